@@ -1,0 +1,45 @@
+# The only build file. `make` builds build/cairn; `make test` is the README's test command; V=asan|tsan|debug are variants.
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+SHELL := /bin/bash
+CC ?= gcc
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+V ?= release
+B ?= build/$(V)
+
+PURE := base json schema expr doc program contract kernel view
+EFFECT := os store tool engine cli
+MODULES ?= $(PURE) $(EFFECT)
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
+  -Wundef -Wcast-qual -Wpointer-arith -Wwrite-strings -Wformat=2 -Wswitch-enum -Wnull-dereference -Wdouble-promotion \
+  -Wredundant-decls -Wdate-time -Werror=format-security -Werror=implicit-function-declaration
+ifeq ($(CC),gcc)
+WARN += -Wlogical-op -Wduplicated-cond -Wduplicated-branches
+endif
+ifdef WERROR
+WARN += -Werror
+endif
+COMMON := -fno-common -fvisibility=hidden -ffp-contract=off -fno-strict-aliasing -fno-delete-null-pointer-checks -g -Isrc -I$(B)/gen
+HARDEN := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fcf-protection=full -fPIE
+LDHARDEN := -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code
+OPT_release := -O2 $(HARDEN)
+LD_release := $(LDHARDEN)
+OPT_debug := -O0 -DCAIRN_VERIFY -DCAIRN_FAULTS
+OPT_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DCAIRN_ARENA_SINGLE -DCAIRN_VERIFY -DCAIRN_FAULTS
+LD_asan := -fsanitize=address,undefined
+OPT_tsan := -O1 -fsanitize=thread -DCAIRN_VERIFY -DCAIRN_FAULTS
+LD_tsan := -fsanitize=thread
+# test: what the test binaries link: optimised, with verification and fault seams on.
+OPT_test := -O1 -DCAIRN_VERIFY -DCAIRN_FAULTS
+CFLAGS_PURE := -std=c17
+CFLAGS_EFFECT := -std=gnu17 -D_GNU_SOURCE
+CFLAGS := $(WARN) $(COMMON) $(OPT_$(V)) $(EXTRA)
+LDFLAGS := $(LD_$(V)) $(EXTRA_LD)
+LIBS := -lsqlite3 -lyaml -lcrypto -lpthread -lm
+
+# Quiet unless VERBOSE=1.
+SAY = $(if $(VERBOSE),,@echo "  $(if $(filter %.o,$@),CC,LD) $@";)
+
+include $(wildcard mk/*.mk)

@@ -1,0 +1,37 @@
+# Objects, the archive of everything but main, and the binary.
+SRCS := $(foreach m,$(MODULES),$(sort $(wildcard src/$(m)/*.c)))
+LIB_SRCS := $(filter-out src/cli/main.c,$(SRCS))
+GEN_SRCS := $(B)/gen/embedded.c
+LIB_OBJS := $(LIB_SRCS:%.c=$(B)/%.o) $(if $(filter schema,$(MODULES)),$(B)/gen/embedded.o)
+
+.DEFAULT_GOAL := all
+.PHONY: all clean
+all: build/cairn
+
+build/cairn: $(B)/cairn
+	@mkdir -p build && cp -f $< $@.tmp && strip $@.tmp && mv -f $@.tmp $@
+
+$(B)/cairn: $(B)/src/cli/main.o $(B)/libcairn-all.a
+	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/libcairn-all.a: $(LIB_OBJS)
+	@rm -f $@ && ar rcs $@ $^
+
+$(foreach m,$(PURE),$(B)/src/$(m)/%.o): STD := $(CFLAGS_PURE)
+$(B)/src/%.o: src/%.c | $(B)/gen/.dir
+	@mkdir -p $(@D)
+	$(SAY)$(CC) $(if $(filter $(firstword $(subst /, ,$*)),$(PURE)),$(CFLAGS_PURE),$(CFLAGS_EFFECT)) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# Files carried inside the binary: schemas and examples, written as byte arrays by tools/embed.
+EMBED := $(sort $(wildcard schemas/*.json schemas/*/*.json))
+$(B)/gen/.dir:
+	@mkdir -p $(B)/gen && touch $@
+$(B)/gen/embedded.c: tools/embed $(EMBED) | $(B)/gen/.dir
+	@sh tools/embed $(EMBED) > $@.tmp && mv $@.tmp $@
+$(B)/gen/embedded.o: $(B)/gen/embedded.c
+	$(SAY)$(CC) $(CFLAGS_PURE) $(CFLAGS) -c -o $@ $<
+
+clean:
+	rm -rf build
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

@@ -1,0 +1,69 @@
+# Test programs. Every test/unit/*.c and test/conformance/*_test.c is one program linked with the archive of everything;
+# test/sim is one program; each test/fuzz/fuzz_X.c becomes a replay of test/fuzz/corpus/X.
+.SECONDARY:
+UNIT := $(sort $(wildcard test/unit/*.c))
+CONF := $(sort $(wildcard test/conformance/*_test.c))
+CONF_SHARED := $(filter-out $(CONF),$(wildcard test/conformance/*.c))
+HARNESS := $(sort $(wildcard test/harness/*.c))
+SIM := $(sort $(wildcard test/sim/*.c))
+FUZZ := $(sort $(wildcard test/fuzz/fuzz_*.c))
+ONLY ?=
+PICK = $(if $(ONLY),$(foreach o,$(ONLY),$(filter test/unit/$(o)%.c test/conformance/$(o)%.c,$(UNIT) $(CONF))),$(UNIT) $(CONF))
+
+TEST_BINS = $(PICK:test/%.c=$(B)/test/%)
+FUZZ_BINS = $(FUZZ:test/%.c=$(B)/test/%)
+HARNESS_OBJS = $(HARNESS:test/%.c=$(B)/test/%.o)
+
+$(B)/test/%.o: test/%.c
+	@mkdir -p $(@D)
+	$(SAY)$(CC) $(CFLAGS_EFFECT) $(CFLAGS) -Itest -MMD -MP -c -o $@ $<
+$(B)/test/conformance/%_test: $(B)/test/conformance/%_test.o $(CONF_SHARED:test/%.c=$(B)/test/%.o) $(HARNESS_OBJS) $(B)/libcairn-all.a
+	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(B)/test/unit/%: $(B)/test/unit/%.o $(HARNESS_OBJS) $(B)/libcairn-all.a
+	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(B)/test/fuzz/%: $(B)/test/fuzz/%.o $(B)/test/fuzz/replay.o $(B)/libcairn-all.a
+	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+$(B)/test/sim/sim: $(SIM:test/%.c=$(B)/test/%.o) $(B)/libcairn-all.a
+	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+
+.PHONY: unit sim-bin programs
+# make unit V=test ONLY="json schema" MODULES="base json schema" B=/tmp/x : build and run some of them
+unit: $(TEST_BINS)
+	@rc=0; for t in $(TEST_BINS); do $$t || rc=1; done; exit $$rc
+sim-bin: $(B)/test/sim/sim
+# Everything that `make test` runs, in one variant.
+programs: $(TEST_BINS) $(FUZZ_BINS) $(B)/test/sim/sim $(B)/cairn
+
+# ---- the README's test command: installs what is missing, builds, runs everything, ends in "N passed, N failed".
+.PHONY: test
+test:
+	@./setup
+	@$(MAKE) -j2 WERROR=1 all >build.log 2>&1 || { cat build.log; exit 1; }
+	@$(MAKE) -j2 V=test WERROR=1 programs >build.log 2>&1 || { cat build.log; exit 1; }
+	@rm -f build.log
+	@tools/run-tests build/test
+
+# ---- longer targets, each stands alone
+.PHONY: check asan tsan soak storm fuzz tidy lint
+asan tsan:
+	@$(MAKE) -j2 V=$@ WERROR=1 programs
+	@tools/run-tests --quick build/$@
+tidy:
+	@tools/tidy build/test
+lint:
+	@./setup tools
+	@tools/lint
+# Seeds for hours: make soak SECONDS_MAX=3600
+SECONDS_MAX ?= 600
+soak:
+	@$(MAKE) -j2 V=test sim-bin
+	@build/test/test/sim/sim all --budget $(SECONDS_MAX)
+storm:
+	@$(MAKE) -j2 all
+	@test/crash/storm $(or $(KILLS),1000)
+# libFuzzer on every target: make fuzz FUZZ_SECONDS=60
+FUZZ_SECONDS ?= 60
+fuzz:
+	@./setup tools
+	@tools/fuzz $(FUZZ_SECONDS)
+check: lint asan tsan test

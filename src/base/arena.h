@@ -1,0 +1,40 @@
+// An arena is memory that dies together. Nobody frees a piece of it; arena_release ends everything at once.
+//
+//  - arena_alloc zeroes, aligns to 16 and returns NULL when the limit or the system's memory is reached. Everybody checks.
+//  - arena_reset keeps the first block, so that a turn allocates nothing from the system in the long run.
+//  - fail_in: test seam. When > 0 it counts allocations down and the one that reaches 0 (and, with fail_sticky, all later
+//    ones) fails.
+//  - With CAIRN_ARENA_SINGLE each allocation is its own block, so that AddressSanitizer sees every edge.
+//
+// owner: whoever initialised it; one thread at a time.
+#ifndef CAIRN_BASE_ARENA_H
+#define CAIRN_BASE_ARENA_H
+
+#include "base/invariant.h"
+#include "base/str.h"
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *blocks;  // newest first
+    size_t block_size;
+    size_t size;   // bytes taken from the system
+    size_t limit;  // of `size`
+    int64_t fail_in;
+    bool fail_sticky;
+};
+
+void arena_init(struct arena *arena, size_t block_size, size_t limit);
+void arena_reset(struct arena *arena);
+void arena_release(struct arena *arena);
+void *arena_alloc(struct arena *arena, size_t size) MUST_CHECK;
+void *arena_array(struct arena *arena, size_t count, size_t size) MUST_CHECK;
+// Copies; the copy is followed by a NUL. ptr is NULL on failure (and only then).
+struct str arena_copy(struct arena *arena, struct str s) MUST_CHECK;
+// Grows an array of `count` elements to hold at least `need`; *capacity is updated. NULL on failure.
+void *arena_grow(struct arena *arena, void *array, size_t count, size_t need, size_t size, size_t *capacity) MUST_CHECK;
+
+#define ARENA_NEW(arena, type) ((type *)arena_alloc((arena), sizeof(type)))
+#define ARENA_ARRAY(arena, count, type) ((type *)arena_array((arena), (count), sizeof(type)))
+
+#endif

@@ -1,0 +1,52 @@
+// Codes are for deciding, messages for reading: a caller may branch on the code and never on the text.
+// struct error is caller-owned and of fixed size, so reporting never allocates and never fails.
+// error_set keeps the first failure; error_wrap puts context before it, at module borders only.
+#ifndef CAIRN_BASE_ERROR_H
+#define CAIRN_BASE_ERROR_H
+
+#include "base/invariant.h"
+
+#include <stdint.h>
+
+// X(name, number, what it means)
+#define CODE_LIST(X)                                                                                                   \
+    X(NOMEM, 1, "out of memory")                                                                                       \
+    X(LIMIT, 2, "a limit was reached")                                                                                 \
+    X(INVALID, 3, "invalid input")                                                                                     \
+    X(NOT_FOUND, 4, "not found")                                                                                       \
+    X(EXISTS, 5, "already exists")                                                                                     \
+    X(CONFLICT, 6, "the state has changed meanwhile")                                                                  \
+    X(LOCKED, 7, "held by another process")                                                                            \
+    X(IO, 8, "input/output failed; what was being stored may or may not be")                                           \
+    X(FULL, 9, "no space left; nothing of the batch was stored")                                                       \
+    X(CORRUPT, 10, "stored bytes are not what was written")                                                            \
+    X(VERSION, 11, "written by a newer version")                                                                       \
+    X(TIMEOUT, 12, "took too long")                                                                                    \
+    X(CANCELLED, 13, "cancelled")                                                                                      \
+    X(DENIED, 14, "not allowed")                                                                                       \
+    X(SCHEMA, 15, "does not fit its schema; nothing was stored")                                                       \
+    X(TERMINAL, 16, "the run has ended")                                                                               \
+    X(UNSUPPORTED, 17, "not supported")
+
+enum code {
+    OK = 0,
+#define X(name, number, text) E_##name = number,
+    CODE_LIST(X)
+#undef X
+};
+
+struct error {
+    enum code code;
+    uint32_t line, column;  // when the fault is in a document; 1-based, 0 = not known
+    char message[464];
+};
+
+// Returns `code`, so that `return error_set(err, E_IO, ...)` is one line. `err` may be NULL.
+enum code error_set(struct error *err, enum code code, const char *format, ...) PRINTF_LIKE(3, 4);
+enum code error_at(struct error *err, enum code code, uint32_t line, uint32_t column, const char *format, ...)
+    PRINTF_LIKE(5, 6);
+void error_wrap(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
+const char *code_name(enum code code);  // "NOT_FOUND"
+const char *code_text(enum code code);
+
+#endif

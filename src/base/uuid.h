@@ -1,0 +1,12 @@
+// UUID version 4 text from 16 random bytes given by the caller.
+#ifndef CAIRN_BASE_UUID_H
+#define CAIRN_BASE_UUID_H
+
+#include "base/str.h"
+
+#define UUID_SIZE 37
+
+void uuid_format(const uint8_t random[16], char out[UUID_SIZE]);
+bool uuid_valid(struct str text);  // 8-4-4-4-12 hex digits, any version
+
+#endif

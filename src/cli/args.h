@@ -1,0 +1,152 @@
+// The one table of commands and flags. Parsing, --help, `cairn help` and "did you mean" all read it, so they cannot
+// disagree; completion and man pages can be made from it too.
+//
+//   cairn [flags] COMMAND [flags] [targets] [-- words]
+//
+// Flags are known by one name everywhere: --store means the same in every command that takes it. A command lists the
+// flags it takes; those of FLAG_GLOBAL belong to all.
+#ifndef CAIRN_CLI_ARGS_H
+#define CAIRN_CLI_ARGS_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+// X(name, number, meaning): stable, shown by `cairn help exit-codes`.
+#define EXIT_LIST(X)                                                                                \
+    X(OK, 0, "done; for `run`: the run COMPLETED")                                                  \
+    X(ERROR, 1, "unexpected error")                                                                 \
+    X(USAGE, 2, "usage error: unknown command or flag, missing or unreadable argument")             \
+    X(INVALID, 3, "the document is invalid (`validate`, `run`)")                                    \
+    X(DENIED, 4, "not allowed (also: signal rejected by policy)")                                   \
+    X(NOT_FOUND, 5, "not found: run, step, file or store")                                          \
+    X(CONFLICT, 6, "conflict: wrong state, run id taken by another document, run owned elsewhere")  \
+    X(UNREACHABLE, 7, "store unreachable or overloaded; trying again may help")                     \
+    X(INTEGRITY, 8, "integrity: broken hash chain, damaged or missing records")                     \
+    X(RUN_FAILED, 10, "the run FAILED")                                                             \
+    X(RUN_CANCELLED, 11, "the run was CANCELLED")                                                   \
+    X(TIMEOUT, 12, "waited long enough; the run is still going")                                    \
+    X(WAITING, 13, "the run is PAUSED or waits for a person (with --exit-on-wait)")                 \
+    X(DIFFERENCE, 20, "a difference was found")                                                     \
+    X(INTERRUPTED, 130, "interrupted by ^C (SIGINT)")                                               \
+    X(TERMINATED, 143, "ended by SIGTERM")
+
+enum exit_code {
+#define X(name, number, meaning) EXIT_##name = number,
+    EXIT_LIST(X)
+#undef X
+};
+
+// X(name, long name, letter, value name or NULL for a switch, choices or "", help)
+#define FLAG_LIST(X)                                                                                                   \
+    X(HELP, "help", 'h', NULL, "", "show how a command is used")                                                       \
+    X(VERSION, "version", 0, NULL, "", "print the version")                                                            \
+    X(COLOR, "color", 0, "WHEN", "auto|always|never", "colours")                                                       \
+    X(ASCII, "ascii", 0, NULL, "", "ASCII instead of ✓ ● ◌")                                                           \
+    X(QUIET, "quiet", 'q', NULL, "", "errors only on stderr")                                                          \
+    X(VERBOSE, "verbose", 'v', NULL, "", "more on stderr: live output of steps; twice: diagnostics")                   \
+    X(STORE, "store", 0, "URL", "", "sqlite:PATH, files:DIR or memory: (default: $CAIRN_STORE, else below ~/.local/state)") \
+    X(TENANT, "tenant", 0, "ID", "", "tenant of the run (default: default)")                                           \
+    X(PROJECT, "project", 0, "ID", "", "project of the run (default: default)")                                        \
+    X(ENVIRONMENT, "environment", 0, "ID", "", "environment of the run (default: default)")                            \
+    X(OUTPUT, "output", 'o', "FORMAT", "", "what is printed on stdout")                                                \
+    X(FIELDS, "fields", 0, "A,B", "", "only these fields")                                                             \
+    X(TIME, "time", 0, "STYLE", "relative|iso|unix", "how tables show times (default: relative)")                      \
+    X(RUN_ID, "run-id", 0, "ID", "", "id of the run; an unfinished run of that id goes on")                            \
+    X(SET, "set", 0, "K=V", "", "an input; V is JSON when it parses as JSON, else text (repeat)")                      \
+    X(INPUT, "input", 0, "FILE", "", "inputs from a JSON file, - is stdin; --set wins")                                \
+    X(ARGUMENTS, "arguments", 0, "TEXT", "", "$ARGUMENTS of the run (or words after --)")                              \
+    X(PROGRESS, "progress", 0, "HOW", "auto|tree|plain|json|none", "live progress")                                    \
+    X(EXIT_ON_WAIT, "exit-on-wait", 0, NULL, "", "exit 13 when the run is paused or waits for a person")               \
+    X(APPROVE, "approve", 0, "STEP", "", "answer this approval with yes (repeat)")                                     \
+    X(APPROVE_ALL, "approve-all", 0, NULL, "", "answer every approval with yes")                                       \
+    X(ON_INTERRUPT, "on-interrupt", 0, "WHAT", "pause|cancel|kill", "what the first ^C does (default: pause)")         \
+    X(REASON, "reason", 0, "TEXT", "", "why; kept in the decision record")                                             \
+    X(STEP, "step", 0, "STEP", "", "this step only")                                                                   \
+    X(FIELD, "field", 0, "K=V", "", "a field of the answer (repeat)")                                                  \
+    X(NO_RUN, "no-run", 0, NULL, "", "only record the decision; do not go on with the run here")                       \
+    X(EMERGENCY, "emergency", 0, NULL, "", "EMERGENCY_STOP: kill at once (needs --reason)")                            \
+    X(FORCE, "force", 0, NULL, "", "payload.force of the signal")                                                      \
+    X(ID, "id", 0, "UUID", "", "signal id: a repeated id is decided once")                                             \
+    X(JSON, "json", 0, "JSON", "", "payload of the signal")                                                            \
+    X(STATUS, "status", 0, "S,..", "", "PENDING, RUNNING, PAUSED, COMPLETED, FAILED, CANCELLED")                       \
+    X(PLAN, "plan", 0, "ID", "", "runs of this plan or workflow")                                                      \
+    X(SINCE, "since", 0, "WHEN", "", "not older than 2h, 7d, or a time like 2026-02-11T17:00:00Z")                     \
+    X(LIMIT, "limit", 0, "N", "", "at most so many")                                                                   \
+    X(ALL, "all", 0, NULL, "", "all of them")                                                                          \
+    X(AS, "as", 0, "WORDS", "run|nodes|noetl", "tell the run in another vocabulary")                                   \
+    X(TYPE, "type", 0, "GLOB", "", "events whose type matches, e.g. 'Step*'")                                          \
+    X(AFTER, "after", 0, "SEQ", "", "events with a higher number")                                                     \
+    X(LEDGER, "ledger", 0, NULL, "", "the ledger beside the log: decisions and facts without an event")                \
+    X(STRICT, "strict", 0, NULL, "", "warnings count as errors")                                                       \
+    X(ONLY, "only", 0, "W,..", "", "only these workloads: w1 w2 w3 w4 w5 w6 scale list")
+
+enum flag {
+    FLAG_NONE = 0,
+#define X(name, text, letter, value, choices, help) FLAG_##name,
+    FLAG_LIST(X)
+#undef X
+    FLAG_COUNT
+};
+
+struct flag_info {
+    const char *name;
+    char letter;
+    const char *value;    // NULL: a switch
+    const char *choices;  // "a|b|c", or "" when anything goes
+    const char *help;
+};
+const struct flag_info *flag_info(enum flag flag);
+bool flag_is_global(enum flag flag);
+
+struct cli;
+
+struct command {
+    const char *group;     // heading in the overview
+    const char *name;      // "run", "log verify"
+    const char *synopsis;  // positional arguments: "FILE", "[RUN...]"
+    const char *summary;   // one line
+    const char *about;     // paragraphs for --help
+    const char *examples;  // one a line
+    const char *formats;   // of -o, first is the default on a terminal; NULL: no -o
+    size_t word_min, word_max;
+    enum flag flags[20];   // ends in FLAG_NONE
+    int (*run)(struct cli *cli);
+};
+const struct command *command_at(size_t index);  // NULL past the end
+const struct command *command_find(struct str name);
+bool command_takes(const struct command *command, enum flag flag);
+
+struct flag_value {
+    enum flag flag;
+    struct str text;  // NUL after its end
+};
+
+struct args {
+    const struct command *command;  // NULL: none given
+    struct str *words;              // positional arguments, NUL after their ends
+    size_t word_count;
+    struct str *rest;               // after --
+    size_t rest_count;
+    bool has_rest;
+    struct flag_value *flags;
+    size_t flag_count;
+    struct str message, hint;  // of a usage error
+};
+
+// EXIT_OK, or EXIT_USAGE with message and hint set. Flags read before the fault are in `flags` even then.
+int args_parse(struct args *args, int argc, char **argv, struct arena *arena);
+bool args_has(const struct args *args, enum flag flag);
+size_t args_count(const struct args *args, enum flag flag);
+struct str args_text(const struct args *args, enum flag flag, const char *otherwise);  // the last one given
+// The next value of a flag that may be repeated. *cursor starts at 0; false at the end.
+bool args_next(const struct args *args, enum flag flag, size_t *cursor, struct str *out);
+// Whole number in [min, max], `otherwise` when the flag is absent. False: usage error, message and hint set.
+bool args_int(struct args *args, enum flag flag, int64_t min, int64_t max, int64_t otherwise, struct arena *arena,
+              int64_t *out);
+
+// The name nearest to `text` among `count` names, or NULL when none is near enough to be meant.
+const char *nearest_name(struct str text, const char *const *names, size_t count);
+// `text` as an element of "a|b|c": its index, or SIZE_MAX.
+size_t choice_index(struct str text, const char *choices);
+
+#endif

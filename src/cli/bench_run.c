@@ -1,0 +1,256 @@
+// W1 latency, W2 throughput, W3 fan-out, and how cost grows with the size of a plan and of the store.
+#include "cli/bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEPS 10
+#define W1_RUNS 200
+#define W2_RUNS 2000
+
+// ---- documents
+static struct program *chain(struct bench *bench, unsigned steps)
+{
+    struct buf text;
+    buf_init(&text, (size_t)8 << 20);
+    struct json document, metadata, list = json_array();
+    struct arena arena;
+    arena_init(&arena, 1 << 16, (size_t)64 << 20);
+    bool ok = json_object_with(&arena, 2, &document) && json_object_with(&arena, 3, &metadata);
+    ok = ok && json_put(&arena, &metadata, STR("planId"), json_string(STR("bench"))) && json_put(&arena, &metadata, STR("planVersion"), json_string(STR("1")));
+    ok = ok && json_put(&arena, &metadata, STR("schemaVersion"), json_string(STR("v1.2")));
+    for (unsigned i = 0; ok && i < steps; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "s%u", i);
+        struct json step;
+        struct str name = arena_copy(&arena, str_from(id));
+        ok = name.ptr && json_object_with(&arena, 2, &step) && json_put(&arena, &step, STR("stepId"), json_string(name));
+        ok = ok && json_put(&arena, &step, STR("kind"), json_string(STR("noop"))) && json_push(&arena, &list, step);
+    }
+    ok = ok && json_put(&arena, &document, STR("metadata"), metadata) && json_put(&arena, &document, STR("steps"), list);
+    if (ok) json_write(&text, &document);
+    struct program *program = ok && buf_ok(&text) ? bench_program(bench, text.ptr) : NULL;
+    arena_release(&arena);
+    buf_release(&text);
+    return program;
+}
+
+static struct program *fan(struct bench *bench, unsigned width)
+{
+    struct buf text;
+    buf_init(&text, (size_t)1 << 20);
+    buf_text(&text, "name: fan\nnodes:\n");
+    for (unsigned i = 0; i < width; i++) buf_printf(&text, "  - {id: n%u, noop: true}\n", i);
+    buf_text(&text, "  - id: join\n    merge: true\n    depends_on: [");
+    for (unsigned i = 0; i < width; i++) buf_printf(&text, "%sn%u", i ? ", " : "", i);
+    buf_text(&text, "]\n");
+    struct program *program = buf_ok(&text) ? bench_program(bench, text.ptr) : NULL;
+    buf_release(&text);
+    return program;
+}
+
+// ---- W1
+struct latency {
+    double last;
+    double *steps;
+    size_t count, capacity;
+};
+
+static void latency_event(void *context, const struct engine_event *event)
+{
+    struct latency *latency = context;
+    if (event->moment->kind != MOMENT_STEP_COMPLETED) return;
+    double now = bench_now();
+    if (latency->count < latency->capacity) latency->steps[latency->count++] = now - latency->last;
+    latency->last = now;
+}
+
+int bench_w1(struct bench *bench, const char *kind)
+{
+    struct latency latency = {.capacity = W1_RUNS * STEPS};
+    latency.steps = calloc(latency.capacity, sizeof(double));
+    double *runs = calloc(W1_RUNS, sizeof(double));
+    struct program *program = chain(bench, STEPS);
+    struct engine_observer observer = {.context = &latency, .event = latency_event};
+    struct bench_store target;
+    struct error err = {0};
+    if (!latency.steps || !runs || !program) return cli_nomem(bench->cli);
+    int rc = bench_open(bench, &target, kind, "w1", &observer);
+    enum code code = OK;
+    for (size_t i = 0; !rc && !code && i < W1_RUNS; i++) {
+        double begin = latency.last = bench_now();
+        code = bench_start(target.engine, program, (struct str){0}, &err);
+        while (!code && engine_activity(target.engine).resident > 0) code = bench_turn(target.engine, &err);
+        runs[i] = bench_now() - begin;
+    }
+    if (!rc) bench_close(&target);
+    program_release(program);
+    if (!rc && code) rc = cli_error(bench->cli, &err);
+    if (!rc) {
+        double step = bench_percentile(latency.steps, latency.count, 0.5) * 1e6;
+        struct bench_line line;
+        bench_line(bench, &line, "w1", kind);
+        bench_number(&line, "step_p50_us", step, 1);
+        bench_number(&line, "step_p99_us", bench_percentile(latency.steps, latency.count, 0.99) * 1e6, 1);
+        bench_number(&line, "run_p50_ms", bench_percentile(runs, W1_RUNS, 0.5) * 1e3, 3);
+        bench_number(&line, "floor_us", bench_floor_us(bench, kind), 1);
+        bench_number(&line, "step_over_floor", step / bench_floor_us(bench, kind), 2);
+        bench_print(bench, &line);
+    }
+    free(runs);
+    free(latency.steps);
+    return rc;
+}
+
+// ---- W2
+static enum code flood(struct engine *engine, const struct program *program, size_t runs, size_t outstanding, struct error *err)
+{
+    size_t started = 0;
+    enum code rc = OK;
+    while (!rc) {
+        while (!rc && started < runs && engine_activity(engine).resident < outstanding) {
+            rc = bench_start(engine, program, (struct str){0}, err);
+            started++;
+        }
+        if (rc || (started == runs && engine_activity(engine).resident == 0)) break;
+        rc = bench_turn(engine, err);
+    }
+    return rc;
+}
+
+static int w2_at(struct bench *bench, const char *kind, size_t outstanding)
+{
+    struct program *program = chain(bench, STEPS);
+    struct bench_store target;
+    struct error err = {0};
+    char name[32];
+    snprintf(name, sizeof(name), "w2-%zu", outstanding);
+    if (!program) return cli_nomem(bench->cli);
+    int rc = bench_open(bench, &target, kind, name, NULL);
+    if (rc) return rc;
+    double begin = bench_now(), cpu = bench_cpu();
+    enum code code = flood(target.engine, program, W2_RUNS, outstanding, &err);
+    double wall = bench_now() - begin;
+    cpu = bench_cpu() - cpu;
+    bench_close(&target);
+    program_release(program);
+    if (code) return cli_error(bench->cli, &err);
+    double steps = (double)W2_RUNS * STEPS;
+    struct bench_line line;
+    bench_line(bench, &line, "w2", kind);
+    bench_number(&line, "outstanding", (double)outstanding, 0);
+    bench_number(&line, "steps_per_s", steps / wall, 0);
+    bench_number(&line, "runs_per_s", W2_RUNS / wall, 0);
+    bench_number(&line, "cpu_us_per_step", cpu * 1e6 / steps, 2);
+    bench_number(&line, "steps_per_s_over_floor", steps / wall * bench_floor_us(bench, kind) * 1e-6, 2);
+    bench_print(bench, &line);
+    return EXIT_OK;
+}
+
+int bench_w2(struct bench *bench, const char *kind)
+{
+    int rc = w2_at(bench, kind, 64);
+    return rc ? rc : w2_at(bench, kind, 256);
+}
+
+// ---- W3
+int bench_w3(struct bench *bench, const char *kind)
+{
+    enum { TRIES = 9 };
+    double walls[TRIES];
+    struct program *program = fan(bench, 1000);
+    struct bench_store target;
+    struct error err = {0};
+    if (!program) return cli_nomem(bench->cli);
+    int rc = bench_open(bench, &target, kind, "w3", NULL);
+    enum code code = OK;
+    for (size_t i = 0; !rc && !code && i < TRIES; i++) {
+        double begin = bench_now();
+        code = bench_start(target.engine, program, (struct str){0}, &err);
+        while (!code && engine_activity(target.engine).resident > 0) code = bench_turn(target.engine, &err);
+        walls[i] = bench_now() - begin;
+    }
+    if (!rc) bench_close(&target);
+    program_release(program);
+    if (rc || code) return rc ? rc : cli_error(bench->cli, &err);
+    struct bench_line line;
+    bench_line(bench, &line, "w3", kind);
+    bench_number(&line, "fan_out", 1000, 0);
+    bench_number(&line, "wall_p50_ms", bench_percentile(walls, TRIES, 0.5) * 1e3, 2);
+    bench_print(bench, &line);
+    return EXIT_OK;
+}
+
+// ---- growth
+static int chain_cost(struct bench *bench, const char *kind, unsigned steps, unsigned runs, double *us_per_step)
+{
+    struct program *program = chain(bench, steps);
+    struct bench_store target;
+    struct error err = {0};
+    char name[32];
+    snprintf(name, sizeof(name), "scale-%u", steps);
+    if (!program) return cli_nomem(bench->cli);
+    int rc = bench_open(bench, &target, kind, name, NULL);
+    if (rc) return rc;
+    double begin = bench_now();
+    enum code code = flood(target.engine, program, runs, 1, &err);
+    *us_per_step = (bench_now() - begin) * 1e6 / ((double)steps * runs);
+    bench_close(&target);
+    program_release(program);
+    return code ? cli_error(bench->cli, &err) : EXIT_OK;
+}
+
+int bench_scale(struct bench *bench, const char *kind)
+{
+    double small, large;
+    int rc = chain_cost(bench, kind, 10, 300, &small);
+    if (!rc) rc = chain_cost(bench, kind, 10000, 1, &large);
+    if (rc) return rc;
+    struct bench_line line;
+    bench_line(bench, &line, "scale", kind);
+    bench_number(&line, "us_per_step_of_10", small, 1);
+    bench_number(&line, "us_per_step_of_10000", large, 1);
+    bench_number(&line, "ratio", large / small, 2);
+    bench_print(bench, &line);
+    return EXIT_OK;
+}
+
+int bench_list(struct bench *bench, const char *kind)
+{
+    enum { RUNS = 45000, TRIES = 21 };  // 22 events and more each: a million
+    struct program *program = chain(bench, STEPS);
+    struct bench_store target;
+    struct error err = {0};
+    double walls[TRIES];
+    if (!program) return cli_nomem(bench->cli);
+    int rc = bench_open(bench, &target, kind, "list", NULL);
+    if (rc) return rc;
+    enum code code = flood(target.engine, program, RUNS, 1024, &err);
+    size_t seen = 0;
+    for (size_t i = 0; !code && i < TRIES; i++) {
+        struct arena arena;
+        arena_init(&arena, 1 << 16, (size_t)16 << 20);
+        double begin = bench_now();
+        struct store_options options = {.mode = STORE_READ, .contract = bench->contract, .entropy = os_entropy()};
+        struct store *reader = NULL;
+        struct run_filter filter = {.tenant = STR("default"), .limit = 50};
+        struct run_heads heads = {0};
+        code = store_open(str_from(target.url), &options, &reader, &err);
+        if (!code) code = store_list(reader, &filter, &arena, &heads, &err);
+        walls[i] = bench_now() - begin;
+        seen = heads.count;
+        if (reader) store_close(reader);
+        arena_release(&arena);
+    }
+    bench_close(&target);
+    program_release(program);
+    if (code) return cli_error(bench->cli, &err);
+    struct bench_line line;
+    bench_line(bench, &line, "list", kind);
+    bench_number(&line, "events", (double)RUNS * (2 * STEPS + 3), 0);
+    bench_number(&line, "rows", (double)seen, 0);
+    bench_number(&line, "open_and_first_page_p50_ms", bench_percentile(walls, TRIES, 0.5) * 1e3, 2);
+    bench_print(bench, &line);
+    return EXIT_OK;
+}

@@ -1,0 +1,312 @@
+#include "cli/card.h"
+#include "cli/text.h"
+
+#include "base/civil.h"
+#include "engine/engine.h"
+
+#include <string.h>
+
+enum { ID_WIDTH_MAX = 40, DETAIL_LINES = 8 };
+
+static enum code fold_record(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
+{
+    (void)seal;
+    if (!moment)
+        return OK;
+    return view_fold(context, moment, record->seq) ? OK : E_NOMEM;
+}
+
+int card_load(struct session *session, const struct run_head *head, struct run_view *out)
+{
+    struct cli *cli = session->cli;
+    struct error err = {0};
+    struct program *program = NULL;
+    if (!view_init(out, &cli->arena, &head->ids))
+        return cli_nomem(cli);
+    if (engine_program(session->store, head, &program, &err))
+        cli_warn(cli, "the document of the run cannot be read: %s", err.message);
+    else if (!view_plan(out, program))
+        return cli_nomem(cli);
+    err = (struct error){0};
+    if (store_replay(session->store, head->ids.tenant, head->ids.run, fold_record, out, &err))
+        return cli_error(cli, &err);
+    return EXIT_OK;
+}
+
+static enum look look_of_view(const struct step_view *step)
+{
+    switch (step->status) {
+    case STEP_STATUS_RUNNING:
+        return step->gate ? LOOK_APPROVAL : LOOK_RUNNING;
+    case STEP_STATUS_SUCCESS:
+        return LOOK_DONE;
+    case STEP_STATUS_FAILED:
+        return step->held ? LOOK_HELD : step->retrying ? LOOK_DELAYED : LOOK_FAILED;
+    case STEP_STATUS_SKIPPED:
+        return LOOK_SKIPPED;
+    case STEP_STATUS_PENDING:
+        return LOOK_WAITING;
+    }
+    return LOOK_WAITING;
+}
+
+static void add_duration(struct buf *out, const char *before, int64_t ms)
+{
+    char text[24];
+    duration_format(ms, text);
+    buf_printf(out, "%s%s", before, text);
+}
+
+static void write_fault(struct buf *out, const struct fault *fault)
+{
+    text_safe(out, fault->code);
+    if (fault->has_exit)
+        buf_printf(out, " exit %d", fault->exit_code);
+    if (fault->message.len > 0 && !fault->has_exit) {
+        buf_text(out, ": ");
+        text_safe(out, fault->message);
+    }
+}
+
+static void write_note(struct buf *out, const struct step_view *step, enum look look)
+{
+    if (step->attempt_count > 1 || step->logical > 1)
+        buf_printf(out, "  attempt %u", step->logical);
+    if (step->engine > 1)
+        buf_printf(out, "  redispatched %u time%s", step->engine - 1, step->engine == 2 ? "" : "s");
+    if (step->iteration > 0)
+        buf_printf(out, "  round %u", step->iteration);
+    if (look == LOOK_FAILED || look == LOOK_HELD || look == LOOK_DELAYED) {
+        buf_text(out, "  ");
+        write_fault(out, &step->fault);
+    }
+    if (look == LOOK_SKIPPED) {
+        buf_text(out, "  ");
+        text_safe(out, step->skip_reason);
+        buf_text(out, step->skip_detail.len ? ": " : "");
+        text_safe(out, step->skip_detail);
+    }
+    if (step->actor.len > 0) {
+        buf_text(out, "  by ");
+        text_safe(out, step->actor);
+    }
+    if (step->child_run.len > 0) {
+        buf_text(out, "  run ");
+        text_safe(out, step->child_run);
+    }
+    if (step->reused_from.len > 0) {
+        buf_text(out, "  reused from ");
+        text_safe(out, step->reused_from);
+    }
+}
+
+static void write_step(struct cli *cli, struct buf *out, const struct term *term, const struct step_view *step,
+                       size_t id_width)
+{
+    enum look look = look_of_view(step);
+    char took[24] = "";
+    tone_begin(out, term, look_tone(look));
+    buf_printf(out, "  %s %-9s", look_glyph(look, term->utf8), look_word(look));
+    tone_end(out, term, look_tone(look));
+    size_t from = out->len;
+    text_safe(out, step->id);
+    text_pad(out, text_width(str_slice(buf_str(out), from, out->len)), id_width);
+    int64_t end = step->ended_ms ? step->ended_ms : look == LOOK_RUNNING ? cli->now_ms : 0;
+    if (step->started_ms > 0 && end >= step->started_ms)
+        duration_format(end - step->started_ms, took);
+    text_pad(out, strlen(took), 8);
+    buf_text(out, took);
+    write_note(out, step, look);
+    buf_byte(out, '\n');
+}
+
+static void label(struct buf *out, const struct term *term, const char *name)
+{
+    tone_text(out, term, TONE_DIM, name);
+    text_pad(out, strlen(name), 10);
+}
+
+static void write_counts(struct buf *out, const struct run_head *head)
+{
+    const struct run_counts *counts = &head->summary.counts;
+    const struct {
+        uint32_t count;
+        const char *word;
+    } parts[] = {{counts->completed, "done"},
+                 {counts->failed, "failed"},
+                 {counts->skipped, "skipped"},
+                 {head->terminal ? 0 : head->summary.running, "running"}};
+    bool first = true;
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        if (parts[i].count == 0)
+            continue;
+        buf_printf(out, "%s%u %s", first ? "" : ", ", parts[i].count, parts[i].word);
+        first = false;
+    }
+    if (first)
+        buf_text(out, "no step has ended");
+    buf_printf(out, " of %u", counts->total);
+}
+
+static void write_status(struct buf *out, const struct term *term, const struct run_view *view)
+{
+    const char *detail = view_substatus(view);
+    look_run(out, term, view->status);
+    if (strcmp(detail, "DRAINING") == 0)
+        buf_printf(out, "  DRAINING: %u step%s in flight", view->running_count, view->running_count == 1 ? "" : "s");
+    else if (detail[0])
+        buf_printf(out, "  %s", detail);
+    if (view->status == RUN_STATUS_PAUSED && view->pause_reason.len > 0) {
+        buf_text(out, "  ");
+        text_safe(out, view->pause_reason);
+    }
+    if (view->status == RUN_STATUS_CANCELLED && view->cancel_reason.len > 0) {
+        buf_text(out, "  ");
+        text_safe(out, view->cancel_reason);
+    }
+}
+
+static void write_times(struct session *session, struct buf *out, const struct term *term, const struct run_view *view)
+{
+    int64_t from = view->started_ms ? view->started_ms : view->queued_ms;
+    int64_t until = view->ended_ms ? view->ended_ms : session->cli->now_ms;
+    if (from == 0)
+        return;
+    label(out, term, "started");
+    time_text(out, session->cli, from);
+    if (until >= from)
+        add_duration(out, view->ended_ms ? ", took " : ", for ", until - from);
+    buf_byte(out, '\n');
+}
+
+// The last lines that the failed step wrote to stderr.
+static void write_detail(struct buf *out, struct str detail)
+{
+    detail = str_trim(detail);
+    size_t from = detail.len;
+    for (size_t lines = 0; from > 0; from--)
+        if (detail.ptr[from - 1] == '\n' && ++lines == DETAIL_LINES)
+            break;
+    detail = str_slice(detail, from, detail.len);
+    while (detail.len > 0) {
+        buf_text(out, "            ");
+        text_safe(out, str_cut(detail, '\n', &detail));
+        buf_byte(out, '\n');
+    }
+}
+
+static void write_cause(struct buf *out, const struct term *term, const struct run_view *view)
+{
+    if (view->status != RUN_STATUS_FAILED)
+        return;
+    label(out, term, "failed at");
+    text_safe(out, view->failed_step);
+    buf_text(out, ": ");
+    write_fault(out, &view->fault);
+    buf_byte(out, '\n');
+    const struct step_view *step = view_step(view, view->failed_step);
+    write_detail(out, step && step->fault.detail.len ? step->fault.detail : view->fault.detail);
+}
+
+static void write_owner(struct buf *out, const struct term *term, const struct run_head *head)
+{
+    if (head->terminal)
+        return;
+    label(out, term, "owner");
+    if (head->owned)
+        buf_printf(out, "process %lld\n", (long long)head->owner_pid);
+    else
+        buf_text(out, "nobody: `cairn recover` goes on with it\n");
+}
+
+// The commands that make sense now, ready to paste.
+static void write_next(struct session *session, struct buf *out, const struct run_view *view)
+{
+    struct cli *cli = session->cli;
+    const char *tail = cli_format(cli, "%.*s%.*s", STR_ARG(session->flag), STR_ARG(session->tenant_flag));
+    struct str run = view->ids.run;
+    if (view->status == RUN_STATUS_PAUSED)
+        buf_printf(out, "  next: cairn resume %.*s%s\n", STR_ARG(run), tail);
+    if (view->status == RUN_STATUS_FAILED || view->status == RUN_STATUS_CANCELLED)
+        buf_printf(out, "  next: cairn retry %.*s%s\n", STR_ARG(run), tail);
+    if (run_status_terminal(view->status))
+        return;
+    for (size_t i = 0; i < view->step_count; i++) {
+        const struct step_view *step = &view->steps[i];
+        if (look_of_view(step) == LOOK_HELD)
+            buf_printf(out, "  next: cairn retry %.*s --step %.*s%s\n        cairn skip %.*s/%.*s --reason '...'%s\n",
+                       STR_ARG(run), STR_ARG(step->id), tail, STR_ARG(run), STR_ARG(step->id), tail);
+    }
+    if (strcmp(view_substatus(view), "WAITING_APPROVAL") == 0)
+        buf_printf(out, "  next: cairn approve %.*s%s\n        cairn reject %.*s --reason '...'%s\n", STR_ARG(run), tail,
+                   STR_ARG(run), tail);
+}
+
+void card_write(struct session *session, struct buf *out, const struct term *term, const struct run_head *head,
+                const struct run_view *view)
+{
+    size_t id_width = 0;
+    label(out, term, "run");
+    tone_begin(out, term, TONE_BOLD);
+    text_safe(out, view->ids.run);
+    tone_end(out, term, TONE_BOLD);
+    buf_byte(out, '\n');
+    label(out, term, "document");
+    text_safe(out, view->ids.plan_id);
+    buf_text(out, " @ ");
+    text_safe(out, view->ids.plan_version);
+    if (view->start.document_file.len > 0) {
+        buf_text(out, "  ");
+        text_safe(out, view->start.document_file);
+    }
+    buf_byte(out, '\n');
+    if (head->original_run.len > 0) {
+        label(out, term, "retry of");
+        text_safe(out, head->original_run);
+        buf_byte(out, '\n');
+    }
+    label(out, term, "status");
+    write_status(out, term, view);
+    buf_byte(out, '\n');
+    write_cause(out, term, view);
+    label(out, term, "steps");
+    write_counts(out, head);
+    buf_byte(out, '\n');
+    write_times(session, out, term, view);
+    write_owner(out, term, head);
+    label(out, term, "log");
+    buf_printf(out, "%llu events in ", (unsigned long long)head->last_seq);
+    text_safe(out, str_from(session->url));
+    buf_text(out, "\n\n");
+    for (size_t i = 0; i < view->step_count; i++) {
+        size_t width = text_width(view->steps[i].id);
+        id_width = width > id_width && width <= ID_WIDTH_MAX ? width : id_width;
+    }
+    for (size_t i = 0; i < view->step_count; i++)
+        write_step(session->cli, out, term, &view->steps[i], id_width);
+}
+
+void card_summary(struct session *session, const struct run_head *head, const struct run_view *view)
+{
+    struct cli *cli = session->cli;
+    struct buf out;
+    if (cli->quiet)
+        return;
+    buf_init(&out, (size_t)4 << 20);
+    write_status(&out, &cli->err, view);
+    buf_text(&out, "  ");
+    write_counts(&out, head);
+    if (view->ended_ms > 0 && view->started_ms > 0)
+        add_duration(&out, "  in ", view->ended_ms - view->started_ms);
+    buf_byte(&out, '\n');
+    write_cause(&out, &cli->err, view);
+    write_next(session, &out, view);
+    if (!session_is_memory(session)) {
+        const char *tail = cli_format(cli, "%.*s%.*s", STR_ARG(session->flag), STR_ARG(session->tenant_flag));
+        buf_printf(&out, "  log:  %llu events in ", (unsigned long long)head->last_seq);
+        text_safe(&out, str_from(session->url));
+        buf_printf(&out, "\n  look: cairn get %.*s%s\n", STR_ARG(head->ids.run), tail);
+    }
+    cli_talk(cli, &out);
+    buf_release(&out);
+}

@@ -1,0 +1,16 @@
+// One run as people read it: folded from its log, not from anything that remembers.
+#ifndef CAIRN_CLI_CARD_H
+#define CAIRN_CLI_CARD_H
+
+#include "cli/session.h"
+#include "view/view.h"
+
+// Folds a stored run. EXIT_OK, or what was reported.
+int card_load(struct session *session, const struct run_head *head, struct run_view *out);
+// The card of `cairn get`.
+void card_write(struct session *session, struct buf *out, const struct term *term, const struct run_head *head,
+                const struct run_view *view);
+// What `cairn run` says at the end: status, counts, duration, the failure, where the log is, what to try next.
+void card_summary(struct session *session, const struct run_head *head, const struct run_view *view);
+
+#endif

@@ -1,0 +1,193 @@
+// `cairn bench`: runs the workloads one after the other in a scratch directory and prints a JSON object for each.
+#include "cli/bench.h"
+#include "cli/commands.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+double bench_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+double bench_cpu(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+}
+
+double bench_rss_kib(int pid)
+{
+    char path[64];
+    snprintf(path, sizeof(path), pid ? "/proc/%d/statm" : "/proc/self/statm", pid);
+    FILE *file = fopen(path, "re");
+    long size = 0, resident = 0;
+    if (file && fscanf(file, "%ld %ld", &size, &resident) != 2) resident = 0;
+    if (file) fclose(file);
+    return (double)resident * (double)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x, y;
+    memcpy(&x, a, sizeof(x));
+    memcpy(&y, b, sizeof(y));
+    return (x > y) - (x < y);
+}
+
+double bench_percentile(double *samples, size_t count, double share)
+{
+    qsort(samples, count, sizeof(*samples), compare);
+    size_t index = (size_t)((double)(count - 1) * share);
+    return samples[index];
+}
+
+double bench_floor_us(const struct bench *bench, const char *kind)
+{
+    return strcmp(kind, "sqlite") == 0 ? bench->floors.sqlite_us : bench->floors.append_us;
+}
+
+// ---- lines
+void bench_line(struct bench *bench, struct bench_line *line, const char *workload, const char *store)
+{
+    line->arena = &bench->cli->arena;
+    line->object = json_object();
+    bench_text(line, "bench", workload);
+    if (store[0]) bench_text(line, "store", store);
+}
+
+void bench_text(struct bench_line *line, const char *name, const char *value)
+{
+    struct str copy = arena_copy(line->arena, str_from(value));
+    INVARIANT(copy.ptr && json_put(line->arena, &line->object, str_from(name), json_string(copy)));
+}
+
+void bench_number(struct bench_line *line, const char *name, double value, int digits)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%.*f", digits, value);
+    struct str copy = arena_copy(line->arena, str_from(text));
+    INVARIANT(copy.ptr && json_put(line->arena, &line->object, str_from(name), json_number(copy)));
+}
+
+void bench_print(struct bench *bench, struct bench_line *line)
+{
+    struct buf text;
+    buf_init(&text, 1 << 16);
+    json_write(&text, &line->object);
+    buf_byte(&text, '\n');
+    cli_print(bench->cli, &text);
+    buf_release(&text);
+}
+
+// ---- scratch stores
+int bench_reopen(struct bench *bench, struct bench_store *target, const struct engine_observer *observer)
+{
+    struct error err = {0};
+    struct store_options options = {.mode = STORE_WRITE, .create = true, .contract = bench->contract, .entropy = os_entropy()};
+    if (store_open(str_from(target->url), &options, &target->store, &err) != OK) return cli_error(bench->cli, &err);
+    struct engine_options engine = {.store = target->store, .contract = bench->contract, .entropy = os_entropy(), .limits = engine_limits_default};
+    if (observer) engine.observer = *observer;
+    if (engine_open(&engine, &target->engine, &err) != OK) return cli_error(bench->cli, &err);
+    return EXIT_OK;
+}
+
+int bench_open(struct bench *bench, struct bench_store *target, const char *kind, const char *name, const struct engine_observer *observer)
+{
+    memset(target, 0, sizeof(*target));
+    snprintf(target->url, sizeof(target->url), "%s:%s/%s-%s", kind, bench->dir, name, kind);
+    return bench_reopen(bench, target, observer);
+}
+
+void bench_close(struct bench_store *target)
+{
+    engine_close(target->engine);
+    store_close(target->store);
+}
+
+struct program *bench_program(struct bench *bench, const char *text)
+{
+    struct arena arena;
+    arena_init(&arena, 1 << 16, (size_t)64 << 20);
+    struct diagnostics diagnostics;
+    diagnostics_init(&diagnostics, &arena);
+    struct error err = {0};
+    struct program *program = NULL;
+    if (program_load(str_from(text), STR("bench"), NULL, &diagnostics, &program, &err) != OK) {
+        cli_fail(bench->cli, EXIT_ERROR, "bench: %.*s", STR_ARG(diagnostics.count ? diagnostics.items[0].message : str_from(err.message)));
+        program = NULL;
+    }
+    arena_release(&arena);
+    return program;
+}
+
+enum code bench_start(struct engine *engine, const struct program *program, struct str id, struct error *err)
+{
+    char run[129];
+    struct start_request request = {.program = program, .run = id, .triggered_by = STR("bench")};
+    return engine_start(engine, &request, run, err);
+}
+
+enum code bench_turn(struct engine *engine, struct error *err)
+{
+    bool worked;
+    return engine_turn(engine, os_now(), &worked, err);
+}
+
+// ---- the command
+struct workload {
+    const char *name;
+    int (*run)(struct bench *bench, const char *kind);
+    bool by_default;
+};
+
+static const struct workload workloads[] = {
+    {"w1", bench_w1, true}, {"w2", bench_w2, true}, {"w3", bench_w3, true},       {"w4", bench_w4, true},
+    {"w5", bench_w5, true}, {"w6", bench_w6, true}, {"scale", bench_scale, true}, {"list", bench_list, true},
+};
+
+static bool wanted(const struct cli *cli, const char *name)
+{
+    struct str list = args_text(&cli->args, FLAG_ONLY, "");
+    if (list.len == 0) return true;
+    while (list.len > 0) {
+        struct str rest = {0};
+        if (str_is(str_trim(str_cut(list, ',', &rest)), name)) return true;
+        list = rest;
+    }
+    return false;
+}
+
+static void remove_tree(const char *path)
+{
+    char command[320];
+    snprintf(command, sizeof(command), "rm -rf '%s'", path);
+    if (system(command) != 0) fprintf(stderr, "bench: cannot remove %s\n", path);
+}
+
+int command_bench(struct cli *cli)
+{
+    struct bench bench = {.cli = cli};
+    struct error err = {0};
+    const char *base = getenv("CAIRN_BENCH_DIR");
+    snprintf(bench.dir, sizeof(bench.dir), "%s/cairn-bench-XXXXXX", base && base[0] ? base : "/var/tmp");
+    if (!mkdtemp(bench.dir)) return cli_fail(cli, EXIT_ERROR, "bench: cannot make a directory below %s", base ? base : "/var/tmp");
+    int rc = contract_open(&cli->arena, &bench.contract, &err) == OK ? EXIT_OK : cli_error(cli, &err);
+    static const char *const kinds[] = {"sqlite", "files"};
+    struct str store = args_text(&cli->args, FLAG_STORE, "");
+    for (size_t k = 0; !rc && k < ARRAY_COUNT(kinds); k++) {
+        if (store.len > 0 && !str_is(store, kinds[k])) continue;
+        rc = bench_floors(&bench);
+        for (size_t i = 0; !rc && i < ARRAY_COUNT(workloads); i++)
+            if (wanted(cli, workloads[i].name)) rc = workloads[i].run(&bench, kinds[k]);
+    }
+    remove_tree(bench.dir);
+    return rc;
+}

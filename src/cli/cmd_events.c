@@ -1,0 +1,286 @@
+// The log of a run. With -o jsonl the stored bytes are printed as they are; every other format shows rows made of them.
+#include "cli/commands.h"
+#include "cli/session.h"
+
+#include "base/civil.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PAGE = 500 };
+
+static const struct column columns[] = {
+    {"seq", "SEQ", CELL_NUMBER, false, 0},      {"time", "TIME", CELL_TIME, false, 0},
+    {"type", "TYPE", CELL_TEXT, false, 0},      {"step", "STEP", CELL_TEXT, false, 32},
+    {"attempt", "TRY", CELL_NUMBER, false, 0},  {"took", "TOOK", CELL_MS, false, 0},
+    {"detail", "DETAIL", CELL_TEXT, false, 64}, {"ledger", "LEDGER", CELL_NUMBER, true, 0},
+    {"hash", "HASH", CELL_TEXT, true, 0},
+};
+
+struct reader {
+    struct session *session;
+    struct run_head head;
+    enum vocabulary as;  // 0: as stored
+    const char *type_glob;
+    struct str step;
+    uint64_t after;
+    uint64_t left;       // rows that may still be printed
+    struct arena arena;  // one page
+    struct list list;
+    struct json rows;
+    bool raw;            // whole records instead of rows
+    struct error err;
+};
+
+static bool put(struct reader *reader, struct json *object, const char *key, struct json value)
+{
+    return json_put(&reader->arena, object, str_from(key), value);
+}
+
+static struct json copied(struct reader *reader, const char *text)
+{
+    struct str copy = text && text[0] ? arena_copy(&reader->arena, str_from(text)) : (struct str){0};
+    return copy.ptr ? json_string(copy) : json_null();
+}
+
+static struct json detail_of(struct reader *reader, const struct moment *m)
+{
+    char text[512] = "";
+    if (m->fault.code.len > 0 && m->fault.has_exit)
+        snprintf(text, sizeof(text), "%.*s exit %d", STR_ARG(m->fault.code), m->fault.exit_code);
+    else if (m->fault.code.len > 0)
+        snprintf(text, sizeof(text), "%.*s: %.*s", STR_ARG(m->fault.code), STR_ARG(m->fault.message));
+    else if (m->signal_type.len > 0)
+        snprintf(text, sizeof(text), "%.*s%s%.*s", STR_ARG(m->signal_type), m->signal_step.len ? " " : "",
+                 STR_ARG(m->signal_step));
+    else if (m->reason.len > 0 && m->detail.len > 0)
+        snprintf(text, sizeof(text), "%.*s: %.*s", STR_ARG(m->reason), STR_ARG(m->detail));
+    else if (m->reason.len > 0)
+        snprintf(text, sizeof(text), "%.*s", STR_ARG(m->reason));
+    else if (m->run_ref.len > 0)
+        snprintf(text, sizeof(text), "run %.*s", STR_ARG(m->run_ref));
+    else if (m->actor.len > 0)
+        snprintf(text, sizeof(text), "by %.*s", STR_ARG(m->actor));
+    return copied(reader, text);
+}
+
+static bool has_duration(enum moment_kind kind)
+{
+    return kind == MOMENT_STEP_COMPLETED || kind == MOMENT_STEP_FAILED || kind == MOMENT_ATTEMPT_FAILED ||
+           moment_is_terminal(kind);
+}
+
+// Decisions have no moment: what a reader wants is inside their body.
+static bool decision_row(struct reader *reader, const struct record *record, struct json *row)
+{
+    struct json body;
+    struct error err = {0};
+    if (json_parse(record->bytes, &json_limits_default, &reader->arena, &body, &err))
+        body = json_object();
+    const struct json *at = json_key(&body, "engineProcessedAt");
+    struct str type = json_text(json_key(&body, "signalType")), decision = json_text(json_key(&body, "decision"));
+    struct str code = json_text(json_at(&body, STR("engineResult.errorCode")));
+    char text[256];
+    snprintf(text, sizeof(text), "%.*s %.*s %.*s", STR_ARG(type), STR_ARG(decision), STR_ARG(code));
+    return put(reader, row, "time", at ? *at : json_null()) && put(reader, row, "step", json_null()) &&
+           put(reader, row, "attempt", json_null()) && put(reader, row, "took", json_null()) &&
+           put(reader, row, "detail", copied(reader, text));
+}
+
+static bool moment_row(struct reader *reader, const struct moment *m, struct json *row)
+{
+    char time[CIVIL_SIZE];
+    civil_format(m->at_ms, time);
+    struct str step = m->step.len ? arena_copy(&reader->arena, m->step) : (struct str){0};
+    bool counted = moment_is_step(m->kind) && m->logical > 0;
+    return put(reader, row, "time", copied(reader, time)) &&
+           put(reader, row, "step", step.ptr ? json_string(step) : json_null()) &&
+           put(reader, row, "attempt", counted ? json_int(m->logical) : json_null()) &&
+           put(reader, row, "took", has_duration(m->kind) ? json_int(m->duration_ms) : json_null()) &&
+           put(reader, row, "detail", detail_of(reader, m));
+}
+
+static bool make_row(struct reader *reader, const struct record *record, struct str type, const struct moment *moment,
+                     struct json *row)
+{
+    char hex[SHA256_HEX + 1];
+    struct str word = arena_copy(&reader->arena, type);
+    digest_hex(&record->hash, hex);
+    *row = json_object();
+    if (!word.ptr || !put(reader, row, "seq", json_int((int64_t)record->seq)) || !put(reader, row, "type", json_string(word)))
+        return false;
+    if (moment ? !moment_row(reader, moment, row) : !decision_row(reader, record, row))
+        return false;
+    struct json ledger = record->ledger_seq ? json_int((int64_t)record->ledger_seq) : json_null();
+    return put(reader, row, "ledger", ledger) && put(reader, row, "hash", copied(reader, reader->as ? "" : hex));
+}
+
+static bool wanted(const struct reader *reader, struct str type, const struct moment *moment)
+{
+    char word[128];
+    snprintf(word, sizeof(word), "%.*s", STR_ARG(type));
+    if (reader->type_glob && fnmatch(reader->type_glob, word, 0) != 0)
+        return false;
+    if (reader->step.len == 0)
+        return true;
+    if (!moment || !str_starts(moment->step, reader->step))
+        return false;
+    return moment->step.len == reader->step.len || moment->step.ptr[reader->step.len] == '[';
+}
+
+static void flush(struct reader *reader)
+{
+    list_page(&reader->list, &reader->rows);
+    reader->rows = json_array();
+    arena_reset(&reader->arena);
+}
+
+// One record on its way out. `shown` is the record in another vocabulary (--as), else NULL.
+static enum code add(struct reader *reader, const struct record *record, struct str type, const struct moment *moment,
+                     const struct json *shown)
+{
+    struct json row;
+    if (reader->left == 0 || !wanted(reader, type, moment))
+        return OK;
+    reader->left--;
+    if (reader->raw && reader->list.format == FORMAT_JSONL && !shown) {
+        buf_add(&reader->list.text, record->bytes);
+        buf_byte(&reader->list.text, '\n');
+        reader->list.row_count++;
+        return buf_ok(&reader->list.text) ? OK : error_set(&reader->err, E_NOMEM, "out of memory");
+    }
+    bool ok = true;
+    if (!reader->raw) {
+        ok = make_row(reader, record, type, moment, &row);
+    } else if (shown) {
+        ok = json_copy(&reader->arena, shown, &row);
+    } else {
+        struct str bytes = arena_copy(&reader->arena, record->bytes);
+        ok = bytes.ptr && json_parse(bytes, &json_limits_default, &reader->arena, &row, &reader->err) == OK;
+    }
+    if (!ok || !json_push(&reader->arena, &reader->rows, row))
+        return error_set(&reader->err, E_NOMEM, "record %llu cannot be shown", (unsigned long long)record->seq);
+    return OK;
+}
+
+static enum code decode(struct reader *reader, const struct record *record, struct moment *moment, bool *has_moment)
+{
+    struct seal seal;
+    struct error err = {0};
+    *has_moment = true;
+    if (record->ledger_seq == 0)
+        return contract_decode(reader->head.vocabulary, record->bytes, &reader->arena, moment, &seal, NULL, &reader->err);
+    *has_moment = str_is(record->type, "moment") &&
+                  contract_decode_ledger(record->bytes, &reader->arena, moment, &err) == OK;
+    return OK;
+}
+
+// The log, or with --ledger what is kept beside it.
+static enum code read_stored(struct reader *reader, bool ledger)
+{
+    struct cli *cli = reader->session->cli;
+    const struct run_ids *ids = &reader->head.ids;
+    bool needs_moment = !reader->raw || reader->step.len > 0 || ledger;
+    for (uint64_t after = reader->after; reader->left > 0 && !cli->out_closed;) {
+        struct records page;
+        enum code rc = (ledger ? store_read_ledger : store_read)(reader->session->store, ids->tenant, ids->run, after, PAGE,
+                                                                 &reader->arena, &page, &reader->err);
+        if (rc || page.count == 0)
+            return rc;
+        for (size_t i = 0; i < page.count; i++) {
+            const struct record *record = &page.items[i];
+            struct moment moment = {0};
+            bool has_moment = false;
+            rc = needs_moment ? decode(reader, record, &moment, &has_moment) : OK;
+            struct str type = ledger && has_moment ? str_from(moment_name(moment.kind)) : record->type;
+            if (!rc)
+                rc = add(reader, record, type, has_moment ? &moment : NULL, NULL);
+            if (rc)
+                return rc;
+            after = ledger ? record->ledger_seq : record->seq;
+        }
+        flush(reader);
+    }
+    return OK;
+}
+
+static enum code show_moment(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
+{
+    struct reader *reader = context;
+    struct json shown = {0};
+    if (!moment || moment->kind == MOMENT_UNKNOWN || record->seq <= reader->after)
+        return OK;
+    const char *word = moment_word(moment->kind, reader->as);
+    if (!word)
+        return OK;
+    enum code rc = contract_show(reader->session->contract, reader->as, &reader->head.ids, moment, seal, &reader->arena, &shown,
+                                 &reader->err);
+    if (!rc && shown.type != 0)
+        rc = add(reader, record, str_from(word), moment, &shown);
+    if (!rc && reader->rows.count >= PAGE)
+        flush(reader);
+    return rc;
+}
+
+static int read_all(struct reader *reader)
+{
+    struct cli *cli = reader->session->cli;
+    enum code rc;
+    if (reader->as) {
+        int code = session_contract(reader->session);
+        if (code)
+            return code;
+        struct error err = {0};
+        rc = store_replay(reader->session->store, reader->head.ids.tenant, reader->head.ids.run, show_moment, reader, &err);
+        if (rc && reader->err.code == OK)
+            reader->err = err;
+    } else {
+        rc = read_stored(reader, args_has(&cli->args, FLAG_LEDGER));
+    }
+    flush(reader);
+    return rc ? cli_error(cli, &reader->err) : EXIT_OK;
+}
+
+static int prepare(struct reader *reader, struct session *session)
+{
+    struct cli *cli = session->cli;
+    struct target target;
+    int64_t after, limit;
+    *reader = (struct reader){.session = session, .rows = json_array()};
+    int code = target_find(session, cli->args.words[0], &target);
+    if (code)
+        return code;
+    if (!args_int(&cli->args, FLAG_AFTER, 0, INT64_MAX, 0, &cli->arena, &after) ||
+        !args_int(&cli->args, FLAG_LIMIT, 1, INT64_MAX, INT64_MAX, &cli->arena, &limit))
+        return cli_usage(cli);
+    reader->head = target.head;
+    reader->after = (uint64_t)after;
+    reader->left = (uint64_t)limit;
+    reader->step = args_has(&cli->args, FLAG_STEP) ? args_text(&cli->args, FLAG_STEP, "") : target.step;
+    reader->type_glob = args_has(&cli->args, FLAG_TYPE) ? args_text(&cli->args, FLAG_TYPE, "").ptr : NULL;
+    reader->as = vocabulary_parse(args_text(&cli->args, FLAG_AS, ""));
+    if (!list_open(&reader->list, cli, columns, ARRAY_COUNT(columns), "seq"))
+        return EXIT_USAGE;
+    enum format format = reader->list.format;
+    reader->raw = !args_has(&cli->args, FLAG_FIELDS) &&
+                  (format == FORMAT_JSON || format == FORMAT_JSONL || format == FORMAT_YAML);
+    return EXIT_OK;
+}
+
+int command_events(struct cli *cli)
+{
+    struct session session;
+    struct reader reader;
+    int code = session_open(&session, cli, STORE_READ);
+    if (!code)
+        code = prepare(&reader, &session);
+    if (!code) {
+        arena_init(&reader.arena, (size_t)1 << 20, (size_t)1 << 30);
+        code = read_all(&reader);
+        list_close(&reader.list);
+        arena_release(&reader.arena);
+    }
+    session_close(&session);
+    return code;
+}

@@ -1,0 +1,45 @@
+#include "cli/card.h"
+#include "cli/commands.h"
+
+static int show(struct session *session, const struct run_head *head, enum format format)
+{
+    struct cli *cli = session->cli;
+    struct run_view view;
+    struct json json;
+    struct buf text;
+    int code = card_load(session, head, &view);
+    if (code)
+        return code;
+    if (format == FORMAT_JSON || format == FORMAT_YAML) {
+        if (!view_json(&view, &cli->arena, &json))
+            return cli_nomem(cli);
+        print_json(cli, format, &json);
+        return EXIT_OK;
+    }
+    buf_init(&text, (size_t)64 << 20);
+    if (format == FORMAT_NAME)
+        buf_printf(&text, "%.*s\n", STR_ARG(head->ids.run));
+    else
+        card_write(session, &text, &cli->out, head, &view);
+    cli_print(cli, &text);
+    buf_release(&text);
+    return EXIT_OK;
+}
+
+int command_get(struct cli *cli)
+{
+    struct session session;
+    struct target target;
+    int code = session_open(&session, cli, STORE_READ);
+    if (!code)
+        code = target_find(&session, cli->args.words[0], &target);
+    if (!code && target.step.len > 0) {
+        code = cli_fail(cli, EXIT_USAGE, "`cairn get` shows runs, not steps");
+        cli_next(cli, "cairn events %.*s --step %.*s%.*s", STR_ARG(target.head.ids.run), STR_ARG(target.step),
+                 STR_ARG(session.flag));
+    }
+    if (!code)
+        code = show(&session, &target.head, format_of(cli, FORMAT_TEXT));
+    session_close(&session);
+    return code;
+}

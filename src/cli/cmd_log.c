@@ -1,0 +1,92 @@
+#include "cli/commands.h"
+#include "cli/session.h"
+#include "cli/text.h"
+
+static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
+{
+    return json_put(&cli->arena, object, str_from(key), value);
+}
+
+static bool report_json(struct cli *cli, const struct verify_report *report, struct json *out)
+{
+    struct json faults = json_array();
+    for (size_t i = 0; i < report->fault_count; i++) {
+        const struct verify_fault *fault = &report->faults[i];
+        struct json one = json_object();
+        bool ok = put(cli, &one, "runId", json_string(fault->run)) && put(cli, &one, "seq", json_int((int64_t)fault->seq)) &&
+                  put(cli, &one, "ledger", json_bool(fault->ledger)) && put(cli, &one, "what", json_string(fault->what)) &&
+                  json_push(&cli->arena, &faults, one);
+        if (!ok)
+            return false;
+    }
+    *out = json_object();
+    return put(cli, out, "runs", json_int((int64_t)report->run_count)) &&
+           put(cli, out, "events", json_int((int64_t)report->event_count)) &&
+           put(cli, out, "intact", json_bool(report->fault_count == 0)) && put(cli, out, "faults", faults);
+}
+
+static void print_text(struct cli *cli, const struct verify_report *report)
+{
+    struct buf out;
+    buf_init(&out, (size_t)64 << 20);
+    for (size_t i = 0; i < report->fault_count; i++) {
+        const struct verify_fault *fault = &report->faults[i];
+        tone_text(&out, &cli->out, TONE_BAD, look_glyph(LOOK_FAILED, cli->out.utf8));
+        buf_text(&out, " run ");
+        text_safe(&out, fault->run);
+        if (fault->seq > 0)
+            buf_printf(&out, " %s %llu", fault->ledger ? "ledger entry" : "event", (unsigned long long)fault->seq);
+        buf_text(&out, ": ");
+        text_safe(&out, fault->what);
+        buf_byte(&out, '\n');
+    }
+    enum look look = report->fault_count ? LOOK_FAILED : LOOK_DONE;
+    tone_text(&out, &cli->out, look_tone(look), look_glyph(look, cli->out.utf8));
+    buf_printf(&out, " %llu run%s, %llu events: ", (unsigned long long)report->run_count, report->run_count == 1 ? "" : "s",
+               (unsigned long long)report->event_count);
+    if (report->fault_count)
+        buf_printf(&out, "%zu fault%s\n", report->fault_count, report->fault_count == 1 ? "" : "s");
+    else
+        buf_text(&out, "intact\n");
+    cli_print(cli, &out);
+    buf_release(&out);
+}
+
+static int verify(struct session *session, struct str run)
+{
+    struct cli *cli = session->cli;
+    struct error err = {0};
+    struct verify_report report = {0};
+    struct json json;
+    // --all means all tenants unless one is named.
+    struct str tenant = run.len || args_has(&cli->args, FLAG_TENANT) ? session->tenant : STR("");
+    if (session->store && store_verify(session->store, tenant, run, &cli->arena, &report, &err))
+        return cli_error(cli, &err);
+    if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
+        if (!report_json(cli, &report, &json))
+            return cli_nomem(cli);
+        print_json(cli, FORMAT_JSON, &json);
+    } else {
+        print_text(cli, &report);
+    }
+    return report.fault_count ? EXIT_INTEGRITY : EXIT_OK;
+}
+
+int command_log_verify(struct cli *cli)
+{
+    struct session session;
+    struct target target;
+    bool one = cli->args.word_count > 0;
+    if (one == args_has(&cli->args, FLAG_ALL)) {
+        cli_fail(cli, EXIT_USAGE, one ? "give a run or --all, not both" : "give a run, or --all for every run");
+        cli_next(cli, "cairn log verify --all");
+        return EXIT_USAGE;
+    }
+    int code = session_open(&session, cli, STORE_READ);
+    if (!code && one)
+        code = target_find(&session, cli->args.words[0], &target);
+    if (!code)
+        code = verify(&session, one ? target.head.ids.run : STR(""));
+    session_close(&session);
+    return code;
+}

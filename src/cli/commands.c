@@ -1,0 +1,124 @@
+// The table of commands. A new command is a row here and a file beside it.
+#include "cli/args.h"
+#include "cli/commands.h"
+
+#include <string.h>
+
+#define LIST_FORMATS "table|wide|json|jsonl|yaml|csv|tsv|name"
+#define SIGNAL_FORMATS "text|json|yaml|name"
+#define STORE_FLAGS FLAG_STORE, FLAG_TENANT
+#define LIST_FLAGS FLAG_OUTPUT, FLAG_FIELDS, FLAG_TIME
+// Signals that may be followed by going on with the run in the foreground.
+#define DRIVE_FLAGS FLAG_PROGRESS, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_NO_RUN
+
+static const struct command commands[] = {
+    {"Run", "run", "FILE [-- ARGUMENTS...]", "run a plan or a node workflow to its end",
+     "Runs the document in this process and records every step in the store before it acts. Kill it at any moment: "
+     "the same command with the same --run-id, or `cairn recover`, goes on where it stopped, and finished steps do "
+     "not run again.\n\n"
+     "The first ^C lets running steps finish and leaves the run PAUSED, the second cancels it, the third kills it. "
+     "FILE may be - for stdin.",
+     "cairn run examples/hello.json\n"
+     "cairn run release.yaml --set env=staging --approve deploy\n"
+     "cairn run nightly.yaml --run-id nightly-2026-02-11 --progress plain\n"
+     "cairn run build.json --progress none -o json | jq .status",
+     "json|yaml|name", 1, 1,
+     {STORE_FLAGS, FLAG_PROJECT, FLAG_ENVIRONMENT, FLAG_RUN_ID, FLAG_SET, FLAG_INPUT, FLAG_ARGUMENTS, FLAG_PROGRESS,
+      FLAG_EXIT_ON_WAIT, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_REASON, FLAG_OUTPUT},
+     command_run},
+    {"Run", "recover", "[RUN...]", "go on with unfinished runs that nobody owns",
+     "Takes over every run whose process is gone and drives all of them to their end. Runs that are paused or wait for "
+     "a person are listed and left alone. Exits 10 when a run ended FAILED.",
+     "cairn recover\ncairn recover nightly-2026-02-11 --store files:./runs", "table|json|jsonl|name", 0, SIZE_MAX,
+     {STORE_FLAGS, FLAG_PROGRESS, FLAG_ON_INTERRUPT, FLAG_OUTPUT}, command_recover},
+    {"Run", "validate", "FILE...", "check documents without running them",
+     "Reports every fault at once, each with its place, cause and a hint. Exits 3 when there are errors.",
+     "cairn validate plan.json flows/*.yaml\ncairn validate --strict flow.yaml -o json", "text|json|jsonl", 1, SIZE_MAX,
+     {FLAG_STRICT, FLAG_OUTPUT}, command_validate},
+
+    {"Look", "ls", "", "list runs, newest first",
+     "One page (--limit, 50 by default); --all prints every page.",
+     "cairn ls\ncairn ls --status FAILED --since 7d\ncairn ls -o json --fields runId,status", LIST_FORMATS, 0, 0,
+     {STORE_FLAGS, FLAG_STATUS, FLAG_PLAN, FLAG_SINCE, FLAG_LIMIT, FLAG_ALL, LIST_FLAGS}, command_ls},
+    {"Look", "get", "RUN", "show one run: its state, its steps, why it failed", "",
+     "cairn get @last\ncairn get 3f2a -o json", "text|json|yaml|name", 1, 1,
+     {STORE_FLAGS, FLAG_OUTPUT, FLAG_TIME}, command_get},
+    {"Look", "events", "RUN", "print the log of a run",
+     "-o jsonl prints the records exactly as they are stored, one a line. --as tells the same run in the words of "
+     "another contract.",
+     "cairn events @last\ncairn events @last --type 'Step*' --step build\ncairn events @last -o jsonl", LIST_FORMATS, 1, 1,
+     {STORE_FLAGS, FLAG_AS, FLAG_TYPE, FLAG_STEP, FLAG_AFTER, FLAG_LIMIT, FLAG_LEDGER, LIST_FLAGS}, command_events},
+
+    {"Act", "pause", "RUN", "let running steps finish, start no more", "", "cairn pause @last --reason 'disk is full'",
+     SIGNAL_FORMATS, 1, 1, {STORE_FLAGS, FLAG_REASON, FLAG_ID, FLAG_OUTPUT}, command_signal},
+    {"Act", "resume", "RUN", "go on with a paused run",
+     "When no process owns the run, it goes on in this one, until it ends or waits for a person (exit 13). The same is true "
+     "of retry, skip, approve and reject; --no-run only records the decision.", "cairn resume @last", SIGNAL_FORMATS, 1, 1,
+     {STORE_FLAGS, FLAG_ID, FLAG_OUTPUT, DRIVE_FLAGS}, command_signal},
+    {"Act", "cancel", "RUN", "stop a run for good",
+     "Running steps get SIGTERM, and SIGKILL five seconds later; --emergency kills at once.",
+     "cairn cancel @last --reason 'wrong branch'", SIGNAL_FORMATS, 1, 1,
+     {STORE_FLAGS, FLAG_REASON, FLAG_EMERGENCY, FLAG_ID, FLAG_OUTPUT, FLAG_PROGRESS}, command_signal},
+    {"Act", "retry", "RUN[/STEP]", "run a failed step again, or a run that has ended as a new run",
+     "With a step: a new attempt of a step that failed while the run is held. Without: an ended run starts again as a "
+     "new run that reuses the outputs of the steps that succeeded.",
+     "cairn retry @last --step load\ncairn retry @last-failed", SIGNAL_FORMATS, 1, 1,
+     {STORE_FLAGS, FLAG_STEP, FLAG_REASON, FLAG_FORCE, FLAG_ID, FLAG_OUTPUT, DRIVE_FLAGS}, command_signal},
+    {"Act", "skip", "RUN/STEP", "skip a step that has not ended, or one that is held", "",
+     "cairn skip @last/load --reason 'loaded by hand'", SIGNAL_FORMATS, 1, 1,
+     {STORE_FLAGS, FLAG_STEP, FLAG_REASON, FLAG_ID, FLAG_OUTPUT, DRIVE_FLAGS}, command_signal},
+    {"Act", "approve", "RUN[/STEP]", "answer an approval with yes",
+     "Without a step: the only approval that waits, or the start of a plan that requires approval.",
+     "cairn approve @last/deploy --reason 'looks good'\ncairn approve @last/deploy --field ticket=OPS-12", SIGNAL_FORMATS, 1,
+     1, {STORE_FLAGS, FLAG_STEP, FLAG_REASON, FLAG_FIELD, FLAG_ID, FLAG_OUTPUT, DRIVE_FLAGS}, command_signal},
+    {"Act", "reject", "RUN[/STEP]", "answer an approval with no", "", "cairn reject @last/deploy --reason 'not on Friday'",
+     SIGNAL_FORMATS, 1, 1, {STORE_FLAGS, FLAG_STEP, FLAG_REASON, FLAG_FIELD, FLAG_ID, FLAG_OUTPUT, DRIVE_FLAGS},
+     command_signal},
+    {"Act", "signal", "RUN TYPE", "send any signal",
+     "TYPE is PAUSE, RESUME, CANCEL, RETRY_STEP, SKIP_STEP, RETRY_RUN, EMERGENCY_STOP, APPROVE or REJECT. The same --id "
+     "is decided once, however often it is sent.",
+     "cairn signal @last EMERGENCY_STOP --reason 'wrong cluster'\n"
+     "cairn signal @last RETRY_STEP --json '{\"stepId\": \"load\"}'",
+     SIGNAL_FORMATS, 2, 2,
+     {STORE_FLAGS, FLAG_STEP, FLAG_REASON, FLAG_JSON, FLAG_FORCE, FLAG_FIELD, FLAG_ID, FLAG_OUTPUT, DRIVE_FLAGS},
+     command_signal},
+
+    {"Prove", "log verify", "[RUN | --all]", "check the hash chain of runs",
+     "Reads every record and compares it with the chain of hashes. Exits 8 when a record was changed, removed, swapped "
+     "or cut, naming the run and the number.",
+     "cairn log verify @last\ncairn log verify --all --store files:./runs", "text|json", 0, 1,
+     {STORE_FLAGS, FLAG_ALL, FLAG_OUTPUT}, command_log_verify},
+
+    {"Other", "bench", "", "measure this machine: latency, throughput, recovery, size",
+     "Prints one JSON object a line; each figure stands beside the floor (one durable write) measured in the same run. "
+     "Writes below /var/tmp, or $CAIRN_BENCH_DIR. --store sqlite or --store files measures one store only.",
+     "cairn bench --only w1,w2 --store sqlite", NULL, 0, 0, {FLAG_STORE, FLAG_ONLY}, command_bench},
+    {"Other", "version", "", "print the version", "", "cairn version -o json", "text|json", 0, 0, {FLAG_OUTPUT},
+     command_version},
+    {"Other", "help", "[COMMAND | TOPIC | CODE]", "explain a command, a topic or an error code",
+     "Topics: exit-codes, formats, environment, targets, errors.", "cairn help run\ncairn help exit-codes\ncairn help E0203",
+     NULL, 0, 2, {FLAG_NONE}, command_help},
+};
+
+const struct command *command_at(size_t index)
+{
+    return index < ARRAY_COUNT(commands) ? &commands[index] : NULL;
+}
+
+const struct command *command_find(struct str name)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(commands); i++)
+        if (str_is(name, commands[i].name))
+            return &commands[i];
+    return NULL;
+}
+
+bool command_takes(const struct command *command, enum flag flag)
+{
+    if (flag_is_global(flag))
+        return true;
+    for (size_t i = 0; i < ARRAY_COUNT(command->flags) && command->flags[i] != FLAG_NONE; i++)
+        if (command->flags[i] == flag)
+            return true;
+    return false;
+}

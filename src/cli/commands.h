@@ -1,0 +1,20 @@
+// What the rows of the table of commands call. One file a command; the signals are one file, being one command in nine
+// spellings.
+#ifndef CAIRN_CLI_COMMANDS_H
+#define CAIRN_CLI_COMMANDS_H
+
+struct cli;
+
+int command_run(struct cli *cli);
+int command_validate(struct cli *cli);
+int command_ls(struct cli *cli);
+int command_get(struct cli *cli);
+int command_events(struct cli *cli);
+int command_signal(struct cli *cli);
+int command_recover(struct cli *cli);
+int command_log_verify(struct cli *cli);
+int command_bench(struct cli *cli);
+int command_version(struct cli *cli);
+int command_help(struct cli *cli);
+
+#endif

@@ -1,0 +1,163 @@
+#include "cli/decision.h"
+#include "cli/text.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { WAIT_MS = 10000, POLL_MS = 25, CAUSED_MAX = 64 };
+
+// The last event after the decision that names the signal.
+static enum code find_caused(struct session *session, const struct run_head *head, const struct record *record,
+                             struct str signal_id, uint64_t *seq, struct error *err)
+{
+    struct records events;
+    struct arena *arena = &session->cli->arena;
+    uint64_t after = record->seq > 0 ? record->seq - 1 : 0;
+    enum code rc = store_read(session->store, head->ids.tenant, head->ids.run, after, CAUSED_MAX, arena, &events, err);
+    for (size_t i = 0; !rc && i < events.count; i++) {
+        struct moment moment;
+        struct seal seal;
+        rc = contract_decode(head->vocabulary, events.items[i].bytes, arena, &moment, &seal, NULL, err);
+        if (!rc && str_eq(moment.signal_id, signal_id))
+            *seq = events.items[i].seq;
+    }
+    return rc;
+}
+
+static enum code read_decision(struct session *session, const struct run_head *head, const struct record *record,
+                               struct decision *out, struct error *err)
+{
+    enum code rc = json_parse(record->bytes, &json_limits_default, &session->cli->arena, &out->record, err);
+    if (rc)
+        return rc;
+    out->accepted = str_is(json_text(json_key(&out->record, "decision")), "ACCEPTED");
+    out->error_code = json_text(json_at(&out->record, STR("engineResult.errorCode")));
+    out->error_message = json_text(json_key(&out->record, "reason"));
+    if (head->terminal || out->seq > 0)
+        return OK;
+    return find_caused(session, head, record, record->signal_id, &out->seq, err);
+}
+
+enum code decision_find(struct session *session, const struct run_head *head, struct str signal_id, struct decision *out,
+                        struct error *err)
+{
+    struct arena *arena = &session->cli->arena;
+    for (uint64_t after = 0;;) {
+        struct records page;
+        enum code rc = store_read_ledger(session->store, head->ids.tenant, head->ids.run, after, 256, arena, &page, err);
+        if (rc)
+            return rc;
+        if (page.count == 0)
+            return E_NOT_FOUND;
+        for (size_t i = 0; i < page.count; i++) {
+            after = page.items[i].ledger_seq;
+            if (str_eq(page.items[i].signal_id, signal_id) && str_is(page.items[i].type, "decision"))
+                return read_decision(session, head, &page.items[i], out, err);
+        }
+    }
+}
+
+// The same, looking only at what came after `head` was read.
+static enum code find_new(struct session *session, const struct run_head *head, struct str signal_id, struct decision *out,
+                          struct error *err)
+{
+    struct records page;
+    enum code rc = store_read_ledger(session->store, head->ids.tenant, head->ids.run, head->last_ledger_seq, 256,
+                                     &session->cli->arena, &page, err);
+    for (size_t i = 0; !rc && i < page.count; i++)
+        if (str_eq(page.items[i].signal_id, signal_id) && str_is(page.items[i].type, "decision"))
+            return read_decision(session, head, &page.items[i], out, err);
+    return rc ? rc : E_NOT_FOUND;
+}
+
+enum code decision_post(struct session *session, const struct run_head *head, const struct signal *signal,
+                        struct decision *out, struct error *err)
+{
+    struct arena *arena = &session->cli->arena;
+    struct str bytes;
+    enum code rc = signal_encode(signal, arena, &bytes, err);
+    if (!rc)
+        rc = decision_find(session, head, signal->id, out, err);
+    if (rc == E_NOT_FOUND)
+        rc = store_post(session->store, head->ids.tenant, head->ids.run, signal->id, bytes, err);
+    else
+        return rc;
+    int64_t until = os_now().mono_ms + WAIT_MS;
+    while (!rc && os_now().mono_ms < until) {
+        struct run_head now;
+        rc = find_new(session, head, signal->id, out, err);
+        if (rc != E_NOT_FOUND)
+            return rc;
+        rc = store_head(session->store, head->ids.tenant, head->ids.run, arena, &now, err);
+        if (!rc && !now.owned && head->owned)
+            return E_CONFLICT;
+        nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
+    }
+    return rc ? rc : E_TIMEOUT;
+}
+
+static void advise(struct session *session, const struct run_head *head, const struct signal *signal, struct str code)
+{
+    struct cli *cli = session->cli;
+    struct str run = head->ids.run, flag = session->flag;
+    if (str_is(code, "RUN_TERMINAL") && head->summary.status != RUN_STATUS_COMPLETED)
+        cli_next(cli, "cairn retry %.*s%.*s   (a new run that reuses what succeeded)", STR_ARG(run), STR_ARG(flag));
+    else if (str_is(code, "RUN_NOT_TERMINAL"))
+        cli_hint(cli, "to run one failed step again: cairn retry %.*s --step STEP%.*s", STR_ARG(run), STR_ARG(flag));
+    else if (str_is(code, "RUN_IS_PAUSED"))
+        cli_next(cli, "cairn resume %.*s%.*s", STR_ARG(run), STR_ARG(flag));
+    else if (str_is(code, "STEP_REQUIRED") || str_is(code, "STEP_NOT_FOUND") || signal->step.len > 0)
+        cli_next(cli, "cairn get %.*s%.*s   (shows the steps)", STR_ARG(run), STR_ARG(flag));
+}
+
+static int refuse(struct session *session, const struct run_head *head, const struct signal *signal,
+                  const struct decision *decision)
+{
+    enum exit_code code = EXIT_CONFLICT;
+    if (str_starts(decision->error_code, STR("AUTHZ_")))
+        code = EXIT_DENIED;
+    else if (str_is(decision->error_code, "STEP_NOT_FOUND") || str_is(decision->error_code, "RUN_NOT_FOUND"))
+        code = EXIT_NOT_FOUND;
+    cli_fail(session->cli, code, "%s of run %.*s was rejected: %.*s: %.*s", signal_name(signal->type), STR_ARG(head->ids.run),
+             STR_ARG(decision->error_code), STR_ARG(decision->error_message));
+    advise(session, head, signal, decision->error_code);
+    return (int)code;
+}
+
+static bool complete_record(struct cli *cli, const struct run_head *head, const struct decision *decision, struct json *out)
+{
+    *out = decision->record;
+    return json_put(&cli->arena, out, STR("runId"), json_string(head->ids.run)) &&
+           (decision->seq == 0 || json_put(&cli->arena, out, STR("seq"), json_int((int64_t)decision->seq))) &&
+           (decision->new_run.len == 0 || json_put(&cli->arena, out, STR("newRunId"), json_string(decision->new_run)));
+}
+
+int decision_print(struct session *session, const struct run_head *head, const struct signal *signal,
+                   const struct decision *decision)
+{
+    struct cli *cli = session->cli;
+    enum format format = format_of(cli, FORMAT_TEXT);
+    struct json record;
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    if (format == FORMAT_JSON || format == FORMAT_YAML) {
+        if (!complete_record(cli, head, decision, &record))
+            return cli_nomem(cli);
+        print_json(cli, format, &record);
+    } else if (format == FORMAT_NAME) {
+        struct str name = decision->new_run.len ? decision->new_run : signal->id;
+        buf_printf(&out, "%.*s\n", STR_ARG(name));
+    } else if (decision->accepted && !cli->quiet) {
+        tone_text(&out, &cli->out, TONE_GOOD, look_glyph(LOOK_DONE, cli->out.utf8));
+        buf_printf(&out, " %s accepted: run %.*s%s%.*s", signal_name(signal->type), STR_ARG(head->ids.run),
+                   signal->step.len ? "/" : "", STR_ARG(signal->step));
+        if (decision->seq > 0)
+            buf_printf(&out, ", event %llu", (unsigned long long)decision->seq);
+        if (decision->new_run.len > 0)
+            buf_printf(&out, ", new run %.*s", STR_ARG(decision->new_run));
+        buf_byte(&out, '\n');
+    }
+    cli_print(cli, &out);
+    buf_release(&out);
+    return decision->accepted ? EXIT_OK : refuse(session, head, signal, decision);
+}

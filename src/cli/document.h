@@ -1,0 +1,37 @@
+// Documents from files: reading, finding what they name, telling what is wrong with them.
+#ifndef CAIRN_CLI_DOCUMENT_H
+#define CAIRN_CLI_DOCUMENT_H
+
+#include "cli/cli.h"
+#include "program/program.h"
+
+struct source {
+    struct str file, text;
+};
+
+// Everything that was read for a document, so that a diagnostic can show its line whichever file it is in.
+struct sources {
+    struct cli *cli;
+    struct source *items;
+    size_t count, capacity;
+};
+
+// Child documents: the name as a path beside the document, also with .yaml, .yml or .json, then in .archon/workflows and
+// .cairn/workflows of the document's directory, of the current one, and up their trees. Scripts: the name, also with the
+// extensions of its runtime, beside the document and in scripts, .archon/scripts and .cairn/scripts, likewise.
+// The search upward ends at the root of the repository.
+struct program_loader source_loader(struct sources *sources);
+bool sources_add(struct sources *sources, struct str file, struct str text);
+
+struct document {
+    struct sources sources;
+    struct diagnostics diagnostics;
+    struct program *program;  // NULL: invalid
+};
+
+// Reads and compiles `path` ("-" is stdin). EXIT_OK (also when it is invalid: see program), or what was reported.
+int document_load(struct cli *cli, struct str path, struct document *out);
+// "FILE:LINE:COL: error[...] ..." with the source line and the hint, for every diagnostic, on stderr.
+void document_report(struct cli *cli, const struct document *document);
+
+#endif

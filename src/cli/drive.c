@@ -1,0 +1,406 @@
+#include "cli/drive.h"
+
+#include "base/map.h"
+
+#include <pwd.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TICK_MS = 100, LOOK_MS = 50, KILL_MS = 1500, PATIENCE_MS = 60000 };
+
+static volatile sig_atomic_t interrupt_count, interrupt_number;
+
+static void on_interrupt(int number)
+{
+    if (interrupt_count < 1000)
+        interrupt_count++;
+    if (!interrupt_number)
+        interrupt_number = number;
+}
+
+static void catch_interrupts(void)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        struct sigaction before;
+        // nohup and background jobs of a shell ask for a signal to be ignored: that stays.
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN && numbers[i] != SIGTERM)
+            continue;
+        sigaction(numbers[i], &action, NULL);
+    }
+}
+
+struct str user_name(struct cli *cli)
+{
+    const char *name = getenv("USER");
+    if (!name || !name[0]) {
+        const struct passwd *user = getpwuid(getuid());
+        name = user ? user->pw_name : "unknown";
+    }
+    return str_from(cli_format(cli, "%.64s", name));
+}
+
+// The least role that may send it (requirements §3.1).
+static const char *role_of(enum signal_type type)
+{
+    switch (type) {
+    case SIGNAL_PAUSE:
+    case SIGNAL_RESUME:
+    case SIGNAL_CANCEL:
+    case SIGNAL_APPROVE:
+    case SIGNAL_REJECT:
+        return "Operator";
+    case SIGNAL_RETRY_STEP:
+    case SIGNAL_SKIP_STEP:
+    case SIGNAL_RETRY_RUN:
+        return "Engineer";
+    case SIGNAL_EMERGENCY_STOP:
+    case SIGNAL_NONE:
+        return "Admin";
+    }
+    return "Admin";
+}
+
+void signal_prepare(struct cli *cli, enum signal_type type, struct str step, struct str reason, struct signal *out)
+{
+    uint8_t random[16];
+    char id[UUID_SIZE];
+    os_entropy()->fill(os_entropy(), random, sizeof(random));
+    uuid_format(random, id);
+    *out = (struct signal){.type = type, .step = step, .reason = reason, .role = str_from(role_of(type))};
+    out->id = str_from(cli_format(cli, "%s", id));
+    out->actor = user_name(cli);
+}
+
+// ---- what the engine tells
+static struct driven *find(const struct drive *drive, struct str run)
+{
+    uint32_t at = map_get(&drive->index, run);
+    return at == MAP_NONE ? NULL : &drive->runs[at];
+}
+
+const struct driven *drive_find(const struct drive *drive, struct str run)
+{
+    return find(drive, run);
+}
+
+static struct driven *add_run(struct drive *drive, const struct run *run)
+{
+    struct arena *arena = &drive->cli->arena;
+    struct driven *known = find(drive, run->ids.run);
+    if (known)
+        return known;
+    struct driven *grown = arena_grow(arena, drive->runs, drive->run_count, drive->run_count + 1, sizeof(*grown),
+                                      &drive->run_capacity);
+    struct str id = arena_copy(arena, run->ids.run);
+    if (!grown || !id.ptr)
+        return NULL;
+    drive->runs = grown;
+    drive->runs[drive->run_count] = (struct driven){.run = id, .child = run->start.parent_run.len > 0};
+    if (!map_put(&drive->index, id, (uint32_t)drive->run_count, NULL))
+        return NULL;
+    return &drive->runs[drive->run_count++];
+}
+
+static void keep_cause(struct drive *drive, struct driven *driven, const struct run *run)
+{
+    if (run->status == RUN_STATUS_CANCELLED)
+        driven->cause = str_from(cli_format(drive->cli, "%.*s", STR_ARG(run->cancel_reason)));
+    else if (run->failed_step.len > 0)
+        driven->cause = str_from(cli_format(drive->cli, "%.*s: %.*s", STR_ARG(run->failed_step), STR_ARG(run->fault.code)));
+}
+
+static void on_event(void *context, const struct engine_event *event)
+{
+    struct drive *drive = context;
+    struct driven *driven = add_run(drive, event->state);
+    drive->changed = true;
+    if (driven) {
+        driven->status = event->state->status;
+        if (moment_is_terminal(event->moment->kind) && !driven->ended) {
+            driven->ended = true;
+            keep_cause(drive, driven, event->state);
+        }
+    }
+    progress_event(&drive->progress, event);
+}
+
+static struct str copy(struct drive *drive, struct str text)
+{
+    struct str out = arena_copy(&drive->cli->arena, text);
+    return out.ptr ? out : STR("");
+}
+
+static void on_decision(void *context, const struct engine_decision *decision)
+{
+    struct drive *drive = context;
+    if (drive->wanted.len == 0 || !str_eq(decision->signal_id, drive->wanted))
+        return;
+    drive->decided = true;
+    drive->decision = *decision;
+    drive->decision.run = copy(drive, decision->run);
+    drive->decision.signal_id = drive->wanted;
+    drive->decision.decision_id = copy(drive, decision->decision_id);
+    drive->decision.error_code = copy(drive, decision->error_code);
+    drive->decision.error_message = copy(drive, decision->error_message);
+    drive->decision.new_run = copy(drive, decision->new_run);
+}
+
+static void on_output(void *context, struct str run, struct str step, bool is_stderr, struct str line)
+{
+    struct drive *drive = context;
+    progress_output(&drive->progress, run, step, is_stderr, line);
+}
+
+// ---- interrupts
+static void send(struct drive *drive, struct str run, enum signal_type type, struct str step, const char *reason, bool force)
+{
+    struct signal signal;
+    struct error err = {0};
+    signal_prepare(drive->cli, type, step, str_from(reason), &signal);
+    signal.force = force;
+    if (engine_signal(drive->engine, drive->session->tenant, run, &signal, &err))
+        cli_warn(drive->cli, "%s", err.message);
+}
+
+static void send_all(struct drive *drive, enum signal_type type, const char *reason, bool children, bool force)
+{
+    for (size_t i = 0; i < drive->run_count; i++) {
+        const struct driven *driven = &drive->runs[i];
+        bool paused = type == SIGNAL_PAUSE && driven->status == RUN_STATUS_PAUSED;
+        if (driven->ended || paused || (driven->child && !children))
+            continue;
+        send(drive, driven->run, type, STR(""), reason, force);
+    }
+}
+
+static const char *signal_words(int number)
+{
+    return number == SIGINT ? "interrupted (^C)" : number == SIGTERM ? "SIGTERM" : "SIGHUP";
+}
+
+// level 1: pause, 2: cancel, 3: kill
+static void escalate(struct drive *drive, int level, int64_t mono_ms)
+{
+    const char *reason = signal_words(drive->interrupt);
+    size_t busy = engine_activity(drive->engine).in_flight;
+    if (level == 1 && !drive->pausing) {
+        drive->pausing = true;
+        send_all(drive, SIGNAL_PAUSE, reason, true, false);
+        if (busy > 0)
+            progress_say(&drive->progress, "pausing: %zu step%s still running; ^C again cancels the run", busy,
+                         busy == 1 ? " is" : "s are");
+    } else if (level == 2 && !drive->cancelling) {
+        drive->cancelling = true;
+        send_all(drive, SIGNAL_CANCEL, reason, false, false);
+        progress_say(&drive->progress, "cancelling; ^C again kills what still runs");
+    } else if (level >= 3 && drive->kill_at_ms == 0) {
+        drive->kill_at_ms = mono_ms + KILL_MS;
+        send_all(drive, SIGNAL_EMERGENCY_STOP, reason, false, true);
+        progress_say(&drive->progress, "killing");
+    }
+}
+
+static void look_at_interrupts(struct drive *drive, int64_t mono_ms)
+{
+    struct str mode = args_text(&drive->cli->args, FLAG_ON_INTERRUPT, "pause");
+    int offset = str_is(mode, "kill") ? 2 : str_is(mode, "cancel") ? 1 : 0;
+    int count = interrupt_count;
+    if (count > drive->interrupts_seen && !drive->interrupt)
+        drive->interrupt = interrupt_number;
+    while (drive->interrupts_seen < count) {
+        drive->interrupts_seen++;
+        escalate(drive, drive->interrupts_seen + offset, mono_ms);
+    }
+    if (drive->kill_at_ms != 0 && mono_ms >= drive->kill_at_ms)
+        drive->stop = true;
+}
+
+// ---- waiting
+static bool answers_itself(const struct run *run, int64_t wall_ms)
+{
+    for (uint32_t i = 0; i < run->program->step_count; i++) {
+        const struct run_step *step = &run->steps[i];
+        if (step->state == NODE_RUNNING && run->program->steps[i].kind == STEP_APPROVAL && step->due_ms > 0 &&
+            step->due_ms - wall_ms < PATIENCE_MS)
+            return true;
+    }
+    return false;
+}
+
+// Nothing of this run will happen in this process unless a person acts.
+static bool waits(const struct drive *drive, const struct run *run, int64_t wall_ms)
+{
+    if (run->status == RUN_STATUS_PAUSED || run->status == RUN_STATUS_PENDING)
+        return true;
+    if (run->held > 0)
+        return run->in_flight == 0 && run->delayed == 0;
+    return strcmp(run_substatus(run), "WAITING_APPROVAL") == 0 && !(drive->patient && answers_itself(run, wall_ms));
+}
+
+// All that runs in it is for others to end: persons and child runs.
+static bool depends_on_others(const struct run *run)
+{
+    if (run->delayed > 0 || run->status != RUN_STATUS_RUNNING)
+        return false;
+    for (uint32_t i = 0; i < run->program->step_count; i++) {
+        enum step_kind kind = run->program->steps[i].kind;
+        if (run->steps[i].state == NODE_RUNNING && kind != STEP_APPROVAL && kind != STEP_SUBRUN && kind != STEP_LOOP)
+            return false;
+    }
+    return true;
+}
+
+static bool all_wait(struct drive *drive, struct moment_in_time now)
+{
+    if (engine_activity(drive->engine).in_flight > 0)
+        return false;
+    size_t count = 0;
+    for (size_t i = 0; i < drive->run_count; i++) {
+        if (drive->runs[i].ended)
+            continue;
+        const struct run *run = engine_run(drive->engine, drive->session->tenant, drive->runs[i].run);
+        if (!run)
+            continue;
+        bool waiting = drive->pausing ? run->status != RUN_STATUS_RUNNING : waits(drive, run, now.wall_ms);
+        if (!waiting && (drive->pausing || !depends_on_others(run)))
+            return false;
+        count += waiting;
+    }
+    return count > 0;
+}
+
+// ---- approvals given beforehand
+static bool approved_beforehand(const struct drive *drive, struct str step, struct str path)
+{
+    size_t cursor = 0;
+    struct str name;
+    if (drive->approve_all)
+        return true;
+    while (args_next(&drive->cli->args, FLAG_APPROVE, &cursor, &name))
+        if (str_eq(name, step) || str_eq(name, path))
+            return true;
+    return false;
+}
+
+static void answer_gates(struct drive *drive, struct str id, const struct run *run)
+{
+    if (run->status == RUN_STATUS_PENDING && drive->approve_all && run->start.requires_approval)
+        send(drive, id, SIGNAL_APPROVE, STR(""), "approved beforehand", false);
+    for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++) {
+        if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind != STEP_APPROVAL)
+            continue;
+        struct str path = kernel_path(run, i, &drive->cli->arena);
+        if (path.ptr && approved_beforehand(drive, run->program->steps[i].id, path))
+            send(drive, id, SIGNAL_APPROVE, path, "approved beforehand", false);
+    }
+}
+
+static void tick(void *context, struct engine *engine, struct moment_in_time now)
+{
+    struct drive *drive = context;
+    look_at_interrupts(drive, now.mono_ms);
+    if (drive->decided && drive->stop_when_decided)
+        drive->stop = true;
+    bool approves = drive->approve_all || args_has(&drive->cli->args, FLAG_APPROVE);
+    for (size_t i = 0; approves && drive->changed && i < drive->run_count; i++) {
+        const struct run *run = drive->runs[i].ended ? NULL : engine_run(engine, drive->session->tenant, drive->runs[i].run);
+        if (run)
+            answer_gates(drive, drive->runs[i].run, run);
+    }
+    drive->changed = false;
+    bool stops = drive->exit_on_wait || drive->pausing;
+    if (stops && now.mono_ms - drive->looked_ms >= LOOK_MS) {
+        drive->looked_ms = now.mono_ms;
+        if (!drive->cancelling && drive->kill_at_ms == 0 && all_wait(drive, now))
+            drive->stop = true;
+    }
+    progress_tick(&drive->progress, now.wall_ms);
+}
+
+// ---- opening, driving, ending
+int drive_open(struct drive *drive, struct session *session, enum progress_mode mode)
+{
+    struct cli *cli = session->cli;
+    struct error err = {0};
+    *drive = (struct drive){.cli = cli, .session = session, .changed = true};
+    drive->approve_all = args_has(&cli->args, FLAG_APPROVE_ALL);
+    drive->exit_on_wait = args_has(&cli->args, FLAG_EXIT_ON_WAIT);
+    map_init(&drive->index, &cli->arena);
+    if (!progress_open(&drive->progress, cli, mode))
+        return cli_nomem(cli);
+    bool lines = mode == PROGRESS_TREE || (mode == PROGRESS_PLAIN && cli->verbose > 0);
+    struct engine_options options = {
+        .store = session->store,
+        .contract = session->contract,
+        .entropy = os_entropy(),
+        .limits = engine_limits_default,
+        .observer = {.context = drive, .event = on_event, .decision = on_decision, .output = lines ? on_output : NULL},
+    };
+    catch_interrupts();
+    return engine_open(&options, &drive->engine, &err) ? cli_error(cli, &err) : EXIT_OK;
+}
+
+void drive_close(struct drive *drive)
+{
+    progress_close(&drive->progress);
+    engine_close(drive->engine);
+    drive->engine = NULL;
+}
+
+enum code drive_adopt(struct drive *drive, struct str run, struct error *err)
+{
+    enum code rc = engine_adopt(drive->engine, drive->session->tenant, run, err);
+    if (rc)
+        return rc;
+    const struct run *state = engine_run(drive->engine, drive->session->tenant, run);
+    struct driven *driven = state ? add_run(drive, state) : NULL;
+    if (!driven)
+        return OK;
+    driven->status = state->status;
+    progress_attach(&drive->progress, state);
+    return OK;
+}
+
+int drive_loop(struct drive *drive)
+{
+    struct error err = {0};
+    struct engine_loop loop = {.stop = &drive->stop, .tick = tick, .context = drive, .tick_ms = TICK_MS};
+    drive->stop = false;
+    enum code rc = engine_loop(drive->engine, &loop, &err);
+    if (!rc)
+        return EXIT_OK;
+    if (drive->progress.tree)
+        tree_erase(drive->progress.tree);
+    return cli_error(drive->cli, &err);
+}
+
+int exit_of_status(enum run_status status)
+{
+    switch (status) {
+    case RUN_STATUS_COMPLETED:
+        return EXIT_OK;
+    case RUN_STATUS_FAILED:
+        return EXIT_RUN_FAILED;
+    case RUN_STATUS_CANCELLED:
+        return EXIT_RUN_CANCELLED;
+    case RUN_STATUS_PENDING:
+    case RUN_STATUS_APPROVED:
+    case RUN_STATUS_RUNNING:
+    case RUN_STATUS_PAUSED:
+        return EXIT_WAITING;
+    }
+    return EXIT_ERROR;
+}
+
+int drive_exit_code(const struct drive *drive, struct str run)
+{
+    const struct driven *driven = drive_find(drive, run);
+    if (drive->kill_at_ms != 0 || (drive->interrupt && !(driven && driven->ended)))
+        return 128 + drive->interrupt;
+    return driven ? exit_of_status(driven->status) : EXIT_ERROR;
+}

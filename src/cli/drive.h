@@ -1,0 +1,60 @@
+// Driving runs in the foreground: an engine, its progress, and what ^C means.
+//
+// First ^C (or SIGTERM): stop scheduling, let steps finish, leave the run PAUSED. Second: cancel. Third: kill.
+// Signals only count; the engine's loop looks at the count (drive.c: tick), so nothing happens inside a handler.
+// owner: main thread, which is the engine thread.
+#ifndef CAIRN_CLI_DRIVE_H
+#define CAIRN_CLI_DRIVE_H
+
+#include "cli/progress.h"
+#include "cli/session.h"
+
+struct driven {  // a run that this process has seen
+    struct str run;
+    bool child;
+    bool ended;
+    enum run_status status;
+    struct str cause;
+};
+
+struct drive {
+    struct cli *cli;
+    struct session *session;
+    struct engine *engine;
+    struct progress progress;
+    struct driven *runs;
+    size_t run_count, run_capacity;
+    struct map index;
+    volatile bool stop;
+    bool changed;          // something happened since tick looked
+    int64_t looked_ms;     // monotonic
+    bool exit_on_wait;     // stop when nothing can go on without a person
+    bool patient;          // with exit_on_wait: an approval that answers itself within a minute is waited for
+    bool approve_all;
+    int interrupt;         // signal number of the first interrupt that was acted on, 0 = none
+    int interrupts_seen;
+    bool pausing, cancelling;
+    int64_t kill_at_ms;    // monotonic; 0 = not killing
+    // the answer to one signal that the caller waits for
+    struct str wanted;     // signal id, empty = none
+    bool stop_when_decided;
+    bool decided;
+    struct engine_decision decision;  // strings in the command's arena
+};
+
+// Opens the engine over the session's store, which must be open for writing. EXIT_OK or what was reported.
+int drive_open(struct drive *drive, struct session *session, enum progress_mode mode);
+void drive_close(struct drive *drive);
+// Takes a run over. OK, or the engine's code with `err` set and nothing reported.
+enum code drive_adopt(struct drive *drive, struct str run, struct error *err) MUST_CHECK;
+// Until every run has ended, waits (exit_on_wait) or was interrupted. EXIT_OK, or an error that was reported.
+int drive_loop(struct drive *drive);
+const struct driven *drive_find(const struct drive *drive, struct str run);  // NULL: never seen
+// The exit code that the end (or not) of `run` means.
+int drive_exit_code(const struct drive *drive, struct str run);
+// A signal with a fresh id, from the user of this process.
+void signal_prepare(struct cli *cli, enum signal_type type, struct str step, struct str reason, struct signal *out);
+struct str user_name(struct cli *cli);
+int exit_of_status(enum run_status status);
+
+#endif

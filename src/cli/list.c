@@ -1,0 +1,263 @@
+// Lists in eight formats. A row is a JSON object; columns say which of its members people see and how.
+#include "cli/cli.h"
+#include "cli/text.h"
+
+#include "base/civil.h"
+
+#include <string.h>
+
+static const struct column *find_column(const struct list *list, struct str key)
+{
+    for (size_t i = 0; i < list->column_count; i++)
+        if (str_is(key, list->columns[i].key))
+            return &list->columns[i];
+    return NULL;
+}
+
+static bool read_fields(struct list *list)
+{
+    struct cli *cli = list->cli;
+    struct str rest = args_text(&cli->args, FLAG_FIELDS, "");
+    while (rest.len > 0) {
+        struct str key = str_trim(str_cut(rest, ',', &rest));
+        const struct column *column = find_column(list, key);
+        if (!column) {
+            const char *names[32];
+            for (size_t i = 0; i < list->column_count; i++)
+                names[i] = list->columns[i].key;
+            const char *near = nearest_name(key, names, list->column_count);
+            cli_fail(cli, EXIT_USAGE, "there is no field %.*s", STR_ARG(key));
+            struct buf all;
+            buf_init(&all, 4096);
+            for (size_t i = 0; i < list->column_count; i++)
+                buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
+            cli_hint(cli, "%s%s%sfields: %s", near ? "did you mean " : "", near ? near : "", near ? "? " : "", all.ptr);
+            buf_release(&all);
+            return false;
+        }
+        if (list->field_count < ARRAY_COUNT(list->fields))
+            list->fields[list->field_count++] = column->key;
+    }
+    return true;
+}
+
+bool list_open(struct list *list, struct cli *cli, const struct column *columns, size_t count, const char *name_key)
+{
+    INVARIANT(count <= ARRAY_COUNT(list->fields));
+    *list = (struct list){.cli = cli, .columns = columns, .column_count = count, .name_key = name_key};
+    list->format = format_of(cli, cli->out.tty ? FORMAT_TABLE : FORMAT_TSV);
+    if (!read_fields(list))
+        return false;
+    for (size_t i = 0; list->field_count == 0 && i < count; i++)
+        if (list->format != FORMAT_TABLE || !columns[i].wide)
+            list->fields[list->field_count++] = columns[i].key;
+    buf_init(&list->text, SIZE_MAX);
+    if (list->format == FORMAT_JSON)
+        buf_byte(&list->text, '[');
+    return true;
+}
+
+// The value of a cell as text that machines read: strings bare, all else as JSON.
+static void raw_text(struct buf *out, const struct json *value)
+{
+    if (!value || value->type == JSON_NULL)
+        return;
+    if (value->type == JSON_STRING)
+        buf_add(out, value->text);
+    else
+        json_write(out, value);
+}
+
+static void human_text(const struct list *list, struct buf *out, const struct column *column, const struct json *value)
+{
+    struct buf raw;
+    int64_t ms;
+    char duration[24];
+    buf_init(&raw, 1 << 20);
+    raw_text(&raw, value);
+    switch (column->cell) {
+    case CELL_STATUS:
+        if (run_status_parse(buf_str(&raw))) {
+            look_run(out, &list->cli->out, run_status_parse(buf_str(&raw)));
+            break;
+        }
+        text_safe(out, buf_str(&raw));
+        break;
+    case CELL_TIME:
+        if (civil_parse(buf_str(&raw), &ms))
+            time_text(out, list->cli, ms);
+        break;
+    case CELL_MS:
+        if (json_is(value, JSON_INT)) {
+            duration_format(value->integer, duration);
+            buf_text(out, duration);
+        }
+        break;
+    case CELL_TEXT:
+    case CELL_NUMBER:
+        text_safe(out, buf_str(&raw));
+        break;
+    }
+    buf_release(&raw);
+}
+
+static void write_table(struct list *list, const struct json *rows)
+{
+    size_t widths[ARRAY_COUNT(list->fields)];
+    struct buf cell, cut;
+    buf_init(&cell, SIZE_MAX);
+    buf_init(&cut, SIZE_MAX);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t r = 0; r <= rows->count; r++) {
+            if (pass == 1 && r == 0 && list->row_count > 0)
+                continue;  // the header is printed once
+            for (size_t f = 0; f < list->field_count; f++) {
+                const struct column *column = find_column(list, str_from(list->fields[f]));
+                buf_clear(&cell);
+                if (r == 0)
+                    buf_text(&cell, column->title);
+                else
+                    human_text(list, &cell, column, json_at(&rows->items[r - 1], str_from(column->key)));
+                buf_clear(&cut);
+                bool limited = column->width_max > 0 && list->format == FORMAT_TABLE;
+                text_cut(&cut, buf_str(&cell), limited ? column->width_max : SIZE_MAX, list->cli->out.utf8);
+                size_t width = text_width(buf_str(&cut));
+                if (pass == 0) {
+                    widths[f] = r == 0 || width > widths[f] ? width : widths[f];
+                    continue;
+                }
+                bool last = f + 1 == list->field_count;
+                if (column->cell == CELL_NUMBER || column->cell == CELL_MS)
+                    text_pad(&list->text, width, widths[f]);
+                tone_text(&list->text, &list->cli->out, r == 0 ? TONE_DIM : TONE_NONE, cut.ptr);
+                if (column->cell != CELL_NUMBER && column->cell != CELL_MS && !last)
+                    text_pad(&list->text, width, widths[f]);
+                buf_text(&list->text, last ? "\n" : "  ");
+            }
+        }
+    buf_release(&cell);
+    buf_release(&cut);
+}
+
+// RFC 4180; a text that a spreadsheet would take for a formula gets an apostrophe in front (H6).
+static void csv_cell(struct buf *out, struct str text, bool is_text)
+{
+    bool formula = is_text && text.len > 0 && strchr("=+-@\t\r", text.ptr[0]);
+    bool quote = formula;
+    for (size_t i = 0; i < text.len && !quote; i++)
+        quote = strchr(",\"\r\n", text.ptr[i]) != NULL;
+    if (!quote) {
+        buf_add(out, text);
+        return;
+    }
+    buf_byte(out, '"');
+    if (formula)
+        buf_byte(out, '\'');
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] == '"')
+            buf_byte(out, '"');
+        buf_byte(out, text.ptr[i]);
+    }
+    buf_byte(out, '"');
+}
+
+static void write_separated(struct list *list, const struct json *rows)
+{
+    bool csv = list->format == FORMAT_CSV;
+    struct buf raw;
+    buf_init(&raw, SIZE_MAX);
+    for (size_t r = list->row_count > 0 ? 1 : 0; r <= rows->count; r++)
+        for (size_t f = 0; f < list->field_count; f++) {
+            const struct json *value = r ? json_at(&rows->items[r - 1], str_from(list->fields[f])) : NULL;
+            buf_clear(&raw);
+            if (r == 0)
+                buf_text(&raw, list->fields[f]);
+            else
+                raw_text(&raw, value);
+            if (csv)
+                csv_cell(&list->text, buf_str(&raw), r == 0 || json_is(value, JSON_STRING));
+            else
+                text_safe(&list->text, buf_str(&raw));
+            bool last = f + 1 == list->field_count;
+            buf_text(&list->text, last ? (csv ? "\r\n" : "\n") : csv ? "," : "\t");
+        }
+    buf_release(&raw);
+}
+
+// The row as it is, or only what --fields names.
+static struct json pick(const struct list *list, const struct json *row)
+{
+    struct json out = json_object();
+    if (!args_has(&list->cli->args, FLAG_FIELDS))
+        return *row;
+    for (size_t f = 0; f < list->field_count; f++) {
+        const struct json *value = json_at(row, str_from(list->fields[f]));
+        if (!json_put(&list->cli->arena, &out, str_from(list->fields[f]), value ? *value : json_null()))
+            return *row;
+    }
+    return out;
+}
+
+static void write_json(struct list *list, const struct json *row, size_t index)
+{
+    struct json picked = pick(list, row);
+    if (list->format == FORMAT_JSON)
+        buf_text(&list->text, index ? ",\n  " : "\n  ");
+    if (list->format == FORMAT_YAML) {
+        struct json one = {.type = JSON_ARRAY, .count = 1, .capacity = 1};
+        one.items = &picked;
+        yaml_write(&list->text, &one);
+        return;
+    }
+    json_write(&list->text, &picked);
+    if (list->format == FORMAT_JSONL)
+        buf_byte(&list->text, '\n');
+}
+
+void list_page(struct list *list, const struct json *rows)
+{
+    switch (list->format) {
+    case FORMAT_TABLE:
+    case FORMAT_WIDE:
+        write_table(list, rows);
+        break;
+    case FORMAT_CSV:
+    case FORMAT_TSV:
+        write_separated(list, rows);
+        break;
+    case FORMAT_NAME:
+        for (uint32_t i = 0; i < rows->count; i++) {
+            struct buf raw;
+            buf_init(&raw, 1 << 16);
+            raw_text(&raw, json_at(&rows->items[i], str_from(list->name_key)));
+            text_safe(&list->text, buf_str(&raw));
+            buf_byte(&list->text, '\n');
+            buf_release(&raw);
+        }
+        break;
+    case FORMAT_JSON:
+    case FORMAT_JSONL:
+    case FORMAT_YAML:
+        for (uint32_t i = 0; i < rows->count; i++)
+            write_json(list, &rows->items[i], list->row_count + i);
+        break;
+    case FORMAT_NONE:
+    case FORMAT_TEXT:
+        break;
+    }
+    list->row_count += rows->count;
+    if (list->format == FORMAT_JSON || list->format == FORMAT_JSONL || list->format == FORMAT_YAML)
+        print_data(list->cli, &list->text);
+    else
+        cli_print(list->cli, &list->text);
+}
+
+void list_close(struct list *list)
+{
+    if (list->format == FORMAT_JSON)
+        buf_text(&list->text, list->row_count ? "\n]\n" : "]\n");
+    if (list->format == FORMAT_YAML && list->row_count == 0)
+        buf_text(&list->text, "[]\n");
+    cli_print(list->cli, &list->text);
+    buf_release(&list->text);
+}

@@ -1,0 +1,57 @@
+// Nothing heavy happens before a command needs it: no store, no schemas, no libcrypto for `cairn --version`.
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/help.h"
+
+#include "os/os.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define ARENA_LIMIT ((size_t)4 << 30)
+
+// A descriptor that the caller closed must not be given to a store file by the next open.
+static void fill_standard_descriptors(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+static int dispatch(struct cli *cli, int parsed)
+{
+    if (parsed != EXIT_OK)
+        return cli_usage(cli);
+    if (args_has(&cli->args, FLAG_HELP))
+        return cli->args.command ? help_command(cli, cli->args.command) : help_overview(cli);
+    if (cli->args.command)
+        return cli->args.command->run(cli);
+    if (args_has(&cli->args, FLAG_VERSION))
+        return command_version(cli);
+    help_overview(cli);
+    return EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+    static struct cli cli;
+    fill_standard_descriptors();
+    signal(SIGPIPE, SIG_IGN);
+    arena_init(&cli.arena, 64 * 1024, ARENA_LIMIT);
+    int parsed = args_parse(&cli.args, argc, argv, &cli.arena);
+    struct str color = args_text(&cli.args, FLAG_COLOR, "auto");
+    bool ascii = args_has(&cli.args, FLAG_ASCII);
+    term_open(&cli.out, STDOUT_FILENO, color, ascii);
+    term_open(&cli.err, STDERR_FILENO, color, ascii);
+    cli.quiet = args_has(&cli.args, FLAG_QUIET);
+    cli.verbose = args_count(&cli.args, FLAG_VERBOSE);
+    cli.now_ms = os_now().wall_ms;
+    os_log_level(cli.quiet ? LOG_ERROR : cli.verbose > 2 ? LOG_DEBUG : cli.verbose > 1 ? LOG_INFO : LOG_WARN);
+    int code = dispatch(&cli, parsed);
+    arena_release(&cli.arena);
+    return code;
+}

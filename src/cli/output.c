@@ -1,0 +1,389 @@
+#include "cli/output.h"
+#include "cli/cli.h"
+#include "cli/text.h"
+
+#include "base/civil.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define MESSAGE_MAX (64 * 1024)
+
+static bool env_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value && value[0];
+}
+
+static bool locale_is_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+        if (env_set(names[i])) {
+            const char *value = getenv(names[i]);
+            return strcasestr(value, "utf-8") != NULL || strcasestr(value, "utf8") != NULL;
+        }
+    return false;
+}
+
+static bool wants_color(struct str flag, bool tty)
+{
+    if (str_is(flag, "always"))
+        return true;
+    if (str_is(flag, "never"))
+        return false;
+    if (env_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0)
+        return true;
+    if (env_set("NO_COLOR"))
+        return false;
+    const char *term = getenv("TERM");
+    if (term && strcmp(term, "dumb") == 0)
+        return false;
+    return tty;
+}
+
+void term_measure(struct term *term)
+{
+    struct winsize size;
+    term->columns = 80;
+    term->rows = 24;
+    if (term->tty && ioctl(term->fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0) {
+        term->columns = size.ws_col;
+        term->rows = size.ws_row;
+    }
+}
+
+void term_open(struct term *term, int fd, struct str color_flag, bool ascii_flag)
+{
+    *term = (struct term){.fd = fd, .tty = isatty(fd) == 1};
+    term->color = wants_color(color_flag, term->tty);
+    term->utf8 = !ascii_flag && locale_is_utf8();
+    term_measure(term);
+}
+
+static const char *tone_code(enum tone tone)
+{
+    switch (tone) {
+    case TONE_NONE:
+        return "";
+    case TONE_GOOD:
+        return "\x1b[32m";
+    case TONE_BAD:
+        return "\x1b[1;31m";
+    case TONE_WARN:
+        return "\x1b[33m";
+    case TONE_LIVE:
+        return "\x1b[36m";
+    case TONE_DIM:
+        return "\x1b[2m";
+    case TONE_BOLD:
+        return "\x1b[1m";
+    }
+    return "";
+}
+
+void tone_begin(struct buf *out, const struct term *term, enum tone tone)
+{
+    if (term->color && tone != TONE_NONE)
+        buf_text(out, tone_code(tone));
+}
+
+void tone_end(struct buf *out, const struct term *term, enum tone tone)
+{
+    if (term->color && tone != TONE_NONE)
+        buf_text(out, "\x1b[0m");
+}
+
+void tone_text(struct buf *out, const struct term *term, enum tone tone, const char *text)
+{
+    tone_begin(out, term, tone);
+    buf_text(out, text);
+    tone_end(out, term, tone);
+}
+
+static const struct {
+    const char *glyph, *ascii, *word;
+    enum tone tone;
+} looks[] = {
+    [LOOK_DONE] = {"✓", "+", "done", TONE_GOOD},          [LOOK_RUNNING] = {"●", "*", "running", TONE_LIVE},
+    [LOOK_WAITING] = {"◌", ".", "waiting", TONE_DIM},     [LOOK_DELAYED] = {"↻", "~", "retrying", TONE_WARN},
+    [LOOK_SKIPPED] = {"⊘", "-", "skipped", TONE_DIM},     [LOOK_FAILED] = {"✗", "x", "failed", TONE_BAD},
+    [LOOK_HELD] = {"◆", "#", "held", TONE_BAD},           [LOOK_APPROVAL] = {"◔", "?", "approval", TONE_WARN},
+    [LOOK_PAUSED] = {"‖", "=", "paused", TONE_WARN},      [LOOK_CANCELLED] = {"■", "!", "cancelled", TONE_WARN},
+};
+
+const char *look_glyph(enum look look, bool utf8)
+{
+    return utf8 ? looks[look].glyph : looks[look].ascii;
+}
+
+const char *look_word(enum look look)
+{
+    return looks[look].word;
+}
+
+enum tone look_tone(enum look look)
+{
+    return looks[look].tone;
+}
+
+enum look look_of_run(enum run_status status)
+{
+    switch (status) {
+    case RUN_STATUS_PENDING:
+        return LOOK_WAITING;
+    case RUN_STATUS_APPROVED:
+    case RUN_STATUS_RUNNING:
+        return LOOK_RUNNING;
+    case RUN_STATUS_PAUSED:
+        return LOOK_PAUSED;
+    case RUN_STATUS_COMPLETED:
+        return LOOK_DONE;
+    case RUN_STATUS_FAILED:
+        return LOOK_FAILED;
+    case RUN_STATUS_CANCELLED:
+        return LOOK_CANCELLED;
+    }
+    return LOOK_WAITING;
+}
+
+void look_run(struct buf *out, const struct term *term, enum run_status status)
+{
+    enum look look = look_of_run(status);
+    tone_begin(out, term, look_tone(look));
+    buf_printf(out, "%s %s", look_glyph(look, term->utf8), run_status_name(status));
+    tone_end(out, term, look_tone(look));
+}
+
+enum format format_of(const struct cli *cli, enum format otherwise)
+{
+    static const char *const names[] = {"",
+#define X(name, text) text,
+                                        FORMAT_LIST(X)
+#undef X
+    };
+    struct str text = args_text(&cli->args, FLAG_OUTPUT, "");
+    for (size_t i = 1; i < ARRAY_COUNT(names); i++)
+        if (str_is(text, names[i]))
+            return (enum format)i;
+    return otherwise;
+}
+
+void print_data(struct cli *cli, struct buf *text)
+{
+    if (cli->out.tty) {
+        struct buf safe;
+        buf_init(&safe, SIZE_MAX);
+        text_safe_json(&safe, buf_str(text));
+        cli_print(cli, &safe);
+        buf_release(&safe);
+        buf_clear(text);
+    } else {
+        cli_print(cli, text);
+    }
+}
+
+void print_json(struct cli *cli, enum format format, const struct json *value)
+{
+    struct buf text;
+    buf_init(&text, SIZE_MAX);
+    if (format == FORMAT_YAML) {
+        yaml_write(&text, value);
+    } else {
+        if (format == FORMAT_JSON)
+            json_write_pretty(&text, value);
+        else
+            json_write(&text, value);
+        buf_byte(&text, '\n');
+    }
+    print_data(cli, &text);
+    buf_release(&text);
+}
+
+void time_text(struct buf *out, const struct cli *cli, int64_t ms)
+{
+    struct str style = args_text(&cli->args, FLAG_TIME, "relative");
+    char text[CIVIL_SIZE];
+    civil_format(ms, text);
+    if (str_is(style, "unix")) {
+        buf_printf(out, "%lld", (long long)(ms / 1000));
+    } else if (str_is(style, "iso")) {
+        buf_text(out, text);
+    } else if (cli->now_ms - ms > 30 * 86400000LL || ms - cli->now_ms > 1000) {
+        buf_printf(out, "%.10s %.8s", text, text + 11);
+    } else {
+        int64_t seconds = (cli->now_ms - ms) / 1000;
+        if (seconds < 1)
+            buf_text(out, "just now");
+        else if (seconds < 60)
+            buf_printf(out, "%llds ago", (long long)seconds);
+        else if (seconds < 3600)
+            buf_printf(out, "%lldm ago", (long long)(seconds / 60));
+        else if (seconds < 86400)
+            buf_printf(out, "%lldh ago", (long long)(seconds / 3600));
+        else
+            buf_printf(out, "%lldd ago", (long long)(seconds / 86400));
+    }
+}
+
+static bool write_all(int fd, struct str text)
+{
+    size_t at = 0;
+    while (at < text.len) {
+        ssize_t n = write(fd, text.ptr + at, text.len - at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return false;
+        at += (size_t)n;
+    }
+    return true;
+}
+
+void cli_print(struct cli *cli, struct buf *text)
+{
+    if (!cli->out_closed && !write_all(STDOUT_FILENO, buf_str(text))) {
+        cli->out_closed = true;
+        if (errno != EPIPE)
+            cli_warn(cli, "cannot write to stdout: %s", strerror(errno));
+    }
+    buf_clear(text);
+}
+
+void cli_talk(struct cli *cli, struct buf *text)
+{
+    (void)cli;
+    (void)!write_all(STDERR_FILENO, buf_str(text));
+    buf_clear(text);
+}
+
+static void say(struct cli *cli, enum tone tone, const char *head, const char *format, va_list list)
+    __attribute__((format(printf, 4, 0)));
+
+static void say(struct cli *cli, enum tone tone, const char *head, const char *format, va_list list)
+{
+    char message[2048];
+    struct buf line;
+    buf_init(&line, MESSAGE_MAX);
+    vsnprintf(message, sizeof(message), format, list);
+    tone_text(&line, &cli->err, tone, head);
+    text_safe_lines(&line, str_from(message));
+    buf_byte(&line, '\n');
+    cli_talk(cli, &line);
+    buf_release(&line);
+}
+
+int cli_fail(struct cli *cli, enum exit_code code, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    say(cli, TONE_BAD, "error: ", format, list);
+    va_end(list);
+    return (int)code;
+}
+
+enum exit_code exit_from_code(enum code code)
+{
+    switch (code) {
+    case OK:
+        return EXIT_OK;
+    case E_NOT_FOUND:
+        return EXIT_NOT_FOUND;
+    case E_EXISTS:
+    case E_CONFLICT:
+    case E_LOCKED:
+    case E_TERMINAL:
+        return EXIT_CONFLICT;
+    case E_CORRUPT:
+        return EXIT_INTEGRITY;
+    case E_TIMEOUT:
+        return EXIT_TIMEOUT;
+    case E_CANCELLED:
+        return EXIT_RUN_CANCELLED;
+    case E_DENIED:
+        return EXIT_DENIED;
+    case E_UNSUPPORTED:
+    case E_INVALID:
+        return EXIT_USAGE;
+    case E_NOMEM:
+    case E_LIMIT:
+    case E_IO:
+    case E_FULL:
+    case E_VERSION:
+    case E_SCHEMA:
+        return EXIT_ERROR;
+    }
+    return EXIT_ERROR;
+}
+
+int cli_error(struct cli *cli, const struct error *err)
+{
+    return cli_fail(cli, exit_from_code(err->code), "%s", err->message);
+}
+
+int cli_nomem(struct cli *cli)
+{
+    return cli_fail(cli, EXIT_ERROR, "out of memory");
+}
+
+void cli_hint(struct cli *cli, const char *format, ...)
+{
+    if (cli->quiet)
+        return;
+    va_list list;
+    va_start(list, format);
+    say(cli, TONE_DIM, "  hint: ", format, list);
+    va_end(list);
+}
+
+void cli_next(struct cli *cli, const char *format, ...)
+{
+    if (cli->quiet)
+        return;
+    va_list list;
+    va_start(list, format);
+    say(cli, TONE_DIM, "  next: ", format, list);
+    va_end(list);
+}
+
+void cli_note(struct cli *cli, const char *format, ...)
+{
+    if (cli->quiet)
+        return;
+    va_list list;
+    va_start(list, format);
+    say(cli, TONE_NONE, "", format, list);
+    va_end(list);
+}
+
+void cli_warn(struct cli *cli, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    say(cli, TONE_WARN, "warning: ", format, list);
+    va_end(list);
+}
+
+int cli_usage(struct cli *cli)
+{
+    cli_fail(cli, EXIT_USAGE, "%s", cli->args.message.ptr);
+    if (cli->args.hint.len > 0)
+        cli_hint(cli, "%s", cli->args.hint.ptr);
+    return EXIT_USAGE;
+}
+
+const char *cli_format(struct cli *cli, const char *format, ...)
+{
+    char text[4096];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof(text), format, list);
+    va_end(list);
+    struct str copy = arena_copy(&cli->arena, str_from(text));
+    return copy.ptr ? copy.ptr : "";
+}

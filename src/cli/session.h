@@ -1,0 +1,37 @@
+// A command's way to the store: where it is, whose runs are meant, and which run a target names.
+#ifndef CAIRN_CLI_SESSION_H
+#define CAIRN_CLI_SESSION_H
+
+#include "cli/cli.h"
+#include "store/store.h"
+
+struct session {
+    struct cli *cli;
+    struct store *store;              // NULL: the default store does not exist yet, so it is empty (reading only)
+    const struct contract *contract;  // NULL when only reading
+    const char *url;                  // as people write it
+    struct str flag;                  // " --store URL" for commands to paste, empty for the default store
+    struct str tenant;
+    struct str tenant_flag;           // " --tenant ID", likewise
+};
+
+// --store, else $CAIRN_STORE, else sqlite:$XDG_STATE_HOME/cairn/cairn.db, else below ~/.local/state. Paths become absolute,
+// so that the same store has the same name from every directory. STORE_WRITE makes it when it is missing.
+// EXIT_OK, or what was reported.
+int session_open(struct session *session, struct cli *cli, enum store_mode mode);
+// Like session_open with STORE_WRITE, but *locked is set instead of reporting that another process holds the store.
+// `contract` may be NULL.
+int session_open_write(struct session *session, struct cli *cli, const struct contract *contract, bool *locked);
+void session_close(struct session *session);
+int session_contract(struct session *session);  // when reading needs it too
+bool session_is_memory(const struct session *session);
+
+struct target {
+    struct run_head head;
+    struct str step;  // after the slash; empty = the run
+};
+
+// Full id, unique prefix of at least 4 characters, @last, @last-failed; RUN/STEP. EXIT_OK, or what was reported.
+int target_find(struct session *session, struct str text, struct target *out);
+
+#endif

@@ -1,0 +1,221 @@
+#include "contract/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct codec *const codecs[] = {[VOCABULARY_RUN] = &run_codec, [VOCABULARY_NODES] = &node_codec};
+
+static const struct codec *codec_of(enum vocabulary vocabulary)
+{
+    INVARIANT(vocabulary >= VOCABULARY_RUN && vocabulary <= VOCABULARY_NODES);
+    return codecs[vocabulary];
+}
+
+static enum code no_codec(enum vocabulary vocabulary, struct error *err)
+{
+    return error_set(err, E_UNSUPPORTED, "there is no codec for the vocabulary %s", vocabulary_name(vocabulary));
+}
+
+static enum code compile(struct schema_set *set, const char *folder, const char *name, const struct schema **out, struct error *err)
+{
+    char uri[64];
+    int len = snprintf(uri, sizeof(uri), "%s/%s.json", folder, name);
+    INVARIANT(len > 0 && (size_t)len < sizeof(uri));
+    enum code rc = schema_compile(set, (struct str){uri, (size_t)len}, out, err);
+    if (rc)
+        error_wrap(err, "schema %s", uri);
+    return rc;
+}
+
+static enum code compile_events(struct schema_set *set, const struct codec *codec, const struct schema **schemas, struct error *err)
+{
+    for (size_t i = 1; i < MOMENT_COUNT; i++) {
+        const char *word = moment_word((enum moment_kind)i, codec->vocabulary);
+        if (!word)
+            continue;
+        enum moment_kind first = moment_of_word(codec->vocabulary, str_from(word));
+        if (first != i) {
+            schemas[i] = schemas[first];
+            continue;
+        }
+        enum code rc = compile(set, codec->folder, word, &schemas[i], err);
+        if (rc)
+            return rc;
+    }
+    return OK;
+}
+
+static enum code compile_signals(struct schema_set *set, struct contract *contract, struct error *err)
+{
+    for (size_t i = 1; i < SIGNAL_COUNT; i++) {
+        enum code rc = compile(set, "signals", signal_name((enum signal_type)i), &contract->signals[i], err);
+        if (rc)
+            return rc;
+    }
+    return compile(set, "signals", "request", &contract->request, err);
+}
+
+enum code contract_open(struct arena *arena, const struct contract **out, struct error *err)
+{
+    struct contract *contract = ARENA_NEW(arena, struct contract);
+    if (!contract)
+        return error_set(err, E_NOMEM, "out of memory for the contract");
+    ledger_verify();
+    struct schema_set *set;
+    enum code rc = schema_set_embedded(arena, &set, err);
+    for (size_t i = VOCABULARY_RUN; i <= VOCABULARY_NODES && !rc; i++) {
+        const struct codec *codec = codec_of((enum vocabulary)i);
+        if (!codec)
+            continue;
+        codec->verify();
+        rc = compile_events(set, codec, contract->events[i], err);
+    }
+    if (!rc)
+        rc = compile_signals(set, contract, err);
+    if (rc)
+        return rc;
+    *out = contract;
+    return OK;
+}
+
+static enum code check(const struct schema *schema, struct str type, const struct json *record, struct error *err)
+{
+    if (schema_valid(schema, record, NULL))
+        return OK;
+    struct schema_fault fault;
+    (void)schema_valid(schema, record, &fault);
+    return error_set(err, E_SCHEMA, "SCHEMA_VALIDATION_FAILED: %.*s: %s %s", STR_ARG(type), fault.pointer, fault.message);
+}
+
+enum code contract_check(const struct contract *contract, enum vocabulary vocabulary, const struct json *record, struct error *err)
+{
+    const struct codec *codec = codec_of(vocabulary);
+    if (!codec)
+        return no_codec(vocabulary, err);
+    struct str type = json_text(json_get(record, codec->type_key));
+    enum moment_kind kind = moment_of_word(vocabulary, type);
+    if (kind == MOMENT_UNKNOWN)
+        return error_set(err, E_SCHEMA, "SCHEMA_VALIDATION_FAILED: \"%.*s\" is not an event type of the vocabulary %s", STR_ARG(type),
+                         vocabulary_name(vocabulary));
+    return check(contract->events[vocabulary][kind], type, record, err);
+}
+
+static bool stands_at(struct str text, size_t at, struct str part)
+{
+    return text.ptr[at] == part.ptr[0] && text.ptr[at + 2] == part.ptr[2] && memcmp(text.ptr + at, part.ptr, part.len) == 0;
+}
+
+static size_t find_first(struct str text, struct str part)
+{
+    for (size_t i = 0; i + part.len <= text.len; i++) {
+        if (stands_at(text, i, part))
+            return i;
+    }
+    return text.len;
+}
+
+static size_t find_last(struct str text, struct str part)
+{
+    for (size_t i = text.len - part.len; i > 0; i--) {
+        if (stands_at(text, i, part))
+            return i;
+    }
+    return 0;
+}
+
+// The members around the payload are strings and numbers, in which a bare quote cannot stand: the first `,"payload":` of
+// a record is the payload's and the last occurrence of the member after it is that member.
+static struct str payload_of(const struct codec *codec, struct str bytes)
+{
+    size_t start = find_first(bytes, codec->payload_start) + codec->payload_start.len;
+    size_t end = find_last(bytes, codec->payload_end);
+    INVARIANT(start < end);
+    struct str payload = str_slice(bytes, start, end);
+    INVARIANT(payload.len >= 2 && payload.ptr[0] == '{' && payload.ptr[payload.len - 1] == '}');
+    return payload;
+}
+
+#ifdef CAIRN_VERIFY
+// decode(encode(moment)) is the moment: a fact that the vocabulary has no place for must not get lost in silence.
+static enum code verify_facts(const struct codec *codec, const struct moment *moment, struct str bytes, struct arena *arena,
+                              struct error *err)
+{
+    struct moment back, sent = *moment;
+    struct seal seal;
+    struct str want, got;
+    if (!sent.by)
+        sent.by = moment_emitter(sent.kind);
+    enum code rc = contract_decode(codec->vocabulary, bytes, arena, &back, &seal, NULL, err);
+    if (!rc)
+        rc = contract_encode_ledger(&sent, arena, &want, err);
+    if (!rc)
+        rc = contract_encode_ledger(&back, arena, &got, err);
+    if (rc || str_eq(want, got))
+        return rc;
+    return error_set(err, E_INVALID, "the vocabulary %s loses a fact: sent %.*s, read %.*s", vocabulary_name(codec->vocabulary),
+                     STR_ARG(want), STR_ARG(got));
+}
+#endif
+
+enum code contract_encode(const struct contract *contract, enum vocabulary vocabulary, const struct run_ids *ids,
+                          const struct moment *moment, const struct seal *seal, struct arena *arena, struct encoded *out,
+                          struct error *err)
+{
+    const struct codec *codec = codec_of(vocabulary);
+    if (!codec)
+        return no_codec(vocabulary, err);
+    const char *word = moment_word(moment->kind, vocabulary);
+    INVARIANT(word);
+    // In node workflows the engine attempt is all that tells the two kinds of node_started apart.
+    if (moment->kind == MOMENT_STEP_STARTED)
+        INVARIANT(vocabulary != VOCABULARY_NODES || moment->engine <= 1);
+    if (moment->kind == MOMENT_STEP_REDISPATCHED)
+        INVARIANT(moment->engine >= 2);
+    *out = (struct encoded){.type = str_from(word), .key = moment_key(vocabulary, ids, moment)};
+    struct json record;
+    enum code rc = codec->build(ids, moment, seal, &out->key, arena, &record, err);
+    if (!rc)
+        rc = check(contract->events[vocabulary][moment->kind], out->type, &record, err);
+    if (!rc)
+        rc = record_write(&record, arena, &out->bytes, err);
+    if (rc)
+        return rc;
+    out->payload = payload_of(codec, out->bytes);
+    out->hash = sha256(out->bytes);
+#ifdef CAIRN_VERIFY
+    rc = verify_facts(codec, moment, out->bytes, arena, err);
+#endif
+    return rc;
+}
+
+enum code contract_decode(enum vocabulary vocabulary, struct str bytes, struct arena *arena, struct moment *out, struct seal *seal,
+                          struct run_ids *ids, struct error *err)
+{
+    const struct codec *codec = codec_of(vocabulary);
+    if (!codec)
+        return no_codec(vocabulary, err);
+    struct json record;
+    struct run_ids read = {0};
+    *out = (struct moment){0};
+    *seal = (struct seal){0};
+    enum code rc = record_parse(bytes, arena, &record, err);
+    if (!rc)
+        rc = codec->read(&record, arena, out, seal, &read, err);
+    if (!rc && ids)
+        *ids = read;
+    return rc;
+}
+
+enum code contract_show(const struct contract *contract, enum vocabulary to, const struct run_ids *ids, const struct moment *moment,
+                        const struct seal *seal, struct arena *arena, struct json *out, struct error *err)
+{
+    INVARIANT(contract);
+    const struct codec *codec = codec_of(to);
+    if (!codec)
+        return no_codec(to, err);
+    *out = (struct json){0};
+    if (moment->kind == MOMENT_UNKNOWN || !moment_word(moment->kind, to))
+        return OK;
+    struct digest key = moment_key(to, ids, moment);
+    return codec->build(ids, moment, seal, &key, arena, out, err);
+}

@@ -1,0 +1,232 @@
+// Three vocabularies, one list of moments.
+//
+// The kernel speaks in moments. A run is written in the vocabulary of its document, so that a consumer who knows only that
+// contract can read the log without Cairn. moment_list.h has one row per moment and one column per vocabulary; a moment
+// without a word in the run's vocabulary is a fact all the same, and goes to the ledger beside the log (same store, same
+// transaction), never into the log.
+//
+//   moment --contract_encode--> record (canonical JSON, RFC 8785, hashed as stored) --contract_decode--> the same moment
+//
+// Every event record is checked against its JSON Schema before its bytes exist: E_SCHEMA, nothing stored.
+// struct contract is immutable after contract_open and may be shared by threads.
+#ifndef CAIRN_CONTRACT_CONTRACT_H
+#define CAIRN_CONTRACT_CONTRACT_H
+
+#include "base/sha256.h"
+#include "base/uuid.h"
+#include "json/json.h"
+
+enum vocabulary { VOCABULARY_RUN = 1, VOCABULARY_NOETL, VOCABULARY_NODES };
+const char *vocabulary_name(enum vocabulary vocabulary);  // "run", "noetl", "nodes"
+enum vocabulary vocabulary_parse(struct str text);        // 0 when unknown
+
+// X(NAME, run word, noetl word, nodes word): NULL where the vocabulary has none. See requirements §4.1.
+#define MOMENT_LIST(X)                                                                                                 \
+    X(RUN_REQUESTED, NULL, "playbook.execution.requested", NULL)                                                       \
+    X(REQUEST_EVALUATED, NULL, "playbook.request.evaluated", NULL)                                                     \
+    X(RUN_QUEUED, "RunQueued", NULL, NULL)                                                                             \
+    X(RUN_APPROVED, "RunApproved", NULL, NULL)                                                                         \
+    X(RUN_STARTED, "RunStarted", "playbook.started", "workflow_started")                                               \
+    X(ADMIT_EVALUATED, NULL, "policy.admit.evaluated", NULL)                                                           \
+    X(STEP_SCHEDULED, NULL, "step.scheduled", NULL)                                                                    \
+    X(STEP_DELAYED, "StepDelayed", NULL, NULL)                                                                         \
+    X(STEP_STARTED, "StepStarted", "step.started", "node_started")                                                     \
+    X(STEP_REDISPATCHED, "StepRedispatched", NULL, "node_started")                                                     \
+    X(TASK_STARTED, NULL, "task.started", NULL)                                                                        \
+    X(ATTEMPT_STARTED, NULL, "task.attempt.started", NULL)                                                             \
+    X(ATTEMPT_DONE, NULL, "task.attempt.done", NULL)                                                                   \
+    X(ATTEMPT_FAILED, "StepFailed", "task.attempt.failed", NULL)                                                       \
+    X(TASK_DECIDED, NULL, "policy.task.evaluated", NULL)                                                               \
+    X(TASK_DONE, NULL, "task.done", NULL)                                                                              \
+    X(TASK_FAILED, NULL, "task.failed", NULL)                                                                          \
+    X(LOOP_STARTED, NULL, "loop.started", NULL)                                                                        \
+    X(ITERATION_SCHEDULED, NULL, "loop.iteration.scheduled", NULL)                                                     \
+    X(ITERATION_STARTED, NULL, "loop.iteration.started", NULL)                                                         \
+    X(ITERATION_DONE, NULL, "loop.iteration.done", NULL)                                                               \
+    X(ITERATION_FAILED, NULL, "loop.iteration.failed", NULL)                                                           \
+    X(LOOP_DONE, NULL, "loop.done", NULL)                                                                              \
+    X(RESULT_STORED, NULL, "result.stored", NULL)                                                                      \
+    X(MANIFEST_UPDATED, NULL, "result.manifest.updated", NULL)                                                         \
+    X(STEP_COMPLETED, "StepCompleted", "step.done", "node_completed")                                                  \
+    X(STEP_FAILED, "StepFailed", "step.failed", "node_failed")                                                         \
+    X(STEP_SKIPPED, "StepSkipped", NULL, "node_skipped")                                                               \
+    X(ROUTED, NULL, "next.evaluated", NULL)                                                                            \
+    X(SIGNAL_ACCEPTED, "SignalAccepted", NULL, NULL)                                                                   \
+    X(SIGNAL_REJECTED, "SignalRejected", NULL, NULL)                                                                   \
+    X(RUN_PAUSED, "RunPaused", "playbook.paused", NULL)                                                                \
+    X(RUN_RESUMED, "RunResumed", NULL, NULL)                                                                           \
+    X(RUN_CANCELLED, "RunCancelled", "playbook.finished", "workflow_cancelled")                                        \
+    X(RUN_COMPLETED, "RunCompleted", "playbook.finished", "workflow_completed")                                        \
+    X(RUN_FAILED, "RunFailed", "playbook.finished", "workflow_failed")                                                 \
+    X(RUN_PROCESSED, NULL, "playbook.processed", NULL)                                                                 \
+    X(LATE_RESULT, NULL, NULL, NULL)
+
+enum moment_kind {
+    MOMENT_UNKNOWN = 0,  // a type that this version does not know: it advances the watermark and changes nothing
+#define X(name, run, noetl, nodes) MOMENT_##name,
+    MOMENT_LIST(X)
+#undef X
+    MOMENT_COUNT
+};
+
+const char *moment_name(enum moment_kind kind);                                   // "STEP_STARTED"
+const char *moment_word(enum moment_kind kind, enum vocabulary vocabulary);      // NULL: goes to the ledger
+bool moment_is_terminal(enum moment_kind kind);                                    // ends the run
+bool moment_is_step(enum moment_kind kind);                                        // has a step
+enum moment_kind moment_parse(struct str name);  // of moment_name; MOMENT_UNKNOWN when there is none
+
+enum emitter { EMITTER_ENGINE = 1, EMITTER_PLANNER, EMITTER_WORKER, EMITTER_SYSTEM };
+const char *emitter_name(enum emitter emitter);      // "activity-worker"
+enum emitter emitter_parse(struct str text);         // 0 when unknown
+enum emitter moment_emitter(enum moment_kind kind);  // who emits it by contract (ES-1.2)
+
+enum run_status { RUN_STATUS_PENDING = 1, RUN_STATUS_APPROVED, RUN_STATUS_RUNNING, RUN_STATUS_PAUSED, RUN_STATUS_COMPLETED, RUN_STATUS_FAILED, RUN_STATUS_CANCELLED };
+enum step_status { STEP_STATUS_PENDING = 1, STEP_STATUS_RUNNING, STEP_STATUS_SUCCESS, STEP_STATUS_FAILED, STEP_STATUS_SKIPPED };
+const char *run_status_name(enum run_status status);   // "PENDING"
+enum run_status run_status_parse(struct str text);     // 0 when unknown
+const char *step_status_name(enum step_status status);
+enum step_status step_status_parse(struct str text);
+bool run_status_terminal(enum run_status status);
+
+struct run_ids {
+    struct str tenant, project, environment, run, plan_id, plan_version;
+};
+
+// Facts of the start of a run (RUN_QUEUED and RUN_STARTED carry them).
+struct start_facts {
+    struct str document_sha256;  // hex
+    struct str document_kind;    // "plan", "nodes"
+    struct str document_file;    // where it was read from, for people
+    struct str schema_version, name;
+    struct json inputs;          // object
+    struct str arguments, work_dir, artifacts_dir;
+    struct str triggered_by, trigger_source;  // trigger_source: manual, schedule, webhook, api
+    struct str original_run;                  // RETRY_RUN
+    struct str parent_run, parent_step;       // child runs
+    struct json parts;  // array of {from, request, file, sha256}; type 0 = none
+    bool requires_approval;
+};
+
+struct fault {
+    struct str code;      // "TIMEOUT", "EXIT_NONZERO", ...; empty = no fault
+    struct str message;
+    struct str category;  // "", or infrastructure, business, validation, timeout
+    struct str detail;    // last lines of stderr
+    bool retryable;
+    bool has_exit;
+    int32_t exit_code;
+};
+
+struct run_counts {
+    uint32_t total, completed, failed, skipped;
+};
+
+// One moment. Only the fields that its kind uses are set; everything else is zero. Strings and JSON are borrowed.
+struct moment {
+    enum moment_kind kind;
+    enum emitter by;
+    struct str step;            // path of the step ("load", "loop[2].tick"); empty for moments of the run
+    uint32_t logical, engine;   // attempt ids, >= 1. Pause and resume: logical = pause cycle (C-23)
+    int64_t at_ms;              // emittedAt
+    const struct start_facts *start;  // RUN_QUEUED, RUN_STARTED
+    struct json value;          // STEP_COMPLETED: result (type 0 = none, or the value is in `blob`)
+    struct digest blob;         // STEP_COMPLETED: result kept as a blob when has_blob
+    bool has_blob;
+    uint64_t blob_size;
+    struct json artifacts;      // STEP_COMPLETED: array, type 0 = none
+    struct fault fault;         // STEP_FAILED, ATTEMPT_FAILED, RUN_FAILED, LATE_RESULT
+    int64_t due_ms;             // STEP_STARTED: wake or approval deadline; STEP_DELAYED: notBefore; 0 = none
+    int64_t duration_ms;        // step and run ends
+    struct str reason;          // STEP_SKIPPED: reason code; pause, resume, cancel: words of the sender; RUN_FAILED: root step id
+    struct str detail;          // STEP_SKIPPED: the condition or the parents' states
+    struct str signal_id, signal_type, signal_step;  // SIGNAL_*, RUN_PAUSED, RUN_RESUMED, RUN_CANCELLED
+    struct str actor, role, decision_id;             // SIGNAL_*; actor also on STEP_COMPLETED of an approval, RUN_APPROVED
+    struct str run_ref;         // STEP_STARTED: child run; STEP_COMPLETED: run whose result was reused
+    struct run_counts counts;   // run ends
+};
+
+// Skip reason codes (C-25): in node workflows they are written trigger_rule, when_condition, when_condition_parse_error.
+#define SKIP_DEPENDENCY_FAILED "DEPENDENCY_FAILED"
+#define SKIP_TRIGGER_RULE "TRIGGER_RULE"
+#define SKIP_CONDITION_FALSE "CONDITION_FALSE"
+#define SKIP_CONDITION_BROKEN "CONDITION_BROKEN"
+#define SKIP_OPERATOR "OPERATOR_SKIP"
+
+// What the append authority adds to a moment.
+struct seal {
+    uint64_t seq;
+    int64_t persisted_ms;
+    char event_id[UUID_SIZE];
+    struct digest previous;  // hash of the record before; all zero for the first
+};
+
+struct encoded {
+    struct str type;     // the word
+    struct str bytes;    // the whole record, no newline
+    struct str payload;  // the part of `bytes` that is the payload value
+    struct digest key;   // idempotency key
+    struct digest hash;  // SHA-256 of `bytes`
+};
+
+struct contract;
+
+#define RECORD_SIZE_MAX ((size_t)256 * 1024)
+
+enum code contract_open(struct arena *arena, const struct contract **out, struct error *err) MUST_CHECK;
+// Only for moments with a word in `vocabulary` (INVARIANT). Bytes are put in `arena`. E_SCHEMA: does not fit its type;
+// E_LIMIT: larger than RECORD_SIZE_MAX; E_INVALID: a value that JSON cannot hold; E_UNSUPPORTED: no codec yet (noetl).
+enum code contract_encode(const struct contract *contract, enum vocabulary vocabulary, const struct run_ids *ids, const struct moment *moment,
+                          const struct seal *seal, struct arena *arena, struct encoded *out, struct error *err) MUST_CHECK;
+// Any vocabulary's record. A type without a row gives MOMENT_UNKNOWN and OK. E_CORRUPT when the bytes are not a record.
+// `ids` (may be NULL) gets what the record tells. Values are in `arena` or borrow `bytes`.
+enum code contract_decode(enum vocabulary vocabulary, struct str bytes, struct arena *arena, struct moment *out, struct seal *seal,
+                          struct run_ids *ids, struct error *err) MUST_CHECK;
+// A moment as a ledger entry: canonical JSON {"moment": NAME, "at": ..., facts}. Any kind can be written this way.
+enum code contract_encode_ledger(const struct moment *moment, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
+enum code contract_decode_ledger(struct str bytes, struct arena *arena, struct moment *out, struct error *err) MUST_CHECK;
+// A record from elsewhere against the schema of its type. E_SCHEMA also for a type that is not in the vocabulary.
+enum code contract_check(const struct contract *contract, enum vocabulary vocabulary, const struct json *record,
+                         struct error *err) MUST_CHECK;
+// The same moment told in another vocabulary (type 0 when it has no word there): for `events --as`. Sequence and time are kept.
+enum code contract_show(const struct contract *contract, enum vocabulary to, const struct run_ids *ids, const struct moment *moment,
+                        const struct seal *seal, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+
+// F1: SHA256(runId|slot|logicalAttemptId|eventType|planVersion). `slot` is the step id, RUN, SIG:<signalId> or <stepId>#<k>.
+struct digest event_key(struct str run, struct str slot, uint32_t logical, struct str type, struct str plan_version);
+struct digest event_key_v2(struct str run, struct str slot, uint32_t logical, struct str type, struct str plan_id, struct str plan_version);
+struct digest request_key(const struct run_ids *ids, struct str request_id);  // F3
+// The key that contract_encode gives, without encoding: what a store looks up before it numbers anything.
+struct digest moment_key(enum vocabulary vocabulary, const struct run_ids *ids, const struct moment *moment);
+// The slot of a moment (C-33), put in `arena` when it must be composed. ptr NULL: out of memory.
+struct str moment_slot(const struct moment *moment, struct arena *arena);
+
+// "cairn://local/<planId>/<runId>/<runId>": the engineRunRef of a run, in `arena`. ptr NULL: out of memory.
+struct str contract_run_ref(const struct run_ids *ids, struct arena *arena);
+
+// ---- signals
+#define SIGNAL_LIST(X)                                                                                                 \
+    X(PAUSE, "PAUSE") X(RESUME, "RESUME") X(CANCEL, "CANCEL") X(RETRY_STEP, "RETRY_STEP") X(SKIP_STEP, "SKIP_STEP")    \
+    X(RETRY_RUN, "RETRY_RUN") X(EMERGENCY_STOP, "EMERGENCY_STOP") X(APPROVE, "APPROVE") X(REJECT, "REJECT")
+
+enum signal_type {
+    SIGNAL_NONE = 0,
+#define X(name, text) SIGNAL_##name,
+    SIGNAL_LIST(X)
+#undef X
+};
+const char *signal_name(enum signal_type type);
+enum signal_type signal_parse(struct str text);
+// Checks {signalId, signalType, payload} (aliases of C-40 accepted) against its schema. E_INVALID with SIGNAL_INVALID_PAYLOAD in err.
+struct signal {
+    enum signal_type type;
+    struct str id;       // UUID
+    struct str step;     // RETRY_STEP, SKIP_STEP, APPROVE, REJECT (empty = the run itself)
+    struct str reason;
+    struct str actor, role;
+    bool force;
+    struct json payload;
+};
+enum code signal_decode(const struct contract *contract, struct str bytes, struct arena *arena, struct signal *out, struct error *err) MUST_CHECK;
+enum code signal_encode(const struct signal *signal, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,369 @@
+#include "contract/internal.h"
+
+#include "base/civil.h"
+
+#include <string.h>
+
+// Malformed bytes become U+FFFD. A step may print anything; a record is always UTF-8.
+static enum code repair_text(struct str text, struct arena *arena, struct str *out)
+{
+    static const char replacement[] = "\xEF\xBF\xBD";
+    enum { REPLACEMENT_SIZE = sizeof(replacement) - 1 };
+    char *to = arena_array(arena, text.len, REPLACEMENT_SIZE);
+    if (!to)
+        return E_NOMEM;
+    size_t len = 0;
+    for (size_t i = 0; i < text.len;) {
+        size_t size = str_utf8_size(text, i);
+        if (size) {
+            memcpy(to + len, text.ptr + i, size);
+            len += size;
+            i += size;
+        } else {
+            memcpy(to + len, replacement, REPLACEMENT_SIZE);
+            len += REPLACEMENT_SIZE;
+            i++;
+        }
+    }
+    *out = (struct str){to, len};
+    return OK;
+}
+
+static enum code encode_text(struct str text, bool always, struct arena *arena, struct json *out)
+{
+    if (!text.len && !always)
+        return OK;
+    if (!text.len)
+        text = STR("");
+    if (!str_utf8(text)) {
+        enum code rc = repair_text(text, arena, &text);
+        if (rc)
+            return rc;
+    }
+    *out = json_string(text);
+    return OK;
+}
+
+static enum code encode_time(int64_t ms, struct arena *arena, struct json *out)
+{
+    char *text = arena_alloc(arena, CIVIL_SIZE);
+    if (!text)
+        return E_NOMEM;
+    civil_format(ms, text);
+    *out = json_string((struct str){text, CIVIL_SIZE - 1});
+    return OK;
+}
+
+static enum code encode_digest(const struct digest *digest, struct arena *arena, struct json *out)
+{
+    char *hex = arena_alloc(arena, SHA256_HEX + 1);
+    if (!hex)
+        return E_NOMEM;
+    digest_hex(digest, hex);
+    *out = json_string((struct str){hex, SHA256_HEX});
+    return OK;
+}
+
+static void encode_integer(int64_t n, bool write, struct json *out)
+{
+    if (write)
+        *out = json_int(n);
+}
+
+static enum code encode_object(const struct field *field, const struct facts_in *facts, struct arena *arena, struct json *out,
+                               struct error *err)
+{
+    if (field->present) {
+        const unsigned char *base = facts->base[field->source];
+        if (!*(const bool *)(base + field->present))
+            return OK;
+    } else if (field->source && !facts->base[field->source]) {
+        return OK;
+    }
+    struct json object;
+    enum code rc = fields_encode(field->table, facts, arena, &object, err);
+    if (rc)
+        return rc;
+    if (object.count || (field->flags & ALWAYS))
+        *out = object;
+    return OK;
+}
+
+// Leaves type 0 in *out for a member that is left out.
+static enum code encode_field(const struct field *field, const struct facts_in *facts, struct arena *arena, struct json *out,
+                              struct error *err)
+{
+    const unsigned char *base = field->source ? facts->base[field->source] : NULL;
+    const void *at = base ? base + field->offset : NULL;
+    bool always = field->flags & ALWAYS;
+    *out = (struct json){0};
+    switch ((enum field_type)field->type) {
+    case FIELD_STR:
+        return encode_text(*(const struct str *)at, always, arena, out);
+    case FIELD_ID:
+        return encode_text(str_from((const char *)at), always, arena, out);
+    case FIELD_U32:
+        encode_integer(*(const uint32_t *)at, always || *(const uint32_t *)at, out);
+        return OK;
+    case FIELD_ATTEMPT:
+        encode_integer(*(const uint32_t *)at, always || *(const uint32_t *)at != 1, out);
+        return OK;
+    case FIELD_U64:
+        encode_integer((int64_t)*(const uint64_t *)at, always || *(const uint64_t *)at, out);
+        return OK;
+    case FIELD_MS:
+        encode_integer(*(const int64_t *)at, always || *(const int64_t *)at, out);
+        return OK;
+    case FIELD_TIME:
+        return always || *(const int64_t *)at ? encode_time(*(const int64_t *)at, arena, out) : OK;
+    case FIELD_EXIT:
+        encode_integer(*(const int32_t *)at, *(const bool *)(base + field->present), out);
+        return OK;
+    case FIELD_BOOL:
+        if (always || *(const bool *)at)
+            *out = json_bool(*(const bool *)at);
+        return OK;
+    case FIELD_JSON:
+        *out = *(const struct json *)at;
+        if (always && !out->type)
+            *out = json_object();
+        return OK;
+    case FIELD_DIGEST:
+        return encode_digest(at, arena, out);
+    case FIELD_WORD:
+        *out = json_string(field->word);
+        return OK;
+    case FIELD_TRUE:
+    case FIELD_FALSE:
+        *out = json_bool(field->type == FIELD_TRUE);
+        return OK;
+    case FIELD_OBJECT:
+        return encode_object(field, facts, arena, out, err);
+    }
+    INVARIANT(!"a field has one of the types");
+    return E_INVALID;
+}
+
+enum code fields_encode(const struct table *table, const struct facts_in *facts, struct arena *arena, struct json *out, struct error *err)
+{
+    if (!json_object_with(arena, table->count, out))
+        return error_set(err, E_NOMEM, "out of memory for a record");
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+        struct json value;
+        enum code rc = encode_field(field, facts, arena, &value, err);
+        if (rc)
+            return error_set(err, rc, "out of memory for a record");
+        if (!value.type)
+            continue;
+        if (!json_put(arena, out, field->name, value))
+            return error_set(err, E_NOMEM, "out of memory for a record");
+    }
+    return OK;
+}
+
+static enum code bad_field(const struct field *field, const char *want, struct error *err)
+{
+    return error_set(err, E_CORRUPT, "record: %.*s is not %s", STR_ARG(field->name), want);
+}
+
+static enum code decode_integer(const struct field *field, const struct json *value, int64_t min, int64_t max, int64_t *out,
+                                struct error *err)
+{
+    if (value->type != JSON_INT || value->integer < min || value->integer > max)
+        return bad_field(field, "an integer in range", err);
+    *out = value->integer;
+    return OK;
+}
+
+static enum code decode_number(const struct field *field, const struct json *value, unsigned char *base, void *at, struct error *err)
+{
+    int64_t n = 0;
+    enum code rc = OK;
+    switch (field->type) {
+    case FIELD_U32:
+    case FIELD_ATTEMPT:
+        rc = decode_integer(field, value, field->type == FIELD_ATTEMPT, UINT32_MAX, &n, err);
+        if (!rc)
+            *(uint32_t *)at = (uint32_t)n;
+        return rc;
+    case FIELD_U64:
+        rc = decode_integer(field, value, 0, INT64_MAX, &n, err);
+        if (!rc)
+            *(uint64_t *)at = (uint64_t)n;
+        return rc;
+    case FIELD_MS:
+        return decode_integer(field, value, INT64_MIN, INT64_MAX, (int64_t *)at, err);
+    default:
+        INVARIANT(field->type == FIELD_EXIT);
+        rc = decode_integer(field, value, INT32_MIN, INT32_MAX, &n, err);
+        if (rc)
+            return rc;
+        *(int32_t *)at = (int32_t)n;
+        *(bool *)(base + field->present) = true;
+        return OK;
+    }
+}
+
+static enum code decode_string(const struct field *field, const struct json *value, void *at, struct error *err)
+{
+    if (value->type != JSON_STRING)
+        return bad_field(field, "a string", err);
+    switch (field->type) {
+    case FIELD_STR:
+        *(struct str *)at = value->text;
+        return OK;
+    case FIELD_ID:
+        if (!uuid_valid(value->text))
+            return bad_field(field, "a UUID", err);
+        memcpy(at, value->text.ptr, UUID_SIZE - 1);
+        ((char *)at)[UUID_SIZE - 1] = '\0';
+        return OK;
+    case FIELD_TIME:
+        return civil_parse(value->text, (int64_t *)at) ? OK : bad_field(field, "an RFC 3339 time", err);
+    default:
+        INVARIANT(field->type == FIELD_DIGEST);
+        return digest_parse(value->text, at) ? OK : bad_field(field, "a SHA-256 in hex", err);
+    }
+}
+
+static enum code decode_field(const struct field *field, const struct json *value, const struct facts_out *facts, struct error *err)
+{
+    unsigned char *base = field->source ? facts->base[field->source] : NULL;
+    void *at = base ? base + field->offset : NULL;
+    switch ((enum field_type)field->type) {
+    case FIELD_STR:
+    case FIELD_ID:
+    case FIELD_TIME:
+    case FIELD_DIGEST:
+        return decode_string(field, value, at, err);
+    case FIELD_U32:
+    case FIELD_ATTEMPT:
+    case FIELD_U64:
+    case FIELD_MS:
+    case FIELD_EXIT:
+        return decode_number(field, value, base, at, err);
+    case FIELD_BOOL:
+        if (value->type != JSON_BOOL)
+            return bad_field(field, "true or false", err);
+        *(bool *)at = value->boolean;
+        return OK;
+    case FIELD_JSON:
+        *(struct json *)at = *value;
+        return OK;
+    case FIELD_WORD:
+    case FIELD_TRUE:
+    case FIELD_FALSE:
+        return OK;
+    case FIELD_OBJECT:
+        if (value->type != JSON_OBJECT)
+            return bad_field(field, "an object", err);
+        if (field->present)
+            *(bool *)(base + field->present) = true;
+        return fields_decode(field->table, value, facts, err);
+    }
+    INVARIANT(!"a field has one of the types");
+    return E_INVALID;
+}
+
+// Members usually come in the table's order, so the search goes on where the last one was found.
+static const struct json *find_member(const struct json *object, struct str name, uint32_t *cursor)
+{
+    for (uint32_t i = 0; i < object->count; i++) {
+        uint32_t at = (*cursor + i) % object->count;
+        if (str_eq(object->members[at].key, name)) {
+            *cursor = at + 1;
+            return &object->members[at].value;
+        }
+    }
+    return NULL;
+}
+
+enum code fields_decode(const struct table *table, const struct json *object, const struct facts_out *facts, struct error *err)
+{
+    static const struct json nothing = {.type = JSON_OBJECT};
+    uint32_t cursor = 0;
+    if (!object)
+        object = &nothing;
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+        if (field->flags & DERIVED)
+            continue;
+        const struct json *value = find_member(object, field->name, &cursor);
+        if (value) {
+            enum code rc = decode_field(field, value, facts, err);
+            if (rc)
+                return rc;
+        } else if (field->flags & REQUIRED) {
+            return error_set(err, E_CORRUPT, "record: %.*s is missing", STR_ARG(field->name));
+        } else if (field->type == FIELD_ATTEMPT) {
+            *(uint32_t *)(void *)((unsigned char *)facts->base[field->source] + field->offset) = 1;
+        }
+    }
+    return OK;
+}
+
+void table_verify(const struct table *table)
+{
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct field *field = &table->fields[i];
+        INVARIANT(i == 0 || str_cmp(table->fields[i - 1].name, field->name) < 0);
+        INVARIANT(field->type >= FIELD_STR && field->type <= FIELD_OBJECT);
+        if (field->flags & REQUIRED)
+            INVARIANT(field->flags & ALWAYS);
+        if (field->type == FIELD_OBJECT)
+            table_verify(field->table);
+        if (field->type < FIELD_WORD)
+            INVARIANT(field->source >= SOURCE_MOMENT && field->source < SOURCE_COUNT);
+    }
+}
+
+// Why a value could not be written. Slow, and only for the message.
+static enum code explain_failure(const struct json *value, struct error *err)
+{
+    struct buf buf;
+    buf_init(&buf, SIZE_MAX / 4);
+    json_write(&buf, value);  // keeps lexemes: fails for memory and depth only
+    bool written = buf_ok(&buf);
+    size_t size = buf.len;
+    buf_release(&buf);
+    if (!written)
+        return error_set(err, E_NOMEM, "out of memory for a record");
+    if (size > RECORD_SIZE_MAX)
+        return error_set(err, E_LIMIT, "a record of %zu bytes is larger than %zu", size, RECORD_SIZE_MAX);
+    return error_set(err, E_INVALID, "a record holds a number that no double can hold");
+}
+
+enum code record_write(const struct json *value, struct arena *arena, struct str *out, struct error *err)
+{
+    enum { SIZE_USUAL = 1024 };
+    struct buf buf;
+    buf_init(&buf, RECORD_SIZE_MAX);
+    (void)buf_reserve(&buf, SIZE_USUAL);
+    json_canon(&buf, value);
+    enum code rc = OK;
+    if (!buf_ok(&buf)) {
+        rc = explain_failure(value, err);
+    } else if (!str_utf8(buf_str(&buf))) {
+        rc = error_set(err, E_INVALID, "a record holds a value that is not UTF-8");
+    } else {
+        *out = arena_copy(arena, buf_str(&buf));
+        if (!out->ptr)
+            rc = error_set(err, E_NOMEM, "out of memory for a record");
+    }
+    buf_release(&buf);
+    return rc;
+}
+
+enum code record_parse(struct str bytes, struct arena *arena, struct json *out, struct error *err)
+{
+    struct error inner = {0};
+    enum code rc = json_parse(bytes, &json_limits_default, arena, out, &inner);
+    if (rc == E_NOMEM)
+        return error_set(err, E_NOMEM, "out of memory for a record");
+    if (rc)
+        return error_set(err, E_CORRUPT, "not a record: %s", inner.message);
+    if (out->type != JSON_OBJECT)
+        return error_set(err, E_CORRUPT, "not a record: no JSON object");
+    return OK;
+}

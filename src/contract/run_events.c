@@ -1,0 +1,359 @@
+// VOCABULARY_RUN: RunEventRecord (C-26), Run Events 1.1. The envelope is the same for all types; what is particular to one
+// is in `payload`.
+#include "contract/internal.h"
+
+#include <string.h>
+
+static const struct field envelope_fields[] = {
+    MOMENT_FIELD("emittedAt", FIELD_TIME, at_ms, ALWAYS),
+    DERIVED_FIELD("emittedBy", FIELD_STR, by, 0),
+    MOMENT_FIELD("engineAttemptId", FIELD_ATTEMPT, engine, ALWAYS | REQUIRED),
+    IDS_FIELD("environmentId", environment, ALWAYS),
+    SEAL_FIELD("eventId", FIELD_ID, event_id, ALWAYS),
+    DERIVED_FIELD("eventType", FIELD_STR, type, ALWAYS | REQUIRED),
+    DERIVED_FIELD("idempotencyKey", FIELD_DIGEST, key, DERIVED),
+    MOMENT_FIELD("logicalAttemptId", FIELD_ATTEMPT, logical, ALWAYS | REQUIRED),
+    DERIVED_FIELD("payload", FIELD_JSON, payload, ALWAYS),
+    SEAL_FIELD("persistedAt", FIELD_TIME, persisted_ms, ALWAYS),
+    IDS_FIELD("planId", plan_id, ALWAYS),
+    IDS_FIELD("planVersion", plan_version, ALWAYS),
+    SEAL_FIELD("prevHash", FIELD_DIGEST, previous, 0),
+    IDS_FIELD("projectId", project, ALWAYS),
+    IDS_FIELD("runId", run, ALWAYS | REQUIRED),
+    SEAL_FIELD("runSeq", FIELD_U64, seq, ALWAYS | REQUIRED),
+    MOMENT_FIELD("stepId", FIELD_STR, step, 0),
+    IDS_FIELD("tenantId", tenant, ALWAYS),
+};
+
+static const struct field context_fields[] = {
+    IDS_FIELD("environmentId", environment, ALWAYS | DERIVED),
+    IDS_FIELD("projectId", project, ALWAYS | DERIVED),
+    IDS_FIELD("tenantId", tenant, ALWAYS | DERIVED),
+    START_FIELD("triggerSource", FIELD_STR, trigger_source, 0),
+    START_FIELD("triggeredBy", FIELD_STR, triggered_by, 0),
+};
+static const struct table context_table = TABLE(context_fields);
+
+static const struct field plan_ref_fields[] = {
+    IDS_FIELD("planId", plan_id, ALWAYS | DERIVED),
+    IDS_FIELD("planVersion", plan_version, ALWAYS | DERIVED),
+    START_FIELD("schemaVersion", FIELD_STR, schema_version, ALWAYS),
+    START_FIELD("sha256", FIELD_STR, document_sha256, ALWAYS),
+    DERIVED_FIELD("uri", FIELD_STR, plan_uri, ALWAYS | DERIVED),
+};
+static const struct table plan_ref_table = TABLE(plan_ref_fields);
+
+static const struct field run_queued_fields[] = {
+    START_FIELD("arguments", FIELD_STR, arguments, 0),
+    START_FIELD("artifactsDir", FIELD_STR, artifacts_dir, 0),
+    OBJECT_FIELD("context", context_table, ALWAYS),
+    START_FIELD("documentFile", FIELD_STR, document_file, 0),
+    START_FIELD("documentKind", FIELD_STR, document_kind, ALWAYS),
+    WORD_FIELD("engineType", "cairn"),
+    START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
+    START_FIELD("name", FIELD_STR, name, 0),
+    START_FIELD("originalRunId", FIELD_STR, original_run, 0),
+    START_FIELD("parentRunId", FIELD_STR, parent_run, 0),
+    START_FIELD("parentStepId", FIELD_STR, parent_step, 0),
+    START_FIELD("parts", FIELD_JSON, parts, 0),
+    OBJECT_FIELD("planRef", plan_ref_table, ALWAYS),
+    START_FIELD("requiresApproval", FIELD_BOOL, requires_approval, 0),
+    START_FIELD("workDir", FIELD_STR, work_dir, 0),
+};
+
+static const struct field run_started_fields[] = {
+    START_FIELD("arguments", FIELD_STR, arguments, 0),
+    START_FIELD("artifactsDir", FIELD_STR, artifacts_dir, 0),
+    OBJECT_FIELD("context", context_table, ALWAYS),
+    START_FIELD("documentFile", FIELD_STR, document_file, 0),
+    START_FIELD("documentKind", FIELD_STR, document_kind, ALWAYS),
+    DERIVED_FIELD("engineRunRef", FIELD_STR, engine_run_ref, ALWAYS | DERIVED),
+    WORD_FIELD("engineType", "cairn"),
+    START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
+    START_FIELD("name", FIELD_STR, name, 0),
+    START_FIELD("originalRunId", FIELD_STR, original_run, 0),
+    START_FIELD("parentRunId", FIELD_STR, parent_run, 0),
+    START_FIELD("parentStepId", FIELD_STR, parent_step, 0),
+    START_FIELD("parts", FIELD_JSON, parts, 0),
+    OBJECT_FIELD("planRef", plan_ref_table, ALWAYS),
+    START_FIELD("requiresApproval", FIELD_BOOL, requires_approval, 0),
+    MOMENT_FIELD("startedAt", FIELD_TIME, at_ms, ALWAYS | DERIVED),
+    WORD_FIELD("status", "RUNNING"),
+    START_FIELD("workDir", FIELD_STR, work_dir, 0),
+};
+
+static const struct field run_approved_fields[] = {
+    MOMENT_FIELD("approvedBy", FIELD_STR, actor, 0),
+    MOMENT_FIELD("reason", FIELD_STR, reason, 0),
+    MOMENT_FIELD("signalId", FIELD_STR, signal_id, 0),
+};
+
+// RunPaused and RunResumed.
+static const struct field run_signalled_fields[] = {
+    MOMENT_FIELD("actor", FIELD_STR, actor, 0),
+    MOMENT_FIELD("reason", FIELD_STR, reason, 0),
+    MOMENT_FIELD("signalId", FIELD_STR, signal_id, 0),
+    MOMENT_FIELD("signalType", FIELD_STR, signal_type, 0),
+};
+
+static const struct field run_cancelled_fields[] = {
+    MOMENT_FIELD("actor", FIELD_STR, actor, 0),
+    MOMENT_FIELD("completedSteps", FIELD_U32, counts.completed, ALWAYS),
+    MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),
+    MOMENT_FIELD("failedSteps", FIELD_U32, counts.failed, ALWAYS),
+    MOMENT_FIELD("reason", FIELD_STR, reason, 0),
+    MOMENT_FIELD("signalId", FIELD_STR, signal_id, 0),
+    MOMENT_FIELD("signalType", FIELD_STR, signal_type, 0),
+    MOMENT_FIELD("skippedSteps", FIELD_U32, counts.skipped, ALWAYS),
+    MOMENT_FIELD("totalSteps", FIELD_U32, counts.total, ALWAYS),
+};
+
+static const struct field run_completed_fields[] = {
+    MOMENT_FIELD("completedSteps", FIELD_U32, counts.completed, ALWAYS),
+    MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),
+    MOMENT_FIELD("failedSteps", FIELD_U32, counts.failed, ALWAYS),
+    MOMENT_FIELD("skippedSteps", FIELD_U32, counts.skipped, ALWAYS),
+    MOMENT_FIELD("totalSteps", FIELD_U32, counts.total, ALWAYS),
+};
+
+static const struct field run_failed_fields[] = {
+    MOMENT_FIELD("category", FIELD_STR, fault.category, 0),
+    MOMENT_FIELD("completedSteps", FIELD_U32, counts.completed, ALWAYS),
+    MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),
+    MOMENT_FIELD("errorCode", FIELD_STR, fault.code, ALWAYS),
+    MOMENT_FIELD("errorMessage", FIELD_STR, fault.message, ALWAYS),
+    EXIT_FIELD("exitCode"),
+    MOMENT_FIELD("failedStepId", FIELD_STR, reason, 0),
+    MOMENT_FIELD("failedSteps", FIELD_U32, counts.failed, ALWAYS),
+    MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, ALWAYS),
+    MOMENT_FIELD("skippedSteps", FIELD_U32, counts.skipped, ALWAYS),
+    MOMENT_FIELD("stack", FIELD_STR, fault.detail, 0),
+    MOMENT_FIELD("totalSteps", FIELD_U32, counts.total, ALWAYS),
+};
+
+// StepStarted and StepRedispatched.
+static const struct field step_started_fields[] = {
+    MOMENT_FIELD("childRunId", FIELD_STR, run_ref, 0),
+    MOMENT_FIELD("dueAt", FIELD_TIME, due_ms, 0),
+};
+
+static const struct field step_delayed_fields[] = {
+    MOMENT_FIELD("notBefore", FIELD_TIME, due_ms, ALWAYS),
+};
+
+static const struct field result_ref_fields[] = {
+    MOMENT_FIELD("sha256", FIELD_DIGEST, blob, ALWAYS | REQUIRED),
+    MOMENT_FIELD("sizeBytes", FIELD_U64, blob_size, ALWAYS),
+};
+static const struct table result_ref_table = TABLE(result_ref_fields);
+
+static const struct field step_completed_fields[] = {
+    MOMENT_FIELD("actor", FIELD_STR, actor, 0),
+    MOMENT_FIELD("artifacts", FIELD_JSON, artifacts, 0),
+    MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),
+    MOMENT_FIELD("result", FIELD_JSON, value, 0),
+    BLOB_FIELD("resultRef", result_ref_table),
+    MOMENT_FIELD("reusedFrom", FIELD_STR, run_ref, 0),
+};
+
+#define STEP_FAILED_FIELDS(will_retry)                                                                                 \
+    MOMENT_FIELD("actor", FIELD_STR, actor, 0), MOMENT_FIELD("category", FIELD_STR, fault.category, 0),                \
+        MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),                                                     \
+        MOMENT_FIELD("errorCode", FIELD_STR, fault.code, ALWAYS),                                                      \
+        MOMENT_FIELD("errorMessage", FIELD_STR, fault.message, ALWAYS), EXIT_FIELD("exitCode"),                        \
+        MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, ALWAYS),                                                \
+        MOMENT_FIELD("stack", FIELD_STR, fault.detail, 0), BOOL_FIELD("willRetry", will_retry),
+
+static const struct field attempt_failed_fields[] = {STEP_FAILED_FIELDS(FIELD_TRUE)};
+static const struct field step_failed_fields[] = {STEP_FAILED_FIELDS(FIELD_FALSE)};
+
+static const struct field step_skipped_fields[] = {
+    MOMENT_FIELD("actor", FIELD_STR, actor, 0),
+    MOMENT_FIELD("detail", FIELD_STR, detail, 0),
+    MOMENT_FIELD("reason", FIELD_STR, reason, ALWAYS),
+    MOMENT_FIELD("signalId", FIELD_STR, signal_id, 0),
+};
+
+static const struct field signal_accepted_fields[] = {
+    MOMENT_FIELD("actorId", FIELD_STR, actor, ALWAYS),
+    MOMENT_FIELD("actorRole", FIELD_STR, role, ALWAYS),
+    MOMENT_FIELD("decisionId", FIELD_STR, decision_id, ALWAYS),
+    MOMENT_FIELD("reason", FIELD_STR, reason, 0),
+    MOMENT_FIELD("signalId", FIELD_STR, signal_id, ALWAYS),
+    MOMENT_FIELD("signalType", FIELD_STR, signal_type, ALWAYS),
+    MOMENT_FIELD("stepId", FIELD_STR, signal_step, 0),
+};
+
+static const struct field signal_rejected_fields[] = {
+    MOMENT_FIELD("actorId", FIELD_STR, actor, ALWAYS),
+    MOMENT_FIELD("actorRole", FIELD_STR, role, ALWAYS),
+    MOMENT_FIELD("decisionId", FIELD_STR, decision_id, ALWAYS),
+    MOMENT_FIELD("errorCode", FIELD_STR, fault.code, ALWAYS),
+    MOMENT_FIELD("errorMessage", FIELD_STR, fault.message, ALWAYS),
+    MOMENT_FIELD("reason", FIELD_STR, reason, 0),
+    MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, 0),
+    MOMENT_FIELD("signalId", FIELD_STR, signal_id, ALWAYS),
+    MOMENT_FIELD("signalType", FIELD_STR, signal_type, ALWAYS),
+    MOMENT_FIELD("stepId", FIELD_STR, signal_step, 0),
+};
+
+static const struct table envelope = TABLE(envelope_fields);
+
+static const struct table payloads[MOMENT_COUNT] = {
+    [MOMENT_RUN_QUEUED] = TABLE(run_queued_fields),
+    [MOMENT_RUN_APPROVED] = TABLE(run_approved_fields),
+    [MOMENT_RUN_STARTED] = TABLE(run_started_fields),
+    [MOMENT_STEP_DELAYED] = TABLE(step_delayed_fields),
+    [MOMENT_STEP_STARTED] = TABLE(step_started_fields),
+    [MOMENT_STEP_REDISPATCHED] = TABLE(step_started_fields),
+    [MOMENT_ATTEMPT_FAILED] = TABLE(attempt_failed_fields),
+    [MOMENT_STEP_COMPLETED] = TABLE(step_completed_fields),
+    [MOMENT_STEP_FAILED] = TABLE(step_failed_fields),
+    [MOMENT_STEP_SKIPPED] = TABLE(step_skipped_fields),
+    [MOMENT_SIGNAL_ACCEPTED] = TABLE(signal_accepted_fields),
+    [MOMENT_SIGNAL_REJECTED] = TABLE(signal_rejected_fields),
+    [MOMENT_RUN_PAUSED] = TABLE(run_signalled_fields),
+    [MOMENT_RUN_RESUMED] = TABLE(run_signalled_fields),
+    [MOMENT_RUN_CANCELLED] = TABLE(run_cancelled_fields),
+    [MOMENT_RUN_COMPLETED] = TABLE(run_completed_fields),
+    [MOMENT_RUN_FAILED] = TABLE(run_failed_fields),
+};
+
+static struct str join(struct arena *arena, const struct str *parts, size_t count)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++)
+        len += parts[i].len;
+    char *text = arena_alloc(arena, len + 1);
+    if (!text)
+        return (struct str){NULL, 0};
+    char *to = text;
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].len)
+            memcpy(to, parts[i].ptr, parts[i].len);
+        to += parts[i].len;
+    }
+    return (struct str){text, len};
+}
+
+struct str contract_run_ref(const struct run_ids *ids, struct arena *arena)
+{
+    const struct str parts[] = {STR("cairn://local/"), ids->plan_id, STR("/"), ids->run, STR("/"), ids->run};
+    return join(arena, parts, ARRAY_COUNT(parts));
+}
+
+static bool derive_start(const struct run_ids *ids, const struct start_facts *start, struct arena *arena, struct derived *derived)
+{
+    const struct str uri[] = {STR("cairn://plans/"), start->document_sha256};
+    derived->plan_uri = join(arena, uri, ARRAY_COUNT(uri));
+    derived->engine_run_ref = contract_run_ref(ids, arena);
+    return derived->plan_uri.ptr && derived->engine_run_ref.ptr;
+}
+
+static enum code build(const struct run_ids *ids, const struct moment *moment, const struct seal *seal, const struct digest *key,
+                       struct arena *arena, struct json *out, struct error *err)
+{
+    const struct table *payload = &payloads[moment->kind];
+    INVARIANT(payload->count);
+    struct derived derived = {.type = str_from(moment_word(moment->kind, VOCABULARY_RUN)), .key = *key};
+    derived.by = str_from(emitter_name(moment->by ? moment->by : moment_emitter(moment->kind)));
+    if (moment->kind == MOMENT_RUN_STARTED || moment->kind == MOMENT_RUN_QUEUED) {
+        if (!moment->start)
+            return error_set(err, E_INVALID, "a start of a run without its facts");
+        if (!derive_start(ids, moment->start, arena, &derived))
+            return error_set(err, E_NOMEM, "out of memory for a record");
+    }
+    const struct facts_in facts = {.base = {[SOURCE_MOMENT] = moment,
+                                            [SOURCE_START] = moment->start,
+                                            [SOURCE_IDS] = ids,
+                                            [SOURCE_SEAL] = seal,
+                                            [SOURCE_DERIVED] = &derived}};
+    enum code rc = fields_encode(payload, &facts, arena, &derived.payload, err);
+    if (rc)
+        return rc;
+    return fields_encode(&envelope, &facts, arena, out, err);
+}
+
+// ATTEMPT_FAILED and STEP_FAILED share a word; willRetry tells them apart.
+static enum moment_kind kind_of(struct str type, const struct json *payload)
+{
+    enum moment_kind kind = moment_of_word(VOCABULARY_RUN, type);
+    if (kind != MOMENT_ATTEMPT_FAILED)
+        return kind;
+    const struct json *will_retry = json_get(payload, STR("willRetry"));
+    return json_is(will_retry, JSON_BOOL) && will_retry->boolean ? MOMENT_ATTEMPT_FAILED : MOMENT_STEP_FAILED;
+}
+
+// C-03: writers of Run Events 1.1 say occurredAt.
+static enum code read_time(const struct json *record, const struct facts_out *facts, struct error *err)
+{
+    static const struct field alias_fields[] = {
+        MOMENT_FIELD("occurredAt", FIELD_TIME, at_ms, ALWAYS | REQUIRED)};
+    static const struct table alias = TABLE(alias_fields);
+    if (json_get(record, STR("emittedAt")))
+        return OK;
+    return fields_decode(&alias, record, facts, err);
+}
+
+static enum code read_payload(const struct json *payload, struct arena *arena, const struct facts_out *envelope_facts,
+                              struct moment *moment, struct error *err)
+{
+    struct facts_out facts = *envelope_facts;
+    if (moment->kind == MOMENT_RUN_STARTED || moment->kind == MOMENT_RUN_QUEUED) {
+        struct start_facts *start = ARENA_NEW(arena, struct start_facts);
+        if (!start)
+            return error_set(err, E_NOMEM, "out of memory for a record");
+        facts.base[SOURCE_START] = start;
+        moment->start = start;
+    }
+    return fields_decode(&payloads[moment->kind], payload, &facts, err);
+}
+
+static enum code read(const struct json *record, struct arena *arena, struct moment *out, struct seal *seal, struct run_ids *ids,
+                      struct error *err)
+{
+    struct derived derived = {0};
+    const struct facts_out facts = {.base = {[SOURCE_MOMENT] = out,
+                                             [SOURCE_IDS] = ids,
+                                             [SOURCE_SEAL] = seal,
+                                             [SOURCE_DERIVED] = &derived}};
+    const struct json *type = json_get(record, STR("eventType"));
+    const struct json *payload = json_get(record, STR("payload"));
+    out->kind = kind_of(json_text(type), payload);
+    enum code rc = fields_decode(&envelope, record, &facts, err);
+    if (!rc)
+        rc = read_time(record, &facts, err);
+    if (rc)
+        return rc;
+    if (payload && payload->type != JSON_OBJECT)
+        return error_set(err, E_CORRUPT, "record: payload is not an object");
+    out->by = emitter_parse(derived.by);
+    if (!out->by)
+        out->by = moment_emitter(out->kind);
+    if (out->kind == MOMENT_UNKNOWN)
+        return OK;
+    if (moment_is_step(out->kind) != (out->step.len > 0))
+        return error_set(err, E_CORRUPT, "record: %s %s stepId", moment_word(out->kind, VOCABULARY_RUN),
+                         out->step.len ? "must not have a" : "has no");
+    return read_payload(payload, arena, &facts, out, err);
+}
+
+static void verify(void)
+{
+    table_verify(&envelope);
+    for (size_t kind = 1; kind < MOMENT_COUNT; kind++) {
+        table_verify(&payloads[kind]);
+        INVARIANT((moment_word((enum moment_kind)kind, VOCABULARY_RUN) != NULL) == (payloads[kind].count > 0));
+    }
+}
+
+const struct codec run_codec = {
+    .vocabulary = VOCABULARY_RUN,
+    .folder = "run-events",
+    .type_key = {"eventType", 9},
+    .payload_start = {",\"payload\":", 11},
+    .payload_end = {",\"persistedAt\":", 15},
+    .build = build,
+    .read = read,
+    .verify = verify,
+};

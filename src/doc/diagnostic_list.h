@@ -1,0 +1,146 @@
+// Every diagnostic: X(id, title, explanation). Ids are stable: a number is never given to another fault.
+// E01xx syntax, E02xx shape and fields, E03xx graph, E04xx expressions and references, E05xx limits.
+// Whether one is an error or a warning is its severity, not its number.
+#ifndef CAIRN_DOC_DIAGNOSTIC_LIST_H
+#define CAIRN_DOC_DIAGNOSTIC_LIST_H
+
+#define DIAGNOSTIC_LIST(X)                                                                         \
+    X("E0101", "the document is not UTF-8",                                                        \
+      "Documents are UTF-8 text. The place shown is the first byte that is not part of a "         \
+      "well-formed character. Save the file as UTF-8 (iconv -f latin1 -t utf-8, or your "          \
+      "editor's encoding menu).")                                                                  \
+    X("E0102", "the JSON does not parse",                                                          \
+      "A document whose first character is { or [ is read as JSON (RFC 8259): no comments, no "    \
+      "trailing commas, double quotes only, every key once.")                                      \
+    X("E0103", "the YAML does not parse",                                                          \
+      "The text is not well-formed YAML. The usual causes are a tab used for indentation, a line " \
+      "that is indented less than its neighbours, and a plain text that contains ': ' or ' #' "    \
+      "and therefore needs quotes.")                                                               \
+    X("E0104", "a key is given twice",                                                             \
+      "A mapping holds the same key twice. YAML readers disagree about which one counts, so "      \
+      "Cairn takes neither.")                                                                      \
+    X("E0105", "a YAML tag is not supported",                                                      \
+      "Only the tags of the core schema are read: !!str, !!int, !!float, !!bool, !!null, !!map "   \
+      "and !!seq. Other tags ask the reader to build something, which a document may not do.")     \
+    X("E0106", "merge keys are not supported",                                                     \
+      "`<<:` is not part of YAML 1.2. Write the fields out, or give the whole mapping by an "      \
+      "alias.")                                                                                    \
+    X("E0107", "more than one document in a file",                                                 \
+      "A file holds one document. Put the part after `---` in a file of its own.")                 \
+    X("E0108", "an alias without its anchor",                                                      \
+      "`*name` must come after `&name`, and outside of what `&name` marks.")                       \
+    X("E0109", "a key is not a simple text",                                                       \
+      "Keys of mappings must be texts; lists and mappings cannot be keys.")                        \
+    X("E0110", "a scalar that is not a JSON value",                                                \
+      "Infinities and not-a-number have no JSON form, integers in hexadecimal or octal must fit "  \
+      "64 bits, and a value under !!int, !!float, !!bool or !!null must be one. Quote the value "  \
+      "when it is meant as text.")                                                                 \
+    X("E0111", "the document is empty",                                                            \
+      "There is nothing in the file but white space and comments.")                                \
+    X("E0201", "the document is not a mapping",                                                    \
+      "A plan and a workflow are mappings of fields; this document is a list or a single value.")  \
+    X("E0202", "neither a plan nor a workflow",                                                    \
+      "An execution plan has `steps`, a node workflow has `nodes`. The document has neither, or "  \
+      "both, so it is not known how to read it.")                                                  \
+    X("E0203", "an unknown field",                                                                 \
+      "The field is not part of the format. Unknown fields are refused instead of ignored, "       \
+      "because a misspelt field would otherwise change what the document does without a word. "    \
+      "In plans, keys that begin with `x-` or `$` are yours on the top level and in metadata.")    \
+    X("E0204", "a required field is missing",                                                      \
+      "The field has no default and must be given.")                                               \
+    X("E0205", "a field has the wrong type",                                                       \
+      "The value is not of the type the field takes. In YAML, quote numbers, true, false and "     \
+      "null when they are meant as texts.")                                                        \
+    X("E0206", "a field has a value it cannot have",                                               \
+      "The field takes one of a fixed set of values; the message lists them.")                     \
+    X("E0207", "one field in two places",                                                          \
+      "Several fields have two spellings (dependsOn and dependencies, kind and type, ...), and "   \
+      "the ids of a plan may stand on the top level or in metadata. Give each once.")              \
+    X("E0208", "an id that cannot be used",                                                        \
+      "Ids become part of keys and paths. Step ids of plans match "                                \
+      "[A-Za-z0-9_][A-Za-z0-9._-]{0,127} without `..`; node ids match [A-Za-z_][A-Za-z0-9_-]*; "   \
+      "plan ids and versions are 1 to 128 bytes without `|` and control characters. RUN is "       \
+      "reserved.")                                                                                 \
+    X("E0209", "a duration or a time that cannot be read",                                         \
+      "Durations are 250ms, 5s, 1m30s, 2h, 1d, PT1H30M, or a number of milliseconds. Moments are " \
+      "RFC 3339: 2026-02-11T17:00:00Z.")                                                           \
+    X("E0210", "a number out of range", "The message says which numbers the field takes.")         \
+    X("E0211", "a schema version that is not supported",                                           \
+      "This Cairn reads plans of schema versions v1.0, v1.1 and v1.2. A newer minor or another "   \
+      "major version may mean things it does not know, so it does not guess.")                     \
+    X("E0212", "an unknown capability",                                                            \
+      "requiresCapabilities may name only capabilities of the contract; an engine cannot promise " \
+      "what it has never heard of.")                                                               \
+    X("E0213", "a secret with a value",                                                            \
+      "Documents are stored with every run and shown to people, so secrets are named by "          \
+      "reference: env:NAME or file:/path. The value is fetched when the step starts and never "    \
+      "stored.")                                                                                   \
+    X("E0214", "nothing to run", "The list of steps (or nodes) is empty.")                         \
+    X("E0215", "a node must do exactly one thing",                                                 \
+      "A node has exactly one body: bash, script, approval, cancel, workflow, loop_group, wait, "  \
+      "noop, echo, exec or merge.")                                                                \
+    X("E0216", "the node needs an AI provider",                                                    \
+      "command, prompt and loop nodes are carried out by a language model. Cairn runs programs "   \
+      "and waits for people; it does not call models. Call one from a bash or script node if you " \
+      "need it.")                                                                                  \
+    X("E0217", "not supported",                                                                    \
+      "The format knows this feature, Cairn does not carry it out.")                               \
+    X("E0218", "a file that the document needs was not found",                                     \
+      "A named script or a child document could not be loaded. The message lists where it was "    \
+      "looked for.")                                                                               \
+    X("E0219", "a field without effect",                                                           \
+      "The field is accepted so that existing documents run, but it changes nothing here.")        \
+    X("E0220", "an unknown adapter",                                                               \
+      "targetAdapter is one of temporal, conductor, mock, any, auto and cairn.")                   \
+    X("E0301", "an id is used twice",                                                              \
+      "Ids are unique in their scope: the document, or the body of one loop.")                     \
+    X("E0302", "an unknown dependency",                                                            \
+      "A step can depend on steps of its own scope only. Steps inside a loop depend on steps of "  \
+      "the same loop; steps outside depend on the loop as a whole.")                               \
+    X("E0303", "a step depends on itself",                                                         \
+      "Such a step could never start.")                                                            \
+    X("E0304", "dependencies form a cycle",                                                        \
+      "None of the steps on the cycle could ever start. The message shows the way round: each "    \
+      "step needs the one to its right.")                                                          \
+    X("E0305", "a dependency that is not an id",                                                   \
+      "Dependencies are a list of step ids, each a text that is not empty.")                       \
+    X("E0306", "a dependency is listed twice", "Once is enough; the second entry is ignored.")     \
+    X("E0307", "a document runs itself",                                                           \
+      "A child document leads back to a document that is being read. Such a run would never end.") \
+    X("E0308", "a child document is not valid",                                                    \
+      "The document that the step runs has errors of its own, which are listed with its name.")    \
+    X("E0401", "a condition that does not parse",                                                  \
+      "A condition is one or more comparisons joined by && and ||, without parentheses: "          \
+      "$build.output.status == 'ok' && $INPUTS.count > 3. The left side is a reference, the "      \
+      "right side a quoted text, a number, true or false. A broken condition in a node workflow "  \
+      "counts as false, so the node would be skipped; in a plan it is an error.")                  \
+    X("E0402", "a reference to a step that does not exist",                                        \
+      "The condition names a step that is not in the document (or, inside a loop, not in the "     \
+      "loop and not around it).")                                                                  \
+    X("E0403", "a reference to a step that may not have run",                                      \
+      "The referenced step is not among the dependencies of this step, direct or indirect, so it " \
+      "may still be running when its output is needed. Add it to the dependencies.")               \
+    X("E0404", "a text looks like a reference",                                                    \
+      "$name.output names no step of this document. It is left as it is, because it may be meant " \
+      "for the shell.")                                                                            \
+    X("E0405", "a reference to an input that is not declared",                                     \
+      "$INPUTS.name names no entry of `inputs`. The step fails unless the start of the run gives " \
+      "that input.")                                                                               \
+    X("E0501", "the document is too large",                                                        \
+      "YAML documents may have 1 MiB, JSON documents 8 MiB.")                                      \
+    X("E0502", "the document is nested too deeply", "Lists and mappings nest up to 64 levels.")    \
+    X("E0503", "the document has too many values",                                                 \
+      "A document holds up to 100,000 values, what aliases repeat included.")                      \
+    X("E0504", "aliases expand too far",                                                           \
+      "Aliases may repeat up to 10,000 values in all, and a document has up to 1,000 anchors. "    \
+      "Documents that grow without bound when aliases are expanded are a known attack.")           \
+    X("E0505", "too many steps", "A document has up to 10,000 steps, those in loops included.")    \
+    X("E0506", "too many dependencies",                                                            \
+      "A document has up to 50,000 dependencies between steps in all.")                            \
+    X("E0507", "loops or child documents nest too deeply",                                         \
+      "Loops inside loops and documents run by documents go up to 16 levels.")                     \
+    X("E0508", "a limit of the reader",                                                            \
+      "JSON nests up to 64 levels and holds up to 100,000 values; in JSON and YAML, texts go up to "  \
+      "1 MiB, mappings up to 10,000 keys, numbers up to 64 characters.")
+
+#endif

@@ -1,0 +1,267 @@
+// Effects, carried out once the moments that ordered them are durable (E1).
+#include "engine/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---- tickets: attempts that are with a tool
+struct ticket *ticket_find(struct engine *engine, uint64_t id)
+{
+    size_t index = (size_t)(id & UINT32_MAX);
+    if (index >= engine->ticket_count) return NULL;
+    struct ticket *ticket = &engine->tickets[index];
+    return ticket->generation == (uint32_t)(id >> 32) ? ticket : NULL;
+}
+
+static uint64_t ticket_open(struct engine *engine, struct resident *resident, const struct effect *effect)
+{
+    uint32_t index = engine->free_ticket;
+    if (index != UINT32_MAX) {
+        engine->free_ticket = engine->tickets[index].next_free;
+    } else {
+        if (engine->ticket_count == engine->ticket_capacity) {
+            size_t capacity = engine->ticket_capacity ? engine->ticket_capacity * 2 : 32;
+            struct ticket *grown = realloc(engine->tickets, capacity * sizeof(*grown));
+            if (!grown) return 0;
+            engine->tickets = grown;
+            engine->ticket_capacity = capacity;
+        }
+        index = (uint32_t)engine->ticket_count++;
+        engine->tickets[index].generation = 0;
+    }
+    struct ticket *ticket = &engine->tickets[index];
+    uint32_t generation = ticket->generation + 1;
+    *ticket = (struct ticket){.resident = resident, .step = effect->step, .logical = effect->logical, .engine = effect->engine, .generation = generation};
+    resident->tickets++;
+    engine->live_tickets++;
+    return ((uint64_t)generation << 32) | index;
+}
+
+void ticket_close(struct engine *engine, uint64_t id)
+{
+    struct ticket *ticket = ticket_find(engine, id);
+    if (!ticket) return;
+    if (ticket->resident) ticket->resident->tickets--;
+    engine->live_tickets--;
+    ticket->resident = NULL;
+    ticket->late = false;
+    ticket->generation++;
+    ticket->next_free = engine->free_ticket;
+    engine->free_ticket = (uint32_t)(id & UINT32_MAX);
+}
+
+void relive(struct engine *engine, struct resident *resident)
+{
+    for (size_t i = 0; resident->tickets > 0 && i < engine->ticket_count; i++) {
+        const struct ticket *ticket = &engine->tickets[i];
+        if (ticket->resident != resident) continue;
+        struct run_step *step = &resident->run->steps[ticket->step];
+        if (step->state == NODE_RUNNING && step->logical == ticket->logical && step->engine == ticket->engine) step->live = true;
+    }
+    for (uint32_t i = 0; i < resident->run->program->step_count; i++) {
+        struct run_step *step = &resident->run->steps[i];
+        if (step->state != NODE_RUNNING || resident->run->program->steps[i].kind != STEP_SUBRUN) continue;
+        struct str id = kernel_child_id(resident->run, i, &engine->turn);
+        step->live = id.ptr && resident_find(engine, resident->ids.tenant, id);
+    }
+    // Results that are already on their way in the queue count as live too.
+    const struct queue *q = &engine->queue;
+    for (size_t i = 0; i < q->count; i++) {
+        const struct queued *queued = &q->items[(q->head + i) & (q->capacity - 1)];
+        if (queued->resident == resident && queued->input.kind == INPUT_RESULT) {
+            struct run_step *step = &resident->run->steps[queued->input.step];
+            if (step->state == NODE_RUNNING && step->logical == queued->input.logical) step->live = true;
+        }
+    }
+}
+
+// ---- processes
+struct command {
+    struct str argv[260];
+    size_t argc;
+    struct tool_env *env;
+    size_t env_count, env_capacity;
+    struct str input, cwd;
+};
+
+static enum code add_env(struct command *command, struct arena *arena, struct str name, struct str value)
+{
+    struct tool_env *grown = arena_grow(arena, command->env, command->env_count, command->env_count + 1, sizeof(*grown), &command->env_capacity);
+    if (!grown) return E_NOMEM;
+    command->env = grown;
+    command->env[command->env_count++] = (struct tool_env){name, value};
+    return OK;
+}
+
+static enum code add_arg(struct command *command, struct arena *arena, const struct json *value, struct error *err)
+{
+    if (command->argc >= ARRAY_COUNT(command->argv)) return error_set(err, E_LIMIT, "more than %zu arguments", ARRAY_COUNT(command->argv));
+    enum code rc = expr_text(value, arena, &command->argv[command->argc]);
+    if (!rc) command->argc++;
+    return rc;
+}
+
+static enum code common_env(struct command *command, const struct run *run, const struct json *with, struct arena *arena)
+{
+    enum code rc = OK;
+    if (run->start.arguments.len > 0) rc = add_env(command, arena, STR("ARGUMENTS"), run->start.arguments);
+    if (!rc) rc = add_env(command, arena, STR("WORKFLOW_ID"), run->ids.run);
+    if (!rc) rc = add_env(command, arena, STR("ARTIFACTS_DIR"), run->start.artifacts_dir);
+    const struct json *env = json_key(with, "env");
+    for (uint32_t i = 0; !rc && json_is(env, JSON_OBJECT) && i < env->count; i++) {
+        struct str value;
+        rc = expr_text(&env->members[i].value, arena, &value);
+        if (!rc) rc = add_env(command, arena, env->members[i].key, value);
+    }
+    return rc;
+}
+
+// A value too large for the environment goes to a file that the shell reads.
+static enum code shell_text(struct engine *engine, struct resident *resident, uint32_t step, struct str text, struct command *command, struct error *err)
+{
+    struct kernel_scope context = {.run = resident->run, .step = step, .env = &engine->env};
+    struct scope scope = kernel_scope(&context);
+    struct subst subst;
+    enum code rc = subst_shell(text, &scope, &engine->turn, &subst, err);
+    if (rc) return rc;
+    for (size_t i = 0; !rc && i < subst.env_count; i++) rc = add_env(command, &engine->turn, subst.env[i].name, subst.env[i].value);
+    command->input = subst.text;
+    return rc;
+}
+
+static enum code command_of(struct engine *engine, struct resident *resident, uint32_t step, struct command *command, struct error *err)
+{
+    const struct run *run = resident->run;
+    const struct program_step *ps = &run->program->steps[step];
+    struct arena *arena = &engine->turn;
+    struct json with;
+    enum code rc = kernel_render(run, step, &engine->env, arena, &with, err);
+    if (!rc) rc = common_env(command, run, &with, arena);
+    if (rc) return rc;
+    struct str cwd = json_text(json_key(&with, "cwd"));
+    command->cwd = cwd.len > 0 ? cwd : run->start.work_dir;
+    if (ps->kind == STEP_SHELL) {
+        rc = shell_text(engine, resident, step, json_text(json_key(&with, "command")), command, err);
+        command->argv[command->argc++] = STR("bash");
+        command->argv[command->argc++] = STR("-c");
+        command->argv[command->argc++] = command->input;
+        command->input = (struct str){0};
+        return rc;
+    }
+    if (ps->kind == STEP_EXEC) {
+        const struct json *argv = json_key(&with, "argv");
+        for (uint32_t i = 0; !rc && i < argv->count; i++) rc = add_arg(command, arena, &argv->items[i], err);
+        const struct json *input = json_key(&with, "stdin");
+        if (!rc && input) rc = expr_text(input, arena, &command->input);
+        return rc;
+    }
+    struct str runtime = json_text(json_key(&with, "runtime"));
+    struct str code = json_text(json_key(&with, "code"));
+    command->argv[command->argc++] = runtime;
+    if (str_is(runtime, "sh")) {
+        rc = shell_text(engine, resident, step, code, command, err);
+    } else {
+        command->input = code;
+        if (str_is(runtime, "node")) command->argv[command->argc++] = str_find(code, '\n', 0) < code.len && strstr(code.ptr, "import ") ? STR("--input-type=module") : STR("--input-type=commonjs");
+    }
+    command->argv[command->argc++] = str_is(runtime, "sh") ? STR("-s") : STR("-");
+    const struct json *args = json_key(&with, "args");
+    for (uint32_t i = 0; !rc && json_is(args, JSON_ARRAY) && i < args->count; i++) rc = add_arg(command, arena, &args->items[i], err);
+    return rc;
+}
+
+static enum code open_tools(struct engine *engine, struct error *err)
+{
+    if (engine->tools) return OK;
+    struct tool_options options = {.mark = engine->mark, .process_max = engine->options.limits.process_max, .deliver = mailbox_result,
+                                   .output = engine->options.observer.output ? mailbox_line : NULL, .context = &engine->mailbox};
+    engine->own_tools = true;
+    return tools_open(&options, &engine->tools, err);
+}
+
+static enum code start_process(struct engine *engine, struct resident *resident, const struct effect *effect, struct error *err)
+{
+    const struct run *run = resident->run;
+    const struct program_step *ps = &run->program->steps[effect->step];
+    struct command command = {0};
+    struct error local = {0};
+    enum code rc = command_of(engine, resident, effect->step, &command, &local);
+    if (rc == E_NOMEM || rc == E_IO || rc == E_CORRUPT) return error_set(err, rc, "%s", local.message);
+    if (rc) {
+        struct fault fault = {.code = rc == E_LIMIT ? STR("PAYLOAD_TOO_LARGE") : STR("REFERENCE_NOT_AVAILABLE"), .message = str_from(local.message), .category = STR("validation")};
+        return input_fault(engine, resident, effect->step, effect->logical, effect->engine, fault, err);
+    }
+    rc = open_tools(engine, err);
+    if (rc) return rc;
+    uint64_t id = ticket_open(engine, resident, effect);
+    if (id == 0) return error_set(err, E_NOMEM, "out of memory");
+    if (run->start.artifacts_dir.len > 0 && os_make_dirs(run->start.artifacts_dir.ptr, &local) != OK)
+        os_log(LOG_WARN, "msg=\"no artifacts directory\" why=\"%s\"", local.message);
+    struct tool_request request = {.ticket = id, .run = run->ids.run, .step = kernel_path(run, effect->step, &engine->turn), .logical = effect->logical, .engine = effect->engine,
+                                   .argv = command.argv, .argc = command.argc, .input = command.input, .env = command.env, .env_count = command.env_count,
+                                   .secrets = ps->secrets, .secret_count = ps->secret_count, .cwd = command.cwd, .timeout_ms = ps->timeout_ms,
+                                   .output_max = engine->options.limits.output_max};
+    rc = engine->tools->ops->start(engine->tools, &request, &local);
+    if (rc == OK) return OK;
+    ticket_close(engine, id);
+    struct fault fault = {.code = STR("SPAWN_FAILED"), .message = str_from(local.message), .category = STR("infrastructure"), .retryable = true};
+    return input_fault(engine, resident, effect->step, effect->logical, effect->engine, fault, err);
+}
+
+static enum code execute(struct engine *engine, struct resident *resident, const struct effect *effect, struct error *err)
+{
+    enum step_kind kind = resident->run->program->steps[effect->step].kind;
+    bool process = kind == STEP_EXEC || kind == STEP_SHELL || kind == STEP_SCRIPT;
+    if (process) return start_process(engine, resident, effect, err);
+    return input_instant(engine, resident, effect->step, effect->logical, effect->engine, err);
+}
+
+static enum code set_timer(struct engine *engine, struct resident *resident, const struct effect *effect, struct error *err)
+{
+    struct timer *timer = calloc(1, sizeof(*timer));
+    if (!timer) return error_set(err, E_NOMEM, "out of memory");
+    *timer = (struct timer){.resident = resident, .step = effect->step, .logical = effect->logical, .kind = effect->timer};
+    // What is left is measured on the wall clock once, here; from now on the monotonic clock counts (I18).
+    int64_t left = effect->due_ms - engine->now.wall_ms;
+    if (!heap_push(&engine->timers, &timer->node, engine->now.mono_ms + (left > 0 ? left : 0))) {
+        free(timer);
+        return error_set(err, E_NOMEM, "out of memory");
+    }
+    resident->timers++;
+    return OK;
+}
+
+static void cancel_attempt(struct engine *engine, struct resident *resident, const struct effect *effect)
+{
+    for (size_t i = 0; resident->tickets > 0 && i < engine->ticket_count; i++) {
+        const struct ticket *ticket = &engine->tickets[i];
+        if (ticket->resident != resident || ticket->step != effect->step) continue;
+        engine->tools->ops->cancel(engine->tools, ((uint64_t)ticket->generation << 32) | i, effect->grace_ms);
+    }
+}
+
+enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect, struct error *err)
+{
+    switch (effect->kind) {
+    case EFFECT_EXECUTE:
+        return execute(engine, resident, effect, err);
+    case EFFECT_TIMER:
+        return set_timer(engine, resident, effect, err);
+    case EFFECT_CANCEL:
+        cancel_attempt(engine, resident, effect);
+        return OK;
+    case EFFECT_SUBRUN:
+        return subrun_start(engine, resident, effect, err);
+    case EFFECT_SUBRUN_CANCEL:
+        return subrun_cancel(engine, resident, effect->step, err);
+    case EFFECT_ENDED: {
+        enum code rc = subrun_ended(engine, resident, err);
+        resident_gone(engine, resident);
+        return rc;
+    }
+    case EFFECT_RETRY_RUN:
+    case EFFECT_DECISION:
+        return OK;  // turn.c
+    }
+    return OK;
+}

@@ -1,0 +1,274 @@
+// The engine's bookkeeping: residents by (tenant, run), the queue of inputs, opening, closing, starting.
+#include "engine/inside.h"
+
+#include "base/civil.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TURN_ARENA_BLOCK ((size_t)1 << 20)
+#define TURN_ARENA_LIMIT ((size_t)1 << 30)
+
+const struct engine_limits engine_limits_default = {
+    .inputs_per_turn_max = 4096,
+    .process_max = 64,
+    .output_max = (size_t)1 << 20,
+    .inline_max = (size_t)64 << 10,
+    .events_per_run_max = 50000,
+};
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+// ---- residents
+static size_t bucket(const struct engine *engine, struct str tenant, struct str run)
+{
+    return (str_hash(run) ^ (str_hash(tenant) << 1)) & (engine->table_size - 1);
+}
+
+struct resident *resident_find(const struct engine *engine, struct str tenant, struct str run)
+{
+    for (struct resident *r = engine->table[bucket(engine, tenant, run)]; r; r = r->next)
+        if (!r->gone && str_eq(r->ids.run, run) && str_eq(r->ids.tenant, tenant)) return r;
+    return NULL;
+}
+
+static bool grow_table(struct engine *engine)
+{
+    size_t size = engine->table_size * 2;
+    struct resident **table = calloc(size, sizeof(struct resident *));
+    if (!table) return false;
+    struct resident **old = engine->table;
+    size_t old_size = engine->table_size;
+    engine->table = table;
+    engine->table_size = size;
+    for (size_t i = 0; i < old_size; i++) {
+        for (struct resident *r = old[i]; r;) {
+            struct resident *next = r->next;
+            struct resident **slot = &table[bucket(engine, r->ids.tenant, r->ids.run)];
+            r->next = *slot;
+            *slot = r;
+            r = next;
+        }
+    }
+    free(old);
+    return true;
+}
+
+struct resident *resident_add(struct engine *engine, struct run *run, struct run_log *log, struct program_entry *entry)
+{
+    if (engine->resident_count >= engine->table_size && !grow_table(engine)) return NULL;
+    struct resident *r = calloc(1, sizeof(*r));
+    if (!r) return NULL;
+    r->run = run;
+    r->log = log;
+    r->entry = entry;
+    r->ids = *run_log_ids(log);
+    struct resident **slot = &engine->table[bucket(engine, r->ids.tenant, r->ids.run)];
+    r->next = *slot;
+    *slot = r;
+    engine->resident_count++;
+    return r;
+}
+
+static void drop_timers(struct engine *engine, struct resident *resident)
+{
+    for (size_t i = engine->timers.count; resident->timers > 0 && i > 0; i--) {
+        struct timer *timer = CONTAINER_OF(engine->timers.nodes[i - 1], struct timer, node);
+        if (timer->resident != resident) continue;
+        heap_remove(&engine->timers, &timer->node);
+        free(timer);
+        resident->timers--;
+        i = engine->timers.count + 1;
+    }
+}
+
+void resident_remove(struct engine *engine, struct resident *resident)
+{
+    struct resident **slot = &engine->table[bucket(engine, resident->ids.tenant, resident->ids.run)];
+    while (*slot != resident) slot = &(*slot)->next;
+    *slot = resident->next;
+    engine->resident_count--;
+    drop_timers(engine, resident);
+    for (size_t i = 0; resident->tickets > 0 && i < engine->ticket_count; i++) {
+        if (engine->tickets[i].resident != resident) continue;
+        engine->tools->ops->cancel(engine->tools, ((uint64_t)engine->tickets[i].generation << 32) | i, 0);
+        engine->tickets[i].late = true;
+        engine->tickets[i].resident = NULL;
+        resident->tickets--;
+    }
+    store_release_run(engine->store, resident->log);
+    run_free(resident->run);
+    free(resident);
+}
+
+void resident_gone(struct engine *engine, struct resident *resident)
+{
+    if (resident->gone) return;
+    resident->gone = true;
+    resident->next_gone = engine->gone;
+    engine->gone = resident;
+}
+
+// ---- queue
+struct queued *queue_add(struct engine *engine, struct resident *resident, enum input_kind kind)
+{
+    struct queue *q = &engine->queue;
+    if (q->count == q->capacity) {
+        size_t capacity = q->capacity ? q->capacity * 2 : 64;
+        struct queued *items = calloc(capacity, sizeof(*items));
+        if (!items) return NULL;
+        for (size_t i = 0; i < q->count; i++) items[i] = q->items[(q->head + i) & (q->capacity - 1)];
+        free(q->items);
+        q->items = items;
+        q->head = 0;
+        q->capacity = capacity;
+    }
+    struct queued *queued = &q->items[(q->head + q->count++) & (q->capacity - 1)];
+    memset(queued, 0, sizeof(*queued));
+    queued->resident = resident;
+    queued->input.kind = kind;
+    return queued;
+}
+
+void queued_release(struct queued *queued)
+{
+    if (queued->arena) {
+        arena_release(queued->arena);
+        free(queued->arena);
+    }
+    tool_result_free(&queued->result);
+    memset(queued, 0, sizeof(*queued));
+}
+
+struct arena *arena_make(size_t limit)
+{
+    struct arena *arena = malloc(sizeof(*arena));
+    if (arena) arena_init(arena, 1024, limit);
+    return arena;
+}
+
+void new_uuid(struct engine *engine, char out[UUID_SIZE])
+{
+    uint8_t random[16];
+    engine->options.entropy->fill(engine->options.entropy, random, sizeof(random));
+    uuid_format(random, out);
+}
+
+uint64_t new_random(struct engine *engine)
+{
+    uint64_t random;
+    engine->options.entropy->fill(engine->options.entropy, &random, sizeof(random));
+    return random;
+}
+
+// ---- opening and closing
+static enum code read_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out, struct error *err)
+{
+    struct engine *engine = context;
+    return store_blob(engine->store, sha256, arena, out, err);
+}
+
+enum code engine_open(const struct engine_options *options, struct engine **out, struct error *err)
+{
+    struct engine *engine = calloc(1, sizeof(*engine));
+    if (!engine) return no_memory(err);
+    engine->table_size = 64;
+    engine->table = calloc(engine->table_size, sizeof(struct resident *));
+    if (!engine->table) {
+        free(engine);
+        return no_memory(err);
+    }
+    engine->options = *options;
+    if (engine->options.limits.inputs_per_turn_max == 0) engine->options.limits = engine_limits_default;
+    engine->store = options->store;
+    engine->tools = options->tools;
+    engine->free_ticket = UINT32_MAX;
+    engine->env = (struct kernel_env){.context = engine, .blob = read_blob};
+    struct digest digest = sha256(store_url(engine->store));
+    char hex[SHA256_HEX + 1];
+    digest_hex(&digest, hex);
+    memcpy(engine->mark, hex, 32);
+    mailbox_init(&engine->mailbox);
+    heap_init(&engine->timers);
+    arena_init(&engine->turn, TURN_ARENA_BLOCK / 16, TURN_ARENA_LIMIT);
+    *out = engine;
+    return OK;
+}
+
+void engine_close(struct engine *engine)
+{
+    if (!engine) return;
+    if (engine->own_tools && engine->tools) engine->tools->ops->close(engine->tools);
+    for (size_t i = 0; i < engine->ticket_count; i++) {
+        if (engine->tickets[i].resident) engine->tickets[i].resident->tickets = 0;
+        engine->tickets[i].resident = NULL;
+    }
+    for (size_t i = 0; i < engine->table_size; i++)
+        while (engine->table[i]) resident_remove(engine, engine->table[i]);
+    for (size_t i = 0; i < engine->queue.count; i++) queued_release(&engine->queue.items[(engine->queue.head + i) & (engine->queue.capacity - 1)]);
+    free(engine->queue.items);
+    for (struct program_entry *entry = engine->programs; entry;) {
+        struct program_entry *next = entry->next;
+        program_release(entry->program);
+        free(entry);
+        entry = next;
+    }
+    while (heap_peek(&engine->timers)) {
+        struct timer *timer = CONTAINER_OF(heap_peek(&engine->timers), struct timer, node);
+        heap_remove(&engine->timers, &timer->node);
+        free(timer);
+    }
+    heap_release(&engine->timers);
+    mailbox_release(&engine->mailbox);
+    arena_release(&engine->turn);
+    free(engine->tickets);
+    free(engine->table);
+    free(engine);
+}
+
+const struct run *engine_run(const struct engine *engine, struct str tenant, struct str run)
+{
+    const struct resident *resident = resident_find(engine, tenant, run);
+    return resident ? resident->run : NULL;
+}
+
+struct engine_activity engine_activity(const struct engine *engine)
+{
+    struct engine_activity activity = {.resident = engine->resident_count, .in_flight = engine->live_tickets};
+    for (size_t i = 0; i < engine->table_size; i++) {
+        for (const struct resident *r = engine->table[i]; r; r = r->next) {
+            const struct run *run = r->run;
+            if (r->tickets > 0 || r->timers > 0) continue;
+            bool waits = run->status == RUN_STATUS_PAUSED || run->held > 0 || run->status == RUN_STATUS_PENDING;
+            activity.parked += waits || str_is(str_from(run_substatus(run)), "WAITING_APPROVAL");
+        }
+    }
+    return activity;
+}
+
+void summarize(const struct run *run, struct run_summary *out)
+{
+    memset(out, 0, sizeof(*out));
+    out->status = run->status;
+    struct str sub = str_from(run_substatus(run));
+    memcpy(out->substatus, sub.ptr, sub.len < sizeof(out->substatus) ? sub.len : sizeof(out->substatus) - 1);
+    out->counts = run->counts;
+    out->running = run->in_flight;
+    out->created_ms = run->queued_ms ? run->queued_ms : run->started_ms;
+    out->started_ms = run->started_ms;
+    out->ended_ms = run->ended_ms;
+    struct buf cause;
+    buf_init(&cause, 4096);
+    if (run->status == RUN_STATUS_CANCELLED || run->cancelling) buf_add(&cause, run->cancel_reason);
+    else if (run->failed_step.len > 0)
+        buf_printf(&cause, "failed at %.*s: %.*s %.*s", STR_ARG(run->failed_step), STR_ARG(run->fault.code), STR_ARG(run->fault.message));
+    size_t len = cause.len < sizeof(out->cause) ? cause.len : sizeof(out->cause) - 1;
+    while (len > 0 && len < cause.len && ((unsigned char)cause.ptr[len] & 0xC0) == 0x80) len--;  // never half a character
+    memcpy(out->cause, cause.ptr, len);
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)out->cause[i] < 0x20) out->cause[i] = ' ';
+    buf_release(&cause);
+}

@@ -1,0 +1,164 @@
+// Private to engine/: resident runs, the queue of inputs, tickets and timers. owner: engine thread, except struct mailbox.
+#ifndef CAIRN_ENGINE_INSIDE_H
+#define CAIRN_ENGINE_INSIDE_H
+
+#include "base/heap.h"
+#include "engine/engine.h"
+
+#include <pthread.h>
+
+struct resident;
+
+// ---- mailbox: the only mutable object shared between threads
+struct message {
+    struct message *next;
+    bool is_line;
+    struct tool_result result;  // !is_line
+    uint64_t ticket;            // is_line
+    bool is_stderr;
+    size_t len;
+    char text[];
+};
+
+struct mailbox {  // shared: mutex inside
+    pthread_mutex_t mutex;
+    pthread_cond_t arrived;
+    struct message *first, **last;
+    bool woken;
+};
+
+void mailbox_init(struct mailbox *mailbox);
+void mailbox_release(struct mailbox *mailbox);
+void mailbox_result(void *mailbox, struct tool_result *result);                                    // tool_deliver
+void mailbox_line(void *mailbox, uint64_t ticket, bool is_stderr, struct str line);                // tool_output
+struct message *mailbox_take(struct mailbox *mailbox);                                             // all, oldest first
+void mailbox_wake(struct mailbox *mailbox);
+void mailbox_wait(struct mailbox *mailbox, int64_t until_mono_ms);
+void message_free(struct message *message);
+
+// ---- a run in memory
+struct program_entry {  // programs by document, so that a thousand runs share one
+    struct program *program;
+    bool stored;        // its bytes are in the store
+    struct program_entry *next;
+};
+
+struct resident {
+    struct resident *next;        // hash chain
+    struct run *run;
+    struct run_log *log;
+    struct program_entry *entry;
+    struct run_ids ids;           // borrows run->ids, or `log`'s while the run is being folded again
+    uint32_t tickets;             // attempts of this run with a tool
+    uint32_t timers;
+    uint64_t turn;                // last turn that touched it
+    size_t summary;               // index in that turn's summaries
+    bool terminal;                // loaded only to answer a signal
+    bool gone;                    // ended or fenced: freed at the end of the turn
+    struct resident *next_gone;
+    bool limit_hit;
+};
+
+struct timer {
+    struct heap_node node;
+    struct resident *resident;
+    uint32_t step, logical;
+    enum timer_kind kind;
+};
+
+struct ticket {
+    struct resident *resident;  // NULL: free slot
+    uint32_t step, logical, engine;
+    uint32_t generation;
+    uint32_t next_free;
+    bool late;  // the run is gone; the result is dropped
+};
+
+// An input on its way to a turn, with the memory that it needs until then.
+struct queued {
+    struct resident *resident;
+    struct input input;
+    struct start_facts *facts;        // START
+    struct reuse *reuse;
+    struct signal *signal;
+    struct arena *arena;              // owns facts, signal, values; NULL when there is nothing to own
+    struct tool_result result;        // RESULT from a tool: owns its memory
+    int64_t inbox_id;                 // SIGNAL from another process; 0 = local
+    struct append_blob *blobs;        // in `arena`
+    size_t blob_count;
+    char decision_id[UUID_SIZE];
+    uint32_t tries;
+};
+
+struct queue {
+    struct queued *items;
+    size_t head, count, capacity;  // ring
+};
+
+struct engine {
+    struct engine_options options;
+    struct store *store;
+    struct tools *tools;
+    bool own_tools;
+    char mark[33];
+    struct mailbox mailbox;
+    struct queue queue;
+    struct heap timers;
+    struct resident **table;
+    size_t table_size, resident_count;
+    struct program_entry *programs;
+    struct ticket *tickets;
+    size_t ticket_count, ticket_capacity;
+    uint32_t free_ticket;
+    uint32_t live_tickets;
+    struct arena turn;
+    uint64_t turn_number;
+    struct moment_in_time now;
+    int64_t next_inbox_mono;
+    int64_t full_until_mono;  // the disk is full: nothing is tried before
+    struct kernel_env env;
+    struct resident *gone;  // to be freed at the end of the turn
+};
+
+// engine.c
+struct resident *resident_find(const struct engine *engine, struct str tenant, struct str run);
+struct resident *resident_add(struct engine *engine, struct run *run, struct run_log *log, struct program_entry *entry) MUST_CHECK;
+void resident_remove(struct engine *engine, struct resident *resident);
+void resident_gone(struct engine *engine, struct resident *resident);  // once more harmless
+struct queued *queue_add(struct engine *engine, struct resident *resident, enum input_kind kind) MUST_CHECK;  // NULL: out of memory
+void queued_release(struct queued *queued);
+struct arena *arena_make(size_t limit) MUST_CHECK;  // NULL: out of memory
+
+// load.c: stored runs into memory
+enum code load_resident(struct engine *engine, struct str tenant, struct str run, bool even_ended, struct resident **out, struct error *err) MUST_CHECK;
+enum code reload(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK;
+struct program_entry *program_entry_for(struct engine *engine, const struct program *program) MUST_CHECK;
+
+// dispatch.c: effects, after they are durable
+enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect, struct error *err) MUST_CHECK;
+void ticket_close(struct engine *engine, uint64_t id);
+struct ticket *ticket_find(struct engine *engine, uint64_t id);
+void relive(struct engine *engine, struct resident *resident);  // marks the attempts that are with a tool as live again
+
+// result.c: what comes back from outside as an input
+enum code input_from_result(struct engine *engine, struct tool_result *result, struct error *err) MUST_CHECK;
+enum code input_instant(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k, struct error *err) MUST_CHECK;
+enum code input_fault(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k, struct fault fault, struct error *err) MUST_CHECK;
+enum code input_value(struct engine *engine, struct queued *queued, const struct json *value, struct error *err) MUST_CHECK;
+
+// subrun.c
+enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err) MUST_CHECK;
+enum code subrun_cancel(struct engine *engine, struct resident *parent, uint32_t step, struct error *err) MUST_CHECK;
+enum code subrun_ended(struct engine *engine, struct resident *child, struct error *err) MUST_CHECK;
+
+// signal.c
+enum code poll_inbox(struct engine *engine, struct error *err) MUST_CHECK;
+enum code queue_signal(struct engine *engine, struct resident *resident, const struct signal *signal, int64_t inbox_id, struct error *err) MUST_CHECK;
+enum code decision_body(struct engine *engine, const struct queued *queued, const struct effect *effect, struct json *out) MUST_CHECK;
+enum code retry_run(struct engine *engine, struct resident *ended, const struct signal *signal, char run_out[129], struct error *err) MUST_CHECK;
+
+void summarize(const struct run *run, struct run_summary *out);
+void new_uuid(struct engine *engine, char out[UUID_SIZE]);
+uint64_t new_random(struct engine *engine);
+
+#endif

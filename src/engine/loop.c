@@ -1,0 +1,62 @@
+// The product's loop around engine_turn: wait, look into the inbox, turn.
+#include "engine/inside.h"
+
+int64_t engine_deadline(const struct engine *engine)
+{
+    const struct heap_node *node = heap_peek(&engine->timers);
+    int64_t due = node ? node->due : INT64_MAX;
+    if (engine->queue.count > 0 && engine->full_until_mono < due) due = engine->full_until_mono;
+    return due;
+}
+
+void engine_wait(struct engine *engine, int64_t until_mono_ms)
+{
+    mailbox_wait(&engine->mailbox, until_mono_ms);
+}
+
+void engine_wake(struct engine *engine)
+{
+    mailbox_wake(&engine->mailbox);
+}
+
+void engine_deliver(struct engine *engine, struct tool_result *result)
+{
+    mailbox_result(&engine->mailbox, result);
+}
+
+enum code engine_poll(struct engine *engine, struct error *err)
+{
+    return poll_inbox(engine, err);
+}
+
+static bool finished(struct engine *engine, const struct engine_loop *loop)
+{
+    if (loop->stop && *loop->stop) return true;
+    if (engine->queue.count > 0) return false;
+    if (engine->resident_count == 0) return true;
+    if (!loop->exit_on_park) return false;
+    struct engine_activity activity = engine_activity(engine);
+    return activity.parked == activity.resident;
+}
+
+enum code engine_loop(struct engine *engine, const struct engine_loop *loop, struct error *err)
+{
+    int64_t poll = loop->poll_ms > 0 ? loop->poll_ms : 50;
+    for (;;) {
+        struct moment_in_time now = os_now();
+        bool worked;
+        enum code rc = engine_turn(engine, now, &worked, err);
+        if (!rc && engine->now.mono_ms >= engine->next_inbox_mono) {
+            engine->next_inbox_mono = engine->now.mono_ms + poll;
+            rc = poll_inbox(engine, err);
+        }
+        if (rc) return rc;
+        if (loop->tick) loop->tick(loop->context, engine, now);
+        if (finished(engine, loop)) return OK;
+        if (worked || (engine->queue.count > 0 && now.mono_ms >= engine->full_until_mono)) continue;
+        int64_t until = engine_deadline(engine);
+        if (until > engine->next_inbox_mono) until = engine->next_inbox_mono;
+        if (loop->tick && loop->tick_ms > 0 && until > now.mono_ms + loop->tick_ms) until = now.mono_ms + loop->tick_ms;
+        engine_wait(engine, until);
+    }
+}

@@ -1,0 +1,94 @@
+// Results and live lines from tool threads to the engine thread: a list under a mutex.
+#include "engine/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void mailbox_init(struct mailbox *mailbox)
+{
+    pthread_condattr_t attr;
+    INVARIANT(pthread_mutex_init(&mailbox->mutex, NULL) == 0);
+    INVARIANT(pthread_condattr_init(&attr) == 0);
+    INVARIANT(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
+    INVARIANT(pthread_cond_init(&mailbox->arrived, &attr) == 0);
+    pthread_condattr_destroy(&attr);
+    mailbox->first = NULL;
+    mailbox->last = &mailbox->first;
+    mailbox->woken = false;
+}
+
+void message_free(struct message *message)
+{
+    if (!message->is_line) tool_result_free(&message->result);
+    free(message);
+}
+
+void mailbox_release(struct mailbox *mailbox)
+{
+    for (struct message *m = mailbox->first; m;) {
+        struct message *next = m->next;
+        message_free(m);
+        m = next;
+    }
+    pthread_cond_destroy(&mailbox->arrived);
+    pthread_mutex_destroy(&mailbox->mutex);
+}
+
+static void post(struct mailbox *mailbox, struct message *message)
+{
+    pthread_mutex_lock(&mailbox->mutex);
+    *mailbox->last = message;
+    mailbox->last = &message->next;
+    pthread_cond_signal(&mailbox->arrived);
+    pthread_mutex_unlock(&mailbox->mutex);
+}
+
+void mailbox_result(void *context, struct tool_result *result)
+{
+    struct message *message = calloc(1, sizeof(*message));
+    INVARIANT(message != NULL);  // losing a result would leave a run waiting for ever; dying recovers it
+    message->result = *result;
+    post(context, message);
+}
+
+void mailbox_line(void *context, uint64_t ticket, bool is_stderr, struct str line)
+{
+    struct message *message = calloc(1, sizeof(*message) + line.len + 1);
+    if (!message) return;  // a line for the eye only
+    message->is_line = true;
+    message->ticket = ticket;
+    message->is_stderr = is_stderr;
+    message->len = line.len;
+    if (line.len > 0) memcpy(message->text, line.ptr, line.len);
+    post(context, message);
+}
+
+struct message *mailbox_take(struct mailbox *mailbox)
+{
+    pthread_mutex_lock(&mailbox->mutex);
+    struct message *first = mailbox->first;
+    mailbox->first = NULL;
+    mailbox->last = &mailbox->first;
+    mailbox->woken = false;
+    pthread_mutex_unlock(&mailbox->mutex);
+    return first;
+}
+
+void mailbox_wake(struct mailbox *mailbox)
+{
+    pthread_mutex_lock(&mailbox->mutex);
+    mailbox->woken = true;
+    pthread_cond_signal(&mailbox->arrived);
+    pthread_mutex_unlock(&mailbox->mutex);
+}
+
+void mailbox_wait(struct mailbox *mailbox, int64_t until_mono_ms)
+{
+    struct timespec until = {.tv_sec = (time_t)(until_mono_ms / 1000), .tv_nsec = (long)(until_mono_ms % 1000) * 1000000};
+    pthread_mutex_lock(&mailbox->mutex);
+    while (!mailbox->first && !mailbox->woken) {
+        if (pthread_cond_timedwait(&mailbox->arrived, &mailbox->mutex, &until) != 0) break;
+    }
+    pthread_mutex_unlock(&mailbox->mutex);
+}

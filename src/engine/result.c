@@ -1,0 +1,209 @@
+// What comes back from outside, as inputs: results of tools, and of the kinds that need none.
+#include "engine/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+static struct queued *queue_result(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k)
+{
+    struct queued *queued = queue_add(engine, resident, INPUT_RESULT);
+    if (!queued) return NULL;
+    queued->input.step = step;
+    queued->input.logical = logical;
+    queued->input.engine = k;
+    return queued;
+}
+
+static bool need_arena(struct queued *queued)
+{
+    if (!queued->arena) queued->arena = arena_make((size_t)64 << 20);
+    return queued->arena != NULL;
+}
+
+// A value becomes the result of the step: in the event when it is small, else as a blob beside it. `value` is copied.
+enum code input_value(struct engine *engine, struct queued *queued, const struct json *value, struct error *err)
+{
+    queued->input.ok = true;
+    if (value->type == 0 || value->type == JSON_NULL) {
+        queued->input.value = json_null();
+        return OK;
+    }
+    if (!need_arena(queued)) return no_memory(err);
+    struct buf bytes;
+    buf_init(&bytes, (size_t)32 << 20);
+    json_canon(&bytes, value);
+    enum code rc = OK;
+    if (!buf_ok(&bytes)) {
+        rc = no_memory(err);
+    } else if (bytes.len <= engine->options.limits.inline_max) {
+        if (!json_copy(queued->arena, value, &queued->input.value)) rc = no_memory(err);
+    } else {
+        struct str kept = arena_copy(queued->arena, buf_str(&bytes));
+        queued->blobs = ARENA_NEW(queued->arena, struct append_blob);
+        if (!kept.ptr || !queued->blobs) {
+            rc = no_memory(err);
+        } else {
+            queued->input.blob = sha256(kept);
+            queued->input.has_blob = true;
+            queued->input.blob_size = kept.len;
+            queued->blobs[0] = (struct append_blob){.sha256 = queued->input.blob, .bytes = kept};
+            queued->blob_count = 1;
+        }
+    }
+    buf_release(&bytes);
+    return rc;
+}
+
+enum code input_fault(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k, struct fault fault, struct error *err)
+{
+    struct queued *queued = queue_result(engine, resident, step, logical, k);
+    if (!queued || !need_arena(queued)) return no_memory(err);
+    queued->input.fault = fault;
+    queued->input.fault.code = arena_copy(queued->arena, fault.code);
+    queued->input.fault.message = arena_copy(queued->arena, fault.message);
+    return queued->input.fault.code.ptr && queued->input.fault.message.ptr ? OK : no_memory(err);
+}
+
+// ---- kinds without a tool
+static enum code merge_value(struct engine *engine, struct resident *resident, uint32_t step, struct json *out, struct error *err)
+{
+    const struct program_step *ps = &resident->run->program->steps[step];
+    if (!json_object_with(&engine->turn, ps->dep_count, out)) return no_memory(err);
+    for (uint32_t i = 0; i < ps->dep_count; i++) {
+        struct json value;
+        enum code rc = kernel_output(resident->run, ps->deps[i], &engine->env, &engine->turn, &value, err);
+        if (rc) return rc;
+        if (value.type == 0) value = json_null();
+        if (!json_put(&engine->turn, out, resident->run->program->steps[ps->deps[i]].id, value)) return no_memory(err);
+    }
+    return OK;
+}
+
+static bool simulated_fault(const struct program_step *ps, struct fault *fault)
+{
+    struct str how = json_text(json_key(&ps->with, "simulateError"));
+    if (how.len == 0) return false;
+    *fault = (struct fault){.code = STR("SIMULATED_ERROR"), .message = STR("simulateError in the plan"), .category = STR("business"), .retryable = str_is(how, "transient")};
+    return true;
+}
+
+enum code input_instant(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k, struct error *err)
+{
+    const struct program_step *ps = &resident->run->program->steps[step];
+    struct fault fault;
+    if (simulated_fault(ps, &fault)) return input_fault(engine, resident, step, logical, k, fault, err);
+    struct json value = json_null();
+    if (ps->kind == STEP_MERGE) {
+        enum code rc = merge_value(engine, resident, step, &value, err);
+        if (rc) return rc;
+    } else if (ps->kind == STEP_ECHO) {
+        struct json with;
+        struct error local = {0};
+        enum code rc = kernel_render(resident->run, step, &engine->env, &engine->turn, &with, &local);
+        if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
+        if (rc) return input_fault(engine, resident, step, logical, k, (struct fault){.code = STR("REFERENCE_NOT_AVAILABLE"), .message = str_from(local.message), .category = STR("validation")}, err);
+        const struct json *message = json_key(&with, "message");
+        if (message) value = *message;
+    }
+    struct queued *queued = queue_result(engine, resident, step, logical, k);
+    return queued ? input_value(engine, queued, &value, err) : no_memory(err);
+}
+
+// ---- results of tools
+static bool artifact_ref(struct engine *engine, const struct run *run, const struct artifact_decl *decl, struct queued *queued, struct json *out)
+{
+    struct buf path;
+    buf_init(&path, 8192);
+    if (decl->path.len > 0 && decl->path.ptr[0] != '/') {
+        buf_add(&path, run->start.artifacts_dir);
+        buf_byte(&path, '/');
+    }
+    buf_add(&path, decl->path);
+    struct stat st;
+    bool found = buf_ok(&path) && stat(path.ptr, &st) == 0 && S_ISREG(st.st_mode);
+    if (found) {
+        struct arena *arena = queued->arena;
+        struct str uri = {0}, text = {0}, sha = {0};
+        char hex[SHA256_HEX + 1];
+        found = json_object_with(arena, 4, out);
+        struct buf full;
+        buf_init(&full, 8192);
+        buf_text(&full, "file://");
+        buf_add(&full, buf_str(&path));
+        uri = arena_copy(arena, buf_str(&full));
+        buf_release(&full);
+        struct error ignored;
+        found = found && uri.ptr && json_put(arena, out, STR("kind"), json_string(decl->kind));
+        if (found && os_read_file(path.ptr, (size_t)16 << 20, &engine->turn, &text, &ignored) == OK) {
+            struct digest digest = sha256(text);
+            digest_hex(&digest, hex);
+            sha = arena_copy(arena, str_from(hex));
+            found = sha.ptr && json_put(arena, out, STR("sha256"), json_string(sha));
+        }
+        found = found && json_put(arena, out, STR("sizeBytes"), json_int((int64_t)st.st_size)) && json_put(arena, out, STR("uri"), json_string(uri));
+    }
+    buf_release(&path);
+    return found;
+}
+
+static enum code collect_artifacts(struct engine *engine, const struct resident *resident, struct queued *queued, struct error *err)
+{
+    const struct program_step *ps = &resident->run->program->steps[queued->input.step];
+    if (ps->artifact_count == 0 || !queued->input.ok) return OK;
+    if (!need_arena(queued)) return no_memory(err);
+    struct json list = json_array();
+    for (uint32_t i = 0; i < ps->artifact_count; i++) {
+        struct json ref;
+        if (!artifact_ref(engine, resident->run, &ps->artifacts[i], queued, &ref)) {
+            struct buf text;
+            buf_init(&text, 1024);
+            buf_printf(&text, "declared artifact \"%.*s\" was not written", STR_ARG(ps->artifacts[i].path));
+            struct str message = arena_copy(queued->arena, buf_str(&text));
+            buf_release(&text);
+            if (!message.ptr) return no_memory(err);
+            queued->input.ok = false;
+            queued->input.fault = (struct fault){.code = STR("ARTIFACT_MISSING"), .message = message, .category = STR("business"), .retryable = true};
+            return OK;
+        }
+        if (!json_push(queued->arena, &list, ref)) return no_memory(err);
+    }
+    queued->input.artifacts = list;
+    return OK;
+}
+
+enum code input_from_result(struct engine *engine, struct tool_result *result, struct error *err)
+{
+    struct ticket *ticket = ticket_find(engine, result->ticket);
+    if (!ticket) return OK;
+    struct resident *resident = ticket->resident;
+    if (!resident) {
+        ticket_close(engine, result->ticket);
+        return OK;
+    }
+    struct queued *queued = queue_result(engine, resident, ticket->step, ticket->logical, ticket->engine);
+    if (!queued) return no_memory(err);
+    queued->input.duration_ms = result->duration_ms;
+    enum code rc = OK;
+    const struct program_step *ps = &resident->run->program->steps[ticket->step];
+    bool exited = result->ok || str_is(result->fault.code, "EXIT_NONZERO");
+    if (ps->condition && exited) {
+        queued->input.ok = true;  // a condition answers, it does not fail
+        queued->input.value = json_bool(result->ok);
+    } else if (result->ok) {
+        struct json text = json_string(result->output);
+        rc = input_value(engine, queued, &text, err);
+        if (!rc) rc = collect_artifacts(engine, resident, queued, err);
+    } else {
+        queued->input.fault = result->fault;
+    }
+    queued->result = *result;  // the input owns the memory now
+    memset(result, 0, sizeof(*result));
+    ticket_close(engine, queued->result.ticket);
+    return rc;
+}

@@ -1,0 +1,116 @@
+// Signals: from this process, from the inbox of the store, and the decision records that answer them.
+#include "engine/inside.h"
+
+#include "base/civil.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+enum code queue_signal(struct engine *engine, struct resident *resident, const struct signal *signal, int64_t inbox_id, struct error *err)
+{
+    struct queued *queued = queue_add(engine, resident, INPUT_SIGNAL);
+    if (!queued) return no_memory(err);
+    queued->inbox_id = inbox_id;
+    queued->arena = arena_make((size_t)4 << 20);
+    struct signal *copy = queued->arena ? ARENA_NEW(queued->arena, struct signal) : NULL;
+    if (!copy) return no_memory(err);
+    *copy = *signal;
+    struct str *strings[] = {&copy->id, &copy->step, &copy->reason, &copy->actor, &copy->role};
+    for (size_t i = 0; i < ARRAY_COUNT(strings); i++) {
+        if (strings[i]->len == 0) continue;
+        *strings[i] = arena_copy(queued->arena, *strings[i]);
+        if (!strings[i]->ptr) return no_memory(err);
+    }
+    if (signal->payload.type != 0 && !json_copy(queued->arena, &signal->payload, &copy->payload)) return no_memory(err);
+    queued->signal = copy;
+    return OK;
+}
+
+enum code engine_signal(struct engine *engine, struct str tenant, struct str run, const struct signal *signal, struct error *err)
+{
+    struct resident *resident = resident_find(engine, tenant, run);
+    if (!resident) {
+        enum code rc = load_resident(engine, tenant, run, true, &resident, err);
+        if (rc) return rc;
+        if (!resident->terminal && !queue_add(engine, resident, INPUT_RECOVER)) return no_memory(err);
+    }
+    return queue_signal(engine, resident, signal, 0, err);
+}
+
+enum code poll_inbox(struct engine *engine, struct error *err)
+{
+    struct inbox_item *items;
+    size_t count;
+    enum code rc = store_inbox(engine->store, &engine->turn, &items, &count, err);
+    for (size_t i = 0; !rc && i < count; i++) {
+        struct resident *resident = resident_find(engine, items[i].tenant, items[i].run);
+        if (!resident) continue;
+        bool queued = false;  // still on its way from an earlier look
+        for (size_t k = 0; k < engine->queue.count; k++)
+            queued = queued || engine->queue.items[(engine->queue.head + k) & (engine->queue.capacity - 1)].inbox_id == items[i].id;
+        if (queued) continue;
+        struct signal signal;
+        struct error local = {0};
+        if (signal_decode(engine->options.contract, items[i].bytes, &engine->turn, &signal, &local) != OK) {
+            os_log(LOG_WARN, "msg=\"signal refused\" run=%.*s why=\"%s\"", STR_ARG(items[i].run), local.message);
+            struct store_batch batch = {.inbox_done = &items[i].id, .inbox_count = 1};
+            rc = store_append(engine->store, &batch, engine->now.wall_ms, &engine->turn, err);
+            continue;
+        }
+        rc = queue_signal(engine, resident, &signal, items[i].id, err);
+    }
+    return rc;
+}
+
+static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
+{
+    return text.len == 0 || json_put(arena, object, str_from(key), json_string(text));
+}
+
+static bool audit_of(struct engine *engine, const struct signal *signal, struct str tenant, struct str at, struct json *out)
+{
+    struct arena *arena = &engine->turn;
+    return json_object_with(arena, 5, out) && put(arena, out, "actorId", signal->actor.len > 0 ? signal->actor : STR("unknown"))
+        && put(arena, out, "actorRole", signal->role.len > 0 ? signal->role : STR("Admin")) && put(arena, out, "reason", signal->reason)
+        && put(arena, out, "tenantId", tenant) && put(arena, out, "timestamp", at);
+}
+
+// The decision record of requirements §3.1. Local callers own the machine: the policy is "local", its id the decision's.
+enum code decision_body(struct engine *engine, const struct queued *queued, const struct effect *effect, struct json *out)
+{
+    struct arena *arena = &engine->turn;
+    const struct signal *signal = effect->signal;
+    char now[CIVIL_SIZE];
+    civil_format(engine->now.wall_ms, now);
+    struct str at = arena_copy(arena, str_from(now));
+    struct str id = arena_copy(arena, queued->input.decision_id);
+    struct json audit, result;
+    bool ok = at.ptr && id.ptr && json_object_with(arena, 10, out) && audit_of(engine, signal, queued->resident->ids.tenant, at, &audit) && json_object_with(arena, 2, &result);
+    ok = ok && put(arena, &result, "errorCode", str_from(effect->error_code)) && put(arena, &result, "status", effect->accepted ? STR("success") : STR("failure"));
+    ok = ok && json_put(arena, out, STR("audit"), audit) && put(arena, out, "decision", effect->accepted ? STR("ACCEPTED") : STR("REJECTED"));
+    ok = ok && put(arena, out, "engineProcessedAt", at) && json_put(arena, out, STR("engineResult"), result) && put(arena, out, "policyDecisionId", id);
+    ok = ok && put(arena, out, "reason", effect->error_message) && put(arena, out, "signalDecisionId", id) && put(arena, out, "signalId", signal->id);
+    struct json payload = signal->payload.type != 0 ? signal->payload : json_object();
+    ok = ok && json_put(arena, out, STR("signalPayload"), payload) && put(arena, out, "signalType", str_from(signal_name(signal->type)));
+    return ok ? OK : E_NOMEM;
+}
+
+enum code retry_run(struct engine *engine, struct resident *ended, const struct signal *signal, char run_out[129], struct error *err)
+{
+    const struct run *run = ended->run;
+    struct start_request request = {.program = ended->entry->program, .tenant = run->ids.tenant, .project = run->ids.project, .environment = run->ids.environment,
+                                    .inputs = run->start.inputs, .arguments = run->start.arguments, .work_dir = run->start.work_dir,
+                                    .triggered_by = signal->actor, .trigger_source = STR("manual"), .original_run = run->ids.run};
+    struct reuse *reuse = NULL;
+    if (!signal->force) {
+        enum code rc = kernel_reusable(run, &engine->turn, &reuse, &request.reuse_count);
+        if (rc) return no_memory(err);
+    }
+    request.reuse = reuse;
+    return engine_start(engine, &request, run_out, err);
+}

@@ -1,0 +1,172 @@
+// Starting runs: checks that need no store, the facts of the start, the first input.
+#include "engine/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct program_entry *program_entry_for(struct engine *engine, const struct program *program)
+{
+    for (struct program_entry *entry = engine->programs; entry; entry = entry->next)
+        if (entry->program == program) return entry;
+    struct program_entry *entry = calloc(1, sizeof(*entry));
+    if (!entry) return NULL;
+    entry->program = program_retain(program);
+    entry->next = engine->programs;
+    engine->programs = entry;
+    return entry;
+}
+
+static bool put_text(struct arena *arena, struct json *object, const char *key, struct str text)
+{
+    return json_put(arena, object, str_from(key), json_string(text));
+}
+
+static bool describe_parts(const struct program *program, struct arena *arena, struct json *out)
+{
+    if (program->part_count == 0) return true;
+    *out = json_array();
+    for (uint32_t i = 0; i < program->part_count; i++) {
+        const struct program_part *part = &program->parts[i];
+        char hex[SHA256_HEX + 1];
+        digest_hex(&part->sha256, hex);
+        struct str sha = arena_copy(arena, str_from(hex));
+        struct json object;
+        if (!sha.ptr || !json_object_with(arena, 4, &object)) return false;
+        if (!put_text(arena, &object, "file", part->file) || !put_text(arena, &object, "from", part->from)) return false;
+        if (!put_text(arena, &object, "request", part->request) || !put_text(arena, &object, "sha256", sha)) return false;
+        if (!json_push(arena, out, object)) return false;
+    }
+    return true;
+}
+
+// Defaults of the document under what the caller gave.
+static bool merge_inputs(const struct program *program, const struct json *given, struct arena *arena, struct json *out)
+{
+    *out = json_object();
+    for (uint32_t i = 0; json_is(&program->inputs, JSON_OBJECT) && i < program->inputs.count; i++) {
+        const struct json_member *member = &program->inputs.members[i];
+        if (json_get(given, member->key)) continue;
+        struct json copy;
+        if (!json_copy(arena, &member->value, &copy) || !json_put(arena, out, member->key, copy)) return false;
+    }
+    for (uint32_t i = 0; json_is(given, JSON_OBJECT) && i < given->count; i++) {
+        struct str key = arena_copy(arena, given->members[i].key);
+        struct json copy;
+        if (!key.ptr || !json_copy(arena, &given->members[i].value, &copy) || !json_put(arena, out, key, copy)) return false;
+    }
+    return true;
+}
+
+static enum code start_facts_of(struct engine *engine, const struct start_request *request, const struct run_ids *ids, struct arena *arena, struct start_facts *facts)
+{
+    const struct program *program = request->program;
+    *facts = (struct start_facts){
+        .document_sha256 = {program->sha256_hex, SHA256_HEX},
+        .document_kind = str_from(document_kind_name(program->kind)),
+        .document_file = program->file,
+        .schema_version = program->schema_version,
+        .name = program->name,
+        .requires_approval = program->requires_approval,
+        .trigger_source = STR("manual"),
+    };
+    const struct str *source[] = {&request->arguments, &request->work_dir, &request->triggered_by, &request->original_run, &request->parent_run, &request->parent_step};
+    struct str *target[] = {&facts->arguments, &facts->work_dir, &facts->triggered_by, &facts->original_run, &facts->parent_run, &facts->parent_step};
+    for (size_t i = 0; i < ARRAY_COUNT(source); i++) {
+        if (source[i]->len == 0) continue;
+        *target[i] = arena_copy(arena, *source[i]);
+        if (!target[i]->ptr) return E_NOMEM;
+    }
+    if (request->trigger_source.len > 0) facts->trigger_source = arena_copy(arena, request->trigger_source);
+    if (!facts->trigger_source.ptr || !merge_inputs(program, &request->inputs, arena, &facts->inputs)) return E_NOMEM;
+    enum code rc = store_artifacts_dir(engine->store, ids, arena, &facts->artifacts_dir);
+    if (rc) return rc;
+    return describe_parts(program, arena, &facts->parts) ? OK : E_NOMEM;
+}
+
+static bool copy_reuse(const struct start_request *request, struct queued *queued)
+{
+    if (request->reuse_count == 0) return true;
+    struct reuse *reuse = ARENA_ARRAY(queued->arena, request->reuse_count, struct reuse);
+    if (!reuse) return false;
+    for (uint32_t i = 0; i < request->reuse_count; i++) {
+        reuse[i] = request->reuse[i];
+        reuse[i].from_run = arena_copy(queued->arena, request->reuse[i].from_run);
+        if (!reuse[i].from_run.ptr) return false;
+        if (reuse[i].value.type != 0 && !json_copy(queued->arena, &request->reuse[i].value, &reuse[i].value)) return false;
+    }
+    queued->reuse = reuse;
+    queued->input.reuse_count = request->reuse_count;
+    return true;
+}
+
+static bool document_blobs(const struct program *program, struct queued *queued)
+{
+    queued->blobs = ARENA_ARRAY(queued->arena, program->part_count + 1, struct append_blob);
+    if (!queued->blobs) return false;
+    queued->blobs[queued->blob_count++] = (struct append_blob){.sha256 = program->sha256, .bytes = program->text};
+    for (uint32_t i = 0; i < program->part_count; i++)
+        queued->blobs[queued->blob_count++] = (struct append_blob){.sha256 = program->parts[i].sha256, .bytes = program->parts[i].text};
+    return true;
+}
+
+static enum code check_ids(const struct run_ids *ids, struct error *err)
+{
+    const struct {
+        const char *name;
+        struct str value;
+    } names[] = {{"tenant", ids->tenant}, {"project", ids->project}, {"environment", ids->environment}};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+        if (!name_valid(names[i].value)) return error_set(err, E_INVALID, "%s \"%.*s\" is not a valid id", names[i].name, STR_ARG(names[i].value));
+    if (run_id_valid(ids->run)) return OK;
+    return error_set(err, E_INVALID, "INVALID_RUN_ID: \"%.*s\" is not a run id (letters, digits, . _ : - ; at most 128; the first a letter or digit)", STR_ARG(ids->run));
+}
+
+static enum code queue_start(struct engine *engine, const struct start_request *request, struct resident *resident, struct error *err)
+{
+    struct queued *queued = queue_add(engine, resident, INPUT_START);
+    if (!queued) return error_set(err, E_NOMEM, "out of memory");
+    queued->arena = arena_make((size_t)64 << 20);
+    queued->facts = queued->arena ? ARENA_NEW(queued->arena, struct start_facts) : NULL;
+    if (!queued->facts) return error_set(err, E_NOMEM, "out of memory");
+    enum code rc = start_facts_of(engine, request, &resident->ids, queued->arena, queued->facts);
+    if (rc) return error_set(err, rc, "cannot prepare the start of the run");
+    if (!copy_reuse(request, queued)) return error_set(err, E_NOMEM, "out of memory");
+    if (!resident->entry->stored && !document_blobs(request->program, queued)) return error_set(err, E_NOMEM, "out of memory");
+    return OK;
+}
+
+enum code engine_start(struct engine *engine, const struct start_request *request, char run_out[129], struct error *err)
+{
+    struct run_ids ids = {.tenant = request->tenant, .project = request->project, .environment = request->environment, .run = request->run,
+                          .plan_id = request->program->plan_id, .plan_version = request->program->plan_version};
+    char uuid[UUID_SIZE];
+    if (ids.run.len == 0) {
+        new_uuid(engine, uuid);
+        ids.run = str_from(uuid);
+    }
+    if (ids.tenant.len == 0) ids.tenant = STR("default");
+    if (ids.project.len == 0) ids.project = STR("default");
+    if (ids.environment.len == 0) ids.environment = STR("default");
+    enum code rc = check_ids(&ids, err);
+    if (rc) return rc;
+    memcpy(run_out, ids.run.ptr, ids.run.len);
+    run_out[ids.run.len] = '\0';
+
+    struct program_entry *entry = program_entry_for(engine, request->program);
+    if (!entry) return error_set(err, E_NOMEM, "out of memory");
+    struct run_create create = {.ids = ids, .vocabulary = request->program->kind == DOCUMENT_NODES ? VOCABULARY_NODES : VOCABULARY_RUN,
+                                .document = request->program->sha256, .name = request->program->name,
+                                .parent_run = request->parent_run, .original_run = request->original_run};
+    if (resident_find(engine, ids.tenant, ids.run)) return error_set(err, E_EXISTS, "RUN_ALREADY_EXISTS: %s", run_out);
+    struct run_log *log;
+    rc = store_create_run(engine->store, &create, &log, err);
+    if (rc) return rc;
+    struct run *run = run_new(request->program, &ids);
+    struct resident *resident = run ? resident_add(engine, run, log, entry) : NULL;
+    if (!resident) {
+        run_free(run);
+        store_release_run(engine->store, log);
+        return error_set(err, E_NOMEM, "out of memory");
+    }
+    return queue_start(engine, request, resident, err);
+}

@@ -1,0 +1,131 @@
+// Child runs: a step of one run is a run of its own, with its own log. The parent waits for its end.
+#include "engine/inside.h"
+
+#include <string.h>
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+// What the child gave: one step without dependents gives its output as it is, several give an object by id.
+static enum code child_outputs(struct engine *engine, const struct run *run, struct json *out, struct error *err)
+{
+    struct arena *arena = &engine->turn;
+    struct json all;
+    uint32_t count = 0;
+    if (!json_object_with(arena, 4, &all)) return no_memory(err);
+    for (uint32_t i = 0; i < run->program->top_count; i++) {
+        if (run->program->steps[i].dependent_count > 0 || run->steps[i].state != NODE_SUCCESS) continue;
+        struct json value;
+        enum code rc = kernel_output(run, i, &engine->env, arena, &value, err);
+        if (rc) return rc;
+        if (value.type == 0) value = json_null();
+        if (!json_put(arena, &all, run->program->steps[i].id, value)) return no_memory(err);
+        count++;
+    }
+    *out = count == 1 ? all.members[0].value : all;
+    return OK;
+}
+
+static enum code deliver(struct engine *engine, struct resident *parent, uint32_t step, const struct run *child, struct error *err)
+{
+    const struct run_step *s = &parent->run->steps[step];
+    if (child->status != RUN_STATUS_COMPLETED) {
+        bool cancelled = child->status == RUN_STATUS_CANCELLED;
+        struct buf text;
+        buf_init(&text, 1024);
+        buf_printf(&text, "child run %.*s %s", STR_ARG(child->ids.run), cancelled ? "was cancelled" : "failed");
+        if (child->failed_step.len > 0) buf_printf(&text, " at %.*s: %.*s", STR_ARG(child->failed_step), STR_ARG(child->fault.message));
+        struct fault fault = {.code = cancelled ? STR("CHILD_CANCELLED") : STR("CHILD_FAILED"), .message = buf_str(&text), .category = STR("business"), .retryable = !cancelled};
+        enum code rc = input_fault(engine, parent, step, s->logical, s->engine, fault, err);
+        buf_release(&text);
+        return rc;
+    }
+    struct json value, outputs;
+    enum code rc = child_outputs(engine, child, &outputs, err);
+    if (rc) return rc;
+    value = outputs;
+    if (parent->run->program->kind == DOCUMENT_PLAN) {
+        struct arena *arena = &engine->turn;
+        if (!json_object_with(arena, 3, &value) || !json_put(arena, &value, STR("outputs"), outputs)) return no_memory(err);
+        if (!json_put(arena, &value, STR("runId"), json_string(child->ids.run)) || !json_put(arena, &value, STR("status"), json_string(STR("COMPLETED")))) return no_memory(err);
+    }
+    struct queued *queued = queue_add(engine, parent, INPUT_RESULT);
+    if (!queued) return no_memory(err);
+    queued->input.step = step;
+    queued->input.logical = s->logical;
+    queued->input.engine = s->engine;
+    queued->input.duration_ms = child->ended_ms - child->started_ms;
+    return input_value(engine, queued, &value, err);
+}
+
+static enum code inputs_of(struct engine *engine, struct resident *parent, uint32_t step, struct start_request *request, struct error *err)
+{
+    struct json with;
+    enum code rc = kernel_render(parent->run, step, &engine->env, &engine->turn, &with, err);
+    if (rc) return rc;
+    const struct json *inputs = json_key(&with, "inputs");
+    if (json_is(inputs, JSON_OBJECT)) request->inputs = *inputs;
+    const struct json *arguments = json_key(&with, "arguments");
+    return arguments ? expr_text(arguments, &engine->turn, &request->arguments) : OK;
+}
+
+static enum code start_child(struct engine *engine, struct resident *parent, uint32_t step, struct str id, struct error *err)
+{
+    const struct run *run = parent->run;
+    struct start_request request = {.program = run->program->steps[step].child, .tenant = run->ids.tenant, .project = run->ids.project, .environment = run->ids.environment,
+                                    .run = id, .work_dir = run->start.work_dir, .triggered_by = run->start.triggered_by, .trigger_source = STR("api"), .parent_run = run->ids.run};
+    request.parent_step = kernel_path(run, step, &engine->turn);
+    const struct run_step *s = &run->steps[step];
+    struct error local = {0};
+    enum code rc = inputs_of(engine, parent, step, &request, &local);
+    char ignored[129];
+    if (!rc) rc = engine_start(engine, &request, ignored, &local);
+    if (rc == OK || rc == E_NOMEM || rc == E_IO) return rc ? error_set(err, rc, "%s", local.message) : OK;
+    struct fault fault = {.code = STR("CHILD_NOT_STARTED"), .message = str_from(local.message), .category = STR("validation")};
+    return input_fault(engine, parent, step, s->logical, s->engine, fault, err);
+}
+
+// Starts the child, or takes up the one that an earlier owner of the parent started.
+enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err)
+{
+    struct str id = kernel_child_id(parent->run, effect->step, &engine->turn);
+    if (!id.ptr) return no_memory(err);
+    if (resident_find(engine, parent->ids.tenant, id)) return OK;
+    struct error local = {0};
+    struct resident *child;
+    enum code rc = load_resident(engine, parent->ids.tenant, id, true, &child, &local);
+    if (rc == E_NOT_FOUND) return start_child(engine, parent, effect->step, id, err);
+    if (rc == E_LOCKED) return OK;  // it lives in another process; its end is seen when that process is gone
+    if (rc) return error_set(err, rc, "%s", local.message);
+    if (!child->terminal) return queue_add(engine, child, INPUT_RECOVER) ? OK : no_memory(err);
+    rc = deliver(engine, parent, effect->step, child->run, err);
+    resident_gone(engine, child);
+    return rc;
+}
+
+enum code subrun_cancel(struct engine *engine, struct resident *parent, uint32_t step, struct error *err)
+{
+    struct str id = kernel_child_id(parent->run, step, &engine->turn);
+    struct resident *child = id.ptr ? resident_find(engine, parent->ids.tenant, id) : NULL;
+    if (!child) return OK;
+    char uuid[UUID_SIZE];
+    new_uuid(engine, uuid);
+    struct signal signal = {.type = parent->run->emergency ? SIGNAL_EMERGENCY_STOP : SIGNAL_CANCEL, .id = str_from(uuid), .reason = STR("the parent run was cancelled"),
+                            .actor = STR("cairn"), .role = STR("System")};
+    return queue_signal(engine, child, &signal, 0, err);
+}
+
+enum code subrun_ended(struct engine *engine, struct resident *child, struct error *err)
+{
+    const struct start_facts *start = &child->run->start;
+    if (start->parent_run.len == 0) return OK;
+    struct resident *parent = resident_find(engine, child->ids.tenant, start->parent_run);
+    if (!parent) return OK;  // it asks when it is taken up again
+    uint32_t step = kernel_find(parent->run, start->parent_step);
+    if (step == PROGRAM_TOP || parent->run->steps[step].state != NODE_RUNNING) return OK;
+    struct str id = kernel_child_id(parent->run, step, &engine->turn);
+    if (!id.ptr) return no_memory(err);
+    return str_eq(id, child->ids.run) ? deliver(engine, parent, step, child->run, err) : OK;  // else: of an older attempt
+}

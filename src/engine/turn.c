@@ -1,0 +1,381 @@
+// One turn: inputs in, one batch to the store, effects out. The order is law:
+//
+//   step each input  ->  append ONE batch (one sync)  ->  tell observers  ->  dispatch effects
+//
+// Nothing is dispatched or answered before it is durable. When the append fails, the runs it touched are ahead of the log:
+// they are folded again from the store and their inputs go back to the queue.
+#include "engine/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct decided {  // one input and what it led to
+    struct queued queued;
+    struct outcome outcome;
+    size_t first_item, item_count;
+    enum code rc;
+};
+
+struct turn {
+    struct engine *engine;
+    struct decided *decided;
+    size_t count;
+    struct append_item *items;
+    size_t item_count, item_capacity;
+    struct append_summary *summaries;
+    size_t summary_count;
+    struct append_blob *blobs;
+    size_t blob_count;
+    int64_t *inbox;
+    size_t inbox_count;
+};
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory in a turn");
+}
+
+static struct append_item *item_add(struct turn *turn, struct resident *resident)
+{
+    struct append_item *grown = arena_grow(&turn->engine->turn, turn->items, turn->item_count, turn->item_count + 1, sizeof(*grown), &turn->item_capacity);
+    if (!grown) return NULL;
+    turn->items = grown;
+    struct append_item *item = &turn->items[turn->item_count++];
+    memset(item, 0, sizeof(*item));
+    item->log = resident->log;
+    return item;
+}
+
+// The decision record stands before what the decision causes.
+static enum code collect_decision(struct turn *turn, struct decided *decided, const struct effect *effect, struct error *err)
+{
+    if (decided->queued.inbox_id != 0) turn->inbox[turn->inbox_count++] = decided->queued.inbox_id;
+    if (effect->duplicate) return OK;
+    struct append_item *item = item_add(turn, decided->queued.resident);
+    if (!item) return no_memory(err);
+    item->ledger_kind = STR("decision");
+    item->signal_id = effect->signal->id;
+    enum code rc = decision_body(turn->engine, &decided->queued, effect, &item->ledger_body);
+    return rc ? no_memory(err) : OK;
+}
+
+static enum code collect(struct turn *turn, struct decided *decided, struct error *err)
+{
+    struct resident *resident = decided->queued.resident;
+    decided->first_item = turn->item_count;
+    for (size_t i = 0; i < decided->outcome.effect_count; i++) {
+        if (decided->outcome.effects[i].kind != EFFECT_DECISION) continue;
+        enum code rc = collect_decision(turn, decided, &decided->outcome.effects[i], err);
+        if (rc) return rc;
+    }
+    for (size_t i = 0; i < decided->outcome.moment_count; i++) {
+        struct append_item *item = item_add(turn, resident);
+        if (!item) return no_memory(err);
+        item->moment = &decided->outcome.moments[i];
+    }
+    decided->item_count = turn->item_count - decided->first_item;
+    for (size_t i = 0; i < decided->queued.blob_count; i++) turn->blobs[turn->blob_count++] = decided->queued.blobs[i];
+    if (decided->item_count == 0 || resident->turn == turn->engine->turn_number) return OK;
+    resident->turn = turn->engine->turn_number;
+    resident->summary = turn->summary_count;
+    turn->summaries[turn->summary_count++].log = resident->log;
+    return OK;
+}
+
+static enum code step_one(struct turn *turn, struct decided *decided, struct error *err)
+{
+    struct engine *engine = turn->engine;
+    struct queued *queued = &decided->queued;
+    struct input *input = &queued->input;
+    input->now_ms = engine->now.wall_ms;
+    input->random = queued->tries == 0 ? new_random(engine) : input->random;
+    input->start = queued->facts;
+    input->reuse = queued->reuse;
+    input->signal = queued->signal;
+    if (input->kind == INPUT_SIGNAL) {
+        new_uuid(engine, queued->decision_id);
+        input->decision_id = str_from(queued->decision_id);
+    }
+    decided->outcome = (struct outcome){.turn = &engine->turn};
+    return kernel_step(queued->resident->run, input, &engine->env, &decided->outcome, err);
+}
+
+// Room for everything that has one entry per input, so that collecting cannot fail half way.
+static enum code make_room(struct turn *turn, struct error *err)
+{
+    size_t blobs = 0;
+    for (size_t i = 0; i < turn->count; i++) blobs += turn->decided[i].queued.blob_count;
+    struct arena *arena = &turn->engine->turn;
+    turn->summaries = ARENA_ARRAY(arena, turn->count + 1, struct append_summary);
+    turn->blobs = ARENA_ARRAY(arena, blobs + 1, struct append_blob);
+    turn->inbox = ARENA_ARRAY(arena, turn->count + 1, int64_t);
+    return turn->summaries && turn->blobs && turn->inbox ? OK : no_memory(err);
+}
+
+static enum code append_batch(struct turn *turn, struct error *err)
+{
+    for (size_t i = 0; i < turn->count; i++) {
+        const struct resident *r = turn->decided[i].queued.resident;
+        if (turn->decided[i].item_count > 0) summarize(r->run, &turn->summaries[r->summary].summary);
+    }
+    if (turn->item_count == 0 && turn->inbox_count == 0) return OK;
+    struct store_batch batch = {.items = turn->items, .item_count = turn->item_count, .summaries = turn->summaries, .summary_count = turn->summary_count,
+                                .blobs = turn->blobs, .blob_count = turn->blob_count, .inbox_done = turn->inbox, .inbox_count = turn->inbox_count};
+    return store_append(turn->engine->store, &batch, turn->engine->now.wall_ms, &turn->engine->turn, err);
+}
+
+static void tell_decision(struct engine *engine, const struct turn *turn, const struct decided *decided, const struct effect *effect, struct str new_run)
+{
+    if (!engine->options.observer.decision) return;
+    struct engine_decision decision = {.run = decided->queued.resident->ids.run, .signal_id = effect->signal->id, .type = effect->signal->type,
+                                       .accepted = effect->accepted, .duplicate = effect->duplicate, .decision_id = decided->queued.input.decision_id,
+                                       .error_code = str_from(effect->error_code), .error_message = effect->error_message, .new_run = new_run};
+    for (size_t i = 0; i < decided->item_count; i++) {
+        const struct append_item *item = &turn->items[decided->first_item + i];
+        if (item->in_log) decision.seq = item->seq;
+    }
+    engine->options.observer.decision(engine->options.observer.context, &decision);
+}
+
+static void tell_events(struct engine *engine, const struct turn *turn, const struct decided *decided)
+{
+    const struct resident *resident = decided->queued.resident;
+    if (!engine->options.observer.event) return;
+    for (size_t i = 0; i < decided->item_count; i++) {
+        const struct append_item *item = &turn->items[decided->first_item + i];
+        if (!item->moment) continue;
+        struct engine_event event = {.run = resident->ids.run, .state = resident->run, .program = resident->entry->program, .moment = item->moment, .item = item};
+        engine->options.observer.event(engine->options.observer.context, &event);
+    }
+}
+
+static enum code carry_out(struct turn *turn, struct decided *decided, struct error *err)
+{
+    struct engine *engine = turn->engine;
+    struct resident *resident = decided->queued.resident;
+    tell_events(engine, turn, decided);
+    char new_run[129] = "";
+    for (size_t i = 0; i < decided->outcome.effect_count; i++) {
+        const struct effect *effect = &decided->outcome.effects[i];
+        if (effect->kind != EFFECT_RETRY_RUN) continue;
+        enum code rc = retry_run(engine, resident, decided->queued.signal, new_run, err);
+        if (rc) return rc;
+    }
+    for (size_t i = 0; i < decided->outcome.effect_count; i++) {
+        const struct effect *effect = &decided->outcome.effects[i];
+        if (effect->kind == EFFECT_DECISION) tell_decision(engine, turn, decided, effect, str_from(new_run));
+        enum code rc = dispatch(engine, resident, effect, err);
+        if (rc) return rc;
+    }
+    if (resident->terminal) resident_gone(engine, resident);
+    return OK;
+}
+
+static void note_stored(struct turn *turn)
+{
+    for (size_t i = 0; i < turn->count; i++)
+        if (turn->decided[i].queued.input.kind == INPUT_START) turn->decided[i].queued.resident->entry->stored = true;
+}
+
+// The inputs of a failed batch go back in order; their runs are folded again from the store.
+static enum code take_back(struct turn *turn, struct error *err)
+{
+    struct engine *engine = turn->engine;
+    for (size_t i = 0; i < turn->count; i++) {
+        struct resident *resident = turn->decided[i].queued.resident;
+        if (resident->gone) continue;
+        enum code rc = reload(engine, resident, err);
+        if (rc) return rc;
+    }
+    return OK;
+}
+
+static enum code run_batch(struct turn *turn, struct error *err)
+{
+    struct engine *engine = turn->engine;
+    engine->turn_number++;
+    turn->item_count = turn->summary_count = turn->blob_count = turn->inbox_count = 0;
+    turn->items = NULL;
+    turn->item_capacity = 0;
+    enum code rc = make_room(turn, err);
+    for (size_t i = 0; !rc && i < turn->count; i++) {
+        rc = step_one(turn, &turn->decided[i], err);
+        if (!rc) rc = collect(turn, &turn->decided[i], err);
+    }
+    if (!rc) rc = append_batch(turn, err);
+    if (rc) return rc;
+    note_stored(turn);
+    for (size_t i = 0; !rc && i < turn->count; i++) rc = carry_out(turn, &turn->decided[i], err);
+    return rc;
+}
+
+// One input alone cannot be stored: what becomes of it depends on why.
+static enum code give_up(struct turn *turn, enum code why, struct error *err)
+{
+    struct engine *engine = turn->engine;
+    struct queued *queued = &turn->decided[0].queued;
+    struct resident *resident = queued->resident;
+    if (why == E_CONFLICT || why == E_TERMINAL || why == E_CORRUPT) {
+        os_log(LOG_WARN, "msg=\"run dropped\" run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
+        resident_gone(engine, resident);  // fenced: another process owns it, its log goes on there
+        return OK;
+    }
+    if (queued->input.kind == INPUT_RESULT && queued->tries == 0) {
+        // The result does not fit into an event: the step fails instead, once, with the reason.
+        struct fault fault = {.code = STR("PAYLOAD_TOO_LARGE"), .message = STR("the result cannot be stored as an event"), .category = STR("validation")};
+        if (why == E_SCHEMA) fault.message = STR("SCHEMA_VALIDATION_FAILED: the result does not fit its event's schema");
+        queued->input.ok = false;
+        queued->input.value = queued->input.artifacts = (struct json){0};
+        queued->input.has_blob = false;
+        queued->input.fault = fault;
+        queued->tries = 1;
+        enum code rc = run_batch(turn, err);
+        if (rc != E_SCHEMA && rc != E_LIMIT) return rc;
+    }
+    os_log(LOG_ERROR, "msg=\"input refused\" run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
+    resident_gone(engine, resident);
+    return OK;
+}
+
+static bool is_particular(enum code rc)
+{
+    return rc == E_CONFLICT || rc == E_SCHEMA || rc == E_LIMIT || rc == E_TERMINAL || rc == E_CORRUPT || rc == E_EXISTS || rc == E_INVALID;
+}
+
+static enum code one_by_one(struct turn *turn, struct error *err)
+{
+    struct decided *all = turn->decided;
+    size_t count = turn->count;
+    enum code rc = OK;
+    for (size_t i = 0; !rc && i < count; i++) {
+        if (all[i].queued.resident->gone) continue;
+        struct turn single = {.engine = turn->engine, .decided = &all[i], .count = 1};
+        *err = (struct error){0};
+        rc = run_batch(&single, err);
+        if (!is_particular(rc)) continue;
+        enum code why = rc;
+        struct error local = {0};
+        rc = take_back(&single, &local);
+        if (!rc) rc = give_up(&single, why, err);
+    }
+    return rc;
+}
+
+static void requeue(struct turn *turn)
+{
+    struct queue *q = &turn->engine->queue;
+    // There was room for these a moment ago: they are taken from the front of the ring.
+    for (size_t i = turn->count; i > 0; i--) {
+        q->head = (q->head - 1) & (q->capacity - 1);
+        q->items[q->head] = turn->decided[i - 1].queued;
+        q->items[q->head].tries++;
+        q->count++;
+        memset(&turn->decided[i - 1].queued, 0, sizeof(struct queued));
+    }
+}
+
+// Takes the inputs of a turn from the queue. Those of runs that are gone are dropped.
+static bool take_inputs(struct turn *turn, size_t max)
+{
+    struct queue *q = &turn->engine->queue;
+    size_t count = q->count < max ? q->count : max;
+    turn->decided = ARENA_ARRAY(&turn->engine->turn, count + 1, struct decided);
+    if (!turn->decided) return false;
+    for (size_t i = 0; i < count; i++) {
+        struct queued *queued = &q->items[q->head];
+        q->head = (q->head + 1) & (q->capacity - 1);
+        q->count--;
+        if (queued->resident->gone) queued_release(queued);
+        else turn->decided[turn->count++].queued = *queued;
+    }
+    return true;
+}
+
+static void bury(struct engine *engine)
+{
+    struct queue *q = &engine->queue;
+    size_t kept = 0;
+    for (size_t k = 0; k < q->count; k++) {
+        struct queued *queued = &q->items[(q->head + k) & (q->capacity - 1)];
+        if (queued->resident->gone) queued_release(queued);
+        else q->items[(q->head + kept++) & (q->capacity - 1)] = *queued;
+    }
+    q->count = kept;
+    while (engine->gone) {
+        struct resident *resident = engine->gone;
+        engine->gone = resident->next_gone;
+        resident_remove(engine, resident);
+    }
+}
+
+static enum code settle_turn(struct turn *turn, enum code rc, struct error *err)
+{
+    struct engine *engine = turn->engine;
+    if (is_particular(rc)) {
+        struct error local = {0};
+        enum code taken = take_back(turn, &local);
+        rc = taken ? error_set(err, taken, "%s", local.message) : one_by_one(turn, err);
+    }
+    if (rc == E_FULL || rc == E_NOMEM || rc == E_LOCKED) {
+        // Nothing was stored and nothing was done. Try again when there may be room.
+        struct error local = {0};
+        os_log(LOG_WARN, "msg=\"append put off\" why=\"%s\"", err->message);
+        enum code taken = take_back(turn, &local);
+        if (taken) return error_set(err, taken, "%s", local.message);
+        requeue(turn);
+        engine->full_until_mono = engine->now.mono_ms + 200;
+        *err = (struct error){0};
+        rc = OK;
+    }
+    for (size_t i = 0; i < turn->count; i++) queued_release(&turn->decided[i].queued);
+    if (engine->gone) bury(engine);
+    return rc;
+}
+
+static enum code gather(struct engine *engine, struct error *err)
+{
+    for (struct message *m = mailbox_take(&engine->mailbox); m;) {
+        struct message *next = m->next;
+        enum code rc = OK;
+        if (!m->is_line) {
+            rc = input_from_result(engine, &m->result, err);
+        } else if (engine->options.observer.output) {
+            struct ticket *ticket = ticket_find(engine, m->ticket);
+            if (ticket && ticket->resident) {
+                struct str path = kernel_path(ticket->resident->run, ticket->step, &engine->turn);
+                engine->options.observer.output(engine->options.observer.context, ticket->resident->ids.run, path, m->is_stderr, (struct str){m->text, m->len});
+            }
+        }
+        message_free(m);
+        m = next;
+        if (rc) return rc;
+    }
+    for (struct heap_node *node = heap_peek(&engine->timers); node && node->due <= engine->now.mono_ms; node = heap_peek(&engine->timers)) {
+        struct timer *timer = CONTAINER_OF(node, struct timer, node);
+        struct queued *queued = queue_add(engine, timer->resident, INPUT_TIMER);
+        if (!queued) return no_memory(err);
+        queued->input.step = timer->step;
+        queued->input.logical = timer->logical;
+        queued->input.timer = timer->kind;
+        heap_remove(&engine->timers, node);
+        timer->resident->timers--;
+        free(timer);
+    }
+    return OK;
+}
+
+enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *worked, struct error *err)
+{
+    *worked = false;
+    engine->now = now;
+    arena_reset(&engine->turn);
+    enum code rc = gather(engine, err);
+    if (rc || engine->queue.count == 0 || now.mono_ms < engine->full_until_mono) return rc;
+    struct turn turn = {.engine = engine};
+    if (!take_inputs(&turn, engine->options.limits.inputs_per_turn_max)) return no_memory(err);
+    if (turn.count == 0) return OK;
+    rc = run_batch(&turn, err);
+    rc = settle_turn(&turn, rc, err);
+    *worked = true;
+    return rc;
+}

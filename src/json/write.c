@@ -1,0 +1,169 @@
+#include "json/internal.h"
+
+enum { ESCAPE_MAX = 6 };
+
+static bool is_plain(char c)
+{
+    return (unsigned char)c >= 0x20 && c != '"' && c != '\\';
+}
+
+// Copies the plain bytes at the front of `text` and returns how many there were. The text is read
+// and written a word at a time; `to` has room for all of it.
+static size_t copy_plain(char *to, struct str text)
+{
+    size_t i = 0;
+    while (text.len - i >= sizeof(uint64_t)) {
+        uint64_t word = word_load(text.ptr + i);
+        if (word_below(word, 0x20) | word_equal(word, '"') | word_equal(word, '\\'))
+            break;
+        memcpy(to + i, &word, sizeof(word));
+        i += sizeof(word);
+    }
+    for (; i < text.len && is_plain(text.ptr[i]); i++)
+        to[i] = text.ptr[i];
+    return i;
+}
+
+static size_t write_escape(char *to, char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    static const char shorts[] = {
+        ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n',   ['\f'] = 'f',
+        ['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\',
+    };
+    unsigned char byte = (unsigned char)c;
+    to[0] = '\\';
+    if (byte < sizeof(shorts) && shorts[byte]) {
+        to[1] = shorts[byte];
+        return 2;
+    }
+    memcpy(to + 1, "u00", 3);
+    to[4] = digits[byte >> 4];
+    to[5] = digits[byte & 15];
+    return 6;
+}
+
+void json_write_string(struct buf *out, struct str text)
+{
+    // Each reservation is the least that the rest can take, so a ceiling is met to the byte.
+    char *to = buf_reserve(out, text.len + 2);
+    if (!to)
+        return;
+    to[0] = '"';
+    out->len++;
+    for (;;) {
+        size_t plain = copy_plain(out->ptr + out->len, text);
+        out->len += plain;
+        if (plain == text.len)
+            break;
+        char escape[ESCAPE_MAX];
+        size_t size = write_escape(escape, text.ptr[plain]);
+        text = str_slice(text, plain + 1, text.len);
+        out->ptr[out->len] = '\0';
+        to = buf_reserve(out, size + text.len + 1);
+        if (!to)
+            return;
+        memcpy(to, escape, size);
+        out->len += size;
+    }
+    out->ptr[out->len++] = '"';
+    out->ptr[out->len] = '\0';
+}
+
+// One writer for both forms: pretty is compact plus line breaks.
+struct writer {
+    struct buf *out;
+    bool pretty;
+};
+
+static void write_break(const struct writer *writer, uint32_t depth)
+{
+    if (!writer->pretty)
+        return;
+    char *to = buf_reserve(writer->out, (size_t)depth * 2 + 1);
+    if (!to)
+        return;
+    to[0] = '\n';
+    memset(to + 1, ' ', (size_t)depth * 2);
+    writer->out->len += (size_t)depth * 2 + 1;
+    writer->out->ptr[writer->out->len] = '\0';
+}
+
+static void write_value(const struct writer *writer, const struct json *value, uint32_t depth);
+
+static void write_array(const struct writer *writer, const struct json *array, uint32_t depth)
+{
+    struct buf *out = writer->out;
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < array->count && buf_ok(out); i++) {
+        if (i)
+            buf_byte(out, ',');
+        write_break(writer, depth + 1);
+        write_value(writer, &array->items[i], depth + 1);
+    }
+    if (array->count)
+        write_break(writer, depth);
+    buf_byte(out, ']');
+}
+
+static void write_object(const struct writer *writer, const struct json *object, uint32_t depth)
+{
+    struct buf *out = writer->out;
+    buf_byte(out, '{');
+    for (uint32_t i = 0; i < object->count && buf_ok(out); i++) {
+        if (i)
+            buf_byte(out, ',');
+        write_break(writer, depth + 1);
+        json_write_string(out, object->members[i].key);
+        buf_add(out, writer->pretty ? STR(": ") : STR(":"));
+        write_value(writer, &object->members[i].value, depth + 1);
+    }
+    if (object->count)
+        write_break(writer, depth);
+    buf_byte(out, '}');
+}
+
+static void write_value(const struct writer *writer, const struct json *value, uint32_t depth)
+{
+    struct buf *out = writer->out;
+    if (depth > JSON_DEPTH_MAX) {
+        out->failed = true;
+        return;
+    }
+    switch ((enum json_type)value->type) {
+    case JSON_NULL:
+        buf_add(out, STR("null"));
+        return;
+    case JSON_BOOL:
+        buf_add(out, value->boolean ? STR("true") : STR("false"));
+        return;
+    case JSON_INT:
+        buf_int(out, value->integer);
+        return;
+    case JSON_NUMBER:
+        buf_add(out, value->text);
+        return;
+    case JSON_STRING:
+        json_write_string(out, value->text);
+        return;
+    case JSON_ARRAY:
+        write_array(writer, value, depth);
+        return;
+    case JSON_OBJECT:
+        write_object(writer, value, depth);
+        return;
+    }
+    INVARIANT(value->type >= JSON_NULL && value->type <= JSON_OBJECT);
+}
+
+void json_write(struct buf *out, const struct json *value)
+{
+    struct writer writer = {.out = out};
+    write_value(&writer, value, 0);
+}
+
+void json_write_pretty(struct buf *out, const struct json *value)
+{
+    struct writer writer = {.out = out, .pretty = true};
+    write_value(&writer, value, 0);
+}

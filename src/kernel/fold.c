@@ -1,0 +1,330 @@
+// Moments to state. fold_at routes; each case is one small change. It decides nothing: what a moment means for other steps
+// (counters, the queue of decidable steps) is bookkeeping, what to do about it is advance()'s business.
+#include "kernel/inside.h"
+
+#include <string.h>
+
+static void ready_push(struct run *run, uint32_t step)
+{
+    struct run_step *s = &run->steps[step];
+    if (s->next_ready != READY_OUT) return;
+    s->next_ready = READY_LAST;
+    if (run->ready_tail == PROGRAM_TOP) run->ready_head = step;
+    else run->steps[run->ready_tail].next_ready = READY_LINK(step);
+    run->ready_tail = step;
+}
+
+static enum code keep(struct run *run, struct str *to, struct str from, struct error *err)
+{
+    if (from.len == 0) {
+        *to = from;
+        return OK;
+    }
+    *to = arena_copy(&run->arena, from);
+    return to->ptr ? OK : error_set(err, E_NOMEM, "run %.*s: out of memory", STR_ARG(run->ids.run));
+}
+
+static enum code out_of_memory(const struct run *run, struct error *err)
+{
+    return error_set(err, E_NOMEM, "run %.*s: out of memory", STR_ARG(run->ids.run));
+}
+
+static enum code impossible(const struct run *run, const struct moment *moment, struct error *err)
+{
+    return error_set(err, E_CORRUPT, "run %.*s: %s of step \"%.*s\" cannot follow what is in the log", STR_ARG(run->ids.run),
+                     moment_name(moment->kind), STR_ARG(moment->step));
+}
+
+// A step has become terminal: tell its dependents, its loop and the counters.
+static void settle(struct run *run, uint32_t index)
+{
+    const struct program_step *ps = &run->program->steps[index];
+    const struct run_step *s = &run->steps[index];
+    for (uint32_t i = 0; i < ps->dependent_count; i++) {
+        struct run_step *d = &run->steps[ps->dependents[i]];
+        INVARIANT(d->waiting > 0);
+        d->waiting--;
+        d->success += s->state == NODE_SUCCESS;
+        d->failed += s->state == NODE_FAILED;
+        d->skipped += s->state == NODE_SKIPPED;
+        d->tainted_parents += s->tainted;
+        if (d->waiting == 0 && d->state == NODE_WAITING) ready_push(run, ps->dependents[i]);
+    }
+    if (ps->scope != PROGRAM_TOP) {
+        struct run_step *loop = &run->steps[ps->scope];
+        INVARIANT(loop->open_children > 0);
+        if (--loop->open_children == 0) ready_push(run, ps->scope);
+        return;
+    }
+    run->counts.completed += s->state == NODE_SUCCESS;
+    run->counts.failed += s->state == NODE_FAILED;
+    run->counts.skipped += s->state == NODE_SKIPPED;
+    if (s->state == NODE_FAILED && run->program->kind == DOCUMENT_PLAN) run->failing = true;
+}
+
+static void leave_state(struct run *run, struct run_step *s)
+{
+    run->in_flight -= s->state == NODE_RUNNING;
+    run->delayed -= s->state == NODE_DELAYED;
+    run->held -= s->state == NODE_HELD;
+    s->live = false;
+    s->stopping = false;
+}
+
+static void enter_state(struct run *run, struct run_step *s, enum node_state state)
+{
+    leave_state(run, s);
+    s->state = (uint8_t)state;
+    run->in_flight += state == NODE_RUNNING;
+    run->delayed += state == NODE_DELAYED;
+    run->held += state == NODE_HELD;
+}
+
+static enum code fold_started(struct run *run, const struct moment *m, uint32_t index, struct error *err)
+{
+    struct run_step *s = &run->steps[index];
+    bool may = (s->state == NODE_WAITING && s->waiting == 0) || s->state == NODE_DELAYED || s->state == NODE_HELD;
+    if (!may || m->logical <= s->logical) return impossible(run, m, err);
+    enter_state(run, s, NODE_RUNNING);
+    s->logical = m->logical;
+    s->engine = m->engine;
+    s->started_ms = m->at_ms;
+    s->due_ms = m->due_ms;
+    if (run->program->steps[index].kind == STEP_LOOP) s->open_children = run->program->steps[index].child_count;
+    return OK;
+}
+
+static enum code fold_completed(struct run *run, const struct moment *m, uint32_t index, struct error *err)
+{
+    struct run_step *s = &run->steps[index];
+    if (s->state != NODE_RUNNING || m->logical != s->logical) return impossible(run, m, err);
+    const struct program_step *ps = &run->program->steps[index];
+    if (m->has_blob) {
+        struct digest *blob = ARENA_NEW(&run->arena, struct digest);
+        if (!blob) return out_of_memory(run, err);
+        *blob = m->blob;
+        s->blob = blob;
+        s->value = NULL;
+    } else if (m->value.type != 0 && m->value.type != JSON_NULL) {
+        struct json *value = ARENA_NEW(&run->arena, struct json);
+        if (!value || !json_copy(&run->arena, &m->value, value)) return out_of_memory(run, err);
+        s->value = value;
+        s->blob = NULL;
+    } else {
+        s->value = NULL;
+        s->blob = NULL;
+    }
+    s->engine = m->engine;
+    enter_state(run, s, NODE_SUCCESS);
+    if (ps->kind == STEP_CANCEL) {
+        run->cancelling = true;
+        enum code rc = keep(run, &run->cancel_reason, json_text(&m->value), err);
+        if (rc) return rc;
+    }
+    settle(run, index);
+    return OK;
+}
+
+static enum code keep_root_cause(struct run *run, const struct moment *m, struct error *err)
+{
+    if (run->failed_step.len > 0) return OK;
+    enum code rc = keep(run, &run->failed_step, m->step, err);
+    run->fault = m->fault;
+    if (!rc) rc = keep(run, &run->fault.code, m->fault.code, err);
+    if (!rc) rc = keep(run, &run->fault.message, m->fault.message, err);
+    if (!rc) rc = keep(run, &run->fault.category, m->fault.category, err);
+    run->fault.detail = (struct str){0};
+    return rc;
+}
+
+static enum code fold_failed(struct run *run, const struct moment *m, uint32_t index, struct error *err)
+{
+    struct run_step *s = &run->steps[index];
+    if (s->state != NODE_RUNNING || m->logical != s->logical) return impossible(run, m, err);
+    s->engine = m->engine;
+    if (m->kind == MOMENT_ATTEMPT_FAILED) {
+        enter_state(run, s, NODE_DELAYED);
+        s->due_ms = m->at_ms;
+        return OK;
+    }
+    enum code rc = keep_root_cause(run, m, err);
+    if (rc) return rc;
+    bool hold = run->program->steps[index].on_failure == ON_FAILURE_HOLD && !run->cancelling;
+    enter_state(run, s, hold ? NODE_HELD : NODE_FAILED);
+    if (hold) return OK;
+    s->tainted = true;
+    settle(run, index);
+    return OK;
+}
+
+static enum code fold_skipped(struct run *run, const struct moment *m, uint32_t index, struct error *err)
+{
+    struct run_step *s = &run->steps[index];
+    bool may = s->state == NODE_WAITING || s->state == NODE_DELAYED || s->state == NODE_HELD || s->state == NODE_RUNNING;
+    if (!may) return impossible(run, m, err);
+    enter_state(run, s, NODE_SKIPPED);
+    s->tainted = str_is(m->reason, SKIP_DEPENDENCY_FAILED);
+    if (s->logical == 0) s->logical = m->logical;
+    settle(run, index);
+    return OK;
+}
+
+static void reset_child(struct run *run, uint32_t index)
+{
+    const struct program_step *ps = &run->program->steps[index];
+    struct run_step *s = &run->steps[index];
+    INVARIANT(s->state != NODE_RUNNING);
+    enter_state(run, s, NODE_WAITING);
+    uint32_t link = s->next_ready;
+    memset(s, 0, sizeof(*s));
+    s->state = NODE_WAITING;
+    s->next_ready = link;
+    s->waiting = ps->dep_count;
+    if (ps->kind != STEP_LOOP) return;
+    for (uint32_t i = 0; i < ps->child_count; i++) reset_child(run, ps->first_child + i);
+}
+
+static enum code fold_iteration(struct run *run, const struct moment *m, uint32_t index, struct error *err)
+{
+    struct run_step *loop = &run->steps[index];
+    const struct program_step *ps = &run->program->steps[index];
+    if (ps->kind != STEP_LOOP || loop->state != NODE_RUNNING) return impossible(run, m, err);
+    if (m->logical != loop->iteration + 1) return impossible(run, m, err);
+    loop->iteration = m->logical;
+    loop->open_children = ps->child_count;
+    for (uint32_t i = 0; i < ps->child_count; i++) reset_child(run, ps->first_child + i);
+    for (uint32_t i = 0; i < ps->child_count; i++)
+        if (run->steps[ps->first_child + i].waiting == 0) ready_push(run, ps->first_child + i);
+    return OK;
+}
+
+static enum code fold_step_moment(struct run *run, const struct moment *m, uint32_t index, struct error *err)
+{
+    struct run_step *s = &run->steps[index];
+    switch ((int)m->kind) {
+    case MOMENT_STEP_STARTED:
+        return fold_started(run, m, index, err);
+    case MOMENT_STEP_COMPLETED:
+        return fold_completed(run, m, index, err);
+    case MOMENT_ATTEMPT_FAILED:
+    case MOMENT_STEP_FAILED:
+        return fold_failed(run, m, index, err);
+    case MOMENT_STEP_SKIPPED:
+        return fold_skipped(run, m, index, err);
+    case MOMENT_ITERATION_STARTED:
+        return fold_iteration(run, m, index, err);
+    case MOMENT_STEP_REDISPATCHED:
+        if (s->state != NODE_RUNNING || m->engine <= s->engine) return impossible(run, m, err);
+        s->engine = m->engine;
+        return OK;
+    case MOMENT_STEP_DELAYED:
+        if (s->state != NODE_DELAYED) return impossible(run, m, err);
+        s->due_ms = m->due_ms;
+        return OK;
+    default:
+        return OK;  // told for readers (NoETL's finer moments, late results): no state hangs on it
+    }
+}
+
+static enum code fold_facts(struct run *run, const struct start_facts *from, struct error *err)
+{
+    if (!from || run->start.document_sha256.len > 0) return OK;
+    struct start_facts *to = &run->start;
+    *to = *from;
+    const struct str *source[] = {&from->document_sha256, &from->document_kind, &from->document_file, &from->schema_version, &from->name,
+                                  &from->arguments, &from->work_dir, &from->artifacts_dir, &from->triggered_by, &from->trigger_source,
+                                  &from->original_run, &from->parent_run, &from->parent_step};
+    struct str *target[] = {&to->document_sha256, &to->document_kind, &to->document_file, &to->schema_version, &to->name,
+                            &to->arguments, &to->work_dir, &to->artifacts_dir, &to->triggered_by, &to->trigger_source,
+                            &to->original_run, &to->parent_run, &to->parent_step};
+    for (size_t i = 0; i < ARRAY_COUNT(source); i++) {
+        enum code rc = keep(run, target[i], *source[i], err);
+        if (rc) return rc;
+    }
+    to->parts = (struct json){0};  // needed to load the program, not to run it
+    if (from->inputs.type != 0 && !json_copy(&run->arena, &from->inputs, &to->inputs)) return out_of_memory(run, err);
+    return OK;
+}
+
+static enum code fold_signal(struct run *run, const struct moment *m, struct error *err)
+{
+    struct seen_signal *seen = ARENA_NEW(&run->arena, struct seen_signal);
+    if (!seen) return out_of_memory(run, err);
+    enum code rc = keep(run, &seen->id, m->signal_id, err);
+    if (rc) return rc;
+    seen->next = run->signals;
+    run->signals = seen;
+    if (m->kind == MOMENT_SIGNAL_REJECTED) return OK;
+    enum signal_type type = signal_parse(m->signal_type);
+    if (type == SIGNAL_RETRY_STEP) {
+        uint32_t index = kernel_find(run, m->signal_step);
+        if (index == PROGRAM_TOP) return impossible(run, m, err);
+        run->steps[index].base = run->steps[index].logical;
+    }
+    if (type != SIGNAL_CANCEL && type != SIGNAL_EMERGENCY_STOP) return OK;
+    run->cancelling = true;
+    run->emergency = run->emergency || type == SIGNAL_EMERGENCY_STOP;
+    if (run->cancel_signal.len > 0) return OK;
+    rc = keep(run, &run->cancel_reason, m->reason, err);
+    return rc ? rc : keep(run, &run->cancel_signal, m->signal_id, err);
+}
+
+static enum code fold_run_moment(struct run *run, const struct moment *m, struct error *err)
+{
+    switch ((int)m->kind) {
+    case MOMENT_RUN_QUEUED:
+        run->queued_ms = m->at_ms;
+        return fold_facts(run, m->start, err);
+    case MOMENT_RUN_APPROVED:
+        run->status = RUN_STATUS_APPROVED;
+        return OK;
+    case MOMENT_RUN_STARTED:
+        run->status = RUN_STATUS_RUNNING;
+        run->started_ms = m->at_ms;
+        return fold_facts(run, m->start, err);
+    case MOMENT_RUN_PAUSED:
+        run->status = RUN_STATUS_PAUSED;
+        run->pause_cycle = m->logical;
+        return OK;
+    case MOMENT_RUN_RESUMED:
+        run->status = RUN_STATUS_RUNNING;
+        return OK;
+    case MOMENT_SIGNAL_ACCEPTED:
+    case MOMENT_SIGNAL_REJECTED:
+        return fold_signal(run, m, err);
+    case MOMENT_RUN_COMPLETED:
+        run->status = RUN_STATUS_COMPLETED;
+        run->ended_ms = m->at_ms;
+        return OK;
+    case MOMENT_RUN_FAILED:
+        run->status = RUN_STATUS_FAILED;
+        run->ended_ms = m->at_ms;
+        return OK;
+    case MOMENT_RUN_CANCELLED:
+        run->status = RUN_STATUS_CANCELLED;
+        run->ended_ms = m->at_ms;
+        return OK;
+    default:
+        return OK;
+    }
+}
+
+enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, struct error *err)
+{
+    if (run_status_terminal(run->status)) return OK;  // K4: audit of what came late
+    if (step == PROGRAM_TOP) return fold_run_moment(run, moment, err);
+    return fold_step_moment(run, moment, step, err);
+}
+
+enum code kernel_fold(struct run *run, const struct moment *moment, struct error *err)
+{
+    uint32_t step = PROGRAM_TOP;
+    if (moment_is_step(moment->kind)) {
+        step = kernel_find(run, moment->step);
+        if (step == PROGRAM_TOP) {
+            return error_set(err, E_CORRUPT, "run %.*s: the log names step \"%.*s\", which its document does not have",
+                             STR_ARG(run->ids.run), STR_ARG(moment->step));
+        }
+    }
+    return fold_at(run, moment, step, err);
+}

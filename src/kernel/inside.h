@@ -1,0 +1,51 @@
+// Private to kernel/: the decision in progress and the pieces that decide.
+#ifndef CAIRN_KERNEL_INSIDE_H
+#define CAIRN_KERNEL_INSIDE_H
+
+#include "kernel/kernel.h"
+
+struct seen_signal {
+    struct seen_signal *next;
+    struct str id;
+};
+
+// Links of the queue of decidable steps: 0 = not in it, 1 = last, else index + 2.
+#define READY_OUT 0u
+#define READY_LAST 1u
+#define READY_LINK(index) ((index) + 2u)
+
+struct decide {
+    struct run *run;
+    const struct input *input;
+    const struct kernel_env *env;
+    struct outcome *out;
+    struct error *err;
+};
+
+// A moment of the run (step == PROGRAM_TOP) or of a step, with the ids, attempts and time filled in.
+struct moment moment_of(const struct decide *d, enum moment_kind kind, uint32_t step);
+// Appends to the outcome and folds. Everything that the kernel decides passes through here.
+enum code emit(struct decide *d, struct moment *moment, uint32_t step) MUST_CHECK;
+struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step) MUST_CHECK;  // NULL: E_NOMEM is in err
+
+enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, struct error *err) MUST_CHECK;
+
+// Starts what can start, ends what has ended. Called once at the end of every input.
+enum code advance(struct decide *d) MUST_CHECK;
+enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical) MUST_CHECK;
+enum code fail_step(struct decide *d, uint32_t step, const struct fault *fault) MUST_CHECK;  // final or retried, as policy says
+enum code iteration_over(struct decide *d, uint32_t loop) MUST_CHECK;
+enum code cancel_sweep(struct decide *d) MUST_CHECK;
+enum code redispatch_lost(struct decide *d) MUST_CHECK;
+enum code begin_run(struct decide *d) MUST_CHECK;  // RUN_STARTED and reused steps
+
+enum code step_start(struct decide *d) MUST_CHECK;
+enum code step_result(struct decide *d) MUST_CHECK;
+enum code step_timer(struct decide *d) MUST_CHECK;
+enum code step_signal(struct decide *d) MUST_CHECK;
+enum code step_recover(struct decide *d) MUST_CHECK;
+
+bool kind_is_executed(enum step_kind kind);  // by a tool or in process: has a result to wait for
+bool kernel_when(struct decide *d, uint32_t step, bool *holds, struct str *detail, struct fault *fault, enum code *rc);
+
+#endif

@@ -1,0 +1,26 @@
+// Backoff arithmetic (requirements C-46 numbers): n is the number of the retry, 1 for the second try.
+#include "kernel/kernel.h"
+
+int64_t retry_delay_ms(const struct retry_policy *policy, uint32_t n, uint64_t random)
+{
+    INVARIANT(n >= 1);
+    int64_t delay = policy->delay_ms;
+    int64_t cap = policy->max_delay_ms > 0 ? policy->max_delay_ms : INT64_MAX / 4;
+    switch (policy->backoff) {
+    case BACKOFF_NONE:
+        break;
+    case BACKOFF_LINEAR:
+        if (__builtin_mul_overflow(delay, (int64_t)n, &delay)) delay = cap;
+        break;
+    case BACKOFF_EXPONENTIAL:
+        for (uint32_t i = 1; i < n && delay < cap; i++) delay = delay > cap / 2 ? cap : delay * 2;
+        break;
+    }
+    if (delay > cap) delay = cap;
+    if (policy->jitter > 0 && delay > 0) {
+        // The share `jitter` of the delay is drawn evenly: full jitter at 1.0.
+        double share = policy->jitter * ((double)(random >> 11) * 0x1.0p-53);
+        delay -= (int64_t)((double)delay * share);
+    }
+    return delay > 0 ? delay : 0;
+}

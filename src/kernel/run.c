@@ -1,0 +1,158 @@
+// A run in memory: making it, finding steps in it, checking it.
+#include "kernel/inside.h"
+
+#define RUN_ARENA_BLOCK 1024
+#define RUN_ARENA_LIMIT ((size_t)256 << 20)
+
+static bool copy_ids(struct arena *arena, struct run_ids *to, const struct run_ids *from)
+{
+    const struct str *source[] = {&from->tenant, &from->project, &from->environment, &from->run, &from->plan_id, &from->plan_version};
+    struct str *target[] = {&to->tenant, &to->project, &to->environment, &to->run, &to->plan_id, &to->plan_version};
+    for (size_t i = 0; i < ARRAY_COUNT(source); i++) {
+        *target[i] = arena_copy(arena, *source[i]);
+        if (!target[i]->ptr) return false;
+    }
+    return true;
+}
+
+struct run *run_new(const struct program *program, const struct run_ids *ids)
+{
+    struct arena arena;
+    arena_init(&arena, RUN_ARENA_BLOCK, RUN_ARENA_LIMIT);
+    struct run *run = ARENA_NEW(&arena, struct run);
+    struct run_step *steps = run ? ARENA_ARRAY(&arena, program->step_count, struct run_step) : NULL;
+    if (!steps) {
+        arena_release(&arena);
+        return NULL;
+    }
+    run->program = program;
+    run->status = RUN_STATUS_PENDING;
+    run->steps = steps;
+    run->counts.total = program->top_count;
+    run->ready_head = run->ready_tail = PROGRAM_TOP;
+    if (!copy_ids(&arena, &run->ids, ids)) {
+        arena_release(&arena);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        struct run_step *step = &steps[i];
+        step->state = NODE_WAITING;
+        step->waiting = program->steps[i].dep_count;
+        if (program->steps[i].scope != PROGRAM_TOP || step->waiting > 0) continue;
+        step->next_ready = READY_LAST;
+        if (run->ready_tail == PROGRAM_TOP) run->ready_head = i;
+        else steps[run->ready_tail].next_ready = READY_LINK(i);
+        run->ready_tail = i;
+    }
+    run->arena = arena;
+    return run;
+}
+
+void run_free(struct run *run)
+{
+    if (!run) return;
+    struct arena arena = run->arena;  // the run lives inside it
+    arena_release(&arena);
+}
+
+struct str kernel_path(const struct run *run, uint32_t step, struct arena *arena)
+{
+    INVARIANT(step < run->program->step_count);
+    const struct program_step *ps = &run->program->steps[step];
+    if (ps->scope == PROGRAM_TOP) return ps->id;
+    struct str outer = kernel_path(run, ps->scope, arena);
+    if (!outer.ptr) return outer;
+    struct buf buf;
+    buf_init(&buf, 4096);
+    buf_add(&buf, outer);
+    buf_byte(&buf, '[');
+    buf_int(&buf, run->steps[ps->scope].iteration);
+    buf_text(&buf, "].");
+    buf_add(&buf, ps->id);
+    struct str path = {0};
+    if (buf_ok(&buf)) path = arena_copy(arena, buf_str(&buf));
+    buf_release(&buf);
+    return path;
+}
+
+uint32_t kernel_find(const struct run *run, struct str path)
+{
+    uint32_t scope = PROGRAM_TOP;
+    for (;;) {
+        size_t bracket = str_find(path, '[', 0);
+        uint32_t step = program_find(run->program, scope, str_slice(path, 0, bracket));
+        if (step == PROGRAM_TOP || bracket == path.len) return step;
+        size_t close = str_find(path, ']', bracket);
+        int64_t iteration;
+        if (close + 1 >= path.len || path.ptr[close + 1] != '.') return PROGRAM_TOP;
+        if (!str_int64(str_slice(path, bracket + 1, close), &iteration)) return PROGRAM_TOP;
+        scope = step;
+        path = str_slice(path, close + 2, path.len);
+    }
+}
+
+struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena)
+{
+    struct str path = kernel_path(run, step, arena);
+    if (!path.ptr) return path;
+    struct buf buf;
+    buf_init(&buf, 8192);
+    buf_add(&buf, run->ids.run);
+    buf_byte(&buf, '.');
+    buf_add(&buf, path);
+    buf_byte(&buf, '.');
+    buf_int(&buf, run->steps[step].logical ? run->steps[step].logical : 1);
+    struct str id = {0};
+    if (buf_ok(&buf)) {
+        if (!run_id_valid(buf_str(&buf))) {
+            struct digest digest = sha256(buf_str(&buf));
+            buf_clear(&buf);
+            buf_text(&buf, "sub-");
+            buf_hex(&buf, digest.b, 16);
+        }
+        id = arena_copy(arena, buf_str(&buf));
+    }
+    buf_release(&buf);
+    return id;
+}
+
+const char *run_substatus(const struct run *run)
+{
+    if (run_status_terminal(run->status)) return "";
+    if (run->cancelling) return "CANCELLING";
+    if (run->status == RUN_STATUS_PAUSED) return run->in_flight > 0 ? "DRAINING" : "";
+    if (run->held > 0) return "RETRYING";
+    if (run->status != RUN_STATUS_RUNNING) return run->start.requires_approval ? "WAITING_APPROVAL" : "";
+    uint32_t gates = 0;
+    for (uint32_t i = 0; run->in_flight > 0 && run->in_flight <= 16 && i < run->program->step_count; i++) {
+        if (run->steps[i].state != NODE_RUNNING) continue;
+        enum step_kind kind = run->program->steps[i].kind;
+        if (kind == STEP_APPROVAL) gates++;
+        else if (kind != STEP_LOOP) return "";
+    }
+    return gates > 0 ? "WAITING_APPROVAL" : "";
+}
+
+void run_verify(const struct run *run)
+{
+    uint32_t in_flight = 0, delayed = 0, held = 0;
+    for (uint32_t i = 0; i < run->program->step_count; i++) {
+        const struct run_step *step = &run->steps[i];
+        const struct program_step *ps = &run->program->steps[i];
+        in_flight += step->state == NODE_RUNNING;
+        delayed += step->state == NODE_DELAYED;
+        held += step->state == NODE_HELD;
+        INVARIANT(step->state >= NODE_WAITING && step->state <= NODE_SKIPPED);
+        INVARIANT(step->waiting <= ps->dep_count);
+        INVARIANT(step->success + step->failed + step->skipped + step->waiting == ps->dep_count);
+        if (step->state == NODE_RUNNING) INVARIANT(step->waiting == 0);  // K5
+        if (step->state == NODE_RUNNING) INVARIANT(step->logical >= 1 && step->engine >= 1);
+        if (step->live) INVARIANT(step->state == NODE_RUNNING);
+    }
+    INVARIANT(in_flight == run->in_flight);
+    INVARIANT(delayed == run->delayed);
+    INVARIANT(held == run->held);
+    INVARIANT(run->counts.completed + run->counts.failed + run->counts.skipped <= run->counts.total);
+    if (run->status != RUN_STATUS_RUNNING || run->cancelling) return;
+    INVARIANT(in_flight + delayed + held > 0);  // K2: it can always go on
+}

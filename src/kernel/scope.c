@@ -1,0 +1,177 @@
+// What a step may refer to: outputs of steps it can see, inputs of the run, a few names. Also the values others read.
+#include "kernel/inside.h"
+
+#include <string.h>
+
+static uint32_t visible(const struct run *run, uint32_t from, struct str name)
+{
+    uint32_t scope = run->program->steps[from].scope;
+    for (;;) {
+        uint32_t found = program_find(run->program, scope, name);
+        if (found != PROGRAM_TOP || scope == PROGRAM_TOP) return found;
+        scope = run->program->steps[scope].scope;
+    }
+}
+
+static bool known(void *context, struct str name)
+{
+    const struct kernel_scope *scope = context;
+    return visible(scope->run, scope->step, name) != PROGRAM_TOP;
+}
+
+enum code kernel_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena, struct json *out, struct error *err)
+{
+    const struct run_step *s = &run->steps[step];
+    *out = (struct json){0};
+    if (s->value) *out = *s->value;
+    if (!s->blob) return OK;
+    struct str bytes;
+    enum code rc = env->blob(env->context, s->blob, arena, &bytes, err);
+    if (rc) return rc;
+    return json_parse(bytes, &json_limits_default, arena, out, err);
+}
+
+static enum code lookup_output(const struct kernel_scope *scope, const struct ref *ref, struct arena *arena, struct json *out, struct error *err)
+{
+    const struct run *run = scope->run;
+    uint32_t step = visible(run, scope->step, ref->node);
+    if (step == PROGRAM_TOP) return error_set(err, E_NOT_FOUND, "%.*s: there is no step \"%.*s\"", STR_ARG(ref->text), STR_ARG(ref->node));
+    switch (run->steps[step].state) {
+    case NODE_SUCCESS:
+        break;
+    case NODE_SKIPPED:
+        *out = json_null();
+        return OK;
+    case NODE_FAILED:
+        if (!scope->strict) {
+            *out = json_null();
+            return OK;
+        }
+        return error_set(err, E_CONFLICT, "%.*s: step \"%.*s\" failed and has no output", STR_ARG(ref->text), STR_ARG(ref->node));
+    default:
+        return error_set(err, E_CONFLICT, "%.*s: step \"%.*s\" has not ended; depend on it to use its output", STR_ARG(ref->text), STR_ARG(ref->node));
+    }
+    struct json whole;
+    enum code rc = kernel_output(run, step, scope->env, arena, &whole, err);
+    if (rc) return rc;
+    if (whole.type == 0) whole = json_null();
+    if (ref->path.len == 0) {
+        *out = whole;
+        return OK;
+    }
+    rc = expr_field(&whole, ref->path, arena, out, err);
+    if (rc == E_NOT_FOUND) error_wrap(err, "%.*s", STR_ARG(ref->text));
+    return rc;
+}
+
+static enum code lookup(void *context, const struct ref *ref, struct arena *arena, struct json *out, struct error *err)
+{
+    const struct kernel_scope *scope = context;
+    const struct run *run = scope->run;
+    switch (ref->kind) {
+    case REF_OUTPUT:
+        return lookup_output(scope, ref, arena, out, err);
+    case REF_INPUT: {
+        const struct json *value = json_at(&run->start.inputs, ref->path);
+        if (!value) return error_set(err, E_NOT_FOUND, "%.*s: the run has no such input; give it with --set %.*s=VALUE", STR_ARG(ref->text), STR_ARG(ref->path));
+        *out = *value;
+        return OK;
+    }
+    case REF_ARGUMENTS:
+        *out = json_string(run->start.arguments);
+        return OK;
+    case REF_WORKFLOW_ID:
+        *out = json_string(run->ids.run);
+        return OK;
+    case REF_ARTIFACTS_DIR:
+        *out = json_string(run->start.artifacts_dir);
+        return OK;
+    }
+    return error_set(err, E_NOT_FOUND, "%.*s: unknown reference", STR_ARG(ref->text));
+}
+
+struct scope kernel_scope(struct kernel_scope *scope)
+{
+    return (struct scope){.context = scope, .known = known, .lookup = lookup};
+}
+
+// Program text for a shell is not rendered here: subst_shell does it, keeping values out of the text.
+static bool is_shell_text(const struct program_step *ps, struct str key)
+{
+    if (ps->kind == STEP_SHELL) return str_is(key, "command");
+    return ps->kind == STEP_SCRIPT && str_is(key, "code") && str_is(json_text(json_key(&ps->with, "runtime")), "sh");
+}
+
+enum code kernel_render(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena, struct json *out, struct error *err)
+{
+    const struct program_step *ps = &run->program->steps[step];
+    struct kernel_scope context = {.run = run, .step = step, .env = env};
+    struct scope scope = kernel_scope(&context);
+    struct error local = {0};
+    if (!err) err = &local;
+    if (!json_object_with(arena, ps->with.count + 1, out)) return error_set(err, E_NOMEM, "out of memory");
+    for (uint32_t i = 0; i < ps->with.count; i++) {
+        const struct json_member *member = &ps->with.members[i];
+        struct json value = member->value;
+        if (!is_shell_text(ps, member->key)) {
+            // Code in other languages is one text: a lone reference in it must not become a JSON value.
+            bool text = ps->kind == STEP_SCRIPT && str_is(member->key, "code");
+            enum code rc;
+            if (text) {
+                struct str rendered;
+                rc = subst_text(json_text(&value), &scope, arena, &rendered, err);
+                if (!rc) value = json_string(rendered);
+            } else {
+                rc = subst_json(&member->value, &scope, arena, &value, err);
+            }
+            if (rc) return rc;
+        }
+        if (!json_put(arena, out, member->key, value)) return error_set(err, E_NOMEM, "out of memory");
+    }
+    return OK;
+}
+
+static struct str trace_told(struct decide *d, const struct program_step *ps, const struct when_step *trace)
+{
+    size_t count;
+    (void)when_atoms(ps->when, &count);
+    struct buf buf;
+    buf_init(&buf, 4096);
+    buf_add(&buf, ps->when_text);
+    for (size_t i = 0; i < count; i++) {
+        buf_text(&buf, i == 0 ? " with " : ", ");
+        struct str left = trace[i].left;
+        buf_printf(&buf, "%.*s = '%.*s'", STR_ARG(trace[i].atom->left.text), left.len > 80 ? 80 : (int)left.len, left.ptr ? left.ptr : "");
+    }
+    struct str told = ps->when_text;
+    if (buf_ok(&buf) && str_utf8(buf_str(&buf))) {
+        struct str copy = arena_copy(d->out->turn, buf_str(&buf));
+        if (copy.ptr) told = copy;
+    }
+    buf_release(&buf);
+    return told;
+}
+
+// True: evaluated, *holds and *detail are set. False: *rc is a hard error, or *fault says why the step must fail.
+bool kernel_when(struct decide *d, uint32_t step, bool *holds, struct str *detail, struct fault *fault, enum code *rc)
+{
+    const struct program_step *ps = &d->run->program->steps[step];
+    struct kernel_scope context = {.run = d->run, .step = step, .env = d->env, .strict = true};
+    struct scope scope = kernel_scope(&context);
+    const struct when_step *trace = NULL;
+    struct error local = {0};
+    enum code code = when_eval(ps->when, &scope, d->out->turn, holds, &trace, &local);
+    *rc = OK;
+    if (code == OK) {
+        *detail = trace_told(d, ps, trace);
+        return true;
+    }
+    if (code == E_NOMEM || code == E_IO || code == E_CORRUPT) {
+        *rc = error_set(d->err, code, "%s", local.message);
+        return false;
+    }
+    struct str message = arena_copy(d->out->turn, str_from(local.message));
+    if (!message.ptr) *rc = error_set(d->err, E_NOMEM, "out of memory while deciding");
+    *fault = (struct fault){.code = STR("REFERENCE_NOT_AVAILABLE"), .message = message, .category = STR("validation")};
+    return false;
+}

@@ -1,0 +1,192 @@
+// Routes an input, then advances the run as far as it goes: decide every decidable step, start what may start, end what
+// has ended.
+#include "kernel/inside.h"
+
+#include <string.h>
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory while deciding");
+}
+
+struct moment moment_of(const struct decide *d, enum moment_kind kind, uint32_t step)
+{
+    struct moment m = {.kind = kind, .by = EMITTER_ENGINE, .logical = 1, .engine = 1, .at_ms = d->input->now_ms};
+    if (step == PROGRAM_TOP) return m;
+    const struct run_step *s = &d->run->steps[step];
+    m.step = kernel_path(d->run, step, d->out->turn);
+    m.logical = s->logical > 0 ? s->logical : 1;
+    m.engine = s->engine > 0 ? s->engine : 1;
+    return m;
+}
+
+enum code emit(struct decide *d, struct moment *moment, uint32_t step)
+{
+    struct outcome *out = d->out;
+    if (step != PROGRAM_TOP && !moment->step.ptr) return no_memory(d->err);
+    struct moment *grown = arena_grow(out->turn, out->moments, out->moment_count, out->moment_count + 1, sizeof(*grown), &out->moment_capacity);
+    if (!grown) return no_memory(d->err);
+    out->moments = grown;
+    out->moments[out->moment_count++] = *moment;
+    return fold_at(d->run, moment, step, d->err);
+}
+
+struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step)
+{
+    struct outcome *out = d->out;
+    struct effect *grown = arena_grow(out->turn, out->effects, out->effect_count, out->effect_count + 1, sizeof(*grown), &out->effect_capacity);
+    if (!grown) {
+        (void)no_memory(d->err);
+        return NULL;
+    }
+    out->effects = grown;
+    struct effect *effect = &out->effects[out->effect_count++];
+    memset(effect, 0, sizeof(*effect));
+    effect->kind = kind;
+    effect->step = step;
+    if (step == PROGRAM_TOP) return effect;
+    effect->logical = d->run->steps[step].logical;
+    effect->engine = d->run->steps[step].engine;
+    return effect;
+}
+
+static uint32_t ready_pop(struct run *run)
+{
+    uint32_t step = run->ready_head;
+    if (step == PROGRAM_TOP) return step;
+    uint32_t link = run->steps[step].next_ready;
+    run->ready_head = link == READY_LAST ? PROGRAM_TOP : link - 2;
+    if (run->ready_head == PROGRAM_TOP) run->ready_tail = PROGRAM_TOP;
+    run->steps[step].next_ready = READY_OUT;
+    return step;
+}
+
+static enum code skip(struct decide *d, uint32_t step, const char *reason, struct str detail)
+{
+    struct moment m = moment_of(d, MOMENT_STEP_SKIPPED, step);
+    m.reason = str_from(reason);
+    m.detail = detail;
+    return emit(d, &m, step);
+}
+
+// "1 success, 1 failed, 0 skipped of 2; rule all_success"
+static struct str parents_told(struct decide *d, uint32_t step)
+{
+    const struct run_step *s = &d->run->steps[step];
+    struct buf buf;
+    buf_init(&buf, 256);
+    buf_printf(&buf, "%s: %u success, %u failed, %u skipped", rule_name(d->run->program->steps[step].rule), s->success, s->failed, s->skipped);
+    struct str told = {0};
+    if (buf_ok(&buf)) told = arena_copy(d->out->turn, buf_str(&buf));
+    buf_release(&buf);
+    return told;
+}
+
+// Every dependency is terminal: rule, then condition, then start.
+static enum code decide_step(struct decide *d, uint32_t step)
+{
+    struct run *run = d->run;
+    const struct program_step *ps = &run->program->steps[step];
+    const struct run_step *s = &run->steps[step];
+    INVARIANT(s->waiting == 0);
+    // A failing plan starts no unrelated work; what hangs below the failure (handlers, clean-up) is still decided.
+    if (run->failing && s->tainted_parents == 0) return OK;
+    if (!rule_passes(ps->rule, s->success, s->failed, s->skipped))
+        return skip(d, step, s->tainted_parents > 0 ? SKIP_DEPENDENCY_FAILED : SKIP_TRIGGER_RULE, parents_told(d, step));
+    if (ps->when_broken) return skip(d, step, SKIP_CONDITION_BROKEN, ps->when_text);
+    if (!ps->when) return start_attempt(d, step, s->logical + 1);
+
+    bool holds = false;
+    struct str detail = {0};
+    struct fault fault = {0};
+    enum code rc = OK;
+    if (kernel_when(d, step, &holds, &detail, &fault, &rc)) return holds ? start_attempt(d, step, s->logical + 1) : skip(d, step, SKIP_CONDITION_FALSE, detail);
+    if (rc) return rc;
+    // The condition cannot be evaluated: the step fails, it is not skipped in silence (requirements §3.11).
+    struct moment started = moment_of(d, MOMENT_STEP_STARTED, step);
+    started.logical = s->logical + 1;
+    rc = emit(d, &started, step);
+    return rc ? rc : fail_step(d, step, &fault);
+}
+
+static enum code end_run(struct decide *d, enum moment_kind kind)
+{
+    struct run *run = d->run;
+    struct moment m = moment_of(d, kind, PROGRAM_TOP);
+    m.counts = run->counts;
+    m.duration_ms = run->started_ms > 0 ? d->input->now_ms - run->started_ms : 0;
+    if (kind == MOMENT_RUN_CANCELLED) {
+        m.reason = run->cancel_reason;
+        m.signal_id = run->cancel_signal;
+    } else if (kind == MOMENT_RUN_FAILED) {
+        m.fault = run->fault;
+        m.reason = run->failed_step;
+        if (m.fault.code.len == 0) {
+            m.fault.code = STR("NO_STEP_COMPLETED");
+            m.fault.message = STR("every step was skipped");
+        }
+    }
+    enum code rc = emit(d, &m, PROGRAM_TOP);
+    if (rc) return rc;
+    return effect_add(d, EFFECT_ENDED, PROGRAM_TOP) ? OK : E_NOMEM;
+}
+
+static enum code try_end(struct decide *d)
+{
+    struct run *run = d->run;
+    if (run_status_terminal(run->status)) return OK;
+    if (run->cancelling) {
+        enum code rc = cancel_sweep(d);
+        if (rc) return rc;
+        return run->in_flight == 0 ? end_run(d, MOMENT_RUN_CANCELLED) : OK;
+    }
+    if (run->status != RUN_STATUS_RUNNING) return OK;  // PAUSED: the end is withheld until RESUME (C-15)
+    if (run->in_flight + run->delayed + run->held > 0) return OK;
+    bool failed = run->counts.failed > 0;
+    if (run->program->kind == DOCUMENT_NODES) failed = failed || run->counts.completed == 0;
+    return end_run(d, failed ? MOMENT_RUN_FAILED : MOMENT_RUN_COMPLETED);
+}
+
+enum code advance(struct decide *d)
+{
+    struct run *run = d->run;
+    while (run->status == RUN_STATUS_RUNNING && !run->cancelling) {
+        uint32_t step = ready_pop(run);
+        if (step == PROGRAM_TOP) break;
+        const struct run_step *s = &run->steps[step];
+        enum code rc = OK;
+        if (s->state == NODE_WAITING && s->waiting == 0) rc = decide_step(d, step);
+        else if (s->state == NODE_RUNNING && run->program->steps[step].kind == STEP_LOOP && s->open_children == 0) rc = iteration_over(d, step);
+        if (rc) return rc;
+    }
+    return try_end(d);
+}
+
+enum code kernel_step(struct run *run, const struct input *input, const struct kernel_env *env, struct outcome *outcome, struct error *err)
+{
+    struct decide d = {.run = run, .input = input, .env = env, .out = outcome, .err = err};
+    enum code rc = OK;
+    switch (input->kind) {
+    case INPUT_START:
+        rc = step_start(&d);
+        break;
+    case INPUT_RESULT:
+        rc = step_result(&d);
+        break;
+    case INPUT_TIMER:
+        rc = step_timer(&d);
+        break;
+    case INPUT_SIGNAL:
+        rc = step_signal(&d);
+        break;
+    case INPUT_RECOVER:
+        rc = step_recover(&d);
+        break;
+    }
+    if (rc) return rc;
+    rc = advance(&d);
+#ifdef CAIRN_VERIFY
+    if (!rc) run_verify(run);
+#endif
+    return rc;
+}

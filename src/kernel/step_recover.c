@@ -1,0 +1,90 @@
+// A run folded from its log goes on: attempts in flight when the last owner died run again under the next engine attempt,
+// named in the log before they start; timers are set again. Also what a cancelled run still has to stop.
+#include "kernel/inside.h"
+
+enum code redispatch_lost(struct decide *d)
+{
+    struct run *run = d->run;
+    for (uint32_t i = 0; i < run->program->step_count; i++) {
+        struct run_step *s = &run->steps[i];
+        if (s->state != NODE_RUNNING || s->live || !kind_is_executed(run->program->steps[i].kind)) continue;
+        struct moment m = moment_of(d, MOMENT_STEP_REDISPATCHED, i);
+        m.engine = s->engine + 1;
+        enum code rc = emit(d, &m, i);
+        if (rc) return rc;
+        if (!effect_add(d, EFFECT_EXECUTE, i)) return E_NOMEM;
+        s->live = true;
+    }
+    return OK;
+}
+
+static enum code owed_timers(struct decide *d)
+{
+    struct run *run = d->run;
+    for (uint32_t i = 0; i < run->program->step_count; i++) {
+        struct run_step *s = &run->steps[i];
+        enum step_kind kind = run->program->steps[i].kind;
+        if (s->state == NODE_RUNNING && kind == STEP_SUBRUN && !s->live) {
+            if (!effect_add(d, EFFECT_SUBRUN, i)) return E_NOMEM;
+            s->live = true;
+        }
+        bool waits = s->state == NODE_RUNNING && s->due_ms > 0 && !kind_is_executed(kind);
+        if (!waits && s->state != NODE_DELAYED) continue;
+        struct effect *timer = effect_add(d, EFFECT_TIMER, i);
+        if (!timer) return E_NOMEM;
+        timer->timer = waits ? TIMER_WAKE : TIMER_RETRY;
+        timer->due_ms = s->due_ms;
+    }
+    return OK;
+}
+
+enum code step_recover(struct decide *d)
+{
+    struct run *run = d->run;
+    if (run_status_terminal(run->status)) return OK;
+    if (run->cancelling) return OK;  // advance() sweeps
+    if (run->status == RUN_STATUS_APPROVED || (run->status == RUN_STATUS_PENDING && !run->start.requires_approval)) {
+        enum code rc = begin_run(d);
+        if (rc) return rc;
+    }
+    enum code rc = owed_timers(d);
+    if (rc || run->status != RUN_STATUS_RUNNING) return rc;  // K6: PAUSED starts nothing, RESUME does
+    return redispatch_lost(d);
+}
+
+static enum code cancel_one(struct decide *d, uint32_t step)
+{
+    struct run_step *s = &d->run->steps[step];
+    enum step_kind kind = d->run->program->steps[step].kind;
+    if (s->live) {
+        bool hurry = d->run->emergency && d->input->kind == INPUT_SIGNAL;
+        if (s->stopping && !hurry) return OK;
+        s->stopping = true;
+        struct effect *effect = effect_add(d, kind == STEP_SUBRUN ? EFFECT_SUBRUN_CANCEL : EFFECT_CANCEL, step);
+        if (!effect) return E_NOMEM;
+        effect->grace_ms = d->run->emergency ? 0 : 5000;
+        return OK;
+    }
+    struct fault fault = {.code = STR("CANCELLED"), .message = STR("the run was cancelled"), .category = STR("")};
+    return fail_step(d, step, &fault);
+}
+
+enum code cancel_sweep(struct decide *d)
+{
+    struct run *run = d->run;
+    INVARIANT(run->cancelling);
+    uint32_t busy = 0;
+    for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++) {
+        if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind == STEP_LOOP) continue;
+        enum code rc = cancel_one(d, i);
+        if (rc) return rc;
+        busy += run->steps[i].state == NODE_RUNNING;
+    }
+    // A loop is a container: it fails when nothing inside it runs any more, innermost (highest index) first.
+    for (uint32_t i = run->program->step_count; busy == 0 && run->in_flight > 0 && i > 0; i--) {
+        if (run->steps[i - 1].state != NODE_RUNNING) continue;
+        enum code rc = cancel_one(d, i - 1);
+        if (rc) return rc;
+    }
+    return OK;
+}

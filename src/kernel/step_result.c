@@ -1,0 +1,116 @@
+// What came out of an attempt: completed, tried again, or failed for good. Also the end of an iteration of a loop.
+#include "kernel/inside.h"
+
+static bool may_retry(const struct decide *d, uint32_t step, const struct fault *fault)
+{
+    const struct retry_policy *retry = &d->run->program->steps[step].retry;
+    const struct run_step *s = &d->run->steps[step];
+    if (d->run->cancelling) return false;
+    if (s->logical - s->base >= retry->max_attempts) return false;
+    if (retry->on == RETRY_TRANSIENT && !fault->retryable) return false;
+    for (uint32_t i = 0; i < retry->non_retryable_count; i++)
+        if (str_eq(retry->non_retryable[i], fault->code)) return false;
+    return true;
+}
+
+enum code fail_step(struct decide *d, uint32_t step, const struct fault *fault)
+{
+    struct run *run = d->run;
+    struct run_step *s = &run->steps[step];
+    bool again = may_retry(d, step, fault);
+    struct moment m = moment_of(d, again ? MOMENT_ATTEMPT_FAILED : MOMENT_STEP_FAILED, step);
+    m.by = EMITTER_WORKER;
+    m.fault = *fault;
+    m.duration_ms = d->input->kind == INPUT_RESULT && d->input->step == step ? d->input->duration_ms : d->input->now_ms - s->started_ms;
+    enum code rc = emit(d, &m, step);
+    if (rc || !again) return rc;
+
+    int64_t delay = retry_delay_ms(&run->program->steps[step].retry, s->logical - s->base, d->input->random);
+    if (delay == 0 && run->status == RUN_STATUS_RUNNING) return start_attempt(d, step, s->logical + 1);
+    struct moment delayed = moment_of(d, MOMENT_STEP_DELAYED, step);
+    delayed.logical = s->logical + 1;
+    delayed.engine = 1;
+    delayed.due_ms = d->input->now_ms + delay;
+    rc = emit(d, &delayed, step);
+    if (rc) return rc;
+    struct effect *timer = effect_add(d, EFFECT_TIMER, step);
+    if (!timer) return E_NOMEM;
+    timer->timer = TIMER_RETRY;
+    timer->due_ms = delayed.due_ms;
+    return OK;
+}
+
+// A result that is not of the attempt in flight changes nothing and is kept for audit (I14, C-19).
+static enum code late(struct decide *d)
+{
+    struct moment m = moment_of(d, MOMENT_LATE_RESULT, d->input->step);
+    m.logical = d->input->logical;
+    m.engine = d->input->engine;
+    m.fault = d->input->fault;
+    m.duration_ms = d->input->duration_ms;
+    m.reason = d->input->ok ? STR("completed") : STR("failed");
+    return emit(d, &m, d->input->step);
+}
+
+enum code step_result(struct decide *d)
+{
+    const struct input *in = d->input;
+    INVARIANT(in->step < d->run->program->step_count);
+    const struct run_step *s = &d->run->steps[in->step];
+    if (s->state != NODE_RUNNING || s->logical != in->logical || s->engine != in->engine || run_status_terminal(d->run->status)) return late(d);
+    if (!in->ok) {
+        if (!d->run->cancelling) return fail_step(d, in->step, &in->fault);
+        struct fault fault = in->fault;
+        fault.retryable = false;
+        return fail_step(d, in->step, &fault);
+    }
+    struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, in->step);
+    m.by = EMITTER_WORKER;
+    m.value = in->value;
+    m.blob = in->blob;
+    m.has_blob = in->has_blob;
+    m.blob_size = in->blob_size;
+    m.artifacts = in->artifacts;
+    m.duration_ms = in->duration_ms;
+    return emit(d, &m, in->step);
+}
+
+// The output of a loop is the output of the last child of its last iteration that completed.
+static enum code loop_done(struct decide *d, uint32_t loop)
+{
+    const struct program_step *ps = &d->run->program->steps[loop];
+    struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, loop);
+    for (uint32_t i = 0; i < ps->child_count; i++) {
+        const struct run_step *child = &d->run->steps[ps->first_child + i];
+        if (ps->first_child + i == ps->until || child->state != NODE_SUCCESS) continue;
+        m.value = child->value ? *child->value : (struct json){0};
+        m.has_blob = child->blob != NULL;
+        if (child->blob) m.blob = *child->blob;
+    }
+    m.duration_ms = d->input->now_ms - d->run->steps[loop].started_ms;
+    return emit(d, &m, loop);
+}
+
+enum code iteration_over(struct decide *d, uint32_t loop)
+{
+    const struct program_step *ps = &d->run->program->steps[loop];
+    const struct run_step *s = &d->run->steps[loop];
+    INVARIANT(s->open_children == 0);
+    uint32_t failed = 0;
+    for (uint32_t i = 0; i < ps->child_count; i++) failed += d->run->steps[ps->first_child + i].state == NODE_FAILED;
+    if (failed > 0) {
+        struct fault fault = {.code = STR("LOOP_BODY_FAILED"), .message = STR("a step inside the loop failed"), .category = STR("business")};
+        return fail_step(d, loop, &fault);
+    }
+    const struct run_step *until = ps->until == PROGRAM_TOP ? NULL : &d->run->steps[ps->until];
+    bool stop = until && until->state == NODE_SUCCESS && until->value && until->value->type == JSON_BOOL && until->value->boolean;
+    if (!until && s->iteration >= ps->max_iterations) stop = true;
+    if (stop) return loop_done(d, loop);
+    if (s->iteration >= ps->max_iterations) {
+        struct fault fault = {.code = STR("LOOP_EXHAUSTED"), .message = STR("max_iterations reached before the condition held"), .category = STR("business")};
+        return fail_step(d, loop, &fault);
+    }
+    struct moment m = moment_of(d, MOMENT_ITERATION_STARTED, loop);
+    m.logical = s->iteration + 1;
+    return emit(d, &m, loop);
+}

@@ -1,0 +1,159 @@
+// The start of a run, and of an attempt of a step.
+#include "kernel/inside.h"
+
+#include "base/civil.h"
+
+bool kind_is_executed(enum step_kind kind)
+{
+    switch (kind) {
+    case STEP_NOOP:
+    case STEP_ECHO:
+    case STEP_MERGE:
+    case STEP_EXEC:
+    case STEP_SHELL:
+    case STEP_SCRIPT:
+        return true;
+    case STEP_WAIT:
+    case STEP_APPROVAL:
+    case STEP_SUBRUN:
+    case STEP_CANCEL:
+    case STEP_LOOP:
+    case STEP_KIND_FIRST_UNUSED:
+        return false;
+    }
+    return false;
+}
+
+static struct fault fault_of(const struct error *err)
+{
+    return (struct fault){.code = err->code == E_LIMIT ? STR("LIMIT_EXCEEDED") : STR("REFERENCE_NOT_AVAILABLE"),
+                          .message = str_from(err->message),
+                          .category = STR("validation")};
+}
+
+// When a wait ends. The text of `until` may hold references.
+static enum code wait_due(struct decide *d, uint32_t step, int64_t *due, struct fault *fault)
+{
+    const struct program_step *ps = &d->run->program->steps[step];
+    struct json with;
+    struct error local = {0};
+    enum code rc = kernel_render(d->run, step, d->env, d->out->turn, &with, &local);
+    if (rc == E_NOMEM) return error_set(d->err, rc, "out of memory while deciding");
+    if (rc) {
+        struct str kept = arena_copy(d->out->turn, str_from(local.message));
+        *fault = fault_of(&local);
+        fault->message = kept.ptr ? kept : STR("a reference cannot be resolved");
+        return OK;
+    }
+    const struct json *until = json_key(&with, "until");
+    if (!until) {
+        *due = d->input->now_ms + json_integer(json_key(&ps->with, "durationMs"), 0);
+        return OK;
+    }
+    if (!civil_parse(str_trim(json_text(until)), due))
+        *fault = (struct fault){.code = STR("INVALID_TIME"), .message = STR("\"until\" is not an RFC 3339 time"), .category = STR("validation")};
+    return OK;
+}
+
+static enum code attempt_effect(struct decide *d, uint32_t step, int64_t due)
+{
+    enum step_kind kind = d->run->program->steps[step].kind;
+    if (kind_is_executed(kind)) {
+        if (!effect_add(d, EFFECT_EXECUTE, step)) return E_NOMEM;
+        d->run->steps[step].live = true;
+    }
+    if (kind == STEP_SUBRUN) {
+        if (!effect_add(d, EFFECT_SUBRUN, step)) return E_NOMEM;
+        d->run->steps[step].live = true;
+    }
+    if (due == 0) return OK;
+    struct effect *timer = effect_add(d, EFFECT_TIMER, step);
+    if (!timer) return E_NOMEM;
+    timer->timer = TIMER_WAKE;
+    timer->due_ms = due;
+    return OK;
+}
+
+static enum code start_loop(struct decide *d, uint32_t step)
+{
+    struct moment m = moment_of(d, MOMENT_ITERATION_STARTED, step);
+    m.logical = 1;
+    return emit(d, &m, step);
+}
+
+static enum code start_cancel(struct decide *d, uint32_t step)
+{
+    struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
+    struct json with;
+    enum code rc = kernel_render(d->run, step, d->env, d->out->turn, &with, NULL);
+    if (rc == E_NOMEM) return error_set(d->err, rc, "out of memory while deciding");
+    const struct json *reason = json_key(rc ? &d->run->program->steps[step].with : &with, "reason");
+    if (reason) m.value = *reason;
+    return emit(d, &m, step);
+}
+
+enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
+{
+    const struct program_step *ps = &d->run->program->steps[step];
+    struct moment m = moment_of(d, MOMENT_STEP_STARTED, step);
+    m.by = EMITTER_WORKER;
+    m.logical = logical;
+    m.engine = 1;
+    struct fault fault = {0};
+    if (ps->kind == STEP_WAIT) {
+        enum code rc = wait_due(d, step, &m.due_ms, &fault);
+        if (rc) return rc;
+    } else if (ps->kind == STEP_APPROVAL) {
+        int64_t timeout = json_integer(json_key(&ps->with, "timeoutMs"), 0);
+        if (timeout > 0) m.due_ms = d->input->now_ms + timeout;
+    } else if (ps->kind == STEP_SUBRUN) {
+        uint32_t before = d->run->steps[step].logical;
+        d->run->steps[step].logical = logical;  // the child's id names the attempt that is about to start
+        m.run_ref = kernel_child_id(d->run, step, d->out->turn);
+        d->run->steps[step].logical = before;
+        if (!m.run_ref.ptr) return error_set(d->err, E_NOMEM, "out of memory while deciding");
+        if (ps->timeout_ms > 0) m.due_ms = d->input->now_ms + ps->timeout_ms;
+    }
+    enum code rc = emit(d, &m, step);
+    if (rc) return rc;
+    if (fault.code.len > 0) return fail_step(d, step, &fault);
+    if (ps->kind == STEP_LOOP) return start_loop(d, step);
+    if (ps->kind == STEP_CANCEL) return start_cancel(d, step);
+    return attempt_effect(d, step, m.due_ms);
+}
+
+static enum code reuse_one(struct decide *d, const struct reuse *reuse)
+{
+    struct moment m = moment_of(d, MOMENT_STEP_STARTED, reuse->step);
+    enum code rc = emit(d, &m, reuse->step);
+    if (rc) return rc;
+    m = moment_of(d, MOMENT_STEP_COMPLETED, reuse->step);
+    m.value = reuse->value;
+    m.blob = reuse->blob;
+    m.has_blob = reuse->has_blob;
+    m.blob_size = reuse->blob_size;
+    m.run_ref = reuse->from_run;
+    return emit(d, &m, reuse->step);
+}
+
+enum code begin_run(struct decide *d)
+{
+    struct moment m = moment_of(d, MOMENT_RUN_STARTED, PROGRAM_TOP);
+    m.start = d->input->start ? d->input->start : &d->run->start;
+    enum code rc = emit(d, &m, PROGRAM_TOP);
+    for (uint32_t i = 0; !rc && i < d->input->reuse_count; i++) rc = reuse_one(d, &d->input->reuse[i]);
+    return rc;
+}
+
+enum code step_start(struct decide *d)
+{
+    INVARIANT(d->run->started_ms == 0);
+    // Node workflows have no word for queued and no approval of runs: they begin with their start.
+    if (d->run->program->kind == DOCUMENT_PLAN) {
+        struct moment m = moment_of(d, MOMENT_RUN_QUEUED, PROGRAM_TOP);
+        m.start = d->input->start;
+        enum code rc = emit(d, &m, PROGRAM_TOP);
+        if (rc) return rc;
+    }
+    return d->input->start->requires_approval ? OK : begin_run(d);
+}

@@ -1,0 +1,65 @@
+// A timer that the kernel asked for is due. The engine measures durations on the monotonic clock, so its word counts even
+// when the wall clock has been set back; an old timer is told by its attempt.
+#include "kernel/inside.h"
+
+static enum code approval_deadline(struct decide *d, uint32_t step)
+{
+    const struct program_step *ps = &d->run->program->steps[step];
+    struct str what = json_text(json_key(&ps->with, "onTimeout"));
+    if (str_is(what, "approve")) {
+        struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
+        m.by = EMITTER_SYSTEM;
+        m.actor = STR("timeout");
+        struct json value;
+        if (!json_object_with(d->out->turn, 2, &value)) return error_set(d->err, E_NOMEM, "out of memory while deciding");
+        if (!json_put(d->out->turn, &value, STR("approved"), json_bool(true))) return E_NOMEM;
+        if (!json_put(d->out->turn, &value, STR("by"), json_string(STR("timeout")))) return E_NOMEM;
+        m.value = value;
+        m.duration_ms = d->input->now_ms - d->run->steps[step].started_ms;
+        return emit(d, &m, step);
+    }
+    struct fault fault = {.code = STR("APPROVAL_TIMEOUT"), .message = STR("nobody answered in time"), .category = STR("timeout")};
+    if (str_is(what, "reject")) fault = (struct fault){.code = STR("APPROVAL_REJECTED"), .message = STR("rejected by timeout"), .category = STR("business")};
+    return fail_step(d, step, &fault);
+}
+
+static enum code wake(struct decide *d, uint32_t step)
+{
+    switch (d->run->program->steps[step].kind) {
+    case STEP_WAIT: {
+        struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
+        m.duration_ms = d->input->now_ms - d->run->steps[step].started_ms;
+        return emit(d, &m, step);
+    }
+    case STEP_APPROVAL:
+        return approval_deadline(d, step);
+    case STEP_SUBRUN: {
+        if (!effect_add(d, EFFECT_SUBRUN_CANCEL, step)) return E_NOMEM;
+        struct fault fault = {.code = STR("TIMEOUT"), .message = STR("the child run took too long"), .category = STR("timeout"), .retryable = true};
+        return fail_step(d, step, &fault);
+    }
+    case STEP_NOOP:
+    case STEP_ECHO:
+    case STEP_MERGE:
+    case STEP_EXEC:
+    case STEP_SHELL:
+    case STEP_SCRIPT:
+    case STEP_CANCEL:
+    case STEP_LOOP:
+    case STEP_KIND_FIRST_UNUSED:
+        return OK;
+    }
+    return OK;
+}
+
+enum code step_timer(struct decide *d)
+{
+    uint32_t step = d->input->step;
+    INVARIANT(step < d->run->program->step_count);
+    const struct run_step *s = &d->run->steps[step];
+    if (run_status_terminal(d->run->status) || d->run->cancelling) return OK;
+    if (d->input->timer == TIMER_WAKE) return s->state == NODE_RUNNING && s->logical == d->input->logical ? wake(d, step) : OK;
+    if (s->state != NODE_DELAYED || s->logical != d->input->logical) return OK;
+    if (d->run->status != RUN_STATUS_RUNNING) return OK;  // K6: RESUME looks at what is overdue
+    return start_attempt(d, step, s->logical + 1);
+}

@@ -1,0 +1,20 @@
+#include "os/os.h"
+
+#include <time.h>
+
+static int64_t read_clock(clockid_t clock, int64_t units_per_second)
+{
+    struct timespec now;
+    INVARIANT(clock_gettime(clock, &now) == 0);
+    return (int64_t)now.tv_sec * units_per_second + (int64_t)now.tv_nsec / (1000000000 / units_per_second);
+}
+
+struct moment_in_time os_now(void)
+{
+    return (struct moment_in_time){.wall_ms = read_clock(CLOCK_REALTIME, 1000), .mono_ms = read_clock(CLOCK_MONOTONIC, 1000)};
+}
+
+int64_t os_mono_us(void)
+{
+    return read_clock(CLOCK_MONOTONIC, 1000000);
+}

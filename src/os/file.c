@@ -1,0 +1,86 @@
+#include "os/os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define READ_SIZE 65536
+
+static enum code read_all(int fd, const char *path, size_t max, struct buf *into, struct error *err)
+{
+    for (;;) {
+        char *room = buf_reserve(into, READ_SIZE);
+        if (!room) return error_set(err, E_NOMEM, "cannot read %s: out of memory", path);
+        ssize_t got = read(fd, room, READ_SIZE);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return os_errno(err, "read", path);
+        if (got == 0) return OK;
+        into->len += (size_t)got;
+        if (into->len > max) return error_set(err, E_LIMIT, "%s is larger than %zu bytes", path, max);
+    }
+}
+
+enum code os_read_file(const char *path, size_t max, struct arena *arena, struct str *out, struct error *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return os_errno(err, "open", path);
+    struct buf bytes;
+    buf_init(&bytes, max + 2 * READ_SIZE);
+    enum code rc = read_all(fd, path, max, &bytes, err);
+    close(fd);
+    if (rc == OK) {
+        *out = arena_copy(arena, (struct str){bytes.ptr, bytes.len});
+        if (!out->ptr) rc = error_set(err, E_NOMEM, "cannot read %s: out of memory", path);
+    }
+    buf_release(&bytes);
+    return rc;
+}
+
+bool os_is_dir(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+enum code os_make_dirs(const char *path, struct error *err)
+{
+    char part[PATH_MAX];
+    size_t len = strlen(path);
+    if (len == 0 || len >= sizeof(part))
+        return error_set(err, E_INVALID, "cannot make directory: the path is %s", len == 0 ? "empty" : "too long");
+    for (size_t end = 1; end <= len; end++) {
+        if (end < len && path[end] != '/') continue;
+        memcpy(part, path, end);
+        part[end] = '\0';
+        if (mkdir(part, 0700) == 0 || errno == EEXIST || errno == EISDIR) continue;
+        int reason = errno;
+        if (!os_is_dir(part)) { // EROFS and EACCES do not matter when the parent is there
+            errno = reason;
+            return os_errno(err, "make directory", part);
+        }
+    }
+    if (!os_is_dir(path)) return error_set(err, E_DENIED, "cannot make directory %s: it is something else", path);
+    return OK;
+}
+
+enum code os_absolute(const char *path, struct arena *arena, struct str *out, struct error *err)
+{
+    char here[PATH_MAX];
+    struct buf whole;
+    buf_init(&whole, 2 * PATH_MAX);
+    if (path[0] != '/') {
+        if (!getcwd(here, sizeof(here))) {
+            buf_release(&whole);
+            return os_errno(err, "tell the working directory", NULL);
+        }
+        buf_text(&whole, here);
+        buf_byte(&whole, '/');
+    }
+    buf_text(&whole, path);
+    *out = buf_ok(&whole) ? arena_copy(arena, buf_str(&whole)) : (struct str){NULL, 0};
+    buf_release(&whole);
+    return out->ptr ? OK : error_set(err, E_NOMEM, "cannot name %s: out of memory", path);
+}

@@ -1,0 +1,88 @@
+// The only place that knows POSIX: clock, entropy, disk, threads, processes, diagnostics. errno stops here.
+//
+// disk is a seam: product code goes to the file system, tests to a simulated one that crashes, tears, fills up and lies.
+// A path is relative to the disk's root unless it starts with '/'; the simulated disk knows no absolute paths.
+#ifndef CAIRN_OS_OS_H
+#define CAIRN_OS_OS_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/error.h"
+
+// ---- time
+struct moment_in_time {
+    int64_t wall_ms;  // since 1970, may jump
+    int64_t mono_ms;  // never goes back
+};
+struct moment_in_time os_now(void);
+int64_t os_mono_us(void);
+
+// ---- entropy
+struct entropy {
+    void (*fill)(struct entropy *entropy, void *bytes, size_t size);  // never fails: aborts when the system has none
+};
+struct entropy *os_entropy(void);  // getrandom, buffered; one thread at a time
+
+// ---- disk
+struct disk;
+struct file;
+
+enum open_flags { OPEN_READ = 1, OPEN_WRITE = 2, OPEN_CREATE = 4, OPEN_EXCLUSIVE = 8 /* must not exist */, OPEN_TRUNCATE = 16 };
+
+typedef enum code (*disk_visit)(void *context, struct str name, bool directory);
+
+struct disk_ops {
+    enum code (*open)(struct disk *, const char *path, unsigned flags, struct file **, struct error *);
+    enum code (*make_dir)(struct disk *, const char *path, struct error *);  // one level; OK when it exists
+    enum code (*rename)(struct disk *, const char *from, const char *to, struct error *);
+    enum code (*remove)(struct disk *, const char *path, struct error *);  // file or empty directory; E_NOT_FOUND
+    enum code (*list)(struct disk *, const char *path, disk_visit visit, void *context, struct error *);
+    enum code (*sync_dir)(struct disk *, const char *path, struct error *);
+    enum code (*sync_all)(struct disk *, struct error *);  // everything written to this file system so far (syncfs)
+    enum code (*read)(struct file *, uint64_t offset, void *bytes, size_t size, size_t *got, struct error *);
+    enum code (*write)(struct file *, uint64_t offset, const void *bytes, size_t size, struct error *);  // all or an error; E_FULL for no space
+    enum code (*size)(struct file *, uint64_t *size, struct error *);
+    enum code (*truncate)(struct file *, uint64_t size, struct error *);
+    enum code (*allocate)(struct file *, uint64_t size, struct error *);  // zero-filled up to `size`, blocks reserved
+    enum code (*sync)(struct file *, struct error *);                     // fdatasync; E_IO is final for the process (I8)
+    // Tries an exclusive OFD lock on one byte. E_LOCKED when somebody else has it. Released by close.
+    enum code (*lock)(struct file *, uint64_t byte, struct error *);
+    bool (*locked)(struct file *, uint64_t byte);  // by another open file description
+    void (*close)(struct file *);
+};
+struct disk {
+    const struct disk_ops *ops;
+};
+struct file {
+    struct disk *disk;
+};
+
+// A disk rooted at `root` (created when missing, one level). Close with disk_close.
+enum code os_disk_open(const char *root, struct disk **out, struct error *err) MUST_CHECK;
+void os_disk_close(struct disk *disk);
+// "nfs", "smb" or "9p" when the disk of os_disk_open is on such a file system (their locks and syncs promise too little), else NULL.
+const char *os_disk_remote(const struct disk *disk);
+// Whole file; E_LIMIT when larger than `max`.
+enum code os_read_file(const char *path, size_t max, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
+enum code os_make_dirs(const char *path, struct error *err) MUST_CHECK;  // with parents
+bool os_is_dir(const char *path);  // follows symbolic links
+// `path` itself when it starts with '/', else below the working directory. Nothing is resolved.
+enum code os_absolute(const char *path, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
+
+// With CAIRN_FAULTS and $CAIRN_CRASH_AT=n the n-th mutating disk call of the process is preceded by _exit(137);
+// $CAIRN_CRASH_AFTER=n the same directly after it. Product builds do not have this code.
+
+// errno as code and text: "cannot open x: No such file or directory".
+enum code os_errno(struct error *err, const char *what, const char *path);
+
+// ---- diagnostics: one line per fact on stderr, level=warn msg="..." k=v; never the log of events
+enum log_level { LOG_ERROR = 1, LOG_WARN, LOG_INFO, LOG_DEBUG };
+void os_log_level(enum log_level level);
+// "words run=%s attempt=%u": the words become msg, what follows the first " key=" of the format stays as fields.
+void os_log(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
+// The first failed sync ends the process (I8): writes one line and _exit(74). Tests may install another ending.
+_Noreturn void os_die_of_disk(const char *what);
+typedef void (*os_ending)(const char *what);  // does not return
+void os_die_with(os_ending other);            // tests; NULL = _exit(74)
+
+#endif

@@ -1,0 +1,124 @@
+#include "schema/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { EXPONENT_MAX = 1000000000, DIVISOR_DIGITS_MAX = 18 };
+
+__extension__ typedef unsigned __int128 wide;
+
+static int64_t exponent_of(struct str text)
+{
+    bool negative = text.len && text.ptr[0] == '-';
+    size_t i = text.len && (text.ptr[0] == '-' || text.ptr[0] == '+') ? 1 : 0;
+    int64_t value = 0;
+    for (; i < text.len; i++) {
+        if (value < EXPONENT_MAX)
+            value = value * 10 + (text.ptr[i] - '0');
+    }
+    return negative ? -value : value;
+}
+
+static struct decimal from_text(struct str text)
+{
+    struct decimal d = {.negative = text.len && text.ptr[0] == '-'};
+    size_t e = 0;
+    while (e < text.len && text.ptr[e] != 'e' && text.ptr[e] != 'E')
+        e++;
+    size_t first = text.len, last = 0, point = e;
+    for (size_t i = d.negative; i < e; i++) {
+        if (text.ptr[i] == '.') {
+            point = i;
+        } else if (text.ptr[i] != '0') {
+            first = first < i ? first : i;
+            last = i;
+        }
+    }
+    if (first == text.len) {
+        d.negative = false;
+        return d;
+    }
+    d.digits = str_slice(text, first, last + 1);
+    d.digit_count = (uint32_t)(last + 1 - first - (first < point && point < last));
+    d.exponent = (int64_t)point - (int64_t)first + (first > point);
+    d.exponent += exponent_of(str_slice(text, e < text.len ? e + 1 : e, text.len));
+    return d;
+}
+
+struct decimal decimal_of(const struct json *number, char scratch[DECIMAL_SCRATCH])
+{
+    if (number->type == JSON_NUMBER)
+        return from_text(number->text);
+    INVARIANT(number->type == JSON_INT);
+    int size = snprintf(scratch, DECIMAL_SCRATCH, "%" PRId64, number->integer);
+    INVARIANT(size > 0 && size < DECIMAL_SCRATCH);
+    return from_text((struct str){scratch, (size_t)size});
+}
+
+static int magnitude_cmp(const struct decimal *a, const struct decimal *b)
+{
+    if (!a->digit_count || !b->digit_count)
+        return (a->digit_count != 0) - (b->digit_count != 0);
+    if (a->exponent != b->exponent)
+        return a->exponent < b->exponent ? -1 : 1;
+    size_t i = 0, j = 0;
+    for (;; i++, j++) {
+        i += i < a->digits.len && a->digits.ptr[i] == '.';
+        j += j < b->digits.len && b->digits.ptr[j] == '.';
+        if (i == a->digits.len || j == b->digits.len)
+            return (i < a->digits.len) - (j < b->digits.len);
+        if (a->digits.ptr[i] != b->digits.ptr[j])
+            return a->digits.ptr[i] < b->digits.ptr[j] ? -1 : 1;
+    }
+}
+
+int decimal_cmp(const struct decimal *a, const struct decimal *b)
+{
+    if (a->negative != b->negative)
+        return a->negative ? -1 : 1;
+    return a->negative ? -magnitude_cmp(a, b) : magnitude_cmp(a, b);
+}
+
+bool decimal_integral(const struct decimal *d)
+{
+    return d->exponent >= (int64_t)d->digit_count;
+}
+
+bool divisor_of(const struct decimal *d, struct divisor *out)
+{
+    if (!d->digit_count || d->negative || d->digit_count > DIVISOR_DIGITS_MAX)
+        return false;
+    *out = (struct divisor){.exponent = d->exponent - (int64_t)d->digit_count};
+    for (size_t i = 0; i < d->digits.len; i++) {
+        if (d->digits.ptr[i] != '.')
+            out->value = out->value * 10 + (uint64_t)(d->digits.ptr[i] - '0');
+    }
+    return true;
+}
+
+static uint64_t power_of_ten(int64_t exponent, uint64_t modulus)
+{
+    wide result = 1 % modulus, base = 10 % modulus;
+    for (; exponent; exponent >>= 1) {
+        if (exponent & 1)
+            result = result * base % modulus;
+        base = base * base % modulus;
+    }
+    return (uint64_t)result;
+}
+
+// a × 10^p is a multiple of d × 10^q. Neither a nor d ends in 0, so with p < q it cannot be: 10 would divide a.
+bool decimal_divides(const struct divisor *divisor, const struct decimal *d)
+{
+    if (!d->digit_count)
+        return true;
+    int64_t shift = d->exponent - (int64_t)d->digit_count - divisor->exponent;
+    if (shift < 0)
+        return false;
+    wide rest = 0;
+    for (size_t i = 0; i < d->digits.len; i++) {
+        if (d->digits.ptr[i] != '.')
+            rest = (rest * 10 + (wide)(unsigned char)(d->digits.ptr[i] - '0')) % divisor->value;
+    }
+    return rest * power_of_ten(shift, divisor->value) % divisor->value == 0;
+}

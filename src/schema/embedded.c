@@ -1,0 +1,39 @@
+#include "schema/embedded.h"
+
+#include "schema/internal.h"
+
+struct str schema_embedded(const char *name)
+{
+    for (size_t i = 0; i < embedded_file_count; i++) {
+        if (str_is(str_from(name), embedded_files[i].name))
+            return (struct str){(const char *)embedded_files[i].bytes, embedded_files[i].size};
+    }
+    return STR("");
+}
+
+const char *schema_embedded_name(size_t index)
+{
+    return index < embedded_file_count ? embedded_files[index].name : NULL;
+}
+
+enum code schema_set_embedded(struct arena *arena, struct schema_set **out, struct error *err)
+{
+    struct schema_set *set = NULL;
+    if (schema_set_open(arena, &set))
+        return error_set(err, E_NOMEM, "out of memory for schemas");
+    for (size_t i = 0; i < embedded_file_count; i++) {
+        const char *name = embedded_files[i].name;
+        struct json *document = ARENA_NEW(arena, struct json);
+        if (!document)
+            return error_set(err, E_NOMEM, "out of memory for schemas");
+        enum code rc = json_parse(schema_embedded(name), &json_limits_default, arena, document, err);
+        if (!rc)
+            rc = schema_set_add(set, str_from(name), document, err);
+        if (rc) {
+            error_wrap(err, "schemas/%s", name);
+            return rc;
+        }
+    }
+    *out = set;
+    return OK;
+}

@@ -1,0 +1,16 @@
+// The files of schemas/ as tools/embed writes them at build time; names are relative to schemas/, ascending.
+#ifndef CAIRN_SCHEMA_EMBEDDED_H
+#define CAIRN_SCHEMA_EMBEDDED_H
+
+#include <stddef.h>
+
+struct embedded_file {
+    const char *name;
+    const unsigned char *bytes;
+    size_t size;
+};
+
+extern const struct embedded_file embedded_files[];  // at least one element; only embedded_file_count are files
+extern const size_t embedded_file_count;
+
+#endif

@@ -1,0 +1,387 @@
+// Running an automaton. A thread set holds the instructions alive at one place of the subject. The simulation moves it
+// along code point by code point; the table is the same walk done beforehand for every class of code points that the
+// pattern can tell apart.
+#include "schema/pattern.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TABLE_STATE_MAX = 1280,
+    TABLE_SET_MAX = 64,        // sets of a pattern whose table is tried: one bit each
+    TABLE_CLASS_MAX = 64,
+    TABLE_CUT_MAX = 4096,
+    TABLE_ITEM_MAX = 65536,
+    TABLE_WORK_MAX = 4000000,
+    SLOT_COUNT = 4096,         // power of two above TABLE_STATE_MAX
+    STATE_DEAD = 0,
+    STATE_START = 1
+};
+
+// A sparse set: constant time to clear, add and test, and no initialisation of `where`.
+struct threads {
+    uint32_t count;
+    uint16_t items[PATTERN_CODE_MAX];
+    uint16_t where[PATTERN_CODE_MAX];
+};
+
+struct place {  // what assertions see
+    bool start, end, word_edge;
+};
+
+// `where` may hold anything for the set to work; it is cleared for the tools that watch.
+static void threads_init(struct threads *t, const struct pattern *pattern)
+{
+    t->count = 0;
+    memset(t->where, 0, pattern->code_count * sizeof(t->where[0]));
+}
+
+static bool threads_hold(const struct threads *t, uint16_t pc)
+{
+    return t->where[pc] < t->count && t->items[t->where[pc]] == pc;
+}
+
+static bool threads_put(struct threads *t, uint16_t pc)
+{
+    if (threads_hold(t, pc))
+        return false;
+    t->where[pc] = (uint16_t)t->count;
+    t->items[t->count++] = pc;
+    return true;
+}
+
+// Adds pc and all that is reached from it without a code point. The set itself is the work list: what is after `done` has
+// not been followed yet.
+static void follow(const struct pattern *pattern, struct threads *t, uint16_t pc, struct place place)
+{
+    uint32_t done = t->count;
+    threads_put(t, pc);
+    while (done < t->count) {
+        uint16_t at = t->items[done++];
+        const struct pattern_code *c = &pattern->code[at];
+        bool pass = false;
+        switch ((enum pattern_op)c->op) {
+        case OP_SPLIT:
+            threads_put(t, c->x);
+            threads_put(t, c->y);
+            break;
+        case OP_JUMP:
+            threads_put(t, c->x);
+            break;
+        case OP_START:
+            pass = place.start;
+            break;
+        case OP_END:
+            pass = place.end;
+            break;
+        case OP_WORD_EDGE:
+            pass = place.word_edge;
+            break;
+        case OP_NOT_WORD_EDGE:
+            pass = !place.word_edge;
+            break;
+        case OP_SET:
+        case OP_MATCH:
+            break;
+        }
+        if (pass)
+            threads_put(t, (uint16_t)(at + 1));
+    }
+}
+
+static bool set_holds(const struct range_set *set, uint32_t code_point)
+{
+    size_t low = 0, high = set->count;
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (set->ranges[middle].last < code_point)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < set->count && set->ranges[low].first <= code_point;
+}
+
+static bool is_word(uint32_t c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= 'a' && c <= 'z');
+}
+
+static bool matched(const struct pattern *pattern, const struct threads *t)
+{
+    return threads_hold(t, (uint16_t)(pattern->code_count - 1));  // OP_MATCH is last
+}
+
+static bool simulate(const struct pattern *pattern, struct str subject)
+{
+    struct threads sets[2];
+    struct threads *now = &sets[0], *next = &sets[1];
+    threads_init(now, pattern);
+    threads_init(next, pattern);
+    bool word_before = false;
+    for (size_t at = 0;;) {
+        size_t start = at;
+        bool end = at == subject.len;
+        uint32_t c = end ? 0 : pattern_decode(subject, &at);
+        bool word_after = !end && is_word(c);
+        struct place place = {start == 0, end, word_before != word_after};
+        // Assertions need to know what comes next, so a set is followed only now.
+        next->count = 0;
+        for (uint32_t i = 0; i < now->count; i++)
+            follow(pattern, next, now->items[i], place);
+        follow(pattern, next, 0, place);
+        if (matched(pattern, next))
+            return true;
+        if (end)
+            return false;
+        now->count = 0;
+        for (uint32_t i = 0; i < next->count; i++) {
+            const struct pattern_code *code = &pattern->code[next->items[i]];
+            if (code->op == OP_SET && set_holds(&pattern->sets[code->x], c))
+                threads_put(now, (uint16_t)(next->items[i] + 1));
+        }
+        word_before = word_after;
+    }
+}
+
+static uint16_t class_of(const struct pattern_table *table, uint32_t c)
+{
+    size_t low = 0, high = table->cut_count;  // the last cut <= c; cuts[0] is 0
+    while (high - low > 1) {
+        size_t middle = (low + high) / 2;
+        if (table->cuts[middle] <= c)
+            low = middle;
+        else
+            high = middle;
+    }
+    return table->cut_classes[low];
+}
+
+bool pattern_match(const struct pattern *pattern, struct str subject)
+{
+    const struct pattern_table *table = pattern->table;
+    if (!table)
+        return simulate(pattern, subject);
+    uint32_t state = STATE_START;
+    for (size_t at = 0; at < subject.len;) {
+        if (table->accepts[state] & ACCEPT_NOW)
+            return true;
+        unsigned char byte = (unsigned char)subject.ptr[at];
+        uint16_t class;
+        if (byte < 0x80) {
+            class = table->ascii[byte];
+            at++;
+        } else {
+            class = class_of(table, pattern_decode(subject, &at));
+        }
+        state = table->next[state * table->class_count + class];
+        if (state == STATE_DEAD)
+            return false;
+    }
+    return table->accepts[state] != 0;
+}
+
+// ---- the table
+
+struct build {
+    const struct pattern *pattern;
+    struct arena *arena;
+    struct pattern_table *table;
+    uint64_t *signatures;  // class -> which sets hold it
+    uint16_t *items;       // of all states, one after the other
+    uint32_t starts[TABLE_STATE_MAX + 1];
+    uint16_t slots[SLOT_COUNT];  // hash of the items -> state
+    uint8_t accepts[TABLE_STATE_MAX];
+    uint32_t state_count;
+    uint32_t work;
+    bool too_large;
+};
+
+static int compare_cuts(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+// Cuts the code points into intervals that no set divides, and intervals into classes that no set tells apart.
+static enum code build_classes(struct build *b)
+{
+    const struct pattern *pattern = b->pattern;
+    size_t count = 1;
+    for (uint32_t i = 0; i < pattern->set_count; i++)
+        count += 2 * pattern->sets[i].count;
+    b->too_large = count > TABLE_CUT_MAX;
+    if (b->too_large)
+        return OK;
+    uint32_t *cuts = ARENA_ARRAY(b->arena, count, uint32_t);
+    uint8_t *classes = ARENA_ARRAY(b->arena, count, uint8_t);
+    if (!cuts || !classes)
+        return E_NOMEM;
+    count = 1;  // cuts[0] = 0
+    for (uint32_t i = 0; i < pattern->set_count; i++) {
+        for (size_t j = 0; j < pattern->sets[i].count; j++) {
+            cuts[count++] = pattern->sets[i].ranges[j].first;
+            cuts[count++] = pattern->sets[i].ranges[j].last + 1;
+        }
+    }
+    qsort(cuts, count, sizeof(cuts[0]), compare_cuts);
+    size_t kept = 1;
+    for (size_t i = 1; i < count; i++) {
+        if (cuts[i] != cuts[kept - 1])
+            cuts[kept++] = cuts[i];
+    }
+    uint16_t class_count = 0;
+    for (size_t i = 0; i < kept; i++) {
+        uint64_t signature = 0;
+        for (uint32_t j = 0; j < pattern->set_count; j++)
+            signature |= (uint64_t)set_holds(&pattern->sets[j], cuts[i]) << j;
+        uint16_t class = 0;
+        while (class < class_count && b->signatures[class] != signature)
+            class++;
+        b->too_large = class == TABLE_CLASS_MAX;
+        if (b->too_large)
+            return OK;
+        if (class == class_count)
+            b->signatures[class_count++] = signature;
+        classes[i] = (uint8_t)class;
+    }
+    b->table->cuts = cuts;
+    b->table->cut_classes = classes;
+    b->table->cut_count = kept;
+    b->table->class_count = class_count;
+    for (uint32_t c = 0; c < 128; c++)
+        b->table->ascii[c] = (uint8_t)class_of(b->table, c);
+    return OK;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    const uint16_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+// The state of a thread set: those of its instructions that wait for something, in order. Makes it when it is new.
+static uint16_t state_of(struct build *b, const struct threads *t, bool start)
+{
+    const struct pattern *pattern = b->pattern;
+    uint32_t from = b->starts[b->state_count];
+    uint32_t to = from;
+    if (b->state_count == TABLE_STATE_MAX || TABLE_ITEM_MAX - from < t->count) {
+        b->too_large = true;
+        return STATE_DEAD;
+    }
+    for (uint32_t i = 0; i < t->count; i++) {
+        uint8_t op = pattern->code[t->items[i]].op;
+        if (op == OP_SET || op == OP_END || op == OP_MATCH)
+            b->items[to++] = t->items[i];
+    }
+    b->work += t->count;
+    size_t size = (to - from) * sizeof(b->items[0]);
+    if (to > from)
+        qsort(b->items + from, to - from, sizeof(b->items[0]), compare_items);
+    else
+        return STATE_DEAD;
+    uint64_t hash = str_hash((struct str){(const char *)(b->items + from), size});
+    size_t slot = hash & (SLOT_COUNT - 1);
+    for (; b->slots[slot] && !start; slot = (slot + 1) & (SLOT_COUNT - 1)) {
+        uint16_t state = b->slots[slot];
+        if (b->starts[state + 1] - b->starts[state] == to - from &&
+            !memcmp(b->items + b->starts[state], b->items + from, size))
+            return state;
+    }
+    uint16_t state = (uint16_t)b->state_count++;
+    if (!start)  // the start state sees ^ and is never come back to
+        b->slots[slot] = state;
+    b->starts[b->state_count] = to;
+    struct threads last;
+    threads_init(&last, pattern);
+    for (uint32_t i = from; i < to; i++)
+        follow(pattern, &last, b->items[i], (struct place){start, true, false});
+    b->accepts[state] = (uint8_t)((matched(pattern, t) ? ACCEPT_NOW : 0) |
+                                  (matched(pattern, &last) ? ACCEPT_AT_END : 0));
+    return state;
+}
+
+static uint16_t step(struct build *b, uint16_t state, uint16_t class)
+{
+    const struct pattern *pattern = b->pattern;
+    struct threads t;
+    threads_init(&t, pattern);
+    struct place place = {false, false, false};
+    for (uint32_t i = b->starts[state]; i < b->starts[state + 1]; i++) {
+        const struct pattern_code *code = &pattern->code[b->items[i]];
+        if (code->op == OP_SET && (b->signatures[class] >> code->x & 1))
+            follow(pattern, &t, (uint16_t)(b->items[i] + 1), place);
+    }
+    follow(pattern, &t, 0, place);
+    b->work += t.count;
+    return state_of(b, &t, false);
+}
+
+static enum code build_states(struct build *b)
+{
+    uint16_t class_count = b->table->class_count;
+    uint16_t *next = ARENA_ARRAY(b->arena, (size_t)TABLE_STATE_MAX * class_count, uint16_t);
+    if (!next)
+        return E_NOMEM;
+    b->state_count = 1;  // STATE_DEAD, without items
+    struct threads t;
+    threads_init(&t, b->pattern);
+    follow(b->pattern, &t, 0, (struct place){true, false, false});
+    uint16_t first = state_of(b, &t, true);
+    INVARIANT(first == STATE_START || b->too_large);
+    for (uint32_t state = STATE_START; state < b->state_count && !b->too_large; state++) {
+        for (uint16_t class = 0; class < class_count && !b->too_large; class++) {
+            next[state * class_count + class] = step(b, (uint16_t)state, class);
+            b->too_large |= b->work > TABLE_WORK_MAX;
+        }
+    }
+    b->table->next = next;
+    return OK;
+}
+
+static enum code table_keep(const struct build *b, struct arena *arena, const struct pattern_table **out)
+{
+    struct pattern_table *table = ARENA_NEW(arena, struct pattern_table);
+    size_t next_count = (size_t)b->state_count * b->table->class_count;
+    uint16_t *next = ARENA_ARRAY(arena, next_count, uint16_t);
+    uint8_t *accepts = ARENA_ARRAY(arena, b->state_count, uint8_t);
+    uint32_t *cuts = ARENA_ARRAY(arena, b->table->cut_count, uint32_t);
+    uint8_t *cut_classes = ARENA_ARRAY(arena, b->table->cut_count, uint8_t);
+    if (!table || !next || !accepts || !cuts || !cut_classes)
+        return E_NOMEM;
+    *table = *b->table;
+    table->next = memcpy(next, b->table->next, next_count * sizeof(next[0]));
+    table->accepts = memcpy(accepts, b->accepts, b->state_count);
+    table->cuts = memcpy(cuts, b->table->cuts, table->cut_count * sizeof(cuts[0]));
+    table->cut_classes = memcpy(cut_classes, b->table->cut_classes, table->cut_count);
+    *out = table;
+    return OK;
+}
+
+enum code pattern_table_build(const struct pattern *pattern, struct arena *arena,
+                              const struct pattern_table **out)
+{
+    *out = NULL;
+    if (pattern->has_word_edge || pattern->set_count > TABLE_SET_MAX)
+        return OK;
+    struct arena scratch;
+    arena_init(&scratch, 64 * 1024, 4 * 1024 * 1024);
+    struct build *b = ARENA_NEW(&scratch, struct build);
+    enum code rc = E_NOMEM;
+    if (b) {
+        b->pattern = pattern;
+        b->arena = &scratch;
+        b->table = ARENA_NEW(&scratch, struct pattern_table);
+        b->signatures = ARENA_ARRAY(&scratch, TABLE_CLASS_MAX, uint64_t);
+        b->items = ARENA_ARRAY(&scratch, TABLE_ITEM_MAX, uint16_t);
+        if (b->table && b->signatures && b->items)
+            rc = build_classes(b);
+        if (!rc && !b->too_large)
+            rc = build_states(b);
+        if (!rc && !b->too_large)
+            rc = table_keep(b, arena, out);
+    }
+    arena_release(&scratch);
+    return rc;
+}

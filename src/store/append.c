@@ -1,0 +1,520 @@
+// A batch is drafted first and committed then. The draft numbers, seals and chains every item on copies of the heads
+// of the runs it touches; a run_log changes only after the backend has said OK. The one exception are the key sets, which
+// must know the keys of earlier items of the same batch: what was added to them is taken out again when the commit fails.
+#include "store/backend.h"
+
+#include <string.h>
+
+struct added_key {
+    struct run_log *log;
+    struct digest key;
+    uint32_t number;
+};
+
+struct draft {
+    struct store *store;
+    struct store_batch *batch;
+    struct arena *turn;
+    struct error *err;
+    int64_t now_ms;
+    struct commit_event *events;
+    struct commit_ledger *ledger;
+    struct commit_head *heads;
+    size_t event_count, ledger_count, head_count;
+    bool *changed;  // per head
+    struct added_key *keys;
+    size_t key_count;
+};
+
+static enum code out_of_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+// ---- the runs of the batch
+
+// The keys of a run that was claimed, read once, when something is first appended to it.
+static enum code load_event_keys(struct run_log *log, struct arena *scratch, struct error *err)
+{
+    enum { PAGE = 512 };
+    for (uint64_t after = 0; after < log->last_seq;) {
+        arena_reset(scratch);
+        struct records page = {0};
+        enum code rc = log->store->ops->read(log->store, log->ids.tenant, log->ids.run, after, PAGE,
+                                             scratch, &page, err);
+        if (rc)
+            return rc;
+        if (page.count == 0)
+            return error_set(err, E_CORRUPT, "run %.*s: event %llu is missing",
+                             STR_ARG(log->ids.run), (unsigned long long)after + 1);
+        if (!key_set_reserve(&log->keys, (uint32_t)page.count))
+            return out_of_memory(err);
+        for (size_t i = 0; i < page.count; i++) {
+            const struct record *record = &page.items[i];
+            struct moment moment;
+            struct seal seal;
+            struct digest key = {{0}};
+            if (record->columns && record->columns->key.len <= SHA256_SIZE)
+                memcpy(key.b, record->columns->key.ptr, record->columns->key.len);
+            else if ((rc = record_key(log->vocabulary, &log->ids, record, scratch, &moment, &seal,
+                                      &key, err)))
+                return rc;
+            key_set_add(&log->keys, &key, (uint32_t)record->seq);
+            after = record->seq;
+        }
+    }
+    return OK;
+}
+
+static enum code load_signal_keys(struct run_log *log, struct arena *scratch, struct error *err)
+{
+    enum { PAGE = 512 };
+    for (uint64_t after = 0; after < log->ledger_seq;) {
+        arena_reset(scratch);
+        struct records page = {0};
+        enum code rc = log->store->ops->read_ledger(log->store, log->ids.tenant, log->ids.run, after,
+                                                    PAGE, scratch, &page, err);
+        if (rc)
+            return rc;
+        if (page.count == 0)
+            return error_set(err, E_CORRUPT, "run %.*s: ledger entry %llu is missing",
+                             STR_ARG(log->ids.run), (unsigned long long)after + 1);
+        if (!key_set_reserve(&log->keys, (uint32_t)page.count))
+            return out_of_memory(err);
+        for (size_t i = 0; i < page.count; i++) {
+            const struct record *record = &page.items[i];
+            if (record->signal_id.len) {
+                struct digest key = signal_key(record->signal_id);
+                key_set_add(&log->keys, &key, (uint32_t)record->ledger_seq | KEY_LEDGER);
+            }
+            after = record->ledger_seq;
+        }
+    }
+    return OK;
+}
+
+static enum code load_keys(struct run_log *log, struct error *err)
+{
+    if (log->keys_loaded)
+        return OK;
+    struct arena scratch;
+    arena_init(&scratch, 64 * 1024, SIZE_MAX);
+    enum code rc = load_event_keys(log, &scratch, err);
+    if (!rc)
+        rc = load_signal_keys(log, &scratch, err);
+    arena_release(&scratch);
+    if (rc)
+        key_set_release(&log->keys);
+    log->keys_loaded = rc == OK;
+    return rc;
+}
+
+static void touch(struct draft *draft, struct run_log *log)
+{
+    INVARIANT(log && log->store == draft->store);
+    if (!log->touched)
+        log->touched = (uint32_t)++draft->head_count;
+}
+
+static void touch_all(struct draft *draft)
+{
+    const struct store_batch *batch = draft->batch;
+    for (size_t i = 0; i < batch->item_count; i++)
+        touch(draft, batch->items[i].log);
+    for (size_t i = 0; i < batch->summary_count; i++)
+        touch(draft, batch->summaries[i].log);
+}
+
+static void untouch_all(struct draft *draft)
+{
+    const struct store_batch *batch = draft->batch;
+    for (size_t i = 0; i < batch->item_count; i++)
+        batch->items[i].log->touched = 0;
+    for (size_t i = 0; i < batch->summary_count; i++)
+        batch->summaries[i].log->touched = 0;
+}
+
+static struct commit_head *head_of(const struct draft *draft, const struct run_log *log)
+{
+    INVARIANT(log->touched > 0 && log->touched <= draft->head_count);
+    return &draft->heads[log->touched - 1];
+}
+
+static void copy_head(struct draft *draft, struct run_log *log)
+{
+    struct commit_head *head = head_of(draft, log);
+    if (head->log)
+        return;
+    *head = (struct commit_head){
+        .log = log,
+        .create = !log->created,
+        .expect_seq = log->last_seq,
+        .expect_ledger_seq = log->ledger_seq,
+        .last_seq = log->last_seq,
+        .ledger_seq = log->ledger_seq,
+        .head = log->head,
+        .ledger_head = log->ledger_head,
+        .summary = log->summary,
+        .terminal = log->terminal,
+        // Time may go back, a run's persistedAt may not.
+        .updated_ms = draft->now_ms > log->last_persisted_ms ? draft->now_ms
+                                                             : log->last_persisted_ms,
+        .backend_id = log->backend_id,
+    };
+}
+
+static enum code open_draft(struct draft *draft)
+{
+    const struct store_batch *batch = draft->batch;
+    touch_all(draft);
+    draft->events = ARENA_ARRAY(draft->turn, batch->item_count, struct commit_event);
+    draft->ledger = ARENA_ARRAY(draft->turn, batch->item_count, struct commit_ledger);
+    draft->keys = ARENA_ARRAY(draft->turn, batch->item_count, struct added_key);
+    draft->heads = ARENA_ARRAY(draft->turn, draft->head_count, struct commit_head);
+    draft->changed = ARENA_ARRAY(draft->turn, draft->head_count, bool);
+    if (!draft->events || !draft->ledger || !draft->keys || !draft->heads || !draft->changed)
+        return out_of_memory(draft->err);
+    for (size_t i = 0; i < batch->item_count; i++) {
+        copy_head(draft, batch->items[i].log);
+        enum code rc = load_keys(batch->items[i].log, draft->err);
+        if (rc)
+            return rc;
+    }
+    for (size_t i = 0; i < batch->summary_count; i++)
+        copy_head(draft, batch->summaries[i].log);
+    return OK;
+}
+
+// ---- what was stored before
+
+static void same_as(struct append_item *item, uint64_t seq, const struct seal *seal)
+{
+    item->seq = seq;
+    memcpy(item->event_id, seal->event_id, sizeof(item->event_id));
+    item->persisted_ms = seal->persisted_ms;
+    item->idempotent = true;
+}
+
+static const struct append_item *item_of_event(const struct draft *draft, const struct run_log *log,
+                                               uint64_t seq)
+{
+    for (size_t i = 0; i < draft->batch->item_count; i++) {
+        const struct append_item *item = &draft->batch->items[i];
+        if (item->log == log && item->in_log && !item->idempotent && item->seq == seq)
+            return item;
+    }
+    return NULL;
+}
+
+// Whether event `seq`, stored earlier or drafted in this batch, has this key; fills the item when it has.
+static enum code confirm_event(struct draft *draft, struct append_item *item,
+                               const struct digest *key, uint32_t seq)
+{
+    struct run_log *log = item->log;
+    if (seq > log->last_seq) {
+        const struct append_item *first = item_of_event(draft, log, seq);
+        for (size_t i = 0; i < draft->event_count; i++) {
+            const struct commit_event *event = &draft->events[i];
+            if (first && event->log == log && event->seq == seq &&
+                digest_eq(&event->encoded.key, key)) {
+                struct seal seal = {.persisted_ms = first->persisted_ms};
+                memcpy(seal.event_id, first->event_id, sizeof(seal.event_id));
+                same_as(item, seq, &seal);
+            }
+        }
+        return OK;
+    }
+    struct records found = {0};
+    enum code rc = draft->store->ops->read(draft->store, log->ids.tenant, log->ids.run, seq - 1, 1,
+                                           draft->turn, &found, draft->err);
+    if (rc)
+        return rc;
+    if (found.count != 1 || found.items[0].seq != seq)
+        return error_set(draft->err, E_CORRUPT, "run %.*s: event %u is missing",
+                         STR_ARG(log->ids.run), (unsigned)seq);
+    struct moment moment;
+    struct seal seal;
+    struct digest stored;
+    rc = record_key(log->vocabulary, &log->ids, &found.items[0], draft->turn, &moment, &seal, &stored,
+                    draft->err);
+    if (!rc && digest_eq(&stored, key))
+        same_as(item, seq, &seal);
+    return rc;
+}
+
+static enum code find_event(struct draft *draft, struct append_item *item, const struct digest *key)
+{
+    uint32_t cursor = 0;
+    uint32_t number;
+    while (!item->idempotent && (number = key_set_next(&item->log->keys, key, &cursor)))
+        if (!(number & KEY_LEDGER)) {
+            enum code rc = confirm_event(draft, item, key, number);
+            if (rc)
+                return rc;
+        }
+    return OK;
+}
+
+// A signal is decided once (I22): the first decision stays, whatever a second one says.
+static enum code find_decision(struct draft *draft, struct append_item *item,
+                               const struct digest *key)
+{
+    struct run_log *log = item->log;
+    uint32_t cursor = 0;
+    uint32_t number;
+    while (!item->idempotent && (number = key_set_next(&log->keys, key, &cursor))) {
+        uint32_t at = number & ~KEY_LEDGER;
+        if (!(number & KEY_LEDGER))
+            continue;
+        for (size_t i = 0; i < draft->ledger_count; i++) {
+            const struct commit_ledger *entry = &draft->ledger[i];
+            if (entry->log == log && entry->ledger_seq == at &&
+                str_eq(entry->signal_id, item->signal_id))
+                same_as(item, entry->after_seq,
+                        &(struct seal){.persisted_ms = head_of(draft, log)->updated_ms});
+        }
+        if (at > log->ledger_seq)
+            continue;
+        struct records found = {0};
+        enum code rc = draft->store->ops->read_ledger(draft->store, log->ids.tenant, log->ids.run,
+                                                      at - 1, 1, draft->turn, &found, draft->err);
+        if (rc)
+            return rc;
+        if (found.count == 1 && str_eq(found.items[0].signal_id, item->signal_id))
+            same_as(item, found.items[0].seq, &(struct seal){0});
+    }
+    return OK;
+}
+
+static enum code add_key(struct draft *draft, struct run_log *log, const struct digest *key,
+                         uint32_t number)
+{
+    if (!key_set_reserve(&log->keys, 1))
+        return out_of_memory(draft->err);
+    key_set_add(&log->keys, key, number);
+    draft->keys[draft->key_count++] = (struct added_key){log, *key, number};
+    return OK;
+}
+
+static void take_keys_back(struct draft *draft)
+{
+    while (draft->key_count > 0) {
+        const struct added_key *added = &draft->keys[--draft->key_count];
+        key_set_remove(&added->log->keys, &added->key, added->number);
+    }
+}
+
+// ---- items
+
+// S7. A playbook says "processed" after it said how it finished; that word, in the same batch, is the only one that may
+// follow the end.
+static bool may_follow(const struct commit_head *head, const struct moment *moment)
+{
+    return !head->terminal || (!head->log->terminal && moment->kind == MOMENT_RUN_PROCESSED);
+}
+
+static enum code add_event(struct draft *draft, struct append_item *item)
+{
+    struct run_log *log = item->log;
+    struct commit_head *head = head_of(draft, log);
+    if (head->last_seq >= RUN_EVENTS_MAX)
+        return error_set(draft->err, E_LIMIT, "run %.*s has too many events", STR_ARG(log->ids.run));
+    struct seal seal = {
+        .seq = head->last_seq + 1, .persisted_ms = head->updated_ms, .previous = head->head};
+    uint8_t random[16];
+    struct entropy *entropy = draft->store->options.entropy;
+    entropy->fill(entropy, random, sizeof(random));
+    uuid_format(random, seal.event_id);
+    struct encoded encoded = {0};
+    enum code rc = contract_encode(draft->store->options.contract, log->vocabulary, &log->ids,
+                                   item->moment, &seal, draft->turn, &encoded, draft->err);
+    if (rc)
+        return rc;
+    item->in_log = true;
+    rc = find_event(draft, item, &encoded.key);
+    if (rc || item->idempotent)
+        return rc;
+    if (!may_follow(head, item->moment))
+        return error_set(draft->err, E_TERMINAL, "run %.*s has ended; %.*s is refused",
+                         STR_ARG(log->ids.run), STR_ARG(encoded.type));
+    rc = add_key(draft, log, &encoded.key, (uint32_t)seal.seq);
+    if (rc)
+        return rc;
+    draft->events[draft->event_count++] = (struct commit_event){
+        .log = log,
+        .seq = seal.seq,
+        .encoded = encoded,
+        .step = item->moment->step,
+        .persisted_ms = seal.persisted_ms,
+    };
+    head->last_seq = seal.seq;
+    head->head = encoded.hash;
+    head->terminal = head->terminal || moment_is_terminal(item->moment->kind);
+    item->seq = seal.seq;
+    item->persisted_ms = seal.persisted_ms;
+    item->bytes = encoded.bytes;
+    memcpy(item->event_id, seal.event_id, sizeof(item->event_id));
+    return OK;
+}
+
+static enum code ledger_bytes(struct draft *draft, const struct append_item *item, struct str *out)
+{
+    if (item->moment)
+        return contract_encode_ledger(item->moment, draft->turn, out, draft->err);
+    struct buf text;
+    buf_init(&text, SIZE_MAX / 4);
+    json_canon(&text, &item->ledger_body);
+    *out = buf_ok(&text) ? arena_copy(draft->turn, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    return out->ptr ? OK : out_of_memory(draft->err);
+}
+
+static enum code add_ledger(struct draft *draft, struct append_item *item)
+{
+    struct run_log *log = item->log;
+    struct commit_head *head = head_of(draft, log);
+    if (head->ledger_seq >= RUN_EVENTS_MAX)
+        return error_set(draft->err, E_LIMIT, "run %.*s has too many ledger entries",
+                         STR_ARG(log->ids.run));
+    struct digest key = {{0}};
+    enum code rc;
+    if (item->signal_id.len) {
+        key = signal_key(item->signal_id);
+        rc = find_decision(draft, item, &key);
+        if (rc || item->idempotent)
+            return rc;
+    }
+    struct str bytes;
+    rc = ledger_bytes(draft, item, &bytes);
+    if (rc)
+        return rc;
+    if (item->signal_id.len) {
+        rc = add_key(draft, log, &key, (uint32_t)(head->ledger_seq + 1) | KEY_LEDGER);
+        if (rc)
+            return rc;
+    }
+    const struct str chained[] = {{(const char *)head->ledger_head.b, SHA256_SIZE}, bytes};
+    head->ledger_seq++;
+    head->ledger_head = sha256_parts(chained, ARRAY_COUNT(chained));
+    draft->ledger[draft->ledger_count++] = (struct commit_ledger){
+        .log = log,
+        .ledger_seq = head->ledger_seq,
+        .after_seq = head->last_seq,
+        .kind = item->moment ? STR("moment") : item->ledger_kind,
+        .signal_id = item->signal_id,
+        .bytes = bytes,
+        .hash = head->ledger_head,
+    };
+    item->seq = head->last_seq;
+    item->persisted_ms = head->updated_ms;
+    return OK;
+}
+
+static enum code add_item(struct draft *draft, struct append_item *item)
+{
+    item->seq = 0;
+    item->persisted_ms = 0;
+    item->event_id[0] = '\0';
+    item->idempotent = false;
+    item->in_log = false;
+    item->bytes = (struct str){0};
+    INVARIANT(item->moment || item->ledger_kind.len);
+    bool event = item->moment && moment_word(item->moment->kind, item->log->vocabulary);
+    enum code rc = event ? add_event(draft, item) : add_ledger(draft, item);
+    if (!rc && !item->idempotent)
+        draft->changed[item->log->touched - 1] = true;
+    return rc;
+}
+
+static enum code add_items(struct draft *draft)
+{
+    const struct store_batch *batch = draft->batch;
+    for (size_t i = 0; i < batch->item_count; i++) {
+        enum code rc = add_item(draft, &batch->items[i]);
+        if (rc)
+            return rc;
+    }
+    for (size_t i = 0; i < batch->summary_count; i++) {
+        const struct append_summary *summary = &batch->summaries[i];
+        head_of(draft, summary->log)->summary = summary->summary;
+        draft->changed[summary->log->touched - 1] = true;
+    }
+    return OK;
+}
+
+// ---- commit
+
+// Heads that nothing happened to (all their items were there before) are left out.
+static void drop_unchanged(struct draft *draft)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < draft->head_count; i++) {
+        if (draft->changed[i])
+            draft->heads[kept++] = draft->heads[i];
+    }
+    draft->head_count = kept;
+}
+
+static void apply_heads(const struct draft *draft)
+{
+    for (size_t i = 0; i < draft->head_count; i++) {
+        const struct commit_head *head = &draft->heads[i];
+        struct run_log *log = head->log;
+        log->last_seq = head->last_seq;
+        log->ledger_seq = head->ledger_seq;
+        log->head = head->head;
+        log->ledger_head = head->ledger_head;
+        log->last_persisted_ms = head->updated_ms;
+        log->summary = head->summary;
+        log->terminal = head->terminal;
+        if (head->create)
+            log->backend_id = head->backend_id;
+        log->created = true;
+    }
+}
+
+static enum code commit_draft(struct draft *draft)
+{
+    drop_unchanged(draft);
+    const struct store_batch *batch = draft->batch;
+    if (draft->head_count + batch->blob_count + batch->inbox_count == 0)
+        return OK;
+    struct commit commit = {
+        .events = draft->events,
+        .event_count = draft->event_count,
+        .ledger = draft->ledger,
+        .ledger_count = draft->ledger_count,
+        .heads = draft->heads,
+        .head_count = draft->head_count,
+        .blobs = batch->blobs,
+        .blob_count = batch->blob_count,
+        .inbox_done = batch->inbox_done,
+        .inbox_count = batch->inbox_count,
+    };
+    enum code rc = draft->store->ops->commit(draft->store, &commit, draft->turn, draft->err);
+    if (rc == OK)
+        apply_heads(draft);
+    if (rc == E_IO)
+        draft->store->dead = true;
+    return rc;
+}
+
+enum code store_append(struct store *store, struct store_batch *batch, int64_t now_ms,
+                       struct arena *turn, struct error *err)
+{
+    if (store->options.mode != STORE_WRITE)
+        return error_set(err, E_DENIED, "the store is open for reading only");
+    if (store->dead)
+        return error_set(err, E_IO, "the store failed before; it must be opened again");
+    struct draft draft = {
+        .store = store, .batch = batch, .turn = turn, .err = err, .now_ms = now_ms};
+    enum code rc = open_draft(&draft);
+    if (!rc)
+        rc = add_items(&draft);
+    if (!rc)
+        rc = commit_draft(&draft);
+    if (rc)
+        take_keys_back(&draft);
+    untouch_all(&draft);
+    return rc;
+}

@@ -1,0 +1,288 @@
+// Private to the files store. The bytes on disk, normatively; docs/format/files.md says the same to users.
+//
+//   DIR/{run}/events.jsonl               one event a line: the stored bytes and '\n'. Tenant "default".
+//   DIR/{run}/ledger.jsonl               one ledger entry a line: {"after":n,"body":b,"hash":h,"kind":k,"seq":n,"signalId":s}
+//   DIR/@{tenant}/{run}/...              the same for other tenants
+//   DIR/.cairn/VERSION                   "cairn files 1\n"; written last, so a store that has it is whole
+//   DIR/.cairn/lock                      the writer's pid; byte 0 is locked while it lives
+//   DIR/.cairn/journal                   what a crash would lose: see below
+//   DIR/.cairn/runs                      one slot of 512 bytes per run, by position (1, 2, ... in order of creation)
+//   DIR/.cairn/index                     40 bytes per run, copied from the slots: lists read this first. May be deleted.
+//   DIR/.cairn/names                     identities that do not fit their slots
+//   DIR/.cairn/blobs/{2 hex}/{sha256}    blobs
+//   DIR/.cairn/inbox/{seq}-{hash}.json   signals on their way to the writer
+//   DIR/.cairn/quarantine/               run-{position}: why a run is not to be trusted; torn-...: bytes that recovery cut off
+//
+// Integers are little endian. The journal: two header blocks, then frames, each at a multiple of 4096.
+//
+//   header  struct journal_header in block 0 or 1 (sequence % 2); the valid one with the higher sequence rules. The other is
+//           never touched while this one is needed.
+//   frame   struct frame_header, inbox ids (u64 each), then per run struct frame_run, slot, lines for events.jsonl, lines for
+//           ledger.jsonl, identity for names; zeros up to the next multiple of 4096. The CRC covers the zeros too, so that a
+//           short write never leaves a valid frame, and no block of an acknowledged frame is ever written again.
+//
+// A commit writes one frame and syncs the journal: that is the moment. Then the frame is *applied*: lines, identities, slots,
+// index, in this order, without a sync. A reader of a run file therefore never sees an event that could vanish. When the journal
+// is full, sync_all makes everything applied durable, the generation rises and the journal is written from its start again.
+//
+// Recovery applies the frames of the current generation again (same bytes, same places). The first bad frame ends it. It is a torn
+// one, never acknowledged, unless a valid frame of this generation follows, or a slot tells of a batch that the journal does not
+// have: both are corruption (I6). The last frame is written and synced anew before it is applied: after a sync that failed the
+// cache may show what the disk does not have (I8).
+//
+// No space left: before the sync nothing has happened and E_FULL is the answer. After it the batch is stored; what cannot be
+// applied yet stays `pending` in memory (reads look there, too) and is applied before anything else is accepted.
+#ifndef CAIRN_STORE_FILES_H
+#define CAIRN_STORE_FILES_H
+
+#include "store/backend.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the files store is written on little endian machines only");
+
+#define BLOCK_SIZE 4096u
+#define SLOT_SIZE 512u
+#define JOURNAL_SIZE_DEFAULT (64u << 20)
+#define JOURNAL_FRAMES (2 * BLOCK_SIZE) // offset of the first frame
+#define OPEN_FILES_MAX 256
+#define PATH_SIZE 512
+
+uint32_t crc32c(uint32_t crc, const void *bytes, size_t size);
+uint32_t crc32c_by_table(uint32_t crc, const void *bytes, size_t size); // for comparison
+
+// ---- slots
+
+enum slot_flags { SLOT_TERMINAL = 1, SLOT_CHILD = 2 /* has a parent run */, SLOT_NAMES_OUTSIDE = 4 };
+
+struct disk_slot {
+    uint32_t crc; // of all that follows
+    uint8_t vocabulary, status, flags, zero;
+    uint64_t position;
+    uint64_t batch; // that wrote it last
+    uint64_t epoch;
+    uint64_t key; // run_key
+    uint64_t last_seq, ledger_seq;
+    uint64_t events_size, ledger_size; // of the two files, in bytes
+    int64_t created_ms, started_ms, ended_ms, updated_ms;
+    uint32_t counts[4]; // total, completed, failed, skipped
+    uint32_t running;
+    uint16_t names_size, cause_size;
+    uint8_t head[SHA256_SIZE], ledger_head[SHA256_SIZE], document[SHA256_SIZE];
+    char substatus[24];
+    uint8_t text[264]; // identity (or struct names_ref), cause
+};
+_Static_assert(sizeof(struct disk_slot) == SLOT_SIZE, "slots have no padding");
+
+struct names_ref {
+    uint64_t offset; // in `names`
+    uint32_t size;   // 0: the identity is in the slot
+    uint32_t crc;
+};
+
+struct disk_index {
+    uint32_t crc;
+    uint8_t status, flags;
+    uint16_t zero;
+    uint64_t key;
+    int64_t created_ms;
+    uint32_t tenant, plan; // text_hash
+    char run[8];           // first bytes of the run id, zero-filled
+};
+_Static_assert(sizeof(struct disk_index) == 40, "index entries have no padding");
+
+uint64_t run_key(struct str tenant, struct str run);
+uint32_t text_hash(struct str text);
+// The nine strings of a run as bytes. `outside` takes any length; the form in a slot fails (0) when it does not fit.
+size_t names_encode(const struct run_log *log, uint8_t *out, size_t room);
+void names_encode_outside(const struct run_log *log, struct buf *out);
+void slot_seal(struct disk_slot *slot);
+bool slot_valid(const struct disk_slot *slot, uint64_t position);
+void index_seal(struct disk_index *index);
+struct disk_index index_of(const struct disk_slot *slot, struct str tenant, struct str plan, struct str run);
+bool index_valid(const struct disk_index *index);
+
+// ---- journal
+
+struct journal_header {
+    char magic[8]; // "CAIRNJ1\n"
+    uint32_t crc;  // of all that follows
+    uint32_t zero;
+    uint64_t sequence;    // of header writes
+    uint64_t generation;  // of the frames that count
+    uint64_t first_batch; // of this generation
+    uint64_t incarnation; // how often the store was opened for writing
+};
+
+#define FRAME_MAGIC 0x314d4643u // "CFM1"
+
+struct frame_header {
+    uint32_t magic;
+    uint32_t crc; // of all that follows, with the zeros behind the frame
+    uint64_t generation, batch;
+    uint32_t size; // without the zeros behind it
+    uint32_t run_count, inbox_count, zero;
+};
+
+struct frame_run {
+    uint64_t position;
+    uint64_t events_offset, ledger_offset, names_offset;
+    uint32_t events_size, ledger_size, names_size, zero;
+};
+
+// A record of a frame, as parsed; pieces point into the frame.
+struct frame_part {
+    struct frame_run run;
+    struct disk_slot slot;
+    struct str events, ledger, names;
+};
+struct frame_cursor {
+    struct str rest;
+    uint32_t left;
+};
+
+struct journal {
+    struct file *file;
+    uint64_t capacity; // frames go up to here, unless one is larger than all
+    uint64_t size;     // of the file; grows in steps up to capacity
+    uint64_t end;      // of the last valid frame
+    struct journal_header header;
+    uint64_t next_batch;
+};
+
+// ---- the store
+
+enum run_file { RUN_EVENTS = 0, RUN_LEDGER = 1 };
+
+// A run that somebody in this process may write.
+struct active_run {
+    uint64_t epoch;
+    uint64_t last_seq, ledger_seq;
+    uint64_t events_size, ledger_size;
+    struct names_ref names;
+};
+
+struct run_entry {
+    struct disk_index index;
+    bool bad;         // slot unreadable or quarantined
+    bool checked;     // by recovery
+    bool index_dirty; // to be written when the frame is applied
+    struct active_run *active;
+};
+
+struct cached_file {
+    struct file *file;
+    uint64_t position;
+    uint8_t kind;
+    uint16_t newer, older, next; // place + 1; list by use, chain of the bucket
+};
+
+#define CACHE_BUCKETS 512
+struct file_cache {
+    struct cached_file files[OPEN_FILES_MAX];
+    uint16_t buckets[CACHE_BUCKETS];
+    uint16_t newest, oldest, count, free;
+};
+
+// Where the line after `seq` begins: pages are read in order, so the next page starts here.
+struct read_cursor {
+    uint64_t position, seq, offset;
+    uint8_t kind;
+};
+#define CURSOR_COUNT 64
+
+struct files_store {
+    struct store base;
+    struct disk *disk;
+    bool own_disk;
+    bool writer;
+    char *dir;
+    struct file *lock, *runs, *index, *names;
+    struct journal journal;
+    struct run_entry *entries; // by position - 1. Readers: filled as far as needed.
+    uint64_t run_count;        // of entries
+    size_t entry_capacity;
+    uint32_t *map; // positions by key; 0 = free
+    size_t map_capacity;
+    uint64_t names_size;
+    uint64_t batch_max; // of all slots
+    uint64_t claims;
+    struct buf frame; // the last one
+    bool pending;     // it is durable, but not all of it is applied
+    bool recovering;  // opening: frames are applied that were applied before
+    struct file_cache cache;
+    struct read_cursor cursors[CURSOR_COUNT];
+    char side_file[PATH_SIZE];
+};
+
+static inline struct files_store *files_of(const struct store *store)
+{
+    return (struct files_store *)(uintptr_t)store;
+}
+
+// files_run.c: runs by key and position
+enum code files_read_slot(struct files_store *files, uint64_t position, struct disk_slot *out, struct error *err) MUST_CHECK;
+enum code files_decode_slot(struct files_store *files, const struct disk_slot *slot, struct arena *arena, struct run_head *out,
+                            struct error *err) MUST_CHECK;
+// Position of a run, 0 when there is none. E_CORRUPT: it is there but cannot be read.
+enum code files_find(struct files_store *files, struct str tenant, struct str run, uint64_t *position, struct disk_slot *slot,
+                     struct error *err) MUST_CHECK;
+enum code files_refresh(struct files_store *files, struct error *err) MUST_CHECK;    // readers: entries of new runs
+enum code files_load_slots(struct files_store *files, struct error *err) MUST_CHECK; // writer: all entries, checked
+enum code files_reserve_entries(struct files_store *files, uint64_t more, struct error *err) MUST_CHECK;
+void files_add_entry(struct files_store *files, const struct disk_index *index); // room was reserved
+uint64_t files_next_candidate(struct files_store *files, uint64_t key, size_t *probe);
+
+// files_open.c: files of runs
+enum code files_run_path(struct str tenant, struct str run, const char *name, char path[PATH_SIZE], struct error *err) MUST_CHECK;
+// From the cache, or opened; `create` makes directory and file. E_CORRUPT: something else is in its place.
+enum code files_open_run(struct files_store *files, const struct disk_slot *slot, enum run_file kind, bool create, struct file **out,
+                         struct error *err) MUST_CHECK;
+void files_close_cached(struct files_store *files, uint64_t above); // files of positions above this one
+// The run is not to be written any more; a file says why, and removing that file lifts it.
+enum code files_quarantine(struct files_store *files, uint64_t position, const char *reason, struct error *err) MUST_CHECK;
+enum code files_load_quarantine(struct files_store *files, struct error *err) MUST_CHECK;
+// Bytes of a run file past what its slot says are cut off and kept in a side file. E_CORRUPT when it is shorter.
+enum code files_cut_tail(struct files_store *files, const struct disk_slot *slot, enum run_file kind, struct error *err) MUST_CHECK;
+enum code files_keep_torn(struct files_store *files, const char *name, struct str bytes, struct error *err) MUST_CHECK;
+
+// journal.c
+enum code journal_create(struct files_store *files, uint64_t first_batch, struct error *err) MUST_CHECK;
+// Finds the valid frames; the last one and the header are durable when it returns.
+enum code journal_open(struct files_store *files, struct error *err) MUST_CHECK;
+typedef enum code (*journal_visit)(struct files_store *files, struct str frame, struct error *err);
+enum code journal_frames(struct files_store *files, journal_visit visit, struct error *err) MUST_CHECK;
+// The frame in files->frame becomes durable. E_FULL: it is not there. E_IO: nobody knows.
+enum code journal_append(struct files_store *files, struct error *err) MUST_CHECK;
+enum code journal_checkpoint(struct files_store *files, struct error *err) MUST_CHECK;
+
+// files_frame.c
+enum code frame_build(struct files_store *files, const struct commit *commit, struct arena *turn, struct error *err) MUST_CHECK;
+bool frame_begin(struct str frame, struct frame_header *header, struct frame_cursor *cursor);
+bool frame_next(struct frame_cursor *cursor, struct frame_part *part); // false: at the end or malformed (then left > 0)
+int64_t frame_inbox(struct str frame, uint32_t i);
+enum code frame_apply(struct files_store *files, struct str frame, struct error *err) MUST_CHECK;
+enum code files_flush(struct files_store *files, struct error *err) MUST_CHECK; // applies what is pending
+
+// files_recover.c
+enum code files_recover(struct files_store *files, struct error *err) MUST_CHECK;
+// The files of a run are as its slot says. E_CORRUPT otherwise.
+enum code files_check_run(struct files_store *files, const struct disk_slot *slot, struct error *err) MUST_CHECK;
+enum code files_read_index(struct files_store *files, uint64_t first, struct disk_index *out, size_t count, struct error *err) MUST_CHECK;
+
+// files_read.c, files_list.c, files_inbox.c: methods
+enum code files_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *, struct error *);
+enum code files_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
+enum code files_read(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *, struct records *,
+                     struct error *);
+enum code files_read_ledger(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,
+                            struct records *, struct error *);
+// The last event hashes to what the slot says.
+enum code files_check_last(struct files_store *files, const struct disk_slot *slot, struct error *err) MUST_CHECK;
+enum code files_blob(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
+enum code files_post(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes, struct error *);
+enum code files_inbox(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
+enum code files_write_blob(struct files_store *files, const struct append_blob *blob, struct error *err) MUST_CHECK;
+enum code files_settle_inbox(struct files_store *files, struct str frame, struct error *err) MUST_CHECK;
+// Sets owned and owner_pid.
+void files_tell_owner(struct files_store *files, struct run_head *head);
+
+#endif

@@ -1,0 +1,111 @@
+// Lists walk the index from its end: 40 bytes tell whether a run may match, and only those that may are read.
+#include "store/files.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CHUNK = 256 };
+
+struct walk {
+    struct files_store *files;
+    const struct run_filter *filter;
+    uint32_t tenant, plan;
+    struct disk_index chunk[CHUNK];
+    uint64_t first, count; // positions of chunk
+};
+
+// Readers look at the disk; the writer has all entries.
+static enum code entry_at(struct walk *walk, uint64_t position, struct disk_index *out, struct error *err)
+{
+    if (walk->files->writer) {
+        *out = walk->files->entries[position - 1].index;
+        return OK;
+    }
+    if (position < walk->first || position >= walk->first + walk->count) {
+        walk->first = position > CHUNK ? position - CHUNK + 1 : 1;
+        walk->count = CHUNK;
+        enum code rc = files_read_index(walk->files, walk->first - 1, walk->chunk, CHUNK, err);
+        if (rc != OK) return rc;
+    }
+    *out = walk->chunk[position - walk->first];
+    return OK;
+}
+
+static bool may_match(const struct walk *walk, const struct disk_index *index)
+{
+    const struct run_filter *filter = walk->filter;
+    if (!index_valid(index)) return true;
+    if ((filter->tenant.len && index->tenant != walk->tenant) || (filter->plan.len && index->plan != walk->plan)) return false;
+    if (filter->status_mask && !(filter->status_mask >> (index->status & 31) & 1)) return false;
+    if ((filter->unfinished && (index->flags & SLOT_TERMINAL)) || (filter->roots && (index->flags & SLOT_CHILD))) return false;
+    if ((filter->since_ms && index->created_ms < filter->since_ms) || (filter->until_ms && index->created_ms > filter->until_ms))
+        return false;
+    size_t len = filter->run_prefix.len < sizeof(index->run) ? filter->run_prefix.len : sizeof(index->run);
+    return len == 0 || memcmp(index->run, filter->run_prefix.ptr, len) == 0;
+}
+
+// A run whose slot cannot be read is listed by its place, so that it is not overlooked.
+static bool make_unreadable(struct walk *walk, uint64_t position, struct arena *arena, struct run_head *out)
+{
+    char name[48];
+    snprintf(name, sizeof(name), "unreadable-%llu", (unsigned long long)position);
+    *out = (struct run_head){.position = position};
+    out->ids.run = arena_copy(arena, str_from(name));
+    out->ids.tenant = arena_copy(arena, walk->filter->tenant.len ? walk->filter->tenant : STR("default"));
+    return out->ids.run.ptr && out->ids.tenant.ptr;
+}
+
+static enum code read_head(struct walk *walk, uint64_t position, struct arena *arena, struct run_head *out, bool *matches,
+                           struct error *err)
+{
+    struct disk_slot slot;
+    struct error told = {.code = OK};
+    enum code rc = files_read_slot(walk->files, position, &slot, &told);
+    if (rc == OK) rc = files_decode_slot(walk->files, &slot, arena, out, &told);
+    if (rc == E_CORRUPT) {
+        *matches = !walk->filter->status_mask && !walk->filter->plan.len && !walk->filter->run_prefix.len;
+        return make_unreadable(walk, position, arena, out) ? OK : error_set(err, E_NOMEM, "out of memory");
+    }
+    if (rc != OK) return error_set(err, rc, "%s", told.message);
+    *matches = run_filter_matches(walk->filter, out);
+    if (*matches) files_tell_owner(walk->files, out);
+    return OK;
+}
+
+static enum code last_position(struct files_store *files, uint64_t *out, struct error *err)
+{
+    uint64_t size = 0;
+    if (files->writer) {
+        *out = files->run_count;
+        return OK;
+    }
+    enum code rc = files->disk->ops->size(files->runs, &size, err);
+    *out = size / SLOT_SIZE;
+    return rc;
+}
+
+enum code files_list(struct store *base, const struct run_filter *filter, struct arena *arena, struct run_heads *out, struct error *err)
+{
+    struct walk walk = {.files = files_of(base), .filter = filter, .tenant = text_hash(filter->tenant), .plan = text_hash(filter->plan)};
+    size_t capacity = 0;
+    uint64_t position;
+    enum code rc = last_position(walk.files, &position, err);
+    if (filter->before && filter->before - 1 < position) position = filter->before - 1;
+    for (; rc == OK && position > 0; position--) {
+        struct disk_index index;
+        struct run_head head;
+        bool matches = false;
+        rc = entry_at(&walk, position, &index, err);
+        if (rc != OK || !may_match(&walk, &index)) continue;
+        rc = read_head(&walk, position, arena, &head, &matches, err);
+        if (rc != OK || !matches) continue;
+        if (out->count == filter->limit) {
+            out->next = out->items[out->count - 1].position;
+            return OK;
+        }
+        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
+        if (!out->items) return error_set(err, E_NOMEM, "out of memory");
+        out->items[out->count++] = head;
+    }
+    return rc;
+}

@@ -1,0 +1,367 @@
+// Opening, statements, transactions and errors of the SQLite store.
+//
+// SQLite ignores a failed checkpoint and goes on after a failed sync; we do not (I8). Checkpoints are therefore ours, made
+// after a commit, and every input/output error ends the handle. Only a full disk is survived.
+#include "store/sqlite.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    CHECKPOINT_FRAMES = 4000,  // 16 MiB: rewritten index pages are written back once per 16 MiB instead of each time
+    WAL_SIZE_KEPT = 32 * 1024 * 1024,
+    CACHE_KIB = 32 * 1024,
+    BUSY_LIMIT_MS = 30 * 1000,
+};
+
+static const char *const statement_text[] = {
+#define X(name, text) text,
+    SQLITE_STATEMENTS(X)
+#undef X
+};
+
+struct sqlite_store *sqlite_of(const struct store *store)
+{
+    return CONTAINER_OF((void *)(uintptr_t)store, struct sqlite_store, base);
+}
+
+// ---- errors
+
+enum code sqlite_code(struct sqlite_store *store, int rc, const char *what, struct error *err)
+{
+    const char *text = store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc);
+    switch (rc & 0xff) {
+    case SQLITE_NOMEM:
+        return error_set(err, E_NOMEM, "out of memory");
+    case SQLITE_FULL:
+        return error_set(err, E_FULL, "cannot %s: no space left for %s", what, store->path);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return error_set(err, E_LOCKED, "cannot %s: another process has been writing to %s for %d seconds",
+                         what, store->path, BUSY_LIMIT_MS / 1000);
+    case SQLITE_CORRUPT:
+        return error_set(err, E_CORRUPT, "cannot %s: %s is damaged (%s)", what, store->path, text);
+    case SQLITE_NOTADB:
+        return error_set(err, E_CORRUPT, "%s is not an SQLite database", store->path);
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return error_set(err, E_DENIED, "cannot %s: %s must not be written (%s)", what, store->path, text);
+    case SQLITE_CANTOPEN:
+        return error_set(err, E_NOT_FOUND, "cannot %s: %s cannot be opened", what, store->path);
+    case SQLITE_TOOBIG:
+        return error_set(err, E_LIMIT, "cannot %s: too big", what);
+    case SQLITE_CONSTRAINT:
+        return error_set(err, E_CONFLICT, "cannot %s: %s", what, text);
+    default:
+        if (rc == SQLITE_IOERR_NOMEM)
+            return error_set(err, E_NOMEM, "out of memory");
+        // SQLite knows ENOSPC of a write; a quota, and the file of shared memory, come out as an error of their own.
+        if ((rc == SQLITE_IOERR_WRITE || rc == SQLITE_IOERR_SHMSIZE) && store->db &&
+            (sqlite3_system_errno(store->db) == ENOSPC || sqlite3_system_errno(store->db) == EDQUOT))
+            return error_set(err, E_FULL, "cannot %s: no space left for %s", what, store->path);
+        return error_set(err, E_IO, "cannot %s: %s: %s", what, store->path, text);
+    }
+}
+
+enum code sqlite_run(struct sqlite_store *store, const char *sql, struct error *err)
+{
+    int rc = sqlite3_exec(store->db, sql, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? OK : sqlite_code(store, rc, "prepare the store", err);
+}
+
+// ---- statements
+
+sqlite3_stmt *sqlite_statement(struct sqlite_store *store, enum statement which, enum code *rc,
+                               struct error *err)
+{
+    sqlite3_stmt **slot = &store->statements[which];
+    *rc = OK;
+    if (!*slot) {
+        int got = sqlite3_prepare_v3(store->db, statement_text[which], -1, SQLITE_PREPARE_PERSISTENT,
+                                     slot, NULL);
+        if (got != SQLITE_OK)
+            *rc = sqlite_code(store, got, "use the store", err);
+    }
+    return *slot;
+}
+
+void sqlite_done(sqlite3_stmt *statement)
+{
+    sqlite3_reset(statement);
+}
+
+enum code sqlite_step(struct sqlite_store *store, sqlite3_stmt *statement, const char *what,
+                      struct error *err)
+{
+    int rc = sqlite3_step(statement);
+    enum code code = rc == SQLITE_DONE ? OK : sqlite_code(store, rc, what, err);
+    sqlite3_reset(statement);
+    return code;
+}
+
+static enum code run_statement(struct sqlite_store *store, enum statement which, const char *what,
+                               struct error *err)
+{
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, which, &rc, err);
+    return statement ? sqlite_step(store, statement, what, err) : rc;
+}
+
+// What is bound must live until the statement is done: all callers bind and step in one go.
+void sqlite_bind_str(sqlite3_stmt *statement, int at, struct str s)
+{
+    int rc = sqlite3_bind_text64(statement, at, s.ptr ? s.ptr : "", s.len, SQLITE_STATIC, SQLITE_UTF8);
+    INVARIANT(rc == SQLITE_OK || rc == SQLITE_TOOBIG || rc == SQLITE_NOMEM);
+}
+
+void sqlite_bind_bytes(sqlite3_stmt *statement, int at, const void *bytes, size_t size)
+{
+    int rc = sqlite3_bind_blob64(statement, at, size ? bytes : "", size, SQLITE_STATIC);
+    INVARIANT(rc == SQLITE_OK || rc == SQLITE_TOOBIG || rc == SQLITE_NOMEM);
+}
+
+bool sqlite_copy(sqlite3_stmt *statement, int column, struct arena *arena, struct str *out)
+{
+    const void *bytes = sqlite3_column_blob(statement, column);
+    int size = sqlite3_column_bytes(statement, column);
+    *out = arena_copy(arena, (struct str){bytes, (size_t)size});
+    return out->ptr != NULL;
+}
+
+// ---- transactions
+
+enum code sqlite_begin(struct sqlite_store *store, struct error *err)
+{
+    return run_statement(store, STATEMENT_BEGIN, "begin a batch", err);
+}
+
+void sqlite_rollback(struct sqlite_store *store)
+{
+    if (!sqlite3_get_autocommit(store->db))
+        (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+}
+
+// PASSIVE never waits for readers; what they still need is left for the next time. A full disk is no harm here either: the
+// events are in the write-ahead log.
+static enum code checkpoint(struct sqlite_store *store, struct error *err)
+{
+    int frames = 0;
+    int done = 0;
+    int rc = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &frames, &done);
+    int kind = rc & 0xff;
+    if (rc == SQLITE_OK || kind == SQLITE_BUSY || kind == SQLITE_LOCKED || kind == SQLITE_FULL ||
+        kind == SQLITE_NOMEM)
+        return OK;
+    return sqlite_code(store, rc, "move events into the database file", err);
+}
+
+enum code sqlite_commit_now(struct sqlite_store *store, struct error *err)
+{
+    enum code rc = run_statement(store, STATEMENT_COMMIT, "commit a batch", err);
+    if (rc) {
+        sqlite_rollback(store);
+        return rc;
+    }
+    return store->wal_frames >= CHECKPOINT_FRAMES ? checkpoint(store, err) : OK;
+}
+
+enum code sqlite_light(struct sqlite_store *store, bool light, struct error *err)
+{
+    return sqlite_run(store, light ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL", err);
+}
+
+static int count_frames(void *context, sqlite3 *db UNUSED, const char *name UNUSED, int frames)
+{
+    ((struct sqlite_store *)context)->wal_frames = frames;
+    return SQLITE_OK;
+}
+
+// Writers hold the lock for a few milliseconds; SQLite's own waiting goes up to 100 ms between looks.
+static int wait_for_lock(void *context UNUSED, int tries)
+{
+    static const long waits_us[] = {50, 100, 200, 300, 500, 1000, 1000, 2000};
+    enum { SETTLED = ARRAY_COUNT(waits_us) };
+    long us = tries < SETTLED ? waits_us[tries] : 3000;
+    if (tries > SETTLED + BUSY_LIMIT_MS / 3)
+        return 0;
+    struct timespec time = {.tv_nsec = us * 1000};
+    nanosleep(&time, NULL);
+    return 1;
+}
+
+// ---- opening
+
+static enum code read_text(struct sqlite_store *store, const char *sql, char out[16], struct error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW)
+        sqlite3_snprintf(16, out, "%s", (const char *)sqlite3_column_text(statement, 0));
+    sqlite3_finalize(statement);
+    return rc == SQLITE_ROW ? OK : sqlite_code(store, rc, "prepare the store", err);
+}
+
+// Not what was asked for but what SQLite says it will do: a build or a file system may refuse without an error.
+static enum code pin_durability(struct sqlite_store *store, struct error *err)
+{
+    char mode[16] = "";
+    char synchronous[16] = "";
+    enum code rc = read_text(store, "PRAGMA journal_mode=WAL", mode, err);
+    if (!rc)
+        rc = sqlite_run(store, "PRAGMA synchronous=FULL", err);
+    if (!rc)
+        rc = read_text(store, "PRAGMA synchronous", synchronous, err);
+    if (rc)
+        return rc;
+    if (strcmp(mode, "wal") != 0)
+        return error_set(err, E_UNSUPPORTED, "%s cannot be in WAL mode (it is in mode %s)", store->path, mode);
+    if (strcmp(synchronous, "2") != 0)
+        return error_set(err, E_UNSUPPORTED, "%s: synchronous=FULL was refused", store->path);
+    return OK;
+}
+
+static enum code prepare_writer(struct sqlite_store *store, struct error *err)
+{
+    bool fresh = false;
+    enum code rc = sqlite_check_schema(store, &fresh, err);
+    if (rc)
+        return rc;
+    if (fresh && !store->base.options.create)
+        return error_set(err, E_NOT_FOUND, "%s holds no store", store->path);
+    char sql[256];
+    sqlite3_snprintf(sizeof(sql), sql,
+                     "PRAGMA foreign_keys=ON;PRAGMA recursive_triggers=ON;PRAGMA cache_size=-%d;"
+                     "PRAGMA journal_size_limit=%d;PRAGMA wal_autocheckpoint=0;",
+                     CACHE_KIB, WAL_SIZE_KEPT);
+    if (store->base.options.exclusive)
+        rc = sqlite_run(store, "PRAGMA locking_mode=EXCLUSIVE", err);
+    if (!rc)
+        rc = pin_durability(store, err);
+    if (!rc)
+        rc = sqlite_run(store, sql, err);
+    if (!rc && fresh)
+        rc = sqlite_make_schema(store, err);
+    // After wal_autocheckpoint, which would put SQLite's own hook in its place.
+    sqlite3_wal_hook(store->db, count_frames, store);
+    return rc;
+}
+
+static enum code prepare_reader(struct sqlite_store *store, struct error *err)
+{
+    bool fresh = false;
+    enum code rc = OK;
+    if (store->base.options.exclusive)
+        rc = sqlite_run(store, "PRAGMA locking_mode=EXCLUSIVE", err);
+    if (!rc)
+        rc = sqlite_check_schema(store, &fresh, err);
+    if (!rc && fresh)
+        return error_set(err, E_NOT_FOUND, "%s holds no store", store->path);
+    return rc;
+}
+
+static enum code open_database(struct sqlite_store *store, struct error *err)
+{
+    bool write = store->base.options.mode == STORE_WRITE;
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+    if (!write)
+        flags |= SQLITE_OPEN_READONLY;
+    else
+        flags |= SQLITE_OPEN_READWRITE | (store->base.options.create ? SQLITE_OPEN_CREATE : 0);
+    int rc = sqlite3_open_v2(store->path, &store->db, flags, store->base.options.vfs);
+    if (rc != SQLITE_OK) {
+        if ((rc & 0xff) == SQLITE_CANTOPEN)
+            return error_set(err, E_NOT_FOUND, "there is no store %s", store->path);
+        return sqlite_code(store, rc, "open the store", err);
+    }
+    sqlite3_busy_handler(store->db, wait_for_lock, NULL);
+    // Triggers and views of ours call only built-in functions; a planted schema shall not call others.
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
+    sqlite3_db_config(store->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
+    return write ? prepare_writer(store, err) : prepare_reader(store, err);
+}
+
+static enum code sqlite_artifacts_dir(const struct store *base, const struct run_ids *ids,
+                                      struct arena *arena, struct str *out)
+{
+    return artifacts_path(str_from(sqlite_of(base)->path), ids, arena, out);
+}
+
+static void sqlite_close(struct store *base)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    if (store->db)
+        sqlite_leave(store);
+    for (size_t i = 0; i < STATEMENT_COUNT; i++)
+        sqlite3_finalize(store->statements[i]);
+    int rc = sqlite3_close(store->db);
+    INVARIANT(rc != SQLITE_BUSY);  // somebody kept a statement
+    free(store->released);
+    free(store->path);
+    free(store);
+}
+
+static const struct store_ops sqlite_ops = {
+    .kind = "sqlite",
+    .commit = sqlite_commit,
+    .claim = sqlite_claim,
+    .release = sqlite_release,
+    .head = sqlite_head,
+    .list = sqlite_list,
+    .read = sqlite_read,
+    .read_ledger = sqlite_read_ledger,
+    .blob = sqlite_blob,
+    .post = sqlite_post,
+    .inbox = sqlite_inbox,
+    .artifacts_dir = sqlite_artifacts_dir,
+    .close = sqlite_close,
+};
+
+// The directory is made when the store is; with a VFS the path is the VFS's affair.
+static enum code place(struct sqlite_store *store, struct str path, struct error *err)
+{
+    struct arena scratch;
+    arena_init(&scratch, PATH_MAX, SIZE_MAX);
+    struct str absolute = path;
+    struct str given = arena_copy(&scratch, path);
+    enum code rc = given.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+    if (!rc && !store->base.options.vfs)
+        rc = os_absolute(given.ptr, &scratch, &absolute, err);
+    if (!rc && !(store->path = strndup(absolute.ptr, absolute.len)))
+        rc = error_set(err, E_NOMEM, "out of memory");
+    const char *slash = rc ? NULL : strrchr(store->path, '/');
+    if (slash && slash != store->path && !store->base.options.vfs && store->base.options.create &&
+        store->base.options.mode == STORE_WRITE) {
+        struct str parent = arena_copy(&scratch, (struct str){store->path, (size_t)(slash - store->path)});
+        rc = parent.ptr ? os_make_dirs(parent.ptr, err) : error_set(err, E_NOMEM, "out of memory");
+    }
+    arena_release(&scratch);
+    return rc;
+}
+
+enum code store_open_sqlite(struct str path, const struct store_options *options, struct store **out,
+                            struct error *err)
+{
+    struct sqlite_store *store = calloc(1, sizeof(*store));
+    if (!store)
+        return error_set(err, E_NOMEM, "out of memory");
+    store->base.ops = &sqlite_ops;
+    store->base.options = *options;
+    store->data_version = -1;
+    store->inbox_stale = true;
+    enum code rc = place(store, path, err);
+    if (!rc)
+        rc = open_database(store, err);
+    if (rc) {
+        sqlite_close(&store->base);
+        return rc;
+    }
+    *out = &store->base;
+    return OK;
+}

@@ -1,0 +1,141 @@
+// Private to the SQLite store. docs/format/sql.md is the normative description of what is in the file.
+//
+//   sqlite.c         opening, pragmas, statements, errors
+//   sqlite_schema.c  the text of the schema, and making it
+//   sqlite_commit.c  the one transaction of an append
+//   sqlite_read.c    heads, lists, records, blobs
+//   sqlite_lease.c   engines, claims, inbox
+#ifndef CAIRN_STORE_SQLITE_H
+#define CAIRN_STORE_SQLITE_H
+
+#include "store/backend.h"
+
+#include <sqlite3.h>
+
+// X(NAME, SQL): prepared at first use, kept until the store is closed.
+#define SQLITE_STATEMENTS(X)                                                                                           \
+    X(BEGIN, "BEGIN IMMEDIATE")                                                                                        \
+    X(COMMIT, "COMMIT")                                                                                                \
+    X(ADD_RUN, "INSERT OR ROLLBACK INTO runs(tenant_id,run_id,project_id,environment_id,plan_id,plan_version,name,vocabulary,"     \
+               "document,parent_run,original_run) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")                         \
+    X(ADD_HEAD, "INSERT OR ROLLBACK INTO run_heads(run_no,tenant_id,last_seq,ledger_seq,head,ledger_head,updated_ms,substatus,"    \
+                "steps_total,steps_completed,steps_failed,steps_skipped,steps_running,status,terminal,created_ms,"     \
+                "started_ms,ended_ms,cause,epoch,owner) "                                                              \
+                "VALUES(?13,?22,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?18,?12,?19,?20,?21,?23,?14,?15)")                  \
+    X(MOVE_HEAD, "UPDATE run_heads SET last_seq=?1,ledger_seq=?2,head=?3,ledger_head=?4,updated_ms=?5,substatus=?6,"   \
+                 "steps_total=?7,steps_completed=?8,steps_failed=?9,steps_skipped=?10,steps_running=?11 "              \
+                 "WHERE run_no=?13 AND epoch=?14 AND owner=?15 AND last_seq=?16 AND ledger_seq=?17 "                   \
+                 "AND (terminal=0 OR last_seq=?1)")                                                                    \
+    X(CHANGE_HEAD, "UPDATE run_heads SET last_seq=?1,ledger_seq=?2,head=?3,ledger_head=?4,updated_ms=?5,substatus=?6," \
+                   "steps_total=?7,steps_completed=?8,steps_failed=?9,steps_skipped=?10,steps_running=?11,"            \
+                   "terminal=?12,status=?18,created_ms=?19,started_ms=?20,ended_ms=?21,cause=?23 "                     \
+                   "WHERE run_no=?13 AND epoch=?14 AND owner=?15 AND last_seq=?16 AND ledger_seq=?17 "                 \
+                   "AND (terminal=0 OR last_seq=?1)")                                                                  \
+    X(ADD_EVENT, "INSERT OR ROLLBACK INTO workflow_events(run_no,run_id,sequence,event_type,timestamp,payload,"        \
+                 "record_prefix,record_suffix,key) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)")                                \
+    X(ADD_LEDGER, "INSERT OR ROLLBACK INTO ledger(run_no,ledger_seq,after_seq,kind,signal_id,bytes,hash) "             \
+                  "VALUES(?1,?2,?3,?4,?5,?6,?7)")                                                                      \
+    X(ADD_BLOB, "INSERT OR IGNORE INTO blobs(sha256,bytes) VALUES(?1,?2)")                                             \
+    X(DROP_INBOX, "DELETE FROM inbox WHERE id=?1")                                                                     \
+    X(FIND_RUN, "SELECT run_no FROM runs WHERE tenant_id=?1 AND run_id=?2")                                            \
+    X(HEAD, "SELECT " SQLITE_HEAD_COLUMNS " FROM runs r CROSS JOIN run_heads h USING(run_no) "                         \
+            "WHERE r.tenant_id=?1 AND r.run_id=?2")                                                                    \
+    X(READ, "SELECT sequence,event_type,timestamp,payload,record_prefix,record_suffix,key,run_id "                     \
+            "FROM workflow_events WHERE run_no=?1 AND sequence>?2 ORDER BY sequence LIMIT ?3")                         \
+    X(READ_LEDGER, "SELECT ledger_seq,after_seq,kind,signal_id,bytes,hash "                                            \
+                   "FROM ledger WHERE run_no=?1 AND ledger_seq>?2 ORDER BY ledger_seq LIMIT ?3")                       \
+    X(BLOB, "SELECT bytes FROM blobs WHERE sha256=?1")                                                                 \
+    X(ADD_ENGINE, "INSERT INTO engines(pid,started_ms) VALUES(?1,?2)")                                                 \
+    X(ENGINE_PID, "SELECT pid FROM engines WHERE engine_no=?1")                                                        \
+    X(CLAIM, "UPDATE run_heads SET epoch=epoch+1,owner=?2 WHERE run_no=?1")                                            \
+    X(RELEASE, "UPDATE run_heads SET owner=0 WHERE run_no=?1 AND epoch=?2 AND owner=?3")                               \
+    X(POST, "INSERT INTO inbox(tenant_id,run_id,signal_id,bytes) "                                                     \
+            "SELECT ?1,?2,?3,?4 WHERE EXISTS(SELECT 1 FROM runs WHERE tenant_id=?1 AND run_id=?2)")                    \
+    X(INBOX, "SELECT i.id,i.tenant_id,i.run_id,i.signal_id,i.bytes FROM inbox i CROSS JOIN runs r CROSS JOIN "         \
+             "run_heads h WHERE r.tenant_id=i.tenant_id AND r.run_id=i.run_id AND h.run_no=r.run_no AND h.owner=?1 "   \
+             "ORDER BY i.id")                                                                                          \
+    X(DATA_VERSION, "PRAGMA data_version")
+
+// run_heads as h, runs as r, in the order that sqlite_read_head expects.
+#define SQLITE_HEAD_COLUMNS                                                                                            \
+    "r.run_no,r.tenant_id,r.run_id,r.project_id,r.environment_id,r.plan_id,r.plan_version,r.name,r.vocabulary,"        \
+    "r.document,r.parent_run,r.original_run,h.last_seq,h.ledger_seq,h.head,h.ledger_head,h.updated_ms,h.terminal,"     \
+    "h.epoch,h.owner,h.status,h.substatus,h.steps_total,h.steps_completed,h.steps_failed,h.steps_skipped,"             \
+    "h.steps_running,h.created_ms,h.started_ms,h.ended_ms,h.cause"
+
+enum statement {
+#define X(name, text) STATEMENT_##name,
+    SQLITE_STATEMENTS(X)
+#undef X
+    STATEMENT_COUNT
+};
+
+struct released {  // a lease given back in memory, not yet in the store
+    int64_t run_no;
+    uint64_t epoch;
+};
+
+struct sqlite_store {
+    struct store base;
+    sqlite3 *db;
+    sqlite3_stmt *statements[STATEMENT_COUNT];
+    char *path;       // absolute
+    int wal_frames;   // in the write-ahead log after the last commit
+    // Leases. The lock file is held through `lock` and looked at through `probe`, so that our own locks show.
+    struct disk *disk;
+    struct file *lock, *probe;
+    int64_t engine;   // our number; 0 = not an engine yet
+    struct released *released;
+    size_t released_count, released_capacity;
+    // Inbox: looked at only when another connection wrote, we own more runs, or something is still waiting.
+    int64_t data_version;
+    bool inbox_stale;
+    uint32_t idle_polls;  // looks into the inbox since the last commit
+};
+
+struct sqlite_store *sqlite_of(const struct store *store);
+// A statement ready to be bound; NULL after an error (in err). sqlite_done ends it.
+sqlite3_stmt *sqlite_statement(struct sqlite_store *store, enum statement which, enum code *rc, struct error *err);
+void sqlite_done(sqlite3_stmt *statement);
+// What an SQLite result means for us. Not for SQLITE_OK, ROW, DONE.
+enum code sqlite_code(struct sqlite_store *store, int rc, const char *what, struct error *err);
+enum code sqlite_run(struct sqlite_store *store, const char *sql, struct error *err) MUST_CHECK;
+enum code sqlite_step(struct sqlite_store *store, sqlite3_stmt *statement, const char *what, struct error *err) MUST_CHECK;
+// BEGIN IMMEDIATE; waits for other writers. Then exactly one of the other two. COMMIT returns when the batch is on the disk.
+enum code sqlite_begin(struct sqlite_store *store, struct error *err) MUST_CHECK;
+enum code sqlite_commit_now(struct sqlite_store *store, struct error *err) MUST_CHECK;
+void sqlite_rollback(struct sqlite_store *store);
+// For leases: between the two, COMMIT is atomic and visible, and durable with the next commit of events.
+enum code sqlite_light(struct sqlite_store *store, bool light, struct error *err) MUST_CHECK;
+
+void sqlite_bind_str(sqlite3_stmt *statement, int at, struct str s);
+void sqlite_bind_bytes(sqlite3_stmt *statement, int at, const void *bytes, size_t size);
+bool sqlite_copy(sqlite3_stmt *statement, int column, struct arena *arena, struct str *out) MUST_CHECK;
+
+enum code sqlite_make_schema(struct sqlite_store *store, struct error *err) MUST_CHECK;
+enum code sqlite_check_schema(struct sqlite_store *store, bool *fresh, struct error *err) MUST_CHECK;
+
+enum code sqlite_commit(struct store *, struct commit *, struct arena *turn, struct error *);
+
+// The row of a SELECT of SQLITE_HEAD_COLUMNS; *owner (may be NULL) gets the engine's number, dead or alive.
+enum code sqlite_take_head(struct sqlite_store *store, sqlite3_stmt *row, struct arena *arena, struct run_head *out,
+                           int64_t *owner, struct error *err) MUST_CHECK;
+enum code sqlite_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *, struct error *);
+enum code sqlite_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
+enum code sqlite_read(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *, struct records *, struct error *);
+enum code sqlite_read_ledger(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *, struct records *, struct error *);
+enum code sqlite_blob(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
+
+enum code sqlite_claim(struct store *, struct str tenant, struct str run, struct run_head *, struct arena *, int64_t *backend_id, struct error *);
+void sqlite_release(struct store *, struct run_log *);
+enum code sqlite_post(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes, struct error *);
+enum code sqlite_inbox(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
+enum code sqlite_become_engine(struct sqlite_store *store, struct error *err) MUST_CHECK;  // no-op when it is one
+// Inside a transaction: writes leases given back. They are forgotten by sqlite_forget_released after the commit.
+enum code sqlite_write_released(struct sqlite_store *store, struct error *err) MUST_CHECK;
+void sqlite_forget_released(struct sqlite_store *store);
+void sqlite_leave(struct sqlite_store *store);
+// Whether the engine lives, ourselves included; *pid gets its process.
+bool sqlite_alive(struct sqlite_store *store, int64_t engine, int64_t *pid);
+
+#endif

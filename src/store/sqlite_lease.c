@@ -1,0 +1,361 @@
+// Who owns a run. Every writing handle that owns runs is an engine with a number of its own, and holds a lock on that byte of
+// PATH-engines for as long as it lives; the kernel lets go of it when the process dies, however it dies. A run whose
+// owner's byte is not locked is free. Clocks play no part in it (I28).
+//
+// Leases are written without a sync of their own: after a power cut no engine lives, so it does not matter whether
+// the last lease is remembered; after the death of a process the file is what it was.
+#include "store/sqlite.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { IDLE_POLLS = 2 };
+
+// ---- engines
+
+// The directory and the name of the lock file. Nothing with a VFS of the tests: then every other engine counts as dead.
+static enum code open_lock_file(struct sqlite_store *store, unsigned flags, struct file **out, struct error *err)
+{
+    struct arena scratch;
+    arena_init(&scratch, 4096, SIZE_MAX);
+    const char *slash = strrchr(store->path, '/');
+    INVARIANT(slash);
+    const struct str directory = {store->path, slash == store->path ? 1 : (size_t)(slash - store->path)};
+    struct str root = arena_copy(&scratch, directory);
+    size_t name_size = strlen(slash + 1) + sizeof("-engines");
+    char *name = arena_alloc(&scratch, name_size);
+    enum code rc = root.ptr && name ? OK : error_set(err, E_NOMEM, "out of memory");
+    if (!rc && !store->disk)
+        rc = os_disk_open(root.ptr, &store->disk, err);
+    if (!rc) {
+        sqlite3_snprintf((int)name_size, name, "%s-engines", slash + 1);
+        rc = store->disk->ops->open(store->disk, name, flags, out, err);
+    }
+    arena_release(&scratch);
+    return rc;
+}
+
+static enum code take_number(struct sqlite_store *store, int64_t *number, struct error *err)
+{
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_ADD_ENGINE, &rc, err);
+    if (!statement)
+        return rc;
+    sqlite3_bind_int64(statement, 1, getpid());
+    sqlite3_bind_int64(statement, 2, store->base.options.vfs ? 0 : os_now().wall_ms);
+    rc = sqlite_step(store, statement, "join the engines", err);
+    *number = sqlite3_last_insert_rowid(store->db);
+    return rc;
+}
+
+static enum code join(struct sqlite_store *store, struct error *err)
+{
+    enum { TRIES = 64 };
+    for (int i = 0; i < TRIES; i++) {
+        int64_t number = 0;
+        enum code rc = take_number(store, &number, err);
+        if (!rc && !store->base.options.vfs)
+            rc = store->lock->disk->ops->lock(store->lock, (uint64_t)number, NULL);
+        if (!rc)
+            store->engine = number;
+        // Somebody has the number already: the database was put back from a copy while that engine runs.
+        if (rc != E_LOCKED)
+            return rc;
+    }
+    return error_set(err, E_LOCKED, "%s-engines is locked by other processes", store->path);
+}
+
+static enum code light_begin(struct sqlite_store *store, struct error *err)
+{
+    enum code rc = sqlite_light(store, true, err);
+    if (!rc)
+        rc = sqlite_begin(store, err);
+    if (rc)
+        store->base.dead |= sqlite_light(store, false, NULL) != OK;
+    return rc;
+}
+
+static enum code light_end(struct sqlite_store *store, enum code rc, struct error *err)
+{
+    if (rc)
+        sqlite_rollback(store);
+    else
+        rc = sqlite_commit_now(store, err);
+    // A handle that cannot be made to sync again must not be used again.
+    enum code back = sqlite_light(store, false, err);
+    store->base.dead |= back != OK;
+    return rc ? rc : back;
+}
+
+enum code sqlite_become_engine(struct sqlite_store *store, struct error *err)
+{
+    if (store->engine)
+        return OK;
+    enum code rc = OK;
+    if (!store->base.options.vfs && !store->lock)
+        rc = open_lock_file(store, OPEN_READ | OPEN_WRITE | OPEN_CREATE, &store->lock, err);
+    if (!rc)
+        rc = light_begin(store, err);
+    if (rc)
+        return rc;
+    rc = light_end(store, join(store, err), err);
+    if (rc)
+        store->engine = 0;
+    return rc;
+}
+
+static int64_t pid_of(struct sqlite_store *store, int64_t engine)
+{
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_ENGINE_PID, &rc, NULL);
+    if (!statement)
+        return 0;
+    sqlite3_bind_int64(statement, 1, engine);
+    int64_t pid = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+    sqlite_done(statement);
+    return pid;
+}
+
+bool sqlite_alive(struct sqlite_store *store, int64_t engine, int64_t *pid)
+{
+    bool alive = engine == store->engine;
+    if (!alive && !store->base.options.vfs) {
+        if (!store->probe && open_lock_file(store, OPEN_READ, &store->probe, NULL))
+            return false;
+        alive = store->probe->disk->ops->locked(store->probe, (uint64_t)engine);
+    }
+    *pid = alive ? pid_of(store, engine) : 0;
+    return alive;
+}
+
+// ---- claims
+
+static enum code claim_row(struct sqlite_store *store, struct str tenant, struct str run,
+                           struct run_head *out, struct arena *arena, struct error *err)
+{
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_HEAD, &rc, err);
+    if (!statement)
+        return rc;
+    sqlite_bind_str(statement, 1, tenant);
+    sqlite_bind_str(statement, 2, run);
+    int got = sqlite3_step(statement);
+    if (got == SQLITE_ROW)
+        rc = sqlite_take_head(store, statement, arena, out, NULL, err);
+    else if (got == SQLITE_DONE)
+        rc = error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+    else
+        rc = sqlite_code(store, got, "read a run", err);
+    sqlite_done(statement);
+    if (rc)
+        return rc;
+    if (out->owned)
+        return error_set(err, E_LOCKED, "run %.*s is owned by process %lld", STR_ARG(run), (long long)out->owner_pid);
+    statement = sqlite_statement(store, STATEMENT_CLAIM, &rc, err);
+    if (!statement)
+        return rc;
+    sqlite3_bind_int64(statement, 1, (int64_t)out->position);
+    sqlite3_bind_int64(statement, 2, store->engine);
+    out->epoch++;
+    return sqlite_step(store, statement, "claim a run", err);
+}
+
+enum code sqlite_claim(struct store *base, struct str tenant, struct str run, struct run_head *out,
+                       struct arena *arena, int64_t *backend_id, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    enum code rc = sqlite_become_engine(store, err);
+    if (!rc)
+        rc = light_begin(store, err);
+    if (rc)
+        return rc;
+    rc = sqlite_write_released(store, err);
+    if (!rc)
+        rc = claim_row(store, tenant, run, out, arena, err);
+    rc = light_end(store, rc, err);
+    if (rc)
+        return rc;
+    sqlite_forget_released(store);
+    store->inbox_stale = true;
+    out->owned = true;
+    out->owner_pid = getpid();
+    *backend_id = (int64_t)out->position;
+    return OK;
+}
+
+// Written with the next batch, or when there is none for a while: the end of a run must not cost a transaction.
+void sqlite_release(struct store *base, struct run_log *log)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    if (store->released_count == store->released_capacity) {
+        size_t capacity = store->released_capacity ? store->released_capacity * 2 : 16;
+        void *grown = realloc(store->released, capacity * sizeof(*store->released));
+        if (!grown)
+            return;  // it stays ours until we end
+        store->released = grown;
+        store->released_capacity = capacity;
+    }
+    store->released[store->released_count++] = (struct released){log->backend_id, log->epoch};
+}
+
+enum code sqlite_write_released(struct sqlite_store *store, struct error *err)
+{
+    enum code rc = OK;
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_RELEASE, &rc, err);
+    for (size_t i = 0; i < store->released_count && !rc; i++) {
+        sqlite3_bind_int64(statement, 1, store->released[i].run_no);
+        sqlite3_bind_int64(statement, 2, (int64_t)store->released[i].epoch);
+        sqlite3_bind_int64(statement, 3, store->engine);
+        rc = sqlite_step(store, statement, "release a run", err);
+    }
+    return rc;
+}
+
+void sqlite_forget_released(struct sqlite_store *store)
+{
+    store->released_count = 0;
+}
+
+static enum code flush_released(struct sqlite_store *store, struct error *err)
+{
+    if (store->released_count == 0)
+        return OK;
+    enum code rc = light_begin(store, err);
+    if (rc)
+        return rc;
+    rc = light_end(store, sqlite_write_released(store, err), err);
+    if (!rc)
+        sqlite_forget_released(store);
+    return rc;
+}
+
+void sqlite_leave(struct sqlite_store *store)
+{
+    if (!store->base.dead)
+        (void)flush_released(store, NULL);
+    if (store->lock)
+        store->lock->disk->ops->close(store->lock);
+    if (store->probe)
+        store->probe->disk->ops->close(store->probe);
+    if (store->disk)
+        os_disk_close(store->disk);
+}
+
+// ---- inbox
+
+static enum code add_post(struct sqlite_store *store, struct str tenant, struct str run,
+                          struct str signal_id, struct str bytes, struct error *err)
+{
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_POST, &rc, err);
+    if (!statement)
+        return rc;
+    sqlite_bind_str(statement, 1, tenant);
+    sqlite_bind_str(statement, 2, run);
+    sqlite_bind_str(statement, 3, signal_id);
+    sqlite_bind_str(statement, 4, bytes);
+    rc = sqlite_step(store, statement, "post a signal", err);
+    if (!rc && sqlite3_changes(store->db) == 0)
+        rc = error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+    return rc;
+}
+
+// A handle that only reads writes through another one.
+static enum code post_from_reader(struct sqlite_store *store, struct str tenant, struct str run,
+                                  struct str signal_id, struct str bytes, struct error *err)
+{
+    struct store_options options = store->base.options;
+    options.mode = STORE_WRITE;
+    options.create = false;
+    struct store *writer = NULL;
+    enum code rc = store_open_sqlite(str_from(store->path), &options, &writer, err);
+    if (rc)
+        return rc;
+    rc = sqlite_post(writer, tenant, run, signal_id, bytes, err);
+    writer->ops->close(writer);
+    return rc;
+}
+
+enum code sqlite_post(struct store *base, struct str tenant, struct str run, struct str signal_id,
+                      struct str bytes, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    if (base->options.mode != STORE_WRITE)
+        return post_from_reader(store, tenant, run, signal_id, bytes, err);
+    enum code rc = sqlite_begin(store, err);
+    if (rc)
+        return rc;
+    rc = add_post(store, tenant, run, signal_id, bytes, err);
+    if (rc) {
+        sqlite_rollback(store);
+        return rc;
+    }
+    store->inbox_stale = true;
+    return sqlite_commit_now(store, err);
+}
+
+static enum code look_for_changes(struct sqlite_store *store, struct error *err)
+{
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_DATA_VERSION, &rc, err);
+    if (!statement)
+        return rc;
+    int got = sqlite3_step(statement);
+    if (got == SQLITE_ROW) {
+        int64_t version = sqlite3_column_int64(statement, 0);
+        store->inbox_stale |= version != store->data_version;
+        store->data_version = version;
+    } else {
+        rc = sqlite_code(store, got, "look into the inbox", err);
+    }
+    sqlite_done(statement);
+    return rc;
+}
+
+static enum code read_inbox(struct sqlite_store *store, struct arena *arena, struct inbox_item **items,
+                            size_t *count, struct error *err)
+{
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_INBOX, &rc, err);
+    if (!statement)
+        return rc;
+    sqlite3_bind_int64(statement, 1, store->engine);
+    size_t capacity = 0;
+    int got;
+    while ((got = sqlite3_step(statement)) == SQLITE_ROW) {
+        *items = arena_grow(arena, *items, *count, *count + 1, sizeof(**items), &capacity);
+        struct inbox_item *item = *items ? &(*items)[(*count)++] : NULL;
+        if (!item || !sqlite_copy(statement, 1, arena, &item->tenant) ||
+            !sqlite_copy(statement, 2, arena, &item->run) ||
+            !sqlite_copy(statement, 3, arena, &item->signal_id) ||
+            !sqlite_copy(statement, 4, arena, &item->bytes)) {
+            rc = error_set(err, E_NOMEM, "out of memory");
+            break;
+        }
+        item->id = sqlite3_column_int64(statement, 0);
+    }
+    if (!rc && got != SQLITE_DONE)
+        rc = sqlite_code(store, got, "look into the inbox", err);
+    sqlite_done(statement);
+    return rc;
+}
+
+enum code sqlite_inbox(struct store *base, struct arena *arena, struct inbox_item **items, size_t *count,
+                       struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    if (!store->engine)
+        return OK;
+    enum code rc = OK;
+    if (++store->idle_polls >= IDLE_POLLS)
+        rc = flush_released(store, err);
+    if (!rc)
+        rc = look_for_changes(store, err);
+    if (rc || !store->inbox_stale)
+        return rc;
+    rc = read_inbox(store, arena, items, count, err);
+    // What waits is told again until it is settled.
+    store->inbox_stale = rc != OK || *count > 0;
+    return rc;
+}

@@ -1,0 +1,389 @@
+#include "store/sqlite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum code out_of_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+static enum code no_run(struct str run, struct error *err)
+{
+    return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+}
+
+// ---- heads
+
+static bool take_digest(sqlite3_stmt *row, int column, struct digest *out)
+{
+    const void *bytes = sqlite3_column_blob(row, column);
+    if (!bytes || sqlite3_column_bytes(row, column) != SHA256_SIZE)
+        return false;
+    memcpy(out->b, bytes, SHA256_SIZE);
+    return true;
+}
+
+static void take_text(sqlite3_stmt *row, int column, char *out, size_t size)
+{
+    const unsigned char *text = sqlite3_column_text(row, column);
+    snprintf(out, size, "%s", text ? (const char *)text : "");
+}
+
+static struct str column_str(sqlite3_stmt *row, int column)
+{
+    const void *bytes = sqlite3_column_blob(row, column);
+    return (struct str){bytes ? bytes : "", (size_t)sqlite3_column_bytes(row, column)};
+}
+
+static bool take_identity(sqlite3_stmt *row, struct arena *arena, struct run_head *out)
+{
+    struct str *const texts[] = {&out->ids.tenant,      &out->ids.run,     &out->ids.project,
+                                 &out->ids.environment, &out->ids.plan_id, &out->ids.plan_version,
+                                 &out->name};
+    for (int i = 0; i < (int)ARRAY_COUNT(texts); i++)
+        if (!sqlite_copy(row, i + 1, arena, texts[i]))
+            return false;
+    return sqlite_copy(row, 10, arena, &out->parent_run) && sqlite_copy(row, 11, arena, &out->original_run);
+}
+
+static void take_summary(sqlite3_stmt *row, struct run_summary *out)
+{
+    out->status = run_status_parse(column_str(row, 20));
+    take_text(row, 21, out->substatus, sizeof(out->substatus));
+    out->counts.total = (uint32_t)sqlite3_column_int64(row, 22);
+    out->counts.completed = (uint32_t)sqlite3_column_int64(row, 23);
+    out->counts.failed = (uint32_t)sqlite3_column_int64(row, 24);
+    out->counts.skipped = (uint32_t)sqlite3_column_int64(row, 25);
+    out->running = (uint32_t)sqlite3_column_int64(row, 26);
+    out->created_ms = sqlite3_column_int64(row, 27);
+    out->started_ms = sqlite3_column_int64(row, 28);
+    out->ended_ms = sqlite3_column_int64(row, 29);
+    take_text(row, 30, out->cause, sizeof(out->cause));
+}
+
+enum code sqlite_take_head(struct sqlite_store *store, sqlite3_stmt *row, struct arena *arena,
+                           struct run_head *out, int64_t *owner, struct error *err)
+{
+    *out = (struct run_head){0};
+    if (!take_identity(row, arena, out))
+        return out_of_memory(err);
+    out->position = (uint64_t)sqlite3_column_int64(row, 0);
+    out->vocabulary = vocabulary_parse(column_str(row, 8));
+    out->last_seq = (uint64_t)sqlite3_column_int64(row, 12);
+    out->last_ledger_seq = (uint64_t)sqlite3_column_int64(row, 13);
+    out->updated_ms = sqlite3_column_int64(row, 16);
+    out->terminal = sqlite3_column_int(row, 17) != 0;
+    out->epoch = (uint64_t)sqlite3_column_int64(row, 18);
+    take_summary(row, &out->summary);
+    if (!out->vocabulary || !out->summary.status || !take_digest(row, 9, &out->document) ||
+        !take_digest(row, 14, &out->head) || !take_digest(row, 15, &out->ledger_head))
+        return error_set(err, E_CORRUPT, "run %.*s: its row is damaged", STR_ARG(out->ids.run));
+    int64_t engine = sqlite3_column_int64(row, 19);
+    out->owned = engine && sqlite_alive(store, engine, &out->owner_pid);
+    if (owner)
+        *owner = engine;
+    return OK;
+}
+
+enum code sqlite_head(struct store *base, struct str tenant, struct str run, struct arena *arena,
+                      struct run_head *out, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_HEAD, &rc, err);
+    if (!statement)
+        return rc;
+    sqlite_bind_str(statement, 1, tenant);
+    sqlite_bind_str(statement, 2, run);
+    int got = sqlite3_step(statement);
+    if (got == SQLITE_ROW)
+        rc = sqlite_take_head(store, statement, arena, out, NULL, err);
+    else if (got == SQLITE_DONE)
+        rc = no_run(run, err);
+    else
+        rc = sqlite_code(store, got, "read a run", err);
+    sqlite_done(statement);
+    return rc;
+}
+
+// ---- lists
+//
+// Each shape walks an index that is in the order of the answer, newest first; several states are several such walks,
+// merged. So a page costs what it returns, unless plan, prefix or time filter many rows away.
+
+#define LIST_FROM(first, second) "SELECT " SQLITE_HEAD_COLUMNS " FROM " first " CROSS JOIN " second " USING(run_no) WHERE "
+#define LIST_FILTER                                                                                                    \
+    "h.run_no<?2 AND (?4='' OR r.plan_id=?4) AND (?5=0 OR h.created_ms>=?5) AND (?6=0 OR h.created_ms<=?6) "          \
+    "AND (?7=0 OR h.terminal=0) AND (?8=0 OR r.parent_run='') AND substr(r.run_id,1,length(?9))=?9 "                  \
+    "AND (?10='' OR instr(?10,','||h.status||','))"
+
+static const char list_everything[] = LIST_FROM("run_heads h", "runs r") LIST_FILTER " ORDER BY h.run_no DESC";
+static const char list_unfinished[] =
+    LIST_FROM("run_heads h", "runs r") "h.tenant_id=?1 AND h.terminal=0 AND " LIST_FILTER " ORDER BY h.run_no DESC";
+static const char list_by_status[] =
+    LIST_FROM("run_heads h", "runs r") "h.tenant_id=?1 AND h.status=?3 AND " LIST_FILTER " ORDER BY h.run_no DESC";
+static const char list_by_plan[] =
+    LIST_FROM("runs r", "run_heads h") "r.tenant_id=?1 AND r.plan_id=?4 AND r.run_no<?2 AND " LIST_FILTER
+                                       " ORDER BY r.run_no DESC";
+static const char list_by_prefix[] =
+    LIST_FROM("runs r", "run_heads h") "r.tenant_id=?1 AND r.run_id>=?9 AND r.run_id<?9||char(1114111) AND " LIST_FILTER
+                                       " ORDER BY h.run_no DESC";
+
+enum { WALKS_MAX = RUN_STATUS_CANCELLED };
+
+struct walk {
+    sqlite3_stmt *statement;
+    bool row;
+};
+
+static const char *choose_list(const struct run_filter *filter)
+{
+    if (!filter->tenant.len)
+        return list_everything;
+    if (filter->run_prefix.len)
+        return list_by_prefix;
+    if (filter->plan.len)
+        return list_by_plan;
+    return filter->unfinished ? list_unfinished : list_by_status;
+}
+
+static enum code advance(struct sqlite_store *store, struct walk *walk, struct error *err)
+{
+    int got = sqlite3_step(walk->statement);
+    walk->row = got == SQLITE_ROW;
+    return got == SQLITE_ROW || got == SQLITE_DONE ? OK : sqlite_code(store, got, "list runs", err);
+}
+
+// `statuses`: ",RUNNING,PAUSED,"; empty = all.
+static enum code start_walk(struct sqlite_store *store, const struct run_filter *filter, const char *sql,
+                            const char *status, const char *statuses, struct walk *walk, struct error *err)
+{
+    int got = sqlite3_prepare_v2(store->db, sql, -1, &walk->statement, NULL);
+    if (got != SQLITE_OK)
+        return sqlite_code(store, got, "list runs", err);
+    sqlite3_stmt *statement = walk->statement;
+    uint64_t before = filter->before && filter->before < INT64_MAX ? filter->before : INT64_MAX;
+    sqlite_bind_str(statement, 1, filter->tenant);
+    sqlite3_bind_int64(statement, 2, (int64_t)before);
+    sqlite_bind_str(statement, 3, str_from(status));
+    sqlite_bind_str(statement, 4, filter->plan);
+    sqlite3_bind_int64(statement, 5, filter->since_ms);
+    sqlite3_bind_int64(statement, 6, filter->until_ms);
+    sqlite3_bind_int(statement, 7, filter->unfinished);
+    sqlite3_bind_int(statement, 8, filter->roots);
+    sqlite_bind_str(statement, 9, filter->run_prefix);
+    sqlite_bind_str(statement, 10, str_from(statuses));
+    return advance(store, walk, err);
+}
+
+enum { STATUSES_SIZE = 128 };
+
+static void name_statuses(const struct run_filter *filter, char out[STATUSES_SIZE])
+{
+    size_t len = 0;
+    out[0] = '\0';
+    for (unsigned status = RUN_STATUS_PENDING; status <= RUN_STATUS_CANCELLED; status++)
+        if (filter->status_mask & (1u << status))
+            len += (size_t)snprintf(out + len, STATUSES_SIZE - len, "%s%s,", len ? "" : ",",
+                                    run_status_name((enum run_status)status));
+    INVARIANT(len < STATUSES_SIZE);
+}
+
+static enum code start_walks(struct sqlite_store *store, const struct run_filter *filter,
+                             struct walk walks[WALKS_MAX], size_t *count, char statuses[STATUSES_SIZE],
+                             struct error *err)
+{
+    name_statuses(filter, statuses);
+    const char *sql = choose_list(filter);
+    enum code rc = OK;
+    if (sql != list_by_status)
+        return start_walk(store, filter, sql, NULL, statuses, &walks[(*count)++], err);
+    for (unsigned status = RUN_STATUS_PENDING; !rc && status <= RUN_STATUS_CANCELLED; status++)
+        if (!filter->status_mask || (filter->status_mask & (1u << status)))
+            rc = start_walk(store, filter, sql, run_status_name((enum run_status)status), statuses,
+                            &walks[(*count)++], err);
+    return rc;
+}
+
+static struct walk *newest(struct walk *walks, size_t count)
+{
+    struct walk *best = NULL;
+    for (size_t i = 0; i < count; i++)
+        if (walks[i].row && (!best || sqlite3_column_int64(walks[i].statement, 0) >
+                                          sqlite3_column_int64(best->statement, 0)))
+            best = &walks[i];
+    return best;
+}
+
+static enum code merge_walks(struct sqlite_store *store, const struct run_filter *filter,
+                             struct walk *walks, size_t count, struct arena *arena,
+                             struct run_heads *out, struct error *err)
+{
+    size_t capacity = 0;
+    struct walk *walk;
+    while ((walk = newest(walks, count))) {
+        if (out->count == filter->limit) {
+            out->next = out->items[out->count - 1].position;
+            return OK;
+        }
+        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
+        if (!out->items)
+            return out_of_memory(err);
+        struct run_head *head = &out->items[out->count];
+        enum code rc = sqlite_take_head(store, walk->statement, arena, head, NULL, err);
+        if (!rc && run_filter_matches(filter, head))
+            out->count++;
+        if (!rc)
+            rc = advance(store, walk, err);
+        if (rc)
+            return rc;
+    }
+    return OK;
+}
+
+enum code sqlite_list(struct store *base, const struct run_filter *filter, struct arena *arena,
+                      struct run_heads *out, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    struct walk walks[WALKS_MAX] = {{0}};
+    size_t count = 0;
+    char statuses[STATUSES_SIZE];
+    // All walks must see the same moment, or a run that changes state meanwhile would be listed twice or not at all.
+    enum code rc = sqlite_run(store, "BEGIN", err);
+    if (rc)
+        return rc;
+    rc = start_walks(store, filter, walks, &count, statuses, err);
+    if (!rc)
+        rc = merge_walks(store, filter, walks, count, arena, out, err);
+    for (size_t i = 0; i < count; i++)
+        sqlite3_finalize(walks[i].statement);
+    sqlite_rollback(store);
+    return rc;
+}
+
+// ---- records
+
+static enum code find_run(struct sqlite_store *store, struct str tenant, struct str run, int64_t *run_no,
+                          struct error *err)
+{
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_FIND_RUN, &rc, err);
+    if (!statement)
+        return rc;
+    sqlite_bind_str(statement, 1, tenant);
+    sqlite_bind_str(statement, 2, run);
+    int got = sqlite3_step(statement);
+    if (got == SQLITE_ROW)
+        *run_no = sqlite3_column_int64(statement, 0);
+    else if (got == SQLITE_DONE)
+        rc = no_run(run, err);
+    else
+        rc = sqlite_code(store, got, "read a run", err);
+    sqlite_done(statement);
+    return rc;
+}
+
+static enum code take_event(sqlite3_stmt *row, struct arena *arena, struct record *out)
+{
+    const struct str parts[] = {column_str(row, 4), column_str(row, 3), column_str(row, 5)};
+    struct record_columns *columns = ARENA_NEW(arena, struct record_columns);
+    char *bytes = arena_alloc(arena, parts[0].len + parts[1].len + parts[2].len + 1);
+    if (!columns || !bytes)
+        return E_NOMEM;
+    char *to = bytes;
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        memcpy(to, parts[i].ptr, parts[i].len);
+        to += parts[i].len;
+    }
+    columns->payload = (struct str){bytes + parts[0].len, parts[1].len};
+    *out = (struct record){
+        .seq = (uint64_t)sqlite3_column_int64(row, 0),
+        .bytes = {bytes, (size_t)(to - bytes)},
+        .columns = columns,
+    };
+    bool copied = sqlite_copy(row, 1, arena, &out->type) && sqlite_copy(row, 2, arena, &columns->timestamp) &&
+                  sqlite_copy(row, 6, arena, &columns->key) && sqlite_copy(row, 7, arena, &columns->run);
+    return copied ? OK : E_NOMEM;
+}
+
+static enum code take_entry(sqlite3_stmt *row, struct arena *arena, struct record *out)
+{
+    *out = (struct record){
+        .seq = (uint64_t)sqlite3_column_int64(row, 1),
+        .ledger_seq = (uint64_t)sqlite3_column_int64(row, 0),
+    };
+    if (!take_digest(row, 5, &out->hash))
+        return E_CORRUPT;
+    bool copied = sqlite_copy(row, 2, arena, &out->type) && sqlite_copy(row, 3, arena, &out->signal_id) &&
+                  sqlite_copy(row, 4, arena, &out->bytes);
+    return copied ? OK : E_NOMEM;
+}
+
+static enum code read_page(struct sqlite_store *store, enum statement which, int64_t run_no,
+                           uint64_t after, size_t limit, struct arena *arena, struct records *out,
+                           struct error *err)
+{
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, which, &rc, err);
+    if (!statement)
+        return rc;
+    sqlite3_bind_int64(statement, 1, run_no);
+    sqlite3_bind_int64(statement, 2, after < INT64_MAX ? (int64_t)after : INT64_MAX);
+    sqlite3_bind_int64(statement, 3, limit < INT64_MAX ? (int64_t)limit : INT64_MAX);
+    size_t capacity = 0;
+    int got;
+    while (!rc && (got = sqlite3_step(statement)) != SQLITE_DONE) {
+        if (got != SQLITE_ROW) {
+            rc = sqlite_code(store, got, "read events", err);
+            break;
+        }
+        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
+        rc = !out->items                  ? E_NOMEM
+             : which == STATEMENT_READ ? take_event(statement, arena, &out->items[out->count])
+                                          : take_entry(statement, arena, &out->items[out->count]);
+        if (rc)
+            rc = error_set(err, rc, "cannot read events: %s", code_text(rc));
+        out->count++;
+    }
+    sqlite_done(statement);
+    return rc;
+}
+
+enum code sqlite_read(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
+                      struct arena *arena, struct records *out, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    int64_t run_no = 0;
+    enum code rc = find_run(store, tenant, run, &run_no, err);
+    return rc ? rc : read_page(store, STATEMENT_READ, run_no, after, limit, arena, out, err);
+}
+
+enum code sqlite_read_ledger(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
+                             struct arena *arena, struct records *out, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    int64_t run_no = 0;
+    enum code rc = find_run(store, tenant, run, &run_no, err);
+    return rc ? rc : read_page(store, STATEMENT_READ_LEDGER, run_no, after, limit, arena, out, err);
+}
+
+enum code sqlite_blob(struct store *base, const struct digest *sha256, struct arena *arena,
+                      struct str *out, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_BLOB, &rc, err);
+    if (!statement)
+        return rc;
+    sqlite_bind_bytes(statement, 1, sha256->b, SHA256_SIZE);
+    int got = sqlite3_step(statement);
+    if (got == SQLITE_ROW)
+        rc = sqlite_copy(statement, 0, arena, out) ? OK : out_of_memory(err);
+    else if (got == SQLITE_DONE)
+        rc = error_set(err, E_NOT_FOUND, "there is no such blob");
+    else
+        rc = sqlite_code(store, got, "read a blob", err);
+    sqlite_done(statement);
+    return rc;
+}

@@ -1,0 +1,192 @@
+// Why it is laid out like this (numbers: docs/format/sql.md):
+//  - Events go to the end of one table; run_no comes first in its index, so runs of one time share pages.
+//  - What changes with every batch (run_heads) is kept apart from what never changes (runs): four times fewer pages.
+//  - There is no index of keys: it would touch one page for every event of a long run. Keys are unique because the
+//    owner of a run checks them, and because nobody can insert an event that no head has made room for: the head of a
+//    run is moved first, inside the transaction, and the trigger lets in only numbers up to it that are not there yet.
+//  - RAISE(ROLLBACK) instead of ABORT in that trigger, because an ABORT would cost a statement journal for every row.
+#include "store/sqlite.h"
+
+#define APPLICATION_ID 1130457458  // "Cair"
+#define SCHEMA_VERSION 1
+
+static const char schema[] =
+    "CREATE TABLE runs("
+    " run_no INTEGER PRIMARY KEY,"
+    " tenant_id TEXT NOT NULL,"
+    " run_id TEXT NOT NULL,"
+    " project_id TEXT NOT NULL,"
+    " environment_id TEXT NOT NULL,"
+    " plan_id TEXT NOT NULL,"
+    " plan_version TEXT NOT NULL,"
+    " name TEXT NOT NULL,"
+    " vocabulary TEXT NOT NULL CHECK(vocabulary IN ('run','noetl','nodes')),"
+    " document BLOB NOT NULL CHECK(length(document)=32),"
+    " parent_run TEXT NOT NULL,"
+    " original_run TEXT NOT NULL,"
+    " UNIQUE(tenant_id,run_id)) STRICT;"
+    "CREATE INDEX runs_by_plan ON runs(tenant_id,plan_id,run_no);"
+    "CREATE TABLE run_heads("
+    " run_no INTEGER PRIMARY KEY REFERENCES runs,"
+    " tenant_id TEXT NOT NULL,"
+    " last_seq INTEGER NOT NULL,"
+    " ledger_seq INTEGER NOT NULL,"
+    " head BLOB NOT NULL CHECK(length(head)=32),"
+    " ledger_head BLOB NOT NULL CHECK(length(ledger_head)=32),"
+    " updated_ms INTEGER NOT NULL,"
+    " terminal INTEGER NOT NULL CHECK(terminal IN (0,1)),"
+    " epoch INTEGER NOT NULL,"
+    " owner INTEGER NOT NULL,"
+    " status TEXT NOT NULL,"
+    " substatus TEXT NOT NULL,"
+    " steps_total INTEGER NOT NULL,"
+    " steps_completed INTEGER NOT NULL,"
+    " steps_failed INTEGER NOT NULL,"
+    " steps_skipped INTEGER NOT NULL,"
+    " steps_running INTEGER NOT NULL,"
+    " created_ms INTEGER NOT NULL,"
+    " started_ms INTEGER NOT NULL,"
+    " ended_ms INTEGER NOT NULL,"
+    " cause TEXT NOT NULL) STRICT;"
+    "CREATE INDEX run_heads_by_status ON run_heads(tenant_id,status,run_no);"
+    "CREATE INDEX run_heads_unfinished ON run_heads(tenant_id,run_no) WHERE terminal=0;"
+    "CREATE TABLE workflow_events("
+    " position INTEGER PRIMARY KEY,"
+    " run_no INTEGER NOT NULL,"
+    " run_id TEXT NOT NULL,"
+    " sequence INTEGER NOT NULL,"
+    " event_type TEXT NOT NULL,"
+    " timestamp TEXT NOT NULL,"
+    " payload TEXT NOT NULL,"
+    " record_prefix TEXT NOT NULL,"
+    " record_suffix TEXT NOT NULL,"
+    " key BLOB NOT NULL) STRICT;"
+    "CREATE UNIQUE INDEX workflow_events_by_run ON workflow_events(run_no,sequence);"
+    "CREATE TABLE ledger("
+    " position INTEGER PRIMARY KEY,"
+    " run_no INTEGER NOT NULL,"
+    " ledger_seq INTEGER NOT NULL,"
+    " after_seq INTEGER NOT NULL,"
+    " kind TEXT NOT NULL,"
+    " signal_id TEXT,"
+    " bytes TEXT NOT NULL,"
+    " hash BLOB NOT NULL CHECK(length(hash)=32)) STRICT;"
+    "CREATE UNIQUE INDEX ledger_by_run ON ledger(run_no,ledger_seq);"
+    "CREATE UNIQUE INDEX ledger_by_signal ON ledger(run_no,signal_id) WHERE signal_id IS NOT NULL;"
+    "CREATE TABLE blobs(sha256 BLOB PRIMARY KEY CHECK(length(sha256)=32), bytes BLOB NOT NULL) STRICT;"
+    "CREATE TABLE inbox("
+    " id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " tenant_id TEXT NOT NULL,"
+    " run_id TEXT NOT NULL,"
+    " signal_id TEXT NOT NULL,"
+    " bytes TEXT NOT NULL) STRICT;"
+    "CREATE TABLE engines("
+    " engine_no INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " pid INTEGER NOT NULL,"
+    " started_ms INTEGER NOT NULL) STRICT;";
+
+#define REFUSE(table, event, why)                                                                                      \
+    "CREATE TRIGGER " table "_no_" event " BEFORE " event " ON " table                                                 \
+    " BEGIN SELECT RAISE(ABORT,'" why "'); END;"
+
+static const char guards[] =
+    REFUSE("workflow_events", "update", "EVENT_LOG_APPEND_ONLY: stored events do not change")
+    REFUSE("workflow_events", "delete", "EVENT_LOG_APPEND_ONLY: stored events are not removed")
+    REFUSE("ledger", "update", "EVENT_LOG_APPEND_ONLY: ledger entries do not change")
+    REFUSE("ledger", "delete", "EVENT_LOG_APPEND_ONLY: ledger entries are not removed")
+    REFUSE("runs", "update", "EVENT_LOG_APPEND_ONLY: the identity of a run does not change")
+    REFUSE("runs", "delete", "EVENT_LOG_APPEND_ONLY: runs are not removed")
+    REFUSE("run_heads", "delete", "EVENT_LOG_APPEND_ONLY: runs are not removed")
+    "CREATE TRIGGER workflow_events_no_replace BEFORE INSERT ON workflow_events"
+    " WHEN EXISTS(SELECT 1 FROM workflow_events WHERE position=NEW.position"
+    "   OR (run_no=NEW.run_no AND sequence=NEW.sequence))"
+    " OR NEW.sequence<1 OR NEW.sequence>ifnull((SELECT last_seq FROM run_heads WHERE run_no=NEW.run_no),0)"
+    " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: only the owner of a run appends to it'); END;"
+    "CREATE TRIGGER ledger_no_replace BEFORE INSERT ON ledger"
+    " WHEN EXISTS(SELECT 1 FROM ledger WHERE position=NEW.position"
+    "   OR (run_no=NEW.run_no AND ledger_seq=NEW.ledger_seq)"
+    "   OR (run_no=NEW.run_no AND signal_id=NEW.signal_id))"
+    " OR NEW.ledger_seq<1 OR NEW.ledger_seq>ifnull((SELECT ledger_seq FROM run_heads WHERE run_no=NEW.run_no),0)"
+    " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: only the owner of a run appends to it'); END;"
+    "CREATE TRIGGER runs_no_replace BEFORE INSERT ON runs"
+    " WHEN EXISTS(SELECT 1 FROM runs WHERE run_no=NEW.run_no OR (tenant_id=NEW.tenant_id AND run_id=NEW.run_id))"
+    " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: there is such a run'); END;"
+    "CREATE TRIGGER run_heads_no_replace BEFORE INSERT ON run_heads"
+    " WHEN EXISTS(SELECT 1 FROM run_heads WHERE run_no=NEW.run_no)"
+    " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: there is such a run'); END;";
+
+// For people with a shell and a question.
+static const char views[] =
+    "CREATE VIEW workflow_runs AS SELECT r.run_id, r.tenant_id, r.project_id, r.environment_id, r.plan_id,"
+    " r.plan_version, r.name, h.status, h.substatus, h.last_seq AS last_sequence, h.steps_total, h.steps_completed,"
+    " h.steps_failed, h.steps_skipped, h.steps_running, h.cause,"
+    " strftime('%Y-%m-%dT%H:%M:%fZ',h.created_ms/1000.0,'unixepoch') AS created,"
+    " strftime('%Y-%m-%dT%H:%M:%fZ',h.updated_ms/1000.0,'unixepoch') AS updated,"
+    " r.run_no FROM runs r JOIN run_heads h USING(run_no);"
+    "CREATE VIEW workflow_records AS SELECT e.run_no, e.run_id, e.sequence,"
+    " e.record_prefix||e.payload||e.record_suffix AS record FROM workflow_events e;";
+
+static enum code read_number(struct sqlite_store *store, const char *sql, int64_t *out, struct error *err)
+{
+    sqlite3_stmt *statement = NULL;
+    int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW)
+        *out = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return rc == SQLITE_ROW ? OK : sqlite_code(store, rc, "read the store's version", err);
+}
+
+enum code sqlite_check_schema(struct sqlite_store *store, bool *fresh, struct error *err)
+{
+    int64_t application = 0;
+    int64_t version = 0;
+    int64_t objects = 0;
+    enum code rc = read_number(store, "PRAGMA application_id", &application, err);
+    if (!rc)
+        rc = read_number(store, "PRAGMA user_version", &version, err);
+    if (!rc)
+        rc = read_number(store, "SELECT count(*) FROM sqlite_schema", &objects, err);
+    if (rc)
+        return rc;
+    *fresh = application == 0 && objects == 0;
+    if (*fresh)
+        return OK;
+    if (application != APPLICATION_ID)
+        return error_set(err, E_INVALID, "%s is a database of another program", store->path);
+    if (version > SCHEMA_VERSION)
+        return error_set(err, E_VERSION,
+                         "%s has format %lld, this version of Cairn reads up to %d; use a newer Cairn",
+                         store->path, (long long)version, SCHEMA_VERSION);
+    if (version < 1)
+        return error_set(err, E_CORRUPT, "%s has format %lld, which never existed", store->path,
+                         (long long)version);
+    return OK;
+}
+
+enum code sqlite_make_schema(struct sqlite_store *store, struct error *err)
+{
+    enum code rc = sqlite_begin(store, err);
+    if (rc)
+        return rc;
+    // Another process may have made it while we waited for the lock.
+    bool fresh = false;
+    rc = sqlite_check_schema(store, &fresh, err);
+    if (!rc && fresh) {
+        char marks[96];
+        sqlite3_snprintf(sizeof(marks), marks, "PRAGMA application_id=%d;PRAGMA user_version=%d;",
+                         APPLICATION_ID, SCHEMA_VERSION);
+        rc = sqlite_run(store, schema, err);
+        if (!rc)
+            rc = sqlite_run(store, guards, err);
+        if (!rc)
+            rc = sqlite_run(store, views, err);
+        if (!rc)
+            rc = sqlite_run(store, marks, err);
+    }
+    if (!rc)
+        return sqlite_commit_now(store, err);
+    sqlite_rollback(store);
+    return rc;
+}

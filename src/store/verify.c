@@ -1,0 +1,359 @@
+// Holds everything the store says about a run against everything else it says: records against each other (numbers, chain,
+// time, keys, one end), columns against records, heads against the last record. A fault never stops the search.
+#include "base/civil.h"
+#include "base/map.h"
+#include "store/backend.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PAGE = 256, RUNS_PAGE = 128, FAULTS_MAX = 10000 };
+
+struct verify {
+    struct store *store;
+    struct arena *arena;  // of the report
+    struct arena page, scratch, run_arena;
+    struct verify_report *report;
+    size_t fault_capacity;
+    struct error *err;
+    enum code rc;  // the search itself broke down
+    const struct run_head *head;
+};
+
+static void fault(struct verify *verify, uint64_t seq, bool ledger, const char *format, ...) PRINTF_LIKE(4, 5);
+
+static void fault(struct verify *verify, uint64_t seq, bool ledger, const char *format, ...)
+{
+    struct verify_report *report = verify->report;
+    if (verify->rc || report->fault_count >= FAULTS_MAX)
+        return;
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    struct verify_fault *faults = arena_grow(verify->arena, report->faults, report->fault_count, report->fault_count + 1,
+                                             sizeof(*report->faults), &verify->fault_capacity);
+    struct str what = arena_copy(verify->arena, str_from(text));
+    struct str run = arena_copy(verify->arena, verify->head->ids.run);
+    if (!faults || !what.ptr || !run.ptr) {
+        verify->rc = error_set(verify->err, E_NOMEM, "out of memory");
+        return;
+    }
+    report->faults = faults;
+    faults[report->fault_count++] = (struct verify_fault){.run = run, .seq = seq, .ledger = ledger, .what = what};
+}
+
+// ---- events
+
+struct walk {
+    uint64_t last;  // number of the last record seen
+    struct digest previous;
+    int64_t persisted_ms;
+    uint64_t terminal_at;  // 0: none yet
+    struct map keys;
+};
+
+static void check_columns(struct verify *verify, const struct record *record, const struct seal *seal,
+                          const struct digest *key)
+{
+    const struct record_columns *columns = record->columns;
+    if (!columns)
+        return;
+    if (!str_eq(columns->run, verify->head->ids.run))
+        fault(verify, record->seq, false, "the run_id column says %.*s", STR_ARG(columns->run));
+    char time[CIVIL_SIZE];
+    civil_format(seal->persisted_ms, time);
+    if (!str_is(columns->timestamp, time))
+        fault(verify, record->seq, false, "the timestamp column says %.*s, the record %s", STR_ARG(columns->timestamp), time);
+    if (columns->key.len < 8 || columns->key.len > SHA256_SIZE || memcmp(columns->key.ptr, key->b, columns->key.len) != 0)
+        fault(verify, record->seq, false, "the key column is not the idempotency key of the record");
+}
+
+// The column must be exactly the payload: bytes moved over its edge would leave the record as it was.
+static void check_payload(struct verify *verify, const struct record *record, const struct json *value)
+{
+    const struct json *payload = json_key(value, "payload");
+    if (!record->columns || !payload)
+        return;
+    struct buf text;
+    buf_init(&text, SIZE_MAX / 4);
+    json_canon(&text, payload);
+    if (!buf_ok(&text))
+        verify->rc = error_set(verify->err, E_NOMEM, "out of memory");
+    else if (!str_eq(buf_str(&text), record->columns->payload))
+        fault(verify, record->seq, false, "the payload column is not the payload of the record");
+    buf_release(&text);
+}
+
+static void check_ids(struct verify *verify, uint64_t seq, const struct run_ids *told)
+{
+    const struct run_ids *ids = &verify->head->ids;
+    const struct {
+        const char *name;
+        struct str told, kept;
+    } pairs[] = {{"tenant", told->tenant, ids->tenant},
+                 {"project", told->project, ids->project},
+                 {"environment", told->environment, ids->environment},
+                 {"run", told->run, ids->run},
+                 {"plan id", told->plan_id, ids->plan_id},
+                 {"plan version", told->plan_version, ids->plan_version}};
+    for (size_t i = 0; i < ARRAY_COUNT(pairs); i++)
+        if (pairs[i].told.len && !str_eq(pairs[i].told, pairs[i].kept))
+            fault(verify, seq, false, "it belongs to %s %.*s", pairs[i].name, STR_ARG(pairs[i].told));
+}
+
+static void check_key(struct verify *verify, struct walk *walk, const struct record *record, const struct json *value,
+                      const struct digest *key)
+{
+    char hex[SHA256_HEX + 1];
+    digest_hex(key, hex);
+    const struct json *told = json_key(value, "idempotencyKey");
+    if (told && !str_is(json_text(told), hex))
+        fault(verify, record->seq, false, "its idempotency key is not the one of its facts");
+    struct str kept = arena_copy(&verify->run_arena, (struct str){(const char *)key->b, SHA256_SIZE});
+    uint32_t first = MAP_NONE;
+    if (!kept.ptr || !map_put(&walk->keys, kept, (uint32_t)record->seq, &first))
+        verify->rc = error_set(verify->err, E_NOMEM, "out of memory");
+    else if (first != MAP_NONE)
+        fault(verify, record->seq, false, "it has the idempotency key of event %u", (unsigned)first);
+}
+
+static void check_end(struct verify *verify, struct walk *walk, const struct record *record, enum moment_kind kind)
+{
+    if (moment_is_terminal(kind)) {
+        if (walk->terminal_at)
+            fault(verify, record->seq, false, "the run ended before, with event %llu", (unsigned long long)walk->terminal_at);
+        else
+            walk->terminal_at = record->seq;
+    } else if (walk->terminal_at && (kind != MOMENT_RUN_PROCESSED || record->seq != walk->terminal_at + 1)) {
+        fault(verify, record->seq, false, "it comes after the end of the run (event %llu)",
+              (unsigned long long)walk->terminal_at);
+    }
+}
+
+static void check_content(struct verify *verify, struct walk *walk, const struct record *record)
+{
+    const struct run_head *head = verify->head;
+    struct moment moment = {0};
+    struct seal seal = {0};
+    struct run_ids told = {0};
+    struct json value = {0};
+    struct error why = {0};
+    arena_reset(&verify->scratch);
+    enum code rc = contract_decode(head->vocabulary, record->bytes, &verify->scratch, &moment, &seal, &told, &why);
+    if (!rc)
+        rc = json_parse(record->bytes, &json_limits_default, &verify->scratch, &value, &why);
+    if (rc == E_NOMEM) {
+        verify->rc = error_set(verify->err, E_NOMEM, "out of memory");
+    } else if (rc) {
+        fault(verify, record->seq, false, "it is no event: %s", why.message);
+        return;
+    }
+    if (verify->rc)
+        return;
+    if (seal.seq != record->seq)
+        fault(verify, record->seq, false, "its record says number %llu", (unsigned long long)seal.seq);
+    if (!digest_eq(&seal.previous, &walk->previous))
+        fault(verify, record->seq, false, "its previous hash is not the hash of the event before it");
+    if (seal.persisted_ms < walk->persisted_ms)
+        fault(verify, record->seq, false, "it was stored before the event before it");
+    walk->persisted_ms = seal.persisted_ms;
+    const char *word = moment.kind != MOMENT_UNKNOWN ? moment_word(moment.kind, head->vocabulary) : NULL;
+    if (word && !str_is(record->type, word))
+        fault(verify, record->seq, false, "it is stored as %.*s and says %s", STR_ARG(record->type), word);
+    check_ids(verify, record->seq, &told);
+    struct str slot = moment_slot(&moment, &verify->scratch);
+    struct digest key = event_key(head->ids.run, slot, moment.logical, word ? str_from(word) : record->type,
+                                  head->ids.plan_version);
+    check_columns(verify, record, &seal, &key);
+    check_payload(verify, record, &value);
+    // What an unknown type put into its key cannot be known either.
+    if (word)
+        check_key(verify, walk, record, &value, &key);
+    check_end(verify, walk, record, moment.kind);
+}
+
+static void check_event(struct verify *verify, struct walk *walk, const struct record *record)
+{
+    uint64_t expected = walk->last + 1;
+    if (record->seq > expected) {
+        fault(verify, expected, false, "it is missing");
+        // The chain is broken here anyway; go on with what follows as if its predecessor were right.
+        struct seal seal = {0};
+        struct moment moment = {0};
+        if (!contract_decode(verify->head->vocabulary, record->bytes, &verify->scratch, &moment, &seal, NULL, NULL))
+            walk->previous = seal.previous;
+    }
+    check_content(verify, walk, record);
+    walk->previous = record->hash;
+    walk->last = record->seq;
+    verify->report->event_count++;
+}
+
+// What is beyond the head is a fault unless the head has moved meanwhile (a writer is at work).
+static void check_beyond(struct verify *verify, uint64_t seq, bool ledger)
+{
+    struct run_head now;
+    const struct run_ids *ids = &verify->head->ids;
+    arena_reset(&verify->scratch);
+    enum code rc = store_head(verify->store, ids->tenant, ids->run, &verify->scratch, &now, verify->err);
+    if (rc)
+        verify->rc = rc;
+    else if (seq > (ledger ? now.last_ledger_seq : now.last_seq))
+        fault(verify, seq, ledger, "it is not covered by the head of the run");
+}
+
+static void check_events(struct verify *verify)
+{
+    const struct run_head *head = verify->head;
+    struct walk walk = {.persisted_ms = INT64_MIN};
+    map_init(&walk.keys, &verify->run_arena);
+    for (bool more = true; more && !verify->rc;) {
+        arena_reset(&verify->page);
+        struct records page;
+        enum code rc = store_read(verify->store, head->ids.tenant, head->ids.run, walk.last, PAGE, &verify->page, &page,
+                                  verify->err);
+        if (rc == E_CORRUPT) {
+            fault(verify, walk.last + 1, false, "it cannot be read: %s", verify->err ? verify->err->message : "");
+            if (verify->err)
+                verify->err->code = OK;
+            return;
+        }
+        if (rc)
+            verify->rc = rc;
+        more = page.count == PAGE;
+        for (size_t i = 0; i < page.count && !verify->rc; i++) {
+            if (page.items[i].seq > head->last_seq) {
+                check_beyond(verify, page.items[i].seq, false);
+                more = false;
+                break;
+            }
+            check_event(verify, &walk, &page.items[i]);
+        }
+    }
+    if (walk.last < head->last_seq)
+        fault(verify, walk.last + 1, false, "it is missing; the head of the run knows %llu events",
+              (unsigned long long)head->last_seq);
+    else if (!digest_eq(&walk.previous, &head->head))
+        fault(verify, head->last_seq, false, "its hash is not the head of the run");
+    if (head->terminal != (walk.terminal_at != 0) && walk.last == head->last_seq)
+        fault(verify, 0, false, head->terminal ? "it counts as ended without an event that says so"
+                                               : "it has ended but does not count as ended");
+}
+
+// ---- ledger
+
+static void check_entry(struct verify *verify, struct walk *walk, const struct record *record, uint64_t *after)
+{
+    uint64_t expected = walk->last + 1;
+    const struct str chained[] = {{(const char *)walk->previous.b, SHA256_SIZE}, record->bytes};
+    struct digest hash = sha256_parts(chained, ARRAY_COUNT(chained));
+    if (record->ledger_seq > expected)
+        fault(verify, expected, true, "it is missing");
+    else if (!digest_eq(&hash, &record->hash))
+        fault(verify, record->ledger_seq, true, "its hash is not the one of its bytes and the entry before it");
+    if (record->seq < *after || record->seq > verify->head->last_seq)
+        fault(verify, record->ledger_seq, true, "it says to follow event %llu", (unsigned long long)record->seq);
+    else
+        *after = record->seq;
+    struct moment moment = {0};
+    struct json value = {0};
+    struct error why = {0};
+    arena_reset(&verify->scratch);
+    enum code rc = str_is(record->type, "moment")
+                       ? contract_decode_ledger(record->bytes, &verify->scratch, &moment, &why)
+                       : json_parse(record->bytes, &json_limits_default, &verify->scratch, &value, &why);
+    if (rc == E_NOMEM)
+        verify->rc = error_set(verify->err, E_NOMEM, "out of memory");
+    else if (rc)
+        fault(verify, record->ledger_seq, true, "it cannot be read: %s", why.message);
+    walk->previous = record->hash;
+    walk->last = record->ledger_seq;
+}
+
+static void check_ledger(struct verify *verify)
+{
+    const struct run_head *head = verify->head;
+    struct walk walk = {0};
+    uint64_t after = 0;
+    for (bool more = true; more && !verify->rc;) {
+        arena_reset(&verify->page);
+        struct records page;
+        enum code rc = store_read_ledger(verify->store, head->ids.tenant, head->ids.run, walk.last, PAGE, &verify->page,
+                                         &page, verify->err);
+        if (rc == E_CORRUPT) {
+            fault(verify, walk.last + 1, true, "it cannot be read: %s", verify->err ? verify->err->message : "");
+            if (verify->err)
+                verify->err->code = OK;
+            return;
+        }
+        if (rc)
+            verify->rc = rc;
+        more = page.count == PAGE;
+        for (size_t i = 0; i < page.count && !verify->rc; i++) {
+            if (page.items[i].ledger_seq > head->last_ledger_seq) {
+                check_beyond(verify, page.items[i].ledger_seq, true);
+                more = false;
+                break;
+            }
+            check_entry(verify, &walk, &page.items[i], &after);
+        }
+    }
+    if (walk.last < head->last_ledger_seq)
+        fault(verify, walk.last + 1, true, "it is missing; the head of the run knows %llu entries",
+              (unsigned long long)head->last_ledger_seq);
+    else if (!digest_eq(&walk.previous, &head->ledger_head))
+        fault(verify, head->last_ledger_seq, true, "its hash is not the ledger head of the run");
+}
+
+// ---- runs
+
+static void check_run(struct verify *verify, const struct run_head *head)
+{
+    verify->head = head;
+    verify->report->run_count++;
+    check_events(verify);
+    if (!verify->rc)
+        check_ledger(verify);
+    arena_reset(&verify->run_arena);
+}
+
+static void check_all(struct verify *verify, struct str tenant)
+{
+    struct run_filter filter = {.tenant = tenant, .limit = RUNS_PAGE};
+    struct arena heads_arena;
+    arena_init(&heads_arena, 64 * 1024, SIZE_MAX);
+    do {
+        struct run_heads heads;
+        arena_reset(&heads_arena);
+        verify->rc = store_list(verify->store, &filter, &heads_arena, &heads, verify->err);
+        for (size_t i = 0; !verify->rc && i < heads.count; i++)
+            check_run(verify, &heads.items[i]);
+        filter.before = heads.next;
+    } while (!verify->rc && filter.before);
+    arena_release(&heads_arena);
+}
+
+enum code store_verify(struct store *store, struct str tenant, struct str run, struct arena *arena,
+                       struct verify_report *out, struct error *err)
+{
+    *out = (struct verify_report){0};
+    struct verify verify = {.store = store, .arena = arena, .report = out, .err = err};
+    arena_init(&verify.page, 64 * 1024, SIZE_MAX);
+    arena_init(&verify.scratch, 16 * 1024, SIZE_MAX);
+    arena_init(&verify.run_arena, 16 * 1024, SIZE_MAX);
+    struct run_head head;
+    if (run.len) {
+        verify.rc = store_head(store, tenant, run, arena, &head, err);
+        if (!verify.rc)
+            check_run(&verify, &head);
+    } else {
+        check_all(&verify, tenant);
+    }
+    arena_release(&verify.page);
+    arena_release(&verify.scratch);
+    arena_release(&verify.run_arena);
+    return verify.rc;
+}

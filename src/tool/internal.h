@@ -1,0 +1,205 @@
+// Inside of the tool module. One thread, the tool thread, owns every running process; other threads only put jobs into the
+// queue and flags on them, under the one mutex (tools.c).
+//
+//   request --job_new--> job --job_launch--> process --output.c--> masked text --job_finish--> result
+//                                               |
+//                            exit of the main process --tree.c--> nothing is left of its tree
+#ifndef CAIRN_TOOL_INTERNAL_H
+#define CAIRN_TOOL_INTERNAL_H
+
+#include "base/heap.h"
+#include "tool/tool.h"
+
+#include <sys/types.h>
+
+// ---- proc.c: what /proc tells
+struct proc_stat {
+    char state;
+    pid_t parent, group, session;
+    uint64_t start;  // clock ticks since boot: together with the pid it names a process for ever
+};
+bool proc_stat(pid_t pid, struct proc_stat *out);
+// The value of CAIRN_MARK in the environment that the process was started with; false when there is none or it is not
+// ours to read. *mark borrows `scratch`.
+bool proc_mark(pid_t pid, struct buf *scratch, struct str *mark);
+// Calls `visit` for each process of the system, or for each child of one thread of this process; `visit` leaves `scratch`
+// alone.
+typedef void (*proc_visit)(void *context, pid_t pid);
+void proc_each(proc_visit visit, void *context);
+void proc_each_child(pid_t thread, struct buf *scratch, proc_visit visit, void *context);
+// "<pid>-<start>" of this process: the last part of every mark that it gives.
+#define IDENTITY_SIZE 40
+void proc_identity(char out[IDENTITY_SIZE]);
+
+// ---- secret.c
+#define SECRET_SIZE_MAX 65536
+struct secret_value {
+    struct str name, value;
+};
+// False: `why` says what is wrong (never the value). The value is put in `arena`; wipe it there.
+bool secret_read(const struct secret_ref *ref, struct arena *arena, struct str *value, struct error *why);
+void secret_wipe(struct str value);
+
+// ---- mask.c: replaces secrets by *** in a stream of bytes
+struct mask;
+// NULL when memory ran out. Without a value of at least 4 bytes the mask is empty and passes everything through.
+struct mask *mask_new(const struct secret_value *values, size_t count, struct arena *arena);
+void mask_wipe(struct mask *mask);
+
+// owner: tool thread
+struct mask_stream {
+    const struct mask *mask;
+    struct buf held;  // seen, but could be the beginning of a secret
+    size_t covered;   // bytes of `held` that belong to a secret already replaced
+};
+void mask_stream_init(struct mask_stream *stream, const struct mask *mask);
+void mask_stream_release(struct mask_stream *stream);
+// Appends what is certain by now to `out`; with `end` everything. When memory fails, bytes are lost, never shown.
+void mask_feed(struct mask_stream *stream, struct str bytes, bool end, struct buf *out);
+
+// ---- environment.c
+struct environment {
+    const struct tool_env *env;
+    const struct secret_value *secrets;
+    size_t env_count, secret_count;
+    struct str run, step, mark;
+    uint32_t logical, engine;
+};
+// NULL-terminated NAME=value strings in `arena`, NULL when memory ran out. Wipe after use.
+char **environment_build(const struct environment *with, struct arena *arena);
+void environment_wipe(char **environment);
+const char *environment_get(char *const *environment, const char *name);
+
+// ---- process.c
+enum launch_verdict { LAUNCH_OK = 1, LAUNCH_NOT_FOUND, LAUNCH_FAILED };
+struct launch {
+    char *const *argv;
+    char *const *environment;
+    const char *cwd;  // NULL: stay
+    struct str input;
+    uint64_t tag;
+};
+struct process {
+    pid_t pid;  // also its process group and session
+    int pidfd;
+    int out, err;  // read ends, never block
+};
+// A tag is a number that a process and all that come from it carry, whatever they do to their environment and session: the
+// soft limit of real-time CPU time, more than 100000 years, so nothing else is changed by it. Unique on the machine.
+uint64_t process_new_tag(void);
+uint64_t process_tag(pid_t pid);  // 0: none, or not ours to read
+// `why` is set when the verdict is not LAUNCH_OK; its code E_LIMIT or E_NOMEM: worth another try.
+enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out,
+                                   struct error *why);
+
+// ---- output.c
+// owner: tool thread
+struct stream {
+    int fd;  // -1 when closed
+    bool is_stderr, line_cut;
+    struct mask_stream mask;
+    struct buf kept;  // stdout: the first bytes; stderr: the last
+    struct buf line;  // of the live output
+    size_t max;       // of kept
+    bool truncated;
+};
+struct line_sink {
+    tool_output output;  // may be NULL
+    void *context;
+    uint64_t ticket;
+};
+void stream_init(struct stream *stream, bool is_stderr, size_t max);
+void stream_open(struct stream *stream, int fd, const struct mask *mask);
+void stream_release(struct stream *stream);
+// Reads what is there, at most `rounds` times. False when nothing will come any more.
+bool stream_read(struct stream *stream, const struct line_sink *sink, unsigned rounds);
+void stream_close(struct stream *stream);
+// No more bytes: what was held back is settled, the last line is emitted.
+void stream_end(struct stream *stream, const struct line_sink *sink);
+// The text kept, in place: valid UTF-8, no NUL, no newlines at its end, within max.
+struct str stream_text(struct stream *stream);
+
+// ---- job.c
+enum job_state { JOB_WAITING = 1, JOB_RUNNING, JOB_SWEEPING };
+enum stop_reason { STOP_NONE = 0, STOP_TIMEOUT, STOP_CANCEL };
+
+enum watch_kind { WATCH_OUT, WATCH_ERR, WATCH_EXIT, WATCH_COUNT };
+
+enum { TERMED_MAX = 64 };
+
+struct watch {  // what epoll gives back
+    struct job *job;
+    enum watch_kind kind;
+};
+
+struct job {
+    uint64_t ticket;
+    struct job *previous, *next;  // of the waiting or of the running
+    struct job *same_ticket;      // chain of the table
+    // under the mutex
+    struct job *next_cancelled;
+    bool cancel_listed;
+    int64_t cancel_grace_ms;
+    // owner: tool thread
+    enum job_state state;
+    struct heap_node timer;
+    struct watch watches[WATCH_COUNT];
+    struct process process;
+    int exit_code, exit_signal;  // after the main process has ended; one of them
+    enum stop_reason stop;
+    int64_t kill_at_ms;  // when TERM was not enough; 0 = nobody was asked to stop
+    bool killing;
+    int64_t sweep_delay_ms, sweep_since_ms;
+    bool stubborn_told;
+    pid_t termed[TERMED_MAX];  // leftovers that have had their TERM
+    size_t termed_count;
+    int64_t started_ms;
+    // the request
+    struct str run, step, mark;
+    uint64_t tag;
+    uint32_t logical, engine;
+    char **argv;
+    const struct tool_env *env;
+    const struct secret_ref *secrets;
+    size_t argc, env_count, secret_count;
+    struct str input, cwd;
+    int64_t timeout_ms;
+    const char *refused;  // what cannot be passed to a process, or NULL
+    struct mask *mask;
+    struct stream out, err;
+    struct fault fault;
+    char message[640];
+    struct arena request;  // needed until the process has started
+    struct arena arena;    // holds this struct
+};
+struct job_list {
+    struct job *first, *last;
+};
+void job_list_add(struct job_list *list, struct job *job);
+void job_list_remove(struct job_list *list, struct job *job);
+// NULL when memory ran out.
+struct job *job_new(const struct tool_request *request, const char *mark, const char *identity);
+void job_free(struct job *job);
+// Starts the process. False: job->fault says why.
+bool job_launch(struct job *job, struct arena *scratch);
+void job_fault(struct job *job, const char *code, bool retryable, const char *format, ...) PRINTF_LIKE(4, 5);
+// What the exit means, and the result that owns the job from now on.
+struct tool_result job_result(struct job *job, int64_t now_ms);
+
+// ---- tree.c
+struct family {
+    struct job_list running;
+    struct buf children, environment;  // scratch
+    pid_t self, session;
+    char identity[IDENTITY_SIZE];
+};
+void family_init(struct family *family);
+void family_release(struct family *family);
+// The main process has ended: looks for the rest of its tree, reaps what is dead, signals what lives (TERM once, KILL when
+// job->killing). Returns how many still live. 0: the tree is gone.
+size_t tree_sweep(struct family *family, struct job *job);
+// Reaps the dead that nobody else will: grandchildren that were handed to this process.
+void tree_reap(struct family *family);
+void tree_signal(const struct job *job, int number);  // the group of the main process, stopped members included
+
+#endif

@@ -1,0 +1,323 @@
+#include "tool/internal.h"
+
+#include "base/civil.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BLOCK_SIZE = 2048, STDERR_MAX = 4096, LAST_LINE_MAX = 400 };
+
+#define MEMORY_MAX ((size_t)1 << 30)
+
+void job_list_add(struct job_list *list, struct job *job)
+{
+    INVARIANT(!job->next && !job->previous);
+    job->previous = list->last;
+    if (list->last)
+        list->last->next = job;
+    else
+        list->first = job;
+    list->last = job;
+}
+
+void job_list_remove(struct job_list *list, struct job *job)
+{
+    if (job->previous)
+        job->previous->next = job->next;
+    else
+        list->first = job->next;
+    if (job->next)
+        job->next->previous = job->previous;
+    else
+        list->last = job->previous;
+    job->previous = job->next = NULL;
+}
+
+static bool holds_nul(struct str s)
+{
+    return s.len && memchr(s.ptr, '\0', s.len);
+}
+
+static struct str keep(struct arena *arena, struct str s, bool *failed)
+{
+    struct str copy = arena_copy(arena, s);
+    if (!copy.ptr)
+        *failed = true;
+    return copy;
+}
+
+static const char *find_refusal(const struct tool_request *request)
+{
+    if (request->argc == 0 || request->argv[0].len == 0)
+        return "there is no program to start";
+    for (size_t i = 0; i < request->argc; i++) {
+        if (holds_nul(request->argv[i]))
+            return "an argument holds a NUL byte";
+    }
+    for (size_t i = 0; i < request->env_count; i++) {
+        const struct tool_env *env = &request->env[i];
+        if (!env->name.len || holds_nul(env->name) || str_find(env->name, '=', 0) < env->name.len)
+            return "the name of an environment variable is empty or holds = or a NUL byte";
+        if (holds_nul(env->value))
+            return "the value of an environment variable holds a NUL byte";
+    }
+    for (size_t i = 0; i < request->secret_count; i++) {
+        struct str name = request->secrets[i].name;
+        if (!name.len || holds_nul(name) || str_find(name, '=', 0) < name.len)
+            return "the name of a secret is empty or holds = or a NUL byte";
+    }
+    if (holds_nul(request->cwd) || holds_nul(request->run) || holds_nul(request->step))
+        return "the working directory or an id holds a NUL byte";
+    return NULL;
+}
+
+static bool copy_lists(struct job *job, const struct tool_request *request)
+{
+    bool failed = false;
+    struct arena *arena = &job->request;
+    char **argv = ARENA_ARRAY(arena, request->argc + 1, char *);
+    struct tool_env *env = ARENA_ARRAY(arena, request->env_count, struct tool_env);
+    struct secret_ref *secrets = ARENA_ARRAY(arena, request->secret_count, struct secret_ref);
+    if (!argv || !env || !secrets)
+        return false;
+    for (size_t i = 0; i < request->argc; i++) {
+        argv[i] = arena_alloc(arena, request->argv[i].len + 1);
+        if (!argv[i])
+            return false;
+        if (request->argv[i].len)
+            memcpy(argv[i], request->argv[i].ptr, request->argv[i].len);
+    }
+    for (size_t i = 0; i < request->env_count; i++) {
+        env[i].name = keep(arena, request->env[i].name, &failed);
+        env[i].value = keep(arena, request->env[i].value, &failed);
+    }
+    for (size_t i = 0; i < request->secret_count; i++) {
+        secrets[i].name = keep(arena, request->secrets[i].name, &failed);
+        secrets[i].ref = keep(arena, request->secrets[i].ref, &failed);
+    }
+    job->argv = argv;
+    job->env = env;
+    job->secrets = secrets;
+    return !failed;
+}
+
+static bool copy_request(struct job *job, const struct tool_request *request, const char *mark, const char *identity)
+{
+    bool failed = false;
+    job->ticket = request->ticket;
+    job->logical = request->logical;
+    job->engine = request->engine;
+    job->argc = request->argc;
+    job->env_count = request->env_count;
+    job->secret_count = request->secret_count;
+    job->timeout_ms = request->timeout_ms;
+    job->refused = find_refusal(request);
+    job->run = keep(&job->arena, request->run, &failed);
+    job->step = keep(&job->arena, request->step, &failed);
+    job->input = keep(&job->request, request->input, &failed);
+    job->cwd = keep(&job->request, request->cwd, &failed);
+    size_t size = strlen(mark) + request->run.len + request->step.len + strlen(identity) + 32;
+    char *text = arena_alloc(&job->arena, size);
+    if (failed || !text)
+        return false;
+    int used = snprintf(text, size, "%s:%.*s:%.*s:%u:%u:%s", mark, STR_ARG(request->run), STR_ARG(request->step),
+                        request->logical, request->engine, identity);
+    INVARIANT(used > 0 && (size_t)used < size);
+    job->mark = (struct str){text, (size_t)used};
+    return copy_lists(job, request);
+}
+
+struct job *job_new(const struct tool_request *request, const char *mark, const char *identity)
+{
+    struct arena arena;
+    arena_init(&arena, BLOCK_SIZE, MEMORY_MAX);
+    struct job *job = ARENA_NEW(&arena, struct job);
+    if (!job) {
+        arena_release(&arena);
+        return NULL;
+    }
+    job->arena = arena;
+    job->state = JOB_WAITING;
+    job->tag = process_new_tag();
+    job->process = (struct process){.pid = 0, .pidfd = -1, .out = -1, .err = -1};
+    for (unsigned kind = 0; kind < WATCH_COUNT; kind++)
+        job->watches[kind] = (struct watch){job, (enum watch_kind)kind};
+    arena_init(&job->request, BLOCK_SIZE, MEMORY_MAX);
+    stream_init(&job->out, false, request->output_max);
+    stream_init(&job->err, true, STDERR_MAX);
+    if (copy_request(job, request, mark, identity))
+        return job;
+    job_free(job);
+    return NULL;
+}
+
+void job_free(struct job *job)
+{
+    mask_wipe(job->mask);
+    stream_release(&job->out);
+    stream_release(&job->err);
+    if (job->process.pidfd >= 0)
+        close(job->process.pidfd);
+    arena_release(&job->request);
+    struct arena arena = job->arena;
+    arena_release(&arena);
+}
+
+void tool_result_free(struct tool_result *result)
+{
+    struct job *job = result->memory;
+    result->memory = NULL;
+    if (job)
+        job_free(job);
+}
+
+void job_fault(struct job *job, const char *code, bool retryable, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int used = vsnprintf(job->message, sizeof(job->message), format, arguments);
+    va_end(arguments);
+    size_t len = used < 0 ? 0 : (size_t)used;
+    if (len >= sizeof(job->message))
+        len = sizeof(job->message) - 1;
+    struct str message = {job->message, len};
+    // Cut at a whole character; what else is wrong with a name from outside becomes '?'.
+    for (size_t i = 0; i < message.len;) {
+        size_t size = job->message[i] ? str_utf8_size(message, i) : 0;
+        if (!size)
+            job->message[i] = '?';
+        i += size ? size : 1;
+    }
+    job->fault.code = str_from(code);
+    job->fault.message = message;
+    job->fault.retryable = retryable;
+}
+
+// Reads the secrets into `scratch`. False: job->fault is set. All that was read so far is in `values`.
+static bool read_secrets(struct job *job, struct arena *scratch, struct secret_value *values)
+{
+    for (size_t i = 0; i < job->secret_count; i++) {
+        struct error why = {0};
+        values[i].name = job->secrets[i].name;
+        if (!secret_read(&job->secrets[i], scratch, &values[i].value, &why)) {
+            job_fault(job, "SECRET_NOT_FOUND", false, "%s", why.message);
+            return false;
+        }
+    }
+    job->mask = mask_new(values, job->secret_count, &job->arena);
+    if (!job->mask)
+        job_fault(job, "SPAWN_FAILED", true, "out of memory");
+    return job->mask;
+}
+
+static bool start_process(struct job *job, const struct secret_value *values, struct arena *scratch)
+{
+    struct environment with = {.env = job->env,
+                               .env_count = job->env_count,
+                               .secrets = values,
+                               .secret_count = job->secret_count,
+                               .run = job->run,
+                               .step = job->step,
+                               .mark = job->mark,
+                               .logical = job->logical,
+                               .engine = job->engine};
+    char **environment = environment_build(&with, scratch);
+    if (!environment) {
+        job_fault(job, "SPAWN_FAILED", true, "out of memory");
+        return false;
+    }
+    struct launch launch = {.argv = job->argv,
+                            .environment = environment,
+                            .cwd = job->cwd.len ? job->cwd.ptr : NULL,
+                            .input = job->input,
+                            .tag = job->tag};
+    struct error why = {0};
+    enum launch_verdict verdict = process_launch(&launch, scratch, &job->process, &why);
+    environment_wipe(environment);
+    if (verdict == LAUNCH_NOT_FOUND)
+        job_fault(job, "COMMAND_NOT_FOUND", false, "%s", why.message);
+    else if (verdict == LAUNCH_FAILED)
+        job_fault(job, "SPAWN_FAILED", why.code == E_LIMIT || why.code == E_NOMEM, "%s", why.message);
+    return verdict == LAUNCH_OK;
+}
+
+bool job_launch(struct job *job, struct arena *scratch)
+{
+    if (job->refused) {
+        job_fault(job, "SPAWN_FAILED", false, "%s", job->refused);
+        return false;
+    }
+    struct secret_value *values = ARENA_ARRAY(scratch, job->secret_count, struct secret_value);
+    if (!values) {
+        job_fault(job, "SPAWN_FAILED", true, "out of memory");
+        return false;
+    }
+    bool started = read_secrets(job, scratch, values) && start_process(job, values, scratch);
+    for (size_t i = 0; i < job->secret_count; i++)
+        secret_wipe(values[i].value);
+    arena_release(&job->request);
+    if (!started)
+        return false;
+    stream_open(&job->out, job->process.out, job->mask);
+    stream_open(&job->err, job->process.err, job->mask);
+    return true;
+}
+
+static struct str last_line(struct str text)
+{
+    text = str_trim(text);
+    size_t from = text.len;
+    while (from > 0 && text.ptr[from - 1] != '\n')
+        from--;
+    return str_slice(str_trim(str_slice(text, from, text.len)), 0, LAST_LINE_MAX);
+}
+
+static void judge(struct job *job, struct str stderr_text)
+{
+    char duration[24];
+    if (job->stop == STOP_TIMEOUT) {
+        duration_format(job->timeout_ms, duration);
+        job_fault(job, "TIMEOUT", true, "timed out after %s", duration);
+    } else if (job->stop == STOP_CANCEL) {
+        job_fault(job, "CANCELLED", false, "cancelled");
+    } else if (job->exit_signal) {
+        const char *name = sigabbrev_np(job->exit_signal);
+        job_fault(job, "KILLED_BY_SIGNAL", true, "killed by SIG%s (signal %d)", name ? name : "?", job->exit_signal);
+    } else if (job->exit_code) {
+        struct str line = last_line(stderr_text);
+        job_fault(job, "EXIT_NONZERO", true, "exit %d%s%.*s", job->exit_code, line.len ? ": " : "", STR_ARG(line));
+        job->fault.has_exit = true;
+        job->fault.exit_code = job->exit_code;
+    }
+}
+
+static struct str category_of(struct str code)
+{
+    if (str_is(code, "TIMEOUT"))
+        return STR("timeout");
+    return str_is(code, "SPAWN_FAILED") ? STR("infrastructure") : STR("");
+}
+
+struct tool_result job_result(struct job *job, int64_t now_ms)
+{
+    struct str output = stream_text(&job->out);
+    struct str errors = stream_text(&job->err);
+    if (!job->fault.code.len)
+        judge(job, errors);
+    if (job->fault.code.len) {
+        job->fault.category = category_of(job->fault.code);
+        job->fault.detail = errors;
+    }
+    mask_wipe(job->mask);
+    job->mask = NULL;
+    return (struct tool_result){.ticket = job->ticket,
+                                .ok = !job->fault.code.len,
+                                .output = output,
+                                .truncated = job->out.truncated,
+                                .fault = job->fault,
+                                .duration_ms = job->started_ms ? now_ms - job->started_ms : 0,
+                                .memory = job};
+}

@@ -1,0 +1,310 @@
+// Starting one process. The child is made by clone(CLONE_VM | CLONE_VFORK): nothing of the engine's memory is copied, this
+// thread sleeps until the child has executed its program or given up, and the child tells about its failure by writing
+// into memory it shares with us. So "not found" and "cannot start" are told apart exactly, without a pipe.
+//
+// The price: between clone and exec the child runs in our memory. child_main makes raw system calls only (libc's wrappers
+// and the sanitizers' keep books in memory that is ours), all signals are blocked in this thread, and it has its own stack.
+#include "tool/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define NO_SANITIZE __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
+
+enum { STACK_SIZE = 32768, SIGNAL_COUNT = 64, KERNEL_MASK_SIZE = 8, FIRST_FREE_FD = 3 };
+
+static const char path_default[] = "/usr/local/bin:/usr/bin:/bin";
+
+enum stage { STAGE_SESSION = 1, STAGE_ORPHAN, STAGE_FILES, STAGE_CWD, STAGE_EXEC };
+
+// Shared with the child until it has executed.
+struct birth {
+    const struct launch *launch;
+    char *const *paths;  // to try, in order
+    int in, out, err;
+    pid_t engine;
+    struct rlimit tagged;
+    volatile enum stage stage;
+    volatile int error;  // 0 until something failed
+};
+
+NO_SANITIZE static long call(long number, long a, long b, long c, long d)
+{
+    return syscall(number, a, b, c, d);
+}
+
+// Defaults for every signal (exec would keep "ignored"), none blocked.
+NO_SANITIZE static void reset_signals(void)
+{
+    alignas(16) static const char nothing[64];  // a struct sigaction of the kernel: SIG_DFL, no flags, empty mask
+    for (long number = 1; number <= SIGNAL_COUNT; number++)
+        call(SYS_rt_sigaction, number, (long)nothing, 0, KERNEL_MASK_SIZE);
+    call(SYS_rt_sigprocmask, SIG_SETMASK, (long)nothing, 0, KERNEL_MASK_SIZE);
+}
+
+NO_SANITIZE static bool place_files(const struct birth *birth)
+{
+    return call(SYS_dup3, birth->in, STDIN_FILENO, 0, 0) >= 0 && call(SYS_dup3, birth->out, STDOUT_FILENO, 0, 0) >= 0 &&
+           call(SYS_dup3, birth->err, STDERR_FILENO, 0, 0) >= 0 && call(SYS_close_range, FIRST_FREE_FD, ~0U, 0, 0) >= 0;
+}
+
+// As execvp, but a file without a known format is an error and never given to a shell (X1).
+NO_SANITIZE static int try_paths(const struct birth *birth)
+{
+    int worst = ENOENT;
+    for (char *const *path = birth->paths; *path; path++) {
+        call(SYS_execve, (long)*path, (long)birth->launch->argv, (long)birth->launch->environment, 0);
+        if (errno == EACCES)
+            worst = EACCES;
+        else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP && errno != ENAMETOOLONG)
+            return errno;
+    }
+    return worst;
+}
+
+NO_SANITIZE static int prepare_and_execute(struct birth *birth)
+{
+    static const struct rlimit no_core;
+    birth->stage = STAGE_SESSION;
+    if (call(SYS_setsid, 0, 0, 0, 0) < 0)
+        return errno;
+    // The signal comes when the thread that started us ends; the tool thread lives as long as its engine. If the engine
+    // has died before this line, nobody would send it.
+    birth->stage = STAGE_ORPHAN;
+    if (call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0) < 0)
+        return errno;
+    if (call(SYS_getppid, 0, 0, 0, 0) != birth->engine)
+        return ESRCH;
+    birth->stage = STAGE_FILES;
+    if (!place_files(birth))
+        return errno;
+    call(SYS_prlimit64, 0, RLIMIT_CORE, (long)&no_core, 0);
+    call(SYS_prlimit64, 0, RLIMIT_RTTIME, (long)&birth->tagged, 0);
+    birth->stage = STAGE_CWD;
+    if (birth->launch->cwd && call(SYS_chdir, (long)birth->launch->cwd, 0, 0, 0) < 0)
+        return errno;
+    birth->stage = STAGE_EXEC;
+    reset_signals();
+    return try_paths(birth);
+}
+
+NO_SANITIZE static int child_main(void *context)
+{
+    struct birth *birth = context;
+    birth->error = prepare_and_execute(birth);
+    call(SYS_exit_group, 127, 0, 0, 0);
+    return 127;
+}
+
+#define TAG_BASE ((uint64_t)1 << 62)
+
+uint64_t process_new_tag(void)
+{
+    static atomic_uint_fast32_t count;
+    return TAG_BASE | (uint64_t)getpid() << 32 | (uint32_t)atomic_fetch_add(&count, 1);
+}
+
+uint64_t process_tag(pid_t pid)
+{
+    struct rlimit limit;
+    if (prlimit(pid, RLIMIT_RTTIME, NULL, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
+        return 0;
+    return limit.rlim_cur & TAG_BASE ? limit.rlim_cur : 0;
+}
+
+// Where somebody has limited real-time CPU time before us there are no tags, and the mark must do.
+static struct rlimit tagged_limit(uint64_t tag)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_RTTIME, &limit) < 0)
+        return (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
+    if (limit.rlim_max == RLIM_INFINITY)
+        limit.rlim_cur = tag;
+    return limit;
+}
+
+// One "directory/name" for each element of the child's PATH; an empty element is the working directory.
+static char **list_paths(const char *name, const char *path, struct arena *arena)
+{
+    bool direct = strchr(name, '/') || !name[0];
+    struct str rest = str_from(direct ? "" : path ? path : path_default);
+    size_t count = 1;
+    for (size_t i = 0; i < rest.len; i++)
+        count += rest.ptr[i] == ':';
+    char **paths = ARENA_ARRAY(arena, count + 1, char *);
+    for (size_t i = 0; paths && i < count; i++) {
+        struct str dir = str_cut(rest, ':', &rest);
+        size_t name_size = strlen(name) + 1;
+        paths[i] = arena_alloc(arena, dir.len + 1 + name_size);
+        if (!paths[i])
+            return NULL;
+        size_t at = 0;
+        if (!direct && dir.len) {
+            memcpy(paths[i], dir.ptr, dir.len);
+            paths[i][dir.len] = '/';
+            at = dir.len + 1;
+        }
+        memcpy(paths[i] + at, name, name_size);
+    }
+    return paths;
+}
+
+// The child's three files must not be in each other's way when they are put to 0, 1 and 2.
+static int above_standard(int fd)
+{
+    if (fd < 0 || fd >= FIRST_FREE_FD)
+        return fd;
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return moved;
+}
+
+static bool write_all(int fd, struct str bytes)
+{
+    while (bytes.len) {
+        ssize_t put = write(fd, bytes.ptr, bytes.len);
+        if (put < 0 && errno != EINTR)
+            return false;
+        if (put > 0)
+            bytes = str_slice(bytes, (size_t)put, bytes.len);
+    }
+    return true;
+}
+
+// Input is a sealed file in memory: the child reads it at its own pace and nobody has to feed a pipe.
+static int open_input(struct str input)
+{
+    if (!input.len)
+        return above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    int fd = above_standard(memfd_create("cairn-input", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (fd < 0)
+        return -1;
+    if (!write_all(fd, input) || lseek(fd, 0, SEEK_SET) != 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
+        int error = errno;
+        close(fd);
+        errno = error;
+        return -1;
+    }
+    return fd;
+}
+
+// Only our end does not block: the flag belongs to the end, and the child expects files that wait.
+static bool open_pipe(int *read_end, int *write_end)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return false;
+    *read_end = above_standard(ends[0]);
+    *write_end = above_standard(ends[1]);
+    return *read_end >= 0 && *write_end >= 0 && fcntl(*read_end, F_SETFL, O_NONBLOCK) == 0;
+}
+
+static void close_all(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+}
+
+static enum code code_of_launch(int error)
+{
+    switch (error) {
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE:
+    case ETXTBSY:
+    case ESRCH:
+        return E_LIMIT;
+    case ENOMEM:
+        return E_NOMEM;
+    default:
+        return E_INVALID;
+    }
+}
+
+static enum launch_verdict failed(struct error *why, const struct launch *launch, enum stage stage, int error)
+{
+    const char *name = launch->argv[0];
+    const char *reason = strerrordesc_np(error);
+    if (stage == STAGE_EXEC && (error == ENOENT || error == ENOTDIR)) {
+        error_set(why, E_NOT_FOUND, strchr(name, '/') ? "no such program, or its interpreter is missing: %s"
+                                                      : "command not found: %s", name);
+        return LAUNCH_NOT_FOUND;
+    }
+    if (stage == STAGE_CWD)
+        error_set(why, code_of_launch(error), "cannot change to directory %s: %s", launch->cwd, reason);
+    else if (error == ENOEXEC)
+        error_set(why, E_INVALID, "cannot start %s: %s (a script needs a #! line)", name, reason);
+    else
+        error_set(why, code_of_launch(error), "cannot start %s: %s", name, reason);
+    return LAUNCH_FAILED;
+}
+
+// clone under glibc's other name: ThreadSanitizer takes `clone` for a fork and would reset its books, which are ours, too.
+extern int __clone(int (*start)(void *), void *stack, int flags, void *context, ...);
+
+static pid_t give_birth(struct birth *birth, char *stack, int *pidfd)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD;
+    pid_t pid = __clone(child_main, stack + STACK_SIZE, flags, birth, pidfd);
+    int error = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = error;
+    return pid;
+}
+
+enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out,
+                                   struct error *why)
+{
+    char **paths = list_paths(launch->argv[0], environment_get(launch->environment, "PATH"), scratch);
+    char *stack = arena_alloc(scratch, STACK_SIZE);
+    if (!paths || !stack)
+        return failed(why, launch, STAGE_SESSION, ENOMEM);
+    // Ours: stdout, stderr. The child's: stdin, stdout, stderr.
+    int ours[2] = {-1, -1}, theirs[3] = {-1, -1, -1};
+    theirs[0] = open_input(launch->input);
+    if (theirs[0] < 0 || !open_pipe(&ours[0], &theirs[1]) || !open_pipe(&ours[1], &theirs[2])) {
+        int error = errno;
+        close_all(theirs, ARRAY_COUNT(theirs));
+        close_all(ours, ARRAY_COUNT(ours));
+        return failed(why, launch, STAGE_FILES, error);
+    }
+    struct birth birth = {.launch = launch, .paths = paths, .in = theirs[0], .out = theirs[1], .err = theirs[2]};
+    birth.engine = getpid();
+    birth.tagged = tagged_limit(launch->tag);
+    int pidfd = -1;
+    pid_t pid = give_birth(&birth, stack, &pidfd);
+    int error = pid < 0 ? errno : birth.error;
+    close_all(theirs, ARRAY_COUNT(theirs));
+    if (error) {
+        close_all(ours, ARRAY_COUNT(ours));
+        if (pid > 0) {
+            siginfo_t ignored;
+            while (waitid(P_PID, (id_t)pid, &ignored, WEXITED) < 0 && errno == EINTR) {
+            }
+            close(pidfd);
+        }
+        return failed(why, launch, pid < 0 ? STAGE_SESSION : birth.stage, error);
+    }
+    *out = (struct process){.pid = pid, .pidfd = pidfd, .out = ours[0], .err = ours[1]};
+    return LAUNCH_OK;
+}

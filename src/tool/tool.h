@@ -1,0 +1,76 @@
+// Tools act and never decide: each takes one request, does one effect outside, reports one result.
+//
+// tool_start returns at once; the result comes later through `deliver`, exactly one per started ticket, on the tool's own
+// thread. A cancelled ticket still delivers (CANCELLED, or whatever it ended with before the kill arrived).
+// Children: own session and process group, death signal, no inherited descriptors, environment cleaned of loader and
+// interpreter hooks, marked with CAIRN_RUN_ID, CAIRN_STEP_ID, CAIRN_ATTEMPT and CAIRN_MARK=<store mark>:<run>:<step>:<L>:<k>,
+// so that the orphans of a dead engine are found. A result is delivered only after the whole tree is gone.
+// Secrets are resolved here, just before the start, and their values (also base64, URL and JSON forms) are masked in
+// everything that is delivered.
+#ifndef CAIRN_TOOL_TOOL_H
+#define CAIRN_TOOL_TOOL_H
+
+#include "contract/contract.h"
+#include "os/os.h"
+#include "program/program.h"
+
+struct tool_env {
+    struct str name, value;
+};
+
+// Everything is copied by tool_start.
+struct tool_request {
+    uint64_t ticket;
+    struct str run, step;  // step path
+    uint32_t logical, engine;
+    const struct str *argv;  // argv[0] looked up in PATH when it has no slash
+    size_t argc;
+    struct str input;        // for stdin (scripts); empty = /dev/null
+    const struct tool_env *env;  // on top of the inherited one
+    size_t env_count;
+    const struct secret_ref *secrets;
+    size_t secret_count;
+    struct str cwd;          // empty = as the engine
+    int64_t timeout_ms;      // 0 = none
+    size_t output_max;       // stdout kept; further bytes are read and dropped, `truncated` set
+};
+
+struct tool_result {
+    uint64_t ticket;
+    bool ok;                 // exit 0
+    struct str output;       // stdout, trailing newlines cut, made valid UTF-8
+    bool truncated;
+    struct fault fault;      // when !ok: EXIT_NONZERO, KILLED_BY_SIGNAL, TIMEOUT, CANCELLED, COMMAND_NOT_FOUND, SPAWN_FAILED, SECRET_NOT_FOUND
+    int64_t duration_ms;
+    void *memory;            // release with tool_result_free
+};
+void tool_result_free(struct tool_result *result);
+
+typedef void (*tool_deliver)(void *context, struct tool_result *result);   // takes ownership of *result's memory
+typedef void (*tool_output)(void *context, uint64_t ticket, bool is_stderr, struct str line);  // live lines for progress; may be NULL
+
+struct tools;
+
+struct tool_ops {  // the seam: the simulator brings its own
+    enum code (*start)(struct tools *, const struct tool_request *, struct error *);
+    void (*cancel)(struct tools *, uint64_t ticket, int64_t grace_ms);  // TERM to the group, KILL after grace; unknown tickets ignored
+    void (*close)(struct tools *);  // kills and reaps everything; nothing is delivered afterwards
+};
+struct tools {
+    const struct tool_ops *ops;
+};
+
+struct tool_options {
+    const char *mark;         // of the store: marks children (CAIRN_MARK)
+    uint32_t process_max;     // at once; more wait in order
+    tool_deliver deliver;
+    tool_output output;
+    void *context;
+};
+enum code tools_open(const struct tool_options *options, struct tools **out, struct error *err) MUST_CHECK;
+
+// Finds processes marked with `mark` that belong to (run, step) (both may be empty = any) and to another engine process
+// than this one, kills them with their groups and waits until they are gone. Returns how many.
+size_t tool_kill_orphans(const char *mark, struct str run, struct str step);
+
+#endif

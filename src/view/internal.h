@@ -1,0 +1,17 @@
+// What the files of view/ share.
+#ifndef CAIRN_VIEW_INTERNAL_H
+#define CAIRN_VIEW_INTERNAL_H
+
+#include "view/view.h"
+
+// The step with this path, made when it is new. NULL: out of memory.
+struct step_view *view_step_make(struct run_view *view, struct str id);
+// Copies into the view's arena; false when memory ran out.
+bool view_keep(struct run_view *view, struct str text, struct str *out) MUST_CHECK;
+bool view_keep_json(struct run_view *view, const struct json *value, struct json *out) MUST_CHECK;
+bool view_keep_fault(struct run_view *view, const struct fault *fault, struct fault *out) MUST_CHECK;
+
+// Moments of steps. Returns false when memory ran out.
+bool view_fold_step(struct run_view *view, const struct moment *moment, uint64_t seq) MUST_CHECK;
+
+#endif

@@ -1,0 +1,92 @@
+// Projections: moments to what a reader wants. A view is a fold; it may be thrown away and made again at any time and
+// incremental folding equals folding from the start (V1).
+//
+// Unknown moments advance the watermark only. A moment that the state machine does not allow marks the view inconsistent
+// and changes nothing else. A moment that was folded before changes nothing, whatever number it comes with (C-10).
+// owner: whoever initialised it.
+//
+//            RunApproved
+//   PENDING -------------> APPROVED        RunPaused        RunCompleted
+//      |  RunStarted          | RunStarted   <------>        RunFailed     COMPLETED
+//      +----------------------+---> RUNNING   PAUSED  ---------------->    FAILED
+//      (no gate)                               | RunCancelled              CANCELLED, from any state that has not ended
+//
+// FAILED is also reached from PENDING and APPROVED (C-15); from PAUSED only CANCELLED.
+#ifndef CAIRN_VIEW_VIEW_H
+#define CAIRN_VIEW_VIEW_H
+
+#include "base/map.h"
+#include "contract/contract.h"
+#include "program/program.h"
+
+// One physical attempt: a redispatch after a crash adds one with the same logical number and leaves the one before without
+// an end, because nobody knows when it died.
+struct attempt_view {
+    uint32_t logical, engine;
+    int64_t started_ms, ended_ms;  // 0 = not known
+    bool ended;
+    struct fault fault;  // of a failed attempt
+};
+
+struct step_view {
+    struct str id;
+    enum step_status status;
+    uint32_t logical, engine;
+    int64_t started_ms, ended_ms;  // of the first attempt, of the last; 0 = not yet
+    int64_t due_ms;            // not before (between attempts), wake or approval deadline (while running)
+    struct fault fault;        // last failure
+    struct str skip_reason, skip_detail;
+    struct json value;         // result, type 0 = none
+    struct digest blob;
+    bool has_blob;
+    uint64_t blob_size;
+    struct json artifacts;
+    struct str child_run, actor, reused_from;
+    struct attempt_view *attempts;
+    size_t attempt_count, attempt_capacity;
+    uint32_t iteration;        // loops: last iteration started
+    bool held;                 // failed for good, run waits for an operator (known after view_plan)
+    bool retrying;             // FAILED, and another attempt follows by itself
+    bool gate, holds;          // from the program: an approval step; on_failure is hold
+    uint64_t failed_seq;       // number of the moment that failed it for good; 0 = none
+};
+
+struct run_view {
+    struct arena *arena;       // everything below lives here
+    struct run_ids ids;
+    struct start_facts start;
+    enum run_status status;
+    bool stale;                // set and cleared by a reader that saw a gap and reads again (ES-1.1h); a fold never looks at it
+    bool inconsistent;
+    const struct program *program;  // of view_plan; borrowed
+    uint32_t seen;             // moments of the run that were folded, one bit each
+    uint64_t last_seq;
+    int64_t queued_ms, started_ms, ended_ms, updated_ms;
+    struct step_view *steps;   // order of first appearance; view_plan puts the program's steps first
+    size_t step_count, step_capacity;
+    struct map step_index;
+    uint32_t running_count, failed_count, success_count, skipped_count;
+    struct fault fault;        // root cause of RUN_FAILED
+    struct str failed_step, cancel_reason, pause_reason;
+    uint32_t pause_cycle, resume_cycle;
+};
+
+bool view_init(struct run_view *view, struct arena *arena, const struct run_ids *ids) MUST_CHECK;
+// Adds the steps of the program's top scope as PENDING, so that a reader sees what is still to come. Before the first fold;
+// the program must outlive the view.
+bool view_plan(struct run_view *view, const struct program *program) MUST_CHECK;
+// Copies what it keeps into the view's arena. False when memory ran out (then the view is of no use any more).
+// `seq` is the moment's number in the log; for an entry of the ledger the number of the event before it. A number that was
+// folded before is passed over.
+bool view_fold(struct run_view *view, const struct moment *moment, uint64_t seq) MUST_CHECK;
+const struct step_view *view_step(const struct run_view *view, struct str id);
+bool view_non_contiguous(uint64_t last_seq, uint64_t next_seq);  // ES-1.5c: next > last + 1
+enum vocabulary view_vocabulary(const struct run_view *view);  // of the run's document; RUN before that is known
+// PAUSED with steps in flight is DRAINING; a held failure is RETRYING; a pending gate is WAITING_APPROVAL; "" otherwise.
+const char *view_substatus(const struct run_view *view);
+// RunSnapshot (ES-1.4) as JSON, camelCase.
+bool view_json(const struct run_view *view, struct arena *arena, struct json *out) MUST_CHECK;
+// SHA-256 over the canonical logical state (C-21, upstream's snapshot hash).
+bool view_hash(const struct run_view *view, struct arena *arena, struct digest *out) MUST_CHECK;
+
+#endif

@@ -1,0 +1,114 @@
+// The model: what the outside world knows about every run, and what must hold of it after every act.
+//
+//  E1  when a tool starts, the event that ordered that attempt has been acknowledged by the store (and the lease was ours)
+//  E2  an answer to a signal is given after its decision record is acknowledged; a told event likewise
+//  S2  after a crash the store holds every acknowledged record, and of the batch under way nothing or
+//  S3  all of it; nothing else
+//  S4  events are numbered 1, 2, 3, …
+//  S6  a holder that lost its lease stores nothing and starts nothing
+//  I5  acknowledged bytes never change
+//  I12 a completed step never starts again          I13 attempts rise, k is never used twice
+//  I14 one outcome per (step, L)                    I15 one terminal event and nothing after it
+//  I17 when faults stop, every run ends             I22 a signal is decided and applied once
+//  I23 a posted signal is decided                   I25 nothing starts between RunPaused and RunResumed
+//  K1  the log folded record by record equals the live state; the engine's fold from scratch equals it after a restart
+//  K5  a step starts when its rule says so; a run ends as its steps did (a reference model of rules and loops)
+//  V1  a view folded record by record equals the view folded from the start
+//  S9  store_verify finds nothing
+// owner: one world.
+#ifndef CAIRN_TEST_SIM_CHECKER_H
+#define CAIRN_TEST_SIM_CHECKER_H
+
+#include "engine/engine.h"
+#include "store/backend.h"
+#include "view/view.h"
+
+struct model_record {
+    bool ledger;
+    uint64_t seq;  // of the event, or of the ledger entry
+    uint64_t after;  // ledger: event before it
+    struct str kind, signal_id, bytes;
+};
+
+struct model_list {
+    struct model_record *items;
+    size_t count, capacity;
+};
+
+struct model_step {
+    struct str path;
+    uint32_t logical, engine;      // last in the log
+    uint64_t ordered_seq;          // event that ordered it
+    uint32_t outcome;              // logical attempt of the last outcome; 0 = none
+    enum node_state state;         // as the log tells it: RUNNING, SUCCESS, FAILED, SKIPPED, HELD = failed and to be tried again
+    bool value_true;               // the result is JSON true
+    uint32_t started_logical, started_engine;  // last that a tool was given
+    struct str skip_reason;
+};
+
+struct model_run {
+    struct run_ids ids;
+    enum vocabulary vocabulary;
+    const struct program *program;
+    struct str parent_run, original_run;
+    uint64_t created_position;
+    struct model_list events, ledger;
+    struct model_step *steps;
+    size_t step_count, step_capacity;
+    struct str *signals;  // decided
+    size_t signal_count, signal_capacity;
+    struct str *applied;  // signals that paused or resumed the run
+    size_t applied_count, applied_capacity;
+    struct run *shadow;   // folded record by record
+    struct run_view view;
+    bool paused, cancel_asked, terminal;
+    uint64_t paused_seq;
+    enum run_status status;
+    uint64_t epoch;       // last that appended
+};
+
+struct model_draft {  // a record of the batch under way
+    struct model_run *run;
+    struct model_record record;
+};
+
+struct checker {
+    struct arena arena;
+    struct arena scratch;
+    struct model_run **runs;
+    size_t run_count, run_capacity;
+    struct model_draft *drafts;
+    size_t draft_count, draft_capacity;
+    bool unknown;        // the batch under way got no answer
+    const char *failed;  // name of the first invariant that did not hold; NULL = none
+    char message[600];
+    uint64_t checks;
+};
+
+void checker_init(struct checker *checker);
+void checker_release(struct checker *checker);
+// Remembers the first failure only.
+void checker_fail(struct checker *checker, const char *name, const char *format, ...) PRINTF_LIKE(3, 4);
+struct model_run *checker_run(const struct checker *checker, struct str run);  // NULL when nothing of it is acknowledged
+
+// Around a commit: what is about to be stored, then what became of it.
+void checker_offer(struct checker *checker, const struct commit *commit);
+void checker_acked(struct checker *checker);
+void checker_refused(struct checker *checker);
+void checker_unknown(struct checker *checker);
+
+void checker_tool_start(struct checker *checker, const struct tool_request *request);
+void checker_told(struct checker *checker, const struct engine_event *event);
+void checker_decision(struct checker *checker, const struct engine_decision *decision);
+void checker_live(struct checker *checker, const struct engine *engine);
+// The store was opened again after a crash.
+void checker_reopened(struct checker *checker, struct store *store);
+void checker_end(struct checker *checker, struct store *store, bool verify);
+
+// Private to checker*.c
+void model_absorb(struct checker *checker, struct model_run *run, const struct model_record *record);
+struct model_step *model_step(const struct model_run *run, struct str path);
+void model_check_end(struct checker *checker, struct model_run *run, const struct moment *moment);
+void model_check_loop(struct checker *checker, const struct model_run *run, const struct model_step *loop, uint32_t iteration, bool done);
+
+#endif

@@ -1,0 +1,245 @@
+// What must hold at an end: of a run, of a process, of the world.
+#include "sim/checker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// ---- the reference model of rules and loops, written apart from src/expr and src/kernel
+
+static bool rule_holds(enum trigger_rule rule, uint32_t ok, uint32_t failed, uint32_t skipped)
+{
+    uint32_t all = ok + failed + skipped;
+    switch ((int)rule) {
+    case RULE_ALL_SUCCESS:
+        return ok == all;
+    case RULE_ONE_SUCCESS:
+        return all == 0 || ok >= 1;
+    case RULE_NONE_FAILED_MIN_ONE_SUCCESS:
+        return all == 0 || (failed == 0 && ok >= 1);
+    case RULE_ONE_FAILED:
+        return all == 0 || failed >= 1;
+    case RULE_NONE_FAILED:
+        return failed == 0;
+    default:
+        return true;
+    }
+}
+
+static void count_parents(const struct model_run *run, const struct program_step *ps, uint32_t counts[4])
+{
+    memset(counts, 0, 4 * sizeof(counts[0]));
+    for (uint32_t i = 0; i < ps->dep_count; i++) {
+        const struct model_step *parent = model_step(run, run->program->steps[ps->deps[i]].id);
+        enum node_state state = parent ? parent->state : NODE_WAITING;
+        counts[state == NODE_SUCCESS ? 0 : state == NODE_FAILED ? 1 : state == NODE_SKIPPED ? 2 : 3]++;
+    }
+}
+
+static void check_rule(struct checker *checker, const struct model_run *run, const struct program_step *ps)
+{
+    const struct model_step *step = model_step(run, ps->id);
+    uint32_t parents[4];
+    if (!step) return;
+    count_parents(run, ps, parents);
+    bool started = step->logical > 0 && step->ordered_seq > 0;
+    bool by_rule = str_is(step->skip_reason, SKIP_TRIGGER_RULE) || str_is(step->skip_reason, SKIP_DEPENDENCY_FAILED);
+    if ((started || by_rule) && parents[3] > 0) checker_fail(checker, "K5", "%.*s: %.*s was decided before its parents", STR_ARG(run->ids.run), STR_ARG(ps->id));
+    bool holds = rule_holds(ps->rule, parents[0], parents[1], parents[2]);
+    if (started && !holds) checker_fail(checker, "K5", "%.*s: %.*s started against its rule", STR_ARG(run->ids.run), STR_ARG(ps->id));
+    if (by_rule && holds) checker_fail(checker, "K5", "%.*s: %.*s was skipped against its rule", STR_ARG(run->ids.run), STR_ARG(ps->id));
+}
+
+// `iteration` is over: the condition after it says whether another one follows.
+void model_check_loop(struct checker *checker, const struct model_run *run, const struct model_step *loop, uint32_t iteration, bool done)
+{
+    if (!loop) {
+        checker_fail(checker, "K5", "%.*s: an iteration of a loop that has not started", STR_ARG(run->ids.run));
+        return;
+    }
+    uint32_t index = program_find(run->program, PROGRAM_TOP, loop->path);
+    if (index == PROGRAM_TOP) return;
+    const struct program_step *ps = &run->program->steps[index];
+    bool over = iteration >= ps->max_iterations;
+    if (ps->until != PROGRAM_TOP) {
+        char path[256];
+        snprintf(path, sizeof(path), "%.*s[%u].%.*s", STR_ARG(loop->path), iteration, STR_ARG(run->program->steps[ps->until].id));
+        const struct model_step *until = model_step(run, str_from(path));
+        over = until && until->state == NODE_SUCCESS && until->value_true;
+        if (!done && iteration >= ps->max_iterations) over = true;
+    }
+    if (over == done) return;
+    checker_fail(checker, "K5", "%.*s: loop %.*s %s after iteration %u", STR_ARG(run->ids.run), STR_ARG(loop->path), done ? "ended" : "went on", iteration);
+}
+
+void model_check_end(struct checker *checker, struct model_run *run, const struct moment *m)
+{
+    uint32_t states[NODE_SKIPPED + 1] = {0};
+    bool cancel_node = false;
+    for (uint32_t i = 0; i < run->program->top_count; i++) {
+        const struct program_step *ps = &run->program->steps[i];
+        const struct model_step *step = model_step(run, ps->id);
+        states[step && step->state ? step->state : NODE_WAITING]++;
+        cancel_node = cancel_node || (ps->kind == STEP_CANCEL && step && step->state == NODE_SUCCESS);
+        check_rule(checker, run, ps);
+    }
+    bool asked = run->cancel_asked || cancel_node;
+    bool nodes = run->program->kind == DOCUMENT_NODES;
+    enum run_status expect = states[NODE_FAILED] > 0 || (nodes && states[NODE_SUCCESS] == 0) ? RUN_STATUS_FAILED : RUN_STATUS_COMPLETED;
+    if (asked || (states[NODE_WAITING] == run->program->top_count && m->kind == MOMENT_RUN_CANCELLED)) expect = RUN_STATUS_CANCELLED;
+    run->status = m->kind == MOMENT_RUN_COMPLETED ? RUN_STATUS_COMPLETED : m->kind == MOMENT_RUN_FAILED ? RUN_STATUS_FAILED : RUN_STATUS_CANCELLED;
+    if (run->status != expect) checker_fail(checker, "K5", "%.*s: ended %s, its steps say %s", STR_ARG(run->ids.run), run_status_name(run->status), run_status_name(expect));
+    if (states[NODE_RUNNING] > 0) checker_fail(checker, "I15", "%.*s: ended with %u steps running", STR_ARG(run->ids.run), states[NODE_RUNNING]);
+    if (expect == RUN_STATUS_COMPLETED && states[NODE_WAITING] + states[NODE_HELD] > 0) checker_fail(checker, "K5", "%.*s: completed with steps left to do", STR_ARG(run->ids.run));
+    if (run->paused && run->status != RUN_STATUS_CANCELLED) checker_fail(checker, "I25", "%.*s: ended while it was paused", STR_ARG(run->ids.run));
+    if (m->counts.completed != states[NODE_SUCCESS] || m->counts.failed != states[NODE_FAILED] || m->counts.skipped != states[NODE_SKIPPED])
+        checker_fail(checker, "K1", "%.*s: the counts of its end are not those of its steps", STR_ARG(run->ids.run));
+    run->terminal = true;
+}
+
+// ---- live state
+
+static const char *step_difference(const struct run_step *a, const struct run_step *b)
+{
+    if (a->state != b->state) return "state";
+    if (a->logical != b->logical || a->engine != b->engine || a->base != b->base) return "attempt";
+    if (a->waiting != b->waiting || a->success != b->success || a->failed != b->failed || a->skipped != b->skipped) return "parents";
+    if (a->tainted != b->tainted || a->tainted_parents != b->tainted_parents) return "taint";
+    if (a->iteration != b->iteration || a->open_children != b->open_children) return "loop";
+    if (a->due_ms != b->due_ms || a->started_ms != b->started_ms) return "time";
+    if (!a->value != !b->value || (a->value && !json_equal(a->value, b->value))) return "value";
+    if (!a->blob != !b->blob || (a->blob && !digest_eq(a->blob, b->blob))) return "blob";
+    return NULL;
+}
+
+static const char *run_difference(const struct run *a, const struct run *b)
+{
+    if (a->status != b->status) return "status";
+    if (a->cancelling != b->cancelling || a->emergency != b->emergency || a->failing != b->failing) return "cancelling, emergency or failing";
+    if (a->pause_cycle != b->pause_cycle) return "pause cycle";
+    if (a->in_flight != b->in_flight || a->delayed != b->delayed || a->held != b->held) return "counters";
+    if (memcmp(&a->counts, &b->counts, sizeof(a->counts)) != 0) return "counts";
+    if (!str_eq(a->failed_step, b->failed_step) || !str_eq(a->fault.code, b->fault.code)) return "root cause";
+    if (!str_eq(a->cancel_reason, b->cancel_reason) || !str_eq(a->cancel_signal, b->cancel_signal)) return "cancel";
+    if (a->queued_ms != b->queued_ms || a->started_ms != b->started_ms || a->ended_ms != b->ended_ms) return "times";
+    const struct seen_signal *none = NULL;
+    if ((a->signals == none) != (b->signals == none)) return "signals";
+    return NULL;
+}
+
+void checker_live(struct checker *checker, const struct engine *engine)
+{
+    for (size_t i = 0; i < checker->run_count && !checker->failed; i++) {
+        const struct model_run *model = checker->runs[i];
+        const struct run *live = engine_run(engine, model->ids.tenant, model->ids.run);
+        if (!live || model->events.count == 0) continue;
+        checker->checks++;
+        const char *what = run_difference(live, model->shadow);
+        if (what) checker_fail(checker, "K1", "%.*s: %s of the live run is not that of its log", STR_ARG(model->ids.run), what);
+        for (uint32_t k = 0; k < live->program->step_count; k++) {
+            what = step_difference(&live->steps[k], &model->shadow->steps[k]);
+            if (what) checker_fail(checker, "K1", "%.*s: %s of step %.*s is not what its log says", STR_ARG(model->ids.run), what, STR_ARG(live->program->steps[k].id));
+        }
+    }
+}
+
+// ---- after a crash
+
+static bool same_records(struct checker *checker, const struct model_run *run, const struct model_list *list, const struct records *stored, bool ledger)
+{
+    const char *what = ledger ? "ledger entry" : "event";
+    if (stored->count < list->count) {
+        checker_fail(checker, "S2", "%.*s: %s %zu was acknowledged and is gone", STR_ARG(run->ids.run), what, stored->count + 1);
+        return false;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        if (str_eq(stored->items[i].bytes, list->items[i].bytes)) continue;
+        checker_fail(checker, "I5", "%.*s: %s %zu is not what was acknowledged", STR_ARG(run->ids.run), what, i + 1);
+        return false;
+    }
+    return true;
+}
+
+// Drafts of this run and kind that the store turned out to hold. They must be exactly the further records.
+static size_t found_drafts(struct checker *checker, const struct model_run *run, const struct model_list *list, const struct records *stored, bool ledger)
+{
+    size_t found = 0;
+    for (size_t i = 0; checker->unknown && i < checker->draft_count; i++) {
+        const struct model_draft *draft = &checker->drafts[i];
+        if (draft->run != run || draft->record.ledger != ledger) continue;
+        size_t at = list->count + found;
+        if (at >= stored->count) break;
+        if (!str_eq(stored->items[at].bytes, draft->record.bytes)) break;
+        found++;
+    }
+    if (stored->count != list->count + found)
+        checker_fail(checker, "S2", "%.*s: %zu %s that nobody stored", STR_ARG(run->ids.run), stored->count - list->count - found, ledger ? "ledger entries" : "events");
+    return found;
+}
+
+static size_t check_run(struct checker *checker, struct store *store, const struct model_run *run)
+{
+    arena_reset(&checker->scratch);
+    struct records events = {0}, ledger = {0};
+    struct error err = {0};
+    enum code rc = store_read(store, run->ids.tenant, run->ids.run, 0, 100000, &checker->scratch, &events, &err);
+    if (!rc) rc = store_read_ledger(store, run->ids.tenant, run->ids.run, 0, 100000, &checker->scratch, &ledger, &err);
+    if (rc && rc != E_NOT_FOUND) {
+        checker_fail(checker, "S2", "%.*s: cannot be read: %s", STR_ARG(run->ids.run), err.message);
+        return 0;
+    }
+    if (!same_records(checker, run, &run->events, &events, false) || !same_records(checker, run, &run->ledger, &ledger, true)) return 0;
+    return found_drafts(checker, run, &run->events, &events, false) + found_drafts(checker, run, &run->ledger, &ledger, true);
+}
+
+static void check_view(struct checker *checker, const struct model_run *run)
+{
+    arena_reset(&checker->scratch);
+    struct run_view again;
+    INVARIANT(view_init(&again, &checker->scratch, &run->ids) && view_plan(&again, run->program));
+    size_t e = 0, l = 0;
+    while (e < run->events.count || l < run->ledger.count) {
+        bool ledger = l < run->ledger.count && (e >= run->events.count || run->ledger.items[l].after < run->events.items[e].seq);
+        const struct model_record *record = ledger ? &run->ledger.items[l++] : &run->events.items[e++];
+        if (ledger && !str_is(record->kind, "moment")) continue;
+        struct moment m;
+        struct seal seal;
+        struct error err = {0};
+        enum code rc = ledger ? contract_decode_ledger(record->bytes, &checker->scratch, &m, &err) : contract_decode(run->vocabulary, record->bytes, &checker->scratch, &m, &seal, NULL, &err);
+        if (rc) checker_fail(checker, "I16", "%.*s: a record cannot be read: %s", STR_ARG(run->ids.run), err.message);
+        if (rc || !view_fold(&again, &m, ledger ? e : record->seq)) return;
+    }
+    struct digest a, b;
+    INVARIANT(view_hash(&run->view, &checker->scratch, &a) && view_hash(&again, &checker->scratch, &b));
+    if (!digest_eq(&a, &b)) checker_fail(checker, "V1", "%.*s: the view folded as it went is not the view folded from the start", STR_ARG(run->ids.run));
+    if (again.inconsistent) checker_fail(checker, "V1", "%.*s: the view takes the log for inconsistent", STR_ARG(run->ids.run));
+    if (again.status != run->shadow->status) checker_fail(checker, "V1", "%.*s: the view says %s, the kernel %s", STR_ARG(run->ids.run), run_status_name(again.status), run_status_name(run->shadow->status));
+    checker->checks++;
+}
+
+void checker_reopened(struct checker *checker, struct store *store)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < checker->run_count && !checker->failed; i++) found += check_run(checker, store, checker->runs[i]);
+    if (checker->failed) return;
+    checker->checks++;
+    if (checker->unknown && found > 0) {
+        if (found != checker->draft_count) checker_fail(checker, "S3", "%zu of the %zu records of a batch are there", found, checker->draft_count);
+        else checker_acked(checker);
+    }
+    checker->unknown = false;
+    checker->draft_count = 0;
+}
+
+void checker_end(struct checker *checker, struct store *store, bool verify)
+{
+    checker_reopened(checker, store);
+    for (size_t i = 0; i < checker->run_count && !checker->failed; i++)
+        if (checker->runs[i]->events.count > 0) check_view(checker, checker->runs[i]);
+    if (checker->failed || !verify) return;
+    arena_reset(&checker->scratch);
+    struct verify_report report = {0};
+    struct error err = {0};
+    enum code rc = store_verify(store, (struct str){0}, (struct str){0}, &checker->scratch, &report, &err);
+    if (rc) checker_fail(checker, "S9", "store_verify failed: %s", err.message);
+    if (report.fault_count > 0) checker_fail(checker, "S9", "%.*s: %.*s", STR_ARG(report.faults[0].run), STR_ARG(report.faults[0].what));
+}
