@@ -219,27 +219,36 @@ static void write_owner(struct buf *out, const struct term *term, const struct r
         buf_text(out, "nobody: `cairn recover` goes on with it\n");
 }
 
+static void next(struct buf *out, bool *first, const char *command)
+{
+    buf_printf(out, "%s%s\n", *first ? "  next: " : "        ", command);
+    *first = false;
+}
+
 // The commands that make sense now, ready to paste.
 static void write_next(struct session *session, struct buf *out, const struct run_view *view)
 {
     struct cli *cli = session->cli;
-    const char *tail = cli_format(cli, "%.*s%.*s", STR_ARG(session->flag), STR_ARG(session->tenant_flag));
     struct str run = view->ids.run;
+    bool first = true;
     if (view->status == RUN_STATUS_PAUSED)
-        buf_printf(out, "  next: cairn resume %.*s%s\n", STR_ARG(run), tail);
+        next(out, &first, cli_command(cli, "resume %.*s", STR_ARG(run)));
     if (view->status == RUN_STATUS_FAILED || view->status == RUN_STATUS_CANCELLED)
-        buf_printf(out, "  next: cairn retry %.*s%s\n", STR_ARG(run), tail);
-    if (run_status_terminal(view->status))
-        return;
-    for (size_t i = 0; i < view->step_count; i++) {
+        next(out, &first, cli_command(cli, "retry %.*s", STR_ARG(run)));
+    for (size_t i = 0; !run_status_terminal(view->status) && i < view->step_count; i++) {
         const struct step_view *step = &view->steps[i];
-        if (look_of_view(step) == LOOK_HELD)
-            buf_printf(out, "  next: cairn retry %.*s --step %.*s%s\n        cairn skip %.*s/%.*s --reason '...'%s\n",
-                       STR_ARG(run), STR_ARG(step->id), tail, STR_ARG(run), STR_ARG(step->id), tail);
+        enum look look = look_of_view(step);
+        if (look == LOOK_HELD) {
+            next(out, &first, cli_command(cli, "retry %.*s --step %.*s", STR_ARG(run), STR_ARG(step->id)));
+            next(out, &first, cli_command(cli, "skip %.*s/%.*s --reason WHY", STR_ARG(run), STR_ARG(step->id)));
+        }
+        if (look == LOOK_APPROVAL) {
+            next(out, &first, cli_command(cli, "approve %.*s/%.*s", STR_ARG(run), STR_ARG(step->id)));
+            next(out, &first, cli_command(cli, "reject %.*s/%.*s --reason WHY", STR_ARG(run), STR_ARG(step->id)));
+        }
     }
-    if (strcmp(view_substatus(view), "WAITING_APPROVAL") == 0)
-        buf_printf(out, "  next: cairn approve %.*s%s\n        cairn reject %.*s --reason '...'%s\n", STR_ARG(run), tail,
-                   STR_ARG(run), tail);
+    if (view->status == RUN_STATUS_PENDING && view->start.requires_approval)
+        next(out, &first, cli_command(cli, "approve %.*s", STR_ARG(run)));
 }
 
 void card_write(struct session *session, struct buf *out, const struct term *term, const struct run_head *head,
@@ -284,6 +293,8 @@ void card_write(struct session *session, struct buf *out, const struct term *ter
     }
     for (size_t i = 0; i < view->step_count; i++)
         write_step(session->cli, out, term, &view->steps[i], id_width);
+    if (term->tty)
+        write_next(session, out, view);
 }
 
 void card_summary(struct session *session, const struct run_head *head, const struct run_view *view)
@@ -302,10 +313,9 @@ void card_summary(struct session *session, const struct run_head *head, const st
     write_cause(&out, &cli->err, view);
     write_next(session, &out, view);
     if (!session_is_memory(session)) {
-        const char *tail = cli_format(cli, "%.*s%.*s", STR_ARG(session->flag), STR_ARG(session->tenant_flag));
         buf_printf(&out, "  log:  %llu events in ", (unsigned long long)head->last_seq);
         text_safe(&out, str_from(session->url));
-        buf_printf(&out, "\n  look: cairn get %.*s%s\n", STR_ARG(head->ids.run), tail);
+        buf_printf(&out, "\n  look: %s\n", cli_command(cli, "get %.*s", STR_ARG(head->ids.run)));
     }
     cli_talk(cli, &out);
     buf_release(&out);

@@ -20,6 +20,8 @@ struct cli {
     bool quiet;
     size_t verbose;
     int64_t now_ms;  // when the command began
+    const char *self;  // how this program was called, for commands to paste
+    const char *tail;  // " --store URL --tenant ID" as far as they are not the defaults
 };
 
 // Prints what `text` holds on stdout and empties it.
@@ -31,8 +33,10 @@ int cli_fail(struct cli *cli, enum exit_code code, const char *format, ...) PRIN
 // From a struct error of a module below; the exit code follows its code.
 int cli_error(struct cli *cli, const struct error *err);
 enum exit_code exit_from_code(enum code code);
-// "  hint: ..." and "  next: ..." below an error or a result. Not shown with --quiet.
+// "  hint: ..." below an error or a result. Not shown with --quiet.
 void cli_hint(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
+// A command to paste: cli_command(cli, "get %s", run) is "cairn get RUN --store URL"; cli_next shows it as "  next: ...".
+const char *cli_command(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
 void cli_next(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
 // A line of talk on stderr. Not shown with --quiet.
 void cli_note(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -214,10 +214,12 @@ static enum code show_moment(void *context, const struct record *record, const s
     const char *word = moment_word(moment->kind, reader->as);
     if (!word)
         return OK;
-    enum code rc = contract_show(reader->session->contract, reader->as, &reader->head.ids, moment, seal, &reader->arena, &shown,
-                                 &reader->err);
-    if (!rc && shown.type != 0)
-        rc = add(reader, record, str_from(word), moment, &shown);
+    enum code rc = OK;
+    if (reader->raw)
+        rc = contract_show(reader->session->contract, reader->as, &reader->head.ids, moment, seal, &reader->arena, &shown,
+                           &reader->err);
+    if (!rc && (!reader->raw || shown.type != 0))
+        rc = add(reader, record, str_from(word), moment, reader->raw ? &shown : NULL);
     if (!rc && reader->rows.count >= PAGE)
         flush(reader);
     return rc;

@@ -35,8 +35,7 @@ int command_get(struct cli *cli)
         code = target_find(&session, cli->args.words[0], &target);
     if (!code && target.step.len > 0) {
         code = cli_fail(cli, EXIT_USAGE, "`cairn get` shows runs, not steps");
-        cli_next(cli, "cairn events %.*s --step %.*s%.*s", STR_ARG(target.head.ids.run), STR_ARG(target.step),
-                 STR_ARG(session.flag));
+        cli_next(cli, "events %.*s --step %.*s", STR_ARG(target.head.ids.run), STR_ARG(target.step));
     }
     if (!code)
         code = show(&session, &target.head, format_of(cli, FORMAT_TEXT));

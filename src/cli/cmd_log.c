@@ -79,7 +79,7 @@ int command_log_verify(struct cli *cli)
     bool one = cli->args.word_count > 0;
     if (one == args_has(&cli->args, FLAG_ALL)) {
         cli_fail(cli, EXIT_USAGE, one ? "give a run or --all, not both" : "give a run, or --all for every run");
-        cli_next(cli, "cairn log verify --all");
+        cli_next(cli, "log verify --all");
         return EXIT_USAGE;
     }
     int code = session_open(&session, cli, STORE_READ);

@@ -142,8 +142,8 @@ static void say_left(struct recovery *recovery, const struct driven *driven)
     const char *verb = driven->status == RUN_STATUS_PAUSED           ? "resume"
                        : strcmp(detail, "WAITING_APPROVAL") == 0 ? "approve"
                                                                      : "get";
-    cli_note(session->cli, "left: %.*s  %s %s   cairn %s %.*s%.*s", STR_ARG(driven->run), run_status_name(driven->status),
-             detail, verb, STR_ARG(driven->run), STR_ARG(session->flag));
+    cli_note(session->cli, "left: %.*s  %s %s   %s", STR_ARG(driven->run), run_status_name(driven->status), detail,
+             cli_command(session->cli, "%s %.*s", verb, STR_ARG(driven->run)));
 }
 
 static struct tally count(struct recovery *recovery, bool say)

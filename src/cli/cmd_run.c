@@ -142,7 +142,7 @@ static int adopt(struct drive *drive, const struct run_head *head)
     if (rc == E_LOCKED) {
         cli_fail(cli, EXIT_CONFLICT, "run %.*s is being run by process %lld", STR_ARG(head->ids.run),
                  (long long)head->owner_pid);
-        cli_next(cli, "cairn get %.*s%.*s", STR_ARG(head->ids.run), STR_ARG(drive->session->flag));
+        cli_next(cli, "get %.*s", STR_ARG(head->ids.run));
         return EXIT_CONFLICT;
     }
     if (rc)
@@ -183,9 +183,8 @@ static int go_on(struct session *session, const struct program *program, const s
     if (!digest_eq(&head->document, &program->sha256)) {
         cli_fail(cli, EXIT_CONFLICT, "run %.*s was started from another document (%.*s @ %.*s)", STR_ARG(head->ids.run),
                  STR_ARG(head->ids.plan_id), STR_ARG(head->ids.plan_version));
-        cli_hint(cli, "a run keeps the document it was started with: `cairn recover %.*s%.*s` goes on with that one, "
-                      "another --run-id starts this one",
-                 STR_ARG(head->ids.run), STR_ARG(session->flag));
+        cli_hint(cli, "a run keeps the document it was started with: `%s` goes on with that one, another --run-id starts this one",
+                 cli_command(cli, "recover %.*s", STR_ARG(head->ids.run)));
         return EXIT_CONFLICT;
     }
     if (!head->terminal)

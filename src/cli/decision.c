@@ -99,15 +99,15 @@ enum code decision_post(struct session *session, const struct run_head *head, co
 static void advise(struct session *session, const struct run_head *head, const struct signal *signal, struct str code)
 {
     struct cli *cli = session->cli;
-    struct str run = head->ids.run, flag = session->flag;
+    struct str run = head->ids.run;
     if (str_is(code, "RUN_TERMINAL") && head->summary.status != RUN_STATUS_COMPLETED)
-        cli_next(cli, "cairn retry %.*s%.*s   (a new run that reuses what succeeded)", STR_ARG(run), STR_ARG(flag));
+        cli_next(cli, "retry %.*s", STR_ARG(run));
     else if (str_is(code, "RUN_NOT_TERMINAL"))
-        cli_hint(cli, "to run one failed step again: cairn retry %.*s --step STEP%.*s", STR_ARG(run), STR_ARG(flag));
+        cli_hint(cli, "to run one failed step again: %s", cli_command(cli, "retry %.*s --step STEP", STR_ARG(run)));
     else if (str_is(code, "RUN_IS_PAUSED"))
-        cli_next(cli, "cairn resume %.*s%.*s", STR_ARG(run), STR_ARG(flag));
+        cli_next(cli, "resume %.*s", STR_ARG(run));
     else if (str_is(code, "STEP_REQUIRED") || str_is(code, "STEP_NOT_FOUND") || signal->step.len > 0)
-        cli_next(cli, "cairn get %.*s%.*s   (shows the steps)", STR_ARG(run), STR_ARG(flag));
+        cli_next(cli, "get %.*s", STR_ARG(run));
 }
 
 static int refuse(struct session *session, const struct run_head *head, const struct signal *signal,

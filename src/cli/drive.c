@@ -27,8 +27,9 @@ static void catch_interrupts(void)
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
         struct sigaction before;
-        // nohup and background jobs of a shell ask for a signal to be ignored: that stays.
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_IGN && numbers[i] != SIGTERM)
+        // nohup asks for SIGHUP to be ignored: that stays. Shells ignore SIGINT for background jobs, but who sends it
+        // to this very process means it.
+        if (numbers[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN)
             continue;
         sigaction(numbers[i], &action, NULL);
     }
@@ -287,17 +288,21 @@ static bool approved_beforehand(const struct drive *drive, struct str step, stru
     return false;
 }
 
-static void answer_gates(struct drive *drive, struct str id, const struct run *run)
+static bool answer_gates(struct drive *drive, struct str id, const struct run *run)
 {
-    if (run->status == RUN_STATUS_PENDING && drive->approve_all && run->start.requires_approval)
+    bool answered = run->status == RUN_STATUS_PENDING && drive->approve_all && run->start.requires_approval;
+    if (answered)
         send(drive, id, SIGNAL_APPROVE, STR(""), "approved beforehand", false);
     for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++) {
         if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind != STEP_APPROVAL)
             continue;
         struct str path = kernel_path(run, i, &drive->cli->arena);
-        if (path.ptr && approved_beforehand(drive, run->program->steps[i].id, path))
-            send(drive, id, SIGNAL_APPROVE, path, "approved beforehand", false);
+        if (!path.ptr || !approved_beforehand(drive, run->program->steps[i].id, path))
+            continue;
+        send(drive, id, SIGNAL_APPROVE, path, "approved beforehand", false);
+        answered = true;
     }
+    return answered;
 }
 
 static void tick(void *context, struct engine *engine, struct moment_in_time now)
@@ -309,8 +314,8 @@ static void tick(void *context, struct engine *engine, struct moment_in_time now
     bool approves = drive->approve_all || args_has(&drive->cli->args, FLAG_APPROVE);
     for (size_t i = 0; approves && drive->changed && i < drive->run_count; i++) {
         const struct run *run = drive->runs[i].ended ? NULL : engine_run(engine, drive->session->tenant, drive->runs[i].run);
-        if (run)
-            answer_gates(drive, drive->runs[i].run, run);
+        if (run && answer_gates(drive, drive->runs[i].run, run))
+            drive->looked_ms = now.mono_ms;  // let it be decided before asking who waits
     }
     drive->changed = false;
     bool stops = drive->exit_on_wait || drive->pausing;

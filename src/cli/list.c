@@ -48,10 +48,10 @@ bool list_open(struct list *list, struct cli *cli, const struct column *columns,
     list->format = format_of(cli, cli->out.tty ? FORMAT_TABLE : FORMAT_TSV);
     if (!read_fields(list))
         return false;
-    for (size_t i = 0; list->field_count == 0 && i < count; i++)
+    for (size_t i = 0; !args_has(&cli->args, FLAG_FIELDS) && i < count; i++)
         if (list->format != FORMAT_TABLE || !columns[i].wide)
             list->fields[list->field_count++] = columns[i].key;
-    buf_init(&list->text, SIZE_MAX);
+    buf_init(&list->text, TEXT_MAX);
     if (list->format == FORMAT_JSON)
         buf_byte(&list->text, '[');
     return true;
@@ -101,42 +101,61 @@ static void human_text(const struct list *list, struct buf *out, const struct co
     buf_release(&raw);
 }
 
+// No blanks behind the last word of a line.
+static void end_row(struct buf *text)
+{
+    while (text->len > 0 && text->ptr[text->len - 1] == ' ')
+        text->ptr[--text->len] = '\0';
+    buf_byte(text, '\n');
+}
+
+// One cell of a table, cut to its column. row NULL: the title.
+static void table_cell(const struct list *list, struct buf *out, size_t field, const struct json *row)
+{
+    const struct column *column = find_column(list, str_from(list->fields[field]));
+    bool limited = column->width_max > 0 && list->format == FORMAT_TABLE;
+    struct buf whole;
+    buf_init(&whole, TEXT_MAX);
+    if (row)
+        human_text(list, &whole, column, json_at(row, str_from(column->key)));
+    else
+        buf_text(&whole, column->title);
+    buf_clear(out);
+    text_cut(out, buf_str(&whole), limited ? column->width_max : SIZE_MAX, list->cli->out.utf8);
+    buf_release(&whole);
+}
+
+static void table_row(struct list *list, const size_t *widths, struct buf *cell, const struct json *row)
+{
+    for (size_t f = 0; f < list->field_count; f++) {
+        enum cell kind = find_column(list, str_from(list->fields[f]))->cell;
+        bool right = kind == CELL_NUMBER || kind == CELL_MS;
+        table_cell(list, cell, f, row);
+        size_t width = text_width(buf_str(cell));
+        if (right)
+            text_pad(&list->text, width, widths[f]);
+        tone_text(&list->text, &list->cli->out, row ? TONE_NONE : TONE_DIM, cell->ptr);
+        if (!right)
+            text_pad(&list->text, width, widths[f]);
+        buf_text(&list->text, "  ");
+    }
+    end_row(&list->text);
+}
+
 static void write_table(struct list *list, const struct json *rows)
 {
-    size_t widths[ARRAY_COUNT(list->fields)];
-    struct buf cell, cut;
-    buf_init(&cell, SIZE_MAX);
-    buf_init(&cut, SIZE_MAX);
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t r = 0; r <= rows->count; r++) {
-            if (pass == 1 && r == 0 && list->row_count > 0)
-                continue;  // the header is printed once
-            for (size_t f = 0; f < list->field_count; f++) {
-                const struct column *column = find_column(list, str_from(list->fields[f]));
-                buf_clear(&cell);
-                if (r == 0)
-                    buf_text(&cell, column->title);
-                else
-                    human_text(list, &cell, column, json_at(&rows->items[r - 1], str_from(column->key)));
-                buf_clear(&cut);
-                bool limited = column->width_max > 0 && list->format == FORMAT_TABLE;
-                text_cut(&cut, buf_str(&cell), limited ? column->width_max : SIZE_MAX, list->cli->out.utf8);
-                size_t width = text_width(buf_str(&cut));
-                if (pass == 0) {
-                    widths[f] = r == 0 || width > widths[f] ? width : widths[f];
-                    continue;
-                }
-                bool last = f + 1 == list->field_count;
-                if (column->cell == CELL_NUMBER || column->cell == CELL_MS)
-                    text_pad(&list->text, width, widths[f]);
-                tone_text(&list->text, &list->cli->out, r == 0 ? TONE_DIM : TONE_NONE, cut.ptr);
-                if (column->cell != CELL_NUMBER && column->cell != CELL_MS && !last)
-                    text_pad(&list->text, width, widths[f]);
-                buf_text(&list->text, last ? "\n" : "  ");
-            }
+    size_t widths[ARRAY_COUNT(list->fields)] = {0};
+    struct buf cell;
+    buf_init(&cell, TEXT_MAX);
+    for (size_t r = 0; r <= rows->count; r++)
+        for (size_t f = 0; f < list->field_count; f++) {
+            table_cell(list, &cell, f, r ? &rows->items[r - 1] : NULL);
+            size_t width = text_width(buf_str(&cell));
+            widths[f] = width > widths[f] ? width : widths[f];
         }
+    for (size_t r = list->row_count > 0 ? 1 : 0; r <= rows->count; r++)  // the header is printed once
+        table_row(list, widths, &cell, r ? &rows->items[r - 1] : NULL);
     buf_release(&cell);
-    buf_release(&cut);
 }
 
 // RFC 4180; a text that a spreadsheet would take for a formula gets an apostrophe in front (H6).
@@ -165,7 +184,7 @@ static void write_separated(struct list *list, const struct json *rows)
 {
     bool csv = list->format == FORMAT_CSV;
     struct buf raw;
-    buf_init(&raw, SIZE_MAX);
+    buf_init(&raw, TEXT_MAX);
     for (size_t r = list->row_count > 0 ? 1 : 0; r <= rows->count; r++)
         for (size_t f = 0; f < list->field_count; f++) {
             const struct json *value = r ? json_at(&rows->items[r - 1], str_from(list->fields[f])) : NULL;

@@ -151,8 +151,8 @@ static enum code load_part(void *context, enum part_kind kind, struct str from, 
     if (rc == OK && !sources_add(context, search.file, search.text))
         rc = error_set(err, E_NOMEM, "out of memory");
     if (rc == E_NOT_FOUND && err->code == OK)
-        error_set(err, E_NOT_FOUND, "looked in %s%s", search.places.ptr,
-                  search.place_count > 6 ? " and further up" : "");
+        error_set(err, E_NOT_FOUND, "there is no %s \"%.*s\" in %s%s", kind == PART_SCRIPT ? "script" : "document",
+                  STR_ARG(request), search.places.ptr, search.place_count > 6 ? " and further up" : "");
     buf_release(&search.places);
     *file = search.file;
     *text = search.text;

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #define ARENA_LIMIT ((size_t)4 << 30)
@@ -42,6 +43,8 @@ int main(int argc, char **argv)
     fill_standard_descriptors();
     signal(SIGPIPE, SIG_IGN);
     arena_init(&cli.arena, 64 * 1024, ARENA_LIMIT);
+    cli.self = argc > 0 && strchr(argv[0], '/') ? argv[0] : "cairn";
+    cli.tail = "";
     int parsed = args_parse(&cli.args, argc, argv, &cli.arena);
     struct str color = args_text(&cli.args, FLAG_COLOR, "auto");
     bool ascii = args_has(&cli.args, FLAG_ASCII);

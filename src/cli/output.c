@@ -178,7 +178,7 @@ void print_data(struct cli *cli, struct buf *text)
 {
     if (cli->out.tty) {
         struct buf safe;
-        buf_init(&safe, SIZE_MAX);
+        buf_init(&safe, TEXT_MAX);
         text_safe_json(&safe, buf_str(text));
         cli_print(cli, &safe);
         buf_release(&safe);
@@ -191,7 +191,7 @@ void print_data(struct cli *cli, struct buf *text)
 void print_json(struct cli *cli, enum format format, const struct json *value)
 {
     struct buf text;
-    buf_init(&text, SIZE_MAX);
+    buf_init(&text, TEXT_MAX);
     if (format == FORMAT_YAML) {
         yaml_write(&text, value);
     } else {
@@ -341,14 +341,32 @@ void cli_hint(struct cli *cli, const char *format, ...)
     va_end(list);
 }
 
-void cli_next(struct cli *cli, const char *format, ...)
+static const char *command_line(struct cli *cli, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
+
+static const char *command_line(struct cli *cli, const char *format, va_list list)
 {
-    if (cli->quiet)
-        return;
+    char words[2048];
+    vsnprintf(words, sizeof(words), format, list);
+    return cli_format(cli, "%s %s%s", cli->self, words, cli->tail);
+}
+
+const char *cli_command(struct cli *cli, const char *format, ...)
+{
     va_list list;
     va_start(list, format);
-    say(cli, TONE_DIM, "  next: ", format, list);
+    const char *line = command_line(cli, format, list);
     va_end(list);
+    return line;
+}
+
+void cli_next(struct cli *cli, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    const char *line = command_line(cli, format, list);
+    va_end(list);
+    if (!cli->quiet)
+        cli_note(cli, "  next: %s", line);
 }
 
 void cli_note(struct cli *cli, const char *format, ...)

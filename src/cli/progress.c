@@ -142,7 +142,7 @@ static void plain_event(struct progress *progress, const struct engine_event *ev
     add_start(out, m);
     add_field(out, "child", m->run_ref);
     add_field(out, "by", m->actor);
-    add_field(out, "reason", m->reason);
+    add_field(out, m->kind == MOMENT_RUN_FAILED ? "failed_step" : "reason", m->reason);
     add_field(out, "detail", m->detail);
     add_field(out, "message", m->fault.message);
     plain_end(progress);

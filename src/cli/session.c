@@ -68,7 +68,7 @@ int session_contract(struct session *session)
     return contract_open(&session->cli->arena, &session->contract, &err) ? cli_error(session->cli, &err) : EXIT_OK;
 }
 
-static bool quoted_word(const char *text)
+static bool is_plain_word(const char *text)
 {
     return text[strcspn(text, " '\"\\$&|;<>()*?[]#~`!{}\t\n")] == '\0';
 }
@@ -77,21 +77,20 @@ static void choose(struct session *session, struct cli *cli)
 {
     struct str flag = args_text(&cli->args, FLAG_STORE, "");
     const char *env = getenv("CAIRN_STORE");
-    *session = (struct session){.cli = cli, .tenant = args_text(&cli->args, FLAG_TENANT, "default"), .flag = STR("")};
+    *session = (struct session){.cli = cli, .tenant = args_text(&cli->args, FLAG_TENANT, "default")};
     session->url = flag.len ? flag.ptr : env && env[0] ? env : default_url(cli);
-    const char *quote = quoted_word(session->url) ? "" : "'";
-    if (flag.len)
-        session->flag = str_from(cli_format(cli, " --store %s%s%s", quote, session->url, quote));
-    session->tenant_flag = STR("");
-    if (!str_is(session->tenant, "default"))
-        session->tenant_flag = str_from(cli_format(cli, " --tenant %.*s", STR_ARG(session->tenant)));
+    const char *quote = is_plain_word(session->url) ? "" : "'";
+    const char *store = flag.len ? cli_format(cli, " --store %s%s%s", quote, session->url, quote) : "";
+    bool tenant = !str_is(session->tenant, "default");
+    cli->tail = cli_format(cli, "%s%s%.*s", store, tenant ? " --tenant " : "", tenant ? (int)session->tenant.len : 0,
+                           session->tenant.ptr);
 }
 
 static int report_missing(struct session *session)
 {
     struct cli *cli = session->cli;
     cli_fail(cli, EXIT_NOT_FOUND, "there is no store at %s", session->url);
-    cli_hint(cli, "`cairn run FILE%.*s` makes it", STR_ARG(session->flag));
+    cli_hint(cli, "`%s` makes it", cli_command(cli, "run FILE"));
     return EXIT_NOT_FOUND;
 }
 

@@ -10,9 +10,7 @@ struct session {
     struct store *store;              // NULL: the default store does not exist yet, so it is empty (reading only)
     const struct contract *contract;  // NULL when only reading
     const char *url;                  // as people write it
-    struct str flag;                  // " --store URL" for commands to paste, empty for the default store
     struct str tenant;
-    struct str tenant_flag;           // " --tenant ID", likewise
 };
 
 // --store, else $CAIRN_STORE, else sqlite:$XDG_STATE_HOME/cairn/cairn.db, else below ~/.local/state. Paths become absolute,

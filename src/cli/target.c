@@ -6,7 +6,7 @@ static int not_found(struct session *session, struct str text)
 {
     struct cli *cli = session->cli;
     cli_fail(cli, EXIT_NOT_FOUND, "there is no run %.*s in %s", STR_ARG(text), session->url);
-    cli_next(cli, "cairn ls%.*s%.*s", STR_ARG(session->flag), STR_ARG(session->tenant_flag));
+    cli_next(cli, "ls");
     return EXIT_NOT_FOUND;
 }
 

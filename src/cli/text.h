@@ -5,6 +5,8 @@
 
 #include "base/buf.h"
 
+#define TEXT_MAX ((size_t)1 << 40)  // ceiling of a buf that may hold anything
+
 // One line: newlines and tabs are escaped too.
 void text_safe(struct buf *out, struct str text);
 // The same for several lines: '\n' and '\t' stay.

@@ -80,7 +80,15 @@ const char *emitter_name(enum emitter emitter);      // "activity-worker"
 enum emitter emitter_parse(struct str text);         // 0 when unknown
 enum emitter moment_emitter(enum moment_kind kind);  // who emits it by contract (ES-1.2)
 
-enum run_status { RUN_STATUS_PENDING = 1, RUN_STATUS_APPROVED, RUN_STATUS_RUNNING, RUN_STATUS_PAUSED, RUN_STATUS_COMPLETED, RUN_STATUS_FAILED, RUN_STATUS_CANCELLED };
+enum run_status {
+    RUN_STATUS_PENDING = 1,
+    RUN_STATUS_APPROVED,
+    RUN_STATUS_RUNNING,
+    RUN_STATUS_PAUSED,
+    RUN_STATUS_COMPLETED,
+    RUN_STATUS_FAILED,
+    RUN_STATUS_CANCELLED,
+};
 enum step_status { STEP_STATUS_PENDING = 1, STEP_STATUS_RUNNING, STEP_STATUS_SUCCESS, STEP_STATUS_FAILED, STEP_STATUS_SKIPPED };
 const char *run_status_name(enum run_status status);   // "PENDING"
 enum run_status run_status_parse(struct str text);     // 0 when unknown
@@ -175,8 +183,9 @@ struct contract;
 enum code contract_open(struct arena *arena, const struct contract **out, struct error *err) MUST_CHECK;
 // Only for moments with a word in `vocabulary` (INVARIANT). Bytes are put in `arena`. E_SCHEMA: does not fit its type;
 // E_LIMIT: larger than RECORD_SIZE_MAX; E_INVALID: a value that JSON cannot hold; E_UNSUPPORTED: no codec yet (noetl).
-enum code contract_encode(const struct contract *contract, enum vocabulary vocabulary, const struct run_ids *ids, const struct moment *moment,
-                          const struct seal *seal, struct arena *arena, struct encoded *out, struct error *err) MUST_CHECK;
+enum code contract_encode(const struct contract *contract, enum vocabulary vocabulary, const struct run_ids *ids,
+                          const struct moment *moment, const struct seal *seal, struct arena *arena, struct encoded *out,
+                          struct error *err) MUST_CHECK;
 // Any vocabulary's record. A type without a row gives MOMENT_UNKNOWN and OK. E_CORRUPT when the bytes are not a record.
 // `ids` (may be NULL) gets what the record tells. Values are in `arena` or borrow `bytes`.
 enum code contract_decode(enum vocabulary vocabulary, struct str bytes, struct arena *arena, struct moment *out, struct seal *seal,
@@ -226,7 +235,8 @@ struct signal {
     bool force;
     struct json payload;
 };
-enum code signal_decode(const struct contract *contract, struct str bytes, struct arena *arena, struct signal *out, struct error *err) MUST_CHECK;
+enum code signal_decode(const struct contract *contract, struct str bytes, struct arena *arena, struct signal *out,
+                        struct error *err) MUST_CHECK;
 enum code signal_encode(const struct signal *signal, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
 
 #endif

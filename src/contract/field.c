@@ -10,8 +10,7 @@ static enum code repair_text(struct str text, struct arena *arena, struct str *o
     static const char replacement[] = "\xEF\xBF\xBD";
     enum { REPLACEMENT_SIZE = sizeof(replacement) - 1 };
     char *to = arena_array(arena, text.len, REPLACEMENT_SIZE);
-    if (!to)
-        return E_NOMEM;
+    if (!to) return E_NOMEM;
     size_t len = 0;
     for (size_t i = 0; i < text.len;) {
         size_t size = str_utf8_size(text, i);
@@ -31,14 +30,11 @@ static enum code repair_text(struct str text, struct arena *arena, struct str *o
 
 static enum code encode_text(struct str text, bool always, struct arena *arena, struct json *out)
 {
-    if (!text.len && !always)
-        return OK;
-    if (!text.len)
-        text = STR("");
+    if (!text.len && !always) return OK;
+    if (!text.len) text = STR("");
     if (!str_utf8(text)) {
         enum code rc = repair_text(text, arena, &text);
-        if (rc)
-            return rc;
+        if (rc) return rc;
     }
     *out = json_string(text);
     return OK;
@@ -47,8 +43,7 @@ static enum code encode_text(struct str text, bool always, struct arena *arena, 
 static enum code encode_time(int64_t ms, struct arena *arena, struct json *out)
 {
     char *text = arena_alloc(arena, CIVIL_SIZE);
-    if (!text)
-        return E_NOMEM;
+    if (!text) return E_NOMEM;
     civil_format(ms, text);
     *out = json_string((struct str){text, CIVIL_SIZE - 1});
     return OK;
@@ -57,8 +52,7 @@ static enum code encode_time(int64_t ms, struct arena *arena, struct json *out)
 static enum code encode_digest(const struct digest *digest, struct arena *arena, struct json *out)
 {
     char *hex = arena_alloc(arena, SHA256_HEX + 1);
-    if (!hex)
-        return E_NOMEM;
+    if (!hex) return E_NOMEM;
     digest_hex(digest, hex);
     *out = json_string((struct str){hex, SHA256_HEX});
     return OK;
@@ -66,8 +60,7 @@ static enum code encode_digest(const struct digest *digest, struct arena *arena,
 
 static void encode_integer(int64_t n, bool write, struct json *out)
 {
-    if (write)
-        *out = json_int(n);
+    if (write) *out = json_int(n);
 }
 
 static enum code encode_object(const struct field *field, const struct facts_in *facts, struct arena *arena, struct json *out,
@@ -75,17 +68,14 @@ static enum code encode_object(const struct field *field, const struct facts_in 
 {
     if (field->present) {
         const unsigned char *base = facts->base[field->source];
-        if (!*(const bool *)(base + field->present))
-            return OK;
+        if (!*(const bool *)(base + field->present)) return OK;
     } else if (field->source && !facts->base[field->source]) {
         return OK;
     }
     struct json object;
     enum code rc = fields_encode(field->table, facts, arena, &object, err);
-    if (rc)
-        return rc;
-    if (object.count || (field->flags & ALWAYS))
-        *out = object;
+    if (rc) return rc;
+    if (object.count || (field->flags & ALWAYS)) *out = object;
     return OK;
 }
 
@@ -109,7 +99,7 @@ static enum code encode_field(const struct field *field, const struct facts_in *
         encode_integer(*(const uint32_t *)at, always || *(const uint32_t *)at != 1, out);
         return OK;
     case FIELD_U64:
-        encode_integer((int64_t)*(const uint64_t *)at, always || *(const uint64_t *)at, out);
+        encode_integer((int64_t) * (const uint64_t *)at, always || *(const uint64_t *)at, out);
         return OK;
     case FIELD_MS:
         encode_integer(*(const int64_t *)at, always || *(const int64_t *)at, out);
@@ -120,13 +110,11 @@ static enum code encode_field(const struct field *field, const struct facts_in *
         encode_integer(*(const int32_t *)at, *(const bool *)(base + field->present), out);
         return OK;
     case FIELD_BOOL:
-        if (always || *(const bool *)at)
-            *out = json_bool(*(const bool *)at);
+        if (always || *(const bool *)at) *out = json_bool(*(const bool *)at);
         return OK;
     case FIELD_JSON:
         *out = *(const struct json *)at;
-        if (always && !out->type)
-            *out = json_object();
+        if (always && !out->type) *out = json_object();
         return OK;
     case FIELD_DIGEST:
         return encode_digest(at, arena, out);
@@ -146,18 +134,14 @@ static enum code encode_field(const struct field *field, const struct facts_in *
 
 enum code fields_encode(const struct table *table, const struct facts_in *facts, struct arena *arena, struct json *out, struct error *err)
 {
-    if (!json_object_with(arena, table->count, out))
-        return error_set(err, E_NOMEM, "out of memory for a record");
+    if (!json_object_with(arena, table->count, out)) return error_set(err, E_NOMEM, "out of memory for a record");
     for (uint32_t i = 0; i < table->count; i++) {
         const struct field *field = &table->fields[i];
         struct json value;
         enum code rc = encode_field(field, facts, arena, &value, err);
-        if (rc)
-            return error_set(err, rc, "out of memory for a record");
-        if (!value.type)
-            continue;
-        if (!json_put(arena, out, field->name, value))
-            return error_set(err, E_NOMEM, "out of memory for a record");
+        if (rc) return error_set(err, rc, "out of memory for a record");
+        if (!value.type) continue;
+        if (!json_put(arena, out, field->name, value)) return error_set(err, E_NOMEM, "out of memory for a record");
     }
     return OK;
 }
@@ -170,8 +154,7 @@ static enum code bad_field(const struct field *field, const char *want, struct e
 static enum code decode_integer(const struct field *field, const struct json *value, int64_t min, int64_t max, int64_t *out,
                                 struct error *err)
 {
-    if (value->type != JSON_INT || value->integer < min || value->integer > max)
-        return bad_field(field, "an integer in range", err);
+    if (value->type != JSON_INT || value->integer < min || value->integer > max) return bad_field(field, "an integer in range", err);
     *out = value->integer;
     return OK;
 }
@@ -184,21 +167,18 @@ static enum code decode_number(const struct field *field, const struct json *val
     case FIELD_U32:
     case FIELD_ATTEMPT:
         rc = decode_integer(field, value, field->type == FIELD_ATTEMPT, UINT32_MAX, &n, err);
-        if (!rc)
-            *(uint32_t *)at = (uint32_t)n;
+        if (!rc) *(uint32_t *)at = (uint32_t)n;
         return rc;
     case FIELD_U64:
         rc = decode_integer(field, value, 0, INT64_MAX, &n, err);
-        if (!rc)
-            *(uint64_t *)at = (uint64_t)n;
+        if (!rc) *(uint64_t *)at = (uint64_t)n;
         return rc;
     case FIELD_MS:
         return decode_integer(field, value, INT64_MIN, INT64_MAX, (int64_t *)at, err);
     default:
         INVARIANT(field->type == FIELD_EXIT);
         rc = decode_integer(field, value, INT32_MIN, INT32_MAX, &n, err);
-        if (rc)
-            return rc;
+        if (rc) return rc;
         *(int32_t *)at = (int32_t)n;
         *(bool *)(base + field->present) = true;
         return OK;
@@ -207,15 +187,13 @@ static enum code decode_number(const struct field *field, const struct json *val
 
 static enum code decode_string(const struct field *field, const struct json *value, void *at, struct error *err)
 {
-    if (value->type != JSON_STRING)
-        return bad_field(field, "a string", err);
+    if (value->type != JSON_STRING) return bad_field(field, "a string", err);
     switch (field->type) {
     case FIELD_STR:
         *(struct str *)at = value->text;
         return OK;
     case FIELD_ID:
-        if (!uuid_valid(value->text))
-            return bad_field(field, "a UUID", err);
+        if (!uuid_valid(value->text)) return bad_field(field, "a UUID", err);
         memcpy(at, value->text.ptr, UUID_SIZE - 1);
         ((char *)at)[UUID_SIZE - 1] = '\0';
         return OK;
@@ -244,8 +222,7 @@ static enum code decode_field(const struct field *field, const struct json *valu
     case FIELD_EXIT:
         return decode_number(field, value, base, at, err);
     case FIELD_BOOL:
-        if (value->type != JSON_BOOL)
-            return bad_field(field, "true or false", err);
+        if (value->type != JSON_BOOL) return bad_field(field, "true or false", err);
         *(bool *)at = value->boolean;
         return OK;
     case FIELD_JSON:
@@ -256,10 +233,8 @@ static enum code decode_field(const struct field *field, const struct json *valu
     case FIELD_FALSE:
         return OK;
     case FIELD_OBJECT:
-        if (value->type != JSON_OBJECT)
-            return bad_field(field, "an object", err);
-        if (field->present)
-            *(bool *)(base + field->present) = true;
+        if (value->type != JSON_OBJECT) return bad_field(field, "an object", err);
+        if (field->present) *(bool *)(base + field->present) = true;
         return fields_decode(field->table, value, facts, err);
     }
     INVARIANT(!"a field has one of the types");
@@ -283,17 +258,14 @@ enum code fields_decode(const struct table *table, const struct json *object, co
 {
     static const struct json nothing = {.type = JSON_OBJECT};
     uint32_t cursor = 0;
-    if (!object)
-        object = &nothing;
+    if (!object) object = &nothing;
     for (uint32_t i = 0; i < table->count; i++) {
         const struct field *field = &table->fields[i];
-        if (field->flags & DERIVED)
-            continue;
+        if (field->flags & DERIVED) continue;
         const struct json *value = find_member(object, field->name, &cursor);
         if (value) {
             enum code rc = decode_field(field, value, facts, err);
-            if (rc)
-                return rc;
+            if (rc) return rc;
         } else if (field->flags & REQUIRED) {
             return error_set(err, E_CORRUPT, "record: %.*s is missing", STR_ARG(field->name));
         } else if (field->type == FIELD_ATTEMPT) {
@@ -309,12 +281,9 @@ void table_verify(const struct table *table)
         const struct field *field = &table->fields[i];
         INVARIANT(i == 0 || str_cmp(table->fields[i - 1].name, field->name) < 0);
         INVARIANT(field->type >= FIELD_STR && field->type <= FIELD_OBJECT);
-        if (field->flags & REQUIRED)
-            INVARIANT(field->flags & ALWAYS);
-        if (field->type == FIELD_OBJECT)
-            table_verify(field->table);
-        if (field->type < FIELD_WORD)
-            INVARIANT(field->source >= SOURCE_MOMENT && field->source < SOURCE_COUNT);
+        if (field->flags & REQUIRED) INVARIANT(field->flags & ALWAYS);
+        if (field->type == FIELD_OBJECT) table_verify(field->table);
+        if (field->type < FIELD_WORD) INVARIANT(field->source >= SOURCE_MOMENT && field->source < SOURCE_COUNT);
     }
 }
 
@@ -323,14 +292,12 @@ static enum code explain_failure(const struct json *value, struct error *err)
 {
     struct buf buf;
     buf_init(&buf, SIZE_MAX / 4);
-    json_write(&buf, value);  // keeps lexemes: fails for memory and depth only
+    json_write(&buf, value); // keeps lexemes: fails for memory and depth only
     bool written = buf_ok(&buf);
     size_t size = buf.len;
     buf_release(&buf);
-    if (!written)
-        return error_set(err, E_NOMEM, "out of memory for a record");
-    if (size > RECORD_SIZE_MAX)
-        return error_set(err, E_LIMIT, "a record of %zu bytes is larger than %zu", size, RECORD_SIZE_MAX);
+    if (!written) return error_set(err, E_NOMEM, "out of memory for a record");
+    if (size > RECORD_SIZE_MAX) return error_set(err, E_LIMIT, "a record of %zu bytes is larger than %zu", size, RECORD_SIZE_MAX);
     return error_set(err, E_INVALID, "a record holds a number that no double can hold");
 }
 
@@ -348,8 +315,7 @@ enum code record_write(const struct json *value, struct arena *arena, struct str
         rc = error_set(err, E_INVALID, "a record holds a value that is not UTF-8");
     } else {
         *out = arena_copy(arena, buf_str(&buf));
-        if (!out->ptr)
-            rc = error_set(err, E_NOMEM, "out of memory for a record");
+        if (!out->ptr) rc = error_set(err, E_NOMEM, "out of memory for a record");
     }
     buf_release(&buf);
     return rc;
@@ -359,11 +325,8 @@ enum code record_parse(struct str bytes, struct arena *arena, struct json *out, 
 {
     struct error inner = {0};
     enum code rc = json_parse(bytes, &json_limits_default, arena, out, &inner);
-    if (rc == E_NOMEM)
-        return error_set(err, E_NOMEM, "out of memory for a record");
-    if (rc)
-        return error_set(err, E_CORRUPT, "not a record: %s", inner.message);
-    if (out->type != JSON_OBJECT)
-        return error_set(err, E_CORRUPT, "not a record: no JSON object");
+    if (rc == E_NOMEM) return error_set(err, E_NOMEM, "out of memory for a record");
+    if (rc) return error_set(err, E_CORRUPT, "not a record: %s", inner.message);
+    if (out->type != JSON_OBJECT) return error_set(err, E_CORRUPT, "not a record: no JSON object");
     return OK;
 }

@@ -10,35 +10,35 @@
 #include "schema/schema.h"
 
 enum field_type {
-    FIELD_STR = 1,  // struct str
-    FIELD_ID,       // char[UUID_SIZE]
+    FIELD_STR = 1, // struct str
+    FIELD_ID,      // char[UUID_SIZE]
     FIELD_U32,
-    FIELD_ATTEMPT,  // uint32_t >= 1; an absent member is 1
+    FIELD_ATTEMPT, // uint32_t >= 1; an absent member is 1
     FIELD_U64,
-    FIELD_MS,       // int64_t as a number
-    FIELD_TIME,     // int64_t as RFC 3339
-    FIELD_EXIT,     // int32_t with a bool at `present`
+    FIELD_MS,   // int64_t as a number
+    FIELD_TIME, // int64_t as RFC 3339
+    FIELD_EXIT, // int32_t with a bool at `present`
     FIELD_BOOL,
     FIELD_JSON,
     FIELD_DIGEST,
-    FIELD_WORD,     // the constant `word`; not read
-    FIELD_TRUE,     // constants; not read
+    FIELD_WORD, // the constant `word`; not read
+    FIELD_TRUE, // constants; not read
     FIELD_FALSE,
-    FIELD_OBJECT,   // `table`; left out when it has no members. With `present`: written and read as that bool says
+    FIELD_OBJECT, // `table`; left out when it has no members. With `present`: written and read as that bool says
 };
 
 enum source { SOURCE_MOMENT = 1, SOURCE_START, SOURCE_IDS, SOURCE_SEAL, SOURCE_DERIVED, SOURCE_COUNT };
 
 enum {
-    ALWAYS = 1,    // written even when zero or empty
-    DERIVED = 2,   // written, not read: it repeats another fact
-    REQUIRED = 4,  // E_CORRUPT when missing
+    ALWAYS = 1,   // written even when zero or empty
+    DERIVED = 2,  // written, not read: it repeats another fact
+    REQUIRED = 4, // E_CORRUPT when missing
 };
 
 struct field {
     struct str name;
     uint8_t type, source, flags;
-    uint16_t offset, present;  // present 0: none
+    uint16_t offset, present; // present 0: none
     struct str word;
     const struct table *table;
 };
@@ -48,43 +48,48 @@ struct table {
     uint32_t count;
 };
 
-#define TABLE(fields) {(fields), ARRAY_COUNT(fields)}
+#define TABLE(fields)                                                                                                                      \
+    {                                                                                                                                      \
+        (fields), ARRAY_COUNT(fields)                                                                                                      \
+    }
 
-#define FIELD_AT(text, kind, from, whole, member, how)                                                                 \
-    {                                                                                                                  \
-        .name = {(text), sizeof(text) - 1}, .type = (kind), .source = (from), .flags = (how),                          \
-        .offset = offsetof(whole, member)                                                                              \
+#define FIELD_AT(text, kind, from, whole, member, how)                                                                                     \
+    {                                                                                                                                      \
+        .name = {(text), sizeof(text) - 1}, .type = (kind), .source = (from), .flags = (how), .offset = offsetof(whole, member)            \
     }
 #define MOMENT_FIELD(text, kind, member, how) FIELD_AT(text, kind, SOURCE_MOMENT, struct moment, member, how)
 #define START_FIELD(text, kind, member, how) FIELD_AT(text, kind, SOURCE_START, struct start_facts, member, how)
 #define IDS_FIELD(text, member, how) FIELD_AT(text, FIELD_STR, SOURCE_IDS, struct run_ids, member, how)
 #define SEAL_FIELD(text, kind, member, how) FIELD_AT(text, kind, SOURCE_SEAL, struct seal, member, how)
 #define DERIVED_FIELD(text, kind, member, how) FIELD_AT(text, kind, SOURCE_DERIVED, struct derived, member, how)
-#define EXIT_FIELD(text)                                                                                               \
-    {                                                                                                                  \
-        .name = {(text), sizeof(text) - 1}, .type = FIELD_EXIT, .source = SOURCE_MOMENT,                               \
-        .offset = offsetof(struct moment, fault.exit_code), .present = offsetof(struct moment, fault.has_exit)         \
+#define EXIT_FIELD(text)                                                                                                                   \
+    {                                                                                                                                      \
+        .name = {(text), sizeof(text) - 1}, .type = FIELD_EXIT, .source = SOURCE_MOMENT,                                                   \
+        .offset = offsetof(struct moment, fault.exit_code), .present = offsetof(struct moment, fault.has_exit)                             \
     }
-#define WORD_FIELD(text, constant)                                                                                     \
-    {                                                                                                                  \
-        .name = {(text), sizeof(text) - 1}, .type = FIELD_WORD, .word = {(constant), sizeof(constant) - 1}             \
+#define WORD_FIELD(text, constant)                                                                                                         \
+    {                                                                                                                                      \
+        .name = {(text), sizeof(text) - 1}, .type = FIELD_WORD, .word = {(constant), sizeof(constant) - 1 }                                \
     }
-#define BOOL_FIELD(text, kind) {.name = {(text), sizeof(text) - 1}, .type = (kind)}
-#define OBJECT_FIELD(text, members, how)                                                                               \
-    {                                                                                                                  \
-        .name = {(text), sizeof(text) - 1}, .type = FIELD_OBJECT, .flags = (how), .table = &(members)                  \
+#define BOOL_FIELD(text, kind)                                                                                                             \
+    {                                                                                                                                      \
+        .name = {(text), sizeof(text) - 1}, .type = (kind)                                                                                 \
+    }
+#define OBJECT_FIELD(text, members, how)                                                                                                   \
+    {                                                                                                                                      \
+        .name = {(text), sizeof(text) - 1}, .type = FIELD_OBJECT, .flags = (how), .table = &(members)                                      \
     }
 // {sha256, size} of a result kept as a blob: there when has_blob is.
-#define BLOB_FIELD(text, members)                                                                                      \
-    {                                                                                                                  \
-        .name = {(text), sizeof(text) - 1}, .type = FIELD_OBJECT, .flags = ALWAYS, .source = SOURCE_MOMENT,            \
-        .present = offsetof(struct moment, has_blob), .table = &(members)                                              \
+#define BLOB_FIELD(text, members)                                                                                                          \
+    {                                                                                                                                      \
+        .name = {(text), sizeof(text) - 1}, .type = FIELD_OBJECT, .flags = ALWAYS, .source = SOURCE_MOMENT,                                \
+        .present = offsetof(struct moment, has_blob), .table = &(members)                                                                  \
     }
 
 struct derived {
-    struct str type;            // the word; in the ledger the moment's name
-    struct str by;              // emitter; empty when it is the one that the contract names
-    struct str reason;          // skip reason in the vocabulary's words
+    struct str type;   // the word; in the ledger the moment's name
+    struct str by;     // emitter; empty when it is the one that the contract names
+    struct str reason; // skip reason in the vocabulary's words
     struct str engine_run_ref;
     struct str plan_uri;
     struct digest key;
@@ -102,9 +107,8 @@ struct facts_out {
 enum code fields_encode(const struct table *table, const struct facts_in *facts, struct arena *arena, struct json *out,
                         struct error *err) MUST_CHECK;
 // `object` may be NULL: an empty object.
-enum code fields_decode(const struct table *table, const struct json *object, const struct facts_out *facts,
-                        struct error *err) MUST_CHECK;
-void table_verify(const struct table *table);  // INVARIANT: canonical order, no repeats, sane flags
+enum code fields_decode(const struct table *table, const struct json *object, const struct facts_out *facts, struct error *err) MUST_CHECK;
+void table_verify(const struct table *table); // INVARIANT: canonical order, no repeats, sane flags
 
 // The value in canonical form, in `arena`. E_LIMIT, E_INVALID (no canonical form), E_NOMEM.
 enum code record_write(const struct json *value, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
@@ -117,10 +121,10 @@ enum moment_kind moment_of_word(enum vocabulary vocabulary, struct str word);
 // One vocabulary: record to JSON and back.
 struct codec {
     enum vocabulary vocabulary;
-    const char *folder;          // of its schemas
-    struct str type_key;         // "eventType"
-    struct str payload_start;    // bytes just before the payload in a record
-    struct str payload_end;      // and just after it
+    const char *folder;       // of its schemas
+    struct str type_key;      // "eventType"
+    struct str payload_start; // bytes just before the payload in a record
+    struct str payload_end;   // and just after it
     enum code (*build)(const struct run_ids *ids, const struct moment *moment, const struct seal *seal, const struct digest *key,
                        struct arena *arena, struct json *out, struct error *err);
     enum code (*read)(const struct json *record, struct arena *arena, struct moment *out, struct seal *seal, struct run_ids *ids,

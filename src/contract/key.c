@@ -33,11 +33,9 @@ static struct digest hash_joined(const struct slot *slot, size_t slot_at, const 
     struct str parts[PART_MAX];
     size_t n = 0;
     for (size_t i = 0; i < count; i++) {
-        if (i)
-            parts[n++] = STR("|");
+        if (i) parts[n++] = STR("|");
         if (slot && i == slot_at) {
-            for (size_t k = 0; k < slot->count; k++)
-                parts[n++] = slot->pieces[k];
+            for (size_t k = 0; k < slot->count; k++) parts[n++] = slot->pieces[k];
         } else {
             parts[n++] = fields[i];
         }
@@ -78,8 +76,7 @@ static struct slot slot_of(const struct moment *moment, struct digits *digits)
         return (struct slot){.pieces = {STR("SIG:"), moment->signal_id}, .count = 2};
     if (moment->kind == MOMENT_STEP_REDISPATCHED)
         return (struct slot){.pieces = {moment->step, STR("#"), digits_of(moment->engine, digits)}, .count = 3};
-    if (moment->step.len)
-        return (struct slot){.pieces = {moment->step}, .count = 1};
+    if (moment->step.len) return (struct slot){.pieces = {moment->step}, .count = 1};
     return (struct slot){.pieces = {STR("RUN")}, .count = 1};
 }
 
@@ -96,18 +93,14 @@ struct str moment_slot(const struct moment *moment, struct arena *arena)
 {
     struct digits digits;
     struct slot slot = slot_of(moment, &digits);
-    if (slot.count == 1)
-        return slot.pieces[0];
+    if (slot.count == 1) return slot.pieces[0];
     size_t len = 0;
-    for (size_t i = 0; i < slot.count; i++)
-        len += slot.pieces[i].len;
+    for (size_t i = 0; i < slot.count; i++) len += slot.pieces[i].len;
     char *text = arena_alloc(arena, len + 1);
-    if (!text)
-        return (struct str){NULL, 0};
+    if (!text) return (struct str){NULL, 0};
     char *to = text;
     for (size_t i = 0; i < slot.count; i++) {
-        if (slot.pieces[i].len)
-            memcpy(to, slot.pieces[i].ptr, slot.pieces[i].len);
+        if (slot.pieces[i].len) memcpy(to, slot.pieces[i].ptr, slot.pieces[i].len);
         to += slot.pieces[i].len;
     }
     return (struct str){text, len};

@@ -16,12 +16,9 @@ static const struct field counts_fields[] = {
 static const struct table counts_table = TABLE(counts_fields);
 
 static const struct field fault_fields[] = {
-    MOMENT_FIELD("category", FIELD_STR, fault.category, 0),
-    MOMENT_FIELD("code", FIELD_STR, fault.code, 0),
-    MOMENT_FIELD("detail", FIELD_STR, fault.detail, 0),
-    EXIT_FIELD("exitCode"),
-    MOMENT_FIELD("message", FIELD_STR, fault.message, 0),
-    MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, 0),
+    MOMENT_FIELD("category", FIELD_STR, fault.category, 0), MOMENT_FIELD("code", FIELD_STR, fault.code, 0),
+    MOMENT_FIELD("detail", FIELD_STR, fault.detail, 0),     EXIT_FIELD("exitCode"),
+    MOMENT_FIELD("message", FIELD_STR, fault.message, 0),   MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, 0),
 };
 static const struct table fault_table = TABLE(fault_fields);
 
@@ -76,14 +73,11 @@ enum code contract_encode_ledger(const struct moment *moment, struct arena *aren
 {
     INVARIANT(moment->kind > MOMENT_UNKNOWN && moment->kind < MOMENT_COUNT);
     struct derived derived = {.type = str_from(moment_name(moment->kind))};
-    if (moment->by)
-        derived.by = str_from(emitter_name(moment->by));
-    const struct facts_in facts = {
-        .base = {[SOURCE_MOMENT] = moment, [SOURCE_START] = moment->start, [SOURCE_DERIVED] = &derived}};
+    if (moment->by) derived.by = str_from(emitter_name(moment->by));
+    const struct facts_in facts = {.base = {[SOURCE_MOMENT] = moment, [SOURCE_START] = moment->start, [SOURCE_DERIVED] = &derived}};
     struct json entry;
     enum code rc = fields_encode(&entry_table, &facts, arena, &entry, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     return record_write(&entry, arena, out, err);
 }
 
@@ -92,26 +86,21 @@ enum code contract_decode_ledger(struct str bytes, struct arena *arena, struct m
     *out = (struct moment){0};
     struct json entry;
     enum code rc = record_parse(bytes, arena, &entry, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     struct derived derived = {0};
     struct start_facts *start = NULL;
     if (json_get(&entry, STR("start"))) {
         start = ARENA_NEW(arena, struct start_facts);
-        if (!start)
-            return error_set(err, E_NOMEM, "out of memory for a ledger entry");
+        if (!start) return error_set(err, E_NOMEM, "out of memory for a ledger entry");
     }
-    const struct facts_out facts = {
-        .base = {[SOURCE_MOMENT] = out, [SOURCE_START] = start, [SOURCE_DERIVED] = &derived}};
+    const struct facts_out facts = {.base = {[SOURCE_MOMENT] = out, [SOURCE_START] = start, [SOURCE_DERIVED] = &derived}};
     rc = fields_decode(&entry_table, &entry, &facts, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     out->kind = moment_parse(derived.type);
     out->by = emitter_parse(derived.by);
     out->start = start;
     bool starts = out->kind == MOMENT_RUN_QUEUED || out->kind == MOMENT_RUN_STARTED;
-    if (starts && !start)
-        return error_set(err, E_CORRUPT, "ledger entry: %s has no start", moment_name(out->kind));
+    if (starts && !start) return error_set(err, E_CORRUPT, "ledger entry: %s has no start", moment_name(out->kind));
     return OK;
 }
 

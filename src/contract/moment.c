@@ -7,10 +7,9 @@ struct moment_row {
     const char *words[VOCABULARY_END];
 };
 
-static const struct moment_row rows[MOMENT_COUNT] = {
-    [MOMENT_UNKNOWN] = {"UNKNOWN", {NULL}},
+static const struct moment_row rows[MOMENT_COUNT] = {[MOMENT_UNKNOWN] = {"UNKNOWN", {NULL}},
 #define X(name, run, noetl, nodes) [MOMENT_##name] = {#name, {NULL, run, noetl, nodes}},
-    MOMENT_LIST(X)
+                                                     MOMENT_LIST(X)
 #undef X
 };
 
@@ -26,13 +25,10 @@ static const bool step_kinds[MOMENT_COUNT] = {
     [MOMENT_LATE_RESULT] = true,
 };
 
-static const char *const vocabulary_names[] = {
-    [VOCABULARY_RUN] = "run", [VOCABULARY_NOETL] = "noetl", [VOCABULARY_NODES] = "nodes"};
+static const char *const vocabulary_names[] = {[VOCABULARY_RUN] = "run", [VOCABULARY_NOETL] = "noetl", [VOCABULARY_NODES] = "nodes"};
 
-static const char *const emitter_names[] = {[EMITTER_ENGINE] = "engine",
-                                            [EMITTER_PLANNER] = "planner",
-                                            [EMITTER_WORKER] = "activity-worker",
-                                            [EMITTER_SYSTEM] = "system"};
+static const char *const emitter_names[] = {
+    [EMITTER_ENGINE] = "engine", [EMITTER_PLANNER] = "planner", [EMITTER_WORKER] = "activity-worker", [EMITTER_SYSTEM] = "system"};
 
 static const char *const run_status_names[] = {
     [RUN_STATUS_PENDING] = "PENDING",     [RUN_STATUS_APPROVED] = "APPROVED",   [RUN_STATUS_RUNNING] = "RUNNING",
@@ -50,8 +46,7 @@ static const char *const step_status_names[] = {[STEP_STATUS_PENDING] = "PENDING
 static size_t find_name(const char *const *names, size_t count, struct str text)
 {
     for (size_t i = 1; i < count; i++) {
-        if (str_is(text, names[i]))
-            return i;
+        if (str_is(text, names[i])) return i;
     }
     return 0;
 }
@@ -83,8 +78,7 @@ const char *moment_word(enum moment_kind kind, enum vocabulary vocabulary)
 enum moment_kind moment_parse(struct str name)
 {
     for (size_t i = MOMENT_UNKNOWN + 1; i < MOMENT_COUNT; i++) {
-        if (str_is(name, rows[i].name))
-            return (enum moment_kind)i;
+        if (str_is(name, rows[i].name)) return (enum moment_kind)i;
     }
     return MOMENT_UNKNOWN;
 }
@@ -93,8 +87,7 @@ enum moment_kind moment_of_word(enum vocabulary vocabulary, struct str word)
 {
     for (size_t i = MOMENT_UNKNOWN + 1; i < MOMENT_COUNT; i++) {
         const char *have = rows[i].words[vocabulary];
-        if (have && str_is(word, have))
-            return (enum moment_kind)i;
+        if (have && str_is(word, have)) return (enum moment_kind)i;
     }
     return MOMENT_UNKNOWN;
 }
@@ -124,11 +117,9 @@ enum emitter emitter_parse(struct str text)
 enum emitter moment_emitter(enum moment_kind kind)
 {
     static const uint8_t emitters[MOMENT_COUNT] = {
-        [MOMENT_RUN_APPROVED] = EMITTER_PLANNER,   [MOMENT_STEP_STARTED] = EMITTER_WORKER,
-        [MOMENT_STEP_COMPLETED] = EMITTER_WORKER,  [MOMENT_STEP_FAILED] = EMITTER_WORKER,
-        [MOMENT_ATTEMPT_FAILED] = EMITTER_WORKER,  [MOMENT_ATTEMPT_STARTED] = EMITTER_WORKER,
-        [MOMENT_ATTEMPT_DONE] = EMITTER_WORKER,    [MOMENT_SIGNAL_ACCEPTED] = EMITTER_SYSTEM,
-        [MOMENT_SIGNAL_REJECTED] = EMITTER_SYSTEM,
+        [MOMENT_RUN_APPROVED] = EMITTER_PLANNER, [MOMENT_STEP_STARTED] = EMITTER_WORKER,    [MOMENT_STEP_COMPLETED] = EMITTER_WORKER,
+        [MOMENT_STEP_FAILED] = EMITTER_WORKER,   [MOMENT_ATTEMPT_FAILED] = EMITTER_WORKER,  [MOMENT_ATTEMPT_STARTED] = EMITTER_WORKER,
+        [MOMENT_ATTEMPT_DONE] = EMITTER_WORKER,  [MOMENT_SIGNAL_ACCEPTED] = EMITTER_SYSTEM, [MOMENT_SIGNAL_REJECTED] = EMITTER_SYSTEM,
     };
     INVARIANT(kind < MOMENT_COUNT);
     return emitters[kind] ? (enum emitter)emitters[kind] : EMITTER_ENGINE;

@@ -26,10 +26,8 @@ static const struct field envelope_fields[] = {
 };
 
 static const struct field context_fields[] = {
-    IDS_FIELD("environmentId", environment, ALWAYS | DERIVED),
-    IDS_FIELD("projectId", project, ALWAYS | DERIVED),
-    IDS_FIELD("tenantId", tenant, ALWAYS | DERIVED),
-    START_FIELD("triggerSource", FIELD_STR, trigger_source, 0),
+    IDS_FIELD("environmentId", environment, ALWAYS | DERIVED), IDS_FIELD("projectId", project, ALWAYS | DERIVED),
+    IDS_FIELD("tenantId", tenant, ALWAYS | DERIVED),           START_FIELD("triggerSource", FIELD_STR, trigger_source, 0),
     START_FIELD("triggeredBy", FIELD_STR, triggered_by, 0),
 };
 static const struct table context_table = TABLE(context_fields);
@@ -109,10 +107,8 @@ static const struct field run_cancelled_fields[] = {
 };
 
 static const struct field run_completed_fields[] = {
-    MOMENT_FIELD("completedSteps", FIELD_U32, counts.completed, ALWAYS),
-    MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),
-    MOMENT_FIELD("failedSteps", FIELD_U32, counts.failed, ALWAYS),
-    MOMENT_FIELD("skippedSteps", FIELD_U32, counts.skipped, ALWAYS),
+    MOMENT_FIELD("completedSteps", FIELD_U32, counts.completed, ALWAYS), MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),
+    MOMENT_FIELD("failedSteps", FIELD_U32, counts.failed, ALWAYS),       MOMENT_FIELD("skippedSteps", FIELD_U32, counts.skipped, ALWAYS),
     MOMENT_FIELD("totalSteps", FIELD_U32, counts.total, ALWAYS),
 };
 
@@ -156,13 +152,12 @@ static const struct field step_completed_fields[] = {
     MOMENT_FIELD("reusedFrom", FIELD_STR, run_ref, 0),
 };
 
-#define STEP_FAILED_FIELDS(will_retry)                                                                                 \
-    MOMENT_FIELD("actor", FIELD_STR, actor, 0), MOMENT_FIELD("category", FIELD_STR, fault.category, 0),                \
-        MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),                                                     \
-        MOMENT_FIELD("errorCode", FIELD_STR, fault.code, ALWAYS),                                                      \
-        MOMENT_FIELD("errorMessage", FIELD_STR, fault.message, ALWAYS), EXIT_FIELD("exitCode"),                        \
-        MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, ALWAYS),                                                \
-        MOMENT_FIELD("stack", FIELD_STR, fault.detail, 0), BOOL_FIELD("willRetry", will_retry),
+#define STEP_FAILED_FIELDS(will_retry)                                                                                                     \
+    MOMENT_FIELD("actor", FIELD_STR, actor, 0), MOMENT_FIELD("category", FIELD_STR, fault.category, 0),                                    \
+        MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS), MOMENT_FIELD("errorCode", FIELD_STR, fault.code, ALWAYS),               \
+        MOMENT_FIELD("errorMessage", FIELD_STR, fault.message, ALWAYS), EXIT_FIELD("exitCode"),                                            \
+        MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, ALWAYS), MOMENT_FIELD("stack", FIELD_STR, fault.detail, 0),                 \
+        BOOL_FIELD("willRetry", will_retry),
 
 static const struct field attempt_failed_fields[] = {STEP_FAILED_FIELDS(FIELD_TRUE)};
 static const struct field step_failed_fields[] = {STEP_FAILED_FIELDS(FIELD_FALSE)};
@@ -175,12 +170,9 @@ static const struct field step_skipped_fields[] = {
 };
 
 static const struct field signal_accepted_fields[] = {
-    MOMENT_FIELD("actorId", FIELD_STR, actor, ALWAYS),
-    MOMENT_FIELD("actorRole", FIELD_STR, role, ALWAYS),
-    MOMENT_FIELD("decisionId", FIELD_STR, decision_id, ALWAYS),
-    MOMENT_FIELD("reason", FIELD_STR, reason, 0),
-    MOMENT_FIELD("signalId", FIELD_STR, signal_id, ALWAYS),
-    MOMENT_FIELD("signalType", FIELD_STR, signal_type, ALWAYS),
+    MOMENT_FIELD("actorId", FIELD_STR, actor, ALWAYS),          MOMENT_FIELD("actorRole", FIELD_STR, role, ALWAYS),
+    MOMENT_FIELD("decisionId", FIELD_STR, decision_id, ALWAYS), MOMENT_FIELD("reason", FIELD_STR, reason, 0),
+    MOMENT_FIELD("signalId", FIELD_STR, signal_id, ALWAYS),     MOMENT_FIELD("signalType", FIELD_STR, signal_type, ALWAYS),
     MOMENT_FIELD("stepId", FIELD_STR, signal_step, 0),
 };
 
@@ -200,37 +192,26 @@ static const struct field signal_rejected_fields[] = {
 static const struct table envelope = TABLE(envelope_fields);
 
 static const struct table payloads[MOMENT_COUNT] = {
-    [MOMENT_RUN_QUEUED] = TABLE(run_queued_fields),
-    [MOMENT_RUN_APPROVED] = TABLE(run_approved_fields),
-    [MOMENT_RUN_STARTED] = TABLE(run_started_fields),
-    [MOMENT_STEP_DELAYED] = TABLE(step_delayed_fields),
-    [MOMENT_STEP_STARTED] = TABLE(step_started_fields),
-    [MOMENT_STEP_REDISPATCHED] = TABLE(step_started_fields),
-    [MOMENT_ATTEMPT_FAILED] = TABLE(attempt_failed_fields),
-    [MOMENT_STEP_COMPLETED] = TABLE(step_completed_fields),
-    [MOMENT_STEP_FAILED] = TABLE(step_failed_fields),
-    [MOMENT_STEP_SKIPPED] = TABLE(step_skipped_fields),
-    [MOMENT_SIGNAL_ACCEPTED] = TABLE(signal_accepted_fields),
-    [MOMENT_SIGNAL_REJECTED] = TABLE(signal_rejected_fields),
-    [MOMENT_RUN_PAUSED] = TABLE(run_signalled_fields),
-    [MOMENT_RUN_RESUMED] = TABLE(run_signalled_fields),
-    [MOMENT_RUN_CANCELLED] = TABLE(run_cancelled_fields),
-    [MOMENT_RUN_COMPLETED] = TABLE(run_completed_fields),
+    [MOMENT_RUN_QUEUED] = TABLE(run_queued_fields),           [MOMENT_RUN_APPROVED] = TABLE(run_approved_fields),
+    [MOMENT_RUN_STARTED] = TABLE(run_started_fields),         [MOMENT_STEP_DELAYED] = TABLE(step_delayed_fields),
+    [MOMENT_STEP_STARTED] = TABLE(step_started_fields),       [MOMENT_STEP_REDISPATCHED] = TABLE(step_started_fields),
+    [MOMENT_ATTEMPT_FAILED] = TABLE(attempt_failed_fields),   [MOMENT_STEP_COMPLETED] = TABLE(step_completed_fields),
+    [MOMENT_STEP_FAILED] = TABLE(step_failed_fields),         [MOMENT_STEP_SKIPPED] = TABLE(step_skipped_fields),
+    [MOMENT_SIGNAL_ACCEPTED] = TABLE(signal_accepted_fields), [MOMENT_SIGNAL_REJECTED] = TABLE(signal_rejected_fields),
+    [MOMENT_RUN_PAUSED] = TABLE(run_signalled_fields),        [MOMENT_RUN_RESUMED] = TABLE(run_signalled_fields),
+    [MOMENT_RUN_CANCELLED] = TABLE(run_cancelled_fields),     [MOMENT_RUN_COMPLETED] = TABLE(run_completed_fields),
     [MOMENT_RUN_FAILED] = TABLE(run_failed_fields),
 };
 
 static struct str join(struct arena *arena, const struct str *parts, size_t count)
 {
     size_t len = 0;
-    for (size_t i = 0; i < count; i++)
-        len += parts[i].len;
+    for (size_t i = 0; i < count; i++) len += parts[i].len;
     char *text = arena_alloc(arena, len + 1);
-    if (!text)
-        return (struct str){NULL, 0};
+    if (!text) return (struct str){NULL, 0};
     char *to = text;
     for (size_t i = 0; i < count; i++) {
-        if (parts[i].len)
-            memcpy(to, parts[i].ptr, parts[i].len);
+        if (parts[i].len) memcpy(to, parts[i].ptr, parts[i].len);
         to += parts[i].len;
     }
     return (struct str){text, len};
@@ -258,10 +239,8 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
     struct derived derived = {.type = str_from(moment_word(moment->kind, VOCABULARY_RUN)), .key = *key};
     derived.by = str_from(emitter_name(moment->by ? moment->by : moment_emitter(moment->kind)));
     if (moment->kind == MOMENT_RUN_STARTED || moment->kind == MOMENT_RUN_QUEUED) {
-        if (!moment->start)
-            return error_set(err, E_INVALID, "a start of a run without its facts");
-        if (!derive_start(ids, moment->start, arena, &derived))
-            return error_set(err, E_NOMEM, "out of memory for a record");
+        if (!moment->start) return error_set(err, E_INVALID, "a start of a run without its facts");
+        if (!derive_start(ids, moment->start, arena, &derived)) return error_set(err, E_NOMEM, "out of memory for a record");
     }
     const struct facts_in facts = {.base = {[SOURCE_MOMENT] = moment,
                                             [SOURCE_START] = moment->start,
@@ -269,8 +248,7 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
                                             [SOURCE_SEAL] = seal,
                                             [SOURCE_DERIVED] = &derived}};
     enum code rc = fields_encode(payload, &facts, arena, &derived.payload, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     return fields_encode(&envelope, &facts, arena, out, err);
 }
 
@@ -278,8 +256,7 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
 static enum moment_kind kind_of(struct str type, const struct json *payload)
 {
     enum moment_kind kind = moment_of_word(VOCABULARY_RUN, type);
-    if (kind != MOMENT_ATTEMPT_FAILED)
-        return kind;
+    if (kind != MOMENT_ATTEMPT_FAILED) return kind;
     const struct json *will_retry = json_get(payload, STR("willRetry"));
     return json_is(will_retry, JSON_BOOL) && will_retry->boolean ? MOMENT_ATTEMPT_FAILED : MOMENT_STEP_FAILED;
 }
@@ -287,11 +264,9 @@ static enum moment_kind kind_of(struct str type, const struct json *payload)
 // C-03: writers of Run Events 1.1 say occurredAt.
 static enum code read_time(const struct json *record, const struct facts_out *facts, struct error *err)
 {
-    static const struct field alias_fields[] = {
-        MOMENT_FIELD("occurredAt", FIELD_TIME, at_ms, ALWAYS | REQUIRED)};
+    static const struct field alias_fields[] = {MOMENT_FIELD("occurredAt", FIELD_TIME, at_ms, ALWAYS | REQUIRED)};
     static const struct table alias = TABLE(alias_fields);
-    if (json_get(record, STR("emittedAt")))
-        return OK;
+    if (json_get(record, STR("emittedAt"))) return OK;
     return fields_decode(&alias, record, facts, err);
 }
 
@@ -301,8 +276,7 @@ static enum code read_payload(const struct json *payload, struct arena *arena, c
     struct facts_out facts = *envelope_facts;
     if (moment->kind == MOMENT_RUN_STARTED || moment->kind == MOMENT_RUN_QUEUED) {
         struct start_facts *start = ARENA_NEW(arena, struct start_facts);
-        if (!start)
-            return error_set(err, E_NOMEM, "out of memory for a record");
+        if (!start) return error_set(err, E_NOMEM, "out of memory for a record");
         facts.base[SOURCE_START] = start;
         moment->start = start;
     }
@@ -313,25 +287,17 @@ static enum code read(const struct json *record, struct arena *arena, struct mom
                       struct error *err)
 {
     struct derived derived = {0};
-    const struct facts_out facts = {.base = {[SOURCE_MOMENT] = out,
-                                             [SOURCE_IDS] = ids,
-                                             [SOURCE_SEAL] = seal,
-                                             [SOURCE_DERIVED] = &derived}};
+    const struct facts_out facts = {.base = {[SOURCE_MOMENT] = out, [SOURCE_IDS] = ids, [SOURCE_SEAL] = seal, [SOURCE_DERIVED] = &derived}};
     const struct json *type = json_get(record, STR("eventType"));
     const struct json *payload = json_get(record, STR("payload"));
     out->kind = kind_of(json_text(type), payload);
     enum code rc = fields_decode(&envelope, record, &facts, err);
-    if (!rc)
-        rc = read_time(record, &facts, err);
-    if (rc)
-        return rc;
-    if (payload && payload->type != JSON_OBJECT)
-        return error_set(err, E_CORRUPT, "record: payload is not an object");
+    if (!rc) rc = read_time(record, &facts, err);
+    if (rc) return rc;
+    if (payload && payload->type != JSON_OBJECT) return error_set(err, E_CORRUPT, "record: payload is not an object");
     out->by = emitter_parse(derived.by);
-    if (!out->by)
-        out->by = moment_emitter(out->kind);
-    if (out->kind == MOMENT_UNKNOWN)
-        return OK;
+    if (!out->by) out->by = moment_emitter(out->kind);
+    if (out->kind == MOMENT_UNKNOWN) return OK;
     if (moment_is_step(out->kind) != (out->step.len > 0))
         return error_set(err, E_CORRUPT, "record: %s %s stepId", moment_word(out->kind, VOCABULARY_RUN),
                          out->step.len ? "must not have a" : "has no");

@@ -1,14 +1,12 @@
 #include "contract/internal.h"
 
-#include <stdarg.h>
-#include <stdio.h>
+#define INVALID "SIGNAL_INVALID_PAYLOAD: "
 
 enum { SIGNAL_SIZE_MAX = 64 * 1024 };
 
-static const char *const names[SIGNAL_COUNT] = {
-    [SIGNAL_NONE] = "NONE",
+static const char *const names[SIGNAL_COUNT] = {[SIGNAL_NONE] = "NONE",
 #define X(name, text) [SIGNAL_##name] = text,
-    SIGNAL_LIST(X)
+                                                SIGNAL_LIST(X)
 #undef X
 };
 
@@ -21,22 +19,9 @@ const char *signal_name(enum signal_type type)
 enum signal_type signal_parse(struct str text)
 {
     for (size_t i = SIGNAL_NONE + 1; i < SIGNAL_COUNT; i++) {
-        if (str_is(text, names[i]))
-            return (enum signal_type)i;
+        if (str_is(text, names[i])) return (enum signal_type)i;
     }
     return SIGNAL_NONE;
-}
-
-static enum code refuse(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
-
-static enum code refuse(struct error *err, const char *format, ...)
-{
-    char text[400];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    return error_set(err, E_INVALID, "SIGNAL_INVALID_PAYLOAD: %s", text);
 }
 
 static enum code no_memory(struct error *err)
@@ -47,9 +32,8 @@ static enum code no_memory(struct error *err)
 static enum code check(const struct schema *schema, const char *what, const struct json *value, struct error *err)
 {
     struct schema_fault fault;
-    if (schema_valid(schema, value, &fault))
-        return OK;
-    return refuse(err, "%s%s %s", what, fault.pointer, fault.message);
+    if (schema_valid(schema, value, &fault)) return OK;
+    return error_set(err, E_INVALID, INVALID "%s%s %s", what, fault.pointer, fault.message);
 }
 
 // C-40: `stepId` and `reason` may stand beside the payload instead of in it.
@@ -58,20 +42,15 @@ static enum code take_aliases(const struct json *request, struct arena *arena, s
     static const struct str aliases[] = {{"reason", 6}, {"stepId", 6}};
     const struct json *given = json_get(request, STR("payload"));
     uint32_t count = given ? given->count : 0;
-    if (!json_object_with(arena, count + (uint32_t)ARRAY_COUNT(aliases), payload))
-        return no_memory(err);
+    if (!json_object_with(arena, count + (uint32_t)ARRAY_COUNT(aliases), payload)) return no_memory(err);
     for (uint32_t i = 0; i < count; i++) {
-        if (!json_put(arena, payload, given->members[i].key, given->members[i].value))
-            return no_memory(err);
+        if (!json_put(arena, payload, given->members[i].key, given->members[i].value)) return no_memory(err);
     }
     for (size_t i = 0; i < ARRAY_COUNT(aliases); i++) {
         const struct json *value = json_get(request, aliases[i]);
-        if (!value)
-            continue;
-        if (json_get(payload, aliases[i]))
-            return refuse(err, "%.*s is given twice", STR_ARG(aliases[i]));
-        if (!json_put(arena, payload, aliases[i], *value))
-            return no_memory(err);
+        if (!value) continue;
+        if (json_get(payload, aliases[i])) return error_set(err, E_INVALID, INVALID "%.*s is given twice", STR_ARG(aliases[i]));
+        if (!json_put(arena, payload, aliases[i], *value)) return no_memory(err);
     }
     return OK;
 }
@@ -86,37 +65,28 @@ static enum code read_type(const struct json *request, enum signal_type *out, st
 {
     const struct json *type = json_get(request, STR("signalType"));
     const struct json *alias = json_get(request, STR("type"));
-    if (type && alias && !json_equal(type, alias))
-        return refuse(err, "signalType and type differ");
+    if (type && alias && !json_equal(type, alias)) return error_set(err, E_INVALID, INVALID "signalType and type differ");
     struct str name = json_text(type ? type : alias);
     *out = signal_parse(name);
-    if (*out == SIGNAL_NONE)
-        return refuse(err, "there is no signal \"%.*s\"", STR_ARG(name));
+    if (*out == SIGNAL_NONE) return error_set(err, E_INVALID, INVALID "there is no signal \"%.*s\"", STR_ARG(name));
     return OK;
 }
 
 enum code signal_decode(const struct contract *contract, struct str bytes, struct arena *arena, struct signal *out, struct error *err)
 {
     *out = (struct signal){0};
-    if (bytes.len > SIGNAL_SIZE_MAX)
-        return refuse(err, "larger than %d bytes", SIGNAL_SIZE_MAX);
+    if (bytes.len > SIGNAL_SIZE_MAX) return error_set(err, E_INVALID, INVALID "larger than %d bytes", SIGNAL_SIZE_MAX);
     struct error inner = {0};
     struct json request;
     enum code rc = json_parse(bytes, &json_limits_default, arena, &request, &inner);
-    if (rc == E_NOMEM)
-        return no_memory(err);
-    if (rc)
-        return refuse(err, "%s", inner.message);
+    if (rc == E_NOMEM) return no_memory(err);
+    if (rc) return error_set(err, E_INVALID, INVALID "%s", inner.message);
     struct signal signal = {0};
     rc = check(contract->request, "", &request, err);
-    if (!rc)
-        rc = read_type(&request, &signal.type, err);
-    if (!rc)
-        rc = take_aliases(&request, arena, &signal.payload, err);
-    if (!rc)
-        rc = check(contract->signals[signal.type], "payload", &signal.payload, err);
-    if (rc)
-        return rc;
+    if (!rc) rc = read_type(&request, &signal.type, err);
+    if (!rc) rc = take_aliases(&request, arena, &signal.payload, err);
+    if (!rc) rc = check(contract->signals[signal.type], "payload", &signal.payload, err);
+    if (rc) return rc;
     signal.id = json_text(json_get(&request, STR("signalId")));
     signal.actor = json_text(json_get(&request, STR("actorId")));
     signal.role = json_text(json_get(&request, STR("actorRole")));
@@ -129,8 +99,7 @@ enum code signal_decode(const struct contract *contract, struct str bytes, struc
 
 static bool put_missing(struct arena *arena, struct json *object, struct str key, struct json value, bool write)
 {
-    if (!write || json_get(object, key))
-        return true;
+    if (!write || json_get(object, key)) return true;
     return json_put(arena, object, key, value);
 }
 
@@ -140,11 +109,9 @@ static bool build_payload(const struct signal *signal, struct arena *arena, stru
     enum { OWN_MEMBERS = 3 };
     const struct json *given = signal->payload.type == JSON_OBJECT ? &signal->payload : NULL;
     uint32_t count = given ? given->count : 0;
-    if (!json_object_with(arena, count + OWN_MEMBERS, out))
-        return false;
+    if (!json_object_with(arena, count + OWN_MEMBERS, out)) return false;
     for (uint32_t i = 0; i < count; i++) {
-        if (!json_put(arena, out, given->members[i].key, given->members[i].value))
-            return false;
+        if (!json_put(arena, out, given->members[i].key, given->members[i].value)) return false;
     }
     struct str force = signal->type == SIGNAL_EMERGENCY_STOP ? STR("forceKill") : STR("force");
     return put_missing(arena, out, force, json_bool(true), signal->force) &&
@@ -163,7 +130,6 @@ enum code signal_encode(const struct signal *signal, struct arena *arena, struct
                  json_put(arena, &request, STR("payload"), payload) &&
                  json_put(arena, &request, STR("signalId"), json_string(signal->id)) &&
                  json_put(arena, &request, STR("signalType"), json_string(str_from(signal_name(signal->type))));
-    if (!built)
-        return no_memory(err);
+    if (!built) return no_memory(err);
     return record_write(&request, arena, out, err);
 }

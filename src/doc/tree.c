@@ -1,7 +1,5 @@
 #include "doc/internal.h"
 
-#include <inttypes.h>
-
 const struct doc_limits doc_limits_default = {
     .size_max = 8 * 1024 * 1024,
     .yaml_size_max = 1024 * 1024,

@@ -10,7 +10,6 @@
 
 #include "base/map.h"
 
-#include <limits.h>
 #include <string.h>
 #include <yaml.h>
 
@@ -594,7 +593,8 @@ enum code yaml_tree(struct str text, struct str file, const struct doc_limits *l
                     struct arena *arena, struct json *out, struct diagnostics *diagnostics)
 {
     struct yaml_reader *r = ARENA_NEW(arena, struct yaml_reader);
-    if (!r || !end_last_line(arena, &text))
+    struct str ended = text;
+    if (!r || !end_last_line(arena, &ended))
         return E_NOMEM;
     r->text = text;
     r->file = file;
@@ -606,7 +606,7 @@ enum code yaml_tree(struct str text, struct str file, const struct doc_limits *l
     if (!r->frames || !yaml_parser_initialize(&r->parser))
         return E_NOMEM;
     yaml_parser_set_encoding(&r->parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&r->parser, (const unsigned char *)text.ptr, text.len);
+    yaml_parser_set_input_string(&r->parser, (const unsigned char *)ended.ptr, ended.len);
     enum code rc = read_stream(r);
     yaml_parser_delete(&r->parser);
     if (rc == OK)

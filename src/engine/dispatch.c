@@ -68,11 +68,15 @@ void relive(struct engine *engine, struct resident *resident)
     const struct queue *q = &engine->queue;
     for (size_t i = 0; i < q->count; i++) {
         const struct queued *queued = &q->items[(q->head + i) & (q->capacity - 1)];
-        if (queued->resident == resident && queued->input.kind == INPUT_RESULT) {
-            struct run_step *step = &resident->run->steps[queued->input.step];
-            if (step->state == NODE_RUNNING && step->logical == queued->input.logical) step->live = true;
-        }
+        if (queued->resident == resident) relive_input(queued);
     }
+}
+
+void relive_input(const struct queued *queued)
+{
+    if (queued->input.kind != INPUT_RESULT) return;
+    struct run_step *step = &queued->resident->run->steps[queued->input.step];
+    if (step->state == NODE_RUNNING && step->logical == queued->input.logical && step->engine == queued->input.engine) step->live = true;
 }
 
 // ---- processes
@@ -196,7 +200,7 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     uint64_t id = ticket_open(engine, resident, effect);
     if (id == 0) return error_set(err, E_NOMEM, "out of memory");
     if (run->start.artifacts_dir.len > 0 && os_make_dirs(run->start.artifacts_dir.ptr, &local) != OK)
-        os_log(LOG_WARN, "msg=\"no artifacts directory\" why=\"%s\"", local.message);
+        os_log(LOG_WARN, "no artifacts directory why=\"%s\"", local.message);
     struct tool_request request = {.ticket = id, .run = run->ids.run, .step = kernel_path(run, effect->step, &engine->turn), .logical = effect->logical, .engine = effect->engine,
                                    .argv = command.argv, .argc = command.argc, .input = command.input, .env = command.env, .env_count = command.env_count,
                                    .secrets = ps->secrets, .secret_count = ps->secret_count, .cwd = command.cwd, .timeout_ms = ps->timeout_ms,
@@ -253,7 +257,7 @@ enum code dispatch(struct engine *engine, struct resident *resident, const struc
     case EFFECT_SUBRUN:
         return subrun_start(engine, resident, effect, err);
     case EFFECT_SUBRUN_CANCEL:
-        return subrun_cancel(engine, resident, effect->step, err);
+        return subrun_cancel(engine, resident, effect, err);
     case EFFECT_ENDED: {
         enum code rc = subrun_ended(engine, resident, err);
         resident_gone(engine, resident);

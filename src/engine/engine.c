@@ -99,8 +99,8 @@ void resident_remove(struct engine *engine, struct resident *resident)
         engine->tickets[i].resident = NULL;
         resident->tickets--;
     }
+    run_free(resident->run);  // borrows the ids of its log
     store_release_run(engine->store, resident->log);
-    run_free(resident->run);
     free(resident);
 }
 
@@ -113,19 +113,26 @@ void resident_gone(struct engine *engine, struct resident *resident)
 }
 
 // ---- queue
+bool queue_reserve(struct engine *engine, size_t more)
+{
+    struct queue *q = &engine->queue;
+    if (q->count + more <= q->capacity) return true;
+    size_t capacity = q->capacity ? q->capacity * 2 : 64;
+    while (capacity < q->count + more) capacity *= 2;
+    struct queued *items = calloc(capacity, sizeof(*items));
+    if (!items) return false;
+    for (size_t i = 0; i < q->count; i++) items[i] = q->items[(q->head + i) & (q->capacity - 1)];
+    free(q->items);
+    q->items = items;
+    q->head = 0;
+    q->capacity = capacity;
+    return true;
+}
+
 struct queued *queue_add(struct engine *engine, struct resident *resident, enum input_kind kind)
 {
     struct queue *q = &engine->queue;
-    if (q->count == q->capacity) {
-        size_t capacity = q->capacity ? q->capacity * 2 : 64;
-        struct queued *items = calloc(capacity, sizeof(*items));
-        if (!items) return NULL;
-        for (size_t i = 0; i < q->count; i++) items[i] = q->items[(q->head + i) & (q->capacity - 1)];
-        free(q->items);
-        q->items = items;
-        q->head = 0;
-        q->capacity = capacity;
-    }
+    if (!queue_reserve(engine, 1)) return NULL;
     struct queued *queued = &q->items[(q->head + q->count++) & (q->capacity - 1)];
     memset(queued, 0, sizeof(*queued));
     queued->resident = resident;
@@ -133,12 +140,19 @@ struct queued *queue_add(struct engine *engine, struct resident *resident, enum 
     return queued;
 }
 
+struct queued queue_take_last(struct engine *engine)
+{
+    struct queue *q = &engine->queue;
+    INVARIANT(q->count > 0);
+    struct queued *last = &q->items[(q->head + --q->count) & (q->capacity - 1)];
+    struct queued taken = *last;
+    memset(last, 0, sizeof(*last));
+    return taken;
+}
+
 void queued_release(struct queued *queued)
 {
-    if (queued->arena) {
-        arena_release(queued->arena);
-        free(queued->arena);
-    }
+    arena_drop(queued->arena);
     tool_result_free(&queued->result);
     memset(queued, 0, sizeof(*queued));
 }
@@ -148,6 +162,13 @@ struct arena *arena_make(size_t limit)
     struct arena *arena = malloc(sizeof(*arena));
     if (arena) arena_init(arena, 1024, limit);
     return arena;
+}
+
+void arena_drop(struct arena *arena)
+{
+    if (!arena) return;
+    arena_release(arena);
+    free(arena);
 }
 
 void new_uuid(struct engine *engine, char out[UUID_SIZE])
@@ -210,6 +231,11 @@ void engine_close(struct engine *engine)
         while (engine->table[i]) resident_remove(engine, engine->table[i]);
     for (size_t i = 0; i < engine->queue.count; i++) queued_release(&engine->queue.items[(engine->queue.head + i) & (engine->queue.capacity - 1)]);
     free(engine->queue.items);
+    while (engine->arrived) {
+        struct message *next = engine->arrived->next;
+        message_free(engine->arrived);
+        engine->arrived = next;
+    }
     for (struct program_entry *entry = engine->programs; entry;) {
         struct program_entry *next = entry->next;
         program_release(entry->program);

@@ -56,6 +56,7 @@ struct resident {
     bool terminal;                // loaded only to answer a signal
     bool gone;                    // ended or fenced: freed at the end of the turn
     struct resident *next_gone;
+    bool adopted;                 // taken over; its orphans have not been looked for yet
     bool limit_hit;
 };
 
@@ -102,6 +103,7 @@ struct engine {
     bool own_tools;
     char mark[33];
     struct mailbox mailbox;
+    struct message *arrived;  // taken from the mailbox, not yet in the queue
     struct queue queue;
     struct heap timers;
     struct resident **table;
@@ -118,6 +120,7 @@ struct engine {
     int64_t full_until_mono;  // the disk is full: nothing is tried before
     struct kernel_env env;
     struct resident *gone;  // to be freed at the end of the turn
+    size_t adopted;         // residents whose orphans have not been looked for yet
 };
 
 // engine.c
@@ -126,12 +129,16 @@ struct resident *resident_add(struct engine *engine, struct run *run, struct run
 void resident_remove(struct engine *engine, struct resident *resident);
 void resident_gone(struct engine *engine, struct resident *resident);  // once more harmless
 struct queued *queue_add(struct engine *engine, struct resident *resident, enum input_kind kind) MUST_CHECK;  // NULL: out of memory
+bool queue_reserve(struct engine *engine, size_t more) MUST_CHECK;  // power-of-two ring: room for so many more
+struct queued queue_take_last(struct engine *engine);  // the entry that was added last, out of the queue again
 void queued_release(struct queued *queued);
 struct arena *arena_make(size_t limit) MUST_CHECK;  // NULL: out of memory
+void arena_drop(struct arena *arena);               // NULL: nothing
 
 // load.c: stored runs into memory
 enum code load_resident(struct engine *engine, struct str tenant, struct str run, bool even_ended, struct resident **out, struct error *err) MUST_CHECK;
 enum code reload(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK;
+void sweep_orphans(struct engine *engine);
 struct program_entry *program_entry_for(struct engine *engine, const struct program *program) MUST_CHECK;
 
 // dispatch.c: effects, after they are durable
@@ -139,6 +146,7 @@ enum code dispatch(struct engine *engine, struct resident *resident, const struc
 void ticket_close(struct engine *engine, uint64_t id);
 struct ticket *ticket_find(struct engine *engine, uint64_t id);
 void relive(struct engine *engine, struct resident *resident);  // marks the attempts that are with a tool as live again
+void relive_input(const struct queued *queued);                 // the attempt whose result this is
 
 // result.c: what comes back from outside as an input
 enum code input_from_result(struct engine *engine, struct tool_result *result, struct error *err) MUST_CHECK;
@@ -148,7 +156,8 @@ enum code input_value(struct engine *engine, struct queued *queued, const struct
 
 // subrun.c
 enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err) MUST_CHECK;
-enum code subrun_cancel(struct engine *engine, struct resident *parent, uint32_t step, struct error *err) MUST_CHECK;
+enum code subrun_cancel(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err) MUST_CHECK;
+enum code subrun_refused(struct engine *engine, struct str tenant, const struct start_facts *facts, enum code why, struct error *err) MUST_CHECK;
 enum code subrun_ended(struct engine *engine, struct resident *child, struct error *err) MUST_CHECK;
 
 // signal.c

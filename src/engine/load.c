@@ -105,10 +105,10 @@ struct fold_context {
 
 static enum code fold_one(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
 {
-    (void)record;
     (void)seal;
     struct fold_context *fold = context;
-    return moment ? kernel_fold(fold->run, moment, fold->err) : OK;
+    if (moment) return kernel_fold(fold->run, moment, fold->err);
+    return record->signal_id.len > 0 ? kernel_decided(fold->run, record->signal_id, fold->err) : OK;
 }
 
 static enum code fold_run(struct engine *engine, const struct program *program, const struct run_ids *ids, struct run **out, struct error *err)
@@ -142,6 +142,10 @@ enum code load_resident(struct engine *engine, struct str tenant, struct str run
         *out = resident_add(engine, run, log, entry);
         if (!*out) rc = error_set(err, E_NOMEM, "out of memory");
         else (*out)->terminal = head.terminal;
+        if (!rc && !head.terminal) {
+            (*out)->adopted = true;
+            engine->adopted++;
+        }
     }
     if (rc) {
         run_free(run);
@@ -169,13 +173,33 @@ enum code reload(struct engine *engine, struct resident *resident, struct error 
     return OK;
 }
 
+static bool is_adopted(void *context, struct str run, struct str step)
+{
+    (void)step;
+    const struct engine *engine = context;
+    for (size_t i = 0; i < engine->table_size; i++)
+        for (const struct resident *r = engine->table[i]; r; r = r->next)
+            if (r->adopted && str_eq(r->ids.run, run)) return true;
+    return false;
+}
+
+// Processes that the last owner of these runs left behind must be gone before a step of theirs starts again (X12). One
+// pass over the system's processes serves all runs taken over since the last turn.
+void sweep_orphans(struct engine *engine)
+{
+    if (engine->adopted == 0) return;
+    if (!engine->options.tools) (void)tool_sweep_orphans(engine->mark, is_adopted, engine);
+    for (size_t i = 0; i < engine->table_size; i++)
+        for (struct resident *r = engine->table[i]; r; r = r->next) r->adopted = false;
+    engine->adopted = 0;
+}
+
 enum code engine_adopt(struct engine *engine, struct str tenant, struct str run, struct error *err)
 {
     if (resident_find(engine, tenant, run)) return OK;
     struct resident *resident;
     enum code rc = load_resident(engine, tenant, run, false, &resident, err);
     if (rc) return rc;
-    if (!engine->options.tools) (void)tool_kill_orphans(engine->mark, run, (struct str){0});
     if (queue_add(engine, resident, INPUT_RECOVER)) return OK;
     return error_set(err, E_NOMEM, "out of memory");
 }

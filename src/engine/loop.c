@@ -5,7 +5,7 @@ int64_t engine_deadline(const struct engine *engine)
 {
     const struct heap_node *node = heap_peek(&engine->timers);
     int64_t due = node ? node->due : INT64_MAX;
-    if (engine->queue.count > 0 && engine->full_until_mono < due) due = engine->full_until_mono;
+    if ((engine->queue.count > 0 || engine->arrived) && engine->full_until_mono < due) due = engine->full_until_mono;
     return due;
 }
 
@@ -32,7 +32,7 @@ enum code engine_poll(struct engine *engine, struct error *err)
 static bool finished(struct engine *engine, const struct engine_loop *loop)
 {
     if (loop->stop && *loop->stop) return true;
-    if (engine->queue.count > 0) return false;
+    if (engine->queue.count > 0 || engine->arrived) return false;
     if (engine->resident_count == 0) return true;
     if (!loop->exit_on_park) return false;
     struct engine_activity activity = engine_activity(engine);

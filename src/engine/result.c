@@ -20,6 +20,15 @@ static struct queued *queue_result(struct engine *engine, struct resident *resid
     return queued;
 }
 
+// A half-made input must not stay in the queue.
+static enum code undo(struct engine *engine, enum code rc)
+{
+    if (rc == OK) return OK;
+    struct queued undone = queue_take_last(engine);
+    queued_release(&undone);
+    return rc;
+}
+
 static bool need_arena(struct queued *queued)
 {
     if (!queued->arena) queued->arena = arena_make((size_t)64 << 20);
@@ -63,11 +72,14 @@ enum code input_value(struct engine *engine, struct queued *queued, const struct
 enum code input_fault(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k, struct fault fault, struct error *err)
 {
     struct queued *queued = queue_result(engine, resident, step, logical, k);
-    if (!queued || !need_arena(queued)) return no_memory(err);
+    if (!queued) return no_memory(err);
     queued->input.fault = fault;
-    queued->input.fault.code = arena_copy(queued->arena, fault.code);
-    queued->input.fault.message = arena_copy(queued->arena, fault.message);
-    return queued->input.fault.code.ptr && queued->input.fault.message.ptr ? OK : no_memory(err);
+    if (need_arena(queued)) {
+        queued->input.fault.code = arena_copy(queued->arena, fault.code);
+        queued->input.fault.message = arena_copy(queued->arena, fault.message);
+        if (queued->input.fault.code.ptr && queued->input.fault.message.ptr) return OK;
+    }
+    return undo(engine, no_memory(err));
 }
 
 // ---- kinds without a tool
@@ -112,7 +124,7 @@ enum code input_instant(struct engine *engine, struct resident *resident, uint32
         if (message) value = *message;
     }
     struct queued *queued = queue_result(engine, resident, step, logical, k);
-    return queued ? input_value(engine, queued, &value, err) : no_memory(err);
+    return queued ? undo(engine, input_value(engine, queued, &value, err)) : no_memory(err);
 }
 
 // ---- results of tools
@@ -202,8 +214,9 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, s
     } else {
         queued->input.fault = result->fault;
     }
+    if (rc) return undo(engine, rc);
     queued->result = *result;  // the input owns the memory now
     memset(result, 0, sizeof(*result));
     ticket_close(engine, queued->result.ticket);
-    return rc;
+    return OK;
 }

@@ -11,22 +11,31 @@ static enum code no_memory(struct error *err)
     return error_set(err, E_NOMEM, "out of memory");
 }
 
-enum code queue_signal(struct engine *engine, struct resident *resident, const struct signal *signal, int64_t inbox_id, struct error *err)
+static struct signal *copy_signal(struct arena *arena, const struct signal *signal)
 {
-    struct queued *queued = queue_add(engine, resident, INPUT_SIGNAL);
-    if (!queued) return no_memory(err);
-    queued->inbox_id = inbox_id;
-    queued->arena = arena_make((size_t)4 << 20);
-    struct signal *copy = queued->arena ? ARENA_NEW(queued->arena, struct signal) : NULL;
-    if (!copy) return no_memory(err);
+    struct signal *copy = ARENA_NEW(arena, struct signal);
+    if (!copy) return NULL;
     *copy = *signal;
     struct str *strings[] = {&copy->id, &copy->step, &copy->reason, &copy->actor, &copy->role};
     for (size_t i = 0; i < ARRAY_COUNT(strings); i++) {
         if (strings[i]->len == 0) continue;
-        *strings[i] = arena_copy(queued->arena, *strings[i]);
-        if (!strings[i]->ptr) return no_memory(err);
+        *strings[i] = arena_copy(arena, *strings[i]);
+        if (!strings[i]->ptr) return NULL;
     }
-    if (signal->payload.type != 0 && !json_copy(queued->arena, &signal->payload, &copy->payload)) return no_memory(err);
+    return signal->payload.type == 0 || json_copy(arena, &signal->payload, &copy->payload) ? copy : NULL;
+}
+
+enum code queue_signal(struct engine *engine, struct resident *resident, const struct signal *signal, int64_t inbox_id, struct error *err)
+{
+    struct arena *arena = arena_make((size_t)4 << 20);
+    struct signal *copy = arena ? copy_signal(arena, signal) : NULL;
+    struct queued *queued = copy ? queue_add(engine, resident, INPUT_SIGNAL) : NULL;
+    if (!queued) {
+        arena_drop(arena);
+        return no_memory(err);
+    }
+    queued->inbox_id = inbox_id;
+    queued->arena = arena;
     queued->signal = copy;
     return OK;
 }
@@ -37,9 +46,24 @@ enum code engine_signal(struct engine *engine, struct str tenant, struct str run
     if (!resident) {
         enum code rc = load_resident(engine, tenant, run, true, &resident, err);
         if (rc) return rc;
-        if (!resident->terminal && !queue_add(engine, resident, INPUT_RECOVER)) return no_memory(err);
+        if (!resident->terminal && !queue_add(engine, resident, INPUT_RECOVER)) {
+            resident_remove(engine, resident);
+            return no_memory(err);
+        }
     }
     return queue_signal(engine, resident, signal, 0, err);
+}
+
+// The run that a posted signal is for: here, or ended (then it is loaded to say so, I23). NULL: it is somebody else's.
+static enum code inbox_target(struct engine *engine, const struct inbox_item *item, struct resident **out, struct error *err)
+{
+    *out = resident_find(engine, item->tenant, item->run);
+    if (*out) return OK;
+    struct run_head head;
+    struct error local = {0};
+    enum code rc = store_head(engine->store, item->tenant, item->run, &engine->turn, &head, &local);
+    if (!rc && head.terminal) rc = load_resident(engine, item->tenant, item->run, true, out, &local);
+    return rc == E_NOMEM || rc == E_IO ? error_set(err, rc, "%s", local.message) : OK;
 }
 
 enum code poll_inbox(struct engine *engine, struct error *err)
@@ -48,8 +72,9 @@ enum code poll_inbox(struct engine *engine, struct error *err)
     size_t count;
     enum code rc = store_inbox(engine->store, &engine->turn, &items, &count, err);
     for (size_t i = 0; !rc && i < count; i++) {
-        struct resident *resident = resident_find(engine, items[i].tenant, items[i].run);
-        if (!resident) continue;
+        struct resident *resident;
+        rc = inbox_target(engine, &items[i], &resident, err);
+        if (rc || !resident) continue;
         bool queued = false;  // still on its way from an earlier look
         for (size_t k = 0; k < engine->queue.count; k++)
             queued = queued || engine->queue.items[(engine->queue.head + k) & (engine->queue.capacity - 1)].inbox_id == items[i].id;
@@ -57,7 +82,7 @@ enum code poll_inbox(struct engine *engine, struct error *err)
         struct signal signal;
         struct error local = {0};
         if (signal_decode(engine->options.contract, items[i].bytes, &engine->turn, &signal, &local) != OK) {
-            os_log(LOG_WARN, "msg=\"signal refused\" run=%.*s why=\"%s\"", STR_ARG(items[i].run), local.message);
+            os_log(LOG_WARN, "signal refused run=%.*s why=\"%s\"", STR_ARG(items[i].run), local.message);
             struct store_batch batch = {.inbox_done = &items[i].id, .inbox_count = 1};
             rc = store_append(engine->store, &batch, engine->now.wall_ms, &engine->turn, err);
             continue;

@@ -109,6 +109,16 @@ static bool document_blobs(const struct program *program, struct queued *queued)
     return true;
 }
 
+static enum code check_inputs(const struct program *program, const struct json *given, struct error *err)
+{
+    for (uint32_t i = 0; i < program->required_count; i++) {
+        struct str name = program->required[i];
+        if (!json_get(given, name))
+            return error_set(err, E_INVALID, "input \"%.*s\" is required; give it with --set %.*s=VALUE", STR_ARG(name), STR_ARG(name));
+    }
+    return OK;
+}
+
 static enum code check_ids(const struct run_ids *ids, struct error *err)
 {
     const struct {
@@ -121,10 +131,8 @@ static enum code check_ids(const struct run_ids *ids, struct error *err)
     return error_set(err, E_INVALID, "INVALID_RUN_ID: \"%.*s\" is not a run id (letters, digits, . _ : - ; at most 128; the first a letter or digit)", STR_ARG(ids->run));
 }
 
-static enum code queue_start(struct engine *engine, const struct start_request *request, struct resident *resident, struct error *err)
+static enum code fill_start(struct engine *engine, const struct start_request *request, struct resident *resident, struct queued *queued, struct error *err)
 {
-    struct queued *queued = queue_add(engine, resident, INPUT_START);
-    if (!queued) return error_set(err, E_NOMEM, "out of memory");
     queued->arena = arena_make((size_t)64 << 20);
     queued->facts = queued->arena ? ARENA_NEW(queued->arena, struct start_facts) : NULL;
     if (!queued->facts) return error_set(err, E_NOMEM, "out of memory");
@@ -148,6 +156,7 @@ enum code engine_start(struct engine *engine, const struct start_request *reques
     if (ids.project.len == 0) ids.project = STR("default");
     if (ids.environment.len == 0) ids.environment = STR("default");
     enum code rc = check_ids(&ids, err);
+    if (!rc) rc = check_inputs(request->program, &request->inputs, err);
     if (rc) return rc;
     memcpy(run_out, ids.run.ptr, ids.run.len);
     run_out[ids.run.len] = '\0';
@@ -161,12 +170,20 @@ enum code engine_start(struct engine *engine, const struct start_request *reques
     struct run_log *log;
     rc = store_create_run(engine->store, &create, &log, err);
     if (rc) return rc;
-    struct run *run = run_new(request->program, &ids);
+    struct run *run = run_new(request->program, run_log_ids(log));
     struct resident *resident = run ? resident_add(engine, run, log, entry) : NULL;
     if (!resident) {
         run_free(run);
         store_release_run(engine->store, log);
         return error_set(err, E_NOMEM, "out of memory");
     }
-    return queue_start(engine, request, resident, err);
+    struct queued *queued = queue_add(engine, resident, INPUT_START);
+    rc = queued ? fill_start(engine, request, resident, queued, err) : error_set(err, E_NOMEM, "out of memory");
+    if (rc == OK) return OK;
+    if (queued) {
+        struct queued undone = queue_take_last(engine);
+        queued_release(&undone);
+    }
+    resident_remove(engine, resident);
+    return rc;
 }

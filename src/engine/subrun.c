@@ -56,8 +56,12 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
     queued->input.step = step;
     queued->input.logical = s->logical;
     queued->input.engine = s->engine;
-    queued->input.duration_ms = child->ended_ms - child->started_ms;
-    return input_value(engine, queued, &value, err);
+    queued->input.duration_ms = child->ended_ms > child->started_ms ? child->ended_ms - child->started_ms : 0;
+    rc = input_value(engine, queued, &value, err);
+    if (rc == OK) return OK;
+    struct queued undone = queue_take_last(engine);
+    queued_release(&undone);
+    return rc;
 }
 
 static enum code inputs_of(struct engine *engine, struct resident *parent, uint32_t step, struct start_request *request, struct error *err)
@@ -98,23 +102,58 @@ enum code subrun_start(struct engine *engine, struct resident *parent, const str
     enum code rc = load_resident(engine, parent->ids.tenant, id, true, &child, &local);
     if (rc == E_NOT_FOUND) return start_child(engine, parent, effect->step, id, err);
     if (rc == E_LOCKED) return OK;  // it lives in another process; its end is seen when that process is gone
-    if (rc) return error_set(err, rc, "%s", local.message);
+    if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
+    if (rc) {
+        struct fault fault = {.code = STR("CHILD_UNREADABLE"), .message = str_from(local.message), .category = STR("infrastructure")};
+        return input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err);
+    }
     if (!child->terminal) return queue_add(engine, child, INPUT_RECOVER) ? OK : no_memory(err);
     rc = deliver(engine, parent, effect->step, child->run, err);
     resident_gone(engine, child);
     return rc;
 }
 
-enum code subrun_cancel(struct engine *engine, struct resident *parent, uint32_t step, struct error *err)
+// Ends the child wherever it stands: here, in the log only, ended already, or never stored.
+enum code subrun_cancel(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err)
 {
-    struct str id = kernel_child_id(parent->run, step, &engine->turn);
-    struct resident *child = id.ptr ? resident_find(engine, parent->ids.tenant, id) : NULL;
-    if (!child) return OK;
+    struct resident *child = resident_find(engine, parent->ids.tenant, effect->child);
+    const struct run_step *s = &parent->run->steps[effect->step];
+    bool waits = s->state == NODE_RUNNING && s->logical == effect->logical;
+    if (!child) {
+        struct error local = {0};
+        enum code rc = load_resident(engine, parent->ids.tenant, effect->child, true, &child, &local);
+        if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
+        if (rc) {
+            struct fault fault = {.code = STR("CANCELLED"), .message = STR("the run was cancelled"), .category = STR("")};
+            return waits ? input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err) : OK;
+        }
+        if (child->terminal) {
+            rc = waits ? deliver(engine, parent, effect->step, child->run, err) : OK;
+            resident_gone(engine, child);
+            return rc;
+        }
+    }
     char uuid[UUID_SIZE];
     new_uuid(engine, uuid);
     struct signal signal = {.type = parent->run->emergency ? SIGNAL_EMERGENCY_STOP : SIGNAL_CANCEL, .id = str_from(uuid), .reason = STR("the parent run was cancelled"),
                             .actor = STR("cairn"), .role = STR("System")};
     return queue_signal(engine, child, &signal, 0, err);
+}
+
+// The start of a run could not be stored. When it is a child, its parent must hear of it.
+enum code subrun_refused(struct engine *engine, struct str tenant, const struct start_facts *facts, enum code why, struct error *err)
+{
+    if (facts->parent_run.len == 0) return OK;
+    struct resident *parent = resident_find(engine, tenant, facts->parent_run);
+    uint32_t step = parent ? kernel_find(parent->run, facts->parent_step) : PROGRAM_TOP;
+    if (step == PROGRAM_TOP || parent->run->steps[step].state != NODE_RUNNING) return OK;
+    struct run_step *s = &parent->run->steps[step];
+    if (why == E_EXISTS) {  // another process was faster: take up what it made
+        s->live = false;
+        return queue_add(engine, parent, INPUT_RECOVER) ? OK : no_memory(err);
+    }
+    struct fault fault = {.code = STR("CHILD_NOT_STARTED"), .message = STR("the start of the child run could not be stored"), .category = STR("validation")};
+    return input_fault(engine, parent, step, s->logical, s->engine, fault, err);
 }
 
 enum code subrun_ended(struct engine *engine, struct resident *child, struct error *err)

@@ -13,13 +13,15 @@ struct decided {  // one input and what it led to
     struct queued queued;
     struct outcome outcome;
     size_t first_item, item_count;
-    enum code rc;
+    struct resident *made;  // RETRY_RUN: the new run, whose start is stored in the same batch
+    bool done;              // settled, one way or the other: never to be tried again
 };
 
 struct turn {
     struct engine *engine;
-    struct decided *decided;
+    struct decided *decided;  // with room for one more run per input
     size_t count;
+    size_t taken;             // of the queue; the rest was made on the way
     struct append_item *items;
     size_t item_count, item_capacity;
     struct append_summary *summaries;
@@ -100,6 +102,25 @@ static enum code step_one(struct turn *turn, struct decided *decided, struct err
     return kernel_step(queued->resident->run, input, &engine->env, &decided->outcome, err);
 }
 
+// An accepted RETRY_RUN and the start of the new run are one batch: who is told of the new run will find it (E2).
+static enum code make_runs(struct turn *turn, struct decided *decided, struct error *err)
+{
+    struct engine *engine = turn->engine;
+    for (size_t i = 0; i < decided->outcome.effect_count; i++) {
+        if (decided->outcome.effects[i].kind != EFFECT_RETRY_RUN) continue;
+        char id[129];
+        enum code rc = retry_run(engine, decided->queued.resident, decided->queued.signal, id, err);
+        if (rc) return rc;
+        struct decided *start = &turn->decided[turn->count++];
+        memset(start, 0, sizeof(*start));
+        start->queued = queue_take_last(engine);
+        decided->made = start->queued.resident;
+        rc = step_one(turn, start, err);
+        if (rc) return rc;
+    }
+    return OK;
+}
+
 // Room for everything that has one entry per input, so that collecting cannot fail half way.
 static enum code make_room(struct turn *turn, struct error *err)
 {
@@ -154,16 +175,10 @@ static enum code carry_out(struct turn *turn, struct decided *decided, struct er
     struct engine *engine = turn->engine;
     struct resident *resident = decided->queued.resident;
     tell_events(engine, turn, decided);
-    char new_run[129] = "";
+    struct str new_run = decided->made ? decided->made->ids.run : (struct str){0};
     for (size_t i = 0; i < decided->outcome.effect_count; i++) {
         const struct effect *effect = &decided->outcome.effects[i];
-        if (effect->kind != EFFECT_RETRY_RUN) continue;
-        enum code rc = retry_run(engine, resident, decided->queued.signal, new_run, err);
-        if (rc) return rc;
-    }
-    for (size_t i = 0; i < decided->outcome.effect_count; i++) {
-        const struct effect *effect = &decided->outcome.effects[i];
-        if (effect->kind == EFFECT_DECISION) tell_decision(engine, turn, decided, effect, str_from(new_run));
+        if (effect->kind == EFFECT_DECISION) tell_decision(engine, turn, decided, effect, new_run);
         enum code rc = dispatch(engine, resident, effect, err);
         if (rc) return rc;
     }
@@ -177,15 +192,38 @@ static void note_stored(struct turn *turn)
         if (turn->decided[i].queued.input.kind == INPUT_START) turn->decided[i].queued.resident->entry->stored = true;
 }
 
-// The inputs of a failed batch go back in order; their runs are folded again from the store.
+// The moments are durable, but not all that they order could be carried out. Nothing may be decided twice, so the run goes
+// on as after a crash: what is not with a tool is not live, and recovery names it anew before it starts.
+static enum code owe(struct engine *engine, struct resident *resident, enum code why, struct error *err)
+{
+    if (why == E_IO) return why;
+    os_log(LOG_WARN, "effects put off run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
+    *err = (struct error){0};
+    for (uint32_t i = 0; i < resident->run->program->step_count; i++) resident->run->steps[i].live = false;
+    relive(engine, resident);
+    return queue_add(engine, resident, INPUT_RECOVER) ? OK : no_memory(err);
+}
+
+// The runs of a failed batch are folded again from the store; those that were made in it have never been.
 static enum code take_back(struct turn *turn, struct error *err)
 {
     struct engine *engine = turn->engine;
+    for (size_t i = turn->taken; i < turn->count; i++) {
+        resident_gone(engine, turn->decided[i].queued.resident);
+        queued_release(&turn->decided[i].queued);
+    }
+    turn->count = turn->taken;
     for (size_t i = 0; i < turn->count; i++) {
         struct resident *resident = turn->decided[i].queued.resident;
-        if (resident->gone) continue;
+        turn->decided[i].made = NULL;
+        if (turn->decided[i].done || resident->gone) continue;
         enum code rc = reload(engine, resident, err);
         if (rc) return rc;
+    }
+    // Results that are about to be tried again are as good as in flight.
+    for (size_t i = 0; i < turn->count; i++) {
+        const struct queued *queued = &turn->decided[i].queued;
+        if (!turn->decided[i].done && !queued->resident->gone) relive_input(queued);
     }
     return OK;
 }
@@ -197,16 +235,37 @@ static enum code run_batch(struct turn *turn, struct error *err)
     turn->item_count = turn->summary_count = turn->blob_count = turn->inbox_count = 0;
     turn->items = NULL;
     turn->item_capacity = 0;
-    enum code rc = make_room(turn, err);
-    for (size_t i = 0; !rc && i < turn->count; i++) {
+    enum code rc = OK;
+    for (size_t i = 0; !rc && i < turn->taken; i++) {
         rc = step_one(turn, &turn->decided[i], err);
-        if (!rc) rc = collect(turn, &turn->decided[i], err);
+        if (!rc) rc = make_runs(turn, &turn->decided[i], err);
     }
+    if (!rc) rc = make_room(turn, err);
+    for (size_t i = 0; !rc && i < turn->count; i++) rc = collect(turn, &turn->decided[i], err);
     if (!rc) rc = append_batch(turn, err);
     if (rc) return rc;
     note_stored(turn);
-    for (size_t i = 0; !rc && i < turn->count; i++) rc = carry_out(turn, &turn->decided[i], err);
+    for (size_t i = 0; !rc && i < turn->count; i++) {
+        turn->decided[i].done = true;
+        rc = carry_out(turn, &turn->decided[i], err);
+        if (rc) rc = owe(engine, turn->decided[i].queued.resident, rc, err);
+    }
     return rc;
+}
+
+// A signal that cannot be stored is refused; the run has nothing to do with it.
+static enum code refuse_signal(struct turn *turn, const struct queued *queued, struct error *err)
+{
+    struct engine *engine = turn->engine;
+    os_log(LOG_WARN, "signal refused run=%.*s why=\"%s\"", STR_ARG(queued->resident->ids.run), err->message);
+    struct engine_decision decision = {.run = queued->resident->ids.run, .signal_id = queued->signal->id, .type = queued->signal->type,
+                                       .error_code = STR("SIGNAL_INVALID_PAYLOAD"), .error_message = str_from(err->message)};
+    if (engine->options.observer.decision) engine->options.observer.decision(engine->options.observer.context, &decision);
+    if (queued->inbox_id == 0) return OK;
+    struct store_batch batch = {.inbox_done = &queued->inbox_id, .inbox_count = 1};
+    struct error local = {0};
+    enum code rc = store_append(engine->store, &batch, engine->now.wall_ms, &engine->turn, &local);
+    return rc == E_IO ? error_set(err, rc, "%s", local.message) : OK;
 }
 
 // One input alone cannot be stored: what becomes of it depends on why.
@@ -216,10 +275,11 @@ static enum code give_up(struct turn *turn, enum code why, struct error *err)
     struct queued *queued = &turn->decided[0].queued;
     struct resident *resident = queued->resident;
     if (why == E_CONFLICT || why == E_TERMINAL || why == E_CORRUPT) {
-        os_log(LOG_WARN, "msg=\"run dropped\" run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
+        os_log(LOG_WARN, "run dropped run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
         resident_gone(engine, resident);  // fenced: another process owns it, its log goes on there
         return OK;
     }
+    if (queued->input.kind == INPUT_SIGNAL) return refuse_signal(turn, queued, err);
     if (queued->input.kind == INPUT_RESULT && queued->tries == 0) {
         // The result does not fit into an event: the step fails instead, once, with the reason.
         struct fault fault = {.code = STR("PAYLOAD_TOO_LARGE"), .message = STR("the result cannot be stored as an event"), .category = STR("validation")};
@@ -229,12 +289,14 @@ static enum code give_up(struct turn *turn, enum code why, struct error *err)
         queued->input.has_blob = false;
         queued->input.fault = fault;
         queued->tries = 1;
+        queued->blob_count = 0;
+        *err = (struct error){0};
         enum code rc = run_batch(turn, err);
         if (rc != E_SCHEMA && rc != E_LIMIT) return rc;
     }
-    os_log(LOG_ERROR, "msg=\"input refused\" run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
+    os_log(LOG_ERROR, "input refused run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
     resident_gone(engine, resident);
-    return OK;
+    return queued->input.kind == INPUT_START ? subrun_refused(engine, resident->ids.tenant, queued->facts, why, err) : OK;
 }
 
 static bool is_particular(enum code rc)
@@ -249,29 +311,37 @@ static enum code one_by_one(struct turn *turn, struct error *err)
     enum code rc = OK;
     for (size_t i = 0; !rc && i < count; i++) {
         if (all[i].queued.resident->gone) continue;
-        struct turn single = {.engine = turn->engine, .decided = &all[i], .count = 1};
+        struct decided room[2] = {all[i]};
+        struct turn single = {.engine = turn->engine, .decided = room, .count = 1, .taken = 1};
         *err = (struct error){0};
         rc = run_batch(&single, err);
-        if (!is_particular(rc)) continue;
-        enum code why = rc;
-        struct error local = {0};
-        rc = take_back(&single, &local);
-        if (!rc) rc = give_up(&single, why, err);
+        if (is_particular(rc)) {
+            enum code why = rc;
+            struct error local = {0};
+            rc = take_back(&single, &local);
+            if (rc) rc = error_set(err, rc, "%s", local.message);
+            else rc = give_up(&single, why, err);
+            room[0].done = room[0].done || rc == OK;
+        }
+        for (size_t k = 1; k < single.count; k++) queued_release(&room[k].queued);
+        all[i] = room[0];
     }
     return rc;
 }
 
-static void requeue(struct turn *turn)
+static enum code requeue(struct turn *turn, struct error *err)
 {
     struct queue *q = &turn->engine->queue;
-    // There was room for these a moment ago: they are taken from the front of the ring.
+    if (!queue_reserve(turn->engine, turn->count)) return no_memory(err);
     for (size_t i = turn->count; i > 0; i--) {
+        if (turn->decided[i - 1].done || turn->decided[i - 1].queued.resident->gone) continue;
         q->head = (q->head - 1) & (q->capacity - 1);
         q->items[q->head] = turn->decided[i - 1].queued;
         q->items[q->head].tries++;
         q->count++;
         memset(&turn->decided[i - 1].queued, 0, sizeof(struct queued));
     }
+    return OK;
 }
 
 // Takes the inputs of a turn from the queue. Those of runs that are gone are dropped.
@@ -279,7 +349,7 @@ static bool take_inputs(struct turn *turn, size_t max)
 {
     struct queue *q = &turn->engine->queue;
     size_t count = q->count < max ? q->count : max;
-    turn->decided = ARENA_ARRAY(&turn->engine->turn, count + 1, struct decided);
+    turn->decided = ARENA_ARRAY(&turn->engine->turn, 2 * count + 1, struct decided);
     if (!turn->decided) return false;
     for (size_t i = 0; i < count; i++) {
         struct queued *queued = &q->items[q->head];
@@ -287,7 +357,9 @@ static bool take_inputs(struct turn *turn, size_t max)
         q->count--;
         if (queued->resident->gone) queued_release(queued);
         else turn->decided[turn->count++].queued = *queued;
+        memset(queued, 0, sizeof(*queued));
     }
+    turn->taken = turn->count;
     return true;
 }
 
@@ -308,6 +380,13 @@ static void bury(struct engine *engine)
     }
 }
 
+static void put_off(struct engine *engine, struct error *err)
+{
+    os_log(LOG_WARN, "turn put off why=\"%s\"", err->message);
+    engine->full_until_mono = engine->now.mono_ms + 200;
+    *err = (struct error){0};
+}
+
 static enum code settle_turn(struct turn *turn, enum code rc, struct error *err)
 {
     struct engine *engine = turn->engine;
@@ -319,13 +398,10 @@ static enum code settle_turn(struct turn *turn, enum code rc, struct error *err)
     if (rc == E_FULL || rc == E_NOMEM || rc == E_LOCKED) {
         // Nothing was stored and nothing was done. Try again when there may be room.
         struct error local = {0};
-        os_log(LOG_WARN, "msg=\"append put off\" why=\"%s\"", err->message);
         enum code taken = take_back(turn, &local);
         if (taken) return error_set(err, taken, "%s", local.message);
-        requeue(turn);
-        engine->full_until_mono = engine->now.mono_ms + 200;
-        *err = (struct error){0};
-        rc = OK;
+        rc = requeue(turn, err);
+        if (!rc) put_off(engine, err);
     }
     for (size_t i = 0; i < turn->count; i++) queued_release(&turn->decided[i].queued);
     if (engine->gone) bury(engine);
@@ -334,8 +410,11 @@ static enum code settle_turn(struct turn *turn, enum code rc, struct error *err)
 
 static enum code gather(struct engine *engine, struct error *err)
 {
-    for (struct message *m = mailbox_take(&engine->mailbox); m;) {
-        struct message *next = m->next;
+    struct message **last = &engine->arrived;
+    while (*last) last = &(*last)->next;
+    *last = mailbox_take(&engine->mailbox);
+    while (engine->arrived) {
+        struct message *m = engine->arrived;
         enum code rc = OK;
         if (!m->is_line) {
             rc = input_from_result(engine, &m->result, err);
@@ -346,9 +425,9 @@ static enum code gather(struct engine *engine, struct error *err)
                 engine->options.observer.output(engine->options.observer.context, ticket->resident->ids.run, path, m->is_stderr, (struct str){m->text, m->len});
             }
         }
+        if (rc) return rc;  // it stays the first: no result is ever lost
+        engine->arrived = m->next;
         message_free(m);
-        m = next;
-        if (rc) return rc;
     }
     for (struct heap_node *node = heap_peek(&engine->timers); node && node->due <= engine->now.mono_ms; node = heap_peek(&engine->timers)) {
         struct timer *timer = CONTAINER_OF(node, struct timer, node);
@@ -369,11 +448,16 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     *worked = false;
     engine->now = now;
     arena_reset(&engine->turn);
-    enum code rc = gather(engine, err);
-    if (rc || engine->queue.count == 0 || now.mono_ms < engine->full_until_mono) return rc;
+    if (now.mono_ms < engine->full_until_mono) return OK;
     struct turn turn = {.engine = engine};
-    if (!take_inputs(&turn, engine->options.limits.inputs_per_turn_max)) return no_memory(err);
-    if (turn.count == 0) return OK;
+    enum code rc = gather(engine, err);
+    if (!rc && engine->queue.count == 0) return OK;
+    if (!rc && !take_inputs(&turn, engine->options.limits.inputs_per_turn_max)) rc = no_memory(err);
+    if (rc == E_NOMEM) {
+        put_off(engine, err);
+        return OK;
+    }
+    if (rc || turn.count == 0) return rc;
     rc = run_batch(&turn, err);
     rc = settle_turn(&turn, rc, err);
     *worked = true;

@@ -66,6 +66,7 @@ struct frame {
     enum brace_mode mode;
     uint32_t brackets;
     bool quoted;   // FRAME_BRACE: the outside is double-quoted
+    bool pair;     // FRAME_BRACE: between ' and ' there, which hide } and " but quote nothing
     bool bracket;  // FRAME_ARITH: $[ ]
 };
 

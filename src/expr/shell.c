@@ -273,10 +273,14 @@ static enum code step_common(struct shell *sh, bool *done)
 static enum code step_brace(struct shell *sh, struct frame *f, char c)
 {
     sh->at++;
+    bool literal = f->quoted && f->mode != BRACE_PATTERN;
+    if (c == '\'' && !literal)
+        return shell_push(sh, FRAME_SINGLE);
+    f->pair ^= c == '\'';
+    if (f->pair)
+        return OK;
     if (c == '"')
         return shell_push(sh, FRAME_DOUBLE);
-    if (c == '\'' && (!f->quoted || f->mode == BRACE_PATTERN))
-        return shell_push(sh, FRAME_SINGLE);
     if (f->mode == BRACE_SUBSCRIPT) {
         f->brackets += c == '[';
         f->brackets -= c == ']';

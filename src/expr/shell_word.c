@@ -363,6 +363,8 @@ enum code shell_commands(struct shell *sh)
 
 // ---- [[ ]]
 
+enum { CLAUSE_SIZE_MAX = 4096 };
+
 static bool is_number_test(struct str word)
 {
     static const char *const tests[] = {"-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v"};
@@ -380,10 +382,12 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '(' || c == ')';
 }
 
-// Words to both sides, quotes not looked at: what is quoted can only make this stricter.
+// Words to both sides, quotes not looked at: what is quoted can only make this stricter, and so does an endless clause.
 bool shell_clause_is_arith(const struct shell *sh, size_t at)
 {
     for (size_t end = at; end > 0;) {
+        if (at - end > CLAUSE_SIZE_MAX)
+            return true;
         size_t start = end;
         while (start > 0 && !is_blank(sh->text.ptr[start - 1]))
             start--;
@@ -395,6 +399,8 @@ bool shell_clause_is_arith(const struct shell *sh, size_t at)
         end = start ? start - 1 : 0;
     }
     for (size_t start = at; start < sh->text.len;) {
+        if (start - at > CLAUSE_SIZE_MAX)
+            return true;
         size_t end = start;
         while (end < sh->text.len && !is_blank(sh->text.ptr[end]))
             end++;
@@ -420,16 +426,17 @@ enum code shell_heredoc_open(struct shell *sh)
     sh->at += doc.strip;
     while (char_at(sh, sh->at) == ' ' || char_at(sh, sh->at) == '\t')
         sh->at++;
-    char *out = arena_alloc(sh->arena, sh->end - sh->at + 1);
+    size_t line = str_find(str_slice(sh->text, 0, sh->end), '\n', sh->at);
+    char *out = arena_alloc(sh->arena, line - sh->at + 1);
     if (!out)
         return expr_nomem(sh->err);
     size_t len = 0;
     char quote = '\0';
-    for (; sh->at < sh->end; sh->at++) {
+    for (; sh->at < line; sh->at++) {
         char c = sh->text.ptr[sh->at];
-        if (!quote && strchr(" \t\n;&|()<>", c))
+        if (!quote && c && strchr(" \t;&|()<>", c))
             break;
-        if (c == '\\' && quote != '\'' && sh->at + 1 < sh->end) {
+        if (c == '\\' && quote != '\'' && sh->at + 1 < line) {
             doc.quoted = true;
             out[len++] = sh->text.ptr[++sh->at];
         } else if (quote ? c == quote : c == '\'' || c == '"') {

@@ -2,7 +2,6 @@
 // shell.c says what kind of place the reference stands in.
 #include "expr/internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -126,6 +125,22 @@ static enum code check_value(struct shell *sh, struct str ref, struct str value)
     return OK;
 }
 
+// CAIRN_REF_1, CAIRN_REF_2, ...; NULL ptr when memory ran out.
+static struct str fresh_name(struct shell *sh)
+{
+    static const char prefix[] = "CAIRN_REF_";
+    char text[sizeof(prefix) + 20];
+    size_t at = sizeof(text);
+    size_t rest = ++sh->ref_count;
+    do {
+        text[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest);
+    at -= sizeof(prefix) - 1;
+    memcpy(text + at, prefix, sizeof(prefix) - 1);
+    return arena_copy(sh->arena, (struct str){text + at, sizeof(text) - at});
+}
+
 // Sets `name` (or, when it is empty, a fresh CAIRN_REF_n) once per reference as written; *out is the name.
 static enum code env_add(struct shell *sh, struct str name, struct str ref, struct str value, struct str *out)
 {
@@ -145,12 +160,7 @@ static enum code env_add(struct shell *sh, struct str name, struct str ref, stru
     if (sh->env_size > ENV_TOTAL_MAX)
         return error_set(sh->err, E_LIMIT, "with %.*s the values for this script exceed %d bytes", STR_ARG(ref),
                          ENV_TOTAL_MAX);
-    char fresh[40];
-    if (!name.len) {
-        int size = snprintf(fresh, sizeof(fresh), "CAIRN_REF_%zu", ++sh->ref_count);
-        name = (struct str){fresh, (size_t)size};
-    }
-    name = arena_copy(sh->arena, name);
+    name = name.len ? arena_copy(sh->arena, name) : fresh_name(sh);
     value = arena_copy(sh->arena, value);
     sh->env = arena_grow(sh->arena, sh->env, sh->env_count, sh->env_count + 1, sizeof(sh->env[0]),
                          &sh->env_capacity);

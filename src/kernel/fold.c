@@ -226,34 +226,70 @@ static enum code fold_step_moment(struct run *run, const struct moment *m, uint3
     }
 }
 
+// Ten thousand parked runs of one document need not hold its name ten thousand times.
+static enum code keep_shared(struct run *run, struct str *to, struct str from, struct str shared, struct error *err)
+{
+    if (!str_eq(from, shared)) return keep(run, to, from, err);
+    *to = shared;
+    return OK;
+}
+
 static enum code fold_facts(struct run *run, const struct start_facts *from, struct error *err)
 {
     if (!from || run->start.document_sha256.len > 0) return OK;
+    const struct program *program = run->program;
     struct start_facts *to = &run->start;
     *to = *from;
-    const struct str *source[] = {&from->document_sha256, &from->document_kind, &from->document_file, &from->schema_version, &from->name,
-                                  &from->arguments, &from->work_dir, &from->artifacts_dir, &from->triggered_by, &from->trigger_source,
-                                  &from->original_run, &from->parent_run, &from->parent_step};
-    struct str *target[] = {&to->document_sha256, &to->document_kind, &to->document_file, &to->schema_version, &to->name,
-                            &to->arguments, &to->work_dir, &to->artifacts_dir, &to->triggered_by, &to->trigger_source,
-                            &to->original_run, &to->parent_run, &to->parent_step};
-    for (size_t i = 0; i < ARRAY_COUNT(source); i++) {
-        enum code rc = keep(run, target[i], *source[i], err);
+    to->parts = (struct json){0};  // needed to load the program, not to run it
+    const struct {
+        struct str *to;
+        struct str from, shared;
+    } texts[] = {
+        {&to->document_sha256, from->document_sha256, {program->sha256_hex, SHA256_HEX}},
+        {&to->document_kind, from->document_kind, str_from(document_kind_name(program->kind))},
+        {&to->document_file, from->document_file, program->file},
+        {&to->schema_version, from->schema_version, program->schema_version},
+        {&to->name, from->name, program->name},
+        {&to->arguments, from->arguments, {0}},
+        {&to->work_dir, from->work_dir, {0}},
+        {&to->artifacts_dir, from->artifacts_dir, {0}},
+        {&to->triggered_by, from->triggered_by, {0}},
+        {&to->trigger_source, from->trigger_source, STR("manual")},
+        {&to->original_run, from->original_run, {0}},
+        {&to->parent_run, from->parent_run, {0}},
+        {&to->parent_step, from->parent_step, {0}},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+        enum code rc = keep_shared(run, texts[i].to, texts[i].from, texts[i].shared, err);
         if (rc) return rc;
     }
-    to->parts = (struct json){0};  // needed to load the program, not to run it
     if (from->inputs.type != 0 && !json_copy(&run->arena, &from->inputs, &to->inputs)) return out_of_memory(run, err);
+    return OK;
+}
+
+bool signal_seen(const struct run *run, struct str id)
+{
+    for (const struct seen_signal *s = run->signals; s; s = s->next)
+        if (str_eq(s->id, id)) return true;
+    return false;
+}
+
+enum code kernel_decided(struct run *run, struct str signal_id, struct error *err)
+{
+    if (signal_seen(run, signal_id)) return OK;
+    struct seen_signal *seen = ARENA_NEW(&run->arena, struct seen_signal);
+    if (!seen) return out_of_memory(run, err);
+    enum code rc = keep(run, &seen->id, signal_id, err);
+    if (rc) return rc;
+    seen->next = run->signals;
+    run->signals = seen;
     return OK;
 }
 
 static enum code fold_signal(struct run *run, const struct moment *m, struct error *err)
 {
-    struct seen_signal *seen = ARENA_NEW(&run->arena, struct seen_signal);
-    if (!seen) return out_of_memory(run, err);
-    enum code rc = keep(run, &seen->id, m->signal_id, err);
+    enum code rc = kernel_decided(run, m->signal_id, err);
     if (rc) return rc;
-    seen->next = run->signals;
-    run->signals = seen;
     if (m->kind == MOMENT_SIGNAL_REJECTED) return OK;
     enum signal_type type = signal_parse(m->signal_type);
     if (type == SIGNAL_RETRY_STEP) {

@@ -26,8 +26,11 @@ struct decide {
 struct moment moment_of(const struct decide *d, enum moment_kind kind, uint32_t step);
 // Appends to the outcome and folds. Everything that the kernel decides passes through here.
 enum code emit(struct decide *d, struct moment *moment, uint32_t step) MUST_CHECK;
+// Time since `since_ms`, for durations in events: 0 when the wall clock was set back meanwhile.
+int64_t elapsed_ms(const struct decide *d, int64_t since_ms);
 struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step) MUST_CHECK;  // NULL: E_NOMEM is in err
 
+bool signal_seen(const struct run *run, struct str id);
 enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, struct error *err) MUST_CHECK;
 
 // Starts what can start, ends what has ended. Called once at the end of every input.
@@ -36,6 +39,7 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical) MUST_
 enum code fail_step(struct decide *d, uint32_t step, const struct fault *fault) MUST_CHECK;  // final or retried, as policy says
 enum code iteration_over(struct decide *d, uint32_t loop) MUST_CHECK;
 enum code cancel_sweep(struct decide *d) MUST_CHECK;
+enum code cancel_child(struct decide *d, uint32_t step) MUST_CHECK;
 enum code redispatch_lost(struct decide *d) MUST_CHECK;
 enum code begin_run(struct decide *d) MUST_CHECK;  // RUN_STARTED and reused steps
 

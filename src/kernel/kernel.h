@@ -140,6 +140,7 @@ struct effect {
     uint32_t step, logical, engine;
     enum timer_kind timer;
     int64_t due_ms, grace_ms;
+    struct str child;  // SUBRUN_CANCEL: id of the child run
     // DECISION
     const struct signal *signal;
     bool accepted, duplicate;
@@ -155,7 +156,8 @@ struct outcome {
     size_t effect_count, effect_capacity;
 };
 
-// A run before its first moment. NULL when memory ran out. The program is borrowed (the caller retains it).
+// A run before its first moment. NULL when memory ran out. The program and the strings of `ids` are borrowed: they must
+// outlive the run.
 struct run *run_new(const struct program *program, const struct run_ids *ids);
 void run_free(struct run *run);
 void run_verify(const struct run *run);
@@ -163,6 +165,10 @@ void run_verify(const struct run *run);
 enum code kernel_step(struct run *run, const struct input *input, const struct kernel_env *env, struct outcome *outcome, struct error *err) MUST_CHECK;
 // E_CORRUPT when the moment names a step that the program does not have or a transition that cannot be. E_NOMEM.
 enum code kernel_fold(struct run *run, const struct moment *moment, struct error *err) MUST_CHECK;
+
+// A decision record of the log's ledger: its signal is not decided again. Only needed for runs that have ended, whose log
+// takes no SIGNAL_ moments any more; harmless otherwise.
+enum code kernel_decided(struct run *run, struct str signal_id, struct error *err) MUST_CHECK;
 
 // The inputs of a step with every reference replaced (SHELL: `command` is left alone, see kernel_scope). E_NOT_FOUND and
 // E_CONFLICT: a reference cannot be had, the step must fail.

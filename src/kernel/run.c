@@ -4,17 +4,6 @@
 #define RUN_ARENA_BLOCK 1024
 #define RUN_ARENA_LIMIT ((size_t)256 << 20)
 
-static bool copy_ids(struct arena *arena, struct run_ids *to, const struct run_ids *from)
-{
-    const struct str *source[] = {&from->tenant, &from->project, &from->environment, &from->run, &from->plan_id, &from->plan_version};
-    struct str *target[] = {&to->tenant, &to->project, &to->environment, &to->run, &to->plan_id, &to->plan_version};
-    for (size_t i = 0; i < ARRAY_COUNT(source); i++) {
-        *target[i] = arena_copy(arena, *source[i]);
-        if (!target[i]->ptr) return false;
-    }
-    return true;
-}
-
 struct run *run_new(const struct program *program, const struct run_ids *ids)
 {
     struct arena arena;
@@ -30,10 +19,7 @@ struct run *run_new(const struct program *program, const struct run_ids *ids)
     run->steps = steps;
     run->counts.total = program->top_count;
     run->ready_head = run->ready_tail = PROGRAM_TOP;
-    if (!copy_ids(&arena, &run->ids, ids)) {
-        arena_release(&arena);
-        return NULL;
-    }
+    run->ids = *ids;
     for (uint32_t i = 0; i < program->step_count; i++) {
         struct run_step *step = &steps[i];
         step->state = NODE_WAITING;

@@ -20,6 +20,11 @@ struct moment moment_of(const struct decide *d, enum moment_kind kind, uint32_t 
     return m;
 }
 
+int64_t elapsed_ms(const struct decide *d, int64_t since_ms)
+{
+    return d->input->now_ms > since_ms ? d->input->now_ms - since_ms : 0;
+}
+
 enum code emit(struct decide *d, struct moment *moment, uint32_t step)
 {
     struct outcome *out = d->out;
@@ -114,8 +119,9 @@ static enum code end_run(struct decide *d, enum moment_kind kind)
     struct run *run = d->run;
     struct moment m = moment_of(d, kind, PROGRAM_TOP);
     m.counts = run->counts;
-    m.duration_ms = run->started_ms > 0 ? d->input->now_ms - run->started_ms : 0;
+    m.duration_ms = run->started_ms > 0 ? elapsed_ms(d, run->started_ms) : 0;
     if (kind == MOMENT_RUN_CANCELLED) {
+        m.counts.failed += run->held;  // they have failed, and nobody will try them again
         m.reason = run->cancel_reason;
         m.signal_id = run->cancel_signal;
     } else if (kind == MOMENT_RUN_FAILED) {

@@ -41,7 +41,7 @@ static enum code owed_timers(struct decide *d)
 enum code step_recover(struct decide *d)
 {
     struct run *run = d->run;
-    if (run_status_terminal(run->status)) return OK;
+    if (run_status_terminal(run->status)) return effect_add(d, EFFECT_ENDED, PROGRAM_TOP) ? OK : E_NOMEM;
     if (run->cancelling) return OK;  // advance() sweeps
     if (run->status == RUN_STATUS_APPROVED || (run->status == RUN_STATUS_PENDING && !run->start.requires_approval)) {
         enum code rc = begin_run(d);
@@ -52,15 +52,30 @@ enum code step_recover(struct decide *d)
     return redispatch_lost(d);
 }
 
+enum code cancel_child(struct decide *d, uint32_t step)
+{
+    struct str child = kernel_child_id(d->run, step, d->out->turn);
+    struct effect *effect = child.ptr ? effect_add(d, EFFECT_SUBRUN_CANCEL, step) : NULL;
+    if (!effect) return error_set(d->err, E_NOMEM, "out of memory while deciding");
+    effect->child = child;
+    return OK;
+}
+
 static enum code cancel_one(struct decide *d, uint32_t step)
 {
     struct run_step *s = &d->run->steps[step];
     enum step_kind kind = d->run->program->steps[step].kind;
+    if (kind == STEP_SUBRUN) {
+        // Also when nobody here has taken it up yet: the child goes on in the log, so it must be ended there.
+        if (s->stopping && !(d->run->emergency && d->input->kind == INPUT_SIGNAL)) return OK;
+        s->live = s->stopping = true;
+        return cancel_child(d, step);
+    }
     if (s->live) {
         bool hurry = d->run->emergency && d->input->kind == INPUT_SIGNAL;
         if (s->stopping && !hurry) return OK;
         s->stopping = true;
-        struct effect *effect = effect_add(d, kind == STEP_SUBRUN ? EFFECT_SUBRUN_CANCEL : EFFECT_CANCEL, step);
+        struct effect *effect = effect_add(d, EFFECT_CANCEL, step);
         if (!effect) return E_NOMEM;
         effect->grace_ms = d->run->emergency ? 0 : 5000;
         return OK;

@@ -21,7 +21,7 @@ enum code fail_step(struct decide *d, uint32_t step, const struct fault *fault)
     struct moment m = moment_of(d, again ? MOMENT_ATTEMPT_FAILED : MOMENT_STEP_FAILED, step);
     m.by = EMITTER_WORKER;
     m.fault = *fault;
-    m.duration_ms = d->input->kind == INPUT_RESULT && d->input->step == step ? d->input->duration_ms : d->input->now_ms - s->started_ms;
+    m.duration_ms = d->input->kind == INPUT_RESULT && d->input->step == step ? d->input->duration_ms : elapsed_ms(d, s->started_ms);
     enum code rc = emit(d, &m, step);
     if (rc || !again) return rc;
 
@@ -87,7 +87,7 @@ static enum code loop_done(struct decide *d, uint32_t loop)
         m.has_blob = child->blob != NULL;
         if (child->blob) m.blob = *child->blob;
     }
-    m.duration_ms = d->input->now_ms - d->run->steps[loop].started_ms;
+    m.duration_ms = elapsed_ms(d, d->run->steps[loop].started_ms);
     return emit(d, &m, loop);
 }
 

@@ -11,13 +11,6 @@ static struct verdict refuse(const char *code, const char *message)
     return (struct verdict){code, str_from(message)};
 }
 
-static bool seen(const struct run *run, struct str id)
-{
-    for (const struct seen_signal *s = run->signals; s; s = s->next)
-        if (str_eq(s->id, id)) return true;
-    return false;
-}
-
 static uint32_t waiting_gates(const struct run *run, uint32_t *only)
 {
     uint32_t count = 0;
@@ -83,9 +76,9 @@ static struct verdict judge(const struct run *run, const struct signal *signal, 
     case SIGNAL_RESUME:
         return run->status == RUN_STATUS_PAUSED ? (struct verdict){0} : refuse("RUN_NOT_PAUSED", "the run is not paused");
     case SIGNAL_RETRY_STEP:
-        return judge_retry(run, *step);
     case SIGNAL_SKIP_STEP:
-        return judge_skip(run, *step);
+        if (run->started_ms == 0) return refuse("INVALID_TRANSITION", "the run has not started");
+        return signal->type == SIGNAL_RETRY_STEP ? judge_retry(run, *step) : judge_skip(run, *step);
     case SIGNAL_APPROVE:
     case SIGNAL_REJECT:
         return judge_answer(run, signal, step);
@@ -106,7 +99,8 @@ static enum code record(struct decide *d, const struct signal *signal, const str
     effect->accepted = verdict->code == NULL;
     effect->error_code = verdict->code;
     effect->error_message = verdict->message;
-    if (run_status_terminal(d->run->status)) return OK;  // the log is closed; the decision record alone tells it
+    // The log is closed; the decision record alone tells it.
+    if (run_status_terminal(d->run->status)) return kernel_decided(d->run, signal->id, d->err);
     struct moment m = moment_of(d, verdict->code ? MOMENT_SIGNAL_REJECTED : MOMENT_SIGNAL_ACCEPTED, PROGRAM_TOP);
     m.signal_id = signal->id;
     m.signal_type = str_from(signal_name(signal->type));
@@ -137,14 +131,26 @@ static enum code resume_run(struct decide *d, const struct signal *signal)
     m.reason = signal->reason;
     enum code rc = emit(d, &m, PROGRAM_TOP);
     if (!rc) rc = redispatch_lost(d);
-    for (uint32_t i = 0; !rc && run->delayed > 0 && i < run->program->step_count; i++)
-        if (run->steps[i].state == NODE_DELAYED && run->steps[i].due_ms <= d->input->now_ms) rc = start_attempt(d, i, run->steps[i].logical + 1);
+    for (uint32_t i = 0; !rc && run->delayed > 0 && i < run->program->step_count; i++) {
+        if (run->steps[i].state != NODE_DELAYED) continue;
+        if (run->steps[i].due_ms <= d->input->now_ms) {
+            rc = start_attempt(d, i, run->steps[i].logical + 1);
+            continue;
+        }
+        // Its timer may have fired during the pause, on a clock that was not set back. Twice is harmless.
+        struct effect *timer = effect_add(d, EFFECT_TIMER, i);
+        if (!timer) return E_NOMEM;
+        timer->timer = TIMER_RETRY;
+        timer->due_ms = run->steps[i].due_ms;
+    }
     return rc;
 }
 
 static enum code skip_step(struct decide *d, const struct signal *signal, uint32_t step)
 {
     struct moment m = moment_of(d, MOMENT_STEP_SKIPPED, step);
+    uint8_t state = d->run->steps[step].state;
+    if (state == NODE_HELD || state == NODE_DELAYED) m.logical++;  // the last attempt has its outcome (I14)
     m.reason = STR(SKIP_OPERATOR);
     m.detail = signal->reason;
     return emit(d, &m, step);
@@ -169,7 +175,7 @@ static enum code answer_gate(struct decide *d, const struct signal *signal, uint
     struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
     if (!answer_value(d->out->turn, signal, &m.value)) return error_set(d->err, E_NOMEM, "out of memory while deciding");
     m.actor = signal->actor;
-    m.duration_ms = d->input->now_ms - d->run->steps[step].started_ms;
+    m.duration_ms = elapsed_ms(d, d->run->steps[step].started_ms);
     return emit(d, &m, step);
 }
 
@@ -219,7 +225,7 @@ static enum code apply(struct decide *d, const struct signal *signal, uint32_t s
 enum code step_signal(struct decide *d)
 {
     const struct signal *signal = d->input->signal;
-    if (seen(d->run, signal->id)) {
+    if (signal_seen(d->run, signal->id)) {
         struct effect *effect = effect_add(d, EFFECT_DECISION, PROGRAM_TOP);
         if (!effect) return E_NOMEM;
         effect->signal = signal;

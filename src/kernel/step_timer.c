@@ -15,7 +15,7 @@ static enum code approval_deadline(struct decide *d, uint32_t step)
         if (!json_put(d->out->turn, &value, STR("approved"), json_bool(true))) return E_NOMEM;
         if (!json_put(d->out->turn, &value, STR("by"), json_string(STR("timeout")))) return E_NOMEM;
         m.value = value;
-        m.duration_ms = d->input->now_ms - d->run->steps[step].started_ms;
+        m.duration_ms = elapsed_ms(d, d->run->steps[step].started_ms);
         return emit(d, &m, step);
     }
     struct fault fault = {.code = STR("APPROVAL_TIMEOUT"), .message = STR("nobody answered in time"), .category = STR("timeout")};
@@ -28,13 +28,14 @@ static enum code wake(struct decide *d, uint32_t step)
     switch (d->run->program->steps[step].kind) {
     case STEP_WAIT: {
         struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
-        m.duration_ms = d->input->now_ms - d->run->steps[step].started_ms;
+        m.duration_ms = elapsed_ms(d, d->run->steps[step].started_ms);
         return emit(d, &m, step);
     }
     case STEP_APPROVAL:
         return approval_deadline(d, step);
     case STEP_SUBRUN: {
-        if (!effect_add(d, EFFECT_SUBRUN_CANCEL, step)) return E_NOMEM;
+        enum code rc = cancel_child(d, step);
+        if (rc) return rc;
         struct fault fault = {.code = STR("TIMEOUT"), .message = STR("the child run took too long"), .category = STR("timeout"), .retryable = true};
         return fail_step(d, step, &fault);
     }

@@ -397,9 +397,29 @@ static const struct disk_ops posix_ops = {
     .close = file_close,
 };
 
+// The name of a directory that was just made becomes durable with the directory that holds it.
+static enum code sync_parent(const char *path, struct error *err)
+{
+    char parent[PATH_MAX];
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/') len--;
+    while (len > 0 && path[len - 1] != '/') len--;
+    if (len >= sizeof(parent)) return error_set(err, E_INVALID, "the path is too long");
+    memcpy(parent, len ? path : ".", len ? len : 1);
+    parent[len ? len : 1] = '\0';
+    int fd = retry_openat(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0) return os_errno(err, "open directory", parent);
+    enum code rc = fsync(fd) == 0 ? OK : failed_sync(err, parent);
+    close(fd);
+    return rc;
+}
+
 enum code os_disk_open(const char *root, struct disk **out, struct error *err)
 {
-    if (mkdir(root, 0700) != 0 && errno != EEXIST && !os_is_dir(root)) return os_errno(err, "make directory", root);
+    bool made = mkdir(root, 0700) == 0;
+    if (!made && errno != EEXIST && !os_is_dir(root)) return os_errno(err, "make directory", root);
+    enum code rc = made ? sync_parent(root, err) : OK;
+    if (rc != OK) return rc;
     int fd = retry_openat(AT_FDCWD, root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0) return os_errno(err, "open directory", root);
     struct posix_disk *disk = malloc(sizeof(*disk));

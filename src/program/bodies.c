@@ -323,6 +323,7 @@ static void plan_script(struct reader *r, struct draft *draft, const struct json
 void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *with,
                struct place at)
 {
+    INVARIANT(kind >= STEP_NOOP && kind < ARRAY_COUNT(plan_fields));
     draft->step.kind = kind;
     if (with && !read_object(r, with, "with"))
         return;
@@ -366,7 +367,6 @@ void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const
     case STEP_CANCEL:
     case STEP_LOOP:
     case STEP_KIND_FIRST_UNUSED:
-        INVARIANT(!"kinds of plans only");
         break;
     }
     if (kind == STEP_EXEC || kind == STEP_SHELL || kind == STEP_SCRIPT) {

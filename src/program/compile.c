@@ -9,8 +9,6 @@
 // All of it is linear in steps and dependencies.
 #include "program/internal.h"
 
-#include <string.h>
-
 enum { WALK_BUDGET = 2000000, CYCLE_SHOWN_MAX = 12 };
 
 struct scope_range {
@@ -124,8 +122,8 @@ static uint32_t find_dep(struct compiler *c, uint32_t step, const struct json *i
     struct program *program = c->program;
     struct str id = program->steps[step].id;
     bool plan = program->kind == DOCUMENT_PLAN;
-    struct place at = place_of(r, item);
     if (item->type != JSON_STRING || item->text.len == 0) {
+        struct place at = place_of(r, item);
         ERROR(r, "E0305", at, "a dependency must be the id of a step%s%.*s%s",
               plan ? " (invalid_dependency_value:" : "", plan ? (int)id.len : 0, id.ptr,
               plan ? ")" : "");
@@ -137,11 +135,13 @@ static uint32_t find_dep(struct compiler *c, uint32_t step, const struct json *i
         return PROGRAM_TOP;
     }
     if (found == step) {
+        struct place at = place_of(r, item);
         ERROR(r, "E0303", at, "\"%.*s\" depends on itself%s%.*s%s", SHOW(id),
               plan ? " (self_dependency:" : "", plan ? (int)id.len : 0, id.ptr, plan ? ")" : "");
         return PROGRAM_TOP;
     }
     if (c->mark[found] == c->stamp) {
+        struct place at = place_of(r, item);
         WARNING(r, "E0306", at, "\"%.*s\" is listed twice", SHOW(item->text));
         return PROGRAM_TOP;
     }

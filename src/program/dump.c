@@ -1,8 +1,6 @@
 // The compiled program as text. Only what differs from the default is written, so that a golden shows what matters.
 #include "program/program.h"
 
-#include "base/civil.h"
-
 static void write_ids(struct buf *out, const struct program *program, const char *label,
                       const uint32_t *steps, uint32_t count)
 {

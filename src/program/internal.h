@@ -81,6 +81,7 @@ struct reader {
     struct str text;   // of the document
     const char *code;  // contract code for what is being read
     bool failed;       // out of memory
+    bool full;         // no room for more steps (reported)
     bool implied_order;  // no step of the plan has dependencies: each one follows the one before
     enum on_failure on_failure;
     uint32_t step_count;   // read so far, loops included
@@ -166,6 +167,8 @@ void read_deps(struct reader *r, const struct json *value, const char *name, str
 void read_retry_plan(struct reader *r, const struct json *value, struct retry_policy *retry);
 void read_retry_nodes(struct reader *r, const struct json *value, struct retry_policy *retry);
 
+// Room for `count` drafts, so that the list is not copied while it grows.
+void drafts_reserve(struct reader *r, struct draft_list *list, size_t count);
 // A new draft with everything at its default, or NULL.
 struct draft *draft_add(struct reader *r, struct draft_list *list);
 

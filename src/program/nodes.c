@@ -147,12 +147,15 @@ static void check_node_fields(struct reader *r, const struct json *object,
         bool idle = (known->class == AI_ONLY && !ai) ||
                     (known->class == SCRIPT_ONLY && kind && strcmp(kind->name, "script") != 0) ||
                     (known->class == WORKFLOW_ONLY && kind && strcmp(kind->name, "workflow") != 0);
+        bool deps = strcmp(known->name, "deps") == 0;
+        if (known->class != REFUSED && !(idle && kind) && !deps)
+            continue;
         struct place at = place_of_key(r, member);
         if (known->class == REFUSED)
             ERROR(r, "E0217", at, "\"%s\" is not supported", known->name);
         else if (idle && kind)
             WARNING(r, "E0219", at, "\"%s\" has no effect on a %s node", known->name, kind->name);
-        else if (strcmp(known->name, "deps") == 0)
+        else
             WARNING(r, "E0219", at,
                     "\"deps\" has no effect: Cairn does not install packages for scripts");
     }
@@ -284,7 +287,7 @@ static void read_merge(struct reader *r, const struct json *value, struct draft 
         body_message(r, draft, STEP_MERGE, field(value, "message", NULL));
     } else if (value->type == JSON_STRING) {
         body_message(r, draft, STEP_MERGE, value);
-    } else if (value->type != JSON_BOOL || !value->boolean) {
+    } else if (not_null(value) && (value->type != JSON_BOOL || !value->boolean)) {
         wrong_type(r, value, "merge", "true, a message or a mapping");
     }
 }
@@ -300,16 +303,30 @@ static void read_cancel(struct reader *r, const struct json *value, struct draft
 static void read_list(struct reader *r, const struct json *nodes, uint32_t depth,
                       struct draft_list *list);
 
+// NULL when there is no room for one more; said once.
+static struct draft *add_node(struct reader *r, const struct json *value, struct draft_list *list)
+{
+    if (r->step_count < STEP_COUNT_MAX)
+        return draft_add(r, list);
+    struct place at = place_of(r, value);
+    if (!r->full)
+        ERROR(r, "E0505", at, "the workflow has more than %d nodes", STEP_COUNT_MAX);
+    r->full = true;
+    return NULL;
+}
+
 static void add_until(struct reader *r, const struct json *until, const struct draft *loop,
                       struct draft_list *children)
 {
     struct str text;
     if (!until || !read_text(r, until, "until_bash", &text))
         return;
-    struct draft *draft = draft_add(r, children);
+    struct draft *draft = add_node(r, until, children);
+    if (!draft)
+        return;
     struct str id = loop->step.id;
     char *name = arena_alloc(r->arena, id.len + sizeof(".until"));
-    if (!draft || !name) {
+    if (!name) {
         r->failed = true;
         return;
     }
@@ -502,12 +519,9 @@ static void read_list(struct reader *r, const struct json *nodes, uint32_t depth
         ERROR(r, "E0507", at, "loops nest more than %d deep", NESTING_MAX);
         return;
     }
-    if (nodes->count > STEP_COUNT_MAX - r->step_count) {
-        ERROR(r, "E0505", at, "the workflow has more than %d nodes", STEP_COUNT_MAX);
-        return;
-    }
-    for (uint32_t i = 0; i < nodes->count && !r->failed; i++) {
-        struct draft *draft = r->step_count < STEP_COUNT_MAX ? draft_add(r, list) : NULL;
+    drafts_reserve(r, list, nodes->count + 1);  // one more for the condition of a loop
+    for (uint32_t i = 0; i < nodes->count && !r->failed && !r->full; i++) {
+        struct draft *draft = add_node(r, &nodes->items[i], list);
         if (draft)
             read_node(r, &nodes->items[i], depth, draft);
     }

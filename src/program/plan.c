@@ -371,6 +371,7 @@ void plan_read(struct reader *r, const struct json *root, struct draft_list *lis
     }
     r->code = "INVALID_STEP_SCHEMA";
     r->implied_order = true;
+    drafts_reserve(r, list, steps->count);
     for (uint32_t i = 0; i < steps->count && !r->failed; i++) {
         struct draft *draft = draft_add(r, list);
         if (draft)

@@ -1,8 +1,5 @@
 #include "program/internal.h"
 
-#include "base/civil.h"
-
-#include <inttypes.h>
 #include <string.h>
 
 enum { BLOCK_SIZE = 4096 };

@@ -1,8 +1,6 @@
 // Conditions and references: do they name something, and will it be there in time?
 #include "program/internal.h"
 
-#include <string.h>
-
 struct ref_context {
     struct compiler *c;
     uint32_t step;

@@ -3,6 +3,16 @@
 
 #include <string.h>
 
+void drafts_reserve(struct reader *r, struct draft_list *list, size_t count)
+{
+    struct draft *grown = arena_grow(r->scratch, list->items, list->count, count,
+                                     sizeof(struct draft), &list->capacity);
+    if (grown)
+        list->items = grown;
+    else
+        r->failed = true;
+}
+
 struct draft *draft_add(struct reader *r, struct draft_list *list)
 {
     struct draft *grown = arena_grow(r->scratch, list->items, list->count, list->count + 1,

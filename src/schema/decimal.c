@@ -1,11 +1,6 @@
 #include "schema/internal.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
-enum { EXPONENT_MAX = 1000000000, DIVISOR_DIGITS_MAX = 18 };
-
-__extension__ typedef unsigned __int128 wide;
+enum { EXPONENT_MAX = 1000000000, DIVISOR_DIGITS_MAX = 18, DIVISOR_BITS = 60 };
 
 static int64_t exponent_of(struct str text)
 {
@@ -50,9 +45,16 @@ struct decimal decimal_of(const struct json *number, char scratch[DECIMAL_SCRATC
     if (number->type == JSON_NUMBER)
         return from_text(number->text);
     INVARIANT(number->type == JSON_INT);
-    int size = snprintf(scratch, DECIMAL_SCRATCH, "%" PRId64, number->integer);
-    INVARIANT(size > 0 && size < DECIMAL_SCRATCH);
-    return from_text((struct str){scratch, (size_t)size});
+    bool negative = number->integer < 0;
+    uint64_t rest = negative ? -(uint64_t)number->integer : (uint64_t)number->integer;
+    size_t at = DECIMAL_SCRATCH;
+    do {
+        scratch[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest);
+    if (negative)
+        scratch[--at] = '-';
+    return from_text((struct str){scratch + at, DECIMAL_SCRATCH - at});
 }
 
 static int magnitude_cmp(const struct decimal *a, const struct decimal *b)
@@ -96,18 +98,8 @@ bool divisor_of(const struct decimal *d, struct divisor *out)
     return true;
 }
 
-static uint64_t power_of_ten(int64_t exponent, uint64_t modulus)
-{
-    wide result = 1 % modulus, base = 10 % modulus;
-    for (; exponent; exponent >>= 1) {
-        if (exponent & 1)
-            result = result * base % modulus;
-        base = base * base % modulus;
-    }
-    return (uint64_t)result;
-}
-
-// a × 10^p is a multiple of d × 10^q. Neither a nor d ends in 0, so with p < q it cannot be: 10 would divide a.
+// a × 10^p is a multiple of d × 10^q. Neither a nor d ends in 0, so with p < q it cannot be: 10 would divide a. Otherwise
+// a × 10^(p - q) must be one of d, which has at most 60 factors 2 and 5 for the power of ten to provide.
 bool decimal_divides(const struct divisor *divisor, const struct decimal *d)
 {
     if (!d->digit_count)
@@ -115,10 +107,12 @@ bool decimal_divides(const struct divisor *divisor, const struct decimal *d)
     int64_t shift = d->exponent - (int64_t)d->digit_count - divisor->exponent;
     if (shift < 0)
         return false;
-    wide rest = 0;
+    uint64_t rest = 0;  // below 10^18, so ten times as much fits
     for (size_t i = 0; i < d->digits.len; i++) {
         if (d->digits.ptr[i] != '.')
-            rest = (rest * 10 + (wide)(unsigned char)(d->digits.ptr[i] - '0')) % divisor->value;
+            rest = (rest * 10 + (uint64_t)(d->digits.ptr[i] - '0')) % divisor->value;
     }
-    return rest * power_of_ten(shift, divisor->value) % divisor->value == 0;
+    for (int64_t i = 0; i < shift && i < DIVISOR_BITS && rest; i++)
+        rest = rest * 10 % divisor->value;
+    return rest == 0;
 }

@@ -1,9 +1,6 @@
 // Telling what does not fit. Everything here runs only after a failure, into arrays of fixed size.
 #include "schema/internal.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { TEXT_SHOWN_MAX = 48, OPTIONS_SHOWN_MAX = 8 };
@@ -33,12 +30,21 @@ static void put_text(struct writer *w, const char *text)
     put(w, str_from(text));
 }
 
+static void put_count(struct writer *w, uint64_t n)
+{
+    char text[20];
+    size_t at = sizeof(text);
+    do {
+        text[--at] = (char)('0' + n % 10);
+        n /= 10;
+    } while (n);
+    put(w, (struct str){text + at, sizeof(text) - at});
+}
+
 static void put_int(struct writer *w, int64_t n)
 {
-    char text[24];
-    int size = snprintf(text, sizeof(text), "%" PRId64, n);
-    INVARIANT(size > 0 && (size_t)size < sizeof(text));
-    put_text(w, text);
+    put_text(w, n < 0 ? "-" : "");
+    put_count(w, n < 0 ? -(uint64_t)n : (uint64_t)n);
 }
 
 static void put_quoted(struct writer *w, struct str text)
@@ -132,18 +138,52 @@ static bool fault_open(struct check *c, const struct step *at, struct writer *me
     return true;
 }
 
-void fault_set(struct check *c, const struct step *at, const char *format, ...)
+void fault_text(struct check *c, const struct step *at, const char *text)
+{
+    struct writer w;
+    if (fault_open(c, at, &w))
+        put_text(&w, text);
+}
+
+void fault_count(struct check *c, const struct step *at, const char *verb, const char *things, struct limits limits,
+                 uint64_t found)
 {
     struct writer w;
     if (!fault_open(c, at, &w))
         return;
-    char text[sizeof(c->fault->message)];
-    va_list arguments;
-    va_start(arguments, format);
-    int size = vsnprintf(text, sizeof(text), format, arguments);
-    va_end(arguments);
-    INVARIANT(size >= 0);
-    put_text(&w, text);
+    bool low = found < limits.min;
+    put_text(&w, verb);
+    put_text(&w, low ? " at least " : " at most ");
+    put_count(&w, low ? limits.min : limits.max);
+    put_text(&w, things);
+    put_count(&w, found);
+}
+
+void fault_pair(struct check *c, const struct step *at, const char *before, uint64_t a, uint64_t b, const char *after)
+{
+    struct writer w;
+    if (!fault_open(c, at, &w))
+        return;
+    put_text(&w, before);
+    put_count(&w, a);
+    put_text(&w, " and ");
+    put_count(&w, b);
+    put_text(&w, after);
+}
+
+void fault_none(struct check *c, const struct step *at, uint64_t count)
+{
+    struct writer w;
+    char first[sizeof(c->fault->message)];
+    memcpy(first, c->fault->message, sizeof(first));
+    c->fault_depth = 0;
+    if (!fault_open(c, at, &w))
+        return;
+    put_text(&w, "fits none of the ");
+    put_count(&w, count);
+    put_text(&w, " allowed forms (one of them: ");
+    put_text(&w, first);
+    put_text(&w, ")");
 }
 
 void fault_type(struct check *c, const struct step *at, uint8_t types)

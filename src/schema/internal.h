@@ -224,7 +224,15 @@ struct check {
 };
 
 uint8_t value_type(const struct json *value);
-void fault_set(struct check *c, const struct step *at, const char *format, ...) PRINTF_LIKE(3, 4);
+struct limits {
+    uint64_t min, max;
+};
+void fault_text(struct check *c, const struct step *at, const char *text);
+void fault_count(struct check *c, const struct step *at, const char *verb, const char *things, struct limits limits,
+                 uint64_t found);
+void fault_pair(struct check *c, const struct step *at, const char *before, uint64_t a, uint64_t b, const char *after);
+// Puts what has been told for one alternative into a fault about all of them.
+void fault_none(struct check *c, const struct step *at, uint64_t count);
 void fault_type(struct check *c, const struct step *at, uint8_t types);
 void fault_value(struct check *c, const struct step *at, const char *demand, const struct json *wanted);
 void fault_key(struct check *c, const struct step *at, const char *demand, struct str key);

@@ -2,7 +2,6 @@
 // repetition is copied out, so the size of the code is bounded by PATTERN_CODE_MAX and nothing else.
 #include "schema/pattern.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -133,18 +132,11 @@ static enum code add_set(struct parser *p, struct builder *b, struct range_set s
     return negated && from <= CODE_POINT_MAX ? add_range(p, b, from, CODE_POINT_MAX) : OK;
 }
 
-static int compare_ranges(const void *a, const void *b)
-{
-    const struct range *x = a, *y = b;
-    return (x->first > y->first) - (x->first < y->first);
-}
-
 // Sorts and joins; negates when asked.
 static enum code finish_set(struct parser *p, struct builder *b, bool negated,
                             const struct tree **out)
 {
-    if (b->count)
-        qsort(b->ranges, b->count, sizeof(struct range), compare_ranges);
+    range_sort(b->ranges, b->count);
     size_t kept = 0;
     for (size_t i = 0; i < b->count; i++) {
         if (kept && b->ranges[i].first <= b->ranges[kept - 1].last + 1) {

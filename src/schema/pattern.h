@@ -73,6 +73,8 @@ enum code pattern_table_build(const struct pattern *pattern, struct arena *arena
 // Code point at *at, which moves on. A malformed byte counts as U+FFFD.
 uint32_t pattern_decode(struct str text, size_t *at);
 
+void range_sort(struct range *ranges, size_t count);  // by first
+
 // Unicode general categories.
 extern const struct range_set unicode_letter;         // L
 extern const struct range_set unicode_decimal_digit;  // Nd

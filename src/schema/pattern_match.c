@@ -3,7 +3,6 @@
 // pattern can tell apart.
 #include "schema/pattern.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -12,7 +11,7 @@ enum {
     TABLE_CLASS_MAX = 64,
     TABLE_CUT_MAX = 4096,
     TABLE_ITEM_MAX = 65536,
-    TABLE_WORK_MAX = 4000000,
+    TABLE_WORK_MAX = 16000000,
     SLOT_COUNT = 4096,         // power of two above TABLE_STATE_MAX
     STATE_DEAD = 0,
     STATE_START = 1
@@ -183,6 +182,31 @@ bool pattern_match(const struct pattern *pattern, struct str subject)
 
 // ---- the table
 
+static void sift(struct range *ranges, size_t root, size_t count)
+{
+    struct range moved = ranges[root];
+    for (size_t child; (child = 2 * root + 1) < count; root = child) {
+        if (child + 1 < count && ranges[child + 1].first > ranges[child].first)
+            child++;
+        if (ranges[child].first <= moved.first)
+            break;
+        ranges[root] = ranges[child];
+    }
+    ranges[root] = moved;
+}
+
+void range_sort(struct range *ranges, size_t count)
+{
+    for (size_t root = count / 2; root-- > 0;)
+        sift(ranges, root, count);
+    for (size_t end = count; end-- > 1;) {
+        struct range largest = ranges[0];
+        ranges[0] = ranges[end];
+        ranges[end] = largest;
+        sift(ranges, 0, end);
+    }
+}
+
 struct build {
     const struct pattern *pattern;
     struct arena *arena;
@@ -197,12 +221,6 @@ struct build {
     bool too_large;
 };
 
-static int compare_cuts(const void *a, const void *b)
-{
-    const uint32_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 // Cuts the code points into intervals that no set divides, and intervals into classes that no set tells apart.
 static enum code build_classes(struct build *b)
 {
@@ -213,22 +231,23 @@ static enum code build_classes(struct build *b)
     b->too_large = count > TABLE_CUT_MAX;
     if (b->too_large)
         return OK;
+    struct range *edges = ARENA_ARRAY(b->arena, count, struct range);
     uint32_t *cuts = ARENA_ARRAY(b->arena, count, uint32_t);
     uint8_t *classes = ARENA_ARRAY(b->arena, count, uint8_t);
-    if (!cuts || !classes)
+    if (!edges || !cuts || !classes)
         return E_NOMEM;
-    count = 1;  // cuts[0] = 0
+    count = 1;  // the first edge is 0
     for (uint32_t i = 0; i < pattern->set_count; i++) {
         for (size_t j = 0; j < pattern->sets[i].count; j++) {
-            cuts[count++] = pattern->sets[i].ranges[j].first;
-            cuts[count++] = pattern->sets[i].ranges[j].last + 1;
+            edges[count++].first = pattern->sets[i].ranges[j].first;
+            edges[count++].first = pattern->sets[i].ranges[j].last + 1;
         }
     }
-    qsort(cuts, count, sizeof(cuts[0]), compare_cuts);
+    range_sort(edges, count);
     size_t kept = 1;
     for (size_t i = 1; i < count; i++) {
-        if (cuts[i] != cuts[kept - 1])
-            cuts[kept++] = cuts[i];
+        if (edges[i].first != cuts[kept - 1])
+            cuts[kept++] = edges[i].first;
     }
     uint16_t class_count = 0;
     for (size_t i = 0; i < kept; i++) {
@@ -254,12 +273,6 @@ static enum code build_classes(struct build *b)
     return OK;
 }
 
-static int compare_items(const void *a, const void *b)
-{
-    const uint16_t *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 // The state of a thread set: those of its instructions that wait for something, in order. Makes it when it is new.
 static uint16_t state_of(struct build *b, const struct threads *t, bool start)
 {
@@ -270,16 +283,14 @@ static uint16_t state_of(struct build *b, const struct threads *t, bool start)
         b->too_large = true;
         return STATE_DEAD;
     }
-    for (uint32_t i = 0; i < t->count; i++) {
-        uint8_t op = pattern->code[t->items[i]].op;
-        if (op == OP_SET || op == OP_END || op == OP_MATCH)
-            b->items[to++] = t->items[i];
+    for (uint16_t pc = 0; pc < pattern->code_count; pc++) {
+        uint8_t op = pattern->code[pc].op;
+        if ((op == OP_SET || op == OP_END || op == OP_MATCH) && threads_hold(t, pc))
+            b->items[to++] = pc;
     }
-    b->work += t->count;
+    b->work += pattern->code_count;
     size_t size = (to - from) * sizeof(b->items[0]);
-    if (to > from)
-        qsort(b->items + from, to - from, sizeof(b->items[0]), compare_items);
-    else
+    if (to == from)
         return STATE_DEAD;
     uint64_t hash = str_hash((struct str){(const char *)(b->items + from), size});
     size_t slot = hash & (SLOT_COUNT - 1);

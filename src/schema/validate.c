@@ -3,7 +3,6 @@
 // telling; only when none fits are they tried again to find the most telling fault.
 #include "schema/internal.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 enum { NESTING_MAX = 1000, STEPS_MAX = 20000000 };
@@ -110,9 +109,8 @@ static bool check_string(struct check *c, const struct schema *schema, const str
     if (text.len > schema->max_length || text.len / 4 < schema->min_length) {
         uint64_t length = length_of(text);
         if (length < schema->min_length || length > schema->max_length) {
-            bool low = length < schema->min_length;
-            fault_set(c, at, "must have %s %" PRIu64 " characters, has %" PRIu64, low ? "at least" : "at most",
-                      low ? schema->min_length : schema->max_length, length);
+            fault_count(c, at, "must have", " characters, has ", (struct limits){schema->min_length, schema->max_length},
+                        length);
             return false;
         }
     }
@@ -138,10 +136,8 @@ static bool check_contains(struct check *c, const struct array_rules *rules, con
     }
     if (found >= rules->min_contains && found <= rules->max_contains)
         return true;
-    bool low = found < rules->min_contains;
-    fault_set(c, at, "must contain %s %" PRIu64 " items of the wanted kind, has %s%" PRIu64,
-              low ? "at least" : "at most", low ? rules->min_contains : rules->max_contains,
-              low ? "" : "at least ", found);
+    fault_count(c, at, "must contain", " items of the wanted kind, has ",
+                (struct limits){rules->min_contains, rules->max_contains}, found);
     return false;
 }
 
@@ -149,9 +145,7 @@ static bool check_array(struct check *c, const struct array_rules *rules, const 
 {
     const struct json *value = at->value;
     if (value->count < rules->min_items || value->count > rules->max_items) {
-        bool low = value->count < rules->min_items;
-        fault_set(c, at, "must have %s %" PRIu64 " items, has %" PRIu32, low ? "at least" : "at most",
-                  low ? rules->min_items : rules->max_items, value->count);
+        fault_count(c, at, "must have", " items, has ", (struct limits){rules->min_items, rules->max_items}, value->count);
         return false;
     }
     uint32_t end = rules->items ? value->count : rules->prefix.count;
@@ -165,7 +159,7 @@ static bool check_array(struct check *c, const struct array_rules *rules, const 
         return false;
     uint32_t first, second;
     if (rules->unique && !values_unique(value, &first, &second)) {
-        fault_set(c, at, "items must differ, but %" PRIu32 " and %" PRIu32 " are equal", first, second);
+        fault_pair(c, at, "items must differ, but ", first, second, " are equal");
         return false;
     }
     return true;
@@ -240,9 +234,8 @@ static bool check_object(struct check *c, const struct object_rules *rules, cons
 {
     const struct json *value = at->value;
     if (value->count < rules->min_properties || value->count > rules->max_properties) {
-        bool low = value->count < rules->min_properties;
-        fault_set(c, at, "must have %s %" PRIu64 " properties, has %" PRIu32, low ? "at least" : "at most",
-                  low ? rules->min_properties : rules->max_properties, value->count);
+        fault_count(c, at, "must have", " properties, has ",
+                    (struct limits){rules->min_properties, rules->max_properties}, value->count);
         return false;
     }
     uint64_t bits[TRACKED_NAME_MAX / 64];
@@ -307,12 +300,8 @@ static void tell_none(struct check *c, const struct schemas *list, const struct 
             check_schema(c, list->at[i], at);
     }
     bool same_level = c->fault_depth == at->depth + 1 && before < c->fault_depth;
-    if (meant != 1 && same_level && c->fault) {
-        char first[sizeof(c->fault->message)];
-        memcpy(first, c->fault->message, sizeof(first));
-        c->fault_depth = before;
-        fault_set(c, at, "fits none of the %" PRIu32 " allowed forms (one of them: %s)", list->count, first);
-    }
+    if (meant != 1 && same_level)
+        fault_none(c, at, list->count);
 }
 
 static bool check_any(struct check *c, const struct schemas *list, const struct step *at)
@@ -333,8 +322,8 @@ static bool check_one(struct check *c, const struct schemas *list, const struct 
         if (!quiet(c, list->at[i], at))
             continue;
         if (found < list->count) {
-            fault_set(c, at, "fits more than one of the forms of which it must fit exactly one (%" PRIu32 " and %" PRIu32 ")",
-                      found + 1, i + 1);
+            fault_pair(c, at, "fits more than one of the forms of which it must fit exactly one (", found + (uint64_t)1,
+                       i + (uint64_t)1, ")");
             return false;
         }
         found = i;
@@ -359,7 +348,7 @@ static bool check_in_place(struct check *c, const struct schema *schema, const s
     if (schema->one_of.count && !check_one(c, &schema->one_of, at))
         return false;
     if (schema->not_schema && quiet(c, schema->not_schema, at)) {
-        fault_set(c, at, "fits what is excluded by \"not\"");
+        fault_text(c, at, "fits what is excluded by \"not\"");
         return false;
     }
     if (!schema->if_schema)
@@ -384,7 +373,7 @@ static bool check_inside(struct check *c, const struct schema *schema, const str
 static bool stop(struct check *c, const struct step *at)
 {
     if (!c->stopped)
-        fault_set(c, at, "takes too long or nests too deep to check");
+        fault_text(c, at, "takes too long or nests too deep to check");
     c->stopped = true;
     return false;
 }
@@ -394,7 +383,7 @@ bool check_schema(struct check *c, const struct schema *schema, const struct ste
     if (c->stopped || ++c->steps > STEPS_MAX)
         return stop(c, at);
     if (schema->never) {
-        fault_set(c, at, "nothing is allowed here");
+        fault_text(c, at, "nothing is allowed here");
         return false;
     }
     const struct json *value = at->value;
@@ -429,6 +418,6 @@ bool schema_valid(const struct schema *schema, const struct json *value, struct 
     struct step root = {.value = value};
     bool fits = check_schema(&c, schema, &root);
     if (!fits && fault && !fault->message[0])
-        fault_set(&c, &root, "takes too long or nests too deep to check");
+        fault_text(&c, &root, "takes too long or nests too deep to check");
     return fits;
 }

@@ -362,6 +362,9 @@ static enum code open_writer(struct files_store *files, bool create, struct erro
     if (rc != OK) return rc;
     if (!found) return create_store(files, err);
     rc = open_parts(files, OPEN_READ | OPEN_WRITE, err);
+    // Whoever made the store may have died before its names were durable; when they are, this costs little.
+    if (rc == OK) rc = files->disk->ops->sync_dir(files->disk, ".cairn", err);
+    if (rc == OK) rc = files->disk->ops->sync_dir(files->disk, "", err);
     return rc == OK ? files_recover(files, err) : rc;
 }
 

@@ -27,8 +27,9 @@
 //
 // Recovery applies the frames of the current generation again (same bytes, same places). The first bad frame ends it. It is a torn
 // one, never acknowledged, unless a valid frame of this generation follows, or a slot tells of a batch that the journal does not
-// have: both are corruption (I6). The last frame is written and synced anew before it is applied: after a sync that failed the
-// cache may show what the disk does not have (I8).
+// have: both are corruption (I6). The last frame is proven before it is applied: after a sync that failed the cache may show what the
+// disk does not have (I8), so a copy of it (flag FRAME_COPY, same batch) is written behind it and synced. A copy counts when the frame
+// before it is bad. `proven` in the header tells how far that is done.
 //
 // No space left: before the sync nothing has happened and E_FULL is the answer. After it the batch is stored; what cannot be
 // applied yet stays `pending` in memory (reads look there, too) and is applied before anything else is accepted.
@@ -110,6 +111,7 @@ struct journal_header {
     uint64_t generation;  // of the frames that count
     uint64_t first_batch; // of this generation
     uint64_t incarnation; // how often the store was opened for writing
+    uint64_t proven;      // frames that end here or before are on the disk for sure
 };
 
 #define FRAME_MAGIC 0x314d4643u // "CFM1"
@@ -119,8 +121,10 @@ struct frame_header {
     uint32_t crc; // of all that follows, with the zeros behind the frame
     uint64_t generation, batch;
     uint32_t size; // without the zeros behind it
-    uint32_t run_count, inbox_count, zero;
+    uint32_t run_count, inbox_count;
+    uint32_t flags; // FRAME_COPY
 };
+enum frame_flags { FRAME_COPY = 1 };
 
 struct frame_run {
     uint64_t position;

@@ -32,7 +32,6 @@ static enum code replay(struct files_store *files, struct str frame, struct erro
 {
     enum code rc = check_frame(files, frame, err);
     if (rc == OK) rc = frame_apply(files, frame, err);
-    if (rc == OK) files->base.recovery.replayed_batches++;
     return rc;
 }
 
@@ -81,6 +80,7 @@ enum code files_recover(struct files_store *files, struct error *err)
         files->recovering = true;
         if (rc == OK) rc = journal_frames(files, replay, err);
         files->recovering = false;
+        files->base.recovery.replayed_batches = journal->next_batch - journal->header.first_batch;
     }
     if (rc == OK) rc = files_load_slots(files, err);
     if (rc == OK) rc = files_load_quarantine(files, err);

@@ -21,6 +21,19 @@ static uint32_t header_crc(const struct journal_header *header)
     return crc32c(0, (const uint8_t *)header + from, sizeof(*header) - from);
 }
 
+static uint32_t frame_crc(const struct buf *frame)
+{
+    size_t from = offsetof(struct frame_header, generation);
+    return crc32c(0, frame->ptr + from, frame->len - from);
+}
+
+static void seal_frame(struct buf *frame, struct frame_header header)
+{
+    memcpy(frame->ptr, &header, sizeof(header));
+    header.crc = frame_crc(frame);
+    memcpy(frame->ptr, &header, sizeof(header));
+}
+
 static enum code write_header(struct files_store *files, struct journal_header next, struct error *err)
 {
     struct journal *journal = &files->journal;
@@ -103,28 +116,34 @@ static enum code read_frame(struct files_store *files, uint64_t offset, struct f
     if (rc != OK || got != size) return rc;
     files->frame.len = size;
     memcpy(header, bytes, sizeof(*header));
-    size_t from = offsetof(struct frame_header, generation);
-    *whole = header->crc == crc32c(0, bytes + from, size - from);
+    *whole = header->crc == frame_crc(&files->frame);
     return OK;
 }
 
-// I6: after the first bad frame nothing of this generation, let alone a later one, may be valid.
-static enum code check_rest(struct files_store *files, struct error *err)
+static bool belongs(const struct journal *journal, const struct frame_header *header)
+{
+    bool copy = header->flags == FRAME_COPY && header->batch + 1 == journal->next_batch && journal->end > JOURNAL_FRAMES;
+    return header->generation == journal->header.generation && (header->batch == journal->next_batch || copy);
+}
+
+// After a bad frame: I6 says that nothing of this generation, let alone a later one, may be valid behind it, but for its own copy. Leaves
+// *at where that copy is, or at the end of the file.
+static enum code find_copy(struct files_store *files, uint64_t *at, struct error *err)
 {
     struct journal *journal = &files->journal;
-    for (uint64_t at = journal->end; at + BLOCK_SIZE <= journal->size; at += BLOCK_SIZE) {
+    for (; *at + BLOCK_SIZE <= journal->size; *at += BLOCK_SIZE) {
         struct frame_header header = {0};
         bool whole;
         size_t got = 0;
-        enum code rc = files->disk->ops->read(journal->file, at, &header, sizeof(header), &got, err);
+        enum code rc = files->disk->ops->read(journal->file, *at, &header, sizeof(header), &got, err);
         if (rc != OK) return rc;
         if (header.magic != FRAME_MAGIC || header.generation < journal->header.generation) continue;
-        rc = read_frame(files, at, &header, &whole, err);
+        rc = read_frame(files, *at, &header, &whole, err);
         if (rc != OK) return rc;
-        if (whole && header.generation >= journal->header.generation)
-            return error_set(err, E_CORRUPT,
-                             "the journal is damaged at %" PRIu64 ": batch %" PRIu64 " is missing, batch %" PRIu64 " is there",
-                             journal->end, journal->next_batch, header.batch);
+        if (!whole) continue;
+        if (header.flags == FRAME_COPY && belongs(journal, &header)) return OK;
+        return error_set(err, E_CORRUPT, "the journal is damaged at %" PRIu64 ": batch %" PRIu64 " is missing, batch %" PRIu64 " is there",
+                         journal->end, journal->next_batch, header.batch);
     }
     return OK;
 }
@@ -152,6 +171,40 @@ static enum code drop_torn(struct files_store *files, struct error *err)
     return files->disk->ops->write(journal->file, journal->end, zeros, sizeof(zeros), err);
 }
 
+// Takes the frame at *at, or the copy of it that follows. *at is behind it then; *whole is false at the end.
+static enum code next_frame(struct files_store *files, uint64_t *at, struct frame_header *header, bool *whole, struct error *err)
+{
+    struct journal *journal = &files->journal;
+    enum code rc = read_frame(files, *at, header, whole, err);
+    if (rc == OK && (!*whole || !belongs(journal, header))) {
+        *whole = false;
+        rc = find_copy(files, at, err);
+        if (rc == OK && *at + BLOCK_SIZE <= journal->size) rc = read_frame(files, *at, header, whole, err);
+    }
+    if (rc != OK || !*whole) return rc;
+    journal->next_batch = header->batch + 1;
+    *at += padded(header->size);
+    return OK;
+}
+
+// Writes the last frame, which lies at `from`, once more behind itself, so that it does not matter whether it is really where it seems.
+static enum code prove(struct files_store *files, uint64_t from, struct error *err)
+{
+    struct journal *journal = &files->journal;
+    struct frame_header header;
+    bool whole;
+    enum code rc = read_frame(files, from, &header, &whole, err);
+    if (rc == OK && !whole) rc = error_set(err, E_CORRUPT, "the last frame of the journal reads differently each time");
+    if (rc == OK) rc = grow(files, journal->end + files->frame.len, err);
+    if (rc != OK) return rc;
+    header.flags = FRAME_COPY;
+    seal_frame(&files->frame, header);
+    rc = files->disk->ops->write(journal->file, journal->end, files->frame.ptr, files->frame.len, err);
+    if (rc == OK) rc = files->disk->ops->sync(journal->file, err);
+    if (rc == OK) journal->end += files->frame.len;
+    return rc;
+}
+
 enum code journal_open(struct files_store *files, struct error *err)
 {
     struct journal *journal = &files->journal;
@@ -160,44 +213,39 @@ enum code journal_open(struct files_store *files, struct error *err)
     if (rc != OK) return rc;
     journal->end = JOURNAL_FRAMES;
     journal->next_batch = journal->header.first_batch;
-    uint64_t last = 0;
-    for (;;) {
+    uint64_t last = 0, at = journal->end;
+    for (bool whole = true; whole;) {
         struct frame_header header;
-        bool whole;
-        rc = read_frame(files, journal->end, &header, &whole, err);
+        rc = next_frame(files, &at, &header, &whole, err);
         if (rc != OK) return rc;
-        if (!whole || header.generation != journal->header.generation || header.batch != journal->next_batch) break;
-        last = journal->end;
-        journal->end += padded(header.size);
-        journal->next_batch++;
+        if (!whole) break;
+        last = at - padded(header.size);
+        journal->end = at;
     }
-    rc = check_rest(files, err);
-    if (rc == OK) rc = drop_torn(files, err);
-    if (rc == OK && last) {
-        struct frame_header header;
-        bool whole;
-        rc = read_frame(files, last, &header, &whole, err);
-        if (rc == OK && !whole) rc = error_set(err, E_CORRUPT, "the last frame of the journal reads differently each time");
-        if (rc == OK) rc = files->disk->ops->write(journal->file, last, files->frame.ptr, files->frame.len, err);
-    }
+    rc = drop_torn(files, err);
+    if (rc == OK && last && journal->end > journal->header.proven) rc = prove(files, last, err);
     if (rc != OK) return rc;
     struct journal_header next = journal->header;
     next.incarnation++;
+    next.proven = journal->end;
     return write_header(files, next, err);
 }
 
 enum code journal_frames(struct files_store *files, journal_visit visit, struct error *err)
 {
-    for (uint64_t at = JOURNAL_FRAMES; at < files->journal.end;) {
+    struct journal *journal = &files->journal;
+    uint64_t next_batch = journal->next_batch;
+    enum code rc = OK;
+    journal->next_batch = journal->header.first_batch;
+    for (uint64_t at = JOURNAL_FRAMES; rc == OK && at < journal->end;) {
         struct frame_header header;
         bool whole;
-        enum code rc = read_frame(files, at, &header, &whole, err);
+        rc = next_frame(files, &at, &header, &whole, err);
         if (rc == OK && !whole) rc = error_set(err, E_CORRUPT, "the journal reads differently each time");
         if (rc == OK) rc = visit(files, buf_str(&files->frame), err);
-        if (rc != OK) return rc;
-        at += padded(header.size);
     }
-    return OK;
+    journal->next_batch = next_batch;
+    return rc;
 }
 
 // ---- appending
@@ -211,6 +259,7 @@ enum code journal_checkpoint(struct files_store *files, struct error *err)
     struct journal_header next = journal->header;
     next.generation++;
     next.first_batch = journal->next_batch;
+    next.proven = JOURNAL_FRAMES;
     rc = write_header(files, next, err);
     if (rc == OK) journal->end = JOURNAL_FRAMES;
     return rc;
@@ -237,10 +286,7 @@ enum code journal_append(struct files_store *files, struct error *err)
     header.generation = journal->header.generation;
     header.batch = journal->next_batch;
     header.size = (uint32_t)size;
-    memcpy(frame->ptr, &header, sizeof(header));
-    size_t from = offsetof(struct frame_header, generation);
-    header.crc = crc32c(0, frame->ptr + from, whole - from);
-    memcpy(frame->ptr, &header, sizeof(header));
+    seal_frame(frame, header);
     rc = files->disk->ops->write(journal->file, journal->end, frame->ptr, whole, err);
     if (rc == OK) rc = files->disk->ops->sync(journal->file, err);
     if (rc != OK) return rc;

@@ -11,7 +11,8 @@
 #include <time.h>
 
 enum {
-    CHECKPOINT_FRAMES = 4000,  // 16 MiB: rewritten index pages are written back once per 16 MiB instead of each time
+    PAGE_SIZE = 8192,          // against 4096: a fifth less CPU for batches, the same for single events, 9 % less space
+    CHECKPOINT_FRAMES = 2000,  // 16 MiB: rewritten index pages are written back once per 16 MiB instead of each time
     WAL_SIZE_KEPT = 32 * 1024 * 1024,
     CACHE_KIB = 32 * 1024,
     BUSY_LIMIT_MS = 30 * 1000,
@@ -229,7 +230,11 @@ static enum code pin_durability(struct sqlite_store *store, struct error *err)
 static enum code prepare_writer(struct sqlite_store *store, struct error *err)
 {
     bool fresh = false;
-    enum code rc = sqlite_check_schema(store, &fresh, err);
+    enum code rc = OK;
+    if (store->base.options.exclusive)  // before anything is read: a WAL left behind needs shared memory otherwise
+        rc = sqlite_run(store, "PRAGMA locking_mode=EXCLUSIVE", err);
+    if (!rc)
+        rc = sqlite_check_schema(store, &fresh, err);
     if (rc)
         return rc;
     if (fresh && !store->base.options.create)
@@ -237,12 +242,9 @@ static enum code prepare_writer(struct sqlite_store *store, struct error *err)
     char sql[256];
     sqlite3_snprintf(sizeof(sql), sql,
                      "PRAGMA foreign_keys=ON;PRAGMA recursive_triggers=ON;PRAGMA cache_size=-%d;"
-                     "PRAGMA journal_size_limit=%d;PRAGMA wal_autocheckpoint=0;",
+                     "PRAGMA journal_size_limit=%d;PRAGMA wal_autocheckpoint=0;PRAGMA secure_delete=OFF;",
                      CACHE_KIB, WAL_SIZE_KEPT);
-    if (store->base.options.exclusive)
-        rc = sqlite_run(store, "PRAGMA locking_mode=EXCLUSIVE", err);
-    if (!rc)
-        rc = pin_durability(store, err);
+    rc = pin_durability(store, err);
     if (!rc)
         rc = sqlite_run(store, sql, err);
     if (!rc && fresh)

@@ -52,8 +52,29 @@ struct walk {
     struct digest previous;
     int64_t persisted_ms;
     uint64_t terminal_at;  // 0: none yet
+    uint64_t suspect;      // event whose previous hash did not fit; 0: none
     struct map keys;
 };
+
+// Between two events that do not fit, the one before is to blame when the one after it has a successor that fits.
+static void settle(struct verify *verify, struct walk *walk, bool sound)
+{
+    uint64_t seq = walk->suspect;
+    walk->suspect = 0;
+    if (seq > 1 && sound)
+        fault(verify, seq - 1, false, "its bytes are not those that event %llu was chained to", (unsigned long long)seq);
+    else if (seq)
+        fault(verify, seq, false, "its previous hash is not the hash of the event before it");
+}
+
+static void check_chain(struct verify *verify, struct walk *walk, uint64_t seq, const struct digest *previous)
+{
+    bool fits = digest_eq(previous, &walk->previous);
+    bool explained = walk->suspect != 0;
+    settle(verify, walk, fits);
+    if (!fits && !explained)
+        walk->suspect = seq;
+}
 
 static void check_columns(struct verify *verify, const struct record *record, const struct seal *seal,
                           const struct digest *key)
@@ -155,8 +176,7 @@ static void check_content(struct verify *verify, struct walk *walk, const struct
         return;
     if (seal.seq != record->seq)
         fault(verify, record->seq, false, "its record says number %llu", (unsigned long long)seal.seq);
-    if (!digest_eq(&seal.previous, &walk->previous))
-        fault(verify, record->seq, false, "its previous hash is not the hash of the event before it");
+    check_chain(verify, walk, record->seq, &seal.previous);
     if (seal.persisted_ms < walk->persisted_ms)
         fault(verify, record->seq, false, "it was stored before the event before it");
     walk->persisted_ms = seal.persisted_ms;
@@ -179,6 +199,7 @@ static void check_event(struct verify *verify, struct walk *walk, const struct r
 {
     uint64_t expected = walk->last + 1;
     if (record->seq > expected) {
+        settle(verify, walk, false);
         fault(verify, expected, false, "it is missing");
         // The chain is broken here anyway; go on with what follows as if its predecessor were right.
         struct seal seal = {0};
@@ -233,6 +254,7 @@ static void check_events(struct verify *verify)
             check_event(verify, &walk, &page.items[i]);
         }
     }
+    settle(verify, &walk, digest_eq(&walk.previous, &head->head));
     if (walk.last < head->last_seq)
         fault(verify, walk.last + 1, false, "it is missing; the head of the run knows %llu events",
               (unsigned long long)head->last_seq);

@@ -26,19 +26,16 @@ static bool is_blocked(struct str name)
 {
     for (size_t i = 0; i < ARRAY_COUNT(blocked); i++) {
         struct str pattern = str_from(blocked[i]);
-        if (str_ends(pattern, STR("*")) ? str_starts(name, str_slice(pattern, 0, pattern.len - 1))
-                                        : str_eq(name, pattern))
-            return true;
+        if (str_ends(pattern, STR("*")) ? str_starts(name, str_slice(pattern, 0, pattern.len - 1)) : str_eq(name, pattern)) return true;
     }
     return false;
 }
 
 static void put(struct builder *builder, struct str name, struct str value)
 {
-    if (builder->failed)
-        return;
-    struct tool_env *entries = arena_grow(builder->arena, builder->entries, builder->count, builder->count + 1,
-                                          sizeof(*entries), &builder->capacity);
+    if (builder->failed) return;
+    struct tool_env *entries =
+        arena_grow(builder->arena, builder->entries, builder->count, builder->count + 1, sizeof(*entries), &builder->capacity);
     uint32_t existing = MAP_NONE;
     if (!entries || !map_put(&builder->names, name, (uint32_t)builder->count, &existing)) {
         builder->failed = true;
@@ -57,8 +54,7 @@ static void put_inherited(struct builder *builder)
         struct str value;
         struct str entry = str_from(*at);
         struct str name = str_cut(entry, '=', &value);
-        if (name.len > 0 && name.len < entry.len && !is_blocked(name))
-            put(builder, name, value);
+        if (name.len > 0 && name.len < entry.len && !is_blocked(name)) put(builder, name, value);
     }
 }
 
@@ -67,8 +63,7 @@ static void put_number(struct builder *builder, struct str name, uint32_t number
     char text[16];
     snprintf(text, sizeof(text), "%u", number);
     struct str copy = arena_copy(builder->arena, str_from(text));
-    if (!copy.ptr)
-        builder->failed = true;
+    if (!copy.ptr) builder->failed = true;
     put(builder, name, copy);
 }
 
@@ -93,12 +88,10 @@ static char *join(struct arena *arena, const struct tool_env *entry)
 {
     size_t size = entry->name.len + entry->value.len + 2;
     char *text = arena_alloc(arena, size);
-    if (!text)
-        return NULL;
+    if (!text) return NULL;
     memcpy(text, entry->name.ptr, entry->name.len);
     text[entry->name.len] = '=';
-    if (entry->value.len)
-        memcpy(text + entry->name.len + 1, entry->value.ptr, entry->value.len);
+    if (entry->value.len) memcpy(text + entry->name.len + 1, entry->value.ptr, entry->value.len);
     return text;
 }
 
@@ -107,10 +100,8 @@ char **environment_build(const struct environment *with, struct arena *arena)
     struct builder builder = {.arena = arena};
     map_init(&builder.names, arena);
     put_inherited(&builder);
-    for (size_t i = 0; i < with->env_count; i++)
-        put(&builder, with->env[i].name, with->env[i].value);
-    for (size_t i = 0; i < with->secret_count; i++)
-        put(&builder, with->secrets[i].name, with->secrets[i].value);
+    for (size_t i = 0; i < with->env_count; i++) put(&builder, with->env[i].name, with->env[i].value);
+    for (size_t i = 0; i < with->secret_count; i++) put(&builder, with->secrets[i].name, with->secrets[i].value);
     put_identity(&builder, with);
     char **list = builder.failed ? NULL : ARENA_ARRAY(arena, builder.count + 1, char *);
     for (size_t i = 0; list && i < builder.count; i++) {
@@ -125,16 +116,14 @@ char **environment_build(const struct environment *with, struct arena *arena)
 
 void environment_wipe(char **environment)
 {
-    for (char **at = environment; at && *at; at++)
-        explicit_bzero(*at, strlen(*at));
+    for (char **at = environment; at && *at; at++) explicit_bzero(*at, strlen(*at));
 }
 
 const char *environment_get(char *const *environment, const char *name)
 {
     size_t len = strlen(name);
     for (char *const *at = environment; *at; at++) {
-        if (strncmp(*at, name, len) == 0 && (*at)[len] == '=')
-            return *at + len + 1;
+        if (strncmp(*at, name, len) == 0 && (*at)[len] == '=') return *at + len + 1;
     }
     return NULL;
 }

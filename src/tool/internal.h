@@ -16,7 +16,7 @@
 struct proc_stat {
     char state;
     pid_t parent, group, session;
-    uint64_t start;  // clock ticks since boot: together with the pid it names a process for ever
+    uint64_t start; // clock ticks since boot: together with the pid it names a process for ever
 };
 bool proc_stat(pid_t pid, struct proc_stat *out);
 // The value of CAIRN_MARK in the environment that the process was started with; false when there is none or it is not
@@ -49,8 +49,8 @@ void mask_wipe(struct mask *mask);
 // owner: tool thread
 struct mask_stream {
     const struct mask *mask;
-    struct buf held;  // seen, but could be the beginning of a secret
-    size_t covered;   // bytes of `held` that belong to a secret already replaced
+    struct buf held; // seen, but could be the beginning of a secret
+    size_t covered;  // bytes of `held` that belong to a secret already replaced
 };
 void mask_stream_init(struct mask_stream *stream, const struct mask *mask);
 void mask_stream_release(struct mask_stream *stream);
@@ -75,36 +75,35 @@ enum launch_verdict { LAUNCH_OK = 1, LAUNCH_NOT_FOUND, LAUNCH_FAILED };
 struct launch {
     char *const *argv;
     char *const *environment;
-    const char *cwd;  // NULL: stay
+    const char *cwd; // NULL: stay
     struct str input;
     uint64_t tag;
 };
 struct process {
-    pid_t pid;  // also its process group and session
+    pid_t pid; // also its process group and session
     int pidfd;
-    int out, err;  // read ends, never block
+    int out, err; // read ends, never block
 };
 // A tag is a number that a process and all that come from it carry, whatever they do to their environment and session: the
 // soft limit of real-time CPU time, more than 100000 years, so nothing else is changed by it. Unique on the machine.
 uint64_t process_new_tag(void);
-uint64_t process_tag(pid_t pid);  // 0: none, or not ours to read
+uint64_t process_tag(pid_t pid); // 0: none, or not ours to read
 // `why` is set when the verdict is not LAUNCH_OK; its code E_LIMIT or E_NOMEM: worth another try.
-enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out,
-                                   struct error *why);
+enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out, struct error *why);
 
 // ---- output.c
 // owner: tool thread
 struct stream {
-    int fd;  // -1 when closed
+    int fd; // -1 when closed
     bool is_stderr, line_cut;
     struct mask_stream mask;
-    struct buf kept;  // stdout: the first bytes; stderr: the last
-    struct buf line;  // of the live output
-    size_t max;       // of kept
+    struct buf kept; // stdout: the first bytes; stderr: the last
+    struct buf line; // of the live output
+    size_t max;      // of kept
     bool truncated;
 };
 struct line_sink {
-    tool_output output;  // may be NULL
+    tool_output output; // may be NULL
     void *context;
     uint64_t ticket;
 };
@@ -127,15 +126,15 @@ enum watch_kind { WATCH_OUT, WATCH_ERR, WATCH_EXIT, WATCH_COUNT };
 
 enum { TERMED_MAX = 64 };
 
-struct watch {  // what epoll gives back
+struct watch { // what epoll gives back
     struct job *job;
     enum watch_kind kind;
 };
 
 struct job {
     uint64_t ticket;
-    struct job *previous, *next;  // of the waiting or of the running
-    struct job *same_ticket;      // chain of the table
+    struct job *previous, *next; // of the waiting or of the running
+    struct job *same_ticket;     // chain of the table
     // under the mutex
     struct job *next_cancelled;
     bool cancel_listed;
@@ -145,13 +144,13 @@ struct job {
     struct heap_node timer;
     struct watch watches[WATCH_COUNT];
     struct process process;
-    int exit_code, exit_signal;  // after the main process has ended; one of them
+    int exit_code, exit_signal; // after the main process has ended; one of them
     enum stop_reason stop;
-    int64_t kill_at_ms;  // when TERM was not enough; 0 = nobody was asked to stop
+    int64_t kill_at_ms; // when TERM was not enough; 0 = nobody was asked to stop
     bool killing;
     int64_t sweep_delay_ms, sweep_since_ms;
     bool stubborn_told;
-    pid_t termed[TERMED_MAX];  // leftovers that have had their TERM
+    pid_t termed[TERMED_MAX]; // leftovers that have had their TERM
     size_t termed_count;
     int64_t started_ms;
     // the request
@@ -164,13 +163,13 @@ struct job {
     size_t argc, env_count, secret_count;
     struct str input, cwd;
     int64_t timeout_ms;
-    const char *refused;  // what cannot be passed to a process, or NULL
+    const char *refused; // what cannot be passed to a process, or NULL
     struct mask *mask;
     struct stream out, err;
     struct fault fault;
     char message[640];
-    struct arena request;  // needed until the process has started
-    struct arena arena;    // holds this struct
+    struct arena request; // needed until the process has started
+    struct arena arena;   // holds this struct
 };
 struct job_list {
     struct job *first, *last;
@@ -189,7 +188,7 @@ struct tool_result job_result(struct job *job, int64_t now_ms);
 // ---- tree.c
 struct family {
     struct job_list running;
-    struct buf children, environment;  // scratch
+    struct buf children, environment; // scratch
     pid_t self, session;
     char identity[IDENTITY_SIZE];
 };
@@ -200,6 +199,6 @@ void family_release(struct family *family);
 size_t tree_sweep(struct family *family, struct job *job);
 // Reaps the dead that nobody else will: grandchildren that were handed to this process.
 void tree_reap(struct family *family);
-void tree_signal(const struct job *job, int number);  // the group of the main process, stopped members included
+void tree_signal(const struct job *job, int number); // the group of the main process, stopped members included
 
 #endif

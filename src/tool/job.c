@@ -44,25 +44,21 @@ static bool holds_nul(struct str s)
 static struct str keep(struct arena *arena, struct str s, bool *failed)
 {
     struct str copy = arena_copy(arena, s);
-    if (!copy.ptr)
-        *failed = true;
+    if (!copy.ptr) *failed = true;
     return copy;
 }
 
 static const char *find_refusal(const struct tool_request *request)
 {
-    if (request->argc == 0 || request->argv[0].len == 0)
-        return "there is no program to start";
+    if (request->argc == 0 || request->argv[0].len == 0) return "there is no program to start";
     for (size_t i = 0; i < request->argc; i++) {
-        if (holds_nul(request->argv[i]))
-            return "an argument holds a NUL byte";
+        if (holds_nul(request->argv[i])) return "an argument holds a NUL byte";
     }
     for (size_t i = 0; i < request->env_count; i++) {
         const struct tool_env *env = &request->env[i];
         if (!env->name.len || holds_nul(env->name) || str_find(env->name, '=', 0) < env->name.len)
             return "the name of an environment variable is empty or holds = or a NUL byte";
-        if (holds_nul(env->value))
-            return "the value of an environment variable holds a NUL byte";
+        if (holds_nul(env->value)) return "the value of an environment variable holds a NUL byte";
     }
     for (size_t i = 0; i < request->secret_count; i++) {
         struct str name = request->secrets[i].name;
@@ -81,14 +77,11 @@ static bool copy_lists(struct job *job, const struct tool_request *request)
     char **argv = ARENA_ARRAY(arena, request->argc + 1, char *);
     struct tool_env *env = ARENA_ARRAY(arena, request->env_count, struct tool_env);
     struct secret_ref *secrets = ARENA_ARRAY(arena, request->secret_count, struct secret_ref);
-    if (!argv || !env || !secrets)
-        return false;
+    if (!argv || !env || !secrets) return false;
     for (size_t i = 0; i < request->argc; i++) {
         argv[i] = arena_alloc(arena, request->argv[i].len + 1);
-        if (!argv[i])
-            return false;
-        if (request->argv[i].len)
-            memcpy(argv[i], request->argv[i].ptr, request->argv[i].len);
+        if (!argv[i]) return false;
+        if (request->argv[i].len) memcpy(argv[i], request->argv[i].ptr, request->argv[i].len);
     }
     for (size_t i = 0; i < request->env_count; i++) {
         env[i].name = keep(arena, request->env[i].name, &failed);
@@ -121,10 +114,9 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
     job->cwd = keep(&job->request, request->cwd, &failed);
     size_t size = strlen(mark) + request->run.len + request->step.len + strlen(identity) + 32;
     char *text = arena_alloc(&job->arena, size);
-    if (failed || !text)
-        return false;
-    int used = snprintf(text, size, "%s:%.*s:%.*s:%u:%u:%s", mark, STR_ARG(request->run), STR_ARG(request->step),
-                        request->logical, request->engine, identity);
+    if (failed || !text) return false;
+    int used = snprintf(text, size, "%s:%.*s:%.*s:%u:%u:%s", mark, STR_ARG(request->run), STR_ARG(request->step), request->logical,
+                        request->engine, identity);
     INVARIANT(used > 0 && (size_t)used < size);
     job->mark = (struct str){text, (size_t)used};
     return copy_lists(job, request);
@@ -143,13 +135,11 @@ struct job *job_new(const struct tool_request *request, const char *mark, const 
     job->state = JOB_WAITING;
     job->tag = process_new_tag();
     job->process = (struct process){.pid = 0, .pidfd = -1, .out = -1, .err = -1};
-    for (unsigned kind = 0; kind < WATCH_COUNT; kind++)
-        job->watches[kind] = (struct watch){job, (enum watch_kind)kind};
+    for (unsigned kind = 0; kind < WATCH_COUNT; kind++) job->watches[kind] = (struct watch){job, (enum watch_kind)kind};
     arena_init(&job->request, BLOCK_SIZE, MEMORY_MAX);
     stream_init(&job->out, false, request->output_max);
     stream_init(&job->err, true, STDERR_MAX);
-    if (copy_request(job, request, mark, identity))
-        return job;
+    if (copy_request(job, request, mark, identity)) return job;
     job_free(job);
     return NULL;
 }
@@ -159,8 +149,7 @@ void job_free(struct job *job)
     mask_wipe(job->mask);
     stream_release(&job->out);
     stream_release(&job->err);
-    if (job->process.pidfd >= 0)
-        close(job->process.pidfd);
+    if (job->process.pidfd >= 0) close(job->process.pidfd);
     arena_release(&job->request);
     struct arena arena = job->arena;
     arena_release(&arena);
@@ -170,8 +159,7 @@ void tool_result_free(struct tool_result *result)
 {
     struct job *job = result->memory;
     result->memory = NULL;
-    if (job)
-        job_free(job);
+    if (job) job_free(job);
 }
 
 void job_fault(struct job *job, const char *code, bool retryable, const char *format, ...)
@@ -181,14 +169,12 @@ void job_fault(struct job *job, const char *code, bool retryable, const char *fo
     int used = vsnprintf(job->message, sizeof(job->message), format, arguments);
     va_end(arguments);
     size_t len = used < 0 ? 0 : (size_t)used;
-    if (len >= sizeof(job->message))
-        len = sizeof(job->message) - 1;
+    if (len >= sizeof(job->message)) len = sizeof(job->message) - 1;
     struct str message = {job->message, len};
     // Cut at a whole character; what else is wrong with a name from outside becomes '?'.
     for (size_t i = 0; i < message.len;) {
         size_t size = job->message[i] ? str_utf8_size(message, i) : 0;
-        if (!size)
-            job->message[i] = '?';
+        if (!size) job->message[i] = '?';
         i += size ? size : 1;
     }
     job->fault.code = str_from(code);
@@ -208,8 +194,7 @@ static bool read_secrets(struct job *job, struct arena *scratch, struct secret_v
         }
     }
     job->mask = mask_new(values, job->secret_count, &job->arena);
-    if (!job->mask)
-        job_fault(job, "SPAWN_FAILED", true, "out of memory");
+    if (!job->mask) job_fault(job, "SPAWN_FAILED", true, "out of memory");
     return job->mask;
 }
 
@@ -229,11 +214,8 @@ static bool start_process(struct job *job, const struct secret_value *values, st
         job_fault(job, "SPAWN_FAILED", true, "out of memory");
         return false;
     }
-    struct launch launch = {.argv = job->argv,
-                            .environment = environment,
-                            .cwd = job->cwd.len ? job->cwd.ptr : NULL,
-                            .input = job->input,
-                            .tag = job->tag};
+    struct launch launch = {
+        .argv = job->argv, .environment = environment, .cwd = job->cwd.len ? job->cwd.ptr : NULL, .input = job->input, .tag = job->tag};
     struct error why = {0};
     enum launch_verdict verdict = process_launch(&launch, scratch, &job->process, &why);
     environment_wipe(environment);
@@ -256,11 +238,9 @@ bool job_launch(struct job *job, struct arena *scratch)
         return false;
     }
     bool started = read_secrets(job, scratch, values) && start_process(job, values, scratch);
-    for (size_t i = 0; i < job->secret_count; i++)
-        secret_wipe(values[i].value);
+    for (size_t i = 0; i < job->secret_count; i++) secret_wipe(values[i].value);
     arena_release(&job->request);
-    if (!started)
-        return false;
+    if (!started) return false;
     stream_open(&job->out, job->process.out, job->mask);
     stream_open(&job->err, job->process.err, job->mask);
     return true;
@@ -270,8 +250,7 @@ static struct str last_line(struct str text)
 {
     text = str_trim(text);
     size_t from = text.len;
-    while (from > 0 && text.ptr[from - 1] != '\n')
-        from--;
+    while (from > 0 && text.ptr[from - 1] != '\n') from--;
     return str_slice(str_trim(str_slice(text, from, text.len)), 0, LAST_LINE_MAX);
 }
 
@@ -296,8 +275,7 @@ static void judge(struct job *job, struct str stderr_text)
 
 static struct str category_of(struct str code)
 {
-    if (str_is(code, "TIMEOUT"))
-        return STR("timeout");
+    if (str_is(code, "TIMEOUT")) return STR("timeout");
     return str_is(code, "SPAWN_FAILED") ? STR("infrastructure") : STR("");
 }
 
@@ -305,8 +283,7 @@ struct tool_result job_result(struct job *job, int64_t now_ms)
 {
     struct str output = stream_text(&job->out);
     struct str errors = stream_text(&job->err);
-    if (!job->fault.code.len)
-        judge(job, errors);
+    if (!job->fault.code.len) judge(job, errors);
     if (job->fault.code.len) {
         job->fault.category = category_of(job->fault.code);
         job->fault.detail = errors;

@@ -15,19 +15,19 @@
 enum form_kind { FORM_PLAIN = 1, FORM_URL, FORM_JSON, FORM_HEX, FORM_BASE64, FORM_UTF16_LE, FORM_UTF16_BE };
 
 enum {
-    VALUE_MIN = 4,        // shorter values would mask half of every text
-    LINE_MIN = 8,         // of a value with several lines
-    LINES_MAX = 1024,     // of one value that are masked on their own
-    WRAP_AFTER = 4,       // units; a line break before that is not seen as a wrap
-    TAIL_MIN = 8,         // units of a form without its first WRAP_AFTER - 1
-    WRAP_SIZE_MAX = 20,   // line break and indentation
-    UNKNOWN_YET = -1,     // the text ends before the form does
-    HELD_MAX = 16 << 20,  // more than any form can hold back
+    VALUE_MIN = 4,       // shorter values would mask half of every text
+    LINE_MIN = 8,        // of a value with several lines
+    LINES_MAX = 1024,    // of one value that are masked on their own
+    WRAP_AFTER = 4,      // units; a line break before that is not seen as a wrap
+    TAIL_MIN = 8,        // units of a form without its first WRAP_AFTER - 1
+    WRAP_SIZE_MAX = 20,  // line break and indentation
+    UNKNOWN_YET = -1,    // the text ends before the form does
+    HELD_MAX = 16 << 20, // more than any form can hold back
 };
 
 struct form {
     enum form_kind kind;
-    size_t from;  // units left out at the beginning
+    size_t from; // units left out at the beginning
     struct str text;
 };
 
@@ -43,8 +43,7 @@ struct mask {
 
 static int hex_value(char c)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
+    if (c >= '0' && c <= '9') return c - '0';
     c = (char)(c | 0x20);
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
@@ -53,11 +52,9 @@ static int hex_value(char c)
 static int take_text(struct str text, size_t at, const char *want, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
-        if (at + i >= text.len)
-            return UNKNOWN_YET;
+        if (at + i >= text.len) return UNKNOWN_YET;
         char c = text.ptr[at + i];
-        if (c != want[i] && (hex_value(c) < 0 || hex_value(c) != hex_value(want[i])))
-            return 0;
+        if (c != want[i] && (hex_value(c) < 0 || hex_value(c) != hex_value(want[i]))) return 0;
     }
     return (int)size;
 }
@@ -78,8 +75,7 @@ static size_t put_utf16(char *out, uint32_t unit)
 {
     out[0] = '\\';
     out[1] = 'u';
-    for (unsigned i = 0; i < 4; i++)
-        out[2 + i] = digits[unit >> (12 - 4 * i) & 15];
+    for (unsigned i = 0; i < 4; i++) out[2 + i] = digits[unit >> (12 - 4 * i) & 15];
     return 6;
 }
 
@@ -88,12 +84,9 @@ static size_t json_escape(struct str value, size_t at, size_t size, char out[12]
 {
     const unsigned char *p = (const unsigned char *)value.ptr + at;
     uint32_t c = p[0];
-    if (size > 1)
-        c &= 0x7Fu >> size;
-    for (size_t i = 1; i < size; i++)
-        c = c << 6 | (p[i] & 0x3F);
-    if (c < 0x10000)
-        return put_utf16(out, c);
+    if (size > 1) c &= 0x7Fu >> size;
+    for (size_t i = 1; i < size; i++) c = c << 6 | (p[i] & 0x3F);
+    if (c < 0x10000) return put_utf16(out, c);
     size_t used = put_utf16(out, 0xD800 + ((c - 0x10000) >> 10));
     return used + put_utf16(out + used, 0xDC00 + ((c - 0x10000) & 0x3FF));
 }
@@ -106,8 +99,7 @@ static int take_json(struct str text, size_t at, struct str value, size_t *unit)
         ++*unit;
         return text.ptr[at] == c;
     }
-    if (at + 1 >= text.len)
-        return UNKNOWN_YET;
+    if (at + 1 >= text.len) return UNKNOWN_YET;
     if (text.ptr[at + 1] == 'u') {
         char want[12];
         size_t size = str_utf8_size(value, *unit);
@@ -118,8 +110,7 @@ static int take_json(struct str text, size_t at, struct str value, size_t *unit)
     }
     ++*unit;
     for (size_t i = 0; escapes[i]; i += 2) {
-        if (escapes[i] == text.ptr[at + 1])
-            return escapes[i + 1] == c ? 2 : 0;
+        if (escapes[i] == text.ptr[at + 1]) return escapes[i + 1] == c ? 2 : 0;
     }
     return 0;
 }
@@ -130,8 +121,7 @@ static int take_hex(struct str text, size_t at, struct str value, size_t unit)
     int nibble = unit % 2 ? byte & 15 : byte >> 4;
     // 73:65:63, 73 65 63
     if (unit % 2 == 0 && unit && (text.ptr[at] == ':' || text.ptr[at] == ' ')) {
-        if (at + 1 >= text.len)
-            return UNKNOWN_YET;
+        if (at + 1 >= text.len) return UNKNOWN_YET;
         return hex_value(text.ptr[at + 1]) == nibble ? 2 : 0;
     }
     return hex_value(text.ptr[at]) == nibble;
@@ -148,10 +138,8 @@ static int take_utf16(struct str text, size_t at, char c, bool little)
 {
     const char want[2] = {little ? c : '\0', little ? '\0' : c};
     for (size_t i = 0; i < 2; i++) {
-        if (at + i >= text.len)
-            return UNKNOWN_YET;
-        if (text.ptr[at + i] != want[i])
-            return 0;
+        if (at + i >= text.len) return UNKNOWN_YET;
+        if (text.ptr[at + i] != want[i]) return 0;
     }
     return 2;
 }
@@ -159,11 +147,9 @@ static int take_utf16(struct str text, size_t at, char c, bool little)
 // Bytes of the text that are the next unit, 0 when it is something else, UNKNOWN_YET. Advances *unit.
 static int take(const struct form *form, struct str text, size_t at, size_t *unit)
 {
-    if (at >= text.len)
-        return UNKNOWN_YET;
+    if (at >= text.len) return UNKNOWN_YET;
     size_t here = *unit;
-    if (form->kind == FORM_JSON)
-        return take_json(text, at, form->text, unit);
+    if (form->kind == FORM_JSON) return take_json(text, at, form->text, unit);
     ++*unit;
     switch (form->kind) {
     case FORM_PLAIN:
@@ -186,12 +172,9 @@ static int take(const struct form *form, struct str text, size_t at, size_t *uni
 static size_t wrap_size(struct str text, size_t at)
 {
     size_t i = at;
-    while (i < text.len && (text.ptr[i] == '\r' || text.ptr[i] == '\n'))
-        i++;
-    if (i == at)
-        return 0;
-    while (i < text.len && (text.ptr[i] == ' ' || text.ptr[i] == '\t'))
-        i++;
+    while (i < text.len && (text.ptr[i] == '\r' || text.ptr[i] == '\n')) i++;
+    if (i == at) return 0;
+    while (i < text.len && (text.ptr[i] == ' ' || text.ptr[i] == '\t')) i++;
     return i - at <= WRAP_SIZE_MAX ? i - at : 0;
 }
 
@@ -202,11 +185,9 @@ static ptrdiff_t match(const struct form *form, struct str text, size_t start)
     size_t units = form->kind == FORM_HEX ? form->text.len * 2 : form->text.len;
     size_t at = start;
     for (size_t unit = form->from; unit < units;) {
-        if (wraps && unit >= form->from + WRAP_AFTER)
-            at += wrap_size(text, at);
+        if (wraps && unit >= form->from + WRAP_AFTER) at += wrap_size(text, at);
         int size = take(form, text, at, &unit);
-        if (size <= 0)
-            return size;
+        if (size <= 0) return size;
         at += (size_t)size;
     }
     return (ptrdiff_t)(at - start);
@@ -214,12 +195,10 @@ static ptrdiff_t match(const struct form *form, struct str text, size_t start)
 
 static void add_form(struct mask *mask, enum form_kind kind, size_t from, struct str text)
 {
-    struct form *forms = mask->failed ? NULL
-                                      : arena_grow(mask->arena, mask->forms, mask->count, mask->count + 1,
-                                                   sizeof(*forms), &mask->capacity);
+    struct form *forms =
+        mask->failed ? NULL : arena_grow(mask->arena, mask->forms, mask->count, mask->count + 1, sizeof(*forms), &mask->capacity);
     mask->failed = !forms;
-    if (!forms)
-        return;
+    if (!forms) return;
     mask->forms = forms;
     forms[mask->count++] = (struct form){kind, from, text};
 }
@@ -228,8 +207,7 @@ static void add_form(struct mask *mask, enum form_kind kind, size_t from, struct
 static void add_wrapped(struct mask *mask, enum form_kind kind, struct str text, size_t units)
 {
     add_form(mask, kind, 0, text);
-    if (units >= TAIL_MIN + WRAP_AFTER - 1)
-        add_form(mask, kind, WRAP_AFTER - 1, text);
+    if (units >= TAIL_MIN + WRAP_AFTER - 1) add_form(mask, kind, WRAP_AFTER - 1, text);
 }
 
 // The code of `value` behind `before` unknown bytes. Characters that also hold bits of neighbours are left out, but for the
@@ -255,8 +233,7 @@ static void add_base64(struct mask *mask, struct str value, size_t before)
     }
     size_t padded = last + (4 - last % 4) % 4;
     memset(code + last, '=', padded - last);
-    if (certain - first >= VALUE_MIN)
-        add_wrapped(mask, FORM_BASE64, (struct str){code + first, certain - first}, certain - first);
+    if (certain - first >= VALUE_MIN) add_wrapped(mask, FORM_BASE64, (struct str){code + first, certain - first}, certain - first);
     if (last > certain) {
         add_wrapped(mask, FORM_BASE64, (struct str){code + first, last - first}, last - first);
         add_wrapped(mask, FORM_BASE64, (struct str){code + first, padded - first}, padded - first);
@@ -268,16 +245,14 @@ static void add_lines(struct mask *mask, struct str value)
     struct str rest = value;
     for (size_t i = 0; i < LINES_MAX && rest.len; i++) {
         struct str line = str_trim(str_cut(rest, '\n', &rest));
-        if (line.len >= LINE_MIN && line.len < value.len)
-            add_form(mask, FORM_PLAIN, 0, line);
+        if (line.len >= LINE_MIN && line.len < value.len) add_form(mask, FORM_PLAIN, 0, line);
     }
 }
 
 static bool is_ascii(struct str value)
 {
     for (size_t i = 0; i < value.len; i++) {
-        if ((unsigned char)value.ptr[i] >= 0x80)
-            return false;
+        if ((unsigned char)value.ptr[i] >= 0x80) return false;
     }
     return true;
 }
@@ -288,14 +263,12 @@ static void add_value(struct mask *mask, struct str value)
     add_form(mask, FORM_URL, 0, value);
     add_form(mask, FORM_JSON, 0, value);
     add_wrapped(mask, FORM_HEX, value, value.len * 2);
-    for (size_t before = 0; before < 3; before++)
-        add_base64(mask, value, before);
+    for (size_t before = 0; before < 3; before++) add_base64(mask, value, before);
     if (is_ascii(value)) {
         add_form(mask, FORM_UTF16_LE, 0, value);
         add_form(mask, FORM_UTF16_BE, 0, value);
     }
-    if (str_find(value, '\n', 0) < value.len)
-        add_lines(mask, value);
+    if (str_find(value, '\n', 0) < value.len) add_lines(mask, value);
 }
 
 static bool can_begin(const struct form *form, unsigned byte)
@@ -308,8 +281,7 @@ static void index_forms(struct mask *mask)
 {
     size_t total = 0;
     for (unsigned byte = 0; byte < 256; byte++) {
-        for (size_t i = 0; i < mask->count; i++)
-            total += can_begin(&mask->forms[i], byte);
+        for (size_t i = 0; i < mask->count; i++) total += can_begin(&mask->forms[i], byte);
     }
     mask->by_first = ARENA_ARRAY(mask->arena, total + 1, uint32_t);
     mask->failed = !mask->by_first;
@@ -317,8 +289,7 @@ static void index_forms(struct mask *mask)
     for (unsigned byte = 0; byte < 256 && !mask->failed; byte++) {
         mask->first[byte] = used;
         for (size_t i = 0; i < mask->count; i++) {
-            if (can_begin(&mask->forms[i], byte))
-                mask->by_first[used++] = (uint32_t)i;
+            if (can_begin(&mask->forms[i], byte)) mask->by_first[used++] = (uint32_t)i;
         }
     }
     mask->first[256] = used;
@@ -327,8 +298,7 @@ static void index_forms(struct mask *mask)
 struct mask *mask_new(const struct secret_value *values, size_t count, struct arena *arena)
 {
     struct mask *mask = ARENA_NEW(arena, struct mask);
-    if (!mask)
-        return NULL;
+    if (!mask) return NULL;
     mask->arena = arena;
     for (size_t i = 0; i < count && !mask->failed; i++) {
         struct str copy = values[i].value.len >= VALUE_MIN ? arena_copy(arena, values[i].value) : STR("");
@@ -337,20 +307,16 @@ struct mask *mask_new(const struct secret_value *values, size_t count, struct ar
         else if (copy.len)
             add_value(mask, copy);
     }
-    if (!mask->failed)
-        index_forms(mask);
-    if (!mask->failed)
-        return mask;
+    if (!mask->failed) index_forms(mask);
+    if (!mask->failed) return mask;
     mask_wipe(mask);
     return NULL;
 }
 
 void mask_wipe(struct mask *mask)
 {
-    for (size_t i = 0; mask && i < mask->count; i++)
-        secret_wipe(mask->forms[i].text);
-    if (mask)
-        mask->count = 0;
+    for (size_t i = 0; mask && i < mask->count; i++) secret_wipe(mask->forms[i].text);
+    if (mask) mask->count = 0;
 }
 
 void mask_stream_init(struct mask_stream *stream, const struct mask *mask)
@@ -372,10 +338,8 @@ static ptrdiff_t longest(const struct mask *mask, struct str text, size_t at, bo
     ptrdiff_t best = 0;
     for (uint32_t i = mask->first[byte]; i < mask->first[byte + 1]; i++) {
         ptrdiff_t size = match(&mask->forms[mask->by_first[i]], text, at);
-        if (size == UNKNOWN_YET && !end)
-            return UNKNOWN_YET;
-        if (size > best)
-            best = size;
+        if (size == UNKNOWN_YET && !end) return UNKNOWN_YET;
+        if (size > best) best = size;
     }
     return best;
 }
@@ -387,22 +351,18 @@ static size_t replace(struct mask_stream *stream, struct str text, bool end, str
     size_t covered_to = stream->covered;
     for (; at < text.len; at++) {
         ptrdiff_t size = longest(stream->mask, text, at, end);
-        if (size == UNKNOWN_YET)
-            break;
-        if (size == 0)
-            continue;
+        if (size == UNKNOWN_YET) break;
+        if (size == 0) continue;
         if (at >= covered_to) {
             size_t from = shown > covered_to ? shown : covered_to;
             buf_add(out, str_slice(text, from, at));
             buf_add(out, STR("***"));
             shown = at;
         }
-        if (at + (size_t)size > covered_to)
-            covered_to = at + (size_t)size;
+        if (at + (size_t)size > covered_to) covered_to = at + (size_t)size;
     }
     size_t from = shown > covered_to ? shown : covered_to;
-    if (from < at)
-        buf_add(out, str_slice(text, from, at));
+    if (from < at) buf_add(out, str_slice(text, from, at));
     stream->covered = covered_to > at ? covered_to - at : 0;
     return at;
 }

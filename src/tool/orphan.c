@@ -21,14 +21,16 @@ struct target {
 };
 
 struct hunt {
-    struct str mark, run, step;
+    struct str mark;
+    tool_orphan wanted;
+    void *context;
     char identity[IDENTITY_SIZE];
-    pid_t spared[ANCESTORS_MAX];  // this process and those it comes from
+    pid_t spared[ANCESTORS_MAX]; // this process and those it comes from
     size_t spared_count;
     pid_t own_group;
     struct target targets[HUNT_MAX];
     size_t count;
-    size_t marked;  // the first ones; behind them are members of their groups
+    size_t marked; // the first ones; behind them are members of their groups
     struct buf scratch;
 };
 
@@ -36,8 +38,7 @@ struct hunt {
 static struct str cut_last(struct str *text)
 {
     size_t at = text->len;
-    while (at > 0 && text->ptr[at - 1] != ':')
-        at--;
+    while (at > 0 && text->ptr[at - 1] != ':') at--;
     struct str last = str_slice(*text, at, text->len);
     *text = str_slice(*text, 0, at ? at - 1 : 0);
     return last;
@@ -50,23 +51,19 @@ static bool is_wanted(const struct hunt *hunt, struct str mark)
     (void)cut_last(&mark);
     (void)cut_last(&mark);
     struct str step = cut_last(&mark);
-    if (!str_starts(mark, hunt->mark) || mark.len <= hunt->mark.len || mark.ptr[hunt->mark.len] != ':')
-        return false;
+    if (!str_starts(mark, hunt->mark) || mark.len <= hunt->mark.len || mark.ptr[hunt->mark.len] != ':') return false;
     struct str run = str_slice(mark, hunt->mark.len + 1, mark.len);
-    if (str_is(identity, hunt->identity))
-        return false;
-    return (!hunt->run.len || str_eq(run, hunt->run)) && (!hunt->step.len || str_eq(step, hunt->step));
+    if (str_is(identity, hunt->identity)) return false;
+    return hunt->wanted(hunt->context, run, step);
 }
 
 static bool is_known(const struct hunt *hunt, pid_t pid)
 {
     for (size_t i = 0; i < hunt->spared_count; i++) {
-        if (hunt->spared[i] == pid)
-            return true;
+        if (hunt->spared[i] == pid) return true;
     }
     for (size_t i = 0; i < hunt->count; i++) {
-        if (hunt->targets[i].pid == pid)
-            return true;
+        if (hunt->targets[i].pid == pid) return true;
     }
     return false;
 }
@@ -81,14 +78,11 @@ static void visit_marked(void *context, pid_t pid)
     struct hunt *hunt = context;
     struct proc_stat stat;
     struct str mark;
-    if (hunt->count == HUNT_MAX || is_known(hunt, pid))
-        return;
+    if (hunt->count == HUNT_MAX || is_known(hunt, pid)) return;
     // A first look without the descriptor: nearly all processes of a system are not ours.
-    if (!proc_mark(pid, &hunt->scratch, &mark) || !is_wanted(hunt, mark))
-        return;
+    if (!proc_mark(pid, &hunt->scratch, &mark) || !is_wanted(hunt, mark)) return;
     int pidfd = pidfd_open(pid, 0);
-    if (pidfd < 0)
-        return;
+    if (pidfd < 0) return;
     if (proc_mark(pid, &hunt->scratch, &mark) && is_wanted(hunt, mark) && proc_stat(pid, &stat) && stat.state != 'Z')
         add_target(hunt, pid, stat.group, pidfd);
     else
@@ -98,8 +92,7 @@ static void visit_marked(void *context, pid_t pid)
 static bool is_hunted_group(const struct hunt *hunt, pid_t group)
 {
     for (size_t i = 0; i < hunt->marked && group != hunt->own_group; i++) {
-        if (hunt->targets[i].group == group)
-            return true;
+        if (hunt->targets[i].group == group) return true;
     }
     return false;
 }
@@ -108,13 +101,10 @@ static void visit_member(void *context, pid_t pid)
 {
     struct hunt *hunt = context;
     struct proc_stat stat;
-    if (hunt->count == HUNT_MAX || is_known(hunt, pid))
-        return;
-    if (!proc_stat(pid, &stat) || stat.state == 'Z' || !is_hunted_group(hunt, stat.group))
-        return;
+    if (hunt->count == HUNT_MAX || is_known(hunt, pid)) return;
+    if (!proc_stat(pid, &stat) || stat.state == 'Z' || !is_hunted_group(hunt, stat.group)) return;
     int pidfd = pidfd_open(pid, 0);
-    if (pidfd < 0)
-        return;
+    if (pidfd < 0) return;
     if (proc_stat(pid, &stat) && is_hunted_group(hunt, stat.group))
         add_target(hunt, pid, stat.group, pidfd);
     else
@@ -127,8 +117,7 @@ static void spare_ancestors(struct hunt *hunt)
     struct proc_stat stat;
     for (pid_t pid = getpid(); pid > 0 && hunt->spared_count < ANCESTORS_MAX; pid = stat.parent) {
         hunt->spared[hunt->spared_count++] = pid;
-        if (!proc_stat(pid, &stat))
-            break;
+        if (!proc_stat(pid, &stat)) break;
     }
 }
 
@@ -139,8 +128,7 @@ static void wait_until_gone(const struct target *target)
     do {
         rc = poll(&watch, 1, WAIT_MS);
     } while (rc < 0 && errno == EINTR);
-    if (rc <= 0)
-        os_log(LOG_WARN, "an orphan does not die pid=%d", (int)target->pid);
+    if (rc <= 0) os_log(LOG_WARN, "an orphan does not die pid=%d", (int)target->pid);
     // As a subreaper we may have become its parent.
     siginfo_t ignored;
     (void)waitid(P_PIDFD, (id_t)target->pidfd, &ignored, WEXITED | WNOHANG);
@@ -153,21 +141,19 @@ static size_t kill_targets(struct hunt *hunt)
     bool hit[HUNT_MAX] = {false};
     for (size_t i = 0; i < hunt->count; i++) {
         hit[i] = pidfd_send_signal(hunt->targets[i].pidfd, SIGKILL, NULL, 0) == 0;
-        if (!hit[i] && errno == EPERM)
-            os_log(LOG_WARN, "an orphan cannot be killed pid=%d", (int)hunt->targets[i].pid);
+        if (!hit[i] && errno == EPERM) os_log(LOG_WARN, "an orphan cannot be killed pid=%d", (int)hunt->targets[i].pid);
         killed += hit[i];
     }
     for (size_t i = 0; i < hunt->count; i++) {
-        if (hit[i])
-            wait_until_gone(&hunt->targets[i]);
+        if (hit[i]) wait_until_gone(&hunt->targets[i]);
         close(hunt->targets[i].pidfd);
     }
     return killed;
 }
 
-size_t tool_kill_orphans(const char *mark, struct str run, struct str step)
+size_t tool_sweep_orphans(const char *mark, tool_orphan wanted, void *context)
 {
-    struct hunt hunt = {.mark = str_from(mark), .run = run, .step = step, .own_group = getpgrp()};
+    struct hunt hunt = {.mark = str_from(mark), .wanted = wanted, .context = context, .own_group = getpgrp()};
     size_t total = 0;
     buf_init(&hunt.scratch, ENVIRON_MAX);
     proc_identity(hunt.identity);
@@ -186,4 +172,20 @@ size_t tool_kill_orphans(const char *mark, struct str run, struct str step)
     }
     buf_release(&hunt.scratch);
     return total;
+}
+
+struct one_step {
+    struct str run, step;
+};
+
+static bool is_of_step(void *context, struct str run, struct str step)
+{
+    const struct one_step *one = context;
+    return (!one->run.len || str_eq(run, one->run)) && (!one->step.len || str_eq(step, one->step));
+}
+
+size_t tool_kill_orphans(const char *mark, struct str run, struct str step)
+{
+    struct one_step one = {run, step};
+    return tool_sweep_orphans(mark, is_of_step, &one);
 }

@@ -8,13 +8,13 @@
 
 enum { READ_SIZE = 65536, LINE_MAX_SIZE = 4096, MASKED_MAX = 64 << 20 };
 
-static const struct str replacement = {"\xEF\xBF\xBD", 3};  // U+FFFD
+static const struct str replacement = {"\xEF\xBF\xBD", 3}; // U+FFFD
 
 void stream_init(struct stream *stream, bool is_stderr, size_t max)
 {
     *stream = (struct stream){.fd = -1, .is_stderr = is_stderr, .max = max};
     INVARIANT(max < SIZE_MAX / 8);
-    buf_init(&stream->kept, max * 3);  // stderr is kept longer than shown
+    buf_init(&stream->kept, max * 3); // stderr is kept longer than shown
     buf_init(&stream->line, LINE_MAX_SIZE);
     mask_stream_init(&stream->mask, NULL);
 }
@@ -39,8 +39,7 @@ static size_t unfinished(struct str text)
 {
     for (size_t back = 1; back <= 3 && back <= text.len; back++) {
         unsigned char c = (unsigned char)text.ptr[text.len - back];
-        if ((c & 0xC0) == 0x80)
-            continue;
+        if ((c & 0xC0) == 0x80) continue;
         size_t size = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
         return size > back ? back : 0;
     }
@@ -64,10 +63,8 @@ static void add_clean(struct buf *out, struct str text)
 static void emit_line(struct stream *stream, const struct line_sink *sink)
 {
     struct str line = buf_str(&stream->line);
-    if (stream->line_cut)
-        line.len -= unfinished(line);
-    if (str_ends(line, STR("\r")))
-        line.len--;
+    if (stream->line_cut) line.len -= unfinished(line);
+    if (str_ends(line, STR("\r"))) line.len--;
     struct buf clean;
     buf_init(&clean, LINE_MAX_SIZE * 3);
     if (!is_clean(line)) {
@@ -84,8 +81,7 @@ static void emit_line(struct stream *stream, const struct line_sink *sink)
 static void add_to_line(struct stream *stream, struct str part)
 {
     size_t room = LINE_MAX_SIZE - stream->line.len;
-    if (part.len > room)
-        stream->line_cut = true;
+    if (part.len > room) stream->line_cut = true;
     buf_add(&stream->line, str_slice(part, 0, room));
 }
 
@@ -94,8 +90,7 @@ static void add_lines(struct stream *stream, struct str text, const struct line_
     while (text.len) {
         size_t end = str_find(text, '\n', 0);
         add_to_line(stream, str_slice(text, 0, end));
-        if (end == text.len)
-            break;
+        if (end == text.len) break;
         emit_line(stream, sink);
         text = str_slice(text, end + 1, text.len);
     }
@@ -104,17 +99,14 @@ static void add_lines(struct stream *stream, struct str text, const struct line_
 static void keep_first(struct stream *stream, struct str text)
 {
     size_t room = stream->max > stream->kept.len ? stream->max - stream->kept.len : 0;
-    if (text.len > room)
-        stream->truncated = true;
+    if (text.len > room) stream->truncated = true;
     buf_add(&stream->kept, str_slice(text, 0, room));
-    if (!buf_ok(&stream->kept))
-        stream->truncated = true;
+    if (!buf_ok(&stream->kept)) stream->truncated = true;
 }
 
 static void keep_last(struct stream *stream, struct str text)
 {
-    if (text.len > stream->max)
-        text = str_slice(text, text.len - stream->max, text.len);
+    if (text.len > stream->max) text = str_slice(text, text.len - stream->max, text.len);
     buf_add(&stream->kept, text);
     // Twice the size before it is moved, so that a long text is not moved for each line.
     if (stream->kept.len >= stream->max * 2) {
@@ -129,15 +121,13 @@ static void take(struct stream *stream, struct str bytes, bool end, const struct
     struct buf masked;
     buf_init(&masked, MASKED_MAX);
     mask_feed(&stream->mask, bytes, end, &masked);
-    if (!buf_ok(&masked))
-        stream->truncated = true;
+    if (!buf_ok(&masked)) stream->truncated = true;
     struct str text = buf_str(&masked);
     if (stream->is_stderr)
         keep_last(stream, text);
     else
         keep_first(stream, text);
-    if (sink->output)
-        add_lines(stream, text, sink);
+    if (sink->output) add_lines(stream, text, sink);
     buf_release(&masked);
 }
 
@@ -159,31 +149,27 @@ bool stream_read(struct stream *stream, const struct line_sink *sink, unsigned r
 
 void stream_close(struct stream *stream)
 {
-    if (stream->fd >= 0)
-        close(stream->fd);
+    if (stream->fd >= 0) close(stream->fd);
     stream->fd = -1;
 }
 
 void stream_end(struct stream *stream, const struct line_sink *sink)
 {
     take(stream, STR(""), true, sink);
-    if (sink->output && (stream->line.len || stream->line_cut))
-        emit_line(stream, sink);
+    if (sink->output && (stream->line.len || stream->line_cut)) emit_line(stream, sink);
 }
 
 // Whole characters within max: of stdout the first, of stderr the last.
 static struct str cut(const struct stream *stream, struct str text)
 {
-    if (text.len <= stream->max)
-        return text;
+    if (text.len <= stream->max) return text;
     if (!stream->is_stderr) {
         text = str_slice(text, 0, stream->max);
         text.len -= unfinished(text);
         return text;
     }
     text = str_slice(text, text.len - stream->max, text.len);
-    while (text.len && ((unsigned char)text.ptr[0] & 0xC0) == 0x80)
-        text = str_slice(text, 1, text.len);
+    while (text.len && ((unsigned char)text.ptr[0] & 0xC0) == 0x80) text = str_slice(text, 1, text.len);
     return text;
 }
 
@@ -198,13 +184,11 @@ struct str stream_text(struct stream *stream)
         struct buf clean;
         buf_init(&clean, text.len * replacement.len);
         add_clean(&clean, text);
-        if (!buf_ok(&clean) || clean.len > stream->max)
-            stream->truncated = true;
+        if (!buf_ok(&clean) || clean.len > stream->max) stream->truncated = true;
         buf_release(&stream->kept);
         stream->kept = clean;
         text = cut(stream, buf_str(&stream->kept));
     }
-    while (str_ends(text, STR("\n")))
-        text.len -= str_ends(text, STR("\r\n")) ? 2 : 1;
+    while (str_ends(text, STR("\n"))) text.len -= str_ends(text, STR("\r\n")) ? 2 : 1;
     return text;
 }

@@ -16,14 +16,12 @@ static const struct str mark_name = {"CAIRN_MARK=", sizeof("CAIRN_MARK=") - 1};
 static bool read_all(const char *path, struct buf *out)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
+    if (fd < 0) return false;
     ssize_t got;
     do {
         char *room = buf_reserve(out, READ_SIZE);
         got = room ? read(fd, room, READ_SIZE) : 0;
-        if (got > 0)
-            out->len += (size_t)got;
+        if (got > 0) out->len += (size_t)got;
     } while (got > 0 || (got < 0 && errno == EINTR));
     close(fd);
     return got == 0;
@@ -34,15 +32,13 @@ static bool parse_stat(const char *text, struct proc_stat *out)
     // The name of the program stands in parentheses and may hold anything, parentheses too.
     const char *after = strrchr(text, ')');
     int parent, group, session;
-    if (!after || sscanf(after + 1, " %c %d %d %d", &out->state, &parent, &group, &session) != 4)
-        return false;
+    if (!after || sscanf(after + 1, " %c %d %d %d", &out->state, &parent, &group, &session) != 4) return false;
     out->parent = parent;
     out->group = group;
     out->session = session;
     // The start is the 22nd field; the state was the 3rd.
     const char *at = after + 1;
-    for (int field = 3; field < 22 && at; field++)
-        at = strchr(at + 1, ' ');
+    for (int field = 3; field < 22 && at; field++) at = strchr(at + 1, ' ');
     return at && sscanf(at, " %" SCNu64, &out->start) == 1;
 }
 
@@ -51,12 +47,10 @@ bool proc_stat(pid_t pid, struct proc_stat *out)
     char path[PATH_SIZE], text[STAT_SIZE];
     snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
+    if (fd < 0) return false;
     ssize_t got = read(fd, text, sizeof(text) - 1);
     close(fd);
-    if (got <= 0)
-        return false;
+    if (got <= 0) return false;
     text[got] = '\0';
     return parse_stat(text, out);
 }
@@ -66,8 +60,7 @@ bool proc_mark(pid_t pid, struct buf *scratch, struct str *mark)
     char path[PATH_SIZE];
     snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     buf_clear(scratch);
-    if (!read_all(path, scratch))
-        return false;
+    if (!read_all(path, scratch)) return false;
     struct str rest = buf_str(scratch);
     while (rest.len) {
         struct str entry = str_cut(rest, '\0', &rest);
@@ -82,13 +75,11 @@ bool proc_mark(pid_t pid, struct buf *scratch, struct str *mark)
 void proc_each(proc_visit visit, void *context)
 {
     DIR *dir = opendir("/proc");
-    if (!dir)
-        return;
+    if (!dir) return;
     struct dirent *entry;
     while ((entry = readdir(dir))) {
         int64_t pid;
-        if (str_int64(str_from(entry->d_name), &pid) && pid > 0 && pid <= INT32_MAX)
-            visit(context, (pid_t)pid);
+        if (str_int64(str_from(entry->d_name), &pid) && pid > 0 && pid <= INT32_MAX) visit(context, (pid_t)pid);
     }
     closedir(dir);
 }
@@ -103,8 +94,7 @@ static void visit_child(void *context, pid_t pid)
 {
     const struct child_filter *filter = context;
     struct proc_stat stat;
-    if (proc_stat(pid, &stat) && stat.parent == filter->parent)
-        filter->visit(filter->context, pid);
+    if (proc_stat(pid, &stat) && stat.parent == filter->parent) filter->visit(filter->context, pid);
 }
 
 void proc_each_child(pid_t thread, struct buf *scratch, proc_visit visit, void *context)
@@ -116,23 +106,20 @@ void proc_each_child(pid_t thread, struct buf *scratch, proc_visit visit, void *
         // A kernel without CONFIG_PROC_CHILDREN: the long way, by the parent of everybody. It does not know threads, so
         // the children of the process are shown as those of its first one.
         struct child_filter filter = {getpid(), visit, context};
-        if (thread == filter.parent)
-            proc_each(visit_child, &filter);
+        if (thread == filter.parent) proc_each(visit_child, &filter);
         return;
     }
     struct str rest = buf_str(scratch);
     while (rest.len) {
         int64_t pid;
         struct str word = str_cut(rest, ' ', &rest);
-        if (str_int64(word, &pid))
-            visit(context, (pid_t)pid);
+        if (str_int64(word, &pid)) visit(context, (pid_t)pid);
     }
 }
 
 void proc_identity(char out[IDENTITY_SIZE])
 {
     struct proc_stat stat = {0};
-    if (!proc_stat(getpid(), &stat))
-        stat.start = 0;
+    if (!proc_stat(getpid(), &stat)) stat.start = 0;
     snprintf(out, IDENTITY_SIZE, "%d-%" PRIu64, (int)getpid(), stat.start);
 }

@@ -32,12 +32,13 @@ enum stage { STAGE_SESSION = 1, STAGE_ORPHAN, STAGE_FILES, STAGE_CWD, STAGE_EXEC
 // Shared with the child until it has executed.
 struct birth {
     const struct launch *launch;
-    char *const *paths;  // to try, in order
+    char *const *paths; // to try, in order
     int in, out, err;
     pid_t engine;
     struct rlimit tagged;
+    long fd_end;
     volatile enum stage stage;
-    volatile int error;  // 0 until something failed
+    volatile int error; // 0 until something failed
 };
 
 NO_SANITIZE static long call(long number, long a, long b, long c, long d)
@@ -48,16 +49,21 @@ NO_SANITIZE static long call(long number, long a, long b, long c, long d)
 // Defaults for every signal (exec would keep "ignored"), none blocked.
 NO_SANITIZE static void reset_signals(void)
 {
-    alignas(16) static const char nothing[64];  // a struct sigaction of the kernel: SIG_DFL, no flags, empty mask
-    for (long number = 1; number <= SIGNAL_COUNT; number++)
-        call(SYS_rt_sigaction, number, (long)nothing, 0, KERNEL_MASK_SIZE);
+    alignas(16) static const char nothing[64]; // a struct sigaction of the kernel: SIG_DFL, no flags, empty mask
+    for (long number = 1; number <= SIGNAL_COUNT; number++) call(SYS_rt_sigaction, number, (long)nothing, 0, KERNEL_MASK_SIZE);
     call(SYS_rt_sigprocmask, SIG_SETMASK, (long)nothing, 0, KERNEL_MASK_SIZE);
 }
 
 NO_SANITIZE static bool place_files(const struct birth *birth)
 {
-    return call(SYS_dup3, birth->in, STDIN_FILENO, 0, 0) >= 0 && call(SYS_dup3, birth->out, STDOUT_FILENO, 0, 0) >= 0 &&
-           call(SYS_dup3, birth->err, STDERR_FILENO, 0, 0) >= 0 && call(SYS_close_range, FIRST_FREE_FD, ~0U, 0, 0) >= 0;
+    if (call(SYS_dup3, birth->in, STDIN_FILENO, 0, 0) < 0 || call(SYS_dup3, birth->out, STDOUT_FILENO, 0, 0) < 0 ||
+        call(SYS_dup3, birth->err, STDERR_FILENO, 0, 0) < 0)
+        return false;
+    // The filters of older container runtimes do not know close_range.
+    if (call(SYS_close_range, FIRST_FREE_FD, ~0U, 0, 0) < 0) {
+        for (long fd = FIRST_FREE_FD; fd < birth->fd_end; fd++) call(SYS_close, fd, 0, 0, 0);
+    }
+    return true;
 }
 
 // As execvp, but a file without a known format is an error and never given to a shell (X1).
@@ -78,23 +84,18 @@ NO_SANITIZE static int prepare_and_execute(struct birth *birth)
 {
     static const struct rlimit no_core;
     birth->stage = STAGE_SESSION;
-    if (call(SYS_setsid, 0, 0, 0, 0) < 0)
-        return errno;
+    if (call(SYS_setsid, 0, 0, 0, 0) < 0) return errno;
     // The signal comes when the thread that started us ends; the tool thread lives as long as its engine. If the engine
     // has died before this line, nobody would send it.
     birth->stage = STAGE_ORPHAN;
-    if (call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0) < 0)
-        return errno;
-    if (call(SYS_getppid, 0, 0, 0, 0) != birth->engine)
-        return ESRCH;
+    if (call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0) < 0) return errno;
+    if (call(SYS_getppid, 0, 0, 0, 0) != birth->engine) return ESRCH;
     birth->stage = STAGE_FILES;
-    if (!place_files(birth))
-        return errno;
+    if (!place_files(birth)) return errno;
     call(SYS_prlimit64, 0, RLIMIT_CORE, (long)&no_core, 0);
     call(SYS_prlimit64, 0, RLIMIT_RTTIME, (long)&birth->tagged, 0);
     birth->stage = STAGE_CWD;
-    if (birth->launch->cwd && call(SYS_chdir, (long)birth->launch->cwd, 0, 0, 0) < 0)
-        return errno;
+    if (birth->launch->cwd && call(SYS_chdir, (long)birth->launch->cwd, 0, 0, 0) < 0) return errno;
     birth->stage = STAGE_EXEC;
     reset_signals();
     return try_paths(birth);
@@ -119,8 +120,7 @@ uint64_t process_new_tag(void)
 uint64_t process_tag(pid_t pid)
 {
     struct rlimit limit;
-    if (prlimit(pid, RLIMIT_RTTIME, NULL, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY)
-        return 0;
+    if (prlimit(pid, RLIMIT_RTTIME, NULL, &limit) < 0 || limit.rlim_cur == RLIM_INFINITY) return 0;
     return limit.rlim_cur & TAG_BASE ? limit.rlim_cur : 0;
 }
 
@@ -128,10 +128,8 @@ uint64_t process_tag(pid_t pid)
 static struct rlimit tagged_limit(uint64_t tag)
 {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_RTTIME, &limit) < 0)
-        return (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
-    if (limit.rlim_max == RLIM_INFINITY)
-        limit.rlim_cur = tag;
+    if (getrlimit(RLIMIT_RTTIME, &limit) < 0) return (struct rlimit){RLIM_INFINITY, RLIM_INFINITY};
+    if (limit.rlim_max == RLIM_INFINITY) limit.rlim_cur = tag;
     return limit;
 }
 
@@ -141,15 +139,13 @@ static char **list_paths(const char *name, const char *path, struct arena *arena
     bool direct = strchr(name, '/') || !name[0];
     struct str rest = str_from(direct ? "" : path ? path : path_default);
     size_t count = 1;
-    for (size_t i = 0; i < rest.len; i++)
-        count += rest.ptr[i] == ':';
+    for (size_t i = 0; i < rest.len; i++) count += rest.ptr[i] == ':';
     char **paths = ARENA_ARRAY(arena, count + 1, char *);
     for (size_t i = 0; paths && i < count; i++) {
         struct str dir = str_cut(rest, ':', &rest);
         size_t name_size = strlen(name) + 1;
         paths[i] = arena_alloc(arena, dir.len + 1 + name_size);
-        if (!paths[i])
-            return NULL;
+        if (!paths[i]) return NULL;
         size_t at = 0;
         if (!direct && dir.len) {
             memcpy(paths[i], dir.ptr, dir.len);
@@ -164,8 +160,7 @@ static char **list_paths(const char *name, const char *path, struct arena *arena
 // The child's three files must not be in each other's way when they are put to 0, 1 and 2.
 static int above_standard(int fd)
 {
-    if (fd < 0 || fd >= FIRST_FREE_FD)
-        return fd;
+    if (fd < 0 || fd >= FIRST_FREE_FD) return fd;
     int moved = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
     int error = errno;
     close(fd);
@@ -177,10 +172,8 @@ static bool write_all(int fd, struct str bytes)
 {
     while (bytes.len) {
         ssize_t put = write(fd, bytes.ptr, bytes.len);
-        if (put < 0 && errno != EINTR)
-            return false;
-        if (put > 0)
-            bytes = str_slice(bytes, (size_t)put, bytes.len);
+        if (put < 0 && errno != EINTR) return false;
+        if (put > 0) bytes = str_slice(bytes, (size_t)put, bytes.len);
     }
     return true;
 }
@@ -188,11 +181,9 @@ static bool write_all(int fd, struct str bytes)
 // Input is a sealed file in memory: the child reads it at its own pace and nobody has to feed a pipe.
 static int open_input(struct str input)
 {
-    if (!input.len)
-        return above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    if (!input.len) return above_standard(open("/dev/null", O_RDONLY | O_CLOEXEC));
     int fd = above_standard(memfd_create("cairn-input", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-    if (fd < 0)
-        return -1;
+    if (fd < 0) return -1;
     if (!write_all(fd, input) || lseek(fd, 0, SEEK_SET) != 0 ||
         fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0) {
         int error = errno;
@@ -207,8 +198,7 @@ static int open_input(struct str input)
 static bool open_pipe(int *read_end, int *write_end)
 {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return false;
+    if (pipe2(ends, O_CLOEXEC) < 0) return false;
     *read_end = above_standard(ends[0]);
     *write_end = above_standard(ends[1]);
     return *read_end >= 0 && *write_end >= 0 && fcntl(*read_end, F_SETFL, O_NONBLOCK) == 0;
@@ -217,8 +207,7 @@ static bool open_pipe(int *read_end, int *write_end)
 static void close_all(const int *fds, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (fds[i] >= 0)
-            close(fds[i]);
+        if (fds[i] >= 0) close(fds[i]);
     }
 }
 
@@ -243,8 +232,8 @@ static enum launch_verdict failed(struct error *why, const struct launch *launch
     const char *name = launch->argv[0];
     const char *reason = strerrordesc_np(error);
     if (stage == STAGE_EXEC && (error == ENOENT || error == ENOTDIR)) {
-        error_set(why, E_NOT_FOUND, strchr(name, '/') ? "no such program, or its interpreter is missing: %s"
-                                                      : "command not found: %s", name);
+        error_set(why, E_NOT_FOUND, strchr(name, '/') ? "no such program, or its interpreter is missing: %s" : "command not found: %s",
+                  name);
         return LAUNCH_NOT_FOUND;
     }
     if (stage == STAGE_CWD)
@@ -272,13 +261,11 @@ static pid_t give_birth(struct birth *birth, char *stack, int *pidfd)
     return pid;
 }
 
-enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out,
-                                   struct error *why)
+enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out, struct error *why)
 {
     char **paths = list_paths(launch->argv[0], environment_get(launch->environment, "PATH"), scratch);
     char *stack = arena_alloc(scratch, STACK_SIZE);
-    if (!paths || !stack)
-        return failed(why, launch, STAGE_SESSION, ENOMEM);
+    if (!paths || !stack) return failed(why, launch, STAGE_SESSION, ENOMEM);
     // Ours: stdout, stderr. The child's: stdin, stdout, stderr.
     int ours[2] = {-1, -1}, theirs[3] = {-1, -1, -1};
     theirs[0] = open_input(launch->input);
@@ -291,6 +278,7 @@ enum launch_verdict process_launch(const struct launch *launch, struct arena *sc
     struct birth birth = {.launch = launch, .paths = paths, .in = theirs[0], .out = theirs[1], .err = theirs[2]};
     birth.engine = getpid();
     birth.tagged = tagged_limit(launch->tag);
+    birth.fd_end = sysconf(_SC_OPEN_MAX);
     int pidfd = -1;
     pid_t pid = give_birth(&birth, stack, &pidfd);
     int error = pid < 0 ? errno : birth.error;

@@ -17,33 +17,26 @@ static bool refuse(struct error *why, const struct secret_ref *ref, const char *
 static bool read_secret_file(int fd, char *bytes, size_t *size)
 {
     struct stat stat;
-    if (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode))
-        return false;
+    if (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode)) return false;
     *size = 0;
     while (*size < SECRET_SIZE_MAX) {
         ssize_t got = read(fd, bytes + *size, SECRET_SIZE_MAX - *size);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return false;
-        if (got == 0)
-            break;
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return false;
+        if (got == 0) break;
         *size += (size_t)got;
     }
     return true;
 }
 
-static bool from_file(const struct secret_ref *ref, struct str path, struct arena *arena, struct str *value,
-                      struct error *why)
+static bool from_file(const struct secret_ref *ref, struct str path, struct arena *arena, struct str *value, struct error *why)
 {
     struct str name = arena_copy(arena, path);
     char *bytes = arena_alloc(arena, SECRET_SIZE_MAX + 1);
-    if (!name.ptr || !bytes)
-        return refuse(why, ref, "cannot be read: out of memory");
+    if (!name.ptr || !bytes) return refuse(why, ref, "cannot be read: out of memory");
     // Not blocking: a FIFO must not stop every other step.
     int fd = open(name.ptr, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return refuse(why, ref, errno == ENOENT ? "does not exist" : "cannot be opened");
+    if (fd < 0) return refuse(why, ref, errno == ENOENT ? "does not exist" : "cannot be opened");
     size_t size = 0;
     bool done = read_secret_file(fd, bytes, &size);
     close(fd);
@@ -52,20 +45,16 @@ static bool from_file(const struct secret_ref *ref, struct str path, struct aren
         secret_wipe(*value);
         return refuse(why, ref, "is not a readable file");
     }
-    if (str_ends(*value, STR("\n")))
-        value->len -= str_ends(*value, STR("\r\n")) ? 2 : 1;
+    if (str_ends(*value, STR("\n"))) value->len -= str_ends(*value, STR("\r\n")) ? 2 : 1;
     return true;
 }
 
-static bool from_environment(const struct secret_ref *ref, struct str name, struct arena *arena, struct str *value,
-                             struct error *why)
+static bool from_environment(const struct secret_ref *ref, struct str name, struct arena *arena, struct str *value, struct error *why)
 {
     struct str copy = arena_copy(arena, name);
-    if (!copy.ptr)
-        return refuse(why, ref, "cannot be read: out of memory");
+    if (!copy.ptr) return refuse(why, ref, "cannot be read: out of memory");
     const char *found = getenv(copy.ptr);
-    if (!found)
-        return refuse(why, ref, "is not set");
+    if (!found) return refuse(why, ref, "is not set");
     *value = arena_copy(arena, str_from(found));
     return value->ptr || refuse(why, ref, "cannot be read: out of memory");
 }
@@ -75,8 +64,7 @@ bool secret_read(const struct secret_ref *ref, struct arena *arena, struct str *
     static const struct str env = {"env:", 4}, file = {"file:", 5};
     *value = (struct str){"", 0};
     bool found = false;
-    if (ref->ref.len && memchr(ref->ref.ptr, '\0', ref->ref.len))
-        return refuse(why, ref, "holds a NUL byte");
+    if (ref->ref.len && memchr(ref->ref.ptr, '\0', ref->ref.len)) return refuse(why, ref, "holds a NUL byte");
     if (str_starts(ref->ref, env))
         found = from_environment(ref, str_slice(ref->ref, env.len, ref->ref.len), arena, value, why);
     else if (str_starts(ref->ref, file))
@@ -97,6 +85,5 @@ void secret_wipe(struct str value)
         const char *shown;
         char *owned;
     } bytes = {value.ptr};
-    if (value.len)
-        explicit_bzero(bytes.owned, value.len);
+    if (value.len) explicit_bzero(bytes.owned, value.len);
 }

@@ -2,11 +2,15 @@
 //
 // tool_start returns at once; the result comes later through `deliver`, exactly one per started ticket, on the tool's own
 // thread. A cancelled ticket still delivers (CANCELLED, or whatever it ended with before the kill arrived).
-// Children: own session and process group, death signal, no inherited descriptors, environment cleaned of loader and
-// interpreter hooks, marked with CAIRN_RUN_ID, CAIRN_STEP_ID, CAIRN_ATTEMPT and CAIRN_MARK=<store mark>:<run>:<step>:<L>:<k>,
+// Children: own session and process group, death signal, no inherited descriptors, no core files, environment cleaned of
+// loader and interpreter hooks, marked with CAIRN_RUN_ID, CAIRN_STEP_ID, CAIRN_ATTEMPT (L), CAIRN_ENGINE_ATTEMPT (k),
+// CAIRN_IDEMPOTENCY_KEY=<run>:<step>:<L> and CAIRN_MARK=<store mark>:<run>:<step>:<L>:<k>:<engine pid>-<its start>,
 // so that the orphans of a dead engine are found. A result is delivered only after the whole tree is gone.
-// Secrets are resolved here, just before the start, and their values (also base64, URL and JSON forms) are masked in
+// Secrets are resolved here, just before the start, and their values (also base64, hex, URL and JSON forms) are masked in
 // everything that is delivered.
+//
+// The process becomes a child subreaper (for ever) and needs the statuses of its children: SIGCHLD must not be ignored.
+// Other children of the program are left alone as long as they stay in its own session.
 #ifndef CAIRN_TOOL_TOOL_H
 #define CAIRN_TOOL_TOOL_H
 
@@ -32,7 +36,7 @@ struct tool_request {
     size_t secret_count;
     struct str cwd;          // empty = as the engine
     int64_t timeout_ms;      // 0 = none
-    size_t output_max;       // stdout kept; further bytes are read and dropped, `truncated` set
+    size_t output_max;       // bytes of output in the result; further ones are read and dropped, `truncated` set
 };
 
 struct tool_result {
@@ -44,7 +48,7 @@ struct tool_result {
     int64_t duration_ms;
     void *memory;            // release with tool_result_free
 };
-void tool_result_free(struct tool_result *result);
+void tool_result_free(struct tool_result *result);  // no-op when memory is NULL
 
 typedef void (*tool_deliver)(void *context, struct tool_result *result);   // takes ownership of *result's memory
 typedef void (*tool_output)(void *context, uint64_t ticket, bool is_stderr, struct str line);  // live lines for progress; may be NULL
@@ -52,9 +56,11 @@ typedef void (*tool_output)(void *context, uint64_t ticket, bool is_stderr, stru
 struct tools;
 
 struct tool_ops {  // the seam: the simulator brings its own
+    // Any thread. E_NOMEM; E_EXISTS: the ticket is in use; E_CANCELLED: closing. What is wrong with the request itself is a
+    // result (SPAWN_FAILED), so that there is one path for faults.
     enum code (*start)(struct tools *, const struct tool_request *, struct error *);
     void (*cancel)(struct tools *, uint64_t ticket, int64_t grace_ms);  // TERM to the group, KILL after grace; unknown tickets ignored
-    void (*close)(struct tools *);  // kills and reaps everything; nothing is delivered afterwards
+    void (*close)(struct tools *);  // kills and reaps everything; nothing is delivered afterwards; not from a callback
 };
 struct tools {
     const struct tool_ops *ops;
@@ -72,5 +78,8 @@ enum code tools_open(const struct tool_options *options, struct tools **out, str
 // Finds processes marked with `mark` that belong to (run, step) (both may be empty = any) and to another engine process
 // than this one, kills them with their groups and waits until they are gone. Returns how many.
 size_t tool_kill_orphans(const char *mark, struct str run, struct str step);
+// The same in one pass over the system's processes, for the (run, step) that `wanted` says yes to.
+typedef bool (*tool_orphan)(void *context, struct str run, struct str step);
+size_t tool_sweep_orphans(const char *mark, tool_orphan wanted, void *context);
 
 #endif

@@ -41,17 +41,17 @@ struct process_tools {
     int epoll, wake;
     pthread_mutex_t mutex;
     // under the mutex
-    struct job *table[TABLE_SIZE];  // of all tickets not yet delivered
+    struct job *table[TABLE_SIZE]; // of all tickets not yet delivered
     struct job_list waiting;
     struct job *cancelled;
     bool closing;
     // owner: tool thread
-    struct family family;  // with the running
+    struct family family; // with the running
     size_t running_count;
     struct heap timers;
-    struct arena scratch;  // of one launch
+    struct arena scratch; // of one launch
     int64_t now_ms, reaped_ms;
-    struct arena arena;  // holds this struct
+    struct arena arena; // holds this struct
 };
 
 static struct process_tools *of(struct tools *tools)
@@ -62,15 +62,14 @@ static struct process_tools *of(struct tools *tools)
 static void wake(struct process_tools *tools)
 {
     uint64_t one = 1;
-    ssize_t ignored = write(tools->wake, &one, sizeof(one));  // full means awake
+    ssize_t ignored = write(tools->wake, &one, sizeof(one)); // full means awake
     (void)ignored;
 }
 
 static struct job **find_job(struct process_tools *tools, uint64_t ticket)
 {
     struct job **at = &tools->table[ticket % TABLE_SIZE];
-    while (*at && (*at)->ticket != ticket)
-        at = &(*at)->same_ticket;
+    while (*at && (*at)->ticket != ticket) at = &(*at)->same_ticket;
     return at;
 }
 
@@ -80,8 +79,7 @@ static enum code start(struct tools *base, const struct tool_request *request, s
 {
     struct process_tools *tools = of(base);
     struct job *job = job_new(request, tools->options.mark, tools->family.identity);
-    if (!job)
-        return error_set(err, E_NOMEM, "no memory for a step's process");
+    if (!job) return error_set(err, E_NOMEM, "no memory for a step's process");
     enum code rc = OK;
     pthread_mutex_lock(&tools->mutex);
     struct job **place = find_job(tools, request->ticket);
@@ -116,8 +114,7 @@ static void cancel(struct tools *base, uint64_t ticket, int64_t grace_ms)
         }
     }
     pthread_mutex_unlock(&tools->mutex);
-    if (job)
-        wake(tools);
+    if (job) wake(tools);
 }
 
 static void destroy(struct process_tools *tools)
@@ -126,10 +123,8 @@ static void destroy(struct process_tools *tools)
     heap_release(&tools->timers);
     family_release(&tools->family);
     arena_release(&tools->scratch);
-    if (tools->epoll >= 0)
-        close(tools->epoll);
-    if (tools->wake >= 0)
-        close(tools->wake);
+    if (tools->epoll >= 0) close(tools->epoll);
+    if (tools->wake >= 0) close(tools->wake);
     struct arena arena = tools->arena;
     arena_release(&arena);
 }
@@ -155,8 +150,7 @@ static struct line_sink sink_of(const struct process_tools *tools, const struct 
 // Closing does not end the watch when another thread has forked meanwhile: the copy keeps it alive.
 static void unwatch(struct process_tools *tools, int fd)
 {
-    if (fd >= 0)
-        epoll_ctl(tools->epoll, EPOLL_CTL_DEL, fd, NULL);
+    if (fd >= 0) epoll_ctl(tools->epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
 static void end_stream(struct process_tools *tools, struct stream *stream)
@@ -168,8 +162,7 @@ static void end_stream(struct process_tools *tools, struct stream *stream)
 static void drain(struct process_tools *tools, struct job *job, struct stream *stream)
 {
     struct line_sink sink = sink_of(tools, job);
-    if (stream->fd >= 0)
-        (void)stream_read(stream, &sink, READS_AT_END);
+    if (stream->fd >= 0) (void)stream_read(stream, &sink, READS_AT_END);
     end_stream(tools, stream);
     stream_end(stream, &sink);
 }
@@ -218,20 +211,17 @@ static void set_timer(struct process_tools *tools, struct job *job, int64_t due_
 {
     heap_remove(&tools->timers, &job->timer);
     bool pushed = heap_push(&tools->timers, &job->timer, due_ms);
-    INVARIANT(pushed);  // it had its place before
+    INVARIANT(pushed); // it had its place before
 }
 
 static void stop(struct process_tools *tools, struct job *job, enum stop_reason reason, int64_t grace_ms)
 {
     bool first = job->kill_at_ms == 0;
     int64_t kill_at_ms = tools->now_ms + (grace_ms > 0 ? grace_ms : 0);
-    if (first || kill_at_ms < job->kill_at_ms)
-        job->kill_at_ms = kill_at_ms;
+    if (first || kill_at_ms < job->kill_at_ms) job->kill_at_ms = kill_at_ms;
     if (job->state == JOB_RUNNING) {
-        if (job->stop == STOP_NONE)
-            job->stop = reason;
-        if (first && grace_ms > 0)
-            tree_signal(job, SIGTERM);
+        if (job->stop == STOP_NONE) job->stop = reason;
+        if (first && grace_ms > 0) tree_signal(job, SIGTERM);
         set_timer(tools, job, job->kill_at_ms);
     } else {
         set_timer(tools, job, tools->now_ms);
@@ -240,23 +230,19 @@ static void stop(struct process_tools *tools, struct job *job, enum stop_reason 
 
 static void sweep(struct process_tools *tools, struct job *job)
 {
-    if (job->kill_at_ms && tools->now_ms >= job->kill_at_ms)
-        job->killing = true;
+    if (job->kill_at_ms && tools->now_ms >= job->kill_at_ms) job->killing = true;
     if (tree_sweep(&tools->family, job) == 0) {
         finish(tools, job);
         return;
     }
-    if (!job->kill_at_ms)
-        job->kill_at_ms = tools->now_ms + LEFTOVER_GRACE_MS;
+    if (!job->kill_at_ms) job->kill_at_ms = tools->now_ms + LEFTOVER_GRACE_MS;
     if (!job->stubborn_told && tools->now_ms - job->sweep_since_ms > STUBBORN_AFTER_MS && job->killing) {
         job->stubborn_told = true;
         os_log(LOG_WARN, "a process of a step does not die step=%.*s", STR_ARG(job->step));
     }
     int64_t due_ms = tools->now_ms + job->sweep_delay_ms;
-    if (!job->killing && due_ms > job->kill_at_ms)
-        due_ms = job->kill_at_ms;
-    if (job->sweep_delay_ms < SWEEP_DELAY_MAX_MS)
-        job->sweep_delay_ms *= 2;
+    if (!job->killing && due_ms > job->kill_at_ms) due_ms = job->kill_at_ms;
+    if (job->sweep_delay_ms < SWEEP_DELAY_MAX_MS) job->sweep_delay_ms *= 2;
     set_timer(tools, job, due_ms);
 }
 
@@ -281,8 +267,7 @@ static bool look_at_exit(struct job *job, int options)
     do {
         rc = waitid(P_PIDFD, (id_t)job->process.pidfd, &info, WEXITED | WNOWAIT | options);
     } while (rc < 0 && errno == EINTR);
-    if (rc == 0 && info.si_pid == 0)
-        return false;
+    if (rc == 0 && info.si_pid == 0) return false;
     if (rc < 0)
         job_fault(job, "KILLED_BY_SIGNAL", true, "the process is gone and its status is lost");
     else if (info.si_code == CLD_EXITED)
@@ -327,8 +312,7 @@ static void launch(struct process_tools *tools, struct job *job)
     job->started_ms = os_now().mono_ms;
     job_list_add(&tools->family.running, job);
     tools->running_count++;
-    if (job->timeout_ms > 0 && job->timeout_ms < INT64_MAX - job->started_ms)
-        set_timer(tools, job, job->started_ms + job->timeout_ms);
+    if (job->timeout_ms > 0 && job->timeout_ms < INT64_MAX - job->started_ms) set_timer(tools, job, job->started_ms + job->timeout_ms);
     if (watch(tools, job, WATCH_OUT, job->out.fd) && watch(tools, job, WATCH_ERR, job->err.fd) &&
         watch(tools, job, WATCH_EXIT, job->process.pidfd))
         return;
@@ -344,8 +328,7 @@ static struct job *take_waiting(struct process_tools *tools)
 {
     pthread_mutex_lock(&tools->mutex);
     struct job *job = tools->closing ? NULL : tools->waiting.first;
-    if (job)
-        job_list_remove(&tools->waiting, job);
+    if (job) job_list_remove(&tools->waiting, job);
     pthread_mutex_unlock(&tools->mutex);
     return job;
 }
@@ -355,8 +338,7 @@ static bool fill_slots(struct process_tools *tools)
 {
     for (unsigned i = 0; i < LAUNCHES_PER_TURN; i++) {
         struct job *job = tools->running_count < tools->options.process_max ? take_waiting(tools) : NULL;
-        if (!job)
-            return false;
+        if (!job) return false;
         launch(tools, job);
     }
     return true;
@@ -372,8 +354,7 @@ static struct job *take_cancelled(struct process_tools *tools, int64_t *grace_ms
         tools->cancelled = job->next_cancelled;
         job->cancel_listed = false;
         *grace_ms = job->cancel_grace_ms;
-        if (job->state == JOB_WAITING)
-            job_list_remove(&tools->waiting, job);
+        if (job->state == JOB_WAITING) job_list_remove(&tools->waiting, job);
     }
     pthread_mutex_unlock(&tools->mutex);
     return job;
@@ -403,14 +384,12 @@ static void on_event(struct process_tools *tools, const struct watch *watch)
     }
     struct job *job = watch->job;
     if (watch->kind == WATCH_EXIT) {
-        if (job->state == JOB_RUNNING && look_at_exit(job, WNOHANG))
-            begin_sweep(tools, job);
+        if (job->state == JOB_RUNNING && look_at_exit(job, WNOHANG)) begin_sweep(tools, job);
         return;
     }
     struct stream *stream = watch->kind == WATCH_OUT ? &job->out : &job->err;
     struct line_sink sink = sink_of(tools, job);
-    if (stream->fd >= 0 && !stream_read(stream, &sink, READS_PER_EVENT))
-        end_stream(tools, stream);
+    if (stream->fd >= 0 && !stream_read(stream, &sink, READS_PER_EVENT)) end_stream(tools, stream);
 }
 
 static void wait_for_events(struct process_tools *tools, bool at_once)
@@ -421,20 +400,17 @@ static void wait_for_events(struct process_tools *tools, bool at_once)
         int64_t left = next->due - tools->now_ms;
         timeout_ms = left < 0 ? 0 : left > INT32_MAX ? INT32_MAX : (int)left;
     }
-    if (tools->running_count && (timeout_ms < 0 || timeout_ms > REAP_EVERY_MS))
-        timeout_ms = REAP_EVERY_MS;
+    if (tools->running_count && (timeout_ms < 0 || timeout_ms > REAP_EVERY_MS)) timeout_ms = REAP_EVERY_MS;
     struct epoll_event events[EVENTS_MAX];
     int count = epoll_wait(tools->epoll, events, EVENTS_MAX, at_once ? 0 : timeout_ms);
     tools->now_ms = os_now().mono_ms;
-    for (int i = 0; i < count; i++)
-        on_event(tools, events[i].data.ptr);
+    for (int i = 0; i < count; i++) on_event(tools, events[i].data.ptr);
 }
 
 static void run_timers(struct process_tools *tools)
 {
     struct heap_node *next;
-    while ((next = heap_peek(&tools->timers)) && next->due <= tools->now_ms)
-        on_due(tools, CONTAINER_OF(next, struct job, timer));
+    while ((next = heap_peek(&tools->timers)) && next->due <= tools->now_ms) on_due(tools, CONTAINER_OF(next, struct job, timer));
     if (tools->running_count && tools->now_ms - tools->reaped_ms >= REAP_EVERY_MS) {
         tools->reaped_ms = tools->now_ms;
         tree_reap(&tools->family);
@@ -466,16 +442,12 @@ static void kill_everything(struct process_tools *tools)
             next = job->next;
             job->killing = true;
             tree_signal(job, SIGKILL);
-            if (job->state == JOB_RUNNING && look_at_exit(job, WNOHANG))
-                job->state = JOB_SWEEPING;
+            if (job->state == JOB_RUNNING && look_at_exit(job, WNOHANG)) job->state = JOB_SWEEPING;
             bool gone = job->state == JOB_SWEEPING && tree_sweep(&tools->family, job) == 0;
-            if (!gone && late)
-                os_log(LOG_WARN, "a process of a step does not die step=%.*s", STR_ARG(job->step));
-            if (gone || late)
-                discard(tools, job);
+            if (!gone && late) os_log(LOG_WARN, "a process of a step does not die step=%.*s", STR_ARG(job->step));
+            if (gone || late) discard(tools, job);
         }
-        if (tools->family.running.first)
-            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        if (tools->family.running.first) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     }
     for (struct job *job = tools->waiting.first, *next; job; job = next) {
         next = job->next;
@@ -506,8 +478,7 @@ static const struct tool_ops ops = {.start = start, .cancel = cancel, .close = c
 static void keep_statuses(void)
 {
     struct sigaction action;
-    if (sigaction(SIGCHLD, NULL, &action) == 0 &&
-        (action.sa_handler == SIG_IGN || (action.sa_flags & SA_NOCLDWAIT)))
+    if (sigaction(SIGCHLD, NULL, &action) == 0 && (action.sa_handler == SIG_IGN || (action.sa_flags & SA_NOCLDWAIT)))
         signal(SIGCHLD, SIG_DFL);
 }
 
@@ -544,11 +515,9 @@ enum code tools_open(const struct tool_options *options, struct tools **out, str
     tools->epoll = epoll_create1(EPOLL_CLOEXEC);
     tools->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
-    bool ready = tools->epoll >= 0 && tools->wake >= 0 &&
-                 epoll_ctl(tools->epoll, EPOLL_CTL_ADD, tools->wake, &event) == 0 &&
+    bool ready = tools->epoll >= 0 && tools->wake >= 0 && epoll_ctl(tools->epoll, EPOLL_CTL_ADD, tools->wake, &event) == 0 &&
                  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
-    if (ready)
-        errno = start_thread(tools);
+    if (ready) errno = start_thread(tools);
     if (!ready || errno) {
         enum code rc = os_errno(err, "start the tools", NULL);
         destroy(tools);

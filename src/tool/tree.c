@@ -36,8 +36,7 @@ void family_release(struct family *family)
 static bool is_main_process(const struct family *family, pid_t pid)
 {
     for (const struct job *job = family->running.first; job; job = job->next) {
-        if (job->process.pid == pid)
-            return true;
+        if (job->process.pid == pid) return true;
     }
     return false;
 }
@@ -54,10 +53,8 @@ enum kinship { STRANGER = 1, ADOPTED, ADOPTED_DEAD };
 // Children of our own session are not from a step. The dead are reaped.
 static enum kinship look_at(const struct family *family, pid_t pid, struct proc_stat *stat)
 {
-    if (is_main_process(family, pid) || !proc_stat(pid, stat) || stat->session == family->session)
-        return STRANGER;
-    if (stat->state != 'Z' && stat->state != 'X')
-        return ADOPTED;
+    if (is_main_process(family, pid) || !proc_stat(pid, stat) || stat->session == family->session) return STRANGER;
+    if (stat->state != 'Z' && stat->state != 'X') return ADOPTED;
     reap(pid);
     return ADOPTED_DEAD;
 }
@@ -77,11 +74,9 @@ static bool was_running_at(const struct job *job, uint64_t start)
 // Nothing tells whose it is: it goes with the last step that could have started it.
 static bool is_last_suspect(const struct family *family, const struct job *job, uint64_t start)
 {
-    if (!was_running_at(job, start))
-        return false;
+    if (!was_running_at(job, start)) return false;
     for (const struct job *other = family->running.first; other; other = other->next) {
-        if (other != job && was_running_at(other, start))
-            return false;
+        if (other != job && was_running_at(other, start)) return false;
     }
     return true;
 }
@@ -89,22 +84,18 @@ static bool is_last_suspect(const struct family *family, const struct job *job, 
 static const struct job *find_by_tag(const struct family *family, uint64_t tag)
 {
     const struct job *job = tag ? family->running.first : NULL;
-    while (job && job->tag != tag)
-        job = job->next;
+    while (job && job->tag != tag) job = job->next;
     return job;
 }
 
 static bool belongs_to(struct family *family, const struct job *job, pid_t pid, const struct proc_stat *stat)
 {
-    if (is_main_process(family, stat->session))
-        return stat->session == job->process.pid;
+    if (is_main_process(family, stat->session)) return stat->session == job->process.pid;
     const struct job *tagged = find_by_tag(family, process_tag(pid));
-    if (tagged)
-        return tagged == job;
+    if (tagged) return tagged == job;
     struct str mark;
     bool marked = proc_mark(pid, &family->environment, &mark);
-    if (marked && has_our_identity(family, mark))
-        return str_eq(mark, job->mark);
+    if (marked && has_our_identity(family, mark)) return str_eq(mark, job->mark);
     // No mark, or that of an engine which ran inside a step.
     return is_last_suspect(family, job, stat->start);
 }
@@ -112,11 +103,9 @@ static bool belongs_to(struct family *family, const struct job *job, pid_t pid, 
 static bool had_term(struct job *job, pid_t pid)
 {
     for (size_t i = 0; i < job->termed_count; i++) {
-        if (job->termed[i] == pid)
-            return true;
+        if (job->termed[i] == pid) return true;
     }
-    if (job->termed_count == TERMED_MAX)
-        return true;
+    if (job->termed_count == TERMED_MAX) return true;
     job->termed[job->termed_count++] = pid;
     return false;
 }
@@ -134,8 +123,7 @@ static void sweep_child(void *context, pid_t pid)
     struct proc_stat stat;
     enum kinship kinship = look_at(sweep->family, pid, &stat);
     sweep->dead += kinship == ADOPTED_DEAD;
-    if (kinship != ADOPTED || !belongs_to(sweep->family, job, pid, &stat))
-        return;
+    if (kinship != ADOPTED || !belongs_to(sweep->family, job, pid, &stat)) return;
     int rc = 0;
     if (job->killing)
         rc = kill(pid, SIGKILL);
@@ -146,15 +134,13 @@ static void sweep_child(void *context, pid_t pid)
         return;
     }
     // Not ours to kill (it has changed its user): waiting for it would block the step for ever.
-    if (!job->stubborn_told)
-        os_log(LOG_WARN, "a process of a step cannot be killed pid=%d step=%.*s", (int)pid, STR_ARG(job->step));
+    if (!job->stubborn_told) os_log(LOG_WARN, "a process of a step cannot be killed pid=%d step=%.*s", (int)pid, STR_ARG(job->step));
     job->stubborn_told = true;
 }
 
 size_t tree_sweep(struct family *family, struct job *job)
 {
-    if (job->killing)
-        kill(-job->process.pid, SIGKILL);
+    if (job->killing) kill(-job->process.pid, SIGKILL);
     struct sweep sweep = {.family = family, .job = job};
     // Whoever died between the listing and the look at it has left its children to us meanwhile: only a pass without the
     // dead is complete.
@@ -179,6 +165,5 @@ void tree_reap(struct family *family)
 void tree_signal(const struct job *job, int number)
 {
     kill(-job->process.pid, number);
-    if (number != SIGKILL)
-        kill(-job->process.pid, SIGCONT);
+    if (number != SIGKILL) kill(-job->process.pid, SIGCONT);
 }

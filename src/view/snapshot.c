@@ -23,18 +23,15 @@ static void put(struct maker *maker, const char *key, struct json value)
 
 static void put_text(struct maker *maker, const char *key, struct str text)
 {
-    if (text.len)
-        put(maker, key, json_string(text));
+    if (text.len) put(maker, key, json_string(text));
 }
 
 static void put_time(struct maker *maker, const char *key, int64_t ms)
 {
-    if (!ms || !maker->ok)
-        return;
+    if (!ms || !maker->ok) return;
     char *text = arena_alloc(maker->arena, CIVIL_SIZE);
     maker->ok = text != NULL;
-    if (!text)
-        return;
+    if (!text) return;
     civil_format(ms, text);
     put(maker, key, json_string((struct str){text, CIVIL_SIZE - 1}));
 }
@@ -43,8 +40,7 @@ static void put_digest(struct maker *maker, const char *key, const struct digest
 {
     char *hex = maker->ok ? arena_alloc(maker->arena, SHA256_HEX + 1) : NULL;
     maker->ok = hex != NULL;
-    if (!hex)
-        return;
+    if (!hex) return;
     digest_hex(digest, hex);
     put(maker, key, json_string((struct str){hex, SHA256_HEX}));
 }
@@ -58,14 +54,12 @@ static void put_maker(struct maker *maker, const char *key, const struct maker *
 
 static void put_fault(struct maker *maker, const char *key, const struct fault *fault)
 {
-    if (!fault->code.len)
-        return;
+    if (!fault->code.len) return;
     struct maker inner = maker_of(maker->arena, 6);
     put_text(&inner, "category", fault->category);
     put(&inner, "code", json_string(fault->code));
     put_text(&inner, "detail", fault->detail);
-    if (fault->has_exit)
-        put(&inner, "exitCode", json_int(fault->exit_code));
+    if (fault->has_exit) put(&inner, "exitCode", json_int(fault->exit_code));
     put(&inner, "message", json_string(fault->message));
     put(&inner, "retryable", json_bool(fault->retryable));
     put_maker(maker, key, &inner);
@@ -82,18 +76,15 @@ static bool attempts_json(const struct step_view *step, struct arena *arena, str
         put_fault(&maker, "error", &attempt->fault);
         put(&maker, "logicalAttemptId", json_int(attempt->logical));
         put_time(&maker, "startedAt", attempt->started_ms);
-        if (!maker.ok || !json_push(arena, out, maker.object))
-            return false;
+        if (!maker.ok || !json_push(arena, out, maker.object)) return false;
     }
     return true;
 }
 
 static void put_result(struct maker *maker, const struct step_view *step)
 {
-    if (step->value.type)
-        put(maker, "result", step->value);
-    if (!step->has_blob)
-        return;
+    if (step->value.type) put(maker, "result", step->value);
+    if (!step->has_blob) return;
     struct maker ref = maker_of(maker->arena, 2);
     put_digest(&ref, "sha256", &step->blob);
     put(&ref, "sizeBytes", json_int((int64_t)step->blob_size));
@@ -103,8 +94,7 @@ static void put_result(struct maker *maker, const struct step_view *step)
 static bool step_json(const struct step_view *step, struct arena *arena, struct json *out)
 {
     struct json attempts;
-    if (!attempts_json(step, arena, &attempts))
-        return false;
+    if (!attempts_json(step, arena, &attempts)) return false;
     struct maker maker = maker_of(arena, 20);
     put_text(&maker, "actor", step->actor);
     put(&maker, "artifacts", step->artifacts.type ? step->artifacts : json_array());
@@ -114,14 +104,11 @@ static bool step_json(const struct step_view *step, struct arena *arena, struct 
     put_time(&maker, "dueAt", step->due_ms);
     put(&maker, "engineAttemptId", json_int(step->engine));
     put_fault(&maker, "error", &step->fault);
-    if (step->held)
-        put(&maker, "held", json_bool(true));
-    if (step->iteration)
-        put(&maker, "iteration", json_int(step->iteration));
+    if (step->held) put(&maker, "held", json_bool(true));
+    if (step->iteration) put(&maker, "iteration", json_int(step->iteration));
     put(&maker, "logicalAttemptId", json_int(step->logical));
     put_result(&maker, step);
-    if (step->retrying)
-        put(&maker, "retrying", json_bool(true));
+    if (step->retrying) put(&maker, "retrying", json_bool(true));
     put_text(&maker, "reusedFrom", step->reused_from);
     put_text(&maker, "skipDetail", step->skip_detail);
     put_text(&maker, "skipReason", step->skip_reason);
@@ -143,12 +130,9 @@ static bool artifacts_json(const struct run_view *view, struct arena *arena, str
         for (uint32_t k = 0; artifacts->type == JSON_ARRAY && k < artifacts->count; k++) {
             struct str uri = json_text(json_get(&artifacts->items[k], STR("uri")));
             uint32_t existing;
-            if (!map_put(&seen, uri, 0, &existing))
-                return false;
-            if (uri.len && existing != MAP_NONE)
-                continue;
-            if (!json_push(arena, out, artifacts->items[k]))
-                return false;
+            if (!map_put(&seen, uri, 0, &existing)) return false;
+            if (uri.len && existing != MAP_NONE) continue;
+            if (!json_push(arena, out, artifacts->items[k])) return false;
         }
     }
     return true;
@@ -183,8 +167,7 @@ static void put_times(struct maker *maker, const struct run_view *view)
     put_time(maker, "startedAt", view->started_ms);
     put_time(maker, "completedAt", view->ended_ms);
     put_time(maker, "updatedAt", view->updated_ms);
-    if (view->started_ms && view->ended_ms >= view->started_ms)
-        put(maker, "totalDurationMs", json_int(view->ended_ms - view->started_ms));
+    if (view->started_ms && view->ended_ms >= view->started_ms) put(maker, "totalDurationMs", json_int(view->ended_ms - view->started_ms));
 }
 
 static void put_status(struct maker *maker, const struct run_view *view)
@@ -208,21 +191,18 @@ bool view_json(const struct run_view *view, struct arena *arena, struct json *ou
     struct json steps = json_array();
     for (size_t i = 0; i < view->step_count; i++) {
         struct json step;
-        if (!step_json(&view->steps[i], arena, &step) || !json_push(arena, &steps, step))
-            return false;
+        if (!step_json(&view->steps[i], arena, &step) || !json_push(arena, &steps, step)) return false;
     }
     struct json artifacts;
     struct digest hash;
-    if (!artifacts_json(view, arena, &artifacts) || !view_hash(view, arena, &hash))
-        return false;
+    if (!artifacts_json(view, arena, &artifacts) || !view_hash(view, arena, &hash)) return false;
     struct maker maker = maker_of(arena, 40);
     put_ids(&maker, view);
     put_status(&maker, view);
     put(&maker, "lastEventSeq", json_int((int64_t)view->last_seq));
     if (view->started_ms) {
         struct str ref = contract_run_ref(&view->ids, arena);
-        if (!ref.ptr)
-            return false;
+        if (!ref.ptr) return false;
         put(&maker, "engineRunRef", json_string(ref));
     }
     put_times(&maker, view);
@@ -236,8 +216,7 @@ bool view_json(const struct run_view *view, struct arena *arena, struct json *ou
 
 static bool hashed_steps(const struct run_view *view, struct arena *arena, struct json *out)
 {
-    if (!json_object_with(arena, (uint32_t)view->step_count, out))
-        return false;
+    if (!json_object_with(arena, (uint32_t)view->step_count, out)) return false;
     for (size_t i = 0; i < view->step_count; i++) {
         const struct step_view *step = &view->steps[i];
         struct maker maker = maker_of(arena, 4);
@@ -245,8 +224,7 @@ static bool hashed_steps(const struct run_view *view, struct arena *arena, struc
         put_time(&maker, "completedAt", step->ended_ms);
         put_time(&maker, "startedAt", step->started_ms);
         put(&maker, "status", json_string(str_from(step_status_name(step->status))));
-        if (!maker.ok || !json_put(arena, out, step->id, maker.object))
-            return false;
+        if (!maker.ok || !json_put(arena, out, step->id, maker.object)) return false;
     }
     return true;
 }
@@ -254,8 +232,7 @@ static bool hashed_steps(const struct run_view *view, struct arena *arena, struc
 bool view_hash(const struct run_view *view, struct arena *arena, struct digest *out)
 {
     struct json steps;
-    if (!hashed_steps(view, arena, &steps))
-        return false;
+    if (!hashed_steps(view, arena, &steps)) return false;
     struct maker maker = maker_of(arena, 6);
     put_time(&maker, "completedAt", view->ended_ms);
     put(&maker, "paused", json_bool(view->status == RUN_STATUS_PAUSED));
@@ -263,14 +240,12 @@ bool view_hash(const struct run_view *view, struct arena *arena, struct digest *
     put_time(&maker, "startedAt", view->started_ms);
     put(&maker, "status", json_string(str_from(run_status_name(view->status))));
     put(&maker, "steps", steps);
-    if (!maker.ok)
-        return false;
+    if (!maker.ok) return false;
     struct buf buf;
     buf_init(&buf, SIZE_MAX / 4);
     json_canon(&buf, &maker.object);
     bool ok = buf_ok(&buf);
-    if (ok)
-        *out = sha256(buf_str(&buf));
+    if (ok) *out = sha256(buf_str(&buf));
     buf_release(&buf);
     return ok;
 }

@@ -27,16 +27,14 @@ static void set_status(struct run_view *view, struct step_view *step, enum step_
         INVARIANT(*from > 0);
         --*from;
     }
-    if (to)
-        ++*to;
+    if (to) ++*to;
     step->status = status;
 }
 
 static struct attempt_view *find_attempt(struct step_view *step, uint32_t logical)
 {
     for (size_t i = step->attempt_count; i > 0; i--) {
-        if (step->attempts[i - 1].logical == logical)
-            return &step->attempts[i - 1];
+        if (step->attempts[i - 1].logical == logical) return &step->attempts[i - 1];
     }
     return NULL;
 }
@@ -45,8 +43,7 @@ static struct attempt_view *add_attempt(struct run_view *view, struct step_view 
 {
     struct attempt_view *attempts = arena_grow(view->arena, step->attempts, step->attempt_count, step->attempt_count + 1,
                                                sizeof(struct attempt_view), &step->attempt_capacity);
-    if (!attempts)
-        return NULL;
+    if (!attempts) return NULL;
     step->attempts = attempts;
     struct attempt_view *attempt = &attempts[step->attempt_count++];
     *attempt = (struct attempt_view){.logical = moment->logical, .engine = moment->engine};
@@ -72,20 +69,17 @@ static bool flag(struct run_view *view)
 static bool fold_started(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
 {
     (void)seq;
-    if (find_attempt(step, moment->logical))
-        return true;
-    if (!is_active(view) || is_settled(step) || moment->logical < step->logical)
-        return flag(view);
+    if (find_attempt(step, moment->logical)) return true;
+    if (!is_active(view) || is_settled(step) || moment->logical < step->logical) return flag(view);
     struct attempt_view *attempt = add_attempt(view, step, moment);
-    if (!attempt)
-        return false;
+    if (!attempt) return false;
     attempt->started_ms = moment->at_ms;
-    if (!step->started_ms)
-        step->started_ms = moment->at_ms;
+    if (!step->started_ms) step->started_ms = moment->at_ms;
     step->logical = moment->logical;
     step->engine = moment->engine;
     step->due_ms = moment->due_ms;
     step->ended_ms = 0;
+    step->iteration = 0;
     step->held = step->retrying = false;
     step->failed_seq = 0;
     set_status(view, step, STEP_STATUS_RUNNING);
@@ -95,19 +89,14 @@ static bool fold_started(struct run_view *view, struct step_view *step, const st
 static bool fold_redispatched(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
 {
     const struct attempt_view *last = find_attempt(step, moment->logical);
-    if (!last)
-        return fold_started(view, step, moment, seq);
-    if (last->engine >= moment->engine)
-        return true;
-    if (!is_active(view) || last->ended || step->status != STEP_STATUS_RUNNING)
-        return flag(view);
+    if (!last) return fold_started(view, step, moment, seq);
+    if (last->engine >= moment->engine) return true;
+    if (!is_active(view) || last->ended || step->status != STEP_STATUS_RUNNING) return flag(view);
     struct attempt_view *attempt = add_attempt(view, step, moment);
-    if (!attempt)
-        return false;
+    if (!attempt) return false;
     attempt->started_ms = moment->at_ms;
     step->engine = moment->engine;
-    if (moment->due_ms)
-        step->due_ms = moment->due_ms;
+    if (moment->due_ms) step->due_ms = moment->due_ms;
     return !moment->run_ref.len || view_keep(view, moment->run_ref, &step->child_run);
 }
 
@@ -120,8 +109,7 @@ static struct attempt_view *end_attempt(struct run_view *view, struct step_view 
     struct attempt_view *attempt = find_attempt(step, moment->logical);
     if (attempt && attempt->ended) {
         bool same = (outcome == STEP_STATUS_FAILED) == (attempt->fault.code.len > 0);
-        if (!same)
-            view->inconsistent = true;
+        if (!same) view->inconsistent = true;
         return NULL;
     }
     bool allowed = is_active(view) || (run_status_terminal(view->status) && attempt);
@@ -132,8 +120,7 @@ static struct attempt_view *end_attempt(struct run_view *view, struct step_view 
     if (!attempt) {
         attempt = add_attempt(view, step, moment);
         *enough_memory = attempt != NULL;
-        if (!attempt)
-            return NULL;
+        if (!attempt) return NULL;
     }
     attempt->engine = moment->engine;
     attempt->ended_ms = moment->at_ms;
@@ -152,8 +139,7 @@ static bool fold_completed(struct run_view *view, struct step_view *step, const 
 {
     (void)seq;
     bool enough_memory;
-    if (!end_attempt(view, step, moment, STEP_STATUS_SUCCESS, &enough_memory))
-        return enough_memory;
+    if (!end_attempt(view, step, moment, STEP_STATUS_SUCCESS, &enough_memory)) return enough_memory;
     step->fault = (struct fault){0};
     step->blob = moment->blob;
     step->has_blob = moment->has_blob;
@@ -166,15 +152,12 @@ static bool fold_failed(struct run_view *view, struct step_view *step, const str
 {
     bool enough_memory;
     struct attempt_view *attempt = end_attempt(view, step, moment, STEP_STATUS_FAILED, &enough_memory);
-    if (!attempt)
-        return enough_memory;
+    if (!attempt) return enough_memory;
     step->retrying = moment->kind == MOMENT_ATTEMPT_FAILED;
     step->held = !step->retrying && step->holds;
     step->failed_seq = step->retrying ? 0 : seq;
-    if (!view_keep_fault(view, &moment->fault, &step->fault))
-        return false;
-    if (!step->fault.code.len)
-        step->fault.code = STR("UNKNOWN");
+    if (!view_keep_fault(view, &moment->fault, &step->fault)) return false;
+    if (!step->fault.code.len) step->fault.code = STR("UNKNOWN");
     attempt->fault = step->fault;
     return view_keep(view, moment->actor, &step->actor);
 }
@@ -182,10 +165,8 @@ static bool fold_failed(struct run_view *view, struct step_view *step, const str
 static bool fold_skipped(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
 {
     (void)seq;
-    if (step->status == STEP_STATUS_SKIPPED)
-        return true;
-    if (!is_active(view) || step->status == STEP_STATUS_SUCCESS)
-        return flag(view);
+    if (step->status == STEP_STATUS_SKIPPED) return true;
+    if (!is_active(view) || step->status == STEP_STATUS_SUCCESS) return flag(view);
     set_status(view, step, STEP_STATUS_SKIPPED);
     step->ended_ms = moment->at_ms;
     step->due_ms = 0;
@@ -199,26 +180,22 @@ static bool fold_skipped(struct run_view *view, struct step_view *step, const st
 static bool fold_late(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
 {
     bool awaited = step->status == STEP_STATUS_RUNNING && step->logical == moment->logical && step->engine == moment->engine;
-    if (!run_status_terminal(view->status) || !awaited)
-        return true;
-    if (moment->fault.code.len)
-        return fold_failed(view, step, moment, seq);
+    if (!run_status_terminal(view->status) || !awaited) return true;
+    if (moment->fault.code.len) return fold_failed(view, step, moment, seq);
     return fold_completed(view, step, moment, seq);
 }
 
 static bool fold_delayed(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
 {
     (void)view, (void)seq;
-    if (!is_settled(step) && !find_attempt(step, moment->logical))
-        step->due_ms = moment->due_ms;
+    if (!is_settled(step) && !find_attempt(step, moment->logical)) step->due_ms = moment->due_ms;
     return true;
 }
 
 static bool fold_iteration(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
 {
     (void)view, (void)seq;
-    if (moment->logical > step->iteration)
-        step->iteration = moment->logical;
+    if (moment->logical > step->iteration) step->iteration = moment->logical;
     return true;
 }
 
@@ -226,18 +203,20 @@ bool view_fold_step(struct run_view *view, const struct moment *moment, uint64_t
 {
     typedef bool (*step_fold)(struct run_view *, struct step_view *, const struct moment *, uint64_t);
     static const step_fold folds[MOMENT_COUNT] = {
-        [MOMENT_STEP_STARTED] = fold_started,     [MOMENT_STEP_REDISPATCHED] = fold_redispatched,
-        [MOMENT_STEP_COMPLETED] = fold_completed, [MOMENT_ATTEMPT_FAILED] = fold_failed,
-        [MOMENT_STEP_FAILED] = fold_failed,       [MOMENT_STEP_SKIPPED] = fold_skipped,
-        [MOMENT_LATE_RESULT] = fold_late,         [MOMENT_STEP_DELAYED] = fold_delayed,
+        [MOMENT_STEP_STARTED] = fold_started,
+        [MOMENT_STEP_REDISPATCHED] = fold_redispatched,
+        [MOMENT_STEP_COMPLETED] = fold_completed,
+        [MOMENT_ATTEMPT_FAILED] = fold_failed,
+        [MOMENT_STEP_FAILED] = fold_failed,
+        [MOMENT_STEP_SKIPPED] = fold_skipped,
+        [MOMENT_LATE_RESULT] = fold_late,
+        [MOMENT_STEP_DELAYED] = fold_delayed,
         [MOMENT_ITERATION_STARTED] = fold_iteration,
     };
     step_fold fold = folds[moment->kind];
-    if (!fold)
-        return true;
+    if (!fold) return true;
     // Steps begin while the run is under way: a step that turns up before or after is none.
-    if (!moment->step.len || (!is_active(view) && !view_step(view, moment->step)))
-        return flag(view);
+    if (!moment->step.len || (!is_active(view) && !view_step(view, moment->step))) return flag(view);
     struct step_view *step = view_step_make(view, moment->step);
     return step && fold(view, step, moment, seq);
 }

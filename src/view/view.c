@@ -37,19 +37,16 @@ static bool keep_ids(struct run_view *view, const struct run_ids *ids)
 static bool keep_start(struct run_view *view, const struct start_facts *start)
 {
     struct start_facts *own = &view->start;
-    if (!start)
-        return true;
+    if (!start) return true;
     *own = *start;
-    return view_keep(view, start->document_sha256, &own->document_sha256) &&
-           view_keep(view, start->document_kind, &own->document_kind) &&
-           view_keep(view, start->document_file, &own->document_file) &&
-           view_keep(view, start->schema_version, &own->schema_version) && view_keep(view, start->name, &own->name) &&
-           view_keep_json(view, &start->inputs, &own->inputs) && view_keep(view, start->arguments, &own->arguments) &&
-           view_keep(view, start->work_dir, &own->work_dir) && view_keep(view, start->artifacts_dir, &own->artifacts_dir) &&
-           view_keep(view, start->triggered_by, &own->triggered_by) &&
-           view_keep(view, start->trigger_source, &own->trigger_source) &&
-           view_keep(view, start->original_run, &own->original_run) && view_keep(view, start->parent_run, &own->parent_run) &&
-           view_keep(view, start->parent_step, &own->parent_step) && view_keep_json(view, &start->parts, &own->parts);
+    return view_keep(view, start->document_sha256, &own->document_sha256) && view_keep(view, start->document_kind, &own->document_kind) &&
+           view_keep(view, start->document_file, &own->document_file) && view_keep(view, start->schema_version, &own->schema_version) &&
+           view_keep(view, start->name, &own->name) && view_keep_json(view, &start->inputs, &own->inputs) &&
+           view_keep(view, start->arguments, &own->arguments) && view_keep(view, start->work_dir, &own->work_dir) &&
+           view_keep(view, start->artifacts_dir, &own->artifacts_dir) && view_keep(view, start->triggered_by, &own->triggered_by) &&
+           view_keep(view, start->trigger_source, &own->trigger_source) && view_keep(view, start->original_run, &own->original_run) &&
+           view_keep(view, start->parent_run, &own->parent_run) && view_keep(view, start->parent_step, &own->parent_step) &&
+           view_keep_json(view, &start->parts, &own->parts);
 }
 
 bool view_init(struct run_view *view, struct arena *arena, const struct run_ids *ids)
@@ -67,8 +64,7 @@ enum vocabulary view_vocabulary(const struct run_view *view)
 static const struct program_step *find_in_scope(const struct program *program, uint32_t scope, struct str id)
 {
     for (uint32_t i = 0; i < program->step_count; i++) {
-        if (program->steps[i].scope == scope && str_eq(program->steps[i].id, id))
-            return &program->steps[i];
+        if (program->steps[i].scope == scope && str_eq(program->steps[i].id, id)) return &program->steps[i];
     }
     return NULL;
 }
@@ -81,8 +77,7 @@ static const struct program_step *find_declared(const struct program *program, s
         size_t bracket = str_find(path, '[', 0);
         const struct program_step *step = find_in_scope(program, scope, str_slice(path, 0, bracket));
         size_t close = str_find(path, ']', bracket);
-        if (!step || close + 2 >= path.len)
-            return step;
+        if (!step || close + 2 >= path.len) return step;
         scope = (uint32_t)(step - program->steps);
         path = str_slice(path, close + 2, path.len);
     }
@@ -91,17 +86,14 @@ static const struct program_step *find_declared(const struct program *program, s
 struct step_view *view_step_make(struct run_view *view, struct str id)
 {
     uint32_t at = map_get(&view->step_index, id);
-    if (at != MAP_NONE)
-        return &view->steps[at];
-    struct step_view *steps = arena_grow(view->arena, view->steps, view->step_count, view->step_count + 1,
-                                         sizeof(struct step_view), &view->step_capacity);
-    if (!steps)
-        return NULL;
+    if (at != MAP_NONE) return &view->steps[at];
+    struct step_view *steps =
+        arena_grow(view->arena, view->steps, view->step_count, view->step_count + 1, sizeof(struct step_view), &view->step_capacity);
+    if (!steps) return NULL;
     view->steps = steps;
     struct step_view *step = &steps[view->step_count];
     *step = (struct step_view){.status = STEP_STATUS_PENDING};
-    if (!view_keep(view, id, &step->id) || !map_put(&view->step_index, step->id, (uint32_t)view->step_count, NULL))
-        return NULL;
+    if (!view_keep(view, id, &step->id) || !map_put(&view->step_index, step->id, (uint32_t)view->step_count, NULL)) return NULL;
     view->step_count++;
     const struct program_step *declared = view->program ? find_declared(view->program, id) : NULL;
     if (declared) {
@@ -116,8 +108,7 @@ bool view_plan(struct run_view *view, const struct program *program)
     INVARIANT(view->step_count == 0);
     view->program = program;
     for (uint32_t i = 0; i < program->top_count; i++) {
-        if (!view_step_make(view, program->steps[i].id))
-            return false;
+        if (!view_step_make(view, program->steps[i].id)) return false;
     }
     return true;
 }
@@ -146,8 +137,7 @@ static bool first_time(struct run_view *view, uint32_t bit)
 
 static bool fold_queued(struct run_view *view, const struct moment *moment)
 {
-    if (!first_time(view, SEEN_QUEUED))
-        return true;
+    if (!first_time(view, SEEN_QUEUED)) return true;
     if (view->status != RUN_STATUS_PENDING) {
         view->inconsistent = true;
         return true;
@@ -158,8 +148,7 @@ static bool fold_queued(struct run_view *view, const struct moment *moment)
 
 static void fold_approved(struct run_view *view)
 {
-    if (!first_time(view, SEEN_APPROVED))
-        return;
+    if (!first_time(view, SEEN_APPROVED)) return;
     if (view->status == RUN_STATUS_PENDING)
         view->status = RUN_STATUS_APPROVED;
     else
@@ -168,8 +157,7 @@ static void fold_approved(struct run_view *view)
 
 static bool fold_started(struct run_view *view, const struct moment *moment)
 {
-    if (view->seen & SEEN_STARTED)
-        return true;
+    if (view->seen & SEEN_STARTED) return true;
     bool gated = view->start.requires_approval || (moment->start && moment->start->requires_approval);
     bool allowed = view->status == RUN_STATUS_APPROVED || (view->status == RUN_STATUS_PENDING && !gated);
     if (!allowed) {
@@ -185,8 +173,7 @@ static bool fold_started(struct run_view *view, const struct moment *moment)
 // The pause cycle in `logical` tells a second pause from the first one seen again (C-23).
 static bool fold_paused(struct run_view *view, const struct moment *moment)
 {
-    if (moment->logical <= view->pause_cycle)
-        return true;
+    if (moment->logical <= view->pause_cycle) return true;
     if (view->status != RUN_STATUS_RUNNING) {
         view->inconsistent = true;
         return true;
@@ -198,8 +185,7 @@ static bool fold_paused(struct run_view *view, const struct moment *moment)
 
 static void fold_resumed(struct run_view *view, const struct moment *moment)
 {
-    if (moment->logical <= view->resume_cycle)
-        return;
+    if (moment->logical <= view->resume_cycle) return;
     if (view->status != RUN_STATUS_PAUSED) {
         view->inconsistent = true;
         return;
@@ -215,13 +201,10 @@ static bool keep_root_cause(struct run_view *view, const struct moment *moment)
     const struct step_view *first = NULL;
     for (size_t i = 0; i < view->step_count; i++) {
         const struct step_view *step = &view->steps[i];
-        if (step->failed_seq && (!first || step->failed_seq < first->failed_seq))
-            first = step;
+        if (step->failed_seq && (!first || step->failed_seq < first->failed_seq)) first = step;
     }
-    if (!view_keep(view, moment->reason, &view->failed_step))
-        return false;
-    if (!moment->reason.len && first)
-        view->failed_step = first->id;
+    if (!view_keep(view, moment->reason, &view->failed_step)) return false;
+    if (!moment->reason.len && first) view->failed_step = first->id;
     if (!moment->fault.code.len && first) {
         view->fault = first->fault;
         return true;
@@ -231,55 +214,42 @@ static bool keep_root_cause(struct run_view *view, const struct moment *moment)
 
 static enum run_status end_status(enum moment_kind kind)
 {
-    if (kind == MOMENT_RUN_COMPLETED)
-        return RUN_STATUS_COMPLETED;
+    if (kind == MOMENT_RUN_COMPLETED) return RUN_STATUS_COMPLETED;
     return kind == MOMENT_RUN_FAILED ? RUN_STATUS_FAILED : RUN_STATUS_CANCELLED;
 }
 
 static bool end_allowed(enum run_status from, enum run_status to)
 {
-    if (run_status_terminal(from))
-        return false;
-    if (to == RUN_STATUS_CANCELLED || from == RUN_STATUS_RUNNING)
-        return true;
+    if (run_status_terminal(from)) return false;
+    if (to == RUN_STATUS_CANCELLED || from == RUN_STATUS_RUNNING) return true;
     return to == RUN_STATUS_FAILED && from != RUN_STATUS_PAUSED;
 }
 
 static bool fold_ended(struct run_view *view, const struct moment *moment)
 {
     enum run_status status = end_status(moment->kind);
-    if (view->status == status)
-        return true;
+    if (view->status == status) return true;
     if (!end_allowed(view->status, status)) {
         view->inconsistent = true;
         return true;
     }
     view->status = status;
     view->ended_ms = moment->at_ms;
-    if (status == RUN_STATUS_FAILED)
-        return keep_root_cause(view, moment);
-    if (status == RUN_STATUS_CANCELLED)
-        return view_keep(view, moment->reason, &view->cancel_reason);
+    if (status == RUN_STATUS_FAILED) return keep_root_cause(view, moment);
+    if (status == RUN_STATUS_CANCELLED) return view_keep(view, moment->reason, &view->cancel_reason);
     return true;
 }
 
 static bool fold_moment(struct run_view *view, const struct moment *moment, uint64_t seq)
 {
-    if (moment_is_step(moment->kind))
-        return view_fold_step(view, moment, seq);
-    if (moment_is_terminal(moment->kind))
-        return fold_ended(view, moment);
-    if (moment->kind == MOMENT_RUN_QUEUED)
-        return fold_queued(view, moment);
-    if (moment->kind == MOMENT_RUN_STARTED)
-        return fold_started(view, moment);
-    if (moment->kind == MOMENT_RUN_PAUSED)
-        return fold_paused(view, moment);
-    if (moment->kind == MOMENT_RUN_APPROVED)
-        fold_approved(view);
-    if (moment->kind == MOMENT_RUN_RESUMED)
-        fold_resumed(view, moment);
-    return true;  // signals and whatever else has no state of its own
+    if (moment_is_step(moment->kind)) return view_fold_step(view, moment, seq);
+    if (moment_is_terminal(moment->kind)) return fold_ended(view, moment);
+    if (moment->kind == MOMENT_RUN_QUEUED) return fold_queued(view, moment);
+    if (moment->kind == MOMENT_RUN_STARTED) return fold_started(view, moment);
+    if (moment->kind == MOMENT_RUN_PAUSED) return fold_paused(view, moment);
+    if (moment->kind == MOMENT_RUN_APPROVED) fold_approved(view);
+    if (moment->kind == MOMENT_RUN_RESUMED) fold_resumed(view, moment);
+    return true; // signals and whatever else has no state of its own
 }
 
 bool view_fold(struct run_view *view, const struct moment *moment, uint64_t seq)
@@ -288,28 +258,21 @@ bool view_fold(struct run_view *view, const struct moment *moment, uint64_t seq)
     bool nodes = moment->start ? str_is(moment->start->document_kind, "nodes") : view_vocabulary(view) == VOCABULARY_NODES;
     enum vocabulary vocabulary = nodes ? VOCABULARY_NODES : VOCABULARY_RUN;
     bool ledger = moment->kind != MOMENT_UNKNOWN && !moment_word(moment->kind, vocabulary);
-    if (seq < view->last_seq || (seq == view->last_seq && !ledger))
-        return true;
+    if (seq < view->last_seq || (seq == view->last_seq && !ledger)) return true;
     view->last_seq = seq;
-    if (moment->kind == MOMENT_UNKNOWN)
-        return true;
-    if (moment->at_ms > view->updated_ms)
-        view->updated_ms = moment->at_ms;
+    if (moment->kind == MOMENT_UNKNOWN) return true;
+    if (moment->at_ms > view->updated_ms) view->updated_ms = moment->at_ms;
     return fold_moment(view, moment, seq);
 }
 
 const char *view_substatus(const struct run_view *view)
 {
-    if (run_status_terminal(view->status))
-        return "";
-    if (view->status == RUN_STATUS_PAUSED)
-        return view->running_count ? "DRAINING" : "";
-    if (view->status == RUN_STATUS_PENDING)
-        return view->start.requires_approval ? "WAITING_APPROVAL" : "";
+    if (run_status_terminal(view->status)) return "";
+    if (view->status == RUN_STATUS_PAUSED) return view->running_count ? "DRAINING" : "";
+    if (view->status == RUN_STATUS_PENDING) return view->start.requires_approval ? "WAITING_APPROVAL" : "";
     bool waiting = false;
     for (size_t i = 0; i < view->step_count; i++) {
-        if (view->steps[i].held)
-            return "RETRYING";
+        if (view->steps[i].held) return "RETRYING";
         waiting = waiting || (view->steps[i].gate && view->steps[i].status == STEP_STATUS_RUNNING);
     }
     return waiting ? "WAITING_APPROVAL" : "";

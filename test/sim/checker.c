@@ -120,7 +120,7 @@ static void absorb_outcome(struct checker *checker, struct model_run *run, const
         break;
     }
     uint32_t index = kernel_find(run->shadow, m->step);
-    if (index == PROGRAM_TOP || run->program->steps[index].kind != STEP_LOOP || m->kind != MOMENT_STEP_COMPLETED) return;
+    if (index == PROGRAM_TOP || run->program->steps[index].kind != STEP_LOOP || m->kind != MOMENT_STEP_COMPLETED || m->run_ref.len > 0) return;
     model_check_loop(checker, run, step, run->shadow->steps[index].iteration, true);
 }
 
@@ -198,13 +198,16 @@ void model_absorb(struct checker *checker, struct model_run *run, const struct m
     list->items = grow(checker, list->items, list->count, sizeof(*list->items), &list->capacity);
     list->items[list->count++] = *record;
     if (!record->ledger && run->terminal) checker_fail(checker, "I15", "%.*s: event %llu follows the end of the run", STR_ARG(run->ids.run), (unsigned long long)record->seq);
-    if (record->ledger && !str_is(record->kind, "moment")) return;
+    struct error err = {0};
+    if (record->ledger && !str_is(record->kind, "moment")) {
+        if (record->signal_id.len > 0) INVARIANT(kernel_decided(run->shadow, record->signal_id, &err) == OK);
+        return;
+    }
     arena_reset(&checker->scratch);
     struct moment m;
     struct seal seal = {0};
     if (!decode_record(checker, run, record, &m, &seal)) return;
     absorb_moment(checker, run, &m, run->events.count);
-    struct error err = {0};
     if (kernel_fold(run->shadow, &m, &err)) checker_fail(checker, "K1", "%.*s: the log cannot be folded: %s", STR_ARG(run->ids.run), err.message);
     INVARIANT(view_fold(&run->view, &m, record->ledger ? run->events.count : record->seq));
     checker->checks++;

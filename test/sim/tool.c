@@ -14,7 +14,8 @@ static struct sim_tool *tool_of(struct tools *tools)
 
 static enum fate pick_fate(struct sim_tool *tool)
 {
-    if (!choice_once_in(tool->choice, STREAM_TOOL, tool->fault_rate)) return FATE_DONE;
+    if (tool->faults_left == 0 || !choice_once_in(tool->choice, STREAM_TOOL, tool->fault_rate)) return FATE_DONE;
+    tool->faults_left--;
     return (enum fate)(1 + choice_pick(tool->choice, STREAM_TOOL, FATE_COUNT - 1));
 }
 
@@ -59,6 +60,7 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
     if (tool->fenced) checker_fail(tool->checker, "S6", "%.*s: %.*s was handed to a tool by an engine that had lost the run", STR_ARG(request->run), STR_ARG(request->step));
     enum fate fate = pick_fate(tool);
     checker_tool_start(tool->checker, request);
+    if (tool->started) tool->started(tool->context, request);
     tool->start_count++;
     if (fate == FATE_REFUSED) return error_set(err, E_LIMIT, "no more processes");
     if (tool->count == tool->capacity) {

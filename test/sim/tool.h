@@ -26,10 +26,13 @@ struct sim_tool {
     struct engine *engine;
     const int64_t *now_ms;  // monotonic
     uint32_t fault_rate;    // once in so many starts something else than "done at once"; 0 = never
+    uint32_t faults_left;   // starts that may still go wrong
     bool fenced;            // of an engine that lost its leases: it must start nothing (S6)
     struct tool_answer *answers;
     size_t count, capacity;
     uint64_t start_count;
+    void (*started)(void *context, const struct tool_request *request);  // after the checker; may be NULL
+    void *context;
 };
 
 void sim_tool_init(struct sim_tool *tool, struct choice *choice, struct checker *checker, const int64_t *now_ms);

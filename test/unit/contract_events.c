@@ -13,13 +13,14 @@ static struct error err;
 
 static void open_contract(void)
 {
+    if (contract) return;
     arena_init(&arena, 64 * 1024, 64 << 20);
     CHECK_OK(contract_open(&arena, &contract, &err), &err);
 }
 
 static const char *const run_words[] = {
-    "RunQueued",    "RunApproved", "RunStarted",    "StepDelayed", "StepStarted",      "StepCompleted",  "StepFailed",     "StepSkipped",
-    "RunPaused",    "RunResumed",  "RunCompleted",  "RunFailed",   "RunCancelled",     "SignalAccepted", "SignalRejected", "StepRedispatched",
+    "RunQueued", "RunApproved", "RunStarted",   "StepDelayed", "StepStarted",  "StepCompleted",  "StepFailed",     "StepSkipped",
+    "RunPaused", "RunResumed",  "RunCompleted", "RunFailed",   "RunCancelled", "SignalAccepted", "SignalRejected", "StepRedispatched",
 };
 
 static const char *const node_words[] = {
@@ -106,28 +107,56 @@ static void golden_log_of_a_plan_RE_1_1a_RE_2_1g_RE_2_1h(void)
     tell(&story, (struct moment){.kind = MOMENT_RUN_STARTED, .start = &start});
     tell(&story, (struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("load")});
     tell(&story, (struct moment){.kind = MOMENT_STEP_REDISPATCHED, .step = STR("load"), .engine = 2});
-    tell(&story, (struct moment){.kind = MOMENT_ATTEMPT_FAILED, .step = STR("load"), .engine = 2, .fault = exit_fault(), .duration_ms = 412});
+    tell(&story,
+         (struct moment){.kind = MOMENT_ATTEMPT_FAILED, .step = STR("load"), .engine = 2, .fault = exit_fault(), .duration_ms = 412});
     tell(&story, (struct moment){.kind = MOMENT_STEP_DELAYED, .step = STR("load"), .logical = 2, .due_ms = 1770829260000});
-    tell(&story, (struct moment){.kind = MOMENT_SIGNAL_ACCEPTED, .signal_id = SIGNAL_ID, .signal_type = STR("PAUSE"), .actor = STR("ada"),
-                                 .role = STR("Operator"), .decision_id = STR("d1")});
+    tell(&story, (struct moment){.kind = MOMENT_SIGNAL_ACCEPTED,
+                                 .signal_id = SIGNAL_ID,
+                                 .signal_type = STR("PAUSE"),
+                                 .actor = STR("ada"),
+                                 .role = STR("Operator"),
+                                 .decision_id = STR("d1")});
     tell(&story, (struct moment){.kind = MOMENT_RUN_PAUSED, .signal_id = SIGNAL_ID, .signal_type = STR("PAUSE"), .reason = STR("lunch")});
-    tell(&story, (struct moment){.kind = MOMENT_SIGNAL_REJECTED, .signal_id = SIGNAL_ID, .signal_type = STR("SKIP_STEP"), .actor = STR("eve"),
-                                 .role = STR("Operator"), .decision_id = STR("d2"), .signal_step = STR("load"),
+    tell(&story, (struct moment){.kind = MOMENT_SIGNAL_REJECTED,
+                                 .signal_id = SIGNAL_ID,
+                                 .signal_type = STR("SKIP_STEP"),
+                                 .actor = STR("eve"),
+                                 .role = STR("Operator"),
+                                 .decision_id = STR("d2"),
+                                 .signal_step = STR("load"),
                                  .fault = {.code = STR("AUTHZ_DENIED"), .message = STR("needs Engineer")}});
     tell(&story, (struct moment){.kind = MOMENT_RUN_RESUMED, .signal_id = SIGNAL_ID, .signal_type = STR("RESUME")});
     tell(&story, (struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("load"), .logical = 2, .due_ms = 1770829270000});
-    tell(&story, (struct moment){.kind = MOMENT_STEP_COMPLETED, .step = STR("load"), .logical = 2, .value = json_int(7), .duration_ms = 20,
+    tell(&story, (struct moment){.kind = MOMENT_STEP_COMPLETED,
+                                 .step = STR("load"),
+                                 .logical = 2,
+                                 .value = json_int(7),
+                                 .duration_ms = 20,
                                  .artifacts = one_artifact()});
-    tell(&story, (struct moment){.kind = MOMENT_STEP_COMPLETED, .step = STR("big"), .has_blob = true, .blob = sha256(STR("hello\n")),
-                                 .blob_size = 6, .run_ref = STR("run-000"), .duration_ms = 1});
-    tell(&story, (struct moment){.kind = MOMENT_STEP_SKIPPED, .step = STR("report"), .reason = STR(SKIP_CONDITION_FALSE),
+    tell(&story, (struct moment){.kind = MOMENT_STEP_COMPLETED,
+                                 .step = STR("big"),
+                                 .has_blob = true,
+                                 .blob = sha256(STR("hello\n")),
+                                 .blob_size = 6,
+                                 .run_ref = STR("run-000"),
+                                 .duration_ms = 1});
+    tell(&story, (struct moment){.kind = MOMENT_STEP_SKIPPED,
+                                 .step = STR("report"),
+                                 .reason = STR(SKIP_CONDITION_FALSE),
                                  .detail = STR("$load.output == '8'")});
     tell(&story, (struct moment){.kind = MOMENT_STEP_FAILED, .step = STR("last"), .fault = exit_fault(), .duration_ms = 3});
     tell(&story, (struct moment){.kind = MOMENT_RUN_COMPLETED, .counts = counts, .duration_ms = 1000});
-    tell(&story, (struct moment){.kind = MOMENT_RUN_FAILED, .counts = counts, .duration_ms = 1000, .reason = STR("last"), .fault = exit_fault()});
-    tell(&story, (struct moment){.kind = MOMENT_RUN_CANCELLED, .counts = counts, .duration_ms = 1000, .signal_id = SIGNAL_ID,
-                                 .signal_type = STR("CANCEL"), .reason = STR("enough"), .actor = STR("ada")});
+    tell(&story,
+         (struct moment){.kind = MOMENT_RUN_FAILED, .counts = counts, .duration_ms = 1000, .reason = STR("last"), .fault = exit_fault()});
+    tell(&story, (struct moment){.kind = MOMENT_RUN_CANCELLED,
+                                 .counts = counts,
+                                 .duration_ms = 1000,
+                                 .signal_id = SIGNAL_ID,
+                                 .signal_type = STR("CANCEL"),
+                                 .reason = STR("enough"),
+                                 .actor = STR("ada")});
     test_golden("records-run.jsonl", buf_str(&story.text));
+    buf_release(&story.text);
 }
 
 static void golden_log_of_a_workflow_EL_2a_C_63(void)
@@ -142,20 +171,39 @@ static void golden_log_of_a_workflow_EL_2a_C_63(void)
     tell(&story, (struct moment){.kind = MOMENT_RUN_STARTED, .start = &start});
     tell(&story, (struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("build"), .due_ms = 1770829260000});
     tell(&story, (struct moment){.kind = MOMENT_STEP_REDISPATCHED, .step = STR("build"), .engine = 2});
-    tell(&story, (struct moment){.kind = MOMENT_STEP_COMPLETED, .step = STR("build"), .engine = 2, .value = json_string(STR("ok\n")),
-                                 .duration_ms = 20, .artifacts = one_artifact()});
-    tell(&story, (struct moment){.kind = MOMENT_STEP_COMPLETED, .step = STR("poll[2].fetch"), .logical = 3, .has_blob = true,
-                                 .blob = sha256(STR("hello\n")), .blob_size = 6, .duration_ms = 1});
+    tell(&story, (struct moment){.kind = MOMENT_STEP_COMPLETED,
+                                 .step = STR("build"),
+                                 .engine = 2,
+                                 .value = json_string(STR("ok\n")),
+                                 .duration_ms = 20,
+                                 .artifacts = one_artifact()});
+    tell(&story, (struct moment){.kind = MOMENT_STEP_COMPLETED,
+                                 .step = STR("poll[2].fetch"),
+                                 .logical = 3,
+                                 .has_blob = true,
+                                 .blob = sha256(STR("hello\n")),
+                                 .blob_size = 6,
+                                 .duration_ms = 1});
     tell(&story, (struct moment){.kind = MOMENT_STEP_FAILED, .step = STR("test"), .logical = 3, .fault = exit_fault(), .duration_ms = 3});
-    tell(&story, (struct moment){.kind = MOMENT_STEP_SKIPPED, .step = STR("deploy"), .reason = STR(SKIP_TRIGGER_RULE),
+    tell(&story, (struct moment){.kind = MOMENT_STEP_SKIPPED,
+                                 .step = STR("deploy"),
+                                 .reason = STR(SKIP_TRIGGER_RULE),
                                  .detail = STR("all_success: build success, test failed")});
-    tell(&story, (struct moment){.kind = MOMENT_STEP_SKIPPED, .step = STR("notify"), .reason = STR(SKIP_CONDITION_FALSE),
+    tell(&story, (struct moment){.kind = MOMENT_STEP_SKIPPED,
+                                 .step = STR("notify"),
+                                 .reason = STR(SKIP_CONDITION_FALSE),
                                  .detail = STR("$build.output == 'no'")});
     tell(&story, (struct moment){.kind = MOMENT_RUN_COMPLETED, .counts = counts, .duration_ms = 1000});
-    tell(&story, (struct moment){.kind = MOMENT_RUN_FAILED, .counts = counts, .duration_ms = 1000, .reason = STR("test"), .fault = exit_fault()});
-    tell(&story, (struct moment){.kind = MOMENT_RUN_CANCELLED, .counts = counts, .duration_ms = 1000, .signal_id = SIGNAL_ID,
-                                 .signal_type = STR("CANCEL"), .reason = STR("enough")});
+    tell(&story,
+         (struct moment){.kind = MOMENT_RUN_FAILED, .counts = counts, .duration_ms = 1000, .reason = STR("test"), .fault = exit_fault()});
+    tell(&story, (struct moment){.kind = MOMENT_RUN_CANCELLED,
+                                 .counts = counts,
+                                 .duration_ms = 1000,
+                                 .signal_id = SIGNAL_ID,
+                                 .signal_type = STR("CANCEL"),
+                                 .reason = STR("enough")});
     test_golden("records-nodes.jsonl", buf_str(&story.text));
+    buf_release(&story.text);
 }
 
 static void every_record_names_its_predecessor_I7(void)
@@ -173,6 +221,7 @@ static void every_record_names_its_predecessor_I7(void)
     struct digest named, actual = sha256(first);
     CHECK(digest_parse(json_text(json_key(&record, "prevHash")), &named));
     CHECK(digest_eq(&named, &actual));
+    buf_release(&story.text);
 }
 
 // ---- schemas
@@ -204,24 +253,21 @@ static void catalogue_has_these_words_ES_A2a_C_06(void)
         const char *word = moment_word((enum moment_kind)kind, VOCABULARY_RUN);
         words += word != NULL;
         bool known = !word;
-        for (size_t i = 0; i < ARRAY_COUNT(run_words); i++)
-            known = known || str_is(str_from(word), run_words[i]);
+        for (size_t i = 0; i < ARRAY_COUNT(run_words); i++) known = known || str_is(str_from(word), run_words[i]);
         CHECK(known);
         node_kinds += moment_word((enum moment_kind)kind, VOCABULARY_NODES) != NULL;
     }
-    CHECK_INT(words, ARRAY_COUNT(run_words) + 1);        // StepFailed is told by two moments
-    CHECK_INT(node_kinds, ARRAY_COUNT(node_words) + 1);  // node_started too
+    CHECK_INT(words, ARRAY_COUNT(run_words) + 1);       // StepFailed is told by two moments
+    CHECK_INT(node_kinds, ARRAY_COUNT(node_words) + 1); // node_started too
 }
 
 static void names_are_PascalCase_without_on_RE_1_2a(void)
 {
     for (size_t kind = 1; kind < MOMENT_COUNT; kind++) {
         const char *word = moment_word((enum moment_kind)kind, VOCABULARY_RUN);
-        if (!word)
-            continue;
+        if (!word) continue;
         CHECK(word[0] >= 'A' && word[0] <= 'Z');
-        for (const char *c = word; *c; c++)
-            CHECK((*c >= 'A' && *c <= 'Z') || (*c >= 'a' && *c <= 'z'));
+        for (const char *c = word; *c; c++) CHECK((*c >= 'A' && *c <= 'Z') || (*c >= 'a' && *c <= 'z'));
     }
 }
 
@@ -230,11 +276,9 @@ static struct json with_member(const struct json *record, const char *key, struc
 {
     struct json out = json_object();
     for (uint32_t i = 0; i < record->count; i++) {
-        if (!str_is(record->members[i].key, key))
-            CHECK(json_put(&arena, &out, record->members[i].key, record->members[i].value));
+        if (!str_is(record->members[i].key, key)) CHECK(json_put(&arena, &out, record->members[i].key, record->members[i].value));
     }
-    if (value.type)
-        CHECK(json_put(&arena, &out, str_from(key), value));
+    if (value.type) CHECK(json_put(&arena, &out, str_from(key), value));
     return out;
 }
 
@@ -243,6 +287,7 @@ static struct json record_of(enum vocabulary vocabulary, struct moment moment)
     struct story story;
     story_open(&story, vocabulary);
     tell(&story, moment);
+    buf_release(&story.text);
     struct json record;
     CHECK_OK(json_parse(story.last.bytes, &json_limits_default, &arena, &record, &err), &err);
     return record;
@@ -253,8 +298,7 @@ static void check_refused(enum vocabulary vocabulary, const struct json *record,
     struct error why = {0};
     CHECK_INT(contract_check(contract, vocabulary, record, &why), E_SCHEMA);
     CHECK(strstr(why.message, "SCHEMA_VALIDATION_FAILED") != NULL);
-    if (!strstr(why.message, word_in_message))
-        test_fail(__FILE__, __LINE__, "\"%s\" does not name %s", why.message, word_in_message);
+    if (!strstr(why.message, word_in_message)) test_fail(__FILE__, __LINE__, "\"%s\" does not name %s", why.message, word_in_message);
 }
 
 static void names_with_on_are_refused_RE_1_2a(void)
@@ -313,8 +357,8 @@ static void sequence_and_key_are_required_RE_2_1g_RE_2_1h(void)
     check_required("runSeq");
     check_required("idempotencyKey");
     struct json record = record_of(VOCABULARY_RUN, (struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("a")});
-    struct json upper = with_member(&record, "idempotencyKey",
-                                    json_string(STR("6C99484DF8A52A1DC3F2533B796F7257C11F57149D3FE3277D4C7AB98433D033")));
+    struct json upper =
+        with_member(&record, "idempotencyKey", json_string(STR("6C99484DF8A52A1DC3F2533B796F7257C11F57149D3FE3277D4C7AB98433D033")));
     check_refused(VOCABULARY_RUN, &upper, "idempotencyKey");
     struct json zero = with_member(&record, "runSeq", json_int(0));
     check_refused(VOCABULARY_RUN, &zero, "runSeq");
@@ -457,10 +501,12 @@ static void unknown_types_are_read_ES_1_5_6a_ES_7a(void)
     CHECK_INT(moment.kind, MOMENT_UNKNOWN);
     CHECK_INT(seal.seq, 9);
     CHECK_STR(ids.run, STR("r"));
-    CHECK_OK(contract_decode(VOCABULARY_NODES,
-                             STR("{\"event_type\":\"node_sang\",\"run_id\":\"r\",\"sequence\":3,\"timestamp\":\"2026-02-11T17:00:00Z\",\"payload\":{}}"),
-                             &arena, &moment, &seal, &ids, &err),
-             &err);
+    CHECK_OK(
+        contract_decode(
+            VOCABULARY_NODES,
+            STR("{\"event_type\":\"node_sang\",\"run_id\":\"r\",\"sequence\":3,\"timestamp\":\"2026-02-11T17:00:00Z\",\"payload\":{}}"),
+            &arena, &moment, &seal, &ids, &err),
+        &err);
     CHECK_INT(moment.kind, MOMENT_UNKNOWN);
     CHECK_INT(seal.seq, 3);
 }
@@ -475,15 +521,22 @@ static void bytes_that_are_no_record_are_corrupt(void)
         "{}",
         "{\"eventType\":7,\"event_type\":7}",
         "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1}",
-        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":-1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-11T17:00:00Z\"}",
-        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":0,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-11T17:00:00Z\"}",
-        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":\"yesterday\"}",
-        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-11T17:00:00Z\",\"payload\":[]}",
-        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-11T17:00:00Z\",\"stepId\":\"a\"}",
-        "{\"eventType\":\"StepStarted\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-11T17:00:00Z\"}",
+        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":-1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-"
+        "11T17:00:00Z\"}",
+        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":0,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-"
+        "11T17:00:00Z\"}",
+        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":"
+        "\"yesterday\"}",
+        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-"
+        "11T17:00:00Z\",\"payload\":[]}",
+        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-"
+        "11T17:00:00Z\",\"stepId\":\"a\"}",
+        "{\"eventType\":\"StepStarted\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-"
+        "11T17:00:00Z\"}",
         "{\"event_type\":\"node_started\",\"run_id\":\"r\",\"sequence\":1,\"timestamp\":\"2026-02-11T17:00:00Z\",\"payload\":{}}",
         "{\"event_type\":\"node_started\",\"run_id\":\"r\",\"sequence\":1,\"timestamp\":\"2026-02-11T17:00:00Z\",\"payload\":7}",
-        "{\"event_type\":\"node_failed\",\"run_id\":\"r\",\"sequence\":1,\"timestamp\":\"2026-02-11T17:00:00Z\",\"payload\":{\"node_id\":\"a\",\"error\":\"x\"}}",
+        "{\"event_type\":\"node_failed\",\"run_id\":\"r\",\"sequence\":1,\"timestamp\":\"2026-02-11T17:00:00Z\",\"payload\":{\"node_id\":"
+        "\"a\",\"error\":\"x\"}}",
     };
     arena_init(&arena, 4096, 1 << 20);
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
@@ -596,13 +649,15 @@ static void node_skipped_says_why_EL_2i_C_25(void)
     static const struct {
         const char *code, *word;
     } reasons[] = {
-        {SKIP_TRIGGER_RULE, "trigger_rule"},           {SKIP_CONDITION_FALSE, "when_condition"},
-        {SKIP_DEPENDENCY_FAILED, "dependency_failed"}, {SKIP_CONDITION_BROKEN, "when_condition_parse_error"},
+        {SKIP_TRIGGER_RULE, "trigger_rule"},
+        {SKIP_CONDITION_FALSE, "when_condition"},
+        {SKIP_DEPENDENCY_FAILED, "dependency_failed"},
+        {SKIP_CONDITION_BROKEN, "when_condition_parse_error"},
         {SKIP_OPERATOR, "operator_skip"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(reasons); i++) {
-        struct json payload =
-            payload_of((struct moment){.kind = MOMENT_STEP_SKIPPED, .step = STR("x"), .reason = str_from(reasons[i].code), .detail = STR("why")});
+        struct json payload = payload_of(
+            (struct moment){.kind = MOMENT_STEP_SKIPPED, .step = STR("x"), .reason = str_from(reasons[i].code), .detail = STR("why")});
         check_member(&payload, "reason", str_from(reasons[i].word));
         check_member(&payload, strstr(reasons[i].word, "when") ? "expr" : "detail", STR("why"));
     }

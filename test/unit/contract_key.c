@@ -37,8 +37,7 @@ static void event_key_vectors_RE_2_2b(void)
 static void event_key_vectors_of_the_corpus_RE_2_2b_RE_2_2c_RE_2_2d(void)
 {
     const char *corpus = test_corpus_dir();
-    if (!corpus)
-        test_skip("no corpus");
+    if (!corpus) test_skip("no corpus");
     char path[512];
     CHECK(snprintf(path, sizeof(path), "%s/plans/idempotency_vectors.json", corpus) < (int)sizeof(path));
     struct arena arena;
@@ -95,8 +94,7 @@ static void request_key_vector_ES_3g(void)
 
 static void check_moment_key(struct moment moment, const char *want)
 {
-    if (!moment.logical)
-        moment.logical = 1;
+    if (!moment.logical) moment.logical = 1;
     moment.engine = moment.kind == MOMENT_STEP_REDISPATCHED ? moment.engine : 1;
     check_digest(moment_key(VOCABULARY_RUN, &test_ids, &moment), want);
 }
@@ -117,8 +115,10 @@ static void second_pause_has_a_key_of_its_own_C_23(void)
 {
     check_moment_key((struct moment){.kind = MOMENT_RUN_PAUSED}, "6d72704a45de54f84dfa32fae05c0503a6fd5fd00cb0a99318b09077239ca603");
     check_moment_key((struct moment){.kind = MOMENT_RUN_RESUMED}, "76f33e0275ee6f95591c99f1d74e034c3cec6846a8c9f38ad244579480a6ad05");
-    check_moment_key((struct moment){.kind = MOMENT_RUN_PAUSED, .logical = 2}, "4ea6436c64114aab633b9f816ffa9e97f661b1c118b1130376a9af91ba5b96e8");
-    check_moment_key((struct moment){.kind = MOMENT_RUN_RESUMED, .logical = 2}, "ac6b23242fcff37a17ed563de986071097c88d932e020ec1e8027e56c6217d44");
+    check_moment_key((struct moment){.kind = MOMENT_RUN_PAUSED, .logical = 2},
+                     "4ea6436c64114aab633b9f816ffa9e97f661b1c118b1130376a9af91ba5b96e8");
+    check_moment_key((struct moment){.kind = MOMENT_RUN_RESUMED, .logical = 2},
+                     "ac6b23242fcff37a17ed563de986071097c88d932e020ec1e8027e56c6217d44");
 }
 
 static void step_moments_have_their_step_as_slot_RE_2_2c(void)
@@ -163,11 +163,11 @@ static void redispatches_differ_by_their_number_C_33_C_22(void)
     CHECK_STR(moment_slot(&moment, &arena), STR("load#2"));
     for (size_t v = VOCABULARY_RUN; v <= VOCABULARY_NODES; v++) {
         enum vocabulary vocabulary = (enum vocabulary)v;
-        if (!moment_word(moment.kind, vocabulary))
-            continue;
+        if (!moment_word(moment.kind, vocabulary)) continue;
         moment.engine = 2;
         struct digest second = moment_key(vocabulary, &test_ids, &moment);
-        struct digest composed = event_key(test_ids.run, STR("load#2"), 1, str_from(moment_word(moment.kind, vocabulary)), test_ids.plan_version);
+        struct digest composed =
+            event_key(test_ids.run, STR("load#2"), 1, str_from(moment_word(moment.kind, vocabulary)), test_ids.plan_version);
         CHECK(digest_eq(&second, &composed));
         moment.engine = 3;
         struct digest third = moment_key(vocabulary, &test_ids, &moment);

@@ -8,7 +8,10 @@
 
 #include <string.h>
 
-#define LITERAL(text) {(text), sizeof(text) - 1}
+#define LITERAL(text)                                                                                                                      \
+    {                                                                                                                                      \
+        (text), sizeof(text) - 1                                                                                                           \
+    }
 
 struct source {
     uint64_t state;
@@ -64,14 +67,14 @@ static inline struct str pick_some_text(struct source *source)
 
 static inline struct str pick_step(struct source *source)
 {
-    static const struct str steps[] = {LITERAL("load"), LITERAL("model.orders"), LITERAL("poll[12].fetch"), LITERAL("0"), LITERAL("\xc3\xbc-x")};
+    static const struct str steps[] = {LITERAL("load"), LITERAL("model.orders"), LITERAL("poll[12].fetch"), LITERAL("0"),
+                                       LITERAL("\xc3\xbc-x")};
     return steps[pick(source, (uint32_t)ARRAY_COUNT(steps))];
 }
 
 static inline struct str pick_run(struct source *source)
 {
-    static const struct str runs[] = {
-        LITERAL("run-001"), LITERAL("0d3c6a9e-4f0c-4a8e-9d5d-3d4c0f7dbb8a"), LITERAL("run_2026-02-11:abc.9")};
+    static const struct str runs[] = {LITERAL("run-001"), LITERAL("0d3c6a9e-4f0c-4a8e-9d5d-3d4c0f7dbb8a"), LITERAL("run_2026-02-11:abc.9")};
     return runs[pick(source, (uint32_t)ARRAY_COUNT(runs))];
 }
 
@@ -86,8 +89,7 @@ static inline struct str pick_uuid(struct source *source)
     char *text = arena_alloc(source->arena, UUID_SIZE);
     CHECK(text);
     uint8_t bytes[16];
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        bytes[i] = (uint8_t)draw(source);
+    for (size_t i = 0; i < sizeof(bytes); i++) bytes[i] = (uint8_t)draw(source);
     uuid_format(bytes, text);
     return (struct str){text, UUID_SIZE - 1};
 }
@@ -95,8 +97,7 @@ static inline struct str pick_uuid(struct source *source)
 static inline struct digest pick_digest(struct source *source)
 {
     struct digest digest;
-    for (size_t i = 0; i < sizeof(digest.b); i++)
-        digest.b[i] = (uint8_t)draw(source);
+    for (size_t i = 0; i < sizeof(digest.b); i++) digest.b[i] = (uint8_t)draw(source);
     return digest;
 }
 
@@ -125,15 +126,13 @@ static inline struct json pick_json(struct source *source, uint32_t depth)
         return json_string(pick_text(source));
     case 5:
         value = json_array();
-        for (uint32_t i = pick(source, 4); i > 0; i--)
-            CHECK(json_push(source->arena, &value, pick_json(source, depth - 1)));
+        for (uint32_t i = pick(source, 4); i > 0; i--) CHECK(json_push(source->arena, &value, pick_json(source, depth - 1)));
         return value;
     default:
         value = json_object();
         for (uint32_t i = pick(source, 4); i > 0; i--) {
             struct str key = pick_text(source);
-            if (!json_get(&value, key))
-                CHECK(json_put(source->arena, &value, key, pick_json(source, depth - 1)));
+            if (!json_get(&value, key)) CHECK(json_put(source->arena, &value, key, pick_json(source, depth - 1)));
         }
         return value;
     }
@@ -162,10 +161,8 @@ static inline struct json pick_artifacts(struct source *source)
 static inline struct fault pick_fault(struct source *source)
 {
     struct fault fault = {.code = STR("EXIT_NONZERO"), .message = pick_text(source), .retryable = maybe(source)};
-    if (maybe(source))
-        fault.category = STR("timeout");
-    if (maybe(source))
-        fault.detail = pick_text(source);
+    if (maybe(source)) fault.category = STR("timeout");
+    if (maybe(source)) fault.detail = pick_text(source);
     if (maybe(source)) {
         fault.has_exit = true;
         fault.exit_code = (int32_t)draw(source);
@@ -224,8 +221,7 @@ static inline void pick_signal_facts(struct source *source, struct moment *momen
     moment->signal_type = pick_signal_type(source);
     moment->reason = pick_text(source);
     moment->actor = pick_text(source);
-    if (moment->kind == MOMENT_RUN_PAUSED || moment->kind == MOMENT_RUN_RESUMED)
-        return;
+    if (moment->kind == MOMENT_RUN_PAUSED || moment->kind == MOMENT_RUN_RESUMED) return;
     moment->signal_step = maybe(source) ? pick_step(source) : STR("");
     moment->role = pick_text(source);
     moment->decision_id = pick_uuid(source);
@@ -243,8 +239,7 @@ static inline void pick_completed_facts(struct source *source, struct moment *mo
     } else {
         moment->value = pick_json(source, 4);
     }
-    if (maybe(source))
-        moment->artifacts = pick_artifacts(source);
+    if (maybe(source)) moment->artifacts = pick_artifacts(source);
     moment->actor = pick_text(source);
     moment->run_ref = maybe(source) ? pick_run(source) : STR("");
 }
@@ -272,8 +267,8 @@ static inline void pick_facts(struct source *source, struct moment *moment)
     } else if (kind == MOMENT_STEP_COMPLETED) {
         pick_completed_facts(source, moment);
     } else if (kind == MOMENT_STEP_SKIPPED) {
-        static const char *const reasons[] = {SKIP_DEPENDENCY_FAILED, SKIP_TRIGGER_RULE, SKIP_CONDITION_FALSE,
-                                              SKIP_CONDITION_BROKEN, SKIP_OPERATOR};
+        static const char *const reasons[] = {SKIP_DEPENDENCY_FAILED, SKIP_TRIGGER_RULE, SKIP_CONDITION_FALSE, SKIP_CONDITION_BROKEN,
+                                              SKIP_OPERATOR};
         moment->reason = str_from(reasons[pick(source, (uint32_t)ARRAY_COUNT(reasons))]);
         moment->detail = pick_text(source);
         moment->actor = pick_text(source);
@@ -315,8 +310,7 @@ static const struct run_ids test_ids = {
 static inline void check_start_equal(const struct start_facts *a, const struct start_facts *b)
 {
     CHECK((a == NULL) == (b == NULL));
-    if (!a)
-        return;
+    if (!a) return;
     CHECK_STR(a->document_sha256, b->document_sha256);
     CHECK_STR(a->document_kind, b->document_kind);
     CHECK_STR(a->document_file, b->document_file);

@@ -77,8 +77,7 @@ static void check_vocabulary(enum vocabulary vocabulary, int kinds_expected)
     open_contract();
     int kinds = 0;
     for (size_t kind = 1; kind < MOMENT_COUNT; kind++) {
-        if (!moment_word((enum moment_kind)kind, vocabulary))
-            continue;
+        if (!moment_word((enum moment_kind)kind, vocabulary)) continue;
         kinds++;
         for (uint64_t seed = 0; seed < ROUNDS; seed++) {
             arena_reset(&arena);
@@ -91,12 +90,12 @@ static void check_vocabulary(enum vocabulary vocabulary, int kinds_expected)
 
 static void run_records_keep_every_fact_RE_4_1a_RE_4_2a(void)
 {
-    check_vocabulary(VOCABULARY_RUN, 17);  // 16 types; StepFailed is two kinds
+    check_vocabulary(VOCABULARY_RUN, 17); // 16 types; StepFailed is two kinds
 }
 
 static void node_records_keep_every_fact_C_63(void)
 {
-    check_vocabulary(VOCABULARY_NODES, 9);  // 8 types; node_started is two kinds
+    check_vocabulary(VOCABULARY_NODES, 9); // 8 types; node_started is two kinds
 }
 
 static void ledger_keeps_every_fact_of_every_kind_C_05(void)
@@ -159,14 +158,10 @@ static enum code encode_and_decode(struct arena *scarce, const struct moment *mo
     struct seal seal_back;
     struct str entry;
     enum code rc = contract_encode(contract, vocabulary, &test_ids, moment, seal, scarce, &encoded, &err);
-    if (!rc)
-        rc = contract_decode(vocabulary, encoded.bytes, scarce, &back, &seal_back, NULL, &err);
-    if (!rc)
-        rc = contract_encode_ledger(moment, scarce, &entry, &err);
-    if (!rc)
-        rc = contract_decode_ledger(entry, scarce, &back, &err);
-    if (rc)
-        CHECK_INT(err.code, rc);
+    if (!rc) rc = contract_decode(vocabulary, encoded.bytes, scarce, &back, &seal_back, NULL, &err);
+    if (!rc) rc = contract_encode_ledger(moment, scarce, &entry, &err);
+    if (!rc) rc = contract_decode_ledger(entry, scarce, &back, &err);
+    if (rc) CHECK_INT(err.code, rc);
     return rc;
 }
 
@@ -206,8 +201,9 @@ static void cost_of_encode_and_decode(void)
     open_contract();
     struct error err = {0};
     struct json result;
-    CHECK_OK(json_parse(STR("{\"id\":42,\"status\":\"ok\",\"url\":\"https://example.org/x\"}"), &json_limits_default, &arena, &result, &err),
-             &err);
+    CHECK_OK(
+        json_parse(STR("{\"id\":42,\"status\":\"ok\",\"url\":\"https://example.org/x\"}"), &json_limits_default, &arena, &result, &err),
+        &err);
     static struct arena turn;
     arena_init(&turn, 64 * 1024, 16 << 20);
     struct moment moment = {.kind = MOMENT_STEP_COMPLETED, .by = EMITTER_WORKER, .step = STR("load"), .logical = 1, .engine = 1};

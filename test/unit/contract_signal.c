@@ -27,8 +27,7 @@ static enum code decode(const char *type, const char *payload, struct signal *ou
     struct str bytes = arena_copy(&arena, buf_str(&text));
     buf_release(&text);
     enum code rc = signal_decode(contract, bytes, &arena, out, &err);
-    if (rc)
-        CHECK(strncmp(err.message, "SIGNAL_INVALID_PAYLOAD: ", 24) == 0);
+    if (rc) CHECK(strncmp(err.message, "SIGNAL_INVALID_PAYLOAD: ", 24) == 0);
     return rc;
 }
 
@@ -53,6 +52,8 @@ static void payload_rules_C_40(void)
         {"RETRY_STEP", "{\"stepId\":\"load\",\"force\":true}", true},
         {"RETRY_STEP", "{}", false},
         {"RETRY_STEP", "{\"stepId\":\"\"}", false},
+        {"RETRY_STEP", "{\"stepId\":\"a|b\"}", false},  // would not fit into the event that tells of it
+        {"RETRY_STEP", "{\"stepId\":\"poll[2].fetch\"}", true},
         {"RETRY_STEP", "{\"stepId\":\"load\",\"force\":\"yes\"}", false},
         {"SKIP_STEP", "{\"stepId\":\"load\",\"reason\":\"known\"}", true},
         {"SKIP_STEP", "{\"reason\":\"known\"}", false},
@@ -113,15 +114,15 @@ static void check_request(const char *text, enum code want, struct signal *out)
 {
     struct error err = {0};
     enum code rc = signal_decode(contract, str_from(text), &arena, out, &err);
-    if (rc != want)
-        test_fail(__FILE__, __LINE__, "%s: %s", text, rc ? err.message : "accepted");
+    if (rc != want) test_fail(__FILE__, __LINE__, "%s: %s", text, rc ? err.message : "accepted");
 }
 
 static void aliases_C_40(void)
 {
     open_contract();
     struct signal signal;
-    check_request("{\"signalId\":\"" ID "\",\"type\":\"SKIP_STEP\",\"stepId\":\"load\",\"reason\":\"known\",\"requestedAt\":\"now\"}", OK, &signal);
+    check_request("{\"signalId\":\"" ID "\",\"type\":\"SKIP_STEP\",\"stepId\":\"load\",\"reason\":\"known\",\"requestedAt\":\"now\"}", OK,
+                  &signal);
     CHECK_INT(signal.type, SIGNAL_SKIP_STEP);
     CHECK_STR(signal.step, STR("load"));
     CHECK_STR(json_text(json_key(&signal.payload, "reason")), STR("known"));
@@ -154,10 +155,8 @@ static void there_and_back(void)
     struct error err = {0};
     for (int type = SIGNAL_PAUSE; type <= SIGNAL_REJECT; type++) {
         struct signal signal = {.type = (enum signal_type)type, .id = STR(ID), .actor = STR("ada \"the\" first"), .role = STR("Admin")};
-        if (type != SIGNAL_RESUME && type != SIGNAL_RETRY_STEP)
-            signal.reason = STR("because\n");
-        if (type == SIGNAL_RETRY_STEP || type == SIGNAL_SKIP_STEP || type == SIGNAL_APPROVE)
-            signal.step = STR("load");
+        if (type != SIGNAL_RESUME && type != SIGNAL_RETRY_STEP) signal.reason = STR("because\n");
+        if (type == SIGNAL_RETRY_STEP || type == SIGNAL_SKIP_STEP || type == SIGNAL_APPROVE) signal.step = STR("load");
         signal.force = type == SIGNAL_EMERGENCY_STOP || type == SIGNAL_RETRY_STEP;
         struct signal back;
         struct str bytes;
@@ -190,8 +189,7 @@ static void every_allocation_may_fail(void)
         arena_init(&scarce, 4096, 1 << 20);
         scarce.fail_in = n;
         rc = signal_encode(&signal, &scarce, &bytes, &err);
-        if (!rc)
-            rc = signal_decode(contract, bytes, &scarce, &back, &err);
+        if (!rc) rc = signal_decode(contract, bytes, &scarce, &back, &err);
         CHECK(rc == OK || rc == E_NOMEM);
         arena_release(&scarce);
         CHECK(n < 1000);
@@ -201,8 +199,12 @@ static void every_allocation_may_fail(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(payload_rules_C_40),   TEST(reasons_have_a_largest_length), TEST(facts_are_read),
-        TEST(aliases_C_40),         TEST(malformed_requests_are_refused), TEST(there_and_back),
+        TEST(payload_rules_C_40),
+        TEST(reasons_have_a_largest_length),
+        TEST(facts_are_read),
+        TEST(aliases_C_40),
+        TEST(malformed_requests_are_refused),
+        TEST(there_and_back),
         TEST(every_allocation_may_fail),
     };
     return test_main("contract_signal", tests, ARRAY_COUNT(tests), argc, argv);

@@ -204,6 +204,7 @@ static const struct {
     {"printf '%s' \"`printf '%s' \"$v.output\"; echo x`\"", "@x"},
     {"printf '%s' \"${NONE:-$v.output}\"", "@"},
     {"printf '%s' \"${NONE-'$v.output'}\"", "'@'"},
+    {"printf '%s' \"${NONE-'}$v.output'}\" $v.output", "'}@'@"},
     {"printf '%s' ${NONE:-$v.output}", "@"},
     {"printf '%s' ${NONE:-\"$v.output\"'$v.output'}", "@@"},
     {"printf '%s' \"${NONE:-${NADA:-$v.output}}\"", "@"},

@@ -235,6 +235,27 @@ static void step_and_edge_limits(void)
     buf_release(&text);
 }
 
+// Nodes of loops and the conditions of loops count.
+static void node_limit_counts_loops(void)
+{
+    struct buf text;
+    buf_init(&text, 1 << 24);
+    for (int inner = 9997; inner <= 9999; inner++) {
+        buf_clear(&text);
+        buf_text(&text, "nodes:\n  - id: l\n    loop_group:\n      max_iterations: 1\n"
+                        "      until_bash: x\n      nodes:\n");
+        for (int i = 0; i < inner; i++)
+            buf_printf(&text, "        - {id: n%d, noop: true}\n", i);
+        buf_text(&text, "  - {id: last, noop: true}\n");
+        kit_load(&kit, "t", buf_str(&text));
+        CHECK_INT(kit.rc, inner == 9997 ? OK : E_INVALID);
+        CHECK_INT(kit.diagnostics.error_count, inner == 9997 ? 0 : 1);
+        if (inner > 9997)
+            CHECK(kit_found(&kit, "E0505"));
+    }
+    buf_release(&text);
+}
+
 static double milliseconds(void)
 {
     struct timespec now;
@@ -293,6 +314,7 @@ int main(int argc, char **argv)
         TEST(a_loop_body_cannot_depend_on_the_outside),
         TEST(loops_nest_sixteen_deep),
         TEST(step_and_edge_limits),
+        TEST(node_limit_counts_loops),
         TEST(ten_thousand_steps_are_linear),
     };
     return test_main("program_graph", tests, ARRAY_COUNT(tests), argc, argv);

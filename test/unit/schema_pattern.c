@@ -98,15 +98,16 @@ static void random_patterns_agree_too(void)
     uint32_t matches = 0, total = 0;
     for (int round = 0; round < 3000; round++) {
         char text[256] = "", subject[16] = "";
+        size_t len = 0;
         uint64_t bits = seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
         int terms = 1 + (int)(bits >> 60) % 5;
         for (int i = 0; i < terms; i++) {
             bits = seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
             size_t atom = (bits >> 33) % ARRAY_COUNT(atoms);
             bool assertion = atoms[atom][0] == '^' || atoms[atom][0] == '$';
-            strcat(text, atoms[atom]);
-            strcat(text, assertion ? "" : counts[(bits >> 45) % ARRAY_COUNT(counts)]);
-            strcat(text, (bits >> 58) == 0 ? "|" : "");
+            len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%s%s", atoms[atom],
+                                    assertion ? "" : counts[(bits >> 45) % ARRAY_COUNT(counts)],
+                                    (bits >> 58) == 0 ? "|" : "");
         }
         const struct pattern *pattern = compile(text);
         struct pattern simulated = *pattern;

@@ -24,11 +24,11 @@ struct kit {
     struct tools *tools;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    struct tool_result results[KIT_TICKETS];  // by ticket
+    struct tool_result results[KIT_TICKETS]; // by ticket
     unsigned delivered[KIT_TICKETS];
     size_t total;
-    struct buf lines;  // live output: "out 1 text\n"
-    void (*on_result)(struct kit *kit, struct tool_result *result);  // on the tool thread; may be NULL
+    struct buf lines;                                               // live output: "out 1 text\n"
+    void (*on_result)(struct kit *kit, struct tool_result *result); // on the tool thread; may be NULL
 };
 
 static struct kit kit = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -36,8 +36,7 @@ static struct kit kit = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_
 UNUSED static void kit_deliver(void *context, struct tool_result *result)
 {
     struct kit *k = context;
-    if (k->on_result)
-        k->on_result(k, result);
+    if (k->on_result) k->on_result(k, result);
     pthread_mutex_lock(&k->mutex);
     CHECK(result->ticket < KIT_TICKETS);
     k->delivered[result->ticket]++;
@@ -59,11 +58,7 @@ UNUSED static void kit_open_as(const char *mark, uint32_t process_max)
 {
     struct error err = {0};
     buf_init(&kit.lines, 16 << 20);
-    struct tool_options options = {.mark = mark,
-                                   .process_max = process_max,
-                                   .deliver = kit_deliver,
-                                   .output = kit_line,
-                                   .context = &kit};
+    struct tool_options options = {.mark = mark, .process_max = process_max, .deliver = kit_deliver, .output = kit_line, .context = &kit};
     CHECK_OK(tools_open(&options, &kit.tools, &err), &err);
 }
 
@@ -75,8 +70,7 @@ UNUSED static void kit_open(uint32_t process_max)
 UNUSED static void kit_close(void)
 {
     kit.tools->ops->close(kit.tools);
-    for (size_t i = 0; i < KIT_TICKETS; i++)
-        tool_result_free(&kit.results[i]);
+    for (size_t i = 0; i < KIT_TICKETS; i++) tool_result_free(&kit.results[i]);
     buf_release(&kit.lines);
 }
 
@@ -88,12 +82,8 @@ struct kit_request {
 // A request for `argv` (ends with NULL).
 UNUSED static struct kit_request kit_request(uint64_t ticket, const char *const *argv)
 {
-    struct kit_request r = {.request = {.ticket = ticket,
-                                        .run = STR("run-1"),
-                                        .step = STR("build"),
-                                        .logical = 2,
-                                        .engine = 3,
-                                        .output_max = KIT_OUTPUT_MAX}};
+    struct kit_request r = {
+        .request = {.ticket = ticket, .run = STR("run-1"), .step = STR("build"), .logical = 2, .engine = 3, .output_max = KIT_OUTPUT_MAX}};
     while (argv[r.request.argc] && r.request.argc < KIT_ARGS) {
         r.argv[r.request.argc] = str_from(argv[r.request.argc]);
         r.request.argc++;
@@ -117,8 +107,7 @@ UNUSED static void kit_start_sh(uint64_t ticket, const char *script)
 UNUSED static struct tool_result *kit_wait(uint64_t ticket)
 {
     pthread_mutex_lock(&kit.mutex);
-    while (!kit.delivered[ticket])
-        pthread_cond_wait(&kit.changed, &kit.mutex);
+    while (!kit.delivered[ticket]) pthread_cond_wait(&kit.changed, &kit.mutex);
     pthread_mutex_unlock(&kit.mutex);
     return &kit.results[ticket];
 }
@@ -126,8 +115,7 @@ UNUSED static struct tool_result *kit_wait(uint64_t ticket)
 UNUSED static void kit_wait_total(size_t total)
 {
     pthread_mutex_lock(&kit.mutex);
-    while (kit.total < total)
-        pthread_cond_wait(&kit.changed, &kit.mutex);
+    while (kit.total < total) pthread_cond_wait(&kit.changed, &kit.mutex);
     pthread_mutex_unlock(&kit.mutex);
 }
 
@@ -143,16 +131,26 @@ UNUSED static struct tool_result *kit_sh(uint64_t ticket, const char *script)
     return kit_wait(ticket);
 }
 
+UNUSED static void kit_pause_ms(int ms)
+{
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
+}
+
+// Waits until `line` ("out 1 text") has been shown.
+UNUSED static void kit_await_line(const char *line)
+{
+    for (bool seen = false; !seen; kit_pause_ms(1)) {
+        pthread_mutex_lock(&kit.mutex);
+        seen = memmem(kit.lines.ptr, kit.lines.len, line, strlen(line));
+        pthread_mutex_unlock(&kit.mutex);
+    }
+}
+
 UNUSED static void kit_check_fault(const struct tool_result *result, const char *code, bool retryable)
 {
     CHECK(!result->ok);
     CHECK_STR(result->fault.code, str_from(code));
     CHECK_INT(result->fault.retryable, retryable);
-}
-
-UNUSED static void kit_pause_ms(int ms)
-{
-    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000}, NULL);
 }
 
 static bool kit_has_argument(const char *pid, const char *needle)
@@ -161,13 +159,11 @@ static bool kit_has_argument(const char *pid, const char *needle)
     snprintf(path, sizeof(path), "/proc/%s/cmdline", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t got = fd >= 0 ? read(fd, text, sizeof(text)) : -1;
-    if (fd >= 0)
-        close(fd);
+    if (fd >= 0) close(fd);
     struct str rest = {text, got > 0 ? (size_t)got : 0};
     while (rest.len) {
         struct str argument = str_cut(rest, '\0', &rest);
-        if (str_is(argument, needle))
-            return true;
+        if (str_is(argument, needle)) return true;
     }
     return false;
 }
@@ -180,8 +176,7 @@ UNUSED static size_t kit_count(const char *needle)
     struct dirent *entry;
     CHECK(dir);
     while ((entry = readdir(dir))) {
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-            count += kit_has_argument(entry->d_name, needle);
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9') count += kit_has_argument(entry->d_name, needle);
     }
     closedir(dir);
     return count;
@@ -189,24 +184,21 @@ UNUSED static size_t kit_count(const char *needle)
 
 UNUSED static void kit_await_count(const char *needle, size_t count)
 {
-    while (kit_count(needle) != count)
-        kit_pause_ms(2);
+    while (kit_count(needle) != count) kit_pause_ms(2);
 }
 
 // ---- the helper
 
 static _Noreturn void kit_sleep(void)
 {
-    for (;;)
-        pause();
+    for (;;) pause();
 }
 
 // Runs `body` in a child of its own session and returns when that child has said it is ready.
 static void kit_escape(void (*body)(const char *needle), const char *needle)
 {
     int ends[2];
-    if (pipe(ends) < 0)
-        _exit(90);
+    if (pipe(ends) < 0) _exit(90);
     if (fork() == 0) {
         setsid();
         close(ends[0]);
@@ -217,15 +209,13 @@ static void kit_escape(void (*body)(const char *needle), const char *needle)
     }
     close(ends[1]);
     char ready;
-    if (read(ends[0], &ready, 1) != 1)
-        _exit(92);
+    if (read(ends[0], &ready, 1) != 1) _exit(92);
     close(ends[0]);
 }
 
 static void kit_ready(void)
 {
-    if (write(50, "r", 1) != 1)
-        _exit(93);
+    if (write(50, "r", 1) != 1) _exit(93);
     close(50);
 }
 
@@ -239,8 +229,7 @@ static void kit_plain(const char *needle)
 static void kit_daemon(const char *needle)
 {
     (void)needle;
-    if (fork() != 0)
-        _exit(0);
+    if (fork() != 0) _exit(0);
     kit_ready();
     kit_sleep();
 }
@@ -248,8 +237,7 @@ static void kit_daemon(const char *needle)
 static void kit_stubborn(const char *needle)
 {
     (void)needle;
-    for (int number = 1; number < 32; number++)
-        signal(number, SIG_IGN);
+    for (int number = 1; number < 32; number++) signal(number, SIG_IGN);
     kit_ready();
     kit_sleep();
 }
@@ -279,8 +267,7 @@ static void kit_hopper(const char *needle)
     kit_ready();
     for (;;) {
         setsid();
-        if (fork() != 0)
-            _exit(0);
+        if (fork() != 0) _exit(0);
         kit_pause_ms(1);
     }
 }
@@ -293,18 +280,15 @@ static void kit_helper_zoo(const char *needle)
     kit_escape(kit_stopped, needle);
     kit_escape(kit_bare, needle);
     // In the group of the step: one that listens to TERM and one that does not.
-    if (fork() == 0)
-        kit_sleep();
+    if (fork() == 0) kit_sleep();
     signal(SIGTERM, SIG_IGN);
-    if (fork() == 0)
-        kit_sleep();
+    if (fork() == 0) kit_sleep();
 }
 
 static void kit_helper_args(char **argv)
 {
     for (; *argv; argv++) {
-        for (const char *c = *argv; *c; c++)
-            printf("%02x", (unsigned char)*c);
+        for (const char *c = *argv; *c; c++) printf("%02x", (unsigned char)*c);
         putchar('\n');
     }
     fflush(stdout);
@@ -318,6 +302,8 @@ static int kit_helper(char **argv)
         kit_helper_zoo(argv[1]);
     else if (strcmp(argv[0], "hopper") == 0)
         kit_escape(kit_hopper, argv[1]);
+    else if (strcmp(argv[0], "orphans") == 0)
+        return (int)tool_kill_orphans(argv[1], STR(""), STR(""));
     else
         return 95;
     return 0;
@@ -325,8 +311,7 @@ static int kit_helper(char **argv)
 
 UNUSED static int kit_main(const char *program, const struct test *tests, size_t count, int argc, char **argv)
 {
-    if (argc > 2 && strcmp(argv[1], "--helper") == 0)
-        _exit(kit_helper(argv + 2));
+    if (argc > 2 && strcmp(argv[1], "--helper") == 0) _exit(kit_helper(argv + 2));
     return test_main(program, tests, count, argc, argv);
 }
 

@@ -9,7 +9,7 @@ static void output_beyond_the_limit_is_dropped_and_told(void)
     struct tool_result *result = kit_run(&r);
     CHECK(result->ok);
     CHECK(result->truncated);
-    CHECK_INT(result->output.len, 999);  // the limit falls behind a newline, which is cut
+    CHECK_INT(result->output.len, 999); // the limit falls behind a newline, which is cut
     CHECK(str_starts(result->output, STR("abcdefg\nabcdefg\n")));
     r = kit_request(2, (const char *const[]){"printf", "1234567890", NULL});
     r.request.output_max = 10;
@@ -75,17 +75,22 @@ static void lines_are_shown_while_they_come(void)
 {
     kit_open(4);
     kit_start_sh(1, "echo one; echo two >&2; printf 'thr'; printf 'ee\\r\\n'; exec sleep 1000");
-    for (;;) {  // before the process has ended
-        pthread_mutex_lock(&kit.mutex);
-        bool seen = kit.lines.len && strstr(kit.lines.ptr, "out 1 three\n");
-        pthread_mutex_unlock(&kit.mutex);
-        if (seen)
-            break;
-        kit_pause_ms(1);
-    }
-    CHECK_INT(kit.total, 0);
+    kit_await_line("out 1 one\n");
+    kit_await_line("err 1 two\n");
+    kit_await_line("out 1 three\n");
+    CHECK_INT(kit.delivered[1], 0); // while it still runs
     kit.tools->ops->cancel(kit.tools, 1, 1000);
     kit_wait(1);
+    kit_close();
+}
+
+static void nobody_needs_to_watch(void)
+{
+    struct error err = {0};
+    struct tool_options options = {.mark = "m", .process_max = 1, .deliver = kit_deliver, .context = &kit};
+    CHECK_OK(tools_open(&options, &kit.tools, &err), &err);
+    buf_init(&kit.lines, 0);
+    CHECK_STR(kit_sh(1, "echo one; echo two")->output, STR("one\ntwo"));
     kit_close();
 }
 
@@ -129,6 +134,7 @@ int main(int argc, char **argv)
         TEST(bytes_that_are_no_text_are_replaced),
         TEST(detail_is_the_end_of_stderr),
         TEST(lines_are_shown_while_they_come),
+        TEST(nobody_needs_to_watch),
         TEST(last_line_needs_no_newline_and_long_ones_are_cut),
         TEST(output_of_a_background_process_is_no_reason_to_wait),
         TEST(both_streams_are_drained_at_once),

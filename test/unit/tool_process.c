@@ -67,16 +67,15 @@ static void what_cannot_be_started_is_spawn_failed(void)
     test_write_file(path, STR("echo hello\n"));
     chmod(path, 0644);
     struct kit_request r = kit_request(1, (const char *const[]){path, NULL});
-    kit_check_fault(kit_run(&r), "SPAWN_FAILED", false);  // not executable
+    kit_check_fault(kit_run(&r), "SPAWN_FAILED", false); // not executable
     chmod(path, 0755);
     r = kit_request(2, (const char *const[]){path, NULL});
-    kit_check_fault(kit_run(&r), "SPAWN_FAILED", false);  // no #! line: never given to a shell
+    kit_check_fault(kit_run(&r), "SPAWN_FAILED", false); // no #! line: never given to a shell
     CHECK_STR(kit.results[2].fault.category, STR("infrastructure"));
     r = kit_request(3, (const char *const[]){"true", NULL});
     r.request.cwd = STR("/no/such/directory");
     kit_check_fault(kit_run(&r), "SPAWN_FAILED", false);
-    CHECK_STR(kit.results[3].fault.message,
-              STR("cannot change to directory /no/such/directory: No such file or directory"));
+    CHECK_STR(kit.results[3].fault.message, STR("cannot change to directory /no/such/directory: No such file or directory"));
     kit_close();
 }
 
@@ -116,12 +115,10 @@ static void no_descriptor_left_is_worth_another_try(void)
 static void arguments_arrive_verbatim_X1(void)
 {
     static const char *const nasty[] = {
-        "",          " ",           "  a  b ",     "*",        "?",          "[a-z]",     "~",      "$HOME",
-        "${PATH}",   "$(id)",       "`id`",        "'",        "\"",         "\\",        "\\n",    "\n",
-        "a\nb",      "\t",          ";",           "a;b",      "&",          "&&",        "|",      ">x",
-        "<x",        "#",           "!",           "!!",       "%s%n",       "-rf",       "--",     "-",
-        "{a,b}",     "(x)",         "=",           "A=B",      "\xC3\xA4",   "\xFF\xFE",  "\x01",   "\x1b[31m",
-        "a\rb",      "${IFS}",      "$'x'",        "^",        "\xE2\x80\xAE", "..",      "/",      "{{ x }}",
+        "",     " ",   "  a  b ",      "*",  "?",     "[a-z]",   "~", "$HOME", "${PATH}",  "$(id)",    "`id`", "'",        "\"",   "\\",
+        "\\n",  "\n",  "a\nb",         "\t", ";",     "a;b",     "&", "&&",    "|",        ">x",       "<x",   "#",        "!",    "!!",
+        "%s%n", "-rf", "--",           "-",  "{a,b}", "(x)",     "=", "A=B",   "\xC3\xA4", "\xFF\xFE", "\x01", "\x1b[31m", "a\rb", "${IFS}",
+        "$'x'", "^",   "\xE2\x80\xAE", "..", "/",     "{{ x }}",
     };
     enum { COUNT = ARRAY_COUNT(nasty) };
     const char *argv[COUNT + 4] = {"/proc/self/exe", "--helper", "args"};
@@ -137,7 +134,7 @@ static void arguments_arrive_verbatim_X1(void)
         buf_hex(&want, (const uint8_t *)nasty[i], strlen(nasty[i]));
         buf_byte(&want, '\n');
     }
-    want.len--;  // the last newline is cut
+    want.len--; // the last newline is cut
     kit_open(4);
     struct kit_request r = kit_request(1, argv);
     CHECK_STR(kit_run(&r)->output, buf_str(&want));
@@ -163,16 +160,15 @@ static void sort_entries(struct str text, struct buf *out)
         text = str_slice(text, end ? len + 3 : len, text.len);
     }
     qsort(entries, count, sizeof(entries[0]), compare_lines);
-    for (size_t i = 0; i < count; i++)
-        buf_printf(out, "%.*s\n", STR_ARG(entries[i]));
+    for (size_t i = 0; i < count; i++) buf_printf(out, "%.*s\n", STR_ARG(entries[i]));
 }
 
 static void environment_is_the_expected_list_X2(void)
 {
-    static const char *const hooks[] = {
-        "LD_PRELOAD",   "LD_LIBRARY_PATH", "BASH_ENV", "ENV",      "BASH_FUNC_x%%", "IFS",     "PYTHONSTARTUP",
-        "PYTHONPATH",   "PYTHONHOME",      "PERL5LIB", "PERL5OPT", "RUBYOPT",       "RUBYLIB", "GIT_DIR",
-        "NODE_OPTIONS", "NODE_PATH",       "GIT_SSH",  "CAIRN_X",  "CAIRN_MARK",    "CAIRN_RUN_ID"};
+    static const char *const hooks[] = {"LD_PRELOAD", "LD_LIBRARY_PATH", "BASH_ENV",   "ENV",        "BASH_FUNC_x%%",
+                                        "IFS",        "PYTHONSTARTUP",   "PYTHONPATH", "PYTHONHOME", "PERL5LIB",
+                                        "PERL5OPT",   "RUBYOPT",         "RUBYLIB",    "GIT_DIR",    "NODE_OPTIONS",
+                                        "NODE_PATH",  "GIT_SSH",         "CAIRN_X",    "CAIRN_MARK", "CAIRN_RUN_ID"};
     clearenv();
     setenv("PATH", "/usr/bin:/bin", 1);
     setenv("HOME", "/somewhere", 1);
@@ -180,8 +176,7 @@ static void environment_is_the_expected_list_X2(void)
     setenv("EMPTY", "", 1);
     setenv("TOKEN_SOURCE", "s3cret-value", 1);
     setenv("LDX", "stays", 1);
-    for (size_t i = 0; i < ARRAY_COUNT(hooks); i++)
-        setenv(hooks[i], "", 1);
+    for (size_t i = 0; i < ARRAY_COUNT(hooks); i++) setenv(hooks[i], "", 1);
     struct tool_env env[] = {{STR("SHARED"), STR("from the request")}, {STR("OWN"), STR("a=b c\nd")}};
     struct secret_ref secret = {STR("TOKEN"), STR("env:TOKEN_SOURCE")};
     kit_open(4);
@@ -219,8 +214,7 @@ static void no_descriptor_is_inherited_X7(void)
     // 3 is the directory that ls reads.
     CHECK_STR(kit_sh(1, "ls /proc/self/fd")->output, STR("0\n1\n2\n3"));
     CHECK_STR(kit_sh(2, "readlink /proc/self/fd/0")->output, STR("/dev/null"));
-    for (size_t i = 0; i < ARRAY_COUNT(leaks); i++)
-        close(leaks[i]);
+    for (size_t i = 0; i < ARRAY_COUNT(leaks); i++) close(leaks[i]);
     kit_close();
 }
 
@@ -255,8 +249,7 @@ static void input_of_a_mebibyte_arrives(void)
 {
     enum { SIZE = 1 << 20 };
     char *bytes = malloc(SIZE);
-    for (size_t i = 0; i < SIZE; i++)
-        bytes[i] = "abcdefghijklmnopqrstuvwxyz\n"[i % 27];
+    for (size_t i = 0; i < SIZE; i++) bytes[i] = "abcdefghijklmnopqrstuvwxyz\n"[i % 27];
     kit_open(4);
     struct kit_request r = kit_request(1, (const char *const[]){"cat", NULL});
     r.request.input = (struct str){bytes, SIZE};

@@ -14,8 +14,7 @@ static struct str mask_in_two(const char *secret, struct str text, size_t cut, s
     struct mask_stream stream;
     mask_stream_init(&stream, mask);
     buf_clear(out);
-    if (cut)
-        mask_feed(&stream, str_slice(text, 0, cut), false, out);
+    if (cut) mask_feed(&stream, str_slice(text, 0, cut), false, out);
     mask_feed(&stream, str_slice(text, cut, text.len), false, out);
     mask_feed(&stream, STR(""), true, out);
     mask_stream_release(&stream);
@@ -28,8 +27,7 @@ static void check_mask(const char *secret, struct str text, const char *want)
 {
     struct buf out;
     buf_init(&out, 1 << 20);
-    for (size_t cut = 0; cut < text.len; cut++)
-        CHECK_STR(mask_in_two(secret, text, cut, &out), str_from(want));
+    for (size_t cut = 0; cut < text.len; cut++) CHECK_STR(mask_in_two(secret, text, cut, &out), str_from(want));
     buf_release(&out);
 }
 
@@ -37,7 +35,7 @@ static void plain_form_is_masked_wherever_it_is_cut_S2(void)
 {
     check_mask("hunter22", STR("hunter22"), "***");
     check_mask("hunter22", STR("a hunter22 b hunter22hunter22 hunter2 2"), "a *** b ****** hunter2 2");
-    check_mask("abab", STR("xababab y"), "x*** y");  // overlapping matches become one
+    check_mask("abab", STR("xababab y"), "x*** y"); // overlapping matches become one
     check_mask("four", STR("four fou\nr"), "*** fou\nr");
     check_mask("abc", STR("abc stays: too short"), "abc stays: too short");
 }
@@ -48,10 +46,10 @@ static void encoded_forms_are_masked_S2(void)
     check_mask("s3cr3t/pass word+1", STR("czNjcjN0L3Bhc3Mgd29yZCsx"), "***");
     check_mask("hunter2222", STR("aHVudGVyMjIyMg=="), "***");
     check_mask("hunter2222", STR("aHVudGVyMjIyMg"), "***");
-    check_mask("hunter2222", STR("eGh1bnRlcjIyMjI="), "eG***");     // behind one byte
-    check_mask("hunter2222", STR("eHlodW50ZXIyMjIy"), "eHl***");    // behind two
+    check_mask("hunter2222", STR("eGh1bnRlcjIyMjI="), "eG***");  // behind one byte
+    check_mask("hunter2222", STR("eHlodW50ZXIyMjIy"), "eHl***"); // behind two
     check_mask("hunter2222", STR("eHlodW50ZXIyMjIyenp6"), "eHl***enp6");
-    check_mask("~~~?!?>>>~~~", STR("fn5-PyE_Pj4-fn5-"), "***");      // the other alphabet
+    check_mask("~~~?!?>>>~~~", STR("fn5-PyE_Pj4-fn5-"), "***"); // the other alphabet
     check_mask("s3cr3t/pass word+1", STR("q=s3cr3t%2Fpass%20word%2B1&x"), "q=***&x");
     check_mask("s3cr3t/pass word+1", STR("q=s3cr3t%2fpass+word%2b1&x"), "q=***&x");
     check_mask("s3cr3t/pass word+1", STR("q=s3cr3t/pass%20word+1&x"), "q=***&x");
@@ -70,7 +68,7 @@ static void wrapped_and_multiline_forms_are_masked_S2(void)
 {
     check_mask("hunter2222", STR("aHVudG\nVyMjIyMg=="), "***");
     check_mask("hunter2222", STR("aHVudGVy\r\n  MjIyMg=="), "***");
-    check_mask("hunter2222", STR("aH\nVudGVyMjIyMg=="), "aH\nV***");  // a wrap in the first characters
+    check_mask("hunter2222", STR("aH\nVudGVyMjIyMg=="), "aH\nV***"); // a wrap in the first characters
     check_mask("-----KEY-----\nabcdefgh\nijklmnop\n-----END-----", STR("x\n-----KEY-----\nabcdefgh\nijklmnop\n-----END-----\ny"),
                "x\n***\ny");
     check_mask("-----KEY-----\nabcdefgh\nijklmnop\n-----END-----", STR("only ijklmnop here"), "only *** here");
@@ -82,8 +80,7 @@ static void ordinary_text_passes_unchanged(void)
     struct buf text, out;
     buf_init(&text, 1 << 20);
     buf_init(&out, 1 << 20);
-    for (int i = 0; i < 2000; i++)
-        buf_printf(&text, "line %d of 2000: %%41 \\n \\u0041 c2VjcmV0 68756e 100%% done\n", i);
+    for (int i = 0; i < 2000; i++) buf_printf(&text, "line %d of 2000: %%41 \\n \\u0041 c2VjcmV0 68756e 100%% done\n", i);
     CHECK_STR(mask_in_two("hunter22", buf_str(&text), 77, &out), buf_str(&text));
     buf_release(&text);
     buf_release(&out);
@@ -107,7 +104,7 @@ static void secrets_come_from_environment_and_files_S1(void)
     snprintf(ref, sizeof(ref), "file:%s", path);
     kit_open(4);
     CHECK_STR(run_with_secret(1, "echo ${#TOKEN} $TOKEN", "env:SOURCE")->output, STR("8 ***"));
-    CHECK_STR(run_with_secret(2, "echo ${#TOKEN}", ref)->output, STR("12"));  // one newline is cut
+    CHECK_STR(run_with_secret(2, "echo ${#TOKEN}", ref)->output, STR("12")); // one newline is cut
     static char big[100000];
     memset(big, 'x', sizeof(big));
     test_write_file(path, (struct str){big, sizeof(big)});
@@ -141,11 +138,10 @@ static const char canary[] = "C4n\"ary/Value+42 x";
 
 static void no_form_is_seen_in_output_errors_or_live_lines_S2(void)
 {
-    static const char script[] =
-        "printf '%s\\n' \"$TOKEN\"; printf '%s' \"$TOKEN\" | base64; printf 'a%s' \"$TOKEN\" | base64;"
-        "printf 'ab%s' \"$TOKEN\" | base64; printf '%s' \"$TOKEN\" | od -An -v -tx1 | tr -d ' \\n'; echo;"
-        "printf '%s' \"$TOKEN\" | sed 's/%/%25/g; s/\"/%22/g; s,/,%2F,g; s/+/%2B/g; s/ /%20/g'; echo;"
-        "printf '%s' \"$TOKEN\" | sed 's/\"/\\\\\"/g'; echo; echo \"error $TOKEN\" >&2; exit 1";
+    static const char script[] = "printf '%s\\n' \"$TOKEN\"; printf '%s' \"$TOKEN\" | base64; printf 'a%s' \"$TOKEN\" | base64;"
+                                 "printf 'ab%s' \"$TOKEN\" | base64; printf '%s' \"$TOKEN\" | od -An -v -tx1 | tr -d ' \\n'; echo;"
+                                 "printf '%s' \"$TOKEN\" | sed 's/%/%25/g; s/\"/%22/g; s,/,%2F,g; s/+/%2B/g; s/ /%20/g'; echo;"
+                                 "printf '%s' \"$TOKEN\" | sed 's/\"/\\\\\"/g'; echo; echo \"error $TOKEN\" >&2; exit 1";
     setenv("CANARY", canary, 1);
     kit_open(4);
     struct tool_result *result = run_with_secret(1, script, "env:CANARY");

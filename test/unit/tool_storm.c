@@ -30,14 +30,11 @@ static void sixty_four_run_in_parallel(void)
 static void two_hundred_children_at_once(void)
 {
     kit_open(200);
-    for (uint64_t i = 1; i <= 200; i++)
-        kit_start_sh(i, "exec sleep 88000021");
+    for (uint64_t i = 1; i <= 200; i++) kit_start_sh(i, "exec sleep 88000021");
     kit_await_count("88000021", 200);
-    for (uint64_t i = 1; i <= 200; i++)
-        kit.tools->ops->cancel(kit.tools, i, 1000);
+    for (uint64_t i = 1; i <= 200; i++) kit.tools->ops->cancel(kit.tools, i, 1000);
     kit_wait_total(200);
-    for (uint64_t i = 1; i <= 200; i++)
-        kit_check_fault(&kit.results[i], "CANCELLED", false);
+    for (uint64_t i = 1; i <= 200; i++) kit_check_fault(&kit.results[i], "CANCELLED", false);
     CHECK_INT(kit_count("88000021"), 0);
     kit_close();
 }
@@ -47,7 +44,8 @@ static void no_more_than_process_max_run_and_the_rest_wait_in_order(void)
     kit_open(3);
     char script[600];
     // Counts those inside; more than three would be seen by somebody.
-    snprintf(script, sizeof(script), "cd %s; mkdir in.$CAIRN_STEP_ID; echo $CAIRN_STEP_ID >> order; ls -d in.* | wc -l; sleep 0.02; rmdir in.$CAIRN_STEP_ID",
+    snprintf(script, sizeof(script),
+             "cd %s; mkdir in.$CAIRN_STEP_ID; echo $CAIRN_STEP_ID >> order; ls -d in.* | wc -l; sleep 0.02; rmdir in.$CAIRN_STEP_ID",
              test_dir());
     for (uint64_t i = 1; i <= 30; i++) {
         char step[16];
@@ -88,8 +86,7 @@ static void *storm_thread(void *context)
         // Cancel some at once, some twice, some later; sleepers always.
         for (unsigned n = (unsigned)rand_r(&seed) % 3; n > 0; n--)
             kit.tools->ops->cancel(kit.tools, ticket - (unsigned)rand_r(&seed) % 3, (int64_t)((unsigned)rand_r(&seed) % 3) * 100);
-        if (pick == 2)
-            kit.tools->ops->cancel(kit.tools, ticket, 10);
+        if (pick == 2) kit.tools->ops->cancel(kit.tools, ticket, 10);
     }
     return NULL;
 }
@@ -103,12 +100,10 @@ static void each_ticket_is_delivered_exactly_once_under_a_storm(void)
         bases[i] = 1000 + i * 1000;
         CHECK_INT(pthread_create(&threads[i], NULL, storm_thread, &bases[i]), 0);
     }
-    for (size_t i = 0; i < STORM_THREADS; i++)
-        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < STORM_THREADS; i++) pthread_join(threads[i], NULL);
     kit_wait_total(STORM_THREADS * STORM_EACH);
     for (size_t i = 0; i < STORM_THREADS; i++) {
-        for (uint64_t n = 0; n < STORM_EACH; n++)
-            CHECK_INT(kit.delivered[bases[i] + n], 1);
+        for (uint64_t n = 0; n < STORM_EACH; n++) CHECK_INT(kit.delivered[bases[i] + n], 1);
     }
     CHECK_INT(kit.total, STORM_THREADS * STORM_EACH);
     CHECK_INT(kit_count("88000022"), 0);
@@ -123,10 +118,8 @@ static void close_in_the_middle_of_a_storm(void)
     CHECK_INT(pthread_create(&thread, NULL, storm_thread, &base), 0);
     pthread_join(thread, NULL);
     kit.tools->ops->close(kit.tools);
-    for (uint64_t i = 0; i < STORM_EACH; i++)
-        CHECK(kit.delivered[base + i] <= 1);
-    for (size_t i = 0; i < KIT_TICKETS; i++)
-        tool_result_free(&kit.results[i]);
+    for (uint64_t i = 0; i < STORM_EACH; i++) CHECK(kit.delivered[base + i] <= 1);
+    for (size_t i = 0; i < KIT_TICKETS; i++) tool_result_free(&kit.results[i]);
     buf_release(&kit.lines);
     CHECK_INT(kit_count("88000022"), 0);
 }
@@ -137,8 +130,7 @@ static void files_are_not_leaked(void)
     CHECK(kit_sh(1, "true")->ok);
     int before = dup(0);
     close(before);
-    for (uint64_t i = 2; i < 200; i++)
-        kit_start_sh(i, i % 2 ? "true" : "/no/such/program");
+    for (uint64_t i = 2; i < 200; i++) kit_start_sh(i, i % 2 ? "true" : "/no/such/program");
     struct kit_request r = kit_request(200, (const char *const[]){"/no/such/program", NULL});
     kit_start(&r);
     kit_wait_total(200);

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Kills the real binary before and after every call that changes a file, recovers, and checks the promises; then again with a
+# second kill during recovery (I1, I6, I11–I15).
+. "$(dirname "$0")/lib.sh"
+gcc -shared -fPIC -O1 -o "$work/shim.so" test/crash/shim.c -ldl || { not_ok crash_shim "does not compile"; finish boundary; exit 1; }
+document
+
+# crash_at STORE_KIND VARIABLE N [M]: one world. Prints nothing when all holds, else what does not; 3 = the limit was not reached.
+crash_at() {
+    local store=$1:$work/$1-$2-$3 run=r$3
+    rm -rf "$work/$1-$2-$3"*
+    : >"$EFFECTS"
+    env LD_PRELOAD="$work/shim.so" "$2=$3" "$CAIRN" run "$work/doc.json" --store "$store" --run-id "$run" --progress none >/dev/null 2>"$work/err"
+    local rc=$?
+    [ $rc -eq 0 ] && return 3
+    [ $rc -eq 137 ] || { echo "exit $rc: $(head -n 1 "$work/err")"; return 1; }
+    if [ -n "${4:-}" ]; then
+        env LD_PRELOAD="$work/shim.so" KILL_AT="$4" "$CAIRN" recover --store "$store" --progress none >/dev/null 2>"$work/err"
+    fi
+    "$CAIRN" recover --store "$store" --progress none >/dev/null 2>"$work/err" || {
+        # Before the first append there is no run, or no store, to recover: nothing was promised yet.
+        "$CAIRN" events "$run" --store "$store" -o jsonl >/dev/null 2>&1 || { rm -rf "$work/$1-$2-$3"*; return 0; }
+        echo "recover: $(head -n 1 "$work/err")"
+        return 1
+    }
+    if ! "$CAIRN" events "$run" --store "$store" -o jsonl >/dev/null 2>&1; then
+        "$CAIRN" run "$work/doc.json" --store "$store" --run-id "$run" --progress none >/dev/null 2>&1 || { echo "a run after the crash fails"; return 1; }
+    fi
+    check "$store" "$run" 2>"$work/why" || { tail -n 1 "$work/why"; return 1; }
+    rm -rf "$work/$1-$2-$3"*
+}
+
+walk() { # STORE VARIABLE STRIDE [double]
+    local n=1 worlds=0 bad= name="kill_9_$2_every_$1_write_boundary${4:+_and_again_in_recovery}_I1_I11_I12_I13_I14_I15_RE_1_0"
+    while :; do
+        local why
+        why=$(crash_at "$1" "$2" "$n" ${4:+$((1 + n % 23))})
+        local rc=$?
+        [ $rc -eq 3 ] && break
+        worlds=$((worlds + 1))
+        [ $rc -ne 0 ] && { bad="at call $n: $why"; break; }
+        n=$((n + $3))
+        [ $n -gt 2000 ] && break
+    done
+    if [ -n "$bad" ]; then not_ok "$name" "$bad"; elif [ "$worlds" -lt 10 ]; then not_ok "$name" "only $worlds worlds"; else ok "$name ($worlds worlds)"; fi
+}
+
+for store in sqlite files; do
+    walk $store KILL_AT 1
+    walk $store KILL_AFTER 3
+    walk $store KILL_AT 4 double
+done
+finish boundary

@@ -1,0 +1,84 @@
+# Shared by the shell tests. A test is a function test_NAME; run_tests runs each in a process, a directory and a home of its
+# own, with a time limit, and prints "ok NAME", "not ok NAME: why" or "skip NAME: why" and a last line with the counts.
+#
+#   . "$(dirname "$0")/lib.sh"
+#   test_version() { cairn_is 0 --version; has out 'cairn '; }
+#   run_tests "$@"            arguments are name filters
+set -u
+e2e=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$e2e/../.." && pwd)
+CAIRN=${CAIRN:-$root/build/cairn}
+[[ $CAIRN = /* ]] || CAIRN=$PWD/$CAIRN
+export CAIRN
+script=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
+
+fail() { echo "FAIL: $*" >&2; exit 1; }
+skip() { echo "SKIP: $*" >&2; exit 77; }
+
+# Runs the binary; its output is in the files out and err.
+cairn_is() {
+    local want=$1 rc=0
+    shift
+    "$CAIRN" "$@" >out 2>err </dev/null || rc=$?
+    [ "$rc" = "$want" ] || fail "cairn $* gave exit $rc, not $want: $(tail -n 3 err | tr '\n' ' ')"
+}
+has() { grep -qF -e "$2" "$1" || fail "$1 does not hold: $2 (it begins: $(head -c 300 "$1" | tr '\n' ' '))"; }
+has_line() { grep -qE -e "$2" "$1" || fail "$1 has no line like: $2 (it begins: $(head -c 300 "$1" | tr '\n' ' '))"; }
+hasnt() { ! grep -qF -e "$2" "$1" || fail "$1 holds: $2"; }
+empty() { [ ! -s "$1" ] || fail "$1 is not empty: $(head -c 200 "$1")"; }
+equal() { [ "$1" = "$2" ] || fail "${3:-value}: \"$1\" is not \"$2\""; }
+# Waits until a command succeeds, at most 15 s.
+wait_for() {
+    local i
+    for i in $(seq 300); do
+        "$@" >/dev/null 2>&1 && return 0
+        sleep 0.05
+    done
+    fail "never came true: $*"
+}
+status_is() { [ "$("$CAIRN" get "$1" "${store[@]}" -o json 2>/dev/null | jq -r .status)" = "$2" ]; }
+step_is() { [ "$("$CAIRN" get "$1" "${store[@]}" -o json 2>/dev/null | jq -r ".steps[]|select(.stepId==\"$2\").status")" = "$3" ]; }
+events_of() { "$CAIRN" events "$1" "${store[@]}" -o jsonl | jq -r '.eventType // .event_type'; }
+count_of() { events_of "$1" | grep -cx "$2"; }
+intact() { "$CAIRN" log verify --all "${store[@]}" >verify 2>&1 || fail "the log does not verify: $(cat verify)"; }
+# A plan of three steps that each write a line to ran/STEP and sleep; good for killing.
+slow_plan() {
+    mkdir -p ran
+    cat >slow.json <<PLAN
+{"planId":"slow","planVersion":"1","schemaVersion":"v1.2","steps":[
+ {"stepId":"a","kind":"shell","with":{"command":"echo x >> ran/a; sleep ${1:-0.6}; echo A"}},
+ {"stepId":"b","kind":"shell","with":{"command":"echo x >> ran/b; sleep ${1:-0.6}; echo B"}},
+ {"stepId":"c","kind":"shell","with":{"command":"echo x >> ran/c; echo \$a.output \$b.output"}}]}
+PLAN
+}
+times_ran() { [ -f "ran/$1" ] && wc -l <"ran/$1" || echo 0; }
+
+run_tests() {
+    if [ "${1:-}" = --one ]; then
+        store=(--store "sqlite:$PWD/store.db")
+        "$2"
+        exit
+    fi
+    local name dir rc passed=0 failed=0 skipped=0
+    [ -x "$CAIRN" ] || { echo "not ok $(basename "$0"): $CAIRN is missing"; exit 1; }
+    while read -r name; do
+        [ $# -eq 0 ] || [[ " $* " = *" ${name#test_} "* ]] || continue
+        dir=$(mktemp -d)
+        rc=0
+        (cd "$dir" && env -u CAIRN_STORE -u NO_COLOR -u CLICOLOR_FORCE -u CI HOME="$dir/home" XDG_STATE_HOME="$dir/state" \
+            LANG=C.UTF-8 LC_ALL= TERM=xterm timeout -k 5 "${E2E_SECONDS:-60}" bash "$script" --one "$name") >"$dir.log" 2>&1 || rc=$?
+        case $rc in
+        0) echo "ok ${name#test_}"; passed=$((passed + 1)) ;;
+        77) echo "skip ${name#test_}: $(sed -n 's/^SKIP: //p' "$dir.log" | head -n 1)"; skipped=$((skipped + 1)) ;;
+        *)
+            echo "not ok ${name#test_}: $(grep -m 1 -a '^FAIL: ' "$dir.log" | cut -c7-400 || true)$([ $rc = 124 ] && echo ' (took too long)')"
+            cat "$dir.log" >&2
+            failed=$((failed + 1))
+            ;;
+        esac
+        chmod -R u+w "$dir" 2>/dev/null
+        rm -rf "$dir" "$dir.log"
+    done < <(sed -n 's/^\(test_[A-Za-z0-9_]*\)().*/\1/p' "$script")
+    echo "# $(basename "$0" .sh): $passed passed, $failed failed, $skipped skipped"
+    [ "$failed" = 0 ]
+}

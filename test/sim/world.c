@@ -1,0 +1,421 @@
+#include "sim/world.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ACTS_MAX 4000
+#define START_WALL_MS 1800000000000
+
+void world_trace(struct world *w, const char *format, ...)
+{
+    char line[512];
+    va_list arguments;
+    va_start(arguments, format);
+    int len = vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    for (int i = 0; i < len && i < (int)sizeof(line) - 1; i++) w->hash = (w->hash ^ (uint8_t)line[i]) * 1099511628211u;
+    if (w->options.trace) fprintf(stderr, "%8lld %s\n", (long long)w->mono_ms, line);
+}
+
+// ---- observers
+
+static void on_event(void *context, const struct engine_event *event)
+{
+    struct world *w = context;
+    world_trace(w, "  %.*s %llu %s %.*s %u.%u", STR_ARG(event->run), (unsigned long long)event->item->seq, moment_name(event->moment->kind), STR_ARG(event->moment->step),
+                event->moment->logical, event->moment->engine);
+    checker_told(&w->checker, event);
+}
+
+static void on_decision(void *context, const struct engine_decision *decision)
+{
+    struct world *w = context;
+    world_trace(w, "  %.*s decision %s %s%s %.*s", STR_ARG(decision->run), signal_name(decision->type), decision->accepted ? "accepted" : "rejected", decision->duplicate ? " duplicate" : "",
+                STR_ARG(decision->error_code));
+    checker_decision(&w->checker, decision);
+}
+
+// Looking at the platter is dear: now and then is enough, since a crash looks at it, too.
+static void on_start(void *context, const struct tool_request *request)
+{
+    struct world *w = context;
+    uint64_t every = w->options.store == SIM_SQLITE ? 32 : 8;
+    if ((w->tools[0].start_count + w->tools[1].start_count) % every == 1) world_check_platter(w, request);
+}
+
+static void fill(struct entropy *entropy, void *bytes, size_t size)
+{
+    struct world *w = CONTAINER_OF(entropy, struct world, entropy);
+    choice_bytes(w->choice, bytes, size);
+}
+
+// ---- crash and restart
+
+static void stop_engines(struct world *w)
+{
+    engine_close(w->zombie);
+    engine_close(w->engine);
+    w->zombie = w->engine = NULL;
+    w->tools[0].count = w->tools[1].count = 0;
+    w->zombie_tool = NULL;
+}
+
+static void crash(struct world *w, const char *why)
+{
+    world_trace(w, "crash: %s", why);
+    w->died = true;
+    stop_engines(w);
+    world_store_close(w);
+    world_power_cut(w);
+    w->died = false;
+    w->full_left = 0;
+    w->result.crashes++;
+}
+
+static bool open_engine(struct world *w)
+{
+    struct sim_tool *tool = w->zombie_tool == &w->tools[0] ? &w->tools[1] : &w->tools[0];
+    struct engine_options options = {.store = w->store, .contract = w->contract, .entropy = &w->entropy, .tools = &tool->base, .limits = engine_limits_default,
+                                     .observer = {.context = w, .event = on_event, .decision = on_decision}};
+    options.limits.inputs_per_turn_max = w->batch_max;
+    options.limits.inline_max = w->inline_max;
+    struct error err = {0};
+    if (engine_open(&options, &w->engine, &err)) {
+        checker_fail(&w->checker, "ENGINE", "engine_open: %s", err.message);
+        return false;
+    }
+    w->tool = tool;
+    tool->engine = w->engine;
+    tool->fenced = false;
+    w->idle = w->polled = false;
+    return true;
+}
+
+static void adopt_all(struct world *w)
+{
+    struct arena arena;
+    arena_init(&arena, 4096, (size_t)16 << 20);
+    struct run_filter filter = {.unfinished = true, .limit = 1000};
+    struct run_heads heads = {0};
+    struct error err = {0};
+    enum code rc = store_list(w->store, &filter, &arena, &heads, &err);
+    bool oldest_first = heads.count > 1 && choice_pick(w->choice, STREAM_WORLD, 2) == 1;
+    for (size_t i = 0; !rc && i < heads.count; i++) {
+        const struct run_head *head = &heads.items[oldest_first ? heads.count - 1 - i : i];
+        rc = engine_adopt(w->engine, head->ids.tenant, head->ids.run, &err);
+        world_trace(w, "adopt %.*s: %s", STR_ARG(head->ids.run), code_name(rc));
+    }
+    if (rc == E_IO) w->died = true;
+    else if (rc) checker_fail(&w->checker, "I17", "a run cannot be taken up again: %s", err.message);
+    arena_release(&arena);
+}
+
+// Whoever wanted a run and got no answer asks again, under the same id.
+static void start_missing(struct world *w)
+{
+    for (uint32_t i = 0; i < w->root_count && !w->died; i++) {
+        char id[16], out[129];
+        snprintf(id, sizeof(id), "r%u", i + 1);
+        const struct model_run *run = checker_run(&w->checker, str_from(id));
+        if (run && run->events.count > 0) continue;
+        struct start_request request = {.program = workload_program(w->root_workload[i]), .run = str_from(id), .triggered_by = STR("sim")};
+        struct error err = {0};
+        enum code rc = engine_start(w->engine, &request, out, &err);
+        world_trace(w, "start %s %s: %s", id, workload_at(w->root_workload[i])->name, code_name(rc));
+        if (rc == E_IO) w->died = true;
+        else if (rc) checker_fail(&w->checker, "I24", "engine_start: %s", err.message);
+    }
+}
+
+static void restart(struct world *w)
+{
+    w->mono_ms += 20;
+    w->wall_ms += 20;
+    if (!world_store_open(w)) {
+        if (!w->checker.failed) crash(w, "while the store was opened");
+        return;
+    }
+    checker_reopened(&w->checker, w->store);
+    if (w->checker.failed || !open_engine(w)) return;
+    adopt_all(w);
+    if (!w->died) start_missing(w);
+    if (w->died) crash(w, "while runs were taken up");
+}
+
+// ---- acts
+
+static void turn(struct world *w)
+{
+    struct moment_in_time now = {.wall_ms = w->wall_ms, .mono_ms = w->mono_ms};
+    struct error err = {0};
+    bool worked = false;
+    enum code rc = engine_turn(w->engine, now, &worked, &err);
+    w->result.turns++;
+    w->idle = !worked;
+    if (rc == E_IO || w->died) {
+        if (rc != E_IO) checker_fail(&w->checker, "I8", "the store failed and the engine went on: %s", code_name(rc));
+        crash(w, "in a turn");
+        return;
+    }
+    if (rc) checker_fail(&w->checker, "ENGINE", "engine_turn: %s: %s", code_name(rc), err.message);
+    checker_live(&w->checker, w->engine);
+}
+
+static void pass(struct world *w, int64_t ms)
+{
+    w->mono_ms += ms;
+    w->wall_ms += ms;
+    w->idle = w->polled = false;
+}
+
+static void deliver(struct world *w, struct sim_tool *tool)
+{
+    uint32_t ready = 0;
+    for (size_t i = 0; i < tool->count; i++) ready += tool->answers[i].due_ms <= w->mono_ms;
+    if (ready == 0) return;
+    uint32_t pick = choice_pick(w->choice, STREAM_WORLD, w->options.calm ? 1 : ready);
+    for (size_t i = 0; i < tool->count; i++) {
+        if (tool->answers[i].due_ms > w->mono_ms || pick-- > 0) continue;
+        sim_tool_deliver(tool, i);
+        break;
+    }
+    w->idle = w->polled = false;
+}
+
+static void poll(struct world *w)
+{
+    struct error err = {0};
+    enum code rc = engine_poll(w->engine, &err);
+    w->polled = true;
+    w->idle = false;
+    if (rc == E_IO) crash(w, "while the inbox was read");
+    else if (rc && rc != E_FULL) checker_fail(&w->checker, "I23", "engine_poll: %s", err.message);
+}
+
+static bool has_children(const struct world *w)
+{
+    for (size_t i = 0; i < w->checker.run_count; i++)
+        for (uint32_t k = 0; k < w->checker.runs[i]->program->step_count; k++)
+            if (w->checker.runs[i]->program->steps[k].kind == STEP_SUBRUN) return true;
+    return false;
+}
+
+static bool roots_stored(const struct world *w)
+{
+    for (uint32_t i = 0; i < w->root_count; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "r%u", i + 1);
+        const struct model_run *run = checker_run(&w->checker, str_from(id));
+        if (!run || run->events.count == 0) return false;
+    }
+    return true;
+}
+
+// Another engine takes all runs; the first one does not know and goes on for a while.
+static void take_over(struct world *w)
+{
+    if (w->options.store != SIM_MEMORY || w->zombie || !roots_stored(w) || has_children(w)) return;
+    world_trace(w, "taken over");
+    w->zombie = w->engine;
+    w->zombie_tool = w->tool;
+    w->zombie_tool->fenced = true;
+    w->zombie_left = 1 + choice_pick(w->choice, STREAM_WORLD, 6);
+    if (open_engine(w)) adopt_all(w);
+}
+
+static void zombie_turn(struct world *w)
+{
+    world_trace(w, "the other engine turns");
+    w->zombie_acts = true;
+    if (w->zombie_tool->count > 0) sim_tool_deliver(w->zombie_tool, choice_pick(w->choice, STREAM_WORLD, (uint32_t)w->zombie_tool->count));
+    struct moment_in_time now = {.wall_ms = w->wall_ms, .mono_ms = w->mono_ms};
+    struct error err = {0};
+    bool worked;
+    enum code rc = engine_turn(w->zombie, now, &worked, &err);
+    w->zombie_acts = false;
+    if (rc) checker_fail(&w->checker, "S6", "the engine that lost its runs: %s", err.message);
+    if (--w->zombie_left > 0 && !w->healing) return;
+    engine_close(w->zombie);
+    w->zombie = NULL;
+    w->zombie_tool->count = 0;
+    w->zombie_tool = NULL;
+}
+
+static void disturb(struct world *w)
+{
+    static const int64_t jumps[] = {3600000, -3600000, 86400000, -86400000, 1500, -1500};
+    w->disturbs_left--;
+    w->idle = w->polled = false;
+    switch (choice_pick(w->choice, STREAM_WORLD, 8)) {
+    case 5:
+        if (w->crashes_left == 0) return;
+        w->crashes_left--;
+        crash(w, "between two acts");
+        return;
+    case 4:
+        w->wall_ms += jumps[choice_pick(w->choice, STREAM_WORLD, ARRAY_COUNT(jumps))];
+        world_trace(w, "clock set");
+        return;
+    case 3:
+        pass(w, 1 + 900 * (int64_t)choice_pick(w->choice, STREAM_WORLD, 50));
+        world_trace(w, "stall");
+        return;
+    case 6:
+        take_over(w);
+        return;
+    case 7:
+        poll(w);
+        return;
+    default:
+        client_disturb(w);
+        if (w->died) crash(w, "while a signal was taken");
+        return;
+    }
+}
+
+static bool settled(const struct world *w)
+{
+    if (!roots_stored(w)) return false;
+    for (size_t i = 0; i < w->checker.run_count; i++)
+        if (w->checker.runs[i]->events.count > 0 && !w->checker.runs[i]->terminal) return false;
+    return true;
+}
+
+// The next thing that happens by itself. False when nothing does any more.
+static bool natural(struct world *w)
+{
+    if (w->zombie && (w->healing || choice_pick(w->choice, STREAM_WORLD, 2) == 1)) {
+        zombie_turn(w);
+        return true;
+    }
+    if (!w->idle) {
+        turn(w);
+        return true;
+    }
+    int64_t due = sim_tool_due(w->tool), deadline = engine_deadline(w->engine);
+    if (!w->polled) {
+        poll(w);
+        return true;
+    }
+    if (due < INT64_MAX && due <= deadline) {
+        if (due > w->mono_ms) pass(w, due - w->mono_ms);
+        deliver(w, w->tool);
+        while (!w->options.calm && sim_tool_due(w->tool) <= w->mono_ms && choice_pick(w->choice, STREAM_WORLD, 2) == 1) deliver(w, w->tool);
+        return true;
+    }
+    if (deadline < INT64_MAX) {
+        pass(w, deadline > w->mono_ms ? deadline - w->mono_ms : 1);
+        return true;
+    }
+    if (settled(w) || !client_answer(w)) return false;
+    if (w->died) crash(w, "while an answer was taken");
+    w->idle = w->polled = false;
+    return true;
+}
+
+static void act(struct world *w, bool *more)
+{
+    w->result.acts++;
+    if (w->disturbs_left == 0 && w->crashes_left == 0 && !w->options.calm && !w->healing) {
+        w->healing = true;
+        w->tools[0].fault_rate = w->tools[1].fault_rate = 0;
+        world_trace(w, "healed");
+    }
+    if (!w->engine) restart(w);
+    else if (!w->healing && w->disturbs_left > 0 && choice_once_in(w->choice, STREAM_WORLD, w->disturb_rate)) disturb(w);
+    else *more = natural(w);
+}
+
+// ---- the world
+
+static void draw_options(struct world *w)
+{
+    static const uint32_t batch[] = {4096, 1, 2, 3}, rates[] = {0, 60, 20, 8}, disturb_rates[] = {0, 16, 8, 4}, fault_rates[] = {0, 12, 5, 2};
+    struct choice *choice = w->choice;
+    bool calm = w->options.calm;
+    w->root_count = calm ? 1 : 1 + choice_pick(choice, STREAM_OPTIONS, WORLD_RUNS_MAX);
+    for (uint32_t i = 0; i < w->root_count; i++)
+        w->root_workload[i] = w->options.workload < WORKLOAD_COUNT ? w->options.workload : (enum workload_id)choice_pick(choice, STREAM_OPTIONS, WORKLOAD_COUNT);
+    w->batch_max = calm ? 4096 : batch[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(batch))];
+    w->inline_max = !calm && choice_pick(choice, STREAM_OPTIONS, 4) == 3 ? 1 : 65536;
+    w->commit_fault_rate = calm ? 1 : rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(rates))];
+    w->disturb_rate = calm ? 0 : disturb_rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(disturb_rates))];
+    static const uint64_t journals[] = {256 << 10, 32 << 10, 64 << 10, 1 << 20};
+    w->journal_size = journals[calm ? 0 : choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(journals))];
+    w->crashes_left = calm ? (w->options.store == SIM_MEMORY ? 2 : 1) : 1 + choice_pick(choice, STREAM_OPTIONS, 5);
+    w->disturbs_left = calm ? 0 : choice_pick(choice, STREAM_OPTIONS, 16);
+    uint32_t faults = calm ? 1 : fault_rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(fault_rates))];
+    for (int i = 0; i < 2; i++) {
+        w->tools[i].fault_rate = faults;
+        w->tools[i].faults_left = calm ? 1 : 1000;
+    }
+    world_trace(w, "world: %u runs, first %s, batch %u, commit faults 1/%u, disturbed 1/%u, crashes %u, tool faults 1/%u", w->root_count, workload_at(w->root_workload[0])->name, w->batch_max,
+                w->commit_fault_rate, w->disturb_rate, w->crashes_left, faults);
+}
+
+// What is still in the inbox is answered, then everything must agree with the model one last time.
+static void finish(struct world *w)
+{
+    for (int i = 0; i < 8 && w->engine && !w->checker.failed; i++) {
+        poll(w);
+        if (w->engine) turn(w);
+    }
+    if (w->checker.failed) return;
+    client_check(w);
+    if (w->store) checker_end(&w->checker, w->store, true);
+}
+
+static const struct contract *shared_contract(void)
+{
+    static struct arena arena;
+    static const struct contract *contract;
+    if (contract) return contract;
+    arena_init(&arena, 64 * 1024, (size_t)256 << 20);
+    struct error err = {0};
+    enum code rc = contract_open(&arena, &contract, &err);
+    INVARIANT(rc == OK);
+    return contract;
+}
+
+void world_run(struct choice *choice, const struct world_options *options, struct world_result *result)
+{
+    struct world *w = calloc(1, sizeof(*w));
+    INVARIANT(w);
+    w->options = *options;
+    w->choice = choice;
+    w->entropy.fill = fill;
+    w->contract = shared_contract();
+    w->mono_ms = 1000;
+    w->wall_ms = START_WALL_MS;
+    w->hash = 14695981039346656037u;
+    arena_init(&w->arena, 4096, (size_t)64 << 20);
+    checker_init(&w->checker);
+    for (int i = 0; i < 2; i++) {
+        sim_tool_init(&w->tools[i], choice, &w->checker, &w->mono_ms);
+        w->tools[i].started = on_start;
+        w->tools[i].context = w;
+    }
+    draw_options(w);
+    bool more = true;
+    while (more && !w->checker.failed && w->result.acts < ACTS_MAX) act(w, &more);
+    if (!w->checker.failed && w->engine) {
+        w->healing = true;
+        if (!settled(w)) checker_fail(&w->checker, "I17", more ? "the runs have not ended after %d acts" : "a run waits for nothing and has not ended (%d)", ACTS_MAX);
+        else finish(w);
+    }
+    if (w->checker.failed) world_trace(w, "FAILED %s: %s", w->checker.failed, w->checker.message);
+    stop_engines(w);
+    world_store_forget(w);
+    w->result.failed = w->checker.failed;
+    memcpy(w->result.message, w->checker.message, sizeof(w->result.message));
+    w->result.trace_hash = w->hash;
+    w->result.checks = w->checker.checks;
+    w->result.starts = w->tools[0].start_count + w->tools[1].start_count;
+    *result = w->result;
+    for (int i = 0; i < 2; i++) sim_tool_release(&w->tools[i]);
+    checker_release(&w->checker);
+    arena_release(&w->arena);
+    free(w);
+}

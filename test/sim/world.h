@@ -1,0 +1,104 @@
+// One world: virtual time, a store, an engine (sometimes a second one that does not know it is dead), tools, clients, and a
+// checker that looks on after every act. Everything that may go one way or another is picked (choice.h), so a world is
+// its vector of picks and can be run again exactly.
+//
+// Two phases. While faults last: crashes between and inside commits, full disks, clock jumps, signals of all kinds at any
+// moment, results late, twice or never. Then the world heals, people answer what waits for them, and every run must end
+// within a bound (I17).
+#ifndef CAIRN_TEST_SIM_WORLD_H
+#define CAIRN_TEST_SIM_WORLD_H
+
+#include "engine/engine.h"
+#include "sim/checker.h"
+#include "sim/choice.h"
+#include "sim/tool.h"
+#include "sim/workload.h"
+#include "store/backend.h"
+
+enum sim_store { SIM_MEMORY = 1, SIM_FILES, SIM_SQLITE };
+const char *sim_store_name(enum sim_store store);
+enum sim_store sim_store_parse(struct str text);  // 0 when unknown
+
+struct world_options {
+    enum sim_store store;
+    enum workload_id workload;  // WORKLOAD_COUNT: picked per run
+    bool calm;                  // exhaustive: one run, few picks, each of them a crash point or a failure
+    bool trace;                 // tell on stderr what happens
+};
+
+struct world_result {
+    const char *failed;  // invariant; NULL = all held
+    char message[600];
+    uint64_t trace_hash;
+    uint64_t acts, turns, crashes, commits, starts, signals, checks;
+};
+
+struct sent_signal {
+    struct signal signal;
+    char id[UUID_SIZE];
+    struct str run;
+    bool posted;  // acknowledged by the store
+};
+
+#define WORLD_RUNS_MAX 3
+#define WORLD_SIGNALS_MAX 256
+
+struct sim_disk;
+struct sim_vfs;
+
+struct world {
+    struct world_options options;
+    struct choice *choice;
+    struct checker checker;
+    struct entropy entropy;
+    const struct contract *contract;
+    struct arena arena;
+    int64_t mono_ms, wall_ms;
+
+    struct store *store;
+    const struct store_ops *real_ops;
+    struct store_ops ops;  // real_ops with our commit
+    struct sim_disk *disk, *image;  // image: what would be left of the disk, see world_check_platter
+    struct sim_vfs *vfs, *image_vfs;
+    uint64_t journal_size;
+    bool died;             // the process must not do anything any more
+    uint32_t full_left;    // commits that still find no space
+
+    struct engine *engine, *zombie;
+    struct sim_tool tools[2];
+    struct sim_tool *tool, *zombie_tool;
+    bool zombie_acts;
+    uint32_t zombie_left;
+    bool idle, polled;  // the last turn found nothing to do; the inbox was looked into since something happened
+
+    enum workload_id root_workload[WORLD_RUNS_MAX];
+    uint32_t root_count;
+    struct sent_signal sent[WORLD_SIGNALS_MAX];
+    size_t sent_count;
+
+    // drawn at the start (swarm)
+    uint32_t commit_fault_rate, disturb_rate, batch_max, inline_max;
+    uint32_t crashes_left, disturbs_left;
+    bool healing;
+
+    uint64_t hash;
+    struct world_result result;
+};
+
+void world_run(struct choice *choice, const struct world_options *options, struct world_result *result);
+void world_trace(struct world *w, const char *format, ...) PRINTF_LIKE(2, 3);
+
+// world_store.c
+bool world_store_open(struct world *w);  // false: it died on the way
+void world_store_close(struct world *w);
+void world_power_cut(struct world *w);  // what was not synced is kept, lost or torn
+void world_store_forget(struct world *w);  // at the end of the world
+// E1, to the letter: with everything lost that was not synced, the store still tells of the event that orders the attempt.
+void world_check_platter(struct world *w, const struct tool_request *request);
+
+// client.c
+void client_disturb(struct world *w);  // some signal to some run, now or by post
+bool client_answer(struct world *w);   // answers what waits for a person; false when nothing does
+void client_check(struct world *w);    // every posted signal was decided (I23)
+
+#endif
