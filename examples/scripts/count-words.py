@@ -1,4 +1,3 @@
-import sys
+import os
 
-words = sys.stdin.read().split() if len(sys.argv) < 2 else sys.argv[1].split()
-print(len(words))
+print(len(os.environ["TEXT"].split()))

@@ -172,7 +172,7 @@ struct str arena_copy(struct arena *arena, struct str s)
 void *arena_grow(struct arena *arena, void *array, size_t count, size_t need, size_t size,
                  size_t *capacity)
 {
-    INVARIANT(count <= *capacity);
+    INVARIANT(count <= *capacity && (array || !count));
     if (array && need <= *capacity)
         return array;
     size_t target = *capacity > SIZE_MAX / 2 ? SIZE_MAX : *capacity * 2;

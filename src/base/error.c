@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#undef error_set  // the analyzer's
+#undef error_at
+
 // A message cut at the end of its array must not end in half a character: it is shown as JSON.
 static void trim_partial_utf8(char *text, size_t len)
 {

@@ -30,7 +30,7 @@
 
 enum code {
     OK = 0,
-#define X(name, number, text) E_##name = number,
+#define X(name, number, text) E_##name = (number),
     CODE_LIST(X)
 #undef X
 };
@@ -48,5 +48,11 @@ enum code error_at(struct error *err, enum code code, uint32_t line, uint32_t co
 void error_wrap(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 const char *code_name(enum code code);  // "NOT_FOUND"
 const char *code_text(enum code code);
+
+#ifdef __clang_analyzer__
+// It reads one file at a time; this is how it learns that the code given is the code that comes back, and never OK.
+#define error_set(err, code, ...) (error_set(err, code, __VA_ARGS__), (code))
+#define error_at(err, code, ...) (error_at(err, code, __VA_ARGS__), (code))
+#endif
 
 #endif

@@ -16,21 +16,28 @@ static enum code fold_record(void *context, const struct record *record, const s
     return view_fold(context, moment, record->seq) ? OK : E_NOMEM;
 }
 
-int card_load(struct session *session, const struct run_head *head, struct run_view *out)
+int card_load(struct session *session, const struct run_head *head, struct card *out)
 {
     struct cli *cli = session->cli;
     struct error err = {0};
-    struct program *program = NULL;
-    if (!view_init(out, &cli->arena, &head->ids))
+    *out = (struct card){.head = *head};
+    if (!view_init(&out->view, &cli->arena, &head->ids))
         return cli_nomem(cli);
-    if (engine_program(session->store, head, &program, &err))
+    if (engine_program(session->store, head, &out->program, &err))
         cli_warn(cli, "the document of the run cannot be read: %s", err.message);
-    else if (!view_plan(out, program))
+    else if (!view_plan(&out->view, out->program))
         return cli_nomem(cli);
     err = (struct error){0};
-    if (store_replay(session->store, head->ids.tenant, head->ids.run, fold_record, out, &err))
+    if (store_replay(session->store, head->ids.tenant, head->ids.run, fold_record, &out->view, &err))
         return cli_error(cli, &err);
     return EXIT_OK;
+}
+
+void card_release(struct card *card)
+{
+    if (card->program)
+        program_release(card->program);
+    card->program = NULL;
 }
 
 static enum look look_of_view(const struct step_view *step)
@@ -117,6 +124,7 @@ static void write_step(struct cli *cli, struct buf *out, const struct term *term
     text_pad(out, strlen(took), 8);
     buf_text(out, took);
     write_note(out, step, look);
+    text_trim(out);
     buf_byte(out, '\n');
 }
 
@@ -251,9 +259,10 @@ static void write_next(struct session *session, struct buf *out, const struct ru
         next(out, &first, cli_command(cli, "approve %.*s", STR_ARG(run)));
 }
 
-void card_write(struct session *session, struct buf *out, const struct term *term, const struct run_head *head,
-                const struct run_view *view)
+void card_write(struct session *session, struct buf *out, const struct term *term, const struct card *card)
 {
+    const struct run_head *head = &card->head;
+    const struct run_view *view = &card->view;
     size_t id_width = 0;
     label(out, term, "run");
     tone_begin(out, term, TONE_BOLD);
@@ -297,9 +306,11 @@ void card_write(struct session *session, struct buf *out, const struct term *ter
         write_next(session, out, view);
 }
 
-void card_summary(struct session *session, const struct run_head *head, const struct run_view *view)
+void card_summary(struct session *session, const struct card *card)
 {
     struct cli *cli = session->cli;
+    const struct run_head *head = &card->head;
+    const struct run_view *view = &card->view;
     struct buf out;
     if (cli->quiet)
         return;

@@ -5,12 +5,18 @@
 #include "cli/session.h"
 #include "view/view.h"
 
-// Folds a stored run. EXIT_OK, or what was reported.
-int card_load(struct session *session, const struct run_head *head, struct run_view *out);
+struct card {
+    struct run_head head;
+    struct run_view view;
+    struct program *program;  // of the view; NULL when it cannot be read
+};
+
+// Folds a stored run. EXIT_OK, or what was reported; card_release in both cases.
+int card_load(struct session *session, const struct run_head *head, struct card *out);
+void card_release(struct card *card);
 // The card of `cairn get`.
-void card_write(struct session *session, struct buf *out, const struct term *term, const struct run_head *head,
-                const struct run_view *view);
+void card_write(struct session *session, struct buf *out, const struct term *term, const struct card *card);
 // What `cairn run` says at the end: status, counts, duration, the failure, where the log is, what to try next.
-void card_summary(struct session *session, const struct run_head *head, const struct run_view *view);
+void card_summary(struct session *session, const struct card *card);
 
 #endif

@@ -1,26 +1,22 @@
 #include "cli/card.h"
 #include "cli/commands.h"
 
-static int show(struct session *session, const struct run_head *head, enum format format)
+static int show(struct session *session, const struct card *card, enum format format)
 {
     struct cli *cli = session->cli;
-    struct run_view view;
     struct json json;
     struct buf text;
-    int code = card_load(session, head, &view);
-    if (code)
-        return code;
     if (format == FORMAT_JSON || format == FORMAT_YAML) {
-        if (!view_json(&view, &cli->arena, &json))
+        if (!view_json(&card->view, &cli->arena, &json))
             return cli_nomem(cli);
         print_json(cli, format, &json);
         return EXIT_OK;
     }
     buf_init(&text, (size_t)64 << 20);
     if (format == FORMAT_NAME)
-        buf_printf(&text, "%.*s\n", STR_ARG(head->ids.run));
+        buf_printf(&text, "%.*s\n", STR_ARG(card->head.ids.run));
     else
-        card_write(session, &text, &cli->out, head, &view);
+        card_write(session, &text, &cli->out, card);
     cli_print(cli, &text);
     buf_release(&text);
     return EXIT_OK;
@@ -37,8 +33,12 @@ int command_get(struct cli *cli)
         code = cli_fail(cli, EXIT_USAGE, "`cairn get` shows runs, not steps");
         cli_next(cli, "events %.*s --step %.*s", STR_ARG(target.head.ids.run), STR_ARG(target.step));
     }
+    struct card card = {0};
     if (!code)
-        code = show(&session, &target.head, format_of(cli, FORMAT_TEXT));
+        code = card_load(&session, &target.head, &card);
+    if (!code)
+        code = show(&session, &card, format_of(cli, FORMAT_TEXT));
+    card_release(&card);
     session_close(&session);
     return code;
 }

@@ -169,14 +169,29 @@ static struct tally count(struct recovery *recovery, bool say)
     return tally;
 }
 
+static void say_tally(struct recovery *recovery, const struct tally *t)
+{
+    const struct {
+        size_t count;
+        const char *words;
+    } parts[] = {{t->completed, "completed"},         {t->failed, "failed"},
+                 {t->cancelled, "cancelled"},         {t->left, "left for a person"},
+                 {t->owned, "owned by living processes"}, {t->broken, "broken"}};
+    struct buf line;
+    buf_init(&line, 1024);
+    buf_printf(&line, "%zu unfinished run%s", recovery->count, recovery->count == 1 ? "" : "s");
+    for (size_t i = 0, shown = 0; i < ARRAY_COUNT(parts); i++)
+        if (parts[i].count > 0)
+            buf_printf(&line, "%s%zu %s", shown++ ? ", " : ": ", parts[i].count, parts[i].words);
+    cli_note(recovery->session.cli, "%s", line.ptr);
+    buf_release(&line);
+}
+
 static int report(struct recovery *recovery, bool say)
 {
-    struct cli *cli = recovery->session.cli;
     struct tally t = count(recovery, say);
     if (say)
-        cli_note(cli, "%zu unfinished run%s: %zu completed, %zu failed, %zu cancelled, %zu left for a person, %zu owned by "
-                      "living processes, %zu broken",
-                 recovery->count, recovery->count == 1 ? "" : "s", t.completed, t.failed, t.cancelled, t.left, t.owned, t.broken);
+        say_tally(recovery, &t);
     if (recovery->drive.interrupt)
         return 128 + recovery->drive.interrupt;
     return t.broken ? EXIT_INTEGRITY : t.failed ? EXIT_RUN_FAILED : EXIT_OK;

@@ -77,38 +77,44 @@ static struct str read_arguments(struct cli *cli)
     return out.ptr ? out : STR("");
 }
 
-// How it ended (or stands), for people and for programs.
+static int print_end(struct session *session, const struct card *card, enum progress_mode mode)
+{
+    struct cli *cli = session->cli;
+    enum format format = format_of(cli, FORMAT_NONE);
+    struct json json;
+    struct buf text;
+    if (mode == PROGRESS_TREE || mode == PROGRESS_PLAIN)
+        card_summary(session, card);
+    if (format == FORMAT_JSON || format == FORMAT_YAML) {
+        if (!view_json(&card->view, &cli->arena, &json))
+            return cli_nomem(cli);
+        bool lines = mode == PROGRESS_JSON && format == FORMAT_JSON;
+        print_json(cli, lines ? FORMAT_JSONL : format, &json);
+    } else if (format == FORMAT_NAME) {
+        buf_init(&text, 1024);
+        buf_printf(&text, "%.*s\n", STR_ARG(card->head.ids.run));
+        cli_print(cli, &text);
+        buf_release(&text);
+    }
+    return EXIT_OK;
+}
+
+// How it ended (or stands), for people and for programs. `code` unless that cannot be told.
 static int finish(struct session *session, struct str run, enum progress_mode mode, int code)
 {
     struct cli *cli = session->cli;
     struct error err = {0};
     struct run_head head;
-    struct run_view view;
-    enum format format = format_of(cli, FORMAT_NONE);
-    bool summary = mode == PROGRESS_TREE || mode == PROGRESS_PLAIN;
-    if (!summary && format != FORMAT_JSON && format != FORMAT_YAML && format != FORMAT_NAME)
+    struct card card;
+    if ((mode == PROGRESS_NONE || mode == PROGRESS_JSON) && !args_has(&cli->args, FLAG_OUTPUT))
         return code;
     if (store_head(session->store, session->tenant, run, &cli->arena, &head, &err))
         return cli_error(cli, &err);
-    int loaded = card_load(session, &head, &view);
-    if (loaded)
-        return loaded;
-    if (summary)
-        card_summary(session, &head, &view);
-    struct json json;
-    if (format == FORMAT_JSON || format == FORMAT_YAML) {
-        if (!view_json(&view, &cli->arena, &json))
-            return cli_nomem(cli);
-        bool lines = mode == PROGRESS_JSON && format == FORMAT_JSON;
-        print_json(cli, lines ? FORMAT_JSONL : format, &json);
-    } else if (format == FORMAT_NAME) {
-        struct buf text;
-        buf_init(&text, 1024);
-        buf_printf(&text, "%.*s\n", STR_ARG(run));
-        cli_print(cli, &text);
-        buf_release(&text);
-    }
-    return code;
+    int failed = card_load(session, &head, &card);
+    if (!failed)
+        failed = print_end(session, &card, mode);
+    card_release(&card);
+    return failed ? failed : code;
 }
 
 static int start(struct drive *drive, const struct program *program, char run_out[129])

@@ -207,10 +207,11 @@ static void summarize(struct session *session, struct str run)
 {
     struct error err = {0};
     struct run_head head;
-    struct run_view view;
+    struct card card = {0};
     if (store_head(session->store, session->tenant, run, &session->cli->arena, &head, &err) == OK &&
-        card_load(session, &head, &view) == EXIT_OK)
-        card_summary(session, &head, &view);
+        card_load(session, &head, &card) == EXIT_OK)
+        card_summary(session, &card);
+    card_release(&card);
 }
 
 static int take_over(struct session *session, struct request *request)
@@ -226,18 +227,19 @@ static int take_over(struct session *session, struct request *request)
     code = decide_here(&drive, request);
     struct str run = request->decision.new_run.len ? request->decision.new_run : before.ids.run;
     const struct driven *driven = drive_find(&drive, run);
-    bool open = request->decision.accepted && !(driven && driven->ended) && !drive.decision.duplicate;
+    bool applied = !code && request->decision.accepted && !drive.decision.duplicate;
     bool pause = request->signal.type == SIGNAL_PAUSE;
-    if (!code && open && (request->drives || pause)) {
+    if (applied && !(driven && driven->ended) && (request->drives || pause)) {
         drive.stop_when_decided = false;
         drive.pausing = pause;  // what was in flight when its engine died is let go again, and finishes
         code = drive_loop(&drive);
     }
     bool ends = request->signal.type == SIGNAL_CANCEL || request->signal.type == SIGNAL_EMERGENCY_STOP;
-    if (!code && open && request->drives && !ends)
+    bool tells = applied && request->drives && !ends;
+    if (!code && tells)
         code = drive_exit_code(&drive, run);
     drive_close(&drive);
-    if (open && request->drives && !ends && (mode == PROGRESS_TREE || mode == PROGRESS_PLAIN))
+    if (tells && (mode == PROGRESS_TREE || mode == PROGRESS_PLAIN))
         summarize(session, run);
     return code;
 }

@@ -168,40 +168,40 @@ static void send(struct drive *drive, struct str run, enum signal_type type, str
         cli_warn(drive->cli, "%s", err.message);
 }
 
-static void send_all(struct drive *drive, enum signal_type type, const char *reason, bool children, bool force)
-{
-    for (size_t i = 0; i < drive->run_count; i++) {
-        const struct driven *driven = &drive->runs[i];
-        bool paused = type == SIGNAL_PAUSE && driven->status == RUN_STATUS_PAUSED;
-        if (driven->ended || paused || (driven->child && !children))
-            continue;
-        send(drive, driven->run, type, STR(""), reason, force);
-    }
-}
-
 static const char *signal_words(int number)
 {
     return number == SIGINT ? "interrupted (^C)" : number == SIGTERM ? "SIGTERM" : "SIGHUP";
 }
 
-// level 1: pause, 2: cancel, 3: kill
+// Passes the level on to every run that has not heard of it: also to those that begin later. Cancelling a parent cancels
+// its children; pausing does not.
+static void pass_on(struct drive *drive)
+{
+    static const enum signal_type types[] = {SIGNAL_NONE, SIGNAL_PAUSE, SIGNAL_CANCEL, SIGNAL_EMERGENCY_STOP};
+    for (size_t i = 0; i < drive->run_count; i++) {
+        struct driven *driven = &drive->runs[i];
+        bool meant = drive->level == 1 ? driven->status == RUN_STATUS_RUNNING : !driven->child;
+        if (driven->ended || driven->asked >= drive->level || !meant)
+            continue;
+        driven->asked = drive->level;
+        send(drive, driven->run, types[drive->level], STR(""), signal_words(drive->interrupt), drive->level == 3);
+    }
+}
+
 static void escalate(struct drive *drive, int level, int64_t mono_ms)
 {
-    const char *reason = signal_words(drive->interrupt);
     size_t busy = engine_activity(drive->engine).in_flight;
-    if (level == 1 && !drive->pausing) {
-        drive->pausing = true;
-        send_all(drive, SIGNAL_PAUSE, reason, true, false);
-        if (busy > 0)
-            progress_say(&drive->progress, "pausing: %zu step%s still running; ^C again cancels the run", busy,
-                         busy == 1 ? " is" : "s are");
-    } else if (level == 2 && !drive->cancelling) {
-        drive->cancelling = true;
-        send_all(drive, SIGNAL_CANCEL, reason, false, false);
+    if (level > 3 || level <= drive->level)
+        return;
+    drive->level = level;
+    drive->pausing = level == 1;
+    if (level == 1 && busy > 0)
+        progress_say(&drive->progress, "pausing: %zu step%s still running; ^C again cancels the run", busy,
+                     busy == 1 ? " is" : "s are");
+    if (level == 2)
         progress_say(&drive->progress, "cancelling; ^C again kills what still runs");
-    } else if (level >= 3 && drive->kill_at_ms == 0) {
+    if (level == 3) {
         drive->kill_at_ms = mono_ms + KILL_MS;
-        send_all(drive, SIGNAL_EMERGENCY_STOP, reason, false, true);
         progress_say(&drive->progress, "killing");
     }
 }
@@ -217,6 +217,8 @@ static void look_at_interrupts(struct drive *drive, int64_t mono_ms)
         drive->interrupts_seen++;
         escalate(drive, drive->interrupts_seen + offset, mono_ms);
     }
+    if (drive->level > 0)
+        pass_on(drive);
     if (drive->kill_at_ms != 0 && mono_ms >= drive->kill_at_ms)
         drive->stop = true;
 }
@@ -321,7 +323,7 @@ static void tick(void *context, struct engine *engine, struct moment_in_time now
     bool stops = drive->exit_on_wait || drive->pausing;
     if (stops && now.mono_ms - drive->looked_ms >= LOOK_MS) {
         drive->looked_ms = now.mono_ms;
-        if (!drive->cancelling && drive->kill_at_ms == 0 && all_wait(drive, now))
+        if (drive->level < 2 && all_wait(drive, now))
             drive->stop = true;
     }
     progress_tick(&drive->progress, now.wall_ms);

@@ -13,6 +13,7 @@ struct driven {  // a run that this process has seen
     struct str run;
     bool child;
     bool ended;
+    int asked;  // level of the last interrupt that was passed on to it
     enum run_status status;
     struct str cause;
 };
@@ -33,7 +34,8 @@ struct drive {
     bool approve_all;
     int interrupt;         // signal number of the first interrupt that was acted on, 0 = none
     int interrupts_seen;
-    bool pausing, cancelling;
+    int level;             // what was asked for: 1 pause, 2 cancel, 3 kill
+    bool pausing;          // stop when everything is paused and nothing is in flight
     int64_t kill_at_ms;    // monotonic; 0 = not killing
     // the answer to one signal that the caller waits for
     struct str wanted;     // signal id, empty = none

@@ -101,14 +101,6 @@ static void human_text(const struct list *list, struct buf *out, const struct co
     buf_release(&raw);
 }
 
-// No blanks behind the last word of a line.
-static void end_row(struct buf *text)
-{
-    while (text->len > 0 && text->ptr[text->len - 1] == ' ')
-        text->ptr[--text->len] = '\0';
-    buf_byte(text, '\n');
-}
-
 // One cell of a table, cut to its column. row NULL: the title.
 static void table_cell(const struct list *list, struct buf *out, size_t field, const struct json *row)
 {
@@ -139,7 +131,8 @@ static void table_row(struct list *list, const size_t *widths, struct buf *cell,
             text_pad(&list->text, width, widths[f]);
         buf_text(&list->text, "  ");
     }
-    end_row(&list->text);
+    text_trim(&list->text);
+    buf_byte(&list->text, '\n');
 }
 
 static void write_table(struct list *list, const struct json *rows)

@@ -156,6 +156,12 @@ void text_pad(struct buf *out, size_t width, size_t columns)
         buf_byte(out, ' ');
 }
 
+void text_trim(struct buf *out)
+{
+    while (out->len > 0 && out->ptr[out->len - 1] == ' ')
+        out->ptr[--out->len] = '\0';
+}
+
 static void wrap_paragraph(struct buf *out, struct str text, size_t indent, size_t columns)
 {
     size_t at = 0;

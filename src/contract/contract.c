@@ -100,8 +100,7 @@ static bool stands_at(struct str text, size_t at, struct str part)
 static size_t find_first(struct str text, struct str part)
 {
     for (size_t i = 0; i + part.len <= text.len; i++) {
-        if (stands_at(text, i, part))
-            return i;
+        if (stands_at(text, i, part)) return i;
     }
     return text.len;
 }
@@ -109,8 +108,7 @@ static size_t find_first(struct str text, struct str part)
 static size_t find_last(struct str text, struct str part)
 {
     for (size_t i = text.len - part.len; i > 0; i--) {
-        if (stands_at(text, i, part))
-            return i;
+        if (stands_at(text, i, part)) return i;
     }
     return 0;
 }
@@ -134,7 +132,7 @@ static enum code verify_facts(const struct codec *codec, const struct moment *mo
 {
     struct moment back, sent = *moment;
     struct seal seal;
-    struct str want, got;
+    struct str want = {0}, got = {0};
     if (!sent.by) sent.by = moment_emitter(sent.kind);
     enum code rc = contract_decode(codec->vocabulary, bytes, arena, &back, &seal, NULL, err);
     if (!rc) rc = contract_encode_ledger(&sent, arena, &want, err);

@@ -79,6 +79,12 @@ static enum code encode_object(const struct field *field, const struct facts_in 
     return OK;
 }
 
+// Constants and objects have no fact of their own.
+static bool has_fact(const struct field *field)
+{
+    return field->type < FIELD_WORD;
+}
+
 // Leaves type 0 in *out for a member that is left out.
 static enum code encode_field(const struct field *field, const struct facts_in *facts, struct arena *arena, struct json *out,
                               struct error *err)
@@ -86,6 +92,7 @@ static enum code encode_field(const struct field *field, const struct facts_in *
     const unsigned char *base = field->source ? facts->base[field->source] : NULL;
     const void *at = base ? base + field->offset : NULL;
     bool always = field->flags & ALWAYS;
+    INVARIANT(at || !has_fact(field));
     *out = (struct json){0};
     switch ((enum field_type)field->type) {
     case FIELD_STR:
@@ -209,6 +216,7 @@ static enum code decode_field(const struct field *field, const struct json *valu
 {
     unsigned char *base = field->source ? facts->base[field->source] : NULL;
     void *at = base ? base + field->offset : NULL;
+    INVARIANT(at || !has_fact(field));
     switch ((enum field_type)field->type) {
     case FIELD_STR:
     case FIELD_ID:
@@ -234,7 +242,10 @@ static enum code decode_field(const struct field *field, const struct json *valu
         return OK;
     case FIELD_OBJECT:
         if (value->type != JSON_OBJECT) return bad_field(field, "an object", err);
-        if (field->present) *(bool *)(base + field->present) = true;
+        if (field->present) {
+            INVARIANT(base);
+            *(bool *)(base + field->present) = true;
+        }
         return fields_decode(field->table, value, facts, err);
     }
     INVARIANT(!"a field has one of the types");
@@ -283,7 +294,7 @@ void table_verify(const struct table *table)
         INVARIANT(field->type >= FIELD_STR && field->type <= FIELD_OBJECT);
         if (field->flags & REQUIRED) INVARIANT(field->flags & ALWAYS);
         if (field->type == FIELD_OBJECT) table_verify(field->table);
-        if (field->type < FIELD_WORD) INVARIANT(field->source >= SOURCE_MOMENT && field->source < SOURCE_COUNT);
+        if (has_fact(field)) INVARIANT(field->source >= SOURCE_MOMENT && field->source < SOURCE_COUNT);
     }
 }
 

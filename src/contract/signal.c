@@ -5,7 +5,7 @@
 enum { SIGNAL_SIZE_MAX = 64 * 1024 };
 
 static const char *const names[SIGNAL_COUNT] = {[SIGNAL_NONE] = "NONE",
-#define X(name, text) [SIGNAL_##name] = text,
+#define X(name, text) [SIGNAL_##name] = (text),
                                                 SIGNAL_LIST(X)
 #undef X
 };

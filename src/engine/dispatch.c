@@ -62,7 +62,8 @@ void relive(struct engine *engine, struct resident *resident)
         struct run_step *step = &resident->run->steps[i];
         if (step->state != NODE_RUNNING || resident->run->program->steps[i].kind != STEP_SUBRUN) continue;
         struct str id = kernel_child_id(resident->run, i, &engine->turn);
-        step->live = id.ptr && resident_find(engine, resident->ids.tenant, id);
+        const struct resident *child = id.ptr ? resident_find(engine, resident->ids.tenant, id) : NULL;
+        step->live = child && !child->terminal;
     }
     // Results that are already on their way in the queue count as live too.
     const struct queue *q = &engine->queue;

@@ -152,6 +152,7 @@ void relive_input(const struct queued *queued);                 // the attempt w
 enum code input_from_result(struct engine *engine, struct tool_result *result, struct error *err) MUST_CHECK;
 enum code input_instant(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k, struct error *err) MUST_CHECK;
 enum code input_fault(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k, struct fault fault, struct error *err) MUST_CHECK;
+enum code canonical(struct arena *arena, struct str bytes, struct json *out, struct error *err) MUST_CHECK;
 enum code input_value(struct engine *engine, struct queued *queued, const struct json *value, struct error *err) MUST_CHECK;
 
 // subrun.c

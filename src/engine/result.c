@@ -35,6 +35,15 @@ static bool need_arena(struct queued *queued)
     return queued->arena != NULL;
 }
 
+// The value as the log will give it back: canonical form turns 1.10 into 1.1, and what a step sees must not depend on
+// whether the engine was restarted in between (K1).
+enum code canonical(struct arena *arena, struct str bytes, struct json *out, struct error *err)
+{
+    struct str kept = arena_copy(arena, bytes);
+    if (!kept.ptr) return no_memory(err);
+    return json_parse(kept, &json_limits_default, arena, out, err);
+}
+
 // A value becomes the result of the step: in the event when it is small, else as a blob beside it. `value` is copied.
 enum code input_value(struct engine *engine, struct queued *queued, const struct json *value, struct error *err)
 {
@@ -51,7 +60,7 @@ enum code input_value(struct engine *engine, struct queued *queued, const struct
     if (!buf_ok(&bytes)) {
         rc = no_memory(err);
     } else if (bytes.len <= engine->options.limits.inline_max) {
-        if (!json_copy(queued->arena, value, &queued->input.value)) rc = no_memory(err);
+        rc = canonical(queued->arena, buf_str(&bytes), &queued->input.value, err);
     } else {
         struct str kept = arena_copy(queued->arena, buf_str(&bytes));
         queued->blobs = ARENA_NEW(queued->arena, struct append_blob);

@@ -22,7 +22,14 @@ static struct signal *copy_signal(struct arena *arena, const struct signal *sign
         *strings[i] = arena_copy(arena, *strings[i]);
         if (!strings[i]->ptr) return NULL;
     }
-    return signal->payload.type == 0 || json_copy(arena, &signal->payload, &copy->payload) ? copy : NULL;
+    if (signal->payload.type == 0) return copy;
+    struct buf bytes;
+    buf_init(&bytes, (size_t)1 << 20);
+    json_canon(&bytes, &signal->payload);
+    struct error ignored = {0};
+    bool ok = buf_ok(&bytes) && canonical(arena, buf_str(&bytes), &copy->payload, &ignored) == OK;
+    buf_release(&bytes);
+    return ok ? copy : NULL;
 }
 
 enum code queue_signal(struct engine *engine, struct resident *resident, const struct signal *signal, int64_t inbox_id, struct error *err)

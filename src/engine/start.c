@@ -39,22 +39,22 @@ static bool describe_parts(const struct program *program, struct arena *arena, s
     return true;
 }
 
-// Defaults of the document under what the caller gave.
-static bool merge_inputs(const struct program *program, const struct json *given, struct arena *arena, struct json *out)
+// Defaults of the document under what the caller gave, in the form in which the log gives them back.
+static enum code merge_inputs(const struct program *program, const struct json *given, struct arena *arena, struct json *out, struct error *err)
 {
-    *out = json_object();
-    for (uint32_t i = 0; json_is(&program->inputs, JSON_OBJECT) && i < program->inputs.count; i++) {
+    struct json merged = json_object();
+    bool ok = true;
+    for (uint32_t i = 0; ok && json_is(&program->inputs, JSON_OBJECT) && i < program->inputs.count; i++) {
         const struct json_member *member = &program->inputs.members[i];
-        if (json_get(given, member->key)) continue;
-        struct json copy;
-        if (!json_copy(arena, &member->value, &copy) || !json_put(arena, out, member->key, copy)) return false;
+        if (!json_get(given, member->key)) ok = json_put(arena, &merged, member->key, member->value);
     }
-    for (uint32_t i = 0; json_is(given, JSON_OBJECT) && i < given->count; i++) {
-        struct str key = arena_copy(arena, given->members[i].key);
-        struct json copy;
-        if (!key.ptr || !json_copy(arena, &given->members[i].value, &copy) || !json_put(arena, out, key, copy)) return false;
-    }
-    return true;
+    for (uint32_t i = 0; ok && json_is(given, JSON_OBJECT) && i < given->count; i++) ok = json_put(arena, &merged, given->members[i].key, given->members[i].value);
+    struct buf bytes;
+    buf_init(&bytes, (size_t)8 << 20);
+    if (ok) json_canon(&bytes, &merged);
+    enum code rc = ok && buf_ok(&bytes) ? canonical(arena, buf_str(&bytes), out, err) : E_NOMEM;
+    buf_release(&bytes);
+    return rc;
 }
 
 static enum code start_facts_of(struct engine *engine, const struct start_request *request, const struct run_ids *ids, struct arena *arena, struct start_facts *facts)
@@ -77,8 +77,10 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
         if (!target[i]->ptr) return E_NOMEM;
     }
     if (request->trigger_source.len > 0) facts->trigger_source = arena_copy(arena, request->trigger_source);
-    if (!facts->trigger_source.ptr || !merge_inputs(program, &request->inputs, arena, &facts->inputs)) return E_NOMEM;
-    enum code rc = store_artifacts_dir(engine->store, ids, arena, &facts->artifacts_dir);
+    if (!facts->trigger_source.ptr) return E_NOMEM;
+    struct error ignored = {0};
+    enum code rc = merge_inputs(program, &request->inputs, arena, &facts->inputs, &ignored);
+    if (!rc) rc = store_artifacts_dir(engine->store, ids, arena, &facts->artifacts_dir);
     if (rc) return rc;
     return describe_parts(program, arena, &facts->parts) ? OK : E_NOMEM;
 }

@@ -96,9 +96,9 @@ enum code subrun_start(struct engine *engine, struct resident *parent, const str
 {
     struct str id = kernel_child_id(parent->run, effect->step, &engine->turn);
     if (!id.ptr) return no_memory(err);
-    if (resident_find(engine, parent->ids.tenant, id)) return OK;
+    struct resident *child = resident_find(engine, parent->ids.tenant, id);
+    if (child) return child->terminal ? deliver(engine, parent, effect->step, child->run, err) : OK;
     struct error local = {0};
-    struct resident *child;
     enum code rc = load_resident(engine, parent->ids.tenant, id, true, &child, &local);
     if (rc == E_NOT_FOUND) return start_child(engine, parent, effect->step, id, err);
     if (rc == E_LOCKED) return OK;  // it lives in another process; its end is seen when that process is gone
@@ -127,12 +127,9 @@ enum code subrun_cancel(struct engine *engine, struct resident *parent, const st
             struct fault fault = {.code = STR("CANCELLED"), .message = STR("the run was cancelled"), .category = STR("")};
             return waits ? input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err) : OK;
         }
-        if (child->terminal) {
-            rc = waits ? deliver(engine, parent, effect->step, child->run, err) : OK;
-            resident_gone(engine, child);
-            return rc;
-        }
+        if (child->terminal) resident_gone(engine, child);
     }
+    if (child->terminal) return waits ? deliver(engine, parent, effect->step, child->run, err) : OK;
     char uuid[UUID_SIZE];
     new_uuid(engine, uuid);
     struct signal signal = {.type = parent->run->emergency ? SIGNAL_EMERGENCY_STOP : SIGNAL_CANCEL, .id = str_from(uuid), .reason = STR("the parent run was cancelled"),

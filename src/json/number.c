@@ -216,7 +216,7 @@ static char *put_digits(char *to, const struct digits *digits)
         to = put(to, digits->text, count);
         return put_zeros(to, point - count);
     }
-    if (point > 0 && point <= 21) {
+    if (point > 0 && point < count) {
         to = put(to, digits->text, point);
         *to++ = '.';
         return put(to, digits->text + point, count - point);
@@ -254,7 +254,7 @@ size_t json_double_format(double value, char out[32])
     if (value == 0) {
         *p++ = '0';  // ECMAScript prints -0 as 0
     } else {
-        struct digits digits;
+        struct digits digits = {0};
         digits_shortest(value, &digits);
         p = put_digits(p, &digits);
     }

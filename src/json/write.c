@@ -37,7 +37,9 @@ static size_t write_escape(char *to, char c)
         to[1] = shorts[byte];
         return 2;
     }
-    memcpy(to + 1, "u00", 3);
+    to[1] = 'u';
+    to[2] = '0';
+    to[3] = '0';
     to[4] = digits[byte >> 4];
     to[5] = digits[byte & 15];
     return 6;

@@ -122,8 +122,8 @@ static enum code accept_file(int fd, const char *path, unsigned flags, struct er
 {
     struct stat status;
     if (fstat(fd, &status) != 0) return os_errno(err, "look at", path);
-    if (!S_ISREG(status.st_mode)) return error_set(err, E_DENIED, "%s is not a regular file", path);
-    if (status.st_nlink != 1) return error_set(err, E_DENIED, "%s has %lu links instead of one", path, (unsigned long)status.st_nlink);
+    if (!S_ISREG(status.st_mode)) return error_set(err, E_INVALID, "%s is not a regular file", path);
+    if (status.st_nlink != 1) return error_set(err, E_INVALID, "%s has %lu links instead of one", path, (unsigned long)status.st_nlink);
     // Not O_TRUNC: a file that is not ours must not be emptied before it is refused.
     if ((flags & OPEN_TRUNCATE) && status.st_size > 0 && ftruncate(fd, 0) != 0) return os_errno(err, "empty", path);
     return OK;
@@ -165,7 +165,7 @@ static enum code disk_make_dir(struct disk *disk, const char *path, struct error
     if (failed && errno != EEXIST)
         rc = os_errno(err, "make directory", path);
     else if (failed && (fstatat(at, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(status.st_mode)))
-        rc = error_set(err, E_DENIED, "%s is not a directory", path);
+        rc = error_set(err, E_INVALID, "%s is not a directory", path);
     close_parent(disk_of(disk), at);
     fault_after();
     return rc;

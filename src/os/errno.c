@@ -22,14 +22,14 @@ static enum code code_of(int number)
         return E_LIMIT;
     case ENAMETOOLONG:
     case EISDIR:
+    case ENOTDIR:
+    case ELOOP:
+    case EXDEV:
+    case ENXIO:
         return E_INVALID;
     case EACCES:
     case EPERM:
     case EROFS:
-    case ELOOP:
-    case EXDEV:
-    case ENOTDIR:
-    case ENXIO:
         return E_DENIED;
     default:
         return E_IO;

@@ -31,6 +31,8 @@ enum open_flags { OPEN_READ = 1, OPEN_WRITE = 2, OPEN_CREATE = 4, OPEN_EXCLUSIVE
 
 typedef enum code (*disk_visit)(void *context, struct str name, bool directory);
 
+// E_NOT_FOUND, E_EXISTS, E_FULL (also quotas), E_DENIED (permissions), E_INVALID (a link, directory or device where a file should be),
+// E_LIMIT (descriptors), E_NOMEM; everything else is E_IO.
 struct disk_ops {
     enum code (*open)(struct disk *, const char *path, unsigned flags, struct file **, struct error *);
     enum code (*make_dir)(struct disk *, const char *path, struct error *);  // one level; OK when it exists

@@ -198,6 +198,7 @@ static const struct loaded *load_child(struct reader *r, struct str file, struct
 static void attach_child(struct reader *r, uint32_t index, const struct json *document,
                          const struct chain *chain)
 {
+    INVARIANT(chain);  // its first link is the outermost document
     struct str file;
     struct str text;
     if (!part_load(r, PART_DOCUMENT, document, STR(""), &file, &text))

@@ -281,7 +281,7 @@ static enum code compile_object_schema(struct compile *c)
     c->resource = set_resource(c->set, c->source, c->resource);
     if (!c->resource)
         return out_of_memory(c->err);
-    enum code (*const parts[])(const struct compile *) = {
+    static enum code (*const parts[])(const struct compile *) = {
         check_keywords, compile_defs, compile_type, compile_values, compile_string, compile_in_place,
     };
     enum code rc = OK;

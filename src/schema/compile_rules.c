@@ -121,9 +121,11 @@ static enum code name_index(const struct compile *c, struct object_rules *rules,
     uint32_t existing;
     if (!map_put(&rules->by_name, key, (uint32_t)names->count, &existing))
         return out_of_memory(c);
-    *out = existing;
-    if (existing != MAP_NONE)
+    if (existing != MAP_NONE) {
+        INVARIANT(names->rules && existing < names->count);
+        *out = existing;
         return OK;
+    }
     if (names->count == names->capacity) {
         names->rules = arena_grow(c->set->arena, names->rules, names->count, names->count + 1,
                                   sizeof(names->rules[0]), &names->capacity);

@@ -132,6 +132,17 @@ static enum code add_set(struct parser *p, struct builder *b, struct range_set s
     return negated && from <= CODE_POINT_MAX ? add_range(p, b, from, CODE_POINT_MAX) : OK;
 }
 
+static bool same_ranges(struct range_set a, struct range_set b)
+{
+    if (a.count != b.count)
+        return false;
+    for (size_t i = 0; i < a.count; i++) {
+        if (a.ranges[i].first != b.ranges[i].first || a.ranges[i].last != b.ranges[i].last)
+            return false;
+    }
+    return true;
+}
+
 // Sorts and joins; negates when asked.
 static enum code finish_set(struct parser *p, struct builder *b, bool negated,
                             const struct tree **out)
@@ -155,9 +166,7 @@ static enum code finish_set(struct parser *p, struct builder *b, bool negated,
         set = (struct range_set){other.ranges, other.count};
     }
     size_t index = 0;
-    while (index < p->set_count &&
-           (p->sets[index].count != set.count ||
-            (set.count && memcmp(p->sets[index].ranges, set.ranges, set.count * sizeof(struct range)))))
+    while (index < p->set_count && !same_ranges(p->sets[index], set))
         index++;
     if (index == p->set_count) {
         p->sets = arena_grow(p->arena, p->sets, p->set_count, p->set_count + 1, sizeof(set),
@@ -264,7 +273,7 @@ static bool class_escape(char c, struct range_set *set)
 static bool control_escape(char c, int32_t *out)
 {
     static const char names[] = "tnvfr";
-    static const char values[] = "\t\n\v\f\r";
+    static const unsigned char values[] = {'\t', '\n', '\v', '\f', '\r'};
     const char *found = c ? strchr(names, c) : NULL;
     if (found)
         *out = values[found - names];

@@ -133,6 +133,11 @@ static const struct resource *new_resource(struct schema_set *set, struct str ur
     return resource;
 }
 
+static bool has_id(const struct json *schema)
+{
+    return json_is(json_key(schema, "$id"), JSON_STRING);
+}
+
 static const struct resource *open_resource(struct schema_set *set, const struct json *schema,
                                             const struct resource *outer)
 {
@@ -143,7 +148,7 @@ static const struct resource *open_resource(struct schema_set *set, const struct
 const struct resource *set_resource(struct schema_set *set, const struct json *schema,
                                     const struct resource *outer)
 {
-    if (schema == outer->root || !json_is(json_key(schema, "$id"), JSON_STRING))
+    if (schema == outer->root || !has_id(schema))
         return outer;
     return open_resource(set, schema, outer);
 }
@@ -180,7 +185,7 @@ static enum code scan(struct schema_set *set, const struct json *schema, const s
         return error_at(err, E_LIMIT, schema->line, schema->column, "schema nested deeper than %d",
                         SCHEMA_DEPTH_MAX);
     enum code rc = OK;
-    if (schema != resource->root && json_is(json_key(schema, "$id"), JSON_STRING)) {
+    if (schema != resource->root && has_id(schema)) {
         resource = open_resource(set, schema, resource);
         if (!resource)
             return out_of_memory(err);
@@ -206,9 +211,8 @@ enum code schema_set_add(struct schema_set *set, struct str uri, const struct js
     if (!name.ptr)
         return out_of_memory(err);
     struct resource given = {name, NULL};
-    const struct resource *resource = set_resource(set, document, &given);
-    if (resource == &given)
-        resource = new_resource(set, name, document);
+    const struct resource *resource = has_id(document) ? open_resource(set, document, &given)
+                                                       : new_resource(set, name, document);
     if (!resource)
         return out_of_memory(err);
     struct place place = {document, resource};

@@ -86,14 +86,17 @@ struct store_ops {
     const char *kind;
     // All or nothing, durable on OK. E_EXISTS: a created run is there already. E_CONFLICT: epoch or expectation differs.
     enum code (*commit)(struct store *, struct commit *, struct arena *turn, struct error *);
-    enum code (*claim)(struct store *, struct str tenant, struct str run, struct run_head *out, struct arena *, int64_t *backend_id, struct error *);
+    enum code (*claim)(struct store *, struct str tenant, struct str run, struct run_head *out, struct arena *,
+                       int64_t *backend_id, struct error *);
     void (*release)(struct store *, struct run_log *);
     enum code (*head)(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *, struct error *);
     // An empty tenant in the filter: all tenants.
     enum code (*list)(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
     // `hash` need not be set (store.c computes it); `columns` when the store keeps some.
-    enum code (*read)(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *, struct records *, struct error *);
-    enum code (*read_ledger)(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *, struct records *, struct error *);
+    enum code (*read)(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,
+                      struct records *, struct error *);
+    enum code (*read_ledger)(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit,
+                             struct arena *, struct records *, struct error *);
     enum code (*blob)(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
     enum code (*post)(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes, struct error *);
     enum code (*inbox)(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);

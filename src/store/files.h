@@ -1,7 +1,8 @@
 // Private to the files store. The bytes on disk, normatively; docs/format/files.md says the same to users.
 //
 //   DIR/{run}/events.jsonl               one event a line: the stored bytes and '\n'. Tenant "default".
-//   DIR/{run}/ledger.jsonl               one ledger entry a line: {"after":n,"body":b,"hash":h,"kind":k,"seq":n,"signalId":s}
+//   DIR/{run}/ledger.jsonl               one ledger entry a line: {"after":n,"body":b,"crc":c,"hash":h,"kind":k,"seq":n,"signalId":s};
+//                                        the hash is of the body and chained, crc is the CRC-32C of the line with eight zeros for crc
 //   DIR/@{tenant}/{run}/...              the same for other tenants
 //   DIR/.cairn/VERSION                   "cairn files 1\n"; written last, so a store that has it is whole
 //   DIR/.cairn/lock                      the writer's pid; byte 0 is locked while it lives
@@ -18,8 +19,8 @@
 //   header  struct journal_header in block 0 or 1 (sequence % 2); the valid one with the higher sequence rules. The other is
 //           never touched while this one is needed.
 //   frame   struct frame_header, inbox ids (u64 each), then per run struct frame_run, slot, lines for events.jsonl, lines for
-//           ledger.jsonl, identity for names; zeros up to the next multiple of 4096. The CRC covers the zeros too, so that a
-//           short write never leaves a valid frame, and no block of an acknowledged frame is ever written again.
+//           ledger.jsonl, identity for names; zeros, and in the last four bytes before a multiple of 4096 the CRC-32C of all that.
+//           No block of an acknowledged frame is written again before everything it covers is durable elsewhere.
 //
 // A commit writes one frame and syncs the journal: that is the moment. Then the frame is *applied*: lines, identities, slots,
 // index, in this order, without a sync. A reader of a run file therefore never sees an event that could vanish. When the journal
@@ -46,6 +47,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the files store is wr
 #define JOURNAL_FRAMES (2 * BLOCK_SIZE) // offset of the first frame
 #define OPEN_FILES_MAX 256
 #define PATH_SIZE 512
+#define LEDGER_CRC_BLANK "00000000"
 
 uint32_t crc32c(uint32_t crc, const void *bytes, size_t size);
 uint32_t crc32c_by_table(uint32_t crc, const void *bytes, size_t size); // for comparison
@@ -118,11 +120,10 @@ struct journal_header {
 
 struct frame_header {
     uint32_t magic;
-    uint32_t crc; // of all that follows, with the zeros behind the frame
-    uint64_t generation, batch;
-    uint32_t size; // without the zeros behind it
-    uint32_t run_count, inbox_count;
     uint32_t flags; // FRAME_COPY
+    uint64_t generation, batch;
+    uint32_t size; // without the zeros and the CRC behind it
+    uint32_t run_count, inbox_count, zero;
 };
 enum frame_flags { FRAME_COPY = 1 };
 

@@ -51,12 +51,16 @@ static void add_name(struct buf *out, char before, const char *name)
 
 static void add_ledger_line(struct buf *out, const struct commit_ledger *entry)
 {
-    char hash[SHA256_HEX + 1];
+    char hash[SHA256_HEX + 1], crc[9];
+    size_t from = out->len, crc_at;
     digest_hex(&entry->hash, hash);
     add_name(out, '{', "after");
     buf_int(out, (int64_t)entry->after_seq);
     add_name(out, ',', "body");
     buf_add(out, entry->bytes);
+    add_name(out, ',', "crc");
+    crc_at = out->len + 1;
+    json_write_string(out, STR(LEDGER_CRC_BLANK));
     add_name(out, ',', "hash");
     json_write_string(out, str_from(hash));
     add_name(out, ',', "kind");
@@ -67,7 +71,11 @@ static void add_ledger_line(struct buf *out, const struct commit_ledger *entry)
         add_name(out, ',', "signalId");
         json_write_string(out, entry->signal_id);
     }
-    buf_text(out, "}\n");
+    buf_byte(out, '}');
+    if (!buf_ok(out)) return;
+    snprintf(crc, sizeof(crc), "%08" PRIx32, crc32c(0, out->ptr + from, out->len - from));
+    memcpy(out->ptr + crc_at, crc, 8);
+    buf_byte(out, '\n');
 }
 
 static void fill_slot(struct disk_slot *slot, const struct commit_head *head)

@@ -61,7 +61,7 @@ static void blob_path(const struct digest *sha256, const char *end, char path[PA
     snprintf(path, PATH_SIZE, "%s/%s%s", dir, hex, end);
 }
 
-// The directory is synced even when the blob is there: whoever wrote it may have died before.
+// The directories are synced even when the blob is there: whoever wrote it may have died before.
 enum code files_write_blob(struct files_store *files, const struct append_blob *blob, struct error *err)
 {
     const struct disk_ops *ops = files->disk->ops;
@@ -74,7 +74,10 @@ enum code files_write_blob(struct files_store *files, const struct append_blob *
         uint64_t size = 0;
         rc = ops->size(file, &size, err);
         ops->close(file);
-        if (rc == OK && size == blob->bytes.len) return ops->sync_dir(files->disk, dir, err);
+        if (rc == OK && size == blob->bytes.len) {
+            rc = ops->sync_dir(files->disk, dir, err);
+            return rc == OK ? ops->sync_dir(files->disk, ".cairn/blobs", err) : rc;
+        }
     }
     rc = ops->make_dir(files->disk, dir, err);
     if (rc == OK) rc = write_whole(files, temporary, path, blob->bytes, err);

@@ -105,7 +105,7 @@ static enum code make_run_dir(struct files_store *files, struct str tenant, stru
     return rc == OK ? files->disk->ops->make_dir(files->disk, path, err) : rc;
 }
 
-static enum code open_uncached(struct files_store *files, struct str tenant, struct str run, enum run_file kind, bool create,
+static enum code open_uncached(struct files_store *files, struct str tenant, struct str run, enum run_file kind, bool create, bool fresh,
                                struct file **out, struct error *err)
 {
     char path[PATH_SIZE];
@@ -113,14 +113,14 @@ static enum code open_uncached(struct files_store *files, struct str tenant, str
     enum code rc = files_run_path(tenant, run, file_names[kind], path, &told);
     if (rc != OK) return error_set(err, E_CORRUPT, "%s", told.message);
     unsigned flags = files->writer ? OPEN_READ | OPEN_WRITE : OPEN_READ;
-    rc = files->disk->ops->open(files->disk, path, flags, out, &told);
+    rc = fresh ? E_NOT_FOUND : files->disk->ops->open(files->disk, path, flags, out, &told);
     if (rc == E_NOT_FOUND && create) {
         told.code = OK;
         rc = make_run_dir(files, tenant, run, &told);
         if (rc == OK) rc = files->disk->ops->open(files->disk, path, flags | OPEN_CREATE, out, &told);
     }
     // A link, a device or a directory in its place: somebody did that, and this run is not to be trusted (P1).
-    if (rc == E_DENIED || rc == E_INVALID) rc = E_CORRUPT;
+    if (rc == E_INVALID) rc = E_CORRUPT;
     return rc == OK ? OK : error_set(err, rc, "%s", told.message);
 }
 
@@ -132,8 +132,9 @@ enum code files_open_run(struct files_store *files, const struct disk_slot *slot
     struct run_head head;
     struct arena names;
     arena_init(&names, 1024, SIZE_MAX);
+    bool fresh = create && !files->recovering && slot->position > files->run_count; // do not ask for what cannot be there
     enum code rc = files_decode_slot(files, slot, &names, &head, err);
-    if (rc == OK) rc = open_uncached(files, head.ids.tenant, head.ids.run, kind, create, out, err);
+    if (rc == OK) rc = open_uncached(files, head.ids.tenant, head.ids.run, kind, create, fresh, out, err);
     arena_release(&names);
     if (rc == OK) cache_put(files, slot->position, (uint8_t)kind, *out);
     return rc;

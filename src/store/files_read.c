@@ -3,6 +3,7 @@
 #include "store/files.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { PAGE_MIN = 4096, SCAN_SIZE = 64 * 1024 };
@@ -55,15 +56,22 @@ static enum code read_bytes(const struct lines *lines, uint64_t offset, char *by
 static enum code lines_open(struct files_store *files, const struct disk_slot *slot, enum run_file kind, struct lines *out,
                             struct error *err)
 {
-    *out = (struct lines){.files = files, .slot = slot, .kind = kind};
+    *out = (struct lines){.files = files, .slot = slot, .kind = kind, .whole = true};
     out->count = kind == RUN_EVENTS ? slot->last_seq : slot->ledger_seq;
     out->size = kind == RUN_EVENTS ? slot->events_size : slot->ledger_size;
+    if (out->size == 0) return OK;
     char last;
     size_t got = 0;
-    enum code rc = out->size ? read_bytes(out, out->size - 1, &last, 1, &got, err) : OK;
+    enum code rc = read_bytes(out, out->size - 1, &last, 1, &got, err);
     if (rc != OK) return rc;
-    out->whole = out->size == 0 || (got == 1 && last == '\n');
-    return OK;
+    out->whole = got == 1 && last == '\n';
+    if (got == 1) return OK;
+    struct file *file;
+    uint64_t size = 0;
+    rc = files_open_run(files, slot, kind, false, &file, NULL);
+    if (rc == OK) rc = files->disk->ops->size(file, &size, err);
+    if (size < out->size) out->size = size;
+    return rc == E_NOT_FOUND ? OK : rc;
 }
 
 // ---- positions of lines
@@ -173,7 +181,22 @@ static void fill_event(struct record *record, struct str line, uint64_t number, 
     *record = (struct record){.seq = number, .bytes = line, .type = text_of(member_of(line, type), arena)};
 }
 
-// An entry that cannot be read comes out with what could be; its hash will not fit.
+// The hash is of the body alone; the checksum is of everything around it, too.
+static bool entry_is_whole(struct str line, uint64_t number)
+{
+    struct str crc = member_of(line, "crc");
+    int64_t seq = 0;
+    char text[9];
+    if (crc.len != 10 || !str_int64(member_of(line, "seq"), &seq) || (uint64_t)seq != number) return false;
+    size_t at = (size_t)(crc.ptr + 1 - line.ptr);
+    uint32_t sum = crc32c(0, line.ptr, at);
+    sum = crc32c(sum, LEDGER_CRC_BLANK, 8);
+    sum = crc32c(sum, line.ptr + at + 8, line.len - at - 8);
+    snprintf(text, sizeof(text), "%08" PRIx32, sum);
+    return memcmp(text, line.ptr + at, 8) == 0;
+}
+
+// An entry that is not whole comes out with what could be read; its hash will not fit.
 static void fill_entry(struct record *record, struct str line, uint64_t number, struct arena *arena)
 {
     int64_t after = 0;
@@ -184,7 +207,8 @@ static void fill_entry(struct record *record, struct str line, uint64_t number, 
         .signal_id = text_of(member_of(line, "signalId"), arena),
     };
     if (str_int64(member_of(line, "after"), &after)) record->seq = (uint64_t)after;
-    if (!digest_parse(text_of(member_of(line, "hash"), arena), &record->hash)) record->hash = (struct digest){{0}};
+    if (!entry_is_whole(line, number) || !digest_parse(text_of(member_of(line, "hash"), arena), &record->hash))
+        record->hash = (struct digest){{0}};
 }
 
 // Bytes from `offset` that hold at least `want` whole lines, or all there are.

@@ -10,9 +10,10 @@
 #define GROWTH_STEP (1u << 20)
 #define FRAME_SIZE_MAX (1u << 30)
 
+// Blocks that a frame takes, with its checksum.
 static uint64_t padded(uint64_t size)
 {
-    return (size + BLOCK_SIZE - 1) / BLOCK_SIZE * BLOCK_SIZE;
+    return (size + sizeof(uint32_t) + BLOCK_SIZE - 1) / BLOCK_SIZE * BLOCK_SIZE;
 }
 
 static uint32_t header_crc(const struct journal_header *header)
@@ -21,17 +22,18 @@ static uint32_t header_crc(const struct journal_header *header)
     return crc32c(0, (const uint8_t *)header + from, sizeof(*header) - from);
 }
 
+// The checksum is the last thing in the last block: where it is, all of the frame is. A write that was cut short leaves there what was
+// there before, be it zeros or the checksum of another frame, so E_FULL stored nothing indeed (S10).
 static uint32_t frame_crc(const struct buf *frame)
 {
-    size_t from = offsetof(struct frame_header, generation);
-    return crc32c(0, frame->ptr + from, frame->len - from);
+    return crc32c(0, frame->ptr, frame->len - sizeof(uint32_t));
 }
 
 static void seal_frame(struct buf *frame, struct frame_header header)
 {
     memcpy(frame->ptr, &header, sizeof(header));
-    header.crc = frame_crc(frame);
-    memcpy(frame->ptr, &header, sizeof(header));
+    uint32_t crc = frame_crc(frame);
+    memcpy(frame->ptr + frame->len - sizeof(crc), &crc, sizeof(crc));
 }
 
 static enum code write_header(struct files_store *files, struct journal_header next, struct error *err)
@@ -116,7 +118,9 @@ static enum code read_frame(struct files_store *files, uint64_t offset, struct f
     if (rc != OK || got != size) return rc;
     files->frame.len = size;
     memcpy(header, bytes, sizeof(*header));
-    *whole = header->crc == frame_crc(&files->frame);
+    uint32_t crc;
+    memcpy(&crc, bytes + size - sizeof(crc), sizeof(crc));
+    *whole = crc == frame_crc(&files->frame);
     return OK;
 }
 

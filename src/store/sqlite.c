@@ -146,13 +146,13 @@ void sqlite_rollback(struct sqlite_store *store)
         (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
-// PASSIVE never waits for readers; what they still need is left for the next time. A full disk is no harm here either: the
-// events are in the write-ahead log.
+// PASSIVE never waits for readers; what they still need is left for the next time, which is not the next commit: as long as
+// somebody reads, the log goes on growing and must not be worked through again and again. A full disk is no harm here
+// either: the events are in the write-ahead log.
 static enum code checkpoint(struct sqlite_store *store, struct error *err)
 {
-    int frames = 0;
-    int done = 0;
-    int rc = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, &frames, &done);
+    store->next_checkpoint = store->wal_frames + CHECKPOINT_FRAMES;
+    int rc = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     int kind = rc & 0xff;
     if (rc == SQLITE_OK || kind == SQLITE_BUSY || kind == SQLITE_LOCKED || kind == SQLITE_FULL ||
         kind == SQLITE_NOMEM)
@@ -167,7 +167,7 @@ enum code sqlite_commit_now(struct sqlite_store *store, struct error *err)
         sqlite_rollback(store);
         return rc;
     }
-    return store->wal_frames >= CHECKPOINT_FRAMES ? checkpoint(store, err) : OK;
+    return store->wal_frames >= store->next_checkpoint ? checkpoint(store, err) : OK;
 }
 
 enum code sqlite_light(struct sqlite_store *store, bool light, struct error *err)
@@ -177,7 +177,10 @@ enum code sqlite_light(struct sqlite_store *store, bool light, struct error *err
 
 static int count_frames(void *context, sqlite3 *db UNUSED, const char *name UNUSED, int frames)
 {
-    ((struct sqlite_store *)context)->wal_frames = frames;
+    struct sqlite_store *store = context;
+    if (frames < store->wal_frames)  // begun anew
+        store->next_checkpoint = CHECKPOINT_FRAMES;
+    store->wal_frames = frames;
     return SQLITE_OK;
 }
 
@@ -227,6 +230,24 @@ static enum code pin_durability(struct sqlite_store *store, struct error *err)
     return OK;
 }
 
+static enum code sync_directory(struct sqlite_store *store, struct error *err)
+{
+    struct disk *disk = store->base.options.disk;
+    if (disk)
+        return disk->ops->sync_dir(disk, "", err);
+    const char *slash = strrchr(store->path, '/');
+    if (store->base.options.vfs || !slash)
+        return OK;
+    char *root = strndup(store->path, slash == store->path ? 1 : (size_t)(slash - store->path));
+    enum code rc = root ? os_disk_open(root, &disk, err) : error_set(err, E_NOMEM, "out of memory");
+    free(root);
+    if (rc)
+        return rc;
+    rc = disk->ops->sync_dir(disk, "", err);
+    os_disk_close(disk);
+    return rc;
+}
+
 static enum code prepare_writer(struct sqlite_store *store, struct error *err)
 {
     bool fresh = false;
@@ -244,11 +265,20 @@ static enum code prepare_writer(struct sqlite_store *store, struct error *err)
                      "PRAGMA foreign_keys=ON;PRAGMA recursive_triggers=ON;PRAGMA cache_size=-%d;"
                      "PRAGMA journal_size_limit=%d;PRAGMA wal_autocheckpoint=0;PRAGMA secure_delete=OFF;",
                      CACHE_KIB, WAL_SIZE_KEPT);
-    rc = pin_durability(store, err);
+    char page_size[48];
+    sqlite3_snprintf(sizeof(page_size), page_size, "PRAGMA page_size=%d", PAGE_SIZE);
+    if (fresh)
+        rc = sqlite_run(store, page_size, err);
+    if (!rc)
+        rc = pin_durability(store, err);
     if (!rc)
         rc = sqlite_run(store, sql, err);
-    if (!rc && fresh)
-        rc = sqlite_make_schema(store, err);
+    // What a process that died left in the cache may not be on the disk: the names of the files, and the last commits of the
+    // write-ahead log. Nothing is read before it is.
+    if (!rc)
+        rc = sync_directory(store, err);
+    if (!rc)
+        rc = fresh ? sqlite_make_schema(store, err) : checkpoint(store, err);
     // After wal_autocheckpoint, which would put SQLite's own hook in its place.
     sqlite3_wal_hook(store->db, count_frames, store);
     return rc;
@@ -325,25 +355,41 @@ static const struct store_ops sqlite_ops = {
     .close = sqlite_close,
 };
 
-// The directory is made when the store is; with a VFS the path is the VFS's affair.
-static enum code place(struct sqlite_store *store, struct str path, struct error *err)
+// SQLite would make the file readable for everybody; the files beside it take over its mode. A failure is left for SQLite
+// to report.
+static void make_private_file(const char *directory, const char *name)
 {
-    struct arena scratch;
-    arena_init(&scratch, PATH_MAX, SIZE_MAX);
+    struct disk *disk = NULL;
+    struct file *file = NULL;
+    if (os_disk_open(directory, &disk, NULL))
+        return;
+    if (disk->ops->open(disk, name, OPEN_READ | OPEN_WRITE | OPEN_CREATE | OPEN_EXCLUSIVE, &file, NULL) == OK)
+        disk->ops->close(file);
+    os_disk_close(disk);
+}
+
+// The directory and the file are made when the store is; with a VFS the path is the VFS's affair.
+static enum code place(struct sqlite_store *store, struct str path, struct arena *scratch, struct error *err)
+{
+    const struct store_options *options = &store->base.options;
     struct str absolute = path;
-    struct str given = arena_copy(&scratch, path);
+    struct str given = arena_copy(scratch, path);
     enum code rc = given.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
-    if (!rc && !store->base.options.vfs)
-        rc = os_absolute(given.ptr, &scratch, &absolute, err);
+    if (!rc && !options->vfs)
+        rc = os_absolute(given.ptr, scratch, &absolute, err);
     if (!rc && !(store->path = strndup(absolute.ptr, absolute.len)))
         rc = error_set(err, E_NOMEM, "out of memory");
-    const char *slash = rc ? NULL : strrchr(store->path, '/');
-    if (slash && slash != store->path && !store->base.options.vfs && store->base.options.create &&
-        store->base.options.mode == STORE_WRITE) {
-        struct str parent = arena_copy(&scratch, (struct str){store->path, (size_t)(slash - store->path)});
-        rc = parent.ptr ? os_make_dirs(parent.ptr, err) : error_set(err, E_NOMEM, "out of memory");
-    }
-    arena_release(&scratch);
+    if (rc || options->vfs || !options->create || options->mode != STORE_WRITE)
+        return rc;
+    const char *slash = strrchr(store->path, '/');
+    INVARIANT(slash);
+    struct str parent = {store->path, slash == store->path ? 1 : (size_t)(slash - store->path)};
+    parent = arena_copy(scratch, parent);
+    if (!parent.ptr)
+        return error_set(err, E_NOMEM, "out of memory");
+    rc = os_make_dirs(parent.ptr, err);
+    if (!rc)
+        make_private_file(parent.ptr, slash + 1);
     return rc;
 }
 
@@ -357,7 +403,11 @@ enum code store_open_sqlite(struct str path, const struct store_options *options
     store->base.options = *options;
     store->data_version = -1;
     store->inbox_stale = true;
-    enum code rc = place(store, path, err);
+    store->next_checkpoint = CHECKPOINT_FRAMES;
+    struct arena scratch;
+    arena_init(&scratch, PATH_MAX, SIZE_MAX);
+    enum code rc = place(store, path, &scratch, err);
+    arena_release(&scratch);
     if (!rc)
         rc = open_database(store, err);
     if (rc) {

@@ -52,7 +52,8 @@
     X(POST, "INSERT INTO inbox(tenant_id,run_id,signal_id,bytes) "                                                     \
             "SELECT ?1,?2,?3,?4 WHERE EXISTS(SELECT 1 FROM runs WHERE tenant_id=?1 AND run_id=?2)")                    \
     X(INBOX, "SELECT i.id,i.tenant_id,i.run_id,i.signal_id,i.bytes FROM inbox i CROSS JOIN runs r CROSS JOIN "         \
-             "run_heads h WHERE r.tenant_id=i.tenant_id AND r.run_id=i.run_id AND h.run_no=r.run_no AND h.owner=?1 "   \
+             "run_heads h WHERE r.tenant_id=i.tenant_id AND r.run_id=i.run_id AND h.run_no=r.run_no "                  \
+             "AND (h.owner=?1 OR h.terminal=1) "                                                                       \
              "ORDER BY i.id")                                                                                          \
     X(DATA_VERSION, "PRAGMA data_version")
 
@@ -80,7 +81,8 @@ struct sqlite_store {
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENT_COUNT];
     char *path;       // absolute
-    int wal_frames;   // in the write-ahead log after the last commit
+    int wal_frames;       // in the write-ahead log after the last commit
+    int next_checkpoint;  // at so many of them
     // Leases. The lock file is held through `lock` and looked at through `probe`, so that our own locks show.
     struct disk *disk;
     struct file *lock, *probe;
@@ -122,11 +124,14 @@ enum code sqlite_take_head(struct sqlite_store *store, sqlite3_stmt *row, struct
                            int64_t *owner, struct error *err) MUST_CHECK;
 enum code sqlite_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *, struct error *);
 enum code sqlite_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
-enum code sqlite_read(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *, struct records *, struct error *);
-enum code sqlite_read_ledger(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *, struct records *, struct error *);
+enum code sqlite_read(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,
+                      struct records *, struct error *);
+enum code sqlite_read_ledger(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit,
+                             struct arena *, struct records *, struct error *);
 enum code sqlite_blob(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
 
-enum code sqlite_claim(struct store *, struct str tenant, struct str run, struct run_head *, struct arena *, int64_t *backend_id, struct error *);
+enum code sqlite_claim(struct store *, struct str tenant, struct str run, struct run_head *, struct arena *,
+                       int64_t *backend_id, struct error *);
 void sqlite_release(struct store *, struct run_log *);
 enum code sqlite_post(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes, struct error *);
 enum code sqlite_inbox(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);

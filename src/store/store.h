@@ -37,7 +37,7 @@ struct store_options {
     bool create;             // make the store when it is missing (WRITE only)
     const struct contract *contract;
     struct entropy *entropy;  // event ids
-    struct disk *disk;        // files: instead of the file system (tests); NULL otherwise
+    struct disk *disk;        // files: instead of the file system (tests); sqlite: where `vfs` keeps its files; NULL otherwise
     uint64_t journal_size;    // files: bytes of the journal before it is reused; 0 = 64 MiB
     const char *vfs;          // sqlite: name of a VFS (tests); NULL otherwise
     bool exclusive;           // sqlite: locking_mode=EXCLUSIVE (a VFS without shared memory)
@@ -74,7 +74,8 @@ struct run_create {
 enum code store_create_run(struct store *store, const struct run_create *create, struct run_log **out, struct error *err) MUST_CHECK;
 // An existing run, with its lease: the epoch rises. E_NOT_FOUND; E_LOCKED when a living process owns it (err names it).
 enum code store_claim_run(struct store *store, struct str tenant, struct str run, struct run_log **out, struct error *err) MUST_CHECK;
-void store_release_run(struct store *store, struct run_log *log);  // gives the lease back (not durable work: an owner that died is the same)
+// Gives the lease back (not durable work: an owner that died is the same) and frees the log.
+void store_release_run(struct store *store, struct run_log *log);
 const struct run_ids *run_log_ids(const struct run_log *log);
 enum vocabulary run_log_vocabulary(const struct run_log *log);
 uint64_t run_log_last_seq(const struct run_log *log);
@@ -151,7 +152,8 @@ enum code store_read_ledger(struct store *store, struct str tenant, struct str r
 // The whole life of a run: events and ledgered moments merged in the order they happened, decoded. Decisions are passed with
 // moment == NULL. `visit` gets values that live until it returns (a scratch arena is reset between pages).
 typedef enum code (*replay_visit)(void *context, const struct record *record, const struct moment *moment, const struct seal *seal);
-enum code store_replay(struct store *store, struct str tenant, struct str run, replay_visit visit, void *context, struct error *err) MUST_CHECK;
+enum code store_replay(struct store *store, struct str tenant, struct str run, replay_visit visit, void *context,
+                       struct error *err) MUST_CHECK;
 
 struct run_head {
     struct run_ids ids;
@@ -169,7 +171,8 @@ struct run_head {
     uint64_t position;   // order of creation; the cursor of lists
 };
 
-enum code store_head(struct store *store, struct str tenant, struct str run, struct arena *arena, struct run_head *out, struct error *err) MUST_CHECK;
+enum code store_head(struct store *store, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
+                     struct error *err) MUST_CHECK;
 
 struct run_filter {
     struct str tenant;       // empty = all
@@ -188,7 +191,8 @@ struct run_heads {
     uint64_t next;           // cursor for the next page, 0 = end
 };
 // Cost is linear in what it returns (status and unfinished are indexed), not in the size of the store.
-enum code store_list(struct store *store, const struct run_filter *filter, struct arena *arena, struct run_heads *out, struct error *err) MUST_CHECK;
+enum code store_list(struct store *store, const struct run_filter *filter, struct arena *arena, struct run_heads *out,
+                     struct error *err) MUST_CHECK;
 enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
 
 // ---- inbox: signals from other processes to whoever owns the run
@@ -196,7 +200,8 @@ struct inbox_item {
     int64_t id;
     struct str tenant, run, signal_id, bytes;
 };
-enum code store_post(struct store *store, struct str tenant, struct str run, struct str signal_id, struct str bytes, struct error *err) MUST_CHECK;
+enum code store_post(struct store *store, struct str tenant, struct str run, struct str signal_id, struct str bytes,
+                     struct error *err) MUST_CHECK;
 // All waiting items for runs that this handle owns (memory and files: all items). Cheap when nothing came.
 enum code store_inbox(struct store *store, struct arena *arena, struct inbox_item **items, size_t *count, struct error *err) MUST_CHECK;
 
@@ -213,7 +218,8 @@ struct verify_report {
     size_t fault_count;
 };
 // run empty: all runs of the tenant; tenant empty: everything. OK with faults listed is still OK.
-enum code store_verify(struct store *store, struct str tenant, struct str run, struct arena *arena, struct verify_report *out, struct error *err) MUST_CHECK;
+enum code store_verify(struct store *store, struct str tenant, struct str run, struct arena *arena,
+                       struct verify_report *out, struct error *err) MUST_CHECK;
 
 // What recovery had to do when the store was opened (torn tail cut, runs quarantined): for people.
 struct store_recovery {

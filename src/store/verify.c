@@ -67,13 +67,15 @@ static void settle(struct verify *verify, struct walk *walk, bool sound)
         fault(verify, seq, false, "its previous hash is not the hash of the event before it");
 }
 
-static void check_chain(struct verify *verify, struct walk *walk, uint64_t seq, const struct digest *previous)
+// False when one of the two events is not what it was; nothing more can be said about their order then.
+static bool check_chain(struct verify *verify, struct walk *walk, uint64_t seq, const struct digest *previous)
 {
     bool fits = digest_eq(previous, &walk->previous);
     bool explained = walk->suspect != 0;
     settle(verify, walk, fits);
     if (!fits && !explained)
         walk->suspect = seq;
+    return fits;
 }
 
 static void check_columns(struct verify *verify, const struct record *record, const struct seal *seal,
@@ -176,8 +178,7 @@ static void check_content(struct verify *verify, struct walk *walk, const struct
         return;
     if (seal.seq != record->seq)
         fault(verify, record->seq, false, "its record says number %llu", (unsigned long long)seal.seq);
-    check_chain(verify, walk, record->seq, &seal.previous);
-    if (seal.persisted_ms < walk->persisted_ms)
+    if (check_chain(verify, walk, record->seq, &seal.previous) && seal.persisted_ms < walk->persisted_ms)
         fault(verify, record->seq, false, "it was stored before the event before it");
     walk->persisted_ms = seal.persisted_ms;
     const char *word = moment.kind != MOMENT_UNKNOWN ? moment_word(moment.kind, head->vocabulary) : NULL;

@@ -110,12 +110,12 @@ static void artifacts_are_beside_the_store_by_tenant(void)
     struct str path;
     CHECK_INT(store_artifacts_dir(kit.store, &create.ids, &kit.arena, &path), OK);
     CHECK(path.len > 2 && path.ptr[0] == '/');
-    CHECK(str_ends(path, STR("/r")));
+    CHECK(str_ends(path, STR("/r")) || strstr(path.ptr, "/r/"));
     CHECK(!memchr(path.ptr, '@', path.len));
     create.ids.tenant = STR("acme");
     struct str other;
     CHECK_INT(store_artifacts_dir(kit.store, &create.ids, &kit.arena, &other), OK);
-    CHECK(str_ends(other, STR("/@acme/r")));
+    CHECK(str_ends(other, STR("/@acme/r")) || strstr(other.ptr, "/@acme/r/"));
     kit_release(&kit);
 }
 
@@ -147,7 +147,7 @@ int store_suite(const struct store_case *store_case, int argc, char **argv)
         for (size_t k = 0; k < parts[i].count; k++)
             all[at++] = parts[i].tests[k];
     char name[64];
-    snprintf(name, sizeof(name), "store_%s", store_case->name);
+    snprintf(name, sizeof(name), "conformance_%s", store_case->name);
     int rc = test_main(name, all, count, argc, argv);
     free(all);
     return rc;

@@ -23,7 +23,7 @@ enum tamper {
 };
 
 struct store_case {
-    const char *name;   // "sqlite"; the program is called store_<name>
+    const char *name;   // "sqlite"; the program is called conformance_<name>
     bool durable;       // what was appended is there after closing, or dying, and opening again
     bool shared;        // a READ handle may look while a WRITE handle is open
     bool many_writers;  // two WRITE handles may be open at once, each for its own runs

@@ -66,6 +66,10 @@ test_examples_in_help_are_commands() {
         "$CAIRN" help "$c" | sed -n '/^Examples/,$p' | grep -qE '^  cairn ' || fail "no example for $c"
     done
 }
+test_manual_page_is_current() {
+    (cd "$root" && python3 tools/man "$CAIRN") >cairn.1 || fail "tools/man"
+    cmp -s cairn.1 "$root/docs/man/cairn.1" || fail "run: tools/man build/cairn > docs/man/cairn.1"
+}
 test_flags_may_come_first() {
     echo "$hello" >h.json
     cairn_is 0 "${store[@]}" run --progress none h.json

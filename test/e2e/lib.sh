@@ -46,7 +46,7 @@ slow_plan() {
     mkdir -p ran
     cat >slow.json <<PLAN
 {"planId":"slow","planVersion":"1","schemaVersion":"v1.2","steps":[
- {"stepId":"a","kind":"shell","with":{"command":"echo x >> ran/a; sleep ${1:-0.6}; echo A"}},
+ {"stepId":"a","kind":"shell","with":{"command":"echo x >> ran/a; echo a-is-up; sleep ${1:-0.6}; echo A"}},
  {"stepId":"b","kind":"shell","with":{"command":"echo x >> ran/b; sleep ${1:-0.6}; echo B"}},
  {"stepId":"c","kind":"shell","with":{"command":"echo x >> ran/c; echo \$a.output \$b.output"}}]}
 PLAN

@@ -126,7 +126,7 @@ test_approve_and_reject() {
     cairn_is 5 approve g-1/nosuch "${store[@]}"; has err STEP_NOT_FOUND
     cairn_is 6 approve g-1/h "${store[@]}"; has err STEP_NOT_RUNNING
     cairn_is 13 approve g-1 "${store[@]}" --reason fine --field ticket=OPS-1 --field n=3; has err WAITING_APPROVAL
-    equal "$("$CAIRN" get g-1 "${store[@]}" -o json | jq -c '.steps[0].result.fields, .steps[0].result.reason')" $'{"ticket":"OPS-1","n":3}\n"fine"'
+    equal "$("$CAIRN" get g-1 "${store[@]}" -o json | jq -c '.steps[0].result.fields, .steps[0].result.reason')" $'{"n":3,"ticket":"OPS-1"}\n"fine"'
     cairn_is 10 reject g-1/h "${store[@]}" --reason 'not on Friday'; status_is g-1 FAILED || fail "not FAILED"; has err 'not on Friday'
     cairn_is 6 approve g-1 "${store[@]}"; has err RUN_TERMINAL
     intact
@@ -219,11 +219,11 @@ test_third_interrupt_kills() {
 }
 test_interrupts_from_a_terminal() {
     slow_plan 0.6
-    rc=0; python3 "$e2e/terminal.py" --when '● running' '\x03' -- "$CAIRN" run slow.json "${store[@]}" --run-id t-1 >tty || rc=$?
+    rc=0; python3 "$e2e/terminal.py" --when a-is-up '\x03' -- "$CAIRN" run slow.json "${store[@]}" --run-id t-1 >tty || rc=$?
     equal $rc 130 exit; has tty 'pausing'; has tty 'PAUSED'
     equal "$(times_ran a) $(times_ran b)" '1 0'
     slow_plan 20
-    rc=0; python3 "$e2e/terminal.py" --when '● running' '\x03' --when pausing '\x03' -- "$CAIRN" run slow.json "${store[@]}" --run-id t-2 >tty || rc=$?
+    rc=0; python3 "$e2e/terminal.py" --when a-is-up '\x03' --when pausing '\x03' -- "$CAIRN" run slow.json "${store[@]}" --run-id t-2 >tty || rc=$?
     equal $rc 11 exit; has tty 'cancelling'
 }
 test_on_interrupt() {

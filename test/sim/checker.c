@@ -94,6 +94,16 @@ static void absorb_started(struct checker *checker, struct model_run *run, const
     step->state = NODE_RUNNING;
 }
 
+// A step that is a run of its own completes with the child of this attempt, not with one of an older attempt.
+static void check_child(struct checker *checker, const struct model_run *run, const struct moment *m)
+{
+    char id[300];
+    snprintf(id, sizeof(id), "%.*s.%.*s.%u", STR_ARG(run->ids.run), STR_ARG(m->step), m->logical);
+    const struct model_run *child = checker_run(checker, str_from(id));
+    if (!run_id_valid(str_from(id)) || (child && child->terminal && child->status == RUN_STATUS_COMPLETED)) return;
+    checker_fail(checker, "I14", "%.*s: %.*s completed, its child %s did not", STR_ARG(run->ids.run), STR_ARG(m->step), id);
+}
+
 static void absorb_outcome(struct checker *checker, struct model_run *run, const struct moment *m)
 {
     struct model_step *step = step_for(checker, run, m->step);
@@ -120,6 +130,7 @@ static void absorb_outcome(struct checker *checker, struct model_run *run, const
         break;
     }
     uint32_t index = kernel_find(run->shadow, m->step);
+    if (index != PROGRAM_TOP && run->program->steps[index].kind == STEP_SUBRUN && m->kind == MOMENT_STEP_COMPLETED && m->run_ref.len == 0) check_child(checker, run, m);
     if (index == PROGRAM_TOP || run->program->steps[index].kind != STEP_LOOP || m->kind != MOMENT_STEP_COMPLETED || m->run_ref.len > 0) return;
     model_check_loop(checker, run, step, run->shadow->steps[index].iteration, true);
 }

@@ -12,6 +12,7 @@
 //  I17 when faults stop, every run ends             I22 a signal is decided and applied once
 //  I23 a posted signal is decided                   I25 nothing starts between RunPaused and RunResumed
 //  K1  the log folded record by record equals the live state; the engine's fold from scratch equals it after a restart
+//  K7  a cancelled run ends after its children
 //  K5  a step starts when its rule says so; a run ends as its steps did (a reference model of rules and loops)
 //  V1  a view folded record by record equals the view folded from the start
 //  S9  store_verify finds nothing
@@ -64,7 +65,7 @@ struct model_run {
     bool paused, cancel_asked, terminal;
     uint64_t paused_seq;
     enum run_status status;
-    uint64_t epoch;       // last that appended
+    bool of_zombie;       // made by the engine that lost the others: this one is its own
 };
 
 struct model_draft {  // a record of the batch under way

@@ -71,6 +71,19 @@ void model_check_loop(struct checker *checker, const struct model_run *run, cons
     checker_fail(checker, "K5", "%.*s: loop %.*s %s after iteration %u", STR_ARG(run->ids.run), STR_ARG(loop->path), done ? "ended" : "went on", iteration);
 }
 
+// The step of `run` whose current attempt is `child`; NULL when it is of an older one.
+static const struct model_step *parent_step(const struct model_run *run, const struct model_run *child)
+{
+    for (size_t i = 0; i < run->step_count; i++) {
+        char id[300];
+        snprintf(id, sizeof(id), "%.*s.%.*s.%u", STR_ARG(run->ids.run), STR_ARG(run->steps[i].path), run->steps[i].logical);
+        bool timed_out = run->steps[i].state == NODE_FAILED && program_find(run->program, PROGRAM_TOP, run->steps[i].path) != PROGRAM_TOP
+                         && run->program->steps[program_find(run->program, PROGRAM_TOP, run->steps[i].path)].timeout_ms > 0;
+        if (str_is(child->ids.run, id) && !timed_out) return &run->steps[i];
+    }
+    return NULL;
+}
+
 void model_check_end(struct checker *checker, struct model_run *run, const struct moment *m)
 {
     uint32_t states[NODE_SKIPPED + 1] = {0};
@@ -90,6 +103,11 @@ void model_check_end(struct checker *checker, struct model_run *run, const struc
     if (run->status != expect) checker_fail(checker, "K5", "%.*s: ended %s, its steps say %s", STR_ARG(run->ids.run), run_status_name(run->status), run_status_name(expect));
     if (states[NODE_RUNNING] > 0) checker_fail(checker, "I15", "%.*s: ended with %u steps running", STR_ARG(run->ids.run), states[NODE_RUNNING]);
     if (expect == RUN_STATUS_COMPLETED && states[NODE_WAITING] + states[NODE_HELD] > 0) checker_fail(checker, "K5", "%.*s: completed with steps left to do", STR_ARG(run->ids.run));
+    for (size_t i = 0; i < checker->run_count && run->cancel_asked; i++) {
+        const struct model_run *child = checker->runs[i];
+        const struct model_step *step = str_eq(child->parent_run, run->ids.run) ? parent_step(run, child) : NULL;
+        if (step && child->events.count > 0 && !child->terminal) checker_fail(checker, "K7", "%.*s: cancelled, and its child %.*s goes on", STR_ARG(run->ids.run), STR_ARG(child->ids.run));
+    }
     if (run->paused && run->status != RUN_STATUS_CANCELLED) checker_fail(checker, "I25", "%.*s: ended while it was paused", STR_ARG(run->ids.run));
     if (m->counts.completed != states[NODE_SUCCESS] || m->counts.failed != states[NODE_FAILED] || m->counts.skipped != states[NODE_SKIPPED])
         checker_fail(checker, "K1", "%.*s: the counts of its end are not those of its steps", STR_ARG(run->ids.run));

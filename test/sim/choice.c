@@ -87,6 +87,10 @@ static uint32_t record(struct choice *choice, uint32_t n, uint32_t value)
     choice->bounds[choice->position] = n;
     choice->position++;
     if (choice->position > choice->count) choice->count = choice->position;
+    if (choice->mirror && choice->position <= choice->mirror_max) {
+        choice->mirror[choice->position - 1] = value;
+        *choice->mirror_count = (uint32_t)choice->position;
+    }
     return value;
 }
 

@@ -26,6 +26,9 @@ struct choice {
     size_t count, capacity;
     size_t position;  // exhaustive, replay: next entry to be answered
     size_t given;     // replay: entries of the vector
+    uint32_t *mirror;  // may be NULL: every pick is written here as well, for a parent to read when this process aborts
+    uint32_t *mirror_count;
+    uint32_t mirror_max;
 };
 
 void choice_init(struct choice *choice);

@@ -419,7 +419,7 @@ static enum code sim_open(struct disk *disk, const char *path, unsigned flags, s
     if (entry && (flags & OPEN_EXCLUSIVE)) return error_set(err, E_EXISTS, "%s exists", path);
     if (!entry && (!(flags & OPEN_CREATE) || !parent_exists(&state->cached, state, path)))
         return error_set(err, E_NOT_FOUND, "there is no %s", path);
-    if (entry && state->inodes[entry->inode].directory) return error_set(err, E_DENIED, "%s is a directory", path);
+    if (entry && state->inodes[entry->inode].directory) return error_set(err, E_INVALID, "%s is a directory", path);
     uint32_t inode = entry ? entry->inode : inode_new(state, false);
     if (!entry) change_name(sim, (struct op){.kind = OP_PUT, .inode = inode, .path = blob_text(path)});
     if (entry && (flags & OPEN_TRUNCATE) && state->inodes[inode].cached->len > 0) {
@@ -439,7 +439,7 @@ static enum code sim_make_dir(struct disk *disk, const char *path, struct error 
     struct sim_disk *sim = sim_of(disk);
     const struct entry *entry = names_find(&sim->state.cached, path);
     if (entry && !sim->stopped)
-        return sim->state.inodes[entry->inode].directory ? OK : error_set(err, E_DENIED, "%s is not a directory", path);
+        return sim->state.inodes[entry->inode].directory ? OK : error_set(err, E_INVALID, "%s is not a directory", path);
     enum code code = enter(sim, SIM_NAME, err);
     if (code != OK) return code;
     if (!parent_exists(&sim->state.cached, &sim->state, path)) return error_set(err, E_NOT_FOUND, "%s has no parent", path);

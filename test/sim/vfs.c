@@ -27,7 +27,7 @@ static struct sim_vfs *vfs_of(sqlite3_vfs *vfs)
     return CONTAINER_OF(vfs, struct sim_vfs, base);
 }
 
-static struct vfs_file *file_of(sqlite3_file *file)
+static struct vfs_file *vfs_file_of(sqlite3_file *file)
 {
     return CONTAINER_OF(file, struct vfs_file, base);
 }
@@ -50,7 +50,7 @@ static void parent_of(const char *path, char out[PATH_MAX_LEN])
 
 static int vfs_close(sqlite3_file *file)
 {
-    struct vfs_file *f = file_of(file);
+    struct vfs_file *f = vfs_file_of(file);
     f->vfs->disk->ops->close(f->file);
     if (f->remove_at_end) (void)!f->vfs->disk->ops->remove(f->vfs->disk, f->path, NULL);
     return SQLITE_OK;
@@ -58,7 +58,7 @@ static int vfs_close(sqlite3_file *file)
 
 static int vfs_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 offset)
 {
-    struct vfs_file *f = file_of(file);
+    struct vfs_file *f = vfs_file_of(file);
     size_t got = 0;
     enum code code = f->vfs->disk->ops->read(f->file, (uint64_t)offset, bytes, (size_t)size, &got, NULL);
     if (code != OK) return SQLITE_IOERR_READ;
@@ -69,19 +69,19 @@ static int vfs_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 off
 
 static int vfs_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 offset)
 {
-    struct vfs_file *f = file_of(file);
+    struct vfs_file *f = vfs_file_of(file);
     return code_for(f->vfs->disk->ops->write(f->file, (uint64_t)offset, bytes, (size_t)size, NULL), SQLITE_IOERR_WRITE);
 }
 
 static int vfs_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
-    struct vfs_file *f = file_of(file);
+    struct vfs_file *f = vfs_file_of(file);
     return code_for(f->vfs->disk->ops->truncate(f->file, (uint64_t)size, NULL), SQLITE_IOERR_TRUNCATE);
 }
 
 static int vfs_sync(sqlite3_file *file, int flags UNUSED)
 {
-    struct vfs_file *f = file_of(file);
+    struct vfs_file *f = vfs_file_of(file);
     enum code code = f->vfs->disk->ops->sync(f->file, NULL);
     if (code != OK) return SQLITE_IOERR_FSYNC;
     if (f->fresh) {
@@ -95,7 +95,7 @@ static int vfs_sync(sqlite3_file *file, int flags UNUSED)
 
 static int vfs_file_size(sqlite3_file *file, sqlite3_int64 *out)
 {
-    struct vfs_file *f = file_of(file);
+    struct vfs_file *f = vfs_file_of(file);
     uint64_t size = 0;
     enum code code = f->vfs->disk->ops->size(f->file, &size, NULL);
     *out = (sqlite3_int64)size;
@@ -160,7 +160,7 @@ static bool exists(struct sim_vfs *vfs, const char *path, enum code *code)
 static int vfs_open(sqlite3_vfs *base, const char *path, sqlite3_file *file, int flags, int *out_flags)
 {
     struct sim_vfs *vfs = vfs_of(base);
-    struct vfs_file *f = file_of(file);
+    struct vfs_file *f = vfs_file_of(file);
     char temporary[32];
     memset(f, 0, sizeof(*f));
     if (!path) {

@@ -241,6 +241,8 @@ static void zombie_turn(struct world *w)
     w->zombie = NULL;
     w->zombie_tool->count = 0;
     w->zombie_tool = NULL;
+    adopt_all(w);  // what it made meanwhile has no owner now
+    w->idle = false;
 }
 
 static void disturb(struct world *w)
@@ -324,7 +326,10 @@ static void act(struct world *w, bool *more)
         world_trace(w, "healed");
     }
     if (!w->engine) restart(w);
-    else if (!w->healing && w->disturbs_left > 0 && choice_once_in(w->choice, STREAM_WORLD, w->disturb_rate)) disturb(w);
+    else if (w->crash_at > 0 && w->result.acts >= w->crash_at) {
+        w->crash_at = 0;
+        crash(w, "between two acts");
+    } else if (!w->healing && w->disturbs_left > 0 && choice_once_in(w->choice, STREAM_WORLD, w->disturb_rate)) disturb(w);
     else *more = natural(w);
 }
 
@@ -332,7 +337,7 @@ static void act(struct world *w, bool *more)
 
 static void draw_options(struct world *w)
 {
-    static const uint32_t batch[] = {4096, 1, 2, 3}, rates[] = {0, 60, 20, 8}, disturb_rates[] = {0, 16, 8, 4}, fault_rates[] = {0, 12, 5, 2};
+    static const uint32_t batch[] = {4096, 1, 2, 3}, rates[] = {40, 20, 10, 5}, disturb_rates[] = {0, 16, 8, 4}, fault_rates[] = {0, 12, 5, 2};
     struct choice *choice = w->choice;
     bool calm = w->options.calm;
     w->root_count = calm ? 1 : 1 + choice_pick(choice, STREAM_OPTIONS, WORLD_RUNS_MAX);
@@ -345,6 +350,7 @@ static void draw_options(struct world *w)
     static const uint64_t journals[] = {256 << 10, 32 << 10, 64 << 10, 1 << 20};
     w->journal_size = journals[calm ? 0 : choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(journals))];
     w->crashes_left = calm ? (w->options.store == SIM_MEMORY ? 2 : 1) : 1 + choice_pick(choice, STREAM_OPTIONS, 5);
+    w->crash_at = calm ? 0 : 1 + choice_pick(choice, STREAM_OPTIONS, 48);
     w->disturbs_left = calm ? 0 : choice_pick(choice, STREAM_OPTIONS, 16);
     uint32_t faults = calm ? 1 : fault_rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(fault_rates))];
     for (int i = 0; i < 2; i++) {

@@ -63,6 +63,7 @@ struct world {
     uint64_t journal_size;
     bool died;             // the process must not do anything any more
     uint32_t full_left;    // commits that still find no space
+    bool sync_failed;      // since the last crash
 
     struct engine *engine, *zombie;
     struct sim_tool tools[2];
@@ -78,6 +79,7 @@ struct world {
 
     // drawn at the start (swarm)
     uint32_t commit_fault_rate, disturb_rate, batch_max, inline_max;
+    uint32_t crash_at;  // act before which the process dies whatever else happens; 0 = not any more
     uint32_t crashes_left, disturbs_left;
     bool healing;
 

@@ -52,7 +52,7 @@ static void payload_rules_C_40(void)
         {"RETRY_STEP", "{\"stepId\":\"load\",\"force\":true}", true},
         {"RETRY_STEP", "{}", false},
         {"RETRY_STEP", "{\"stepId\":\"\"}", false},
-        {"RETRY_STEP", "{\"stepId\":\"a|b\"}", false},  // would not fit into the event that tells of it
+        {"RETRY_STEP", "{\"stepId\":\"a|b\"}", false}, // would not fit into the event that tells of it
         {"RETRY_STEP", "{\"stepId\":\"poll[2].fetch\"}", true},
         {"RETRY_STEP", "{\"stepId\":\"load\",\"force\":\"yes\"}", false},
         {"SKIP_STEP", "{\"stepId\":\"load\",\"reason\":\"known\"}", true},

@@ -1,0 +1,526 @@
+// What the SQLite store promises beyond the common contract: how it syncs, what outsiders may not do, full and failing
+// disks, several processes, files that are not ours.
+#include "conformance/store_kit.h"
+#include "store_sqlite_vfs.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *scratch_path(void)
+{
+    static char path[512];
+    static unsigned count;
+    snprintf(path, sizeof(path), "%s/store-%u.db", test_dir(), count++);
+    return path;
+}
+
+static enum code try_open(struct kit *kit, const char *path, enum store_mode mode, const char *vfs)
+{
+    char url[600];
+    snprintf(url, sizeof(url), "sqlite:%s", path);
+    struct store_options options = kit_options(kit, mode);
+    options.vfs = vfs;
+    kit->err = (struct error){0};
+    return store_open(str_from(url), &options, &kit->store, &kit->err);
+}
+
+static void start(struct kit *kit, const char *path, const char *vfs)
+{
+    kit_init(kit);
+    CHECK_OK(try_open(kit, path, STORE_WRITE, vfs), &kit->err);
+}
+
+static sqlite3 *plain(const char *path)
+{
+    sqlite3 *db = NULL;
+    CHECK_INT(sqlite3_open(path, &db), SQLITE_OK);
+    return db;
+}
+
+static int64_t ask(sqlite3 *db, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    CHECK_INT(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
+    CHECK_INT(sqlite3_step(statement), SQLITE_ROW);
+    int64_t answer = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return answer;
+}
+
+// ---- layout and pragmas
+
+static void every_commit_is_synced_I1(void)
+{
+    struct kit kit;
+    const char *path = scratch_path();
+    start(&kit, path, shim_register());
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
+    kit_step(&kit, log, "first");
+    shim.syncs = 0;
+    char step[16];
+    for (int i = 0; i < 100; i++) {
+        snprintf(step, sizeof(step), "s%d", i);
+        kit_step(&kit, log, step);
+    }
+    CHECK_INT(shim.syncs, 100);  // one each: not fewer, and not more
+    store_release_run(kit.store, log);
+    shim.syncs = 0;
+    log = kit_claim(&kit, "r");
+    CHECK_INT(shim.syncs, 0);  // a lease needs none
+    kit_step(&kit, log, "after the claim");
+    CHECK_INT(shim.syncs, 1);  // and events are synced again after it
+    store_release_run(kit.store, log);
+    kit_release(&kit);
+}
+
+static void the_file_is_marked_private_and_in_wal_mode(void)
+{
+    struct kit kit;
+    const char *path = scratch_path();
+    start(&kit, path, NULL);
+    sqlite3 *db = plain(path);
+    CHECK_INT(ask(db, "PRAGMA application_id"), 0x43616972);
+    CHECK_INT(ask(db, "PRAGMA user_version"), 1);
+    CHECK_INT(ask(db, "PRAGMA page_size"), 8192);
+    CHECK_INT(ask(db, "SELECT journal_mode='wal' FROM pragma_journal_mode"), 1);
+    CHECK_INT(ask(db, "SELECT count(*) FROM pragma_table_info('workflow_events') WHERE name IN "
+                      "('run_id','sequence','event_type','timestamp','payload') AND \"notnull\"=1"),
+              5);
+    sqlite3_close(db);
+    static const char *const suffixes[] = {"", "-wal", "-shm"};
+    for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) {  // nobody else reads what runs say
+        char name[600];
+        struct stat status;
+        snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
+        CHECK(stat(name, &status) == 0);
+        CHECK_INT(status.st_mode & 0777, 0600);
+    }
+    kit_release(&kit);
+}
+
+static void outside_readers_find_the_record_in_plain_columns_EL_1a(void)
+{
+    struct kit kit;
+    const char *path = scratch_path();
+    start(&kit, path, NULL);
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_NODES);
+    kit_append(&kit, log, kit_moment(MOMENT_RUN_STARTED, "", 1));
+    struct append_item item = kit_append(&kit, log, kit_moment(MOMENT_STEP_COMPLETED, "a", 1));
+    sqlite3 *db = plain(path);
+    CHECK_INT(ask(db, "SELECT count(*) FROM workflow_events WHERE run_id='r' AND json_valid(payload)"), 2);
+    CHECK_INT(ask(db, "SELECT event_type='node_completed' AND timestamp='2026-02-11T17:00:00.000Z' FROM workflow_events "
+                      "WHERE run_id='r' AND sequence=2"),
+              1);
+    sqlite3_stmt *statement = NULL;
+    CHECK_INT(sqlite3_prepare_v2(db, "SELECT record FROM workflow_records WHERE run_id='r' AND sequence=2", -1, &statement, NULL),
+              SQLITE_OK);
+    CHECK_INT(sqlite3_step(statement), SQLITE_ROW);
+    CHECK_STR(str_from((const char *)sqlite3_column_text(statement, 0)), item.bytes);
+    sqlite3_finalize(statement);
+    CHECK_INT(ask(db, "SELECT count(*) FROM workflow_runs WHERE run_id='r' AND last_sequence=2"), 1);
+    CHECK_INT(ask(db, "SELECT record LIKE '%\"payload\":'||payload||'%' FROM workflow_records JOIN workflow_events "
+                      "USING(run_no,sequence) WHERE sequence=1"),
+              1);
+    sqlite3_close(db);
+    store_release_run(kit.store, log);
+    kit_release(&kit);
+}
+
+// ---- S8
+
+static void check_refused(sqlite3 *db, const char *sql)
+{
+    char *text = NULL;
+    int rc = sqlite3_exec(db, sql, NULL, NULL, &text);
+    if (rc == SQLITE_OK)
+        test_fail(__FILE__, __LINE__, "was allowed: %s", sql);
+    if (!strstr(text, "EVENT_LOG_APPEND_ONLY") && !strstr(text, "NOT NULL constraint failed"))
+        test_fail(__FILE__, __LINE__, "%s: %s", sql, text);
+    sqlite3_free(text);
+}
+
+static void S8_a_plain_connection_cannot_change_remove_or_replace_events_EL_1b_EL_1e_I5(void)
+{
+    struct kit kit;
+    const char *path = scratch_path();
+    start(&kit, path, NULL);
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_NODES);
+    kit_append(&kit, log, kit_moment(MOMENT_RUN_STARTED, "", 1));
+    kit_append(&kit, log, kit_moment(MOMENT_RUN_PAUSED, "", 1));
+    kit_append(&kit, log, kit_moment(MOMENT_RUN_COMPLETED, "", 1));
+    static const char *const statements[] = {
+        "UPDATE workflow_events SET payload='{}'",
+        "UPDATE OR REPLACE workflow_events SET sequence=1",
+        "DELETE FROM workflow_events",
+        "DELETE FROM workflow_events WHERE sequence=2",
+        "REPLACE INTO workflow_events(run_id,sequence,event_type,timestamp,payload) VALUES('r',1,'x','t','{}')",
+        "INSERT OR REPLACE INTO workflow_events(run_id,sequence,event_type,timestamp,payload) VALUES('r',3,'x','t','{}')",
+        "INSERT OR REPLACE INTO workflow_events(position,run_id,sequence,event_type,timestamp,payload) VALUES(1,'r',1,'x','t','{}')",
+        "INSERT OR REPLACE INTO workflow_events VALUES(1,1,'r',1,'x','t','{}','','',x'00')",
+        "INSERT OR REPLACE INTO workflow_events VALUES(1,9,'r',1,'x','t','{}','','',x'00')",
+        "INSERT OR REPLACE INTO workflow_events VALUES(NULL,1,'r',1,'x','t','{}','','',x'00')",
+        "INSERT OR REPLACE INTO workflow_events SELECT * FROM workflow_events",
+        "INSERT INTO workflow_events VALUES(NULL,1,'r',3,'x','t','{}','','',x'00')",
+        "INSERT INTO workflow_events VALUES(NULL,1,'r',0,'x','t','{}','','',x'00')",
+        "INSERT INTO workflow_events VALUES(NULL,7,'r',1,'x','t','{}','','',x'00')",
+        "INSERT OR IGNORE INTO workflow_events VALUES(NULL,1,'r',9,'x','t','{}','','',x'00')",
+        "INSERT INTO workflow_events VALUES(NULL,1,'r',1,'x','t','{}','','',x'00') ON CONFLICT DO UPDATE SET payload='{}'",
+        "UPDATE ledger SET bytes='{}'",
+        "DELETE FROM ledger",
+        "REPLACE INTO ledger VALUES(1,1,1,1,'decision',NULL,'{}',zeroblob(32))",
+        "REPLACE INTO ledger VALUES(NULL,1,1,1,'decision',NULL,'{}',zeroblob(32))",
+        "UPDATE runs SET plan_version='2'",
+        "DELETE FROM runs",
+        "DELETE FROM run_heads",
+        "REPLACE INTO runs SELECT * FROM runs",
+        "REPLACE INTO run_heads SELECT * FROM run_heads",
+    };
+    sqlite3 *db = plain(path);
+    for (size_t i = 0; i < ARRAY_COUNT(statements); i++)
+        check_refused(db, statements[i]);
+    CHECK_INT(ask(db, "SELECT count(*) FROM workflow_events"), 2);
+    CHECK_INT(ask(db, "SELECT count(*) FROM ledger"), 1);
+    sqlite3_close(db);
+    kit_check_sound(&kit);
+    store_release_run(kit.store, log);
+    kit_release(&kit);
+}
+
+// ---- I8, I9
+
+static void a_full_disk_stores_nothing_and_the_store_goes_on_when_there_is_space_I9(void)
+{
+    struct kit kit;
+    const char *path = scratch_path();
+    start(&kit, path, shim_register());
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
+    kit_step(&kit, log, "first");
+    char step[16];
+    uint64_t stored = 1;
+    enum code rc = OK;
+    shim.quota = 1024 * 1024;
+    for (int i = 0; !rc && i < 10000; i++) {
+        snprintf(step, sizeof(step), "s%d", i);
+        rc = kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, step, 1), NULL);
+        stored += rc == OK;
+    }
+    CHECK_INT(rc, E_FULL);
+    CHECK(stored > 10);
+    CHECK_INT(run_log_last_seq(log), stored);
+    CHECK_INT(kit_head(&kit, "r").last_seq, stored);
+    CHECK_INT(kit_read(&kit, "r").count, stored);  // reading works
+    for (int i = 0; i < 3; i++)
+        CHECK_INT(kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, step, 1), NULL), E_FULL);
+    shim.quota = 0;
+    struct append_item item = kit_step(&kit, log, step);  // the one that was refused
+    CHECK(!item.idempotent);
+    CHECK_INT(item.seq, stored + 1);
+    store_release_run(kit.store, log);
+    kit_check_sound(&kit);
+    kit_release(&kit);
+}
+
+static void a_failed_sync_ends_the_handle_and_reopening_tells_what_is_stored_I8_I2(void)
+{
+    struct kit kit;
+    const char *path = scratch_path();
+    start(&kit, path, shim_register());
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
+    kit_step(&kit, log, "a");
+    shim.fail_sync_in = 1;
+    CHECK_INT(kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, "b", 1), NULL), E_IO);
+    CHECK_INT(run_log_last_seq(log), 1);
+    CHECK_INT(kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, "c", 1), NULL), E_IO);  // although the disk is well again
+    struct run_log *other = NULL;
+    CHECK_INT(store_claim_run(kit.store, STR("default"), STR("r"), &other, NULL), E_IO);
+    store_release_run(kit.store, log);
+    store_close(kit.store);
+    CHECK_OK(try_open(&kit, path, STORE_WRITE, "shim"), &kit.err);
+    log = kit_claim(&kit, "r");
+    uint64_t found = run_log_last_seq(log);
+    CHECK(found == 1 || found == 2);
+    struct append_item item = kit_step(&kit, log, "b");  // exactly one either way
+    CHECK_INT(item.seq, 2);
+    CHECK_INT(item.idempotent, found == 2);
+    store_release_run(kit.store, log);
+    kit_check_sound(&kit);
+    kit_release(&kit);
+}
+
+static void a_failed_sync_of_a_checkpoint_ends_the_handle_too_I8(void)
+{
+    struct kit kit;
+    const char *path = scratch_path();
+    start(&kit, path, shim_register());
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
+    struct arena turn;
+    arena_init(&turn, 16 * 1024, SIZE_MAX);
+    enum code rc = OK;
+    for (int i = 0; !rc && i < 20000; i++) {
+        arena_reset(&turn);
+        char step[16];
+        snprintf(step, sizeof(step), "s%d", i);
+        struct moment moment = kit_moment(MOMENT_STEP_STARTED, step, 1);
+        struct append_item item = {.log = log, .moment = &moment};
+        struct store_batch batch = {.items = &item, .item_count = 1};
+        shim.fail_sync_in = 2;  // the commit's is the first; a second one is a checkpoint's
+        rc = store_append(kit.store, &batch, KIT_NOW, &turn, &kit.err);
+    }
+    arena_release(&turn);
+    CHECK_INT(rc, E_IO);
+    CHECK(strstr(kit.err.message, "database file") != NULL);
+    shim.fail_sync_in = 0;
+    store_release_run(kit.store, log);
+    kit_release(&kit);
+    kit_init(&kit);
+    CHECK_OK(try_open(&kit, path, STORE_READ, NULL), &kit.err);
+    CHECK(kit_head(&kit, "r").last_seq > 100);
+    kit_check_sound(&kit);
+    kit_release(&kit);
+}
+
+// ---- several processes
+
+static _Noreturn void write_runs(const char *path, unsigned writer)
+{
+    enum { BATCHES = 60, RUNS = 4 };
+    struct kit kit;
+    start(&kit, path, NULL);
+    struct run_log *logs[RUNS];
+    char name[32];
+    for (unsigned i = 0; i < RUNS; i++) {
+        snprintf(name, sizeof(name), "w%u-%u", writer, i);
+        logs[i] = kit_create(&kit, name, VOCABULARY_RUN);
+    }
+    for (unsigned n = 0; n < BATCHES; n++) {
+        char step[16];
+        snprintf(step, sizeof(step), "s%u", n);
+        struct moment moment = kit_moment(MOMENT_STEP_STARTED, step, 1);
+        struct append_item items[RUNS] = {{0}};
+        for (unsigned i = 0; i < RUNS; i++)
+            items[i] = (struct append_item){.log = logs[i], .moment = &moment};
+        struct store_batch batch = {.items = items, .item_count = RUNS};
+        if (store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err)) {
+            fprintf(stderr, "# writer %u: %s\n", writer, kit.err.message);
+            _exit(1);
+        }
+    }
+    for (unsigned i = 0; i < RUNS; i++)
+        store_release_run(kit.store, logs[i]);
+    store_close(kit.store);
+    _exit(0);
+}
+
+static void several_processes_write_at_once_and_meet_no_lock(void)
+{
+    enum { WRITERS = 4 };
+    const char *path = scratch_path();
+    pid_t writers[WRITERS];
+    for (unsigned i = 0; i < WRITERS; i++) {  // they also make the store at the same time
+        writers[i] = fork();
+        CHECK(writers[i] >= 0);
+        if (writers[i] == 0)
+            write_runs(path, i);
+    }
+    for (unsigned i = 0; i < WRITERS; i++) {
+        int status;
+        CHECK(waitpid(writers[i], &status, 0) == writers[i]);
+        CHECK_INT(status, 0);
+    }
+    struct kit kit;
+    kit_init(&kit);
+    CHECK_OK(try_open(&kit, path, STORE_READ, NULL), &kit.err);
+    struct verify_report report = kit_verify(&kit);
+    CHECK_INT(report.run_count, 16);
+    CHECK_INT(report.event_count, 16 * 60);
+    CHECK_INT(report.fault_count, 0);
+    kit_release(&kit);
+}
+
+static void a_run_is_free_when_its_owner_was_killed_I27(void)
+{
+    const char *path = scratch_path();
+    int ready[2];
+    CHECK(pipe(ready) == 0);
+    pid_t owner = fork();
+    CHECK(owner >= 0);
+    if (owner == 0) {
+        struct kit kit;
+        start(&kit, path, NULL);
+        kit_step(&kit, kit_create(&kit, "r", VOCABULARY_RUN), "a");
+        if (write(ready[1], "+", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    char byte;
+    CHECK(read(ready[0], &byte, 1) == 1);
+    struct kit kit;
+    start(&kit, path, NULL);
+    struct run_head head = kit_head(&kit, "r");
+    CHECK(head.owned);
+    CHECK_INT(head.owner_pid, owner);
+    struct run_log *log = NULL;
+    CHECK_INT(store_claim_run(kit.store, STR("default"), STR("r"), &log, &kit.err), E_LOCKED);
+    char pid[16];
+    snprintf(pid, sizeof(pid), "%d", (int)owner);
+    CHECK(strstr(kit.err.message, pid) != NULL);
+    CHECK(kill(owner, SIGKILL) == 0);
+    CHECK(waitpid(owner, NULL, 0) == owner);
+    CHECK(!kit_head(&kit, "r").owned);
+    kit.err = (struct error){0};
+    log = kit_claim(&kit, "r");
+    CHECK_INT(run_log_epoch(log), 2);
+    CHECK_INT(kit_step(&kit, log, "b").seq, 2);
+    CHECK_INT(kit_head(&kit, "r").owner_pid, getpid());
+    // Our own runs count as owned as well.
+    struct run_log *again = NULL;
+    CHECK_INT(store_claim_run(kit.store, STR("default"), STR("r"), &again, NULL), E_LOCKED);
+    store_release_run(kit.store, log);
+    log = kit_claim(&kit, "r");
+    store_release_run(kit.store, log);
+    kit_release(&kit);
+}
+
+static void the_inbox_shows_only_signals_for_runs_we_own(void)
+{
+    const char *path = scratch_path();
+    struct kit a, b;
+    start(&a, path, NULL);
+    start(&b, path, NULL);
+    struct run_log *ours = kit_create(&a, "ours", VOCABULARY_RUN);
+    struct run_log *theirs = kit_create(&b, "theirs", VOCABULARY_RUN);
+    kit_step(&a, ours, "a");
+    kit_step(&b, theirs, "a");
+    CHECK_OK(store_post(b.store, STR("default"), STR("ours"), STR("s1"), STR("{}"), &b.err), &b.err);
+    CHECK_OK(store_post(b.store, STR("default"), STR("theirs"), STR("s2"), STR("{}"), &b.err), &b.err);
+    struct inbox_item *items;
+    size_t count;
+    CHECK_OK(store_inbox(a.store, &a.arena, &items, &count, &a.err), &a.err);
+    CHECK_INT(count, 1);
+    CHECK_STR(items[0].signal_id, STR("s1"));
+    int64_t done = items[0].id;
+    struct store_batch batch = {.inbox_done = &done, .inbox_count = 1};
+    CHECK_OK(store_append(a.store, &batch, KIT_NOW, &a.arena, &a.err), &a.err);
+    CHECK_OK(store_inbox(a.store, &a.arena, &items, &count, &a.err), &a.err);
+    CHECK_INT(count, 0);
+    // A run that changes hands brings its signals along, although no other connection has written since.
+    store_release_run(b.store, theirs);
+    kit_release(&b);
+    theirs = kit_claim(&a, "theirs");
+    CHECK_OK(store_inbox(a.store, &a.arena, &items, &count, &a.err), &a.err);
+    CHECK_INT(count, 1);
+    CHECK_STR(items[0].signal_id, STR("s2"));
+    store_release_run(a.store, theirs);
+    store_release_run(a.store, ours);
+    kit_release(&a);
+}
+
+static void a_lease_given_back_is_seen_by_others_while_we_idle(void)
+{
+    const char *path = scratch_path();
+    struct kit a, b;
+    start(&a, path, NULL);
+    start(&b, path, NULL);
+    struct run_log *log = kit_create(&a, "r", VOCABULARY_RUN);
+    kit_step(&a, log, "a");
+    store_release_run(a.store, log);
+    struct inbox_item *items;
+    size_t count;
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(store_inbox(a.store, &a.arena, &items, &count, &a.err), &a.err);
+    log = kit_claim(&b, "r");
+    store_release_run(b.store, log);
+    kit_release(&b);
+    kit_release(&a);
+}
+
+// ---- files that are not ours
+
+static void other_files_are_refused_with_words(void)
+{
+    struct kit kit;
+    kit_init(&kit);
+    const char *path = scratch_path();
+    sqlite3 *db = plain(path);
+    CHECK_INT(sqlite3_exec(db, "CREATE TABLE x(y)", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    CHECK_INT(try_open(&kit, path, STORE_WRITE, NULL), E_INVALID);
+    CHECK(strstr(kit.err.message, "another program") != NULL);
+    CHECK_INT(try_open(&kit, path, STORE_READ, NULL), E_INVALID);
+    db = plain(path);
+    CHECK_INT(ask(db, "SELECT count(*) FROM sqlite_schema"), 1);  // and left as they are
+    CHECK_INT(ask(db, "SELECT journal_mode='delete' FROM pragma_journal_mode"), 1);
+    sqlite3_close(db);
+
+    path = scratch_path();
+    test_write_file(path, STR("This is a letter to my aunt, and it is long enough to be taken for a page of something. "
+                              "It has a second sentence as well, because a header is a hundred bytes."));
+    CHECK_INT(try_open(&kit, path, STORE_WRITE, NULL), E_CORRUPT);
+    CHECK(strstr(kit.err.message, "not an SQLite database") != NULL);
+
+    path = scratch_path();
+    CHECK_OK(try_open(&kit, path, STORE_WRITE, NULL), &kit.err);
+    store_close(kit.store);
+    kit.store = NULL;
+    db = plain(path);
+    CHECK_INT(sqlite3_exec(db, "PRAGMA user_version=99", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    CHECK_INT(try_open(&kit, path, STORE_WRITE, NULL), E_VERSION);
+    CHECK(strstr(kit.err.message, "99") != NULL);
+    CHECK_INT(try_open(&kit, path, STORE_READ, NULL), E_VERSION);
+    kit_release(&kit);
+}
+
+static void a_damaged_page_is_told_in_words(void)
+{
+    struct kit kit;
+    const char *path = scratch_path();
+    start(&kit, path, NULL);
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
+    char step[16];
+    for (int i = 0; i < 200; i++) {
+        snprintf(step, sizeof(step), "s%d", i);
+        kit_step(&kit, log, step);
+    }
+    store_release_run(kit.store, log);
+    kit_release(&kit);
+    struct str bytes = test_read_file(path);
+    char *copy = malloc(bytes.len);
+    CHECK(copy);
+    memcpy(copy, bytes.ptr, bytes.len);
+    memset(copy + 8192, 0xff, bytes.len - 8192);  // everything but the schema's first page
+    test_write_file(path, (struct str){copy, bytes.len});
+    free(copy);
+    kit_init(&kit);
+    enum code rc = try_open(&kit, path, STORE_READ, NULL);
+    struct run_head head;
+    if (!rc)
+        rc = store_head(kit.store, STR("default"), STR("r"), &kit.arena, &head, &kit.err);
+    CHECK_INT(rc, E_CORRUPT);
+    CHECK(strstr(kit.err.message, "damaged") != NULL);
+    kit_release(&kit);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test tests[] = {
+        TEST(every_commit_is_synced_I1),
+        TEST(the_file_is_marked_private_and_in_wal_mode),
+        TEST(outside_readers_find_the_record_in_plain_columns_EL_1a),
+        TEST(S8_a_plain_connection_cannot_change_remove_or_replace_events_EL_1b_EL_1e_I5),
+        TEST(a_full_disk_stores_nothing_and_the_store_goes_on_when_there_is_space_I9),
+        TEST(a_failed_sync_ends_the_handle_and_reopening_tells_what_is_stored_I8_I2),
+        TEST(a_failed_sync_of_a_checkpoint_ends_the_handle_too_I8),
+        TEST(several_processes_write_at_once_and_meet_no_lock),
+        TEST(a_run_is_free_when_its_owner_was_killed_I27),
+        TEST(the_inbox_shows_only_signals_for_runs_we_own),
+        TEST(a_lease_given_back_is_seen_by_others_while_we_idle),
+        TEST(other_files_are_refused_with_words),
+        TEST(a_damaged_page_is_told_in_words),
+    };
+    return test_main("store_sqlite", tests, ARRAY_COUNT(tests), argc, argv);
+}
