@@ -31,7 +31,7 @@
     X(TERMINATED, 143, "ended by SIGTERM")
 
 enum exit_code {
-#define X(name, number, meaning) EXIT_##name = number,
+#define X(name, number, meaning) EXIT_##name = (number),
     EXIT_LIST(X)
 #undef X
 };

@@ -255,6 +255,9 @@ static void write_next(struct session *session, struct buf *out, const struct ru
             next(out, &first, cli_command(cli, "reject %.*s/%.*s --reason WHY", STR_ARG(run), STR_ARG(step->id)));
         }
     }
+    for (size_t i = 0; !run_status_terminal(view->status) && i < view->step_count; i++)
+        if (view->steps[i].status == STEP_STATUS_RUNNING && view->steps[i].child_run.len > 0)
+            next(out, &first, cli_command(cli, "get %.*s", STR_ARG(view->steps[i].child_run)));
     if (view->status == RUN_STATUS_PENDING && view->start.requires_approval)
         next(out, &first, cli_command(cli, "approve %.*s", STR_ARG(run)));
 }

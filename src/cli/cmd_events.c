@@ -214,10 +214,12 @@ static enum code show_moment(void *context, const struct record *record, const s
     const char *word = moment_word(moment->kind, reader->as);
     if (!word)
         return OK;
+    // A fact from the ledger has no number or id of its own: it is shown at the event before it.
+    struct seal beside = {.seq = record->seq, .persisted_ms = moment->at_ms, .event_id = "00000000-0000-0000-0000-000000000000"};
     enum code rc = OK;
     if (reader->raw)
-        rc = contract_show(reader->session->contract, reader->as, &reader->head.ids, moment, seal, &reader->arena, &shown,
-                           &reader->err);
+        rc = contract_show(reader->session->contract, reader->as, &reader->head.ids, moment, seal ? seal : &beside, &reader->arena,
+                           &shown, &reader->err);
     if (!rc && (!reader->raw || shown.type != 0))
         rc = add(reader, record, str_from(word), moment, reader->raw ? &shown : NULL);
     if (!rc && reader->rows.count >= PAGE)

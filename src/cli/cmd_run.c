@@ -156,6 +156,7 @@ static int adopt(struct drive *drive, const struct run_head *head)
     if (head->summary.status != RUN_STATUS_PAUSED)
         return EXIT_OK;
     struct signal signal;
+    drive->resume_children = true;
     signal_prepare(cli, SIGNAL_RESUME, STR(""), STR(""), &signal);
     progress_say(&drive->progress, "run %.*s was paused: resuming it", STR_ARG(head->ids.run));
     return engine_signal(drive->engine, drive->session->tenant, head->ids.run, &signal, &err) ? cli_error(cli, &err) : EXIT_OK;

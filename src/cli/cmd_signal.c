@@ -224,6 +224,7 @@ static int take_over(struct session *session, struct request *request)
     if (code)
         return code;
     drive.exit_on_wait = true;
+    drive.resume_children = request->signal.type == SIGNAL_RESUME;
     code = decide_here(&drive, request);
     struct str run = request->decision.new_run.len ? request->decision.new_run : before.ids.run;
     const struct driven *driven = drive_find(&drive, run);

@@ -277,6 +277,40 @@ static bool all_wait(struct drive *drive, struct moment_in_time now)
     return count > 0;
 }
 
+// ---- children of runs that were taken over
+static void meet_children(struct drive *drive, const struct run *run)
+{
+    for (uint32_t i = 0; i < run->program->step_count; i++) {
+        if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind != STEP_SUBRUN)
+            continue;
+        struct str id = kernel_child_id(run, i, &drive->progress.scratch);
+        const struct run *child = id.ptr ? engine_run(drive->engine, drive->session->tenant, id) : NULL;
+        if (!child || find(drive, id))
+            continue;
+        struct driven *driven = add_run(drive, child);
+        if (driven)
+            driven->status = child->status;
+        progress_attach(&drive->progress, child);
+    }
+}
+
+static void look_after_children(struct drive *drive)
+{
+    arena_reset(&drive->progress.scratch);
+    for (size_t i = 0; i < drive->run_count; i++) {  // grows while it is walked: children have children
+        if (drive->runs[i].ended)
+            continue;
+        const struct run *run = engine_run(drive->engine, drive->session->tenant, drive->runs[i].run);
+        if (run)
+            meet_children(drive, run);
+        struct driven *driven = &drive->runs[i];
+        if (drive->resume_children && driven->child && driven->status == RUN_STATUS_PAUSED && !driven->resumed) {
+            driven->resumed = true;
+            send(drive, driven->run, SIGNAL_RESUME, STR(""), "", false);
+        }
+    }
+}
+
 // ---- approvals given beforehand
 static bool approved_beforehand(const struct drive *drive, struct str step, struct str path)
 {
@@ -298,7 +332,7 @@ static bool answer_gates(struct drive *drive, struct str id, const struct run *r
     for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++) {
         if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind != STEP_APPROVAL)
             continue;
-        struct str path = kernel_path(run, i, &drive->cli->arena);
+        struct str path = kernel_path(run, i, &drive->progress.scratch);
         if (!path.ptr || !approved_beforehand(drive, run->program->steps[i].id, path))
             continue;
         send(drive, id, SIGNAL_APPROVE, path, "approved beforehand", false);
@@ -314,17 +348,21 @@ static void tick(void *context, struct engine *engine, struct moment_in_time now
     if (drive->decided && drive->stop_when_decided)
         drive->stop = true;
     bool approves = drive->approve_all || args_has(&drive->cli->args, FLAG_APPROVE);
+    if (approves && drive->changed)
+        arena_reset(&drive->progress.scratch);
     for (size_t i = 0; approves && drive->changed && i < drive->run_count; i++) {
         const struct run *run = drive->runs[i].ended ? NULL : engine_run(engine, drive->session->tenant, drive->runs[i].run);
         if (run && answer_gates(drive, drive->runs[i].run, run))
             drive->looked_ms = now.mono_ms;  // let it be decided before asking who waits
     }
     drive->changed = false;
-    bool stops = drive->exit_on_wait || drive->pausing;
-    if (stops && now.mono_ms - drive->looked_ms >= LOOK_MS) {
+    bool stops = (drive->exit_on_wait || drive->pausing) && drive->level < 2;
+    if ((stops || drive->adopted) && now.mono_ms - drive->looked_ms >= LOOK_MS) {
         drive->looked_ms = now.mono_ms;
-        if (drive->level < 2 && all_wait(drive, now))
+        if (stops && all_wait(drive, now))
             drive->stop = true;
+        if (drive->adopted && drive->level == 0)
+            look_after_children(drive);
     }
     progress_tick(&drive->progress, now.wall_ms);
 }
@@ -369,6 +407,7 @@ enum code drive_adopt(struct drive *drive, struct str run, struct error *err)
     if (!driven)
         return OK;
     driven->status = state->status;
+    drive->adopted = true;
     progress_attach(&drive->progress, state);
     return OK;
 }

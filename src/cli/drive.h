@@ -13,7 +13,8 @@ struct driven {  // a run that this process has seen
     struct str run;
     bool child;
     bool ended;
-    int asked;  // level of the last interrupt that was passed on to it
+    int asked;     // level of the last interrupt that was passed on to it
+    bool resumed;  // was sent RESUME because its parent was
     enum run_status status;
     struct str cause;
 };
@@ -32,6 +33,8 @@ struct drive {
     bool exit_on_wait;     // stop when nothing can go on without a person
     bool patient;          // with exit_on_wait: an approval that answers itself within a minute is waited for
     bool approve_all;
+    bool adopted;          // some run was taken over: its children come without an event
+    bool resume_children;  // what one ^C paused together, one resume lets go together
     int interrupt;         // signal number of the first interrupt that was acted on, 0 = none
     int interrupts_seen;
     int level;             // what was asked for: 1 pause, 2 cancel, 3 kill

@@ -119,20 +119,25 @@ static void table_cell(const struct list *list, struct buf *out, size_t field, c
 
 static void table_row(struct list *list, const size_t *widths, struct buf *cell, const struct json *row)
 {
+    const struct term *term = &list->cli->out;
+    struct buf line;
+    buf_init(&line, TEXT_MAX);
     for (size_t f = 0; f < list->field_count; f++) {
         enum cell kind = find_column(list, str_from(list->fields[f]))->cell;
         bool right = kind == CELL_NUMBER || kind == CELL_MS;
         table_cell(list, cell, f, row);
         size_t width = text_width(buf_str(cell));
         if (right)
-            text_pad(&list->text, width, widths[f]);
-        tone_text(&list->text, &list->cli->out, row ? TONE_NONE : TONE_DIM, cell->ptr);
+            text_pad(&line, width, widths[f]);
+        tone_text(&line, term, row ? TONE_NONE : TONE_DIM, cell->ptr);
         if (!right)
-            text_pad(&list->text, width, widths[f]);
-        buf_text(&list->text, "  ");
+            text_pad(&line, width, widths[f]);
+        buf_text(&line, "  ");
     }
-    text_trim(&list->text);
+    text_trim(&line);
+    text_cut(&list->text, buf_str(&line), term->tty && list->format == FORMAT_TABLE ? term->columns : SIZE_MAX, term->utf8);
     buf_byte(&list->text, '\n');
+    buf_release(&line);
 }
 
 static void write_table(struct list *list, const struct json *rows)

@@ -14,20 +14,21 @@
 
 #define MESSAGE_MAX (64 * 1024)
 
-static bool env_set(const char *name)
+// A variable that is set and not empty, else NULL.
+static const char *environment(const char *name)
 {
     const char *value = getenv(name);
-    return value && value[0];
+    return value && value[0] ? value : NULL;
 }
 
 static bool locale_is_utf8(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
-        if (env_set(names[i])) {
-            const char *value = getenv(names[i]);
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+        const char *value = environment(names[i]);
+        if (value)
             return strcasestr(value, "utf-8") != NULL || strcasestr(value, "utf8") != NULL;
-        }
+    }
     return false;
 }
 
@@ -37,11 +38,11 @@ static bool wants_color(struct str flag, bool tty)
         return true;
     if (str_is(flag, "never"))
         return false;
-    if (env_set("CLICOLOR_FORCE") && strcmp(getenv("CLICOLOR_FORCE"), "0") != 0)
+    const char *forced = environment("CLICOLOR_FORCE"), *term = environment("TERM");
+    if (forced && strcmp(forced, "0") != 0)
         return true;
-    if (env_set("NO_COLOR"))
+    if (environment("NO_COLOR"))
         return false;
-    const char *term = getenv("TERM");
     if (term && strcmp(term, "dumb") == 0)
         return false;
     return tty;

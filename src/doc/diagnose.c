@@ -319,6 +319,8 @@ void diagnostic_write(struct buf *out, const struct diagnostic *diagnostic, stru
     buf_printf(out, "%s[%s]", error ? "error" : "warning", diagnostic->id);
     buf_text(out, color ? "\033[0m " : " ");
     write_clean(out, diagnostic->message);
+    if (diagnostic->code[0])
+        buf_printf(out, " (%s)", diagnostic->code);
     buf_byte(out, '\n');
     struct str line;
     if (diagnostic->line && !diagnostic->hidden && source_line(text, diagnostic->line, &line))

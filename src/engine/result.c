@@ -198,6 +198,20 @@ static enum code collect_artifacts(struct engine *engine, const struct resident 
     return OK;
 }
 
+// Whoever reads a cut output must see that it is one.
+static enum code mark_cut(struct engine *engine, struct str output, struct json *out, struct error *err)
+{
+    struct buf text;
+    buf_init(&text, output.len + 128);
+    buf_add(&text, output);
+    buf_printf(&text, "\n[output cut at %zu bytes]", engine->options.limits.output_max);
+    struct str marked = buf_ok(&text) ? arena_copy(&engine->turn, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    if (!marked.ptr) return no_memory(err);
+    *out = json_string(marked);
+    return OK;
+}
+
 enum code input_from_result(struct engine *engine, struct tool_result *result, struct error *err)
 {
     struct ticket *ticket = ticket_find(engine, result->ticket);
@@ -218,7 +232,8 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, s
         queued->input.value = json_bool(result->ok);
     } else if (result->ok) {
         struct json text = json_string(result->output);
-        rc = input_value(engine, queued, &text, err);
+        if (result->truncated) rc = mark_cut(engine, result->output, &text, err);
+        if (!rc) rc = input_value(engine, queued, &text, err);
         if (!rc) rc = collect_artifacts(engine, resident, queued, err);
     } else {
         queued->input.fault = result->fault;

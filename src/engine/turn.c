@@ -170,6 +170,17 @@ static void tell_events(struct engine *engine, const struct turn *turn, const st
     }
 }
 
+// A run has an end even if its document has none: past the limit it is stopped, with the reason in its log (I21).
+static enum code bound_run(struct engine *engine, struct resident *resident, struct error *err)
+{
+    if (resident->gone || resident->limit_hit || run_log_last_seq(resident->log) < engine->options.limits.events_per_run_max) return OK;
+    resident->limit_hit = true;
+    char id[UUID_SIZE];
+    new_uuid(engine, id);
+    struct signal signal = {.type = SIGNAL_EMERGENCY_STOP, .id = str_from(id), .reason = STR("RUN_LIMIT: the run has too many events"), .actor = STR("cairn"), .role = STR("System")};
+    return queue_signal(engine, resident, &signal, 0, err);
+}
+
 static enum code carry_out(struct turn *turn, struct decided *decided, struct error *err)
 {
     struct engine *engine = turn->engine;
@@ -183,7 +194,7 @@ static enum code carry_out(struct turn *turn, struct decided *decided, struct er
         if (rc) return rc;
     }
     if (resident->terminal) resident_gone(engine, resident);
-    return OK;
+    return bound_run(engine, resident, err);
 }
 
 static void note_stored(struct turn *turn)

@@ -42,7 +42,8 @@ struct disk_ops {
     enum code (*sync_dir)(struct disk *, const char *path, struct error *);
     enum code (*sync_all)(struct disk *, struct error *);  // everything written to this file system so far (syncfs)
     enum code (*read)(struct file *, uint64_t offset, void *bytes, size_t size, size_t *got, struct error *);
-    enum code (*write)(struct file *, uint64_t offset, const void *bytes, size_t size, struct error *);  // all or an error; E_FULL for no space
+    // All or an error; E_FULL for no space.
+    enum code (*write)(struct file *, uint64_t offset, const void *bytes, size_t size, struct error *);
     enum code (*size)(struct file *, uint64_t *size, struct error *);
     enum code (*truncate)(struct file *, uint64_t size, struct error *);
     enum code (*allocate)(struct file *, uint64_t size, struct error *);  // zero-filled up to `size`, blocks reserved

@@ -170,6 +170,20 @@ test_subrun_has_a_log_of_its_own() {
     cairn_is 0 get @last "${store[@]}" -o name; equal "$(cat out)" par-1 '@last is a root'
     intact
 }
+test_waiting_inside_a_child_run() {
+    printf 'name: child\nnodes:\n  - {id: g, approval: "go?"}\n' >child.yaml
+    printf 'name: parent\nnodes:\n  - {id: s, workflow: child}\n  - {id: z, noop: true, depends_on: [s]}\n' >parent.yaml
+    cairn_is 13 run parent.yaml "${store[@]}" --run-id par-1 --exit-on-wait; has err 'get par-1.s.1'
+    cairn_is 0 approve par-1.s.1 "${store[@]}"
+    cairn_is 0 recover "${store[@]}"; status_is par-1 COMPLETED || fail "not COMPLETED"
+    cairn_is 0 run parent.yaml "${store[@]}" --run-id par-2 --approve g
+    intact
+}
+test_inputs_from_stdin() {
+    printf '{"planId":"i","planVersion":"1","inputs":{"a":1},"steps":[{"stepId":"x","kind":"echo","with":{"message":"$INPUTS.a"}}]}' >i.json
+    rc=0; echo '{"a": [2]}' | "$CAIRN" run i.json "${store[@]}" --progress none -o json --input - >out || rc=$?
+    equal $rc 0; equal "$(jq -c '.steps[0].result' out)" '[2]'
+}
 test_memory_store() {
     plan ok '{"stepId":"a","kind":"noop"}'
     cairn_is 0 run ok.json --store memory: -o json; equal "$(jq -r .status out)" COMPLETED

@@ -1,50 +1,11 @@
 #include "sim/disk.h"
+#include "sim/disk_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FAULTS_MAX = 4, SECTOR = 512 };
-
-// Shared bytes: written only by a sole owner, copied otherwise.
-struct blob {
-    uint32_t refs;
-    size_t len, capacity;
-    char bytes[];
-};
-
-struct inode {
-    bool directory;
-    struct blob *durable, *cached;
-};
-
-struct entry {
-    struct blob *path; // with NUL
-    uint32_t inode;
-};
-
-struct names {
-    struct entry *items; // by path
-    size_t count, capacity;
-};
-
-enum op_kind { OP_WRITE = 1, OP_CUT, OP_PUT /* a name for an inode */, OP_RENAME, OP_DROP };
-
-struct op {
-    enum op_kind kind;
-    uint32_t inode;
-    uint64_t offset; // of a write; size after a cut
-    struct blob *data;
-    struct blob *path, *from; // names; from: of a rename
-};
-
-struct state {
-    struct inode *inodes;
-    size_t inode_count, inode_capacity;
-    struct names durable, cached;
-    struct op *ops;
-    size_t op_count, op_capacity;
-};
 
 struct sim_file {
     struct file base;
@@ -58,7 +19,7 @@ struct sim_file {
 
 struct sim_disk {
     struct disk base;
-    struct state state;
+    struct sim_state state;
     struct sim_file *files;
     uint64_t life; // rises when the process dies
     uint64_t stop_in;
@@ -69,277 +30,8 @@ struct sim_disk {
 };
 
 struct sim_snapshot {
-    struct state state;
+    struct sim_state state;
 };
-
-static void *must(void *memory)
-{
-    INVARIANT(memory != NULL);
-    return memory;
-}
-
-// ---- blobs
-
-static struct blob *blob_new(const void *bytes, size_t len, size_t capacity)
-{
-    struct blob *blob = must(malloc(sizeof(*blob) + capacity + 1));
-    *blob = (struct blob){.refs = 1, .len = len, .capacity = capacity};
-    if (len > 0) memcpy(blob->bytes, bytes, len);
-    blob->bytes[len] = '\0';
-    return blob;
-}
-
-static struct blob *blob_text(const char *text)
-{
-    return blob_new(text, strlen(text), strlen(text));
-}
-
-static struct blob *blob_share(struct blob *blob)
-{
-    if (blob) blob->refs++;
-    return blob;
-}
-
-static void blob_drop(struct blob *blob)
-{
-    if (blob && --blob->refs == 0) free(blob);
-}
-
-// Makes *blob the only owner of room for `size` bytes.
-static void blob_own(struct blob **blob, size_t size)
-{
-    if ((*blob)->refs == 1 && (*blob)->capacity >= size) return;
-    size_t capacity = size > (*blob)->len ? size + size / 2 : (*blob)->len;
-    struct blob *copy = blob_new((*blob)->bytes, (*blob)->len, capacity);
-    blob_drop(*blob);
-    *blob = copy;
-}
-
-static void blob_write(struct blob **blob, uint64_t offset, const void *bytes, size_t size)
-{
-    size_t end = (size_t)offset + size;
-    if (size == 0) return;
-    blob_own(blob, end);
-    if (offset > (*blob)->len) memset((*blob)->bytes + (*blob)->len, 0, (size_t)offset - (*blob)->len);
-    memcpy((*blob)->bytes + offset, bytes, size);
-    if (end > (*blob)->len) (*blob)->len = end;
-}
-
-static void blob_resize(struct blob **blob, uint64_t size)
-{
-    blob_own(blob, (size_t)size);
-    if (size > (*blob)->len) memset((*blob)->bytes + (*blob)->len, 0, (size_t)size - (*blob)->len);
-    (*blob)->len = (size_t)size;
-}
-
-// ---- names
-
-static size_t names_place(const struct names *names, const char *path, bool *found)
-{
-    size_t low = 0, high = names->count;
-    *found = false;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(names->items[middle].path->bytes, path);
-        if (order == 0) {
-            *found = true;
-            return middle;
-        }
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static const struct entry *names_find(const struct names *names, const char *path)
-{
-    bool found;
-    size_t at = names_place(names, path, &found);
-    return found ? &names->items[at] : NULL;
-}
-
-static void names_put(struct names *names, struct blob *path, uint32_t inode)
-{
-    bool found;
-    size_t at = names_place(names, path->bytes, &found);
-    if (found) {
-        names->items[at].inode = inode;
-        return;
-    }
-    if (names->count == names->capacity) {
-        names->capacity = names->capacity ? names->capacity * 2 : 16;
-        names->items = must(realloc(names->items, names->capacity * sizeof(*names->items)));
-    }
-    memmove(names->items + at + 1, names->items + at, (names->count - at) * sizeof(*names->items));
-    names->items[at] = (struct entry){blob_share(path), inode};
-    names->count++;
-}
-
-static void names_drop(struct names *names, const char *path)
-{
-    bool found;
-    size_t at = names_place(names, path, &found);
-    if (!found) return;
-    blob_drop(names->items[at].path);
-    memmove(names->items + at, names->items + at + 1, (names->count - at - 1) * sizeof(*names->items));
-    names->count--;
-}
-
-static void names_release(struct names *names)
-{
-    for (size_t i = 0; i < names->count; i++) blob_drop(names->items[i].path);
-    free(names->items);
-    *names = (struct names){0};
-}
-
-static void names_copy(struct names *to, const struct names *from)
-{
-    *to = (struct names){0};
-    if (from->count == 0) return;
-    to->items = must(malloc(from->count * sizeof(*to->items)));
-    to->count = to->capacity = from->count;
-    for (size_t i = 0; i < from->count; i++) to->items[i] = (struct entry){blob_share(from->items[i].path), from->items[i].inode};
-}
-
-static bool in_dir(const char *path, const char *dir)
-{
-    size_t len = strlen(dir);
-    if (len == 0) return strchr(path, '/') == NULL;
-    return strncmp(path, dir, len) == 0 && path[len] == '/' && strchr(path + len + 1, '/') == NULL;
-}
-
-static bool parent_exists(const struct names *names, const struct state *state, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    char parent[1024];
-    if (!slash) return true;
-    if (slash == path || (size_t)(slash - path) >= sizeof(parent)) return false;
-    memcpy(parent, path, (size_t)(slash - path));
-    parent[slash - path] = '\0';
-    const struct entry *entry = names_find(names, parent);
-    return entry && state->inodes[entry->inode].directory;
-}
-
-// ---- state
-
-static void op_release(struct op *op)
-{
-    blob_drop(op->data);
-    blob_drop(op->path);
-    blob_drop(op->from);
-}
-
-static void state_release(struct state *state)
-{
-    for (size_t i = 0; i < state->inode_count; i++) {
-        blob_drop(state->inodes[i].durable);
-        blob_drop(state->inodes[i].cached);
-    }
-    for (size_t i = 0; i < state->op_count; i++) op_release(&state->ops[i]);
-    free(state->inodes);
-    free(state->ops);
-    names_release(&state->durable);
-    names_release(&state->cached);
-    *state = (struct state){0};
-}
-
-static void state_copy(struct state *to, const struct state *from)
-{
-    *to = (struct state){0};
-    to->inodes = from->inode_count ? must(malloc(from->inode_count * sizeof(*to->inodes))) : NULL;
-    to->inode_count = to->inode_capacity = from->inode_count;
-    for (size_t i = 0; i < from->inode_count; i++)
-        to->inodes[i] = (struct inode){from->inodes[i].directory, blob_share(from->inodes[i].durable), blob_share(from->inodes[i].cached)};
-    to->ops = from->op_count ? must(malloc(from->op_count * sizeof(*to->ops))) : NULL;
-    to->op_count = to->op_capacity = from->op_count;
-    for (size_t i = 0; i < from->op_count; i++) {
-        to->ops[i] = from->ops[i];
-        blob_share(to->ops[i].data);
-        blob_share(to->ops[i].path);
-        blob_share(to->ops[i].from);
-    }
-    names_copy(&to->durable, &from->durable);
-    names_copy(&to->cached, &from->cached);
-}
-
-static uint32_t inode_new(struct state *state, bool directory)
-{
-    if (state->inode_count == state->inode_capacity) {
-        state->inode_capacity = state->inode_capacity ? state->inode_capacity * 2 : 16;
-        state->inodes = must(realloc(state->inodes, state->inode_capacity * sizeof(*state->inodes)));
-    }
-    state->inodes[state->inode_count] = (struct inode){.directory = directory, .durable = blob_new("", 0, 0), .cached = blob_new("", 0, 0)};
-    return (uint32_t)state->inode_count++;
-}
-
-static void add_op(struct state *state, struct op op)
-{
-    if (state->op_count == state->op_capacity) {
-        state->op_capacity = state->op_capacity ? state->op_capacity * 2 : 32;
-        state->ops = must(realloc(state->ops, state->op_capacity * sizeof(*state->ops)));
-    }
-    state->ops[state->op_count++] = op;
-}
-
-static void apply_name(struct names *names, const struct op *op)
-{
-    const struct entry *entry;
-    switch (op->kind) {
-    case OP_PUT:
-        names_put(names, op->path, op->inode);
-        break;
-    case OP_RENAME:
-        entry = names_find(names, op->from->bytes);
-        if (entry && entry->inode == op->inode) names_drop(names, op->from->bytes);
-        names_put(names, op->path, op->inode);
-        break;
-    case OP_DROP:
-        entry = names_find(names, op->path->bytes);
-        if (entry && entry->inode == op->inode) names_drop(names, op->path->bytes);
-        break;
-    case OP_WRITE:
-    case OP_CUT:
-        break;
-    }
-}
-
-static bool is_name(const struct op *op)
-{
-    return op->kind != OP_WRITE && op->kind != OP_CUT;
-}
-
-static void make_durable(struct state *state, const struct op *op)
-{
-    if (op->kind == OP_WRITE)
-        blob_write(&state->inodes[op->inode].durable, op->offset, op->data->bytes, op->data->len);
-    else if (op->kind == OP_CUT)
-        blob_resize(&state->inodes[op->inode].durable, op->offset);
-    else
-        apply_name(&state->durable, op);
-}
-
-// Takes operations off the list, in order: all, those of an inode, or the names in a directory. Names are never dropped: a file system
-// whose journal fails is not used any further.
-static void settle(struct state *state, const uint32_t *inode, const char *dir, bool keep)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < state->op_count; i++) {
-        struct op *op = &state->ops[i];
-        bool mine = true;
-        if (inode) mine = !is_name(op) && op->inode == *inode;
-        if (dir) mine = is_name(op) && in_dir(op->path->bytes, dir);
-        if (is_name(op) && !keep) mine = false;
-        if (!mine) {
-            state->ops[kept++] = *op;
-            continue;
-        }
-        if (keep) make_durable(state, op);
-        op_release(op);
-    }
-    state->op_count = kept;
-}
 
 // ---- faults
 
@@ -397,17 +89,17 @@ static bool usable(const struct sim_file *file)
 
 // ---- names, as disk_ops
 
-static void change_name(struct sim_disk *sim, struct op op)
+static void change_name(struct sim_disk *sim, struct sim_op op)
 {
-    apply_name(&sim->state.cached, &op);
-    add_op(&sim->state, op);
+    sim_apply_name(&sim->state.cached, &op);
+    sim_add_op(&sim->state, op);
 }
 
 static enum code sim_open(struct disk *disk, const char *path, unsigned flags, struct file **out, struct error *err)
 {
     struct sim_disk *sim = sim_of(disk);
-    struct state *state = &sim->state;
-    const struct entry *entry = names_find(&state->cached, path);
+    struct sim_state *state = &sim->state;
+    const struct sim_entry *entry = sim_names_find(&state->cached, path);
     bool changes = (!entry && (flags & OPEN_CREATE)) || (entry && (flags & OPEN_TRUNCATE));
     if (sim->stopped) return stopped(err);
     enum code code = OK;
@@ -417,16 +109,16 @@ static enum code sim_open(struct disk *disk, const char *path, unsigned flags, s
         error_set(err, code, "simulated fault: cannot open %s", path);
     if (code != OK) return code;
     if (entry && (flags & OPEN_EXCLUSIVE)) return error_set(err, E_EXISTS, "%s exists", path);
-    if (!entry && (!(flags & OPEN_CREATE) || !parent_exists(&state->cached, state, path)))
+    if (!entry && (!(flags & OPEN_CREATE) || !sim_parent_exists(&state->cached, state, path)))
         return error_set(err, E_NOT_FOUND, "there is no %s", path);
     if (entry && state->inodes[entry->inode].directory) return error_set(err, E_INVALID, "%s is a directory", path);
-    uint32_t inode = entry ? entry->inode : inode_new(state, false);
-    if (!entry) change_name(sim, (struct op){.kind = OP_PUT, .inode = inode, .path = blob_text(path)});
+    uint32_t inode = entry ? entry->inode : sim_inode_new(state, false);
+    if (!entry) change_name(sim, (struct sim_op){.kind = OP_PUT, .inode = inode, .path = sim_blob_text(path)});
     if (entry && (flags & OPEN_TRUNCATE) && state->inodes[inode].cached->len > 0) {
-        blob_resize(&state->inodes[inode].cached, 0);
-        add_op(state, (struct op){.kind = OP_CUT, .inode = inode});
+        sim_blob_resize(&state->inodes[inode].cached, 0);
+        sim_add_op(state, (struct sim_op){.kind = OP_CUT, .inode = inode});
     }
-    struct sim_file *file = must(calloc(1, sizeof(*file)));
+    struct sim_file *file = sim_must(calloc(1, sizeof(*file)));
     *file = (struct sim_file){.base = {.disk = disk}, .sim = sim, .next = sim->files, .life = sim->life, .inode = inode};
     file->writable = (flags & OPEN_WRITE) != 0;
     sim->files = file;
@@ -437,13 +129,13 @@ static enum code sim_open(struct disk *disk, const char *path, unsigned flags, s
 static enum code sim_make_dir(struct disk *disk, const char *path, struct error *err)
 {
     struct sim_disk *sim = sim_of(disk);
-    const struct entry *entry = names_find(&sim->state.cached, path);
+    const struct sim_entry *entry = sim_names_find(&sim->state.cached, path);
     if (entry && !sim->stopped)
         return sim->state.inodes[entry->inode].directory ? OK : error_set(err, E_INVALID, "%s is not a directory", path);
     enum code code = enter(sim, SIM_NAME, err);
     if (code != OK) return code;
-    if (!parent_exists(&sim->state.cached, &sim->state, path)) return error_set(err, E_NOT_FOUND, "%s has no parent", path);
-    change_name(sim, (struct op){.kind = OP_PUT, .inode = inode_new(&sim->state, true), .path = blob_text(path)});
+    if (!sim_parent_exists(&sim->state.cached, &sim->state, path)) return error_set(err, E_NOT_FOUND, "%s has no parent", path);
+    change_name(sim, (struct sim_op){.kind = OP_PUT, .inode = sim_inode_new(&sim->state, true), .path = sim_blob_text(path)});
     return OK;
 }
 
@@ -452,9 +144,9 @@ static enum code sim_rename(struct disk *disk, const char *from, const char *to,
     struct sim_disk *sim = sim_of(disk);
     enum code code = enter(sim, SIM_NAME, err);
     if (code != OK) return code;
-    const struct entry *entry = names_find(&sim->state.cached, from);
-    if (!entry || !parent_exists(&sim->state.cached, &sim->state, to)) return error_set(err, E_NOT_FOUND, "cannot rename %s", from);
-    change_name(sim, (struct op){.kind = OP_RENAME, .inode = entry->inode, .path = blob_text(to), .from = blob_text(from)});
+    const struct sim_entry *entry = sim_names_find(&sim->state.cached, from);
+    if (!entry || !sim_parent_exists(&sim->state.cached, &sim->state, to)) return error_set(err, E_NOT_FOUND, "cannot rename %s", from);
+    change_name(sim, (struct sim_op){.kind = OP_RENAME, .inode = entry->inode, .path = sim_blob_text(to), .from = sim_blob_text(from)});
     return OK;
 }
 
@@ -463,29 +155,29 @@ static enum code sim_remove(struct disk *disk, const char *path, struct error *e
     struct sim_disk *sim = sim_of(disk);
     enum code code = enter(sim, SIM_NAME, err);
     if (code != OK) return code;
-    const struct entry *entry = names_find(&sim->state.cached, path);
+    const struct sim_entry *entry = sim_names_find(&sim->state.cached, path);
     if (!entry) return error_set(err, E_NOT_FOUND, "there is no %s", path);
     for (size_t i = 0; i < sim->state.cached.count; i++)
-        if (in_dir(sim->state.cached.items[i].path->bytes, path)) return error_set(err, E_EXISTS, "%s is not empty", path);
-    change_name(sim, (struct op){.kind = OP_DROP, .inode = entry->inode, .path = blob_text(path)});
+        if (sim_in_dir(sim->state.cached.items[i].path->bytes, path)) return error_set(err, E_EXISTS, "%s is not empty", path);
+    change_name(sim, (struct sim_op){.kind = OP_DROP, .inode = entry->inode, .path = sim_blob_text(path)});
     return OK;
 }
 
 static enum code sim_list(struct disk *disk, const char *path, disk_visit visit, void *context, struct error *err)
 {
     struct sim_disk *sim = sim_of(disk);
-    struct names names;
-    const struct entry *dir = path[0] ? names_find(&sim->state.cached, path) : NULL;
+    struct sim_names names;
+    const struct sim_entry *dir = path[0] ? sim_names_find(&sim->state.cached, path) : NULL;
     if (sim->stopped) return stopped(err);
     if (path[0] && (!dir || !sim->state.inodes[dir->inode].directory)) return error_set(err, E_NOT_FOUND, "there is no directory %s", path);
-    names_copy(&names, &sim->state.cached); // visit may change names
+    sim_names_copy(&names, &sim->state.cached); // visit may change names
     enum code rc = OK;
     for (size_t i = 0; rc == OK && i < names.count; i++)
-        if (in_dir(names.items[i].path->bytes, path)) {
+        if (sim_in_dir(names.items[i].path->bytes, path)) {
             const char *name = names.items[i].path->bytes + (path[0] ? strlen(path) + 1 : 0);
             rc = visit(context, str_from(name), sim->state.inodes[names.items[i].inode].directory);
         }
-    names_release(&names);
+    sim_names_release(&names);
     return rc;
 }
 
@@ -494,7 +186,7 @@ static enum code sim_sync_dir(struct disk *disk, const char *path, struct error 
     struct sim_disk *sim = sim_of(disk);
     enum code code = enter(sim, SIM_SYNC, err);
     if (code == OK || code == E_IO)
-        if (!sim->stopped) settle(&sim->state, NULL, path, code == OK);
+        if (!sim->stopped) sim_settle(&sim->state, NULL, path, code == OK);
     return code;
 }
 
@@ -502,7 +194,7 @@ static enum code sim_sync_all(struct disk *disk, struct error *err)
 {
     struct sim_disk *sim = sim_of(disk);
     enum code code = enter(sim, SIM_SYNC, err);
-    if (!sim->stopped) settle(&sim->state, NULL, NULL, code == OK);
+    if (!sim->stopped) sim_settle(&sim->state, NULL, NULL, code == OK);
     return code;
 }
 
@@ -516,7 +208,7 @@ static enum code sim_read(struct file *file, uint64_t offset, void *bytes, size_
     if (!usable(f)) return stopped(err);
     enum code code = meet_fault(f->sim, SIM_READ, &flip);
     if (code != OK) return error_set(err, code, "simulated fault: cannot read");
-    const struct blob *content = f->sim->state.inodes[f->inode].cached;
+    const struct sim_blob *content = f->sim->state.inodes[f->inode].cached;
     if (offset >= content->len) return OK;
     *got = content->len - (size_t)offset < size ? content->len - (size_t)offset : size;
     memcpy(bytes, content->bytes + offset, *got);
@@ -530,8 +222,9 @@ static enum code sim_read(struct file *file, uint64_t offset, void *bytes, size_
 static void write_cached(struct sim_file *f, uint64_t offset, const void *bytes, size_t size)
 {
     if (size == 0) return;
-    blob_write(&f->sim->state.inodes[f->inode].cached, offset, bytes, size);
-    add_op(&f->sim->state, (struct op){.kind = OP_WRITE, .inode = f->inode, .offset = offset, .data = blob_new(bytes, size, size)});
+    sim_blob_write(&f->sim->state.inodes[f->inode].cached, offset, bytes, size);
+    sim_add_op(&f->sim->state,
+               (struct sim_op){.kind = OP_WRITE, .inode = f->inode, .offset = offset, .data = sim_blob_new(bytes, size, size)});
 }
 
 static enum code sim_write(struct file *file, uint64_t offset, const void *bytes, size_t size, struct error *err)
@@ -558,8 +251,8 @@ static enum code sim_truncate(struct file *file, uint64_t size, struct error *er
     if (!usable(f)) return stopped(err);
     enum code code = enter(f->sim, SIM_WRITE, err);
     if (code != OK) return code;
-    blob_resize(&f->sim->state.inodes[f->inode].cached, size);
-    add_op(&f->sim->state, (struct op){.kind = OP_CUT, .inode = f->inode, .offset = size});
+    sim_blob_resize(&f->sim->state.inodes[f->inode].cached, size);
+    sim_add_op(&f->sim->state, (struct sim_op){.kind = OP_CUT, .inode = f->inode, .offset = size});
     return OK;
 }
 
@@ -569,7 +262,7 @@ static enum code sim_allocate(struct file *file, uint64_t size, struct error *er
     if (!usable(f)) return stopped(err);
     size_t have = f->sim->state.inodes[f->inode].cached->len;
     if (have >= size) return OK;
-    char *zeros = must(calloc(1, (size_t)size - have));
+    char *zeros = sim_must(calloc(1, (size_t)size - have));
     enum code code = sim_write(file, have, zeros, (size_t)size - have, err);
     free(zeros);
     return code;
@@ -580,7 +273,7 @@ static enum code sim_sync(struct file *file, struct error *err)
     struct sim_file *f = file_of(file);
     if (!usable(f)) return stopped(err);
     enum code code = enter(f->sim, SIM_SYNC, err);
-    if (!f->sim->stopped) settle(&f->sim->state, &f->inode, NULL, code == OK);
+    if (!f->sim->stopped) sim_settle(&f->sim->state, &f->inode, NULL, code == OK);
     return code;
 }
 
@@ -634,7 +327,7 @@ static const struct disk_ops ops = {
 
 struct sim_disk *sim_disk_new(void)
 {
-    struct sim_disk *sim = must(calloc(1, sizeof(*sim)));
+    struct sim_disk *sim = sim_must(calloc(1, sizeof(*sim)));
     sim->base.ops = &ops;
     sim->stop_in = UINT64_MAX;
     sim->noise = 1;
@@ -644,7 +337,7 @@ struct sim_disk *sim_disk_new(void)
 void sim_disk_free(struct sim_disk *sim)
 {
     INVARIANT(sim->files == NULL); // somebody forgot to close a file
-    state_release(&sim->state);
+    sim_state_release(&sim->state);
     free(sim);
 }
 
@@ -661,7 +354,7 @@ void sim_disk_kill(struct sim_disk *sim)
 }
 
 // What becomes of one write: asks first which way, then how far.
-static void crash_write(struct sim_disk *sim, const struct op *op, struct sim_choice choice, unsigned flags)
+static void crash_write(struct sim_disk *sim, const struct sim_op *op, struct sim_choice choice, unsigned flags)
 {
     enum fate { KEPT, LOST, TORN, ZEROED, SPOILT };
     enum fate fates[5] = {KEPT};
@@ -672,53 +365,53 @@ static void crash_write(struct sim_disk *sim, const struct op *op, struct sim_ch
     if (flags & SIM_ZEROS) fates[count++] = ZEROED;
     if (flags & SIM_GARBAGE) fates[count++] = SPOILT;
     enum fate fate = count > 1 ? fates[choice.pick(choice.context, count)] : KEPT;
-    struct blob **durable = &sim->state.inodes[op->inode].durable;
+    struct sim_blob **durable = &sim->state.inodes[op->inode].durable;
     if (fate == LOST) return;
     if (fate == TORN) size = step * (1 + choice.pick(choice.context, (uint32_t)((size - 1) / step)));
     if (fate == KEPT || fate == TORN) {
-        blob_write(durable, op->offset, op->data->bytes, size);
+        sim_blob_write(durable, op->offset, op->data->bytes, size);
         return;
     }
-    struct blob *other = blob_new(op->data->bytes, size, size);
+    struct sim_blob *other = sim_blob_new(op->data->bytes, size, size);
     for (size_t i = 0; i < size; i++) other->bytes[i] = fate == ZEROED ? 0 : (char)((uint8_t)other->bytes[i] ^ (0x5Au + i % 7));
-    blob_write(durable, op->offset, other->bytes, size);
-    blob_drop(other);
+    sim_blob_write(durable, op->offset, other->bytes, size);
+    sim_blob_drop(other);
 }
 
 // Names whose directory did not make it are gone with it.
-static void prune(struct state *state)
+static void prune(struct sim_state *state)
 {
     for (size_t i = 0; i < state->durable.count;) {
         const char *path = state->durable.items[i].path->bytes;
-        if (parent_exists(&state->durable, state, path)) {
+        if (sim_parent_exists(&state->durable, state, path)) {
             i++;
             continue;
         }
-        names_drop(&state->durable, path);
+        sim_names_drop(&state->durable, path);
         i = 0;
     }
 }
 
 void sim_disk_crash(struct sim_disk *sim, struct sim_choice choice, unsigned flags)
 {
-    struct state *state = &sim->state;
+    struct sim_state *state = &sim->state;
     for (size_t i = 0; i < state->op_count; i++) {
-        const struct op *op = &state->ops[i];
-        bool may_lose = (flags & (is_name(op) ? SIM_LOSE_NAMES : SIM_LOSE)) != 0;
+        const struct sim_op *op = &state->ops[i];
+        bool may_lose = (flags & (sim_is_name(op) ? SIM_LOSE_NAMES : SIM_LOSE)) != 0;
         if (op->kind == OP_WRITE)
             crash_write(sim, op, choice, flags);
         else if (!may_lose || choice.pick(choice.context, 2) == 0)
-            make_durable(state, op);
+            sim_make_durable(state, op);
     }
-    for (size_t i = 0; i < state->op_count; i++) op_release(&state->ops[i]);
+    for (size_t i = 0; i < state->op_count; i++) sim_op_release(&state->ops[i]);
     state->op_count = 0;
     prune(state);
     for (size_t i = 0; i < state->inode_count; i++) {
-        blob_drop(state->inodes[i].cached);
-        state->inodes[i].cached = blob_share(state->inodes[i].durable);
+        sim_blob_drop(state->inodes[i].cached);
+        state->inodes[i].cached = sim_blob_share(state->inodes[i].durable);
     }
-    names_release(&state->cached);
-    names_copy(&state->cached, &state->durable);
+    sim_names_release(&state->cached);
+    sim_names_copy(&state->cached, &state->durable);
     sim_disk_kill(sim);
 }
 
@@ -767,58 +460,58 @@ bool sim_disk_fault_hit(const struct sim_disk *sim)
 
 struct sim_snapshot *sim_disk_snapshot(const struct sim_disk *sim)
 {
-    struct sim_snapshot *snapshot = must(calloc(1, sizeof(*snapshot)));
-    state_copy(&snapshot->state, &sim->state);
+    struct sim_snapshot *snapshot = sim_must(calloc(1, sizeof(*snapshot)));
+    sim_state_copy(&snapshot->state, &sim->state);
     return snapshot;
 }
 
 void sim_disk_restore(struct sim_disk *sim, const struct sim_snapshot *snapshot)
 {
-    state_release(&sim->state);
-    state_copy(&sim->state, &snapshot->state);
+    sim_state_release(&sim->state);
+    sim_state_copy(&sim->state, &snapshot->state);
     sim_disk_kill(sim);
 }
 
 void sim_snapshot_free(struct sim_snapshot *snapshot)
 {
-    if (snapshot) state_release(&snapshot->state);
+    if (snapshot) sim_state_release(&snapshot->state);
     free(snapshot);
 }
 
 bool sim_disk_get(const struct sim_disk *sim, const char *path, struct str *out)
 {
-    const struct entry *entry = names_find(&sim->state.cached, path);
+    const struct sim_entry *entry = sim_names_find(&sim->state.cached, path);
     if (!entry || sim->state.inodes[entry->inode].directory) return false;
-    const struct blob *content = sim->state.inodes[entry->inode].cached;
+    const struct sim_blob *content = sim->state.inodes[entry->inode].cached;
     *out = (struct str){content->bytes, content->len};
     return true;
 }
 
 void sim_disk_put(struct sim_disk *sim, const char *path, struct str bytes)
 {
-    struct state *state = &sim->state;
+    struct sim_state *state = &sim->state;
     char part[1024];
     for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
         memcpy(part, path, (size_t)(slash - path));
         part[slash - path] = '\0';
-        if (!names_find(&state->cached, part))
-            change_name(sim, (struct op){.kind = OP_PUT, .inode = inode_new(state, true), .path = blob_text(part)});
+        if (!sim_names_find(&state->cached, part))
+            change_name(sim, (struct sim_op){.kind = OP_PUT, .inode = sim_inode_new(state, true), .path = sim_blob_text(part)});
     }
-    const struct entry *entry = names_find(&state->cached, path);
-    uint32_t inode = entry ? entry->inode : inode_new(state, false);
-    if (!entry) change_name(sim, (struct op){.kind = OP_PUT, .inode = inode, .path = blob_text(path)});
-    settle(state, NULL, NULL, true);
-    blob_drop(state->inodes[inode].durable);
-    blob_drop(state->inodes[inode].cached);
-    state->inodes[inode].durable = blob_new(bytes.ptr, bytes.len, bytes.len);
-    state->inodes[inode].cached = blob_share(state->inodes[inode].durable);
+    const struct sim_entry *entry = sim_names_find(&state->cached, path);
+    uint32_t inode = entry ? entry->inode : sim_inode_new(state, false);
+    if (!entry) change_name(sim, (struct sim_op){.kind = OP_PUT, .inode = inode, .path = sim_blob_text(path)});
+    sim_settle(state, NULL, NULL, true);
+    sim_blob_drop(state->inodes[inode].durable);
+    sim_blob_drop(state->inodes[inode].cached);
+    state->inodes[inode].durable = sim_blob_new(bytes.ptr, bytes.len, bytes.len);
+    state->inodes[inode].cached = sim_blob_share(state->inodes[inode].durable);
 }
 
 void sim_disk_each(const struct sim_disk *sim, sim_visit visit, void *context)
 {
     for (size_t i = 0; i < sim->state.cached.count; i++) {
-        const struct entry *entry = &sim->state.cached.items[i];
-        const struct inode *inode = &sim->state.inodes[entry->inode];
+        const struct sim_entry *entry = &sim->state.cached.items[i];
+        const struct sim_inode *inode = &sim->state.inodes[entry->inode];
         visit(context, entry->path->bytes, (struct str){inode->cached->bytes, inode->cached->len}, inode->directory);
     }
 }

@@ -8,6 +8,7 @@
 #include "sim/world.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -288,13 +289,15 @@ static int run_everything(uint64_t budget)
 {
     struct totals totals = {0};
     double seconds = (double)budget;
-    uint64_t unit = budget * 10;  // worlds
+    uint64_t unit = budget * 8;  // worlds
     static const enum sim_store stores[] = {SIM_MEMORY, SIM_FILES, SIM_SQLITE};
+    run_workloads(MODE_EXHAUSTIVE, SIM_MEMORY, WORKLOAD_COUNT, 0, unit * 40, seconds, &totals);
+    run_workloads(MODE_EXHAUSTIVE, SIM_FILES, WORKLOAD_RETRY, 0, unit * 40, seconds, &totals);
+    run_workloads(MODE_EXHAUSTIVE, SIM_FILES, WORKLOAD_INSTANT, 0, unit * 40, seconds, &totals);
     for (size_t i = 0; i < ARRAY_COUNT(stores); i++) {
         bool sqlite = stores[i] == SIM_SQLITE;
-        run_workloads(MODE_EXHAUSTIVE, stores[i], WORKLOAD_COUNT, 0, sqlite ? unit / 4 : unit * 4, seconds, &totals);
-        if (!sqlite) run_workloads(MODE_SEEDED, stores[i], WORKLOAD_COUNT, 1, unit * 2, seconds, &totals);
-        struct group any = {.mode = MODE_SEEDED, .store = stores[i], .workload = WORKLOAD_COUNT, .from = 1000000, .worlds = sqlite ? unit * 4 : unit * 10};
+        if (!sqlite) run_workloads(MODE_SEEDED, stores[i], WORKLOAD_COUNT, 1, unit, seconds, &totals);
+        struct group any = {.mode = MODE_SEEDED, .store = stores[i], .workload = WORKLOAD_COUNT, .from = 1000000, .worlds = unit * 6};
         run_group(&any, seconds, true, &totals);
     }
     return finish(&totals);
@@ -379,6 +382,9 @@ int main(int argc, char **argv)
         if (!read_option(&a, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &took)) return usage();
         i += took;
     }
+    // Worlds come and go: memory given back to the system would be asked for again at once.
+    mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    mallopt(M_TRIM_THRESHOLD, 512 << 20);
     os_log_level(a.trace ? LOG_WARN : LOG_ERROR);
     setvbuf(stdout, NULL, _IOLBF, 0);
     workloads_load();
@@ -390,7 +396,7 @@ int main(int argc, char **argv)
         rc = replay(&a);
     } else if (strcmp(a.mode, "exhaustive") == 0) {
         for (int s = SIM_MEMORY; s <= SIM_SQLITE; s++)
-            if (!a.has_store || (int)a.group.store == s) run_workloads(MODE_EXHAUSTIVE, (enum sim_store)s, a.group.workload, 0, a.group.worlds == 1000 ? 20000 : a.group.worlds, 600, &totals);
+            if (!a.has_store || (int)a.group.store == s) run_workloads(MODE_EXHAUSTIVE, (enum sim_store)s, a.group.workload, 0, a.group.worlds == 1000 ? 500000 : a.group.worlds, 600, &totals);
         rc = finish(&totals);
     } else if (strcmp(a.mode, "seeded") == 0) {
         a.group.mode = MODE_SEEDED;

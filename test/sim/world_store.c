@@ -228,14 +228,14 @@ static uint32_t pick_few(void *context, uint32_t n)
     if (few->left > 0) few->left--;
     if (few->left >= FREE) return few->lost ? LOST : 0;
     uint32_t fate = choice_pick(few->w->choice, STREAM_DISK, n);
-    few->torn = fate == TORN;
+    few->torn = fate == TORN && n > TORN;
     return fate;
 }
 
 static void cut_calm(struct world *w)
 {
     struct few_fates few = {.w = w, .left = sim_disk_unsynced(w->disk), .lost = choice_pick(w->choice, STREAM_DISK, 2) == 1};
-    sim_disk_crash(w->disk, (struct sim_choice){pick_few, &few}, SIM_LOSE | SIM_TEAR);
+    sim_disk_crash(w->disk, (struct sim_choice){pick_few, &few}, SIM_LOSE | SIM_TEAR | SIM_LOSE_NAMES);
 }
 
 void world_power_cut(struct world *w)

@@ -2,6 +2,7 @@
 #include "harness/test.h"
 #include "os/os.h"
 #include "sim/disk.c"
+#include "sim/disk_state.c"
 #include "sim/vfs.c"
 
 #include <errno.h>
@@ -243,12 +244,14 @@ static void descriptors_that_run_out_are_a_limit(void)
 {
     struct disk *disk = open_root();
     disk->ops->close(must_open(disk, "f", OPEN_WRITE | OPEN_CREATE));
-    struct rlimit limit = {0, 0};
-    CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = 3;
-    CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    struct rlimit usual, none;
+    CHECK_INT(getrlimit(RLIMIT_NOFILE, &usual), 0);
+    none = usual;
+    none.rlim_cur = 3;
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &none), 0);
     struct file *file = NULL;
     CHECK_INT(disk->ops->open(disk, "f", OPEN_READ, &file, NULL), E_LIMIT);
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &usual), 0);
     os_disk_close(disk);
 }
 
@@ -329,7 +332,7 @@ static int exit_of(const char *name, const char *value, bool *wrote)
 static void the_process_dies_at_the_call_it_is_told_to(void)
 {
     bool wrote;
-    CHECK(test_dir() != NULL);  // made here, not by the children
+    CHECK(test_dir() != NULL); // made here, not by the children
     CHECK_INT(exit_of("CAIRN_CRASH_AT", "3", &wrote), 0);
     CHECK(wrote);
 #ifdef CAIRN_FAULTS
