@@ -183,7 +183,7 @@ static enum code read_stored(struct reader *reader, bool ledger)
     const struct run_ids *ids = &reader->head.ids;
     bool needs_moment = !reader->raw || reader->step.len > 0 || ledger;
     for (uint64_t after = reader->after; reader->left > 0 && !cli->out_closed;) {
-        struct records page;
+        struct records page = {0};
         enum code rc = (ledger ? store_read_ledger : store_read)(reader->session->store, ids->tenant, ids->run, after, PAGE,
                                                                  &reader->arena, &page, &reader->err);
         if (rc || page.count == 0)

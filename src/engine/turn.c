@@ -461,6 +461,7 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     arena_reset(&engine->turn);
     if (now.mono_ms < engine->full_until_mono) return OK;
     struct turn turn = {.engine = engine};
+    sweep_orphans(engine);
     enum code rc = gather(engine, err);
     if (!rc && engine->queue.count == 0) return OK;
     if (!rc && !take_inputs(&turn, engine->options.limits.inputs_per_turn_max)) rc = no_memory(err);

@@ -48,12 +48,11 @@ static bool memo_room(struct schema_set *set)
 
 static bool enqueue(struct schema_set *set, struct memo memo)
 {
-    if (set->queue_count == set->queue_capacity) {
-        set->queue = arena_grow(set->arena, set->queue, set->queue_count, set->queue_count + 1,
-                                sizeof(set->queue[0]), &set->queue_capacity);
-        if (!set->queue)
-            return false;
-    }
+    struct memo *queue = arena_grow(set->arena, set->queue, set->queue_count, set->queue_count + 1,
+                                    sizeof(queue[0]), &set->queue_capacity);
+    if (!queue)
+        return false;
+    set->queue = queue;
     set->queue[set->queue_count++] = memo;
     return true;
 }

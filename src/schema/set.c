@@ -93,6 +93,12 @@ static enum code out_of_memory(struct error *err)
 // `uri` must live in the set's arena or longer.
 static enum code name_place(struct schema_set *set, struct str uri, struct place place, struct error *err)
 {
+    // Room first: a name must not be left without its place.
+    struct place *places = arena_grow(set->arena, set->places, set->place_count, set->place_count + 1,
+                                      sizeof(places[0]), &set->place_capacity);
+    if (!places)
+        return out_of_memory(err);
+    set->places = places;
     uint32_t existing;
     if (!map_put(&set->by_uri, uri, (uint32_t)set->place_count, &existing))
         return out_of_memory(err);
@@ -101,12 +107,6 @@ static enum code name_place(struct schema_set *set, struct str uri, struct place
             return OK;
         return error_at(err, E_EXISTS, place.schema->line, place.schema->column,
                         "two schemas are called %.*s", STR_ARG(uri));
-    }
-    if (set->place_count == set->place_capacity) {
-        set->places = arena_grow(set->arena, set->places, set->place_count, set->place_count + 1,
-                                 sizeof(set->places[0]), &set->place_capacity);
-        if (!set->places)
-            return out_of_memory(err);
     }
     set->places[set->place_count++] = place;
     return OK;

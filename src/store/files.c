@@ -345,10 +345,11 @@ static enum code take_lock(struct files_store *files, struct error *err)
     rc = files->disk->ops->lock(files->lock, 0, NULL);
     if (rc == E_LOCKED) return error_set(err, E_LOCKED, "process %" PRId64 " has it open for writing", pid_in_lock(files));
     if (rc != OK) return error_set(err, rc, "cannot lock .cairn/lock");
+    // In place and of one length, so that a full disk does not keep a store closed; who has it is for people only.
     char text[24];
-    snprintf(text, sizeof(text), "%lld\n", (long long)getpid());
-    rc = files->disk->ops->truncate(files->lock, 0, err);
-    return rc == OK ? files->disk->ops->write(files->lock, 0, text, strlen(text), err) : rc;
+    snprintf(text, sizeof(text), "%-20lld\n", (long long)getpid());
+    rc = files->disk->ops->write(files->lock, 0, text, strlen(text), NULL);
+    return rc == OK || rc == E_FULL ? OK : error_set(err, rc, "cannot write .cairn/lock");
 }
 
 static enum code open_writer(struct files_store *files, bool create, struct error *err)

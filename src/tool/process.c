@@ -50,7 +50,15 @@ NO_SANITIZE static long call(long number, long a, long b, long c, long d)
 NO_SANITIZE static void reset_signals(void)
 {
     alignas(16) static const char nothing[64]; // a struct sigaction of the kernel: SIG_DFL, no flags, empty mask
-    for (long number = 1; number <= SIGNAL_COUNT; number++) call(SYS_rt_sigaction, number, (long)nothing, 0, KERNEL_MASK_SIZE);
+    // A ^C between clone and setsid waits behind the mask and would kill the step: ignoring a signal discards what is pending.
+    alignas(16) static const union {
+        void (*handler)(int);
+        char bytes[64];
+    } ignored = {.handler = SIG_IGN};
+    for (long number = 1; number <= SIGNAL_COUNT; number++) {
+        call(SYS_rt_sigaction, number, (long)&ignored, 0, KERNEL_MASK_SIZE);
+        call(SYS_rt_sigaction, number, (long)nothing, 0, KERNEL_MASK_SIZE);
+    }
     call(SYS_rt_sigprocmask, SIG_SETMASK, (long)nothing, 0, KERNEL_MASK_SIZE);
 }
 

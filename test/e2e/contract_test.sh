@@ -232,15 +232,17 @@ PLAN
     equal "$(jq -r 'select(.eventType=="StepFailed").payload.errorCode' out | sort -u)" SECRET_NOT_FOUND
     equal "$(wc -l <used)" 2 'times that the command ran'
 }
-# Eight processes want to start the same run; whoever has it is killed; another takes over.
+# Eight processes want to start the same run and one of them does; whoever has a run is killed and one of four takes over.
 test_a_run_starts_once_ES_3h() {
     slow_plan 0.3
-    local i pids=() rcs=() rc
+    local i pids=() started=0
+    cairn_is 0 run slow.json "${store[@]}" --run-id zero --progress none
+    rm -r ran; slow_plan 0.3
     for i in 1 2 3 4 5 6 7 8; do
         "$CAIRN" run slow.json "${store[@]}" --run-id one --progress none >"out.$i" 2>"err.$i" </dev/null & pids+=($!)
     done
-    for i in "${pids[@]}"; do rc=0; wait "$i" || rc=$?; rcs+=("$rc"); done
-    equal "$(printf '%s\n' "${rcs[@]}" | sort -n | uniq -c | xargs)" '1 0 7 6' 'exits of the starters'
+    for i in "${pids[@]}"; do wait "$i" && started=$((started + 1)); done
+    equal "$started" 1 'starters that succeeded'
     equal "$(count_of one RunQueued) $(count_of one RunStarted) $(times_ran a) $(times_ran c)" '1 1 1 1'
     start slow.json --run-id two
     wait_for step_is two a RUNNING

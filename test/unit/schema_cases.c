@@ -306,6 +306,49 @@ static void memory_may_run_out_anywhere(void)
     }
 }
 
+// The same set, asked again: what was lost to a lack of memory is there, and nothing is taken for something else.
+static void a_set_goes_on_after_memory_ran_out(void)
+{
+    enum { COUNT = 10 };
+    char uris[COUNT][8];
+    const struct json *documents[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        char text[64];
+        snprintf(uris[i], sizeof(uris[i]), "d%d", i);
+        snprintf(text, sizeof(text), "{\"allOf\":[{\"const\":%d},{},{},{},{},{},{},{},{}]}", i);
+        documents[i] = parse(text);
+    }
+    bool failed = true;
+    for (int64_t n = 1; failed; n++) {
+        struct arena small;
+        arena_init(&small, 4096, 1 << 20);
+        struct schema_set *set = NULL;
+        CHECK_INT(schema_set_open(&small, &set), OK);
+        small.fail_in = n;
+        failed = false;
+        for (int i = 0; i < COUNT; i++) {
+            enum code rc = schema_set_add(set, str_from(uris[i]), documents[i], NULL);
+            CHECK(rc == OK || (rc == E_NOMEM && !failed));
+            if (!rc)
+                continue;
+            failed = true;
+            CHECK_INT(schema_set_add(set, str_from(uris[i]), documents[i], NULL), OK);
+        }
+        for (int i = 0; i < COUNT; i++) {
+            const struct schema *out = NULL;
+            enum code rc = schema_compile(set, str_from(uris[i]), &out, NULL);
+            CHECK(rc == OK || (rc == E_NOMEM && !failed));
+            failed |= rc != OK;
+            if (rc)
+                CHECK_INT(schema_compile(set, str_from(uris[i]), &out, NULL), OK);
+            struct json right = json_int(i), wrong = json_int(i + 1);
+            CHECK(schema_valid(out, &right, NULL) && !schema_valid(out, &wrong, NULL));
+        }
+        CHECK(n < 10000);
+        arena_release(&small);
+    }
+}
+
 static void embedded_schemas_compile(void)
 {
     struct schema_set *set = NULL;
@@ -335,6 +378,7 @@ int main(int argc, char **argv)
         TEST(many_items_are_compared_quickly),
         TEST(many_names_are_found),
         TEST(memory_may_run_out_anywhere),
+        TEST(a_set_goes_on_after_memory_ran_out),
         TEST(embedded_schemas_compile),
     };
     arena_init(&arena, 64 * 1024, 64 * 1024 * 1024);

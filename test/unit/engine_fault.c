@@ -1,0 +1,205 @@
+// Things that go wrong around a turn: no space, no memory, a lost lease, results at the worst moment.
+#include "support/engine_kit.h"
+
+static void full_disk_puts_off_and_goes_on_by_itself_I9(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    buf_clear(&k.told);
+    k.full_left = 2;
+    kit_deliver(&k, "a", true, "ok", false);
+    kit_turn(&k);
+    CHECK_INT(kit_waiting(&k), 0);
+    CHECK_INT(kit_head(&k, "r1").last_seq, 3);
+    CHECK_INT(engine_deadline(k.engine), k.now.mono_ms + 200);
+    CHECK(!kit_turn(&k));  // not before
+    kit_pass(&k, 200);
+    CHECK_INT(kit_head(&k, "r1").last_seq, 3);
+    kit_pass(&k, 200);
+    kit_expect(&k, "r1 STEP_COMPLETED a 1.1\nr1 STEP_STARTED b 1.1\n");
+    kit_done(&k, "b", "ok");
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
+static void start_is_put_off_too(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    k.full_left = 1;
+    kit_start(&k, "r1");
+    CHECK_INT(store_head(k.store, STR("default"), STR("r1"), &k.memory, &(struct run_head){0}, NULL), E_NOT_FOUND);
+    kit_pass(&k, 200);
+    kit_expect(&k, "r1 RUN_QUEUED\nr1 RUN_STARTED\nr1 STEP_STARTED a 1.1\n");
+    kit_close(&k);
+}
+
+static void reload_keeps_attempts_that_are_with_a_tool(void)
+{
+    struct kit k;
+    kit_open(&k, PLAN(SHELL("a", "", "") "," SHELL("x", "", "")));
+    kit_start(&k, "r1");
+    kit_signal(&k, "r1", SIGNAL_PAUSE, "");
+    k.full_left = 1;
+    char id[UUID_SIZE];
+    struct signal resume = kit_make_signal(&k, SIGNAL_RESUME, "", id);
+    kit_deliver(&k, "a", true, "ok", false);  // in the failed batch, after RESUME: it must not be run again
+    kit_send(&k, "r1", &resume);
+    kit_turn(&k);
+    buf_clear(&k.told);
+    kit_pass(&k, 200);
+    CHECK(!kit_told(&k, "STEP_REDISPATCHED"));
+    CHECK_INT(k.attempt_count, 2);
+    kit_done(&k, "x", "ok");
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
+static void fenced_run_is_dropped_and_others_go_on_I27(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    kit_deliver(&k, "a", true, "ok", false);
+    kit_queue_start(&k, "r2");
+    struct run_log *taken;
+    struct error err = {0};
+    CHECK_OK(store_claim_run(k.store, STR("default"), STR("r1"), &taken, &err), &err);
+    buf_clear(&k.told);
+    kit_idle(&k);
+    kit_expect(&k, "r2 RUN_QUEUED\nr2 RUN_STARTED\nr2 STEP_STARTED a 1.1\n");
+    CHECK(!engine_run(k.engine, STR("default"), STR("r1")));
+    CHECK_INT(kit_head(&k, "r1").last_seq, 3);
+    store_release_run(k.store, taken);
+    kit_close(&k);
+}
+
+static void nothing_stored_is_done_twice_when_space_runs_out_half_way(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    kit_deliver(&k, "a", true, "ok", false);
+    kit_queue_start(&k, "r2");
+    kit_queue_start(&k, "r3");
+    struct run_log *taken;
+    struct error err = {0};
+    CHECK_OK(store_claim_run(k.store, STR("default"), STR("r1"), &taken, &err), &err);
+    // The batch is refused for r1, so each input is tried alone; the last one then finds no space.
+    struct store_ops *ops = &k.ops;
+    (void)ops;
+    k.full_left = 0;
+    kit_turn(&k);
+    k.full_left = 1;
+    kit_queue_start(&k, "r4");
+    kit_turn(&k);
+    kit_pass(&k, 200);
+    CHECK_INT(kit_head(&k, "r2").last_seq, 3);
+    CHECK_INT(kit_head(&k, "r3").last_seq, 3);
+    CHECK_INT(kit_head(&k, "r4").last_seq, 3);
+    store_release_run(k.store, taken);
+    kit_close(&k);
+}
+
+static void late_result_of_a_dropped_run_is_harmless(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    struct run_log *taken;
+    struct error err = {0};
+    CHECK_OK(store_claim_run(k.store, STR("default"), STR("r1"), &taken, &err), &err);
+    kit_signal(&k, "r1", SIGNAL_PAUSE, "");  // finds out that the run is lost
+    CHECK(kit_attempt(&k, "a")->cancelled);
+    kit_fail(&k, "a", "CANCELLED", false);
+    CHECK_INT(kit_head(&k, "r1").last_seq, 3);
+    CHECK_INT(engine_activity(k.engine).in_flight, 0);
+    store_release_run(k.store, taken);
+    kit_close(&k);
+}
+
+// ---- memory
+
+#define SWEPT                                                                                                          \
+    PLAN(SHELL("a", "", ",\"retry\":{\"maxAttempts\":2,\"delay\":\"10ms\"}") ",{\"stepId\":\"e\",\"kind\":\"echo\",\"dependsOn\":[\"a\"],\"with\":{\"message\":\"$a.output\"}},"  \
+         "{\"stepId\":\"s\",\"kind\":\"subrun\",\"dependsOn\":[\"e\"],\"with\":{\"document\":\"child\"}}," SHELL("b", "\"s\"", ",\"when\":\"$e.output == 'ok'\""))
+
+static void finish_swept(struct kit *k)
+{
+    for (int i = 0; i < 40 && !kit_head(k, "r1").terminal; i++) {
+        kit_pass(k, 250);
+        for (size_t n = 0; n < k->attempt_count; n++)
+            if (!k->attempts[n].over) kit_done(k, k->attempts[n].step, "ok");
+    }
+    CHECK_INT(kit_head(k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    CHECK_INT(engine_activity(k->engine).resident, 0);
+}
+
+// One turn in which allocation n fails. False when it was never reached.
+static bool swept_turn(struct kit *k, int64_t n, bool sticky)
+{
+    uint64_t before = kit_head(k, "r1").last_seq;
+    size_t started = k->attempt_count;
+    k->engine->turn.fail_in = n;
+    k->engine->turn.fail_sticky = sticky;
+    kit_turn(k);
+    bool reached = k->engine->turn.fail_in <= 1;
+    k->engine->turn.fail_in = 0;
+    k->engine->turn.fail_sticky = false;
+    if (reached && kit_head(k, "r1").last_seq == before) CHECK_INT(k->attempt_count, started);  // E1
+    return reached;
+}
+
+static void sweep(bool sticky, int stage)
+{
+    for (int64_t n = 1;; n++) {
+        CHECK(n < 5000);
+        struct kit k;
+        kit_open(&k, SWEPT);
+        kit_start(&k, "r1");
+        char id[UUID_SIZE];
+        struct signal signal = kit_make_signal(&k, SIGNAL_PAUSE, "", id);
+        bool reached = false;
+        if (stage == 0) {
+            kit_deliver(&k, "a", true, "ok", false);
+            for (int i = 0; i < 3; i++) reached = swept_turn(&k, n, sticky) || reached;
+        } else if (stage == 1) {
+            kit_deliver(&k, "a", false, "EXIT_NONZERO", true);
+            reached = swept_turn(&k, n, sticky);
+        } else {
+            kit_send(&k, "r1", &signal);
+            reached = swept_turn(&k, n, sticky);
+            kit_pass(&k, 250);
+            kit_signal(&k, "r1", SIGNAL_RESUME, "");
+        }
+        finish_swept(&k);
+        kit_close(&k);
+        if (!reached) return;
+    }
+}
+
+static void each_allocation_of_a_turn_may_fail_once(void)
+{
+    for (int stage = 0; stage < 3; stage++) sweep(false, stage);
+}
+
+static void all_allocations_from_one_on_may_fail(void)
+{
+    for (int stage = 0; stage < 3; stage++) sweep(true, stage);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test tests[] = {
+        TEST(full_disk_puts_off_and_goes_on_by_itself_I9),
+        TEST(start_is_put_off_too),
+        TEST(reload_keeps_attempts_that_are_with_a_tool),
+        TEST(fenced_run_is_dropped_and_others_go_on_I27),
+        TEST(nothing_stored_is_done_twice_when_space_runs_out_half_way),
+        TEST(late_result_of_a_dropped_run_is_harmless),
+        TEST(each_allocation_of_a_turn_may_fail_once),
+        TEST(all_allocations_from_one_on_may_fail),
+    };
+    return test_main("engine_fault", tests, ARRAY_COUNT(tests), argc, argv);
+}

@@ -1,0 +1,225 @@
+// Runs from start to end over the memory store: each kind of document, recovery, large results, real processes.
+#include "support/engine_kit.h"
+
+static void linear_run_goes_from_start_to_end_RE_1_1a(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    kit_expect(&k, "r1 RUN_QUEUED\nr1 RUN_STARTED\nr1 STEP_STARTED a 1.1\n");
+    kit_done(&k, "a", "ok");
+    kit_expect(&k, "r1 STEP_COMPLETED a 1.1\nr1 STEP_STARTED b 1.1\n");
+    kit_done(&k, "b", "ok");
+    kit_expect(&k, "r1 STEP_COMPLETED b 1.1\nr1 RUN_COMPLETED\n");
+    CHECK(kit_head(&k, "r1").terminal);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    CHECK_INT(engine_activity(k.engine).resident, 0);
+    kit_close(&k);
+}
+
+static void completion_and_successors_are_one_batch(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    CHECK_INT(k.commit_count, 1);
+    kit_done(&k, "a", "ok");
+    kit_done(&k, "b", "ok");
+    CHECK_INT(k.commit_count, 3);
+    kit_close(&k);
+}
+
+static void many_runs_share_one_batch(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    for (int i = 0; i < 50; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "r%d", i);
+        kit_queue_start(&k, id);
+    }
+    kit_idle(&k);
+    CHECK_INT(k.commit_count, 1);
+    CHECK_INT(kit_waiting(&k), 50);
+    kit_close(&k);
+}
+
+static void retry_waits_and_raises_the_logical_attempt_RE_5d(void)
+{
+    struct kit k;
+    kit_open(&k, PLAN(SHELL("a", "", ",\"retry\":{\"maxAttempts\":2,\"delay\":\"100ms\"}")));
+    kit_start(&k, "r1");
+    buf_clear(&k.told);
+    kit_fail(&k, "a", "EXIT_NONZERO", true);
+    kit_expect(&k, "r1 ATTEMPT_FAILED a 1.1 EXIT_NONZERO\nr1 STEP_DELAYED a 2.1\n");
+    CHECK_INT(engine_deadline(k.engine), k.now.mono_ms + 100);
+    kit_pass(&k, 99);
+    kit_expect(&k, "");
+    kit_pass(&k, 1);
+    kit_expect(&k, "r1 STEP_STARTED a 2.1\n");
+    kit_done(&k, "a", "ok");
+    kit_expect(&k, "r1 STEP_COMPLETED a 2.1\nr1 RUN_COMPLETED\n");
+    kit_close(&k);
+}
+
+static void wait_ends_by_the_monotonic_clock_I18(void)
+{
+    struct kit k;
+    kit_open(&k, PLAN("{\"stepId\":\"nap\",\"kind\":\"wait\",\"with\":{\"duration\":\"5s\"}}"));
+    kit_start(&k, "r1");
+    k.now.wall_ms -= 86400000;  // set back: the wait neither ends early nor gets lost, and no duration is negative
+    kit_pass(&k, 4999);
+    CHECK(!kit_head(&k, "r1").terminal);
+    kit_pass(&k, 1);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
+static void instant_steps_need_no_tool(void)
+{
+    struct kit k;
+    kit_open(&k, PLAN("{\"stepId\":\"n\",\"kind\":\"noop\"},{\"stepId\":\"e\",\"kind\":\"echo\",\"with\":{\"message\":\"hi\"}},{\"stepId\":\"m\",\"kind\":\"merge\",\"dependsOn\":[\"n\",\"e\"]}"));
+    kit_start(&k, "r1");
+    CHECK_INT(k.attempt_count, 0);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
+static void loop_repeats_until_its_condition_holds(void)
+{
+    struct kit k;
+    kit_open(&k, "name: l\nnodes:\n  - id: again\n    loop_group:\n      max_iterations: 5\n      until_bash: test done\n      nodes:\n        - id: tick\n          bash: do tick\n");
+    kit_start(&k, "r1");
+    for (int i = 1; i <= 3; i++) {
+        char step[64];
+        snprintf(step, sizeof(step), "again[%d].tick", i);
+        kit_done(&k, step, "ok");
+        snprintf(step, sizeof(step), "again[%d].again.until", i);
+        if (i < 3) kit_fail(&k, step, "EXIT_NONZERO", false);
+        else kit_done(&k, step, "");
+    }
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
+static void cancel_node_ends_the_run_when_nothing_is_in_flight(void)
+{
+    struct kit k;
+    kit_open(&k, "name: c\nnodes:\n  - id: slow\n    bash: do slow\n  - id: ask\n    bash: do ask\n  - id: stop\n    depends_on: [ask]\n    cancel: enough\n");
+    kit_start(&k, "r1");
+    kit_done(&k, "ask", "x");
+    CHECK(!kit_head(&k, "r1").terminal);
+    CHECK(kit_attempt(&k, "slow")->cancelled);
+    kit_fail(&k, "slow", "CANCELLED", false);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_CANCELLED);
+    kit_close(&k);
+}
+
+static void lost_attempt_goes_on_under_the_next_engine_attempt_I13(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    kit_done(&k, "a", "ok");
+    kit_crash(&k);
+    buf_clear(&k.told);
+    kit_adopt(&k, "r1");
+    kit_expect(&k, "r1 STEP_REDISPATCHED b 1.2\n");
+    CHECK_INT(kit_attempt(&k, "b")->engine, 2);
+    kit_done(&k, "b", "ok");
+    kit_expect(&k, "r1 STEP_COMPLETED b 1.2\nr1 RUN_COMPLETED\n");
+    struct error err = {0};
+    CHECK_INT(engine_adopt(k.engine, STR("default"), STR("r1"), &err), E_TERMINAL);
+    CHECK_INT(engine_adopt(k.engine, STR("default"), STR("nobody"), NULL), E_NOT_FOUND);
+    kit_close(&k);
+}
+
+static char large[300 * 1024];
+
+static void result_larger_than_an_event_fails_the_step(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    engine_close(k.engine);
+    k.limits.inline_max = (size_t)1 << 20;  // so that it does not become a blob
+    kit_open_engine(&k);
+    memset(large, 'x', sizeof(large) - 1);
+    kit_start(&k, "r1");
+    kit_queue_start(&k, "r2");
+    buf_clear(&k.told);
+    kit_deliver(&k, "a", true, large, false);
+    kit_idle(&k);
+    CHECK(kit_told(&k, "r1 STEP_FAILED a 1.1 PAYLOAD_TOO_LARGE\n"));
+    CHECK(kit_told(&k, "r2 STEP_STARTED a 1.1\n"));  // in the same turn: others are not hurt
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_FAILED);
+    kit_close(&k);
+}
+
+static void large_result_is_kept_as_a_blob(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    memset(large, 'x', sizeof(large) - 1);
+    kit_start(&k, "r1");
+    kit_done(&k, "a", large);
+    kit_crash(&k);
+    kit_adopt(&k, "r1");
+    const struct run *run = engine_run(k.engine, STR("default"), STR("r1"));
+    CHECK(run && run->steps[0].blob && !run->steps[0].value);
+    struct str bytes;
+    struct error err = {0};
+    CHECK_OK(store_blob(k.store, run->steps[0].blob, &k.memory, &bytes, &err), &err);
+    CHECK_INT(bytes.len, sizeof(large) - 1 + 2);  // with its quotes
+    kit_close(&k);
+}
+
+static void run_id_is_used_once_I24(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    struct start_request request = {.program = k.program, .run = STR("r1")};
+    char out[129];
+    CHECK_INT(engine_start(k.engine, &request, out, NULL), E_EXISTS);
+    request.run = STR("no/such|id");
+    CHECK_INT(engine_start(k.engine, &request, out, NULL), E_INVALID);
+    kit_close(&k);
+}
+
+static void real_processes_run_to_the_end(void)
+{
+    struct kit k;
+    kit_open(&k, PLAN("{\"stepId\":\"say\",\"kind\":\"shell\",\"with\":{\"command\":\"echo hello\"}},{\"stepId\":\"count\",\"kind\":\"shell\",\"with\":{\"command\":\"printf %s $say.output | wc -c\"}}"));
+    engine_close(k.engine);
+    struct engine_options options = {.store = k.store, .contract = k.contract, .entropy = os_entropy(), .observer = {.context = &k, .event = kit_event}};
+    struct error err = {0};
+    CHECK_OK(engine_open(&options, &k.engine, &err), &err);
+    kit_queue_start(&k, "r1");
+    struct engine_loop loop = {.exit_on_park = true};
+    CHECK_OK(engine_loop(k.engine, &loop, &err), &err);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    struct records events;
+    CHECK_OK(store_read(k.store, STR("default"), STR("r1"), 0, 100, &k.memory, &events, &err), &err);
+    CHECK(events.count == 7 && strstr(events.items[5].bytes.ptr, "\"5\""));
+    kit_close(&k);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test tests[] = {
+        TEST(linear_run_goes_from_start_to_end_RE_1_1a),
+        TEST(completion_and_successors_are_one_batch),
+        TEST(many_runs_share_one_batch),
+        TEST(retry_waits_and_raises_the_logical_attempt_RE_5d),
+        TEST(wait_ends_by_the_monotonic_clock_I18),
+        TEST(instant_steps_need_no_tool),
+        TEST(loop_repeats_until_its_condition_holds),
+        TEST(cancel_node_ends_the_run_when_nothing_is_in_flight),
+        TEST(lost_attempt_goes_on_under_the_next_engine_attempt_I13),
+        TEST(result_larger_than_an_event_fails_the_step),
+        TEST(large_result_is_kept_as_a_blob),
+        TEST(run_id_is_used_once_I24),
+        TEST(real_processes_run_to_the_end),
+    };
+    return test_main("engine_run", tests, ARRAY_COUNT(tests), argc, argv);
+}

@@ -1,0 +1,231 @@
+// Signals through the engine: decided once, durable before they are answered, from callers and from the inbox.
+#include "support/engine_kit.h"
+
+static void pause_holds_and_resume_goes_on_I25(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    kit_signal(&k, "r1", SIGNAL_PAUSE, "");
+    CHECK(k.decision.accepted);
+    kit_done(&k, "a", "ok");
+    CHECK_INT(kit_waiting(&k), 0);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_PAUSED);
+    CHECK_INT(engine_activity(k.engine).parked, 1);
+    kit_signal(&k, "r1", SIGNAL_RESUME, "");
+    kit_done(&k, "b", "ok");
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
+static void same_signal_twice_is_decided_once_I22(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    char id[UUID_SIZE], other[UUID_SIZE];
+    struct signal pause = kit_make_signal(&k, SIGNAL_PAUSE, "", id), resume = kit_make_signal(&k, SIGNAL_RESUME, "", other);
+    kit_send(&k, "r1", &pause);
+    kit_send(&k, "r1", &resume);
+    kit_send(&k, "r1", &pause);
+    kit_idle(&k);
+    CHECK_INT(k.decision_count, 3);
+    CHECK(k.decision.duplicate && !k.decision.accepted);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_RUNNING);
+    kit_crash(&k);
+    kit_adopt(&k, "r1");
+    kit_send(&k, "r1", &pause);
+    kit_idle(&k);
+    CHECK(k.decision.duplicate);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_RUNNING);
+    kit_close(&k);
+}
+
+static void cancel_waits_for_what_is_in_flight_I26(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    kit_signal(&k, "r1", SIGNAL_CANCEL, "");
+    CHECK(kit_attempt(&k, "a")->cancelled && !kit_head(&k, "r1").terminal);
+    kit_fail(&k, "a", "CANCELLED", false);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_CANCELLED);
+    kit_signal(&k, "r1", SIGNAL_RESUME, "");
+    CHECK_TEXT(k.decision_code, "RUN_TERMINAL");
+    CHECK_INT(engine_activity(k.engine).resident, 0);
+    kit_close(&k);
+}
+
+static void held_step_is_retried_or_skipped(void)
+{
+    struct kit k;
+    kit_open(&k, PLAN(SHELL("a", "", ",\"onStepFailure\":\"hold\"") "," SHELL("b", "\"a\"", "")));
+    kit_start(&k, "r1");
+    kit_fail(&k, "a", "EXIT_NONZERO", false);
+    CHECK_INT(engine_activity(k.engine).parked, 1);
+    kit_signal(&k, "r1", SIGNAL_RETRY_STEP, "a");
+    CHECK_INT(kit_attempt(&k, "a")->logical, 2);
+    kit_fail(&k, "a", "EXIT_NONZERO", false);
+    buf_clear(&k.told);
+    kit_signal(&k, "r1", SIGNAL_SKIP_STEP, "a");
+    CHECK(kit_told(&k, "r1 STEP_SKIPPED a 3.1\n"));  // attempt 2 has its outcome (I14)
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
+static void gates_are_answered_and_time_out(void)
+{
+    struct kit k;
+    kit_open(&k, PLAN("{\"stepId\":\"g\",\"kind\":\"approval\",\"dependsOn\":[],\"with\":{\"message\":\"?\"}},"
+                      "{\"stepId\":\"t\",\"kind\":\"approval\",\"dependsOn\":[],\"with\":{\"message\":\"?\",\"timeout\":\"10s\",\"onTimeout\":\"approve\"}}"));
+    kit_start(&k, "r1");
+    kit_signal(&k, "r1", SIGNAL_APPROVE, "");
+    CHECK_TEXT(k.decision_code, "STEP_REQUIRED");
+    kit_signal(&k, "r1", SIGNAL_APPROVE, "g");
+    CHECK(k.decision.accepted);
+    kit_pass(&k, 10000);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
+static void post(struct kit *k, const char *run, const struct signal *signal)
+{
+    struct str bytes;
+    struct error err = {0};
+    CHECK_OK(signal_encode(signal, &k->memory, &bytes, &err), &err);
+    CHECK_OK(store_post(k->store, STR("default"), str_from(run), signal->id, bytes, &err), &err);
+    CHECK_OK(engine_poll(k->engine, &err), &err);
+    CHECK_OK(engine_poll(k->engine, &err), &err);  // looking twice does not take it twice
+    kit_idle(k);
+}
+
+static void posted_signals_are_decided_also_after_the_end_I23(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    char id[UUID_SIZE];
+    struct signal signal = kit_make_signal(&k, SIGNAL_PAUSE, "", id);
+    post(&k, "r1", &signal);
+    CHECK(k.decision.accepted);
+    CHECK_INT(k.decision_count, 1);
+    kit_signal(&k, "r1", SIGNAL_CANCEL, "");
+    kit_fail(&k, "a", "CANCELLED", false);
+    signal = kit_make_signal(&k, SIGNAL_PAUSE, "", id);
+    post(&k, "r1", &signal);
+    CHECK_TEXT(k.decision_code, "RUN_TERMINAL");
+    struct inbox_item *items;
+    size_t count;
+    struct error err = {0};
+    CHECK_OK(store_inbox(k.store, &k.memory, &items, &count, &err), &err);
+    CHECK_INT(count, 0);
+    kit_close(&k);
+}
+
+static void retry_run_reuses_what_succeeded_and_is_stored_with_its_decision_C_22(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    kit_done(&k, "a", "kept");
+    kit_fail(&k, "b", "EXIT_NONZERO", false);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_FAILED);
+    char id[UUID_SIZE];
+    struct signal retry = kit_make_signal(&k, SIGNAL_RETRY_RUN, "", id);
+    kit_send(&k, "r1", &retry);
+    kit_turn(&k);
+    CHECK(k.decision.accepted);
+    char new_run[129];
+    snprintf(new_run, sizeof(new_run), "%s", k.new_run);
+    CHECK(kit_head(&k, new_run).last_seq > 0);  // E2: who was told of it finds it
+    CHECK_STR(kit_head(&k, new_run).original_run, STR("r1"));
+    CHECK_INT(kit_waiting(&k), 1);
+    CHECK_TEXT(kit_attempt(&k, "b")->run, new_run);
+    kit_send(&k, "r1", &retry);
+    kit_idle(&k);
+    CHECK(k.decision.duplicate);
+    CHECK_INT(kit_waiting(&k), 1);  // I22: no second run
+    kit_done(&k, "b", "ok");
+    CHECK_INT(kit_head(&k, new_run).summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
+#define PARENT PLAN("{\"stepId\":\"s\",\"kind\":\"subrun\",\"with\":{\"document\":\"child\"}}")
+
+static void child_run_gives_its_result_to_the_parent(void)
+{
+    struct kit k;
+    kit_open(&k, PARENT);
+    kit_start(&k, "r1");
+    CHECK_TEXT(kit_attempt(&k, "c")->run, "r1.s.1");
+    kit_done(&k, "c", "ok");
+    CHECK_INT(kit_head(&k, "r1.s.1").summary.status, RUN_STATUS_COMPLETED);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
+static void cancel_reaches_the_child(void)
+{
+    struct kit k;
+    kit_open(&k, PARENT);
+    kit_start(&k, "r1");
+    kit_signal(&k, "r1", SIGNAL_CANCEL, "");
+    CHECK(kit_attempt(&k, "c")->cancelled);
+    CHECK(!kit_head(&k, "r1").terminal);
+    kit_fail(&k, "c", "CANCELLED", false);
+    CHECK_INT(kit_head(&k, "r1.s.1").summary.status, RUN_STATUS_CANCELLED);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_CANCELLED);
+    kit_close(&k);
+}
+
+static void cancel_reaches_the_child_across_a_crash(void)
+{
+    struct kit k;
+    kit_open(&k, PARENT);
+    kit_start(&k, "r1");
+    kit_signal(&k, "r1", SIGNAL_CANCEL, "");
+    CHECK(k.decision.accepted);
+    engine_close(k.engine);
+    for (size_t i = 0; i < k.attempt_count; i++) k.attempts[i].over = true;
+    kit_open_engine(&k);
+    kit_adopt(&k, "r1");  // the child is not taken up by anybody else
+    CHECK_INT(kit_head(&k, "r1.s.1").summary.status, RUN_STATUS_CANCELLED);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_CANCELLED);
+    CHECK_INT(kit_waiting(&k), 0);
+    kit_close(&k);
+}
+
+static void signal_to_an_ended_child_does_not_swallow_its_result(void)
+{
+    struct kit k;
+    kit_open(&k, PARENT);
+    kit_start(&k, "r1");
+    kit_deliver(&k, "c", true, "ok", false);
+    kit_turn(&k);  // the child has ended; its parent has not heard
+    CHECK(kit_head(&k, "r1.s.1").terminal && !kit_head(&k, "r1").terminal);
+    kit_crash(&k);
+    struct error err = {0};
+    CHECK_OK(engine_adopt(k.engine, STR("default"), STR("r1"), &err), &err);
+    kit_signal(&k, "r1.s.1", SIGNAL_PAUSE, "");
+    CHECK_TEXT(k.decision_code, "RUN_TERMINAL");
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test tests[] = {
+        TEST(pause_holds_and_resume_goes_on_I25),
+        TEST(same_signal_twice_is_decided_once_I22),
+        TEST(cancel_waits_for_what_is_in_flight_I26),
+        TEST(held_step_is_retried_or_skipped),
+        TEST(gates_are_answered_and_time_out),
+        TEST(posted_signals_are_decided_also_after_the_end_I23),
+        TEST(retry_run_reuses_what_succeeded_and_is_stored_with_its_decision_C_22),
+        TEST(child_run_gives_its_result_to_the_parent),
+        TEST(cancel_reaches_the_child),
+        TEST(cancel_reaches_the_child_across_a_crash),
+        TEST(signal_to_an_ended_child_does_not_swallow_its_result),
+    };
+    return test_main("engine_signal", tests, ARRAY_COUNT(tests), argc, argv);
+}
