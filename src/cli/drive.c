@@ -368,6 +368,14 @@ static void tick(void *context, struct engine *engine, struct moment_in_time now
 }
 
 // ---- opening, driving, ending
+static void on_refused(void *context, struct str run, const struct error *why)
+{
+    struct drive *drive = context;
+    (void)run;
+    if (drive->refused.code == OK)
+        drive->refused = *why;
+}
+
 int drive_open(struct drive *drive, struct session *session, enum progress_mode mode)
 {
     struct cli *cli = session->cli;
@@ -384,7 +392,8 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
         .contract = session->contract,
         .entropy = os_entropy(),
         .limits = engine_limits_default,
-        .observer = {.context = drive, .event = on_event, .decision = on_decision, .output = lines ? on_output : NULL},
+        .observer = {.context = drive, .event = on_event, .decision = on_decision, .output = lines ? on_output : NULL,
+                     .refused = on_refused},
     };
     catch_interrupts();
     return engine_open(&options, &drive->engine, &err) ? cli_error(cli, &err) : EXIT_OK;
@@ -418,6 +427,10 @@ int drive_loop(struct drive *drive)
     struct engine_loop loop = {.stop = &drive->stop, .tick = tick, .context = drive, .tick_ms = TICK_MS};
     drive->stop = false;
     enum code rc = engine_loop(drive->engine, &loop, &err);
+    if (!rc && drive->refused.code != OK) {
+        err = drive->refused;
+        rc = err.code;
+    }
     if (!rc)
         return EXIT_OK;
     if (drive->progress.tree)

@@ -45,6 +45,7 @@ struct drive {
     bool stop_when_decided;
     bool decided;
     struct engine_decision decision;  // strings in the command's arena
+    struct error refused;  // code OK = none: why a start could not be stored
 };
 
 // Opens the engine over the session's store, which must be open for writing. EXIT_OK or what was reported.

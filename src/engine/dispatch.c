@@ -228,7 +228,8 @@ static enum code set_timer(struct engine *engine, struct resident *resident, con
     *timer = (struct timer){.resident = resident, .step = effect->step, .logical = effect->logical, .kind = effect->timer};
     // What is left is measured on the wall clock once, here; from now on the monotonic clock counts (I18).
     int64_t left = effect->due_ms - engine->now.wall_ms;
-    if (!heap_push(&engine->timers, &timer->node, engine->now.mono_ms + (left > 0 ? left : 0))) {
+    // Both clocks are cut to milliseconds at different phases: one more, so that nothing is early on either.
+    if (!heap_push(&engine->timers, &timer->node, engine->now.mono_ms + (left > 0 ? left + 1 : 0))) {
         free(timer);
         return error_set(err, E_NOMEM, "out of memory");
     }

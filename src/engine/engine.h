@@ -40,6 +40,8 @@ struct engine_observer {
     void (*event)(void *context, const struct engine_event *event);             // may be NULL
     void (*decision)(void *context, const struct engine_decision *decision);    // may be NULL
     void (*output)(void *context, struct str run, struct str step, bool is_stderr, struct str line);  // live lines; may be NULL
+    // The start of a run could not be stored (E_EXISTS: its id was taken meanwhile); there is no such run here. May be NULL.
+    void (*refused)(void *context, struct str run, const struct error *why);
 };
 
 struct engine_limits {

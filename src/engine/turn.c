@@ -305,8 +305,10 @@ static enum code give_up(struct turn *turn, enum code why, struct error *err)
         enum code rc = run_batch(turn, err);
         if (rc != E_SCHEMA && rc != E_LIMIT) return rc;
     }
-    os_log(LOG_ERROR, "input refused run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
     resident_gone(engine, resident);
+    const struct engine_observer *observer = &engine->options.observer;
+    if (queued->input.kind == INPUT_START && observer->refused) observer->refused(observer->context, resident->ids.run, err);
+    else os_log(LOG_ERROR, "input refused run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
     return queued->input.kind == INPUT_START ? subrun_refused(engine, resident->ids.tenant, queued->facts, why, err) : OK;
 }
 

@@ -77,7 +77,7 @@ static struct verdict judge(const struct run *run, const struct signal *signal, 
         return run->status == RUN_STATUS_PAUSED ? (struct verdict){0} : refuse("RUN_NOT_PAUSED", "the run is not paused");
     case SIGNAL_RETRY_STEP:
     case SIGNAL_SKIP_STEP:
-        if (run->started_ms == 0) return refuse("INVALID_TRANSITION", "the run has not started");
+        if (run->status == RUN_STATUS_PENDING || run->status == RUN_STATUS_APPROVED) return refuse("INVALID_TRANSITION", "the run has not started");
         return signal->type == SIGNAL_RETRY_STEP ? judge_retry(run, *step) : judge_skip(run, *step);
     case SIGNAL_APPROVE:
     case SIGNAL_REJECT:

@@ -1,5 +1,7 @@
 #include "os/os.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <time.h>
 
 static int64_t read_clock(clockid_t clock, int64_t units_per_second)
@@ -17,4 +19,13 @@ struct moment_in_time os_now(void)
 int64_t os_mono_us(void)
 {
     return read_clock(CLOCK_MONOTONIC, 1000000);
+}
+
+bool os_lock_lingers(int64_t pid, unsigned *tries)
+{
+    enum { TRIES_MAX = 2000 };
+    if (pid <= 0 || (kill((pid_t)pid, 0) == 0 || errno != ESRCH) || (*tries)++ >= TRIES_MAX) return false;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    nanosleep(&pause, NULL);
+    return true;
 }

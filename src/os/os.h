@@ -16,6 +16,10 @@ struct moment_in_time {
 };
 struct moment_in_time os_now(void);
 int64_t os_mono_us(void);
+// A lock outlives its process for a moment when a child was between fork and exec: the child's copy of the descriptor holds
+// it. Call this between looks at a lock whose owner is `pid`: true after a millisecond's wait when that process is gone
+// and looking again is worth while, false when it lives or *tries (start at 0) has been used up.
+bool os_lock_lingers(int64_t pid, unsigned *tries);
 
 // ---- entropy
 struct entropy {

@@ -342,7 +342,9 @@ static enum code take_lock(struct files_store *files, struct error *err)
 {
     enum code rc = open_at(files, ".cairn/lock", OPEN_READ | OPEN_WRITE | OPEN_CREATE, &files->lock, err);
     if (rc != OK) return rc;
-    rc = files->disk->ops->lock(files->lock, 0, NULL);
+    unsigned tries = 0;
+    do rc = files->disk->ops->lock(files->lock, 0, NULL);
+    while (rc == E_LOCKED && os_lock_lingers(pid_in_lock(files), &tries));
     if (rc == E_LOCKED) return error_set(err, E_LOCKED, "process %" PRId64 " has it open for writing", pid_in_lock(files));
     if (rc != OK) return error_set(err, rc, "cannot lock .cairn/lock");
     // In place and of one length, so that a full disk does not keep a store closed; who has it is for people only.

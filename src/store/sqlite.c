@@ -316,7 +316,18 @@ static enum code open_database(struct sqlite_store *store, struct error *err)
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
-    return write ? prepare_writer(store, err) : prepare_reader(store, err);
+    if (!write)
+        return prepare_reader(store, err);
+    // Turning a new file to WAL mode is refused at once while another process does the same, without waiting as long as a
+    // statement would.
+    enum code ready = prepare_writer(store, err);
+    const struct timespec pause = {.tv_nsec = 10000000};
+    for (int tries = 0; ready == E_LOCKED && tries < 500; tries++) {
+        nanosleep(&pause, NULL);
+        *err = (struct error){0};
+        ready = prepare_writer(store, err);
+    }
+    return ready;
 }
 
 static enum code sqlite_artifacts_dir(const struct store *base, const struct run_ids *ids,

@@ -124,7 +124,9 @@ bool sqlite_alive(struct sqlite_store *store, int64_t engine, int64_t *pid)
     if (!alive && !store->base.options.vfs) {
         if (!store->probe && open_lock_file(store, OPEN_READ, &store->probe, NULL))
             return false;
-        alive = store->probe->disk->ops->locked(store->probe, (uint64_t)engine);
+        unsigned tries = 0;
+        do alive = store->probe->disk->ops->locked(store->probe, (uint64_t)engine);
+        while (alive && os_lock_lingers(pid_of(store, engine), &tries));
     }
     *pid = alive ? pid_of(store, engine) : 0;
     return alive;

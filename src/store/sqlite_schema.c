@@ -143,11 +143,13 @@ enum code sqlite_check_schema(struct sqlite_store *store, bool *fresh, struct er
     int64_t application = 0;
     int64_t version = 0;
     int64_t objects = 0;
-    enum code rc = read_number(store, "PRAGMA application_id", &application, err);
+    // In this order: another process may be making the store right now, tables and marks in one commit. Tables that are
+    // seen have their marks by the time those are read.
+    enum code rc = read_number(store, "SELECT count(*) FROM sqlite_schema", &objects, err);
+    if (!rc)
+        rc = read_number(store, "PRAGMA application_id", &application, err);
     if (!rc)
         rc = read_number(store, "PRAGMA user_version", &version, err);
-    if (!rc)
-        rc = read_number(store, "SELECT count(*) FROM sqlite_schema", &objects, err);
     if (rc)
         return rc;
     *fresh = application == 0 && objects == 0;

@@ -254,6 +254,7 @@ static enum launch_verdict failed(struct error *why, const struct launch *launch
 }
 
 // clone under glibc's other name: ThreadSanitizer takes `clone` for a fork and would reset its books, which are ours, too.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): the name is glibc's
 extern int __clone(int (*start)(void *), void *stack, int flags, void *context, ...);
 
 static pid_t give_birth(struct birth *birth, char *stack, int *pidfd)

@@ -254,4 +254,9 @@ test_a_run_starts_once_ES_3h() {
     intact
 }
 
+test_contract_versions_are_told_RE_0a() {
+    cairn_is 0 version -o json
+    equal "$(jq -c '[.contracts.runEvents,.contracts.executionSemantics,.contracts.eventLog,.keyFormula]' out)" '["1.1","1.1","1.0","v1"]'
+}
+
 run_tests "$@"

@@ -82,12 +82,16 @@ static void absorb_started(struct checker *checker, struct model_run *run, const
     struct model_step *step = step_for(checker, run, m->step);
     bool again = m->kind == MOMENT_STEP_REDISPATCHED;
     if (run->paused) checker_fail(checker, "I25", "%.*s: %.*s started while the run was paused", STR_ARG(run->ids.run), STR_ARG(m->step));
-    if (step->state == NODE_SUCCESS) checker_fail(checker, "I12", "%.*s: %.*s had completed and was started again", STR_ARG(run->ids.run), STR_ARG(m->step));
+    if (step->state == NODE_SUCCESS)
+        checker_fail(checker, "I12", "%.*s: %.*s had completed and was started again", STR_ARG(run->ids.run), STR_ARG(m->step));
     if (again && (m->logical != step->logical || m->engine != step->engine + 1))
-        checker_fail(checker, "I13", "%.*s: %.*s redispatched as %u.%u after %u.%u", STR_ARG(run->ids.run), STR_ARG(m->step), m->logical, m->engine, step->logical, step->engine);
+        checker_fail(checker, "I13", "%.*s: %.*s redispatched as %u.%u after %u.%u", STR_ARG(run->ids.run), STR_ARG(m->step), m->logical,
+                     m->engine, step->logical, step->engine);
     if (!again && (m->logical <= step->logical || m->engine != 1))
-        checker_fail(checker, "I13", "%.*s: %.*s started as %u.%u after %u.%u", STR_ARG(run->ids.run), STR_ARG(m->step), m->logical, m->engine, step->logical, step->engine);
-    if (again && step->outcome == m->logical) checker_fail(checker, "I14", "%.*s: %.*s redispatched after its outcome", STR_ARG(run->ids.run), STR_ARG(m->step));
+        checker_fail(checker, "I13", "%.*s: %.*s started as %u.%u after %u.%u", STR_ARG(run->ids.run), STR_ARG(m->step), m->logical,
+                     m->engine, step->logical, step->engine);
+    if (again && step->outcome == m->logical)
+        checker_fail(checker, "I14", "%.*s: %.*s redispatched after its outcome", STR_ARG(run->ids.run), STR_ARG(m->step));
     step->logical = m->logical;
     step->engine = m->engine;
     step->ordered_seq = seq;
@@ -109,9 +113,11 @@ static void absorb_outcome(struct checker *checker, struct model_run *run, const
     struct model_step *step = step_for(checker, run, m->step);
     bool skipped = m->kind == MOMENT_STEP_SKIPPED;
     if (step->outcome >= m->logical)
-        checker_fail(checker, "I14", "%.*s: %.*s has a second outcome for attempt %u: %s", STR_ARG(run->ids.run), STR_ARG(m->step), m->logical, moment_name(m->kind));
+        checker_fail(checker, "I14", "%.*s: %.*s has a second outcome for attempt %u: %s", STR_ARG(run->ids.run), STR_ARG(m->step),
+                     m->logical, moment_name(m->kind));
     if (!skipped && (step->state != NODE_RUNNING || step->logical != m->logical || step->engine != m->engine))
-        checker_fail(checker, "I14", "%.*s: %.*s ended as %u.%u, in flight was %u.%u", STR_ARG(run->ids.run), STR_ARG(m->step), m->logical, m->engine, step->logical, step->engine);
+        checker_fail(checker, "I14", "%.*s: %.*s ended as %u.%u, in flight was %u.%u", STR_ARG(run->ids.run), STR_ARG(m->step), m->logical,
+                     m->engine, step->logical, step->engine);
     step->outcome = m->logical;
     step->value_true = m->value.type == JSON_BOOL && m->value.boolean;
     step->skip_reason = skipped ? copy(checker, m->reason) : (struct str){0};
@@ -130,8 +136,10 @@ static void absorb_outcome(struct checker *checker, struct model_run *run, const
         break;
     }
     uint32_t index = kernel_find(run->shadow, m->step);
-    if (index != PROGRAM_TOP && run->program->steps[index].kind == STEP_SUBRUN && m->kind == MOMENT_STEP_COMPLETED && m->run_ref.len == 0) check_child(checker, run, m);
-    if (index == PROGRAM_TOP || run->program->steps[index].kind != STEP_LOOP || m->kind != MOMENT_STEP_COMPLETED || m->run_ref.len > 0) return;
+    if (index != PROGRAM_TOP && run->program->steps[index].kind == STEP_SUBRUN && m->kind == MOMENT_STEP_COMPLETED && m->run_ref.len == 0)
+        check_child(checker, run, m);
+    if (index == PROGRAM_TOP || run->program->steps[index].kind != STEP_LOOP || m->kind != MOMENT_STEP_COMPLETED || m->run_ref.len > 0)
+        return;
     model_check_loop(checker, run, step, run->shadow->steps[index].iteration, true);
 }
 
@@ -191,13 +199,18 @@ static void absorb_moment(struct checker *checker, struct model_run *run, const 
     }
 }
 
-static bool decode_record(struct checker *checker, const struct model_run *run, const struct model_record *record, struct moment *m, struct seal *seal)
+static bool decode_record(struct checker *checker, const struct model_run *run, const struct model_record *record, struct moment *m,
+                          struct seal *seal)
 {
     struct error err = {0};
     enum code rc;
-    if (record->ledger) rc = contract_decode_ledger(record->bytes, &checker->scratch, m, &err);
-    else rc = contract_decode(run->vocabulary, record->bytes, &checker->scratch, m, seal, NULL, &err);
-    if (rc) checker_fail(checker, "I16", "%.*s: record %llu cannot be read: %s", STR_ARG(run->ids.run), (unsigned long long)record->seq, err.message);
+    if (record->ledger)
+        rc = contract_decode_ledger(record->bytes, &checker->scratch, m, &err);
+    else
+        rc = contract_decode(run->vocabulary, record->bytes, &checker->scratch, m, seal, NULL, &err);
+    if (rc)
+        checker_fail(checker, "I16", "%.*s: record %llu cannot be read: %s", STR_ARG(run->ids.run), (unsigned long long)record->seq,
+                     err.message);
     return rc == OK;
 }
 
@@ -208,7 +221,8 @@ void model_absorb(struct checker *checker, struct model_run *run, const struct m
         checker_fail(checker, "S4", "%.*s: number %llu follows %zu", STR_ARG(run->ids.run), (unsigned long long)record->seq, list->count);
     list->items = grow(checker, list->items, list->count, sizeof(*list->items), &list->capacity);
     list->items[list->count++] = *record;
-    if (!record->ledger && run->terminal) checker_fail(checker, "I15", "%.*s: event %llu follows the end of the run", STR_ARG(run->ids.run), (unsigned long long)record->seq);
+    if (!record->ledger && run->terminal)
+        checker_fail(checker, "I15", "%.*s: event %llu follows the end of the run", STR_ARG(run->ids.run), (unsigned long long)record->seq);
     struct error err = {0};
     if (record->ledger && !str_is(record->kind, "moment")) {
         if (record->signal_id.len > 0) INVARIANT(kernel_decided(run->shadow, record->signal_id, &err) == OK);
@@ -219,7 +233,8 @@ void model_absorb(struct checker *checker, struct model_run *run, const struct m
     struct seal seal = {0};
     if (!decode_record(checker, run, record, &m, &seal)) return;
     absorb_moment(checker, run, &m, run->events.count);
-    if (kernel_fold(run->shadow, &m, &err)) checker_fail(checker, "K1", "%.*s: the log cannot be folded: %s", STR_ARG(run->ids.run), err.message);
+    if (kernel_fold(run->shadow, &m, &err))
+        checker_fail(checker, "K1", "%.*s: the log cannot be folded: %s", STR_ARG(run->ids.run), err.message);
     INVARIANT(view_fold(&run->view, &m, record->ledger ? run->events.count : record->seq));
     checker->checks++;
 }
@@ -238,8 +253,12 @@ static struct model_run *run_for(struct checker *checker, const struct run_log *
     run->program = program;
     run->parent_run = copy(checker, log->parent_run);
     run->original_run = copy(checker, log->original_run);
-    run->ids = (struct run_ids){.tenant = copy(checker, log->ids.tenant), .project = copy(checker, log->ids.project), .environment = copy(checker, log->ids.environment),
-                                .run = copy(checker, log->ids.run), .plan_id = copy(checker, log->ids.plan_id), .plan_version = copy(checker, log->ids.plan_version)};
+    run->ids = (struct run_ids){.tenant = copy(checker, log->ids.tenant),
+                                .project = copy(checker, log->ids.project),
+                                .environment = copy(checker, log->ids.environment),
+                                .run = copy(checker, log->ids.run),
+                                .plan_id = copy(checker, log->ids.plan_id),
+                                .plan_version = copy(checker, log->ids.plan_version)};
     run->shadow = run_new(program, &run->ids);
     INVARIANT(run->shadow && view_init(&run->view, &checker->arena, &run->ids) && view_plan(&run->view, program));
     checker->runs = grow(checker, checker->runs, checker->run_count, sizeof(*checker->runs), &checker->run_capacity);
@@ -268,7 +287,13 @@ static void draft_run(struct checker *checker, const struct commit *commit, cons
         const struct commit_ledger *entry = l < commit->ledger_count ? &commit->ledger[l] : NULL;
         if (!event && !entry) return;
         if (entry && (!event || entry->after_seq < event->seq)) {
-            draft(checker, run, (struct model_record){.ledger = true, .seq = entry->ledger_seq, .after = entry->after_seq, .kind = entry->kind, .signal_id = entry->signal_id, .bytes = entry->bytes});
+            draft(checker, run,
+                  (struct model_record){.ledger = true,
+                                        .seq = entry->ledger_seq,
+                                        .after = entry->after_seq,
+                                        .kind = entry->kind,
+                                        .signal_id = entry->signal_id,
+                                        .bytes = entry->bytes});
             l++;
         } else {
             draft(checker, run, (struct model_record){.seq = event->seq, .kind = event->encoded.type, .bytes = event->encoded.bytes});
@@ -308,16 +333,22 @@ void checker_tool_start(struct checker *checker, const struct tool_request *requ
     struct model_step *step = run ? model_step(run, request->step) : NULL;
     checker->checks++;
     if (!step || step->logical < request->logical || (step->logical == request->logical && step->engine < request->engine)) {
-        checker_fail(checker, "E1", "%.*s: %.*s %u.%u was handed to a tool before the event that orders it was durable", STR_ARG(request->run), STR_ARG(request->step), request->logical,
-                     request->engine);
+        checker_fail(checker, "E1", "%.*s: %.*s %u.%u was handed to a tool before the event that orders it was durable",
+                     STR_ARG(request->run), STR_ARG(request->step), request->logical, request->engine);
         return;
     }
-    if (step->outcome >= request->logical) checker_fail(checker, "I12", "%.*s: %.*s %u.%u was handed to a tool after its outcome", STR_ARG(request->run), STR_ARG(request->step), request->logical, request->engine);
+    if (step->outcome >= request->logical)
+        checker_fail(checker, "I12", "%.*s: %.*s %u.%u was handed to a tool after its outcome", STR_ARG(request->run),
+                     STR_ARG(request->step), request->logical, request->engine);
     if (request->logical < step->started_logical || (request->logical == step->started_logical && request->engine <= step->started_engine))
-        checker_fail(checker, "I13", "%.*s: %.*s %u.%u was handed to a tool after %u.%u", STR_ARG(request->run), STR_ARG(request->step), request->logical, request->engine, step->started_logical,
-                     step->started_engine);
-    if (run->paused && step->ordered_seq > run->paused_seq) checker_fail(checker, "I25", "%.*s: %.*s was handed to a tool while the run was paused", STR_ARG(request->run), STR_ARG(request->step));
-    if (run->terminal) checker_fail(checker, "I15", "%.*s: %.*s was handed to a tool after the end of the run", STR_ARG(request->run), STR_ARG(request->step));
+        checker_fail(checker, "I13", "%.*s: %.*s %u.%u was handed to a tool after %u.%u", STR_ARG(request->run), STR_ARG(request->step),
+                     request->logical, request->engine, step->started_logical, step->started_engine);
+    if (run->paused && step->ordered_seq > run->paused_seq)
+        checker_fail(checker, "I25", "%.*s: %.*s was handed to a tool while the run was paused", STR_ARG(request->run),
+                     STR_ARG(request->step));
+    if (run->terminal)
+        checker_fail(checker, "I15", "%.*s: %.*s was handed to a tool after the end of the run", STR_ARG(request->run),
+                     STR_ARG(request->step));
     step->started_logical = request->logical;
     step->started_engine = request->engine;
 }
@@ -327,8 +358,11 @@ void checker_told(struct checker *checker, const struct engine_event *event)
     const struct model_run *run = checker_run(checker, event->run);
     if (!event->item->in_log) return;
     if (!run || event->item->seq == 0 || event->item->seq > run->events.count)
-        checker_fail(checker, "E2", "%.*s: event %llu was told before it was durable", STR_ARG(event->run), (unsigned long long)event->item->seq);
-    if (event->item->idempotent) checker_fail(checker, "K1", "%.*s: %s of %.*s was in the log before", STR_ARG(event->run), moment_name(event->moment->kind), STR_ARG(event->moment->step));
+        checker_fail(checker, "E2", "%.*s: event %llu was told before it was durable", STR_ARG(event->run),
+                     (unsigned long long)event->item->seq);
+    if (event->item->idempotent)
+        checker_fail(checker, "K1", "%.*s: %s of %.*s was in the log before", STR_ARG(event->run), moment_name(event->moment->kind),
+                     STR_ARG(event->moment->step));
 }
 
 void checker_decision(struct checker *checker, const struct engine_decision *decision)
@@ -337,7 +371,10 @@ void checker_decision(struct checker *checker, const struct engine_decision *dec
     bool found = false;
     for (size_t i = 0; run && i < run->ledger.count; i++)
         found = found || (str_is(run->ledger.items[i].kind, "decision") && str_eq(run->ledger.items[i].signal_id, decision->signal_id));
-    if (!found) checker_fail(checker, "E2", "%.*s: signal %.*s was answered before its decision was durable", STR_ARG(decision->run), STR_ARG(decision->signal_id));
+    if (!found)
+        checker_fail(checker, "E2", "%.*s: signal %.*s was answered before its decision was durable", STR_ARG(decision->run),
+                     STR_ARG(decision->signal_id));
     if (decision->new_run.len > 0 && !checker_run(checker, decision->new_run))
-        checker_fail(checker, "E2", "%.*s: the new run %.*s was named before it was durable", STR_ARG(decision->run), STR_ARG(decision->new_run));
+        checker_fail(checker, "E2", "%.*s: the new run %.*s was named before it was durable", STR_ARG(decision->run),
+                     STR_ARG(decision->new_run));
 }

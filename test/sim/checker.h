@@ -26,8 +26,8 @@
 
 struct model_record {
     bool ledger;
-    uint64_t seq;  // of the event, or of the ledger entry
-    uint64_t after;  // ledger: event before it
+    uint64_t seq;   // of the event, or of the ledger entry
+    uint64_t after; // ledger: event before it
     struct str kind, signal_id, bytes;
 };
 
@@ -38,12 +38,12 @@ struct model_list {
 
 struct model_step {
     struct str path;
-    uint32_t logical, engine;      // last in the log
-    uint64_t ordered_seq;          // event that ordered it
-    uint32_t outcome;              // logical attempt of the last outcome; 0 = none
-    enum node_state state;         // as the log tells it: RUNNING, SUCCESS, FAILED, SKIPPED, HELD = failed and to be tried again
-    bool value_true;               // the result is JSON true
-    uint32_t started_logical, started_engine;  // last that a tool was given
+    uint32_t logical, engine;                 // last in the log
+    uint64_t ordered_seq;                     // event that ordered it
+    uint32_t outcome;                         // logical attempt of the last outcome; 0 = none
+    enum node_state state;                    // as the log tells it: RUNNING, SUCCESS, FAILED, SKIPPED, HELD = failed and to be tried again
+    bool value_true;                          // the result is JSON true
+    uint32_t started_logical, started_engine; // last that a tool was given
     struct str skip_reason;
 };
 
@@ -56,19 +56,19 @@ struct model_run {
     struct model_list events, ledger;
     struct model_step *steps;
     size_t step_count, step_capacity;
-    struct str *signals;  // decided
+    struct str *signals; // decided
     size_t signal_count, signal_capacity;
-    struct str *applied;  // signals that paused or resumed the run
+    struct str *applied; // signals that paused or resumed the run
     size_t applied_count, applied_capacity;
-    struct run *shadow;   // folded record by record
+    struct run *shadow; // folded record by record
     struct run_view view;
     bool paused, cancel_asked, terminal;
     uint64_t paused_seq;
     enum run_status status;
-    bool of_zombie;       // made by the engine that lost the others: this one is its own
+    bool of_zombie; // made by the engine that lost the others: this one is its own
 };
 
-struct model_draft {  // a record of the batch under way
+struct model_draft { // a record of the batch under way
     struct model_run *run;
     struct model_record record;
 };
@@ -80,8 +80,8 @@ struct checker {
     size_t run_count, run_capacity;
     struct model_draft *drafts;
     size_t draft_count, draft_capacity;
-    bool unknown;        // the batch under way got no answer
-    const char *failed;  // name of the first invariant that did not hold; NULL = none
+    bool unknown;       // the batch under way got no answer
+    const char *failed; // name of the first invariant that did not hold; NULL = none
     char message[600];
     uint64_t checks;
 };
@@ -90,7 +90,7 @@ void checker_init(struct checker *checker);
 void checker_release(struct checker *checker);
 // Remembers the first failure only.
 void checker_fail(struct checker *checker, const char *name, const char *format, ...) PRINTF_LIKE(3, 4);
-struct model_run *checker_run(const struct checker *checker, struct str run);  // NULL when nothing of it is acknowledged
+struct model_run *checker_run(const struct checker *checker, struct str run); // NULL when nothing of it is acknowledged
 
 // Around a commit: what is about to be stored, then what became of it.
 void checker_offer(struct checker *checker, const struct commit *commit);

@@ -43,7 +43,8 @@ static void check_rule(struct checker *checker, const struct model_run *run, con
     count_parents(run, ps, parents);
     bool started = step->logical > 0 && step->ordered_seq > 0;
     bool by_rule = str_is(step->skip_reason, SKIP_TRIGGER_RULE) || str_is(step->skip_reason, SKIP_DEPENDENCY_FAILED);
-    if ((started || by_rule) && parents[3] > 0) checker_fail(checker, "K5", "%.*s: %.*s was decided before its parents", STR_ARG(run->ids.run), STR_ARG(ps->id));
+    if ((started || by_rule) && parents[3] > 0)
+        checker_fail(checker, "K5", "%.*s: %.*s was decided before its parents", STR_ARG(run->ids.run), STR_ARG(ps->id));
     bool holds = rule_holds(ps->rule, parents[0], parents[1], parents[2]);
     if (started && !holds) checker_fail(checker, "K5", "%.*s: %.*s started against its rule", STR_ARG(run->ids.run), STR_ARG(ps->id));
     if (by_rule && holds) checker_fail(checker, "K5", "%.*s: %.*s was skipped against its rule", STR_ARG(run->ids.run), STR_ARG(ps->id));
@@ -68,18 +69,18 @@ void model_check_loop(struct checker *checker, const struct model_run *run, cons
         if (!done && iteration >= ps->max_iterations) over = true;
     }
     if (over == done) return;
-    checker_fail(checker, "K5", "%.*s: loop %.*s %s after iteration %u", STR_ARG(run->ids.run), STR_ARG(loop->path), done ? "ended" : "went on", iteration);
+    checker_fail(checker, "K5", "%.*s: loop %.*s %s after iteration %u", STR_ARG(run->ids.run), STR_ARG(loop->path),
+                 done ? "ended" : "went on", iteration);
 }
 
-// The step of `run` whose current attempt is `child`; NULL when it is of an older one.
+// The step of `run` whose current attempt is `child`; NULL when it is of an older one, or may have been given up for its time limit.
 static const struct model_step *parent_step(const struct model_run *run, const struct model_run *child)
 {
     for (size_t i = 0; i < run->step_count; i++) {
         char id[300];
         snprintf(id, sizeof(id), "%.*s.%.*s.%u", STR_ARG(run->ids.run), STR_ARG(run->steps[i].path), run->steps[i].logical);
-        bool timed_out = run->steps[i].state == NODE_FAILED && program_find(run->program, PROGRAM_TOP, run->steps[i].path) != PROGRAM_TOP
-                         && run->program->steps[program_find(run->program, PROGRAM_TOP, run->steps[i].path)].timeout_ms > 0;
-        if (str_is(child->ids.run, id) && !timed_out) return &run->steps[i];
+        uint32_t index = program_find(run->program, PROGRAM_TOP, run->steps[i].path);
+        if (index != PROGRAM_TOP && run->program->steps[index].timeout_ms == 0 && str_is(child->ids.run, id)) return &run->steps[i];
     }
     return NULL;
 }
@@ -99,16 +100,24 @@ void model_check_end(struct checker *checker, struct model_run *run, const struc
     bool nodes = run->program->kind == DOCUMENT_NODES;
     enum run_status expect = states[NODE_FAILED] > 0 || (nodes && states[NODE_SUCCESS] == 0) ? RUN_STATUS_FAILED : RUN_STATUS_COMPLETED;
     if (asked || (states[NODE_WAITING] == run->program->top_count && m->kind == MOMENT_RUN_CANCELLED)) expect = RUN_STATUS_CANCELLED;
-    run->status = m->kind == MOMENT_RUN_COMPLETED ? RUN_STATUS_COMPLETED : m->kind == MOMENT_RUN_FAILED ? RUN_STATUS_FAILED : RUN_STATUS_CANCELLED;
-    if (run->status != expect) checker_fail(checker, "K5", "%.*s: ended %s, its steps say %s", STR_ARG(run->ids.run), run_status_name(run->status), run_status_name(expect));
-    if (states[NODE_RUNNING] > 0) checker_fail(checker, "I15", "%.*s: ended with %u steps running", STR_ARG(run->ids.run), states[NODE_RUNNING]);
-    if (expect == RUN_STATUS_COMPLETED && states[NODE_WAITING] + states[NODE_HELD] > 0) checker_fail(checker, "K5", "%.*s: completed with steps left to do", STR_ARG(run->ids.run));
+    run->status = m->kind == MOMENT_RUN_COMPLETED ? RUN_STATUS_COMPLETED
+                  : m->kind == MOMENT_RUN_FAILED  ? RUN_STATUS_FAILED
+                                                  : RUN_STATUS_CANCELLED;
+    if (run->status != expect)
+        checker_fail(checker, "K5", "%.*s: ended %s, its steps say %s", STR_ARG(run->ids.run), run_status_name(run->status),
+                     run_status_name(expect));
+    if (states[NODE_RUNNING] > 0)
+        checker_fail(checker, "I15", "%.*s: ended with %u steps running", STR_ARG(run->ids.run), states[NODE_RUNNING]);
+    if (expect == RUN_STATUS_COMPLETED && states[NODE_WAITING] + states[NODE_HELD] > 0)
+        checker_fail(checker, "K5", "%.*s: completed with steps left to do", STR_ARG(run->ids.run));
     for (size_t i = 0; i < checker->run_count && run->cancel_asked; i++) {
         const struct model_run *child = checker->runs[i];
         const struct model_step *step = str_eq(child->parent_run, run->ids.run) ? parent_step(run, child) : NULL;
-        if (step && child->events.count > 0 && !child->terminal) checker_fail(checker, "K7", "%.*s: cancelled, and its child %.*s goes on", STR_ARG(run->ids.run), STR_ARG(child->ids.run));
+        if (step && child->events.count > 0 && !child->terminal)
+            checker_fail(checker, "K7", "%.*s: cancelled, and its child %.*s goes on", STR_ARG(run->ids.run), STR_ARG(child->ids.run));
     }
-    if (run->paused && run->status != RUN_STATUS_CANCELLED) checker_fail(checker, "I25", "%.*s: ended while it was paused", STR_ARG(run->ids.run));
+    if (run->paused && run->status != RUN_STATUS_CANCELLED)
+        checker_fail(checker, "I25", "%.*s: ended while it was paused", STR_ARG(run->ids.run));
     if (m->counts.completed != states[NODE_SUCCESS] || m->counts.failed != states[NODE_FAILED] || m->counts.skipped != states[NODE_SKIPPED])
         checker_fail(checker, "K1", "%.*s: the counts of its end are not those of its steps", STR_ARG(run->ids.run));
     run->terminal = true;
@@ -132,7 +141,8 @@ static const char *step_difference(const struct run_step *a, const struct run_st
 static const char *run_difference(const struct run *a, const struct run *b)
 {
     if (a->status != b->status) return "status";
-    if (a->cancelling != b->cancelling || a->emergency != b->emergency || a->failing != b->failing) return "cancelling, emergency or failing";
+    if (a->cancelling != b->cancelling || a->emergency != b->emergency || a->failing != b->failing)
+        return "cancelling, emergency or failing";
     if (a->pause_cycle != b->pause_cycle) return "pause cycle";
     if (a->in_flight != b->in_flight || a->delayed != b->delayed || a->held != b->held) return "counters";
     if (memcmp(&a->counts, &b->counts, sizeof(a->counts)) != 0) return "counts";
@@ -155,14 +165,17 @@ void checker_live(struct checker *checker, const struct engine *engine)
         if (what) checker_fail(checker, "K1", "%.*s: %s of the live run is not that of its log", STR_ARG(model->ids.run), what);
         for (uint32_t k = 0; k < live->program->step_count; k++) {
             what = step_difference(&live->steps[k], &model->shadow->steps[k]);
-            if (what) checker_fail(checker, "K1", "%.*s: %s of step %.*s is not what its log says", STR_ARG(model->ids.run), what, STR_ARG(live->program->steps[k].id));
+            if (what)
+                checker_fail(checker, "K1", "%.*s: %s of step %.*s is not what its log says", STR_ARG(model->ids.run), what,
+                             STR_ARG(live->program->steps[k].id));
         }
     }
 }
 
 // ---- after a crash
 
-static bool same_records(struct checker *checker, const struct model_run *run, const struct model_list *list, const struct records *stored, bool ledger)
+static bool same_records(struct checker *checker, const struct model_run *run, const struct model_list *list, const struct records *stored,
+                         bool ledger)
 {
     const char *what = ledger ? "ledger entry" : "event";
     if (stored->count < list->count) {
@@ -178,7 +191,8 @@ static bool same_records(struct checker *checker, const struct model_run *run, c
 }
 
 // Drafts of this run and kind that the store turned out to hold. They must be exactly the further records.
-static size_t found_drafts(struct checker *checker, const struct model_run *run, const struct model_list *list, const struct records *stored, bool ledger)
+static size_t found_drafts(struct checker *checker, const struct model_run *run, const struct model_list *list,
+                           const struct records *stored, bool ledger)
 {
     size_t found = 0;
     for (size_t i = 0; checker->unknown && i < checker->draft_count; i++) {
@@ -190,7 +204,8 @@ static size_t found_drafts(struct checker *checker, const struct model_run *run,
         found++;
     }
     if (stored->count != list->count + found)
-        checker_fail(checker, "S2", "%.*s: %zu %s that nobody stored", STR_ARG(run->ids.run), stored->count - list->count - found, ledger ? "ledger entries" : "events");
+        checker_fail(checker, "S2", "%.*s: %zu %s that nobody stored", STR_ARG(run->ids.run), stored->count - list->count - found,
+                     ledger ? "ledger entries" : "events");
     return found;
 }
 
@@ -222,15 +237,19 @@ static void check_view(struct checker *checker, const struct model_run *run)
         struct moment m;
         struct seal seal;
         struct error err = {0};
-        enum code rc = ledger ? contract_decode_ledger(record->bytes, &checker->scratch, &m, &err) : contract_decode(run->vocabulary, record->bytes, &checker->scratch, &m, &seal, NULL, &err);
+        enum code rc = ledger ? contract_decode_ledger(record->bytes, &checker->scratch, &m, &err)
+                              : contract_decode(run->vocabulary, record->bytes, &checker->scratch, &m, &seal, NULL, &err);
         if (rc) checker_fail(checker, "I16", "%.*s: a record cannot be read: %s", STR_ARG(run->ids.run), err.message);
         if (rc || !view_fold(&again, &m, ledger ? e : record->seq)) return;
     }
     struct digest a, b;
     INVARIANT(view_hash(&run->view, &checker->scratch, &a) && view_hash(&again, &checker->scratch, &b));
-    if (!digest_eq(&a, &b)) checker_fail(checker, "V1", "%.*s: the view folded as it went is not the view folded from the start", STR_ARG(run->ids.run));
+    if (!digest_eq(&a, &b))
+        checker_fail(checker, "V1", "%.*s: the view folded as it went is not the view folded from the start", STR_ARG(run->ids.run));
     if (again.inconsistent) checker_fail(checker, "V1", "%.*s: the view takes the log for inconsistent", STR_ARG(run->ids.run));
-    if (again.status != run->shadow->status) checker_fail(checker, "V1", "%.*s: the view says %s, the kernel %s", STR_ARG(run->ids.run), run_status_name(again.status), run_status_name(run->shadow->status));
+    if (again.status != run->shadow->status)
+        checker_fail(checker, "V1", "%.*s: the view says %s, the kernel %s", STR_ARG(run->ids.run), run_status_name(again.status),
+                     run_status_name(run->shadow->status));
     checker->checks++;
 }
 
@@ -241,8 +260,10 @@ void checker_reopened(struct checker *checker, struct store *store)
     if (checker->failed) return;
     checker->checks++;
     if (checker->unknown && found > 0) {
-        if (found != checker->draft_count) checker_fail(checker, "S3", "%zu of the %zu records of a batch are there", found, checker->draft_count);
-        else checker_acked(checker);
+        if (found != checker->draft_count)
+            checker_fail(checker, "S3", "%zu of the %zu records of a batch are there", found, checker->draft_count);
+        else
+            checker_acked(checker);
     }
     checker->unknown = false;
     checker->draft_count = 0;

@@ -173,8 +173,10 @@ static bool drop_runs(struct shrink *s)
         for (size_t from = 0; from + size <= s->count && s->tries_left > 0;) {
             memcpy(s->attempt, s->values, from * sizeof(uint32_t));
             memcpy(s->attempt + from, s->values + from + size, (s->count - from - size) * sizeof(uint32_t));
-            if (keep(s, s->count - size)) smaller = true;
-            else from += size;
+            if (keep(s, s->count - size))
+                smaller = true;
+            else
+                from += size;
         }
     }
     return smaller;

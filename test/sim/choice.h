@@ -22,11 +22,11 @@ struct choice {
     enum choice_mode mode;
     uint64_t seed;
     uint64_t random[STREAM_COUNT];
-    uint32_t *values, *bounds;  // of the world under way, in the order of the picks
+    uint32_t *values, *bounds; // of the world under way, in the order of the picks
     size_t count, capacity;
     size_t position;  // exhaustive, replay: next entry to be answered
     size_t given;     // replay: entries of the vector
-    uint32_t *mirror;  // may be NULL: every pick is written here as well, for a parent to read when this process aborts
+    uint32_t *mirror; // may be NULL: every pick is written here as well, for a parent to read when this process aborts
     uint32_t *mirror_count;
     uint32_t mirror_max;
 };
@@ -35,10 +35,10 @@ void choice_init(struct choice *choice);
 void choice_release(struct choice *choice);
 void choice_seeded(struct choice *choice, uint64_t seed);
 void choice_exhaustive(struct choice *choice);
-bool choice_next(struct choice *choice);  // exhaustive: false when every sequence has been walked
+bool choice_next(struct choice *choice); // exhaustive: false when every sequence has been walked
 void choice_replay(struct choice *choice, uint64_t seed, const uint32_t *values, size_t count);
 
-uint32_t choice_pick(struct choice *choice, enum stream stream, uint32_t n);  // 0 .. n - 1; n >= 1
+uint32_t choice_pick(struct choice *choice, enum stream stream, uint32_t n); // 0 .. n - 1; n >= 1
 // True about once in `rate` times (exhaustive: both ways are walked); rate 0 = never.
 bool choice_once_in(struct choice *choice, enum stream stream, uint32_t rate);
 // Bytes that do not matter to the course of the world (ids): from the seed, not in the vector.
@@ -46,7 +46,7 @@ void choice_bytes(struct choice *choice, void *bytes, size_t size);
 
 // "3,0,1,…" with the zeros at the end cut; vector_parse reads it back (E: false).
 void vector_write(struct buf *out, const uint32_t *values, size_t count);
-bool vector_parse(struct str text, uint32_t **values, size_t *count);  // malloc'ed
+bool vector_parse(struct str text, uint32_t **values, size_t *count); // malloc'ed
 
 // Makes the vector smaller while `fails` says that it still fails. Works in place; returns the new length.
 typedef bool (*choice_fails)(void *context, const uint32_t *values, size_t count);

@@ -12,8 +12,10 @@ static struct sent_signal *new_signal(struct world *w, struct str run, enum sign
     choice_bytes(w->choice, random, sizeof(random));
     uuid_format(random, sent->id);
     sent->run = run;
-    sent->signal = (struct signal){.type = type, .id = {sent->id, UUID_SIZE - 1}, .step = step, .actor = STR("ann"), .role = STR("Admin"), .payload = json_object()};
-    if (type == SIGNAL_PAUSE || type == SIGNAL_CANCEL || type == SIGNAL_SKIP_STEP || type == SIGNAL_EMERGENCY_STOP) sent->signal.reason = STR("because");
+    sent->signal = (struct signal){
+        .type = type, .id = {sent->id, UUID_SIZE - 1}, .step = step, .actor = STR("ann"), .role = STR("Admin"), .payload = json_object()};
+    if (type == SIGNAL_PAUSE || type == SIGNAL_CANCEL || type == SIGNAL_SKIP_STEP || type == SIGNAL_EMERGENCY_STOP)
+        sent->signal.reason = STR("because");
     return sent;
 }
 
@@ -21,9 +23,12 @@ static void send_now(struct world *w, struct sent_signal *sent)
 {
     struct error err = {0};
     enum code rc = engine_signal(w->engine, STR("default"), sent->run, &sent->signal, &err);
-    world_trace(w, "signal %s %.*s %.*s: %s", signal_name(sent->signal.type), STR_ARG(sent->run), STR_ARG(sent->signal.step), code_name(rc));
-    if (rc == E_IO) w->died = true;
-    else if (rc) checker_fail(&w->checker, "I23", "engine_signal: %s", err.message);
+    world_trace(w, "signal %s %.*s %.*s: %s", signal_name(sent->signal.type), STR_ARG(sent->run), STR_ARG(sent->signal.step),
+                code_name(rc));
+    if (rc == E_IO)
+        w->died = true;
+    else if (rc)
+        checker_fail(&w->checker, "I23", "engine_signal: %s", err.message);
     w->result.signals++;
 }
 
@@ -34,17 +39,21 @@ static void post(struct world *w, struct sent_signal *sent)
     INVARIANT(signal_encode(&sent->signal, &w->arena, &bytes, &err) == OK);
     enum code rc = store_post(w->store, STR("default"), sent->run, sent->signal.id, bytes, &err);
     world_trace(w, "post %s %.*s %.*s: %s", signal_name(sent->signal.type), STR_ARG(sent->run), STR_ARG(sent->signal.step), code_name(rc));
-    if (rc == OK) sent->posted = true;
-    else if (rc == E_IO) w->died = true;
-    else if (rc != E_FULL) checker_fail(&w->checker, "I23", "store_post: %s", err.message);
+    if (rc == OK)
+        sent->posted = true;
+    else if (rc == E_IO)
+        w->died = true;
+    else if (rc != E_FULL)
+        checker_fail(&w->checker, "I23", "store_post: %s", err.message);
     w->result.signals++;
 }
 
 // Cancelling ends most of the fun: it comes less often than the rest.
 static enum signal_type pick_type(struct world *w)
 {
-    static const enum signal_type types[] = {SIGNAL_PAUSE, SIGNAL_RESUME, SIGNAL_PAUSE, SIGNAL_RESUME, SIGNAL_SKIP_STEP, SIGNAL_RETRY_STEP, SIGNAL_APPROVE,
-                                             SIGNAL_REJECT, SIGNAL_CANCEL, SIGNAL_EMERGENCY_STOP, SIGNAL_RETRY_RUN, SIGNAL_PAUSE, SIGNAL_SKIP_STEP, SIGNAL_APPROVE};
+    static const enum signal_type types[] = {SIGNAL_PAUSE,      SIGNAL_RESUME,  SIGNAL_PAUSE,     SIGNAL_RESUME, SIGNAL_SKIP_STEP,
+                                             SIGNAL_RETRY_STEP, SIGNAL_APPROVE, SIGNAL_REJECT,    SIGNAL_CANCEL, SIGNAL_EMERGENCY_STOP,
+                                             SIGNAL_RETRY_RUN,  SIGNAL_PAUSE,   SIGNAL_SKIP_STEP, SIGNAL_APPROVE};
     return types[choice_pick(w->choice, STREAM_CLIENT, ARRAY_COUNT(types))];
 }
 
@@ -70,8 +79,10 @@ void client_disturb(struct world *w)
     }
     if (!sent) return;
     bool by_post = sent->signal.type != SIGNAL_RETRY_RUN && choice_pick(w->choice, STREAM_CLIENT, 2) == 1;
-    if (by_post) post(w, sent);
-    else send_now(w, sent);
+    if (by_post)
+        post(w, sent);
+    else
+        send_now(w, sent);
 }
 
 // What the run waits for, if it waits for a person.
@@ -116,6 +127,8 @@ void client_check(struct world *w)
         const struct model_run *run = checker_run(&w->checker, sent->run);
         bool decided = false;
         for (size_t k = 0; run && k < run->ledger.count; k++) decided = decided || str_eq(run->ledger.items[k].signal_id, sent->signal.id);
-        if (!decided) checker_fail(&w->checker, "I23", "%.*s: signal %s %s was posted and never decided", STR_ARG(sent->run), signal_name(sent->signal.type), sent->id);
+        if (!decided)
+            checker_fail(&w->checker, "I23", "%.*s: signal %s %s was posted and never decided", STR_ARG(sent->run),
+                         signal_name(sent->signal.type), sent->id);
     }
 }

@@ -32,10 +32,10 @@ struct group {
 // Between the process that runs a group and the one that waits for it.
 struct board {
     struct group group;
-    uint64_t seed;  // of the world under way
+    uint64_t seed; // of the world under way
     uint64_t worlds, crash_worlds, twice;
     struct world_result sum;
-    bool complete;  // exhaustive: every sequence was walked
+    bool complete; // exhaustive: every sequence was walked
     bool done, failed;
     char name[16], message[600];
     uint32_t count;
@@ -63,7 +63,8 @@ static struct board *board_new(void)
 
 static struct world_options options_of(const struct group *group, bool trace)
 {
-    return (struct world_options){.store = group->store, .workload = group->workload, .calm = group->mode == MODE_EXHAUSTIVE, .trace = trace};
+    return (struct world_options){
+        .store = group->store, .workload = group->workload, .calm = group->mode == MODE_EXHAUSTIVE, .trace = trace};
 }
 
 static void group_name(const struct group *group, char out[96])
@@ -142,8 +143,10 @@ static _Noreturn void group_child(struct board *board, double until)
     choice.mirror = board->vector;
     choice.mirror_count = &board->count;
     choice.mirror_max = VECTOR_MAX;
-    if (board->group.mode == MODE_SEEDED) run_seeds(board, &choice, until);
-    else run_all_sequences(board, &choice, until);
+    if (board->group.mode == MODE_SEEDED)
+        run_seeds(board, &choice, until);
+    else
+        run_all_sequences(board, &choice, until);
     choice_release(&choice);
     workloads_release();
     board->done = true;
@@ -153,7 +156,7 @@ static _Noreturn void group_child(struct board *board, double until)
 // ---- shrinking
 
 struct suspect {
-    struct board *board;  // a second one
+    struct board *board; // a second one
     const struct board *first;
 };
 
@@ -203,7 +206,8 @@ static void print_failure(struct board *board, const char *name, bool shrink)
     const char *calm = group->mode == MODE_EXHAUSTIVE ? " --calm" : "";
     char workload[64] = "";
     if (group->workload < WORKLOAD_COUNT) snprintf(workload, sizeof(workload), " --workload %s", workload_at(group->workload)->name);
-    if (group->mode == MODE_SEEDED) printf("#   sim replay --store %s%s --seed %" PRIu64 " --trace\n", sim_store_name(group->store), workload, board->seed);
+    if (group->mode == MODE_SEEDED)
+        printf("#   sim replay --store %s%s --seed %" PRIu64 " --trace\n", sim_store_name(group->store), workload, board->seed);
     if (!shrink || board->count == 0 || board->count >= VECTOR_MAX || strcmp(board->name, "TWICE") == 0) return;
     struct suspect suspect = {.board = board_new(), .first = board};
     suspect.board->group = *group;
@@ -217,7 +221,8 @@ static void print_failure(struct board *board, const char *name, bool shrink)
     buf_init(&text, (size_t)1 << 24);
     vector_write(&text, values, count);
     printf("#   vector %s\n", text.ptr);
-    printf("#   sim replay --store %s%s%s --seed %" PRIu64 " --vector %s --trace\n", sim_store_name(group->store), workload, calm, board->seed, text.ptr);
+    printf("#   sim replay --store %s%s%s --seed %" PRIu64 " --vector %s --trace\n", sim_store_name(group->store), workload, calm,
+           board->seed, text.ptr);
     buf_release(&text);
     free(values);
     munmap(suspect.board, sizeof(*suspect.board));
@@ -249,8 +254,10 @@ static bool run_group(const struct group *group, double seconds, bool shrink, st
     totals->checks += board->sum.checks;
     if (ok) {
         printf("ok %s\n", name);
-        printf("#   %" PRIu64 " worlds%s, %" PRIu64 " crashes, %" PRIu64 " acts, %" PRIu64 " commits, %" PRIu64 " starts, %" PRIu64 " signals, %" PRIu64 " checks\n", board->worlds,
-               board->complete ? " (all there are)" : "", board->sum.crashes, board->sum.acts, board->sum.commits, board->sum.starts, board->sum.signals, board->sum.checks);
+        printf("#   %" PRIu64 " worlds%s, %" PRIu64 " crashes, %" PRIu64 " acts, %" PRIu64 " commits, %" PRIu64 " starts, %" PRIu64
+               " signals, %" PRIu64 " checks\n",
+               board->worlds, board->complete ? " (all there are)" : "", board->sum.crashes, board->sum.acts, board->sum.commits,
+               board->sum.starts, board->sum.signals, board->sum.checks);
     } else {
         print_failure(board, name, shrink);
     }
@@ -266,15 +273,17 @@ static int finish(const struct totals *totals)
         worlds += totals->worlds[i];
         crashed += totals->crash_worlds[i];
         if (totals->worlds[i] == 0) continue;
-        printf("# %s: %" PRIu64 " worlds, %" PRIu64 " of them with crashes, %" PRIu64 " crashes, %" PRIu64 " acts\n", sim_store_name((enum sim_store)i), totals->worlds[i], totals->crash_worlds[i],
-               totals->crashes[i], totals->acts[i]);
+        printf("# %s: %" PRIu64 " worlds, %" PRIu64 " of them with crashes, %" PRIu64 " crashes, %" PRIu64 " acts\n",
+               sim_store_name((enum sim_store)i), totals->worlds[i], totals->crash_worlds[i], totals->crashes[i], totals->acts[i]);
     }
-    printf("# in all %" PRIu64 " worlds, %" PRIu64 " with crashes, %" PRIu64 " run twice, %" PRIu64 " checks\n", worlds, crashed, totals->twice, totals->checks);
+    printf("# in all %" PRIu64 " worlds, %" PRIu64 " with crashes, %" PRIu64 " run twice, %" PRIu64 " checks\n", worlds, crashed,
+           totals->twice, totals->checks);
     printf("# sim: %u passed, %u failed, 0 skipped\n", totals->passed, totals->failed);
     return totals->failed > 0;
 }
 
-static void run_workloads(enum mode mode, enum sim_store store, enum workload_id only, uint64_t from, uint64_t worlds, double seconds, struct totals *totals)
+static void run_workloads(enum mode mode, enum sim_store store, enum workload_id only, uint64_t from, uint64_t worlds, double seconds,
+                          struct totals *totals)
 {
     for (int i = 0; i < WORKLOAD_COUNT; i++) {
         if (only < WORKLOAD_COUNT && (int)only != i) continue;
@@ -289,7 +298,7 @@ static int run_everything(uint64_t budget)
 {
     struct totals totals = {0};
     double seconds = (double)budget;
-    uint64_t unit = budget * 8;  // worlds
+    uint64_t unit = budget * 8; // worlds
     static const enum sim_store stores[] = {SIM_MEMORY, SIM_FILES, SIM_SQLITE};
     run_workloads(MODE_EXHAUSTIVE, SIM_MEMORY, WORKLOAD_COUNT, 0, unit * 40, seconds, &totals);
     run_workloads(MODE_EXHAUSTIVE, SIM_FILES, WORKLOAD_RETRY, 0, unit * 40, seconds, &totals);
@@ -363,12 +372,15 @@ static int replay(const struct arguments *a)
     uint32_t *values = NULL;
     size_t count = 0;
     if (a->vector.len > 0 && !vector_parse(a->vector, &values, &count)) return usage();
-    if (values) choice_replay(&choice, group.from, values, count);
-    else choice_seeded(&choice, group.from);
+    if (values)
+        choice_replay(&choice, group.from, values, count);
+    else
+        choice_seeded(&choice, group.from);
     struct world_options options = options_of(&group, a->trace);
     struct world_result result;
     world_run(&choice, &options, &result);
-    printf("%s %s\n# %" PRIu64 " acts, %" PRIu64 " crashes, trace %016" PRIx64 "\n", result.failed ? result.failed : "ok", result.message, result.acts, result.crashes, result.trace_hash);
+    printf("%s %s\n# %" PRIu64 " acts, %" PRIu64 " crashes, trace %016" PRIx64 "\n", result.failed ? result.failed : "ok", result.message,
+           result.acts, result.crashes, result.trace_hash);
     choice_release(&choice);
     free(values);
     return result.failed != NULL;
@@ -376,7 +388,9 @@ static int replay(const struct arguments *a)
 
 int main(int argc, char **argv)
 {
-    struct arguments a = {.mode = argc > 1 ? argv[1] : "", .group = {.store = SIM_MEMORY, .workload = WORKLOAD_COUNT, .from = 1, .worlds = 1000}, .budget = 60};
+    struct arguments a = {.mode = argc > 1 ? argv[1] : "",
+                          .group = {.store = SIM_MEMORY, .workload = WORKLOAD_COUNT, .from = 1, .worlds = 1000},
+                          .budget = 60};
     for (int i = 2; i < argc; i++) {
         bool took;
         if (!read_option(&a, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &took)) return usage();
@@ -396,7 +410,9 @@ int main(int argc, char **argv)
         rc = replay(&a);
     } else if (strcmp(a.mode, "exhaustive") == 0) {
         for (int s = SIM_MEMORY; s <= SIM_SQLITE; s++)
-            if (!a.has_store || (int)a.group.store == s) run_workloads(MODE_EXHAUSTIVE, (enum sim_store)s, a.group.workload, 0, a.group.worlds == 1000 ? 500000 : a.group.worlds, 600, &totals);
+            if (!a.has_store || (int)a.group.store == s)
+                run_workloads(MODE_EXHAUSTIVE, (enum sim_store)s, a.group.workload, 0, a.group.worlds == 1000 ? 500000 : a.group.worlds,
+                              600, &totals);
         rc = finish(&totals);
     } else if (strcmp(a.mode, "seeded") == 0) {
         a.group.mode = MODE_SEEDED;

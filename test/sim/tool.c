@@ -58,7 +58,9 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
 {
     struct sim_tool *tool = tool_of(tools);
     const struct model_run *run = checker_run(tool->checker, request->run);
-    if (tool->fenced && !(run && run->of_zombie)) checker_fail(tool->checker, "S6", "%.*s: %.*s was handed to a tool by an engine that had lost the run", STR_ARG(request->run), STR_ARG(request->step));
+    if (tool->fenced && !(run && run->of_zombie))
+        checker_fail(tool->checker, "S6", "%.*s: %.*s was handed to a tool by an engine that had lost the run", STR_ARG(request->run),
+                     STR_ARG(request->step));
     enum fate fate = pick_fate(tool);
     checker_tool_start(tool->checker, request);
     if (tool->started) tool->started(tool->context, request);
@@ -83,7 +85,7 @@ static void cancel(struct tools *tools, uint64_t ticket, int64_t grace_ms)
         if (answer->ticket != ticket || answer->cancelled) continue;
         answer->cancelled = true;
         uint32_t how = choice_pick(tool->choice, STREAM_TOOL, 3);
-        if (how == 2) {  // it ends as it would have, before the signal reaches it
+        if (how == 2) { // it ends as it would have, before the signal reaches it
             answer->due_ms = *tool->now_ms;
             return;
         }
@@ -129,8 +131,13 @@ void sim_tool_deliver(struct sim_tool *tool, size_t index)
     INVARIANT(index < tool->count);
     struct tool_answer *answer = &tool->answers[index];
     struct tool_result result = {.ticket = answer->ticket, .ok = answer->ok, .duration_ms = 1};
-    if (answer->ok) result.output = str_from(answer->output);
-    else result.fault = (struct fault){.code = str_from(answer->code), .message = STR("as the simulator pleased"), .category = STR("infrastructure"), .retryable = answer->retryable};
+    if (answer->ok)
+        result.output = str_from(answer->output);
+    else
+        result.fault = (struct fault){.code = str_from(answer->code),
+                                      .message = STR("as the simulator pleased"),
+                                      .category = STR("infrastructure"),
+                                      .retryable = answer->retryable};
     if (answer->twice) {
         answer->twice = false;
         answer->due_ms += 5;

@@ -13,7 +13,7 @@
 
 struct tool_answer {
     uint64_t ticket;
-    int64_t due_ms;  // monotonic
+    int64_t due_ms; // monotonic
     bool ok, twice, cancelled;
     const char *code, *output;
     bool retryable;
@@ -24,20 +24,20 @@ struct sim_tool {
     struct choice *choice;
     struct checker *checker;
     struct engine *engine;
-    const int64_t *now_ms;  // monotonic
-    uint32_t fault_rate;    // once in so many starts something else than "done at once"; 0 = never
-    uint32_t faults_left;   // starts that may still go wrong
-    bool fenced;            // of an engine that lost its leases: it must start nothing (S6)
+    const int64_t *now_ms; // monotonic
+    uint32_t fault_rate;   // once in so many starts something else than "done at once"; 0 = never
+    uint32_t faults_left;  // starts that may still go wrong
+    bool fenced;           // of an engine that lost its leases: it must start nothing (S6)
     struct tool_answer *answers;
     size_t count, capacity;
     uint64_t start_count;
-    void (*started)(void *context, const struct tool_request *request);  // after the checker; may be NULL
+    void (*started)(void *context, const struct tool_request *request); // after the checker; may be NULL
     void *context;
 };
 
 void sim_tool_init(struct sim_tool *tool, struct choice *choice, struct checker *checker, const int64_t *now_ms);
 void sim_tool_release(struct sim_tool *tool);
-int64_t sim_tool_due(const struct sim_tool *tool);  // INT64_MAX when nothing is in flight
+int64_t sim_tool_due(const struct sim_tool *tool); // INT64_MAX when nothing is in flight
 // Hands answer `index` to the engine; the attempt is over then (unless it answers twice).
 void sim_tool_deliver(struct sim_tool *tool, size_t index);
 

@@ -4,17 +4,75 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLAN(id, more, steps)                                                                                          \
-    "{\"metadata\":{\"planId\":\"" id "\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"" more "},\"steps\":[" steps "]}"
-#define SHELL(id, deps, more) "{\"stepId\":\"" id "\",\"kind\":\"shell\",\"dependsOn\":[" deps "],\"with\":{\"command\":\"do " id "\"}" more "}"
-#define RETRY(n, delay) ",\"retry\":{\"maxAttempts\":" n ",\"delay\":\"" delay "\",\"backoff\":\"exponential\",\"on\":\"transient\"}"
+// Plans are written as YAML as well, which the reader takes: one line a step.
+#define PLAN(id, more) "metadata: {planId: " id ", planVersion: '1', schemaVersion: v1.2" more "}\nsteps:\n"
+#define STEP(id, kind, deps, with, more) "  - {stepId: " id ", kind: " kind ", dependsOn: [" deps "], with: {" with "}" more "}\n"
+#define SHELL(id, deps, more) STEP(id, "shell", deps, "command: do " id, more)
+#define RETRY(n, delay) ", retry: {maxAttempts: " n ", delay: " delay ", backoff: exponential, on: transient}"
 
-static const char child_text[] = PLAN("child", "", SHELL("c1", "", RETRY("2", "50ms")) "," SHELL("c2", "\"c1\"", ""));
+// clang-format off
+static const char child_text[] = PLAN("child", "") SHELL("c1", "", RETRY("2", "50ms")) SHELL("c2", "c1", "");
 
-static const char fan_text[] =
-    PLAN("fan", "",
-         SHELL("f1", "", "") "," SHELL("f2", "", "") "," SHELL("f3", "", "") "," SHELL("f4", "", "") "," SHELL("f5", "", "") "," SHELL(
-             "f6", "", "") "," SHELL("f7", "", "") "," SHELL("f8", "", "") "," SHELL("f9", "", "") "," SHELL("f10", "", "") "," SHELL("f11", "", "") "," SHELL("f12", "", "") "," SHELL("f13", "", "") "," SHELL("f14", "", "") "," SHELL("f15", "", "") "," SHELL("f16", "", "") "," SHELL("f17", "", "") "," SHELL("f18", "", "") "," SHELL("f19", "", "") "," SHELL("f20", "", "") ",{\"stepId\":\"join\",\"kind\":\"merge\",\"dependsOn\":[\"f1\",\"f2\",\"f3\",\"f4\",\"f5\",\"f6\",\"f7\",\"f8\",\"f9\",\"f10\",\"f11\",\"f12\",\"f13\",\"f14\",\"f15\",\"f16\",\"f17\",\"f18\",\"f19\",\"f20\"],\"triggerRule\":\"all_done\"}");
+static const char linear_text[] = PLAN("linear", "") SHELL("a", "", "") SHELL("b", "a", "") SHELL("c", "b", "");
+
+static const char diamond_text[] = PLAN("diamond", "")
+    SHELL("a", "", "") SHELL("b", "a", "") SHELL("c", "a", "") SHELL("d", "b, c", "");
+
+static const char retry_text[] = PLAN("retry", "") SHELL("a", "", RETRY("3", "100ms")) SHELL("b", "a", RETRY("2", "0ms"));
+
+static const char hold_text[] = PLAN("hold", ", onStepFailure: hold")
+    SHELL("a", "", "") SHELL("b", "a", RETRY("2", "1s")) SHELL("x", "", "");
+
+static const char when_text[] = PLAN("when", "")
+    SHELL("ask", "", "")
+    SHELL("yes", "ask", ", when: \"$ask.output == 'yes'\"")
+    SHELL("no", "ask", ", when: \"$ask.output == 'no'\"")
+    SHELL("end", "yes, no", ", triggerRule: none_failed_min_one_success");
+
+static const char rules_text[] = PLAN("rules", "")
+    SHELL("a", "", "")
+    SHELL("b", "", "")
+    SHELL("both", "a, b", "")
+    SHELL("either", "a, b", ", triggerRule: one_success")
+    SHELL("broken", "a, b", ", triggerRule: one_failed")
+    SHELL("tidy", "both, either", ", triggerRule: all_done");
+
+static const char wait_text[] = PLAN("wait", "")
+    SHELL("a", "", "") STEP("nap", "wait", "a", "duration: 5s", "") SHELL("b", "nap", "");
+
+static const char approval_text[] = PLAN("approval", "")
+    SHELL("a", "", "")
+    STEP("gate", "approval", "a", "message: ok, timeout: 30s, onTimeout: reject", "")
+    STEP("open", "approval", "a", "message: ok", "")
+    SHELL("b", "gate, open", "");
+
+static const char subrun_text[] = PLAN("parent", "")
+    SHELL("a", "", "") STEP("sub", "subrun", "a", "document: child", "") SHELL("b", "sub", "");
+
+static const char children_text[] = PLAN("children", "")
+    STEP("one", "subrun", "", "document: child", ", timeout: 10s, retry: {maxAttempts: 2, delay: 0ms}")
+    STEP("two", "subrun", "", "document: child", ", onStepFailure: hold")
+    SHELL("last", "one, two", ", triggerRule: all_done");
+
+static const char gated_text[] = PLAN("gated", ", requiresApproval: true") SHELL("a", "", "") SHELL("b", "a", "");
+
+static const char timeout_text[] = PLAN("timeout", "")
+    SHELL("a", "", ", timeout: 2s" RETRY("2", "500ms")) SHELL("b", "a", ", timeout: 1s");
+
+static const char instant_text[] = PLAN("instant", "")
+    STEP("n", "noop", "", "", "")
+    STEP("e", "echo", "n", "message: hi", "")
+    STEP("m", "merge", "n, e", "", "")
+    SHELL("s", "m", "");
+
+static const char fan_text[] = PLAN("fan", "")
+    SHELL("f1", "", "") SHELL("f2", "", "") SHELL("f3", "", "") SHELL("f4", "", "") SHELL("f5", "", "")
+    SHELL("f6", "", "") SHELL("f7", "", "") SHELL("f8", "", "") SHELL("f9", "", "") SHELL("f10", "", "")
+    SHELL("f11", "", "") SHELL("f12", "", "") SHELL("f13", "", "") SHELL("f14", "", "") SHELL("f15", "", "")
+    SHELL("f16", "", "") SHELL("f17", "", "") SHELL("f18", "", "") SHELL("f19", "", "") SHELL("f20", "", "")
+    STEP("join", "merge", "f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15, f16, f17, f18, f19, f20", "",
+         ", triggerRule: all_done");
+// clang-format on
 
 static const char loop_text[] = "name: looper\n"
                                 "nodes:\n"
@@ -78,48 +136,23 @@ static const char mixed_text[] = "name: mixed\n"
                                  "    echo: done\n";
 
 static const struct workload workloads[WORKLOAD_COUNT] = {
-    [WORKLOAD_LINEAR] = {"linear", PLAN("linear", "", SHELL("a", "", "") "," SHELL("b", "\"a\"", "") "," SHELL("c", "\"b\"", "")), true},
-    [WORKLOAD_DIAMOND] = {"diamond",
-                          PLAN("diamond", "", SHELL("a", "", "") "," SHELL("b", "\"a\"", "") "," SHELL("c", "\"a\"", "") "," SHELL("d", "\"b\",\"c\"", "")), true},
-    [WORKLOAD_RETRY] = {"retry", PLAN("retry", "", SHELL("a", "", RETRY("3", "100ms")) "," SHELL("b", "\"a\"", RETRY("2", "0ms"))), true},
-    [WORKLOAD_HOLD] = {"hold", PLAN("hold", ",\"onStepFailure\":\"hold\"", SHELL("a", "", "") "," SHELL("b", "\"a\"", RETRY("2", "1s")) "," SHELL("x", "", "")), false},
-    [WORKLOAD_WHEN] = {"when",
-                       PLAN("when", "",
-                            SHELL("ask", "", "") "," SHELL("yes", "\"ask\"", ",\"when\":\"$ask.output == 'yes'\"") "," SHELL("no", "\"ask\"", ",\"when\":\"$ask.output == 'no'\"") "," SHELL(
-                                "end", "\"yes\",\"no\"", ",\"triggerRule\":\"none_failed_min_one_success\"")),
-                       true},
-    [WORKLOAD_RULES] = {"rules",
-                        PLAN("rules", "",
-                             SHELL("a", "", "") "," SHELL("b", "", "") "," SHELL("both", "\"a\",\"b\"", "") "," SHELL("either", "\"a\",\"b\"", ",\"triggerRule\":\"one_success\"") "," SHELL(
-                                 "broken", "\"a\",\"b\"", ",\"triggerRule\":\"one_failed\"") "," SHELL("tidy", "\"both\",\"either\"", ",\"triggerRule\":\"all_done\"")),
-                        false},
-    [WORKLOAD_WAIT] = {"wait", PLAN("wait", "", SHELL("a", "", "") ",{\"stepId\":\"nap\",\"kind\":\"wait\",\"dependsOn\":[\"a\"],\"with\":{\"duration\":\"5s\"}}," SHELL("b", "\"nap\"", "")), true},
-    [WORKLOAD_APPROVAL] = {"approval",
-                           PLAN("approval", "",
-                                SHELL("a", "", "") ",{\"stepId\":\"gate\",\"kind\":\"approval\",\"dependsOn\":[\"a\"],\"with\":{\"message\":\"ok?\",\"timeout\":\"30s\",\"onTimeout\":\"reject\"}},"
-                                                   "{\"stepId\":\"open\",\"kind\":\"approval\",\"dependsOn\":[\"a\"],\"with\":{\"message\":\"ok?\"}}," SHELL("b", "\"gate\",\"open\"", "")),
-                           false},
+    [WORKLOAD_LINEAR] = {"linear", linear_text, true},
+    [WORKLOAD_DIAMOND] = {"diamond", diamond_text, true},
+    [WORKLOAD_RETRY] = {"retry", retry_text, true},
+    [WORKLOAD_HOLD] = {"hold", hold_text, false},
+    [WORKLOAD_WHEN] = {"when", when_text, true},
+    [WORKLOAD_RULES] = {"rules", rules_text, false},
+    [WORKLOAD_WAIT] = {"wait", wait_text, true},
+    [WORKLOAD_APPROVAL] = {"approval", approval_text, false},
     [WORKLOAD_LOOP] = {"loop", loop_text, false},
-    [WORKLOAD_SUBRUN] = {"subrun",
-                         PLAN("parent", "",
-                              SHELL("a", "", "") ",{\"stepId\":\"sub\",\"kind\":\"subrun\",\"dependsOn\":[\"a\"],\"with\":{\"document\":\"child\"}}," SHELL("b", "\"sub\"", "")),
-                         false},
+    [WORKLOAD_SUBRUN] = {"subrun", subrun_text, false},
     [WORKLOAD_CANCEL] = {"cancel", cancel_text, false},
     [WORKLOAD_FAN] = {"fan", fan_text, false},
     [WORKLOAD_MIXED] = {"mixed", mixed_text, false},
-    [WORKLOAD_GATED] = {"gated", PLAN("gated", ",\"requiresApproval\":true", SHELL("a", "", "") "," SHELL("b", "\"a\"", "")), false},
-    [WORKLOAD_TIMEOUT] = {"timeout", PLAN("timeout", "", SHELL("a", "", ",\"timeout\":\"2s\"" RETRY("2", "500ms")) "," SHELL("b", "\"a\"", ",\"timeout\":\"1s\"")), false},
-    [WORKLOAD_INSTANT] = {"instant",
-                          PLAN("instant", "",
-                               "{\"stepId\":\"n\",\"kind\":\"noop\",\"dependsOn\":[]},{\"stepId\":\"e\",\"kind\":\"echo\",\"dependsOn\":[\"n\"],\"with\":{\"message\":\"hi\"}},"
-                               "{\"stepId\":\"m\",\"kind\":\"merge\",\"dependsOn\":[\"n\",\"e\"]}," SHELL("s", "\"m\"", "")),
-                          true},
-    [WORKLOAD_CHILDREN] = {"children",
-                           PLAN("children", "",
-                                "{\"stepId\":\"one\",\"kind\":\"subrun\",\"dependsOn\":[],\"with\":{\"document\":\"child\"},\"timeout\":\"10s\",\"retry\":{\"maxAttempts\":2,\"delay\":\"0ms\"}},"
-                                "{\"stepId\":\"two\",\"kind\":\"subrun\",\"dependsOn\":[],\"with\":{\"document\":\"child\"},\"onStepFailure\":\"hold\"}," SHELL(
-                                    "last", "\"one\",\"two\"", ",\"triggerRule\":\"all_done\"")),
-                           false},
+    [WORKLOAD_GATED] = {"gated", gated_text, false},
+    [WORKLOAD_TIMEOUT] = {"timeout", timeout_text, false},
+    [WORKLOAD_INSTANT] = {"instant", instant_text, true},
+    [WORKLOAD_CHILDREN] = {"children", children_text, false},
 };
 
 static struct program *programs[WORKLOAD_COUNT];
@@ -136,8 +169,8 @@ enum workload_id workload_find(struct str name)
     return WORKLOAD_COUNT;
 }
 
-static enum code load_child(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime, struct arena *arena, struct str *file,
-                            struct str *text, struct error *err)
+static enum code load_child(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
+                            struct arena *arena, struct str *file, struct str *text, struct error *err)
 {
     (void)context, (void)kind, (void)from, (void)runtime, (void)arena;
     if (!str_is(request, "child")) return error_set(err, E_NOT_FOUND, "no document \"%.*s\"", STR_ARG(request));

@@ -5,25 +5,26 @@
 
 #include "program/program.h"
 
-#define WORKLOAD_LIST(X)                                                                                               \
-    X(LINEAR) X(DIAMOND) X(RETRY) X(HOLD) X(WHEN) X(RULES) X(WAIT) X(APPROVAL) X(LOOP) X(SUBRUN) X(CANCEL) X(FAN) X(MIXED)  \
-    X(GATED) X(TIMEOUT) X(INSTANT) X(CHILDREN)
+#define WORKLOAD_LIST(X)                                                                                                                   \
+    X(LINEAR)                                                                                                                              \
+    X(DIAMOND) X(RETRY) X(HOLD) X(WHEN) X(RULES) X(WAIT) X(APPROVAL) X(LOOP) X(SUBRUN) X(CANCEL) X(FAN) X(MIXED) X(GATED) X(TIMEOUT)       \
+        X(INSTANT) X(CHILDREN)
 
 enum workload_id {
 #define X(name) WORKLOAD_##name,
     WORKLOAD_LIST(X)
 #undef X
-    WORKLOAD_COUNT
+        WORKLOAD_COUNT
 };
 
 struct workload {
     const char *name;
     const char *text;
-    bool small;  // few enough choices to walk all of them
+    bool small; // few enough choices to walk all of them
 };
 
 const struct workload *workload_at(enum workload_id id);
-enum workload_id workload_find(struct str name);  // WORKLOAD_COUNT when unknown
+enum workload_id workload_find(struct str name); // WORKLOAD_COUNT when unknown
 
 // Compiled once for the whole process.
 void workloads_load(void);

@@ -24,16 +24,16 @@ void world_trace(struct world *w, const char *format, ...)
 static void on_event(void *context, const struct engine_event *event)
 {
     struct world *w = context;
-    world_trace(w, "  %.*s %llu %s %.*s %u.%u", STR_ARG(event->run), (unsigned long long)event->item->seq, moment_name(event->moment->kind), STR_ARG(event->moment->step),
-                event->moment->logical, event->moment->engine);
+    world_trace(w, "  %.*s %llu %s %.*s %u.%u", STR_ARG(event->run), (unsigned long long)event->item->seq, moment_name(event->moment->kind),
+                STR_ARG(event->moment->step), event->moment->logical, event->moment->engine);
     checker_told(&w->checker, event);
 }
 
 static void on_decision(void *context, const struct engine_decision *decision)
 {
     struct world *w = context;
-    world_trace(w, "  %.*s decision %s %s%s %.*s", STR_ARG(decision->run), signal_name(decision->type), decision->accepted ? "accepted" : "rejected", decision->duplicate ? " duplicate" : "",
-                STR_ARG(decision->error_code));
+    world_trace(w, "  %.*s decision %s %s%s %.*s", STR_ARG(decision->run), signal_name(decision->type),
+                decision->accepted ? "accepted" : "rejected", decision->duplicate ? " duplicate" : "", STR_ARG(decision->error_code));
     checker_decision(&w->checker, decision);
 }
 
@@ -77,7 +77,11 @@ static void crash(struct world *w, const char *why)
 static bool open_engine(struct world *w)
 {
     struct sim_tool *tool = w->zombie_tool == &w->tools[0] ? &w->tools[1] : &w->tools[0];
-    struct engine_options options = {.store = w->store, .contract = w->contract, .entropy = &w->entropy, .tools = &tool->base, .limits = engine_limits_default,
+    struct engine_options options = {.store = w->store,
+                                     .contract = w->contract,
+                                     .entropy = &w->entropy,
+                                     .tools = &tool->base,
+                                     .limits = engine_limits_default,
                                      .observer = {.context = w, .event = on_event, .decision = on_decision}};
     options.limits.inputs_per_turn_max = w->batch_max;
     options.limits.inline_max = w->inline_max;
@@ -107,8 +111,10 @@ static void adopt_all(struct world *w)
         rc = engine_adopt(w->engine, head->ids.tenant, head->ids.run, &err);
         world_trace(w, "adopt %.*s: %s", STR_ARG(head->ids.run), code_name(rc));
     }
-    if (rc == E_IO) w->died = true;
-    else if (rc) checker_fail(&w->checker, "I17", "a run cannot be taken up again: %s", err.message);
+    if (rc == E_IO)
+        w->died = true;
+    else if (rc)
+        checker_fail(&w->checker, "I17", "a run cannot be taken up again: %s", err.message);
     arena_release(&arena);
 }
 
@@ -124,8 +130,10 @@ static void start_missing(struct world *w)
         struct error err = {0};
         enum code rc = engine_start(w->engine, &request, out, &err);
         world_trace(w, "start %s %s: %s", id, workload_at(w->root_workload[i])->name, code_name(rc));
-        if (rc == E_IO) w->died = true;
-        else if (rc) checker_fail(&w->checker, "I24", "engine_start: %s", err.message);
+        if (rc == E_IO)
+            w->died = true;
+        else if (rc)
+            checker_fail(&w->checker, "I24", "engine_start: %s", err.message);
     }
 }
 
@@ -190,8 +198,10 @@ static void poll(struct world *w)
     enum code rc = engine_poll(w->engine, &err);
     w->polled = true;
     w->idle = false;
-    if (rc == E_IO) crash(w, "while the inbox was read");
-    else if (rc && rc != E_FULL) checker_fail(&w->checker, "I23", "engine_poll: %s", err.message);
+    if (rc == E_IO)
+        crash(w, "while the inbox was read");
+    else if (rc && rc != E_FULL)
+        checker_fail(&w->checker, "I23", "engine_poll: %s", err.message);
 }
 
 static bool has_children(const struct world *w)
@@ -241,7 +251,7 @@ static void zombie_turn(struct world *w)
     w->zombie = NULL;
     w->zombie_tool->count = 0;
     w->zombie_tool = NULL;
-    adopt_all(w);  // what it made meanwhile has no owner now
+    adopt_all(w); // what it made meanwhile has no owner now
     w->idle = false;
 }
 
@@ -325,24 +335,29 @@ static void act(struct world *w, bool *more)
         w->tools[0].fault_rate = w->tools[1].fault_rate = 0;
         world_trace(w, "healed");
     }
-    if (!w->engine) restart(w);
+    if (!w->engine)
+        restart(w);
     else if (w->crash_at > 0 && w->result.acts >= w->crash_at) {
         w->crash_at = 0;
         crash(w, "between two acts");
-    } else if (!w->healing && w->disturbs_left > 0 && choice_once_in(w->choice, STREAM_WORLD, w->disturb_rate)) disturb(w);
-    else *more = natural(w);
+    } else if (!w->healing && w->disturbs_left > 0 && choice_once_in(w->choice, STREAM_WORLD, w->disturb_rate))
+        disturb(w);
+    else
+        *more = natural(w);
 }
 
 // ---- the world
 
 static void draw_options(struct world *w)
 {
-    static const uint32_t batch[] = {4096, 1, 2, 3}, rates[] = {40, 20, 10, 5}, disturb_rates[] = {0, 16, 8, 4}, fault_rates[] = {0, 12, 5, 2};
+    static const uint32_t batch[] = {4096, 1, 2, 3}, rates[] = {40, 20, 10, 5}, disturb_rates[] = {0, 16, 8, 4},
+                          fault_rates[] = {0, 12, 5, 2};
     struct choice *choice = w->choice;
     bool calm = w->options.calm;
     w->root_count = calm ? 1 : 1 + choice_pick(choice, STREAM_OPTIONS, WORLD_RUNS_MAX);
     for (uint32_t i = 0; i < w->root_count; i++)
-        w->root_workload[i] = w->options.workload < WORKLOAD_COUNT ? w->options.workload : (enum workload_id)choice_pick(choice, STREAM_OPTIONS, WORKLOAD_COUNT);
+        w->root_workload[i] = w->options.workload < WORKLOAD_COUNT ? w->options.workload
+                                                                   : (enum workload_id)choice_pick(choice, STREAM_OPTIONS, WORKLOAD_COUNT);
     w->batch_max = calm ? 4096 : batch[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(batch))];
     w->inline_max = !calm && choice_pick(choice, STREAM_OPTIONS, 4) == 3 ? 1 : 65536;
     w->commit_fault_rate = calm ? 1 : rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(rates))];
@@ -357,8 +372,8 @@ static void draw_options(struct world *w)
         w->tools[i].fault_rate = faults;
         w->tools[i].faults_left = calm ? 1 : 1000;
     }
-    world_trace(w, "world: %u runs, first %s, batch %u, commit faults 1/%u, disturbed 1/%u, crashes %u, tool faults 1/%u", w->root_count, workload_at(w->root_workload[0])->name, w->batch_max,
-                w->commit_fault_rate, w->disturb_rate, w->crashes_left, faults);
+    world_trace(w, "world: %u runs, first %s, batch %u, commit faults 1/%u, disturbed 1/%u, crashes %u, tool faults 1/%u", w->root_count,
+                workload_at(w->root_workload[0])->name, w->batch_max, w->commit_fault_rate, w->disturb_rate, w->crashes_left, faults);
 }
 
 // What is still in the inbox is answered, then everything must agree with the model one last time.
@@ -408,8 +423,11 @@ void world_run(struct choice *choice, const struct world_options *options, struc
     while (more && !w->checker.failed && w->result.acts < ACTS_MAX) act(w, &more);
     if (!w->checker.failed && w->engine) {
         w->healing = true;
-        if (!settled(w)) checker_fail(&w->checker, "I17", more ? "the runs have not ended after %d acts" : "a run waits for nothing and has not ended (%d)", ACTS_MAX);
-        else finish(w);
+        if (!settled(w))
+            checker_fail(&w->checker, "I17",
+                         more ? "the runs have not ended after %d acts" : "a run waits for nothing and has not ended (%d)", ACTS_MAX);
+        else
+            finish(w);
     }
     if (w->checker.failed) world_trace(w, "FAILED %s: %s", w->checker.failed, w->checker.message);
     stop_engines(w);

@@ -17,17 +17,17 @@
 
 enum sim_store { SIM_MEMORY = 1, SIM_FILES, SIM_SQLITE };
 const char *sim_store_name(enum sim_store store);
-enum sim_store sim_store_parse(struct str text);  // 0 when unknown
+enum sim_store sim_store_parse(struct str text); // 0 when unknown
 
 struct world_options {
     enum sim_store store;
-    enum workload_id workload;  // WORKLOAD_COUNT: picked per run
-    bool calm;                  // exhaustive: one run, few picks, each of them a crash point or a failure
-    bool trace;                 // tell on stderr what happens
+    enum workload_id workload; // WORKLOAD_COUNT: picked per run
+    bool calm;                 // exhaustive: one run, few picks, each of them a crash point or a failure
+    bool trace;                // tell on stderr what happens
 };
 
 struct world_result {
-    const char *failed;  // invariant; NULL = all held
+    const char *failed; // invariant; NULL = all held
     char message[600];
     uint64_t trace_hash;
     uint64_t acts, turns, crashes, commits, starts, signals, checks;
@@ -37,7 +37,7 @@ struct sent_signal {
     struct signal signal;
     char id[UUID_SIZE];
     struct str run;
-    bool posted;  // acknowledged by the store
+    bool posted; // acknowledged by the store
 };
 
 #define WORLD_RUNS_MAX 3
@@ -57,20 +57,20 @@ struct world {
 
     struct store *store;
     const struct store_ops *real_ops;
-    struct store_ops ops;  // real_ops with our commit
-    struct sim_disk *disk, *image;  // image: what would be left of the disk, see world_check_platter
+    struct store_ops ops;          // real_ops with our commit
+    struct sim_disk *disk, *image; // image: what would be left of the disk, see world_check_platter
     struct sim_vfs *vfs, *image_vfs;
     uint64_t journal_size;
-    bool died;             // the process must not do anything any more
-    uint32_t full_left;    // commits that still find no space
-    bool sync_failed;      // since the last crash
+    bool died;          // the process must not do anything any more
+    uint32_t full_left; // commits that still find no space
+    bool sync_failed;   // since the last crash
 
     struct engine *engine, *zombie;
     struct sim_tool tools[2];
     struct sim_tool *tool, *zombie_tool;
     bool zombie_acts;
     uint32_t zombie_left;
-    bool idle, polled;  // the last turn found nothing to do; the inbox was looked into since something happened
+    bool idle, polled; // the last turn found nothing to do; the inbox was looked into since something happened
 
     enum workload_id root_workload[WORLD_RUNS_MAX];
     uint32_t root_count;
@@ -79,7 +79,7 @@ struct world {
 
     // drawn at the start (swarm)
     uint32_t commit_fault_rate, disturb_rate, batch_max, inline_max;
-    uint32_t crash_at;  // act before which the process dies whatever else happens; 0 = not any more
+    uint32_t crash_at; // act before which the process dies whatever else happens; 0 = not any more
     uint32_t crashes_left, disturbs_left;
     bool healing;
 
@@ -91,16 +91,16 @@ void world_run(struct choice *choice, const struct world_options *options, struc
 void world_trace(struct world *w, const char *format, ...) PRINTF_LIKE(2, 3);
 
 // world_store.c
-bool world_store_open(struct world *w);  // false: it died on the way
+bool world_store_open(struct world *w); // false: it died on the way
 void world_store_close(struct world *w);
-void world_power_cut(struct world *w);  // what was not synced is kept, lost or torn
-void world_store_forget(struct world *w);  // at the end of the world
+void world_power_cut(struct world *w);    // what was not synced is kept, lost or torn
+void world_store_forget(struct world *w); // at the end of the world
 // E1, to the letter: with everything lost that was not synced, the store still tells of the event that orders the attempt.
 void world_check_platter(struct world *w, const struct tool_request *request);
 
 // client.c
-void client_disturb(struct world *w);  // some signal to some run, now or by post
-bool client_answer(struct world *w);   // answers what waits for a person; false when nothing does
-void client_check(struct world *w);    // every posted signal was decided (I23)
+void client_disturb(struct world *w); // some signal to some run, now or by post
+bool client_answer(struct world *w);  // answers what waits for a person; false when nothing does
+void client_check(struct world *w);   // every posted signal was decided (I23)
 
 #endif

@@ -33,7 +33,8 @@ enum commit_fault { COMMIT_GOES = 0, COMMIT_DIES_BEFORE, COMMIT_DIES_AFTER, COMM
 static enum commit_fault draw_fault(struct world *w)
 {
     static const enum commit_fault memory[] = {COMMIT_DIES_BEFORE, COMMIT_DIES_AFTER, COMMIT_FULL};
-    static const enum commit_fault disk[] = {DISK_STOPS, COMMIT_DIES_AFTER, DISK_STOPS, DISK_STOPS, DISK_SYNC_FAILS, DISK_FULL, COMMIT_FULL};
+    static const enum commit_fault disk[] = {DISK_STOPS,      COMMIT_DIES_AFTER, DISK_STOPS, DISK_STOPS,
+                                             DISK_SYNC_FAILS, DISK_FULL,         COMMIT_FULL};
     bool calm = w->options.calm;
     if (w->options.store == SIM_MEMORY) return memory[choice_pick(w->choice, STREAM_DISK, calm ? 2 : ARRAY_COUNT(memory))];
     return disk[choice_pick(w->choice, STREAM_DISK, calm ? 2 : ARRAY_COUNT(disk))];
@@ -46,7 +47,8 @@ static enum commit_fault pick_fault(struct world *w)
         w->full_left--;
         return COMMIT_FULL;
     }
-    if (w->healing || (w->options.calm && w->crashes_left == 0) || !choice_once_in(w->choice, STREAM_DISK, w->commit_fault_rate)) return COMMIT_GOES;
+    if (w->healing || (w->options.calm && w->crashes_left == 0) || !choice_once_in(w->choice, STREAM_DISK, w->commit_fault_rate))
+        return COMMIT_GOES;
     enum commit_fault fault = draw_fault(w);
     if (fault == COMMIT_FULL) w->full_left = choice_pick(w->choice, STREAM_DISK, 3);
     if (fault == COMMIT_FULL || fault == DISK_FULL) return fault;
@@ -72,7 +74,8 @@ static void arm(struct world *w, enum commit_fault fault)
     case DISK_FULL:
         n = choice_pick(w->choice, STREAM_DISK, 6);
         world_trace(w, "commit: no space from write %u on", n + 1);
-        sim_disk_fault(w->disk, (struct sim_fault){.call = SIM_WRITE, .at = n + 1, .count = 1 + choice_pick(w->choice, STREAM_DISK, 4), .code = E_FULL});
+        sim_disk_fault(w->disk, (struct sim_fault){
+                                    .call = SIM_WRITE, .at = n + 1, .count = 1 + choice_pick(w->choice, STREAM_DISK, 4), .code = E_FULL});
         break;
     case COMMIT_GOES:
     case COMMIT_DIES_BEFORE:
@@ -102,7 +105,8 @@ static void check_fenced(struct world *w, const struct commit *commit)
     for (size_t i = 0; i < commit->head_count; i++) {
         struct model_run *run = checker_run(&w->checker, commit->heads[i].log->ids.run);
         if (run && commit->heads[i].create) run->of_zombie = true;
-        if (!run || (!run->terminal && !run->of_zombie)) checker_fail(&w->checker, "S6", "%.*s: stored by an engine that had lost it", STR_ARG(commit->heads[i].log->ids.run));
+        if (!run || (!run->terminal && !run->of_zombie))
+            checker_fail(&w->checker, "S6", "%.*s: stored by an engine that had lost it", STR_ARG(commit->heads[i].log->ids.run));
     }
 }
 
@@ -123,9 +127,12 @@ static enum code commit_watched(struct store *store, struct commit *commit, stru
     if (fault == DISK_FULL || fault == DISK_SYNC_FAILS) sim_disk_heal(w->disk);
     if (rc == OK && fault == COMMIT_DIES_AFTER) return die(w, "after", err);
     if (rc == OK && w->zombie_acts) check_fenced(w, commit);
-    if (rc == OK) checker_acked(&w->checker);
-    else if (rc == E_IO) checker_unknown(&w->checker);
-    else checker_refused(&w->checker);
+    if (rc == OK)
+        checker_acked(&w->checker);
+    else if (rc == E_IO)
+        checker_unknown(&w->checker);
+    else
+        checker_refused(&w->checker);
     if (rc == E_IO) w->died = true;
     return rc;
 }
@@ -152,9 +159,11 @@ static void make_disks(struct world *w)
     INVARIANT(w->vfs && w->image_vfs);
 }
 
-static enum code open_on(struct world *w, struct sim_disk *disk, const char *vfs, struct entropy *entropy, struct store **out, struct error *err)
+static enum code open_on(struct world *w, struct sim_disk *disk, const char *vfs, struct entropy *entropy, struct store **out,
+                         struct error *err)
 {
-    struct store_options options = {.mode = STORE_WRITE, .create = true, .contract = w->contract, .entropy = entropy, .journal_size = w->journal_size};
+    struct store_options options = {
+        .mode = STORE_WRITE, .create = true, .contract = w->contract, .entropy = entropy, .journal_size = w->journal_size};
     if (w->options.store == SIM_MEMORY) return store_open(STR("memory:"), &options, out, err);
     if (w->options.store == SIM_FILES) {
         options.disk = sim_disk_ops(disk);
@@ -171,7 +180,7 @@ bool world_store_open(struct world *w)
     struct error err = {0};
     make_disks(w);
     if (w->options.store == SIM_MEMORY && w->store) {
-        w->store->dead = false;  // the same memory, found by the next process
+        w->store->dead = false; // the same memory, found by the next process
         return true;
     }
     // The process may die again while it puts the store in order.
@@ -195,7 +204,7 @@ void world_store_close(struct world *w)
 {
     if (!w->store || w->options.store == SIM_MEMORY) return;
     if (w->died) {
-        sim_disk_stop_after(w->disk, 0);  // a dead process writes nothing, also not while it is taken apart
+        sim_disk_stop_after(w->disk, 0); // a dead process writes nothing, also not while it is taken apart
         w->store->dead = true;
     }
     w->store->ops = w->real_ops;
@@ -212,9 +221,9 @@ static uint32_t pick_fate(void *context, uint32_t n)
 // To walk all crashes there must not be too many: what is older than the last two changes is kept or lost as a whole.
 struct few_fates {
     struct world *w;
-    uint64_t left;  // changes that have not been asked about
-    bool lost;      // the older ones
-    bool torn;      // the next question is how far
+    uint64_t left; // changes that have not been asked about
+    bool lost;     // the older ones
+    bool torn;     // the next question is how far
 };
 
 static uint32_t pick_few(void *context, uint32_t n)
@@ -248,10 +257,14 @@ void world_power_cut(struct world *w)
     // down with the process. The files store is tried both ways.
     if (how == 0 && w->sync_failed && w->options.store == SIM_SQLITE) how = 1;
     w->sync_failed = false;
-    world_trace(w, how ? "power cut, %llu changes at stake" : "killed, %llu changes in the cache", (unsigned long long)sim_disk_unsynced(w->disk));
-    if (how == 0) sim_disk_kill(w->disk);
-    else if (w->options.calm) cut_calm(w);
-    else sim_disk_crash(w->disk, (struct sim_choice){pick_fate, w}, flags[how]);
+    world_trace(w, how ? "power cut, %llu changes at stake" : "killed, %llu changes in the cache",
+                (unsigned long long)sim_disk_unsynced(w->disk));
+    if (how == 0)
+        sim_disk_kill(w->disk);
+    else if (w->options.calm)
+        cut_calm(w);
+    else
+        sim_disk_crash(w->disk, (struct sim_choice){pick_fate, w}, flags[how]);
     sim_disk_stop_after(w->disk, UINT64_MAX);
 }
 
@@ -301,8 +314,9 @@ void world_check_platter(struct world *w, const struct tool_request *request)
     if (!rc) rc = store_read(store, run->ids.tenant, run->ids.run, step->ordered_seq - 1, 1, &arena, &found, &err);
     const struct model_record *record = &run->events.items[step->ordered_seq - 1];
     if (rc || found.count != 1 || !str_eq(found.items[0].bytes, record->bytes))
-        checker_fail(&w->checker, "E1", "%.*s: event %llu, which orders %.*s %u.%u, is not on the platter: %s", STR_ARG(run->ids.run), (unsigned long long)step->ordered_seq, STR_ARG(request->step),
-                     request->logical, request->engine, rc ? err.message : "other bytes, or none");
+        checker_fail(&w->checker, "E1", "%.*s: event %llu, which orders %.*s %u.%u, is not on the platter: %s", STR_ARG(run->ids.run),
+                     (unsigned long long)step->ordered_seq, STR_ARG(request->step), request->logical, request->engine,
+                     rc ? err.message : "other bytes, or none");
     store_close(store);
     arena_release(&arena);
     w->checker.checks++;

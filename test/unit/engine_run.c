@@ -67,7 +67,7 @@ static void wait_ends_by_the_monotonic_clock_I18(void)
     struct kit k;
     kit_open(&k, PLAN("{\"stepId\":\"nap\",\"kind\":\"wait\",\"with\":{\"duration\":\"5s\"}}"));
     kit_start(&k, "r1");
-    k.now.wall_ms -= 86400000;  // set back: the wait neither ends early nor gets lost, and no duration is negative
+    k.now.wall_ms -= 86400000; // set back: the wait neither ends early nor gets lost, and no duration is negative
     kit_pass(&k, 4999);
     CHECK(!kit_head(&k, "r1").terminal);
     kit_pass(&k, 1);
@@ -78,7 +78,8 @@ static void wait_ends_by_the_monotonic_clock_I18(void)
 static void instant_steps_need_no_tool(void)
 {
     struct kit k;
-    kit_open(&k, PLAN("{\"stepId\":\"n\",\"kind\":\"noop\"},{\"stepId\":\"e\",\"kind\":\"echo\",\"with\":{\"message\":\"hi\"}},{\"stepId\":\"m\",\"kind\":\"merge\",\"dependsOn\":[\"n\",\"e\"]}"));
+    kit_open(&k, PLAN("{\"stepId\":\"n\",\"kind\":\"noop\"},{\"stepId\":\"e\",\"kind\":\"echo\",\"with\":{\"message\":\"hi\"}},{\"stepId\":"
+                      "\"m\",\"kind\":\"merge\",\"dependsOn\":[\"n\",\"e\"]}"));
     kit_start(&k, "r1");
     CHECK_INT(k.attempt_count, 0);
     CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
@@ -88,15 +89,18 @@ static void instant_steps_need_no_tool(void)
 static void loop_repeats_until_its_condition_holds(void)
 {
     struct kit k;
-    kit_open(&k, "name: l\nnodes:\n  - id: again\n    loop_group:\n      max_iterations: 5\n      until_bash: test done\n      nodes:\n        - id: tick\n          bash: do tick\n");
+    kit_open(&k, "name: l\nnodes:\n  - id: again\n    loop_group:\n      max_iterations: 5\n      until_bash: test done\n      nodes:\n    "
+                 "    - id: tick\n          bash: do tick\n");
     kit_start(&k, "r1");
     for (int i = 1; i <= 3; i++) {
         char step[64];
         snprintf(step, sizeof(step), "again[%d].tick", i);
         kit_done(&k, step, "ok");
         snprintf(step, sizeof(step), "again[%d].again.until", i);
-        if (i < 3) kit_fail(&k, step, "EXIT_NONZERO", false);
-        else kit_done(&k, step, "");
+        if (i < 3)
+            kit_fail(&k, step, "EXIT_NONZERO", false);
+        else
+            kit_done(&k, step, "");
     }
     CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
     kit_close(&k);
@@ -105,7 +109,8 @@ static void loop_repeats_until_its_condition_holds(void)
 static void cancel_node_ends_the_run_when_nothing_is_in_flight(void)
 {
     struct kit k;
-    kit_open(&k, "name: c\nnodes:\n  - id: slow\n    bash: do slow\n  - id: ask\n    bash: do ask\n  - id: stop\n    depends_on: [ask]\n    cancel: enough\n");
+    kit_open(&k, "name: c\nnodes:\n  - id: slow\n    bash: do slow\n  - id: ask\n    bash: do ask\n  - id: stop\n    depends_on: [ask]\n   "
+                 " cancel: enough\n");
     kit_start(&k, "r1");
     kit_done(&k, "ask", "x");
     CHECK(!kit_head(&k, "r1").terminal);
@@ -141,7 +146,7 @@ static void result_larger_than_an_event_fails_the_step(void)
     struct kit k;
     kit_open(&k, LINEAR);
     engine_close(k.engine);
-    k.limits.inline_max = (size_t)1 << 20;  // so that it does not become a blob
+    k.limits.inline_max = (size_t)1 << 20; // so that it does not become a blob
     kit_open_engine(&k);
     memset(large, 'x', sizeof(large) - 1);
     kit_start(&k, "r1");
@@ -150,7 +155,7 @@ static void result_larger_than_an_event_fails_the_step(void)
     kit_deliver(&k, "a", true, large, false);
     kit_idle(&k);
     CHECK(kit_told(&k, "r1 STEP_FAILED a 1.1 PAYLOAD_TOO_LARGE\n"));
-    CHECK(kit_told(&k, "r2 STEP_STARTED a 1.1\n"));  // in the same turn: others are not hurt
+    CHECK(kit_told(&k, "r2 STEP_STARTED a 1.1\n")); // in the same turn: others are not hurt
     CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_FAILED);
     kit_close(&k);
 }
@@ -169,7 +174,7 @@ static void large_result_is_kept_as_a_blob(void)
     struct str bytes;
     struct error err = {0};
     CHECK_OK(store_blob(k.store, run->steps[0].blob, &k.memory, &bytes, &err), &err);
-    CHECK_INT(bytes.len, sizeof(large) - 1 + 2);  // with its quotes
+    CHECK_INT(bytes.len, sizeof(large) - 1 + 2); // with its quotes
     kit_close(&k);
 }
 
@@ -189,9 +194,11 @@ static void run_id_is_used_once_I24(void)
 static void real_processes_run_to_the_end(void)
 {
     struct kit k;
-    kit_open(&k, PLAN("{\"stepId\":\"say\",\"kind\":\"shell\",\"with\":{\"command\":\"echo hello\"}},{\"stepId\":\"count\",\"kind\":\"shell\",\"with\":{\"command\":\"printf %s $say.output | wc -c\"}}"));
+    kit_open(&k, PLAN("{\"stepId\":\"say\",\"kind\":\"shell\",\"with\":{\"command\":\"echo "
+                      "hello\"}},{\"stepId\":\"count\",\"kind\":\"shell\",\"with\":{\"command\":\"printf %s $say.output | wc -c\"}}"));
     engine_close(k.engine);
-    struct engine_options options = {.store = k.store, .contract = k.contract, .entropy = os_entropy(), .observer = {.context = &k, .event = kit_event}};
+    struct engine_options options = {
+        .store = k.store, .contract = k.contract, .entropy = os_entropy(), .observer = {.context = &k, .event = kit_event}};
     struct error err = {0};
     CHECK_OK(engine_open(&options, &k.engine, &err), &err);
     kit_queue_start(&k, "r1");

@@ -68,7 +68,7 @@ static void held_step_is_retried_or_skipped(void)
     kit_fail(&k, "a", "EXIT_NONZERO", false);
     buf_clear(&k.told);
     kit_signal(&k, "r1", SIGNAL_SKIP_STEP, "a");
-    CHECK(kit_told(&k, "r1 STEP_SKIPPED a 3.1\n"));  // attempt 2 has its outcome (I14)
+    CHECK(kit_told(&k, "r1 STEP_SKIPPED a 3.1\n")); // attempt 2 has its outcome (I14)
     CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
     kit_close(&k);
 }
@@ -77,7 +77,8 @@ static void gates_are_answered_and_time_out(void)
 {
     struct kit k;
     kit_open(&k, PLAN("{\"stepId\":\"g\",\"kind\":\"approval\",\"dependsOn\":[],\"with\":{\"message\":\"?\"}},"
-                      "{\"stepId\":\"t\",\"kind\":\"approval\",\"dependsOn\":[],\"with\":{\"message\":\"?\",\"timeout\":\"10s\",\"onTimeout\":\"approve\"}}"));
+                      "{\"stepId\":\"t\",\"kind\":\"approval\",\"dependsOn\":[],\"with\":{\"message\":\"?\",\"timeout\":\"10s\","
+                      "\"onTimeout\":\"approve\"}}"));
     kit_start(&k, "r1");
     kit_signal(&k, "r1", SIGNAL_APPROVE, "");
     CHECK_TEXT(k.decision_code, "STEP_REQUIRED");
@@ -95,7 +96,7 @@ static void post(struct kit *k, const char *run, const struct signal *signal)
     CHECK_OK(signal_encode(signal, &k->memory, &bytes, &err), &err);
     CHECK_OK(store_post(k->store, STR("default"), str_from(run), signal->id, bytes, &err), &err);
     CHECK_OK(engine_poll(k->engine, &err), &err);
-    CHECK_OK(engine_poll(k->engine, &err), &err);  // looking twice does not take it twice
+    CHECK_OK(engine_poll(k->engine, &err), &err); // looking twice does not take it twice
     kit_idle(k);
 }
 
@@ -137,14 +138,14 @@ static void retry_run_reuses_what_succeeded_and_is_stored_with_its_decision_C_22
     CHECK(k.decision.accepted);
     char new_run[129];
     snprintf(new_run, sizeof(new_run), "%s", k.new_run);
-    CHECK(kit_head(&k, new_run).last_seq > 0);  // E2: who was told of it finds it
+    CHECK(kit_head(&k, new_run).last_seq > 0); // E2: who was told of it finds it
     CHECK_STR(kit_head(&k, new_run).original_run, STR("r1"));
     CHECK_INT(kit_waiting(&k), 1);
     CHECK_TEXT(kit_attempt(&k, "b")->run, new_run);
     kit_send(&k, "r1", &retry);
     kit_idle(&k);
     CHECK(k.decision.duplicate);
-    CHECK_INT(kit_waiting(&k), 1);  // I22: no second run
+    CHECK_INT(kit_waiting(&k), 1); // I22: no second run
     kit_done(&k, "b", "ok");
     CHECK_INT(kit_head(&k, new_run).summary.status, RUN_STATUS_COMPLETED);
     kit_close(&k);
@@ -188,7 +189,7 @@ static void cancel_reaches_the_child_across_a_crash(void)
     engine_close(k.engine);
     for (size_t i = 0; i < k.attempt_count; i++) k.attempts[i].over = true;
     kit_open_engine(&k);
-    kit_adopt(&k, "r1");  // the child is not taken up by anybody else
+    kit_adopt(&k, "r1"); // the child is not taken up by anybody else
     CHECK_INT(kit_head(&k, "r1.s.1").summary.status, RUN_STATUS_CANCELLED);
     CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_CANCELLED);
     CHECK_INT(kit_waiting(&k), 0);
@@ -201,7 +202,7 @@ static void signal_to_an_ended_child_does_not_swallow_its_result(void)
     kit_open(&k, PARENT);
     kit_start(&k, "r1");
     kit_deliver(&k, "c", true, "ok", false);
-    kit_turn(&k);  // the child has ended; its parent has not heard
+    kit_turn(&k); // the child has ended; its parent has not heard
     CHECK(kit_head(&k, "r1.s.1").terminal && !kit_head(&k, "r1").terminal);
     kit_crash(&k);
     struct error err = {0};

@@ -310,13 +310,12 @@ static void memory_may_run_out_anywhere(void)
 static void a_set_goes_on_after_memory_ran_out(void)
 {
     enum { COUNT = 10 };
-    char uris[COUNT][8];
+    char uris[COUNT][16], texts[COUNT][64];
     const struct json *documents[COUNT];
     for (int i = 0; i < COUNT; i++) {
-        char text[64];
         snprintf(uris[i], sizeof(uris[i]), "d%d", i);
-        snprintf(text, sizeof(text), "{\"allOf\":[{\"const\":%d},{},{},{},{},{},{},{},{}]}", i);
-        documents[i] = parse(text);
+        snprintf(texts[i], sizeof(texts[i]), "{\"allOf\":[{\"const\":%d},{},{},{},{},{},{},{},{}]}", i);
+        documents[i] = parse(texts[i]);
     }
     bool failed = true;
     for (int64_t n = 1; failed; n++) {

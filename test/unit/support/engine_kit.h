@@ -19,7 +19,8 @@
 #include <string.h>
 
 #define PLAN(steps) "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"},\"steps\":[" steps "]}"
-#define SHELL(id, deps, more) "{\"stepId\":\"" id "\",\"kind\":\"shell\",\"dependsOn\":[" deps "],\"with\":{\"command\":\"do " id "\"}" more "}"
+#define SHELL(id, deps, more)                                                                                                              \
+    "{\"stepId\":\"" id "\",\"kind\":\"shell\",\"dependsOn\":[" deps "],\"with\":{\"command\":\"do " id "\"}" more "}"
 #define LINEAR PLAN(SHELL("a", "", "") "," SHELL("b", "\"a\"", ""))
 
 struct kit_attempt {
@@ -35,7 +36,8 @@ struct kit {
     struct store *store;
     const struct store_ops *real_ops;
     struct store_ops ops;
-    uint32_t full_left;   // commits that find no space
+    uint32_t full_left; // commits that find no space
+    uint32_t full_in;   // the n-th commit from now finds none; 0 = none does
     uint32_t commit_count;
     struct program *program;
     struct tools tools;
@@ -87,7 +89,8 @@ UNUSED static void kit_event(void *context, const struct engine_event *event)
 {
     struct kit *k = context;
     buf_printf(&k->told, "%.*s %s", STR_ARG(event->run), moment_name(event->moment->kind));
-    if (event->moment->step.len > 0) buf_printf(&k->told, " %.*s %u.%u", STR_ARG(event->moment->step), event->moment->logical, event->moment->engine);
+    if (event->moment->step.len > 0)
+        buf_printf(&k->told, " %.*s %u.%u", STR_ARG(event->moment->step), event->moment->logical, event->moment->engine);
     if (event->moment->fault.code.len > 0) buf_printf(&k->told, " %.*s", STR_ARG(event->moment->fault.code));
     buf_byte(&k->told, '\n');
 }
@@ -104,8 +107,8 @@ UNUSED static void kit_decision(void *context, const struct engine_decision *dec
 UNUSED static enum code kit_commit(struct store *store, struct commit *commit, struct arena *turn, struct error *err)
 {
     struct kit *k = (struct kit *)((uintptr_t)store->ops - offsetof(struct kit, ops));
-    if (k->full_left > 0) {
-        k->full_left--;
+    if (k->full_left > 0 || (k->full_in > 0 && --k->full_in == 0)) {
+        if (k->full_left > 0) k->full_left--;
         return error_set(err, E_FULL, "no space left");
     }
     k->commit_count++;
@@ -114,7 +117,11 @@ UNUSED static enum code kit_commit(struct store *store, struct commit *commit, s
 
 UNUSED static void kit_open_engine(struct kit *k)
 {
-    struct engine_options options = {.store = k->store, .contract = k->contract, .entropy = os_entropy(), .tools = &k->tools, .limits = k->limits,
+    struct engine_options options = {.store = k->store,
+                                     .contract = k->contract,
+                                     .entropy = os_entropy(),
+                                     .tools = &k->tools,
+                                     .limits = k->limits,
                                      .observer = {.context = k, .event = kit_event, .decision = kit_decision}};
     struct error err = {0};
     CHECK_OK(engine_open(&options, &k->engine, &err), &err);
@@ -127,13 +134,15 @@ UNUSED static struct program *kit_program(struct kit *k, const char *text, const
     struct error err = {0};
     struct program *program = NULL;
     enum code rc = program_load(str_from(text), STR("test"), loader, &diagnostics, &program, &err);
-    if (rc && diagnostics.count > 0) test_fail(__FILE__, __LINE__, "%u:%u %.*s", diagnostics.items[0].line, diagnostics.items[0].column, STR_ARG(diagnostics.items[0].message));
+    if (rc && diagnostics.count > 0)
+        test_fail(__FILE__, __LINE__, "%u:%u %.*s", diagnostics.items[0].line, diagnostics.items[0].column,
+                  STR_ARG(diagnostics.items[0].message));
     CHECK_OK(rc, &err);
     return program;
 }
 
-UNUSED static enum code kit_load_child(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime, struct arena *arena, struct str *file,
-                                       struct str *text, struct error *err)
+UNUSED static enum code kit_load_child(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
+                                       struct arena *arena, struct str *file, struct str *text, struct error *err)
 {
     (void)context, (void)kind, (void)from, (void)request, (void)runtime, (void)arena, (void)err;
     *file = STR("child.json");
@@ -228,8 +237,10 @@ UNUSED static void kit_deliver(struct kit *k, const char *step, bool ok, const c
     struct kit_attempt *attempt = kit_attempt(k, step);
     attempt->over = true;
     struct tool_result result = {.ticket = attempt->ticket, .ok = ok, .duration_ms = 3};
-    if (ok) result.output = str_from(text);
-    else result.fault = (struct fault){.code = str_from(text), .message = STR("no"), .retryable = retryable};
+    if (ok)
+        result.output = str_from(text);
+    else
+        result.fault = (struct fault){.code = str_from(text), .message = STR("no"), .retryable = retryable};
     engine_deliver(k->engine, &result);
 }
 
@@ -249,7 +260,12 @@ UNUSED static struct signal kit_make_signal(struct kit *k, enum signal_type type
 {
     uint8_t bytes[16] = {(uint8_t)++k->next_signal};
     uuid_format(bytes, id);
-    return (struct signal){.type = type, .id = {id, UUID_SIZE - 1}, .step = str_from(step), .actor = STR("ann"), .role = STR("Admin"), .payload = json_object()};
+    return (struct signal){.type = type,
+                           .id = {id, UUID_SIZE - 1},
+                           .step = str_from(step),
+                           .actor = STR("ann"),
+                           .role = STR("Admin"),
+                           .payload = json_object()};
 }
 
 UNUSED static void kit_send(struct kit *k, const char *run, const struct signal *signal)
