@@ -15,13 +15,14 @@ struct floors {
     double sqlite_group_rows;  // rows/s at 256 rows per transaction
 };
 
+struct floor_db;
+
 struct bench {
     struct cli *cli;
     char dir[256];        // scratch, removed afterwards
     const struct contract *contract;
     struct floors floors;
-    bool only[16];        // by number of the workload; all false = all
-    bool any;
+    struct floor_db *floor;  // open between looks at the floor
 };
 
 // One store kind in a scratch place of its own.
@@ -35,6 +36,9 @@ int bench_open(struct bench *bench, struct bench_store *target, const char *kind
 void bench_close(struct bench_store *target);
 int bench_reopen(struct bench *bench, struct bench_store *target, const struct engine_observer *observer);
 double bench_floor_us(const struct bench *bench, const char *kind);
+// One durable write of that kind, p50, measured now: the disk's mood changes from second to second.
+double bench_floor_now(struct bench *bench, const char *kind, double seconds);
+void bench_floor_end(struct bench *bench);
 struct program *bench_program(struct bench *bench, const char *text);
 // Turns until nothing is resident or `stop` becomes true.
 enum code bench_turn(struct engine *engine, struct error *err);

@@ -156,7 +156,7 @@ static pid_t spawn_self(const char *const *argv)
     pid_t pid = -1;
     char *args[16];
     size_t count = 0;
-    for (; argv[count] && count < ARRAY_COUNT(args) - 1; count++) memcpy(&args[count], &argv[count], sizeof(char *));
+    for (; count < ARRAY_COUNT(args) - 1 && argv[count]; count++) memcpy(&args[count], &argv[count], sizeof(char *));
     args[count] = NULL;
     if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, args, environ) != 0) pid = -1;
     posix_spawn_file_actions_destroy(&actions);

@@ -188,6 +188,7 @@ int command_bench(struct cli *cli)
         for (size_t i = 0; !rc && i < ARRAY_COUNT(workloads); i++)
             if (wanted(cli, workloads[i].name)) rc = workloads[i].run(&bench, kinds[k]);
     }
+    bench_floor_end(&bench);
     remove_tree(bench.dir);
     return rc;
 }

@@ -461,11 +461,10 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     *worked = false;
     engine->now = now;
     arena_reset(&engine->turn);
-    if (now.mono_ms < engine->full_until_mono) return OK;
     struct turn turn = {.engine = engine};
     sweep_orphans(engine);
-    enum code rc = gather(engine, err);
-    if (!rc && engine->queue.count == 0) return OK;
+    enum code rc = gather(engine, err);  // also while nothing may be stored, or the mailbox would keep us awake
+    if (!rc && (engine->queue.count == 0 || now.mono_ms < engine->full_until_mono)) return OK;
     if (!rc && !take_inputs(&turn, engine->options.limits.inputs_per_turn_max)) rc = no_memory(err);
     if (rc == E_NOMEM) {
         put_off(engine, err);

@@ -84,7 +84,7 @@ static void gates_are_answered_and_time_out(void)
     CHECK_TEXT(k.decision_code, "STEP_REQUIRED");
     kit_signal(&k, "r1", SIGNAL_APPROVE, "g");
     CHECK(k.decision.accepted);
-    kit_pass(&k, 10000);
+    kit_pass(&k, 10001);
     CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
     kit_close(&k);
 }
