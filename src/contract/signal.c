@@ -36,8 +36,15 @@ static enum code check(const struct schema *schema, const char *what, const stru
     return error_set(err, E_INVALID, INVALID "%s%s %s", what, fault.pointer, fault.message);
 }
 
+// The payloads of these have no place for a reason (requirements §3.1): it stands beside them, for the decision record.
+static bool reason_is_apart(enum signal_type type)
+{
+    return type == SIGNAL_RESUME || type == SIGNAL_RETRY_STEP;
+}
+
 // C-40: `stepId` and `reason` may stand beside the payload instead of in it.
-static enum code take_aliases(const struct json *request, struct arena *arena, struct json *payload, struct error *err)
+static enum code take_aliases(const struct json *request, enum signal_type type, struct arena *arena, struct json *payload,
+                              struct error *err)
 {
     static const struct str aliases[] = {{"reason", 6}, {"stepId", 6}};
     const struct json *given = json_get(request, STR("payload"));
@@ -48,7 +55,7 @@ static enum code take_aliases(const struct json *request, struct arena *arena, s
     }
     for (size_t i = 0; i < ARRAY_COUNT(aliases); i++) {
         const struct json *value = json_get(request, aliases[i]);
-        if (!value) continue;
+        if (!value || (i == 0 && reason_is_apart(type))) continue;
         if (json_get(payload, aliases[i])) return error_set(err, E_INVALID, INVALID "%.*s is given twice", STR_ARG(aliases[i]));
         if (!json_put(arena, payload, aliases[i], *value)) return no_memory(err);
     }
@@ -84,14 +91,14 @@ enum code signal_decode(const struct contract *contract, struct str bytes, struc
     struct signal signal = {0};
     rc = check(contract->request, "", &request, err);
     if (!rc) rc = read_type(&request, &signal.type, err);
-    if (!rc) rc = take_aliases(&request, arena, &signal.payload, err);
+    if (!rc) rc = take_aliases(&request, signal.type, arena, &signal.payload, err);
     if (!rc) rc = check(contract->signals[signal.type], "payload", &signal.payload, err);
     if (rc) return rc;
     signal.id = json_text(json_get(&request, STR("signalId")));
     signal.actor = json_text(json_get(&request, STR("actorId")));
     signal.role = json_text(json_get(&request, STR("actorRole")));
     signal.step = json_text(json_get(&signal.payload, STR("stepId")));
-    signal.reason = json_text(json_get(&signal.payload, STR("reason")));
+    signal.reason = json_text(json_get(reason_is_apart(signal.type) ? &request : &signal.payload, STR("reason")));
     signal.force = flag_of(&signal.payload, "force") || flag_of(&signal.payload, "forceKill");
     *out = signal;
     return OK;
@@ -115,19 +122,21 @@ static bool build_payload(const struct signal *signal, struct arena *arena, stru
     }
     struct str force = signal->type == SIGNAL_EMERGENCY_STOP ? STR("forceKill") : STR("force");
     return put_missing(arena, out, force, json_bool(true), signal->force) &&
-           put_missing(arena, out, STR("reason"), json_string(signal->reason), signal->reason.len > 0) &&
+           put_missing(arena, out, STR("reason"), json_string(signal->reason), signal->reason.len > 0 && !reason_is_apart(signal->type)) &&
            put_missing(arena, out, STR("stepId"), json_string(signal->step), signal->step.len > 0);
 }
 
 enum code signal_encode(const struct signal *signal, struct arena *arena, struct str *out, struct error *err)
 {
-    enum { MEMBERS = 5 };
+    enum { MEMBERS = 6 };
     INVARIANT(signal->type > SIGNAL_NONE && signal->type <= SIGNAL_REJECT);
     struct json request, payload;
     bool built = build_payload(signal, arena, &payload) && json_object_with(arena, MEMBERS, &request) &&
                  put_missing(arena, &request, STR("actorId"), json_string(signal->actor), signal->actor.len > 0) &&
                  put_missing(arena, &request, STR("actorRole"), json_string(signal->role), signal->role.len > 0) &&
                  json_put(arena, &request, STR("payload"), payload) &&
+                 put_missing(arena, &request, STR("reason"), json_string(signal->reason),
+                             signal->reason.len > 0 && reason_is_apart(signal->type)) &&
                  json_put(arena, &request, STR("signalId"), json_string(signal->id)) &&
                  json_put(arena, &request, STR("signalType"), json_string(str_from(signal_name(signal->type))));
     if (!built) return no_memory(err);

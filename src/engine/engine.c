@@ -228,7 +228,7 @@ void engine_close(struct engine *engine)
         engine->tickets[i].resident = NULL;
     }
     for (size_t i = 0; i < engine->table_size; i++)
-        while (engine->table[i]) resident_remove(engine, engine->table[i]);
+        while (engine->table[i]) resident_remove(engine, engine->table[i]);  // NOLINT(clang-analyzer-unix.Malloc): it unlinks what it frees
     for (size_t i = 0; i < engine->queue.count; i++) queued_release(&engine->queue.items[(engine->queue.head + i) & (engine->queue.capacity - 1)]);
     free(engine->queue.items);
     while (engine->arrived) {

@@ -91,6 +91,14 @@ static enum code start_child(struct engine *engine, struct resident *parent, uin
     return input_fault(engine, parent, step, s->logical, s->engine, fault, err);
 }
 
+// The child is owned by another process, whose end nobody tells us: the parent looks again every second.
+static enum code look_again(struct engine *engine, struct resident *parent, uint32_t step, struct error *err)
+{
+    parent->run->steps[step].live = false;
+    struct effect later = {.kind = EFFECT_TIMER, .step = step, .timer = TIMER_LOOK, .due_ms = engine->now.wall_ms + 1000};
+    return dispatch(engine, parent, &later, err);
+}
+
 // Starts the child, or takes up the one that an earlier owner of the parent started.
 enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err)
 {
@@ -101,7 +109,7 @@ enum code subrun_start(struct engine *engine, struct resident *parent, const str
     struct error local = {0};
     enum code rc = load_resident(engine, parent->ids.tenant, id, true, &child, &local);
     if (rc == E_NOT_FOUND) return start_child(engine, parent, effect->step, id, err);
-    if (rc == E_LOCKED) return OK;  // it lives in another process; its end is seen when that process is gone
+    if (rc == E_LOCKED) return look_again(engine, parent, effect->step, err);  // it lives in another process
     if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
     if (rc) {
         struct fault fault = {.code = STR("CHILD_UNREADABLE"), .message = str_from(local.message), .category = STR("infrastructure")};

@@ -89,6 +89,7 @@ static enum code step_one(struct turn *turn, struct decided *decided, struct err
     struct engine *engine = turn->engine;
     struct queued *queued = &decided->queued;
     struct input *input = &queued->input;
+    INVARIANT(queued->resident);
     input->now_ms = engine->now.wall_ms;
     input->random = queued->tries == 0 ? new_random(engine) : input->random;
     input->start = queued->facts;
@@ -444,7 +445,7 @@ static enum code gather(struct engine *engine, struct error *err)
     }
     for (struct heap_node *node = heap_peek(&engine->timers); node && node->due <= engine->now.mono_ms; node = heap_peek(&engine->timers)) {
         struct timer *timer = CONTAINER_OF(node, struct timer, node);
-        struct queued *queued = queue_add(engine, timer->resident, INPUT_TIMER);
+        struct queued *queued = queue_add(engine, timer->resident, timer->kind == TIMER_LOOK ? INPUT_RECOVER : INPUT_TIMER);
         if (!queued) return no_memory(err);
         queued->input.step = timer->step;
         queued->input.logical = timer->logical;

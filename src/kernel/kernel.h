@@ -89,7 +89,8 @@ struct kernel_env {
     enum code (*blob)(void *context, const struct digest *sha256, struct arena *arena, struct str *out, struct error *err);
 };
 
-enum timer_kind { TIMER_RETRY = 1, TIMER_WAKE };  // WAKE: a wait's end, an approval's or a child run's deadline
+// WAKE: a wait's end, an approval's or a child run's deadline. LOOK: the engine's own, comes back as INPUT_RECOVER.
+enum timer_kind { TIMER_RETRY = 1, TIMER_WAKE, TIMER_LOOK };
 
 struct reuse {
     uint32_t step;

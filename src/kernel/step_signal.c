@@ -6,6 +6,8 @@ struct verdict {
     struct str message;
 };
 
+static const struct verdict accepted;
+
 static struct verdict refuse(const char *code, const char *message)
 {
     return (struct verdict){code, str_from(message)};
@@ -30,7 +32,7 @@ static struct verdict judge_retry(const struct run *run, uint32_t step)
     if (s->state == NODE_FAILED) return refuse("STEP_FAILURE_SETTLED", "the failure has already been passed on to other steps; retry the run when it has ended, or use onStepFailure: hold");
     if (s->state != NODE_HELD) return refuse("STEP_NOT_FAILED", "the step did not fail");
     if (run->status == RUN_STATUS_PAUSED) return refuse("RUN_IS_PAUSED", "resume the run first");
-    return (struct verdict){0};
+    return accepted;
 }
 
 static struct verdict judge_skip(const struct run *run, uint32_t step)
@@ -41,7 +43,7 @@ static struct verdict judge_skip(const struct run *run, uint32_t step)
     enum step_kind kind = run->program->steps[step].kind;
     bool idle = kind == STEP_WAIT || kind == STEP_APPROVAL;
     if (s->state == NODE_RUNNING && !idle) return refuse("STEP_NOT_TERMINAL", "the step is running; cancel the run or let it end");
-    return (struct verdict){0};
+    return accepted;
 }
 
 // APPROVE and REJECT: of a gate, or of a run that waits for approval. *step becomes the gate.
@@ -49,32 +51,32 @@ static struct verdict judge_answer(const struct run *run, const struct signal *s
 {
     if (run->status == RUN_STATUS_PENDING) {
         if (signal->step.len > 0) return refuse("STEP_NOT_RUNNING", "the run has not started");
-        return run->start.requires_approval ? (struct verdict){0} : refuse("NOTHING_TO_ANSWER", "the run does not wait for an approval");
+        return run->start.requires_approval ? accepted : refuse("NOTHING_TO_ANSWER", "the run does not wait for an approval");
     }
     if (signal->step.len == 0) {
         uint32_t count = waiting_gates(run, step);
         if (count == 0) return refuse("NOTHING_TO_ANSWER", "no approval is waiting");
-        return count == 1 ? (struct verdict){0} : refuse("STEP_REQUIRED", "several approvals are waiting: name one as RUN/STEP");
+        return count == 1 ? accepted : refuse("STEP_REQUIRED", "several approvals are waiting: name one as RUN/STEP");
     }
     if (*step == PROGRAM_TOP) return refuse("STEP_NOT_FOUND", "the run has no such step");
     if (run->program->steps[*step].kind != STEP_APPROVAL) return refuse("NOT_AN_APPROVAL", "the step is not an approval");
     if (run->steps[*step].state == NODE_WAITING) return refuse("STEP_NOT_RUNNING", "the approval is not waiting yet");
-    return run->steps[*step].state == NODE_RUNNING ? (struct verdict){0} : refuse("STEP_TERMINAL", "the approval has been answered");
+    return run->steps[*step].state == NODE_RUNNING ? accepted : refuse("STEP_TERMINAL", "the approval has been answered");
 }
 
 static struct verdict judge(const struct run *run, const struct signal *signal, uint32_t *step)
 {
     bool terminal = run_status_terminal(run->status);
-    if (signal->type == SIGNAL_RETRY_RUN) return terminal ? (struct verdict){0} : refuse("RUN_NOT_TERMINAL", "the run has not ended");
+    if (signal->type == SIGNAL_RETRY_RUN) return terminal ? accepted : refuse("RUN_NOT_TERMINAL", "the run has not ended");
     if (terminal) return refuse("RUN_TERMINAL", "the run has ended");
-    if (signal->type == SIGNAL_CANCEL || signal->type == SIGNAL_EMERGENCY_STOP) return (struct verdict){0};
+    if (signal->type == SIGNAL_CANCEL || signal->type == SIGNAL_EMERGENCY_STOP) return accepted;
     if (run->cancelling) return refuse("RUN_CANCELLING", "the run is being cancelled");
     switch (signal->type) {
     case SIGNAL_PAUSE:
         if (run->status == RUN_STATUS_PAUSED) return refuse("RUN_ALREADY_PAUSED", "the run is paused");
-        return run->status == RUN_STATUS_RUNNING ? (struct verdict){0} : refuse("INVALID_TRANSITION", "the run has not started");
+        return run->status == RUN_STATUS_RUNNING ? accepted : refuse("INVALID_TRANSITION", "the run has not started");
     case SIGNAL_RESUME:
-        return run->status == RUN_STATUS_PAUSED ? (struct verdict){0} : refuse("RUN_NOT_PAUSED", "the run is not paused");
+        return run->status == RUN_STATUS_PAUSED ? accepted : refuse("RUN_NOT_PAUSED", "the run is not paused");
     case SIGNAL_RETRY_STEP:
     case SIGNAL_SKIP_STEP:
         if (run->status == RUN_STATUS_PENDING || run->status == RUN_STATUS_APPROVED) return refuse("INVALID_TRANSITION", "the run has not started");

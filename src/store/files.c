@@ -269,7 +269,7 @@ static enum code open_at(struct files_store *files, const char *path, unsigned f
 
 static void close_file(struct files_store *files, struct file *file)
 {
-    if (file) files->disk->ops->close(file);
+    if (file && files->disk) files->disk->ops->close(file);
 }
 
 // *found is false when there is no version: then there is no store, or one that is not complete.

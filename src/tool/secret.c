@@ -19,8 +19,9 @@ static bool read_secret_file(int fd, char *bytes, size_t *size)
     struct stat stat;
     if (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode)) return false;
     *size = 0;
-    while (*size < SECRET_SIZE_MAX) {
-        ssize_t got = read(fd, bytes + *size, SECRET_SIZE_MAX - *size);
+    // One byte more than a secret may have: half a key is worse than none.
+    while (*size < SECRET_SIZE_MAX + 1) {
+        ssize_t got = read(fd, bytes + *size, SECRET_SIZE_MAX + 1 - *size);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return false;
         if (got == 0) break;
@@ -32,7 +33,7 @@ static bool read_secret_file(int fd, char *bytes, size_t *size)
 static bool from_file(const struct secret_ref *ref, struct str path, struct arena *arena, struct str *value, struct error *why)
 {
     struct str name = arena_copy(arena, path);
-    char *bytes = arena_alloc(arena, SECRET_SIZE_MAX + 1);
+    char *bytes = arena_alloc(arena, SECRET_SIZE_MAX + 2);
     if (!name.ptr || !bytes) return refuse(why, ref, "cannot be read: out of memory");
     // Not blocking: a FIFO must not stop every other step.
     int fd = open(name.ptr, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -44,6 +45,10 @@ static bool from_file(const struct secret_ref *ref, struct str path, struct aren
     if (!done) {
         secret_wipe(*value);
         return refuse(why, ref, "is not a readable file");
+    }
+    if (size > SECRET_SIZE_MAX) {
+        secret_wipe(*value);
+        return refuse(why, ref, "is larger than 64 KiB");
     }
     if (str_ends(*value, STR("\n"))) value->len -= str_ends(*value, STR("\r\n")) ? 2 : 1;
     return true;

@@ -196,9 +196,27 @@ static void every_allocation_may_fail(void)
     }
 }
 
+// RESUME and RETRY_STEP have no reason in their payload; it still reaches the decision record.
+static void a_reason_survives_for_every_type_I23(void)
+{
+    open_contract();
+    for (int type = SIGNAL_NONE + 1; type <= SIGNAL_REJECT; type++) {
+        struct signal given = {.type = (enum signal_type)type, .id = STR(ID), .reason = STR("because"), .actor = STR("ann")};
+        if (type == SIGNAL_RETRY_STEP || type == SIGNAL_SKIP_STEP) given.step = STR("load");
+        struct str bytes;
+        struct signal back;
+        struct error err = {0};
+        CHECK_OK(signal_encode(&given, &arena, &bytes, &err), &err);
+        CHECK_OK(signal_decode(contract, bytes, &arena, &back, &err), &err);
+        CHECK_STR(back.reason, given.reason);
+        CHECK_INT(back.type, type);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
+        TEST(a_reason_survives_for_every_type_I23),
         TEST(payload_rules_C_40),
         TEST(reasons_have_a_largest_length),
         TEST(facts_are_read),

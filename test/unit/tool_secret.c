@@ -108,7 +108,7 @@ static void secrets_come_from_environment_and_files_S1(void)
     static char big[100000];
     memset(big, 'x', sizeof(big));
     test_write_file(path, (struct str){big, sizeof(big)});
-    CHECK_STR(run_with_secret(3, "echo ${#TOKEN}", ref)->output, STR("65536"));
+    kit_check_fault(run_with_secret(3, "echo ${#TOKEN}", ref), "SECRET_NOT_FOUND", false); // half a key is worse than none
     kit_close();
 }
 
