@@ -57,21 +57,23 @@ static uint64_t draw(struct bench *bench)
 
 static void renew(struct bench *bench, size_t i)
 {
-    if (bench->logs[i])
-        store_release_run(bench->store, bench->logs[i]);
+    if (bench->logs[i]) store_release_run(bench->store, bench->logs[i]);
     uint8_t bytes[16];
     uint64_t halves[2] = {draw(bench), draw(bench)};
     memcpy(bytes, halves, sizeof(bytes));
     char id[UUID_SIZE];
     uuid_format(bytes, id);
     struct run_create create = {
-        .ids = {.tenant = STR("default"), .project = STR("default"), .environment = STR("local"), .run = str_from(id),
-                .plan_id = STR("orders-daily"), .plan_version = STR("1.0.0")},
+        .ids = {.tenant = STR("default"),
+                .project = STR("default"),
+                .environment = STR("local"),
+                .run = str_from(id),
+                .plan_id = STR("orders-daily"),
+                .plan_version = STR("1.0.0")},
         .vocabulary = VOCABULARY_RUN,
         .name = STR("orders-daily"),
     };
-    if (store_create_run(bench->store, &create, &bench->logs[i], &bench->err))
-        give_up("create", &bench->err);
+    if (store_create_run(bench->store, &create, &bench->logs[i], &bench->err)) give_up("create", &bench->err);
     bench->created++;
 }
 
@@ -93,16 +95,14 @@ static void append_batch(struct bench *bench, const struct shape *shape, struct 
     size_t count = shape->runs * shape->per_run;
     struct append_item *items = ARENA_ARRAY(&bench->turn, count, struct append_item);
     struct moment *moments = ARENA_ARRAY(&bench->turn, count, struct moment);
-    if (!items || !moments)
-        abort();
+    if (!items || !moments) abort();
     for (size_t i = 0; i < count; i++) {
         struct run_log *log = bench->logs[i % shape->runs];
         moments[i] = event(bench, run_log_last_seq(log) + i / shape->runs, value);
         items[i] = (struct append_item){.log = log, .moment = &moments[i]};
     }
     struct store_batch batch = {.items = items, .item_count = count};
-    if (store_append(bench->store, &batch, 1770829200000, &bench->turn, &bench->err))
-        give_up("append", &bench->err);
+    if (store_append(bench->store, &batch, 1770829200000, &bench->turn, &bench->err)) give_up("append", &bench->err);
 }
 
 // The same batch without sealing: records made of one template.
@@ -111,8 +111,7 @@ static void commit_batch(struct bench *bench, const struct shape *shape, struct 
     size_t count = shape->runs * shape->per_run;
     struct commit_event *events = ARENA_ARRAY(&bench->turn, count, struct commit_event);
     struct commit_head *heads = ARENA_ARRAY(&bench->turn, shape->runs, struct commit_head);
-    if (!events || !heads)
-        abort();
+    if (!events || !heads) abort();
     for (size_t i = 0; i < count; i++) {
         struct run_log *log = bench->logs[i % shape->runs];
         for (size_t k = 0; k < SHA256_SIZE; k += 8) {
@@ -124,14 +123,17 @@ static void commit_batch(struct bench *bench, const struct shape *shape, struct 
     }
     for (size_t i = 0; i < shape->runs; i++) {
         struct run_log *log = bench->logs[i];
-        heads[i] = (struct commit_head){.log = log, .create = !log->created, .expect_seq = log->last_seq,
-                                        .last_seq = log->last_seq + shape->per_run, .head = encoded.hash,
-                                        .summary = log->summary, .updated_ms = 1770829200000};
+        heads[i] = (struct commit_head){.log = log,
+                                        .create = !log->created,
+                                        .expect_seq = log->last_seq,
+                                        .last_seq = log->last_seq + shape->per_run,
+                                        .head = encoded.hash,
+                                        .summary = log->summary,
+                                        .updated_ms = 1770829200000};
         heads[i].summary.counts.completed++;
     }
     struct commit commit = {.events = events, .event_count = count, .heads = heads, .head_count = shape->runs};
-    if (bench->store->ops->commit(bench->store, &commit, &bench->turn, &bench->err))
-        give_up("commit", &bench->err);
+    if (bench->store->ops->commit(bench->store, &commit, &bench->turn, &bench->err)) give_up("commit", &bench->err);
     for (size_t i = 0; i < shape->runs; i++) {
         struct run_log *log = bench->logs[i];
         log->last_seq += shape->per_run;
@@ -159,8 +161,7 @@ static void run_shape(struct bench *bench, const char *url, const struct shape *
     for (size_t b = 0; b < shape->batches; b++) {
         arena_reset(&bench->turn);
         for (size_t i = 0; i < shape->runs; i++)
-            if (!bench->logs[i] || bench->logs[i]->last_seq + shape->per_run > shape->run_length)
-                renew(bench, i);
+            if (!bench->logs[i] || bench->logs[i]->last_seq + shape->per_run > shape->run_length) renew(bench, i);
         int64_t before = os_mono_us();
         if (whole)
             append_batch(bench, shape, value);
@@ -172,12 +173,14 @@ static void run_shape(struct bench *bench, const char *url, const struct shape *
     wall = os_mono_us() - wall;
     cpu = cpu_us() - cpu;
     double events = (double)(shape->batches * each);
-    printf("{\"store\":\"%s\",\"what\":\"%s\",\"runs\":%zu,\"perRun\":%zu,\"runLength\":%zu,\"batch\":%zu,\"events\":%.0f,"
-           "\"eventsPerSecond\":%.0f,\"usPerBatch\":%.1f,\"worstBatchUs\":%lld,\"cpuUsPerEvent\":%.2f,\"bytesPerEvent\":%.0f,"
-           "\"recordBytes\":%zu}\n",
-           store_kind(bench->store), whole ? "append" : "commit", shape->runs, shape->per_run, shape->run_length, each, events,
-           events * 1e6 / (double)wall, (double)wall / (double)shape->batches, (long long)worst, (double)cpu / events,
-           (double)(size_of(url) - size_before) / events, encoded.bytes.len);
+    printf(
+        "{\"store\":\"%s\",\"what\":\"%s\",\"runs\":%zu,\"perRun\":%zu,\"runLength\":%zu,\"batch\":%zu,\"events\":%.0f,"
+        "\"eventsPerSecond\":%.0f,\"usPerBatch\":%.1f,\"worstBatchUs\":%lld,\"cpuUsPerEvent\":%.2f,\"bytesPerEvent\":%."
+        "0f,"
+        "\"recordBytes\":%zu}\n",
+        store_kind(bench->store), whole ? "append" : "commit", shape->runs, shape->per_run, shape->run_length, each,
+        events, events * 1e6 / (double)wall, (double)wall / (double)shape->batches, (long long)worst,
+        (double)cpu / events, (double)(size_of(url) - size_before) / events, encoded.bytes.len);
     fflush(stdout);
     for (size_t i = 0; i < shape->runs; i++) {
         store_release_run(bench->store, bench->logs[i]);
@@ -189,19 +192,22 @@ static void bench_store(struct bench *bench, const char *url)
 {
     struct store_options options = {
         .mode = STORE_WRITE, .create = true, .contract = bench->contract, .entropy = os_entropy()};
-    if (store_open(str_from(url), &options, &bench->store, &bench->err))
-        give_up(url, &bench->err);
+    if (store_open(str_from(url), &options, &bench->store, &bench->err)) give_up(url, &bench->err);
     struct json value = json_object();
     struct arena kept;
     arena_init(&kept, 4096, SIZE_MAX);
-    struct run_ids ids = {.tenant = STR("default"), .project = STR("default"), .environment = STR("local"),
-                          .run = STR("0d3c6a9e-4f0c-4a8e-9d5d-3d4c0f7dbb8a"), .plan_id = STR("orders-daily"),
+    struct run_ids ids = {.tenant = STR("default"),
+                          .project = STR("default"),
+                          .environment = STR("local"),
+                          .run = STR("0d3c6a9e-4f0c-4a8e-9d5d-3d4c0f7dbb8a"),
+                          .plan_id = STR("orders-daily"),
                           .plan_version = STR("1.0.0")};
     struct moment moment = event(bench, 2, value);
     struct seal seal = {.seq = 2, .persisted_ms = 1770829200000, .event_id = "0d3c6a9e-4f0c-4a8e-9d5d-3d4c0f7dbb8b"};
     seal.previous = sha256(STR("x"));
     struct encoded encoded;
-    if (!json_put(&kept, &value, STR("rows"), json_int(1234567)) || !json_put(&kept, &value, STR("table"), json_string(STR("orders"))))
+    if (!json_put(&kept, &value, STR("rows"), json_int(1234567)) ||
+        !json_put(&kept, &value, STR("table"), json_string(STR("orders"))))
         abort();
     moment.value = value;
     if (contract_encode(bench->contract, VOCABULARY_RUN, &ids, &moment, &seal, &kept, &encoded, &bench->err))
@@ -223,15 +229,12 @@ int main(int argc, char **argv)
     arena_init(&bench.turn, 1 << 20, SIZE_MAX);
     bench.logs = calloc(512, sizeof(*bench.logs));
     bench.steps = calloc(STEPS, sizeof(*bench.steps));
-    if (!bench.logs || !bench.steps || contract_open(&kept, &bench.contract, &bench.err))
-        give_up("start", &bench.err);
-    for (size_t i = 0; i < STEPS; i++)
-        snprintf(bench.steps[i], sizeof(bench.steps[i]), "step-%zu", i);
+    if (!bench.logs || !bench.steps || contract_open(&kept, &bench.contract, &bench.err)) give_up("start", &bench.err);
+    for (size_t i = 0; i < STEPS; i++) snprintf(bench.steps[i], sizeof(bench.steps[i]), "step-%zu", i);
     char sqlite[64];
     snprintf(sqlite, sizeof(sqlite), "sqlite:/tmp/cairn-bench-%d.db", (int)getpid());
     if (argc > 1)
-        for (int i = 1; i < argc; i++)
-            bench_store(&bench, argv[i]);
+        for (int i = 1; i < argc; i++) bench_store(&bench, argv[i]);
     else {
         bench_store(&bench, sqlite);
         unlink(sqlite + strlen("sqlite:"));

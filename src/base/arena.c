@@ -10,7 +10,7 @@ enum { ALIGNMENT = 16, GROWTH_MAX = 64 * 1024, ARRAY_COUNT_MIN = 4 };
 
 struct arena_block {
     struct arena_block *next;
-    size_t size;  // of bytes
+    size_t size; // of bytes
     size_t used;
     alignas(ALIGNMENT) unsigned char bytes[];
 };
@@ -45,8 +45,7 @@ void arena_release(struct arena *arena)
 static struct arena_block *take_block(struct arena *arena, size_t size)
 {
     struct arena_block *block = malloc(header_size + size);
-    if (!block)
-        return NULL;
+    if (!block) return NULL;
     block->next = arena->blocks;
     block->size = size;
     block->used = 0;
@@ -57,14 +56,12 @@ static struct arena_block *take_block(struct arena *arena, size_t size)
 
 static bool must_fail(struct arena *arena)
 {
-    if (arena->fail_in <= 0)
-        return false;
+    if (arena->fail_in <= 0) return false;
     if (arena->fail_in > 1) {
         arena->fail_in--;
         return false;
     }
-    if (!arena->fail_sticky)
-        arena->fail_in = 0;
+    if (!arena->fail_sticky) arena->fail_in = 0;
     return true;
 }
 
@@ -72,8 +69,7 @@ static bool must_fail(struct arena *arena)
 static size_t room_for(const struct arena *arena, size_t size)
 {
     size_t left = arena->limit > arena->size ? arena->limit - arena->size : 0;
-    if (left < header_size || left - header_size < size)
-        return 0;
+    if (left < header_size || left - header_size < size) return 0;
     return left - header_size;
 }
 
@@ -86,13 +82,10 @@ void arena_reset(struct arena *arena)
 
 void *arena_alloc(struct arena *arena, size_t size)
 {
-    if (size == 0)
-        size = 1;
-    if (must_fail(arena) || !room_for(arena, size))
-        return NULL;
+    if (size == 0) size = 1;
+    if (must_fail(arena) || !room_for(arena, size)) return NULL;
     struct arena_block *block = take_block(arena, size);
-    if (!block)
-        return NULL;
+    if (!block) return NULL;
     block->used = size;
     memset(block->bytes, 0, size);
     return block->bytes;
@@ -103,11 +96,9 @@ void *arena_alloc(struct arena *arena, size_t size)
 void arena_reset(struct arena *arena)
 {
     struct arena_block *first = arena->blocks;
-    while (first && first->next)
-        first = first->next;
+    while (first && first->next) first = first->next;
     free_blocks(arena, first);
-    if (first)
-        first->used = 0;
+    if (first) first->used = 0;
 }
 
 // The next block: twice the newest one within GROWTH_MAX (or the caller's larger first block), less
@@ -115,32 +106,25 @@ void arena_reset(struct arena *arena)
 static struct arena_block *add_block(struct arena *arena, size_t size)
 {
     size_t room = room_for(arena, size);
-    if (!room)
-        return NULL;
+    if (!room) return NULL;
     size_t growth_max = arena->block_size > GROWTH_MAX ? arena->block_size : GROWTH_MAX;
     size_t total = arena->block_size;
-    if (arena->blocks)
-        total = (arena->blocks->size + header_size) * 2;
-    if (total > growth_max)
-        total = growth_max;
+    if (arena->blocks) total = (arena->blocks->size + header_size) * 2;
+    if (total > growth_max) total = growth_max;
     size_t data = total > header_size ? total - header_size : 0;
-    if (data > room)
-        data = room;
-    if (data < size)
-        data = size;
+    if (data > room) data = room;
+    if (data < size) data = size;
     return take_block(arena, data);
 }
 
 void *arena_alloc(struct arena *arena, size_t size)
 {
-    if (size > SIZE_MAX / 2 || must_fail(arena))
-        return NULL;
+    if (size > SIZE_MAX / 2 || must_fail(arena)) return NULL;
     size_t rounded = size ? (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT;
     struct arena_block *block = arena->blocks;
     if (!block || block->size - block->used < rounded) {
         block = add_block(arena, rounded);
-        if (!block)
-            return NULL;
+        if (!block) return NULL;
     }
     unsigned char *bytes = block->bytes + block->used;
     block->used += rounded;
@@ -154,37 +138,28 @@ void *arena_alloc(struct arena *arena, size_t size)
 void *arena_array(struct arena *arena, size_t count, size_t size)
 {
     size_t total;
-    if (__builtin_mul_overflow(count, size, &total))
-        return NULL;
+    if (__builtin_mul_overflow(count, size, &total)) return NULL;
     return arena_alloc(arena, total);
 }
 
 struct str arena_copy(struct arena *arena, struct str s)
 {
     char *copy = s.len < SIZE_MAX ? arena_alloc(arena, s.len + 1) : NULL;
-    if (!copy)
-        return (struct str){NULL, 0};
-    if (s.len)
-        memcpy(copy, s.ptr, s.len);
+    if (!copy) return (struct str){NULL, 0};
+    if (s.len) memcpy(copy, s.ptr, s.len);
     return (struct str){copy, s.len};
 }
 
-void *arena_grow(struct arena *arena, void *array, size_t count, size_t need, size_t size,
-                 size_t *capacity)
+void *arena_grow(struct arena *arena, void *array, size_t count, size_t need, size_t size, size_t *capacity)
 {
     INVARIANT(count <= *capacity && (array || !count));
-    if (array && need <= *capacity)
-        return array;
+    if (array && need <= *capacity) return array;
     size_t target = *capacity > SIZE_MAX / 2 ? SIZE_MAX : *capacity * 2;
-    if (target < ARRAY_COUNT_MIN)
-        target = ARRAY_COUNT_MIN;
-    if (target < need)
-        target = need;
+    if (target < ARRAY_COUNT_MIN) target = ARRAY_COUNT_MIN;
+    if (target < need) target = need;
     void *grown = arena_array(arena, target, size);
-    if (!grown)
-        return NULL;
-    if (count)
-        memcpy(grown, array, count * size);
+    if (!grown) return NULL;
+    if (count) memcpy(grown, array, count * size);
     *capacity = target;
     return grown;
 }

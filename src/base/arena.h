@@ -16,10 +16,10 @@
 struct arena_block;
 
 struct arena {
-    struct arena_block *blocks;  // newest first
+    struct arena_block *blocks; // newest first
     size_t block_size;
-    size_t size;   // bytes taken from the system
-    size_t limit;  // of `size`
+    size_t size;  // bytes taken from the system
+    size_t limit; // of `size`
     int64_t fail_in;
     bool fail_sticky;
 };

@@ -18,8 +18,7 @@ void buf_init(struct buf *buf, size_t max)
 
 void buf_release(struct buf *buf)
 {
-    if (buf->capacity)
-        free(buf->ptr);
+    if (buf->capacity) free(buf->ptr);
     *buf = (struct buf){.ptr = nothing, .max = buf->max};
 }
 
@@ -27,8 +26,7 @@ void buf_clear(struct buf *buf)
 {
     buf->len = 0;
     buf->failed = false;
-    if (buf->capacity)
-        buf->ptr[0] = '\0';
+    if (buf->capacity) buf->ptr[0] = '\0';
 }
 
 bool buf_ok(const struct buf *buf)
@@ -45,16 +43,12 @@ struct str buf_str(const struct buf *buf)
 static bool grow(struct buf *buf, size_t need)
 {
     size_t capacity = buf->capacity ? buf->capacity * 2 : CAPACITY_MIN;
-    if (capacity < need)
-        capacity = need;
-    if (capacity > buf->max + 1)
-        capacity = buf->max + 1;
+    if (capacity < need) capacity = need;
+    if (capacity > buf->max + 1) capacity = buf->max + 1;
     INVARIANT(capacity >= need);
     char *ptr = realloc(buf->capacity ? buf->ptr : NULL, capacity);
-    if (!ptr)
-        return false;
-    if (!buf->capacity)
-        ptr[0] = '\0';
+    if (!ptr) return false;
+    if (!buf->capacity) ptr[0] = '\0';
     buf->ptr = ptr;
     buf->capacity = capacity;
     return true;
@@ -62,10 +56,8 @@ static bool grow(struct buf *buf, size_t need)
 
 char *buf_reserve(struct buf *buf, size_t size)
 {
-    if (buf->failed)
-        return NULL;
-    if (size < buf->capacity - buf->len)
-        return buf->ptr + buf->len;
+    if (buf->failed) return NULL;
+    if (size < buf->capacity - buf->len) return buf->ptr + buf->len;
     INVARIANT(buf->len <= buf->max);
     if (size > buf->max - buf->len || !grow(buf, buf->len + size + 1)) {
         buf->failed = true;
@@ -76,11 +68,9 @@ char *buf_reserve(struct buf *buf, size_t size)
 
 void buf_add(struct buf *buf, struct str s)
 {
-    if (s.len == 0)
-        return;
+    if (s.len == 0) return;
     char *to = buf_reserve(buf, s.len);
-    if (!to)
-        return;
+    if (!to) return;
     memcpy(to, s.ptr, s.len);
     to[s.len] = '\0';
     buf->len += s.len;
@@ -89,8 +79,7 @@ void buf_add(struct buf *buf, struct str s)
 void buf_byte(struct buf *buf, char c)
 {
     char *to = buf_reserve(buf, 1);
-    if (!to)
-        return;
+    if (!to) return;
     to[0] = c;
     to[1] = '\0';
     buf->len++;
@@ -122,8 +111,7 @@ void buf_int(struct buf *buf, int64_t n)
     } else {
         *--p = (char)('0' + left);
     }
-    if (n < 0)
-        *--p = '-';
+    if (n < 0) *--p = '-';
     buf_add(buf, (struct str){p, (size_t)(digits + sizeof(digits) - p)});
 }
 
@@ -132,8 +120,7 @@ void buf_hex(struct buf *buf, const uint8_t *bytes, size_t count)
     static const char digits[] = "0123456789abcdef";
     // A count that would overflow is beyond every ceiling; buf_reserve then reports it.
     char *to = buf_reserve(buf, count > SIZE_MAX / 4 ? SIZE_MAX / 2 : count * 2);
-    if (!to)
-        return;
+    if (!to) return;
     for (size_t i = 0; i < count; i++) {
         *to++ = digits[bytes[i] >> 4];
         *to++ = digits[bytes[i] & 15];
@@ -144,8 +131,7 @@ void buf_hex(struct buf *buf, const uint8_t *bytes, size_t count)
 
 void buf_printf(struct buf *buf, const char *format, ...)
 {
-    if (buf->failed)
-        return;
+    if (buf->failed) return;
     va_list arguments;
     va_start(arguments, format);
     va_list again;
@@ -158,8 +144,7 @@ void buf_printf(struct buf *buf, const char *format, ...)
     } else if ((size_t)written < room) {
         buf->len += (size_t)written;
     } else {
-        if (buf->capacity)
-            buf->ptr[buf->len] = '\0';
+        if (buf->capacity) buf->ptr[buf->len] = '\0';
         char *to = buf_reserve(buf, (size_t)written);
         if (to) {
             vsnprintf(to, (size_t)written + 1, format, again);

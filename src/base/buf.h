@@ -18,14 +18,14 @@ struct buf {
 
 void buf_init(struct buf *buf, size_t max);
 void buf_release(struct buf *buf);
-void buf_clear(struct buf *buf);  // empties, forgets a failure, keeps the memory
+void buf_clear(struct buf *buf); // empties, forgets a failure, keeps the memory
 bool buf_ok(const struct buf *buf) MUST_CHECK;
 struct str buf_str(const struct buf *buf);
 void buf_add(struct buf *buf, struct str s);
 void buf_byte(struct buf *buf, char c);
 void buf_text(struct buf *buf, const char *text);
 void buf_int(struct buf *buf, int64_t n);
-void buf_hex(struct buf *buf, const uint8_t *bytes, size_t count);  // lower case
+void buf_hex(struct buf *buf, const uint8_t *bytes, size_t count); // lower case
 void buf_printf(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);
 // Room for `size` more bytes to be written by the caller at ptr+len, who then raises len. NULL on failure.
 char *buf_reserve(struct buf *buf, size_t size);

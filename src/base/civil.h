@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-#define CIVIL_SIZE 25  // "2026-02-11T17:00:00.000Z" and its NUL
+#define CIVIL_SIZE 25 // "2026-02-11T17:00:00.000Z" and its NUL
 
 void civil_format(int64_t ms, char out[CIVIL_SIZE]);
 // RFC 3339 with any offset and any fraction (cut to ms). Leap second 60, at the end of a UTC day only, counts as the next

@@ -5,21 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#undef error_set  // the analyzer's
+#undef error_set // the analyzer's
 #undef error_at
 
 // A message cut at the end of its array must not end in half a character: it is shown as JSON.
 static void trim_partial_utf8(char *text, size_t len)
 {
     size_t back = 0;
-    while (back < len && back < 3 && ((unsigned char)text[len - 1 - back] & 0xC0) == 0x80)
-        back++;
-    if (back == len)
-        return;
+    while (back < len && back < 3 && ((unsigned char)text[len - 1 - back] & 0xC0) == 0x80) back++;
+    if (back == len) return;
     unsigned char lead = (unsigned char)text[len - 1 - back];
     size_t want = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : lead >= 0xC0 ? 2 : 1;
-    if (want > 1 && want > back + 1)
-        text[len - 1 - back] = '\0';
+    if (want > 1 && want > back + 1) text[len - 1 - back] = '\0';
 }
 
 static void format_message(char *out, size_t size, const char *format, va_list arguments)
@@ -37,8 +34,7 @@ static void format_message(char *out, size_t size, const char *format, va_list a
 enum code error_set(struct error *err, enum code code, const char *format, ...)
 {
     INVARIANT(code != OK);
-    if (!err || err->code != OK)
-        return code;
+    if (!err || err->code != OK) return code;
     va_list arguments;
     va_start(arguments, format);
     format_message(err->message, sizeof(err->message), format, arguments);
@@ -49,12 +45,10 @@ enum code error_set(struct error *err, enum code code, const char *format, ...)
     return code;
 }
 
-enum code error_at(struct error *err, enum code code, uint32_t line, uint32_t column,
-                   const char *format, ...)
+enum code error_at(struct error *err, enum code code, uint32_t line, uint32_t column, const char *format, ...)
 {
     INVARIANT(code != OK);
-    if (!err || err->code != OK)
-        return code;
+    if (!err || err->code != OK) return code;
     va_list arguments;
     va_start(arguments, format);
     format_message(err->message, sizeof(err->message), format, arguments);
@@ -67,8 +61,7 @@ enum code error_at(struct error *err, enum code code, uint32_t line, uint32_t co
 
 void error_wrap(struct error *err, const char *format, ...)
 {
-    if (!err || err->code == OK)
-        return;
+    if (!err || err->code == OK) return;
     char inner[sizeof(err->message)];
     memcpy(inner, err->message, sizeof(inner));
     inner[sizeof(inner) - 1] = '\0';
@@ -86,14 +79,12 @@ void error_wrap(struct error *err, const char *format, ...)
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
         size_t part = strlen(parts[i]);
         cut = cut || part > room - len;
-        if (part > room - len)
-            part = room - len;
+        if (part > room - len) part = room - len;
         memcpy(err->message + len, parts[i], part);
         len += part;
     }
     err->message[len] = '\0';
-    if (cut)
-        trim_partial_utf8(err->message, len);
+    if (cut) trim_partial_utf8(err->message, len);
 }
 
 const char *code_name(enum code code)
@@ -101,8 +92,8 @@ const char *code_name(enum code code)
     switch (code) {
     case OK:
         return "OK";
-#define X(name, number, text)                                                                      \
-    case E_##name:                                                                                 \
+#define X(name, number, text)                                                                                          \
+    case E_##name:                                                                                                     \
         return #name;
         CODE_LIST(X)
 #undef X
@@ -115,8 +106,8 @@ const char *code_text(enum code code)
     switch (code) {
     case OK:
         return "success";
-#define X(name, number, text)                                                                      \
-    case E_##name:                                                                                 \
+#define X(name, number, text)                                                                                          \
+    case E_##name:                                                                                                     \
         return text;
         CODE_LIST(X)
 #undef X

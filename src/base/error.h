@@ -37,7 +37,7 @@ enum code {
 
 struct error {
     enum code code;
-    uint32_t line, column;  // when the fault is in a document; 1-based, 0 = not known
+    uint32_t line, column; // when the fault is in a document; 1-based, 0 = not known
     char message[464];
 };
 
@@ -46,7 +46,7 @@ enum code error_set(struct error *err, enum code code, const char *format, ...) 
 enum code error_at(struct error *err, enum code code, uint32_t line, uint32_t column, const char *format, ...)
     PRINTF_LIKE(5, 6);
 void error_wrap(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
-const char *code_name(enum code code);  // "NOT_FOUND"
+const char *code_name(enum code code); // "NOT_FOUND"
 const char *code_text(enum code code);
 
 #ifdef __clang_analyzer__

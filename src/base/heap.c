@@ -11,8 +11,7 @@ void heap_init(struct heap *heap)
 
 void heap_release(struct heap *heap)
 {
-    for (size_t i = 0; i < heap->count; i++)
-        heap->nodes[i]->index = 0;
+    for (size_t i = 0; i < heap->count; i++) heap->nodes[i]->index = 0;
     free(heap->nodes);
     *heap = (struct heap){0};
 }
@@ -41,12 +40,9 @@ static void sift_down(struct heap *heap, size_t i, struct heap_node *node)
 {
     for (;;) {
         size_t child = i * 2 + 1;
-        if (child >= heap->count)
-            break;
-        if (child + 1 < heap->count && before(heap->nodes[child + 1], heap->nodes[child]))
-            child++;
-        if (!before(heap->nodes[child], node))
-            break;
+        if (child >= heap->count) break;
+        if (child + 1 < heap->count && before(heap->nodes[child + 1], heap->nodes[child])) child++;
+        if (!before(heap->nodes[child], node)) break;
         place(heap, i, heap->nodes[child]);
         i = child;
     }
@@ -59,11 +55,9 @@ bool heap_push(struct heap *heap, struct heap_node *node, int64_t due)
     if (heap->count == heap->capacity) {
         size_t capacity = heap->capacity ? heap->capacity * 2 : CAPACITY_MIN;
         size_t size;
-        if (__builtin_mul_overflow(capacity, sizeof(*heap->nodes), &size))
-            return false;
+        if (__builtin_mul_overflow(capacity, sizeof(*heap->nodes), &size)) return false;
         struct heap_node **nodes = realloc(heap->nodes, size);
-        if (!nodes)
-            return false;
+        if (!nodes) return false;
         heap->nodes = nodes;
         heap->capacity = capacity;
     }
@@ -76,15 +70,13 @@ bool heap_push(struct heap *heap, struct heap_node *node, int64_t due)
 
 void heap_remove(struct heap *heap, struct heap_node *node)
 {
-    if (node->index == 0)
-        return;
+    if (node->index == 0) return;
     size_t i = node->index - 1;
     INVARIANT(i < heap->count);
     INVARIANT(heap->nodes[i] == node);
     node->index = 0;
     struct heap_node *last = heap->nodes[--heap->count];
-    if (last == node)
-        return;
+    if (last == node) return;
     // The last node comes from another branch: it may have to go either way.
     if (i > 0 && before(last, heap->nodes[(i - 1) / 2]))
         sift_up(heap, i, last);
@@ -103,7 +95,6 @@ void heap_verify(const struct heap *heap)
     for (size_t i = 0; i < heap->count; i++) {
         INVARIANT(heap->nodes[i]->index == i + 1);
         INVARIANT(heap->nodes[i]->seq < heap->next_seq);
-        if (i > 0)
-            INVARIANT(before(heap->nodes[(i - 1) / 2], heap->nodes[i]));
+        if (i > 0) INVARIANT(before(heap->nodes[(i - 1) / 2], heap->nodes[i]));
     }
 }

@@ -11,7 +11,7 @@
 struct heap_node {
     int64_t due;
     uint64_t seq;
-    size_t index;  // position + 1; 0 = not in the heap
+    size_t index; // position + 1; 0 = not in the heap
 };
 
 struct heap {
@@ -22,9 +22,9 @@ struct heap {
 
 void heap_init(struct heap *heap);
 void heap_release(struct heap *heap);
-bool heap_push(struct heap *heap, struct heap_node *node, int64_t due) MUST_CHECK;  // false: out of memory
-void heap_remove(struct heap *heap, struct heap_node *node);                        // no-op when not in it
-struct heap_node *heap_peek(const struct heap *heap);                               // NULL when empty
+bool heap_push(struct heap *heap, struct heap_node *node, int64_t due) MUST_CHECK; // false: out of memory
+void heap_remove(struct heap *heap, struct heap_node *node);                       // no-op when not in it
+struct heap_node *heap_peek(const struct heap *heap);                              // NULL when empty
 void heap_verify(const struct heap *heap);
 
 #endif

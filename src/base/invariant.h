@@ -9,7 +9,7 @@
 
 #define INVARIANT(x) ((x) ? (void)0 : invariant_failed(#x, __FILE__, __LINE__))
 #define ARRAY_COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
+#define CONTAINER_OF(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
 #define MUST_CHECK __attribute__((warn_unused_result))
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
 #define UNUSED __attribute__((unused))

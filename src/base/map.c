@@ -22,8 +22,7 @@ static struct map_slot *find(const struct map *map, struct str key, uint32_t has
     // The lowest bit is always set, so it must not choose the slot.
     size_t i = (hash >> 1) & mask;
     while (map->slots[i].hash) {
-        if (map->slots[i].hash == hash && str_eq(map->slots[i].key, key))
-            break;
+        if (map->slots[i].hash == hash && str_eq(map->slots[i].key, key)) break;
         i = (i + 1) & mask;
     }
     return &map->slots[i];
@@ -34,12 +33,10 @@ static bool grow(struct map *map)
     size_t capacity = map->capacity ? map->capacity * 2 : CAPACITY_MIN;
     struct map bigger = {.arena = map->arena, .capacity = capacity};
     bigger.slots = ARENA_ARRAY(map->arena, capacity, struct map_slot);
-    if (!bigger.slots)
-        return false;
+    if (!bigger.slots) return false;
     for (size_t i = 0; i < map->capacity; i++) {
         const struct map_slot *slot = &map->slots[i];
-        if (!slot->hash)
-            continue;
+        if (!slot->hash) continue;
         *find(&bigger, slot->key, slot->hash) = *slot;
         bigger.count++;
     }
@@ -51,19 +48,16 @@ static bool grow(struct map *map)
 bool map_put(struct map *map, struct str key, uint32_t value, uint32_t *existing)
 {
     INVARIANT(value != MAP_NONE);
-    if (existing)
-        *existing = MAP_NONE;
+    if (existing) *existing = MAP_NONE;
     uint32_t hash = hash_of(key);
     if (map->capacity) {
         const struct map_slot *slot = find(map, key, hash);
         if (slot->hash) {
-            if (existing)
-                *existing = slot->value;
+            if (existing) *existing = slot->value;
             return true;
         }
     }
-    if (map->count + 1 > map->capacity / 4 * 3 && !grow(map))
-        return false;
+    if (map->count + 1 > map->capacity / 4 * 3 && !grow(map)) return false;
     *find(map, key, hash) = (struct map_slot){.key = key, .value = value, .hash = hash};
     map->count++;
     return true;
@@ -71,8 +65,7 @@ bool map_put(struct map *map, struct str key, uint32_t value, uint32_t *existing
 
 uint32_t map_get(const struct map *map, struct str key)
 {
-    if (!map->capacity)
-        return MAP_NONE;
+    if (!map->capacity) return MAP_NONE;
     const struct map_slot *slot = find(map, key, hash_of(key));
     return slot->hash ? slot->value : MAP_NONE;
 }

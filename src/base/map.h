@@ -15,7 +15,7 @@ struct map_slot {
 
 struct map {
     struct arena *arena;
-    struct map_slot *slots;  // capacity is a power of two
+    struct map_slot *slots; // capacity is a power of two
     size_t capacity;
     size_t count;
 };
@@ -23,6 +23,6 @@ struct map {
 void map_init(struct map *map, struct arena *arena);
 // False when memory ran out. An existing key keeps its value; *existing (may be NULL) then holds it, else MAP_NONE.
 bool map_put(struct map *map, struct str key, uint32_t value, uint32_t *existing) MUST_CHECK;
-uint32_t map_get(const struct map *map, struct str key);  // MAP_NONE when absent
+uint32_t map_get(const struct map *map, struct str key); // MAP_NONE when absent
 
 #endif

@@ -21,8 +21,7 @@ struct digest sha256_parts(const struct str *parts, size_t count)
     SHA256_CTX context;
     INVARIANT(SHA256_Init(&context) == 1);
     for (size_t i = 0; i < count; i++) {
-        if (parts[i].len)
-            INVARIANT(SHA256_Update(&context, parts[i].ptr, parts[i].len) == 1);
+        if (parts[i].len) INVARIANT(SHA256_Update(&context, parts[i].ptr, parts[i].len) == 1);
     }
     struct digest digest;
     INVARIANT(SHA256_Final(digest.b, &context) == 1);
@@ -41,23 +40,19 @@ void digest_hex(const struct digest *digest, char hex[SHA256_HEX + 1])
 
 static int digit_value(char c)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     return -1;
 }
 
 bool digest_parse(struct str hex, struct digest *out)
 {
-    if (hex.len != SHA256_HEX)
-        return false;
+    if (hex.len != SHA256_HEX) return false;
     struct digest digest;
     for (size_t i = 0; i < SHA256_SIZE; i++) {
         int high = digit_value(hex.ptr[i * 2]);
         int low = digit_value(hex.ptr[i * 2 + 1]);
-        if (high < 0 || low < 0)
-            return false;
+        if (high < 0 || low < 0) return false;
         digest.b[i] = (uint8_t)(high << 4 | low);
     }
     *out = digest;

@@ -12,9 +12,9 @@ struct digest {
 };
 
 struct digest sha256(struct str bytes);
-struct digest sha256_parts(const struct str *parts, size_t count);  // of the concatenation
+struct digest sha256_parts(const struct str *parts, size_t count); // of the concatenation
 void digest_hex(const struct digest *digest, char hex[SHA256_HEX + 1]);
-bool digest_parse(struct str hex, struct digest *out);  // 64 lower-case hex digits
+bool digest_parse(struct str hex, struct digest *out); // 64 lower-case hex digits
 bool digest_eq(const struct digest *a, const struct digest *b);
 
 #endif

@@ -24,8 +24,7 @@ int str_cmp(struct str a, struct str b)
 {
     size_t common = a.len < b.len ? a.len : b.len;
     int order = common ? memcmp(a.ptr, b.ptr, common) : 0;
-    if (order)
-        return order;
+    if (order) return order;
     return (a.len > b.len) - (a.len < b.len);
 }
 
@@ -36,8 +35,7 @@ bool str_starts(struct str s, struct str prefix)
 
 bool str_ends(struct str s, struct str suffix)
 {
-    if (s.len < suffix.len)
-        return false;
+    if (s.len < suffix.len) return false;
     return str_eq(str_slice(s, s.len - suffix.len, s.len), suffix);
 }
 
@@ -52,24 +50,20 @@ struct str str_trim(struct str s)
         s.ptr++;
         s.len--;
     }
-    while (s.len && is_space(s.ptr[s.len - 1]))
-        s.len--;
+    while (s.len && is_space(s.ptr[s.len - 1])) s.len--;
     return s;
 }
 
 struct str str_slice(struct str s, size_t from, size_t to)
 {
-    if (to > s.len)
-        to = s.len;
-    if (from > to)
-        from = to;
+    if (to > s.len) to = s.len;
+    if (from > to) from = to;
     return (struct str){from ? s.ptr + from : s.ptr, to - from};
 }
 
 size_t str_find(struct str s, char c, size_t from)
 {
-    if (from >= s.len)
-        return s.len;
+    if (from >= s.len) return s.len;
     const char *hit = memchr(s.ptr + from, c, s.len - from);
     return hit ? (size_t)(hit - s.ptr) : s.len;
 }
@@ -84,21 +78,15 @@ struct str str_cut(struct str s, char c, struct str *rest)
 bool str_int64(struct str s, int64_t *out)
 {
     bool negative = s.len && s.ptr[0] == '-';
-    if (negative)
-        s = str_slice(s, 1, s.len);
-    if (s.len == 0)
-        return false;
-    int64_t value = 0;  // kept negative: INT64_MIN has no positive twin
+    if (negative) s = str_slice(s, 1, s.len);
+    if (s.len == 0) return false;
+    int64_t value = 0; // kept negative: INT64_MIN has no positive twin
     for (size_t i = 0; i < s.len; i++) {
-        if (s.ptr[i] < '0' || s.ptr[i] > '9')
-            return false;
-        if (__builtin_mul_overflow(value, 10, &value))
-            return false;
-        if (__builtin_sub_overflow(value, s.ptr[i] - '0', &value))
-            return false;
+        if (s.ptr[i] < '0' || s.ptr[i] > '9') return false;
+        if (__builtin_mul_overflow(value, 10, &value)) return false;
+        if (__builtin_sub_overflow(value, s.ptr[i] - '0', &value)) return false;
     }
-    if (!negative && value == INT64_MIN)
-        return false;
+    if (!negative && value == INT64_MIN) return false;
     *out = negative ? value : -value;
     return true;
 }
@@ -121,8 +109,7 @@ uint64_t str_hash(struct str s)
         hash = mix(hash ^ word) * 0xFF51AFD7ED558CCDu;
     }
     uint64_t tail = 0;
-    if (i < s.len)
-        memcpy(&tail, s.ptr + i, s.len - i);
+    if (i < s.len) memcpy(&tail, s.ptr + i, s.len - i);
     return mix(mix(hash ^ tail) + 0xC4CEB9FE1A85EC53u);
 }
 
@@ -131,16 +118,13 @@ enum { DISTANCE_LEN_MAX = 128 };
 
 size_t str_distance(struct str a, struct str b, size_t limit)
 {
-    if (str_eq(a, b))
-        return 0;
+    if (str_eq(a, b)) return 0;
     size_t gap = a.len > b.len ? a.len - b.len : b.len - a.len;
-    if (gap > limit || a.len > DISTANCE_LEN_MAX || b.len > DISTANCE_LEN_MAX)
-        return limit + 1;
+    if (gap > limit || a.len > DISTANCE_LEN_MAX || b.len > DISTANCE_LEN_MAX) return limit + 1;
 
     // Optimal string alignment: a swap looks two rows back, so three rows go round.
     size_t rows[3][DISTANCE_LEN_MAX + 1];
-    for (size_t j = 0; j <= b.len; j++)
-        rows[0][j] = j;
+    for (size_t j = 0; j <= b.len; j++) rows[0][j] = j;
     for (size_t i = 1; i <= a.len; i++) {
         size_t *row = rows[i % 3];
         const size_t *above = rows[(i + 2) % 3];
@@ -149,21 +133,15 @@ size_t str_distance(struct str a, struct str b, size_t limit)
         size_t best = i;
         for (size_t j = 1; j <= b.len; j++) {
             size_t cost = above[j - 1] + (a.ptr[i - 1] != b.ptr[j - 1]);
-            if (above[j] + 1 < cost)
-                cost = above[j] + 1;
-            if (row[j - 1] + 1 < cost)
-                cost = row[j - 1] + 1;
-            bool swapped = i > 1 && j > 1 && a.ptr[i - 1] == b.ptr[j - 2] &&
-                           a.ptr[i - 2] == b.ptr[j - 1];
-            if (swapped && two_above[j - 2] + 1 < cost)
-                cost = two_above[j - 2] + 1;
+            if (above[j] + 1 < cost) cost = above[j] + 1;
+            if (row[j - 1] + 1 < cost) cost = row[j - 1] + 1;
+            bool swapped = i > 1 && j > 1 && a.ptr[i - 1] == b.ptr[j - 2] && a.ptr[i - 2] == b.ptr[j - 1];
+            if (swapped && two_above[j - 2] + 1 < cost) cost = two_above[j - 2] + 1;
             row[j] = cost;
-            if (cost < best)
-                best = cost;
+            if (cost < best) best = cost;
         }
         // A swap can get at most one below the row's best, hence the slack.
-        if (best > limit + 1)
-            return limit + 1;
+        if (best > limit + 1) return limit + 1;
     }
     size_t distance = rows[a.len % 3][b.len];
     return distance > limit ? limit + 1 : distance;
@@ -180,23 +158,15 @@ size_t str_utf8_size(struct str s, size_t at)
     const unsigned char *p = (const unsigned char *)s.ptr + at;
     size_t left = s.len - at;
     unsigned char lead = p[0];
-    if (lead < 0x80)
-        return 1;
-    if (lead < 0xC2 || lead > 0xF4)
-        return 0;
-    if (left < 2 || !is_continuation(p[1]))
-        return 0;
-    if (lead < 0xE0)
-        return 2;
+    if (lead < 0x80) return 1;
+    if (lead < 0xC2 || lead > 0xF4) return 0;
+    if (left < 2 || !is_continuation(p[1])) return 0;
+    if (lead < 0xE0) return 2;
     // The second byte rules out overlong forms (E0, F0), surrogates (ED) and beyond U+10FFFF (F4).
-    if ((lead == 0xE0 && p[1] < 0xA0) || (lead == 0xED && p[1] > 0x9F))
-        return 0;
-    if ((lead == 0xF0 && p[1] < 0x90) || (lead == 0xF4 && p[1] > 0x8F))
-        return 0;
-    if (left < 3 || !is_continuation(p[2]))
-        return 0;
-    if (lead < 0xF0)
-        return 3;
+    if ((lead == 0xE0 && p[1] < 0xA0) || (lead == 0xED && p[1] > 0x9F)) return 0;
+    if ((lead == 0xF0 && p[1] < 0x90) || (lead == 0xF4 && p[1] > 0x8F)) return 0;
+    if (left < 3 || !is_continuation(p[2])) return 0;
+    if (lead < 0xF0) return 3;
     return left >= 4 && is_continuation(p[3]) ? 4 : 0;
 }
 
@@ -213,8 +183,7 @@ bool str_utf8(struct str s)
             }
         }
         size_t size = str_utf8_size(s, i);
-        if (size == 0)
-            return false;
+        if (size == 0) return false;
         i += size;
     }
     return true;

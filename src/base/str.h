@@ -12,16 +12,19 @@ struct str {
 };
 
 #define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
-#define STR_INIT(literal) {(literal), sizeof(literal) - 1}  // in static tables, where STR is not constant
-#define STR_ARG(s) (int)(s).len, (s).ptr  // for "%.*s"
+#define STR_INIT(literal)                                                                                              \
+    {                                                                                                                  \
+        (literal), sizeof(literal) - 1                                                                                 \
+    }                                    // in static tables, where STR is not constant
+#define STR_ARG(s) (int)(s).len, (s).ptr // for "%.*s"
 
-struct str str_from(const char *text);  // NULL gives the empty str
+struct str str_from(const char *text); // NULL gives the empty str
 bool str_eq(struct str a, struct str b);
 bool str_is(struct str a, const char *text);
-int str_cmp(struct str a, struct str b);  // bytewise, shorter first
+int str_cmp(struct str a, struct str b); // bytewise, shorter first
 bool str_starts(struct str s, struct str prefix);
 bool str_ends(struct str s, struct str suffix);
-struct str str_trim(struct str s);  // ASCII white space on both sides
+struct str str_trim(struct str s); // ASCII white space on both sides
 struct str str_slice(struct str s, size_t from, size_t to);
 // Index of the first `c` at or after `from`, or s.len.
 size_t str_find(struct str s, char c, size_t from);

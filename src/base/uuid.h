@@ -7,6 +7,6 @@
 #define UUID_SIZE 37
 
 void uuid_format(const uint8_t random[16], char out[UUID_SIZE]);
-bool uuid_valid(struct str text);  // 8-4-4-4-12 hex digits, any version
+bool uuid_valid(struct str text); // 8-4-4-4-12 hex digits, any version
 
 #endif

@@ -40,12 +40,12 @@ size_t choice_index(struct str text, const char *choices)
 {
     struct str rest = str_from(choices);
     for (size_t i = 0; rest.len > 0; i++)
-        if (str_eq(str_cut(rest, '|', &rest), text))
-            return i;
+        if (str_eq(str_cut(rest, '|', &rest), text)) return i;
     return SIZE_MAX;
 }
 
-static struct str format_in(struct arena *arena, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
+static struct str format_in(struct arena *arena, const char *format, va_list list)
+    __attribute__((format(printf, 2, 0)));
 
 static struct str format_in(struct arena *arena, const char *format, va_list list)
 {
@@ -78,16 +78,14 @@ static void advise(struct args *args, struct arena *arena, const char *format, .
 static enum flag find_flag(struct str name)
 {
     for (size_t i = FLAG_NONE + 1; i < FLAG_COUNT; i++)
-        if (str_is(name, flags[i].name))
-            return (enum flag)i;
+        if (str_is(name, flags[i].name)) return (enum flag)i;
     return FLAG_NONE;
 }
 
 static enum flag find_letter(char letter)
 {
     for (size_t i = FLAG_NONE + 1; i < FLAG_COUNT; i++)
-        if (flags[i].letter == letter)
-            return (enum flag)i;
+        if (flags[i].letter == letter) return (enum flag)i;
     return FLAG_NONE;
 }
 
@@ -101,15 +99,13 @@ static int unknown_flag(struct args *args, struct arena *arena, struct str shown
     const char *names[FLAG_COUNT];
     size_t count = 0;
     for (size_t i = FLAG_NONE + 1; i < FLAG_COUNT; i++)
-        if (!args->command || command_takes(args->command, (enum flag)i))
-            names[count++] = flags[i].name;
+        if (!args->command || command_takes(args->command, (enum flag)i)) names[count++] = flags[i].name;
     const char *near = nearest_name(name, names, count);
     if (near)
         advise(args, arena, "did you mean --%s?", near);
     else
         advise(args, arena, "see: cairn %s%s--help", command_name(args), args->command ? " " : "");
-    if (args->command)
-        return usage(args, arena, "`cairn %s` has no flag %.*s", args->command->name, STR_ARG(shown));
+    if (args->command) return usage(args, arena, "`cairn %s` has no flag %.*s", args->command->name, STR_ARG(shown));
     return usage(args, arena, "there is no flag %.*s", STR_ARG(shown));
 }
 
@@ -132,11 +128,9 @@ static int read_long(struct args *args, struct arena *arena, int argc, char **ar
     struct str name = str_cut(str_slice(word, 2, word.len), '=', &value);
     bool given = str_find(word, '=', 2) < word.len;
     enum flag flag = find_flag(name);
-    if (flag == FLAG_NONE)
-        return unknown_flag(args, arena, str_slice(word, 0, name.len + 2), name);
+    if (flag == FLAG_NONE) return unknown_flag(args, arena, str_slice(word, 0, name.len + 2), name);
     const struct flag_info *info = &flags[flag];
-    if (!info->value && given)
-        return usage(args, arena, "--%s takes no value", info->name);
+    if (!info->value && given) return usage(args, arena, "--%s takes no value", info->name);
     if (info->value && !given) {
         if (*at + 1 >= argc)
             return usage(args, arena, "--%s needs a value: --%s %s", info->name, info->name, info->value);
@@ -152,17 +146,14 @@ static int read_letters(struct args *args, struct arena *arena, int argc, char *
     struct str word = str_from(argv[*at]);
     for (size_t i = 1; i < word.len; i++) {
         enum flag flag = find_letter(word.ptr[i]);
-        if (flag == FLAG_NONE)
-            return unknown_flag(args, arena, word, str_slice(word, 1, word.len));
+        if (flag == FLAG_NONE) return unknown_flag(args, arena, word, str_slice(word, 1, word.len));
         if (!flags[flag].value) {
             int rc = add_flag(args, arena, flag, STR(""));
-            if (rc)
-                return rc;
+            if (rc) return rc;
             continue;
         }
         struct str value = str_slice(word, i + 1, word.len);
-        if (value.len > 0 && value.ptr[0] == '=')
-            value = str_slice(value, 1, value.len);
+        if (value.len > 0 && value.ptr[0] == '=') value = str_slice(value, 1, value.len);
         if (value.len == 0) {
             if (*at + 1 >= argc)
                 return usage(args, arena, "-%c needs a value: -%c %s", word.ptr[i], word.ptr[i], flags[flag].value);
@@ -193,12 +184,10 @@ static int read_command(struct args *args, struct arena *arena, int argc, char *
 {
     struct str word = str_from(argv[*at]);
     args->command = command_find(word);
-    if (args->command)
-        return EXIT_OK;
+    if (args->command) return EXIT_OK;
     for (size_t i = 0; command_at(i); i++) {
         struct str second;
-        if (!str_eq(str_cut(str_from(command_at(i)->name), ' ', &second), word) || second.len == 0)
-            continue;
+        if (!str_eq(str_cut(str_from(command_at(i)->name), ' ', &second), word) || second.len == 0) continue;
         if (*at + 1 < argc && str_is(second, argv[*at + 1])) {
             args->command = command_at(i);
             *at += 1;
@@ -245,13 +234,11 @@ int args_parse(struct args *args, int argc, char **argv, struct arena *arena)
 {
     *args = (struct args){0};
     size_t room = 2 * (size_t)argc;
-    for (int i = 1; i < argc; i++)
-        room += strlen(argv[i]);  // -vvv is three flags
+    for (int i = 1; i < argc; i++) room += strlen(argv[i]); // -vvv is three flags
     args->words = ARENA_ARRAY(arena, (size_t)argc, struct str);
     args->rest = ARENA_ARRAY(arena, (size_t)argc, struct str);
     args->flags = ARENA_ARRAY(arena, room, struct flag_value);
-    if (!args->words || !args->rest || !args->flags)
-        return usage(args, arena, "out of memory");
+    if (!args->words || !args->rest || !args->flags) return usage(args, arena, "out of memory");
     for (int i = 1; i < argc; i++) {
         struct str word = str_from(argv[i]);
         int rc = EXIT_OK;
@@ -267,11 +254,9 @@ int args_parse(struct args *args, int argc, char **argv, struct arena *arena)
             rc = read_command(args, arena, argc, argv, &i);
         else
             args->words[args->word_count++] = word;
-        if (rc)
-            return rc;
+        if (rc) return rc;
     }
-    if (!args->command || args_has(args, FLAG_HELP))
-        return EXIT_OK;
+    if (!args->command || args_has(args, FLAG_HELP)) return EXIT_OK;
     int rc = check_flags(args, arena);
     return rc ? rc : check_words(args, arena);
 }
@@ -284,16 +269,14 @@ bool args_has(const struct args *args, enum flag flag)
 size_t args_count(const struct args *args, enum flag flag)
 {
     size_t count = 0;
-    for (size_t i = 0; i < args->flag_count; i++)
-        count += args->flags[i].flag == flag;
+    for (size_t i = 0; i < args->flag_count; i++) count += args->flags[i].flag == flag;
     return count;
 }
 
 struct str args_text(const struct args *args, enum flag flag, const char *otherwise)
 {
     for (size_t i = args->flag_count; i > 0; i--)
-        if (args->flags[i - 1].flag == flag)
-            return args->flags[i - 1].text;
+        if (args->flags[i - 1].flag == flag) return args->flags[i - 1].text;
     return str_from(otherwise);
 }
 
@@ -313,11 +296,9 @@ bool args_int(struct args *args, enum flag flag, int64_t min, int64_t max, int64
               int64_t *out)
 {
     *out = otherwise;
-    if (!args_has(args, flag))
-        return true;
+    if (!args_has(args, flag)) return true;
     struct str text = args_text(args, flag, "");
-    if (str_int64(text, out) && *out >= min && *out <= max)
-        return true;
+    if (str_int64(text, out) && *out >= min && *out <= max) return true;
     usage(args, arena, "--%s cannot be %.*s: it takes a whole number from %lld on", flags[flag].name, STR_ARG(text),
           (long long)min);
     return false;

@@ -12,22 +12,22 @@
 #include "base/error.h"
 
 // X(name, number, meaning): stable, shown by `cairn help exit-codes`.
-#define EXIT_LIST(X)                                                                                \
-    X(OK, 0, "done; for `run`: the run COMPLETED")                                                  \
-    X(ERROR, 1, "unexpected error")                                                                 \
-    X(USAGE, 2, "usage error: unknown command or flag, missing or unreadable argument")             \
-    X(INVALID, 3, "the document is invalid (`validate`, `run`)")                                    \
-    X(DENIED, 4, "not allowed (also: signal rejected by policy)")                                   \
-    X(NOT_FOUND, 5, "not found: run, step, file or store")                                          \
-    X(CONFLICT, 6, "conflict: wrong state, run id taken by another document, run owned elsewhere")  \
-    X(UNREACHABLE, 7, "store unreachable or overloaded; trying again may help")                     \
-    X(INTEGRITY, 8, "integrity: broken hash chain, damaged or missing records")                     \
-    X(RUN_FAILED, 10, "the run FAILED")                                                             \
-    X(RUN_CANCELLED, 11, "the run was CANCELLED")                                                   \
-    X(TIMEOUT, 12, "waited long enough; the run is still going")                                    \
-    X(WAITING, 13, "the run is PAUSED or waits for a person (with --exit-on-wait)")                 \
-    X(DIFFERENCE, 20, "a difference was found")                                                     \
-    X(INTERRUPTED, 130, "interrupted by ^C (SIGINT)")                                               \
+#define EXIT_LIST(X)                                                                                                   \
+    X(OK, 0, "done; for `run`: the run COMPLETED")                                                                     \
+    X(ERROR, 1, "unexpected error")                                                                                    \
+    X(USAGE, 2, "usage error: unknown command or flag, missing or unreadable argument")                                \
+    X(INVALID, 3, "the document is invalid (`validate`, `run`)")                                                       \
+    X(DENIED, 4, "not allowed (also: signal rejected by policy)")                                                      \
+    X(NOT_FOUND, 5, "not found: run, step, file or store")                                                             \
+    X(CONFLICT, 6, "conflict: wrong state, run id taken by another document, run owned elsewhere")                     \
+    X(UNREACHABLE, 7, "store unreachable or overloaded; trying again may help")                                        \
+    X(INTEGRITY, 8, "integrity: broken hash chain, damaged or missing records")                                        \
+    X(RUN_FAILED, 10, "the run FAILED")                                                                                \
+    X(RUN_CANCELLED, 11, "the run was CANCELLED")                                                                      \
+    X(TIMEOUT, 12, "waited long enough; the run is still going")                                                       \
+    X(WAITING, 13, "the run is PAUSED or waits for a person (with --exit-on-wait)")                                    \
+    X(DIFFERENCE, 20, "a difference was found")                                                                        \
+    X(INTERRUPTED, 130, "interrupted by ^C (SIGINT)")                                                                  \
     X(TERMINATED, 143, "ended by SIGTERM")
 
 enum exit_code {
@@ -44,7 +44,8 @@ enum exit_code {
     X(ASCII, "ascii", 0, NULL, "", "ASCII instead of ✓ ● ◌")                                                           \
     X(QUIET, "quiet", 'q', NULL, "", "errors only on stderr")                                                          \
     X(VERBOSE, "verbose", 'v', NULL, "", "more on stderr: live output of steps; twice: diagnostics")                   \
-    X(STORE, "store", 0, "URL", "", "sqlite:PATH, files:DIR or memory: (default: $CAIRN_STORE, else below ~/.local/state)") \
+    X(STORE, "store", 0, "URL", "",                                                                                    \
+      "sqlite:PATH, files:DIR or memory: (default: $CAIRN_STORE, else below ~/.local/state)")                          \
     X(TENANT, "tenant", 0, "ID", "", "tenant of the run (default: default)")                                           \
     X(PROJECT, "project", 0, "ID", "", "project of the run (default: default)")                                        \
     X(ENVIRONMENT, "environment", 0, "ID", "", "environment of the run (default: default)")                            \
@@ -85,14 +86,14 @@ enum flag {
 #define X(name, text, letter, value, choices, help) FLAG_##name,
     FLAG_LIST(X)
 #undef X
-    FLAG_COUNT
+        FLAG_COUNT
 };
 
 struct flag_info {
     const char *name;
     char letter;
-    const char *value;    // NULL: a switch
-    const char *choices;  // "a|b|c", or "" when anything goes
+    const char *value;   // NULL: a switch
+    const char *choices; // "a|b|c", or "" when anything goes
     const char *help;
 };
 const struct flag_info *flag_info(enum flag flag);
@@ -101,43 +102,43 @@ bool flag_is_global(enum flag flag);
 struct cli;
 
 struct command {
-    const char *group;     // heading in the overview
-    const char *name;      // "run", "log verify"
-    const char *synopsis;  // positional arguments: "FILE", "[RUN...]"
-    const char *summary;   // one line
-    const char *about;     // paragraphs for --help
-    const char *examples;  // one a line
-    const char *formats;   // of -o, first is the default on a terminal; NULL: no -o
+    const char *group;    // heading in the overview
+    const char *name;     // "run", "log verify"
+    const char *synopsis; // positional arguments: "FILE", "[RUN...]"
+    const char *summary;  // one line
+    const char *about;    // paragraphs for --help
+    const char *examples; // one a line
+    const char *formats;  // of -o, first is the default on a terminal; NULL: no -o
     size_t word_min, word_max;
-    enum flag flags[20];   // ends in FLAG_NONE
+    enum flag flags[20]; // ends in FLAG_NONE
     int (*run)(struct cli *cli);
 };
-const struct command *command_at(size_t index);  // NULL past the end
+const struct command *command_at(size_t index); // NULL past the end
 const struct command *command_find(struct str name);
 bool command_takes(const struct command *command, enum flag flag);
 
 struct flag_value {
     enum flag flag;
-    struct str text;  // NUL after its end
+    struct str text; // NUL after its end
 };
 
 struct args {
-    const struct command *command;  // NULL: none given
-    struct str *words;              // positional arguments, NUL after their ends
+    const struct command *command; // NULL: none given
+    struct str *words;             // positional arguments, NUL after their ends
     size_t word_count;
-    struct str *rest;               // after --
+    struct str *rest; // after --
     size_t rest_count;
     bool has_rest;
     struct flag_value *flags;
     size_t flag_count;
-    struct str message, hint;  // of a usage error
+    struct str message, hint; // of a usage error
 };
 
 // EXIT_OK, or EXIT_USAGE with message and hint set. Flags read before the fault are in `flags` even then.
 int args_parse(struct args *args, int argc, char **argv, struct arena *arena);
 bool args_has(const struct args *args, enum flag flag);
 size_t args_count(const struct args *args, enum flag flag);
-struct str args_text(const struct args *args, enum flag flag, const char *otherwise);  // the last one given
+struct str args_text(const struct args *args, enum flag flag, const char *otherwise); // the last one given
 // The next value of a flag that may be repeated. *cursor starts at 0; false at the end.
 bool args_next(const struct args *args, enum flag flag, size_t *cursor, struct str *out);
 // Whole number in [min, max], `otherwise` when the flag is absent. False: usage error, message and hint set.

@@ -9,20 +9,20 @@
 #include "engine/engine.h"
 
 struct floors {
-    double append_us;    // p50 of a 400-byte append + fdatasync, growing file
-    double prealloc_us;  // the same into a preallocated file
-    double sqlite_us;    // p50 of one 400-byte row per transaction
-    double sqlite_group_rows;  // rows/s at 256 rows per transaction
+    double append_us;         // p50 of a 400-byte append + fdatasync, growing file
+    double prealloc_us;       // the same into a preallocated file
+    double sqlite_us;         // p50 of one 400-byte row per transaction
+    double sqlite_group_rows; // rows/s at 256 rows per transaction
 };
 
 struct floor_db;
 
 struct bench {
     struct cli *cli;
-    char dir[256];        // scratch, removed afterwards
+    char dir[256]; // scratch, removed afterwards
     const struct contract *contract;
     struct floors floors;
-    struct floor_db *floor;  // open between looks at the floor
+    struct floor_db *floor; // open between looks at the floor
 };
 
 // One store kind in a scratch place of its own.
@@ -32,7 +32,8 @@ struct bench_store {
     struct engine *engine;
 };
 
-int bench_open(struct bench *bench, struct bench_store *target, const char *kind, const char *name, const struct engine_observer *observer);
+int bench_open(struct bench *bench, struct bench_store *target, const char *kind, const char *name,
+               const struct engine_observer *observer);
 void bench_close(struct bench_store *target);
 int bench_reopen(struct bench *bench, struct bench_store *target, const struct engine_observer *observer);
 double bench_floor_us(const struct bench *bench, const char *kind);
@@ -43,9 +44,9 @@ struct program *bench_program(struct bench *bench, const char *text);
 // Turns until nothing is resident or `stop` becomes true.
 enum code bench_turn(struct engine *engine, struct error *err);
 enum code bench_start(struct engine *engine, const struct program *program, struct str id, struct error *err);
-double bench_now(void);       // seconds
-double bench_cpu(void);       // seconds of this process, user and system
-double bench_rss_kib(int pid);  // 0 = this process
+double bench_now(void);        // seconds
+double bench_cpu(void);        // seconds of this process, user and system
+double bench_rss_kib(int pid); // 0 = this process
 
 // A line: workload, store, then name/value pairs.
 struct bench_line {
@@ -56,7 +57,7 @@ void bench_line(struct bench *bench, struct bench_line *line, const char *worklo
 void bench_number(struct bench_line *line, const char *name, double value, int digits);
 void bench_text(struct bench_line *line, const char *name, const char *value);
 void bench_print(struct bench *bench, struct bench_line *line);
-double bench_percentile(double *samples, size_t count, double share);  // sorts
+double bench_percentile(double *samples, size_t count, double share); // sorts
 
 int bench_floors(struct bench *bench);
 int bench_w1(struct bench *bench, const char *kind);
@@ -65,7 +66,7 @@ int bench_w3(struct bench *bench, const char *kind);
 int bench_w4(struct bench *bench, const char *kind);
 int bench_w5(struct bench *bench, const char *kind);
 int bench_w6(struct bench *bench, const char *kind);
-int bench_scale(struct bench *bench, const char *kind);  // 10-step against 10,000-step plans
-int bench_list(struct bench *bench, const char *kind);   // ls on a store with 1,000,000 events
+int bench_scale(struct bench *bench, const char *kind); // 10-step against 10,000-step plans
+int bench_list(struct bench *bench, const char *kind);  // ls on a store with 1,000,000 events
 
 #endif

@@ -48,9 +48,12 @@ struct floor_db {
 
 static bool floor_open(struct floor_db *floor, const char *path)
 {
-    return sqlite3_open(path, &floor->db) == SQLITE_OK && run_sql(floor->db, "PRAGMA journal_mode=WAL") && run_sql(floor->db, "PRAGMA synchronous=FULL")
-        && run_sql(floor->db, "CREATE TABLE IF NOT EXISTS ev(id INTEGER PRIMARY KEY, wf INTEGER, seq INTEGER, body BLOB)")
-        && sqlite3_prepare_v2(floor->db, "INSERT INTO ev(wf,seq,body) VALUES(?,?,?)", -1, &floor->insert, NULL) == SQLITE_OK;
+    return sqlite3_open(path, &floor->db) == SQLITE_OK && run_sql(floor->db, "PRAGMA journal_mode=WAL") &&
+           run_sql(floor->db, "PRAGMA synchronous=FULL") &&
+           run_sql(floor->db,
+                   "CREATE TABLE IF NOT EXISTS ev(id INTEGER PRIMARY KEY, wf INTEGER, seq INTEGER, body BLOB)") &&
+           sqlite3_prepare_v2(floor->db, "INSERT INTO ev(wf,seq,body) VALUES(?,?,?)", -1, &floor->insert, NULL) ==
+               SQLITE_OK;
 }
 
 static void floor_close(struct floor_db *floor)
@@ -92,7 +95,8 @@ double bench_floor_now(struct bench *bench, const char *kind, double seconds)
         us = append_floor(path, false, seconds, samples);
     } else if (samples) {
         if (!bench->floor) bench->floor = calloc(1, sizeof(*bench->floor));
-        if (bench->floor && (bench->floor->db || floor_open(bench->floor, path))) us = sqlite_floor(bench->floor, 1, seconds, samples, &ignored);
+        if (bench->floor && (bench->floor->db || floor_open(bench->floor, path)))
+            us = sqlite_floor(bench->floor, 1, seconds, samples, &ignored);
     }
     free(samples);
     return us;

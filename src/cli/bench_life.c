@@ -53,7 +53,8 @@ int bench_w4(struct bench *bench, const char *kind)
 // ---- W5
 #define W5_RUNS 2000
 #define W5_DOCUMENT                                                                                                    \
-    "name: life\nnodes:\n  - {id: a, noop: true}\n  - {id: b, noop: true, depends_on: [a]}\n  - {id: c, noop: true, depends_on: [b]}\n" \
+    "name: life\nnodes:\n  - {id: a, noop: true}\n  - {id: b, noop: true, depends_on: [a]}\n  - {id: c, noop: true, "  \
+    "depends_on: [b]}\n"                                                                                               \
     "  - {id: d, noop: true, depends_on: [c]}\n  - {id: e, noop: true, depends_on: [d]}\n"
 
 static _Noreturn void victim(struct bench *bench, struct bench_store *target, const struct program *program)
@@ -104,7 +105,8 @@ static enum code adopt_all(struct bench_store *target, size_t *adopted, struct e
     do {
         struct run_heads heads;
         code = store_list(target->store, &filter, &arena, &heads, err);
-        for (size_t i = 0; !code && i < heads.count; i++, (*adopted)++) code = engine_adopt(target->engine, heads.items[i].ids.tenant, heads.items[i].ids.run, err);
+        for (size_t i = 0; !code && i < heads.count; i++, (*adopted)++)
+            code = engine_adopt(target->engine, heads.items[i].ids.tenant, heads.items[i].ids.run, err);
         filter.before = code ? 0 : heads.next;
     } while (filter.before != 0);
     arena_release(&arena);
@@ -124,7 +126,8 @@ int bench_w5(struct bench *bench, const char *kind)
         _exit(1);
     }
     int status;
-    if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFSIGNALED(status)) return cli_fail(bench->cli, EXIT_ERROR, "bench: w5 could not be set up");
+    if (pid < 0 || waitpid(pid, &status, 0) < 0 || !WIFSIGNALED(status))
+        return cli_fail(bench->cli, EXIT_ERROR, "bench: w5 could not be set up");
     double begin = bench_now();
     int rc = bench_open(bench, &target, kind, "w5", NULL);
     if (rc) return rc;
@@ -192,20 +195,22 @@ int bench_w6(struct bench *bench, const char *kind)
     snprintf(document, sizeof(document), "%s/w6.yaml", bench->dir);
     snprintf(parked, sizeof(parked), "%s/w6-parked.yaml", bench->dir);
     snprintf(store, sizeof(store), "%s:%s/w6-%s", kind, bench->dir, kind);
-    if (!write_text(document, "name: one\nnodes:\n  - {id: a, noop: true}\n") || !write_text(parked, PARKED)) return cli_fail(bench->cli, EXIT_ERROR, "bench: cannot write %s", document);
+    if (!write_text(document, "name: one\nnodes:\n  - {id: a, noop: true}\n") || !write_text(parked, PARKED))
+        return cli_fail(bench->cli, EXIT_ERROR, "bench: cannot write %s", document);
     const char *argv[] = {"cairn", "run", document, "--store", store, "--progress", "none", NULL};
     for (size_t i = 0; i < TRIES; i++) {
         double begin = bench_now();
         int status = 1;
         pid_t pid = spawn_self(argv);
-        if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0) return cli_fail(bench->cli, EXIT_ERROR, "bench: `cairn run` failed");
+        if (pid < 0 || waitpid(pid, &status, 0) < 0 || status != 0)
+            return cli_fail(bench->cli, EXIT_ERROR, "bench: `cairn run` failed");
         walls[i] = bench_now() - begin;
     }
     struct stat st = {0};
     (void)stat("/proc/self/exe", &st);
     struct bench_line line;
     bench_line(bench, &line, "w6", kind);
-    bench_number(&line, "first_run_ms", walls[0] * 1e3, 2);  // makes the store, too
+    bench_number(&line, "first_run_ms", walls[0] * 1e3, 2); // makes the store, too
     bench_number(&line, "cold_run_p50_ms", bench_percentile(walls, TRIES, 0.5) * 1e3, 2);
     bench_number(&line, "binary_mb", (double)st.st_size / 1e6, 2);
     bench_number(&line, "idle_mib", idle_memory(parked, store) / 1024, 2);

@@ -17,17 +17,20 @@ static struct program *chain(struct bench *bench, unsigned steps)
     struct arena arena;
     arena_init(&arena, 1 << 16, (size_t)64 << 20);
     bool ok = json_object_with(&arena, 2, &document) && json_object_with(&arena, 3, &metadata);
-    ok = ok && json_put(&arena, &metadata, STR("planId"), json_string(STR("bench"))) && json_put(&arena, &metadata, STR("planVersion"), json_string(STR("1")));
+    ok = ok && json_put(&arena, &metadata, STR("planId"), json_string(STR("bench"))) &&
+         json_put(&arena, &metadata, STR("planVersion"), json_string(STR("1")));
     ok = ok && json_put(&arena, &metadata, STR("schemaVersion"), json_string(STR("v1.2")));
     for (unsigned i = 0; ok && i < steps; i++) {
         char id[16];
         snprintf(id, sizeof(id), "s%u", i);
         struct json step;
         struct str name = arena_copy(&arena, str_from(id));
-        ok = name.ptr && json_object_with(&arena, 2, &step) && json_put(&arena, &step, STR("stepId"), json_string(name));
+        ok =
+            name.ptr && json_object_with(&arena, 2, &step) && json_put(&arena, &step, STR("stepId"), json_string(name));
         ok = ok && json_put(&arena, &step, STR("kind"), json_string(STR("noop"))) && json_push(&arena, &list, step);
     }
-    ok = ok && json_put(&arena, &document, STR("metadata"), metadata) && json_put(&arena, &document, STR("steps"), list);
+    ok =
+        ok && json_put(&arena, &document, STR("metadata"), metadata) && json_put(&arena, &document, STR("steps"), list);
     if (ok) json_write(&text, &document);
     struct program *program = ok && buf_ok(&text) ? bench_program(bench, text.ptr) : NULL;
     arena_release(&arena);
@@ -50,7 +53,8 @@ static struct program *fan(struct bench *bench, unsigned width)
 }
 
 // Keeps `outstanding` runs going until `runs` have ended.
-static enum code flood(struct engine *engine, const struct program *program, size_t runs, size_t outstanding, struct error *err)
+static enum code flood(struct engine *engine, const struct program *program, size_t runs, size_t outstanding,
+                       struct error *err)
 {
     size_t started = 0;
     enum code rc = OK;
@@ -92,7 +96,8 @@ struct w1 {
     size_t all_count;
 };
 
-static enum code w1_round(struct bench *bench, const char *kind, struct engine *engine, const struct program *program, struct w1 *w1, size_t round, struct error *err)
+static enum code w1_round(struct bench *bench, const char *kind, struct engine *engine, const struct program *program,
+                          struct w1 *w1, size_t round, struct error *err)
 {
     enum code code = OK;
     w1->latency.count = 0;
@@ -105,7 +110,8 @@ static enum code w1_round(struct bench *bench, const char *kind, struct engine *
     }
     w1->floors[round] = (before + bench_floor_now(bench, kind, 0.15)) / 2;
     for (size_t i = 0; i < w1->latency.count; i++) w1->all[w1->all_count++] = w1->latency.steps[i];
-    if (!code) w1->ratios[round] = bench_percentile(w1->latency.steps, w1->latency.count, 0.5) * 1e6 / w1->floors[round];
+    if (!code)
+        w1->ratios[round] = bench_percentile(w1->latency.steps, w1->latency.count, 0.5) * 1e6 / w1->floors[round];
     return code;
 }
 
@@ -124,7 +130,8 @@ int bench_w1(struct bench *bench, const char *kind)
         // Both logs are warm, not growing, before anything counts.
         (void)bench_floor_now(bench, kind, 1.0);
         enum code code = rc ? OK : flood(target.engine, program, 800, 1, &err);
-        for (size_t round = 0; !rc && !code && round < W1_ROUNDS; round++) code = w1_round(bench, kind, target.engine, program, w1, round, &err);
+        for (size_t round = 0; !rc && !code && round < W1_ROUNDS; round++)
+            code = w1_round(bench, kind, target.engine, program, w1, round, &err);
         if (!rc) bench_close(&target);
         if (!rc && code) rc = cli_error(bench->cli, &err);
     }
@@ -243,7 +250,7 @@ int bench_scale(struct bench *bench, const char *kind)
 
 int bench_list(struct bench *bench, const char *kind)
 {
-    enum { RUNS = 45000, TRIES = 21 };  // 22 events and more each: a million
+    enum { RUNS = 45000, TRIES = 21 }; // 22 events and more each: a million
     struct program *program = chain(bench, STEPS);
     struct bench_store target;
     struct error err = {0};

@@ -8,11 +8,11 @@
 
 enum { ID_WIDTH_MAX = 40, DETAIL_LINES = 8 };
 
-static enum code fold_record(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
+static enum code fold_record(void *context, const struct record *record, const struct moment *moment,
+                             const struct seal *seal)
 {
     (void)seal;
-    if (!moment)
-        return OK;
+    if (!moment) return OK;
     return view_fold(context, moment, record->seq) ? OK : E_NOMEM;
 }
 
@@ -21,8 +21,7 @@ int card_load(struct session *session, const struct run_head *head, struct card 
     struct cli *cli = session->cli;
     struct error err = {0};
     *out = (struct card){.head = *head};
-    if (!view_init(&out->view, &cli->arena, &head->ids))
-        return cli_nomem(cli);
+    if (!view_init(&out->view, &cli->arena, &head->ids)) return cli_nomem(cli);
     if (engine_program(session->store, head, &out->program, &err))
         cli_warn(cli, "the document of the run cannot be read: %s", err.message);
     else if (!view_plan(&out->view, out->program))
@@ -35,8 +34,7 @@ int card_load(struct session *session, const struct run_head *head, struct card 
 
 void card_release(struct card *card)
 {
-    if (card->program)
-        program_release(card->program);
+    if (card->program) program_release(card->program);
     card->program = NULL;
 }
 
@@ -67,8 +65,7 @@ static void add_duration(struct buf *out, const char *before, int64_t ms)
 static void write_fault(struct buf *out, const struct fault *fault)
 {
     text_safe(out, fault->code);
-    if (fault->has_exit)
-        buf_printf(out, " exit %d", fault->exit_code);
+    if (fault->has_exit) buf_printf(out, " exit %d", fault->exit_code);
     if (fault->message.len > 0 && !fault->has_exit) {
         buf_text(out, ": ");
         text_safe(out, fault->message);
@@ -77,12 +74,9 @@ static void write_fault(struct buf *out, const struct fault *fault)
 
 static void write_note(struct buf *out, const struct step_view *step, enum look look)
 {
-    if (step->attempt_count > 1 || step->logical > 1)
-        buf_printf(out, "  attempt %u", step->logical);
-    if (step->engine > 1)
-        buf_printf(out, "  redispatched %u time%s", step->engine - 1, step->engine == 2 ? "" : "s");
-    if (step->iteration > 0)
-        buf_printf(out, "  round %u", step->iteration);
+    if (step->attempt_count > 1 || step->logical > 1) buf_printf(out, "  attempt %u", step->logical);
+    if (step->engine > 1) buf_printf(out, "  redispatched %u time%s", step->engine - 1, step->engine == 2 ? "" : "s");
+    if (step->iteration > 0) buf_printf(out, "  round %u", step->iteration);
     if (look == LOOK_FAILED || look == LOOK_HELD || look == LOOK_DELAYED) {
         buf_text(out, "  ");
         write_fault(out, &step->fault);
@@ -119,8 +113,7 @@ static void write_step(struct cli *cli, struct buf *out, const struct term *term
     text_safe(out, step->id);
     text_pad(out, text_width(str_slice(buf_str(out), from, out->len)), id_width);
     int64_t end = step->ended_ms ? step->ended_ms : look == LOOK_RUNNING ? cli->now_ms : 0;
-    if (step->started_ms > 0 && end >= step->started_ms)
-        duration_format(end - step->started_ms, took);
+    if (step->started_ms > 0 && end >= step->started_ms) duration_format(end - step->started_ms, took);
     text_pad(out, strlen(took), 8);
     buf_text(out, took);
     write_note(out, step, look);
@@ -146,13 +139,11 @@ static void write_counts(struct buf *out, const struct run_head *head)
                  {head->terminal ? 0 : head->summary.running, "running"}};
     bool first = true;
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
-        if (parts[i].count == 0)
-            continue;
+        if (parts[i].count == 0) continue;
         buf_printf(out, "%s%u %s", first ? "" : ", ", parts[i].count, parts[i].word);
         first = false;
     }
-    if (first)
-        buf_text(out, "no step has ended");
+    if (first) buf_text(out, "no step has ended");
     buf_printf(out, " of %u", counts->total);
 }
 
@@ -178,12 +169,10 @@ static void write_times(struct session *session, struct buf *out, const struct t
 {
     int64_t from = view->started_ms ? view->started_ms : view->queued_ms;
     int64_t until = view->ended_ms ? view->ended_ms : session->cli->now_ms;
-    if (from == 0)
-        return;
+    if (from == 0) return;
     label(out, term, "started");
     time_text(out, session->cli, from);
-    if (until >= from)
-        add_duration(out, view->ended_ms ? ", took " : ", for ", until - from);
+    if (until >= from) add_duration(out, view->ended_ms ? ", took " : ", for ", until - from);
     buf_byte(out, '\n');
 }
 
@@ -193,8 +182,7 @@ static void write_detail(struct buf *out, struct str detail)
     detail = str_trim(detail);
     size_t from = detail.len;
     for (size_t lines = 0; from > 0; from--)
-        if (detail.ptr[from - 1] == '\n' && ++lines == DETAIL_LINES)
-            break;
+        if (detail.ptr[from - 1] == '\n' && ++lines == DETAIL_LINES) break;
     detail = str_slice(detail, from, detail.len);
     while (detail.len > 0) {
         buf_text(out, "            ");
@@ -205,8 +193,7 @@ static void write_detail(struct buf *out, struct str detail)
 
 static void write_cause(struct buf *out, const struct term *term, const struct run_view *view)
 {
-    if (view->status != RUN_STATUS_FAILED)
-        return;
+    if (view->status != RUN_STATUS_FAILED) return;
     label(out, term, "failed at");
     text_safe(out, view->failed_step);
     buf_text(out, ": ");
@@ -218,8 +205,7 @@ static void write_cause(struct buf *out, const struct term *term, const struct r
 
 static void write_owner(struct buf *out, const struct term *term, const struct run_head *head)
 {
-    if (head->terminal)
-        return;
+    if (head->terminal) return;
     label(out, term, "owner");
     if (head->owned)
         buf_printf(out, "process %lld\n", (long long)head->owner_pid);
@@ -239,8 +225,7 @@ static void write_next(struct session *session, struct buf *out, const struct ru
     struct cli *cli = session->cli;
     struct str run = view->ids.run;
     bool first = true;
-    if (view->status == RUN_STATUS_PAUSED)
-        next(out, &first, cli_command(cli, "resume %.*s", STR_ARG(run)));
+    if (view->status == RUN_STATUS_PAUSED) next(out, &first, cli_command(cli, "resume %.*s", STR_ARG(run)));
     if (view->status == RUN_STATUS_FAILED || view->status == RUN_STATUS_CANCELLED)
         next(out, &first, cli_command(cli, "retry %.*s", STR_ARG(run)));
     for (size_t i = 0; !run_status_terminal(view->status) && i < view->step_count; i++) {
@@ -303,10 +288,8 @@ void card_write(struct session *session, struct buf *out, const struct term *ter
         size_t width = text_width(view->steps[i].id);
         id_width = width > id_width && width <= ID_WIDTH_MAX ? width : id_width;
     }
-    for (size_t i = 0; i < view->step_count; i++)
-        write_step(session->cli, out, term, &view->steps[i], id_width);
-    if (term->tty)
-        write_next(session, out, view);
+    for (size_t i = 0; i < view->step_count; i++) write_step(session->cli, out, term, &view->steps[i], id_width);
+    if (term->tty) write_next(session, out, view);
 }
 
 void card_summary(struct session *session, const struct card *card)
@@ -315,14 +298,12 @@ void card_summary(struct session *session, const struct card *card)
     const struct run_head *head = &card->head;
     const struct run_view *view = &card->view;
     struct buf out;
-    if (cli->quiet)
-        return;
+    if (cli->quiet) return;
     buf_init(&out, (size_t)4 << 20);
     write_status(&out, &cli->err, view);
     buf_text(&out, "  ");
     write_counts(&out, head);
-    if (view->ended_ms > 0 && view->started_ms > 0)
-        add_duration(&out, "  in ", view->ended_ms - view->started_ms);
+    if (view->ended_ms > 0 && view->started_ms > 0) add_duration(&out, "  in ", view->ended_ms - view->started_ms);
     buf_byte(&out, '\n');
     write_cause(&out, &cli->err, view);
     write_next(session, &out, view);

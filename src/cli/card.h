@@ -8,7 +8,7 @@
 struct card {
     struct run_head head;
     struct run_view view;
-    struct program *program;  // of the view; NULL when it cannot be read
+    struct program *program; // of the view; NULL when it cannot be read
 };
 
 // Folds a stored run. EXIT_OK, or what was reported; card_release in both cases.

@@ -19,9 +19,9 @@ struct cli {
     bool out_closed;
     bool quiet;
     size_t verbose;
-    int64_t now_ms;  // when the command began
-    const char *self;  // how this program was called, for commands to paste
-    const char *tail;  // " --store URL --tenant ID" as far as they are not the defaults
+    int64_t now_ms;   // when the command began
+    const char *self; // how this program was called, for commands to paste
+    const char *tail; // " --store URL --tenant ID" as far as they are not the defaults
 };
 
 // Prints what `text` holds on stdout and empties it.

@@ -20,7 +20,8 @@ double bench_cpu(void)
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) + (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
 double bench_rss_kib(int pid)
@@ -91,15 +92,18 @@ void bench_print(struct bench *bench, struct bench_line *line)
 int bench_reopen(struct bench *bench, struct bench_store *target, const struct engine_observer *observer)
 {
     struct error err = {0};
-    struct store_options options = {.mode = STORE_WRITE, .create = true, .contract = bench->contract, .entropy = os_entropy()};
+    struct store_options options = {
+        .mode = STORE_WRITE, .create = true, .contract = bench->contract, .entropy = os_entropy()};
     if (store_open(str_from(target->url), &options, &target->store, &err) != OK) return cli_error(bench->cli, &err);
-    struct engine_options engine = {.store = target->store, .contract = bench->contract, .entropy = os_entropy(), .limits = engine_limits_default};
+    struct engine_options engine = {
+        .store = target->store, .contract = bench->contract, .entropy = os_entropy(), .limits = engine_limits_default};
     if (observer) engine.observer = *observer;
     if (engine_open(&engine, &target->engine, &err) != OK) return cli_error(bench->cli, &err);
     return EXIT_OK;
 }
 
-int bench_open(struct bench *bench, struct bench_store *target, const char *kind, const char *name, const struct engine_observer *observer)
+int bench_open(struct bench *bench, struct bench_store *target, const char *kind, const char *name,
+               const struct engine_observer *observer)
 {
     memset(target, 0, sizeof(*target));
     snprintf(target->url, sizeof(target->url), "%s:%s/%s-%s", kind, bench->dir, name, kind);
@@ -121,7 +125,8 @@ struct program *bench_program(struct bench *bench, const char *text)
     struct error err = {0};
     struct program *program = NULL;
     if (program_load(str_from(text), STR("bench"), NULL, &diagnostics, &program, &err) != OK) {
-        cli_fail(bench->cli, EXIT_ERROR, "bench: %.*s", STR_ARG(diagnostics.count ? diagnostics.items[0].message : str_from(err.message)));
+        cli_fail(bench->cli, EXIT_ERROR, "bench: %.*s",
+                 STR_ARG(diagnostics.count ? diagnostics.items[0].message : str_from(err.message)));
         program = NULL;
     }
     arena_release(&arena);
@@ -178,7 +183,8 @@ int command_bench(struct cli *cli)
     struct error err = {0};
     const char *base = getenv("CAIRN_BENCH_DIR");
     snprintf(bench.dir, sizeof(bench.dir), "%s/cairn-bench-XXXXXX", base && base[0] ? base : "/var/tmp");
-    if (!mkdtemp(bench.dir)) return cli_fail(cli, EXIT_ERROR, "bench: cannot make a directory below %s", base ? base : "/var/tmp");
+    if (!mkdtemp(bench.dir))
+        return cli_fail(cli, EXIT_ERROR, "bench: cannot make a directory below %s", base ? base : "/var/tmp");
     int rc = contract_open(&cli->arena, &bench.contract, &err) == OK ? EXIT_OK : cli_error(cli, &err);
     static const char *const kinds[] = {"sqlite", "files"};
     struct str store = args_text(&cli->args, FLAG_STORE, "");

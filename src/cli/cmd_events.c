@@ -21,15 +21,15 @@ static const struct column columns[] = {
 struct reader {
     struct session *session;
     struct run_head head;
-    enum vocabulary as;  // 0: as stored
+    enum vocabulary as; // 0: as stored
     const char *type_glob;
     struct str step;
     uint64_t after;
-    uint64_t left;       // rows that may still be printed
-    struct arena arena;  // one page
+    uint64_t left;      // rows that may still be printed
+    struct arena arena; // one page
     struct list list;
     struct json rows;
-    bool raw;            // whole records instead of rows
+    bool raw; // whole records instead of rows
     struct error err;
 };
 
@@ -76,8 +76,7 @@ static bool decision_row(struct reader *reader, const struct record *record, str
 {
     struct json body;
     struct error err = {0};
-    if (json_parse(record->bytes, &json_limits_default, &reader->arena, &body, &err))
-        body = json_object();
+    if (json_parse(record->bytes, &json_limits_default, &reader->arena, &body, &err)) body = json_object();
     const struct json *at = json_key(&body, "engineProcessedAt");
     struct str type = json_text(json_key(&body, "signalType")), decision = json_text(json_key(&body, "decision"));
     struct str code = json_text(json_at(&body, STR("engineResult.errorCode")));
@@ -108,10 +107,10 @@ static bool make_row(struct reader *reader, const struct record *record, struct 
     struct str word = arena_copy(&reader->arena, type);
     digest_hex(&record->hash, hex);
     *row = json_object();
-    if (!word.ptr || !put(reader, row, "seq", json_int((int64_t)record->seq)) || !put(reader, row, "type", json_string(word)))
+    if (!word.ptr || !put(reader, row, "seq", json_int((int64_t)record->seq)) ||
+        !put(reader, row, "type", json_string(word)))
         return false;
-    if (moment ? !moment_row(reader, moment, row) : !decision_row(reader, record, row))
-        return false;
+    if (moment ? !moment_row(reader, moment, row) : !decision_row(reader, record, row)) return false;
     struct json ledger = record->ledger_seq ? json_int((int64_t)record->ledger_seq) : json_null();
     return put(reader, row, "ledger", ledger) && put(reader, row, "hash", copied(reader, reader->as ? "" : hex));
 }
@@ -120,12 +119,9 @@ static bool wanted(const struct reader *reader, struct str type, const struct mo
 {
     char word[128];
     snprintf(word, sizeof(word), "%.*s", STR_ARG(type));
-    if (reader->type_glob && fnmatch(reader->type_glob, word, 0) != 0)
-        return false;
-    if (reader->step.len == 0)
-        return true;
-    if (!moment || !str_starts(moment->step, reader->step))
-        return false;
+    if (reader->type_glob && fnmatch(reader->type_glob, word, 0) != 0) return false;
+    if (reader->step.len == 0) return true;
+    if (!moment || !str_starts(moment->step, reader->step)) return false;
     return moment->step.len == reader->step.len || moment->step.ptr[reader->step.len] == '[';
 }
 
@@ -141,8 +137,7 @@ static enum code add(struct reader *reader, const struct record *record, struct 
                      const struct json *shown)
 {
     struct json row;
-    if (reader->left == 0 || !wanted(reader, type, moment))
-        return OK;
+    if (reader->left == 0 || !wanted(reader, type, moment)) return OK;
     reader->left--;
     if (reader->raw && reader->list.format == FORMAT_JSONL && !shown) {
         buf_add(&reader->list.text, record->bytes);
@@ -170,9 +165,10 @@ static enum code decode(struct reader *reader, const struct record *record, stru
     struct error err = {0};
     *has_moment = true;
     if (record->ledger_seq == 0)
-        return contract_decode(reader->head.vocabulary, record->bytes, &reader->arena, moment, &seal, NULL, &reader->err);
-    *has_moment = str_is(record->type, "moment") &&
-                  contract_decode_ledger(record->bytes, &reader->arena, moment, &err) == OK;
+        return contract_decode(reader->head.vocabulary, record->bytes, &reader->arena, moment, &seal, NULL,
+                               &reader->err);
+    *has_moment =
+        str_is(record->type, "moment") && contract_decode_ledger(record->bytes, &reader->arena, moment, &err) == OK;
     return OK;
 }
 
@@ -184,20 +180,17 @@ static enum code read_stored(struct reader *reader, bool ledger)
     bool needs_moment = !reader->raw || reader->step.len > 0 || ledger;
     for (uint64_t after = reader->after; reader->left > 0 && !cli->out_closed;) {
         struct records page = {0};
-        enum code rc = (ledger ? store_read_ledger : store_read)(reader->session->store, ids->tenant, ids->run, after, PAGE,
-                                                                 &reader->arena, &page, &reader->err);
-        if (rc || page.count == 0)
-            return rc;
+        enum code rc = (ledger ? store_read_ledger : store_read)(reader->session->store, ids->tenant, ids->run, after,
+                                                                 PAGE, &reader->arena, &page, &reader->err);
+        if (rc || page.count == 0) return rc;
         for (size_t i = 0; i < page.count; i++) {
             const struct record *record = &page.items[i];
             struct moment moment = {0};
             bool has_moment = false;
             rc = needs_moment ? decode(reader, record, &moment, &has_moment) : OK;
             struct str type = ledger && has_moment ? str_from(moment_name(moment.kind)) : record->type;
-            if (!rc)
-                rc = add(reader, record, type, has_moment ? &moment : NULL, NULL);
-            if (rc)
-                return rc;
+            if (!rc) rc = add(reader, record, type, has_moment ? &moment : NULL, NULL);
+            if (rc) return rc;
             after = ledger ? record->ledger_seq : record->seq;
         }
         flush(reader);
@@ -205,25 +198,24 @@ static enum code read_stored(struct reader *reader, bool ledger)
     return OK;
 }
 
-static enum code show_moment(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
+static enum code show_moment(void *context, const struct record *record, const struct moment *moment,
+                             const struct seal *seal)
 {
     struct reader *reader = context;
     struct json shown = {0};
-    if (!moment || moment->kind == MOMENT_UNKNOWN || record->seq <= reader->after)
-        return OK;
+    if (!moment || moment->kind == MOMENT_UNKNOWN || record->seq <= reader->after) return OK;
     const char *word = moment_word(moment->kind, reader->as);
-    if (!word)
-        return OK;
+    if (!word) return OK;
     // A fact from the ledger has no number or id of its own: it is shown at the event before it.
-    struct seal beside = {.seq = record->seq, .persisted_ms = moment->at_ms, .event_id = "00000000-0000-0000-0000-000000000000"};
+    struct seal beside = {
+        .seq = record->seq, .persisted_ms = moment->at_ms, .event_id = "00000000-0000-0000-0000-000000000000"};
     enum code rc = OK;
     if (reader->raw)
-        rc = contract_show(reader->session->contract, reader->as, &reader->head.ids, moment, seal ? seal : &beside, &reader->arena,
-                           &shown, &reader->err);
+        rc = contract_show(reader->session->contract, reader->as, &reader->head.ids, moment, seal ? seal : &beside,
+                           &reader->arena, &shown, &reader->err);
     if (!rc && (!reader->raw || shown.type != 0))
         rc = add(reader, record, str_from(word), moment, reader->raw ? &shown : NULL);
-    if (!rc && reader->rows.count >= PAGE)
-        flush(reader);
+    if (!rc && reader->rows.count >= PAGE) flush(reader);
     return rc;
 }
 
@@ -233,12 +225,11 @@ static int read_all(struct reader *reader)
     enum code rc;
     if (reader->as) {
         int code = session_contract(reader->session);
-        if (code)
-            return code;
+        if (code) return code;
         struct error err = {0};
-        rc = store_replay(reader->session->store, reader->head.ids.tenant, reader->head.ids.run, show_moment, reader, &err);
-        if (rc && reader->err.code == OK)
-            reader->err = err;
+        rc = store_replay(reader->session->store, reader->head.ids.tenant, reader->head.ids.run, show_moment, reader,
+                          &err);
+        if (rc && reader->err.code == OK) reader->err = err;
     } else {
         rc = read_stored(reader, args_has(&cli->args, FLAG_LEDGER));
     }
@@ -253,8 +244,7 @@ static int prepare(struct reader *reader, struct session *session)
     int64_t after, limit;
     *reader = (struct reader){.session = session, .rows = json_array()};
     int code = target_find(session, cli->args.words[0], &target);
-    if (code)
-        return code;
+    if (code) return code;
     if (!args_int(&cli->args, FLAG_AFTER, 0, INT64_MAX, 0, &cli->arena, &after) ||
         !args_int(&cli->args, FLAG_LIMIT, 1, INT64_MAX, INT64_MAX, &cli->arena, &limit))
         return cli_usage(cli);
@@ -264,8 +254,7 @@ static int prepare(struct reader *reader, struct session *session)
     reader->step = args_has(&cli->args, FLAG_STEP) ? args_text(&cli->args, FLAG_STEP, "") : target.step;
     reader->type_glob = args_has(&cli->args, FLAG_TYPE) ? args_text(&cli->args, FLAG_TYPE, "").ptr : NULL;
     reader->as = vocabulary_parse(args_text(&cli->args, FLAG_AS, ""));
-    if (!list_open(&reader->list, cli, columns, ARRAY_COUNT(columns), "seq"))
-        return EXIT_USAGE;
+    if (!list_open(&reader->list, cli, columns, ARRAY_COUNT(columns), "seq")) return EXIT_USAGE;
     enum format format = reader->list.format;
     reader->raw = !args_has(&cli->args, FLAG_FIELDS) &&
                   (format == FORMAT_JSON || format == FORMAT_JSONL || format == FORMAT_YAML);
@@ -277,8 +266,7 @@ int command_events(struct cli *cli)
     struct session session;
     struct reader reader;
     int code = session_open(&session, cli, STORE_READ);
-    if (!code)
-        code = prepare(&reader, &session);
+    if (!code) code = prepare(&reader, &session);
     if (!code) {
         arena_init(&reader.arena, (size_t)1 << 20, (size_t)1 << 30);
         code = read_all(&reader);

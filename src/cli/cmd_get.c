@@ -7,8 +7,7 @@ static int show(struct session *session, const struct card *card, enum format fo
     struct json json;
     struct buf text;
     if (format == FORMAT_JSON || format == FORMAT_YAML) {
-        if (!view_json(&card->view, &cli->arena, &json))
-            return cli_nomem(cli);
+        if (!view_json(&card->view, &cli->arena, &json)) return cli_nomem(cli);
         print_json(cli, format, &json);
         return EXIT_OK;
     }
@@ -27,17 +26,14 @@ int command_get(struct cli *cli)
     struct session session;
     struct target target;
     int code = session_open(&session, cli, STORE_READ);
-    if (!code)
-        code = target_find(&session, cli->args.words[0], &target);
+    if (!code) code = target_find(&session, cli->args.words[0], &target);
     if (!code && target.step.len > 0) {
         code = cli_fail(cli, EXIT_USAGE, "`cairn get` shows runs, not steps");
         cli_next(cli, "events %.*s --step %.*s", STR_ARG(target.head.ids.run), STR_ARG(target.step));
     }
     struct card card = {0};
-    if (!code)
-        code = card_load(&session, &target.head, &card);
-    if (!code)
-        code = show(&session, &card, format_of(cli, FORMAT_TEXT));
+    if (!code) code = card_load(&session, &target.head, &card);
+    if (!code) code = show(&session, &card, format_of(cli, FORMAT_TEXT));
     card_release(&card);
     session_close(&session);
     return code;

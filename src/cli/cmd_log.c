@@ -13,11 +13,11 @@ static bool report_json(struct cli *cli, const struct verify_report *report, str
     for (size_t i = 0; i < report->fault_count; i++) {
         const struct verify_fault *fault = &report->faults[i];
         struct json one = json_object();
-        bool ok = put(cli, &one, "runId", json_string(fault->run)) && put(cli, &one, "seq", json_int((int64_t)fault->seq)) &&
-                  put(cli, &one, "ledger", json_bool(fault->ledger)) && put(cli, &one, "what", json_string(fault->what)) &&
-                  json_push(&cli->arena, &faults, one);
-        if (!ok)
-            return false;
+        bool ok = put(cli, &one, "runId", json_string(fault->run)) &&
+                  put(cli, &one, "seq", json_int((int64_t)fault->seq)) &&
+                  put(cli, &one, "ledger", json_bool(fault->ledger)) &&
+                  put(cli, &one, "what", json_string(fault->what)) && json_push(&cli->arena, &faults, one);
+        if (!ok) return false;
     }
     *out = json_object();
     return put(cli, out, "runs", json_int((int64_t)report->run_count)) &&
@@ -42,8 +42,8 @@ static void print_text(struct cli *cli, const struct verify_report *report)
     }
     enum look look = report->fault_count ? LOOK_FAILED : LOOK_DONE;
     tone_text(&out, &cli->out, look_tone(look), look_glyph(look, cli->out.utf8));
-    buf_printf(&out, " %llu run%s, %llu events: ", (unsigned long long)report->run_count, report->run_count == 1 ? "" : "s",
-               (unsigned long long)report->event_count);
+    buf_printf(&out, " %llu run%s, %llu events: ", (unsigned long long)report->run_count,
+               report->run_count == 1 ? "" : "s", (unsigned long long)report->event_count);
     if (report->fault_count)
         buf_printf(&out, "%zu fault%s\n", report->fault_count, report->fault_count == 1 ? "" : "s");
     else
@@ -63,8 +63,7 @@ static int verify(struct session *session, struct str run)
     if (session->store && store_verify(session->store, tenant, run, &cli->arena, &report, &err))
         return cli_error(cli, &err);
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
-        if (!report_json(cli, &report, &json))
-            return cli_nomem(cli);
+        if (!report_json(cli, &report, &json)) return cli_nomem(cli);
         print_json(cli, FORMAT_JSON, &json);
     } else {
         print_text(cli, &report);
@@ -83,10 +82,8 @@ int command_log_verify(struct cli *cli)
         return EXIT_USAGE;
     }
     int code = session_open(&session, cli, STORE_READ);
-    if (!code && one)
-        code = target_find(&session, cli->args.words[0], &target);
-    if (!code)
-        code = verify(&session, one ? target.head.ids.run : STR(""));
+    if (!code && one) code = target_find(&session, cli->args.words[0], &target);
+    if (!code) code = verify(&session, one ? target.head.ids.run : STR(""));
     session_close(&session);
     return code;
 }

@@ -6,32 +6,22 @@
 enum { PAGE_DEFAULT = 50, PAGE_MAX = 500 };
 
 static const struct column columns[] = {
-    {"runId", "RUN", CELL_TEXT, false, 36},
-    {"status", "STATUS", CELL_STATUS, false, 0},
-    {"substatus", "", CELL_TEXT, false, 0},
-    {"planId", "PLAN", CELL_TEXT, false, 32},
-    {"progress", "STEPS", CELL_TEXT, false, 0},
-    {"createdAt", "CREATED", CELL_TIME, false, 0},
-    {"durationMs", "TOOK", CELL_MS, false, 0},
-    {"cause", "CAUSE", CELL_TEXT, false, 60},
-    {"planVersion", "VERSION", CELL_TEXT, true, 0},
-    {"name", "NAME", CELL_TEXT, true, 0},
-    {"running", "RUNNING", CELL_NUMBER, true, 0},
-    {"startedAt", "STARTED", CELL_TIME, true, 0},
-    {"endedAt", "ENDED", CELL_TIME, true, 0},
-    {"lastSeq", "EVENTS", CELL_NUMBER, true, 0},
-    {"projectId", "PROJECT", CELL_TEXT, true, 0},
-    {"environmentId", "ENVIRONMENT", CELL_TEXT, true, 0},
-    {"parentRunId", "PARENT", CELL_TEXT, true, 0},
-    {"originalRunId", "RETRY OF", CELL_TEXT, true, 0},
+    {"runId", "RUN", CELL_TEXT, false, 36},         {"status", "STATUS", CELL_STATUS, false, 0},
+    {"substatus", "", CELL_TEXT, false, 0},         {"planId", "PLAN", CELL_TEXT, false, 32},
+    {"progress", "STEPS", CELL_TEXT, false, 0},     {"createdAt", "CREATED", CELL_TIME, false, 0},
+    {"durationMs", "TOOK", CELL_MS, false, 0},      {"cause", "CAUSE", CELL_TEXT, false, 60},
+    {"planVersion", "VERSION", CELL_TEXT, true, 0}, {"name", "NAME", CELL_TEXT, true, 0},
+    {"running", "RUNNING", CELL_NUMBER, true, 0},   {"startedAt", "STARTED", CELL_TIME, true, 0},
+    {"endedAt", "ENDED", CELL_TIME, true, 0},       {"lastSeq", "EVENTS", CELL_NUMBER, true, 0},
+    {"projectId", "PROJECT", CELL_TEXT, true, 0},   {"environmentId", "ENVIRONMENT", CELL_TEXT, true, 0},
+    {"parentRunId", "PARENT", CELL_TEXT, true, 0},  {"originalRunId", "RETRY OF", CELL_TEXT, true, 0},
     {"ownerPid", "OWNER", CELL_NUMBER, true, 0},
 };
 
 static struct json time_json(struct cli *cli, int64_t ms)
 {
     char text[CIVIL_SIZE];
-    if (ms == 0)
-        return json_null();
+    if (ms == 0) return json_null();
     civil_format(ms, text);
     return json_string(str_from(cli_format(cli, "%s", text)));
 }
@@ -60,10 +50,13 @@ static bool row_json(struct cli *cli, const struct run_head *head, struct json *
            put(cli, out, "planVersion", json_string(head->ids.plan_version)) &&
            put(cli, out, "name", text_json(head->name)) &&
            put(cli, out, "progress", json_string(str_from(cli_format(cli, "%u/%u", ended, s->counts.total)))) &&
-           put(cli, out, "completed", json_int(s->counts.completed)) && put(cli, out, "failed", json_int(s->counts.failed)) &&
+           put(cli, out, "completed", json_int(s->counts.completed)) &&
+           put(cli, out, "failed", json_int(s->counts.failed)) &&
            put(cli, out, "skipped", json_int(s->counts.skipped)) && put(cli, out, "total", json_int(s->counts.total)) &&
-           put(cli, out, "running", json_int(s->running)) && put(cli, out, "createdAt", time_json(cli, s->created_ms)) &&
-           put(cli, out, "startedAt", time_json(cli, s->started_ms)) && put(cli, out, "endedAt", time_json(cli, s->ended_ms)) &&
+           put(cli, out, "running", json_int(s->running)) &&
+           put(cli, out, "createdAt", time_json(cli, s->created_ms)) &&
+           put(cli, out, "startedAt", time_json(cli, s->started_ms)) &&
+           put(cli, out, "endedAt", time_json(cli, s->ended_ms)) &&
            put(cli, out, "durationMs", s->started_ms ? json_int(took) : json_null()) &&
            put(cli, out, "cause", text_json(str_from(cli_format(cli, "%s", s->cause)))) &&
            put(cli, out, "lastSeq", json_int((int64_t)head->last_seq)) &&
@@ -102,8 +95,7 @@ static int read_filter(struct session *session, struct run_filter *filter)
     int64_t limit, ago;
     *filter = (struct run_filter){.tenant = session->tenant, .plan = args_text(&cli->args, FLAG_PLAN, "")};
     int code = read_status(cli, &filter->status_mask);
-    if (code)
-        return code;
+    if (code) return code;
     if (since.len > 0 && duration_parse(since, &ago)) {
         filter->since_ms = cli->now_ms - ago;
     } else if (since.len > 0 && !civil_parse(since, &filter->since_ms)) {
@@ -111,8 +103,7 @@ static int read_filter(struct session *session, struct run_filter *filter)
         cli_hint(cli, "2h, 7d, or 2026-02-11T17:00:00Z");
         return EXIT_USAGE;
     }
-    if (!args_int(&cli->args, FLAG_LIMIT, 1, INT32_MAX, PAGE_DEFAULT, &cli->arena, &limit))
-        return cli_usage(cli);
+    if (!args_int(&cli->args, FLAG_LIMIT, 1, INT32_MAX, PAGE_DEFAULT, &cli->arena, &limit)) return cli_usage(cli);
     filter->limit = (size_t)limit;
     return EXIT_OK;
 }
@@ -123,7 +114,7 @@ static int print_pages(struct session *session, struct run_filter *filter, struc
     struct error err = {0};
     bool all = args_has(&cli->args, FLAG_ALL);
     size_t left = all ? SIZE_MAX : filter->limit;
-    struct arena command = cli->arena;  // pages live one after the other in an arena of their own
+    struct arena command = cli->arena; // pages live one after the other in an arena of their own
     int code = EXIT_OK;
     arena_init(&cli->arena, 64 * 1024, (size_t)1 << 30);
     do {
@@ -137,8 +128,7 @@ static int print_pages(struct session *session, struct run_filter *filter, struc
         }
         for (size_t i = 0; i < heads.count; i++) {
             struct json row;
-            if (!row_json(cli, &heads.items[i], &row) || !json_push(&cli->arena, &rows, row))
-                code = cli_nomem(cli);
+            if (!row_json(cli, &heads.items[i], &row) || !json_push(&cli->arena, &rows, row)) code = cli_nomem(cli);
         }
         list_page(list, &rows);
         left -= heads.count < left ? heads.count : left;
@@ -155,16 +145,13 @@ int command_ls(struct cli *cli)
     struct run_filter filter;
     struct list list;
     int code = session_open(&session, cli, STORE_READ);
-    if (!code)
-        code = read_filter(&session, &filter);
-    if (!code && !list_open(&list, cli, columns, ARRAY_COUNT(columns), "runId"))
-        code = EXIT_USAGE;
+    if (!code) code = read_filter(&session, &filter);
+    if (!code && !list_open(&list, cli, columns, ARRAY_COUNT(columns), "runId")) code = EXIT_USAGE;
     if (code) {
         session_close(&session);
         return code;
     }
-    if (session.store)
-        code = print_pages(&session, &filter, &list);
+    if (session.store) code = print_pages(&session, &filter, &list);
     list_close(&list);
     if (!code && list.row_count == 0 && cli->err.tty)
         cli_note(cli, session.store ? "no such runs in %s" : "nothing has been run yet (%s)", session.url);

@@ -24,13 +24,13 @@ struct recovery {
 
 static bool add(struct recovery *recovery, const struct run_head *head)
 {
-    struct found *grown = arena_grow(&recovery->session.cli->arena, recovery->runs, recovery->count, recovery->count + 1,
-                                     sizeof(*grown), &recovery->capacity);
-    if (!grown)
-        return false;
+    struct found *grown = arena_grow(&recovery->session.cli->arena, recovery->runs, recovery->count,
+                                     recovery->count + 1, sizeof(*grown), &recovery->capacity);
+    if (!grown) return false;
     recovery->runs = grown;
     enum fate fate = head->owned ? FATE_OWNED : FATE_DRIVEN;
-    recovery->runs[recovery->count++] = (struct found){.run = head->ids.run, .fate = fate, .owner_pid = head->owner_pid};
+    recovery->runs[recovery->count++] =
+        (struct found){.run = head->ids.run, .fate = fate, .owner_pid = head->owner_pid};
     return true;
 }
 
@@ -41,11 +41,9 @@ static int collect_all(struct recovery *recovery)
     struct run_filter filter = {.tenant = recovery->session.tenant, .unfinished = true, .limit = PAGE};
     do {
         struct run_heads heads = {0};
-        if (store_list(recovery->session.store, &filter, &cli->arena, &heads, &err))
-            return cli_error(cli, &err);
+        if (store_list(recovery->session.store, &filter, &cli->arena, &heads, &err)) return cli_error(cli, &err);
         for (size_t i = 0; i < heads.count; i++)
-            if (!add(recovery, &heads.items[i]))
-                return cli_nomem(cli);
+            if (!add(recovery, &heads.items[i])) return cli_nomem(cli);
         filter.before = heads.next;
     } while (filter.before != 0);
     return EXIT_OK;
@@ -57,10 +55,10 @@ static int collect_named(struct recovery *recovery)
     for (size_t i = 0; i < cli->args.word_count; i++) {
         struct target target;
         int code = target_find(&recovery->session, cli->args.words[i], &target);
-        if (code)
-            return code;
+        if (code) return code;
         if (target.head.terminal)
-            cli_note(cli, "run %.*s has ended: %s", STR_ARG(target.head.ids.run), run_status_name(target.head.summary.status));
+            cli_note(cli, "run %.*s has ended: %s", STR_ARG(target.head.ids.run),
+                     run_status_name(target.head.summary.status));
         else if (!add(recovery, &target.head))
             return cli_nomem(cli);
     }
@@ -100,7 +98,8 @@ static bool row_json(struct recovery *recovery, const struct found *found, struc
     const struct run *run = engine_run(recovery->drive.engine, recovery->session.tenant, found->run);
     bool left = found->fate == FATE_DRIVEN && driven && !driven->ended;
     *out = json_object();
-    return put(cli, out, "runId", found->run) && put(cli, out, "result", str_from(left ? "left" : fates[found->fate])) &&
+    return put(cli, out, "runId", found->run) &&
+           put(cli, out, "result", str_from(left ? "left" : fates[found->fate])) &&
            put(cli, out, "status", str_from(driven ? run_status_name(driven->status) : "")) &&
            put(cli, out, "substatus", str_from(run ? run_substatus(run) : "")) &&
            put(cli, out, "cause", driven && driven->cause.len ? driven->cause : found->problem);
@@ -109,22 +108,20 @@ static bool row_json(struct recovery *recovery, const struct found *found, struc
 static int print_rows(struct recovery *recovery)
 {
     static const struct column columns[] = {
-        {"runId", "RUN", CELL_TEXT, false, 0},   {"result", "RESULT", CELL_TEXT, false, 0},
+        {"runId", "RUN", CELL_TEXT, false, 0},       {"result", "RESULT", CELL_TEXT, false, 0},
         {"status", "STATUS", CELL_STATUS, false, 0}, {"substatus", "", CELL_TEXT, false, 0},
         {"cause", "CAUSE", CELL_TEXT, false, 80},
     };
     struct cli *cli = recovery->session.cli;
     struct json rows = json_array();
     struct list list;
-    if (!args_has(&cli->args, FLAG_OUTPUT))
-        return EXIT_OK;
+    if (!args_has(&cli->args, FLAG_OUTPUT)) return EXIT_OK;
     for (size_t i = recovery->count; i > 0; i--) {
         struct json row;
         if (!row_json(recovery, &recovery->runs[i - 1], &row) || !json_push(&cli->arena, &rows, row))
             return cli_nomem(cli);
     }
-    if (!list_open(&list, cli, columns, ARRAY_COUNT(columns), "runId"))
-        return EXIT_USAGE;
+    if (!list_open(&list, cli, columns, ARRAY_COUNT(columns), "runId")) return EXIT_USAGE;
     list_page(&list, &rows);
     list_close(&list);
     return EXIT_OK;
@@ -139,9 +136,9 @@ static void say_left(struct recovery *recovery, const struct driven *driven)
     struct session *session = &recovery->session;
     const struct run *run = engine_run(recovery->drive.engine, session->tenant, driven->run);
     const char *detail = run ? run_substatus(run) : "";
-    const char *verb = driven->status == RUN_STATUS_PAUSED           ? "resume"
+    const char *verb = driven->status == RUN_STATUS_PAUSED       ? "resume"
                        : strcmp(detail, "WAITING_APPROVAL") == 0 ? "approve"
-                                                                     : "get";
+                                                                 : "get";
     cli_note(session->cli, "left: %.*s  %s %s   %s", STR_ARG(driven->run), run_status_name(driven->status), detail,
              cli_command(session->cli, "%s %.*s", verb, STR_ARG(driven->run)));
 }
@@ -155,16 +152,14 @@ static struct tally count(struct recovery *recovery, bool say)
         const struct driven *driven = drive_find(&recovery->drive, found->run);
         tally.owned += found->fate == FATE_OWNED;
         tally.broken += found->fate == FATE_BROKEN;
-        if (found->fate != FATE_DRIVEN || !driven)
-            continue;
+        if (found->fate != FATE_DRIVEN || !driven) continue;
         tally.left += !driven->ended;
         tally.completed += driven->ended && driven->status == RUN_STATUS_COMPLETED;
         tally.cancelled += driven->ended && driven->status == RUN_STATUS_CANCELLED;
         tally.failed += driven->ended && driven->status == RUN_STATUS_FAILED;
         if (driven->ended && driven->status == RUN_STATUS_FAILED)
             cli_warn(cli, "run %.*s FAILED at %.*s", STR_ARG(driven->run), STR_ARG(driven->cause));
-        if (say && !driven->ended)
-            say_left(recovery, driven);
+        if (say && !driven->ended) say_left(recovery, driven);
     }
     return tally;
 }
@@ -174,15 +169,17 @@ static void say_tally(struct recovery *recovery, const struct tally *t)
     const struct {
         size_t count;
         const char *words;
-    } parts[] = {{t->completed, "completed"},         {t->failed, "failed"},
-                 {t->cancelled, "cancelled"},         {t->left, "left for a person"},
-                 {t->owned, "owned by living processes"}, {t->broken, "broken"}};
+    } parts[] = {{t->completed, "completed"},
+                 {t->failed, "failed"},
+                 {t->cancelled, "cancelled"},
+                 {t->left, "left for a person"},
+                 {t->owned, "owned by living processes"},
+                 {t->broken, "broken"}};
     struct buf line;
     buf_init(&line, 1024);
     buf_printf(&line, "%zu unfinished run%s", recovery->count, recovery->count == 1 ? "" : "s");
     for (size_t i = 0, shown = 0; i < ARRAY_COUNT(parts); i++)
-        if (parts[i].count > 0)
-            buf_printf(&line, "%s%zu %s", shown++ ? ", " : ": ", parts[i].count, parts[i].words);
+        if (parts[i].count > 0) buf_printf(&line, "%s%zu %s", shown++ ? ", " : ": ", parts[i].count, parts[i].words);
     cli_note(recovery->session.cli, "%s", line.ptr);
     buf_release(&line);
 }
@@ -190,10 +187,8 @@ static void say_tally(struct recovery *recovery, const struct tally *t)
 static int report(struct recovery *recovery, bool say)
 {
     struct tally t = count(recovery, say);
-    if (say)
-        say_tally(recovery, &t);
-    if (recovery->drive.interrupt)
-        return 128 + recovery->drive.interrupt;
+    if (say) say_tally(recovery, &t);
+    if (recovery->drive.interrupt) return 128 + recovery->drive.interrupt;
     return t.broken ? EXIT_INTEGRITY : t.failed ? EXIT_RUN_FAILED : EXIT_OK;
 }
 
@@ -203,18 +198,15 @@ static int recover(struct recovery *recovery)
     enum progress_mode mode = progress_mode_of(cli);
     bool say = mode != PROGRESS_NONE && mode != PROGRESS_JSON;
     int code = cli->args.word_count ? collect_named(recovery) : collect_all(recovery);
-    if (code)
-        return code;
+    if (code) return code;
     code = drive_open(&recovery->drive, &recovery->session, mode);
-    if (code)
-        return code;
+    if (code) return code;
     recovery->drive.exit_on_wait = recovery->drive.patient = true;
     adopt_all(recovery);
     code = drive_loop(&recovery->drive);
     progress_close(&recovery->drive.progress);
     recovery->drive.progress.mode = PROGRESS_NONE;
-    if (!code)
-        code = print_rows(recovery);
+    if (!code) code = print_rows(recovery);
     int end = report(recovery, say);
     engine_close(recovery->drive.engine);
     return code ? code : end;
@@ -226,13 +218,10 @@ int command_recover(struct cli *cli)
     int code = session_open(&recovery.session, cli, STORE_READ);
     bool nothing = !code && !recovery.session.store;
     session_close(&recovery.session);
-    if (nothing)
-        cli_note(cli, "nothing has been run yet (%s)", recovery.session.url);
-    if (code || nothing)
-        return code;
+    if (nothing) cli_note(cli, "nothing has been run yet (%s)", recovery.session.url);
+    if (code || nothing) return code;
     code = session_open(&recovery.session, cli, STORE_WRITE);
-    if (!code)
-        code = recover(&recovery);
+    if (!code) code = recover(&recovery);
     session_close(&recovery.session);
     return code;
 }

@@ -22,8 +22,7 @@ static int read_input_file(struct cli *cli, struct str path, struct json *inputs
     struct error err = {0};
     struct str text;
     const char *file = str_is(path, "-") ? "/dev/stdin" : path.ptr;
-    if (os_read_file(file, json_limits_default.size_max, &cli->arena, &text, &err))
-        return cli_error(cli, &err);
+    if (os_read_file(file, json_limits_default.size_max, &cli->arena, &text, &err)) return cli_error(cli, &err);
     if (json_parse(text, &json_limits_default, &cli->arena, inputs, &err)) {
         cli_fail(cli, EXIT_USAGE, "%s:%u:%u: %s", path.ptr, err.line, err.column, err.message);
         return EXIT_USAGE;
@@ -41,8 +40,7 @@ static int read_inputs(struct cli *cli, struct json *inputs)
     *inputs = json_object();
     if (args_has(&cli->args, FLAG_INPUT)) {
         int code = read_input_file(cli, args_text(&cli->args, FLAG_INPUT, ""), inputs);
-        if (code)
-            return code;
+        if (code) return code;
     }
     while (args_next(&cli->args, FLAG_SET, &cursor, &pair)) {
         struct str text;
@@ -53,11 +51,9 @@ static int read_inputs(struct cli *cli, struct json *inputs)
             cli_fail(cli, EXIT_USAGE, "--set takes NAME=VALUE, not %.*s", STR_ARG(pair));
             return EXIT_USAGE;
         }
-        if (json_parse(text, &json_limits_default, &cli->arena, &value, &err))
-            value = json_string(text);
+        if (json_parse(text, &json_limits_default, &cli->arena, &value, &err)) value = json_string(text);
         int code = add_input(cli, inputs, key, value);
-        if (code)
-            return code;
+        if (code) return code;
     }
     return EXIT_OK;
 }
@@ -65,8 +61,7 @@ static int read_inputs(struct cli *cli, struct json *inputs)
 static struct str read_arguments(struct cli *cli)
 {
     struct buf text;
-    if (args_has(&cli->args, FLAG_ARGUMENTS))
-        return args_text(&cli->args, FLAG_ARGUMENTS, "");
+    if (args_has(&cli->args, FLAG_ARGUMENTS)) return args_text(&cli->args, FLAG_ARGUMENTS, "");
     buf_init(&text, (size_t)1 << 20);
     for (size_t i = 0; i < cli->args.rest_count; i++) {
         buf_text(&text, i ? " " : "");
@@ -83,11 +78,9 @@ static int print_end(struct session *session, const struct card *card, enum prog
     enum format format = format_of(cli, FORMAT_NONE);
     struct json json;
     struct buf text;
-    if (mode == PROGRESS_TREE || mode == PROGRESS_PLAIN)
-        card_summary(session, card);
+    if (mode == PROGRESS_TREE || mode == PROGRESS_PLAIN) card_summary(session, card);
     if (format == FORMAT_JSON || format == FORMAT_YAML) {
-        if (!view_json(&card->view, &cli->arena, &json))
-            return cli_nomem(cli);
+        if (!view_json(&card->view, &cli->arena, &json)) return cli_nomem(cli);
         bool lines = mode == PROGRESS_JSON && format == FORMAT_JSON;
         print_json(cli, lines ? FORMAT_JSONL : format, &json);
     } else if (format == FORMAT_NAME) {
@@ -106,13 +99,10 @@ static int finish(struct session *session, struct str run, enum progress_mode mo
     struct error err = {0};
     struct run_head head;
     struct card card;
-    if ((mode == PROGRESS_NONE || mode == PROGRESS_JSON) && !args_has(&cli->args, FLAG_OUTPUT))
-        return code;
-    if (store_head(session->store, session->tenant, run, &cli->arena, &head, &err))
-        return cli_error(cli, &err);
+    if ((mode == PROGRESS_NONE || mode == PROGRESS_JSON) && !args_has(&cli->args, FLAG_OUTPUT)) return code;
+    if (store_head(session->store, session->tenant, run, &cli->arena, &head, &err)) return cli_error(cli, &err);
     int failed = card_load(session, &head, &card);
-    if (!failed)
-        failed = print_end(session, &card, mode);
+    if (!failed) failed = print_end(session, &card, mode);
     card_release(&card);
     return failed ? failed : code;
 }
@@ -132,11 +122,9 @@ static int start(struct drive *drive, const struct program *program, char run_ou
         .triggered_by = user_name(cli),
         .trigger_source = STR("manual"),
     };
-    if (getcwd(directory, sizeof(directory)))
-        request.work_dir = str_from(directory);
+    if (getcwd(directory, sizeof(directory))) request.work_dir = str_from(directory);
     int code = read_inputs(cli, &request.inputs);
-    if (code)
-        return code;
+    if (code) return code;
     return engine_start(drive->engine, &request, run_out, &err) ? cli_error(cli, &err) : EXIT_OK;
 }
 
@@ -151,15 +139,14 @@ static int adopt(struct drive *drive, const struct run_head *head)
         cli_next(cli, "get %.*s", STR_ARG(head->ids.run));
         return EXIT_CONFLICT;
     }
-    if (rc)
-        return cli_error(cli, &err);
-    if (head->summary.status != RUN_STATUS_PAUSED)
-        return EXIT_OK;
+    if (rc) return cli_error(cli, &err);
+    if (head->summary.status != RUN_STATUS_PAUSED) return EXIT_OK;
     struct signal signal;
     drive->resume_children = true;
     signal_prepare(cli, SIGNAL_RESUME, STR(""), STR(""), &signal);
     progress_say(&drive->progress, "run %.*s was paused: resuming it", STR_ARG(head->ids.run));
-    return engine_signal(drive->engine, drive->session->tenant, head->ids.run, &signal, &err) ? cli_error(cli, &err) : EXIT_OK;
+    return engine_signal(drive->engine, drive->session->tenant, head->ids.run, &signal, &err) ? cli_error(cli, &err)
+                                                                                              : EXIT_OK;
 }
 
 static int drive_to_end(struct session *session, const struct program *program, const struct run_head *existing)
@@ -168,8 +155,7 @@ static int drive_to_end(struct session *session, const struct program *program, 
     char run[129];
     enum progress_mode mode = progress_mode_of(session->cli);
     int code = drive_open(&drive, session, mode);
-    if (code)
-        return code;
+    if (code) return code;
     if (existing) {
         code = adopt(&drive, existing);
         memcpy(run, existing->ids.run.ptr, existing->ids.run.len);
@@ -177,8 +163,7 @@ static int drive_to_end(struct session *session, const struct program *program, 
     } else {
         code = start(&drive, program, run);
     }
-    if (!code)
-        code = drive_loop(&drive);
+    if (!code) code = drive_loop(&drive);
     int end = drive_exit_code(&drive, str_from(run));
     drive_close(&drive);
     return code ? code : finish(session, str_from(run), mode, end);
@@ -190,12 +175,13 @@ static int go_on(struct session *session, const struct program *program, const s
     if (!digest_eq(&head->document, &program->sha256)) {
         cli_fail(cli, EXIT_CONFLICT, "run %.*s was started from another document (%.*s @ %.*s)", STR_ARG(head->ids.run),
                  STR_ARG(head->ids.plan_id), STR_ARG(head->ids.plan_version));
-        cli_hint(cli, "a run keeps the document it was started with: `%s` goes on with that one, another --run-id starts this one",
+        cli_hint(cli,
+                 "a run keeps the document it was started with: `%s` goes on with that one, another --run-id starts "
+                 "this one",
                  cli_command(cli, "recover %.*s", STR_ARG(head->ids.run)));
         return EXIT_CONFLICT;
     }
-    if (!head->terminal)
-        return drive_to_end(session, program, head);
+    if (!head->terminal) return drive_to_end(session, program, head);
     cli_note(cli, "run %.*s has already ended; it is not run again", STR_ARG(head->ids.run));
     return finish(session, head->ids.run, progress_mode_of(cli), exit_of_status(head->summary.status));
 }
@@ -207,11 +193,9 @@ static int run_program(struct cli *cli, const struct program *program)
     struct error err = {0};
     struct str id = args_text(&cli->args, FLAG_RUN_ID, "");
     int code = session_open(&session, cli, STORE_WRITE);
-    if (code)
-        return code;
+    if (code) return code;
     enum code rc = E_NOT_FOUND;
-    if (id.len > 0)
-        rc = store_head(session.store, session.tenant, id, &cli->arena, &head, &err);
+    if (id.len > 0) rc = store_head(session.store, session.tenant, id, &cli->arena, &head, &err);
     if (rc == OK)
         code = go_on(&session, program, &head);
     else if (rc == E_NOT_FOUND)
@@ -232,8 +216,7 @@ int command_run(struct cli *cli)
         return EXIT_USAGE;
     }
     int code = document_load(cli, cli->args.words[0], &document);
-    if (code)
-        return code;
+    if (code) return code;
     document_report(cli, &document);
     if (!document.program) {
         cli_hint(cli, "`cairn help CODE` explains a code; nothing was started");

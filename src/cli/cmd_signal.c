@@ -9,7 +9,7 @@ struct request {
     struct target target;
     struct signal signal;
     struct decision decision;
-    bool drives;  // goes on with the run after it is accepted
+    bool drives; // goes on with the run after it is accepted
 };
 
 static enum signal_type type_of(const struct cli *cli, struct str step)
@@ -18,15 +18,12 @@ static enum signal_type type_of(const struct cli *cli, struct str step)
     static const struct {
         const char *name;
         enum signal_type type;
-    } types[] = {{"pause", SIGNAL_PAUSE},    {"resume", SIGNAL_RESUME},   {"cancel", SIGNAL_CANCEL}, {"skip", SIGNAL_SKIP_STEP},
-                 {"approve", SIGNAL_APPROVE}, {"reject", SIGNAL_REJECT}};
-    if (args_has(&cli->args, FLAG_EMERGENCY))
-        return SIGNAL_EMERGENCY_STOP;
+    } types[] = {{"pause", SIGNAL_PAUSE},    {"resume", SIGNAL_RESUME},   {"cancel", SIGNAL_CANCEL},
+                 {"skip", SIGNAL_SKIP_STEP}, {"approve", SIGNAL_APPROVE}, {"reject", SIGNAL_REJECT}};
+    if (args_has(&cli->args, FLAG_EMERGENCY)) return SIGNAL_EMERGENCY_STOP;
     for (size_t i = 0; i < ARRAY_COUNT(types); i++)
-        if (strcmp(name, types[i].name) == 0)
-            return types[i].type;
-    if (strcmp(name, "retry") == 0)
-        return step.len ? SIGNAL_RETRY_STEP : SIGNAL_RETRY_RUN;
+        if (strcmp(name, types[i].name) == 0) return types[i].type;
+    if (strcmp(name, "retry") == 0) return step.len ? SIGNAL_RETRY_STEP : SIGNAL_RETRY_RUN;
     return signal_parse(cli->args.words[1]);
 }
 
@@ -39,8 +36,10 @@ static int unknown_type(struct cli *cli)
     };
     const char *near = nearest_name(cli->args.words[1], names, ARRAY_COUNT(names));
     cli_fail(cli, EXIT_USAGE, "there is no signal %.*s", STR_ARG(cli->args.words[1]));
-    cli_hint(cli, near ? "did you mean %s?" : "PAUSE, RESUME, CANCEL, RETRY_STEP, SKIP_STEP, RETRY_RUN, EMERGENCY_STOP, "
-                                              "APPROVE, REJECT%s",
+    cli_hint(cli,
+             near ? "did you mean %s?"
+                  : "PAUSE, RESUME, CANCEL, RETRY_STEP, SKIP_STEP, RETRY_RUN, EMERGENCY_STOP, "
+                    "APPROVE, REJECT%s",
              near ? near : "");
     return EXIT_USAGE;
 }
@@ -57,13 +56,10 @@ static int read_fields(struct cli *cli, struct json *payload)
         struct json value;
         if (key.len == 0 || key.len == pair.len)
             return cli_fail(cli, EXIT_USAGE, "--field takes NAME=VALUE, not %.*s", STR_ARG(pair));
-        if (json_parse(text, &json_limits_default, &cli->arena, &value, &err))
-            value = json_string(text);
-        if (!json_put(&cli->arena, &fields, key, value))
-            return cli_nomem(cli);
+        if (json_parse(text, &json_limits_default, &cli->arena, &value, &err)) value = json_string(text);
+        if (!json_put(&cli->arena, &fields, key, value)) return cli_nomem(cli);
     }
-    if (fields.count > 0 && !json_put(&cli->arena, payload, STR("fields"), fields))
-        return cli_nomem(cli);
+    if (fields.count > 0 && !json_put(&cli->arena, payload, STR("fields"), fields)) return cli_nomem(cli);
     return EXIT_OK;
 }
 
@@ -101,10 +97,9 @@ static int check(struct cli *cli, const struct signal *signal)
         cli_fail(cli, EXIT_USAGE, "%s takes no --reason", signal_name(type));
         return EXIT_USAGE;
     }
-    bool stepless = type == SIGNAL_PAUSE || type == SIGNAL_RESUME || type == SIGNAL_CANCEL || type == SIGNAL_EMERGENCY_STOP ||
-                    type == SIGNAL_RETRY_RUN;
-    if (stepless && has_step)
-        return cli_fail(cli, EXIT_USAGE, "%s is for runs, not for steps", signal_name(type));
+    bool stepless = type == SIGNAL_PAUSE || type == SIGNAL_RESUME || type == SIGNAL_CANCEL ||
+                    type == SIGNAL_EMERGENCY_STOP || type == SIGNAL_RETRY_RUN;
+    if (stepless && has_step) return cli_fail(cli, EXIT_USAGE, "%s is for runs, not for steps", signal_name(type));
     return EXIT_OK;
 }
 
@@ -115,11 +110,9 @@ static int seal(struct session *session, struct signal *signal)
     struct error err = {0};
     struct str bytes;
     int code = session_contract(session);
-    if (code)
-        return code;
+    if (code) return code;
     enum code rc = signal_encode(signal, &cli->arena, &bytes, &err);
-    if (!rc)
-        rc = signal_decode(session->contract, bytes, &cli->arena, signal, &err);
+    if (!rc) rc = signal_decode(session->contract, bytes, &cli->arena, signal, &err);
     return rc ? cli_fail(cli, EXIT_USAGE, "%s", err.message) : EXIT_OK;
 }
 
@@ -129,18 +122,14 @@ static int build(struct session *session, struct request *request)
     struct str step = args_has(&cli->args, FLAG_STEP) ? args_text(&cli->args, FLAG_STEP, "") : request->target.step;
     struct str id = args_text(&cli->args, FLAG_ID, "");
     enum signal_type type = type_of(cli, step);
-    if (type == SIGNAL_NONE)
-        return unknown_type(cli);
+    if (type == SIGNAL_NONE) return unknown_type(cli);
     signal_prepare(cli, type, step, args_text(&cli->args, FLAG_REASON, ""), &request->signal);
     request->signal.force = args_has(&cli->args, FLAG_FORCE) || args_has(&cli->args, FLAG_EMERGENCY);
-    if (id.len > 0 && !uuid_valid(id))
-        return cli_fail(cli, EXIT_USAGE, "--id %.*s is not a UUID", STR_ARG(id));
-    if (id.len > 0)
-        request->signal.id = id;
+    if (id.len > 0 && !uuid_valid(id)) return cli_fail(cli, EXIT_USAGE, "--id %.*s is not a UUID", STR_ARG(id));
+    if (id.len > 0) request->signal.id = id;
     request->drives = type != SIGNAL_PAUSE && !args_has(&cli->args, FLAG_NO_RUN);
     int code = read_payload(cli, &request->signal.payload);
-    if (!code)
-        code = check(cli, &request->signal);
+    if (!code) code = check(cli, &request->signal);
     return code ? code : seal(session, &request->signal);
 }
 
@@ -151,7 +140,8 @@ static int report_timeout(struct session *session, const struct request *request
     cli_fail(cli, EXIT_TIMEOUT, "%s was sent to run %.*s, but nobody has decided it within 10 s",
              signal_name(request->signal.type), STR_ARG(head->ids.run));
     if (head->owned)
-        cli_hint(cli, "process %lld owns the run and does not answer; the signal stays in its inbox", (long long)head->owner_pid);
+        cli_hint(cli, "process %lld owns the run and does not answer; the signal stays in its inbox",
+                 (long long)head->owner_pid);
     else
         cli_hint(cli, "another process holds the store; the signal is decided when the run goes on");
     return EXIT_TIMEOUT;
@@ -163,12 +153,9 @@ static int ask_owner(struct session *session, struct request *request, bool *dec
     struct error err = {0};
     *decided = false;
     enum code rc = decision_post(session, &request->target.head, &request->signal, &request->decision, &err);
-    if (rc == E_CONFLICT)
-        return EXIT_OK;
-    if (rc == E_TIMEOUT)
-        return report_timeout(session, request);
-    if (rc)
-        return cli_error(session->cli, &err);
+    if (rc == E_CONFLICT) return EXIT_OK;
+    if (rc == E_TIMEOUT) return report_timeout(session, request);
+    if (rc) return cli_error(session->cli, &err);
     *decided = true;
     return decision_print(session, &request->target.head, &request->signal, &request->decision);
 }
@@ -181,20 +168,16 @@ static int decide_here(struct drive *drive, struct request *request)
     const struct run_head *head = &request->target.head;
     struct decision *decision = &request->decision;
     enum code rc = drive_adopt(drive, head->ids.run, &err);
-    if (rc && rc != E_TERMINAL)
-        return cli_error(cli, &err);
+    if (rc && rc != E_TERMINAL) return cli_error(cli, &err);
     err = (struct error){0};
     if (engine_signal(drive->engine, drive->session->tenant, head->ids.run, &request->signal, &err))
         return cli_error(cli, &err);
     drive->wanted = request->signal.id;
     drive->stop_when_decided = true;
     int code = drive_loop(drive);
-    if (code)
-        return code;
-    if (!drive->decided)
-        return cli_fail(cli, EXIT_ERROR, "the signal was not decided");
-    if (drive->progress.tree)
-        tree_erase(drive->progress.tree);
+    if (code) return code;
+    if (!drive->decided) return cli_fail(cli, EXIT_ERROR, "the signal was not decided");
+    if (drive->progress.tree) tree_erase(drive->progress.tree);
     *decision = (struct decision){.seq = drive->decision.seq, .new_run = drive->decision.new_run};
     if (decision_find(drive->session, head, request->signal.id, decision, &err))
         return cli_fail(cli, EXIT_ERROR, "the decision record cannot be read: %s", err.message);
@@ -221,8 +204,7 @@ static int take_over(struct session *session, struct request *request)
     struct run_head before = request->target.head;
     enum progress_mode mode = request->drives ? progress_mode_of(cli) : PROGRESS_NONE;
     int code = drive_open(&drive, session, mode);
-    if (code)
-        return code;
+    if (code) return code;
     drive.exit_on_wait = true;
     drive.resume_children = request->signal.type == SIGNAL_RESUME;
     code = decide_here(&drive, request);
@@ -232,16 +214,14 @@ static int take_over(struct session *session, struct request *request)
     bool pause = request->signal.type == SIGNAL_PAUSE;
     if (applied && !(driven && driven->ended) && (request->drives || pause)) {
         drive.stop_when_decided = false;
-        drive.pausing = pause;  // what was in flight when its engine died is let go again, and finishes
+        drive.pausing = pause; // what was in flight when its engine died is let go again, and finishes
         code = drive_loop(&drive);
     }
     bool ends = request->signal.type == SIGNAL_CANCEL || request->signal.type == SIGNAL_EMERGENCY_STOP;
     bool tells = applied && request->drives && !ends;
-    if (!code && tells)
-        code = drive_exit_code(&drive, run);
+    if (!code && tells) code = drive_exit_code(&drive, run);
     drive_close(&drive);
-    if (tells && (mode == PROGRESS_TREE || mode == PROGRESS_PLAIN))
-        summarize(session, run);
+    if (tells && (mode == PROGRESS_TREE || mode == PROGRESS_PLAIN)) summarize(session, run);
     return code;
 }
 
@@ -251,23 +231,18 @@ int command_signal(struct cli *cli)
     struct request request = {0};
     bool decided = false, locked = false;
     int code = session_open(&session, cli, STORE_READ);
-    if (!code)
-        code = target_find(&session, cli->args.words[0], &request.target);
-    if (!code)
-        code = build(&session, &request);
-    if (!code && request.target.head.owned)
-        code = ask_owner(&session, &request, &decided);
+    if (!code) code = target_find(&session, cli->args.words[0], &request.target);
+    if (!code) code = build(&session, &request);
+    if (!code && request.target.head.owned) code = ask_owner(&session, &request, &decided);
     const struct contract *contract = session.contract;
     session_close(&session);
-    if (code || decided)
-        return code;
+    if (code || decided) return code;
     code = session_open_write(&session, cli, contract, &locked);
     if (!code && !locked) {
         code = take_over(&session, &request);
     } else if (!code) {
         code = session_open(&session, cli, STORE_READ);
-        if (!code)
-            code = ask_owner(&session, &request, &decided);
+        if (!code) code = ask_owner(&session, &request, &decided);
     }
     session_close(&session);
     return code;

@@ -38,20 +38,17 @@ static void say_ok(struct cli *cli, struct str path, const struct program *progr
     buf_init(&text, 4096);
     enum look look = LOOK_DONE;
     tone_text(&text, &cli->out, look_tone(look), look_glyph(look, cli->out.utf8));
-    buf_printf(&text, " %s: %s %.*s, %u step%s\n", path.ptr, document_kind_name(program->kind), STR_ARG(program->plan_id),
-               program->step_count, program->step_count == 1 ? "" : "s");
-    if (!cli->quiet)
-        cli_print(cli, &text);
+    buf_printf(&text, " %s: %s %.*s, %u step%s\n", path.ptr, document_kind_name(program->kind),
+               STR_ARG(program->plan_id), program->step_count, program->step_count == 1 ? "" : "s");
+    if (!cli->quiet) cli_print(cli, &text);
     buf_release(&text);
 }
 
 // One line a fault, or one array of all.
 static void print_all(struct cli *cli, enum format format, const struct json *all)
 {
-    if (format == FORMAT_JSON)
-        print_json(cli, format, all);
-    for (uint32_t i = 0; format == FORMAT_JSONL && i < all->count; i++)
-        print_json(cli, format, &all->items[i]);
+    if (format == FORMAT_JSON) print_json(cli, format, all);
+    for (uint32_t i = 0; format == FORMAT_JSONL && i < all->count; i++) print_json(cli, format, &all->items[i]);
 }
 
 int command_validate(struct cli *cli)
@@ -63,23 +60,17 @@ int command_validate(struct cli *cli)
     for (size_t i = 0; i < cli->args.word_count; i++) {
         struct document document;
         int code = document_load(cli, cli->args.words[i], &document);
-        if (code)
-            return code;
+        if (code) return code;
         errors += document.diagnostics.error_count;
         warnings += document.diagnostics.warning_count;
-        if (format != FORMAT_TEXT && !collect(cli, &document, &all))
-            return cli_nomem(cli);
-        if (format == FORMAT_TEXT)
-            document_report(cli, &document);
+        if (format != FORMAT_TEXT && !collect(cli, &document, &all)) return cli_nomem(cli);
+        if (format == FORMAT_TEXT) document_report(cli, &document);
         bool fine = document.program && !(strict && document.diagnostics.warning_count);
-        if (format == FORMAT_TEXT && fine)
-            say_ok(cli, cli->args.words[i], document.program);
-        if (document.program)
-            program_release(document.program);
+        if (format == FORMAT_TEXT && fine) say_ok(cli, cli->args.words[i], document.program);
+        if (document.program) program_release(document.program);
     }
     print_all(cli, format, &all);
-    if (errors == 0 && (warnings == 0 || !strict))
-        return EXIT_OK;
+    if (errors == 0 && (warnings == 0 || !strict)) return EXIT_OK;
     if (format == FORMAT_TEXT)
         cli_note(cli, "%u error%s, %u warning%s; `cairn help CODE` explains a code", errors, errors == 1 ? "" : "s",
                  warnings, warnings == 1 ? "" : "s");

@@ -22,8 +22,7 @@ int command_version(struct cli *cli)
               json_put(&cli->arena, &contracts, STR("eventLog"), json_string(STR("1.0"))) &&
               json_put(&cli->arena, &value, STR("contracts"), contracts) &&
               json_put(&cli->arena, &value, STR("keyFormula"), json_string(STR("v1")));
-    if (!ok)
-        return cli_nomem(cli);
+    if (!ok) return cli_nomem(cli);
     print_json(cli, FORMAT_JSON, &value);
     return EXIT_OK;
 }

@@ -18,8 +18,7 @@ static enum code find_caused(struct session *session, const struct run_head *hea
         struct moment moment;
         struct seal seal;
         rc = contract_decode(head->vocabulary, events.items[i].bytes, arena, &moment, &seal, NULL, err);
-        if (!rc && str_eq(moment.signal_id, signal_id))
-            *seq = events.items[i].seq;
+        if (!rc && str_eq(moment.signal_id, signal_id)) *seq = events.items[i].seq;
     }
     return rc;
 }
@@ -28,27 +27,24 @@ static enum code read_decision(struct session *session, const struct run_head *h
                                struct decision *out, struct error *err)
 {
     enum code rc = json_parse(record->bytes, &json_limits_default, &session->cli->arena, &out->record, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     out->accepted = str_is(json_text(json_key(&out->record, "decision")), "ACCEPTED");
     out->error_code = json_text(json_at(&out->record, STR("engineResult.errorCode")));
     out->error_message = json_text(json_key(&out->record, "reason"));
-    if (head->terminal || out->seq > 0)
-        return OK;
+    if (head->terminal || out->seq > 0) return OK;
     return find_caused(session, head, record, record->signal_id, &out->seq, err);
 }
 
-enum code decision_find(struct session *session, const struct run_head *head, struct str signal_id, struct decision *out,
-                        struct error *err)
+enum code decision_find(struct session *session, const struct run_head *head, struct str signal_id,
+                        struct decision *out, struct error *err)
 {
     struct arena *arena = &session->cli->arena;
     for (uint64_t after = 0;;) {
         struct records page;
-        enum code rc = store_read_ledger(session->store, head->ids.tenant, head->ids.run, after, 256, arena, &page, err);
-        if (rc)
-            return rc;
-        if (page.count == 0)
-            return E_NOT_FOUND;
+        enum code rc =
+            store_read_ledger(session->store, head->ids.tenant, head->ids.run, after, 256, arena, &page, err);
+        if (rc) return rc;
+        if (page.count == 0) return E_NOT_FOUND;
         for (size_t i = 0; i < page.count; i++) {
             after = page.items[i].ledger_seq;
             if (str_eq(page.items[i].signal_id, signal_id) && str_is(page.items[i].type, "decision"))
@@ -58,8 +54,8 @@ enum code decision_find(struct session *session, const struct run_head *head, st
 }
 
 // The same, looking only at what came after `head` was read.
-static enum code find_new(struct session *session, const struct run_head *head, struct str signal_id, struct decision *out,
-                          struct error *err)
+static enum code find_new(struct session *session, const struct run_head *head, struct str signal_id,
+                          struct decision *out, struct error *err)
 {
     struct records page;
     enum code rc = store_read_ledger(session->store, head->ids.tenant, head->ids.run, head->last_ledger_seq, 256,
@@ -76,8 +72,7 @@ enum code decision_post(struct session *session, const struct run_head *head, co
     struct arena *arena = &session->cli->arena;
     struct str bytes;
     enum code rc = signal_encode(signal, arena, &bytes, err);
-    if (!rc)
-        rc = decision_find(session, head, signal->id, out, err);
+    if (!rc) rc = decision_find(session, head, signal->id, out, err);
     if (rc == E_NOT_FOUND)
         rc = store_post(session->store, head->ids.tenant, head->ids.run, signal->id, bytes, err);
     else
@@ -86,11 +81,9 @@ enum code decision_post(struct session *session, const struct run_head *head, co
     while (!rc && os_now().mono_ms < until) {
         struct run_head now;
         rc = find_new(session, head, signal->id, out, err);
-        if (rc != E_NOT_FOUND)
-            return rc;
+        if (rc != E_NOT_FOUND) return rc;
         rc = store_head(session->store, head->ids.tenant, head->ids.run, arena, &now, err);
-        if (!rc && !now.owned && head->owned)
-            return E_CONFLICT;
+        if (!rc && !now.owned && head->owned) return E_CONFLICT;
         nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
     }
     return rc ? rc : E_TIMEOUT;
@@ -118,13 +111,14 @@ static int refuse(struct session *session, const struct run_head *head, const st
         code = EXIT_DENIED;
     else if (str_is(decision->error_code, "STEP_NOT_FOUND") || str_is(decision->error_code, "RUN_NOT_FOUND"))
         code = EXIT_NOT_FOUND;
-    cli_fail(session->cli, code, "%s of run %.*s was rejected: %.*s: %.*s", signal_name(signal->type), STR_ARG(head->ids.run),
-             STR_ARG(decision->error_code), STR_ARG(decision->error_message));
+    cli_fail(session->cli, code, "%s of run %.*s was rejected: %.*s: %.*s", signal_name(signal->type),
+             STR_ARG(head->ids.run), STR_ARG(decision->error_code), STR_ARG(decision->error_message));
     advise(session, head, signal, decision->error_code);
     return (int)code;
 }
 
-static bool complete_record(struct cli *cli, const struct run_head *head, const struct decision *decision, struct json *out)
+static bool complete_record(struct cli *cli, const struct run_head *head, const struct decision *decision,
+                            struct json *out)
 {
     *out = decision->record;
     return json_put(&cli->arena, out, STR("runId"), json_string(head->ids.run)) &&
@@ -141,8 +135,7 @@ int decision_print(struct session *session, const struct run_head *head, const s
     struct buf out;
     buf_init(&out, 1 << 16);
     if (format == FORMAT_JSON || format == FORMAT_YAML) {
-        if (!complete_record(cli, head, decision, &record))
-            return cli_nomem(cli);
+        if (!complete_record(cli, head, decision, &record)) return cli_nomem(cli);
         print_json(cli, format, &record);
     } else if (format == FORMAT_NAME) {
         struct str name = decision->new_run.len ? decision->new_run : signal->id;
@@ -151,10 +144,8 @@ int decision_print(struct session *session, const struct run_head *head, const s
         tone_text(&out, &cli->out, TONE_GOOD, look_glyph(LOOK_DONE, cli->out.utf8));
         buf_printf(&out, " %s accepted: run %.*s%s%.*s", signal_name(signal->type), STR_ARG(head->ids.run),
                    signal->step.len ? "/" : "", STR_ARG(signal->step));
-        if (decision->seq > 0)
-            buf_printf(&out, ", event %llu", (unsigned long long)decision->seq);
-        if (decision->new_run.len > 0)
-            buf_printf(&out, ", new run %.*s", STR_ARG(decision->new_run));
+        if (decision->seq > 0) buf_printf(&out, ", event %llu", (unsigned long long)decision->seq);
+        if (decision->new_run.len > 0) buf_printf(&out, ", new run %.*s", STR_ARG(decision->new_run));
         buf_byte(&out, '\n');
     }
     cli_print(cli, &out);

@@ -8,16 +8,16 @@
 #include "cli/drive.h"
 
 struct decision {
-    struct json record;      // as in the ledger
+    struct json record; // as in the ledger
     bool accepted;
     struct str error_code, error_message;
-    uint64_t seq;            // of the last event that it caused, 0 = none
-    struct str new_run;      // RETRY_RUN
+    uint64_t seq;       // of the last event that it caused, 0 = none
+    struct str new_run; // RETRY_RUN
 };
 
 // Looks for the decision record of `signal_id` after ledger entry `after`. E_NOT_FOUND: not decided (yet).
-enum code decision_find(struct session *session, const struct run_head *head, struct str signal_id, struct decision *out,
-                        struct error *err) MUST_CHECK;
+enum code decision_find(struct session *session, const struct run_head *head, struct str signal_id,
+                        struct decision *out, struct error *err) MUST_CHECK;
 // Posts and waits up to 10 s. E_TIMEOUT: nobody has decided. E_CONFLICT: the owner is gone, decide it here.
 enum code decision_post(struct session *session, const struct run_head *head, const struct signal *signal,
                         struct decision *out, struct error *err) MUST_CHECK;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FILE_SIZE_MAX ((size_t)64 << 20)  // the reader's own limits are lower and say more
+#define FILE_SIZE_MAX ((size_t)64 << 20) // the reader's own limits are lower and say more
 
 static enum code read_stdin(struct arena *arena, struct str *out, struct error *err)
 {
@@ -15,14 +15,12 @@ static enum code read_stdin(struct arena *arena, struct str *out, struct error *
     for (;;) {
         char *room = buf_reserve(&text, 64 * 1024);
         ssize_t n = room ? read(STDIN_FILENO, room, 64 * 1024) : -1;
-        if (n < 0 && room && errno == EINTR)
-            continue;
+        if (n < 0 && room && errno == EINTR) continue;
         if (n <= 0) {
             bool failed = n < 0;
             *out = failed ? STR("") : arena_copy(arena, buf_str(&text));
             buf_release(&text);
-            if (failed && room)
-                return os_errno(err, "read", "stdin");
+            if (failed && room) return os_errno(err, "read", "stdin");
             return failed || !out->ptr ? error_set(err, E_LIMIT, "stdin is too large") : OK;
         }
         text.len += (size_t)n;
@@ -31,8 +29,7 @@ static enum code read_stdin(struct arena *arena, struct str *out, struct error *
 
 static enum code read_document(struct cli *cli, struct str path, struct str *text, struct error *err)
 {
-    if (str_is(path, "-"))
-        return read_stdin(&cli->arena, text, err);
+    if (str_is(path, "-")) return read_stdin(&cli->arena, text, err);
     return os_read_file(path.ptr, FILE_SIZE_MAX, &cli->arena, text, err);
 }
 
@@ -50,14 +47,11 @@ int document_load(struct cli *cli, struct str path, struct document *out)
         return code;
     }
     struct str shown = str_is(path, "-") ? STR("<stdin>") : path;
-    if (!sources_add(&out->sources, shown, text))
-        return cli_nomem(cli);
+    if (!sources_add(&out->sources, shown, text)) return cli_nomem(cli);
     struct program_loader loader = source_loader(&out->sources);
     rc = program_load(text, shown, &loader, &out->diagnostics, &out->program, &err);
-    if (rc && rc != E_INVALID)
-        return cli_error(cli, &err);
-    if (rc)
-        out->program = NULL;
+    if (rc && rc != E_INVALID) return cli_error(cli, &err);
+    if (rc) out->program = NULL;
     diagnostics_sort(&out->diagnostics);
     return EXIT_OK;
 }
@@ -65,8 +59,7 @@ int document_load(struct cli *cli, struct str path, struct document *out)
 static struct str text_of(const struct document *document, struct str file)
 {
     for (size_t i = 0; i < document->sources.count; i++)
-        if (str_eq(document->sources.items[i].file, file))
-            return document->sources.items[i].text;
+        if (str_eq(document->sources.items[i].file, file)) return document->sources.items[i].text;
     return STR("");
 }
 
@@ -81,8 +74,7 @@ void document_report(struct cli *cli, const struct document *document)
             diagnostic_write(&text, &all->items[i], text_of(document, all->items[i].file), cli->err.color);
     }
     uint32_t shown = (uint32_t)all->count, total = all->error_count + all->warning_count;
-    if (total > shown)
-        buf_printf(&text, "and %u more\n", total - shown);
+    if (total > shown) buf_printf(&text, "and %u more\n", total - shown);
     cli_talk(cli, &text);
     buf_release(&text);
 }

@@ -26,7 +26,7 @@ bool sources_add(struct sources *sources, struct str file, struct str text);
 struct document {
     struct sources sources;
     struct diagnostics diagnostics;
-    struct program *program;  // NULL: invalid
+    struct program *program; // NULL: invalid
 };
 
 // Reads and compiles `path` ("-" is stdin). EXIT_OK (also when it is invalid: see program), or what was reported.

@@ -14,10 +14,8 @@ static volatile sig_atomic_t interrupt_count, interrupt_number;
 
 static void on_interrupt(int number)
 {
-    if (interrupt_count < 1000)
-        interrupt_count++;
-    if (!interrupt_number)
-        interrupt_number = number;
+    if (interrupt_count < 1000) interrupt_count++;
+    if (!interrupt_number) interrupt_number = number;
 }
 
 static void catch_interrupts(void)
@@ -29,8 +27,7 @@ static void catch_interrupts(void)
         struct sigaction before;
         // nohup asks for SIGHUP to be ignored: that stays. Shells ignore SIGINT for background jobs, but who sends it
         // to this very process means it.
-        if (numbers[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN)
-            continue;
+        if (numbers[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue;
         sigaction(numbers[i], &action, NULL);
     }
 }
@@ -93,17 +90,14 @@ static struct driven *add_run(struct drive *drive, const struct run *run)
 {
     struct arena *arena = &drive->cli->arena;
     struct driven *known = find(drive, run->ids.run);
-    if (known)
-        return known;
-    struct driven *grown = arena_grow(arena, drive->runs, drive->run_count, drive->run_count + 1, sizeof(*grown),
-                                      &drive->run_capacity);
+    if (known) return known;
+    struct driven *grown =
+        arena_grow(arena, drive->runs, drive->run_count, drive->run_count + 1, sizeof(*grown), &drive->run_capacity);
     struct str id = arena_copy(arena, run->ids.run);
-    if (!grown || !id.ptr)
-        return NULL;
+    if (!grown || !id.ptr) return NULL;
     drive->runs = grown;
     drive->runs[drive->run_count] = (struct driven){.run = id, .child = run->start.parent_run.len > 0};
-    if (!map_put(&drive->index, id, (uint32_t)drive->run_count, NULL))
-        return NULL;
+    if (!map_put(&drive->index, id, (uint32_t)drive->run_count, NULL)) return NULL;
     return &drive->runs[drive->run_count++];
 }
 
@@ -112,7 +106,8 @@ static void keep_cause(struct drive *drive, struct driven *driven, const struct 
     if (run->status == RUN_STATUS_CANCELLED)
         driven->cause = str_from(cli_format(drive->cli, "%.*s", STR_ARG(run->cancel_reason)));
     else if (run->failed_step.len > 0)
-        driven->cause = str_from(cli_format(drive->cli, "%.*s: %.*s", STR_ARG(run->failed_step), STR_ARG(run->fault.code)));
+        driven->cause =
+            str_from(cli_format(drive->cli, "%.*s: %.*s", STR_ARG(run->failed_step), STR_ARG(run->fault.code)));
 }
 
 static void on_event(void *context, const struct engine_event *event)
@@ -139,8 +134,7 @@ static struct str copy(struct drive *drive, struct str text)
 static void on_decision(void *context, const struct engine_decision *decision)
 {
     struct drive *drive = context;
-    if (drive->wanted.len == 0 || !str_eq(decision->signal_id, drive->wanted))
-        return;
+    if (drive->wanted.len == 0 || !str_eq(decision->signal_id, drive->wanted)) return;
     drive->decided = true;
     drive->decision = *decision;
     drive->decision.run = copy(drive, decision->run);
@@ -158,7 +152,8 @@ static void on_output(void *context, struct str run, struct str step, bool is_st
 }
 
 // ---- interrupts
-static void send(struct drive *drive, struct str run, enum signal_type type, struct str step, const char *reason, bool force)
+static void send(struct drive *drive, struct str run, enum signal_type type, struct str step, const char *reason,
+                 bool force)
 {
     struct signal signal;
     struct error err = {0};
@@ -181,8 +176,7 @@ static void pass_on(struct drive *drive)
     for (size_t i = 0; i < drive->run_count; i++) {
         struct driven *driven = &drive->runs[i];
         bool meant = drive->level == 1 ? driven->status == RUN_STATUS_RUNNING : !driven->child;
-        if (driven->ended || driven->asked >= drive->level || !meant)
-            continue;
+        if (driven->ended || driven->asked >= drive->level || !meant) continue;
         driven->asked = drive->level;
         send(drive, driven->run, types[drive->level], STR(""), signal_words(drive->interrupt), drive->level == 3);
     }
@@ -191,15 +185,13 @@ static void pass_on(struct drive *drive)
 static void escalate(struct drive *drive, int level, int64_t mono_ms)
 {
     size_t busy = engine_activity(drive->engine).in_flight;
-    if (level > 3 || level <= drive->level)
-        return;
+    if (level > 3 || level <= drive->level) return;
     drive->level = level;
     drive->pausing = level == 1;
     if (level == 1 && busy > 0)
         progress_say(&drive->progress, "pausing: %zu step%s still running; ^C again cancels the run", busy,
                      busy == 1 ? " is" : "s are");
-    if (level == 2)
-        progress_say(&drive->progress, "cancelling; ^C again kills what still runs");
+    if (level == 2) progress_say(&drive->progress, "cancelling; ^C again kills what still runs");
     if (level == 3) {
         drive->kill_at_ms = mono_ms + KILL_MS;
         progress_say(&drive->progress, "killing");
@@ -211,16 +203,13 @@ static void look_at_interrupts(struct drive *drive, int64_t mono_ms)
     struct str mode = args_text(&drive->cli->args, FLAG_ON_INTERRUPT, "pause");
     int offset = str_is(mode, "kill") ? 2 : str_is(mode, "cancel") ? 1 : 0;
     int count = interrupt_count;
-    if (count > drive->interrupts_seen && !drive->interrupt)
-        drive->interrupt = interrupt_number;
+    if (count > drive->interrupts_seen && !drive->interrupt) drive->interrupt = interrupt_number;
     while (drive->interrupts_seen < count) {
         drive->interrupts_seen++;
         escalate(drive, drive->interrupts_seen + offset, mono_ms);
     }
-    if (drive->level > 0)
-        pass_on(drive);
-    if (drive->kill_at_ms != 0 && mono_ms >= drive->kill_at_ms)
-        drive->stop = true;
+    if (drive->level > 0) pass_on(drive);
+    if (drive->kill_at_ms != 0 && mono_ms >= drive->kill_at_ms) drive->stop = true;
 }
 
 // ---- waiting
@@ -238,18 +227,15 @@ static bool answers_itself(const struct run *run, int64_t wall_ms)
 // Nothing of this run will happen in this process unless a person acts.
 static bool waits(const struct drive *drive, const struct run *run, int64_t wall_ms)
 {
-    if (run->status == RUN_STATUS_PAUSED || run->status == RUN_STATUS_PENDING)
-        return true;
-    if (run->held > 0)
-        return run->in_flight == 0 && run->delayed == 0;
+    if (run->status == RUN_STATUS_PAUSED || run->status == RUN_STATUS_PENDING) return true;
+    if (run->held > 0) return run->in_flight == 0 && run->delayed == 0;
     return strcmp(run_substatus(run), "WAITING_APPROVAL") == 0 && !(drive->patient && answers_itself(run, wall_ms));
 }
 
 // All that runs in it is for others to end: persons and child runs.
 static bool depends_on_others(const struct run *run)
 {
-    if (run->delayed > 0 || run->status != RUN_STATUS_RUNNING)
-        return false;
+    if (run->delayed > 0 || run->status != RUN_STATUS_RUNNING) return false;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
         enum step_kind kind = run->program->steps[i].kind;
         if (run->steps[i].state == NODE_RUNNING && kind != STEP_APPROVAL && kind != STEP_SUBRUN && kind != STEP_LOOP)
@@ -260,18 +246,14 @@ static bool depends_on_others(const struct run *run)
 
 static bool all_wait(struct drive *drive, struct moment_in_time now)
 {
-    if (engine_activity(drive->engine).in_flight > 0)
-        return false;
+    if (engine_activity(drive->engine).in_flight > 0) return false;
     size_t count = 0;
     for (size_t i = 0; i < drive->run_count; i++) {
-        if (drive->runs[i].ended)
-            continue;
+        if (drive->runs[i].ended) continue;
         const struct run *run = engine_run(drive->engine, drive->session->tenant, drive->runs[i].run);
-        if (!run)
-            continue;
+        if (!run) continue;
         bool waiting = drive->pausing ? run->status != RUN_STATUS_RUNNING : waits(drive, run, now.wall_ms);
-        if (!waiting && (drive->pausing || !depends_on_others(run)))
-            return false;
+        if (!waiting && (drive->pausing || !depends_on_others(run))) return false;
         count += waiting;
     }
     return count > 0;
@@ -281,15 +263,12 @@ static bool all_wait(struct drive *drive, struct moment_in_time now)
 static void meet_children(struct drive *drive, const struct run *run)
 {
     for (uint32_t i = 0; i < run->program->step_count; i++) {
-        if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind != STEP_SUBRUN)
-            continue;
+        if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind != STEP_SUBRUN) continue;
         struct str id = kernel_child_id(run, i, &drive->progress.scratch);
         const struct run *child = id.ptr ? engine_run(drive->engine, drive->session->tenant, id) : NULL;
-        if (!child || find(drive, id))
-            continue;
+        if (!child || find(drive, id)) continue;
         struct driven *driven = add_run(drive, child);
-        if (driven)
-            driven->status = child->status;
+        if (driven) driven->status = child->status;
         progress_attach(&drive->progress, child);
     }
 }
@@ -297,12 +276,10 @@ static void meet_children(struct drive *drive, const struct run *run)
 static void look_after_children(struct drive *drive)
 {
     arena_reset(&drive->progress.scratch);
-    for (size_t i = 0; i < drive->run_count; i++) {  // grows while it is walked: children have children
-        if (drive->runs[i].ended)
-            continue;
+    for (size_t i = 0; i < drive->run_count; i++) { // grows while it is walked: children have children
+        if (drive->runs[i].ended) continue;
         const struct run *run = engine_run(drive->engine, drive->session->tenant, drive->runs[i].run);
-        if (run)
-            meet_children(drive, run);
+        if (run) meet_children(drive, run);
         struct driven *driven = &drive->runs[i];
         if (drive->resume_children && driven->child && driven->status == RUN_STATUS_PAUSED && !driven->resumed) {
             driven->resumed = true;
@@ -316,25 +293,20 @@ static bool approved_beforehand(const struct drive *drive, struct str step, stru
 {
     size_t cursor = 0;
     struct str name;
-    if (drive->approve_all)
-        return true;
+    if (drive->approve_all) return true;
     while (args_next(&drive->cli->args, FLAG_APPROVE, &cursor, &name))
-        if (str_eq(name, step) || str_eq(name, path))
-            return true;
+        if (str_eq(name, step) || str_eq(name, path)) return true;
     return false;
 }
 
 static bool answer_gates(struct drive *drive, struct str id, const struct run *run)
 {
     bool answered = run->status == RUN_STATUS_PENDING && drive->approve_all && run->start.requires_approval;
-    if (answered)
-        send(drive, id, SIGNAL_APPROVE, STR(""), "approved beforehand", false);
+    if (answered) send(drive, id, SIGNAL_APPROVE, STR(""), "approved beforehand", false);
     for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++) {
-        if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind != STEP_APPROVAL)
-            continue;
+        if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind != STEP_APPROVAL) continue;
         struct str path = kernel_path(run, i, &drive->progress.scratch);
-        if (!path.ptr || !approved_beforehand(drive, run->program->steps[i].id, path))
-            continue;
+        if (!path.ptr || !approved_beforehand(drive, run->program->steps[i].id, path)) continue;
         send(drive, id, SIGNAL_APPROVE, path, "approved beforehand", false);
         answered = true;
     }
@@ -345,24 +317,21 @@ static void tick(void *context, struct engine *engine, struct moment_in_time now
 {
     struct drive *drive = context;
     look_at_interrupts(drive, now.mono_ms);
-    if (drive->decided && drive->stop_when_decided)
-        drive->stop = true;
+    if (drive->decided && drive->stop_when_decided) drive->stop = true;
     bool approves = drive->approve_all || args_has(&drive->cli->args, FLAG_APPROVE);
-    if (approves && drive->changed)
-        arena_reset(&drive->progress.scratch);
+    if (approves && drive->changed) arena_reset(&drive->progress.scratch);
     for (size_t i = 0; approves && drive->changed && i < drive->run_count; i++) {
-        const struct run *run = drive->runs[i].ended ? NULL : engine_run(engine, drive->session->tenant, drive->runs[i].run);
+        const struct run *run =
+            drive->runs[i].ended ? NULL : engine_run(engine, drive->session->tenant, drive->runs[i].run);
         if (run && answer_gates(drive, drive->runs[i].run, run))
-            drive->looked_ms = now.mono_ms;  // let it be decided before asking who waits
+            drive->looked_ms = now.mono_ms; // let it be decided before asking who waits
     }
     drive->changed = false;
     bool stops = (drive->exit_on_wait || drive->pausing) && drive->level < 2;
     if ((stops || drive->adopted) && now.mono_ms - drive->looked_ms >= LOOK_MS) {
         drive->looked_ms = now.mono_ms;
-        if (stops && all_wait(drive, now))
-            drive->stop = true;
-        if (drive->adopted && drive->level == 0)
-            look_after_children(drive);
+        if (stops && all_wait(drive, now)) drive->stop = true;
+        if (drive->adopted && drive->level == 0) look_after_children(drive);
     }
     progress_tick(&drive->progress, now.wall_ms);
 }
@@ -372,8 +341,7 @@ static void on_refused(void *context, struct str run, const struct error *why)
 {
     struct drive *drive = context;
     (void)run;
-    if (drive->refused.code == OK)
-        drive->refused = *why;
+    if (drive->refused.code == OK) drive->refused = *why;
 }
 
 int drive_open(struct drive *drive, struct session *session, enum progress_mode mode)
@@ -384,15 +352,17 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
     drive->approve_all = args_has(&cli->args, FLAG_APPROVE_ALL);
     drive->exit_on_wait = args_has(&cli->args, FLAG_EXIT_ON_WAIT);
     map_init(&drive->index, &cli->arena);
-    if (!progress_open(&drive->progress, cli, mode))
-        return cli_nomem(cli);
+    if (!progress_open(&drive->progress, cli, mode)) return cli_nomem(cli);
     bool lines = mode == PROGRESS_TREE || (mode == PROGRESS_PLAIN && cli->verbose > 0);
     struct engine_options options = {
         .store = session->store,
         .contract = session->contract,
         .entropy = os_entropy(),
         .limits = engine_limits_default,
-        .observer = {.context = drive, .event = on_event, .decision = on_decision, .output = lines ? on_output : NULL,
+        .observer = {.context = drive,
+                     .event = on_event,
+                     .decision = on_decision,
+                     .output = lines ? on_output : NULL,
                      .refused = on_refused},
     };
     catch_interrupts();
@@ -409,12 +379,10 @@ void drive_close(struct drive *drive)
 enum code drive_adopt(struct drive *drive, struct str run, struct error *err)
 {
     enum code rc = engine_adopt(drive->engine, drive->session->tenant, run, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     const struct run *state = engine_run(drive->engine, drive->session->tenant, run);
     struct driven *driven = state ? add_run(drive, state) : NULL;
-    if (!driven)
-        return OK;
+    if (!driven) return OK;
     driven->status = state->status;
     drive->adopted = true;
     progress_attach(&drive->progress, state);
@@ -431,10 +399,8 @@ int drive_loop(struct drive *drive)
         err = drive->refused;
         rc = err.code;
     }
-    if (!rc)
-        return EXIT_OK;
-    if (drive->progress.tree)
-        tree_erase(drive->progress.tree);
+    if (!rc) return EXIT_OK;
+    if (drive->progress.tree) tree_erase(drive->progress.tree);
     return cli_error(drive->cli, &err);
 }
 
@@ -459,7 +425,6 @@ int exit_of_status(enum run_status status)
 int drive_exit_code(const struct drive *drive, struct str run)
 {
     const struct driven *driven = drive_find(drive, run);
-    if (drive->kill_at_ms != 0 || (drive->interrupt && !(driven && driven->ended)))
-        return 128 + drive->interrupt;
+    if (drive->kill_at_ms != 0 || (drive->interrupt && !(driven && driven->ended))) return 128 + drive->interrupt;
     return driven ? exit_of_status(driven->status) : EXIT_ERROR;
 }

@@ -9,12 +9,12 @@
 #include "cli/progress.h"
 #include "cli/session.h"
 
-struct driven {  // a run that this process has seen
+struct driven { // a run that this process has seen
     struct str run;
     bool child;
     bool ended;
-    int asked;     // level of the last interrupt that was passed on to it
-    bool resumed;  // was sent RESUME because its parent was
+    int asked;    // level of the last interrupt that was passed on to it
+    bool resumed; // was sent RESUME because its parent was
     enum run_status status;
     struct str cause;
 };
@@ -28,24 +28,24 @@ struct drive {
     size_t run_count, run_capacity;
     struct map index;
     volatile bool stop;
-    bool changed;          // something happened since tick looked
-    int64_t looked_ms;     // monotonic
-    bool exit_on_wait;     // stop when nothing can go on without a person
-    bool patient;          // with exit_on_wait: an approval that answers itself within a minute is waited for
+    bool changed;      // something happened since tick looked
+    int64_t looked_ms; // monotonic
+    bool exit_on_wait; // stop when nothing can go on without a person
+    bool patient;      // with exit_on_wait: an approval that answers itself within a minute is waited for
     bool approve_all;
-    bool adopted;          // some run was taken over: its children come without an event
-    bool resume_children;  // what one ^C paused together, one resume lets go together
-    int interrupt;         // signal number of the first interrupt that was acted on, 0 = none
+    bool adopted;         // some run was taken over: its children come without an event
+    bool resume_children; // what one ^C paused together, one resume lets go together
+    int interrupt;        // signal number of the first interrupt that was acted on, 0 = none
     int interrupts_seen;
-    int level;             // what was asked for: 1 pause, 2 cancel, 3 kill
-    bool pausing;          // stop when everything is paused and nothing is in flight
-    int64_t kill_at_ms;    // monotonic; 0 = not killing
+    int level;          // what was asked for: 1 pause, 2 cancel, 3 kill
+    bool pausing;       // stop when everything is paused and nothing is in flight
+    int64_t kill_at_ms; // monotonic; 0 = not killing
     // the answer to one signal that the caller waits for
-    struct str wanted;     // signal id, empty = none
+    struct str wanted; // signal id, empty = none
     bool stop_when_decided;
     bool decided;
-    struct engine_decision decision;  // strings in the command's arena
-    struct error refused;  // code OK = none: why a start could not be stored
+    struct engine_decision decision; // strings in the command's arena
+    struct error refused;            // code OK = none: why a start could not be stored
 };
 
 // Opens the engine over the session's store, which must be open for writing. EXIT_OK or what was reported.
@@ -55,7 +55,7 @@ void drive_close(struct drive *drive);
 enum code drive_adopt(struct drive *drive, struct str run, struct error *err) MUST_CHECK;
 // Until every run has ended, waits (exit_on_wait) or was interrupted. EXIT_OK, or an error that was reported.
 int drive_loop(struct drive *drive);
-const struct driven *drive_find(const struct drive *drive, struct str run);  // NULL: never seen
+const struct driven *drive_find(const struct drive *drive, struct str run); // NULL: never seen
 // The exit code that the end (or not) of `run` means.
 int drive_exit_code(const struct drive *drive, struct str run);
 // A signal with a fresh id, from the user of this process.

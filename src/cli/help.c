@@ -48,8 +48,9 @@ int help_overview(struct cli *cli)
 {
     struct buf out;
     buf_init(&out, 1 << 20);
-    buf_text(&out, "cairn: a durable workflow engine. Every step is recorded before it counts; kill it at any moment and\n"
-                   "it goes on where it stopped.\n\n");
+    buf_text(&out,
+             "cairn: a durable workflow engine. Every step is recorded before it counts; kill it at any moment and\n"
+             "it goes on where it stopped.\n\n");
     const char *group = "";
     for (size_t i = 0; command_at(i); i++) {
         const struct command *command = command_at(i);
@@ -60,7 +61,8 @@ int help_overview(struct cli *cli)
         }
         entry(cli, &out, command->name, NAME_COLUMN + 2, command->summary);
     }
-    buf_text(&out, "\nStart here:  cairn run examples/hello.json     More:  cairn help COMMAND, cairn help exit-codes\n");
+    buf_text(&out,
+             "\nStart here:  cairn run examples/hello.json     More:  cairn help COMMAND, cairn help exit-codes\n");
     return finish(cli, &out);
 }
 
@@ -70,12 +72,10 @@ static void flag_entry(struct cli *cli, struct buf *out, enum flag flag, const c
     struct buf name, text;
     buf_init(&name, 256);
     buf_init(&text, 4096);
-    if (info->letter)
-        buf_printf(&name, "-%c, ", info->letter);
+    if (info->letter) buf_printf(&name, "-%c, ", info->letter);
     buf_printf(&name, "--%s%s%s", info->name, info->value ? " " : "", info->value ? info->value : "");
     buf_text(&text, info->help);
-    if (choices && choices[0])
-        buf_printf(&text, ": %s", choices);
+    if (choices && choices[0]) buf_printf(&text, ": %s", choices);
     entry(cli, out, name.ptr, FLAG_COLUMN, text.ptr);
     buf_release(&name);
     buf_release(&text);
@@ -126,8 +126,7 @@ static void topic_exit_codes(struct cli *cli, struct buf *out)
 #undef X
     };
     heading(cli, out, "Exit codes");
-    for (size_t i = 0; i < ARRAY_COUNT(codes); i++)
-        entry(cli, out, codes[i].number, 8, codes[i].meaning);
+    for (size_t i = 0; i < ARRAY_COUNT(codes); i++) entry(cli, out, codes[i].number, 8, codes[i].meaning);
 }
 
 static void topic_formats(struct cli *cli, struct buf *out)
@@ -135,7 +134,8 @@ static void topic_formats(struct cli *cli, struct buf *out)
     static const char *const rows[][2] = {
         {"table", "aligned columns; the default on a terminal"},
         {"wide", "all columns, nothing cut"},
-        {"tsv", "tab-separated with a header; the default when stdout is not a terminal. Control characters are escaped"},
+        {"tsv",
+         "tab-separated with a header; the default when stdout is not a terminal. Control characters are escaped"},
         {"csv", "RFC 4180 with a header; texts that look like formulas get an apostrophe"},
         {"json", "one JSON array (lists) or object; times are RFC 3339 UTC, durations milliseconds"},
         {"jsonl", "one JSON object a line. `cairn events -o jsonl` prints the stored bytes unchanged"},
@@ -144,14 +144,14 @@ static void topic_formats(struct cli *cli, struct buf *out)
         {"text", "for people (get, validate, signals, log verify)"},
     };
     heading(cli, out, "Output formats (-o)");
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
-        entry(cli, out, rows[i][0], 12, rows[i][1]);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) entry(cli, out, rows[i][0], 12, rows[i][1]);
     buf_byte(out, '\n');
-    text_wrap(out,
-              STR("--fields a,b picks columns. --time relative|iso|unix is for tables; data is always RFC 3339. Data goes to "
-                  "stdout and talk to stderr. Colours: --color, then CLICOLOR_FORCE, NO_COLOR, TERM=dumb, then whether it "
-                  "is a terminal; every state has a glyph and a word besides."),
-              0, columns_of(cli));
+    text_wrap(
+        out,
+        STR("--fields a,b picks columns. --time relative|iso|unix is for tables; data is always RFC 3339. Data goes to "
+            "stdout and talk to stderr. Colours: --color, then CLICOLOR_FORCE, NO_COLOR, TERM=dumb, then whether it "
+            "is a terminal; every state has a glyph and a word besides."),
+        0, columns_of(cli));
     buf_byte(out, '\n');
     heading(cli, out, "Progress (--progress)");
     static const char *const progress[][2] = {
@@ -160,8 +160,7 @@ static void topic_formats(struct cli *cli, struct buf *out)
         {"json", "one CloudEvents object a line on stdout"},
         {"none", "nothing"},
     };
-    for (size_t i = 0; i < ARRAY_COUNT(progress); i++)
-        entry(cli, out, progress[i][0], 12, progress[i][1]);
+    for (size_t i = 0; i < ARRAY_COUNT(progress); i++) entry(cli, out, progress[i][0], 12, progress[i][1]);
 }
 
 static void topic_environment(struct cli *cli, struct buf *out)
@@ -178,8 +177,7 @@ static void topic_environment(struct cli *cli, struct buf *out)
         {"USER", "who sends signals, in decision records"},
     };
     heading(cli, out, "Environment");
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
-        entry(cli, out, rows[i][0], FLAG_COLUMN, rows[i][1]);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) entry(cli, out, rows[i][0], FLAG_COLUMN, rows[i][1]);
     buf_byte(out, '\n');
     heading(cli, out, "What steps see");
     static const char *const steps[][2] = {
@@ -187,8 +185,7 @@ static void topic_environment(struct cli *cli, struct buf *out)
         {"CAIRN_STEP_ID", "id of the step"},
         {"CAIRN_ATTEMPT", "number of the attempt"},
     };
-    for (size_t i = 0; i < ARRAY_COUNT(steps); i++)
-        entry(cli, out, steps[i][0], FLAG_COLUMN, steps[i][1]);
+    for (size_t i = 0; i < ARRAY_COUNT(steps); i++) entry(cli, out, steps[i][0], FLAG_COLUMN, steps[i][1]);
 }
 
 static void topic_targets(struct cli *cli, struct buf *out)
@@ -201,8 +198,7 @@ static void topic_targets(struct cli *cli, struct buf *out)
         {"RUN/STEP", "a step: 3f2a/load, @last/loop[2].tick"},
     };
     heading(cli, out, "Targets");
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
-        entry(cli, out, rows[i][0], 16, rows[i][1]);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) entry(cli, out, rows[i][0], 16, rows[i][1]);
 }
 
 static void topic_errors(struct cli *cli, struct buf *out)
@@ -232,10 +228,8 @@ static int explain(struct cli *cli, const struct diagnostic_info *info)
 static const struct diagnostic_info *find_code(struct str word)
 {
     char id[8];
-    if (word.len == 0 || word.len >= sizeof(id))
-        return NULL;
-    for (size_t i = 0; i < word.len; i++)
-        id[i] = (char)toupper((unsigned char)word.ptr[i]);
+    if (word.len == 0 || word.len >= sizeof(id)) return NULL;
+    for (size_t i = 0; i < word.len; i++) id[i] = (char)toupper((unsigned char)word.ptr[i]);
     id[word.len] = '\0';
     return diagnostic_info(id);
 }
@@ -244,10 +238,8 @@ static int unknown_topic(struct cli *cli, struct str word)
 {
     const char *names[64];
     size_t count = 0;
-    for (size_t i = 0; command_at(i) && count < ARRAY_COUNT(names); i++)
-        names[count++] = command_at(i)->name;
-    for (size_t i = 0; i < ARRAY_COUNT(topics) && count < ARRAY_COUNT(names); i++)
-        names[count++] = topics[i].name;
+    for (size_t i = 0; command_at(i) && count < ARRAY_COUNT(names); i++) names[count++] = command_at(i)->name;
+    for (size_t i = 0; i < ARRAY_COUNT(topics) && count < ARRAY_COUNT(names); i++) names[count++] = topics[i].name;
     const char *near = nearest_name(word, names, count);
     cli_fail(cli, EXIT_USAGE, "no help on %.*s", STR_ARG(word));
     if (near)
@@ -259,15 +251,13 @@ static int unknown_topic(struct cli *cli, struct str word)
 
 int command_help(struct cli *cli)
 {
-    if (cli->args.word_count == 0)
-        return help_overview(cli);
+    if (cli->args.word_count == 0) return help_overview(cli);
     struct str word = cli->args.words[0];
     if (cli->args.word_count == 2)
         word = str_from(cli_format(cli, "%s %s", cli->args.words[0].ptr, cli->args.words[1].ptr));
     else if (str_is(word, "log"))
         word = STR("log verify");
-    if (command_find(word))
-        return help_command(cli, command_find(word));
+    if (command_find(word)) return help_command(cli, command_find(word));
     for (size_t i = 0; i < ARRAY_COUNT(topics); i++)
         if (str_is(word, topics[i].name)) {
             struct buf out;

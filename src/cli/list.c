@@ -9,8 +9,7 @@
 static const struct column *find_column(const struct list *list, struct str key)
 {
     for (size_t i = 0; i < list->column_count; i++)
-        if (str_is(key, list->columns[i].key))
-            return &list->columns[i];
+        if (str_is(key, list->columns[i].key)) return &list->columns[i];
     return NULL;
 }
 
@@ -23,20 +22,17 @@ static bool read_fields(struct list *list)
         const struct column *column = find_column(list, key);
         if (!column) {
             const char *names[32];
-            for (size_t i = 0; i < list->column_count; i++)
-                names[i] = list->columns[i].key;
+            for (size_t i = 0; i < list->column_count; i++) names[i] = list->columns[i].key;
             const char *near = nearest_name(key, names, list->column_count);
             cli_fail(cli, EXIT_USAGE, "there is no field %.*s", STR_ARG(key));
             struct buf all;
             buf_init(&all, 4096);
-            for (size_t i = 0; i < list->column_count; i++)
-                buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
+            for (size_t i = 0; i < list->column_count; i++) buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
             cli_hint(cli, "%s%s%sfields: %s", near ? "did you mean " : "", near ? near : "", near ? "? " : "", all.ptr);
             buf_release(&all);
             return false;
         }
-        if (list->field_count < ARRAY_COUNT(list->fields))
-            list->fields[list->field_count++] = column->key;
+        if (list->field_count < ARRAY_COUNT(list->fields)) list->fields[list->field_count++] = column->key;
     }
     return true;
 }
@@ -46,22 +42,18 @@ bool list_open(struct list *list, struct cli *cli, const struct column *columns,
     INVARIANT(count <= ARRAY_COUNT(list->fields));
     *list = (struct list){.cli = cli, .columns = columns, .column_count = count, .name_key = name_key};
     list->format = format_of(cli, cli->out.tty ? FORMAT_TABLE : FORMAT_TSV);
-    if (!read_fields(list))
-        return false;
+    if (!read_fields(list)) return false;
     for (size_t i = 0; !args_has(&cli->args, FLAG_FIELDS) && i < count; i++)
-        if (list->format != FORMAT_TABLE || !columns[i].wide)
-            list->fields[list->field_count++] = columns[i].key;
+        if (list->format != FORMAT_TABLE || !columns[i].wide) list->fields[list->field_count++] = columns[i].key;
     buf_init(&list->text, TEXT_MAX);
-    if (list->format == FORMAT_JSON)
-        buf_byte(&list->text, '[');
+    if (list->format == FORMAT_JSON) buf_byte(&list->text, '[');
     return true;
 }
 
 // The value of a cell as text that machines read: strings bare, all else as JSON.
 static void raw_text(struct buf *out, const struct json *value)
 {
-    if (!value || value->type == JSON_NULL)
-        return;
+    if (!value || value->type == JSON_NULL) return;
     if (value->type == JSON_STRING)
         buf_add(out, value->text);
     else
@@ -84,8 +76,7 @@ static void human_text(const struct list *list, struct buf *out, const struct co
         text_safe(out, buf_str(&raw));
         break;
     case CELL_TIME:
-        if (civil_parse(buf_str(&raw), &ms))
-            time_text(out, list->cli, ms);
+        if (civil_parse(buf_str(&raw), &ms)) time_text(out, list->cli, ms);
         break;
     case CELL_MS:
         if (json_is(value, JSON_INT)) {
@@ -127,15 +118,14 @@ static void table_row(struct list *list, const size_t *widths, struct buf *cell,
         bool right = kind == CELL_NUMBER || kind == CELL_MS;
         table_cell(list, cell, f, row);
         size_t width = text_width(buf_str(cell));
-        if (right)
-            text_pad(&line, width, widths[f]);
+        if (right) text_pad(&line, width, widths[f]);
         tone_text(&line, term, row ? TONE_NONE : TONE_DIM, cell->ptr);
-        if (!right)
-            text_pad(&line, width, widths[f]);
+        if (!right) text_pad(&line, width, widths[f]);
         buf_text(&line, "  ");
     }
     text_trim(&line);
-    text_cut(&list->text, buf_str(&line), term->tty && list->format == FORMAT_TABLE ? term->columns : SIZE_MAX, term->utf8);
+    text_cut(&list->text, buf_str(&line), term->tty && list->format == FORMAT_TABLE ? term->columns : SIZE_MAX,
+             term->utf8);
     buf_byte(&list->text, '\n');
     buf_release(&line);
 }
@@ -151,7 +141,7 @@ static void write_table(struct list *list, const struct json *rows)
             size_t width = text_width(buf_str(&cell));
             widths[f] = width > widths[f] ? width : widths[f];
         }
-    for (size_t r = list->row_count > 0 ? 1 : 0; r <= rows->count; r++)  // the header is printed once
+    for (size_t r = list->row_count > 0 ? 1 : 0; r <= rows->count; r++) // the header is printed once
         table_row(list, widths, &cell, r ? &rows->items[r - 1] : NULL);
     buf_release(&cell);
 }
@@ -161,18 +151,15 @@ static void csv_cell(struct buf *out, struct str text, bool is_text)
 {
     bool formula = is_text && text.len > 0 && strchr("=+-@\t\r", text.ptr[0]);
     bool quote = formula;
-    for (size_t i = 0; i < text.len && !quote; i++)
-        quote = strchr(",\"\r\n", text.ptr[i]) != NULL;
+    for (size_t i = 0; i < text.len && !quote; i++) quote = strchr(",\"\r\n", text.ptr[i]) != NULL;
     if (!quote) {
         buf_add(out, text);
         return;
     }
     buf_byte(out, '"');
-    if (formula)
-        buf_byte(out, '\'');
+    if (formula) buf_byte(out, '\'');
     for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] == '"')
-            buf_byte(out, '"');
+        if (text.ptr[i] == '"') buf_byte(out, '"');
         buf_byte(out, text.ptr[i]);
     }
     buf_byte(out, '"');
@@ -205,12 +192,10 @@ static void write_separated(struct list *list, const struct json *rows)
 static struct json pick(const struct list *list, const struct json *row)
 {
     struct json out = json_object();
-    if (!args_has(&list->cli->args, FLAG_FIELDS))
-        return *row;
+    if (!args_has(&list->cli->args, FLAG_FIELDS)) return *row;
     for (size_t f = 0; f < list->field_count; f++) {
         const struct json *value = json_at(row, str_from(list->fields[f]));
-        if (!json_put(&list->cli->arena, &out, str_from(list->fields[f]), value ? *value : json_null()))
-            return *row;
+        if (!json_put(&list->cli->arena, &out, str_from(list->fields[f]), value ? *value : json_null())) return *row;
     }
     return out;
 }
@@ -218,8 +203,7 @@ static struct json pick(const struct list *list, const struct json *row)
 static void write_json(struct list *list, const struct json *row, size_t index)
 {
     struct json picked = pick(list, row);
-    if (list->format == FORMAT_JSON)
-        buf_text(&list->text, index ? ",\n  " : "\n  ");
+    if (list->format == FORMAT_JSON) buf_text(&list->text, index ? ",\n  " : "\n  ");
     if (list->format == FORMAT_YAML) {
         struct json one = {.type = JSON_ARRAY, .count = 1, .capacity = 1};
         one.items = &picked;
@@ -227,8 +211,7 @@ static void write_json(struct list *list, const struct json *row, size_t index)
         return;
     }
     json_write(&list->text, &picked);
-    if (list->format == FORMAT_JSONL)
-        buf_byte(&list->text, '\n');
+    if (list->format == FORMAT_JSONL) buf_byte(&list->text, '\n');
 }
 
 void list_page(struct list *list, const struct json *rows)
@@ -255,8 +238,7 @@ void list_page(struct list *list, const struct json *rows)
     case FORMAT_JSON:
     case FORMAT_JSONL:
     case FORMAT_YAML:
-        for (uint32_t i = 0; i < rows->count; i++)
-            write_json(list, &rows->items[i], list->row_count + i);
+        for (uint32_t i = 0; i < rows->count; i++) write_json(list, &rows->items[i], list->row_count + i);
         break;
     case FORMAT_NONE:
     case FORMAT_TEXT:
@@ -271,10 +253,8 @@ void list_page(struct list *list, const struct json *rows)
 
 void list_close(struct list *list)
 {
-    if (list->format == FORMAT_JSON)
-        buf_text(&list->text, list->row_count ? "\n]\n" : "]\n");
-    if (list->format == FORMAT_YAML && list->row_count == 0)
-        buf_text(&list->text, "[]\n");
+    if (list->format == FORMAT_JSON) buf_text(&list->text, list->row_count ? "\n]\n" : "]\n");
+    if (list->format == FORMAT_YAML && list->row_count == 0) buf_text(&list->text, "[]\n");
     cli_print(list->cli, &list->text);
     buf_release(&list->text);
 }

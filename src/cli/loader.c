@@ -14,11 +14,11 @@
 struct search {
     struct arena *arena;
     struct str request;
-    const char *const *extensions;  // ends in NULL; "" is the bare name
-    const char *const *folders;     // of every directory on the way up; ends in NULL
-    struct buf places;              // directories looked at
+    const char *const *extensions; // ends in NULL; "" is the bare name
+    const char *const *folders;    // of every directory on the way up; ends in NULL
+    struct buf places;             // directories looked at
     size_t place_count;
-    struct str file, text;          // what was found
+    struct str file, text; // what was found
     struct error *err;
 };
 
@@ -26,8 +26,7 @@ bool sources_add(struct sources *sources, struct str file, struct str text)
 {
     struct source *grown = arena_grow(&sources->cli->arena, sources->items, sources->count, sources->count + 1,
                                       sizeof(*grown), &sources->capacity);
-    if (!grown)
-        return false;
+    if (!grown) return false;
     sources->items = grown;
     sources->items[sources->count++] = (struct source){file, text};
     return true;
@@ -57,11 +56,9 @@ static enum code try_directory(struct search *search, const char *directory)
     for (size_t i = 0; search->extensions[i]; i++) {
         int len = snprintf(path, sizeof(path), "%s%s%.*s%s", here ? "" : directory, here ? "" : "/",
                            STR_ARG(search->request), search->extensions[i]);
-        if (len <= 0 || (size_t)len >= sizeof(path) || !is_file(path))
-            continue;
+        if (len <= 0 || (size_t)len >= sizeof(path) || !is_file(path)) continue;
         search->file = arena_copy(search->arena, str_from(path));
-        if (!search->file.ptr)
-            return error_set(search->err, E_NOMEM, "out of memory");
+        if (!search->file.ptr) return error_set(search->err, E_NOMEM, "out of memory");
         return os_read_file(path, PART_SIZE_MAX, search->arena, &search->text, search->err);
     }
     return E_NOT_FOUND;
@@ -71,8 +68,7 @@ static enum code try_below(struct search *search, const char *directory, const c
 {
     char path[PATH_LENGTH_MAX];
     int len = snprintf(path, sizeof(path), "%s/%s", strcmp(directory, "/") == 0 ? "" : directory, folder);
-    if (len <= 0 || (size_t)len >= sizeof(path) || access(path, X_OK) != 0)
-        return E_NOT_FOUND;
+    if (len <= 0 || (size_t)len >= sizeof(path) || access(path, X_OK) != 0) return E_NOT_FOUND;
     return try_directory(search, path);
 }
 
@@ -81,8 +77,7 @@ static enum code try_below(struct search *search, const char *directory, const c
 static enum code try_upward(struct search *search, const char *directory)
 {
     char path[PATH_LENGTH_MAX];
-    if (!realpath(directory, path))
-        return E_NOT_FOUND;
+    if (!realpath(directory, path)) return E_NOT_FOUND;
     bool in_repository = false;
     char walk[PATH_LENGTH_MAX];
     memcpy(walk, path, sizeof(walk));
@@ -93,15 +88,12 @@ static enum code try_upward(struct search *search, const char *directory)
     for (bool first = true;; first = false) {
         const char *at = path[0] ? path : "/";
         for (size_t i = 0; search->folders[i]; i++) {
-            if (!first && !in_repository && search->folders[i][0] != '.')
-                continue;
+            if (!first && !in_repository && search->folders[i][0] != '.') continue;
             enum code rc = try_below(search, at, search->folders[i]);
-            if (rc != E_NOT_FOUND)
-                return rc;
+            if (rc != E_NOT_FOUND) return rc;
         }
         char *slash = strrchr(path, '/');
-        if (exists(at, ".git") || !slash || path[0] == '\0')
-            return E_NOT_FOUND;
+        if (exists(at, ".git") || !slash || path[0] == '\0') return E_NOT_FOUND;
         *slash = '\0';
     }
 }
@@ -110,20 +102,16 @@ static enum code search_all(struct search *search, struct str from)
 {
     char directory[PATH_LENGTH_MAX] = ".";
     size_t end = from.len;
-    while (end > 0 && from.ptr[end - 1] != '/')
-        end--;
+    while (end > 0 && from.ptr[end - 1] != '/') end--;
     if (end > 0 && end < sizeof(directory)) {
         memcpy(directory, from.ptr, end);
         directory[end > 1 ? end - 1 : 1] = '\0';
     }
     enum code rc = try_directory(search, directory);
-    if (rc != E_NOT_FOUND || search->request.ptr[0] == '/')
-        return rc;
+    if (rc != E_NOT_FOUND || search->request.ptr[0] == '/') return rc;
     rc = try_upward(search, directory);
-    if (rc == E_NOT_FOUND && strcmp(directory, ".") != 0)
-        rc = try_directory(search, ".");
-    if (rc == E_NOT_FOUND && strcmp(directory, ".") != 0)
-        rc = try_upward(search, ".");
+    if (rc == E_NOT_FOUND && strcmp(directory, ".") != 0) rc = try_directory(search, ".");
+    if (rc == E_NOT_FOUND && strcmp(directory, ".") != 0) rc = try_upward(search, ".");
     return rc;
 }
 
@@ -144,12 +132,10 @@ static enum code load_part(void *context, enum part_kind kind, struct str from, 
     struct search search = {.arena = arena, .request = request, .err = err};
     search.extensions = kind == PART_SCRIPT ? script_extensions(runtime) : document_extensions;
     search.folders = kind == PART_SCRIPT ? script_folders : document_folders;
-    if (request.len == 0 || memchr(request.ptr, '\0', request.len))
-        return error_set(err, E_NOT_FOUND, "an empty name");
+    if (request.len == 0 || memchr(request.ptr, '\0', request.len)) return error_set(err, E_NOT_FOUND, "an empty name");
     buf_init(&search.places, 4096);
     enum code rc = search_all(&search, from);
-    if (rc == OK && !sources_add(context, search.file, search.text))
-        rc = error_set(err, E_NOMEM, "out of memory");
+    if (rc == OK && !sources_add(context, search.file, search.text)) rc = error_set(err, E_NOMEM, "out of memory");
     if (rc == E_NOT_FOUND && err->code == OK)
         error_set(err, E_NOT_FOUND, "there is no %s \"%.*s\" in %s%s", kind == PART_SCRIPT ? "script" : "document",
                   STR_ARG(request), search.places.ptr, search.place_count > 6 ? " and further up" : "");

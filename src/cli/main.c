@@ -16,23 +16,18 @@
 static void fill_standard_descriptors(void)
 {
     int fd;
-    do
-        fd = open("/dev/null", O_RDWR);
+    do fd = open("/dev/null", O_RDWR);
     while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd > STDERR_FILENO)
-        close(fd);
+    if (fd > STDERR_FILENO) close(fd);
 }
 
 static int dispatch(struct cli *cli, int parsed)
 {
-    if (parsed != EXIT_OK)
-        return cli_usage(cli);
+    if (parsed != EXIT_OK) return cli_usage(cli);
     if (args_has(&cli->args, FLAG_HELP))
         return cli->args.command ? help_command(cli, cli->args.command) : help_overview(cli);
-    if (cli->args.command)
-        return cli->args.command->run(cli);
-    if (args_has(&cli->args, FLAG_VERSION))
-        return command_version(cli);
+    if (cli->args.command) return cli->args.command->run(cli);
+    if (args_has(&cli->args, FLAG_VERSION)) return command_version(cli);
     help_overview(cli);
     return EXIT_OK;
 }

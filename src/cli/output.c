@@ -26,25 +26,19 @@ static bool locale_is_utf8(void)
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         const char *value = environment(names[i]);
-        if (value)
-            return strcasestr(value, "utf-8") != NULL || strcasestr(value, "utf8") != NULL;
+        if (value) return strcasestr(value, "utf-8") != NULL || strcasestr(value, "utf8") != NULL;
     }
     return false;
 }
 
 static bool wants_color(struct str flag, bool tty)
 {
-    if (str_is(flag, "always"))
-        return true;
-    if (str_is(flag, "never"))
-        return false;
+    if (str_is(flag, "always")) return true;
+    if (str_is(flag, "never")) return false;
     const char *forced = environment("CLICOLOR_FORCE"), *term = environment("TERM");
-    if (forced && strcmp(forced, "0") != 0)
-        return true;
-    if (environment("NO_COLOR"))
-        return false;
-    if (term && strcmp(term, "dumb") == 0)
-        return false;
+    if (forced && strcmp(forced, "0") != 0) return true;
+    if (environment("NO_COLOR")) return false;
+    if (term && strcmp(term, "dumb") == 0) return false;
     return tty;
 }
 
@@ -90,14 +84,12 @@ static const char *tone_code(enum tone tone)
 
 void tone_begin(struct buf *out, const struct term *term, enum tone tone)
 {
-    if (term->color && tone != TONE_NONE)
-        buf_text(out, tone_code(tone));
+    if (term->color && tone != TONE_NONE) buf_text(out, tone_code(tone));
 }
 
 void tone_end(struct buf *out, const struct term *term, enum tone tone)
 {
-    if (term->color && tone != TONE_NONE)
-        buf_text(out, "\x1b[0m");
+    if (term->color && tone != TONE_NONE) buf_text(out, "\x1b[0m");
 }
 
 void tone_text(struct buf *out, const struct term *term, enum tone tone, const char *text)
@@ -111,11 +103,11 @@ static const struct {
     const char *glyph, *ascii, *word;
     enum tone tone;
 } looks[] = {
-    [LOOK_DONE] = {"✓", "+", "done", TONE_GOOD},          [LOOK_RUNNING] = {"●", "*", "running", TONE_LIVE},
-    [LOOK_WAITING] = {"◌", ".", "waiting", TONE_DIM},     [LOOK_DELAYED] = {"↻", "~", "retrying", TONE_WARN},
-    [LOOK_SKIPPED] = {"⊘", "-", "skipped", TONE_DIM},     [LOOK_FAILED] = {"✗", "x", "failed", TONE_BAD},
-    [LOOK_HELD] = {"◆", "#", "held", TONE_BAD},           [LOOK_APPROVAL] = {"◔", "?", "approval", TONE_WARN},
-    [LOOK_PAUSED] = {"‖", "=", "paused", TONE_WARN},      [LOOK_CANCELLED] = {"■", "!", "cancelled", TONE_WARN},
+    [LOOK_DONE] = {"✓", "+", "done", TONE_GOOD},      [LOOK_RUNNING] = {"●", "*", "running", TONE_LIVE},
+    [LOOK_WAITING] = {"◌", ".", "waiting", TONE_DIM}, [LOOK_DELAYED] = {"↻", "~", "retrying", TONE_WARN},
+    [LOOK_SKIPPED] = {"⊘", "-", "skipped", TONE_DIM}, [LOOK_FAILED] = {"✗", "x", "failed", TONE_BAD},
+    [LOOK_HELD] = {"◆", "#", "held", TONE_BAD},       [LOOK_APPROVAL] = {"◔", "?", "approval", TONE_WARN},
+    [LOOK_PAUSED] = {"‖", "=", "paused", TONE_WARN},  [LOOK_CANCELLED] = {"■", "!", "cancelled", TONE_WARN},
 };
 
 const char *look_glyph(enum look look, bool utf8)
@@ -170,8 +162,7 @@ enum format format_of(const struct cli *cli, enum format otherwise)
     };
     struct str text = args_text(&cli->args, FLAG_OUTPUT, "");
     for (size_t i = 1; i < ARRAY_COUNT(names); i++)
-        if (str_is(text, names[i]))
-            return (enum format)i;
+        if (str_is(text, names[i])) return (enum format)i;
     return otherwise;
 }
 
@@ -237,10 +228,8 @@ static bool write_all(int fd, struct str text)
     size_t at = 0;
     while (at < text.len) {
         ssize_t n = write(fd, text.ptr + at, text.len - at);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return false;
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return false;
         at += (size_t)n;
     }
     return true;
@@ -250,8 +239,7 @@ void cli_print(struct cli *cli, struct buf *text)
 {
     if (!cli->out_closed && !write_all(STDOUT_FILENO, buf_str(text))) {
         cli->out_closed = true;
-        if (errno != EPIPE)
-            cli_warn(cli, "cannot write to stdout: %s", strerror(errno));
+        if (errno != EPIPE) cli_warn(cli, "cannot write to stdout: %s", strerror(errno));
     }
     buf_clear(text);
 }
@@ -334,15 +322,15 @@ int cli_nomem(struct cli *cli)
 
 void cli_hint(struct cli *cli, const char *format, ...)
 {
-    if (cli->quiet)
-        return;
+    if (cli->quiet) return;
     va_list list;
     va_start(list, format);
     say(cli, TONE_DIM, "  hint: ", format, list);
     va_end(list);
 }
 
-static const char *command_line(struct cli *cli, const char *format, va_list list) __attribute__((format(printf, 2, 0)));
+static const char *command_line(struct cli *cli, const char *format, va_list list)
+    __attribute__((format(printf, 2, 0)));
 
 static const char *command_line(struct cli *cli, const char *format, va_list list)
 {
@@ -366,14 +354,12 @@ void cli_next(struct cli *cli, const char *format, ...)
     va_start(list, format);
     const char *line = command_line(cli, format, list);
     va_end(list);
-    if (!cli->quiet)
-        cli_note(cli, "  next: %s", line);
+    if (!cli->quiet) cli_note(cli, "  next: %s", line);
 }
 
 void cli_note(struct cli *cli, const char *format, ...)
 {
-    if (cli->quiet)
-        return;
+    if (cli->quiet) return;
     va_list list;
     va_start(list, format);
     say(cli, TONE_NONE, "", format, list);
@@ -391,8 +377,7 @@ void cli_warn(struct cli *cli, const char *format, ...)
 int cli_usage(struct cli *cli)
 {
     cli_fail(cli, EXIT_USAGE, "%s", cli->args.message.ptr);
-    if (cli->args.hint.len > 0)
-        cli_hint(cli, "%s", cli->args.hint.ptr);
+    if (cli->args.hint.len > 0) cli_hint(cli, "%s", cli->args.hint.ptr);
     return EXIT_USAGE;
 }
 

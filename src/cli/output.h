@@ -10,8 +10,8 @@ struct term {
     int fd;
     bool tty;
     bool color;
-    bool utf8;  // may show ✓ ● ◌
-    size_t columns, rows;  // 80 x 24 when not known
+    bool utf8;            // may show ✓ ● ◌
+    size_t columns, rows; // 80 x 24 when not known
 };
 
 // Colours: flag > CLICOLOR_FORCE > NO_COLOR > TERM=dumb > is it a terminal. Glyphs: ASCII with --ascii or a locale that is
@@ -26,8 +26,16 @@ void tone_text(struct buf *out, const struct term *term, enum tone tone, const c
 
 // Every state has a glyph and a word; colour only repeats what they say.
 enum look {
-    LOOK_DONE = 1, LOOK_RUNNING, LOOK_WAITING, LOOK_DELAYED, LOOK_SKIPPED, LOOK_FAILED, LOOK_HELD, LOOK_APPROVAL,
-    LOOK_PAUSED, LOOK_CANCELLED,
+    LOOK_DONE = 1,
+    LOOK_RUNNING,
+    LOOK_WAITING,
+    LOOK_DELAYED,
+    LOOK_SKIPPED,
+    LOOK_FAILED,
+    LOOK_HELD,
+    LOOK_APPROVAL,
+    LOOK_PAUSED,
+    LOOK_CANCELLED,
 };
 const char *look_glyph(enum look look, bool utf8);
 const char *look_word(enum look look);
@@ -38,8 +46,9 @@ void look_run(struct buf *out, const struct term *term, enum run_status status);
 
 // X(name, text)
 #define FORMAT_LIST(X)                                                                                                 \
-    X(TEXT, "text") X(TABLE, "table") X(WIDE, "wide") X(JSON, "json") X(JSONL, "jsonl") X(YAML, "yaml") X(CSV, "csv")  \
-    X(TSV, "tsv") X(NAME, "name")
+    X(TEXT, "text")                                                                                                    \
+    X(TABLE, "table") X(WIDE, "wide") X(JSON, "json") X(JSONL, "jsonl") X(YAML, "yaml") X(CSV, "csv") X(TSV, "tsv")    \
+        X(NAME, "name")
 enum format {
     FORMAT_NONE = 0,
 #define X(name, text) FORMAT_##name,
@@ -57,22 +66,22 @@ void print_json(struct cli *cli, enum format format, const struct json *value);
 enum cell { CELL_TEXT = 1, CELL_STATUS, CELL_TIME, CELL_MS, CELL_NUMBER };
 
 struct column {
-    const char *key;    // dotted path in the row
+    const char *key; // dotted path in the row
     const char *title;
     enum cell cell;
-    bool wide;          // only with -o wide
-    size_t width_max;   // of a table; 0 = free
+    bool wide;        // only with -o wide
+    size_t width_max; // of a table; 0 = free
 };
 
 struct list {
     struct cli *cli;
     const struct column *columns;
     size_t column_count;
-    const char *name_key;  // what -o name prints
+    const char *name_key; // what -o name prints
     enum format format;
-    const char *fields[32];  // --fields: keys of columns
+    const char *fields[32]; // --fields: keys of columns
     size_t field_count;
-    size_t row_count;        // printed so far
+    size_t row_count; // printed so far
     struct buf text;
 };
 // False: usage error, already reported.

@@ -12,14 +12,10 @@
 enum progress_mode progress_mode_of(const struct cli *cli)
 {
     struct str how = args_text(&cli->args, FLAG_PROGRESS, "auto");
-    if (str_is(how, "tree"))
-        return PROGRESS_TREE;
-    if (str_is(how, "plain"))
-        return PROGRESS_PLAIN;
-    if (str_is(how, "json"))
-        return PROGRESS_JSON;
-    if (str_is(how, "none") || cli->quiet)
-        return PROGRESS_NONE;
+    if (str_is(how, "tree")) return PROGRESS_TREE;
+    if (str_is(how, "plain")) return PROGRESS_PLAIN;
+    if (str_is(how, "json")) return PROGRESS_JSON;
+    if (str_is(how, "none") || cli->quiet) return PROGRESS_NONE;
     const char *ci = getenv("CI"), *still = getenv("CAIRN_NO_ANIMATION"), *term = getenv("TERM");
     bool moves = cli->err.tty && !(ci && ci[0]) && !(still && still[0]) && !(term && strcmp(term, "dumb") == 0);
     return moves ? PROGRESS_TREE : PROGRESS_PLAIN;
@@ -30,15 +26,13 @@ bool progress_open(struct progress *progress, struct cli *cli, enum progress_mod
     *progress = (struct progress){.cli = cli, .mode = mode};
     buf_init(&progress->line, (size_t)8 << 20);
     arena_init(&progress->scratch, 16 * 1024, (size_t)64 << 20);
-    if (mode == PROGRESS_TREE)
-        progress->tree = tree_open(cli);
+    if (mode == PROGRESS_TREE) progress->tree = tree_open(cli);
     return mode != PROGRESS_TREE || progress->tree != NULL;
 }
 
 void progress_close(struct progress *progress)
 {
-    if (progress->tree)
-        tree_close(progress->tree);
+    if (progress->tree) tree_close(progress->tree);
     progress->tree = NULL;
     buf_release(&progress->line);
     arena_release(&progress->scratch);
@@ -48,14 +42,14 @@ void progress_close(struct progress *progress)
 static const char *word_of(enum moment_kind kind)
 {
     static const char *const words[MOMENT_COUNT] = {
-        [MOMENT_RUN_QUEUED] = "QUEUED",          [MOMENT_RUN_APPROVED] = "APPROVED",
-        [MOMENT_RUN_STARTED] = "RUNNING",        [MOMENT_STEP_DELAYED] = "DELAYED",
-        [MOMENT_STEP_STARTED] = "RUNNING",       [MOMENT_STEP_REDISPATCHED] = "REDISPATCHED",
-        [MOMENT_ATTEMPT_FAILED] = "FAILED",      [MOMENT_STEP_COMPLETED] = "SUCCESS",
-        [MOMENT_STEP_FAILED] = "FAILED",         [MOMENT_STEP_SKIPPED] = "SKIPPED",
-        [MOMENT_SIGNAL_ACCEPTED] = "ACCEPTED",   [MOMENT_SIGNAL_REJECTED] = "REJECTED",
-        [MOMENT_RUN_PAUSED] = "PAUSED",          [MOMENT_RUN_RESUMED] = "RUNNING",
-        [MOMENT_RUN_CANCELLED] = "CANCELLED",    [MOMENT_RUN_COMPLETED] = "COMPLETED",
+        [MOMENT_RUN_QUEUED] = "QUEUED",        [MOMENT_RUN_APPROVED] = "APPROVED",
+        [MOMENT_RUN_STARTED] = "RUNNING",      [MOMENT_STEP_DELAYED] = "DELAYED",
+        [MOMENT_STEP_STARTED] = "RUNNING",     [MOMENT_STEP_REDISPATCHED] = "REDISPATCHED",
+        [MOMENT_ATTEMPT_FAILED] = "FAILED",    [MOMENT_STEP_COMPLETED] = "SUCCESS",
+        [MOMENT_STEP_FAILED] = "FAILED",       [MOMENT_STEP_SKIPPED] = "SKIPPED",
+        [MOMENT_SIGNAL_ACCEPTED] = "ACCEPTED", [MOMENT_SIGNAL_REJECTED] = "REJECTED",
+        [MOMENT_RUN_PAUSED] = "PAUSED",        [MOMENT_RUN_RESUMED] = "RUNNING",
+        [MOMENT_RUN_CANCELLED] = "CANCELLED",  [MOMENT_RUN_COMPLETED] = "COMPLETED",
         [MOMENT_RUN_FAILED] = "FAILED",
     };
     return words[kind];
@@ -63,8 +57,7 @@ static const char *word_of(enum moment_kind kind)
 
 static void add_field(struct buf *out, const char *key, struct str value)
 {
-    if (value.len == 0)
-        return;
+    if (value.len == 0) return;
     buf_printf(out, " %s=", key);
     bool bare = true;
     for (size_t i = 0; i < value.len && bare; i++)
@@ -84,8 +77,7 @@ static void add_duration(struct buf *out, const char *key, int64_t ms)
 
 static void add_start(struct buf *out, const struct moment *moment)
 {
-    if (!moment->start)
-        return;
+    if (!moment->start) return;
     add_field(out, "name", moment->start->name);
     add_field(out, "parent", moment->start->parent_run);
     add_field(out, "original", moment->start->original_run);
@@ -120,19 +112,15 @@ static void plain_event(struct progress *progress, const struct engine_event *ev
     const struct moment *m = event->moment;
     const char *word = word_of(m->kind);
     struct buf *out = &progress->line;
-    if (!word)
-        return;
+    if (!word) return;
     plain_begin(progress, m->at_ms, event->run);
     add_field(out, "step", m->step);
     add_field(out, "signal", m->signal_type);
     add_field(out, is_signal(m->kind) ? "decision" : "status", str_from(word));
     bool attempts = moment_is_step(m->kind) && m->kind != MOMENT_STEP_SKIPPED && m->logical > 0;
-    if (attempts)
-        buf_printf(out, " attempt=%u", m->logical);
-    if (attempts && m->engine > 1)
-        buf_printf(out, " redispatch=%u", m->engine - 1);
-    if (m->fault.has_exit)
-        buf_printf(out, " exit=%d", m->fault.exit_code);
+    if (attempts) buf_printf(out, " attempt=%u", m->logical);
+    if (attempts && m->engine > 1) buf_printf(out, " redispatch=%u", m->engine - 1);
+    if (m->fault.has_exit) buf_printf(out, " exit=%d", m->fault.exit_code);
     add_field(out, "code", m->fault.code);
     if (m->kind == MOMENT_STEP_COMPLETED || m->kind == MOMENT_STEP_FAILED || m->kind == MOMENT_ATTEMPT_FAILED ||
         moment_is_terminal(m->kind))
@@ -153,15 +141,13 @@ static struct str event_type(struct arena *arena, enum moment_kind kind)
 {
     char text[96];
     int len = snprintf(text, sizeof(text), "dev.cairn.%s.v1", moment_name(kind));
-    for (int i = 10; i < len; i++)
-        text[i] = text[i] == '_' ? '.' : (char)tolower((unsigned char)text[i]);
+    for (int i = 10; i < len; i++) text[i] = text[i] == '_' ? '.' : (char)tolower((unsigned char)text[i]);
     return arena_copy(arena, str_from(text));
 }
 
 static bool put_text(struct arena *arena, struct json *object, const char *key, struct str text)
 {
-    if (text.len == 0)
-        return true;
+    if (text.len == 0) return true;
     struct str copy = arena_copy(arena, text);
     return copy.ptr && json_put(arena, object, str_from(key), json_string(copy));
 }
@@ -170,8 +156,7 @@ static bool event_data(struct arena *arena, const struct engine_event *event, st
 {
     struct error err = {0};
     struct str bytes = event->item->bytes;
-    if (bytes.len == 0 && contract_encode_ledger(event->moment, arena, &bytes, &err))
-        return false;
+    if (bytes.len == 0 && contract_encode_ledger(event->moment, arena, &bytes, &err)) return false;
     return json_parse(bytes, &json_limits_default, arena, out, &err) == OK;
 }
 
@@ -193,9 +178,9 @@ static bool event_json(struct arena *arena, const struct engine_event *event, st
     civil_format(event->item->persisted_ms, stored);
     *out = json_object();
     return put_text(arena, out, "specversion", STR("1.0")) && put_text(arena, out, "id", str_from(id)) &&
-           put_text(arena, out, "source", str_from(source)) && put_text(arena, out, "type", event_type(arena, m->kind)) &&
-           put_text(arena, out, "subject", m->step) && put_text(arena, out, "time", str_from(emitted)) &&
-           put_text(arena, out, "recordedtime", str_from(stored)) &&
+           put_text(arena, out, "source", str_from(source)) &&
+           put_text(arena, out, "type", event_type(arena, m->kind)) && put_text(arena, out, "subject", m->step) &&
+           put_text(arena, out, "time", str_from(emitted)) && put_text(arena, out, "recordedtime", str_from(stored)) &&
            put_text(arena, out, "sequence", str_from(sequence)) && put_text(arena, out, "partitionkey", event->run) &&
            put_text(arena, out, "datacontenttype", STR("application/json")) && event_data(arena, event, &data) &&
            json_put(arena, out, STR("data"), data);
@@ -212,8 +197,7 @@ void progress_event(struct progress *progress, const struct engine_event *event)
         break;
     case PROGRESS_JSON:
         arena_reset(&progress->scratch);
-        if (event_json(&progress->scratch, event, &json))
-            print_json(progress->cli, FORMAT_JSONL, &json);
+        if (event_json(&progress->scratch, event, &json)) print_json(progress->cli, FORMAT_JSONL, &json);
         break;
     case PROGRESS_TREE:
         tree_event(progress->tree, event);
@@ -223,16 +207,13 @@ void progress_event(struct progress *progress, const struct engine_event *event)
 
 void progress_attach(struct progress *progress, const struct run *run)
 {
-    if (progress->mode == PROGRESS_TREE)
-        tree_attach(progress->tree, run);
+    if (progress->mode == PROGRESS_TREE) tree_attach(progress->tree, run);
 }
 
 void progress_output(struct progress *progress, struct str run, struct str step, bool is_stderr, struct str line)
 {
-    if (progress->mode == PROGRESS_TREE)
-        tree_output(progress->tree, run, step, line);
-    if (progress->mode != PROGRESS_PLAIN || progress->cli->verbose == 0)
-        return;
+    if (progress->mode == PROGRESS_TREE) tree_output(progress->tree, run, step, line);
+    if (progress->mode != PROGRESS_PLAIN || progress->cli->verbose == 0) return;
     plain_begin(progress, os_now().wall_ms, run);
     add_field(&progress->line, "step", step);
     buf_printf(&progress->line, " stream=%s | ", is_stderr ? "stderr" : "stdout");
@@ -242,20 +223,17 @@ void progress_output(struct progress *progress, struct str run, struct str step,
 
 void progress_tick(struct progress *progress, int64_t now_ms)
 {
-    if (progress->mode == PROGRESS_TREE)
-        tree_draw(progress->tree, now_ms);
+    if (progress->mode == PROGRESS_TREE) tree_draw(progress->tree, now_ms);
 }
 
 void progress_say(struct progress *progress, const char *format, ...)
 {
     char text[1024];
-    if (progress->cli->quiet || progress->mode == PROGRESS_NONE)
-        return;
+    if (progress->cli->quiet || progress->mode == PROGRESS_NONE) return;
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
-    if (progress->tree)
-        tree_erase(progress->tree);
+    if (progress->tree) tree_erase(progress->tree);
     cli_note(progress->cli, "%s", text);
 }

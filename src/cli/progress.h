@@ -18,7 +18,7 @@ struct tree;
 struct progress {
     struct cli *cli;
     enum progress_mode mode;
-    struct tree *tree;     // PROGRESS_TREE
+    struct tree *tree; // PROGRESS_TREE
     struct buf line;
     struct arena scratch;
 };
@@ -43,6 +43,6 @@ void tree_event(struct tree *tree, const struct engine_event *event);
 void tree_attach(struct tree *tree, const struct run *run);
 void tree_output(struct tree *tree, struct str run, struct str step, struct str line);
 void tree_draw(struct tree *tree, int64_t now_ms);
-void tree_erase(struct tree *tree);  // so that a sentence can be printed; the next draw puts it back
+void tree_erase(struct tree *tree); // so that a sentence can be printed; the next draw puts it back
 
 #endif

@@ -12,8 +12,7 @@
 static const char *default_url(struct cli *cli)
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    if (state && state[0] == '/')
-        return cli_format(cli, "sqlite:%s/cairn/cairn.db", state);
+    if (state && state[0] == '/') return cli_format(cli, "sqlite:%s/cairn/cairn.db", state);
     if (!home || home[0] != '/') {
         const struct passwd *user = getpwuid(getuid());
         home = user ? user->pw_dir : "/tmp";
@@ -26,22 +25,17 @@ static const char *absolute_url(struct cli *cli, const char *url)
 {
     char directory[PATH_LENGTH_MAX], real[PATH_LENGTH_MAX];
     const char *colon = strchr(url, ':');
-    if (!colon || !colon[1] || strncmp(url, "memory", 6) == 0)
-        return url;
+    if (!colon || !colon[1] || strncmp(url, "memory", 6) == 0) return url;
     const char *path = colon + 1;
     size_t len = strlen(path);
-    while (len > 1 && path[len - 1] == '/')
-        len--;
+    while (len > 1 && path[len - 1] == '/') len--;
     size_t cut = len;
-    while (cut > 0 && path[cut - 1] != '/')
-        cut--;
-    if (len >= sizeof(directory))
-        return url;
+    while (cut > 0 && path[cut - 1] != '/') cut--;
+    if (len >= sizeof(directory)) return url;
     memcpy(directory, cut ? path : ".", cut ? cut : 1);
     directory[cut ? cut : 1] = '\0';
     if (!realpath(directory, real)) {
-        if (path[0] == '/' || !getcwd(real, sizeof(real)))
-            return url;
+        if (path[0] == '/' || !getcwd(real, sizeof(real))) return url;
         return cli_format(cli, "%.*s%s/%.*s", (int)(path - url), url, real, (int)len, path);
     }
     return cli_format(cli, "%.*s%s/%.*s", (int)(path - url), url, strcmp(real, "/") == 0 ? "" : real, (int)(len - cut),
@@ -51,20 +45,17 @@ static const char *absolute_url(struct cli *cli, const char *url)
 static enum code make_parent(struct cli *cli, const char *url, struct error *err)
 {
     const char *path = strchr(url, ':');
-    if (!path || strncmp(url, "memory", 6) == 0)
-        return OK;
+    if (!path || strncmp(url, "memory", 6) == 0) return OK;
     path++;
     const char *slash = strrchr(path, '/');
-    if (!slash || slash == path)
-        return OK;
+    if (!slash || slash == path) return OK;
     return os_make_dirs(cli_format(cli, "%.*s", (int)(slash - path), path), err);
 }
 
 int session_contract(struct session *session)
 {
     struct error err = {0};
-    if (session->contract)
-        return EXIT_OK;
+    if (session->contract) return EXIT_OK;
     return contract_open(&session->cli->arena, &session->contract, &err) ? cli_error(session->cli, &err) : EXIT_OK;
 }
 
@@ -101,14 +92,12 @@ static int open_store(struct session *session, enum store_mode mode, struct erro
     struct store_options options = {.mode = mode, .create = mode == STORE_WRITE, .entropy = os_entropy()};
     if (mode == STORE_WRITE) {
         int code = session_contract(session);
-        if (code)
-            return code;
+        if (code) return code;
         *rc = make_parent(cli, url, err);
         url = absolute_url(cli, session->url);
     }
     options.contract = session->contract;
-    if (!*rc)
-        *rc = store_open(str_from(url), &options, &session->store, err);
+    if (!*rc) *rc = store_open(str_from(url), &options, &session->store, err);
     return EXIT_OK;
 }
 
@@ -118,10 +107,8 @@ int session_open(struct session *session, struct cli *cli, enum store_mode mode)
     enum code rc = OK;
     choose(session, cli);
     int code = open_store(session, mode, &err, &rc);
-    if (code || rc == OK)
-        return code;
-    if (rc != E_NOT_FOUND || mode == STORE_WRITE)
-        return cli_error(cli, &err);
+    if (code || rc == OK) return code;
+    if (rc != E_NOT_FOUND || mode == STORE_WRITE) return cli_error(cli, &err);
     bool named = args_has(&cli->args, FLAG_STORE) || getenv("CAIRN_STORE");
     return named ? report_missing(session) : EXIT_OK;
 }
@@ -140,8 +127,7 @@ int session_open_write(struct session *session, struct cli *cli, const struct co
 
 void session_close(struct session *session)
 {
-    if (session->store)
-        store_close(session->store);
+    if (session->store) store_close(session->store);
     session->store = NULL;
 }
 

@@ -7,9 +7,9 @@
 
 struct session {
     struct cli *cli;
-    struct store *store;              // NULL: the default store does not exist yet, so it is empty (reading only)
-    const struct contract *contract;  // NULL when only reading
-    const char *url;                  // as people write it
+    struct store *store;             // NULL: the default store does not exist yet, so it is empty (reading only)
+    const struct contract *contract; // NULL when only reading
+    const char *url;                 // as people write it
     struct str tenant;
 };
 
@@ -21,12 +21,12 @@ int session_open(struct session *session, struct cli *cli, enum store_mode mode)
 // `contract` may be NULL.
 int session_open_write(struct session *session, struct cli *cli, const struct contract *contract, bool *locked);
 void session_close(struct session *session);
-int session_contract(struct session *session);  // when reading needs it too
+int session_contract(struct session *session); // when reading needs it too
 bool session_is_memory(const struct session *session);
 
 struct target {
     struct run_head head;
-    struct str step;  // after the slash; empty = the run
+    struct str step; // after the slash; empty = the run
 };
 
 // Full id, unique prefix of at least 4 characters, @last, @last-failed; RUN/STEP. EXIT_OK, or what was reported.

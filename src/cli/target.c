@@ -15,10 +15,8 @@ static int find_newest(struct session *session, struct str text, uint32_t status
     struct error err = {0};
     struct run_heads heads;
     struct run_filter filter = {.tenant = session->tenant, .status_mask = status_mask, .roots = true, .limit = 1};
-    if (store_list(session->store, &filter, &session->cli->arena, &heads, &err))
-        return cli_error(session->cli, &err);
-    if (heads.count == 0)
-        return not_found(session, text);
+    if (store_list(session->store, &filter, &session->cli->arena, &heads, &err)) return cli_error(session->cli, &err);
+    if (heads.count == 0) return not_found(session, text);
     *out = heads.items[0];
     return EXIT_OK;
 }
@@ -29,15 +27,11 @@ static int find_prefix(struct session *session, struct str text, struct run_head
     struct error err = {0};
     struct run_heads heads;
     struct run_filter filter = {.tenant = session->tenant, .run_prefix = text, .limit = CANDIDATE_COUNT, .roots = true};
-    if (text.len < PREFIX_MIN)
-        return not_found(session, text);
-    if (store_list(session->store, &filter, &cli->arena, &heads, &err))
-        return cli_error(cli, &err);
-    filter.roots = false;  // ids of child runs begin with their parent's: they are meant only when no parent is
-    if (heads.count == 0 && store_list(session->store, &filter, &cli->arena, &heads, &err))
-        return cli_error(cli, &err);
-    if (heads.count == 0)
-        return not_found(session, text);
+    if (text.len < PREFIX_MIN) return not_found(session, text);
+    if (store_list(session->store, &filter, &cli->arena, &heads, &err)) return cli_error(cli, &err);
+    filter.roots = false; // ids of child runs begin with their parent's: they are meant only when no parent is
+    if (heads.count == 0 && store_list(session->store, &filter, &cli->arena, &heads, &err)) return cli_error(cli, &err);
+    if (heads.count == 0) return not_found(session, text);
     if (heads.count > 1) {
         cli_fail(cli, EXIT_USAGE, "more than one run begins with %.*s", STR_ARG(text));
         for (size_t i = 0; i < heads.count; i++)
@@ -53,19 +47,15 @@ int target_find(struct session *session, struct str text, struct target *out)
     struct error err = {0};
     *out = (struct target){.step = STR("")};
     struct str run = str_cut(text, '/', &out->step);
-    if (!session->store)
-        return not_found(session, run);
-    if (str_is(run, "@last"))
-        return find_newest(session, run, 0, &out->head);
-    if (str_is(run, "@last-failed"))
-        return find_newest(session, run, 1u << RUN_STATUS_FAILED, &out->head);
+    if (!session->store) return not_found(session, run);
+    if (str_is(run, "@last")) return find_newest(session, run, 0, &out->head);
+    if (str_is(run, "@last-failed")) return find_newest(session, run, 1u << RUN_STATUS_FAILED, &out->head);
     if (run.len > 0 && run.ptr[0] == '@') {
         cli_fail(session->cli, EXIT_USAGE, "%.*s is not a target", STR_ARG(run));
         cli_hint(session->cli, "@last, @last-failed, an id or its first characters; see `cairn help targets`");
         return EXIT_USAGE;
     }
     enum code rc = store_head(session->store, session->tenant, run, &session->cli->arena, &out->head, &err);
-    if (rc == E_NOT_FOUND)
-        return find_prefix(session, run, &out->head);
+    if (rc == E_NOT_FOUND) return find_prefix(session, run, &out->head);
     return rc ? cli_error(session->cli, &err) : EXIT_OK;
 }

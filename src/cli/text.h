@@ -5,7 +5,7 @@
 
 #include "base/buf.h"
 
-#define TEXT_MAX ((size_t)1 << 40)  // ceiling of a buf that may hold anything
+#define TEXT_MAX ((size_t)1 << 40) // ceiling of a buf that may hold anything
 
 // One line: newlines and tabs are escaped too.
 void text_safe(struct buf *out, struct str text);
@@ -18,7 +18,7 @@ size_t text_width(struct str text);
 // `text`, which must be safe already, cut to `columns` (the last one is then "…" or "~").
 void text_cut(struct buf *out, struct str text, size_t columns, bool utf8);
 void text_pad(struct buf *out, size_t width, size_t columns);
-void text_trim(struct buf *out);  // blanks at the end
+void text_trim(struct buf *out); // blanks at the end
 // Wraps paragraphs at `columns`, every line behind `indent` blanks.
 void text_wrap(struct buf *out, struct str text, size_t indent, size_t columns);
 

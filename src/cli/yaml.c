@@ -11,11 +11,9 @@ static bool is_bare(struct str s)
     if (s.len == 0 || s.len > 128 || !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", s.ptr[0]))
         return false;
     for (size_t i = 0; i < s.len; i++)
-        if (!strchr(safe, s.ptr[i]) || s.ptr[i] == '\0')
-            return false;
+        if (!strchr(safe, s.ptr[i]) || s.ptr[i] == '\0') return false;
     for (size_t i = 0; i < ARRAY_COUNT(words); i++)
-        if (s.len == strlen(words[i]) && strncasecmp(s.ptr, words[i], s.len) == 0)
-            return false;
+        if (s.len == strlen(words[i]) && strncasecmp(s.ptr, words[i], s.len) == 0) return false;
     return true;
 }
 
@@ -29,8 +27,7 @@ static void write_text(struct buf *out, struct str s)
 
 static void indent(struct buf *out, size_t depth)
 {
-    for (size_t i = 0; i < depth; i++)
-        buf_text(out, "  ");
+    for (size_t i = 0; i < depth; i++) buf_text(out, "  ");
 }
 
 static bool is_block(const struct json *value)
@@ -45,15 +42,14 @@ static void write_inline(struct buf *out, const struct json *value)
     if (value->type == JSON_STRING)
         write_text(out, value->text);
     else
-        json_write(out, value);  // scalars, [] and {} are the same in YAML
+        json_write(out, value); // scalars, [] and {} are the same in YAML
     buf_byte(out, '\n');
 }
 
 static void write_block(struct buf *out, const struct json *value, size_t depth, bool inline_first)
 {
     for (uint32_t i = 0; i < value->count; i++) {
-        if (i > 0 || !inline_first)
-            indent(out, depth);
+        if (i > 0 || !inline_first) indent(out, depth);
         const struct json *child = value->type == JSON_ARRAY ? &value->items[i] : &value->members[i].value;
         if (value->type == JSON_ARRAY) {
             buf_text(out, "- ");

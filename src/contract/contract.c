@@ -15,19 +15,22 @@ static enum code no_codec(enum vocabulary vocabulary, struct error *err)
     return error_set(err, E_UNSUPPORTED, "there is no codec for the vocabulary %s", vocabulary_name(vocabulary));
 }
 
-static enum code compile(struct schema_set *set, const char *folder, const char *name, const struct schema **out, struct error *err)
+static enum code compile(struct schema_set *set, const char *folder, const char *name, const struct schema **out,
+                         struct error *err)
 {
     enum { URI_SIZE_MAX = 64 };
     struct buf uri;
     buf_init(&uri, URI_SIZE_MAX);
     buf_printf(&uri, "%s/%s.json", folder, name);
-    enum code rc = buf_ok(&uri) ? schema_compile(set, buf_str(&uri), out, err) : error_set(err, E_NOMEM, "out of memory for schemas");
+    enum code rc = buf_ok(&uri) ? schema_compile(set, buf_str(&uri), out, err)
+                                : error_set(err, E_NOMEM, "out of memory for schemas");
     if (rc) error_wrap(err, "schema %s/%s.json", folder, name);
     buf_release(&uri);
     return rc;
 }
 
-static enum code compile_events(struct schema_set *set, const struct codec *codec, const struct schema **schemas, struct error *err)
+static enum code compile_events(struct schema_set *set, const struct codec *codec, const struct schema **schemas,
+                                struct error *err)
 {
     for (size_t i = 1; i < MOMENT_COUNT; i++) {
         const char *word = moment_word((enum moment_kind)i, codec->vocabulary);
@@ -76,25 +79,28 @@ static enum code check(const struct schema *schema, struct str type, const struc
     if (schema_valid(schema, record, NULL)) return OK;
     struct schema_fault fault;
     (void)schema_valid(schema, record, &fault);
-    return error_set(err, E_SCHEMA, "SCHEMA_VALIDATION_FAILED: %.*s: %s %s", STR_ARG(type), fault.pointer, fault.message);
+    return error_set(err, E_SCHEMA, "SCHEMA_VALIDATION_FAILED: %.*s: %s %s", STR_ARG(type), fault.pointer,
+                     fault.message);
 }
 
-enum code contract_check(const struct contract *contract, enum vocabulary vocabulary, const struct json *record, struct error *err)
+enum code contract_check(const struct contract *contract, enum vocabulary vocabulary, const struct json *record,
+                         struct error *err)
 {
     const struct codec *codec = codec_of(vocabulary);
     if (!codec) return no_codec(vocabulary, err);
     struct str type = json_text(json_get(record, codec->type_key));
     enum moment_kind kind = moment_of_word(vocabulary, type);
     if (kind == MOMENT_UNKNOWN)
-        return error_set(err, E_SCHEMA, "SCHEMA_VALIDATION_FAILED: \"%.*s\" is not an event type of the vocabulary %s", STR_ARG(type),
-                         vocabulary_name(vocabulary));
+        return error_set(err, E_SCHEMA, "SCHEMA_VALIDATION_FAILED: \"%.*s\" is not an event type of the vocabulary %s",
+                         STR_ARG(type), vocabulary_name(vocabulary));
     return check(contract->events[vocabulary][kind], type, record, err);
 }
 
 // Looked for by hand: the third byte tells most places apart, and memcmp on bytes that were written a moment ago stalls.
 static bool stands_at(struct str text, size_t at, struct str part)
 {
-    return text.ptr[at] == part.ptr[0] && text.ptr[at + 2] == part.ptr[2] && memcmp(text.ptr + at, part.ptr, part.len) == 0;
+    return text.ptr[at] == part.ptr[0] && text.ptr[at + 2] == part.ptr[2] &&
+           memcmp(text.ptr + at, part.ptr, part.len) == 0;
 }
 
 static size_t find_first(struct str text, struct str part)
@@ -127,8 +133,8 @@ static struct str payload_of(const struct codec *codec, struct str bytes)
 
 #ifdef CAIRN_VERIFY
 // decode(encode(moment)) is the moment: a fact that the vocabulary has no place for must not get lost in silence.
-static enum code verify_facts(const struct codec *codec, const struct moment *moment, struct str bytes, struct arena *arena,
-                              struct error *err)
+static enum code verify_facts(const struct codec *codec, const struct moment *moment, struct str bytes,
+                              struct arena *arena, struct error *err)
 {
     struct moment back, sent = *moment;
     struct seal seal;
@@ -138,13 +144,14 @@ static enum code verify_facts(const struct codec *codec, const struct moment *mo
     if (!rc) rc = contract_encode_ledger(&sent, arena, &want, err);
     if (!rc) rc = contract_encode_ledger(&back, arena, &got, err);
     if (rc || str_eq(want, got)) return rc;
-    return error_set(err, E_INVALID, "the vocabulary %s loses a fact: sent %.*s, read %.*s", vocabulary_name(codec->vocabulary),
-                     STR_ARG(want), STR_ARG(got));
+    return error_set(err, E_INVALID, "the vocabulary %s loses a fact: sent %.*s, read %.*s",
+                     vocabulary_name(codec->vocabulary), STR_ARG(want), STR_ARG(got));
 }
 #endif
 
 enum code contract_encode(const struct contract *contract, enum vocabulary vocabulary, const struct run_ids *ids,
-                          const struct moment *moment, const struct seal *seal, struct arena *arena, struct encoded *out, struct error *err)
+                          const struct moment *moment, const struct seal *seal, struct arena *arena,
+                          struct encoded *out, struct error *err)
 {
     const struct codec *codec = codec_of(vocabulary);
     if (!codec) return no_codec(vocabulary, err);
@@ -167,8 +174,8 @@ enum code contract_encode(const struct contract *contract, enum vocabulary vocab
     return rc;
 }
 
-enum code contract_decode(enum vocabulary vocabulary, struct str bytes, struct arena *arena, struct moment *out, struct seal *seal,
-                          struct run_ids *ids, struct error *err)
+enum code contract_decode(enum vocabulary vocabulary, struct str bytes, struct arena *arena, struct moment *out,
+                          struct seal *seal, struct run_ids *ids, struct error *err)
 {
     const struct codec *codec = codec_of(vocabulary);
     if (!codec) return no_codec(vocabulary, err);
@@ -182,8 +189,9 @@ enum code contract_decode(enum vocabulary vocabulary, struct str bytes, struct a
     return rc;
 }
 
-enum code contract_show(const struct contract *contract, enum vocabulary to, const struct run_ids *ids, const struct moment *moment,
-                        const struct seal *seal, struct arena *arena, struct json *out, struct error *err)
+enum code contract_show(const struct contract *contract, enum vocabulary to, const struct run_ids *ids,
+                        const struct moment *moment, const struct seal *seal, struct arena *arena, struct json *out,
+                        struct error *err)
 {
     INVARIANT(contract);
     const struct codec *codec = codec_of(to);

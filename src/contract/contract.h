@@ -17,8 +17,8 @@
 #include "json/json.h"
 
 enum vocabulary { VOCABULARY_RUN = 1, VOCABULARY_NOETL, VOCABULARY_NODES };
-const char *vocabulary_name(enum vocabulary vocabulary);  // "run", "noetl", "nodes"
-enum vocabulary vocabulary_parse(struct str text);        // 0 when unknown
+const char *vocabulary_name(enum vocabulary vocabulary); // "run", "noetl", "nodes"
+enum vocabulary vocabulary_parse(struct str text);       // 0 when unknown
 
 // X(NAME, run word, noetl word, nodes word): NULL where the vocabulary has none. See requirements §4.1.
 #define MOMENT_LIST(X)                                                                                                 \
@@ -62,23 +62,23 @@ enum vocabulary vocabulary_parse(struct str text);        // 0 when unknown
     X(LATE_RESULT, NULL, NULL, NULL)
 
 enum moment_kind {
-    MOMENT_UNKNOWN = 0,  // a type that this version does not know: it advances the watermark and changes nothing
+    MOMENT_UNKNOWN = 0, // a type that this version does not know: it advances the watermark and changes nothing
 #define X(name, run, noetl, nodes) MOMENT_##name,
     MOMENT_LIST(X)
 #undef X
-    MOMENT_COUNT
+        MOMENT_COUNT
 };
 
-const char *moment_name(enum moment_kind kind);                                   // "STEP_STARTED"
-const char *moment_word(enum moment_kind kind, enum vocabulary vocabulary);      // NULL: goes to the ledger
-bool moment_is_terminal(enum moment_kind kind);                                    // ends the run
-bool moment_is_step(enum moment_kind kind);                                        // has a step
-enum moment_kind moment_parse(struct str name);  // of moment_name; MOMENT_UNKNOWN when there is none
+const char *moment_name(enum moment_kind kind);                             // "STEP_STARTED"
+const char *moment_word(enum moment_kind kind, enum vocabulary vocabulary); // NULL: goes to the ledger
+bool moment_is_terminal(enum moment_kind kind);                             // ends the run
+bool moment_is_step(enum moment_kind kind);                                 // has a step
+enum moment_kind moment_parse(struct str name); // of moment_name; MOMENT_UNKNOWN when there is none
 
 enum emitter { EMITTER_ENGINE = 1, EMITTER_PLANNER, EMITTER_WORKER, EMITTER_SYSTEM };
-const char *emitter_name(enum emitter emitter);      // "activity-worker"
-enum emitter emitter_parse(struct str text);         // 0 when unknown
-enum emitter moment_emitter(enum moment_kind kind);  // who emits it by contract (ES-1.2)
+const char *emitter_name(enum emitter emitter);     // "activity-worker"
+enum emitter emitter_parse(struct str text);        // 0 when unknown
+enum emitter moment_emitter(enum moment_kind kind); // who emits it by contract (ES-1.2)
 
 enum run_status {
     RUN_STATUS_PENDING = 1,
@@ -89,9 +89,15 @@ enum run_status {
     RUN_STATUS_FAILED,
     RUN_STATUS_CANCELLED,
 };
-enum step_status { STEP_STATUS_PENDING = 1, STEP_STATUS_RUNNING, STEP_STATUS_SUCCESS, STEP_STATUS_FAILED, STEP_STATUS_SKIPPED };
-const char *run_status_name(enum run_status status);   // "PENDING"
-enum run_status run_status_parse(struct str text);     // 0 when unknown
+enum step_status {
+    STEP_STATUS_PENDING = 1,
+    STEP_STATUS_RUNNING,
+    STEP_STATUS_SUCCESS,
+    STEP_STATUS_FAILED,
+    STEP_STATUS_SKIPPED
+};
+const char *run_status_name(enum run_status status); // "PENDING"
+enum run_status run_status_parse(struct str text);   // 0 when unknown
 const char *step_status_name(enum step_status status);
 enum step_status step_status_parse(struct str text);
 bool run_status_terminal(enum run_status status);
@@ -102,24 +108,24 @@ struct run_ids {
 
 // Facts of the start of a run (RUN_QUEUED and RUN_STARTED carry them).
 struct start_facts {
-    struct str document_sha256;  // hex
-    struct str document_kind;    // "plan", "nodes"
-    struct str document_file;    // where it was read from, for people
+    struct str document_sha256; // hex
+    struct str document_kind;   // "plan", "nodes"
+    struct str document_file;   // where it was read from, for people
     struct str schema_version, name;
-    struct json inputs;          // object
+    struct json inputs; // object
     struct str arguments, work_dir, artifacts_dir;
-    struct str triggered_by, trigger_source;  // trigger_source: manual, schedule, webhook, api
-    struct str original_run;                  // RETRY_RUN
-    struct str parent_run, parent_step;       // child runs
-    struct json parts;  // array of {from, request, file, sha256}; type 0 = none
+    struct str triggered_by, trigger_source; // trigger_source: manual, schedule, webhook, api
+    struct str original_run;                 // RETRY_RUN
+    struct str parent_run, parent_step;      // child runs
+    struct json parts;                       // array of {from, request, file, sha256}; type 0 = none
     bool requires_approval;
 };
 
 struct fault {
-    struct str code;      // "TIMEOUT", "EXIT_NONZERO", ...; empty = no fault
+    struct str code; // "TIMEOUT", "EXIT_NONZERO", ...; empty = no fault
     struct str message;
-    struct str category;  // "", or infrastructure, business, validation, timeout
-    struct str detail;    // last lines of stderr
+    struct str category; // "", or infrastructure, business, validation, timeout
+    struct str detail;   // last lines of stderr
     bool retryable;
     bool has_exit;
     int32_t exit_code;
@@ -133,24 +139,25 @@ struct run_counts {
 struct moment {
     enum moment_kind kind;
     enum emitter by;
-    struct str step;            // path of the step ("load", "loop[2].tick"); empty for moments of the run
-    uint32_t logical, engine;   // attempt ids, >= 1. Pause and resume: logical = pause cycle (C-23)
-    int64_t at_ms;              // emittedAt
-    const struct start_facts *start;  // RUN_QUEUED, RUN_STARTED
-    struct json value;          // STEP_COMPLETED: result (type 0 = none, or the value is in `blob`)
-    struct digest blob;         // STEP_COMPLETED: result kept as a blob when has_blob
+    struct str step;                 // path of the step ("load", "loop[2].tick"); empty for moments of the run
+    uint32_t logical, engine;        // attempt ids, >= 1. Pause and resume: logical = pause cycle (C-23)
+    int64_t at_ms;                   // emittedAt
+    const struct start_facts *start; // RUN_QUEUED, RUN_STARTED
+    struct json value;               // STEP_COMPLETED: result (type 0 = none, or the value is in `blob`)
+    struct digest blob;              // STEP_COMPLETED: result kept as a blob when has_blob
     bool has_blob;
     uint64_t blob_size;
-    struct json artifacts;      // STEP_COMPLETED: array, type 0 = none
-    struct fault fault;         // STEP_FAILED, ATTEMPT_FAILED, RUN_FAILED, LATE_RESULT
-    int64_t due_ms;             // STEP_STARTED: wake or approval deadline; STEP_DELAYED: notBefore; 0 = none
-    int64_t duration_ms;        // step and run ends
-    struct str reason;          // STEP_SKIPPED: reason code; pause, resume, cancel: words of the sender; RUN_FAILED: root step id
-    struct str detail;          // STEP_SKIPPED: the condition or the parents' states
-    struct str signal_id, signal_type, signal_step;  // SIGNAL_*, RUN_PAUSED, RUN_RESUMED, RUN_CANCELLED
-    struct str actor, role, decision_id;             // SIGNAL_*; actor also on STEP_COMPLETED of an approval, RUN_APPROVED
-    struct str run_ref;         // STEP_STARTED: child run; STEP_COMPLETED: run whose result was reused
-    struct run_counts counts;   // run ends
+    struct json artifacts; // STEP_COMPLETED: array, type 0 = none
+    struct fault fault;    // STEP_FAILED, ATTEMPT_FAILED, RUN_FAILED, LATE_RESULT
+    int64_t due_ms;        // STEP_STARTED: wake or approval deadline; STEP_DELAYED: notBefore; 0 = none
+    int64_t duration_ms;   // step and run ends
+    struct str
+        reason; // STEP_SKIPPED: reason code; pause, resume, cancel: words of the sender; RUN_FAILED: root step id
+    struct str detail;                              // STEP_SKIPPED: the condition or the parents' states
+    struct str signal_id, signal_type, signal_step; // SIGNAL_*, RUN_PAUSED, RUN_RESUMED, RUN_CANCELLED
+    struct str actor, role, decision_id; // SIGNAL_*; actor also on STEP_COMPLETED of an approval, RUN_APPROVED
+    struct str run_ref;                  // STEP_STARTED: child run; STEP_COMPLETED: run whose result was reused
+    struct run_counts counts;            // run ends
 };
 
 // Skip reason codes (C-25): in node workflows they are written trigger_rule, when_condition, when_condition_parse_error.
@@ -165,15 +172,15 @@ struct seal {
     uint64_t seq;
     int64_t persisted_ms;
     char event_id[UUID_SIZE];
-    struct digest previous;  // hash of the record before; all zero for the first
+    struct digest previous; // hash of the record before; all zero for the first
 };
 
 struct encoded {
-    struct str type;     // the word
-    struct str bytes;    // the whole record, no newline
-    struct str payload;  // the part of `bytes` that is the payload value
-    struct digest key;   // idempotency key
-    struct digest hash;  // SHA-256 of `bytes`
+    struct str type;    // the word
+    struct str bytes;   // the whole record, no newline
+    struct str payload; // the part of `bytes` that is the payload value
+    struct digest key;  // idempotency key
+    struct digest hash; // SHA-256 of `bytes`
 };
 
 struct contract;
@@ -184,26 +191,30 @@ enum code contract_open(struct arena *arena, const struct contract **out, struct
 // Only for moments with a word in `vocabulary` (INVARIANT). Bytes are put in `arena`. E_SCHEMA: does not fit its type;
 // E_LIMIT: larger than RECORD_SIZE_MAX; E_INVALID: a value that JSON cannot hold; E_UNSUPPORTED: no codec yet (noetl).
 enum code contract_encode(const struct contract *contract, enum vocabulary vocabulary, const struct run_ids *ids,
-                          const struct moment *moment, const struct seal *seal, struct arena *arena, struct encoded *out,
-                          struct error *err) MUST_CHECK;
+                          const struct moment *moment, const struct seal *seal, struct arena *arena,
+                          struct encoded *out, struct error *err) MUST_CHECK;
 // Any vocabulary's record. A type without a row gives MOMENT_UNKNOWN and OK. E_CORRUPT when the bytes are not a record.
 // `ids` (may be NULL) gets what the record tells. Values are in `arena` or borrow `bytes`.
-enum code contract_decode(enum vocabulary vocabulary, struct str bytes, struct arena *arena, struct moment *out, struct seal *seal,
-                          struct run_ids *ids, struct error *err) MUST_CHECK;
+enum code contract_decode(enum vocabulary vocabulary, struct str bytes, struct arena *arena, struct moment *out,
+                          struct seal *seal, struct run_ids *ids, struct error *err) MUST_CHECK;
 // A moment as a ledger entry: canonical JSON {"moment": NAME, "at": ..., facts}. Any kind can be written this way.
-enum code contract_encode_ledger(const struct moment *moment, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
-enum code contract_decode_ledger(struct str bytes, struct arena *arena, struct moment *out, struct error *err) MUST_CHECK;
+enum code contract_encode_ledger(const struct moment *moment, struct arena *arena, struct str *out,
+                                 struct error *err) MUST_CHECK;
+enum code contract_decode_ledger(struct str bytes, struct arena *arena, struct moment *out,
+                                 struct error *err) MUST_CHECK;
 // A record from elsewhere against the schema of its type. E_SCHEMA also for a type that is not in the vocabulary.
 enum code contract_check(const struct contract *contract, enum vocabulary vocabulary, const struct json *record,
                          struct error *err) MUST_CHECK;
 // The same moment told in another vocabulary (type 0 when it has no word there): for `events --as`. Sequence and time are kept.
-enum code contract_show(const struct contract *contract, enum vocabulary to, const struct run_ids *ids, const struct moment *moment,
-                        const struct seal *seal, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+enum code contract_show(const struct contract *contract, enum vocabulary to, const struct run_ids *ids,
+                        const struct moment *moment, const struct seal *seal, struct arena *arena, struct json *out,
+                        struct error *err) MUST_CHECK;
 
 // F1: SHA256(runId|slot|logicalAttemptId|eventType|planVersion). `slot` is the step id, RUN, SIG:<signalId> or <stepId>#<k>.
 struct digest event_key(struct str run, struct str slot, uint32_t logical, struct str type, struct str plan_version);
-struct digest event_key_v2(struct str run, struct str slot, uint32_t logical, struct str type, struct str plan_id, struct str plan_version);
-struct digest request_key(const struct run_ids *ids, struct str request_id);  // F3
+struct digest event_key_v2(struct str run, struct str slot, uint32_t logical, struct str type, struct str plan_id,
+                           struct str plan_version);
+struct digest request_key(const struct run_ids *ids, struct str request_id); // F3
 // The key that contract_encode gives, without encoding: what a store looks up before it numbers anything.
 struct digest moment_key(enum vocabulary vocabulary, const struct run_ids *ids, const struct moment *moment);
 // The slot of a moment (C-33), put in `arena` when it must be composed. ptr NULL: out of memory.
@@ -214,8 +225,9 @@ struct str contract_run_ref(const struct run_ids *ids, struct arena *arena);
 
 // ---- signals
 #define SIGNAL_LIST(X)                                                                                                 \
-    X(PAUSE, "PAUSE") X(RESUME, "RESUME") X(CANCEL, "CANCEL") X(RETRY_STEP, "RETRY_STEP") X(SKIP_STEP, "SKIP_STEP")    \
-    X(RETRY_RUN, "RETRY_RUN") X(EMERGENCY_STOP, "EMERGENCY_STOP") X(APPROVE, "APPROVE") X(REJECT, "REJECT")
+    X(PAUSE, "PAUSE")                                                                                                  \
+    X(RESUME, "RESUME") X(CANCEL, "CANCEL") X(RETRY_STEP, "RETRY_STEP") X(SKIP_STEP, "SKIP_STEP")                      \
+        X(RETRY_RUN, "RETRY_RUN") X(EMERGENCY_STOP, "EMERGENCY_STOP") X(APPROVE, "APPROVE") X(REJECT, "REJECT")
 
 enum signal_type {
     SIGNAL_NONE = 0,
@@ -228,8 +240,8 @@ enum signal_type signal_parse(struct str text);
 // Checks {signalId, signalType, payload} (aliases of C-40 accepted) against its schema. E_INVALID with SIGNAL_INVALID_PAYLOAD in err.
 struct signal {
     enum signal_type type;
-    struct str id;       // UUID
-    struct str step;     // RETRY_STEP, SKIP_STEP, APPROVE, REJECT (empty = the run itself)
+    struct str id;   // UUID
+    struct str step; // RETRY_STEP, SKIP_STEP, APPROVE, REJECT (empty = the run itself)
     struct str reason;
     struct str actor, role;
     bool force;
@@ -237,6 +249,7 @@ struct signal {
 };
 enum code signal_decode(const struct contract *contract, struct str bytes, struct arena *arena, struct signal *out,
                         struct error *err) MUST_CHECK;
-enum code signal_encode(const struct signal *signal, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
+enum code signal_encode(const struct signal *signal, struct arena *arena, struct str *out,
+                        struct error *err) MUST_CHECK;
 
 #endif

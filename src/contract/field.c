@@ -63,8 +63,8 @@ static void encode_integer(int64_t n, bool write, struct json *out)
     if (write) *out = json_int(n);
 }
 
-static enum code encode_object(const struct field *field, const struct facts_in *facts, struct arena *arena, struct json *out,
-                               struct error *err)
+static enum code encode_object(const struct field *field, const struct facts_in *facts, struct arena *arena,
+                               struct json *out, struct error *err)
 {
     if (field->present) {
         const unsigned char *base = facts->base[field->source];
@@ -86,8 +86,8 @@ static bool has_fact(const struct field *field)
 }
 
 // Leaves type 0 in *out for a member that is left out.
-static enum code encode_field(const struct field *field, const struct facts_in *facts, struct arena *arena, struct json *out,
-                              struct error *err)
+static enum code encode_field(const struct field *field, const struct facts_in *facts, struct arena *arena,
+                              struct json *out, struct error *err)
 {
     const unsigned char *base = field->source ? facts->base[field->source] : NULL;
     const void *at = base ? base + field->offset : NULL;
@@ -139,7 +139,8 @@ static enum code encode_field(const struct field *field, const struct facts_in *
     return E_INVALID;
 }
 
-enum code fields_encode(const struct table *table, const struct facts_in *facts, struct arena *arena, struct json *out, struct error *err)
+enum code fields_encode(const struct table *table, const struct facts_in *facts, struct arena *arena, struct json *out,
+                        struct error *err)
 {
     if (!json_object_with(arena, table->count, out)) return error_set(err, E_NOMEM, "out of memory for a record");
     for (uint32_t i = 0; i < table->count; i++) {
@@ -158,15 +159,17 @@ static enum code bad_field(const struct field *field, const char *want, struct e
     return error_set(err, E_CORRUPT, "record: %.*s is not %s", STR_ARG(field->name), want);
 }
 
-static enum code decode_integer(const struct field *field, const struct json *value, int64_t min, int64_t max, int64_t *out,
-                                struct error *err)
+static enum code decode_integer(const struct field *field, const struct json *value, int64_t min, int64_t max,
+                                int64_t *out, struct error *err)
 {
-    if (value->type != JSON_INT || value->integer < min || value->integer > max) return bad_field(field, "an integer in range", err);
+    if (value->type != JSON_INT || value->integer < min || value->integer > max)
+        return bad_field(field, "an integer in range", err);
     *out = value->integer;
     return OK;
 }
 
-static enum code decode_number(const struct field *field, const struct json *value, unsigned char *base, void *at, struct error *err)
+static enum code decode_number(const struct field *field, const struct json *value, unsigned char *base, void *at,
+                               struct error *err)
 {
     int64_t n = 0;
     enum code rc = OK;
@@ -212,7 +215,8 @@ static enum code decode_string(const struct field *field, const struct json *val
     }
 }
 
-static enum code decode_field(const struct field *field, const struct json *value, const struct facts_out *facts, struct error *err)
+static enum code decode_field(const struct field *field, const struct json *value, const struct facts_out *facts,
+                              struct error *err)
 {
     unsigned char *base = field->source ? facts->base[field->source] : NULL;
     void *at = base ? base + field->offset : NULL;
@@ -265,7 +269,8 @@ static const struct json *find_member(const struct json *object, struct str name
     return NULL;
 }
 
-enum code fields_decode(const struct table *table, const struct json *object, const struct facts_out *facts, struct error *err)
+enum code fields_decode(const struct table *table, const struct json *object, const struct facts_out *facts,
+                        struct error *err)
 {
     static const struct json nothing = {.type = JSON_OBJECT};
     uint32_t cursor = 0;
@@ -308,7 +313,8 @@ static enum code explain_failure(const struct json *value, struct error *err)
     size_t size = buf.len;
     buf_release(&buf);
     if (!written) return error_set(err, E_NOMEM, "out of memory for a record");
-    if (size > RECORD_SIZE_MAX) return error_set(err, E_LIMIT, "a record of %zu bytes is larger than %zu", size, RECORD_SIZE_MAX);
+    if (size > RECORD_SIZE_MAX)
+        return error_set(err, E_LIMIT, "a record of %zu bytes is larger than %zu", size, RECORD_SIZE_MAX);
     return error_set(err, E_INVALID, "a record holds a number that no double can hold");
 }
 

@@ -48,42 +48,43 @@ struct table {
     uint32_t count;
 };
 
-#define TABLE(fields)                                                                                                                      \
-    {                                                                                                                                      \
-        (fields), ARRAY_COUNT(fields)                                                                                                      \
+#define TABLE(fields)                                                                                                  \
+    {                                                                                                                  \
+        (fields), ARRAY_COUNT(fields)                                                                                  \
     }
 
-#define FIELD_AT(text, kind, from, whole, member, how)                                                                                     \
-    {                                                                                                                                      \
-        .name = {(text), sizeof(text) - 1}, .type = (kind), .source = (from), .flags = (how), .offset = offsetof(whole, member)            \
+#define FIELD_AT(text, kind, from, whole, member, how)                                                                 \
+    {                                                                                                                  \
+        .name = {(text), sizeof(text) - 1}, .type = (kind), .source = (from), .flags = (how),                          \
+        .offset = offsetof(whole, member)                                                                              \
     }
 #define MOMENT_FIELD(text, kind, member, how) FIELD_AT(text, kind, SOURCE_MOMENT, struct moment, member, how)
 #define START_FIELD(text, kind, member, how) FIELD_AT(text, kind, SOURCE_START, struct start_facts, member, how)
 #define IDS_FIELD(text, member, how) FIELD_AT(text, FIELD_STR, SOURCE_IDS, struct run_ids, member, how)
 #define SEAL_FIELD(text, kind, member, how) FIELD_AT(text, kind, SOURCE_SEAL, struct seal, member, how)
 #define DERIVED_FIELD(text, kind, member, how) FIELD_AT(text, kind, SOURCE_DERIVED, struct derived, member, how)
-#define EXIT_FIELD(text)                                                                                                                   \
-    {                                                                                                                                      \
-        .name = {(text), sizeof(text) - 1}, .type = FIELD_EXIT, .source = SOURCE_MOMENT,                                                   \
-        .offset = offsetof(struct moment, fault.exit_code), .present = offsetof(struct moment, fault.has_exit)                             \
+#define EXIT_FIELD(text)                                                                                               \
+    {                                                                                                                  \
+        .name = {(text), sizeof(text) - 1}, .type = FIELD_EXIT, .source = SOURCE_MOMENT,                               \
+        .offset = offsetof(struct moment, fault.exit_code), .present = offsetof(struct moment, fault.has_exit)         \
     }
-#define WORD_FIELD(text, constant)                                                                                                         \
-    {                                                                                                                                      \
-        .name = {(text), sizeof(text) - 1}, .type = FIELD_WORD, .word = {(constant), sizeof(constant) - 1 }                                \
+#define WORD_FIELD(text, constant)                                                                                     \
+    {                                                                                                                  \
+        .name = {(text), sizeof(text) - 1}, .type = FIELD_WORD, .word = {(constant), sizeof(constant) - 1 }            \
     }
-#define BOOL_FIELD(text, kind)                                                                                                             \
-    {                                                                                                                                      \
-        .name = {(text), sizeof(text) - 1}, .type = (kind)                                                                                 \
+#define BOOL_FIELD(text, kind)                                                                                         \
+    {                                                                                                                  \
+        .name = {(text), sizeof(text) - 1}, .type = (kind)                                                             \
     }
-#define OBJECT_FIELD(text, members, how)                                                                                                   \
-    {                                                                                                                                      \
-        .name = {(text), sizeof(text) - 1}, .type = FIELD_OBJECT, .flags = (how), .table = &(members)                                      \
+#define OBJECT_FIELD(text, members, how)                                                                               \
+    {                                                                                                                  \
+        .name = {(text), sizeof(text) - 1}, .type = FIELD_OBJECT, .flags = (how), .table = &(members)                  \
     }
 // {sha256, size} of a result kept as a blob: there when has_blob is.
-#define BLOB_FIELD(text, members)                                                                                                          \
-    {                                                                                                                                      \
-        .name = {(text), sizeof(text) - 1}, .type = FIELD_OBJECT, .flags = ALWAYS, .source = SOURCE_MOMENT,                                \
-        .present = offsetof(struct moment, has_blob), .table = &(members)                                                                  \
+#define BLOB_FIELD(text, members)                                                                                      \
+    {                                                                                                                  \
+        .name = {(text), sizeof(text) - 1}, .type = FIELD_OBJECT, .flags = ALWAYS, .source = SOURCE_MOMENT,            \
+        .present = offsetof(struct moment, has_blob), .table = &(members)                                              \
     }
 
 struct derived {
@@ -107,7 +108,8 @@ struct facts_out {
 enum code fields_encode(const struct table *table, const struct facts_in *facts, struct arena *arena, struct json *out,
                         struct error *err) MUST_CHECK;
 // `object` may be NULL: an empty object.
-enum code fields_decode(const struct table *table, const struct json *object, const struct facts_out *facts, struct error *err) MUST_CHECK;
+enum code fields_decode(const struct table *table, const struct json *object, const struct facts_out *facts,
+                        struct error *err) MUST_CHECK;
 void table_verify(const struct table *table); // INVARIANT: canonical order, no repeats, sane flags
 
 // The value in canonical form, in `arena`. E_LIMIT, E_INVALID (no canonical form), E_NOMEM.
@@ -125,10 +127,10 @@ struct codec {
     struct str type_key;      // "eventType"
     struct str payload_start; // bytes just before the payload in a record
     struct str payload_end;   // and just after it
-    enum code (*build)(const struct run_ids *ids, const struct moment *moment, const struct seal *seal, const struct digest *key,
-                       struct arena *arena, struct json *out, struct error *err);
-    enum code (*read)(const struct json *record, struct arena *arena, struct moment *out, struct seal *seal, struct run_ids *ids,
-                      struct error *err);
+    enum code (*build)(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,
+                       const struct digest *key, struct arena *arena, struct json *out, struct error *err);
+    enum code (*read)(const struct json *record, struct arena *arena, struct moment *out, struct seal *seal,
+                      struct run_ids *ids, struct error *err);
     void (*verify)(void);
 };
 extern const struct codec run_codec, node_codec;

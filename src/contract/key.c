@@ -44,7 +44,8 @@ static struct digest hash_joined(const struct slot *slot, size_t slot_at, const 
     return sha256_parts(parts, n);
 }
 
-static struct digest hash_event(struct str run, const struct slot *slot, uint32_t logical, struct str type, struct str plan_version)
+static struct digest hash_event(struct str run, const struct slot *slot, uint32_t logical, struct str type,
+                                struct str plan_version)
 {
     struct digits digits;
     struct str fields[] = {run, STR(""), digits_of(logical, &digits), type, plan_version};
@@ -57,7 +58,8 @@ struct digest event_key(struct str run, struct str slot, uint32_t logical, struc
     return hash_event(run, &whole, logical, type, plan_version);
 }
 
-struct digest event_key_v2(struct str run, struct str slot, uint32_t logical, struct str type, struct str plan_id, struct str plan_version)
+struct digest event_key_v2(struct str run, struct str slot, uint32_t logical, struct str type, struct str plan_id,
+                           struct str plan_version)
 {
     struct digits digits;
     struct str fields[] = {run, slot, digits_of(logical, &digits), type, plan_id, plan_version};

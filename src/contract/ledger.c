@@ -74,7 +74,8 @@ enum code contract_encode_ledger(const struct moment *moment, struct arena *aren
     INVARIANT(moment->kind > MOMENT_UNKNOWN && moment->kind < MOMENT_COUNT);
     struct derived derived = {.type = str_from(moment_name(moment->kind))};
     if (moment->by) derived.by = str_from(emitter_name(moment->by));
-    const struct facts_in facts = {.base = {[SOURCE_MOMENT] = moment, [SOURCE_START] = moment->start, [SOURCE_DERIVED] = &derived}};
+    const struct facts_in facts = {
+        .base = {[SOURCE_MOMENT] = moment, [SOURCE_START] = moment->start, [SOURCE_DERIVED] = &derived}};
     struct json entry;
     enum code rc = fields_encode(&entry_table, &facts, arena, &entry, err);
     if (rc) return rc;
@@ -93,7 +94,8 @@ enum code contract_decode_ledger(struct str bytes, struct arena *arena, struct m
         start = ARENA_NEW(arena, struct start_facts);
         if (!start) return error_set(err, E_NOMEM, "out of memory for a ledger entry");
     }
-    const struct facts_out facts = {.base = {[SOURCE_MOMENT] = out, [SOURCE_START] = start, [SOURCE_DERIVED] = &derived}};
+    const struct facts_out facts = {
+        .base = {[SOURCE_MOMENT] = out, [SOURCE_START] = start, [SOURCE_DERIVED] = &derived}};
     rc = fields_decode(&entry_table, &entry, &facts, err);
     if (rc) return rc;
     out->kind = moment_parse(derived.type);

@@ -25,10 +25,13 @@ static const bool step_kinds[MOMENT_COUNT] = {
     [MOMENT_LATE_RESULT] = true,
 };
 
-static const char *const vocabulary_names[] = {[VOCABULARY_RUN] = "run", [VOCABULARY_NOETL] = "noetl", [VOCABULARY_NODES] = "nodes"};
+static const char *const vocabulary_names[] = {
+    [VOCABULARY_RUN] = "run", [VOCABULARY_NOETL] = "noetl", [VOCABULARY_NODES] = "nodes"};
 
-static const char *const emitter_names[] = {
-    [EMITTER_ENGINE] = "engine", [EMITTER_PLANNER] = "planner", [EMITTER_WORKER] = "activity-worker", [EMITTER_SYSTEM] = "system"};
+static const char *const emitter_names[] = {[EMITTER_ENGINE] = "engine",
+                                            [EMITTER_PLANNER] = "planner",
+                                            [EMITTER_WORKER] = "activity-worker",
+                                            [EMITTER_SYSTEM] = "system"};
 
 static const char *const run_status_names[] = {
     [RUN_STATUS_PENDING] = "PENDING",     [RUN_STATUS_APPROVED] = "APPROVED",   [RUN_STATUS_RUNNING] = "RUNNING",
@@ -117,9 +120,11 @@ enum emitter emitter_parse(struct str text)
 enum emitter moment_emitter(enum moment_kind kind)
 {
     static const uint8_t emitters[MOMENT_COUNT] = {
-        [MOMENT_RUN_APPROVED] = EMITTER_PLANNER, [MOMENT_STEP_STARTED] = EMITTER_WORKER,    [MOMENT_STEP_COMPLETED] = EMITTER_WORKER,
-        [MOMENT_STEP_FAILED] = EMITTER_WORKER,   [MOMENT_ATTEMPT_FAILED] = EMITTER_WORKER,  [MOMENT_ATTEMPT_STARTED] = EMITTER_WORKER,
-        [MOMENT_ATTEMPT_DONE] = EMITTER_WORKER,  [MOMENT_SIGNAL_ACCEPTED] = EMITTER_SYSTEM, [MOMENT_SIGNAL_REJECTED] = EMITTER_SYSTEM,
+        [MOMENT_RUN_APPROVED] = EMITTER_PLANNER,   [MOMENT_STEP_STARTED] = EMITTER_WORKER,
+        [MOMENT_STEP_COMPLETED] = EMITTER_WORKER,  [MOMENT_STEP_FAILED] = EMITTER_WORKER,
+        [MOMENT_ATTEMPT_FAILED] = EMITTER_WORKER,  [MOMENT_ATTEMPT_STARTED] = EMITTER_WORKER,
+        [MOMENT_ATTEMPT_DONE] = EMITTER_WORKER,    [MOMENT_SIGNAL_ACCEPTED] = EMITTER_SYSTEM,
+        [MOMENT_SIGNAL_REJECTED] = EMITTER_SYSTEM,
     };
     INVARIANT(kind < MOMENT_COUNT);
     return emitters[kind] ? (enum emitter)emitters[kind] : EMITTER_ENGINE;

@@ -20,9 +20,12 @@ static const struct field counts_fields[] = {
 static const struct table counts_table = TABLE(counts_fields);
 
 static const struct field error_fields[] = {
-    MOMENT_FIELD("category", FIELD_STR, fault.category, 0),    MOMENT_FIELD("code", FIELD_STR, fault.code, ALWAYS),
-    MOMENT_FIELD("detail", FIELD_STR, fault.detail, 0),        EXIT_FIELD("exit_code"),
-    MOMENT_FIELD("message", FIELD_STR, fault.message, ALWAYS), MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, ALWAYS),
+    MOMENT_FIELD("category", FIELD_STR, fault.category, 0),
+    MOMENT_FIELD("code", FIELD_STR, fault.code, ALWAYS),
+    MOMENT_FIELD("detail", FIELD_STR, fault.detail, 0),
+    EXIT_FIELD("exit_code"),
+    MOMENT_FIELD("message", FIELD_STR, fault.message, ALWAYS),
+    MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, ALWAYS),
 };
 static const struct table error_table = TABLE(error_fields);
 
@@ -134,25 +137,32 @@ static const struct field node_failed_fields[] = {
 };
 
 // `detail` is the condition (expr) or the states of the parents (detail); the other one is absent.
-#define NODE_SKIPPED_FIELDS(detail_first, expr_then)                                                                                       \
-    MOMENT_FIELD("actor", FIELD_STR, actor, 0), MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS),                                             \
-        MOMENT_FIELD("attempt", FIELD_ATTEMPT, logical, ALWAYS), DERIVED_FIELD("by", FIELD_STR, by, 0),                                    \
-        detail_first MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, ALWAYS), SEAL_FIELD("event_id", FIELD_ID, event_id, 0),         \
-        expr_then MOMENT_FIELD("node_id", FIELD_STR, step, ALWAYS | REQUIRED), DERIVED_FIELD("reason", FIELD_STR, reason, ALWAYS),         \
-        MOMENT_FIELD("signal_id", FIELD_STR, signal_id, 0),
+#define NODE_SKIPPED_FIELDS(detail_first, expr_then)                                                                   \
+    MOMENT_FIELD("actor", FIELD_STR, actor, 0), MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS),                         \
+        MOMENT_FIELD("attempt", FIELD_ATTEMPT, logical, ALWAYS), DERIVED_FIELD("by", FIELD_STR, by, 0),                \
+        detail_first MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, ALWAYS),                                    \
+        SEAL_FIELD("event_id", FIELD_ID, event_id, 0),                                                                 \
+        expr_then MOMENT_FIELD("node_id", FIELD_STR, step, ALWAYS | REQUIRED),                                         \
+        DERIVED_FIELD("reason", FIELD_STR, reason, ALWAYS), MOMENT_FIELD("signal_id", FIELD_STR, signal_id, 0),
 #define COMMA ,
 
-static const struct field node_skipped_fields[] = {NODE_SKIPPED_FIELDS(MOMENT_FIELD("detail", FIELD_STR, detail, 0) COMMA, )};
-static const struct field node_skipped_by_condition_fields[] = {NODE_SKIPPED_FIELDS(, MOMENT_FIELD("expr", FIELD_STR, detail, 0) COMMA)};
+static const struct field node_skipped_fields[] = {
+    NODE_SKIPPED_FIELDS(MOMENT_FIELD("detail", FIELD_STR, detail, 0) COMMA, )};
+static const struct field node_skipped_by_condition_fields[] = {
+    NODE_SKIPPED_FIELDS(, MOMENT_FIELD("expr", FIELD_STR, detail, 0) COMMA)};
 
 static const struct table record_table = TABLE(record_fields);
 static const struct table skipped_by_condition = TABLE(node_skipped_by_condition_fields);
 
 static const struct table payloads[MOMENT_COUNT] = {
-    [MOMENT_RUN_STARTED] = TABLE(workflow_started_fields),     [MOMENT_STEP_STARTED] = TABLE(node_started_fields),
-    [MOMENT_STEP_REDISPATCHED] = TABLE(node_started_fields),   [MOMENT_STEP_COMPLETED] = TABLE(node_completed_fields),
-    [MOMENT_STEP_FAILED] = TABLE(node_failed_fields),          [MOMENT_STEP_SKIPPED] = TABLE(node_skipped_fields),
-    [MOMENT_RUN_CANCELLED] = TABLE(workflow_cancelled_fields), [MOMENT_RUN_COMPLETED] = TABLE(workflow_completed_fields),
+    [MOMENT_RUN_STARTED] = TABLE(workflow_started_fields),
+    [MOMENT_STEP_STARTED] = TABLE(node_started_fields),
+    [MOMENT_STEP_REDISPATCHED] = TABLE(node_started_fields),
+    [MOMENT_STEP_COMPLETED] = TABLE(node_completed_fields),
+    [MOMENT_STEP_FAILED] = TABLE(node_failed_fields),
+    [MOMENT_STEP_SKIPPED] = TABLE(node_skipped_fields),
+    [MOMENT_RUN_CANCELLED] = TABLE(workflow_cancelled_fields),
+    [MOMENT_RUN_COMPLETED] = TABLE(workflow_completed_fields),
     [MOMENT_RUN_FAILED] = TABLE(workflow_failed_fields),
 };
 
@@ -185,12 +195,13 @@ static const struct skip_reason *reason_by_word(struct str word)
     return NULL;
 }
 
-static enum code build(const struct run_ids *ids, const struct moment *moment, const struct seal *seal, const struct digest *key,
-                       struct arena *arena, struct json *out, struct error *err)
+static enum code build(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,
+                       const struct digest *key, struct arena *arena, struct json *out, struct error *err)
 {
     const struct table *payload = &payloads[moment->kind];
     INVARIANT(payload->count);
-    if (moment->kind == MOMENT_RUN_STARTED && !moment->start) return error_set(err, E_INVALID, "a start of a run without its facts");
+    if (moment->kind == MOMENT_RUN_STARTED && !moment->start)
+        return error_set(err, E_INVALID, "a start of a run without its facts");
     struct derived derived = {.type = str_from(moment_word(moment->kind, VOCABULARY_NODES)), .key = *key};
     if (moment->by && moment->by != moment_emitter(moment->kind)) derived.by = str_from(emitter_name(moment->by));
     if (moment->kind == MOMENT_STEP_SKIPPED) {
@@ -211,7 +222,8 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
 static enum moment_kind kind_of(struct str type, const struct json *payload)
 {
     enum moment_kind kind = moment_of_word(VOCABULARY_NODES, type);
-    if (kind == MOMENT_STEP_STARTED && json_integer(json_get(payload, STR("engine_attempt")), 1) >= 2) return MOMENT_STEP_REDISPATCHED;
+    if (kind == MOMENT_STEP_STARTED && json_integer(json_get(payload, STR("engine_attempt")), 1) >= 2)
+        return MOMENT_STEP_REDISPATCHED;
     return kind;
 }
 
@@ -221,11 +233,12 @@ static const struct table *payload_table(enum moment_kind kind, const struct jso
     return &payloads[kind];
 }
 
-static enum code read(const struct json *record, struct arena *arena, struct moment *out, struct seal *seal, struct run_ids *ids,
-                      struct error *err)
+static enum code read(const struct json *record, struct arena *arena, struct moment *out, struct seal *seal,
+                      struct run_ids *ids, struct error *err)
 {
     struct derived derived = {0};
-    struct facts_out facts = {.base = {[SOURCE_MOMENT] = out, [SOURCE_IDS] = ids, [SOURCE_SEAL] = seal, [SOURCE_DERIVED] = &derived}};
+    struct facts_out facts = {
+        .base = {[SOURCE_MOMENT] = out, [SOURCE_IDS] = ids, [SOURCE_SEAL] = seal, [SOURCE_DERIVED] = &derived}};
     enum code rc = fields_decode(&record_table, record, &facts, err);
     if (rc) return rc;
     if (derived.payload.type != JSON_OBJECT) return error_set(err, E_CORRUPT, "record: payload is not an object");

@@ -26,8 +26,10 @@ static const struct field envelope_fields[] = {
 };
 
 static const struct field context_fields[] = {
-    IDS_FIELD("environmentId", environment, ALWAYS | DERIVED), IDS_FIELD("projectId", project, ALWAYS | DERIVED),
-    IDS_FIELD("tenantId", tenant, ALWAYS | DERIVED),           START_FIELD("triggerSource", FIELD_STR, trigger_source, 0),
+    IDS_FIELD("environmentId", environment, ALWAYS | DERIVED),
+    IDS_FIELD("projectId", project, ALWAYS | DERIVED),
+    IDS_FIELD("tenantId", tenant, ALWAYS | DERIVED),
+    START_FIELD("triggerSource", FIELD_STR, trigger_source, 0),
     START_FIELD("triggeredBy", FIELD_STR, triggered_by, 0),
 };
 static const struct table context_table = TABLE(context_fields);
@@ -107,8 +109,10 @@ static const struct field run_cancelled_fields[] = {
 };
 
 static const struct field run_completed_fields[] = {
-    MOMENT_FIELD("completedSteps", FIELD_U32, counts.completed, ALWAYS), MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),
-    MOMENT_FIELD("failedSteps", FIELD_U32, counts.failed, ALWAYS),       MOMENT_FIELD("skippedSteps", FIELD_U32, counts.skipped, ALWAYS),
+    MOMENT_FIELD("completedSteps", FIELD_U32, counts.completed, ALWAYS),
+    MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),
+    MOMENT_FIELD("failedSteps", FIELD_U32, counts.failed, ALWAYS),
+    MOMENT_FIELD("skippedSteps", FIELD_U32, counts.skipped, ALWAYS),
     MOMENT_FIELD("totalSteps", FIELD_U32, counts.total, ALWAYS),
 };
 
@@ -152,12 +156,13 @@ static const struct field step_completed_fields[] = {
     MOMENT_FIELD("reusedFrom", FIELD_STR, run_ref, 0),
 };
 
-#define STEP_FAILED_FIELDS(will_retry)                                                                                                     \
-    MOMENT_FIELD("actor", FIELD_STR, actor, 0), MOMENT_FIELD("category", FIELD_STR, fault.category, 0),                                    \
-        MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS), MOMENT_FIELD("errorCode", FIELD_STR, fault.code, ALWAYS),               \
-        MOMENT_FIELD("errorMessage", FIELD_STR, fault.message, ALWAYS), EXIT_FIELD("exitCode"),                                            \
-        MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, ALWAYS), MOMENT_FIELD("stack", FIELD_STR, fault.detail, 0),                 \
-        BOOL_FIELD("willRetry", will_retry),
+#define STEP_FAILED_FIELDS(will_retry)                                                                                 \
+    MOMENT_FIELD("actor", FIELD_STR, actor, 0), MOMENT_FIELD("category", FIELD_STR, fault.category, 0),                \
+        MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),                                                     \
+        MOMENT_FIELD("errorCode", FIELD_STR, fault.code, ALWAYS),                                                      \
+        MOMENT_FIELD("errorMessage", FIELD_STR, fault.message, ALWAYS), EXIT_FIELD("exitCode"),                        \
+        MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, ALWAYS),                                                \
+        MOMENT_FIELD("stack", FIELD_STR, fault.detail, 0), BOOL_FIELD("willRetry", will_retry),
 
 static const struct field attempt_failed_fields[] = {STEP_FAILED_FIELDS(FIELD_TRUE)};
 static const struct field step_failed_fields[] = {STEP_FAILED_FIELDS(FIELD_FALSE)};
@@ -170,9 +175,12 @@ static const struct field step_skipped_fields[] = {
 };
 
 static const struct field signal_accepted_fields[] = {
-    MOMENT_FIELD("actorId", FIELD_STR, actor, ALWAYS),          MOMENT_FIELD("actorRole", FIELD_STR, role, ALWAYS),
-    MOMENT_FIELD("decisionId", FIELD_STR, decision_id, ALWAYS), MOMENT_FIELD("reason", FIELD_STR, reason, 0),
-    MOMENT_FIELD("signalId", FIELD_STR, signal_id, ALWAYS),     MOMENT_FIELD("signalType", FIELD_STR, signal_type, ALWAYS),
+    MOMENT_FIELD("actorId", FIELD_STR, actor, ALWAYS),
+    MOMENT_FIELD("actorRole", FIELD_STR, role, ALWAYS),
+    MOMENT_FIELD("decisionId", FIELD_STR, decision_id, ALWAYS),
+    MOMENT_FIELD("reason", FIELD_STR, reason, 0),
+    MOMENT_FIELD("signalId", FIELD_STR, signal_id, ALWAYS),
+    MOMENT_FIELD("signalType", FIELD_STR, signal_type, ALWAYS),
     MOMENT_FIELD("stepId", FIELD_STR, signal_step, 0),
 };
 
@@ -223,7 +231,8 @@ struct str contract_run_ref(const struct run_ids *ids, struct arena *arena)
     return join(arena, parts, ARRAY_COUNT(parts));
 }
 
-static bool derive_start(const struct run_ids *ids, const struct start_facts *start, struct arena *arena, struct derived *derived)
+static bool derive_start(const struct run_ids *ids, const struct start_facts *start, struct arena *arena,
+                         struct derived *derived)
 {
     const struct str uri[] = {STR("cairn://plans/"), start->document_sha256};
     derived->plan_uri = join(arena, uri, ARRAY_COUNT(uri));
@@ -231,8 +240,8 @@ static bool derive_start(const struct run_ids *ids, const struct start_facts *st
     return derived->plan_uri.ptr && derived->engine_run_ref.ptr;
 }
 
-static enum code build(const struct run_ids *ids, const struct moment *moment, const struct seal *seal, const struct digest *key,
-                       struct arena *arena, struct json *out, struct error *err)
+static enum code build(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,
+                       const struct digest *key, struct arena *arena, struct json *out, struct error *err)
 {
     const struct table *payload = &payloads[moment->kind];
     INVARIANT(payload->count);
@@ -240,7 +249,8 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
     derived.by = str_from(emitter_name(moment->by ? moment->by : moment_emitter(moment->kind)));
     if (moment->kind == MOMENT_RUN_STARTED || moment->kind == MOMENT_RUN_QUEUED) {
         if (!moment->start) return error_set(err, E_INVALID, "a start of a run without its facts");
-        if (!derive_start(ids, moment->start, arena, &derived)) return error_set(err, E_NOMEM, "out of memory for a record");
+        if (!derive_start(ids, moment->start, arena, &derived))
+            return error_set(err, E_NOMEM, "out of memory for a record");
     }
     const struct facts_in facts = {.base = {[SOURCE_MOMENT] = moment,
                                             [SOURCE_START] = moment->start,
@@ -283,11 +293,12 @@ static enum code read_payload(const struct json *payload, struct arena *arena, c
     return fields_decode(&payloads[moment->kind], payload, &facts, err);
 }
 
-static enum code read(const struct json *record, struct arena *arena, struct moment *out, struct seal *seal, struct run_ids *ids,
-                      struct error *err)
+static enum code read(const struct json *record, struct arena *arena, struct moment *out, struct seal *seal,
+                      struct run_ids *ids, struct error *err)
 {
     struct derived derived = {0};
-    const struct facts_out facts = {.base = {[SOURCE_MOMENT] = out, [SOURCE_IDS] = ids, [SOURCE_SEAL] = seal, [SOURCE_DERIVED] = &derived}};
+    const struct facts_out facts = {
+        .base = {[SOURCE_MOMENT] = out, [SOURCE_IDS] = ids, [SOURCE_SEAL] = seal, [SOURCE_DERIVED] = &derived}};
     const struct json *type = json_get(record, STR("eventType"));
     const struct json *payload = json_get(record, STR("payload"));
     out->kind = kind_of(json_text(type), payload);

@@ -43,8 +43,8 @@ static bool reason_is_apart(enum signal_type type)
 }
 
 // C-40: `stepId` and `reason` may stand beside the payload instead of in it.
-static enum code take_aliases(const struct json *request, enum signal_type type, struct arena *arena, struct json *payload,
-                              struct error *err)
+static enum code take_aliases(const struct json *request, enum signal_type type, struct arena *arena,
+                              struct json *payload, struct error *err)
 {
     static const struct str aliases[] = {{"reason", 6}, {"stepId", 6}};
     const struct json *given = json_get(request, STR("payload"));
@@ -56,7 +56,8 @@ static enum code take_aliases(const struct json *request, enum signal_type type,
     for (size_t i = 0; i < ARRAY_COUNT(aliases); i++) {
         const struct json *value = json_get(request, aliases[i]);
         if (!value || (i == 0 && reason_is_apart(type))) continue;
-        if (json_get(payload, aliases[i])) return error_set(err, E_INVALID, INVALID "%.*s is given twice", STR_ARG(aliases[i]));
+        if (json_get(payload, aliases[i]))
+            return error_set(err, E_INVALID, INVALID "%.*s is given twice", STR_ARG(aliases[i]));
         if (!json_put(arena, payload, aliases[i], *value)) return no_memory(err);
     }
     return OK;
@@ -72,14 +73,16 @@ static enum code read_type(const struct json *request, enum signal_type *out, st
 {
     const struct json *type = json_get(request, STR("signalType"));
     const struct json *alias = json_get(request, STR("type"));
-    if (type && alias && !json_equal(type, alias)) return error_set(err, E_INVALID, INVALID "signalType and type differ");
+    if (type && alias && !json_equal(type, alias))
+        return error_set(err, E_INVALID, INVALID "signalType and type differ");
     struct str name = json_text(type ? type : alias);
     *out = signal_parse(name);
     if (*out == SIGNAL_NONE) return error_set(err, E_INVALID, INVALID "there is no signal \"%.*s\"", STR_ARG(name));
     return OK;
 }
 
-enum code signal_decode(const struct contract *contract, struct str bytes, struct arena *arena, struct signal *out, struct error *err)
+enum code signal_decode(const struct contract *contract, struct str bytes, struct arena *arena, struct signal *out,
+                        struct error *err)
 {
     *out = (struct signal){0};
     if (bytes.len > SIGNAL_SIZE_MAX) return error_set(err, E_INVALID, INVALID "larger than %d bytes", SIGNAL_SIZE_MAX);
@@ -122,7 +125,8 @@ static bool build_payload(const struct signal *signal, struct arena *arena, stru
     }
     struct str force = signal->type == SIGNAL_EMERGENCY_STOP ? STR("forceKill") : STR("force");
     return put_missing(arena, out, force, json_bool(true), signal->force) &&
-           put_missing(arena, out, STR("reason"), json_string(signal->reason), signal->reason.len > 0 && !reason_is_apart(signal->type)) &&
+           put_missing(arena, out, STR("reason"), json_string(signal->reason),
+                       signal->reason.len > 0 && !reason_is_apart(signal->type)) &&
            put_missing(arena, out, STR("stepId"), json_string(signal->step), signal->step.len > 0);
 }
 

@@ -14,14 +14,14 @@ enum severity { SEVERITY_ERROR = 1, SEVERITY_WARNING };
 
 struct diagnostic {
     enum severity severity;
-    const char *id;      // "E0203", explained by `cairn help E0203`
-    const char *code;    // contract code when there is one: "INVALID_STEP_SCHEMA", "INVALID_PLAN_SCHEMA", ... or ""
+    const char *id;   // "E0203", explained by `cairn help E0203`
+    const char *code; // contract code when there is one: "INVALID_STEP_SCHEMA", "INVALID_PLAN_SCHEMA", ... or ""
     struct str file;
-    struct str source;  // contents of `file` when it is not the main document (a child); else ptr is NULL
-    uint32_t line, column, width;  // 1-based; width in bytes of what is marked, at least 1
+    struct str source;            // contents of `file` when it is not the main document (a child); else ptr is NULL
+    uint32_t line, column, width; // 1-based; width in bytes of what is marked, at least 1
     struct str message;
-    struct str hint;  // empty when there is nothing useful to say
-    bool hidden;      // the source line holds a secret: it is not shown
+    struct str hint; // empty when there is nothing useful to say
+    bool hidden;     // the source line holds a secret: it is not shown
 };
 
 struct diagnostics {
@@ -29,9 +29,9 @@ struct diagnostics {
     struct diagnostic *items;
     size_t count, capacity;
     uint32_t error_count, warning_count;
-    size_t count_max;   // further ones are counted, not kept
-    struct str source;  // given to every new entry; set by a reader while it reads a child document
-    bool failed;        // memory ran out, so some were counted that should have been kept
+    size_t count_max;  // further ones are counted, not kept
+    struct str source; // given to every new entry; set by a reader while it reads a child document
+    bool failed;       // memory ran out, so some were counted that should have been kept
 };
 
 // Every id with a title and an explanation for `cairn help ID`. X(id, title, explanation) in doc/diagnostic_list.h.
@@ -39,13 +39,15 @@ struct diagnostic_info {
     const char *id, *title, *explanation;
 };
 const struct diagnostic_info *diagnostic_info(const char *id);  // NULL when unknown
-const struct diagnostic_info *diagnostic_info_at(size_t index);  // NULL past the end
+const struct diagnostic_info *diagnostic_info_at(size_t index); // NULL past the end
 
 void diagnostics_init(struct diagnostics *diagnostics, struct arena *arena);
 // Formats the message; returns the entry to which a hint may be added, or NULL when it was only counted.
-struct diagnostic *diagnose(struct diagnostics *diagnostics, enum severity severity, const char *id, const char *code, struct str file,
-                            uint32_t line, uint32_t column, uint32_t width, const char *format, ...) PRINTF_LIKE(9, 10);
-void diagnostic_hint(struct diagnostics *diagnostics, struct diagnostic *diagnostic, const char *format, ...) PRINTF_LIKE(3, 4);
+struct diagnostic *diagnose(struct diagnostics *diagnostics, enum severity severity, const char *id, const char *code,
+                            struct str file, uint32_t line, uint32_t column, uint32_t width, const char *format, ...)
+    PRINTF_LIKE(9, 10);
+void diagnostic_hint(struct diagnostics *diagnostics, struct diagnostic *diagnostic, const char *format, ...)
+    PRINTF_LIKE(3, 4);
 // By (line, column), errors and warnings mixed; entries of one file stay together, files in order of appearance.
 void diagnostics_sort(struct diagnostics *diagnostics);
 // "FILE:LINE:COL: error[E0203] message", the source line with the place marked, the hint. `text` is the
@@ -53,16 +55,16 @@ void diagnostics_sort(struct diagnostics *diagnostics);
 void diagnostic_write(struct buf *out, const struct diagnostic *diagnostic, struct str text, bool color);
 
 struct doc_limits {
-    size_t size_max;            // 8 MiB JSON
-    size_t yaml_size_max;       // 1 MiB
-    uint32_t depth_max;         // 64
-    uint32_t node_count_max;    // 100,000, alias expansion included
+    size_t size_max;         // 8 MiB JSON
+    size_t yaml_size_max;    // 1 MiB
+    uint32_t depth_max;      // 64
+    uint32_t node_count_max; // 100,000, alias expansion included
 };
 extern const struct doc_limits doc_limits_default;
 
 // JSON when the first character that is not white space is '{' or '[', else YAML. Nothing in *out when it returns E_INVALID
 // (then there is at least one error diagnostic). Strings borrow `text` or live in `arena`.
-enum code doc_tree(struct str text, struct str file, const struct doc_limits *limits, struct arena *arena, struct json *out,
-                   struct diagnostics *diagnostics) MUST_CHECK;
+enum code doc_tree(struct str text, struct str file, const struct doc_limits *limits, struct arena *arena,
+                   struct json *out, struct diagnostics *diagnostics) MUST_CHECK;
 
 #endif

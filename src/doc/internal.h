@@ -5,9 +5,8 @@
 #include "doc/doc.h"
 
 // `text` is UTF-8 without a byte order mark and within the size limit.
-enum code yaml_tree(struct str text, struct str file, const struct doc_limits *limits,
-                    struct arena *arena, struct json *out,
-                    struct diagnostics *diagnostics) MUST_CHECK;
+enum code yaml_tree(struct str text, struct str file, const struct doc_limits *limits, struct arena *arena,
+                    struct json *out, struct diagnostics *diagnostics) MUST_CHECK;
 
 // Plain scalars as the YAML 1.2 core schema types them.
 enum scalar {
@@ -16,13 +15,12 @@ enum scalar {
     SCALAR_BOOL,
     SCALAR_INT,
     SCALAR_FLOAT,
-    SCALAR_NONFINITE,  // .inf, .nan: numbers that JSON does not have
+    SCALAR_NONFINITE, // .inf, .nan: numbers that JSON does not have
 };
 
 enum scalar scalar_kind(struct str text);
 // The JSON value of `text`, which is of `kind` (not NONFINITE). Strings are borrowed. E_INVALID: an integer in
 // hexadecimal or octal that does not fit int64, a float beyond all doubles; E_LIMIT: a number that is too long.
-enum code scalar_value(struct str text, enum scalar kind, struct arena *arena,
-                       struct json *out) MUST_CHECK;
+enum code scalar_value(struct str text, enum scalar kind, struct arena *arena, struct json *out) MUST_CHECK;
 
 #endif

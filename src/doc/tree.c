@@ -7,8 +7,8 @@ const struct doc_limits doc_limits_default = {
     .node_count_max = 100000,
 };
 
-static struct diagnostic *fault(struct diagnostics *diagnostics, const char *id, struct str file,
-                                uint32_t line, uint32_t column, const char *message)
+static struct diagnostic *fault(struct diagnostics *diagnostics, const char *id, struct str file, uint32_t line,
+                                uint32_t column, const char *message)
 {
     return diagnose(diagnostics, SEVERITY_ERROR, id, "", file, line, column, 1, "%s", message);
 }
@@ -25,9 +25,9 @@ static enum code malformed(struct str text, struct str file, struct diagnostics 
         }
     }
     INVARIANT(at < text.len);
-    struct diagnostic *d = diagnose(
-        diagnostics, SEVERITY_ERROR, "E0101", "", file, line, (uint32_t)(at - line_start + 1), 1,
-        "byte 0x%02x is not part of a UTF-8 character", (unsigned)(unsigned char)text.ptr[at]);
+    struct diagnostic *d =
+        diagnose(diagnostics, SEVERITY_ERROR, "E0101", "", file, line, (uint32_t)(at - line_start + 1), 1,
+                 "byte 0x%02x is not part of a UTF-8 character", (unsigned)(unsigned char)text.ptr[at]);
     diagnostic_hint(diagnostics, d, "save the document as UTF-8");
     return E_INVALID;
 }
@@ -40,8 +40,8 @@ static enum code too_large(size_t size, size_t size_max, const char *format, str
     return E_INVALID;
 }
 
-static enum code json_tree(struct str text, struct str file, const struct doc_limits *limits,
-                           struct arena *arena, struct json *out, struct diagnostics *diagnostics)
+static enum code json_tree(struct str text, struct str file, const struct doc_limits *limits, struct arena *arena,
+                           struct json *out, struct diagnostics *diagnostics)
 {
     struct json_limits json_limits = json_limits_default;
     json_limits.size_max = limits->size_max;
@@ -49,8 +49,7 @@ static enum code json_tree(struct str text, struct str file, const struct doc_li
     json_limits.node_count_max = limits->node_count_max;
     struct error err = {0};
     enum code rc = json_parse(text, &json_limits, arena, out, &err);
-    if (rc == OK || rc == E_NOMEM)
-        return rc;
+    if (rc == OK || rc == E_NOMEM) return rc;
     fault(diagnostics, rc == E_LIMIT ? "E0508" : "E0102", file, err.line, err.column, err.message);
     return E_INVALID;
 }
@@ -60,16 +59,14 @@ static struct str without_mark(struct str text)
     return str_starts(text, STR("\xEF\xBB\xBF")) ? str_slice(text, 3, text.len) : text;
 }
 
-enum code doc_tree(struct str text, struct str file, const struct doc_limits *limits,
-                   struct arena *arena, struct json *out, struct diagnostics *diagnostics)
+enum code doc_tree(struct str text, struct str file, const struct doc_limits *limits, struct arena *arena,
+                   struct json *out, struct diagnostics *diagnostics)
 {
-    if (!limits)
-        limits = &doc_limits_default;
+    if (!limits) limits = &doc_limits_default;
     text = without_mark(text);
     if (text.len > limits->size_max && text.len > limits->yaml_size_max)
         return too_large(text.len, limits->size_max, "JSON", file, diagnostics);
-    if (!str_utf8(text))
-        return malformed(text, file, diagnostics);
+    if (!str_utf8(text)) return malformed(text, file, diagnostics);
     struct str inside = str_trim(text);
     if (inside.len == 0) {
         fault(diagnostics, "E0111", file, 1, 1, "the document is empty");
@@ -77,8 +74,7 @@ enum code doc_tree(struct str text, struct str file, const struct doc_limits *li
     }
     enum code rc;
     if (inside.ptr[0] == '{' || inside.ptr[0] == '[') {
-        if (text.len > limits->size_max)
-            return too_large(text.len, limits->size_max, "JSON", file, diagnostics);
+        if (text.len > limits->size_max) return too_large(text.len, limits->size_max, "JSON", file, diagnostics);
         rc = json_tree(text, file, limits, arena, out, diagnostics);
     } else {
         if (text.len > limits->yaml_size_max)

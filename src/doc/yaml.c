@@ -16,12 +16,12 @@
 enum {
     ANCHOR_COUNT_MAX = 1000,
     ALIAS_NODE_MAX = 10000,
-    LINEAR_KEYS_MAX = 8,  // mappings up to this size find repeated keys by looking
+    LINEAR_KEYS_MAX = 8, // mappings up to this size find repeated keys by looking
 };
 
 struct cursor {
-    size_t index;   // characters before it
-    size_t offset;  // bytes before it
+    size_t index;  // characters before it
+    size_t offset; // bytes before it
     size_t line_start;
     uint32_t line;
 };
@@ -34,19 +34,19 @@ struct anchor {
     struct str name;
     struct json value;
     uint32_t node_count;
-    uint32_t depth;  // levels of nesting inside; 0 for scalars
-    bool open;       // still being read: an alias to it would be a cycle
+    uint32_t depth; // levels of nesting inside; 0 for scalars
+    bool open;      // still being read: an alias to it would be a cycle
 };
 
 struct frame {
-    struct json value;  // the list or mapping
+    struct json value; // the list or mapping
     struct json_member key;
     bool has_key;
-    bool dropped;          // the key was refused: its value is read and forgotten
-    struct map keys;       // of a mapping with many
-    uint32_t node_before;  // nodes counted before this one
-    uint32_t depth;        // levels of nesting seen inside
-    uint32_t anchor;       // index + 1
+    bool dropped;         // the key was refused: its value is read and forgotten
+    struct map keys;      // of a mapping with many
+    uint32_t node_before; // nodes counted before this one
+    uint32_t depth;       // levels of nesting seen inside
+    uint32_t anchor;      // index + 1
 };
 
 struct yaml_reader {
@@ -79,25 +79,20 @@ static void step_forward(const struct str text, struct cursor *cursor)
 
 static void step_back(const struct str text, struct cursor *cursor)
 {
-    do
-        cursor->offset--;
+    do cursor->offset--;
     while (cursor->offset && ((unsigned char)text.ptr[cursor->offset] & 0xC0) == 0x80);
     cursor->index--;
-    if (text.ptr[cursor->offset] != '\n')
-        return;
+    if (text.ptr[cursor->offset] != '\n') return;
     cursor->line--;
     size_t start = cursor->offset;
-    while (start && text.ptr[start - 1] != '\n')
-        start--;
+    while (start && text.ptr[start - 1] != '\n') start--;
     cursor->line_start = start;
 }
 
 static struct place place_of(struct yaml_reader *r, yaml_mark_t mark)
 {
-    while (r->cursor.index < mark.index && r->cursor.offset < r->text.len)
-        step_forward(r->text, &r->cursor);
-    while (r->cursor.index > mark.index && r->cursor.offset)
-        step_back(r->text, &r->cursor);
+    while (r->cursor.index < mark.index && r->cursor.offset < r->text.len) step_forward(r->text, &r->cursor);
+    while (r->cursor.index > mark.index && r->cursor.offset) step_back(r->text, &r->cursor);
     size_t column = r->cursor.offset - r->cursor.line_start + 1;
     return (struct place){r->cursor.line, column > UINT32_MAX ? UINT32_MAX : (uint32_t)column};
 }
@@ -109,26 +104,22 @@ static uint16_t short_column(uint32_t column)
 
 static uint32_t width_of(yaml_mark_t start, yaml_mark_t end)
 {
-    return end.line == start.line && end.column > start.column
-               ? (uint32_t)(end.column - start.column)
-               : 1;
+    return end.line == start.line && end.column > start.column ? (uint32_t)(end.column - start.column) : 1;
 }
 
 // One fault that does not end the reading; a hint is optional.
-static void fault(struct yaml_reader *r, const char *id, const yaml_event_t *event,
-                  const char *message, const char *hint)
+static void fault(struct yaml_reader *r, const char *id, const yaml_event_t *event, const char *message,
+                  const char *hint)
 {
     struct place at = place_of(r, event->start_mark);
     uint32_t width = width_of(event->start_mark, event->end_mark);
-    struct diagnostic *d = diagnose(r->diagnostics, SEVERITY_ERROR, id, "", r->file, at.line,
-                                    at.column, width, "%s", message);
-    if (hint)
-        diagnostic_hint(r->diagnostics, d, "%s", hint);
+    struct diagnostic *d =
+        diagnose(r->diagnostics, SEVERITY_ERROR, id, "", r->file, at.line, at.column, width, "%s", message);
+    if (hint) diagnostic_hint(r->diagnostics, d, "%s", hint);
     r->fault_count++;
 }
 
-static enum code fatal(struct yaml_reader *r, const char *id, const yaml_event_t *event,
-                       const char *message)
+static enum code fatal(struct yaml_reader *r, const char *id, const yaml_event_t *event, const char *message)
 {
     fault(r, id, event, message, NULL);
     return E_INVALID;
@@ -150,40 +141,33 @@ static void check_anchor_end(struct yaml_reader *r, const yaml_event_t *event, s
 {
     place_of(r, event->start_mark);
     struct str rest = str_slice(r->text, r->cursor.offset, r->text.len);
-    if (rest.len <= name.len + 1 || rest.ptr[0] != '&')
-        return;
-    if (rest.ptr[name.len + 1] == ':')
-        fault(r, "E0108", event, "the name of an anchor cannot hold a colon", NULL);
+    if (rest.len <= name.len + 1 || rest.ptr[0] != '&') return;
+    if (rest.ptr[name.len + 1] == ':') fault(r, "E0108", event, "the name of an anchor cannot hold a colon", NULL);
 }
 
 // *index: position + 1 of a new anchor, or 0 when the event has none.
-static enum code add_anchor(struct yaml_reader *r, const yaml_event_t *event,
-                            const yaml_char_t *name, uint32_t *index)
+static enum code add_anchor(struct yaml_reader *r, const yaml_event_t *event, const yaml_char_t *name, uint32_t *index)
 {
     *index = 0;
-    if (!name)
-        return OK;
+    if (!name) return OK;
     if (r->anchor_count == ANCHOR_COUNT_MAX)
         return fatal(r, "E0504", event, "the document has more than 1,000 anchors");
     check_anchor_end(r, event, str_from((const char *)name));
-    struct anchor *grown = arena_grow(r->arena, r->anchors, r->anchor_count, r->anchor_count + 1,
-                                      sizeof(struct anchor), &r->anchor_capacity);
-    if (!grown)
-        return E_NOMEM;
+    struct anchor *grown = arena_grow(r->arena, r->anchors, r->anchor_count, r->anchor_count + 1, sizeof(struct anchor),
+                                      &r->anchor_capacity);
+    if (!grown) return E_NOMEM;
     r->anchors = grown;
     struct str copy = arena_copy(r->arena, str_from((const char *)name));
-    if (!copy.ptr)
-        return E_NOMEM;
+    if (!copy.ptr) return E_NOMEM;
     r->anchors[r->anchor_count++] = (struct anchor){.name = copy, .open = true};
     *index = (uint32_t)r->anchor_count;
     return OK;
 }
 
-static void close_anchor(struct yaml_reader *r, uint32_t index, const struct json *value,
-                         uint32_t node_count, uint32_t depth)
+static void close_anchor(struct yaml_reader *r, uint32_t index, const struct json *value, uint32_t node_count,
+                         uint32_t depth)
 {
-    if (!index)
-        return;
+    if (!index) return;
     struct anchor *anchor = &r->anchors[index - 1];
     anchor->value = *value;
     anchor->node_count = node_count;
@@ -195,8 +179,7 @@ static void close_anchor(struct yaml_reader *r, uint32_t index, const struct jso
 static const struct anchor *find_anchor(const struct yaml_reader *r, struct str name)
 {
     for (size_t i = r->anchor_count; i-- > 0;)
-        if (str_eq(r->anchors[i].name, name))
-            return &r->anchors[i];
+        if (str_eq(r->anchors[i].name, name)) return &r->anchors[i];
     return NULL;
 }
 
@@ -206,10 +189,8 @@ static enum code push_item(struct yaml_reader *r, struct frame *frame, const str
 {
     size_t capacity = frame->value.capacity;
     size_t count = frame->value.count;
-    void *grown = arena_grow(r->arena, frame->value.items, count, count + 1, sizeof(struct json),
-                             &capacity);
-    if (!grown)
-        return E_NOMEM;
+    void *grown = arena_grow(r->arena, frame->value.items, count, count + 1, sizeof(struct json), &capacity);
+    if (!grown) return E_NOMEM;
     frame->value.items = grown;
     frame->value.capacity = (uint32_t)capacity;
     frame->value.items[frame->value.count++] = *value;
@@ -225,10 +206,8 @@ static enum code push_member(struct yaml_reader *r, struct frame *frame, const s
     }
     size_t capacity = frame->value.capacity;
     size_t count = frame->value.count;
-    void *grown = arena_grow(r->arena, frame->value.members, count, count + 1,
-                             sizeof(struct json_member), &capacity);
-    if (!grown)
-        return E_NOMEM;
+    void *grown = arena_grow(r->arena, frame->value.members, count, count + 1, sizeof(struct json_member), &capacity);
+    if (!grown) return E_NOMEM;
     frame->value.members = grown;
     frame->value.capacity = (uint32_t)capacity;
     frame->key.value = *value;
@@ -243,50 +222,41 @@ static enum code place_value(struct yaml_reader *r, const struct json *value, ui
         return OK;
     }
     struct frame *frame = &r->frames[r->frame_count - 1];
-    if (depth + 1 > frame->depth)
-        frame->depth = depth + 1;
-    return frame->value.type == JSON_ARRAY ? push_item(r, frame, value)
-                                           : push_member(r, frame, value);
+    if (depth + 1 > frame->depth) frame->depth = depth + 1;
+    return frame->value.type == JSON_ARRAY ? push_item(r, frame, value) : push_member(r, frame, value);
 }
 
 // ---- keys
 
 static bool wants_key(const struct yaml_reader *r)
 {
-    if (r->frame_count == 0)
-        return false;
+    if (r->frame_count == 0) return false;
     const struct frame *frame = &r->frames[r->frame_count - 1];
     return frame->value.type == JSON_OBJECT && !frame->has_key;
 }
 
 // Is `key` already in the mapping? Keys of large mappings are kept in a map.
-static enum code find_key(struct yaml_reader *r, struct frame *frame, struct str key,
-                          uint32_t *index)
+static enum code find_key(struct yaml_reader *r, struct frame *frame, struct str key, uint32_t *index)
 {
     *index = MAP_NONE;
     uint32_t count = frame->value.count;
     if (count < LINEAR_KEYS_MAX) {
         for (uint32_t i = 0; i < count; i++)
-            if (str_eq(frame->value.members[i].key, key))
-                *index = i;
+            if (str_eq(frame->value.members[i].key, key)) *index = i;
         return OK;
     }
-    if (frame->keys.count == 0)
-        map_init(&frame->keys, r->arena);
+    if (frame->keys.count == 0) map_init(&frame->keys, r->arena);
     for (size_t i = frame->keys.count; i < count; i++)
-        if (!map_put(&frame->keys, frame->value.members[i].key, (uint32_t)i, NULL))
-            return E_NOMEM;
+        if (!map_put(&frame->keys, frame->value.members[i].key, (uint32_t)i, NULL)) return E_NOMEM;
     *index = map_get(&frame->keys, key);
     return OK;
 }
 
-static enum code set_key(struct yaml_reader *r, const yaml_event_t *event, struct str key,
-                         bool plain)
+static enum code set_key(struct yaml_reader *r, const yaml_event_t *event, struct str key, bool plain)
 {
     struct frame *frame = &r->frames[r->frame_count - 1];
     struct place at = place_of(r, event->start_mark);
-    frame->key = (struct json_member){
-        .key = key, .line = at.line, .column = short_column(at.column)};
+    frame->key = (struct json_member){.key = key, .line = at.line, .column = short_column(at.column)};
     frame->has_key = true;
     frame->dropped = false;
     if (frame->value.count == json_limits_default.key_count_max)
@@ -299,16 +269,12 @@ static enum code set_key(struct yaml_reader *r, const yaml_event_t *event, struc
     }
     uint32_t first;
     enum code rc = find_key(r, frame, key, &first);
-    if (rc)
-        return rc;
-    if (first == MAP_NONE)
-        return OK;
-    struct diagnostic *d = diagnose(
-        r->diagnostics, SEVERITY_ERROR, "E0104", "", r->file, at.line, at.column,
-        width_of(event->start_mark, event->end_mark), "the key \"%.*s\" is given twice",
-        (int)(key.len > 64 ? 64 : key.len), key.ptr);
-    diagnostic_hint(r->diagnostics, d, "the first one is on line %u",
-                    frame->value.members[first].line);
+    if (rc) return rc;
+    if (first == MAP_NONE) return OK;
+    struct diagnostic *d = diagnose(r->diagnostics, SEVERITY_ERROR, "E0104", "", r->file, at.line, at.column,
+                                    width_of(event->start_mark, event->end_mark), "the key \"%.*s\" is given twice",
+                                    (int)(key.len > 64 ? 64 : key.len), key.ptr);
+    diagnostic_hint(r->diagnostics, d, "the first one is on line %u", frame->value.members[first].line);
     r->fault_count++;
     frame->dropped = true;
     return OK;
@@ -320,16 +286,14 @@ static bool is_tag(const yaml_char_t *tag, const char *name)
 {
     static const char prefix[] = "tag:yaml.org,2002:";
     const char *text = (const char *)tag;
-    return strncmp(text, prefix, sizeof(prefix) - 1) == 0 &&
-           strcmp(text + sizeof(prefix) - 1, name) == 0;
+    return strncmp(text, prefix, sizeof(prefix) - 1) == 0 && strcmp(text + sizeof(prefix) - 1, name) == 0;
 }
 
 static void refuse_tag(struct yaml_reader *r, const yaml_event_t *event, const yaml_char_t *tag)
 {
     struct place at = place_of(r, event->start_mark);
-    struct diagnostic *d =
-        diagnose(r->diagnostics, SEVERITY_ERROR, "E0105", "", r->file, at.line, at.column, 1,
-                 "the tag %.80s is not supported here", (const char *)tag);
+    struct diagnostic *d = diagnose(r->diagnostics, SEVERITY_ERROR, "E0105", "", r->file, at.line, at.column, 1,
+                                    "the tag %.80s is not supported here", (const char *)tag);
     diagnostic_hint(r->diagnostics, d, "leave the tag out");
     r->fault_count++;
 }
@@ -337,16 +301,11 @@ static void refuse_tag(struct yaml_reader *r, const yaml_event_t *event, const y
 // The kind that an explicit tag asks for, 0 when the tag is refused.
 static enum scalar tagged_kind(const yaml_char_t *tag, enum scalar plain)
 {
-    if (strcmp((const char *)tag, "!") == 0 || is_tag(tag, "str"))
-        return SCALAR_STRING;
-    if (is_tag(tag, "null"))
-        return SCALAR_NULL;
-    if (is_tag(tag, "bool"))
-        return SCALAR_BOOL;
-    if (is_tag(tag, "int"))
-        return SCALAR_INT;
-    if (is_tag(tag, "float"))
-        return plain == SCALAR_INT || plain == SCALAR_NONFINITE ? plain : SCALAR_FLOAT;
+    if (strcmp((const char *)tag, "!") == 0 || is_tag(tag, "str")) return SCALAR_STRING;
+    if (is_tag(tag, "null")) return SCALAR_NULL;
+    if (is_tag(tag, "bool")) return SCALAR_BOOL;
+    if (is_tag(tag, "int")) return SCALAR_INT;
+    if (is_tag(tag, "float")) return plain == SCALAR_INT || plain == SCALAR_NONFINITE ? plain : SCALAR_FLOAT;
     return (enum scalar)0;
 }
 
@@ -354,8 +313,7 @@ static enum scalar kind_of(struct yaml_reader *r, const yaml_event_t *event, str
 {
     bool plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
     const yaml_char_t *tag = event->data.scalar.tag;
-    if (!tag)
-        return plain ? scalar_kind(text) : SCALAR_STRING;
+    if (!tag) return plain ? scalar_kind(text) : SCALAR_STRING;
     enum scalar found = scalar_kind(text);
     enum scalar asked = tagged_kind(tag, found);
     if (!asked) {
@@ -371,14 +329,12 @@ static enum scalar kind_of(struct yaml_reader *r, const yaml_event_t *event, str
 
 static enum code read_scalar(struct yaml_reader *r, const yaml_event_t *event)
 {
-    struct str text = arena_copy(
-        r->arena, (struct str){(const char *)event->data.scalar.value, event->data.scalar.length});
-    if (!text.ptr)
-        return E_NOMEM;
+    struct str text =
+        arena_copy(r->arena, (struct str){(const char *)event->data.scalar.value, event->data.scalar.length});
+    if (!text.ptr) return E_NOMEM;
     uint32_t anchor;
     enum code rc = add_anchor(r, event, event->data.scalar.anchor, &anchor);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     enum scalar kind = kind_of(r, event, text);
     if (wants_key(r)) {
         struct json key = json_string(text);
@@ -386,16 +342,12 @@ static enum code read_scalar(struct yaml_reader *r, const yaml_event_t *event)
         return set_key(r, event, text, event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE);
     }
     rc = count_nodes(r, event, 1);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     struct json value = json_null();
     rc = kind == SCALAR_NONFINITE ? E_INVALID : scalar_value(text, kind, r->arena, &value);
-    if (rc == E_NOMEM)
-        return rc;
-    if (rc == E_LIMIT)
-        fault(r, "E0508", event, "the number is too long", "quote it when it is a text");
-    if (rc == E_INVALID)
-        fault(r, "E0110", event, "the number cannot be held by JSON", "quote it when it is a text");
+    if (rc == E_NOMEM) return rc;
+    if (rc == E_LIMIT) fault(r, "E0508", event, "the number is too long", "quote it when it is a text");
+    if (rc == E_INVALID) fault(r, "E0110", event, "the number cannot be held by JSON", "quote it when it is a text");
     struct place at = place_of(r, event->start_mark);
     value.line = at.line;
     value.column = short_column(at.column);
@@ -418,19 +370,15 @@ static enum code read_alias(struct yaml_reader *r, const yaml_event_t *event)
             return fatal(r, "E0504", event, "aliases expand to more than 10,000 values");
         r->alias_node_count += anchor->node_count;
         enum code rc = count_nodes(r, event, anchor->node_count);
-        if (rc)
-            return rc;
+        if (rc) return rc;
         if (anchor->depth > r->limits->depth_max - r->frame_count)
             return fatal(r, "E0502", event, "the document is nested too deeply");
         value = anchor->value;
         depth = anchor->depth;
     }
-    if (!wants_key(r))
-        return place_value(r, &value, depth);
-    if (value.type == JSON_STRING)
-        return set_key(r, event, value.text, false);
-    if (anchor)
-        fault(r, "E0109", event, "a key must be a text", NULL);
+    if (!wants_key(r)) return place_value(r, &value, depth);
+    if (value.type == JSON_STRING) return set_key(r, event, value.text, false);
+    if (anchor) fault(r, "E0109", event, "a key must be a text", NULL);
     r->frames[r->frame_count - 1].has_key = true;
     r->frames[r->frame_count - 1].dropped = true;
     return OK;
@@ -439,19 +387,14 @@ static enum code read_alias(struct yaml_reader *r, const yaml_event_t *event)
 static enum code open_frame(struct yaml_reader *r, const yaml_event_t *event, enum json_type type,
                             const yaml_char_t *tag, const yaml_char_t *anchor_name)
 {
-    if (r->frame_count == r->limits->depth_max)
-        return fatal(r, "E0502", event, "the document is nested too deeply");
-    if (wants_key(r))
-        return fatal(r, "E0109", event, "a key must be a text, not a list or a mapping");
-    if (tag && strcmp((const char *)tag, "!") != 0 &&
-        !is_tag(tag, type == JSON_ARRAY ? "seq" : "map"))
+    if (r->frame_count == r->limits->depth_max) return fatal(r, "E0502", event, "the document is nested too deeply");
+    if (wants_key(r)) return fatal(r, "E0109", event, "a key must be a text, not a list or a mapping");
+    if (tag && strcmp((const char *)tag, "!") != 0 && !is_tag(tag, type == JSON_ARRAY ? "seq" : "map"))
         refuse_tag(r, event, tag);
     struct frame frame = {.node_before = r->node_count};
     enum code rc = add_anchor(r, event, anchor_name, &frame.anchor);
-    if (!rc)
-        rc = count_nodes(r, event, 1);
-    if (rc)
-        return rc;
+    if (!rc) rc = count_nodes(r, event, 1);
+    if (rc) return rc;
     struct place at = place_of(r, event->start_mark);
     frame.value = type == JSON_ARRAY ? json_array() : json_object();
     frame.value.line = at.line;
@@ -479,19 +422,16 @@ static enum code read_event(struct yaml_reader *r, const yaml_event_t *event)
     case YAML_DOCUMENT_END_EVENT:
         return OK;
     case YAML_DOCUMENT_START_EVENT:
-        if (r->document_count++ > 0)
-            return fatal(r, "E0107", event, "the file holds more than one document");
+        if (r->document_count++ > 0) return fatal(r, "E0107", event, "the file holds more than one document");
         return OK;
     case YAML_ALIAS_EVENT:
         return read_alias(r, event);
     case YAML_SCALAR_EVENT:
         return read_scalar(r, event);
     case YAML_SEQUENCE_START_EVENT:
-        return open_frame(r, event, JSON_ARRAY, event->data.sequence_start.tag,
-                          event->data.sequence_start.anchor);
+        return open_frame(r, event, JSON_ARRAY, event->data.sequence_start.tag, event->data.sequence_start.anchor);
     case YAML_MAPPING_START_EVENT:
-        return open_frame(r, event, JSON_OBJECT, event->data.mapping_start.tag,
-                          event->data.mapping_start.anchor);
+        return open_frame(r, event, JSON_OBJECT, event->data.mapping_start.tag, event->data.mapping_start.anchor);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
         return close_frame(r);
@@ -504,10 +444,8 @@ static enum code read_event(struct yaml_reader *r, const yaml_event_t *event)
 static const char *hint_for(const struct yaml_reader *r)
 {
     char c = r->cursor.offset < r->text.len ? r->text.ptr[r->cursor.offset] : '\0';
-    if (c == '\t')
-        return "YAML does not allow tabs for indentation; use blanks";
-    if (c == '@' || c == '`' || c == '%')
-        return "quote a text that begins with this character";
+    if (c == '\t') return "YAML does not allow tabs for indentation; use blanks";
+    if (c == '@' || c == '`' || c == '%') return "quote a text that begins with this character";
     if (r->parser.error == YAML_SCANNER_ERROR && r->parser.problem &&
         strcmp(r->parser.problem, "mapping values are not allowed in this context") == 0)
         return "quote a text that contains \": \", and check the indentation of this line";
@@ -517,15 +455,13 @@ static const char *hint_for(const struct yaml_reader *r)
 static enum code parser_error(struct yaml_reader *r)
 {
     const yaml_parser_t *parser = &r->parser;
-    if (parser->error == YAML_MEMORY_ERROR)
-        return E_NOMEM;
+    if (parser->error == YAML_MEMORY_ERROR) return E_NOMEM;
     const char *problem = parser->problem ? parser->problem : "the text is not YAML";
     struct place at;
     if (parser->error == YAML_READER_ERROR) {
         // The reader counts bytes; everything before the place is well-formed.
         yaml_mark_t mark = {0};
-        for (size_t i = 0; i < parser->problem_offset && i < r->text.len; mark.index++)
-            i += str_utf8_size(r->text, i);
+        for (size_t i = 0; i < parser->problem_offset && i < r->text.len; mark.index++) i += str_utf8_size(r->text, i);
         at = place_of(r, mark);
     } else {
         at = place_of(r, parser->problem_mark);
@@ -533,14 +469,11 @@ static enum code parser_error(struct yaml_reader *r)
     struct diagnostic *d;
     if (parser->context && strncmp(parser->context, "while parsing", 13) == 0)
         d = diagnose(r->diagnostics, SEVERITY_ERROR, "E0103", "", r->file, at.line, at.column, 1,
-                     "%s, %s that starts on line %zu", problem, parser->context,
-                     parser->context_mark.line + 1);
+                     "%s, %s that starts on line %zu", problem, parser->context, parser->context_mark.line + 1);
     else
-        d = diagnose(r->diagnostics, SEVERITY_ERROR, "E0103", "", r->file, at.line, at.column, 1,
-                     "%s", problem);
+        d = diagnose(r->diagnostics, SEVERITY_ERROR, "E0103", "", r->file, at.line, at.column, 1, "%s", problem);
     const char *hint = hint_for(r);
-    if (hint)
-        diagnostic_hint(r->diagnostics, d, "%s", hint);
+    if (hint) diagnostic_hint(r->diagnostics, d, "%s", hint);
     return E_INVALID;
 }
 
@@ -548,19 +481,15 @@ static enum code read_stream(struct yaml_reader *r)
 {
     for (;;) {
         yaml_event_t event;
-        if (!yaml_parser_parse(&r->parser, &event))
-            return parser_error(r);
+        if (!yaml_parser_parse(&r->parser, &event)) return parser_error(r);
         bool done = event.type == YAML_STREAM_END_EVENT;
         enum code rc = read_event(r, &event);
         yaml_event_delete(&event);
-        if (rc)
-            return rc;
-        if (done)
-            break;
+        if (rc) return rc;
+        if (done) break;
     }
     if (r->document_count == 0) {
-        diagnose(r->diagnostics, SEVERITY_ERROR, "E0111", "", r->file, 1, 1, 1,
-                 "the document is empty");
+        diagnose(r->diagnostics, SEVERITY_ERROR, "E0111", "", r->file, 1, 1, 1, "the document is empty");
         return E_INVALID;
     }
     INVARIANT(r->frame_count == 0);
@@ -571,31 +500,27 @@ static enum code read_stream(struct yaml_reader *r)
 static bool ends_in_blanks(struct str text)
 {
     size_t at = text.len;
-    while (at > 0 && text.ptr[at - 1] == ' ')
-        at--;
+    while (at > 0 && text.ptr[at - 1] == ' ') at--;
     return at < text.len && at > 0 && text.ptr[at - 1] == '\n';
 }
 
 static bool end_last_line(struct arena *arena, struct str *text)
 {
-    if (!ends_in_blanks(*text))
-        return true;
+    if (!ends_in_blanks(*text)) return true;
     char *ended = arena_alloc(arena, text->len + 1);
-    if (!ended)
-        return false;
+    if (!ended) return false;
     memcpy(ended, text->ptr, text->len);
     ended[text->len] = '\n';
     *text = (struct str){ended, text->len + 1};
     return true;
 }
 
-enum code yaml_tree(struct str text, struct str file, const struct doc_limits *limits,
-                    struct arena *arena, struct json *out, struct diagnostics *diagnostics)
+enum code yaml_tree(struct str text, struct str file, const struct doc_limits *limits, struct arena *arena,
+                    struct json *out, struct diagnostics *diagnostics)
 {
     struct yaml_reader *r = ARENA_NEW(arena, struct yaml_reader);
     struct str ended = text;
-    if (!r || !end_last_line(arena, &ended))
-        return E_NOMEM;
+    if (!r || !end_last_line(arena, &ended)) return E_NOMEM;
     r->text = text;
     r->file = file;
     r->limits = limits;
@@ -603,13 +528,11 @@ enum code yaml_tree(struct str text, struct str file, const struct doc_limits *l
     r->diagnostics = diagnostics;
     r->cursor.line = 1;
     r->frames = ARENA_ARRAY(arena, limits->depth_max, struct frame);
-    if (!r->frames || !yaml_parser_initialize(&r->parser))
-        return E_NOMEM;
+    if (!r->frames || !yaml_parser_initialize(&r->parser)) return E_NOMEM;
     yaml_parser_set_encoding(&r->parser, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&r->parser, (const unsigned char *)ended.ptr, ended.len);
     enum code rc = read_stream(r);
     yaml_parser_delete(&r->parser);
-    if (rc == OK)
-        *out = r->root;
+    if (rc == OK) *out = r->root;
     return rc;
 }

@@ -31,7 +31,11 @@ static uint64_t ticket_open(struct engine *engine, struct resident *resident, co
     }
     struct ticket *ticket = &engine->tickets[index];
     uint32_t generation = ticket->generation + 1;
-    *ticket = (struct ticket){.resident = resident, .step = effect->step, .logical = effect->logical, .engine = effect->engine, .generation = generation};
+    *ticket = (struct ticket){.resident = resident,
+                              .step = effect->step,
+                              .logical = effect->logical,
+                              .engine = effect->engine,
+                              .generation = generation};
     resident->tickets++;
     engine->live_tickets++;
     return ((uint64_t)generation << 32) | index;
@@ -56,7 +60,8 @@ void relive(struct engine *engine, struct resident *resident)
         const struct ticket *ticket = &engine->tickets[i];
         if (ticket->resident != resident) continue;
         struct run_step *step = &resident->run->steps[ticket->step];
-        if (step->state == NODE_RUNNING && step->logical == ticket->logical && step->engine == ticket->engine) step->live = true;
+        if (step->state == NODE_RUNNING && step->logical == ticket->logical && step->engine == ticket->engine)
+            step->live = true;
     }
     for (uint32_t i = 0; i < resident->run->program->step_count; i++) {
         struct run_step *step = &resident->run->steps[i];
@@ -77,7 +82,8 @@ void relive_input(const struct queued *queued)
 {
     if (queued->input.kind != INPUT_RESULT) return;
     struct run_step *step = &queued->resident->run->steps[queued->input.step];
-    if (step->state == NODE_RUNNING && step->logical == queued->input.logical && step->engine == queued->input.engine) step->live = true;
+    if (step->state == NODE_RUNNING && step->logical == queued->input.logical && step->engine == queued->input.engine)
+        step->live = true;
 }
 
 // ---- processes
@@ -91,7 +97,8 @@ struct command {
 
 static enum code add_env(struct command *command, struct arena *arena, struct str name, struct str value)
 {
-    struct tool_env *grown = arena_grow(arena, command->env, command->env_count, command->env_count + 1, sizeof(*grown), &command->env_capacity);
+    struct tool_env *grown = arena_grow(arena, command->env, command->env_count, command->env_count + 1, sizeof(*grown),
+                                        &command->env_capacity);
     if (!grown) return E_NOMEM;
     command->env = grown;
     command->env[command->env_count++] = (struct tool_env){name, value};
@@ -100,13 +107,15 @@ static enum code add_env(struct command *command, struct arena *arena, struct st
 
 static enum code add_arg(struct command *command, struct arena *arena, const struct json *value, struct error *err)
 {
-    if (command->argc >= ARRAY_COUNT(command->argv)) return error_set(err, E_LIMIT, "more than %zu arguments", ARRAY_COUNT(command->argv));
+    if (command->argc >= ARRAY_COUNT(command->argv))
+        return error_set(err, E_LIMIT, "more than %zu arguments", ARRAY_COUNT(command->argv));
     enum code rc = expr_text(value, arena, &command->argv[command->argc]);
     if (!rc) command->argc++;
     return rc;
 }
 
-static enum code common_env(struct command *command, const struct run *run, const struct json *with, struct arena *arena)
+static enum code common_env(struct command *command, const struct run *run, const struct json *with,
+                            struct arena *arena)
 {
     enum code rc = OK;
     if (run->start.arguments.len > 0) rc = add_env(command, arena, STR("ARGUMENTS"), run->start.arguments);
@@ -122,19 +131,22 @@ static enum code common_env(struct command *command, const struct run *run, cons
 }
 
 // A value too large for the environment goes to a file that the shell reads.
-static enum code shell_text(struct engine *engine, struct resident *resident, uint32_t step, struct str text, struct command *command, struct error *err)
+static enum code shell_text(struct engine *engine, struct resident *resident, uint32_t step, struct str text,
+                            struct command *command, struct error *err)
 {
     struct kernel_scope context = {.run = resident->run, .step = step, .env = &engine->env};
     struct scope scope = kernel_scope(&context);
     struct subst subst;
     enum code rc = subst_shell(text, &scope, &engine->turn, &subst, err);
     if (rc) return rc;
-    for (size_t i = 0; !rc && i < subst.env_count; i++) rc = add_env(command, &engine->turn, subst.env[i].name, subst.env[i].value);
+    for (size_t i = 0; !rc && i < subst.env_count; i++)
+        rc = add_env(command, &engine->turn, subst.env[i].name, subst.env[i].value);
     command->input = subst.text;
     return rc;
 }
 
-static enum code command_of(struct engine *engine, struct resident *resident, uint32_t step, struct command *command, struct error *err)
+static enum code command_of(struct engine *engine, struct resident *resident, uint32_t step, struct command *command,
+                            struct error *err)
 {
     const struct run *run = resident->run;
     const struct program_step *ps = &run->program->steps[step];
@@ -167,24 +179,32 @@ static enum code command_of(struct engine *engine, struct resident *resident, ui
         rc = shell_text(engine, resident, step, code, command, err);
     } else {
         command->input = code;
-        if (str_is(runtime, "node")) command->argv[command->argc++] = str_find(code, '\n', 0) < code.len && strstr(code.ptr, "import ") ? STR("--input-type=module") : STR("--input-type=commonjs");
+        if (str_is(runtime, "node"))
+            command->argv[command->argc++] = str_find(code, '\n', 0) < code.len && strstr(code.ptr, "import ")
+                                                 ? STR("--input-type=module")
+                                                 : STR("--input-type=commonjs");
     }
     command->argv[command->argc++] = str_is(runtime, "sh") ? STR("-s") : STR("-");
     const struct json *args = json_key(&with, "args");
-    for (uint32_t i = 0; !rc && json_is(args, JSON_ARRAY) && i < args->count; i++) rc = add_arg(command, arena, &args->items[i], err);
+    for (uint32_t i = 0; !rc && json_is(args, JSON_ARRAY) && i < args->count; i++)
+        rc = add_arg(command, arena, &args->items[i], err);
     return rc;
 }
 
 static enum code open_tools(struct engine *engine, struct error *err)
 {
     if (engine->tools) return OK;
-    struct tool_options options = {.mark = engine->mark, .process_max = engine->options.limits.process_max, .deliver = mailbox_result,
-                                   .output = engine->options.observer.output ? mailbox_line : NULL, .context = &engine->mailbox};
+    struct tool_options options = {.mark = engine->mark,
+                                   .process_max = engine->options.limits.process_max,
+                                   .deliver = mailbox_result,
+                                   .output = engine->options.observer.output ? mailbox_line : NULL,
+                                   .context = &engine->mailbox};
     engine->own_tools = true;
     return tools_open(&options, &engine->tools, err);
 }
 
-static enum code start_process(struct engine *engine, struct resident *resident, const struct effect *effect, struct error *err)
+static enum code start_process(struct engine *engine, struct resident *resident, const struct effect *effect,
+                               struct error *err)
 {
     const struct run *run = resident->run;
     const struct program_step *ps = &run->program->steps[effect->step];
@@ -193,7 +213,9 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     enum code rc = command_of(engine, resident, effect->step, &command, &local);
     if (rc == E_NOMEM || rc == E_IO || rc == E_CORRUPT) return error_set(err, rc, "%s", local.message);
     if (rc) {
-        struct fault fault = {.code = rc == E_LIMIT ? STR("PAYLOAD_TOO_LARGE") : STR("REFERENCE_NOT_AVAILABLE"), .message = str_from(local.message), .category = STR("validation")};
+        struct fault fault = {.code = rc == E_LIMIT ? STR("PAYLOAD_TOO_LARGE") : STR("REFERENCE_NOT_AVAILABLE"),
+                              .message = str_from(local.message),
+                              .category = STR("validation")};
         return input_fault(engine, resident, effect->step, effect->logical, effect->engine, fault, err);
     }
     rc = open_tools(engine, err);
@@ -202,18 +224,33 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     if (id == 0) return error_set(err, E_NOMEM, "out of memory");
     if (run->start.artifacts_dir.len > 0 && os_make_dirs(run->start.artifacts_dir.ptr, &local) != OK)
         os_log(LOG_WARN, "no artifacts directory why=\"%s\"", local.message);
-    struct tool_request request = {.ticket = id, .run = run->ids.run, .step = kernel_path(run, effect->step, &engine->turn), .logical = effect->logical, .engine = effect->engine,
-                                   .argv = command.argv, .argc = command.argc, .input = command.input, .env = command.env, .env_count = command.env_count,
-                                   .secrets = ps->secrets, .secret_count = ps->secret_count, .cwd = command.cwd, .timeout_ms = ps->timeout_ms,
+    struct tool_request request = {.ticket = id,
+                                   .run = run->ids.run,
+                                   .step = kernel_path(run, effect->step, &engine->turn),
+                                   .logical = effect->logical,
+                                   .engine = effect->engine,
+                                   .argv = command.argv,
+                                   .argc = command.argc,
+                                   .input = command.input,
+                                   .env = command.env,
+                                   .env_count = command.env_count,
+                                   .secrets = ps->secrets,
+                                   .secret_count = ps->secret_count,
+                                   .cwd = command.cwd,
+                                   .timeout_ms = ps->timeout_ms,
                                    .output_max = engine->options.limits.output_max};
     rc = engine->tools->ops->start(engine->tools, &request, &local);
     if (rc == OK) return OK;
     ticket_close(engine, id);
-    struct fault fault = {.code = STR("SPAWN_FAILED"), .message = str_from(local.message), .category = STR("infrastructure"), .retryable = true};
+    struct fault fault = {.code = STR("SPAWN_FAILED"),
+                          .message = str_from(local.message),
+                          .category = STR("infrastructure"),
+                          .retryable = true};
     return input_fault(engine, resident, effect->step, effect->logical, effect->engine, fault, err);
 }
 
-static enum code execute(struct engine *engine, struct resident *resident, const struct effect *effect, struct error *err)
+static enum code execute(struct engine *engine, struct resident *resident, const struct effect *effect,
+                         struct error *err)
 {
     enum step_kind kind = resident->run->program->steps[effect->step].kind;
     bool process = kind == STEP_EXEC || kind == STEP_SHELL || kind == STEP_SCRIPT;
@@ -221,11 +258,13 @@ static enum code execute(struct engine *engine, struct resident *resident, const
     return input_instant(engine, resident, effect->step, effect->logical, effect->engine, err);
 }
 
-static enum code set_timer(struct engine *engine, struct resident *resident, const struct effect *effect, struct error *err)
+static enum code set_timer(struct engine *engine, struct resident *resident, const struct effect *effect,
+                           struct error *err)
 {
     struct timer *timer = calloc(1, sizeof(*timer));
     if (!timer) return error_set(err, E_NOMEM, "out of memory");
-    *timer = (struct timer){.resident = resident, .step = effect->step, .logical = effect->logical, .kind = effect->timer};
+    *timer =
+        (struct timer){.resident = resident, .step = effect->step, .logical = effect->logical, .kind = effect->timer};
     // What is left is measured on the wall clock once, here; from now on the monotonic clock counts (I18).
     int64_t left = effect->due_ms - engine->now.wall_ms;
     // Both clocks are cut to milliseconds at different phases: one more, so that nothing is early on either.
@@ -267,7 +306,7 @@ enum code dispatch(struct engine *engine, struct resident *resident, const struc
     }
     case EFFECT_RETRY_RUN:
     case EFFECT_DECISION:
-        return OK;  // turn.c
+        return OK; // turn.c
     }
     return OK;
 }

@@ -99,7 +99,7 @@ void resident_remove(struct engine *engine, struct resident *resident)
         engine->tickets[i].resident = NULL;
         resident->tickets--;
     }
-    run_free(resident->run);  // borrows the ids of its log
+    run_free(resident->run); // borrows the ids of its log
     store_release_run(engine->store, resident->log);
     free(resident);
 }
@@ -186,7 +186,8 @@ uint64_t new_random(struct engine *engine)
 }
 
 // ---- opening and closing
-static enum code read_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out, struct error *err)
+static enum code read_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
+                           struct error *err)
 {
     struct engine *engine = context;
     return store_blob(engine->store, sha256, arena, out, err);
@@ -228,8 +229,10 @@ void engine_close(struct engine *engine)
         engine->tickets[i].resident = NULL;
     }
     for (size_t i = 0; i < engine->table_size; i++)
-        while (engine->table[i]) resident_remove(engine, engine->table[i]);  // NOLINT(clang-analyzer-unix.Malloc): it unlinks what it frees
-    for (size_t i = 0; i < engine->queue.count; i++) queued_release(&engine->queue.items[(engine->queue.head + i) & (engine->queue.capacity - 1)]);
+        while (engine->table[i])
+            resident_remove(engine, engine->table[i]); // NOLINT(clang-analyzer-unix.Malloc): it unlinks what it frees
+    for (size_t i = 0; i < engine->queue.count; i++)
+        queued_release(&engine->queue.items[(engine->queue.head + i) & (engine->queue.capacity - 1)]);
     free(engine->queue.items);
     while (engine->arrived) {
         struct message *next = engine->arrived->next;
@@ -288,11 +291,14 @@ void summarize(const struct run *run, struct run_summary *out)
     out->ended_ms = run->ended_ms;
     struct buf cause;
     buf_init(&cause, 4096);
-    if (run->status == RUN_STATUS_CANCELLED || run->cancelling) buf_add(&cause, run->cancel_reason);
+    if (run->status == RUN_STATUS_CANCELLED || run->cancelling)
+        buf_add(&cause, run->cancel_reason);
     else if (run->failed_step.len > 0)
-        buf_printf(&cause, "failed at %.*s: %.*s %.*s", STR_ARG(run->failed_step), STR_ARG(run->fault.code), STR_ARG(run->fault.message));
+        buf_printf(&cause, "failed at %.*s: %.*s %.*s", STR_ARG(run->failed_step), STR_ARG(run->fault.code),
+                   STR_ARG(run->fault.message));
     size_t len = cause.len < sizeof(out->cause) ? cause.len : sizeof(out->cause) - 1;
-    while (len > 0 && len < cause.len && ((unsigned char)cause.ptr[len] & 0xC0) == 0x80) len--;  // never half a character
+    while (len > 0 && len < cause.len && ((unsigned char)cause.ptr[len] & 0xC0) == 0x80)
+        len--; // never half a character
     memcpy(out->cause, cause.ptr, len);
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)out->cause[i] < 0x20) out->cause[i] = ' ';

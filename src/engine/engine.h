@@ -17,11 +17,11 @@ struct engine;
 
 // Seen by the observer after it is durable, on the engine thread. `path` strings live during the call.
 struct engine_event {
-    struct str run;                 // run id
-    const struct run *state;        // read only, after the fold
+    struct str run;          // run id
+    const struct run *state; // read only, after the fold
     const struct program *program;
     const struct moment *moment;
-    const struct append_item *item;  // number, id, time, bytes as stored
+    const struct append_item *item; // number, id, time, bytes as stored
 };
 
 struct engine_decision {
@@ -31,33 +31,34 @@ struct engine_decision {
     bool accepted, duplicate;
     struct str decision_id;
     struct str error_code, error_message;
-    uint64_t seq;         // of the last event that it caused, 0 = none
-    struct str new_run;   // RETRY_RUN
+    uint64_t seq;       // of the last event that it caused, 0 = none
+    struct str new_run; // RETRY_RUN
 };
 
 struct engine_observer {
     void *context;
-    void (*event)(void *context, const struct engine_event *event);             // may be NULL
-    void (*decision)(void *context, const struct engine_decision *decision);    // may be NULL
-    void (*output)(void *context, struct str run, struct str step, bool is_stderr, struct str line);  // live lines; may be NULL
+    void (*event)(void *context, const struct engine_event *event);          // may be NULL
+    void (*decision)(void *context, const struct engine_decision *decision); // may be NULL
+    void (*output)(void *context, struct str run, struct str step, bool is_stderr,
+                   struct str line); // live lines; may be NULL
     // The start of a run could not be stored (E_EXISTS: its id was taken meanwhile); there is no such run here. May be NULL.
     void (*refused)(void *context, struct str run, const struct error *why);
 };
 
 struct engine_limits {
-    uint32_t inputs_per_turn_max;  // 4096
-    uint32_t process_max;          // child processes at once
-    size_t output_max;             // bytes of a step's output kept (1 MiB)
-    size_t inline_max;             // larger outputs become blobs (64 KiB)
-    uint32_t events_per_run_max;   // 50,000: RUN_LIMIT
+    uint32_t inputs_per_turn_max; // 4096
+    uint32_t process_max;         // child processes at once
+    size_t output_max;            // bytes of a step's output kept (1 MiB)
+    size_t inline_max;            // larger outputs become blobs (64 KiB)
+    uint32_t events_per_run_max;  // 50,000: RUN_LIMIT
 };
 extern const struct engine_limits engine_limits_default;
 
 struct engine_options {
-    struct store *store;             // opened for writing; borrowed
+    struct store *store; // opened for writing; borrowed
     const struct contract *contract;
     struct entropy *entropy;
-    struct tools *tools;             // NULL: the engine opens its own process tools
+    struct tools *tools; // NULL: the engine opens its own process tools
     struct engine_limits limits;
     struct engine_observer observer;
 };
@@ -67,33 +68,35 @@ enum code engine_open(const struct engine_options *options, struct engine **out,
 void engine_close(struct engine *engine);
 
 struct start_request {
-    const struct program *program;   // retained by the engine while the run is resident
+    const struct program *program; // retained by the engine while the run is resident
     struct str tenant, project, environment;
-    struct str run;                  // empty: a new UUID; the id is in *run_out
-    struct json inputs;              // object; defaults of the program are added
+    struct str run;     // empty: a new UUID; the id is in *run_out
+    struct json inputs; // object; defaults of the program are added
     struct str arguments, work_dir, triggered_by, trigger_source;
-    struct str original_run;         // RETRY_RUN
+    struct str original_run; // RETRY_RUN
     const struct reuse *reuse;
     uint32_t reuse_count;
     struct str parent_run, parent_step;
 };
 
 // Checks and queues the start; it happens in the next turn. E_EXISTS, E_INVALID. run_out needs 129 bytes.
-enum code engine_start(struct engine *engine, const struct start_request *request, char run_out[129], struct error *err) MUST_CHECK;
+enum code engine_start(struct engine *engine, const struct start_request *request, char run_out[129],
+                       struct error *err) MUST_CHECK;
 // Takes over a run that no living process owns: kills its orphans, folds it, goes on in the next turn.
 // E_NOT_FOUND, E_LOCKED, E_TERMINAL (it has ended; nothing to do), E_CORRUPT.
 enum code engine_adopt(struct engine *engine, struct str tenant, struct str run, struct error *err) MUST_CHECK;
 // A signal for a run of this engine, or for an ended run (RETRY_RUN). Decided in the next turn; the answer goes to the
 // observer. E_NOT_FOUND when the run is not resident here.
-enum code engine_signal(struct engine *engine, struct str tenant, struct str run, const struct signal *signal, struct error *err) MUST_CHECK;
+enum code engine_signal(struct engine *engine, struct str tenant, struct str run, const struct signal *signal,
+                        struct error *err) MUST_CHECK;
 
 struct engine_activity {
-    size_t resident;   // runs that have not ended
-    size_t parked;     // of these: paused, held or waiting for a person, nothing in flight in this process
-    size_t in_flight;  // attempts dispatched by this process
+    size_t resident;  // runs that have not ended
+    size_t parked;    // of these: paused, held or waiting for a person, nothing in flight in this process
+    size_t in_flight; // attempts dispatched by this process
 };
 struct engine_activity engine_activity(const struct engine *engine);
-const struct run *engine_run(const struct engine *engine, struct str tenant, struct str run);  // NULL: not resident
+const struct run *engine_run(const struct engine *engine, struct str tenant, struct str run); // NULL: not resident
 
 // One turn. *worked: something was decided or delivered. Call again at once while it is true.
 enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *worked, struct error *err) MUST_CHECK;
@@ -101,7 +104,7 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
 int64_t engine_deadline(const struct engine *engine);
 // Blocks until a result arrives, engine_wake is called, or until_mono_ms.
 void engine_wait(struct engine *engine, int64_t until_mono_ms);
-void engine_wake(struct engine *engine);  // any thread
+void engine_wake(struct engine *engine); // any thread
 // For tools that the caller brought: hands in the result of a ticket. Takes over its memory. Any thread.
 void engine_deliver(struct engine *engine, struct tool_result *result);
 // Takes signals that other processes posted from the store's inbox into the queue. engine_loop does this by itself.
@@ -109,16 +112,18 @@ enum code engine_poll(struct engine *engine, struct error *err) MUST_CHECK;
 // Turns until *stop is set, or (when until_idle) no run is resident, or all resident runs are parked and exit_on_park.
 // Looks into the store's inbox at least every `poll_ms`.
 struct engine_loop {
-    volatile bool *stop;     // may be NULL
+    volatile bool *stop; // may be NULL
     bool exit_on_park;
-    int64_t poll_ms;         // 0 = 50
-    void (*tick)(void *context, struct engine *engine, struct moment_in_time now);  // each round, at least every tick_ms; may be NULL
+    int64_t poll_ms; // 0 = 50
+    void (*tick)(void *context, struct engine *engine,
+                 struct moment_in_time now); // each round, at least every tick_ms; may be NULL
     void *context;
     int64_t tick_ms;
 };
 enum code engine_loop(struct engine *engine, const struct engine_loop *loop, struct error *err) MUST_CHECK;
 
 // The program of a stored run, from the bytes it was started with (I20).
-enum code engine_program(struct store *store, const struct run_head *head, struct program **out, struct error *err) MUST_CHECK;
+enum code engine_program(struct store *store, const struct run_head *head, struct program **out,
+                         struct error *err) MUST_CHECK;
 
 #endif

@@ -13,14 +13,14 @@ struct resident;
 struct message {
     struct message *next;
     bool is_line;
-    struct tool_result result;  // !is_line
-    uint64_t ticket;            // is_line
+    struct tool_result result; // !is_line
+    uint64_t ticket;           // is_line
     bool is_stderr;
     size_t len;
     char text[];
 };
 
-struct mailbox {  // shared: mutex inside
+struct mailbox { // shared: mutex inside
     pthread_mutex_t mutex;
     pthread_cond_t arrived;
     struct message *first, **last;
@@ -29,34 +29,34 @@ struct mailbox {  // shared: mutex inside
 
 void mailbox_init(struct mailbox *mailbox);
 void mailbox_release(struct mailbox *mailbox);
-void mailbox_result(void *mailbox, struct tool_result *result);                                    // tool_deliver
-void mailbox_line(void *mailbox, uint64_t ticket, bool is_stderr, struct str line);                // tool_output
-struct message *mailbox_take(struct mailbox *mailbox);                                             // all, oldest first
+void mailbox_result(void *mailbox, struct tool_result *result);                     // tool_deliver
+void mailbox_line(void *mailbox, uint64_t ticket, bool is_stderr, struct str line); // tool_output
+struct message *mailbox_take(struct mailbox *mailbox);                              // all, oldest first
 void mailbox_wake(struct mailbox *mailbox);
 void mailbox_wait(struct mailbox *mailbox, int64_t until_mono_ms);
 void message_free(struct message *message);
 
 // ---- a run in memory
-struct program_entry {  // programs by document, so that a thousand runs share one
+struct program_entry { // programs by document, so that a thousand runs share one
     struct program *program;
-    bool stored;        // its bytes are in the store
+    bool stored; // its bytes are in the store
     struct program_entry *next;
 };
 
 struct resident {
-    struct resident *next;        // hash chain
+    struct resident *next; // hash chain
     struct run *run;
     struct run_log *log;
     struct program_entry *entry;
-    struct run_ids ids;           // borrows run->ids, or `log`'s while the run is being folded again
-    uint32_t tickets;             // attempts of this run with a tool
+    struct run_ids ids; // borrows run->ids, or `log`'s while the run is being folded again
+    uint32_t tickets;   // attempts of this run with a tool
     uint32_t timers;
-    uint64_t turn;                // last turn that touched it
-    size_t summary;               // index in that turn's summaries
-    bool terminal;                // loaded only to answer a signal
-    bool gone;                    // ended or fenced: freed at the end of the turn
+    uint64_t turn;  // last turn that touched it
+    size_t summary; // index in that turn's summaries
+    bool terminal;  // loaded only to answer a signal
+    bool gone;      // ended or fenced: freed at the end of the turn
     struct resident *next_gone;
-    bool adopted;                 // taken over; its orphans have not been looked for yet
+    bool adopted; // taken over; its orphans have not been looked for yet
     bool limit_hit;
 };
 
@@ -68,24 +68,24 @@ struct timer {
 };
 
 struct ticket {
-    struct resident *resident;  // NULL: free slot
+    struct resident *resident; // NULL: free slot
     uint32_t step, logical, engine;
     uint32_t generation;
     uint32_t next_free;
-    bool late;  // the run is gone; the result is dropped
+    bool late; // the run is gone; the result is dropped
 };
 
 // An input on its way to a turn, with the memory that it needs until then.
 struct queued {
     struct resident *resident;
     struct input input;
-    struct start_facts *facts;        // START
+    struct start_facts *facts; // START
     struct reuse *reuse;
     struct signal *signal;
-    struct arena *arena;              // owns facts, signal, values; NULL when there is nothing to own
-    struct tool_result result;        // RESULT from a tool: owns its memory
-    int64_t inbox_id;                 // SIGNAL from another process; 0 = local
-    struct append_blob *blobs;        // in `arena`
+    struct arena *arena;       // owns facts, signal, values; NULL when there is nothing to own
+    struct tool_result result; // RESULT from a tool: owns its memory
+    int64_t inbox_id;          // SIGNAL from another process; 0 = local
+    struct append_blob *blobs; // in `arena`
     size_t blob_count;
     char decision_id[UUID_SIZE];
     uint32_t tries;
@@ -93,7 +93,7 @@ struct queued {
 
 struct queue {
     struct queued *items;
-    size_t head, count, capacity;  // ring
+    size_t head, count, capacity; // ring
 };
 
 struct engine {
@@ -103,7 +103,7 @@ struct engine {
     bool own_tools;
     char mark[33];
     struct mailbox mailbox;
-    struct message *arrived;  // taken from the mailbox, not yet in the queue
+    struct message *arrived; // taken from the mailbox, not yet in the queue
     struct queue queue;
     struct heap timers;
     struct resident **table;
@@ -117,55 +117,68 @@ struct engine {
     uint64_t turn_number;
     struct moment_in_time now;
     int64_t next_inbox_mono;
-    int64_t full_until_mono;  // the disk is full: nothing is tried before
+    int64_t full_until_mono; // the disk is full: nothing is tried before
     struct kernel_env env;
-    struct resident *gone;  // to be freed at the end of the turn
-    size_t adopted;         // residents whose orphans have not been looked for yet
+    struct resident *gone; // to be freed at the end of the turn
+    size_t adopted;        // residents whose orphans have not been looked for yet
 };
 
 // engine.c
 struct resident *resident_find(const struct engine *engine, struct str tenant, struct str run);
-struct resident *resident_add(struct engine *engine, struct run *run, struct run_log *log, struct program_entry *entry) MUST_CHECK;
+struct resident *resident_add(struct engine *engine, struct run *run, struct run_log *log,
+                              struct program_entry *entry) MUST_CHECK;
 void resident_remove(struct engine *engine, struct resident *resident);
-void resident_gone(struct engine *engine, struct resident *resident);  // once more harmless
-struct queued *queue_add(struct engine *engine, struct resident *resident, enum input_kind kind) MUST_CHECK;  // NULL: out of memory
-bool queue_reserve(struct engine *engine, size_t more) MUST_CHECK;  // power-of-two ring: room for so many more
-struct queued queue_take_last(struct engine *engine);  // the entry that was added last, out of the queue again
+void resident_gone(struct engine *engine, struct resident *resident); // once more harmless
+struct queued *queue_add(struct engine *engine, struct resident *resident,
+                         enum input_kind kind) MUST_CHECK;         // NULL: out of memory
+bool queue_reserve(struct engine *engine, size_t more) MUST_CHECK; // power-of-two ring: room for so many more
+struct queued queue_take_last(struct engine *engine); // the entry that was added last, out of the queue again
 void queued_release(struct queued *queued);
-struct arena *arena_make(size_t limit) MUST_CHECK;  // NULL: out of memory
-void arena_drop(struct arena *arena);               // NULL: nothing
+struct arena *arena_make(size_t limit) MUST_CHECK; // NULL: out of memory
+void arena_drop(struct arena *arena);              // NULL: nothing
 
 // load.c: stored runs into memory
-enum code load_resident(struct engine *engine, struct str tenant, struct str run, bool even_ended, struct resident **out, struct error *err) MUST_CHECK;
+enum code load_resident(struct engine *engine, struct str tenant, struct str run, bool even_ended,
+                        struct resident **out, struct error *err) MUST_CHECK;
 enum code reload(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK;
 void sweep_orphans(struct engine *engine);
 struct program_entry *program_entry_for(struct engine *engine, const struct program *program) MUST_CHECK;
 
 // dispatch.c: effects, after they are durable
-enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect, struct error *err) MUST_CHECK;
+enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect,
+                   struct error *err) MUST_CHECK;
 void ticket_close(struct engine *engine, uint64_t id);
 struct ticket *ticket_find(struct engine *engine, uint64_t id);
-void relive(struct engine *engine, struct resident *resident);  // marks the attempts that are with a tool as live again
-void relive_input(const struct queued *queued);                 // the attempt whose result this is
+void relive(struct engine *engine, struct resident *resident); // marks the attempts that are with a tool as live again
+void relive_input(const struct queued *queued);                // the attempt whose result this is
 
 // result.c: what comes back from outside as an input
 enum code input_from_result(struct engine *engine, struct tool_result *result, struct error *err) MUST_CHECK;
-enum code input_instant(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k, struct error *err) MUST_CHECK;
-enum code input_fault(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k, struct fault fault, struct error *err) MUST_CHECK;
+enum code input_instant(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
+                        struct error *err) MUST_CHECK;
+enum code input_fault(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
+                      struct fault fault, struct error *err) MUST_CHECK;
 enum code canonical(struct arena *arena, struct str bytes, struct json *out, struct error *err) MUST_CHECK;
-enum code input_value(struct engine *engine, struct queued *queued, const struct json *value, struct error *err) MUST_CHECK;
+enum code input_value(struct engine *engine, struct queued *queued, const struct json *value,
+                      struct error *err) MUST_CHECK;
 
 // subrun.c
-enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err) MUST_CHECK;
-enum code subrun_cancel(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err) MUST_CHECK;
-enum code subrun_refused(struct engine *engine, struct str tenant, const struct start_facts *facts, enum code why, struct error *err) MUST_CHECK;
+enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect,
+                       struct error *err) MUST_CHECK;
+enum code subrun_cancel(struct engine *engine, struct resident *parent, const struct effect *effect,
+                        struct error *err) MUST_CHECK;
+enum code subrun_refused(struct engine *engine, struct str tenant, const struct start_facts *facts, enum code why,
+                         struct error *err) MUST_CHECK;
 enum code subrun_ended(struct engine *engine, struct resident *child, struct error *err) MUST_CHECK;
 
 // signal.c
 enum code poll_inbox(struct engine *engine, struct error *err) MUST_CHECK;
-enum code queue_signal(struct engine *engine, struct resident *resident, const struct signal *signal, int64_t inbox_id, struct error *err) MUST_CHECK;
-enum code decision_body(struct engine *engine, const struct queued *queued, const struct effect *effect, struct json *out) MUST_CHECK;
-enum code retry_run(struct engine *engine, struct resident *ended, const struct signal *signal, char run_out[129], struct error *err) MUST_CHECK;
+enum code queue_signal(struct engine *engine, struct resident *resident, const struct signal *signal, int64_t inbox_id,
+                       struct error *err) MUST_CHECK;
+enum code decision_body(struct engine *engine, const struct queued *queued, const struct effect *effect,
+                        struct json *out) MUST_CHECK;
+enum code retry_run(struct engine *engine, struct resident *ended, const struct signal *signal, char run_out[129],
+                    struct error *err) MUST_CHECK;
 
 void summarize(const struct run *run, struct run_summary *out);
 void new_uuid(struct engine *engine, char out[UUID_SIZE]);

@@ -9,22 +9,24 @@ struct part_source {
     const struct json *parts;
 };
 
-static enum code part_load(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime, struct arena *arena,
-                           struct str *file, struct str *text, struct error *err)
+static enum code part_load(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
+                           struct arena *arena, struct str *file, struct str *text, struct error *err)
 {
     (void)kind;
     (void)runtime;
     const struct part_source *source = context;
     for (uint32_t i = 0; json_is(source->parts, JSON_ARRAY) && i < source->parts->count; i++) {
         const struct json *part = &source->parts->items[i];
-        if (!str_eq(json_text(json_key(part, "from")), from) || !str_eq(json_text(json_key(part, "request")), request)) continue;
+        if (!str_eq(json_text(json_key(part, "from")), from) || !str_eq(json_text(json_key(part, "request")), request))
+            continue;
         struct digest sha;
         if (!digest_parse(json_text(json_key(part, "sha256")), &sha)) break;
         *file = arena_copy(arena, json_text(json_key(part, "file")));
         if (!file->ptr) return error_set(err, E_NOMEM, "out of memory");
         return store_blob(source->store, &sha, arena, text, err);
     }
-    return error_set(err, E_CORRUPT, "the run does not hold the file \"%.*s\" that its document names", STR_ARG(request));
+    return error_set(err, E_CORRUPT, "the run does not hold the file \"%.*s\" that its document names",
+                     STR_ARG(request));
 }
 
 struct first_facts {
@@ -33,7 +35,8 @@ struct first_facts {
     bool found;
 };
 
-static enum code find_facts(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
+static enum code find_facts(void *context, const struct record *record, const struct moment *moment,
+                            const struct seal *seal)
 {
     (void)record;
     (void)seal;
@@ -42,29 +45,37 @@ static enum code find_facts(void *context, const struct record *record, const st
     first->found = true;
     first->facts.document_file = arena_copy(first->arena, moment->start->document_file);
     if (!first->facts.document_file.ptr) return E_NOMEM;
-    if (moment->start->parts.type != 0 && !json_copy(first->arena, &moment->start->parts, &first->facts.parts)) return E_NOMEM;
-    return E_CANCELLED;  // seen enough
+    if (moment->start->parts.type != 0 && !json_copy(first->arena, &moment->start->parts, &first->facts.parts))
+        return E_NOMEM;
+    return E_CANCELLED; // seen enough
 }
 
-static enum code compile_stored(struct store *store, const struct run_head *head, struct arena *arena, struct program **out, struct error *err)
+static enum code compile_stored(struct store *store, const struct run_head *head, struct arena *arena,
+                                struct program **out, struct error *err)
 {
     struct first_facts first = {.arena = arena};
     enum code rc = store_replay(store, head->ids.tenant, head->ids.run, find_facts, &first, err);
     if (rc && rc != E_CANCELLED) return rc;
-    if (!first.found) return error_set(err, E_CORRUPT, "run %.*s: the log does not begin with a start", STR_ARG(head->ids.run));
+    if (!first.found)
+        return error_set(err, E_CORRUPT, "run %.*s: the log does not begin with a start", STR_ARG(head->ids.run));
     if (err) *err = (struct error){0};
     struct str text;
     rc = store_blob(store, &head->document, arena, &text, err);
     if (rc) return rc;
     struct digest sha = sha256(text);
-    if (!digest_eq(&sha, &head->document)) return error_set(err, E_CORRUPT, "run %.*s: PLAN_INTEGRITY_VALIDATION_FAILED: the stored document does not have the hash it was started with", STR_ARG(head->ids.run));
+    if (!digest_eq(&sha, &head->document))
+        return error_set(err, E_CORRUPT,
+                         "run %.*s: PLAN_INTEGRITY_VALIDATION_FAILED: the stored document does not have the hash it "
+                         "was started with",
+                         STR_ARG(head->ids.run));
     struct part_source source = {.store = store, .parts = &first.facts.parts};
     struct program_loader loader = {.context = &source, .load = part_load};
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, arena);
     rc = program_load(text, first.facts.document_file, &loader, &diagnostics, out, err);
     if (rc == E_INVALID && diagnostics.count > 0)
-        return error_set(err, E_CORRUPT, "run %.*s: its stored document no longer compiles: %.*s", STR_ARG(head->ids.run), STR_ARG(diagnostics.items[0].message));
+        return error_set(err, E_CORRUPT, "run %.*s: its stored document no longer compiles: %.*s",
+                         STR_ARG(head->ids.run), STR_ARG(diagnostics.items[0].message));
     return rc;
 }
 
@@ -79,11 +90,14 @@ enum code engine_program(struct store *store, const struct run_head *head, struc
 
 // Two runs share a program when main document and file agree; parts are pinned by the document's file in practice, so a
 // program with parts is not shared.
-static enum code entry_for_head(struct engine *engine, const struct run_head *head, struct program_entry **out, struct error *err)
+static enum code entry_for_head(struct engine *engine, const struct run_head *head, struct program_entry **out,
+                                struct error *err)
 {
     for (struct program_entry *entry = engine->programs; entry; entry = entry->next) {
         if (!digest_eq(&entry->program->sha256, &head->document) || entry->program->part_count > 0) continue;
-        if (!str_eq(entry->program->plan_version, head->ids.plan_version) || !str_eq(entry->program->plan_id, head->ids.plan_id)) continue;
+        if (!str_eq(entry->program->plan_version, head->ids.plan_version) ||
+            !str_eq(entry->program->plan_id, head->ids.plan_id))
+            continue;
         *out = entry;
         return OK;
     }
@@ -103,7 +117,8 @@ struct fold_context {
     struct error *err;
 };
 
-static enum code fold_one(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
+static enum code fold_one(void *context, const struct record *record, const struct moment *moment,
+                          const struct seal *seal)
 {
     (void)seal;
     struct fold_context *fold = context;
@@ -111,7 +126,8 @@ static enum code fold_one(void *context, const struct record *record, const stru
     return record->signal_id.len > 0 ? kernel_decided(fold->run, record->signal_id, fold->err) : OK;
 }
 
-static enum code fold_run(struct engine *engine, const struct program *program, const struct run_ids *ids, struct run **out, struct error *err)
+static enum code fold_run(struct engine *engine, const struct program *program, const struct run_ids *ids,
+                          struct run **out, struct error *err)
 {
     struct run *run = run_new(program, ids);
     if (!run) return error_set(err, E_NOMEM, "out of memory");
@@ -125,7 +141,8 @@ static enum code fold_run(struct engine *engine, const struct program *program, 
     return OK;
 }
 
-enum code load_resident(struct engine *engine, struct str tenant, struct str run_id, bool even_ended, struct resident **out, struct error *err)
+enum code load_resident(struct engine *engine, struct str tenant, struct str run_id, bool even_ended,
+                        struct resident **out, struct error *err)
 {
     struct arena arena;
     arena_init(&arena, 4096, (size_t)64 << 20);
@@ -134,14 +151,17 @@ enum code load_resident(struct engine *engine, struct str tenant, struct str run
     struct run_log *log = NULL;
     struct run *run = NULL;
     enum code rc = store_head(engine->store, tenant, run_id, &arena, &head, err);
-    if (!rc && head.terminal && !even_ended) rc = error_set(err, E_TERMINAL, "RUN_TERMINAL: run %.*s has ended", STR_ARG(run_id));
+    if (!rc && head.terminal && !even_ended)
+        rc = error_set(err, E_TERMINAL, "RUN_TERMINAL: run %.*s has ended", STR_ARG(run_id));
     if (!rc) rc = entry_for_head(engine, &head, &entry, err);
     if (!rc) rc = store_claim_run(engine->store, tenant, run_id, &log, err);
     if (!rc) rc = fold_run(engine, entry->program, run_log_ids(log), &run, err);
     if (!rc) {
         *out = resident_add(engine, run, log, entry);
-        if (!*out) rc = error_set(err, E_NOMEM, "out of memory");
-        else (*out)->terminal = head.terminal;
+        if (!*out)
+            rc = error_set(err, E_NOMEM, "out of memory");
+        else
+            (*out)->terminal = head.terminal;
         if (!rc && !head.terminal) {
             (*out)->adopted = true;
             engine->adopted++;
@@ -163,7 +183,7 @@ enum code reload(struct engine *engine, struct resident *resident, struct error 
     if (run_log_last_seq(resident->log) > 0) {
         rc = fold_run(engine, resident->entry->program, ids, &run, err);
     } else {
-        run = run_new(resident->entry->program, ids);  // its first batch was never stored
+        run = run_new(resident->entry->program, ids); // its first batch was never stored
         if (!run) rc = error_set(err, E_NOMEM, "out of memory");
     }
     if (rc) return rc;

@@ -47,7 +47,7 @@ static void post(struct mailbox *mailbox, struct message *message)
 void mailbox_result(void *context, struct tool_result *result)
 {
     struct message *message = calloc(1, sizeof(*message));
-    INVARIANT(message != NULL);  // losing a result would leave a run waiting for ever; dying recovers it
+    INVARIANT(message != NULL); // losing a result would leave a run waiting for ever; dying recovers it
     message->result = *result;
     post(context, message);
 }
@@ -55,7 +55,7 @@ void mailbox_result(void *context, struct tool_result *result)
 void mailbox_line(void *context, uint64_t ticket, bool is_stderr, struct str line)
 {
     struct message *message = calloc(1, sizeof(*message) + line.len + 1);
-    if (!message) return;  // a line for the eye only
+    if (!message) return; // a line for the eye only
     message->is_line = true;
     message->ticket = ticket;
     message->is_stderr = is_stderr;
@@ -85,7 +85,8 @@ void mailbox_wake(struct mailbox *mailbox)
 
 void mailbox_wait(struct mailbox *mailbox, int64_t until_mono_ms)
 {
-    struct timespec until = {.tv_sec = (time_t)(until_mono_ms / 1000), .tv_nsec = (long)(until_mono_ms % 1000) * 1000000};
+    struct timespec until = {.tv_sec = (time_t)(until_mono_ms / 1000),
+                             .tv_nsec = (long)(until_mono_ms % 1000) * 1000000};
     pthread_mutex_lock(&mailbox->mutex);
     while (!mailbox->first && !mailbox->woken) {
         if (pthread_cond_timedwait(&mailbox->arrived, &mailbox->mutex, &until) != 0) break;

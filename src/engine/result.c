@@ -10,7 +10,8 @@ static enum code no_memory(struct error *err)
     return error_set(err, E_NOMEM, "out of memory");
 }
 
-static struct queued *queue_result(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k)
+static struct queued *queue_result(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical,
+                                   uint32_t k)
 {
     struct queued *queued = queue_add(engine, resident, INPUT_RESULT);
     if (!queued) return NULL;
@@ -78,7 +79,8 @@ enum code input_value(struct engine *engine, struct queued *queued, const struct
     return rc;
 }
 
-enum code input_fault(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k, struct fault fault, struct error *err)
+enum code input_fault(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
+                      struct fault fault, struct error *err)
 {
     struct queued *queued = queue_result(engine, resident, step, logical, k);
     if (!queued) return no_memory(err);
@@ -92,7 +94,8 @@ enum code input_fault(struct engine *engine, struct resident *resident, uint32_t
 }
 
 // ---- kinds without a tool
-static enum code merge_value(struct engine *engine, struct resident *resident, uint32_t step, struct json *out, struct error *err)
+static enum code merge_value(struct engine *engine, struct resident *resident, uint32_t step, struct json *out,
+                             struct error *err)
 {
     const struct program_step *ps = &resident->run->program->steps[step];
     if (!json_object_with(&engine->turn, ps->dep_count, out)) return no_memory(err);
@@ -110,11 +113,15 @@ static bool simulated_fault(const struct program_step *ps, struct fault *fault)
 {
     struct str how = json_text(json_key(&ps->with, "simulateError"));
     if (how.len == 0) return false;
-    *fault = (struct fault){.code = STR("SIMULATED_ERROR"), .message = STR("simulateError in the plan"), .category = STR("business"), .retryable = str_is(how, "transient")};
+    *fault = (struct fault){.code = STR("SIMULATED_ERROR"),
+                            .message = STR("simulateError in the plan"),
+                            .category = STR("business"),
+                            .retryable = str_is(how, "transient")};
     return true;
 }
 
-enum code input_instant(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k, struct error *err)
+enum code input_instant(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
+                        struct error *err)
 {
     const struct program_step *ps = &resident->run->program->steps[step];
     struct fault fault;
@@ -128,7 +135,12 @@ enum code input_instant(struct engine *engine, struct resident *resident, uint32
         struct error local = {0};
         enum code rc = kernel_render(resident->run, step, &engine->env, &engine->turn, &with, &local);
         if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
-        if (rc) return input_fault(engine, resident, step, logical, k, (struct fault){.code = STR("REFERENCE_NOT_AVAILABLE"), .message = str_from(local.message), .category = STR("validation")}, err);
+        if (rc)
+            return input_fault(engine, resident, step, logical, k,
+                               (struct fault){.code = STR("REFERENCE_NOT_AVAILABLE"),
+                                              .message = str_from(local.message),
+                                              .category = STR("validation")},
+                               err);
         const struct json *message = json_key(&with, "message");
         if (message) value = *message;
     }
@@ -137,7 +149,8 @@ enum code input_instant(struct engine *engine, struct resident *resident, uint32
 }
 
 // ---- results of tools
-static bool artifact_ref(struct engine *engine, const struct run *run, const struct artifact_decl *decl, struct queued *queued, struct json *out)
+static bool artifact_ref(struct engine *engine, const struct run *run, const struct artifact_decl *decl,
+                         struct queued *queued, struct json *out)
 {
     struct buf path;
     buf_init(&path, 8192);
@@ -167,13 +180,15 @@ static bool artifact_ref(struct engine *engine, const struct run *run, const str
             sha = arena_copy(arena, str_from(hex));
             found = sha.ptr && json_put(arena, out, STR("sha256"), json_string(sha));
         }
-        found = found && json_put(arena, out, STR("sizeBytes"), json_int((int64_t)st.st_size)) && json_put(arena, out, STR("uri"), json_string(uri));
+        found = found && json_put(arena, out, STR("sizeBytes"), json_int((int64_t)st.st_size)) &&
+                json_put(arena, out, STR("uri"), json_string(uri));
     }
     buf_release(&path);
     return found;
 }
 
-static enum code collect_artifacts(struct engine *engine, const struct resident *resident, struct queued *queued, struct error *err)
+static enum code collect_artifacts(struct engine *engine, const struct resident *resident, struct queued *queued,
+                                   struct error *err)
 {
     const struct program_step *ps = &resident->run->program->steps[queued->input.step];
     if (ps->artifact_count == 0 || !queued->input.ok) return OK;
@@ -189,7 +204,8 @@ static enum code collect_artifacts(struct engine *engine, const struct resident 
             buf_release(&text);
             if (!message.ptr) return no_memory(err);
             queued->input.ok = false;
-            queued->input.fault = (struct fault){.code = STR("ARTIFACT_MISSING"), .message = message, .category = STR("business"), .retryable = true};
+            queued->input.fault = (struct fault){
+                .code = STR("ARTIFACT_MISSING"), .message = message, .category = STR("business"), .retryable = true};
             return OK;
         }
         if (!json_push(queued->arena, &list, ref)) return no_memory(err);
@@ -228,7 +244,7 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, s
     const struct program_step *ps = &resident->run->program->steps[ticket->step];
     bool exited = result->ok || str_is(result->fault.code, "EXIT_NONZERO");
     if (ps->condition && exited) {
-        queued->input.ok = true;  // a condition answers, it does not fail
+        queued->input.ok = true; // a condition answers, it does not fail
         queued->input.value = json_bool(result->ok);
     } else if (result->ok) {
         struct json text = json_string(result->output);
@@ -239,7 +255,7 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, s
         queued->input.fault = result->fault;
     }
     if (rc) return undo(engine, rc);
-    queued->result = *result;  // the input owns the memory now
+    queued->result = *result; // the input owns the memory now
     memset(result, 0, sizeof(*result));
     ticket_close(engine, queued->result.ticket);
     return OK;

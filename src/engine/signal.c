@@ -32,7 +32,8 @@ static struct signal *copy_signal(struct arena *arena, const struct signal *sign
     return ok ? copy : NULL;
 }
 
-enum code queue_signal(struct engine *engine, struct resident *resident, const struct signal *signal, int64_t inbox_id, struct error *err)
+enum code queue_signal(struct engine *engine, struct resident *resident, const struct signal *signal, int64_t inbox_id,
+                       struct error *err)
 {
     struct arena *arena = arena_make((size_t)4 << 20);
     struct signal *copy = arena ? copy_signal(arena, signal) : NULL;
@@ -47,7 +48,8 @@ enum code queue_signal(struct engine *engine, struct resident *resident, const s
     return OK;
 }
 
-enum code engine_signal(struct engine *engine, struct str tenant, struct str run, const struct signal *signal, struct error *err)
+enum code engine_signal(struct engine *engine, struct str tenant, struct str run, const struct signal *signal,
+                        struct error *err)
 {
     struct resident *resident = resident_find(engine, tenant, run);
     if (!resident) {
@@ -62,7 +64,8 @@ enum code engine_signal(struct engine *engine, struct str tenant, struct str run
 }
 
 // The run that a posted signal is for: here, or ended (then it is loaded to say so, I23). NULL: it is somebody else's.
-static enum code inbox_target(struct engine *engine, const struct inbox_item *item, struct resident **out, struct error *err)
+static enum code inbox_target(struct engine *engine, const struct inbox_item *item, struct resident **out,
+                              struct error *err)
 {
     *out = resident_find(engine, item->tenant, item->run);
     if (*out) return OK;
@@ -82,9 +85,10 @@ enum code poll_inbox(struct engine *engine, struct error *err)
         struct resident *resident;
         rc = inbox_target(engine, &items[i], &resident, err);
         if (rc || !resident) continue;
-        bool queued = false;  // still on its way from an earlier look
+        bool queued = false; // still on its way from an earlier look
         for (size_t k = 0; k < engine->queue.count; k++)
-            queued = queued || engine->queue.items[(engine->queue.head + k) & (engine->queue.capacity - 1)].inbox_id == items[i].id;
+            queued = queued || engine->queue.items[(engine->queue.head + k) & (engine->queue.capacity - 1)].inbox_id ==
+                                   items[i].id;
         if (queued) continue;
         struct signal signal;
         struct error local = {0};
@@ -104,16 +108,20 @@ static bool put(struct arena *arena, struct json *object, const char *key, struc
     return text.len == 0 || json_put(arena, object, str_from(key), json_string(text));
 }
 
-static bool audit_of(struct engine *engine, const struct signal *signal, struct str tenant, struct str at, struct json *out)
+static bool audit_of(struct engine *engine, const struct signal *signal, struct str tenant, struct str at,
+                     struct json *out)
 {
     struct arena *arena = &engine->turn;
-    return json_object_with(arena, 5, out) && put(arena, out, "actorId", signal->actor.len > 0 ? signal->actor : STR("unknown"))
-        && put(arena, out, "actorRole", signal->role.len > 0 ? signal->role : STR("Admin")) && put(arena, out, "reason", signal->reason)
-        && put(arena, out, "tenantId", tenant) && put(arena, out, "timestamp", at);
+    return json_object_with(arena, 5, out) &&
+           put(arena, out, "actorId", signal->actor.len > 0 ? signal->actor : STR("unknown")) &&
+           put(arena, out, "actorRole", signal->role.len > 0 ? signal->role : STR("Admin")) &&
+           put(arena, out, "reason", signal->reason) && put(arena, out, "tenantId", tenant) &&
+           put(arena, out, "timestamp", at);
 }
 
 // The decision record of requirements §3.1. Local callers own the machine: the policy is "local", its id the decision's.
-enum code decision_body(struct engine *engine, const struct queued *queued, const struct effect *effect, struct json *out)
+enum code decision_body(struct engine *engine, const struct queued *queued, const struct effect *effect,
+                        struct json *out)
 {
     struct arena *arena = &engine->turn;
     const struct signal *signal = effect->signal;
@@ -122,22 +130,36 @@ enum code decision_body(struct engine *engine, const struct queued *queued, cons
     struct str at = arena_copy(arena, str_from(now));
     struct str id = arena_copy(arena, queued->input.decision_id);
     struct json audit, result;
-    bool ok = at.ptr && id.ptr && json_object_with(arena, 10, out) && audit_of(engine, signal, queued->resident->ids.tenant, at, &audit) && json_object_with(arena, 2, &result);
-    ok = ok && put(arena, &result, "errorCode", str_from(effect->error_code)) && put(arena, &result, "status", effect->accepted ? STR("success") : STR("failure"));
-    ok = ok && json_put(arena, out, STR("audit"), audit) && put(arena, out, "decision", effect->accepted ? STR("ACCEPTED") : STR("REJECTED"));
-    ok = ok && put(arena, out, "engineProcessedAt", at) && json_put(arena, out, STR("engineResult"), result) && put(arena, out, "policyDecisionId", id);
-    ok = ok && put(arena, out, "reason", effect->error_message) && put(arena, out, "signalDecisionId", id) && put(arena, out, "signalId", signal->id);
+    bool ok = at.ptr && id.ptr && json_object_with(arena, 10, out) &&
+              audit_of(engine, signal, queued->resident->ids.tenant, at, &audit) && json_object_with(arena, 2, &result);
+    ok = ok && put(arena, &result, "errorCode", str_from(effect->error_code)) &&
+         put(arena, &result, "status", effect->accepted ? STR("success") : STR("failure"));
+    ok = ok && json_put(arena, out, STR("audit"), audit) &&
+         put(arena, out, "decision", effect->accepted ? STR("ACCEPTED") : STR("REJECTED"));
+    ok = ok && put(arena, out, "engineProcessedAt", at) && json_put(arena, out, STR("engineResult"), result) &&
+         put(arena, out, "policyDecisionId", id);
+    ok = ok && put(arena, out, "reason", effect->error_message) && put(arena, out, "signalDecisionId", id) &&
+         put(arena, out, "signalId", signal->id);
     struct json payload = signal->payload.type != 0 ? signal->payload : json_object();
-    ok = ok && json_put(arena, out, STR("signalPayload"), payload) && put(arena, out, "signalType", str_from(signal_name(signal->type)));
+    ok = ok && json_put(arena, out, STR("signalPayload"), payload) &&
+         put(arena, out, "signalType", str_from(signal_name(signal->type)));
     return ok ? OK : E_NOMEM;
 }
 
-enum code retry_run(struct engine *engine, struct resident *ended, const struct signal *signal, char run_out[129], struct error *err)
+enum code retry_run(struct engine *engine, struct resident *ended, const struct signal *signal, char run_out[129],
+                    struct error *err)
 {
     const struct run *run = ended->run;
-    struct start_request request = {.program = ended->entry->program, .tenant = run->ids.tenant, .project = run->ids.project, .environment = run->ids.environment,
-                                    .inputs = run->start.inputs, .arguments = run->start.arguments, .work_dir = run->start.work_dir,
-                                    .triggered_by = signal->actor, .trigger_source = STR("manual"), .original_run = run->ids.run};
+    struct start_request request = {.program = ended->entry->program,
+                                    .tenant = run->ids.tenant,
+                                    .project = run->ids.project,
+                                    .environment = run->ids.environment,
+                                    .inputs = run->start.inputs,
+                                    .arguments = run->start.arguments,
+                                    .work_dir = run->start.work_dir,
+                                    .triggered_by = signal->actor,
+                                    .trigger_source = STR("manual"),
+                                    .original_run = run->ids.run};
     struct reuse *reuse = NULL;
     if (!signal->force) {
         enum code rc = kernel_reusable(run, &engine->turn, &reuse, &request.reuse_count);

@@ -32,15 +32,18 @@ static bool describe_parts(const struct program *program, struct arena *arena, s
         struct str sha = arena_copy(arena, str_from(hex));
         struct json object;
         if (!sha.ptr || !json_object_with(arena, 4, &object)) return false;
-        if (!put_text(arena, &object, "file", part->file) || !put_text(arena, &object, "from", part->from)) return false;
-        if (!put_text(arena, &object, "request", part->request) || !put_text(arena, &object, "sha256", sha)) return false;
+        if (!put_text(arena, &object, "file", part->file) || !put_text(arena, &object, "from", part->from))
+            return false;
+        if (!put_text(arena, &object, "request", part->request) || !put_text(arena, &object, "sha256", sha))
+            return false;
         if (!json_push(arena, out, object)) return false;
     }
     return true;
 }
 
 // Defaults of the document under what the caller gave, in the form in which the log gives them back.
-static enum code merge_inputs(const struct program *program, const struct json *given, struct arena *arena, struct json *out, struct error *err)
+static enum code merge_inputs(const struct program *program, const struct json *given, struct arena *arena,
+                              struct json *out, struct error *err)
 {
     struct json merged = json_object();
     bool ok = true;
@@ -48,7 +51,8 @@ static enum code merge_inputs(const struct program *program, const struct json *
         const struct json_member *member = &program->inputs.members[i];
         if (!json_get(given, member->key)) ok = json_put(arena, &merged, member->key, member->value);
     }
-    for (uint32_t i = 0; ok && json_is(given, JSON_OBJECT) && i < given->count; i++) ok = json_put(arena, &merged, given->members[i].key, given->members[i].value);
+    for (uint32_t i = 0; ok && json_is(given, JSON_OBJECT) && i < given->count; i++)
+        ok = json_put(arena, &merged, given->members[i].key, given->members[i].value);
     struct buf bytes;
     buf_init(&bytes, (size_t)8 << 20);
     if (ok) json_canon(&bytes, &merged);
@@ -57,7 +61,8 @@ static enum code merge_inputs(const struct program *program, const struct json *
     return rc;
 }
 
-static enum code start_facts_of(struct engine *engine, const struct start_request *request, const struct run_ids *ids, struct arena *arena, struct start_facts *facts)
+static enum code start_facts_of(struct engine *engine, const struct start_request *request, const struct run_ids *ids,
+                                struct arena *arena, struct start_facts *facts)
 {
     const struct program *program = request->program;
     *facts = (struct start_facts){
@@ -69,8 +74,10 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
         .requires_approval = program->requires_approval,
         .trigger_source = STR("manual"),
     };
-    const struct str *source[] = {&request->arguments, &request->work_dir, &request->triggered_by, &request->original_run, &request->parent_run, &request->parent_step};
-    struct str *target[] = {&facts->arguments, &facts->work_dir, &facts->triggered_by, &facts->original_run, &facts->parent_run, &facts->parent_step};
+    const struct str *source[] = {&request->arguments,    &request->work_dir,   &request->triggered_by,
+                                  &request->original_run, &request->parent_run, &request->parent_step};
+    struct str *target[] = {&facts->arguments,    &facts->work_dir,   &facts->triggered_by,
+                            &facts->original_run, &facts->parent_run, &facts->parent_step};
     for (size_t i = 0; i < ARRAY_COUNT(source); i++) {
         if (source[i]->len == 0) continue;
         *target[i] = arena_copy(arena, *source[i]);
@@ -94,7 +101,8 @@ static bool copy_reuse(const struct start_request *request, struct queued *queue
         reuse[i] = request->reuse[i];
         reuse[i].from_run = arena_copy(queued->arena, request->reuse[i].from_run);
         if (!reuse[i].from_run.ptr) return false;
-        if (reuse[i].value.type != 0 && !json_copy(queued->arena, &request->reuse[i].value, &reuse[i].value)) return false;
+        if (reuse[i].value.type != 0 && !json_copy(queued->arena, &request->reuse[i].value, &reuse[i].value))
+            return false;
     }
     queued->reuse = reuse;
     queued->input.reuse_count = request->reuse_count;
@@ -107,7 +115,8 @@ static bool document_blobs(const struct program *program, struct queued *queued)
     if (!queued->blobs) return false;
     queued->blobs[queued->blob_count++] = (struct append_blob){.sha256 = program->sha256, .bytes = program->text};
     for (uint32_t i = 0; i < program->part_count; i++)
-        queued->blobs[queued->blob_count++] = (struct append_blob){.sha256 = program->parts[i].sha256, .bytes = program->parts[i].text};
+        queued->blobs[queued->blob_count++] =
+            (struct append_blob){.sha256 = program->parts[i].sha256, .bytes = program->parts[i].text};
     return true;
 }
 
@@ -116,7 +125,8 @@ static enum code check_inputs(const struct program *program, const struct json *
     for (uint32_t i = 0; i < program->required_count; i++) {
         struct str name = program->required[i];
         if (!json_get(given, name))
-            return error_set(err, E_INVALID, "input \"%.*s\" is required; give it with --set %.*s=VALUE", STR_ARG(name), STR_ARG(name));
+            return error_set(err, E_INVALID, "input \"%.*s\" is required; give it with --set %.*s=VALUE", STR_ARG(name),
+                             STR_ARG(name));
     }
     return OK;
 }
@@ -128,12 +138,17 @@ static enum code check_ids(const struct run_ids *ids, struct error *err)
         struct str value;
     } names[] = {{"tenant", ids->tenant}, {"project", ids->project}, {"environment", ids->environment}};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++)
-        if (!name_valid(names[i].value)) return error_set(err, E_INVALID, "%s \"%.*s\" is not a valid id", names[i].name, STR_ARG(names[i].value));
+        if (!name_valid(names[i].value))
+            return error_set(err, E_INVALID, "%s \"%.*s\" is not a valid id", names[i].name, STR_ARG(names[i].value));
     if (run_id_valid(ids->run)) return OK;
-    return error_set(err, E_INVALID, "INVALID_RUN_ID: \"%.*s\" is not a run id (letters, digits, . _ : - ; at most 128; the first a letter or digit)", STR_ARG(ids->run));
+    return error_set(err, E_INVALID,
+                     "INVALID_RUN_ID: \"%.*s\" is not a run id (letters, digits, . _ : - ; at most 128; the first a "
+                     "letter or digit)",
+                     STR_ARG(ids->run));
 }
 
-static enum code fill_start(struct engine *engine, const struct start_request *request, struct resident *resident, struct queued *queued, struct error *err)
+static enum code fill_start(struct engine *engine, const struct start_request *request, struct resident *resident,
+                            struct queued *queued, struct error *err)
 {
     queued->arena = arena_make((size_t)64 << 20);
     queued->facts = queued->arena ? ARENA_NEW(queued->arena, struct start_facts) : NULL;
@@ -141,14 +156,19 @@ static enum code fill_start(struct engine *engine, const struct start_request *r
     enum code rc = start_facts_of(engine, request, &resident->ids, queued->arena, queued->facts);
     if (rc) return error_set(err, rc, "cannot prepare the start of the run");
     if (!copy_reuse(request, queued)) return error_set(err, E_NOMEM, "out of memory");
-    if (!resident->entry->stored && !document_blobs(request->program, queued)) return error_set(err, E_NOMEM, "out of memory");
+    if (!resident->entry->stored && !document_blobs(request->program, queued))
+        return error_set(err, E_NOMEM, "out of memory");
     return OK;
 }
 
 enum code engine_start(struct engine *engine, const struct start_request *request, char run_out[129], struct error *err)
 {
-    struct run_ids ids = {.tenant = request->tenant, .project = request->project, .environment = request->environment, .run = request->run,
-                          .plan_id = request->program->plan_id, .plan_version = request->program->plan_version};
+    struct run_ids ids = {.tenant = request->tenant,
+                          .project = request->project,
+                          .environment = request->environment,
+                          .run = request->run,
+                          .plan_id = request->program->plan_id,
+                          .plan_version = request->program->plan_version};
     char uuid[UUID_SIZE];
     if (ids.run.len == 0) {
         new_uuid(engine, uuid);
@@ -165,9 +185,13 @@ enum code engine_start(struct engine *engine, const struct start_request *reques
 
     struct program_entry *entry = program_entry_for(engine, request->program);
     if (!entry) return error_set(err, E_NOMEM, "out of memory");
-    struct run_create create = {.ids = ids, .vocabulary = request->program->kind == DOCUMENT_NODES ? VOCABULARY_NODES : VOCABULARY_RUN,
-                                .document = request->program->sha256, .name = request->program->name,
-                                .parent_run = request->parent_run, .original_run = request->original_run};
+    struct run_create create = {.ids = ids,
+                                .vocabulary =
+                                    request->program->kind == DOCUMENT_NODES ? VOCABULARY_NODES : VOCABULARY_RUN,
+                                .document = request->program->sha256,
+                                .name = request->program->name,
+                                .parent_run = request->parent_run,
+                                .original_run = request->original_run};
     if (resident_find(engine, ids.tenant, ids.run)) return error_set(err, E_EXISTS, "RUN_ALREADY_EXISTS: %s", run_out);
     struct run_log *log;
     rc = store_create_run(engine->store, &create, &log, err);

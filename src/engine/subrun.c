@@ -28,7 +28,8 @@ static enum code child_outputs(struct engine *engine, const struct run *run, str
     return OK;
 }
 
-static enum code deliver(struct engine *engine, struct resident *parent, uint32_t step, const struct run *child, struct error *err)
+static enum code deliver(struct engine *engine, struct resident *parent, uint32_t step, const struct run *child,
+                         struct error *err)
 {
     const struct run_step *s = &parent->run->steps[step];
     if (child->status != RUN_STATUS_COMPLETED) {
@@ -36,8 +37,12 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
         struct buf text;
         buf_init(&text, 1024);
         buf_printf(&text, "child run %.*s %s", STR_ARG(child->ids.run), cancelled ? "was cancelled" : "failed");
-        if (child->failed_step.len > 0) buf_printf(&text, " at %.*s: %.*s", STR_ARG(child->failed_step), STR_ARG(child->fault.message));
-        struct fault fault = {.code = cancelled ? STR("CHILD_CANCELLED") : STR("CHILD_FAILED"), .message = buf_str(&text), .category = STR("business"), .retryable = !cancelled};
+        if (child->failed_step.len > 0)
+            buf_printf(&text, " at %.*s: %.*s", STR_ARG(child->failed_step), STR_ARG(child->fault.message));
+        struct fault fault = {.code = cancelled ? STR("CHILD_CANCELLED") : STR("CHILD_FAILED"),
+                              .message = buf_str(&text),
+                              .category = STR("business"),
+                              .retryable = !cancelled};
         enum code rc = input_fault(engine, parent, step, s->logical, s->engine, fault, err);
         buf_release(&text);
         return rc;
@@ -48,8 +53,11 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
     value = outputs;
     if (parent->run->program->kind == DOCUMENT_PLAN) {
         struct arena *arena = &engine->turn;
-        if (!json_object_with(arena, 3, &value) || !json_put(arena, &value, STR("outputs"), outputs)) return no_memory(err);
-        if (!json_put(arena, &value, STR("runId"), json_string(child->ids.run)) || !json_put(arena, &value, STR("status"), json_string(STR("COMPLETED")))) return no_memory(err);
+        if (!json_object_with(arena, 3, &value) || !json_put(arena, &value, STR("outputs"), outputs))
+            return no_memory(err);
+        if (!json_put(arena, &value, STR("runId"), json_string(child->ids.run)) ||
+            !json_put(arena, &value, STR("status"), json_string(STR("COMPLETED"))))
+            return no_memory(err);
     }
     struct queued *queued = queue_add(engine, parent, INPUT_RESULT);
     if (!queued) return no_memory(err);
@@ -64,7 +72,8 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
     return rc;
 }
 
-static enum code inputs_of(struct engine *engine, struct resident *parent, uint32_t step, struct start_request *request, struct error *err)
+static enum code inputs_of(struct engine *engine, struct resident *parent, uint32_t step, struct start_request *request,
+                           struct error *err)
 {
     struct json with;
     enum code rc = kernel_render(parent->run, step, &engine->env, &engine->turn, &with, err);
@@ -75,11 +84,19 @@ static enum code inputs_of(struct engine *engine, struct resident *parent, uint3
     return arguments ? expr_text(arguments, &engine->turn, &request->arguments) : OK;
 }
 
-static enum code start_child(struct engine *engine, struct resident *parent, uint32_t step, struct str id, struct error *err)
+static enum code start_child(struct engine *engine, struct resident *parent, uint32_t step, struct str id,
+                             struct error *err)
 {
     const struct run *run = parent->run;
-    struct start_request request = {.program = run->program->steps[step].child, .tenant = run->ids.tenant, .project = run->ids.project, .environment = run->ids.environment,
-                                    .run = id, .work_dir = run->start.work_dir, .triggered_by = run->start.triggered_by, .trigger_source = STR("api"), .parent_run = run->ids.run};
+    struct start_request request = {.program = run->program->steps[step].child,
+                                    .tenant = run->ids.tenant,
+                                    .project = run->ids.project,
+                                    .environment = run->ids.environment,
+                                    .run = id,
+                                    .work_dir = run->start.work_dir,
+                                    .triggered_by = run->start.triggered_by,
+                                    .trigger_source = STR("api"),
+                                    .parent_run = run->ids.run};
     request.parent_step = kernel_path(run, step, &engine->turn);
     const struct run_step *s = &run->steps[step];
     struct error local = {0};
@@ -87,7 +104,8 @@ static enum code start_child(struct engine *engine, struct resident *parent, uin
     char ignored[129];
     if (!rc) rc = engine_start(engine, &request, ignored, &local);
     if (rc == OK || rc == E_NOMEM || rc == E_IO) return rc ? error_set(err, rc, "%s", local.message) : OK;
-    struct fault fault = {.code = STR("CHILD_NOT_STARTED"), .message = str_from(local.message), .category = STR("validation")};
+    struct fault fault = {
+        .code = STR("CHILD_NOT_STARTED"), .message = str_from(local.message), .category = STR("validation")};
     return input_fault(engine, parent, step, s->logical, s->engine, fault, err);
 }
 
@@ -95,7 +113,8 @@ static enum code start_child(struct engine *engine, struct resident *parent, uin
 static enum code look_again(struct engine *engine, struct resident *parent, uint32_t step, struct error *err)
 {
     parent->run->steps[step].live = false;
-    struct effect later = {.kind = EFFECT_TIMER, .step = step, .timer = TIMER_LOOK, .due_ms = engine->now.wall_ms + 1000};
+    struct effect later = {
+        .kind = EFFECT_TIMER, .step = step, .timer = TIMER_LOOK, .due_ms = engine->now.wall_ms + 1000};
     return dispatch(engine, parent, &later, err);
 }
 
@@ -109,10 +128,11 @@ enum code subrun_start(struct engine *engine, struct resident *parent, const str
     struct error local = {0};
     enum code rc = load_resident(engine, parent->ids.tenant, id, true, &child, &local);
     if (rc == E_NOT_FOUND) return start_child(engine, parent, effect->step, id, err);
-    if (rc == E_LOCKED) return look_again(engine, parent, effect->step, err);  // it lives in another process
+    if (rc == E_LOCKED) return look_again(engine, parent, effect->step, err); // it lives in another process
     if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
     if (rc) {
-        struct fault fault = {.code = STR("CHILD_UNREADABLE"), .message = str_from(local.message), .category = STR("infrastructure")};
+        struct fault fault = {
+            .code = STR("CHILD_UNREADABLE"), .message = str_from(local.message), .category = STR("infrastructure")};
         return input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err);
     }
     if (!child->terminal) return queue_add(engine, child, INPUT_RECOVER) ? OK : no_memory(err);
@@ -132,7 +152,8 @@ enum code subrun_cancel(struct engine *engine, struct resident *parent, const st
         enum code rc = load_resident(engine, parent->ids.tenant, effect->child, true, &child, &local);
         if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
         if (rc) {
-            struct fault fault = {.code = STR("CANCELLED"), .message = STR("the run was cancelled"), .category = STR("")};
+            struct fault fault = {
+                .code = STR("CANCELLED"), .message = STR("the run was cancelled"), .category = STR("")};
             return waits ? input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err) : OK;
         }
         if (child->terminal) resident_gone(engine, child);
@@ -140,24 +161,30 @@ enum code subrun_cancel(struct engine *engine, struct resident *parent, const st
     if (child->terminal) return waits ? deliver(engine, parent, effect->step, child->run, err) : OK;
     char uuid[UUID_SIZE];
     new_uuid(engine, uuid);
-    struct signal signal = {.type = parent->run->emergency ? SIGNAL_EMERGENCY_STOP : SIGNAL_CANCEL, .id = str_from(uuid), .reason = STR("the parent run was cancelled"),
-                            .actor = STR("cairn"), .role = STR("System")};
+    struct signal signal = {.type = parent->run->emergency ? SIGNAL_EMERGENCY_STOP : SIGNAL_CANCEL,
+                            .id = str_from(uuid),
+                            .reason = STR("the parent run was cancelled"),
+                            .actor = STR("cairn"),
+                            .role = STR("System")};
     return queue_signal(engine, child, &signal, 0, err);
 }
 
 // The start of a run could not be stored. When it is a child, its parent must hear of it.
-enum code subrun_refused(struct engine *engine, struct str tenant, const struct start_facts *facts, enum code why, struct error *err)
+enum code subrun_refused(struct engine *engine, struct str tenant, const struct start_facts *facts, enum code why,
+                         struct error *err)
 {
     if (facts->parent_run.len == 0) return OK;
     struct resident *parent = resident_find(engine, tenant, facts->parent_run);
     uint32_t step = parent ? kernel_find(parent->run, facts->parent_step) : PROGRAM_TOP;
     if (step == PROGRAM_TOP || parent->run->steps[step].state != NODE_RUNNING) return OK;
     struct run_step *s = &parent->run->steps[step];
-    if (why == E_EXISTS) {  // another process was faster: take up what it made
+    if (why == E_EXISTS) { // another process was faster: take up what it made
         s->live = false;
         return queue_add(engine, parent, INPUT_RECOVER) ? OK : no_memory(err);
     }
-    struct fault fault = {.code = STR("CHILD_NOT_STARTED"), .message = STR("the start of the child run could not be stored"), .category = STR("validation")};
+    struct fault fault = {.code = STR("CHILD_NOT_STARTED"),
+                          .message = STR("the start of the child run could not be stored"),
+                          .category = STR("validation")};
     return input_fault(engine, parent, step, s->logical, s->engine, fault, err);
 }
 
@@ -166,10 +193,11 @@ enum code subrun_ended(struct engine *engine, struct resident *child, struct err
     const struct start_facts *start = &child->run->start;
     if (start->parent_run.len == 0) return OK;
     struct resident *parent = resident_find(engine, child->ids.tenant, start->parent_run);
-    if (!parent) return OK;  // it asks when it is taken up again
+    if (!parent) return OK; // it asks when it is taken up again
     uint32_t step = kernel_find(parent->run, start->parent_step);
     if (step == PROGRAM_TOP || parent->run->steps[step].state != NODE_RUNNING) return OK;
     struct str id = kernel_child_id(parent->run, step, &engine->turn);
     if (!id.ptr) return no_memory(err);
-    return str_eq(id, child->ids.run) ? deliver(engine, parent, step, child->run, err) : OK;  // else: of an older attempt
+    return str_eq(id, child->ids.run) ? deliver(engine, parent, step, child->run, err)
+                                      : OK; // else: of an older attempt
 }

@@ -9,19 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct decided {  // one input and what it led to
+struct decided { // one input and what it led to
     struct queued queued;
     struct outcome outcome;
     size_t first_item, item_count;
-    struct resident *made;  // RETRY_RUN: the new run, whose start is stored in the same batch
-    bool done;              // settled, one way or the other: never to be tried again
+    struct resident *made; // RETRY_RUN: the new run, whose start is stored in the same batch
+    bool done;             // settled, one way or the other: never to be tried again
 };
 
 struct turn {
     struct engine *engine;
-    struct decided *decided;  // with room for one more run per input
+    struct decided *decided; // with room for one more run per input
     size_t count;
-    size_t taken;             // of the queue; the rest was made on the way
+    size_t taken; // of the queue; the rest was made on the way
     struct append_item *items;
     size_t item_count, item_capacity;
     struct append_summary *summaries;
@@ -39,7 +39,8 @@ static enum code no_memory(struct error *err)
 
 static struct append_item *item_add(struct turn *turn, struct resident *resident)
 {
-    struct append_item *grown = arena_grow(&turn->engine->turn, turn->items, turn->item_count, turn->item_count + 1, sizeof(*grown), &turn->item_capacity);
+    struct append_item *grown = arena_grow(&turn->engine->turn, turn->items, turn->item_count, turn->item_count + 1,
+                                           sizeof(*grown), &turn->item_capacity);
     if (!grown) return NULL;
     turn->items = grown;
     struct append_item *item = &turn->items[turn->item_count++];
@@ -49,7 +50,8 @@ static struct append_item *item_add(struct turn *turn, struct resident *resident
 }
 
 // The decision record stands before what the decision causes.
-static enum code collect_decision(struct turn *turn, struct decided *decided, const struct effect *effect, struct error *err)
+static enum code collect_decision(struct turn *turn, struct decided *decided, const struct effect *effect,
+                                  struct error *err)
 {
     if (decided->queued.inbox_id != 0) turn->inbox[turn->inbox_count++] = decided->queued.inbox_id;
     if (effect->duplicate) return OK;
@@ -141,17 +143,30 @@ static enum code append_batch(struct turn *turn, struct error *err)
         if (turn->decided[i].item_count > 0) summarize(r->run, &turn->summaries[r->summary].summary);
     }
     if (turn->item_count == 0 && turn->inbox_count == 0) return OK;
-    struct store_batch batch = {.items = turn->items, .item_count = turn->item_count, .summaries = turn->summaries, .summary_count = turn->summary_count,
-                                .blobs = turn->blobs, .blob_count = turn->blob_count, .inbox_done = turn->inbox, .inbox_count = turn->inbox_count};
+    struct store_batch batch = {.items = turn->items,
+                                .item_count = turn->item_count,
+                                .summaries = turn->summaries,
+                                .summary_count = turn->summary_count,
+                                .blobs = turn->blobs,
+                                .blob_count = turn->blob_count,
+                                .inbox_done = turn->inbox,
+                                .inbox_count = turn->inbox_count};
     return store_append(turn->engine->store, &batch, turn->engine->now.wall_ms, &turn->engine->turn, err);
 }
 
-static void tell_decision(struct engine *engine, const struct turn *turn, const struct decided *decided, const struct effect *effect, struct str new_run)
+static void tell_decision(struct engine *engine, const struct turn *turn, const struct decided *decided,
+                          const struct effect *effect, struct str new_run)
 {
     if (!engine->options.observer.decision) return;
-    struct engine_decision decision = {.run = decided->queued.resident->ids.run, .signal_id = effect->signal->id, .type = effect->signal->type,
-                                       .accepted = effect->accepted, .duplicate = effect->duplicate, .decision_id = decided->queued.input.decision_id,
-                                       .error_code = str_from(effect->error_code), .error_message = effect->error_message, .new_run = new_run};
+    struct engine_decision decision = {.run = decided->queued.resident->ids.run,
+                                       .signal_id = effect->signal->id,
+                                       .type = effect->signal->type,
+                                       .accepted = effect->accepted,
+                                       .duplicate = effect->duplicate,
+                                       .decision_id = decided->queued.input.decision_id,
+                                       .error_code = str_from(effect->error_code),
+                                       .error_message = effect->error_message,
+                                       .new_run = new_run};
     for (size_t i = 0; i < decided->item_count; i++) {
         const struct append_item *item = &turn->items[decided->first_item + i];
         if (item->in_log) decision.seq = item->seq;
@@ -166,7 +181,11 @@ static void tell_events(struct engine *engine, const struct turn *turn, const st
     for (size_t i = 0; i < decided->item_count; i++) {
         const struct append_item *item = &turn->items[decided->first_item + i];
         if (!item->moment) continue;
-        struct engine_event event = {.run = resident->ids.run, .state = resident->run, .program = resident->entry->program, .moment = item->moment, .item = item};
+        struct engine_event event = {.run = resident->ids.run,
+                                     .state = resident->run,
+                                     .program = resident->entry->program,
+                                     .moment = item->moment,
+                                     .item = item};
         engine->options.observer.event(engine->options.observer.context, &event);
     }
 }
@@ -174,11 +193,17 @@ static void tell_events(struct engine *engine, const struct turn *turn, const st
 // A run has an end even if its document has none: past the limit it is stopped, with the reason in its log (I21).
 static enum code bound_run(struct engine *engine, struct resident *resident, struct error *err)
 {
-    if (resident->gone || resident->limit_hit || run_log_last_seq(resident->log) < engine->options.limits.events_per_run_max) return OK;
+    if (resident->gone || resident->limit_hit ||
+        run_log_last_seq(resident->log) < engine->options.limits.events_per_run_max)
+        return OK;
     resident->limit_hit = true;
     char id[UUID_SIZE];
     new_uuid(engine, id);
-    struct signal signal = {.type = SIGNAL_EMERGENCY_STOP, .id = str_from(id), .reason = STR("RUN_LIMIT: the run has too many events"), .actor = STR("cairn"), .role = STR("System")};
+    struct signal signal = {.type = SIGNAL_EMERGENCY_STOP,
+                            .id = str_from(id),
+                            .reason = STR("RUN_LIMIT: the run has too many events"),
+                            .actor = STR("cairn"),
+                            .role = STR("System")};
     return queue_signal(engine, resident, &signal, 0, err);
 }
 
@@ -270,9 +295,13 @@ static enum code refuse_signal(struct turn *turn, const struct queued *queued, s
 {
     struct engine *engine = turn->engine;
     os_log(LOG_WARN, "signal refused run=%.*s why=\"%s\"", STR_ARG(queued->resident->ids.run), err->message);
-    struct engine_decision decision = {.run = queued->resident->ids.run, .signal_id = queued->signal->id, .type = queued->signal->type,
-                                       .error_code = STR("SIGNAL_INVALID_PAYLOAD"), .error_message = str_from(err->message)};
-    if (engine->options.observer.decision) engine->options.observer.decision(engine->options.observer.context, &decision);
+    struct engine_decision decision = {.run = queued->resident->ids.run,
+                                       .signal_id = queued->signal->id,
+                                       .type = queued->signal->type,
+                                       .error_code = STR("SIGNAL_INVALID_PAYLOAD"),
+                                       .error_message = str_from(err->message)};
+    if (engine->options.observer.decision)
+        engine->options.observer.decision(engine->options.observer.context, &decision);
     if (queued->inbox_id == 0) return OK;
     struct store_batch batch = {.inbox_done = &queued->inbox_id, .inbox_count = 1};
     struct error local = {0};
@@ -288,14 +317,17 @@ static enum code give_up(struct turn *turn, enum code why, struct error *err)
     struct resident *resident = queued->resident;
     if (why == E_CONFLICT || why == E_TERMINAL || why == E_CORRUPT) {
         os_log(LOG_WARN, "run dropped run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
-        resident_gone(engine, resident);  // fenced: another process owns it, its log goes on there
+        resident_gone(engine, resident); // fenced: another process owns it, its log goes on there
         return OK;
     }
     if (queued->input.kind == INPUT_SIGNAL) return refuse_signal(turn, queued, err);
     if (queued->input.kind == INPUT_RESULT && queued->tries == 0) {
         // The result does not fit into an event: the step fails instead, once, with the reason.
-        struct fault fault = {.code = STR("PAYLOAD_TOO_LARGE"), .message = STR("the result cannot be stored as an event"), .category = STR("validation")};
-        if (why == E_SCHEMA) fault.message = STR("SCHEMA_VALIDATION_FAILED: the result does not fit its event's schema");
+        struct fault fault = {.code = STR("PAYLOAD_TOO_LARGE"),
+                              .message = STR("the result cannot be stored as an event"),
+                              .category = STR("validation")};
+        if (why == E_SCHEMA)
+            fault.message = STR("SCHEMA_VALIDATION_FAILED: the result does not fit its event's schema");
         queued->input.ok = false;
         queued->input.value = queued->input.artifacts = (struct json){0};
         queued->input.has_blob = false;
@@ -308,14 +340,18 @@ static enum code give_up(struct turn *turn, enum code why, struct error *err)
     }
     resident_gone(engine, resident);
     const struct engine_observer *observer = &engine->options.observer;
-    if (queued->input.kind == INPUT_START && observer->refused) observer->refused(observer->context, resident->ids.run, err);
-    else os_log(LOG_ERROR, "input refused run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
-    return queued->input.kind == INPUT_START ? subrun_refused(engine, resident->ids.tenant, queued->facts, why, err) : OK;
+    if (queued->input.kind == INPUT_START && observer->refused)
+        observer->refused(observer->context, resident->ids.run, err);
+    else
+        os_log(LOG_ERROR, "input refused run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
+    return queued->input.kind == INPUT_START ? subrun_refused(engine, resident->ids.tenant, queued->facts, why, err)
+                                             : OK;
 }
 
 static bool is_particular(enum code rc)
 {
-    return rc == E_CONFLICT || rc == E_SCHEMA || rc == E_LIMIT || rc == E_TERMINAL || rc == E_CORRUPT || rc == E_EXISTS || rc == E_INVALID;
+    return rc == E_CONFLICT || rc == E_SCHEMA || rc == E_LIMIT || rc == E_TERMINAL || rc == E_CORRUPT ||
+           rc == E_EXISTS || rc == E_INVALID;
 }
 
 static enum code one_by_one(struct turn *turn, struct error *err)
@@ -333,8 +369,10 @@ static enum code one_by_one(struct turn *turn, struct error *err)
             enum code why = rc;
             struct error local = {0};
             rc = take_back(&single, &local);
-            if (rc) rc = error_set(err, rc, "%s", local.message);
-            else rc = give_up(&single, why, err);
+            if (rc)
+                rc = error_set(err, rc, "%s", local.message);
+            else
+                rc = give_up(&single, why, err);
             room[0].done = room[0].done || rc == OK;
         }
         for (size_t k = 1; k < single.count; k++) queued_release(&room[k].queued);
@@ -369,8 +407,10 @@ static bool take_inputs(struct turn *turn, size_t max)
         struct queued *queued = &q->items[q->head];
         q->head = (q->head + 1) & (q->capacity - 1);
         q->count--;
-        if (queued->resident->gone) queued_release(queued);
-        else turn->decided[turn->count++].queued = *queued;
+        if (queued->resident->gone)
+            queued_release(queued);
+        else
+            turn->decided[turn->count++].queued = *queued;
         memset(queued, 0, sizeof(*queued));
     }
     turn->taken = turn->count;
@@ -383,8 +423,10 @@ static void bury(struct engine *engine)
     size_t kept = 0;
     for (size_t k = 0; k < q->count; k++) {
         struct queued *queued = &q->items[(q->head + k) & (q->capacity - 1)];
-        if (queued->resident->gone) queued_release(queued);
-        else q->items[(q->head + kept++) & (q->capacity - 1)] = *queued;
+        if (queued->resident->gone)
+            queued_release(queued);
+        else
+            q->items[(q->head + kept++) & (q->capacity - 1)] = *queued;
     }
     q->count = kept;
     while (engine->gone) {
@@ -436,16 +478,19 @@ static enum code gather(struct engine *engine, struct error *err)
             struct ticket *ticket = ticket_find(engine, m->ticket);
             if (ticket && ticket->resident) {
                 struct str path = kernel_path(ticket->resident->run, ticket->step, &engine->turn);
-                engine->options.observer.output(engine->options.observer.context, ticket->resident->ids.run, path, m->is_stderr, (struct str){m->text, m->len});
+                engine->options.observer.output(engine->options.observer.context, ticket->resident->ids.run, path,
+                                                m->is_stderr, (struct str){m->text, m->len});
             }
         }
-        if (rc) return rc;  // it stays the first: no result is ever lost
+        if (rc) return rc; // it stays the first: no result is ever lost
         engine->arrived = m->next;
         message_free(m);
     }
-    for (struct heap_node *node = heap_peek(&engine->timers); node && node->due <= engine->now.mono_ms; node = heap_peek(&engine->timers)) {
+    for (struct heap_node *node = heap_peek(&engine->timers); node && node->due <= engine->now.mono_ms;
+         node = heap_peek(&engine->timers)) {
         struct timer *timer = CONTAINER_OF(node, struct timer, node);
-        struct queued *queued = queue_add(engine, timer->resident, timer->kind == TIMER_LOOK ? INPUT_RECOVER : INPUT_TIMER);
+        struct queued *queued =
+            queue_add(engine, timer->resident, timer->kind == TIMER_LOOK ? INPUT_RECOVER : INPUT_TIMER);
         if (!queued) return no_memory(err);
         queued->input.step = timer->step;
         queued->input.logical = timer->logical;
@@ -464,7 +509,7 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     arena_reset(&engine->turn);
     struct turn turn = {.engine = engine};
     sweep_orphans(engine);
-    enum code rc = gather(engine, err);  // also while nothing may be stored, or the mailbox would keep us awake
+    enum code rc = gather(engine, err); // also while nothing may be stored, or the mailbox would keep us awake
     if (!rc && (engine->queue.count == 0 || now.mono_ms < engine->full_until_mono)) return OK;
     if (!rc && !take_inputs(&turn, engine->options.limits.inputs_per_turn_max)) rc = no_memory(err);
     if (rc == E_NOMEM) {

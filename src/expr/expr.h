@@ -14,9 +14,9 @@ enum ref_kind { REF_OUTPUT = 1, REF_INPUT, REF_ARGUMENTS, REF_WORKFLOW_ID, REF_A
 
 struct ref {
     enum ref_kind kind;
-    struct str node;  // REF_OUTPUT
-    struct str path;  // dotted field path; empty = the whole output. REF_INPUT: the input's name and path
-    struct str text;  // as written, for messages
+    struct str node; // REF_OUTPUT
+    struct str path; // dotted field path; empty = the whole output. REF_INPUT: the input's name and path
+    struct str text; // as written, for messages
 };
 
 // What the caller knows about the scope of an expression.
@@ -31,7 +31,8 @@ struct scope {
 
 // The field `path` of an output. An output that is a string holding a JSON object or array is parsed first (shell steps
 // print JSON). E_NOT_FOUND when there is no such field.
-enum code expr_field(const struct json *output, struct str path, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+enum code expr_field(const struct json *output, struct str path, struct arena *arena, struct json *out,
+                     struct error *err) MUST_CHECK;
 // How a value looks in text: strings bare, everything else as compact JSON; null is empty.
 enum code expr_text(const struct json *value, struct arena *arena, struct str *out) MUST_CHECK;
 
@@ -43,20 +44,21 @@ struct when;
 struct when_atom {
     struct ref left;
     struct str operator_text;
-    struct str right;   // unquoted
-    struct str text;    // the whole atom as written
-    size_t offset;      // of the atom in the condition
-    bool or_before;     // joined to the previous atom by || (else &&; meaningless for the first)
+    struct str right; // unquoted
+    struct str text;  // the whole atom as written
+    size_t offset;    // of the atom in the condition
+    bool or_before;   // joined to the previous atom by || (else &&; meaningless for the first)
 };
 
-struct when_step {  // how one atom came out: the trace that `why` shows
+struct when_step { // how one atom came out: the trace that `why` shows
     const struct when_atom *atom;
-    struct str left;  // value as text
+    struct str left; // value as text
     bool result;
 };
 
 // E_INVALID: err->column is the 1-based offset of the trouble in `text`.
-enum code when_parse(struct str text, const struct scope *scope, struct arena *arena, const struct when **out, struct error *err) MUST_CHECK;
+enum code when_parse(struct str text, const struct scope *scope, struct arena *arena, const struct when **out,
+                     struct error *err) MUST_CHECK;
 const struct when_atom *when_atoms(const struct when *when, size_t *count);
 // Evaluates every atom (no short cut: a missing field is an error wherever it stands). trace (may be NULL) gets one entry
 // per atom, in `arena`. Errors of lookup are passed on: the step then fails.
@@ -75,7 +77,7 @@ struct subst_env {
 
 struct subst {
     struct str text;
-    const struct subst_env *env;  // to be set for the shell that runs `text`
+    const struct subst_env *env; // to be set for the shell that runs `text`
     size_t env_count;
 };
 
@@ -83,11 +85,14 @@ struct subst {
 // by an expansion that fits its place (bare, inside "...", inside '...', here-document), so no value can inject a command
 // and a value always arrives whole. Numbers and booleans are inserted as they are. $ARGUMENTS, $WORKFLOW_ID and
 // $ARTIFACTS_DIR are plain variables of the same name: they are left in the text and set in env; bare ones are quoted.
-enum code subst_shell(struct str text, const struct scope *scope, struct arena *arena, struct subst *out, struct error *err) MUST_CHECK;
+enum code subst_shell(struct str text, const struct scope *scope, struct arena *arena, struct subst *out,
+                      struct error *err) MUST_CHECK;
 // Plain text, values inserted as they are (scripts in other languages, messages).
-enum code subst_text(struct str text, const struct scope *scope, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
+enum code subst_text(struct str text, const struct scope *scope, struct arena *arena, struct str *out,
+                     struct error *err) MUST_CHECK;
 // Every string inside `value`; a string that is exactly one reference becomes the referenced value with its type.
-enum code subst_json(const struct json *value, const struct scope *scope, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+enum code subst_json(const struct json *value, const struct scope *scope, struct arena *arena, struct json *out,
+                     struct error *err) MUST_CHECK;
 
 // ---- trigger rules: decided when every dependency is terminal
 // X(name, text, aliases..., meaning)

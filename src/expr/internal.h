@@ -6,13 +6,13 @@
 
 struct ref_match {
     struct ref ref;
-    size_t offset, len;  // in the text; the '$' counts
+    size_t offset, len; // in the text; the '$' counts
     bool known;
 };
 
 enum ref_style {
-    REF_IN_TEXT = 1,  // $node.output[.field...]; a field has no '-', since text may go on with one
-    REF_IN_WHEN,      // also $node.field
+    REF_IN_TEXT = 1, // $node.output[.field...]; a field has no '-', since text may go on with one
+    REF_IN_WHEN,     // also $node.field
 };
 
 // A reference that starts at the '$' at `at`. False: there is none. Unknown nodes match with known = false.
@@ -20,22 +20,22 @@ bool ref_at(struct str text, size_t at, const struct scope *scope, enum ref_styl
 // scope->lookup, with a message in `err` whatever the caller's function does.
 enum code ref_value(const struct ref *ref, const struct scope *scope, struct arena *arena, struct json *out,
                     struct error *err) MUST_CHECK;
-bool is_name_char(char c);  // [A-Za-z0-9_]
+bool is_name_char(char c); // [A-Za-z0-9_]
 enum code expr_nomem(struct error *err);
 
 // ---- the shell tracker: where in a script we are. shell.c knows quotes and expansions, shell_word.c commands and words.
 enum frame_kind {
-    FRAME_TOP = 1,   // commands: the whole text
-    FRAME_SUB,       // commands: $( ) <( ) >( )
-    FRAME_BACKTICK,  // commands: ` `
-    FRAME_PAREN,     // commands: ( )
-    FRAME_CASE,      // commands: case ... esac
-    FRAME_SINGLE,    // ' '
-    FRAME_ANSI,      // $' '
-    FRAME_DOUBLE,    // " "
-    FRAME_BRACE,     // ${ }
-    FRAME_ARITH,     // $(( )) (( )) $[ ]
-    FRAME_HEREDOC,   // the body of a here-document whose delimiter is not quoted
+    FRAME_TOP = 1,  // commands: the whole text
+    FRAME_SUB,      // commands: $( ) <( ) >( )
+    FRAME_BACKTICK, // commands: ` `
+    FRAME_PAREN,    // commands: ( )
+    FRAME_CASE,     // commands: case ... esac
+    FRAME_SINGLE,   // ' '
+    FRAME_ANSI,     // $' '
+    FRAME_DOUBLE,   // " "
+    FRAME_BRACE,    // ${ }
+    FRAME_ARITH,    // $(( )) (( )) $[ ]
+    FRAME_HEREDOC,  // the body of a here-document whose delimiter is not quoted
     FRAME_COMMENT,
 };
 
@@ -48,26 +48,26 @@ enum verb { VERB_NONE, VERB_EVAL, VERB_LET };
 struct frame {
     enum frame_kind kind;
     // commands
-    size_t word;         // where the word starts, or NO_WORD
-    bool plain;          // the word has no quotes and no expansions
-    bool command;        // a reserved word may stand here
-    bool verb_open;      // the first word of a simple command is still to come
-    bool list;           // words only, no commands: a=( ), @( ), [[ ( ) ]]
-    bool target;         // the word is a redirection's target
-    bool function;       // the word is the name of a function
-    bool condition;      // inside [[ ]]
-    bool subscript;      // inside name[ ]
-    bool odd;            // FRAME_BACKTICK: holds escapes that the shell reads twice
-    bool pattern_begun;  // CASE_PATTERN: not its first word
+    size_t word;        // where the word starts, or NO_WORD
+    bool plain;         // the word has no quotes and no expansions
+    bool command;       // a reserved word may stand here
+    bool verb_open;     // the first word of a simple command is still to come
+    bool list;          // words only, no commands: a=( ), @( ), [[ ( ) ]]
+    bool target;        // the word is a redirection's target
+    bool function;      // the word is the name of a function
+    bool condition;     // inside [[ ]]
+    bool subscript;     // inside name[ ]
+    bool odd;           // FRAME_BACKTICK: holds escapes that the shell reads twice
+    bool pattern_begun; // CASE_PATTERN: not its first word
     enum verb verb;
     enum case_phase phase;
-    uint32_t parens;  // FRAME_ARITH, CASE_PATTERN: open ones
+    uint32_t parens; // FRAME_ARITH, CASE_PATTERN: open ones
     // ${ }
     enum brace_mode mode;
     uint32_t brackets;
-    bool quoted;   // FRAME_BRACE: the outside is double-quoted
-    bool pair;     // FRAME_BRACE: between ' and ' there, which hide } and " but quote nothing
-    bool bracket;  // FRAME_ARITH: $[ ]
+    bool quoted;  // FRAME_BRACE: the outside is double-quoted
+    bool pair;    // FRAME_BRACE: between ' and ' there, which hide } and " but quote nothing
+    bool bracket; // FRAME_ARITH: $[ ]
 };
 
 enum { FRAME_COUNT_MAX = 64, HEREDOC_COUNT_MAX = 16 };
@@ -75,7 +75,7 @@ enum { FRAME_COUNT_MAX = 64, HEREDOC_COUNT_MAX = 16 };
 struct heredoc {
     struct str delimiter;
     bool quoted, strip;
-    size_t level;  // frame whose next newline starts the body
+    size_t level; // frame whose next newline starts the body
 };
 
 struct shell {
@@ -90,11 +90,11 @@ struct shell {
     size_t heredoc_count;
     // what has been written so far
     struct buf out;
-    size_t copied;  // of text
+    size_t copied; // of text
     struct subst_env *env;
-    struct str *env_refs;  // as written; same index as env
+    struct str *env_refs; // as written; same index as env
     size_t env_count, env_capacity, ref_capacity, env_size;
-    size_t ref_count;  // CAIRN_REF_n given out
+    size_t ref_count; // CAIRN_REF_n given out
 };
 
 enum place {
@@ -102,8 +102,8 @@ enum place {
     PLACE_DOUBLE,
     PLACE_SINGLE,
     PLACE_ANSI,
-    PLACE_ARITH,  // evaluated as an expression by the shell itself
-    PLACE_TEXT,   // here-document with a quoted delimiter: nothing is expanded
+    PLACE_ARITH, // evaluated as an expression by the shell itself
+    PLACE_TEXT,  // here-document with a quoted delimiter: nothing is expanded
 };
 
 // Walks sh->text and calls shell_replace for each known reference outside comments.
@@ -118,8 +118,8 @@ enum code shell_push(struct shell *sh, enum frame_kind kind) MUST_CHECK;
 void shell_pop(struct shell *sh);
 struct frame *shell_top(struct shell *sh);
 bool frame_is_command(const struct frame *frame);
-enum code shell_commands(struct shell *sh) MUST_CHECK;  // one step in a frame of commands
-enum code shell_dollar(struct shell *sh) MUST_CHECK;    // one step at a '$'
+enum code shell_commands(struct shell *sh) MUST_CHECK; // one step in a frame of commands
+enum code shell_dollar(struct shell *sh) MUST_CHECK;   // one step at a '$'
 enum code shell_range(struct shell *sh, size_t end) MUST_CHECK;
 bool shell_is_arith(const struct shell *sh, size_t from);
 // Does the clause of [[ ]] around `at` compare numbers?

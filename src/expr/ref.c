@@ -12,7 +12,7 @@ enum code expr_nomem(struct error *err)
     return error_set(err, E_NOMEM, "out of memory");
 }
 
-enum { NODE_SIZE_MAX = 256 };  // what comes later in a run of name characters is not looked at
+enum { NODE_SIZE_MAX = 256 }; // what comes later in a run of name characters is not looked at
 
 static char char_at(struct str s, size_t i)
 {
@@ -29,10 +29,8 @@ static size_t path_end(struct str text, size_t at, enum ref_style style)
 {
     while (char_at(text, at) == '.') {
         size_t end = at + 1;
-        while (is_name_char(char_at(text, end)) || (style == REF_IN_WHEN && char_at(text, end) == '-'))
-            end++;
-        if (end == at + 1)
-            break;
+        while (is_name_char(char_at(text, end)) || (style == REF_IN_WHEN && char_at(text, end) == '-')) end++;
+        if (end == at + 1) break;
         at = end;
     }
     return at;
@@ -64,8 +62,7 @@ static bool reserved_at(struct str text, size_t name, enum ref_style style, stru
         if (str_starts(rest, str_from(reserved[i].name)) && !is_name_char(char_at(rest, len)))
             return finish(out, text, reserved[i].kind, name + len, name + len, true);
     }
-    if (!str_starts(rest, STR("INPUTS.")))
-        return false;
+    if (!str_starts(rest, STR("INPUTS."))) return false;
     size_t start = name + strlen("INPUTS");
     size_t end = path_end(text, start, style);
     return end > start && finish(out, text, REF_INPUT, start + 1, end, true);
@@ -78,14 +75,12 @@ static bool output_at(struct str text, size_t dot)
     return str_starts(rest, STR(".output")) && !is_name_char(char_at(rest, strlen(".output")));
 }
 
-static bool node_at(struct str text, size_t name, size_t dot, enum ref_style style, bool known,
-                    struct ref_match *out)
+static bool node_at(struct str text, size_t name, size_t dot, enum ref_style style, bool known, struct ref_match *out)
 {
     bool output = output_at(text, dot);
     size_t path = output ? dot + strlen(".output") : dot;
     size_t end = path_end(text, path, style);
-    if (!output && end == path)
-        return false;
+    if (!output && end == path) return false;
     out->ref.node = str_slice(text, name, dot);
     return finish(out, text, REF_OUTPUT, path + 1, end, known);
 }
@@ -94,10 +89,8 @@ bool ref_at(struct str text, size_t at, const struct scope *scope, enum ref_styl
 {
     *out = (struct ref_match){.offset = at};
     size_t name = at + 1;
-    if (char_at(text, at) != '$' || !is_name_char(char_at(text, name)))
-        return false;
-    if (reserved_at(text, name, style, out))
-        return true;
+    if (char_at(text, at) != '$' || !is_name_char(char_at(text, name))) return false;
+    if (reserved_at(text, name, style, out)) return true;
     size_t end = name;
     while (end - name <= NODE_SIZE_MAX &&
            (is_name_char(char_at(text, end)) || char_at(text, end) == '.' || char_at(text, end) == '-'))
@@ -106,15 +99,12 @@ bool ref_at(struct str text, size_t at, const struct scope *scope, enum ref_styl
     size_t unknown = end, unknown_output = end;
     for (size_t dot = end; dot-- > name;) {
         bool output = text.ptr[dot] == '.' && output_at(text, dot);
-        if (text.ptr[dot] != '.' || (style == REF_IN_TEXT && !output))
-            continue;
-        if (name_known(scope, str_slice(text, name, dot)) && node_at(text, name, dot, style, true, out))
-            return true;
+        if (text.ptr[dot] != '.' || (style == REF_IN_TEXT && !output)) continue;
+        if (name_known(scope, str_slice(text, name, dot)) && node_at(text, name, dot, style, true, out)) return true;
         unknown = dot;
         unknown_output = output ? dot : unknown_output;
     }
-    if (unknown_output < end)
-        unknown = unknown_output;
+    if (unknown_output < end) unknown = unknown_output;
     return unknown < end && node_at(text, name, unknown, style, false, out);
 }
 
@@ -125,8 +115,7 @@ enum code ref_value(const struct ref *ref, const struct scope *scope, struct are
         return error_set(err, E_NOT_FOUND, "%.*s: nothing can be referred to here", STR_ARG(ref->text));
     *out = json_null();
     enum code rc = scope->lookup(scope->context, ref, arena, out, err);
-    if (rc)
-        error_set(err, rc, "%.*s has no value: %s", STR_ARG(ref->text), code_text(rc));
+    if (rc) error_set(err, rc, "%.*s has no value: %s", STR_ARG(ref->text), code_text(rc));
     return rc;
 }
 
@@ -157,8 +146,7 @@ enum code expr_field(const struct json *output, struct str path, struct arena *a
             return error_set(err, E_NOT_FOUND, "no field %.*s: the output is text, not JSON", STR_ARG(path));
         struct error why = {0};
         enum code rc = json_parse(text, &json_limits_default, arena, &parsed, &why);
-        if (rc == E_NOMEM)
-            return expr_nomem(err);
+        if (rc == E_NOMEM) return expr_nomem(err);
         if (rc)
             return error_set(err, E_NOT_FOUND, "no field %.*s: the output is not JSON (%s)", STR_ARG(path),
                              why.message);

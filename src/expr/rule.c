@@ -3,14 +3,11 @@
 enum trigger_rule rule_parse(struct str text)
 {
 #define X(name, word)                                                                                                  \
-    if (str_is(text, word))                                                                                            \
-        return RULE_##name;
+    if (str_is(text, word)) return RULE_##name;
     TRIGGER_RULE_LIST(X)
 #undef X
-    if (str_is(text, "none_failed_or_skipped"))
-        return RULE_NONE_FAILED_MIN_ONE_SUCCESS;
-    if (str_is(text, "dummy"))
-        return RULE_ALWAYS;
+    if (str_is(text, "none_failed_or_skipped")) return RULE_NONE_FAILED_MIN_ONE_SUCCESS;
+    if (str_is(text, "dummy")) return RULE_ALWAYS;
     return RULE_NONE;
 }
 
@@ -30,15 +27,14 @@ const char *rule_name(enum trigger_rule rule)
 
 bool rule_passes(enum trigger_rule rule, uint32_t success, uint32_t failed, uint32_t skipped)
 {
-    if (!success && !failed && !skipped)
-        return true;
+    if (!success && !failed && !skipped) return true;
     switch (rule) {
     case RULE_NONE:
         return false;
     case RULE_ALL_SUCCESS:
         return !failed && !skipped;
     case RULE_ONE_SUCCESS:
-    case RULE_ALL_DONE_MIN_ONE_SUCCESS:  // differ only while parents are still running
+    case RULE_ALL_DONE_MIN_ONE_SUCCESS: // differ only while parents are still running
         return success > 0;
     case RULE_NONE_FAILED_MIN_ONE_SUCCESS:
         return !failed && success > 0;

@@ -27,18 +27,15 @@ bool frame_is_command(const struct frame *frame)
 enum code shell_push(struct shell *sh, enum frame_kind kind)
 {
     if (sh->frame_count == FRAME_COUNT_MAX)
-        return error_set(sh->err, E_LIMIT, "the script nests quotes and expansions deeper than %d",
-                         FRAME_COUNT_MAX);
-    sh->frames[sh->frame_count++] = (struct frame){
-        .kind = kind, .word = NO_WORD, .command = true, .verb_open = true};
+        return error_set(sh->err, E_LIMIT, "the script nests quotes and expansions deeper than %d", FRAME_COUNT_MAX);
+    sh->frames[sh->frame_count++] = (struct frame){.kind = kind, .word = NO_WORD, .command = true, .verb_open = true};
     return OK;
 }
 
 void shell_pop(struct shell *sh)
 {
     // A here-document whose body has not begun when its command ends has none.
-    while (sh->heredoc_count && sh->heredocs[sh->heredoc_count - 1].level == sh->frame_count - 1)
-        sh->heredoc_count--;
+    while (sh->heredoc_count && sh->heredocs[sh->heredoc_count - 1].level == sh->frame_count - 1) sh->heredoc_count--;
     sh->frame_count--;
 }
 
@@ -46,8 +43,7 @@ void shell_pop(struct shell *sh)
 size_t shell_level(const struct shell *sh)
 {
     size_t i = sh->frame_count - 1;
-    while (i && (sh->frames[i].kind == FRAME_PAREN || sh->frames[i].kind == FRAME_CASE))
-        i--;
+    while (i && (sh->frames[i].kind == FRAME_PAREN || sh->frames[i].kind == FRAME_CASE)) i--;
     return i;
 }
 
@@ -99,8 +95,7 @@ static enum place place_of(const struct frame *f)
     case FRAME_HEREDOC:
         return PLACE_DOUBLE;
     case FRAME_BRACE:
-        if (f->mode >= BRACE_SUBSCRIPT)
-            return PLACE_ARITH;
+        if (f->mode >= BRACE_SUBSCRIPT) return PLACE_ARITH;
         return f->quoted && f->mode == BRACE_WORD ? PLACE_DOUBLE : PLACE_BARE;
     case FRAME_TOP:
     case FRAME_SUB:
@@ -119,12 +114,10 @@ static enum code try_reference(struct shell *sh, bool *done)
     struct ref_match match;
     struct str text = str_slice(sh->text, 0, sh->end);
     *done = ref_at(text, sh->at, sh->scope, REF_IN_TEXT, &match) && match.known;
-    if (!*done)
-        return OK;
+    if (!*done) return OK;
     bool number = false;
     enum code rc = refuse_or_restrict(sh, &match, &number);
-    if (!rc)
-        rc = shell_replace(sh, &match, place_of(shell_top(sh)), number);
+    if (!rc) rc = shell_replace(sh, &match, place_of(shell_top(sh)), number);
     sh->at += match.len;
     return rc;
 }
@@ -140,13 +133,11 @@ bool shell_is_arith(const struct shell *sh, size_t from)
         if (c == '\\') {
             i++;
         } else if (c == '\'' || c == '"') {
-            for (i++; i < sh->end && sh->text.ptr[i] != c; i++)
-                i += c == '"' && sh->text.ptr[i] == '\\';
+            for (i++; i < sh->end && sh->text.ptr[i] != c; i++) i += c == '"' && sh->text.ptr[i] == '\\';
         } else if (c == '(') {
             depth++;
         } else if (c == ')') {
-            if (!depth)
-                return char_at(sh, i + 1) == ')';
+            if (!depth) return char_at(sh, i + 1) == ')';
             depth--;
         }
     }
@@ -176,20 +167,16 @@ static enum code brace_open(struct shell *sh)
 {
     bool quoted = outside_is_double(sh);
     enum code rc = shell_push(sh, FRAME_BRACE);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     struct frame *f = shell_top(sh);
     f->quoted = quoted;
     sh->at += 2;
     char c = char_at(sh, sh->at);
     char next = char_at(sh, sh->at + 1);
-    if ((c == '!' || c == '#') && (is_name_char(next) || (next && strchr("@*?$-", next))))
-        sh->at++;
+    if ((c == '!' || c == '#') && (is_name_char(next) || (next && strchr("@*?$-", next)))) sh->at++;
     size_t name = sh->at;
-    while (is_name_char(char_at(sh, sh->at)))
-        sh->at++;
-    if (sh->at == name && char_at(sh, sh->at) && strchr("@*#?$!-", char_at(sh, sh->at)))
-        sh->at++;
+    while (is_name_char(char_at(sh, sh->at))) sh->at++;
+    if (sh->at == name && char_at(sh, sh->at) && strchr("@*#?$!-", char_at(sh, sh->at))) sh->at++;
     rc = shell_variable(sh, str_slice(sh->text, name, sh->at));
     brace_operator(sh, f);
     return rc;
@@ -206,12 +193,10 @@ enum code shell_dollar(struct shell *sh)
 {
     bool done;
     enum code rc = try_reference(sh, &done);
-    if (rc || done)
-        return rc;
+    if (rc || done) return rc;
     char next = char_at(sh, sh->at + 1);
     bool double_quoted = outside_is_double(sh);
-    if (shell_top(sh)->kind == FRAME_BRACE && shell_top(sh)->mode == BRACE_PATTERN)
-        double_quoted = false;
+    if (shell_top(sh)->kind == FRAME_BRACE && shell_top(sh)->mode == BRACE_PATTERN) double_quoted = false;
     switch (next) {
     case '(':
         return paren_open(sh);
@@ -220,8 +205,7 @@ enum code shell_dollar(struct shell *sh)
     case '[':
         sh->at += 2;
         rc = shell_push(sh, FRAME_ARITH);
-        if (!rc)
-            shell_top(sh)->bracket = true;
+        if (!rc) shell_top(sh)->bracket = true;
         return rc;
     case '\'':
         sh->at += double_quoted ? 1 : 2;
@@ -246,8 +230,7 @@ static enum code step_quoted(struct shell *sh, struct frame *f)
         return rc;
     }
     sh->at += escapes && c == '\\' ? 2 : 1;
-    if (c == '\'')
-        shell_pop(sh);
+    if (c == '\'') shell_pop(sh);
     return OK;
 }
 
@@ -260,8 +243,7 @@ static enum code step_common(struct shell *sh, bool *done)
         sh->at += 2;
         return OK;
     }
-    if (c == '$')
-        return shell_dollar(sh);
+    if (c == '$') return shell_dollar(sh);
     if (c == '`') {
         sh->at++;
         return shell_push(sh, FRAME_BACKTICK);
@@ -274,18 +256,14 @@ static enum code step_brace(struct shell *sh, struct frame *f, char c)
 {
     sh->at++;
     bool literal = f->quoted && f->mode != BRACE_PATTERN;
-    if (c == '\'' && !literal)
-        return shell_push(sh, FRAME_SINGLE);
+    if (c == '\'' && !literal) return shell_push(sh, FRAME_SINGLE);
     f->pair ^= c == '\'';
-    if (f->pair)
-        return OK;
-    if (c == '"')
-        return shell_push(sh, FRAME_DOUBLE);
+    if (f->pair) return OK;
+    if (c == '"') return shell_push(sh, FRAME_DOUBLE);
     if (f->mode == BRACE_SUBSCRIPT) {
         f->brackets += c == '[';
         f->brackets -= c == ']';
-        if (!f->brackets)
-            brace_operator(sh, f);
+        if (!f->brackets) brace_operator(sh, f);
     } else if (c == '}') {
         shell_pop(sh);
     }
@@ -295,8 +273,7 @@ static enum code step_brace(struct shell *sh, struct frame *f, char c)
 static enum code step_arith(struct shell *sh, struct frame *f, char c)
 {
     sh->at++;
-    if (c == '"')
-        return shell_push(sh, FRAME_DOUBLE);
+    if (c == '"') return shell_push(sh, FRAME_DOUBLE);
     f->parens += c == '(';
     if (f->bracket && c == ']') {
         shell_pop(sh);
@@ -314,15 +291,11 @@ static enum code step_expanding(struct shell *sh, struct frame *f)
     bool done;
     char c = sh->text.ptr[sh->at];
     enum code rc = step_common(sh, &done);
-    if (rc || done)
-        return rc;
-    if (f->kind == FRAME_BRACE)
-        return step_brace(sh, f, c);
-    if (f->kind == FRAME_ARITH)
-        return step_arith(sh, f, c);
+    if (rc || done) return rc;
+    if (f->kind == FRAME_BRACE) return step_brace(sh, f, c);
+    if (f->kind == FRAME_ARITH) return step_arith(sh, f, c);
     sh->at++;
-    if (f->kind == FRAME_DOUBLE && c == '"')
-        shell_pop(sh);
+    if (f->kind == FRAME_DOUBLE && c == '"') shell_pop(sh);
     return OK;
 }
 
@@ -331,10 +304,8 @@ static bool backtick_end(struct shell *sh, size_t floor)
 {
     char c = sh->text.ptr[sh->at];
     size_t i = sh->frame_count;
-    while (i > floor && sh->frames[i - 1].kind != FRAME_BACKTICK)
-        i--;
-    if (i <= floor || (c != '`' && c != '\\'))
-        return false;
+    while (i > floor && sh->frames[i - 1].kind != FRAME_BACKTICK) i--;
+    if (i <= floor || (c != '`' && c != '\\')) return false;
     struct frame *tick = &sh->frames[i - 1];
     if (c == '\\') {
         char next = char_at(sh, sh->at + 1);
@@ -344,16 +315,14 @@ static bool backtick_end(struct shell *sh, size_t floor)
         sh->at += read_twice ? 2 : 0;
         return read_twice;
     }
-    while (sh->frame_count >= i)
-        shell_pop(sh);
+    while (sh->frame_count >= i) shell_pop(sh);
     sh->at++;
     return true;
 }
 
 static enum code step(struct shell *sh, size_t floor)
 {
-    if (backtick_end(sh, floor))
-        return OK;
+    if (backtick_end(sh, floor)) return OK;
     struct frame *f = shell_top(sh);
     switch (f->kind) {
     case FRAME_TOP:
@@ -372,7 +341,7 @@ static enum code step(struct shell *sh, size_t floor)
         return step_expanding(sh, f);
     case FRAME_COMMENT:
         if (sh->text.ptr[sh->at] == '\n')
-            shell_pop(sh);  // and the newline is the command's
+            shell_pop(sh); // and the newline is the command's
         else
             sh->at++;
         return OK;
@@ -388,10 +357,8 @@ enum code shell_range(struct shell *sh, size_t end)
     INVARIANT(end <= outer);
     sh->end = end;
     enum code rc = OK;
-    while (!rc && sh->at < sh->end)
-        rc = step(sh, floor);
-    while (sh->frame_count > floor + 1)
-        shell_pop(sh);
+    while (!rc && sh->at < sh->end) rc = step(sh, floor);
+    while (sh->frame_count > floor + 1) shell_pop(sh);
     sh->at = end;
     sh->end = outer;
     return rc;

@@ -32,16 +32,14 @@ static void word_begin(struct shell *sh, struct frame *f, bool plain)
 static bool is_assignment(struct str word)
 {
     size_t i = 0;
-    while (i < word.len && is_name_char(word.ptr[i]))
-        i++;
+    while (i < word.len && is_name_char(word.ptr[i])) i++;
     return i && i < word.len && (word.ptr[i] == '=' || word.ptr[i] == '[' || word.ptr[i] == '+');
 }
 
 static bool one_of(struct str word, const char *const *words, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if (str_is(word, words[i]))
-            return true;
+        if (str_is(word, words[i])) return true;
     }
     return false;
 }
@@ -49,14 +47,12 @@ static bool one_of(struct str word, const char *const *words, size_t count)
 // A word at the place of a command.
 static enum code command_word(struct shell *sh, struct frame *f, struct str word)
 {
-    static const char *const openers[] = {"if", "then", "else", "elif", "do", "while", "until", "!", "{", "time",
-                                          "coproc"};
-    if (f->command && one_of(word, openers, ARRAY_COUNT(openers)))
-        return OK;
+    static const char *const openers[] = {"if",    "then", "else", "elif", "do",    "while",
+                                          "until", "!",    "{",    "time", "coproc"};
+    if (f->command && one_of(word, openers, ARRAY_COUNT(openers))) return OK;
     bool reserved = f->command;
     f->command = false;
-    if (is_assignment(word) || str_is(word, "command") || str_is(word, "builtin"))
-        return OK;
+    if (is_assignment(word) || str_is(word, "command") || str_is(word, "builtin")) return OK;
     f->verb_open = false;
     if (str_is(word, "eval"))
         f->verb = VERB_EVAL;
@@ -68,8 +64,7 @@ static enum code command_word(struct shell *sh, struct frame *f, struct str word
         f->function = true;
     else if (reserved && str_is(word, "case")) {
         enum code rc = shell_push(sh, FRAME_CASE);
-        if (rc)
-            return rc;
+        if (rc) return rc;
         shell_top(sh)->phase = CASE_SUBJECT;
         shell_top(sh)->command = false;
         shell_top(sh)->verb_open = false;
@@ -80,11 +75,9 @@ static enum code command_word(struct shell *sh, struct frame *f, struct str word
 // True when the word belonged to the skeleton of a `case`.
 static bool case_word(struct shell *sh, struct frame *f, struct str word, bool plain)
 {
-    if (f->kind != FRAME_CASE)
-        return false;
+    if (f->kind != FRAME_CASE) return false;
     if (f->phase == CASE_BODY) {
-        if (!plain || !f->command || !str_is(word, "esac"))
-            return false;
+        if (!plain || !f->command || !str_is(word, "esac")) return false;
         shell_pop(sh);
         return true;
     }
@@ -106,8 +99,7 @@ static bool case_word(struct shell *sh, struct frame *f, struct str word, bool p
 static enum code word_end(struct shell *sh)
 {
     struct frame *f = shell_top(sh);
-    if (f->word == NO_WORD)
-        return OK;
+    if (f->word == NO_WORD) return OK;
     struct str word = str_slice(sh->text, f->word, sh->at);
     bool plain = f->plain;
     f->word = NO_WORD;
@@ -116,8 +108,7 @@ static enum code word_end(struct shell *sh)
         f->target = false;
         return OK;
     }
-    if (case_word(sh, f, word, plain))
-        return OK;
+    if (case_word(sh, f, word, plain)) return OK;
     if (f->function) {
         f->function = false;
         command_start(f);
@@ -128,8 +119,7 @@ static enum code word_end(struct shell *sh)
         return OK;
     }
     if (f->command || f->verb_open) {
-        if (plain)
-            return command_word(sh, f, word);
+        if (plain) return command_word(sh, f, word);
         f->command = false;
         f->verb_open = is_assignment(word);
     }
@@ -141,12 +131,10 @@ static enum code word_end(struct shell *sh)
 static enum code newline(struct shell *sh)
 {
     enum code rc = word_end(sh);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     sh->at++;
     struct frame *f = shell_top(sh);
-    if (f->kind != FRAME_CASE || f->phase == CASE_BODY)
-        command_start(f);
+    if (f->kind != FRAME_CASE || f->phase == CASE_BODY) command_start(f);
     return shell_heredoc_bodies(sh, shell_level(sh));
 }
 
@@ -154,11 +142,10 @@ static enum code newline(struct shell *sh)
 static enum code separator(struct shell *sh, char c)
 {
     enum code rc = word_end(sh);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     struct frame *f = shell_top(sh);
     char next = char_at(sh, sh->at + 1);
-    if (c == '&' && next == '>') {  // &> file
+    if (c == '&' && next == '>') { // &> file
         sh->at += 2;
         f->target = true;
         return OK;
@@ -191,8 +178,7 @@ static bool is_digit(char c)
 // Is the text from `start` up to here made of such characters only?
 static bool all_chars(const struct shell *sh, size_t start, bool (*such)(char))
 {
-    while (start < sh->at && such(sh->text.ptr[start]))
-        start++;
+    while (start < sh->at && such(sh->text.ptr[start])) start++;
     return start == sh->at;
 }
 
@@ -200,7 +186,7 @@ static enum code redirection(struct shell *sh, char c)
 {
     struct frame *f = shell_top(sh);
     char next = char_at(sh, sh->at + 1);
-    if (next == '(') {  // <( ) is part of a word
+    if (next == '(') { // <( ) is part of a word
         word_begin(sh, f, false);
         sh->at += 2;
         return shell_push(sh, FRAME_SUB);
@@ -211,11 +197,10 @@ static enum code redirection(struct shell *sh, char c)
         return rc;
     }
     if (f->word != NO_WORD && all_chars(sh, f->word, is_digit)) {
-        f->word = NO_WORD;  // "2>": the number is no word of the command
+        f->word = NO_WORD; // "2>": the number is no word of the command
     } else {
         enum code rc = word_end(sh);
-        if (rc)
-            return rc;
+        if (rc) return rc;
         f = shell_top(sh);
     }
     f->target = true;
@@ -232,7 +217,7 @@ static enum code open_paren(struct shell *sh)
 {
     struct frame *f = shell_top(sh);
     bool in_pattern = f->kind == FRAME_CASE && f->phase == CASE_PATTERN;
-    if (in_pattern) {  // the optional one before a pattern closes with it; others are of @( ) and the like
+    if (in_pattern) { // the optional one before a pattern closes with it; others are of @( ) and the like
         f->parens += f->pattern_begun || f->word != NO_WORD;
         sh->at++;
         return OK;
@@ -245,8 +230,7 @@ static enum code open_paren(struct shell *sh)
     bool list = f->condition || f->list || (f->word != NO_WORD && char_at(sh, sh->at + 1) != ')');
     sh->at++;
     enum code rc = shell_push(sh, FRAME_PAREN);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     struct frame *inner = shell_top(sh);
     inner->list = list;
     inner->command = !list;
@@ -257,8 +241,7 @@ static enum code open_paren(struct shell *sh)
 static enum code close_paren(struct shell *sh)
 {
     enum code rc = word_end(sh);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     struct frame *f = shell_top(sh);
     if (f->kind == FRAME_CASE && f->phase == CASE_PATTERN) {
         sh->at++;
@@ -270,17 +253,16 @@ static enum code close_paren(struct shell *sh)
         command_start(f);
         return OK;
     }
-    if (f->kind == FRAME_CASE) {  // a case that nobody ended; the parenthesis is the outside's
+    if (f->kind == FRAME_CASE) { // a case that nobody ended; the parenthesis is the outside's
         shell_pop(sh);
         return OK;
     }
     sh->at++;
-    if (f->kind != FRAME_PAREN && f->kind != FRAME_SUB)
-        return OK;
+    if (f->kind != FRAME_PAREN && f->kind != FRAME_SUB) return OK;
     bool subshell = f->kind == FRAME_PAREN && !f->list;
     shell_pop(sh);
     f = shell_top(sh);
-    if (subshell && frame_is_command(f)) {  // the body of a function may follow
+    if (subshell && frame_is_command(f)) { // the body of a function may follow
         f->word = NO_WORD;
         command_start(f);
     }
@@ -294,15 +276,14 @@ static enum code quote_or_expansion(struct shell *sh, char c)
         sh->at += 2;
         return shell_push(sh, FRAME_DOUBLE);
     }
-    if (c == '$')
-        return shell_dollar(sh);
+    if (c == '$') return shell_dollar(sh);
     sh->at++;
     return shell_push(sh, c == '\'' ? FRAME_SINGLE : c == '"' ? FRAME_DOUBLE : FRAME_BACKTICK);
 }
 
 static enum code escape(struct shell *sh)
 {
-    if (char_at(sh, sh->at + 1) != '\n')  // a continued line is not even a blank
+    if (char_at(sh, sh->at + 1) != '\n') // a continued line is not even a blank
         word_begin(sh, shell_top(sh), false);
     sh->at += 2;
     return OK;
@@ -311,10 +292,8 @@ static enum code escape(struct shell *sh)
 static enum code word_char(struct shell *sh, char c)
 {
     struct frame *f = shell_top(sh);
-    if (c == '[' && f->word != NO_WORD && f->plain && all_chars(sh, f->word, is_name_char))
-        f->subscript = true;
-    if (c == ']')
-        f->subscript = false;
+    if (c == '[' && f->word != NO_WORD && f->plain && all_chars(sh, f->word, is_name_char)) f->subscript = true;
+    if (c == ']') f->subscript = false;
     word_begin(sh, f, true);
     sh->at++;
     return OK;
@@ -386,29 +365,21 @@ static bool is_blank(char c)
 bool shell_clause_is_arith(const struct shell *sh, size_t at)
 {
     for (size_t end = at; end > 0;) {
-        if (at - end > CLAUSE_SIZE_MAX)
-            return true;
+        if (at - end > CLAUSE_SIZE_MAX) return true;
         size_t start = end;
-        while (start > 0 && !is_blank(sh->text.ptr[start - 1]))
-            start--;
+        while (start > 0 && !is_blank(sh->text.ptr[start - 1])) start--;
         struct str word = str_slice(sh->text, start, end);
-        if (is_number_test(word))
-            return true;
-        if (ends_clause(word))
-            break;
+        if (is_number_test(word)) return true;
+        if (ends_clause(word)) break;
         end = start ? start - 1 : 0;
     }
     for (size_t start = at; start < sh->text.len;) {
-        if (start - at > CLAUSE_SIZE_MAX)
-            return true;
+        if (start - at > CLAUSE_SIZE_MAX) return true;
         size_t end = start;
-        while (end < sh->text.len && !is_blank(sh->text.ptr[end]))
-            end++;
+        while (end < sh->text.len && !is_blank(sh->text.ptr[end])) end++;
         struct str word = str_slice(sh->text, start, end);
-        if (is_number_test(word))
-            return true;
-        if (ends_clause(word))
-            break;
+        if (is_number_test(word)) return true;
+        if (ends_clause(word)) break;
         start = end + 1;
     }
     return false;
@@ -424,18 +395,15 @@ enum code shell_heredoc_open(struct shell *sh)
         return error_set(sh->err, E_LIMIT, "more than %d here-documents in one line", HEREDOC_COUNT_MAX);
     doc.strip = char_at(sh, sh->at) == '-';
     sh->at += doc.strip;
-    while (char_at(sh, sh->at) == ' ' || char_at(sh, sh->at) == '\t')
-        sh->at++;
+    while (char_at(sh, sh->at) == ' ' || char_at(sh, sh->at) == '\t') sh->at++;
     size_t line = str_find(str_slice(sh->text, 0, sh->end), '\n', sh->at);
     char *out = arena_alloc(sh->arena, line - sh->at + 1);
-    if (!out)
-        return expr_nomem(sh->err);
+    if (!out) return expr_nomem(sh->err);
     size_t len = 0;
     char quote = '\0';
     for (; sh->at < line; sh->at++) {
         char c = sh->text.ptr[sh->at];
-        if (!quote && c && strchr(" \t;&|()<>", c))
-            break;
+        if (!quote && c && strchr(" \t;&|()<>", c)) break;
         if (c == '\\' && quote != '\'' && sh->at + 1 < line) {
             doc.quoted = true;
             out[len++] = sh->text.ptr[++sh->at];
@@ -454,8 +422,7 @@ enum code shell_heredoc_open(struct shell *sh)
 
 static bool is_delimiter(const struct heredoc *doc, struct str line)
 {
-    while (doc->strip && line.len && line.ptr[0] == '\t')
-        line = str_slice(line, 1, line.len);
+    while (doc->strip && line.len && line.ptr[0] == '\t') line = str_slice(line, 1, line.len);
     return str_eq(line, doc->delimiter);
 }
 
@@ -463,8 +430,7 @@ static bool is_delimiter(const struct heredoc *doc, struct str line)
 static size_t line_end(struct str text, size_t start, size_t end, bool joins)
 {
     size_t at = start;
-    for (; at < end && text.ptr[at] != '\n'; at++)
-        at += joins && text.ptr[at] == '\\' && at + 1 < end;
+    for (; at < end && text.ptr[at] != '\n'; at++) at += joins && text.ptr[at] == '\\' && at + 1 < end;
     return at;
 }
 
@@ -487,8 +453,7 @@ static void heredoc_find_end(const struct shell *sh, const struct heredoc *doc, 
 static bool inside(const struct shell *sh, enum frame_kind kind)
 {
     for (size_t i = 0; i < sh->frame_count; i++) {
-        if (sh->frames[i].kind == kind)
-            return true;
+        if (sh->frames[i].kind == kind) return true;
     }
     return false;
 }
@@ -510,14 +475,12 @@ static enum code heredoc_text(struct shell *sh, const struct heredoc *doc, size_
             return error_set(sh->err, E_INVALID, "%.*s stands in a quoted here-document in backquotes; use $( )",
                              STR_ARG(match.ref.text));
         enum code rc = shell_replace(sh, &match, PLACE_TEXT, false);
-        if (rc)
-            return rc;
+        if (rc) return rc;
         sh->at += match.len;
         replaced++;
     }
     shell_copy(sh, end);
-    if (!buf_ok(&sh->out))
-        return expr_nomem(sh->err);
+    if (!buf_ok(&sh->out)) return expr_nomem(sh->err);
     struct str body = str_slice(buf_str(&sh->out), start, sh->out.len);
     // bash keeps the text of a command substitution with bytes 1 and 127 as marks of its own, and loses such bytes.
     bool marks = str_find(body, '\001', 0) < body.len || str_find(body, '\177', 0) < body.len;
@@ -539,12 +502,10 @@ static enum code heredoc_text(struct shell *sh, const struct heredoc *doc, size_
 enum code shell_heredoc_bodies(struct shell *sh, size_t level)
 {
     size_t first = sh->heredoc_count;
-    while (first && sh->heredocs[first - 1].level == level)
-        first--;
+    while (first && sh->heredocs[first - 1].level == level) first--;
     size_t count = sh->heredoc_count - first;
     struct heredoc docs[HEREDOC_COUNT_MAX];
-    if (count)
-        memcpy(docs, sh->heredocs + first, count * sizeof(docs[0]));
+    if (count) memcpy(docs, sh->heredocs + first, count * sizeof(docs[0]));
     sh->heredoc_count = first;
     for (size_t i = 0; i < count; i++) {
         size_t body, after;
@@ -554,17 +515,13 @@ enum code shell_heredoc_bodies(struct shell *sh, size_t level)
             rc = heredoc_text(sh, &docs[i], body);
         } else {
             rc = shell_push(sh, FRAME_HEREDOC);
-            if (!rc)
-                rc = shell_range(sh, body);
-            if (!rc)
-                shell_pop(sh);
+            if (!rc) rc = shell_range(sh, body);
+            if (!rc) shell_pop(sh);
         }
-        if (rc)
-            return rc;
+        if (rc) return rc;
         // The newline after the last delimiter is a newline of the commands; those between belong to the documents.
         sh->at = after;
-        if (i + 1 < count && sh->at < sh->end)
-            sh->at++;
+        if (i + 1 < count && sh->at < sh->end) sh->at++;
     }
     return OK;
 }

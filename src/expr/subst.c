@@ -6,8 +6,8 @@
 
 enum {
     TEXT_SIZE_MAX = 16 * 1024 * 1024,
-    ENV_VALUE_MAX = 100 * 1024,        // Linux takes 128 KiB for name, '=' and value
-    ENV_TOTAL_MAX = 1024 * 1024,       // of 2 MiB for arguments and environment together
+    ENV_VALUE_MAX = 100 * 1024,  // Linux takes 128 KiB for name, '=' and value
+    ENV_TOTAL_MAX = 1024 * 1024, // of 2 MiB for arguments and environment together
     JSON_DEPTH = 128
 };
 
@@ -17,8 +17,7 @@ static enum code finish(struct buf *buf, struct arena *arena, struct str *out, s
     bool large = buf->len >= TEXT_SIZE_MAX / 2;
     *out = ok ? arena_copy(arena, buf_str(buf)) : (struct str){0};
     buf_release(buf);
-    if (out->ptr)
-        return OK;
+    if (out->ptr) return OK;
     if (!ok && large)
         return error_set(err, E_LIMIT, "the text is larger than %d bytes once its references are filled in",
                          TEXT_SIZE_MAX);
@@ -40,8 +39,7 @@ enum code subst_text(struct str text, const struct scope *scope, struct arena *a
         struct json value;
         struct str value_text = {0};
         enum code rc = ref_value(&match.ref, scope, arena, &value, err);
-        if (!rc && expr_text(&value, arena, &value_text))
-            rc = expr_nomem(err);
+        if (!rc && expr_text(&value, arena, &value_text)) rc = expr_nomem(err);
         if (rc) {
             buf_release(&buf);
             return rc;
@@ -65,26 +63,22 @@ static enum code subst_string(struct str text, const struct scope *scope, struct
         return ref_value(&match.ref, scope, arena, out, err);
     struct str filled;
     enum code rc = subst_text(text, scope, arena, &filled, err);
-    if (!rc)
-        *out = json_string(filled);
+    if (!rc) *out = json_string(filled);
     return rc;
 }
 
 static enum code subst_value(const struct json *value, const struct scope *scope, struct arena *arena, int depth,
                              struct json *out, struct error *err)
 {
-    if (depth > JSON_DEPTH)
-        return error_set(err, E_LIMIT, "value nested deeper than %d", JSON_DEPTH);
+    if (depth > JSON_DEPTH) return error_set(err, E_LIMIT, "value nested deeper than %d", JSON_DEPTH);
     enum code rc = OK;
-    if (value->type == JSON_STRING)
-        return subst_string(value->text, scope, arena, out, err);
+    if (value->type == JSON_STRING) return subst_string(value->text, scope, arena, out, err);
     if (value->type == JSON_ARRAY) {
         *out = json_array();
         for (uint32_t i = 0; i < value->count && !rc; i++) {
             struct json item;
             rc = subst_value(&value->items[i], scope, arena, depth + 1, &item, err);
-            if (!rc && !json_push(arena, out, item))
-                rc = expr_nomem(err);
+            if (!rc && !json_push(arena, out, item)) rc = expr_nomem(err);
         }
         return rc;
     }
@@ -92,13 +86,11 @@ static enum code subst_value(const struct json *value, const struct scope *scope
         *out = *value;
         return OK;
     }
-    if (!json_object_with(arena, value->count, out))
-        return expr_nomem(err);
+    if (!json_object_with(arena, value->count, out)) return expr_nomem(err);
     for (uint32_t i = 0; i < value->count && !rc; i++) {
         struct json item;
         rc = subst_value(&value->members[i].value, scope, arena, depth + 1, &item, err);
-        if (!rc && !json_put(arena, out, value->members[i].key, item))
-            rc = expr_nomem(err);
+        if (!rc && !json_put(arena, out, value->members[i].key, item)) rc = expr_nomem(err);
     }
     return rc;
 }
@@ -113,8 +105,7 @@ enum code subst_json(const struct json *value, const struct scope *scope, struct
 
 void shell_copy(struct shell *sh, size_t to)
 {
-    if (to > sh->copied)
-        buf_add(&sh->out, str_slice(sh->text, sh->copied, to));
+    if (to > sh->copied) buf_add(&sh->out, str_slice(sh->text, sh->copied, to));
     sh->copied = to > sh->copied ? to : sh->copied;
 }
 
@@ -151,8 +142,7 @@ static enum code env_add(struct shell *sh, struct str name, struct str ref, stru
         }
     }
     enum code rc = check_value(sh, ref, value);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     if (value.len > ENV_VALUE_MAX)
         return error_set(sh->err, E_LIMIT, "%.*s holds %zu bytes; a shell variable can carry %d", STR_ARG(ref),
                          value.len, ENV_VALUE_MAX);
@@ -162,8 +152,7 @@ static enum code env_add(struct shell *sh, struct str name, struct str ref, stru
                          ENV_TOTAL_MAX);
     name = name.len ? arena_copy(sh->arena, name) : fresh_name(sh);
     value = arena_copy(sh->arena, value);
-    sh->env = arena_grow(sh->arena, sh->env, sh->env_count, sh->env_count + 1, sizeof(sh->env[0]),
-                         &sh->env_capacity);
+    sh->env = arena_grow(sh->arena, sh->env, sh->env_count, sh->env_count + 1, sizeof(sh->env[0]), &sh->env_capacity);
     sh->env_refs = arena_grow(sh->arena, sh->env_refs, sh->env_count, sh->env_count + 1, sizeof(sh->env_refs[0]),
                               &sh->ref_capacity);
     if (!name.ptr || !value.ptr || !sh->env || !sh->env_refs) {
@@ -181,16 +170,14 @@ static bool is_number_text(struct str text)
     text = str_trim(text);
     size_t i = text.len && (text.ptr[0] == '-' || text.ptr[0] == '+') ? 1 : 0;
     for (size_t j = i; j < text.len; j++) {
-        if (text.ptr[j] < '0' || text.ptr[j] > '9')
-            return false;
+        if (text.ptr[j] < '0' || text.ptr[j] > '9') return false;
     }
     return text.len != 1 || i == 0;
 }
 
 static enum code check_number(struct shell *sh, struct str ref, struct str value)
 {
-    if (is_number_text(value))
-        return OK;
+    if (is_number_text(value)) return OK;
     return error_set(sh->err, E_INVALID,
                      "%.*s stands where the shell computes, and its value is not an integer: computing could run it",
                      STR_ARG(ref));
@@ -200,8 +187,7 @@ static enum code check_number(struct shell *sh, struct str ref, struct str value
 static bool follows_variable(const struct shell *sh, size_t at)
 {
     size_t i = at;
-    while (i && is_name_char(sh->text.ptr[i - 1]))
-        i--;
+    while (i && is_name_char(sh->text.ptr[i - 1])) i--;
     return i && i < at && sh->text.ptr[i - 1] == '$';
 }
 
@@ -218,8 +204,7 @@ static enum code put_variable(struct shell *sh, const struct ref_match *match, s
 {
     struct str name;
     enum code rc = env_add(sh, STR(""), match->ref.text, value, &name);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     switch (place) {
     case PLACE_BARE:
         put_expansion(sh, name, "\"", "\"");
@@ -245,10 +230,8 @@ static enum code keep_variable(struct shell *sh, const struct ref_match *match, 
 {
     struct str name = str_slice(match->ref.text, 1, match->ref.text.len);
     enum code rc = number ? check_number(sh, match->ref.text, value) : OK;
-    if (!rc)
-        rc = env_add(sh, name, name, value, &name);
-    if (rc || place != PLACE_BARE)
-        return rc;
+    if (!rc) rc = env_add(sh, name, name, value, &name);
+    if (rc || place != PLACE_BARE) return rc;
     shell_copy(sh, match->offset);
     buf_text(&sh->out, "\"");
     buf_add(&sh->out, match->ref.text);
@@ -262,12 +245,9 @@ enum code shell_replace(struct shell *sh, const struct ref_match *match, enum pl
     struct json value;
     struct str text = {0};
     enum code rc = ref_value(&match->ref, sh->scope, sh->arena, &value, sh->err);
-    if (!rc && expr_text(&value, sh->arena, &text))
-        rc = expr_nomem(sh->err);
-    if (rc)
-        return rc;
-    if (match->ref.kind >= REF_ARGUMENTS)
-        return keep_variable(sh, match, text, place, number);
+    if (!rc && expr_text(&value, sh->arena, &text)) rc = expr_nomem(sh->err);
+    if (rc) return rc;
+    if (match->ref.kind >= REF_ARGUMENTS) return keep_variable(sh, match, text, place, number);
     shell_copy(sh, match->offset);
     sh->copied = match->offset + match->len;
     if (place == PLACE_TEXT) {
@@ -276,8 +256,7 @@ enum code shell_replace(struct shell *sh, const struct ref_match *match, enum pl
         return rc;
     }
     bool scalar = value.type == JSON_INT || value.type == JSON_NUMBER || value.type == JSON_BOOL;
-    if (number && !scalar && (rc = check_number(sh, match->ref.text, text)))
-        return rc;
+    if (number && !scalar && (rc = check_number(sh, match->ref.text, text))) return rc;
     bool literal = place == PLACE_SINGLE || place == PLACE_ANSI;
     if (place == PLACE_ARITH) {
         buf_add(&sh->out, str_trim(text));
@@ -286,8 +265,8 @@ enum code shell_replace(struct shell *sh, const struct ref_match *match, enum pl
     } else {
         // A bare number before < or > would name a file descriptor.
         size_t next = match->offset + match->len;
-        bool quote = place == PLACE_BARE && next < sh->text.len &&
-                     (sh->text.ptr[next] == '<' || sh->text.ptr[next] == '>');
+        bool quote =
+            place == PLACE_BARE && next < sh->text.len && (sh->text.ptr[next] == '<' || sh->text.ptr[next] == '>');
         buf_text(&sh->out, quote ? "\"" : "");
         buf_add(&sh->out, text);
         buf_text(&sh->out, quote ? "\"" : "");
@@ -309,8 +288,7 @@ enum code shell_variable(struct shell *sh, struct str name)
     struct json value;
     struct str text = {0}, unused;
     enum code rc = ref_value(&ref, sh->scope, sh->arena, &value, sh->err);
-    if (!rc && expr_text(&value, sh->arena, &text))
-        rc = expr_nomem(sh->err);
+    if (!rc && expr_text(&value, sh->arena, &text)) rc = expr_nomem(sh->err);
     return rc ? rc : env_add(sh, name, name, text, &unused);
 }
 
@@ -318,8 +296,7 @@ enum code subst_shell(struct str text, const struct scope *scope, struct arena *
                       struct error *err)
 {
     struct shell *sh = ARENA_NEW(arena, struct shell);
-    if (!sh)
-        return expr_nomem(err);
+    if (!sh) return expr_nomem(err);
     sh->text = text;
     sh->scope = scope;
     sh->arena = arena;

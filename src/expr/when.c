@@ -26,14 +26,12 @@ static enum code trouble(const struct parser *p, size_t at, const char *what)
 
 static void skip_blanks(struct parser *p)
 {
-    while (p->at < p->text.len && strchr(" \t\r\n", p->text.ptr[p->at]) && p->text.ptr[p->at])
-        p->at++;
+    while (p->at < p->text.len && strchr(" \t\r\n", p->text.ptr[p->at]) && p->text.ptr[p->at]) p->at++;
 }
 
 static bool accept(struct parser *p, const char *token)
 {
-    if (!str_starts(str_slice(p->text, p->at, p->text.len), str_from(token)))
-        return false;
+    if (!str_starts(str_slice(p->text, p->at, p->text.len), str_from(token))) return false;
     p->at += strlen(token);
     return true;
 }
@@ -53,8 +51,7 @@ static enum code parse_reference(struct parser *p, struct when_atom *atom)
     struct ref_match match;
     if (p->at == p->text.len || p->text.ptr[p->at] != '$')
         return trouble(p, start, "a reference must stand here ($node.output, $INPUTS.name)");
-    if (!ref_at(p->text, p->at, p->scope, REF_IN_WHEN, &match))
-        return trouble(p, start, "not a reference");
+    if (!ref_at(p->text, p->at, p->scope, REF_IN_WHEN, &match)) return trouble(p, start, "not a reference");
     p->at += match.len;
     if (p->at < p->text.len && !strchr(" \t\r\n=!<>", p->text.ptr[p->at]))
         return trouble(p, p->at, "unexpected character after a reference");
@@ -80,14 +77,12 @@ static enum code parse_right(struct parser *p, struct arena *arena, struct when_
     size_t start = p->at;
     if (accept(p, "'")) {
         size_t end = str_find(p->text, '\'', p->at);
-        if (end == p->text.len)
-            return trouble(p, start, "a text without its closing quote");
+        if (end == p->text.len) return trouble(p, start, "a text without its closing quote");
         atom->right = str_slice(p->text, p->at, end);
         p->at = end + 1;
         return OK;
     }
-    while (p->at < p->text.len && (is_name_char(p->text.ptr[p->at]) || strchr("+-.", p->text.ptr[p->at])))
-        p->at++;
+    while (p->at < p->text.len && (is_name_char(p->text.ptr[p->at]) || strchr("+-.", p->text.ptr[p->at]))) p->at++;
     struct json unused;
     atom->right = str_slice(p->text, start, p->at);
     if (!str_is(atom->right, "true") && !str_is(atom->right, "false") && !number_of(atom->right, arena, &unused))
@@ -100,12 +95,10 @@ static enum code parse_atom(struct parser *p, struct arena *arena, struct when_a
     skip_blanks(p);
     atom->offset = p->at;
     enum code rc = parse_reference(p, atom);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     skip_blanks(p);
     rc = parse_operator(p, atom);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     skip_blanks(p);
     rc = parse_right(p, arena, atom);
     atom->text = str_slice(p->text, atom->offset, p->at);
@@ -120,25 +113,19 @@ enum code when_parse(struct str text, const struct scope *scope, struct arena *a
     struct when *when = ARENA_NEW(arena, struct when);
     size_t capacity = 0;
     bool or_before = false;
-    if (!when)
-        return expr_nomem(err);
+    if (!when) return expr_nomem(err);
     for (;;) {
-        if (when->count == ATOM_COUNT_MAX)
-            return trouble(&p, p.at, "more than 256 comparisons");
+        if (when->count == ATOM_COUNT_MAX) return trouble(&p, p.at, "more than 256 comparisons");
         when->atoms = arena_grow(arena, when->atoms, when->count, when->count + 1, sizeof(when->atoms[0]), &capacity);
-        if (!when->atoms)
-            return expr_nomem(err);
+        if (!when->atoms) return expr_nomem(err);
         struct when_atom *atom = &when->atoms[when->count];
         *atom = (struct when_atom){.or_before = or_before};
         enum code rc = parse_atom(&p, arena, atom);
-        if (rc)
-            return rc;
+        if (rc) return rc;
         when->count++;
-        if (p.at == text.len)
-            break;
+        if (p.at == text.len) break;
         or_before = accept(&p, "||");
-        if (!or_before && !accept(&p, "&&"))
-            return trouble(&p, p.at, "&& or || must stand here");
+        if (!or_before && !accept(&p, "&&")) return trouble(&p, p.at, "&& or || must stand here");
     }
     *out = when;
     return OK;
@@ -152,8 +139,7 @@ const struct when_atom *when_atoms(const struct when *when, size_t *count)
 
 static int compare_numbers(const struct json *a, const struct json *b)
 {
-    if (a->type == JSON_INT && b->type == JSON_INT)
-        return (a->integer > b->integer) - (a->integer < b->integer);
+    if (a->type == JSON_INT && b->type == JSON_INT) return (a->integer > b->integer) - (a->integer < b->integer);
     double x = 0, y = 0;
     bool finite = json_double(a, &x) && json_double(b, &y);
     INVARIANT(finite);
@@ -162,18 +148,13 @@ static int compare_numbers(const struct json *a, const struct json *b)
 
 static bool compare(const struct when_atom *atom, struct str left, struct arena *arena)
 {
-    if (str_is(atom->operator_text, "=="))
-        return str_eq(left, atom->right);
-    if (str_is(atom->operator_text, "!="))
-        return !str_eq(left, atom->right);
+    if (str_is(atom->operator_text, "==")) return str_eq(left, atom->right);
+    if (str_is(atom->operator_text, "!=")) return !str_eq(left, atom->right);
     struct json a, b;
-    if (!number_of(left, arena, &a) || !number_of(atom->right, arena, &b))
-        return false;
+    if (!number_of(left, arena, &a) || !number_of(atom->right, arena, &b)) return false;
     int order = compare_numbers(&a, &b);
-    if (str_is(atom->operator_text, "<"))
-        return order < 0;
-    if (str_is(atom->operator_text, ">"))
-        return order > 0;
+    if (str_is(atom->operator_text, "<")) return order < 0;
+    if (str_is(atom->operator_text, ">")) return order > 0;
     return str_is(atom->operator_text, "<=") ? order <= 0 : order >= 0;
 }
 
@@ -181,18 +162,15 @@ enum code when_eval(const struct when *when, const struct scope *scope, struct a
                     const struct when_step **trace, struct error *err)
 {
     struct when_step *steps = ARENA_ARRAY(arena, when->count, struct when_step);
-    if (!steps)
-        return expr_nomem(err);
+    if (!steps) return expr_nomem(err);
     bool any = false, all = true;
     for (size_t i = 0; i < when->count; i++) {
         const struct when_atom *atom = &when->atoms[i];
         struct json value;
         enum code rc = ref_value(&atom->left, scope, arena, &value, err);
-        if (rc)
-            return rc;
+        if (rc) return rc;
         steps[i].atom = atom;
-        if (expr_text(&value, arena, &steps[i].left))
-            return expr_nomem(err);
+        if (expr_text(&value, arena, &steps[i].left)) return expr_nomem(err);
         steps[i].result = compare(atom, steps[i].left, arena);
         if (atom->or_before) {
             any |= all;
@@ -201,7 +179,6 @@ enum code when_eval(const struct when *when, const struct scope *scope, struct a
         all &= steps[i].result;
     }
     *result = any | all;
-    if (trace)
-        *trace = steps;
+    if (trace) *trace = steps;
     return OK;
 }

@@ -12,10 +12,8 @@ int json_key_cmp(struct str a, struct str b)
     for (size_t i = 0; i < common; i++) {
         unsigned char x = (unsigned char)a.ptr[i];
         unsigned char y = (unsigned char)b.ptr[i];
-        if (x == y)
-            continue;
-        if (x >= 0xEE && y >= 0xEE && (x >= 0xF0) != (y >= 0xF0))
-            return x >= 0xF0 ? -1 : 1;
+        if (x == y) continue;
+        if (x >= 0xEE && y >= 0xEE && (x >= 0xF0) != (y >= 0xF0)) return x >= 0xF0 ? -1 : 1;
         return x < y ? -1 : 1;
     }
     return (a.len > b.len) - (a.len < b.len);
@@ -24,8 +22,7 @@ int json_key_cmp(struct str a, struct str b)
 static bool in_order(const struct json_member *members, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
-        if (json_key_cmp(members[i - 1].key, members[i].key) >= 0)
-            return false;
+        if (json_key_cmp(members[i - 1].key, members[i].key) >= 0) return false;
     }
     return true;
 }
@@ -35,13 +32,9 @@ static void sift(const struct json_member *members, uint32_t *index, uint32_t at
     uint32_t moving = index[at];
     for (;;) {
         uint64_t child = (uint64_t)at * 2 + 1;
-        if (child >= count)
-            break;
-        if (child + 1 < count &&
-            json_key_cmp(members[index[child]].key, members[index[child + 1]].key) < 0)
-            child++;
-        if (json_key_cmp(members[moving].key, members[index[child]].key) >= 0)
-            break;
+        if (child >= count) break;
+        if (child + 1 < count && json_key_cmp(members[index[child]].key, members[index[child + 1]].key) < 0) child++;
+        if (json_key_cmp(members[moving].key, members[index[child]].key) >= 0) break;
         index[at] = index[child];
         at = (uint32_t)child;
     }
@@ -51,10 +44,8 @@ static void sift(const struct json_member *members, uint32_t *index, uint32_t at
 // Heap sort: in place, and no choice of keys makes it slow.
 static void sort(const struct json_member *members, uint32_t *index, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++)
-        index[i] = i;
-    for (uint32_t i = count / 2; i > 0; i--)
-        sift(members, index, i - 1, count);
+    for (uint32_t i = 0; i < count; i++) index[i] = i;
+    for (uint32_t i = count / 2; i > 0; i--) sift(members, index, i - 1, count);
     for (uint32_t left = count; left > 1; left--) {
         uint32_t largest = index[0];
         index[0] = index[left - 1];
@@ -67,13 +58,11 @@ bool json_order_init(struct json_order *order, const struct json_member *members
 {
     order->index = NULL;
     buf_init(&order->spill, SIZE_MAX / 4);
-    if (in_order(members, count))
-        return true;
+    if (in_order(members, count)) return true;
     uint32_t *index = order->local;
     if (count > ARRAY_COUNT(order->local)) {
         index = (uint32_t *)(void *)buf_reserve(&order->spill, count * sizeof(*index));
-        if (!index)
-            return false;
+        if (!index) return false;
     }
     sort(members, index, count);
     order->index = index;
@@ -95,8 +84,7 @@ static void write_member(struct buf *out, const struct json_member *member, uint
 }
 
 // A function of its own, so that the common path does not carry the index on its stack.
-static __attribute__((noinline)) void write_sorted(struct buf *out, const struct json *object,
-                                                   uint32_t depth)
+static __attribute__((noinline)) void write_sorted(struct buf *out, const struct json *object, uint32_t depth)
 {
     struct json_order order;
     if (!json_order_init(&order, object->members, object->count)) {
@@ -104,8 +92,7 @@ static __attribute__((noinline)) void write_sorted(struct buf *out, const struct
         return;
     }
     for (uint32_t i = 0; i < object->count && buf_ok(out); i++) {
-        if (i)
-            buf_byte(out, ',');
+        if (i) buf_byte(out, ',');
         write_member(out, &object->members[order.index ? order.index[i] : i], depth);
     }
     json_order_release(&order);
@@ -116,8 +103,7 @@ static void write_object(struct buf *out, const struct json *object, uint32_t de
     buf_byte(out, '{');
     if (in_order(object->members, object->count)) {
         for (uint32_t i = 0; i < object->count && buf_ok(out); i++) {
-            if (i)
-                buf_byte(out, ',');
+            if (i) buf_byte(out, ',');
             write_member(out, &object->members[i], depth);
         }
     } else {
@@ -130,8 +116,7 @@ static void write_array(struct buf *out, const struct json *array, uint32_t dept
 {
     buf_byte(out, '[');
     for (uint32_t i = 0; i < array->count && buf_ok(out); i++) {
-        if (i)
-            buf_byte(out, ',');
+        if (i) buf_byte(out, ',');
         write_value(out, &array->items[i], depth + 1);
     }
     buf_byte(out, ']');
@@ -141,7 +126,7 @@ static void write_number(struct buf *out, const struct json *number)
 {
     double value;
     if (!json_double(number, &value)) {
-        out->failed = true;  // no double, no canonical form
+        out->failed = true; // no double, no canonical form
         return;
     }
     char text[32];

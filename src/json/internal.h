@@ -46,7 +46,7 @@ struct json_order {
     uint32_t local[32];
 };
 bool json_order_init(struct json_order *order, const struct json_member *members,
-                     uint32_t count) MUST_CHECK;  // false: out of memory; nothing to release
+                     uint32_t count) MUST_CHECK; // false: out of memory; nothing to release
 void json_order_release(struct json_order *order);
 
 #endif

@@ -23,18 +23,18 @@ enum json_type { JSON_NULL = 1, JSON_BOOL, JSON_INT, JSON_NUMBER, JSON_STRING, J
 struct json_member;
 
 struct json {
-    uint8_t type;     // enum json_type
-    bool boolean;     // JSON_BOOL
-    uint16_t column;  // saturates at 65535
+    uint8_t type;    // enum json_type
+    bool boolean;    // JSON_BOOL
+    uint16_t column; // saturates at 65535
     uint32_t line;
     union {
-        int64_t integer;  // JSON_INT
-        struct str text;  // JSON_STRING: decoded; JSON_NUMBER: lexeme
+        int64_t integer; // JSON_INT
+        struct str text; // JSON_STRING: decoded; JSON_NUMBER: lexeme
         struct {
             uint32_t count, capacity;
             union {
-                struct json *items;           // JSON_ARRAY
-                struct json_member *members;  // JSON_OBJECT
+                struct json *items;          // JSON_ARRAY
+                struct json_member *members; // JSON_OBJECT
             };
         };
     };
@@ -43,19 +43,19 @@ struct json {
 struct json_member {
     struct str key;
     uint32_t line;
-    uint16_t column;  // of the key
+    uint16_t column; // of the key
     struct json value;
 };
 
 struct json_limits {
-    size_t size_max;         // of the text
-    uint32_t depth_max;      // nesting
+    size_t size_max;    // of the text
+    uint32_t depth_max; // nesting
     uint32_t node_count_max;
     size_t string_size_max;
-    uint32_t key_count_max;  // per object
+    uint32_t key_count_max; // per object
     uint32_t number_size_max;
 };
-extern const struct json_limits json_limits_default;  // reliability §4.4
+extern const struct json_limits json_limits_default; // reliability §4.4
 
 // The whole text must be one value with optional white space around it. Strings without escapes borrow `text`, which must
 // therefore live as long as the value. E_INVALID (position in err), E_LIMIT, E_NOMEM. `limits` may be NULL: the defaults.
@@ -67,31 +67,31 @@ struct json json_null(void);
 struct json json_bool(bool value);
 struct json json_int(int64_t value);
 struct json json_string(struct str text);   // borrows
-struct json json_number(struct str lexeme);  // borrows; must be a valid JSON number
+struct json json_number(struct str lexeme); // borrows; must be a valid JSON number
 struct json json_array(void);
 struct json json_object(void);
 // An object with room for `capacity` members, so that building it allocates once.
 bool json_object_with(struct arena *arena, uint32_t capacity, struct json *out) MUST_CHECK;
 // Appends: the caller sees to it that the key is not there yet (builds with CAIRN_VERIFY check it in small objects).
-bool json_put(struct arena *arena, struct json *object, struct str key, struct json value) MUST_CHECK;  // key borrowed
+bool json_put(struct arena *arena, struct json *object, struct str key, struct json value) MUST_CHECK; // key borrowed
 bool json_push(struct arena *arena, struct json *array, struct json value) MUST_CHECK;
 
-const struct json *json_get(const struct json *object, struct str key);  // NULL: absent or not an object
+const struct json *json_get(const struct json *object, struct str key); // NULL: absent or not an object
 const struct json *json_key(const struct json *object, const char *key);
 // Dotted path of keys and array indexes: "a.b.0.c". NULL when any part is missing.
 const struct json *json_at(const struct json *value, struct str path);
-bool json_is(const struct json *value, enum json_type type);  // false for NULL
-struct str json_text(const struct json *value);                // of a string; empty otherwise
+bool json_is(const struct json *value, enum json_type type); // false for NULL
+struct str json_text(const struct json *value);              // of a string; empty otherwise
 int64_t json_integer(const struct json *value, int64_t otherwise);
-bool json_double(const struct json *value, double *out);  // INT or NUMBER, finite
-bool json_equal(const struct json *a, const struct json *b);  // numbers by value, objects regardless of order
+bool json_double(const struct json *value, double *out);     // INT or NUMBER, finite
+bool json_equal(const struct json *a, const struct json *b); // numbers by value, objects regardless of order
 const char *json_type_name(enum json_type type);
-bool json_copy(struct arena *arena, const struct json *value, struct json *out) MUST_CHECK;  // deep
+bool json_copy(struct arena *arena, const struct json *value, struct json *out) MUST_CHECK; // deep
 
-void json_write(struct buf *out, const struct json *value);         // compact, order and lexemes kept
-void json_write_pretty(struct buf *out, const struct json *value);  // two blanks, one member a line
-void json_write_string(struct buf *out, struct str text);           // quoted and escaped as json_canon does
-void json_canon(struct buf *out, const struct json *value);         // RFC 8785; members already in order cost no sort
+void json_write(struct buf *out, const struct json *value);        // compact, order and lexemes kept
+void json_write_pretty(struct buf *out, const struct json *value); // two blanks, one member a line
+void json_write_string(struct buf *out, struct str text);          // quoted and escaped as json_canon does
+void json_canon(struct buf *out, const struct json *value);        // RFC 8785; members already in order cost no sort
 // Shortest text that reads back as `value`, as ECMAScript prints it. Needs 32 bytes; returns the length. Finite only.
 size_t json_double_format(double value, char out[32]);
 

@@ -13,8 +13,7 @@ static bool is_digit(char c)
 
 static size_t skip_digits(struct str text, size_t i)
 {
-    while (i < text.len && is_digit(text.ptr[i]))
-        i++;
+    while (i < text.len && is_digit(text.ptr[i])) i++;
     return i;
 }
 
@@ -22,24 +21,20 @@ size_t json_number_scan(struct str text, bool *integral)
 {
     size_t i = text.len && text.ptr[0] == '-' ? 1 : 0;
     size_t first = i;
-    if (i == text.len || !is_digit(text.ptr[i]))
-        return 0;
+    if (i == text.len || !is_digit(text.ptr[i])) return 0;
     i = text.ptr[i] == '0' ? i + 1 : skip_digits(text, i);
     *integral = first == 0 || text.ptr[first] != '0';
     if (i < text.len && text.ptr[i] == '.') {
         size_t fraction = i + 1;
         i = skip_digits(text, fraction);
-        if (i == fraction)
-            return 0;
+        if (i == fraction) return 0;
         *integral = false;
     }
     if (i < text.len && (text.ptr[i] == 'e' || text.ptr[i] == 'E')) {
         size_t exponent = i + 1;
-        if (exponent < text.len && (text.ptr[exponent] == '+' || text.ptr[exponent] == '-'))
-            exponent++;
+        if (exponent < text.len && (text.ptr[exponent] == '+' || text.ptr[exponent] == '-')) exponent++;
         i = skip_digits(text, exponent);
-        if (i == exponent)
-            return 0;
+        if (i == exponent) return 0;
         *integral = false;
     }
     return i;
@@ -52,8 +47,7 @@ bool json_number_double(struct str lexeme, double *out)
     memcpy(text, lexeme.ptr, lexeme.len);
     text[lexeme.len] = '\0';
     double value = strtod(text, NULL);
-    if (!isfinite(value))
-        return false;
+    if (!isfinite(value)) return false;
     *out = value;
     return true;
 }
@@ -75,8 +69,7 @@ static int64_t exponent_of(struct str digits)
     size_t i = digits.len && !is_digit(digits.ptr[0]) ? 1 : 0;
     int64_t exponent = 0;
     for (; i < digits.len; i++) {
-        if (exponent < EXPONENT_MAX)
-            exponent = exponent * 10 + (digits.ptr[i] - '0');
+        if (exponent < EXPONENT_MAX) exponent = exponent * 10 + (digits.ptr[i] - '0');
     }
     return negative ? -exponent : exponent;
 }
@@ -85,16 +78,13 @@ static struct decimal decimal_of(struct str lexeme)
 {
     struct decimal d = {.zero = true, .negative = lexeme.len && lexeme.ptr[0] == '-'};
     size_t mark = str_find(lexeme, 'e', 0);
-    if (mark == lexeme.len)
-        mark = str_find(lexeme, 'E', 0);
+    if (mark == lexeme.len) mark = str_find(lexeme, 'E', 0);
     struct str rest = str_slice(lexeme, mark + 1, lexeme.len);
     d.text = str_slice(lexeme, d.negative ? 1 : 0, mark);
     size_t point = str_find(d.text, '.', 0);
     for (size_t i = 0; i < d.text.len; i++) {
-        if (i == point || d.text.ptr[i] == '0')
-            continue;
-        if (d.zero)
-            d.first = i;
+        if (i == point || d.text.ptr[i] == '0') continue;
+        if (d.zero) d.first = i;
         d.zero = false;
         d.last = i;
     }
@@ -107,20 +97,14 @@ bool json_number_equal(struct str a, struct str b)
 {
     struct decimal x = decimal_of(a);
     struct decimal y = decimal_of(b);
-    if (x.zero || y.zero)
-        return x.zero && y.zero;
-    if (x.negative != y.negative || x.exponent != y.exponent)
-        return false;
+    if (x.zero || y.zero) return x.zero && y.zero;
+    if (x.negative != y.negative || x.exponent != y.exponent) return false;
     size_t i = x.first, j = y.first;
     for (;; i++, j++) {
-        if (i <= x.last && x.text.ptr[i] == '.')
-            i++;
-        if (j <= y.last && y.text.ptr[j] == '.')
-            j++;
-        if (i > x.last || j > y.last)
-            return i > x.last && j > y.last;
-        if (x.text.ptr[i] != y.text.ptr[j])
-            return false;
+        if (i <= x.last && x.text.ptr[i] == '.') i++;
+        if (j <= y.last && y.text.ptr[j] == '.') j++;
+        if (i > x.last || j > y.last) return i > x.last && j > y.last;
+        if (x.text.ptr[i] != y.text.ptr[j]) return false;
     }
 }
 
@@ -135,13 +119,12 @@ struct digits {
 
 static void digits_round(double value, int count, struct digits *out)
 {
-    char text[32];  // "d.dddde-ddd"
+    char text[32]; // "d.dddde-ddd"
     int written = snprintf(text, sizeof(text), "%.*e", count - 1, value);
     INVARIANT(written > 0 && (size_t)written < sizeof(text));
     out->text[0] = text[0];
     size_t fraction = (size_t)(count - 1);
-    if (fraction)
-        memcpy(out->text + 1, text + 2, fraction);
+    if (fraction) memcpy(out->text + 1, text + 2, fraction);
     const char *exponent = text + (count > 1 ? count + 1 : 1) + 1;
     out->count = count;
     out->exponent = (int)exponent_of(str_from(exponent)) + 1;
@@ -150,8 +133,7 @@ static void digits_round(double value, int count, struct digits *out)
 static void digits_increment(struct digits *digits)
 {
     int i = digits->count - 1;
-    while (i >= 0 && digits->text[i] == '9')
-        digits->text[i--] = '0';
+    while (i >= 0 && digits->text[i] == '9') digits->text[i--] = '0';
     if (i >= 0) {
         digits->text[i]++;
         return;
@@ -163,8 +145,7 @@ static void digits_increment(struct digits *digits)
 static bool digits_read_back(const struct digits *digits, double value)
 {
     char text[40];
-    int written = snprintf(text, sizeof(text), "0.%.*se%d", digits->count, digits->text,
-                           digits->exponent);
+    int written = snprintf(text, sizeof(text), "0.%.*se%d", digits->count, digits->text, digits->exponent);
     INVARIANT(written > 0 && (size_t)written < sizeof(text));
     return strtod(text, NULL) == value;
 }
@@ -187,12 +168,10 @@ static void digits_shortest(double value, struct digits *out)
             digits_increment(out);
             found = digits_read_back(out, value);
         }
-        if (found)
-            break;
+        if (found) break;
         INVARIANT(count < DIGITS_MAX);
     }
-    while (out->count > 1 && out->text[out->count - 1] == '0')
-        out->count--;
+    while (out->count > 1 && out->text[out->count - 1] == '0') out->count--;
 }
 
 static char *put(char *to, const char *from, int count)
@@ -235,10 +214,8 @@ static char *put_digits(char *to, const struct digits *digits)
     int exponent = point - 1;
     *to++ = exponent < 0 ? '-' : '+';
     exponent = abs(exponent);
-    if (exponent >= 100)
-        *to++ = (char)('0' + exponent / 100);
-    if (exponent >= 10)
-        *to++ = (char)('0' + exponent / 10 % 10);
+    if (exponent >= 100) *to++ = (char)('0' + exponent / 100);
+    if (exponent >= 10) *to++ = (char)('0' + exponent / 10 % 10);
     *to++ = (char)('0' + exponent % 10);
     return to;
 }
@@ -252,7 +229,7 @@ size_t json_double_format(double value, char out[32])
         value = -value;
     }
     if (value == 0) {
-        *p++ = '0';  // ECMAScript prints -0 as 0
+        *p++ = '0'; // ECMAScript prints -0 as 0
     } else {
         struct digits digits = {0};
         digits_shortest(value, &digits);

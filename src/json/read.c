@@ -19,11 +19,11 @@ struct reader {
     const struct json_limits *limits;
     struct arena *arena;
     struct error *err;
-    struct json_member key;  // of the next value, when that is a member
+    struct json_member key; // of the next value, when that is a member
     struct json_member *slots;
     uint32_t slot_count, slot_capacity;
     struct buf spill;
-    uint32_t open;  // slot of the innermost open container, whose value.count is that of the next
+    uint32_t open; // slot of the innermost open container, whose value.count is that of the next
     uint32_t depth;
     uint32_t node_count;
 };
@@ -59,11 +59,9 @@ static enum code invalid(const struct reader *r, const char *at, const char *wha
 static enum code expected(const struct reader *r, const char *what)
 {
     uint32_t column = column_of(r, r->p);
-    if (r->p == r->end)
-        return error_at(r->err, E_INVALID, r->line, column, "expected %s, but the text ends", what);
+    if (r->p == r->end) return error_at(r->err, E_INVALID, r->line, column, "expected %s, but the text ends", what);
     unsigned char c = (unsigned char)*r->p;
-    if (c > 0x20 && c < 0x7F)
-        return error_at(r->err, E_INVALID, r->line, column, "expected %s, found '%c'", what, c);
+    if (c > 0x20 && c < 0x7F) return error_at(r->err, E_INVALID, r->line, column, "expected %s, found '%c'", what, c);
     return error_at(r->err, E_INVALID, r->line, column, "expected %s, found byte 0x%02X", what, c);
 }
 
@@ -83,25 +81,20 @@ static void skip_space(struct reader *r)
 
 static int hex_value(char c)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     return -1;
 }
 
 // The code unit of "\uXXXX" at p, or -1.
 static int32_t code_unit(const char *p, const char *end)
 {
-    if (end - p < 6 || p[0] != '\\' || p[1] != 'u')
-        return -1;
+    if (end - p < 6 || p[0] != '\\' || p[1] != 'u') return -1;
     int32_t unit = 0;
     for (int i = 2; i < 6; i++) {
         int digit = hex_value(p[i]);
-        if (digit < 0)
-            return -1;
+        if (digit < 0) return -1;
         unit = unit * 16 + digit;
     }
     return unit;
@@ -128,12 +121,10 @@ static char *put_utf8(char *to, int32_t c)
 }
 
 // Decodes the escape at *from and moves it behind.
-static enum code decode_escape(const struct reader *r, const char **from, const char *end,
-                               char **to)
+static enum code decode_escape(const struct reader *r, const char **from, const char *end, char **to)
 {
     static const char shorts[] = {
-        ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
-        ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
+        ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t',
     };
     const char *p = *from;
     INVARIANT(end - p >= 2);
@@ -143,16 +134,13 @@ static enum code decode_escape(const struct reader *r, const char **from, const 
         *from = p + 2;
         return OK;
     }
-    if (c != 'u')
-        return invalid(r, p, "unknown escape in a string");
+    if (c != 'u') return invalid(r, p, "unknown escape in a string");
     int32_t unit = code_unit(p, end);
-    if (unit < 0)
-        return invalid(r, p, "\\u must be followed by four hex digits");
+    if (unit < 0) return invalid(r, p, "\\u must be followed by four hex digits");
     p += 6;
     if (unit >= 0xD800 && unit <= 0xDFFF) {
         int32_t low = unit < 0xDC00 ? code_unit(p, end) : -1;
-        if (low < 0xDC00 || low > 0xDFFF)
-            return invalid(r, *from, "half of a surrogate pair in a string");
+        if (low < 0xDC00 || low > 0xDFFF) return invalid(r, *from, "half of a surrogate pair in a string");
         p += 6;
         unit = 0x10000 + (unit - 0xD800) * 0x400 + (low - 0xDC00);
     }
@@ -164,8 +152,7 @@ static enum code decode_escape(const struct reader *r, const char **from, const 
 static enum code decode_string(const struct reader *r, struct str raw, struct str *out)
 {
     char *text = arena_alloc(r->arena, raw.len);
-    if (!text)
-        return no_memory(r);
+    if (!text) return no_memory(r);
     const char *from = raw.ptr;
     const char *end = raw.ptr + raw.len;
     char *to = text;
@@ -175,11 +162,9 @@ static enum code decode_string(const struct reader *r, struct str raw, struct st
         memcpy(to, from, plain);
         to += plain;
         from += plain;
-        if (!escape)
-            break;
+        if (!escape) break;
         enum code rc = decode_escape(r, &from, end, &to);
-        if (rc)
-            return rc;
+        if (rc) return rc;
     }
     *out = (struct str){text, (size_t)(to - text)};
     INVARIANT(out->len < raw.len);
@@ -194,28 +179,21 @@ static enum code find_quote(struct reader *r, bool *escaped)
     for (;;) {
         while ((size_t)(r->end - p) >= sizeof(uint64_t)) {
             uint64_t word = word_load(p);
-            if ((word & WORD_HIGHS) | word_below(word, 0x20) | word_equal(word, '"') |
-                word_equal(word, '\\'))
-                break;
+            if ((word & WORD_HIGHS) | word_below(word, 0x20) | word_equal(word, '"') | word_equal(word, '\\')) break;
             p += sizeof(word);
         }
-        if (p == r->end)
-            return invalid(r, p, "the text ends inside a string");
+        if (p == r->end) return invalid(r, p, "the text ends inside a string");
         unsigned char c = (unsigned char)*p;
-        if (c == '"')
-            break;
+        if (c == '"') break;
         if (c == '\\') {
-            if (r->end - p < 2)
-                return invalid(r, p, "the text ends inside a string");
+            if (r->end - p < 2) return invalid(r, p, "the text ends inside a string");
             *escaped = true;
             p++;
             c = (unsigned char)*p;
         }
-        if (c < 0x20)
-            return invalid(r, p, "control character in a string; write it as an escape");
+        if (c < 0x20) return invalid(r, p, "control character in a string; write it as an escape");
         size_t size = str_utf8_size((struct str){p, (size_t)(r->end - p)}, 0);
-        if (size == 0)
-            return invalid(r, p, "malformed UTF-8");
+        if (size == 0) return invalid(r, p, "malformed UTF-8");
         p += size;
     }
     r->p = p;
@@ -228,13 +206,10 @@ static enum code read_string(struct reader *r, struct str *out)
     const char *start = r->p++;
     bool escaped;
     enum code rc = find_quote(r, &escaped);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     *out = (struct str){start + 1, (size_t)(r->p - start - 1)};
-    if (escaped)
-        rc = decode_string(r, *out, out);
-    if (rc)
-        return rc;
+    if (escaped) rc = decode_string(r, *out, out);
+    if (rc) return rc;
     if (out->len > r->limits->string_size_max)
         return over_limit(r, start, "string too long", r->limits->string_size_max);
     r->p++;
@@ -246,13 +221,10 @@ static enum code read_number(struct reader *r, struct json *out)
     struct str rest = {r->p, (size_t)(r->end - r->p)};
     bool integral;
     size_t len = json_number_scan(rest, &integral);
-    if (len == 0)
-        return invalid(r, r->p, "malformed number");
+    if (len == 0) return invalid(r, r->p, "malformed number");
     size_t limit = r->limits->number_size_max;
-    if (limit > JSON_NUMBER_SIZE_MAX)
-        limit = JSON_NUMBER_SIZE_MAX;
-    if (len > limit)
-        return over_limit(r, r->p, "number too long", limit);
+    if (limit > JSON_NUMBER_SIZE_MAX) limit = JSON_NUMBER_SIZE_MAX;
+    if (len > limit) return over_limit(r, r->p, "number too long", limit);
     struct str lexeme = {r->p, len};
     int64_t integer;
     if (integral && str_int64(lexeme, &integer)) {
@@ -262,8 +234,7 @@ static enum code read_number(struct reader *r, struct json *out)
         // The check is dear, and short numbers without an exponent pass it.
         double value;
         bool huge = len > 300 || str_find(lexeme, 'e', 0) < len || str_find(lexeme, 'E', 0) < len;
-        if (huge && !json_number_double(lexeme, &value))
-            return invalid(r, r->p, "number beyond the range of a double");
+        if (huge && !json_number_double(lexeme, &value)) return invalid(r, r->p, "number beyond the range of a double");
         out->type = JSON_NUMBER;
         out->text = lexeme;
     }
@@ -299,10 +270,8 @@ static enum code push_slot(struct reader *r, const struct json *value)
         size_t size = r->slot_count * sizeof(*r->slots);
         bool local = r->spill.capacity == 0;
         char *room = buf_reserve(&r->spill, local ? size * 2 : size);
-        if (!room)
-            return no_memory(r);
-        if (local)
-            memcpy(room, r->slots, size);
+        if (!room) return no_memory(r);
+        if (local) memcpy(room, r->slots, size);
         r->slots = (struct json_member *)(void *)r->spill.ptr;
         r->spill.len = size * 2;
         r->slot_capacity *= 2;
@@ -316,8 +285,7 @@ static enum code push_slot(struct reader *r, const struct json *value)
 
 // Sorting, not hashing: no choice of keys makes it slow, and keys in canonical order are found to
 // differ without it.
-static enum code check_keys(const struct reader *r, const struct json_member *members,
-                            uint32_t count)
+static enum code check_keys(const struct reader *r, const struct json_member *members, uint32_t count)
 {
     const struct json_member *twin = NULL;
     if (count <= PAIRWISE_MAX) {
@@ -327,26 +295,21 @@ static enum code check_keys(const struct reader *r, const struct json_member *me
         }
     } else {
         struct json_order order;
-        if (!json_order_init(&order, members, count))
-            return no_memory(r);
+        if (!json_order_init(&order, members, count)) return no_memory(r);
         for (uint32_t i = 1; order.index && i < count && !twin; i++) {
             uint32_t a = order.index[i - 1];
             uint32_t b = order.index[i];
-            if (str_eq(members[a].key, members[b].key))
-                twin = &members[a > b ? a : b];
+            if (str_eq(members[a].key, members[b].key)) twin = &members[a > b ? a : b];
         }
         json_order_release(&order);
     }
-    if (!twin)
-        return OK;
+    if (!twin) return OK;
     size_t shown = twin->key.len;
     if (shown > SHOWN_MAX) {
         shown = SHOWN_MAX;
-        while ((twin->key.ptr[shown] & 0xC0) == 0x80)
-            shown--;
+        while ((twin->key.ptr[shown] & 0xC0) == 0x80) shown--;
     }
-    return error_at(r->err, E_INVALID, twin->line, twin->column, "duplicate key \"%.*s\"",
-                    (int)shown, twin->key.ptr);
+    return error_at(r->err, E_INVALID, twin->line, twin->column, "duplicate key \"%.*s\"", (int)shown, twin->key.ptr);
 }
 
 // Turns the slots above the innermost open container into its array.
@@ -359,21 +322,17 @@ static enum code close_container(struct reader *r)
     uint32_t outer = container->count;
     if (container->type == JSON_OBJECT) {
         enum code rc = check_keys(r, children, count);
-        if (rc)
-            return rc;
+        if (rc) return rc;
     }
     container->members = NULL;
     if (count && container->type == JSON_OBJECT) {
         container->members = ARENA_ARRAY(r->arena, count, struct json_member);
-        if (!container->members)
-            return no_memory(r);
+        if (!container->members) return no_memory(r);
         memcpy(container->members, children, count * sizeof(*children));
     } else if (count) {
         container->items = ARENA_ARRAY(r->arena, count, struct json);
-        if (!container->items)
-            return no_memory(r);
-        for (uint32_t i = 0; i < count; i++)
-            container->items[i] = children[i].value;
+        if (!container->items) return no_memory(r);
+        for (uint32_t i = 0; i < count; i++) container->items[i] = children[i].value;
     }
     container->count = count;
     container->capacity = count;
@@ -385,18 +344,15 @@ static enum code close_container(struct reader *r)
 
 static enum code read_key(struct reader *r)
 {
-    if (r->p == r->end || *r->p != '"')
-        return expected(r, "a key in double quotes");
+    if (r->p == r->end || *r->p != '"') return expected(r, "a key in double quotes");
     if (r->slot_count - r->open - 1 >= r->limits->key_count_max)
         return over_limit(r, r->p, "too many keys in an object", r->limits->key_count_max);
     r->key.line = r->line;
     r->key.column = short_column(r, r->p);
     enum code rc = read_string(r, &r->key.key);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     skip_space(r);
-    if (r->p == r->end || *r->p != ':')
-        return expected(r, "':' after a key");
+    if (r->p == r->end || *r->p != ':') return expected(r, "':' after a key");
     r->p++;
     skip_space(r);
     return OK;
@@ -406,14 +362,12 @@ static enum code read_key(struct reader *r)
 static enum code open_container(struct reader *r, struct json *value, bool *complete)
 {
     uint32_t limit = r->limits->depth_max < JSON_DEPTH_MAX ? r->limits->depth_max : JSON_DEPTH_MAX;
-    if (r->depth == limit)
-        return over_limit(r, r->p, "nested too deeply", limit);
+    if (r->depth == limit) return over_limit(r, r->p, "nested too deeply", limit);
     char closing = *r->p == '{' ? '}' : ']';
     value->type = closing == '}' ? JSON_OBJECT : JSON_ARRAY;
     value->count = r->open;
     enum code rc = push_slot(r, value);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     r->open = r->slot_count - 1;
     r->depth++;
     r->p++;
@@ -430,11 +384,9 @@ static enum code read_value(struct reader *r, bool *complete)
 {
     *complete = true;
     struct json value = {.line = r->line, .column = short_column(r, r->p)};
-    if (r->p == r->end)
-        return expected(r, "a value");
+    if (r->p == r->end) return expected(r, "a value");
     char c = *r->p;
-    if (c == '{' || c == '[')
-        return open_container(r, &value, complete);
+    if (c == '{' || c == '[') return open_container(r, &value, complete);
     enum code rc;
     if (c == '"') {
         value.type = JSON_STRING;
@@ -458,11 +410,9 @@ static enum code finish_value(struct reader *r)
             skip_space(r);
             return object ? read_key(r) : OK;
         }
-        if (r->p == r->end || *r->p != (object ? '}' : ']'))
-            return expected(r, object ? "',' or '}'" : "',' or ']'");
+        if (r->p == r->end || *r->p != (object ? '}' : ']')) return expected(r, object ? "',' or '}'" : "',' or ']'");
         enum code rc = close_container(r);
-        if (rc)
-            return rc;
+        if (rc) return rc;
         r->p++;
     }
     return OK;
@@ -474,24 +424,20 @@ static enum code read_document(struct reader *r)
     do {
         bool complete;
         enum code rc = read_value(r, &complete);
-        if (!rc && complete)
-            rc = finish_value(r);
-        if (rc)
-            return rc;
+        if (!rc && complete) rc = finish_value(r);
+        if (rc) return rc;
     } while (r->open != NO_SLOT);
     skip_space(r);
-    if (r->p < r->end)
-        return expected(r, "nothing after the value");
+    if (r->p < r->end) return expected(r, "nothing after the value");
     INVARIANT(r->slot_count == 1);
     INVARIANT(r->depth == 0);
     return OK;
 }
 
-enum code json_parse(struct str text, const struct json_limits *limits, struct arena *arena,
-                     struct json *out, struct error *err)
+enum code json_parse(struct str text, const struct json_limits *limits, struct arena *arena, struct json *out,
+                     struct error *err)
 {
-    if (!limits)
-        limits = &json_limits_default;
+    if (!limits) limits = &json_limits_default;
     struct json_member local[SLOT_COUNT];
     const char *start = text.ptr ? text.ptr : "";
     struct reader r = {
@@ -506,14 +452,12 @@ enum code json_parse(struct str text, const struct json_limits *limits, struct a
         .slot_capacity = SLOT_COUNT,
         .open = NO_SLOT,
     };
-    if (text.len > limits->size_max)
-        return over_limit(&r, start, "text too long", limits->size_max);
+    if (text.len > limits->size_max) return over_limit(&r, start, "text too long", limits->size_max);
     if (str_starts(text, STR("\xEF\xBB\xBF")))
         return invalid(&r, start, "the text begins with a byte order mark; remove it");
     buf_init(&r.spill, SIZE_MAX / 4);
     enum code rc = read_document(&r);
-    if (!rc)
-        *out = r.slots[0].value;
+    if (!rc) *out = r.slots[0].value;
     buf_release(&r.spill);
     return rc;
 }

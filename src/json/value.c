@@ -35,8 +35,7 @@ struct json json_number(struct str lexeme)
     INVARIANT(lexeme.len > 0 && lexeme.len <= JSON_NUMBER_SIZE_MAX);
     INVARIANT(json_number_scan(lexeme, &integral) == lexeme.len);
     int64_t integer;
-    if (integral && str_int64(lexeme, &integer))
-        return json_int(integer);
+    if (integral && str_int64(lexeme, &integer)) return json_int(integer);
     return (struct json){.type = JSON_NUMBER, .text = lexeme};
 }
 
@@ -55,8 +54,7 @@ bool json_object_with(struct arena *arena, uint32_t capacity, struct json *out)
     struct json object = json_object();
     if (capacity) {
         object.members = ARENA_ARRAY(arena, capacity, struct json_member);
-        if (!object.members)
-            return false;
+        if (!object.members) return false;
         object.capacity = capacity;
     }
     *out = object;
@@ -66,13 +64,11 @@ bool json_object_with(struct arena *arena, uint32_t capacity, struct json *out)
 // Room for one more element of `size` bytes in a container; NULL on failure.
 static void *room_for_one(struct arena *arena, struct json *container, void *elements, size_t size)
 {
-    if (container->count < container->capacity)
-        return elements;
+    if (container->count < container->capacity) return elements;
     size_t capacity = container->capacity;
     size_t need = (size_t)container->count + 1;
     void *grown = arena_grow(arena, elements, container->count, need, size, &capacity);
-    if (!grown || capacity > UINT32_MAX)
-        return NULL;
+    if (!grown || capacity > UINT32_MAX) return NULL;
     container->capacity = (uint32_t)capacity;
     return grown;
 }
@@ -83,13 +79,10 @@ bool json_put(struct arena *arena, struct json *object, struct str key, struct j
     INVARIANT(value.type != 0);
 #ifdef CAIRN_VERIFY
     // The caller sees to it that keys differ; only small objects are checked, to stay linear.
-    if (object->count < 64)
-        INVARIANT(!json_get(object, key));
+    if (object->count < 64) INVARIANT(!json_get(object, key));
 #endif
-    struct json_member *members =
-        room_for_one(arena, object, object->members, sizeof(struct json_member));
-    if (!members)
-        return false;
+    struct json_member *members = room_for_one(arena, object, object->members, sizeof(struct json_member));
+    if (!members) return false;
     object->members = members;
     members[object->count++] = (struct json_member){.key = key, .value = value};
     return true;
@@ -100,8 +93,7 @@ bool json_push(struct arena *arena, struct json *array, struct json value)
     INVARIANT(array->type == JSON_ARRAY);
     INVARIANT(value.type != 0);
     struct json *items = room_for_one(arena, array, array->items, sizeof(struct json));
-    if (!items)
-        return false;
+    if (!items) return false;
     array->items = items;
     items[array->count++] = value;
     return true;
@@ -109,11 +101,9 @@ bool json_push(struct arena *arena, struct json *array, struct json value)
 
 const struct json *json_get(const struct json *object, struct str key)
 {
-    if (!object || object->type != JSON_OBJECT)
-        return NULL;
+    if (!object || object->type != JSON_OBJECT) return NULL;
     for (uint32_t i = 0; i < object->count; i++) {
-        if (str_eq(object->members[i].key, key))
-            return &object->members[i].value;
+        if (str_eq(object->members[i].key, key)) return &object->members[i].value;
     }
     return NULL;
 }
@@ -126,8 +116,7 @@ const struct json *json_key(const struct json *object, const char *key)
 static const struct json *item_at(const struct json *array, struct str index)
 {
     int64_t i;
-    if (index.len == 0 || index.ptr[0] == '-' || !str_int64(index, &i))
-        return NULL;
+    if (index.len == 0 || index.ptr[0] == '-' || !str_int64(index, &i)) return NULL;
     return i < array->count ? &array->items[i] : NULL;
 }
 
@@ -172,8 +161,7 @@ static bool equal(const struct json *a, const struct json *b, uint32_t depth);
 static bool equal_sorted(const struct json *a, const struct json *b, uint32_t depth)
 {
     struct json_order left, right;
-    if (!json_order_init(&left, a->members, a->count))
-        return false;
+    if (!json_order_init(&left, a->members, a->count)) return false;
     if (!json_order_init(&right, b->members, b->count)) {
         json_order_release(&left);
         return false;
@@ -191,37 +179,31 @@ static bool equal_sorted(const struct json *a, const struct json *b, uint32_t de
 
 static bool equal_objects(const struct json *a, const struct json *b, uint32_t depth)
 {
-    if (a->count != b->count)
-        return false;
+    if (a->count != b->count) return false;
     for (uint32_t i = 0; i < a->count; i++) {
-        if (!str_eq(a->members[i].key, b->members[i].key))
-            return equal_sorted(a, b, depth);
+        if (!str_eq(a->members[i].key, b->members[i].key)) return equal_sorted(a, b, depth);
     }
     for (uint32_t i = 0; i < a->count; i++) {
-        if (!equal(&a->members[i].value, &b->members[i].value, depth + 1))
-            return false;
+        if (!equal(&a->members[i].value, &b->members[i].value, depth + 1)) return false;
     }
     return true;
 }
 
 static struct str number_text(const struct json *value, struct buf *scratch)
 {
-    if (value->type == JSON_NUMBER)
-        return value->text;
+    if (value->type == JSON_NUMBER) return value->text;
     buf_int(scratch, value->integer);
     return buf_str(scratch);
 }
 
 static bool equal_numbers(const struct json *a, const struct json *b)
 {
-    if (a->type == JSON_INT && b->type == JSON_INT)
-        return a->integer == b->integer;
+    if (a->type == JSON_INT && b->type == JSON_INT) return a->integer == b->integer;
     struct buf scratch;
     buf_init(&scratch, 32);
     // At most one of them is an integer.
     bool same = json_number_equal(number_text(a, &scratch), number_text(b, &scratch));
-    if (!buf_ok(&scratch))
-        same = false;
+    if (!buf_ok(&scratch)) same = false;
     buf_release(&scratch);
     return same;
 }
@@ -233,10 +215,8 @@ static bool is_number(const struct json *value)
 
 static bool equal(const struct json *a, const struct json *b, uint32_t depth)
 {
-    if (is_number(a) && is_number(b))
-        return equal_numbers(a, b);
-    if (a->type != b->type || depth > JSON_DEPTH_MAX)
-        return false;
+    if (is_number(a) && is_number(b)) return equal_numbers(a, b);
+    if (a->type != b->type || depth > JSON_DEPTH_MAX) return false;
     switch ((enum json_type)a->type) {
     case JSON_NULL:
         return true;
@@ -245,11 +225,9 @@ static bool equal(const struct json *a, const struct json *b, uint32_t depth)
     case JSON_STRING:
         return str_eq(a->text, b->text);
     case JSON_ARRAY:
-        if (a->count != b->count)
-            return false;
+        if (a->count != b->count) return false;
         for (uint32_t i = 0; i < a->count; i++) {
-            if (!equal(&a->items[i], &b->items[i], depth + 1))
-                return false;
+            if (!equal(&a->items[i], &b->items[i], depth + 1)) return false;
         }
         return true;
     case JSON_OBJECT:
@@ -264,8 +242,7 @@ static bool equal(const struct json *a, const struct json *b, uint32_t depth)
 
 bool json_equal(const struct json *a, const struct json *b)
 {
-    if (!a || !b)
-        return a == b;
+    if (!a || !b) return a == b;
     return a == b || equal(a, b, 0);
 }
 
@@ -301,31 +278,25 @@ struct copy {
 static bool add_size(size_t *sum, size_t count, size_t size)
 {
     size_t product;
-    return !__builtin_mul_overflow(count, size, &product) &&
-           !__builtin_add_overflow(*sum, product, sum);
+    return !__builtin_mul_overflow(count, size, &product) && !__builtin_add_overflow(*sum, product, sum);
 }
 
 static bool measure(const struct json *value, struct copy *copy, uint32_t depth)
 {
-    if (depth > JSON_DEPTH_MAX)
-        return false;
+    if (depth > JSON_DEPTH_MAX) return false;
     if (value->type == JSON_STRING || value->type == JSON_NUMBER)
         return add_size(&copy->texts_size, value->text.len, 1);
     if (value->type == JSON_ARRAY) {
-        if (!add_size(&copy->nodes_size, value->count, sizeof(struct json)))
-            return false;
+        if (!add_size(&copy->nodes_size, value->count, sizeof(struct json))) return false;
         for (uint32_t i = 0; i < value->count; i++) {
-            if (!measure(&value->items[i], copy, depth + 1))
-                return false;
+            if (!measure(&value->items[i], copy, depth + 1)) return false;
         }
     }
     if (value->type == JSON_OBJECT) {
-        if (!add_size(&copy->nodes_size, value->count, sizeof(struct json_member)))
-            return false;
+        if (!add_size(&copy->nodes_size, value->count, sizeof(struct json_member))) return false;
         for (uint32_t i = 0; i < value->count; i++) {
             const struct json_member *member = &value->members[i];
-            if (!add_size(&copy->texts_size, member->key.len, 1) ||
-                !measure(&member->value, copy, depth + 1))
+            if (!add_size(&copy->texts_size, member->key.len, 1) || !measure(&member->value, copy, depth + 1))
                 return false;
         }
     }
@@ -334,8 +305,7 @@ static bool measure(const struct json *value, struct copy *copy, uint32_t depth)
 
 static struct str carve_text(struct copy *copy, struct str text)
 {
-    if (text.len == 0)
-        return STR("");
+    if (text.len == 0) return STR("");
     struct str result = {copy->texts, text.len};
     memcpy(copy->texts, text.ptr, text.len);
     copy->texts += text.len;
@@ -344,8 +314,7 @@ static struct str carve_text(struct copy *copy, struct str text)
 
 static void *carve_nodes(struct copy *copy, size_t size)
 {
-    if (size == 0)
-        return NULL;
+    if (size == 0) return NULL;
     void *nodes = copy->nodes;
     copy->nodes += size;
     return nodes;
@@ -354,13 +323,11 @@ static void *carve_nodes(struct copy *copy, size_t size)
 static struct json carve(const struct json *value, struct copy *copy)
 {
     struct json result = *value;
-    if (value->type == JSON_STRING || value->type == JSON_NUMBER)
-        result.text = carve_text(copy, value->text);
+    if (value->type == JSON_STRING || value->type == JSON_NUMBER) result.text = carve_text(copy, value->text);
     if (value->type == JSON_ARRAY) {
         result.items = carve_nodes(copy, value->count * sizeof(struct json));
         result.capacity = value->count;
-        for (uint32_t i = 0; i < value->count; i++)
-            result.items[i] = carve(&value->items[i], copy);
+        for (uint32_t i = 0; i < value->count; i++) result.items[i] = carve(&value->items[i], copy);
     }
     if (value->type == JSON_OBJECT) {
         result.members = carve_nodes(copy, value->count * sizeof(struct json_member));
@@ -378,16 +345,13 @@ bool json_copy(struct arena *arena, const struct json *value, struct json *out)
 {
     struct copy copy = {0};
     size_t size;
-    if (!measure(value, &copy, 0) ||
-        __builtin_add_overflow(copy.nodes_size, copy.texts_size, &size))
-        return false;
+    if (!measure(value, &copy, 0) || __builtin_add_overflow(copy.nodes_size, copy.texts_size, &size)) return false;
     if (size == 0) {
         *out = carve(value, &copy);
         return true;
     }
     unsigned char *bytes = arena_alloc(arena, size);
-    if (!bytes)
-        return false;
+    if (!bytes) return false;
     copy.nodes = bytes;
     copy.texts = (char *)bytes + copy.nodes_size;
     *out = carve(value, &copy);

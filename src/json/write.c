@@ -14,13 +14,11 @@ static size_t copy_plain(char *to, struct str text)
     size_t i = 0;
     while (text.len - i >= sizeof(uint64_t)) {
         uint64_t word = word_load(text.ptr + i);
-        if (word_below(word, 0x20) | word_equal(word, '"') | word_equal(word, '\\'))
-            break;
+        if (word_below(word, 0x20) | word_equal(word, '"') | word_equal(word, '\\')) break;
         memcpy(to + i, &word, sizeof(word));
         i += sizeof(word);
     }
-    for (; i < text.len && is_plain(text.ptr[i]); i++)
-        to[i] = text.ptr[i];
+    for (; i < text.len && is_plain(text.ptr[i]); i++) to[i] = text.ptr[i];
     return i;
 }
 
@@ -28,8 +26,7 @@ static size_t write_escape(char *to, char c)
 {
     static const char digits[] = "0123456789abcdef";
     static const char shorts[] = {
-        ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n',   ['\f'] = 'f',
-        ['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\',
+        ['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r', ['"'] = '"', ['\\'] = '\\',
     };
     unsigned char byte = (unsigned char)c;
     to[0] = '\\';
@@ -49,22 +46,19 @@ void json_write_string(struct buf *out, struct str text)
 {
     // Each reservation is the least that the rest can take, so a ceiling is met to the byte.
     char *to = buf_reserve(out, text.len + 2);
-    if (!to)
-        return;
+    if (!to) return;
     to[0] = '"';
     out->len++;
     for (;;) {
         size_t plain = copy_plain(out->ptr + out->len, text);
         out->len += plain;
-        if (plain == text.len)
-            break;
+        if (plain == text.len) break;
         char escape[ESCAPE_MAX];
         size_t size = write_escape(escape, text.ptr[plain]);
         text = str_slice(text, plain + 1, text.len);
         out->ptr[out->len] = '\0';
         to = buf_reserve(out, size + text.len + 1);
-        if (!to)
-            return;
+        if (!to) return;
         memcpy(to, escape, size);
         out->len += size;
     }
@@ -80,11 +74,9 @@ struct writer {
 
 static void write_break(const struct writer *writer, uint32_t depth)
 {
-    if (!writer->pretty)
-        return;
+    if (!writer->pretty) return;
     char *to = buf_reserve(writer->out, (size_t)depth * 2 + 1);
-    if (!to)
-        return;
+    if (!to) return;
     to[0] = '\n';
     memset(to + 1, ' ', (size_t)depth * 2);
     writer->out->len += (size_t)depth * 2 + 1;
@@ -98,13 +90,11 @@ static void write_array(const struct writer *writer, const struct json *array, u
     struct buf *out = writer->out;
     buf_byte(out, '[');
     for (uint32_t i = 0; i < array->count && buf_ok(out); i++) {
-        if (i)
-            buf_byte(out, ',');
+        if (i) buf_byte(out, ',');
         write_break(writer, depth + 1);
         write_value(writer, &array->items[i], depth + 1);
     }
-    if (array->count)
-        write_break(writer, depth);
+    if (array->count) write_break(writer, depth);
     buf_byte(out, ']');
 }
 
@@ -113,15 +103,13 @@ static void write_object(const struct writer *writer, const struct json *object,
     struct buf *out = writer->out;
     buf_byte(out, '{');
     for (uint32_t i = 0; i < object->count && buf_ok(out); i++) {
-        if (i)
-            buf_byte(out, ',');
+        if (i) buf_byte(out, ',');
         write_break(writer, depth + 1);
         json_write_string(out, object->members[i].key);
         buf_add(out, writer->pretty ? STR(": ") : STR(":"));
         write_value(writer, &object->members[i].value, depth + 1);
     }
-    if (object->count)
-        write_break(writer, depth);
+    if (object->count) write_break(writer, depth);
     buf_byte(out, '}');
 }
 

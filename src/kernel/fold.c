@@ -9,8 +9,10 @@ static void ready_push(struct run *run, uint32_t step)
     struct run_step *s = &run->steps[step];
     if (s->next_ready != READY_OUT) return;
     s->next_ready = READY_LAST;
-    if (run->ready_tail == PROGRAM_TOP) run->ready_head = step;
-    else run->steps[run->ready_tail].next_ready = READY_LINK(step);
+    if (run->ready_tail == PROGRAM_TOP)
+        run->ready_head = step;
+    else
+        run->steps[run->ready_tail].next_ready = READY_LINK(step);
     run->ready_tail = step;
 }
 
@@ -31,8 +33,8 @@ static enum code out_of_memory(const struct run *run, struct error *err)
 
 static enum code impossible(const struct run *run, const struct moment *moment, struct error *err)
 {
-    return error_set(err, E_CORRUPT, "run %.*s: %s of step \"%.*s\" cannot follow what is in the log", STR_ARG(run->ids.run),
-                     moment_name(moment->kind), STR_ARG(moment->step));
+    return error_set(err, E_CORRUPT, "run %.*s: %s of step \"%.*s\" cannot follow what is in the log",
+                     STR_ARG(run->ids.run), moment_name(moment->kind), STR_ARG(moment->step));
 }
 
 // A step has become terminal: tell its dependents, its loop and the counters.
@@ -160,7 +162,8 @@ static enum code fold_failed(struct run *run, const struct moment *m, uint32_t i
 static enum code fold_skipped(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
     struct run_step *s = &run->steps[index];
-    bool may = s->state == NODE_WAITING || s->state == NODE_DELAYED || s->state == NODE_HELD || s->state == NODE_RUNNING;
+    bool may =
+        s->state == NODE_WAITING || s->state == NODE_DELAYED || s->state == NODE_HELD || s->state == NODE_RUNNING;
     if (!may) return impossible(run, m, err);
     enter_state(run, s, NODE_SKIPPED);
     s->tainted = str_is(m->reason, SKIP_DEPENDENCY_FAILED);
@@ -222,7 +225,7 @@ static enum code fold_step_moment(struct run *run, const struct moment *m, uint3
         s->due_ms = m->due_ms;
         return OK;
     default:
-        return OK;  // told for readers (NoETL's finer moments, late results): no state hangs on it
+        return OK; // told for readers (NoETL's finer moments, late results): no state hangs on it
     }
 }
 
@@ -240,7 +243,7 @@ static enum code fold_facts(struct run *run, const struct start_facts *from, str
     const struct program *program = run->program;
     struct start_facts *to = &run->start;
     *to = *from;
-    to->parts = (struct json){0};  // needed to load the program, not to run it
+    to->parts = (struct json){0}; // needed to load the program, not to run it
     const struct {
         struct str *to;
         struct str from, shared;
@@ -347,7 +350,7 @@ static enum code fold_run_moment(struct run *run, const struct moment *m, struct
 
 enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, struct error *err)
 {
-    if (run_status_terminal(run->status)) return OK;  // K4: audit of what came late
+    if (run_status_terminal(run->status)) return OK; // K4: audit of what came late
     if (step == PROGRAM_TOP) return fold_run_moment(run, moment, err);
     return fold_step_moment(run, moment, step, err);
 }

@@ -28,7 +28,7 @@ struct moment moment_of(const struct decide *d, enum moment_kind kind, uint32_t 
 enum code emit(struct decide *d, struct moment *moment, uint32_t step) MUST_CHECK;
 // Time since `since_ms`, for durations in events: 0 when the wall clock was set back meanwhile.
 int64_t elapsed_ms(const struct decide *d, int64_t since_ms);
-struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step) MUST_CHECK;  // NULL: E_NOMEM is in err
+struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step) MUST_CHECK; // NULL: E_NOMEM is in err
 
 bool signal_seen(const struct run *run, struct str id);
 enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, struct error *err) MUST_CHECK;
@@ -36,12 +36,13 @@ enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, s
 // Starts what can start, ends what has ended. Called once at the end of every input.
 enum code advance(struct decide *d) MUST_CHECK;
 enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical) MUST_CHECK;
-enum code fail_step(struct decide *d, uint32_t step, const struct fault *fault) MUST_CHECK;  // final or retried, as policy says
+enum code fail_step(struct decide *d, uint32_t step,
+                    const struct fault *fault) MUST_CHECK; // final or retried, as policy says
 enum code iteration_over(struct decide *d, uint32_t loop) MUST_CHECK;
 enum code cancel_sweep(struct decide *d) MUST_CHECK;
 enum code cancel_child(struct decide *d, uint32_t step) MUST_CHECK;
 enum code redispatch_lost(struct decide *d) MUST_CHECK;
-enum code begin_run(struct decide *d) MUST_CHECK;  // RUN_STARTED and reused steps
+enum code begin_run(struct decide *d) MUST_CHECK; // RUN_STARTED and reused steps
 
 enum code step_start(struct decide *d) MUST_CHECK;
 enum code step_result(struct decide *d) MUST_CHECK;
@@ -49,7 +50,7 @@ enum code step_timer(struct decide *d) MUST_CHECK;
 enum code step_signal(struct decide *d) MUST_CHECK;
 enum code step_recover(struct decide *d) MUST_CHECK;
 
-bool kind_is_executed(enum step_kind kind);  // by a tool or in process: has a result to wait for
+bool kind_is_executed(enum step_kind kind); // by a tool or in process: has a result to wait for
 bool kernel_when(struct decide *d, uint32_t step, bool *holds, struct str *detail, struct fault *fault, enum code *rc);
 
 #endif

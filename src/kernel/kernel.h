@@ -31,31 +31,31 @@
 #include "program/program.h"
 
 enum node_state {
-    NODE_WAITING = 1,  // for dependencies, or decidable and not yet decided
-    NODE_DELAYED,      // between two attempts
+    NODE_WAITING = 1, // for dependencies, or decidable and not yet decided
+    NODE_DELAYED,     // between two attempts
     NODE_RUNNING,
-    NODE_HELD,         // failed for good, waits for RETRY_STEP or SKIP_STEP
+    NODE_HELD, // failed for good, waits for RETRY_STEP or SKIP_STEP
     NODE_SUCCESS,
     NODE_FAILED,
     NODE_SKIPPED,
 };
 
 struct run_step {
-    uint8_t state;      // enum node_state
-    bool live;          // this process has the attempt in flight (not from the log)
-    bool tainted;       // failed, or skipped because of a failure
-    bool stopping;      // this process has asked the attempt to stop
+    uint8_t state; // enum node_state
+    bool live;     // this process has the attempt in flight (not from the log)
+    bool tainted;  // failed, or skipped because of a failure
+    bool stopping; // this process has asked the attempt to stop
     uint32_t logical, engine;
-    uint32_t base;      // logical attempt at the last manual retry: the retry budget counts from here
-    uint32_t waiting;   // dependencies that are not terminal
-    uint32_t success, failed, skipped, tainted_parents;  // of the terminal dependencies
-    uint32_t iteration;      // LOOP: current
-    uint32_t open_children;  // LOOP: not terminal in this iteration
-    uint32_t next_ready;     // queue of decidable steps
+    uint32_t base;    // logical attempt at the last manual retry: the retry budget counts from here
+    uint32_t waiting; // dependencies that are not terminal
+    uint32_t success, failed, skipped, tainted_parents; // of the terminal dependencies
+    uint32_t iteration;                                 // LOOP: current
+    uint32_t open_children;                             // LOOP: not terminal in this iteration
+    uint32_t next_ready;                                // queue of decidable steps
     int64_t started_ms;
     int64_t due_ms;
-    const struct json *value;    // output; NULL = none
-    const struct digest *blob;   // output kept as a blob
+    const struct json *value;  // output; NULL = none
+    const struct digest *blob; // output kept as a blob
 };
 
 struct seen_signal;
@@ -66,18 +66,18 @@ struct run {
     struct run_ids ids;
     struct start_facts start;
     enum run_status status;
-    bool cancelling;       // accepted, waiting until nothing is in flight
+    bool cancelling; // accepted, waiting until nothing is in flight
     bool emergency;
-    bool failing;          // plans: a step failed under fail_run; no unrelated work starts
+    bool failing; // plans: a step failed under fail_run; no unrelated work starts
     uint32_t pause_cycle;
-    uint32_t in_flight;    // RUNNING steps
+    uint32_t in_flight; // RUNNING steps
     uint32_t delayed;
     uint32_t held;
-    struct run_counts counts;  // of the top scope
+    struct run_counts counts; // of the top scope
     uint32_t ready_head, ready_tail;
     struct str cancel_reason, cancel_signal;
     struct str failed_step;
-    struct fault fault;    // of the first failed step
+    struct fault fault; // of the first failed step
     int64_t queued_ms, started_ms, ended_ms;
     struct seen_signal *signals;
     struct run_step *steps;
@@ -86,7 +86,8 @@ struct run {
 struct kernel_env {
     void *context;
     // Content of a blob, by hash. Pure in the sense that matters: the same hash always gives the same bytes.
-    enum code (*blob)(void *context, const struct digest *sha256, struct arena *arena, struct str *out, struct error *err);
+    enum code (*blob)(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
+                      struct error *err);
 };
 
 // WAKE: a wait's end, an approval's or a child run's deadline. LOOK: the engine's own, comes back as INPUT_RECOVER.
@@ -95,7 +96,7 @@ enum timer_kind { TIMER_RETRY = 1, TIMER_WAKE, TIMER_LOOK };
 struct reuse {
     uint32_t step;
     struct str from_run;
-    struct json value;   // type 0 with has_blob
+    struct json value; // type 0 with has_blob
     struct digest blob;
     bool has_blob;
     uint64_t blob_size;
@@ -106,34 +107,34 @@ enum input_kind { INPUT_START = 1, INPUT_RESULT, INPUT_TIMER, INPUT_SIGNAL, INPU
 struct input {
     enum input_kind kind;
     int64_t now_ms;
-    uint64_t random;       // for jitter
-    uint32_t step;         // RESULT, TIMER
+    uint64_t random; // for jitter
+    uint32_t step;   // RESULT, TIMER
     uint32_t logical, engine;
-    const struct start_facts *start;  // START
+    const struct start_facts *start; // START
     const struct reuse *reuse;
     uint32_t reuse_count;
-    bool ok;               // RESULT
-    struct json value;     // type 0 = none
+    bool ok;           // RESULT
+    struct json value; // type 0 = none
     struct digest blob;
     bool has_blob;
     uint64_t blob_size;
     struct json artifacts;
     struct fault fault;
     int64_t duration_ms;
-    enum timer_kind timer;           // TIMER
-    const struct signal *signal;     // SIGNAL
-    struct str decision_id;          // SIGNAL: UUID for the decision record
+    enum timer_kind timer;       // TIMER
+    const struct signal *signal; // SIGNAL
+    struct str decision_id;      // SIGNAL: UUID for the decision record
 };
 
 enum effect_kind {
-    EFFECT_EXECUTE = 1,    // run the body of step (logical, engine)
-    EFFECT_TIMER,          // come back with INPUT_TIMER at due_ms
-    EFFECT_CANCEL,         // stop the attempt in flight; its result is awaited
-    EFFECT_SUBRUN,         // start, or attach to, the child run of the step
-    EFFECT_SUBRUN_CANCEL,  // cancel the child run
-    EFFECT_RETRY_RUN,      // accepted RETRY_RUN: make the new run
-    EFFECT_DECISION,       // the answer to a signal
-    EFFECT_ENDED,          // the run has its terminal moment
+    EFFECT_EXECUTE = 1,   // run the body of step (logical, engine)
+    EFFECT_TIMER,         // come back with INPUT_TIMER at due_ms
+    EFFECT_CANCEL,        // stop the attempt in flight; its result is awaited
+    EFFECT_SUBRUN,        // start, or attach to, the child run of the step
+    EFFECT_SUBRUN_CANCEL, // cancel the child run
+    EFFECT_RETRY_RUN,     // accepted RETRY_RUN: make the new run
+    EFFECT_DECISION,      // the answer to a signal
+    EFFECT_ENDED,         // the run has its terminal moment
 };
 
 struct effect {
@@ -141,11 +142,11 @@ struct effect {
     uint32_t step, logical, engine;
     enum timer_kind timer;
     int64_t due_ms, grace_ms;
-    struct str child;  // SUBRUN_CANCEL: id of the child run
+    struct str child; // SUBRUN_CANCEL: id of the child run
     // DECISION
     const struct signal *signal;
     bool accepted, duplicate;
-    const char *error_code;  // rejected: RUN_TERMINAL, STEP_NOT_TERMINAL, ...
+    const char *error_code; // rejected: RUN_TERMINAL, STEP_NOT_TERMINAL, ...
     struct str error_message;
 };
 
@@ -163,7 +164,8 @@ struct run *run_new(const struct program *program, const struct run_ids *ids);
 void run_free(struct run *run);
 void run_verify(const struct run *run);
 
-enum code kernel_step(struct run *run, const struct input *input, const struct kernel_env *env, struct outcome *outcome, struct error *err) MUST_CHECK;
+enum code kernel_step(struct run *run, const struct input *input, const struct kernel_env *env, struct outcome *outcome,
+                      struct error *err) MUST_CHECK;
 // E_CORRUPT when the moment names a step that the program does not have or a transition that cannot be. E_NOMEM.
 enum code kernel_fold(struct run *run, const struct moment *moment, struct error *err) MUST_CHECK;
 
@@ -173,16 +175,18 @@ enum code kernel_decided(struct run *run, struct str signal_id, struct error *er
 
 // The inputs of a step with every reference replaced (SHELL: `command` is left alone, see kernel_scope). E_NOT_FOUND and
 // E_CONFLICT: a reference cannot be had, the step must fail.
-enum code kernel_render(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+enum code kernel_render(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                        struct json *out, struct error *err) MUST_CHECK;
 struct kernel_scope {
     const struct run *run;
     uint32_t step;
     const struct kernel_env *env;
-    bool strict;  // conditions: the output of a failed step is an error, not empty
+    bool strict; // conditions: the output of a failed step is an error, not empty
 };
-struct scope kernel_scope(struct kernel_scope *scope);  // for subst_shell; `scope` must outlive it
+struct scope kernel_scope(struct kernel_scope *scope); // for subst_shell; `scope` must outlive it
 // Value of a step's output for readers (merge, child runs): blobs are fetched. type 0 when there is none.
-enum code kernel_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+enum code kernel_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                        struct json *out, struct error *err) MUST_CHECK;
 
 // Path of a step as it stands in events: "load", "loop[2].tick" with the current iterations. ptr NULL: out of memory.
 struct str kernel_path(const struct run *run, uint32_t step, struct arena *arena);
@@ -192,7 +196,8 @@ uint32_t kernel_find(const struct run *run, struct str path);
 struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena);
 // Which steps of `source` may be reused by a new run of `program` (same document): succeeded, not always_run, and every
 // dependency reused too. Values borrow `source`.
-enum code kernel_reusable(const struct run *source, struct arena *arena, struct reuse **out, uint32_t *count) MUST_CHECK;
+enum code kernel_reusable(const struct run *source, struct arena *arena, struct reuse **out,
+                          uint32_t *count) MUST_CHECK;
 // "PAUSED" detail for lists: DRAINING, RETRYING, WAITING_APPROVAL, CANCELLING, "".
 const char *run_substatus(const struct run *run);
 // delay before retry number n (1, 2, ...), jitter applied from `random`.

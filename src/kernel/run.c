@@ -26,8 +26,10 @@ struct run *run_new(const struct program *program, const struct run_ids *ids)
         step->waiting = program->steps[i].dep_count;
         if (program->steps[i].scope != PROGRAM_TOP || step->waiting > 0) continue;
         step->next_ready = READY_LAST;
-        if (run->ready_tail == PROGRAM_TOP) run->ready_head = i;
-        else steps[run->ready_tail].next_ready = READY_LINK(i);
+        if (run->ready_tail == PROGRAM_TOP)
+            run->ready_head = i;
+        else
+            steps[run->ready_tail].next_ready = READY_LINK(i);
         run->ready_tail = i;
     }
     run->arena = arena;
@@ -37,7 +39,7 @@ struct run *run_new(const struct program *program, const struct run_ids *ids)
 void run_free(struct run *run)
 {
     if (!run) return;
-    struct arena arena = run->arena;  // the run lives inside it
+    struct arena arena = run->arena; // the run lives inside it
     arena_release(&arena);
 }
 
@@ -113,8 +115,10 @@ const char *run_substatus(const struct run *run)
     for (uint32_t i = 0; run->in_flight > 0 && run->in_flight <= 16 && i < run->program->step_count; i++) {
         if (run->steps[i].state != NODE_RUNNING) continue;
         enum step_kind kind = run->program->steps[i].kind;
-        if (kind == STEP_APPROVAL) gates++;
-        else if (kind != STEP_LOOP) return "";
+        if (kind == STEP_APPROVAL)
+            gates++;
+        else if (kind != STEP_LOOP)
+            return "";
     }
     return gates > 0 ? "WAITING_APPROVAL" : "";
 }
@@ -131,7 +135,7 @@ void run_verify(const struct run *run)
         INVARIANT(step->state >= NODE_WAITING && step->state <= NODE_SKIPPED);
         INVARIANT(step->waiting <= ps->dep_count);
         INVARIANT(step->success + step->failed + step->skipped + step->waiting == ps->dep_count);
-        if (step->state == NODE_RUNNING) INVARIANT(step->waiting == 0);  // K5
+        if (step->state == NODE_RUNNING) INVARIANT(step->waiting == 0); // K5
         if (step->state == NODE_RUNNING) INVARIANT(step->logical >= 1 && step->engine >= 1);
         if (step->live) INVARIANT(step->state == NODE_RUNNING);
     }
@@ -140,5 +144,5 @@ void run_verify(const struct run *run)
     INVARIANT(held == run->held);
     INVARIANT(run->counts.completed + run->counts.failed + run->counts.skipped <= run->counts.total);
     if (run->status != RUN_STATUS_RUNNING || run->cancelling) return;
-    INVARIANT(in_flight + delayed + held > 0);  // K2: it can always go on
+    INVARIANT(in_flight + delayed + held > 0); // K2: it can always go on
 }

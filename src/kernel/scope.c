@@ -19,7 +19,8 @@ static bool known(void *context, struct str name)
     return visible(scope->run, scope->step, name) != PROGRAM_TOP;
 }
 
-enum code kernel_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena, struct json *out, struct error *err)
+enum code kernel_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                        struct json *out, struct error *err)
 {
     const struct run_step *s = &run->steps[step];
     *out = (struct json){0};
@@ -31,11 +32,13 @@ enum code kernel_output(const struct run *run, uint32_t step, const struct kerne
     return json_parse(bytes, &json_limits_default, arena, out, err);
 }
 
-static enum code lookup_output(const struct kernel_scope *scope, const struct ref *ref, struct arena *arena, struct json *out, struct error *err)
+static enum code lookup_output(const struct kernel_scope *scope, const struct ref *ref, struct arena *arena,
+                               struct json *out, struct error *err)
 {
     const struct run *run = scope->run;
     uint32_t step = visible(run, scope->step, ref->node);
-    if (step == PROGRAM_TOP) return error_set(err, E_NOT_FOUND, "%.*s: there is no step \"%.*s\"", STR_ARG(ref->text), STR_ARG(ref->node));
+    if (step == PROGRAM_TOP)
+        return error_set(err, E_NOT_FOUND, "%.*s: there is no step \"%.*s\"", STR_ARG(ref->text), STR_ARG(ref->node));
     switch (run->steps[step].state) {
     case NODE_SUCCESS:
         break;
@@ -47,9 +50,11 @@ static enum code lookup_output(const struct kernel_scope *scope, const struct re
             *out = json_null();
             return OK;
         }
-        return error_set(err, E_CONFLICT, "%.*s: step \"%.*s\" failed and has no output", STR_ARG(ref->text), STR_ARG(ref->node));
+        return error_set(err, E_CONFLICT, "%.*s: step \"%.*s\" failed and has no output", STR_ARG(ref->text),
+                         STR_ARG(ref->node));
     default:
-        return error_set(err, E_CONFLICT, "%.*s: step \"%.*s\" has not ended; depend on it to use its output", STR_ARG(ref->text), STR_ARG(ref->node));
+        return error_set(err, E_CONFLICT, "%.*s: step \"%.*s\" has not ended; depend on it to use its output",
+                         STR_ARG(ref->text), STR_ARG(ref->node));
     }
     struct json whole;
     enum code rc = kernel_output(run, step, scope->env, arena, &whole, err);
@@ -73,7 +78,9 @@ static enum code lookup(void *context, const struct ref *ref, struct arena *aren
         return lookup_output(scope, ref, arena, out, err);
     case REF_INPUT: {
         const struct json *value = json_at(&run->start.inputs, ref->path);
-        if (!value) return error_set(err, E_NOT_FOUND, "%.*s: the run has no such input; give it with --set %.*s=VALUE", STR_ARG(ref->text), STR_ARG(ref->path));
+        if (!value)
+            return error_set(err, E_NOT_FOUND, "%.*s: the run has no such input; give it with --set %.*s=VALUE",
+                             STR_ARG(ref->text), STR_ARG(ref->path));
         *out = *value;
         return OK;
     }
@@ -102,7 +109,8 @@ static bool is_shell_text(const struct program_step *ps, struct str key)
     return ps->kind == STEP_SCRIPT && str_is(key, "code") && str_is(json_text(json_key(&ps->with, "runtime")), "sh");
 }
 
-enum code kernel_render(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena, struct json *out, struct error *err)
+enum code kernel_render(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                        struct json *out, struct error *err)
 {
     const struct program_step *ps = &run->program->steps[step];
     struct kernel_scope context = {.run = run, .step = step, .env = env};
@@ -141,7 +149,8 @@ static struct str trace_told(struct decide *d, const struct program_step *ps, co
     for (size_t i = 0; i < count; i++) {
         buf_text(&buf, i == 0 ? " with " : ", ");
         struct str left = trace[i].left;
-        buf_printf(&buf, "%.*s = '%.*s'", STR_ARG(trace[i].atom->left.text), left.len > 80 ? 80 : (int)left.len, left.ptr ? left.ptr : "");
+        buf_printf(&buf, "%.*s = '%.*s'", STR_ARG(trace[i].atom->left.text), left.len > 80 ? 80 : (int)left.len,
+                   left.ptr ? left.ptr : "");
     }
     struct str told = ps->when_text;
     if (buf_ok(&buf) && str_utf8(buf_str(&buf))) {

@@ -29,7 +29,8 @@ enum code emit(struct decide *d, struct moment *moment, uint32_t step)
 {
     struct outcome *out = d->out;
     if (step != PROGRAM_TOP && !moment->step.ptr) return no_memory(d->err);
-    struct moment *grown = arena_grow(out->turn, out->moments, out->moment_count, out->moment_count + 1, sizeof(*grown), &out->moment_capacity);
+    struct moment *grown = arena_grow(out->turn, out->moments, out->moment_count, out->moment_count + 1, sizeof(*grown),
+                                      &out->moment_capacity);
     if (!grown) return no_memory(d->err);
     out->moments = grown;
     out->moments[out->moment_count++] = *moment;
@@ -39,7 +40,8 @@ enum code emit(struct decide *d, struct moment *moment, uint32_t step)
 struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step)
 {
     struct outcome *out = d->out;
-    struct effect *grown = arena_grow(out->turn, out->effects, out->effect_count, out->effect_count + 1, sizeof(*grown), &out->effect_capacity);
+    struct effect *grown = arena_grow(out->turn, out->effects, out->effect_count, out->effect_count + 1, sizeof(*grown),
+                                      &out->effect_capacity);
     if (!grown) {
         (void)no_memory(d->err);
         return NULL;
@@ -80,7 +82,8 @@ static struct str parents_told(struct decide *d, uint32_t step)
     const struct run_step *s = &d->run->steps[step];
     struct buf buf;
     buf_init(&buf, 256);
-    buf_printf(&buf, "%s: %u success, %u failed, %u skipped", rule_name(d->run->program->steps[step].rule), s->success, s->failed, s->skipped);
+    buf_printf(&buf, "%s: %u success, %u failed, %u skipped", rule_name(d->run->program->steps[step].rule), s->success,
+               s->failed, s->skipped);
     struct str told = {0};
     if (buf_ok(&buf)) told = arena_copy(d->out->turn, buf_str(&buf));
     buf_release(&buf);
@@ -97,7 +100,8 @@ static enum code decide_step(struct decide *d, uint32_t step)
     // A failing plan starts no unrelated work; what hangs below the failure (handlers, clean-up) is still decided.
     if (run->failing && s->tainted_parents == 0) return OK;
     if (!rule_passes(ps->rule, s->success, s->failed, s->skipped))
-        return skip(d, step, s->tainted_parents > 0 ? SKIP_DEPENDENCY_FAILED : SKIP_TRIGGER_RULE, parents_told(d, step));
+        return skip(d, step, s->tainted_parents > 0 ? SKIP_DEPENDENCY_FAILED : SKIP_TRIGGER_RULE,
+                    parents_told(d, step));
     if (ps->when_broken) return skip(d, step, SKIP_CONDITION_BROKEN, ps->when_text);
     if (!ps->when) return start_attempt(d, step, s->logical + 1);
 
@@ -105,7 +109,8 @@ static enum code decide_step(struct decide *d, uint32_t step)
     struct str detail = {0};
     struct fault fault = {0};
     enum code rc = OK;
-    if (kernel_when(d, step, &holds, &detail, &fault, &rc)) return holds ? start_attempt(d, step, s->logical + 1) : skip(d, step, SKIP_CONDITION_FALSE, detail);
+    if (kernel_when(d, step, &holds, &detail, &fault, &rc))
+        return holds ? start_attempt(d, step, s->logical + 1) : skip(d, step, SKIP_CONDITION_FALSE, detail);
     if (rc) return rc;
     // The condition cannot be evaluated: the step fails, it is not skipped in silence (requirements §3.11).
     struct moment started = moment_of(d, MOMENT_STEP_STARTED, step);
@@ -121,7 +126,7 @@ static enum code end_run(struct decide *d, enum moment_kind kind)
     m.counts = run->counts;
     m.duration_ms = run->started_ms > 0 ? elapsed_ms(d, run->started_ms) : 0;
     if (kind == MOMENT_RUN_CANCELLED) {
-        m.counts.failed += run->held;  // they have failed, and nobody will try them again
+        m.counts.failed += run->held; // they have failed, and nobody will try them again
         m.reason = run->cancel_reason;
         m.signal_id = run->cancel_signal;
     } else if (kind == MOMENT_RUN_FAILED) {
@@ -146,7 +151,7 @@ static enum code try_end(struct decide *d)
         if (rc) return rc;
         return run->in_flight == 0 ? end_run(d, MOMENT_RUN_CANCELLED) : OK;
     }
-    if (run->status != RUN_STATUS_RUNNING) return OK;  // PAUSED: the end is withheld until RESUME (C-15)
+    if (run->status != RUN_STATUS_RUNNING) return OK; // PAUSED: the end is withheld until RESUME (C-15)
     if (run->in_flight + run->delayed + run->held > 0) return OK;
     bool failed = run->counts.failed > 0;
     if (run->program->kind == DOCUMENT_NODES) failed = failed || run->counts.completed == 0;
@@ -161,14 +166,17 @@ enum code advance(struct decide *d)
         if (step == PROGRAM_TOP) break;
         const struct run_step *s = &run->steps[step];
         enum code rc = OK;
-        if (s->state == NODE_WAITING && s->waiting == 0) rc = decide_step(d, step);
-        else if (s->state == NODE_RUNNING && run->program->steps[step].kind == STEP_LOOP && s->open_children == 0) rc = iteration_over(d, step);
+        if (s->state == NODE_WAITING && s->waiting == 0)
+            rc = decide_step(d, step);
+        else if (s->state == NODE_RUNNING && run->program->steps[step].kind == STEP_LOOP && s->open_children == 0)
+            rc = iteration_over(d, step);
         if (rc) return rc;
     }
     return try_end(d);
 }
 
-enum code kernel_step(struct run *run, const struct input *input, const struct kernel_env *env, struct outcome *outcome, struct error *err)
+enum code kernel_step(struct run *run, const struct input *input, const struct kernel_env *env, struct outcome *outcome,
+                      struct error *err)
 {
     struct decide d = {.run = run, .input = input, .env = env, .out = outcome, .err = err};
     enum code rc = OK;

@@ -42,13 +42,13 @@ enum code step_recover(struct decide *d)
 {
     struct run *run = d->run;
     if (run_status_terminal(run->status)) return effect_add(d, EFFECT_ENDED, PROGRAM_TOP) ? OK : E_NOMEM;
-    if (run->cancelling) return OK;  // advance() sweeps
+    if (run->cancelling) return OK; // advance() sweeps
     if (run->status == RUN_STATUS_APPROVED || (run->status == RUN_STATUS_PENDING && !run->start.requires_approval)) {
         enum code rc = begin_run(d);
         if (rc) return rc;
     }
     enum code rc = owed_timers(d);
-    if (rc || run->status != RUN_STATUS_RUNNING) return rc;  // K6: PAUSED starts nothing, RESUME does
+    if (rc || run->status != RUN_STATUS_RUNNING) return rc; // K6: PAUSED starts nothing, RESUME does
     return redispatch_lost(d);
 }
 

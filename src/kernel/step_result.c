@@ -21,7 +21,8 @@ enum code fail_step(struct decide *d, uint32_t step, const struct fault *fault)
     struct moment m = moment_of(d, again ? MOMENT_ATTEMPT_FAILED : MOMENT_STEP_FAILED, step);
     m.by = EMITTER_WORKER;
     m.fault = *fault;
-    m.duration_ms = d->input->kind == INPUT_RESULT && d->input->step == step ? d->input->duration_ms : elapsed_ms(d, s->started_ms);
+    m.duration_ms =
+        d->input->kind == INPUT_RESULT && d->input->step == step ? d->input->duration_ms : elapsed_ms(d, s->started_ms);
     enum code rc = emit(d, &m, step);
     if (rc || !again) return rc;
 
@@ -57,7 +58,9 @@ enum code step_result(struct decide *d)
     const struct input *in = d->input;
     INVARIANT(in->step < d->run->program->step_count);
     const struct run_step *s = &d->run->steps[in->step];
-    if (s->state != NODE_RUNNING || s->logical != in->logical || s->engine != in->engine || run_status_terminal(d->run->status)) return late(d);
+    if (s->state != NODE_RUNNING || s->logical != in->logical || s->engine != in->engine ||
+        run_status_terminal(d->run->status))
+        return late(d);
     if (!in->ok) {
         if (!d->run->cancelling) return fail_step(d, in->step, &in->fault);
         struct fault fault = in->fault;
@@ -99,15 +102,20 @@ enum code iteration_over(struct decide *d, uint32_t loop)
     uint32_t failed = 0;
     for (uint32_t i = 0; i < ps->child_count; i++) failed += d->run->steps[ps->first_child + i].state == NODE_FAILED;
     if (failed > 0) {
-        struct fault fault = {.code = STR("LOOP_BODY_FAILED"), .message = STR("a step inside the loop failed"), .category = STR("business")};
+        struct fault fault = {.code = STR("LOOP_BODY_FAILED"),
+                              .message = STR("a step inside the loop failed"),
+                              .category = STR("business")};
         return fail_step(d, loop, &fault);
     }
     const struct run_step *until = ps->until == PROGRAM_TOP ? NULL : &d->run->steps[ps->until];
-    bool stop = until && until->state == NODE_SUCCESS && until->value && until->value->type == JSON_BOOL && until->value->boolean;
+    bool stop = until && until->state == NODE_SUCCESS && until->value && until->value->type == JSON_BOOL &&
+                until->value->boolean;
     if (!until && s->iteration >= ps->max_iterations) stop = true;
     if (stop) return loop_done(d, loop);
     if (s->iteration >= ps->max_iterations) {
-        struct fault fault = {.code = STR("LOOP_EXHAUSTED"), .message = STR("max_iterations reached before the condition held"), .category = STR("business")};
+        struct fault fault = {.code = STR("LOOP_EXHAUSTED"),
+                              .message = STR("max_iterations reached before the condition held"),
+                              .category = STR("business")};
         return fail_step(d, loop, &fault);
     }
     struct moment m = moment_of(d, MOMENT_ITERATION_STARTED, loop);

@@ -2,7 +2,7 @@
 #include "kernel/inside.h"
 
 struct verdict {
-    const char *code;  // NULL: accepted
+    const char *code; // NULL: accepted
     struct str message;
 };
 
@@ -28,8 +28,11 @@ static struct verdict judge_retry(const struct run *run, uint32_t step)
 {
     if (step == PROGRAM_TOP) return refuse("STEP_NOT_FOUND", "the run has no such step");
     const struct run_step *s = &run->steps[step];
-    if (s->state == NODE_RUNNING || s->state == NODE_WAITING || s->state == NODE_DELAYED) return refuse("STEP_NOT_TERMINAL", "the step has not ended");
-    if (s->state == NODE_FAILED) return refuse("STEP_FAILURE_SETTLED", "the failure has already been passed on to other steps; retry the run when it has ended, or use onStepFailure: hold");
+    if (s->state == NODE_RUNNING || s->state == NODE_WAITING || s->state == NODE_DELAYED)
+        return refuse("STEP_NOT_TERMINAL", "the step has not ended");
+    if (s->state == NODE_FAILED)
+        return refuse("STEP_FAILURE_SETTLED", "the failure has already been passed on to other steps; retry the run "
+                                              "when it has ended, or use onStepFailure: hold");
     if (s->state != NODE_HELD) return refuse("STEP_NOT_FAILED", "the step did not fail");
     if (run->status == RUN_STATUS_PAUSED) return refuse("RUN_IS_PAUSED", "resume the run first");
     return accepted;
@@ -39,10 +42,12 @@ static struct verdict judge_skip(const struct run *run, uint32_t step)
 {
     if (step == PROGRAM_TOP) return refuse("STEP_NOT_FOUND", "the run has no such step");
     const struct run_step *s = &run->steps[step];
-    if (s->state == NODE_SUCCESS || s->state == NODE_FAILED || s->state == NODE_SKIPPED) return refuse("STEP_TERMINAL", "the step has ended");
+    if (s->state == NODE_SUCCESS || s->state == NODE_FAILED || s->state == NODE_SKIPPED)
+        return refuse("STEP_TERMINAL", "the step has ended");
     enum step_kind kind = run->program->steps[step].kind;
     bool idle = kind == STEP_WAIT || kind == STEP_APPROVAL;
-    if (s->state == NODE_RUNNING && !idle) return refuse("STEP_NOT_TERMINAL", "the step is running; cancel the run or let it end");
+    if (s->state == NODE_RUNNING && !idle)
+        return refuse("STEP_NOT_TERMINAL", "the step is running; cancel the run or let it end");
     return accepted;
 }
 
@@ -51,7 +56,8 @@ static struct verdict judge_answer(const struct run *run, const struct signal *s
 {
     if (run->status == RUN_STATUS_PENDING) {
         if (signal->step.len > 0) return refuse("STEP_NOT_RUNNING", "the run has not started");
-        return run->start.requires_approval ? accepted : refuse("NOTHING_TO_ANSWER", "the run does not wait for an approval");
+        return run->start.requires_approval ? accepted
+                                            : refuse("NOTHING_TO_ANSWER", "the run does not wait for an approval");
     }
     if (signal->step.len == 0) {
         uint32_t count = waiting_gates(run, step);
@@ -59,15 +65,18 @@ static struct verdict judge_answer(const struct run *run, const struct signal *s
         return count == 1 ? accepted : refuse("STEP_REQUIRED", "several approvals are waiting: name one as RUN/STEP");
     }
     if (*step == PROGRAM_TOP) return refuse("STEP_NOT_FOUND", "the run has no such step");
-    if (run->program->steps[*step].kind != STEP_APPROVAL) return refuse("NOT_AN_APPROVAL", "the step is not an approval");
+    if (run->program->steps[*step].kind != STEP_APPROVAL)
+        return refuse("NOT_AN_APPROVAL", "the step is not an approval");
     if (run->steps[*step].state == NODE_WAITING) return refuse("STEP_NOT_RUNNING", "the approval is not waiting yet");
-    return run->steps[*step].state == NODE_RUNNING ? accepted : refuse("STEP_TERMINAL", "the approval has been answered");
+    return run->steps[*step].state == NODE_RUNNING ? accepted
+                                                   : refuse("STEP_TERMINAL", "the approval has been answered");
 }
 
 static struct verdict judge(const struct run *run, const struct signal *signal, uint32_t *step)
 {
     bool terminal = run_status_terminal(run->status);
-    if (signal->type == SIGNAL_RETRY_RUN) return terminal ? accepted : refuse("RUN_NOT_TERMINAL", "the run has not ended");
+    if (signal->type == SIGNAL_RETRY_RUN)
+        return terminal ? accepted : refuse("RUN_NOT_TERMINAL", "the run has not ended");
     if (terminal) return refuse("RUN_TERMINAL", "the run has ended");
     if (signal->type == SIGNAL_CANCEL || signal->type == SIGNAL_EMERGENCY_STOP) return accepted;
     if (run->cancelling) return refuse("RUN_CANCELLING", "the run is being cancelled");
@@ -79,7 +88,8 @@ static struct verdict judge(const struct run *run, const struct signal *signal, 
         return run->status == RUN_STATUS_PAUSED ? accepted : refuse("RUN_NOT_PAUSED", "the run is not paused");
     case SIGNAL_RETRY_STEP:
     case SIGNAL_SKIP_STEP:
-        if (run->status == RUN_STATUS_PENDING || run->status == RUN_STATUS_APPROVED) return refuse("INVALID_TRANSITION", "the run has not started");
+        if (run->status == RUN_STATUS_PENDING || run->status == RUN_STATUS_APPROVED)
+            return refuse("INVALID_TRANSITION", "the run has not started");
         return signal->type == SIGNAL_RETRY_STEP ? judge_retry(run, *step) : judge_skip(run, *step);
     case SIGNAL_APPROVE:
     case SIGNAL_REJECT:
@@ -152,7 +162,7 @@ static enum code skip_step(struct decide *d, const struct signal *signal, uint32
 {
     struct moment m = moment_of(d, MOMENT_STEP_SKIPPED, step);
     uint8_t state = d->run->steps[step].state;
-    if (state == NODE_HELD || state == NODE_DELAYED) m.logical++;  // the last attempt has its outcome (I14)
+    if (state == NODE_HELD || state == NODE_DELAYED) m.logical++; // the last attempt has its outcome (I14)
     m.reason = STR(SKIP_OPERATOR);
     m.detail = signal->reason;
     return emit(d, &m, step);
@@ -171,11 +181,14 @@ static bool answer_value(struct arena *turn, const struct signal *signal, struct
 static enum code answer_gate(struct decide *d, const struct signal *signal, uint32_t step)
 {
     if (signal->type == SIGNAL_REJECT) {
-        struct fault fault = {.code = STR("APPROVAL_REJECTED"), .message = signal->reason.len > 0 ? signal->reason : STR("rejected"), .category = STR("business")};
+        struct fault fault = {.code = STR("APPROVAL_REJECTED"),
+                              .message = signal->reason.len > 0 ? signal->reason : STR("rejected"),
+                              .category = STR("business")};
         return fail_step(d, step, &fault);
     }
     struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
-    if (!answer_value(d->out->turn, signal, &m.value)) return error_set(d->err, E_NOMEM, "out of memory while deciding");
+    if (!answer_value(d->out->turn, signal, &m.value))
+        return error_set(d->err, E_NOMEM, "out of memory while deciding");
     m.actor = signal->actor;
     m.duration_ms = elapsed_ms(d, d->run->steps[step].started_ms);
     return emit(d, &m, step);
@@ -217,7 +230,7 @@ static enum code apply(struct decide *d, const struct signal *signal, uint32_t s
     case SIGNAL_RETRY_RUN:
         return effect_add(d, EFFECT_RETRY_RUN, PROGRAM_TOP) ? OK : E_NOMEM;
     case SIGNAL_CANCEL:
-    case SIGNAL_EMERGENCY_STOP:  // folded by its acceptance; advance() sweeps
+    case SIGNAL_EMERGENCY_STOP: // folded by its acceptance; advance() sweeps
     case SIGNAL_NONE:
         return OK;
     }

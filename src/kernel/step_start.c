@@ -51,7 +51,9 @@ static enum code wait_due(struct decide *d, uint32_t step, int64_t *due, struct 
         return OK;
     }
     if (!civil_parse(str_trim(json_text(until)), due))
-        *fault = (struct fault){.code = STR("INVALID_TIME"), .message = STR("\"until\" is not an RFC 3339 time"), .category = STR("validation")};
+        *fault = (struct fault){.code = STR("INVALID_TIME"),
+                                .message = STR("\"until\" is not an RFC 3339 time"),
+                                .category = STR("validation")};
     return OK;
 }
 
@@ -108,7 +110,7 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
         if (timeout > 0) m.due_ms = d->input->now_ms + timeout;
     } else if (ps->kind == STEP_SUBRUN) {
         uint32_t before = d->run->steps[step].logical;
-        d->run->steps[step].logical = logical;  // the child's id names the attempt that is about to start
+        d->run->steps[step].logical = logical; // the child's id names the attempt that is about to start
         m.run_ref = kernel_child_id(d->run, step, d->out->turn);
         d->run->steps[step].logical = before;
         if (!m.run_ref.ptr) return error_set(d->err, E_NOMEM, "out of memory while deciding");

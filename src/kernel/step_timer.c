@@ -11,15 +11,19 @@ static enum code approval_deadline(struct decide *d, uint32_t step)
         m.by = EMITTER_SYSTEM;
         m.actor = STR("timeout");
         struct json value;
-        if (!json_object_with(d->out->turn, 2, &value)) return error_set(d->err, E_NOMEM, "out of memory while deciding");
+        if (!json_object_with(d->out->turn, 2, &value))
+            return error_set(d->err, E_NOMEM, "out of memory while deciding");
         if (!json_put(d->out->turn, &value, STR("approved"), json_bool(true))) return E_NOMEM;
         if (!json_put(d->out->turn, &value, STR("by"), json_string(STR("timeout")))) return E_NOMEM;
         m.value = value;
         m.duration_ms = elapsed_ms(d, d->run->steps[step].started_ms);
         return emit(d, &m, step);
     }
-    struct fault fault = {.code = STR("APPROVAL_TIMEOUT"), .message = STR("nobody answered in time"), .category = STR("timeout")};
-    if (str_is(what, "reject")) fault = (struct fault){.code = STR("APPROVAL_REJECTED"), .message = STR("rejected by timeout"), .category = STR("business")};
+    struct fault fault = {
+        .code = STR("APPROVAL_TIMEOUT"), .message = STR("nobody answered in time"), .category = STR("timeout")};
+    if (str_is(what, "reject"))
+        fault = (struct fault){
+            .code = STR("APPROVAL_REJECTED"), .message = STR("rejected by timeout"), .category = STR("business")};
     return fail_step(d, step, &fault);
 }
 
@@ -36,7 +40,10 @@ static enum code wake(struct decide *d, uint32_t step)
     case STEP_SUBRUN: {
         enum code rc = cancel_child(d, step);
         if (rc) return rc;
-        struct fault fault = {.code = STR("TIMEOUT"), .message = STR("the child run took too long"), .category = STR("timeout"), .retryable = true};
+        struct fault fault = {.code = STR("TIMEOUT"),
+                              .message = STR("the child run took too long"),
+                              .category = STR("timeout"),
+                              .retryable = true};
         return fail_step(d, step, &fault);
     }
     case STEP_NOOP:
@@ -59,8 +66,9 @@ enum code step_timer(struct decide *d)
     INVARIANT(step < d->run->program->step_count);
     const struct run_step *s = &d->run->steps[step];
     if (run_status_terminal(d->run->status) || d->run->cancelling) return OK;
-    if (d->input->timer == TIMER_WAKE) return s->state == NODE_RUNNING && s->logical == d->input->logical ? wake(d, step) : OK;
+    if (d->input->timer == TIMER_WAKE)
+        return s->state == NODE_RUNNING && s->logical == d->input->logical ? wake(d, step) : OK;
     if (s->state != NODE_DELAYED || s->logical != d->input->logical) return OK;
-    if (d->run->status != RUN_STATUS_RUNNING) return OK;  // K6: RESUME looks at what is overdue
+    if (d->run->status != RUN_STATUS_RUNNING) return OK; // K6: RESUME looks at what is overdue
     return start_attempt(d, step, s->logical + 1);
 }

@@ -13,7 +13,8 @@ static int64_t read_clock(clockid_t clock, int64_t units_per_second)
 
 struct moment_in_time os_now(void)
 {
-    return (struct moment_in_time){.wall_ms = read_clock(CLOCK_REALTIME, 1000), .mono_ms = read_clock(CLOCK_MONOTONIC, 1000)};
+    return (struct moment_in_time){.wall_ms = read_clock(CLOCK_REALTIME, 1000),
+                                   .mono_ms = read_clock(CLOCK_MONOTONIC, 1000)};
 }
 
 int64_t os_mono_us(void)

@@ -83,8 +83,9 @@ static int open_beneath(struct posix_disk *disk, const char *path, int flags, mo
     flags |= O_NOFOLLOW | O_CLOEXEC;
     if (path[0] == '/') return retry_openat(AT_FDCWD, path, flags, mode);
     if (!disk->walk) {
-        struct open_how how = {
-            .flags = (uint64_t)(unsigned)flags, .mode = mode, .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+        struct open_how how = {.flags = (uint64_t)(unsigned)flags,
+                               .mode = mode,
+                               .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
         long fd;
         do fd = syscall(SYS_openat2, disk->root, path, &how, sizeof(how));
         while (fd < 0 && (errno == EINTR || errno == EAGAIN));
@@ -123,7 +124,8 @@ static enum code accept_file(int fd, const char *path, unsigned flags, struct er
     struct stat status;
     if (fstat(fd, &status) != 0) return os_errno(err, "look at", path);
     if (!S_ISREG(status.st_mode)) return error_set(err, E_INVALID, "%s is not a regular file", path);
-    if (status.st_nlink != 1) return error_set(err, E_INVALID, "%s has %lu links instead of one", path, (unsigned long)status.st_nlink);
+    if (status.st_nlink != 1)
+        return error_set(err, E_INVALID, "%s has %lu links instead of one", path, (unsigned long)status.st_nlink);
     // Not O_TRUNC: a file that is not ours must not be emptied before it is refused.
     if ((flags & OPEN_TRUNCATE) && status.st_size > 0 && ftruncate(fd, 0) != 0) return os_errno(err, "empty", path);
     return OK;
@@ -362,7 +364,8 @@ static enum code file_lock(struct file *file, uint64_t byte, struct error *err)
     do failed = fcntl(file_of(file)->fd, F_OFD_SETLK, &lock);
     while (failed && errno == EINTR);
     if (!failed) return OK;
-    if (errno == EAGAIN || errno == EACCES) return error_set(err, E_LOCKED, "%s is locked by another process", file_of(file)->path);
+    if (errno == EAGAIN || errno == EACCES)
+        return error_set(err, E_LOCKED, "%s is locked by another process", file_of(file)->path);
     return os_errno(err, "lock", file_of(file)->path);
 }
 

@@ -11,8 +11,8 @@
 
 // ---- time
 struct moment_in_time {
-    int64_t wall_ms;  // since 1970, may jump
-    int64_t mono_ms;  // never goes back
+    int64_t wall_ms; // since 1970, may jump
+    int64_t mono_ms; // never goes back
 };
 struct moment_in_time os_now(void);
 int64_t os_mono_us(void);
@@ -23,15 +23,21 @@ bool os_lock_lingers(int64_t pid, unsigned *tries);
 
 // ---- entropy
 struct entropy {
-    void (*fill)(struct entropy *entropy, void *bytes, size_t size);  // never fails: aborts when the system has none
+    void (*fill)(struct entropy *entropy, void *bytes, size_t size); // never fails: aborts when the system has none
 };
-struct entropy *os_entropy(void);  // getrandom, buffered; one thread at a time
+struct entropy *os_entropy(void); // getrandom, buffered; one thread at a time
 
 // ---- disk
 struct disk;
 struct file;
 
-enum open_flags { OPEN_READ = 1, OPEN_WRITE = 2, OPEN_CREATE = 4, OPEN_EXCLUSIVE = 8 /* must not exist */, OPEN_TRUNCATE = 16 };
+enum open_flags {
+    OPEN_READ = 1,
+    OPEN_WRITE = 2,
+    OPEN_CREATE = 4,
+    OPEN_EXCLUSIVE = 8 /* must not exist */,
+    OPEN_TRUNCATE = 16
+};
 
 typedef enum code (*disk_visit)(void *context, struct str name, bool directory);
 
@@ -39,22 +45,22 @@ typedef enum code (*disk_visit)(void *context, struct str name, bool directory);
 // E_LIMIT (descriptors), E_NOMEM; everything else is E_IO.
 struct disk_ops {
     enum code (*open)(struct disk *, const char *path, unsigned flags, struct file **, struct error *);
-    enum code (*make_dir)(struct disk *, const char *path, struct error *);  // one level; OK when it exists
+    enum code (*make_dir)(struct disk *, const char *path, struct error *); // one level; OK when it exists
     enum code (*rename)(struct disk *, const char *from, const char *to, struct error *);
-    enum code (*remove)(struct disk *, const char *path, struct error *);  // file or empty directory; E_NOT_FOUND
+    enum code (*remove)(struct disk *, const char *path, struct error *); // file or empty directory; E_NOT_FOUND
     enum code (*list)(struct disk *, const char *path, disk_visit visit, void *context, struct error *);
     enum code (*sync_dir)(struct disk *, const char *path, struct error *);
-    enum code (*sync_all)(struct disk *, struct error *);  // everything written to this file system so far (syncfs)
+    enum code (*sync_all)(struct disk *, struct error *); // everything written to this file system so far (syncfs)
     enum code (*read)(struct file *, uint64_t offset, void *bytes, size_t size, size_t *got, struct error *);
     // All or an error; E_FULL for no space.
     enum code (*write)(struct file *, uint64_t offset, const void *bytes, size_t size, struct error *);
     enum code (*size)(struct file *, uint64_t *size, struct error *);
     enum code (*truncate)(struct file *, uint64_t size, struct error *);
-    enum code (*allocate)(struct file *, uint64_t size, struct error *);  // zero-filled up to `size`, blocks reserved
-    enum code (*sync)(struct file *, struct error *);                     // fdatasync; E_IO is final for the process (I8)
+    enum code (*allocate)(struct file *, uint64_t size, struct error *); // zero-filled up to `size`, blocks reserved
+    enum code (*sync)(struct file *, struct error *); // fdatasync; E_IO is final for the process (I8)
     // Tries an exclusive OFD lock on one byte. E_LOCKED when somebody else has it. Released by close.
     enum code (*lock)(struct file *, uint64_t byte, struct error *);
-    bool (*locked)(struct file *, uint64_t byte);  // by another open file description
+    bool (*locked)(struct file *, uint64_t byte); // by another open file description
     void (*close)(struct file *);
 };
 struct disk {
@@ -70,9 +76,10 @@ void os_disk_close(struct disk *disk);
 // "nfs", "smb" or "9p" when the disk of os_disk_open is on such a file system (their locks and syncs promise too little), else NULL.
 const char *os_disk_remote(const struct disk *disk);
 // Whole file; E_LIMIT when larger than `max`.
-enum code os_read_file(const char *path, size_t max, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
-enum code os_make_dirs(const char *path, struct error *err) MUST_CHECK;  // with parents
-bool os_is_dir(const char *path);  // follows symbolic links
+enum code os_read_file(const char *path, size_t max, struct arena *arena, struct str *out,
+                       struct error *err) MUST_CHECK;
+enum code os_make_dirs(const char *path, struct error *err) MUST_CHECK; // with parents
+bool os_is_dir(const char *path);                                       // follows symbolic links
 // `path` itself when it starts with '/', else below the working directory. Nothing is resolved.
 enum code os_absolute(const char *path, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
 
@@ -89,7 +96,7 @@ void os_log_level(enum log_level level);
 void os_log(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 // The first failed sync ends the process (I8): writes one line and _exit(74). Tests may install another ending.
 _Noreturn void os_die_of_disk(const char *what);
-typedef void (*os_ending)(const char *what);  // does not return
-void os_die_with(os_ending other);            // tests; NULL = _exit(74)
+typedef void (*os_ending)(const char *what); // does not return
+void os_die_with(os_ending other);           // tests; NULL = _exit(74)
 
 #endif

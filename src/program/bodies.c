@@ -7,8 +7,7 @@
 
 void put(struct reader *r, struct json *object, const char *key, struct json value)
 {
-    if (!json_put(r->arena, object, str_from(key), value))
-        r->failed = true;
+    if (!json_put(r->arena, object, str_from(key), value)) r->failed = true;
 }
 
 // ---- members that several kinds have
@@ -47,15 +46,14 @@ static bool env_value(struct reader *r, const struct json_member *member, struct
         break;
     }
     struct place at = place_of(r, value);
-    ERROR(r, "E0205", at, "the environment variable \"%.*s\" must be a text, but it is of type %s",
-          SHOW(member->key), json_type_name((enum json_type)value->type));
+    ERROR(r, "E0205", at, "the environment variable \"%.*s\" must be a text, but it is of type %s", SHOW(member->key),
+          json_type_name((enum json_type)value->type));
     return false;
 }
 
 void body_env(struct reader *r, struct draft *draft, const struct json *env)
 {
-    if (!env || !read_object(r, env, "env"))
-        return;
+    if (!env || !read_object(r, env, "env")) return;
     struct json object;
     if (!json_object_with(r->arena, env->count, &object)) {
         r->failed = true;
@@ -66,10 +64,8 @@ void body_env(struct reader *r, struct draft *draft, const struct json *env)
         struct json value;
         if (!is_variable_name(member->key)) {
             struct place at = place_of_key(r, member);
-            ERROR(r, "E0208", at, "\"%.*s\" cannot be the name of an environment variable",
-                  SHOW(member->key));
-        } else if (env_value(r, member, &value) &&
-                   !json_put(r->arena, &object, member->key, value)) {
+            ERROR(r, "E0208", at, "\"%.*s\" cannot be the name of an environment variable", SHOW(member->key));
+        } else if (env_value(r, member, &value) && !json_put(r->arena, &object, member->key, value)) {
             r->failed = true;
         }
     }
@@ -79,8 +75,7 @@ void body_env(struct reader *r, struct draft *draft, const struct json *env)
 void body_text(struct reader *r, struct draft *draft, const char *name, const struct json *value)
 {
     struct str text;
-    if (value && read_text(r, value, name, &text))
-        put(r, &draft->step.with, name, *value);
+    if (value && read_text(r, value, name, &text)) put(r, &draft->step.with, name, *value);
 }
 
 static bool is_text_list(struct reader *r, const struct json *value, const char *name)
@@ -91,32 +86,27 @@ static bool is_text_list(struct reader *r, const struct json *value, const char 
     }
     bool ok = true;
     struct str text;
-    for (uint32_t i = 0; i < value->count; i++)
-        ok = read_text(r, &value->items[i], name, &text) && ok;
+    for (uint32_t i = 0; i < value->count; i++) ok = read_text(r, &value->items[i], name, &text) && ok;
     return ok;
 }
 
 void body_args(struct reader *r, struct draft *draft, const struct json *args)
 {
-    if (args && is_text_list(r, args, "args"))
-        put(r, &draft->step.with, "args", *args);
+    if (args && is_text_list(r, args, "args")) put(r, &draft->step.with, "args", *args);
 }
 
 // ---- kinds
 
-void body_message(struct reader *r, struct draft *draft, enum step_kind kind,
-                  const struct json *message)
+void body_message(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *message)
 {
     draft->step.kind = kind;
-    if (message)
-        put(r, &draft->step.with, "message", *message);
+    if (message) put(r, &draft->step.with, "message", *message);
 }
 
 void body_argv(struct reader *r, struct draft *draft, const struct json *argv)
 {
     draft->step.kind = STEP_EXEC;
-    if (!argv || !is_text_list(r, argv, "argv"))
-        return;
+    if (!argv || !is_text_list(r, argv, "argv")) return;
     if (argv->count == 0 || json_text(&argv->items[0]).len == 0) {
         struct place at = place_of(r, argv);
         ERROR(r, "E0206", at, "\"argv\" must begin with the program to run");
@@ -129,8 +119,7 @@ void body_shell(struct reader *r, struct draft *draft, const struct json *comman
 {
     draft->step.kind = STEP_SHELL;
     struct str text;
-    if (!command || !read_text(r, command, "command", &text))
-        return;
+    if (!command || !read_text(r, command, "command", &text)) return;
     if (str_trim(text).len == 0) {
         struct place at = place_of(r, command);
         ERROR(r, "E0206", at, "there is no command");
@@ -141,20 +130,17 @@ void body_shell(struct reader *r, struct draft *draft, const struct json *comman
 
 static bool read_runtime(struct reader *r, const struct json *value, struct str *out)
 {
-    static const char *const names[] = {"sh",   "bash", "python3", "python",
-                                        "node", "bun",  "uv",      NULL};
-    static const char *const runtimes[] = {"sh",   "bash", "python3", "python3",
-                                           "node", "node", "python3"};
+    static const char *const names[] = {"sh", "bash", "python3", "python", "node", "bun", "uv", NULL};
+    static const char *const runtimes[] = {"sh", "bash", "python3", "python3", "node", "node", "python3"};
     _Static_assert(ARRAY_COUNT(names) == ARRAY_COUNT(runtimes) + 1, "one runtime for each name");
     size_t index;
-    if (!read_choice(r, value, "runtime", names, &index))
-        return false;
+    if (!read_choice(r, value, "runtime", names, &index)) return false;
     *out = str_from(runtimes[index]);
     return true;
 }
 
-void body_script(struct reader *r, struct draft *draft, const struct json *runtime,
-                 const struct json *code, const struct json *file, struct place at)
+void body_script(struct reader *r, struct draft *draft, const struct json *runtime, const struct json *code,
+                 const struct json *file, struct place at)
 {
     draft->step.kind = STEP_SCRIPT;
     struct str runtime_text = {"", 0};
@@ -165,15 +151,12 @@ void body_script(struct reader *r, struct draft *draft, const struct json *runti
         put(r, &draft->step.with, "runtime", json_string(runtime_text));
     }
     struct str text;
-    if (code && read_text(r, code, "code", &text))
-        put(r, &draft->step.with, "code", *code);
-    if (!file || !read_text(r, file, "file", &text) || runtime_text.len == 0)
-        return;
+    if (code && read_text(r, code, "code", &text)) put(r, &draft->step.with, "code", *code);
+    if (!file || !read_text(r, file, "file", &text) || runtime_text.len == 0) return;
     draft->outside = true;
     struct str found;
     struct str bytes;
-    if (!part_load(r, PART_SCRIPT, file, runtime_text, &found, &bytes))
-        return;
+    if (!part_load(r, PART_SCRIPT, file, runtime_text, &found, &bytes)) return;
     if (!str_utf8(bytes)) {
         struct place place = place_of(r, file);
         ERROR(r, "E0101", place, "the script %.*s is not UTF-8 text", SHOW(found));
@@ -183,8 +166,8 @@ void body_script(struct reader *r, struct draft *draft, const struct json *runti
     put(r, &draft->step.with, "file", json_string(found));
 }
 
-void body_wait(struct reader *r, struct draft *draft, const struct json *duration,
-               const struct json *until, struct place at)
+void body_wait(struct reader *r, struct draft *draft, const struct json *duration, const struct json *until,
+               struct place at)
 {
     draft->step.kind = STEP_WAIT;
     if (!duration == !until) {
@@ -192,23 +175,20 @@ void body_wait(struct reader *r, struct draft *draft, const struct json *duratio
         return;
     }
     int64_t ms;
-    if (duration && read_ms(r, duration, "duration", &ms))
-        put(r, &draft->step.with, "durationMs", json_int(ms));
+    if (duration && read_ms(r, duration, "duration", &ms)) put(r, &draft->step.with, "durationMs", json_int(ms));
     struct str text;
-    if (!until || !read_text(r, until, "until", &text))
-        return;
+    if (!until || !read_text(r, until, "until", &text)) return;
     if (!str_starts(text, STR("$")) && !civil_parse(text, &ms)) {
         struct place place = place_of(r, until);
-        struct diagnostic *d =
-            ERROR(r, "E0209", place, "\"until\" is not a moment: \"%.*s\"", SHOW(text));
+        struct diagnostic *d = ERROR(r, "E0209", place, "\"until\" is not a moment: \"%.*s\"", SHOW(text));
         HINT(r, d, "write 2026-02-11T17:00:00Z, or a reference such as $plan.output.at");
         return;
     }
     put(r, &draft->step.with, "until", *until);
 }
 
-void body_approval(struct reader *r, struct draft *draft, const struct json *message,
-                   const struct json *timeout, const struct json *on_timeout)
+void body_approval(struct reader *r, struct draft *draft, const struct json *message, const struct json *timeout,
+                   const struct json *on_timeout)
 {
     static const char *const answers[] = {"approve", "reject", "fail", NULL};
     draft->step.kind = STEP_APPROVAL;
@@ -218,16 +198,14 @@ void body_approval(struct reader *r, struct draft *draft, const struct json *mes
     else if (!message)
         put(r, &draft->step.with, "message", json_string(draft->step.name));
     int64_t ms;
-    if (timeout && read_ms(r, timeout, "timeout", &ms))
-        put(r, &draft->step.with, "timeoutMs", json_int(ms));
+    if (timeout && read_ms(r, timeout, "timeout", &ms)) put(r, &draft->step.with, "timeoutMs", json_int(ms));
     size_t index = 2;
-    if (on_timeout)
-        read_choice(r, on_timeout, "onTimeout", answers, &index);
+    if (on_timeout) read_choice(r, on_timeout, "onTimeout", answers, &index);
     put(r, &draft->step.with, "onTimeout", json_string(str_from(answers[index])));
 }
 
-void body_subrun(struct reader *r, struct draft *draft, const struct json *document,
-                 const struct json *inputs, const struct json *arguments)
+void body_subrun(struct reader *r, struct draft *draft, const struct json *document, const struct json *inputs,
+                 const struct json *arguments)
 {
     draft->step.kind = STEP_SUBRUN;
     struct str text;
@@ -240,8 +218,7 @@ void body_subrun(struct reader *r, struct draft *draft, const struct json *docum
         put(r, &draft->step.with, "document", *document);
         draft->document = document;
     }
-    if (inputs && read_object(r, inputs, "inputs"))
-        put(r, &draft->step.with, "inputs", *inputs);
+    if (inputs && read_object(r, inputs, "inputs")) put(r, &draft->step.with, "inputs", *inputs);
     body_text(r, draft, "arguments", arguments);
 }
 
@@ -252,42 +229,40 @@ struct kind_fields {
     size_t count;
 };
 
-#define FIELDS(...)                                                                                \
-    {                                                                                              \
-        (const struct field[]){__VA_ARGS__},                                                       \
-            sizeof((const struct field[]){__VA_ARGS__}) / sizeof(struct field)                     \
+#define FIELDS(...)                                                                                                    \
+    {                                                                                                                  \
+        (const struct field[]){__VA_ARGS__}, sizeof((const struct field[]){__VA_ARGS__}) / sizeof(struct field)        \
     }
 
 static const struct kind_fields plan_fields[] = {
     [STEP_NOOP] = {NULL, 0},
     [STEP_ECHO] = FIELDS({"message", NULL}),
     [STEP_MERGE] = FIELDS({"message", NULL}),
-    [STEP_EXEC] = FIELDS({"argv", NULL}, {"command", NULL}, {"args", NULL}, {"env", NULL},
-                         {"cwd", NULL}, {"stdin", NULL}),
+    [STEP_EXEC] =
+        FIELDS({"argv", NULL}, {"command", NULL}, {"args", NULL}, {"env", NULL}, {"cwd", NULL}, {"stdin", NULL}),
     [STEP_SHELL] = FIELDS({"command", NULL}, {"env", NULL}, {"cwd", NULL}),
-    [STEP_SCRIPT] = FIELDS({"runtime", NULL}, {"code", NULL}, {"file", NULL}, {"args", NULL},
-                           {"env", NULL}, {"cwd", NULL}),
+    [STEP_SCRIPT] =
+        FIELDS({"runtime", NULL}, {"code", NULL}, {"file", NULL}, {"args", NULL}, {"env", NULL}, {"cwd", NULL}),
     [STEP_WAIT] = FIELDS({"duration", "durationMs"}, {"until", NULL}),
     [STEP_APPROVAL] = FIELDS({"message", NULL}, {"timeout", "timeoutMs"}, {"onTimeout", NULL}),
     [STEP_SUBRUN] = FIELDS({"document", NULL}, {"inputs", NULL}, {"arguments", NULL}),
 };
 
 // argv, or command and args.
-static void plan_exec(struct reader *r, struct draft *draft, const struct json *with,
-                      struct place at)
+static void plan_exec(struct reader *r, struct draft *draft, const struct json *with, struct place at)
 {
     const struct json *argv = field(with, "argv", NULL);
     const struct json *command = field(with, "command", NULL);
     const struct json *args = field(with, "args", NULL);
     if (!argv == !command) {
         ERROR(r, argv ? "E0207" : "E0204", at,
-              argv ? "an exec step has either \"argv\" or \"command\", not both"
-                   : "an exec step needs \"argv\"");
+              argv ? "an exec step has either \"argv\" or \"command\", not both" : "an exec step needs \"argv\"");
         return;
     }
     if (argv && args) {
         struct place place = place_of(r, args);
-        ERROR(r, "E0207", place, "\"args\" goes with \"command\"; with \"argv\" everything is in "
+        ERROR(r, "E0207", place,
+              "\"args\" goes with \"command\"; with \"argv\" everything is in "
               "one list");
     }
     struct str text;
@@ -299,8 +274,7 @@ static void plan_exec(struct reader *r, struct draft *draft, const struct json *
         list.column = command->column;
         bool ok = json_push(r->arena, &list, *command);
         if (args && is_text_list(r, args, "args"))
-            for (uint32_t i = 0; i < args->count; i++)
-                ok = ok && json_push(r->arena, &list, args->items[i]);
+            for (uint32_t i = 0; i < args->count; i++) ok = ok && json_push(r->arena, &list, args->items[i]);
         if (!ok)
             r->failed = true;
         else
@@ -309,35 +283,28 @@ static void plan_exec(struct reader *r, struct draft *draft, const struct json *
     body_text(r, draft, "stdin", field(with, "stdin", NULL));
 }
 
-static void plan_script(struct reader *r, struct draft *draft, const struct json *with,
-                        struct place at)
+static void plan_script(struct reader *r, struct draft *draft, const struct json *with, struct place at)
 {
     const struct json *code = field(with, "code", NULL);
     const struct json *file = field(with, "file", NULL);
-    if (!code == !file)
-        ERROR(r, code ? "E0207" : "E0204", at, "a script step needs either \"code\" or \"file\"");
+    if (!code == !file) ERROR(r, code ? "E0207" : "E0204", at, "a script step needs either \"code\" or \"file\"");
     body_script(r, draft, field(with, "runtime", NULL), code, code ? NULL : file, at);
     body_args(r, draft, field(with, "args", NULL));
 }
 
-void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *with,
-               struct place at)
+void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *with, struct place at)
 {
     INVARIANT(kind >= STEP_NOOP && kind < ARRAY_COUNT(plan_fields));
     draft->step.kind = kind;
-    if (with && !read_object(r, with, "with"))
-        return;
-    if (with)
-        fields_check(r, with, plan_fields[kind].fields, plan_fields[kind].count,
-                     step_kind_name(kind));
+    if (with && !read_object(r, with, "with")) return;
+    if (with) fields_check(r, with, plan_fields[kind].fields, plan_fields[kind].count, step_kind_name(kind));
     switch (kind) {
     case STEP_NOOP:
         break;
     case STEP_ECHO: {
         // A message may be any value, null too.
         const struct json *message = json_key(with, "message");
-        if (!message)
-            ERROR(r, "E0204", at, "an echo step needs \"message\"");
+        if (!message) ERROR(r, "E0204", at, "an echo step needs \"message\"");
         body_message(r, draft, kind, message);
         break;
     }

@@ -1,15 +1,13 @@
 // The compiled program as text. Only what differs from the default is written, so that a golden shows what matters.
 #include "program/program.h"
 
-static void write_ids(struct buf *out, const struct program *program, const char *label,
-                      const uint32_t *steps, uint32_t count)
+static void write_ids(struct buf *out, const struct program *program, const char *label, const uint32_t *steps,
+                      uint32_t count)
 {
-    if (count == 0)
-        return;
+    if (count == 0) return;
     buf_printf(out, " %s=", label);
     for (uint32_t i = 0; i < count; i++) {
-        if (i)
-            buf_byte(out, ',');
+        if (i) buf_byte(out, ',');
         buf_add(out, program->steps[steps[i]].id);
     }
 }
@@ -23,21 +21,18 @@ static void write_ms(struct buf *out, const char *label, int64_t ms)
 
 static void write_retry(struct buf *out, const struct retry_policy *retry)
 {
-    if (retry->max_attempts == 1)
-        return;
+    if (retry->max_attempts == 1) return;
     buf_printf(out, " retry={attempts=%u ", retry->max_attempts);
     write_ms(out, "delay", retry->delay_ms);
     buf_printf(out, " backoff=%s", backoff_name(retry->backoff));
-    if (retry->max_delay_ms)
-        write_ms(out, " max", retry->max_delay_ms);
+    if (retry->max_delay_ms) write_ms(out, " max", retry->max_delay_ms);
     if (retry->jitter > 0) {
         char number[32];
         size_t len = json_double_format(retry->jitter, number);
         buf_text(out, " jitter=");
         buf_add(out, (struct str){number, len});
     }
-    if (retry->on == RETRY_ALL)
-        buf_text(out, " on=all");
+    if (retry->on == RETRY_ALL) buf_text(out, " on=all");
     for (uint32_t i = 0; i < retry->non_retryable_count; i++) {
         buf_text(out, i ? "," : " not=");
         buf_add(out, retry->non_retryable[i]);
@@ -47,12 +42,9 @@ static void write_retry(struct buf *out, const struct retry_policy *retry)
 
 static void write_loop(struct buf *out, const struct program_step *step)
 {
-    if (step->kind != STEP_LOOP)
-        return;
-    buf_printf(out, " children=%u+%u iterations=%u", step->first_child, step->child_count,
-               step->max_iterations);
-    if (step->until != PROGRAM_TOP)
-        buf_printf(out, " until=%u", step->until);
+    if (step->kind != STEP_LOOP) return;
+    buf_printf(out, " children=%u+%u iterations=%u", step->first_child, step->child_count, step->max_iterations);
+    if (step->until != PROGRAM_TOP) buf_printf(out, " until=%u", step->until);
 }
 
 static void write_step(struct buf *out, const struct program *program, uint32_t index)
@@ -70,21 +62,16 @@ static void write_step(struct buf *out, const struct program *program, uint32_t 
         json_write_string(out, step->name);
     }
     write_ids(out, program, "deps", step->deps, step->dep_count);
-    if (step->rule != RULE_ALL_SUCCESS)
-        buf_printf(out, " rule=%s", rule_name(step->rule));
+    if (step->rule != RULE_ALL_SUCCESS) buf_printf(out, " rule=%s", rule_name(step->rule));
     if (step->when_text.len) {
         buf_text(out, step->when_broken ? " when(broken)=" : " when=");
         json_write_string(out, step->when_text);
     }
-    if (step->always_run)
-        buf_text(out, " always_run");
-    if (step->condition)
-        buf_text(out, " condition");
+    if (step->always_run) buf_text(out, " always_run");
+    if (step->condition) buf_text(out, " condition");
     write_retry(out, &step->retry);
-    if (step->timeout_ms)
-        write_ms(out, " timeout", step->timeout_ms);
-    if (step->on_failure == ON_FAILURE_HOLD)
-        buf_text(out, " on_failure=hold");
+    if (step->timeout_ms) write_ms(out, " timeout", step->timeout_ms);
+    if (step->on_failure == ON_FAILURE_HOLD) buf_text(out, " on_failure=hold");
     write_loop(out, step);
     for (uint32_t i = 0; i < step->secret_count; i++) {
         buf_text(out, i ? "," : " secrets=");
@@ -133,8 +120,7 @@ void program_dump(struct buf *out, const struct program *program)
         }
         buf_byte(out, '\n');
     }
-    if (program->requires_approval)
-        buf_text(out, "requires approval\n");
+    if (program->requires_approval) buf_text(out, "requires approval\n");
     if (program->inputs.count) {
         buf_text(out, "inputs ");
         json_write(out, &program->inputs);
@@ -145,11 +131,9 @@ void program_dump(struct buf *out, const struct program *program)
         buf_add(out, program->required[i]);
         buf_byte(out, '\n');
     }
-    for (uint32_t i = 0; i < program->step_count; i++)
-        write_step(out, program, i);
+    for (uint32_t i = 0; i < program->step_count; i++) write_step(out, program, i);
     buf_text(out, "order");
-    for (uint32_t i = 0; i < program->top_count; i++)
-        buf_printf(out, " %u", program->order[i]);
+    for (uint32_t i = 0; i < program->top_count; i++) buf_printf(out, " %u", program->order[i]);
     buf_byte(out, '\n');
     for (uint32_t i = 0; i < program->part_count; i++) {
         buf_text(out, program->parts[i].kind == PART_SCRIPT ? "script " : "document ");

@@ -11,17 +11,14 @@
 struct nearest nearest_to(struct str name)
 {
     size_t limit = name.len / 3;
-    if (limit < 1)
-        limit = 1;
-    if (limit > 3)
-        limit = 3;
+    if (limit < 1) limit = 1;
+    if (limit > 3) limit = 3;
     return (struct nearest){.name = name, .best = {"", 0}, .distance = limit + 1};
 }
 
 void nearest_try(struct nearest *nearest, struct str candidate)
 {
-    if (nearest->distance == 0 || candidate.len == 0)
-        return;
+    if (nearest->distance == 0 || candidate.len == 0) return;
     size_t distance = str_distance(nearest->name, candidate, nearest->distance - 1);
     if (distance < nearest->distance) {
         nearest->distance = distance;
@@ -31,8 +28,7 @@ void nearest_try(struct nearest *nearest, struct str candidate)
 
 void hint_nearest(struct reader *r, struct diagnostic *d, const struct nearest *nearest)
 {
-    if (nearest->best.len)
-        HINT(r, d, "did you mean \"%.*s\"?", SHOW(nearest->best));
+    if (nearest->best.len) HINT(r, d, "did you mean \"%.*s\"?", SHOW(nearest->best));
 }
 
 // ---- members of objects
@@ -40,35 +36,30 @@ void hint_nearest(struct reader *r, struct diagnostic *d, const struct nearest *
 static const struct field *find_field(const struct field *fields, size_t count, struct str key)
 {
     for (size_t i = 0; i < count; i++)
-        if (str_is(key, fields[i].name) || (fields[i].other && str_is(key, fields[i].other)))
-            return &fields[i];
+        if (str_is(key, fields[i].name) || (fields[i].other && str_is(key, fields[i].other))) return &fields[i];
     return NULL;
 }
 
-void fields_check(struct reader *r, const struct json *object, const struct field *fields,
-                  size_t count, const char *what)
+void fields_check(struct reader *r, const struct json *object, const struct field *fields, size_t count,
+                  const char *what)
 {
     for (uint32_t i = 0; i < object->count; i++) {
         const struct json_member *member = &object->members[i];
         const struct field *known = find_field(fields, count, member->key);
         if (!known) {
             struct place at = place_of_key(r, member);
-            struct diagnostic *d = ERROR(r, "E0203", at, "unknown field \"%.*s\" in %s",
-                                         SHOW(member->key), what);
-            if (!d)
-                continue;
+            struct diagnostic *d = ERROR(r, "E0203", at, "unknown field \"%.*s\" in %s", SHOW(member->key), what);
+            if (!d) continue;
             struct nearest nearest = nearest_to(member->key);
             for (size_t k = 0; k < count; k++) {
                 nearest_try(&nearest, str_from(fields[k].name));
                 nearest_try(&nearest, str_from(fields[k].other));
             }
             hint_nearest(r, d, &nearest);
-        } else if (known->other && str_is(member->key, known->other) &&
-                   json_key(object, known->name)) {
+        } else if (known->other && str_is(member->key, known->other) && json_key(object, known->name)) {
             struct place at = place_of_key(r, member);
             struct diagnostic *d =
-                ERROR(r, "E0207", at, "\"%s\" and \"%s\" are two names of one field", known->name,
-                      known->other);
+                ERROR(r, "E0207", at, "\"%s\" and \"%s\" are two names of one field", known->name, known->other);
             HINT(r, d, "keep \"%s\"", known->name);
         }
     }
@@ -77,17 +68,15 @@ void fields_check(struct reader *r, const struct json *object, const struct fiel
 const struct json *field(const struct json *object, const char *name, const char *other)
 {
     const struct json *value = json_key(object, name);
-    if (!value && other)
-        value = json_key(object, other);
+    if (!value && other) value = json_key(object, other);
     return json_is(value, JSON_NULL) ? NULL : value;
 }
 
-const struct json *field_required(struct reader *r, const struct json *object, const char *name,
-                                  const char *other, struct place at, const char *what)
+const struct json *field_required(struct reader *r, const struct json *object, const char *name, const char *other,
+                                  struct place at, const char *what)
 {
     const struct json *value = field(object, name, other);
-    if (!value)
-        ERROR(r, "E0204", at, "%s needs \"%s\"", what, name);
+    if (!value) ERROR(r, "E0204", at, "%s needs \"%s\"", what, name);
     return value;
 }
 
@@ -96,11 +85,10 @@ const struct json *field_required(struct reader *r, const struct json *object, c
 void wrong_type(struct reader *r, const struct json *value, const char *name, const char *wanted)
 {
     struct place at = place_of(r, value);
-    struct diagnostic *d = ERROR(r, "E0205", at, "\"%s\" must be %s, but it is of type %s", name,
-                                 wanted, json_type_name((enum json_type)value->type));
+    struct diagnostic *d = ERROR(r, "E0205", at, "\"%s\" must be %s, but it is of type %s", name, wanted,
+                                 json_type_name((enum json_type)value->type));
     bool scalar = value->type == JSON_INT || value->type == JSON_NUMBER || value->type == JSON_BOOL;
-    if (scalar && strcmp(wanted, "a text") == 0)
-        HINT(r, d, "put it in quotes");
+    if (scalar && strcmp(wanted, "a text") == 0) HINT(r, d, "put it in quotes");
 }
 
 bool read_text(struct reader *r, const struct json *value, const char *name, struct str *out)
@@ -123,8 +111,7 @@ bool read_bool(struct reader *r, const struct json *value, const char *name, boo
     return true;
 }
 
-bool read_count(struct reader *r, const struct json *value, const char *name, int64_t min,
-                int64_t max, int64_t *out)
+bool read_count(struct reader *r, const struct json *value, const char *name, int64_t min, int64_t max, int64_t *out)
 {
     if (value->type != JSON_INT) {
         wrong_type(r, value, name, "a whole number");
@@ -132,8 +119,7 @@ bool read_count(struct reader *r, const struct json *value, const char *name, in
     }
     if (value->integer < min || value->integer > max) {
         struct place at = place_of(r, value);
-        ERROR(r, "E0210", at,
-              "\"%s\" must be from %" PRId64 " to %" PRId64 ", but it is %" PRId64, name, min, max,
+        ERROR(r, "E0210", at, "\"%s\" must be from %" PRId64 " to %" PRId64 ", but it is %" PRId64, name, min, max,
               value->integer);
         return false;
     }
@@ -143,8 +129,7 @@ bool read_count(struct reader *r, const struct json *value, const char *name, in
 
 bool read_ms(struct reader *r, const struct json *value, const char *name, int64_t *out)
 {
-    if (value->type == JSON_INT)
-        return read_count(r, value, name, 0, DURATION_MAX_MS, out);
+    if (value->type == JSON_INT) return read_count(r, value, name, 0, DURATION_MAX_MS, out);
     if (value->type != JSON_STRING) {
         wrong_type(r, value, name, "a duration such as \"5s\" or a number of milliseconds");
         return false;
@@ -152,8 +137,7 @@ bool read_ms(struct reader *r, const struct json *value, const char *name, int64
     struct place at = place_of(r, value);
     int64_t ms;
     if (!duration_parse(value->text, &ms) || ms < 0) {
-        struct diagnostic *d = ERROR(r, "E0209", at, "\"%s\" is not a duration: \"%.*s\"", name,
-                                     SHOW(value->text));
+        struct diagnostic *d = ERROR(r, "E0209", at, "\"%s\" is not a duration: \"%.*s\"", name, SHOW(value->text));
         HINT(r, d, "write 250ms, 5s, 1m30s, 2h, 1d or PT1H30M");
         return false;
     }
@@ -173,8 +157,7 @@ static void list_choices(char *out, size_t size, const char *const *choices)
         const char *const parts[] = {before, choices[i]};
         for (size_t k = 0; k < ARRAY_COUNT(parts); k++) {
             size_t part = strlen(parts[k]);
-            if (part > size - 1 - len)
-                part = size - 1 - len;
+            if (part > size - 1 - len) part = size - 1 - len;
             memcpy(out + len, parts[k], part);
             len += part;
         }
@@ -182,12 +165,10 @@ static void list_choices(char *out, size_t size, const char *const *choices)
     out[len] = '\0';
 }
 
-bool read_choice(struct reader *r, const struct json *value, const char *name,
-                 const char *const *choices, size_t *out)
+bool read_choice(struct reader *r, const struct json *value, const char *name, const char *const *choices, size_t *out)
 {
     struct str text;
-    if (!read_text(r, value, name, &text))
-        return false;
+    if (!read_text(r, value, name, &text)) return false;
     struct nearest nearest = nearest_to(text);
     for (size_t i = 0; choices[i]; i++) {
         if (str_is(text, choices[i])) {
@@ -199,14 +180,12 @@ bool read_choice(struct reader *r, const struct json *value, const char *name,
     char listed[400];
     list_choices(listed, sizeof(listed), choices);
     struct place at = place_of(r, value);
-    struct diagnostic *d = ERROR(r, "E0206", at, "\"%s\" cannot be \"%.*s\"; it is %s", name,
-                                 SHOW(text), listed);
+    struct diagnostic *d = ERROR(r, "E0206", at, "\"%s\" cannot be \"%.*s\"; it is %s", name, SHOW(text), listed);
     hint_nearest(r, d, &nearest);
     return false;
 }
 
-bool read_texts(struct reader *r, const struct json *value, const char *name,
-                const struct str **out, uint32_t *count)
+bool read_texts(struct reader *r, const struct json *value, const char *name, const struct str **out, uint32_t *count)
 {
     *out = NULL;
     *count = 0;
@@ -220,8 +199,7 @@ bool read_texts(struct reader *r, const struct json *value, const char *name,
         return false;
     }
     bool ok = true;
-    for (uint32_t i = 0; i < value->count; i++)
-        ok = read_text(r, &value->items[i], name, &texts[i]) && ok;
+    for (uint32_t i = 0; i < value->count; i++) ok = read_text(r, &value->items[i], name, &texts[i]) && ok;
     *out = texts;
     *count = ok ? value->count : 0;
     return ok;
@@ -229,8 +207,7 @@ bool read_texts(struct reader *r, const struct json *value, const char *name,
 
 bool read_object(struct reader *r, const struct json *value, const char *name)
 {
-    if (value->type == JSON_OBJECT)
-        return true;
+    if (value->type == JSON_OBJECT) return true;
     wrong_type(r, value, name, "a mapping");
     return false;
 }
@@ -239,8 +216,7 @@ bool read_object(struct reader *r, const struct json *value, const char *name)
 
 void read_tags(struct reader *r, const struct json *value)
 {
-    if (value)
-        read_texts(r, value, "tags", &r->program->tags, &r->program->tag_count);
+    if (value) read_texts(r, value, "tags", &r->program->tags, &r->program->tag_count);
 }
 
 static bool type_fits(struct str type, const struct json *value)
@@ -268,11 +244,9 @@ static const struct field input_fields[] = {
     {"default", NULL}, {"description", NULL}, {"type", NULL}, {"required", NULL}};
 
 // {default, description, type, required}: what the default is, and whether it fits.
-static struct json read_input_declaration(struct reader *r, struct str name,
-                                          const struct json *value)
+static struct json read_input_declaration(struct reader *r, struct str name, const struct json *value)
 {
-    static const char *const types[] = {"string", "number", "integer", "boolean",
-                                        "object", "array",  "any",     NULL};
+    static const char *const types[] = {"string", "number", "integer", "boolean", "object", "array", "any", NULL};
     fields_check(r, value, input_fields, ARRAY_COUNT(input_fields), "an input");
     const struct json *otherwise = field(value, "default", NULL);
     const struct json *type = field(value, "type", NULL);
@@ -281,10 +255,9 @@ static struct json read_input_declaration(struct reader *r, struct str name,
     struct str text;
     size_t index;
     bool must = false;
-    if (description)
-        read_text(r, description, "description", &text);
-    if (type && read_choice(r, type, "type", types, &index) && otherwise &&
-        strcmp(types[index], "any") != 0 && !type_fits(type->text, otherwise)) {
+    if (description) read_text(r, description, "description", &text);
+    if (type && read_choice(r, type, "type", types, &index) && otherwise && strcmp(types[index], "any") != 0 &&
+        !type_fits(type->text, otherwise)) {
         struct place at = place_of(r, otherwise);
         ERROR(r, "E0205", at, "the default of input \"%.*s\" is of type %s, not %s", SHOW(name),
               json_type_name((enum json_type)otherwise->type), types[index]);
@@ -292,8 +265,10 @@ static struct json read_input_declaration(struct reader *r, struct str name,
     if (required && read_bool(r, required, "required", &must) && must) {
         if (otherwise) {
             struct place at = place_of(r, required);
-            ERROR(r, "E0206", at, "input \"%.*s\" is required and has a default: one excludes "
-                  "the other", SHOW(name));
+            ERROR(r, "E0206", at,
+                  "input \"%.*s\" is required and has a default: one excludes "
+                  "the other",
+                  SHOW(name));
         }
         r->program->required[r->program->required_count++] = name;
     }
@@ -302,11 +277,9 @@ static struct json read_input_declaration(struct reader *r, struct str name,
 
 static bool is_declaration(const struct json *value)
 {
-    if (value->type != JSON_OBJECT)
-        return false;
+    if (value->type != JSON_OBJECT) return false;
     for (size_t i = 0; i < ARRAY_COUNT(input_fields); i++)
-        if (json_key(value, input_fields[i].name))
-            return true;
+        if (json_key(value, input_fields[i].name)) return true;
     return false;
 }
 
@@ -314,8 +287,7 @@ void read_inputs(struct reader *r, const struct json *value)
 {
     struct program *program = r->program;
     program->inputs = json_object();
-    if (!value || !read_object(r, value, "inputs"))
-        return;
+    if (!value || !read_object(r, value, "inputs")) return;
     program->required = ARENA_ARRAY(r->arena, value->count, struct str);
     if (!program->required || !json_object_with(r->arena, value->count, &program->inputs)) {
         r->failed = true;
@@ -323,10 +295,8 @@ void read_inputs(struct reader *r, const struct json *value)
     }
     for (uint32_t i = 0; i < value->count; i++) {
         const struct json_member *member = &value->members[i];
-        struct json otherwise = is_declaration(&member->value)
-                                    ? read_input_declaration(r, member->key, &member->value)
-                                    : member->value;
-        if (!json_put(r->arena, &program->inputs, member->key, otherwise))
-            r->failed = true;
+        struct json otherwise =
+            is_declaration(&member->value) ? read_input_declaration(r, member->key, &member->value) : member->value;
+        if (!json_put(r->arena, &program->inputs, member->key, otherwise)) r->failed = true;
     }
 }

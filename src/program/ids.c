@@ -12,15 +12,12 @@ static bool is_alnum(char c)
 // Every byte is a letter, a digit or in `extra`; nothing that could be read as a path goes up.
 static bool id_bytes(struct str id, const char *first_extra, const char *extra)
 {
-    if (id.len == 0 || id.len > ID_SIZE_MAX)
-        return false;
+    if (id.len == 0 || id.len > ID_SIZE_MAX) return false;
     for (size_t i = 0; i < id.len; i++) {
         char c = id.ptr[i];
         const char *allowed = i == 0 ? first_extra : extra;
-        if (!is_alnum(c) && (c == '\0' || !strchr(allowed, c)))
-            return false;
-        if (c == '.' && i + 1 < id.len && id.ptr[i + 1] == '.')
-            return false;
+        if (!is_alnum(c) && (c == '\0' || !strchr(allowed, c))) return false;
+        if (c == '.' && i + 1 < id.len && id.ptr[i + 1] == '.') return false;
     }
     return true;
 }
@@ -37,15 +34,12 @@ bool step_id_valid(struct str id)
 
 bool name_valid(struct str id)
 {
-    if (id.len == 0 || id.len > ID_SIZE_MAX || !str_utf8(id))
-        return false;
+    if (id.len == 0 || id.len > ID_SIZE_MAX || !str_utf8(id)) return false;
     for (size_t i = 0; i < id.len; i++) {
         unsigned char c = (unsigned char)id.ptr[i];
-        if (c < 0x20 || c == 0x7F || c == '|')
-            return false;
+        if (c < 0x20 || c == 0x7F || c == '|') return false;
         // U+0080 to U+009F are control characters too.
-        if (c == 0xC2 && (unsigned char)id.ptr[i + 1] < 0xA0)
-            return false;
+        if (c == 0xC2 && (unsigned char)id.ptr[i + 1] < 0xA0) return false;
     }
     return true;
 }

@@ -14,12 +14,12 @@
 enum {
     STEP_COUNT_MAX = 10000,
     EDGE_COUNT_MAX = 50000,
-    NESTING_MAX = 16,          // loops in loops, documents in documents
-    ITERATION_MAX = 10000,     // max_iterations
-    NODE_TIMEOUT_MS = 120000,  // of bash and script nodes
+    NESTING_MAX = 16,         // loops in loops, documents in documents
+    ITERATION_MAX = 10000,    // max_iterations
+    NODE_TIMEOUT_MS = 120000, // of bash and script nodes
 };
 
-#define DURATION_MAX_MS INT64_C(315360000000)  // ten years
+#define DURATION_MAX_MS INT64_C(315360000000) // ten years
 
 struct place {
     uint32_t line, column, width;
@@ -28,12 +28,12 @@ struct place {
 // A step as written: the step itself and what its place in the graph is made from.
 struct draft {
     struct program_step step;
-    const struct json *deps;      // list of ids; NULL when not given
-    const struct json *when;      // text
-    const struct json *document;  // SUBRUN: what it asks for
-    struct place at;              // of its id, or of itself when it has none
-    bool outside;                 // its code comes from a file: references in it are not ours to check
-    struct draft *children;       // LOOP
+    const struct json *deps;     // list of ids; NULL when not given
+    const struct json *when;     // text
+    const struct json *document; // SUBRUN: what it asks for
+    struct place at;             // of its id, or of itself when it has none
+    bool outside;                // its code comes from a file: references in it are not ours to check
+    struct draft *children;      // LOOP
     uint32_t child_count;
 };
 
@@ -49,13 +49,13 @@ struct load_options {
     bool fail_sticky;
 };
 
-struct loaded {  // a child document that was read in this call of program_load
+struct loaded { // a child document that was read in this call of program_load
     struct str file;
-    struct program *program;  // NULL: it has errors
-    uint32_t height;          // levels of documents, its own included
+    struct program *program; // NULL: it has errors
+    uint32_t height;         // levels of documents, its own included
 };
 
-struct chain {  // the documents being read, innermost first
+struct chain { // the documents being read, innermost first
     struct str file;
     const struct chain *outer;
     uint32_t depth;
@@ -74,18 +74,18 @@ struct load {
 struct reader {
     struct load *load;
     struct program *program;
-    struct arena *arena;    // the program's
-    struct arena *scratch;  // dies with the call of program_load
+    struct arena *arena;   // the program's
+    struct arena *scratch; // dies with the call of program_load
     struct diagnostics *diagnostics;
-    struct str file;   // outlives the program
-    struct str text;   // of the document
-    const char *code;  // contract code for what is being read
-    bool failed;       // out of memory
-    bool full;         // no room for more steps (reported)
-    bool implied_order;  // no step of the plan has dependencies: each one follows the one before
+    struct str file;    // outlives the program
+    struct str text;    // of the document
+    const char *code;   // contract code for what is being read
+    bool failed;        // out of memory
+    bool full;          // no room for more steps (reported)
+    bool implied_order; // no step of the plan has dependencies: each one follows the one before
     enum on_failure on_failure;
-    uint32_t step_count;   // read so far, loops included
-    uint32_t *line_start;  // offsets of lines, made when first needed
+    uint32_t step_count;  // read so far, loops included
+    uint32_t *line_start; // offsets of lines, made when first needed
     uint32_t line_count;
     struct program_part *parts;
     size_t part_count, part_capacity;
@@ -95,10 +95,10 @@ struct reader {
 
 // ---- program.c
 enum code program_load_with(struct str text, struct str file, const struct program_loader *loader,
-                            const struct load_options *options, struct diagnostics *diagnostics,
-                            struct program **out, struct error *err) MUST_CHECK;
-enum code load_document(struct load *load, struct str text, struct str file,
-                        const struct chain *outer, struct program **out, uint32_t *height) MUST_CHECK;
+                            const struct load_options *options, struct diagnostics *diagnostics, struct program **out,
+                            struct error *err) MUST_CHECK;
+enum code load_document(struct load *load, struct str text, struct str file, const struct chain *outer,
+                        struct program **out, uint32_t *height) MUST_CHECK;
 // Writes the key of (scope, id) in program->ids into `out`; empty when the id is too long to exist.
 struct str id_key(uint32_t scope, struct str id, char out[static 160]);
 
@@ -110,22 +110,20 @@ void nodes_read(struct reader *r, const struct json *root, struct draft_list *li
 struct place place_of(struct reader *r, const struct json *value);
 struct place place_of_key(struct reader *r, const struct json_member *member);
 // Of `part`, which stands somewhere inside the text `value`; *from (may be NULL) says where to go on looking and is moved.
-struct place place_inside(struct reader *r, const struct json *value, struct str part,
-                          size_t *from);
+struct place place_inside(struct reader *r, const struct json *value, struct str part, size_t *from);
 
 #define PLACE_ARG(r, at) (r)->file, (at).line, (at).column, (at).width
 // The first bytes of a text that somebody wrote, for "%.*s".
 #define SHOW(s) (int)((s).len > 72 ? 72 : (s).len), (s).ptr
-#define ERROR(r, id, at, ...)                                                                      \
-    diagnose((r)->diagnostics, SEVERITY_ERROR, id, (r)->code, PLACE_ARG(r, at), __VA_ARGS__)
-#define WARNING(r, id, at, ...)                                                                    \
+#define ERROR(r, id, at, ...) diagnose((r)->diagnostics, SEVERITY_ERROR, id, (r)->code, PLACE_ARG(r, at), __VA_ARGS__)
+#define WARNING(r, id, at, ...)                                                                                        \
     diagnose((r)->diagnostics, SEVERITY_WARNING, id, (r)->code, PLACE_ARG(r, at), __VA_ARGS__)
 #define HINT(r, d, ...) diagnostic_hint((r)->diagnostics, d, __VA_ARGS__)
 
 // ---- fields (fields.c)
 struct nearest {
     struct str name;
-    struct str best;  // empty: nothing is near
+    struct str best; // empty: nothing is near
     size_t distance;
 };
 struct nearest nearest_to(struct str name);
@@ -133,33 +131,29 @@ void nearest_try(struct nearest *nearest, struct str candidate);
 void hint_nearest(struct reader *r, struct diagnostic *d, const struct nearest *nearest);
 
 struct field {
-    const char *name, *other;  // two spellings of one field; `other` may be NULL
+    const char *name, *other; // two spellings of one field; `other` may be NULL
 };
 // Reports members that are in no row and fields given in both spellings. `what` names the object in messages.
-void fields_check(struct reader *r, const struct json *object, const struct field *fields,
-                  size_t count, const char *what);
+void fields_check(struct reader *r, const struct json *object, const struct field *fields, size_t count,
+                  const char *what);
 // NULL when absent or null.
 const struct json *field(const struct json *object, const char *name, const char *other);
 // As field(), but reports its absence at `at`.
-const struct json *field_required(struct reader *r, const struct json *object, const char *name,
-                                  const char *other, struct place at, const char *what);
+const struct json *field_required(struct reader *r, const struct json *object, const char *name, const char *other,
+                                  struct place at, const char *what);
 
 void wrong_type(struct reader *r, const struct json *value, const char *name, const char *wanted);
 bool read_text(struct reader *r, const struct json *value, const char *name, struct str *out);
 bool read_bool(struct reader *r, const struct json *value, const char *name, bool *out);
-bool read_count(struct reader *r, const struct json *value, const char *name, int64_t min,
-                int64_t max, int64_t *out);
+bool read_count(struct reader *r, const struct json *value, const char *name, int64_t min, int64_t max, int64_t *out);
 bool read_ms(struct reader *r, const struct json *value, const char *name, int64_t *out);
 // `choices` ends with NULL; *out is the index.
-bool read_choice(struct reader *r, const struct json *value, const char *name,
-                 const char *const *choices, size_t *out);
-bool read_texts(struct reader *r, const struct json *value, const char *name,
-                const struct str **out, uint32_t *count);
+bool read_choice(struct reader *r, const struct json *value, const char *name, const char *const *choices, size_t *out);
+bool read_texts(struct reader *r, const struct json *value, const char *name, const struct str **out, uint32_t *count);
 bool read_object(struct reader *r, const struct json *value, const char *name);
 void read_tags(struct reader *r, const struct json *value);
 void read_inputs(struct reader *r, const struct json *value);
-void read_rule(struct reader *r, const struct json *value, const char *name,
-               enum trigger_rule *out);
+void read_rule(struct reader *r, const struct json *value, const char *name, enum trigger_rule *out);
 void read_secrets(struct reader *r, const struct json *value, struct program_step *step);
 void read_artifacts(struct reader *r, const struct json *value, struct program_step *step);
 void read_when(struct reader *r, const struct json *value, struct draft *draft);
@@ -174,21 +168,19 @@ struct draft *draft_add(struct reader *r, struct draft_list *list);
 
 // ---- bodies (bodies.c): each fills step.kind and step.with. `at` is where to point when something is missing.
 void put(struct reader *r, struct json *object, const char *key, struct json value);
-void body_plan(struct reader *r, struct draft *draft, enum step_kind kind,
-               const struct json *with, struct place at);
-void body_message(struct reader *r, struct draft *draft, enum step_kind kind,
-                  const struct json *message);
+void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *with, struct place at);
+void body_message(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *message);
 void body_argv(struct reader *r, struct draft *draft, const struct json *argv);
 void body_shell(struct reader *r, struct draft *draft, const struct json *command);
 // Exactly one of code and file is given.
-void body_script(struct reader *r, struct draft *draft, const struct json *runtime,
-                 const struct json *code, const struct json *file, struct place at);
-void body_wait(struct reader *r, struct draft *draft, const struct json *duration,
-               const struct json *until, struct place at);
-void body_approval(struct reader *r, struct draft *draft, const struct json *message,
-                   const struct json *timeout, const struct json *on_timeout);
-void body_subrun(struct reader *r, struct draft *draft, const struct json *document,
-                 const struct json *inputs, const struct json *arguments);
+void body_script(struct reader *r, struct draft *draft, const struct json *runtime, const struct json *code,
+                 const struct json *file, struct place at);
+void body_wait(struct reader *r, struct draft *draft, const struct json *duration, const struct json *until,
+               struct place at);
+void body_approval(struct reader *r, struct draft *draft, const struct json *message, const struct json *timeout,
+                   const struct json *on_timeout);
+void body_subrun(struct reader *r, struct draft *draft, const struct json *document, const struct json *inputs,
+                 const struct json *arguments);
 // env and cwd, and stdin and args where the kind has them; NULL is absent.
 void body_env(struct reader *r, struct draft *draft, const struct json *env);
 void body_text(struct reader *r, struct draft *draft, const char *name, const struct json *value);
@@ -198,9 +190,9 @@ void body_args(struct reader *r, struct draft *draft, const struct json *args);
 struct compiler {
     struct reader *r;
     struct program *program;
-    struct draft **drafts;  // by step index
-    uint32_t *level;        // in the order of its scope; 0 for steps without dependencies
-    uint32_t *mark;         // stamps for walks
+    struct draft **drafts; // by step index
+    uint32_t *level;       // in the order of its scope; 0 for steps without dependencies
+    uint32_t *mark;        // stamps for walks
     uint32_t *queue;
     uint32_t stamp;
     uint32_t walk_budget;
@@ -209,8 +201,8 @@ struct compiler {
 struct draft **compile(struct reader *r, const struct draft_list *list);
 void refs_check(struct compiler *c, uint32_t step);
 
-bool part_load(struct reader *r, enum part_kind kind, const struct json *request,
-               struct str runtime, struct str *file, struct str *text);
+bool part_load(struct reader *r, enum part_kind kind, const struct json *request, struct str runtime, struct str *file,
+               struct str *text);
 void children_load(struct reader *r, struct draft **drafts, const struct chain *chain);
 void parts_finish(struct reader *r);
 

@@ -11,11 +11,11 @@
 enum node_field_class {
     COMMON = 1,
     BODY,
-    BODY_AI,        // needs a provider
-    BODY_OTHER,     // not supported
+    BODY_AI,    // needs a provider
+    BODY_OTHER, // not supported
     SCRIPT_ONLY,
     WORKFLOW_ONLY,
-    AI_ONLY,        // no effect on a node that is not for a provider
+    AI_ONLY, // no effect on a node that is not for a provider
     REFUSED,
 };
 
@@ -81,44 +81,38 @@ static const struct node_field {
 static const struct node_field *find_node_field(struct str key)
 {
     for (size_t i = 0; i < ARRAY_COUNT(node_fields); i++)
-        if (str_is(key, node_fields[i].name))
-            return &node_fields[i];
+        if (str_is(key, node_fields[i].name)) return &node_fields[i];
     return NULL;
 }
 
 static bool is_body(const struct node_field *known)
 {
-    return known &&
-           (known->class == BODY || known->class == BODY_AI || known->class == BODY_OTHER);
+    return known && (known->class == BODY || known->class == BODY_AI || known->class == BODY_OTHER);
 }
 
 static void unknown_node_field(struct reader *r, const struct json_member *member)
 {
     struct place at = place_of_key(r, member);
-    struct diagnostic *d =
-        ERROR(r, "E0203", at, "unknown field \"%.*s\" in a node", SHOW(member->key));
-    if (!d)
-        return;
+    struct diagnostic *d = ERROR(r, "E0203", at, "unknown field \"%.*s\" in a node", SHOW(member->key));
+    if (!d) return;
     struct nearest nearest = nearest_to(member->key);
-    for (size_t i = 0; i < ARRAY_COUNT(node_fields); i++)
-        nearest_try(&nearest, str_from(node_fields[i].name));
+    for (size_t i = 0; i < ARRAY_COUNT(node_fields); i++) nearest_try(&nearest, str_from(node_fields[i].name));
     hint_nearest(r, d, &nearest);
 }
 
 // The one body of the node, or NULL (reported).
-static const struct json_member *find_body(struct reader *r, const struct json *object,
-                                           struct place at)
+static const struct json_member *find_body(struct reader *r, const struct json *object, struct place at)
 {
     const struct json_member *body = NULL;
     for (uint32_t i = 0; i < object->count; i++) {
         const struct json_member *member = &object->members[i];
-        if (!is_body(find_node_field(member->key)))
-            continue;
+        if (!is_body(find_node_field(member->key))) continue;
         if (body) {
             struct place place = place_of_key(r, member);
-            struct diagnostic *d =
-                ERROR(r, "E0215", place, "a node does one thing, but this one has \"%.*s\" and "
-                      "\"%.*s\"", SHOW(body->key), SHOW(member->key));
+            struct diagnostic *d = ERROR(r, "E0215", place,
+                                         "a node does one thing, but this one has \"%.*s\" and "
+                                         "\"%.*s\"",
+                                         SHOW(body->key), SHOW(member->key));
             HINT(r, d, "make two nodes of it");
         } else {
             body = member;
@@ -126,14 +120,14 @@ static const struct json_member *find_body(struct reader *r, const struct json *
     }
     if (!body) {
         struct diagnostic *d = ERROR(r, "E0215", at, "the node does nothing");
-        HINT(r, d, "give it bash, script, approval, cancel, workflow, loop_group, wait, echo, "
-                   "exec, merge or noop");
+        HINT(r, d,
+             "give it bash, script, approval, cancel, workflow, loop_group, wait, echo, "
+             "exec, merge or noop");
     }
     return body;
 }
 
-static void check_node_fields(struct reader *r, const struct json *object,
-                              const struct json_member *body)
+static void check_node_fields(struct reader *r, const struct json *object, const struct json_member *body)
 {
     const struct node_field *kind = body ? find_node_field(body->key) : NULL;
     bool ai = kind && kind->class == BODY_AI;
@@ -148,16 +142,14 @@ static void check_node_fields(struct reader *r, const struct json *object,
                     (known->class == SCRIPT_ONLY && kind && strcmp(kind->name, "script") != 0) ||
                     (known->class == WORKFLOW_ONLY && kind && strcmp(kind->name, "workflow") != 0);
         bool deps = strcmp(known->name, "deps") == 0;
-        if (known->class != REFUSED && !(idle && kind) && !deps)
-            continue;
+        if (known->class != REFUSED && !(idle && kind) && !deps) continue;
         struct place at = place_of_key(r, member);
         if (known->class == REFUSED)
             ERROR(r, "E0217", at, "\"%s\" is not supported", known->name);
         else if (idle && kind)
             WARNING(r, "E0219", at, "\"%s\" has no effect on a %s node", known->name, kind->name);
         else
-            WARNING(r, "E0219", at,
-                    "\"deps\" has no effect: Cairn does not install packages for scripts");
+            WARNING(r, "E0219", at, "\"deps\" has no effect: Cairn does not install packages for scripts");
     }
 }
 
@@ -173,22 +165,19 @@ static bool is_script_name(struct str text)
 {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
-        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '_' || c == '.' || c == '/' || c == '-';
-        if (!ok)
-            return false;
+        bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.' ||
+                  c == '/' || c == '-';
+        if (!ok) return false;
     }
     return text.len > 0;
 }
 
-static void read_script(struct reader *r, const struct json *object, const struct json *value,
-                        struct draft *draft)
+static void read_script(struct reader *r, const struct json *object, const struct json *value, struct draft *draft)
 {
     const struct json *runtime = field(object, "runtime", NULL);
     struct str text;
     draft->step.kind = STEP_SCRIPT;
-    if (!read_text(r, value, "script", &text))
-        return;
+    if (!read_text(r, value, "script", &text)) return;
     if (str_trim(text).len == 0) {
         struct place at = place_of(r, value);
         ERROR(r, "E0206", at, "the script is empty");
@@ -201,8 +190,7 @@ static void read_script(struct reader *r, const struct json *object, const struc
 static void read_approval(struct reader *r, const struct json *value, struct draft *draft)
 {
     static const struct field fields[] = {
-        {"message", NULL},          {"timeout", NULL},   {"on_timeout", NULL},
-        {"capture_response", NULL}, {"on_reject", NULL},
+        {"message", NULL}, {"timeout", NULL}, {"on_timeout", NULL}, {"capture_response", NULL}, {"on_reject", NULL},
     };
     draft->step.kind = STEP_APPROVAL;
     if (value->type == JSON_STRING) {
@@ -220,16 +208,14 @@ static void read_approval(struct reader *r, const struct json *value, struct dra
         if (str_is(member->key, "on_reject"))
             WARNING(r, "E0219", at, "\"on_reject\" has no effect: a rejected approval fails");
         if (str_is(member->key, "capture_response"))
-            WARNING(r, "E0219", at,
-                    "\"capture_response\" has no effect: the answer is always the output");
+            WARNING(r, "E0219", at, "\"capture_response\" has no effect: the answer is always the output");
     }
     struct place at = place_of(r, value);
-    body_approval(r, draft, field_required(r, value, "message", NULL, at, "an approval"),
-                  field(value, "timeout", NULL), field(value, "on_timeout", NULL));
+    body_approval(r, draft, field_required(r, value, "message", NULL, at, "an approval"), field(value, "timeout", NULL),
+                  field(value, "on_timeout", NULL));
 }
 
-static void read_workflow(struct reader *r, const struct json *object, const struct json *value,
-                          struct draft *draft)
+static void read_workflow(struct reader *r, const struct json *object, const struct json *value, struct draft *draft)
 {
     static const struct field fields[] = {
         {"name", NULL}, {"path", NULL}, {"document", NULL}, {"inputs", NULL}, {"arguments", NULL}};
@@ -249,17 +235,14 @@ static void read_workflow(struct reader *r, const struct json *object, const str
     const struct json *document = NULL;
     int count = 0;
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if (names[i])
-            document = names[i];
+        if (names[i]) document = names[i];
         count += names[i] != NULL;
     }
     struct place at = place_of(r, value);
     if (count != 1)
-        ERROR(r, count ? "E0207" : "E0204", at,
-              "workflow needs exactly one of \"name\", \"path\" and \"document\"");
+        ERROR(r, count ? "E0207" : "E0204", at, "workflow needs exactly one of \"name\", \"path\" and \"document\"");
     const struct json *own = field(value, "inputs", NULL);
-    if (own && inputs)
-        ERROR(r, "E0207", at, "the inputs of the workflow are given in \"inputs\" and in \"with\"");
+    if (own && inputs) ERROR(r, "E0207", at, "the inputs of the workflow are given in \"inputs\" and in \"with\"");
     body_subrun(r, draft, document, own ? own : inputs, field(value, "arguments", NULL));
 }
 
@@ -273,8 +256,7 @@ static void read_wait(struct reader *r, const struct json *value, struct draft *
         return;
     }
     int64_t ms;
-    bool moment = value->type == JSON_STRING &&
-                  (str_starts(value->text, STR("$")) || civil_parse(value->text, &ms));
+    bool moment = value->type == JSON_STRING && (str_starts(value->text, STR("$")) || civil_parse(value->text, &ms));
     body_wait(r, draft, moment ? NULL : value, moment ? value : NULL, draft->at);
 }
 
@@ -296,42 +278,34 @@ static void read_cancel(struct reader *r, const struct json *value, struct draft
 {
     draft->step.kind = STEP_CANCEL;
     struct str text;
-    if (read_text(r, value, "cancel", &text))
-        put(r, &draft->step.with, "reason", *value);
+    if (read_text(r, value, "cancel", &text)) put(r, &draft->step.with, "reason", *value);
 }
 
-static void read_list(struct reader *r, const struct json *nodes, uint32_t depth,
-                      struct draft_list *list);
+static void read_list(struct reader *r, const struct json *nodes, uint32_t depth, struct draft_list *list);
 
 // NULL when there is no room for one more; said once.
 static struct draft *add_node(struct reader *r, const struct json *value, struct draft_list *list)
 {
-    if (r->step_count < STEP_COUNT_MAX)
-        return draft_add(r, list);
+    if (r->step_count < STEP_COUNT_MAX) return draft_add(r, list);
     struct place at = place_of(r, value);
-    if (!r->full)
-        ERROR(r, "E0505", at, "the workflow has more than %d nodes", STEP_COUNT_MAX);
+    if (!r->full) ERROR(r, "E0505", at, "the workflow has more than %d nodes", STEP_COUNT_MAX);
     r->full = true;
     return NULL;
 }
 
-static void add_until(struct reader *r, const struct json *until, const struct draft *loop,
-                      struct draft_list *children)
+static void add_until(struct reader *r, const struct json *until, const struct draft *loop, struct draft_list *children)
 {
     struct str text;
-    if (!until || !read_text(r, until, "until_bash", &text))
-        return;
+    if (!until || !read_text(r, until, "until_bash", &text)) return;
     struct draft *draft = add_node(r, until, children);
-    if (!draft)
-        return;
+    if (!draft) return;
     struct str id = loop->step.id;
     char *name = arena_alloc(r->arena, id.len + sizeof(".until"));
     if (!name) {
         r->failed = true;
         return;
     }
-    if (id.len)
-        memcpy(name, id.ptr, id.len);
+    if (id.len) memcpy(name, id.ptr, id.len);
     memcpy(name + id.len, ".until", sizeof(".until"));
     draft->step.id = (struct str){name, id.len + sizeof(".until") - 1};
     draft->step.name = draft->step.id;
@@ -344,39 +318,30 @@ static void add_until(struct reader *r, const struct json *until, const struct d
     body_shell(r, draft, until);
 }
 
-static void read_loop(struct reader *r, const struct json *value, uint32_t depth,
-                      struct draft *draft)
+static void read_loop(struct reader *r, const struct json *value, uint32_t depth, struct draft *draft)
 {
-    static const struct field fields[] = {{"max_iterations", NULL},
-                                          {"until_bash", NULL},
-                                          {"nodes", NULL},
-                                          {"until", NULL},
-                                          {"fresh_context", NULL}};
+    static const struct field fields[] = {
+        {"max_iterations", NULL}, {"until_bash", NULL}, {"nodes", NULL}, {"until", NULL}, {"fresh_context", NULL}};
     draft->step.kind = STEP_LOOP;
-    if (!read_object(r, value, "loop_group"))
-        return;
+    if (!read_object(r, value, "loop_group")) return;
     fields_check(r, value, fields, ARRAY_COUNT(fields), "loop_group");
     struct place at = place_of(r, value);
     for (uint32_t i = 0; i < value->count; i++) {
         struct place key = place_of_key(r, &value->members[i]);
         if (str_is(value->members[i].key, "until")) {
-            struct diagnostic *d = ERROR(
-                r, "E0216", key, "\"until\" waits for words of a language model, which Cairn does "
-                "not run");
+            struct diagnostic *d = ERROR(r, "E0216", key,
+                                         "\"until\" waits for words of a language model, which Cairn does "
+                                         "not run");
             HINT(r, d, "use until_bash: a command that exits with 0 when the loop is done");
         }
-        if (str_is(value->members[i].key, "fresh_context"))
-            WARNING(r, "E0219", key, "\"fresh_context\" has no effect");
+        if (str_is(value->members[i].key, "fresh_context")) WARNING(r, "E0219", key, "\"fresh_context\" has no effect");
     }
-    const struct json *iterations =
-        field_required(r, value, "max_iterations", NULL, at, "loop_group");
+    const struct json *iterations = field_required(r, value, "max_iterations", NULL, at, "loop_group");
     int64_t count = 1;
-    if (iterations)
-        read_count(r, iterations, "max_iterations", 1, ITERATION_MAX, &count);
+    if (iterations) read_count(r, iterations, "max_iterations", 1, ITERATION_MAX, &count);
     draft->step.max_iterations = (uint32_t)count;
     const struct json *nodes = field_required(r, value, "nodes", NULL, at, "loop_group");
-    if (!nodes)
-        return;
+    if (!nodes) return;
     struct draft_list children = {0};
     read_list(r, nodes, depth + 1, &children);
     add_until(r, field(value, "until_bash", NULL), draft, &children);
@@ -387,14 +352,15 @@ static void read_loop(struct reader *r, const struct json *value, uint32_t depth
 static void refuse_ai(struct reader *r, const struct json_member *body, const struct draft *draft)
 {
     struct place at = place_of_key(r, body);
-    struct diagnostic *d =
-        ERROR(r, "E0216", at, "node \"%.*s\" needs an AI provider for its \"%.*s\", which Cairn "
-              "does not run", SHOW(draft->step.id), SHOW(body->key));
+    struct diagnostic *d = ERROR(r, "E0216", at,
+                                 "node \"%.*s\" needs an AI provider for its \"%.*s\", which Cairn "
+                                 "does not run",
+                                 SHOW(draft->step.id), SHOW(body->key));
     HINT(r, d, "call the model from a bash or script node instead");
 }
 
-static void read_body(struct reader *r, const struct json *object, const struct json_member *body,
-                      uint32_t depth, struct draft *draft)
+static void read_body(struct reader *r, const struct json *object, const struct json_member *body, uint32_t depth,
+                      struct draft *draft)
 {
     const struct json *value = &body->value;
     struct str key = body->key;
@@ -436,8 +402,7 @@ static void read_body(struct reader *r, const struct json *object, const struct 
 
 static bool is_node_id(struct str id)
 {
-    if (!step_id_valid(id) || (id.ptr[0] >= '0' && id.ptr[0] <= '9'))
-        return false;
+    if (!step_id_valid(id) || (id.ptr[0] >= '0' && id.ptr[0] <= '9')) return false;
     // The condition of a loop is called ID.until, which has to be an id as well.
     return !memchr(id.ptr, '.', id.len) && id.len + sizeof(".until") - 1 <= 128;
 }
@@ -446,8 +411,7 @@ static void read_node_id(struct reader *r, const struct json *object, struct dra
 {
     const struct json *id = field_required(r, object, "id", NULL, draft->at, "a node");
     struct str text;
-    if (!id || !read_text(r, id, "id", &text))
-        return;
+    if (!id || !read_text(r, id, "id", &text)) return;
     draft->at = place_of(r, id);
     draft->step.line = id->line;
     draft->step.column = id->column;
@@ -462,39 +426,32 @@ static void read_node_id(struct reader *r, const struct json *object, struct dra
         HINT(r, d, "a letter or '_', then up to 121 letters, digits, '_' and '-'");
 }
 
-static void read_node(struct reader *r, const struct json *object, uint32_t depth,
-                      struct draft *draft)
+static void read_node(struct reader *r, const struct json *object, uint32_t depth, struct draft *draft)
 {
     struct program_step *step = &draft->step;
     draft->at = place_of(r, object);
     step->line = object->line;
     step->column = object->column;
-    if (!read_object(r, object, "nodes"))
-        return;
+    if (!read_object(r, object, "nodes")) return;
     read_node_id(r, object, draft);
     step->name = step->id;
     const struct json_member *body = find_body(r, object, draft->at);
     check_node_fields(r, object, body);
     const struct json *name = field(object, "name", NULL);
-    if (name)
-        read_text(r, name, "name", &step->name);
+    if (name) read_text(r, name, "name", &step->name);
     read_deps(r, field(object, "depends_on", NULL), "depends_on", draft);
     read_rule(r, field(object, "trigger_rule", NULL), "trigger_rule", &step->rule);
     read_when(r, field(object, "when", NULL), draft);
     const struct json *retry = field(object, "retry", NULL);
     read_retry_nodes(r, retry, &step->retry);
     const struct json *always = field(object, "always_run", NULL);
-    if (always)
-        read_bool(r, always, "always_run", &step->always_run);
+    if (always) read_bool(r, always, "always_run", &step->always_run);
     read_secrets(r, field(object, "secrets", NULL), step);
-    if (body)
-        read_body(r, object, body, depth, draft);
+    if (body) read_body(r, object, body, depth, draft);
     bool program = step->kind == STEP_SHELL || step->kind == STEP_SCRIPT;
-    if (program)
-        step->timeout_ms = NODE_TIMEOUT_MS;
+    if (program) step->timeout_ms = NODE_TIMEOUT_MS;
     const struct json *timeout = field(object, "timeout", NULL);
-    if (timeout)
-        read_ms(r, timeout, "timeout", &step->timeout_ms);
+    if (timeout) read_ms(r, timeout, "timeout", &step->timeout_ms);
     if (step->kind == STEP_LOOP && retry) {
         struct place at = place_of(r, retry);
         ERROR(r, "E0217", at, "\"retry\" is not supported on a loop_group: the loop repeats");
@@ -505,25 +462,22 @@ static void read_node(struct reader *r, const struct json *object, uint32_t dept
     }
 }
 
-static void read_list(struct reader *r, const struct json *nodes, uint32_t depth,
-                      struct draft_list *list)
+static void read_list(struct reader *r, const struct json *nodes, uint32_t depth, struct draft_list *list)
 {
     if (nodes->type != JSON_ARRAY) {
         wrong_type(r, nodes, "nodes", "a list");
         return;
     }
     struct place at = place_of(r, nodes);
-    if (nodes->count == 0)
-        ERROR(r, "E0214", at, "there are no nodes");
+    if (nodes->count == 0) ERROR(r, "E0214", at, "there are no nodes");
     if (depth > NESTING_MAX) {
         ERROR(r, "E0507", at, "loops nest more than %d deep", NESTING_MAX);
         return;
     }
-    drafts_reserve(r, list, nodes->count + 1);  // one more for the condition of a loop
+    drafts_reserve(r, list, nodes->count + 1); // one more for the condition of a loop
     for (uint32_t i = 0; i < nodes->count && !r->failed && !r->full; i++) {
         struct draft *draft = add_node(r, &nodes->items[i], list);
-        if (draft)
-            read_node(r, &nodes->items[i], depth, draft);
+        if (draft) read_node(r, &nodes->items[i], depth, draft);
     }
 }
 
@@ -568,8 +522,7 @@ static void check_top_fields(struct reader *r, const struct json *root)
 {
     for (uint32_t i = 0; i < root->count; i++) {
         const struct json_member *member = &root->members[i];
-        if (str_starts(member->key, STR("x-")) || str_starts(member->key, STR("$")))
-            continue;
+        if (str_starts(member->key, STR("x-")) || str_starts(member->key, STR("$"))) continue;
         struct nearest nearest = nearest_to(member->key);
         enum top_class class = TOP_KNOWN;
         for (size_t k = 0; k < ARRAY_COUNT(top_fields) && nearest.distance > 0; k++) {
@@ -578,8 +531,7 @@ static void check_top_fields(struct reader *r, const struct json *root)
         }
         struct place at = place_of_key(r, member);
         if (nearest.distance > 0) {
-            struct diagnostic *d = WARNING(r, "E0203", at, "unknown field \"%.*s\" in a workflow",
-                                           SHOW(member->key));
+            struct diagnostic *d = WARNING(r, "E0203", at, "unknown field \"%.*s\" in a workflow", SHOW(member->key));
             hint_nearest(r, d, &nearest);
         } else if (class == TOP_IDLE) {
             WARNING(r, "E0219", at, "\"%.*s\" has no effect", SHOW(member->key));
@@ -591,8 +543,7 @@ static void check_top_fields(struct reader *r, const struct json *root)
 static struct str base_name(struct str file)
 {
     size_t start = file.len;
-    while (start > 0 && file.ptr[start - 1] != '/')
-        start--;
+    while (start > 0 && file.ptr[start - 1] != '/') start--;
     struct str name = str_slice(file, start, file.len);
     static const char *const extensions[] = {".yaml", ".yml", ".json"};
     for (size_t i = 0; i < ARRAY_COUNT(extensions); i++)
@@ -609,8 +560,7 @@ static void read_version(struct reader *r, const struct json *root)
     const struct json *metadata = field(root, "metadata", NULL);
     if (metadata && read_object(r, metadata, "metadata") && field(metadata, "version", NULL))
         version = field(metadata, "version", NULL);
-    if (!version)
-        return;
+    if (!version) return;
     struct str text;
     if (version->type == JSON_INT || version->type == JSON_NUMBER) {
         if (expr_text(version, r->arena, &text) != OK) {
@@ -625,7 +575,8 @@ static void read_version(struct reader *r, const struct json *root)
         return;
     }
     struct place at = place_of(r, version);
-    ERROR(r, "E0208", at, "\"version\" must have 1 to 128 bytes without '|' and control "
+    ERROR(r, "E0208", at,
+          "\"version\" must have 1 to 128 bytes without '|' and control "
           "characters");
 }
 
@@ -637,17 +588,16 @@ void nodes_read(struct reader *r, const struct json *root, struct draft_list *li
     check_top_fields(r, root);
     const struct json *name = field(root, "name", NULL);
     program->name = base_name(program->file);
-    if (name)
-        read_text(r, name, "name", &program->name);
+    if (name) read_text(r, name, "name", &program->name);
     program->plan_id = program->name;
     if (!name_valid(program->name)) {
         struct place at = place_of(r, name ? name : root);
-        ERROR(r, "E0208", at, "the name of a workflow has 1 to 128 bytes without '|' and control "
+        ERROR(r, "E0208", at,
+              "the name of a workflow has 1 to 128 bytes without '|' and control "
               "characters");
     }
     const struct json *description = field(root, "description", NULL);
-    if (description)
-        read_text(r, description, "description", &program->description);
+    if (description) read_text(r, description, "description", &program->description);
     read_version(r, root);
     read_tags(r, field(root, "tags", NULL));
     read_inputs(r, field(root, "inputs", NULL));

@@ -9,21 +9,17 @@
 
 // ---- parts
 
-static struct str part_key(struct reader *r, enum part_kind kind, struct str runtime,
-                           struct str from, struct str request)
+static struct str part_key(struct reader *r, enum part_kind kind, struct str runtime, struct str from,
+                           struct str request)
 {
-    const struct str pieces[] = {
-        kind == PART_SCRIPT ? STR("s") : STR("d"), runtime, from, request};
+    const struct str pieces[] = {kind == PART_SCRIPT ? STR("s") : STR("d"), runtime, from, request};
     size_t size = 0;
-    for (size_t i = 0; i < ARRAY_COUNT(pieces); i++)
-        size += pieces[i].len + 1;
+    for (size_t i = 0; i < ARRAY_COUNT(pieces); i++) size += pieces[i].len + 1;
     char *key = arena_alloc(r->scratch, size);
-    if (!key)
-        return (struct str){NULL, 0};
+    if (!key) return (struct str){NULL, 0};
     size_t len = 0;
     for (size_t i = 0; i < ARRAY_COUNT(pieces); i++) {
-        if (pieces[i].len)
-            memcpy(key + len, pieces[i].ptr, pieces[i].len);
+        if (pieces[i].len) memcpy(key + len, pieces[i].ptr, pieces[i].len);
         len += pieces[i].len;
         key[len++] = '\0';
     }
@@ -35,14 +31,11 @@ static const struct program_part *part_add(struct reader *r, const struct progra
 {
     struct str key = part_key(r, part->kind, part->runtime, part->from, part->request);
     uint32_t existing;
-    if (!key.ptr || !map_put(&r->part_by_key, key, (uint32_t)r->part_count, &existing))
-        return NULL;
-    if (existing != MAP_NONE)
-        return &r->parts[existing];
-    struct program_part *grown = arena_grow(r->arena, r->parts, r->part_count, r->part_count + 1,
-                                            sizeof(*part), &r->part_capacity);
-    if (!grown)
-        return NULL;
+    if (!key.ptr || !map_put(&r->part_by_key, key, (uint32_t)r->part_count, &existing)) return NULL;
+    if (existing != MAP_NONE) return &r->parts[existing];
+    struct program_part *grown =
+        arena_grow(r->arena, r->parts, r->part_count, r->part_count + 1, sizeof(*part), &r->part_capacity);
+    if (!grown) return NULL;
     r->parts = grown;
     r->parts[r->part_count] = *part;
     return &r->parts[r->part_count++];
@@ -55,8 +48,8 @@ static bool refuse_part(struct reader *r, const struct json *request, const stru
     return false;
 }
 
-bool part_load(struct reader *r, enum part_kind kind, const struct json *request,
-               struct str runtime, struct str *file, struct str *text)
+bool part_load(struct reader *r, enum part_kind kind, const struct json *request, struct str runtime, struct str *file,
+               struct str *text)
 {
     struct program *program = r->program;
     struct error err = {0};
@@ -73,20 +66,18 @@ bool part_load(struct reader *r, enum part_kind kind, const struct json *request
     }
     const struct program_loader *loader = r->load->loader;
     if (!loader) {
-        error_set(&err, E_NOT_FOUND, "\"%.*s\" is another file, and none can be read here",
-                  SHOW(request->text));
+        error_set(&err, E_NOT_FOUND, "\"%.*s\" is another file, and none can be read here", SHOW(request->text));
         return refuse_part(r, request, &err);
     }
     *file = *text = (struct str){NULL, 0};
-    enum code rc = loader->load(loader->context, kind, program->file, request->text, runtime,
-                                r->arena, file, text, &err);
+    enum code rc =
+        loader->load(loader->context, kind, program->file, request->text, runtime, r->arena, file, text, &err);
     if (rc == E_NOMEM) {
         r->failed = true;
         return false;
     }
     if (rc) {
-        if (err.code == OK)
-            error_set(&err, rc, "\"%.*s\" cannot be read", SHOW(request->text));
+        if (err.code == OK) error_set(&err, rc, "\"%.*s\" cannot be read", SHOW(request->text));
         return refuse_part(r, request, &err);
     }
     struct program_part part = {
@@ -98,8 +89,7 @@ bool part_load(struct reader *r, enum part_kind kind, const struct json *request
         .sha256 = sha256(*text),
         .text = *text,
     };
-    if (!part_add(r, &part))
-        r->failed = true;
+    if (!part_add(r, &part)) r->failed = true;
     return !r->failed;
 }
 
@@ -111,24 +101,20 @@ void parts_finish(struct reader *r)
 
 // ---- child documents
 
-static void report_recursion(struct reader *r, const struct json *document, struct str file,
-                             const struct chain *chain)
+static void report_recursion(struct reader *r, const struct json *document, struct str file, const struct chain *chain)
 {
     const struct chain *links[NESTING_MAX + 1];
     size_t count = 0;
     for (const struct chain *link = chain; link; link = link->outer) {
         INVARIANT(count < ARRAY_COUNT(links));
         links[count++] = link;
-        if (str_eq(link->file, file))
-            break;
+        if (str_eq(link->file, file)) break;
     }
     struct buf path;
     buf_init(&path, 4096);
-    while (count-- > 0)
-        buf_printf(&path, "%.*s -> ", SHOW(links[count]->file));
+    while (count-- > 0) buf_printf(&path, "%.*s -> ", SHOW(links[count]->file));
     buf_printf(&path, "%.*s", SHOW(file));
-    if (!buf_ok(&path))
-        r->failed = true;
+    if (!buf_ok(&path)) r->failed = true;
     struct place at = place_of(r, document);
     ERROR(r, "E0307", at, "a document runs itself: %s", path.ptr);
     buf_release(&path);
@@ -137,14 +123,11 @@ static void report_recursion(struct reader *r, const struct json *document, stru
 static const struct loaded *remember(struct reader *r, struct loaded entry)
 {
     struct load *load = r->load;
-    struct loaded *grown = arena_grow(&load->scratch, load->loaded, load->loaded_count,
-                                      load->loaded_count + 1, sizeof(entry),
-                                      &load->loaded_capacity);
-    if (grown)
-        load->loaded = grown;
+    struct loaded *grown = arena_grow(&load->scratch, load->loaded, load->loaded_count, load->loaded_count + 1,
+                                      sizeof(entry), &load->loaded_capacity);
+    if (grown) load->loaded = grown;
     entry.file = arena_copy(&load->scratch, entry.file);
-    if (!grown || !entry.file.ptr ||
-        !map_put(&load->loaded_by_file, entry.file, (uint32_t)load->loaded_count, NULL)) {
+    if (!grown || !entry.file.ptr || !map_put(&load->loaded_by_file, entry.file, (uint32_t)load->loaded_count, NULL)) {
         program_release(entry.program);
         r->failed = true;
         return NULL;
@@ -159,22 +142,17 @@ static void keep_source(struct reader *r, size_t first, struct str text)
     struct diagnostics *diagnostics = r->diagnostics;
     struct str copy = {NULL, 0};
     for (size_t i = first; i < diagnostics->count; i++) {
-        if (diagnostics->items[i].source.ptr != text.ptr)
-            continue;
-        if (!copy.ptr)
-            copy = arena_copy(diagnostics->arena, text);
-        if (!copy.ptr)
-            r->failed = true;
+        if (diagnostics->items[i].source.ptr != text.ptr) continue;
+        if (!copy.ptr) copy = arena_copy(diagnostics->arena, text);
+        if (!copy.ptr) r->failed = true;
         diagnostics->items[i].source = copy;
     }
 }
 
-static const struct loaded *load_child(struct reader *r, struct str file, struct str text,
-                                       const struct chain *chain)
+static const struct loaded *load_child(struct reader *r, struct str file, struct str text, const struct chain *chain)
 {
     uint32_t known = map_get(&r->load->loaded_by_file, file);
-    if (known != MAP_NONE)
-        return &r->load->loaded[known];
+    if (known != MAP_NONE) return &r->load->loaded[known];
     struct diagnostics *diagnostics = r->diagnostics;
     struct loaded entry = {.file = file};
     struct str outer_source = diagnostics->source;
@@ -188,21 +166,17 @@ static const struct loaded *load_child(struct reader *r, struct str file, struct
     enum code rc = load_document(r->load, text, shown, chain, &entry.program, &entry.height);
     keep_source(r, first, text);
     diagnostics->source = outer_source;
-    if (rc == E_NOMEM)
-        r->failed = true;
-    if (rc && rc != E_INVALID)
-        return NULL;
+    if (rc == E_NOMEM) r->failed = true;
+    if (rc && rc != E_INVALID) return NULL;
     return remember(r, entry);
 }
 
-static void attach_child(struct reader *r, uint32_t index, const struct json *document,
-                         const struct chain *chain)
+static void attach_child(struct reader *r, uint32_t index, const struct json *document, const struct chain *chain)
 {
-    INVARIANT(chain);  // its first link is the outermost document
+    INVARIANT(chain); // its first link is the outermost document
     struct str file;
     struct str text;
-    if (!part_load(r, PART_DOCUMENT, document, STR(""), &file, &text))
-        return;
+    if (!part_load(r, PART_DOCUMENT, document, STR(""), &file, &text)) return;
     for (const struct chain *link = chain; link; link = link->outer) {
         if (str_eq(link->file, file)) {
             report_recursion(r, document, file, chain);
@@ -215,8 +189,7 @@ static void attach_child(struct reader *r, uint32_t index, const struct json *do
         return;
     }
     const struct loaded *child = load_child(r, file, text, chain);
-    if (!child)
-        return;
+    if (!child) return;
     if (!child->program) {
         ERROR(r, "E0308", at, "the document %.*s has errors", SHOW(file));
         return;
@@ -225,17 +198,14 @@ static void attach_child(struct reader *r, uint32_t index, const struct json *do
         ERROR(r, "E0507", at, "documents run documents more than %d deep", NESTING_MAX);
         return;
     }
-    if (child->height + 1 > r->height)
-        r->height = child->height + 1;
+    if (child->height + 1 > r->height) r->height = child->height + 1;
     r->program->steps[index].child = program_retain(child->program);
     for (uint32_t i = 0; i < child->program->part_count; i++)
-        if (!part_add(r, &child->program->parts[i]))
-            r->failed = true;
+        if (!part_add(r, &child->program->parts[i])) r->failed = true;
 }
 
 void children_load(struct reader *r, struct draft **drafts, const struct chain *chain)
 {
     for (uint32_t i = 0; i < r->program->step_count && !r->failed; i++)
-        if (drafts[i]->document)
-            attach_child(r, i, drafts[i]->document, chain);
+        if (drafts[i]->document) attach_child(r, i, drafts[i]->document, chain);
 }

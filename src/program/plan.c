@@ -6,21 +6,11 @@
 
 // What the contract lists (requirements 3.2); the native engine supports all of it.
 static const char *const capabilities[] = {
-    "basic-execution",
-    "signal.pause.native",
-    "signal.pause.emulated",
-    "cancel.cooperative",
-    "cancel.forced",
-    "workflow.child.workflows",
-    "workflow.fan.dynamic",
-    "workflow.fan.parallel",
-    "query.workflow.state",
-    "query.task.state",
-    "replay.full",
-    "replay.task",
-    "workflow.continue.as.new",
-    "signals.rate.limit",
-    "signals.concurrent",
+    "basic-execution",          "signal.pause.native",   "signal.pause.emulated",
+    "cancel.cooperative",       "cancel.forced",         "workflow.child.workflows",
+    "workflow.fan.dynamic",     "workflow.fan.parallel", "query.workflow.state",
+    "query.task.state",         "replay.full",           "replay.task",
+    "workflow.continue.as.new", "signals.rate.limit",    "signals.concurrent",
     "history.rotation",
 };
 
@@ -62,42 +52,37 @@ static void check_plan_fields(struct reader *r, const struct json *object, enum 
 {
     for (uint32_t i = 0; i < object->count; i++) {
         const struct json_member *member = &object->members[i];
-        if (is_yours(member->key))
-            continue;
+        if (is_yours(member->key)) continue;
         bool known = false;
         for (size_t k = 0; k < ARRAY_COUNT(plan_fields); k++)
-            known = known ||
-                    ((plan_fields[k].where & where) && str_is(member->key, plan_fields[k].name));
-        if (known)
-            continue;
+            known = known || ((plan_fields[k].where & where) && str_is(member->key, plan_fields[k].name));
+        if (known) continue;
         struct place at = place_of_key(r, member);
-        struct diagnostic *d = ERROR(r, "E0203", at, "unknown field \"%.*s\" in %s",
-                                     SHOW(member->key), where == TOP ? "a plan" : "metadata");
+        struct diagnostic *d = ERROR(r, "E0203", at, "unknown field \"%.*s\" in %s", SHOW(member->key),
+                                     where == TOP ? "a plan" : "metadata");
         struct nearest nearest = nearest_to(member->key);
         for (size_t k = 0; d && k < ARRAY_COUNT(plan_fields); k++)
-            if (plan_fields[k].where & where)
-                nearest_try(&nearest, str_from(plan_fields[k].name));
+            if (plan_fields[k].where & where) nearest_try(&nearest, str_from(plan_fields[k].name));
         hint_nearest(r, d, &nearest);
     }
 }
 
 // A field that may stand on the top level or in metadata, but not in both.
-static const struct json *plan_field(struct reader *r, const struct json *root,
-                                     const struct json *metadata, const char *name)
+static const struct json *plan_field(struct reader *r, const struct json *root, const struct json *metadata,
+                                     const char *name)
 {
     const struct json *top = field(root, name, NULL);
     const struct json *inner = field(metadata, name, NULL);
     if (top && inner) {
         struct place at = place_of(r, top);
-        struct diagnostic *d =
-            ERROR(r, "E0207", at, "\"%s\" is given on the top level and in metadata", name);
+        struct diagnostic *d = ERROR(r, "E0207", at, "\"%s\" is given on the top level and in metadata", name);
         HINT(r, d, "keep the one in metadata");
     }
     return inner ? inner : top;
 }
 
-static void read_plan_name(struct reader *r, const struct json *value, const char *name,
-                           struct place at, struct str *out)
+static void read_plan_name(struct reader *r, const struct json *value, const char *name, struct place at,
+                           struct str *out)
 {
     *out = STR("");
     if (!value) {
@@ -107,51 +92,41 @@ static void read_plan_name(struct reader *r, const struct json *value, const cha
     }
     // An unquoted version in YAML is a number: its text is what was meant.
     if (value->type == JSON_INT || value->type == JSON_NUMBER) {
-        if (expr_text(value, r->arena, out) != OK)
-            r->failed = true;
+        if (expr_text(value, r->arena, out) != OK) r->failed = true;
     } else if (!read_text(r, value, name, out)) {
         return;
     }
-    if (name_valid(*out))
-        return;
+    if (name_valid(*out)) return;
     struct place place = place_of(r, value);
-    ERROR(r, "E0208", place, "\"%s\" must have 1 to 128 bytes without '|' and control characters",
-          name);
+    ERROR(r, "E0208", place, "\"%s\" must have 1 to 128 bytes without '|' and control characters", name);
 }
 
 static void read_schema_version(struct reader *r, const struct json *value)
 {
     r->program->schema_version = STR("v1.2");
-    if (!value || !read_text(r, value, "schemaVersion", &r->program->schema_version))
-        return;
+    if (!value || !read_text(r, value, "schemaVersion", &r->program->schema_version)) return;
     struct str version = r->program->schema_version;
-    if (str_is(version, "v1.0") || str_is(version, "v1.1") || str_is(version, "v1.2"))
-        return;
+    if (str_is(version, "v1.0") || str_is(version, "v1.1") || str_is(version, "v1.2")) return;
     struct place at = place_of(r, value);
     r->code = "PLAN_SCHEMA_VERSION_UNKNOWN";
-    struct diagnostic *d =
-        ERROR(r, "E0211", at, "schema version \"%.*s\" is not supported", SHOW(version));
+    struct diagnostic *d = ERROR(r, "E0211", at, "schema version \"%.*s\" is not supported", SHOW(version));
     HINT(r, d, "this Cairn reads v1.0, v1.1 and v1.2");
     r->code = "INVALID_PLAN_SCHEMA";
 }
 
 static void read_capabilities(struct reader *r, const struct json *value)
 {
-    if (!value)
-        return;
+    if (!value) return;
     if (value->type != JSON_ARRAY) {
         wrong_type(r, value, "requiresCapabilities", "a list of texts");
         return;
     }
     for (uint32_t i = 0; i < value->count; i++) {
         struct str name;
-        if (!read_text(r, &value->items[i], "requiresCapabilities", &name))
-            continue;
+        if (!read_text(r, &value->items[i], "requiresCapabilities", &name)) continue;
         struct nearest nearest = nearest_to(name);
-        for (size_t k = 0; k < ARRAY_COUNT(capabilities); k++)
-            nearest_try(&nearest, str_from(capabilities[k]));
-        if (nearest.distance == 0)
-            continue;
+        for (size_t k = 0; k < ARRAY_COUNT(capabilities); k++) nearest_try(&nearest, str_from(capabilities[k]));
+        if (nearest.distance == 0) continue;
         struct place at = place_of(r, &value->items[i]);
         r->code = "CAPABILITY_UNKNOWN";
         struct diagnostic *d = ERROR(r, "E0212", at, "unknown capability \"%.*s\"", SHOW(name));
@@ -162,16 +137,12 @@ static void read_capabilities(struct reader *r, const struct json *value)
 
 static void read_adapter(struct reader *r, const struct json *value)
 {
-    static const char *const adapters[] = {"temporal", "conductor", "mock", "any",
-                                           "auto",     "cairn",     NULL};
+    static const char *const adapters[] = {"temporal", "conductor", "mock", "any", "auto", "cairn", NULL};
     struct str name;
-    if (!value || !read_text(r, value, "targetAdapter", &name))
-        return;
+    if (!value || !read_text(r, value, "targetAdapter", &name)) return;
     struct nearest nearest = nearest_to(name);
-    for (size_t i = 0; adapters[i]; i++)
-        nearest_try(&nearest, str_from(adapters[i]));
-    if (nearest.distance == 0)
-        return;
+    for (size_t i = 0; adapters[i]; i++) nearest_try(&nearest, str_from(adapters[i]));
+    if (nearest.distance == 0) return;
     struct place at = place_of(r, value);
     r->code = "INVALID_TARGET_ADAPTER";
     struct diagnostic *d = ERROR(r, "E0220", at, "unknown adapter \"%.*s\"", SHOW(name));
@@ -196,28 +167,22 @@ static void read_metadata(struct reader *r, const struct json *root, const struc
     struct program *program = r->program;
     struct place at = place_of(r, metadata ? metadata : root);
     read_plan_name(r, plan_field(r, root, metadata, "planId"), "planId", at, &program->plan_id);
-    read_plan_name(r, plan_field(r, root, metadata, "planVersion"), "planVersion", at,
-                   &program->plan_version);
+    read_plan_name(r, plan_field(r, root, metadata, "planVersion"), "planVersion", at, &program->plan_version);
     read_schema_version(r, plan_field(r, root, metadata, "schemaVersion"));
     read_capabilities(r, plan_field(r, root, metadata, "requiresCapabilities"));
     read_adapter(r, plan_field(r, root, metadata, "targetAdapter"));
     read_on_failure(r, plan_field(r, root, metadata, "onStepFailure"), &r->on_failure);
     size_t index;
     const struct json *fallback = plan_field(r, root, metadata, "fallbackBehavior");
-    if (fallback)
-        read_choice(r, fallback, "fallbackBehavior", fallbacks, &index);
+    if (fallback) read_choice(r, fallback, "fallbackBehavior", fallbacks, &index);
     const struct json *approval = plan_field(r, root, metadata, "requiresApproval");
-    if (approval)
-        read_bool(r, approval, "requiresApproval", &program->requires_approval);
+    if (approval) read_bool(r, approval, "requiresApproval", &program->requires_approval);
     const struct json *name = plan_field(r, root, metadata, "name");
-    if (name)
-        read_text(r, name, "name", &program->name);
+    if (name) read_text(r, name, "name", &program->name);
     const struct json *description = plan_field(r, root, metadata, "description");
-    if (description)
-        read_text(r, description, "description", &program->description);
+    if (description) read_text(r, description, "description", &program->description);
     read_tags(r, plan_field(r, root, metadata, "tags"));
-    if (program->name.len == 0)
-        program->name = program->plan_id;
+    if (program->name.len == 0) program->name = program->plan_id;
 }
 
 // ---- steps
@@ -243,8 +208,7 @@ static void read_step_id(struct reader *r, const struct json *object, struct dra
 {
     const struct json *id = field_required(r, object, "stepId", "id", draft->at, "a step");
     struct str text;
-    if (!id || !read_text(r, id, "stepId", &text))
-        return;
+    if (!id || !read_text(r, id, "stepId", &text)) return;
     draft->at = place_of(r, id);
     draft->step.line = id->line;
     draft->step.column = id->column;
@@ -259,8 +223,7 @@ static void read_step_id(struct reader *r, const struct json *object, struct dra
         HINT(r, d, "1 to 128 letters, digits, '_', '-' and '.', without '..'");
 }
 
-static bool read_kind(struct reader *r, const struct json *object, struct draft *draft,
-                      enum step_kind *out)
+static bool read_kind(struct reader *r, const struct json *object, struct draft *draft, enum step_kind *out)
 {
     static const struct {
         const char *name;
@@ -269,16 +232,14 @@ static bool read_kind(struct reader *r, const struct json *object, struct draft 
 #define X(name, text, what) {text, STEP_##name},
         STEP_KIND_LIST(X)
 #undef X
-        {"bash", STEP_SHELL},
+            {"bash", STEP_SHELL},
     };
     const struct json *value = field_required(r, object, "kind", "type", draft->at, "a step");
     struct str text;
-    if (!value || !read_text(r, value, "kind", &text))
-        return false;
+    if (!value || !read_text(r, value, "kind", &text)) return false;
     struct nearest nearest = nearest_to(text);
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
-        if (kinds[i].kind == STEP_CANCEL || kinds[i].kind == STEP_LOOP)
-            continue;
+        if (kinds[i].kind == STEP_CANCEL || kinds[i].kind == STEP_LOOP) continue;
         if (str_is(text, kinds[i].name)) {
             *out = kinds[i].kind;
             return true;
@@ -298,8 +259,7 @@ static void read_simulate_error(struct reader *r, const struct json *value, stru
 {
     static const char *const names[] = {"transient", "permanent", NULL};
     size_t index;
-    if (!value || !read_choice(r, value, "simulateError", names, &index))
-        return;
+    if (!value || !read_choice(r, value, "simulateError", names, &index)) return;
     if (draft->step.kind != STEP_NOOP) {
         struct place at = place_of(r, value);
         ERROR(r, "E0206", at, "\"simulateError\" is for noop steps only");
@@ -314,27 +274,22 @@ static void read_step(struct reader *r, const struct json *object, struct draft 
     draft->at = place_of(r, object);
     step->line = object->line;
     step->column = object->column;
-    if (!read_object(r, object, "steps"))
-        return;
+    if (!read_object(r, object, "steps")) return;
     fields_check(r, object, step_fields, ARRAY_COUNT(step_fields), "a step");
     read_step_id(r, object, draft);
     step->name = step->id;
     const struct json *name = field(object, "name", NULL);
-    if (name)
-        read_text(r, name, "name", &step->name);
+    if (name) read_text(r, name, "name", &step->name);
     struct str text;
     const struct json *description = field(object, "description", NULL);
-    if (description)
-        read_text(r, description, "description", &text);
+    if (description) read_text(r, description, "description", &text);
     read_deps(r, field(object, "dependsOn", "dependencies"), "dependsOn", draft);
-    if (json_key(object, "dependsOn") || json_key(object, "dependencies"))
-        r->implied_order = false;
+    if (json_key(object, "dependsOn") || json_key(object, "dependencies")) r->implied_order = false;
     read_rule(r, field(object, "triggerRule", NULL), "triggerRule", &step->rule);
     read_when(r, field(object, "when", NULL), draft);
     read_retry_plan(r, field(object, "retry", "retryPolicy"), &step->retry);
     const struct json *timeout = field(object, "timeout", "timeoutMs");
-    if (timeout)
-        read_ms(r, timeout, "timeout", &step->timeout_ms);
+    if (timeout) read_ms(r, timeout, "timeout", &step->timeout_ms);
     read_on_failure(r, field(object, "onStepFailure", NULL), &step->on_failure);
     read_secrets(r, field(object, "secrets", NULL), step);
     read_artifacts(r, field(object, "artifacts", NULL), step);
@@ -350,10 +305,8 @@ void plan_read(struct reader *r, const struct json *root, struct draft_list *lis
     r->code = "INVALID_PLAN_SCHEMA";
     check_plan_fields(r, root, TOP);
     const struct json *metadata = field(root, "metadata", NULL);
-    if (metadata && !read_object(r, metadata, "metadata"))
-        metadata = NULL;
-    if (metadata)
-        check_plan_fields(r, metadata, METADATA);
+    if (metadata && !read_object(r, metadata, "metadata")) metadata = NULL;
+    if (metadata) check_plan_fields(r, metadata, METADATA);
     read_metadata(r, root, metadata);
     read_inputs(r, field(root, "inputs", NULL));
     const struct json *steps = json_key(root, "steps");
@@ -362,11 +315,9 @@ void plan_read(struct reader *r, const struct json *root, struct draft_list *lis
         return;
     }
     struct place at = place_of(r, steps);
-    if (steps->count == 0)
-        ERROR(r, "E0214", at, "the plan has no steps");
+    if (steps->count == 0) ERROR(r, "E0214", at, "the plan has no steps");
     if (steps->count > STEP_COUNT_MAX) {
-        ERROR(r, "E0505", at, "the plan has %u steps; %d are allowed", steps->count,
-              STEP_COUNT_MAX);
+        ERROR(r, "E0505", at, "the plan has %u steps; %d are allowed", steps->count, STEP_COUNT_MAX);
         return;
     }
     r->code = "INVALID_STEP_SCHEMA";
@@ -374,7 +325,6 @@ void plan_read(struct reader *r, const struct json *root, struct draft_list *lis
     drafts_reserve(r, list, steps->count);
     for (uint32_t i = 0; i < steps->count && !r->failed; i++) {
         struct draft *draft = draft_add(r, list);
-        if (draft)
-            read_step(r, &steps->items[i], draft);
+        if (draft) read_step(r, &steps->items[i], draft);
     }
 }

@@ -51,12 +51,10 @@ static void read_document(struct reader *r, const struct json *root, struct draf
     bool steps = json_key(root, "steps") != NULL;
     bool nodes = json_key(root, "nodes") != NULL;
     if (steps == nodes) {
-        struct diagnostic *d =
-            ERROR(r, "E0202", at,
-                  steps ? "the document has both \"steps\" and \"nodes\""
-                        : "the document has neither \"steps\" (a plan) nor \"nodes\" (a workflow)");
-        if (json_key(root, "workflow"))
-            HINT(r, d, "it looks like a playbook, which is another format");
+        struct diagnostic *d = ERROR(r, "E0202", at,
+                                     steps ? "the document has both \"steps\" and \"nodes\""
+                                           : "the document has neither \"steps\" (a plan) nor \"nodes\" (a workflow)");
+        if (json_key(root, "workflow")) HINT(r, d, "it looks like a playbook, which is another format");
         return;
     }
     r->program->kind = steps ? DOCUMENT_PLAN : DOCUMENT_NODES;
@@ -70,8 +68,7 @@ static void read_document(struct reader *r, const struct json *root, struct draf
 static void give_code(struct diagnostics *diagnostics, size_t first)
 {
     for (size_t i = first; i < diagnostics->count; i++)
-        if (diagnostics->items[i].code[0] == '\0')
-            diagnostics->items[i].code = "INVALID_PLAN_SCHEMA";
+        if (diagnostics->items[i].code[0] == '\0') diagnostics->items[i].code = "INVALID_PLAN_SCHEMA";
 }
 
 static enum code compile_document(struct reader *r, const struct chain *chain)
@@ -86,19 +83,17 @@ static enum code compile_document(struct reader *r, const struct chain *chain)
     struct draft_list list = {0};
     read_document(r, &root, &list);
     struct draft **drafts = compile(r, &list);
-    if (drafts)
-        children_load(r, drafts, chain);
+    if (drafts) children_load(r, drafts, chain);
     parts_finish(r);
     return r->failed || r->diagnostics->failed ? E_NOMEM : OK;
 }
 
-enum code load_document(struct load *load, struct str text, struct str file,
-                        const struct chain *outer, struct program **out, uint32_t *height)
+enum code load_document(struct load *load, struct str text, struct str file, const struct chain *outer,
+                        struct program **out, uint32_t *height)
 {
     *out = NULL;
     struct program *program = program_new(load, text, file);
-    if (!program)
-        return E_NOMEM;
+    if (!program) return E_NOMEM;
     struct diagnostics *diagnostics = load->diagnostics;
     struct reader r = {
         .load = load,
@@ -107,21 +102,18 @@ enum code load_document(struct load *load, struct str text, struct str file,
         .scratch = &load->scratch,
         .diagnostics = diagnostics,
         .file = file,
-        .text = str_starts(program->text, STR("\xEF\xBB\xBF"))
-                    ? str_slice(program->text, 3, program->text.len)
-                    : program->text,
+        .text = str_starts(program->text, STR("\xEF\xBB\xBF")) ? str_slice(program->text, 3, program->text.len)
+                                                               : program->text,
         .code = "INVALID_PLAN_SCHEMA",
         .on_failure = ON_FAILURE_FAIL_RUN,
         .height = 1,
     };
     map_init(&r.part_by_key, r.scratch);
     struct chain chain = {.file = program->file, .outer = outer, .depth = 1};
-    if (outer)
-        chain.depth = outer->depth + 1;
+    if (outer) chain.depth = outer->depth + 1;
     uint32_t errors = diagnostics->error_count;
     enum code rc = compile_document(&r, &chain);
-    if (rc == OK && diagnostics->error_count > errors)
-        rc = E_INVALID;
+    if (rc == OK && diagnostics->error_count > errors) rc = E_INVALID;
     if (rc) {
         program_release(program);
         return rc;
@@ -133,8 +125,8 @@ enum code load_document(struct load *load, struct str text, struct str file,
 }
 
 enum code program_load_with(struct str text, struct str file, const struct program_loader *loader,
-                            const struct load_options *options, struct diagnostics *diagnostics,
-                            struct program **out, struct error *err)
+                            const struct load_options *options, struct diagnostics *diagnostics, struct program **out,
+                            struct error *err)
 {
     struct load load = {.loader = loader, .diagnostics = diagnostics, .options = options};
     start_arena(&load.scratch, options);
@@ -142,16 +134,14 @@ enum code program_load_with(struct str text, struct str file, const struct progr
     uint32_t errors = diagnostics->error_count;
     uint32_t height;
     enum code rc = load_document(&load, text, file, NULL, out, &height);
-    for (size_t i = 0; i < load.loaded_count; i++)
-        program_release(load.loaded[i].program);
+    for (size_t i = 0; i < load.loaded_count; i++) program_release(load.loaded[i].program);
     arena_release(&load.scratch);
     if (rc == E_INVALID) {
         uint32_t count = diagnostics->error_count - errors;
         INVARIANT(count > 0);
         return error_set(err, rc, "%.*s has %u error%s", SHOW(file), count, count == 1 ? "" : "s");
     }
-    if (rc)
-        return error_set(err, rc, "out of memory reading %.*s", SHOW(file));
+    if (rc) return error_set(err, rc, "out of memory reading %.*s", SHOW(file));
     return OK;
 }
 
@@ -177,12 +167,10 @@ struct program *program_retain(const struct program *program)
 
 void program_release(struct program *program)
 {
-    if (!program)
-        return;
+    if (!program) return;
     int before = __atomic_fetch_sub(&program->references, 1, __ATOMIC_ACQ_REL);
     INVARIANT(before > 0);
-    if (before > 1)
-        return;
+    if (before > 1) return;
     for (uint32_t i = 0; i < program->step_count; i++) {
         union {
             const struct program *given;
@@ -198,8 +186,7 @@ void program_release(struct program *program)
 
 struct str id_key(uint32_t scope, struct str id, char out[static 160])
 {
-    if (id.len > 128)
-        return (struct str){out, 0};
+    if (id.len > 128) return (struct str){out, 0};
     size_t len = 0;
     if (scope != PROGRAM_TOP) {
         do {
@@ -208,8 +195,7 @@ struct str id_key(uint32_t scope, struct str id, char out[static 160])
         } while (scope);
         out[len++] = '/';
     }
-    if (id.len)
-        memcpy(out + len, id.ptr, id.len);
+    if (id.len) memcpy(out + len, id.ptr, id.len);
     return (struct str){out, len + id.len};
 }
 
@@ -226,8 +212,8 @@ const char *step_kind_name(enum step_kind kind)
     switch (kind) {
     case STEP_KIND_FIRST_UNUSED:
         break;
-#define X(name, text, what)                                                                        \
-    case STEP_##name:                                                                              \
+#define X(name, text, what)                                                                                            \
+    case STEP_##name:                                                                                                  \
         return text;
         STEP_KIND_LIST(X)
 #undef X

@@ -42,43 +42,43 @@ enum on_failure { ON_FAILURE_FAIL_RUN = 1, ON_FAILURE_HOLD };
 enum retry_on { RETRY_TRANSIENT = 1, RETRY_ALL };
 
 struct retry_policy {
-    uint32_t max_attempts;  // total tries, >= 1
-    int64_t delay_ms;       // before the second try
-    enum backoff backoff;   // none: constant; linear: delay*n; exponential: delay*2^(n-1); n = retries so far + 1
-    int64_t max_delay_ms;   // 0 = no cap
-    double jitter;          // 0..1, share of the delay that is random; 0 by default
-    enum retry_on on;       // transient: only failures marked retryable
-    const struct str *non_retryable;  // error codes
+    uint32_t max_attempts; // total tries, >= 1
+    int64_t delay_ms;      // before the second try
+    enum backoff backoff;  // none: constant; linear: delay*n; exponential: delay*2^(n-1); n = retries so far + 1
+    int64_t max_delay_ms;  // 0 = no cap
+    double jitter;         // 0..1, share of the delay that is random; 0 by default
+    enum retry_on on;      // transient: only failures marked retryable
+    const struct str *non_retryable; // error codes
     uint32_t non_retryable_count;
 };
 
 struct secret_ref {
-    struct str name;  // environment variable for the step
-    struct str ref;   // "env:NAME" or "file:/path"
+    struct str name; // environment variable for the step
+    struct str ref;  // "env:NAME" or "file:/path"
 };
 
 struct artifact_decl {
-    struct str path;  // as written; relative to $ARTIFACTS_DIR
+    struct str path; // as written; relative to $ARTIFACTS_DIR
     struct str kind;
 };
 
 #define PROGRAM_TOP UINT32_MAX
 
 struct program_step {
-    struct str id;    // as written, unique in its scope
-    struct str name;  // for people; the id when not given
+    struct str id;   // as written, unique in its scope
+    struct str name; // for people; the id when not given
     enum step_kind kind;
     enum trigger_rule rule;
-    const uint32_t *deps;  // step indexes, same scope, as written, no repeats
+    const uint32_t *deps; // step indexes, same scope, as written, no repeats
     const uint32_t *dependents;
     uint32_t dep_count, dependent_count;
-    const struct when *when;  // NULL: no condition (or broken)
+    const struct when *when; // NULL: no condition (or broken)
     struct str when_text;
-    bool when_broken;  // node workflows: an unparseable condition is false, with a warning
+    bool when_broken; // node workflows: an unparseable condition is false, with a warning
     bool always_run;
-    bool condition;  // until_bash of a loop: exit 0 = true, else false; never fails by its exit code
+    bool condition; // until_bash of a loop: exit 0 = true, else false; never fails by its exit code
     struct retry_policy retry;
-    int64_t timeout_ms;  // 0 = none
+    int64_t timeout_ms; // 0 = none
     enum on_failure on_failure;
     // Inputs of the kind, not yet substituted, always an object with these members:
     //   ECHO message · MERGE [message] · EXEC argv [env cwd stdin] · SHELL command [env cwd] · SCRIPT runtime code [file env cwd args]
@@ -88,11 +88,11 @@ struct program_step {
     const struct secret_ref *secrets;
     const struct artifact_decl *artifacts;
     uint32_t secret_count, artifact_count;
-    uint32_t scope;        // index of the enclosing LOOP step, or PROGRAM_TOP
-    uint32_t first_child;  // LOOP: children are first_child .. first_child + child_count - 1, the until step last
+    uint32_t scope;       // index of the enclosing LOOP step, or PROGRAM_TOP
+    uint32_t first_child; // LOOP: children are first_child .. first_child + child_count - 1, the until step last
     uint32_t child_count, max_iterations;
-    uint32_t until;                // LOOP: index of the until step; PROGRAM_TOP when the loop runs once per max_iterations
-    const struct program *child;   // SUBRUN
+    uint32_t until; // LOOP: index of the until step; PROGRAM_TOP when the loop runs once per max_iterations
+    const struct program *child; // SUBRUN
     uint32_t line, column;
 };
 
@@ -102,63 +102,64 @@ enum part_kind { PART_DOCUMENT = 1, PART_SCRIPT };
 // so that a resumed run executes the same bytes (I20).
 struct program_part {
     enum part_kind kind;
-    struct str from;     // file that asked for it
-    struct str request;  // name as written there
-    struct str runtime;  // PART_SCRIPT
-    struct str file;     // where it was found
+    struct str from;    // file that asked for it
+    struct str request; // name as written there
+    struct str runtime; // PART_SCRIPT
+    struct str file;    // where it was found
     struct digest sha256;
     struct str text;
 };
 
 struct program {
     enum document_kind kind;
-    struct str file;         // of the main document, as given
-    struct str text;         // its bytes
-    struct digest sha256;    // of `text`
+    struct str file;      // of the main document, as given
+    struct str text;      // its bytes
+    struct digest sha256; // of `text`
     char sha256_hex[SHA256_HEX + 1];
-    struct str plan_id, plan_version, schema_version;  // nodes: name, first 12 hex of sha256 (C-64), ""
+    struct str plan_id, plan_version, schema_version; // nodes: name, first 12 hex of sha256 (C-64), ""
     struct str name, description;
     const struct str *tags;
     uint32_t tag_count;
-    bool requires_approval;   // plan metadata: the run waits PENDING for RunApproved
-    struct json inputs;       // declared defaults, an object; null for an input without one
-    struct str *required;     // inputs that the start of a run has to give
+    bool requires_approval; // plan metadata: the run waits PENDING for RunApproved
+    struct json inputs;     // declared defaults, an object; null for an input without one
+    struct str *required;   // inputs that the start of a run has to give
     uint32_t required_count;
     struct program_step *steps;
     uint32_t step_count;
-    uint32_t top_count;       // steps of the top scope are 0 .. top_count - 1
-    const uint32_t *order;    // top scope in topological (Kahn, declaration order inside a layer) order
-    const struct program_part *parts;  // of this program and its children
+    uint32_t top_count;               // steps of the top scope are 0 .. top_count - 1
+    const uint32_t *order;            // top scope in topological (Kahn, declaration order inside a layer) order
+    const struct program_part *parts; // of this program and its children
     uint32_t part_count;
-    struct map ids;           // for program_find
+    struct map ids; // for program_find
     struct arena arena;
-    int references;  // use program_retain/release
+    int references; // use program_retain/release
 };
 
 struct program_loader {
     void *context;
     // Finds and reads what `request` names, seen from the file `from`. E_NOT_FOUND: err lists the places looked at.
     // *file and *text are put in `arena`. `runtime` is set for scripts only ("sh", "python3", "node").
-    enum code (*load)(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime, struct arena *arena,
-                      struct str *file, struct str *text, struct error *err);
+    enum code (*load)(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
+                      struct arena *arena, struct str *file, struct str *text, struct error *err);
 };
 
 // E_INVALID: there is at least one error diagnostic and *out is NULL. Warnings alone give a program.
 // `loader` may be NULL: then documents that need other files are refused.
-enum code program_load(struct str text, struct str file, const struct program_loader *loader, struct diagnostics *diagnostics,
-                       struct program **out, struct error *err) MUST_CHECK;
+enum code program_load(struct str text, struct str file, const struct program_loader *loader,
+                       struct diagnostics *diagnostics, struct program **out, struct error *err) MUST_CHECK;
 struct program *program_retain(const struct program *program);
 void program_release(struct program *program);
-uint32_t program_find(const struct program *program, uint32_t scope, struct str id);  // PROGRAM_TOP when absent
+uint32_t program_find(const struct program *program, uint32_t scope, struct str id); // PROGRAM_TOP when absent
 const char *step_kind_name(enum step_kind kind);
-const char *document_kind_name(enum document_kind kind);  // "plan", "nodes"
+const char *document_kind_name(enum document_kind kind); // "plan", "nodes"
 const char *backoff_name(enum backoff backoff);
 // The compiled program as text, for goldens: one line a step.
 void program_dump(struct buf *out, const struct program *program);
 
 // Ids that may be used in keys and paths: C-08, C-32, reliability §4.4.
-bool run_id_valid(struct str id);   // [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, no "..", no trailing dot
-bool step_id_valid(struct str id);  // [A-Za-z0-9_][A-Za-z0-9._-]{0,127}, not RUN, no ".."
-bool name_valid(struct str id);     // tenants, projects, environments, plan ids and versions: no '|', no control characters, 1..128
+bool run_id_valid(struct str id);  // [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, no "..", no trailing dot
+bool step_id_valid(struct str id); // [A-Za-z0-9_][A-Za-z0-9._-]{0,127}, not RUN, no ".."
+bool name_valid(
+    struct str id); // tenants, projects, environments, plan ids and versions: no '|', no control characters, 1..128
 
 #endif

@@ -4,8 +4,8 @@
 struct ref_context {
     struct compiler *c;
     uint32_t step;
-    const struct json *value;  // the text that holds the reference
-    size_t from;               // where to look for the next one in the source
+    const struct json *value; // the text that holds the reference
+    size_t from;              // where to look for the next one in the source
 };
 
 // ---- names
@@ -15,10 +15,8 @@ static uint32_t find_visible(const struct program *program, uint32_t scope, stru
 {
     for (;;) {
         uint32_t found = program_find(program, scope, name);
-        if (found != PROGRAM_TOP && !program->steps[found].condition)
-            return found;
-        if (scope == PROGRAM_TOP)
-            return PROGRAM_TOP;
+        if (found != PROGRAM_TOP && !program->steps[found].condition) return found;
+        if (scope == PROGRAM_TOP) return PROGRAM_TOP;
         scope = program->steps[scope].scope;
     }
 }
@@ -36,8 +34,7 @@ static void hint_step(struct ref_context *at, struct diagnostic *d, struct str n
     struct nearest nearest = nearest_to(name);
     for (uint32_t i = 0; d && i < program->step_count; i++) {
         const struct program_step *step = &program->steps[i];
-        if (!step->condition && is_known(at, step->id))
-            nearest_try(&nearest, step->id);
+        if (!step->condition && is_known(at, step->id)) nearest_try(&nearest, step->id);
     }
     hint_nearest(at->c->r, d, &nearest);
 }
@@ -50,10 +47,8 @@ static bool waits_for(struct compiler *c, uint32_t step, uint32_t other)
 {
     const struct program_step *steps = c->program->steps;
     for (uint32_t k = 0; k < steps[step].dep_count; k++)
-        if (steps[step].deps[k] == other)
-            return true;
-    if (c->walk_budget == 0)
-        return true;
+        if (steps[step].deps[k] == other) return true;
+    if (c->walk_budget == 0) return true;
     c->stamp++;
     uint32_t head = 0;
     uint32_t tail = 0;
@@ -62,8 +57,7 @@ static bool waits_for(struct compiler *c, uint32_t step, uint32_t other)
         uint32_t at = c->queue[head++];
         for (uint32_t k = 0; k < steps[at].dep_count; k++) {
             uint32_t dep = steps[at].deps[k];
-            if (dep == other || c->walk_budget == 0)
-                return true;
+            if (dep == other || c->walk_budget == 0) return true;
             c->walk_budget--;
             if (c->level[dep] > c->level[other] && c->mark[dep] != c->stamp) {
                 c->mark[dep] = c->stamp;
@@ -78,8 +72,7 @@ static bool waits_for(struct compiler *c, uint32_t step, uint32_t other)
 static bool is_there_in_time(struct compiler *c, uint32_t step, uint32_t other)
 {
     const struct program_step *steps = c->program->steps;
-    while (steps[step].scope != steps[other].scope)
-        step = steps[step].scope;
+    while (steps[step].scope != steps[other].scope) step = steps[step].scope;
     return step != other && waits_for(c, step, other);
 }
 
@@ -91,15 +84,13 @@ static struct place ref_place(struct ref_context *at, const struct ref *ref)
 static void check_output(struct ref_context *at, const struct ref *ref, uint32_t producer)
 {
     struct compiler *c = at->c;
-    if (is_there_in_time(c, at->step, producer))
-        return;
+    if (is_there_in_time(c, at->step, producer)) return;
     struct place place = ref_place(at, ref);
-    struct diagnostic *d =
-        WARNING(c->r, "E0403", place, "\"%.*s\" is not a dependency of \"%.*s\", so it may not "
-                "have run when %.*s is needed", SHOW(ref->node), SHOW(c->program->steps[at->step].id),
-                SHOW(ref->text));
-    if (c->program->steps[at->step].scope == c->program->steps[producer].scope &&
-        producer != at->step)
+    struct diagnostic *d = WARNING(c->r, "E0403", place,
+                                   "\"%.*s\" is not a dependency of \"%.*s\", so it may not "
+                                   "have run when %.*s is needed",
+                                   SHOW(ref->node), SHOW(c->program->steps[at->step].id), SHOW(ref->text));
+    if (c->program->steps[at->step].scope == c->program->steps[producer].scope && producer != at->step)
         HINT(c->r, d, "add \"%.*s\" to its dependencies", SHOW(ref->node));
 }
 
@@ -109,14 +100,11 @@ static void check_input(struct ref_context *at, const struct ref *ref)
     const struct json *inputs = &r->program->inputs;
     struct str rest;
     struct str name = str_cut(ref->path, '.', &rest);
-    if (json_get(inputs, name))
-        return;
+    if (json_get(inputs, name)) return;
     struct place place = ref_place(at, ref);
-    struct diagnostic *d =
-        WARNING(r, "E0405", place, "the input \"%.*s\" is not declared", SHOW(name));
+    struct diagnostic *d = WARNING(r, "E0405", place, "the input \"%.*s\" is not declared", SHOW(name));
     struct nearest nearest = nearest_to(name);
-    for (uint32_t i = 0; d && i < inputs->count; i++)
-        nearest_try(&nearest, inputs->members[i].key);
+    for (uint32_t i = 0; d && i < inputs->count; i++) nearest_try(&nearest, inputs->members[i].key);
     if (nearest.best.len)
         hint_nearest(r, d, &nearest);
     else
@@ -133,9 +121,8 @@ static void broken_when(struct ref_context *at, const struct error *err)
     size_t offset = err->column ? err->column - 1 : 0;
     struct place place = place_inside(r, at->value, str_slice(text, offset, text.len), NULL);
     bool plan = at->c->program->kind == DOCUMENT_PLAN;
-    struct diagnostic *d =
-        diagnose(r->diagnostics, plan ? SEVERITY_ERROR : SEVERITY_WARNING, "E0401", r->code,
-                 PLACE_ARG(r, place), "%s%s", err->message, plan ? "" : " (it counts as false)");
+    struct diagnostic *d = diagnose(r->diagnostics, plan ? SEVERITY_ERROR : SEVERITY_WARNING, "E0401", r->code,
+                                    PLACE_ARG(r, place), "%s%s", err->message, plan ? "" : " (it counts as false)");
     HINT(r, d, "for example: $build.output.status == 'ok' && $INPUTS.count > 3");
     step->when_broken = !plan;
 }
@@ -161,18 +148,15 @@ static void check_when(struct ref_context *at, const struct scope *scope)
     const struct when_atom *atoms = when_atoms(step->when, &count);
     for (size_t i = 0; i < count; i++) {
         const struct ref *ref = &atoms[i].left;
-        if (ref->kind == REF_INPUT)
-            check_input(at, ref);
-        if (ref->kind != REF_OUTPUT)
-            continue;
+        if (ref->kind == REF_INPUT) check_input(at, ref);
+        if (ref->kind != REF_OUTPUT) continue;
         uint32_t producer = find_visible(c->program, step->scope, ref->node);
         if (producer != PROGRAM_TOP) {
             check_output(at, ref, producer);
             continue;
         }
         struct place place = ref_place(at, ref);
-        struct diagnostic *d = ERROR(c->r, "E0402", place, "there is no step \"%.*s\"",
-                                     SHOW(ref->node));
+        struct diagnostic *d = ERROR(c->r, "E0402", place, "there is no step \"%.*s\"", SHOW(ref->node));
         hint_step(at, d, ref->node);
     }
 }
@@ -184,19 +168,16 @@ static void check_ref(void *context, const struct ref *ref, size_t offset, bool 
     (void)offset;
     struct ref_context *at = context;
     struct compiler *c = at->c;
-    if (ref->kind == REF_INPUT)
-        check_input(at, ref);
-    if (ref->kind != REF_OUTPUT)
-        return;
+    if (ref->kind == REF_INPUT) check_input(at, ref);
+    if (ref->kind != REF_OUTPUT) return;
     if (known) {
         uint32_t scope = c->program->steps[at->step].scope;
         check_output(at, ref, find_visible(c->program, scope, ref->node));
         return;
     }
     struct place place = ref_place(at, ref);
-    struct diagnostic *d =
-        WARNING(c->r, "E0404", place, "%.*s looks like a reference, but there is no step \"%.*s\"",
-                SHOW(ref->text), SHOW(ref->node));
+    struct diagnostic *d = WARNING(c->r, "E0404", place, "%.*s looks like a reference, but there is no step \"%.*s\"",
+                                   SHOW(ref->text), SHOW(ref->node));
     hint_step(at, d, ref->node);
 }
 
@@ -208,8 +189,7 @@ static void check_texts(struct ref_context *at, const struct scope *scope, const
         at->from = 0;
         expr_refs(value->text, scope, check_ref, at);
     }
-    for (uint32_t i = 0; value->type == JSON_ARRAY && i < value->count; i++)
-        check_texts(at, scope, &value->items[i]);
+    for (uint32_t i = 0; value->type == JSON_ARRAY && i < value->count; i++) check_texts(at, scope, &value->items[i]);
     for (uint32_t i = 0; value->type == JSON_OBJECT && i < value->count; i++)
         check_texts(at, scope, &value->members[i].value);
 }
@@ -219,13 +199,11 @@ void refs_check(struct compiler *c, uint32_t index)
     struct program_step *step = &c->program->steps[index];
     struct ref_context at = {.c = c, .step = index};
     struct scope scope = {.context = &at, .known = is_known};
-    if (c->drafts[index]->when)
-        check_when(&at, &scope);
+    if (c->drafts[index]->when) check_when(&at, &scope);
     for (uint32_t i = 0; i < step->with.count; i++) {
         const struct json_member *member = &step->with.members[i];
         bool ours = !str_is(member->key, "document") && !str_is(member->key, "file") &&
                     !(c->drafts[index]->outside && str_is(member->key, "code"));
-        if (ours)
-            check_texts(&at, &scope, &member->value);
+        if (ours) check_texts(&at, &scope, &member->value);
     }
 }

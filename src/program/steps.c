@@ -5,8 +5,8 @@
 
 void drafts_reserve(struct reader *r, struct draft_list *list, size_t count)
 {
-    struct draft *grown = arena_grow(r->scratch, list->items, list->count, count,
-                                     sizeof(struct draft), &list->capacity);
+    struct draft *grown =
+        arena_grow(r->scratch, list->items, list->count, count, sizeof(struct draft), &list->capacity);
     if (grown)
         list->items = grown;
     else
@@ -15,8 +15,8 @@ void drafts_reserve(struct reader *r, struct draft_list *list, size_t count)
 
 struct draft *draft_add(struct reader *r, struct draft_list *list)
 {
-    struct draft *grown = arena_grow(r->scratch, list->items, list->count, list->count + 1,
-                                     sizeof(struct draft), &list->capacity);
+    struct draft *grown =
+        arena_grow(r->scratch, list->items, list->count, list->count + 1, sizeof(struct draft), &list->capacity);
     if (!grown) {
         r->failed = true;
         return NULL;
@@ -29,9 +29,7 @@ struct draft *draft_add(struct reader *r, struct draft_list *list)
                                 .kind = STEP_NOOP,
                                 .rule = RULE_ALL_SUCCESS,
                                 .when_text = {"", 0},
-                                .retry = {.max_attempts = 1,
-                                          .backoff = BACKOFF_NONE,
-                                          .on = RETRY_TRANSIENT},
+                                .retry = {.max_attempts = 1, .backoff = BACKOFF_NONE, .on = RETRY_TRANSIENT},
                                 .on_failure = r->on_failure,
                                 .with = json_object(),
                                 .scope = PROGRAM_TOP,
@@ -44,16 +42,14 @@ struct draft *draft_add(struct reader *r, struct draft_list *list)
 void read_rule(struct reader *r, const struct json *value, const char *name, enum trigger_rule *out)
 {
     struct str text;
-    if (!value || !read_text(r, value, name, &text))
-        return;
+    if (!value || !read_text(r, value, name, &text)) return;
     enum trigger_rule rule = rule_parse(text);
     if (rule != RULE_NONE) {
         *out = rule;
         return;
     }
     struct place at = place_of(r, value);
-    struct diagnostic *d =
-        ERROR(r, "E0206", at, "\"%s\" cannot be \"%.*s\"", name, SHOW(text));
+    struct diagnostic *d = ERROR(r, "E0206", at, "\"%s\" cannot be \"%.*s\"", name, SHOW(text));
     struct nearest nearest = nearest_to(text);
 #define X(rule_id, rule_text) nearest_try(&nearest, STR(rule_text));
     TRIGGER_RULE_LIST(X)
@@ -61,28 +57,25 @@ void read_rule(struct reader *r, const struct json *value, const char *name, enu
     if (nearest.best.len)
         hint_nearest(r, d, &nearest);
     else
-        HINT(r, d, "the usual ones are all_success, one_success, none_failed_min_one_success "
-                   "and all_done");
+        HINT(r, d,
+             "the usual ones are all_success, one_success, none_failed_min_one_success "
+             "and all_done");
 }
 
 void read_when(struct reader *r, const struct json *value, struct draft *draft)
 {
-    if (!value || !read_text(r, value, "when", &draft->step.when_text))
-        return;
+    if (!value || !read_text(r, value, "when", &draft->step.when_text)) return;
     draft->when = value;
 }
 
 void read_deps(struct reader *r, const struct json *value, const char *name, struct draft *draft)
 {
-    if (!value)
-        return;
+    if (!value) return;
     if (value->type != JSON_ARRAY) {
         struct place at = place_of(r, value);
-        struct diagnostic *d =
-            ERROR(r, "E0205", at, "\"%s\" must be a list of ids, but it is of type %s", name,
-                  json_type_name((enum json_type)value->type));
-        if (value->type == JSON_STRING)
-            HINT(r, d, "write [%.*s]", SHOW(value->text));
+        struct diagnostic *d = ERROR(r, "E0205", at, "\"%s\" must be a list of ids, but it is of type %s", name,
+                                     json_type_name((enum json_type)value->type));
+        if (value->type == JSON_STRING) HINT(r, d, "write [%.*s]", SHOW(value->text));
         return;
     }
     draft->deps = value;
@@ -92,8 +85,7 @@ void read_deps(struct reader *r, const struct json *value, const char *name, str
 
 static const char *const retry_on_names[] = {"transient", "all", NULL};
 
-static void read_retry_on(struct reader *r, const struct json *value, const char *name,
-                          struct retry_policy *retry)
+static void read_retry_on(struct reader *r, const struct json *value, const char *name, struct retry_policy *retry)
 {
     size_t index;
     if (value && read_choice(r, value, name, retry_on_names, &index))
@@ -105,15 +97,13 @@ static void read_backoff(struct reader *r, const struct json *value, struct retr
     static const char *const names[] = {"none", "linear", "exponential", NULL};
     static const enum backoff backoffs[] = {BACKOFF_NONE, BACKOFF_LINEAR, BACKOFF_EXPONENTIAL};
     size_t index;
-    if (value && read_choice(r, value, "backoff", names, &index))
-        retry->backoff = backoffs[index];
+    if (value && read_choice(r, value, "backoff", names, &index)) retry->backoff = backoffs[index];
 }
 
 static void read_jitter(struct reader *r, const struct json *value, struct retry_policy *retry)
 {
     double jitter;
-    if (!value)
-        return;
+    if (!value) return;
     if (!json_double(value, &jitter)) {
         wrong_type(r, value, "jitter", "a number from 0 to 1");
     } else if (!(jitter >= 0 && jitter <= 1)) {
@@ -127,32 +117,25 @@ static void read_jitter(struct reader *r, const struct json *value, struct retry
 void read_retry_plan(struct reader *r, const struct json *value, struct retry_policy *retry)
 {
     static const struct field fields[] = {
-        {"maxAttempts", NULL},         {"delay", "delayMs"}, {"backoff", NULL},
-        {"maxDelay", "maxDelayMs"},    {"jitter", NULL},     {"nonRetryable", NULL},
-        {"on", NULL},
+        {"maxAttempts", NULL}, {"delay", "delayMs"},   {"backoff", NULL}, {"maxDelay", "maxDelayMs"},
+        {"jitter", NULL},      {"nonRetryable", NULL}, {"on", NULL},
     };
-    if (!value || !read_object(r, value, "retry"))
-        return;
+    if (!value || !read_object(r, value, "retry")) return;
     fields_check(r, value, fields, ARRAY_COUNT(fields), "a retry policy");
     struct place at = place_of(r, value);
-    const struct json *attempts =
-        field_required(r, value, "maxAttempts", NULL, at, "a retry policy");
+    const struct json *attempts = field_required(r, value, "maxAttempts", NULL, at, "a retry policy");
     int64_t count;
-    if (attempts && read_count(r, attempts, "maxAttempts", 1, 1000, &count))
-        retry->max_attempts = (uint32_t)count;
+    if (attempts && read_count(r, attempts, "maxAttempts", 1, 1000, &count)) retry->max_attempts = (uint32_t)count;
     retry->delay_ms = 1000;
     const struct json *delay = field(value, "delay", "delayMs");
-    if (delay)
-        read_ms(r, delay, "delay", &retry->delay_ms);
+    if (delay) read_ms(r, delay, "delay", &retry->delay_ms);
     const struct json *max_delay = field(value, "maxDelay", "maxDelayMs");
-    if (max_delay)
-        read_ms(r, max_delay, "maxDelay", &retry->max_delay_ms);
+    if (max_delay) read_ms(r, max_delay, "maxDelay", &retry->max_delay_ms);
     read_backoff(r, field(value, "backoff", NULL), retry);
     read_jitter(r, field(value, "jitter", NULL), retry);
     read_retry_on(r, field(value, "on", NULL), "on", retry);
     const struct json *codes = field(value, "nonRetryable", NULL);
-    if (codes)
-        read_texts(r, codes, "nonRetryable", &retry->non_retryable, &retry->non_retryable_count);
+    if (codes) read_texts(r, codes, "nonRetryable", &retry->non_retryable, &retry->non_retryable_count);
 }
 
 // max_attempts of a node counts what comes after the first try.
@@ -164,15 +147,12 @@ void read_retry_nodes(struct reader *r, const struct json *value, struct retry_p
         {"on_error", NULL},
         {"non_retryable", NULL},
     };
-    if (!value || !read_object(r, value, "retry"))
-        return;
+    if (!value || !read_object(r, value, "retry")) return;
     fields_check(r, value, fields, ARRAY_COUNT(fields), "a retry policy");
     struct place at = place_of(r, value);
-    const struct json *attempts =
-        field_required(r, value, "max_attempts", NULL, at, "a retry policy");
+    const struct json *attempts = field_required(r, value, "max_attempts", NULL, at, "a retry policy");
     int64_t count;
-    if (attempts && read_count(r, attempts, "max_attempts", 1, 5, &count))
-        retry->max_attempts = (uint32_t)count + 1;
+    if (attempts && read_count(r, attempts, "max_attempts", 1, 5, &count)) retry->max_attempts = (uint32_t)count + 1;
     retry->delay_ms = 3000;
     retry->backoff = BACKOFF_EXPONENTIAL;
     const struct json *delay = field(value, "delay_ms", "delay");
@@ -182,8 +162,7 @@ void read_retry_nodes(struct reader *r, const struct json *value, struct retry_p
     }
     read_retry_on(r, field(value, "on_error", NULL), "on_error", retry);
     const struct json *codes = field(value, "non_retryable", NULL);
-    if (codes)
-        read_texts(r, codes, "non_retryable", &retry->non_retryable, &retry->non_retryable_count);
+    if (codes) read_texts(r, codes, "non_retryable", &retry->non_retryable, &retry->non_retryable_count);
 }
 
 // ---- secrets and artifacts
@@ -193,8 +172,7 @@ static bool is_env_name(struct str name)
     for (size_t i = 0; i < name.len; i++) {
         char c = name.ptr[i];
         bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-        if (!letter && !(i > 0 && c >= '0' && c <= '9'))
-            return false;
+        if (!letter && !(i > 0 && c >= '0' && c <= '9')) return false;
     }
     return name.len > 0;
 }
@@ -203,17 +181,15 @@ static void read_secret(struct reader *r, const struct json *value, struct secre
 {
     static const struct field fields[] = {{"name", NULL}, {"ref", NULL}};
     *out = (struct secret_ref){.name = {"", 0}, .ref = {"", 0}};
-    if (!read_object(r, value, "secrets"))
-        return;
+    if (!read_object(r, value, "secrets")) return;
     for (uint32_t i = 0; i < value->count; i++) {
-        if (!str_is(value->members[i].key, "value"))
-            continue;
+        if (!str_is(value->members[i].key, "value")) continue;
         struct place at = place_of_key(r, &value->members[i]);
         struct diagnostic *d = ERROR(r, "E0213", at, "a secret has a value in the document");
-        HINT(r, d, "remove the value, change the secret, and write ref: env:NAME or "
-                   "file:/path");
-        if (d)
-            d->hidden = true;
+        HINT(r, d,
+             "remove the value, change the secret, and write ref: env:NAME or "
+             "file:/path");
+        if (d) d->hidden = true;
         return;
     }
     fields_check(r, value, fields, ARRAY_COUNT(fields), "a secret");
@@ -222,11 +198,12 @@ static void read_secret(struct reader *r, const struct json *value, struct secre
     const struct json *ref = field_required(r, value, "ref", NULL, at, "a secret");
     if (name && read_text(r, name, "name", &out->name) && !is_env_name(out->name)) {
         at = place_of(r, name);
-        ERROR(r, "E0208", at, "the name of a secret is the name of an environment variable, "
-              "which \"%.*s\" cannot be", SHOW(out->name));
+        ERROR(r, "E0208", at,
+              "the name of a secret is the name of an environment variable, "
+              "which \"%.*s\" cannot be",
+              SHOW(out->name));
     }
-    if (!ref || !read_text(r, ref, "ref", &out->ref))
-        return;
+    if (!ref || !read_text(r, ref, "ref", &out->ref)) return;
     bool known = (str_starts(out->ref, STR("env:")) && out->ref.len > 4) ||
                  (str_starts(out->ref, STR("file:/")) && out->ref.len > 6);
     if (!known) {
@@ -237,8 +214,7 @@ static void read_secret(struct reader *r, const struct json *value, struct secre
 
 void read_secrets(struct reader *r, const struct json *value, struct program_step *step)
 {
-    if (!value)
-        return;
+    if (!value) return;
     if (value->type != JSON_ARRAY) {
         wrong_type(r, value, "secrets", "a list of {name, ref}");
         return;
@@ -248,20 +224,17 @@ void read_secrets(struct reader *r, const struct json *value, struct program_ste
         r->failed = true;
         return;
     }
-    for (uint32_t i = 0; i < value->count; i++)
-        read_secret(r, &value->items[i], &secrets[i]);
+    for (uint32_t i = 0; i < value->count; i++) read_secret(r, &value->items[i], &secrets[i]);
     step->secrets = secrets;
     step->secret_count = value->count;
 }
 
 static bool is_inside(struct str path)
 {
-    if (path.len == 0 || path.ptr[0] == '/' || memchr(path.ptr, '\0', path.len))
-        return false;
+    if (path.len == 0 || path.ptr[0] == '/' || memchr(path.ptr, '\0', path.len)) return false;
     for (struct str rest = path; rest.len;) {
         struct str part = str_cut(rest, '/', &rest);
-        if (str_eq(part, STR("..")))
-            return false;
+        if (str_eq(part, STR(".."))) return false;
     }
     return true;
 }
@@ -269,8 +242,7 @@ static bool is_inside(struct str path)
 void read_artifacts(struct reader *r, const struct json *value, struct program_step *step)
 {
     static const struct field fields[] = {{"path", NULL}, {"kind", NULL}};
-    if (!value)
-        return;
+    if (!value) return;
     if (value->type != JSON_ARRAY) {
         wrong_type(r, value, "artifacts", "a list of {path, kind}");
         return;
@@ -283,20 +255,18 @@ void read_artifacts(struct reader *r, const struct json *value, struct program_s
     for (uint32_t i = 0; i < value->count; i++) {
         const struct json *item = &value->items[i];
         artifacts[i] = (struct artifact_decl){.path = {"", 0}, .kind = {"", 0}};
-        if (!read_object(r, item, "artifacts"))
-            continue;
+        if (!read_object(r, item, "artifacts")) continue;
         fields_check(r, item, fields, ARRAY_COUNT(fields), "an artifact");
         struct place at = place_of(r, item);
         const struct json *path = field_required(r, item, "path", NULL, at, "an artifact");
         const struct json *kind = field(item, "kind", NULL);
-        if (path && read_text(r, path, "path", &artifacts[i].path) &&
-            !is_inside(artifacts[i].path)) {
+        if (path && read_text(r, path, "path", &artifacts[i].path) && !is_inside(artifacts[i].path)) {
             at = place_of(r, path);
-            ERROR(r, "E0206", at, "\"path\" must be relative to the artifact directory and stay "
+            ERROR(r, "E0206", at,
+                  "\"path\" must be relative to the artifact directory and stay "
                   "inside it");
         }
-        if (kind)
-            read_text(r, kind, "kind", &artifacts[i].kind);
+        if (kind) read_text(r, kind, "kind", &artifacts[i].kind);
     }
     step->artifacts = artifacts;
     step->artifact_count = value->count;

@@ -14,8 +14,8 @@ static enum code out_of_memory(struct error *err)
 enum code compile_fault(const struct compile *c, enum code code, const struct json *at, const char *keyword,
                         const char *demand)
 {
-    return error_at(c->err, code, at->line, at->column, "schema %.*s: \"%s\" %s",
-                    STR_ARG(c->resource->uri), keyword, demand);
+    return error_at(c->err, code, at->line, at->column, "schema %.*s: \"%s\" %s", STR_ARG(c->resource->uri), keyword,
+                    demand);
 }
 
 // ---- nodes
@@ -24,22 +24,18 @@ static size_t memo_slot(const struct memo *memos, size_t capacity, const struct 
 {
     uint64_t hash = (uint64_t)(uintptr_t)source * UINT64_C(0x9E3779B97F4A7C15);
     size_t slot = (size_t)(hash >> 32) & (capacity - 1);
-    while (memos[slot].source && memos[slot].source != source)
-        slot = (slot + 1) & (capacity - 1);
+    while (memos[slot].source && memos[slot].source != source) slot = (slot + 1) & (capacity - 1);
     return slot;
 }
 
 static bool memo_room(struct schema_set *set)
 {
-    if (set->memo_count * 2 < set->memo_capacity)
-        return true;
+    if (set->memo_count * 2 < set->memo_capacity) return true;
     size_t capacity = set->memo_capacity ? set->memo_capacity * 2 : 64;
     struct memo *memos = ARENA_ARRAY(set->arena, capacity, struct memo);
-    if (!memos)
-        return false;
+    if (!memos) return false;
     for (size_t i = 0; i < set->memo_capacity; i++) {
-        if (set->memos[i].source)
-            memos[memo_slot(memos, capacity, set->memos[i].source)] = set->memos[i];
+        if (set->memos[i].source) memos[memo_slot(memos, capacity, set->memos[i].source)] = set->memos[i];
     }
     set->memos = memos;
     set->memo_capacity = capacity;
@@ -48,26 +44,21 @@ static bool memo_room(struct schema_set *set)
 
 static bool enqueue(struct schema_set *set, struct memo memo)
 {
-    struct memo *queue = arena_grow(set->arena, set->queue, set->queue_count, set->queue_count + 1,
-                                    sizeof(queue[0]), &set->queue_capacity);
-    if (!queue)
-        return false;
+    struct memo *queue = arena_grow(set->arena, set->queue, set->queue_count, set->queue_count + 1, sizeof(queue[0]),
+                                    &set->queue_capacity);
+    if (!queue) return false;
     set->queue = queue;
     set->queue[set->queue_count++] = memo;
     return true;
 }
 
-const struct schema *compile_later(struct schema_set *set, const struct json *source,
-                                   const struct resource *resource)
+const struct schema *compile_later(struct schema_set *set, const struct json *source, const struct resource *resource)
 {
-    if (!memo_room(set))
-        return NULL;
+    if (!memo_room(set)) return NULL;
     size_t slot = memo_slot(set->memos, set->memo_capacity, source);
-    if (set->memos[slot].source)
-        return set->memos[slot].schema;
+    if (set->memos[slot].source) return set->memos[slot].schema;
     struct memo memo = {source, resource, ARENA_NEW(set->arena, struct schema)};
-    if (!memo.schema || !enqueue(set, memo))
-        return NULL;
+    if (!memo.schema || !enqueue(set, memo)) return NULL;
     set->memos[slot] = memo;
     set->memo_count++;
     return memo.schema;
@@ -94,16 +85,13 @@ enum code compile_child(const struct compile *c, const char *keyword, const stru
 static enum code compile_list(const struct compile *c, const char *keyword, struct schemas *out)
 {
     const struct json *value = json_key(c->source, keyword);
-    if (!value)
-        return OK;
+    if (!value) return OK;
     if (value->type != JSON_ARRAY || !value->count)
         return compile_fault(c, E_INVALID, value, keyword, "must be an array of schemas, not empty");
     out->at = (const struct schema **)arena_array(c->set->arena, value->count, sizeof(out->at[0]));
-    if (!out->at)
-        return out_of_memory(c->err);
+    if (!out->at) return out_of_memory(c->err);
     enum code rc = OK;
-    for (uint32_t i = 0; i < value->count && !rc; i++)
-        rc = compile_at(c, keyword, &value->items[i], &out->at[i]);
+    for (uint32_t i = 0; i < value->count && !rc; i++) rc = compile_at(c, keyword, &value->items[i], &out->at[i]);
     out->count = value->count;
     return rc;
 }
@@ -111,8 +99,7 @@ static enum code compile_list(const struct compile *c, const char *keyword, stru
 enum code compile_count(const struct compile *c, const char *keyword, uint64_t *out)
 {
     const struct json *value = json_key(c->source, keyword);
-    if (!value)
-        return OK;
+    if (!value) return OK;
     bool number = value->type == JSON_INT || value->type == JSON_NUMBER;
     char scratch[DECIMAL_SCRATCH];
     struct decimal d = number ? decimal_of(value, scratch) : (struct decimal){0};
@@ -121,50 +108,45 @@ enum code compile_count(const struct compile *c, const char *keyword, uint64_t *
         return compile_fault(c, E_INVALID, value, keyword, "must be an integer, 0 or more");
     if (value->type == JSON_INT)
         *out = (uint64_t)value->integer;
-    else  // 2.0 or 1e3; far beyond any count it makes no difference
+    else // 2.0 or 1e3; far beyond any count it makes no difference
         *out = json_double(value, &approximate) && approximate < 1e15 ? (uint64_t)approximate : UINT64_MAX;
     return OK;
 }
 
-enum code compile_pattern(const struct compile *c, const char *keyword, struct str text,
-                          const struct json *at, const struct pattern **out)
+enum code compile_pattern(const struct compile *c, const char *keyword, struct str text, const struct json *at,
+                          const struct pattern **out)
 {
     struct error err = {0};
     enum code rc = pattern_compile(text, c->set->arena, out, &err);
     if (rc)
-        return error_at(c->err, rc, at->line, at->column, "schema %.*s: \"%s\": %s",
-                        STR_ARG(c->resource->uri), keyword, err.message);
+        return error_at(c->err, rc, at->line, at->column, "schema %.*s: \"%s\": %s", STR_ARG(c->resource->uri), keyword,
+                        err.message);
     return OK;
 }
 
 static enum code compile_defs(const struct compile *c)
 {
     const struct json *value = json_key(c->source, "$defs");
-    if (!value)
-        return OK;
-    if (value->type != JSON_OBJECT)
-        return compile_fault(c, E_INVALID, value, "$defs", "must be an object of schemas");
+    if (!value) return OK;
+    if (value->type != JSON_OBJECT) return compile_fault(c, E_INVALID, value, "$defs", "must be an object of schemas");
     enum code rc = OK;
     const struct schema *unused;
-    for (uint32_t i = 0; i < value->count && !rc; i++)
-        rc = compile_at(c, "$defs", &value->members[i].value, &unused);
+    for (uint32_t i = 0; i < value->count && !rc; i++) rc = compile_at(c, "$defs", &value->members[i].value, &unused);
     return rc;
 }
 
 static enum code compile_ref(const struct compile *c)
 {
     const struct json *value = json_key(c->source, "$ref");
-    if (!value)
-        return OK;
-    if (value->type != JSON_STRING)
-        return compile_fault(c, E_INVALID, value, "$ref", "must be a string");
+    if (!value) return OK;
+    if (value->type != JSON_STRING) return compile_fault(c, E_INVALID, value, "$ref", "must be a string");
     const struct json *target;
     const struct resource *resource;
     struct error why = {0};
     enum code rc = set_find(c->set, c->resource, value->text, &target, &resource, &why);
     if (rc)
-        return error_at(c->err, rc, value->line, value->column, "schema %.*s: \"$ref\": %s",
-                        STR_ARG(c->resource->uri), why.message);
+        return error_at(c->err, rc, value->line, value->column, "schema %.*s: \"$ref\": %s", STR_ARG(c->resource->uri),
+                        why.message);
     c->node->ref = compile_later(c->set, target, resource);
     return c->node->ref ? OK : out_of_memory(c->err);
 }
@@ -191,8 +173,7 @@ static enum code compile_type(const struct compile *c)
 {
     const struct json *value = json_key(c->source, "type");
     c->node->types = TYPE_ANY;
-    if (!value)
-        return OK;
+    if (!value) return OK;
     uint8_t types = 0;
     bool fine = value->type == JSON_STRING ? type_of(value->text, &types) : value->type == JSON_ARRAY;
     for (uint32_t i = 0; fine && value->type == JSON_ARRAY && i < value->count; i++)
@@ -217,13 +198,10 @@ static enum code compile_string(const struct compile *c)
 {
     c->node->max_length = UINT64_MAX;
     enum code rc = compile_count(c, "minLength", &c->node->min_length);
-    if (!rc)
-        rc = compile_count(c, "maxLength", &c->node->max_length);
+    if (!rc) rc = compile_count(c, "maxLength", &c->node->max_length);
     const struct json *pattern = json_key(c->source, "pattern");
-    if (rc || !pattern)
-        return rc;
-    if (pattern->type != JSON_STRING)
-        return compile_fault(c, E_INVALID, pattern, "pattern", "must be a string");
+    if (rc || !pattern) return rc;
+    if (pattern->type != JSON_STRING) return compile_fault(c, E_INVALID, pattern, "pattern", "must be a string");
     return compile_pattern(c, "pattern", pattern->text, pattern, &c->node->pattern);
 }
 
@@ -231,22 +209,15 @@ static enum code compile_in_place(const struct compile *c)
 {
     struct schema *node = c->node;
     enum code rc = compile_ref(c);
-    if (!rc)
-        rc = compile_list(c, "allOf", &node->all_of);
-    if (!rc)
-        rc = compile_list(c, "anyOf", &node->any_of);
-    if (!rc)
-        rc = compile_list(c, "oneOf", &node->one_of);
-    if (!rc)
-        rc = compile_child(c, "not", &node->not_schema);
-    if (!rc)
-        rc = compile_child(c, "if", &node->if_schema);
-    if (!rc)
-        rc = compile_child(c, "then", &node->then_schema);
-    if (!rc)
-        rc = compile_child(c, "else", &node->else_schema);
-    node->in_place = node->ref || node->all_of.count || node->any_of.count || node->one_of.count ||
-                     node->not_schema || node->if_schema;
+    if (!rc) rc = compile_list(c, "allOf", &node->all_of);
+    if (!rc) rc = compile_list(c, "anyOf", &node->any_of);
+    if (!rc) rc = compile_list(c, "oneOf", &node->one_of);
+    if (!rc) rc = compile_child(c, "not", &node->not_schema);
+    if (!rc) rc = compile_child(c, "if", &node->if_schema);
+    if (!rc) rc = compile_child(c, "then", &node->then_schema);
+    if (!rc) rc = compile_child(c, "else", &node->else_schema);
+    node->in_place = node->ref || node->all_of.count || node->any_of.count || node->one_of.count || node->not_schema ||
+                     node->if_schema;
     return rc;
 }
 
@@ -268,8 +239,8 @@ static enum code check_keywords(const struct compile *c)
     }
     const struct json *dialect = json_key(c->source, "$schema");
     struct str fragment;
-    if (dialect && !str_is(uri_without_fragment(dialect->text, &fragment),
-                           "https://json-schema.org/draft/2020-12/schema"))
+    if (dialect &&
+        !str_is(uri_without_fragment(dialect->text, &fragment), "https://json-schema.org/draft/2020-12/schema"))
         return compile_fault(c, E_UNSUPPORTED, dialect, "$schema",
                              "must be https://json-schema.org/draft/2020-12/schema");
     return OK;
@@ -278,18 +249,14 @@ static enum code check_keywords(const struct compile *c)
 static enum code compile_object_schema(struct compile *c)
 {
     c->resource = set_resource(c->set, c->source, c->resource);
-    if (!c->resource)
-        return out_of_memory(c->err);
+    if (!c->resource) return out_of_memory(c->err);
     static enum code (*const parts[])(const struct compile *) = {
         check_keywords, compile_defs, compile_type, compile_values, compile_string, compile_in_place,
     };
     enum code rc = OK;
-    for (size_t i = 0; i < ARRAY_COUNT(parts) && !rc; i++)
-        rc = parts[i](c);
-    if (!rc)
-        rc = compile_number(c);
-    if (!rc)
-        rc = compile_array(c);
+    for (size_t i = 0; i < ARRAY_COUNT(parts) && !rc; i++) rc = parts[i](c);
+    if (!rc) rc = compile_number(c);
+    if (!rc) rc = compile_array(c);
     return rc ? rc : compile_object(c);
 }
 
@@ -314,28 +281,24 @@ static enum code measure(struct schema *schema, int depth, struct error *err);
 
 static enum code measure_child(struct schema *parent, const struct schema *child, int depth, struct error *err)
 {
-    if (!child)
-        return OK;
+    if (!child) return OK;
     // The graph is still ours to write: schemas become immutable when schema_compile returns.
     struct schema *node = (struct schema *)(uintptr_t)child;
     enum code rc = measure(node, depth + 1, err);
-    if (!rc && node->height >= parent->height)
-        parent->height = (uint16_t)(node->height + 1);
+    if (!rc && node->height >= parent->height) parent->height = (uint16_t)(node->height + 1);
     return rc;
 }
 
 static enum code measure_list(struct schema *parent, const struct schemas *list, int depth, struct error *err)
 {
     enum code rc = OK;
-    for (uint32_t i = 0; i < list->count && !rc; i++)
-        rc = measure_child(parent, list->at[i], depth, err);
+    for (uint32_t i = 0; i < list->count && !rc; i++) rc = measure_child(parent, list->at[i], depth, err);
     return rc;
 }
 
 static enum code measure(struct schema *schema, int depth, struct error *err)
 {
-    if (schema->visit == 2)
-        return OK;
+    if (schema->visit == 2) return OK;
     const struct json *source = schema->source;
     if (schema->visit == 1)
         return error_at(err, E_INVALID, source->line, source->column,
@@ -347,12 +310,9 @@ static enum code measure(struct schema *schema, int depth, struct error *err)
     const struct schema *singles[] = {schema->ref, schema->not_schema, schema->if_schema, schema->then_schema,
                                       schema->else_schema};
     enum code rc = measure_list(schema, &schema->all_of, depth, err);
-    if (!rc)
-        rc = measure_list(schema, &schema->any_of, depth, err);
-    if (!rc)
-        rc = measure_list(schema, &schema->one_of, depth, err);
-    for (size_t i = 0; i < ARRAY_COUNT(singles) && !rc; i++)
-        rc = measure_child(schema, singles[i], depth, err);
+    if (!rc) rc = measure_list(schema, &schema->any_of, depth, err);
+    if (!rc) rc = measure_list(schema, &schema->one_of, depth, err);
+    for (size_t i = 0; i < ARRAY_COUNT(singles) && !rc; i++) rc = measure_child(schema, singles[i], depth, err);
     for (uint32_t i = 0; schema->object && i < schema->object->dependency_count && !rc; i++)
         rc = measure_child(schema, schema->object->dependencies[i].schema, depth, err);
     schema->visit = 2;
@@ -365,10 +325,8 @@ static enum code measure(struct schema *schema, int depth, struct error *err)
 static enum code compile_all(struct schema_set *set, struct error *err)
 {
     enum code rc = OK;
-    for (size_t i = 0; i < set->queue_count && !rc; i++)
-        rc = compile_one(set, set->queue[i], err);
-    for (size_t i = 0; i < set->queue_count && !rc; i++)
-        rc = measure(set->queue[i].schema, 0, err);
+    for (size_t i = 0; i < set->queue_count && !rc; i++) rc = compile_one(set, set->queue[i], err);
+    for (size_t i = 0; i < set->queue_count && !rc; i++) rc = measure(set->queue[i].schema, 0, err);
     set->queue_count = 0;
     return rc;
 }
@@ -382,8 +340,7 @@ enum code schema_compile(struct schema_set *set, struct str uri, const struct sc
     if (!uri_without_fragment(uri, &fragment).len)
         return error_set(err, E_NOT_FOUND, "a schema must be named by its document");
     enum code rc = set_find(set, &nowhere, uri, &source, &resource, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     const struct schema *schema = compile_later(set, source, resource);
     rc = schema ? compile_all(set, err) : out_of_memory(err);
     if (rc) {

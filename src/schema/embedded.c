@@ -19,16 +19,13 @@ const char *schema_embedded_name(size_t index)
 enum code schema_set_embedded(struct arena *arena, struct schema_set **out, struct error *err)
 {
     struct schema_set *set = NULL;
-    if (schema_set_open(arena, &set))
-        return error_set(err, E_NOMEM, "out of memory for schemas");
+    if (schema_set_open(arena, &set)) return error_set(err, E_NOMEM, "out of memory for schemas");
     for (size_t i = 0; i < embedded_file_count; i++) {
         const char *name = embedded_files[i].name;
         struct json *document = ARENA_NEW(arena, struct json);
-        if (!document)
-            return error_set(err, E_NOMEM, "out of memory for schemas");
+        if (!document) return error_set(err, E_NOMEM, "out of memory for schemas");
         enum code rc = json_parse(schema_embedded(name), &json_limits_default, arena, document, err);
-        if (!rc)
-            rc = schema_set_add(set, str_from(name), document, err);
+        if (!rc) rc = schema_set_add(set, str_from(name), document, err);
         if (rc) {
             error_wrap(err, "schemas/%s", name);
             return rc;

@@ -10,7 +10,7 @@ struct embedded_file {
     size_t size;
 };
 
-extern const struct embedded_file embedded_files[];  // at least one element; only embedded_file_count are files
+extern const struct embedded_file embedded_files[]; // at least one element; only embedded_file_count are files
 extern const size_t embedded_file_count;
 
 #endif

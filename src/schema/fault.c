@@ -7,7 +7,7 @@ enum { TEXT_SHOWN_MAX = 48, OPTIONS_SHOWN_MAX = 8 };
 
 struct writer {
     char *out;
-    size_t size, len;  // room with the NUL; written
+    size_t size, len; // room with the NUL; written
 };
 
 // Cut between characters, never inside one.
@@ -15,13 +15,10 @@ static void put(struct writer *w, struct str s)
 {
     size_t room = w->size - 1 - w->len;
     size_t count = s.len < room ? s.len : room;
-    while (count < s.len && count && ((unsigned char)s.ptr[count] & 0xC0) == 0x80)
-        count--;
-    if (count)
-        memcpy(w->out + w->len, s.ptr, count);
+    while (count < s.len && count && ((unsigned char)s.ptr[count] & 0xC0) == 0x80) count--;
+    if (count) memcpy(w->out + w->len, s.ptr, count);
     w->len += count;
-    if (count < s.len)
-        w->size = w->len + 1;  // full: nothing may follow a cut
+    if (count < s.len) w->size = w->len + 1; // full: nothing may follow a cut
     w->out[w->len] = '\0';
 }
 
@@ -52,14 +49,12 @@ static void put_quoted(struct writer *w, struct str text)
     size_t shown = text.len;
     if (shown > TEXT_SHOWN_MAX) {
         shown = TEXT_SHOWN_MAX;
-        while (shown && ((unsigned char)text.ptr[shown] & 0xC0) == 0x80)
-            shown--;
+        while (shown && ((unsigned char)text.ptr[shown] & 0xC0) == 0x80) shown--;
     }
     put_text(w, "\"");
     for (size_t i = 0; i < shown; i++) {
         char c = text.ptr[i];
-        if (c == '"' || c == '\\')
-            put_text(w, "\\");
+        if (c == '"' || c == '\\') put_text(w, "\\");
         if ((unsigned char)c < 0x20)
             put_text(w, c == '\n' ? "\\n" : c == '\t' ? "\\t" : "?");
         else if ((unsigned char)c < 0x80)
@@ -103,8 +98,7 @@ static void put_value(struct writer *w, const struct json *value)
 
 static void put_pointer(struct writer *w, const struct step *at)
 {
-    if (!at->above)
-        return;
+    if (!at->above) return;
     put_pointer(w, at->above);
     put_text(w, "/");
     if (!at->key.ptr) {
@@ -114,8 +108,7 @@ static void put_pointer(struct writer *w, const struct step *at)
     size_t from = 0;
     for (size_t i = 0; i < at->key.len; i++) {
         char c = at->key.ptr[i];
-        if (c != '~' && c != '/')
-            continue;
+        if (c != '~' && c != '/') continue;
         put(w, str_slice(at->key, from, i));
         put_text(w, c == '~' ? "~0" : "~1");
         from = i + 1;
@@ -126,8 +119,7 @@ static void put_pointer(struct writer *w, const struct step *at)
 // True when this fault is to be told: nothing deeper has been.
 static bool fault_open(struct check *c, const struct step *at, struct writer *message)
 {
-    if (!c->fault || at->depth + 1 <= c->fault_depth)
-        return false;
+    if (!c->fault || at->depth + 1 <= c->fault_depth) return false;
     c->fault_depth = at->depth + 1;
     c->fault->value = at->value;
     struct writer pointer = {c->fault->pointer, sizeof(c->fault->pointer), 0};
@@ -141,16 +133,14 @@ static bool fault_open(struct check *c, const struct step *at, struct writer *me
 void fault_text(struct check *c, const struct step *at, const char *text)
 {
     struct writer w;
-    if (fault_open(c, at, &w))
-        put_text(&w, text);
+    if (fault_open(c, at, &w)) put_text(&w, text);
 }
 
 void fault_count(struct check *c, const struct step *at, const char *verb, const char *things, struct limits limits,
                  uint64_t found)
 {
     struct writer w;
-    if (!fault_open(c, at, &w))
-        return;
+    if (!fault_open(c, at, &w)) return;
     bool low = found < limits.min;
     put_text(&w, verb);
     put_text(&w, low ? " at least " : " at most ");
@@ -162,8 +152,7 @@ void fault_count(struct check *c, const struct step *at, const char *verb, const
 void fault_pair(struct check *c, const struct step *at, const char *before, uint64_t a, uint64_t b, const char *after)
 {
     struct writer w;
-    if (!fault_open(c, at, &w))
-        return;
+    if (!fault_open(c, at, &w)) return;
     put_text(&w, before);
     put_count(&w, a);
     put_text(&w, " and ");
@@ -177,8 +166,7 @@ void fault_none(struct check *c, const struct step *at, uint64_t count)
     char first[sizeof(c->fault->message)];
     memcpy(first, c->fault->message, sizeof(first));
     c->fault_depth = 0;
-    if (!fault_open(c, at, &w))
-        return;
+    if (!fault_open(c, at, &w)) return;
     put_text(&w, "fits none of the ");
     put_count(&w, count);
     put_text(&w, " allowed forms (one of them: ");
@@ -196,13 +184,11 @@ void fault_type(struct check *c, const struct step *at, uint8_t types)
         {TYPE_OBJECT, "object"}, {TYPE_ARRAY, "array"},     {TYPE_NULL, "null"},
     };
     struct writer w;
-    if (!fault_open(c, at, &w))
-        return;
+    if (!fault_open(c, at, &w)) return;
     put_text(&w, "must be ");
     bool first = true;
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if ((types & names[i].bits) != names[i].bits)
-            continue;
+        if ((types & names[i].bits) != names[i].bits) continue;
         put_text(&w, first ? "" : " or ");
         put_text(&w, names[i].name);
         types = (uint8_t)(types & ~names[i].bits);
@@ -215,16 +201,14 @@ void fault_type(struct check *c, const struct step *at, uint8_t types)
 void fault_value(struct check *c, const struct step *at, const char *demand, const struct json *wanted)
 {
     struct writer w;
-    if (!fault_open(c, at, &w))
-        return;
+    if (!fault_open(c, at, &w)) return;
     put_text(&w, demand);
     bool list = wanted->type == JSON_ARRAY;
     for (uint32_t i = 0; list && i < wanted->count && i < OPTIONS_SHOWN_MAX; i++) {
         put_text(&w, i ? ", " : " ");
         put_value(&w, &wanted->items[i]);
     }
-    if (list && wanted->count > OPTIONS_SHOWN_MAX)
-        put_text(&w, ", ...");
+    if (list && wanted->count > OPTIONS_SHOWN_MAX) put_text(&w, ", ...");
     if (!list) {
         put_text(&w, " ");
         put_value(&w, wanted);
@@ -236,8 +220,7 @@ void fault_value(struct check *c, const struct step *at, const char *demand, con
 void fault_key(struct check *c, const struct step *at, const char *demand, struct str key)
 {
     struct writer w;
-    if (!fault_open(c, at, &w))
-        return;
+    if (!fault_open(c, at, &w)) return;
     put_text(&w, demand);
     put_text(&w, " ");
     put_quoted(&w, key);
@@ -246,16 +229,14 @@ void fault_key(struct check *c, const struct step *at, const char *demand, struc
 void fault_unknown(struct check *c, const struct step *at, const struct object_rules *rules)
 {
     struct writer w;
-    if (!fault_open(c, at, &w))
-        return;
+    if (!fault_open(c, at, &w)) return;
     put_text(&w, "unknown property ");
     put_quoted(&w, at->key);
     const struct name_rule *nearest = NULL;
     size_t limit = at->key.len < 5 ? 1 : 2;
     for (uint32_t i = 0; i < rules->name_count && at->key.len <= TEXT_SHOWN_MAX; i++) {
         size_t distance = str_distance(at->key, rules->names[i].key, limit);
-        if (distance > limit)
-            continue;
+        if (distance > limit) continue;
         nearest = &rules->names[i];
         limit = distance;
     }

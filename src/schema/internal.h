@@ -12,9 +12,9 @@
 
 // ---- exact decimals: 0.d1d2d3… × 10^exponent, d1 and the last digit not 0
 struct decimal {
-    struct str digits;  // may hold the point
+    struct str digits; // may hold the point
     int64_t exponent;
-    uint32_t digit_count;  // without the point; 0 for zero
+    uint32_t digit_count; // without the point; 0 for zero
     bool negative;
 };
 
@@ -25,11 +25,11 @@ struct decimal decimal_of(const struct json *number, char scratch[DECIMAL_SCRATC
 int decimal_cmp(const struct decimal *a, const struct decimal *b);
 bool decimal_integral(const struct decimal *d);
 
-struct divisor {  // value × 10^exponent
+struct divisor { // value × 10^exponent
     uint64_t value;
     int64_t exponent;
 };
-bool divisor_of(const struct decimal *d, struct divisor *out);  // false: zero, negative or above 18 digits
+bool divisor_of(const struct decimal *d, struct divisor *out); // false: zero, negative or above 18 digits
 bool decimal_divides(const struct divisor *divisor, const struct decimal *d);
 
 // ---- URI references (RFC 3986 §5.2), without the fragment
@@ -44,7 +44,7 @@ enum type_bit {
     TYPE_NULL = 1,
     TYPE_BOOLEAN = 2,
     TYPE_INTEGER = 4,
-    TYPE_FRACTION = 8,  // a number that is not an integer
+    TYPE_FRACTION = 8, // a number that is not an integer
     TYPE_STRING = 16,
     TYPE_ARRAY = 32,
     TYPE_OBJECT = 64,
@@ -53,13 +53,13 @@ enum type_bit {
 };
 
 struct bound {
-    const struct json *source;  // NULL: no such bound
+    const struct json *source; // NULL: no such bound
     struct decimal value;
 };
 
 struct number_rules {
     struct bound minimum, maximum, exclusive_minimum, exclusive_maximum;
-    const struct json *multiple_of;  // NULL: none
+    const struct json *multiple_of; // NULL: none
     struct divisor divisor;
 };
 
@@ -71,8 +71,8 @@ struct schemas {
 struct array_rules {
     uint64_t min_items, max_items;
     struct schemas prefix;
-    const struct schema *items;     // after the prefix; NULL: anything
-    const struct schema *contains;  // NULL: none
+    const struct schema *items;    // after the prefix; NULL: anything
+    const struct schema *contains; // NULL: none
     uint64_t min_contains, max_contains;
     bool unique;
 };
@@ -80,16 +80,16 @@ struct array_rules {
 // A name that the schema speaks of. Presence of those with a bit is remembered while walking the members.
 struct name_rule {
     struct str key;
-    const struct schema *schema;  // of `properties`; NULL: none
-    int32_t bit;                  // -1: presence does not matter
+    const struct schema *schema; // of `properties`; NULL: none
+    int32_t bit;                 // -1: presence does not matter
 };
 
 enum { TRACKED_NAME_MAX = 1024 };
 
 struct dependency {
-    uint32_t trigger;               // bit
-    const uint32_t *required;       // bits
-    const struct schema *schema;    // of dependentSchemas
+    uint32_t trigger;            // bit
+    const uint32_t *required;    // bits
+    const struct schema *schema; // of dependentSchemas
     uint32_t required_count;
 };
 
@@ -100,30 +100,30 @@ struct pattern_rule {
 
 struct object_rules {
     uint64_t min_properties, max_properties;
-    struct map by_name;  // key -> index in names
+    struct map by_name; // key -> index in names
     const struct name_rule *names;
     uint32_t name_count;
     uint32_t tracked_count;
-    const struct str *tracked;  // bit -> name
-    const uint32_t *required;   // bits
+    const struct str *tracked; // bit -> name
+    const uint32_t *required;  // bits
     uint32_t required_count;
     const struct dependency *dependencies;
     uint32_t dependency_count;
     const struct pattern_rule *patterns;
     uint32_t pattern_count;
-    const struct schema *additional;      // NULL: anything
-    const struct schema *property_names;  // NULL: none
+    const struct schema *additional;     // NULL: anything
+    const struct schema *property_names; // NULL: none
 };
 
 struct schema {
-    uint8_t types;       // enum type_bit, allowed
-    bool never;          // the schema `false`
-    bool in_place;       // one of the applicators below is there
-    uint8_t visit;       // compile: 0 not seen, 1 on the path, 2 done
-    uint16_t height;     // longest path of in-place applicators from here
+    uint8_t types;   // enum type_bit, allowed
+    bool never;      // the schema `false`
+    bool in_place;   // one of the applicators below is there
+    uint8_t visit;   // compile: 0 not seen, 1 on the path, 2 done
+    uint16_t height; // longest path of in-place applicators from here
     const struct json *source;
     const struct json *constant;
-    const struct json *options;  // the array of `enum`
+    const struct json *options; // the array of `enum`
     const struct number_rules *number;
     uint64_t min_length, max_length;
     const struct pattern *pattern;
@@ -136,7 +136,7 @@ struct schema {
 
 // ---- the set
 struct resource {
-    struct str uri;  // without fragment; what references inside are relative to
+    struct str uri; // without fragment; what references inside are relative to
     const struct json *root;
 };
 
@@ -153,14 +153,13 @@ struct memo {
 
 struct schema_set {
     struct arena *arena;
-    struct map by_uri;  // "uri" and "uri#anchor" -> index in places
+    struct map by_uri; // "uri" and "uri#anchor" -> index in places
     struct place *places;
     size_t place_count, place_capacity;
-    struct memo *memos;  // open addressing by source
+    struct memo *memos; // open addressing by source
     size_t memo_count, memo_capacity;
-    struct memo *queue;  // schemas met and not yet compiled
+    struct memo *queue; // schemas met and not yet compiled
     size_t queue_count, queue_capacity;
-
 };
 
 // Where a keyword's value holds schemas.
@@ -177,7 +176,7 @@ struct keyword {
     const char *name;
     enum keyword_kind kind;
 };
-const struct keyword *keyword_find(struct str name);  // NULL: unknown
+const struct keyword *keyword_find(struct str name); // NULL: unknown
 
 // The resource `schema` (an object with $id) opens, or `outer`. NULL: out of memory.
 const struct resource *set_resource(struct schema_set *set, const struct json *schema, const struct resource *outer);
@@ -186,13 +185,12 @@ enum code set_find(struct schema_set *set, const struct resource *resource, stru
                    const struct json **schema, const struct resource **found, struct error *err) MUST_CHECK;
 
 // The schema for `source`, compiled later. NULL: out of memory.
-const struct schema *compile_later(struct schema_set *set, const struct json *source,
-                                   const struct resource *resource);
+const struct schema *compile_later(struct schema_set *set, const struct json *source, const struct resource *resource);
 // Rules of one kind of value. `node` is where they go.
 struct compile {
     struct schema_set *set;
     const struct resource *resource;
-    const struct json *source;  // the object
+    const struct json *source; // the object
     struct schema *node;
     struct error *err;
 };
@@ -207,20 +205,20 @@ enum code compile_pattern(const struct compile *c, const char *keyword, struct s
                           const struct pattern **out) MUST_CHECK;
 
 // ---- validation
-struct step {  // how deep we are; a list on the stack, innermost first
+struct step { // how deep we are; a list on the stack, innermost first
     const struct step *above;
-    struct str key;  // ptr NULL: an index
+    struct str key; // ptr NULL: an index
     size_t index;
     const struct json *value;
     uint32_t depth;
 };
 
 struct check {
-    struct schema_fault *fault;  // NULL while looking without telling
-    uint32_t fault_depth;        // depth + 1 of what it tells; deeper faults win
+    struct schema_fault *fault; // NULL while looking without telling
+    uint32_t fault_depth;       // depth + 1 of what it tells; deeper faults win
     uint32_t nesting;
     uint32_t steps;
-    bool stopped;  // a limit was hit: the answer is no, whatever stands around
+    bool stopped; // a limit was hit: the answer is no, whatever stands around
 };
 
 uint8_t value_type(const struct json *value);

@@ -17,9 +17,9 @@ enum tree_kind { TREE_EMPTY = 1, TREE_SET, TREE_ASSERT, TREE_CONCAT, TREE_ALTERN
 
 struct tree {
     enum tree_kind kind;
-    uint16_t value;           // TREE_SET: index of the set; TREE_ASSERT: enum pattern_op
-    int32_t min, max;         // TREE_REPEAT
-    const struct tree *left;  // CONCAT and ALTERNATE are lists: an element and what follows it
+    uint16_t value;          // TREE_SET: index of the set; TREE_ASSERT: enum pattern_op
+    int32_t min, max;        // TREE_REPEAT
+    const struct tree *left; // CONCAT and ALTERNATE are lists: an element and what follows it
     const struct tree *right;
 };
 
@@ -44,8 +44,8 @@ struct parser {
 static const struct range digit_ranges[] = {{'0', '9'}};
 static const struct range word_ranges[] = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
 static const struct range space_ranges[] = {
-    {0x09, 0x0D}, {0x20, 0x20}, {0xA0, 0xA0}, {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029},
-    {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF},
+    {0x09, 0x0D},     {0x20, 0x20},     {0xA0, 0xA0},     {0x1680, 0x1680}, {0x2000, 0x200A},
+    {0x2028, 0x2029}, {0x202F, 0x202F}, {0x205F, 0x205F}, {0x3000, 0x3000}, {0xFEFF, 0xFEFF},
 };
 static const struct range line_end_ranges[] = {{0x0A, 0x0A}, {0x0D, 0x0D}, {0x2028, 0x2029}};
 
@@ -74,8 +74,7 @@ static char peek(const struct parser *p)
 static bool accept(struct parser *p, const char *token)
 {
     struct str rest = str_slice(p->text, p->at, p->text.len);
-    if (!str_starts(rest, str_from(token)))
-        return false;
+    if (!str_starts(rest, str_from(token))) return false;
     p->at += strlen(token);
     return true;
 }
@@ -89,13 +88,11 @@ uint32_t pattern_decode(struct str text, size_t *at)
     }
     size_t size = str_utf8_size(text, *at);
     *at += size ? size : 1;
-    if (size == 2)
-        return (uint32_t)(s[0] & 0x1F) << 6 | (uint32_t)(s[1] & 0x3F);
-    if (size == 3)
-        return (uint32_t)(s[0] & 0x0F) << 12 | (uint32_t)(s[1] & 0x3F) << 6 | (uint32_t)(s[2] & 0x3F);
+    if (size == 2) return (uint32_t)(s[0] & 0x1F) << 6 | (uint32_t)(s[1] & 0x3F);
+    if (size == 3) return (uint32_t)(s[0] & 0x0F) << 12 | (uint32_t)(s[1] & 0x3F) << 6 | (uint32_t)(s[2] & 0x3F);
     if (size == 4)
-        return (uint32_t)(s[0] & 0x07) << 18 | (uint32_t)(s[1] & 0x3F) << 12 |
-               (uint32_t)(s[2] & 0x3F) << 6 | (uint32_t)(s[3] & 0x3F);
+        return (uint32_t)(s[0] & 0x07) << 18 | (uint32_t)(s[1] & 0x3F) << 12 | (uint32_t)(s[2] & 0x3F) << 6 |
+               (uint32_t)(s[3] & 0x3F);
     return 0xFFFD;
 }
 
@@ -103,13 +100,10 @@ uint32_t pattern_decode(struct str text, size_t *at)
 
 static enum code add_range(struct parser *p, struct builder *b, uint32_t first, uint32_t last)
 {
-    if (b->count >= RANGE_COUNT_MAX)
-        return refuse(p, E_LIMIT, "too many ranges in a class");
+    if (b->count >= RANGE_COUNT_MAX) return refuse(p, E_LIMIT, "too many ranges in a class");
     if (b->count == b->capacity) {
-        b->ranges = arena_grow(p->arena, b->ranges, b->count, b->count + 1, sizeof(struct range),
-                               &b->capacity);
-        if (!b->ranges)
-            return out_of_memory(p);
+        b->ranges = arena_grow(p->arena, b->ranges, b->count, b->count + 1, sizeof(struct range), &b->capacity);
+        if (!b->ranges) return out_of_memory(p);
     }
     b->ranges[b->count++] = (struct range){first, last};
     return OK;
@@ -125,8 +119,7 @@ static enum code add_set(struct parser *p, struct builder *b, struct range_set s
             rc = add_range(p, b, r.first, r.last);
         else if (r.first > from)
             rc = add_range(p, b, from, r.first - 1);
-        if (rc)
-            return rc;
+        if (rc) return rc;
         from = r.last + 1;
     }
     return negated && from <= CODE_POINT_MAX ? add_range(p, b, from, CODE_POINT_MAX) : OK;
@@ -134,25 +127,21 @@ static enum code add_set(struct parser *p, struct builder *b, struct range_set s
 
 static bool same_ranges(struct range_set a, struct range_set b)
 {
-    if (a.count != b.count)
-        return false;
+    if (a.count != b.count) return false;
     for (size_t i = 0; i < a.count; i++) {
-        if (a.ranges[i].first != b.ranges[i].first || a.ranges[i].last != b.ranges[i].last)
-            return false;
+        if (a.ranges[i].first != b.ranges[i].first || a.ranges[i].last != b.ranges[i].last) return false;
     }
     return true;
 }
 
 // Sorts and joins; negates when asked.
-static enum code finish_set(struct parser *p, struct builder *b, bool negated,
-                            const struct tree **out)
+static enum code finish_set(struct parser *p, struct builder *b, bool negated, const struct tree **out)
 {
     range_sort(b->ranges, b->count);
     size_t kept = 0;
     for (size_t i = 0; i < b->count; i++) {
         if (kept && b->ranges[i].first <= b->ranges[kept - 1].last + 1) {
-            if (b->ranges[i].last > b->ranges[kept - 1].last)
-                b->ranges[kept - 1].last = b->ranges[i].last;
+            if (b->ranges[i].last > b->ranges[kept - 1].last) b->ranges[kept - 1].last = b->ranges[i].last;
         } else {
             b->ranges[kept++] = b->ranges[i];
         }
@@ -161,25 +150,19 @@ static enum code finish_set(struct parser *p, struct builder *b, bool negated,
     if (negated) {
         struct builder other = {0};
         enum code rc = add_set(p, &other, set, true);
-        if (rc)
-            return rc;
+        if (rc) return rc;
         set = (struct range_set){other.ranges, other.count};
     }
     size_t index = 0;
-    while (index < p->set_count && !same_ranges(p->sets[index], set))
-        index++;
+    while (index < p->set_count && !same_ranges(p->sets[index], set)) index++;
     if (index == p->set_count) {
-        p->sets = arena_grow(p->arena, p->sets, p->set_count, p->set_count + 1, sizeof(set),
-                             &p->set_capacity);
-        if (!p->sets)
-            return out_of_memory(p);
+        p->sets = arena_grow(p->arena, p->sets, p->set_count, p->set_count + 1, sizeof(set), &p->set_capacity);
+        if (!p->sets) return out_of_memory(p);
         p->sets[p->set_count++] = set;
     }
-    if (index > UINT16_MAX)
-        return refuse(p, E_LIMIT, "too many classes");
+    if (index > UINT16_MAX) return refuse(p, E_LIMIT, "too many classes");
     struct tree *tree = ARENA_NEW(p->arena, struct tree);
-    if (!tree)
-        return out_of_memory(p);
+    if (!tree) return out_of_memory(p);
     *tree = (struct tree){.kind = TREE_SET, .value = (uint16_t)index};
     *out = tree;
     return OK;
@@ -189,22 +172,18 @@ static enum code finish_set(struct parser *p, struct builder *b, bool negated,
 
 static int hex_value(char c)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 static bool hex_digits(struct parser *p, size_t count, uint32_t *out)
 {
-    if (p->text.len - p->at < count)
-        return false;
+    if (p->text.len - p->at < count) return false;
     *out = 0;
     for (size_t i = 0; i < count; i++) {
         int digit = hex_value(p->text.ptr[p->at + i]);
-        if (digit < 0)
-            return false;
+        if (digit < 0) return false;
         *out = *out * 16 + (uint32_t)digit;
     }
     p->at += count;
@@ -222,11 +201,10 @@ static enum code unicode_escape(struct parser *p, int32_t *out)
         if (p->at == start || value > CODE_POINT_MAX || !accept(p, "}"))
             return refuse(p, E_INVALID, "malformed \\u{...}");
     } else {
-        if (!hex_digits(p, 4, &value))
-            return refuse(p, E_INVALID, "malformed \\u escape");
+        if (!hex_digits(p, 4, &value)) return refuse(p, E_INVALID, "malformed \\u escape");
         size_t before = p->at;
-        if (value >= 0xD800 && value < 0xDC00 && accept(p, "\\u") && hex_digits(p, 4, &low) &&
-            low >= 0xDC00 && low < 0xE000)
+        if (value >= 0xD800 && value < 0xDC00 && accept(p, "\\u") && hex_digits(p, 4, &low) && low >= 0xDC00 &&
+            low < 0xE000)
             value = 0x10000 + ((value - 0xD800) << 10) + (low - 0xDC00);
         else
             p->at = before;
@@ -239,8 +217,7 @@ static enum code unicode_escape(struct parser *p, int32_t *out)
 static enum code property_escape(struct parser *p, bool negated, struct builder *b)
 {
     size_t end = str_find(p->text, '}', p->at);
-    if (peek(p) != '{' || end == p->text.len)
-        return refuse(p, E_INVALID, "malformed \\p{...}");
+    if (peek(p) != '{' || end == p->text.len) return refuse(p, E_INVALID, "malformed \\p{...}");
     struct str name = str_slice(p->text, p->at + 1, end);
     if (str_starts(name, STR("General_Category=")))
         name = str_slice(name, strlen("General_Category="), name.len);
@@ -251,8 +228,7 @@ static enum code property_escape(struct parser *p, bool negated, struct builder 
         set = &unicode_letter;
     else if (str_is(name, "Nd") || str_is(name, "digit") || str_is(name, "Decimal_Number"))
         set = &unicode_decimal_digit;
-    if (!set)
-        return refuse(p, E_UNSUPPORTED, "Unicode property other than Letter and Decimal_Number");
+    if (!set) return refuse(p, E_UNSUPPORTED, "Unicode property other than Letter and Decimal_Number");
     p->at = end + 1;
     return add_set(p, b, *set, negated);
 }
@@ -275,8 +251,7 @@ static bool control_escape(char c, int32_t *out)
     static const char names[] = "tnvfr";
     static const unsigned char values[] = {'\t', '\n', '\v', '\f', '\r'};
     const char *found = c ? strchr(names, c) : NULL;
-    if (found)
-        *out = values[found - names];
+    if (found) *out = values[found - names];
     return found != NULL;
 }
 
@@ -294,22 +269,16 @@ static bool is_digit(char c)
 static enum code parse_escape(struct parser *p, struct builder *b, int32_t *single)
 {
     *single = NO_CODE_POINT;
-    if (at_end(p))
-        return refuse(p, E_INVALID, "backslash at the end");
+    if (at_end(p)) return refuse(p, E_INVALID, "backslash at the end");
     char c = p->text.ptr[p->at++];
     struct range_set set;
     uint32_t value;
-    if (class_escape(c, &set))
-        return add_set(p, b, set, c < 'a');
-    if (c == 'p' || c == 'P')
-        return property_escape(p, c == 'P', b);
-    if (c == 'u')
-        return unicode_escape(p, single);
-    if (control_escape(c, single))
-        return OK;
+    if (class_escape(c, &set)) return add_set(p, b, set, c < 'a');
+    if (c == 'p' || c == 'P') return property_escape(p, c == 'P', b);
+    if (c == 'u') return unicode_escape(p, single);
+    if (control_escape(c, single)) return OK;
     if (c == 'x') {
-        if (!hex_digits(p, 2, &value))
-            return refuse(p, E_INVALID, "malformed \\x escape");
+        if (!hex_digits(p, 2, &value)) return refuse(p, E_INVALID, "malformed \\x escape");
         *single = (int32_t)value;
         return OK;
     }
@@ -321,10 +290,8 @@ static enum code parse_escape(struct parser *p, struct builder *b, int32_t *sing
         *single = 0;
         return OK;
     }
-    if (c == 'k' || is_digit(c))
-        return refuse(p, E_UNSUPPORTED, "back references are not supported");
-    if (is_letter(c) || (unsigned char)c >= 0x80)
-        return refuse(p, E_INVALID, "unknown escape");
+    if (c == 'k' || is_digit(c)) return refuse(p, E_UNSUPPORTED, "back references are not supported");
+    if (is_letter(c) || (unsigned char)c >= 0x80) return refuse(p, E_INVALID, "unknown escape");
     *single = (unsigned char)c;
     return OK;
 }
@@ -337,8 +304,7 @@ static enum code class_atom(struct parser *p, struct builder *b, int32_t *single
         *single = '\b';
         return OK;
     }
-    if (accept(p, "\\"))
-        return parse_escape(p, b, single);
+    if (accept(p, "\\")) return parse_escape(p, b, single);
     *single = (int32_t)pattern_decode(p->text, &p->at);
     return OK;
 }
@@ -351,31 +317,25 @@ static enum code parse_class(struct parser *p, const struct tree **out)
     while (!at_end(p) && peek(p) != ']') {
         int32_t first, last;
         enum code rc = class_atom(p, &b, &first);
-        if (rc)
-            return rc;
+        if (rc) return rc;
         last = first;
         bool dash = peek(p) == '-' && p->at + 1 < p->text.len && p->text.ptr[p->at + 1] != ']';
         if (dash) {
             p->at++;
             rc = class_atom(p, &b, &last);
-            if (rc)
-                return rc;
-            if (first < 0 || last < first)
-                return refuse(p, E_INVALID, "range out of order in a class");
+            if (rc) return rc;
+            if (first < 0 || last < first) return refuse(p, E_INVALID, "range out of order in a class");
         }
-        if (first >= 0 && (rc = add_range(p, &b, (uint32_t)first, (uint32_t)last)))
-            return rc;
+        if (first >= 0 && (rc = add_range(p, &b, (uint32_t)first, (uint32_t)last))) return rc;
     }
-    if (!accept(p, "]"))
-        return refuse(p, E_INVALID, "class without ]");
+    if (!accept(p, "]")) return refuse(p, E_INVALID, "class without ]");
     return finish_set(p, &b, negated, out);
 }
 
 static enum code new_tree(struct parser *p, struct tree value, const struct tree **out)
 {
     struct tree *tree = ARENA_NEW(p->arena, struct tree);
-    if (!tree)
-        return out_of_memory(p);
+    if (!tree) return out_of_memory(p);
     *tree = value;
     *out = tree;
     return OK;
@@ -384,21 +344,18 @@ static enum code new_tree(struct parser *p, struct tree value, const struct tree
 // After "(".
 static enum code parse_group(struct parser *p, int depth, const struct tree **out)
 {
-    if (depth >= GROUP_DEPTH_MAX)
-        return refuse(p, E_LIMIT, "groups nested too deep");
+    if (depth >= GROUP_DEPTH_MAX) return refuse(p, E_LIMIT, "groups nested too deep");
     if (accept(p, "?=") || accept(p, "?!") || accept(p, "?<=") || accept(p, "?<!"))
         return refuse(p, E_UNSUPPORTED, "look-around is not supported");
     if (accept(p, "?<")) {
         size_t end = str_find(p->text, '>', p->at);
-        if (end == p->text.len || end == p->at)
-            return refuse(p, E_INVALID, "malformed group name");
+        if (end == p->text.len || end == p->at) return refuse(p, E_INVALID, "malformed group name");
         p->at = end + 1;
     } else if (accept(p, "?") && !accept(p, ":")) {
         return refuse(p, E_INVALID, "unknown kind of group");
     }
     enum code rc = parse_alternatives(p, depth + 1, out);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     return accept(p, ")") ? OK : refuse(p, E_INVALID, "group without )");
 }
 
@@ -421,30 +378,24 @@ static enum code parse_assertion(struct parser *p, const struct tree **out)
 
 static enum code parse_atom(struct parser *p, int depth, const struct tree **out)
 {
-    if (accept(p, "("))
-        return parse_group(p, depth, out);
-    if (accept(p, "["))
-        return parse_class(p, out);
+    if (accept(p, "(")) return parse_group(p, depth, out);
+    if (accept(p, "[")) return parse_class(p, out);
     struct builder b = {0};
     if (accept(p, ".")) {
         struct range_set ends = {line_end_ranges, ARRAY_COUNT(line_end_ranges)};
         enum code rc = add_set(p, &b, ends, true);
         return rc ? rc : finish_set(p, &b, false, out);
     }
-    if (peek(p) && strchr("*+?{", peek(p)))
-        return refuse(p, E_INVALID, "nothing to repeat");
-    if (peek(p) == '}' || peek(p) == ']')
-        return refuse(p, E_INVALID, "lone bracket; write a backslash before it");
+    if (peek(p) && strchr("*+?{", peek(p))) return refuse(p, E_INVALID, "nothing to repeat");
+    if (peek(p) == '}' || peek(p) == ']') return refuse(p, E_INVALID, "lone bracket; write a backslash before it");
     int32_t single;
     enum code rc = OK;
     if (accept(p, "\\"))
         rc = parse_escape(p, &b, &single);
     else
         single = (int32_t)pattern_decode(p->text, &p->at);
-    if (rc)
-        return rc;
-    if (single >= 0 && (rc = add_range(p, &b, (uint32_t)single, (uint32_t)single)))
-        return rc;
+    if (rc) return rc;
+    if (single >= 0 && (rc = add_range(p, &b, (uint32_t)single, (uint32_t)single))) return rc;
     return finish_set(p, &b, false, out);
 }
 
@@ -453,8 +404,7 @@ static bool parse_count(struct parser *p, int32_t *out)
     size_t start = p->at;
     int32_t value = 0;
     for (; is_digit(peek(p)); p->at++) {
-        if (value <= REPEAT_MAX)
-            value = value * 10 + (peek(p) - '0');
+        if (value <= REPEAT_MAX) value = value * 10 + (peek(p) - '0');
     }
     *out = value;
     return p->at > start;
@@ -470,20 +420,16 @@ static enum code parse_quantifier(struct parser *p, const struct tree *atom, con
     } else if (accept(p, "?")) {
         max = 1;
     } else if (accept(p, "{")) {
-        if (!parse_count(p, &min))
-            return refuse(p, E_INVALID, "malformed count");
+        if (!parse_count(p, &min)) return refuse(p, E_INVALID, "malformed count");
         max = min;
-        if (accept(p, ",") && !parse_count(p, &max))
-            max = UNBOUNDED;
-        if (!accept(p, "}") || (max != UNBOUNDED && max < min))
-            return refuse(p, E_INVALID, "malformed count");
+        if (accept(p, ",") && !parse_count(p, &max)) max = UNBOUNDED;
+        if (!accept(p, "}") || (max != UNBOUNDED && max < min)) return refuse(p, E_INVALID, "malformed count");
     } else {
         *out = atom;
         return OK;
     }
-    if (min > REPEAT_MAX || max > REPEAT_MAX)
-        return refuse(p, E_LIMIT, "repetition above 2048");
-    accept(p, "?");  // lazy or greedy: the same strings match
+    if (min > REPEAT_MAX || max > REPEAT_MAX) return refuse(p, E_LIMIT, "repetition above 2048");
+    accept(p, "?"); // lazy or greedy: the same strings match
     return new_tree(p, (struct tree){.kind = TREE_REPEAT, .min = min, .max = max, .left = atom}, out);
 }
 
@@ -491,8 +437,7 @@ static enum code parse_term(struct parser *p, int depth, const struct tree **out
 {
     const struct tree *atom = NULL;
     enum code rc = parse_assertion(p, &atom);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     if (atom) {
         *out = atom;
         return OK;
@@ -507,12 +452,10 @@ static enum code parse_sequence(struct parser *p, int depth, const struct tree *
     struct tree *first = NULL, *last = NULL;
     while (!at_end(p) && peek(p) != '|' && peek(p) != ')') {
         struct tree *link = ARENA_NEW(p->arena, struct tree);
-        if (!link)
-            return out_of_memory(p);
+        if (!link) return out_of_memory(p);
         link->kind = TREE_CONCAT;
         enum code rc = parse_term(p, depth, &link->left);
-        if (rc)
-            return rc;
+        if (rc) return rc;
         if (last)
             last->right = link;
         else
@@ -528,12 +471,10 @@ static enum code parse_alternatives(struct parser *p, int depth, const struct tr
     struct tree *first = NULL, *last = NULL;
     do {
         struct tree *link = ARENA_NEW(p->arena, struct tree);
-        if (!link)
-            return out_of_memory(p);
+        if (!link) return out_of_memory(p);
         link->kind = TREE_ALTERNATE;
         enum code rc = parse_sequence(p, depth, &link->left);
-        if (rc)
-            return rc;
+        if (rc) return rc;
         if (last)
             last->right = link;
         else
@@ -553,8 +494,7 @@ static bool emit_full(const struct parser *p)
 
 static uint16_t emit(struct parser *p, enum pattern_op op, uint16_t x)
 {
-    if (emit_full(p))
-        return 0;
+    if (emit_full(p)) return 0;
     p->code[p->code_count] = (struct pattern_code){.op = (uint8_t)op, .x = x};
     return (uint16_t)p->code_count++;
 }
@@ -602,7 +542,7 @@ static void emit_repeat(struct parser *p, const struct tree *tree)
 
 static void emit_alternate(struct parser *p, const struct tree *tree)
 {
-    uint16_t chain = UINT16_MAX;  // the jumps to the end, linked through x
+    uint16_t chain = UINT16_MAX; // the jumps to the end, linked through x
     for (; tree->right && !emit_full(p); tree = tree->right) {
         uint16_t split = emit(p, OP_SPLIT, (uint16_t)(here(p) + 1));
         emit_tree(p, tree->left);
@@ -619,8 +559,7 @@ static void emit_alternate(struct parser *p, const struct tree *tree)
 
 static void emit_tree(struct parser *p, const struct tree *tree)
 {
-    if (emit_full(p))
-        return;
+    if (emit_full(p)) return;
     p->work++;
     switch (tree->kind) {
     case TREE_EMPTY:
@@ -632,8 +571,7 @@ static void emit_tree(struct parser *p, const struct tree *tree)
         emit(p, (enum pattern_op)tree->value, 0);
         return;
     case TREE_CONCAT:
-        for (; tree && !emit_full(p); tree = tree->right)
-            emit_tree(p, tree->left);
+        for (; tree && !emit_full(p); tree = tree->right) emit_tree(p, tree->left);
         return;
     case TREE_ALTERNATE:
         emit_alternate(p, tree);
@@ -644,25 +582,20 @@ static void emit_tree(struct parser *p, const struct tree *tree)
     }
 }
 
-enum code pattern_compile(struct str text, struct arena *arena, const struct pattern **out,
-                          struct error *err)
+enum code pattern_compile(struct str text, struct arena *arena, const struct pattern **out, struct error *err)
 {
     struct pattern_code scratch[PATTERN_CODE_MAX];
     struct parser p = {.text = text, .arena = arena, .err = err, .code = scratch};
     const struct tree *tree = NULL;
     enum code rc = parse_alternatives(&p, 0, &tree);
-    if (rc)
-        return rc;
-    if (!at_end(&p))
-        return refuse(&p, E_INVALID, "unmatched )");
+    if (rc) return rc;
+    if (!at_end(&p)) return refuse(&p, E_INVALID, "unmatched )");
     emit_tree(&p, tree);
     emit(&p, OP_MATCH, 0);
-    if (emit_full(&p))
-        return refuse(&p, E_LIMIT, "the pattern is too large once its repetitions are written out");
+    if (emit_full(&p)) return refuse(&p, E_LIMIT, "the pattern is too large once its repetitions are written out");
     struct pattern *pattern = ARENA_NEW(arena, struct pattern);
     struct pattern_code *code = ARENA_ARRAY(arena, p.code_count, struct pattern_code);
-    if (!pattern || !code)
-        return out_of_memory(&p);
+    if (!pattern || !code) return out_of_memory(&p);
     memcpy(code, p.code, p.code_count * sizeof(*code));
     *pattern = (struct pattern){
         .text = text,
@@ -673,8 +606,7 @@ enum code pattern_compile(struct str text, struct arena *arena, const struct pat
         .has_word_edge = p.has_word_edge,
     };
     rc = pattern_table_build(pattern, arena, &pattern->table);
-    if (rc)
-        return error_set(err, rc, "out of memory for a pattern");
+    if (rc) return error_set(err, rc, "out of memory for a pattern");
     *out = pattern;
     return OK;
 }

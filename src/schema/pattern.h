@@ -16,16 +16,16 @@ struct range {
     uint32_t first, last;
 };
 
-struct range_set {  // sorted, without overlaps
+struct range_set { // sorted, without overlaps
     const struct range *ranges;
     size_t count;
 };
 
 enum pattern_op {
-    OP_SET = 1,      // one code point of sets[x], then on to the next instruction
-    OP_SPLIT,        // x and y
-    OP_JUMP,         // x
-    OP_START,        // assertions: go on when they hold
+    OP_SET = 1, // one code point of sets[x], then on to the next instruction
+    OP_SPLIT,   // x and y
+    OP_JUMP,    // x
+    OP_START,   // assertions: go on when they hold
     OP_END,
     OP_WORD_EDGE,
     OP_NOT_WORD_EDGE,
@@ -40,11 +40,11 @@ struct pattern_code {
 // next[state * class_count + class]; state 0 is dead, state 1 is where a subject starts.
 struct pattern_table {
     const uint16_t *next;
-    const uint8_t *accepts;  // per state: enum pattern_accept
+    const uint8_t *accepts; // per state: enum pattern_accept
     uint16_t class_count;
-    uint8_t ascii[128];          // code point -> class
-    const uint32_t *cuts;        // ascending; interval i is [cuts[i], cuts[i + 1])
-    const uint8_t *cut_classes;  // interval -> class
+    uint8_t ascii[128];         // code point -> class
+    const uint32_t *cuts;       // ascending; interval i is [cuts[i], cuts[i + 1])
+    const uint8_t *cut_classes; // interval -> class
     size_t cut_count;
 };
 
@@ -57,7 +57,7 @@ struct pattern {
     const struct range_set *sets;
     uint32_t set_count;
     bool has_word_edge;
-    const struct pattern_table *table;  // NULL: simulate
+    const struct pattern_table *table; // NULL: simulate
 };
 
 // E_INVALID, E_UNSUPPORTED (not regular), E_LIMIT, E_NOMEM. `text` is borrowed.
@@ -73,10 +73,10 @@ enum code pattern_table_build(const struct pattern *pattern, struct arena *arena
 // Code point at *at, which moves on. A malformed byte counts as U+FFFD.
 uint32_t pattern_decode(struct str text, size_t *at);
 
-void range_sort(struct range *ranges, size_t count);  // by first
+void range_sort(struct range *ranges, size_t count); // by first
 
 // Unicode general categories.
-extern const struct range_set unicode_letter;         // L
-extern const struct range_set unicode_decimal_digit;  // Nd
+extern const struct range_set unicode_letter;        // L
+extern const struct range_set unicode_decimal_digit; // Nd
 
 #endif

@@ -7,12 +7,12 @@
 
 enum {
     TABLE_STATE_MAX = 1280,
-    TABLE_SET_MAX = 64,        // sets of a pattern whose table is tried: one bit each
+    TABLE_SET_MAX = 64, // sets of a pattern whose table is tried: one bit each
     TABLE_CLASS_MAX = 64,
     TABLE_CUT_MAX = 4096,
     TABLE_ITEM_MAX = 65536,
     TABLE_WORK_MAX = 16000000,
-    SLOT_COUNT = 4096,         // power of two above TABLE_STATE_MAX
+    SLOT_COUNT = 4096, // power of two above TABLE_STATE_MAX
     STATE_DEAD = 0,
     STATE_START = 1
 };
@@ -24,7 +24,7 @@ struct threads {
     uint16_t where[PATTERN_CODE_MAX];
 };
 
-struct place {  // what assertions see
+struct place { // what assertions see
     bool start, end, word_edge;
 };
 
@@ -42,8 +42,7 @@ static bool threads_hold(const struct threads *t, uint16_t pc)
 
 static bool threads_put(struct threads *t, uint16_t pc)
 {
-    if (threads_hold(t, pc))
-        return false;
+    if (threads_hold(t, pc)) return false;
     t->where[pc] = (uint16_t)t->count;
     t->items[t->count++] = pc;
     return true;
@@ -83,8 +82,7 @@ static void follow(const struct pattern *pattern, struct threads *t, uint16_t pc
         case OP_MATCH:
             break;
         }
-        if (pass)
-            threads_put(t, (uint16_t)(at + 1));
+        if (pass) threads_put(t, (uint16_t)(at + 1));
     }
 }
 
@@ -108,7 +106,7 @@ static bool is_word(uint32_t c)
 
 static bool matched(const struct pattern *pattern, const struct threads *t)
 {
-    return threads_hold(t, (uint16_t)(pattern->code_count - 1));  // OP_MATCH is last
+    return threads_hold(t, (uint16_t)(pattern->code_count - 1)); // OP_MATCH is last
 }
 
 static bool simulate(const struct pattern *pattern, struct str subject)
@@ -126,13 +124,10 @@ static bool simulate(const struct pattern *pattern, struct str subject)
         struct place place = {start == 0, end, word_before != word_after};
         // Assertions need to know what comes next, so a set is followed only now.
         next->count = 0;
-        for (uint32_t i = 0; i < now->count; i++)
-            follow(pattern, next, now->items[i], place);
+        for (uint32_t i = 0; i < now->count; i++) follow(pattern, next, now->items[i], place);
         follow(pattern, next, 0, place);
-        if (matched(pattern, next))
-            return true;
-        if (end)
-            return false;
+        if (matched(pattern, next)) return true;
+        if (end) return false;
         now->count = 0;
         for (uint32_t i = 0; i < next->count; i++) {
             const struct pattern_code *code = &pattern->code[next->items[i]];
@@ -145,7 +140,7 @@ static bool simulate(const struct pattern *pattern, struct str subject)
 
 static uint16_t class_of(const struct pattern_table *table, uint32_t c)
 {
-    size_t low = 0, high = table->cut_count;  // the last cut <= c; cuts[0] is 0
+    size_t low = 0, high = table->cut_count; // the last cut <= c; cuts[0] is 0
     while (high - low > 1) {
         size_t middle = (low + high) / 2;
         if (table->cuts[middle] <= c)
@@ -159,12 +154,10 @@ static uint16_t class_of(const struct pattern_table *table, uint32_t c)
 bool pattern_match(const struct pattern *pattern, struct str subject)
 {
     const struct pattern_table *table = pattern->table;
-    if (!table)
-        return simulate(pattern, subject);
+    if (!table) return simulate(pattern, subject);
     uint32_t state = STATE_START;
     for (size_t at = 0; at < subject.len;) {
-        if (table->accepts[state] & ACCEPT_NOW)
-            return true;
+        if (table->accepts[state] & ACCEPT_NOW) return true;
         unsigned char byte = (unsigned char)subject.ptr[at];
         uint16_t class;
         if (byte < 0x80) {
@@ -174,8 +167,7 @@ bool pattern_match(const struct pattern *pattern, struct str subject)
             class = class_of(table, pattern_decode(subject, &at));
         }
         state = table->next[state * table->class_count + class];
-        if (state == STATE_DEAD)
-            return false;
+        if (state == STATE_DEAD) return false;
     }
     return table->accepts[state] != 0;
 }
@@ -186,10 +178,8 @@ static void sift(struct range *ranges, size_t root, size_t count)
 {
     struct range moved = ranges[root];
     for (size_t child; (child = 2 * root + 1) < count; root = child) {
-        if (child + 1 < count && ranges[child + 1].first > ranges[child].first)
-            child++;
-        if (ranges[child].first <= moved.first)
-            break;
+        if (child + 1 < count && ranges[child + 1].first > ranges[child].first) child++;
+        if (ranges[child].first <= moved.first) break;
         ranges[root] = ranges[child];
     }
     ranges[root] = moved;
@@ -197,8 +187,7 @@ static void sift(struct range *ranges, size_t root, size_t count)
 
 void range_sort(struct range *ranges, size_t count)
 {
-    for (size_t root = count / 2; root-- > 0;)
-        sift(ranges, root, count);
+    for (size_t root = count / 2; root-- > 0;) sift(ranges, root, count);
     for (size_t end = count; end-- > 1;) {
         struct range largest = ranges[0];
         ranges[0] = ranges[end];
@@ -211,10 +200,10 @@ struct build {
     const struct pattern *pattern;
     struct arena *arena;
     struct pattern_table *table;
-    uint64_t *signatures;  // class -> which sets hold it
-    uint16_t *items;       // of all states, one after the other
+    uint64_t *signatures; // class -> which sets hold it
+    uint16_t *items;      // of all states, one after the other
     uint32_t starts[TABLE_STATE_MAX + 1];
-    uint16_t slots[SLOT_COUNT];  // hash of the items -> state
+    uint16_t slots[SLOT_COUNT]; // hash of the items -> state
     uint8_t accepts[TABLE_STATE_MAX];
     uint32_t state_count;
     uint32_t work;
@@ -226,17 +215,14 @@ static enum code build_classes(struct build *b)
 {
     const struct pattern *pattern = b->pattern;
     size_t count = 1;
-    for (uint32_t i = 0; i < pattern->set_count; i++)
-        count += 2 * pattern->sets[i].count;
+    for (uint32_t i = 0; i < pattern->set_count; i++) count += 2 * pattern->sets[i].count;
     b->too_large = count > TABLE_CUT_MAX;
-    if (b->too_large)
-        return OK;
+    if (b->too_large) return OK;
     struct range *edges = ARENA_ARRAY(b->arena, count, struct range);
     uint32_t *cuts = ARENA_ARRAY(b->arena, count, uint32_t);
     uint8_t *classes = ARENA_ARRAY(b->arena, count, uint8_t);
-    if (!edges || !cuts || !classes)
-        return E_NOMEM;
-    count = 1;  // the first edge is 0
+    if (!edges || !cuts || !classes) return E_NOMEM;
+    count = 1; // the first edge is 0
     for (uint32_t i = 0; i < pattern->set_count; i++) {
         for (size_t j = 0; j < pattern->sets[i].count; j++) {
             edges[count++].first = pattern->sets[i].ranges[j].first;
@@ -246,8 +232,7 @@ static enum code build_classes(struct build *b)
     range_sort(edges, count);
     size_t kept = 1;
     for (size_t i = 1; i < count; i++) {
-        if (edges[i].first != cuts[kept - 1])
-            cuts[kept++] = edges[i].first;
+        if (edges[i].first != cuts[kept - 1]) cuts[kept++] = edges[i].first;
     }
     uint16_t class_count = 0;
     for (size_t i = 0; i < kept; i++) {
@@ -255,21 +240,17 @@ static enum code build_classes(struct build *b)
         for (uint32_t j = 0; j < pattern->set_count; j++)
             signature |= (uint64_t)set_holds(&pattern->sets[j], cuts[i]) << j;
         uint16_t class = 0;
-        while (class < class_count && b->signatures[class] != signature)
-            class++;
+        while (class < class_count && b->signatures[class] != signature) class ++;
         b->too_large = class == TABLE_CLASS_MAX;
-        if (b->too_large)
-            return OK;
-        if (class == class_count)
-            b->signatures[class_count++] = signature;
-        classes[i] = (uint8_t)class;
+        if (b->too_large) return OK;
+        if (class == class_count) b->signatures[class_count++] = signature;
+        classes[i] = (uint8_t) class;
     }
     b->table->cuts = cuts;
     b->table->cut_classes = classes;
     b->table->cut_count = kept;
     b->table->class_count = class_count;
-    for (uint32_t c = 0; c < 128; c++)
-        b->table->ascii[c] = (uint8_t)class_of(b->table, c);
+    for (uint32_t c = 0; c < 128; c++) b->table->ascii[c] = (uint8_t)class_of(b->table, c);
     return OK;
 }
 
@@ -285,13 +266,11 @@ static uint16_t state_of(struct build *b, const struct threads *t, bool start)
     }
     for (uint16_t pc = 0; pc < pattern->code_count; pc++) {
         uint8_t op = pattern->code[pc].op;
-        if ((op == OP_SET || op == OP_END || op == OP_MATCH) && threads_hold(t, pc))
-            b->items[to++] = pc;
+        if ((op == OP_SET || op == OP_END || op == OP_MATCH) && threads_hold(t, pc)) b->items[to++] = pc;
     }
     b->work += pattern->code_count;
     size_t size = (to - from) * sizeof(b->items[0]);
-    if (to == from)
-        return STATE_DEAD;
+    if (to == from) return STATE_DEAD;
     uint64_t hash = str_hash((struct str){(const char *)(b->items + from), size});
     size_t slot = hash & (SLOT_COUNT - 1);
     for (; b->slots[slot] && !start; slot = (slot + 1) & (SLOT_COUNT - 1)) {
@@ -301,15 +280,14 @@ static uint16_t state_of(struct build *b, const struct threads *t, bool start)
             return state;
     }
     uint16_t state = (uint16_t)b->state_count++;
-    if (!start)  // the start state sees ^ and is never come back to
+    if (!start) // the start state sees ^ and is never come back to
         b->slots[slot] = state;
     b->starts[b->state_count] = to;
     struct threads last;
     threads_init(&last, pattern);
-    for (uint32_t i = from; i < to; i++)
-        follow(pattern, &last, b->items[i], (struct place){start, true, false});
-    b->accepts[state] = (uint8_t)((matched(pattern, t) ? ACCEPT_NOW : 0) |
-                                  (matched(pattern, &last) ? ACCEPT_AT_END : 0));
+    for (uint32_t i = from; i < to; i++) follow(pattern, &last, b->items[i], (struct place){start, true, false});
+    b->accepts[state] =
+        (uint8_t)((matched(pattern, t) ? ACCEPT_NOW : 0) | (matched(pattern, &last) ? ACCEPT_AT_END : 0));
     return state;
 }
 
@@ -333,16 +311,15 @@ static enum code build_states(struct build *b)
 {
     uint16_t class_count = b->table->class_count;
     uint16_t *next = ARENA_ARRAY(b->arena, (size_t)TABLE_STATE_MAX * class_count, uint16_t);
-    if (!next)
-        return E_NOMEM;
-    b->state_count = 1;  // STATE_DEAD, without items
+    if (!next) return E_NOMEM;
+    b->state_count = 1; // STATE_DEAD, without items
     struct threads t;
     threads_init(&t, b->pattern);
     follow(b->pattern, &t, 0, (struct place){true, false, false});
     uint16_t first = state_of(b, &t, true);
     INVARIANT(first == STATE_START || b->too_large);
     for (uint32_t state = STATE_START; state < b->state_count && !b->too_large; state++) {
-        for (uint16_t class = 0; class < class_count && !b->too_large; class++) {
+        for (uint16_t class = 0; class < class_count && !b->too_large; class ++) {
             next[state * class_count + class] = step(b, (uint16_t)state, class);
             b->too_large |= b->work > TABLE_WORK_MAX;
         }
@@ -359,8 +336,7 @@ static enum code table_keep(const struct build *b, struct arena *arena, const st
     uint8_t *accepts = ARENA_ARRAY(arena, b->state_count, uint8_t);
     uint32_t *cuts = ARENA_ARRAY(arena, b->table->cut_count, uint32_t);
     uint8_t *cut_classes = ARENA_ARRAY(arena, b->table->cut_count, uint8_t);
-    if (!table || !next || !accepts || !cuts || !cut_classes)
-        return E_NOMEM;
+    if (!table || !next || !accepts || !cuts || !cut_classes) return E_NOMEM;
     *table = *b->table;
     table->next = memcpy(next, b->table->next, next_count * sizeof(next[0]));
     table->accepts = memcpy(accepts, b->accepts, b->state_count);
@@ -370,12 +346,10 @@ static enum code table_keep(const struct build *b, struct arena *arena, const st
     return OK;
 }
 
-enum code pattern_table_build(const struct pattern *pattern, struct arena *arena,
-                              const struct pattern_table **out)
+enum code pattern_table_build(const struct pattern *pattern, struct arena *arena, const struct pattern_table **out)
 {
     *out = NULL;
-    if (pattern->has_word_edge || pattern->set_count > TABLE_SET_MAX)
-        return OK;
+    if (pattern->has_word_edge || pattern->set_count > TABLE_SET_MAX) return OK;
     struct arena scratch;
     arena_init(&scratch, 64 * 1024, 4 * 1024 * 1024);
     struct build *b = ARENA_NEW(&scratch, struct build);
@@ -386,12 +360,9 @@ enum code pattern_table_build(const struct pattern *pattern, struct arena *arena
         b->table = ARENA_NEW(&scratch, struct pattern_table);
         b->signatures = ARENA_ARRAY(&scratch, TABLE_CLASS_MAX, uint64_t);
         b->items = ARENA_ARRAY(&scratch, TABLE_ITEM_MAX, uint16_t);
-        if (b->table && b->signatures && b->items)
-            rc = build_classes(b);
-        if (!rc && !b->too_large)
-            rc = build_states(b);
-        if (!rc && !b->too_large)
-            rc = table_keep(b, arena, out);
+        if (b->table && b->signatures && b->items) rc = build_classes(b);
+        if (!rc && !b->too_large) rc = build_states(b);
+        if (!rc && !b->too_large) rc = table_keep(b, arena, out);
     }
     arena_release(&scratch);
     return rc;

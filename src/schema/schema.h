@@ -9,26 +9,28 @@
 #include "json/json.h"
 
 struct schema;
-struct schema_set;  // documents that may refer to each other by $ref
+struct schema_set; // documents that may refer to each other by $ref
 
 enum code schema_set_open(struct arena *arena, struct schema_set **out) MUST_CHECK;
 // `document` must outlive the set. `uri` is what others write in $ref ("event-common.json"); $id, when present, counts too.
-enum code schema_set_add(struct schema_set *set, struct str uri, const struct json *document, struct error *err) MUST_CHECK;
+enum code schema_set_add(struct schema_set *set, struct str uri, const struct json *document,
+                         struct error *err) MUST_CHECK;
 // `uri` may carry a fragment: "signal.json#/$defs/pause".
-enum code schema_compile(struct schema_set *set, struct str uri, const struct schema **out, struct error *err) MUST_CHECK;
+enum code schema_compile(struct schema_set *set, struct str uri, const struct schema **out,
+                         struct error *err) MUST_CHECK;
 
 struct schema_fault {
-    char pointer[160];  // JSON Pointer into the instance, cut when longer
-    char message[240];  // "must be one of ..." with the keyword's demand and what was found
-    const struct json *value;  // the offending value (its line and column place the error in a document)
+    char pointer[160];        // JSON Pointer into the instance, cut when longer
+    char message[240];        // "must be one of ..." with the keyword's demand and what was found
+    const struct json *value; // the offending value (its line and column place the error in a document)
 };
 
 // True when `value` fits. `fault` (may be NULL) tells the first thing that does not.
 bool schema_valid(const struct schema *schema, const struct json *value, struct schema_fault *fault);
 
 // Files carried inside the binary (schemas/), by path relative to schemas/: "plan.json", "run-events/RunStarted.json".
-struct str schema_embedded(const char *name);                     // empty when absent
-const char *schema_embedded_name(size_t index);                   // NULL past the end
+struct str schema_embedded(const char *name);   // empty when absent
+const char *schema_embedded_name(size_t index); // NULL past the end
 // A set with every embedded schema in it.
 enum code schema_set_embedded(struct arena *arena, struct schema_set **out, struct error *err) MUST_CHECK;
 

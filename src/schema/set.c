@@ -68,8 +68,7 @@ static const struct keyword keywords[] = {
 const struct keyword *keyword_find(struct str name)
 {
     for (size_t i = 0; i < ARRAY_COUNT(keywords); i++) {
-        if (str_is(name, keywords[i].name))
-            return &keywords[i];
+        if (str_is(name, keywords[i].name)) return &keywords[i];
     }
     return NULL;
 }
@@ -77,8 +76,7 @@ const struct keyword *keyword_find(struct str name)
 enum code schema_set_open(struct arena *arena, struct schema_set **out)
 {
     struct schema_set *set = ARENA_NEW(arena, struct schema_set);
-    if (!set)
-        return E_NOMEM;
+    if (!set) return E_NOMEM;
     set->arena = arena;
     map_init(&set->by_uri, arena);
     *out = set;
@@ -96,17 +94,14 @@ static enum code name_place(struct schema_set *set, struct str uri, struct place
     // Room first: a name must not be left without its place.
     struct place *places = arena_grow(set->arena, set->places, set->place_count, set->place_count + 1,
                                       sizeof(places[0]), &set->place_capacity);
-    if (!places)
-        return out_of_memory(err);
+    if (!places) return out_of_memory(err);
     set->places = places;
     uint32_t existing;
-    if (!map_put(&set->by_uri, uri, (uint32_t)set->place_count, &existing))
-        return out_of_memory(err);
+    if (!map_put(&set->by_uri, uri, (uint32_t)set->place_count, &existing)) return out_of_memory(err);
     if (existing != MAP_NONE) {
-        if (set->places[existing].schema == place.schema)
-            return OK;
-        return error_at(err, E_EXISTS, place.schema->line, place.schema->column,
-                        "two schemas are called %.*s", STR_ARG(uri));
+        if (set->places[existing].schema == place.schema) return OK;
+        return error_at(err, E_EXISTS, place.schema->line, place.schema->column, "two schemas are called %.*s",
+                        STR_ARG(uri));
     }
     set->places[set->place_count++] = place;
     return OK;
@@ -115,21 +110,17 @@ static enum code name_place(struct schema_set *set, struct str uri, struct place
 static struct str join_anchor(struct arena *arena, struct str uri, struct str anchor)
 {
     char *out = arena_alloc(arena, uri.len + 1 + anchor.len);
-    if (!out)
-        return (struct str){0};
-    if (uri.len)
-        memcpy(out, uri.ptr, uri.len);
+    if (!out) return (struct str){0};
+    if (uri.len) memcpy(out, uri.ptr, uri.len);
     out[uri.len] = '#';
-    if (anchor.len)
-        memcpy(out + uri.len + 1, anchor.ptr, anchor.len);
+    if (anchor.len) memcpy(out + uri.len + 1, anchor.ptr, anchor.len);
     return (struct str){out, uri.len + 1 + anchor.len};
 }
 
 static const struct resource *new_resource(struct schema_set *set, struct str uri, const struct json *root)
 {
     struct resource *resource = ARENA_NEW(set->arena, struct resource);
-    if (resource)
-        *resource = (struct resource){uri, root};
+    if (resource) *resource = (struct resource){uri, root};
     return resource;
 }
 
@@ -145,28 +136,24 @@ static const struct resource *open_resource(struct schema_set *set, const struct
     return uri.ptr ? new_resource(set, uri, schema) : NULL;
 }
 
-const struct resource *set_resource(struct schema_set *set, const struct json *schema,
-                                    const struct resource *outer)
+const struct resource *set_resource(struct schema_set *set, const struct json *schema, const struct resource *outer)
 {
-    if (schema == outer->root || !has_id(schema))
-        return outer;
+    if (schema == outer->root || !has_id(schema)) return outer;
     return open_resource(set, schema, outer);
 }
 
-static enum code scan(struct schema_set *set, const struct json *schema, const struct resource *resource,
-                      int depth, struct error *err);
+static enum code scan(struct schema_set *set, const struct json *schema, const struct resource *resource, int depth,
+                      struct error *err);
 
-static enum code scan_member(struct schema_set *set, const struct json_member *member,
-                             const struct resource *resource, int depth, struct error *err)
+static enum code scan_member(struct schema_set *set, const struct json_member *member, const struct resource *resource,
+                             int depth, struct error *err)
 {
     const struct keyword *keyword = keyword_find(member->key);
     const struct json *value = &member->value;
     enum code rc = OK;
-    if (keyword && keyword->kind == KEYWORD_SCHEMA)
-        rc = scan(set, value, resource, depth, err);
+    if (keyword && keyword->kind == KEYWORD_SCHEMA) rc = scan(set, value, resource, depth, err);
     if (keyword && keyword->kind == KEYWORD_SCHEMA_ARRAY && value->type == JSON_ARRAY) {
-        for (uint32_t i = 0; i < value->count && !rc; i++)
-            rc = scan(set, &value->items[i], resource, depth, err);
+        for (uint32_t i = 0; i < value->count && !rc; i++) rc = scan(set, &value->items[i], resource, depth, err);
     }
     if (keyword && keyword->kind == KEYWORD_SCHEMA_MAP && value->type == JSON_OBJECT) {
         for (uint32_t i = 0; i < value->count && !rc; i++)
@@ -176,26 +163,22 @@ static enum code scan_member(struct schema_set *set, const struct json_member *m
 }
 
 // Names what has a name: $id and $anchor, where schemas can be and nowhere else.
-static enum code scan(struct schema_set *set, const struct json *schema, const struct resource *resource,
-                      int depth, struct error *err)
+static enum code scan(struct schema_set *set, const struct json *schema, const struct resource *resource, int depth,
+                      struct error *err)
 {
-    if (schema->type != JSON_OBJECT)
-        return OK;
+    if (schema->type != JSON_OBJECT) return OK;
     if (depth > SCHEMA_DEPTH_MAX)
-        return error_at(err, E_LIMIT, schema->line, schema->column, "schema nested deeper than %d",
-                        SCHEMA_DEPTH_MAX);
+        return error_at(err, E_LIMIT, schema->line, schema->column, "schema nested deeper than %d", SCHEMA_DEPTH_MAX);
     enum code rc = OK;
     if (schema != resource->root && has_id(schema)) {
         resource = open_resource(set, schema, resource);
-        if (!resource)
-            return out_of_memory(err);
+        if (!resource) return out_of_memory(err);
         rc = name_place(set, resource->uri, (struct place){schema, resource}, err);
     }
     const struct json *anchor = json_key(schema, "$anchor");
     if (!rc && json_is(anchor, JSON_STRING)) {
         struct str uri = join_anchor(set->arena, resource->uri, anchor->text);
-        if (!uri.ptr)
-            return out_of_memory(err);
+        if (!uri.ptr) return out_of_memory(err);
         rc = name_place(set, uri, (struct place){schema, resource}, err);
     }
     for (uint32_t i = 0; i < schema->count && !rc; i++)
@@ -203,22 +186,18 @@ static enum code scan(struct schema_set *set, const struct json *schema, const s
     return rc;
 }
 
-enum code schema_set_add(struct schema_set *set, struct str uri, const struct json *document,
-                         struct error *err)
+enum code schema_set_add(struct schema_set *set, struct str uri, const struct json *document, struct error *err)
 {
     struct str fragment;
     struct str name = arena_copy(set->arena, uri_without_fragment(uri, &fragment));
-    if (!name.ptr)
-        return out_of_memory(err);
+    if (!name.ptr) return out_of_memory(err);
     struct resource given = {name, NULL};
-    const struct resource *resource = has_id(document) ? open_resource(set, document, &given)
-                                                       : new_resource(set, name, document);
-    if (!resource)
-        return out_of_memory(err);
+    const struct resource *resource =
+        has_id(document) ? open_resource(set, document, &given) : new_resource(set, name, document);
+    if (!resource) return out_of_memory(err);
     struct place place = {document, resource};
     enum code rc = name_place(set, name, place, err);
-    if (!rc)
-        rc = name_place(set, resource->uri, place, err);
+    if (!rc) rc = name_place(set, resource->uri, place, err);
     return rc ? rc : scan(set, document, resource, 0, err);
 }
 
@@ -230,8 +209,7 @@ static bool token_is(struct str token, struct str key)
         char c = token.ptr[i];
         if (c == '~' && i + 1 < token.len && (token.ptr[i + 1] == '0' || token.ptr[i + 1] == '1'))
             c = token.ptr[++i] == '0' ? '~' : '/';
-        if (k >= key.len || key.ptr[k] != c)
-            return false;
+        if (k >= key.len || key.ptr[k] != c) return false;
     }
     return k == key.len;
 }
@@ -242,8 +220,7 @@ static const struct json *pointer_step(const struct json *at, struct str token)
     if (at->type == JSON_ARRAY)
         return str_int64(token, &index) && index >= 0 && index < at->count ? &at->items[index] : NULL;
     for (uint32_t i = 0; at->type == JSON_OBJECT && i < at->count; i++) {
-        if (token_is(token, at->members[i].key))
-            return &at->members[i].value;
+        if (token_is(token, at->members[i].key)) return &at->members[i].value;
     }
     return NULL;
 }
@@ -259,11 +236,9 @@ static enum code find_pointer(struct schema_set *set, struct str pointer, const 
         more = end < rest.len;
         rest = more ? str_slice(rest, end + 1, rest.len) : rest;
         at = pointer_step(at, token);
-        if (!at)
-            return error_set(err, E_NOT_FOUND, "no schema at %.*s", STR_ARG(pointer));
+        if (!at) return error_set(err, E_NOT_FOUND, "no schema at %.*s", STR_ARG(pointer));
         *resource = set_resource(set, at, *resource);
-        if (!*resource)
-            return out_of_memory(err);
+        if (!*resource) return out_of_memory(err);
     }
     *schema = at;
     return OK;
@@ -277,29 +252,21 @@ enum code set_find(struct schema_set *set, const struct resource *resource, stru
     *found = resource;
     if (name.len) {
         struct str uri = uri_resolve(set->arena, resource->uri, name);
-        if (!uri.ptr)
-            return out_of_memory(err);
+        if (!uri.ptr) return out_of_memory(err);
         uint32_t place = map_get(&set->by_uri, uri);
-        if (place == MAP_NONE)
-            place = map_get(&set->by_uri, name);
-        if (place == MAP_NONE)
-            return error_set(err, E_NOT_FOUND, "no schema is called %.*s", STR_ARG(reference));
+        if (place == MAP_NONE) place = map_get(&set->by_uri, name);
+        if (place == MAP_NONE) return error_set(err, E_NOT_FOUND, "no schema is called %.*s", STR_ARG(reference));
         *found = set->places[place].resource;
     }
     *schema = (*found)->root;
     fragment = uri_unescape(set->arena, fragment);
-    if (!fragment.ptr)
-        return out_of_memory(err);
-    if (!fragment.len)
-        return OK;
-    if (fragment.ptr[0] == '/')
-        return find_pointer(set, fragment, schema, found, err);
+    if (!fragment.ptr) return out_of_memory(err);
+    if (!fragment.len) return OK;
+    if (fragment.ptr[0] == '/') return find_pointer(set, fragment, schema, found, err);
     struct str anchored = join_anchor(set->arena, (*found)->uri, fragment);
-    if (!anchored.ptr)
-        return out_of_memory(err);
+    if (!anchored.ptr) return out_of_memory(err);
     uint32_t place = map_get(&set->by_uri, anchored);
-    if (place == MAP_NONE)
-        return error_set(err, E_NOT_FOUND, "no schema has the anchor %.*s", STR_ARG(reference));
+    if (place == MAP_NONE) return error_set(err, E_NOT_FOUND, "no schema has the anchor %.*s", STR_ARG(reference));
     *schema = set->places[place].schema;
     *found = set->places[place].resource;
     return OK;

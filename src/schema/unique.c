@@ -21,8 +21,7 @@ static uint64_t value_hash(const struct json *value, int depth)
         struct decimal d = decimal_of(value, scratch);
         hash = (uint64_t)d.exponent * 31 + d.digit_count + d.negative;
         for (size_t i = 0; i < d.digits.len; i++) {
-            if (d.digits.ptr[i] != '.')
-                hash = hash * UINT64_C(0x100000001B3) + (unsigned char)d.digits.ptr[i];
+            if (d.digits.ptr[i] != '.') hash = hash * UINT64_C(0x100000001B3) + (unsigned char)d.digits.ptr[i];
         }
         return hash ^ hash >> 29;
     }
@@ -61,10 +60,9 @@ static bool pairwise(const struct json *array, uint32_t *first, uint32_t *second
 
 bool values_unique(const struct json *array, uint32_t *first, uint32_t *second)
 {
-    if (array->count <= PAIRWISE_MAX)
-        return pairwise(array, first, second);
+    if (array->count <= PAIRWISE_MAX) return pairwise(array, first, second);
     uint32_t hashes[TABLE];
-    uint32_t indexes[TABLE];  // + 1; 0 is free
+    uint32_t indexes[TABLE]; // + 1; 0 is free
     for (uint32_t from = 0; from < array->count; from += BLOCK) {
         memset(indexes, 0, sizeof(indexes));
         for (uint32_t i = from; i < array->count; i++) {
@@ -74,8 +72,7 @@ bool values_unique(const struct json *array, uint32_t *first, uint32_t *second)
             for (; indexes[slot]; slot = (slot + 1) & (TABLE - 1)) {
                 *first = indexes[slot] - 1;
                 *second = i;
-                if (hashes[slot] == hash && json_equal(&array->items[*first], &array->items[i]))
-                    return false;
+                if (hashes[slot] == hash && json_equal(&array->items[*first], &array->items[i])) return false;
             }
             if (i - from < BLOCK) {
                 hashes[slot] = hash;

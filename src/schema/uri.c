@@ -5,10 +5,10 @@
 #include <string.h>
 
 struct uri {
-    struct str scheme;     // with ':'; empty: none
-    struct str authority;  // with "//"; empty: none
+    struct str scheme;    // with ':'; empty: none
+    struct str authority; // with "//"; empty: none
     struct str path;
-    struct str query;  // with '?'
+    struct str query; // with '?'
 };
 
 struct str uri_without_fragment(struct str uri, struct str *fragment)
@@ -24,8 +24,7 @@ static bool is_scheme(struct str s)
         char c = s.ptr[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
         bool other = (c >= '0' && c <= '9') || c == '+' || c == '-' || c == '.';
-        if (!letter && !(i && other))
-            return false;
+        if (!letter && !(i && other)) return false;
     }
     return s.len > 0;
 }
@@ -52,8 +51,7 @@ static struct uri split(struct str text)
 
 static size_t append(char *out, size_t len, struct str s)
 {
-    if (s.len)
-        memcpy(out + len, s.ptr, s.len);
+    if (s.len) memcpy(out + len, s.ptr, s.len);
     return len + s.len;
 }
 
@@ -70,15 +68,12 @@ static size_t remove_dots(char *path, size_t len)
         bool last = end == rest.len;
         if (str_is(segment, "..")) {
             size_t floor = absolute ? 1 : 0;
-            if (out > floor)
-                out--;
-            while (out > floor && path[out - 1] != '/')
-                out--;
+            if (out > floor) out--;
+            while (out > floor && path[out - 1] != '/') out--;
         } else if (!str_is(segment, ".")) {
             memmove(path + out, segment.ptr, segment.len);
             out += segment.len;
-            if (!last)
-                path[out++] = '/';
+            if (!last) path[out++] = '/';
         }
         at = end + 1;
     }
@@ -91,8 +86,7 @@ struct str uri_resolve(struct arena *arena, struct str base_text, struct str ref
     struct uri base = split(uri_without_fragment(base_text, &fragment));
     struct uri ref = split(uri_without_fragment(reference, &fragment));
     char *out = arena_alloc(arena, base_text.len + reference.len + 2);
-    if (!out)
-        return (struct str){0};
+    if (!out) return (struct str){0};
     bool own_path = ref.scheme.len || ref.authority.len || (ref.path.len && ref.path.ptr[0] == '/');
     size_t len = append(out, 0, ref.scheme.len ? ref.scheme : base.scheme);
     len = append(out, len, ref.scheme.len || ref.authority.len ? ref.authority : base.authority);
@@ -105,36 +99,29 @@ struct str uri_resolve(struct arena *arena, struct str base_text, struct str ref
         return (struct str){out, len};
     } else {
         size_t slash = base.path.len;
-        while (slash && base.path.ptr[slash - 1] != '/')
-            slash--;
-        if (!base.path.len && base.authority.len)
-            out[len++] = '/';
+        while (slash && base.path.ptr[slash - 1] != '/') slash--;
+        if (!base.path.len && base.authority.len) out[len++] = '/';
         len = append(out, len, str_slice(base.path, 0, slash));
         len = append(out, len, ref.path);
     }
     bool opaque = ref.scheme.len && !ref.authority.len && ref.path.len && ref.path.ptr[0] != '/';
-    if (!opaque)
-        len = start + remove_dots(out + start, len - start);
+    if (!opaque) len = start + remove_dots(out + start, len - start);
     len = append(out, len, ref.query);
     return (struct str){out, len};
 }
 
 static int hex_value(char c)
 {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 struct str uri_unescape(struct arena *arena, struct str text)
 {
-    if (str_find(text, '%', 0) == text.len)
-        return text;
+    if (str_find(text, '%', 0) == text.len) return text;
     char *out = arena_alloc(arena, text.len);
-    if (!out)
-        return (struct str){0};
+    if (!out) return (struct str){0};
     size_t len = 0;
     for (size_t i = 0; i < text.len; i++) {
         bool escape = text.ptr[i] == '%' && text.len - i > 2 && hex_value(text.ptr[i + 1]) >= 0 &&

@@ -21,7 +21,7 @@ struct draft {
     struct commit_ledger *ledger;
     struct commit_head *heads;
     size_t event_count, ledger_count, head_count;
-    bool *changed;  // per head
+    bool *changed; // per head
     struct added_key *keys;
     size_t key_count;
 };
@@ -40,15 +40,13 @@ static enum code load_event_keys(struct run_log *log, struct arena *scratch, str
     for (uint64_t after = 0; after < log->last_seq;) {
         arena_reset(scratch);
         struct records page = {0};
-        enum code rc = log->store->ops->read(log->store, log->ids.tenant, log->ids.run, after, PAGE,
-                                             scratch, &page, err);
-        if (rc)
-            return rc;
+        enum code rc =
+            log->store->ops->read(log->store, log->ids.tenant, log->ids.run, after, PAGE, scratch, &page, err);
+        if (rc) return rc;
         if (page.count == 0)
-            return error_set(err, E_CORRUPT, "run %.*s: event %llu is missing",
-                             STR_ARG(log->ids.run), (unsigned long long)after + 1);
-        if (!key_set_reserve(&log->keys, (uint32_t)page.count))
-            return out_of_memory(err);
+            return error_set(err, E_CORRUPT, "run %.*s: event %llu is missing", STR_ARG(log->ids.run),
+                             (unsigned long long)after + 1);
+        if (!key_set_reserve(&log->keys, (uint32_t)page.count)) return out_of_memory(err);
         for (size_t i = 0; i < page.count; i++) {
             const struct record *record = &page.items[i];
             struct moment moment;
@@ -56,8 +54,7 @@ static enum code load_event_keys(struct run_log *log, struct arena *scratch, str
             struct digest key = {{0}};
             if (record->columns && record->columns->key.len <= SHA256_SIZE)
                 memcpy(key.b, record->columns->key.ptr, record->columns->key.len);
-            else if ((rc = record_key(log->vocabulary, &log->ids, record, scratch, &moment, &seal,
-                                      &key, err)))
+            else if ((rc = record_key(log->vocabulary, &log->ids, record, scratch, &moment, &seal, &key, err)))
                 return rc;
             key_set_add(&log->keys, &key, (uint32_t)record->seq);
             after = record->seq;
@@ -72,15 +69,13 @@ static enum code load_signal_keys(struct run_log *log, struct arena *scratch, st
     for (uint64_t after = 0; after < log->ledger_seq;) {
         arena_reset(scratch);
         struct records page = {0};
-        enum code rc = log->store->ops->read_ledger(log->store, log->ids.tenant, log->ids.run, after,
-                                                    PAGE, scratch, &page, err);
-        if (rc)
-            return rc;
+        enum code rc =
+            log->store->ops->read_ledger(log->store, log->ids.tenant, log->ids.run, after, PAGE, scratch, &page, err);
+        if (rc) return rc;
         if (page.count == 0)
-            return error_set(err, E_CORRUPT, "run %.*s: ledger entry %llu is missing",
-                             STR_ARG(log->ids.run), (unsigned long long)after + 1);
-        if (!key_set_reserve(&log->keys, (uint32_t)page.count))
-            return out_of_memory(err);
+            return error_set(err, E_CORRUPT, "run %.*s: ledger entry %llu is missing", STR_ARG(log->ids.run),
+                             (unsigned long long)after + 1);
+        if (!key_set_reserve(&log->keys, (uint32_t)page.count)) return out_of_memory(err);
         for (size_t i = 0; i < page.count; i++) {
             const struct record *record = &page.items[i];
             if (record->signal_id.len) {
@@ -95,16 +90,13 @@ static enum code load_signal_keys(struct run_log *log, struct arena *scratch, st
 
 static enum code load_keys(struct run_log *log, struct error *err)
 {
-    if (log->keys_loaded)
-        return OK;
+    if (log->keys_loaded) return OK;
     struct arena scratch;
     arena_init(&scratch, 64 * 1024, SIZE_MAX);
     enum code rc = load_event_keys(log, &scratch, err);
-    if (!rc)
-        rc = load_signal_keys(log, &scratch, err);
+    if (!rc) rc = load_signal_keys(log, &scratch, err);
     arena_release(&scratch);
-    if (rc)
-        key_set_release(&log->keys);
+    if (rc) key_set_release(&log->keys);
     log->keys_loaded = rc == OK;
     return rc;
 }
@@ -112,26 +104,21 @@ static enum code load_keys(struct run_log *log, struct error *err)
 static void touch(struct draft *draft, struct run_log *log)
 {
     INVARIANT(log && log->store == draft->store);
-    if (!log->touched)
-        log->touched = (uint32_t)++draft->head_count;
+    if (!log->touched) log->touched = (uint32_t)++draft->head_count;
 }
 
 static void touch_all(struct draft *draft)
 {
     const struct store_batch *batch = draft->batch;
-    for (size_t i = 0; i < batch->item_count; i++)
-        touch(draft, batch->items[i].log);
-    for (size_t i = 0; i < batch->summary_count; i++)
-        touch(draft, batch->summaries[i].log);
+    for (size_t i = 0; i < batch->item_count; i++) touch(draft, batch->items[i].log);
+    for (size_t i = 0; i < batch->summary_count; i++) touch(draft, batch->summaries[i].log);
 }
 
 static void untouch_all(struct draft *draft)
 {
     const struct store_batch *batch = draft->batch;
-    for (size_t i = 0; i < batch->item_count; i++)
-        batch->items[i].log->touched = 0;
-    for (size_t i = 0; i < batch->summary_count; i++)
-        batch->summaries[i].log->touched = 0;
+    for (size_t i = 0; i < batch->item_count; i++) batch->items[i].log->touched = 0;
+    for (size_t i = 0; i < batch->summary_count; i++) batch->summaries[i].log->touched = 0;
 }
 
 static struct commit_head *head_of(const struct draft *draft, const struct run_log *log)
@@ -143,8 +130,7 @@ static struct commit_head *head_of(const struct draft *draft, const struct run_l
 static void copy_head(struct draft *draft, struct run_log *log)
 {
     struct commit_head *head = head_of(draft, log);
-    if (head->log)
-        return;
+    if (head->log) return;
     *head = (struct commit_head){
         .log = log,
         .create = !log->created,
@@ -157,8 +143,7 @@ static void copy_head(struct draft *draft, struct run_log *log)
         .summary = log->summary,
         .terminal = log->terminal,
         // Time may go back, a run's persistedAt may not.
-        .updated_ms = draft->now_ms > log->last_persisted_ms ? draft->now_ms
-                                                             : log->last_persisted_ms,
+        .updated_ms = draft->now_ms > log->last_persisted_ms ? draft->now_ms : log->last_persisted_ms,
         .backend_id = log->backend_id,
     };
 }
@@ -177,11 +162,9 @@ static enum code open_draft(struct draft *draft)
     for (size_t i = 0; i < batch->item_count; i++) {
         copy_head(draft, batch->items[i].log);
         enum code rc = load_keys(batch->items[i].log, draft->err);
-        if (rc)
-            return rc;
+        if (rc) return rc;
     }
-    for (size_t i = 0; i < batch->summary_count; i++)
-        copy_head(draft, batch->summaries[i].log);
+    for (size_t i = 0; i < batch->summary_count; i++) copy_head(draft, batch->summaries[i].log);
     return OK;
 }
 
@@ -195,28 +178,24 @@ static void same_as(struct append_item *item, uint64_t seq, const struct seal *s
     item->idempotent = true;
 }
 
-static const struct append_item *item_of_event(const struct draft *draft, const struct run_log *log,
-                                               uint64_t seq)
+static const struct append_item *item_of_event(const struct draft *draft, const struct run_log *log, uint64_t seq)
 {
     for (size_t i = 0; i < draft->batch->item_count; i++) {
         const struct append_item *item = &draft->batch->items[i];
-        if (item->log == log && item->in_log && !item->idempotent && item->seq == seq)
-            return item;
+        if (item->log == log && item->in_log && !item->idempotent && item->seq == seq) return item;
     }
     return NULL;
 }
 
 // Whether event `seq`, stored earlier or drafted in this batch, has this key; fills the item when it has.
-static enum code confirm_event(struct draft *draft, struct append_item *item,
-                               const struct digest *key, uint32_t seq)
+static enum code confirm_event(struct draft *draft, struct append_item *item, const struct digest *key, uint32_t seq)
 {
     struct run_log *log = item->log;
     if (seq > log->last_seq) {
         const struct append_item *first = item_of_event(draft, log, seq);
         for (size_t i = 0; i < draft->event_count; i++) {
             const struct commit_event *event = &draft->events[i];
-            if (first && event->log == log && event->seq == seq &&
-                digest_eq(&event->encoded.key, key)) {
+            if (first && event->log == log && event->seq == seq && digest_eq(&event->encoded.key, key)) {
                 struct seal seal = {.persisted_ms = first->persisted_ms};
                 memcpy(seal.event_id, first->event_id, sizeof(seal.event_id));
                 same_as(item, seq, &seal);
@@ -225,20 +204,16 @@ static enum code confirm_event(struct draft *draft, struct append_item *item,
         return OK;
     }
     struct records found = {0};
-    enum code rc = draft->store->ops->read(draft->store, log->ids.tenant, log->ids.run, seq - 1, 1,
-                                           draft->turn, &found, draft->err);
-    if (rc)
-        return rc;
+    enum code rc = draft->store->ops->read(draft->store, log->ids.tenant, log->ids.run, seq - 1, 1, draft->turn, &found,
+                                           draft->err);
+    if (rc) return rc;
     if (found.count != 1 || found.items[0].seq != seq)
-        return error_set(draft->err, E_CORRUPT, "run %.*s: event %u is missing",
-                         STR_ARG(log->ids.run), (unsigned)seq);
+        return error_set(draft->err, E_CORRUPT, "run %.*s: event %u is missing", STR_ARG(log->ids.run), (unsigned)seq);
     struct moment moment;
     struct seal seal;
     struct digest stored;
-    rc = record_key(log->vocabulary, &log->ids, &found.items[0], draft->turn, &moment, &seal, &stored,
-                    draft->err);
-    if (!rc && digest_eq(&stored, key))
-        same_as(item, seq, &seal);
+    rc = record_key(log->vocabulary, &log->ids, &found.items[0], draft->turn, &moment, &seal, &stored, draft->err);
+    if (!rc && digest_eq(&stored, key)) same_as(item, seq, &seal);
     return rc;
 }
 
@@ -249,48 +224,39 @@ static enum code find_event(struct draft *draft, struct append_item *item, const
     while (!item->idempotent && (number = key_set_next(&item->log->keys, key, &cursor)))
         if (!(number & KEY_LEDGER)) {
             enum code rc = confirm_event(draft, item, key, number);
-            if (rc)
-                return rc;
+            if (rc) return rc;
         }
     return OK;
 }
 
 // A signal is decided once (I22): the first decision stays, whatever a second one says.
-static enum code find_decision(struct draft *draft, struct append_item *item,
-                               const struct digest *key)
+static enum code find_decision(struct draft *draft, struct append_item *item, const struct digest *key)
 {
     struct run_log *log = item->log;
     uint32_t cursor = 0;
     uint32_t number;
     while (!item->idempotent && (number = key_set_next(&log->keys, key, &cursor))) {
         uint32_t at = number & ~KEY_LEDGER;
-        if (!(number & KEY_LEDGER))
-            continue;
+        if (!(number & KEY_LEDGER)) continue;
         for (size_t i = 0; i < draft->ledger_count; i++) {
             const struct commit_ledger *entry = &draft->ledger[i];
-            if (entry->log == log && entry->ledger_seq == at &&
-                str_eq(entry->signal_id, item->signal_id))
-                same_as(item, entry->after_seq,
-                        &(struct seal){.persisted_ms = head_of(draft, log)->updated_ms});
+            if (entry->log == log && entry->ledger_seq == at && str_eq(entry->signal_id, item->signal_id))
+                same_as(item, entry->after_seq, &(struct seal){.persisted_ms = head_of(draft, log)->updated_ms});
         }
-        if (at > log->ledger_seq)
-            continue;
+        if (at > log->ledger_seq) continue;
         struct records found = {0};
-        enum code rc = draft->store->ops->read_ledger(draft->store, log->ids.tenant, log->ids.run,
-                                                      at - 1, 1, draft->turn, &found, draft->err);
-        if (rc)
-            return rc;
+        enum code rc = draft->store->ops->read_ledger(draft->store, log->ids.tenant, log->ids.run, at - 1, 1,
+                                                      draft->turn, &found, draft->err);
+        if (rc) return rc;
         if (found.count == 1 && str_eq(found.items[0].signal_id, item->signal_id))
             same_as(item, found.items[0].seq, &(struct seal){0});
     }
     return OK;
 }
 
-static enum code add_key(struct draft *draft, struct run_log *log, const struct digest *key,
-                         uint32_t number)
+static enum code add_key(struct draft *draft, struct run_log *log, const struct digest *key, uint32_t number)
 {
-    if (!key_set_reserve(&log->keys, 1))
-        return out_of_memory(draft->err);
+    if (!key_set_reserve(&log->keys, 1)) return out_of_memory(draft->err);
     key_set_add(&log->keys, key, number);
     draft->keys[draft->key_count++] = (struct added_key){log, *key, number};
     return OK;
@@ -319,27 +285,23 @@ static enum code add_event(struct draft *draft, struct append_item *item)
     struct commit_head *head = head_of(draft, log);
     if (head->last_seq >= RUN_EVENTS_MAX)
         return error_set(draft->err, E_LIMIT, "run %.*s has too many events", STR_ARG(log->ids.run));
-    struct seal seal = {
-        .seq = head->last_seq + 1, .persisted_ms = head->updated_ms, .previous = head->head};
+    struct seal seal = {.seq = head->last_seq + 1, .persisted_ms = head->updated_ms, .previous = head->head};
     uint8_t random[16];
     struct entropy *entropy = draft->store->options.entropy;
     entropy->fill(entropy, random, sizeof(random));
     uuid_format(random, seal.event_id);
     struct encoded encoded = {0};
-    enum code rc = contract_encode(draft->store->options.contract, log->vocabulary, &log->ids,
-                                   item->moment, &seal, draft->turn, &encoded, draft->err);
-    if (rc)
-        return rc;
+    enum code rc = contract_encode(draft->store->options.contract, log->vocabulary, &log->ids, item->moment, &seal,
+                                   draft->turn, &encoded, draft->err);
+    if (rc) return rc;
     item->in_log = true;
     rc = find_event(draft, item, &encoded.key);
-    if (rc || item->idempotent)
-        return rc;
+    if (rc || item->idempotent) return rc;
     if (!may_follow(head, item->moment))
-        return error_set(draft->err, E_TERMINAL, "run %.*s has ended; %.*s is refused",
-                         STR_ARG(log->ids.run), STR_ARG(encoded.type));
+        return error_set(draft->err, E_TERMINAL, "run %.*s has ended; %.*s is refused", STR_ARG(log->ids.run),
+                         STR_ARG(encoded.type));
     rc = add_key(draft, log, &encoded.key, (uint32_t)seal.seq);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     draft->events[draft->event_count++] = (struct commit_event){
         .log = log,
         .seq = seal.seq,
@@ -359,8 +321,7 @@ static enum code add_event(struct draft *draft, struct append_item *item)
 
 static enum code ledger_bytes(struct draft *draft, const struct append_item *item, struct str *out)
 {
-    if (item->moment)
-        return contract_encode_ledger(item->moment, draft->turn, out, draft->err);
+    if (item->moment) return contract_encode_ledger(item->moment, draft->turn, out, draft->err);
     struct buf text;
     buf_init(&text, SIZE_MAX / 4);
     json_canon(&text, &item->ledger_body);
@@ -374,24 +335,20 @@ static enum code add_ledger(struct draft *draft, struct append_item *item)
     struct run_log *log = item->log;
     struct commit_head *head = head_of(draft, log);
     if (head->ledger_seq >= RUN_EVENTS_MAX)
-        return error_set(draft->err, E_LIMIT, "run %.*s has too many ledger entries",
-                         STR_ARG(log->ids.run));
+        return error_set(draft->err, E_LIMIT, "run %.*s has too many ledger entries", STR_ARG(log->ids.run));
     struct digest key = {{0}};
     enum code rc;
     if (item->signal_id.len) {
         key = signal_key(item->signal_id);
         rc = find_decision(draft, item, &key);
-        if (rc || item->idempotent)
-            return rc;
+        if (rc || item->idempotent) return rc;
     }
     struct str bytes;
     rc = ledger_bytes(draft, item, &bytes);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     if (item->signal_id.len) {
         rc = add_key(draft, log, &key, (uint32_t)(head->ledger_seq + 1) | KEY_LEDGER);
-        if (rc)
-            return rc;
+        if (rc) return rc;
     }
     const struct str chained[] = {{(const char *)head->ledger_head.b, SHA256_SIZE}, bytes};
     head->ledger_seq++;
@@ -421,8 +378,7 @@ static enum code add_item(struct draft *draft, struct append_item *item)
     INVARIANT(item->moment || item->ledger_kind.len);
     bool event = item->moment && moment_word(item->moment->kind, item->log->vocabulary);
     enum code rc = event ? add_event(draft, item) : add_ledger(draft, item);
-    if (!rc && !item->idempotent)
-        draft->changed[item->log->touched - 1] = true;
+    if (!rc && !item->idempotent) draft->changed[item->log->touched - 1] = true;
     return rc;
 }
 
@@ -431,8 +387,7 @@ static enum code add_items(struct draft *draft)
     const struct store_batch *batch = draft->batch;
     for (size_t i = 0; i < batch->item_count; i++) {
         enum code rc = add_item(draft, &batch->items[i]);
-        if (rc)
-            return rc;
+        if (rc) return rc;
     }
     for (size_t i = 0; i < batch->summary_count; i++) {
         const struct append_summary *summary = &batch->summaries[i];
@@ -449,8 +404,7 @@ static void drop_unchanged(struct draft *draft)
 {
     size_t kept = 0;
     for (size_t i = 0; i < draft->head_count; i++) {
-        if (draft->changed[i])
-            draft->heads[kept++] = draft->heads[i];
+        if (draft->changed[i]) draft->heads[kept++] = draft->heads[i];
     }
     draft->head_count = kept;
 }
@@ -467,8 +421,7 @@ static void apply_heads(const struct draft *draft)
         log->last_persisted_ms = head->updated_ms;
         log->summary = head->summary;
         log->terminal = head->terminal;
-        if (head->create)
-            log->backend_id = head->backend_id;
+        if (head->create) log->backend_id = head->backend_id;
         log->created = true;
     }
 }
@@ -477,8 +430,7 @@ static enum code commit_draft(struct draft *draft)
 {
     drop_unchanged(draft);
     const struct store_batch *batch = draft->batch;
-    if (draft->head_count + batch->blob_count + batch->inbox_count == 0)
-        return OK;
+    if (draft->head_count + batch->blob_count + batch->inbox_count == 0) return OK;
     struct commit commit = {
         .events = draft->events,
         .event_count = draft->event_count,
@@ -492,29 +444,21 @@ static enum code commit_draft(struct draft *draft)
         .inbox_count = batch->inbox_count,
     };
     enum code rc = draft->store->ops->commit(draft->store, &commit, draft->turn, draft->err);
-    if (rc == OK)
-        apply_heads(draft);
-    if (rc == E_IO)
-        draft->store->dead = true;
+    if (rc == OK) apply_heads(draft);
+    if (rc == E_IO) draft->store->dead = true;
     return rc;
 }
 
-enum code store_append(struct store *store, struct store_batch *batch, int64_t now_ms,
-                       struct arena *turn, struct error *err)
+enum code store_append(struct store *store, struct store_batch *batch, int64_t now_ms, struct arena *turn,
+                       struct error *err)
 {
-    if (store->options.mode != STORE_WRITE)
-        return error_set(err, E_DENIED, "the store is open for reading only");
-    if (store->dead)
-        return error_set(err, E_IO, "the store failed before; it must be opened again");
-    struct draft draft = {
-        .store = store, .batch = batch, .turn = turn, .err = err, .now_ms = now_ms};
+    if (store->options.mode != STORE_WRITE) return error_set(err, E_DENIED, "the store is open for reading only");
+    if (store->dead) return error_set(err, E_IO, "the store failed before; it must be opened again");
+    struct draft draft = {.store = store, .batch = batch, .turn = turn, .err = err, .now_ms = now_ms};
     enum code rc = open_draft(&draft);
-    if (!rc)
-        rc = add_items(&draft);
-    if (!rc)
-        rc = commit_draft(&draft);
-    if (rc)
-        take_keys_back(&draft);
+    if (!rc) rc = add_items(&draft);
+    if (!rc) rc = commit_draft(&draft);
+    if (rc) take_keys_back(&draft);
     untouch_all(&draft);
     return rc;
 }

@@ -11,9 +11,10 @@ struct key_set {
     uint32_t capacity, count;
 };
 #define KEY_LEDGER 0x80000000u
-#define RUN_EVENTS_MAX 0x7ffffffeu  // events, and ledger entries, in one run
+#define RUN_EVENTS_MAX 0x7ffffffeu // events, and ledger entries, in one run
 
-bool key_set_reserve(struct key_set *set, uint32_t more) MUST_CHECK;  // room for so many more: key_set_add cannot fail then
+bool key_set_reserve(struct key_set *set,
+                     uint32_t more) MUST_CHECK; // room for so many more: key_set_add cannot fail then
 void key_set_add(struct key_set *set, const struct digest *key, uint32_t number);
 void key_set_remove(struct key_set *set, const struct digest *key, uint32_t number);
 void key_set_release(struct key_set *set);
@@ -23,24 +24,24 @@ struct digest signal_key(struct str signal_id);
 
 struct run_log {
     struct store *store;
-    struct run_ids ids;  // strings in `memory`
+    struct run_ids ids; // strings in `memory`
     enum vocabulary vocabulary;
     struct digest document;
     struct str name, parent_run, original_run;
-    char *memory;        // one malloc with all strings
+    char *memory; // one malloc with all strings
     uint64_t last_seq, ledger_seq;
     struct digest head, ledger_head;
     int64_t last_persisted_ms;
     struct run_summary summary;
     bool terminal;
-    bool created;        // is in the store
+    bool created; // is in the store
     uint64_t epoch;
-    int64_t backend_id;  // sqlite: run_no; files: slot; memory: index
-    uint64_t backend_size;  // files: bytes in events.jsonl
+    int64_t backend_id;    // sqlite: run_no; files: slot; memory: index
+    uint64_t backend_size; // files: bytes in events.jsonl
     uint64_t backend_ledger_size;
     struct key_set keys;
-    bool keys_loaded;    // a claimed run's are read at its first append
-    uint32_t touched;    // place in the batch being appended + 1; 0 outside store_append
+    bool keys_loaded; // a claimed run's are read at its first append
+    uint32_t touched; // place in the batch being appended + 1; 0 outside store_append
 };
 
 struct commit_event {
@@ -54,13 +55,13 @@ struct commit_ledger {
     struct run_log *log;
     uint64_t ledger_seq, after_seq;
     struct str kind, signal_id, bytes;
-    struct digest hash;  // SHA-256(previous hash bytes, bytes)
+    struct digest hash; // SHA-256(previous hash bytes, bytes)
 };
 // The run as it shall be after the commit.
 struct commit_head {
     struct run_log *log;
     bool create;
-    uint64_t expect_seq, expect_ledger_seq;  // what the store must hold before
+    uint64_t expect_seq, expect_ledger_seq; // what the store must hold before
     uint64_t last_seq, ledger_seq;
     struct digest head, ledger_head;
     struct run_summary summary;
@@ -89,7 +90,8 @@ struct store_ops {
     enum code (*claim)(struct store *, struct str tenant, struct str run, struct run_head *out, struct arena *,
                        int64_t *backend_id, struct error *);
     void (*release)(struct store *, struct run_log *);
-    enum code (*head)(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *, struct error *);
+    enum code (*head)(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *,
+                      struct error *);
     // An empty tenant in the filter: all tenants.
     enum code (*list)(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
     // `hash` need not be set (store.c computes it); `columns` when the store keeps some.
@@ -98,18 +100,19 @@ struct store_ops {
     enum code (*read_ledger)(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit,
                              struct arena *, struct records *, struct error *);
     enum code (*blob)(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
-    enum code (*post)(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes, struct error *);
+    enum code (*post)(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes,
+                      struct error *);
     enum code (*inbox)(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
     enum code (*artifacts_dir)(const struct store *, const struct run_ids *, struct arena *, struct str *);
     void (*close)(struct store *);
 };
 
-struct store {  // backends embed this as their first member
+struct store {                    // backends embed this as their first member
     const struct store_ops *ops;  // set by the backend
-    struct store_options options;  // set by the backend
-    char *url;                     // set and freed by store.c
+    struct store_options options; // set by the backend
+    char *url;                    // set and freed by store.c
     struct store_recovery recovery;
-    bool dead;  // an append failed with E_IO: nothing more is accepted (S10)
+    bool dead; // an append failed with E_IO: nothing more is accepted (S10)
 };
 
 // For backends whose lists are scans.
@@ -117,8 +120,9 @@ bool run_filter_matches(const struct run_filter *filter, const struct run_head *
 // BASE-artifacts/RUN, for a tenant other than "default" BASE-artifacts/@TENANT/RUN.
 enum code artifacts_path(struct str base, const struct run_ids *ids, struct arena *arena, struct str *out) MUST_CHECK;
 // The key of a stored event, worked out again from its bytes. `moment` and `seal` get what was decoded.
-enum code record_key(enum vocabulary vocabulary, const struct run_ids *ids, const struct record *record, struct arena *arena,
-                     struct moment *moment, struct seal *seal, struct digest *key, struct error *err) MUST_CHECK;
+enum code record_key(enum vocabulary vocabulary, const struct run_ids *ids, const struct record *record,
+                     struct arena *arena, struct moment *moment, struct seal *seal, struct digest *key,
+                     struct error *err) MUST_CHECK;
 
 enum code store_open_sqlite(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;
 enum code store_open_files(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #define VERSION_TEXT "cairn files 1\n"
-#define SETTLE_SIZE (512u << 10) // closing with more than this in the journal syncs everything, so that opening stays quick
+#define SETTLE_SIZE                                                                                                    \
+    (512u << 10) // closing with more than this in the journal syncs everything, so that opening stays quick
 
 static enum code out_of_memory(struct error *err)
 {
@@ -33,7 +34,8 @@ static enum code check_heads(struct files_store *files, const struct commit *com
         INVARIANT(log->backend_id >= 1 && (uint64_t)log->backend_id <= files->run_count);
         const struct run_entry *entry = &files->entries[log->backend_id - 1];
         if (entry->bad) return error_set(err, E_CORRUPT, "run %.*s is quarantined", STR_ARG(log->ids.run));
-        if (!entry->active || entry->active->epoch != log->epoch || entry->active->last_seq != commit->heads[i].expect_seq ||
+        if (!entry->active || entry->active->epoch != log->epoch ||
+            entry->active->last_seq != commit->heads[i].expect_seq ||
             entry->active->ledger_seq != commit->heads[i].expect_ledger_seq)
             return error_set(err, E_CONFLICT, "run %.*s belongs to another owner now", STR_ARG(log->ids.run));
     }
@@ -41,7 +43,8 @@ static enum code check_heads(struct files_store *files, const struct commit *com
 }
 
 // Two runs of one batch with the same name: the second is E_EXISTS, too.
-static enum code check_twins(struct files_store *files, const struct commit *commit, struct arena *turn, struct error *err)
+static enum code check_twins(struct files_store *files, const struct commit *commit, struct arena *turn,
+                             struct error *err)
 {
     struct map made;
     map_init(&made, turn);
@@ -78,7 +81,9 @@ static enum code make_files(struct files_store *files, struct error *err)
             if (rc == OK) rc = files->disk->ops->size(file, &size, err);
             if (rc == OK && size > 0)
                 rc = error_set(err, E_CORRUPT,
-                               "a new run finds %" PRIu64 " bytes in its place: they belong to a run that the store does not know", size);
+                               "a new run finds %" PRIu64
+                               " bytes in its place: they belong to a run that the store does not know",
+                               size);
         }
         if (rc == OK && part.ledger.len > 0 && part.run.ledger_offset == 0)
             rc = files_open_run(files, &part.slot, RUN_LEDGER, true, &file, err);
@@ -92,7 +97,8 @@ static void free_actives(struct active_run **actives, size_t count)
 }
 
 // One for each created run; they are there before the commit so that nothing can fail after it.
-static enum code make_actives(const struct commit *commit, struct arena *turn, struct active_run ***out, struct error *err)
+static enum code make_actives(const struct commit *commit, struct arena *turn, struct active_run ***out,
+                              struct error *err)
 {
     struct active_run **actives = ARENA_ARRAY(turn, commit->head_count + 1, struct active_run *);
     if (!actives) return out_of_memory(err);
@@ -105,7 +111,8 @@ static enum code make_actives(const struct commit *commit, struct arena *turn, s
     return OK;
 }
 
-static void update_entry(struct files_store *files, const struct frame_part *part, struct commit_head *head, struct active_run *made)
+static void update_entry(struct files_store *files, const struct frame_part *part, struct commit_head *head,
+                         struct active_run *made)
 {
     const struct disk_slot *slot = &part->slot;
     if (head->create) {
@@ -121,7 +128,8 @@ static void update_entry(struct files_store *files, const struct frame_part *par
     }
     struct run_entry *entry = &files->entries[slot->position - 1];
     uint8_t flags = slot->flags & (SLOT_TERMINAL | SLOT_CHILD);
-    if (entry->index.status != slot->status || entry->index.flags != flags || entry->index.created_ms != slot->created_ms) {
+    if (entry->index.status != slot->status || entry->index.flags != flags ||
+        entry->index.created_ms != slot->created_ms) {
         entry->index.status = slot->status;
         entry->index.flags = flags;
         entry->index.created_ms = slot->created_ms;
@@ -184,8 +192,8 @@ static enum code files_commit(struct store *base, struct commit *commit, struct 
 
 // ---- leases: whoever holds the lock holds all of them; a claim that was overtaken in this process is told by its epoch
 
-static enum code files_claim(struct store *base, struct str tenant, struct str run, struct run_head *out, struct arena *arena,
-                             int64_t *backend_id, struct error *err)
+static enum code files_claim(struct store *base, struct str tenant, struct str run, struct run_head *out,
+                             struct arena *arena, int64_t *backend_id, struct error *err)
 {
     struct files_store *files = files_of(base);
     uint64_t position;
@@ -194,7 +202,8 @@ static enum code files_claim(struct store *base, struct str tenant, struct str r
     if (rc == OK) rc = files_find(files, tenant, run, &position, &slot, err);
     if (rc == OK && !position) return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
     if (rc == OK && files->entries[position - 1].bad)
-        return error_set(err, E_CORRUPT, "run %.*s is quarantined: see .cairn/quarantine/run-%" PRIu64, STR_ARG(run), position);
+        return error_set(err, E_CORRUPT, "run %.*s is quarantined: see .cairn/quarantine/run-%" PRIu64, STR_ARG(run),
+                         position);
     if (rc == OK) rc = files_check_run(files, &slot, err);
     if (rc == OK) rc = files_decode_slot(files, &slot, arena, out, err);
     if (rc != OK) return rc;
@@ -244,7 +253,8 @@ void files_tell_owner(struct files_store *files, struct run_head *head)
     head->owner_pid = head->owned ? pid_in_lock(files) : 0;
 }
 
-static enum code files_artifacts_dir(const struct store *base, const struct run_ids *ids, struct arena *arena, struct str *out)
+static enum code files_artifacts_dir(const struct store *base, const struct run_ids *ids, struct arena *arena,
+                                     struct str *out)
 {
     struct files_store *files = files_of(base);
     char path[PATH_SIZE];
@@ -262,7 +272,8 @@ static enum code files_artifacts_dir(const struct store *base, const struct run_
 
 // ---- opening and closing
 
-static enum code open_at(struct files_store *files, const char *path, unsigned flags, struct file **out, struct error *err)
+static enum code open_at(struct files_store *files, const char *path, unsigned flags, struct file **out,
+                         struct error *err)
 {
     return files->disk->ops->open(files->disk, path, flags, out, err);
 }
@@ -311,7 +322,8 @@ static enum code write_version(struct files_store *files, struct error *err)
 {
     const struct disk_ops *ops = files->disk->ops;
     struct file *file;
-    enum code rc = open_at(files, ".cairn/VERSION.tmp", OPEN_READ | OPEN_WRITE | OPEN_CREATE | OPEN_TRUNCATE, &file, err);
+    enum code rc =
+        open_at(files, ".cairn/VERSION.tmp", OPEN_READ | OPEN_WRITE | OPEN_CREATE | OPEN_TRUNCATE, &file, err);
     if (rc != OK) return rc;
     rc = ops->write(file, 0, VERSION_TEXT, strlen(VERSION_TEXT), err);
     if (rc == OK) rc = ops->sync(file, err);
@@ -327,7 +339,8 @@ static enum code create_store(struct files_store *files, struct error *err)
 {
     static const char *const dirs[] = {".cairn/inbox", ".cairn/blobs", ".cairn/quarantine"};
     enum code rc = OK;
-    for (size_t i = 0; rc == OK && i < ARRAY_COUNT(dirs); i++) rc = files->disk->ops->make_dir(files->disk, dirs[i], err);
+    for (size_t i = 0; rc == OK && i < ARRAY_COUNT(dirs); i++)
+        rc = files->disk->ops->make_dir(files->disk, dirs[i], err);
     if (rc == OK) rc = open_parts(files, OPEN_READ | OPEN_WRITE | OPEN_CREATE, err);
     uint64_t size = 0;
     if (rc == OK) rc = files->disk->ops->size(files->runs, &size, err);
@@ -345,7 +358,8 @@ static enum code take_lock(struct files_store *files, struct error *err)
     unsigned tries = 0;
     do rc = files->disk->ops->lock(files->lock, 0, NULL);
     while (rc == E_LOCKED && os_lock_lingers(pid_in_lock(files), &tries));
-    if (rc == E_LOCKED) return error_set(err, E_LOCKED, "process %" PRId64 " has it open for writing", pid_in_lock(files));
+    if (rc == E_LOCKED)
+        return error_set(err, E_LOCKED, "process %" PRId64 " has it open for writing", pid_in_lock(files));
     if (rc != OK) return error_set(err, rc, "cannot lock .cairn/lock");
     // In place and of one length, so that a full disk does not keep a store closed; who has it is for people only.
     char text[24];
@@ -427,7 +441,9 @@ static enum code open_disk(struct files_store *files, const struct store_options
     if (rc != OK) return rc;
     files->own_disk = true;
     const char *remote = os_disk_remote(files->disk);
-    if (remote) return error_set(err, E_UNSUPPORTED, "%s is on %s, whose locks and syncs cannot be relied upon", files->dir, remote);
+    if (remote)
+        return error_set(err, E_UNSUPPORTED, "%s is on %s, whose locks and syncs cannot be relied upon", files->dir,
+                         remote);
     return OK;
 }
 

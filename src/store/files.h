@@ -224,12 +224,13 @@ static inline struct files_store *files_of(const struct store *store)
 }
 
 // files_run.c: runs by key and position
-enum code files_read_slot(struct files_store *files, uint64_t position, struct disk_slot *out, struct error *err) MUST_CHECK;
-enum code files_decode_slot(struct files_store *files, const struct disk_slot *slot, struct arena *arena, struct run_head *out,
-                            struct error *err) MUST_CHECK;
+enum code files_read_slot(struct files_store *files, uint64_t position, struct disk_slot *out,
+                          struct error *err) MUST_CHECK;
+enum code files_decode_slot(struct files_store *files, const struct disk_slot *slot, struct arena *arena,
+                            struct run_head *out, struct error *err) MUST_CHECK;
 // Position of a run, 0 when there is none. E_CORRUPT: it is there but cannot be read.
-enum code files_find(struct files_store *files, struct str tenant, struct str run, uint64_t *position, struct disk_slot *slot,
-                     struct error *err) MUST_CHECK;
+enum code files_find(struct files_store *files, struct str tenant, struct str run, uint64_t *position,
+                     struct disk_slot *slot, struct error *err) MUST_CHECK;
 enum code files_refresh(struct files_store *files, struct error *err) MUST_CHECK;    // readers: entries of new runs
 enum code files_load_slots(struct files_store *files, struct error *err) MUST_CHECK; // writer: all entries, checked
 enum code files_reserve_entries(struct files_store *files, uint64_t more, struct error *err) MUST_CHECK;
@@ -237,16 +238,19 @@ void files_add_entry(struct files_store *files, const struct disk_index *index);
 uint64_t files_next_candidate(struct files_store *files, uint64_t key, size_t *probe);
 
 // files_open.c: files of runs
-enum code files_run_path(struct str tenant, struct str run, const char *name, char path[PATH_SIZE], struct error *err) MUST_CHECK;
-// From the cache, or opened; `create` makes directory and file. E_CORRUPT: something else is in its place.
-enum code files_open_run(struct files_store *files, const struct disk_slot *slot, enum run_file kind, bool create, struct file **out,
+enum code files_run_path(struct str tenant, struct str run, const char *name, char path[PATH_SIZE],
                          struct error *err) MUST_CHECK;
+// From the cache, or opened; `create` makes directory and file. E_CORRUPT: something else is in its place.
+enum code files_open_run(struct files_store *files, const struct disk_slot *slot, enum run_file kind, bool create,
+                         struct file **out, struct error *err) MUST_CHECK;
 void files_close_cached(struct files_store *files, uint64_t above); // files of positions above this one
 // The run is not to be written any more; a file says why, and removing that file lifts it.
-enum code files_quarantine(struct files_store *files, uint64_t position, const char *reason, struct error *err) MUST_CHECK;
+enum code files_quarantine(struct files_store *files, uint64_t position, const char *reason,
+                           struct error *err) MUST_CHECK;
 enum code files_load_quarantine(struct files_store *files, struct error *err) MUST_CHECK;
 // Bytes of a run file past what its slot says are cut off and kept in a side file. E_CORRUPT when it is shorter.
-enum code files_cut_tail(struct files_store *files, const struct disk_slot *slot, enum run_file kind, struct error *err) MUST_CHECK;
+enum code files_cut_tail(struct files_store *files, const struct disk_slot *slot, enum run_file kind,
+                         struct error *err) MUST_CHECK;
 enum code files_keep_torn(struct files_store *files, const char *name, struct str bytes, struct error *err) MUST_CHECK;
 
 // journal.c
@@ -260,7 +264,8 @@ enum code journal_append(struct files_store *files, struct error *err) MUST_CHEC
 enum code journal_checkpoint(struct files_store *files, struct error *err) MUST_CHECK;
 
 // files_frame.c
-enum code frame_build(struct files_store *files, const struct commit *commit, struct arena *turn, struct error *err) MUST_CHECK;
+enum code frame_build(struct files_store *files, const struct commit *commit, struct arena *turn,
+                      struct error *err) MUST_CHECK;
 bool frame_begin(struct str frame, struct frame_header *header, struct frame_cursor *cursor);
 bool frame_next(struct frame_cursor *cursor, struct frame_part *part); // false: at the end or malformed (then left > 0)
 int64_t frame_inbox(struct str frame, uint32_t i);
@@ -271,19 +276,22 @@ enum code files_flush(struct files_store *files, struct error *err) MUST_CHECK; 
 enum code files_recover(struct files_store *files, struct error *err) MUST_CHECK;
 // The files of a run are as its slot says. E_CORRUPT otherwise.
 enum code files_check_run(struct files_store *files, const struct disk_slot *slot, struct error *err) MUST_CHECK;
-enum code files_read_index(struct files_store *files, uint64_t first, struct disk_index *out, size_t count, struct error *err) MUST_CHECK;
+enum code files_read_index(struct files_store *files, uint64_t first, struct disk_index *out, size_t count,
+                           struct error *err) MUST_CHECK;
 
 // files_read.c, files_list.c, files_inbox.c: methods
-enum code files_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *, struct error *);
-enum code files_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
-enum code files_read(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *, struct records *,
+enum code files_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *,
                      struct error *);
-enum code files_read_ledger(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,
-                            struct records *, struct error *);
+enum code files_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
+enum code files_read(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,
+                     struct records *, struct error *);
+enum code files_read_ledger(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit,
+                            struct arena *, struct records *, struct error *);
 // The last event hashes to what the slot says.
 enum code files_check_last(struct files_store *files, const struct disk_slot *slot, struct error *err) MUST_CHECK;
 enum code files_blob(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
-enum code files_post(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes, struct error *);
+enum code files_post(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes,
+                     struct error *);
 enum code files_inbox(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
 enum code files_write_blob(struct files_store *files, const struct append_blob *blob, struct error *err) MUST_CHECK;
 enum code files_settle_inbox(struct files_store *files, struct str frame, struct error *err) MUST_CHECK;

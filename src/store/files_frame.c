@@ -187,7 +187,8 @@ static void add_run(struct builder *builder, size_t i)
 enum code frame_build(struct files_store *files, const struct commit *commit, struct arena *turn, struct error *err)
 {
     INVARIANT(!files->pending);
-    struct builder builder = {.files = files, .commit = commit, .next_position = files->run_count + 1, .names_end = files->names_size};
+    struct builder builder = {
+        .files = files, .commit = commit, .next_position = files->run_count + 1, .names_end = files->names_size};
     struct frame_header header = {
         .magic = FRAME_MAGIC, .run_count = (uint32_t)commit->head_count, .inbox_count = (uint32_t)commit->inbox_count};
     struct buf *frame = &files->frame;
@@ -245,7 +246,8 @@ int64_t frame_inbox(struct str frame, uint32_t i)
 
 // ---- applying
 
-static enum code apply_lines(struct files_store *files, const struct frame_part *part, enum run_file kind, struct error *err)
+static enum code apply_lines(struct files_store *files, const struct frame_part *part, enum run_file kind,
+                             struct error *err)
 {
     struct str lines = kind == RUN_EVENTS ? part->events : part->ledger;
     uint64_t offset = kind == RUN_EVENTS ? part->run.events_offset : part->run.ledger_offset;
@@ -258,7 +260,8 @@ static enum code apply_lines(struct files_store *files, const struct frame_part 
         rc = files->disk->ops->size(file, &size, err);
         if (rc != OK) return rc;
         if (size < offset) // what came before is durable, so it cannot be missing
-            return error_set(err, E_CORRUPT, "a file ends at %" PRIu64 ", %" PRIu64 " bytes too early", size, offset - size);
+            return error_set(err, E_CORRUPT, "a file ends at %" PRIu64 ", %" PRIu64 " bytes too early", size,
+                             offset - size);
     }
     return files->disk->ops->write(file, offset, lines.ptr, lines.len, err);
 }
@@ -270,7 +273,8 @@ static enum code apply_part(struct files_store *files, const struct frame_part *
     enum code rc = apply_lines(files, part, RUN_EVENTS, &told);
     if (rc == OK) rc = apply_lines(files, part, RUN_LEDGER, &told);
     if (files->recovering && (rc == E_CORRUPT || rc == E_NOT_FOUND)) {
-        os_log(LOG_WARN, "lines of the journal have no place position=%" PRIu64 " reason=\"%s\"", part->run.position, told.message);
+        os_log(LOG_WARN, "lines of the journal have no place position=%" PRIu64 " reason=\"%s\"", part->run.position,
+               told.message);
         rc = OK;
     }
     if (rc == OK && part->names.len > 0)
@@ -282,7 +286,8 @@ static enum code apply_part(struct files_store *files, const struct frame_part *
 static bool slot_is_newer(struct files_store *files, const struct disk_slot *slot)
 {
     struct disk_slot stored;
-    return files->recovering && files_read_slot(files, slot->position, &stored, NULL) == OK && stored.batch > slot->batch;
+    return files->recovering && files_read_slot(files, slot->position, &stored, NULL) == OK &&
+           stored.batch > slot->batch;
 }
 
 static enum code apply_slots(struct files_store *files, struct str frame, struct error *err)
@@ -303,7 +308,8 @@ static enum code apply_slots(struct files_store *files, struct str frame, struct
         if (count == 0) first = part.run.position;
         memcpy(slots + count++ * SLOT_SIZE, &part.slot, SLOT_SIZE);
     }
-    if (rc == OK && count > 0) rc = files->disk->ops->write(files->runs, (first - 1) * SLOT_SIZE, slots, count * SLOT_SIZE, err);
+    if (rc == OK && count > 0)
+        rc = files->disk->ops->write(files->runs, (first - 1) * SLOT_SIZE, slots, count * SLOT_SIZE, err);
     return rc;
 }
 
@@ -317,8 +323,8 @@ static enum code apply_index(struct files_store *files, struct str frame, struct
     while (rc == OK && frame_next(&cursor, &part)) {
         struct run_entry *entry = &files->entries[part.run.position - 1];
         if (!entry->index_dirty) continue;
-        rc =
-            files->disk->ops->write(files->index, (part.run.position - 1) * sizeof(entry->index), &entry->index, sizeof(entry->index), err);
+        rc = files->disk->ops->write(files->index, (part.run.position - 1) * sizeof(entry->index), &entry->index,
+                                     sizeof(entry->index), err);
         entry->index_dirty = rc != OK;
     }
     return rc;

@@ -16,7 +16,8 @@
 #define BLOB_SIZE_MAX ((uint64_t)1 << 32)
 
 // Content to `path` by way of `temporary`; durable when it returns, but for the directory.
-static enum code write_whole(struct files_store *files, const char *temporary, const char *path, struct str bytes, struct error *err)
+static enum code write_whole(struct files_store *files, const char *temporary, const char *path, struct str bytes,
+                             struct error *err)
 {
     const struct disk_ops *ops = files->disk->ops;
     struct file *file;
@@ -32,8 +33,8 @@ static enum code write_whole(struct files_store *files, const char *temporary, c
     return rc;
 }
 
-static enum code read_whole(struct files_store *files, const char *path, uint64_t max, struct arena *arena, struct str *out,
-                            struct error *err)
+static enum code read_whole(struct files_store *files, const char *path, uint64_t max, struct arena *arena,
+                            struct str *out, struct error *err)
 {
     const struct disk_ops *ops = files->disk->ops;
     struct file *file;
@@ -85,7 +86,8 @@ enum code files_write_blob(struct files_store *files, const struct append_blob *
     return rc == OK ? ops->sync_dir(files->disk, ".cairn/blobs", err) : rc;
 }
 
-enum code files_blob(struct store *base, const struct digest *sha256_wanted, struct arena *arena, struct str *out, struct error *err)
+enum code files_blob(struct store *base, const struct digest *sha256_wanted, struct arena *arena, struct str *out,
+                     struct error *err)
 {
     char path[PATH_SIZE], dir[32];
     blob_path(sha256_wanted, "", path, dir);
@@ -117,8 +119,9 @@ static bool parse_hex(struct str text, uint64_t *out)
 
 static bool parse_name(struct str name, struct item_name *out)
 {
-    return name.len == 38 && name.ptr[16] == '-' && str_ends(name, STR(".json")) && parse_hex(str_slice(name, 0, 16), &out->seq) &&
-           parse_hex(str_slice(name, 17, 33), &out->id) && out->id <= INT64_MAX;
+    return name.len == 38 && name.ptr[16] == '-' && str_ends(name, STR(".json")) &&
+           parse_hex(str_slice(name, 0, 16), &out->seq) && parse_hex(str_slice(name, 17, 33), &out->id) &&
+           out->id <= INT64_MAX;
 }
 
 static void item_path(const struct item_name *name, char path[PATH_SIZE])
@@ -164,11 +167,13 @@ static enum code list_items(struct files_store *files, struct item_names *out, s
     return OK;
 }
 
-static bool encode_item(struct str tenant, struct str run, struct str signal_id, struct str bytes, struct arena *arena, struct buf *out)
+static bool encode_item(struct str tenant, struct str run, struct str signal_id, struct str bytes, struct arena *arena,
+                        struct buf *out)
 {
     struct json item;
     if (!json_object_with(arena, 4, &item) || !json_put(arena, &item, STR("bytes"), json_string(bytes)) ||
-        !json_put(arena, &item, STR("run"), json_string(run)) || !json_put(arena, &item, STR("signalId"), json_string(signal_id)) ||
+        !json_put(arena, &item, STR("run"), json_string(run)) ||
+        !json_put(arena, &item, STR("signalId"), json_string(signal_id)) ||
         !json_put(arena, &item, STR("tenant"), json_string(tenant)))
         return false;
     json_canon(out, &item);
@@ -198,7 +203,8 @@ static enum code post_item(struct files_store *files, struct str content, struct
     return rc == OK ? files->disk->ops->sync_dir(files->disk, INBOX, err) : rc;
 }
 
-enum code files_post(struct store *base, struct str tenant, struct str run, struct str signal_id, struct str bytes, struct error *err)
+enum code files_post(struct store *base, struct str tenant, struct str run, struct str signal_id, struct str bytes,
+                     struct error *err)
 {
     struct files_store *files = files_of(base);
     struct disk_slot slot;
@@ -221,7 +227,8 @@ enum code files_post(struct store *base, struct str tenant, struct str run, stru
 }
 
 // False when it is being written or removed this moment, or is no item at all.
-static bool read_item(struct files_store *files, const struct item_name *name, struct arena *arena, struct inbox_item *out)
+static bool read_item(struct files_store *files, const struct item_name *name, struct arena *arena,
+                      struct inbox_item *out)
 {
     char path[PATH_SIZE];
     struct str bytes;
@@ -241,7 +248,8 @@ static bool read_item(struct files_store *files, const struct item_name *name, s
     return out->run.len > 0;
 }
 
-enum code files_inbox(struct store *base, struct arena *arena, struct inbox_item **items, size_t *count, struct error *err)
+enum code files_inbox(struct store *base, struct arena *arena, struct inbox_item **items, size_t *count,
+                      struct error *err)
 {
     struct files_store *files = files_of(base);
     struct item_names names;

@@ -35,10 +35,13 @@ static bool may_match(const struct walk *walk, const struct disk_index *index)
 {
     const struct run_filter *filter = walk->filter;
     if (!index_valid(index)) return true;
-    if ((filter->tenant.len && index->tenant != walk->tenant) || (filter->plan.len && index->plan != walk->plan)) return false;
+    if ((filter->tenant.len && index->tenant != walk->tenant) || (filter->plan.len && index->plan != walk->plan))
+        return false;
     if (filter->status_mask && !(filter->status_mask >> (index->status & 31) & 1)) return false;
-    if ((filter->unfinished && (index->flags & SLOT_TERMINAL)) || (filter->roots && (index->flags & SLOT_CHILD))) return false;
-    if ((filter->since_ms && index->created_ms < filter->since_ms) || (filter->until_ms && index->created_ms > filter->until_ms))
+    if ((filter->unfinished && (index->flags & SLOT_TERMINAL)) || (filter->roots && (index->flags & SLOT_CHILD)))
+        return false;
+    if ((filter->since_ms && index->created_ms < filter->since_ms) ||
+        (filter->until_ms && index->created_ms > filter->until_ms))
         return false;
     size_t len = filter->run_prefix.len < sizeof(index->run) ? filter->run_prefix.len : sizeof(index->run);
     return len == 0 || memcmp(index->run, filter->run_prefix.ptr, len) == 0;
@@ -55,8 +58,8 @@ static bool make_unreadable(struct walk *walk, uint64_t position, struct arena *
     return out->ids.run.ptr && out->ids.tenant.ptr;
 }
 
-static enum code read_head(struct walk *walk, uint64_t position, struct arena *arena, struct run_head *out, bool *matches,
-                           struct error *err)
+static enum code read_head(struct walk *walk, uint64_t position, struct arena *arena, struct run_head *out,
+                           bool *matches, struct error *err)
 {
     struct disk_slot slot;
     struct error told = {.code = OK};
@@ -84,9 +87,13 @@ static enum code last_position(struct files_store *files, uint64_t *out, struct 
     return rc;
 }
 
-enum code files_list(struct store *base, const struct run_filter *filter, struct arena *arena, struct run_heads *out, struct error *err)
+enum code files_list(struct store *base, const struct run_filter *filter, struct arena *arena, struct run_heads *out,
+                     struct error *err)
 {
-    struct walk walk = {.files = files_of(base), .filter = filter, .tenant = text_hash(filter->tenant), .plan = text_hash(filter->plan)};
+    struct walk walk = {.files = files_of(base),
+                        .filter = filter,
+                        .tenant = text_hash(filter->tenant),
+                        .plan = text_hash(filter->plan)};
     size_t capacity = 0;
     uint64_t position;
     enum code rc = last_position(walk.files, &position, err);

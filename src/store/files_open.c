@@ -11,17 +11,19 @@ static const char *const file_names[] = {[RUN_EVENTS] = "events.jsonl", [RUN_LED
 // store.c lets no other id in; a slot on a damaged disk might (I39).
 static bool safe_name(struct str name)
 {
-    return name.len > 0 && name.len <= 200 && name.ptr[0] != '.' && name.ptr[0] != '@' && !memchr(name.ptr, '/', name.len) &&
-           !memchr(name.ptr, '\0', name.len);
+    return name.len > 0 && name.len <= 200 && name.ptr[0] != '.' && name.ptr[0] != '@' &&
+           !memchr(name.ptr, '/', name.len) && !memchr(name.ptr, '\0', name.len);
 }
 
 enum code files_run_path(struct str tenant, struct str run, const char *name, char path[PATH_SIZE], struct error *err)
 {
     if (!safe_name(tenant) || !safe_name(run))
-        return error_set(err, E_INVALID, "run %.*s of tenant %.*s cannot be the name of a directory", STR_ARG(run), STR_ARG(tenant));
+        return error_set(err, E_INVALID, "run %.*s of tenant %.*s cannot be the name of a directory", STR_ARG(run),
+                         STR_ARG(tenant));
     const char *slash = name[0] ? "/" : "";
-    int len = str_is(tenant, "default") ? snprintf(path, PATH_SIZE, "%.*s%s%s", STR_ARG(run), slash, name)
-                                        : snprintf(path, PATH_SIZE, "@%.*s/%.*s%s%s", STR_ARG(tenant), STR_ARG(run), slash, name);
+    int len = str_is(tenant, "default")
+                  ? snprintf(path, PATH_SIZE, "%.*s%s%s", STR_ARG(run), slash, name)
+                  : snprintf(path, PATH_SIZE, "@%.*s/%.*s%s%s", STR_ARG(tenant), STR_ARG(run), slash, name);
     INVARIANT(len > 0 && len < PATH_SIZE);
     return OK;
 }
@@ -52,7 +54,8 @@ static void link_newest(struct file_cache *cache, uint16_t at)
 static struct file *cache_get(struct file_cache *cache, uint64_t position, uint8_t kind)
 {
     uint16_t at = *bucket_of(cache, position, kind);
-    while (at && (cache->files[at - 1].position != position || cache->files[at - 1].kind != kind)) at = cache->files[at - 1].next;
+    while (at && (cache->files[at - 1].position != position || cache->files[at - 1].kind != kind))
+        at = cache->files[at - 1].next;
     if (!at) return NULL;
     unlink_used(cache, at);
     link_newest(cache, at);
@@ -105,8 +108,8 @@ static enum code make_run_dir(struct files_store *files, struct str tenant, stru
     return rc == OK ? files->disk->ops->make_dir(files->disk, path, err) : rc;
 }
 
-static enum code open_uncached(struct files_store *files, struct str tenant, struct str run, enum run_file kind, bool create, bool fresh,
-                               struct file **out, struct error *err)
+static enum code open_uncached(struct files_store *files, struct str tenant, struct str run, enum run_file kind,
+                               bool create, bool fresh, struct file **out, struct error *err)
 {
     char path[PATH_SIZE];
     struct error told = {.code = OK};
@@ -124,15 +127,16 @@ static enum code open_uncached(struct files_store *files, struct str tenant, str
     return rc == OK ? OK : error_set(err, rc, "%s", told.message);
 }
 
-enum code files_open_run(struct files_store *files, const struct disk_slot *slot, enum run_file kind, bool create, struct file **out,
-                         struct error *err)
+enum code files_open_run(struct files_store *files, const struct disk_slot *slot, enum run_file kind, bool create,
+                         struct file **out, struct error *err)
 {
     *out = cache_get(&files->cache, slot->position, (uint8_t)kind);
     if (*out) return OK;
     struct run_head head;
     struct arena names;
     arena_init(&names, 1024, SIZE_MAX);
-    bool fresh = create && !files->recovering && slot->position > files->run_count; // do not ask for what cannot be there
+    bool fresh =
+        create && !files->recovering && slot->position > files->run_count; // do not ask for what cannot be there
     enum code rc = files_decode_slot(files, slot, &names, &head, err);
     if (rc == OK) rc = open_uncached(files, head.ids.tenant, head.ids.run, kind, create, fresh, out, err);
     arena_release(&names);
@@ -198,7 +202,8 @@ enum code files_load_quarantine(struct files_store *files, struct error *err)
     return rc == OK || rc == E_NOT_FOUND ? OK : error_set(err, rc, "%s", told.message);
 }
 
-static enum code keep_tail(struct files_store *files, struct file *file, uint64_t from, uint64_t to, const char *name, struct error *err)
+static enum code keep_tail(struct files_store *files, struct file *file, uint64_t from, uint64_t to, const char *name,
+                           struct error *err)
 {
     size_t size = (size_t)(to - from), got = 0;
     char *bytes = malloc(size);
@@ -225,7 +230,8 @@ enum code files_cut_tail(struct files_store *files, const struct disk_slot *slot
         snprintf(name, sizeof(name), "torn-%" PRIu64 "-%" PRIu64 "-%s", slot->position, size, file_names[kind]);
         rc = keep_tail(files, file, size, have, name, &told);
         if (rc == OK) rc = files->disk->ops->truncate(file, size, &told);
-        os_log(LOG_WARN, "bytes after the last record were cut off position=%" PRIu64 " bytes=%" PRIu64, slot->position, have - size);
+        os_log(LOG_WARN, "bytes after the last record were cut off position=%" PRIu64 " bytes=%" PRIu64, slot->position,
+               have - size);
     }
     return rc == OK ? OK : error_set(err, rc, "%s", told.message);
 }

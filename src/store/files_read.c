@@ -39,7 +39,8 @@ static size_t overlay_pending(const struct lines *lines, uint64_t offset, char *
     return got;
 }
 
-static enum code read_bytes(const struct lines *lines, uint64_t offset, char *bytes, size_t size, size_t *got, struct error *err)
+static enum code read_bytes(const struct lines *lines, uint64_t offset, char *bytes, size_t size, size_t *got,
+                            struct error *err)
 {
     struct file *file;
     struct error told = {.code = OK};
@@ -53,8 +54,8 @@ static enum code read_bytes(const struct lines *lines, uint64_t offset, char *by
     return OK;
 }
 
-static enum code lines_open(struct files_store *files, const struct disk_slot *slot, enum run_file kind, struct lines *out,
-                            struct error *err)
+static enum code lines_open(struct files_store *files, const struct disk_slot *slot, enum run_file kind,
+                            struct lines *out, struct error *err)
 {
     *out = (struct lines){.files = files, .slot = slot, .kind = kind, .whole = true};
     out->count = kind == RUN_EVENTS ? slot->last_seq : slot->ledger_seq;
@@ -82,7 +83,8 @@ static struct read_cursor *cursor_of(const struct lines *lines)
 }
 
 // Moves *offset, where line *seq + 1 begins, forward to the beginning of line `after` + 1 (or the end).
-static enum code skip_forward(const struct lines *lines, uint64_t after, uint64_t *seq, uint64_t *offset, struct error *err)
+static enum code skip_forward(const struct lines *lines, uint64_t after, uint64_t *seq, uint64_t *offset,
+                              struct error *err)
 {
     char bytes[SCAN_SIZE];
     while (*seq < after && *offset < lines->size) {
@@ -104,7 +106,8 @@ static enum code skip_forward(const struct lines *lines, uint64_t after, uint64_
 static enum code skip_backward(const struct lines *lines, uint64_t after, uint64_t *offset, struct error *err)
 {
     char bytes[SCAN_SIZE];
-    uint64_t end = lines->size, left = lines->count - after + 1; // newlines to meet, with the one that ends line `after`
+    uint64_t end = lines->size,
+             left = lines->count - after + 1; // newlines to meet, with the one that ends line `after`
     while (end > 0) {
         size_t want = end < sizeof(bytes) ? (size_t)end : sizeof(bytes), got = 0;
         enum code rc = read_bytes(lines, end - want, bytes, want, &got, err);
@@ -126,7 +129,8 @@ static enum code find_line(const struct lines *lines, uint64_t after, uint64_t *
     const struct read_cursor *cursor = cursor_of(lines);
     uint64_t seq = 0;
     *offset = 0;
-    if (cursor->position == lines->slot->position && cursor->kind == lines->kind && cursor->seq <= after && lines->whole) {
+    if (cursor->position == lines->slot->position && cursor->kind == lines->kind && cursor->seq <= after &&
+        lines->whole) {
         seq = cursor->seq;
         *offset = cursor->offset;
     }
@@ -175,7 +179,8 @@ static struct str text_of(struct str value, struct arena *arena)
     return json_text(&text);
 }
 
-static void fill_event(struct record *record, struct str line, uint64_t number, enum vocabulary vocabulary, struct arena *arena)
+static void fill_event(struct record *record, struct str line, uint64_t number, enum vocabulary vocabulary,
+                       struct arena *arena)
 {
     const char *type = vocabulary == VOCABULARY_RUN ? "eventType" : "event_type";
     *record = (struct record){.seq = number, .bytes = line, .type = text_of(member_of(line, type), arena)};
@@ -212,8 +217,8 @@ static void fill_entry(struct record *record, struct str line, uint64_t number, 
 }
 
 // Bytes from `offset` that hold at least `want` whole lines, or all there are.
-static enum code read_lines(const struct lines *lines, uint64_t offset, uint64_t want, struct arena *arena, struct str *out,
-                            struct error *err)
+static enum code read_lines(const struct lines *lines, uint64_t offset, uint64_t want, struct arena *arena,
+                            struct str *out, struct error *err)
 {
     uint64_t left = lines->size - offset;
     uint64_t guess = lines->size / (lines->count ? lines->count : 1) + 64;
@@ -233,7 +238,8 @@ static enum code read_lines(const struct lines *lines, uint64_t offset, uint64_t
     }
 }
 
-static enum code read_page(struct lines *lines, uint64_t after, size_t limit, struct arena *arena, struct records *out, struct error *err)
+static enum code read_page(struct lines *lines, uint64_t after, size_t limit, struct arena *arena, struct records *out,
+                           struct error *err)
 {
     uint64_t offset;
     if (after >= lines->count || limit == 0) return OK;
@@ -258,13 +264,15 @@ static enum code read_page(struct lines *lines, uint64_t after, size_t limit, st
         at = end < bytes.len ? end + 1 : end;
     }
     if (lines->whole)
-        *cursor_of(lines) = (struct read_cursor){
-            .position = lines->slot->position, .seq = after + out->count, .offset = offset + at, .kind = (uint8_t)lines->kind};
+        *cursor_of(lines) = (struct read_cursor){.position = lines->slot->position,
+                                                 .seq = after + out->count,
+                                                 .offset = offset + at,
+                                                 .kind = (uint8_t)lines->kind};
     return OK;
 }
 
-static enum code read_records(struct store *base, struct str tenant, struct str run, enum run_file kind, uint64_t after, size_t limit,
-                              struct arena *arena, struct records *out, struct error *err)
+static enum code read_records(struct store *base, struct str tenant, struct str run, enum run_file kind, uint64_t after,
+                              size_t limit, struct arena *arena, struct records *out, struct error *err)
 {
     struct files_store *files = files_of(base);
     struct disk_slot slot;
@@ -276,14 +284,14 @@ static enum code read_records(struct store *base, struct str tenant, struct str 
     return rc == OK ? read_page(&lines, after, limit, arena, out, err) : rc;
 }
 
-enum code files_read(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *arena,
-                     struct records *out, struct error *err)
+enum code files_read(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
+                     struct arena *arena, struct records *out, struct error *err)
 {
     return read_records(base, tenant, run, RUN_EVENTS, after, limit, arena, out, err);
 }
 
-enum code files_read_ledger(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *arena,
-                            struct records *out, struct error *err)
+enum code files_read_ledger(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
+                            struct arena *arena, struct records *out, struct error *err)
 {
     return read_records(base, tenant, run, RUN_LEDGER, after, limit, arena, out, err);
 }
@@ -306,7 +314,8 @@ enum code files_check_last(struct files_store *files, const struct disk_slot *sl
     return rc;
 }
 
-enum code files_head(struct store *base, struct str tenant, struct str run, struct arena *arena, struct run_head *out, struct error *err)
+enum code files_head(struct store *base, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
+                     struct error *err)
 {
     struct files_store *files = files_of(base);
     struct disk_slot slot;

@@ -19,12 +19,14 @@ static enum code check_frame(struct files_store *files, struct str frame, struct
     while (fine && frame_next(&cursor, &part)) {
         const struct frame_run *run = &part.run;
         if (run->position == count + 1) count++;
-        fine = run->position >= 1 && run->position <= count && slot_valid(&part.slot, run->position) && part.slot.batch == header.batch &&
-               run->events_offset + run->events_size == part.slot.events_size &&
-               run->ledger_offset + run->ledger_size == part.slot.ledger_size && (run->names_size == 0 || run->names_offset <= names);
+        fine = run->position >= 1 && run->position <= count && slot_valid(&part.slot, run->position) &&
+               part.slot.batch == header.batch && run->events_offset + run->events_size == part.slot.events_size &&
+               run->ledger_offset + run->ledger_size == part.slot.ledger_size &&
+               (run->names_size == 0 || run->names_offset <= names);
         if (run->names_size && run->names_offset + run->names_size > names) names = run->names_offset + run->names_size;
     }
-    if (!fine || cursor.left > 0 || cursor.rest.len > 0) return error_set(err, E_CORRUPT, "the journal holds a frame that makes no sense");
+    if (!fine || cursor.left > 0 || cursor.rest.len > 0)
+        return error_set(err, E_CORRUPT, "the journal holds a frame that makes no sense");
     return OK;
 }
 
@@ -84,7 +86,8 @@ enum code files_recover(struct files_store *files, struct error *err)
     }
     if (rc == OK) rc = files_load_slots(files, err);
     if (rc == OK) rc = files_load_quarantine(files, err);
-    if (rc == OK) rc = fresh ? journal_create(files, files->batch_max + 1, err) : journal_frames(files, check_touched, err);
+    if (rc == OK)
+        rc = fresh ? journal_create(files, files->batch_max + 1, err) : journal_frames(files, check_touched, err);
     if (rc == OK) rc = files->disk->ops->size(files->names, &files->names_size, err);
     buf_clear(&files->frame);
     return rc;

@@ -87,7 +87,8 @@ static uint64_t slot_count(struct files_store *files, enum code *rc, struct erro
 }
 
 // The index entry of a run whose entry on disk is missing or damaged.
-static enum code derive_index(struct files_store *files, const struct disk_slot *slot, struct disk_index *out, struct error *err)
+static enum code derive_index(struct files_store *files, const struct disk_slot *slot, struct disk_index *out,
+                              struct error *err)
 {
     struct run_head head;
     struct arena names;
@@ -99,7 +100,8 @@ static enum code derive_index(struct files_store *files, const struct disk_slot 
 }
 
 // Entries that are not there read as zeros, which are not valid.
-enum code files_read_index(struct files_store *files, uint64_t first, struct disk_index *out, size_t count, struct error *err)
+enum code files_read_index(struct files_store *files, uint64_t first, struct disk_index *out, size_t count,
+                           struct error *err)
 {
     size_t got = 0;
     memset(out, 0, count * sizeof(*out));
@@ -118,8 +120,8 @@ enum code files_refresh(struct files_store *files, struct error *err)
         rc = files_read_index(files, first, chunk, CHUNK, err);
         for (size_t i = 0; rc == OK && i < CHUNK && first + i < count; i++) {
             struct disk_slot slot;
-            if (!index_valid(&chunk[i]) &&
-                (files_read_slot(files, first + i + 1, &slot, NULL) != OK || derive_index(files, &slot, &chunk[i], NULL) != OK))
+            if (!index_valid(&chunk[i]) && (files_read_slot(files, first + i + 1, &slot, NULL) != OK ||
+                                            derive_index(files, &slot, &chunk[i], NULL) != OK))
                 chunk[i] = (struct disk_index){.key = 0};
             rc = files_reserve_entries(files, 1, err);
             if (rc == OK) files_add_entry(files, &chunk[i]);
@@ -135,7 +137,8 @@ static bool index_fits(const struct disk_index *index, const struct disk_slot *s
 }
 
 // One run at opening. What cannot be trusted is quarantined; an index entry that does not fit is written again.
-static enum code load_slot(struct files_store *files, const struct disk_slot *slot, const struct disk_index *stored, struct error *err)
+static enum code load_slot(struct files_store *files, const struct disk_slot *slot, const struct disk_index *stored,
+                           struct error *err)
 {
     uint64_t position = files->run_count + 1;
     struct disk_index index = *stored;
@@ -147,15 +150,17 @@ static enum code load_slot(struct files_store *files, const struct disk_slot *sl
         rc = derive_index(files, slot, &index, NULL);
         if (rc == E_NOMEM) return error_set(err, rc, "out of memory");
         bad = bad || rc != OK;
-        if (rc == OK) rc = files->disk->ops->write(files->index, (position - 1) * sizeof(index), &index, sizeof(index), err);
+        if (rc == OK)
+            rc = files->disk->ops->write(files->index, (position - 1) * sizeof(index), &index, sizeof(index), err);
         if (rc != OK && rc != E_CORRUPT) return rc;
     } else if (!valid && !index_valid(&index))
         index = (struct disk_index){.key = slot->key};
     rc = files_reserve_entries(files, 1, err);
     if (rc == OK) files_add_entry(files, &index);
     if (rc == OK && bad)
-        rc = files_quarantine(files, position, valid ? "its slot tells of a batch that the journal does not have" : "its slot is damaged",
-                              err);
+        rc = files_quarantine(
+            files, position, valid ? "its slot tells of a batch that the journal does not have" : "its slot is damaged",
+            err);
     return rc;
 }
 
@@ -174,7 +179,8 @@ enum code files_load_slots(struct files_store *files, struct error *err)
         rc = files_read_index(files, first, index, want, err);
         if (rc == OK) rc = files->disk->ops->read(files->runs, first * SLOT_SIZE, slots, want * SLOT_SIZE, &got, err);
         for (size_t i = 0; rc == OK && i < got / SLOT_SIZE; i++) rc = load_slot(files, &slots[i], &index[i], err);
-        if (rc == OK && got < want * SLOT_SIZE) rc = error_set(err, E_IO, "the file of slots became shorter while it was read");
+        if (rc == OK && got < want * SLOT_SIZE)
+            rc = error_set(err, E_IO, "the file of slots became shorter while it was read");
     }
     free(slots);
     free(index);
@@ -192,8 +198,8 @@ uint64_t files_next_candidate(struct files_store *files, uint64_t key, size_t *p
     }
 }
 
-enum code files_find(struct files_store *files, struct str tenant, struct str run, uint64_t *position, struct disk_slot *slot,
-                     struct error *err)
+enum code files_find(struct files_store *files, struct str tenant, struct str run, uint64_t *position,
+                     struct disk_slot *slot, struct error *err)
 {
     *position = 0;
     enum code rc = files_refresh(files, err);
@@ -202,7 +208,8 @@ enum code files_find(struct files_store *files, struct str tenant, struct str ru
     size_t probe = 0;
     struct arena names;
     arena_init(&names, 1024, SIZE_MAX);
-    for (uint64_t at = files_next_candidate(files, key, &probe); at && rc == OK; at = files_next_candidate(files, key, &probe)) {
+    for (uint64_t at = files_next_candidate(files, key, &probe); at && rc == OK;
+         at = files_next_candidate(files, key, &probe)) {
         struct run_head head;
         rc = files_read_slot(files, at, slot, err);
         if (rc == OK) rc = files_decode_slot(files, slot, &names, &head, err);

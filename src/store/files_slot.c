@@ -141,8 +141,9 @@ static enum code take_outside(struct str *rest, struct arena *arena, struct str 
 static enum code decode_names(struct str bytes, bool outside, struct arena *arena, struct run_head *out)
 {
     struct run_ids *ids = &out->ids;
-    struct str *const names[NAME_COUNT] = {&ids->tenant,       &ids->run,  &ids->project,    &ids->environment, &ids->plan_id,
-                                           &ids->plan_version, &out->name, &out->parent_run, &out->original_run};
+    struct str *const names[NAME_COUNT] = {&ids->tenant,      &ids->run,        &ids->project,
+                                           &ids->environment, &ids->plan_id,    &ids->plan_version,
+                                           &out->name,        &out->parent_run, &out->original_run};
     for (size_t i = 0; i < NAME_COUNT; i++) {
         enum code rc = (outside ? take_outside : take_inside)(&bytes, arena, names[i]);
         if (rc != OK) return rc;
@@ -150,8 +151,8 @@ static enum code decode_names(struct str bytes, bool outside, struct arena *aren
     return bytes.len == 0 ? OK : E_CORRUPT;
 }
 
-static enum code read_names(struct files_store *files, const struct disk_slot *slot, struct arena *arena, struct str *out,
-                            struct error *err)
+static enum code read_names(struct files_store *files, const struct disk_slot *slot, struct arena *arena,
+                            struct str *out, struct error *err)
 {
     struct names_ref ref;
     memcpy(&ref, slot->text, sizeof(ref));
@@ -161,7 +162,8 @@ static enum code read_names(struct files_store *files, const struct disk_slot *s
     struct frame_part part;
     if (frame_begin(buf_str(&files->frame), &header, &cursor))
         while (frame_next(&cursor, &part))
-            if (part.run.position == slot->position && part.names.len == ref.size && crc32c(0, part.names.ptr, part.names.len) == ref.crc) {
+            if (part.run.position == slot->position && part.names.len == ref.size &&
+                crc32c(0, part.names.ptr, part.names.len) == ref.crc) {
                 *out = part.names;
                 return OK;
             }
@@ -169,14 +171,16 @@ static enum code read_names(struct files_store *files, const struct disk_slot *s
     enum code rc = files->disk->ops->size(files->names, &size, err);
     if (rc != OK) return rc;
     if (ref.size > size || ref.offset > size - ref.size)
-        return error_set(err, E_CORRUPT, "the identity of the run at position %llu is missing", (unsigned long long)slot->position);
+        return error_set(err, E_CORRUPT, "the identity of the run at position %llu is missing",
+                         (unsigned long long)slot->position);
     char *bytes = arena_alloc(arena, ref.size);
     if (!bytes) return error_set(err, E_NOMEM, "out of memory");
     size_t got = 0;
     rc = files->disk->ops->read(files->names, ref.offset, bytes, ref.size, &got, err);
     if (rc != OK) return rc;
     if (got != ref.size || crc32c(0, bytes, got) != ref.crc)
-        return error_set(err, E_CORRUPT, "the identity of the run at position %llu is damaged", (unsigned long long)slot->position);
+        return error_set(err, E_CORRUPT, "the identity of the run at position %llu is damaged",
+                         (unsigned long long)slot->position);
     *out = (struct str){bytes, got};
     return OK;
 }
@@ -195,11 +199,12 @@ static void decode_summary(const struct disk_slot *slot, struct run_summary *out
     if (slot->cause_size <= CAUSE_SIZE_MAX) memcpy(out->cause, slot->text + slot->names_size, slot->cause_size);
 }
 
-enum code files_decode_slot(struct files_store *files, const struct disk_slot *slot, struct arena *arena, struct run_head *out,
-                            struct error *err)
+enum code files_decode_slot(struct files_store *files, const struct disk_slot *slot, struct arena *arena,
+                            struct run_head *out, struct error *err)
 {
     if (slot->names_size + slot->cause_size > sizeof(slot->text))
-        return error_set(err, E_CORRUPT, "the slot of the run at position %llu is damaged", (unsigned long long)slot->position);
+        return error_set(err, E_CORRUPT, "the slot of the run at position %llu is damaged",
+                         (unsigned long long)slot->position);
     *out = (struct run_head){
         .vocabulary = (enum vocabulary)slot->vocabulary,
         .last_seq = slot->last_seq,
@@ -221,7 +226,8 @@ enum code files_decode_slot(struct files_store *files, const struct disk_slot *s
     }
     enum code rc = decode_names(names, outside, arena, out);
     if (rc != OK)
-        return error_set(err, rc, "the identity of the run at position %llu: %s", (unsigned long long)slot->position, code_text(rc));
+        return error_set(err, rc, "the identity of the run at position %llu: %s", (unsigned long long)slot->position,
+                         code_text(rc));
     return OK;
 }
 
@@ -232,7 +238,8 @@ void slot_seal(struct disk_slot *slot)
 
 bool slot_valid(const struct disk_slot *slot, uint64_t position)
 {
-    return slot->position == position && slot->crc == crc32c(0, (const uint8_t *)slot + sizeof(slot->crc), SLOT_SIZE - sizeof(slot->crc)) &&
+    return slot->position == position &&
+           slot->crc == crc32c(0, (const uint8_t *)slot + sizeof(slot->crc), SLOT_SIZE - sizeof(slot->crc)) &&
            slot->names_size + slot->cause_size <= sizeof(slot->text) && slot->vocabulary >= VOCABULARY_RUN &&
            slot->vocabulary <= VOCABULARY_NODES && slot->status < 32;
 }

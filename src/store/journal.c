@@ -72,17 +72,19 @@ enum code journal_create(struct files_store *files, uint64_t first_batch, struct
     journal->header = (struct journal_header){.sequence = 0};
     rc = grow(files, JOURNAL_FRAMES + BLOCK_SIZE, err);
     if (rc != OK) return rc;
-    return write_header(files, (struct journal_header){.generation = 1, .first_batch = first_batch, .incarnation = 1}, err);
+    return write_header(files, (struct journal_header){.generation = 1, .first_batch = first_batch, .incarnation = 1},
+                        err);
 }
 
 // ---- finding the frames
 
-static enum code read_header(struct files_store *files, uint64_t block, struct journal_header *out, bool *valid, struct error *err)
+static enum code read_header(struct files_store *files, uint64_t block, struct journal_header *out, bool *valid,
+                             struct error *err)
 {
     size_t got = 0;
     enum code rc = files->disk->ops->read(files->journal.file, block * BLOCK_SIZE, out, sizeof(*out), &got, err);
-    *valid = rc == OK && got == sizeof(*out) && memcmp(out->magic, HEADER_MAGIC, sizeof(out->magic)) == 0 && out->crc == header_crc(out) &&
-             out->sequence % 2 == block && out->generation > 0 && out->first_batch > 0;
+    *valid = rc == OK && got == sizeof(*out) && memcmp(out->magic, HEADER_MAGIC, sizeof(out->magic)) == 0 &&
+             out->crc == header_crc(out) && out->sequence % 2 == block && out->generation > 0 && out->first_batch > 0;
     return rc;
 }
 
@@ -101,7 +103,8 @@ static enum code read_headers(struct files_store *files, struct error *err)
 }
 
 // Reads the frame at `offset` into files->frame, with its padding. *whole is false when there is none or it is not whole.
-static enum code read_frame(struct files_store *files, uint64_t offset, struct frame_header *header, bool *whole, struct error *err)
+static enum code read_frame(struct files_store *files, uint64_t offset, struct frame_header *header, bool *whole,
+                            struct error *err)
 {
     const struct journal *journal = &files->journal;
     size_t got = 0;
@@ -110,7 +113,9 @@ static enum code read_frame(struct files_store *files, uint64_t offset, struct f
     enum code rc = files->disk->ops->read(journal->file, offset, header, sizeof(*header), &got, err);
     if (rc != OK || got < sizeof(*header) || header->magic != FRAME_MAGIC) return rc;
     uint64_t size = padded(header->size);
-    if (header->size < sizeof(*header) || header->size > FRAME_SIZE_MAX || size > journal->size || offset > journal->size - size) return OK;
+    if (header->size < sizeof(*header) || header->size > FRAME_SIZE_MAX || size > journal->size ||
+        offset > journal->size - size)
+        return OK;
     buf_clear(&files->frame);
     char *bytes = buf_reserve(&files->frame, size);
     if (!bytes) return error_set(err, E_NOMEM, "out of memory");
@@ -126,7 +131,8 @@ static enum code read_frame(struct files_store *files, uint64_t offset, struct f
 
 static bool belongs(const struct journal *journal, const struct frame_header *header)
 {
-    bool copy = header->flags == FRAME_COPY && header->batch + 1 == journal->next_batch && journal->end > JOURNAL_FRAMES;
+    bool copy =
+        header->flags == FRAME_COPY && header->batch + 1 == journal->next_batch && journal->end > JOURNAL_FRAMES;
     return header->generation == journal->header.generation && (header->batch == journal->next_batch || copy);
 }
 
@@ -146,7 +152,9 @@ static enum code find_copy(struct files_store *files, uint64_t *at, struct error
         if (rc != OK) return rc;
         if (!whole) continue;
         if (header.flags == FRAME_COPY && belongs(journal, &header)) return OK;
-        return error_set(err, E_CORRUPT, "the journal is damaged at %" PRIu64 ": batch %" PRIu64 " is missing, batch %" PRIu64 " is there",
+        return error_set(err, E_CORRUPT,
+                         "the journal is damaged at %" PRIu64 ": batch %" PRIu64 " is missing, batch %" PRIu64
+                         " is there",
                          journal->end, journal->next_batch, header.batch);
     }
     return OK;
@@ -159,7 +167,9 @@ static enum code drop_torn(struct files_store *files, struct error *err)
     struct frame_header header = {0};
     size_t got = 0;
     enum code rc = files->disk->ops->read(journal->file, journal->end, &header, sizeof(header), &got, err);
-    if (rc != OK || got < sizeof(header) || header.magic != FRAME_MAGIC || header.generation != journal->header.generation) return rc;
+    if (rc != OK || got < sizeof(header) || header.magic != FRAME_MAGIC ||
+        header.generation != journal->header.generation)
+        return rc;
     uint64_t size = padded(header.size);
     if (header.size < sizeof(header) || size > journal->size - journal->end) size = BLOCK_SIZE;
     buf_clear(&files->frame);
@@ -176,7 +186,8 @@ static enum code drop_torn(struct files_store *files, struct error *err)
 }
 
 // Takes the frame at *at, or the copy of it that follows. *at is behind it then; *whole is false at the end.
-static enum code next_frame(struct files_store *files, uint64_t *at, struct frame_header *header, bool *whole, struct error *err)
+static enum code next_frame(struct files_store *files, uint64_t *at, struct frame_header *header, bool *whole,
+                            struct error *err)
 {
     struct journal *journal = &files->journal;
     enum code rc = read_frame(files, *at, header, whole, err);

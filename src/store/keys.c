@@ -32,28 +32,22 @@ static uint32_t home_of(const struct key_set *set, uint64_t slot)
 static void put(struct key_set *set, uint64_t slot)
 {
     uint32_t at = home_of(set, slot);
-    while (set->slots[at])
-        at = (at + 1) & (set->capacity - 1);
+    while (set->slots[at]) at = (at + 1) & (set->capacity - 1);
     set->slots[at] = slot;
 }
 
 bool key_set_reserve(struct key_set *set, uint32_t more)
 {
     uint64_t need = (uint64_t)set->count + more;
-    if (need * 4 <= (uint64_t)set->capacity * 3)
-        return true;
+    if (need * 4 <= (uint64_t)set->capacity * 3) return true;
     uint64_t capacity = set->capacity ? set->capacity : CAPACITY_MIN;
-    while (need * 4 > capacity * 3)
-        capacity *= 2;
-    if (capacity > UINT32_MAX / 2)
-        return false;
+    while (need * 4 > capacity * 3) capacity *= 2;
+    if (capacity > UINT32_MAX / 2) return false;
     struct key_set grown = {.capacity = (uint32_t)capacity, .count = set->count};
     grown.slots = calloc(grown.capacity, sizeof(*grown.slots));
-    if (!grown.slots)
-        return false;
+    if (!grown.slots) return false;
     for (uint32_t i = 0; i < set->capacity; i++)
-        if (set->slots[i])
-            put(&grown, set->slots[i]);
+        if (set->slots[i]) put(&grown, set->slots[i]);
     free(set->slots);
     *set = grown;
     return true;
@@ -96,16 +90,13 @@ void key_set_release(struct key_set *set)
 
 uint32_t key_set_next(const struct key_set *set, const struct digest *key, uint32_t *cursor)
 {
-    if (!set->capacity)
-        return 0;
+    if (!set->capacity) return 0;
     uint32_t print = fingerprint(key);
     for (;;) {
         uint64_t slot = set->slots[(print + *cursor) & (set->capacity - 1)];
-        if (!slot)
-            return 0;
+        if (!slot) return 0;
         (*cursor)++;
-        if ((uint32_t)(slot >> 32) == print)
-            return (uint32_t)slot;
+        if ((uint32_t)(slot >> 32) == print) return (uint32_t)slot;
     }
 }
 
@@ -115,18 +106,16 @@ struct digest signal_key(struct str signal_id)
     return sha256_parts(parts, ARRAY_COUNT(parts));
 }
 
-enum code record_key(enum vocabulary vocabulary, const struct run_ids *ids,
-                     const struct record *record, struct arena *arena, struct moment *moment,
-                     struct seal *seal, struct digest *key, struct error *err)
+enum code record_key(enum vocabulary vocabulary, const struct run_ids *ids, const struct record *record,
+                     struct arena *arena, struct moment *moment, struct seal *seal, struct digest *key,
+                     struct error *err)
 {
     *moment = (struct moment){0};
     *seal = (struct seal){0};
     enum code rc = contract_decode(vocabulary, record->bytes, arena, moment, seal, NULL, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     struct str slot = moment_slot(moment, arena);
-    if (!slot.ptr)
-        return error_set(err, E_NOMEM, "out of memory");
+    if (!slot.ptr) return error_set(err, E_NOMEM, "out of memory");
     *key = event_key(ids->run, slot, moment->logical, record->type, ids->plan_version);
     return OK;
 }

@@ -6,22 +6,22 @@
 #include <string.h>
 #include <unistd.h>
 
-struct stored {  // an event or a ledger entry
+struct stored { // an event or a ledger entry
     uint64_t after_seq;
     struct str bytes, type, signal_id;
-    struct digest hash;  // ledger
+    struct digest hash; // ledger
 };
 
 struct stored_list {
     struct stored *items;
     size_t count, capacity;
-    size_t drafted;  // filled by the commit under way, beyond count
+    size_t drafted; // filled by the commit under way, beyond count
 };
 
 struct memory_run {
-    bool present;   // false: a commit that failed left it behind
-    bool drafted;   // by the commit under way
-    bool held;      // by a run_log
+    bool present; // false: a commit that failed left it behind
+    bool drafted; // by the commit under way
+    bool held;    // by a run_log
     struct run_head head;
     struct stored_list events, ledger;
 };
@@ -34,12 +34,12 @@ struct memory_blob {
 struct memory_store {
     struct store base;
     struct arena arena;
-    struct map by_id;            // "tenant/run" -> runs
+    struct map by_id; // "tenant/run" -> runs
     struct memory_run **runs;
     size_t run_count, run_capacity;
-    struct memory_run **order;   // present ones, by position - 1
+    struct memory_run **order; // present ones, by position - 1
     size_t present_count, order_capacity;
-    struct map by_hash;          // -> blobs
+    struct map by_hash; // -> blobs
     struct memory_blob *blobs;
     size_t blob_count, blob_capacity;
     struct inbox_item *inbox;
@@ -60,8 +60,7 @@ static enum code out_of_memory(struct error *err)
 static struct str id_of(struct arena *arena, struct str tenant, struct str run)
 {
     char *id = arena_alloc(arena, tenant.len + 1 + run.len);
-    if (!id)
-        return (struct str){0};
+    if (!id) return (struct str){0};
     memcpy(id, tenant.ptr, tenant.len);
     id[tenant.len] = '/';
     memcpy(id + tenant.len + 1, run.ptr, run.len);
@@ -71,8 +70,7 @@ static struct str id_of(struct arena *arena, struct str tenant, struct str run)
 static struct memory_run *find_run(const struct memory_store *store, struct str tenant, struct str run)
 {
     char text[1024];
-    if (tenant.len + run.len + 1 > sizeof(text))
-        return NULL;
+    if (tenant.len + run.len + 1 > sizeof(text)) return NULL;
     memcpy(text, tenant.ptr ? tenant.ptr : "", tenant.len);
     text[tenant.len] = '/';
     memcpy(text + tenant.len + 1, run.ptr ? run.ptr : "", run.len);
@@ -84,8 +82,7 @@ static enum code find_present(const struct memory_store *store, struct str tenan
                               struct memory_run **out, struct error *err)
 {
     *out = find_run(store, tenant, run);
-    if (!*out || !(*out)->present)
-        return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+    if (!*out || !(*out)->present) return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
     return OK;
 }
 
@@ -100,11 +97,9 @@ static bool copy_to(struct arena *arena, struct str *s)
 static bool copy_identity(struct arena *arena, struct run_head *head)
 {
     struct run_ids *ids = &head->ids;
-    return copy_to(arena, &ids->tenant) && copy_to(arena, &ids->project) &&
-           copy_to(arena, &ids->environment) && copy_to(arena, &ids->run) &&
-           copy_to(arena, &ids->plan_id) && copy_to(arena, &ids->plan_version) &&
-           copy_to(arena, &head->name) && copy_to(arena, &head->parent_run) &&
-           copy_to(arena, &head->original_run);
+    return copy_to(arena, &ids->tenant) && copy_to(arena, &ids->project) && copy_to(arena, &ids->environment) &&
+           copy_to(arena, &ids->run) && copy_to(arena, &ids->plan_id) && copy_to(arena, &ids->plan_version) &&
+           copy_to(arena, &head->name) && copy_to(arena, &head->parent_run) && copy_to(arena, &head->original_run);
 }
 
 static enum code draft_run(struct memory_store *store, const struct run_log *log, struct error *err)
@@ -117,8 +112,7 @@ static enum code draft_run(struct memory_store *store, const struct run_log *log
         struct str id = id_of(&store->arena, log->ids.tenant, log->ids.run);
         void *runs = arena_grow(&store->arena, store->runs, store->run_count, store->run_count + 1,
                                 sizeof(*store->runs), &store->run_capacity);
-        if (runs)
-            store->runs = runs;
+        if (runs) store->runs = runs;
         if (!run || !id.ptr || !runs || !map_put(&store->by_id, id, (uint32_t)store->run_count, NULL))
             return out_of_memory(err);
         store->runs[store->run_count++] = run;
@@ -132,8 +126,7 @@ static enum code draft_run(struct memory_store *store, const struct run_log *log
         .original_run = log->original_run,
         .epoch = log->epoch,
     };
-    if (!copy_identity(&store->arena, &run->head))
-        return out_of_memory(err);
+    if (!copy_identity(&store->arena, &run->head)) return out_of_memory(err);
     run->drafted = true;
     return OK;
 }
@@ -145,33 +138,27 @@ static enum code draft_heads(struct memory_store *store, const struct commit *co
         const struct commit_head *head = &commit->heads[i];
         if (head->create) {
             enum code rc = draft_run(store, head->log, err);
-            if (rc)
-                return rc;
+            if (rc) return rc;
             created++;
             continue;
         }
         const struct memory_run *run = find_run(store, head->log->ids.tenant, head->log->ids.run);
-        if (!run || !run->present || run->head.epoch != head->log->epoch ||
-            run->head.last_seq != head->expect_seq ||
+        if (!run || !run->present || run->head.epoch != head->log->epoch || run->head.last_seq != head->expect_seq ||
             run->head.last_ledger_seq != head->expect_ledger_seq)
-            return error_set(err, E_CONFLICT, "run %.*s belongs to another owner now",
-                             STR_ARG(head->log->ids.run));
+            return error_set(err, E_CONFLICT, "run %.*s belongs to another owner now", STR_ARG(head->log->ids.run));
     }
-    void *order = arena_grow(&store->arena, store->order, store->present_count,
-                             store->present_count + created, sizeof(*store->order),
-                             &store->order_capacity);
-    if (!order)
-        return out_of_memory(err);
+    void *order = arena_grow(&store->arena, store->order, store->present_count, store->present_count + created,
+                             sizeof(*store->order), &store->order_capacity);
+    if (!order) return out_of_memory(err);
     store->order = order;
     return OK;
 }
 
 static bool draft_stored(struct memory_store *store, struct stored_list *list, struct stored item)
 {
-    void *items = arena_grow(&store->arena, list->items, list->count + list->drafted,
-                             list->count + list->drafted + 1, sizeof(*list->items), &list->capacity);
-    if (!items)
-        return false;
+    void *items = arena_grow(&store->arena, list->items, list->count + list->drafted, list->count + list->drafted + 1,
+                             sizeof(*list->items), &list->capacity);
+    if (!items) return false;
     list->items = items;
     if (!copy_to(&store->arena, &item.bytes) || !copy_to(&store->arena, &item.type) ||
         !copy_to(&store->arena, &item.signal_id))
@@ -180,8 +167,7 @@ static bool draft_stored(struct memory_store *store, struct stored_list *list, s
     return true;
 }
 
-static enum code draft_records(struct memory_store *store, const struct commit *commit,
-                               struct error *err)
+static enum code draft_records(struct memory_store *store, const struct commit *commit, struct error *err)
 {
     for (size_t i = 0; i < commit->event_count; i++) {
         const struct commit_event *event = &commit->events[i];
@@ -212,14 +198,12 @@ static struct str digest_bytes(const struct digest *digest)
 // Blobs are named by their content, so one that a failed commit left behind is no half truth.
 static enum code add_blob(struct memory_store *store, const struct append_blob *blob, struct error *err)
 {
-    if (map_get(&store->by_hash, digest_bytes(&blob->sha256)) != MAP_NONE)
-        return OK;
+    if (map_get(&store->by_hash, digest_bytes(&blob->sha256)) != MAP_NONE) return OK;
     void *blobs = arena_grow(&store->arena, store->blobs, store->blob_count, store->blob_count + 1,
                              sizeof(*store->blobs), &store->blob_capacity);
     struct str key = arena_copy(&store->arena, digest_bytes(&blob->sha256));
     struct str bytes = arena_copy(&store->arena, blob->bytes);
-    if (blobs)
-        store->blobs = blobs;
+    if (blobs) store->blobs = blobs;
     if (!blobs || !key.ptr || !bytes.ptr || !map_put(&store->by_hash, key, (uint32_t)store->blob_count, NULL))
         return out_of_memory(err);
     store->blobs[store->blob_count++] = (struct memory_blob){blob->sha256, bytes};
@@ -262,10 +246,8 @@ static void forget_inbox(struct memory_store *store, const struct commit *commit
     size_t kept = 0;
     for (size_t i = 0; i < store->inbox_count; i++) {
         bool done = false;
-        for (size_t k = 0; k < commit->inbox_count; k++)
-            done |= commit->inbox_done[k] == store->inbox[i].id;
-        if (!done)
-            store->inbox[kept++] = store->inbox[i];
+        for (size_t k = 0; k < commit->inbox_count; k++) done |= commit->inbox_done[k] == store->inbox[i].id;
+        if (!done) store->inbox[kept++] = store->inbox[i];
     }
     store->inbox_count = kept;
 }
@@ -275,31 +257,25 @@ static void forget_draft(struct memory_store *store, const struct commit *commit
     for (size_t i = 0; i < commit->head_count; i++) {
         const struct run_log *log = commit->heads[i].log;
         struct memory_run *run = find_run(store, log->ids.tenant, log->ids.run);
-        if (!run)
-            continue;
+        if (!run) continue;
         run->drafted = false;
         run->events.drafted = 0;
         run->ledger.drafted = 0;
     }
 }
 
-static enum code memory_commit(struct store *base, struct commit *commit, struct arena *turn UNUSED,
-                               struct error *err)
+static enum code memory_commit(struct store *base, struct commit *commit, struct arena *turn UNUSED, struct error *err)
 {
     struct memory_store *store = memory(base);
     enum code rc = draft_heads(store, commit, err);
-    if (!rc)
-        rc = draft_records(store, commit, err);
-    for (size_t i = 0; !rc && i < commit->blob_count; i++)
-        rc = add_blob(store, &commit->blobs[i], err);
+    if (!rc) rc = draft_records(store, commit, err);
+    for (size_t i = 0; !rc && i < commit->blob_count; i++) rc = add_blob(store, &commit->blobs[i], err);
     if (rc) {
         forget_draft(store, commit);
         return rc;
     }
-    for (size_t i = 0; i < commit->head_count; i++)
-        show_head(store, &commit->heads[i]);
-    if (commit->inbox_count)
-        forget_inbox(store, commit);
+    for (size_t i = 0; i < commit->head_count; i++) show_head(store, &commit->heads[i]);
+    if (commit->inbox_count) forget_inbox(store, commit);
     return OK;
 }
 
@@ -313,16 +289,13 @@ static enum code copy_head(const struct memory_run *run, struct arena *arena, st
     return copy_identity(arena, out) ? OK : E_NOMEM;
 }
 
-static enum code memory_claim(struct store *base, struct str tenant, struct str name,
-                              struct run_head *out, struct arena *arena, int64_t *backend_id,
-                              struct error *err)
+static enum code memory_claim(struct store *base, struct str tenant, struct str name, struct run_head *out,
+                              struct arena *arena, int64_t *backend_id, struct error *err)
 {
     struct memory_run *run;
     enum code rc = find_present(memory(base), tenant, name, &run, err);
-    if (rc)
-        return rc;
-    if (copy_head(run, arena, out))
-        return out_of_memory(err);
+    if (rc) return rc;
+    if (copy_head(run, arena, out)) return out_of_memory(err);
     run->held = true;
     out->epoch = ++run->head.epoch;
     *backend_id = (int64_t)run->head.position;
@@ -332,42 +305,36 @@ static enum code memory_claim(struct store *base, struct str tenant, struct str 
 static void memory_release(struct store *base, struct run_log *log)
 {
     struct memory_run *run = find_run(memory(base), log->ids.tenant, log->ids.run);
-    if (run && run->head.epoch == log->epoch)
-        run->held = false;
+    if (run && run->head.epoch == log->epoch) run->held = false;
 }
 
 // ---- reading
 
-static enum code memory_head(struct store *base, struct str tenant, struct str name,
-                             struct arena *arena, struct run_head *out, struct error *err)
+static enum code memory_head(struct store *base, struct str tenant, struct str name, struct arena *arena,
+                             struct run_head *out, struct error *err)
 {
     struct memory_run *run;
     enum code rc = find_present(memory(base), tenant, name, &run, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     return copy_head(run, arena, out) ? out_of_memory(err) : OK;
 }
 
-static enum code memory_list(struct store *base, const struct run_filter *filter,
-                             struct arena *arena, struct run_heads *out, struct error *err)
+static enum code memory_list(struct store *base, const struct run_filter *filter, struct arena *arena,
+                             struct run_heads *out, struct error *err)
 {
     const struct memory_store *store = memory(base);
     size_t capacity = 0;
     size_t from = store->present_count;
-    if (filter->before && filter->before - 1 < from)
-        from = filter->before - 1;
+    if (filter->before && filter->before - 1 < from) from = filter->before - 1;
     for (size_t i = from; i > 0; i--) {
         const struct memory_run *run = store->order[i - 1];
-        if (!run_filter_matches(filter, &run->head))
-            continue;
+        if (!run_filter_matches(filter, &run->head)) continue;
         if (out->count == filter->limit) {
             out->next = out->items[out->count - 1].position;
             return OK;
         }
-        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items),
-                                &capacity);
-        if (!out->items || copy_head(run, arena, &out->items[out->count++]))
-            return out_of_memory(err);
+        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
+        if (!out->items || copy_head(run, arena, &out->items[out->count++])) return out_of_memory(err);
     }
     return OK;
 }
@@ -376,11 +343,9 @@ static enum code read_list(const struct stored_list *list, bool ledger, uint64_t
                            struct arena *arena, struct records *out, struct error *err)
 {
     size_t count = after < list->count ? list->count - after : 0;
-    if (count > limit)
-        count = limit;
+    if (count > limit) count = limit;
     out->items = ARENA_ARRAY(arena, count, struct record);
-    if (!out->items)
-        return out_of_memory(err);
+    if (!out->items) return out_of_memory(err);
     for (size_t i = 0; i < count; i++) {
         const struct stored *stored = &list->items[after + i];
         struct record *record = &out->items[i];
@@ -393,58 +358,52 @@ static enum code read_list(const struct stored_list *list, bool ledger, uint64_t
             .bytes = stored->bytes,
             .hash = stored->hash,
         };
-        if (!copy_to(arena, &record->type) || !copy_to(arena, &record->signal_id) ||
-            !copy_to(arena, &record->bytes))
+        if (!copy_to(arena, &record->type) || !copy_to(arena, &record->signal_id) || !copy_to(arena, &record->bytes))
             return out_of_memory(err);
     }
     out->count = count;
     return OK;
 }
 
-static enum code memory_read(struct store *base, struct str tenant, struct str name, uint64_t after,
-                             size_t limit, struct arena *arena, struct records *out,
-                             struct error *err)
+static enum code memory_read(struct store *base, struct str tenant, struct str name, uint64_t after, size_t limit,
+                             struct arena *arena, struct records *out, struct error *err)
 {
     struct memory_run *run;
     enum code rc = find_present(memory(base), tenant, name, &run, err);
     return rc ? rc : read_list(&run->events, false, after, limit, arena, out, err);
 }
 
-static enum code memory_read_ledger(struct store *base, struct str tenant, struct str name,
-                                    uint64_t after, size_t limit, struct arena *arena,
-                                    struct records *out, struct error *err)
+static enum code memory_read_ledger(struct store *base, struct str tenant, struct str name, uint64_t after,
+                                    size_t limit, struct arena *arena, struct records *out, struct error *err)
 {
     struct memory_run *run;
     enum code rc = find_present(memory(base), tenant, name, &run, err);
     return rc ? rc : read_list(&run->ledger, true, after, limit, arena, out, err);
 }
 
-static enum code memory_blob(struct store *base, const struct digest *sha256, struct arena *arena,
-                             struct str *out, struct error *err)
+static enum code memory_blob(struct store *base, const struct digest *sha256, struct arena *arena, struct str *out,
+                             struct error *err)
 {
     const struct memory_store *store = memory(base);
     uint32_t at = map_get(&store->by_hash, digest_bytes(sha256));
-    if (at == MAP_NONE)
-        return error_set(err, E_NOT_FOUND, "there is no such blob");
+    if (at == MAP_NONE) return error_set(err, E_NOT_FOUND, "there is no such blob");
     *out = arena_copy(arena, store->blobs[at].bytes);
     return out->ptr ? OK : out_of_memory(err);
 }
 
 // ---- inbox
 
-static enum code memory_post(struct store *base, struct str tenant, struct str name,
-                             struct str signal_id, struct str bytes, struct error *err)
+static enum code memory_post(struct store *base, struct str tenant, struct str name, struct str signal_id,
+                             struct str bytes, struct error *err)
 {
     struct memory_store *store = memory(base);
     struct memory_run *run;
     enum code rc = find_present(store, tenant, name, &run, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     struct inbox_item item = {.tenant = tenant, .run = name, .signal_id = signal_id, .bytes = bytes};
     void *items = arena_grow(&store->arena, store->inbox, store->inbox_count, store->inbox_count + 1,
                              sizeof(*store->inbox), &store->inbox_capacity);
-    if (items)
-        store->inbox = items;
+    if (items) store->inbox = items;
     if (!items || !copy_to(&store->arena, &item.tenant) || !copy_to(&store->arena, &item.run) ||
         !copy_to(&store->arena, &item.signal_id) || !copy_to(&store->arena, &item.bytes))
         return out_of_memory(err);
@@ -453,28 +412,26 @@ static enum code memory_post(struct store *base, struct str tenant, struct str n
     return OK;
 }
 
-static enum code memory_inbox(struct store *base, struct arena *arena, struct inbox_item **items,
-                              size_t *count, struct error *err)
+static enum code memory_inbox(struct store *base, struct arena *arena, struct inbox_item **items, size_t *count,
+                              struct error *err)
 {
     const struct memory_store *store = memory(base);
-    if (store->inbox_count == 0)
-        return OK;
+    if (store->inbox_count == 0) return OK;
     *items = ARENA_ARRAY(arena, store->inbox_count, struct inbox_item);
-    if (!*items)
-        return out_of_memory(err);
+    if (!*items) return out_of_memory(err);
     for (size_t i = 0; i < store->inbox_count; i++) {
         struct inbox_item *item = &(*items)[i];
         *item = store->inbox[i];
-        if (!copy_to(arena, &item->tenant) || !copy_to(arena, &item->run) ||
-            !copy_to(arena, &item->signal_id) || !copy_to(arena, &item->bytes))
+        if (!copy_to(arena, &item->tenant) || !copy_to(arena, &item->run) || !copy_to(arena, &item->signal_id) ||
+            !copy_to(arena, &item->bytes))
             return out_of_memory(err);
     }
     *count = store->inbox_count;
     return OK;
 }
 
-static enum code memory_artifacts_dir(const struct store *base UNUSED, const struct run_ids *ids,
-                                      struct arena *arena, struct str *out)
+static enum code memory_artifacts_dir(const struct store *base UNUSED, const struct run_ids *ids, struct arena *arena,
+                                      struct str *out)
 {
     return artifacts_path(STR("/tmp/cairn-memory"), ids, arena, out);
 }
@@ -508,8 +465,7 @@ enum code store_open_memory(const struct store_options *options, struct store **
     struct arena arena;
     arena_init(&arena, 16 * 1024, SIZE_MAX);
     struct memory_store *store = ARENA_NEW(&arena, struct memory_store);
-    if (!store)
-        return out_of_memory(err);
+    if (!store) return out_of_memory(err);
     store->base.ops = &memory_ops;
     store->base.options = *options;
     store->arena = arena;

@@ -9,7 +9,7 @@ enum { PAGE = 256 };
 struct lane {
     struct records page;
     size_t at;
-    uint64_t after, end;  // last number taken, last one to take
+    uint64_t after, end; // last number taken, last one to take
     struct arena arena;
 };
 
@@ -26,24 +26,20 @@ struct replay {
 static enum code peek(struct replay *replay, struct lane *lane, const struct record **out)
 {
     *out = NULL;
-    if (lane->after >= lane->end)
-        return OK;
+    if (lane->after >= lane->end) return OK;
     bool ledger = lane == &replay->ledger;
     if (lane->at == lane->page.count) {
         arena_reset(&lane->arena);
         const struct run_ids *ids = &replay->head.ids;
-        enum code rc = (ledger ? store_read_ledger : store_read)(replay->store, ids->tenant, ids->run,
-                                                                 lane->after, PAGE, &lane->arena,
-                                                                 &lane->page, replay->err);
-        if (rc)
-            return rc;
+        enum code rc = (ledger ? store_read_ledger : store_read)(replay->store, ids->tenant, ids->run, lane->after,
+                                                                 PAGE, &lane->arena, &lane->page, replay->err);
+        if (rc) return rc;
         lane->at = 0;
     }
     const struct record *record = lane->page.count ? &lane->page.items[lane->at] : NULL;
     if (!record || (ledger ? record->ledger_seq : record->seq) != lane->after + 1)
-        return error_set(replay->err, E_CORRUPT, "run %.*s: %s %llu is missing",
-                         STR_ARG(replay->head.ids.run), ledger ? "ledger entry" : "event",
-                         (unsigned long long)lane->after + 1);
+        return error_set(replay->err, E_CORRUPT, "run %.*s: %s %llu is missing", STR_ARG(replay->head.ids.run),
+                         ledger ? "ledger entry" : "event", (unsigned long long)lane->after + 1);
     *out = record;
     return OK;
 }
@@ -56,21 +52,18 @@ static void advance(struct lane *lane)
 
 static enum code broken_chain(const struct replay *replay, const char *what, uint64_t number)
 {
-    return error_set(replay->err, E_CORRUPT,
-                     "run %.*s: %s %llu does not follow the one before it (its hash differs)",
+    return error_set(replay->err, E_CORRUPT, "run %.*s: %s %llu does not follow the one before it (its hash differs)",
                      STR_ARG(replay->head.ids.run), what, (unsigned long long)number);
 }
 
-static enum code visit_event(struct replay *replay, const struct record *record, replay_visit visit,
-                             void *context)
+static enum code visit_event(struct replay *replay, const struct record *record, replay_visit visit, void *context)
 {
     struct moment moment = {0};
     struct seal seal = {0};
-    enum code rc = contract_decode(replay->head.vocabulary, record->bytes, &replay->scratch, &moment,
-                                   &seal, NULL, replay->err);
+    enum code rc =
+        contract_decode(replay->head.vocabulary, record->bytes, &replay->scratch, &moment, &seal, NULL, replay->err);
     if (rc) {
-        error_wrap(replay->err, "run %.*s, event %llu", STR_ARG(replay->head.ids.run),
-                   (unsigned long long)record->seq);
+        error_wrap(replay->err, "run %.*s, event %llu", STR_ARG(replay->head.ids.run), (unsigned long long)record->seq);
         return rc;
     }
     if (!digest_eq(&seal.previous, &replay->previous) || seal.seq != record->seq)
@@ -81,23 +74,17 @@ static enum code visit_event(struct replay *replay, const struct record *record,
     return visit(context, record, &moment, &seal);
 }
 
-static enum code visit_ledger(struct replay *replay, const struct record *record,
-                              replay_visit visit, void *context)
+static enum code visit_ledger(struct replay *replay, const struct record *record, replay_visit visit, void *context)
 {
-    const struct str chained[] = {{(const char *)replay->ledger_previous.b, SHA256_SIZE},
-                                  record->bytes};
+    const struct str chained[] = {{(const char *)replay->ledger_previous.b, SHA256_SIZE}, record->bytes};
     struct digest hash = sha256_parts(chained, ARRAY_COUNT(chained));
-    if (!digest_eq(&hash, &record->hash))
-        return broken_chain(replay, "ledger entry", record->ledger_seq);
+    if (!digest_eq(&hash, &record->hash)) return broken_chain(replay, "ledger entry", record->ledger_seq);
     replay->ledger_previous = hash;
-    if (record->ledger_seq == replay->head.last_ledger_seq &&
-        !digest_eq(&hash, &replay->head.ledger_head))
+    if (record->ledger_seq == replay->head.last_ledger_seq && !digest_eq(&hash, &replay->head.ledger_head))
         return broken_chain(replay, "the head after ledger entry", record->ledger_seq);
-    if (!str_is(record->type, "moment"))
-        return visit(context, record, NULL, NULL);
+    if (!str_is(record->type, "moment")) return visit(context, record, NULL, NULL);
     struct moment moment = {0};
-    enum code rc =
-        contract_decode_ledger(record->bytes, &replay->scratch, &moment, replay->err);
+    enum code rc = contract_decode_ledger(record->bytes, &replay->scratch, &moment, replay->err);
     if (rc) {
         error_wrap(replay->err, "run %.*s, ledger entry %llu", STR_ARG(replay->head.ids.run),
                    (unsigned long long)record->ledger_seq);
@@ -112,10 +99,8 @@ static enum code merge(struct replay *replay, replay_visit visit, void *context)
         const struct record *event;
         const struct record *entry;
         enum code rc = peek(replay, &replay->events, &event);
-        if (!rc)
-            rc = peek(replay, &replay->ledger, &entry);
-        if (rc || (!event && !entry))
-            return rc;
+        if (!rc) rc = peek(replay, &replay->ledger, &entry);
+        if (rc || (!event && !entry)) return rc;
         arena_reset(&replay->scratch);
         if (entry && (!event || entry->seq < event->seq)) {
             rc = visit_ledger(replay, entry, visit, context);
@@ -124,13 +109,12 @@ static enum code merge(struct replay *replay, replay_visit visit, void *context)
             rc = visit_event(replay, event, visit, context);
             advance(&replay->events);
         }
-        if (rc)
-            return rc;
+        if (rc) return rc;
     }
 }
 
-enum code store_replay(struct store *store, struct str tenant, struct str run, replay_visit visit,
-                       void *context, struct error *err)
+enum code store_replay(struct store *store, struct str tenant, struct str run, replay_visit visit, void *context,
+                       struct error *err)
 {
     struct replay replay = {.store = store, .err = err};
     struct arena kept;

@@ -11,8 +11,8 @@
 #include <time.h>
 
 enum {
-    PAGE_SIZE = 8192,          // against 4096: a fifth less CPU for batches, the same for single events, 9 % less space
-    CHECKPOINT_FRAMES = 2000,  // 16 MiB: rewritten index pages are written back once per 16 MiB instead of each time
+    PAGE_SIZE = 8192,         // against 4096: a fifth less CPU for batches, the same for single events, 9 % less space
+    CHECKPOINT_FRAMES = 2000, // 16 MiB: rewritten index pages are written back once per 16 MiB instead of each time
     WAL_SIZE_KEPT = 32 * 1024 * 1024,
     CACHE_KIB = 32 * 1024,
     BUSY_LIMIT_MS = 30 * 1000,
@@ -41,8 +41,8 @@ enum code sqlite_code(struct sqlite_store *store, int rc, const char *what, stru
         return error_set(err, E_FULL, "cannot %s: no space left for %s", what, store->path);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return error_set(err, E_LOCKED, "cannot %s: another process has been writing to %s for %d seconds",
-                         what, store->path, BUSY_LIMIT_MS / 1000);
+        return error_set(err, E_LOCKED, "cannot %s: another process has been writing to %s for %d seconds", what,
+                         store->path, BUSY_LIMIT_MS / 1000);
     case SQLITE_CORRUPT:
         return error_set(err, E_CORRUPT, "cannot %s: %s is damaged (%s)", what, store->path, text);
     case SQLITE_NOTADB:
@@ -58,8 +58,7 @@ enum code sqlite_code(struct sqlite_store *store, int rc, const char *what, stru
     case SQLITE_CONSTRAINT:
         return error_set(err, E_CONFLICT, "cannot %s: %s", what, text);
     default:
-        if (rc == SQLITE_IOERR_NOMEM)
-            return error_set(err, E_NOMEM, "out of memory");
+        if (rc == SQLITE_IOERR_NOMEM) return error_set(err, E_NOMEM, "out of memory");
         // SQLite knows ENOSPC of a write; a quota, and the file of shared memory, come out as an error of their own.
         if ((rc == SQLITE_IOERR_WRITE || rc == SQLITE_IOERR_SHMSIZE) && store->db &&
             (sqlite3_system_errno(store->db) == ENOSPC || sqlite3_system_errno(store->db) == EDQUOT))
@@ -76,16 +75,13 @@ enum code sqlite_run(struct sqlite_store *store, const char *sql, struct error *
 
 // ---- statements
 
-sqlite3_stmt *sqlite_statement(struct sqlite_store *store, enum statement which, enum code *rc,
-                               struct error *err)
+sqlite3_stmt *sqlite_statement(struct sqlite_store *store, enum statement which, enum code *rc, struct error *err)
 {
     sqlite3_stmt **slot = &store->statements[which];
     *rc = OK;
     if (!*slot) {
-        int got = sqlite3_prepare_v3(store->db, statement_text[which], -1, SQLITE_PREPARE_PERSISTENT,
-                                     slot, NULL);
-        if (got != SQLITE_OK)
-            *rc = sqlite_code(store, got, "use the store", err);
+        int got = sqlite3_prepare_v3(store->db, statement_text[which], -1, SQLITE_PREPARE_PERSISTENT, slot, NULL);
+        if (got != SQLITE_OK) *rc = sqlite_code(store, got, "use the store", err);
     }
     return *slot;
 }
@@ -95,8 +91,7 @@ void sqlite_done(sqlite3_stmt *statement)
     sqlite3_reset(statement);
 }
 
-enum code sqlite_step(struct sqlite_store *store, sqlite3_stmt *statement, const char *what,
-                      struct error *err)
+enum code sqlite_step(struct sqlite_store *store, sqlite3_stmt *statement, const char *what, struct error *err)
 {
     int rc = sqlite3_step(statement);
     enum code code = rc == SQLITE_DONE ? OK : sqlite_code(store, rc, what, err);
@@ -104,8 +99,7 @@ enum code sqlite_step(struct sqlite_store *store, sqlite3_stmt *statement, const
     return code;
 }
 
-static enum code run_statement(struct sqlite_store *store, enum statement which, const char *what,
-                               struct error *err)
+static enum code run_statement(struct sqlite_store *store, enum statement which, const char *what, struct error *err)
 {
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, which, &rc, err);
@@ -142,8 +136,7 @@ enum code sqlite_begin(struct sqlite_store *store, struct error *err)
 
 void sqlite_rollback(struct sqlite_store *store)
 {
-    if (!sqlite3_get_autocommit(store->db))
-        (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    if (!sqlite3_get_autocommit(store->db)) (void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 }
 
 // PASSIVE never waits for readers; what they still need is left for the next time, which is not the next commit: as long as
@@ -154,8 +147,7 @@ static enum code checkpoint(struct sqlite_store *store, struct error *err)
     store->next_checkpoint = store->wal_frames + CHECKPOINT_FRAMES;
     int rc = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     int kind = rc & 0xff;
-    if (rc == SQLITE_OK || kind == SQLITE_BUSY || kind == SQLITE_LOCKED || kind == SQLITE_FULL ||
-        kind == SQLITE_NOMEM)
+    if (rc == SQLITE_OK || kind == SQLITE_BUSY || kind == SQLITE_LOCKED || kind == SQLITE_FULL || kind == SQLITE_NOMEM)
         return OK;
     return sqlite_code(store, rc, "move events into the database file", err);
 }
@@ -178,7 +170,7 @@ enum code sqlite_light(struct sqlite_store *store, bool light, struct error *err
 static int count_frames(void *context, sqlite3 *db UNUSED, const char *name UNUSED, int frames)
 {
     struct sqlite_store *store = context;
-    if (frames < store->wal_frames)  // begun anew
+    if (frames < store->wal_frames) // begun anew
         store->next_checkpoint = CHECKPOINT_FRAMES;
     store->wal_frames = frames;
     return SQLITE_OK;
@@ -190,8 +182,7 @@ static int wait_for_lock(void *context UNUSED, int tries)
     static const long waits_us[] = {50, 100, 200, 300, 500, 1000, 1000, 2000};
     enum { SETTLED = ARRAY_COUNT(waits_us) };
     long us = tries < SETTLED ? waits_us[tries] : 3000;
-    if (tries > SETTLED + BUSY_LIMIT_MS / 3)
-        return 0;
+    if (tries > SETTLED + BUSY_LIMIT_MS / 3) return 0;
     struct timespec time = {.tv_nsec = us * 1000};
     nanosleep(&time, NULL);
     return 1;
@@ -203,10 +194,8 @@ static enum code read_text(struct sqlite_store *store, const char *sql, char out
 {
     sqlite3_stmt *statement = NULL;
     int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(statement);
-    if (rc == SQLITE_ROW)
-        sqlite3_snprintf(16, out, "%s", (const char *)sqlite3_column_text(statement, 0));
+    if (rc == SQLITE_OK) rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW) sqlite3_snprintf(16, out, "%s", (const char *)sqlite3_column_text(statement, 0));
     sqlite3_finalize(statement);
     return rc == SQLITE_ROW ? OK : sqlite_code(store, rc, "prepare the store", err);
 }
@@ -217,12 +206,9 @@ static enum code pin_durability(struct sqlite_store *store, struct error *err)
     char mode[16] = "";
     char synchronous[16] = "";
     enum code rc = read_text(store, "PRAGMA journal_mode=WAL", mode, err);
-    if (!rc)
-        rc = sqlite_run(store, "PRAGMA synchronous=FULL", err);
-    if (!rc)
-        rc = read_text(store, "PRAGMA synchronous", synchronous, err);
-    if (rc)
-        return rc;
+    if (!rc) rc = sqlite_run(store, "PRAGMA synchronous=FULL", err);
+    if (!rc) rc = read_text(store, "PRAGMA synchronous", synchronous, err);
+    if (rc) return rc;
     if (strcmp(mode, "wal") != 0)
         return error_set(err, E_UNSUPPORTED, "%s cannot be in WAL mode (it is in mode %s)", store->path, mode);
     if (strcmp(synchronous, "2") != 0)
@@ -233,16 +219,13 @@ static enum code pin_durability(struct sqlite_store *store, struct error *err)
 static enum code sync_directory(struct sqlite_store *store, struct error *err)
 {
     struct disk *disk = store->base.options.disk;
-    if (disk)
-        return disk->ops->sync_dir(disk, "", err);
+    if (disk) return disk->ops->sync_dir(disk, "", err);
     const char *slash = strrchr(store->path, '/');
-    if (store->base.options.vfs || !slash)
-        return OK;
+    if (store->base.options.vfs || !slash) return OK;
     char *root = strndup(store->path, slash == store->path ? 1 : (size_t)(slash - store->path));
     enum code rc = root ? os_disk_open(root, &disk, err) : error_set(err, E_NOMEM, "out of memory");
     free(root);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     rc = disk->ops->sync_dir(disk, "", err);
     os_disk_close(disk);
     return rc;
@@ -252,14 +235,11 @@ static enum code prepare_writer(struct sqlite_store *store, struct error *err)
 {
     bool fresh = false;
     enum code rc = OK;
-    if (store->base.options.exclusive)  // before anything is read: a WAL left behind needs shared memory otherwise
+    if (store->base.options.exclusive) // before anything is read: a WAL left behind needs shared memory otherwise
         rc = sqlite_run(store, "PRAGMA locking_mode=EXCLUSIVE", err);
-    if (!rc)
-        rc = sqlite_check_schema(store, &fresh, err);
-    if (rc)
-        return rc;
-    if (fresh && !store->base.options.create)
-        return error_set(err, E_NOT_FOUND, "%s holds no store", store->path);
+    if (!rc) rc = sqlite_check_schema(store, &fresh, err);
+    if (rc) return rc;
+    if (fresh && !store->base.options.create) return error_set(err, E_NOT_FOUND, "%s holds no store", store->path);
     char sql[256];
     sqlite3_snprintf(sizeof(sql), sql,
                      "PRAGMA foreign_keys=ON;PRAGMA recursive_triggers=ON;PRAGMA cache_size=-%d;"
@@ -267,18 +247,13 @@ static enum code prepare_writer(struct sqlite_store *store, struct error *err)
                      CACHE_KIB, WAL_SIZE_KEPT);
     char page_size[48];
     sqlite3_snprintf(sizeof(page_size), page_size, "PRAGMA page_size=%d", PAGE_SIZE);
-    if (fresh)
-        rc = sqlite_run(store, page_size, err);
-    if (!rc)
-        rc = pin_durability(store, err);
-    if (!rc)
-        rc = sqlite_run(store, sql, err);
+    if (fresh) rc = sqlite_run(store, page_size, err);
+    if (!rc) rc = pin_durability(store, err);
+    if (!rc) rc = sqlite_run(store, sql, err);
     // What a process that died left in the cache may not be on the disk: the names of the files, and the last commits of the
     // write-ahead log. Nothing is read before it is.
-    if (!rc)
-        rc = sync_directory(store, err);
-    if (!rc)
-        rc = fresh ? sqlite_make_schema(store, err) : checkpoint(store, err);
+    if (!rc) rc = sync_directory(store, err);
+    if (!rc) rc = fresh ? sqlite_make_schema(store, err) : checkpoint(store, err);
     // After wal_autocheckpoint, which would put SQLite's own hook in its place.
     sqlite3_wal_hook(store->db, count_frames, store);
     return rc;
@@ -288,12 +263,9 @@ static enum code prepare_reader(struct sqlite_store *store, struct error *err)
 {
     bool fresh = false;
     enum code rc = OK;
-    if (store->base.options.exclusive)
-        rc = sqlite_run(store, "PRAGMA locking_mode=EXCLUSIVE", err);
-    if (!rc)
-        rc = sqlite_check_schema(store, &fresh, err);
-    if (!rc && fresh)
-        return error_set(err, E_NOT_FOUND, "%s holds no store", store->path);
+    if (store->base.options.exclusive) rc = sqlite_run(store, "PRAGMA locking_mode=EXCLUSIVE", err);
+    if (!rc) rc = sqlite_check_schema(store, &fresh, err);
+    if (!rc && fresh) return error_set(err, E_NOT_FOUND, "%s holds no store", store->path);
     return rc;
 }
 
@@ -307,8 +279,7 @@ static enum code open_database(struct sqlite_store *store, struct error *err)
         flags |= SQLITE_OPEN_READWRITE | (store->base.options.create ? SQLITE_OPEN_CREATE : 0);
     int rc = sqlite3_open_v2(store->path, &store->db, flags, store->base.options.vfs);
     if (rc != SQLITE_OK) {
-        if ((rc & 0xff) == SQLITE_CANTOPEN)
-            return error_set(err, E_NOT_FOUND, "there is no store %s", store->path);
+        if ((rc & 0xff) == SQLITE_CANTOPEN) return error_set(err, E_NOT_FOUND, "there is no store %s", store->path);
         return sqlite_code(store, rc, "open the store", err);
     }
     sqlite3_busy_handler(store->db, wait_for_lock, NULL);
@@ -316,8 +287,7 @@ static enum code open_database(struct sqlite_store *store, struct error *err)
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
-    if (!write)
-        return prepare_reader(store, err);
+    if (!write) return prepare_reader(store, err);
     // Turning a new file to WAL mode is refused at once while another process does the same, without waiting as long as a
     // statement would.
     enum code ready = prepare_writer(store, err);
@@ -330,8 +300,8 @@ static enum code open_database(struct sqlite_store *store, struct error *err)
     return ready;
 }
 
-static enum code sqlite_artifacts_dir(const struct store *base, const struct run_ids *ids,
-                                      struct arena *arena, struct str *out)
+static enum code sqlite_artifacts_dir(const struct store *base, const struct run_ids *ids, struct arena *arena,
+                                      struct str *out)
 {
     return artifacts_path(str_from(sqlite_of(base)->path), ids, arena, out);
 }
@@ -339,12 +309,10 @@ static enum code sqlite_artifacts_dir(const struct store *base, const struct run
 static void sqlite_close(struct store *base)
 {
     struct sqlite_store *store = sqlite_of(base);
-    if (store->db)
-        sqlite_leave(store);
-    for (size_t i = 0; i < STATEMENT_COUNT; i++)
-        sqlite3_finalize(store->statements[i]);
+    if (store->db) sqlite_leave(store);
+    for (size_t i = 0; i < STATEMENT_COUNT; i++) sqlite3_finalize(store->statements[i]);
     int rc = sqlite3_close(store->db);
-    INVARIANT(rc != SQLITE_BUSY);  // somebody kept a statement
+    INVARIANT(rc != SQLITE_BUSY); // somebody kept a statement
     free(store->released);
     free(store->path);
     free(store);
@@ -372,8 +340,7 @@ static void make_private_file(const char *directory, const char *name)
 {
     struct disk *disk = NULL;
     struct file *file = NULL;
-    if (os_disk_open(directory, &disk, NULL))
-        return;
+    if (os_disk_open(directory, &disk, NULL)) return;
     if (disk->ops->open(disk, name, OPEN_READ | OPEN_WRITE | OPEN_CREATE | OPEN_EXCLUSIVE, &file, NULL) == OK)
         disk->ops->close(file);
     os_disk_close(disk);
@@ -386,30 +353,23 @@ static enum code place(struct sqlite_store *store, struct str path, struct arena
     struct str absolute = path;
     struct str given = arena_copy(scratch, path);
     enum code rc = given.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
-    if (!rc && !options->vfs)
-        rc = os_absolute(given.ptr, scratch, &absolute, err);
-    if (!rc && !(store->path = strndup(absolute.ptr, absolute.len)))
-        rc = error_set(err, E_NOMEM, "out of memory");
-    if (rc || options->vfs || !options->create || options->mode != STORE_WRITE)
-        return rc;
+    if (!rc && !options->vfs) rc = os_absolute(given.ptr, scratch, &absolute, err);
+    if (!rc && !(store->path = strndup(absolute.ptr, absolute.len))) rc = error_set(err, E_NOMEM, "out of memory");
+    if (rc || options->vfs || !options->create || options->mode != STORE_WRITE) return rc;
     const char *slash = strrchr(store->path, '/');
     INVARIANT(slash);
     struct str parent = {store->path, slash == store->path ? 1 : (size_t)(slash - store->path)};
     parent = arena_copy(scratch, parent);
-    if (!parent.ptr)
-        return error_set(err, E_NOMEM, "out of memory");
+    if (!parent.ptr) return error_set(err, E_NOMEM, "out of memory");
     rc = os_make_dirs(parent.ptr, err);
-    if (!rc)
-        make_private_file(parent.ptr, slash + 1);
+    if (!rc) make_private_file(parent.ptr, slash + 1);
     return rc;
 }
 
-enum code store_open_sqlite(struct str path, const struct store_options *options, struct store **out,
-                            struct error *err)
+enum code store_open_sqlite(struct str path, const struct store_options *options, struct store **out, struct error *err)
 {
     struct sqlite_store *store = calloc(1, sizeof(*store));
-    if (!store)
-        return error_set(err, E_NOMEM, "out of memory");
+    if (!store) return error_set(err, E_NOMEM, "out of memory");
     store->base.ops = &sqlite_ops;
     store->base.options = *options;
     store->data_version = -1;
@@ -419,8 +379,7 @@ enum code store_open_sqlite(struct str path, const struct store_options *options
     arena_init(&scratch, PATH_MAX, SIZE_MAX);
     enum code rc = place(store, path, &scratch, err);
     arena_release(&scratch);
-    if (!rc)
-        rc = open_database(store, err);
+    if (!rc) rc = open_database(store, err);
     if (rc) {
         sqlite_close(&store->base);
         return rc;

@@ -16,12 +16,14 @@
 #define SQLITE_STATEMENTS(X)                                                                                           \
     X(BEGIN, "BEGIN IMMEDIATE")                                                                                        \
     X(COMMIT, "COMMIT")                                                                                                \
-    X(ADD_RUN, "INSERT OR ROLLBACK INTO runs(tenant_id,run_id,project_id,environment_id,plan_id,plan_version,name,vocabulary,"     \
-               "document,parent_run,original_run) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")                         \
-    X(ADD_HEAD, "INSERT OR ROLLBACK INTO run_heads(run_no,tenant_id,last_seq,ledger_seq,head,ledger_head,updated_ms,substatus,"    \
-                "steps_total,steps_completed,steps_failed,steps_skipped,steps_running,status,terminal,created_ms,"     \
-                "started_ms,ended_ms,cause,epoch,owner) "                                                              \
-                "VALUES(?13,?22,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?18,?12,?19,?20,?21,?23,?14,?15)")                  \
+    X(ADD_RUN,                                                                                                         \
+      "INSERT OR ROLLBACK INTO runs(tenant_id,run_id,project_id,environment_id,plan_id,plan_version,name,vocabulary,"  \
+      "document,parent_run,original_run) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")                                  \
+    X(ADD_HEAD,                                                                                                        \
+      "INSERT OR ROLLBACK INTO run_heads(run_no,tenant_id,last_seq,ledger_seq,head,ledger_head,updated_ms,substatus,"  \
+      "steps_total,steps_completed,steps_failed,steps_skipped,steps_running,status,terminal,created_ms,"               \
+      "started_ms,ended_ms,cause,epoch,owner) "                                                                        \
+      "VALUES(?13,?22,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?18,?12,?19,?20,?21,?23,?14,?15)")                            \
     X(MOVE_HEAD, "UPDATE run_heads SET last_seq=?1,ledger_seq=?2,head=?3,ledger_head=?4,updated_ms=?5,substatus=?6,"   \
                  "steps_total=?7,steps_completed=?8,steps_failed=?9,steps_skipped=?10,steps_running=?11 "              \
                  "WHERE run_no=?13 AND epoch=?14 AND owner=?15 AND last_seq=?16 AND ledger_seq=?17 "                   \
@@ -68,10 +70,10 @@ enum statement {
 #define X(name, text) STATEMENT_##name,
     SQLITE_STATEMENTS(X)
 #undef X
-    STATEMENT_COUNT
+        STATEMENT_COUNT
 };
 
-struct released {  // a lease given back in memory, not yet in the store
+struct released { // a lease given back in memory, not yet in the store
     int64_t run_no;
     uint64_t epoch;
 };
@@ -80,19 +82,19 @@ struct sqlite_store {
     struct store base;
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENT_COUNT];
-    char *path;       // absolute
-    int wal_frames;       // in the write-ahead log after the last commit
-    int next_checkpoint;  // at so many of them
+    char *path;          // absolute
+    int wal_frames;      // in the write-ahead log after the last commit
+    int next_checkpoint; // at so many of them
     // Leases. The lock file is held through `lock` and looked at through `probe`, so that our own locks show.
     struct disk *disk;
     struct file *lock, *probe;
-    int64_t engine;   // our number; 0 = not an engine yet
+    int64_t engine; // our number; 0 = not an engine yet
     struct released *released;
     size_t released_count, released_capacity;
     // Inbox: looked at only when another connection wrote, we own more runs, or something is still waiting.
     int64_t data_version;
     bool inbox_stale;
-    uint32_t idle_polls;  // looks into the inbox since the last commit
+    uint32_t idle_polls; // looks into the inbox since the last commit
 };
 
 struct sqlite_store *sqlite_of(const struct store *store);
@@ -102,7 +104,8 @@ void sqlite_done(sqlite3_stmt *statement);
 // What an SQLite result means for us. Not for SQLITE_OK, ROW, DONE.
 enum code sqlite_code(struct sqlite_store *store, int rc, const char *what, struct error *err);
 enum code sqlite_run(struct sqlite_store *store, const char *sql, struct error *err) MUST_CHECK;
-enum code sqlite_step(struct sqlite_store *store, sqlite3_stmt *statement, const char *what, struct error *err) MUST_CHECK;
+enum code sqlite_step(struct sqlite_store *store, sqlite3_stmt *statement, const char *what,
+                      struct error *err) MUST_CHECK;
 // BEGIN IMMEDIATE; waits for other writers. Then exactly one of the other two. COMMIT returns when the batch is on the disk.
 enum code sqlite_begin(struct sqlite_store *store, struct error *err) MUST_CHECK;
 enum code sqlite_commit_now(struct sqlite_store *store, struct error *err) MUST_CHECK;
@@ -122,7 +125,8 @@ enum code sqlite_commit(struct store *, struct commit *, struct arena *turn, str
 // The row of a SELECT of SQLITE_HEAD_COLUMNS; *owner (may be NULL) gets the engine's number, dead or alive.
 enum code sqlite_take_head(struct sqlite_store *store, sqlite3_stmt *row, struct arena *arena, struct run_head *out,
                            int64_t *owner, struct error *err) MUST_CHECK;
-enum code sqlite_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *, struct error *);
+enum code sqlite_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *,
+                      struct error *);
 enum code sqlite_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
 enum code sqlite_read(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,
                       struct records *, struct error *);
@@ -133,9 +137,10 @@ enum code sqlite_blob(struct store *, const struct digest *, struct arena *, str
 enum code sqlite_claim(struct store *, struct str tenant, struct str run, struct run_head *, struct arena *,
                        int64_t *backend_id, struct error *);
 void sqlite_release(struct store *, struct run_log *);
-enum code sqlite_post(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes, struct error *);
+enum code sqlite_post(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes,
+                      struct error *);
 enum code sqlite_inbox(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
-enum code sqlite_become_engine(struct sqlite_store *store, struct error *err) MUST_CHECK;  // no-op when it is one
+enum code sqlite_become_engine(struct sqlite_store *store, struct error *err) MUST_CHECK; // no-op when it is one
 // Inside a transaction: writes leases given back. They are forgotten by sqlite_forget_released after the commit.
 enum code sqlite_write_released(struct sqlite_store *store, struct error *err) MUST_CHECK;
 void sqlite_forget_released(struct sqlite_store *store);

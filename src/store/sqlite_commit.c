@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_SIZE = 16 };  // of 32: enough to find a key's event; the whole key is worked out from the record
+enum { KEY_SIZE = 16 }; // of 32: enough to find a key's event; the whole key is worked out from the record
 
 // ---- heads
 
@@ -14,14 +14,12 @@ static enum code add_run(struct sqlite_store *store, struct run_log *log, struct
 {
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_ADD_RUN, &rc, err);
-    if (!statement)
-        return rc;
+    if (!statement) return rc;
     const struct run_ids *ids = &log->ids;
-    const struct str texts[] = {ids->tenant,  ids->run,          ids->project,
-                                ids->environment, ids->plan_id, ids->plan_version,
-                                log->name,    str_from(vocabulary_name(log->vocabulary))};
-    for (int i = 0; i < (int)ARRAY_COUNT(texts); i++)
-        sqlite_bind_str(statement, i + 1, texts[i]);
+    const struct str texts[] = {
+        ids->tenant,  ids->run,          ids->project, ids->environment,
+        ids->plan_id, ids->plan_version, log->name,    str_from(vocabulary_name(log->vocabulary))};
+    for (int i = 0; i < (int)ARRAY_COUNT(texts); i++) sqlite_bind_str(statement, i + 1, texts[i]);
     sqlite_bind_bytes(statement, 9, log->document.b, SHA256_SIZE);
     sqlite_bind_str(statement, 10, log->parent_run);
     sqlite_bind_str(statement, 11, log->original_run);
@@ -31,8 +29,7 @@ static enum code add_run(struct sqlite_store *store, struct run_log *log, struct
         log->backend_id = sqlite3_last_insert_rowid(store->db);
         return OK;
     }
-    if ((got & 0xff) == SQLITE_CONSTRAINT)
-        return error_set(err, E_EXISTS, "run %.*s exists", STR_ARG(ids->run));
+    if ((got & 0xff) == SQLITE_CONSTRAINT) return error_set(err, E_EXISTS, "run %.*s exists", STR_ARG(ids->run));
     return sqlite_code(store, got, "create a run", err);
 }
 
@@ -82,21 +79,15 @@ static bool rarely_changed(const struct commit_head *head)
 static enum code write_head(struct sqlite_store *store, struct commit_head *head, struct error *err)
 {
     enum code rc = head->create ? add_run(store, head->log, err) : OK;
-    if (rc)
-        return rc;
+    if (rc) return rc;
     bool rare = head->create || rarely_changed(head);
-    enum statement which = head->create ? STATEMENT_ADD_HEAD
-                           : rare       ? STATEMENT_CHANGE_HEAD
-                                        : STATEMENT_MOVE_HEAD;
+    enum statement which = head->create ? STATEMENT_ADD_HEAD : rare ? STATEMENT_CHANGE_HEAD : STATEMENT_MOVE_HEAD;
     sqlite3_stmt *statement = sqlite_statement(store, which, &rc, err);
-    if (!statement)
-        return rc;
+    if (!statement) return rc;
     bind_head(store, statement, head);
-    if (rare)
-        bind_rare(statement, head);
+    if (rare) bind_rare(statement, head);
     rc = sqlite_step(store, statement, "move the head of a run", err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     if (sqlite3_changes(store->db) != 1)
         return error_set(err, E_CONFLICT, "run %.*s belongs to another owner now", STR_ARG(head->log->ids.run));
     head->backend_id = head->log->backend_id;
@@ -114,8 +105,7 @@ static int compare_places(const void *a, const void *b)
 {
     const struct place *left = a;
     const struct place *right = b;
-    if (left->run_no != right->run_no)
-        return left->run_no < right->run_no ? -1 : 1;
+    if (left->run_no != right->run_no) return left->run_no < right->run_no ? -1 : 1;
     return left->index < right->index ? -1 : 1;
 }
 
@@ -123,15 +113,13 @@ static int compare_places(const void *a, const void *b)
 static struct place *order_events(const struct commit *commit, struct arena *turn)
 {
     struct place *places = ARENA_ARRAY(turn, commit->event_count, struct place);
-    if (!places)
-        return NULL;
+    if (!places) return NULL;
     bool sorted = true;
     for (size_t i = 0; i < commit->event_count; i++) {
         places[i] = (struct place){commit->events[i].log->backend_id, i};
         sorted = sorted && (i == 0 || places[i - 1].run_no <= places[i].run_no);
     }
-    if (!sorted)
-        qsort(places, commit->event_count, sizeof(*places), compare_places);
+    if (!sorted) qsort(places, commit->event_count, sizeof(*places), compare_places);
     return places;
 }
 
@@ -152,16 +140,14 @@ static void bind_record(sqlite3_stmt *statement, const struct encoded *encoded)
     sqlite_bind_str(statement, 8, str_slice(bytes, to, bytes.len));
 }
 
-static enum code write_events(struct sqlite_store *store, const struct commit *commit,
-                              struct arena *turn, struct error *err)
+static enum code write_events(struct sqlite_store *store, const struct commit *commit, struct arena *turn,
+                              struct error *err)
 {
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_ADD_EVENT, &rc, err);
-    if (!statement)
-        return rc;
+    if (!statement) return rc;
     const struct place *places = order_events(commit, turn);
-    if (!places)
-        return error_set(err, E_NOMEM, "out of memory");
+    if (!places) return error_set(err, E_NOMEM, "out of memory");
     char time[CIVIL_SIZE];
     int64_t time_ms = INT64_MIN;
     for (size_t i = 0; i < commit->event_count && !rc; i++) {
@@ -228,20 +214,14 @@ static enum code drop_inbox(struct sqlite_store *store, const struct commit *com
 
 // ---- all of it
 
-static enum code write_batch(struct sqlite_store *store, struct commit *commit, struct arena *turn,
-                             struct error *err)
+static enum code write_batch(struct sqlite_store *store, struct commit *commit, struct arena *turn, struct error *err)
 {
     enum code rc = sqlite_write_released(store, err);
-    for (size_t i = 0; i < commit->head_count && !rc; i++)
-        rc = write_head(store, &commit->heads[i], err);
-    if (!rc && commit->event_count)
-        rc = write_events(store, commit, turn, err);
-    if (!rc && commit->ledger_count)
-        rc = write_ledger(store, commit, err);
-    if (!rc && commit->blob_count)
-        rc = write_blobs(store, commit, err);
-    if (!rc && commit->inbox_count)
-        rc = drop_inbox(store, commit, err);
+    for (size_t i = 0; i < commit->head_count && !rc; i++) rc = write_head(store, &commit->heads[i], err);
+    if (!rc && commit->event_count) rc = write_events(store, commit, turn, err);
+    if (!rc && commit->ledger_count) rc = write_ledger(store, commit, err);
+    if (!rc && commit->blob_count) rc = write_blobs(store, commit, err);
+    if (!rc && commit->inbox_count) rc = drop_inbox(store, commit, err);
     return rc;
 }
 
@@ -249,21 +229,17 @@ enum code sqlite_commit(struct store *base, struct commit *commit, struct arena 
 {
     struct sqlite_store *store = sqlite_of(base);
     enum code rc = commit->head_count ? sqlite_become_engine(store, err) : OK;
-    if (!rc)
-        rc = sqlite_begin(store, err);
-    if (rc)
-        return rc;
+    if (!rc) rc = sqlite_begin(store, err);
+    if (rc) return rc;
     rc = write_batch(store, commit, turn, err);
     if (rc) {
         sqlite_rollback(store);
         return rc;
     }
     rc = sqlite_commit_now(store, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     sqlite_forget_released(store);
     store->idle_polls = 0;
-    for (size_t i = 0; i < commit->head_count; i++)
-        store->inbox_stale |= commit->heads[i].create;
+    for (size_t i = 0; i < commit->head_count; i++) store->inbox_stale |= commit->heads[i].create;
     return OK;
 }

@@ -26,8 +26,7 @@ static enum code open_lock_file(struct sqlite_store *store, unsigned flags, stru
     size_t name_size = strlen(slash + 1) + sizeof("-engines");
     char *name = arena_alloc(&scratch, name_size);
     enum code rc = root.ptr && name ? OK : error_set(err, E_NOMEM, "out of memory");
-    if (!rc && !store->disk)
-        rc = os_disk_open(root.ptr, &store->disk, err);
+    if (!rc && !store->disk) rc = os_disk_open(root.ptr, &store->disk, err);
     if (!rc) {
         sqlite3_snprintf((int)name_size, name, "%s-engines", slash + 1);
         rc = store->disk->ops->open(store->disk, name, flags, out, err);
@@ -40,8 +39,7 @@ static enum code take_number(struct sqlite_store *store, int64_t *number, struct
 {
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_ADD_ENGINE, &rc, err);
-    if (!statement)
-        return rc;
+    if (!statement) return rc;
     // With a VFS of the tests the same bytes must come out every time.
     sqlite3_bind_int64(statement, 1, store->base.options.vfs ? 1 : getpid());
     sqlite3_bind_int64(statement, 2, store->base.options.vfs ? 0 : os_now().wall_ms);
@@ -56,13 +54,10 @@ static enum code join(struct sqlite_store *store, struct error *err)
     for (int i = 0; i < TRIES; i++) {
         int64_t number = 0;
         enum code rc = take_number(store, &number, err);
-        if (!rc && !store->base.options.vfs)
-            rc = store->lock->disk->ops->lock(store->lock, (uint64_t)number, NULL);
-        if (!rc)
-            store->engine = number;
+        if (!rc && !store->base.options.vfs) rc = store->lock->disk->ops->lock(store->lock, (uint64_t)number, NULL);
+        if (!rc) store->engine = number;
         // Somebody has the number already: the database was put back from a copy while that engine runs.
-        if (rc != E_LOCKED)
-            return rc;
+        if (rc != E_LOCKED) return rc;
     }
     return error_set(err, E_LOCKED, "%s-engines is locked by other processes", store->path);
 }
@@ -70,10 +65,8 @@ static enum code join(struct sqlite_store *store, struct error *err)
 static enum code light_begin(struct sqlite_store *store, struct error *err)
 {
     enum code rc = sqlite_light(store, true, err);
-    if (!rc)
-        rc = sqlite_begin(store, err);
-    if (rc)
-        store->base.dead |= sqlite_light(store, false, NULL) != OK;
+    if (!rc) rc = sqlite_begin(store, err);
+    if (rc) store->base.dead |= sqlite_light(store, false, NULL) != OK;
     return rc;
 }
 
@@ -91,18 +84,14 @@ static enum code light_end(struct sqlite_store *store, enum code rc, struct erro
 
 enum code sqlite_become_engine(struct sqlite_store *store, struct error *err)
 {
-    if (store->engine)
-        return OK;
+    if (store->engine) return OK;
     enum code rc = OK;
     if (!store->base.options.vfs && !store->lock)
         rc = open_lock_file(store, OPEN_READ | OPEN_WRITE | OPEN_CREATE, &store->lock, err);
-    if (!rc)
-        rc = light_begin(store, err);
-    if (rc)
-        return rc;
+    if (!rc) rc = light_begin(store, err);
+    if (rc) return rc;
     rc = light_end(store, join(store, err), err);
-    if (rc)
-        store->engine = 0;
+    if (rc) store->engine = 0;
     return rc;
 }
 
@@ -110,8 +99,7 @@ static int64_t pid_of(struct sqlite_store *store, int64_t engine)
 {
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_ENGINE_PID, &rc, NULL);
-    if (!statement)
-        return 0;
+    if (!statement) return 0;
     sqlite3_bind_int64(statement, 1, engine);
     int64_t pid = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
     sqlite_done(statement);
@@ -122,8 +110,7 @@ bool sqlite_alive(struct sqlite_store *store, int64_t engine, int64_t *pid)
 {
     bool alive = engine == store->engine;
     if (!alive && !store->base.options.vfs) {
-        if (!store->probe && open_lock_file(store, OPEN_READ, &store->probe, NULL))
-            return false;
+        if (!store->probe && open_lock_file(store, OPEN_READ, &store->probe, NULL)) return false;
         unsigned tries = 0;
         do alive = store->probe->disk->ops->locked(store->probe, (uint64_t)engine);
         while (alive && os_lock_lingers(pid_of(store, engine), &tries));
@@ -134,13 +121,12 @@ bool sqlite_alive(struct sqlite_store *store, int64_t engine, int64_t *pid)
 
 // ---- claims
 
-static enum code claim_row(struct sqlite_store *store, struct str tenant, struct str run,
-                           struct run_head *out, struct arena *arena, struct error *err)
+static enum code claim_row(struct sqlite_store *store, struct str tenant, struct str run, struct run_head *out,
+                           struct arena *arena, struct error *err)
 {
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_HEAD, &rc, err);
-    if (!statement)
-        return rc;
+    if (!statement) return rc;
     sqlite_bind_str(statement, 1, tenant);
     sqlite_bind_str(statement, 2, run);
     int got = sqlite3_step(statement);
@@ -151,34 +137,28 @@ static enum code claim_row(struct sqlite_store *store, struct str tenant, struct
     else
         rc = sqlite_code(store, got, "read a run", err);
     sqlite_done(statement);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     if (out->owned)
         return error_set(err, E_LOCKED, "run %.*s is owned by process %lld", STR_ARG(run), (long long)out->owner_pid);
     statement = sqlite_statement(store, STATEMENT_CLAIM, &rc, err);
-    if (!statement)
-        return rc;
+    if (!statement) return rc;
     sqlite3_bind_int64(statement, 1, (int64_t)out->position);
     sqlite3_bind_int64(statement, 2, store->engine);
     out->epoch++;
     return sqlite_step(store, statement, "claim a run", err);
 }
 
-enum code sqlite_claim(struct store *base, struct str tenant, struct str run, struct run_head *out,
-                       struct arena *arena, int64_t *backend_id, struct error *err)
+enum code sqlite_claim(struct store *base, struct str tenant, struct str run, struct run_head *out, struct arena *arena,
+                       int64_t *backend_id, struct error *err)
 {
     struct sqlite_store *store = sqlite_of(base);
     enum code rc = sqlite_become_engine(store, err);
-    if (!rc)
-        rc = light_begin(store, err);
-    if (rc)
-        return rc;
+    if (!rc) rc = light_begin(store, err);
+    if (rc) return rc;
     rc = sqlite_write_released(store, err);
-    if (!rc)
-        rc = claim_row(store, tenant, run, out, arena, err);
+    if (!rc) rc = claim_row(store, tenant, run, out, arena, err);
     rc = light_end(store, rc, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     sqlite_forget_released(store);
     store->inbox_stale = true;
     out->owned = true;
@@ -194,8 +174,7 @@ void sqlite_release(struct store *base, struct run_log *log)
     if (store->released_count == store->released_capacity) {
         size_t capacity = store->released_capacity ? store->released_capacity * 2 : 16;
         void *grown = realloc(store->released, capacity * sizeof(*store->released));
-        if (!grown)
-            return;  // it stays ours until we end
+        if (!grown) return; // it stays ours until we end
         store->released = grown;
         store->released_capacity = capacity;
     }
@@ -222,73 +201,61 @@ void sqlite_forget_released(struct sqlite_store *store)
 
 static enum code flush_released(struct sqlite_store *store, struct error *err)
 {
-    if (store->released_count == 0)
-        return OK;
+    if (store->released_count == 0) return OK;
     enum code rc = light_begin(store, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     rc = light_end(store, sqlite_write_released(store, err), err);
-    if (!rc)
-        sqlite_forget_released(store);
+    if (!rc) sqlite_forget_released(store);
     return rc;
 }
 
 void sqlite_leave(struct sqlite_store *store)
 {
-    if (!store->base.dead)
-        (void)flush_released(store, NULL);
-    if (store->lock)
-        store->lock->disk->ops->close(store->lock);
-    if (store->probe)
-        store->probe->disk->ops->close(store->probe);
-    if (store->disk)
-        os_disk_close(store->disk);
+    if (!store->base.dead) (void)flush_released(store, NULL);
+    if (store->lock) store->lock->disk->ops->close(store->lock);
+    if (store->probe) store->probe->disk->ops->close(store->probe);
+    if (store->disk) os_disk_close(store->disk);
 }
 
 // ---- inbox
 
-static enum code add_post(struct sqlite_store *store, struct str tenant, struct str run,
-                          struct str signal_id, struct str bytes, struct error *err)
+static enum code add_post(struct sqlite_store *store, struct str tenant, struct str run, struct str signal_id,
+                          struct str bytes, struct error *err)
 {
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_POST, &rc, err);
-    if (!statement)
-        return rc;
+    if (!statement) return rc;
     sqlite_bind_str(statement, 1, tenant);
     sqlite_bind_str(statement, 2, run);
     sqlite_bind_str(statement, 3, signal_id);
     sqlite_bind_str(statement, 4, bytes);
     rc = sqlite_step(store, statement, "post a signal", err);
-    if (!rc && sqlite3_changes(store->db) == 0)
-        rc = error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+    if (!rc && sqlite3_changes(store->db) == 0) rc = error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
     return rc;
 }
 
 // A handle that only reads writes through another one.
-static enum code post_from_reader(struct sqlite_store *store, struct str tenant, struct str run,
-                                  struct str signal_id, struct str bytes, struct error *err)
+static enum code post_from_reader(struct sqlite_store *store, struct str tenant, struct str run, struct str signal_id,
+                                  struct str bytes, struct error *err)
 {
     struct store_options options = store->base.options;
     options.mode = STORE_WRITE;
     options.create = false;
     struct store *writer = NULL;
     enum code rc = store_open_sqlite(str_from(store->path), &options, &writer, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     rc = sqlite_post(writer, tenant, run, signal_id, bytes, err);
     writer->ops->close(writer);
     return rc;
 }
 
-enum code sqlite_post(struct store *base, struct str tenant, struct str run, struct str signal_id,
-                      struct str bytes, struct error *err)
+enum code sqlite_post(struct store *base, struct str tenant, struct str run, struct str signal_id, struct str bytes,
+                      struct error *err)
 {
     struct sqlite_store *store = sqlite_of(base);
-    if (base->options.mode != STORE_WRITE)
-        return post_from_reader(store, tenant, run, signal_id, bytes, err);
+    if (base->options.mode != STORE_WRITE) return post_from_reader(store, tenant, run, signal_id, bytes, err);
     enum code rc = sqlite_begin(store, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     rc = add_post(store, tenant, run, signal_id, bytes, err);
     if (rc) {
         sqlite_rollback(store);
@@ -302,8 +269,7 @@ static enum code look_for_changes(struct sqlite_store *store, struct error *err)
 {
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_DATA_VERSION, &rc, err);
-    if (!statement)
-        return rc;
+    if (!statement) return rc;
     int got = sqlite3_step(statement);
     if (got == SQLITE_ROW) {
         int64_t version = sqlite3_column_int64(statement, 0);
@@ -316,30 +282,27 @@ static enum code look_for_changes(struct sqlite_store *store, struct error *err)
     return rc;
 }
 
-static enum code read_inbox(struct sqlite_store *store, struct arena *arena, struct inbox_item **items,
-                            size_t *count, struct error *err)
+static enum code read_inbox(struct sqlite_store *store, struct arena *arena, struct inbox_item **items, size_t *count,
+                            struct error *err)
 {
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_INBOX, &rc, err);
-    if (!statement)
-        return rc;
-    sqlite3_bind_int64(statement, 1, store->engine ? store->engine : -1);  // then only those of ended runs
+    if (!statement) return rc;
+    sqlite3_bind_int64(statement, 1, store->engine ? store->engine : -1); // then only those of ended runs
     size_t capacity = 0;
     int got;
     while ((got = sqlite3_step(statement)) == SQLITE_ROW) {
         *items = arena_grow(arena, *items, *count, *count + 1, sizeof(**items), &capacity);
         struct inbox_item *item = *items ? &(*items)[(*count)++] : NULL;
         if (!item || !sqlite_copy(statement, 1, arena, &item->tenant) ||
-            !sqlite_copy(statement, 2, arena, &item->run) ||
-            !sqlite_copy(statement, 3, arena, &item->signal_id) ||
+            !sqlite_copy(statement, 2, arena, &item->run) || !sqlite_copy(statement, 3, arena, &item->signal_id) ||
             !sqlite_copy(statement, 4, arena, &item->bytes)) {
             rc = error_set(err, E_NOMEM, "out of memory");
             break;
         }
         item->id = sqlite3_column_int64(statement, 0);
     }
-    if (!rc && got != SQLITE_DONE)
-        rc = sqlite_code(store, got, "look into the inbox", err);
+    if (!rc && got != SQLITE_DONE) rc = sqlite_code(store, got, "look into the inbox", err);
     sqlite_done(statement);
     return rc;
 }
@@ -349,12 +312,9 @@ enum code sqlite_inbox(struct store *base, struct arena *arena, struct inbox_ite
 {
     struct sqlite_store *store = sqlite_of(base);
     enum code rc = OK;
-    if (++store->idle_polls >= IDLE_POLLS)
-        rc = flush_released(store, err);
-    if (!rc)
-        rc = look_for_changes(store, err);
-    if (rc || !store->inbox_stale)
-        return rc;
+    if (++store->idle_polls >= IDLE_POLLS) rc = flush_released(store, err);
+    if (!rc) rc = look_for_changes(store, err);
+    if (rc || !store->inbox_stale) return rc;
     rc = read_inbox(store, arena, items, count, err);
     // What waits is told again until it is settled.
     store->inbox_stale = rc != OK || *count > 0;

@@ -18,8 +18,7 @@ static enum code no_run(struct str run, struct error *err)
 static bool take_digest(sqlite3_stmt *row, int column, struct digest *out)
 {
     const void *bytes = sqlite3_column_blob(row, column);
-    if (!bytes || sqlite3_column_bytes(row, column) != SHA256_SIZE)
-        return false;
+    if (!bytes || sqlite3_column_bytes(row, column) != SHA256_SIZE) return false;
     memcpy(out->b, bytes, SHA256_SIZE);
     return true;
 }
@@ -38,12 +37,10 @@ static struct str column_str(sqlite3_stmt *row, int column)
 
 static bool take_identity(sqlite3_stmt *row, struct arena *arena, struct run_head *out)
 {
-    struct str *const texts[] = {&out->ids.tenant,      &out->ids.run,     &out->ids.project,
-                                 &out->ids.environment, &out->ids.plan_id, &out->ids.plan_version,
-                                 &out->name};
+    struct str *const texts[] = {&out->ids.tenant,  &out->ids.run,          &out->ids.project, &out->ids.environment,
+                                 &out->ids.plan_id, &out->ids.plan_version, &out->name};
     for (int i = 0; i < (int)ARRAY_COUNT(texts); i++)
-        if (!sqlite_copy(row, i + 1, arena, texts[i]))
-            return false;
+        if (!sqlite_copy(row, i + 1, arena, texts[i])) return false;
     return sqlite_copy(row, 10, arena, &out->parent_run) && sqlite_copy(row, 11, arena, &out->original_run);
 }
 
@@ -62,12 +59,11 @@ static void take_summary(sqlite3_stmt *row, struct run_summary *out)
     take_text(row, 30, out->cause, sizeof(out->cause));
 }
 
-enum code sqlite_take_head(struct sqlite_store *store, sqlite3_stmt *row, struct arena *arena,
-                           struct run_head *out, int64_t *owner, struct error *err)
+enum code sqlite_take_head(struct sqlite_store *store, sqlite3_stmt *row, struct arena *arena, struct run_head *out,
+                           int64_t *owner, struct error *err)
 {
     *out = (struct run_head){0};
-    if (!take_identity(row, arena, out))
-        return out_of_memory(err);
+    if (!take_identity(row, arena, out)) return out_of_memory(err);
     out->position = (uint64_t)sqlite3_column_int64(row, 0);
     out->vocabulary = vocabulary_parse(column_str(row, 8));
     out->last_seq = (uint64_t)sqlite3_column_int64(row, 12);
@@ -81,19 +77,17 @@ enum code sqlite_take_head(struct sqlite_store *store, sqlite3_stmt *row, struct
         return error_set(err, E_CORRUPT, "run %.*s: its row is damaged", STR_ARG(out->ids.run));
     int64_t engine = sqlite3_column_int64(row, 19);
     out->owned = engine && sqlite_alive(store, engine, &out->owner_pid);
-    if (owner)
-        *owner = engine;
+    if (owner) *owner = engine;
     return OK;
 }
 
-enum code sqlite_head(struct store *base, struct str tenant, struct str run, struct arena *arena,
-                      struct run_head *out, struct error *err)
+enum code sqlite_head(struct store *base, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
+                      struct error *err)
 {
     struct sqlite_store *store = sqlite_of(base);
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_HEAD, &rc, err);
-    if (!statement)
-        return rc;
+    if (!statement) return rc;
     sqlite_bind_str(statement, 1, tenant);
     sqlite_bind_str(statement, 2, run);
     int got = sqlite3_step(statement);
@@ -112,10 +106,11 @@ enum code sqlite_head(struct store *base, struct str tenant, struct str run, str
 // Each shape walks an index that is in the order of the answer, newest first; several states are several such walks,
 // merged. So a page costs what it returns, unless plan, prefix or time filter many rows away.
 
-#define LIST_FROM(first, second) "SELECT " SQLITE_HEAD_COLUMNS " FROM " first " CROSS JOIN " second " USING(run_no) WHERE "
+#define LIST_FROM(first, second)                                                                                       \
+    "SELECT " SQLITE_HEAD_COLUMNS " FROM " first " CROSS JOIN " second " USING(run_no) WHERE "
 #define LIST_FILTER                                                                                                    \
-    "h.run_no<?2 AND (?4='' OR r.plan_id=?4) AND (?5=0 OR h.created_ms>=?5) AND (?6=0 OR h.created_ms<=?6) "          \
-    "AND (?7=0 OR h.terminal=0) AND (?8=0 OR r.parent_run='') AND substr(r.run_id,1,length(?9))=?9 "                  \
+    "h.run_no<?2 AND (?4='' OR r.plan_id=?4) AND (?5=0 OR h.created_ms>=?5) AND (?6=0 OR h.created_ms<=?6) "           \
+    "AND (?7=0 OR h.terminal=0) AND (?8=0 OR r.parent_run='') AND substr(r.run_id,1,length(?9))=?9 "                   \
     "AND (?10='' OR instr(?10,','||h.status||','))"
 
 static const char list_everything[] = LIST_FROM("run_heads h", "runs r") LIST_FILTER " ORDER BY h.run_no DESC";
@@ -139,12 +134,9 @@ struct walk {
 
 static const char *choose_list(const struct run_filter *filter)
 {
-    if (!filter->tenant.len)
-        return list_everything;
-    if (filter->run_prefix.len)
-        return list_by_prefix;
-    if (filter->plan.len)
-        return list_by_plan;
+    if (!filter->tenant.len) return list_everything;
+    if (filter->run_prefix.len) return list_by_prefix;
+    if (filter->plan.len) return list_by_plan;
     return filter->unfinished ? list_unfinished : list_by_status;
 }
 
@@ -160,8 +152,7 @@ static enum code start_walk(struct sqlite_store *store, const struct run_filter 
                             const char *status, const char *statuses, struct walk *walk, struct error *err)
 {
     int got = sqlite3_prepare_v2(store->db, sql, -1, &walk->statement, NULL);
-    if (got != SQLITE_OK)
-        return sqlite_code(store, got, "list runs", err);
+    if (got != SQLITE_OK) return sqlite_code(store, got, "list runs", err);
     sqlite3_stmt *statement = walk->statement;
     uint64_t before = filter->before && filter->before < INT64_MAX ? filter->before : INT64_MAX;
     sqlite_bind_str(statement, 1, filter->tenant);
@@ -190,19 +181,17 @@ static void name_statuses(const struct run_filter *filter, char out[STATUSES_SIZ
     INVARIANT(len < STATUSES_SIZE);
 }
 
-static enum code start_walks(struct sqlite_store *store, const struct run_filter *filter,
-                             struct walk walks[WALKS_MAX], size_t *count, char statuses[STATUSES_SIZE],
-                             struct error *err)
+static enum code start_walks(struct sqlite_store *store, const struct run_filter *filter, struct walk walks[WALKS_MAX],
+                             size_t *count, char statuses[STATUSES_SIZE], struct error *err)
 {
     name_statuses(filter, statuses);
     const char *sql = choose_list(filter);
     enum code rc = OK;
-    if (sql != list_by_status)
-        return start_walk(store, filter, sql, NULL, statuses, &walks[(*count)++], err);
+    if (sql != list_by_status) return start_walk(store, filter, sql, NULL, statuses, &walks[(*count)++], err);
     for (unsigned status = RUN_STATUS_PENDING; !rc && status <= RUN_STATUS_CANCELLED; status++)
         if (!filter->status_mask || (filter->status_mask & (1u << status)))
-            rc = start_walk(store, filter, sql, run_status_name((enum run_status)status), statuses,
-                            &walks[(*count)++], err);
+            rc = start_walk(store, filter, sql, run_status_name((enum run_status)status), statuses, &walks[(*count)++],
+                            err);
     return rc;
 }
 
@@ -210,15 +199,14 @@ static struct walk *newest(struct walk *walks, size_t count)
 {
     struct walk *best = NULL;
     for (size_t i = 0; i < count; i++)
-        if (walks[i].row && (!best || sqlite3_column_int64(walks[i].statement, 0) >
-                                          sqlite3_column_int64(best->statement, 0)))
+        if (walks[i].row &&
+            (!best || sqlite3_column_int64(walks[i].statement, 0) > sqlite3_column_int64(best->statement, 0)))
             best = &walks[i];
     return best;
 }
 
-static enum code merge_walks(struct sqlite_store *store, const struct run_filter *filter,
-                             struct walk *walks, size_t count, struct arena *arena,
-                             struct run_heads *out, struct error *err)
+static enum code merge_walks(struct sqlite_store *store, const struct run_filter *filter, struct walk *walks,
+                             size_t count, struct arena *arena, struct run_heads *out, struct error *err)
 {
     size_t capacity = 0;
     struct walk *walk;
@@ -228,22 +216,18 @@ static enum code merge_walks(struct sqlite_store *store, const struct run_filter
             return OK;
         }
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        if (!out->items)
-            return out_of_memory(err);
+        if (!out->items) return out_of_memory(err);
         struct run_head *head = &out->items[out->count];
         enum code rc = sqlite_take_head(store, walk->statement, arena, head, NULL, err);
-        if (!rc && run_filter_matches(filter, head))
-            out->count++;
-        if (!rc)
-            rc = advance(store, walk, err);
-        if (rc)
-            return rc;
+        if (!rc && run_filter_matches(filter, head)) out->count++;
+        if (!rc) rc = advance(store, walk, err);
+        if (rc) return rc;
     }
     return OK;
 }
 
-enum code sqlite_list(struct store *base, const struct run_filter *filter, struct arena *arena,
-                      struct run_heads *out, struct error *err)
+enum code sqlite_list(struct store *base, const struct run_filter *filter, struct arena *arena, struct run_heads *out,
+                      struct error *err)
 {
     struct sqlite_store *store = sqlite_of(base);
     struct walk walks[WALKS_MAX] = {{0}};
@@ -251,13 +235,10 @@ enum code sqlite_list(struct store *base, const struct run_filter *filter, struc
     char statuses[STATUSES_SIZE];
     // All walks must see the same moment, or a run that changes state meanwhile would be listed twice or not at all.
     enum code rc = sqlite_run(store, "BEGIN", err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     rc = start_walks(store, filter, walks, &count, statuses, err);
-    if (!rc)
-        rc = merge_walks(store, filter, walks, count, arena, out, err);
-    for (size_t i = 0; i < count; i++)
-        sqlite3_finalize(walks[i].statement);
+    if (!rc) rc = merge_walks(store, filter, walks, count, arena, out, err);
+    for (size_t i = 0; i < count; i++) sqlite3_finalize(walks[i].statement);
     sqlite_rollback(store);
     return rc;
 }
@@ -269,8 +250,7 @@ static enum code find_run(struct sqlite_store *store, struct str tenant, struct 
 {
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_FIND_RUN, &rc, err);
-    if (!statement)
-        return rc;
+    if (!statement) return rc;
     sqlite_bind_str(statement, 1, tenant);
     sqlite_bind_str(statement, 2, run);
     int got = sqlite3_step(statement);
@@ -289,8 +269,7 @@ static enum code take_event(sqlite3_stmt *row, struct arena *arena, struct recor
     const struct str parts[] = {column_str(row, 4), column_str(row, 3), column_str(row, 5)};
     struct record_columns *columns = ARENA_NEW(arena, struct record_columns);
     char *bytes = arena_alloc(arena, parts[0].len + parts[1].len + parts[2].len + 1);
-    if (!columns || !bytes)
-        return E_NOMEM;
+    if (!columns || !bytes) return E_NOMEM;
     char *to = bytes;
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
         memcpy(to, parts[i].ptr, parts[i].len);
@@ -313,21 +292,18 @@ static enum code take_entry(sqlite3_stmt *row, struct arena *arena, struct recor
         .seq = (uint64_t)sqlite3_column_int64(row, 1),
         .ledger_seq = (uint64_t)sqlite3_column_int64(row, 0),
     };
-    if (!take_digest(row, 5, &out->hash))
-        return E_CORRUPT;
+    if (!take_digest(row, 5, &out->hash)) return E_CORRUPT;
     bool copied = sqlite_copy(row, 2, arena, &out->type) && sqlite_copy(row, 3, arena, &out->signal_id) &&
                   sqlite_copy(row, 4, arena, &out->bytes);
     return copied ? OK : E_NOMEM;
 }
 
-static enum code read_page(struct sqlite_store *store, enum statement which, int64_t run_no,
-                           uint64_t after, size_t limit, struct arena *arena, struct records *out,
-                           struct error *err)
+static enum code read_page(struct sqlite_store *store, enum statement which, int64_t run_no, uint64_t after,
+                           size_t limit, struct arena *arena, struct records *out, struct error *err)
 {
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, which, &rc, err);
-    if (!statement)
-        return rc;
+    if (!statement) return rc;
     sqlite3_bind_int64(statement, 1, run_no);
     sqlite3_bind_int64(statement, 2, after < INT64_MAX ? (int64_t)after : INT64_MAX);
     sqlite3_bind_int64(statement, 3, limit < INT64_MAX ? (int64_t)limit : INT64_MAX);
@@ -339,11 +315,10 @@ static enum code read_page(struct sqlite_store *store, enum statement which, int
             break;
         }
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        rc = !out->items                  ? E_NOMEM
+        rc = !out->items               ? E_NOMEM
              : which == STATEMENT_READ ? take_event(statement, arena, &out->items[out->count])
-                                          : take_entry(statement, arena, &out->items[out->count]);
-        if (rc)
-            rc = error_set(err, rc, "cannot read events: %s", code_text(rc));
+                                       : take_entry(statement, arena, &out->items[out->count]);
+        if (rc) rc = error_set(err, rc, "cannot read events: %s", code_text(rc));
         out->count++;
     }
     sqlite_done(statement);
@@ -368,14 +343,13 @@ enum code sqlite_read_ledger(struct store *base, struct str tenant, struct str r
     return rc ? rc : read_page(store, STATEMENT_READ_LEDGER, run_no, after, limit, arena, out, err);
 }
 
-enum code sqlite_blob(struct store *base, const struct digest *sha256, struct arena *arena,
-                      struct str *out, struct error *err)
+enum code sqlite_blob(struct store *base, const struct digest *sha256, struct arena *arena, struct str *out,
+                      struct error *err)
 {
     struct sqlite_store *store = sqlite_of(base);
     enum code rc;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_BLOB, &rc, err);
-    if (!statement)
-        return rc;
+    if (!statement) return rc;
     sqlite_bind_bytes(statement, 1, sha256->b, SHA256_SIZE);
     int got = sqlite3_step(statement);
     if (got == SQLITE_ROW)

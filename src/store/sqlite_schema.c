@@ -7,7 +7,7 @@
 //  - RAISE(ROLLBACK) instead of ABORT in that trigger, because an ABORT would cost a statement journal for every row.
 #include "store/sqlite.h"
 
-#define APPLICATION_ID 1130457458  // "Cair"
+#define APPLICATION_ID 1130457458 // "Cair"
 #define SCHEMA_VERSION 1
 
 static const char schema[] =
@@ -86,34 +86,48 @@ static const char schema[] =
     " started_ms INTEGER NOT NULL) STRICT;";
 
 #define REFUSE(table, event, why)                                                                                      \
-    "CREATE TRIGGER " table "_no_" event " BEFORE " event " ON " table                                                 \
-    " BEGIN SELECT RAISE(ABORT,'" why "'); END;"
+    "CREATE TRIGGER " table "_no_" event " BEFORE " event " ON " table " BEGIN SELECT RAISE(ABORT,'" why "'); END;"
 
-static const char guards[] =
-    REFUSE("workflow_events", "update", "EVENT_LOG_APPEND_ONLY: stored events do not change")
-    REFUSE("workflow_events", "delete", "EVENT_LOG_APPEND_ONLY: stored events are not removed")
-    REFUSE("ledger", "update", "EVENT_LOG_APPEND_ONLY: ledger entries do not change")
-    REFUSE("ledger", "delete", "EVENT_LOG_APPEND_ONLY: ledger entries are not removed")
-    REFUSE("runs", "update", "EVENT_LOG_APPEND_ONLY: the identity of a run does not change")
-    REFUSE("runs", "delete", "EVENT_LOG_APPEND_ONLY: runs are not removed")
-    REFUSE("run_heads", "delete", "EVENT_LOG_APPEND_ONLY: runs are not removed")
-    "CREATE TRIGGER workflow_events_no_replace BEFORE INSERT ON workflow_events"
-    " WHEN EXISTS(SELECT 1 FROM workflow_events WHERE position=NEW.position"
-    "   OR (run_no=NEW.run_no AND sequence=NEW.sequence))"
-    " OR NEW.sequence<1 OR NEW.sequence>ifnull((SELECT last_seq FROM run_heads WHERE run_no=NEW.run_no),0)"
-    " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: only the owner of a run appends to it'); END;"
-    "CREATE TRIGGER ledger_no_replace BEFORE INSERT ON ledger"
-    " WHEN EXISTS(SELECT 1 FROM ledger WHERE position=NEW.position"
-    "   OR (run_no=NEW.run_no AND ledger_seq=NEW.ledger_seq)"
-    "   OR (run_no=NEW.run_no AND signal_id=NEW.signal_id))"
-    " OR NEW.ledger_seq<1 OR NEW.ledger_seq>ifnull((SELECT ledger_seq FROM run_heads WHERE run_no=NEW.run_no),0)"
-    " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: only the owner of a run appends to it'); END;"
-    "CREATE TRIGGER runs_no_replace BEFORE INSERT ON runs"
-    " WHEN EXISTS(SELECT 1 FROM runs WHERE run_no=NEW.run_no OR (tenant_id=NEW.tenant_id AND run_id=NEW.run_id))"
-    " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: there is such a run'); END;"
-    "CREATE TRIGGER run_heads_no_replace BEFORE INSERT ON run_heads"
-    " WHEN EXISTS(SELECT 1 FROM run_heads WHERE run_no=NEW.run_no)"
-    " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: there is such a run'); END;";
+static const char guards[] = REFUSE(
+    "workflow_events", "update",
+    "EVENT_LOG_APPEND_ONLY: stored events do not change") REFUSE("workflow_events", "delete",
+                                                                 "EVENT_LOG_APPEND_ONLY: stored events are not removed")
+    REFUSE("ledger", "update", "EVENT_LOG_APPEND_ONLY: ledger entries do not change") REFUSE(
+        "ledger", "delete",
+        "EVENT_LOG_APPEND_ONLY: ledger entries are not removed") REFUSE("runs", "update",
+                                                                        "EVENT_LOG_APPEND_ONLY: the identity of a run "
+                                                                        "does not change")
+        REFUSE("runs", "delete", "EVENT_LOG_APPEND_ONLY: runs are not removed") REFUSE(
+            "run_heads", "delete",
+            "EVENT_LOG_APPEND_ONLY: runs are not removed") "CREATE TRIGGER workflow_events_no_replace BEFORE INSERT ON "
+                                                           "workflow_events"
+                                                           " WHEN EXISTS(SELECT 1 FROM workflow_events WHERE "
+                                                           "position=NEW.position"
+                                                           "   OR (run_no=NEW.run_no AND sequence=NEW.sequence))"
+                                                           " OR NEW.sequence<1 OR NEW.sequence>ifnull((SELECT last_seq "
+                                                           "FROM run_heads WHERE run_no=NEW.run_no),0)"
+                                                           " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: only "
+                                                           "the owner of a run appends to it'); END;"
+                                                           "CREATE TRIGGER ledger_no_replace BEFORE INSERT ON ledger"
+                                                           " WHEN EXISTS(SELECT 1 FROM ledger WHERE "
+                                                           "position=NEW.position"
+                                                           "   OR (run_no=NEW.run_no AND ledger_seq=NEW.ledger_seq)"
+                                                           "   OR (run_no=NEW.run_no AND signal_id=NEW.signal_id))"
+                                                           " OR NEW.ledger_seq<1 OR NEW.ledger_seq>ifnull((SELECT "
+                                                           "ledger_seq FROM run_heads WHERE run_no=NEW.run_no),0)"
+                                                           " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: only "
+                                                           "the owner of a run appends to it'); END;"
+                                                           "CREATE TRIGGER runs_no_replace BEFORE INSERT ON runs"
+                                                           " WHEN EXISTS(SELECT 1 FROM runs WHERE run_no=NEW.run_no OR "
+                                                           "(tenant_id=NEW.tenant_id AND run_id=NEW.run_id))"
+                                                           " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: there "
+                                                           "is such a run'); END;"
+                                                           "CREATE TRIGGER run_heads_no_replace BEFORE INSERT ON "
+                                                           "run_heads"
+                                                           " WHEN EXISTS(SELECT 1 FROM run_heads WHERE "
+                                                           "run_no=NEW.run_no)"
+                                                           " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: there "
+                                                           "is such a run'); END;";
 
 // For people with a shell and a question.
 static const char views[] =
@@ -130,10 +144,8 @@ static enum code read_number(struct sqlite_store *store, const char *sql, int64_
 {
     sqlite3_stmt *statement = NULL;
     int rc = sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(statement);
-    if (rc == SQLITE_ROW)
-        *out = sqlite3_column_int64(statement, 0);
+    if (rc == SQLITE_OK) rc = sqlite3_step(statement);
+    if (rc == SQLITE_ROW) *out = sqlite3_column_int64(statement, 0);
     sqlite3_finalize(statement);
     return rc == SQLITE_ROW ? OK : sqlite_code(store, rc, "read the store's version", err);
 }
@@ -146,49 +158,38 @@ enum code sqlite_check_schema(struct sqlite_store *store, bool *fresh, struct er
     // In this order: another process may be making the store right now, tables and marks in one commit. Tables that are
     // seen have their marks by the time those are read.
     enum code rc = read_number(store, "SELECT count(*) FROM sqlite_schema", &objects, err);
-    if (!rc)
-        rc = read_number(store, "PRAGMA application_id", &application, err);
-    if (!rc)
-        rc = read_number(store, "PRAGMA user_version", &version, err);
-    if (rc)
-        return rc;
+    if (!rc) rc = read_number(store, "PRAGMA application_id", &application, err);
+    if (!rc) rc = read_number(store, "PRAGMA user_version", &version, err);
+    if (rc) return rc;
     *fresh = application == 0 && objects == 0;
-    if (*fresh)
-        return OK;
+    if (*fresh) return OK;
     if (application != APPLICATION_ID)
         return error_set(err, E_INVALID, "%s is a database of another program", store->path);
     if (version > SCHEMA_VERSION)
-        return error_set(err, E_VERSION,
-                         "%s has format %lld, this version of Cairn reads up to %d; use a newer Cairn",
+        return error_set(err, E_VERSION, "%s has format %lld, this version of Cairn reads up to %d; use a newer Cairn",
                          store->path, (long long)version, SCHEMA_VERSION);
     if (version < 1)
-        return error_set(err, E_CORRUPT, "%s has format %lld, which never existed", store->path,
-                         (long long)version);
+        return error_set(err, E_CORRUPT, "%s has format %lld, which never existed", store->path, (long long)version);
     return OK;
 }
 
 enum code sqlite_make_schema(struct sqlite_store *store, struct error *err)
 {
     enum code rc = sqlite_begin(store, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     // Another process may have made it while we waited for the lock.
     bool fresh = false;
     rc = sqlite_check_schema(store, &fresh, err);
     if (!rc && fresh) {
         char marks[96];
-        sqlite3_snprintf(sizeof(marks), marks, "PRAGMA application_id=%d;PRAGMA user_version=%d;",
-                         APPLICATION_ID, SCHEMA_VERSION);
+        sqlite3_snprintf(sizeof(marks), marks, "PRAGMA application_id=%d;PRAGMA user_version=%d;", APPLICATION_ID,
+                         SCHEMA_VERSION);
         rc = sqlite_run(store, schema, err);
-        if (!rc)
-            rc = sqlite_run(store, guards, err);
-        if (!rc)
-            rc = sqlite_run(store, views, err);
-        if (!rc)
-            rc = sqlite_run(store, marks, err);
+        if (!rc) rc = sqlite_run(store, guards, err);
+        if (!rc) rc = sqlite_run(store, views, err);
+        if (!rc) rc = sqlite_run(store, marks, err);
     }
-    if (!rc)
-        return sqlite_commit_now(store, err);
+    if (!rc) return sqlite_commit_now(store, err);
     sqlite_rollback(store);
     return rc;
 }

@@ -4,8 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum code store_open(struct str url, const struct store_options *options, struct store **out,
-                     struct error *err)
+enum code store_open(struct str url, const struct store_options *options, struct store **out, struct error *err)
 {
     INVARIANT(options->mode == STORE_READ || options->mode == STORE_WRITE);
     *out = NULL;
@@ -14,12 +13,10 @@ enum code store_open(struct str url, const struct store_options *options, struct
     enum code rc;
     if (scheme.len == url.len)
         return error_set(err, E_INVALID,
-                         "store \"%.*s\": expected sqlite:PATH, files:DIRECTORY or memory:",
-                         STR_ARG(url));
+                         "store \"%.*s\": expected sqlite:PATH, files:DIRECTORY or memory:", STR_ARG(url));
     if (!str_is(scheme, "memory") && path.len == 0)
         return error_set(err, E_INVALID, "store \"%.*s\": no path after the colon", STR_ARG(url));
-    if (memchr(url.ptr, '\0', url.len))
-        return error_set(err, E_INVALID, "store: the path holds a NUL byte");
+    if (memchr(url.ptr, '\0', url.len)) return error_set(err, E_INVALID, "store: the path holds a NUL byte");
     struct store *store = NULL;
     if (str_is(scheme, "sqlite"))
         rc = store_open_sqlite(path, options, &store, err);
@@ -28,8 +25,8 @@ enum code store_open(struct str url, const struct store_options *options, struct
     else if (str_is(scheme, "memory"))
         rc = store_open_memory(options, &store, err);
     else
-        return error_set(err, E_INVALID, "store \"%.*s\": unknown kind \"%.*s\" (sqlite, files, memory)",
-                         STR_ARG(url), STR_ARG(scheme));
+        return error_set(err, E_INVALID, "store \"%.*s\": unknown kind \"%.*s\" (sqlite, files, memory)", STR_ARG(url),
+                         STR_ARG(scheme));
     if (rc) {
         error_wrap(err, "store %.*s", STR_ARG(url));
         return rc;
@@ -46,8 +43,7 @@ enum code store_open(struct str url, const struct store_options *options, struct
 
 void store_close(struct store *store)
 {
-    if (!store)
-        return;
+    if (!store) return;
     char *url = store->url;
     store->ops->close(store);
     free(url);
@@ -68,14 +64,13 @@ const struct store_recovery *store_recovered(const struct store *store)
     return &store->recovery;
 }
 
-enum code store_artifacts_dir(const struct store *store, const struct run_ids *ids,
-                              struct arena *arena, struct str *out)
+enum code store_artifacts_dir(const struct store *store, const struct run_ids *ids, struct arena *arena,
+                              struct str *out)
 {
     return store->ops->artifacts_dir(store, ids, arena, out);
 }
 
-enum code artifacts_path(struct str base, const struct run_ids *ids, struct arena *arena,
-                         struct str *out)
+enum code artifacts_path(struct str base, const struct run_ids *ids, struct arena *arena, struct str *out)
 {
     bool plain = str_is(ids->tenant, "default");
     const struct str parts[] = {base,
@@ -85,15 +80,12 @@ enum code artifacts_path(struct str base, const struct run_ids *ids, struct aren
                                 plain ? STR("") : STR("/"),
                                 ids->run};
     size_t len = 0;
-    for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
-        len += parts[i].len;
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) len += parts[i].len;
     char *path = arena_alloc(arena, len + 1);
-    if (!path)
-        return E_NOMEM;
+    if (!path) return E_NOMEM;
     *out = (struct str){path, len};
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
-        if (parts[i].len)
-            memcpy(path, parts[i].ptr, parts[i].len);
+        if (parts[i].len) memcpy(path, parts[i].ptr, parts[i].len);
         path += parts[i].len;
     }
     return OK;
@@ -106,14 +98,11 @@ enum { ID_SIZE_MAX = 200 };
 // Ids become names of files and parts of keys.
 static bool id_fits(struct str id)
 {
-    if (id.len == 0 || id.len > ID_SIZE_MAX || !str_utf8(id))
-        return false;
-    if (id.ptr[0] == '.' || id.ptr[0] == '@')
-        return false;
+    if (id.len == 0 || id.len > ID_SIZE_MAX || !str_utf8(id)) return false;
+    if (id.ptr[0] == '.' || id.ptr[0] == '@') return false;
     for (size_t i = 0; i < id.len; i++) {
         unsigned char c = (unsigned char)id.ptr[i];
-        if (c < 0x20 || c == 0x7f || c == '|' || c == '/' || c == '\\')
-            return false;
+        if (c < 0x20 || c == 0x7f || c == '|' || c == '/' || c == '\\') return false;
     }
     return true;
 }
@@ -121,8 +110,7 @@ static bool id_fits(struct str id)
 static struct str keep(char **to, struct str s)
 {
     char *start = *to;
-    if (s.len)
-        memcpy(start, s.ptr, s.len);
+    if (s.len) memcpy(start, s.ptr, s.len);
     start[s.len] = '\0';
     *to = start + s.len + 1;
     return (struct str){start, s.len};
@@ -132,12 +120,10 @@ static struct str keep(char **to, struct str s)
 static struct run_log *run_log_new(struct store *store, const struct run_create *from)
 {
     const struct run_ids *ids = &from->ids;
-    size_t len = ids->tenant.len + ids->project.len + ids->environment.len + ids->run.len +
-                 ids->plan_id.len + ids->plan_version.len + from->name.len + from->parent_run.len +
-                 from->original_run.len + 9;
+    size_t len = ids->tenant.len + ids->project.len + ids->environment.len + ids->run.len + ids->plan_id.len +
+                 ids->plan_version.len + from->name.len + from->parent_run.len + from->original_run.len + 9;
     struct run_log *log = malloc(sizeof(*log) + len);
-    if (!log)
-        return NULL;
+    if (!log) return NULL;
     *log = (struct run_log){
         .store = store,
         .vocabulary = from->vocabulary,
@@ -166,24 +152,20 @@ static void run_log_free(struct run_log *log)
 
 static enum code writable(const struct store *store, struct error *err)
 {
-    if (store->options.mode != STORE_WRITE)
-        return error_set(err, E_DENIED, "the store is open for reading only");
-    if (store->dead)
-        return error_set(err, E_IO, "the store failed before; it must be opened again");
+    if (store->options.mode != STORE_WRITE) return error_set(err, E_DENIED, "the store is open for reading only");
+    if (store->dead) return error_set(err, E_IO, "the store failed before; it must be opened again");
     return OK;
 }
 
-enum code store_create_run(struct store *store, const struct run_create *create,
-                           struct run_log **out, struct error *err)
+enum code store_create_run(struct store *store, const struct run_create *create, struct run_log **out,
+                           struct error *err)
 {
     *out = NULL;
     enum code rc = writable(store, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     INVARIANT(create->vocabulary >= VOCABULARY_RUN && create->vocabulary <= VOCABULARY_NODES);
     if (!id_fits(create->ids.tenant))
-        return error_set(err, E_INVALID, "tenant id \"%.*s\" cannot be used",
-                         STR_ARG(create->ids.tenant));
+        return error_set(err, E_INVALID, "tenant id \"%.*s\" cannot be used", STR_ARG(create->ids.tenant));
     if (!id_fits(create->ids.run))
         return error_set(err, E_INVALID, "run id \"%.*s\" cannot be used", STR_ARG(create->ids.run));
     struct arena scratch;
@@ -191,14 +173,11 @@ enum code store_create_run(struct store *store, const struct run_create *create,
     struct run_head head;
     rc = store->ops->head(store, create->ids.tenant, create->ids.run, &scratch, &head, NULL);
     arena_release(&scratch);
-    if (rc == OK)
-        return error_set(err, E_EXISTS, "run %.*s exists", STR_ARG(create->ids.run));
+    if (rc == OK) return error_set(err, E_EXISTS, "run %.*s exists", STR_ARG(create->ids.run));
     if (rc != E_NOT_FOUND)
-        return error_set(err, rc, "cannot look for run %.*s: %s", STR_ARG(create->ids.run),
-                         code_text(rc));
+        return error_set(err, rc, "cannot look for run %.*s: %s", STR_ARG(create->ids.run), code_text(rc));
     struct run_log *log = run_log_new(store, create);
-    if (!log)
-        return error_set(err, E_NOMEM, "out of memory");
+    if (!log) return error_set(err, E_NOMEM, "out of memory");
     log->epoch = 1;
     log->keys_loaded = true;
     log->summary.status = RUN_STATUS_PENDING;
@@ -206,13 +185,12 @@ enum code store_create_run(struct store *store, const struct run_create *create,
     return OK;
 }
 
-enum code store_claim_run(struct store *store, struct str tenant, struct str run,
-                          struct run_log **out, struct error *err)
+enum code store_claim_run(struct store *store, struct str tenant, struct str run, struct run_log **out,
+                          struct error *err)
 {
     *out = NULL;
     enum code rc = writable(store, err);
-    if (rc)
-        return rc;
+    if (rc) return rc;
     struct arena scratch;
     arena_init(&scratch, 4096, SIZE_MAX);
     struct run_head head = {0};
@@ -249,12 +227,10 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
 
 void store_release_run(struct store *store, struct run_log *log)
 {
-    if (!log)
-        return;
+    if (!log) return;
     INVARIANT(log->store == store);
     INVARIANT(log->touched == 0);
-    if (log->created && !store->dead)
-        store->ops->release(store, log);
+    if (log->created && !store->dead) store->ops->release(store, log);
     run_log_free(log);
 }
 
@@ -280,28 +256,25 @@ uint64_t run_log_epoch(const struct run_log *log)
 
 // ---- reading
 
-enum code store_read(struct store *store, struct str tenant, struct str run, uint64_t after,
-                     size_t limit, struct arena *arena, struct records *out, struct error *err)
+enum code store_read(struct store *store, struct str tenant, struct str run, uint64_t after, size_t limit,
+                     struct arena *arena, struct records *out, struct error *err)
 {
     *out = (struct records){0};
     enum code rc = store->ops->read(store, tenant, run, after, limit, arena, out, err);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < out->count; i++)
-        out->items[i].hash = sha256(out->items[i].bytes);
+    if (rc) return rc;
+    for (size_t i = 0; i < out->count; i++) out->items[i].hash = sha256(out->items[i].bytes);
     return OK;
 }
 
-enum code store_read_ledger(struct store *store, struct str tenant, struct str run, uint64_t after,
-                            size_t limit, struct arena *arena, struct records *out,
-                            struct error *err)
+enum code store_read_ledger(struct store *store, struct str tenant, struct str run, uint64_t after, size_t limit,
+                            struct arena *arena, struct records *out, struct error *err)
 {
     *out = (struct records){0};
     return store->ops->read_ledger(store, tenant, run, after, limit, arena, out, err);
 }
 
-enum code store_head(struct store *store, struct str tenant, struct str run, struct arena *arena,
-                     struct run_head *out, struct error *err)
+enum code store_head(struct store *store, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
+                     struct error *err)
 {
     *out = (struct run_head){0};
     return store->ops->head(store, tenant, run, arena, out, err);
@@ -309,52 +282,43 @@ enum code store_head(struct store *store, struct str tenant, struct str run, str
 
 enum { LIST_LIMIT_DEFAULT = 50 };
 
-enum code store_list(struct store *store, const struct run_filter *filter, struct arena *arena,
-                     struct run_heads *out, struct error *err)
+enum code store_list(struct store *store, const struct run_filter *filter, struct arena *arena, struct run_heads *out,
+                     struct error *err)
 {
     struct run_filter full = *filter;
-    if (full.limit == 0)
-        full.limit = LIST_LIMIT_DEFAULT;
+    if (full.limit == 0) full.limit = LIST_LIMIT_DEFAULT;
     *out = (struct run_heads){0};
     return store->ops->list(store, &full, arena, out, err);
 }
 
 bool run_filter_matches(const struct run_filter *filter, const struct run_head *head)
 {
-    if (filter->tenant.len && !str_eq(filter->tenant, head->ids.tenant))
-        return false;
-    if (filter->status_mask && !(filter->status_mask & (1u << head->summary.status)))
-        return false;
-    if (filter->plan.len && !str_eq(filter->plan, head->ids.plan_id))
-        return false;
-    if (!str_starts(head->ids.run, filter->run_prefix))
-        return false;
-    if (filter->since_ms && head->summary.created_ms < filter->since_ms)
-        return false;
-    if (filter->until_ms && head->summary.created_ms > filter->until_ms)
-        return false;
-    if (filter->unfinished && head->terminal)
-        return false;
-    if (filter->roots && head->parent_run.len)
-        return false;
+    if (filter->tenant.len && !str_eq(filter->tenant, head->ids.tenant)) return false;
+    if (filter->status_mask && !(filter->status_mask & (1u << head->summary.status))) return false;
+    if (filter->plan.len && !str_eq(filter->plan, head->ids.plan_id)) return false;
+    if (!str_starts(head->ids.run, filter->run_prefix)) return false;
+    if (filter->since_ms && head->summary.created_ms < filter->since_ms) return false;
+    if (filter->until_ms && head->summary.created_ms > filter->until_ms) return false;
+    if (filter->unfinished && head->terminal) return false;
+    if (filter->roots && head->parent_run.len) return false;
     return !filter->before || head->position < filter->before;
 }
 
-enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena,
-                     struct str *out, struct error *err)
+enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
+                     struct error *err)
 {
     *out = (struct str){0};
     return store->ops->blob(store, sha256, arena, out, err);
 }
 
-enum code store_post(struct store *store, struct str tenant, struct str run, struct str signal_id,
-                     struct str bytes, struct error *err)
+enum code store_post(struct store *store, struct str tenant, struct str run, struct str signal_id, struct str bytes,
+                     struct error *err)
 {
     return store->ops->post(store, tenant, run, signal_id, bytes, err);
 }
 
-enum code store_inbox(struct store *store, struct arena *arena, struct inbox_item **items,
-                      size_t *count, struct error *err)
+enum code store_inbox(struct store *store, struct arena *arena, struct inbox_item **items, size_t *count,
+                      struct error *err)
 {
     *items = NULL;
     *count = 0;

@@ -27,29 +27,34 @@
 #include "contract/contract.h"
 #include "os/os.h"
 
-struct store;    // an open store
-struct run_log;  // a run opened for appending by this handle: last number, head hash, epoch, keys
+struct store;   // an open store
+struct run_log; // a run opened for appending by this handle: last number, head hash, epoch, keys
 
-enum store_mode { STORE_READ = 1, STORE_WRITE };  // READ: look, post to inboxes; never takes a lock that blocks the writer
+enum store_mode {
+    STORE_READ = 1,
+    STORE_WRITE
+}; // READ: look, post to inboxes; never takes a lock that blocks the writer
 
 struct store_options {
     enum store_mode mode;
-    bool create;             // make the store when it is missing (WRITE only)
+    bool create; // make the store when it is missing (WRITE only)
     const struct contract *contract;
-    struct entropy *entropy;  // event ids
-    struct disk *disk;        // files: instead of the file system (tests); sqlite: where `vfs` keeps its files; NULL otherwise
-    uint64_t journal_size;    // files: bytes of the journal before it is reused; 0 = 64 MiB
-    const char *vfs;          // sqlite: name of a VFS (tests); NULL otherwise
-    bool exclusive;           // sqlite: locking_mode=EXCLUSIVE (a VFS without shared memory)
+    struct entropy *entropy; // event ids
+    struct disk *disk; // files: instead of the file system (tests); sqlite: where `vfs` keeps its files; NULL otherwise
+    uint64_t journal_size; // files: bytes of the journal before it is reused; 0 = 64 MiB
+    const char *vfs;       // sqlite: name of a VFS (tests); NULL otherwise
+    bool exclusive;        // sqlite: locking_mode=EXCLUSIVE (a VFS without shared memory)
 };
 
 // "sqlite:PATH", "files:DIR", "memory:". E_LOCKED: err names the process that holds it (files, WRITE). E_VERSION, E_CORRUPT.
-enum code store_open(struct str url, const struct store_options *options, struct store **out, struct error *err) MUST_CHECK;
+enum code store_open(struct str url, const struct store_options *options, struct store **out,
+                     struct error *err) MUST_CHECK;
 void store_close(struct store *store);
-const char *store_kind(const struct store *store);  // "sqlite"
+const char *store_kind(const struct store *store); // "sqlite"
 struct str store_url(const struct store *store);
 // Directory for the artifacts of a run, as a path for people and steps (not created): beside the store.
-enum code store_artifacts_dir(const struct store *store, const struct run_ids *ids, struct arena *arena, struct str *out) MUST_CHECK;
+enum code store_artifacts_dir(const struct store *store, const struct run_ids *ids, struct arena *arena,
+                              struct str *out) MUST_CHECK;
 
 // ---- writing
 // The summary that `ls` shows, kept with the head of each run. A fold of the log; may be dropped and made again.
@@ -59,7 +64,7 @@ struct run_summary {
     struct run_counts counts;
     uint32_t running;
     int64_t created_ms, started_ms, ended_ms;
-    char cause[160];  // one line: "failed at load: EXIT_NONZERO exit 1"
+    char cause[160]; // one line: "failed at load: EXIT_NONZERO exit 1"
 };
 
 struct run_create {
@@ -71,9 +76,11 @@ struct run_create {
 
 // A new run, in memory until the first append that names it (then it is created in the same transaction).
 // E_EXISTS when (tenant, run) is there.
-enum code store_create_run(struct store *store, const struct run_create *create, struct run_log **out, struct error *err) MUST_CHECK;
+enum code store_create_run(struct store *store, const struct run_create *create, struct run_log **out,
+                           struct error *err) MUST_CHECK;
 // An existing run, with its lease: the epoch rises. E_NOT_FOUND; E_LOCKED when a living process owns it (err names it).
-enum code store_claim_run(struct store *store, struct str tenant, struct str run, struct run_log **out, struct error *err) MUST_CHECK;
+enum code store_claim_run(struct store *store, struct str tenant, struct str run, struct run_log **out,
+                          struct error *err) MUST_CHECK;
 // Gives the lease back (not durable work: an owner that died is the same) and frees the log.
 void store_release_run(struct store *store, struct run_log *log);
 const struct run_ids *run_log_ids(const struct run_log *log);
@@ -83,18 +90,18 @@ uint64_t run_log_epoch(const struct run_log *log);
 
 struct append_item {
     struct run_log *log;
-    const struct moment *moment;  // an event, or a ledger entry when its vocabulary has no word for it
+    const struct moment *moment; // an event, or a ledger entry when its vocabulary has no word for it
     // When moment is NULL: a ledger entry of another kind, e.g. "decision".
     struct str ledger_kind;
     struct json ledger_body;
-    struct str signal_id;  // of a decision: unique per run
+    struct str signal_id; // of a decision: unique per run
     // out
-    uint64_t seq;          // of the event; for ledger entries the number of the event before
+    uint64_t seq; // of the event; for ledger entries the number of the event before
     char event_id[UUID_SIZE];
     int64_t persisted_ms;
-    bool idempotent;       // it was stored before; the fields above are the first one's
+    bool idempotent; // it was stored before; the fields above are the first one's
     bool in_log;
-    struct str bytes;      // the record as stored, in the batch's arena (empty when idempotent or in the ledger)
+    struct str bytes; // the record as stored, in the batch's arena (empty when idempotent or in the ledger)
 };
 
 struct append_summary {
@@ -108,35 +115,36 @@ struct append_blob {
 };
 
 struct store_batch {
-    struct append_item *items;  // in order; items of one run in the order they happened
+    struct append_item *items; // in order; items of one run in the order they happened
     size_t item_count;
-    const struct append_summary *summaries;  // at most one per run
+    const struct append_summary *summaries; // at most one per run
     size_t summary_count;
     const struct append_blob *blobs;
     size_t blob_count;
-    const int64_t *inbox_done;  // inbox items that this batch settles
+    const int64_t *inbox_done; // inbox items that this batch settles
     size_t inbox_count;
 };
 
 // One transaction, one sync. `now_ms` becomes persistedAt (never before the run's previous one). Scratch and results in `turn`.
 // After E_FULL, E_CONFLICT, E_SCHEMA, E_TERMINAL the run_logs are as before the call.
-enum code store_append(struct store *store, struct store_batch *batch, int64_t now_ms, struct arena *turn, struct error *err) MUST_CHECK;
+enum code store_append(struct store *store, struct store_batch *batch, int64_t now_ms, struct arena *turn,
+                       struct error *err) MUST_CHECK;
 
 // ---- reading
 // What a store keeps in columns of its own beside the bytes; store_verify holds it against them.
 struct record_columns {
     struct str run, timestamp, payload;
-    struct str key;  // first bytes of the idempotency key
+    struct str key; // first bytes of the idempotency key
 };
 
 struct record {
-    uint64_t seq;        // event number; for a ledger entry the number of the event before it
+    uint64_t seq;         // event number; for a ledger entry the number of the event before it
     uint64_t ledger_seq;  // 0 = an event of the log
     struct str type;      // word, or kind of ledger entry ("moment", "decision")
     struct str signal_id; // ledger: of a decision
     struct str bytes;
-    struct digest hash;   // as stored for ledger entries; computed for events
-    const struct record_columns *columns;  // NULL: none
+    struct digest hash;                   // as stored for ledger entries; computed for events
+    const struct record_columns *columns; // NULL: none
 };
 
 struct records {
@@ -145,13 +153,14 @@ struct records {
 };
 
 // Events with a number above `after`, ascending, at most `limit`. E_NOT_FOUND when there is no such run.
-enum code store_read(struct store *store, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *arena,
-                     struct records *out, struct error *err) MUST_CHECK;
-enum code store_read_ledger(struct store *store, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *arena,
-                            struct records *out, struct error *err) MUST_CHECK;
+enum code store_read(struct store *store, struct str tenant, struct str run, uint64_t after, size_t limit,
+                     struct arena *arena, struct records *out, struct error *err) MUST_CHECK;
+enum code store_read_ledger(struct store *store, struct str tenant, struct str run, uint64_t after, size_t limit,
+                            struct arena *arena, struct records *out, struct error *err) MUST_CHECK;
 // The whole life of a run: events and ledgered moments merged in the order they happened, decoded. Decisions are passed with
 // moment == NULL. `visit` gets values that live until it returns (a scratch arena is reset between pages).
-typedef enum code (*replay_visit)(void *context, const struct record *record, const struct moment *moment, const struct seal *seal);
+typedef enum code (*replay_visit)(void *context, const struct record *record, const struct moment *moment,
+                                  const struct seal *seal);
 enum code store_replay(struct store *store, struct str tenant, struct str run, replay_visit visit, void *context,
                        struct error *err) MUST_CHECK;
 
@@ -162,38 +171,39 @@ struct run_head {
     struct str name, parent_run, original_run;
     struct run_summary summary;
     uint64_t last_seq, last_ledger_seq;
-    struct digest head, ledger_head;  // hashes of the last records; all zero when there is none
+    struct digest head, ledger_head; // hashes of the last records; all zero when there is none
     int64_t updated_ms;
     bool terminal;
     uint64_t epoch;
-    bool owned;          // by a living process
-    int64_t owner_pid;   // 0 = nobody
-    uint64_t position;   // order of creation; the cursor of lists
+    bool owned;        // by a living process
+    int64_t owner_pid; // 0 = nobody
+    uint64_t position; // order of creation; the cursor of lists
 };
 
 enum code store_head(struct store *store, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
                      struct error *err) MUST_CHECK;
 
 struct run_filter {
-    struct str tenant;       // empty = all
-    uint32_t status_mask;    // bit (1 << run_status); 0 = all
-    struct str plan;         // plan id, empty = all
-    struct str run_prefix;   // empty = all
-    int64_t since_ms, until_ms;  // created; 0 = open
-    bool unfinished;         // without a terminal event
-    bool roots;              // no parent run
-    uint64_t before;         // cursor: positions below this; 0 = from the newest
-    size_t limit;            // 0 = 50
+    struct str tenant;          // empty = all
+    uint32_t status_mask;       // bit (1 << run_status); 0 = all
+    struct str plan;            // plan id, empty = all
+    struct str run_prefix;      // empty = all
+    int64_t since_ms, until_ms; // created; 0 = open
+    bool unfinished;            // without a terminal event
+    bool roots;                 // no parent run
+    uint64_t before;            // cursor: positions below this; 0 = from the newest
+    size_t limit;               // 0 = 50
 };
 struct run_heads {
-    struct run_head *items;  // newest first
+    struct run_head *items; // newest first
     size_t count;
-    uint64_t next;           // cursor for the next page, 0 = end
+    uint64_t next; // cursor for the next page, 0 = end
 };
 // Cost is linear in what it returns (status and unfinished are indexed), not in the size of the store.
 enum code store_list(struct store *store, const struct run_filter *filter, struct arena *arena, struct run_heads *out,
                      struct error *err) MUST_CHECK;
-enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
+enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
+                     struct error *err) MUST_CHECK;
 
 // ---- inbox: signals from other processes to whoever owns the run
 struct inbox_item {
@@ -203,12 +213,13 @@ struct inbox_item {
 enum code store_post(struct store *store, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                      struct error *err) MUST_CHECK;
 // All waiting items for runs that this handle owns (memory and files: all items). Cheap when nothing came.
-enum code store_inbox(struct store *store, struct arena *arena, struct inbox_item **items, size_t *count, struct error *err) MUST_CHECK;
+enum code store_inbox(struct store *store, struct arena *arena, struct inbox_item **items, size_t *count,
+                      struct error *err) MUST_CHECK;
 
 // ---- proof
 struct verify_fault {
     struct str run;
-    uint64_t seq;  // 0: the run as a whole
+    uint64_t seq; // 0: the run as a whole
     bool ledger;
     struct str what;
 };
@@ -226,7 +237,7 @@ struct store_recovery {
     uint64_t torn_bytes;
     uint64_t replayed_batches;
     uint64_t quarantined_runs;
-    struct str side_file;  // where cut bytes were kept
+    struct str side_file; // where cut bytes were kept
 };
 const struct store_recovery *store_recovered(const struct store *store);
 

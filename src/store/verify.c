@@ -12,12 +12,12 @@ enum { PAGE = 256, RUNS_PAGE = 128, FAULTS_MAX = 10000 };
 
 struct verify {
     struct store *store;
-    struct arena *arena;  // of the report
+    struct arena *arena; // of the report
     struct arena page, scratch, run_arena;
     struct verify_report *report;
     size_t fault_capacity;
     struct error *err;
-    enum code rc;  // the search itself broke down
+    enum code rc; // the search itself broke down
     const struct run_head *head;
 };
 
@@ -26,15 +26,14 @@ static void fault(struct verify *verify, uint64_t seq, bool ledger, const char *
 static void fault(struct verify *verify, uint64_t seq, bool ledger, const char *format, ...)
 {
     struct verify_report *report = verify->report;
-    if (verify->rc || report->fault_count >= FAULTS_MAX)
-        return;
+    if (verify->rc || report->fault_count >= FAULTS_MAX) return;
     char text[256];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    struct verify_fault *faults = arena_grow(verify->arena, report->faults, report->fault_count, report->fault_count + 1,
-                                             sizeof(*report->faults), &verify->fault_capacity);
+    struct verify_fault *faults = arena_grow(verify->arena, report->faults, report->fault_count,
+                                             report->fault_count + 1, sizeof(*report->faults), &verify->fault_capacity);
     struct str what = arena_copy(verify->arena, str_from(text));
     struct str run = arena_copy(verify->arena, verify->head->ids.run);
     if (!faults || !what.ptr || !run.ptr) {
@@ -48,11 +47,11 @@ static void fault(struct verify *verify, uint64_t seq, bool ledger, const char *
 // ---- events
 
 struct walk {
-    uint64_t last;  // number of the last record seen
+    uint64_t last; // number of the last record seen
     struct digest previous;
     int64_t persisted_ms;
-    uint64_t terminal_at;  // 0: none yet
-    uint64_t suspect;      // event whose previous hash did not fit; 0: none
+    uint64_t terminal_at; // 0: none yet
+    uint64_t suspect;     // event whose previous hash did not fit; 0: none
     struct map keys;
 };
 
@@ -62,7 +61,8 @@ static void settle(struct verify *verify, struct walk *walk, bool sound)
     uint64_t seq = walk->suspect;
     walk->suspect = 0;
     if (seq > 1 && sound)
-        fault(verify, seq - 1, false, "its bytes are not those that event %llu was chained to", (unsigned long long)seq);
+        fault(verify, seq - 1, false, "its bytes are not those that event %llu was chained to",
+              (unsigned long long)seq);
     else if (seq)
         fault(verify, seq, false, "its previous hash is not the hash of the event before it");
 }
@@ -73,8 +73,7 @@ static bool check_chain(struct verify *verify, struct walk *walk, uint64_t seq, 
     bool fits = digest_eq(previous, &walk->previous);
     bool explained = walk->suspect != 0;
     settle(verify, walk, fits);
-    if (!fits && !explained)
-        walk->suspect = seq;
+    if (!fits && !explained) walk->suspect = seq;
     return fits;
 }
 
@@ -82,15 +81,16 @@ static void check_columns(struct verify *verify, const struct record *record, co
                           const struct digest *key)
 {
     const struct record_columns *columns = record->columns;
-    if (!columns)
-        return;
+    if (!columns) return;
     if (!str_eq(columns->run, verify->head->ids.run))
         fault(verify, record->seq, false, "the run_id column says %.*s", STR_ARG(columns->run));
     char time[CIVIL_SIZE];
     civil_format(seal->persisted_ms, time);
     if (!str_is(columns->timestamp, time))
-        fault(verify, record->seq, false, "the timestamp column says %.*s, the record %s", STR_ARG(columns->timestamp), time);
-    if (columns->key.len < 8 || columns->key.len > SHA256_SIZE || memcmp(columns->key.ptr, key->b, columns->key.len) != 0)
+        fault(verify, record->seq, false, "the timestamp column says %.*s, the record %s", STR_ARG(columns->timestamp),
+              time);
+    if (columns->key.len < 8 || columns->key.len > SHA256_SIZE ||
+        memcmp(columns->key.ptr, key->b, columns->key.len) != 0)
         fault(verify, record->seq, false, "the key column is not the idempotency key of the record");
 }
 
@@ -98,8 +98,7 @@ static void check_columns(struct verify *verify, const struct record *record, co
 static void check_payload(struct verify *verify, const struct record *record, const struct json *value)
 {
     const struct json *payload = json_key(value, "payload");
-    if (!record->columns || !payload)
-        return;
+    if (!record->columns || !payload) return;
     struct buf text;
     buf_init(&text, SIZE_MAX / 4);
     json_canon(&text, payload);
@@ -147,7 +146,8 @@ static void check_end(struct verify *verify, struct walk *walk, const struct rec
 {
     if (moment_is_terminal(kind)) {
         if (walk->terminal_at)
-            fault(verify, record->seq, false, "the run ended before, with event %llu", (unsigned long long)walk->terminal_at);
+            fault(verify, record->seq, false, "the run ended before, with event %llu",
+                  (unsigned long long)walk->terminal_at);
         else
             walk->terminal_at = record->seq;
     } else if (walk->terminal_at && (kind != MOMENT_RUN_PROCESSED || record->seq != walk->terminal_at + 1)) {
@@ -166,16 +166,14 @@ static void check_content(struct verify *verify, struct walk *walk, const struct
     struct error why = {0};
     arena_reset(&verify->scratch);
     enum code rc = contract_decode(head->vocabulary, record->bytes, &verify->scratch, &moment, &seal, &told, &why);
-    if (!rc)
-        rc = json_parse(record->bytes, &json_limits_default, &verify->scratch, &value, &why);
+    if (!rc) rc = json_parse(record->bytes, &json_limits_default, &verify->scratch, &value, &why);
     if (rc == E_NOMEM) {
         verify->rc = error_set(verify->err, E_NOMEM, "out of memory");
     } else if (rc) {
         fault(verify, record->seq, false, "it is no event: %s", why.message);
         return;
     }
-    if (verify->rc)
-        return;
+    if (verify->rc) return;
     if (seal.seq != record->seq)
         fault(verify, record->seq, false, "its record says number %llu", (unsigned long long)seal.seq);
     if (check_chain(verify, walk, record->seq, &seal.previous) && seal.persisted_ms < walk->persisted_ms)
@@ -186,13 +184,12 @@ static void check_content(struct verify *verify, struct walk *walk, const struct
         fault(verify, record->seq, false, "it is stored as %.*s and says %s", STR_ARG(record->type), word);
     check_ids(verify, record->seq, &told);
     struct str slot = moment_slot(&moment, &verify->scratch);
-    struct digest key = event_key(head->ids.run, slot, moment.logical, word ? str_from(word) : record->type,
-                                  head->ids.plan_version);
+    struct digest key =
+        event_key(head->ids.run, slot, moment.logical, word ? str_from(word) : record->type, head->ids.plan_version);
     check_columns(verify, record, &seal, &key);
     check_payload(verify, record, &value);
     // What an unknown type put into its key cannot be known either.
-    if (word)
-        check_key(verify, walk, record, &value, &key);
+    if (word) check_key(verify, walk, record, &value, &key);
     check_end(verify, walk, record, moment.kind);
 }
 
@@ -239,12 +236,10 @@ static void check_events(struct verify *verify)
                                   verify->err);
         if (rc == E_CORRUPT) {
             fault(verify, walk.last + 1, false, "it cannot be read: %s", verify->err ? verify->err->message : "");
-            if (verify->err)
-                verify->err->code = OK;
+            if (verify->err) verify->err->code = OK;
             return;
         }
-        if (rc)
-            verify->rc = rc;
+        if (rc) verify->rc = rc;
         more = page.count == PAGE;
         for (size_t i = 0; i < page.count && !verify->rc; i++) {
             if (page.items[i].seq > head->last_seq) {
@@ -262,8 +257,9 @@ static void check_events(struct verify *verify)
     else if (!digest_eq(&walk.previous, &head->head))
         fault(verify, head->last_seq, false, "its hash is not the head of the run");
     if (head->terminal != (walk.terminal_at != 0) && walk.last == head->last_seq)
-        fault(verify, 0, false, head->terminal ? "it counts as ended without an event that says so"
-                                               : "it has ended but does not count as ended");
+        fault(verify, 0, false,
+              head->terminal ? "it counts as ended without an event that says so"
+                             : "it has ended but does not count as ended");
 }
 
 // ---- ledger
@@ -308,12 +304,10 @@ static void check_ledger(struct verify *verify)
                                          &page, verify->err);
         if (rc == E_CORRUPT) {
             fault(verify, walk.last + 1, true, "it cannot be read: %s", verify->err ? verify->err->message : "");
-            if (verify->err)
-                verify->err->code = OK;
+            if (verify->err) verify->err->code = OK;
             return;
         }
-        if (rc)
-            verify->rc = rc;
+        if (rc) verify->rc = rc;
         more = page.count == PAGE;
         for (size_t i = 0; i < page.count && !verify->rc; i++) {
             if (page.items[i].ledger_seq > head->last_ledger_seq) {
@@ -338,8 +332,7 @@ static void check_run(struct verify *verify, const struct run_head *head)
     verify->head = head;
     verify->report->run_count++;
     check_events(verify);
-    if (!verify->rc)
-        check_ledger(verify);
+    if (!verify->rc) check_ledger(verify);
     arena_reset(&verify->run_arena);
 }
 
@@ -352,8 +345,7 @@ static void check_all(struct verify *verify, struct str tenant)
         struct run_heads heads;
         arena_reset(&heads_arena);
         verify->rc = store_list(verify->store, &filter, &heads_arena, &heads, verify->err);
-        for (size_t i = 0; !verify->rc && i < heads.count; i++)
-            check_run(verify, &heads.items[i]);
+        for (size_t i = 0; !verify->rc && i < heads.count; i++) check_run(verify, &heads.items[i]);
         filter.before = heads.next;
     } while (!verify->rc && filter.before);
     arena_release(&heads_arena);
@@ -370,8 +362,7 @@ enum code store_verify(struct store *store, struct str tenant, struct str run, s
     struct run_head head;
     if (run.len) {
         verify.rc = store_head(store, tenant, run, arena, &head, err);
-        if (!verify.rc)
-            check_run(&verify, &head);
+        if (!verify.rc) check_run(&verify, &head);
     } else {
         check_all(&verify, tenant);
     }

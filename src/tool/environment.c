@@ -26,7 +26,9 @@ static bool is_blocked(struct str name)
 {
     for (size_t i = 0; i < ARRAY_COUNT(blocked); i++) {
         struct str pattern = str_from(blocked[i]);
-        if (str_ends(pattern, STR("*")) ? str_starts(name, str_slice(pattern, 0, pattern.len - 1)) : str_eq(name, pattern)) return true;
+        if (str_ends(pattern, STR("*")) ? str_starts(name, str_slice(pattern, 0, pattern.len - 1))
+                                        : str_eq(name, pattern))
+            return true;
     }
     return false;
 }
@@ -34,8 +36,8 @@ static bool is_blocked(struct str name)
 static void put(struct builder *builder, struct str name, struct str value)
 {
     if (builder->failed) return;
-    struct tool_env *entries =
-        arena_grow(builder->arena, builder->entries, builder->count, builder->count + 1, sizeof(*entries), &builder->capacity);
+    struct tool_env *entries = arena_grow(builder->arena, builder->entries, builder->count, builder->count + 1,
+                                          sizeof(*entries), &builder->capacity);
     uint32_t existing = MAP_NONE;
     if (!entries || !map_put(&builder->names, name, (uint32_t)builder->count, &existing)) {
         builder->failed = true;

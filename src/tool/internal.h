@@ -89,7 +89,8 @@ struct process {
 uint64_t process_new_tag(void);
 uint64_t process_tag(pid_t pid); // 0: none, or not ours to read
 // `why` is set when the verdict is not LAUNCH_OK; its code E_LIMIT or E_NOMEM: worth another try.
-enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out, struct error *why);
+enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out,
+                                   struct error *why);
 
 // ---- output.c
 // owner: tool thread

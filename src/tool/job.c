@@ -115,8 +115,8 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
     size_t size = strlen(mark) + request->run.len + request->step.len + strlen(identity) + 32;
     char *text = arena_alloc(&job->arena, size);
     if (failed || !text) return false;
-    int used = snprintf(text, size, "%s:%.*s:%.*s:%u:%u:%s", mark, STR_ARG(request->run), STR_ARG(request->step), request->logical,
-                        request->engine, identity);
+    int used = snprintf(text, size, "%s:%.*s:%.*s:%u:%u:%s", mark, STR_ARG(request->run), STR_ARG(request->step),
+                        request->logical, request->engine, identity);
     INVARIANT(used > 0 && (size_t)used < size);
     job->mark = (struct str){text, (size_t)used};
     return copy_lists(job, request);
@@ -214,8 +214,11 @@ static bool start_process(struct job *job, const struct secret_value *values, st
         job_fault(job, "SPAWN_FAILED", true, "out of memory");
         return false;
     }
-    struct launch launch = {
-        .argv = job->argv, .environment = environment, .cwd = job->cwd.len ? job->cwd.ptr : NULL, .input = job->input, .tag = job->tag};
+    struct launch launch = {.argv = job->argv,
+                            .environment = environment,
+                            .cwd = job->cwd.len ? job->cwd.ptr : NULL,
+                            .input = job->input,
+                            .tag = job->tag};
     struct error why = {0};
     enum launch_verdict verdict = process_launch(&launch, scratch, &job->process, &why);
     environment_wipe(environment);

@@ -195,8 +195,9 @@ static ptrdiff_t match(const struct form *form, struct str text, size_t start)
 
 static void add_form(struct mask *mask, enum form_kind kind, size_t from, struct str text)
 {
-    struct form *forms =
-        mask->failed ? NULL : arena_grow(mask->arena, mask->forms, mask->count, mask->count + 1, sizeof(*forms), &mask->capacity);
+    struct form *forms = mask->failed ? NULL
+                                      : arena_grow(mask->arena, mask->forms, mask->count, mask->count + 1,
+                                                   sizeof(*forms), &mask->capacity);
     mask->failed = !forms;
     if (!forms) return;
     mask->forms = forms;
@@ -233,7 +234,8 @@ static void add_base64(struct mask *mask, struct str value, size_t before)
     }
     size_t padded = last + (4 - last % 4) % 4;
     memset(code + last, '=', padded - last);
-    if (certain - first >= VALUE_MIN) add_wrapped(mask, FORM_BASE64, (struct str){code + first, certain - first}, certain - first);
+    if (certain - first >= VALUE_MIN)
+        add_wrapped(mask, FORM_BASE64, (struct str){code + first, certain - first}, certain - first);
     if (last > certain) {
         add_wrapped(mask, FORM_BASE64, (struct str){code + first, last - first}, last - first);
         add_wrapped(mask, FORM_BASE64, (struct str){code + first, padded - first}, padded - first);

@@ -163,12 +163,10 @@ size_t tool_sweep_orphans(const char *mark, tool_orphan wanted, void *context)
         hunt.count = hunt.marked = 0;
         proc_each(visit_marked, &hunt);
         hunt.marked = hunt.count;
-        if (hunt.count)
-            proc_each(visit_member, &hunt);
+        if (hunt.count) proc_each(visit_member, &hunt);
         size_t killed = kill_targets(&hunt);
         total += killed;
-        if (!killed)
-            break;
+        if (!killed) break;
     }
     buf_release(&hunt.scratch);
     return total;

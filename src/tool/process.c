@@ -240,7 +240,8 @@ static enum launch_verdict failed(struct error *why, const struct launch *launch
     const char *name = launch->argv[0];
     const char *reason = strerrordesc_np(error);
     if (stage == STAGE_EXEC && (error == ENOENT || error == ENOTDIR)) {
-        error_set(why, E_NOT_FOUND, strchr(name, '/') ? "no such program, or its interpreter is missing: %s" : "command not found: %s",
+        error_set(why, E_NOT_FOUND,
+                  strchr(name, '/') ? "no such program, or its interpreter is missing: %s" : "command not found: %s",
                   name);
         return LAUNCH_NOT_FOUND;
     }
@@ -270,7 +271,8 @@ static pid_t give_birth(struct birth *birth, char *stack, int *pidfd)
     return pid;
 }
 
-enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out, struct error *why)
+enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out,
+                                   struct error *why)
 {
     char **paths = list_paths(launch->argv[0], environment_get(launch->environment, "PATH"), scratch);
     char *stack = arena_alloc(scratch, STACK_SIZE);

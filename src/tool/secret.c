@@ -30,7 +30,8 @@ static bool read_secret_file(int fd, char *bytes, size_t *size)
     return true;
 }
 
-static bool from_file(const struct secret_ref *ref, struct str path, struct arena *arena, struct str *value, struct error *why)
+static bool from_file(const struct secret_ref *ref, struct str path, struct arena *arena, struct str *value,
+                      struct error *why)
 {
     struct str name = arena_copy(arena, path);
     char *bytes = arena_alloc(arena, SECRET_SIZE_MAX + 2);
@@ -54,7 +55,8 @@ static bool from_file(const struct secret_ref *ref, struct str path, struct aren
     return true;
 }
 
-static bool from_environment(const struct secret_ref *ref, struct str name, struct arena *arena, struct str *value, struct error *why)
+static bool from_environment(const struct secret_ref *ref, struct str name, struct arena *arena, struct str *value,
+                             struct error *why)
 {
     struct str copy = arena_copy(arena, name);
     if (!copy.ptr) return refuse(why, ref, "cannot be read: out of memory");

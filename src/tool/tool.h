@@ -25,50 +25,53 @@ struct tool_env {
 // Everything is copied by tool_start.
 struct tool_request {
     uint64_t ticket;
-    struct str run, step;  // step path
+    struct str run, step; // step path
     uint32_t logical, engine;
-    const struct str *argv;  // argv[0] looked up in PATH when it has no slash
+    const struct str *argv; // argv[0] looked up in PATH when it has no slash
     size_t argc;
-    struct str input;        // for stdin (scripts); empty = /dev/null
-    const struct tool_env *env;  // on top of the inherited one
+    struct str input;           // for stdin (scripts); empty = /dev/null
+    const struct tool_env *env; // on top of the inherited one
     size_t env_count;
     const struct secret_ref *secrets;
     size_t secret_count;
-    struct str cwd;          // empty = as the engine
-    int64_t timeout_ms;      // 0 = none
-    size_t output_max;       // bytes of output in the result; further ones are read and dropped, `truncated` set
+    struct str cwd;     // empty = as the engine
+    int64_t timeout_ms; // 0 = none
+    size_t output_max;  // bytes of output in the result; further ones are read and dropped, `truncated` set
 };
 
 struct tool_result {
     uint64_t ticket;
-    bool ok;                 // exit 0
-    struct str output;       // stdout, trailing newlines cut, made valid UTF-8
+    bool ok;           // exit 0
+    struct str output; // stdout, trailing newlines cut, made valid UTF-8
     bool truncated;
-    struct fault fault;      // when !ok: EXIT_NONZERO, KILLED_BY_SIGNAL, TIMEOUT, CANCELLED, COMMAND_NOT_FOUND, SPAWN_FAILED, SECRET_NOT_FOUND
+    struct fault
+        fault; // when !ok: EXIT_NONZERO, KILLED_BY_SIGNAL, TIMEOUT, CANCELLED, COMMAND_NOT_FOUND, SPAWN_FAILED, SECRET_NOT_FOUND
     int64_t duration_ms;
-    void *memory;            // release with tool_result_free
+    void *memory; // release with tool_result_free
 };
-void tool_result_free(struct tool_result *result);  // no-op when memory is NULL
+void tool_result_free(struct tool_result *result); // no-op when memory is NULL
 
-typedef void (*tool_deliver)(void *context, struct tool_result *result);   // takes ownership of *result's memory
-typedef void (*tool_output)(void *context, uint64_t ticket, bool is_stderr, struct str line);  // live lines for progress; may be NULL
+typedef void (*tool_deliver)(void *context, struct tool_result *result); // takes ownership of *result's memory
+typedef void (*tool_output)(void *context, uint64_t ticket, bool is_stderr,
+                            struct str line); // live lines for progress; may be NULL
 
 struct tools;
 
-struct tool_ops {  // the seam: the simulator brings its own
+struct tool_ops { // the seam: the simulator brings its own
     // Any thread. E_NOMEM; E_EXISTS: the ticket is in use; E_CANCELLED: closing. What is wrong with the request itself is a
     // result (SPAWN_FAILED), so that there is one path for faults.
     enum code (*start)(struct tools *, const struct tool_request *, struct error *);
-    void (*cancel)(struct tools *, uint64_t ticket, int64_t grace_ms);  // TERM to the group, KILL after grace; unknown tickets ignored
-    void (*close)(struct tools *);  // kills and reaps everything; nothing is delivered afterwards; not from a callback
+    void (*cancel)(struct tools *, uint64_t ticket,
+                   int64_t grace_ms); // TERM to the group, KILL after grace; unknown tickets ignored
+    void (*close)(struct tools *); // kills and reaps everything; nothing is delivered afterwards; not from a callback
 };
 struct tools {
     const struct tool_ops *ops;
 };
 
 struct tool_options {
-    const char *mark;         // of the store: marks children (CAIRN_MARK)
-    uint32_t process_max;     // at once; more wait in order
+    const char *mark;     // of the store: marks children (CAIRN_MARK)
+    uint32_t process_max; // at once; more wait in order
     tool_deliver deliver;
     tool_output output;
     void *context;

@@ -312,7 +312,8 @@ static void launch(struct process_tools *tools, struct job *job)
     job->started_ms = os_now().mono_ms;
     job_list_add(&tools->family.running, job);
     tools->running_count++;
-    if (job->timeout_ms > 0 && job->timeout_ms < INT64_MAX - job->started_ms) set_timer(tools, job, job->started_ms + job->timeout_ms);
+    if (job->timeout_ms > 0 && job->timeout_ms < INT64_MAX - job->started_ms)
+        set_timer(tools, job, job->started_ms + job->timeout_ms);
     if (watch(tools, job, WATCH_OUT, job->out.fd) && watch(tools, job, WATCH_ERR, job->err.fd) &&
         watch(tools, job, WATCH_EXIT, job->process.pidfd))
         return;
@@ -410,7 +411,8 @@ static void wait_for_events(struct process_tools *tools, bool at_once)
 static void run_timers(struct process_tools *tools)
 {
     struct heap_node *next;
-    while ((next = heap_peek(&tools->timers)) && next->due <= tools->now_ms) on_due(tools, CONTAINER_OF(next, struct job, timer));
+    while ((next = heap_peek(&tools->timers)) && next->due <= tools->now_ms)
+        on_due(tools, CONTAINER_OF(next, struct job, timer));
     if (tools->running_count && tools->now_ms - tools->reaped_ms >= REAP_EVERY_MS) {
         tools->reaped_ms = tools->now_ms;
         tree_reap(&tools->family);
@@ -515,7 +517,8 @@ enum code tools_open(const struct tool_options *options, struct tools **out, str
     tools->epoll = epoll_create1(EPOLL_CLOEXEC);
     tools->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
-    bool ready = tools->epoll >= 0 && tools->wake >= 0 && epoll_ctl(tools->epoll, EPOLL_CTL_ADD, tools->wake, &event) == 0 &&
+    bool ready = tools->epoll >= 0 && tools->wake >= 0 &&
+                 epoll_ctl(tools->epoll, EPOLL_CTL_ADD, tools->wake, &event) == 0 &&
                  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
     if (ready) errno = start_thread(tools);
     if (!ready || errno) {

@@ -134,7 +134,8 @@ static void sweep_child(void *context, pid_t pid)
         return;
     }
     // Not ours to kill (it has changed its user): waiting for it would block the step for ever.
-    if (!job->stubborn_told) os_log(LOG_WARN, "a process of a step cannot be killed pid=%d step=%.*s", (int)pid, STR_ARG(job->step));
+    if (!job->stubborn_told)
+        os_log(LOG_WARN, "a process of a step cannot be killed pid=%d step=%.*s", (int)pid, STR_ARG(job->step));
     job->stubborn_told = true;
 }
 

@@ -167,7 +167,8 @@ static void put_times(struct maker *maker, const struct run_view *view)
     put_time(maker, "startedAt", view->started_ms);
     put_time(maker, "completedAt", view->ended_ms);
     put_time(maker, "updatedAt", view->updated_ms);
-    if (view->started_ms && view->ended_ms >= view->started_ms) put(maker, "totalDurationMs", json_int(view->ended_ms - view->started_ms));
+    if (view->started_ms && view->ended_ms >= view->started_ms)
+        put(maker, "totalDurationMs", json_int(view->ended_ms - view->started_ms));
 }
 
 static void put_status(struct maker *maker, const struct run_view *view)

@@ -41,8 +41,9 @@ static struct attempt_view *find_attempt(struct step_view *step, uint32_t logica
 
 static struct attempt_view *add_attempt(struct run_view *view, struct step_view *step, const struct moment *moment)
 {
-    struct attempt_view *attempts = arena_grow(view->arena, step->attempts, step->attempt_count, step->attempt_count + 1,
-                                               sizeof(struct attempt_view), &step->attempt_capacity);
+    struct attempt_view *attempts =
+        arena_grow(view->arena, step->attempts, step->attempt_count, step->attempt_count + 1,
+                   sizeof(struct attempt_view), &step->attempt_capacity);
     if (!attempts) return NULL;
     step->attempts = attempts;
     struct attempt_view *attempt = &attempts[step->attempt_count++];
@@ -144,8 +145,9 @@ static bool fold_completed(struct run_view *view, struct step_view *step, const 
     step->blob = moment->blob;
     step->has_blob = moment->has_blob;
     step->blob_size = moment->blob_size;
-    return view_keep_json(view, &moment->value, &step->value) && view_keep_json(view, &moment->artifacts, &step->artifacts) &&
-           view_keep(view, moment->actor, &step->actor) && view_keep(view, moment->run_ref, &step->reused_from);
+    return view_keep_json(view, &moment->value, &step->value) &&
+           view_keep_json(view, &moment->artifacts, &step->artifacts) && view_keep(view, moment->actor, &step->actor) &&
+           view_keep(view, moment->run_ref, &step->reused_from);
 }
 
 static bool fold_failed(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
@@ -179,7 +181,8 @@ static bool fold_skipped(struct run_view *view, struct step_view *step, const st
 // C-19: a result that came after the end of the run tells how its step came out and nothing else.
 static bool fold_late(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
 {
-    bool awaited = step->status == STEP_STATUS_RUNNING && step->logical == moment->logical && step->engine == moment->engine;
+    bool awaited =
+        step->status == STEP_STATUS_RUNNING && step->logical == moment->logical && step->engine == moment->engine;
     if (!run_status_terminal(view->status) || !awaited) return true;
     if (moment->fault.code.len) return fold_failed(view, step, moment, seq);
     return fold_completed(view, step, moment, seq);

@@ -39,14 +39,18 @@ static bool keep_start(struct run_view *view, const struct start_facts *start)
     struct start_facts *own = &view->start;
     if (!start) return true;
     *own = *start;
-    return view_keep(view, start->document_sha256, &own->document_sha256) && view_keep(view, start->document_kind, &own->document_kind) &&
-           view_keep(view, start->document_file, &own->document_file) && view_keep(view, start->schema_version, &own->schema_version) &&
-           view_keep(view, start->name, &own->name) && view_keep_json(view, &start->inputs, &own->inputs) &&
-           view_keep(view, start->arguments, &own->arguments) && view_keep(view, start->work_dir, &own->work_dir) &&
-           view_keep(view, start->artifacts_dir, &own->artifacts_dir) && view_keep(view, start->triggered_by, &own->triggered_by) &&
-           view_keep(view, start->trigger_source, &own->trigger_source) && view_keep(view, start->original_run, &own->original_run) &&
-           view_keep(view, start->parent_run, &own->parent_run) && view_keep(view, start->parent_step, &own->parent_step) &&
-           view_keep_json(view, &start->parts, &own->parts);
+    return view_keep(view, start->document_sha256, &own->document_sha256) &&
+           view_keep(view, start->document_kind, &own->document_kind) &&
+           view_keep(view, start->document_file, &own->document_file) &&
+           view_keep(view, start->schema_version, &own->schema_version) && view_keep(view, start->name, &own->name) &&
+           view_keep_json(view, &start->inputs, &own->inputs) && view_keep(view, start->arguments, &own->arguments) &&
+           view_keep(view, start->work_dir, &own->work_dir) &&
+           view_keep(view, start->artifacts_dir, &own->artifacts_dir) &&
+           view_keep(view, start->triggered_by, &own->triggered_by) &&
+           view_keep(view, start->trigger_source, &own->trigger_source) &&
+           view_keep(view, start->original_run, &own->original_run) &&
+           view_keep(view, start->parent_run, &own->parent_run) &&
+           view_keep(view, start->parent_step, &own->parent_step) && view_keep_json(view, &start->parts, &own->parts);
 }
 
 bool view_init(struct run_view *view, struct arena *arena, const struct run_ids *ids)
@@ -87,13 +91,14 @@ struct step_view *view_step_make(struct run_view *view, struct str id)
 {
     uint32_t at = map_get(&view->step_index, id);
     if (at != MAP_NONE) return &view->steps[at];
-    struct step_view *steps =
-        arena_grow(view->arena, view->steps, view->step_count, view->step_count + 1, sizeof(struct step_view), &view->step_capacity);
+    struct step_view *steps = arena_grow(view->arena, view->steps, view->step_count, view->step_count + 1,
+                                         sizeof(struct step_view), &view->step_capacity);
     if (!steps) return NULL;
     view->steps = steps;
     struct step_view *step = &steps[view->step_count];
     *step = (struct step_view){.status = STEP_STATUS_PENDING};
-    if (!view_keep(view, id, &step->id) || !map_put(&view->step_index, step->id, (uint32_t)view->step_count, NULL)) return NULL;
+    if (!view_keep(view, id, &step->id) || !map_put(&view->step_index, step->id, (uint32_t)view->step_count, NULL))
+        return NULL;
     view->step_count++;
     const struct program_step *declared = view->program ? find_declared(view->program, id) : NULL;
     if (declared) {
@@ -255,7 +260,8 @@ static bool fold_moment(struct run_view *view, const struct moment *moment, uint
 bool view_fold(struct run_view *view, const struct moment *moment, uint64_t seq)
 {
     // A start tells the vocabulary, so that the very first entry of a ledger is known for what it is.
-    bool nodes = moment->start ? str_is(moment->start->document_kind, "nodes") : view_vocabulary(view) == VOCABULARY_NODES;
+    bool nodes =
+        moment->start ? str_is(moment->start->document_kind, "nodes") : view_vocabulary(view) == VOCABULARY_NODES;
     enum vocabulary vocabulary = nodes ? VOCABULARY_NODES : VOCABULARY_RUN;
     bool ledger = moment->kind != MOMENT_UNKNOWN && !moment_word(moment->kind, vocabulary);
     if (seq < view->last_seq || (seq == view->last_seq && !ledger)) return true;

@@ -23,20 +23,20 @@
 // an end, because nobody knows when it died.
 struct attempt_view {
     uint32_t logical, engine;
-    int64_t started_ms, ended_ms;  // 0 = not known
+    int64_t started_ms, ended_ms; // 0 = not known
     bool ended;
-    struct fault fault;  // of a failed attempt
+    struct fault fault; // of a failed attempt
 };
 
 struct step_view {
     struct str id;
     enum step_status status;
     uint32_t logical, engine;
-    int64_t started_ms, ended_ms;  // of the first attempt, of the last; 0 = not yet
-    int64_t due_ms;            // not before (between attempts), wake or approval deadline (while running)
-    struct fault fault;        // last failure
+    int64_t started_ms, ended_ms; // of the first attempt, of the last; 0 = not yet
+    int64_t due_ms;               // not before (between attempts), wake or approval deadline (while running)
+    struct fault fault;           // last failure
     struct str skip_reason, skip_detail;
-    struct json value;         // result, type 0 = none
+    struct json value; // result, type 0 = none
     struct digest blob;
     bool has_blob;
     uint64_t blob_size;
@@ -44,29 +44,29 @@ struct step_view {
     struct str child_run, actor, reused_from;
     struct attempt_view *attempts;
     size_t attempt_count, attempt_capacity;
-    uint32_t iteration;        // loops: last iteration started
-    bool held;                 // failed for good, run waits for an operator (known after view_plan)
-    bool retrying;             // FAILED, and another attempt follows by itself
-    bool gate, holds;          // from the program: an approval step; on_failure is hold
-    uint64_t failed_seq;       // number of the moment that failed it for good; 0 = none
+    uint32_t iteration;  // loops: last iteration started
+    bool held;           // failed for good, run waits for an operator (known after view_plan)
+    bool retrying;       // FAILED, and another attempt follows by itself
+    bool gate, holds;    // from the program: an approval step; on_failure is hold
+    uint64_t failed_seq; // number of the moment that failed it for good; 0 = none
 };
 
 struct run_view {
-    struct arena *arena;       // everything below lives here
+    struct arena *arena; // everything below lives here
     struct run_ids ids;
     struct start_facts start;
     enum run_status status;
-    bool stale;                // set and cleared by a reader that saw a gap and reads again (ES-1.1h); a fold never looks at it
+    bool stale; // set and cleared by a reader that saw a gap and reads again (ES-1.1h); a fold never looks at it
     bool inconsistent;
-    const struct program *program;  // of view_plan; borrowed
-    uint32_t seen;             // moments of the run that were folded, one bit each
+    const struct program *program; // of view_plan; borrowed
+    uint32_t seen;                 // moments of the run that were folded, one bit each
     uint64_t last_seq;
     int64_t queued_ms, started_ms, ended_ms, updated_ms;
-    struct step_view *steps;   // order of first appearance; view_plan puts the program's steps first
+    struct step_view *steps; // order of first appearance; view_plan puts the program's steps first
     size_t step_count, step_capacity;
     struct map step_index;
     uint32_t running_count, failed_count, success_count, skipped_count;
-    struct fault fault;        // root cause of RUN_FAILED
+    struct fault fault; // root cause of RUN_FAILED
     struct str failed_step, cancel_reason, pause_reason;
     uint32_t pause_cycle, resume_cycle;
 };
@@ -80,8 +80,8 @@ bool view_plan(struct run_view *view, const struct program *program) MUST_CHECK;
 // folded before is passed over.
 bool view_fold(struct run_view *view, const struct moment *moment, uint64_t seq) MUST_CHECK;
 const struct step_view *view_step(const struct run_view *view, struct str id);
-bool view_non_contiguous(uint64_t last_seq, uint64_t next_seq);  // ES-1.5c: next > last + 1
-enum vocabulary view_vocabulary(const struct run_view *view);  // of the run's document; RUN before that is known
+bool view_non_contiguous(uint64_t last_seq, uint64_t next_seq); // ES-1.5c: next > last + 1
+enum vocabulary view_vocabulary(const struct run_view *view);   // of the run's document; RUN before that is known
 // PAUSED with steps in flight is DRAINING; a held failure is RETRYING; a pending gate is WAITING_APPROVAL; "" otherwise.
 const char *view_substatus(const struct run_view *view);
 // RunSnapshot (ES-1.4) as JSON, camelCase.

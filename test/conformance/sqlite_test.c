@@ -17,8 +17,7 @@ static const char *scratch(void)
 static void raw(sqlite3 *db, const char *sql)
 {
     char *text = NULL;
-    if (sqlite3_exec(db, sql, NULL, NULL, &text) != SQLITE_OK)
-        test_fail(__FILE__, __LINE__, "%s: %s", sql, text);
+    if (sqlite3_exec(db, sql, NULL, NULL, &text) != SQLITE_OK) test_fail(__FILE__, __LINE__, "%s: %s", sql, text);
 }
 
 static sqlite3 *raw_open(struct store *store)
@@ -53,12 +52,13 @@ static void drop_guards(sqlite3 *db)
 }
 
 // Flips one bit in the columns of one row, taken one after the other; false when there is no such bit.
-static bool flip(sqlite3 *db, const char *table, const char *number, const char *const *columns, size_t column_count, struct str run,
-                 uint64_t seq, size_t bit)
+static bool flip(sqlite3 *db, const char *table, const char *number, const char *const *columns, size_t column_count,
+                 struct str run, uint64_t seq, size_t bit)
 {
     for (size_t i = 0; i < column_count; i++) {
-        char *sql = sqlite3_mprintf("SELECT rowid,%s FROM %s WHERE run_no=(SELECT run_no FROM runs WHERE run_id='%.*s') AND %s=%llu",
-                                    columns[i], table, STR_ARG(run), number, (unsigned long long)seq);
+        char *sql = sqlite3_mprintf(
+            "SELECT rowid,%s FROM %s WHERE run_no=(SELECT run_no FROM runs WHERE run_id='%.*s') AND %s=%llu",
+            columns[i], table, STR_ARG(run), number, (unsigned long long)seq);
         sqlite3_stmt *statement = NULL;
         CHECK_INT(sqlite3_prepare_v2(db, sql, -1, &statement, NULL), SQLITE_OK);
         sqlite3_free(sql);
@@ -110,7 +110,8 @@ static void edit(sqlite3 *db, enum tamper what, struct str run, uint64_t seq)
               "UPDATE workflow_events SET sequence=2*%llu+1+sequence WHERE sequence<0";
         break;
     case TAMPER_REPEAT:
-        sql = "INSERT INTO workflow_events SELECT NULL,run_no,run_id,1+(SELECT max(sequence) FROM workflow_events w WHERE "
+        sql = "INSERT INTO workflow_events SELECT NULL,run_no,run_id,1+(SELECT max(sequence) FROM workflow_events w "
+              "WHERE "
               "w.run_no=e.run_no),event_type,timestamp,payload,record_prefix,record_suffix,key FROM workflow_events e "
               "WHERE run_no=%lld AND sequence=%llu";
         break;
@@ -191,7 +192,8 @@ static void S9_every_flipped_bit_of_a_column_is_found_and_named_I7(void)
     sqlite3 *db = raw_open(kit.store);
     drop_guards(db);
     for (uint64_t seq = 1; seq <= 2; seq++)
-        for (size_t bit = 0; flip(db, "workflow_events", "sequence", columns, ARRAY_COUNT(columns), STR("r"), seq, bit); bit++) {
+        for (size_t bit = 0; flip(db, "workflow_events", "sequence", columns, ARRAY_COUNT(columns), STR("r"), seq, bit);
+             bit++) {
             struct verify_report report = kit_verify(&kit);
             CHECK_INT(report.fault_count, 1);
             CHECK_INT(report.faults[0].seq, seq);
@@ -208,8 +210,9 @@ static void S9_bytes_moved_between_columns_are_found_I7(void)
     start_columns(&kit);
     sqlite3 *db = raw_open(kit.store);
     drop_guards(db);
-    raw(db, "UPDATE workflow_events SET payload=payload||substr(record_suffix,1,1),record_suffix=substr(record_suffix,2) "
-            "WHERE sequence=2");
+    raw(db,
+        "UPDATE workflow_events SET payload=payload||substr(record_suffix,1,1),record_suffix=substr(record_suffix,2) "
+        "WHERE sequence=2");
     CHECK_INT(kit_verify(&kit).fault_count, 1);
     sqlite3_close(db);
     kit_release(&kit);
@@ -218,10 +221,12 @@ static void S9_bytes_moved_between_columns_are_found_I7(void)
 static void S9_changed_heads_are_found_I7(void)
 {
     static const char *const changes[] = {
-        "UPDATE run_heads SET last_seq=1",       "UPDATE run_heads SET last_seq=3",    "UPDATE run_heads SET ledger_seq=1",
-        "UPDATE run_heads SET head=zeroblob(32)", "UPDATE run_heads SET terminal=1",    "UPDATE run_heads SET ledger_head=randomblob(32)",
-        "UPDATE runs SET plan_version='2'",      "UPDATE runs SET plan_id='x'",        "UPDATE runs SET tenant_id='x'",
-        "UPDATE runs SET run_id='s'",            "UPDATE runs SET vocabulary='nodes'", "UPDATE runs SET project_id='x'",
+        "UPDATE run_heads SET last_seq=1",    "UPDATE run_heads SET last_seq=3",
+        "UPDATE run_heads SET ledger_seq=1",  "UPDATE run_heads SET head=zeroblob(32)",
+        "UPDATE run_heads SET terminal=1",    "UPDATE run_heads SET ledger_head=randomblob(32)",
+        "UPDATE runs SET plan_version='2'",   "UPDATE runs SET plan_id='x'",
+        "UPDATE runs SET tenant_id='x'",      "UPDATE runs SET run_id='s'",
+        "UPDATE runs SET vocabulary='nodes'", "UPDATE runs SET project_id='x'",
     };
     for (size_t i = 0; i < ARRAY_COUNT(changes); i++) {
         struct kit kit;
@@ -230,8 +235,7 @@ static void S9_changed_heads_are_found_I7(void)
         drop_guards(db);
         raw(db, changes[i]);
         sqlite3_close(db);
-        if (kit_verify(&kit).fault_count == 0)
-            test_fail(__FILE__, __LINE__, "not found: %s", changes[i]);
+        if (kit_verify(&kit).fault_count == 0) test_fail(__FILE__, __LINE__, "not found: %s", changes[i]);
         kit_release(&kit);
     }
 }
@@ -239,7 +243,8 @@ static void S9_changed_heads_are_found_I7(void)
 int main(int argc, char **argv)
 {
     static const struct test more[] = {TEST(S9_every_flipped_bit_of_a_column_is_found_and_named_I7),
-                                       TEST(S9_bytes_moved_between_columns_are_found_I7), TEST(S9_changed_heads_are_found_I7)};
+                                       TEST(S9_bytes_moved_between_columns_are_found_I7),
+                                       TEST(S9_changed_heads_are_found_I7)};
     static const struct store_case sqlite = {
         .name = "sqlite",
         .durable = true,

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KIT_NOW INT64_C(1770829200000)  // 2026-02-11T17:00:00.000Z
+#define KIT_NOW INT64_C(1770829200000) // 2026-02-11T17:00:00.000Z
 
 struct kit {
-    struct arena arena;  // everything of one test
+    struct arena arena; // everything of one test
     const struct contract *contract;
     struct store *store;
     struct error err;
@@ -56,12 +56,10 @@ static inline struct moment kit_moment(enum moment_kind kind, const char *step, 
     start = kit_start_facts();
     struct moment moment = {
         .kind = kind, .by = EMITTER_ENGINE, .step = str_from(step), .logical = logical, .engine = 1, .at_ms = KIT_NOW};
-    if (kind == MOMENT_RUN_STARTED || kind == MOMENT_RUN_QUEUED)
-        moment.start = &start;
+    if (kind == MOMENT_RUN_STARTED || kind == MOMENT_RUN_QUEUED) moment.start = &start;
     if (kind == MOMENT_STEP_FAILED || kind == MOMENT_ATTEMPT_FAILED || kind == MOMENT_RUN_FAILED)
         moment.fault = (struct fault){.code = STR("EXIT_NONZERO"), .message = STR("exit 1")};
-    if (kind == MOMENT_STEP_COMPLETED)
-        moment.value = json_int(7);
+    if (kind == MOMENT_STEP_COMPLETED) moment.value = json_int(7);
     if (kind == MOMENT_RUN_COMPLETED || kind == MOMENT_RUN_FAILED || kind == MOMENT_RUN_CANCELLED)
         moment.counts = (struct run_counts){.total = 1, .completed = 1};
     return moment;
@@ -98,8 +96,7 @@ static inline enum code kit_try(struct kit *kit, struct run_log *log, struct mom
     kit->err = (struct error){0};
     enum code rc = store_append(kit->store, &batch, KIT_NOW, &kit->arena, &kit->err);
     item.moment = NULL;
-    if (out)
-        *out = item;
+    if (out) *out = item;
     return rc;
 }
 
@@ -115,7 +112,8 @@ static inline struct append_item kit_step(struct kit *kit, struct run_log *log, 
     return kit_append(kit, log, kit_moment(MOMENT_STEP_STARTED, step, 1));
 }
 
-static inline enum code kit_decide(struct kit *kit, struct run_log *log, const char *signal, const char *word, struct append_item *out)
+static inline enum code kit_decide(struct kit *kit, struct run_log *log, const char *signal, const char *word,
+                                   struct append_item *out)
 {
     struct json body = json_object();
     CHECK(json_put(&kit->arena, &body, STR("decision"), json_string(str_from(word))));
@@ -124,15 +122,15 @@ static inline enum code kit_decide(struct kit *kit, struct run_log *log, const c
     struct store_batch batch = {.items = &item, .item_count = 1};
     kit->err = (struct error){0};
     enum code rc = store_append(kit->store, &batch, KIT_NOW, &kit->arena, &kit->err);
-    if (out)
-        *out = item;
+    if (out) *out = item;
     return rc;
 }
 
 static inline struct records kit_read(struct kit *kit, const char *run)
 {
     struct records records;
-    CHECK_OK(store_read(kit->store, STR("default"), str_from(run), 0, SIZE_MAX, &kit->arena, &records, &kit->err), &kit->err);
+    CHECK_OK(store_read(kit->store, STR("default"), str_from(run), 0, SIZE_MAX, &kit->arena, &records, &kit->err),
+             &kit->err);
     return records;
 }
 

@@ -7,8 +7,7 @@ const struct store_case *suite_case;
 static enum code try_open(struct kit *kit, const char *url, enum store_mode mode, struct store **out)
 {
     struct store_options options = kit_options(kit, mode);
-    if (suite_case->options)
-        suite_case->options(&options);
+    if (suite_case->options) suite_case->options(&options);
     kit->err = (struct error){0};
     return store_open(str_from(url), &options, out, &kit->err);
 }
@@ -28,8 +27,7 @@ void suite_start(struct kit *kit)
 
 void suite_reopen(struct kit *kit, enum store_mode mode)
 {
-    if (!suite_case->durable)
-        return;
+    if (!suite_case->durable) return;
     struct str url = arena_copy(&kit->arena, store_url(kit->store));
     CHECK(url.ptr);
     store_close(kit->store);
@@ -50,8 +48,7 @@ static void a_store_has_a_kind_and_a_url(void)
 
 static void a_store_that_is_missing_is_not_found(void)
 {
-    if (!suite_case->durable)
-        test_skip("%s is always there", suite_case->name);
+    if (!suite_case->durable) test_skip("%s is always there", suite_case->name);
     struct kit kit;
     kit_init(&kit);
     const char *url = suite_case->scratch();
@@ -60,8 +57,7 @@ static void a_store_that_is_missing_is_not_found(void)
     CHECK(!store);
     struct store_options options = kit_options(&kit, STORE_WRITE);
     options.create = false;
-    if (suite_case->options)
-        suite_case->options(&options);
+    if (suite_case->options) suite_case->options(&options);
     options.create = false;
     kit.err = (struct error){0};
     CHECK_INT(store_open(str_from(url), &options, &store, &kit.err), E_NOT_FOUND);
@@ -85,8 +81,7 @@ static void a_url_that_makes_no_sense_is_refused(void)
 
 static void a_reader_may_not_write(void)
 {
-    if (!suite_case->durable)
-        test_skip("%s has no readers", suite_case->name);
+    if (!suite_case->durable) test_skip("%s has no readers", suite_case->name);
     struct kit kit;
     suite_start(&kit);
     struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
@@ -133,19 +128,16 @@ int store_suite(const struct store_case *store_case, int argc, char **argv)
     const struct {
         const struct test *tests;
         size_t count;
-    } parts[] = {{open_tests, ARRAY_COUNT(open_tests)},          {suite_append_tests, suite_append_count},
-                 {suite_read_tests, suite_read_count},           {suite_crash_tests, suite_crash_count},
-                 {suite_verify_tests, suite_verify_count},       {store_case->more, store_case->more_count}};
+    } parts[] = {{open_tests, ARRAY_COUNT(open_tests)},    {suite_append_tests, suite_append_count},
+                 {suite_read_tests, suite_read_count},     {suite_crash_tests, suite_crash_count},
+                 {suite_verify_tests, suite_verify_count}, {store_case->more, store_case->more_count}};
     size_t count = 0;
-    for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
-        count += parts[i].count;
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) count += parts[i].count;
     struct test *all = calloc(count, sizeof(*all));
-    if (!all)
-        return 1;
+    if (!all) return 1;
     size_t at = 0;
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
-        for (size_t k = 0; k < parts[i].count; k++)
-            all[at++] = parts[i].tests[k];
+        for (size_t k = 0; k < parts[i].count; k++) all[at++] = parts[i].tests[k];
     char name[64];
     snprintf(name, sizeof(name), "conformance_%s", store_case->name);
     int rc = test_main(name, all, count, argc, argv);

@@ -12,21 +12,21 @@
 
 // Damage done to a stored run behind the store's back, with all the force that takes (triggers dropped, files edited).
 enum tamper {
-    TAMPER_FLIP = 1,     // bit `bit` of the bytes of event `seq`
-    TAMPER_DELETE,       // event `seq` is gone; what follows stays as it is
-    TAMPER_SWAP,         // events `seq` and `seq` + 1 change places (their bytes, not their numbers)
-    TAMPER_CUT,          // event `seq` and all after it are gone; the head stays
-    TAMPER_REPEAT,       // a copy of event `seq` is put after the last one, numbered as its successor
-    TAMPER_LEDGER_FLIP,  // the same for ledger entry `seq`
+    TAMPER_FLIP = 1,    // bit `bit` of the bytes of event `seq`
+    TAMPER_DELETE,      // event `seq` is gone; what follows stays as it is
+    TAMPER_SWAP,        // events `seq` and `seq` + 1 change places (their bytes, not their numbers)
+    TAMPER_CUT,         // event `seq` and all after it are gone; the head stays
+    TAMPER_REPEAT,      // a copy of event `seq` is put after the last one, numbered as its successor
+    TAMPER_LEDGER_FLIP, // the same for ledger entry `seq`
     TAMPER_LEDGER_DELETE,
     TAMPER_LEDGER_CUT,
 };
 
 struct store_case {
-    const char *name;   // "sqlite"; the program is called conformance_<name>
-    bool durable;       // what was appended is there after closing, or dying, and opening again
-    bool shared;        // a READ handle may look while a WRITE handle is open
-    bool many_writers;  // two WRITE handles may be open at once, each for its own runs
+    const char *name;  // "sqlite"; the program is called conformance_<name>
+    bool durable;      // what was appended is there after closing, or dying, and opening again
+    bool shared;       // a READ handle may look while a WRITE handle is open
+    bool many_writers; // two WRITE handles may be open at once, each for its own runs
     // URL of a store that does not exist yet, inside test_dir(); valid until the test ends.
     const char *(*scratch)(void);
     // Options as the product opens it; NULL: {mode, create = (mode == STORE_WRITE), contract, os_entropy()}.

@@ -129,7 +129,7 @@ static void S5_duplicate_append_returns_the_first_ES_1_1e_ES_A1_C_10_I2_I3(void)
     kit_step(&kit, log, "b");
     struct append_item again = kit_step(&kit, log, "a");
     check_same(&again, &first);
-    CHECK_INT(kit_step(&kit, log, "c").seq, 4);  // no number was burnt
+    CHECK_INT(kit_step(&kit, log, "c").seq, 4); // no number was burnt
     struct moment other_engine = kit_moment(MOMENT_STEP_STARTED, "a", 1);
     other_engine.engine = 2;
     again = kit_append(&kit, log, other_engine);
@@ -250,8 +250,7 @@ static void S6_a_claim_raises_the_epoch_and_continues_the_numbers_I27(void)
 
 static void S6_a_stale_owner_stores_nothing_I27(void)
 {
-    if (!suite_case->usurp)
-        test_skip("%s has one owner at a time by its lock", suite_case->name);
+    if (!suite_case->usurp) test_skip("%s has one owner at a time by its lock", suite_case->name);
     struct kit kit;
     suite_start(&kit);
     struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
@@ -266,9 +265,9 @@ static void S6_a_stale_owner_stores_nothing_I27(void)
     kit.err = (struct error){0};
     CHECK_INT(store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err), E_CONFLICT);
     CHECK_INT(kit_head(&kit, "r").last_seq, before);
-    CHECK_INT(kit_head(&kit, "mine").last_seq, 1);  // nothing of the batch
+    CHECK_INT(kit_head(&kit, "mine").last_seq, 1); // nothing of the batch
     CHECK_INT(run_log_last_seq(log), 1);
-    CHECK_INT(kit_step(&kit, mine, "b").seq, 2);  // and the store goes on
+    CHECK_INT(kit_step(&kit, mine, "b").seq, 2); // and the store goes on
     store_release_run(kit.store, log);
     store_release_run(kit.store, mine);
     kit_check_sound(&kit);
@@ -277,8 +276,7 @@ static void S6_a_stale_owner_stores_nothing_I27(void)
 
 static void S6_a_run_of_a_living_owner_cannot_be_claimed_I27(void)
 {
-    if (!suite_case->many_writers)
-        test_skip("%s has one writer", suite_case->name);
+    if (!suite_case->many_writers) test_skip("%s has one writer", suite_case->name);
     struct kit kit;
     suite_start(&kit);
     struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
@@ -313,7 +311,7 @@ static void S6_the_same_run_is_created_once_I24(void)
     struct kit kit;
     suite_start(&kit);
     struct run_log *first = kit_create(&kit, "r", VOCABULARY_RUN);
-    struct run_log *second = kit_create(&kit, "r", VOCABULARY_RUN);  // nothing is stored yet
+    struct run_log *second = kit_create(&kit, "r", VOCABULARY_RUN); // nothing is stored yet
     kit_step(&kit, first, "a");
     CHECK_INT(kit_try(&kit, second, kit_moment(MOMENT_STEP_STARTED, "b", 1), NULL), E_EXISTS);
     struct run_create create = kit_run("default", "r", VOCABULARY_RUN);
@@ -355,9 +353,11 @@ static void S7_one_end_and_nothing_after_it_I15_C_19(void)
     kit_append(&kit, log, kit_moment(MOMENT_RUN_STARTED, "", 1));
     struct append_item end = kit_append(&kit, log, kit_moment(MOMENT_RUN_COMPLETED, "", 1));
     CHECK(kit_head(&kit, "r").terminal);
-    static const enum moment_kind late[] = {MOMENT_RUN_CANCELLED, MOMENT_RUN_FAILED, MOMENT_STEP_STARTED, MOMENT_RUN_PAUSED};
+    static const enum moment_kind late[] = {MOMENT_RUN_CANCELLED, MOMENT_RUN_FAILED, MOMENT_STEP_STARTED,
+                                            MOMENT_RUN_PAUSED};
     for (size_t i = 0; i < ARRAY_COUNT(late); i++)
-        CHECK_INT(kit_try(&kit, log, kit_moment(late[i], late[i] == MOMENT_STEP_STARTED ? "a" : "", 1), NULL), E_TERMINAL);
+        CHECK_INT(kit_try(&kit, log, kit_moment(late[i], late[i] == MOMENT_STEP_STARTED ? "a" : "", 1), NULL),
+                  E_TERMINAL);
     struct append_item again = kit_append(&kit, log, kit_moment(MOMENT_RUN_COMPLETED, "", 1));
     check_same(&again, &end);
     CHECK_INT(kit_read(&kit, "r").count, 2);
@@ -432,7 +432,7 @@ static void S10_what_does_not_fit_its_schema_stores_nothing_and_the_store_goes_o
     struct run_head after = kit_head(&kit, "r");
     CHECK_INT(after.last_seq, 1);
     CHECK(digest_eq(&before.head, &after.head));
-    struct append_item item = kit_step(&kit, log, "b");  // its key was not taken
+    struct append_item item = kit_step(&kit, log, "b"); // its key was not taken
     CHECK(!item.idempotent);
     CHECK_INT(item.seq, 2);
     store_release_run(kit.store, log);
@@ -451,7 +451,7 @@ static void S11_a_foreign_tenants_run_answers_like_one_that_is_not_there(void)
     CHECK_OK(store_create_run(kit.store, &create, &log, &kit.err), &kit.err);
     kit_step(&kit, log, "a");
     store_release_run(kit.store, log);
-    static const char *const names[] = {"Q", "X"};  // of another tenant; of nobody
+    static const char *const names[] = {"Q", "X"}; // of another tenant; of nobody
     char messages[2][sizeof(kit.err.message)];
     for (size_t i = 0; i < 2; i++) {
         struct str run = str_from(names[i]);

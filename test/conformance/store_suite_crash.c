@@ -22,8 +22,7 @@ static _Noreturn void append_for_ever(const char *url, int acks)
     kit_init(&kit);
     kit.store = suite_open(&kit, url, STORE_WRITE);
     struct run_log *logs[RUNS];
-    for (size_t i = 0; i < RUNS; i++)
-        logs[i] = create_numbered(&kit, i);
+    for (size_t i = 0; i < RUNS; i++) logs[i] = create_numbered(&kit, i);
     struct arena turn;
     arena_init(&turn, 64 * 1024, SIZE_MAX);
     for (size_t n = 0;; n++) {
@@ -32,11 +31,9 @@ static _Noreturn void append_for_ever(const char *url, int acks)
         snprintf(step, sizeof(step), "s%zu", n);
         struct moment moment = kit_moment(MOMENT_STEP_STARTED, step, 1);
         struct append_item items[RUNS] = {{0}};
-        for (size_t i = 0; i < RUNS; i++)
-            items[i] = (struct append_item){.log = logs[i], .moment = &moment};
+        for (size_t i = 0; i < RUNS; i++) items[i] = (struct append_item){.log = logs[i], .moment = &moment};
         struct store_batch batch = {.items = items, .item_count = RUNS};
-        if (store_append(kit.store, &batch, KIT_NOW, &turn, &kit.err) || write(acks, "+", 1) != 1)
-            _exit(3);
+        if (store_append(kit.store, &batch, KIT_NOW, &turn, &kit.err) || write(acks, "+", 1) != 1) _exit(3);
     }
 }
 
@@ -53,12 +50,10 @@ static size_t kill_after(const char *url, size_t batches)
     close(pipe_ends[1]);
     size_t acked = 0;
     char byte;
-    while (acked < batches && read(pipe_ends[0], &byte, 1) == 1)
-        acked++;
+    while (acked < batches && read(pipe_ends[0], &byte, 1) == 1) acked++;
     CHECK_INT(acked, batches);
     CHECK(kill(child, SIGKILL) == 0);
-    while (read(pipe_ends[0], &byte, 1) == 1)
-        acked++;
+    while (read(pipe_ends[0], &byte, 1) == 1) acked++;
     int status;
     CHECK(waitpid(child, &status, 0) == child);
     CHECK(WIFSIGNALED(status));
@@ -68,8 +63,7 @@ static size_t kill_after(const char *url, size_t batches)
 
 static void S1_S2_S3_what_was_acknowledged_is_there_after_kill_9_in_whole_batches_I1_I4_I6(void)
 {
-    if (!suite_case->durable)
-        test_skip("%s dies with its process", suite_case->name);
+    if (!suite_case->durable) test_skip("%s dies with its process", suite_case->name);
     for (size_t round = 0; round < 12; round++) {
         struct kit kit;
         kit_init(&kit);
@@ -78,14 +72,14 @@ static void S1_S2_S3_what_was_acknowledged_is_there_after_kill_9_in_whole_batche
         size_t acked = kill_after(url, 1 + round * 7);
         kit.store = suite_open(&kit, url, STORE_WRITE);
         uint64_t count = kit_head(&kit, "run-0").last_seq;
-        CHECK(count >= acked);          // S1
-        CHECK(count <= acked + 1);      // the one under way may be there or not (S10)
+        CHECK(count >= acked);     // S1
+        CHECK(count <= acked + 1); // the one under way may be there or not (S10)
         for (size_t i = 0; i < RUNS; i++) {
             char name[16];
             snprintf(name, sizeof(name), "run-%zu", i);
-            CHECK_INT(kit_head(&kit, name).last_seq, count);  // S3
+            CHECK_INT(kit_head(&kit, name).last_seq, count); // S3
             struct records records = kit_read(&kit, name);
-            CHECK_INT(records.count, count);  // S2
+            CHECK_INT(records.count, count); // S2
             // The dead owner's runs are free at once, and go on where they were.
             CHECK(!kit_head(&kit, name).owned);
             struct run_log *log = kit_claim(&kit, name);
@@ -101,8 +95,7 @@ static void S1_S2_S3_what_was_acknowledged_is_there_after_kill_9_in_whole_batche
 
 static void S2_a_process_that_leaves_without_closing_loses_nothing(void)
 {
-    if (!suite_case->durable)
-        test_skip("%s dies with its process", suite_case->name);
+    if (!suite_case->durable) test_skip("%s dies with its process", suite_case->name);
     char *url = strdup(suite_case->scratch());
     CHECK(url);
     pid_t child = fork();
@@ -143,13 +136,10 @@ static _Noreturn void tail(const char *url, uint64_t last)
         arena_reset(&turn);
         struct records page;
         enum code rc = store_read(kit.store, STR("default"), STR("run-0"), seen, 16, &turn, &page, NULL);
-        if (rc && rc != E_NOT_FOUND)
-            _exit(2);
+        if (rc && rc != E_NOT_FOUND) _exit(2);
         for (size_t i = 0; i < page.count; i++)
-            if (page.items[i].seq != ++seen)
-                _exit(1);
-        if (page.count == 0)
-            usleep(200);
+            if (page.items[i].seq != ++seen) _exit(1);
+        if (page.count == 0) usleep(200);
     }
     _exit(0);
 }
@@ -157,8 +147,7 @@ static _Noreturn void tail(const char *url, uint64_t last)
 static void S4_tail_readers_see_every_event_once_and_in_order_I4(void)
 {
     enum { READERS = 4, EVENTS = 300 };
-    if (!suite_case->shared)
-        test_skip("%s has one handle", suite_case->name);
+    if (!suite_case->shared) test_skip("%s has one handle", suite_case->name);
     struct kit kit;
     suite_start(&kit);
     struct run_log *log = create_numbered(&kit, 0);
@@ -167,8 +156,7 @@ static void S4_tail_readers_see_every_event_once_and_in_order_I4(void)
     for (size_t i = 0; i < READERS; i++) {
         readers[i] = fork();
         CHECK(readers[i] >= 0);
-        if (readers[i] == 0)
-            tail(store_url(kit.store).ptr, EVENTS);
+        if (readers[i] == 0) tail(store_url(kit.store).ptr, EVENTS);
     }
     char step[24];
     for (size_t i = 1; i < EVENTS; i++) {

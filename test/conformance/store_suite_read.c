@@ -15,14 +15,12 @@ static void S8_stored_bytes_stay_what_they_were_EL_1a_EL_1b_I5(void)
         items[i] = kit_step(&kit, log, step);
         struct records records = kit_read(&kit, "r");
         CHECK_INT(records.count, i + 1);
-        for (size_t k = 0; k <= i; k++)
-            CHECK_STR(records.items[k].bytes, items[k].bytes);
+        for (size_t k = 0; k <= i; k++) CHECK_STR(records.items[k].bytes, items[k].bytes);
     }
     store_release_run(kit.store, log);
     suite_reopen(&kit, STORE_READ);
     struct records records = kit_read(&kit, "r");
-    for (size_t k = 0; k < ARRAY_COUNT(items); k++)
-        CHECK_STR(records.items[k].bytes, items[k].bytes);
+    for (size_t k = 0; k < ARRAY_COUNT(items); k++) CHECK_STR(records.items[k].bytes, items[k].bytes);
     kit_release(&kit);
 }
 
@@ -43,8 +41,7 @@ static void pages_follow_each_other_in_order_ES_1_1g(void)
     do {
         CHECK_OK(store_read(kit.store, STR("default"), STR("r"), after, PAGE, &kit.arena, &page, &kit.err), &kit.err);
         CHECK(page.count <= PAGE);
-        for (size_t i = 0; i < page.count; i++)
-            CHECK_INT(page.items[i].seq, ++after);
+        for (size_t i = 0; i < page.count; i++) CHECK_INT(page.items[i].seq, ++after);
         pages++;
     } while (page.count == PAGE);
     CHECK_INT(after, EVENTS);
@@ -73,14 +70,15 @@ static enum code tell(void *context, const struct record *record, const struct m
     } else {
         CHECK(!seal);
     }
-    buf_printf(&told->text, ":%s%s%.*s ", moment ? moment_name(moment->kind) : "decision", moment && moment->step.len ? "." : "",
-               moment ? (int)moment->step.len : 0, moment ? moment->step.ptr : "");
+    buf_printf(&told->text, ":%s%s%.*s ", moment ? moment_name(moment->kind) : "decision",
+               moment && moment->step.len ? "." : "", moment ? (int)moment->step.len : 0,
+               moment ? moment->step.ptr : "");
     return ++told->count == told->stop_at ? E_CANCELLED : OK;
 }
 
 static void append_life(struct kit *kit, struct run_log *log)
 {
-    kit_append(kit, log, kit_moment(MOMENT_SIGNAL_ACCEPTED, "", 1));  // before the first event
+    kit_append(kit, log, kit_moment(MOMENT_SIGNAL_ACCEPTED, "", 1)); // before the first event
     kit_append(kit, log, kit_moment(MOMENT_RUN_STARTED, "", 1));
     struct moment moments[] = {kit_moment(MOMENT_RUN_PAUSED, "", 1), kit_moment(MOMENT_STEP_STARTED, "a", 1),
                                kit_moment(MOMENT_RUN_RESUMED, "", 1)};
@@ -94,7 +92,7 @@ static void append_life(struct kit *kit, struct run_log *log)
     CHECK_OK(kit_decide(kit, log, SIGNAL, "APPLIED", NULL), &kit->err);
     kit_append(kit, log, kit_moment(MOMENT_STEP_COMPLETED, "a", 1));
     kit_append(kit, log, kit_moment(MOMENT_RUN_COMPLETED, "", 1));
-    kit_append(kit, log, kit_moment(MOMENT_LATE_RESULT, "a", 1));  // after the end
+    kit_append(kit, log, kit_moment(MOMENT_LATE_RESULT, "a", 1)); // after the end
 }
 
 static const char life[] = "0+:SIGNAL_ACCEPTED 1:RUN_STARTED 1+:RUN_PAUSED 2:STEP_STARTED.a 2+:RUN_RESUMED 2+:decision "
@@ -127,12 +125,12 @@ static void replay_tells_events_and_ledger_in_the_order_they_happened_EL_1d_EL_3
     kit_release(&kit);
 }
 
-static enum code count_visit(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
+static enum code count_visit(void *context, const struct record *record, const struct moment *moment,
+                             const struct seal *seal)
 {
     size_t *count = context;
     CHECK(seal || record->ledger_seq);
-    if (moment && moment->kind == MOMENT_STEP_STARTED)
-        CHECK_INT(record->seq, ++*count);
+    if (moment && moment->kind == MOMENT_STEP_STARTED) CHECK_INT(record->seq, ++*count);
     return OK;
 }
 
@@ -168,10 +166,15 @@ static void replay_of_a_long_run_crosses_pages(void)
 
 static void set_summary(struct kit *kit, struct run_log *log, enum run_status status, int64_t created_ms)
 {
-    struct append_summary summary = {
-        .log = log,
-        .summary = {.status = status, .substatus = "DRAINING", .counts = {4, 3, 2, 1}, .running = 5, .created_ms = created_ms,
-                    .started_ms = created_ms + 1, .ended_ms = created_ms + 2, .cause = "failed at load"}};
+    struct append_summary summary = {.log = log,
+                                     .summary = {.status = status,
+                                                 .substatus = "DRAINING",
+                                                 .counts = {4, 3, 2, 1},
+                                                 .running = 5,
+                                                 .created_ms = created_ms,
+                                                 .started_ms = created_ms + 1,
+                                                 .ended_ms = created_ms + 2,
+                                                 .cause = "failed at load"}};
     struct store_batch batch = {.summaries = &summary, .summary_count = 1};
     CHECK_OK(store_append(kit->store, &batch, KIT_NOW, &kit->arena, &kit->err), &kit->err);
 }
@@ -211,7 +214,7 @@ static void the_head_of_a_run_tells_its_identity_and_summary(void)
     CHECK(head.position > 0);
     struct digest hash = kit_read(&kit, "r").items[0].hash;
     CHECK(digest_eq(&hash, &head.head));
-    kit_step(&kit, log, "b");  // a batch without a summary leaves it as it is
+    kit_step(&kit, log, "b"); // a batch without a summary leaves it as it is
     CHECK_INT(kit_head(&kit, "r").summary.status, RUN_STATUS_PAUSED);
     store_release_run(kit.store, log);
     kit_release(&kit);
@@ -229,15 +232,12 @@ static void fill_list(struct kit *kit)
         snprintf(name, sizeof(name), "%s-%02zu", i % 2 ? "odd" : "even", i);
         struct run_create create = kit_run(i % 5 == 4 ? "acme" : "default", name, VOCABULARY_RUN);
         create.ids.plan_id = i % 2 ? STR("p1") : STR("p0");
-        if (i % 4 == 3)
-            create.parent_run = STR("even-00");
+        if (i % 4 == 3) create.parent_run = STR("even-00");
         struct run_log *log = NULL;
         CHECK_OK(store_create_run(kit->store, &create, &log, &kit->err), &kit->err);
         kit_step(kit, log, "a");
-        if (states[i % 3] == RUN_STATUS_COMPLETED)
-            kit_append(kit, log, kit_moment(MOMENT_RUN_COMPLETED, "", 1));
-        if (states[i % 3] == RUN_STATUS_FAILED)
-            kit_append(kit, log, kit_moment(MOMENT_RUN_FAILED, "", 1));
+        if (states[i % 3] == RUN_STATUS_COMPLETED) kit_append(kit, log, kit_moment(MOMENT_RUN_COMPLETED, "", 1));
+        if (states[i % 3] == RUN_STATUS_FAILED) kit_append(kit, log, kit_moment(MOMENT_RUN_FAILED, "", 1));
         set_summary(kit, log, states[i % 3], 1000 + (int64_t)i);
         store_release_run(kit->store, log);
     }
@@ -267,8 +267,7 @@ static void check_list(struct kit *kit, struct run_filter filter, size_t limit)
         CHECK(heads.count <= limit);
         CHECK(heads.count == limit || heads.next == 0);
         for (size_t i = 0; i < heads.count; i++) {
-            do
-                CHECK(next-- > 0);
+            do CHECK(next-- > 0);
             while (!wanted(&filter, next));
             char name[32];
             snprintf(name, sizeof(name), "%s-%02zu", next % 2 ? "odd" : "even", next);
@@ -277,8 +276,7 @@ static void check_list(struct kit *kit, struct run_filter filter, size_t limit)
         }
         filter.before = heads.next;
     } while (filter.before);
-    while (next-- > 0)
-        CHECK(!wanted(&filter, next));
+    while (next-- > 0) CHECK(!wanted(&filter, next));
 }
 
 static void lists_are_newest_first_filtered_and_paged(void)
@@ -303,13 +301,16 @@ static void lists_are_newest_first_filtered_and_paged(void)
         {.tenant = STR("default"), .since_ms = 1010, .until_ms = 1019},
         {.tenant = STR("default"), .roots = true},
         {.tenant = STR(""), .roots = true, .status_mask = 1u << RUN_STATUS_RUNNING, .plan = STR("p0")},
-        {.tenant = STR("acme"), .roots = true, .since_ms = 1005, .status_mask = 1u << RUN_STATUS_RUNNING, .plan = STR("p1")},
+        {.tenant = STR("acme"),
+         .roots = true,
+         .since_ms = 1005,
+         .status_mask = 1u << RUN_STATUS_RUNNING,
+         .plan = STR("p1")},
     };
     static const size_t limits[] = {1, 3, 50};
     for (size_t i = 0; i < ARRAY_COUNT(filters); i++)
         for (size_t k = 0; k < ARRAY_COUNT(limits); k++)
-            if (!str_is(filters[i].run_prefix, "even-%"))
-                check_list(&kit, filters[i], limits[k]);
+            if (!str_is(filters[i].run_prefix, "even-%")) check_list(&kit, filters[i], limits[k]);
     struct run_heads heads;
     CHECK_OK(store_list(kit.store, &filters[12], &kit.arena, &heads, &kit.err), &kit.err);
     CHECK_INT(heads.count, 0);
@@ -336,7 +337,7 @@ static void blobs_come_with_their_batch_S3(void)
     struct store_batch batch = {.items = &item, .item_count = 1, .blobs = blobs, .blob_count = ARRAY_COUNT(blobs)};
     CHECK_OK(store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err), &kit.err);
     moment = kit_moment(MOMENT_STEP_STARTED, "b", 1);
-    CHECK_OK(store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err), &kit.err);  // the same again
+    CHECK_OK(store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err), &kit.err); // the same again
     for (size_t i = 0; i < ARRAY_COUNT(blobs); i++) {
         struct str got;
         CHECK_OK(store_blob(kit.store, &blobs[i].sha256, &kit.arena, &got, &kit.err), &kit.err);
@@ -359,9 +360,10 @@ static void the_inbox_holds_signals_until_a_batch_settles_them_I23(void)
     size_t count;
     CHECK_OK(store_inbox(kit.store, &kit.arena, &items, &count, &kit.err), &kit.err);
     CHECK_INT(count, 0);
-    CHECK_OK(store_post(kit.store, STR("default"), STR("r"), STR(SIGNAL), STR("{\"signalType\":\"PAUSE\"}"), &kit.err), &kit.err);
+    CHECK_OK(store_post(kit.store, STR("default"), STR("r"), STR(SIGNAL), STR("{\"signalType\":\"PAUSE\"}"), &kit.err),
+             &kit.err);
     CHECK_OK(store_post(kit.store, STR("default"), STR("r"), STR("second"), STR("{}"), &kit.err), &kit.err);
-    for (int look = 0; look < 2; look++) {  // looking does not take
+    for (int look = 0; look < 2; look++) { // looking does not take
         CHECK_OK(store_inbox(kit.store, &kit.arena, &items, &count, &kit.err), &kit.err);
         CHECK_INT(count, 2);
         CHECK_STR(items[0].signal_id, STR(SIGNAL));
@@ -388,8 +390,7 @@ static void the_inbox_holds_signals_until_a_batch_settles_them_I23(void)
 
 static void a_reader_posts_to_the_owner_of_a_run_I23(void)
 {
-    if (!suite_case->shared)
-        test_skip("%s has one handle", suite_case->name);
+    if (!suite_case->shared) test_skip("%s has one handle", suite_case->name);
     struct kit kit;
     suite_start(&kit);
     struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);

@@ -10,8 +10,7 @@ enum { EVENTS = 4 };
 // A store with one run "r" of EVENTS events and two ledger entries, open for reading; and a run nobody touches.
 static void start_damaged(struct kit *kit)
 {
-    if (!suite_case->tamper)
-        test_skip("%s cannot be reached from outside", suite_case->name);
+    if (!suite_case->tamper) test_skip("%s cannot be reached from outside", suite_case->name);
     suite_start(kit);
     struct run_log *other = kit_create(kit, "whole", VOCABULARY_RUN);
     kit_step(kit, other, "a");
@@ -34,7 +33,7 @@ static void check_found(struct kit *kit, uint64_t seq, uint64_t or_seq, bool led
     struct verify_report report;
     struct error err = {0};
     enum code rc = store_verify(kit->store, STR(""), STR(""), &kit->arena, &report, &err);
-    if (rc == E_CORRUPT)  // found even earlier: the store does not list it any more
+    if (rc == E_CORRUPT) // found even earlier: the store does not list it any more
         return;
     CHECK_OK(rc, &err);
     if (report.fault_count == 0)
@@ -42,8 +41,8 @@ static void check_found(struct kit *kit, uint64_t seq, uint64_t or_seq, bool led
     const struct verify_fault *first = &report.faults[0];
     CHECK_STR(first->run, STR("r"));
     if ((first->seq != seq && first->seq != or_seq) || first->ledger != ledger)
-        test_fail(__FILE__, __LINE__, "%s at %llu (bit %zu) was named %s %llu: %.*s", damage, (unsigned long long)seq, bit,
-                  first->ledger ? "entry" : "event", (unsigned long long)first->seq, STR_ARG(first->what));
+        test_fail(__FILE__, __LINE__, "%s at %llu (bit %zu) was named %s %llu: %.*s", damage, (unsigned long long)seq,
+                  bit, first->ledger ? "entry" : "event", (unsigned long long)first->seq, STR_ARG(first->what));
     CHECK(first->what.len > 0);
 }
 
@@ -62,7 +61,7 @@ static void every_bit(bool ledger, uint64_t count)
             flips++;
         }
     CHECK(flips > count * 8 * 60);
-    kit_check_sound(&kit);  // all damage was undone
+    kit_check_sound(&kit); // all damage was undone
     kit_release(&kit);
 }
 
@@ -90,20 +89,17 @@ static void damage_apart(enum tamper what, uint64_t seq, uint64_t named, bool le
 
 static void S9_a_removed_event_is_found_and_named_I7(void)
 {
-    for (uint64_t seq = 1; seq <= EVENTS; seq++)
-        damage_apart(TAMPER_DELETE, seq, seq, false, "a removed event");
+    for (uint64_t seq = 1; seq <= EVENTS; seq++) damage_apart(TAMPER_DELETE, seq, seq, false, "a removed event");
 }
 
 static void S9_swapped_events_are_found_and_named_I7(void)
 {
-    for (uint64_t seq = 1; seq < EVENTS; seq++)
-        damage_apart(TAMPER_SWAP, seq, seq, false, "two swapped events");
+    for (uint64_t seq = 1; seq < EVENTS; seq++) damage_apart(TAMPER_SWAP, seq, seq, false, "two swapped events");
 }
 
 static void S9_a_cut_tail_is_found_through_the_head_I7(void)
 {
-    for (uint64_t seq = 1; seq <= EVENTS; seq++)
-        damage_apart(TAMPER_CUT, seq, seq, false, "a cut tail");
+    for (uint64_t seq = 1; seq <= EVENTS; seq++) damage_apart(TAMPER_CUT, seq, seq, false, "a cut tail");
 }
 
 static void S9_a_repeated_event_is_found_I7(void)
@@ -118,7 +114,8 @@ static void S9_a_removed_ledger_entry_is_found_and_named_I7(void)
     damage_apart(TAMPER_LEDGER_CUT, 2, 2, true, "a cut ledger");
 }
 
-static enum code ignore(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
+static enum code ignore(void *context, const struct record *record, const struct moment *moment,
+                        const struct seal *seal)
 {
     (void)record;
     (void)moment;

@@ -48,22 +48,70 @@ static void after(void)
     after();                                                                                                           \
     return result
 
-ssize_t write(int fd, const void *bytes, size_t size) { WRAP(write, counts(fd), (fd, bytes, size)); }
-ssize_t pwrite(int fd, const void *bytes, size_t size, off_t at) { WRAP(pwrite, counts(fd), (fd, bytes, size, at)); }
-ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t at) { WRAP(pwrite64, counts(fd), (fd, bytes, size, at)); }
-ssize_t pwritev(int fd, const struct iovec *v, int n, off_t at) { WRAP(pwritev, counts(fd), (fd, v, n, at)); }
-ssize_t writev(int fd, const struct iovec *v, int n) { WRAP(writev, counts(fd), (fd, v, n)); }
-int fsync(int fd) { WRAP(fsync, 1, (fd)); }
-int fdatasync(int fd) { WRAP(fdatasync, 1, (fd)); }
-int syncfs(int fd) { WRAP(syncfs, 1, (fd)); }
-int ftruncate(int fd, off_t size) { WRAP(ftruncate, 1, (fd, size)); }
-int ftruncate64(int fd, off64_t size) { WRAP(ftruncate64, 1, (fd, size)); }
-int unlink(const char *path) { WRAP(unlink, 1, (path)); }
-int unlinkat(int fd, const char *path, int flags) { WRAP(unlinkat, 1, (fd, path, flags)); }
-int rename(const char *from, const char *to) { WRAP(rename, 1, (from, to)); }
-int renameat(int a, const char *from, int b, const char *to) { WRAP(renameat, 1, (a, from, b, to)); }
-int mkdir(const char *path, mode_t mode) { WRAP(mkdir, 1, (path, mode)); }
-int mkdirat(int fd, const char *path, mode_t mode) { WRAP(mkdirat, 1, (fd, path, mode)); }
+ssize_t write(int fd, const void *bytes, size_t size)
+{
+    WRAP(write, counts(fd), (fd, bytes, size));
+}
+ssize_t pwrite(int fd, const void *bytes, size_t size, off_t at)
+{
+    WRAP(pwrite, counts(fd), (fd, bytes, size, at));
+}
+ssize_t pwrite64(int fd, const void *bytes, size_t size, off64_t at)
+{
+    WRAP(pwrite64, counts(fd), (fd, bytes, size, at));
+}
+ssize_t pwritev(int fd, const struct iovec *v, int n, off_t at)
+{
+    WRAP(pwritev, counts(fd), (fd, v, n, at));
+}
+ssize_t writev(int fd, const struct iovec *v, int n)
+{
+    WRAP(writev, counts(fd), (fd, v, n));
+}
+int fsync(int fd)
+{
+    WRAP(fsync, 1, (fd));
+}
+int fdatasync(int fd)
+{
+    WRAP(fdatasync, 1, (fd));
+}
+int syncfs(int fd)
+{
+    WRAP(syncfs, 1, (fd));
+}
+int ftruncate(int fd, off_t size)
+{
+    WRAP(ftruncate, 1, (fd, size));
+}
+int ftruncate64(int fd, off64_t size)
+{
+    WRAP(ftruncate64, 1, (fd, size));
+}
+int unlink(const char *path)
+{
+    WRAP(unlink, 1, (path));
+}
+int unlinkat(int fd, const char *path, int flags)
+{
+    WRAP(unlinkat, 1, (fd, path, flags));
+}
+int rename(const char *from, const char *to)
+{
+    WRAP(rename, 1, (from, to));
+}
+int renameat(int a, const char *from, int b, const char *to)
+{
+    WRAP(renameat, 1, (a, from, b, to));
+}
+int mkdir(const char *path, mode_t mode)
+{
+    WRAP(mkdir, 1, (path, mode));
+}
+int mkdirat(int fd, const char *path, mode_t mode)
+{
+    WRAP(mkdirat, 1, (fd, path, mode));
+}
 
 __attribute__((destructor)) static void report(void)
 {

@@ -5,14 +5,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static enum code find_part(void *context, enum part_kind kind, struct str from, struct str request,
-                           struct str runtime, struct arena *arena, struct str *file,
-                           struct str *text, struct error *err)
+static enum code find_part(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
+                           struct arena *arena, struct str *file, struct str *text, struct error *err)
 {
     const struct str *self = context;
     (void)from, (void)runtime;
-    if (str_is(request, "missing"))
-        return error_set(err, E_NOT_FOUND, "no such file");
+    if (str_is(request, "missing")) return error_set(err, E_NOT_FOUND, "no such file");
     *file = arena_copy(arena, request);
     struct str found = STR("nodes:\n  - {id: a, noop: true}\n");
     if (str_is(request, "self"))
@@ -26,8 +24,7 @@ static enum code find_part(void *context, enum part_kind kind, struct str from, 
 static bool has(const uint32_t *list, uint32_t count, uint32_t wanted)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (list[i] == wanted)
-            return true;
+        if (list[i] == wanted) return true;
     return false;
 }
 
@@ -66,11 +63,9 @@ static void check_step(const struct program *program, uint32_t index)
         INVARIANT(step->first_child + step->child_count <= program->step_count);
         for (uint32_t k = 0; k < step->child_count; k++)
             INVARIANT(program->steps[step->first_child + k].scope == index);
-        if (step->until != PROGRAM_TOP)
-            INVARIANT(step->until == step->first_child + step->child_count - 1);
+        if (step->until != PROGRAM_TOP) INVARIANT(step->until == step->first_child + step->child_count - 1);
     }
-    if (step->scope == PROGRAM_TOP)
-        INVARIANT(index < program->top_count);
+    if (step->scope == PROGRAM_TOP) INVARIANT(index < program->top_count);
     check_edges(program, index);
 }
 
@@ -93,8 +88,7 @@ static void check_program(const struct program *program, struct arena *arena)
     struct buf dump;
     INVARIANT(program->step_count > 0 && program->top_count > 0);
     INVARIANT(name_valid(program->plan_id) && name_valid(program->plan_version));
-    for (uint32_t i = 0; i < program->step_count; i++)
-        check_step(program, i);
+    for (uint32_t i = 0; i < program->step_count; i++) check_step(program, i);
     check_order(program, arena);
     buf_init(&dump, 256 * 1024 * 1024);
     program_dump(&dump, program);
@@ -110,8 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct diagnostics diagnostics;
     struct program *program;
     struct error err = {0};
-    if (size > 64 * 1024)
-        return 0;
+    if (size > 64 * 1024) return 0;
     arena_init(&arena, 4096, 256 * 1024 * 1024);
     diagnostics_init(&diagnostics, &arena);
     enum code rc = program_load(text, STR("fuzz"), &loader, &diagnostics, &program, &err);
@@ -121,12 +114,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     diagnostics_sort(&diagnostics);
     struct buf out;
     buf_init(&out, 16 * 1024 * 1024);
-    for (size_t i = 0; i < diagnostics.count; i++)
-        diagnostic_write(&out, &diagnostics.items[i], text, false);
+    for (size_t i = 0; i < diagnostics.count; i++) diagnostic_write(&out, &diagnostics.items[i], text, false);
     INVARIANT(buf_ok(&out) && str_utf8(buf_str(&out)));
     buf_release(&out);
-    if (program)
-        check_program(program, &arena);
+    if (program) check_program(program, &arena);
     program_release(program);
     arena_release(&arena);
     return 0;

@@ -6,8 +6,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct run_ids ids = {
-    .tenant = {"t", 1}, .project = {"p", 1}, .environment = {"e", 1}, .run = {"r", 1}, .plan_id = {"i", 1}, .plan_version = {"1", 1}};
+static const struct run_ids ids = {.tenant = {"t", 1},
+                                   .project = {"p", 1},
+                                   .environment = {"e", 1},
+                                   .run = {"r", 1},
+                                   .plan_id = {"i", 1},
+                                   .plan_version = {"1", 1}};
 
 static const struct contract *contract_once(void)
 {
@@ -35,7 +39,8 @@ static void check_ledger(const struct moment *moment, struct arena *arena)
     INVARIANT(str_eq(entry, again));
 }
 
-static void check_moment(const struct moment *moment, const struct seal *seal, struct run_view *view, struct arena *arena)
+static void check_moment(const struct moment *moment, const struct seal *seal, struct run_view *view,
+                         struct arena *arena)
 {
     struct json shown;
     struct error err = {0};

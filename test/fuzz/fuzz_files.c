@@ -13,7 +13,8 @@
 static const char *const paths[8] = {".cairn/journal", ".cairn/runs",  "a/events.jsonl", "a/ledger.jsonl",
                                      ".cairn/index",   ".cairn/names", ".cairn/VERSION", ".cairn/quarantine/run-1"};
 static const char *const runs[RUN_COUNT] = {
-    "a", "b", "a-name-that-does-not-fit-into-a-slot-because-it-is-much-longer-than-anybody-would-like-to-type-it-twice"};
+    "a", "b",
+    "a-name-that-does-not-fit-into-a-slot-because-it-is-much-longer-than-anybody-would-like-to-type-it-twice"};
 
 static struct arena forever;
 static const struct contract *contract;
@@ -83,7 +84,8 @@ static void make_original(void)
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) append(store, logs, steps[i]);
     for (size_t i = 0; i < RUN_COUNT; i++) {
         store_release_run(store, logs[i]);
-        INVARIANT(store_read(store, STR("default"), str_from(runs[i]), 0, SIZE_MAX, &forever, &original[i], NULL) == OK);
+        INVARIANT(store_read(store, STR("default"), str_from(runs[i]), 0, SIZE_MAX, &forever, &original[i], NULL) ==
+                  OK);
     }
     store_close(store);
     image = sim_disk_snapshot(sim);
@@ -159,7 +161,8 @@ static uint64_t look(struct store *store, bool strict)
         hash = hash * 31 + (uint64_t)rc;
         for (size_t k = 0; rc == OK && k < events.count; k++) {
             hash = hash * 31 + str_hash(events.items[k].bytes);
-            if (strict && sound) INVARIANT(k < original[i].count && str_eq(events.items[k].bytes, original[i].items[k].bytes));
+            if (strict && sound)
+                INVARIANT(k < original[i].count && str_eq(events.items[k].bytes, original[i].items[k].bytes));
         }
     }
     arena_release(&arena);
@@ -185,7 +188,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (i == 1) {
             struct run_log *log;
             for (size_t k = 0; k < RUN_COUNT; k++)
-                if (store_claim_run(store, STR("default"), str_from(runs[k]), &log, NULL) == OK) store_release_run(store, log);
+                if (store_claim_run(store, STR("default"), str_from(runs[k]), &log, NULL) == OK)
+                    store_release_run(store, log);
         }
         store_close(store);
         INVARIANT(open_store(STORE_WRITE, &store) == OK);

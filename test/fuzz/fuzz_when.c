@@ -19,10 +19,8 @@ static enum code lookup(void *context, const struct ref *ref, struct arena *aren
 {
     (void)context;
     struct json value = json_string(str_from(marked));
-    if (ref->kind == REF_OUTPUT && str_is(ref->node, "n"))
-        value = json_int(-7);
-    if (ref->kind == REF_OUTPUT && str_is(ref->node, "a.b"))
-        value = json_string(STR("{\"x\":1.5,\"y\":[true,null]}"));
+    if (ref->kind == REF_OUTPUT && str_is(ref->node, "n")) value = json_int(-7);
+    if (ref->kind == REF_OUTPUT && str_is(ref->node, "a.b")) value = json_string(STR("{\"x\":1.5,\"y\":[true,null]}"));
     if (ref->kind != REF_OUTPUT) {
         *out = value;
         return OK;
@@ -55,8 +53,7 @@ static void check_when(struct str text, struct arena *arena)
     const struct when_step *trace = NULL;
     rc = when_eval(when, &scope, arena, &result, &trace, &err);
     INVARIANT(rc == OK || rc == E_NOT_FOUND);
-    if (rc)
-        return;
+    if (rc) return;
     bool any = false, all = true;
     for (size_t i = 0; i < count; i++) {
         any |= atoms[i].or_before && all;
@@ -82,8 +79,7 @@ static void visit(void *context, const struct ref *ref, size_t offset, bool is_k
 static bool contains(struct str text, struct str part)
 {
     for (size_t i = 0; i + part.len <= text.len; i++)
-        if (str_starts(str_slice(text, i, text.len), part))
-            return true;
+        if (str_starts(str_slice(text, i, text.len), part)) return true;
     return false;
 }
 
@@ -95,16 +91,13 @@ static void check_texts(struct str text, struct arena *arena)
     expr_refs(text, &scope, visit, &count);
     enum code rc = subst_text(text, &scope, arena, &filled, &err);
     INVARIANT(rc == OK || rc == E_NOT_FOUND);
-    if (!rc && !count.known)
-        INVARIANT(str_eq(filled, text));
+    if (!rc && !count.known) INVARIANT(str_eq(filled, text));
     struct subst script;
     err = (struct error){0};
     rc = subst_shell(text, &scope, arena, &script, &err);
     INVARIANT(rc == OK || rc == E_NOT_FOUND || rc == E_INVALID || rc == E_LIMIT);
-    if (rc)
-        return;
-    if (!count.known && !contains(text, STR("${")))
-        INVARIANT(str_eq(script.text, text) && script.env_count == 0);
+    if (rc) return;
+    if (!count.known && !contains(text, STR("${"))) INVARIANT(str_eq(script.text, text) && script.env_count == 0);
     // Only here-documents with quoted delimiters take text.
     if (!contains(text, STR("<<")) && !contains(text, str_from(marked)))
         INVARIANT(!contains(script.text, str_from(marked)));
@@ -116,8 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str text = {(const char *)data, size};
     struct arena arena;
-    if (size > 16 * 1024)
-        return 0;
+    if (size > 16 * 1024) return 0;
     arena_init(&arena, 64 * 1024, 256 * 1024 * 1024);
     check_when(text, &arena);
     check_texts(text, &arena);

@@ -7,16 +7,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static uint32_t count_lines(struct str text)
 {
     uint32_t lines = 1;
-    for (size_t at = str_find(text, '\n', 0); at < text.len; at = str_find(text, '\n', at + 1))
-        lines++;
+    for (size_t at = str_find(text, '\n', 0); at < text.len; at = str_find(text, '\n', at + 1)) lines++;
     return lines;
 }
 
 static void check_places(const struct json *value, uint32_t lines)
 {
     INVARIANT(value->line >= 1 && value->line <= lines && value->column >= 1);
-    for (uint32_t i = 0; value->type == JSON_ARRAY && i < value->count; i++)
-        check_places(&value->items[i], lines);
+    for (uint32_t i = 0; value->type == JSON_ARRAY && i < value->count; i++) check_places(&value->items[i], lines);
     for (uint32_t i = 0; value->type == JSON_OBJECT && i < value->count; i++) {
         INVARIANT(value->members[i].line >= 1 && value->members[i].line <= lines);
         check_places(&value->members[i].value, lines);
@@ -78,10 +76,8 @@ static void run(struct str text, bool yaml)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct str text = {(const char *)data, size};
-    if (size > 256 * 1024)
-        return 0;
+    if (size > 256 * 1024) return 0;
     run(text, false);
-    if (str_utf8(text))
-        run(text, true);
+    if (str_utf8(text)) run(text, true);
     return 0;
 }

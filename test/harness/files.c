@@ -15,22 +15,18 @@ char test_dir_path[512];
 
 static void remove_at(int parent, const char *name)
 {
-    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT)
-        return;
+    if (unlinkat(parent, name, 0) == 0 || errno == ENOENT) return;
     int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     int fd = openat(parent, name, flags);
-    if (fd < 0 && errno == EACCES && fchmodat(parent, name, 0700, 0) == 0)
-        fd = openat(parent, name, flags);
+    if (fd < 0 && errno == EACCES && fchmodat(parent, name, 0700, 0) == 0) fd = openat(parent, name, flags);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (!dir) {
-        if (fd >= 0)
-            close(fd);
+        if (fd >= 0) close(fd);
         return;
     }
-    fchmod(fd, 0700);  // a test may have made it read-only
+    fchmod(fd, 0700); // a test may have made it read-only
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            remove_at(fd, entry->d_name);
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) remove_at(fd, entry->d_name);
     }
     closedir(dir);
     unlinkat(parent, name, AT_REMOVEDIR);
@@ -61,8 +57,7 @@ static struct kept *kept_files;
 static struct kept *keep(size_t size)
 {
     struct kept *kept = malloc(sizeof(*kept) + size);
-    if (!kept)
-        test_fail(__FILE__, __LINE__, "out of memory");
+    if (!kept) test_fail(__FILE__, __LINE__, "out of memory");
     kept->next = kept_files;
     kept_files = kept;
     return kept;
@@ -72,13 +67,11 @@ struct str test_read_file(const char *path)
 {
     FILE *file = fopen(path, "rbe");
     struct stat status;
-    if (!file || fstat(fileno(file), &status) < 0)
-        test_fail(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
+    if (!file || fstat(fileno(file), &status) < 0) test_fail(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
     size_t size = (size_t)status.st_size;
     struct kept *kept = keep(size + 1);
     size_t got = fread(kept->bytes, 1, size, file);
-    if (got != size)
-        test_fail(__FILE__, __LINE__, "%s: %zu of %zu bytes read", path, got, size);
+    if (got != size) test_fail(__FILE__, __LINE__, "%s: %zu of %zu bytes read", path, got, size);
     fclose(file);
     kept->bytes[size] = '\0';
     return (struct str){kept->bytes, size};
@@ -87,8 +80,7 @@ struct str test_read_file(const char *path)
 void test_write_file(const char *path, struct str bytes)
 {
     FILE *file = fopen(path, "wbe");
-    if (!file)
-        test_fail(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
+    if (!file) test_fail(__FILE__, __LINE__, "%s: %s", path, strerror(errno));
     size_t put = bytes.len ? fwrite(bytes.ptr, 1, bytes.len, file) : 0;
     if (fclose(file) != 0 || put != bytes.len)
         test_fail(__FILE__, __LINE__, "%s: cannot write %zu bytes", path, bytes.len);
@@ -98,16 +90,13 @@ void test_write_file(const char *path, struct str bytes)
 static const char *repository_root(void)
 {
     static char root[PATH_MAX];
-    if (!getcwd(root, sizeof(root)))
-        return NULL;
+    if (!getcwd(root, sizeof(root))) return NULL;
     for (;;) {
         char probe[PATH_MAX + 16];
         snprintf(probe, sizeof(probe), "%s/src/LAYERS", root);
-        if (access(probe, F_OK) == 0)
-            return root;
+        if (access(probe, F_OK) == 0) return root;
         char *slash = strrchr(root, '/');
-        if (!slash || slash == root)
-            return NULL;
+        if (!slash || slash == root) return NULL;
         *slash = '\0';
     }
 }
@@ -121,16 +110,13 @@ static bool is_directory(const char *path)
 static const char *find_shared(const char *variable, const char *name, char out[PATH_MAX])
 {
     const char *chosen = getenv(variable);
-    if (chosen && chosen[0])
-        return is_directory(chosen) ? realpath(chosen, out) : NULL;
+    if (chosen && chosen[0]) return is_directory(chosen) ? realpath(chosen, out) : NULL;
     const char *bases[] = {".", repository_root()};
     for (size_t i = 0; i < ARRAY_COUNT(bases); i++) {
         char path[PATH_MAX + 64];
-        if (!bases[i])
-            continue;
+        if (!bases[i]) continue;
         snprintf(path, sizeof(path), "%s/../shared/%s", bases[i], name);
-        if (is_directory(path))
-            return realpath(path, out);
+        if (is_directory(path)) return realpath(path, out);
     }
     return NULL;
 }
@@ -169,11 +155,10 @@ static void add_lines(struct buf *out, char mark, struct str text, size_t count)
 static _Noreturn void fail_with_difference(const char *path, struct str got, struct str want)
 {
     enum { BEFORE = 2, AFTER = 3 };
-    size_t starts[BEFORE + 1] = {0};  // of the current line and those before
+    size_t starts[BEFORE + 1] = {0}; // of the current line and those before
     size_t line = 1;
     for (size_t i = 0; i < got.len && i < want.len && got.ptr[i] == want.ptr[i]; i++) {
-        if (got.ptr[i] != '\n')
-            continue;
+        if (got.ptr[i] != '\n') continue;
         memmove(starts + 1, starts, BEFORE * sizeof(starts[0]));
         starts[0] = i + 1;
         line++;
@@ -184,15 +169,13 @@ static _Noreturn void fail_with_difference(const char *path, struct str got, str
     add_lines(&out, ' ', str_slice(want, starts[shown], starts[0]), BEFORE);
     add_lines(&out, '-', str_slice(want, starts[0], want.len), AFTER);
     add_lines(&out, '+', str_slice(got, starts[0], got.len), AFTER);
-    test_fail(path, (int)line, "differs (- wanted, + got; CAIRN_GOLDEN_UPDATE=1 rewrites it)%s",
-              out.ptr);
+    test_fail(path, (int)line, "differs (- wanted, + got; CAIRN_GOLDEN_UPDATE=1 rewrites it)%s", out.ptr);
 }
 
 void test_golden(const char *name, struct str got)
 {
     const char *root = repository_root();
-    if (!root)
-        test_fail(__FILE__, __LINE__, "not inside the repository: no golden files");
+    if (!root) test_fail(__FILE__, __LINE__, "not inside the repository: no golden files");
     char path[PATH_MAX + 256];
     snprintf(path, sizeof(path), "%s/test/golden/%s", root, name);
     if (getenv("CAIRN_GOLDEN_UPDATE")) {
@@ -201,6 +184,5 @@ void test_golden(const char *name, struct str got)
         return;
     }
     struct str want = test_read_file(path);
-    if (!str_eq(got, want))
-        fail_with_difference(path, got, want);
+    if (!str_eq(got, want)) fail_with_difference(path, got, want);
 }

@@ -59,33 +59,29 @@ void test_skip(const char *format, ...)
 
 void test_check_int(const char *file, int line, const char *what, int64_t got, int64_t want)
 {
-    if (got != want)
-        test_fail(file, line, "%s is %" PRId64 ", not %" PRId64, what, got, want);
+    if (got != want) test_fail(file, line, "%s is %" PRId64 ", not %" PRId64, what, got, want);
 }
 
 // Enough of two strings to see where they part.
 void test_check_str(const char *file, int line, const char *what, struct str got, struct str want)
 {
     enum { SHOWN = 400, BEFORE = 40 };
-    if (str_eq(got, want))
-        return;
+    if (str_eq(got, want)) return;
     size_t same = 0;
-    while (same < got.len && same < want.len && got.ptr[same] == want.ptr[same])
-        same++;
+    while (same < got.len && same < want.len && got.ptr[same] == want.ptr[same]) same++;
     size_t from = same > BEFORE ? same - BEFORE : 0;
     struct str got_shown = str_slice(got, from, from + SHOWN);
     struct str want_shown = str_slice(want, from, from + SHOWN);
-    test_fail(file, line, "%s differs at byte %zu of %zu (want %zu)\n got: %.*s\nwant: %.*s", what,
-              same, got.len, want.len, STR_ARG(got_shown), STR_ARG(want_shown));
+    test_fail(file, line, "%s differs at byte %zu of %zu (want %zu)\n got: %.*s\nwant: %.*s", what, same, got.len,
+              want.len, STR_ARG(got_shown), STR_ARG(want_shown));
 }
 
 void test_check_ok(const char *file, int line, const char *what, int rc, const struct error *err)
 {
-    if (rc == OK)
-        return;
+    if (rc == OK) return;
     const char *message = err && err->code ? err->message : "no message";
-    test_fail(file, line, "%s is %s: %s (%" PRIu32 ":%" PRIu32 ")", what, code_name((enum code)rc),
-              message, err ? err->line : 0, err ? err->column : 0);
+    test_fail(file, line, "%s is %s: %s (%" PRIu32 ":%" PRIu32 ")", what, code_name((enum code)rc), message,
+              err ? err->line : 0, err ? err->column : 0);
 }
 
 static void no_core_file(void)
@@ -100,8 +96,7 @@ void test_aborts(void (*run)(void *context), void *context)
     pid_t pid = fork();
     if (pid == 0) {
         int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        if (null >= 0)
-            dup2(null, STDERR_FILENO);
+        if (null >= 0) dup2(null, STDERR_FILENO);
         signal(SIGABRT, SIG_DFL);
         run(context);
         _exit(0);
@@ -117,8 +112,7 @@ static int time_limit_ms(void)
 {
     int64_t seconds = 0;
     const char *text = getenv("CAIRN_TEST_SECONDS");
-    if (!text || !str_int64(str_from(text), &seconds) || seconds < 1 || seconds > 100000)
-        seconds = SECONDS_DEFAULT;
+    if (!text || !str_int64(str_from(text), &seconds) || seconds < 1 || seconds > 100000) seconds = SECONDS_DEFAULT;
     return (int)seconds * 1000;
 }
 
@@ -137,8 +131,7 @@ static bool wait_for(pid_t pid, int *status)
         close(fd);
     }
     // Whatever the test started and left behind goes with it.
-    if (!in_time)
-        kill(pid, SIGKILL);
+    if (!in_time) kill(pid, SIGKILL);
     while (waitpid(pid, status, 0) < 0 && errno == EINTR) {
     }
     kill(-pid, SIGKILL);
@@ -152,14 +145,13 @@ static _Noreturn void run_child(const struct test *test, int fd)
     report_fd = fd;
     dup2(STDERR_FILENO, STDOUT_FILENO);
     test->run();
-    exit(0);  // not _exit: the leak checker reports from there
+    exit(0); // not _exit: the leak checker reports from there
 }
 
 static enum verdict judge(int status, bool in_time, struct report *report)
 {
     if (!in_time) {
-        snprintf(report->text, sizeof(report->text), "took longer than %d s",
-                 time_limit_ms() / 1000);
+        snprintf(report->text, sizeof(report->text), "took longer than %d s", time_limit_ms() / 1000);
         return FAILED;
     }
     if (WIFSIGNALED(status)) {
@@ -168,12 +160,9 @@ static enum verdict judge(int status, bool in_time, struct report *report)
         return FAILED;
     }
     int code = WEXITSTATUS(status);
-    if (code == 0)
-        return PASSED;
-    if (code == STATUS_SKIPPED)
-        return SKIPPED;
-    if (!report->text[0])
-        snprintf(report->text, sizeof(report->text), "exit status %d", code);
+    if (code == 0) return PASSED;
+    if (code == STATUS_SKIPPED) return SKIPPED;
+    if (!report->text[0]) snprintf(report->text, sizeof(report->text), "exit status %d", code);
     return FAILED;
 }
 
@@ -181,8 +170,7 @@ static enum verdict run_test(const struct test *test, struct report *report)
 {
     int fds[2];
     *report = (struct report){{0}};
-    if (pipe2(fds, O_CLOEXEC) < 0)
-        return FAILED;
+    if (pipe2(fds, O_CLOEXEC) < 0) return FAILED;
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0) {
@@ -215,11 +203,9 @@ static void print_report(const char *word, const char *name, const struct report
 
 static bool is_wanted(const char *name, int argc, char **argv)
 {
-    if (argc < 2)
-        return true;
+    if (argc < 2) return true;
     for (int i = 1; i < argc; i++) {
-        if (strstr(name, argv[i]))
-            return true;
+        if (strstr(name, argv[i])) return true;
     }
     return false;
 }
@@ -227,10 +213,9 @@ static bool is_wanted(const char *name, int argc, char **argv)
 static void name_dir(const char *program, size_t index)
 {
     const char *base = getenv("TMPDIR");
-    if (!base || base[0] != '/')
-        base = "/tmp";
-    int len = snprintf(test_dir_path, sizeof(test_dir_path), "%s/cairn-%s-%ld-%zu", base, program,
-                       (long)getpid(), index);
+    if (!base || base[0] != '/') base = "/tmp";
+    int len =
+        snprintf(test_dir_path, sizeof(test_dir_path), "%s/cairn-%s-%ld-%zu", base, program, (long)getpid(), index);
     INVARIANT(len > 0 && (size_t)len < sizeof(test_dir_path));
 }
 
@@ -239,8 +224,7 @@ int test_main(const char *program, const struct test *tests, size_t count, int a
     size_t passed = 0, failed = 0, skipped = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; i < count; i++) {
-        if (!is_wanted(tests[i].name, argc, argv))
-            continue;
+        if (!is_wanted(tests[i].name, argc, argv)) continue;
         name_dir(program, i);
         struct report report;
         switch (run_test(&tests[i], &report)) {

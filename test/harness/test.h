@@ -21,14 +21,17 @@ struct test {
     void (*run)(void);
 };
 
-#define TEST(function) {#function, function}
+#define TEST(function)                                                                                                 \
+    {                                                                                                                  \
+#function, function                                                                                            \
+    }
 
 int test_main(const char *program, const struct test *tests, size_t count, int argc, char **argv);
 
 #define CHECK(x) ((x) ? (void)0 : test_fail(__FILE__, __LINE__, "%s", #x))
 #define CHECK_INT(a, b) test_check_int(__FILE__, __LINE__, #a, (int64_t)(a), (int64_t)(b))
-#define CHECK_STR(a, b) test_check_str(__FILE__, __LINE__, #a, (a), (b))               // struct str, struct str
-#define CHECK_TEXT(a, b) test_check_str(__FILE__, __LINE__, #a, str_from(a), str_from(b))  // const char *
+#define CHECK_STR(a, b) test_check_str(__FILE__, __LINE__, #a, (a), (b))                  // struct str, struct str
+#define CHECK_TEXT(a, b) test_check_str(__FILE__, __LINE__, #a, str_from(a), str_from(b)) // const char *
 #define CHECK_OK(rc, err) test_check_ok(__FILE__, __LINE__, #rc, (int)(rc), (err))
 
 _Noreturn void test_fail(const char *file, int line, const char *format, ...) PRINTF_LIKE(3, 4);

@@ -81,17 +81,21 @@ static void absorb_started(struct checker *checker, struct model_run *run, const
 {
     struct model_step *step = step_for(checker, run, m->step);
     bool again = m->kind == MOMENT_STEP_REDISPATCHED;
-    if (run->paused) checker_fail(checker, "I25", "%.*s: %.*s started while the run was paused", STR_ARG(run->ids.run), STR_ARG(m->step));
+    if (run->paused)
+        checker_fail(checker, "I25", "%.*s: %.*s started while the run was paused", STR_ARG(run->ids.run),
+                     STR_ARG(m->step));
     if (step->state == NODE_SUCCESS)
-        checker_fail(checker, "I12", "%.*s: %.*s had completed and was started again", STR_ARG(run->ids.run), STR_ARG(m->step));
+        checker_fail(checker, "I12", "%.*s: %.*s had completed and was started again", STR_ARG(run->ids.run),
+                     STR_ARG(m->step));
     if (again && (m->logical != step->logical || m->engine != step->engine + 1))
-        checker_fail(checker, "I13", "%.*s: %.*s redispatched as %u.%u after %u.%u", STR_ARG(run->ids.run), STR_ARG(m->step), m->logical,
-                     m->engine, step->logical, step->engine);
+        checker_fail(checker, "I13", "%.*s: %.*s redispatched as %u.%u after %u.%u", STR_ARG(run->ids.run),
+                     STR_ARG(m->step), m->logical, m->engine, step->logical, step->engine);
     if (!again && (m->logical <= step->logical || m->engine != 1))
-        checker_fail(checker, "I13", "%.*s: %.*s started as %u.%u after %u.%u", STR_ARG(run->ids.run), STR_ARG(m->step), m->logical,
-                     m->engine, step->logical, step->engine);
+        checker_fail(checker, "I13", "%.*s: %.*s started as %u.%u after %u.%u", STR_ARG(run->ids.run), STR_ARG(m->step),
+                     m->logical, m->engine, step->logical, step->engine);
     if (again && step->outcome == m->logical)
-        checker_fail(checker, "I14", "%.*s: %.*s redispatched after its outcome", STR_ARG(run->ids.run), STR_ARG(m->step));
+        checker_fail(checker, "I14", "%.*s: %.*s redispatched after its outcome", STR_ARG(run->ids.run),
+                     STR_ARG(m->step));
     step->logical = m->logical;
     step->engine = m->engine;
     step->ordered_seq = seq;
@@ -105,7 +109,8 @@ static void check_child(struct checker *checker, const struct model_run *run, co
     snprintf(id, sizeof(id), "%.*s.%.*s.%u", STR_ARG(run->ids.run), STR_ARG(m->step), m->logical);
     const struct model_run *child = checker_run(checker, str_from(id));
     if (!run_id_valid(str_from(id)) || (child && child->terminal && child->status == RUN_STATUS_COMPLETED)) return;
-    checker_fail(checker, "I14", "%.*s: %.*s completed, its child %s did not", STR_ARG(run->ids.run), STR_ARG(m->step), id);
+    checker_fail(checker, "I14", "%.*s: %.*s completed, its child %s did not", STR_ARG(run->ids.run), STR_ARG(m->step),
+                 id);
 }
 
 static void absorb_outcome(struct checker *checker, struct model_run *run, const struct moment *m)
@@ -113,11 +118,11 @@ static void absorb_outcome(struct checker *checker, struct model_run *run, const
     struct model_step *step = step_for(checker, run, m->step);
     bool skipped = m->kind == MOMENT_STEP_SKIPPED;
     if (step->outcome >= m->logical)
-        checker_fail(checker, "I14", "%.*s: %.*s has a second outcome for attempt %u: %s", STR_ARG(run->ids.run), STR_ARG(m->step),
-                     m->logical, moment_name(m->kind));
+        checker_fail(checker, "I14", "%.*s: %.*s has a second outcome for attempt %u: %s", STR_ARG(run->ids.run),
+                     STR_ARG(m->step), m->logical, moment_name(m->kind));
     if (!skipped && (step->state != NODE_RUNNING || step->logical != m->logical || step->engine != m->engine))
-        checker_fail(checker, "I14", "%.*s: %.*s ended as %u.%u, in flight was %u.%u", STR_ARG(run->ids.run), STR_ARG(m->step), m->logical,
-                     m->engine, step->logical, step->engine);
+        checker_fail(checker, "I14", "%.*s: %.*s ended as %u.%u, in flight was %u.%u", STR_ARG(run->ids.run),
+                     STR_ARG(m->step), m->logical, m->engine, step->logical, step->engine);
     step->outcome = m->logical;
     step->value_true = m->value.type == JSON_BOOL && m->value.boolean;
     step->skip_reason = skipped ? copy(checker, m->reason) : (struct str){0};
@@ -136,9 +141,11 @@ static void absorb_outcome(struct checker *checker, struct model_run *run, const
         break;
     }
     uint32_t index = kernel_find(run->shadow, m->step);
-    if (index != PROGRAM_TOP && run->program->steps[index].kind == STEP_SUBRUN && m->kind == MOMENT_STEP_COMPLETED && m->run_ref.len == 0)
+    if (index != PROGRAM_TOP && run->program->steps[index].kind == STEP_SUBRUN && m->kind == MOMENT_STEP_COMPLETED &&
+        m->run_ref.len == 0)
         check_child(checker, run, m);
-    if (index == PROGRAM_TOP || run->program->steps[index].kind != STEP_LOOP || m->kind != MOMENT_STEP_COMPLETED || m->run_ref.len > 0)
+    if (index == PROGRAM_TOP || run->program->steps[index].kind != STEP_LOOP || m->kind != MOMENT_STEP_COMPLETED ||
+        m->run_ref.len > 0)
         return;
     model_check_loop(checker, run, step, run->shadow->steps[index].iteration, true);
 }
@@ -146,21 +153,25 @@ static void absorb_outcome(struct checker *checker, struct model_run *run, const
 static void absorb_signal(struct checker *checker, struct model_run *run, const struct moment *m)
 {
     if (is_known(run->signals, run->signal_count, m->signal_id))
-        checker_fail(checker, "I22", "%.*s: signal %.*s was decided twice", STR_ARG(run->ids.run), STR_ARG(m->signal_id));
+        checker_fail(checker, "I22", "%.*s: signal %.*s was decided twice", STR_ARG(run->ids.run),
+                     STR_ARG(m->signal_id));
     run->signals = grow(checker, run->signals, run->signal_count, sizeof(struct str), &run->signal_capacity);
     run->signals[run->signal_count++] = copy(checker, m->signal_id);
     enum signal_type type = signal_parse(m->signal_type);
-    if (m->kind == MOMENT_SIGNAL_ACCEPTED && (type == SIGNAL_CANCEL || type == SIGNAL_EMERGENCY_STOP)) run->cancel_asked = true;
+    if (m->kind == MOMENT_SIGNAL_ACCEPTED && (type == SIGNAL_CANCEL || type == SIGNAL_EMERGENCY_STOP))
+        run->cancel_asked = true;
 }
 
 static void absorb_pause(struct checker *checker, struct model_run *run, const struct moment *m, uint64_t seq)
 {
     if (is_known(run->applied, run->applied_count, m->signal_id))
-        checker_fail(checker, "I22", "%.*s: signal %.*s was applied twice", STR_ARG(run->ids.run), STR_ARG(m->signal_id));
+        checker_fail(checker, "I22", "%.*s: signal %.*s was applied twice", STR_ARG(run->ids.run),
+                     STR_ARG(m->signal_id));
     run->applied = grow(checker, run->applied, run->applied_count, sizeof(struct str), &run->applied_capacity);
     run->applied[run->applied_count++] = copy(checker, m->signal_id);
     bool pause = m->kind == MOMENT_RUN_PAUSED;
-    if (run->paused == pause) checker_fail(checker, "I16", "%.*s: %s twice", STR_ARG(run->ids.run), moment_name(m->kind));
+    if (run->paused == pause)
+        checker_fail(checker, "I16", "%.*s: %s twice", STR_ARG(run->ids.run), moment_name(m->kind));
     run->paused = pause;
     run->paused_seq = seq;
 }
@@ -199,8 +210,8 @@ static void absorb_moment(struct checker *checker, struct model_run *run, const 
     }
 }
 
-static bool decode_record(struct checker *checker, const struct model_run *run, const struct model_record *record, struct moment *m,
-                          struct seal *seal)
+static bool decode_record(struct checker *checker, const struct model_run *run, const struct model_record *record,
+                          struct moment *m, struct seal *seal)
 {
     struct error err = {0};
     enum code rc;
@@ -209,8 +220,8 @@ static bool decode_record(struct checker *checker, const struct model_run *run, 
     else
         rc = contract_decode(run->vocabulary, record->bytes, &checker->scratch, m, seal, NULL, &err);
     if (rc)
-        checker_fail(checker, "I16", "%.*s: record %llu cannot be read: %s", STR_ARG(run->ids.run), (unsigned long long)record->seq,
-                     err.message);
+        checker_fail(checker, "I16", "%.*s: record %llu cannot be read: %s", STR_ARG(run->ids.run),
+                     (unsigned long long)record->seq, err.message);
     return rc == OK;
 }
 
@@ -218,11 +229,13 @@ void model_absorb(struct checker *checker, struct model_run *run, const struct m
 {
     struct model_list *list = record->ledger ? &run->ledger : &run->events;
     if (record->seq != list->count + 1)
-        checker_fail(checker, "S4", "%.*s: number %llu follows %zu", STR_ARG(run->ids.run), (unsigned long long)record->seq, list->count);
+        checker_fail(checker, "S4", "%.*s: number %llu follows %zu", STR_ARG(run->ids.run),
+                     (unsigned long long)record->seq, list->count);
     list->items = grow(checker, list->items, list->count, sizeof(*list->items), &list->capacity);
     list->items[list->count++] = *record;
     if (!record->ledger && run->terminal)
-        checker_fail(checker, "I15", "%.*s: event %llu follows the end of the run", STR_ARG(run->ids.run), (unsigned long long)record->seq);
+        checker_fail(checker, "I15", "%.*s: event %llu follows the end of the run", STR_ARG(run->ids.run),
+                     (unsigned long long)record->seq);
     struct error err = {0};
     if (record->ledger && !str_is(record->kind, "moment")) {
         if (record->signal_id.len > 0) INVARIANT(kernel_decided(run->shadow, record->signal_id, &err) == OK);
@@ -271,7 +284,8 @@ static void draft(struct checker *checker, struct model_run *run, struct model_r
     record.kind = copy(checker, record.kind);
     record.signal_id = copy(checker, record.signal_id);
     record.bytes = copy(checker, record.bytes);
-    checker->drafts = grow(checker, checker->drafts, checker->draft_count, sizeof(*checker->drafts), &checker->draft_capacity);
+    checker->drafts =
+        grow(checker, checker->drafts, checker->draft_count, sizeof(*checker->drafts), &checker->draft_capacity);
     checker->drafts[checker->draft_count++] = (struct model_draft){run, record};
 }
 
@@ -296,7 +310,8 @@ static void draft_run(struct checker *checker, const struct commit *commit, cons
                                         .bytes = entry->bytes});
             l++;
         } else {
-            draft(checker, run, (struct model_record){.seq = event->seq, .kind = event->encoded.type, .bytes = event->encoded.bytes});
+            draft(checker, run,
+                  (struct model_record){.seq = event->seq, .kind = event->encoded.type, .bytes = event->encoded.bytes});
             e++;
         }
     }
@@ -311,7 +326,8 @@ void checker_offer(struct checker *checker, const struct commit *commit)
 
 void checker_acked(struct checker *checker)
 {
-    for (size_t i = 0; i < checker->draft_count; i++) model_absorb(checker, checker->drafts[i].run, &checker->drafts[i].record);
+    for (size_t i = 0; i < checker->draft_count; i++)
+        model_absorb(checker, checker->drafts[i].run, &checker->drafts[i].record);
     checker->draft_count = 0;
 }
 
@@ -332,7 +348,8 @@ void checker_tool_start(struct checker *checker, const struct tool_request *requ
     const struct model_run *run = checker_run(checker, request->run);
     struct model_step *step = run ? model_step(run, request->step) : NULL;
     checker->checks++;
-    if (!step || step->logical < request->logical || (step->logical == request->logical && step->engine < request->engine)) {
+    if (!step || step->logical < request->logical ||
+        (step->logical == request->logical && step->engine < request->engine)) {
         checker_fail(checker, "E1", "%.*s: %.*s %u.%u was handed to a tool before the event that orders it was durable",
                      STR_ARG(request->run), STR_ARG(request->step), request->logical, request->engine);
         return;
@@ -340,9 +357,11 @@ void checker_tool_start(struct checker *checker, const struct tool_request *requ
     if (step->outcome >= request->logical)
         checker_fail(checker, "I12", "%.*s: %.*s %u.%u was handed to a tool after its outcome", STR_ARG(request->run),
                      STR_ARG(request->step), request->logical, request->engine);
-    if (request->logical < step->started_logical || (request->logical == step->started_logical && request->engine <= step->started_engine))
-        checker_fail(checker, "I13", "%.*s: %.*s %u.%u was handed to a tool after %u.%u", STR_ARG(request->run), STR_ARG(request->step),
-                     request->logical, request->engine, step->started_logical, step->started_engine);
+    if (request->logical < step->started_logical ||
+        (request->logical == step->started_logical && request->engine <= step->started_engine))
+        checker_fail(checker, "I13", "%.*s: %.*s %u.%u was handed to a tool after %u.%u", STR_ARG(request->run),
+                     STR_ARG(request->step), request->logical, request->engine, step->started_logical,
+                     step->started_engine);
     if (run->paused && step->ordered_seq > run->paused_seq)
         checker_fail(checker, "I25", "%.*s: %.*s was handed to a tool while the run was paused", STR_ARG(request->run),
                      STR_ARG(request->step));
@@ -361,8 +380,8 @@ void checker_told(struct checker *checker, const struct engine_event *event)
         checker_fail(checker, "E2", "%.*s: event %llu was told before it was durable", STR_ARG(event->run),
                      (unsigned long long)event->item->seq);
     if (event->item->idempotent)
-        checker_fail(checker, "K1", "%.*s: %s of %.*s was in the log before", STR_ARG(event->run), moment_name(event->moment->kind),
-                     STR_ARG(event->moment->step));
+        checker_fail(checker, "K1", "%.*s: %s of %.*s was in the log before", STR_ARG(event->run),
+                     moment_name(event->moment->kind), STR_ARG(event->moment->step));
 }
 
 void checker_decision(struct checker *checker, const struct engine_decision *decision)
@@ -370,10 +389,11 @@ void checker_decision(struct checker *checker, const struct engine_decision *dec
     const struct model_run *run = checker_run(checker, decision->run);
     bool found = false;
     for (size_t i = 0; run && i < run->ledger.count; i++)
-        found = found || (str_is(run->ledger.items[i].kind, "decision") && str_eq(run->ledger.items[i].signal_id, decision->signal_id));
+        found = found || (str_is(run->ledger.items[i].kind, "decision") &&
+                          str_eq(run->ledger.items[i].signal_id, decision->signal_id));
     if (!found)
-        checker_fail(checker, "E2", "%.*s: signal %.*s was answered before its decision was durable", STR_ARG(decision->run),
-                     STR_ARG(decision->signal_id));
+        checker_fail(checker, "E2", "%.*s: signal %.*s was answered before its decision was durable",
+                     STR_ARG(decision->run), STR_ARG(decision->signal_id));
     if (decision->new_run.len > 0 && !checker_run(checker, decision->new_run))
         checker_fail(checker, "E2", "%.*s: the new run %.*s was named before it was durable", STR_ARG(decision->run),
                      STR_ARG(decision->new_run));

@@ -38,11 +38,12 @@ struct model_list {
 
 struct model_step {
     struct str path;
-    uint32_t logical, engine;                 // last in the log
-    uint64_t ordered_seq;                     // event that ordered it
-    uint32_t outcome;                         // logical attempt of the last outcome; 0 = none
-    enum node_state state;                    // as the log tells it: RUNNING, SUCCESS, FAILED, SKIPPED, HELD = failed and to be tried again
-    bool value_true;                          // the result is JSON true
+    uint32_t logical, engine; // last in the log
+    uint64_t ordered_seq;     // event that ordered it
+    uint32_t outcome;         // logical attempt of the last outcome; 0 = none
+    enum node_state
+        state;       // as the log tells it: RUNNING, SUCCESS, FAILED, SKIPPED, HELD = failed and to be tried again
+    bool value_true; // the result is JSON true
     uint32_t started_logical, started_engine; // last that a tool was given
     struct str skip_reason;
 };
@@ -110,6 +111,7 @@ void checker_end(struct checker *checker, struct store *store, bool verify);
 void model_absorb(struct checker *checker, struct model_run *run, const struct model_record *record);
 struct model_step *model_step(const struct model_run *run, struct str path);
 void model_check_end(struct checker *checker, struct model_run *run, const struct moment *moment);
-void model_check_loop(struct checker *checker, const struct model_run *run, const struct model_step *loop, uint32_t iteration, bool done);
+void model_check_loop(struct checker *checker, const struct model_run *run, const struct model_step *loop,
+                      uint32_t iteration, bool done);
 
 #endif

@@ -44,14 +44,18 @@ static void check_rule(struct checker *checker, const struct model_run *run, con
     bool started = step->logical > 0 && step->ordered_seq > 0;
     bool by_rule = str_is(step->skip_reason, SKIP_TRIGGER_RULE) || str_is(step->skip_reason, SKIP_DEPENDENCY_FAILED);
     if ((started || by_rule) && parents[3] > 0)
-        checker_fail(checker, "K5", "%.*s: %.*s was decided before its parents", STR_ARG(run->ids.run), STR_ARG(ps->id));
+        checker_fail(checker, "K5", "%.*s: %.*s was decided before its parents", STR_ARG(run->ids.run),
+                     STR_ARG(ps->id));
     bool holds = rule_holds(ps->rule, parents[0], parents[1], parents[2]);
-    if (started && !holds) checker_fail(checker, "K5", "%.*s: %.*s started against its rule", STR_ARG(run->ids.run), STR_ARG(ps->id));
-    if (by_rule && holds) checker_fail(checker, "K5", "%.*s: %.*s was skipped against its rule", STR_ARG(run->ids.run), STR_ARG(ps->id));
+    if (started && !holds)
+        checker_fail(checker, "K5", "%.*s: %.*s started against its rule", STR_ARG(run->ids.run), STR_ARG(ps->id));
+    if (by_rule && holds)
+        checker_fail(checker, "K5", "%.*s: %.*s was skipped against its rule", STR_ARG(run->ids.run), STR_ARG(ps->id));
 }
 
 // `iteration` is over: the condition after it says whether another one follows.
-void model_check_loop(struct checker *checker, const struct model_run *run, const struct model_step *loop, uint32_t iteration, bool done)
+void model_check_loop(struct checker *checker, const struct model_run *run, const struct model_step *loop,
+                      uint32_t iteration, bool done)
 {
     if (!loop) {
         checker_fail(checker, "K5", "%.*s: an iteration of a loop that has not started", STR_ARG(run->ids.run));
@@ -63,7 +67,8 @@ void model_check_loop(struct checker *checker, const struct model_run *run, cons
     bool over = iteration >= ps->max_iterations;
     if (ps->until != PROGRAM_TOP) {
         char path[256];
-        snprintf(path, sizeof(path), "%.*s[%u].%.*s", STR_ARG(loop->path), iteration, STR_ARG(run->program->steps[ps->until].id));
+        snprintf(path, sizeof(path), "%.*s[%u].%.*s", STR_ARG(loop->path), iteration,
+                 STR_ARG(run->program->steps[ps->until].id));
         const struct model_step *until = model_step(run, str_from(path));
         over = until && until->state == NODE_SUCCESS && until->value_true;
         if (!done && iteration >= ps->max_iterations) over = true;
@@ -78,9 +83,11 @@ static const struct model_step *parent_step(const struct model_run *run, const s
 {
     for (size_t i = 0; i < run->step_count; i++) {
         char id[300];
-        snprintf(id, sizeof(id), "%.*s.%.*s.%u", STR_ARG(run->ids.run), STR_ARG(run->steps[i].path), run->steps[i].logical);
+        snprintf(id, sizeof(id), "%.*s.%.*s.%u", STR_ARG(run->ids.run), STR_ARG(run->steps[i].path),
+                 run->steps[i].logical);
         uint32_t index = program_find(run->program, PROGRAM_TOP, run->steps[i].path);
-        if (index != PROGRAM_TOP && run->program->steps[index].timeout_ms == 0 && str_is(child->ids.run, id)) return &run->steps[i];
+        if (index != PROGRAM_TOP && run->program->steps[index].timeout_ms == 0 && str_is(child->ids.run, id))
+            return &run->steps[i];
     }
     return NULL;
 }
@@ -98,14 +105,16 @@ void model_check_end(struct checker *checker, struct model_run *run, const struc
     }
     bool asked = run->cancel_asked || cancel_node;
     bool nodes = run->program->kind == DOCUMENT_NODES;
-    enum run_status expect = states[NODE_FAILED] > 0 || (nodes && states[NODE_SUCCESS] == 0) ? RUN_STATUS_FAILED : RUN_STATUS_COMPLETED;
-    if (asked || (states[NODE_WAITING] == run->program->top_count && m->kind == MOMENT_RUN_CANCELLED)) expect = RUN_STATUS_CANCELLED;
+    enum run_status expect =
+        states[NODE_FAILED] > 0 || (nodes && states[NODE_SUCCESS] == 0) ? RUN_STATUS_FAILED : RUN_STATUS_COMPLETED;
+    if (asked || (states[NODE_WAITING] == run->program->top_count && m->kind == MOMENT_RUN_CANCELLED))
+        expect = RUN_STATUS_CANCELLED;
     run->status = m->kind == MOMENT_RUN_COMPLETED ? RUN_STATUS_COMPLETED
                   : m->kind == MOMENT_RUN_FAILED  ? RUN_STATUS_FAILED
                                                   : RUN_STATUS_CANCELLED;
     if (run->status != expect)
-        checker_fail(checker, "K5", "%.*s: ended %s, its steps say %s", STR_ARG(run->ids.run), run_status_name(run->status),
-                     run_status_name(expect));
+        checker_fail(checker, "K5", "%.*s: ended %s, its steps say %s", STR_ARG(run->ids.run),
+                     run_status_name(run->status), run_status_name(expect));
     if (states[NODE_RUNNING] > 0)
         checker_fail(checker, "I15", "%.*s: ended with %u steps running", STR_ARG(run->ids.run), states[NODE_RUNNING]);
     if (expect == RUN_STATUS_COMPLETED && states[NODE_WAITING] + states[NODE_HELD] > 0)
@@ -114,11 +123,13 @@ void model_check_end(struct checker *checker, struct model_run *run, const struc
         const struct model_run *child = checker->runs[i];
         const struct model_step *step = str_eq(child->parent_run, run->ids.run) ? parent_step(run, child) : NULL;
         if (step && child->events.count > 0 && !child->terminal)
-            checker_fail(checker, "K7", "%.*s: cancelled, and its child %.*s goes on", STR_ARG(run->ids.run), STR_ARG(child->ids.run));
+            checker_fail(checker, "K7", "%.*s: cancelled, and its child %.*s goes on", STR_ARG(run->ids.run),
+                         STR_ARG(child->ids.run));
     }
     if (run->paused && run->status != RUN_STATUS_CANCELLED)
         checker_fail(checker, "I25", "%.*s: ended while it was paused", STR_ARG(run->ids.run));
-    if (m->counts.completed != states[NODE_SUCCESS] || m->counts.failed != states[NODE_FAILED] || m->counts.skipped != states[NODE_SKIPPED])
+    if (m->counts.completed != states[NODE_SUCCESS] || m->counts.failed != states[NODE_FAILED] ||
+        m->counts.skipped != states[NODE_SKIPPED])
         checker_fail(checker, "K1", "%.*s: the counts of its end are not those of its steps", STR_ARG(run->ids.run));
     run->terminal = true;
 }
@@ -129,7 +140,8 @@ static const char *step_difference(const struct run_step *a, const struct run_st
 {
     if (a->state != b->state) return "state";
     if (a->logical != b->logical || a->engine != b->engine || a->base != b->base) return "attempt";
-    if (a->waiting != b->waiting || a->success != b->success || a->failed != b->failed || a->skipped != b->skipped) return "parents";
+    if (a->waiting != b->waiting || a->success != b->success || a->failed != b->failed || a->skipped != b->skipped)
+        return "parents";
     if (a->tainted != b->tainted || a->tainted_parents != b->tainted_parents) return "taint";
     if (a->iteration != b->iteration || a->open_children != b->open_children) return "loop";
     if (a->due_ms != b->due_ms || a->started_ms != b->started_ms) return "time";
@@ -162,24 +174,27 @@ void checker_live(struct checker *checker, const struct engine *engine)
         if (!live || model->events.count == 0) continue;
         checker->checks++;
         const char *what = run_difference(live, model->shadow);
-        if (what) checker_fail(checker, "K1", "%.*s: %s of the live run is not that of its log", STR_ARG(model->ids.run), what);
+        if (what)
+            checker_fail(checker, "K1", "%.*s: %s of the live run is not that of its log", STR_ARG(model->ids.run),
+                         what);
         for (uint32_t k = 0; k < live->program->step_count; k++) {
             what = step_difference(&live->steps[k], &model->shadow->steps[k]);
             if (what)
-                checker_fail(checker, "K1", "%.*s: %s of step %.*s is not what its log says", STR_ARG(model->ids.run), what,
-                             STR_ARG(live->program->steps[k].id));
+                checker_fail(checker, "K1", "%.*s: %s of step %.*s is not what its log says", STR_ARG(model->ids.run),
+                             what, STR_ARG(live->program->steps[k].id));
         }
     }
 }
 
 // ---- after a crash
 
-static bool same_records(struct checker *checker, const struct model_run *run, const struct model_list *list, const struct records *stored,
-                         bool ledger)
+static bool same_records(struct checker *checker, const struct model_run *run, const struct model_list *list,
+                         const struct records *stored, bool ledger)
 {
     const char *what = ledger ? "ledger entry" : "event";
     if (stored->count < list->count) {
-        checker_fail(checker, "S2", "%.*s: %s %zu was acknowledged and is gone", STR_ARG(run->ids.run), what, stored->count + 1);
+        checker_fail(checker, "S2", "%.*s: %s %zu was acknowledged and is gone", STR_ARG(run->ids.run), what,
+                     stored->count + 1);
         return false;
     }
     for (size_t i = 0; i < list->count; i++) {
@@ -204,8 +219,8 @@ static size_t found_drafts(struct checker *checker, const struct model_run *run,
         found++;
     }
     if (stored->count != list->count + found)
-        checker_fail(checker, "S2", "%.*s: %zu %s that nobody stored", STR_ARG(run->ids.run), stored->count - list->count - found,
-                     ledger ? "ledger entries" : "events");
+        checker_fail(checker, "S2", "%.*s: %zu %s that nobody stored", STR_ARG(run->ids.run),
+                     stored->count - list->count - found, ledger ? "ledger entries" : "events");
     return found;
 }
 
@@ -220,8 +235,11 @@ static size_t check_run(struct checker *checker, struct store *store, const stru
         checker_fail(checker, "S2", "%.*s: cannot be read: %s", STR_ARG(run->ids.run), err.message);
         return 0;
     }
-    if (!same_records(checker, run, &run->events, &events, false) || !same_records(checker, run, &run->ledger, &ledger, true)) return 0;
-    return found_drafts(checker, run, &run->events, &events, false) + found_drafts(checker, run, &run->ledger, &ledger, true);
+    if (!same_records(checker, run, &run->events, &events, false) ||
+        !same_records(checker, run, &run->ledger, &ledger, true))
+        return 0;
+    return found_drafts(checker, run, &run->events, &events, false) +
+           found_drafts(checker, run, &run->ledger, &ledger, true);
 }
 
 static void check_view(struct checker *checker, const struct model_run *run)
@@ -231,32 +249,37 @@ static void check_view(struct checker *checker, const struct model_run *run)
     INVARIANT(view_init(&again, &checker->scratch, &run->ids) && view_plan(&again, run->program));
     size_t e = 0, l = 0;
     while (e < run->events.count || l < run->ledger.count) {
-        bool ledger = l < run->ledger.count && (e >= run->events.count || run->ledger.items[l].after < run->events.items[e].seq);
+        bool ledger =
+            l < run->ledger.count && (e >= run->events.count || run->ledger.items[l].after < run->events.items[e].seq);
         const struct model_record *record = ledger ? &run->ledger.items[l++] : &run->events.items[e++];
         if (ledger && !str_is(record->kind, "moment")) continue;
         struct moment m;
         struct seal seal;
         struct error err = {0};
-        enum code rc = ledger ? contract_decode_ledger(record->bytes, &checker->scratch, &m, &err)
-                              : contract_decode(run->vocabulary, record->bytes, &checker->scratch, &m, &seal, NULL, &err);
+        enum code rc = ledger
+                           ? contract_decode_ledger(record->bytes, &checker->scratch, &m, &err)
+                           : contract_decode(run->vocabulary, record->bytes, &checker->scratch, &m, &seal, NULL, &err);
         if (rc) checker_fail(checker, "I16", "%.*s: a record cannot be read: %s", STR_ARG(run->ids.run), err.message);
         if (rc || !view_fold(&again, &m, ledger ? e : record->seq)) return;
     }
     struct digest a, b;
     INVARIANT(view_hash(&run->view, &checker->scratch, &a) && view_hash(&again, &checker->scratch, &b));
     if (!digest_eq(&a, &b))
-        checker_fail(checker, "V1", "%.*s: the view folded as it went is not the view folded from the start", STR_ARG(run->ids.run));
-    if (again.inconsistent) checker_fail(checker, "V1", "%.*s: the view takes the log for inconsistent", STR_ARG(run->ids.run));
+        checker_fail(checker, "V1", "%.*s: the view folded as it went is not the view folded from the start",
+                     STR_ARG(run->ids.run));
+    if (again.inconsistent)
+        checker_fail(checker, "V1", "%.*s: the view takes the log for inconsistent", STR_ARG(run->ids.run));
     if (again.status != run->shadow->status)
-        checker_fail(checker, "V1", "%.*s: the view says %s, the kernel %s", STR_ARG(run->ids.run), run_status_name(again.status),
-                     run_status_name(run->shadow->status));
+        checker_fail(checker, "V1", "%.*s: the view says %s, the kernel %s", STR_ARG(run->ids.run),
+                     run_status_name(again.status), run_status_name(run->shadow->status));
     checker->checks++;
 }
 
 void checker_reopened(struct checker *checker, struct store *store)
 {
     size_t found = 0;
-    for (size_t i = 0; i < checker->run_count && !checker->failed; i++) found += check_run(checker, store, checker->runs[i]);
+    for (size_t i = 0; i < checker->run_count && !checker->failed; i++)
+        found += check_run(checker, store, checker->runs[i]);
     if (checker->failed) return;
     checker->checks++;
     if (checker->unknown && found > 0) {
@@ -280,5 +303,6 @@ void checker_end(struct checker *checker, struct store *store, bool verify)
     struct error err = {0};
     enum code rc = store_verify(store, (struct str){0}, (struct str){0}, &checker->scratch, &report, &err);
     if (rc) checker_fail(checker, "S9", "store_verify failed: %s", err.message);
-    if (report.fault_count > 0) checker_fail(checker, "S9", "%.*s: %.*s", STR_ARG(report.faults[0].run), STR_ARG(report.faults[0].what));
+    if (report.fault_count > 0)
+        checker_fail(checker, "S9", "%.*s: %.*s", STR_ARG(report.faults[0].run), STR_ARG(report.faults[0].what));
 }

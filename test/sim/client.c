@@ -12,8 +12,12 @@ static struct sent_signal *new_signal(struct world *w, struct str run, enum sign
     choice_bytes(w->choice, random, sizeof(random));
     uuid_format(random, sent->id);
     sent->run = run;
-    sent->signal = (struct signal){
-        .type = type, .id = {sent->id, UUID_SIZE - 1}, .step = step, .actor = STR("ann"), .role = STR("Admin"), .payload = json_object()};
+    sent->signal = (struct signal){.type = type,
+                                   .id = {sent->id, UUID_SIZE - 1},
+                                   .step = step,
+                                   .actor = STR("ann"),
+                                   .role = STR("Admin"),
+                                   .payload = json_object()};
     if (type == SIGNAL_PAUSE || type == SIGNAL_CANCEL || type == SIGNAL_SKIP_STEP || type == SIGNAL_EMERGENCY_STOP)
         sent->signal.reason = STR("because");
     return sent;
@@ -23,8 +27,8 @@ static void send_now(struct world *w, struct sent_signal *sent)
 {
     struct error err = {0};
     enum code rc = engine_signal(w->engine, STR("default"), sent->run, &sent->signal, &err);
-    world_trace(w, "signal %s %.*s %.*s: %s", signal_name(sent->signal.type), STR_ARG(sent->run), STR_ARG(sent->signal.step),
-                code_name(rc));
+    world_trace(w, "signal %s %.*s %.*s: %s", signal_name(sent->signal.type), STR_ARG(sent->run),
+                STR_ARG(sent->signal.step), code_name(rc));
     if (rc == E_IO)
         w->died = true;
     else if (rc)
@@ -38,7 +42,8 @@ static void post(struct world *w, struct sent_signal *sent)
     struct str bytes;
     INVARIANT(signal_encode(&sent->signal, &w->arena, &bytes, &err) == OK);
     enum code rc = store_post(w->store, STR("default"), sent->run, sent->signal.id, bytes, &err);
-    world_trace(w, "post %s %.*s %.*s: %s", signal_name(sent->signal.type), STR_ARG(sent->run), STR_ARG(sent->signal.step), code_name(rc));
+    world_trace(w, "post %s %.*s %.*s: %s", signal_name(sent->signal.type), STR_ARG(sent->run),
+                STR_ARG(sent->signal.step), code_name(rc));
     if (rc == OK)
         sent->posted = true;
     else if (rc == E_IO)
@@ -51,9 +56,10 @@ static void post(struct world *w, struct sent_signal *sent)
 // Cancelling ends most of the fun: it comes less often than the rest.
 static enum signal_type pick_type(struct world *w)
 {
-    static const enum signal_type types[] = {SIGNAL_PAUSE,      SIGNAL_RESUME,  SIGNAL_PAUSE,     SIGNAL_RESUME, SIGNAL_SKIP_STEP,
-                                             SIGNAL_RETRY_STEP, SIGNAL_APPROVE, SIGNAL_REJECT,    SIGNAL_CANCEL, SIGNAL_EMERGENCY_STOP,
-                                             SIGNAL_RETRY_RUN,  SIGNAL_PAUSE,   SIGNAL_SKIP_STEP, SIGNAL_APPROVE};
+    static const enum signal_type types[] = {SIGNAL_PAUSE,     SIGNAL_RESUME,         SIGNAL_PAUSE,     SIGNAL_RESUME,
+                                             SIGNAL_SKIP_STEP, SIGNAL_RETRY_STEP,     SIGNAL_APPROVE,   SIGNAL_REJECT,
+                                             SIGNAL_CANCEL,    SIGNAL_EMERGENCY_STOP, SIGNAL_RETRY_RUN, SIGNAL_PAUSE,
+                                             SIGNAL_SKIP_STEP, SIGNAL_APPROVE};
     return types[choice_pick(w->choice, STREAM_CLIENT, ARRAY_COUNT(types))];
 }
 
@@ -69,12 +75,14 @@ void client_disturb(struct world *w)
     if (w->sent_count > 0 && choice_pick(w->choice, STREAM_CLIENT, 4) == 3) {
         sent = &w->sent[choice_pick(w->choice, STREAM_CLIENT, (uint32_t)w->sent_count)];
     } else {
-        const struct model_run *run = w->checker.runs[choice_pick(w->choice, STREAM_CLIENT, (uint32_t)w->checker.run_count)];
+        const struct model_run *run =
+            w->checker.runs[choice_pick(w->choice, STREAM_CLIENT, (uint32_t)w->checker.run_count)];
         if (run->events.count == 0) return;
         enum signal_type type = pick_type(w);
         if (type == SIGNAL_RETRY_RUN && (!run->terminal || w->checker.run_count > 8)) type = SIGNAL_PAUSE;
         struct str step = {0};
-        if (needs_step(type)) step = run->program->steps[choice_pick(w->choice, STREAM_CLIENT, run->program->top_count)].id;
+        if (needs_step(type))
+            step = run->program->steps[choice_pick(w->choice, STREAM_CLIENT, run->program->top_count)].id;
         sent = new_signal(w, run->ids.run, type, step);
     }
     if (!sent) return;
@@ -96,7 +104,8 @@ static enum signal_type wanted(struct world *w, const struct model_run *model, s
         const struct program_step *ps = &run->program->steps[i];
         *step = ps->id;
         if (run->steps[i].state == NODE_HELD) return no ? SIGNAL_SKIP_STEP : SIGNAL_RETRY_STEP;
-        if (run->steps[i].state == NODE_RUNNING && ps->kind == STEP_APPROVAL) return no ? SIGNAL_REJECT : SIGNAL_APPROVE;
+        if (run->steps[i].state == NODE_RUNNING && ps->kind == STEP_APPROVAL)
+            return no ? SIGNAL_REJECT : SIGNAL_APPROVE;
     }
     return SIGNAL_NONE;
 }
@@ -126,7 +135,8 @@ void client_check(struct world *w)
         if (!sent->posted) continue;
         const struct model_run *run = checker_run(&w->checker, sent->run);
         bool decided = false;
-        for (size_t k = 0; run && k < run->ledger.count; k++) decided = decided || str_eq(run->ledger.items[k].signal_id, sent->signal.id);
+        for (size_t k = 0; run && k < run->ledger.count; k++)
+            decided = decided || str_eq(run->ledger.items[k].signal_id, sent->signal.id);
         if (!decided)
             checker_fail(&w->checker, "I23", "%.*s: signal %s %s was posted and never decided", STR_ARG(sent->run),
                          signal_name(sent->signal.type), sent->id);

@@ -119,7 +119,8 @@ static enum code sim_open(struct disk *disk, const char *path, unsigned flags, s
         sim_add_op(state, (struct sim_op){.kind = OP_CUT, .inode = inode});
     }
     struct sim_file *file = sim_must(calloc(1, sizeof(*file)));
-    *file = (struct sim_file){.base = {.disk = disk}, .sim = sim, .next = sim->files, .life = sim->life, .inode = inode};
+    *file =
+        (struct sim_file){.base = {.disk = disk}, .sim = sim, .next = sim->files, .life = sim->life, .inode = inode};
     file->writable = (flags & OPEN_WRITE) != 0;
     sim->files = file;
     *out = &file->base;
@@ -131,11 +132,14 @@ static enum code sim_make_dir(struct disk *disk, const char *path, struct error 
     struct sim_disk *sim = sim_of(disk);
     const struct sim_entry *entry = sim_names_find(&sim->state.cached, path);
     if (entry && !sim->stopped)
-        return sim->state.inodes[entry->inode].directory ? OK : error_set(err, E_INVALID, "%s is not a directory", path);
+        return sim->state.inodes[entry->inode].directory ? OK
+                                                         : error_set(err, E_INVALID, "%s is not a directory", path);
     enum code code = enter(sim, SIM_NAME, err);
     if (code != OK) return code;
-    if (!sim_parent_exists(&sim->state.cached, &sim->state, path)) return error_set(err, E_NOT_FOUND, "%s has no parent", path);
-    change_name(sim, (struct sim_op){.kind = OP_PUT, .inode = sim_inode_new(&sim->state, true), .path = sim_blob_text(path)});
+    if (!sim_parent_exists(&sim->state.cached, &sim->state, path))
+        return error_set(err, E_NOT_FOUND, "%s has no parent", path);
+    change_name(
+        sim, (struct sim_op){.kind = OP_PUT, .inode = sim_inode_new(&sim->state, true), .path = sim_blob_text(path)});
     return OK;
 }
 
@@ -145,8 +149,11 @@ static enum code sim_rename(struct disk *disk, const char *from, const char *to,
     enum code code = enter(sim, SIM_NAME, err);
     if (code != OK) return code;
     const struct sim_entry *entry = sim_names_find(&sim->state.cached, from);
-    if (!entry || !sim_parent_exists(&sim->state.cached, &sim->state, to)) return error_set(err, E_NOT_FOUND, "cannot rename %s", from);
-    change_name(sim, (struct sim_op){.kind = OP_RENAME, .inode = entry->inode, .path = sim_blob_text(to), .from = sim_blob_text(from)});
+    if (!entry || !sim_parent_exists(&sim->state.cached, &sim->state, to))
+        return error_set(err, E_NOT_FOUND, "cannot rename %s", from);
+    change_name(sim,
+                (struct sim_op){
+                    .kind = OP_RENAME, .inode = entry->inode, .path = sim_blob_text(to), .from = sim_blob_text(from)});
     return OK;
 }
 
@@ -158,7 +165,8 @@ static enum code sim_remove(struct disk *disk, const char *path, struct error *e
     const struct sim_entry *entry = sim_names_find(&sim->state.cached, path);
     if (!entry) return error_set(err, E_NOT_FOUND, "there is no %s", path);
     for (size_t i = 0; i < sim->state.cached.count; i++)
-        if (sim_in_dir(sim->state.cached.items[i].path->bytes, path)) return error_set(err, E_EXISTS, "%s is not empty", path);
+        if (sim_in_dir(sim->state.cached.items[i].path->bytes, path))
+            return error_set(err, E_EXISTS, "%s is not empty", path);
     change_name(sim, (struct sim_op){.kind = OP_DROP, .inode = entry->inode, .path = sim_blob_text(path)});
     return OK;
 }
@@ -169,7 +177,8 @@ static enum code sim_list(struct disk *disk, const char *path, disk_visit visit,
     struct sim_names names;
     const struct sim_entry *dir = path[0] ? sim_names_find(&sim->state.cached, path) : NULL;
     if (sim->stopped) return stopped(err);
-    if (path[0] && (!dir || !sim->state.inodes[dir->inode].directory)) return error_set(err, E_NOT_FOUND, "there is no directory %s", path);
+    if (path[0] && (!dir || !sim->state.inodes[dir->inode].directory))
+        return error_set(err, E_NOT_FOUND, "there is no directory %s", path);
     sim_names_copy(&names, &sim->state.cached); // visit may change names
     enum code rc = OK;
     for (size_t i = 0; rc == OK && i < names.count; i++)
@@ -224,7 +233,8 @@ static void write_cached(struct sim_file *f, uint64_t offset, const void *bytes,
     if (size == 0) return;
     sim_blob_write(&f->sim->state.inodes[f->inode].cached, offset, bytes, size);
     sim_add_op(&f->sim->state,
-               (struct sim_op){.kind = OP_WRITE, .inode = f->inode, .offset = offset, .data = sim_blob_new(bytes, size, size)});
+               (struct sim_op){
+                   .kind = OP_WRITE, .inode = f->inode, .offset = offset, .data = sim_blob_new(bytes, size, size)});
 }
 
 static enum code sim_write(struct file *file, uint64_t offset, const void *bytes, size_t size, struct error *err)
@@ -281,7 +291,9 @@ static bool sim_locked(struct file *file, uint64_t byte)
 {
     struct sim_file *f = file_of(file);
     for (struct sim_file *other = f->sim->files; other; other = other->next)
-        if (other != f && other->life == f->sim->life && other->inode == f->inode && other->locked && other->lock_byte == byte) return true;
+        if (other != f && other->life == f->sim->life && other->inode == f->inode && other->locked &&
+            other->lock_byte == byte)
+            return true;
     return false;
 }
 
@@ -373,7 +385,8 @@ static void crash_write(struct sim_disk *sim, const struct sim_op *op, struct si
         return;
     }
     struct sim_blob *other = sim_blob_new(op->data->bytes, size, size);
-    for (size_t i = 0; i < size; i++) other->bytes[i] = fate == ZEROED ? 0 : (char)((uint8_t)other->bytes[i] ^ (0x5Au + i % 7));
+    for (size_t i = 0; i < size; i++)
+        other->bytes[i] = fate == ZEROED ? 0 : (char)((uint8_t)other->bytes[i] ^ (0x5Au + i % 7));
     sim_blob_write(durable, op->offset, other->bytes, size);
     sim_blob_drop(other);
 }
@@ -495,7 +508,8 @@ void sim_disk_put(struct sim_disk *sim, const char *path, struct str bytes)
         memcpy(part, path, (size_t)(slash - path));
         part[slash - path] = '\0';
         if (!sim_names_find(&state->cached, part))
-            change_name(sim, (struct sim_op){.kind = OP_PUT, .inode = sim_inode_new(state, true), .path = sim_blob_text(part)});
+            change_name(
+                sim, (struct sim_op){.kind = OP_PUT, .inode = sim_inode_new(state, true), .path = sim_blob_text(part)});
     }
     const struct sim_entry *entry = sim_names_find(&state->cached, path);
     uint32_t inode = entry ? entry->inode : sim_inode_new(state, false);

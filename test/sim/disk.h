@@ -68,11 +68,13 @@ bool sim_disk_fault_hit(const struct sim_disk *sim);                     // sinc
 // ---- for checkers
 // A copy of everything but open files; cheap, since contents are shared until written.
 struct sim_snapshot *sim_disk_snapshot(const struct sim_disk *sim);
-void sim_disk_restore(struct sim_disk *sim, const struct sim_snapshot *snapshot); // open files are left behind as by kill
+void sim_disk_restore(struct sim_disk *sim,
+                      const struct sim_snapshot *snapshot); // open files are left behind as by kill
 void sim_snapshot_free(struct sim_snapshot *snapshot);
-bool sim_disk_get(const struct sim_disk *sim, const char *path, struct str *out); // as the cache shows it; valid until the next write
-void sim_disk_put(struct sim_disk *sim, const char *path, struct str bytes);      // durable at once, with its directories
-uint64_t sim_disk_hash(const struct sim_disk *sim);                               // of all names and contents the cache shows
+bool sim_disk_get(const struct sim_disk *sim, const char *path,
+                  struct str *out); // as the cache shows it; valid until the next write
+void sim_disk_put(struct sim_disk *sim, const char *path, struct str bytes); // durable at once, with its directories
+uint64_t sim_disk_hash(const struct sim_disk *sim); // of all names and contents the cache shows
 typedef void (*sim_visit)(void *context, const char *path, struct str bytes, bool directory);
 void sim_disk_each(const struct sim_disk *sim, sim_visit visit, void *context); // as the cache shows it, by name
 

@@ -131,7 +131,8 @@ void sim_names_copy(struct sim_names *to, const struct sim_names *from)
     if (from->count == 0) return;
     to->items = sim_must(malloc(from->count * sizeof(*to->items)));
     to->count = to->capacity = from->count;
-    for (size_t i = 0; i < from->count; i++) to->items[i] = (struct sim_entry){sim_blob_share(from->items[i].path), from->items[i].inode};
+    for (size_t i = 0; i < from->count; i++)
+        to->items[i] = (struct sim_entry){sim_blob_share(from->items[i].path), from->items[i].inode};
 }
 
 bool sim_in_dir(const char *path, const char *dir)
@@ -182,8 +183,8 @@ void sim_state_copy(struct sim_state *to, const struct sim_state *from)
     to->inodes = from->inode_count ? sim_must(malloc(from->inode_count * sizeof(*to->inodes))) : NULL;
     to->inode_count = to->inode_capacity = from->inode_count;
     for (size_t i = 0; i < from->inode_count; i++)
-        to->inodes[i] =
-            (struct sim_inode){from->inodes[i].directory, sim_blob_share(from->inodes[i].durable), sim_blob_share(from->inodes[i].cached)};
+        to->inodes[i] = (struct sim_inode){from->inodes[i].directory, sim_blob_share(from->inodes[i].durable),
+                                           sim_blob_share(from->inodes[i].cached)};
     to->ops = from->op_count ? sim_must(malloc(from->op_count * sizeof(*to->ops))) : NULL;
     to->op_count = to->op_capacity = from->op_count;
     for (size_t i = 0; i < from->op_count; i++) {

@@ -43,7 +43,8 @@ struct board {
 };
 
 struct totals {
-    uint64_t worlds[SIM_SQLITE + 1], crash_worlds[SIM_SQLITE + 1], crashes[SIM_SQLITE + 1], acts[SIM_SQLITE + 1], twice, checks;
+    uint64_t worlds[SIM_SQLITE + 1], crash_worlds[SIM_SQLITE + 1], crashes[SIM_SQLITE + 1], acts[SIM_SQLITE + 1], twice,
+        checks;
     uint32_t passed, failed;
 };
 
@@ -70,7 +71,8 @@ static struct world_options options_of(const struct group *group, bool trace)
 static void group_name(const struct group *group, char out[96])
 {
     const char *workload = group->workload < WORKLOAD_COUNT ? workload_at(group->workload)->name : "any";
-    snprintf(out, 96, "%s_%s_%s", group->mode == MODE_EXHAUSTIVE ? "exhaustive" : "seeded", sim_store_name(group->store), workload);
+    snprintf(out, 96, "%s_%s_%s", group->mode == MODE_EXHAUSTIVE ? "exhaustive" : "seeded",
+             sim_store_name(group->store), workload);
 }
 
 // ---- running worlds (child processes only)
@@ -194,7 +196,8 @@ static bool still_fails(void *context, const uint32_t *values, size_t count)
         replay_child(suspect->board, values, count);
     }
     int status = wait_child(pid);
-    if (WIFSIGNALED(status) && !suspect->board->failed) note_failure(suspect->board, "ABORT", strsignal(WTERMSIG(status)));
+    if (WIFSIGNALED(status) && !suspect->board->failed)
+        note_failure(suspect->board, "ABORT", strsignal(WTERMSIG(status)));
     return suspect->board->failed && strcmp(suspect->board->name, suspect->first->name) == 0;
 }
 
@@ -205,9 +208,11 @@ static void print_failure(struct board *board, const char *name, bool shrink)
     const struct group *group = &board->group;
     const char *calm = group->mode == MODE_EXHAUSTIVE ? " --calm" : "";
     char workload[64] = "";
-    if (group->workload < WORKLOAD_COUNT) snprintf(workload, sizeof(workload), " --workload %s", workload_at(group->workload)->name);
+    if (group->workload < WORKLOAD_COUNT)
+        snprintf(workload, sizeof(workload), " --workload %s", workload_at(group->workload)->name);
     if (group->mode == MODE_SEEDED)
-        printf("#   sim replay --store %s%s --seed %" PRIu64 " --trace\n", sim_store_name(group->store), workload, board->seed);
+        printf("#   sim replay --store %s%s --seed %" PRIu64 " --trace\n", sim_store_name(group->store), workload,
+               board->seed);
     if (!shrink || board->count == 0 || board->count >= VECTOR_MAX || strcmp(board->name, "TWICE") == 0) return;
     struct suspect suspect = {.board = board_new(), .first = board};
     suspect.board->group = *group;
@@ -221,8 +226,8 @@ static void print_failure(struct board *board, const char *name, bool shrink)
     buf_init(&text, (size_t)1 << 24);
     vector_write(&text, values, count);
     printf("#   vector %s\n", text.ptr);
-    printf("#   sim replay --store %s%s%s --seed %" PRIu64 " --vector %s --trace\n", sim_store_name(group->store), workload, calm,
-           board->seed, text.ptr);
+    printf("#   sim replay --store %s%s%s --seed %" PRIu64 " --vector %s --trace\n", sim_store_name(group->store),
+           workload, calm, board->seed, text.ptr);
     buf_release(&text);
     free(values);
     munmap(suspect.board, sizeof(*suspect.board));
@@ -254,10 +259,10 @@ static bool run_group(const struct group *group, double seconds, bool shrink, st
     totals->checks += board->sum.checks;
     if (ok) {
         printf("ok %s\n", name);
-        printf("#   %" PRIu64 " worlds%s, %" PRIu64 " crashes, %" PRIu64 " acts, %" PRIu64 " commits, %" PRIu64 " starts, %" PRIu64
-               " signals, %" PRIu64 " checks\n",
-               board->worlds, board->complete ? " (all there are)" : "", board->sum.crashes, board->sum.acts, board->sum.commits,
-               board->sum.starts, board->sum.signals, board->sum.checks);
+        printf("#   %" PRIu64 " worlds%s, %" PRIu64 " crashes, %" PRIu64 " acts, %" PRIu64 " commits, %" PRIu64
+               " starts, %" PRIu64 " signals, %" PRIu64 " checks\n",
+               board->worlds, board->complete ? " (all there are)" : "", board->sum.crashes, board->sum.acts,
+               board->sum.commits, board->sum.starts, board->sum.signals, board->sum.checks);
     } else {
         print_failure(board, name, shrink);
     }
@@ -274,21 +279,23 @@ static int finish(const struct totals *totals)
         crashed += totals->crash_worlds[i];
         if (totals->worlds[i] == 0) continue;
         printf("# %s: %" PRIu64 " worlds, %" PRIu64 " of them with crashes, %" PRIu64 " crashes, %" PRIu64 " acts\n",
-               sim_store_name((enum sim_store)i), totals->worlds[i], totals->crash_worlds[i], totals->crashes[i], totals->acts[i]);
+               sim_store_name((enum sim_store)i), totals->worlds[i], totals->crash_worlds[i], totals->crashes[i],
+               totals->acts[i]);
     }
-    printf("# in all %" PRIu64 " worlds, %" PRIu64 " with crashes, %" PRIu64 " run twice, %" PRIu64 " checks\n", worlds, crashed,
-           totals->twice, totals->checks);
+    printf("# in all %" PRIu64 " worlds, %" PRIu64 " with crashes, %" PRIu64 " run twice, %" PRIu64 " checks\n", worlds,
+           crashed, totals->twice, totals->checks);
     printf("# sim: %u passed, %u failed, 0 skipped\n", totals->passed, totals->failed);
     return totals->failed > 0;
 }
 
-static void run_workloads(enum mode mode, enum sim_store store, enum workload_id only, uint64_t from, uint64_t worlds, double seconds,
-                          struct totals *totals)
+static void run_workloads(enum mode mode, enum sim_store store, enum workload_id only, uint64_t from, uint64_t worlds,
+                          double seconds, struct totals *totals)
 {
     for (int i = 0; i < WORKLOAD_COUNT; i++) {
         if (only < WORKLOAD_COUNT && (int)only != i) continue;
         if (mode == MODE_EXHAUSTIVE && only == WORKLOAD_COUNT && !workload_at((enum workload_id)i)->small) continue;
-        struct group group = {.mode = mode, .store = store, .workload = (enum workload_id)i, .from = from, .worlds = worlds};
+        struct group group = {
+            .mode = mode, .store = store, .workload = (enum workload_id)i, .from = from, .worlds = worlds};
         run_group(&group, seconds, true, totals);
     }
 }
@@ -306,7 +313,8 @@ static int run_everything(uint64_t budget)
     for (size_t i = 0; i < ARRAY_COUNT(stores); i++) {
         bool sqlite = stores[i] == SIM_SQLITE;
         if (!sqlite) run_workloads(MODE_SEEDED, stores[i], WORKLOAD_COUNT, 1, unit, seconds, &totals);
-        struct group any = {.mode = MODE_SEEDED, .store = stores[i], .workload = WORKLOAD_COUNT, .from = 1000000, .worlds = unit * 6};
+        struct group any = {
+            .mode = MODE_SEEDED, .store = stores[i], .workload = WORKLOAD_COUNT, .from = 1000000, .worlds = unit * 6};
         run_group(&any, seconds, true, &totals);
     }
     return finish(&totals);
@@ -324,8 +332,10 @@ struct arguments {
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: sim exhaustive|seeded|replay|all [--store memory|files|sqlite] [--workload NAME] [--seeds N] [--from S]\n"
-                    "           [--worlds N] [--seed S] [--vector V] [--calm] [--trace] [--no-shrink] [--budget SECONDS]\n");
+    fprintf(stderr,
+            "usage: sim exhaustive|seeded|replay|all [--store memory|files|sqlite] [--workload NAME] [--seeds N] "
+            "[--from S]\n"
+            "           [--worlds N] [--seed S] [--vector V] [--calm] [--trace] [--no-shrink] [--budget SECONDS]\n");
     return 2;
 }
 
@@ -379,8 +389,8 @@ static int replay(const struct arguments *a)
     struct world_options options = options_of(&group, a->trace);
     struct world_result result;
     world_run(&choice, &options, &result);
-    printf("%s %s\n# %" PRIu64 " acts, %" PRIu64 " crashes, trace %016" PRIx64 "\n", result.failed ? result.failed : "ok", result.message,
-           result.acts, result.crashes, result.trace_hash);
+    printf("%s %s\n# %" PRIu64 " acts, %" PRIu64 " crashes, trace %016" PRIx64 "\n",
+           result.failed ? result.failed : "ok", result.message, result.acts, result.crashes, result.trace_hash);
     choice_release(&choice);
     free(values);
     return result.failed != NULL;
@@ -411,8 +421,8 @@ int main(int argc, char **argv)
     } else if (strcmp(a.mode, "exhaustive") == 0) {
         for (int s = SIM_MEMORY; s <= SIM_SQLITE; s++)
             if (!a.has_store || (int)a.group.store == s)
-                run_workloads(MODE_EXHAUSTIVE, (enum sim_store)s, a.group.workload, 0, a.group.worlds == 1000 ? 500000 : a.group.worlds,
-                              600, &totals);
+                run_workloads(MODE_EXHAUSTIVE, (enum sim_store)s, a.group.workload, 0,
+                              a.group.worlds == 1000 ? 500000 : a.group.worlds, 600, &totals);
         rc = finish(&totals);
     } else if (strcmp(a.mode, "seeded") == 0) {
         a.group.mode = MODE_SEEDED;

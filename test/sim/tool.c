@@ -3,7 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum fate { FATE_DONE = 0, FATE_TRANSIENT, FATE_PERMANENT, FATE_SLOW, FATE_SILENT, FATE_TWICE, FATE_REFUSED, FATE_COUNT };
+enum fate {
+    FATE_DONE = 0,
+    FATE_TRANSIENT,
+    FATE_PERMANENT,
+    FATE_SLOW,
+    FATE_SILENT,
+    FATE_TWICE,
+    FATE_REFUSED,
+    FATE_COUNT
+};
 
 #define LONG_MS 600000
 
@@ -19,7 +28,8 @@ static enum fate pick_fate(struct sim_tool *tool)
     return (enum fate)(1 + choice_pick(tool->choice, STREAM_TOOL, FATE_COUNT - 1));
 }
 
-static void decide_answer(struct sim_tool *tool, const struct tool_request *request, enum fate fate, struct tool_answer *answer)
+static void decide_answer(struct sim_tool *tool, const struct tool_request *request, enum fate fate,
+                          struct tool_answer *answer)
 {
     struct str step = request->step;
     answer->ok = true;
@@ -59,8 +69,8 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
     struct sim_tool *tool = tool_of(tools);
     const struct model_run *run = checker_run(tool->checker, request->run);
     if (tool->fenced && !(run && run->of_zombie))
-        checker_fail(tool->checker, "S6", "%.*s: %.*s was handed to a tool by an engine that had lost the run", STR_ARG(request->run),
-                     STR_ARG(request->step));
+        checker_fail(tool->checker, "S6", "%.*s: %.*s was handed to a tool by an engine that had lost the run",
+                     STR_ARG(request->run), STR_ARG(request->step));
     enum fate fate = pick_fate(tool);
     checker_tool_start(tool->checker, request);
     if (tool->started) tool->started(tool->context, request);

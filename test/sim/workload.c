@@ -6,7 +6,8 @@
 
 // Plans are written as YAML as well, which the reader takes: one line a step.
 #define PLAN(id, more) "metadata: {planId: " id ", planVersion: '1', schemaVersion: v1.2" more "}\nsteps:\n"
-#define STEP(id, kind, deps, with, more) "  - {stepId: " id ", kind: " kind ", dependsOn: [" deps "], with: {" with "}" more "}\n"
+#define STEP(id, kind, deps, with, more)                                                                               \
+    "  - {stepId: " id ", kind: " kind ", dependsOn: [" deps "], with: {" with "}" more "}\n"
 #define SHELL(id, deps, more) STEP(id, "shell", deps, "command: do " id, more)
 #define RETRY(n, delay) ", retry: {maxAttempts: " n ", delay: " delay ", backoff: exponential, on: transient}"
 
@@ -188,7 +189,8 @@ void workloads_load(void)
         struct diagnostics diagnostics;
         diagnostics_init(&diagnostics, &arena);
         struct error err = {0};
-        enum code rc = program_load(str_from(workloads[i].text), str_from(workloads[i].name), &loader, &diagnostics, &programs[i], &err);
+        enum code rc = program_load(str_from(workloads[i].text), str_from(workloads[i].name), &loader, &diagnostics,
+                                    &programs[i], &err);
         if (rc) {
             fprintf(stderr, "sim: workload %s does not compile: %s\n", workloads[i].name, err.message);
             for (size_t k = 0; k < diagnostics.count; k++) {

@@ -24,8 +24,9 @@ void world_trace(struct world *w, const char *format, ...)
 static void on_event(void *context, const struct engine_event *event)
 {
     struct world *w = context;
-    world_trace(w, "  %.*s %llu %s %.*s %u.%u", STR_ARG(event->run), (unsigned long long)event->item->seq, moment_name(event->moment->kind),
-                STR_ARG(event->moment->step), event->moment->logical, event->moment->engine);
+    world_trace(w, "  %.*s %llu %s %.*s %u.%u", STR_ARG(event->run), (unsigned long long)event->item->seq,
+                moment_name(event->moment->kind), STR_ARG(event->moment->step), event->moment->logical,
+                event->moment->engine);
     checker_told(&w->checker, event);
 }
 
@@ -33,7 +34,8 @@ static void on_decision(void *context, const struct engine_decision *decision)
 {
     struct world *w = context;
     world_trace(w, "  %.*s decision %s %s%s %.*s", STR_ARG(decision->run), signal_name(decision->type),
-                decision->accepted ? "accepted" : "rejected", decision->duplicate ? " duplicate" : "", STR_ARG(decision->error_code));
+                decision->accepted ? "accepted" : "rejected", decision->duplicate ? " duplicate" : "",
+                STR_ARG(decision->error_code));
     checker_decision(&w->checker, decision);
 }
 
@@ -126,7 +128,8 @@ static void start_missing(struct world *w)
         snprintf(id, sizeof(id), "r%u", i + 1);
         const struct model_run *run = checker_run(&w->checker, str_from(id));
         if (run && run->events.count > 0) continue;
-        struct start_request request = {.program = workload_program(w->root_workload[i]), .run = str_from(id), .triggered_by = STR("sim")};
+        struct start_request request = {
+            .program = workload_program(w->root_workload[i]), .run = str_from(id), .triggered_by = STR("sim")};
         struct error err = {0};
         enum code rc = engine_start(w->engine, &request, out, &err);
         world_trace(w, "start %s %s: %s", id, workload_at(w->root_workload[i])->name, code_name(rc));
@@ -239,7 +242,8 @@ static void zombie_turn(struct world *w)
 {
     world_trace(w, "the other engine turns");
     w->zombie_acts = true;
-    if (w->zombie_tool->count > 0) sim_tool_deliver(w->zombie_tool, choice_pick(w->choice, STREAM_WORLD, (uint32_t)w->zombie_tool->count));
+    if (w->zombie_tool->count > 0)
+        sim_tool_deliver(w->zombie_tool, choice_pick(w->choice, STREAM_WORLD, (uint32_t)w->zombie_tool->count));
     struct moment_in_time now = {.wall_ms = w->wall_ms, .mono_ms = w->mono_ms};
     struct error err = {0};
     bool worked;
@@ -314,7 +318,8 @@ static bool natural(struct world *w)
     if (due < INT64_MAX && due <= deadline) {
         if (due > w->mono_ms) pass(w, due - w->mono_ms);
         deliver(w, w->tool);
-        while (!w->options.calm && sim_tool_due(w->tool) <= w->mono_ms && choice_pick(w->choice, STREAM_WORLD, 2) == 1) deliver(w, w->tool);
+        while (!w->options.calm && sim_tool_due(w->tool) <= w->mono_ms && choice_pick(w->choice, STREAM_WORLD, 2) == 1)
+            deliver(w, w->tool);
         return true;
     }
     if (deadline < INT64_MAX) {
@@ -356,8 +361,9 @@ static void draw_options(struct world *w)
     bool calm = w->options.calm;
     w->root_count = calm ? 1 : 1 + choice_pick(choice, STREAM_OPTIONS, WORLD_RUNS_MAX);
     for (uint32_t i = 0; i < w->root_count; i++)
-        w->root_workload[i] = w->options.workload < WORKLOAD_COUNT ? w->options.workload
-                                                                   : (enum workload_id)choice_pick(choice, STREAM_OPTIONS, WORKLOAD_COUNT);
+        w->root_workload[i] = w->options.workload < WORKLOAD_COUNT
+                                  ? w->options.workload
+                                  : (enum workload_id)choice_pick(choice, STREAM_OPTIONS, WORKLOAD_COUNT);
     w->batch_max = calm ? 4096 : batch[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(batch))];
     w->inline_max = !calm && choice_pick(choice, STREAM_OPTIONS, 4) == 3 ? 1 : 65536;
     w->commit_fault_rate = calm ? 1 : rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(rates))];
@@ -372,8 +378,10 @@ static void draw_options(struct world *w)
         w->tools[i].fault_rate = faults;
         w->tools[i].faults_left = calm ? 1 : 1000;
     }
-    world_trace(w, "world: %u runs, first %s, batch %u, commit faults 1/%u, disturbed 1/%u, crashes %u, tool faults 1/%u", w->root_count,
-                workload_at(w->root_workload[0])->name, w->batch_max, w->commit_fault_rate, w->disturb_rate, w->crashes_left, faults);
+    world_trace(w,
+                "world: %u runs, first %s, batch %u, commit faults 1/%u, disturbed 1/%u, crashes %u, tool faults 1/%u",
+                w->root_count, workload_at(w->root_workload[0])->name, w->batch_max, w->commit_fault_rate,
+                w->disturb_rate, w->crashes_left, faults);
 }
 
 // What is still in the inbox is answered, then everything must agree with the model one last time.
@@ -425,7 +433,9 @@ void world_run(struct choice *choice, const struct world_options *options, struc
         w->healing = true;
         if (!settled(w))
             checker_fail(&w->checker, "I17",
-                         more ? "the runs have not ended after %d acts" : "a run waits for nothing and has not ended (%d)", ACTS_MAX);
+                         more ? "the runs have not ended after %d acts"
+                              : "a run waits for nothing and has not ended (%d)",
+                         ACTS_MAX);
         else
             finish(w);
     }

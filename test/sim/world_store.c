@@ -28,7 +28,15 @@ enum sim_store sim_store_parse(struct str text)
 
 // ---- faults of a commit
 
-enum commit_fault { COMMIT_GOES = 0, COMMIT_DIES_BEFORE, COMMIT_DIES_AFTER, COMMIT_FULL, DISK_STOPS, DISK_SYNC_FAILS, DISK_FULL };
+enum commit_fault {
+    COMMIT_GOES = 0,
+    COMMIT_DIES_BEFORE,
+    COMMIT_DIES_AFTER,
+    COMMIT_FULL,
+    DISK_STOPS,
+    DISK_SYNC_FAILS,
+    DISK_FULL
+};
 
 static enum commit_fault draw_fault(struct world *w)
 {
@@ -36,7 +44,8 @@ static enum commit_fault draw_fault(struct world *w)
     static const enum commit_fault disk[] = {DISK_STOPS,      COMMIT_DIES_AFTER, DISK_STOPS, DISK_STOPS,
                                              DISK_SYNC_FAILS, DISK_FULL,         COMMIT_FULL};
     bool calm = w->options.calm;
-    if (w->options.store == SIM_MEMORY) return memory[choice_pick(w->choice, STREAM_DISK, calm ? 2 : ARRAY_COUNT(memory))];
+    if (w->options.store == SIM_MEMORY)
+        return memory[choice_pick(w->choice, STREAM_DISK, calm ? 2 : ARRAY_COUNT(memory))];
     return disk[choice_pick(w->choice, STREAM_DISK, calm ? 2 : ARRAY_COUNT(disk))];
 }
 
@@ -47,7 +56,8 @@ static enum commit_fault pick_fault(struct world *w)
         w->full_left--;
         return COMMIT_FULL;
     }
-    if (w->healing || (w->options.calm && w->crashes_left == 0) || !choice_once_in(w->choice, STREAM_DISK, w->commit_fault_rate))
+    if (w->healing || (w->options.calm && w->crashes_left == 0) ||
+        !choice_once_in(w->choice, STREAM_DISK, w->commit_fault_rate))
         return COMMIT_GOES;
     enum commit_fault fault = draw_fault(w);
     if (fault == COMMIT_FULL) w->full_left = choice_pick(w->choice, STREAM_DISK, 3);
@@ -74,8 +84,10 @@ static void arm(struct world *w, enum commit_fault fault)
     case DISK_FULL:
         n = choice_pick(w->choice, STREAM_DISK, 6);
         world_trace(w, "commit: no space from write %u on", n + 1);
-        sim_disk_fault(w->disk, (struct sim_fault){
-                                    .call = SIM_WRITE, .at = n + 1, .count = 1 + choice_pick(w->choice, STREAM_DISK, 4), .code = E_FULL});
+        sim_disk_fault(w->disk, (struct sim_fault){.call = SIM_WRITE,
+                                                   .at = n + 1,
+                                                   .count = 1 + choice_pick(w->choice, STREAM_DISK, 4),
+                                                   .code = E_FULL});
         break;
     case COMMIT_GOES:
     case COMMIT_DIES_BEFORE:
@@ -106,7 +118,8 @@ static void check_fenced(struct world *w, const struct commit *commit)
         struct model_run *run = checker_run(&w->checker, commit->heads[i].log->ids.run);
         if (run && commit->heads[i].create) run->of_zombie = true;
         if (!run || (!run->terminal && !run->of_zombie))
-            checker_fail(&w->checker, "S6", "%.*s: stored by an engine that had lost it", STR_ARG(commit->heads[i].log->ids.run));
+            checker_fail(&w->checker, "S6", "%.*s: stored by an engine that had lost it",
+                         STR_ARG(commit->heads[i].log->ids.run));
     }
 }
 
@@ -159,11 +172,14 @@ static void make_disks(struct world *w)
     INVARIANT(w->vfs && w->image_vfs);
 }
 
-static enum code open_on(struct world *w, struct sim_disk *disk, const char *vfs, struct entropy *entropy, struct store **out,
-                         struct error *err)
+static enum code open_on(struct world *w, struct sim_disk *disk, const char *vfs, struct entropy *entropy,
+                         struct store **out, struct error *err)
 {
-    struct store_options options = {
-        .mode = STORE_WRITE, .create = true, .contract = w->contract, .entropy = entropy, .journal_size = w->journal_size};
+    struct store_options options = {.mode = STORE_WRITE,
+                                    .create = true,
+                                    .contract = w->contract,
+                                    .entropy = entropy,
+                                    .journal_size = w->journal_size};
     if (w->options.store == SIM_MEMORY) return store_open(STR("memory:"), &options, out, err);
     if (w->options.store == SIM_FILES) {
         options.disk = sim_disk_ops(disk);
@@ -184,7 +200,8 @@ bool world_store_open(struct world *w)
         return true;
     }
     // The process may die again while it puts the store in order.
-    if (w->disk && !w->healing && w->crashes_left > 0 && !w->options.calm && choice_once_in(w->choice, STREAM_DISK, w->commit_fault_rate)) {
+    if (w->disk && !w->healing && w->crashes_left > 0 && !w->options.calm &&
+        choice_once_in(w->choice, STREAM_DISK, w->commit_fault_rate)) {
         w->crashes_left--;
         uint32_t n = choice_pick(w->choice, STREAM_DISK, 24);
         world_trace(w, "open: the disk stops after %u changes", n);
@@ -243,13 +260,15 @@ static uint32_t pick_few(void *context, uint32_t n)
 
 static void cut_calm(struct world *w)
 {
-    struct few_fates few = {.w = w, .left = sim_disk_unsynced(w->disk), .lost = choice_pick(w->choice, STREAM_DISK, 2) == 1};
+    struct few_fates few = {
+        .w = w, .left = sim_disk_unsynced(w->disk), .lost = choice_pick(w->choice, STREAM_DISK, 2) == 1};
     sim_disk_crash(w->disk, (struct sim_choice){pick_few, &few}, SIM_LOSE | SIM_TEAR | SIM_LOSE_NAMES);
 }
 
 void world_power_cut(struct world *w)
 {
-    static const unsigned flags[] = {0, SIM_LOSE | SIM_LOSE_NAMES, SIM_CRASH_ALL, SIM_LOSE | SIM_TEAR | SIM_TEAR_BYTES | SIM_LOSE_NAMES};
+    static const unsigned flags[] = {0, SIM_LOSE | SIM_LOSE_NAMES, SIM_CRASH_ALL,
+                                     SIM_LOSE | SIM_TEAR | SIM_TEAR_BYTES | SIM_LOSE_NAMES};
     if (!w->disk) return;
     sim_disk_heal(w->disk);
     uint32_t how = w->options.calm ? 3 : choice_pick(w->choice, STREAM_DISK, ARRAY_COUNT(flags));
@@ -314,9 +333,9 @@ void world_check_platter(struct world *w, const struct tool_request *request)
     if (!rc) rc = store_read(store, run->ids.tenant, run->ids.run, step->ordered_seq - 1, 1, &arena, &found, &err);
     const struct model_record *record = &run->events.items[step->ordered_seq - 1];
     if (rc || found.count != 1 || !str_eq(found.items[0].bytes, record->bytes))
-        checker_fail(&w->checker, "E1", "%.*s: event %llu, which orders %.*s %u.%u, is not on the platter: %s", STR_ARG(run->ids.run),
-                     (unsigned long long)step->ordered_seq, STR_ARG(request->step), request->logical, request->engine,
-                     rc ? err.message : "other bytes, or none");
+        checker_fail(&w->checker, "E1", "%.*s: event %llu, which orders %.*s %u.%u, is not on the platter: %s",
+                     STR_ARG(run->ids.run), (unsigned long long)step->ordered_seq, STR_ARG(request->step),
+                     request->logical, request->engine, rc ? err.message : "other bytes, or none");
     store_close(store);
     arena_release(&arena);
     w->checker.checks++;

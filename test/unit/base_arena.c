@@ -12,15 +12,13 @@ static void memory_is_zeroed_and_aligned(void)
         unsigned char *bytes = arena_alloc(&arena, size);
         CHECK(bytes != NULL);
         CHECK((uintptr_t)bytes % 16 == 0);
-        for (size_t i = 0; i < size; i++)
-            CHECK_INT(bytes[i], 0);
+        for (size_t i = 0; i < size; i++) CHECK_INT(bytes[i], 0);
         memset(bytes, 0xAA, size);
     }
     arena_reset(&arena);
     unsigned char *again = arena_alloc(&arena, 64);
     CHECK(again != NULL);
-    for (size_t i = 0; i < 64; i++)
-        CHECK_INT(again[i], 0);
+    for (size_t i = 0; i < 64; i++) CHECK_INT(again[i], 0);
     arena_release(&arena);
     CHECK_INT(arena.size, 0);
 }
@@ -40,8 +38,7 @@ static void small_first_block_stays_small(void)
 {
     struct arena arena;
     arena_init(&arena, 512, SIZE_MAX);
-    for (int i = 0; i < 10; i++)
-        CHECK(arena_alloc(&arena, 40) != NULL);
+    for (int i = 0; i < 10; i++) CHECK(arena_alloc(&arena, 40) != NULL);
     CHECK_INT(arena.size, 512);
     arena_release(&arena);
 }
@@ -53,8 +50,7 @@ static void blocks_double_up_to_64_KiB(void)
     size_t before = 0, largest = 0;
     for (int i = 0; i < 20000; i++) {
         CHECK(arena_alloc(&arena, 32) != NULL);
-        if (arena.size - before > largest)
-            largest = arena.size - before;
+        if (arena.size - before > largest) largest = arena.size - before;
         before = arena.size;
     }
     CHECK_INT(largest, 64 * 1024);
@@ -66,8 +62,7 @@ static void reset_keeps_the_first_block(void)
     struct arena arena;
     arena_init(&arena, 1024, SIZE_MAX);
     void *first = arena_alloc(&arena, 16);
-    for (int i = 0; i < 100; i++)
-        CHECK(arena_alloc(&arena, 500) != NULL);
+    for (int i = 0; i < 100; i++) CHECK(arena_alloc(&arena, 500) != NULL);
     arena_reset(&arena);
     CHECK_INT(arena.size, 1024);
     CHECK(arena_alloc(&arena, 16) == first);
@@ -79,8 +74,7 @@ static void limit_counts_what_the_system_gave(void)
     struct arena arena;
     arena_init(&arena, 1024, 4096);
     size_t got = 0;
-    while (arena_alloc(&arena, 16) != NULL)
-        got += 16;
+    while (arena_alloc(&arena, 16) != NULL) got += 16;
     CHECK(arena.size <= 4096);
     CHECK(got > 4096 - 4 * 64);
     CHECK(arena_alloc(&arena, 0) == NULL);
@@ -144,8 +138,7 @@ static void grow_keeps_elements(void)
         array = grown;
         array[i] = (int64_t)i;
     }
-    for (size_t i = 0; i < 1000; i++)
-        CHECK_INT(array[i], i);
+    for (size_t i = 0; i < 1000; i++) CHECK_INT(array[i], i);
     CHECK(arena_grow(&arena, array, 1000, 1000, sizeof(*array), &capacity) == array);
     CHECK(arena_grow(&arena, array, 1000, 5000, sizeof(*array), &capacity) != NULL);
     CHECK_INT(capacity, 5000);
@@ -163,8 +156,7 @@ static void nth_allocation_fails(void)
     CHECK(arena_alloc(&arena, 8) != NULL);
     arena.fail_in = 1;
     arena.fail_sticky = true;
-    for (int i = 0; i < 5; i++)
-        CHECK(arena_alloc(&arena, 8) == NULL);
+    for (int i = 0; i < 5; i++) CHECK(arena_alloc(&arena, 8) == NULL);
     arena.fail_in = 0;
     CHECK(arena_copy(&arena, STR("x")).ptr != NULL);
     arena_release(&arena);

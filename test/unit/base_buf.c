@@ -69,8 +69,7 @@ static void ceiling_is_met_to_the_byte(void)
     for (size_t size = 9; size <= 11; size++) {
         struct buf buf;
         buf_init(&buf, 10);
-        for (size_t i = 0; i < size; i++)
-            buf_byte(&buf, 'x');
+        for (size_t i = 0; i < size; i++) buf_byte(&buf, 'x');
         CHECK_INT(buf_ok(&buf), size <= 10);
         CHECK_INT(buf.len, size <= 10 ? size : 10);
         buf_release(&buf);
@@ -104,7 +103,7 @@ static void failure_sticks_until_cleared(void)
     buf_text(&buf, "abc");
     buf_text(&buf, "de");
     CHECK(!buf_ok(&buf));
-    buf_byte(&buf, 'd');  // would fit
+    buf_byte(&buf, 'd'); // would fit
     buf_int(&buf, 1);
     buf_printf(&buf, "x");
     buf_hex(&buf, (const uint8_t *)"", 0);
@@ -153,8 +152,7 @@ static void long_printf_grows(void)
 {
     struct buf buf;
     buf_init(&buf, 100000);
-    for (int i = 0; i < 300; i++)
-        buf_printf(&buf, "%05d,", i);
+    for (int i = 0; i < 300; i++) buf_printf(&buf, "%05d,", i);
     CHECK_INT(buf.len, 1800);
     CHECK(str_ends(buf_str(&buf), STR("00298,00299,")));
     buf_release(&buf);
@@ -163,10 +161,10 @@ static void long_printf_grows(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(empty_buf_is_a_c_string),    TEST(appends_join),
-        TEST(integers_of_every_length),   TEST(ceiling_is_met_to_the_byte),
+        TEST(empty_buf_is_a_c_string),      TEST(appends_join),
+        TEST(integers_of_every_length),     TEST(ceiling_is_met_to_the_byte),
         TEST(failure_sticks_until_cleared), TEST(absurd_sizes_fail),
-        TEST(reserve_gives_room_behind),  TEST(long_printf_grows),
+        TEST(reserve_gives_room_behind),    TEST(long_printf_grows),
     };
     return test_main("base_buf", tests, ARRAY_COUNT(tests), argc, argv);
 }

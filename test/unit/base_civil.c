@@ -107,14 +107,16 @@ static void refuses(void)
         CHECK_INT(ms, 77);
     }
     int64_t ms;
-    CHECK(!civil_parse(STR("1970-01-01\0" "00:00:00Z"), &ms));
+    CHECK(!civil_parse(STR("1970-01-01\0"
+                           "00:00:00Z"),
+                       &ms));
 }
 
 // Every day of eight centuries, by counting.
 static void every_day_round_trips(void)
 {
     int64_t day_ms = 86400000;
-    for (int64_t day = -135140; day < 157000; day++) {  // 1600 to 2399
+    for (int64_t day = -135140; day < 157000; day++) { // 1600 to 2399
         char text[CIVIL_SIZE];
         int64_t back;
         int64_t ms = day * day_ms + (day * 7919 % day_ms + day_ms) % day_ms;
@@ -128,7 +130,7 @@ static void durations_parse(void)
 {
     static const struct {
         const char *text;
-        int64_t want;  // -1: refused
+        int64_t want; // -1: refused
     } table[] = {
         {"0", 0},
         {"1500", 1500},
@@ -224,7 +226,7 @@ static void durations_format(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(formats),         TEST(parses),          TEST(refuses), TEST(every_day_round_trips),
+        TEST(formats),         TEST(parses),           TEST(refuses), TEST(every_day_round_trips),
         TEST(durations_parse), TEST(durations_format),
     };
     return test_main("base_civil", tests, ARRAY_COUNT(tests), argc, argv);

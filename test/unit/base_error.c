@@ -40,8 +40,7 @@ static void long_messages_are_cut_between_characters(void)
     char text[600];
     for (size_t shift = 0; shift < 3; shift++) {
         memset(text, 'a', sizeof(text));
-        for (size_t i = shift; i + 3 < sizeof(text); i += 3)
-            memcpy(text + i, "\xE2\x82\xAC", 3);
+        for (size_t i = shift; i + 3 < sizeof(text); i += 3) memcpy(text + i, "\xE2\x82\xAC", 3);
         text[sizeof(text) - 1] = '\0';
         struct error err = {0};
         (void)error_set(&err, E_INVALID, "%s", text);

@@ -13,8 +13,7 @@ static void equal_deadlines_fire_in_order_of_setting(void)
     struct heap heap;
     struct heap_node nodes[100] = {{0}};
     heap_init(&heap);
-    for (size_t i = 0; i < ARRAY_COUNT(nodes); i++)
-        CHECK(heap_push(&heap, &nodes[i], 7));
+    for (size_t i = 0; i < ARRAY_COUNT(nodes); i++) CHECK(heap_push(&heap, &nodes[i], 7));
     for (size_t i = 0; i < ARRAY_COUNT(nodes); i++) {
         CHECK(heap_peek(&heap) == &nodes[i]);
         heap_remove(&heap, &nodes[i]);
@@ -31,8 +30,7 @@ static void smallest_deadline_first(void)
     struct heap heap;
     struct heap_node nodes[ARRAY_COUNT(dues)] = {{0}};
     heap_init(&heap);
-    for (size_t i = 0; i < ARRAY_COUNT(dues); i++)
-        CHECK(heap_push(&heap, &nodes[i], dues[i]));
+    for (size_t i = 0; i < ARRAY_COUNT(dues); i++) CHECK(heap_push(&heap, &nodes[i], dues[i]));
     for (size_t i = 0; i < ARRAY_COUNT(want); i++) {
         struct heap_node *node = heap_peek(&heap);
         CHECK_INT(node->due, want[i]);
@@ -73,14 +71,11 @@ static void behaves_like_a_sorted_list(void)
             heap_remove(&heap, node);
         else
             CHECK(heap_push(&heap, node, (int64_t)(next_random(&state) % 50)));
-        if (step % 16 == 0)
-            heap_verify(&heap);
+        if (step % 16 == 0) heap_verify(&heap);
         const struct heap_node *least = NULL;
         for (size_t i = 0; i < COUNT; i++) {
             const struct heap_node *n = &nodes[i];
-            if (n->index && (!least || n->due < least->due ||
-                             (n->due == least->due && n->seq < least->seq)))
-                least = n;
+            if (n->index && (!least || n->due < least->due || (n->due == least->due && n->seq < least->seq))) least = n;
         }
         CHECK(heap_peek(&heap) == least);
     }
@@ -91,8 +86,7 @@ static void push_twice(void *context)
 {
     struct heap *heap = context;
     struct heap_node node = {0};
-    if (heap_push(heap, &node, 1) && heap_push(heap, &node, 2))
-        return;
+    if (heap_push(heap, &node, 1) && heap_push(heap, &node, 2)) return;
 }
 
 static void disturb_and_verify(void *context)
@@ -108,8 +102,7 @@ static void misuse_aborts(void)
     struct heap_node nodes[3] = {{0}};
     heap_init(&heap);
     test_aborts(push_twice, &heap);
-    for (size_t i = 0; i < ARRAY_COUNT(nodes); i++)
-        CHECK(heap_push(&heap, &nodes[i], (int64_t)i));
+    for (size_t i = 0; i < ARRAY_COUNT(nodes); i++) CHECK(heap_push(&heap, &nodes[i], (int64_t)i));
     test_aborts(disturb_and_verify, &heap);
     heap_verify(&heap);
     heap_release(&heap);

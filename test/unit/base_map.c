@@ -59,8 +59,7 @@ static void thousands_of_keys_are_found(void)
         CHECK_INT(map.capacity & (map.capacity - 1), 0);
     }
     CHECK_INT(map.count, COUNT);
-    for (uint32_t i = 0; i < COUNT; i++)
-        CHECK_INT(map_get(&map, name_of(&names, i)), i);
+    for (uint32_t i = 0; i < COUNT; i++) CHECK_INT(map_get(&map, name_of(&names, i)), i);
     CHECK_INT(map_get(&map, name_of(&names, COUNT)), MAP_NONE);
     arena_release(&names);
     arena_release(&arena);
@@ -79,19 +78,16 @@ static void allocation_sweep(void)
         uint32_t failed = 0;
         for (uint32_t i = 0; i < 200; i++) {
             struct str name = name_of(&names, i);
-            if (map_put(&map, name, i, NULL))
-                continue;
+            if (map_put(&map, name, i, NULL)) continue;
             failed++;
             CHECK_INT(map.count, i);
             CHECK_INT(map_get(&map, name), MAP_NONE);
             CHECK(map_put(&map, name, i, NULL));
         }
-        for (uint32_t i = 0; i < 200; i++)
-            CHECK_INT(map_get(&map, name_of(&names, i)), i);
+        for (uint32_t i = 0; i < 200; i++) CHECK_INT(map_get(&map, name_of(&names, i)), i);
         arena_release(&names);
         arena_release(&arena);
-        if (!failed)
-            break;
+        if (!failed) break;
         CHECK(nth < 10);
     }
 }

@@ -16,8 +16,7 @@ static void check_hash(struct str bytes, const char *want)
 static void nist_vectors(void)
 {
     check_hash(STR(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-    check_hash((struct str){NULL, 0},
-               "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    check_hash((struct str){NULL, 0}, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     check_hash(STR("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     check_hash(STR("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"),
                "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
@@ -30,8 +29,7 @@ static void nist_million_a(void)
 {
     static char text[1000000];
     memset(text, 'a', sizeof(text));
-    check_hash((struct str){text, sizeof(text)},
-               "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+    check_hash((struct str){text, sizeof(text)}, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
 }
 
 static void parts_hash_like_their_concatenation(void)
@@ -64,7 +62,7 @@ static void digest_text_round_trip(void)
     CHECK(!digest_parse(str_from(hex), &back));
     hex[10] = '\0';
     CHECK(!digest_parse((struct str){hex, SHA256_HEX}, &back));
-    CHECK(digest_eq(&digest, &back));  // untouched by failures
+    CHECK(digest_eq(&digest, &back)); // untouched by failures
 }
 
 static void uuid_has_version_4(void)
@@ -97,12 +95,8 @@ static void uuid_text_is_checked(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(nist_vectors),
-        TEST(nist_million_a),
-        TEST(parts_hash_like_their_concatenation),
-        TEST(digest_text_round_trip),
-        TEST(uuid_has_version_4),
-        TEST(uuid_text_is_checked),
+        TEST(nist_vectors),           TEST(nist_million_a),     TEST(parts_hash_like_their_concatenation),
+        TEST(digest_text_round_trip), TEST(uuid_has_version_4), TEST(uuid_text_is_checked),
     };
     return test_main("base_sha256", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -124,8 +124,7 @@ static void hash_depends_on_every_byte(void)
             CHECK(str_hash(s) != hash);
             text[i] = 'a';
         }
-        if (len)
-            CHECK(str_hash((struct str){text, len - 1}) != hash);
+        if (len) CHECK(str_hash((struct str){text, len - 1}) != hash);
     }
 }
 
@@ -203,7 +202,7 @@ static void utf8(void)
         {STR_INIT("\x7F"), true},
         {STR_INIT("\x80"), false},
         {STR_INIT("\xBF"), false},
-        {STR_INIT("\xC0\x80"), false},  // overlong NUL
+        {STR_INIT("\xC0\x80"), false}, // overlong NUL
         {STR_INIT("\xC1\xBF"), false},
         {STR_INIT("\xC2\x80"), true},
         {STR_INIT("\xC2"), false},
@@ -215,7 +214,7 @@ static void utf8(void)
         {STR_INIT("\xE0\xA0\x80"), true},
         {STR_INIT("\xE0\xA0"), false},
         {STR_INIT("\xED\x9F\xBF"), true},
-        {STR_INIT("\xED\xA0\x80"), false},  // U+D800
+        {STR_INIT("\xED\xA0\x80"), false}, // U+D800
         {STR_INIT("\xED\xBF\xBF"), false},
         {STR_INIT("\xEE\x80\x80"), true},
         {STR_INIT("\xEF\xBF\xBF"), true},
@@ -224,15 +223,16 @@ static void utf8(void)
         {STR_INIT("\xF0\x90\x80\x80"), true},
         {STR_INIT("\xF0\x90\x80"), false},
         {STR_INIT("\xF4\x8F\xBF\xBF"), true},
-        {STR_INIT("\xF4\x90\x80\x80"), false},  // beyond U+10FFFF
+        {STR_INIT("\xF4\x90\x80\x80"), false}, // beyond U+10FFFF
         {STR_INIT("\xF5\x80\x80\x80"), false},
         {STR_INIT("\xFE"), false},
         {STR_INIT("\xFF"), false},
-        {STR_INIT("1234567\xC3\xBC" "12345678"), true},
+        {STR_INIT("1234567\xC3\xBC"
+                  "12345678"),
+         true},
         {STR_INIT("12345678\xC3"), false},
     };
-    for (size_t i = 0; i < ARRAY_COUNT(table); i++)
-        CHECK_INT(str_utf8(table[i].text), table[i].ok);
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) CHECK_INT(str_utf8(table[i].text), table[i].ok);
     CHECK_INT(str_utf8_size(STR("a\xE2\x82\xAC"), 0), 1);
     CHECK_INT(str_utf8_size(STR("a\xE2\x82\xAC"), 1), 3);
     CHECK_INT(str_utf8_size(STR("a\xE2\x82\xAC"), 2), 0);

@@ -19,16 +19,15 @@ static int parse(struct args *args, const char *line)
     for (char *at = text; *at;) {
         words[count++] = at;
         at += strcspn(at, " ");
-        while (*at == ' ')
-            *at++ = '\0';
+        while (*at == ' ') *at++ = '\0';
     }
     return args_parse(args, count, words, &arena);
 }
 
 static void values_come_in_every_spelling(void)
 {
-    static const char *const lines[] = {"ls -o json", "ls -ojson", "ls -o=json", "ls --output json", "ls --output=json",
-                                        "-o json ls", "--output=json ls"};
+    static const char *const lines[] = {"ls -o json",       "ls -ojson",  "ls -o=json",      "ls --output json",
+                                        "ls --output=json", "-o json ls", "--output=json ls"};
     for (size_t i = 0; i < ARRAY_COUNT(lines); i++) {
         struct args args;
         CHECK_INT(parse(&args, lines[i]), EXIT_OK);
@@ -83,9 +82,9 @@ static void a_dash_is_a_word(void)
 
 static void wrong_lines_are_usage_errors(void)
 {
-    static const char *const lines[] = {"nonsense",      "ls --nonsense", "run",         "ls extra",          "log",
-                                        "ls -o",         "ls -o xml",     "run f --set", "ls --all=1",        "ls --run-id x",
-                                        "run f --color", "log nothing",   "ls -x",       "run f --color blue"};
+    static const char *const lines[] = {
+        "nonsense",    "ls --nonsense", "run",           "ls extra",      "log",         "ls -o", "ls -o xml",
+        "run f --set", "ls --all=1",    "ls --run-id x", "run f --color", "log nothing", "ls -x", "run f --color blue"};
     for (size_t i = 0; i < ARRAY_COUNT(lines); i++) {
         struct args args;
         CHECK_INT(parse(&args, lines[i]), EXIT_USAGE);
@@ -134,10 +133,14 @@ static void the_table_is_sound(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(values_come_in_every_spelling),       TEST(flags_repeat_and_the_last_wins),
-        TEST(words_after_two_dashes_are_left_alone), TEST(two_words_are_one_command),
-        TEST(a_dash_is_a_word),                    TEST(wrong_lines_are_usage_errors),
-        TEST(help_wins_over_missing_words),        TEST(near_names_are_found_and_far_ones_not),
+        TEST(values_come_in_every_spelling),
+        TEST(flags_repeat_and_the_last_wins),
+        TEST(words_after_two_dashes_are_left_alone),
+        TEST(two_words_are_one_command),
+        TEST(a_dash_is_a_word),
+        TEST(wrong_lines_are_usage_errors),
+        TEST(help_wins_over_missing_words),
+        TEST(near_names_are_found_and_far_ones_not),
         TEST(the_table_is_sound),
     };
     return test_main("cli_args", tests, ARRAY_COUNT(tests), argc, argv);

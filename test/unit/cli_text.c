@@ -90,7 +90,8 @@ static void wrapping_keeps_words(void)
 
 static void yaml_quotes_what_could_be_misread(void)
 {
-    static const char *const quoted[] = {"", "no", "Yes", "null", "1.10", "-x", "a: b", "a#", "#a", " a", "true", "[a", "1"};
+    static const char *const quoted[] = {"",   "no", "Yes", "null", "1.10", "-x", "a: b",
+                                         "a#", "#a", " a",  "true", "[a",   "1"};
     buf_init(&out, 4096);
     for (size_t i = 0; i < ARRAY_COUNT(quoted); i++) {
         struct json value = json_string(str_from(quoted[i]));
@@ -112,7 +113,8 @@ static void yaml_nests(void)
     struct error err = {0};
     arena_init(&arena, 4096, 1 << 20);
     buf_init(&out, 4096);
-    enum code rc = json_parse(STR("{\"a\":[1,{\"b\":null,\"c\":[[2],[]]}],\"d\":{}}"), &json_limits_default, &arena, &value, &err);
+    enum code rc =
+        json_parse(STR("{\"a\":[1,{\"b\":null,\"c\":[[2],[]]}],\"d\":{}}"), &json_limits_default, &arena, &value, &err);
     CHECK_OK(rc, &err);
     yaml_write(&out, &value);
     CHECK_STR(buf_str(&out), STR("a:\n  - 1\n  - b: null\n    c:\n      - - 2\n      - []\nd: {}\n"));
@@ -123,10 +125,14 @@ static void yaml_nests(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(control_characters_are_shown), TEST(lines_keep_their_ends),
-        TEST(json_stays_json),              TEST(width_counts_columns),
-        TEST(cutting_never_splits),         TEST(wrapping_keeps_words),
-        TEST(yaml_quotes_what_could_be_misread), TEST(yaml_nests),
+        TEST(control_characters_are_shown),
+        TEST(lines_keep_their_ends),
+        TEST(json_stays_json),
+        TEST(width_counts_columns),
+        TEST(cutting_never_splits),
+        TEST(wrapping_keeps_words),
+        TEST(yaml_quotes_what_could_be_misread),
+        TEST(yaml_nests),
     };
     return test_main("cli_text", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -19,8 +19,9 @@ static void open_contract(void)
 }
 
 static const char *const run_words[] = {
-    "RunQueued", "RunApproved", "RunStarted",   "StepDelayed", "StepStarted",  "StepCompleted",  "StepFailed",     "StepSkipped",
-    "RunPaused", "RunResumed",  "RunCompleted", "RunFailed",   "RunCancelled", "SignalAccepted", "SignalRejected", "StepRedispatched",
+    "RunQueued",    "RunApproved",    "RunStarted",     "StepDelayed",      "StepStarted",  "StepCompleted",
+    "StepFailed",   "StepSkipped",    "RunPaused",      "RunResumed",       "RunCompleted", "RunFailed",
+    "RunCancelled", "SignalAccepted", "SignalRejected", "StepRedispatched",
 };
 
 static const char *const node_words[] = {
@@ -63,12 +64,14 @@ static void tell(struct story *story, struct moment moment)
 {
     story->seal.seq++;
     story->seal.persisted_ms = 1770829200000 + (int64_t)story->seal.seq * 10 + 5;
-    CHECK(snprintf(story->seal.event_id, UUID_SIZE, "00000000-0000-4000-8000-%012d", (int)story->seal.seq) == UUID_SIZE - 1);
+    CHECK(snprintf(story->seal.event_id, UUID_SIZE, "00000000-0000-4000-8000-%012d", (int)story->seal.seq) ==
+          UUID_SIZE - 1);
     moment.at_ms = 1770829200000 + (int64_t)story->seal.seq * 10;
     moment.by = moment.by ? moment.by : moment_emitter(moment.kind);
     moment.logical = moment.logical ? moment.logical : 1;
     moment.engine = moment.engine ? moment.engine : 1;
-    CHECK_OK(contract_encode(contract, story->vocabulary, &test_ids, &moment, &story->seal, &arena, &story->last, &err), &err);
+    CHECK_OK(contract_encode(contract, story->vocabulary, &test_ids, &moment, &story->seal, &arena, &story->last, &err),
+             &err);
     buf_add(&story->text, story->last.bytes);
     buf_byte(&story->text, '\n');
     story->seal.previous = story->last.hash;
@@ -107,16 +110,22 @@ static void golden_log_of_a_plan_RE_1_1a_RE_2_1g_RE_2_1h(void)
     tell(&story, (struct moment){.kind = MOMENT_RUN_STARTED, .start = &start});
     tell(&story, (struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("load")});
     tell(&story, (struct moment){.kind = MOMENT_STEP_REDISPATCHED, .step = STR("load"), .engine = 2});
+    tell(&story, (struct moment){.kind = MOMENT_ATTEMPT_FAILED,
+                                 .step = STR("load"),
+                                 .engine = 2,
+                                 .fault = exit_fault(),
+                                 .duration_ms = 412});
     tell(&story,
-         (struct moment){.kind = MOMENT_ATTEMPT_FAILED, .step = STR("load"), .engine = 2, .fault = exit_fault(), .duration_ms = 412});
-    tell(&story, (struct moment){.kind = MOMENT_STEP_DELAYED, .step = STR("load"), .logical = 2, .due_ms = 1770829260000});
+         (struct moment){.kind = MOMENT_STEP_DELAYED, .step = STR("load"), .logical = 2, .due_ms = 1770829260000});
     tell(&story, (struct moment){.kind = MOMENT_SIGNAL_ACCEPTED,
                                  .signal_id = SIGNAL_ID,
                                  .signal_type = STR("PAUSE"),
                                  .actor = STR("ada"),
                                  .role = STR("Operator"),
                                  .decision_id = STR("d1")});
-    tell(&story, (struct moment){.kind = MOMENT_RUN_PAUSED, .signal_id = SIGNAL_ID, .signal_type = STR("PAUSE"), .reason = STR("lunch")});
+    tell(&story,
+         (struct moment){
+             .kind = MOMENT_RUN_PAUSED, .signal_id = SIGNAL_ID, .signal_type = STR("PAUSE"), .reason = STR("lunch")});
     tell(&story, (struct moment){.kind = MOMENT_SIGNAL_REJECTED,
                                  .signal_id = SIGNAL_ID,
                                  .signal_type = STR("SKIP_STEP"),
@@ -126,7 +135,8 @@ static void golden_log_of_a_plan_RE_1_1a_RE_2_1g_RE_2_1h(void)
                                  .signal_step = STR("load"),
                                  .fault = {.code = STR("AUTHZ_DENIED"), .message = STR("needs Engineer")}});
     tell(&story, (struct moment){.kind = MOMENT_RUN_RESUMED, .signal_id = SIGNAL_ID, .signal_type = STR("RESUME")});
-    tell(&story, (struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("load"), .logical = 2, .due_ms = 1770829270000});
+    tell(&story,
+         (struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("load"), .logical = 2, .due_ms = 1770829270000});
     tell(&story, (struct moment){.kind = MOMENT_STEP_COMPLETED,
                                  .step = STR("load"),
                                  .logical = 2,
@@ -144,10 +154,14 @@ static void golden_log_of_a_plan_RE_1_1a_RE_2_1g_RE_2_1h(void)
                                  .step = STR("report"),
                                  .reason = STR(SKIP_CONDITION_FALSE),
                                  .detail = STR("$load.output == '8'")});
-    tell(&story, (struct moment){.kind = MOMENT_STEP_FAILED, .step = STR("last"), .fault = exit_fault(), .duration_ms = 3});
-    tell(&story, (struct moment){.kind = MOMENT_RUN_COMPLETED, .counts = counts, .duration_ms = 1000});
     tell(&story,
-         (struct moment){.kind = MOMENT_RUN_FAILED, .counts = counts, .duration_ms = 1000, .reason = STR("last"), .fault = exit_fault()});
+         (struct moment){.kind = MOMENT_STEP_FAILED, .step = STR("last"), .fault = exit_fault(), .duration_ms = 3});
+    tell(&story, (struct moment){.kind = MOMENT_RUN_COMPLETED, .counts = counts, .duration_ms = 1000});
+    tell(&story, (struct moment){.kind = MOMENT_RUN_FAILED,
+                                 .counts = counts,
+                                 .duration_ms = 1000,
+                                 .reason = STR("last"),
+                                 .fault = exit_fault()});
     tell(&story, (struct moment){.kind = MOMENT_RUN_CANCELLED,
                                  .counts = counts,
                                  .duration_ms = 1000,
@@ -184,7 +198,9 @@ static void golden_log_of_a_workflow_EL_2a_C_63(void)
                                  .blob = sha256(STR("hello\n")),
                                  .blob_size = 6,
                                  .duration_ms = 1});
-    tell(&story, (struct moment){.kind = MOMENT_STEP_FAILED, .step = STR("test"), .logical = 3, .fault = exit_fault(), .duration_ms = 3});
+    tell(&story,
+         (struct moment){
+             .kind = MOMENT_STEP_FAILED, .step = STR("test"), .logical = 3, .fault = exit_fault(), .duration_ms = 3});
     tell(&story, (struct moment){.kind = MOMENT_STEP_SKIPPED,
                                  .step = STR("deploy"),
                                  .reason = STR(SKIP_TRIGGER_RULE),
@@ -194,8 +210,11 @@ static void golden_log_of_a_workflow_EL_2a_C_63(void)
                                  .reason = STR(SKIP_CONDITION_FALSE),
                                  .detail = STR("$build.output == 'no'")});
     tell(&story, (struct moment){.kind = MOMENT_RUN_COMPLETED, .counts = counts, .duration_ms = 1000});
-    tell(&story,
-         (struct moment){.kind = MOMENT_RUN_FAILED, .counts = counts, .duration_ms = 1000, .reason = STR("test"), .fault = exit_fault()});
+    tell(&story, (struct moment){.kind = MOMENT_RUN_FAILED,
+                                 .counts = counts,
+                                 .duration_ms = 1000,
+                                 .reason = STR("test"),
+                                 .fault = exit_fault()});
     tell(&story, (struct moment){.kind = MOMENT_RUN_CANCELLED,
                                  .counts = counts,
                                  .duration_ms = 1000,
@@ -216,7 +235,8 @@ static void every_record_names_its_predecessor_I7(void)
     tell(&story, (struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("load")});
     struct json record;
     CHECK_OK(json_parse(first, &json_limits_default, &arena, &record, &err), &err);
-    CHECK_STR(json_text(json_key(&record, "prevHash")), STR("0000000000000000000000000000000000000000000000000000000000000000"));
+    CHECK_STR(json_text(json_key(&record, "prevHash")),
+              STR("0000000000000000000000000000000000000000000000000000000000000000"));
     CHECK_OK(json_parse(story.last.bytes, &json_limits_default, &arena, &record, &err), &err);
     struct digest named, actual = sha256(first);
     CHECK(digest_parse(json_text(json_key(&record, "prevHash")), &named));
@@ -276,7 +296,8 @@ static struct json with_member(const struct json *record, const char *key, struc
 {
     struct json out = json_object();
     for (uint32_t i = 0; i < record->count; i++) {
-        if (!str_is(record->members[i].key, key)) CHECK(json_put(&arena, &out, record->members[i].key, record->members[i].value));
+        if (!str_is(record->members[i].key, key))
+            CHECK(json_put(&arena, &out, record->members[i].key, record->members[i].value));
     }
     if (value.type) CHECK(json_put(&arena, &out, str_from(key), value));
     return out;
@@ -298,7 +319,8 @@ static void check_refused(enum vocabulary vocabulary, const struct json *record,
     struct error why = {0};
     CHECK_INT(contract_check(contract, vocabulary, record, &why), E_SCHEMA);
     CHECK(strstr(why.message, "SCHEMA_VALIDATION_FAILED") != NULL);
-    if (!strstr(why.message, word_in_message)) test_fail(__FILE__, __LINE__, "\"%s\" does not name %s", why.message, word_in_message);
+    if (!strstr(why.message, word_in_message))
+        test_fail(__FILE__, __LINE__, "\"%s\" does not name %s", why.message, word_in_message);
 }
 
 static void names_with_on_are_refused_RE_1_2a(void)
@@ -358,7 +380,8 @@ static void sequence_and_key_are_required_RE_2_1g_RE_2_1h(void)
     check_required("idempotencyKey");
     struct json record = record_of(VOCABULARY_RUN, (struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("a")});
     struct json upper =
-        with_member(&record, "idempotencyKey", json_string(STR("6C99484DF8A52A1DC3F2533B796F7257C11F57149D3FE3277D4C7AB98433D033")));
+        with_member(&record, "idempotencyKey",
+                    json_string(STR("6C99484DF8A52A1DC3F2533B796F7257C11F57149D3FE3277D4C7AB98433D033")));
     check_refused(VOCABULARY_RUN, &upper, "idempotencyKey");
     struct json zero = with_member(&record, "runSeq", json_int(0));
     check_refused(VOCABULARY_RUN, &zero, "runSeq");
@@ -426,7 +449,8 @@ static void invalid_events_are_not_encoded_ES_A2c_ES_A2d(void)
     CHECK_INT(contract_encode(contract, VOCABULARY_NODES, &ids, &moment, &seal, &arena, &encoded, &err), E_SCHEMA);
     seal.seq = 0;
     CHECK_INT(contract_encode(contract, VOCABULARY_RUN, &test_ids, &moment, &seal, &arena, &encoded, &err), E_SCHEMA);
-    moment = (struct moment){.kind = MOMENT_STEP_SKIPPED, .step = STR("a"), .logical = 1, .engine = 1, .reason = STR("BORED")};
+    moment = (struct moment){
+        .kind = MOMENT_STEP_SKIPPED, .step = STR("a"), .logical = 1, .engine = 1, .reason = STR("BORED")};
     seal.seq = 1;
     CHECK_INT(contract_encode(contract, VOCABULARY_NODES, &test_ids, &moment, &seal, &arena, &encoded, &err), E_SCHEMA);
 }
@@ -436,7 +460,8 @@ static void records_have_a_largest_size_ES_2e(void)
     open_contract();
     struct seal seal = {.seq = 1, .event_id = "00000000-0000-4000-8000-000000000001"};
     struct encoded encoded;
-    struct moment moment = {.kind = MOMENT_STEP_COMPLETED, .by = EMITTER_WORKER, .step = STR("load"), .logical = 1, .engine = 1};
+    struct moment moment = {
+        .kind = MOMENT_STEP_COMPLETED, .by = EMITTER_WORKER, .step = STR("load"), .logical = 1, .engine = 1};
     char *text = arena_alloc(&arena, RECORD_SIZE_MAX);
     CHECK(text);
     memset(text, 'x', RECORD_SIZE_MAX);
@@ -458,9 +483,11 @@ static void playbooks_have_words_and_no_codec_yet(void)
     struct seal seal = {.seq = 1};
     struct encoded encoded;
     struct json shown;
-    CHECK_INT(contract_encode(contract, VOCABULARY_NOETL, &test_ids, &moment, &seal, &arena, &encoded, &err), E_UNSUPPORTED);
+    CHECK_INT(contract_encode(contract, VOCABULARY_NOETL, &test_ids, &moment, &seal, &arena, &encoded, &err),
+              E_UNSUPPORTED);
     CHECK_INT(contract_decode(VOCABULARY_NOETL, STR("{}"), &arena, &moment, &seal, NULL, &err), E_UNSUPPORTED);
-    CHECK_INT(contract_show(contract, VOCABULARY_NOETL, &test_ids, &moment, &seal, &arena, &shown, &err), E_UNSUPPORTED);
+    CHECK_INT(contract_show(contract, VOCABULARY_NOETL, &test_ids, &moment, &seal, &arena, &shown, &err),
+              E_UNSUPPORTED);
     CHECK_INT(contract_check(contract, VOCABULARY_NOETL, &shown, &err), E_UNSUPPORTED);
 }
 
@@ -493,20 +520,21 @@ static void unknown_types_are_read_ES_1_5_6a_ES_7a(void)
     struct moment moment;
     struct seal seal;
     struct run_ids ids;
-    CHECK_OK(contract_decode(VOCABULARY_RUN,
-                             STR("{\"eventType\":\"FooBar\",\"runId\":\"r\",\"runSeq\":9,\"engineAttemptId\":1,\"logicalAttemptId\":1,"
-                                 "\"emittedAt\":\"2026-02-11T17:00:00Z\",\"colour\":\"blue\"}"),
-                             &arena, &moment, &seal, &ids, &err),
-             &err);
+    CHECK_OK(
+        contract_decode(
+            VOCABULARY_RUN,
+            STR("{\"eventType\":\"FooBar\",\"runId\":\"r\",\"runSeq\":9,\"engineAttemptId\":1,\"logicalAttemptId\":1,"
+                "\"emittedAt\":\"2026-02-11T17:00:00Z\",\"colour\":\"blue\"}"),
+            &arena, &moment, &seal, &ids, &err),
+        &err);
     CHECK_INT(moment.kind, MOMENT_UNKNOWN);
     CHECK_INT(seal.seq, 9);
     CHECK_STR(ids.run, STR("r"));
-    CHECK_OK(
-        contract_decode(
-            VOCABULARY_NODES,
-            STR("{\"event_type\":\"node_sang\",\"run_id\":\"r\",\"sequence\":3,\"timestamp\":\"2026-02-11T17:00:00Z\",\"payload\":{}}"),
-            &arena, &moment, &seal, &ids, &err),
-        &err);
+    CHECK_OK(contract_decode(VOCABULARY_NODES,
+                             STR("{\"event_type\":\"node_sang\",\"run_id\":\"r\",\"sequence\":3,\"timestamp\":\"2026-"
+                                 "02-11T17:00:00Z\",\"payload\":{}}"),
+                             &arena, &moment, &seal, &ids, &err),
+             &err);
     CHECK_INT(moment.kind, MOMENT_UNKNOWN);
     CHECK_INT(seal.seq, 3);
 }
@@ -521,21 +549,30 @@ static void bytes_that_are_no_record_are_corrupt(void)
         "{}",
         "{\"eventType\":7,\"event_type\":7}",
         "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1}",
-        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":-1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-"
+        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":-1,\"engineAttemptId\":1,\"logicalAttemptId\":1,"
+        "\"emittedAt\":\"2026-02-"
         "11T17:00:00Z\"}",
-        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":0,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-"
+        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":0,\"logicalAttemptId\":1,"
+        "\"emittedAt\":\"2026-02-"
         "11T17:00:00Z\"}",
-        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":"
+        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,"
+        "\"emittedAt\":"
         "\"yesterday\"}",
-        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-"
+        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,"
+        "\"emittedAt\":\"2026-02-"
         "11T17:00:00Z\",\"payload\":[]}",
-        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-"
+        "{\"eventType\":\"RunPaused\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,"
+        "\"emittedAt\":\"2026-02-"
         "11T17:00:00Z\",\"stepId\":\"a\"}",
-        "{\"eventType\":\"StepStarted\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,\"emittedAt\":\"2026-02-"
+        "{\"eventType\":\"StepStarted\",\"runId\":\"r\",\"runSeq\":1,\"engineAttemptId\":1,\"logicalAttemptId\":1,"
+        "\"emittedAt\":\"2026-02-"
         "11T17:00:00Z\"}",
-        "{\"event_type\":\"node_started\",\"run_id\":\"r\",\"sequence\":1,\"timestamp\":\"2026-02-11T17:00:00Z\",\"payload\":{}}",
-        "{\"event_type\":\"node_started\",\"run_id\":\"r\",\"sequence\":1,\"timestamp\":\"2026-02-11T17:00:00Z\",\"payload\":7}",
-        "{\"event_type\":\"node_failed\",\"run_id\":\"r\",\"sequence\":1,\"timestamp\":\"2026-02-11T17:00:00Z\",\"payload\":{\"node_id\":"
+        "{\"event_type\":\"node_started\",\"run_id\":\"r\",\"sequence\":1,\"timestamp\":\"2026-02-11T17:00:00Z\","
+        "\"payload\":{}}",
+        "{\"event_type\":\"node_started\",\"run_id\":\"r\",\"sequence\":1,\"timestamp\":\"2026-02-11T17:00:00Z\","
+        "\"payload\":7}",
+        "{\"event_type\":\"node_failed\",\"run_id\":\"r\",\"sequence\":1,\"timestamp\":\"2026-02-11T17:00:00Z\","
+        "\"payload\":{\"node_id\":"
         "\"a\",\"error\":\"x\"}}",
     };
     arena_init(&arena, 4096, 1 << 20);
@@ -551,7 +588,8 @@ static void bytes_that_are_no_record_are_corrupt(void)
 
 static void stepFailed_without_willRetry_is_final_C_34(void)
 {
-    struct json record = record_of(VOCABULARY_RUN, (struct moment){.kind = MOMENT_ATTEMPT_FAILED, .step = STR("a"), .fault = exit_fault()});
+    struct json record = record_of(
+        VOCABULARY_RUN, (struct moment){.kind = MOMENT_ATTEMPT_FAILED, .step = STR("a"), .fault = exit_fault()});
     struct json payload = *json_key(&record, "payload");
     CHECK(json_key(&payload, "willRetry")->boolean);
     payload = with_member(&payload, "willRetry", (struct json){0});
@@ -594,20 +632,23 @@ static void workflow_started_says_whose_run_it_is_EL_2b_C_64(void)
 
 static void workflow_completed_EL_2c(void)
 {
-    struct json payload = payload_of((struct moment){.kind = MOMENT_RUN_COMPLETED, .counts = {.total = 2, .completed = 2}});
+    struct json payload =
+        payload_of((struct moment){.kind = MOMENT_RUN_COMPLETED, .counts = {.total = 2, .completed = 2}});
     CHECK_INT(json_integer(json_at(&payload, STR("counts.completed")), 0), 2);
 }
 
 static void workflow_failed_EL_2d(void)
 {
-    struct json payload = payload_of((struct moment){.kind = MOMENT_RUN_FAILED, .reason = STR("test"), .fault = exit_fault()});
+    struct json payload =
+        payload_of((struct moment){.kind = MOMENT_RUN_FAILED, .reason = STR("test"), .fault = exit_fault()});
     check_member(&payload, "error.code", STR("EXIT_NONZERO"));
     check_member(&payload, "failed_node", STR("test"));
 }
 
 static void workflow_cancelled_EL_2e(void)
 {
-    struct json payload = payload_of((struct moment){.kind = MOMENT_RUN_CANCELLED, .reason = STR("enough"), .signal_id = SIGNAL_ID});
+    struct json payload =
+        payload_of((struct moment){.kind = MOMENT_RUN_CANCELLED, .reason = STR("enough"), .signal_id = SIGNAL_ID});
     check_member(&payload, "reason", STR("enough"));
     check_member(&payload, "signal_id", SIGNAL_ID);
 }
@@ -622,14 +663,16 @@ static void node_started_EL_2f(void)
 
 static void node_started_again_after_a_crash_EL_2f_C_22(void)
 {
-    struct json record = record_of(VOCABULARY_NODES, (struct moment){.kind = MOMENT_STEP_REDISPATCHED, .step = STR("build"), .engine = 2});
+    struct json record = record_of(
+        VOCABULARY_NODES, (struct moment){.kind = MOMENT_STEP_REDISPATCHED, .step = STR("build"), .engine = 2});
     CHECK_STR(json_text(json_key(&record, "event_type")), STR("node_started"));
     CHECK_INT(json_integer(json_at(&record, STR("payload.engine_attempt")), 0), 2);
 }
 
 static void node_completed_records_the_output_EL_2g(void)
 {
-    struct json payload = payload_of((struct moment){.kind = MOMENT_STEP_COMPLETED, .step = STR("build"), .value = json_string(STR("ok"))});
+    struct json payload = payload_of(
+        (struct moment){.kind = MOMENT_STEP_COMPLETED, .step = STR("build"), .value = json_string(STR("ok"))});
     check_member(&payload, "output", STR("ok"));
     payload = payload_of((struct moment){.kind = MOMENT_STEP_COMPLETED, .step = STR("build"), .value = json_null()});
     CHECK(json_is(json_key(&payload, "output"), JSON_NULL));
@@ -637,7 +680,8 @@ static void node_completed_records_the_output_EL_2g(void)
 
 static void node_failed_records_the_error_and_counts_attempts_EL_2h_C_66(void)
 {
-    struct json payload = payload_of((struct moment){.kind = MOMENT_STEP_FAILED, .step = STR("test"), .logical = 3, .fault = exit_fault()});
+    struct json payload = payload_of(
+        (struct moment){.kind = MOMENT_STEP_FAILED, .step = STR("test"), .logical = 3, .fault = exit_fault()});
     check_member(&payload, "error.message", STR("exit status 3"));
     CHECK_INT(json_integer(json_at(&payload, STR("error.exit_code")), 0), 3);
     CHECK(json_at(&payload, STR("error.retryable"))->boolean);
@@ -656,8 +700,8 @@ static void node_skipped_says_why_EL_2i_C_25(void)
         {SKIP_OPERATOR, "operator_skip"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(reasons); i++) {
-        struct json payload = payload_of(
-            (struct moment){.kind = MOMENT_STEP_SKIPPED, .step = STR("x"), .reason = str_from(reasons[i].code), .detail = STR("why")});
+        struct json payload = payload_of((struct moment){
+            .kind = MOMENT_STEP_SKIPPED, .step = STR("x"), .reason = str_from(reasons[i].code), .detail = STR("why")});
         check_member(&payload, "reason", str_from(reasons[i].word));
         check_member(&payload, strstr(reasons[i].word, "when") ? "expr" : "detail", STR("why"));
     }
@@ -668,7 +712,8 @@ static void node_skipped_says_why_EL_2i_C_25(void)
 static void one_moment_is_shown_in_the_words_of_another_contract_C_52(void)
 {
     open_contract();
-    struct moment moment = {.kind = MOMENT_STEP_COMPLETED, .by = EMITTER_WORKER, .step = STR("a"), .logical = 1, .engine = 1};
+    struct moment moment = {
+        .kind = MOMENT_STEP_COMPLETED, .by = EMITTER_WORKER, .step = STR("a"), .logical = 1, .engine = 1};
     moment.value = json_int(7);
     moment.at_ms = 1770829200000;
     struct seal seal = {.seq = 12, .persisted_ms = 1770829200001, .event_id = "00000000-0000-4000-8000-000000000001"};

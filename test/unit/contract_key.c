@@ -19,18 +19,23 @@ static void check_digest(struct digest got, const char *want)
 }
 
 static const struct vector upstream_v1[] = {
-    {"run-001", "model.orders", 1, "StepStarted", "1.2.0", "6c99484df8a52a1dc3f2533b796f7257c11f57149d3fe3277d4c7ab98433d033"},
+    {"run-001", "model.orders", 1, "StepStarted", "1.2.0",
+     "6c99484df8a52a1dc3f2533b796f7257c11f57149d3fe3277d4c7ab98433d033"},
     {"run-001", "RUN", 1, "RunStarted", "1.2.0", "d219f09c191299aed8f136206aac54aba08233611a71d86470eb60174fb086b4"},
-    {"run-001", "model.orders", 2, "StepFailed", "1.2.0", "4f18c2cf80d85cdea73fac0533dd58b1eb5d3acc92b6c13d6b445c821122c1e4"},
+    {"run-001", "model.orders", 2, "StepFailed", "1.2.0",
+     "4f18c2cf80d85cdea73fac0533dd58b1eb5d3acc92b6c13d6b445c821122c1e4"},
     {"run-001", "RUN", 1, "RunFailed", "1.2.0", "ca371c53bc82cae11e9cacc286e8c769b06048e86714a8b1d79125cc37d04564"},
-    {"run-002", "seed.customers", 1, "StepSkipped", "2026.02.19", "7132ad0fe081216bb22aeceb390c290b0737afdef5ac2d5f39a4b46181e157d0"},
+    {"run-002", "seed.customers", 1, "StepSkipped", "2026.02.19",
+     "7132ad0fe081216bb22aeceb390c290b0737afdef5ac2d5f39a4b46181e157d0"},
 };
 
 static void event_key_vectors_RE_2_2b(void)
 {
     for (size_t i = 0; i < ARRAY_COUNT(upstream_v1); i++) {
         const struct vector *v = &upstream_v1[i];
-        check_digest(event_key(str_from(v->run), str_from(v->slot), v->attempt, str_from(v->type), str_from(v->plan_version)), v->digest);
+        check_digest(
+            event_key(str_from(v->run), str_from(v->slot), v->attempt, str_from(v->type), str_from(v->plan_version)),
+            v->digest);
     }
 }
 
@@ -50,8 +55,8 @@ static void event_key_vectors_of_the_corpus_RE_2_2b_RE_2_2c_RE_2_2d(void)
     for (uint32_t i = 0; i < vectors->count; i++) {
         const struct json *v = &vectors->items[i];
         struct digest got = event_key(json_text(json_key(v, "runId")), json_text(json_key(v, "stepIdNormalized")),
-                                      (uint32_t)json_integer(json_key(v, "logicalAttemptId"), 0), json_text(json_key(v, "eventType")),
-                                      json_text(json_key(v, "planVersion")));
+                                      (uint32_t)json_integer(json_key(v, "logicalAttemptId"), 0),
+                                      json_text(json_key(v, "eventType")), json_text(json_key(v, "planVersion")));
         struct digest want;
         CHECK(digest_parse(json_text(json_key(v, "expectedDigest")), &want));
         CHECK(digest_eq(&got, &want));
@@ -66,12 +71,14 @@ static void event_key_v2_vectors_C_01(void)
         {"", "RUN", 1, "RunStarted", "2", "204197f81e5dc1a8491d8e411c440a730c51a741cd48a74863d3e5c4c452640d"},
         {"", "model.orders", 2, "StepFailed", "2", "599945c1a8023ece5d2ae5132a4397b8cfbe9fa1c4c08d6fc4193a9bd9a2ebcd"},
         {"", "RUN", 1, "RunFailed", "3", "b5a178e6f30962ca3d17b573c0d4c5f96d7623be5fe62a972644785fc05a003b"},
-        {"", "seed.customers", 1, "StepSkipped", "1", "6bfdbe26d62eac0c00cf2683aae31115e76e4d33d515e39957627be091367b31"},
+        {"", "seed.customers", 1, "StepSkipped", "1",
+         "6bfdbe26d62eac0c00cf2683aae31115e76e4d33d515e39957627be091367b31"},
     };
     struct str run = STR("0d3c6a9e-4f0c-4a8e-9d5d-3d4c0f7dbb8a");
     for (size_t i = 0; i < ARRAY_COUNT(vectors); i++) {
         const struct vector *v = &vectors[i];
-        check_digest(event_key_v2(run, str_from(v->slot), v->attempt, str_from(v->type), STR("plan_abc"), str_from(v->plan_version)),
+        check_digest(event_key_v2(run, str_from(v->slot), v->attempt, str_from(v->type), STR("plan_abc"),
+                                  str_from(v->plan_version)),
                      v->digest);
     }
 }
@@ -89,7 +96,8 @@ static void request_key_vector_ES_3g(void)
 {
     struct run_ids ids = test_ids;
     ids.plan_version = STR("1.2");
-    check_digest(request_key(&ids, STR("req-0001")), "cefe923b12b440948a0da3d2ca76e7ffa722c2a5ea50c92cb2e21064966a7d1b");
+    check_digest(request_key(&ids, STR("req-0001")),
+                 "cefe923b12b440948a0da3d2ca76e7ffa722c2a5ea50c92cb2e21064966a7d1b");
 }
 
 static void check_moment_key(struct moment moment, const char *want)
@@ -101,11 +109,16 @@ static void check_moment_key(struct moment moment, const char *want)
 
 static void run_moments_have_the_slot_RUN_C_33_RE_2_2d(void)
 {
-    check_moment_key((struct moment){.kind = MOMENT_RUN_QUEUED}, "f39ccc2e8d9635b8daa530211a8eaff38408ac0d87f45d1381bd975bb8e895b8");
-    check_moment_key((struct moment){.kind = MOMENT_RUN_APPROVED}, "686ae76af343ee871227db6b8710b35186b071ec46c60d7d68f8f31419357e4b");
-    check_moment_key((struct moment){.kind = MOMENT_RUN_STARTED}, "d219f09c191299aed8f136206aac54aba08233611a71d86470eb60174fb086b4");
-    check_moment_key((struct moment){.kind = MOMENT_RUN_COMPLETED}, "594a49c3cf69bc93bc6aa848436ad23765f5cf0c5e620370dedfad30f9b9e799");
-    check_moment_key((struct moment){.kind = MOMENT_RUN_CANCELLED}, "e844d2490e76747bf70c6d9ef26be967a9486ec30c6ac78775babcee52a39568");
+    check_moment_key((struct moment){.kind = MOMENT_RUN_QUEUED},
+                     "f39ccc2e8d9635b8daa530211a8eaff38408ac0d87f45d1381bd975bb8e895b8");
+    check_moment_key((struct moment){.kind = MOMENT_RUN_APPROVED},
+                     "686ae76af343ee871227db6b8710b35186b071ec46c60d7d68f8f31419357e4b");
+    check_moment_key((struct moment){.kind = MOMENT_RUN_STARTED},
+                     "d219f09c191299aed8f136206aac54aba08233611a71d86470eb60174fb086b4");
+    check_moment_key((struct moment){.kind = MOMENT_RUN_COMPLETED},
+                     "594a49c3cf69bc93bc6aa848436ad23765f5cf0c5e620370dedfad30f9b9e799");
+    check_moment_key((struct moment){.kind = MOMENT_RUN_CANCELLED},
+                     "e844d2490e76747bf70c6d9ef26be967a9486ec30c6ac78775babcee52a39568");
     // The root cause of a failure is a step, and does not get into the slot.
     check_moment_key((struct moment){.kind = MOMENT_RUN_FAILED, .reason = STR("load")},
                      "ca371c53bc82cae11e9cacc286e8c769b06048e86714a8b1d79125cc37d04564");
@@ -113,8 +126,10 @@ static void run_moments_have_the_slot_RUN_C_33_RE_2_2d(void)
 
 static void second_pause_has_a_key_of_its_own_C_23(void)
 {
-    check_moment_key((struct moment){.kind = MOMENT_RUN_PAUSED}, "6d72704a45de54f84dfa32fae05c0503a6fd5fd00cb0a99318b09077239ca603");
-    check_moment_key((struct moment){.kind = MOMENT_RUN_RESUMED}, "76f33e0275ee6f95591c99f1d74e034c3cec6846a8c9f38ad244579480a6ad05");
+    check_moment_key((struct moment){.kind = MOMENT_RUN_PAUSED},
+                     "6d72704a45de54f84dfa32fae05c0503a6fd5fd00cb0a99318b09077239ca603");
+    check_moment_key((struct moment){.kind = MOMENT_RUN_RESUMED},
+                     "76f33e0275ee6f95591c99f1d74e034c3cec6846a8c9f38ad244579480a6ad05");
     check_moment_key((struct moment){.kind = MOMENT_RUN_PAUSED, .logical = 2},
                      "4ea6436c64114aab633b9f816ffa9e97f661b1c118b1130376a9af91ba5b96e8");
     check_moment_key((struct moment){.kind = MOMENT_RUN_RESUMED, .logical = 2},
@@ -166,8 +181,8 @@ static void redispatches_differ_by_their_number_C_33_C_22(void)
         if (!moment_word(moment.kind, vocabulary)) continue;
         moment.engine = 2;
         struct digest second = moment_key(vocabulary, &test_ids, &moment);
-        struct digest composed =
-            event_key(test_ids.run, STR("load#2"), 1, str_from(moment_word(moment.kind, vocabulary)), test_ids.plan_version);
+        struct digest composed = event_key(test_ids.run, STR("load#2"), 1,
+                                           str_from(moment_word(moment.kind, vocabulary)), test_ids.plan_version);
         CHECK(digest_eq(&second, &composed));
         moment.engine = 3;
         struct digest third = moment_key(vocabulary, &test_ids, &moment);

@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-#define LITERAL(text)                                                                                                                      \
-    {                                                                                                                                      \
-        (text), sizeof(text) - 1                                                                                                           \
+#define LITERAL(text)                                                                                                  \
+    {                                                                                                                  \
+        (text), sizeof(text) - 1                                                                                       \
     }
 
 struct source {
@@ -67,20 +67,22 @@ static inline struct str pick_some_text(struct source *source)
 
 static inline struct str pick_step(struct source *source)
 {
-    static const struct str steps[] = {LITERAL("load"), LITERAL("model.orders"), LITERAL("poll[12].fetch"), LITERAL("0"),
-                                       LITERAL("\xc3\xbc-x")};
+    static const struct str steps[] = {LITERAL("load"), LITERAL("model.orders"), LITERAL("poll[12].fetch"),
+                                       LITERAL("0"), LITERAL("\xc3\xbc-x")};
     return steps[pick(source, (uint32_t)ARRAY_COUNT(steps))];
 }
 
 static inline struct str pick_run(struct source *source)
 {
-    static const struct str runs[] = {LITERAL("run-001"), LITERAL("0d3c6a9e-4f0c-4a8e-9d5d-3d4c0f7dbb8a"), LITERAL("run_2026-02-11:abc.9")};
+    static const struct str runs[] = {LITERAL("run-001"), LITERAL("0d3c6a9e-4f0c-4a8e-9d5d-3d4c0f7dbb8a"),
+                                      LITERAL("run_2026-02-11:abc.9")};
     return runs[pick(source, (uint32_t)ARRAY_COUNT(runs))];
 }
 
 static inline struct str pick_signal_type(struct source *source)
 {
-    static const struct str types[] = {LITERAL("PAUSE"), LITERAL("CANCEL"), LITERAL("EMERGENCY_STOP"), LITERAL("RETRY_STEP")};
+    static const struct str types[] = {LITERAL("PAUSE"), LITERAL("CANCEL"), LITERAL("EMERGENCY_STOP"),
+                                       LITERAL("RETRY_STEP")};
     return types[pick(source, (uint32_t)ARRAY_COUNT(types))];
 }
 
@@ -126,7 +128,8 @@ static inline struct json pick_json(struct source *source, uint32_t depth)
         return json_string(pick_text(source));
     case 5:
         value = json_array();
-        for (uint32_t i = pick(source, 4); i > 0; i--) CHECK(json_push(source->arena, &value, pick_json(source, depth - 1)));
+        for (uint32_t i = pick(source, 4); i > 0; i--)
+            CHECK(json_push(source->arena, &value, pick_json(source, depth - 1)));
         return value;
     default:
         value = json_object();
@@ -226,7 +229,8 @@ static inline void pick_signal_facts(struct source *source, struct moment *momen
     moment->role = pick_text(source);
     moment->decision_id = pick_uuid(source);
     if (moment->kind == MOMENT_SIGNAL_REJECTED)
-        moment->fault = (struct fault){.code = STR("RUN_TERMINAL"), .message = pick_text(source), .retryable = maybe(source)};
+        moment->fault =
+            (struct fault){.code = STR("RUN_TERMINAL"), .message = pick_text(source), .retryable = maybe(source)};
 }
 
 static inline void pick_completed_facts(struct source *source, struct moment *moment)
@@ -267,8 +271,8 @@ static inline void pick_facts(struct source *source, struct moment *moment)
     } else if (kind == MOMENT_STEP_COMPLETED) {
         pick_completed_facts(source, moment);
     } else if (kind == MOMENT_STEP_SKIPPED) {
-        static const char *const reasons[] = {SKIP_DEPENDENCY_FAILED, SKIP_TRIGGER_RULE, SKIP_CONDITION_FALSE, SKIP_CONDITION_BROKEN,
-                                              SKIP_OPERATOR};
+        static const char *const reasons[] = {SKIP_DEPENDENCY_FAILED, SKIP_TRIGGER_RULE, SKIP_CONDITION_FALSE,
+                                              SKIP_CONDITION_BROKEN, SKIP_OPERATOR};
         moment->reason = str_from(reasons[pick(source, (uint32_t)ARRAY_COUNT(reasons))]);
         moment->detail = pick_text(source);
         moment->actor = pick_text(source);
@@ -292,7 +296,8 @@ static inline struct moment pick_moment(struct source *source, enum moment_kind 
 
 static inline struct seal pick_seal(struct source *source)
 {
-    struct seal seal = {.seq = 1 + pick(source, 1000), .persisted_ms = (int64_t)(draw(source) % UINT64_C(4102444800000))};
+    struct seal seal = {.seq = 1 + pick(source, 1000),
+                        .persisted_ms = (int64_t)(draw(source) % UINT64_C(4102444800000))};
     memcpy(seal.event_id, pick_uuid(source).ptr, UUID_SIZE);
     seal.previous = pick_digest(source);
     return seal;

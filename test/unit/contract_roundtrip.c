@@ -136,7 +136,8 @@ static void malformed_text_is_repaired_and_malformed_values_are_refused(void)
     open_contract();
     struct source source = {.state = 1, .arena = &arena};
     struct seal seal = pick_seal(&source);
-    struct moment moment = {.kind = MOMENT_STEP_FAILED, .by = EMITTER_WORKER, .step = STR("load"), .logical = 1, .engine = 1};
+    struct moment moment = {
+        .kind = MOMENT_STEP_FAILED, .by = EMITTER_WORKER, .step = STR("load"), .logical = 1, .engine = 1};
     moment.fault = (struct fault){.code = STR("EXIT_NONZERO"), .message = STR("a\xff\xc3z\xf0\x9f")};
     struct encoded encoded;
     struct error err = {0};
@@ -145,12 +146,14 @@ static void malformed_text_is_repaired_and_malformed_values_are_refused(void)
     CHECK_OK(contract_encode(contract, VOCABULARY_RUN, &test_ids, &moment, &seal, &arena, &encoded, &err), &err);
     CHECK_OK(contract_decode(VOCABULARY_RUN, encoded.bytes, &arena, &back, &seal_back, NULL, &err), &err);
     CHECK_STR(back.fault.message, STR("a\xef\xbf\xbd\xef\xbf\xbdz\xef\xbf\xbd\xef\xbf\xbd"));
-    moment = (struct moment){.kind = MOMENT_STEP_COMPLETED, .by = EMITTER_WORKER, .step = STR("load"), .logical = 1, .engine = 1};
+    moment = (struct moment){
+        .kind = MOMENT_STEP_COMPLETED, .by = EMITTER_WORKER, .step = STR("load"), .logical = 1, .engine = 1};
     moment.value = json_string(STR("\xff"));
     CHECK_INT(contract_encode(contract, VOCABULARY_RUN, &test_ids, &moment, &seal, &arena, &encoded, &err), E_INVALID);
 }
 
-static enum code encode_and_decode(struct arena *scarce, const struct moment *moment, const struct seal *seal, enum vocabulary vocabulary)
+static enum code encode_and_decode(struct arena *scarce, const struct moment *moment, const struct seal *seal,
+                                   enum vocabulary vocabulary)
 {
     struct encoded encoded;
     struct error err = {0};
@@ -168,7 +171,8 @@ static enum code encode_and_decode(struct arena *scarce, const struct moment *mo
 static void every_allocation_may_fail(void)
 {
     open_contract();
-    static const enum moment_kind kinds[] = {MOMENT_RUN_STARTED, MOMENT_STEP_COMPLETED, MOMENT_STEP_FAILED, MOMENT_STEP_SKIPPED};
+    static const enum moment_kind kinds[] = {MOMENT_RUN_STARTED, MOMENT_STEP_COMPLETED, MOMENT_STEP_FAILED,
+                                             MOMENT_STEP_SKIPPED};
     for (size_t k = 0; k < ARRAY_COUNT(kinds) * 2; k++) {
         enum vocabulary vocabulary = k % 2 ? VOCABULARY_RUN : VOCABULARY_NODES;
         struct source source = {.state = k, .arena = &arena};
@@ -201,12 +205,13 @@ static void cost_of_encode_and_decode(void)
     open_contract();
     struct error err = {0};
     struct json result;
-    CHECK_OK(
-        json_parse(STR("{\"id\":42,\"status\":\"ok\",\"url\":\"https://example.org/x\"}"), &json_limits_default, &arena, &result, &err),
-        &err);
+    CHECK_OK(json_parse(STR("{\"id\":42,\"status\":\"ok\",\"url\":\"https://example.org/x\"}"), &json_limits_default,
+                        &arena, &result, &err),
+             &err);
     static struct arena turn;
     arena_init(&turn, 64 * 1024, 16 << 20);
-    struct moment moment = {.kind = MOMENT_STEP_COMPLETED, .by = EMITTER_WORKER, .step = STR("load"), .logical = 1, .engine = 1};
+    struct moment moment = {
+        .kind = MOMENT_STEP_COMPLETED, .by = EMITTER_WORKER, .step = STR("load"), .logical = 1, .engine = 1};
     moment.at_ms = 1770829200000;
     moment.value = result;
     moment.duration_ms = 412;
@@ -230,8 +235,8 @@ static void cost_of_encode_and_decode(void)
         }
         int64_t end = now_ns();
         arena_release(&other);
-        printf("# %s: record of %zu bytes: encode %.2f us, decode %.2f us\n", vocabulary_name(vocabulary), encoded.bytes.len,
-               (double)(middle - start) / COUNT / 1000, (double)(end - middle) / COUNT / 1000);
+        printf("# %s: record of %zu bytes: encode %.2f us, decode %.2f us\n", vocabulary_name(vocabulary),
+               encoded.bytes.len, (double)(middle - start) / COUNT / 1000, (double)(end - middle) / COUNT / 1000);
     }
 }
 

@@ -121,15 +121,17 @@ static void aliases_C_40(void)
 {
     open_contract();
     struct signal signal;
-    check_request("{\"signalId\":\"" ID "\",\"type\":\"SKIP_STEP\",\"stepId\":\"load\",\"reason\":\"known\",\"requestedAt\":\"now\"}", OK,
-                  &signal);
+    check_request("{\"signalId\":\"" ID
+                  "\",\"type\":\"SKIP_STEP\",\"stepId\":\"load\",\"reason\":\"known\",\"requestedAt\":\"now\"}",
+                  OK, &signal);
     CHECK_INT(signal.type, SIGNAL_SKIP_STEP);
     CHECK_STR(signal.step, STR("load"));
     CHECK_STR(json_text(json_key(&signal.payload, "reason")), STR("known"));
     check_request("{\"signalId\":\"" ID "\",\"type\":\"PAUSE\"}", OK, &signal);
     check_request("{\"signalId\":\"" ID "\",\"type\":\"PAUSE\",\"signalType\":\"PAUSE\"}", OK, &signal);
     check_request("{\"signalId\":\"" ID "\",\"type\":\"PAUSE\",\"signalType\":\"RESUME\"}", E_INVALID, &signal);
-    check_request("{\"signalId\":\"" ID "\",\"type\":\"PAUSE\",\"reason\":\"a\",\"payload\":{\"reason\":\"b\"}}", E_INVALID, &signal);
+    check_request("{\"signalId\":\"" ID "\",\"type\":\"PAUSE\",\"reason\":\"a\",\"payload\":{\"reason\":\"b\"}}",
+                  E_INVALID, &signal);
     CHECK_INT(signal.type, SIGNAL_NONE);
 }
 
@@ -154,7 +156,8 @@ static void there_and_back(void)
     open_contract();
     struct error err = {0};
     for (int type = SIGNAL_PAUSE; type <= SIGNAL_REJECT; type++) {
-        struct signal signal = {.type = (enum signal_type)type, .id = STR(ID), .actor = STR("ada \"the\" first"), .role = STR("Admin")};
+        struct signal signal = {
+            .type = (enum signal_type)type, .id = STR(ID), .actor = STR("ada \"the\" first"), .role = STR("Admin")};
         if (type != SIGNAL_RESUME && type != SIGNAL_RETRY_STEP) signal.reason = STR("because\n");
         if (type == SIGNAL_RETRY_STEP || type == SIGNAL_SKIP_STEP || type == SIGNAL_APPROVE) signal.step = STR("load");
         signal.force = type == SIGNAL_EMERGENCY_STOP || type == SIGNAL_RETRY_STEP;
@@ -179,7 +182,8 @@ static void there_and_back(void)
 static void every_allocation_may_fail(void)
 {
     open_contract();
-    struct signal signal = {.type = SIGNAL_APPROVE, .id = STR(ID), .reason = STR("ok"), .step = STR("gate"), .actor = STR("ada")};
+    struct signal signal = {
+        .type = SIGNAL_APPROVE, .id = STR(ID), .reason = STR("ok"), .step = STR("gate"), .actor = STR("ada")};
     enum code rc = E_NOMEM;
     for (int64_t n = 1; rc; n++) {
         struct arena scarce;
@@ -201,7 +205,8 @@ static void a_reason_survives_for_every_type_I23(void)
 {
     open_contract();
     for (int type = SIGNAL_NONE + 1; type <= SIGNAL_REJECT; type++) {
-        struct signal given = {.type = (enum signal_type)type, .id = STR(ID), .reason = STR("because"), .actor = STR("ann")};
+        struct signal given = {
+            .type = (enum signal_type)type, .id = STR(ID), .reason = STR("because"), .actor = STR("ann")};
         if (type == SIGNAL_RETRY_STEP || type == SIGNAL_SKIP_STEP) given.step = STR("load");
         struct str bytes;
         struct signal back;

@@ -15,14 +15,13 @@ static void start(void)
     diagnostics_init(&diagnostics, &arena);
 }
 
-static void check_shown(struct str text, uint32_t line, uint32_t column, uint32_t width,
-                        const char *hint, const char *want)
+static void check_shown(struct str text, uint32_t line, uint32_t column, uint32_t width, const char *hint,
+                        const char *want)
 {
     start();
-    struct diagnostic *d = diagnose(&diagnostics, SEVERITY_ERROR, "E0203", "", STR("f.yaml"), line,
-                                    column, width, "unknown field \"%s\"", "x");
-    if (hint)
-        diagnostic_hint(&diagnostics, d, "%s", hint);
+    struct diagnostic *d = diagnose(&diagnostics, SEVERITY_ERROR, "E0203", "", STR("f.yaml"), line, column, width,
+                                    "unknown field \"%s\"", "x");
+    if (hint) diagnostic_hint(&diagnostics, d, "%s", hint);
     struct buf out;
     buf_init(&out, 1 << 16);
     diagnostic_write(&out, d, text, false);
@@ -68,8 +67,7 @@ static void long_lines_are_cut_around_the_place(void)
 {
     struct buf text;
     buf_init(&text, 1 << 16);
-    for (int i = 0; i < 3000; i++)
-        buf_byte(&text, (char)('a' + i % 26));
+    for (int i = 0; i < 3000; i++) buf_byte(&text, (char)('a' + i % 26));
     check_shown(buf_str(&text), 1, 2001, 3, NULL,
                 "f.yaml:1:2001: error[E0203] unknown field \"x\"\n"
                 "    1 | ...stuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabc"
@@ -87,9 +85,8 @@ static void a_place_outside_of_the_text_shows_no_line(void)
 static void control_characters_never_reach_the_terminal(void)
 {
     start();
-    struct diagnostic *d =
-        diagnose(&diagnostics, SEVERITY_WARNING, "E0203", "", STR("a\033[2Jb"), 1, 1, 1,
-                 "bad \033]0;title\007 \n \xC2\x9B \xFF name");
+    struct diagnostic *d = diagnose(&diagnostics, SEVERITY_WARNING, "E0203", "", STR("a\033[2Jb"), 1, 1, 1,
+                                    "bad \033]0;title\007 \n \xC2\x9B \xFF name");
     struct buf out;
     buf_init(&out, 1 << 16);
     diagnostic_write(&out, d, STR("x\033[31m\x7F\xFF\n"), false);
@@ -102,8 +99,7 @@ static void control_characters_never_reach_the_terminal(void)
 static void colour_marks_severity_and_place(void)
 {
     start();
-    struct diagnostic *d = diagnose(&diagnostics, SEVERITY_ERROR, "E0203", "", STR("f"), 1, 2, 1,
-                                    "m");
+    struct diagnostic *d = diagnose(&diagnostics, SEVERITY_ERROR, "E0203", "", STR("f"), 1, 2, 1, "m");
     struct buf out;
     buf_init(&out, 1 << 16);
     diagnostic_write(&out, d, STR("abc"), true);
@@ -121,8 +117,8 @@ static void sorting_keeps_files_together(void)
     } given[] = {{"a", 9, 1}, {"b", 5, 1}, {"a", 2, 7}, {"b", 1, 1}, {"a", 2, 3}, {"a", 9, 1}};
     start();
     for (size_t i = 0; i < ARRAY_COUNT(given); i++)
-        diagnose(&diagnostics, SEVERITY_ERROR, "E0203", "", str_from(given[i].file), given[i].line,
-                 given[i].column, 1, "%zu", i);
+        diagnose(&diagnostics, SEVERITY_ERROR, "E0203", "", str_from(given[i].file), given[i].line, given[i].column, 1,
+                 "%zu", i);
     diagnostics_sort(&diagnostics);
     static const char order[] = "420531";
     for (size_t i = 0; i < ARRAY_COUNT(given); i++)
@@ -134,8 +130,8 @@ static void further_ones_are_counted_not_kept(void)
     start();
     diagnostics.count_max = 3;
     for (int i = 0; i < 10; i++) {
-        struct diagnostic *d = diagnose(&diagnostics, i % 2 ? SEVERITY_WARNING : SEVERITY_ERROR,
-                                        "E0203", "", STR("f"), 1, 1, 1, "m");
+        struct diagnostic *d =
+            diagnose(&diagnostics, i % 2 ? SEVERITY_WARNING : SEVERITY_ERROR, "E0203", "", STR("f"), 1, 1, 1, "m");
         CHECK((d != NULL) == (i < 3));
         diagnostic_hint(&diagnostics, d, "h");
     }
@@ -163,8 +159,7 @@ static void every_id_is_explained_once(void)
         CHECK(strlen(info->id) == 5 && info->id[0] == 'E');
         CHECK(strlen(info->title) > 5);
         CHECK(strlen(info->explanation) > 15);
-        if (i > 0)
-            CHECK(strcmp(diagnostic_info_at(i - 1)->id, info->id) < 0);
+        if (i > 0) CHECK(strcmp(diagnostic_info_at(i - 1)->id, info->id) < 0);
     }
     CHECK(!diagnostic_info("E9999"));
 }

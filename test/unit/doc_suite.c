@@ -17,10 +17,9 @@
 
 // Valid YAML that libyaml does not parse (tabs between tokens, line breaks before a colon in flow, other directives...).
 static const char *const not_parsed[] = {
-    "2LFX/0", "4MUZ/0", "4MUZ/1", "4MUZ/2", "58MP/0", "5MUD/0", "5T43/0", "6BCT/0",  "6CA3/0",
-    "6LVF/0", "8XYN/0", "96NN/0", "96NN/1", "9SA2/0", "A2M4/0", "BEC7/0", "DBG4/0",  "DK3J/0",
-    "DK95/0", "DK95/3", "DK95/4", "FP8R/0", "HM87/0", "K3WX/0", "MUS6/5", "MUS6/6",  "NJ66/0",
-    "Q5MG/0", "R4YG/0", "VJP3/1", "W5VH/0", "Y79Y/1", "Y79Y/10",
+    "2LFX/0", "4MUZ/0", "4MUZ/1", "4MUZ/2", "58MP/0", "5MUD/0", "5T43/0", "6BCT/0", "6CA3/0", "6LVF/0", "8XYN/0",
+    "96NN/0", "96NN/1", "9SA2/0", "A2M4/0", "BEC7/0", "DBG4/0", "DK3J/0", "DK95/0", "DK95/3", "DK95/4", "FP8R/0",
+    "HM87/0", "K3WX/0", "MUS6/5", "MUS6/6", "NJ66/0", "Q5MG/0", "R4YG/0", "VJP3/1", "W5VH/0", "Y79Y/1", "Y79Y/10",
 };
 // Not YAML, but libyaml takes it.
 static const char *const taken[] = {
@@ -37,8 +36,7 @@ static unsigned equal_count, policy_count, invalid_count, libyaml_count, silent_
 static bool contains(const char *const *list, size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(list[i], name) == 0)
-            return true;
+        if (strcmp(list[i], name) == 0) return true;
     return false;
 }
 
@@ -59,27 +57,24 @@ static struct str decode(struct str shown)
     for (size_t at = 0; at < shown.len;) {
         struct str rest = str_slice(shown, at, shown.len);
         size_t dashes = 0;
-        while (str_starts(str_slice(rest, dashes, rest.len), STR("\u2014")))
-            dashes += 3;
+        while (str_starts(str_slice(rest, dashes, rest.len), STR("\u2014"))) dashes += 3;
         if (str_starts(str_slice(rest, dashes, rest.len), STR("\u00BB"))) {
             buf_byte(&out, '\t');
             at += dashes + 2;
             continue;
         }
-        if (str_starts(rest, STR("\u220E"))) {  // no line end at the end of the file
+        if (str_starts(rest, STR("\u220E"))) { // no line end at the end of the file
             at += 4;
             continue;
         }
         bool marked = false;
         for (size_t i = 0; i < ARRAY_COUNT(marks) && !marked; i++) {
-            if (!str_starts(rest, marks[i].mark))
-                continue;
+            if (!str_starts(rest, marks[i].mark)) continue;
             buf_text(&out, marks[i].text);
             at += 3;
             marked = true;
         }
-        if (!marked)
-            buf_byte(&out, shown.ptr[at++]);
+        if (!marked) buf_byte(&out, shown.ptr[at++]);
     }
     struct str text = arena_copy(&arena, buf_str(&out));
     CHECK(text.ptr);
@@ -91,13 +86,11 @@ static enum code read_case(struct str text, struct json *value, const char **id)
 {
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, &arena);
-    if (str_starts(text, STR("\xEF\xBB\xBF")))
-        text = str_slice(text, 3, text.len);
+    if (str_starts(text, STR("\xEF\xBB\xBF"))) text = str_slice(text, 3, text.len);
     enum code rc = yaml_tree(text, STR("case"), &doc_limits_default, &arena, value, &diagnostics);
     CHECK((rc == E_INVALID) == (diagnostics.error_count > 0));
     *id = diagnostics.count ? diagnostics.items[0].id : "";
-    if (diagnostics.count)
-        CHECK(diagnostics.items[0].line > 0 && diagnostics.items[0].message.len > 0);
+    if (diagnostics.count) CHECK(diagnostics.items[0].line > 0 && diagnostics.items[0].message.len > 0);
     return rc;
 }
 
@@ -146,10 +139,8 @@ static void run_file(const char *path, const char *base)
     struct str json = {"", 0};
     for (uint32_t i = 0; i < root.count; i++) {
         const struct json *item = &root.items[i];
-        if (json_key(item, "skip"))
-            continue;
-        if (json_key(item, "json"))
-            json = json_text(json_key(item, "json"));
+        if (json_key(item, "skip")) continue;
+        if (json_key(item, "json")) json = json_text(json_key(item, "json"));
         const struct json *fail = json_key(item, "fail");
         char name[300];
         snprintf(name, sizeof(name), "%.4s/%u", base, i);
@@ -161,15 +152,12 @@ static void yaml_test_suite(void)
 {
     const char *suites = test_suites_dir();
     char path[PATH_MAX];
-    if (!suites)
-        test_skip("no suites here; set CAIRN_SUITES");
+    if (!suites) test_skip("no suites here; set CAIRN_SUITES");
     snprintf(path, sizeof(path), "%s/yaml", suites);
     DIR *dir = opendir(path);
-    if (!dir)
-        test_skip("no directory %s", path);
+    if (!dir) test_skip("no directory %s", path);
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-        if (!str_ends(str_from(entry->d_name), STR(".yaml")))
-            continue;
+        if (!str_ends(str_from(entry->d_name), STR(".yaml"))) continue;
         char file[PATH_MAX + 300];
         snprintf(file, sizeof(file), "%s/%s", path, entry->d_name);
         arena_init(&arena, 65536, 1 << 26);

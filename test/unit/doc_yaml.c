@@ -26,8 +26,7 @@ static void check_json(const char *yaml, const char *json)
     struct buf out;
     buf_init(&out, 1 << 20);
     json_write(&out, &value);
-    if (!str_is(buf_str(&out), json))
-        test_fail(__FILE__, __LINE__, "%s: got %s, want %s", yaml, out.ptr, json);
+    if (!str_is(buf_str(&out), json)) test_fail(__FILE__, __LINE__, "%s: got %s, want %s", yaml, out.ptr, json);
     buf_release(&out);
 }
 
@@ -35,12 +34,11 @@ static void check_refused_bytes(struct str yaml, const char *id, uint32_t line, 
 {
     struct json value;
     enum code rc = read_with(yaml, NULL, &value);
-    if (rc != E_INVALID || diagnostics.count == 0)
-        test_fail(__FILE__, __LINE__, "%.*s: accepted", STR_ARG(yaml));
+    if (rc != E_INVALID || diagnostics.count == 0) test_fail(__FILE__, __LINE__, "%.*s: accepted", STR_ARG(yaml));
     const struct diagnostic *d = &diagnostics.items[0];
     if (strcmp(d->id, id) != 0 || d->line != line || d->column != column)
-        test_fail(__FILE__, __LINE__, "%.*s: got %s at %u:%u (%s), want %s at %u:%u",
-                  STR_ARG(yaml), d->id, d->line, d->column, d->message.ptr, id, line, column);
+        test_fail(__FILE__, __LINE__, "%.*s: got %s at %u:%u (%s), want %s at %u:%u", STR_ARG(yaml), d->id, d->line,
+                  d->column, d->message.ptr, id, line, column);
 }
 
 static void check_refused(const char *yaml, const char *id, uint32_t line, uint32_t column)
@@ -51,10 +49,8 @@ static void check_refused(const char *yaml, const char *id, uint32_t line, uint3
 static void nulls_and_booleans(void)
 {
     check_json("- ~\n- null\n- Null\n- NULL\n-\n- nUll\n", "[null,null,null,null,null,\"nUll\"]");
-    check_json("- true\n- True\n- TRUE\n- false\n- False\n- FALSE\n",
-               "[true,true,true,false,false,false]");
-    check_json("- yes\n- no\n- on\n- off\n- y\n- n\n- tRue\n",
-               "[\"yes\",\"no\",\"on\",\"off\",\"y\",\"n\",\"tRue\"]");
+    check_json("- true\n- True\n- TRUE\n- false\n- False\n- FALSE\n", "[true,true,true,false,false,false]");
+    check_json("- yes\n- no\n- on\n- off\n- y\n- n\n- tRue\n", "[\"yes\",\"no\",\"on\",\"off\",\"y\",\"n\",\"tRue\"]");
 }
 
 static void integers(void)
@@ -71,14 +67,12 @@ static void floats_become_json_numbers(void)
 {
     check_json("- 1.10\n- .5\n- 5.\n- -.5\n- +1.5\n- 01.5\n- 1e3\n- 1.e3\n- 1E-2\n",
                "[1.10,0.5,5,-0.5,1.5,1.5,1e3,1e3,1E-2]");
-    check_json("- .\n- ..\n- e5\n- 1.5.2\n- '.5'\n",
-               "[\".\",\"..\",\"e5\",\"1.5.2\",\".5\"]");
+    check_json("- .\n- ..\n- e5\n- 1.5.2\n- '.5'\n", "[\".\",\"..\",\"e5\",\"1.5.2\",\".5\"]");
 }
 
 static void quoted_and_block_scalars_are_strings(void)
 {
-    check_json("- '1'\n- \"true\"\n- \"a\\tb\\u00e9\"\n- 'it''s'\n",
-               "[\"1\",\"true\",\"a\\tb\xC3\xA9\",\"it's\"]");
+    check_json("- '1'\n- \"true\"\n- \"a\\tb\\u00e9\"\n- 'it''s'\n", "[\"1\",\"true\",\"a\\tb\xC3\xA9\",\"it's\"]");
     check_json("a: |\n  12\n  x\nb: >-\n  one\n  two\nc: |+\n  k\n\nd: |2\n    i\n",
                "{\"a\":\"12\\nx\\n\",\"b\":\"one two\",\"c\":\"k\\n\\n\",\"d\":\"  i\\n\"}");
 }
@@ -96,8 +90,7 @@ static void core_tags_are_honoured(void)
 
 static void anchors_expand(void)
 {
-    check_json("a: &x {k: [1, 2]}\nb: *x\nc: *x\n",
-               "{\"a\":{\"k\":[1,2]},\"b\":{\"k\":[1,2]},\"c\":{\"k\":[1,2]}}");
+    check_json("a: &x {k: [1, 2]}\nb: *x\nc: *x\n", "{\"a\":{\"k\":[1,2]},\"b\":{\"k\":[1,2]},\"c\":{\"k\":[1,2]}}");
     check_json("- &a 1\n- *a\n- &a 2\n- *a\n", "[1,1,2,2]");
     check_json("&k key: v\nother: *k\n", "{\"key\":\"v\",\"other\":\"key\"}");
     check_json("a: &k key\n*k : v\n", "{\"a\":\"key\",\"key\":\"v\"}");
@@ -109,8 +102,7 @@ static void anchors_expand(void)
 
 static void keys_are_texts_and_unique(void)
 {
-    check_json("1: a\ntrue: b\n~: c\n? d\n: e\n",
-               "{\"1\":\"a\",\"true\":\"b\",\"~\":\"c\",\"d\":\"e\"}");
+    check_json("1: a\ntrue: b\n~: c\n? d\n: e\n", "{\"1\":\"a\",\"true\":\"b\",\"~\":\"c\",\"d\":\"e\"}");
     check_refused("a: 1\nb: 2\na: 3\n", "E0104", 3, 1);
     check_refused("x: {\"a\": 1, 'a': 2}\n", "E0104", 1, 13);
     check_refused("? [a]\n: b\n", "E0109", 1, 3);
@@ -164,8 +156,7 @@ static void syntax_errors_have_places(void)
 static void positions_are_in_bytes(void)
 {
     struct json value;
-    CHECK_INT(read_with(STR("\xEF\xBB\xBF# caf\xC3\xA9\nk\xC3\xA9y: [\xE2\x82\xAC, x]\r\nb: |\n  t\n"),
-                        NULL, &value),
+    CHECK_INT(read_with(STR("\xEF\xBB\xBF# caf\xC3\xA9\nk\xC3\xA9y: [\xE2\x82\xAC, x]\r\nb: |\n  t\n"), NULL, &value),
               OK);
     CHECK_INT(value.line, 2);
     CHECK_INT(value.members[0].line, 2);
@@ -181,8 +172,7 @@ static void positions_are_in_bytes(void)
 static struct str repeat(struct buf *out, const char *piece, size_t count)
 {
     buf_clear(out);
-    for (size_t i = 0; i < count; i++)
-        buf_text(out, piece);
+    for (size_t i = 0; i < count; i++) buf_text(out, piece);
     CHECK(buf_ok(out));
     return buf_str(out);
 }
@@ -201,16 +191,12 @@ static void depth_limit(void)
     // An alias brings its own depth along.
     repeat(&text, "", 0);
     buf_text(&text, "a: &x ");
-    for (int i = 0; i < 40; i++)
-        buf_byte(&text, '[');
-    for (int i = 0; i < 40; i++)
-        buf_byte(&text, ']');
+    for (int i = 0; i < 40; i++) buf_byte(&text, '[');
+    for (int i = 0; i < 40; i++) buf_byte(&text, ']');
     buf_text(&text, "\nb: ");
-    for (int i = 0; i < 24; i++)
-        buf_byte(&text, '[');
+    for (int i = 0; i < 24; i++) buf_byte(&text, '[');
     buf_text(&text, "*x");
-    for (int i = 0; i < 24; i++)
-        buf_byte(&text, ']');
+    for (int i = 0; i < 24; i++) buf_byte(&text, ']');
     CHECK_INT(read_with(buf_str(&text), NULL, &value), E_INVALID);
     CHECK_TEXT(diagnostics.items[0].id, "E0502");
     buf_release(&text);
@@ -223,16 +209,14 @@ static void size_limits(void)
     buf_init(&text, 1 << 24);
     repeat(&text, "# 34567890123456\n", 0);
     buf_text(&text, "a: 1\n#");
-    while (text.len < 1024 * 1024)
-        buf_byte(&text, 'x');
+    while (text.len < 1024 * 1024) buf_byte(&text, 'x');
     CHECK_INT(read_with(buf_str(&text), NULL, &value), OK);
     buf_byte(&text, 'x');
     CHECK_INT(read_with(buf_str(&text), NULL, &value), E_INVALID);
     CHECK_TEXT(diagnostics.items[0].id, "E0501");
     buf_clear(&text);
     buf_text(&text, "[1]");
-    while (text.len < 8 * 1024 * 1024)
-        buf_byte(&text, ' ');
+    while (text.len < 8 * 1024 * 1024) buf_byte(&text, ' ');
     CHECK_INT(read_with(buf_str(&text), NULL, &value), OK);
     buf_byte(&text, ' ');
     CHECK_INT(read_with(buf_str(&text), NULL, &value), E_INVALID);
@@ -256,8 +240,7 @@ static void key_limit_and_many_keys(void)
     struct json value;
     struct buf text;
     buf_init(&text, 1 << 24);
-    for (int i = 0; i < 10000; i++)
-        buf_printf(&text, "k%d: 1\n", i);
+    for (int i = 0; i < 10000; i++) buf_printf(&text, "k%d: 1\n", i);
     CHECK_INT(read_with(buf_str(&text), NULL, &value), OK);
     CHECK_INT(value.count, 10000);
     size_t len = text.len;
@@ -276,8 +259,7 @@ static void repeated_keys_of_large_mappings_are_found(void)
     struct json value;
     struct buf text;
     buf_init(&text, 1 << 20);
-    for (int i = 0; i < 500; i++)
-        buf_printf(&text, "k%d: 1\n", i);
+    for (int i = 0; i < 500; i++) buf_printf(&text, "k%d: 1\n", i);
     buf_text(&text, "k499: 1\nk3: 1\n");
     CHECK_INT(read_with(buf_str(&text), NULL, &value), E_INVALID);
     CHECK_INT(diagnostics.error_count, 2);
@@ -294,14 +276,13 @@ static void alias_bombs_are_refused(void)
     buf_init(&text, 1 << 20);
     buf_text(&text, "a: &a [l,l,l,l,l,l,l,l,l]\n");
     for (char c = 'b'; c <= 'i'; c++)
-        buf_printf(&text, "%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c - 1, c - 1,
-                   c - 1, c - 1, c - 1, c - 1, c - 1, c - 1, c - 1);
+        buf_printf(&text, "%c: &%c [*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c,*%c]\n", c, c, c - 1, c - 1, c - 1, c - 1, c - 1,
+                   c - 1, c - 1, c - 1, c - 1);
     CHECK_INT(read_with(buf_str(&text), NULL, &value), E_INVALID);
     CHECK_TEXT(diagnostics.items[0].id, "E0504");
     CHECK(arena.size < 1024 * 1024);
     buf_clear(&text);
-    for (int i = 0; i < 1001; i++)
-        buf_printf(&text, "- &a%d 1\n", i);
+    for (int i = 0; i < 1001; i++) buf_printf(&text, "- &a%d 1\n", i);
     CHECK_INT(read_with(buf_str(&text), NULL, &value), E_INVALID);
     CHECK_TEXT(diagnostics.items[0].id, "E0504");
     buf_release(&text);
@@ -309,8 +290,7 @@ static void alias_bombs_are_refused(void)
 
 static void long_numbers_are_refused(void)
 {
-    check_refused("a: 1000000000000000000000000000000000000000000000000000000000000000000000\n",
-                  "E0508", 1, 4);
+    check_refused("a: 1000000000000000000000000000000000000000000000000000000000000000000000\n", "E0508", 1, 4);
 }
 
 static void yaml_and_json_of_one_document_are_equal(void)

@@ -118,12 +118,16 @@ static void late_result_of_a_dropped_run_is_harmless(void)
 
 // ---- memory
 
-#define SWEPT                                                                                                                              \
-    PLAN(SHELL("a", "", ",\"retry\":{\"maxAttempts\":2,\"delay\":\"10ms\"}") ",{\"stepId\":\"e\",\"kind\":\"echo\",\"dependsOn\":[\"a\"]," \
-                                                                             "\"with\":{\"message\":\"$a.output\"}},"                      \
-                                                                             "{\"stepId\":\"s\",\"kind\":\"subrun\",\"dependsOn\":[\"e\"]" \
-                                                                             ",\"with\":{\"document\":\"child\"}}," SHELL(                 \
-                                                                                 "b", "\"s\"", ",\"when\":\"$e.output == 'ok'\""))
+#define SWEPT                                                                                                          \
+    PLAN(SHELL("a", "",                                                                                                \
+               ",\"retry\":{\"maxAttempts\":2,\"delay\":\"10ms\"}") ",{\"stepId\":\"e\",\"kind\":\"echo\","            \
+                                                                    "\"dependsOn\":[\"a\"],"                           \
+                                                                    "\"with\":{\"message\":\"$a.output\"}},"           \
+                                                                    "{\"stepId\":\"s\",\"kind\":\"subrun\","           \
+                                                                    "\"dependsOn\":[\"e\"]"                            \
+                                                                    ",\"with\":{\"document\":\"child\"}}," SHELL(      \
+                                                                        "b", "\"s\"",                                  \
+                                                                        ",\"when\":\"$e.output == 'ok'\""))
 
 static void finish_swept(struct kit *k)
 {

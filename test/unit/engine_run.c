@@ -52,7 +52,7 @@ static void retry_waits_and_raises_the_logical_attempt_RE_5d(void)
     buf_clear(&k.told);
     kit_fail(&k, "a", "EXIT_NONZERO", true);
     kit_expect(&k, "r1 ATTEMPT_FAILED a 1.1 EXIT_NONZERO\nr1 STEP_DELAYED a 2.1\n");
-    CHECK_INT(engine_deadline(k.engine), k.now.mono_ms + 101);  // never early on either clock
+    CHECK_INT(engine_deadline(k.engine), k.now.mono_ms + 101); // never early on either clock
     kit_pass(&k, 100);
     kit_expect(&k, "");
     kit_pass(&k, 1);
@@ -78,7 +78,8 @@ static void wait_ends_by_the_monotonic_clock_I18(void)
 static void instant_steps_need_no_tool(void)
 {
     struct kit k;
-    kit_open(&k, PLAN("{\"stepId\":\"n\",\"kind\":\"noop\"},{\"stepId\":\"e\",\"kind\":\"echo\",\"with\":{\"message\":\"hi\"}},{\"stepId\":"
+    kit_open(&k, PLAN("{\"stepId\":\"n\",\"kind\":\"noop\"},{\"stepId\":\"e\",\"kind\":\"echo\",\"with\":{\"message\":"
+                      "\"hi\"}},{\"stepId\":"
                       "\"m\",\"kind\":\"merge\",\"dependsOn\":[\"n\",\"e\"]}"));
     kit_start(&k, "r1");
     CHECK_INT(k.attempt_count, 0);
@@ -89,7 +90,8 @@ static void instant_steps_need_no_tool(void)
 static void loop_repeats_until_its_condition_holds(void)
 {
     struct kit k;
-    kit_open(&k, "name: l\nnodes:\n  - id: again\n    loop_group:\n      max_iterations: 5\n      until_bash: test done\n      nodes:\n    "
+    kit_open(&k, "name: l\nnodes:\n  - id: again\n    loop_group:\n      max_iterations: 5\n      until_bash: test "
+                 "done\n      nodes:\n    "
                  "    - id: tick\n          bash: do tick\n");
     kit_start(&k, "r1");
     for (int i = 1; i <= 3; i++) {
@@ -109,7 +111,8 @@ static void loop_repeats_until_its_condition_holds(void)
 static void cancel_node_ends_the_run_when_nothing_is_in_flight(void)
 {
     struct kit k;
-    kit_open(&k, "name: c\nnodes:\n  - id: slow\n    bash: do slow\n  - id: ask\n    bash: do ask\n  - id: stop\n    depends_on: [ask]\n   "
+    kit_open(&k, "name: c\nnodes:\n  - id: slow\n    bash: do slow\n  - id: ask\n    bash: do ask\n  - id: stop\n    "
+                 "depends_on: [ask]\n   "
                  " cancel: enough\n");
     kit_start(&k, "r1");
     kit_done(&k, "ask", "x");
@@ -195,10 +198,13 @@ static void real_processes_run_to_the_end(void)
 {
     struct kit k;
     kit_open(&k, PLAN("{\"stepId\":\"say\",\"kind\":\"shell\",\"with\":{\"command\":\"echo "
-                      "hello\"}},{\"stepId\":\"count\",\"kind\":\"shell\",\"with\":{\"command\":\"printf %s $say.output | wc -c\"}}"));
+                      "hello\"}},{\"stepId\":\"count\",\"kind\":\"shell\",\"with\":{\"command\":\"printf %s "
+                      "$say.output | wc -c\"}}"));
     engine_close(k.engine);
-    struct engine_options options = {
-        .store = k.store, .contract = k.contract, .entropy = os_entropy(), .observer = {.context = &k, .event = kit_event}};
+    struct engine_options options = {.store = k.store,
+                                     .contract = k.contract,
+                                     .entropy = os_entropy(),
+                                     .observer = {.context = &k, .event = kit_event}};
     struct error err = {0};
     CHECK_OK(engine_open(&options, &k.engine, &err), &err);
     kit_queue_start(&k, "r1");

@@ -24,7 +24,8 @@ static void same_signal_twice_is_decided_once_I22(void)
     kit_open(&k, LINEAR);
     kit_start(&k, "r1");
     char id[UUID_SIZE], other[UUID_SIZE];
-    struct signal pause = kit_make_signal(&k, SIGNAL_PAUSE, "", id), resume = kit_make_signal(&k, SIGNAL_RESUME, "", other);
+    struct signal pause = kit_make_signal(&k, SIGNAL_PAUSE, "", id),
+                  resume = kit_make_signal(&k, SIGNAL_RESUME, "", other);
     kit_send(&k, "r1", &pause);
     kit_send(&k, "r1", &resume);
     kit_send(&k, "r1", &pause);
@@ -76,9 +77,11 @@ static void held_step_is_retried_or_skipped(void)
 static void gates_are_answered_and_time_out(void)
 {
     struct kit k;
-    kit_open(&k, PLAN("{\"stepId\":\"g\",\"kind\":\"approval\",\"dependsOn\":[],\"with\":{\"message\":\"?\"}},"
-                      "{\"stepId\":\"t\",\"kind\":\"approval\",\"dependsOn\":[],\"with\":{\"message\":\"?\",\"timeout\":\"10s\","
-                      "\"onTimeout\":\"approve\"}}"));
+    kit_open(
+        &k,
+        PLAN("{\"stepId\":\"g\",\"kind\":\"approval\",\"dependsOn\":[],\"with\":{\"message\":\"?\"}},"
+             "{\"stepId\":\"t\",\"kind\":\"approval\",\"dependsOn\":[],\"with\":{\"message\":\"?\",\"timeout\":\"10s\","
+             "\"onTimeout\":\"approve\"}}"));
     kit_start(&k, "r1");
     kit_signal(&k, "r1", SIGNAL_APPROVE, "");
     CHECK_TEXT(k.decision_code, "STEP_REQUIRED");

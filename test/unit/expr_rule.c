@@ -17,11 +17,9 @@ static const enum trigger_rule rules[] = {
 static void table(struct buf *out)
 {
     buf_text(out, "| parents |");
-    for (size_t r = 0; r < ARRAY_COUNT(rules); r++)
-        buf_printf(out, " %s |", rule_name(rules[r]));
+    for (size_t r = 0; r < ARRAY_COUNT(rules); r++) buf_printf(out, " %s |", rule_name(rules[r]));
     buf_text(out, "\n|---|");
-    for (size_t r = 0; r < ARRAY_COUNT(rules); r++)
-        buf_text(out, "---|");
+    for (size_t r = 0; r < ARRAY_COUNT(rules); r++) buf_text(out, "---|");
     buf_text(out, "\n");
     for (uint32_t count = 1; count <= 3; count++) {
         for (uint32_t success = count + 1; success-- > 0;) {
@@ -57,8 +55,7 @@ static void definitions_hold(void)
         uint32_t combinations = count == 1 ? 3 : count == 2 ? 9 : 27;
         for (uint32_t c = 0; c < combinations; c++) {
             uint32_t n[3] = {0};
-            for (uint32_t i = 0, rest = c; i < count; i++, rest /= 3)
-                n[rest % 3]++;
+            for (uint32_t i = 0, rest = c; i < count; i++, rest /= 3) n[rest % 3]++;
             uint32_t s = n[0], f = n[1], k = n[2];
             CHECK(rule_passes(RULE_ALL_SUCCESS, s, f, k) == (s == count));
             CHECK(rule_passes(RULE_ONE_SUCCESS, s, f, k) == (s >= 1));
@@ -78,14 +75,12 @@ static void definitions_hold(void)
 
 static void without_parents_every_rule_passes(void)
 {
-    for (size_t r = 0; r < ARRAY_COUNT(rules); r++)
-        CHECK(rule_passes(rules[r], 0, 0, 0));
+    for (size_t r = 0; r < ARRAY_COUNT(rules); r++) CHECK(rule_passes(rules[r], 0, 0, 0));
 }
 
 static void names_read_back(void)
 {
-    for (size_t r = 0; r < ARRAY_COUNT(rules); r++)
-        CHECK(rule_parse(str_from(rule_name(rules[r]))) == rules[r]);
+    for (size_t r = 0; r < ARRAY_COUNT(rules); r++) CHECK(rule_parse(str_from(rule_name(rules[r]))) == rules[r]);
     CHECK(rule_parse(STR("none_failed_or_skipped")) == RULE_NONE_FAILED_MIN_ONE_SUCCESS);
     CHECK(rule_parse(STR("dummy")) == RULE_ALWAYS);
     CHECK(rule_parse(STR("ALL_SUCCESS")) == RULE_NONE);
@@ -96,8 +91,7 @@ static void names_read_back(void)
 static void the_document_shows_the_table(void)
 {
     FILE *probe = fopen("docs/format/trigger-rules.md", "r");
-    if (!probe)
-        test_skip("not run from the root of the repository");
+    if (!probe) test_skip("not run from the root of the repository");
     fclose(probe);
     struct str document = test_read_file("docs/format/trigger-rules.md");
     struct buf out;
@@ -117,10 +111,8 @@ static void the_document_shows_the_table(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(every_rule_over_every_combination),
-        TEST(definitions_hold),
-        TEST(without_parents_every_rule_passes),
-        TEST(names_read_back),
+        TEST(every_rule_over_every_combination), TEST(definitions_hold),
+        TEST(without_parents_every_rule_passes), TEST(names_read_back),
         TEST(the_document_shows_the_table),
     };
     return test_main("expr_rule", tests, ARRAY_COUNT(tests), argc, argv);

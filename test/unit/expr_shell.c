@@ -15,8 +15,8 @@
 static struct arena arena;
 
 struct world {
-    struct str value;    // of $v.output
-    struct json typed;   // of $n.output
+    struct str value;  // of $v.output
+    struct json typed; // of $n.output
 };
 
 static bool known(void *context, struct str name)
@@ -29,10 +29,8 @@ static enum code lookup(void *context, const struct ref *ref, struct arena *into
 {
     struct world *world = context;
     struct json value = json_string(world->value);
-    if (ref->kind == REF_OUTPUT && str_is(ref->node, "n"))
-        value = world->typed;
-    if (ref->kind == REF_OUTPUT)
-        return expr_field(&value, ref->path, into, out, err);
+    if (ref->kind == REF_OUTPUT && str_is(ref->node, "n")) value = world->typed;
+    if (ref->kind == REF_OUTPUT) return expr_field(&value, ref->path, into, out, err);
     *out = value;
     return OK;
 }
@@ -75,8 +73,7 @@ static void batch_add(struct batch *batch, const char *source, struct world *wor
     struct subst result = {0};
     struct error err = {0};
     enum code rc = subst(source, world, &result, &err);
-    if (rc)
-        test_fail(__FILE__, __LINE__, "%s: %s", source, err.message);
+    if (rc) test_fail(__FILE__, __LINE__, "%s: %s", source, err.message);
     struct buf *out = &batch->script;
     buf_text(out, "(\n");
     for (size_t i = 0; i < result.env_count; i++) {
@@ -106,8 +103,7 @@ static void batch_run(struct batch *batch)
     snprintf(path, sizeof(path), "%s/cases.sh", dir);
     test_write_file(path, buf_str(&batch->script));
     snprintf(command, sizeof(command), "cd '%s' && bash --norc --noprofile cases.sh > out 2> err < /dev/null", dir);
-    if (system("command -v bash > /dev/null 2>&1"))
-        test_skip("no bash");
+    if (system("command -v bash > /dev/null 2>&1")) test_skip("no bash");
     int status = system(command);
     (void)status;
     snprintf(path, sizeof(path), "%s/out", dir);
@@ -119,15 +115,14 @@ static void batch_run(struct batch *batch)
         if (end == output.len || !str_eq(got, batch->expected[i])) {
             snprintf(path, sizeof(path), "%s/err", dir);
             struct str err = test_read_file(path);
-            test_fail(__FILE__, __LINE__, "%s\nprinted [%.*s]\nwanted [%.*s]\n%.*s", batch->sources[i],
-                      STR_ARG(got), STR_ARG(batch->expected[i]), (int)(err.len < 400 ? err.len : 400), err.ptr);
+            test_fail(__FILE__, __LINE__, "%s\nprinted [%.*s]\nwanted [%.*s]\n%.*s", batch->sources[i], STR_ARG(got),
+                      STR_ARG(batch->expected[i]), (int)(err.len < 400 ? err.len : 400), err.ptr);
         }
         at = end + 1;
     }
     struct stat unused;
     snprintf(path, sizeof(path), "%s/pwned", dir);
-    if (!stat(path, &unused))
-        test_fail(__FILE__, __LINE__, "a value ran as a command");
+    if (!stat(path, &unused)) test_fail(__FILE__, __LINE__, "a value ran as a command");
     buf_release(&batch->script);
 }
 
@@ -229,7 +224,8 @@ static const struct {
     {"case x in (a|b) printf no;; x) printf '%s' $v.output;; esac", "@"},
     {"X=$(case x in a) echo no;; x) printf '%s' $v.output;; esac; echo x); printf '%s' \"$X\"", "@x"},
     {"printf '%s' \"$(case x in (a) echo no;; x|y) printf '%s' '$v.output' ;; esac; echo x)\"", "@x"},
-    {"printf '%s' \"$(if true; then case x in\n a) ;;\n x) case y in y) printf '%s' $v.output;; esac;;\n esac; fi; echo x)\"",
+    {"printf '%s' \"$(if true; then case x in\n a) ;;\n x) case y in y) printf '%s' $v.output;; esac;;\n esac; fi; "
+     "echo x)\"",
      "@x"},
     {"printf '%s' \"$(echo case in esac; printf '%s' $v.output; echo x)\"", "case in esac\n@x"},
     {"printf '%s' \"$( ( (printf '%s' $v.output) ); echo x)\"", "@x"},
@@ -271,8 +267,7 @@ static struct str fill(const char *pattern, struct str value)
     struct buf out;
     buf_init(&out, 1 << 20);
     struct str trimmed = value;
-    while (trimmed.len && trimmed.ptr[trimmed.len - 1] == '\n')
-        trimmed.len--;
+    while (trimmed.len && trimmed.ptr[trimmed.len - 1] == '\n') trimmed.len--;
     for (const char *p = pattern; *p; p++) {
         if (*p == '@' || *p == 'T')
             buf_add(&out, *p == '@' ? value : trimmed);
@@ -356,8 +351,7 @@ static void gen_command(struct piece *piece, struct str value, int depth)
         add_reference(piece, value);
         buf_text(&piece->script, "\nDOC\n)");
     }
-    while (piece->prints.len > start && piece->prints.ptr[piece->prints.len - 1] == '\n')
-        piece->prints.len--;
+    while (piece->prints.len > start && piece->prints.ptr[piece->prints.len - 1] == '\n') piece->prints.len--;
 }
 
 static void gen_double(struct piece *piece, struct str value, int depth)
@@ -419,13 +413,28 @@ static void gen_bare(struct piece *piece, struct str value, int depth)
 
 static struct str random_value(void)
 {
-    static const char *const parts[] = {"$(touch pwned)", "`touch pwned`", "'", "\"", "\\", "\n", " ", ";touch pwned;",
-                                        "*", "${HOME}", "DOC", "x", "\xC3\xA9", ")", "}", "#", "-e", "%s"};
+    static const char *const parts[] = {"$(touch pwned)",
+                                        "`touch pwned`",
+                                        "'",
+                                        "\"",
+                                        "\\",
+                                        "\n",
+                                        " ",
+                                        ";touch pwned;",
+                                        "*",
+                                        "${HOME}",
+                                        "DOC",
+                                        "x",
+                                        "\xC3\xA9",
+                                        ")",
+                                        "}",
+                                        "#",
+                                        "-e",
+                                        "%s"};
     struct buf out;
     buf_init(&out, 4096);
-    for (uint32_t n = draw(6); n; n--)
-        buf_text(&out, parts[draw(ARRAY_COUNT(parts))]);
-    buf_text(&out, ".");  // never a line that is the delimiter
+    for (uint32_t n = draw(6); n; n--) buf_text(&out, parts[draw(ARRAY_COUNT(parts))]);
+    buf_text(&out, "."); // never a line that is the delimiter
     struct str copy = arena_copy(&arena, buf_str(&out));
     buf_release(&out);
     return copy;
@@ -441,8 +450,7 @@ static void random_nesting_keeps_values_whole(void)
         buf_init(&piece.script, 1 << 20);
         buf_init(&piece.prints, 1 << 20);
         struct world world = {.value = random_value(), .typed = json_int(5)};
-        while (strstr(world.value.ptr, "DOC\n"))
-            world.value = random_value();
+        while (strstr(world.value.ptr, "DOC\n")) world.value = random_value();
         buf_text(&piece.script, "printf '%s' ");
         gen_bare(&piece, world.value, 3);
         CHECK(buf_ok(&piece.script) && buf_ok(&piece.prints));
@@ -544,8 +552,10 @@ static void integers_may_be_computed_with(void)
     batch_init(&batch);
     struct world world = {.value = STR("7"), .typed = json_int(-3)};
     batch_add(&batch, "echo $(($v.output + 1)) $(( $n.output * 2 ))", &world, STR("8 -6\n"));
-    batch_add(&batch, "(( $v.output > 6 )) && [[ $v.output -gt 6 && $n.output -lt 0 ]] && echo yes", &world, STR("yes\n"));
-    batch_add(&batch, "a=(0 1 2 3 4 5 6 seven); echo ${a[$v.output]} \"${a[$v.output]:2}\"", &world, STR("seven ven\n"));
+    batch_add(&batch, "(( $v.output > 6 )) && [[ $v.output -gt 6 && $n.output -lt 0 ]] && echo yes", &world,
+              STR("yes\n"));
+    batch_add(&batch, "a=(0 1 2 3 4 5 6 seven); echo ${a[$v.output]} \"${a[$v.output]:2}\"", &world,
+              STR("seven ven\n"));
     batch_add(&batch, "let x=$v.output+1; echo $x", &world, STR("8\n"));
     batch_run(&batch);
 }
@@ -554,8 +564,7 @@ static void deep_nesting_is_refused(void)
 {
     struct buf script;
     buf_init(&script, 1 << 20);
-    for (int i = 0; i < 200; i++)
-        buf_text(&script, "$(\"");
+    for (int i = 0; i < 200; i++) buf_text(&script, "$(\"");
     buf_text(&script, "$v.output");
     struct world world = {.value = STR("x"), .typed = json_null()};
     struct subst out = {0};
@@ -587,12 +596,9 @@ static void memory_may_run_out_anywhere(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(the_text_is_as_written_in_the_header),
-        TEST(what_cannot_be_safe_is_refused),
-        TEST(integers_may_be_computed_with),
-        TEST(every_value_arrives_in_every_place),
-        TEST(random_nesting_keeps_values_whole),
-        TEST(deep_nesting_is_refused),
+        TEST(the_text_is_as_written_in_the_header), TEST(what_cannot_be_safe_is_refused),
+        TEST(integers_may_be_computed_with),        TEST(every_value_arrives_in_every_place),
+        TEST(random_nesting_keeps_values_whole),    TEST(deep_nesting_is_refused),
         TEST(memory_may_run_out_anywhere),
     };
     arena_init(&arena, 64 * 1024, 256 * 1024 * 1024);

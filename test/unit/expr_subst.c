@@ -20,8 +20,7 @@ static enum code lookup(void *context, const struct ref *ref, struct arena *into
     struct error unused = {0};
     switch (ref->kind) {
     case REF_OUTPUT:
-        if (str_is(ref->node, "a.b"))
-            value = json_string(STR("AB"));
+        if (str_is(ref->node, "a.b")) value = json_string(STR("AB"));
         if (str_is(ref->node, "obj") &&
             json_parse(STR("{\"n\":1.50,\"t\":true,\"z\":null,\"l\":[1,{\"k\":\"v\"}],\"s\":\"$a.output\"}"),
                        &json_limits_default, into, &value, &unused))
@@ -56,7 +55,7 @@ static void texts_are_filled_in(void)
         {"$obj.output.n $obj.output.t [$obj.output.z]", "1.50 true []"},
         {"$obj.output.l", "[1,{\"k\":\"v\"}]"},
         {"$obj.output.l.1.k", "v"},
-        {"$obj.output.s", "$a.output"},  // values are not looked at again
+        {"$obj.output.s", "$a.output"}, // values are not looked at again
         {"$INPUTS.name and $INPUTS.deep.er", "name and deep.er"},
         {"$ARGUMENTS/$WORKFLOW_ID/$ARTIFACTS_DIR/$ARGUMENTSX", "ARGUMENTS/WORKFLOW_ID/ARTIFACTS_DIR/$ARGUMENTSX"},
         {"$nobody.output $a.field $INPUTS", "$nobody.output $a.field $INPUTS"},
@@ -78,9 +77,10 @@ static void json_keeps_the_types_of_lone_references(void)
 {
     struct error err = {0};
     struct json value, out;
-    CHECK_OK(json_parse(STR("{\"n\":\"$obj.output.n\",\"text\":\"is $obj.output.t\",\"$a.output\":[\"$obj.output.l\",5,null],"
-                            "\"o\":{\"x\":\"$INPUTS.q\"},\"u\":\"$nobody.output\"}"),
-                        &json_limits_default, &arena, &value, &err),
+    CHECK_OK(json_parse(
+                 STR("{\"n\":\"$obj.output.n\",\"text\":\"is $obj.output.t\",\"$a.output\":[\"$obj.output.l\",5,null],"
+                     "\"o\":{\"x\":\"$INPUTS.q\"},\"u\":\"$nobody.output\"}"),
+                 &json_limits_default, &arena, &value, &err),
              &err);
     CHECK_OK(subst_json(&value, &scope, &arena, &out, &err), &err);
     struct buf text;
@@ -113,7 +113,8 @@ static void note(void *context, const struct ref *ref, size_t offset, bool is_kn
 static void references_are_listed_with_their_places(void)
 {
     struct seen seen = {""};
-    expr_refs(STR("$a.b.output.x $nobody.output.y '$a.b.c' $INPUTS.q # $ARGUMENTS $HOME $a.b.c.output"), &scope, note, &seen);
+    expr_refs(STR("$a.b.output.x $nobody.output.y '$a.b.c' $INPUTS.q # $ARGUMENTS $HOME $a.b.c.output"), &scope, note,
+              &seen);
     CHECK_TEXT(seen.text, "0:1:$a.b.output.x:a.b:x 14:0:$nobody.output.y:nobody:y 40:1:$INPUTS.q::q "
                           "52:1:$ARGUMENTS:: 69:0:$a.b.c.output:a.b.c: ");
     seen.text[0] = '\0';
@@ -145,7 +146,7 @@ static void values_as_text(void)
     static const struct {
         const char *json, *text;
     } cases[] = {
-        {"null", ""},   {"true", "true"},         {"-5", "-5"},
+        {"null", ""},     {"true", "true"},      {"-5", "-5"},
         {"1.10", "1.10"}, {"\"a\\nb\"", "a\nb"}, {"[ 1, {\"a\" : \"b\"} ]", "[1,{\"a\":\"b\"}]"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {

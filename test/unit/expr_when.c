@@ -13,8 +13,7 @@ static bool known(void *context, struct str name)
     static const char *const names[] = {"a", "j", "n", "s", "f", "build", "build.app", "parse-args", "1st"};
     (void)context;
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
-        if (str_is(name, names[i]))
-            return true;
+        if (str_is(name, names[i])) return true;
     }
     return false;
 }
@@ -24,8 +23,7 @@ static enum code lookup(void *context, const struct ref *ref, struct arena *into
     (void)context;
     struct json value = json_null();
     if (ref->kind == REF_INPUT) {
-        if (!str_is(ref->path, "env"))
-            return error_set(err, E_NOT_FOUND, "no input %.*s", STR_ARG(ref->path));
+        if (!str_is(ref->path, "env")) return error_set(err, E_NOT_FOUND, "no input %.*s", STR_ARG(ref->path));
         *out = json_string(STR("prod"));
         return OK;
     }
@@ -69,8 +67,8 @@ static void conditions_have_these_values(void)
         {"$n.output == '7'", true},
         {"$n.output == 7", true},
         {"$n.output != 7", false},
-        {"$n.output == 7.0", false},  // as text
-        {"$n.output >= 7.0", true},   // as numbers
+        {"$n.output == 7.0", false}, // as text
+        {"$n.output >= 7.0", true},  // as numbers
         {"$n.output<8", true},
         {"$n.output<=6", false},
         {"$n.output > -1e2", true},
@@ -78,13 +76,13 @@ static void conditions_have_these_values(void)
         {"$j.output.ok == true", true},
         {"$j.output.ok == 'true'", true},
         {"$j.ok == 'true'", true},
-        {"$j.count > 9", true},  // as text "12" would be below "9"
+        {"$j.count > 9", true}, // as text "12" would be below "9"
         {"$j.output.count == 12", true},
         {"$j.output.list.0 == 1", true},
         {"$j.output.list.1.k == 'v'", true},
         {"$j.output.x-y == '1.50'", true},
         {"$j.output.name == 'two words'", true},
-        {"$j.output.name > 1", false},  // no number: the atom is false
+        {"$j.output.name > 1", false}, // no number: the atom is false
         {"$j.output.name <= 1", false},
         {"$j.output.none == ''", true},
         {"$j.output.big > 9007199254740992", true},
@@ -216,8 +214,7 @@ static void length_is_bounded(void)
 {
     struct buf text;
     buf_init(&text, 1 << 20);
-    for (int i = 0; i < 257; i++)
-        buf_text(&text, i ? " && $n.output == 7" : "$n.output == 7");
+    for (int i = 0; i < 257; i++) buf_text(&text, i ? " && $n.output == 7" : "$n.output == 7");
     struct error err = {0};
     const struct when *when = NULL;
     CHECK_INT(when_parse(buf_str(&text), &scope, &arena, &when, &err), E_INVALID);

@@ -58,8 +58,7 @@ static void rfc_8785_appendix_b(void)
         {0xbecbf647612f3696, "-0.0000033333333333333333"},
         {0x43143ff3c1cb0959, "1424953923781206.2"},
     };
-    for (size_t i = 0; i < ARRAY_COUNT(table); i++)
-        check_format(from_bits(table[i].bits), table[i].want);
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) check_format(from_bits(table[i].bits), table[i].want);
 }
 
 static void forms_of_ecmascript(void)
@@ -111,8 +110,7 @@ static void random_doubles_read_back(void)
     for (int i = 0; i < 100000; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         uint64_t bits = state ^ state >> 29;
-        if ((bits >> 52 & 0x7FF) == 0x7FF)
-            continue;
+        if ((bits >> 52 & 0x7FF) == 0x7FF) continue;
         char text[32];
         double value = from_bits(bits);
         size_t len = json_double_format(value, text);
@@ -145,8 +143,7 @@ static void misuse_aborts(void)
     static char bad[][4] = {"", "01", "1.", "x", "1 ", "+1"};
     test_aborts(format_nan, NULL);
     test_aborts(format_infinity, NULL);
-    for (size_t i = 0; i < ARRAY_COUNT(bad); i++)
-        test_aborts(bad_lexeme, bad[i]);
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) test_aborts(bad_lexeme, bad[i]);
 }
 
 static void lexemes_become_integers_when_they_fit(void)
@@ -217,14 +214,10 @@ static void equality_is_by_value_and_exact(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(rfc_8785_appendix_b),
-        TEST(forms_of_ecmascript),
-        TEST(powers_of_two),
-        TEST(random_doubles_read_back),
-        TEST(misuse_aborts),
-        TEST(lexemes_become_integers_when_they_fit),
-        TEST(doubles_of_values),
-        TEST(equality_is_by_value_and_exact),
+        TEST(rfc_8785_appendix_b), TEST(forms_of_ecmascript),
+        TEST(powers_of_two),       TEST(random_doubles_read_back),
+        TEST(misuse_aborts),       TEST(lexemes_become_integers_when_they_fit),
+        TEST(doubles_of_values),   TEST(equality_is_by_value_and_exact),
     };
     return test_main("json_number", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -18,14 +18,31 @@ static uint32_t draw(uint32_t bound)
 
 static struct str random_string(void)
 {
-    static const char *const pieces[] = {
-        "a", "Z", "0", " ", "key", "\"", "\\", "/", "\n", "\t", "\x01", "\x1f", "\x7f", "\xC2\x80",
-        "\xC3\xA9", "\xE2\x82\xAC", "\xED\x9F\xBF", "\xEE\x80\x80", "\xEF\xBF\xBF",
-        "\xF0\x90\x80\x80", "\xF0\x9F\x98\x80", "a longer run of plain text"};
+    static const char *const pieces[] = {"a",
+                                         "Z",
+                                         "0",
+                                         " ",
+                                         "key",
+                                         "\"",
+                                         "\\",
+                                         "/",
+                                         "\n",
+                                         "\t",
+                                         "\x01",
+                                         "\x1f",
+                                         "\x7f",
+                                         "\xC2\x80",
+                                         "\xC3\xA9",
+                                         "\xE2\x82\xAC",
+                                         "\xED\x9F\xBF",
+                                         "\xEE\x80\x80",
+                                         "\xEF\xBF\xBF",
+                                         "\xF0\x90\x80\x80",
+                                         "\xF0\x9F\x98\x80",
+                                         "a longer run of plain text"};
     struct buf text;
     buf_init(&text, 4096);
-    for (uint32_t i = draw(8); i > 0; i--)
-        buf_text(&text, pieces[draw(ARRAY_COUNT(pieces))]);
+    for (uint32_t i = draw(8); i > 0; i--) buf_text(&text, pieces[draw(ARRAY_COUNT(pieces))]);
     struct str copy = arena_copy(&arena, buf_str(&text));
     CHECK(copy.ptr != NULL);
     buf_release(&text);
@@ -56,14 +73,10 @@ static struct json random_number(void)
 static struct json random_value(uint32_t depth)
 {
     uint32_t kind = draw(depth < 5 ? 9 : 5);
-    if (kind == 0)
-        return json_null();
-    if (kind == 1)
-        return json_bool(draw(2));
-    if (kind == 2)
-        return random_number();
-    if (kind <= 4)
-        return json_string(random_string());
+    if (kind == 0) return json_null();
+    if (kind == 1) return json_bool(draw(2));
+    if (kind == 2) return random_number();
+    if (kind <= 4) return json_string(random_string());
     uint32_t count = draw(10) == 0 ? draw(60) : draw(6);
     struct json value = kind <= 6 ? json_array() : json_object();
     for (uint32_t i = 0; i < count; i++) {
@@ -72,8 +85,7 @@ static struct json random_value(uint32_t depth)
             CHECK(json_push(&arena, &value, child));
         } else {
             struct str key = random_string();
-            if (!json_get(&value, key))
-                CHECK(json_put(&arena, &value, key, child));
+            if (!json_get(&value, key)) CHECK(json_put(&arena, &value, key, child));
         }
     }
     return value;
@@ -82,8 +94,7 @@ static struct json random_value(uint32_t depth)
 static void shuffle(struct json *value)
 {
     if (value->type == JSON_ARRAY) {
-        for (uint32_t i = 0; i < value->count; i++)
-            shuffle(&value->items[i]);
+        for (uint32_t i = 0; i < value->count; i++) shuffle(&value->items[i]);
     }
     if (value->type == JSON_OBJECT) {
         for (uint32_t i = 0; i < value->count; i++) {

@@ -9,8 +9,7 @@
 
 static struct arena arena;
 
-static enum code parse(struct str text, const struct json_limits *limits, struct json *out,
-                       struct error *err)
+static enum code parse(struct str text, const struct json_limits *limits, struct json *out, struct error *err)
 {
     *err = (struct error){0};
     return json_parse(text, limits, &arena, out, err);
@@ -23,8 +22,7 @@ static struct str read_back(struct str text)
     struct error err;
     struct buf out;
     enum code rc = parse(text, &json_limits_default, &value, &err);
-    if (rc)
-        return str_from(code_name(rc));
+    if (rc) return str_from(code_name(rc));
     buf_init(&out, 1 << 20);
     json_write(&out, &value);
     CHECK(buf_ok(&out));
@@ -101,8 +99,8 @@ static void check_bad(const struct bad *bad)
     enum code rc = parse(text, &json_limits_default, &value, &err);
     free(exact);
     if (rc != E_INVALID || err.line != bad->line || err.column != bad->column)
-        test_fail(__FILE__, __LINE__, "%.*s: %s at %u:%u: %s", STR_ARG(bad->text), code_name(rc),
-                  err.line, err.column, err.message);
+        test_fail(__FILE__, __LINE__, "%.*s: %s at %u:%u: %s", STR_ARG(bad->text), code_name(rc), err.line, err.column,
+                  err.message);
     CHECK_TEXT(err.message, bad->message);
 }
 
@@ -119,7 +117,9 @@ static void bad_structure(void)
         {STR_INIT("1 2"), 1, 3, "expected nothing after the value, found '2'"},
         {STR_INIT("[1]\n]"), 2, 1, "expected nothing after the value, found ']'"},
         {STR_INIT("1\0"), 1, 2, "expected nothing after the value, found byte 0x00"},
-        {STR_INIT("\x0C" "1"), 1, 1, "expected a value, found byte 0x0C"},
+        {STR_INIT("\x0C"
+                  "1"),
+         1, 1, "expected a value, found byte 0x0C"},
         {STR_INIT("["), 1, 2, "expected a value, but the text ends"},
         {STR_INIT("[1"), 1, 3, "expected ',' or ']', but the text ends"},
         {STR_INIT("[1,"), 1, 4, "expected a value, but the text ends"},
@@ -143,8 +143,7 @@ static void bad_structure(void)
         {STR_INIT("{\"\":{},\"\":1}"), 1, 8, "duplicate key \"\""},
     };
     start();
-    for (size_t i = 0; i < ARRAY_COUNT(table); i++)
-        check_bad(&table[i]);
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) check_bad(&table[i]);
     arena_release(&arena);
 }
 
@@ -192,8 +191,7 @@ static void bad_scalars(void)
         {STR_INIT("[\n  \"\\ud800\"]"), 2, 4, "half of a surrogate pair in a string"},
     };
     start();
-    for (size_t i = 0; i < ARRAY_COUNT(table); i++)
-        check_bad(&table[i]);
+    for (size_t i = 0; i < ARRAY_COUNT(table); i++) check_bad(&table[i]);
     arena_release(&arena);
 }
 
@@ -225,8 +223,7 @@ static void far_columns_saturate(void)
     start();
     struct buf text;
     buf_init(&text, 1 << 20);
-    for (int i = 0; i < 70000; i++)
-        buf_byte(&text, ' ');
+    for (int i = 0; i < 70000; i++) buf_byte(&text, ' ');
     buf_text(&text, "[{\"a\":1}]");
     CHECK_OK(parse(buf_str(&text), &json_limits_default, &value, &err), &err);
     CHECK_INT(value.column, 65535);
@@ -257,15 +254,14 @@ static void check_limit(const struct json_limits *limits, const struct buf *text
     struct error err;
     enum code rc = parse(buf_str(text), limits, &value, &err);
     if (rc != (within ? OK : E_LIMIT))
-        test_fail(__FILE__, __LINE__, "%.*s: %s: %s", STR_ARG(str_slice(buf_str(text), 0, 60)),
-                  code_name(rc), err.message);
+        test_fail(__FILE__, __LINE__, "%.*s: %s: %s", STR_ARG(str_slice(buf_str(text), 0, 60)), code_name(rc),
+                  err.message);
     arena_reset(&arena);
 }
 
 static void repeat(struct buf *buf, const char *text, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        buf_text(buf, text);
+    for (size_t i = 0; i < count; i++) buf_text(buf, text);
 }
 
 static void size_limit(void)
@@ -326,7 +322,7 @@ static void node_limit(void)
     struct buf text;
     start();
     buf_init(&text, 1 << 22);
-    for (uint32_t n = 99999; n <= 100001; n++) {  // values, the array included
+    for (uint32_t n = 99999; n <= 100001; n++) { // values, the array included
         buf_clear(&text);
         buf_text(&text, "[0");
         repeat(&text, ",0", n - 2);
@@ -360,7 +356,7 @@ static void string_limit(void)
     for (size_t n = 3; n <= 5; n++) {
         buf_clear(&text);
         buf_byte(&text, '"');
-        repeat(&text, "\\n", n);  // decoded size counts
+        repeat(&text, "\\n", n); // decoded size counts
         buf_byte(&text, '"');
         check_limit(&limits, &text, n <= 4);
         buf_clear(&text);
@@ -396,7 +392,7 @@ static void key_limit(void)
     }
     limits.key_count_max = 1;
     buf_clear(&text);
-    buf_text(&text, "{\"a\":{\"b\":1}}");  // per object, not in all
+    buf_text(&text, "{\"a\":{\"b\":1}}"); // per object, not in all
     check_limit(&limits, &text, true);
     buf_release(&text);
     arena_release(&arena);
@@ -513,8 +509,7 @@ static void allocation_sweep(void)
         arena.fail_in = nth;
         enum code rc = parse(buf_str(&text), &json_limits_default, &value, &err);
         arena_release(&arena);
-        if (rc == OK)
-            break;
+        if (rc == OK) break;
         CHECK_INT(rc, E_NOMEM);
         CHECK_INT(err.code, E_NOMEM);
         CHECK(nth < 200);

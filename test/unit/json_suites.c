@@ -13,13 +13,11 @@ static struct arena arena;
 static DIR *open_suite(const char *name, char path[PATH_MAX])
 {
     const char *suites = test_suites_dir();
-    if (!suites)
-        test_skip("no suites here; set CAIRN_SUITES");
+    if (!suites) test_skip("no suites here; set CAIRN_SUITES");
     int len = snprintf(path, PATH_MAX, "%s/%s", suites, name);
     CHECK(len > 0 && len < PATH_MAX);
     DIR *dir = opendir(path);
-    if (!dir)
-        test_skip("no directory %s", path);
+    if (!dir) test_skip("no directory %s", path);
     return dir;
 }
 
@@ -51,12 +49,9 @@ static void check_stable(const char *name, const struct json *value)
 // y_ must be read, n_ refused, i_ may be either. Our policy: duplicate keys are refused.
 static bool is_fine(const char *name, enum code rc)
 {
-    if (strncmp(name, "y_object_duplicated_key", strlen("y_object_duplicated_key")) == 0)
-        return rc == E_INVALID;
-    if (name[0] == 'y')
-        return rc == OK;
-    if (name[0] == 'n')
-        return rc == E_INVALID || rc == E_LIMIT;
+    if (strncmp(name, "y_object_duplicated_key", strlen("y_object_duplicated_key")) == 0) return rc == E_INVALID;
+    if (name[0] == 'y') return rc == OK;
+    if (name[0] == 'n') return rc == E_INVALID || rc == E_LIMIT;
     return name[0] == 'i';
 }
 
@@ -66,17 +61,15 @@ static void json_test_suite(void)
     DIR *dir = open_suite("json-parsing", path);
     size_t count = 0;
     struct json_limits limits = json_limits_default;
-    limits.number_size_max = JSON_NUMBER_SIZE_MAX;  // one of the y_ numbers has 82 bytes
+    limits.number_size_max = JSON_NUMBER_SIZE_MAX; // one of the y_ numbers has 82 bytes
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
         const char *name = entry->d_name;
-        if (!str_ends(str_from(name), STR(".json")))
-            continue;
+        if (!str_ends(str_from(name), STR(".json"))) continue;
         arena_init(&arena, 4096, SIZE_MAX);
         struct json value;
         struct error err = {0};
         enum code rc = json_parse(read_in(path, name), &limits, &arena, &value, &err);
-        if (!is_fine(name, rc))
-            test_fail(__FILE__, __LINE__, "%s: %s: %s", name, code_name(rc), err.message);
+        if (!is_fine(name, rc)) test_fail(__FILE__, __LINE__, "%s: %s: %s", name, code_name(rc), err.message);
         if (rc)
             CHECK(err.code == rc && err.line > 0 && err.column > 0 && err.message[0]);
         else
@@ -97,8 +90,7 @@ static void canonical_suite(void)
     size_t count = 0;
     for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
         const char *name = entry->d_name;
-        if (!str_ends(str_from(name), STR(".json")))
-            continue;
+        if (!str_ends(str_from(name), STR(".json"))) continue;
         arena_init(&arena, 4096, SIZE_MAX);
         struct json value;
         struct error err = {0};

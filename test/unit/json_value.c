@@ -50,8 +50,7 @@ static void object_with_room_allocates_once(void)
     arena.fail_in = 1;
     arena.fail_sticky = true;
     struct str keys = STR("0123456789");
-    for (size_t i = 0; i < 10; i++)
-        CHECK(json_put(&arena, &object, str_slice(keys, i, i + 1), json_int((int64_t)i)));
+    for (size_t i = 0; i < 10; i++) CHECK(json_put(&arena, &object, str_slice(keys, i, i + 1), json_int((int64_t)i)));
     CHECK(!json_put(&arena, &object, STR("x"), json_int(1)));
     CHECK_INT(object.count, 10);
     CHECK(!json_object_with(&arena, 1, &object));
@@ -153,8 +152,7 @@ static void big_objects_compare_in_any_order(void)
 static void copies_share_nothing(void)
 {
     char text[] = "{\"a\":[1,\"x\\n\",2.50,[],{}],\"b\":{\"c\":true,\"d\":null},\"\":\"\"}";
-    static const char want[] =
-        "{\"a\":[1,\"x\\n\",2.50,[],{}],\"b\":{\"c\":true,\"d\":null},\"\":\"\"}";
+    static const char want[] = "{\"a\":[1,\"x\\n\",2.50,[],{}],\"b\":{\"c\":true,\"d\":null},\"\":\"\"}";
     struct arena other;
     struct json copy;
     arena_init(&arena, 1024, SIZE_MAX);
@@ -171,8 +169,8 @@ static void copies_share_nothing(void)
 
 static void scalar_copies_need_no_memory(void)
 {
-    struct json scalars[] = {json_null(), json_bool(true), json_int(5), json_string(STR("")),
-                             json_array(), json_object()};
+    struct json scalars[] = {json_null(),          json_bool(true), json_int(5),
+                             json_string(STR("")), json_array(),    json_object()};
     struct json copy;
     arena_init(&arena, 1024, SIZE_MAX);
     arena.fail_in = 1;
@@ -193,8 +191,7 @@ static void small_copies_are_small(void)
     struct arena run;
     arena_init(&run, 512, SIZE_MAX);
     struct json copy;
-    struct json value =
-        read_json("{\"order\":\"A-17\",\"amount\":12.50,\"to\":{\"name\":\"Ada\"}}");
+    struct json value = read_json("{\"order\":\"A-17\",\"amount\":12.50,\"to\":{\"name\":\"Ada\"}}");
     CHECK(json_copy(&run, &value, &copy));
     CHECK_INT(run.size, 512);
     arena_release(&run);
@@ -209,8 +206,7 @@ static void allocation_sweep(void)
         arena.fail_in = nth;
         struct json array = json_array(), object = json_object();
         bool ok = true;
-        for (int i = 0; i < 40 && ok; i++)
-            ok = json_push(&arena, &array, json_int(i));
+        for (int i = 0; i < 40 && ok; i++) ok = json_push(&arena, &array, json_int(i));
         uint32_t count = array.count;
         ok = ok && json_put(&arena, &object, STR("a"), array);
         if (!ok) {
@@ -218,8 +214,7 @@ static void allocation_sweep(void)
             CHECK(nth < 10);
         }
         arena_release(&arena);
-        if (ok)
-            break;
+        if (ok) break;
     }
 }
 
@@ -271,10 +266,8 @@ static void type_names(void)
 static void put_twice(void *context)
 {
     struct json *object = context;
-    if (!json_put(&arena, object, STR("k"), json_int(1)))
-        return;
-    if (!json_put(&arena, object, STR("k"), json_int(2)))
-        return;
+    if (!json_put(&arena, object, STR("k"), json_int(1))) return;
+    if (!json_put(&arena, object, STR("k"), json_int(2))) return;
 }
 
 static void duplicate_put_aborts_in_verifying_builds(void)

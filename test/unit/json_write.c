@@ -40,8 +40,7 @@ static void strings_escape_what_they_must(void)
         {STR_INIT("\x01\x1f\x7f"), "\"\\u0001\\u001f\x7f\""},
         {STR_INIT("\0"), "\"\\u0000\""},
         {STR_INIT("12345678\"12345678\\12345678\n"), "\"12345678\\\"12345678\\\\12345678\\n\""},
-        {STR_INIT("\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"),
-         "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\""},
+        {STR_INIT("\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"), "\"\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\""},
         {STR_INIT("\xE2\x80\xA8"), "\"\xE2\x80\xA8\""},
         {STR_INIT("<>&'"), "\"<>&'\""},
     };
@@ -123,8 +122,7 @@ static void canonical_form(void)
     check_canon(STR("[3,2,{\"z\":{\"y\":1,\"x\":2}}]"), STR("[3,2,{\"z\":{\"x\":2,\"y\":1}}]"));
     check_canon(STR("[1.10,1E2,-0,0.0,1e-7,1e21,333333333.33333329]"),
                 STR("[1.1,100,0,0,1e-7,1e+21,333333333.3333333]"));
-    check_canon(STR("[null,true,false,\"\\u20ac\\/\\u000f\"]"),
-                STR("[null,true,false,\"\xE2\x82\xAC/\\u000f\"]"));
+    check_canon(STR("[null,true,false,\"\\u20ac\\/\\u000f\"]"), STR("[null,true,false,\"\xE2\x82\xAC/\\u000f\"]"));
     arena_release(&arena);
 }
 
@@ -209,11 +207,10 @@ static void number_without_a_double_has_no_canonical_form(void)
 // with a NUL where it ends.
 static void ceilings_are_met_to_the_byte(void)
 {
-    static void (*const writers[])(struct buf *, const struct json *) = {json_write, json_canon,
-                                                                         json_write_pretty};
+    static void (*const writers[])(struct buf *, const struct json *) = {json_write, json_canon, json_write_pretty};
     arena_init(&arena, 1024, SIZE_MAX);
-    struct json value = read_json(
-        STR("{\"b\\n\":[1,2.5,true,\"\\u0001x\\\"\"],\"a\":{\"\":null,\"long key, long\":[]}}"));
+    struct json value =
+        read_json(STR("{\"b\\n\":[1,2.5,true,\"\\u0001x\\\"\"],\"a\":{\"\":null,\"long key, long\":[]}}"));
     for (size_t i = 0; i < ARRAY_COUNT(writers); i++) {
         struct buf out;
         buf_init(&out, 1000);

@@ -4,7 +4,8 @@
 static void failure_does_not_stop_other_nodes_and_fails_the_run_EL_2d(void)
 {
     struct story s;
-    story_open(&s, "name: t\nnodes:\n  - {id: a, bash: x}\n  - {id: b, bash: x}\n  - {id: c, bash: x, depends_on: [b]}\n  - {id: d, bash: x, depends_on: [a], trigger_rule: all_done}\n");
+    story_open(&s, "name: t\nnodes:\n  - {id: a, bash: x}\n  - {id: b, bash: x}\n  - {id: c, bash: x, depends_on: "
+                   "[b]}\n  - {id: d, bash: x, depends_on: [a], trigger_rule: all_done}\n");
     story_start(&s);
     buf_clear(&s.told);
     story_fail(&s, "a", "EXIT_NONZERO", true);
@@ -20,12 +21,16 @@ static void failure_does_not_stop_other_nodes_and_fails_the_run_EL_2d(void)
 static void skip_spreads_to_all_success_and_stops_at_joins_that_accept_it_EL_2i(void)
 {
     struct story s;
-    story_open(&s, "name: t\nnodes:\n  - {id: a, bash: x}\n  - {id: b, bash: x, depends_on: [a], when: \"$a.output == 'no'\"}\n"
-                   "  - {id: c, bash: x, depends_on: [b]}\n  - {id: d, bash: x, depends_on: [a, b], trigger_rule: none_failed_min_one_success}\n");
+    story_open(
+        &s,
+        "name: t\nnodes:\n  - {id: a, bash: x}\n  - {id: b, bash: x, depends_on: [a], when: \"$a.output == 'no'\"}\n"
+        "  - {id: c, bash: x, depends_on: [b]}\n  - {id: d, bash: x, depends_on: [a, b], trigger_rule: "
+        "none_failed_min_one_success}\n");
     story_start(&s);
     buf_clear(&s.told);
     story_done(&s, "a", "\"yes\"");
-    story_expect(&s, "[0] STEP_COMPLETED a 1.1\n[0] STEP_SKIPPED b CONDITION_FALSE\n[0] STEP_SKIPPED c TRIGGER_RULE\n[0] STEP_STARTED d 1.1\n");
+    story_expect(&s, "[0] STEP_COMPLETED a 1.1\n[0] STEP_SKIPPED b CONDITION_FALSE\n[0] STEP_SKIPPED c "
+                     "TRIGGER_RULE\n[0] STEP_STARTED d 1.1\n");
     story_done(&s, "d", NULL);
     CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
     story_close(&s);
@@ -42,7 +47,10 @@ static void run_without_a_completed_node_fails(void)
     story_close(&s);
 }
 
-#define LOOP "name: t\nnodes:\n  - id: go\n    loop_group:\n      max_iterations: 3\n      until_bash: test\n      nodes:\n        - {id: tick, bash: x}\n        - {id: tock, bash: x, depends_on: [tick]}\n  - {id: after, bash: x, depends_on: [go]}\n"
+#define LOOP                                                                                                           \
+    "name: t\nnodes:\n  - id: go\n    loop_group:\n      max_iterations: 3\n      until_bash: test\n      nodes:\n   " \
+    "     - {id: tick, bash: x}\n        - {id: tock, bash: x, depends_on: [tick]}\n  - {id: after, bash: x, "         \
+    "depends_on: [go]}\n"
 
 static const char *until_id(const struct story *s)
 {
@@ -58,7 +66,9 @@ static void loop_repeats_until_its_condition_holds(void)
     struct story s;
     story_open(&s, LOOP);
     story_start(&s);
-    story_expect(&s, "[0] RUN_STARTED\n[0] STEP_STARTED go 1.1\n[0] ITERATION_STARTED go 1.1\n[0] STEP_STARTED go[1].tick 1.1\n");
+    story_expect(
+        &s,
+        "[0] RUN_STARTED\n[0] STEP_STARTED go 1.1\n[0] ITERATION_STARTED go 1.1\n[0] STEP_STARTED go[1].tick 1.1\n");
     story_done(&s, "tick", NULL);
     story_done(&s, "tock", "\"one\"");
     buf_clear(&s.told);
@@ -105,7 +115,8 @@ static void failed_child_fails_the_loop_after_its_siblings(void)
 static void cancel_node_cancels_the_run_EL_2e(void)
 {
     struct story s;
-    story_open(&s, "name: t\nnodes:\n  - {id: a, bash: x}\n  - {id: slow, bash: x}\n  - {id: stop, cancel: enough, depends_on: [a]}\n");
+    story_open(&s, "name: t\nnodes:\n  - {id: a, bash: x}\n  - {id: slow, bash: x}\n  - {id: stop, cancel: enough, "
+                   "depends_on: [a]}\n");
     story_start(&s);
     buf_clear(&s.told);
     story_done(&s, "a", NULL);
@@ -120,7 +131,8 @@ static void cancel_node_cancels_the_run_EL_2e(void)
 static void resume_of_five_nodes_after_three_EL_3a_EL_3b_EL_3c_EL_3d(void)
 {
     struct story s;
-    story_open(&s, "name: t\nnodes:\n  - {id: n1, bash: x}\n  - {id: n2, bash: x, depends_on: [n1]}\n  - {id: n3, bash: x, depends_on: [n2]}\n"
+    story_open(&s, "name: t\nnodes:\n  - {id: n1, bash: x}\n  - {id: n2, bash: x, depends_on: [n1]}\n  - {id: n3, "
+                   "bash: x, depends_on: [n2]}\n"
                    "  - {id: n4, bash: x, depends_on: [n3]}\n  - {id: n5, bash: x, depends_on: [n4]}\n");
     story_start(&s);
     story_done(&s, "n1", "\"one\"");
@@ -139,7 +151,9 @@ static void resume_of_five_nodes_after_three_EL_3a_EL_3b_EL_3c_EL_3d(void)
 static void reusable_steps_are_those_whose_parents_are_reused_C_22(void)
 {
     struct story s;
-    story_open(&s, "name: t\nnodes:\n  - {id: a, bash: x}\n  - {id: b, bash: x, always_run: true}\n  - {id: c, bash: x, depends_on: [a]}\n  - {id: d, bash: x, depends_on: [b]}\n  - {id: e, bash: x, depends_on: [c]}\n");
+    story_open(&s,
+               "name: t\nnodes:\n  - {id: a, bash: x}\n  - {id: b, bash: x, always_run: true}\n  - {id: c, bash: x, "
+               "depends_on: [a]}\n  - {id: d, bash: x, depends_on: [b]}\n  - {id: e, bash: x, depends_on: [c]}\n");
     story_start(&s);
     story_done(&s, "a", "\"A\"");
     story_done(&s, "b", NULL);
@@ -159,9 +173,14 @@ static void reusable_steps_are_those_whose_parents_are_reused_C_22(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(failure_does_not_stop_other_nodes_and_fails_the_run_EL_2d), TEST(skip_spreads_to_all_success_and_stops_at_joins_that_accept_it_EL_2i),
-        TEST(run_without_a_completed_node_fails), TEST(loop_repeats_until_its_condition_holds), TEST(loop_that_never_holds_fails_after_max_iterations),
-        TEST(failed_child_fails_the_loop_after_its_siblings), TEST(cancel_node_cancels_the_run_EL_2e), TEST(resume_of_five_nodes_after_three_EL_3a_EL_3b_EL_3c_EL_3d),
+        TEST(failure_does_not_stop_other_nodes_and_fails_the_run_EL_2d),
+        TEST(skip_spreads_to_all_success_and_stops_at_joins_that_accept_it_EL_2i),
+        TEST(run_without_a_completed_node_fails),
+        TEST(loop_repeats_until_its_condition_holds),
+        TEST(loop_that_never_holds_fails_after_max_iterations),
+        TEST(failed_child_fails_the_loop_after_its_siblings),
+        TEST(cancel_node_cancels_the_run_EL_2e),
+        TEST(resume_of_five_nodes_after_three_EL_3a_EL_3b_EL_3c_EL_3d),
         TEST(reusable_steps_are_those_whose_parents_are_reused_C_22),
     };
     return test_main("kernel_nodes", tests, ARRAY_COUNT(tests), argc, argv);

@@ -1,7 +1,8 @@
 // Plans in the kernel: order, retries, conditions, failures, holds, recovery.
 #include "support/story.h"
 
-#define PLAN(steps) "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"},\"steps\":[" steps "]}"
+#define PLAN(steps)                                                                                                    \
+    "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"},\"steps\":[" steps "]}"
 
 static void linear_plan_runs_in_declaration_order_RE_1_1a(void)
 {
@@ -20,7 +21,8 @@ static void linear_plan_runs_in_declaration_order_RE_1_1a(void)
 
 #define DIAMOND                                                                                                        \
     PLAN("{\"stepId\":\"a\",\"kind\":\"noop\"},{\"stepId\":\"b\",\"kind\":\"noop\",\"dependsOn\":[\"a\"]},"            \
-         "{\"stepId\":\"c\",\"kind\":\"noop\",\"dependsOn\":[\"a\"]},{\"stepId\":\"d\",\"kind\":\"noop\",\"dependsOn\":[\"b\",\"c\"]}")
+         "{\"stepId\":\"c\",\"kind\":\"noop\",\"dependsOn\":[\"a\"]},{\"stepId\":\"d\",\"kind\":\"noop\","             \
+         "\"dependsOn\":[\"b\",\"c\"]}")
 
 static void diamond_overlaps_its_middle_ES_1_2_s11(void)
 {
@@ -54,9 +56,11 @@ static void failed_step_lets_siblings_finish_then_fails_the_run_C_35_RE_3e(void)
 static void failing_plan_starts_no_unrelated_work_but_runs_handlers_C_35(void)
 {
     struct story s;
-    story_open(&s, PLAN("{\"stepId\":\"a\",\"kind\":\"noop\",\"dependsOn\":[]},{\"stepId\":\"x\",\"kind\":\"noop\",\"dependsOn\":[]},"
-                        "{\"stepId\":\"y\",\"kind\":\"noop\",\"dependsOn\":[\"x\"]},"
-                        "{\"stepId\":\"cleanup\",\"kind\":\"noop\",\"dependsOn\":[\"a\"],\"triggerRule\":\"all_done\"}"));
+    story_open(&s,
+               PLAN("{\"stepId\":\"a\",\"kind\":\"noop\",\"dependsOn\":[]},{\"stepId\":\"x\",\"kind\":\"noop\","
+                    "\"dependsOn\":[]},"
+                    "{\"stepId\":\"y\",\"kind\":\"noop\",\"dependsOn\":[\"x\"]},"
+                    "{\"stepId\":\"cleanup\",\"kind\":\"noop\",\"dependsOn\":[\"a\"],\"triggerRule\":\"all_done\"}"));
     story_start(&s);
     buf_clear(&s.told);
     story_fail(&s, "a", "EXIT_NONZERO", true);
@@ -71,7 +75,8 @@ static void failing_plan_starts_no_unrelated_work_but_runs_handlers_C_35(void)
 static void retry_raises_the_logical_attempt_and_waits_RE_5d_C_33(void)
 {
     struct story s;
-    story_open(&s, PLAN("{\"stepId\":\"a\",\"kind\":\"shell\",\"with\":{\"command\":\"false\"},\"retry\":{\"maxAttempts\":3,\"delay\":\"100ms\",\"backoff\":\"exponential\"}}"));
+    story_open(&s, PLAN("{\"stepId\":\"a\",\"kind\":\"shell\",\"with\":{\"command\":\"false\"},\"retry\":{"
+                        "\"maxAttempts\":3,\"delay\":\"100ms\",\"backoff\":\"exponential\"}}"));
     story_start(&s);
     buf_clear(&s.told);
     story_fail(&s, "a", "EXIT_NONZERO", true);
@@ -101,7 +106,9 @@ static void retry_stops_after_the_limit_RE_3e(void)
 static void non_retryable_code_ends_at_once(void)
 {
     struct story s;
-    story_open(&s, PLAN("{\"stepId\":\"a\",\"kind\":\"noop\",\"retry\":{\"maxAttempts\":5,\"nonRetryable\":[\"BAD_INPUT\"]}}"));
+    story_open(
+        &s,
+        PLAN("{\"stepId\":\"a\",\"kind\":\"noop\",\"retry\":{\"maxAttempts\":5,\"nonRetryable\":[\"BAD_INPUT\"]}}"));
     story_start(&s);
     buf_clear(&s.told);
     story_fail(&s, "a", "BAD_INPUT", true);
@@ -112,7 +119,8 @@ static void non_retryable_code_ends_at_once(void)
 static void false_condition_skips_and_the_run_completes_C_24(void)
 {
     struct story s;
-    story_open(&s, PLAN("{\"stepId\":\"a\",\"kind\":\"echo\",\"with\":{\"message\":\"x\"},\"dependsOn\":[]},{\"stepId\":\"b\",\"kind\":\"noop\",\"dependsOn\":[\"a\"],\"when\":\"$a.output == 'yes'\"}"));
+    story_open(&s, PLAN("{\"stepId\":\"a\",\"kind\":\"echo\",\"with\":{\"message\":\"x\"},\"dependsOn\":[]},{"
+                        "\"stepId\":\"b\",\"kind\":\"noop\",\"dependsOn\":[\"a\"],\"when\":\"$a.output == 'yes'\"}"));
     story_start(&s);
     buf_clear(&s.told);
     story_done(&s, "a", "\"no\"");
@@ -123,15 +131,19 @@ static void false_condition_skips_and_the_run_completes_C_24(void)
 static void condition_on_a_missing_field_fails_the_step(void)
 {
     struct story s;
-    story_open(&s, PLAN("{\"stepId\":\"a\",\"kind\":\"noop\",\"dependsOn\":[]},{\"stepId\":\"b\",\"kind\":\"noop\",\"dependsOn\":[\"a\"],\"when\":\"$a.output.n == '1'\"}"));
+    story_open(&s, PLAN("{\"stepId\":\"a\",\"kind\":\"noop\",\"dependsOn\":[]},{\"stepId\":\"b\",\"kind\":\"noop\","
+                        "\"dependsOn\":[\"a\"],\"when\":\"$a.output.n == '1'\"}"));
     story_start(&s);
     buf_clear(&s.told);
     story_done(&s, "a", "{\"m\":1}");
-    story_expect(&s, "[0] STEP_COMPLETED a 1.1\n[0] STEP_STARTED b 1.1\n[0] STEP_FAILED b 1.1 REFERENCE_NOT_AVAILABLE\n[0] RUN_FAILED REFERENCE_NOT_AVAILABLE\n");
+    story_expect(&s, "[0] STEP_COMPLETED a 1.1\n[0] STEP_STARTED b 1.1\n[0] STEP_FAILED b 1.1 "
+                     "REFERENCE_NOT_AVAILABLE\n[0] RUN_FAILED REFERENCE_NOT_AVAILABLE\n");
     story_close(&s);
 }
 
-#define HOLD PLAN("{\"stepId\":\"a\",\"kind\":\"noop\",\"onStepFailure\":\"hold\",\"dependsOn\":[]},{\"stepId\":\"b\",\"kind\":\"noop\",\"dependsOn\":[\"a\"]}")
+#define HOLD                                                                                                           \
+    PLAN("{\"stepId\":\"a\",\"kind\":\"noop\",\"onStepFailure\":\"hold\",\"dependsOn\":[]},{\"stepId\":\"b\","         \
+         "\"kind\":\"noop\",\"dependsOn\":[\"a\"]}")
 
 static void held_failure_waits_for_retry_step_C_35_ES_1_3e(void)
 {
@@ -158,7 +170,8 @@ static void held_failure_can_be_skipped(void)
     story_fail(&s, "a", "X", true);
     buf_clear(&s.told);
     story_signal(&s, SIGNAL_SKIP_STEP, "a");
-    story_expect(&s, "[0] SIGNAL_ACCEPTED SKIP_STEP\n[0] STEP_SKIPPED a OPERATOR_SKIP\n[0] STEP_SKIPPED b TRIGGER_RULE\n[0] RUN_COMPLETED\n");
+    story_expect(&s, "[0] SIGNAL_ACCEPTED SKIP_STEP\n[0] STEP_SKIPPED a OPERATOR_SKIP\n[0] STEP_SKIPPED b "
+                     "TRIGGER_RULE\n[0] RUN_COMPLETED\n");
     story_close(&s);
 }
 
@@ -243,7 +256,8 @@ static void ten_thousand_steps_cost_the_same_each(void)
     CHECK_OK(kernel_step(run, &input, &story_env, &out, &err), &err);
     for (uint32_t i = 0; i < 3000; i++) {
         out = (struct outcome){.turn = &arena};
-        input = (struct input){.kind = INPUT_RESULT, .step = i, .logical = 1, .engine = 1, .ok = true, .value = json_null()};
+        input = (struct input){
+            .kind = INPUT_RESULT, .step = i, .logical = 1, .engine = 1, .ok = true, .value = json_null()};
         CHECK_OK(kernel_step(run, &input, &story_env, &out, &err), &err);
         CHECK_INT(out.moment_count, 2);
     }
@@ -269,18 +283,30 @@ static void backoff_arithmetic_C_46(void)
     CHECK_INT(retry_delay_ms(&policy, 4000000, 0), 500);
     policy.jitter = 1;
     CHECK_INT(retry_delay_ms(&policy, 4, UINT64_MAX / 2), 251);
-    for (uint64_t r = 1; r != 0 && r < UINT64_MAX / 3; r *= 3) CHECK(retry_delay_ms(&policy, 4, r) >= 0 && retry_delay_ms(&policy, 4, r) <= 500);
+    for (uint64_t r = 1; r != 0 && r < UINT64_MAX / 3; r *= 3)
+        CHECK(retry_delay_ms(&policy, 4, r) >= 0 && retry_delay_ms(&policy, 4, r) <= 500);
 }
 
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(linear_plan_runs_in_declaration_order_RE_1_1a), TEST(diamond_overlaps_its_middle_ES_1_2_s11), TEST(failed_step_lets_siblings_finish_then_fails_the_run_C_35_RE_3e),
-        TEST(failing_plan_starts_no_unrelated_work_but_runs_handlers_C_35), TEST(retry_raises_the_logical_attempt_and_waits_RE_5d_C_33), TEST(retry_stops_after_the_limit_RE_3e),
-        TEST(non_retryable_code_ends_at_once), TEST(false_condition_skips_and_the_run_completes_C_24), TEST(condition_on_a_missing_field_fails_the_step),
-        TEST(held_failure_waits_for_retry_step_C_35_ES_1_3e), TEST(held_failure_can_be_skipped), TEST(crash_raises_the_engine_attempt_not_the_logical_RE_5c_ES_1_3b_ES_1_3e),
-        TEST(result_of_an_older_attempt_changes_nothing_I14), TEST(crash_between_attempts_keeps_the_count_and_the_delay), TEST(wait_step_ends_by_its_timer_also_after_a_crash_I18),
-        TEST(ten_thousand_steps_cost_the_same_each), TEST(backoff_arithmetic_C_46),
+        TEST(linear_plan_runs_in_declaration_order_RE_1_1a),
+        TEST(diamond_overlaps_its_middle_ES_1_2_s11),
+        TEST(failed_step_lets_siblings_finish_then_fails_the_run_C_35_RE_3e),
+        TEST(failing_plan_starts_no_unrelated_work_but_runs_handlers_C_35),
+        TEST(retry_raises_the_logical_attempt_and_waits_RE_5d_C_33),
+        TEST(retry_stops_after_the_limit_RE_3e),
+        TEST(non_retryable_code_ends_at_once),
+        TEST(false_condition_skips_and_the_run_completes_C_24),
+        TEST(condition_on_a_missing_field_fails_the_step),
+        TEST(held_failure_waits_for_retry_step_C_35_ES_1_3e),
+        TEST(held_failure_can_be_skipped),
+        TEST(crash_raises_the_engine_attempt_not_the_logical_RE_5c_ES_1_3b_ES_1_3e),
+        TEST(result_of_an_older_attempt_changes_nothing_I14),
+        TEST(crash_between_attempts_keeps_the_count_and_the_delay),
+        TEST(wait_step_ends_by_its_timer_also_after_a_crash_I18),
+        TEST(ten_thousand_steps_cost_the_same_each),
+        TEST(backoff_arithmetic_C_46),
     };
     return test_main("kernel_plan", tests, ARRAY_COUNT(tests), argc, argv);
 }

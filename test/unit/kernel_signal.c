@@ -1,8 +1,11 @@
 // Signals in the kernel: decided once, recorded before they act.
 #include "support/story.h"
 
-#define PLAN(steps) "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"},\"steps\":[" steps "]}"
-#define THREE PLAN("{\"stepId\":\"a\",\"kind\":\"noop\"},{\"stepId\":\"b\",\"kind\":\"noop\"},{\"stepId\":\"c\",\"kind\":\"noop\"}")
+#define PLAN(steps)                                                                                                    \
+    "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"},\"steps\":[" steps "]}"
+#define THREE                                                                                                          \
+    PLAN("{\"stepId\":\"a\",\"kind\":\"noop\"},{\"stepId\":\"b\",\"kind\":\"noop\"},{\"stepId\":\"c\",\"kind\":"       \
+         "\"noop\"}")
 
 static void pause_holds_and_resume_goes_on_twice_C_23_I25(void)
 {
@@ -146,7 +149,7 @@ static void signals_to_an_ended_run_are_refused_C_35(void)
     story_signal(&s, SIGNAL_PAUSE, NULL);
     CHECK(!s.last_decision.accepted);
     CHECK_TEXT(s.last_decision.error_code, "RUN_TERMINAL");
-    story_expect(&s, "");  // the log is closed; the decision record alone tells it
+    story_expect(&s, ""); // the log is closed; the decision record alone tells it
     story_signal(&s, SIGNAL_RETRY_RUN, NULL);
     CHECK(s.last_decision.accepted);
     story_close(&s);
@@ -161,8 +164,9 @@ static void wrong_state_is_refused_with_its_code(void)
         enum signal_type type;
         const char *step, *code;
     } cases[] = {
-        {SIGNAL_RESUME, NULL, "RUN_NOT_PAUSED"},          {SIGNAL_RETRY_STEP, "a", "STEP_NOT_TERMINAL"}, {SIGNAL_RETRY_STEP, "zzz", "STEP_NOT_FOUND"},
-        {SIGNAL_SKIP_STEP, "a", "STEP_NOT_TERMINAL"},     {SIGNAL_APPROVE, "a", "NOT_AN_APPROVAL"},      {SIGNAL_APPROVE, NULL, "NOTHING_TO_ANSWER"},
+        {SIGNAL_RESUME, NULL, "RUN_NOT_PAUSED"},      {SIGNAL_RETRY_STEP, "a", "STEP_NOT_TERMINAL"},
+        {SIGNAL_RETRY_STEP, "zzz", "STEP_NOT_FOUND"}, {SIGNAL_SKIP_STEP, "a", "STEP_NOT_TERMINAL"},
+        {SIGNAL_APPROVE, "a", "NOT_AN_APPROVAL"},     {SIGNAL_APPROVE, NULL, "NOTHING_TO_ANSWER"},
         {SIGNAL_RETRY_RUN, NULL, "RUN_NOT_TERMINAL"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
@@ -176,7 +180,9 @@ static void wrong_state_is_refused_with_its_code(void)
     story_close(&s);
 }
 
-#define GATE "{\"stepId\":\"gate\",\"kind\":\"approval\",\"with\":{\"message\":\"go?\",\"timeout\":\"10s\",\"onTimeout\":\"approve\"}}"
+#define GATE                                                                                                           \
+    "{\"stepId\":\"gate\",\"kind\":\"approval\",\"with\":{\"message\":\"go?\",\"timeout\":\"10s\",\"onTimeout\":"      \
+    "\"approve\"}}"
 
 static void approval_is_answered_by_approve_only(void)
 {
@@ -198,7 +204,9 @@ static void approval_rejected_fails_the_step(void)
     story_start(&s);
     buf_clear(&s.told);
     story_signal(&s, SIGNAL_REJECT, NULL);
-    story_expect(&s, "[0] SIGNAL_ACCEPTED REJECT\n[0] STEP_FAILED gate 1.1 APPROVAL_REJECTED\n[0] RUN_FAILED APPROVAL_REJECTED\n");
+    story_expect(
+        &s,
+        "[0] SIGNAL_ACCEPTED REJECT\n[0] STEP_FAILED gate 1.1 APPROVAL_REJECTED\n[0] RUN_FAILED APPROVAL_REJECTED\n");
     story_close(&s);
 }
 
@@ -216,7 +224,8 @@ static void approval_is_answered_by_its_timeout(void)
 static void run_that_needs_approval_waits_pending_ES_1_2b_ES_1_2_s2_C_15(void)
 {
     struct story s;
-    story_open(&s, "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\",\"requiresApproval\":true},\"steps\":[{\"stepId\":\"a\",\"kind\":\"noop\"}]}");
+    story_open(&s, "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\","
+                   "\"requiresApproval\":true},\"steps\":[{\"stepId\":\"a\",\"kind\":\"noop\"}]}");
     story_start(&s);
     story_expect(&s, "[0] RUN_QUEUED\n");
     CHECK_INT(s.run->status, RUN_STATUS_PENDING);
@@ -231,7 +240,8 @@ static void pending_run_can_be_cancelled_or_rejected_C_15(void)
 {
     for (int i = 0; i < 2; i++) {
         struct story s;
-        story_open(&s, "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\",\"requiresApproval\":true},\"steps\":[{\"stepId\":\"a\",\"kind\":\"noop\"}]}");
+        story_open(&s, "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\","
+                       "\"requiresApproval\":true},\"steps\":[{\"stepId\":\"a\",\"kind\":\"noop\"}]}");
         story_start(&s);
         story_signal(&s, i ? SIGNAL_CANCEL : SIGNAL_REJECT, NULL);
         CHECK_INT(s.run->status, RUN_STATUS_CANCELLED);
@@ -242,11 +252,21 @@ static void pending_run_can_be_cancelled_or_rejected_C_15(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(pause_holds_and_resume_goes_on_twice_C_23_I25), TEST(second_pause_cycle_has_its_own_number_C_23_RE_3b_RE_3c), TEST(pause_withholds_the_end_of_the_run_C_15),
-        TEST(pause_stops_due_retries_I25), TEST(crash_while_paused_starts_nothing_until_resume_I25), TEST(cancel_waits_for_what_is_in_flight_C_58_RE_3f),
-        TEST(cancel_survives_a_crash_and_ends_the_run), TEST(cancel_of_a_paused_run_ES_1_2_s9), TEST(same_signal_id_is_decided_once_I22),
-        TEST(signals_to_an_ended_run_are_refused_C_35), TEST(wrong_state_is_refused_with_its_code), TEST(approval_is_answered_by_approve_only),
-        TEST(approval_rejected_fails_the_step), TEST(approval_is_answered_by_its_timeout), TEST(run_that_needs_approval_waits_pending_ES_1_2b_ES_1_2_s2_C_15),
+        TEST(pause_holds_and_resume_goes_on_twice_C_23_I25),
+        TEST(second_pause_cycle_has_its_own_number_C_23_RE_3b_RE_3c),
+        TEST(pause_withholds_the_end_of_the_run_C_15),
+        TEST(pause_stops_due_retries_I25),
+        TEST(crash_while_paused_starts_nothing_until_resume_I25),
+        TEST(cancel_waits_for_what_is_in_flight_C_58_RE_3f),
+        TEST(cancel_survives_a_crash_and_ends_the_run),
+        TEST(cancel_of_a_paused_run_ES_1_2_s9),
+        TEST(same_signal_id_is_decided_once_I22),
+        TEST(signals_to_an_ended_run_are_refused_C_35),
+        TEST(wrong_state_is_refused_with_its_code),
+        TEST(approval_is_answered_by_approve_only),
+        TEST(approval_rejected_fails_the_step),
+        TEST(approval_is_answered_by_its_timeout),
+        TEST(run_that_needs_approval_waits_pending_ES_1_2b_ES_1_2_s2_C_15),
         TEST(pending_run_can_be_cancelled_or_rejected_C_15),
     };
     return test_main("kernel_signal", tests, ARRAY_COUNT(tests), argc, argv);

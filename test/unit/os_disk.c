@@ -184,7 +184,9 @@ static void nothing_leads_out_of_the_root_I39(void)
         for (size_t i = 0; i < ARRAY_COUNT(paths); i++) {
             struct file *file = NULL;
             CHECK_INT(disk->ops->open(disk, paths[i], OPEN_READ, &file, NULL), E_INVALID);
-            CHECK_INT(disk->ops->open(disk, paths[i], OPEN_READ | OPEN_WRITE | OPEN_CREATE | OPEN_TRUNCATE, &file, NULL), E_INVALID);
+            CHECK_INT(
+                disk->ops->open(disk, paths[i], OPEN_READ | OPEN_WRITE | OPEN_CREATE | OPEN_TRUNCATE, &file, NULL),
+                E_INVALID);
         }
         CHECK_INT(disk->ops->make_dir(disk, "dirlink/new", NULL), E_INVALID);
         CHECK_INT(disk->ops->make_dir(disk, "link", NULL), E_INVALID);
@@ -310,7 +312,8 @@ static void a_log_line_is_one_line_whatever_is_in_it_P3(void)
     char line[4096];
     ssize_t got = read(pipes[0], line, sizeof(line));
     CHECK(got > 0);
-    CHECK_STR(((struct str){line, (size_t)got}), STR("level=warn msg=\"retried \\\"a\\x0ab\\\"\" run=x\\x1b[1m attempt=2\n"));
+    CHECK_STR(((struct str){line, (size_t)got}),
+              STR("level=warn msg=\"retried \\\"a\\x0ab\\\"\" run=x\\x1b[1m attempt=2\n"));
 }
 
 static int exit_of(const char *name, const char *value, bool *wrote)
@@ -403,7 +406,8 @@ static int64_t ask(sqlite3 *db, const char *sql)
 {
     int64_t number = -1;
     char *text = NULL;
-    if (sqlite3_exec(db, sql, first_number, &number, &text) != SQLITE_OK) test_fail(__FILE__, __LINE__, "%s: %s", sql, text);
+    if (sqlite3_exec(db, sql, first_number, &number, &text) != SQLITE_OK)
+        test_fail(__FILE__, __LINE__, "%s: %s", sql, text);
     return number;
 }
 

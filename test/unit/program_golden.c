@@ -10,9 +10,8 @@
 static struct kit kit;
 static char parts_dir[PATH_MAX];
 
-static enum code find_part(void *context, enum part_kind kind, struct str from, struct str request,
-                           struct str runtime, struct arena *arena, struct str *file,
-                           struct str *text, struct error *err)
+static enum code find_part(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
+                           struct arena *arena, struct str *file, struct str *text, struct error *err)
 {
     (void)context, (void)from, (void)runtime;
     char path[PATH_MAX + 300];
@@ -55,12 +54,10 @@ static size_t list_documents(const char *dir, char **names, size_t max)
 {
     DIR *open = opendir(dir);
     size_t count = 0;
-    if (!open)
-        return 0;
+    if (!open) return 0;
     for (struct dirent *entry = readdir(open); entry; entry = readdir(open)) {
         struct str name = str_from(entry->d_name);
-        if (!str_ends(name, STR(".yaml")) && !str_ends(name, STR(".json")))
-            continue;
+        if (!str_ends(name, STR(".yaml")) && !str_ends(name, STR(".json"))) continue;
         CHECK(count < max);
         names[count++] = strdup(entry->d_name);
     }
@@ -78,8 +75,7 @@ static void broken_documents_say_what_is_wrong(void)
         struct str text;
         char golden[300];
         load_file("test/golden/errors", names[i], &text);
-        if (kit.rc != E_INVALID)
-            test_fail(__FILE__, __LINE__, "%s: %s", names[i], code_name(kit.rc));
+        if (kit.rc != E_INVALID) test_fail(__FILE__, __LINE__, "%s: %s", names[i], code_name(kit.rc));
         snprintf(golden, sizeof(golden), "errors/%s.txt", names[i]);
         test_golden(golden, kit_shown(&kit, text));
         free(names[i]);
@@ -108,13 +104,12 @@ static void documents_that_use_everything(void)
 
 // ---- the corpus
 
-static enum code find_script(void *context, enum part_kind kind, struct str from,
-                             struct str request, struct str runtime, struct arena *arena,
-                             struct str *file, struct str *text, struct error *err)
+static enum code find_script(void *context, enum part_kind kind, struct str from, struct str request,
+                             struct str runtime, struct arena *arena, struct str *file, struct str *text,
+                             struct error *err)
 {
     (void)context, (void)from, (void)runtime;
-    if (kind != PART_SCRIPT)
-        return error_set(err, E_NOT_FOUND, "no document %.*s", STR_ARG(request));
+    if (kind != PART_SCRIPT) return error_set(err, E_NOT_FOUND, "no document %.*s", STR_ARG(request));
     *file = arena_copy(arena, request);
     *text = arena_copy(arena, STR("true\n"));
     return file->ptr && text->ptr ? OK : E_NOMEM;
@@ -125,8 +120,7 @@ static void load_corpus(const char *folder, const char *name)
     const char *corpus = test_corpus_dir();
     struct program_loader loader = {.context = NULL, .load = find_script};
     char path[PATH_MAX];
-    if (!corpus)
-        test_skip("no corpus here; set CAIRN_CORPUS");
+    if (!corpus) test_skip("no corpus here; set CAIRN_CORPUS");
     snprintf(path, sizeof(path), "%s/%s/%s", corpus, folder, name);
     struct str text = test_read_file(path);
     kit_release(&kit);
@@ -138,7 +132,7 @@ static void load_corpus(const char *folder, const char *name)
 static void plans_of_the_corpus_compile(void)
 {
     static const char *const names[] = {
-        "plan-minimal.json",      "plan-minimal.v1.1.json",      "plan-parallel.json",
+        "plan-minimal.json",       "plan-minimal.v1.1.json",      "plan-parallel.json",
         "plan-parallel.v1.1.json", "plan-cancel-and-resume.json", "plan-cancel-and-resume.v1.1.json",
     };
     static const char *const hashes[] = {
@@ -151,8 +145,7 @@ static void plans_of_the_corpus_compile(void)
         load_corpus("plans", names[i]);
         CHECK_OK(kit.rc, &kit.err);
         CHECK_INT(kit.diagnostics.count, 0);
-        if (hashes[i])
-            CHECK_TEXT(kit.program->sha256_hex, hashes[i]);
+        if (hashes[i]) CHECK_TEXT(kit.program->sha256_hex, hashes[i]);
         snprintf(golden, sizeof(golden), "corpus/%s.txt", names[i]);
         kit_golden(&kit, golden);
     }
@@ -178,14 +171,12 @@ static void check_only_ai(const char *name, const char *const *nodes)
     size_t count = 0;
     for (size_t i = 0; i < kit.diagnostics.count; i++) {
         const struct diagnostic *d = &kit.diagnostics.items[i];
-        if (d->severity != SEVERITY_ERROR)
-            continue;
+        if (d->severity != SEVERITY_ERROR) continue;
         char want[100];
         CHECK(nodes[count]);
         snprintf(want, sizeof(want), "node \"%s\" needs an AI provider", nodes[count++]);
         CHECK_TEXT(d->id, "E0216");
-        if (!strstr(d->message.ptr, want))
-            test_fail(__FILE__, __LINE__, "%s: %s", want, d->message.ptr);
+        if (!strstr(d->message.ptr, want)) test_fail(__FILE__, __LINE__, "%s: %s", want, d->message.ptr);
     }
     CHECK(!nodes[count]);
     CHECK_INT(kit.diagnostics.error_count, count);
@@ -193,12 +184,11 @@ static void check_only_ai(const char *name, const char *const *nodes)
 
 static void workflows_with_models_are_refused_for_these_nodes_only(void)
 {
-    check_only_ai("archon-release.yaml", (const char *const[]){"draft-changelog", "review-summary",
-                                                               "merge-summary", NULL});
+    check_only_ai("archon-release.yaml",
+                  (const char *const[]){"draft-changelog", "review-summary", "merge-summary", NULL});
     check_only_ai("archon-validate-pr.yaml",
-                  (const char *const[]){"code-review-main", "code-review-feature",
-                                        "classify-testability", "e2e-test-main", "e2e-test-feature",
-                                        "final-report", NULL});
+                  (const char *const[]){"code-review-main", "code-review-feature", "classify-testability",
+                                        "e2e-test-main", "e2e-test-feature", "final-report", NULL});
 }
 
 static void playbooks_are_another_format(void)

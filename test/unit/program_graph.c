@@ -11,14 +11,13 @@ static struct kit kit;
 static void check_order(const uint32_t *want, uint32_t count)
 {
     CHECK_INT(kit.program->top_count, count);
-    for (uint32_t i = 0; i < count; i++)
-        CHECK_INT(kit.program->order[i], want[i]);
+    for (uint32_t i = 0; i < count; i++) CHECK_INT(kit.program->order[i], want[i]);
 }
 
 static void kahn_layers_of_a_diamond_ES_1_2_s11(void)
 {
-    kit_must_be_silent(&kit, PLAN(NOOP("a", "") "," NOOP("b", "\"a\"") "," NOOP(
-                                 "c", "\"a\"") "," NOOP("d", "\"b\",\"c\"")));
+    kit_must_be_silent(&kit,
+                       PLAN(NOOP("a", "") "," NOOP("b", "\"a\"") "," NOOP("c", "\"a\"") "," NOOP("d", "\"b\",\"c\"")));
     check_order((const uint32_t[]){0, 1, 2, 3}, 4);
     const struct program_step *a = kit_step(&kit, "a");
     CHECK_INT(a->dependent_count, 2);
@@ -33,8 +32,8 @@ static void kahn_layers_of_a_diamond_ES_1_2_s11(void)
 static void declaration_order_inside_a_layer(void)
 {
     // Layers: {c, e}, {a, d}, {b}.
-    kit_must_be_silent(&kit, PLAN(NOOP("a", "\"e\"") "," NOOP("b", "\"a\",\"d\"") "," NOOP(
-                                 "c", "") "," NOOP("d", "\"c\"") "," NOOP("e", "")));
+    kit_must_be_silent(&kit, PLAN(NOOP("a", "\"e\"") "," NOOP("b", "\"a\",\"d\"") "," NOOP("c", "") "," NOOP(
+                                 "d", "\"c\"") "," NOOP("e", "")));
     check_order((const uint32_t[]){2, 4, 0, 3, 1}, 5);
 }
 
@@ -65,8 +64,7 @@ static void nodes_without_dependencies_are_parallel(void)
 static void upstream_error_strings_of_plans(void)
 {
     const char *code = "INVALID_PLAN_SCHEMA";
-    kit_must_refuse(&kit, PLAN(NOOP("a", "") "," NOOP("a", "")), "E0301", code,
-                    "duplicate_step_id:a");
+    kit_must_refuse(&kit, PLAN(NOOP("a", "") "," NOOP("a", "")), "E0301", code, "duplicate_step_id:a");
     kit_must_refuse(&kit, PLAN(NOOP("b", "\"x\"")), "E0302", code,
                     "step \"b\" depends on \"x\", which does not exist (unknown_dependency:b->x)");
     kit_must_refuse(&kit, PLAN(NOOP("a", "\"a\"")), "E0303", code, "self_dependency:a");
@@ -78,8 +76,9 @@ static void upstream_error_strings_of_plans(void)
 
 static void a_duplicate_id_names_the_place_of_the_first(void)
 {
-    kit_load(&kit, "t", STR("nodes:\n  - {id: a, bash: x}\n  - {id: b, bash: x}\n"
-                            "  - {id: a, bash: y}\n"));
+    kit_load(&kit, "t",
+             STR("nodes:\n  - {id: a, bash: x}\n  - {id: b, bash: x}\n"
+                 "  - {id: a, bash: y}\n"));
     const struct diagnostic *d = kit_found(&kit, "E0301");
     CHECK(d);
     CHECK_INT(d->line, 4);
@@ -89,8 +88,9 @@ static void a_duplicate_id_names_the_place_of_the_first(void)
 
 static void unknown_dependencies_get_the_nearest_name(void)
 {
-    kit_load(&kit, "t", STR("nodes:\n  - {id: build-all, bash: x}\n"
-                            "  - {id: b, bash: x, depends_on: [biuld-all]}\n"));
+    kit_load(&kit, "t",
+             STR("nodes:\n  - {id: build-all, bash: x}\n"
+                 "  - {id: b, bash: x, depends_on: [biuld-all]}\n"));
     const struct diagnostic *d = kit_found(&kit, "E0302");
     CHECK(d);
     CHECK_STR(d->hint, STR("did you mean \"build-all\"?"));
@@ -99,9 +99,9 @@ static void unknown_dependencies_get_the_nearest_name(void)
 
 static void cycles_are_found_each_once(void)
 {
-    kit_load(&kit, "t", STR(PLAN(
-        NOOP("a", "\"c\"") "," NOOP("b", "\"a\"") "," NOOP("c", "\"b\"") "," NOOP(
-            "d", "\"c\"") "," NOOP("e", "\"f\"") "," NOOP("f", "\"e\"") "," NOOP("g", ""))));
+    kit_load(&kit, "t",
+             STR(PLAN(NOOP("a", "\"c\"") "," NOOP("b", "\"a\"") "," NOOP("c", "\"b\"") "," NOOP("d", "\"c\"") "," NOOP(
+                 "e", "\"f\"") "," NOOP("f", "\"e\"") "," NOOP("g", ""))));
     CHECK_INT(kit.rc, E_INVALID);
     CHECK_INT(kit.diagnostics.error_count, 2);
     CHECK(strstr(kit.diagnostics.items[0].message.ptr, "a -> c -> b -> a"));
@@ -110,9 +110,10 @@ static void cycles_are_found_each_once(void)
 
 static void cycles_behind_a_tail_are_found(void)
 {
-    kit_load(&kit, "t", STR("nodes:\n  - {id: t, bash: x, depends_on: [u]}\n"
-                            "  - {id: u, bash: x, depends_on: [v]}\n"
-                            "  - {id: v, bash: x, depends_on: [u]}\n"));
+    kit_load(&kit, "t",
+             STR("nodes:\n  - {id: t, bash: x, depends_on: [u]}\n"
+                 "  - {id: u, bash: x, depends_on: [v]}\n"
+                 "  - {id: v, bash: x, depends_on: [u]}\n"));
     const struct diagnostic *d = kit_found(&kit, "E0304");
     CHECK(d);
     CHECK_STR(d->message, STR("dependencies form a cycle: u -> v -> u"));
@@ -128,9 +129,10 @@ static void a_repeated_dependency_is_a_warning(void)
 
 static void all_mistakes_are_listed_at_once(void)
 {
-    kit_load(&kit, "t", STR(PLAN(NOOP("a", "\"q\"") "," NOOP("a", "") "," NOOP(
-        "c", "\"c\"") "," NOOP("d", "\"e\"") "," NOOP("e", "\"d\"") ","
-        "{\"stepId\":\"f\",\"kind\":\"nope\",\"dependsOn\":[]}")));
+    kit_load(&kit, "t",
+             STR(PLAN(NOOP("a", "\"q\"") "," NOOP("a", "") "," NOOP("c", "\"c\"") "," NOOP("d", "\"e\"") "," NOOP(
+                 "e", "\"d\"") ","
+                               "{\"stepId\":\"f\",\"kind\":\"nope\",\"dependsOn\":[]}")));
     CHECK_INT(kit.diagnostics.error_count, 5);
 }
 
@@ -169,9 +171,10 @@ static void ids_are_unique_per_scope_only(void)
 
 static void a_loop_body_cannot_depend_on_the_outside(void)
 {
-    kit_load(&kit, "t", STR("nodes:\n  - {id: outer, bash: x}\n  - id: l\n"
-                            "    loop_group: {max_iterations: 1, nodes: "
-                            "[{id: in, bash: y, depends_on: [outer]}]}\n"));
+    kit_load(&kit, "t",
+             STR("nodes:\n  - {id: outer, bash: x}\n  - id: l\n"
+                 "    loop_group: {max_iterations: 1, nodes: "
+                 "[{id: in, bash: y, depends_on: [outer]}]}\n"));
     const struct diagnostic *d = kit_found(&kit, "E0302");
     CHECK(d);
     CHECK_STR(d->hint, STR("it is outside of the loop; make the loop itself depend on it"));
@@ -186,8 +189,8 @@ static void loops_nest_sixteen_deep(void)
         buf_text(&text, "nodes:\n");
         int indent = 0;
         for (int i = 0; i < depth; i++, indent += 4)
-            buf_printf(&text, "%*s- id: l\n%*s  loop_group:\n%*s    max_iterations: 1\n%*s    nodes:\n",
-                       indent, "", indent, "", indent, "", indent, "");
+            buf_printf(&text, "%*s- id: l\n%*s  loop_group:\n%*s    max_iterations: 1\n%*s    nodes:\n", indent, "",
+                       indent, "", indent, "", indent, "");
         buf_printf(&text, "%*s- {id: x, noop: true}\n", indent, "");
         kit_load(&kit, "t", buf_str(&text));
         if (depth == 16)
@@ -205,32 +208,26 @@ static void step_and_edge_limits(void)
     for (int count = 10000; count <= 10001; count++) {
         buf_clear(&text);
         buf_text(&text, "{\"planId\":\"p\",\"planVersion\":\"1\",\"steps\":[");
-        for (int i = 0; i < count; i++)
-            buf_printf(&text, "%s{\"id\":\"s%d\",\"kind\":\"noop\"}", i ? "," : "", i);
+        for (int i = 0; i < count; i++) buf_printf(&text, "%s{\"id\":\"s%d\",\"kind\":\"noop\"}", i ? "," : "", i);
         buf_text(&text, "]}");
         kit_load(&kit, "t", buf_str(&text));
         CHECK_INT(kit.rc, count == 10000 ? OK : E_INVALID);
-        if (count > 10000)
-            CHECK(kit_found(&kit, "E0505"));
+        if (count > 10000) CHECK(kit_found(&kit, "E0505"));
     }
     // 51 steps of which each depends on 1,000: more than 50,000 in all.
     for (int wide = 50; wide <= 51; wide++) {
         buf_clear(&text);
         buf_text(&text, "{\"planId\":\"p\",\"planVersion\":\"1\",\"steps\":[");
-        for (int i = 0; i < 1000; i++)
-            buf_printf(&text, "{\"id\":\"s%d\",\"kind\":\"noop\"},", i);
+        for (int i = 0; i < 1000; i++) buf_printf(&text, "{\"id\":\"s%d\",\"kind\":\"noop\"},", i);
         for (int i = 0; i < wide; i++) {
-            buf_printf(&text, "%s{\"id\":\"w%d\",\"kind\":\"noop\",\"dependsOn\":[", i ? "," : "",
-                       i);
-            for (int k = 0; k < 1000; k++)
-                buf_printf(&text, "%s\"s%d\"", k ? "," : "", k);
+            buf_printf(&text, "%s{\"id\":\"w%d\",\"kind\":\"noop\",\"dependsOn\":[", i ? "," : "", i);
+            for (int k = 0; k < 1000; k++) buf_printf(&text, "%s\"s%d\"", k ? "," : "", k);
             buf_text(&text, "]}");
         }
         buf_text(&text, "]}");
         kit_load(&kit, "t", buf_str(&text));
         CHECK_INT(kit.rc, wide == 50 ? OK : E_INVALID);
-        if (wide > 50)
-            CHECK(kit_found(&kit, "E0506"));
+        if (wide > 50) CHECK(kit_found(&kit, "E0506"));
     }
     buf_release(&text);
 }
@@ -244,14 +241,12 @@ static void node_limit_counts_loops(void)
         buf_clear(&text);
         buf_text(&text, "nodes:\n  - id: l\n    loop_group:\n      max_iterations: 1\n"
                         "      until_bash: x\n      nodes:\n");
-        for (int i = 0; i < inner; i++)
-            buf_printf(&text, "        - {id: n%d, noop: true}\n", i);
+        for (int i = 0; i < inner; i++) buf_printf(&text, "        - {id: n%d, noop: true}\n", i);
         buf_text(&text, "  - {id: last, noop: true}\n");
         kit_load(&kit, "t", buf_str(&text));
         CHECK_INT(kit.rc, inner == 9997 ? OK : E_INVALID);
         CHECK_INT(kit.diagnostics.error_count, inner == 9997 ? 0 : 1);
-        if (inner > 9997)
-            CHECK(kit_found(&kit, "E0505"));
+        if (inner > 9997) CHECK(kit_found(&kit, "E0505"));
     }
     buf_release(&text);
 }
@@ -277,11 +272,12 @@ static void ten_thousand_steps_are_linear(void)
             if (dep < 0 || dep == i)
                 buf_printf(&text, "{\"id\":\"s%d\",\"kind\":\"noop\",\"dependsOn\":[]}", i);
             else if (shape < 3)
-                buf_printf(&text, "%s{\"id\":\"s%d\",\"kind\":\"noop\",\"dependsOn\":[\"s%d\"]}",
-                           i ? "," : "", i, dep);
+                buf_printf(&text, "%s{\"id\":\"s%d\",\"kind\":\"noop\",\"dependsOn\":[\"s%d\"]}", i ? "," : "", i, dep);
             else
-                buf_printf(&text, ",{\"id\":\"s%d\",\"kind\":\"noop\",\"dependsOn\":[\"s%d\"],"
-                           "\"when\":\"$s0.output == 'x'\"}", i, dep);
+                buf_printf(&text,
+                           ",{\"id\":\"s%d\",\"kind\":\"noop\",\"dependsOn\":[\"s%d\"],"
+                           "\"when\":\"$s0.output == 'x'\"}",
+                           i, dep);
         }
         buf_text(&text, "]}");
         double start = milliseconds();

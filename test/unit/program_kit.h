@@ -18,20 +18,19 @@ struct kit {
     struct program *program;
     struct error err;
     enum code rc;
-    const struct kit_file *files;  // ends with a NULL name
+    const struct kit_file *files; // ends with a NULL name
     unsigned load_count;
 };
 
-static UNUSED enum code kit_find(void *context, enum part_kind kind, struct str from,
-                                 struct str request, struct str runtime, struct arena *arena,
-                                 struct str *file, struct str *text, struct error *err)
+static UNUSED enum code kit_find(void *context, enum part_kind kind, struct str from, struct str request,
+                                 struct str runtime, struct arena *arena, struct str *file, struct str *text,
+                                 struct error *err)
 {
     struct kit *kit = context;
     kit->load_count++;
     CHECK((kind == PART_SCRIPT) == (runtime.len > 0));
     for (const struct kit_file *entry = kit->files; entry && entry->name; entry++) {
-        if (!str_is(request, entry->name))
-            continue;
+        if (!str_is(request, entry->name)) continue;
         *file = arena_copy(arena, request);
         *text = arena_copy(arena, str_from(entry->text));
         return file->ptr && text->ptr ? OK : E_NOMEM;
@@ -53,8 +52,7 @@ static UNUSED void kit_load(struct kit *kit, const char *file, struct str text)
     struct program_loader loader = {.context = kit, .load = kit_find};
     arena_init(&kit->arena, 4096, 64 * 1024 * 1024);
     diagnostics_init(&kit->diagnostics, &kit->arena);
-    kit->rc = program_load(text, str_from(file), &loader, &kit->diagnostics, &kit->program,
-                           &kit->err);
+    kit->rc = program_load(text, str_from(file), &loader, &kit->diagnostics, &kit->program, &kit->err);
     CHECK((kit->rc == OK) == (kit->program != NULL));
     CHECK((kit->rc == E_INVALID) == (kit->diagnostics.error_count > 0));
     diagnostics_sort(&kit->diagnostics);
@@ -65,8 +63,7 @@ static UNUSED struct str kit_shown(struct kit *kit, struct str text)
 {
     struct buf out;
     buf_init(&out, 1 << 22);
-    for (size_t i = 0; i < kit->diagnostics.count; i++)
-        diagnostic_write(&out, &kit->diagnostics.items[i], text, false);
+    for (size_t i = 0; i < kit->diagnostics.count; i++) diagnostic_write(&out, &kit->diagnostics.items[i], text, false);
     struct str shown = arena_copy(&kit->arena, buf_str(&out));
     CHECK(buf_ok(&out) && shown.ptr);
     buf_release(&out);
@@ -76,55 +73,46 @@ static UNUSED struct str kit_shown(struct kit *kit, struct str text)
 static UNUSED void kit_must_load(struct kit *kit, const char *text)
 {
     kit_load(kit, "t.yaml", str_from(text));
-    if (kit->rc)
-        test_fail(__FILE__, __LINE__, "%s\n%s", kit->err.message,
-                  kit_shown(kit, str_from(text)).ptr);
+    if (kit->rc) test_fail(__FILE__, __LINE__, "%s\n%s", kit->err.message, kit_shown(kit, str_from(text)).ptr);
 }
 
 static UNUSED const struct diagnostic *kit_found(const struct kit *kit, const char *id)
 {
     for (size_t i = 0; i < kit->diagnostics.count; i++)
-        if (strcmp(kit->diagnostics.items[i].id, id) == 0)
-            return &kit->diagnostics.items[i];
+        if (strcmp(kit->diagnostics.items[i].id, id) == 0) return &kit->diagnostics.items[i];
     return NULL;
 }
 
 // The text is refused with this diagnostic and this contract code; `part` is in its message.
-static UNUSED void kit_must_refuse(struct kit *kit, const char *text, const char *id,
-                                   const char *code, const char *part)
+static UNUSED void kit_must_refuse(struct kit *kit, const char *text, const char *id, const char *code,
+                                   const char *part)
 {
     kit_load(kit, "t.yaml", str_from(text));
     const struct diagnostic *d = kit_found(kit, id);
     if (kit->rc != E_INVALID || !d)
-        test_fail(__FILE__, __LINE__, "%s: no %s\n%s", text, id,
-                  kit_shown(kit, str_from(text)).ptr);
+        test_fail(__FILE__, __LINE__, "%s: no %s\n%s", text, id, kit_shown(kit, str_from(text)).ptr);
     if (strcmp(d->code, code) != 0 || !strstr(d->message.ptr, part) || d->line == 0)
-        test_fail(__FILE__, __LINE__, "%s:\n%s %s %u:%u %s", text, d->id, d->code, d->line,
-                  d->column, d->message.ptr);
+        test_fail(__FILE__, __LINE__, "%s:\n%s %s %u:%u %s", text, d->id, d->code, d->line, d->column, d->message.ptr);
 }
 
-static UNUSED void kit_must_warn(struct kit *kit, const char *text, const char *id,
-                                 const char *part)
+static UNUSED void kit_must_warn(struct kit *kit, const char *text, const char *id, const char *part)
 {
     kit_must_load(kit, text);
     const struct diagnostic *d = kit_found(kit, id);
     if (!d || !strstr(d->message.ptr, part))
-        test_fail(__FILE__, __LINE__, "%s: no %s with %s\n%s", text, id, part,
-                  kit_shown(kit, str_from(text)).ptr);
+        test_fail(__FILE__, __LINE__, "%s: no %s with %s\n%s", text, id, part, kit_shown(kit, str_from(text)).ptr);
 }
 
 static UNUSED void kit_must_be_silent(struct kit *kit, const char *text)
 {
     kit_must_load(kit, text);
-    if (kit->diagnostics.count)
-        test_fail(__FILE__, __LINE__, "%s\n%s", text, kit_shown(kit, str_from(text)).ptr);
+    if (kit->diagnostics.count) test_fail(__FILE__, __LINE__, "%s\n%s", text, kit_shown(kit, str_from(text)).ptr);
 }
 
 static UNUSED const struct program_step *kit_step(const struct kit *kit, const char *id)
 {
     uint32_t index = program_find(kit->program, PROGRAM_TOP, str_from(id));
-    if (index == PROGRAM_TOP)
-        test_fail(__FILE__, __LINE__, "no step %s", id);
+    if (index == PROGRAM_TOP) test_fail(__FILE__, __LINE__, "no step %s", id);
     return &kit->program->steps[index];
 }
 

@@ -29,25 +29,20 @@ static void bodies(void)
     check_with(NODE("bash: 'ls | wc'"), STEP_SHELL, "{\"command\":\"ls | wc\"}");
     check_with(NODE("bash: ls, env: {A: 1}, cwd: /tmp"), STEP_SHELL,
                "{\"command\":\"ls\",\"env\":{\"A\":\"1\"},\"cwd\":\"/tmp\"}");
-    check_with(NODE("script: 'print(1)', runtime: uv"), STEP_SCRIPT,
-               "{\"runtime\":\"python3\",\"code\":\"print(1)\"}");
-    check_with(NODE("script: 'f(1)', runtime: bun"), STEP_SCRIPT,
-               "{\"runtime\":\"node\",\"code\":\"f(1)\"}");
+    check_with(NODE("script: 'print(1)', runtime: uv"), STEP_SCRIPT, "{\"runtime\":\"python3\",\"code\":\"print(1)\"}");
+    check_with(NODE("script: 'f(1)', runtime: bun"), STEP_SCRIPT, "{\"runtime\":\"node\",\"code\":\"f(1)\"}");
     check_with(NODE("script: tool, runtime: sh"), STEP_SCRIPT,
                "{\"runtime\":\"sh\",\"code\":\"echo tool\\n\",\"file\":\"tool\"}");
     CHECK_INT(kit.program->part_count, 1);
     CHECK_INT(kit.program->parts[0].kind, PART_SCRIPT);
     CHECK_STR(kit.program->parts[0].runtime, STR("sh"));
-    check_with(NODE("approval: go?"), STEP_APPROVAL,
-               "{\"message\":\"go?\",\"onTimeout\":\"fail\"}");
+    check_with(NODE("approval: go?"), STEP_APPROVAL, "{\"message\":\"go?\",\"onTimeout\":\"fail\"}");
     check_with(NODE("approval: {message: go?, timeout: 1m, on_timeout: reject}"), STEP_APPROVAL,
                "{\"message\":\"go?\",\"timeoutMs\":60000,\"onTimeout\":\"reject\"}");
     check_with(NODE("cancel: no commits"), STEP_CANCEL, "{\"reason\":\"no commits\"}");
     check_with(NODE("wait: 5s"), STEP_WAIT, "{\"durationMs\":5000}");
-    check_with(NODE("wait: {until: '2026-01-01T00:00:00Z'}"), STEP_WAIT,
-               "{\"until\":\"2026-01-01T00:00:00Z\"}");
-    check_with(NODE("wait: '2026-01-01T00:00:00Z'"), STEP_WAIT,
-               "{\"until\":\"2026-01-01T00:00:00Z\"}");
+    check_with(NODE("wait: {until: '2026-01-01T00:00:00Z'}"), STEP_WAIT, "{\"until\":\"2026-01-01T00:00:00Z\"}");
+    check_with(NODE("wait: '2026-01-01T00:00:00Z'"), STEP_WAIT, "{\"until\":\"2026-01-01T00:00:00Z\"}");
     check_with(NODE("noop: true"), STEP_NOOP, "{}");
     check_with(NODE("echo: {a: 1}"), STEP_ECHO, "{\"message\":{\"a\":1}}");
     check_with(NODE("exec: [ls, -l]"), STEP_EXEC, "{\"argv\":[\"ls\",\"-l\"]}");
@@ -73,11 +68,12 @@ static void a_node_has_exactly_one_body(void)
 
 static void nodes_for_a_language_model_are_refused_one_by_one(void)
 {
-    kit_load(&kit, "t", STR("nodes:\n  - {id: a, prompt: write, model: big}\n"
-                            "  - {id: b, command: review, depends_on: [a]}\n"
-                            "  - {id: c, loop: {prompt: x, until: DONE, max_iterations: 3}}\n"
-                            "  - {id: d, include: other}\n"
-                            "  - {id: e, bash: ls, depends_on: [a, b, c]}\n"));
+    kit_load(&kit, "t",
+             STR("nodes:\n  - {id: a, prompt: write, model: big}\n"
+                 "  - {id: b, command: review, depends_on: [a]}\n"
+                 "  - {id: c, loop: {prompt: x, until: DONE, max_iterations: 3}}\n"
+                 "  - {id: d, include: other}\n"
+                 "  - {id: e, bash: ls, depends_on: [a, b, c]}\n"));
     CHECK_INT(kit.diagnostics.error_count, 4);
     for (int i = 0; i < 3; i++) {
         CHECK_TEXT(kit.diagnostics.items[i].id, "E0216");
@@ -158,10 +154,8 @@ static void tolerated_fields(void)
     kit_must_warn(&kit, NODE("bash: x, model: big"), "E0219", "no effect on a bash node");
     kit_must_warn(&kit, NODE("bash: x, runtime: sh"), "E0219", "no effect on a bash node");
     kit_must_warn(&kit, NODE("script: 'a b', runtime: sh, deps: [x]"), "E0219", "deps");
-    kit_must_warn(&kit, NODE("approval: {message: x, on_reject: {prompt: y}}"), "E0219",
-                  "on_reject");
-    kit_must_warn(&kit, NODE("approval: {message: x, capture_response: true}"), "E0219",
-                  "capture_response");
+    kit_must_warn(&kit, NODE("approval: {message: x, on_reject: {prompt: y}}"), "E0219", "on_reject");
+    kit_must_warn(&kit, NODE("approval: {message: x, capture_response: true}"), "E0219", "capture_response");
     refuse(NODE("bash: x, depend_on: [b]"), "E0203", "depend_on");
     CHECK_STR(kit_found(&kit, "E0203")->hint, STR("did you mean \"depends_on\"?"));
     refuse(NODE("bash: x, fan_out: {}"), "E0217", "fan_out");
@@ -193,8 +187,9 @@ static void references_in_shell_text(void)
 {
     kit_must_warn(&kit, NODE("bash: 'echo $other.output'"), "E0404", "$other.output");
     kit_must_be_silent(&kit, NODE("bash: 'echo $HOME $x ${y.output} $ARGUMENTS'"));
-    kit_load(&kit, "t", STR("nodes:\n  - {id: a, bash: x}\n  - id: b\n    bash: |\n"
-                            "      one $a.output\n      two\n      three $a.output.x\n"));
+    kit_load(&kit, "t",
+             STR("nodes:\n  - {id: a, bash: x}\n  - id: b\n    bash: |\n"
+                 "      one $a.output\n      two\n      three $a.output.x\n"));
     CHECK_INT(kit.diagnostics.warning_count, 2);
     CHECK_INT(kit.diagnostics.items[0].line, 5);
     CHECK_INT(kit.diagnostics.items[0].column, 11);
@@ -208,9 +203,11 @@ static void loop_bodies_see_what_their_loop_waits_for(void)
                              "    loop_group:\n      max_iterations: 2\n"
                              "      until_bash: test $t.output = 3\n      nodes:\n"
                              "        - {id: t, bash: 'echo $seed.output'}\n");
-    kit_must_warn(&kit, "nodes:\n  - {id: seed, bash: x}\n  - id: l\n"
-                        "    loop_group:\n      max_iterations: 2\n      nodes:\n"
-                        "        - {id: t, bash: 'echo $seed.output'}\n", "E0403", "seed");
+    kit_must_warn(&kit,
+                  "nodes:\n  - {id: seed, bash: x}\n  - id: l\n"
+                  "    loop_group:\n      max_iterations: 2\n      nodes:\n"
+                  "        - {id: t, bash: 'echo $seed.output'}\n",
+                  "E0403", "seed");
 }
 
 static void loops(void)
@@ -219,12 +216,11 @@ static void loops(void)
     refuse(NODE("loop_group: {max_iterations: 0, nodes: [{id: b, noop: true}]}"), "E0210", "1 to");
     refuse(NODE("loop_group: {max_iterations: 2}"), "E0204", "nodes");
     refuse(NODE("loop_group: {max_iterations: 2, nodes: []}"), "E0214", "no nodes");
-    refuse(NODE("loop_group: {max_iterations: 2, until: DONE, nodes: [{id: b, noop: true}]}"),
-           "E0216", "until");
+    refuse(NODE("loop_group: {max_iterations: 2, until: DONE, nodes: [{id: b, noop: true}]}"), "E0216", "until");
     refuse(NODE("loop_group: {max_iterations: 2, nodes: [{id: b, noop: true}]}, "
-                "retry: {max_attempts: 1}"), "E0217", "retry");
-    refuse(NODE("loop_group: {max_iterations: 2, nodes: [{id: b, prompt: x}]}"), "E0216",
-           "AI provider");
+                "retry: {max_attempts: 1}"),
+           "E0217", "retry");
+    refuse(NODE("loop_group: {max_iterations: 2, nodes: [{id: b, prompt: x}]}"), "E0216", "AI provider");
 }
 
 int main(int argc, char **argv)

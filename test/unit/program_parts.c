@@ -46,8 +46,7 @@ static void one_name_is_loaded_once_per_runtime(void)
 
 static void plans_run_documents_too(void)
 {
-    static const struct kit_file files[] = {{"c.yaml", "nodes: [{id: x, noop: true}]\n"},
-                                            {NULL, NULL}};
+    static const struct kit_file files[] = {{"c.yaml", "nodes: [{id: x, noop: true}]\n"}, {NULL, NULL}};
     kit.files = files;
     kit_must_be_silent(&kit, "planId: p\nplanVersion: '1'\nsteps:\n  - {id: a, kind: subrun, "
                              "with: {document: c.yaml, inputs: {n: 1}, arguments: hi}}\n");
@@ -77,8 +76,7 @@ static void recursion_is_refused_with_its_path(void)
 
 static void errors_of_a_child_are_shown_with_its_text(void)
 {
-    static const struct kit_file files[] = {{"bad", "nodes:\n  - {id: a, bsh: x}\n"},
-                                            {NULL, NULL}};
+    static const struct kit_file files[] = {{"bad", "nodes:\n  - {id: a, bsh: x}\n"}, {NULL, NULL}};
     kit.files = files;
     struct str text = STR("nodes:\n" CALL("x", "bad") CALL("y", "bad"));
     kit_load(&kit, "t.yaml", text);
@@ -107,8 +105,7 @@ static void documents_nest_sixteen_deep(void)
     static char texts[20][64];
     for (int i = 0; i < 17; i++) {
         snprintf(names[i], sizeof(names[i]), "d%d", i);
-        snprintf(texts[i], sizeof(texts[i]), "nodes:\n" CALL("x", "d%d") CALL("y", "d%d"), i + 1,
-                 i + 1);
+        snprintf(texts[i], sizeof(texts[i]), "nodes:\n" CALL("x", "d%d") CALL("y", "d%d"), i + 1, i + 1);
         files[i] = (struct kit_file){names[i], texts[i]};
     }
     kit.files = files;
@@ -134,9 +131,7 @@ static void without_a_loader_other_files_are_refused(void)
     struct error err = {0};
     arena_init(&arena, 4096, 1 << 20);
     diagnostics_init(&diagnostics, &arena);
-    CHECK_INT(program_load(STR("nodes:\n" CALL("x", "b")), STR("t"), NULL, &diagnostics, &program,
-                           &err),
-              E_INVALID);
+    CHECK_INT(program_load(STR("nodes:\n" CALL("x", "b")), STR("t"), NULL, &diagnostics, &program, &err), E_INVALID);
     CHECK_TEXT(diagnostics.items[0].id, "E0218");
     CHECK_TEXT(err.message, "t has 1 error");
     arena_release(&arena);
@@ -160,16 +155,14 @@ static void memory_failure_is_an_error_code(void)
     for (int sticky = 0; sticky < 2; sticky++) {
         int64_t n = 1;
         for (enum code rc = E_NOMEM; rc != OK; n++) {
-            struct load_options options = {
-                .size_max = 1 << 24, .fail_in = n, .fail_sticky = sticky};
+            struct load_options options = {.size_max = 1 << 24, .fail_in = n, .fail_sticky = sticky};
             struct arena arena;
             struct diagnostics diagnostics;
             struct program *program;
             struct error err = {0};
             arena_init(&arena, 4096, 1 << 24);
             diagnostics_init(&diagnostics, &arena);
-            rc = program_load_with(STR(sweep_text), STR("t"), &loader, &options, &diagnostics,
-                                   &program, &err);
+            rc = program_load_with(STR(sweep_text), STR("t"), &loader, &options, &diagnostics, &program, &err);
             CHECK(rc == OK || rc == E_NOMEM);
             CHECK((rc == OK) == (program != NULL));
             program_release(program);
@@ -213,13 +206,10 @@ static void a_ceiling_of_memory_refuses_the_document(void)
     struct buf text;
     buf_init(&text, 1 << 20);
     buf_text(&text, "nodes:\n");
-    for (int i = 0; i < 1000; i++)
-        buf_printf(&text, "  - {id: n%d, noop: true}\n", i);
+    for (int i = 0; i < 1000; i++) buf_printf(&text, "  - {id: n%d, noop: true}\n", i);
     arena_init(&arena, 4096, 1 << 24);
     diagnostics_init(&diagnostics, &arena);
-    CHECK_INT(program_load_with(buf_str(&text), STR("t"), NULL, &options, &diagnostics, &program,
-                                &err),
-              E_NOMEM);
+    CHECK_INT(program_load_with(buf_str(&text), STR("t"), NULL, &options, &diagnostics, &program, &err), E_NOMEM);
     arena_release(&arena);
     buf_release(&text);
 }

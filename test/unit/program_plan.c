@@ -85,20 +85,18 @@ static void schema_version_window_C_11(void)
 
 static void capabilities_are_known_or_refused_C_20_WE_4f(void)
 {
-    kit_must_be_silent(
-        &kit, META("requiresCapabilities: [basic-execution, signal.pause.native, "
-                   "signal.pause.emulated, cancel.cooperative, cancel.forced, "
-                   "workflow.child.workflows, workflow.fan.dynamic, workflow.fan.parallel, "
-                   "query.workflow.state, query.task.state, replay.full, replay.task, "
-                   "workflow.continue.as.new, signals.rate.limit, signals.concurrent, "
-                   "history.rotation]"));
-    kit_must_refuse(&kit, META("requiresCapabilities: [signal.pause.nativ]"), "E0212",
-                    "CAPABILITY_UNKNOWN", "signal.pause.nativ");
+    kit_must_be_silent(&kit, META("requiresCapabilities: [basic-execution, signal.pause.native, "
+                                  "signal.pause.emulated, cancel.cooperative, cancel.forced, "
+                                  "workflow.child.workflows, workflow.fan.dynamic, workflow.fan.parallel, "
+                                  "query.workflow.state, query.task.state, replay.full, replay.task, "
+                                  "workflow.continue.as.new, signals.rate.limit, signals.concurrent, "
+                                  "history.rotation]"));
+    kit_must_refuse(&kit, META("requiresCapabilities: [signal.pause.nativ]"), "E0212", "CAPABILITY_UNKNOWN",
+                    "signal.pause.nativ");
     CHECK_STR(kit_found(&kit, "E0212")->hint, STR("did you mean \"signal.pause.native\"?"));
     refuse_plan(META("requiresCapabilities: x"), "E0205", "a list");
     kit_must_be_silent(&kit, META("targetAdapter: cairn, fallbackBehavior: degrade"));
-    kit_must_refuse(&kit, META("targetAdapter: temporial"), "E0220", "INVALID_TARGET_ADAPTER",
-                    "temporial");
+    kit_must_refuse(&kit, META("targetAdapter: temporial"), "E0220", "INVALID_TARGET_ADAPTER", "temporial");
     refuse_plan(META("fallbackBehavior: ignore"), "E0206", "reject, emulate or degrade");
 }
 
@@ -137,8 +135,7 @@ static void required_fields(void)
     refuse_plan(HEAD "steps: []\n", "E0214", "no steps");
     refuse_plan(HEAD "steps: {}\n", "E0205", "a list");
     refuse_step(HEAD "steps: [7]\n", "E0205", "a mapping");
-    refuse_plan("metadata: 7\nplanId: p\nplanVersion: v\nsteps: [{id: a, kind: noop}]\n", "E0205",
-                "metadata");
+    refuse_plan("metadata: 7\nplanId: p\nplanVersion: v\nsteps: [{id: a, kind: noop}]\n", "E0205", "metadata");
     refuse_plan("[1]", "E0201", "mapping");
     refuse_plan("a: 1\n", "E0202", "neither");
     refuse_plan("steps: []\nnodes: []\n", "E0202", "both");
@@ -219,8 +216,7 @@ static void what_happens_after_a_failure_C_35(void)
 {
     kit_must_be_silent(&kit, STEP("onStepFailure: hold"));
     CHECK_INT(kit_step(&kit, "a")->on_failure, ON_FAILURE_HOLD);
-    kit_must_be_silent(&kit, "onStepFailure: hold\n" HEAD
-                             "steps: [{id: a, kind: noop}, {id: b, kind: noop, "
+    kit_must_be_silent(&kit, "onStepFailure: hold\n" HEAD "steps: [{id: a, kind: noop}, {id: b, kind: noop, "
                              "onStepFailure: fail_run}]\n");
     CHECK_INT(kit_step(&kit, "a")->on_failure, ON_FAILURE_HOLD);
     CHECK_INT(kit_step(&kit, "b")->on_failure, ON_FAILURE_FAIL_RUN);
@@ -258,11 +254,9 @@ static void kinds_of_steps(void)
 {
     check_with(HEAD "steps: [{id: a, kind: noop}]\n", STEP_NOOP, "{}");
     check_with(STEP("simulateError: transient"), STEP_NOOP, "{\"simulateError\":\"transient\"}");
-    check_with(WITH("echo", "message: [1, {b: null}]"), STEP_ECHO,
-               "{\"message\":[1,{\"b\":null}]}");
+    check_with(WITH("echo", "message: [1, {b: null}]"), STEP_ECHO, "{\"message\":[1,{\"b\":null}]}");
     check_with(HEAD "steps: [{id: a, kind: merge}]\n", STEP_MERGE, "{}");
-    check_with(WITH("exec", "argv: [ls, -l], env: {A: 1, B: true, C: x}, cwd: /, stdin: s"),
-               STEP_EXEC,
+    check_with(WITH("exec", "argv: [ls, -l], env: {A: 1, B: true, C: x}, cwd: /, stdin: s"), STEP_EXEC,
                "{\"argv\":[\"ls\",\"-l\"],\"stdin\":\"s\",\"env\":{\"A\":\"1\",\"B\":\"true\","
                "\"C\":\"x\"},\"cwd\":\"/\"}");
     check_with(WITH("exec", "command: ls, args: [-l]"), STEP_EXEC, "{\"argv\":[\"ls\",\"-l\"]}");
@@ -271,8 +265,7 @@ static void kinds_of_steps(void)
     check_with(WITH("script", "runtime: python, code: 'print(1)', args: [x]"), STEP_SCRIPT,
                "{\"runtime\":\"python3\",\"code\":\"print(1)\",\"args\":[\"x\"]}");
     check_with(WITH("wait", "duration: 5s"), STEP_WAIT, "{\"durationMs\":5000}");
-    check_with(WITH("wait", "until: '2026-02-11T17:00:00Z'"), STEP_WAIT,
-               "{\"until\":\"2026-02-11T17:00:00Z\"}");
+    check_with(WITH("wait", "until: '2026-02-11T17:00:00Z'"), STEP_WAIT, "{\"until\":\"2026-02-11T17:00:00Z\"}");
     check_with(WITH("wait", "until: $ARGUMENTS"), STEP_WAIT, "{\"until\":\"$ARGUMENTS\"}");
     check_with(HEAD "steps: [{id: a, name: Ship it, kind: approval}]\n", STEP_APPROVAL,
                "{\"message\":\"Ship it\",\"onTimeout\":\"fail\"}");
@@ -307,8 +300,8 @@ static void kinds_refuse_what_they_cannot_do(void)
     refuse_step(WITH("wait", "until: tomorrow"), "E0209", "not a moment");
     refuse_step(WITH("approval", "onTimeout: maybe"), "E0206", "approve, reject or fail");
     refuse_step(WITH("subrun", "inputs: {}"), "E0204", "document");
-    refuse_step(HEAD "steps: [{id: a, kind: echo, with: {message: x}, simulateError: permanent}]\n",
-                "E0206", "noop steps only");
+    refuse_step(HEAD "steps: [{id: a, kind: echo, with: {message: x}, simulateError: permanent}]\n", "E0206",
+                "noop steps only");
     refuse_step(HEAD "steps: [{id: a, kind: echo, with: x}]\n", "E0205", "with");
 }
 
@@ -324,12 +317,11 @@ static void inputs_have_defaults(void)
     buf_release(&out);
     CHECK_INT(kit.program->required_count, 1);
     CHECK_STR(kit.program->required[0], STR("c"));
-    refuse_plan("inputs: {a: {default: 1, type: string}}\n" HEAD "steps: [{id: a, kind: noop}]\n",
-                "E0205", "input \"a\"");
-    refuse_plan("inputs: {a: {default: 1, typ: string}}\n" HEAD "steps: [{id: a, kind: noop}]\n",
-                "E0203", "typ");
-    refuse_plan("inputs: {a: {default: 1, required: true}}\n" HEAD "steps: [{id: a, kind: noop}]\n",
-                "E0206", "required");
+    refuse_plan("inputs: {a: {default: 1, type: string}}\n" HEAD "steps: [{id: a, kind: noop}]\n", "E0205",
+                "input \"a\"");
+    refuse_plan("inputs: {a: {default: 1, typ: string}}\n" HEAD "steps: [{id: a, kind: noop}]\n", "E0203", "typ");
+    refuse_plan("inputs: {a: {default: 1, required: true}}\n" HEAD "steps: [{id: a, kind: noop}]\n", "E0206",
+                "required");
     refuse_plan("inputs: [a]\n" HEAD "steps: [{id: a, kind: noop}]\n", "E0205", "inputs");
 }
 
@@ -350,7 +342,8 @@ static void trigger_rules(void)
 
 static void conditions_and_references(void)
 {
-#define TWO(second) HEAD "inputs: {n: 1}\nsteps:\n  - {id: a, kind: noop, dependsOn: []}\n  - {id: b, kind: noop, " second "}\n"
+#define TWO(second)                                                                                                    \
+    HEAD "inputs: {n: 1}\nsteps:\n  - {id: a, kind: noop, dependsOn: []}\n  - {id: b, kind: noop, " second "}\n"
     kit_must_be_silent(&kit, TWO("dependsOn: [a], when: \"$a.output == 'x' && $INPUTS.n > 1\""));
     CHECK(kit_step(&kit, "b")->when);
     CHECK_STR(kit_step(&kit, "b")->when_text, STR("$a.output == 'x' && $INPUTS.n > 1"));
@@ -362,10 +355,10 @@ static void conditions_and_references(void)
     kit_must_warn(&kit, TWO("dependsOn: [], when: \"$a.output == 'x'\""), "E0403",
                   "\"a\" is not a dependency of \"b\"");
     kit_must_warn(&kit, TWO("dependsOn: [a], when: '$INPUTS.m == 1'"), "E0405", "\"m\"");
-    kit_must_warn(&kit, HEAD "steps: [{id: a, kind: echo, with: {message: 'v: $b.output'}}]\n",
-                  "E0404", "$b.output looks like a reference");
-    kit_must_warn(&kit, HEAD "steps: [{id: a, kind: echo, with: {message: '$a.output'}}]\n",
-                  "E0403", "\"a\" is not a dependency of \"a\"");
+    kit_must_warn(&kit, HEAD "steps: [{id: a, kind: echo, with: {message: 'v: $b.output'}}]\n", "E0404",
+                  "$b.output looks like a reference");
+    kit_must_warn(&kit, HEAD "steps: [{id: a, kind: echo, with: {message: '$a.output'}}]\n", "E0403",
+                  "\"a\" is not a dependency of \"a\"");
 }
 
 static void indirect_dependencies_count(void)

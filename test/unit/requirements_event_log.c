@@ -24,8 +24,9 @@ static const char workflow[] = "name: orders\n"
                                "    bash: echo never\n"
                                "    depends_on: [c]\n";
 
-static const char whole_story[] = "workflow_started node_started:a node_completed:a node_started:gate node_completed:gate node_started:b "
-                                  "node_completed:b node_started:c node_failed:c node_skipped:d workflow_failed";
+static const char whole_story[] =
+    "workflow_started node_started:a node_completed:a node_started:gate node_completed:gate node_started:b "
+    "node_completed:b node_started:c node_failed:c node_skipped:d workflow_failed";
 
 // "workflow_started node_started:a ..."
 static struct str node_words(const struct log *log)
@@ -35,8 +36,7 @@ static struct str node_words(const struct log *log)
     for (size_t i = 0; i < log->count; i++) {
         struct str node = text_at(&log->items[i], "payload.node_id");
         buf_printf(&out, "%s%.*s", i ? " " : "", STR_ARG(text_at(&log->items[i], "event_type")));
-        if (node.len)
-            buf_printf(&out, ":%.*s", STR_ARG(node));
+        if (node.len) buf_printf(&out, ":%.*s", STR_ARG(node));
     }
     struct str words = arena_copy(&rig.arena, buf_str(&out));
     CHECK(buf_ok(&out) && words.ptr);
@@ -53,7 +53,8 @@ static bool ran(const char *name)
 
 static void approve(const char *run)
 {
-    struct signal signal = {.type = SIGNAL_APPROVE, .id = STR(RIG_SIGNAL_A), .step = STR("gate"), .payload = json_object()};
+    struct signal signal = {
+        .type = SIGNAL_APPROVE, .id = STR(RIG_SIGNAL_A), .step = STR("gate"), .payload = json_object()};
     signal.actor = STR("bob");
     signal.role = STR("Operator");
     CHECK_OK(engine_signal(rig.engine, RIG_TENANT, str_from(run), &signal, &rig.err), &rig.err);
@@ -91,7 +92,7 @@ static void events_go_through_the_interface_EL_4a(void)
         rig_start(&rig, workflow, "r-1");
         rig_for(&rig, 300);
         struct run_head head;
-        CHECK(refused_count >= 2);  // it tries again, and tells and starts nothing meanwhile
+        CHECK(refused_count >= 2); // it tries again, and tells and starts nothing meanwhile
         CHECK_INT(rig.told_count, 0);
         CHECK(!ran("ran-a"));
         CHECK_INT(store_head(rig.store, RIG_TENANT, STR("r-1"), &rig.arena, &head, NULL), E_NOT_FOUND);
@@ -135,7 +136,7 @@ static void file_system_backend_carries_a_run_EL_4b(void)
     CHECK_STR(text_at(&after.items[after.count - 1], "event_type"), STR("workflow_failed"));
     char path[512];
     snprintf(path, sizeof(path), "%s/ran-a", test_dir());
-    CHECK_STR(test_read_file(path), STR("x\n"));  // a was not run again
+    CHECK_STR(test_read_file(path), STR("x\n")); // a was not run again
     rig_close(&rig);
 }
 

@@ -5,19 +5,18 @@
 #include "schema/schema.h"
 
 #define THREE_ENDS                                                                                                     \
-    RIG_PLAN(RIG_SHELL("ok", "echo done", ",\"dependsOn\":[]")                                                         \
-        "," RIG_SHELL("bad", "echo boom >&2; exit 3", ",\"dependsOn\":[],\"retry\":{\"maxAttempts\":2,\"delay\":\"1ms\"}") \
-        ",{\"stepId\":\"after\",\"kind\":\"noop\",\"dependsOn\":[\"bad\"]}")
+    RIG_PLAN(RIG_SHELL("ok", "echo done", ",\"dependsOn\":[]") "," RIG_SHELL(                                          \
+        "bad", "echo boom >&2; exit 3",                                                                                \
+        ",\"dependsOn\":[],\"retry\":{\"maxAttempts\":2,\"delay\":\"1ms\"}") ",{\"stepId\":\"after\",\"kind\":"        \
+                                                                             "\"noop\",\"dependsOn\":[\"bad\"]}")
 
 static struct rig rig;
 
 static struct str slot_of(const struct json *record)
 {
     struct str type = text_at(record, "eventType"), signal = text_at(record, "payload.signalId");
-    if (str_starts(type, STR("Step")))
-        return text_at(record, "stepId");
-    if (!str_starts(type, STR("Signal")))
-        return STR("RUN");
+    if (str_starts(type, STR("Step"))) return text_at(record, "stepId");
+    if (!str_starts(type, STR("Signal"))) return STR("RUN");
     char *slot = arena_alloc(&rig.arena, 64);
     CHECK(slot && signal.len == UUID_SIZE - 1);
     snprintf(slot, 64, "SIG:%.*s", STR_ARG(signal));
@@ -60,11 +59,12 @@ static void one_name_in_key_record_column_and_stream_RE_1_2b(void)
         snprintf(preimage, sizeof(preimage), "r-1|%.*s|%lld|%.*s|1.2.0", STR_ARG(slot_of(record)),
                  (long long)int_at(record, "logicalAttemptId"), STR_ARG(type));
         CHECK_STR(text_at(record, "idempotencyKey"), hex_of(preimage));
-        CHECK_STR(log.raw.items[i].type, type);            // what a projector routes by
-        CHECK_STR(str_from(rig.told[i].type), type);       // what the observer's stream says
+        CHECK_STR(log.raw.items[i].type, type);      // what a projector routes by
+        CHECK_STR(str_from(rig.told[i].type), type); // what the observer's stream says
         struct moment moment;
         struct seal seal;
-        CHECK_OK(contract_decode(VOCABULARY_RUN, log.raw.items[i].bytes, &rig.arena, &moment, &seal, NULL, &rig.err), &rig.err);
+        CHECK_OK(contract_decode(VOCABULARY_RUN, log.raw.items[i].bytes, &rig.arena, &moment, &seal, NULL, &rig.err),
+                 &rig.err);
         CHECK(moment.kind != MOMENT_UNKNOWN);
         CHECK_STR(str_from(moment_word(moment.kind, VOCABULARY_RUN)), type);
     }
@@ -111,10 +111,8 @@ static struct moment moment_at(enum moment_kind kind, const char *step, int64_t 
 {
     struct moment moment = {.kind = kind, .step = str_from(step), .logical = 1, .engine = 1, .at_ms = at_ms};
     moment.by = moment_emitter(kind);
-    if (kind == MOMENT_RUN_STARTED)
-        moment.start = start_facts();
-    if (kind == MOMENT_STEP_COMPLETED)
-        moment.value = json_int(7);
+    if (kind == MOMENT_RUN_STARTED) moment.start = start_facts();
+    if (kind == MOMENT_STEP_COMPLETED) moment.value = json_int(7);
     return moment;
 }
 
@@ -135,11 +133,12 @@ static void number_of_a_writer_is_not_taken_RE_2_3a(void)
     for (size_t i = 0; i < ARRAY_COUNT(rig_kinds); i++) {
         rig_open_store(&rig, rig_kinds[i]);
         struct run_log *log = new_run("r-1");
-        struct append_item item = {.seq = 42, .persisted_ms = 5, .event_id = "00000000-0000-4000-8000-000000000bad", .in_log = true};
+        struct append_item item = {
+            .seq = 42, .persisted_ms = 5, .event_id = "00000000-0000-4000-8000-000000000bad", .in_log = true};
         CHECK_OK(append(log, moment_at(MOMENT_RUN_STARTED, NULL, T0), T0 + 9, &item), &rig.err);
         CHECK_INT(item.seq, 1);
         CHECK_INT(item.persisted_ms, T0 + 9);
-        item.seq = 1;  // taken already
+        item.seq = 1; // taken already
         CHECK_OK(append(log, moment_at(MOMENT_STEP_STARTED, "a", T0), T0 + 9, &item), &rig.err);
         CHECK_INT(item.seq, 2);
         struct log stored = rig_log(&rig, "r-1");
@@ -174,13 +173,18 @@ static void fold_numbered(const uint64_t *numbers, struct run_view *view)
     static const struct {
         enum moment_kind kind;
         const char *step;
-    } told[] = {{MOMENT_RUN_STARTED, NULL}, {MOMENT_STEP_STARTED, "a"}, {MOMENT_STEP_COMPLETED, "a"}, {MOMENT_RUN_COMPLETED, NULL}};
+    } told[] = {{MOMENT_RUN_STARTED, NULL},
+                {MOMENT_STEP_STARTED, "a"},
+                {MOMENT_STEP_COMPLETED, "a"},
+                {MOMENT_RUN_COMPLETED, NULL}};
     rig_view(&rig, "r-1", view);
     for (size_t i = 0; i < ARRAY_COUNT(told); i++) {
         struct moment moment = moment_at(told[i].kind, told[i].step, T0 + (int64_t)i);
         struct seal seal = {.seq = numbers[i], .persisted_ms = T0, .event_id = "00000000-0000-4000-8000-000000000001"};
         struct encoded encoded;
-        CHECK_OK(contract_encode(rig.contract, VOCABULARY_RUN, &view->ids, &moment, &seal, &rig.arena, &encoded, &rig.err), &rig.err);
+        CHECK_OK(
+            contract_encode(rig.contract, VOCABULARY_RUN, &view->ids, &moment, &seal, &rig.arena, &encoded, &rig.err),
+            &rig.err);
         struct json record;
         CHECK_OK(json_parse(encoded.bytes, NULL, &rig.arena, &record, &rig.err), &rig.err);
         CHECK_OK(contract_check(rig.contract, VOCABULARY_RUN, &record, &rig.err), &rig.err);
@@ -226,7 +230,8 @@ static void order_and_checkpoint_are_numbers_not_times_RE_2_3f(void)
         CHECK_INT(view.status, RUN_STATUS_RUNNING);
         // The checkpoint is the number: what comes after 2 is all that is missing.
         struct records rest;
-        CHECK_OK(store_read(rig.store, RIG_TENANT, STR("r-1"), view.last_seq, 100, &rig.arena, &rest, &rig.err), &rig.err);
+        CHECK_OK(store_read(rig.store, RIG_TENANT, STR("r-1"), view.last_seq, 100, &rig.arena, &rest, &rig.err),
+                 &rig.err);
         CHECK_INT(rest.count, 2);
         CHECK_INT(rest.items[0].seq, 3);
         log_fold(&rig, &stored, 2, 4, &view);
@@ -275,19 +280,19 @@ static void engine_approves_nothing_by_itself_RE_3i(void)
 // C-06 makes the nine names of Run Events fifteen, and Cairn adds one; nothing else can be written.
 static void types_are_a_closed_set_with_the_nine_in_it_RE_4_1b(void)
 {
-    static const char *const nine[] = {"RunStarted", "StepStarted", "StepCompleted", "StepFailed",  "RunPaused",
+    static const char *const nine[] = {"RunStarted", "StepStarted",  "StepCompleted", "StepFailed",  "RunPaused",
                                        "RunResumed", "RunCompleted", "RunFailed",     "RunCancelled"};
     static const char *const others[] = {"RunQueued",      "RunApproved",    "StepDelayed",     "StepSkipped",
                                          "SignalAccepted", "SignalRejected", "StepRedispatched"};
-    static const char *const foreign[] = {"StepRetried", "runStarted", "RUNSTARTED", "onRunStarted", "RunStarted ", "workflow_started",
+    static const char *const foreign[] = {"StepRetried",  "runStarted",  "RUNSTARTED",
+                                          "onRunStarted", "RunStarted ", "workflow_started",
                                           "step.started", "RUN_STARTED", ""};
     struct source source = {.state = 4, .arena = &rig.arena};
     rig_open_store(&rig, "memory");
     size_t found = 0;
     for (size_t kind = 1; kind < MOMENT_COUNT; kind++) {
         const char *word = moment_word((enum moment_kind)kind, VOCABULARY_RUN);
-        if (!word || kind == MOMENT_ATTEMPT_FAILED)
-            continue;
+        if (!word || kind == MOMENT_ATTEMPT_FAILED) continue;
         bool known = false;
         for (size_t i = 0; i < ARRAY_COUNT(nine); i++) known = known || strcmp(word, nine[i]) == 0;
         for (size_t i = 0; i < ARRAY_COUNT(others); i++) known = known || strcmp(word, others[i]) == 0;
@@ -297,7 +302,9 @@ static void types_are_a_closed_set_with_the_nine_in_it_RE_4_1b(void)
         struct seal seal = pick_seal(&source);
         struct encoded encoded;
         struct json record;
-        CHECK_OK(contract_encode(rig.contract, VOCABULARY_RUN, &test_ids, &moment, &seal, &rig.arena, &encoded, &rig.err), &rig.err);
+        CHECK_OK(
+            contract_encode(rig.contract, VOCABULARY_RUN, &test_ids, &moment, &seal, &rig.arena, &encoded, &rig.err),
+            &rig.err);
         CHECK_OK(json_parse(encoded.bytes, NULL, &rig.arena, &record, &rig.err), &rig.err);
         CHECK_OK(contract_check(rig.contract, VOCABULARY_RUN, &record, &rig.err), &rig.err);
         for (size_t i = 0; i < ARRAY_COUNT(foreign); i++) {
@@ -312,9 +319,9 @@ static void types_are_a_closed_set_with_the_nine_in_it_RE_4_1b(void)
 
 static void writers_hand_in_moments_readers_get_records_RE_4_2b(void)
 {
-    static const char *const write_shape[] = {"eventType",     "emittedAt", "runId",       "tenantId",        "projectId",
-                                              "environmentId", "planId",    "planVersion", "engineAttemptId", "logicalAttemptId",
-                                              "idempotencyKey"};
+    static const char *const write_shape[] = {"eventType",       "emittedAt",        "runId",         "tenantId",
+                                              "projectId",       "environmentId",    "planId",        "planVersion",
+                                              "engineAttemptId", "logicalAttemptId", "idempotencyKey"};
     static const char *const added[] = {"runSeq", "persistedAt", "eventId", "prevHash"};
     struct log log = mixed_log("files");
     for (size_t i = 0; i < log.count; i++) {
@@ -344,7 +351,7 @@ static void persistedAt_is_the_stores_clock_whatever_the_writers_says_RE_4_2c(vo
             enum moment_kind kind = k ? MOMENT_STEP_STARTED : MOMENT_RUN_STARTED;
             CHECK_OK(append(log, moment_at(kind, steps[k], T0 + skews[k]), T0 + (int64_t)k * 7, &item), &rig.err);
         }
-        struct append_item late = {0};  // the store's own clock went back: its stamps do not
+        struct append_item late = {0}; // the store's own clock went back: its stamps do not
         CHECK_OK(append(log, moment_at(MOMENT_STEP_STARTED, "d", T0), T0 - 60000, &late), &rig.err);
         struct log stored = rig_log(&rig, "r-1");
         for (size_t k = 0; k < ARRAY_COUNT(skews); k++) {
@@ -364,7 +371,8 @@ static void failures_tell_code_message_retryable_and_stack_RE_4_3b(void)
     rig_open(&rig, "memory");
     rig_start(&rig, RIG_PLAN(RIG_SHELL("bad", "echo first; echo boom >&2; exit 3", "")), "r-1");
     rig_start(&rig, RIG_PLAN(RIG_SHELL("slow", "sleep 60", ",\"timeout\":\"50ms\"")), "r-2");
-    rig_start(&rig, RIG_PLAN("{\"stepId\":\"none\",\"kind\":\"exec\",\"with\":{\"argv\":[\"/no/such/program\"]}}"), "r-3");
+    rig_start(&rig, RIG_PLAN("{\"stepId\":\"none\",\"kind\":\"exec\",\"with\":{\"argv\":[\"/no/such/program\"]}}"),
+              "r-3");
     rig_finish(&rig);
     static const struct {
         const char *run, *step, *code, *stack;
@@ -391,9 +399,10 @@ static void completions_tell_result_and_duration_RE_4_3c(void)
 {
     rig_open(&rig, "memory");
     rig_start(&rig,
-              RIG_PLAN(RIG_SHELL("nap", "sleep 0.15; echo rested", "")
-                       ",{\"stepId\":\"say\",\"kind\":\"echo\",\"with\":{\"message\":{\"n\":[1,2,{\"deep\":null}]}}}"
-                       ",{\"stepId\":\"nothing\",\"kind\":\"noop\"}"),
+              RIG_PLAN(RIG_SHELL(
+                  "nap", "sleep 0.15; echo rested",
+                  "") ",{\"stepId\":\"say\",\"kind\":\"echo\",\"with\":{\"message\":{\"n\":[1,2,{\"deep\":null}]}}}"
+                      ",{\"stepId\":\"nothing\",\"kind\":\"noop\"}"),
               "r-1");
     rig_finish(&rig);
     struct log log = rig_log(&rig, "r-1");
@@ -425,13 +434,13 @@ static void payloads_are_checked_by_type_RE_4_3e(void)
         enum moment_kind kind;
         const char *member, *wrong;
     } cases[] = {
-        {MOMENT_RUN_QUEUED, "planRef", "{}"},          {MOMENT_RUN_STARTED, "status", "\"PAUSED\""},
-        {MOMENT_RUN_APPROVED, "approvedBy", "1"},      {MOMENT_RUN_PAUSED, "signalId", "\"not-a-uuid\""},
-        {MOMENT_RUN_RESUMED, "reason", "[]"},          {MOMENT_RUN_CANCELLED, "totalSteps", "\"3\""},
-        {MOMENT_RUN_COMPLETED, "durationMs", "-1"},    {MOMENT_RUN_FAILED, "retryable", "\"yes\""},
+        {MOMENT_RUN_QUEUED, "planRef", "{}"},           {MOMENT_RUN_STARTED, "status", "\"PAUSED\""},
+        {MOMENT_RUN_APPROVED, "approvedBy", "1"},       {MOMENT_RUN_PAUSED, "signalId", "\"not-a-uuid\""},
+        {MOMENT_RUN_RESUMED, "reason", "[]"},           {MOMENT_RUN_CANCELLED, "totalSteps", "\"3\""},
+        {MOMENT_RUN_COMPLETED, "durationMs", "-1"},     {MOMENT_RUN_FAILED, "retryable", "\"yes\""},
         {MOMENT_STEP_STARTED, "dueAt", "\"tomorrow\""}, {MOMENT_STEP_REDISPATCHED, "childRunId", "\"a b\""},
-        {MOMENT_STEP_DELAYED, "notBefore", "12"},      {MOMENT_STEP_COMPLETED, "artifacts", "[{\"kind\":\"x\"}]"},
-        {MOMENT_STEP_FAILED, "errorCode", "404"},      {MOMENT_STEP_SKIPPED, "reason", "7"},
+        {MOMENT_STEP_DELAYED, "notBefore", "12"},       {MOMENT_STEP_COMPLETED, "artifacts", "[{\"kind\":\"x\"}]"},
+        {MOMENT_STEP_FAILED, "errorCode", "404"},       {MOMENT_STEP_SKIPPED, "reason", "7"},
         {MOMENT_SIGNAL_ACCEPTED, "signalId", "\"1\""},  {MOMENT_SIGNAL_REJECTED, "signalType", "5"},
     };
     struct source source = {.state = 11, .arena = &rig.arena};
@@ -441,14 +450,17 @@ static void payloads_are_checked_by_type_RE_4_3e(void)
         struct seal seal = pick_seal(&source);
         struct encoded encoded;
         struct json record, wrong;
-        CHECK_OK(contract_encode(rig.contract, VOCABULARY_RUN, &test_ids, &moment, &seal, &rig.arena, &encoded, &rig.err), &rig.err);
+        CHECK_OK(
+            contract_encode(rig.contract, VOCABULARY_RUN, &test_ids, &moment, &seal, &rig.arena, &encoded, &rig.err),
+            &rig.err);
         CHECK_OK(json_parse(encoded.bytes, NULL, &rig.arena, &record, &rig.err), &rig.err);
         CHECK_OK(contract_check(rig.contract, VOCABULARY_RUN, &record, &rig.err), &rig.err);
         CHECK_OK(json_parse(str_from(cases[i].wrong), NULL, &rig.arena, &wrong, &rig.err), &rig.err);
         struct json payload = json_with(&rig, json_key(&record, "payload"), cases[i].member, &wrong);
         struct json broken = json_with(&rig, &record, "payload", &payload);
         if (contract_check(rig.contract, VOCABULARY_RUN, &broken, NULL) != E_SCHEMA)
-            test_fail(__FILE__, __LINE__, "%s: %s in %s is accepted", moment_name(cases[i].kind), cases[i].wrong, cases[i].member);
+            test_fail(__FILE__, __LINE__, "%s: %s in %s is accepted", moment_name(cases[i].kind), cases[i].wrong,
+                      cases[i].member);
         char name[64];
         snprintf(name, sizeof(name), "run-events/%s.json", moment_word(cases[i].kind, VOCABULARY_RUN));
         CHECK(schema_embedded(name).len > 0);
@@ -479,8 +491,7 @@ static void other_tenants_neither_read_nor_write_nor_signal_RE_5a(void)
         // The answer is the one for a run that does not exist, so that ids cannot be probed.
         CHECK_INT(store_read(rig.store, evil, STR("r-0"), 0, 10, &rig.arena, &records, &nobodys), E_NOT_FOUND);
         char *id = strstr(theirs.message, "r-1");
-        if (id)
-            id[2] = '0';
+        if (id) id[2] = '0';
         CHECK_TEXT(theirs.message, nobodys.message);
         struct run_filter filter = {.tenant = evil};
         struct run_heads heads;

@@ -18,8 +18,7 @@ static bool differs_by_nature(struct str key)
     static const char *const keys[] = {"eventId",   "prevHash",  "emittedAt",    "persistedAt", "durationMs",
                                        "startedAt", "notBefore", "artifactsDir", "decisionId",  "dueAt"};
     for (size_t i = 0; i < ARRAY_COUNT(keys); i++)
-        if (str_is(key, keys[i]))
-            return true;
+        if (str_is(key, keys[i])) return true;
     return false;
 }
 
@@ -27,30 +26,50 @@ static struct json without_nature(const struct json *value)
 {
     if (value->type == JSON_ARRAY) {
         struct json out = json_array();
-        for (uint32_t i = 0; i < value->count; i++) CHECK(json_push(&rig.arena, &out, without_nature(&value->items[i])));
+        for (uint32_t i = 0; i < value->count; i++)
+            CHECK(json_push(&rig.arena, &out, without_nature(&value->items[i])));
         return out;
     }
-    if (value->type != JSON_OBJECT)
-        return *value;
+    if (value->type != JSON_OBJECT) return *value;
     struct json out = json_object();
     for (uint32_t i = 0; i < value->count; i++) {
         struct str key = value->members[i].key;
         bool place = str_is(key, "uri") && str_starts(json_text(&value->members[i].value), STR("file:"));
-        struct json kept = differs_by_nature(key) || place ? json_string(STR("*")) : without_nature(&value->members[i].value);
+        struct json kept =
+            differs_by_nature(key) || place ? json_string(STR("*")) : without_nature(&value->members[i].value);
         CHECK(json_put(&rig.arena, &out, key, kept));
     }
     return out;
 }
 
 // One of everything, in an order that does not depend on speed.
-static const char everything[] = RIG_PLAN(
-    RIG_SHELL("a", "echo $CAIRN_STEP_ID; echo x > $ARTIFACTS_DIR/o", ",\"dependsOn\":[],\"artifacts\":[{\"path\":\"o\",\"kind\":\"k\"}]")
-    ",{\"stepId\":\"b\",\"kind\":\"echo\",\"with\":{\"message\":\"$a.output\"},\"dependsOn\":[\"a\"]}"
-    ",{\"stepId\":\"c\",\"kind\":\"noop\",\"when\":\"$a.output == 'no'\",\"dependsOn\":[\"b\"]}"
-    ",{\"stepId\":\"d\",\"kind\":\"wait\",\"with\":{\"duration\":\"30ms\"},\"dependsOn\":[\"b\"]}"
-    "," RIG_SHELL("e", "exit 4", ",\"dependsOn\":[\"d\"],\"retry\":{\"maxAttempts\":2,\"delay\":\"1ms\"}")
-    ",{\"stepId\":\"f\",\"kind\":\"noop\",\"dependsOn\":[\"e\"]}"
-    ",{\"stepId\":\"g\",\"kind\":\"merge\",\"dependsOn\":[\"a\",\"f\"],\"triggerRule\":\"all_done\"}");
+static const char everything[] =
+    RIG_PLAN(
+        RIG_SHELL(
+            "a", "echo $CAIRN_STEP_ID; echo x > $ARTIFACTS_DIR/o",
+            ",\"dependsOn\":[],\"artifacts\":[{\"path\":\"o\",\"kind\":\"k\"}]") ",{\"stepId\":\"b\",\"kind\":\"echo\","
+                                                                                 "\"with\":{\"message\":\"$a.output\"},"
+                                                                                 "\"dependsOn\":[\"a\"]}"
+                                                                                 ",{\"stepId\":\"c\",\"kind\":\"noop\","
+                                                                                 "\"when\":\"$a.output == "
+                                                                                 "'no'\",\"dependsOn\":[\"b\"]}"
+                                                                                 ",{\"stepId\":\"d\",\"kind\":\"wait\","
+                                                                                 "\"with\":{\"duration\":\"30ms\"},"
+                                                                                 "\"dependsOn\":[\"b\"]}"
+                                                                                 "," RIG_SHELL(
+                                                                                     "e", "exit 4",
+                                                                                     ",\"dependsOn\":[\"d\"],\"retry\":"
+                                                                                     "{\"maxAttempts\":2,\"delay\":"
+                                                                                     "\"1ms\"}") ",{\"stepId\":\"f\","
+                                                                                                 "\"kind\":\"noop\","
+                                                                                                 "\"dependsOn\":[\"e\"]"
+                                                                                                 "}"
+                                                                                                 ",{\"stepId\":\"g\","
+                                                                                                 "\"kind\":\"merge\","
+                                                                                                 "\"dependsOn\":[\"a\","
+                                                                                                 "\"f\"],"
+                                                                                                 "\"triggerRule\":"
+                                                                                                 "\"all_done\"}");
 
 static char *told_on(const char *kind)
 {
@@ -88,8 +107,10 @@ static void logs_of_all_stores_are_the_same_ES_0a(void)
 
 static struct run_create create_of(const char *run)
 {
-    struct run_create create = {.vocabulary = VOCABULARY_RUN, .document = sha256(STR("document")), .name = STR("orders")};
-    create.ids = (struct run_ids){.tenant = RIG_TENANT, .project = STR("shop"), .environment = STR("prod"), .plan_id = STR("orders")};
+    struct run_create create = {
+        .vocabulary = VOCABULARY_RUN, .document = sha256(STR("document")), .name = STR("orders")};
+    create.ids = (struct run_ids){
+        .tenant = RIG_TENANT, .project = STR("shop"), .environment = STR("prod"), .plan_id = STR("orders")};
     create.ids.plan_version = STR("1.2.0");
     create.ids.run = str_from(run);
     return create;
@@ -97,7 +118,8 @@ static struct run_create create_of(const char *run)
 
 static enum code append_step(struct store *store, struct run_log *log, const char *step, struct append_item *item)
 {
-    struct moment moment = {.kind = MOMENT_STEP_STARTED, .step = str_from(step), .logical = 1, .engine = 1, .at_ms = 1770829200000};
+    struct moment moment = {
+        .kind = MOMENT_STEP_STARTED, .step = str_from(step), .logical = 1, .engine = 1, .at_ms = 1770829200000};
     struct arena turn;
     arena_init(&turn, 4096, SIZE_MAX);
     *item = (struct append_item){.log = log, .moment = &moment};
@@ -120,15 +142,13 @@ static bool write_shared(const char *url, struct store_options options, int writ
     struct append_item item;
     char step[32];
     for (int tries = 0; tries < 4000 && !log; tries++) {
-        if (store_open(str_from(url), &options, &store, NULL))
-            return false;
+        if (store_open(str_from(url), &options, &store, NULL)) return false;
         enum code rc = store_claim_run(store, RIG_TENANT, STR("shared"), &log, NULL);
         if (!log) {
             store_close(store);
             usleep(2000);
         }
-        if (rc && rc != E_LOCKED)
-            return false;
+        if (rc && rc != E_LOCKED) return false;
     }
     bool ok = log != NULL;
     for (int k = 0; ok && k < 2; k++) {
@@ -150,8 +170,7 @@ static bool write_own(const char *url, struct store_options options, int writer)
     char run[16], step[32];
     snprintf(run, sizeof(run), "own-%d", writer);
     struct run_create create = create_of(run);
-    if (store_open(str_from(url), &options, &store, NULL) || store_create_run(store, &create, &log, NULL))
-        return false;
+    if (store_open(str_from(url), &options, &store, NULL) || store_create_run(store, &create, &log, NULL)) return false;
     bool ok = true;
     for (uint64_t i = 1; ok && i <= OWN_EVENTS; i++) {
         snprintf(step, sizeof(step), "s%d", (int)i);
@@ -173,7 +192,7 @@ static void check_shared(const struct log *log)
         CHECK(step.len > 3 && str_int64(str_slice(step, 3, step.len), &number));
         int writer = step.ptr[1] - '0';
         CHECK(writer >= 0 && writer < WRITERS);
-        CHECK_INT(number, next[writer]++);  // each writer's events stand in the order in which it wrote them
+        CHECK_INT(number, next[writer]++); // each writer's events stand in the order in which it wrote them
     }
 }
 
@@ -222,8 +241,7 @@ static void many_writers_one_authority_per_run_ES_1_0a_ES_1_0f(void)
 
 static void reopen(const char *kind)
 {
-    if (strcmp(kind, "memory") == 0)
-        return;
+    if (strcmp(kind, "memory") == 0) return;
     struct store_options options = {.mode = STORE_WRITE, .contract = rig.contract, .entropy = os_entropy()};
     store_close(rig.store);
     CHECK_OK(store_open(str_from(rig_url(&rig, kind)), &options, &rig.store, &rig.err), &rig.err);
@@ -238,7 +256,8 @@ static void numbers_and_keys_are_unique_in_every_store_ES_1_1f(void)
         struct run_create create = create_of("r-1");
         struct run_log *log;
         CHECK_OK(store_create_run(rig.store, &create, &log, &rig.err), &rig.err);
-        struct moment moment = {.kind = MOMENT_STEP_STARTED, .step = STR("a"), .logical = 1, .engine = 1, .at_ms = 1770829200000};
+        struct moment moment = {
+            .kind = MOMENT_STEP_STARTED, .step = STR("a"), .logical = 1, .engine = 1, .at_ms = 1770829200000};
         struct append_item pair[2] = {{.log = log, .moment = &moment}, {.log = log, .moment = &moment}};
         struct store_batch batch = {.items = pair, .item_count = 2};
         CHECK_OK(store_append(rig.store, &batch, 1770829200000, &rig.arena, &rig.err), &rig.err);
@@ -295,13 +314,15 @@ static void projector_goes_on_from_its_watermark_ES_1_0c(void)
         log_fold(&rig, &log, 0, stop, &view);
         CHECK_INT(view.last_seq, stop);
         struct records rest;
-        CHECK_OK(store_read(rig.store, RIG_TENANT, STR("r-1"), view.last_seq, SIZE_MAX, &rig.arena, &rest, &rig.err), &rig.err);
+        CHECK_OK(store_read(rig.store, RIG_TENANT, STR("r-1"), view.last_seq, SIZE_MAX, &rig.arena, &rest, &rig.err),
+                 &rig.err);
         CHECK_INT(rest.count, log.count - stop);
         for (size_t i = 0; i < rest.count; i++) {
             CHECK(rest.items[i].seq > stop);
             struct moment moment;
             struct seal seal;
-            CHECK_OK(contract_decode(VOCABULARY_RUN, rest.items[i].bytes, &rig.arena, &moment, &seal, NULL, &rig.err), &rig.err);
+            CHECK_OK(contract_decode(VOCABULARY_RUN, rest.items[i].bytes, &rig.arena, &moment, &seal, NULL, &rig.err),
+                     &rig.err);
             CHECK(view_fold(&view, &moment, rest.items[i].seq));
         }
         CHECK_STR(snapshot(&view), snapshot(&whole));
@@ -368,11 +389,11 @@ static void events_are_taken_in_rising_order_only_ES_1_5_1a(void)
     rig_close(&rig);
 }
 
-static enum code count_visit(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
+static enum code count_visit(void *context, const struct record *record, const struct moment *moment,
+                             const struct seal *seal)
 {
     size_t *count = context;
-    if (record->ledger_seq)
-        return OK;
+    if (record->ledger_seq) return OK;
     CHECK(moment && seal);
     CHECK_INT(record->seq, ++*count);
     CHECK_INT(seal->seq, record->seq);
@@ -394,7 +415,9 @@ static void numbers_are_never_made_up_ES_1_5_1d(void)
         for (size_t i = 0; i < log.count; i++) {
             struct moment moment;
             struct seal seal;
-            CHECK_OK(contract_decode(VOCABULARY_RUN, log.raw.items[i].bytes, &rig.arena, &moment, &seal, NULL, &rig.err), &rig.err);
+            CHECK_OK(
+                contract_decode(VOCABULARY_RUN, log.raw.items[i].bytes, &rig.arena, &moment, &seal, NULL, &rig.err),
+                &rig.err);
             state = state * 6364136223846793005u + 1442695040888963407u;
             seq += 1 + (state >> 60);
             CHECK(view_fold(&view, &moment, seq));
@@ -419,14 +442,15 @@ static void projection_is_there_within_a_second_ES_1_4d(void)
     size_t rounds = 0;
     while (engine_activity(rig.engine).resident > 0) {
         rig_turn(&rig);
-        if (rig.told_count == view.last_seq)
-            continue;
+        if (rig.told_count == view.last_seq) continue;
         struct records rest;
-        CHECK_OK(store_read(reader, RIG_TENANT, STR("r-1"), view.last_seq, SIZE_MAX, &rig.arena, &rest, &rig.err), &rig.err);
+        CHECK_OK(store_read(reader, RIG_TENANT, STR("r-1"), view.last_seq, SIZE_MAX, &rig.arena, &rest, &rig.err),
+                 &rig.err);
         for (size_t i = 0; i < rest.count; i++) {
             struct moment moment;
             struct seal seal;
-            CHECK_OK(contract_decode(VOCABULARY_RUN, rest.items[i].bytes, &rig.arena, &moment, &seal, NULL, &rig.err), &rig.err);
+            CHECK_OK(contract_decode(VOCABULARY_RUN, rest.items[i].bytes, &rig.arena, &moment, &seal, NULL, &rig.err),
+                     &rig.err);
             CHECK(view_fold(&view, &moment, seal.seq));
             CHECK(os_now().wall_ms - seal.persisted_ms <= 1000);
         }
@@ -471,8 +495,7 @@ static char *decisions(bool crash, bool fail)
         struct str line = str_cut(rest, '\n', &rest);
         size_t dot = str_find(line, '.', 0), blank = str_find(line, ' ', dot);
         struct str word = str_slice(line, str_find(line, ' ', 0) + 1, line.len);
-        if (line.len == 0 || str_starts(word, STR("STEP_REDISPATCHED")))
-            continue;
+        if (line.len == 0 || str_starts(word, STR("STEP_REDISPATCHED"))) continue;
         buf_add(&out, str_slice(line, 0, dot));
         buf_add(&out, str_slice(line, blank, line.len));
         buf_byte(&out, '\n');
@@ -496,8 +519,9 @@ static void engine_attempts_decide_nothing_ES_1_3c(void)
 
 static void logical_attempts_rise_per_step_and_run_ES_1_3d(void)
 {
-    const char *plan = RIG_PLAN(RIG_SHELL("x", "exit 1", ",\"dependsOn\":[],\"retry\":{\"maxAttempts\":3,\"delay\":\"1ms\"}") "," RIG_SHELL(
-        "y", "exit 1", ",\"dependsOn\":[],\"retry\":{\"maxAttempts\":2,\"delay\":\"1ms\"}"));
+    const char *plan = RIG_PLAN(
+        RIG_SHELL("x", "exit 1", ",\"dependsOn\":[],\"retry\":{\"maxAttempts\":3,\"delay\":\"1ms\"}") "," RIG_SHELL(
+            "y", "exit 1", ",\"dependsOn\":[],\"retry\":{\"maxAttempts\":2,\"delay\":\"1ms\"}"));
     rig_open(&rig, "memory");
     for (int run = 1; run <= 2; run++) {
         char id[16];
@@ -552,9 +576,11 @@ static void start_paused(const char *kind)
 {
     rig_open(&rig, kind);
     rig_start(&rig,
-              RIG_PLAN(RIG_SHELL("a", WAIT_FOR("go-a"), ",\"dependsOn\":[]") "," RIG_SHELL("b", WAIT_FOR("go-b"), ",\"dependsOn\":[]")
-                       "," RIG_SHELL("c", "echo x >> ran-c", ",\"dependsOn\":[\"a\"]")
-                       ",{\"stepId\":\"d\",\"kind\":\"noop\",\"dependsOn\":[\"b\",\"c\"]}"),
+              RIG_PLAN(RIG_SHELL("a", WAIT_FOR("go-a"), ",\"dependsOn\":[]") "," RIG_SHELL(
+                  "b", WAIT_FOR("go-b"),
+                  ",\"dependsOn\":[]") "," RIG_SHELL("c", "echo x >> ran-c",
+                                                     ",\"dependsOn\":[\"a\"]") ",{\"stepId\":\"d\",\"kind\":\"noop\","
+                                                                               "\"dependsOn\":[\"b\",\"c\"]}"),
               "r-1");
     rig_until(&rig, "StepStarted", "b");
     while (!exists("begun-a") || !exists("begun-b")) rig_turn(&rig);
@@ -588,11 +614,11 @@ static void pause_drains_ES_6_1a_ES_6_1b_ES_6_1c_ES_6_2_ES_1_2_s12(void)
         CHECK_INT(view_now().status, RUN_STATUS_PAUSED);
         CHECK_INT(view_now().running_count, 2);
         rig_for(&rig, 150);
-        CHECK_INT(engine_activity(rig.engine).in_flight, 2);  // neither was stopped
+        CHECK_INT(engine_activity(rig.engine).in_flight, 2); // neither was stopped
         make("go-a");
         rig_until(&rig, "StepCompleted", "a");
         rig_for(&rig, 150);
-        CHECK_INT(rig_count(&rig, "StepStarted", "c"), 0);  // a is done and c is ready: it must wait
+        CHECK_INT(rig_count(&rig, "StepStarted", "c"), 0); // a is done and c is ready: it must wait
         CHECK(!exists("ran-c"));
         make("go-b");
         rig_until(&rig, "StepCompleted", "b");
@@ -602,7 +628,8 @@ static void pause_drains_ES_6_1a_ES_6_1b_ES_6_1c_ES_6_2_ES_1_2_s12(void)
         CHECK(log_index(&log, "StepCompleted", "a", 0) > paused && log_index(&log, "StepCompleted", "b", 0) > paused);
         CHECK_STR(text_at(log_find(&log, "StepCompleted", "a"), "payload.result"), STR("a"));
         CHECK_INT(log_count(&log, "StepFailed", NULL), 0);
-        for (size_t k = (size_t)paused; k < log.count; k++) CHECK(!str_is(text_at(&log.items[k], "eventType"), "StepStarted"));
+        for (size_t k = (size_t)paused; k < log.count; k++)
+            CHECK(!str_is(text_at(&log.items[k], "eventType"), "StepStarted"));
         CHECK_INT(view_now().status, RUN_STATUS_PAUSED);
         CHECK_TEXT(substatus_now(), "");
         rig_close(&rig);
@@ -615,7 +642,7 @@ static void resume_runs_the_rest_once_ES_6_4a_ES_6_4b(void)
 {
     start_paused("sqlite");
     make("go-a");
-    rig_until(&rig, "StepCompleted", "a");  // done during the pause; b is still at work
+    rig_until(&rig, "StepCompleted", "a"); // done during the pause; b is still at work
     rig_signal(&rig, "r-1", SIGNAL_RESUME, RIG_SIGNAL_B, "");
     rig_until(&rig, "StepCompleted", "c");
     make("go-b");
@@ -631,7 +658,7 @@ static void resume_runs_the_rest_once_ES_6_4a_ES_6_4b(void)
     CHECK_INT(log_count(&log, "RunCompleted", NULL), 1);
     char path[512];
     snprintf(path, sizeof(path), "%s/ran-c", test_dir());
-    CHECK_INT(test_read_file(path).len, 2);  // one line
+    CHECK_INT(test_read_file(path).len, 2); // one line
     rig_close(&rig);
 }
 
@@ -648,9 +675,10 @@ static void events_of_a_pause_come_in_this_order_ES_6_7(void)
     rig_signal(&rig, "r-1", SIGNAL_RESUME, RIG_SIGNAL_B, "");
     rig_finish(&rig);
     struct log log = rig_log(&rig, "r-1");
-    CHECK_STR(log_words(&rig, &log), STR("RunQueued RunStarted StepStarted:a StepStarted:b SignalAccepted RunPaused StepCompleted:a "
-                                         "StepCompleted:b SignalAccepted RunResumed StepStarted:c StepCompleted:c StepStarted:d "
-                                         "StepCompleted:d RunCompleted"));
+    CHECK_STR(log_words(&rig, &log),
+              STR("RunQueued RunStarted StepStarted:a StepStarted:b SignalAccepted RunPaused StepCompleted:a "
+                  "StepCompleted:b SignalAccepted RunResumed StepStarted:c StepCompleted:c StepStarted:d "
+                  "StepCompleted:d RunCompleted"));
     rig_close(&rig);
 }
 
@@ -676,13 +704,15 @@ static void artifacts_are_pointers_with_kind_digest_and_size_ES_2c(void)
     CHECK_STR(text_at(artifact, "kind"), STR("dbt-manifest"));
     CHECK_STR(text_at(artifact, "sha256"), STR("2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"));
     CHECK_INT(int_at(artifact, "sizeBytes"), 5);
-    for (size_t i = 0; i < log.count; i++) CHECK(!memmem(log.raw.items[i].bytes.ptr, log.raw.items[i].bytes.len, "hello\"", 6));
+    for (size_t i = 0; i < log.count; i++)
+        CHECK(!memmem(log.raw.items[i].bytes.ptr, log.raw.items[i].bytes.len, "hello\"", 6));
     // uri and kind are what makes one; digest, size and expiry may be absent but not wrong.
     static const char *const members[] = {"uri", "kind", "sha256", "sizeBytes"};
     struct json wrong = json_bool(true), expiry = json_string(STR("2027-01-01T00:00:00Z"));
     CHECK(fits("run-events/common.json#/$defs/artifact", artifact, NULL));
     for (size_t i = 0; i < ARRAY_COUNT(members); i++) {
-        struct json less = json_with(&rig, artifact, members[i], NULL), bad = json_with(&rig, artifact, members[i], &wrong);
+        struct json less = json_with(&rig, artifact, members[i], NULL),
+                    bad = json_with(&rig, artifact, members[i], &wrong);
         CHECK_INT(fits("run-events/common.json#/$defs/artifact", &less, NULL), i >= 2);
         CHECK(!fits("run-events/common.json#/$defs/artifact", &bad, NULL));
     }
@@ -695,11 +725,28 @@ static void artifacts_are_pointers_with_kind_digest_and_size_ES_2c(void)
 static void output_of_a_step_is_status_artifacts_and_error_ES_2d(void)
 {
     rig_open(&rig, "memory");
-    rig_start(&rig,
-              RIG_PLAN(RIG_SHELL("good", "echo x > $ARTIFACTS_DIR/o", ",\"dependsOn\":[],\"artifacts\":[{\"path\":\"o\",\"kind\":\"k\"}]")
-                       "," RIG_SHELL("slow", "sleep 60", ",\"dependsOn\":[],\"timeout\":\"50ms\"")
-                       ",{\"stepId\":\"after\",\"kind\":\"noop\",\"dependsOn\":[\"slow\"]}"),
-              "r-1");
+    rig_start(
+        &rig,
+        RIG_PLAN(
+            RIG_SHELL(
+                "good", "echo x > $ARTIFACTS_DIR/o",
+                ",\"dependsOn\":[],\"artifacts\":[{\"path\":\"o\",\"kind\":\"k\"}]") "," RIG_SHELL("slow", "sleep 60",
+                                                                                                   ",\"dependsOn\":[],"
+                                                                                                   "\"timeout\":"
+                                                                                                   "\"50ms\"") ",{"
+                                                                                                               "\"stepI"
+                                                                                                               "d\":"
+                                                                                                               "\"after"
+                                                                                                               "\","
+                                                                                                               "\"kind"
+                                                                                                               "\":"
+                                                                                                               "\"noop"
+                                                                                                               "\","
+                                                                                                               "\"depen"
+                                                                                                               "dsOn\":"
+                                                                                                               "[\"slow"
+                                                                                                               "\"]}"),
+        "r-1");
     rig_finish(&rig);
     struct run_view view = view_now();
     struct json json;
@@ -733,10 +780,10 @@ static void output_of_a_step_is_status_artifacts_and_error_ES_2d(void)
 // or its name, and stores of a newer format are not touched.
 static void envelopes_cannot_change_quietly_ES_7b(void)
 {
-    static const char *const envelope[] = {"eventType",     "eventId",     "runId",       "runSeq",   "idempotencyKey",
-                                           "prevHash",      "emittedAt",   "emittedBy",   "tenantId", "persistedAt",
-                                           "projectId",     "environmentId", "planId",    "planVersion", "engineAttemptId",
-                                           "logicalAttemptId", "payload"};
+    static const char *const envelope[] = {
+        "eventType", "eventId",     "runId",           "runSeq",           "idempotencyKey", "prevHash",
+        "emittedAt", "emittedBy",   "tenantId",        "persistedAt",      "projectId",      "environmentId",
+        "planId",    "planVersion", "engineAttemptId", "logicalAttemptId", "payload"};
     struct log log = finished_log("memory");
     struct json wrong = json_array(), same;
     for (size_t i = 0; i < log.count; i++) {
@@ -807,7 +854,8 @@ static void old_and_new_shapes_are_read_ours_fit_ES_7d(void)
             struct json payload = json_with(&rig, json_key(&record, "payload"), "shapeOfTheFuture", &more);
             record = json_with(&rig, &record, "payload", &payload);
         }
-        enum code rc = contract_decode(VOCABULARY_RUN, json_bytes(&rig, &record), &rig.arena, &moment, &seal, NULL, &rig.err);
+        enum code rc =
+            contract_decode(VOCABULARY_RUN, json_bytes(&rig, &record), &rig.arena, &moment, &seal, NULL, &rig.err);
         CHECK_OK(rc, &rig.err);
         CHECK_INT(moment.at_ms, time_at(&log.items[i], "emittedAt"));
         CHECK(view_fold(&mixed, &moment, 2 * seal.seq - 1));

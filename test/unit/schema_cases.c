@@ -77,8 +77,7 @@ static const struct {
     {"{\"patternProperties\":{\"^x-\":{\"type\":\"string\"}},\"additionalProperties\":false}", "{\"x-a\":1}", "/x-a",
      "must be string, found 1"},
     {"{\"propertyNames\":{\"maxLength\":2}}", "{\"abc\":1}", "", "has a property whose name is not allowed: \"abc\""},
-    {"{\"dependentRequired\":{\"a\":[\"b\"]}}", "{\"a\":1}", "",
-     "lacks a property that another one asks for: \"b\""},
+    {"{\"dependentRequired\":{\"a\":[\"b\"]}}", "{\"a\":1}", "", "lacks a property that another one asks for: \"b\""},
     {"{\"dependentRequired\":{\"a\":[\"b\"]}}", "{\"c\":1}", NULL, NULL},
     {"{\"dependentSchemas\":{\"a\":{\"required\":[\"z\"]}}}", "{\"a\":1}", "", "lacks the property \"z\""},
     {"{\"minProperties\":1}", "{}", "", "must have at least 1 properties, has 0"},
@@ -94,10 +93,10 @@ static const struct {
      "\"a\":{\"type\":\"object\",\"properties\":{\"kind\":{\"const\":\"a\"},\"n\":{\"type\":\"integer\"}}},"
      "\"b\":{\"type\":\"object\",\"properties\":{\"kind\":{\"const\":\"b\"}},\"required\":[\"m\"]}}}",
      "{\"kind\":\"b\",\"n\":1}", "", "lacks the property \"m\""},
-    {"{\"if\":{\"required\":[\"a\"]},\"then\":{\"required\":[\"b\"]},\"else\":{\"required\":[\"c\"]}}", "{\"a\":1}",
-     "", "lacks the property \"b\""},
-    {"{\"if\":{\"required\":[\"a\"]},\"then\":{\"required\":[\"b\"]},\"else\":{\"required\":[\"c\"]}}", "{\"x\":1}",
-     "", "lacks the property \"c\""},
+    {"{\"if\":{\"required\":[\"a\"]},\"then\":{\"required\":[\"b\"]},\"else\":{\"required\":[\"c\"]}}", "{\"a\":1}", "",
+     "lacks the property \"b\""},
+    {"{\"if\":{\"required\":[\"a\"]},\"then\":{\"required\":[\"b\"]},\"else\":{\"required\":[\"c\"]}}", "{\"x\":1}", "",
+     "lacks the property \"c\""},
     {"{\"$ref\":\"#/$defs/t\",\"$defs\":{\"t\":{\"properties\":{\"kids\":{\"items\":{\"$ref\":\"#\"}},"
      "\"v\":{\"type\":\"integer\"}}}}}",
      "{\"kids\":[{\"v\":1},{\"kids\":[{\"v\":\"x\"}]}]}", "/kids/1/kids/0/v", "must be integer, found \"x\""},
@@ -112,8 +111,7 @@ static void faults_say_where_and_what(void)
         bool fits = schema_valid(schema, parse(cases[i].value), &fault);
         if (fits != !cases[i].pointer)
             test_fail(__FILE__, __LINE__, "%s with %s: %s", cases[i].schema, cases[i].value, fault.message);
-        if (!cases[i].pointer)
-            continue;
+        if (!cases[i].pointer) continue;
         CHECK_TEXT(fault.pointer, cases[i].pointer);
         CHECK_TEXT(fault.message, cases[i].message);
         CHECK(fault.value && fault.value->line == 1);
@@ -125,7 +123,7 @@ static void what_is_not_supported_is_refused(void)
     static const struct {
         const char *schema;
         enum code code;
-        const char *part;  // of the message
+        const char *part; // of the message
     } refused[] = {
         {"{\"requird\":[]}", E_UNSUPPORTED, "the keyword \"requird\" is not known"},
         {"{\"unevaluatedProperties\":false}", E_UNSUPPORTED, "the keyword \"unevaluatedProperties\" is not supported"},
@@ -196,7 +194,8 @@ static void a_failed_compile_leaves_no_trace(void)
     const struct schema *schema = NULL;
     CHECK_INT(schema_set_open(&arena, &set), OK);
     struct error err = {0};
-    CHECK_OK(schema_set_add(set, STR("a.json"), parse("{\"$defs\":{\"x\":{\"type\":\"null\"}},\"items\":{\"bad\":1}}"), &err),
+    CHECK_OK(schema_set_add(set, STR("a.json"), parse("{\"$defs\":{\"x\":{\"type\":\"null\"}},\"items\":{\"bad\":1}}"),
+                            &err),
              &err);
     CHECK_INT(schema_compile(set, STR("a.json"), &schema, &err), E_UNSUPPORTED);
     err = (struct error){0};
@@ -227,8 +226,7 @@ static void long_paths_and_texts_are_cut(void)
     static char value[4096], key[600];
     memset(key, 'k', sizeof(key) - 1);
     snprintf(value, sizeof(value), "{\"%s\":{\"%s\":\"\xC3\xA9%s\"}}", key, key, key);
-    const struct schema *schema =
-        compiled("{\"additionalProperties\":{\"additionalProperties\":{\"type\":\"null\"}}}");
+    const struct schema *schema = compiled("{\"additionalProperties\":{\"additionalProperties\":{\"type\":\"null\"}}}");
     struct schema_fault fault;
     CHECK(!schema_valid(schema, parse(value), &fault));
     CHECK_INT(strlen(fault.pointer), sizeof(fault.pointer) - 1);
@@ -239,8 +237,7 @@ static void long_paths_and_texts_are_cut(void)
 static void many_items_are_compared_quickly(void)
 {
     struct json array = json_array();
-    for (int i = 0; i < 20000; i++)
-        CHECK(json_push(&arena, &array, json_int(i * 7919)));
+    for (int i = 0; i < 20000; i++) CHECK(json_push(&arena, &array, json_int(i * 7919)));
     const struct schema *schema = compiled("{\"uniqueItems\":true}");
     CHECK(schema_valid(schema, &array, NULL));
     CHECK(json_push(&arena, &array, json_number(STR("79190000e-4"))));
@@ -257,8 +254,7 @@ static void many_names_are_found(void)
         snprintf(names[i], sizeof(names[i]), "p%d", i);
         CHECK(json_put(&arena, &properties, str_from(names[i]), json_bool(true)));
         CHECK(json_push(&arena, &required, json_string(str_from(names[i]))));
-        if (i != 777)
-            CHECK(json_put(&arena, &value, str_from(names[i]), json_null()));
+        if (i != 777) CHECK(json_put(&arena, &value, str_from(names[i]), json_null()));
     }
     CHECK(json_put(&arena, &schema, STR("properties"), properties));
     CHECK(json_put(&arena, &schema, STR("required"), required));
@@ -280,8 +276,9 @@ static void many_names_are_found(void)
 static void memory_may_run_out_anywhere(void)
 {
     const struct json *document = parse(cases[ARRAY_COUNT(cases) - 2].schema);
-    const struct json *second = parse("{\"patternProperties\":{\"^a{1,9}\":{\"minimum\":1}},\"required\":[\"a\"],"
-                                      "\"prefixItems\":[{\"$anchor\":\"x\",\"$id\":\"b\"}],\"dependentRequired\":{\"a\":[]}}");
+    const struct json *second =
+        parse("{\"patternProperties\":{\"^a{1,9}\":{\"minimum\":1}},\"required\":[\"a\"],"
+              "\"prefixItems\":[{\"$anchor\":\"x\",\"$id\":\"b\"}],\"dependentRequired\":{\"a\":[]}}");
     bool done = false;
     for (int64_t n = 1; !done; n++) {
         struct arena small;
@@ -291,14 +288,10 @@ static void memory_may_run_out_anywhere(void)
         struct error err = {0};
         const struct schema *out = NULL;
         enum code rc = schema_set_open(&small, &set);
-        if (!rc)
-            rc = schema_set_add(set, STR("a"), document, &err);
-        if (!rc)
-            rc = schema_set_add(set, STR("c"), second, &err);
-        if (!rc)
-            rc = schema_compile(set, STR("a"), &out, &err);
-        if (!rc)
-            rc = schema_compile(set, STR("c"), &out, &err);
+        if (!rc) rc = schema_set_add(set, STR("a"), document, &err);
+        if (!rc) rc = schema_set_add(set, STR("c"), second, &err);
+        if (!rc) rc = schema_compile(set, STR("a"), &out, &err);
+        if (!rc) rc = schema_compile(set, STR("c"), &out, &err);
         CHECK(rc == OK || rc == E_NOMEM);
         done = rc == OK;
         CHECK(n < 10000);
@@ -328,8 +321,7 @@ static void a_set_goes_on_after_memory_ran_out(void)
         for (int i = 0; i < COUNT; i++) {
             enum code rc = schema_set_add(set, str_from(uris[i]), documents[i], NULL);
             CHECK(rc == OK || (rc == E_NOMEM && !failed));
-            if (!rc)
-                continue;
+            if (!rc) continue;
             failed = true;
             CHECK_INT(schema_set_add(set, str_from(uris[i]), documents[i], NULL), OK);
         }
@@ -338,8 +330,7 @@ static void a_set_goes_on_after_memory_ran_out(void)
             enum code rc = schema_compile(set, str_from(uris[i]), &out, NULL);
             CHECK(rc == OK || (rc == E_NOMEM && !failed));
             failed |= rc != OK;
-            if (rc)
-                CHECK_INT(schema_compile(set, str_from(uris[i]), &out, NULL), OK);
+            if (rc) CHECK_INT(schema_compile(set, str_from(uris[i]), &out, NULL), OK);
             struct json right = json_int(i), wrong = json_int(i + 1);
             CHECK(schema_valid(out, &right, NULL) && !schema_valid(out, &wrong, NULL));
         }
@@ -359,8 +350,7 @@ static void embedded_schemas_compile(void)
         const struct schema *schema = NULL;
         CHECK(schema_embedded(name).len > 0);
         enum code rc = schema_compile(set, str_from(name), &schema, &err);
-        if (rc)
-            test_fail(__FILE__, __LINE__, "%s: %u:%u: %s", name, err.line, err.column, err.message);
+        if (rc) test_fail(__FILE__, __LINE__, "%s: %u:%u: %s", name, err.line, err.column, err.message);
     }
     printf("# %zu embedded schemas\n", count);
 }

@@ -8,20 +8,60 @@
 #include <string.h>
 
 static const char *const claimed_files[] = {
-    "additionalProperties", "allOf", "anchor", "anyOf", "boolean_schema", "const", "contains", "content",
-    "default", "defs", "dependentRequired", "dependentSchemas", "enum", "exclusiveMaximum",
-    "exclusiveMinimum", "format", "if-then-else", "infinite-loop-detection", "items", "maxContains",
-    "maxItems", "maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength",
-    "minProperties", "minimum", "multipleOf", "not", "oneOf", "pattern", "patternProperties",
-    "prefixItems", "properties", "propertyNames", "ref", "required", "type", "uniqueItems",
-    "optional/anchor", "optional/bignum", "optional/ecmascript-regex", "optional/float-overflow",
-    "optional/id", "optional/no-schema", "optional/non-bmp-regex",
+    "additionalProperties",
+    "allOf",
+    "anchor",
+    "anyOf",
+    "boolean_schema",
+    "const",
+    "contains",
+    "content",
+    "default",
+    "defs",
+    "dependentRequired",
+    "dependentSchemas",
+    "enum",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "if-then-else",
+    "infinite-loop-detection",
+    "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "ref",
+    "required",
+    "type",
+    "uniqueItems",
+    "optional/anchor",
+    "optional/bignum",
+    "optional/ecmascript-regex",
+    "optional/float-overflow",
+    "optional/id",
+    "optional/no-schema",
+    "optional/non-bmp-regex",
 };
 
 // Groups inside claimed files that are not claimed.
 static const struct {
     const char *file, *group;
-    enum code code;  // how they are refused
+    enum code code; // how they are refused
 } not_claimed[] = {
     // Need the meta-schema, which rests on $dynamicRef.
     {"defs", "validate definition against metaschema", E_NOT_FOUND},
@@ -36,12 +76,9 @@ static const struct {
     const char *file;
     enum code code;
 } refused_files[] = {
-    {"unevaluatedItems", E_UNSUPPORTED},
-    {"unevaluatedProperties", E_UNSUPPORTED},
-    {"optional/dynamicRef", E_UNSUPPORTED},
-    {"optional/refOfUnknownKeyword", E_UNSUPPORTED},
-    {"optional/unknownKeyword", E_UNSUPPORTED},
-    {"optional/dependencies-compatibility", E_UNSUPPORTED},
+    {"unevaluatedItems", E_UNSUPPORTED},        {"unevaluatedProperties", E_UNSUPPORTED},
+    {"optional/dynamicRef", E_UNSUPPORTED},     {"optional/refOfUnknownKeyword", E_UNSUPPORTED},
+    {"optional/unknownKeyword", E_UNSUPPORTED}, {"optional/dependencies-compatibility", E_UNSUPPORTED},
 };
 
 struct tally {
@@ -52,12 +89,10 @@ static const char *suite_path(const char *file)
 {
     static char path[1024];
     const char *suites = test_suites_dir();
-    if (!suites)
-        test_skip("no suites");
+    if (!suites) test_skip("no suites");
     snprintf(path, sizeof(path), "%s/json-schema/draft2020-12/%s.json", suites, file);
     FILE *probe = fopen(path, "r");
-    if (!probe)
-        test_skip("no %s", path);
+    if (!probe) test_skip("no %s", path);
     fclose(probe);
     return path;
 }
@@ -72,8 +107,7 @@ static struct json load(struct arena *arena, const char *file)
     return suite;
 }
 
-static enum code compile(struct arena *arena, const struct json *document, const struct schema **out,
-                         struct error *err)
+static enum code compile(struct arena *arena, const struct json *document, const struct schema **out, struct error *err)
 {
     struct schema_set *set = NULL;
     CHECK_INT(schema_set_open(arena, &set), OK);
@@ -84,8 +118,7 @@ static enum code compile(struct arena *arena, const struct json *document, const
 static enum code expected_code(const char *file, struct str group)
 {
     for (size_t i = 0; i < ARRAY_COUNT(not_claimed); i++) {
-        if (!strcmp(not_claimed[i].file, file) && str_is(group, not_claimed[i].group))
-            return not_claimed[i].code;
+        if (!strcmp(not_claimed[i].file, file) && str_is(group, not_claimed[i].group)) return not_claimed[i].code;
     }
     return OK;
 }
@@ -98,8 +131,7 @@ static void run_group(struct arena *arena, const char *file, const struct json *
     const struct schema *schema = NULL;
     enum code rc = compile(arena, json_key(group, "schema"), &schema, &err);
     enum code want = expected_code(file, name);
-    if (rc != want)
-        test_fail(__FILE__, __LINE__, "%s: %.*s: %s %s", file, STR_ARG(name), code_name(rc), err.message);
+    if (rc != want) test_fail(__FILE__, __LINE__, "%s: %.*s: %s %s", file, STR_ARG(name), code_name(rc), err.message);
     tally->groups++;
     if (want) {
         tally->skipped += tests->count;
@@ -112,10 +144,9 @@ static void run_group(struct arena *arena, const char *file, const struct json *
         const struct json *data = json_key(test, "data");
         if (schema_valid(schema, data, &fault) != valid || schema_valid(schema, data, NULL) != valid)
             test_fail(__FILE__, __LINE__, "%s: %.*s: %.*s: wanted %s, %s: %s", file, STR_ARG(name),
-                      STR_ARG(json_text(json_key(test, "description"))), valid ? "valid" : "invalid",
-                      fault.pointer, fault.message);
-        if (!valid && !fault.message[0])
-            test_fail(__FILE__, __LINE__, "%s: %.*s: no message", file, STR_ARG(name));
+                      STR_ARG(json_text(json_key(test, "description"))), valid ? "valid" : "invalid", fault.pointer,
+                      fault.message);
+        if (!valid && !fault.message[0]) test_fail(__FILE__, __LINE__, "%s: %.*s: no message", file, STR_ARG(name));
         tally->cases++;
     }
 }
@@ -127,8 +158,7 @@ static void every_claimed_case_passes(void)
         struct arena arena;
         arena_init(&arena, 64 * 1024, 64 * 1024 * 1024);
         struct json suite = load(&arena, claimed_files[i]);
-        for (uint32_t j = 0; j < suite.count; j++)
-            run_group(&arena, claimed_files[i], &suite.items[j], &tally);
+        for (uint32_t j = 0; j < suite.count; j++) run_group(&arena, claimed_files[i], &suite.items[j], &tally);
         arena_release(&arena);
     }
     printf("# JSON Schema suite: %u cases in %u groups of %zu files pass, %u cases not claimed\n", tally.cases,
@@ -149,8 +179,7 @@ static void other_files_are_refused(void)
             const struct json *group = &suite.items[j];
             enum code rc = compile(&arena, json_key(group, "schema"), &schema, &err);
             // Everything in this one is a known keyword, and a pointer may lead anywhere.
-            if (!rc && str_is(json_text(json_key(group, "description")),
-                              "reference internals of known non-applicator"))
+            if (!rc && str_is(json_text(json_key(group, "description")), "reference internals of known non-applicator"))
                 continue;
             if (rc != refused_files[i].code)
                 test_fail(__FILE__, __LINE__, "%s: %.*s: %s %s", refused_files[i].file,

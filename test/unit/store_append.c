@@ -18,8 +18,7 @@ static bool has(const struct key_set *set, const struct digest *key, uint32_t nu
     uint32_t cursor = 0;
     uint32_t found;
     while ((found = key_set_next(set, key, &cursor)))
-        if (found == number)
-            return true;
+        if (found == number) return true;
     return false;
 }
 
@@ -47,8 +46,7 @@ static void keys_are_found_until_they_are_removed_in_any_order(void)
             }
         }
     CHECK_INT(set.count, 0);
-    for (uint32_t i = 0; i < set.capacity; i++)
-        CHECK_INT(set.slots[i], 0);
+    for (uint32_t i = 0; i < set.capacity; i++) CHECK_INT(set.slots[i], 0);
     key_set_release(&set);
 }
 
@@ -57,10 +55,8 @@ static void one_key_may_have_several_numbers(void)
     struct key_set set = {0};
     struct digest key = key_of(1);
     CHECK(key_set_reserve(&set, 5));
-    for (uint32_t i = 1; i <= 5; i++)
-        key_set_add(&set, &key, i | (i % 2 ? KEY_LEDGER : 0));
-    for (uint32_t i = 1; i <= 5; i++)
-        CHECK(has(&set, &key, i | (i % 2 ? KEY_LEDGER : 0)));
+    for (uint32_t i = 1; i <= 5; i++) key_set_add(&set, &key, i | (i % 2 ? KEY_LEDGER : 0));
+    for (uint32_t i = 1; i <= 5; i++) CHECK(has(&set, &key, i | (i % 2 ? KEY_LEDGER : 0)));
     key_set_remove(&set, &key, 3 | KEY_LEDGER);
     CHECK(!has(&set, &key, 3 | KEY_LEDGER));
     CHECK(has(&set, &key, 5 | KEY_LEDGER));
@@ -69,7 +65,7 @@ static void one_key_may_have_several_numbers(void)
 
 // ---- the sweep
 
-struct state {  // of a run_log, all that an append may change
+struct state { // of a run_log, all that an append may change
     uint64_t last_seq, ledger_seq;
     struct digest head, ledger_head;
     int64_t last_persisted_ms;
@@ -79,8 +75,8 @@ struct state {  // of a run_log, all that an append may change
 
 static struct state state_of(const struct run_log *log)
 {
-    return (struct state){log->last_seq,          log->ledger_seq, log->head,    log->ledger_head,
-                          log->last_persisted_ms, log->terminal,   log->created, log->keys.count, log->touched};
+    return (struct state){log->last_seq, log->ledger_seq, log->head,       log->ledger_head, log->last_persisted_ms,
+                          log->terminal, log->created,    log->keys.count, log->touched};
 }
 
 static void check_unchanged(const struct run_log *log, const struct state *before)
@@ -150,15 +146,15 @@ static void sweep_allocations(const char *url)
         struct error err = {0};
         rc = append_all(&sweep, &turn, &err);
         arena_release(&turn);
-        if (!rc)
-            break;
+        if (!rc) break;
         CHECK_INT(rc, E_NOMEM);
         CHECK_INT(err.code, E_NOMEM);
         check_unchanged(sweep.old, &old);
         check_unchanged(sweep.fresh, &fresh);
         CHECK_INT(kit_read(&sweep.kit, "old").count, 1);
         struct run_head head;
-        CHECK_INT(store_head(sweep.kit.store, STR("default"), STR("fresh"), &sweep.kit.arena, &head, NULL), E_NOT_FOUND);
+        CHECK_INT(store_head(sweep.kit.store, STR("default"), STR("fresh"), &sweep.kit.arena, &head, NULL),
+                  E_NOT_FOUND);
     } while (++failures < 10000);
     CHECK_INT(rc, OK);
     CHECK(failures > 20);

@@ -56,7 +56,8 @@ static void crc_is_castagnolis_by_instruction_and_by_table(void)
     uint8_t bytes[300];
     for (size_t i = 0; i < sizeof(bytes); i++) bytes[i] = (uint8_t)(i * 37 + 11);
     for (size_t from = 0; from < 9; from++)
-        for (size_t len = 0; len < 280; len++) CHECK_INT(crc32c(7, bytes + from, len), crc32c_by_table(7, bytes + from, len));
+        for (size_t len = 0; len < 280; len++)
+            CHECK_INT(crc32c(7, bytes + from, len), crc32c_by_table(7, bytes + from, len));
     CHECK_INT(crc32c(crc32c(0, bytes, 100), bytes + 100, 200), crc32c(0, bytes, 300));
 }
 
@@ -77,7 +78,8 @@ static void events_are_lines_in_a_folder_of_their_run_EL_4c(void)
     CHECK_INT(kit_decide(&kit, log, "6f9619ff-8b86-4d01-b42d-00cf4fc964ff", "accept", NULL), OK);
     struct str ledger = test_read_file(real_path("run-1/ledger.jsonl"));
     CHECK(str_starts(ledger, STR("{\"after\":2,\"body\":{\"decision\":\"accept\"},\"crc\":\"")));
-    CHECK(str_ends(ledger, STR("\",\"kind\":\"decision\",\"seq\":1,\"signalId\":\"6f9619ff-8b86-4d01-b42d-00cf4fc964ff\"}\n")));
+    CHECK(str_ends(ledger,
+                   STR("\",\"kind\":\"decision\",\"seq\":1,\"signalId\":\"6f9619ff-8b86-4d01-b42d-00cf4fc964ff\"}\n")));
     struct stat status;
     CHECK_INT(stat(real_path("run-1"), &status), 0);
     CHECK_INT(status.st_mode & 0777, 0700);
@@ -281,7 +283,8 @@ static void plant_directory(const char *path, const char *outside UNUSED)
 
 static void what_is_not_a_plain_file_is_refused_P1_I39(void)
 {
-    static void (*const plant[])(const char *, const char *) = {plant_symlink, plant_hard_link, plant_fifo, plant_directory};
+    static void (*const plant[])(const char *, const char *) = {plant_symlink, plant_hard_link, plant_fifo,
+                                                                plant_directory};
     for (size_t i = 0; i < ARRAY_COUNT(plant); i++) {
         struct kit kit;
         start_real(&kit);
@@ -525,7 +528,8 @@ static void signals_wait_in_order_and_are_settled_with_their_batch(void)
         snprintf(id, sizeof(id), "s%d", i);
         snprintf(bytes, sizeof(bytes), "{\"n\":\"%d\\u00e9\"}", i);
         for (int twice = 0; twice < 2; twice++)
-            CHECK_OK(store_post(lab.kit.store, STR("default"), STR("r"), str_from(id), str_from(bytes), &lab.kit.err), &lab.kit.err);
+            CHECK_OK(store_post(lab.kit.store, STR("default"), STR("r"), str_from(id), str_from(bytes), &lab.kit.err),
+                     &lab.kit.err);
     }
     struct inbox_item *items;
     size_t count;
@@ -621,7 +625,8 @@ static void pages_of_every_size_from_every_place_are_the_same_events(void)
         for (size_t limit = 0; limit < EVENTS + 2; limit += 1 + limit / 8) {
             struct records records;
             arena_reset(&page);
-            CHECK_OK(store_read(lab.kit.store, STR("default"), STR("r"), after, limit, &page, &records, &lab.kit.err), &lab.kit.err);
+            CHECK_OK(store_read(lab.kit.store, STR("default"), STR("r"), after, limit, &page, &records, &lab.kit.err),
+                     &lab.kit.err);
             size_t want = after < EVENTS ? EVENTS - after : 0;
             CHECK_INT(records.count, want < limit ? want : limit);
             for (size_t i = 0; i < records.count; i++) {

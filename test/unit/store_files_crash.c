@@ -59,7 +59,8 @@ static void every_crash_point_leaves_a_prefix_with_all_that_was_acknowledged_I1_
             struct lab_odometer all = {.count = 0};
             do {
                 sim_disk_restore(lab.sim, image);
-                sim_disk_crash(lab.sim, (struct sim_choice){lab_pick_next, &all}, SIM_LOSE | SIM_LOSE_NAMES | SIM_ZEROS);
+                sim_disk_crash(lab.sim, (struct sim_choice){lab_pick_next, &all},
+                               SIM_LOSE | SIM_LOSE_NAMES | SIM_ZEROS);
                 check_survivor(&lab, acked);
                 states++;
             } while (lab_advance(&all));
@@ -188,7 +189,8 @@ static void a_full_disk_is_survived_wherever_it_comes_I9(void)
                 sim_disk_free(lab.sim);
                 lab.sim = sim_disk_new();
                 lab.journal_size = at % 2 ? SMALL_JOURNAL : 3 * 4096;
-                run_with_fault(&lab, (struct sim_fault){.call = calls[call], .at = at, .count = count, .code = E_FULL}, &hit);
+                run_with_fault(&lab, (struct sim_fault){.call = calls[call], .at = at, .count = count, .code = E_FULL},
+                               &hit);
                 sim_disk_crash(lab.sim, (struct sim_choice){lab_pick_worst, NULL}, SIM_LOSE | SIM_LOSE_NAMES);
                 lab_open(&lab);
                 CHECK_INT(lab_held(&lab), LAB_BATCHES);
@@ -396,7 +398,8 @@ static void any_flipped_bit_of_a_frame_is_found_I6(void)
     run_all(&lab);
     struct sim_snapshot *image = sim_disk_snapshot(lab.sim);
     struct str journal = copy_of(&lab, ".cairn/journal");
-    size_t first = frame_at(journal, 0), last = frame_at(journal, LAB_BATCHES - 1), end = frame_at(journal, LAB_BATCHES);
+    size_t first = frame_at(journal, 0), last = frame_at(journal, LAB_BATCHES - 1),
+           end = frame_at(journal, LAB_BATCHES);
     CHECK(end > last && last > first);
     for (size_t bit = first * 8; bit < end * 8; bit += bit < last * 8 ? 1009 : 3) {
         sim_disk_restore(lab.sim, image);

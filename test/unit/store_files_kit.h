@@ -69,9 +69,9 @@ static inline void lab_release(struct lab *lab)
 
 enum { LAB_RUNS = 4, LAB_BATCHES = 6 };
 
-static const char *const lab_runs[LAB_RUNS] = {
-    "a", "b", "7c9e6679-7425-40de-944b-e07fc1f90ae7",
-    "a-run-whose-name-is-so-long-that-it-does-not-fit-into-its-slot-and-goes-to-the-file-of-names-instead-of-it-as-it-should"};
+static const char *const lab_runs[LAB_RUNS] = {"a", "b", "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+                                               "a-run-whose-name-is-so-long-that-it-does-not-fit-into-its-slot-and-"
+                                               "goes-to-the-file-of-names-instead-of-it-as-it-should"};
 
 // Events and ledger entries that each batch brings to each run.
 static const struct {
@@ -150,7 +150,8 @@ static inline size_t lab_held(struct lab *lab)
     for (size_t run = 0; run < LAB_RUNS; run++) {
         struct run_head head;
         struct error err = {0};
-        enum code rc = store_head(lab->kit.store, run == 1 ? STR("acme") : STR("default"), str_from(lab_runs[run]), &arena, &head, &err);
+        enum code rc = store_head(lab->kit.store, run == 1 ? STR("acme") : STR("default"), str_from(lab_runs[run]),
+                                  &arena, &head, &err);
         if (rc == E_NOT_FOUND) continue;
         CHECK_OK(rc, &err);
         events[run] = head.last_seq;
@@ -160,8 +161,8 @@ static inline size_t lab_held(struct lab *lab)
     struct error err = {0};
     CHECK_OK(store_verify(lab->kit.store, STR(""), STR(""), &arena, &report, &err), &err);
     if (report.fault_count > 0)
-        test_fail(__FILE__, __LINE__, "run %.*s event %llu: %.*s", STR_ARG(report.faults[0].run), (unsigned long long)report.faults[0].seq,
-                  STR_ARG(report.faults[0].what));
+        test_fail(__FILE__, __LINE__, "run %.*s event %llu: %.*s", STR_ARG(report.faults[0].run),
+                  (unsigned long long)report.faults[0].seq, STR_ARG(report.faults[0].what));
     arena_release(&arena);
     for (size_t count = 0; count <= LAB_BATCHES; count++) {
         bool same = true;

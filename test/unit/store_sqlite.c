@@ -65,13 +65,13 @@ static void every_commit_is_synced_I1(void)
         snprintf(step, sizeof(step), "s%d", i);
         kit_step(&kit, log, step);
     }
-    CHECK_INT(shim.syncs, 100);  // one each: not fewer, and not more
+    CHECK_INT(shim.syncs, 100); // one each: not fewer, and not more
     store_release_run(kit.store, log);
     shim.syncs = 0;
     log = kit_claim(&kit, "r");
-    CHECK_INT(shim.syncs, 0);  // a lease needs none
+    CHECK_INT(shim.syncs, 0); // a lease needs none
     kit_step(&kit, log, "after the claim");
-    CHECK_INT(shim.syncs, 1);  // and events are synced again after it
+    CHECK_INT(shim.syncs, 1); // and events are synced again after it
     store_release_run(kit.store, log);
     kit_release(&kit);
 }
@@ -91,7 +91,7 @@ static void the_file_is_marked_private_and_in_wal_mode(void)
               5);
     sqlite3_close(db);
     static const char *const suffixes[] = {"", "-wal", "-shm"};
-    for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) {  // nobody else reads what runs say
+    for (size_t i = 0; i < ARRAY_COUNT(suffixes); i++) { // nobody else reads what runs say
         char name[600];
         struct stat status;
         snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
@@ -111,11 +111,13 @@ static void outside_readers_find_the_record_in_plain_columns_EL_1a(void)
     struct append_item item = kit_append(&kit, log, kit_moment(MOMENT_STEP_COMPLETED, "a", 1));
     sqlite3 *db = plain(path);
     CHECK_INT(ask(db, "SELECT count(*) FROM workflow_events WHERE run_id='r' AND json_valid(payload)"), 2);
-    CHECK_INT(ask(db, "SELECT event_type='node_completed' AND timestamp='2026-02-11T17:00:00.000Z' FROM workflow_events "
-                      "WHERE run_id='r' AND sequence=2"),
+    CHECK_INT(ask(db,
+                  "SELECT event_type='node_completed' AND timestamp='2026-02-11T17:00:00.000Z' FROM workflow_events "
+                  "WHERE run_id='r' AND sequence=2"),
               1);
     sqlite3_stmt *statement = NULL;
-    CHECK_INT(sqlite3_prepare_v2(db, "SELECT record FROM workflow_records WHERE run_id='r' AND sequence=2", -1, &statement, NULL),
+    CHECK_INT(sqlite3_prepare_v2(db, "SELECT record FROM workflow_records WHERE run_id='r' AND sequence=2", -1,
+                                 &statement, NULL),
               SQLITE_OK);
     CHECK_INT(sqlite3_step(statement), SQLITE_ROW);
     CHECK_STR(str_from((const char *)sqlite3_column_text(statement, 0)), item.bytes);
@@ -135,8 +137,7 @@ static void check_refused(sqlite3 *db, const char *sql)
 {
     char *text = NULL;
     int rc = sqlite3_exec(db, sql, NULL, NULL, &text);
-    if (rc == SQLITE_OK)
-        test_fail(__FILE__, __LINE__, "was allowed: %s", sql);
+    if (rc == SQLITE_OK) test_fail(__FILE__, __LINE__, "was allowed: %s", sql);
     if (!strstr(text, "EVENT_LOG_APPEND_ONLY") && !strstr(text, "NOT NULL constraint failed"))
         test_fail(__FILE__, __LINE__, "%s: %s", sql, text);
     sqlite3_free(text);
@@ -157,8 +158,10 @@ static void S8_a_plain_connection_cannot_change_remove_or_replace_events_EL_1b_E
         "DELETE FROM workflow_events",
         "DELETE FROM workflow_events WHERE sequence=2",
         "REPLACE INTO workflow_events(run_id,sequence,event_type,timestamp,payload) VALUES('r',1,'x','t','{}')",
-        "INSERT OR REPLACE INTO workflow_events(run_id,sequence,event_type,timestamp,payload) VALUES('r',3,'x','t','{}')",
-        "INSERT OR REPLACE INTO workflow_events(position,run_id,sequence,event_type,timestamp,payload) VALUES(1,'r',1,'x','t','{}')",
+        "INSERT OR REPLACE INTO workflow_events(run_id,sequence,event_type,timestamp,payload) "
+        "VALUES('r',3,'x','t','{}')",
+        "INSERT OR REPLACE INTO workflow_events(position,run_id,sequence,event_type,timestamp,payload) "
+        "VALUES(1,'r',1,'x','t','{}')",
         "INSERT OR REPLACE INTO workflow_events VALUES(1,1,'r',1,'x','t','{}','','',x'00')",
         "INSERT OR REPLACE INTO workflow_events VALUES(1,9,'r',1,'x','t','{}','','',x'00')",
         "INSERT OR REPLACE INTO workflow_events VALUES(NULL,1,'r',1,'x','t','{}','','',x'00')",
@@ -167,7 +170,8 @@ static void S8_a_plain_connection_cannot_change_remove_or_replace_events_EL_1b_E
         "INSERT INTO workflow_events VALUES(NULL,1,'r',0,'x','t','{}','','',x'00')",
         "INSERT INTO workflow_events VALUES(NULL,7,'r',1,'x','t','{}','','',x'00')",
         "INSERT OR IGNORE INTO workflow_events VALUES(NULL,1,'r',9,'x','t','{}','','',x'00')",
-        "INSERT INTO workflow_events VALUES(NULL,1,'r',1,'x','t','{}','','',x'00') ON CONFLICT DO UPDATE SET payload='{}'",
+        "INSERT INTO workflow_events VALUES(NULL,1,'r',1,'x','t','{}','','',x'00') ON CONFLICT DO UPDATE SET "
+        "payload='{}'",
         "UPDATE ledger SET bytes='{}'",
         "DELETE FROM ledger",
         "REPLACE INTO ledger VALUES(1,1,1,1,'decision',NULL,'{}',zeroblob(32))",
@@ -179,8 +183,7 @@ static void S8_a_plain_connection_cannot_change_remove_or_replace_events_EL_1b_E
         "REPLACE INTO run_heads SELECT * FROM run_heads",
     };
     sqlite3 *db = plain(path);
-    for (size_t i = 0; i < ARRAY_COUNT(statements); i++)
-        check_refused(db, statements[i]);
+    for (size_t i = 0; i < ARRAY_COUNT(statements); i++) check_refused(db, statements[i]);
     CHECK_INT(ask(db, "SELECT count(*) FROM workflow_events"), 2);
     CHECK_INT(ask(db, "SELECT count(*) FROM ledger"), 1);
     sqlite3_close(db);
@@ -211,11 +214,10 @@ static void a_full_disk_stores_nothing_and_the_store_goes_on_when_there_is_space
     CHECK(stored > 10);
     CHECK_INT(run_log_last_seq(log), stored);
     CHECK_INT(kit_head(&kit, "r").last_seq, stored);
-    CHECK_INT(kit_read(&kit, "r").count, stored);  // reading works
-    for (int i = 0; i < 3; i++)
-        CHECK_INT(kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, step, 1), NULL), E_FULL);
+    CHECK_INT(kit_read(&kit, "r").count, stored); // reading works
+    for (int i = 0; i < 3; i++) CHECK_INT(kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, step, 1), NULL), E_FULL);
     shim.quota = 0;
-    struct append_item item = kit_step(&kit, log, step);  // the one that was refused
+    struct append_item item = kit_step(&kit, log, step); // the one that was refused
     CHECK(!item.idempotent);
     CHECK_INT(item.seq, stored + 1);
     store_release_run(kit.store, log);
@@ -233,7 +235,8 @@ static void a_failed_sync_ends_the_handle_and_reopening_tells_what_is_stored_I8_
     shim.fail_sync_in = 1;
     CHECK_INT(kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, "b", 1), NULL), E_IO);
     CHECK_INT(run_log_last_seq(log), 1);
-    CHECK_INT(kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, "c", 1), NULL), E_IO);  // although the disk is well again
+    CHECK_INT(kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, "c", 1), NULL),
+              E_IO); // although the disk is well again
     struct run_log *other = NULL;
     CHECK_INT(store_claim_run(kit.store, STR("default"), STR("r"), &other, NULL), E_IO);
     store_release_run(kit.store, log);
@@ -242,7 +245,7 @@ static void a_failed_sync_ends_the_handle_and_reopening_tells_what_is_stored_I8_
     log = kit_claim(&kit, "r");
     uint64_t found = run_log_last_seq(log);
     CHECK(found == 1 || found == 2);
-    struct append_item item = kit_step(&kit, log, "b");  // exactly one either way
+    struct append_item item = kit_step(&kit, log, "b"); // exactly one either way
     CHECK_INT(item.seq, 2);
     CHECK_INT(item.idempotent, found == 2);
     store_release_run(kit.store, log);
@@ -266,7 +269,7 @@ static void a_failed_sync_of_a_checkpoint_ends_the_handle_too_I8(void)
         struct moment moment = kit_moment(MOMENT_STEP_STARTED, step, 1);
         struct append_item item = {.log = log, .moment = &moment};
         struct store_batch batch = {.items = &item, .item_count = 1};
-        shim.fail_sync_in = 2;  // the commit's is the first; a second one is a checkpoint's
+        shim.fail_sync_in = 2; // the commit's is the first; a second one is a checkpoint's
         rc = store_append(kit.store, &batch, KIT_NOW, &turn, &kit.err);
     }
     arena_release(&turn);
@@ -300,16 +303,14 @@ static _Noreturn void write_runs(const char *path, unsigned writer)
         snprintf(step, sizeof(step), "s%u", n);
         struct moment moment = kit_moment(MOMENT_STEP_STARTED, step, 1);
         struct append_item items[RUNS] = {{0}};
-        for (unsigned i = 0; i < RUNS; i++)
-            items[i] = (struct append_item){.log = logs[i], .moment = &moment};
+        for (unsigned i = 0; i < RUNS; i++) items[i] = (struct append_item){.log = logs[i], .moment = &moment};
         struct store_batch batch = {.items = items, .item_count = RUNS};
         if (store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err)) {
             fprintf(stderr, "# writer %u: %s\n", writer, kit.err.message);
             _exit(1);
         }
     }
-    for (unsigned i = 0; i < RUNS; i++)
-        store_release_run(kit.store, logs[i]);
+    for (unsigned i = 0; i < RUNS; i++) store_release_run(kit.store, logs[i]);
     store_close(kit.store);
     _exit(0);
 }
@@ -319,11 +320,10 @@ static void several_processes_write_at_once_and_meet_no_lock(void)
     enum { WRITERS = 4 };
     const char *path = scratch_path();
     pid_t writers[WRITERS];
-    for (unsigned i = 0; i < WRITERS; i++) {  // they also make the store at the same time
+    for (unsigned i = 0; i < WRITERS; i++) { // they also make the store at the same time
         writers[i] = fork();
         CHECK(writers[i] >= 0);
-        if (writers[i] == 0)
-            write_runs(path, i);
+        if (writers[i] == 0) write_runs(path, i);
     }
     for (unsigned i = 0; i < WRITERS; i++) {
         int status;
@@ -351,10 +351,8 @@ static void a_run_is_free_when_its_owner_was_killed_I27(void)
         struct kit kit;
         start(&kit, path, NULL);
         kit_step(&kit, kit_create(&kit, "r", VOCABULARY_RUN), "a");
-        if (write(ready[1], "+", 1) != 1)
-            _exit(1);
-        for (;;)
-            pause();
+        if (write(ready[1], "+", 1) != 1) _exit(1);
+        for (;;) pause();
     }
     char byte;
     CHECK(read(ready[0], &byte, 1) == 1);
@@ -430,8 +428,7 @@ static void a_lease_given_back_is_seen_by_others_while_we_idle(void)
     store_release_run(a.store, log);
     struct inbox_item *items;
     size_t count;
-    for (int i = 0; i < 2; i++)
-        CHECK_OK(store_inbox(a.store, &a.arena, &items, &count, &a.err), &a.err);
+    for (int i = 0; i < 2; i++) CHECK_OK(store_inbox(a.store, &a.arena, &items, &count, &a.err), &a.err);
     log = kit_claim(&b, "r");
     store_release_run(b.store, log);
     kit_release(&b);
@@ -452,7 +449,7 @@ static void other_files_are_refused_with_words(void)
     CHECK(strstr(kit.err.message, "another program") != NULL);
     CHECK_INT(try_open(&kit, path, STORE_READ, NULL), E_INVALID);
     db = plain(path);
-    CHECK_INT(ask(db, "SELECT count(*) FROM sqlite_schema"), 1);  // and left as they are
+    CHECK_INT(ask(db, "SELECT count(*) FROM sqlite_schema"), 1); // and left as they are
     CHECK_INT(ask(db, "SELECT journal_mode='delete' FROM pragma_journal_mode"), 1);
     sqlite3_close(db);
 
@@ -492,14 +489,13 @@ static void a_damaged_page_is_told_in_words(void)
     char *copy = malloc(bytes.len);
     CHECK(copy);
     memcpy(copy, bytes.ptr, bytes.len);
-    memset(copy + 8192, 0xff, bytes.len - 8192);  // everything but the schema's first page
+    memset(copy + 8192, 0xff, bytes.len - 8192); // everything but the schema's first page
     test_write_file(path, (struct str){copy, bytes.len});
     free(copy);
     kit_init(&kit);
     enum code rc = try_open(&kit, path, STORE_READ, NULL);
     struct run_head head;
-    if (!rc)
-        rc = store_head(kit.store, STR("default"), STR("r"), &kit.arena, &head, &kit.err);
+    if (!rc) rc = store_head(kit.store, STR("default"), STR("r"), &kit.arena, &head, &kit.err);
     CHECK_INT(rc, E_CORRUPT);
     CHECK(strstr(kit.err.message, "damaged") != NULL);
     kit_release(&kit);

@@ -11,13 +11,13 @@ struct shim {
     sqlite3_vfs vfs;
     sqlite3_vfs *real;
     int syncs, writes;
-    int fail_sync_in;      // the n-th sync from now fails with an input/output error; 0 = never
-    sqlite3_int64 quota;   // writes beyond this size of a file meet a full disk; 0 = none
+    int fail_sync_in;    // the n-th sync from now fails with an input/output error; 0 = never
+    sqlite3_int64 quota; // writes beyond this size of a file meet a full disk; 0 = none
 };
 
 struct shim_file {
     sqlite3_file base;
-    sqlite3_file *real;  // directly behind this struct
+    sqlite3_file *real; // directly behind this struct
 };
 
 static struct shim shim;
@@ -40,8 +40,7 @@ static int shim_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 at
 static int shim_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 at)
 {
     shim.writes++;
-    if (shim.quota && at + size > shim.quota)
-        return SQLITE_FULL;
+    if (shim.quota && at + size > shim.quota) return SQLITE_FULL;
     return shim_real(file)->pMethods->xWrite(shim_real(file), bytes, size, at);
 }
 
@@ -53,8 +52,7 @@ static int shim_truncate(sqlite3_file *file, sqlite3_int64 size)
 static int shim_sync(sqlite3_file *file, int flags)
 {
     shim.syncs++;
-    if (shim.fail_sync_in && --shim.fail_sync_in == 0)
-        return SQLITE_IOERR_FSYNC;
+    if (shim.fail_sync_in && --shim.fail_sync_in == 0) return SQLITE_IOERR_FSYNC;
     return shim_real(file)->pMethods->xSync(shim_real(file), flags);
 }
 
@@ -116,8 +114,10 @@ static int shim_shm_unmap(sqlite3_file *file, int remove)
 static int shim_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int flags, int *out_flags)
 {
     static const sqlite3_io_methods methods = {
-        2, shim_close, shim_read, shim_write, shim_truncate, shim_sync, shim_size, shim_lock, shim_unlock, shim_check_lock,
-        shim_control, shim_sector, shim_traits, shim_shm_map, shim_shm_lock, shim_shm_barrier, shim_shm_unmap, NULL, NULL};
+        2,           shim_close,   shim_read,     shim_write,       shim_truncate,  shim_sync,
+        shim_size,   shim_lock,    shim_unlock,   shim_check_lock,  shim_control,   shim_sector,
+        shim_traits, shim_shm_map, shim_shm_lock, shim_shm_barrier, shim_shm_unmap, NULL,
+        NULL};
     (void)vfs;
     struct shim_file *own = (struct shim_file *)file;
     own->real = (sqlite3_file *)(own + 1);

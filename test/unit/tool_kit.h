@@ -58,7 +58,8 @@ UNUSED static void kit_open_as(const char *mark, uint32_t process_max)
 {
     struct error err = {0};
     buf_init(&kit.lines, 16 << 20);
-    struct tool_options options = {.mark = mark, .process_max = process_max, .deliver = kit_deliver, .output = kit_line, .context = &kit};
+    struct tool_options options = {
+        .mark = mark, .process_max = process_max, .deliver = kit_deliver, .output = kit_line, .context = &kit};
     CHECK_OK(tools_open(&options, &kit.tools, &err), &err);
 }
 
@@ -82,8 +83,12 @@ struct kit_request {
 // A request for `argv` (ends with NULL).
 UNUSED static struct kit_request kit_request(uint64_t ticket, const char *const *argv)
 {
-    struct kit_request r = {
-        .request = {.ticket = ticket, .run = STR("run-1"), .step = STR("build"), .logical = 2, .engine = 3, .output_max = KIT_OUTPUT_MAX}};
+    struct kit_request r = {.request = {.ticket = ticket,
+                                        .run = STR("run-1"),
+                                        .step = STR("build"),
+                                        .logical = 2,
+                                        .engine = 3,
+                                        .output_max = KIT_OUTPUT_MAX}};
     while (argv[r.request.argc] && r.request.argc < KIT_ARGS) {
         r.argv[r.request.argc] = str_from(argv[r.request.argc]);
         r.request.argc++;

@@ -4,7 +4,8 @@
 static void output_beyond_the_limit_is_dropped_and_told(void)
 {
     kit_open(4);
-    struct kit_request r = kit_request(1, (const char *const[]){"sh", "-c", "yes abcdefg | head -c 5000000; echo e >&2", NULL});
+    struct kit_request r =
+        kit_request(1, (const char *const[]){"sh", "-c", "yes abcdefg | head -c 5000000; echo e >&2", NULL});
     r.request.output_max = 1000;
     struct tool_result *result = kit_run(&r);
     CHECK(result->ok);
@@ -30,7 +31,8 @@ static void limit_never_cuts_a_character(void)
 {
     kit_open(4);
     for (uint64_t max = 1; max <= 12; max++) {
-        struct kit_request r = kit_request(max, (const char *const[]){"printf", "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80z", NULL});
+        struct kit_request r =
+            kit_request(max, (const char *const[]){"printf", "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80z", NULL});
         r.request.output_max = (size_t)max;
         struct tool_result *result = kit_run(&r);
         static const size_t want[] = {1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
@@ -63,7 +65,8 @@ static void bytes_that_are_no_text_are_replaced(void)
 static void detail_is_the_end_of_stderr(void)
 {
     kit_open(4);
-    struct tool_result *result = kit_sh(1, "seq 1 100000 >&2; printf '\\303\\244\\n%.0s' $(seq 1 3000) >&2; echo last >&2; exit 1");
+    struct tool_result *result =
+        kit_sh(1, "seq 1 100000 >&2; printf '\\303\\244\\n%.0s' $(seq 1 3000) >&2; echo last >&2; exit 1");
     CHECK(result->fault.detail.len <= 4096 && result->fault.detail.len > 4000);
     CHECK(str_utf8(result->fault.detail));
     CHECK(str_ends(result->fault.detail, STR("\xC3\xA4\nlast")));
@@ -119,7 +122,8 @@ static void output_of_a_background_process_is_no_reason_to_wait(void)
 static void both_streams_are_drained_at_once(void)
 {
     kit_open(4);
-    const char *script = "i=0; while [ $i -lt 400 ]; do head -c 1000 /dev/zero; head -c 1000 /dev/zero >&2; i=$((i+1)); done";
+    const char *script =
+        "i=0; while [ $i -lt 400 ]; do head -c 1000 /dev/zero; head -c 1000 /dev/zero >&2; i=$((i+1)); done";
     struct kit_request r = kit_request(1, (const char *const[]){"sh", "-c", script, NULL});
     r.request.output_max = 400 * 3000;
     CHECK_INT(kit_run(&r)->output.len, 400 * 1000 * 3);

@@ -75,7 +75,8 @@ static void what_cannot_be_started_is_spawn_failed(void)
     r = kit_request(3, (const char *const[]){"true", NULL});
     r.request.cwd = STR("/no/such/directory");
     kit_check_fault(kit_run(&r), "SPAWN_FAILED", false);
-    CHECK_STR(kit.results[3].fault.message, STR("cannot change to directory /no/such/directory: No such file or directory"));
+    CHECK_STR(kit.results[3].fault.message,
+              STR("cannot change to directory /no/such/directory: No such file or directory"));
     kit_close();
 }
 
@@ -115,10 +116,12 @@ static void no_descriptor_left_is_worth_another_try(void)
 static void arguments_arrive_verbatim_X1(void)
 {
     static const char *const nasty[] = {
-        "",     " ",   "  a  b ",      "*",  "?",     "[a-z]",   "~", "$HOME", "${PATH}",  "$(id)",    "`id`", "'",        "\"",   "\\",
-        "\\n",  "\n",  "a\nb",         "\t", ";",     "a;b",     "&", "&&",    "|",        ">x",       "<x",   "#",        "!",    "!!",
-        "%s%n", "-rf", "--",           "-",  "{a,b}", "(x)",     "=", "A=B",   "\xC3\xA4", "\xFF\xFE", "\x01", "\x1b[31m", "a\rb", "${IFS}",
-        "$'x'", "^",   "\xE2\x80\xAE", "..", "/",     "{{ x }}",
+        "",         " ",        "  a  b ", "*",        "?",    "[a-z]",  "~",    "$HOME", "${PATH}",
+        "$(id)",    "`id`",     "'",       "\"",       "\\",   "\\n",    "\n",   "a\nb",  "\t",
+        ";",        "a;b",      "&",       "&&",       "|",    ">x",     "<x",   "#",     "!",
+        "!!",       "%s%n",     "-rf",     "--",       "-",    "{a,b}",  "(x)",  "=",     "A=B",
+        "\xC3\xA4", "\xFF\xFE", "\x01",    "\x1b[31m", "a\rb", "${IFS}", "$'x'", "^",     "\xE2\x80\xAE",
+        "..",       "/",        "{{ x }}",
     };
     enum { COUNT = ARRAY_COUNT(nasty) };
     const char *argv[COUNT + 4] = {"/proc/self/exe", "--helper", "args"};

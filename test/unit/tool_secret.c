@@ -69,8 +69,8 @@ static void wrapped_and_multiline_forms_are_masked_S2(void)
     check_mask("hunter2222", STR("aHVudG\nVyMjIyMg=="), "***");
     check_mask("hunter2222", STR("aHVudGVy\r\n  MjIyMg=="), "***");
     check_mask("hunter2222", STR("aH\nVudGVyMjIyMg=="), "aH\nV***"); // a wrap in the first characters
-    check_mask("-----KEY-----\nabcdefgh\nijklmnop\n-----END-----", STR("x\n-----KEY-----\nabcdefgh\nijklmnop\n-----END-----\ny"),
-               "x\n***\ny");
+    check_mask("-----KEY-----\nabcdefgh\nijklmnop\n-----END-----",
+               STR("x\n-----KEY-----\nabcdefgh\nijklmnop\n-----END-----\ny"), "x\n***\ny");
     check_mask("-----KEY-----\nabcdefgh\nijklmnop\n-----END-----", STR("only ijklmnop here"), "only *** here");
     check_mask("line one\nline two", STR("{\"k\":\"line one\\nline two\"}"), "{\"k\":\"***\"}");
 }
@@ -80,7 +80,8 @@ static void ordinary_text_passes_unchanged(void)
     struct buf text, out;
     buf_init(&text, 1 << 20);
     buf_init(&out, 1 << 20);
-    for (int i = 0; i < 2000; i++) buf_printf(&text, "line %d of 2000: %%41 \\n \\u0041 c2VjcmV0 68756e 100%% done\n", i);
+    for (int i = 0; i < 2000; i++)
+        buf_printf(&text, "line %d of 2000: %%41 \\n \\u0041 c2VjcmV0 68756e 100%% done\n", i);
     CHECK_STR(mask_in_two("hunter22", buf_str(&text), 77, &out), buf_str(&text));
     buf_release(&text);
     buf_release(&out);
@@ -108,7 +109,8 @@ static void secrets_come_from_environment_and_files_S1(void)
     static char big[100000];
     memset(big, 'x', sizeof(big));
     test_write_file(path, (struct str){big, sizeof(big)});
-    kit_check_fault(run_with_secret(3, "echo ${#TOKEN}", ref), "SECRET_NOT_FOUND", false); // half a key is worse than none
+    kit_check_fault(run_with_secret(3, "echo ${#TOKEN}", ref), "SECRET_NOT_FOUND",
+                    false); // half a key is worse than none
     kit_close();
 }
 
@@ -138,10 +140,11 @@ static const char canary[] = "C4n\"ary/Value+42 x";
 
 static void no_form_is_seen_in_output_errors_or_live_lines_S2(void)
 {
-    static const char script[] = "printf '%s\\n' \"$TOKEN\"; printf '%s' \"$TOKEN\" | base64; printf 'a%s' \"$TOKEN\" | base64;"
-                                 "printf 'ab%s' \"$TOKEN\" | base64; printf '%s' \"$TOKEN\" | od -An -v -tx1 | tr -d ' \\n'; echo;"
-                                 "printf '%s' \"$TOKEN\" | sed 's/%/%25/g; s/\"/%22/g; s,/,%2F,g; s/+/%2B/g; s/ /%20/g'; echo;"
-                                 "printf '%s' \"$TOKEN\" | sed 's/\"/\\\\\"/g'; echo; echo \"error $TOKEN\" >&2; exit 1";
+    static const char script[] =
+        "printf '%s\\n' \"$TOKEN\"; printf '%s' \"$TOKEN\" | base64; printf 'a%s' \"$TOKEN\" | base64;"
+        "printf 'ab%s' \"$TOKEN\" | base64; printf '%s' \"$TOKEN\" | od -An -v -tx1 | tr -d ' \\n'; echo;"
+        "printf '%s' \"$TOKEN\" | sed 's/%/%25/g; s/\"/%22/g; s,/,%2F,g; s/+/%2B/g; s/ /%20/g'; echo;"
+        "printf '%s' \"$TOKEN\" | sed 's/\"/\\\\\"/g'; echo; echo \"error $TOKEN\" >&2; exit 1";
     setenv("CANARY", canary, 1);
     kit_open(4);
     struct tool_result *result = run_with_secret(1, script, "env:CANARY");
@@ -160,7 +163,8 @@ static void a_secret_in_two_writes_is_masked_at_every_cut_S2(void)
     uint64_t ticket = 1;
     for (size_t cut = 1; cut < strlen(canary); cut++, ticket++) {
         char script[200];
-        snprintf(script, sizeof(script), "printf '<%%s' \"${TOKEN:0:%zu}\"; sleep 0.02; printf '%%s>' \"${TOKEN:%zu}\"", cut, cut);
+        snprintf(script, sizeof(script), "printf '<%%s' \"${TOKEN:0:%zu}\"; sleep 0.02; printf '%%s>' \"${TOKEN:%zu}\"",
+                 cut, cut);
         CHECK_STR(run_with_secret(ticket, script, "env:CANARY")->output, STR("<***>"));
     }
     CHECK(!strstr(kit.lines.ptr, "C4n") && !strstr(kit.lines.ptr, "42 x"));

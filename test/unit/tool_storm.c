@@ -8,7 +8,8 @@ static void sixty_four_run_in_parallel(void)
     struct moment_in_time before = os_now();
     // Each waits until all have begun: fewer at once would never end.
     char script[400];
-    snprintf(script, sizeof(script), "touch %s/$CAIRN_STEP_ID; while [ $(ls %s | wc -l) -lt 64 ]; do sleep 0.05; done; echo $CAIRN_STEP_ID",
+    snprintf(script, sizeof(script),
+             "touch %s/$CAIRN_STEP_ID; while [ $(ls %s | wc -l) -lt 64 ]; do sleep 0.05; done; echo $CAIRN_STEP_ID",
              test_dir(), test_dir());
     for (uint64_t i = 1; i <= 64; i++) {
         char step[16];
@@ -45,7 +46,8 @@ static void no_more_than_process_max_run_and_the_rest_wait_in_order(void)
     char script[600];
     // Counts those inside; more than three would be seen by somebody.
     snprintf(script, sizeof(script),
-             "cd %s; mkdir in.$CAIRN_STEP_ID; echo $CAIRN_STEP_ID >> order; ls -d in.* | wc -l; sleep 0.02; rmdir in.$CAIRN_STEP_ID",
+             "cd %s; mkdir in.$CAIRN_STEP_ID; echo $CAIRN_STEP_ID >> order; ls -d in.* | wc -l; sleep 0.02; rmdir "
+             "in.$CAIRN_STEP_ID",
              test_dir());
     for (uint64_t i = 1; i <= 30; i++) {
         char step[16];
@@ -80,12 +82,14 @@ static void *storm_thread(void *context)
     unsigned seed = (unsigned)base;
     for (uint64_t i = 0; i < STORM_EACH; i++) {
         uint64_t ticket = base + i;
-        static const char *const scripts[] = {"true", "exit 1", "exec sleep 88000022", "setsid sleep 88000022 & exit 0"};
+        static const char *const scripts[] = {"true", "exit 1", "exec sleep 88000022",
+                                              "setsid sleep 88000022 & exit 0"};
         unsigned pick = (unsigned)rand_r(&seed) % 4;
         kit_start_sh(ticket, scripts[pick]);
         // Cancel some at once, some twice, some later; sleepers always.
         for (unsigned n = (unsigned)rand_r(&seed) % 3; n > 0; n--)
-            kit.tools->ops->cancel(kit.tools, ticket - (unsigned)rand_r(&seed) % 3, (int64_t)((unsigned)rand_r(&seed) % 3) * 100);
+            kit.tools->ops->cancel(kit.tools, ticket - (unsigned)rand_r(&seed) % 3,
+                                   (int64_t)((unsigned)rand_r(&seed) % 3) * 100);
         if (pick == 2) kit.tools->ops->cancel(kit.tools, ticket, 10);
     }
     return NULL;

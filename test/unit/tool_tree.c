@@ -97,8 +97,9 @@ static void children_of_the_embedding_program_are_left_alone(void)
 static void timeout_ends_with_term_if_the_step_listens(void)
 {
     kit_open(4);
-    struct kit_request r =
-        kit_request(1, (const char *const[]){"sh", "-c", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.01; done", NULL});
+    struct kit_request r = kit_request(
+        1,
+        (const char *const[]){"sh", "-c", "trap 'echo bye; exit 0' TERM; echo up; while :; do sleep 0.01; done", NULL});
     r.request.timeout_ms = 300;
     struct tool_result *result = kit_run(&r);
     kit_check_fault(result, "TIMEOUT", true);
@@ -112,8 +113,9 @@ static void timeout_ends_with_term_if_the_step_listens(void)
 static void timeout_kills_after_two_seconds_of_grace(void)
 {
     kit_open(4);
-    struct kit_request r =
-        kit_request(1, (const char *const[]){"sh", "-c", "trap '' TERM; setsid sleep 88000004 & while :; do sleep 0.01; done", NULL});
+    struct kit_request r = kit_request(
+        1,
+        (const char *const[]){"sh", "-c", "trap '' TERM; setsid sleep 88000004 & while :; do sleep 0.01; done", NULL});
     r.request.timeout_ms = 100;
     struct tool_result *result = kit_run(&r);
     kit_check_fault(result, "TIMEOUT", true);
@@ -277,7 +279,8 @@ static pid_t start_marked(char *const *argv)
 
 static void an_engine_inside_a_step_does_not_kill_itself(void)
 {
-    char name[] = "sleep", number[] = "88000015", helper[] = "--helper", mode[] = "orphans", mark[] = "mark-d", path[512];
+    char name[] = "sleep", number[] = "88000015", helper[] = "--helper", mode[] = "orphans", mark[] = "mark-d",
+         path[512];
     snprintf(path, sizeof(path), "%s", self_path());
     pid_t sleeper = start_marked((char *const[]){name, number, NULL});
     kit_await_count(number, 1);

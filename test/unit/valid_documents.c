@@ -20,8 +20,7 @@ static const struct schema *open_schema(const char *name)
     const struct schema *schema;
     CHECK(document);
     snprintf(path, sizeof(path), "schemas/%s", name);
-    if (!set)
-        CHECK_INT(schema_set_open(&arena, &set), OK);
+    if (!set) CHECK_INT(schema_set_open(&arena, &set), OK);
     CHECK_OK(json_parse(test_read_file(path), NULL, &arena, document, &err), &err);
     CHECK_OK(schema_set_add(set, str_from(name), document, &err), &err);
     CHECK_OK(schema_compile(set, str_from(name), &schema, &err), &err);
@@ -48,12 +47,10 @@ static unsigned check_directory(const char *dir, const char *prefix)
 {
     unsigned count = 0;
     DIR *open = opendir(dir);
-    if (!open)
-        return 0;
+    if (!open) return 0;
     for (struct dirent *entry = readdir(open); entry; entry = readdir(open)) {
         struct str name = str_from(entry->d_name);
-        if (!str_starts(name, str_from(prefix)) ||
-            (!str_ends(name, STR(".yaml")) && !str_ends(name, STR(".json"))))
+        if (!str_starts(name, str_from(prefix)) || (!str_ends(name, STR(".yaml")) && !str_ends(name, STR(".json"))))
             continue;
         char path[PATH_MAX];
         struct schema_fault fault;
@@ -123,8 +120,7 @@ static void broken_documents_do_not_fit(void)
     };
     open_schemas();
     for (size_t i = 0; i < ARRAY_COUNT(broken); i++)
-        if (fits(str_from(broken[i]), NULL))
-            test_fail(__FILE__, __LINE__, "fits: %s", broken[i]);
+        if (fits(str_from(broken[i]), NULL)) test_fail(__FILE__, __LINE__, "fits: %s", broken[i]);
 }
 
 int main(int argc, char **argv)

@@ -180,7 +180,9 @@ static void failed_with_its_root_cause_RE_3e_ES_1_2m_ES_1_2_s7_ES_1_5_3h(void)
     started();
     tell_step(MOMENT_STEP_STARTED, "a", 1);
     tell_step(MOMENT_STEP_FAILED, "a", 1);
-    tell((struct moment){.kind = MOMENT_RUN_FAILED, .reason = STR("a"), .fault = {.code = STR("EXIT_NONZERO"), .message = STR("exit 1")}});
+    tell((struct moment){.kind = MOMENT_RUN_FAILED,
+                         .reason = STR("a"),
+                         .fault = {.code = STR("EXIT_NONZERO"), .message = STR("exit 1")}});
     check_status(RUN_STATUS_FAILED);
     CHECK_STR(view.failed_step, STR("a"));
     CHECK_STR(view.fault.code, STR("EXIT_NONZERO"));
@@ -294,7 +296,8 @@ static void signals_change_no_status_ES_1_2h_ES_1_2i(void)
 static void step_started_ES_1_2d_ES_1_5_3c(void)
 {
     started();
-    tell((struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("a"), .due_ms = 1770829260000, .run_ref = STR("run-child")});
+    tell((struct moment){
+        .kind = MOMENT_STEP_STARTED, .step = STR("a"), .due_ms = 1770829260000, .run_ref = STR("run-child")});
     check_step("a", STEP_STATUS_RUNNING);
     CHECK_INT(step("a")->started_ms, 1770829202000);
     CHECK_INT(step("a")->due_ms, 1770829260000);
@@ -309,8 +312,12 @@ static void step_completed_ES_1_2e_ES_1_5_3d(void)
     tell_step(MOMENT_STEP_STARTED, "a", 1);
     struct json artifacts = json_array();
     CHECK(json_push(&arena, &artifacts, json_string(STR("x"))));
-    tell((struct moment){
-        .kind = MOMENT_STEP_COMPLETED, .step = STR("a"), .value = json_int(7), .artifacts = artifacts, .actor = STR("ada"), .engine = 2});
+    tell((struct moment){.kind = MOMENT_STEP_COMPLETED,
+                         .step = STR("a"),
+                         .value = json_int(7),
+                         .artifacts = artifacts,
+                         .actor = STR("ada"),
+                         .engine = 2});
     check_step("a", STEP_STATUS_SUCCESS);
     CHECK_INT(step("a")->value.integer, 7);
     CHECK_INT(step("a")->artifacts.count, 1);
@@ -338,7 +345,8 @@ static void step_failed_ES_1_2f_ES_1_5_3e(void)
 static void step_skipped_ES_1_2g_C_06(void)
 {
     started();
-    tell((struct moment){.kind = MOMENT_STEP_SKIPPED, .step = STR("a"), .reason = STR(SKIP_CONDITION_FALSE), .detail = STR("1 > 2")});
+    tell((struct moment){
+        .kind = MOMENT_STEP_SKIPPED, .step = STR("a"), .reason = STR(SKIP_CONDITION_FALSE), .detail = STR("1 > 2")});
     check_step("a", STEP_STATUS_SKIPPED);
     CHECK_STR(step("a")->skip_reason, STR("CONDITION_FALSE"));
     CHECK_STR(step("a")->skip_detail, STR("1 > 2"));
@@ -402,7 +410,8 @@ static void redispatch_is_a_physical_attempt_of_the_same_logical_one_RE_5c_ES_1_
 static void reused_results_need_no_start_C_22(void)
 {
     started();
-    tell((struct moment){.kind = MOMENT_STEP_COMPLETED, .step = STR("a"), .run_ref = STR("run-000"), .value = json_null()});
+    tell((struct moment){
+        .kind = MOMENT_STEP_COMPLETED, .step = STR("a"), .run_ref = STR("run-000"), .value = json_null()});
     check_step("a", STEP_STATUS_SUCCESS);
     CHECK_STR(step("a")->reused_from, STR("run-000"));
     CHECK(json_is(&step("a")->value, JSON_NULL));
@@ -656,9 +665,10 @@ static void entries_of_the_ledger_share_a_number_C_05(void)
 static struct moment next_moment(struct source *source, uint64_t n)
 {
     static const enum moment_kind often[] = {
-        MOMENT_STEP_STARTED,   MOMENT_STEP_STARTED,      MOMENT_STEP_STARTED, MOMENT_STEP_COMPLETED,  MOMENT_STEP_COMPLETED,
-        MOMENT_ATTEMPT_FAILED, MOMENT_STEP_REDISPATCHED, MOMENT_STEP_FAILED,  MOMENT_STEP_SKIPPED,    MOMENT_STEP_DELAYED,
-        MOMENT_RUN_PAUSED,     MOMENT_RUN_RESUMED,       MOMENT_UNKNOWN,      MOMENT_SIGNAL_ACCEPTED, MOMENT_ITERATION_STARTED,
+        MOMENT_STEP_STARTED,   MOMENT_STEP_STARTED,    MOMENT_STEP_STARTED,      MOMENT_STEP_COMPLETED,
+        MOMENT_STEP_COMPLETED, MOMENT_ATTEMPT_FAILED,  MOMENT_STEP_REDISPATCHED, MOMENT_STEP_FAILED,
+        MOMENT_STEP_SKIPPED,   MOMENT_STEP_DELAYED,    MOMENT_RUN_PAUSED,        MOMENT_RUN_RESUMED,
+        MOMENT_UNKNOWN,        MOMENT_SIGNAL_ACCEPTED, MOMENT_ITERATION_STARTED,
     };
     enum moment_kind kind = often[pick(source, (uint32_t)ARRAY_COUNT(often))];
     if (n == 1) kind = MOMENT_RUN_STARTED;
@@ -753,7 +763,8 @@ static void view_keeps_no_borrowed_bytes(void)
 {
     started();
     char text[8] = "load";
-    struct moment moment = {.kind = MOMENT_STEP_FAILED, .step = {text, 4}, .logical = 1, .engine = 1, .fault = {.code = {text, 4}}};
+    struct moment moment = {
+        .kind = MOMENT_STEP_FAILED, .step = {text, 4}, .logical = 1, .engine = 1, .fault = {.code = {text, 4}}};
     CHECK(view_fold(&view, &moment, 2));
     memset(text, 'x', sizeof(text));
     CHECK(view_step(&view, STR("load")) != NULL);

@@ -47,7 +47,8 @@ static struct json snapshot(void)
     struct schema_fault fault;
     CHECK_OK(schema_set_embedded(&arena, &set, &err), &err);
     CHECK_OK(schema_compile(set, STR("run-snapshot.json"), &schema, &err), &err);
-    if (!schema_valid(schema, &json, &fault)) test_fail(__FILE__, __LINE__, "snapshot%s %s", fault.pointer, fault.message);
+    if (!schema_valid(schema, &json, &fault))
+        test_fail(__FILE__, __LINE__, "snapshot%s %s", fault.pointer, fault.message);
     return json;
 }
 
@@ -79,7 +80,8 @@ static void tell_story(void)
     tell((struct moment){.kind = MOMENT_RUN_QUEUED});
     tell((struct moment){.kind = MOMENT_RUN_STARTED});
     tell((struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("load")});
-    struct fault fault = {.code = STR("EXIT_NONZERO"), .message = STR("exit 3"), .retryable = true, .has_exit = true, .exit_code = 3};
+    struct fault fault = {
+        .code = STR("EXIT_NONZERO"), .message = STR("exit 3"), .retryable = true, .has_exit = true, .exit_code = 3};
     tell((struct moment){.kind = MOMENT_ATTEMPT_FAILED, .step = STR("load"), .fault = fault});
     tell((struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("load"), .logical = 2});
     tell((struct moment){.kind = MOMENT_STEP_COMPLETED,
@@ -94,7 +96,8 @@ static void tell_story(void)
                          .blob_size = 6,
                          .artifacts = artifacts_of("file:///b", "file:///c"),
                          .run_ref = STR("run-000")});
-    tell((struct moment){.kind = MOMENT_STEP_SKIPPED, .step = STR("mail"), .reason = STR(SKIP_CONDITION_FALSE), .detail = STR("1 > 2")});
+    tell((struct moment){
+        .kind = MOMENT_STEP_SKIPPED, .step = STR("mail"), .reason = STR(SKIP_CONDITION_FALSE), .detail = STR("1 > 2")});
 }
 
 static void finished_run_ES_1_4a_ES_1_4b_ES_A1_r2_C_21(void)
@@ -145,7 +148,8 @@ static void failed_run_tells_its_root_cause_ES_1_5_3h_C_12(void)
     tell((struct moment){.kind = MOMENT_STEP_FAILED,
                          .step = STR("last"),
                          .fault = {.code = STR("TIMEOUT"), .message = STR("5s"), .category = STR("timeout")}});
-    tell((struct moment){.kind = MOMENT_RUN_FAILED, .reason = STR("last"), .fault = {.code = STR("TIMEOUT"), .message = STR("5s")}});
+    tell((struct moment){
+        .kind = MOMENT_RUN_FAILED, .reason = STR("last"), .fault = {.code = STR("TIMEOUT"), .message = STR("5s")}});
     struct json json = snapshot();
     check_text(&json, "status", "FAILED");
     check_text(&json, "rootCause.stepId", "last");
@@ -179,9 +183,12 @@ static void hash_of_the_logical_state_C_21(void)
     tell_story();
     tell((struct moment){.kind = MOMENT_RUN_COMPLETED});
     static const char state[] =
-        "{\"completedAt\":\"2026-02-11T17:00:09.000Z\",\"paused\":false,\"runId\":\"run-001\",\"startedAt\":\"2026-02-11T17:00:02.000Z\","
-        "\"status\":\"COMPLETED\",\"steps\":{\"big\":{\"attempts\":1,\"completedAt\":\"2026-02-11T17:00:07.000Z\",\"status\":\"SUCCESS\"},"
-        "\"load\":{\"attempts\":2,\"completedAt\":\"2026-02-11T17:00:06.000Z\",\"startedAt\":\"2026-02-11T17:00:03.000Z\",\"status\":"
+        "{\"completedAt\":\"2026-02-11T17:00:09.000Z\",\"paused\":false,\"runId\":\"run-001\",\"startedAt\":\"2026-02-"
+        "11T17:00:02.000Z\","
+        "\"status\":\"COMPLETED\",\"steps\":{\"big\":{\"attempts\":1,\"completedAt\":\"2026-02-11T17:00:07.000Z\","
+        "\"status\":\"SUCCESS\"},"
+        "\"load\":{\"attempts\":2,\"completedAt\":\"2026-02-11T17:00:06.000Z\",\"startedAt\":\"2026-02-11T17:00:03."
+        "000Z\",\"status\":"
         "\"SUCCESS\"},"
         "\"mail\":{\"attempts\":0,\"completedAt\":\"2026-02-11T17:00:08.000Z\",\"status\":\"SKIPPED\"}}}";
     struct digest got, want = sha256(STR(state));

@@ -18,8 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PLAN(steps) "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"},\"steps\":[" steps "]}"
-#define SHELL(id, deps, more)                                                                                                              \
+#define PLAN(steps)                                                                                                    \
+    "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"},\"steps\":[" steps "]}"
+#define SHELL(id, deps, more)                                                                                          \
     "{\"stepId\":\"" id "\",\"kind\":\"shell\",\"dependsOn\":[" deps "],\"with\":{\"command\":\"do " id "\"}" more "}"
 #define LINEAR PLAN(SHELL("a", "", "") "," SHELL("b", "\"a\"", ""))
 
@@ -83,14 +84,16 @@ UNUSED static void kit_tool_close(struct tools *tools)
     (void)tools;
 }
 
-UNUSED static const struct tool_ops kit_tool_ops = {.start = kit_tool_start, .cancel = kit_tool_cancel, .close = kit_tool_close};
+UNUSED static const struct tool_ops kit_tool_ops = {
+    .start = kit_tool_start, .cancel = kit_tool_cancel, .close = kit_tool_close};
 
 UNUSED static void kit_event(void *context, const struct engine_event *event)
 {
     struct kit *k = context;
     buf_printf(&k->told, "%.*s %s", STR_ARG(event->run), moment_name(event->moment->kind));
     if (event->moment->step.len > 0)
-        buf_printf(&k->told, " %.*s %u.%u", STR_ARG(event->moment->step), event->moment->logical, event->moment->engine);
+        buf_printf(&k->told, " %.*s %u.%u", STR_ARG(event->moment->step), event->moment->logical,
+                   event->moment->engine);
     if (event->moment->fault.code.len > 0) buf_printf(&k->told, " %.*s", STR_ARG(event->moment->fault.code));
     buf_byte(&k->told, '\n');
 }
@@ -141,8 +144,9 @@ UNUSED static struct program *kit_program(struct kit *k, const char *text, const
     return program;
 }
 
-UNUSED static enum code kit_load_child(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                                       struct arena *arena, struct str *file, struct str *text, struct error *err)
+UNUSED static enum code kit_load_child(void *context, enum part_kind kind, struct str from, struct str request,
+                                       struct str runtime, struct arena *arena, struct str *file, struct str *text,
+                                       struct error *err)
 {
     (void)context, (void)kind, (void)from, (void)request, (void)runtime, (void)arena, (void)err;
     *file = STR("child.json");
@@ -161,7 +165,8 @@ UNUSED static void kit_open(struct kit *k, const char *text)
     k->now = (struct moment_in_time){.wall_ms = 1800000000000, .mono_ms = 5000};
     struct error err = {0};
     CHECK_OK(contract_open(&k->memory, &k->contract, &err), &err);
-    struct store_options options = {.mode = STORE_WRITE, .create = true, .contract = k->contract, .entropy = os_entropy()};
+    struct store_options options = {
+        .mode = STORE_WRITE, .create = true, .contract = k->contract, .entropy = os_entropy()};
     CHECK_OK(store_open(STR("memory:"), &options, &k->store, &err), &err);
     k->real_ops = k->store->ops;
     k->ops = *k->real_ops;

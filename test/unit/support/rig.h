@@ -15,12 +15,14 @@
 #define RIG_PATIENCE_MS 30000
 #define RIG_SIGNAL_A "11111111-1111-4111-8111-111111111111"
 #define RIG_SIGNAL_B "22222222-2222-4222-8222-222222222222"
-#define RIG_PLAN(steps) "{\"planId\":\"orders\",\"planVersion\":\"1.2.0\",\"schemaVersion\":\"v1.2\",\"steps\":[" steps "]}"
-#define RIG_SHELL(id, command, more) "{\"stepId\":\"" id "\",\"kind\":\"shell\",\"with\":{\"command\":\"" command "\"}" more "}"
+#define RIG_PLAN(steps)                                                                                                \
+    "{\"planId\":\"orders\",\"planVersion\":\"1.2.0\",\"schemaVersion\":\"v1.2\",\"steps\":[" steps "]}"
+#define RIG_SHELL(id, command, more)                                                                                   \
+    "{\"stepId\":\"" id "\",\"kind\":\"shell\",\"with\":{\"command\":\"" command "\"}" more "}"
 
 enum { RIG_TOLD_MAX = 512 };
 
-struct told {  // what the observer was told about an event of the log
+struct told { // what the observer was told about an event of the log
     char type[32], step[64], event_id[UUID_SIZE];
     uint64_t seq;
     int64_t persisted_ms;
@@ -28,7 +30,7 @@ struct told {  // what the observer was told about an event of the log
 };
 
 struct rig {
-    struct arena arena;  // everything of one test
+    struct arena arena; // everything of one test
     const struct contract *contract;
     struct store *store;
     struct engine *engine;
@@ -39,7 +41,7 @@ struct rig {
 };
 
 struct log {
-    struct json *items;  // parsed records
+    struct json *items; // parsed records
     struct records raw;
     size_t count;
 };
@@ -63,8 +65,7 @@ UNUSED static const char *rig_url(struct rig *rig, const char *kind)
 UNUSED static void rig_event(void *context, const struct engine_event *event)
 {
     struct rig *rig = context;
-    if (!event->item->in_log)
-        return;
+    if (!event->item->in_log) return;
     CHECK(rig->told_count < RIG_TOLD_MAX);
     struct told *told = &rig->told[rig->told_count++];
     const char *word = moment_word(event->moment->kind, VOCABULARY_RUN);
@@ -89,7 +90,8 @@ UNUSED static void rig_open_store(struct rig *rig, const char *kind)
     *rig = (struct rig){0};
     arena_init(&rig->arena, 64 * 1024, SIZE_MAX);
     CHECK_OK(contract_open(&rig->arena, &rig->contract, &rig->err), &rig->err);
-    struct store_options options = {.mode = STORE_WRITE, .create = true, .contract = rig->contract, .entropy = os_entropy()};
+    struct store_options options = {
+        .mode = STORE_WRITE, .create = true, .contract = rig->contract, .entropy = os_entropy()};
     CHECK_OK(store_open(str_from(rig_url(rig, kind)), &options, &rig->store, &rig->err), &rig->err);
     os_log_level(LOG_ERROR);
 }
@@ -112,8 +114,7 @@ UNUSED static void rig_open(struct rig *rig, const char *kind)
 
 UNUSED static void rig_close(struct rig *rig)
 {
-    if (rig->engine)
-        engine_close(rig->engine);
+    if (rig->engine) engine_close(rig->engine);
     program_release(rig->program);
     store_close(rig->store);
     arena_release(&rig->arena);
@@ -154,8 +155,7 @@ UNUSED static void rig_turn(struct rig *rig)
     struct moment_in_time now = os_now();
     CHECK_OK(engine_turn(rig->engine, now, &worked, &rig->err), &rig->err);
     int64_t until = engine_deadline(rig->engine);
-    if (!worked)
-        engine_wait(rig->engine, until < now.mono_ms + 20 ? until : now.mono_ms + 20);
+    if (!worked) engine_wait(rig->engine, until < now.mono_ms + 20 ? until : now.mono_ms + 20);
 }
 
 UNUSED static size_t rig_count(const struct rig *rig, const char *type, const char *step)
@@ -171,16 +171,14 @@ UNUSED static void rig_until(struct rig *rig, const char *type, const char *step
 {
     int64_t end = os_now().mono_ms + RIG_PATIENCE_MS;
     while (rig_count(rig, type, step) == 0) {
-        if (os_now().mono_ms > end)
-            test_fail(__FILE__, __LINE__, "no %s %s", type, step ? step : "");
+        if (os_now().mono_ms > end) test_fail(__FILE__, __LINE__, "no %s %s", type, step ? step : "");
         rig_turn(rig);
     }
 }
 
 UNUSED static void rig_for(struct rig *rig, int64_t ms)
 {
-    for (int64_t end = os_now().mono_ms + ms; os_now().mono_ms < end;)
-        rig_turn(rig);
+    for (int64_t end = os_now().mono_ms + ms; os_now().mono_ms < end;) rig_turn(rig);
 }
 
 UNUSED static void rig_finish(struct rig *rig)
@@ -192,8 +190,8 @@ UNUSED static void rig_finish(struct rig *rig)
     }
 }
 
-UNUSED static enum code rig_try_signal(struct rig *rig, struct str tenant, const char *run, enum signal_type type, const char *id,
-                                       const char *reason)
+UNUSED static enum code rig_try_signal(struct rig *rig, struct str tenant, const char *run, enum signal_type type,
+                                       const char *id, const char *reason)
 {
     struct signal signal = {.type = type,
                             .id = str_from(id),
@@ -205,7 +203,8 @@ UNUSED static enum code rig_try_signal(struct rig *rig, struct str tenant, const
     return engine_signal(rig->engine, tenant, str_from(run), &signal, &rig->err);
 }
 
-UNUSED static void rig_signal(struct rig *rig, const char *run, enum signal_type type, const char *id, const char *reason)
+UNUSED static void rig_signal(struct rig *rig, const char *run, enum signal_type type, const char *id,
+                              const char *reason)
 {
     size_t before = rig->decision_count;
     CHECK_OK(rig_try_signal(rig, RIG_TENANT, run, type, id, reason), &rig->err);
@@ -219,7 +218,8 @@ UNUSED static void rig_signal(struct rig *rig, const char *run, enum signal_type
 UNUSED static struct log rig_log(struct rig *rig, const char *run)
 {
     struct log log = {0};
-    CHECK_OK(store_read(rig->store, RIG_TENANT, str_from(run), 0, SIZE_MAX, &rig->arena, &log.raw, &rig->err), &rig->err);
+    CHECK_OK(store_read(rig->store, RIG_TENANT, str_from(run), 0, SIZE_MAX, &rig->arena, &log.raw, &rig->err),
+             &rig->err);
     log.count = log.raw.count;
     log.items = ARENA_ARRAY(&rig->arena, log.count + 1, struct json);
     CHECK(log.items);
@@ -242,7 +242,8 @@ UNUSED static int64_t int_at(const struct json *record, const char *path)
 UNUSED static int log_index(const struct log *log, const char *type, const char *step, int n)
 {
     for (size_t i = 0; i < log->count; i++)
-        if (str_is(text_at(&log->items[i], "eventType"), type) && (!step || str_is(text_at(&log->items[i], "stepId"), step)) && n-- == 0)
+        if (str_is(text_at(&log->items[i], "eventType"), type) &&
+            (!step || str_is(text_at(&log->items[i], "stepId"), step)) && n-- == 0)
             return (int)i;
     return -1;
 }
@@ -250,16 +251,14 @@ UNUSED static int log_index(const struct log *log, const char *type, const char 
 UNUSED static const struct json *log_find(const struct log *log, const char *type, const char *step)
 {
     int at = log_index(log, type, step, 0);
-    if (at < 0)
-        test_fail(__FILE__, __LINE__, "no %s %s in the log", type, step ? step : "");
+    if (at < 0) test_fail(__FILE__, __LINE__, "no %s %s in the log", type, step ? step : "");
     return &log->items[at];
 }
 
 UNUSED static size_t log_count(const struct log *log, const char *type, const char *step)
 {
     int n = 0;
-    while (log_index(log, type, step, n) >= 0)
-        n++;
+    while (log_index(log, type, step, n) >= 0) n++;
     return (size_t)n;
 }
 
@@ -271,8 +270,7 @@ UNUSED static struct str log_words(struct rig *rig, const struct log *log)
     for (size_t i = 0; i < log->count; i++) {
         struct str step = text_at(&log->items[i], "stepId");
         buf_printf(&out, "%s%.*s", i ? " " : "", STR_ARG(text_at(&log->items[i], "eventType")));
-        if (step.len)
-            buf_printf(&out, ":%.*s", STR_ARG(step));
+        if (step.len) buf_printf(&out, ":%.*s", STR_ARG(step));
     }
     struct str words = arena_copy(&rig->arena, buf_str(&out));
     CHECK(buf_ok(&out) && words.ptr);
@@ -293,28 +291,30 @@ UNUSED static void log_fold(struct rig *rig, const struct log *log, size_t from,
     for (size_t i = from; i < to; i++) {
         struct moment moment;
         struct seal seal;
-        CHECK_OK(contract_decode(VOCABULARY_RUN, log->raw.items[i].bytes, &rig->arena, &moment, &seal, NULL, &rig->err), &rig->err);
+        CHECK_OK(contract_decode(VOCABULARY_RUN, log->raw.items[i].bytes, &rig->arena, &moment, &seal, NULL, &rig->err),
+                 &rig->err);
         CHECK(view_fold(view, &moment, seal.seq));
     }
 }
 
 UNUSED static void rig_view(struct rig *rig, const char *run, struct run_view *view)
 {
-    struct run_ids ids = {.tenant = RIG_TENANT, .project = STR("shop"), .environment = STR("prod"), .plan_id = STR("orders")};
+    struct run_ids ids = {
+        .tenant = RIG_TENANT, .project = STR("shop"), .environment = STR("prod"), .plan_id = STR("orders")};
     ids.plan_version = STR("1.2.0");
     ids.run = str_from(run);
     CHECK(view_init(view, &rig->arena, &ids));
 }
 
 // A copy of an object without a member, or with another value for it.
-UNUSED static struct json json_with(struct rig *rig, const struct json *object, const char *key, const struct json *value)
+UNUSED static struct json json_with(struct rig *rig, const struct json *object, const char *key,
+                                    const struct json *value)
 {
     struct json out = json_object();
     for (uint32_t i = 0; i < object->count; i++)
         if (!str_is(object->members[i].key, key))
             CHECK(json_put(&rig->arena, &out, object->members[i].key, object->members[i].value));
-    if (value)
-        CHECK(json_put(&rig->arena, &out, str_from(key), *value));
+    if (value) CHECK(json_put(&rig->arena, &out, str_from(key), *value));
     return out;
 }
 

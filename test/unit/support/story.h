@@ -25,9 +25,9 @@ struct story {
     struct arena turn, memory;
     int64_t now;
     struct buf told;
-    struct str *stored;  // moments in ledger form
+    struct str *stored; // moments in ledger form
     size_t stored_count, stored_capacity;
-    struct effect effects[STORY_EFFECTS_MAX];  // EXECUTE, TIMER, SUBRUN not yet answered
+    struct effect effects[STORY_EFFECTS_MAX]; // EXECUTE, TIMER, SUBRUN not yet answered
     size_t effect_count;
     struct effect last_decision;
     char decision_message[256];
@@ -35,14 +35,19 @@ struct story {
     struct json inputs;
 };
 
-UNUSED static enum code story_no_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out, struct error *err)
+UNUSED static enum code story_no_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
+                                      struct error *err)
 {
     (void)context, (void)sha256, (void)arena, (void)out;
     return error_set(err, E_NOT_FOUND, "no blobs in stories");
 }
 UNUSED static const struct kernel_env story_env = {.blob = story_no_blob};
-UNUSED static const struct run_ids story_ids = {
-    .tenant = {"default", 7}, .project = {"default", 7}, .environment = {"default", 7}, .run = {"r1", 2}, .plan_id = {"p", 1}, .plan_version = {"1", 1}};
+UNUSED static const struct run_ids story_ids = {.tenant = {"default", 7},
+                                                .project = {"default", 7},
+                                                .environment = {"default", 7},
+                                                .run = {"r1", 2},
+                                                .plan_id = {"p", 1},
+                                                .plan_version = {"1", 1}};
 
 UNUSED static void story_open(struct story *s, const char *text)
 {
@@ -76,9 +81,10 @@ UNUSED static void story_close(struct story *s)
 UNUSED static bool story_same_step(const struct run_step *a, const struct run_step *b)
 {
     bool values = (!a->value && !b->value) || (a->value && b->value && json_equal(a->value, b->value));
-    return a->state == b->state && a->logical == b->logical && a->engine == b->engine && a->base == b->base && a->waiting == b->waiting && a->success == b->success && a->failed == b->failed
-        && a->skipped == b->skipped && a->tainted == b->tainted && a->tainted_parents == b->tainted_parents && a->iteration == b->iteration && a->open_children == b->open_children
-        && a->due_ms == b->due_ms && values;
+    return a->state == b->state && a->logical == b->logical && a->engine == b->engine && a->base == b->base &&
+           a->waiting == b->waiting && a->success == b->success && a->failed == b->failed && a->skipped == b->skipped &&
+           a->tainted == b->tainted && a->tainted_parents == b->tainted_parents && a->iteration == b->iteration &&
+           a->open_children == b->open_children && a->due_ms == b->due_ms && values;
 }
 
 // A fresh run with everything stored so far folded into it.
@@ -105,7 +111,9 @@ UNUSED static void story_check_fold(struct story *s)
     CHECK(again->cancelling == s->run->cancelling);
     CHECK(again->failing == s->run->failing);
     for (uint32_t i = 0; i < s->program->step_count; i++)
-        if (!story_same_step(&again->steps[i], &s->run->steps[i])) test_fail(__FILE__, __LINE__, "K1: step %.*s differs after folding again", STR_ARG(s->program->steps[i].id));
+        if (!story_same_step(&again->steps[i], &s->run->steps[i]))
+            test_fail(__FILE__, __LINE__, "K1: step %.*s differs after folding again",
+                      STR_ARG(s->program->steps[i].id));
     run_free(again);
 }
 
@@ -113,7 +121,8 @@ UNUSED static void story_tell(struct story *s, const struct moment *m)
 {
     buf_printf(&s->told, "[%lld] %s", (long long)s->now, moment_name(m->kind));
     if (m->step.len > 0) buf_printf(&s->told, " %.*s", STR_ARG(m->step));
-    if (moment_is_step(m->kind) && m->kind != MOMENT_STEP_SKIPPED) buf_printf(&s->told, " %u.%u", m->logical, m->engine);
+    if (moment_is_step(m->kind) && m->kind != MOMENT_STEP_SKIPPED)
+        buf_printf(&s->told, " %u.%u", m->logical, m->engine);
     if (m->kind == MOMENT_RUN_PAUSED || m->kind == MOMENT_RUN_RESUMED) buf_printf(&s->told, " cycle %u", m->logical);
     if (m->signal_type.len > 0) buf_printf(&s->told, " %.*s", STR_ARG(m->signal_type));
     if (m->fault.code.len > 0) buf_printf(&s->told, " %.*s", STR_ARG(m->fault.code));
@@ -134,7 +143,8 @@ UNUSED static void story_step(struct story *s, struct input *input)
         story_tell(s, &out.moments[i]);
         struct str bytes;
         CHECK_OK(contract_encode_ledger(&out.moments[i], &s->memory, &bytes, &err), &err);
-        struct str *grown = arena_grow(&s->memory, s->stored, s->stored_count, s->stored_count + 1, sizeof(struct str), &s->stored_capacity);
+        struct str *grown = arena_grow(&s->memory, s->stored, s->stored_count, s->stored_count + 1, sizeof(struct str),
+                                       &s->stored_capacity);
         CHECK(grown);
         s->stored = grown;
         s->stored[s->stored_count++] = bytes;
@@ -144,7 +154,8 @@ UNUSED static void story_step(struct story *s, struct input *input)
         if (e->kind == EFFECT_DECISION) {
             s->last_decision = *e;
             s->last_decision.signal = NULL;
-        } else if (e->kind == EFFECT_EXECUTE || e->kind == EFFECT_TIMER || e->kind == EFFECT_SUBRUN || e->kind == EFFECT_CANCEL) {
+        } else if (e->kind == EFFECT_EXECUTE || e->kind == EFFECT_TIMER || e->kind == EFFECT_SUBRUN ||
+                   e->kind == EFFECT_CANCEL) {
             CHECK(s->effect_count < STORY_EFFECTS_MAX);
             s->effects[s->effect_count++] = *e;
         }
@@ -154,8 +165,13 @@ UNUSED static void story_step(struct story *s, struct input *input)
 
 UNUSED static void story_start(struct story *s)
 {
-    struct start_facts facts = {.document_sha256 = {s->program->sha256_hex, SHA256_HEX}, .document_kind = str_from(document_kind_name(s->program->kind)), .inputs = s->inputs,
-                                .artifacts_dir = STR("/a"), .trigger_source = STR("manual"), .triggered_by = STR("test"), .requires_approval = s->program->requires_approval};
+    struct start_facts facts = {.document_sha256 = {s->program->sha256_hex, SHA256_HEX},
+                                .document_kind = str_from(document_kind_name(s->program->kind)),
+                                .inputs = s->inputs,
+                                .artifacts_dir = STR("/a"),
+                                .trigger_source = STR("manual"),
+                                .triggered_by = STR("test"),
+                                .requires_approval = s->program->requires_approval};
     struct input input = {.kind = INPUT_START, .start = &facts};
     story_step(s, &input);
 }
@@ -216,8 +232,14 @@ UNUSED static void story_timer(struct story *s, const char *step)
 
 UNUSED static void story_signal_id(struct story *s, enum signal_type type, const char *step, const char *id)
 {
-    struct signal signal = {.type = type, .id = str_from(id), .step = str_from(step), .actor = STR("ann"), .role = STR("Admin"), .payload = json_object()};
-    struct input input = {.kind = INPUT_SIGNAL, .signal = &signal, .decision_id = STR("00000000-0000-4000-8000-000000000000")};
+    struct signal signal = {.type = type,
+                            .id = str_from(id),
+                            .step = str_from(step),
+                            .actor = STR("ann"),
+                            .role = STR("Admin"),
+                            .payload = json_object()};
+    struct input input = {
+        .kind = INPUT_SIGNAL, .signal = &signal, .decision_id = STR("00000000-0000-4000-8000-000000000000")};
     story_step(s, &input);
 }
 
