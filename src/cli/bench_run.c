@@ -115,26 +115,30 @@ static enum code w1_round(struct bench *bench, const char *kind, struct engine *
     return code;
 }
 
+static int w1_all(struct bench *bench, const char *kind, const struct program *program, struct w1 *w1)
+{
+    w1->latency.steps = w1->steps;
+    w1->latency.capacity = ARRAY_COUNT(w1->steps);
+    struct engine_observer observer = {.context = &w1->latency, .event = latency_event};
+    struct bench_store target;
+    struct error err = {0};
+    int rc = bench_open(bench, &target, kind, "w1", &observer);
+    if (rc) return rc;
+    // Both logs are warm, not growing, before anything counts.
+    (void)bench_floor_now(bench, kind, 1.0);
+    enum code code = flood(target.engine, program, 800, 1, &err);
+    for (size_t round = 0; !code && round < W1_ROUNDS; round++)
+        code = w1_round(bench, kind, target.engine, program, w1, round, &err);
+    bench_close(&target);
+    return code ? cli_error(bench->cli, &err) : EXIT_OK;
+}
+
 int bench_w1(struct bench *bench, const char *kind)
 {
     struct w1 *w1 = calloc(1, sizeof(*w1));
+    if (!w1) return cli_nomem(bench->cli);
     struct program *program = chain(bench, STEPS);
-    struct bench_store target;
-    struct error err = {0};
-    int rc = w1 && program ? EXIT_OK : cli_nomem(bench->cli);
-    if (!rc) {
-        w1->latency.steps = w1->steps;
-        w1->latency.capacity = ARRAY_COUNT(w1->steps);
-        struct engine_observer observer = {.context = &w1->latency, .event = latency_event};
-        rc = bench_open(bench, &target, kind, "w1", &observer);
-        // Both logs are warm, not growing, before anything counts.
-        (void)bench_floor_now(bench, kind, 1.0);
-        enum code code = rc ? OK : flood(target.engine, program, 800, 1, &err);
-        for (size_t round = 0; !rc && !code && round < W1_ROUNDS; round++)
-            code = w1_round(bench, kind, target.engine, program, w1, round, &err);
-        if (!rc) bench_close(&target);
-        if (!rc && code) rc = cli_error(bench->cli, &err);
-    }
+    int rc = program ? w1_all(bench, kind, program, w1) : cli_nomem(bench->cli);
     if (!rc) {
         struct bench_line line;
         bench_line(bench, &line, "w1", kind);

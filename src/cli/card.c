@@ -209,6 +209,8 @@ static void write_owner(struct buf *out, const struct term *term, const struct r
     label(out, term, "owner");
     if (head->owned)
         buf_printf(out, "process %lld\n", (long long)head->owner_pid);
+    else if (head->summary.status == RUN_STATUS_PAUSED)
+        buf_text(out, "nobody: `cairn resume` goes on with it\n");
     else
         buf_text(out, "nobody: `cairn recover` goes on with it\n");
 }
@@ -247,6 +249,12 @@ static void write_next(struct session *session, struct buf *out, const struct ru
         next(out, &first, cli_command(cli, "approve %.*s", STR_ARG(run)));
 }
 
+static void write_log(const struct session *session, struct buf *out, const struct run_head *head)
+{
+    buf_printf(out, "%llu event%s in ", (unsigned long long)head->last_seq, head->last_seq == 1 ? "" : "s");
+    text_safe(out, str_from(session->url));
+}
+
 void card_write(struct session *session, struct buf *out, const struct term *term, const struct card *card)
 {
     const struct run_head *head = &card->head;
@@ -281,8 +289,7 @@ void card_write(struct session *session, struct buf *out, const struct term *ter
     write_times(session, out, term, view);
     write_owner(out, term, head);
     label(out, term, "log");
-    buf_printf(out, "%llu events in ", (unsigned long long)head->last_seq);
-    text_safe(out, str_from(session->url));
+    write_log(session, out, head);
     buf_text(out, "\n\n");
     for (size_t i = 0; i < view->step_count; i++) {
         size_t width = text_width(view->steps[i].id);
@@ -308,8 +315,8 @@ void card_summary(struct session *session, const struct card *card)
     write_cause(&out, &cli->err, view);
     write_next(session, &out, view);
     if (!session_is_memory(session)) {
-        buf_printf(&out, "  log:  %llu events in ", (unsigned long long)head->last_seq);
-        text_safe(&out, str_from(session->url));
+        buf_text(&out, "  log:  ");
+        write_log(session, &out, head);
         buf_printf(&out, "\n  look: %s\n", cli_command(cli, "get %.*s", STR_ARG(head->ids.run)));
     }
     cli_talk(cli, &out);

@@ -17,6 +17,7 @@ struct cli {
     struct args args;
     struct term out, err;
     bool out_closed;
+    bool out_failed; // what was asked for is not on stdout: no success
     bool quiet;
     size_t verbose;
     int64_t now_ms;   // when the command began

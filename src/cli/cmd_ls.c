@@ -155,7 +155,8 @@ int command_ls(struct cli *cli)
     list_close(&list);
     if (!code && list.row_count == 0 && cli->err.tty)
         cli_note(cli, session.store ? "no such runs in %s" : "nothing has been run yet (%s)", session.url);
-    else if (!code && !args_has(&cli->args, FLAG_ALL) && filter.before != 0 && cli->err.tty)
+    else if (!code && !args_has(&cli->args, FLAG_ALL) && !args_has(&cli->args, FLAG_LIMIT) && filter.before != 0 &&
+             cli->err.tty)
         cli_note(cli, "there are more: --limit N or --all");
     session_close(&session);
     return code;

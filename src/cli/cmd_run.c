@@ -107,6 +107,16 @@ static int finish(struct session *session, struct str run, enum progress_mode mo
     return failed ? failed : code;
 }
 
+// A misspelt --set would otherwise leave the default in force without a word.
+static void warn_undeclared(struct cli *cli, const struct program *program, const struct json *given)
+{
+    for (uint32_t i = 0; i < given->count; i++) {
+        struct str name = given->members[i].key;
+        if (json_get(&program->inputs, name)) continue;
+        cli_warn(cli, "input \"%.*s\" is not declared in the document", STR_ARG(name));
+    }
+}
+
 static int start(struct drive *drive, const struct program *program, char run_out[129])
 {
     struct cli *cli = drive->cli;
@@ -125,6 +135,7 @@ static int start(struct drive *drive, const struct program *program, char run_ou
     if (getcwd(directory, sizeof(directory))) request.work_dir = str_from(directory);
     int code = read_inputs(cli, &request.inputs);
     if (code) return code;
+    warn_undeclared(cli, program, &request.inputs);
     return engine_start(drive->engine, &request, run_out, &err) ? cli_error(cli, &err) : EXIT_OK;
 }
 

@@ -105,7 +105,7 @@ static void keep_cause(struct drive *drive, struct driven *driven, const struct 
 {
     if (run->status == RUN_STATUS_CANCELLED)
         driven->cause = str_from(cli_format(drive->cli, "%.*s", STR_ARG(run->cancel_reason)));
-    else if (run->failed_step.len > 0)
+    else if (run->status == RUN_STATUS_FAILED)
         driven->cause =
             str_from(cli_format(drive->cli, "%.*s: %.*s", STR_ARG(run->failed_step), STR_ARG(run->fault.code)));
 }
@@ -401,7 +401,9 @@ int drive_loop(struct drive *drive)
     }
     if (!rc) return EXIT_OK;
     if (drive->progress.tree) tree_erase(drive->progress.tree);
-    return cli_error(drive->cli, &err);
+    int code = cli_error(drive->cli, &err);
+    if (rc == E_EXISTS) cli_hint(drive->cli, "another process has just started it; `cairn ls` shows how it goes");
+    return code;
 }
 
 int exit_of_status(enum run_status status)

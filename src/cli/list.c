@@ -141,7 +141,7 @@ static void write_table(struct list *list, const struct json *rows)
             size_t width = text_width(buf_str(&cell));
             widths[f] = width > widths[f] ? width : widths[f];
         }
-    for (size_t r = list->row_count > 0 ? 1 : 0; r <= rows->count; r++) // the header is printed once
+    for (size_t r = list->headed ? 1 : 0; r <= rows->count; r++)
         table_row(list, widths, &cell, r ? &rows->items[r - 1] : NULL);
     buf_release(&cell);
 }
@@ -170,7 +170,7 @@ static void write_separated(struct list *list, const struct json *rows)
     bool csv = list->format == FORMAT_CSV;
     struct buf raw;
     buf_init(&raw, TEXT_MAX);
-    for (size_t r = list->row_count > 0 ? 1 : 0; r <= rows->count; r++)
+    for (size_t r = list->headed ? 1 : 0; r <= rows->count; r++)
         for (size_t f = 0; f < list->field_count; f++) {
             const struct json *value = r ? json_at(&rows->items[r - 1], str_from(list->fields[f])) : NULL;
             buf_clear(&raw);
@@ -244,6 +244,7 @@ void list_page(struct list *list, const struct json *rows)
     case FORMAT_TEXT:
         break;
     }
+    list->headed = true;
     list->row_count += rows->count;
     if (list->format == FORMAT_JSON || list->format == FORMAT_JSONL || list->format == FORMAT_YAML)
         print_data(list->cli, &list->text);

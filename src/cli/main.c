@@ -51,5 +51,5 @@ int main(int argc, char **argv)
     os_log_level(cli.quiet ? LOG_ERROR : cli.verbose > 2 ? LOG_DEBUG : cli.verbose > 1 ? LOG_INFO : LOG_WARN);
     int code = dispatch(&cli, parsed);
     arena_release(&cli.arena);
-    return code;
+    return code == EXIT_OK && cli.out_failed ? EXIT_ERROR : code;
 }

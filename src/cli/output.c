@@ -239,7 +239,10 @@ void cli_print(struct cli *cli, struct buf *text)
 {
     if (!cli->out_closed && !write_all(STDOUT_FILENO, buf_str(text))) {
         cli->out_closed = true;
-        if (errno != EPIPE) cli_warn(cli, "cannot write to stdout: %s", strerror(errno));
+        if (errno != EPIPE) { // a reader that has seen enough is no error
+            cli->out_failed = true;
+            cli_fail(cli, EXIT_ERROR, "cannot write to stdout: %s", strerror(errno));
+        }
     }
     buf_clear(text);
 }

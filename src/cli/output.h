@@ -47,8 +47,8 @@ void look_run(struct buf *out, const struct term *term, enum run_status status);
 // X(name, text)
 #define FORMAT_LIST(X)                                                                                                 \
     X(TEXT, "text")                                                                                                    \
-    X(TABLE, "table") X(WIDE, "wide") X(JSON, "json") X(JSONL, "jsonl") X(YAML, "yaml") X(CSV, "csv") X(TSV, "tsv")    \
-        X(NAME, "name")
+    X(TABLE, "table")                                                                                                  \
+    X(WIDE, "wide") X(JSON, "json") X(JSONL, "jsonl") X(YAML, "yaml") X(CSV, "csv") X(TSV, "tsv") X(NAME, "name")
 enum format {
     FORMAT_NONE = 0,
 #define X(name, text) FORMAT_##name,
@@ -82,6 +82,7 @@ struct list {
     const char *fields[32]; // --fields: keys of columns
     size_t field_count;
     size_t row_count; // printed so far
+    bool headed;      // the header of a table is printed once, also above no rows
     struct buf text;
 };
 // False: usage error, already reported.

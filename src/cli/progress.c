@@ -107,6 +107,25 @@ static void plain_end(struct progress *progress)
     buf_release(&safe);
 }
 
+// What a person has to do before the run goes on; a log of lines is often all that is seen of it.
+static void add_next(struct progress *progress, const struct engine_event *event)
+{
+    const struct moment *m = event->moment;
+    const struct run *run = event->state;
+    struct cli *cli = progress->cli;
+    const char *next = NULL;
+    uint32_t step = m->step.len > 0 ? kernel_find(run, m->step) : PROGRAM_TOP;
+    bool begins = m->kind == MOMENT_STEP_STARTED || m->kind == MOMENT_STEP_REDISPATCHED;
+    if (args_has(&cli->args, FLAG_APPROVE) || args_has(&cli->args, FLAG_APPROVE_ALL)) begins = false;
+    if (begins && step != PROGRAM_TOP && run->program->steps[step].kind == STEP_APPROVAL)
+        next = cli_command(cli, "approve %.*s/%.*s", STR_ARG(event->run), STR_ARG(m->step));
+    if (m->kind == MOMENT_STEP_FAILED && step != PROGRAM_TOP && run->steps[step].state == NODE_HELD)
+        next = cli_command(cli, "retry %.*s/%.*s", STR_ARG(event->run), STR_ARG(m->step));
+    if (m->kind == MOMENT_RUN_QUEUED && run->status == RUN_STATUS_PENDING && run->start.requires_approval)
+        next = cli_command(cli, "approve %.*s", STR_ARG(event->run));
+    if (next) add_field(&progress->line, "next", str_from(next));
+}
+
 static void plain_event(struct progress *progress, const struct engine_event *event)
 {
     const struct moment *m = event->moment;
@@ -133,6 +152,7 @@ static void plain_event(struct progress *progress, const struct engine_event *ev
     add_field(out, m->kind == MOMENT_RUN_FAILED ? "failed_step" : "reason", m->reason);
     add_field(out, "detail", m->detail);
     add_field(out, "message", m->fault.message);
+    add_next(progress, event);
     plain_end(progress);
 }
 

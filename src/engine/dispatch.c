@@ -263,8 +263,11 @@ static enum code set_timer(struct engine *engine, struct resident *resident, con
 {
     struct timer *timer = calloc(1, sizeof(*timer));
     if (!timer) return error_set(err, E_NOMEM, "out of memory");
-    *timer =
-        (struct timer){.resident = resident, .step = effect->step, .logical = effect->logical, .kind = effect->timer};
+    *timer = (struct timer){.resident = resident,
+                            .step = effect->step,
+                            .logical = effect->logical,
+                            .kind = effect->timer,
+                            .due_ms = effect->due_ms};
     // What is left is measured on the wall clock once, here; from now on the monotonic clock counts (I18).
     int64_t left = effect->due_ms - engine->now.wall_ms;
     // Both clocks are cut to milliseconds at different phases: one more, so that nothing is early on either.

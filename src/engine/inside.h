@@ -65,6 +65,7 @@ struct timer {
     struct resident *resident;
     uint32_t step, logical;
     enum timer_kind kind;
+    int64_t due_ms; // as the kernel said, by the wall clock
 };
 
 struct ticket {

@@ -1,6 +1,7 @@
 // What comes back from outside, as inputs: results of tools, and of the kinds that need none.
 #include "engine/inside.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -214,13 +215,22 @@ static enum code collect_artifacts(struct engine *engine, const struct resident 
     return OK;
 }
 
-// Whoever reads a cut output must see that it is one.
+// Whoever reads a cut output must see that it is one. It is no longer than output_max with its mark: what is longer than the
+// longest text could be stored, but no step could refer to it.
 static enum code mark_cut(struct engine *engine, struct str output, struct json *out, struct error *err)
 {
     struct buf text;
-    buf_init(&text, output.len + 128);
+    char mark[64];
+    size_t max = engine->options.limits.output_max;
+    size_t mark_len = (size_t)snprintf(mark, sizeof(mark), "\n[output cut at %zu bytes]", max);
+    size_t room = max > mark_len ? max - mark_len : 0;
+    if (output.len > room) {
+        while (room > 0 && ((unsigned char)output.ptr[room] & 0xC0) == 0x80) room--; // never half a character
+        output.len = room;
+    }
+    buf_init(&text, output.len + sizeof(mark));
     buf_add(&text, output);
-    buf_printf(&text, "\n[output cut at %zu bytes]", engine->options.limits.output_max);
+    buf_text(&text, mark);
     struct str marked = buf_ok(&text) ? arena_copy(&engine->turn, buf_str(&text)) : (struct str){0};
     buf_release(&text);
     if (!marked.ptr) return no_memory(err);

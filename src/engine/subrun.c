@@ -141,16 +141,40 @@ enum code subrun_start(struct engine *engine, struct resident *parent, const str
     return rc;
 }
 
-// Ends the child wherever it stands: here, in the log only, ended already, or never stored.
+// The child lives in another process: the wish goes to its inbox, under an id made from the child's, so that asking again is
+// no second signal. A parent that waits for the end looks again until it sees it.
+static enum code post_cancel(struct engine *engine, struct resident *parent, const struct effect *effect,
+                             struct signal *signal, bool waits, struct error *err)
+{
+    const struct str asked[] = {str_from(signal_name(signal->type)), effect->child};
+    struct digest digest = sha256_parts(asked, ARRAY_COUNT(asked));
+    char uuid[UUID_SIZE];
+    uuid_format(digest.b, uuid);
+    signal->id = str_from(uuid);
+    struct str bytes;
+    enum code rc = signal_encode(signal, &engine->turn, &bytes, err);
+    if (!rc) rc = store_post(engine->store, parent->ids.tenant, effect->child, signal->id, bytes, err);
+    return rc || !waits ? rc : look_again(engine, parent, effect->step, err);
+}
+
+// Ends the child wherever it stands: here, in another process, in the log only, ended already, or never stored.
 enum code subrun_cancel(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err)
 {
     struct resident *child = resident_find(engine, parent->ids.tenant, effect->child);
     const struct run_step *s = &parent->run->steps[effect->step];
     bool waits = s->state == NODE_RUNNING && s->logical == effect->logical;
+    char uuid[UUID_SIZE];
+    new_uuid(engine, uuid);
+    struct signal signal = {.type = parent->run->emergency ? SIGNAL_EMERGENCY_STOP : SIGNAL_CANCEL,
+                            .id = str_from(uuid),
+                            .reason = STR("the parent run was cancelled"),
+                            .actor = STR("cairn"),
+                            .role = STR("System")};
     if (!child) {
         struct error local = {0};
         enum code rc = load_resident(engine, parent->ids.tenant, effect->child, true, &child, &local);
         if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
+        if (rc == E_LOCKED) return post_cancel(engine, parent, effect, &signal, waits, err);
         if (rc) {
             struct fault fault = {
                 .code = STR("CANCELLED"), .message = STR("the run was cancelled"), .category = STR("")};
@@ -159,13 +183,6 @@ enum code subrun_cancel(struct engine *engine, struct resident *parent, const st
         if (child->terminal) resident_gone(engine, child);
     }
     if (child->terminal) return waits ? deliver(engine, parent, effect->step, child->run, err) : OK;
-    char uuid[UUID_SIZE];
-    new_uuid(engine, uuid);
-    struct signal signal = {.type = parent->run->emergency ? SIGNAL_EMERGENCY_STOP : SIGNAL_CANCEL,
-                            .id = str_from(uuid),
-                            .reason = STR("the parent run was cancelled"),
-                            .actor = STR("cairn"),
-                            .role = STR("System")};
     return queue_signal(engine, child, &signal, 0, err);
 }
 

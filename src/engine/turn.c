@@ -236,7 +236,8 @@ static enum code owe(struct engine *engine, struct resident *resident, enum code
     if (why == E_IO) return why;
     os_log(LOG_WARN, "effects put off run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
     *err = (struct error){0};
-    for (uint32_t i = 0; i < resident->run->program->step_count; i++) resident->run->steps[i].live = false;
+    for (uint32_t i = 0; i < resident->run->program->step_count; i++)
+        resident->run->steps[i].live = resident->run->steps[i].stopping = false;
     relive(engine, resident);
     return queue_add(engine, resident, INPUT_RECOVER) ? OK : no_memory(err);
 }
@@ -495,6 +496,7 @@ static enum code gather(struct engine *engine, struct error *err)
         queued->input.step = timer->step;
         queued->input.logical = timer->logical;
         queued->input.timer = timer->kind;
+        queued->input.due_ms = timer->due_ms;
         heap_remove(&engine->timers, node);
         timer->resident->timers--;
         free(timer);

@@ -96,26 +96,44 @@ static enum code fold_started(struct run *run, const struct moment *m, uint32_t 
     return OK;
 }
 
+// Where the output of a step is kept: what a loop's children gave dies with their iteration, so that a loop needs no more
+// memory for its last iteration than for its first.
+static struct arena *outputs_of(struct run *run, uint32_t scope)
+{
+    if (scope == PROGRAM_TOP) return &run->arena;
+    struct run_step *loop = &run->steps[scope];
+    if (!loop->outputs) {
+        loop->outputs = ARENA_NEW(&run->arena, struct arena);
+        if (loop->outputs) arena_init(loop->outputs, 1024, run->arena.limit);
+    }
+    return loop->outputs;
+}
+
+static enum code keep_output(struct run *run, const struct moment *m, uint32_t index, struct error *err)
+{
+    struct run_step *s = &run->steps[index];
+    s->value = NULL;
+    s->blob = NULL;
+    if (!m->has_blob && (m->value.type == 0 || m->value.type == JSON_NULL)) return OK;
+    struct arena *arena = outputs_of(run, run->program->steps[index].scope);
+    if (arena && m->has_blob) {
+        struct run_blob *blob = ARENA_NEW(arena, struct run_blob);
+        if (blob) *blob = (struct run_blob){.sha256 = m->blob, .size = m->blob_size};
+        s->blob = blob;
+    } else if (arena) {
+        struct json *value = ARENA_NEW(arena, struct json);
+        if (value && json_copy(arena, &m->value, value)) s->value = value;
+    }
+    return s->blob || s->value ? OK : out_of_memory(run, err);
+}
+
 static enum code fold_completed(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
     struct run_step *s = &run->steps[index];
     if (s->state != NODE_RUNNING || m->logical != s->logical) return impossible(run, m, err);
     const struct program_step *ps = &run->program->steps[index];
-    if (m->has_blob) {
-        struct digest *blob = ARENA_NEW(&run->arena, struct digest);
-        if (!blob) return out_of_memory(run, err);
-        *blob = m->blob;
-        s->blob = blob;
-        s->value = NULL;
-    } else if (m->value.type != 0 && m->value.type != JSON_NULL) {
-        struct json *value = ARENA_NEW(&run->arena, struct json);
-        if (!value || !json_copy(&run->arena, &m->value, value)) return out_of_memory(run, err);
-        s->value = value;
-        s->blob = NULL;
-    } else {
-        s->value = NULL;
-        s->blob = NULL;
-    }
+    enum code kept = keep_output(run, m, index, err);
+    if (kept) return kept;
     s->engine = m->engine;
     enter_state(run, s, NODE_SUCCESS);
     if (ps->kind == STEP_CANCEL) {
@@ -179,9 +197,11 @@ static void reset_child(struct run *run, uint32_t index)
     INVARIANT(s->state != NODE_RUNNING);
     enter_state(run, s, NODE_WAITING);
     uint32_t link = s->next_ready;
+    struct arena *outputs = s->outputs;
     memset(s, 0, sizeof(*s));
     s->state = NODE_WAITING;
     s->next_ready = link;
+    s->outputs = outputs;
     s->waiting = ps->dep_count;
     if (ps->kind != STEP_LOOP) return;
     for (uint32_t i = 0; i < ps->child_count; i++) reset_child(run, ps->first_child + i);
@@ -196,6 +216,7 @@ static enum code fold_iteration(struct run *run, const struct moment *m, uint32_
     loop->iteration = m->logical;
     loop->open_children = ps->child_count;
     for (uint32_t i = 0; i < ps->child_count; i++) reset_child(run, ps->first_child + i);
+    if (loop->outputs) arena_reset(loop->outputs);
     for (uint32_t i = 0; i < ps->child_count; i++)
         if (run->steps[ps->first_child + i].waiting == 0) ready_push(run, ps->first_child + i);
     return OK;

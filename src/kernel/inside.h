@@ -30,6 +30,10 @@ enum code emit(struct decide *d, struct moment *moment, uint32_t step) MUST_CHEC
 int64_t elapsed_ms(const struct decide *d, int64_t since_ms);
 struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step) MUST_CHECK; // NULL: E_NOMEM is in err
 
+// The iterations that a path names, against those that the run is in. A path outside all loops is of now.
+enum path_time { PATH_OVER = 1, PATH_NOW, PATH_TO_COME };
+uint32_t find_path(const struct run *run, struct str path, enum path_time *time);
+
 bool signal_seen(const struct run *run, struct str id);
 enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, struct error *err) MUST_CHECK;
 
@@ -38,6 +42,7 @@ enum code advance(struct decide *d) MUST_CHECK;
 enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical) MUST_CHECK;
 enum code fail_step(struct decide *d, uint32_t step,
                     const struct fault *fault) MUST_CHECK; // final or retried, as policy says
+enum code fail_for_good(struct decide *d, uint32_t step, const struct fault *fault) MUST_CHECK; // whatever the policy says
 enum code iteration_over(struct decide *d, uint32_t loop) MUST_CHECK;
 enum code cancel_sweep(struct decide *d) MUST_CHECK;
 enum code cancel_child(struct decide *d, uint32_t step) MUST_CHECK;

@@ -40,6 +40,11 @@ enum node_state {
     NODE_SKIPPED,
 };
 
+struct run_blob {
+    struct digest sha256;
+    uint64_t size;
+};
+
 struct run_step {
     uint8_t state; // enum node_state
     bool live;     // this process has the attempt in flight (not from the log)
@@ -54,8 +59,9 @@ struct run_step {
     uint32_t next_ready;                                // queue of decidable steps
     int64_t started_ms;
     int64_t due_ms;
-    const struct json *value;  // output; NULL = none
-    const struct digest *blob; // output kept as a blob
+    const struct json *value;    // output; NULL = none
+    const struct run_blob *blob; // output kept as a blob
+    struct arena *outputs;       // LOOP: of its children, in the current iteration; NULL = none yet
 };
 
 struct seen_signal;
@@ -122,6 +128,7 @@ struct input {
     struct fault fault;
     int64_t duration_ms;
     enum timer_kind timer;       // TIMER
+    int64_t due_ms;              // TIMER: as in its effect
     const struct signal *signal; // SIGNAL
     struct str decision_id;      // SIGNAL: UUID for the decision record
 };
@@ -190,7 +197,7 @@ enum code kernel_output(const struct run *run, uint32_t step, const struct kerne
 
 // Path of a step as it stands in events: "load", "loop[2].tick" with the current iterations. ptr NULL: out of memory.
 struct str kernel_path(const struct run *run, uint32_t step, struct arena *arena);
-// The step that a path names; PROGRAM_TOP when there is none.
+// The step that a path names, in whatever iteration; PROGRAM_TOP when there is none.
 uint32_t kernel_find(const struct run *run, struct str path);
 // Id of the child run of a SUBRUN step's attempt: "<run>.<step>.<logical>", or "sub-<hash>" when that is no valid id.
 struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena);

@@ -26,7 +26,9 @@ enum code kernel_reusable(const struct run *source, struct arena *arena, struct 
         *reuse = (struct reuse){.step = step, .from_run = source->ids.run};
         if (source->steps[step].value) reuse->value = *source->steps[step].value;
         reuse->has_blob = source->steps[step].blob != NULL;
-        if (reuse->has_blob) reuse->blob = *source->steps[step].blob;
+        if (!reuse->has_blob) continue;
+        reuse->blob = source->steps[step].blob->sha256;
+        reuse->blob_size = source->steps[step].blob->size;
     }
     return OK;
 }

@@ -2,7 +2,7 @@
 #include "kernel/inside.h"
 
 #define RUN_ARENA_BLOCK 1024
-#define RUN_ARENA_LIMIT ((size_t)256 << 20)
+#define RUN_ARENA_LIMIT ((size_t)1 << 30) // 10,000 outputs of 64 KiB must fit
 
 struct run *run_new(const struct program *program, const struct run_ids *ids)
 {
@@ -39,6 +39,8 @@ struct run *run_new(const struct program *program, const struct run_ids *ids)
 void run_free(struct run *run)
 {
     if (!run) return;
+    for (uint32_t i = 0; i < run->program->step_count; i++)
+        if (run->steps[i].outputs) arena_release(run->steps[i].outputs);
     struct arena arena = run->arena; // the run lives inside it
     arena_release(&arena);
 }
@@ -63,9 +65,17 @@ struct str kernel_path(const struct run *run, uint32_t step, struct arena *arena
     return path;
 }
 
-uint32_t kernel_find(const struct run *run, struct str path)
+static enum path_time time_of(const struct run_step *loop, int64_t iteration)
+{
+    if (loop->state == NODE_SUCCESS || loop->state == NODE_FAILED || loop->state == NODE_SKIPPED) return PATH_OVER;
+    if (loop->state != NODE_RUNNING || iteration > (int64_t)loop->iteration) return PATH_TO_COME;
+    return iteration < (int64_t)loop->iteration ? PATH_OVER : PATH_NOW;
+}
+
+uint32_t find_path(const struct run *run, struct str path, enum path_time *time)
 {
     uint32_t scope = PROGRAM_TOP;
+    *time = PATH_NOW;
     for (;;) {
         size_t bracket = str_find(path, '[', 0);
         uint32_t step = program_find(run->program, scope, str_slice(path, 0, bracket));
@@ -74,9 +84,16 @@ uint32_t kernel_find(const struct run *run, struct str path)
         int64_t iteration;
         if (close + 1 >= path.len || path.ptr[close + 1] != '.') return PROGRAM_TOP;
         if (!str_int64(str_slice(path, bracket + 1, close), &iteration)) return PROGRAM_TOP;
+        if (*time == PATH_NOW) *time = time_of(&run->steps[step], iteration);
         scope = step;
         path = str_slice(path, close + 2, path.len);
     }
+}
+
+uint32_t kernel_find(const struct run *run, struct str path)
+{
+    enum path_time ignored;
+    return find_path(run, path, &ignored);
 }
 
 struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena)
@@ -138,6 +155,8 @@ void run_verify(const struct run *run)
         if (step->state == NODE_RUNNING) INVARIANT(step->waiting == 0); // K5
         if (step->state == NODE_RUNNING) INVARIANT(step->logical >= 1 && step->engine >= 1);
         if (step->live) INVARIANT(step->state == NODE_RUNNING);
+        if (step->state == NODE_RUNNING && ps->scope != PROGRAM_TOP)
+            INVARIANT(run->steps[ps->scope].state == NODE_RUNNING && run->steps[ps->scope].iteration > 0);
     }
     INVARIANT(in_flight == run->in_flight);
     INVARIANT(delayed == run->delayed);

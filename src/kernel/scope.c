@@ -27,7 +27,7 @@ enum code kernel_output(const struct run *run, uint32_t step, const struct kerne
     if (s->value) *out = *s->value;
     if (!s->blob) return OK;
     struct str bytes;
-    enum code rc = env->blob(env->context, s->blob, arena, &bytes, err);
+    enum code rc = env->blob(env->context, &s->blob->sha256, arena, &bytes, err);
     if (rc) return rc;
     return json_parse(bytes, &json_limits_default, arena, out, err);
 }

@@ -116,7 +116,7 @@ static enum code decide_step(struct decide *d, uint32_t step)
     struct moment started = moment_of(d, MOMENT_STEP_STARTED, step);
     started.logical = s->logical + 1;
     rc = emit(d, &started, step);
-    return rc ? rc : fail_step(d, step, &fault);
+    return rc ? rc : fail_for_good(d, step, &fault); // another attempt would not ask the condition again
 }
 
 static enum code end_run(struct decide *d, enum moment_kind kind)
@@ -158,6 +158,16 @@ static enum code try_end(struct decide *d)
     return end_run(d, failed ? MOMENT_RUN_FAILED : MOMENT_RUN_COMPLETED);
 }
 
+// A child of a loop only while the loop runs: after a fold the queue still holds children of an inner loop that an outer one
+// has set back since.
+static bool decidable(const struct run *run, uint32_t step)
+{
+    const struct run_step *s = &run->steps[step];
+    uint32_t scope = run->program->steps[step].scope;
+    if (s->state != NODE_WAITING || s->waiting > 0) return false;
+    return scope == PROGRAM_TOP || run->steps[scope].state == NODE_RUNNING;
+}
+
 enum code advance(struct decide *d)
 {
     struct run *run = d->run;
@@ -166,7 +176,7 @@ enum code advance(struct decide *d)
         if (step == PROGRAM_TOP) break;
         const struct run_step *s = &run->steps[step];
         enum code rc = OK;
-        if (s->state == NODE_WAITING && s->waiting == 0)
+        if (decidable(run, step))
             rc = decide_step(d, step);
         else if (s->state == NODE_RUNNING && run->program->steps[step].kind == STEP_LOOP && s->open_children == 0)
             rc = iteration_over(d, step);

@@ -29,7 +29,7 @@ static enum code owed_timers(struct decide *d)
             s->live = true;
         }
         bool waits = s->state == NODE_RUNNING && s->due_ms > 0 && !kind_is_executed(kind);
-        if (!waits && s->state != NODE_DELAYED) continue;
+        if ((!waits && s->state != NODE_DELAYED) || d->input->timer == TIMER_LOOK) continue; // LOOK: they are set
         struct effect *timer = effect_add(d, EFFECT_TIMER, i);
         if (!timer) return E_NOMEM;
         timer->timer = waits ? TIMER_WAKE : TIMER_RETRY;
@@ -42,7 +42,10 @@ enum code step_recover(struct decide *d)
 {
     struct run *run = d->run;
     if (run_status_terminal(run->status)) return effect_add(d, EFFECT_ENDED, PROGRAM_TOP) ? OK : E_NOMEM;
-    if (run->cancelling) return OK; // advance() sweeps
+    if (run->cancelling) { // advance() sweeps
+        if (d->input->timer == TIMER_LOOK) run->steps[d->input->step].stopping = false; // ask again
+        return OK;
+    }
     if (run->status == RUN_STATUS_APPROVED || (run->status == RUN_STATUS_PENDING && !run->start.requires_approval)) {
         enum code rc = begin_run(d);
         if (rc) return rc;

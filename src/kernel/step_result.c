@@ -13,18 +13,28 @@ static bool may_retry(const struct decide *d, uint32_t step, const struct fault 
     return true;
 }
 
+static enum code emit_failure(struct decide *d, enum moment_kind kind, uint32_t step, const struct fault *fault)
+{
+    struct moment m = moment_of(d, kind, step);
+    m.by = EMITTER_WORKER;
+    m.fault = *fault;
+    bool told = d->input->kind == INPUT_RESULT && d->input->step == step;
+    m.duration_ms = told ? d->input->duration_ms : elapsed_ms(d, d->run->steps[step].started_ms);
+    return emit(d, &m, step);
+}
+
+enum code fail_for_good(struct decide *d, uint32_t step, const struct fault *fault)
+{
+    return emit_failure(d, MOMENT_STEP_FAILED, step, fault);
+}
+
 enum code fail_step(struct decide *d, uint32_t step, const struct fault *fault)
 {
     struct run *run = d->run;
     struct run_step *s = &run->steps[step];
-    bool again = may_retry(d, step, fault);
-    struct moment m = moment_of(d, again ? MOMENT_ATTEMPT_FAILED : MOMENT_STEP_FAILED, step);
-    m.by = EMITTER_WORKER;
-    m.fault = *fault;
-    m.duration_ms =
-        d->input->kind == INPUT_RESULT && d->input->step == step ? d->input->duration_ms : elapsed_ms(d, s->started_ms);
-    enum code rc = emit(d, &m, step);
-    if (rc || !again) return rc;
+    if (!may_retry(d, step, fault)) return fail_for_good(d, step, fault);
+    enum code rc = emit_failure(d, MOMENT_ATTEMPT_FAILED, step, fault);
+    if (rc) return rc;
 
     int64_t delay = retry_delay_ms(&run->program->steps[step].retry, s->logical - s->base, d->input->random);
     if (delay == 0 && run->status == RUN_STATUS_RUNNING) return start_attempt(d, step, s->logical + 1);
@@ -83,12 +93,18 @@ static enum code loop_done(struct decide *d, uint32_t loop)
 {
     const struct program_step *ps = &d->run->program->steps[loop];
     struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, loop);
+    const struct run_step *last = NULL;
     for (uint32_t i = 0; i < ps->child_count; i++) {
         const struct run_step *child = &d->run->steps[ps->first_child + i];
-        if (ps->first_child + i == ps->until || child->state != NODE_SUCCESS) continue;
-        m.value = child->value ? *child->value : (struct json){0};
-        m.has_blob = child->blob != NULL;
-        if (child->blob) m.blob = *child->blob;
+        if (ps->first_child + i != ps->until && child->state == NODE_SUCCESS) last = child;
+    }
+    // Copied: an outer loop may begin its next iteration before the moment is stored.
+    if (last && last->value && !json_copy(d->out->turn, last->value, &m.value))
+        return error_set(d->err, E_NOMEM, "out of memory while deciding");
+    if (last && last->blob) {
+        m.has_blob = true;
+        m.blob = last->blob->sha256;
+        m.blob_size = last->blob->size;
     }
     m.duration_ms = elapsed_ms(d, d->run->steps[loop].started_ms);
     return emit(d, &m, loop);

@@ -72,7 +72,7 @@ static struct verdict judge_answer(const struct run *run, const struct signal *s
                                                    : refuse("STEP_TERMINAL", "the approval has been answered");
 }
 
-static struct verdict judge(const struct run *run, const struct signal *signal, uint32_t *step)
+static struct verdict judge(const struct run *run, const struct signal *signal, uint32_t *step, enum path_time time)
 {
     bool terminal = run_status_terminal(run->status);
     if (signal->type == SIGNAL_RETRY_RUN)
@@ -80,6 +80,9 @@ static struct verdict judge(const struct run *run, const struct signal *signal, 
     if (terminal) return refuse("RUN_TERMINAL", "the run has ended");
     if (signal->type == SIGNAL_CANCEL || signal->type == SIGNAL_EMERGENCY_STOP) return accepted;
     if (run->cancelling) return refuse("RUN_CANCELLING", "the run is being cancelled");
+    // A child of a loop is a new step in every iteration: what was meant for one must not reach another.
+    if (time == PATH_OVER) return refuse("STEP_TERMINAL", "that iteration of the loop is over");
+    if (time == PATH_TO_COME) return refuse("STEP_NOT_RUNNING", "the loop has not come to that iteration");
     switch (signal->type) {
     case SIGNAL_PAUSE:
         if (run->status == RUN_STATUS_PAUSED) return refuse("RUN_ALREADY_PAUSED", "the run is paused");
@@ -247,8 +250,9 @@ enum code step_signal(struct decide *d)
         effect->duplicate = true;
         return OK;
     }
-    uint32_t step = signal->step.len > 0 ? kernel_find(d->run, signal->step) : PROGRAM_TOP;
-    struct verdict verdict = judge(d->run, signal, &step);
+    enum path_time time = PATH_NOW;
+    uint32_t step = signal->step.len > 0 ? find_path(d->run, signal->step, &time) : PROGRAM_TOP;
+    struct verdict verdict = judge(d->run, signal, &step, time);
     enum code rc = record(d, signal, &verdict);
     return rc || verdict.code ? rc : apply(d, signal, step);
 }

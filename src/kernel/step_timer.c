@@ -1,5 +1,6 @@
 // A timer that the kernel asked for is due. The engine measures durations on the monotonic clock, so its word counts even
-// when the wall clock has been set back; an old timer is told by its attempt.
+// when the wall clock has been set back; an old timer is told by its attempt and by what it was set to (attempts count anew
+// in every iteration of a loop).
 #include "kernel/inside.h"
 
 static enum code approval_deadline(struct decide *d, uint32_t step)
@@ -66,9 +67,9 @@ enum code step_timer(struct decide *d)
     INVARIANT(step < d->run->program->step_count);
     const struct run_step *s = &d->run->steps[step];
     if (run_status_terminal(d->run->status) || d->run->cancelling) return OK;
-    if (d->input->timer == TIMER_WAKE)
-        return s->state == NODE_RUNNING && s->logical == d->input->logical ? wake(d, step) : OK;
-    if (s->state != NODE_DELAYED || s->logical != d->input->logical) return OK;
+    if (s->logical != d->input->logical || s->due_ms != d->input->due_ms) return OK;
+    if (d->input->timer == TIMER_WAKE) return s->state == NODE_RUNNING ? wake(d, step) : OK;
+    if (s->state != NODE_DELAYED) return OK;
     if (d->run->status != RUN_STATUS_RUNNING) return OK; // K6: RESUME looks at what is overdue
     return start_attempt(d, step, s->logical + 1);
 }

@@ -420,7 +420,11 @@ static enum code sync_parent(const char *path, struct error *err)
 enum code os_disk_open(const char *root, struct disk **out, struct error *err)
 {
     bool made = mkdir(root, 0700) == 0;
-    if (!made && errno != EEXIST && !os_is_dir(root)) return os_errno(err, "make directory", root);
+    int reason = errno;
+    if (!made && reason != EEXIST && !os_is_dir(root)) {
+        errno = reason;
+        return os_errno(err, "make directory", root);
+    }
     enum code rc = made ? sync_parent(root, err) : OK;
     if (rc != OK) return rc;
     int fd = retry_openat(AT_FDCWD, root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);

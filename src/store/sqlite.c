@@ -5,10 +5,12 @@
 #include "store/sqlite.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     PAGE_SIZE = 8192,         // against 4096: a fifth less CPU for batches, the same for single events, 9 % less space
@@ -269,6 +271,19 @@ static enum code prepare_reader(struct sqlite_store *store, struct error *err)
     return rc;
 }
 
+// SQLite tries again with less before it gives up, and then tells why that failed: there is nothing to read.
+static enum code why_not_opened(struct sqlite_store *store, struct error *err)
+{
+    errno = sqlite3_system_errno(store->db);
+    if (!store->base.options.vfs && store->base.options.mode == STORE_WRITE && store->base.options.create) {
+        int fd = open(store->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (fd >= 0) close(fd);
+        if (fd < 0) return os_errno(err, "make the store", store->path);
+    }
+    if (errno != 0 && errno != ENOENT) return os_errno(err, "open the store", store->path);
+    return error_set(err, E_NOT_FOUND, "there is no store %s", store->path);
+}
+
 static enum code open_database(struct sqlite_store *store, struct error *err)
 {
     bool write = store->base.options.mode == STORE_WRITE;
@@ -277,9 +292,11 @@ static enum code open_database(struct sqlite_store *store, struct error *err)
         flags |= SQLITE_OPEN_READONLY;
     else
         flags |= SQLITE_OPEN_READWRITE | (store->base.options.create ? SQLITE_OPEN_CREATE : 0);
+    if (!store->base.options.vfs && os_is_dir(store->path))
+        return error_set(err, E_INVALID, "%s is a directory, not an SQLite database", store->path);
     int rc = sqlite3_open_v2(store->path, &store->db, flags, store->base.options.vfs);
     if (rc != SQLITE_OK) {
-        if ((rc & 0xff) == SQLITE_CANTOPEN) return error_set(err, E_NOT_FOUND, "there is no store %s", store->path);
+        if ((rc & 0xff) == SQLITE_CANTOPEN) return why_not_opened(store, err);
         return sqlite_code(store, rc, "open the store", err);
     }
     sqlite3_busy_handler(store->db, wait_for_lock, NULL);

@@ -26,7 +26,7 @@ DOC
 
 # check STORE RUN: what I12, I13, I14 and the chain promise. Prints the first thing that does not hold.
 check() {
-    "$CAIRN" log verify --all --store "$1" >"$work/verify" 2>&1 || { echo "log verify: $(head -n 1 "$work/verify")"; return 1; }
+    "$CAIRN" log verify "$2" --store "$1" >"$work/verify" 2>&1 || { echo "log verify: $(head -n 1 "$work/verify")"; return 1; }
     "$CAIRN" events "$2" --store "$1" -o jsonl >"$work/events" 2>"$work/err" || { echo "events: $(head -n 1 "$work/err")"; return 1; }
     python3 - "$work/events" "$EFFECTS" "$2" <<'PY'
 import json, sys

@@ -184,7 +184,7 @@ test_closed_stdout_is_no_error() {
         [[ $words = help* ]] || empty err
     done
     rc=0; "$CAIRN" ls "${store[@]}" >/dev/full 2>err || rc=$?
-    has err 'cannot write to stdout'
+    equal $rc 1 'exit of ls on a full disk'; has err 'cannot write to stdout'
 }
 test_closed_standard_descriptors() {
     echo "$hello" >h.json
@@ -248,6 +248,24 @@ test_quiet_is_quiet() {
     cairn_is 0 run h.json "${store[@]}" -q; empty out; empty err
     cairn_is 0 run h.json "${store[@]}" --progress none; empty out; empty err
     cairn_is 5 get nosuch "${store[@]}" -q; has err error; hasnt err next
+}
+test_header_is_printed_once_above_no_rows() {
+    echo "$hello" >p.json
+    cairn_is 0 run p.json "${store[@]}" --run-id h-1
+    for f in tsv csv table wide; do
+        cairn_is 0 events h-1/nope "${store[@]}" -o $f; equal "$(wc -l <out)" 1 "lines of $f"
+    done
+}
+test_one_event_is_not_events() {
+    echo '{"planId":"g","planVersion":"1","requiresApproval":true,"steps":[{"stepId":"a","kind":"noop"}]}' >g.json
+    cairn_is 13 run g.json "${store[@]}" --run-id g-1 --exit-on-wait; has err '1 event in '
+    cairn_is 0 get g-1 "${store[@]}"; has out '1 event in '
+}
+test_short_prefix_is_explained() {
+    echo "$hello" >p.json
+    cairn_is 0 run p.json "${store[@]}" --run-id short-1
+    cairn_is 5 get sho "${store[@]}"; has err 'when there are 4'
+    cairn_is 0 get shor "${store[@]}" -o name; equal "$(cat out)" short-1
 }
 
 run_tests "$@"

@@ -203,5 +203,39 @@ test_missing_script_lists_places() {
     printf 'name: w\nnodes:\n  - {id: a, script: nosuch, runtime: node}\n' >w.yaml
     cairn_is 3 run w.yaml "${store[@]}"; has_line err '^w.yaml:3:[0-9]+: error\[E0218\].*nosuch'
 }
+test_undeclared_input_is_a_warning() {
+    cat >i.yaml <<'DOC'
+name: i
+inputs: { env: staging, day: { type: string, required: true } }
+nodes:
+  - { id: a, echo: $INPUTS.env }
+DOC
+    cairn_is 0 run i.yaml "${store[@]}" --set day=mon --set evn=prod; has err 'warning: input "evn" is not declared'
+    cairn_is 0 run i.yaml "${store[@]}" --set day=mon --set env=prod; hasnt err warning
+}
+test_cut_output_can_be_referred_to() {
+    cat >cut.yaml <<'DOC'
+name: cut
+nodes:
+  - { id: big, bash: "head -c 1048575 /dev/zero | tr '\\0' x; echo ééé" }
+  - { id: same, depends_on: [big], echo: $big.output }
+DOC
+    cairn_is 0 run cut.yaml "${store[@]}" --run-id c-1
+    step_is c-1 same SUCCESS || fail "the cut output could not be referred to"
+}
+test_plain_progress_tells_whom_it_waits_for() {
+    echo '{"planId":"h","planVersion":"1","onStepFailure":"hold","steps":[{"stepId":"a","kind":"shell","with":{"command":"exit 1"}}]}' >h.json
+    cairn_is 13 run h.json "${store[@]}" --run-id h-1 --exit-on-wait; has_line err 'step=a status=FAILED .* next="[^"]*cairn retry h-1/a '
+    printf 'name: p\nnodes:\n  - { id: ok, approval: Sure? }\n' >p.yaml
+    cairn_is 13 run p.yaml "${store[@]}" --run-id p-1 --exit-on-wait; has_line err 'step=ok .* next="[^"]*cairn approve p-1/ok '
+    cairn_is 0 run p.yaml "${store[@]}" --run-id p-2 --approve-all; hasnt err 'next='
+}
+test_completed_run_has_no_cause() {
+    echo '{"planId":"h","planVersion":"1","onStepFailure":"hold","steps":[{"stepId":"a","kind":"shell","with":{"command":"exit 1"}}]}' >h.json
+    cairn_is 13 run h.json "${store[@]}" --run-id h-1 --exit-on-wait
+    cairn_is 0 ls "${store[@]}" -o json; has out 'failed at a'
+    cairn_is 0 skip h-1/a "${store[@]}"
+    cairn_is 0 ls "${store[@]}" -o json; equal "$(jq -r '.[0].cause' out)" null cause
+}
 
 run_tests "$@"

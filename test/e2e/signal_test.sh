@@ -267,5 +267,11 @@ test_signals_with_a_files_store() {
     cairn_is 13 approve g-1 "${store[@]}"; cairn_is 10 reject g-1 "${store[@]}"
     intact
 }
+test_get_of_a_paused_run_names_resume() {
+    printf 'name: p\nnodes:\n  - { id: ok, approval: Sure? }\n' >p.yaml
+    cairn_is 13 run p.yaml "${store[@]}" --run-id p-1 --exit-on-wait
+    cairn_is 0 pause p-1 "${store[@]}"
+    cairn_is 0 get p-1 "${store[@]}"; has_line out '^owner +nobody: `cairn resume`'
+}
 
 run_tests "$@"

@@ -127,5 +127,20 @@ test_store_path_with_blanks_can_be_pasted() {
     bash -c "$(sed -n 's/^  look: //p' err)" >look || fail "look: $(sed -n 's/^  look: //p' err)"
     has look COMPLETED
 }
+test_directory_is_no_sqlite_store() {
+    echo '{"planId":"v","planVersion":"1","steps":[{"stepId":"a","kind":"noop"}]}' >v.json
+    mkdir dir
+    for command in ls 'run v.json'; do
+        cairn_is 2 $command --store "sqlite:$PWD/dir"; has err 'is a directory'
+    done
+}
+test_store_in_a_closed_directory_says_why() {
+    echo '{"planId":"v","planVersion":"1","steps":[{"stepId":"a","kind":"noop"}]}' >v.json
+    mkdir -m 500 closed
+    [ "$(id -u)" != 0 ] || skip "root may write everywhere"
+    for kind in sqlite files; do
+        cairn_is 4 run v.json --store "$kind:$PWD/closed/x"; has err 'Permission denied'
+    done
+}
 
 run_tests "$@"

@@ -146,7 +146,7 @@ static const char *step_difference(const struct run_step *a, const struct run_st
     if (a->iteration != b->iteration || a->open_children != b->open_children) return "loop";
     if (a->due_ms != b->due_ms || a->started_ms != b->started_ms) return "time";
     if (!a->value != !b->value || (a->value && !json_equal(a->value, b->value))) return "value";
-    if (!a->blob != !b->blob || (a->blob && !digest_eq(a->blob, b->blob))) return "blob";
+    if (!a->blob != !b->blob || (a->blob && !digest_eq(&a->blob->sha256, &b->blob->sha256))) return "blob";
     return NULL;
 }
 

@@ -176,7 +176,7 @@ static void large_result_is_kept_as_a_blob(void)
     CHECK(run && run->steps[0].blob && !run->steps[0].value);
     struct str bytes;
     struct error err = {0};
-    CHECK_OK(store_blob(k.store, run->steps[0].blob, &k.memory, &bytes, &err), &err);
+    CHECK_OK(store_blob(k.store, &run->steps[0].blob->sha256, &k.memory, &bytes, &err), &err);
     CHECK_INT(bytes.len, sizeof(large) - 1 + 2); // with its quotes
     kit_close(&k);
 }

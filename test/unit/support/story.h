@@ -226,7 +226,8 @@ UNUSED static void story_timer(struct story *s, const char *step)
 {
     struct effect e = story_take(s, EFFECT_TIMER, step);
     if (e.due_ms > s->now) s->now = e.due_ms;
-    struct input input = {.kind = INPUT_TIMER, .step = e.step, .logical = e.logical, .timer = e.timer};
+    struct input input = {
+        .kind = INPUT_TIMER, .step = e.step, .logical = e.logical, .timer = e.timer, .due_ms = e.due_ms};
     story_step(s, &input);
 }
 
