@@ -211,13 +211,9 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     struct command command = {0};
     struct error local = {0};
     enum code rc = command_of(engine, resident, effect->step, &command, &local);
-    if (rc == E_NOMEM || rc == E_IO || rc == E_CORRUPT) return error_set(err, rc, "%s", local.message);
-    if (rc) {
-        struct fault fault = {.code = rc == E_LIMIT ? STR("PAYLOAD_TOO_LARGE") : STR("REFERENCE_NOT_AVAILABLE"),
-                              .message = str_from(local.message),
-                              .category = STR("validation")};
-        return input_fault(engine, resident, effect->step, effect->logical, effect->engine, fault, err);
-    }
+    if (rc)
+        return input_unavailable(engine, resident, effect->step, effect->logical, effect->engine, rc, local.message,
+                                 err);
     rc = open_tools(engine, err);
     if (rc) return rc;
     uint64_t id = ticket_open(engine, resident, effect);

@@ -73,7 +73,8 @@ struct start_request {
     struct str run;     // empty: a new UUID; the id is in *run_out
     struct json inputs; // object; defaults of the program are added
     struct str arguments, work_dir, triggered_by, trigger_source;
-    struct str original_run; // RETRY_RUN
+    struct str original_run;  // RETRY_RUN
+    struct str artifacts_dir; // empty: the run's own
     const struct reuse *reuse;
     uint32_t reuse_count;
     struct str parent_run, parent_step;

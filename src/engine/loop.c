@@ -49,6 +49,11 @@ enum code engine_loop(struct engine *engine, const struct engine_loop *loop, str
         if (!rc && engine->now.mono_ms >= engine->next_inbox_mono) {
             engine->next_inbox_mono = engine->now.mono_ms + poll;
             rc = poll_inbox(engine, err);
+            if (rc == E_FULL || rc == E_LOCKED || rc == E_NOMEM) { // the next look may be luckier
+                os_log(LOG_WARN, "inbox not read why=\"%s\"", err->message);
+                *err = (struct error){0};
+                rc = OK;
+            }
         }
         if (rc) return rc;
         if (loop->tick) loop->tick(loop->context, engine, now);

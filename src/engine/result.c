@@ -56,11 +56,15 @@ enum code input_value(struct engine *engine, struct queued *queued, const struct
     }
     if (!need_arena(queued)) return no_memory(err);
     struct buf bytes;
-    buf_init(&bytes, (size_t)32 << 20);
+    buf_init(&bytes, SIZE_MAX / 4);
     json_canon(&bytes, value);
     enum code rc = OK;
     if (!buf_ok(&bytes)) {
         rc = no_memory(err);
+    } else if (bytes.len > RESULT_MAX) {
+        queued->input.ok = false;
+        queued->input.fault = (struct fault){
+            .code = STR("PAYLOAD_TOO_LARGE"), .message = STR(RESULT_TOO_LARGE), .category = STR("validation")};
     } else if (bytes.len <= engine->options.limits.inline_max) {
         rc = canonical(queued->arena, buf_str(&bytes), &queued->input.value, err);
     } else {
@@ -94,14 +98,37 @@ enum code input_fault(struct engine *engine, struct resident *resident, uint32_t
     return undo(engine, no_memory(err));
 }
 
+bool output_fits(const struct run *run, uint32_t step, uint64_t *total)
+{
+    if (run->steps[step].blob) *total += run->steps[step].blob->size;
+    return *total <= RESULT_MAX;
+}
+
+// What a step needs cannot be had: it fails and says why. Only memory and the disk itself are worth another try.
+enum code input_unavailable(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical,
+                            uint32_t k, enum code why, const char *told, struct error *err)
+{
+    if (why == E_NOMEM || why == E_IO) return error_set(err, why, "%s", told);
+    struct fault fault = {
+        .code = STR("REFERENCE_NOT_AVAILABLE"), .message = str_from(told), .category = STR("validation")};
+    if (why == E_LIMIT) fault.code = STR("PAYLOAD_TOO_LARGE");
+    if (why == E_CORRUPT) {
+        fault.code = STR("OUTPUT_DAMAGED");
+        fault.category = STR("infrastructure");
+    }
+    return input_fault(engine, resident, step, logical, k, fault, err);
+}
+
 // ---- kinds without a tool
 static enum code merge_value(struct engine *engine, struct resident *resident, uint32_t step, struct json *out,
                              struct error *err)
 {
     const struct program_step *ps = &resident->run->program->steps[step];
     if (!json_object_with(&engine->turn, ps->dep_count, out)) return no_memory(err);
+    uint64_t total = 0;
     for (uint32_t i = 0; i < ps->dep_count; i++) {
         struct json value;
+        if (!output_fits(resident->run, ps->deps[i], &total)) return error_set(err, E_LIMIT, RESULT_TOO_LARGE);
         enum code rc = kernel_output(resident->run, ps->deps[i], &engine->env, &engine->turn, &value, err);
         if (rc) return rc;
         if (value.type == 0) value = json_null();
@@ -128,23 +155,17 @@ enum code input_instant(struct engine *engine, struct resident *resident, uint32
     struct fault fault;
     if (simulated_fault(ps, &fault)) return input_fault(engine, resident, step, logical, k, fault, err);
     struct json value = json_null();
+    struct error local = {0};
+    enum code rc = OK;
     if (ps->kind == STEP_MERGE) {
-        enum code rc = merge_value(engine, resident, step, &value, err);
-        if (rc) return rc;
+        rc = merge_value(engine, resident, step, &value, &local);
     } else if (ps->kind == STEP_ECHO) {
         struct json with;
-        struct error local = {0};
-        enum code rc = kernel_render(resident->run, step, &engine->env, &engine->turn, &with, &local);
-        if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
-        if (rc)
-            return input_fault(engine, resident, step, logical, k,
-                               (struct fault){.code = STR("REFERENCE_NOT_AVAILABLE"),
-                                              .message = str_from(local.message),
-                                              .category = STR("validation")},
-                               err);
-        const struct json *message = json_key(&with, "message");
+        rc = kernel_render(resident->run, step, &engine->env, &engine->turn, &with, &local);
+        const struct json *message = rc ? NULL : json_key(&with, "message");
         if (message) value = *message;
     }
+    if (rc) return input_unavailable(engine, resident, step, logical, k, rc, local.message, err);
     struct queued *queued = queue_result(engine, resident, step, logical, k);
     return queued ? undo(engine, input_value(engine, queued, &value, err)) : no_memory(err);
 }

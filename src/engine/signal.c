@@ -166,5 +166,7 @@ enum code retry_run(struct engine *engine, struct resident *ended, const struct 
         if (rc) return no_memory(err);
     }
     request.reuse = reuse;
+    // What the reused steps left there belongs to their results.
+    if (request.reuse_count > 0) request.artifacts_dir = run->start.artifacts_dir;
     return engine_start(engine, &request, run_out, err);
 }

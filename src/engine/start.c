@@ -75,9 +75,10 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
         .trigger_source = STR("manual"),
     };
     const struct str *source[] = {&request->arguments,    &request->work_dir,   &request->triggered_by,
-                                  &request->original_run, &request->parent_run, &request->parent_step};
-    struct str *target[] = {&facts->arguments,    &facts->work_dir,   &facts->triggered_by,
-                            &facts->original_run, &facts->parent_run, &facts->parent_step};
+                                  &request->original_run, &request->parent_run, &request->parent_step,
+                                  &request->artifacts_dir};
+    struct str *target[] = {&facts->arguments,  &facts->work_dir,    &facts->triggered_by, &facts->original_run,
+                            &facts->parent_run, &facts->parent_step, &facts->artifacts_dir};
     for (size_t i = 0; i < ARRAY_COUNT(source); i++) {
         if (source[i]->len == 0) continue;
         *target[i] = arena_copy(arena, *source[i]);
@@ -87,7 +88,8 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
     if (!facts->trigger_source.ptr) return E_NOMEM;
     struct error ignored = {0};
     enum code rc = merge_inputs(program, &request->inputs, arena, &facts->inputs, &ignored);
-    if (!rc) rc = store_artifacts_dir(engine->store, ids, arena, &facts->artifacts_dir);
+    if (!rc && facts->artifacts_dir.len == 0)
+        rc = store_artifacts_dir(engine->store, ids, arena, &facts->artifacts_dir);
     if (rc) return rc;
     return describe_parts(program, arena, &facts->parts) ? OK : E_NOMEM;
 }

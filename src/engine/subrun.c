@@ -14,10 +14,12 @@ static enum code child_outputs(struct engine *engine, const struct run *run, str
     struct arena *arena = &engine->turn;
     struct json all;
     uint32_t count = 0;
+    uint64_t total = 0;
     if (!json_object_with(arena, 4, &all)) return no_memory(err);
     for (uint32_t i = 0; i < run->program->top_count; i++) {
         if (run->program->steps[i].dependent_count > 0 || run->steps[i].state != NODE_SUCCESS) continue;
         struct json value;
+        if (!output_fits(run, i, &total)) return error_set(err, E_LIMIT, RESULT_TOO_LARGE);
         enum code rc = kernel_output(run, i, &engine->env, arena, &value, err);
         if (rc) return rc;
         if (value.type == 0) value = json_null();
@@ -48,8 +50,9 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
         return rc;
     }
     struct json value, outputs;
-    enum code rc = child_outputs(engine, child, &outputs, err);
-    if (rc) return rc;
+    struct error local = {0};
+    enum code rc = child_outputs(engine, child, &outputs, &local);
+    if (rc) return input_unavailable(engine, parent, step, s->logical, s->engine, rc, local.message, err);
     value = outputs;
     if (parent->run->program->kind == DOCUMENT_PLAN) {
         struct arena *arena = &engine->turn;
@@ -154,7 +157,8 @@ static enum code post_cancel(struct engine *engine, struct resident *parent, con
     struct str bytes;
     enum code rc = signal_encode(signal, &engine->turn, &bytes, err);
     if (!rc) rc = store_post(engine->store, parent->ids.tenant, effect->child, signal->id, bytes, err);
-    return rc || !waits ? rc : look_again(engine, parent, effect->step, err);
+    if (rc == E_IO || rc == E_NOMEM || !waits) return rc;
+    return look_again(engine, parent, effect->step, err); // also when there was no room for it
 }
 
 // Ends the child wherever it stands: here, in another process, in the log only, ended already, or never stored.
@@ -215,6 +219,11 @@ enum code subrun_ended(struct engine *engine, struct resident *child, struct err
     if (step == PROGRAM_TOP || parent->run->steps[step].state != NODE_RUNNING) return OK;
     struct str id = kernel_child_id(parent->run, step, &engine->turn);
     if (!id.ptr) return no_memory(err);
-    return str_eq(id, child->ids.run) ? deliver(engine, parent, step, child->run, err)
-                                      : OK; // else: of an older attempt
+    if (!str_eq(id, child->ids.run)) return OK; // of an older attempt
+    enum code rc = deliver(engine, parent, step, child->run, err);
+    if (rc != E_NOMEM) return rc;
+    // The child will not be heard of again: the parent asks.
+    *err = (struct error){0};
+    parent->run->steps[step].live = false;
+    return queue_add(engine, parent, INPUT_RECOVER) ? OK : no_memory(err);
 }

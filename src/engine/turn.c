@@ -236,6 +236,7 @@ static enum code owe(struct engine *engine, struct resident *resident, enum code
     if (why == E_IO) return why;
     os_log(LOG_WARN, "effects put off run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
     *err = (struct error){0};
+    engine->full_until_mono = engine->now.mono_ms + 200;
     for (uint32_t i = 0; i < resident->run->program->step_count; i++)
         resident->run->steps[i].live = resident->run->steps[i].stopping = false;
     relive(engine, resident);

@@ -82,11 +82,27 @@ static void enter_state(struct run *run, struct run_step *s, enum node_state sta
     run->held += state == NODE_HELD;
 }
 
+// A child of a loop lives only while the loop runs.
+static bool in_scope(const struct run *run, uint32_t index)
+{
+    uint32_t scope = run->program->steps[index].scope;
+    return scope == PROGRAM_TOP || (run->steps[scope].state == NODE_RUNNING && run->steps[scope].iteration > 0);
+}
+
+// A held failure that is tried again or skipped is not why the run may fail later.
+static void forgive(struct run *run, const struct moment *m, const struct run_step *s)
+{
+    if (s->state != NODE_HELD || !str_eq(run->failed_step, m->step)) return;
+    run->failed_step = (struct str){0};
+    run->fault = (struct fault){0};
+}
+
 static enum code fold_started(struct run *run, const struct moment *m, uint32_t index, struct error *err)
 {
     struct run_step *s = &run->steps[index];
     bool may = (s->state == NODE_WAITING && s->waiting == 0) || s->state == NODE_DELAYED || s->state == NODE_HELD;
-    if (!may || m->logical <= s->logical) return impossible(run, m, err);
+    if (!may || !in_scope(run, index) || m->logical <= s->logical) return impossible(run, m, err);
+    forgive(run, m, s);
     enter_state(run, s, NODE_RUNNING);
     s->logical = m->logical;
     s->engine = m->engine;
@@ -182,9 +198,11 @@ static enum code fold_skipped(struct run *run, const struct moment *m, uint32_t 
     struct run_step *s = &run->steps[index];
     bool may =
         s->state == NODE_WAITING || s->state == NODE_DELAYED || s->state == NODE_HELD || s->state == NODE_RUNNING;
-    if (!may) return impossible(run, m, err);
+    if (!may || !in_scope(run, index)) return impossible(run, m, err);
+    forgive(run, m, s);
     enter_state(run, s, NODE_SKIPPED);
     s->tainted = str_is(m->reason, SKIP_DEPENDENCY_FAILED);
+    s->by_hand = str_is(m->reason, SKIP_OPERATOR);
     if (s->logical == 0) s->logical = m->logical;
     settle(run, index);
     return OK;

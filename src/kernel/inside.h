@@ -39,10 +39,12 @@ enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, s
 
 // Starts what can start, ends what has ended. Called once at the end of every input.
 enum code advance(struct decide *d) MUST_CHECK;
+enum code decide_step(struct decide *d, uint32_t step) MUST_CHECK; // every dependency is terminal
 enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical) MUST_CHECK;
 enum code fail_step(struct decide *d, uint32_t step,
                     const struct fault *fault) MUST_CHECK; // final or retried, as policy says
-enum code fail_for_good(struct decide *d, uint32_t step, const struct fault *fault) MUST_CHECK; // whatever the policy says
+enum code fail_for_good(struct decide *d, uint32_t step,
+                        const struct fault *fault) MUST_CHECK; // whatever the policy says
 enum code iteration_over(struct decide *d, uint32_t loop) MUST_CHECK;
 enum code cancel_sweep(struct decide *d) MUST_CHECK;
 enum code cancel_child(struct decide *d, uint32_t step) MUST_CHECK;

@@ -46,10 +46,11 @@ struct run_blob {
 };
 
 struct run_step {
-    uint8_t state; // enum node_state
-    bool live;     // this process has the attempt in flight (not from the log)
-    bool tainted;  // failed, or skipped because of a failure
-    bool stopping; // this process has asked the attempt to stop
+    uint8_t state;     // enum node_state
+    bool live : 1;     // this process has the attempt in flight (not from the log)
+    bool tainted : 1;  // failed, or skipped because of a failure
+    bool stopping : 1; // this process has asked the attempt to stop
+    bool by_hand : 1;  // skipped by a person, not by a rule or a condition
     uint32_t logical, engine;
     uint32_t base;    // logical attempt at the last manual retry: the retry budget counts from here
     uint32_t waiting; // dependencies that are not terminal
@@ -101,6 +102,7 @@ enum timer_kind { TIMER_RETRY = 1, TIMER_WAKE, TIMER_LOOK };
 
 struct reuse {
     uint32_t step;
+    bool skipped; // it was skipped for reasons that have not changed: decided again, in its place among the others
     struct str from_run;
     struct json value; // type 0 with has_blob
     struct digest blob;
@@ -202,7 +204,7 @@ uint32_t kernel_find(const struct run *run, struct str path);
 // Id of the child run of a SUBRUN step's attempt: "<run>.<step>.<logical>", or "sub-<hash>" when that is no valid id.
 struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena);
 // Which steps of `source` may be reused by a new run of `program` (same document): succeeded, not always_run, and every
-// dependency reused too. Values borrow `source`.
+// dependency reused, or skipped as it will be again. Values borrow `source`.
 enum code kernel_reusable(const struct run *source, struct arena *arena, struct reuse **out,
                           uint32_t *count) MUST_CHECK;
 // "PAUSED" detail for lists: DRAINING, RETRYING, WAITING_APPROVAL, CANCELLING, "".

@@ -91,7 +91,7 @@ static struct str parents_told(struct decide *d, uint32_t step)
 }
 
 // Every dependency is terminal: rule, then condition, then start.
-static enum code decide_step(struct decide *d, uint32_t step)
+enum code decide_step(struct decide *d, uint32_t step)
 {
     struct run *run = d->run;
     const struct program_step *ps = &run->program->steps[step];

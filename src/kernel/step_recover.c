@@ -42,8 +42,9 @@ enum code step_recover(struct decide *d)
 {
     struct run *run = d->run;
     if (run_status_terminal(run->status)) return effect_add(d, EFFECT_ENDED, PROGRAM_TOP) ? OK : E_NOMEM;
-    if (run->cancelling) { // advance() sweeps
-        if (d->input->timer == TIMER_LOOK) run->steps[d->input->step].stopping = false; // ask again
+    if (run->cancelling) {
+        // advance() sweeps. A child in another process has not ended yet: it is asked again.
+        if (d->input->timer == TIMER_LOOK) run->steps[d->input->step].stopping = false;
         return OK;
     }
     if (run->status == RUN_STATUS_APPROVED || (run->status == RUN_STATUS_PENDING && !run->start.requires_approval)) {

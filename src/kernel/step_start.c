@@ -105,8 +105,9 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
     if (ps->kind == STEP_WAIT) {
         enum code rc = wait_due(d, step, &m.due_ms, &fault);
         if (rc) return rc;
+        if (ps->timeout_ms > 0 && m.due_ms > m.at_ms + ps->timeout_ms) m.due_ms = m.at_ms + ps->timeout_ms;
     } else if (ps->kind == STEP_APPROVAL) {
-        int64_t timeout = json_integer(json_key(&ps->with, "timeoutMs"), 0);
+        int64_t timeout = json_integer(json_key(&ps->with, "timeoutMs"), ps->timeout_ms);
         if (timeout > 0) m.due_ms = d->input->now_ms + timeout;
     } else if (ps->kind == STEP_SUBRUN) {
         uint32_t before = d->run->steps[step].logical;
@@ -126,6 +127,8 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
 
 static enum code reuse_one(struct decide *d, const struct reuse *reuse)
 {
+    if (d->run->steps[reuse->step].waiting > 0) return OK; // what it hangs on has not come out as before
+    if (reuse->skipped) return decide_step(d, reuse->step);
     struct moment m = moment_of(d, MOMENT_STEP_STARTED, reuse->step);
     enum code rc = emit(d, &m, reuse->step);
     if (rc) return rc;

@@ -28,10 +28,26 @@ static enum code approval_deadline(struct decide *d, uint32_t step)
     return fail_step(d, step, &fault);
 }
 
+// The timeout of a wait, when it is shorter than the wait, is what its timer was set to.
+static bool wait_cut_short(const struct decide *d, uint32_t step)
+{
+    const struct program_step *ps = &d->run->program->steps[step];
+    const struct run_step *s = &d->run->steps[step];
+    return ps->timeout_ms > 0 && s->due_ms == s->started_ms + ps->timeout_ms &&
+           json_integer(json_key(&ps->with, "durationMs"), 0) != ps->timeout_ms;
+}
+
 static enum code wake(struct decide *d, uint32_t step)
 {
     switch (d->run->program->steps[step].kind) {
     case STEP_WAIT: {
+        if (wait_cut_short(d, step)) {
+            struct fault fault = {.code = STR("TIMEOUT"),
+                                  .message = STR("the step took too long"),
+                                  .category = STR("timeout"),
+                                  .retryable = true};
+            return fail_step(d, step, &fault);
+        }
         struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
         m.duration_ms = elapsed_ms(d, d->run->steps[step].started_ms);
         return emit(d, &m, step);

@@ -452,6 +452,11 @@ static void read_node(struct reader *r, const struct json *object, uint32_t dept
     if (program) step->timeout_ms = NODE_TIMEOUT_MS;
     const struct json *timeout = field(object, "timeout", NULL);
     if (timeout) read_ms(r, timeout, "timeout", &step->timeout_ms);
+    if (step->kind == STEP_LOOP && timeout) {
+        struct place at = place_of(r, timeout);
+        struct diagnostic *d = WARNING(r, "E0219", at, "\"timeout\" has no effect on a loop_group");
+        HINT(r, d, "give the nodes inside it a timeout");
+    }
     if (step->kind == STEP_LOOP && retry) {
         struct place at = place_of(r, retry);
         ERROR(r, "E0217", at, "\"retry\" is not supported on a loop_group: the loop repeats");

@@ -156,6 +156,22 @@ static void check_end(struct verify *verify, struct walk *walk, const struct rec
     }
 }
 
+// The output that an event only names must be there, with the hash it names.
+static void check_blob(struct verify *verify, const struct record *record, const struct moment *moment)
+{
+    struct str bytes;
+    struct error why = {0};
+    if (!moment->has_blob) return;
+    enum code rc = store_blob(verify->store, &moment->blob, &verify->scratch, &bytes, &why);
+    struct digest found = rc ? (struct digest){{0}} : sha256(bytes);
+    if (rc == E_NOT_FOUND || rc == E_CORRUPT)
+        fault(verify, record->seq, false, "its output: %s", why.message);
+    else if (rc)
+        verify->rc = error_set(verify->err, rc, "%s", why.message);
+    else if (!digest_eq(&found, &moment->blob))
+        fault(verify, record->seq, false, "its output does not have the hash that the event names");
+}
+
 static void check_content(struct verify *verify, struct walk *walk, const struct record *record)
 {
     const struct run_head *head = verify->head;
@@ -191,6 +207,7 @@ static void check_content(struct verify *verify, struct walk *walk, const struct
     // What an unknown type put into its key cannot be known either.
     if (word) check_key(verify, walk, record, &value, &key);
     check_end(verify, walk, record, moment.kind);
+    check_blob(verify, record, &moment); // last: it fills the scratch arena
 }
 
 static void check_event(struct verify *verify, struct walk *walk, const struct record *record)

@@ -203,6 +203,89 @@ static void all_allocations_from_one_on_may_fail(void)
     for (int stage = 0; stage < 3; stage++) sweep(true, stage);
 }
 
+static enum code damaged_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
+                              struct error *err)
+{
+    (void)store, (void)sha256, (void)arena, (void)out;
+    return error_set(err, E_CORRUPT, "blob is damaged");
+}
+
+static char large[200000];
+
+static void damaged_output_fails_the_step_that_needs_it_and_is_found_S9(void)
+{
+    struct kit k;
+    kit_open(&k, PLAN(SHELL("a", "", "") ",{\"stepId\":\"m\",\"kind\":\"merge\",\"dependsOn\":[\"a\"]}"));
+    kit_start(&k, "r1");
+    memset(large, 'x', sizeof(large) - 1);
+    k.ops.blob = damaged_blob;
+    kit_done(&k, "a", large);
+    CHECK(kit_told(&k, "r1 STEP_FAILED m 1.1 OUTPUT_DAMAGED\n"));
+    CHECK(!kit_told(&k, "STEP_REDISPATCHED"));
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_FAILED);
+    struct verify_report report;
+    struct error err = {0};
+    CHECK_OK(store_verify(k.store, STR("default"), STR("r1"), &k.memory, &report, &err), &err);
+    CHECK_INT(report.fault_count, 1);
+    kit_close(&k);
+}
+
+static void merge_of_too_much_fails_instead_of_trying_for_ever(void)
+{
+    enum { COUNT = 33, SIZE = 1 << 20 };
+    struct kit k;
+    struct buf plan;
+    buf_init(&plan, 1 << 20);
+    buf_text(&plan, "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"},\"steps\":[");
+    for (int i = 0; i < COUNT; i++)
+        buf_printf(&plan, "{\"stepId\":\"s%d\",\"kind\":\"shell\",\"dependsOn\":[],\"with\":{\"command\":\"x\"}},", i);
+    buf_text(&plan, "{\"stepId\":\"m\",\"kind\":\"merge\",\"dependsOn\":[");
+    for (int i = 0; i < COUNT; i++) buf_printf(&plan, "%s\"s%d\"", i ? "," : "", i);
+    buf_text(&plan, "]}]}");
+    kit_open(&k, plan.ptr);
+    kit_start(&k, "r1");
+    char *text = malloc(SIZE);
+    CHECK(text);
+    memset(text, 'x', SIZE - 1);
+    text[SIZE - 1] = '\0';
+    for (int i = 0; i < COUNT; i++) {
+        char step[16];
+        snprintf(step, sizeof(step), "s%d", i);
+        kit_done(&k, step, text);
+    }
+    CHECK(kit_told(&k, "r1 STEP_FAILED m 1.1 PAYLOAD_TOO_LARGE\n"));
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_FAILED);
+    free(text);
+    buf_release(&plan);
+    kit_close(&k);
+}
+
+static enum code full_inbox(struct store *store, struct arena *arena, struct inbox_item **items, size_t *count,
+                            struct error *err)
+{
+    (void)store, (void)arena, (void)items, (void)count;
+    return error_set(err, E_FULL, "no space left");
+}
+
+static void stop_soon(void *context, struct engine *engine, struct moment_in_time now)
+{
+    (void)engine, (void)now;
+    *(volatile bool *)context = true;
+}
+
+static void inbox_that_cannot_be_read_now_is_read_later_I9(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    k.ops.inbox = full_inbox;
+    volatile bool stop = false;
+    struct engine_loop loop = {.stop = &stop, .tick = stop_soon, .context = (void *)(uintptr_t)&stop};
+    struct error err = {0};
+    CHECK_OK(engine_loop(k.engine, &loop, &err), &err);
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -214,6 +297,9 @@ int main(int argc, char **argv)
         TEST(late_result_of_a_dropped_run_is_harmless),
         TEST(each_allocation_of_a_turn_may_fail_once),
         TEST(all_allocations_from_one_on_may_fail),
+        TEST(damaged_output_fails_the_step_that_needs_it_and_is_found_S9),
+        TEST(merge_of_too_much_fails_instead_of_trying_for_ever),
+        TEST(inbox_that_cannot_be_read_now_is_read_later_I9),
     };
     return test_main("engine_fault", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -216,6 +216,68 @@ static void signal_to_an_ended_child_does_not_swallow_its_result(void)
     kit_close(&k);
 }
 
+static void poll_and_idle(struct kit *k)
+{
+    struct error err = {0};
+    CHECK_OK(engine_poll(k->engine, &err), &err);
+    kit_idle(k);
+}
+
+static bool child_is_elsewhere;
+
+// A memory store lets one process claim twice.
+static enum code claim_if_free(struct store *store, struct str tenant, struct str run, struct run_head *out,
+                               struct arena *arena, int64_t *backend_id, struct error *err)
+{
+    const struct kit *k = (const struct kit *)((uintptr_t)store->ops - offsetof(struct kit, ops));
+    if (child_is_elsewhere && str_is(run, "r1.s.1")) return error_set(err, E_LOCKED, "owned by another process");
+    return k->real_ops->claim(store, tenant, run, out, arena, backend_id, err);
+}
+
+static void cancel_reaches_a_child_that_another_engine_owns(void)
+{
+    struct kit k;
+    kit_open(&k, PARENT);
+    kit_start(&k, "r1");
+    kit_crash(&k);
+    kit_adopt(&k, "r1.s.1");
+    struct engine *childs = k.engine;
+    k.ops.claim = claim_if_free;
+    child_is_elsewhere = true;
+    kit_open_engine(&k);
+    kit_adopt(&k, "r1");
+    kit_signal(&k, "r1", SIGNAL_CANCEL, "");
+    kit_pass(&k, 1001); // looks again
+    CHECK(!kit_head(&k, "r1").terminal);
+    struct engine *parents = k.engine;
+    k.engine = childs;
+    poll_and_idle(&k);
+    CHECK(kit_attempt(&k, "c")->cancelled);
+    kit_fail(&k, "c", "CANCELLED", false);
+    CHECK_INT(kit_head(&k, "r1.s.1").summary.status, RUN_STATUS_CANCELLED);
+    engine_close(k.engine);
+    k.engine = parents;
+    child_is_elsewhere = false;
+    kit_pass(&k, 1001);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_CANCELLED);
+    kit_close(&k);
+}
+
+static void retried_run_finds_the_files_of_the_steps_it_reuses(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    struct str first = arena_copy(&k.memory, engine_run(k.engine, STR("default"), STR("r1"))->start.artifacts_dir);
+    kit_done(&k, "a", "kept");
+    kit_fail(&k, "b", "EXIT_NONZERO", false);
+    kit_signal(&k, "r1", SIGNAL_RETRY_RUN, "");
+    const struct run *again = engine_run(k.engine, STR("default"), str_from(k.new_run));
+    CHECK(again && first.len > 0);
+    CHECK_STR(again->start.artifacts_dir, first);
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -230,6 +292,8 @@ int main(int argc, char **argv)
         TEST(cancel_reaches_the_child),
         TEST(cancel_reaches_the_child_across_a_crash),
         TEST(signal_to_an_ended_child_does_not_swallow_its_result),
+        TEST(cancel_reaches_a_child_that_another_engine_owns),
+        TEST(retried_run_finds_the_files_of_the_steps_it_reuses),
     };
     return test_main("engine_signal", tests, ARRAY_COUNT(tests), argc, argv);
 }

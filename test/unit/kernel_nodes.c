@@ -170,6 +170,139 @@ static void reusable_steps_are_those_whose_parents_are_reused_C_22(void)
     story_close(&s);
 }
 
+#define SKIPPED_BRANCH                                                                                                 \
+    "name: t\nnodes:\n  - {id: a, bash: x}\n  - {id: b, bash: x, depends_on: [a], when: \"$a.output == 'no'\"}\n"      \
+    "  - {id: c, bash: x, depends_on: [a, b], trigger_rule: none_failed_min_one_success}\n"                            \
+    "  - {id: d, bash: x, depends_on: [c]}\n"
+
+static void step_below_a_skipped_branch_is_reused_C_22(void)
+{
+    struct story s;
+    story_open(&s, SKIPPED_BRANCH);
+    story_start(&s);
+    story_done(&s, "a", "\"yes\"");
+    story_done(&s, "c", "\"C\"");
+    story_fail(&s, "d", "X", false);
+    struct reuse *reuse;
+    uint32_t count;
+    CHECK(kernel_reusable(s.run, &s.memory, &reuse, &count) == OK);
+    struct story again;
+    story_open(&again, SKIPPED_BRANCH);
+    struct start_facts facts = {.document_sha256 = {again.program->sha256_hex, SHA256_HEX},
+                                .document_kind = STR("nodes"),
+                                .inputs = again.inputs};
+    struct input input = {.kind = INPUT_START, .start = &facts, .reuse = reuse, .reuse_count = count};
+    story_step(&again, &input);
+    story_expect(&again, "[0] RUN_STARTED\n[0] STEP_STARTED a 1.1\n[0] STEP_COMPLETED a 1.1\n"
+                         "[0] STEP_SKIPPED b CONDITION_FALSE\n[0] STEP_STARTED c 1.1\n[0] STEP_COMPLETED c 1.1\n"
+                         "[0] STEP_STARTED d 1.1\n");
+    story_close(&again);
+    story_close(&s);
+}
+
+static void step_below_one_skipped_by_hand_is_not_reused(void)
+{
+    struct story s;
+    story_open(&s, "name: t\nnodes:\n  - {id: a, wait: 1h}\n  - {id: b, bash: x, depends_on: [a], trigger_rule: "
+                   "all_done}\n  - {id: c, bash: x, depends_on: [b]}\n");
+    story_start(&s);
+    story_signal(&s, SIGNAL_SKIP_STEP, "a");
+    story_done(&s, "b", NULL);
+    story_fail(&s, "c", "X", false);
+    struct reuse *reuse;
+    uint32_t count;
+    CHECK(kernel_reusable(s.run, &s.memory, &reuse, &count) == OK);
+    CHECK_INT(count, 0);
+    story_close(&s);
+}
+
+static void condition_that_cannot_be_evaluated_is_not_tried_again(void)
+{
+    struct story s;
+    story_open(&s, "name: t\nnodes:\n  - {id: a, bash: x}\n  - {id: b, bash: x, depends_on: [a], trigger_rule: "
+                   "all_done, when: \"$a.output == 'x'\", retry: {max_attempts: 2, delay_ms: 1000, on_error: all}}\n");
+    story_start(&s);
+    buf_clear(&s.told);
+    story_fail(&s, "a", "X", false);
+    story_expect(&s, "[0] STEP_FAILED a 1.1 X\n[0] STEP_STARTED b 1.1\n"
+                     "[0] STEP_FAILED b 1.1 REFERENCE_NOT_AVAILABLE\n[0] RUN_FAILED X\n");
+    story_close(&s);
+}
+
+#define NESTED                                                                                                         \
+    "name: t\nnodes:\n  - id: outer\n    loop_group:\n      max_iterations: 2\n      nodes:\n"                         \
+    "        - {id: pre, bash: x}\n        - id: inner\n          depends_on: [pre]\n          loop_group:\n"          \
+    "            max_iterations: 1\n            nodes:\n              - {id: x, bash: x}\n"
+
+static void crash_in_an_outer_iteration_does_not_start_the_inner_loop_early(void)
+{
+    struct story s;
+    story_open(&s, NESTED);
+    story_start(&s);
+    story_done(&s, "pre", NULL);
+    story_done(&s, "x", "\"one\"");
+    buf_clear(&s.told);
+    story_crash(&s);
+    story_expect(&s, "[0] STEP_REDISPATCHED outer[2].pre 1.2\n");
+    story_done(&s, "pre", NULL);
+    buf_clear(&s.told);
+    story_done(&s, "x", "\"two\"");
+    story_expect(&s, "[0] STEP_COMPLETED outer[2].inner[1].x 1.1\n[0] STEP_COMPLETED outer[2].inner 1.1\n"
+                     "[0] STEP_COMPLETED outer 1.1\n[0] RUN_COMPLETED\n");
+    CHECK_STR(json_text(s.run->steps[0].value), STR("two"));
+    story_close(&s);
+}
+
+static void loop_forgets_the_outputs_of_earlier_iterations(void)
+{
+    enum { SIZE = 60000, ITERATIONS = 100 };
+    struct story s;
+    story_open(&s, "name: t\nnodes:\n  - id: go\n    loop_group:\n      max_iterations: 101\n      nodes:\n"
+                   "        - {id: x, bash: x}\n");
+    story_start(&s);
+    char *text = malloc(SIZE);
+    CHECK(text);
+    memset(text, 'x', SIZE);
+    size_t first = 0;
+    for (int i = 0; i < ITERATIONS; i++) {
+        struct input input = {.ok = true, .value = json_string((struct str){text, SIZE})};
+        // not story_answer: folding everything again after each iteration takes long
+        struct effect e = story_take(&s, EFFECT_EXECUTE, "x");
+        input.kind = INPUT_RESULT;
+        input.step = e.step;
+        input.logical = e.logical;
+        input.engine = e.engine;
+        arena_reset(&s.turn);
+        struct outcome out = {.turn = &s.turn};
+        struct error err = {0};
+        CHECK_OK(kernel_step(s.run, &input, &story_env, &out, &err), &err);
+        for (size_t k = 0; k < out.effect_count; k++) s.effects[s.effect_count++] = out.effects[k];
+        size_t size = s.run->arena.size + s.run->steps[0].outputs->size;
+        if (i == 0) first = size;
+        CHECK(size <= first + SIZE);
+    }
+    free(text);
+    story_close(&s);
+}
+
+static void loop_tells_the_size_of_an_output_kept_as_a_blob(void)
+{
+    struct story s;
+    story_open(&s, "name: t\nnodes:\n  - id: go\n    loop_group: {max_iterations: 1, nodes: [{id: x, bash: x}]}\n");
+    story_start(&s);
+    struct input input = {.ok = true, .has_blob = true, .blob = sha256(STR("b")), .blob_size = 70000};
+    story_answer(&s, "x", &input);
+    CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
+    CHECK(s.run->steps[0].blob && digest_eq(&s.run->steps[0].blob->sha256, &input.blob));
+    CHECK_INT(s.run->steps[0].blob->size, 70000);
+    struct reuse *reuse;
+    uint32_t count;
+    CHECK(kernel_reusable(s.run, &s.memory, &reuse, &count) == OK);
+    CHECK_INT(count, 1);
+    CHECK_INT(reuse[0].blob_size, 70000);
+    story_close(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -182,6 +315,12 @@ int main(int argc, char **argv)
         TEST(cancel_node_cancels_the_run_EL_2e),
         TEST(resume_of_five_nodes_after_three_EL_3a_EL_3b_EL_3c_EL_3d),
         TEST(reusable_steps_are_those_whose_parents_are_reused_C_22),
+        TEST(step_below_a_skipped_branch_is_reused_C_22),
+        TEST(step_below_one_skipped_by_hand_is_not_reused),
+        TEST(condition_that_cannot_be_evaluated_is_not_tried_again),
+        TEST(crash_in_an_outer_iteration_does_not_start_the_inner_loop_early),
+        TEST(loop_forgets_the_outputs_of_earlier_iterations),
+        TEST(loop_tells_the_size_of_an_output_kept_as_a_blob),
     };
     return test_main("kernel_nodes", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -162,6 +162,21 @@ static void held_failure_waits_for_retry_step_C_35_ES_1_3e(void)
     story_close(&s);
 }
 
+static void failure_that_was_made_good_is_not_the_cause_of_a_later_one_RE_3e(void)
+{
+    struct story s;
+    story_open(&s, HOLD);
+    story_start(&s);
+    story_fail(&s, "a", "X", true);
+    story_signal(&s, SIGNAL_RETRY_STEP, "a");
+    story_done(&s, "a", NULL);
+    story_fail(&s, "b", "Y", false);
+    CHECK_INT(s.run->status, RUN_STATUS_FAILED);
+    CHECK_STR(s.run->failed_step, STR("b"));
+    CHECK_STR(s.run->fault.code, STR("Y"));
+    story_close(&s);
+}
+
 static void held_failure_can_be_skipped(void)
 {
     struct story s;
@@ -235,6 +250,29 @@ static void wait_step_ends_by_its_timer_also_after_a_crash_I18(void)
     story_close(&s);
 }
 
+#define WAITS                                                                                                          \
+    "{\"schemaVersion\":\"v1.2\",\"planId\":\"p\",\"planVersion\":\"1\",\"steps\":["                                   \
+    "{\"stepId\":\"g\",\"kind\":\"approval\",\"timeout\":\"2s\",\"dependsOn\":[],\"with\":{\"onTimeout\":\"approve\"}" \
+    "},"                                                                                                               \
+    "{\"stepId\":\"same\",\"kind\":\"wait\",\"timeout\":\"3s\",\"dependsOn\":[],\"with\":{\"duration\":\"3s\"}},"      \
+    "{\"stepId\":\"cut\",\"kind\":\"wait\",\"timeout\":\"4s\",\"dependsOn\":[],\"with\":{\"duration\":\"1h\"}}]}"
+
+static void timeout_of_a_step_ends_approvals_and_waits_too(void)
+{
+    struct story s;
+    story_open(&s, WAITS);
+    story_start(&s);
+    buf_clear(&s.told);
+    story_timer(&s, "g");
+    story_expect(&s, "[2000] STEP_COMPLETED g 1.1\n");
+    story_timer(&s, "same");
+    story_expect(&s, "[3000] STEP_COMPLETED same 1.1\n");
+    story_crash(&s);
+    story_timer(&s, "cut");
+    story_expect(&s, "[4000] STEP_FAILED cut 1.1 TIMEOUT\n[4000] RUN_FAILED TIMEOUT\n");
+    story_close(&s);
+}
+
 static void ten_thousand_steps_cost_the_same_each(void)
 {
     struct buf text;
@@ -300,11 +338,13 @@ int main(int argc, char **argv)
         TEST(false_condition_skips_and_the_run_completes_C_24),
         TEST(condition_on_a_missing_field_fails_the_step),
         TEST(held_failure_waits_for_retry_step_C_35_ES_1_3e),
+        TEST(failure_that_was_made_good_is_not_the_cause_of_a_later_one_RE_3e),
         TEST(held_failure_can_be_skipped),
         TEST(crash_raises_the_engine_attempt_not_the_logical_RE_5c_ES_1_3b_ES_1_3e),
         TEST(result_of_an_older_attempt_changes_nothing_I14),
         TEST(crash_between_attempts_keeps_the_count_and_the_delay),
         TEST(wait_step_ends_by_its_timer_also_after_a_crash_I18),
+        TEST(timeout_of_a_step_ends_approvals_and_waits_too),
         TEST(ten_thousand_steps_cost_the_same_each),
         TEST(backoff_arithmetic_C_46),
     };

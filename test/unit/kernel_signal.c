@@ -249,6 +249,63 @@ static void pending_run_can_be_cancelled_or_rejected_C_15(void)
     }
 }
 
+#define GATED_LOOP                                                                                                     \
+    "name: t\nnodes:\n  - {id: first, bash: x}\n  - id: go\n    depends_on: [first]\n    loop_group:\n"                \
+    "      max_iterations: 3\n      nodes:\n        - {id: gate, approval: {message: m, timeout: 10000}}\n"
+
+static void signal_for_another_iteration_is_refused(void)
+{
+    struct story s;
+    story_open(&s, GATED_LOOP);
+    story_start(&s);
+    story_signal(&s, SIGNAL_SKIP_STEP, "go[1].gate");
+    CHECK_TEXT(s.last_decision.error_code, "STEP_NOT_RUNNING"); // the loop has not begun
+    story_signal(&s, SIGNAL_SKIP_STEP, "go[0].gate");
+    CHECK_TEXT(s.last_decision.error_code, "STEP_NOT_RUNNING");
+    story_done(&s, "first", NULL);
+    story_signal(&s, SIGNAL_APPROVE, "go[2].gate");
+    CHECK_TEXT(s.last_decision.error_code, "STEP_NOT_RUNNING");
+    story_signal(&s, SIGNAL_APPROVE, "go[1].gate");
+    CHECK(s.last_decision.accepted);
+    story_signal(&s, SIGNAL_APPROVE, "go[1].gate");
+    CHECK_TEXT(s.last_decision.error_code, "STEP_TERMINAL"); // it must not answer the second gate
+    story_signal(&s, SIGNAL_SKIP_STEP, "go[1].gate");
+    CHECK_TEXT(s.last_decision.error_code, "STEP_TERMINAL");
+    story_signal(&s, SIGNAL_SKIP_STEP, "go[2].gate");
+    CHECK(s.last_decision.accepted);
+    story_close(&s);
+}
+
+static void timer_of_an_earlier_iteration_is_not_of_this_one(void)
+{
+    struct story s;
+    story_open(&s, GATED_LOOP);
+    story_start(&s);
+    story_done(&s, "first", NULL);
+    s.now = 4000;
+    story_signal(&s, SIGNAL_APPROVE, "go[1].gate");
+    buf_clear(&s.told);
+    story_timer(&s, "gate"); // of go[1].gate, at 10,000
+    CHECK_INT(s.now, 10000);
+    story_expect(&s, "");
+    story_timer(&s, "gate");
+    CHECK_INT(s.now, 14000);
+    CHECK(strstr(s.told.ptr, "[14000] STEP_FAILED go[2].gate 1.1 APPROVAL_TIMEOUT\n"));
+    story_close(&s);
+}
+
+static void looking_again_sets_no_second_timer(void)
+{
+    struct story s;
+    story_open(&s, "name: t\nnodes:\n  - {id: gate, approval: {message: m, timeout: 10000}}\n");
+    story_start(&s);
+    struct input look = {.kind = INPUT_RECOVER, .timer = TIMER_LOOK};
+    story_step(&s, &look);
+    (void)story_take(&s, EFFECT_TIMER, "gate");
+    CHECK(!story_waits(&s, EFFECT_TIMER, "gate"));
+    story_close(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -268,6 +325,9 @@ int main(int argc, char **argv)
         TEST(approval_is_answered_by_its_timeout),
         TEST(run_that_needs_approval_waits_pending_ES_1_2b_ES_1_2_s2_C_15),
         TEST(pending_run_can_be_cancelled_or_rejected_C_15),
+        TEST(signal_for_another_iteration_is_refused),
+        TEST(timer_of_an_earlier_iteration_is_not_of_this_one),
+        TEST(looking_again_sets_no_second_timer),
     };
     return test_main("kernel_signal", tests, ARRAY_COUNT(tests), argc, argv);
 }
