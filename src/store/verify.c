@@ -163,7 +163,8 @@ static void check_blob(struct verify *verify, const struct record *record, const
     struct error why = {0};
     if (!moment->has_blob) return;
     enum code rc = store_blob(verify->store, &moment->blob, &verify->scratch, &bytes, &why);
-    struct digest found = rc ? (struct digest){{0}} : sha256(bytes);
+    struct digest found = {{0}};
+    if (!rc) found = sha256(bytes);
     if (rc == E_NOT_FOUND || rc == E_CORRUPT)
         fault(verify, record->seq, false, "its output: %s", why.message);
     else if (rc)
