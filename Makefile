@@ -8,8 +8,8 @@ endif
 V ?= release
 B ?= build/$(V)
 
-PURE := base json schema expr doc program contract kernel view
-EFFECT := os store tool engine cli
+PURE := $(shell awk '$$2 == "pure" { print $$1 }' src/LAYERS)
+EFFECT := $(shell awk '$$2 == "effect" { print $$1 }' src/LAYERS)
 MODULES ?= $(PURE) $(EFFECT)
 
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes -Wvla \

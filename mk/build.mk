@@ -17,7 +17,6 @@ $(B)/cairn: $(B)/src/cli/main.o $(B)/libcairn-all.a
 $(B)/libcairn-all.a: $(LIB_OBJS)
 	@rm -f $@ && ar rcs $@ $^
 
-$(foreach m,$(PURE),$(B)/src/$(m)/%.o): STD := $(CFLAGS_PURE)
 $(B)/src/%.o: src/%.c | $(B)/gen/.dir
 	@mkdir -p $(@D)
 	$(SAY)$(CC) $(if $(filter $(firstword $(subst /, ,$*)),$(PURE)),$(CFLAGS_PURE),$(CFLAGS_EFFECT)) $(CFLAGS) -MMD -MP -c -o $@ $<

@@ -8,15 +8,21 @@
 
 enum { ID_WIDTH_MAX = 40, DETAIL_LINES = 8 };
 
+struct fold {
+    struct run_view *view;
+    uint64_t at;
+};
+
 static enum code fold_record(void *context, const struct record *record, const struct moment *moment,
                              const struct seal *seal)
 {
+    const struct fold *fold = context;
     (void)seal;
-    if (!moment) return OK;
-    return view_fold(context, moment, record->seq) ? OK : E_NOMEM;
+    if (!moment || record->seq > fold->at) return OK;
+    return view_fold(fold->view, moment, record->seq) ? OK : E_NOMEM;
 }
 
-int card_load(struct session *session, const struct run_head *head, struct card *out)
+int card_load(struct session *session, const struct run_head *head, uint64_t at, struct card *out)
 {
     struct cli *cli = session->cli;
     struct error err = {0};
@@ -27,7 +33,8 @@ int card_load(struct session *session, const struct run_head *head, struct card 
     else if (!view_plan(&out->view, out->program))
         return cli_nomem(cli);
     err = (struct error){0};
-    if (store_replay(session->store, head->ids.tenant, head->ids.run, fold_record, &out->view, &err))
+    struct fold fold = {.view = &out->view, .at = at};
+    if (store_replay(session->store, head->ids.tenant, head->ids.run, fold_record, &fold, &err))
         return cli_error(cli, &err);
     return EXIT_OK;
 }

@@ -6,13 +6,13 @@
 #include "view/view.h"
 
 struct card {
-    struct run_head head;
+    struct run_head head; // as it is now, whatever moment the view shows
     struct run_view view;
     struct program *program; // of the view; NULL when it cannot be read
 };
 
-// Folds a stored run. EXIT_OK, or what was reported; card_release in both cases.
-int card_load(struct session *session, const struct run_head *head, struct card *out);
+// Folds a stored run up to event `at` (TARGET_NOW: all of it). EXIT_OK, or what was reported; card_release in both cases.
+int card_load(struct session *session, const struct run_head *head, uint64_t at, struct card *out);
 void card_release(struct card *card);
 // The card of `cairn get`.
 void card_write(struct session *session, struct buf *out, const struct term *term, const struct card *card);

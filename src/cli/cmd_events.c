@@ -243,7 +243,7 @@ static int prepare(struct reader *reader, struct session *session)
     struct target target;
     int64_t after, limit;
     *reader = (struct reader){.session = session, .rows = json_array()};
-    int code = target_find(session, cli->args.words[0], &target);
+    int code = target_find(session, cli->args.words[0], TARGET_STEP, &target);
     if (code) return code;
     if (!args_int(&cli->args, FLAG_AFTER, 0, INT64_MAX, 0, &cli->arena, &after) ||
         !args_int(&cli->args, FLAG_LIMIT, 1, INT64_MAX, INT64_MAX, &cli->arena, &limit))

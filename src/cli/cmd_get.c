@@ -26,13 +26,9 @@ int command_get(struct cli *cli)
     struct session session;
     struct target target;
     int code = session_open(&session, cli, STORE_READ);
-    if (!code) code = target_find(&session, cli->args.words[0], &target);
-    if (!code && target.step.len > 0) {
-        code = cli_fail(cli, EXIT_USAGE, "`cairn get` shows runs, not steps");
-        cli_next(cli, "events %.*s --step %.*s", STR_ARG(target.head.ids.run), STR_ARG(target.step));
-    }
+    if (!code) code = target_find(&session, cli->args.words[0], TARGET_MOMENT, &target);
     struct card card = {0};
-    if (!code) code = card_load(&session, &target.head, &card);
+    if (!code) code = card_load(&session, &target.head, target.at, &card);
     if (!code) code = show(&session, &card, format_of(cli, FORMAT_TEXT));
     card_release(&card);
     session_close(&session);

@@ -82,7 +82,7 @@ int command_log_verify(struct cli *cli)
         return EXIT_USAGE;
     }
     int code = session_open(&session, cli, STORE_READ);
-    if (!code && one) code = target_find(&session, cli->args.words[0], &target);
+    if (!code && one) code = target_find(&session, cli->args.words[0], 0, &target);
     if (!code) code = verify(&session, one ? target.head.ids.run : STR(""));
     session_close(&session);
     return code;

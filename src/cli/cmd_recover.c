@@ -54,7 +54,7 @@ static int collect_named(struct recovery *recovery)
     struct cli *cli = recovery->session.cli;
     for (size_t i = 0; i < cli->args.word_count; i++) {
         struct target target;
-        int code = target_find(&recovery->session, cli->args.words[i], &target);
+        int code = target_find(&recovery->session, cli->args.words[i], 0, &target);
         if (code) return code;
         if (target.head.terminal)
             cli_note(cli, "run %.*s has ended: %s", STR_ARG(target.head.ids.run),

@@ -101,7 +101,7 @@ static int finish(struct session *session, struct str run, enum progress_mode mo
     struct card card;
     if ((mode == PROGRESS_NONE || mode == PROGRESS_JSON) && !args_has(&cli->args, FLAG_OUTPUT)) return code;
     if (store_head(session->store, session->tenant, run, &cli->arena, &head, &err)) return cli_error(cli, &err);
-    int failed = card_load(session, &head, &card);
+    int failed = card_load(session, &head, TARGET_NOW, &card);
     if (!failed) failed = print_end(session, &card, mode);
     card_release(&card);
     return failed ? failed : code;

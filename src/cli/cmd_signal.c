@@ -192,7 +192,7 @@ static void summarize(struct session *session, struct str run)
     struct run_head head;
     struct card card = {0};
     if (store_head(session->store, session->tenant, run, &session->cli->arena, &head, &err) == OK &&
-        card_load(session, &head, &card) == EXIT_OK)
+        card_load(session, &head, TARGET_NOW, &card) == EXIT_OK)
         card_summary(session, &card);
     card_release(&card);
 }
@@ -231,7 +231,7 @@ int command_signal(struct cli *cli)
     struct request request = {0};
     bool decided = false, locked = false;
     int code = session_open(&session, cli, STORE_READ);
-    if (!code) code = target_find(&session, cli->args.words[0], &request.target);
+    if (!code) code = target_find(&session, cli->args.words[0], TARGET_STEP, &request.target);
     if (!code) code = build(&session, &request);
     if (!code && request.target.head.owned) code = ask_owner(&session, &request, &decided);
     const struct contract *contract = session.contract;

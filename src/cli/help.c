@@ -195,7 +195,10 @@ static void topic_targets(struct cli *cli, struct buf *out)
         {"PREFIX", "its first characters, at least 4, if no other run begins with them"},
         {"@last", "the newest run"},
         {"@last-failed", "the newest run that FAILED"},
+        {"plan:NAME", "the newest run of a plan or workflow"},
         {"RUN/STEP", "a step: 3f2a/load, @last/loop[2].tick"},
+        {"RUN/STEP#2", "its second attempt"},
+        {"RUN@12", "the run right after event 12; also RUN/STEP@12"},
     };
     heading(cli, out, "Targets");
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) entry(cli, out, rows[i][0], 16, rows[i][1]);

@@ -24,12 +24,21 @@ void session_close(struct session *session);
 int session_contract(struct session *session); // when reading needs it too
 bool session_is_memory(const struct session *session);
 
+#define TARGET_NOW UINT64_MAX
+
 struct target {
     struct run_head head;
-    struct str step; // after the slash; empty = the run
+    struct str step;  // path after the slash, "load" or "loop[2].tick"; empty = the run
+    uint32_t attempt; // after '#', a logical attempt; 0 = none given
+    uint64_t at;      // after '@': the moment right after event `at`; TARGET_NOW when none was given
+    bool has_at;
 };
 
-// Full id, unique prefix of at least 4 characters, @last, @last-failed; RUN/STEP. EXIT_OK, or what was reported.
-int target_find(struct session *session, struct str text, struct target *out);
+// What a command can do something with, besides a run. Anything else in a target is a usage error.
+enum target_part { TARGET_STEP = 1, TARGET_ATTEMPT = 2, TARGET_MOMENT = 4 };
+
+// RUN[/STEP[#ATTEMPT]][@SEQ]. RUN is a full id, a unique prefix of at least 4 characters, @last, @last-failed, or
+// plan:NAME for the newest run of a plan. A moment past the end of the log is a usage error. EXIT_OK, or what was reported.
+int target_find(struct session *session, struct str text, unsigned allowed, struct target *out);
 
 #endif

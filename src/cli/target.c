@@ -12,11 +12,13 @@ static int not_found(struct session *session, struct str text)
     return EXIT_NOT_FOUND;
 }
 
-static int find_newest(struct session *session, struct str text, uint32_t status_mask, struct run_head *out)
+static int find_newest(struct session *session, struct str text, struct run_filter filter, struct run_head *out)
 {
     struct error err = {0};
     struct run_heads heads;
-    struct run_filter filter = {.tenant = session->tenant, .status_mask = status_mask, .roots = true, .limit = 1};
+    filter.tenant = session->tenant;
+    filter.roots = true;
+    filter.limit = 1;
     if (store_list(session->store, &filter, &session->cli->arena, &heads, &err)) return cli_error(session->cli, &err);
     if (heads.count == 0) return not_found(session, text);
     *out = heads.items[0];
@@ -44,20 +46,76 @@ static int find_prefix(struct session *session, struct str text, struct run_head
     return EXIT_OK;
 }
 
-int target_find(struct session *session, struct str text, struct target *out)
+static int find_run(struct session *session, struct str run, struct run_head *out)
 {
     struct error err = {0};
-    *out = (struct target){.step = STR("")};
-    struct str run = str_cut(text, '/', &out->step);
+    struct str plan = STR("plan:");
     if (!session->store) return not_found(session, run);
-    if (str_is(run, "@last")) return find_newest(session, run, 0, &out->head);
-    if (str_is(run, "@last-failed")) return find_newest(session, run, 1u << RUN_STATUS_FAILED, &out->head);
+    if (str_is(run, "@last")) return find_newest(session, run, (struct run_filter){0}, out);
+    if (str_is(run, "@last-failed"))
+        return find_newest(session, run, (struct run_filter){.status_mask = 1u << RUN_STATUS_FAILED}, out);
     if (run.len > 0 && run.ptr[0] == '@') {
         cli_fail(session->cli, EXIT_USAGE, "%.*s is not a target", STR_ARG(run));
         cli_hint(session->cli, "@last, @last-failed, an id or its first characters; see `cairn help targets`");
         return EXIT_USAGE;
     }
-    enum code rc = store_head(session->store, session->tenant, run, &session->cli->arena, &out->head, &err);
-    if (rc == E_NOT_FOUND) return find_prefix(session, run, &out->head);
+    enum code rc = store_head(session->store, session->tenant, run, &session->cli->arena, out, &err);
+    if (rc == E_NOT_FOUND && str_starts(run, plan))
+        return find_newest(session, run, (struct run_filter){.plan = str_slice(run, plan.len, run.len)}, out);
+    if (rc == E_NOT_FOUND) return find_prefix(session, run, out);
     return rc ? cli_error(session->cli, &err) : EXIT_OK;
+}
+
+// Cuts MARK and the number behind it from the end of *text. False: there is something behind MARK that is no number.
+static bool cut_number(struct str *text, char mark, uint64_t *out, bool *found)
+{
+    size_t at = text->len;
+    uint64_t number = 0;
+    *found = false;
+    while (at > 0 && text->ptr[at - 1] != mark && text->ptr[at - 1] != '/') at--;
+    if (at < 2 || text->ptr[at - 1] != mark) return true; // none, or an '@' in front: @last
+    if (at == text->len || text->len - at > 18) return false;
+    for (size_t i = at; i < text->len; i++) {
+        if (text->ptr[i] < '0' || text->ptr[i] > '9') return false;
+        number = number * 10 + (uint64_t)(text->ptr[i] - '0');
+    }
+    *out = number;
+    *found = true;
+    text->len = at - 1;
+    return true;
+}
+
+static int bad_part(struct session *session, struct str text, const char *what, const char *hint)
+{
+    cli_fail(session->cli, EXIT_USAGE, "%.*s: %s", STR_ARG(text), what);
+    cli_hint(session->cli, "%s; see `cairn help targets`", hint);
+    return EXIT_USAGE;
+}
+
+int target_find(struct session *session, struct str text, unsigned allowed, struct target *out)
+{
+    struct str rest = text;
+    uint64_t attempt = 0;
+    bool has_attempt;
+    *out = (struct target){.step = STR(""), .at = TARGET_NOW};
+    if (!cut_number(&rest, '@', &out->at, &out->has_at))
+        return bad_part(session, text, "after @ comes the number of an event",
+                        "RUN@12 is the run right after event 12");
+    struct str run = str_cut(rest, '/', &out->step);
+    if (!cut_number(&out->step, '#', &attempt, &has_attempt) || (has_attempt && (attempt < 1 || attempt > UINT32_MAX)))
+        return bad_part(session, text, "after # comes the number of an attempt", "RUN/STEP#2 is its second attempt");
+    out->attempt = (uint32_t)attempt;
+    if (out->step.len > 0 && !(allowed & TARGET_STEP))
+        return bad_part(session, text, "this command takes a run, not a step",
+                        cli_format(session->cli, "leave out /%.*s", STR_ARG(out->step)));
+    if (has_attempt && !(allowed & TARGET_ATTEMPT))
+        return bad_part(session, text, "this command takes no attempt", "leave out the # and its number");
+    if (out->has_at && !(allowed & TARGET_MOMENT))
+        return bad_part(session, text, "this command acts on a run as it is now", "leave out the @ and its number");
+    int code = find_run(session, run, &out->head);
+    if (!code && out->has_at && out->at > out->head.last_seq)
+        return bad_part(session, text,
+                        cli_format(session->cli, "the log ends at event %llu", (unsigned long long)out->head.last_seq),
+                        "give a number up to that");
+    return code;
 }
