@@ -16,10 +16,7 @@ struct sources {
     size_t count, capacity;
 };
 
-// Child documents: the name as a path beside the document, also with .yaml, .yml or .json, then in .archon/workflows and
-// .cairn/workflows of the document's directory, of the current one, and up their trees. Scripts: the name, also with the
-// extensions of its runtime, beside the document and in scripts, .archon/scripts and .cairn/scripts, likewise.
-// The search upward ends at the root of the repository.
+// Looks where engine_find_part looks.
 struct program_loader source_loader(struct sources *sources);
 bool sources_add(struct sources *sources, struct str file, struct str text);
 

@@ -1,26 +1,6 @@
 #include "cli/document.h"
 
-#include "os/os.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#define PART_SIZE_MAX ((size_t)8 << 20)
-#define PATH_LENGTH_MAX 4096
-
-struct search {
-    struct arena *arena;
-    struct str request;
-    const char *const *extensions; // ends in NULL; "" is the bare name
-    const char *const *folders;    // of every directory on the way up; ends in NULL
-    struct buf places;             // directories looked at
-    size_t place_count;
-    struct str file, text; // what was found
-    struct error *err;
-};
+#include "engine/engine.h"
 
 bool sources_add(struct sources *sources, struct str file, struct str text)
 {
@@ -32,116 +12,11 @@ bool sources_add(struct sources *sources, struct str file, struct str text)
     return true;
 }
 
-static bool is_file(const char *path)
-{
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode);
-}
-
-static bool exists(const char *directory, const char *name)
-{
-    char path[PATH_LENGTH_MAX];
-    int len = snprintf(path, sizeof(path), "%s/%s", directory, name);
-    return len > 0 && (size_t)len < sizeof(path) && access(path, F_OK) == 0;
-}
-
-// OK: found and read. E_NOT_FOUND: not in this directory. Anything else ends the search.
-static enum code try_directory(struct search *search, const char *directory)
-{
-    char path[PATH_LENGTH_MAX];
-    bool here = strcmp(directory, ".") == 0 || search->request.ptr[0] == '/';
-    if (search->place_count++ < 6)
-        buf_printf(&search->places, "%s%s", search->place_count > 1 ? ", " : "",
-                   search->request.ptr[0] == '/' ? "/" : directory);
-    for (size_t i = 0; search->extensions[i]; i++) {
-        int len = snprintf(path, sizeof(path), "%s%s%.*s%s", here ? "" : directory, here ? "" : "/",
-                           STR_ARG(search->request), search->extensions[i]);
-        if (len <= 0 || (size_t)len >= sizeof(path) || !is_file(path)) continue;
-        search->file = arena_copy(search->arena, str_from(path));
-        if (!search->file.ptr) return error_set(search->err, E_NOMEM, "out of memory");
-        return os_read_file(path, PART_SIZE_MAX, search->arena, &search->text, search->err);
-    }
-    return E_NOT_FOUND;
-}
-
-static enum code try_below(struct search *search, const char *directory, const char *folder)
-{
-    char path[PATH_LENGTH_MAX];
-    int len = snprintf(path, sizeof(path), "%s/%s", strcmp(directory, "/") == 0 ? "" : directory, folder);
-    if (len <= 0 || (size_t)len >= sizeof(path) || access(path, X_OK) != 0) return E_NOT_FOUND;
-    return try_directory(search, path);
-}
-
-// From `directory` up to the root of its repository. Outside of a repository only folders that are meant for us
-// (.archon, .cairn) are taken from above.
-static enum code try_upward(struct search *search, const char *directory)
-{
-    char path[PATH_LENGTH_MAX];
-    if (!realpath(directory, path)) return E_NOT_FOUND;
-    bool in_repository = false;
-    char walk[PATH_LENGTH_MAX];
-    memcpy(walk, path, sizeof(walk));
-    for (char *slash = walk + strlen(walk); slash && !in_repository; slash = strrchr(walk, '/')) {
-        *slash = '\0';
-        in_repository = exists(walk, ".git");
-    }
-    for (bool first = true;; first = false) {
-        const char *at = path[0] ? path : "/";
-        for (size_t i = 0; search->folders[i]; i++) {
-            if (!first && !in_repository && search->folders[i][0] != '.') continue;
-            enum code rc = try_below(search, at, search->folders[i]);
-            if (rc != E_NOT_FOUND) return rc;
-        }
-        char *slash = strrchr(path, '/');
-        if (exists(at, ".git") || !slash || path[0] == '\0') return E_NOT_FOUND;
-        *slash = '\0';
-    }
-}
-
-static enum code search_all(struct search *search, struct str from)
-{
-    char directory[PATH_LENGTH_MAX] = ".";
-    size_t end = from.len;
-    while (end > 0 && from.ptr[end - 1] != '/') end--;
-    if (end > 0 && end < sizeof(directory)) {
-        memcpy(directory, from.ptr, end);
-        directory[end > 1 ? end - 1 : 1] = '\0';
-    }
-    enum code rc = try_directory(search, directory);
-    if (rc != E_NOT_FOUND || search->request.ptr[0] == '/') return rc;
-    rc = try_upward(search, directory);
-    if (rc == E_NOT_FOUND && strcmp(directory, ".") != 0) rc = try_directory(search, ".");
-    if (rc == E_NOT_FOUND && strcmp(directory, ".") != 0) rc = try_upward(search, ".");
-    return rc;
-}
-
-static const char *const *script_extensions(struct str runtime)
-{
-    static const char *const node[] = {"", ".ts", ".js", ".mjs", ".cjs", NULL};
-    static const char *const python[] = {"", ".py", NULL};
-    static const char *const shell[] = {"", ".sh", ".bash", NULL};
-    return str_is(runtime, "node") ? node : str_is(runtime, "python3") ? python : shell;
-}
-
 static enum code load_part(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
                            struct arena *arena, struct str *file, struct str *text, struct error *err)
 {
-    static const char *const document_extensions[] = {"", ".yaml", ".yml", ".json", NULL};
-    static const char *const document_folders[] = {".archon/workflows", ".cairn/workflows", NULL};
-    static const char *const script_folders[] = {"scripts", ".archon/scripts", ".cairn/scripts", NULL};
-    struct search search = {.arena = arena, .request = request, .err = err};
-    search.extensions = kind == PART_SCRIPT ? script_extensions(runtime) : document_extensions;
-    search.folders = kind == PART_SCRIPT ? script_folders : document_folders;
-    if (request.len == 0 || memchr(request.ptr, '\0', request.len)) return error_set(err, E_NOT_FOUND, "an empty name");
-    buf_init(&search.places, 4096);
-    enum code rc = search_all(&search, from);
-    if (rc == OK && !sources_add(context, search.file, search.text)) rc = error_set(err, E_NOMEM, "out of memory");
-    if (rc == E_NOT_FOUND && err->code == OK)
-        error_set(err, E_NOT_FOUND, "there is no %s \"%.*s\" in %s%s", kind == PART_SCRIPT ? "script" : "document",
-                  STR_ARG(request), search.places.ptr, search.place_count > 6 ? " and further up" : "");
-    buf_release(&search.places);
-    *file = search.file;
-    *text = search.text;
+    enum code rc = engine_find_part(kind, from, request, runtime, arena, file, text, err);
+    if (rc == OK && !sources_add(context, *file, *text)) rc = error_set(err, E_NOMEM, "out of memory");
     return rc;
 }
 

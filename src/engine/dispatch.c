@@ -54,6 +54,13 @@ void ticket_close(struct engine *engine, uint64_t id)
     engine->free_ticket = (uint32_t)(id & UINT32_MAX);
 }
 
+void ticket_cancel(struct engine *engine, size_t index, int64_t grace_ms)
+{
+    const struct ticket *ticket = &engine->tickets[index];
+    struct tools *tools = ticket->host ? engine->options.host.tools : engine->tools;
+    tools->ops->cancel(tools, ((uint64_t)ticket->generation << 32) | index, grace_ms);
+}
+
 void relive(struct engine *engine, struct resident *resident)
 {
     for (size_t i = 0; resident->tickets > 0 && i < engine->ticket_count; i++) {
@@ -245,12 +252,61 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     return input_fault(engine, resident, effect->step, effect->logical, effect->engine, fault, err);
 }
 
+// A function of the host gets its `with` as JSON text.
+static enum code start_function(struct engine *engine, struct resident *resident, const struct effect *effect,
+                                struct error *err)
+{
+    const struct run *run = resident->run;
+    const struct program_step *ps = &run->program->steps[effect->step];
+    struct tools *tools = engine->options.host.tools;
+    INVARIANT(tools); // engine_supports
+    struct json with;
+    struct error local = {0};
+    enum code rc = kernel_render(run, effect->step, &engine->env, &engine->turn, &with, &local);
+    if (rc)
+        return input_unavailable(engine, resident, effect->step, effect->logical, effect->engine, rc, local.message,
+                                 err);
+    struct buf input;
+    buf_init(&input, RESULT_MAX);
+    json_canon(&input, &with);
+    uint64_t id = buf_ok(&input) ? ticket_open(engine, resident, effect) : 0;
+    struct fault fault = {.code = STR("PAYLOAD_TOO_LARGE"),
+                          .message = STR("the inputs of the step are larger than 32 MiB"),
+                          .category = STR("validation")};
+    if (id != 0) {
+        engine->tickets[id & UINT32_MAX].host = true;
+        struct tool_request request = {.ticket = id,
+                                       .run = run->ids.run,
+                                       .step = kernel_path(run, effect->step, &engine->turn),
+                                       .logical = effect->logical,
+                                       .engine = effect->engine,
+                                       .function = ps->function,
+                                       .input = buf_str(&input),
+                                       .artifacts_dir = run->start.artifacts_dir,
+                                       .timeout_ms = ps->timeout_ms};
+        rc = tools->ops->start(tools, &request, &local);
+        if (rc) ticket_close(engine, id);
+        fault = (struct fault){.code = STR("SPAWN_FAILED"),
+                               .message = str_from(local.message),
+                               .category = STR("infrastructure"),
+                               .retryable = true};
+    } else if (buf_ok(&input)) {
+        rc = E_NOMEM;
+    } else {
+        rc = E_LIMIT;
+    }
+    buf_release(&input);
+    if (rc == OK || (rc == E_NOMEM && id == 0)) return rc ? error_set(err, rc, "out of memory") : OK;
+    return input_fault(engine, resident, effect->step, effect->logical, effect->engine, fault, err);
+}
+
 static enum code execute(struct engine *engine, struct resident *resident, const struct effect *effect,
                          struct error *err)
 {
     enum step_kind kind = resident->run->program->steps[effect->step].kind;
     bool process = kind == STEP_EXEC || kind == STEP_SHELL || kind == STEP_SCRIPT;
     if (process) return start_process(engine, resident, effect, err);
+    if (kind == STEP_HOST) return start_function(engine, resident, effect, err);
     return input_instant(engine, resident, effect->step, effect->logical, effect->engine, err);
 }
 
@@ -280,7 +336,7 @@ static void cancel_attempt(struct engine *engine, struct resident *resident, con
     for (size_t i = 0; resident->tickets > 0 && i < engine->ticket_count; i++) {
         const struct ticket *ticket = &engine->tickets[i];
         if (ticket->resident != resident || ticket->step != effect->step) continue;
-        engine->tools->ops->cancel(engine->tools, ((uint64_t)ticket->generation << 32) | i, effect->grace_ms);
+        ticket_cancel(engine, i, effect->grace_ms);
     }
 }
 

@@ -94,7 +94,7 @@ void resident_remove(struct engine *engine, struct resident *resident)
     drop_timers(engine, resident);
     for (size_t i = 0; resident->tickets > 0 && i < engine->ticket_count; i++) {
         if (engine->tickets[i].resident != resident) continue;
-        engine->tools->ops->cancel(engine->tools, ((uint64_t)engine->tickets[i].generation << 32) | i, 0);
+        ticket_cancel(engine, i, 0);
         engine->tickets[i].late = true;
         engine->tickets[i].resident = NULL;
         resident->tickets--;

@@ -54,11 +54,20 @@ struct engine_limits {
 };
 extern const struct engine_limits engine_limits_default;
 
+// Functions of the program around the engine: steps of kind HOST.
+struct engine_host {
+    struct tools *tools; // executes tool_request.function; delivers with engine_deliver. NULL: there are none
+    void *context;
+    bool (*knows)(void *context, struct str function); // a run that needs others is not taken up
+};
+
 struct engine_options {
     struct store *store; // opened for writing; borrowed
     const struct contract *contract;
     struct entropy *entropy;
     struct tools *tools; // NULL: the engine opens its own process tools
+    bool no_processes;   // it never does: runs that need them are refused (E_UNSUPPORTED)
+    struct engine_host host;
     struct engine_limits limits;
     struct engine_observer observer;
 };
@@ -80,11 +89,11 @@ struct start_request {
     struct str parent_run, parent_step;
 };
 
-// Checks and queues the start; it happens in the next turn. E_EXISTS, E_INVALID. run_out needs 129 bytes.
+// Checks and queues the start; it happens in the next turn. E_EXISTS, E_INVALID, E_UNSUPPORTED (engine_supports). run_out needs 129 bytes.
 enum code engine_start(struct engine *engine, const struct start_request *request, char run_out[129],
                        struct error *err) MUST_CHECK;
 // Takes over a run that no living process owns: kills its orphans, folds it, goes on in the next turn.
-// E_NOT_FOUND, E_LOCKED, E_TERMINAL (it has ended; nothing to do), E_CORRUPT.
+// E_NOT_FOUND, E_LOCKED, E_TERMINAL (it has ended; nothing to do), E_CORRUPT, E_UNSUPPORTED (it stays as it is).
 enum code engine_adopt(struct engine *engine, struct str tenant, struct str run, struct error *err) MUST_CHECK;
 // A signal for a run of this engine, or for an ended run (RETRY_RUN). Decided in the next turn; the answer goes to the
 // observer. E_NOT_FOUND when the run is not resident here.
@@ -123,7 +132,18 @@ struct engine_loop {
 };
 enum code engine_loop(struct engine *engine, const struct engine_loop *loop, struct error *err) MUST_CHECK;
 
-// The program of a stored run, from the bytes it was started with (I20).
+// Whether this engine can execute every step: E_UNSUPPORTED names the first that it cannot, with what is missing.
+enum code engine_supports(const struct engine *engine, const struct program *program, struct error *err) MUST_CHECK;
+
+// Child documents: the name as a path beside the document, also with .yaml, .yml or .json, then in .archon/workflows and
+// .cairn/workflows of the document's directory, of the current one, and up their trees. Scripts: the name, also with the
+// extensions of its runtime, beside the document and in scripts, .archon/scripts and .cairn/scripts, likewise.
+// The search upward ends at the root of the repository.
+// E_NOT_FOUND: err lists the places. *file and *text are put in `arena`.
+enum code engine_find_part(enum part_kind kind, struct str from, struct str request, struct str runtime,
+                           struct arena *arena, struct str *file, struct str *text, struct error *err) MUST_CHECK;
+
+// The program of a stored run, from the bytes it was started with (I20). Functions of a host are taken as they are.
 enum code engine_program(struct store *store, const struct run_head *head, struct program **out,
                          struct error *err) MUST_CHECK;
 

@@ -74,6 +74,7 @@ struct ticket {
     uint32_t generation;
     uint32_t next_free;
     bool late; // the run is gone; the result is dropped
+    bool host; // with the host's tools, not with ours
 };
 
 // An input on its way to a turn, with the memory that it needs until then.
@@ -149,6 +150,7 @@ struct program_entry *program_entry_for(struct engine *engine, const struct prog
 enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect,
                    struct error *err) MUST_CHECK;
 void ticket_close(struct engine *engine, uint64_t id);
+void ticket_cancel(struct engine *engine, size_t index, int64_t grace_ms);
 struct ticket *ticket_find(struct engine *engine, uint64_t id);
 void relive(struct engine *engine, struct resident *resident); // marks the attempts that are with a tool as live again
 void relive_input(const struct queued *queued);                // the attempt whose result this is

@@ -29,6 +29,34 @@ static enum code part_load(void *context, enum part_kind kind, struct str from, 
                      STR_ARG(request));
 }
 
+// What was started with functions of a host can be read without them; only executing needs them (engine_supports).
+static bool any_function(void *context, struct str kind)
+{
+    (void)context;
+    (void)kind;
+    return true;
+}
+
+static enum code supports_step(const struct engine *engine, const struct program_step *ps, struct error *err)
+{
+    const struct engine_host *host = &engine->options.host;
+    bool process = ps->kind == STEP_EXEC || ps->kind == STEP_SHELL || ps->kind == STEP_SCRIPT;
+    if (process && engine->options.no_processes && !engine->options.tools)
+        return error_set(err, E_UNSUPPORTED, "step %.*s (%s) needs a process, and this engine starts none",
+                         STR_ARG(ps->id), step_kind_name(ps->kind));
+    if (ps->kind == STEP_HOST && (!host->tools || !host->knows || !host->knows(host->context, ps->function)))
+        return error_set(err, E_UNSUPPORTED, "step %.*s needs the function \"%.*s\", which is not registered here",
+                         STR_ARG(ps->id), STR_ARG(ps->function));
+    return ps->child ? engine_supports(engine, ps->child, err) : OK;
+}
+
+enum code engine_supports(const struct engine *engine, const struct program *program, struct error *err)
+{
+    enum code rc = OK;
+    for (uint32_t i = 0; !rc && i < program->step_count; i++) rc = supports_step(engine, &program->steps[i], err);
+    return rc;
+}
+
 struct first_facts {
     struct arena *arena;
     struct start_facts facts;
@@ -69,7 +97,7 @@ static enum code compile_stored(struct store *store, const struct run_head *head
                          "was started with",
                          STR_ARG(head->ids.run));
     struct part_source source = {.store = store, .parts = &first.facts.parts};
-    struct program_loader loader = {.context = &source, .load = part_load};
+    struct program_loader loader = {.context = &source, .load = part_load, .host_kind = any_function};
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, arena);
     rc = program_load(text, first.facts.document_file, &loader, &diagnostics, out, err);
@@ -154,6 +182,8 @@ enum code load_resident(struct engine *engine, struct str tenant, struct str run
     if (!rc && head.terminal && !even_ended)
         rc = error_set(err, E_TERMINAL, "RUN_TERMINAL: run %.*s has ended", STR_ARG(run_id));
     if (!rc) rc = entry_for_head(engine, &head, &entry, err);
+    if (!rc && !head.terminal) rc = engine_supports(engine, entry->program, err);
+    if (rc == E_UNSUPPORTED && err) error_wrap(err, "run %.*s cannot go on in this process", STR_ARG(run_id));
     if (!rc) rc = store_claim_run(engine->store, tenant, run_id, &log, err);
     if (!rc) rc = fold_run(engine, entry->program, run_log_ids(log), &run, err);
     if (!rc) {
@@ -208,7 +238,8 @@ static bool is_adopted(void *context, struct str run, struct str step)
 void sweep_orphans(struct engine *engine)
 {
     if (engine->adopted == 0) return;
-    if (!engine->options.tools) (void)tool_sweep_orphans(engine->mark, is_adopted, engine);
+    if (!engine->options.tools && !engine->options.no_processes)
+        (void)tool_sweep_orphans(engine->mark, is_adopted, engine);
     for (size_t i = 0; i < engine->table_size; i++)
         for (struct resident *r = engine->table[i]; r; r = r->next) r->adopted = false;
     engine->adopted = 0;

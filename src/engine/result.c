@@ -259,6 +259,27 @@ static enum code mark_cut(struct engine *engine, struct str output, struct json 
     return OK;
 }
 
+// What a function gave must be JSON; anything else is its fault, and trying again would not change it.
+static enum code function_value(struct engine *engine, struct queued *queued, struct str output, struct error *err)
+{
+    struct json value = json_null();
+    struct error local = {0};
+    if (output.len > RESULT_MAX) {
+        queued->input.fault = (struct fault){
+            .code = STR("PAYLOAD_TOO_LARGE"), .message = STR(RESULT_TOO_LARGE), .category = STR("validation")};
+        return OK;
+    }
+    enum code rc = output.len > 0 ? json_parse(output, &json_limits_default, &engine->turn, &value, &local) : OK;
+    if (rc == OK) return input_value(engine, queued, &value, err);
+    if (rc == E_NOMEM || !need_arena(queued)) return no_memory(err);
+    struct str told = arena_copy(queued->arena, str_from(local.message));
+    if (!told.ptr) return no_memory(err);
+    queued->input.fault = (struct fault){.code = rc == E_LIMIT ? STR("PAYLOAD_TOO_LARGE") : STR("OUTPUT_NOT_JSON"),
+                                         .message = told,
+                                         .category = STR("validation")};
+    return OK;
+}
+
 enum code input_from_result(struct engine *engine, struct tool_result *result, struct error *err)
 {
     struct ticket *ticket = ticket_find(engine, result->ticket);
@@ -277,6 +298,9 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, s
     if (ps->condition && exited) {
         queued->input.ok = true; // a condition answers, it does not fail
         queued->input.value = json_bool(result->ok);
+    } else if (result->ok && result->is_json) {
+        rc = function_value(engine, queued, result->output, err);
+        if (!rc) rc = collect_artifacts(engine, resident, queued, err);
     } else if (result->ok) {
         struct json text = json_string(result->output);
         if (result->truncated) rc = mark_cut(engine, result->output, &text, err);

@@ -181,6 +181,7 @@ enum code engine_start(struct engine *engine, const struct start_request *reques
     if (ids.environment.len == 0) ids.environment = STR("default");
     enum code rc = check_ids(&ids, err);
     if (!rc) rc = check_inputs(request->program, &request->inputs, err);
+    if (!rc) rc = engine_supports(engine, request->program, err);
     if (rc) return rc;
     memcpy(run_out, ids.run.ptr, ids.run.len);
     run_out[ids.run.len] = '\0';

@@ -12,6 +12,7 @@ bool kind_is_executed(enum step_kind kind)
     case STEP_EXEC:
     case STEP_SHELL:
     case STEP_SCRIPT:
+    case STEP_HOST:
         return true;
     case STEP_WAIT:
     case STEP_APPROVAL:

@@ -222,6 +222,22 @@ void body_subrun(struct reader *r, struct draft *draft, const struct json *docum
     body_text(r, draft, "arguments", arguments);
 }
 
+bool is_host_kind(const struct reader *r, struct str name)
+{
+    const struct program_loader *loader = r->load->loader;
+    return host_kind_valid(name) && loader && loader->host_kind && loader->host_kind(loader->context, name);
+}
+
+// The function alone knows what it wants.
+void body_host(struct reader *r, struct draft *draft, const struct json *with)
+{
+    draft->step.kind = STEP_HOST;
+    if (with && read_object(r, with, "with")) draft->step.with = *with;
+    if (draft->step.secret_count > 0)
+        WARNING(r, "E0219", draft->at, "\"secrets\" has no effect on a step of kind \"%.*s\": it has no environment",
+                SHOW(draft->step.function));
+}
+
 // ---- plans
 
 struct kind_fields {
@@ -294,8 +310,12 @@ static void plan_script(struct reader *r, struct draft *draft, const struct json
 
 void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *with, struct place at)
 {
-    INVARIANT(kind >= STEP_NOOP && kind < ARRAY_COUNT(plan_fields));
     draft->step.kind = kind;
+    if (kind == STEP_HOST) {
+        body_host(r, draft, with);
+        return;
+    }
+    INVARIANT(kind >= STEP_NOOP && kind < ARRAY_COUNT(plan_fields));
     if (with && !read_object(r, with, "with")) return;
     if (with) fields_check(r, with, plan_fields[kind].fields, plan_fields[kind].count, step_kind_name(kind));
     switch (kind) {
@@ -333,6 +353,7 @@ void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const
         break;
     case STEP_CANCEL:
     case STEP_LOOP:
+    case STEP_HOST:
     case STEP_KIND_FIRST_UNUSED:
         break;
     }

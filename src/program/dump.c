@@ -85,6 +85,10 @@ static void write_step(struct buf *out, const struct program *program, uint32_t 
         buf_byte(out, ':');
         buf_add(out, step->artifacts[i].kind);
     }
+    if (step->kind == STEP_HOST) {
+        buf_text(out, " function=");
+        buf_add(out, step->function);
+    }
     if (step->child) {
         buf_text(out, " child=");
         buf_add(out, step->child->plan_id);

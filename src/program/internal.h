@@ -185,6 +185,8 @@ void body_subrun(struct reader *r, struct draft *draft, const struct json *docum
 void body_env(struct reader *r, struct draft *draft, const struct json *env);
 void body_text(struct reader *r, struct draft *draft, const char *name, const struct json *value);
 void body_args(struct reader *r, struct draft *draft, const struct json *args);
+bool is_host_kind(const struct reader *r, struct str name); // a function that whoever loads the document has
+void body_host(struct reader *r, struct draft *draft, const struct json *with);
 
 // ---- compile.c, refs.c, parts.c
 struct compiler {

@@ -14,8 +14,8 @@ enum node_field_class {
     BODY_AI,    // needs a provider
     BODY_OTHER, // not supported
     SCRIPT_ONLY,
-    WORKFLOW_ONLY,
-    AI_ONLY, // no effect on a node that is not for a provider
+    INPUTS_ONLY, // of a workflow or a function of the host
+    AI_ONLY,     // no effect on a node that is not for a provider
     REFUSED,
 };
 
@@ -48,13 +48,14 @@ static const struct node_field {
     {"echo", BODY},
     {"exec", BODY},
     {"merge", BODY},
+    {"use", BODY},
     {"command", BODY_AI},
     {"prompt", BODY_AI},
     {"loop", BODY_AI},
     {"include", BODY_OTHER},
     {"runtime", SCRIPT_ONLY},
     {"deps", SCRIPT_ONLY},
-    {"with", WORKFLOW_ONLY},
+    {"with", INPUTS_ONLY},
     {"fan_out", REFUSED},
     {"model", AI_ONLY},
     {"provider", AI_ONLY},
@@ -140,7 +141,8 @@ static void check_node_fields(struct reader *r, const struct json *object, const
         }
         bool idle = (known->class == AI_ONLY && !ai) ||
                     (known->class == SCRIPT_ONLY && kind && strcmp(kind->name, "script") != 0) ||
-                    (known->class == WORKFLOW_ONLY && kind && strcmp(kind->name, "workflow") != 0);
+                    (known->class == INPUTS_ONLY && kind && strcmp(kind->name, "workflow") != 0 &&
+                     strcmp(kind->name, "use") != 0);
         bool deps = strcmp(known->name, "deps") == 0;
         if (known->class != REFUSED && !(idle && kind) && !deps) continue;
         struct place at = place_of_key(r, member);
@@ -281,6 +283,19 @@ static void read_cancel(struct reader *r, const struct json *value, struct draft
     if (read_text(r, value, "cancel", &text)) put(r, &draft->step.with, "reason", *value);
 }
 
+static void read_use(struct reader *r, const struct json *object, const struct json *value, struct draft *draft)
+{
+    draft->step.kind = STEP_HOST;
+    if (!read_text(r, value, "use", &draft->step.function)) return;
+    if (is_host_kind(r, draft->step.function)) {
+        body_host(r, draft, field(object, "with", NULL));
+        return;
+    }
+    struct place at = place_of(r, value);
+    struct diagnostic *d = ERROR(r, "E0206", at, "there is no function \"%.*s\"", SHOW(draft->step.function));
+    HINT(r, d, "functions come from a plugin (--plugin FILE) or from the program that embeds Cairn");
+}
+
 static void read_list(struct reader *r, const struct json *nodes, uint32_t depth, struct draft_list *list);
 
 // NULL when there is no room for one more; said once.
@@ -393,6 +408,8 @@ static void read_body(struct reader *r, const struct json *object, const struct 
         body_argv(r, draft, value);
     } else if (str_is(key, "merge")) {
         read_merge(r, value, draft);
+    } else if (str_is(key, "use")) {
+        read_use(r, object, value, draft);
     } else if (not_null(value) && (value->type != JSON_BOOL || !value->boolean)) {
         wrong_type(r, value, "noop", "true");
     }

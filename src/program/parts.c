@@ -65,7 +65,7 @@ bool part_load(struct reader *r, enum part_kind kind, const struct json *request
         return true;
     }
     const struct program_loader *loader = r->load->loader;
-    if (!loader) {
+    if (!loader || !loader->load) {
         error_set(&err, E_NOT_FOUND, "\"%.*s\" is another file, and none can be read here", SHOW(request->text));
         return refuse_part(r, request, &err);
     }

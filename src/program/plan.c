@@ -239,12 +239,17 @@ static bool read_kind(struct reader *r, const struct json *object, struct draft 
     if (!value || !read_text(r, value, "kind", &text)) return false;
     struct nearest nearest = nearest_to(text);
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
-        if (kinds[i].kind == STEP_CANCEL || kinds[i].kind == STEP_LOOP) continue;
+        if (kinds[i].kind == STEP_CANCEL || kinds[i].kind == STEP_LOOP || kinds[i].kind == STEP_HOST) continue;
         if (str_is(text, kinds[i].name)) {
             *out = kinds[i].kind;
             return true;
         }
         nearest_try(&nearest, str_from(kinds[i].name));
+    }
+    if (is_host_kind(r, text)) {
+        *out = STEP_HOST;
+        draft->step.function = text;
+        return true;
     }
     struct place at = place_of(r, value);
     struct diagnostic *d = ERROR(r, "E0206", at, "unknown kind of step \"%.*s\"", SHOW(text));

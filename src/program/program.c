@@ -207,6 +207,25 @@ uint32_t program_find(const struct program *program, uint32_t scope, struct str 
     return found == MAP_NONE ? PROGRAM_TOP : found;
 }
 
+bool host_kind_valid(struct str name)
+{
+    static const char *const ours[] = {
+#define X(name, text, what) text,
+        STEP_KIND_LIST(X)
+#undef X
+            "bash",
+    };
+    if (name.len == 0 || name.len > 64 || name.ptr[0] < 'a' || name.ptr[0] > 'z') return false;
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        bool ok = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+        if (!ok) return false;
+    }
+    for (size_t i = 0; i < ARRAY_COUNT(ours); i++)
+        if (str_is(name, ours[i])) return false;
+    return true;
+}
+
 const char *step_kind_name(enum step_kind kind)
 {
     switch (kind) {

@@ -28,7 +28,8 @@ enum document_kind { DOCUMENT_PLAN = 1, DOCUMENT_NODES };
     X(APPROVAL, "approval", "waits for a person")                                                                      \
     X(SUBRUN, "subrun", "runs another document as a run of its own")                                                   \
     X(CANCEL, "cancel", "cancels the run")                                                                             \
-    X(LOOP, "loop", "repeats its child steps until a condition holds")
+    X(LOOP, "loop", "repeats its child steps until a condition holds")                                                 \
+    X(HOST, "host", "calls a function of the program that embeds the engine")
 
 enum step_kind {
 #define X(name, text, what) STEP_##name,
@@ -68,6 +69,7 @@ struct program_step {
     struct str id;   // as written, unique in its scope
     struct str name; // for people; the id when not given
     enum step_kind kind;
+    struct str function; // HOST: the kind as written, which is the name of the function
     enum trigger_rule rule;
     const uint32_t *deps; // step indexes, same scope, as written, no repeats
     const uint32_t *dependents;
@@ -83,7 +85,7 @@ struct program_step {
     // Inputs of the kind, not yet substituted, always an object with these members:
     //   ECHO message · MERGE [message] · EXEC argv [env cwd stdin] · SHELL command [env cwd] · SCRIPT runtime code [file env cwd args]
     //   WAIT durationMs | until · APPROVAL message [timeoutMs onTimeout(approve|reject|fail)] · SUBRUN document [inputs arguments]
-    //   CANCEL reason · LOOP (nothing) · NOOP (nothing)
+    //   CANCEL reason · LOOP (nothing) · NOOP (nothing) · HOST whatever the document says
     struct json with;
     const struct secret_ref *secrets;
     const struct artifact_decl *artifacts;
@@ -138,9 +140,11 @@ struct program {
 struct program_loader {
     void *context;
     // Finds and reads what `request` names, seen from the file `from`. E_NOT_FOUND: err lists the places looked at.
-    // *file and *text are put in `arena`. `runtime` is set for scripts only ("sh", "python3", "node").
+    // *file and *text are put in `arena`. `runtime` is set for scripts only ("sh", "python3", "node"). NULL: there are none.
     enum code (*load)(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
                       struct arena *arena, struct str *file, struct str *text, struct error *err);
+    // Whether `kind` is a function of the host (HOST). NULL: there are none, and such a kind is a mistake.
+    bool (*host_kind)(void *context, struct str kind);
 };
 
 // E_INVALID: there is at least one error diagnostic and *out is NULL. Warnings alone give a program.
@@ -159,6 +163,8 @@ void program_dump(struct buf *out, const struct program *program);
 // Ids that may be used in keys and paths: C-08, C-32, reliability §4.4.
 bool run_id_valid(struct str id);  // [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, no "..", no trailing dot
 bool step_id_valid(struct str id); // [A-Za-z0-9_][A-Za-z0-9._-]{0,127}, not RUN, no ".."
+// Names of functions that may be registered: [a-z][a-z0-9._-]{0,63} and not a kind of our own.
+bool host_kind_valid(struct str name);
 bool name_valid(
     struct str id); // tenants, projects, environments, plan ids and versions: no '|', no control characters, 1..128
 

@@ -202,8 +202,8 @@ void refs_check(struct compiler *c, uint32_t index)
     if (c->drafts[index]->when) check_when(&at, &scope);
     for (uint32_t i = 0; i < step->with.count; i++) {
         const struct json_member *member = &step->with.members[i];
-        bool ours = !str_is(member->key, "document") && !str_is(member->key, "file") &&
-                    !(c->drafts[index]->outside && str_is(member->key, "code"));
+        bool ours = step->kind == STEP_HOST || (!str_is(member->key, "document") && !str_is(member->key, "file") &&
+                                                !(c->drafts[index]->outside && str_is(member->key, "code")));
         if (ours) check_texts(&at, &scope, &member->value);
     }
 }

@@ -29,6 +29,7 @@ struct tool_request {
     uint32_t logical, engine;
     const struct str *argv; // argv[0] looked up in PATH when it has no slash
     size_t argc;
+    struct str function;        // a function of the host instead of a process; `input` is its JSON text
     struct str input;           // for stdin (scripts); empty = /dev/null
     const struct tool_env *env; // on top of the inherited one
     size_t env_count;
@@ -36,13 +37,15 @@ struct tool_request {
     size_t secret_count;
     struct str cwd;     // empty = as the engine
     int64_t timeout_ms; // 0 = none
-    size_t output_max;  // bytes of output in the result; further ones are read and dropped, `truncated` set
+    struct str artifacts_dir;
+    size_t output_max; // bytes of output in the result; further ones are read and dropped, `truncated` set
 };
 
 struct tool_result {
     uint64_t ticket;
     bool ok;           // exit 0
-    struct str output; // stdout, trailing newlines cut, made valid UTF-8
+    struct str output; // stdout, trailing newlines cut, made valid UTF-8; of a function: JSON text, empty = null
+    bool is_json;      // the output is JSON text and must be read as such
     bool truncated;
     struct fault
         fault; // when !ok: EXIT_NONZERO, KILLED_BY_SIGNAL, TIMEOUT, CANCELLED, COMMAND_NOT_FOUND, SPAWN_FAILED, SECRET_NOT_FOUND
