@@ -67,6 +67,7 @@ const struct store_recovery *store_recovered(const struct store *store)
 enum code store_artifacts_dir(const struct store *store, const struct run_ids *ids, struct arena *arena,
                               struct str *out)
 {
+    if (store->options.artifacts) return artifacts_path(str_from(store->options.artifacts), ids, arena, out);
     return store->ops->artifacts_dir(store, ids, arena, out);
 }
 

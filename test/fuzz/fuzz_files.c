@@ -3,10 +3,12 @@
 //
 // The first byte chooses the file (bits 0-2), whether the rest replaces it or is a list of patches (bit 3), and whether checksums are
 // made right afterwards, so that the code behind them is reached (bit 4). A patch: offset (2 bytes), length (1), bytes.
-#include "sim/disk.c"
-#include "sim/disk_state.c"
 
 #include "store/files.h"
+#include "trial/disk.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #define RUN_COUNT 3
 

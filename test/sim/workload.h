@@ -8,8 +8,9 @@
 #define WORKLOAD_LIST(X)                                                                                               \
     X(LINEAR)                                                                                                          \
     X(DIAMOND)                                                                                                         \
-    X(RETRY) X(HOLD) X(WHEN) X(RULES) X(WAIT) X(APPROVAL) X(LOOP) X(SUBRUN) X(CANCEL) X(FAN) X(MIXED) X(GATED)         \
-        X(TIMEOUT) X(INSTANT) X(CHILDREN)
+    X(RETRY)                                                                                                           \
+    X(HOLD) X(WHEN) X(RULES) X(WAIT) X(APPROVAL) X(LOOP) X(SUBRUN) X(CANCEL) X(FAN) X(MIXED) X(GATED) X(TIMEOUT)       \
+        X(INSTANT) X(CHILDREN)
 
 enum workload_id {
 #define X(name) WORKLOAD_##name,

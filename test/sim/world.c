@@ -44,7 +44,7 @@ static void on_start(void *context, const struct tool_request *request)
 {
     struct world *w = context;
     uint64_t every = w->options.store == SIM_SQLITE ? 32 : 8;
-    if ((w->tools[0].start_count + w->tools[1].start_count) % every == 1) world_check_platter(w, request);
+    if ((w->tools[0].desk.start_count + w->tools[1].desk.start_count) % every == 1) world_check_platter(w, request);
 }
 
 static void fill(struct entropy *entropy, void *bytes, size_t size)
@@ -60,7 +60,7 @@ static void stop_engines(struct world *w)
     engine_close(w->zombie);
     engine_close(w->engine);
     w->zombie = w->engine = NULL;
-    w->tools[0].count = w->tools[1].count = 0;
+    w->tools[0].desk.count = w->tools[1].desk.count = 0;
     w->zombie_tool = NULL;
 }
 
@@ -82,7 +82,7 @@ static bool open_engine(struct world *w)
     struct engine_options options = {.store = w->store,
                                      .contract = w->contract,
                                      .entropy = &w->entropy,
-                                     .tools = &tool->base,
+                                     .tools = &tool->desk.base,
                                      .limits = engine_limits_default,
                                      .observer = {.context = w, .event = on_event, .decision = on_decision}};
     options.limits.inputs_per_turn_max = w->batch_max;
@@ -93,7 +93,7 @@ static bool open_engine(struct world *w)
         return false;
     }
     w->tool = tool;
-    tool->engine = w->engine;
+    tool->desk.engine = w->engine;
     tool->fenced = false;
     w->idle = w->polled = false;
     return true;
@@ -184,12 +184,12 @@ static void pass(struct world *w, int64_t ms)
 static void deliver(struct world *w, struct sim_tool *tool)
 {
     uint32_t ready = 0;
-    for (size_t i = 0; i < tool->count; i++) ready += tool->answers[i].due_ms <= w->mono_ms;
+    for (size_t i = 0; i < tool->desk.count; i++) ready += tool->desk.answers[i].due_ms <= w->mono_ms;
     if (ready == 0) return;
     uint32_t pick = choice_pick(w->choice, STREAM_WORLD, w->options.calm ? 1 : ready);
-    for (size_t i = 0; i < tool->count; i++) {
-        if (tool->answers[i].due_ms > w->mono_ms || pick-- > 0) continue;
-        sim_tool_deliver(tool, i);
+    for (size_t i = 0; i < tool->desk.count; i++) {
+        if (tool->desk.answers[i].due_ms > w->mono_ms || pick-- > 0) continue;
+        desk_deliver(&tool->desk, i);
         break;
     }
     w->idle = w->polled = false;
@@ -242,8 +242,8 @@ static void zombie_turn(struct world *w)
 {
     world_trace(w, "the other engine turns");
     w->zombie_acts = true;
-    if (w->zombie_tool->count > 0)
-        sim_tool_deliver(w->zombie_tool, choice_pick(w->choice, STREAM_WORLD, (uint32_t)w->zombie_tool->count));
+    if (w->zombie_tool->desk.count > 0)
+        desk_deliver(&w->zombie_tool->desk, choice_pick(w->choice, STREAM_WORLD, (uint32_t)w->zombie_tool->desk.count));
     struct moment_in_time now = {.wall_ms = w->wall_ms, .mono_ms = w->mono_ms};
     struct error err = {0};
     bool worked;
@@ -253,7 +253,7 @@ static void zombie_turn(struct world *w)
     if (--w->zombie_left > 0 && !w->healing) return;
     engine_close(w->zombie);
     w->zombie = NULL;
-    w->zombie_tool->count = 0;
+    w->zombie_tool->desk.count = 0;
     w->zombie_tool = NULL;
     adopt_all(w); // what it made meanwhile has no owner now
     w->idle = false;
@@ -310,7 +310,7 @@ static bool natural(struct world *w)
         turn(w);
         return true;
     }
-    int64_t due = sim_tool_due(w->tool), deadline = engine_deadline(w->engine);
+    int64_t due = desk_due(&w->tool->desk), deadline = engine_deadline(w->engine);
     if (!w->polled) {
         poll(w);
         return true;
@@ -318,7 +318,8 @@ static bool natural(struct world *w)
     if (due < INT64_MAX && due <= deadline) {
         if (due > w->mono_ms) pass(w, due - w->mono_ms);
         deliver(w, w->tool);
-        while (!w->options.calm && sim_tool_due(w->tool) <= w->mono_ms && choice_pick(w->choice, STREAM_WORLD, 2) == 1)
+        while (!w->options.calm && desk_due(&w->tool->desk) <= w->mono_ms &&
+               choice_pick(w->choice, STREAM_WORLD, 2) == 1)
             deliver(w, w->tool);
         return true;
     }
@@ -446,7 +447,7 @@ void world_run(struct choice *choice, const struct world_options *options, struc
     memcpy(w->result.message, w->checker.message, sizeof(w->result.message));
     w->result.trace_hash = w->hash;
     w->result.checks = w->checker.checks;
-    w->result.starts = w->tools[0].start_count + w->tools[1].start_count;
+    w->result.starts = w->tools[0].desk.start_count + w->tools[1].desk.start_count;
     *result = w->result;
     for (int i = 0; i < 2; i++) sim_tool_release(&w->tools[i]);
     checker_release(&w->checker);

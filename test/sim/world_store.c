@@ -1,6 +1,6 @@
 // The store of a world, seen through a commit of our own that shows every batch to the checker and may let it fail. Files
 // and SQLite stand on a simulated disk: there the process dies at the n-th change of the disk, a sync fails, space runs out.
-#include "sim/disk.h"
+#include "trial/disk.h"
 #include "sim/vfs.h"
 #include "sim/world.h"
 

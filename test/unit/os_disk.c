@@ -1,13 +1,15 @@
 // The seams of os/: the file system and its simulation behave alike; nothing leads out of the root; what goes wrong comes back as a code.
 #include "harness/test.h"
 #include "os/os.h"
-#include "sim/disk.c"
-#include "sim/disk_state.c"
 #include "sim/vfs.c"
+#include "trial/disk.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -1,7 +1,5 @@
 // The files store beyond the common contract: its files and their names, its lock, its limits, what it does with a full disk, with files
 // that somebody else put there, and with a store that is not what it should be.
-#include "sim/disk.c"
-#include "sim/disk_state.c"
 #include "store_files_kit.h"
 
 #include "store/files.h"

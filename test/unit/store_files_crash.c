@@ -1,7 +1,5 @@
 // The files store on a disk that dies: whatever is cut, torn, lost or spoilt, what was acknowledged is there, batches are whole, and
 // damage is told from a torn tail (S1, S2, S3, I6, I8, I9).
-#include "sim/disk.c"
-#include "sim/disk_state.c"
 #include "store_files_kit.h"
 
 enum { RANDOM_PER_POINT = 48, EXHAUSTIVE_MAX = 6 };

@@ -4,7 +4,7 @@
 #define CAIRN_TEST_UNIT_STORE_FILES_KIT_H
 
 #include "conformance/store_kit.h"
-#include "sim/disk.h"
+#include "trial/disk.h"
 
 #include <stdlib.h>
 

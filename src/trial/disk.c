@@ -1,5 +1,5 @@
-#include "sim/disk.h"
-#include "sim/disk_state.h"
+#include "trial/disk.h"
+#include "trial/disk_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +27,8 @@ struct sim_disk {
     uint64_t calls[SIM_CALL_COUNT];
     struct sim_fault faults[FAULTS_MAX];
     uint64_t noise;
+    sim_watch watch;
+    void *watcher;
 };
 
 struct sim_snapshot {
@@ -73,7 +75,9 @@ static enum code stopped(struct error *err)
 // Before a changing operation.
 static enum code enter(struct sim_disk *sim, enum sim_call call, struct error *err)
 {
-    if (sim->stopped || sim->stop_in == 0) {
+    bool off = sim->stopped || sim->stop_in == 0;
+    if (!off && sim->watch) off = sim->watch(sim->watcher, call);
+    if (off) {
         sim->stopped = true;
         return stopped(err);
     }
@@ -431,6 +435,12 @@ void sim_disk_crash(struct sim_disk *sim, struct sim_choice choice, unsigned fla
 void sim_disk_stop_after(struct sim_disk *sim, uint64_t count)
 {
     sim->stop_in = count;
+}
+
+void sim_disk_watch(struct sim_disk *sim, sim_watch watch, void *context)
+{
+    sim->watch = watch;
+    sim->watcher = context;
 }
 
 bool sim_disk_stopped(const struct sim_disk *sim)

@@ -1,4 +1,4 @@
-// A disk in memory that crashes, tears, fills up and lies: struct disk_ops for tests.
+// A disk in memory that crashes, tears, fills up and lies: struct disk_ops for `cairn crashtest` and for tests.
 //
 // Every file has what is on the platter and what the cache shows; between them stands an ordered list of operations that no sync has
 // covered yet. Names are such operations as well: a file that was made, renamed or removed is so for good only after sync_dir of its
@@ -8,8 +8,8 @@
 //
 // A process that dies leaves its open files behind: they stay valid C objects, fail with E_IO, and are to be closed. Paths are
 // relative; one that starts with '/' does not exist. owner: one thread.
-#ifndef CAIRN_TEST_SIM_DISK_H
-#define CAIRN_TEST_SIM_DISK_H
+#ifndef CAIRN_TRIAL_DISK_H
+#define CAIRN_TRIAL_DISK_H
 
 #include "os/os.h"
 
@@ -24,6 +24,15 @@ struct sim_choice {
 struct sim_disk *sim_disk_new(void);
 void sim_disk_free(struct sim_disk *sim);
 struct disk *sim_disk_ops(struct sim_disk *sim); // valid as long as sim
+
+enum sim_call {
+    SIM_WRITE = 1 /* also allocate and truncate */,
+    SIM_SYNC /* of any kind */,
+    SIM_OPEN,
+    SIM_READ,
+    SIM_NAME /* mkdir, rename, remove */,
+    SIM_CALL_COUNT
+};
 
 // ---- deaths
 enum sim_crash {
@@ -41,17 +50,12 @@ void sim_disk_kill(struct sim_disk *sim);                                       
 // kill. UINT64_MAX: never.
 void sim_disk_stop_after(struct sim_disk *sim, uint64_t count);
 bool sim_disk_stopped(const struct sim_disk *sim);
+// Asked before every changing operation; true: nothing happens any more, as with sim_disk_stop_after(sim, 0). NULL: nobody is.
+typedef bool (*sim_watch)(void *context, enum sim_call call);
+void sim_disk_watch(struct sim_disk *sim, sim_watch watch, void *context);
 uint64_t sim_disk_unsynced(const struct sim_disk *sim); // operations that a crash would ask about
 
 // ---- faults
-enum sim_call {
-    SIM_WRITE = 1 /* also allocate and truncate */,
-    SIM_SYNC /* of any kind */,
-    SIM_OPEN,
-    SIM_READ,
-    SIM_NAME /* mkdir, rename, remove */,
-    SIM_CALL_COUNT
-};
 struct sim_fault {
     enum sim_call call;
     uint64_t at;    // 1: the next such call

@@ -1,4 +1,4 @@
-#include "sim/disk_state.h"
+#include "trial/disk_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // Private to the simulated disk: contents, names and the operations that no sync has covered.
-#ifndef CAIRN_TEST_SIM_DISK_STATE_H
-#define CAIRN_TEST_SIM_DISK_STATE_H
+#ifndef CAIRN_TRIAL_DISK_STATE_H
+#define CAIRN_TRIAL_DISK_STATE_H
 
 #include "base/invariant.h"
 
