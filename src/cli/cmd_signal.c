@@ -160,16 +160,13 @@ static int ask_owner(struct session *session, struct request *request, bool *dec
     return decision_print(session, &request->target.head, &request->signal, &request->decision);
 }
 
-// The run in this process: decided in the next turn.
+// The run in this process: decided in the next turn, before anything of the run goes on.
 static int decide_here(struct drive *drive, struct request *request)
 {
     struct cli *cli = drive->cli;
     struct error err = {0};
     const struct run_head *head = &request->target.head;
     struct decision *decision = &request->decision;
-    enum code rc = drive_adopt(drive, head->ids.run, &err);
-    if (rc && rc != E_TERMINAL) return cli_error(cli, &err);
-    err = (struct error){0};
     if (engine_signal(drive->engine, drive->session->tenant, head->ids.run, &request->signal, &err))
         return cli_error(cli, &err);
     drive->wanted = request->signal.id;
@@ -197,6 +194,21 @@ static void summarize(struct session *session, struct str run)
     card_release(&card);
 }
 
+static bool ends_run(enum signal_type type)
+{
+    return type == SIGNAL_CANCEL || type == SIGNAL_EMERGENCY_STOP;
+}
+
+// The signal was accepted: with the run until it ends or waits. A cancelled run is brought to its end in any case.
+static int go_on(struct drive *drive, struct str run)
+{
+    struct error err = {0};
+    drive->stop_when_decided = false;
+    enum code rc = drive_adopt(drive, run, &err);
+    if (rc && rc != E_TERMINAL) return cli_error(drive->cli, &err);
+    return drive_loop(drive);
+}
+
 static int take_over(struct session *session, struct request *request)
 {
     struct cli *cli = session->cli;
@@ -211,13 +223,8 @@ static int take_over(struct session *session, struct request *request)
     struct str run = request->decision.new_run.len ? request->decision.new_run : before.ids.run;
     const struct driven *driven = drive_find(&drive, run);
     bool applied = !code && request->decision.accepted && !drive.decision.duplicate;
-    bool pause = request->signal.type == SIGNAL_PAUSE;
-    if (applied && !(driven && driven->ended) && (request->drives || pause)) {
-        drive.stop_when_decided = false;
-        drive.pausing = pause; // what was in flight when its engine died is let go again, and finishes
-        code = drive_loop(&drive);
-    }
-    bool ends = request->signal.type == SIGNAL_CANCEL || request->signal.type == SIGNAL_EMERGENCY_STOP;
+    bool ends = ends_run(request->signal.type);
+    if (applied && !(driven && driven->ended) && (request->drives || ends)) code = go_on(&drive, run);
     bool tells = applied && request->drives && !ends;
     if (!code && tells) code = drive_exit_code(&drive, run);
     drive_close(&drive);

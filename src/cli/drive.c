@@ -359,6 +359,7 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
         .contract = session->contract,
         .entropy = os_entropy(),
         .limits = engine_limits_default,
+        .only_signals = args_has(&cli->args, FLAG_NO_RUN),
         .observer = {.context = drive,
                      .event = on_event,
                      .decision = on_decision,

@@ -150,6 +150,20 @@ struct queued queue_take_last(struct engine *engine)
     return taken;
 }
 
+enum code queue_last_first(struct engine *engine, size_t count, struct error *err)
+{
+    struct queue *q = &engine->queue;
+    INVARIANT(count <= q->count);
+    if (!queue_reserve(engine, count)) return no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        struct queued last = queue_take_last(engine);
+        q->head = (q->head - 1) & (q->capacity - 1);
+        q->items[q->head] = last;
+        q->count++;
+    }
+    return OK;
+}
+
 void queued_release(struct queued *queued)
 {
     arena_drop(queued->arena);
@@ -272,7 +286,7 @@ struct engine_activity engine_activity(const struct engine *engine)
             const struct run *run = r->run;
             if (r->tickets > 0 || r->timers > 0) continue;
             bool waits = run->status == RUN_STATUS_PAUSED || run->held > 0 || run->status == RUN_STATUS_PENDING;
-            activity.parked += waits || str_is(str_from(run_substatus(run)), "WAITING_APPROVAL");
+            activity.parked += waits || r->idle || str_is(str_from(run_substatus(run)), "WAITING_APPROVAL");
         }
     }
     return activity;

@@ -70,6 +70,7 @@ struct engine_options {
     struct engine_host host;
     struct engine_limits limits;
     struct engine_observer observer;
+    bool only_signals; // a run that RETRY_RUN makes stays as it is until engine_adopt: nothing of it starts
 };
 
 enum code engine_open(const struct engine_options *options, struct engine **out, struct error *err) MUST_CHECK;
@@ -92,11 +93,14 @@ struct start_request {
 // Checks and queues the start; it happens in the next turn. E_EXISTS, E_INVALID, E_UNSUPPORTED (engine_supports). run_out needs 129 bytes.
 enum code engine_start(struct engine *engine, const struct start_request *request, char run_out[129],
                        struct error *err) MUST_CHECK;
-// Takes over a run that no living process owns: kills its orphans, folds it, goes on in the next turn.
+// Takes over a run that no living process owns: kills its orphans, folds it, goes on in the next turn. Signals that were
+// posted to it while nobody owned it are decided before it goes on.
 // E_NOT_FOUND, E_LOCKED, E_TERMINAL (it has ended; nothing to do), E_CORRUPT, E_UNSUPPORTED (it stays as it is).
 enum code engine_adopt(struct engine *engine, struct str tenant, struct str run, struct error *err) MUST_CHECK;
-// A signal for a run of this engine, or for an ended run (RETRY_RUN). Decided in the next turn; the answer goes to the
-// observer. E_NOT_FOUND when the run is not resident here.
+// A signal for a run of this engine, for an ended run, or for one that nobody owns. Decided in the next turn; the answer
+// goes to the observer. A run that nobody owned becomes resident but stays idle: the decision is recorded, nothing of the run
+// starts before engine_adopt (only CANCEL and EMERGENCY_STOP bring it to its end by themselves). E_NOT_FOUND, E_LOCKED,
+// E_CORRUPT.
 enum code engine_signal(struct engine *engine, struct str tenant, struct str run, const struct signal *signal,
                         struct error *err) MUST_CHECK;
 

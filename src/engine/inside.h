@@ -56,7 +56,9 @@ struct resident {
     bool terminal;  // loaded only to answer a signal
     bool gone;      // ended or fenced: freed at the end of the turn
     struct resident *next_gone;
-    bool adopted; // taken over; its orphans have not been looked for yet
+    bool idle; // loaded or made, but not driven: signals are decided, nothing starts before INPUT_RECOVER (ADR 0013)
+    bool taken_up; // that input has been queued
+    bool adopted;  // its orphans have not been looked for yet
     bool limit_hit;
 };
 
@@ -135,6 +137,8 @@ struct queued *queue_add(struct engine *engine, struct resident *resident,
                          enum input_kind kind) MUST_CHECK;         // NULL: out of memory
 bool queue_reserve(struct engine *engine, size_t more) MUST_CHECK; // power-of-two ring: room for so many more
 struct queued queue_take_last(struct engine *engine); // the entry that was added last, out of the queue again
+enum code queue_last_first(struct engine *engine, size_t count,
+                           struct error *err) MUST_CHECK; // the last so many become the first
 void queued_release(struct queued *queued);
 struct arena *arena_make(size_t limit) MUST_CHECK; // NULL: out of memory
 void arena_drop(struct arena *arena);              // NULL: nothing
@@ -143,6 +147,9 @@ void arena_drop(struct arena *arena);              // NULL: nothing
 enum code load_resident(struct engine *engine, struct str tenant, struct str run, bool even_ended,
                         struct resident **out, struct error *err) MUST_CHECK;
 enum code reload(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK;
+enum code take_up(struct engine *engine, struct resident *resident,
+                  struct error *err) MUST_CHECK; // an idle one goes on
+void mark_adopted(struct engine *engine, struct resident *resident);
 void sweep_orphans(struct engine *engine);
 struct program_entry *program_entry_for(struct engine *engine, const struct program *program) MUST_CHECK;
 

@@ -192,10 +192,7 @@ enum code load_resident(struct engine *engine, struct str tenant, struct str run
             rc = error_set(err, E_NOMEM, "out of memory");
         else
             (*out)->terminal = head.terminal;
-        if (!rc && !head.terminal) {
-            (*out)->adopted = true;
-            engine->adopted++;
-        }
+        if (!rc) (*out)->idle = !head.terminal;
     }
     if (rc) {
         run_free(run);
@@ -245,12 +242,24 @@ void sweep_orphans(struct engine *engine)
     engine->adopted = 0;
 }
 
+void mark_adopted(struct engine *engine, struct resident *resident)
+{
+    if (!resident->adopted) engine->adopted++;
+    resident->adopted = true;
+}
+
+enum code take_up(struct engine *engine, struct resident *resident, struct error *err)
+{
+    if (!resident->idle || resident->taken_up) return OK;
+    if (!queue_add(engine, resident, INPUT_RECOVER)) return error_set(err, E_NOMEM, "out of memory");
+    resident->taken_up = true;
+    mark_adopted(engine, resident);
+    return OK;
+}
+
 enum code engine_adopt(struct engine *engine, struct str tenant, struct str run, struct error *err)
 {
-    if (resident_find(engine, tenant, run)) return OK;
-    struct resident *resident;
-    enum code rc = load_resident(engine, tenant, run, false, &resident, err);
-    if (rc) return rc;
-    if (queue_add(engine, resident, INPUT_RECOVER)) return OK;
-    return error_set(err, E_NOMEM, "out of memory");
+    struct resident *resident = resident_find(engine, tenant, run);
+    enum code rc = resident ? OK : load_resident(engine, tenant, run, false, &resident, err);
+    return rc ? rc : take_up(engine, resident, err);
 }

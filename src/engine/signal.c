@@ -45,6 +45,9 @@ enum code queue_signal(struct engine *engine, struct resident *resident, const s
     queued->inbox_id = inbox_id;
     queued->arena = arena;
     queued->signal = copy;
+    // It ends in the next turn: what the last owner left behind must be gone by then.
+    if (resident->idle && (signal->type == SIGNAL_CANCEL || signal->type == SIGNAL_EMERGENCY_STOP))
+        mark_adopted(engine, resident);
     return OK;
 }
 
@@ -55,10 +58,6 @@ enum code engine_signal(struct engine *engine, struct str tenant, struct str run
     if (!resident) {
         enum code rc = load_resident(engine, tenant, run, true, &resident, err);
         if (rc) return rc;
-        if (!resident->terminal && !queue_add(engine, resident, INPUT_RECOVER)) {
-            resident_remove(engine, resident);
-            return no_memory(err);
-        }
     }
     return queue_signal(engine, resident, signal, 0, err);
 }

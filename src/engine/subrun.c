@@ -127,7 +127,8 @@ enum code subrun_start(struct engine *engine, struct resident *parent, const str
     struct str id = kernel_child_id(parent->run, effect->step, &engine->turn);
     if (!id.ptr) return no_memory(err);
     struct resident *child = resident_find(engine, parent->ids.tenant, id);
-    if (child) return child->terminal ? deliver(engine, parent, effect->step, child->run, err) : OK;
+    if (child && child->terminal) return deliver(engine, parent, effect->step, child->run, err);
+    if (child) return take_up(engine, child, err);
     struct error local = {0};
     enum code rc = load_resident(engine, parent->ids.tenant, id, true, &child, &local);
     if (rc == E_NOT_FOUND) return start_child(engine, parent, effect->step, id, err);
@@ -138,7 +139,7 @@ enum code subrun_start(struct engine *engine, struct resident *parent, const str
             .code = STR("CHILD_UNREADABLE"), .message = str_from(local.message), .category = STR("infrastructure")};
         return input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err);
     }
-    if (!child->terminal) return queue_add(engine, child, INPUT_RECOVER) ? OK : no_memory(err);
+    if (!child->terminal) return take_up(engine, child, err);
     rc = deliver(engine, parent, effect->step, child->run, err);
     resident_gone(engine, child);
     return rc;

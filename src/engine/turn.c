@@ -14,6 +14,7 @@ struct decided { // one input and what it led to
     struct outcome outcome;
     size_t first_item, item_count;
     struct resident *made; // RETRY_RUN: the new run, whose start is stored in the same batch
+    bool was_idle;         // the run, before this input
     bool done;             // settled, one way or the other: never to be tried again
 };
 
@@ -92,6 +93,9 @@ static enum code step_one(struct turn *turn, struct decided *decided, struct err
     struct queued *queued = &decided->queued;
     struct input *input = &queued->input;
     INVARIANT(queued->resident);
+    decided->was_idle = queued->resident->idle;
+    if (input->kind == INPUT_RECOVER) queued->resident->idle = false;
+    input->idle = queued->resident->idle;
     input->now_ms = engine->now.wall_ms;
     input->random = queued->tries == 0 ? new_random(engine) : input->random;
     input->start = queued->facts;
@@ -118,6 +122,7 @@ static enum code make_runs(struct turn *turn, struct decided *decided, struct er
         memset(start, 0, sizeof(*start));
         start->queued = queue_take_last(engine);
         decided->made = start->queued.resident;
+        decided->made->idle = engine->options.only_signals;
         rc = step_one(turn, start, err);
         if (rc) return rc;
     }
@@ -193,7 +198,7 @@ static void tell_events(struct engine *engine, const struct turn *turn, const st
 // A run has an end even if its document has none: past the limit it is stopped, with the reason in its log (I21).
 static enum code bound_run(struct engine *engine, struct resident *resident, struct error *err)
 {
-    if (resident->gone || resident->limit_hit ||
+    if (resident->gone || resident->idle || resident->limit_hit ||
         run_log_last_seq(resident->log) < engine->options.limits.events_per_run_max)
         return OK;
     resident->limit_hit = true;
@@ -258,6 +263,7 @@ static enum code take_back(struct turn *turn, struct error *err)
         if (turn->decided[i].done || resident->gone) continue;
         enum code rc = reload(engine, resident, err);
         if (rc) return rc;
+        if (turn->decided[i].was_idle) resident->idle = true;
     }
     // Results that are about to be tried again are as good as in flight.
     for (size_t i = 0; i < turn->count; i++) {
@@ -505,14 +511,26 @@ static enum code gather(struct engine *engine, struct error *err)
     return OK;
 }
 
+// What was asked of a run while nobody owned it is decided before the run goes on (ADR 0013).
+static enum code prepare_adopted(struct engine *engine, struct error *err)
+{
+    if (engine->adopted == 0) return OK;
+    size_t before = engine->queue.count;
+    enum code rc = poll_inbox(engine, err);
+    if (!rc) rc = queue_last_first(engine, engine->queue.count - before, err);
+    if (rc == E_FULL || rc == E_LOCKED) rc = E_NOMEM; // tried again in a while, and nothing goes on before
+    if (!rc) sweep_orphans(engine);
+    return rc;
+}
+
 enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *worked, struct error *err)
 {
     *worked = false;
     engine->now = now;
     arena_reset(&engine->turn);
     struct turn turn = {.engine = engine};
-    sweep_orphans(engine);
     enum code rc = gather(engine, err); // also while nothing may be stored, or the mailbox would keep us awake
+    if (!rc) rc = prepare_adopted(engine, err);
     if (!rc && (engine->queue.count == 0 || now.mono_ms < engine->full_until_mono)) return OK;
     if (!rc && !take_inputs(&turn, engine->options.limits.inputs_per_turn_max)) rc = no_memory(err);
     if (rc == E_NOMEM) {

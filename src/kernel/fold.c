@@ -260,7 +260,9 @@ static enum code fold_step_moment(struct run *run, const struct moment *m, uint3
         s->engine = m->engine;
         return OK;
     case MOMENT_STEP_DELAYED:
-        if (s->state != NODE_DELAYED) return impossible(run, m, err);
+        if (s->state != NODE_DELAYED && s->state != NODE_HELD) return impossible(run, m, err);
+        forgive(run, m, s); // HELD: tried again as soon as somebody drives the run
+        enter_state(run, s, NODE_DELAYED);
         s->due_ms = m->due_ms;
         return OK;
     default:

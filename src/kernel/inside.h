@@ -41,6 +41,7 @@ enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, s
 enum code advance(struct decide *d) MUST_CHECK;
 enum code decide_step(struct decide *d, uint32_t step) MUST_CHECK; // every dependency is terminal
 enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical) MUST_CHECK;
+enum code delay_step(struct decide *d, uint32_t step, int64_t delay_ms) MUST_CHECK; // the next attempt, later
 enum code fail_step(struct decide *d, uint32_t step,
                     const struct fault *fault) MUST_CHECK; // final or retried, as policy says
 enum code fail_for_good(struct decide *d, uint32_t step,

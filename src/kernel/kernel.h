@@ -11,6 +11,7 @@
 // Invariants, checked by run_verify in test builds after every step:
 //  K1 fold(moments) equals the live state.
 //  K2 every run that has not ended has something in flight, a timer, a held failure, a pause or a gate: it can always go on.
+//     (After an idle input: or a step that the next RECOVER decides.)
 //  K3 a step has at most one outcome per logical attempt, and it belongs to the attempt in flight (I14).
 //  K4 nothing is decided after the terminal moment (I15).
 //  K5 a step starts only when all its dependencies are terminal and its rule and condition hold.
@@ -114,6 +115,9 @@ enum input_kind { INPUT_START = 1, INPUT_RESULT, INPUT_TIMER, INPUT_SIGNAL, INPU
 
 struct input {
     enum input_kind kind;
+    // Nobody drives the run yet: what happened and what was decided is recorded, nothing starts and no timer is set. RECOVER
+    // finds all of that in the log (ADR 0013). Only a cancelled run goes on to its end.
+    bool idle;
     int64_t now_ms;
     uint64_t random; // for jitter
     uint32_t step;   // RESULT, TIMER

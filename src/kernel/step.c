@@ -168,17 +168,35 @@ static bool decidable(const struct run *run, uint32_t step)
     return scope == PROGRAM_TOP || run->steps[scope].state == NODE_RUNNING;
 }
 
+// The iteration of a loop.
+static bool is_over(const struct run *run, uint32_t step)
+{
+    const struct run_step *s = &run->steps[step];
+    return s->state == NODE_RUNNING && run->program->steps[step].kind == STEP_LOOP && s->open_children == 0;
+}
+
+// Whether the queue holds more than what a fold leaves in it.
+static bool any_due(const struct run *run)
+{
+    for (uint32_t step = run->ready_head; step != PROGRAM_TOP;) {
+        if (decidable(run, step) || is_over(run, step)) return true;
+        uint32_t link = run->steps[step].next_ready;
+        step = link == READY_LAST ? PROGRAM_TOP : link - 2;
+    }
+    return false;
+}
+
 enum code advance(struct decide *d)
 {
     struct run *run = d->run;
+    if (d->input->idle && !run->cancelling && any_due(run)) return OK; // RECOVER decides them
     while (run->status == RUN_STATUS_RUNNING && !run->cancelling) {
         uint32_t step = ready_pop(run);
         if (step == PROGRAM_TOP) break;
-        const struct run_step *s = &run->steps[step];
         enum code rc = OK;
         if (decidable(run, step))
             rc = decide_step(d, step);
-        else if (s->state == NODE_RUNNING && run->program->steps[step].kind == STEP_LOOP && s->open_children == 0)
+        else if (is_over(run, step))
             rc = iteration_over(d, step);
         if (rc) return rc;
     }

@@ -28,6 +28,21 @@ enum code fail_for_good(struct decide *d, uint32_t step, const struct fault *fau
     return emit_failure(d, MOMENT_STEP_FAILED, step, fault);
 }
 
+enum code delay_step(struct decide *d, uint32_t step, int64_t delay_ms)
+{
+    struct moment delayed = moment_of(d, MOMENT_STEP_DELAYED, step);
+    delayed.logical = d->run->steps[step].logical + 1;
+    delayed.engine = 1;
+    delayed.due_ms = d->input->now_ms + delay_ms;
+    enum code rc = emit(d, &delayed, step);
+    if (rc || d->input->idle) return rc;
+    struct effect *timer = effect_add(d, EFFECT_TIMER, step);
+    if (!timer) return E_NOMEM;
+    timer->timer = TIMER_RETRY;
+    timer->due_ms = delayed.due_ms;
+    return OK;
+}
+
 enum code fail_step(struct decide *d, uint32_t step, const struct fault *fault)
 {
     struct run *run = d->run;
@@ -37,18 +52,9 @@ enum code fail_step(struct decide *d, uint32_t step, const struct fault *fault)
     if (rc) return rc;
 
     int64_t delay = retry_delay_ms(&run->program->steps[step].retry, s->logical - s->base, d->input->random);
-    if (delay == 0 && run->status == RUN_STATUS_RUNNING) return start_attempt(d, step, s->logical + 1);
-    struct moment delayed = moment_of(d, MOMENT_STEP_DELAYED, step);
-    delayed.logical = s->logical + 1;
-    delayed.engine = 1;
-    delayed.due_ms = d->input->now_ms + delay;
-    rc = emit(d, &delayed, step);
-    if (rc) return rc;
-    struct effect *timer = effect_add(d, EFFECT_TIMER, step);
-    if (!timer) return E_NOMEM;
-    timer->timer = TIMER_RETRY;
-    timer->due_ms = delayed.due_ms;
-    return OK;
+    if (delay == 0 && run->status == RUN_STATUS_RUNNING && !d->input->idle)
+        return start_attempt(d, step, s->logical + 1);
+    return delay_step(d, step, delay);
 }
 
 // A result that is not of the attempt in flight changes nothing and is kept for audit (I14, C-19).

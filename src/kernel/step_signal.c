@@ -145,7 +145,8 @@ static enum code resume_run(struct decide *d, const struct signal *signal)
     m.signal_id = signal->id;
     m.reason = signal->reason;
     enum code rc = emit(d, &m, PROGRAM_TOP);
-    if (!rc) rc = redispatch_lost(d);
+    if (rc || d->input->idle) return rc;
+    rc = redispatch_lost(d);
     for (uint32_t i = 0; !rc && run->delayed > 0 && i < run->program->step_count; i++) {
         if (run->steps[i].state != NODE_DELAYED) continue;
         if (run->steps[i].due_ms <= d->input->now_ms) {
@@ -213,7 +214,7 @@ static enum code answer_run(struct decide *d, const struct signal *signal)
     m.actor = signal->actor;
     m.reason = signal->reason;
     enum code rc = emit(d, &m, PROGRAM_TOP);
-    return rc ? rc : begin_run(d);
+    return rc || d->input->idle ? rc : begin_run(d);
 }
 
 static enum code apply(struct decide *d, const struct signal *signal, uint32_t step)
@@ -224,7 +225,7 @@ static enum code apply(struct decide *d, const struct signal *signal, uint32_t s
     case SIGNAL_RESUME:
         return resume_run(d, signal);
     case SIGNAL_RETRY_STEP:
-        return start_attempt(d, step, d->run->steps[step].logical + 1);
+        return d->input->idle ? delay_step(d, step, 0) : start_attempt(d, step, d->run->steps[step].logical + 1);
     case SIGNAL_SKIP_STEP:
         return skip_step(d, signal, step);
     case SIGNAL_APPROVE:

@@ -191,7 +191,11 @@ static bool fold_late(struct run_view *view, struct step_view *step, const struc
 static bool fold_delayed(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
 {
     (void)view, (void)seq;
-    if (!is_settled(step) && !find_attempt(step, moment->logical)) step->due_ms = moment->due_ms;
+    if (is_settled(step) || find_attempt(step, moment->logical)) return true;
+    step->due_ms = moment->due_ms;
+    step->retrying = step->retrying || step->held; // a held step is tried again as soon as somebody drives the run
+    step->held = false;
+    step->failed_seq = 0;
     return true;
 }
 

@@ -81,6 +81,9 @@ static void absorb_started(struct checker *checker, struct model_run *run, const
 {
     struct model_step *step = step_for(checker, run, m->step);
     bool again = m->kind == MOMENT_STEP_REDISPATCHED;
+    if (checker->visited && (again || run->original_run.len == 0)) // a reused result is told as a start, too
+        checker_fail(checker, "E3", "%.*s: a signal started %.*s in a run that nobody drives", STR_ARG(run->ids.run),
+                     STR_ARG(m->step));
     if (run->paused)
         checker_fail(checker, "I25", "%.*s: %.*s started while the run was paused", STR_ARG(run->ids.run),
                      STR_ARG(m->step));
@@ -348,6 +351,9 @@ void checker_tool_start(struct checker *checker, const struct tool_request *requ
     const struct model_run *run = checker_run(checker, request->run);
     struct model_step *step = run ? model_step(run, request->step) : NULL;
     checker->checks++;
+    if (checker->visited)
+        checker_fail(checker, "E3", "%.*s: %.*s was handed to a tool, and nobody drives the run", STR_ARG(request->run),
+                     STR_ARG(request->step));
     if (!step || step->logical < request->logical ||
         (step->logical == request->logical && step->engine < request->engine)) {
         checker_fail(checker, "E1", "%.*s: %.*s %u.%u was handed to a tool before the event that orders it was durable",

@@ -2,6 +2,7 @@
 //
 //  E1  when a tool starts, the event that ordered that attempt has been acknowledged by the store (and the lease was ours)
 //  E2  an answer to a signal is given after its decision record is acknowledged; a told event likewise
+//  E3  a signal to a run that nobody drives is decided, and nothing of the run starts (ADR 0013)
 //  S2  after a crash the store holds every acknowledged record, and of the batch under way nothing or
 //  S3  all of it; nothing else
 //  S4  events are numbered 1, 2, 3, …
@@ -82,6 +83,7 @@ struct checker {
     struct model_draft *drafts;
     size_t draft_count, draft_capacity;
     bool unknown;       // the batch under way got no answer
+    bool visited;       // somebody decides signals, nobody drives the runs
     const char *failed; // name of the first invariant that did not hold; NULL = none
     char message[600];
     uint64_t checks;

@@ -93,6 +93,19 @@ void client_disturb(struct world *w)
         send_now(w, sent);
 }
 
+void client_visit(struct world *w, bool retries)
+{
+    const struct model_run *run =
+        w->checker.runs[choice_pick(w->choice, STREAM_CLIENT, (uint32_t)w->checker.run_count)];
+    if (run->events.count == 0) return;
+    enum signal_type type = pick_type(w);
+    if (type == SIGNAL_RETRY_RUN && (!retries || !run->terminal || w->checker.run_count > 8)) type = SIGNAL_PAUSE;
+    struct str step = {0};
+    if (needs_step(type)) step = run->program->steps[choice_pick(w->choice, STREAM_CLIENT, run->program->top_count)].id;
+    struct sent_signal *sent = new_signal(w, run->ids.run, type, step);
+    if (sent) send_now(w, sent);
+}
+
 // What the run waits for, if it waits for a person.
 static enum signal_type wanted(struct world *w, const struct model_run *model, struct str *step)
 {

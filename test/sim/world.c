@@ -76,7 +76,7 @@ static void crash(struct world *w, const char *why)
     w->result.crashes++;
 }
 
-static bool open_engine(struct world *w)
+static bool open_engine(struct world *w, bool only_signals)
 {
     struct sim_tool *tool = w->zombie_tool == &w->tools[0] ? &w->tools[1] : &w->tools[0];
     struct engine_options options = {.store = w->store,
@@ -84,6 +84,7 @@ static bool open_engine(struct world *w)
                                      .entropy = &w->entropy,
                                      .tools = &tool->desk.base,
                                      .limits = engine_limits_default,
+                                     .only_signals = only_signals,
                                      .observer = {.context = w, .event = on_event, .decision = on_decision}};
     options.limits.inputs_per_turn_max = w->batch_max;
     options.limits.inline_max = w->inline_max;
@@ -140,23 +141,6 @@ static void start_missing(struct world *w)
     }
 }
 
-static void restart(struct world *w)
-{
-    w->mono_ms += 20;
-    w->wall_ms += 20;
-    if (!world_store_open(w)) {
-        if (!w->checker.failed) crash(w, "while the store was opened");
-        return;
-    }
-    checker_reopened(&w->checker, w->store);
-    if (w->checker.failed || !open_engine(w)) return;
-    adopt_all(w);
-    if (!w->died) start_missing(w);
-    if (w->died) crash(w, "while runs were taken up");
-}
-
-// ---- acts
-
 static void turn(struct world *w)
 {
     struct moment_in_time now = {.wall_ms = w->wall_ms, .mono_ms = w->mono_ms};
@@ -173,6 +157,46 @@ static void turn(struct world *w)
     if (rc) checker_fail(&w->checker, "ENGINE", "engine_turn: %s: %s", code_name(rc), err.message);
     checker_live(&w->checker, w->engine);
 }
+
+// Somebody comes to send signals and not to drive anything; then goes, or stays and drives after all. The process may die
+// meanwhile.
+static void visit(struct world *w, bool stays)
+{
+    world_trace(w, "visited");
+    w->checker.visited = true;
+    for (uint32_t i = 0; w->engine && !w->died && i < 3; i++) {
+        client_visit(w, !stays);
+        if (!w->died && choice_pick(w->choice, STREAM_CLIENT, 2) == 1) turn(w);
+    }
+    while (w->engine && !w->died && !w->checker.failed && !w->idle) turn(w);
+    w->checker.visited = false;
+    if (w->died) crash(w, "while a visitor was there");
+    if (!w->engine || stays) return;
+    engine_close(w->engine);
+    w->engine = NULL;
+    open_engine(w, false);
+}
+
+static void restart(struct world *w)
+{
+    w->mono_ms += 20;
+    w->wall_ms += 20;
+    if (!world_store_open(w)) {
+        if (!w->checker.failed) crash(w, "while the store was opened");
+        return;
+    }
+    checker_reopened(&w->checker, w->store);
+    bool visitor = !w->options.calm && w->checker.run_count > 0 && choice_pick(w->choice, STREAM_CLIENT, 4) == 3;
+    bool stays = visitor && choice_pick(w->choice, STREAM_CLIENT, 2) == 1;
+    if (w->checker.failed || !open_engine(w, visitor && !stays)) return;
+    if (visitor) visit(w, stays);
+    if (!w->engine || w->checker.failed) return;
+    adopt_all(w);
+    if (!w->died) start_missing(w);
+    if (w->died) crash(w, "while runs were taken up");
+}
+
+// ---- acts
 
 static void pass(struct world *w, int64_t ms)
 {
@@ -235,7 +259,7 @@ static void take_over(struct world *w)
     w->zombie_tool = w->tool;
     w->zombie_tool->fenced = true;
     w->zombie_left = 1 + choice_pick(w->choice, STREAM_WORLD, 6);
-    if (open_engine(w)) adopt_all(w);
+    if (open_engine(w, false)) adopt_all(w);
 }
 
 static void zombie_turn(struct world *w)
@@ -388,8 +412,9 @@ static void draw_options(struct world *w)
 // What is still in the inbox is answered, then everything must agree with the model one last time.
 static void finish(struct world *w)
 {
-    for (int i = 0; i < 8 && w->engine && !w->checker.failed; i++) {
-        poll(w);
+    for (int i = 0; i < 8 && !w->checker.failed; i++) {
+        while (!w->engine && !w->checker.failed) restart(w); // it may die even now
+        if (w->engine) poll(w);
         if (w->engine) turn(w);
     }
     if (w->checker.failed) return;

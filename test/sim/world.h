@@ -99,8 +99,9 @@ void world_store_forget(struct world *w); // at the end of the world
 void world_check_platter(struct world *w, const struct tool_request *request);
 
 // client.c
-void client_disturb(struct world *w); // some signal to some run, now or by post
-bool client_answer(struct world *w);  // answers what waits for a person; false when nothing does
-void client_check(struct world *w);   // every posted signal was decided (I23)
+void client_disturb(struct world *w);             // some signal to some run, now or by post
+void client_visit(struct world *w, bool retries); // some signal to a run that has just been found without an owner
+bool client_answer(struct world *w);              // answers what waits for a person; false when nothing does
+void client_check(struct world *w);               // every posted signal was decided (I23)
 
 #endif
