@@ -182,8 +182,6 @@ enum code load_resident(struct engine *engine, struct str tenant, struct str run
     if (!rc && head.terminal && !even_ended)
         rc = error_set(err, E_TERMINAL, "RUN_TERMINAL: run %.*s has ended", STR_ARG(run_id));
     if (!rc) rc = entry_for_head(engine, &head, &entry, err);
-    if (!rc && !head.terminal) rc = engine_supports(engine, entry->program, err);
-    if (rc == E_UNSUPPORTED && err) error_wrap(err, "run %.*s cannot go on in this process", STR_ARG(run_id));
     if (!rc) rc = store_claim_run(engine->store, tenant, run_id, &log, err);
     if (!rc) rc = fold_run(engine, entry->program, run_log_ids(log), &run, err);
     if (!rc) {
@@ -251,6 +249,9 @@ void mark_adopted(struct engine *engine, struct resident *resident)
 enum code take_up(struct engine *engine, struct resident *resident, struct error *err)
 {
     if (!resident->idle || resident->taken_up) return OK;
+    enum code rc = engine_supports(engine, resident->entry->program, err);
+    if (rc && err) error_wrap(err, "run %.*s cannot go on in this process", STR_ARG(resident->ids.run));
+    if (rc) return rc;
     if (!queue_add(engine, resident, INPUT_RECOVER)) return error_set(err, E_NOMEM, "out of memory");
     resident->taken_up = true;
     mark_adopted(engine, resident);
@@ -260,6 +261,10 @@ enum code take_up(struct engine *engine, struct resident *resident, struct error
 enum code engine_adopt(struct engine *engine, struct str tenant, struct str run, struct error *err)
 {
     struct resident *resident = resident_find(engine, tenant, run);
-    enum code rc = resident ? OK : load_resident(engine, tenant, run, false, &resident, err);
-    return rc ? rc : take_up(engine, resident, err);
+    bool here = resident != NULL;
+    enum code rc = here ? OK : load_resident(engine, tenant, run, false, &resident, err);
+    if (rc) return rc;
+    rc = take_up(engine, resident, err);
+    if (rc && !here) resident_remove(engine, resident);
+    return rc;
 }

@@ -128,9 +128,14 @@ enum code subrun_start(struct engine *engine, struct resident *parent, const str
     if (!id.ptr) return no_memory(err);
     struct resident *child = resident_find(engine, parent->ids.tenant, id);
     if (child && child->terminal) return deliver(engine, parent, effect->step, child->run, err);
-    if (child) return take_up(engine, child, err);
+    bool here = child != NULL;
     struct error local = {0};
-    enum code rc = load_resident(engine, parent->ids.tenant, id, true, &child, &local);
+    enum code rc = here ? OK : load_resident(engine, parent->ids.tenant, id, true, &child, &local);
+    if (!rc && !child->terminal) {
+        rc = take_up(engine, child, &local);
+        if (!rc) return OK;
+        if (!here) resident_remove(engine, child);
+    }
     if (rc == E_NOT_FOUND) return start_child(engine, parent, effect->step, id, err);
     if (rc == E_LOCKED) return look_again(engine, parent, effect->step, err); // it lives in another process
     if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
@@ -139,7 +144,6 @@ enum code subrun_start(struct engine *engine, struct resident *parent, const str
             .code = STR("CHILD_UNREADABLE"), .message = str_from(local.message), .category = STR("infrastructure")};
         return input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err);
     }
-    if (!child->terminal) return take_up(engine, child, err);
     rc = deliver(engine, parent, effect->step, child->run, err);
     resident_gone(engine, child);
     return rc;
