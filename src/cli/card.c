@@ -45,6 +45,24 @@ void card_release(struct card *card)
     card->program = NULL;
 }
 
+bool card_has_step(struct session *session, const struct card *card, struct str step)
+{
+    struct cli *cli = session->cli;
+    const struct run_view *view = &card->view;
+    if (view_step(view, step)) return true;
+    const char **names = ARENA_ARRAY(&cli->arena, view->step_count, const char *);
+    for (size_t i = 0; names && i < view->step_count; i++) {
+        struct str id = view->steps[i].id;
+        if (str_starts(id, step) && id.ptr[step.len] == '[') return true;
+        names[i] = id.ptr;
+    }
+    const char *near = names ? nearest_name(step, names, view->step_count) : NULL;
+    cli_fail(cli, EXIT_NOT_FOUND, "run %.*s has no step %.*s", STR_ARG(view->ids.run), STR_ARG(step));
+    if (near) cli_hint(cli, "did you mean %s?", near);
+    cli_next(cli, "get %.*s", STR_ARG(view->ids.run));
+    return false;
+}
+
 static enum look look_of_view(const struct step_view *step)
 {
     switch (step->status) {

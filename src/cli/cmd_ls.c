@@ -91,18 +91,11 @@ static int read_status(struct cli *cli, uint32_t *mask)
 static int read_filter(struct session *session, struct run_filter *filter)
 {
     struct cli *cli = session->cli;
-    struct str since = args_text(&cli->args, FLAG_SINCE, "");
-    int64_t limit, ago;
+    int64_t limit;
     *filter = (struct run_filter){.tenant = session->tenant, .plan = args_text(&cli->args, FLAG_PLAN, "")};
     int code = read_status(cli, &filter->status_mask);
     if (code) return code;
-    if (since.len > 0 && duration_parse(since, &ago)) {
-        filter->since_ms = cli->now_ms - ago;
-    } else if (since.len > 0 && !civil_parse(since, &filter->since_ms)) {
-        cli_fail(cli, EXIT_USAGE, "--since cannot be %.*s", STR_ARG(since));
-        cli_hint(cli, "2h, 7d, or 2026-02-11T17:00:00Z");
-        return EXIT_USAGE;
-    }
+    if (!time_flag(cli, FLAG_SINCE, &filter->since_ms)) return EXIT_USAGE;
     if (!args_int(&cli->args, FLAG_LIMIT, 1, INT32_MAX, PAGE_DEFAULT, &cli->arena, &limit)) return cli_usage(cli);
     filter->limit = (size_t)limit;
     return EXIT_OK;

@@ -90,6 +90,23 @@ static const struct command commands[] = {
      {STORE_FLAGS, FLAG_AS, FLAG_TYPE, FLAG_STEP, FLAG_AFTER, FLAG_LIMIT, FLAG_LEDGER, LIST_FLAGS},
      command_events},
 
+    {"Look",
+     "logs",
+     "RUN[/STEP[#N]]",
+     "print what the steps of a run wrote",
+     "Everything that a process step writes is kept per attempt, with time and stream, secrets masked, up to 16 MiB. "
+     "All steps are shown by time, each line behind its step (| stdout, ! stderr); one step alone is shown as it was "
+     "written. What is not whole is told on stderr: cut at the limit, or lost because its engine died.\n\n"
+     "-f follows a run of any process until it ends and exits like it.",
+     "cairn logs @last\ncairn logs @last/build#2 --stream stderr\ncairn logs -f @last --since 5m\n"
+     "cairn logs @last -o jsonl | jq -r .text",
+     "text|jsonl",
+     1,
+     1,
+     {STORE_FLAGS, FLAG_FOLLOW, FLAG_SINCE, FLAG_STREAM, FLAG_GROUPED, FLAG_TAIL, FLAG_CHILDREN, FLAG_EXIT_ON_WAIT,
+      FLAG_TIME, FLAG_OUTPUT},
+     command_logs},
+
     {"Act",
      "pause",
      "RUN",

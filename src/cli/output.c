@@ -223,6 +223,21 @@ void time_text(struct buf *out, const struct cli *cli, int64_t ms)
     }
 }
 
+bool time_flag(struct cli *cli, enum flag flag, int64_t *ms)
+{
+    struct str text = args_text(&cli->args, flag, "");
+    int64_t ago;
+    *ms = 0;
+    if (!args_has(&cli->args, flag) || civil_parse(text, ms)) return true;
+    if (duration_parse(text, &ago)) {
+        *ms = cli->now_ms - ago;
+        return true;
+    }
+    cli_fail(cli, EXIT_USAGE, "--%s cannot be %.*s", flag_info(flag)->name, STR_ARG(text));
+    cli_hint(cli, "2h, 7d, or 2026-02-11T17:00:00Z");
+    return false;
+}
+
 static bool write_all(int fd, struct str text)
 {
     size_t at = 0;

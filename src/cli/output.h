@@ -2,6 +2,7 @@
 #ifndef CAIRN_CLI_OUTPUT_H
 #define CAIRN_CLI_OUTPUT_H
 
+#include "cli/args.h"
 #include "contract/contract.h"
 
 struct cli;
@@ -92,6 +93,8 @@ void list_page(struct list *list, const struct json *rows);
 void list_close(struct list *list);
 
 void yaml_write(struct buf *out, const struct json *value);
+// A moment given as an age (2h, 7d) or a time; 0 when the flag is absent. False: usage error, already reported.
+bool time_flag(struct cli *cli, enum flag flag, int64_t *ms);
 // "3m ago", "2026-02-11 17:00:00Z" or seconds since 1970, as --time says.
 void time_text(struct buf *out, const struct cli *cli, int64_t ms);
 

@@ -1,6 +1,7 @@
 // Effects, carried out once the moments that ordered them are durable (E1).
 #include "engine/inside.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,6 +211,22 @@ static enum code open_tools(struct engine *engine, struct error *err)
     return tools_open(&options, &engine->tools, err);
 }
 
+// Where the attempt's output is kept; empty when nowhere.
+static struct str log_path(struct engine *engine, const struct run_ids *ids, struct str step,
+                           const struct effect *effect)
+{
+    struct str dir, path = {0};
+    char name[TOOL_LOG_NAME_SIZE];
+    struct arena *arena = &engine->turn;
+    if (store_logs_dir(engine->store, ids, arena, &dir) || dir.len == 0) return path;
+    tool_log_name(step, effect->logical, effect->engine, name);
+    size_t size = dir.len + strlen(name) + 2;
+    char *text = arena_alloc(arena, size);
+    if (!text) return path;
+    snprintf(text, size, "%.*s/%s", STR_ARG(dir), name);
+    return str_from(text);
+}
+
 static enum code start_process(struct engine *engine, struct resident *resident, const struct effect *effect,
                                struct error *err)
 {
@@ -227,9 +244,12 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     if (id == 0) return error_set(err, E_NOMEM, "out of memory");
     if (run->start.artifacts_dir.len > 0 && os_make_dirs(run->start.artifacts_dir.ptr, &local) != OK)
         os_log(LOG_WARN, "no artifacts directory why=\"%s\"", local.message);
+    struct str path = kernel_path(run, effect->step, &engine->turn);
     struct tool_request request = {.ticket = id,
                                    .run = run->ids.run,
-                                   .step = kernel_path(run, effect->step, &engine->turn),
+                                   .step = path,
+                                   .log = log_path(engine, &run->ids, path, effect),
+                                   .log_max = engine->options.limits.log_max,
                                    .logical = effect->logical,
                                    .engine = effect->engine,
                                    .argv = command.argv,

@@ -13,6 +13,7 @@ const struct engine_limits engine_limits_default = {
     .inputs_per_turn_max = 4096,
     .process_max = 64,
     .output_max = (size_t)1 << 20,
+    .log_max = (size_t)16 << 20,
     .inline_max = (size_t)64 << 10,
     .events_per_run_max = 50000,
 };

@@ -49,6 +49,7 @@ struct engine_limits {
     uint32_t inputs_per_turn_max; // 4096
     uint32_t process_max;         // child processes at once
     size_t output_max;            // bytes of a step's output kept (1 MiB)
+    size_t log_max;               // bytes of a step's log kept per attempt (16 MiB)
     size_t inline_max;            // larger outputs become blobs (64 KiB)
     uint32_t events_per_run_max;  // 50,000: RUN_LIMIT
 };

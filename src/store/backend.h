@@ -103,7 +103,8 @@ struct store_ops {
     enum code (*post)(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                       struct error *);
     enum code (*inbox)(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
-    enum code (*artifacts_dir)(const struct store *, const struct run_ids *, struct arena *, struct str *);
+    // Where the files of a run go that are no part of the log. `what` is "artifacts" or "logs"; empty: kept nowhere.
+    enum code (*run_dir)(const struct store *, const struct run_ids *, const char *what, struct arena *, struct str *);
     void (*close)(struct store *);
 };
 
@@ -117,8 +118,9 @@ struct store {                    // backends embed this as their first member
 
 // For backends whose lists are scans.
 bool run_filter_matches(const struct run_filter *filter, const struct run_head *head);
-// BASE-artifacts/RUN, for a tenant other than "default" BASE-artifacts/@TENANT/RUN.
-enum code artifacts_path(struct str base, const struct run_ids *ids, struct arena *arena, struct str *out) MUST_CHECK;
+// BASE-WHAT/RUN, for a tenant other than "default" BASE-WHAT/@TENANT/RUN.
+enum code run_dir_path(struct str base, const char *what, const struct run_ids *ids, struct arena *arena,
+                       struct str *out) MUST_CHECK;
 // The key of a stored event, worked out again from its bytes. `moment` and `seal` get what was decoded.
 enum code record_key(enum vocabulary vocabulary, const struct run_ids *ids, const struct record *record,
                      struct arena *arena, struct moment *moment, struct seal *seal, struct digest *key,

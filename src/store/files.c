@@ -253,13 +253,13 @@ void files_tell_owner(struct files_store *files, struct run_head *head)
     head->owner_pid = head->owned ? pid_in_lock(files) : 0;
 }
 
-static enum code files_artifacts_dir(const struct store *base, const struct run_ids *ids, struct arena *arena,
-                                     struct str *out)
+static enum code files_run_dir(const struct store *base, const struct run_ids *ids, const char *what,
+                               struct arena *arena, struct str *out)
 {
     struct files_store *files = files_of(base);
     char path[PATH_SIZE];
     struct str dir;
-    enum code rc = files_run_path(ids->tenant, ids->run, "artifacts", path, NULL);
+    enum code rc = files_run_path(ids->tenant, ids->run, what, path, NULL);
     if (rc == OK) rc = os_absolute(files->dir, arena, &dir, NULL);
     if (rc != OK) return rc;
     size_t len = dir.len + 1 + strlen(path);
@@ -425,7 +425,7 @@ static const struct store_ops files_ops = {
     .blob = files_blob,
     .post = files_post,
     .inbox = files_inbox,
-    .artifacts_dir = files_artifacts_dir,
+    .run_dir = files_run_dir,
     .close = files_close,
 };
 

@@ -430,10 +430,11 @@ static enum code memory_inbox(struct store *base, struct arena *arena, struct in
     return OK;
 }
 
-static enum code memory_artifacts_dir(const struct store *base UNUSED, const struct run_ids *ids, struct arena *arena,
-                                      struct str *out)
+static enum code memory_run_dir(const struct store *base UNUSED, const struct run_ids *ids, const char *what,
+                                struct arena *arena, struct str *out)
 {
-    return artifacts_path(STR("/tmp/cairn-memory"), ids, arena, out);
+    *out = STR(""); // nobody else could read the logs, and they would outlive the store
+    return str_is(STR("logs"), what) ? OK : run_dir_path(STR("/tmp/cairn-memory"), what, ids, arena, out);
 }
 
 static void memory_close(struct store *base)
@@ -456,7 +457,7 @@ static const struct store_ops memory_ops = {
     .blob = memory_blob,
     .post = memory_post,
     .inbox = memory_inbox,
-    .artifacts_dir = memory_artifacts_dir,
+    .run_dir = memory_run_dir,
     .close = memory_close,
 };
 

@@ -317,10 +317,10 @@ static enum code open_database(struct sqlite_store *store, struct error *err)
     return ready;
 }
 
-static enum code sqlite_artifacts_dir(const struct store *base, const struct run_ids *ids, struct arena *arena,
-                                      struct str *out)
+static enum code sqlite_run_dir(const struct store *base, const struct run_ids *ids, const char *what,
+                                struct arena *arena, struct str *out)
 {
-    return artifacts_path(str_from(sqlite_of(base)->path), ids, arena, out);
+    return run_dir_path(str_from(sqlite_of(base)->path), what, ids, arena, out);
 }
 
 static void sqlite_close(struct store *base)
@@ -347,7 +347,7 @@ static const struct store_ops sqlite_ops = {
     .blob = sqlite_blob,
     .post = sqlite_post,
     .inbox = sqlite_inbox,
-    .artifacts_dir = sqlite_artifacts_dir,
+    .run_dir = sqlite_run_dir,
     .close = sqlite_close,
 };
 

@@ -67,15 +67,23 @@ const struct store_recovery *store_recovered(const struct store *store)
 enum code store_artifacts_dir(const struct store *store, const struct run_ids *ids, struct arena *arena,
                               struct str *out)
 {
-    if (store->options.artifacts) return artifacts_path(str_from(store->options.artifacts), ids, arena, out);
-    return store->ops->artifacts_dir(store, ids, arena, out);
+    if (store->options.artifacts) return run_dir_path(str_from(store->options.artifacts), "artifacts", ids, arena, out);
+    return store->ops->run_dir(store, ids, "artifacts", arena, out);
 }
 
-enum code artifacts_path(struct str base, const struct run_ids *ids, struct arena *arena, struct str *out)
+enum code store_logs_dir(const struct store *store, const struct run_ids *ids, struct arena *arena, struct str *out)
+{
+    return store->ops->run_dir(store, ids, "logs", arena, out);
+}
+
+enum code run_dir_path(struct str base, const char *what, const struct run_ids *ids, struct arena *arena,
+                       struct str *out)
 {
     bool plain = str_is(ids->tenant, "default");
     const struct str parts[] = {base,
-                                STR("-artifacts/"),
+                                STR("-"),
+                                str_from(what),
+                                STR("/"),
                                 plain ? STR("") : STR("@"),
                                 plain ? STR("") : ids->tenant,
                                 plain ? STR("") : STR("/"),

@@ -92,7 +92,27 @@ uint64_t process_tag(pid_t pid); // 0: none, or not ours to read
 enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out,
                                    struct error *why);
 
+// ---- log.c
+// owner: tool thread
+struct step_log {
+    struct str path; // empty: no log
+    int fd;          // -1: nothing was written yet
+    bool failed, cut;
+    size_t size, max;
+    struct buf text;    // lines on their way to the file
+    struct buf held[2]; // the beginning of a line of stdout, of stderr
+};
+void step_log_init(struct step_log *log, struct str path, size_t max);
+void step_log_release(struct step_log *log);
+void step_log_take(struct step_log *log, bool is_stderr, struct str text); // masked
+// No more bytes. The mark at the end tells a whole log from one whose engine died.
+void step_log_end(struct step_log *log, struct str how);
+
 // ---- output.c
+// Bytes at the end of `text` that begin a character and do not finish it.
+size_t text_unfinished(struct str text);
+// Adds `text` with U+FFFD for what is not UTF-8 and for NUL.
+void text_add_clean(struct buf *out, struct str text);
 // owner: tool thread
 struct stream {
     int fd; // -1 when closed
@@ -107,6 +127,7 @@ struct line_sink {
     tool_output output; // may be NULL
     void *context;
     uint64_t ticket;
+    struct step_log *log;
 };
 void stream_init(struct stream *stream, bool is_stderr, size_t max);
 void stream_open(struct stream *stream, int fd, const struct mask *mask);
@@ -167,6 +188,7 @@ struct job {
     const char *refused; // what cannot be passed to a process, or NULL
     struct mask *mask;
     struct stream out, err;
+    struct step_log log;
     struct fault fault;
     char message[640];
     struct arena request; // needed until the process has started
@@ -185,6 +207,7 @@ bool job_launch(struct job *job, struct arena *scratch);
 void job_fault(struct job *job, const char *code, bool retryable, const char *format, ...) PRINTF_LIKE(4, 5);
 // What the exit means, and the result that owns the job from now on.
 struct tool_result job_result(struct job *job, int64_t now_ms);
+void job_end_log(struct job *job); // after job_result, before it is delivered
 
 // ---- tree.c
 struct family {

@@ -112,6 +112,7 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
     job->step = keep(&job->arena, request->step, &failed);
     job->input = keep(&job->request, request->input, &failed);
     job->cwd = keep(&job->request, request->cwd, &failed);
+    job->log.path = keep(&job->arena, request->log, &failed);
     size_t size = strlen(mark) + request->run.len + request->step.len + strlen(identity) + 32;
     char *text = arena_alloc(&job->arena, size);
     if (failed || !text) return false;
@@ -139,6 +140,7 @@ struct job *job_new(const struct tool_request *request, const char *mark, const 
     arena_init(&job->request, BLOCK_SIZE, MEMORY_MAX);
     stream_init(&job->out, false, request->output_max);
     stream_init(&job->err, true, STDERR_MAX);
+    step_log_init(&job->log, STR(""), request->log_max);
     if (copy_request(job, request, mark, identity)) return job;
     job_free(job);
     return NULL;
@@ -151,6 +153,7 @@ void job_free(struct job *job)
     stream_release(&job->err);
     if (job->process.pidfd >= 0) close(job->process.pidfd);
     arena_release(&job->request);
+    step_log_release(&job->log);
     struct arena arena = job->arena;
     arena_release(&arena);
 }
@@ -274,6 +277,17 @@ static void judge(struct job *job, struct str stderr_text)
         job->fault.has_exit = true;
         job->fault.exit_code = job->exit_code;
     }
+}
+
+void job_end_log(struct job *job)
+{
+    char how[256];
+    const struct fault *fault = &job->fault;
+    if (fault->code.len)
+        snprintf(how, sizeof(how), "%.*s %.*s", STR_ARG(fault->code), STR_ARG(fault->message));
+    else
+        snprintf(how, sizeof(how), "exit 0");
+    step_log_end(&job->log, str_from(how));
 }
 
 static struct str category_of(struct str code)

@@ -34,8 +34,7 @@ void stream_release(struct stream *stream)
     buf_release(&stream->line);
 }
 
-// Bytes at the end of `text` that begin a character and do not finish it.
-static size_t unfinished(struct str text)
+size_t text_unfinished(struct str text)
 {
     for (size_t back = 1; back <= 3 && back <= text.len; back++) {
         unsigned char c = (unsigned char)text.ptr[text.len - back];
@@ -51,7 +50,7 @@ static bool is_clean(struct str text)
     return str_utf8(text) && str_find(text, '\0', 0) == text.len;
 }
 
-static void add_clean(struct buf *out, struct str text)
+void text_add_clean(struct buf *out, struct str text)
 {
     for (size_t at = 0; at < text.len;) {
         size_t size = text.ptr[at] ? str_utf8_size(text, at) : 0;
@@ -63,14 +62,14 @@ static void add_clean(struct buf *out, struct str text)
 static void emit_line(struct stream *stream, const struct line_sink *sink)
 {
     struct str line = buf_str(&stream->line);
-    if (stream->line_cut) line.len -= unfinished(line);
+    if (stream->line_cut) line.len -= text_unfinished(line);
     if (str_ends(line, STR("\r"))) line.len--;
     struct buf clean;
     buf_init(&clean, LINE_MAX_SIZE * 3);
     if (!is_clean(line)) {
-        add_clean(&clean, line);
+        text_add_clean(&clean, line);
         line = str_slice(buf_str(&clean), 0, LINE_MAX_SIZE);
-        line.len -= unfinished(line);
+        line.len -= text_unfinished(line);
     }
     sink->output(sink->context, sink->ticket, stream->is_stderr, line);
     buf_release(&clean);
@@ -128,6 +127,7 @@ static void take(struct stream *stream, struct str bytes, bool end, const struct
     else
         keep_first(stream, text);
     if (sink->output) add_lines(stream, text, sink);
+    step_log_take(sink->log, stream->is_stderr, text);
     buf_release(&masked);
 }
 
@@ -165,7 +165,7 @@ static struct str cut(const struct stream *stream, struct str text)
     if (text.len <= stream->max) return text;
     if (!stream->is_stderr) {
         text = str_slice(text, 0, stream->max);
-        text.len -= unfinished(text);
+        text.len -= text_unfinished(text);
         return text;
     }
     text = str_slice(text, text.len - stream->max, text.len);
@@ -179,11 +179,11 @@ struct str stream_text(struct stream *stream)
     if (stream->is_stderr)
         text = cut(stream, text);
     else if (stream->truncated)
-        text.len -= unfinished(text);
+        text.len -= text_unfinished(text);
     if (!is_clean(text)) {
         struct buf clean;
         buf_init(&clean, text.len * replacement.len);
-        add_clean(&clean, text);
+        text_add_clean(&clean, text);
         if (!buf_ok(&clean) || clean.len > stream->max) stream->truncated = true;
         buf_release(&stream->kept);
         stream->kept = clean;

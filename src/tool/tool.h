@@ -38,8 +38,25 @@ struct tool_request {
     struct str cwd;     // empty = as the engine
     int64_t timeout_ms; // 0 = none
     struct str artifacts_dir;
+    struct str log;    // file for what it writes, made with its directory when it writes something; empty = none
+    size_t log_max;    // bytes of that file; further ones are dropped, with a mark
     size_t output_max; // bytes of output in the result; further ones are read and dropped, `truncated` set
 };
+
+// ---- step logs: docs/format/logs.md
+#define TOOL_LOG_NAME_SIZE 256
+// The name of an attempt's file in the directory of its run's logs; every step path has one of its own.
+void tool_log_name(struct str step, uint32_t logical, uint32_t engine, char out[TOOL_LOG_NAME_SIZE]);
+
+enum tool_log_kind { TOOL_LOG_OUT = 1, TOOL_LOG_ERR, TOOL_LOG_CUT /* the limit */, TOOL_LOG_END /* how it ended */ };
+struct tool_log_line {
+    int64_t at_ms;
+    enum tool_log_kind kind;
+    bool open;       // the line goes on with the next one of its stream
+    struct str text; // borrows
+};
+// One line of such a file, without its newline. False: it is none.
+bool tool_log_parse(struct str line, struct tool_log_line *out);
 
 struct tool_result {
     uint64_t ticket;

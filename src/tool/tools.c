@@ -142,9 +142,9 @@ static void close_tools(struct tools *base)
 
 // ---- the end of a job
 
-static struct line_sink sink_of(const struct process_tools *tools, const struct job *job)
+static struct line_sink sink_of(const struct process_tools *tools, struct job *job)
 {
-    return (struct line_sink){tools->options.output, tools->options.context, job->ticket};
+    return (struct line_sink){tools->options.output, tools->options.context, job->ticket, &job->log};
 }
 
 // Closing does not end the watch when another thread has forked meanwhile: the copy keeps it alive.
@@ -202,6 +202,7 @@ static void finish(struct process_tools *tools, struct job *job)
     }
     forget(tools, job);
     struct tool_result result = job_result(job, os_now().mono_ms);
+    job_end_log(job);
     tools->options.deliver(tools->options.context, &result);
 }
 

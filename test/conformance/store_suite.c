@@ -111,6 +111,10 @@ static void artifacts_are_beside_the_store_by_tenant(void)
     struct str other;
     CHECK_INT(store_artifacts_dir(kit.store, &create.ids, &kit.arena, &other), OK);
     CHECK(str_ends(other, STR("/@acme/r")) || strstr(other.ptr, "/@acme/r/"));
+    struct str logs;
+    CHECK_INT(store_logs_dir(kit.store, &create.ids, &kit.arena, &logs), OK);
+    CHECK(logs.len == 0 || strstr(logs.ptr, "/@acme/r"));
+    CHECK(!str_eq(logs, other));
     kit_release(&kit);
 }
 
