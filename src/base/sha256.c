@@ -38,22 +38,21 @@ void digest_hex(const struct digest *digest, char hex[SHA256_HEX + 1])
     hex[SHA256_HEX] = '\0';
 }
 
-static int digit_value(char c)
-{
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    return -1;
-}
+// Values of hex digits + 1; 0: no digit.
+static const uint8_t digit_values[256] = {
+    ['0'] = 1, ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+    ['8'] = 9, ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+};
 
 bool digest_parse(struct str hex, struct digest *out)
 {
     if (hex.len != SHA256_HEX) return false;
     struct digest digest;
     for (size_t i = 0; i < SHA256_SIZE; i++) {
-        int high = digit_value(hex.ptr[i * 2]);
-        int low = digit_value(hex.ptr[i * 2 + 1]);
-        if (high < 0 || low < 0) return false;
-        digest.b[i] = (uint8_t)(high << 4 | low);
+        unsigned high = digit_values[(uint8_t)hex.ptr[i * 2]];
+        unsigned low = digit_values[(uint8_t)hex.ptr[i * 2 + 1]];
+        if (high == 0 || low == 0) return false;
+        digest.b[i] = (uint8_t)((high - 1) << 4 | (low - 1));
     }
     *out = digest;
     return true;

@@ -124,11 +124,21 @@ static size_t find_last(struct str text, struct str part)
 static struct str payload_of(const struct codec *codec, struct str bytes)
 {
     size_t start = find_first(bytes, codec->payload_start) + codec->payload_start.len;
-    size_t end = find_last(bytes, codec->payload_end);
-    INVARIANT(start < end);
-    struct str payload = str_slice(bytes, start, end);
-    INVARIANT(payload.len >= 2 && payload.ptr[0] == '{' && payload.ptr[payload.len - 1] == '}');
-    return payload;
+    size_t end = bytes.len < codec->payload_end.len ? 0 : find_last(bytes, codec->payload_end);
+    return start < end ? str_slice(bytes, start, end) : (struct str){bytes.ptr, 0};
+}
+
+struct record_parts contract_parts(enum vocabulary vocabulary, struct str bytes)
+{
+    const struct codec *codec = codec_of(vocabulary);
+    if (!codec) return (struct record_parts){{0}, {0}};
+    struct record_parts parts = {.payload = payload_of(codec, bytes)};
+    const struct str member = STR(",\"idempotencyKey\":\"");
+    size_t end = parts.payload.len ? (size_t)(parts.payload.ptr - bytes.ptr) : bytes.len;
+    struct str before = str_slice(bytes, 0, end);
+    size_t key = find_first(before, member) + member.len;
+    if (key < before.len) parts.key = str_slice(before, key, str_find(before, '"', key));
+    return parts;
 }
 
 #ifdef CAIRN_VERIFY
@@ -167,6 +177,7 @@ enum code contract_encode(const struct contract *contract, enum vocabulary vocab
     if (!rc) rc = record_write(&record, arena, &out->bytes, err);
     if (rc) return rc;
     out->payload = payload_of(codec, out->bytes);
+    INVARIANT(out->payload.len >= 2 && out->payload.ptr[0] == '{');
     out->hash = sha256(out->bytes);
 #ifdef CAIRN_VERIFY
     rc = verify_facts(codec, moment, out->bytes, arena, err);

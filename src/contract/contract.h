@@ -197,6 +197,12 @@ enum code contract_encode(const struct contract *contract, enum vocabulary vocab
 // `ids` (may be NULL) gets what the record tells. Values are in `arena` or borrow `bytes`.
 enum code contract_decode(enum vocabulary vocabulary, struct str bytes, struct arena *arena, struct moment *out,
                           struct seal *seal, struct run_ids *ids, struct error *err) MUST_CHECK;
+// Pieces of a record as they stand in its bytes: the payload, and the idempotency key that it tells. Empty when there is none,
+// or when the bytes are not a record.
+struct record_parts {
+    struct str payload, key;
+};
+struct record_parts contract_parts(enum vocabulary vocabulary, struct str bytes);
 // A moment as a ledger entry: canonical JSON {"moment": NAME, "at": ..., facts}. Any kind can be written this way.
 enum code contract_encode_ledger(const struct moment *moment, struct arena *arena, struct str *out,
                                  struct error *err) MUST_CHECK;
@@ -226,8 +232,9 @@ struct str contract_run_ref(const struct run_ids *ids, struct arena *arena);
 // ---- signals
 #define SIGNAL_LIST(X)                                                                                                 \
     X(PAUSE, "PAUSE")                                                                                                  \
-    X(RESUME, "RESUME") X(CANCEL, "CANCEL") X(RETRY_STEP, "RETRY_STEP") X(SKIP_STEP, "SKIP_STEP")                      \
-        X(RETRY_RUN, "RETRY_RUN") X(EMERGENCY_STOP, "EMERGENCY_STOP") X(APPROVE, "APPROVE") X(REJECT, "REJECT")
+    X(RESUME, "RESUME")                                                                                                \
+    X(CANCEL, "CANCEL") X(RETRY_STEP, "RETRY_STEP") X(SKIP_STEP, "SKIP_STEP") X(RETRY_RUN, "RETRY_RUN")                \
+        X(EMERGENCY_STOP, "EMERGENCY_STOP") X(APPROVE, "APPROVE") X(REJECT, "REJECT")
 
 enum signal_type {
     SIGNAL_NONE = 0,

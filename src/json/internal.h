@@ -28,6 +28,16 @@ static inline uint64_t word_equal(uint64_t word, unsigned char c)
     return word_below(word ^ WORD_ONES * c, 1);
 }
 
+// Bytes before the first one that a mask of the above marks. A borrow may mark more bytes, but only behind that one.
+static inline size_t word_first(uint64_t mask)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    return (size_t)__builtin_ctzll(mask) / 8;
+#else
+    return 0; // look at each byte
+#endif
+}
+
 // Length of the JSON number at the start of `text`, 0 when there is none. *integral: no fraction,
 // no exponent and not "-0".
 size_t json_number_scan(struct str text, bool *integral);

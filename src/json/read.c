@@ -179,7 +179,12 @@ static enum code find_quote(struct reader *r, bool *escaped)
     for (;;) {
         while ((size_t)(r->end - p) >= sizeof(uint64_t)) {
             uint64_t word = word_load(p);
-            if ((word & WORD_HIGHS) | word_below(word, 0x20) | word_equal(word, '"') | word_equal(word, '\\')) break;
+            uint64_t found =
+                (word & WORD_HIGHS) | word_below(word, 0x20) | word_equal(word, '"') | word_equal(word, '\\');
+            if (found) {
+                p += word_first(found);
+                break;
+            }
             p += sizeof(word);
         }
         if (p == r->end) return invalid(r, p, "the text ends inside a string");
@@ -192,7 +197,7 @@ static enum code find_quote(struct reader *r, bool *escaped)
             c = (unsigned char)*p;
         }
         if (c < 0x20) return invalid(r, p, "control character in a string; write it as an escape");
-        size_t size = str_utf8_size((struct str){p, (size_t)(r->end - p)}, 0);
+        size_t size = c < 0x80 ? 1 : str_utf8_size((struct str){p, (size_t)(r->end - p)}, 0);
         if (size == 0) return invalid(r, p, "malformed UTF-8");
         p += size;
     }

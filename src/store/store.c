@@ -271,7 +271,8 @@ enum code store_read(struct store *store, struct str tenant, struct str run, uin
     *out = (struct records){0};
     enum code rc = store->ops->read(store, tenant, run, after, limit, arena, out, err);
     if (rc) return rc;
-    for (size_t i = 0; i < out->count; i++) out->items[i].hash = sha256(out->items[i].bytes);
+    for (size_t i = 0; i < out->count; i++)
+        if (!out->items[i].redacted) out->items[i].hash = sha256(out->items[i].bytes);
     return OK;
 }
 

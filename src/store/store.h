@@ -147,7 +147,8 @@ struct record {
     struct str type;      // word, or kind of ledger entry ("moment", "decision")
     struct str signal_id; // ledger: of a decision
     struct str bytes;
-    struct digest hash;                   // as stored for ledger entries; computed for events
+    struct digest hash; // as stored for ledger entries and redacted events; computed for other events
+    bool redacted;      // bundles: values were taken out of the bytes; `hash` is the one that the whole record had
     const struct record_columns *columns; // NULL: none
 };
 
@@ -229,10 +230,12 @@ struct verify_fault {
 };
 struct verify_report {
     uint64_t run_count, event_count;
+    uint64_t redacted_count; // events whose bytes are not there but whose hashes fit
     struct verify_fault *faults;
     size_t fault_count;
 };
-// run empty: all runs of the tenant; tenant empty: everything. OK with faults listed is still OK.
+// run empty: all runs of the tenant; tenant empty: everything. OK with faults listed is still OK. Faults come run by run, newest run
+// first. Many runs are shared among as many threads as there are processors, each with a handle of its own.
 enum code store_verify(struct store *store, struct str tenant, struct str run, struct arena *arena,
                        struct verify_report *out, struct error *err) MUST_CHECK;
 

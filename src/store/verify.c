@@ -1,25 +1,16 @@
 // Holds everything the store says about a run against everything else it says: records against each other (numbers, chain,
 // time, keys, one end), columns against records, heads against the last record. A fault never stops the search.
+//
+// One run is one thread's work. How many runs are looked at together is in verify_all.c.
 #include "base/civil.h"
 #include "base/map.h"
-#include "store/backend.h"
+#include "store/verify.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { PAGE = 256, RUNS_PAGE = 128, FAULTS_MAX = 10000 };
-
-struct verify {
-    struct store *store;
-    struct arena *arena; // of the report
-    struct arena page, scratch, run_arena;
-    struct verify_report *report;
-    size_t fault_capacity;
-    struct error *err;
-    enum code rc; // the search itself broke down
-    const struct run_head *head;
-};
+enum { PAGE = 1024, FAULTS_MAX = 10000 };
 
 static void fault(struct verify *verify, uint64_t seq, bool ledger, const char *format, ...) PRINTF_LIKE(4, 5);
 
@@ -78,7 +69,7 @@ static bool check_chain(struct verify *verify, struct walk *walk, uint64_t seq, 
 }
 
 static void check_columns(struct verify *verify, const struct record *record, const struct seal *seal,
-                          const struct digest *key)
+                          const struct digest *key, struct str payload)
 {
     const struct record_columns *columns = record->columns;
     if (!columns) return;
@@ -92,21 +83,9 @@ static void check_columns(struct verify *verify, const struct record *record, co
     if (columns->key.len < 8 || columns->key.len > SHA256_SIZE ||
         memcmp(columns->key.ptr, key->b, columns->key.len) != 0)
         fault(verify, record->seq, false, "the key column is not the idempotency key of the record");
-}
-
-// The column must be exactly the payload: bytes moved over its edge would leave the record as it was.
-static void check_payload(struct verify *verify, const struct record *record, const struct json *value)
-{
-    const struct json *payload = json_key(value, "payload");
-    if (!record->columns || !payload) return;
-    struct buf text;
-    buf_init(&text, SIZE_MAX / 4);
-    json_canon(&text, payload);
-    if (!buf_ok(&text))
-        verify->rc = error_set(verify->err, E_NOMEM, "out of memory");
-    else if (!str_eq(buf_str(&text), record->columns->payload))
+    // The column must be exactly the payload: bytes moved over its edge would leave the record as it was.
+    if (!str_eq(payload, columns->payload))
         fault(verify, record->seq, false, "the payload column is not the payload of the record");
-    buf_release(&text);
 }
 
 static void check_ids(struct verify *verify, uint64_t seq, const struct run_ids *told)
@@ -126,13 +105,12 @@ static void check_ids(struct verify *verify, uint64_t seq, const struct run_ids 
             fault(verify, seq, false, "it belongs to %s %.*s", pairs[i].name, STR_ARG(pairs[i].told));
 }
 
-static void check_key(struct verify *verify, struct walk *walk, const struct record *record, const struct json *value,
+static void check_key(struct verify *verify, struct walk *walk, const struct record *record, struct str told,
                       const struct digest *key)
 {
     char hex[SHA256_HEX + 1];
     digest_hex(key, hex);
-    const struct json *told = json_key(value, "idempotencyKey");
-    if (told && !str_is(json_text(told), hex))
+    if (told.len && !str_eq(told, (struct str){hex, SHA256_HEX}))
         fault(verify, record->seq, false, "its idempotency key is not the one of its facts");
     struct str kept = arena_copy(&verify->run_arena, (struct str){(const char *)key->b, SHA256_SIZE});
     uint32_t first = MAP_NONE;
@@ -173,17 +151,39 @@ static void check_blob(struct verify *verify, const struct record *record, const
         fault(verify, record->seq, false, "its output does not have the hash that the event names");
 }
 
-static void check_content(struct verify *verify, struct walk *walk, const struct record *record)
+// What the record says about itself, against what the store says about it.
+static void check_facts(struct verify *verify, struct walk *walk, const struct record *record,
+                        const struct moment *moment, const struct seal *seal, const struct run_ids *told)
 {
     const struct run_head *head = verify->head;
+    const char *word = moment->kind != MOMENT_UNKNOWN ? moment_word(moment->kind, head->vocabulary) : NULL;
+    if (word && !str_is(record->type, word))
+        fault(verify, record->seq, false, "it is stored as %.*s and says %s", STR_ARG(record->type), word);
+    check_ids(verify, record->seq, told);
+    check_end(verify, walk, record, moment->kind);
+    if (record->redacted) { // its values are not there to be compared
+        verify->report->redacted_count++;
+        return;
+    }
+    struct record_parts parts = contract_parts(head->vocabulary, record->bytes);
+    struct str slot = moment_slot(moment, &verify->scratch);
+    struct digest key =
+        event_key(head->ids.run, slot, moment->logical, word ? str_from(word) : record->type, head->ids.plan_version);
+    check_columns(verify, record, seal, &key, parts.payload);
+    // What an unknown type put into its key cannot be known either.
+    if (word) check_key(verify, walk, record, parts.key, &key);
+    check_blob(verify, record, moment); // last: it fills the scratch arena
+}
+
+static void check_content(struct verify *verify, struct walk *walk, const struct record *record)
+{
     struct moment moment = {0};
     struct seal seal = {0};
     struct run_ids told = {0};
-    struct json value = {0};
     struct error why = {0};
     arena_reset(&verify->scratch);
-    enum code rc = contract_decode(head->vocabulary, record->bytes, &verify->scratch, &moment, &seal, &told, &why);
-    if (!rc) rc = json_parse(record->bytes, &json_limits_default, &verify->scratch, &value, &why);
+    enum code rc =
+        contract_decode(verify->head->vocabulary, record->bytes, &verify->scratch, &moment, &seal, &told, &why);
     if (rc == E_NOMEM) {
         verify->rc = error_set(verify->err, E_NOMEM, "out of memory");
     } else if (rc) {
@@ -196,19 +196,7 @@ static void check_content(struct verify *verify, struct walk *walk, const struct
     if (check_chain(verify, walk, record->seq, &seal.previous) && seal.persisted_ms < walk->persisted_ms)
         fault(verify, record->seq, false, "it was stored before the event before it");
     walk->persisted_ms = seal.persisted_ms;
-    const char *word = moment.kind != MOMENT_UNKNOWN ? moment_word(moment.kind, head->vocabulary) : NULL;
-    if (word && !str_is(record->type, word))
-        fault(verify, record->seq, false, "it is stored as %.*s and says %s", STR_ARG(record->type), word);
-    check_ids(verify, record->seq, &told);
-    struct str slot = moment_slot(&moment, &verify->scratch);
-    struct digest key =
-        event_key(head->ids.run, slot, moment.logical, word ? str_from(word) : record->type, head->ids.plan_version);
-    check_columns(verify, record, &seal, &key);
-    check_payload(verify, record, &value);
-    // What an unknown type put into its key cannot be known either.
-    if (word) check_key(verify, walk, record, &value, &key);
-    check_end(verify, walk, record, moment.kind);
-    check_blob(verify, record, &moment); // last: it fills the scratch arena
+    check_facts(verify, walk, record, &moment, &seal, &told);
 }
 
 static void check_event(struct verify *verify, struct walk *walk, const struct record *record)
@@ -345,7 +333,17 @@ static void check_ledger(struct verify *verify)
 
 // ---- runs
 
-static void check_run(struct verify *verify, const struct run_head *head)
+void verify_begin(struct verify *verify, struct store *store, struct arena *arena, struct verify_report *report,
+                  struct error *err)
+{
+    *report = (struct verify_report){0};
+    *verify = (struct verify){.store = store, .arena = arena, .report = report, .err = err};
+    arena_init(&verify->page, 64 * 1024, SIZE_MAX);
+    arena_init(&verify->scratch, 16 * 1024, SIZE_MAX);
+    arena_init(&verify->run_arena, 16 * 1024, SIZE_MAX);
+}
+
+void verify_run(struct verify *verify, const struct run_head *head)
 {
     verify->head = head;
     verify->report->run_count++;
@@ -354,38 +352,9 @@ static void check_run(struct verify *verify, const struct run_head *head)
     arena_reset(&verify->run_arena);
 }
 
-static void check_all(struct verify *verify, struct str tenant)
+void verify_end(struct verify *verify)
 {
-    struct run_filter filter = {.tenant = tenant, .limit = RUNS_PAGE};
-    struct arena heads_arena;
-    arena_init(&heads_arena, 64 * 1024, SIZE_MAX);
-    do {
-        struct run_heads heads;
-        arena_reset(&heads_arena);
-        verify->rc = store_list(verify->store, &filter, &heads_arena, &heads, verify->err);
-        for (size_t i = 0; !verify->rc && i < heads.count; i++) check_run(verify, &heads.items[i]);
-        filter.before = heads.next;
-    } while (!verify->rc && filter.before);
-    arena_release(&heads_arena);
-}
-
-enum code store_verify(struct store *store, struct str tenant, struct str run, struct arena *arena,
-                       struct verify_report *out, struct error *err)
-{
-    *out = (struct verify_report){0};
-    struct verify verify = {.store = store, .arena = arena, .report = out, .err = err};
-    arena_init(&verify.page, 64 * 1024, SIZE_MAX);
-    arena_init(&verify.scratch, 16 * 1024, SIZE_MAX);
-    arena_init(&verify.run_arena, 16 * 1024, SIZE_MAX);
-    struct run_head head;
-    if (run.len) {
-        verify.rc = store_head(store, tenant, run, arena, &head, err);
-        if (!verify.rc) check_run(&verify, &head);
-    } else {
-        check_all(&verify, tenant);
-    }
-    arena_release(&verify.page);
-    arena_release(&verify.scratch);
-    arena_release(&verify.run_arena);
-    return verify.rc;
+    arena_release(&verify->page);
+    arena_release(&verify->scratch);
+    arena_release(&verify->run_arena);
 }

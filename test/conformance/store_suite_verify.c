@@ -114,6 +114,42 @@ static void S9_a_removed_ledger_entry_is_found_and_named_I7(void)
     damage_apart(TAMPER_LEDGER_CUT, 2, 2, true, "a cut ledger");
 }
 
+// Several threads look at many runs; what they find comes in the order of the list all the same.
+static void S9_faults_of_many_runs_come_newest_run_first_I7(void)
+{
+    enum { RUNS = 300, STEP = 50 };
+    if (!suite_case->tamper) test_skip("%s cannot be reached from outside", suite_case->name);
+    struct kit kit;
+    suite_start(&kit);
+    char name[16];
+    for (int i = 0; i < RUNS; i++) {
+        snprintf(name, sizeof(name), "run-%03d", i);
+        struct run_log *log = kit_create(&kit, name, VOCABULARY_NODES);
+        kit_append(&kit, log, kit_moment(MOMENT_RUN_STARTED, "", 1));
+        kit_step(&kit, log, "a");
+        store_release_run(kit.store, log);
+    }
+    suite_reopen(&kit, STORE_READ);
+    for (int i = 0; i < RUNS; i += STEP) {
+        snprintf(name, sizeof(name), "run-%03d", i);
+        CHECK(suite_case->tamper(kit.store, TAMPER_FLIP, str_from(name), 2, 8 * 40));
+    }
+    struct verify_report report = kit_verify(&kit);
+    CHECK_INT(report.run_count, RUNS);
+    CHECK_INT(report.event_count, RUNS * 2);
+    CHECK(report.fault_count >= RUNS / STEP);
+    int expected = RUNS - STEP;
+    for (size_t i = 0; i < report.fault_count; i++) {
+        snprintf(name, sizeof(name), "run-%03d", expected);
+        if (!str_is(report.faults[i].run, name)) expected -= STEP;
+        snprintf(name, sizeof(name), "run-%03d", expected);
+        CHECK_STR(report.faults[i].run, str_from(name));
+        CHECK_INT(report.faults[i].seq, 2);
+    }
+    CHECK_INT(expected, 0);
+    kit_release(&kit);
+}
+
 static enum code ignore(void *context, const struct record *record, const struct moment *moment,
                         const struct seal *seal)
 {
@@ -147,6 +183,7 @@ const struct test suite_verify_tests[] = {
     TEST(S9_a_cut_tail_is_found_through_the_head_I7),
     TEST(S9_a_repeated_event_is_found_I7),
     TEST(S9_a_removed_ledger_entry_is_found_and_named_I7),
+    TEST(S9_faults_of_many_runs_come_newest_run_first_I7),
     TEST(S9_replay_stops_before_damage_instead_of_telling_it_I6),
 };
 const size_t suite_verify_count = ARRAY_COUNT(suite_verify_tests);
