@@ -63,7 +63,7 @@ bool card_has_step(struct session *session, const struct card *card, struct str 
     return false;
 }
 
-static enum look look_of_view(const struct step_view *step)
+enum look look_of_step(const struct step_view *step)
 {
     switch (step->status) {
     case STEP_STATUS_RUNNING:
@@ -129,7 +129,7 @@ static void write_note(struct buf *out, const struct step_view *step, enum look 
 static void write_step(struct cli *cli, struct buf *out, const struct term *term, const struct step_view *step,
                        size_t id_width)
 {
-    enum look look = look_of_view(step);
+    enum look look = look_of_step(step);
     char took[24] = "";
     tone_begin(out, term, look_tone(look));
     buf_printf(out, "  %s %-9s", look_glyph(look, term->utf8), look_word(look));
@@ -257,7 +257,7 @@ static void write_next(struct session *session, struct buf *out, const struct ru
         next(out, &first, cli_command(cli, "retry %.*s", STR_ARG(run)));
     for (size_t i = 0; !run_status_terminal(view->status) && i < view->step_count; i++) {
         const struct step_view *step = &view->steps[i];
-        enum look look = look_of_view(step);
+        enum look look = look_of_step(step);
         if (look == LOOK_HELD) {
             next(out, &first, cli_command(cli, "retry %.*s --step %.*s", STR_ARG(run), STR_ARG(step->id)));
             next(out, &first, cli_command(cli, "skip %.*s/%.*s --reason WHY", STR_ARG(run), STR_ARG(step->id)));

@@ -16,6 +16,7 @@ int card_load(struct session *session, const struct run_head *head, uint64_t at,
 void card_release(struct card *card);
 // The step of that path, or for a loop its rounds. False: there is none, reported with the nearest name (exit 5).
 bool card_has_step(struct session *session, const struct card *card, struct str step);
+enum look look_of_step(const struct step_view *step);
 // The card of `cairn get`.
 void card_write(struct session *session, struct buf *out, const struct term *term, const struct card *card);
 // What `cairn run` says at the end: status, counts, duration, the failure, where the log is, what to try next.

@@ -12,6 +12,33 @@
 #define DRIVE_FLAGS FLAG_PROGRESS, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_NO_RUN
 
 static const struct command commands[] = {
+    {"Author",
+     "validate",
+     "FILE...",
+     "check documents without running them",
+     "Reports every fault at once, each with its place, cause and a hint. Exits 3 when there are errors.",
+     "cairn validate plan.json flows/*.yaml\ncairn validate --strict flow.yaml -o json",
+     "text|json|jsonl",
+     1,
+     SIZE_MAX,
+     {FLAG_STRICT, FLAG_OUTPUT},
+     command_validate},
+    {"Author",
+     "graph",
+     "FILE | RUN[@SEQ]",
+     "draw a document, or a run with the states of its steps",
+     "Layers from top to bottom, loops as boxes around their steps, conditions and trigger rules in the box. Steps of a "
+     "wide fan-out that are alike share one box (--all shows each). A picture that does not fit the terminal becomes a "
+     "list. With a run the states are shown, at any moment of the past with RUN@SEQ.\n\n"
+     "-o svg stands alone (light and dark, tooltips); -o dot and -o mermaid are for other programs; -o ascii is text "
+     "without box-drawing characters.",
+     "cairn graph examples/joins.yaml\ncairn graph @last\ncairn graph flow.yaml -o svg > flow.svg\n"
+     "cairn graph flow.yaml -o dot | dot -Tpdf > flow.pdf",
+     "text|ascii|dot|mermaid|svg",
+     1,
+     1,
+     {STORE_FLAGS, FLAG_ALL, FLAG_OUTPUT},
+     command_graph},
     {"Run",
      "run",
      "FILE [-- ARGUMENTS...]",
@@ -43,17 +70,6 @@ static const struct command commands[] = {
      SIZE_MAX,
      {STORE_FLAGS, FLAG_PROGRESS, FLAG_ON_INTERRUPT, FLAG_OUTPUT},
      command_recover},
-    {"Run",
-     "validate",
-     "FILE...",
-     "check documents without running them",
-     "Reports every fault at once, each with its place, cause and a hint. Exits 3 when there are errors.",
-     "cairn validate plan.json flows/*.yaml\ncairn validate --strict flow.yaml -o json",
-     "text|json|jsonl",
-     1,
-     SIZE_MAX,
-     {FLAG_STRICT, FLAG_OUTPUT},
-     command_validate},
 
     {"Look",
      "ls",

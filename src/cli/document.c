@@ -56,6 +56,15 @@ int document_load(struct cli *cli, struct str path, struct document *out)
     return EXIT_OK;
 }
 
+bool word_is_document(struct str word)
+{
+    static const char *const extensions[] = {".json", ".yaml", ".yml"};
+    if (str_is(word, "-") || (access(word.ptr, F_OK) == 0 && !os_is_dir(word.ptr))) return true;
+    for (size_t i = 0; i < ARRAY_COUNT(extensions); i++)
+        if (str_ends(word, str_from(extensions[i]))) return true;
+    return false;
+}
+
 static struct str text_of(const struct document *document, struct str file)
 {
     for (size_t i = 0; i < document->sources.count; i++)

@@ -28,6 +28,9 @@ struct document {
 
 // Reads and compiles `path` ("-" is stdin). EXIT_OK (also when it is invalid: see program), or what was reported.
 int document_load(struct cli *cli, struct str path, struct document *out);
+// Of a word that names a document or a run: it is a document when it is "-", a file that exists, or has the extension
+// of one.
+bool word_is_document(struct str word);
 // "FILE:LINE:COL: error[...] ..." with the source line and the hint, for every diagnostic, on stderr.
 void document_report(struct cli *cli, const struct document *document);
 

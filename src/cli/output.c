@@ -61,7 +61,7 @@ void term_open(struct term *term, int fd, struct str color_flag, bool ascii_flag
     term_measure(term);
 }
 
-static const char *tone_code(enum tone tone)
+const char *tone_code(enum tone tone)
 {
     switch (tone) {
     case TONE_NONE:

@@ -21,6 +21,7 @@ void term_open(struct term *term, int fd, struct str color_flag, bool ascii_flag
 void term_measure(struct term *term);
 
 enum tone { TONE_NONE = 0, TONE_GOOD, TONE_BAD, TONE_WARN, TONE_LIVE, TONE_DIM, TONE_BOLD };
+const char *tone_code(enum tone tone); // the sequence that begins it
 void tone_begin(struct buf *out, const struct term *term, enum tone tone);
 void tone_end(struct buf *out, const struct term *term, enum tone tone);
 void tone_text(struct buf *out, const struct term *term, enum tone tone, const char *text);

@@ -1,0 +1,34 @@
+// What helps to write documents: pictures of them, proofs about them. Everything is a function of the program or its text:
+// the same document gives the same bytes, whatever the machine.
+#ifndef CAIRN_AUTHOR_AUTHOR_H
+#define CAIRN_AUTHOR_AUTHOR_H
+
+#include "program/program.h"
+
+// ---- graph: layers by longest path, crossings reduced by barycenters, loops as boxes around their children
+
+enum graph_format { GRAPH_TEXT = 1, GRAPH_DOT, GRAPH_MERMAID, GRAPH_SVG };
+
+// The state of a step in a run, as the caller shows states: glyph and word always, colour besides.
+struct graph_mark {
+    const char *glyph, *word;
+    const char *paint; // GRAPH_TEXT: sequence that begins the colour; NULL = none
+    struct str note;   // how long it took, why it failed; may be empty
+};
+
+struct graph_options {
+    enum graph_format format;
+    size_t columns; // GRAPH_TEXT: of the terminal
+    bool utf8;      // GRAPH_TEXT: box drawing characters, else ASCII
+    bool all;       // GRAPH_TEXT: show every step of a fan-out instead of "997 more like load-3"
+    void *context;
+    // Of a run: the mark of a step. NULL: a document, nothing has happened. False: the step was not reached.
+    bool (*mark)(void *context, uint32_t step, struct graph_mark *out);
+};
+
+// GRAPH_TEXT falls back to a list when the graph does not fit the columns. E_LIMIT: too many long edges for an
+// SVG that anybody could read; E_NOMEM.
+enum code graph_write(struct buf *out, const struct program *program, const struct graph_options *options,
+                      struct arena *arena, struct error *err) MUST_CHECK;
+
+#endif

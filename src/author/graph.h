@@ -1,0 +1,45 @@
+// Private to author/: what the writers of pictures share. A scene is one scope with its steps as items, each with its text.
+#ifndef CAIRN_AUTHOR_GRAPH_H
+#define CAIRN_AUTHOR_GRAPH_H
+
+#include "author/author.h"
+#include "author/layout.h"
+
+enum { LINES_MAX = 5, SHOWN_OF_MANY = 3, MANY = 6, NEST_MAX = 16 };
+
+struct graph_item {
+    uint32_t step;
+    uint32_t more; // > 0: stands for so many steps that are like the one before it
+    struct str lines[LINES_MAX];
+    uint32_t line_count;
+    struct graph_mark mark;
+    bool marked;
+    struct scene *inner; // of a loop
+};
+
+struct scene {
+    uint32_t scope;
+    struct graph_item *items;
+    uint32_t item_count;
+    struct lay_edge *edges;
+    uint32_t edge_count;
+};
+
+struct graph {
+    const struct program *program;
+    const struct graph_options *options;
+    struct arena *arena;
+    struct error *err;
+};
+
+// Items and edges of a scope and of the loops in it; `fold`: fan-outs are shown by their first steps.
+enum code scene_make(const struct graph *g, uint32_t scope, bool fold, struct scene **out) MUST_CHECK;
+// Everything worth knowing about a step in a few lines, for tooltips.
+void graph_title(struct buf *out, const struct graph *g, uint32_t step);
+
+enum code graph_text(struct buf *out, const struct graph *g) MUST_CHECK;
+enum code graph_svg(struct buf *out, const struct graph *g) MUST_CHECK;
+void graph_dot(struct buf *out, const struct graph *g);
+void graph_mermaid(struct buf *out, const struct graph *g);
+
+#endif

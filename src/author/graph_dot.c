@@ -1,0 +1,153 @@
+// The graph for other programs: Graphviz and Mermaid. They lay it out themselves, so every step is there.
+#include "author/graph.h"
+
+#include <string.h>
+
+static void indent(struct buf *out, uint32_t depth)
+{
+    for (uint32_t i = 0; i <= depth; i++) buf_text(out, "  ");
+}
+
+// Inside double quotes, in DOT (newlines as \n) or in Mermaid (as <br/>, with entities).
+static void quoted(struct buf *out, struct str text, bool mermaid)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c == '\n')
+            buf_text(out, mermaid ? "<br/>" : "\\n");
+        else if (c < 0x20 || c == 0x7F)
+            buf_byte(out, ' ');
+        else if (mermaid && strchr("\"<>&#`", c))
+            buf_printf(out, "#%u;", c);
+        else if (!mermaid && (c == '"' || c == '\\'))
+            buf_printf(out, "\\%c", c);
+        else
+            buf_byte(out, (char)c);
+    }
+}
+
+static void label(struct buf *out, const struct graph *g, uint32_t step, bool mermaid)
+{
+    struct buf text;
+    buf_init(&text, (size_t)1 << 20);
+    graph_title(&text, g, step);
+    quoted(out, buf_str(&text), mermaid);
+    if (!buf_ok(&text)) out->failed = true;
+    buf_release(&text);
+}
+
+static const char *state_of(const struct graph *g, uint32_t step)
+{
+    struct graph_mark mark;
+    return g->options->mark && g->options->mark(g->options->context, step, &mark) ? mark.word : "";
+}
+
+static const struct {
+    const char *word, *fill, *line;
+} colors[] = {
+    {"done", "#d5f0dc", "#1a7f37"},      {"running", "#d6ebfa", "#0969da"},  {"waiting", "#f0f0f0", "#6e7781"},
+    {"retrying", "#fff3c4", "#9a6700"},  {"skipped", "#eeeeee", "#8c959f"},  {"failed", "#ffdcd7", "#cf222e"},
+    {"held", "#ffdcd7", "#cf222e"},      {"approval", "#fff3c4", "#9a6700"}, {"paused", "#fff3c4", "#9a6700"},
+    {"cancelled", "#ffe9d0", "#bc4c00"},
+};
+
+static void dot_scope(struct buf *out, const struct graph *g, uint32_t scope, uint32_t depth)
+{
+    const struct program *p = g->program;
+    uint32_t first = scope == PROGRAM_TOP ? 0 : p->steps[scope].first_child;
+    uint32_t count = scope == PROGRAM_TOP ? p->top_count : p->steps[scope].child_count;
+    for (uint32_t i = first; i < first + count; i++) {
+        const struct program_step *ps = &p->steps[i];
+        const char *state = state_of(g, i);
+        indent(out, depth);
+        if (ps->kind == STEP_LOOP) {
+            buf_printf(out, "subgraph cluster_%u {\n", i);
+            indent(out, depth + 1);
+            buf_text(out, "label=\"");
+            label(out, g, i, false);
+            buf_text(out, "\"; style=rounded;\n");
+            dot_scope(out, g, i, depth + 1);
+            indent(out, depth);
+            buf_text(out, "}\n");
+            continue;
+        }
+        buf_printf(out, "n%u [label=\"", i);
+        label(out, g, i, false);
+        buf_byte(out, '"');
+        if (ps->kind == STEP_APPROVAL) buf_text(out, ", shape=octagon");
+        if (ps->kind == STEP_SUBRUN) buf_text(out, ", peripheries=2");
+        for (size_t k = 0; k < ARRAY_COUNT(colors); k++)
+            if (strcmp(colors[k].word, state) == 0)
+                buf_printf(out, ", style=\"rounded,filled\", fillcolor=\"%s\", color=\"%s\"", colors[k].fill,
+                           colors[k].line);
+        buf_text(out, "];\n");
+    }
+}
+
+// An edge to or from a loop ends at the border of its cluster, and needs a node inside to aim at.
+static uint32_t inside(const struct program *p, uint32_t step)
+{
+    while (p->steps[step].kind == STEP_LOOP && p->steps[step].child_count > 0) step = p->steps[step].first_child;
+    return step;
+}
+
+void graph_dot(struct buf *out, const struct graph *g)
+{
+    const struct program *p = g->program;
+    buf_text(out, "digraph \"");
+    quoted(out, p->plan_id, false);
+    buf_text(out, "\" {\n  rankdir=TB; compound=true;\n  node [shape=box, style=rounded, fontname=\"sans-serif\", "
+                  "fontsize=11];\n  edge [color=\"#57606a\"];\n");
+    dot_scope(out, g, PROGRAM_TOP, 0);
+    for (uint32_t i = 0; i < p->step_count; i++)
+        for (uint32_t k = 0; k < p->steps[i].dep_count; k++) {
+            uint32_t from = p->steps[i].deps[k];
+            buf_printf(out, "  n%u -> n%u", inside(p, from), inside(p, i));
+            if (p->steps[from].kind == STEP_LOOP) buf_printf(out, " [ltail=cluster_%u]", from);
+            if (p->steps[i].kind == STEP_LOOP) buf_printf(out, " [lhead=cluster_%u]", i);
+            buf_text(out, ";\n");
+        }
+    buf_text(out, "}\n");
+}
+
+static void mermaid_scope(struct buf *out, const struct graph *g, uint32_t scope, uint32_t depth)
+{
+    const struct program *p = g->program;
+    uint32_t first = scope == PROGRAM_TOP ? 0 : p->steps[scope].first_child;
+    uint32_t count = scope == PROGRAM_TOP ? p->top_count : p->steps[scope].child_count;
+    for (uint32_t i = first; i < first + count; i++) {
+        const struct program_step *ps = &p->steps[i];
+        const char *state = state_of(g, i);
+        indent(out, depth);
+        if (ps->kind == STEP_LOOP) {
+            buf_printf(out, "subgraph n%u [\"", i);
+            label(out, g, i, true);
+            buf_text(out, "\"]\n");
+            mermaid_scope(out, g, i, depth + 1);
+            indent(out, depth);
+            buf_text(out, "end\n");
+            continue;
+        }
+        const char *open = ps->kind == STEP_APPROVAL ? "{{\"" : ps->kind == STEP_SUBRUN ? "[[\"" : "[\"";
+        const char *close = ps->kind == STEP_APPROVAL ? "\"}}" : ps->kind == STEP_SUBRUN ? "\"]]" : "\"]";
+        buf_printf(out, "n%u%s", i, open);
+        label(out, g, i, true);
+        buf_text(out, close);
+        if (state[0]) buf_printf(out, ":::%s", state);
+        buf_byte(out, '\n');
+    }
+    for (uint32_t i = first; i < first + count; i++)
+        for (uint32_t k = 0; k < p->steps[i].dep_count; k++) {
+            indent(out, depth);
+            buf_printf(out, "n%u --> n%u\n", p->steps[i].deps[k], i);
+        }
+}
+
+void graph_mermaid(struct buf *out, const struct graph *g)
+{
+    buf_text(out, "flowchart TD\n");
+    mermaid_scope(out, g, PROGRAM_TOP, 0);
+    for (size_t k = 0; g->options->mark && k < ARRAY_COUNT(colors); k++)
+        buf_printf(out, "  classDef %s fill:%s,stroke:%s,color:#1f2328\n", colors[k].word, colors[k].fill,
+                   colors[k].line);
+}
