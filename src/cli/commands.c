@@ -27,7 +27,8 @@ static const struct command commands[] = {
      "graph",
      "FILE | RUN[@SEQ]",
      "draw a document, or a run with the states of its steps",
-     "Layers from top to bottom, loops as boxes around their steps, conditions and trigger rules in the box. Steps of a "
+     "Layers from top to bottom, loops as boxes around their steps, conditions and trigger rules in the box. Steps of "
+     "a "
      "wide fan-out that are alike share one box (--all shows each). A picture that does not fit the terminal becomes a "
      "list. With a run the states are shown, at any moment of the past with RUN@SEQ.\n\n"
      "-o svg stands alone (light and dark, tooltips); -o dot and -o mermaid are for other programs; -o ascii is text "
@@ -82,6 +83,32 @@ static const struct command commands[] = {
      0,
      {STORE_FLAGS, FLAG_STATUS, FLAG_PLAN, FLAG_SINCE, FLAG_LIMIT, FLAG_ALL, LIST_FLAGS},
      command_ls},
+    {"Look",
+     "watch",
+     "[RUN]",
+     "follow a run that goes on in another process",
+     "The live tree of `cairn run`, from the log: of the newest run when none is given. Ends with the run, and with "
+     "its "
+     "exit code; ^C or q leave the run alone. On a terminal p asks it to pause.",
+     "cairn watch\ncairn watch 3f2a --progress plain\ncairn watch nightly-2026-02-11 --exit-on-wait",
+     NULL,
+     0,
+     1,
+     {STORE_FLAGS, FLAG_PROGRESS, FLAG_EXIT_ON_WAIT},
+     command_watch},
+    {"Look",
+     "top",
+     "[RUN]",
+     "runs, steps and logs on the whole screen, with keys to act",
+     "Arrows move, enter opens, esc goes back, ? shows every key. Acting needs no server: each key is the command of "
+     "the "
+     "same name, with its decision record. A run that nobody drives goes on in a process of its own.",
+     "cairn top\ncairn top @last",
+     NULL,
+     0,
+     1,
+     {STORE_FLAGS},
+     command_top},
     {"Look",
      "get",
      "RUN",

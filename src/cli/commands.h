@@ -9,6 +9,8 @@ int command_run(struct cli *cli);
 int command_validate(struct cli *cli);
 int command_graph(struct cli *cli);
 int command_ls(struct cli *cli);
+int command_watch(struct cli *cli);
+int command_top(struct cli *cli);
 int command_get(struct cli *cli);
 int command_events(struct cli *cli);
 int command_logs(struct cli *cli);

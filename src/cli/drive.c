@@ -1,4 +1,5 @@
 #include "cli/drive.h"
+#include "cli/interrupt.h"
 
 #include "base/map.h"
 
@@ -9,28 +10,6 @@
 #include <unistd.h>
 
 enum { TICK_MS = 100, LOOK_MS = 50, KILL_MS = 1500, PATIENCE_MS = 60000 };
-
-static volatile sig_atomic_t interrupt_count, interrupt_number;
-
-static void on_interrupt(int number)
-{
-    if (interrupt_count < 1000) interrupt_count++;
-    if (!interrupt_number) interrupt_number = number;
-}
-
-static void catch_interrupts(void)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    struct sigaction action = {.sa_handler = on_interrupt};
-    sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
-        struct sigaction before;
-        // nohup asks for SIGHUP to be ignored: that stays. Shells ignore SIGINT for background jobs, but who sends it
-        // to this very process means it.
-        if (numbers[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler == SIG_IGN) continue;
-        sigaction(numbers[i], &action, NULL);
-    }
-}
 
 struct str user_name(struct cli *cli)
 {
@@ -202,8 +181,8 @@ static void look_at_interrupts(struct drive *drive, int64_t mono_ms)
 {
     struct str mode = args_text(&drive->cli->args, FLAG_ON_INTERRUPT, "pause");
     int offset = str_is(mode, "kill") ? 2 : str_is(mode, "cancel") ? 1 : 0;
-    int count = interrupt_count;
-    if (count > drive->interrupts_seen && !drive->interrupt) drive->interrupt = interrupt_number;
+    int count = interrupts_count();
+    if (count > drive->interrupts_seen && !drive->interrupt) drive->interrupt = interrupts_number();
     while (drive->interrupts_seen < count) {
         drive->interrupts_seen++;
         escalate(drive, drive->interrupts_seen + offset, mono_ms);
@@ -366,7 +345,7 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
                      .output = lines ? on_output : NULL,
                      .refused = on_refused},
     };
-    catch_interrupts();
+    interrupts_catch();
     return engine_open(&options, &drive->engine, &err) ? cli_error(cli, &err) : EXIT_OK;
 }
 

@@ -45,8 +45,12 @@ static bool wants_color(struct str flag, bool tty)
 void term_measure(struct term *term)
 {
     struct winsize size;
+    const char *given = term->tty ? NULL : environment("COLUMNS");
+    int64_t columns = 0;
     term->columns = 80;
     term->rows = 24;
+    if (given && str_int64(str_from(given), &columns) && columns >= 20 && columns <= 1000)
+        term->columns = (size_t)columns;
     if (term->tty && ioctl(term->fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0) {
         term->columns = size.ws_col;
         term->rows = size.ws_row;

@@ -18,7 +18,7 @@ struct replay {
     struct run_head head;
     struct lane events, ledger;
     struct arena scratch;
-    struct digest previous, ledger_previous;
+    struct replay_cursor *cursor;
     struct error *err;
 };
 
@@ -66,31 +66,37 @@ static enum code visit_event(struct replay *replay, const struct record *record,
         error_wrap(replay->err, "run %.*s, event %llu", STR_ARG(replay->head.ids.run), (unsigned long long)record->seq);
         return rc;
     }
-    if (!digest_eq(&seal.previous, &replay->previous) || seal.seq != record->seq)
+    if (!digest_eq(&seal.previous, &replay->cursor->head) || seal.seq != record->seq)
         return broken_chain(replay, "event", record->seq);
-    replay->previous = record->hash;
     if (record->seq == replay->head.last_seq && !digest_eq(&record->hash, &replay->head.head))
         return broken_chain(replay, "the head after event", record->seq);
-    return visit(context, record, &moment, &seal);
+    rc = visit(context, record, &moment, &seal);
+    if (rc) return rc;
+    replay->cursor->seq = record->seq;
+    replay->cursor->head = record->hash;
+    return OK;
 }
 
 static enum code visit_ledger(struct replay *replay, const struct record *record, replay_visit visit, void *context)
 {
-    const struct str chained[] = {{(const char *)replay->ledger_previous.b, SHA256_SIZE}, record->bytes};
+    const struct str chained[] = {{(const char *)replay->cursor->ledger_head.b, SHA256_SIZE}, record->bytes};
     struct digest hash = sha256_parts(chained, ARRAY_COUNT(chained));
     if (!digest_eq(&hash, &record->hash)) return broken_chain(replay, "ledger entry", record->ledger_seq);
-    replay->ledger_previous = hash;
     if (record->ledger_seq == replay->head.last_ledger_seq && !digest_eq(&hash, &replay->head.ledger_head))
         return broken_chain(replay, "the head after ledger entry", record->ledger_seq);
-    if (!str_is(record->type, "moment")) return visit(context, record, NULL, NULL);
     struct moment moment = {0};
-    enum code rc = contract_decode_ledger(record->bytes, &replay->scratch, &moment, replay->err);
+    bool told = str_is(record->type, "moment");
+    enum code rc = told ? contract_decode_ledger(record->bytes, &replay->scratch, &moment, replay->err) : OK;
     if (rc) {
         error_wrap(replay->err, "run %.*s, ledger entry %llu", STR_ARG(replay->head.ids.run),
                    (unsigned long long)record->ledger_seq);
         return rc;
     }
-    return visit(context, record, &moment, NULL);
+    rc = visit(context, record, told ? &moment : NULL, NULL);
+    if (rc) return rc;
+    replay->cursor->ledger_seq = record->ledger_seq;
+    replay->cursor->ledger_head = hash;
+    return OK;
 }
 
 static enum code merge(struct replay *replay, replay_visit visit, void *context)
@@ -113,10 +119,10 @@ static enum code merge(struct replay *replay, replay_visit visit, void *context)
     }
 }
 
-enum code store_replay(struct store *store, struct str tenant, struct str run, replay_visit visit, void *context,
-                       struct error *err)
+enum code store_replay_from(struct store *store, struct str tenant, struct str run, struct replay_cursor *cursor,
+                            replay_visit visit, void *context, struct error *err)
 {
-    struct replay replay = {.store = store, .err = err};
+    struct replay replay = {.store = store, .cursor = cursor, .err = err};
     struct arena kept;
     arena_init(&kept, 1024, SIZE_MAX);
     arena_init(&replay.scratch, 16 * 1024, SIZE_MAX);
@@ -124,7 +130,9 @@ enum code store_replay(struct store *store, struct str tenant, struct str run, r
     arena_init(&replay.ledger.arena, 4 * 1024, SIZE_MAX);
     enum code rc = store_head(store, tenant, run, &kept, &replay.head, err);
     if (!rc) {
+        replay.events.after = cursor->seq;
         replay.events.end = replay.head.last_seq;
+        replay.ledger.after = cursor->ledger_seq;
         replay.ledger.end = replay.head.last_ledger_seq;
         rc = merge(&replay, visit, context);
     }
@@ -133,4 +141,11 @@ enum code store_replay(struct store *store, struct str tenant, struct str run, r
     arena_release(&replay.scratch);
     arena_release(&kept);
     return rc;
+}
+
+enum code store_replay(struct store *store, struct str tenant, struct str run, replay_visit visit, void *context,
+                       struct error *err)
+{
+    struct replay_cursor beginning = {0};
+    return store_replay_from(store, tenant, run, &beginning, visit, context, err);
 }

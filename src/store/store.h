@@ -168,6 +168,14 @@ typedef enum code (*replay_visit)(void *context, const struct record *record, co
                                   const struct seal *seal);
 enum code store_replay(struct store *store, struct str tenant, struct str run, replay_visit visit, void *context,
                        struct error *err) MUST_CHECK;
+// The same from where a reader stopped. All zero is the beginning; after OK it is the end of what was there, after an error
+// it is behind the last record that was visited with OK. The chain is held against it, so a rewritten past is found.
+struct replay_cursor {
+    uint64_t seq, ledger_seq;
+    struct digest head, ledger_head;
+};
+enum code store_replay_from(struct store *store, struct str tenant, struct str run, struct replay_cursor *cursor,
+                            replay_visit visit, void *context, struct error *err) MUST_CHECK;
 
 struct run_head {
     struct run_ids ids;

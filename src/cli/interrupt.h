@@ -1,0 +1,10 @@
+// SIGINT, SIGTERM and SIGHUP as a count: the handler only counts, so that nothing happens inside of it. The one piece of
+// global state of the command line, because that is what a signal handler can reach.
+#ifndef CAIRN_CLI_INTERRUPT_H
+#define CAIRN_CLI_INTERRUPT_H
+
+void interrupts_catch(void);
+int interrupts_count(void);
+int interrupts_number(void); // of the first one; 0 = none yet
+
+#endif

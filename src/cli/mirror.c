@@ -1,0 +1,127 @@
+#include "cli/mirror.h"
+
+#include <string.h>
+
+void mirror_open(struct mirror *mirror, struct session *session)
+{
+    *mirror = (struct mirror){.session = session};
+    map_init(&mirror->index, &session->cli->arena);
+}
+
+void mirror_close(struct mirror *mirror)
+{
+    for (size_t i = 0; i < mirror->run_count; i++) {
+        run_free(mirror->runs[i].state);
+        program_release(mirror->runs[i].program);
+    }
+    mirror->run_count = 0;
+}
+
+const struct mirrored *mirror_find(const struct mirror *mirror, struct str run)
+{
+    uint32_t at = map_get(&mirror->index, run);
+    return at == MAP_NONE ? NULL : &mirror->runs[at];
+}
+
+// Strings of the head that the state borrows must stay where they are while the list grows: they are in the command's arena.
+int mirror_add(struct mirror *mirror, const struct run_head *head)
+{
+    struct cli *cli = mirror->session->cli;
+    struct error err = {0};
+    if (mirror_find(mirror, head->ids.run)) return EXIT_OK;
+    struct mirrored added = {.run = head->ids.run, .head = *head, .child = head->parent_run.len > 0};
+    struct mirrored *grown = arena_grow(&cli->arena, mirror->runs, mirror->run_count, mirror->run_count + 1,
+                                        sizeof(*grown), &mirror->run_capacity);
+    if (!grown) return cli_nomem(cli);
+    mirror->runs = grown;
+    if (engine_program(mirror->session->store, head, &added.program, &err)) return cli_error(cli, &err);
+    added.state = run_new(added.program, &head->ids);
+    if (!added.state || !map_put(&mirror->index, added.run, (uint32_t)mirror->run_count, NULL)) {
+        run_free(added.state);
+        program_release(added.program);
+        return cli_nomem(cli);
+    }
+    mirror->runs[mirror->run_count++] = added;
+    return EXIT_OK;
+}
+
+struct telling {
+    struct mirror *mirror;
+    struct mirrored *mirrored;
+    struct error *err;
+    bool changed;
+};
+
+static enum code tell(void *context, const struct record *record, const struct moment *moment, const struct seal *seal)
+{
+    struct telling *telling = context;
+    struct mirrored *mirrored = telling->mirrored;
+    telling->changed = true;
+    if (!moment) return OK;
+    enum code rc = kernel_fold(mirrored->state, moment, telling->err);
+    if (rc || !telling->mirror->event) return rc;
+    struct append_item item = {.moment = moment, .seq = record->seq, .in_log = seal != NULL, .bytes = record->bytes};
+    item.persisted_ms = seal ? seal->persisted_ms : moment->at_ms;
+    if (seal) memcpy(item.event_id, seal->event_id, sizeof(item.event_id));
+    struct engine_event event = {
+        .run = mirrored->run, .state = mirrored->state, .program = mirrored->program, .moment = moment, .item = &item};
+    telling->mirror->event(telling->mirror->context, &event);
+    return OK;
+}
+
+static int add_children(struct mirror *mirror, size_t index, struct arena *scratch)
+{
+    const struct program *program = mirror->runs[index].program;
+    const struct run *state = mirror->runs[index].state;
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        if (program->steps[i].kind != STEP_SUBRUN || state->steps[i].state != NODE_RUNNING) continue;
+        struct error err = {0};
+        struct run_head head;
+        struct str id = kernel_child_id(state, i, scratch);
+        if (!id.ptr || mirror_find(mirror, id)) continue;
+        // It may not be there yet: its step is durable before the child is.
+        if (store_head(mirror->session->store, mirror->session->tenant, id, &mirror->session->cli->arena, &head, &err))
+            continue;
+        int code = mirror_add(mirror, &head);
+        if (code) return code;
+    }
+    return EXIT_OK;
+}
+
+static int poll_one(struct mirror *mirror, size_t index, struct arena *scratch, bool *changed)
+{
+    struct mirrored *mirrored = &mirror->runs[index];
+    struct error err = {0};
+    struct run_head now;
+    if (store_head(mirror->session->store, mirror->session->tenant, mirrored->run, scratch, &now, &err))
+        return cli_error(mirror->session->cli, &err);
+    bool news = now.last_seq != mirrored->cursor.seq || now.last_ledger_seq != mirrored->cursor.ledger_seq;
+    *changed = *changed || news || now.owned != mirrored->head.owned;
+    mirrored->head.summary = now.summary;
+    mirrored->head.last_seq = now.last_seq;
+    mirrored->head.terminal = now.terminal;
+    mirrored->head.owned = now.owned;
+    mirrored->head.owner_pid = now.owner_pid;
+    if (news) {
+        struct telling telling = {.mirror = mirror, .mirrored = mirrored, .err = &err};
+        if (store_replay_from(mirror->session->store, mirror->session->tenant, mirrored->run, &mirrored->cursor, tell,
+                              &telling, &err))
+            return cli_error(mirror->session->cli, &err);
+    }
+    return add_children(mirror, index, scratch);
+}
+
+int mirror_poll(struct mirror *mirror, bool *changed)
+{
+    struct arena scratch;
+    int code = EXIT_OK;
+    *changed = false;
+    arena_init(&scratch, 4096, (size_t)64 << 20);
+    for (size_t i = 0; !code && i < mirror->run_count; i++) { // grows while it is walked: children have children
+        if (run_status_terminal(mirror->runs[i].state->status)) continue;
+        arena_reset(&scratch);
+        code = poll_one(mirror, i, &scratch, changed);
+    }
+    arena_release(&scratch);
+    return code;
+}

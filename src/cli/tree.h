@@ -1,0 +1,74 @@
+// The inside of the live tree, for those who draw it: tree.c keeps the model, tree_draw.c shows it in place, top_run.c on a
+// screen of its own.
+#ifndef CAIRN_CLI_TREE_H
+#define CAIRN_CLI_TREE_H
+
+#include "cli/progress.h"
+
+#include "base/map.h"
+
+enum { TEXT_SIZE = 160, ID_WIDTH_MAX = 32, LINES_MAX = 512 };
+
+struct row_text {
+    char first_fault[TEXT_SIZE], note[TEXT_SIZE], output[TEXT_SIZE];
+};
+
+struct row {
+    struct str id;
+    enum look look;
+    enum step_kind kind;
+    uint32_t attempt, attempt_max, iteration, iteration_max;
+    int64_t started_ms, ended_ms, due_ms;
+    const uint32_t *deps;
+    uint32_t dep_count;
+    struct row_text *text; // NULL until there is something to say
+};
+
+struct flow {
+    struct flow *next;
+    struct flow *parent;
+    uint32_t parent_row;
+    struct str run, name, version;
+    struct row *rows;
+    uint32_t row_count;
+    struct map index;
+    enum run_status status;
+    char substatus[24];
+    int64_t started_ms, ended_ms;
+    size_t id_width;
+};
+
+struct line {
+    struct flow *flow;
+    uint32_t row; // ROW_HEAD: the run itself
+    uint32_t depth;
+    uint8_t priority;
+    bool shown;
+};
+#define ROW_HEAD UINT32_MAX
+
+struct tree {
+    struct cli *cli;
+    struct term *term; // where it is shown
+    const char *keys;  // that mean something now, for the last line; NULL = none
+    struct arena arena;
+    struct flow *flows, **last;
+    struct map index;
+    struct flow **by_index;
+    size_t flow_count, flow_capacity;
+    struct line *lines;
+    size_t line_count, line_capacity;
+    size_t drawn[LINES_MAX]; // widths of the lines on the screen
+    size_t drawn_count;
+    int64_t drawn_ms;
+    struct buf picture, work;
+};
+
+// Without drawing it a last time.
+void tree_discard(struct tree *tree);
+// The model: flow of a run, NULL when nothing was heard of it.
+struct flow *tree_flow(const struct tree *tree, struct str run);
+// One step as a line in tree->work, not cut: state, id, time, what there is to say. `depth` indents.
+void tree_write_row(struct tree *tree, const struct flow *flow, uint32_t row, uint32_t depth, int64_t now_ms);
+
+#endif

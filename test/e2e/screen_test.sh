@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# Screens, in a real terminal (tmux): the tree of `run` and `watch`, and `top`.
+. "$(dirname "$0")/lib.sh"
+
+# Starts "$@" in a terminal of COLUMNSxROWS; `shot` takes its picture.
+open_screen() {
+    local size=$1; shift
+    printf '%q ' env -u NO_COLOR -u CI TERM=screen LC_ALL="${locale:-C.UTF-8}" "$@" >screen.sh
+    echo '; echo "exit=$?"; sleep 60' >>screen.sh
+    tmux -S "$PWD/tmux" -f /dev/null new-session -d -x "${size%x*}" -y "${size#*x}" "bash $PWD/screen.sh" || fail "no tmux"
+    trap 'tmux -S "$PWD/tmux" kill-server 2>/dev/null; kill $(jobs -p) 2>/dev/null' EXIT
+}
+shot() { tmux -S "$PWD/tmux" capture-pane -p >shot; }
+press() { tmux -S "$PWD/tmux" send-keys "$@"; }
+shot_has() { shot && grep -qF -e "$1" shot; }
+shot_lacks() { shot && ! grep -qF -e "$1" shot; }
+see() { wait_for shot_has "$1"; }
+long() {
+    cat >long.yaml <<Y
+name: long
+nodes:
+  - {id: first, bash: "echo up; while [ ! -e go ]; do sleep 0.05; done"}
+  - {id: a-step-with-a-rather-long-name-indeed, bash: "echo b", depends_on: [first]}
+  - {id: broken, bash: "echo what went wrong >&2; exit ${1:-3}", depends_on: [first]}
+Y
+    "$CAIRN" run long.yaml "${store[@]}" --run-id long-1 --progress none >/dev/null 2>&1 &
+    owner=$!
+    wait_for step_is long-1 first RUNNING
+}
+
+test_watch_follows_a_run_of_another_process_and_ends_with_its_exit_code() {
+    long
+    open_screen 100x20 "$CAIRN" watch long-1 "${store[@]}"
+    see 'running  first'; see 'q leave'
+    touch go
+    see 'exit=10'; shot_has 'FAILED' || fail "no end: $(cat shot)"
+    shot_has '✗ failed   broken' || fail "the failed step is not shown: $(cat shot)"
+}
+test_watch_is_left_with_q_and_the_run_goes_on() {
+    long 0
+    open_screen 100x20 "$CAIRN" watch "${store[@]}"
+    see 'running  first'
+    press q; see 'goes on without being watched'; see 'exit=0'
+    touch go; wait_for status_is long-1 COMPLETED
+}
+test_watch_pauses_with_p() {
+    long 0
+    open_screen 100x20 "$CAIRN" watch "${store[@]}"
+    see 'running  first'
+    press p; see 'asked the run to pause'; see 'PAUSED'
+    touch go; wait_for step_is long-1 first SUCCESS
+    status_is long-1 PAUSED || fail "it went on"
+    kill -9 "$owner"
+}
+test_watch_tells_that_the_owner_was_killed_and_how_to_go_on() {
+    long
+    open_screen 100x20 "$CAIRN" watch "${store[@]}"
+    see 'running  first'
+    kill -9 "$owner"; wait "$owner" 2>/dev/null
+    see 'is gone'; see 'recover long-1'
+    touch go; "$CAIRN" recover "${store[@]}" >/dev/null 2>&1
+    see 'exit=10'
+}
+test_watch_tells_the_same_events_as_the_run_itself() {
+    long; "$CAIRN" watch long-1 "${store[@]}" --progress json >watched 2>/dev/null & local watcher=$!
+    touch go
+    local rc=0; wait "$watcher" || rc=$?; equal "$rc" 10 "exit of watch"
+    jq -r 'select(.data.event_type).data.event_type' watched >words
+    "$CAIRN" events long-1 "${store[@]}" -o jsonl | jq -r .event_type >stored
+    cmp words stored || fail "watched: $(tr '\n' ' ' <words) stored: $(tr '\n' ' ' <stored)"
+}
+test_watch_of_a_waiting_run_exits_13_when_asked() {
+    echo '{"name":"g","nodes":[{"id":"gate","approval":{"message":"go?"}}]}' >g.json
+    "$CAIRN" run g.json "${store[@]}" --run-id g-1 --exit-on-wait --progress none 2>/dev/null
+    cairn_is 13 watch g-1 "${store[@]}" --exit-on-wait --progress plain
+    has err 'approve g-1/gate'
+}
+test_watch_shows_child_runs_below_their_step() {
+    echo '{"name":"kid","nodes":[{"id":"inner","bash":"while [ ! -e go ]; do sleep 0.05; done"}]}' >kid.json
+    echo '{"name":"dad","nodes":[{"id":"sub","workflow":"kid.json"}]}' >dad.json
+    "$CAIRN" run dad.json "${store[@]}" --run-id dad-1 --progress none >/dev/null 2>&1 &
+    wait_for step_is dad-1 sub RUNNING
+    open_screen 90x16 "$CAIRN" watch dad-1 "${store[@]}"
+    see 'running  inner'; touch go; see 'exit=0'
+}
+test_tree_fits_into_40_and_into_200_columns() {
+    local width
+    for width in 40 200; do
+        rm -f go; rm -rf store.db*; long
+        open_screen "${width}x16" "$CAIRN" watch long-1 "${store[@]}"
+        see 'running  first'; shot
+        [ "$(LC_ALL=C.UTF-8 wc -L <shot)" -le "$width" ] || fail "too wide: $(cat shot)"
+        [ "$(grep -c . shot)" = 5 ] || fail "a line was wrapped at $width: $(cat shot)"
+        if [ "$width" = 40 ]; then grep -q 'a-step-with.*…' shot || fail "the long name was not cut: $(cat shot)"
+        else has shot 'a-step-with-a-rather-long-name-'; has shot 'needs first'; fi
+        touch go; see 'exit=10'
+        tmux -S "$PWD/tmux" kill-server; wait
+    done
+}
+test_tree_of_2000_steps_shows_what_matters_on_20_lines() {
+    python3 - >wide.json <<'P'
+import json
+steps = [{"stepId": f"s{i}", "kind": "noop", "dependsOn": []} for i in range(1998)]
+steps += [{"stepId": "bad", "kind": "shell", "with": {"command": "exit 7"}, "dependsOn": [], "onStepFailure": "hold"},
+          {"stepId": "slow", "kind": "shell", "with": {"command": "while [ ! -e go ]; do sleep 0.05; done"}, "dependsOn": []}]
+print(json.dumps({"planId": "wide", "planVersion": "1", "schemaVersion": "v1.2", "steps": steps}))
+P
+    "$CAIRN" run wide.json "${store[@]}" --run-id wide-1 --progress none >/dev/null 2>&1 &
+    wait_for step_is wide-1 bad FAILED
+    open_screen 80x20 "$CAIRN" watch wide-1 "${store[@]}"
+    see '1998/2000 done'; see 'held'; see 'running  slow'; see 'not shown'
+    shot; [ "$(head -n 1 shot | cut -c1-10)" = 'run wide-1' ] || fail "the head scrolled away: $(cat shot)"
+    touch go
+}
+test_tree_follows_a_resized_terminal() {
+    long
+    open_screen 100x20 "$CAIRN" watch long-1 "${store[@]}"
+    see 'running  first'
+    tmux -S "$PWD/tmux" resize-window -x 50 -y 12; sleep 0.4; see 'running  first'
+    tmux -S "$PWD/tmux" resize-window -x 120 -y 24; sleep 0.4; see 'running  first'
+    touch go; see 'exit=10'
+}
+test_tree_without_utf8_and_without_colour_is_plain_ascii() {
+    echo '{"name":"g","nodes":[{"id":"a","bash":"sleep 0.3"}]}' >g.json
+    LC_ALL=C NO_COLOR=1 TERM=xterm python3 "$e2e/terminal.py" -- env -u CI "$CAIRN" run g.json "${store[@]}" >tty || fail "exit $?"
+    grep -q '+ done' tty || fail "no row: $(cat -v tty)"
+    ! LC_ALL=C grep -qP '[\x80-\xff]' tty || fail "not ASCII"
+    ! grep -qP '\x1b\[[0-9;]*m' tty || fail "colours"
+}
+test_a_dumb_terminal_gets_lines_and_no_top() {
+    echo '{"name":"g","nodes":[{"id":"a","bash":"true"}]}' >g.json
+    TERM=dumb python3 "$e2e/terminal.py" -- env -u CI "$CAIRN" run g.json "${store[@]}" >tty || fail "exit $?"
+    ! grep -q $'\x1b' tty || fail "escapes on a dumb terminal"
+    has tty 'status=SUCCESS'
+    local rc=0; TERM=dumb python3 "$e2e/terminal.py" -- "$CAIRN" top "${store[@]}" >tty || rc=$?; equal "$rc" 2 exit
+    cairn_is 2 top "${store[@]}"; has err 'needs a terminal'
+}
+
+gate() {
+    cat >gate.yaml <<'Y'
+name: gate
+nodes:
+  - {id: a, bash: "echo said-by-a"}
+  - {id: ask, approval: {message: "go?"}, depends_on: [a]}
+  - {id: b, bash: "echo b", depends_on: [ask]}
+Y
+    "$CAIRN" run gate.yaml "${store[@]}" --run-id gate-1 --exit-on-wait --progress none >/dev/null 2>&1
+}
+test_top_lists_runs_opens_one_and_approves_its_gate() {
+    gate; echo '{"name":"g","nodes":[{"id":"a","bash":"false"}]}' >g.json
+    "$CAIRN" run g.json "${store[@]}" --run-id bad-1 --progress none >/dev/null 2>&1
+    open_screen 110x24 "$CAIRN" top "${store[@]}"
+    see '2 runs, 1 active, 1 failed'; see '> ✗ bad-1'; see 'EXIT_NONZERO'
+    press Down; see '> ● gate-1'
+    press Enter; see 'approval ask'; press Down; see '>  ◔ approval ask'
+    press e; see 'node_started'
+    press a; see 'COMPLETED'; see '✓ done     b'
+    wait_for status_is gate-1 COMPLETED
+    press Escape; see '2 runs, 0 active'; press q; see 'exit=0'
+}
+test_top_asks_for_a_reason_before_it_cancels() {
+    gate
+    open_screen 100x20 "$CAIRN" top @last "${store[@]}"
+    see 'approval ask'
+    press c; see 'cancel gate-1; reason'; press Escape; wait_for shot_lacks 'reason'
+    status_is gate-1 RUNNING || fail "escape cancelled it"
+    press c; see 'reason'; press 'wrong day'; see 'wrong day_'; press Enter
+    wait_for status_is gate-1 CANCELLED
+    "$CAIRN" get gate-1 "${store[@]}" >card; has card 'wrong day'
+}
+test_top_goes_on_with_a_run_that_nobody_drives_and_does_not_end_it_when_it_is_left() {
+    long 0; kill -9 "$owner"; wait "$owner" 2>/dev/null
+    open_screen 100x20 "$CAIRN" top "${store[@]}"
+    see 'nobody drives it'; press r
+    wait_for eval '"$CAIRN" get long-1 "${store[@]}" | grep -q "owner .*process"'
+    press q; see 'exit=0'
+    touch go; wait_for status_is long-1 COMPLETED
+}
+test_top_finds_filters_and_helps() {
+    gate; echo '{"name":"other","nodes":[{"id":"a","bash":"true"}]}' >o.json
+    "$CAIRN" run o.json "${store[@]}" --run-id other-1 --progress none >/dev/null 2>&1
+    open_screen 100x20 "$CAIRN" top "${store[@]}"
+    see 'other-1'; press /; press other; press Enter
+    wait_for shot_lacks gate-1; see '1 run,'
+    press Escape; see gate-1
+    press f; see 'active only'; wait_for shot_lacks other-1
+    press '?'; see 'cairn top: keys'; press x; wait_for shot_lacks 'cairn top: keys'
+}
+test_top_of_an_empty_store_says_how_to_begin() {
+    open_screen 80x12 "$CAIRN" top
+    see 'no runs yet'; press C-c; see 'exit=0'
+}
+
+run_tests "$@"
