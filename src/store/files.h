@@ -37,7 +37,7 @@
 #ifndef CAIRN_STORE_FILES_H
 #define CAIRN_STORE_FILES_H
 
-#include "store/backend.h"
+#include "store/lines.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the files store is written on little endian machines only");
 
@@ -47,10 +47,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the files store is wr
 #define JOURNAL_FRAMES (2 * BLOCK_SIZE) // offset of the first frame
 #define OPEN_FILES_MAX 256
 #define PATH_SIZE 512
-#define LEDGER_CRC_BLANK "00000000"
-
-uint32_t crc32c(uint32_t crc, const void *bytes, size_t size);
-uint32_t crc32c_by_table(uint32_t crc, const void *bytes, size_t size); // for comparison
 
 // ---- slots
 

@@ -2,7 +2,6 @@
 #include "store/files.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { SLOTS_PER_WRITE = 128 };
@@ -41,41 +40,14 @@ static bool make_chains(const struct commit *commit, struct arena *turn, struct 
     return true;
 }
 
-// The body is JSON text already and is stored as it is hashed, so the object around it is put together here.
-static void add_name(struct buf *out, char before, const char *name)
+static void add_entry(struct buf *out, const struct commit_ledger *entry)
 {
-    buf_byte(out, before);
-    json_write_string(out, str_from(name));
-    buf_byte(out, ':');
-}
-
-static void add_ledger_line(struct buf *out, const struct commit_ledger *entry)
-{
-    char hash[SHA256_HEX + 1], crc[9];
-    size_t from = out->len, crc_at;
-    digest_hex(&entry->hash, hash);
-    add_name(out, '{', "after");
-    buf_int(out, (int64_t)entry->after_seq);
-    add_name(out, ',', "body");
-    buf_add(out, entry->bytes);
-    add_name(out, ',', "crc");
-    crc_at = out->len + 1;
-    json_write_string(out, STR(LEDGER_CRC_BLANK));
-    add_name(out, ',', "hash");
-    json_write_string(out, str_from(hash));
-    add_name(out, ',', "kind");
-    json_write_string(out, entry->kind);
-    add_name(out, ',', "seq");
-    buf_int(out, (int64_t)entry->ledger_seq);
-    if (entry->signal_id.len) {
-        add_name(out, ',', "signalId");
-        json_write_string(out, entry->signal_id);
-    }
-    buf_byte(out, '}');
-    if (!buf_ok(out)) return;
-    snprintf(crc, sizeof(crc), "%08" PRIx32, crc32c(0, out->ptr + from, out->len - from));
-    memcpy(out->ptr + crc_at, crc, 8);
-    buf_byte(out, '\n');
+    ledger_line_write(out, &(struct record){.seq = entry->after_seq,
+                                            .ledger_seq = entry->ledger_seq,
+                                            .type = entry->kind,
+                                            .signal_id = entry->signal_id,
+                                            .bytes = entry->bytes,
+                                            .hash = entry->hash});
 }
 
 static void fill_slot(struct disk_slot *slot, const struct commit_head *head)
@@ -164,7 +136,7 @@ static void add_run(struct builder *builder, size_t i)
     }
     run.events_size = (uint32_t)(frame->len - lines);
     for (uint32_t at = builder->chains.first_ledger[i]; at; at = builder->chains.next_ledger[at])
-        add_ledger_line(frame, &commit->ledger[at - 1]);
+        add_entry(frame, &commit->ledger[at - 1]);
     run.ledger_size = (uint32_t)(frame->len - lines) - run.events_size;
     struct names_ref names = active ? active->names : (struct names_ref){0};
     if (!active) place_names(builder->names_end, head->log, frame, &names);

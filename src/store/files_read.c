@@ -3,7 +3,6 @@
 #include "store/files.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { PAGE_MIN = 4096, SCAN_SIZE = 64 * 1024 };
@@ -140,82 +139,6 @@ static enum code find_line(const struct lines *lines, uint64_t after, uint64_t *
 
 // ---- records
 
-// The value of a member of the canonical object `line`, as it stands there. Empty when there is none.
-static struct str member_of(struct str line, const char *name)
-{
-    size_t depth = 0, key_from = 0, key_to = 0, value_from = 0;
-    size_t name_len = strlen(name);
-    bool found = false;
-    for (size_t i = 0; i < line.len; i++) {
-        char c = line.ptr[i];
-        if (c == '"') {
-            size_t from = i + 1;
-            for (i = from; i < line.len && line.ptr[i] != '"'; i++)
-                if (line.ptr[i] == '\\') i++;
-            if (depth == 1 && !value_from) {
-                key_from = from;
-                key_to = i;
-            }
-        } else if (c == '{' || c == '[')
-            depth++;
-        else if (c == ':' && depth == 1 && !value_from) {
-            value_from = i + 1;
-            found = key_to - key_from == name_len && memcmp(line.ptr + key_from, name, name_len) == 0;
-        } else if (c == '}' || c == ']' || (c == ',' && depth == 1)) {
-            if (depth == 1 && found) return str_slice(line, value_from, i);
-            if (depth == 1) value_from = 0;
-            if (c != ',' && depth-- == 0) break;
-        }
-    }
-    return (struct str){"", 0};
-}
-
-static struct str text_of(struct str value, struct arena *arena)
-{
-    if (value.len < 2 || value.ptr[0] != '"') return (struct str){"", 0};
-    if (!memchr(value.ptr, '\\', value.len)) return str_slice(value, 1, value.len - 1);
-    struct json text;
-    if (json_parse(value, &json_limits_default, arena, &text, NULL) != OK) return (struct str){"", 0};
-    return json_text(&text);
-}
-
-static void fill_event(struct record *record, struct str line, uint64_t number, enum vocabulary vocabulary,
-                       struct arena *arena)
-{
-    const char *type = vocabulary == VOCABULARY_RUN ? "eventType" : "event_type";
-    *record = (struct record){.seq = number, .bytes = line, .type = text_of(member_of(line, type), arena)};
-}
-
-// The hash is of the body alone; the checksum is of everything around it, too.
-static bool entry_is_whole(struct str line, uint64_t number)
-{
-    struct str crc = member_of(line, "crc");
-    int64_t seq = 0;
-    char text[9];
-    if (crc.len != 10 || !str_int64(member_of(line, "seq"), &seq) || (uint64_t)seq != number) return false;
-    size_t at = (size_t)(crc.ptr + 1 - line.ptr);
-    uint32_t sum = crc32c(0, line.ptr, at);
-    sum = crc32c(sum, LEDGER_CRC_BLANK, 8);
-    sum = crc32c(sum, line.ptr + at + 8, line.len - at - 8);
-    snprintf(text, sizeof(text), "%08" PRIx32, sum);
-    return memcmp(text, line.ptr + at, 8) == 0;
-}
-
-// An entry that is not whole comes out with what could be read; its hash will not fit.
-static void fill_entry(struct record *record, struct str line, uint64_t number, struct arena *arena)
-{
-    int64_t after = 0;
-    *record = (struct record){
-        .ledger_seq = number,
-        .bytes = member_of(line, "body"),
-        .type = text_of(member_of(line, "kind"), arena),
-        .signal_id = text_of(member_of(line, "signalId"), arena),
-    };
-    if (str_int64(member_of(line, "after"), &after)) record->seq = (uint64_t)after;
-    if (!entry_is_whole(line, number) || !digest_parse(text_of(member_of(line, "hash"), arena), &record->hash))
-        record->hash = (struct digest){{0}};
-}
-
 // Bytes from `offset` that hold at least `want` whole lines, or all there are.
 static enum code read_lines(const struct lines *lines, uint64_t offset, uint64_t want, struct arena *arena,
                             struct str *out, struct error *err)
@@ -258,9 +181,9 @@ static enum code read_page(struct lines *lines, uint64_t after, size_t limit, st
         struct str line = str_slice(bytes, at, end);
         uint64_t number = after + out->count + 1;
         if (lines->kind == RUN_EVENTS)
-            fill_event(&out->items[out->count++], line, number, (enum vocabulary)lines->slot->vocabulary, arena);
+            event_line_read(line, number, (enum vocabulary)lines->slot->vocabulary, arena, &out->items[out->count++]);
         else
-            fill_entry(&out->items[out->count++], line, number, arena);
+            ledger_line_read(line, number, arena, &out->items[out->count++]);
         at = end < bytes.len ? end + 1 : end;
     }
     if (lines->whole)

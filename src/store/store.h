@@ -18,6 +18,9 @@
 //     E_FULL, E_CONFLICT, E_SCHEMA and E_TERMINAL stored nothing and the store goes on.
 //  S11 Runs are keyed by (tenant, run): a foreign tenant's run answers exactly like one that does not exist.
 //  S12 An event of a type that the run's vocabulary does not have is refused; its moment goes to the ledger (C-05).
+//  S13 A run can be taken over from another store as it is: bytes, numbers, ids, times and hashes stay. Its chain and its heads are
+//     checked before anything is written; it is there whole or not at all. A run of that id with another log is left alone
+//     (E_CONFLICT).
 //
 // The functions below are written once over struct store_ops, which has only what differs between backends.
 // Thread: a handle belongs to one thread. Other threads and processes open their own.
@@ -217,6 +220,23 @@ enum code store_list(struct store *store, const struct run_filter *filter, struc
                      struct error *err) MUST_CHECK;
 enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
                      struct error *err) MUST_CHECK;
+
+// ---- taking over runs of another store (S13)
+enum import_result { IMPORT_NEW = 1, IMPORT_SAME, IMPORT_EXTENDED };
+
+struct run_import {
+    const struct run_head *head; // as the other store tells it; epoch, owner and position do not matter
+    const struct record *events; // all of them
+    size_t event_count;
+    const struct record *ledger;
+    size_t ledger_count;
+    bool extend;               // when the run is there and its log is the beginning of this one: bring it up to date
+    enum import_result result; // out
+};
+// All of the runs, or none. E_CORRUPT: not what was sealed (err names run and number). E_CONFLICT: see S13, and without `extend` also
+// when the run is there with less. E_LIMIT: too large for one batch. E_LOCKED: a living process owns the run to be extended.
+enum code store_import(struct store *store, struct run_import *runs, size_t run_count, const struct append_blob *blobs,
+                       size_t blob_count, struct arena *turn, struct error *err) MUST_CHECK;
 
 // ---- inbox: signals from other processes to whoever owns the run
 struct inbox_item {
