@@ -192,6 +192,9 @@ static void absorb_moment(struct checker *checker, struct model_run *run, const 
     case MOMENT_STEP_SKIPPED:
         absorb_outcome(checker, run, m);
         break;
+    case MOMENT_STEP_DELAYED: // also a held failure that somebody wants tried again
+        step_for(checker, run, m->step)->state = NODE_HELD;
+        break;
     case MOMENT_ITERATION_STARTED:
         if (m->logical > 1) model_check_loop(checker, run, model_step(run, m->step), m->logical - 1, false);
         break;

@@ -25,22 +25,32 @@ static bool rule_holds(enum trigger_rule rule, uint32_t ok, uint32_t failed, uin
     }
 }
 
-static void count_parents(const struct model_run *run, const struct program_step *ps, uint32_t counts[4])
+// The step in an iteration of a loop: "outer[2].inner[1].ask"; at the top the prefix is empty.
+static const struct model_step *step_in(const struct model_run *run, const char *prefix, struct str id)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s%.*s", prefix, STR_ARG(id));
+    return model_step(run, str_from(path));
+}
+
+static void count_parents(const struct model_run *run, const struct program_step *ps, const char *prefix,
+                          uint32_t counts[4])
 {
     memset(counts, 0, 4 * sizeof(counts[0]));
     for (uint32_t i = 0; i < ps->dep_count; i++) {
-        const struct model_step *parent = model_step(run, run->program->steps[ps->deps[i]].id);
+        const struct model_step *parent = step_in(run, prefix, run->program->steps[ps->deps[i]].id);
         enum node_state state = parent ? parent->state : NODE_WAITING;
         counts[state == NODE_SUCCESS ? 0 : state == NODE_FAILED ? 1 : state == NODE_SKIPPED ? 2 : 3]++;
     }
 }
 
-static void check_rule(struct checker *checker, const struct model_run *run, const struct program_step *ps)
+static void check_rule(struct checker *checker, const struct model_run *run, const struct program_step *ps,
+                       const char *prefix)
 {
-    const struct model_step *step = model_step(run, ps->id);
+    const struct model_step *step = step_in(run, prefix, ps->id);
     uint32_t parents[4];
     if (!step) return;
-    count_parents(run, ps, parents);
+    count_parents(run, ps, prefix, parents);
     bool started = step->logical > 0 && step->ordered_seq > 0;
     bool by_rule = str_is(step->skip_reason, SKIP_TRIGGER_RULE) || str_is(step->skip_reason, SKIP_DEPENDENCY_FAILED);
     if ((started || by_rule) && parents[3] > 0)
@@ -53,6 +63,20 @@ static void check_rule(struct checker *checker, const struct model_run *run, con
         checker_fail(checker, "K5", "%.*s: %.*s was skipped against its rule", STR_ARG(run->ids.run), STR_ARG(ps->id));
 }
 
+// Every child has come to its end, none has failed, and each was decided by its rule.
+static void check_iteration(struct checker *checker, const struct model_run *run, const struct program_step *loop,
+                            const char *prefix)
+{
+    for (uint32_t i = 0; i < loop->child_count; i++) {
+        const struct program_step *ps = &run->program->steps[loop->first_child + i];
+        const struct model_step *step = step_in(run, prefix, ps->id);
+        if (!step || (step->state != NODE_SUCCESS && step->state != NODE_SKIPPED))
+            checker_fail(checker, "K5", "%.*s: %s%.*s had not come to a good end when its iteration did",
+                         STR_ARG(run->ids.run), prefix, STR_ARG(ps->id));
+        check_rule(checker, run, ps, prefix);
+    }
+}
+
 // `iteration` is over: the condition after it says whether another one follows.
 void model_check_loop(struct checker *checker, const struct model_run *run, const struct model_step *loop,
                       uint32_t iteration, bool done)
@@ -61,15 +85,15 @@ void model_check_loop(struct checker *checker, const struct model_run *run, cons
         checker_fail(checker, "K5", "%.*s: an iteration of a loop that has not started", STR_ARG(run->ids.run));
         return;
     }
-    uint32_t index = program_find(run->program, PROGRAM_TOP, loop->path);
+    uint32_t index = kernel_find(run->shadow, loop->path);
     if (index == PROGRAM_TOP) return;
     const struct program_step *ps = &run->program->steps[index];
+    char prefix[300];
+    snprintf(prefix, sizeof(prefix), "%.*s[%u].", STR_ARG(loop->path), iteration);
+    check_iteration(checker, run, ps, prefix);
     bool over = iteration >= ps->max_iterations;
     if (ps->until != PROGRAM_TOP) {
-        char path[256];
-        snprintf(path, sizeof(path), "%.*s[%u].%.*s", STR_ARG(loop->path), iteration,
-                 STR_ARG(run->program->steps[ps->until].id));
-        const struct model_step *until = model_step(run, str_from(path));
+        const struct model_step *until = step_in(run, prefix, run->program->steps[ps->until].id);
         over = until && until->state == NODE_SUCCESS && until->value_true;
         if (!done && iteration >= ps->max_iterations) over = true;
     }
@@ -101,7 +125,7 @@ void model_check_end(struct checker *checker, struct model_run *run, const struc
         const struct model_step *step = model_step(run, ps->id);
         states[step && step->state ? step->state : NODE_WAITING]++;
         cancel_node = cancel_node || (ps->kind == STEP_CANCEL && step && step->state == NODE_SUCCESS);
-        check_rule(checker, run, ps);
+        check_rule(checker, run, ps, "");
     }
     bool asked = run->cancel_asked || cancel_node;
     bool nodes = run->program->kind == DOCUMENT_NODES;

@@ -310,6 +310,7 @@ static int run_everything(uint64_t budget)
     run_workloads(MODE_EXHAUSTIVE, SIM_MEMORY, WORKLOAD_COUNT, 0, unit * 40, seconds, &totals);
     run_workloads(MODE_EXHAUSTIVE, SIM_FILES, WORKLOAD_RETRY, 0, unit * 40, seconds, &totals);
     run_workloads(MODE_EXHAUSTIVE, SIM_FILES, WORKLOAD_INSTANT, 0, unit * 40, seconds, &totals);
+    run_workloads(MODE_EXHAUSTIVE, SIM_SQLITE, WORKLOAD_SINGLE, 0, unit * 40, seconds, &totals);
     for (size_t i = 0; i < ARRAY_COUNT(stores); i++) {
         bool sqlite = stores[i] == SIM_SQLITE;
         if (!sqlite) run_workloads(MODE_SEEDED, stores[i], WORKLOAD_COUNT, 1, unit, seconds, &totals);
@@ -400,7 +401,7 @@ int main(int argc, char **argv)
 {
     struct arguments a = {.mode = argc > 1 ? argv[1] : "",
                           .group = {.store = SIM_MEMORY, .workload = WORKLOAD_COUNT, .from = 1, .worlds = 1000},
-                          .budget = 60};
+                          .budget = 55};
     for (int i = 2; i < argc; i++) {
         bool took;
         if (!read_option(&a, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &took)) return usage();

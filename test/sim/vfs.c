@@ -4,13 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_MAX_LEN = 512, SECTOR_SIZE = 512 };
+enum { PATH_MAX_LEN = 512, SECTOR_SIZE = 512, REGIONS_MAX = 64 };
+
+struct vfs_file;
 
 struct sim_vfs {
     sqlite3_vfs base;
     struct disk *disk;
     uint64_t random, time_ms;
     char name[64];
+    // One database, opened by as many processes as the world has.
+    struct vfs_file *databases;
+    void *regions[REGIONS_MAX];
+    uint32_t mapped; // handles that have the memory
 };
 
 struct vfs_file {
@@ -19,6 +25,10 @@ struct vfs_file {
     struct file *file;
     bool fresh;         // made by us: its directory is synced with it, as SQLite's own VFS does
     bool remove_at_end; // SQLITE_OPEN_DELETEONCLOSE
+    bool is_database, maps;
+    int level;                  // SQLITE_LOCK_*
+    uint16_t shared, exclusive; // slots of the shared memory that this handle has locked
+    struct vfs_file *next;
     char path[PATH_MAX_LEN];
 };
 
@@ -51,6 +61,11 @@ static void parent_of(const char *path, char out[PATH_MAX_LEN])
 static int vfs_close(sqlite3_file *file)
 {
     struct vfs_file *f = vfs_file_of(file);
+    for (struct vfs_file **link = &f->vfs->databases; *link && f->is_database; link = &(*link)->next) {
+        if (*link != f) continue;
+        *link = f->next;
+        break;
+    }
     f->vfs->disk->ops->close(f->file);
     if (f->remove_at_end) (void)!f->vfs->disk->ops->remove(f->vfs->disk, f->path, NULL);
     return SQLITE_OK;
@@ -102,15 +117,96 @@ static int vfs_file_size(sqlite3_file *file, sqlite3_int64 *out)
     return code_for(code, SQLITE_IOERR_FSTAT);
 }
 
-// One process, one connection: there is nobody to lock out.
-static int vfs_lock(sqlite3_file *file UNUSED, int level UNUSED)
+// ---- locks: processes take turns, but each may hold something while the other one acts
+
+static int highest_of_others(const struct vfs_file *f)
 {
+    int highest = SQLITE_LOCK_NONE;
+    for (const struct vfs_file *other = f->vfs->databases; other; other = other->next)
+        if (other != f && other->level > highest) highest = other->level;
+    return highest;
+}
+
+static int vfs_lock(sqlite3_file *file, int level)
+{
+    struct vfs_file *f = vfs_file_of(file);
+    int others = f->is_database ? highest_of_others(f) : SQLITE_LOCK_NONE;
+    if (level <= f->level) return SQLITE_OK;
+    if (level == SQLITE_LOCK_SHARED && others >= SQLITE_LOCK_PENDING) return SQLITE_BUSY;
+    if (level == SQLITE_LOCK_RESERVED && others >= SQLITE_LOCK_RESERVED) return SQLITE_BUSY;
+    if (level == SQLITE_LOCK_EXCLUSIVE && others >= SQLITE_LOCK_SHARED) {
+        if (others < SQLITE_LOCK_PENDING) f->level = SQLITE_LOCK_PENDING;
+        return SQLITE_BUSY;
+    }
+    f->level = level;
     return SQLITE_OK;
 }
 
-static int vfs_check_lock(sqlite3_file *file UNUSED, int *reserved)
+static int vfs_unlock(sqlite3_file *file, int level)
 {
-    *reserved = 0;
+    struct vfs_file *f = vfs_file_of(file);
+    if (level < f->level) f->level = level;
+    return SQLITE_OK;
+}
+
+static int vfs_check_lock(sqlite3_file *file, int *reserved)
+{
+    struct vfs_file *f = vfs_file_of(file);
+    *reserved = f->level >= SQLITE_LOCK_RESERVED || highest_of_others(f) >= SQLITE_LOCK_RESERVED;
+    return SQLITE_OK;
+}
+
+// ---- shared memory: it dies with the last process that has it
+
+static int vfs_shm_map(sqlite3_file *file, int region, int size, int extend, void volatile **out)
+{
+    struct vfs_file *f = vfs_file_of(file);
+    struct sim_vfs *vfs = f->vfs;
+    INVARIANT(region >= 0 && region < REGIONS_MAX);
+    if (!f->maps) vfs->mapped++;
+    f->maps = true;
+    if (!vfs->regions[region] && extend) {
+        vfs->regions[region] = calloc(1, (size_t)size);
+        if (!vfs->regions[region]) return SQLITE_NOMEM;
+    }
+    *out = vfs->regions[region];
+    return SQLITE_OK;
+}
+
+static int vfs_shm_lock(sqlite3_file *file, int offset, int count, int flags)
+{
+    struct vfs_file *f = vfs_file_of(file);
+    uint16_t slots = (uint16_t)(((1u << count) - 1u) << offset);
+    if (flags & SQLITE_SHM_UNLOCK) {
+        f->shared &= (uint16_t)~slots;
+        f->exclusive &= (uint16_t)~slots;
+        return SQLITE_OK;
+    }
+    bool alone = flags & SQLITE_SHM_EXCLUSIVE;
+    for (const struct vfs_file *other = f->vfs->databases; other; other = other->next)
+        if (other != f && ((other->exclusive & slots) || (alone && (other->shared & slots)))) return SQLITE_BUSY;
+    if (alone)
+        f->exclusive |= slots;
+    else
+        f->shared |= slots;
+    return SQLITE_OK;
+}
+
+static void vfs_shm_barrier(sqlite3_file *file UNUSED)
+{
+}
+
+static int vfs_shm_unmap(sqlite3_file *file, int remove UNUSED)
+{
+    struct vfs_file *f = vfs_file_of(file);
+    f->shared = f->exclusive = 0;
+    if (!f->maps) return SQLITE_OK;
+    f->maps = false;
+    if (--f->vfs->mapped > 0) return SQLITE_OK;
+    for (int i = 0; i < REGIONS_MAX; i++) {
+        free(f->vfs->regions[i]);
+        f->vfs->regions[i] = NULL;
+    }
     return SQLITE_OK;
 }
 
@@ -131,7 +227,7 @@ static int vfs_characteristics(sqlite3_file *file UNUSED)
 }
 
 static const sqlite3_io_methods methods = {
-    .iVersion = 1,
+    .iVersion = 2,
     .xClose = vfs_close,
     .xRead = vfs_read,
     .xWrite = vfs_write,
@@ -139,11 +235,15 @@ static const sqlite3_io_methods methods = {
     .xSync = vfs_sync,
     .xFileSize = vfs_file_size,
     .xLock = vfs_lock,
-    .xUnlock = vfs_lock,
+    .xUnlock = vfs_unlock,
     .xCheckReservedLock = vfs_check_lock,
     .xFileControl = vfs_control,
     .xSectorSize = vfs_sector_size,
     .xDeviceCharacteristics = vfs_characteristics,
+    .xShmMap = vfs_shm_map,
+    .xShmLock = vfs_shm_lock,
+    .xShmBarrier = vfs_shm_barrier,
+    .xShmUnmap = vfs_shm_unmap,
 };
 
 // ---- the file system
@@ -178,6 +278,11 @@ static int vfs_open(sqlite3_vfs *base, const char *path, sqlite3_file *file, int
     if (code != OK) return code == E_FULL ? SQLITE_FULL : SQLITE_CANTOPEN;
     f->base.pMethods = &methods;
     f->vfs = vfs;
+    if (flags & SQLITE_OPEN_MAIN_DB) {
+        f->is_database = true;
+        f->next = vfs->databases;
+        vfs->databases = f;
+    }
     f->remove_at_end = (flags & SQLITE_OPEN_DELETEONCLOSE) != 0;
     strncpy(f->path, path, sizeof(f->path) - 1);
     if (out_flags) *out_flags = flags;

@@ -1,6 +1,6 @@
 // A sqlite3_vfs that forwards to a struct disk, so that the sqlite store runs on the simulated one.
 //
-// io_methods is version 1: no shared memory, so WAL works under locking_mode=EXCLUSIVE only (store_options.exclusive). Time and
+// Several handles may have the database open at once: locks and shared memory are kept here, in the process of the test. Time and
 // randomness are counters: the same calls give the same bytes. owner: one thread.
 #ifndef CAIRN_TEST_SIM_VFS_H
 #define CAIRN_TEST_SIM_VFS_H

@@ -16,6 +16,8 @@ static const char child_text[] = PLAN("child", "") SHELL("c1", "", RETRY("2", "5
 
 static const char linear_text[] = PLAN("linear", "") SHELL("a", "", "") SHELL("b", "a", "") SHELL("c", "b", "");
 
+static const char single_text[] = PLAN("single", "") SHELL("a", "", "");
+
 static const char diamond_text[] = PLAN("diamond", "")
     SHELL("a", "", "") SHELL("b", "a", "") SHELL("c", "a", "") SHELL("d", "b, c", "");
 
@@ -136,6 +138,36 @@ static const char mixed_text[] = "name: mixed\n"
                                  "    trigger_rule: all_done\n"
                                  "    echo: done\n";
 
+static const char nested_text[] = "name: nested\n"
+                                  "nodes:\n"
+                                  "  - id: outer\n"
+                                  "    loop_group:\n"
+                                  "      max_iterations: 3\n"
+                                  "      until_bash: test all\n"
+                                  "      nodes:\n"
+                                  "        - id: prepare\n"
+                                  "          bash: do prepare\n"
+                                  "        - id: inner\n"
+                                  "          depends_on: [prepare]\n"
+                                  "          loop_group:\n"
+                                  "            max_iterations: 2\n"
+                                  "            nodes:\n"
+                                  "              - id: ask\n"
+                                  "                bash: do ask\n"
+                                  "                retry: {max_attempts: 2, delay_ms: 500}\n"
+                                  "              - id: maybe\n"
+                                  "                depends_on: [ask]\n"
+                                  "                when: \"$ask.output == 'yes'\"\n"
+                                  "                bash: do maybe\n"
+                                  "              - id: tidy\n"
+                                  "                depends_on: [ask, maybe]\n"
+                                  "                trigger_rule: all_done\n"
+                                  "                bash: do tidy\n"
+                                  "  - id: after\n"
+                                  "    depends_on: [outer]\n"
+                                  "    trigger_rule: all_done\n"
+                                  "    bash: do after\n";
+
 static const struct workload workloads[WORKLOAD_COUNT] = {
     [WORKLOAD_LINEAR] = {"linear", linear_text, true},
     [WORKLOAD_DIAMOND] = {"diamond", diamond_text, true},
@@ -154,6 +186,8 @@ static const struct workload workloads[WORKLOAD_COUNT] = {
     [WORKLOAD_TIMEOUT] = {"timeout", timeout_text, false},
     [WORKLOAD_INSTANT] = {"instant", instant_text, true},
     [WORKLOAD_CHILDREN] = {"children", children_text, false},
+    [WORKLOAD_NESTED] = {"nested", nested_text, false},
+    [WORKLOAD_SINGLE] = {"single", single_text, true},
 };
 
 static struct program *programs[WORKLOAD_COUNT];

@@ -9,8 +9,12 @@
     X(LINEAR)                                                                                                          \
     X(DIAMOND)                                                                                                         \
     X(RETRY)                                                                                                           \
-    X(HOLD) X(WHEN) X(RULES) X(WAIT) X(APPROVAL) X(LOOP) X(SUBRUN) X(CANCEL) X(FAN) X(MIXED) X(GATED) X(TIMEOUT)       \
-        X(INSTANT) X(CHILDREN)
+    X(HOLD)                                                                                                            \
+    X(WHEN)                                                                                                            \
+    X(RULES)                                                                                                           \
+    X(WAIT)                                                                                                            \
+    X(APPROVAL)                                                                                                        \
+    X(LOOP) X(SUBRUN) X(CANCEL) X(FAN) X(MIXED) X(GATED) X(TIMEOUT) X(INSTANT) X(CHILDREN) X(NESTED) X(SINGLE)
 
 enum workload_id {
 #define X(name) WORKLOAD_##name,

@@ -1,5 +1,7 @@
 #include "sim/world.h"
 
+#include "trial/disk.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -253,13 +255,18 @@ static bool roots_stored(const struct world *w)
 // Another engine takes all runs; the first one does not know and goes on for a while.
 static void take_over(struct world *w)
 {
-    if (w->options.store != SIM_MEMORY || w->zombie || !roots_stored(w) || has_children(w)) return;
+    if (w->zombie || !roots_stored(w) || has_children(w)) return;
+    if (!world_store_second(w)) {
+        if (w->died) crash(w, "while another process opened the store");
+        return;
+    }
     world_trace(w, "taken over");
     w->zombie = w->engine;
     w->zombie_tool = w->tool;
     w->zombie_tool->fenced = true;
     w->zombie_left = 1 + choice_pick(w->choice, STREAM_WORLD, 6);
     if (open_engine(w, false)) adopt_all(w);
+    if (w->died) crash(w, "while runs were taken over");
 }
 
 static void zombie_turn(struct world *w)
@@ -273,14 +280,20 @@ static void zombie_turn(struct world *w)
     bool worked;
     enum code rc = engine_turn(w->zombie, now, &worked, &err);
     w->zombie_acts = false;
+    if (rc == E_IO && w->disk && sim_disk_stopped(w->disk)) {
+        crash(w, "while the other engine turned");
+        return;
+    }
     if (rc) checker_fail(&w->checker, "S6", "the engine that lost its runs: %s", err.message);
     if (--w->zombie_left > 0 && !w->healing) return;
     engine_close(w->zombie);
     w->zombie = NULL;
+    world_store_zombie_gone(w);
     w->zombie_tool->desk.count = 0;
     w->zombie_tool = NULL;
     adopt_all(w); // what it made meanwhile has no owner now
     w->idle = false;
+    if (w->died) crash(w, "while its runs were taken up");
 }
 
 static void disturb(struct world *w)
@@ -401,7 +414,7 @@ static void draw_options(struct world *w)
     uint32_t faults = calm ? 1 : fault_rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(fault_rates))];
     for (int i = 0; i < 2; i++) {
         w->tools[i].fault_rate = faults;
-        w->tools[i].faults_left = calm ? 1 : 1000;
+        w->tools[i].faults_left = !calm ? 1000 : w->options.store == SIM_SQLITE ? 0 : 1; // its worlds take longest
     }
     world_trace(w,
                 "world: %u runs, first %s, batch %u, commit faults 1/%u, disturbed 1/%u, crashes %u, tool faults 1/%u",

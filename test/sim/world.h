@@ -55,7 +55,7 @@ struct world {
     struct arena arena;
     int64_t mono_ms, wall_ms;
 
-    struct store *store;
+    struct store *store, *zombie_store; // the second: of the engine that lost its runs, when it has a store of its own
     const struct store_ops *real_ops;
     struct store_ops ops;          // real_ops with our commit
     struct sim_disk *disk, *image; // image: what would be left of the disk, see world_check_platter
@@ -93,6 +93,8 @@ void world_trace(struct world *w, const char *format, ...) PRINTF_LIKE(2, 3);
 // world_store.c
 bool world_store_open(struct world *w); // false: it died on the way
 void world_store_close(struct world *w);
+bool world_store_second(struct world *w); // another process opens it as well
+void world_store_zombie_gone(struct world *w);
 void world_power_cut(struct world *w);    // what was not synced is kept, lost or torn
 void world_store_forget(struct world *w); // at the end of the world
 // E1, to the letter: with everything lost that was not synced, the store still tells of the event that orders the attempt.

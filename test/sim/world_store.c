@@ -150,12 +150,22 @@ static enum code commit_watched(struct store *store, struct commit *commit, stru
     return rc;
 }
 
+// Both processes of a world see their commits watched.
 static void watch(struct world *w)
 {
     w->real_ops = w->store->ops;
     w->ops = *w->real_ops;
     w->ops.commit = commit_watched;
     w->store->ops = &w->ops;
+}
+
+static void close_one(struct world *w, struct store **store)
+{
+    if (!*store) return;
+    if (w->died) (*store)->dead = true;
+    (*store)->ops = w->real_ops;
+    store_close(*store);
+    *store = NULL;
 }
 
 // ---- opening
@@ -187,7 +197,6 @@ static enum code open_on(struct world *w, struct sim_disk *disk, const char *vfs
     }
     options.vfs = vfs;
     options.disk = sim_disk_ops(disk);
-    options.exclusive = true;
     return store_open(STR("sqlite:store.db"), &options, out, err);
 }
 
@@ -220,13 +229,32 @@ bool world_store_open(struct world *w)
 void world_store_close(struct world *w)
 {
     if (!w->store || w->options.store == SIM_MEMORY) return;
-    if (w->died) {
-        sim_disk_stop_after(w->disk, 0); // a dead process writes nothing, also not while it is taken apart
-        w->store->dead = true;
+    if (w->died) sim_disk_stop_after(w->disk, 0); // a dead process writes nothing, also not while it is taken apart
+    close_one(w, &w->zombie_store);
+    close_one(w, &w->store);
+}
+
+// Memory and files stand for one process with two engines: of those stores only one process at a time can have the lease.
+bool world_store_second(struct world *w)
+{
+    if (w->options.store != SIM_SQLITE) return true;
+    struct store *first = w->store;
+    struct error err = {0};
+    enum code rc = open_on(w, w->disk, "cairn-sim", &w->entropy, &w->store, &err);
+    if (rc) {
+        w->store = first;
+        w->died = sim_disk_stopped(w->disk);
+        if (!w->died) checker_fail(&w->checker, "S6", "the store cannot be opened a second time: %s", err.message);
+        return false;
     }
-    w->store->ops = w->real_ops;
-    store_close(w->store);
-    w->store = NULL;
+    w->zombie_store = first;
+    watch(w);
+    return true;
+}
+
+void world_store_zombie_gone(struct world *w)
+{
+    close_one(w, &w->zombie_store);
 }
 
 static uint32_t pick_fate(void *context, uint32_t n)
@@ -235,7 +263,8 @@ static uint32_t pick_fate(void *context, uint32_t n)
     return choice_pick(w->choice, STREAM_DISK, n);
 }
 
-// To walk all crashes there must not be too many: what is older than the last two changes is kept or lost as a whole.
+// To walk all crashes there must not be too many: what is older than the last two changes (SQLite: than the last) is kept or
+// lost as a whole.
 struct few_fates {
     struct world *w;
     uint64_t left; // changes that have not been asked about
@@ -245,14 +274,15 @@ struct few_fates {
 
 static uint32_t pick_few(void *context, uint32_t n)
 {
-    enum { LOST = 1, TORN = 2, FREE = 2 };
+    enum { LOST = 1, TORN = 2 };
     struct few_fates *few = context;
+    uint64_t free = few->w->options.store == SIM_SQLITE ? 1 : 2;
     if (few->torn) {
         few->torn = false;
         return choice_pick(few->w->choice, STREAM_DISK, n);
     }
     if (few->left > 0) few->left--;
-    if (few->left >= FREE) return few->lost ? LOST : 0;
+    if (few->left >= free) return few->lost ? LOST : 0;
     uint32_t fate = choice_pick(few->w->choice, STREAM_DISK, n);
     few->torn = fate == TORN && n > TORN;
     return fate;
@@ -289,11 +319,8 @@ void world_power_cut(struct world *w)
 
 void world_store_forget(struct world *w)
 {
-    if (w->store) {
-        w->store->ops = w->real_ops;
-        store_close(w->store);
-        w->store = NULL;
-    }
+    close_one(w, &w->zombie_store);
+    close_one(w, &w->store);
     if (w->vfs) sim_vfs_free(w->vfs);
     if (w->image_vfs) sim_vfs_free(w->image_vfs);
     if (w->disk) sim_disk_free(w->disk);
