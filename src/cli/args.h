@@ -72,6 +72,7 @@ enum exit_code {
     X(STATUS, "status", 0, "S,..", "", "PENDING, RUNNING, PAUSED, COMPLETED, FAILED, CANCELLED")                       \
     X(PLAN, "plan", 0, "ID", "", "runs of this plan or workflow")                                                      \
     X(SINCE, "since", 0, "WHEN", "", "not older than 2h, 7d, or a time like 2026-02-11T17:00:00Z")                     \
+    X(TAG, "tag", 0, "TAG", "", "runs of documents with this tag (repeat: with all of them)")                          \
     X(FOLLOW, "follow", 'f', NULL, "", "go on with what comes, until the run ends; the exit code is the run's")        \
     X(STREAM, "stream", 0, "NAME", "stdout|stderr", "only this stream")                                                \
     X(GROUPED, "grouped", 0, NULL, "", "one attempt after the other instead of by time")                               \

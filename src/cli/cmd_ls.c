@@ -1,5 +1,5 @@
 #include "cli/commands.h"
-#include "cli/session.h"
+#include "cli/select.h"
 
 #include "base/civil.h"
 
@@ -68,45 +68,10 @@ static bool row_json(struct cli *cli, const struct run_head *head, struct json *
            put(cli, out, "ownerPid", head->owned ? json_int(head->owner_pid) : json_null());
 }
 
-static int read_status(struct cli *cli, uint32_t *mask)
-{
-    struct str rest = args_text(&cli->args, FLAG_STATUS, "");
-    *mask = 0;
-    while (rest.len > 0) {
-        struct str word = str_trim(str_cut(rest, ',', &rest));
-        char upper[16] = "";
-        for (size_t i = 0; i < word.len && i < sizeof(upper) - 1; i++)
-            upper[i] = (char)(word.ptr[i] >= 'a' && word.ptr[i] <= 'z' ? word.ptr[i] - 32 : word.ptr[i]);
-        enum run_status status = run_status_parse(str_from(upper));
-        if (!status) {
-            cli_fail(cli, EXIT_USAGE, "there is no status %.*s", STR_ARG(word));
-            cli_hint(cli, "PENDING, APPROVED, RUNNING, PAUSED, COMPLETED, FAILED, CANCELLED");
-            return EXIT_USAGE;
-        }
-        *mask |= 1u << status;
-    }
-    return EXIT_OK;
-}
-
-static int read_filter(struct session *session, struct run_filter *filter)
+static int print_pages(struct session *session, struct selection *selection, struct list *list, size_t limit)
 {
     struct cli *cli = session->cli;
-    int64_t limit;
-    *filter = (struct run_filter){.tenant = session->tenant, .plan = args_text(&cli->args, FLAG_PLAN, "")};
-    int code = read_status(cli, &filter->status_mask);
-    if (code) return code;
-    if (!time_flag(cli, FLAG_SINCE, &filter->since_ms)) return EXIT_USAGE;
-    if (!args_int(&cli->args, FLAG_LIMIT, 1, INT32_MAX, PAGE_DEFAULT, &cli->arena, &limit)) return cli_usage(cli);
-    filter->limit = (size_t)limit;
-    return EXIT_OK;
-}
-
-static int print_pages(struct session *session, struct run_filter *filter, struct list *list)
-{
-    struct cli *cli = session->cli;
-    struct error err = {0};
-    bool all = args_has(&cli->args, FLAG_ALL);
-    size_t left = all ? SIZE_MAX : filter->limit;
+    size_t left = args_has(&cli->args, FLAG_ALL) ? SIZE_MAX : limit;
     struct arena command = cli->arena; // pages live one after the other in an arena of their own
     int code = EXIT_OK;
     arena_init(&cli->arena, 64 * 1024, (size_t)1 << 30);
@@ -114,43 +79,48 @@ static int print_pages(struct session *session, struct run_filter *filter, struc
         struct run_heads heads = {0};
         struct json rows = json_array();
         arena_reset(&cli->arena);
-        filter->limit = left < PAGE_MAX ? left : PAGE_MAX;
-        if (store_list(session->store, filter, &cli->arena, &heads, &err)) {
-            code = cli_error(cli, &err);
-            break;
-        }
-        for (size_t i = 0; i < heads.count; i++) {
+        code = selection_page(selection, left < PAGE_MAX ? left : PAGE_MAX, &cli->arena, &heads);
+        for (size_t i = 0; !code && i < heads.count; i++) {
             struct json row;
             if (!row_json(cli, &heads.items[i], &row) || !json_push(&cli->arena, &rows, row)) code = cli_nomem(cli);
         }
+        if (code) break;
         list_page(list, &rows);
         left -= heads.count < left ? heads.count : left;
-        filter->before = heads.next;
-    } while (!code && left > 0 && filter->before != 0 && !cli->out_closed);
+    } while (left > 0 && selection->filter.before != 0 && !cli->out_closed);
     arena_release(&cli->arena);
     cli->arena = command;
     return code;
 }
 
+static void explain_end(struct session *session, const struct selection *selection, const struct list *list)
+{
+    struct cli *cli = session->cli;
+    if (!cli->err.tty) return;
+    if (list->row_count == 0)
+        cli_note(cli, session->store ? "no such runs in %s" : "nothing has been run yet (%s)", session->url);
+    else if (!args_has(&cli->args, FLAG_ALL) && !args_has(&cli->args, FLAG_LIMIT) && selection->filter.before != 0)
+        cli_note(cli, "there are more: --limit N or --all");
+}
+
 int command_ls(struct cli *cli)
 {
     struct session session;
-    struct run_filter filter;
+    struct selection selection;
     struct list list;
+    int64_t limit;
     int code = session_open(&session, cli, STORE_READ);
-    if (!code) code = read_filter(&session, &filter);
+    if (code) return code;
+    code = selection_open(&selection, &session, query_words(cli));
+    if (!code && !args_int(&cli->args, FLAG_LIMIT, 1, INT32_MAX, PAGE_DEFAULT, &cli->arena, &limit))
+        code = cli_usage(cli);
     if (!code && !list_open(&list, cli, columns, ARRAY_COUNT(columns), "runId")) code = EXIT_USAGE;
-    if (code) {
-        session_close(&session);
-        return code;
+    if (!code) {
+        code = print_pages(&session, &selection, &list, (size_t)limit);
+        list_close(&list);
+        if (!code) explain_end(&session, &selection, &list);
     }
-    if (session.store) code = print_pages(&session, &filter, &list);
-    list_close(&list);
-    if (!code && list.row_count == 0 && cli->err.tty)
-        cli_note(cli, session.store ? "no such runs in %s" : "nothing has been run yet (%s)", session.url);
-    else if (!code && !args_has(&cli->args, FLAG_ALL) && !args_has(&cli->args, FLAG_LIMIT) && filter.before != 0 &&
-             cli->err.tty)
-        cli_note(cli, "there are more: --limit N or --all");
+    selection_close(&selection);
     session_close(&session);
     return code;
 }

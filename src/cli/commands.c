@@ -74,14 +74,17 @@ static const struct command commands[] = {
 
     {"Look",
      "ls",
-     "",
+     "[QUERY]",
      "list runs, newest first",
-     "One page (--limit, 50 by default); --all prints every page.",
-     "cairn ls\ncairn ls --status FAILED --since 7d\ncairn ls -o json --fields runId,status",
+     "One page (--limit, 50 by default); --all prints every page. QUERY says which runs: field=value, several of them "
+     "for all, or, not, parentheses; `cairn help query` has the fields. Quote it when it has < > ( ) or blanks.",
+     "cairn ls\ncairn ls --status FAILED --since 7d\ncairn ls status=FAILED 'plan~release' 'took>10m'\n"
+     "cairn ls 'created>2h (error=TIMEOUT or step.load=FAILED) not input.env=test'\n"
+     "cairn ls -o json --fields runId,status",
      LIST_FORMATS,
      0,
-     0,
-     {STORE_FLAGS, FLAG_STATUS, FLAG_PLAN, FLAG_SINCE, FLAG_LIMIT, FLAG_ALL, LIST_FLAGS},
+     SIZE_MAX,
+     {STORE_FLAGS, FLAG_STATUS, FLAG_PLAN, FLAG_SINCE, FLAG_TAG, FLAG_LIMIT, FLAG_ALL, LIST_FLAGS},
      command_ls},
     {"Look",
      "watch",
@@ -285,7 +288,7 @@ static const struct command commands[] = {
      "help",
      "[COMMAND | TOPIC | CODE]",
      "explain a command, a topic or an error code",
-     "Topics: exit-codes, formats, environment, targets, errors.",
+     "Topics: exit-codes, formats, environment, targets, query, errors.",
      "cairn help run\ncairn help exit-codes\ncairn help E0203",
      NULL,
      0,

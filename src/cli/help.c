@@ -4,6 +4,7 @@
 #include "cli/text.h"
 
 #include "doc/doc.h"
+#include "view/query.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -204,6 +205,31 @@ static void topic_targets(struct cli *cli, struct buf *out)
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) entry(cli, out, rows[i][0], 16, rows[i][1]);
 }
 
+static void topic_query(struct cli *cli, struct buf *out)
+{
+    heading(cli, out, "Queries");
+    text_wrap(
+        out,
+        STR("A query is a list of clauses, all of which must hold; `or`, `not` and parentheses do what they say. A "
+            "clause is FIELD OPERATOR VALUE. Operators: = (with * and ?), != , ~ (holds the text, in any case), "
+            "!~, and for times, durations and numbers < <= > >=. status=FAILED,CANCELLED is any of them. Values "
+            "with blanks are quoted: name=\"my run\". A word alone is looked for in the run's id, plan and name."),
+        0, columns_of(cli));
+    buf_byte(out, '\n');
+    text_wrap(out,
+              STR("A time is 2h or 7d (so long ago), today, yesterday, 2026-02-11 or 2026-02-11T17:00:00Z. Later is "
+                  "greater: started>2h is within the last two hours, started<2h is longer ago."),
+              0, columns_of(cli));
+    buf_byte(out, '\n');
+    heading(cli, out, "Fields");
+    for (size_t i = 0; query_field_at(i); i++) {
+        const struct query_field_info *info = query_field_at(i);
+        size_t len = strlen(info->name);
+        const char *name = info->name[len - 1] == '.' ? cli_format(cli, "%sNAME", info->name) : info->name;
+        entry(cli, out, name, 16, cli_format(cli, "%s (%s)", info->about, info->values));
+    }
+}
+
 static void topic_errors(struct cli *cli, struct buf *out)
 {
     heading(cli, out, "Faults of documents (cairn help CODE explains one)");
@@ -216,7 +242,7 @@ static const struct {
     void (*write)(struct cli *cli, struct buf *out);
 } topics[] = {
     {"exit-codes", topic_exit_codes}, {"formats", topic_formats}, {"environment", topic_environment},
-    {"targets", topic_targets},       {"errors", topic_errors},
+    {"targets", topic_targets},       {"query", topic_query},     {"errors", topic_errors},
 };
 
 static int explain(struct cli *cli, const struct diagnostic_info *info)
@@ -248,7 +274,9 @@ static int unknown_topic(struct cli *cli, struct str word)
     if (near)
         cli_hint(cli, "did you mean `cairn help %s`?", near);
     else
-        cli_hint(cli, "topics: exit-codes, formats, environment, targets, errors; or a command, or a code like E0203");
+        cli_hint(
+            cli,
+            "topics: exit-codes, formats, environment, targets, query, errors; or a command, or a code like E0203");
     return EXIT_USAGE;
 }
 

@@ -83,7 +83,7 @@ static void a_dash_is_a_word(void)
 static void wrong_lines_are_usage_errors(void)
 {
     static const char *const lines[] = {
-        "nonsense",    "ls --nonsense", "run",           "ls extra",      "log",         "ls -o", "ls -o xml",
+        "nonsense",    "ls --nonsense", "run",           "version extra", "log",         "ls -o", "ls -o xml",
         "run f --set", "ls --all=1",    "ls --run-id x", "run f --color", "log nothing", "ls -x", "run f --color blue"};
     for (size_t i = 0; i < ARRAY_COUNT(lines); i++) {
         struct args args;
