@@ -31,4 +31,16 @@ struct graph_options {
 enum code graph_write(struct buf *out, const struct program *program, const struct graph_options *options,
                       struct arena *arena, struct error *err) MUST_CHECK;
 
+// ---- soundness: what can never happen, with the reason
+
+enum sound_answer { SOUND_NO = 1, SOUND_YES, SOUND_UNKNOWN };
+
+// For every step of the program whether its body can ever be started. NO is a proof; UNKNOWN: too many steps before it.
+enum code sound_reach(const struct program *program, struct arena *arena, enum sound_answer *answers,
+                      struct error *err) MUST_CHECK;
+// The same as diagnostics (E06xx): dead steps, joins that never fire, conditions that never hold, approvals that nobody is
+// asked for, results that nobody can use, retries and loops that cannot be. Each with what shows it. Child documents are
+// looked at too.
+enum code sound_check(const struct program *program, struct diagnostics *diagnostics, struct error *err) MUST_CHECK;
+
 #endif

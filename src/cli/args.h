@@ -85,6 +85,7 @@ enum exit_code {
     X(AFTER, "after", 0, "SEQ", "", "events with a higher number")                                                     \
     X(LEDGER, "ledger", 0, NULL, "", "the ledger beside the log: decisions and facts without an event")                \
     X(STRICT, "strict", 0, NULL, "", "warnings count as errors")                                                       \
+    X(SOUND, "sound", 0, NULL, "", "prove what can never happen: dead steps, joins, conditions, approvals")            \
     X(ONLY, "only", 0, "W,..", "", "only these workloads: w1 w2 w3 w4 w5 w6 scale list")
 
 enum flag {

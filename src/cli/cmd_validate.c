@@ -1,6 +1,8 @@
 #include "cli/commands.h"
 #include "cli/document.h"
 
+#include "author/author.h"
+
 #include <stdio.h>
 
 static bool put(struct cli *cli, struct json *object, struct str key, struct json value)
@@ -19,6 +21,7 @@ static bool diagnostic_json(struct cli *cli, const struct diagnostic *diagnostic
            put(cli, out, STR("id"), json_string(str_from(diagnostic->id))) &&
            put(cli, out, STR("code"), json_string(str_from(diagnostic->code))) &&
            put(cli, out, STR("message"), json_string(diagnostic->message)) &&
+           put(cli, out, STR("note"), json_string(diagnostic->note)) &&
            put(cli, out, STR("hint"), json_string(diagnostic->hint));
 }
 
@@ -51,6 +54,14 @@ static void print_all(struct cli *cli, enum format format, const struct json *al
     for (uint32_t i = 0; format == FORMAT_JSONL && i < all->count; i++) print_json(cli, format, &all->items[i]);
 }
 
+static int prove(struct cli *cli, struct document *document)
+{
+    struct error err = {0};
+    if (sound_check(document->program, &document->diagnostics, &err)) return cli_error(cli, &err);
+    diagnostics_sort(&document->diagnostics);
+    return EXIT_OK;
+}
+
 int command_validate(struct cli *cli)
 {
     enum format format = format_of(cli, FORMAT_TEXT);
@@ -61,11 +72,14 @@ int command_validate(struct cli *cli)
         struct document document;
         int code = document_load(cli, cli->args.words[i], &document);
         if (code) return code;
+        if (document.program && args_has(&cli->args, FLAG_SOUND)) code = prove(cli, &document);
+        if (code) return code;
         errors += document.diagnostics.error_count;
         warnings += document.diagnostics.warning_count;
         if (format != FORMAT_TEXT && !collect(cli, &document, &all)) return cli_nomem(cli);
         if (format == FORMAT_TEXT) document_report(cli, &document);
-        bool fine = document.program && !(strict && document.diagnostics.warning_count);
+        bool fine =
+            document.program && !document.diagnostics.error_count && !(strict && document.diagnostics.warning_count);
         if (format == FORMAT_TEXT && fine) say_ok(cli, cli->args.words[i], document.program);
         if (document.program) program_release(document.program);
     }

@@ -16,12 +16,15 @@ static const struct command commands[] = {
      "validate",
      "FILE...",
      "check documents without running them",
-     "Reports every fault at once, each with its place, cause and a hint. Exits 3 when there are errors.",
-     "cairn validate plan.json flows/*.yaml\ncairn validate --strict flow.yaml -o json",
+     "Reports every fault at once, each with its place, cause and a hint. Exits 3 when there are errors.\n\n"
+     "--sound looks at all runs that are possible and reports steps that can never run, joins that can never fire, "
+     "conditions that never hold, approvals that nobody is ever asked for, and more, each with the outcomes and values "
+     "that show it. What it reports is proved; what it cannot decide it does not report.",
+     "cairn validate plan.json flows/*.yaml\ncairn validate --sound examples/joins.yaml\ncairn validate --strict flow.yaml -o json",
      "text|json|jsonl",
      1,
      SIZE_MAX,
-     {FLAG_STRICT, FLAG_OUTPUT},
+     {FLAG_STRICT, FLAG_SOUND, FLAG_OUTPUT},
      command_validate},
     {"Author",
      "graph",

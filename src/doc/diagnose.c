@@ -102,9 +102,23 @@ struct diagnostic *diagnose(struct diagnostics *diagnostics, enum severity sever
         .column = column,
         .width = width ? width : 1,
         .message = message,
+        .note = {"", 0},
         .hint = {"", 0},
     };
     return d;
+}
+
+void diagnostic_note(struct diagnostics *diagnostics, struct diagnostic *diagnostic, const char *format, ...)
+{
+    if (!diagnostic) return;
+    va_list arguments;
+    va_start(arguments, format);
+    struct str note = format_text(diagnostics->arena, format, arguments);
+    va_end(arguments);
+    if (note.ptr)
+        diagnostic->note = note;
+    else
+        diagnostics->failed = true;
 }
 
 void diagnostic_hint(struct diagnostics *diagnostics, struct diagnostic *diagnostic, const char *format, ...)
@@ -286,6 +300,11 @@ void diagnostic_write(struct buf *out, const struct diagnostic *diagnostic, stru
     struct str line;
     if (diagnostic->line && !diagnostic->hidden && source_line(text, diagnostic->line, &line))
         write_source(out, diagnostic, line, color);
+    if (diagnostic->note.len) {
+        buf_text(out, "  note: ");
+        write_clean(out, diagnostic->note);
+        buf_byte(out, '\n');
+    }
     if (diagnostic->hint.len) {
         buf_text(out, "  hint: ");
         write_clean(out, diagnostic->hint);

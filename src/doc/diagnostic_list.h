@@ -1,5 +1,6 @@
 // Every diagnostic: X(id, title, explanation). Ids are stable: a number is never given to another fault.
-// E01xx syntax, E02xx shape and fields, E03xx graph, E04xx expressions and references, E05xx limits.
+// E01xx syntax, E02xx shape and fields, E03xx graph, E04xx expressions and references, E05xx limits,
+// E06xx soundness (`cairn validate --sound`).
 // Whether one is an error or a warning is its severity, not its number.
 #ifndef CAIRN_DOC_DIAGNOSTIC_LIST_H
 #define CAIRN_DOC_DIAGNOSTIC_LIST_H
@@ -141,6 +142,31 @@
       "Loops inside loops and documents run by documents go up to 16 levels.")                     \
     X("E0508", "a limit of the reader",                                                            \
       "JSON nests up to 64 levels and holds up to 100,000 values; in JSON and YAML, texts go up to "  \
-      "1 MiB, mappings up to 10,000 keys, numbers up to 64 characters.")
+      "1 MiB, mappings up to 10,000 keys, numbers up to 64 characters.")                              \
+    X("E0601", "a step that can never run",                                                        \
+      "Whatever the outcomes of the steps before it and the values that conditions see, the step " \
+      "is never started. In a plan a failure stops all unrelated work: only steps directly below " \
+      "the failure still start, not what hangs below a handler that succeeded. People who skip "   \
+      "steps by hand are not taken into account.")                                                 \
+    X("E0602", "a join that can never fire",                                                       \
+      "No run gives the dependencies outcomes that satisfy the trigger rule: they exclude each "   \
+      "other, or cannot come out that way at all (a noop cannot fail, nothing comes after a "      \
+      "step that cancels the run). The note shows outcomes and values. Below branches that "       \
+      "exclude each other, none_failed_min_one_success is the usual rule.")                        \
+    X("E0603", "a condition that can never be true",                                               \
+      "No values satisfy the condition, or none in the runs in which the trigger rule passes.")    \
+    X("E0604", "an approval that nobody is ever asked for",                                        \
+      "The step waits for a person and can never be reached, so the run goes on (or ends) without " \
+      "the approval. The message says why.")                                                       \
+    X("E0605", "a result that reaches nobody",                                                     \
+      "Every step that depends on this one can never run.")                                        \
+    X("E0606", "a retry that can never happen",                                                    \
+      "The step cannot fail, or fails only in ways that the policy does not retry: transient "     \
+      "failures are those of processes, child runs and timeouts.")                                 \
+    X("E0607", "a timeout shorter than the wait",                                                  \
+      "The step waits for a fixed time and is ended before that time is over, in every run.")      \
+    X("E0608", "a loop condition that is always the same",                                         \
+      "The command of until_bash has the same exit status in every round: the loop never repeats, " \
+      "or runs out of iterations and fails.")
 
 #endif

@@ -20,6 +20,7 @@ struct diagnostic {
     struct str source;            // contents of `file` when it is not the main document (a child); else ptr is NULL
     uint32_t line, column, width; // 1-based; width in bytes of what is marked, at least 1
     struct str message;
+    struct str note; // what shows it: a counterexample; mostly empty
     struct str hint; // empty when there is nothing useful to say
     bool hidden;     // the source line holds a secret: it is not shown
 };
@@ -46,11 +47,13 @@ void diagnostics_init(struct diagnostics *diagnostics, struct arena *arena);
 struct diagnostic *diagnose(struct diagnostics *diagnostics, enum severity severity, const char *id, const char *code,
                             struct str file, uint32_t line, uint32_t column, uint32_t width, const char *format, ...)
     PRINTF_LIKE(9, 10);
+void diagnostic_note(struct diagnostics *diagnostics, struct diagnostic *diagnostic, const char *format, ...)
+    PRINTF_LIKE(3, 4);
 void diagnostic_hint(struct diagnostics *diagnostics, struct diagnostic *diagnostic, const char *format, ...)
     PRINTF_LIKE(3, 4);
 // By (line, column), errors and warnings mixed; entries of one file stay together, files in order of appearance.
 void diagnostics_sort(struct diagnostics *diagnostics);
-// "FILE:LINE:COL: error[E0203] message", the source line with the place marked, the hint. `text` is the
+// "FILE:LINE:COL: error[E0203] message", the source line with the place marked, note and hint. `text` is the
 // contents of the main document; diagnostics of other files carry their own.
 void diagnostic_write(struct buf *out, const struct diagnostic *diagnostic, struct str text, bool color);
 

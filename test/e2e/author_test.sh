@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What helps to write documents: graph.
+# What helps to write documents: graph, soundness.
 . "$(dirname "$0")/lib.sh"
 ex=$root/examples
 
@@ -26,6 +26,24 @@ test_graph_of_nothing() {
     cairn_is 5 graph nosuchrun "${store[@]}"
     echo 'nodes: [{id: a}]' >bad.yaml; cairn_is 3 graph bad.yaml; has err 'bad.yaml:1'
     cairn_is 2 graph x.yaml -o png; has err 'text|ascii|dot|mermaid|svg'
+}
+
+test_validate_sound() {
+    cat >branches.yaml <<'Y'
+name: branches
+inputs: { env: test }
+nodes:
+  - { id: a, bash: "true", when: "$INPUTS.env == 'prod'" }
+  - { id: b, bash: "true", when: "$INPUTS.env == 'test'" }
+  - { id: go, approval: ship?, depends_on: [a, b] }
+Y
+    cairn_is 0 validate branches.yaml
+    cairn_is 3 validate --sound branches.yaml; empty out
+    has err 'branches.yaml:6:11: error[E0604] nobody is ever asked for the approval "go"'
+    has err "note: when a succeeds (\$INPUTS.env = 'prod'), b is skipped"
+    cairn_is 3 validate --sound -o json branches.yaml; jq -e '.[0].note | test("b is skipped")' out >/dev/null || fail 'no note'
+    cairn_is 0 help E0604; has out 'nobody is ever asked'
+    cairn_is 0 validate --sound --strict "$ex"/*.json "$ex"/*.yaml; empty err
 }
 
 run_tests "$@"

@@ -1,0 +1,282 @@
+// Soundness: each finding on a document that shows it, and the proof method itself against the kernel: for random small
+// documents every world is run, and what ever started must be exactly what is said to be reachable.
+#include "program_kit.h"
+
+#include "author/author.h"
+#include "kernel/kernel.h"
+
+#include <stdlib.h>
+
+static struct kit kit;
+
+static void prove(const char *text)
+{
+    struct error err = {0};
+    kit_must_load(&kit, text);
+    CHECK_OK(sound_check(kit.program, &kit.diagnostics, &err), &err);
+}
+
+static void finds(const char *text, const char *id, const char *part, const char *in_note)
+{
+    prove(text);
+    for (size_t i = 0; i < kit.diagnostics.count; i++) {
+        const struct diagnostic *d = &kit.diagnostics.items[i];
+        if (strcmp(d->id, id) == 0 && strstr(d->message.ptr, part) && d->line > 0 && strstr(d->note.ptr, in_note)) {
+            kit_release(&kit);
+            return;
+        }
+    }
+    test_fail(__FILE__, __LINE__, "no %s \"%s\" (%s) in\n%s\n%s", id, part, in_note, text,
+              kit_shown(&kit, str_from(text)).ptr);
+}
+
+static void finds_nothing(const char *text)
+{
+    prove(text);
+    if (kit.diagnostics.count) test_fail(__FILE__, __LINE__, "%s\n%s", text, kit_shown(&kit, str_from(text)).ptr);
+    kit_release(&kit);
+}
+
+#define NODES "name: n\ninputs: { env: test }\nnodes:\n"
+#define BRANCHES                                                                                                       \
+    NODES "  - { id: a, bash: x, when: \"$INPUTS.env == 'prod'\" }\n"                                                  \
+          "  - { id: b, bash: x, when: \"$INPUTS.env == 'test'\" }\n"
+
+static void joins_below_exclusive_branches(void)
+{
+    finds(BRANCHES "  - { id: j, bash: x, depends_on: [a, b] }\n", "E0602", "\"j\" can never run",
+          "when a succeeds ($INPUTS.env = 'prod'), b is skipped");
+    finds_nothing(BRANCHES "  - { id: j, bash: x, depends_on: [a, b], trigger_rule: none_failed_min_one_success }\n");
+    finds_nothing(BRANCHES "  - { id: k, bash: x, depends_on: [a, b], trigger_rule: all_skipped }\n");
+}
+
+static void rules_that_parents_cannot_satisfy(void)
+{
+    finds(NODES "  - { id: a, noop: true }\n  - { id: h, bash: x, depends_on: [a], trigger_rule: one_failed }\n",
+          "E0602", "one_failed", "no assignment of outcomes of a reaches it: a: success");
+    finds(NODES "  - { id: a, cancel: no }\n  - { id: h, bash: x, depends_on: [a] }\n", "E0602", "ends the run",
+          "a: ends the run");
+    finds(NODES "  - { id: a, noop: true }\n  - { id: h, approval: go, depends_on: [a], trigger_rule: all_skipped }\n",
+          "E0604", "nobody is ever asked for the approval \"h\"", "a: success");
+    finds(NODES "  - { id: a, noop: true }\n  - { id: h, bash: x, depends_on: [a], trigger_rule: one_failed }\n",
+          "E0605", "what \"a\" produces reaches nobody: h", "");
+}
+
+static void conditions_that_never_hold(void)
+{
+    finds(NODES
+          "  - { id: a, bash: x }\n  - { id: b, bash: x, depends_on: [a], when: \"$a.output > 5 && $a.output < 3\" "
+          "}\n",
+          "E0603", "its condition is never true", "no value satisfies");
+    finds(NODES "  - { id: a, bash: x }\n"
+                "  - { id: b, bash: x, depends_on: [a], when: \"$a.output == 'x'\" }\n"
+                "  - { id: c, bash: x, depends_on: [b], when: \"$a.output == 'y'\" }\n",
+          "E0603", "whenever its trigger rule passes", "when b succeeds ($a.output = 'x'), the condition is false");
+    finds(NODES "  - { id: a, echo: { n: 4 } }\n  - { id: b, bash: x, depends_on: [a], when: \"$a.output.n > 4\" }\n",
+          "E0603", "never true", "");
+    finds_nothing(
+        NODES "  - { id: a, echo: { n: 5 } }\n  - { id: b, bash: x, depends_on: [a], when: \"$a.output.n > 4\" }\n");
+    finds_nothing(NODES "  - { id: a, bash: x }\n"
+                        "  - { id: b, bash: x, depends_on: [a], when: \"$a.output <= 3 && $a.output != '3'\" }\n"
+                        "  - { id: c, bash: x, depends_on: [b], when: \"$a.output >= 3\" }\n"); // '3.0'
+}
+
+static void what_a_failed_plan_does_not_start(void)
+{
+    static const char plan[] = "planId: p\nplanVersion: 1\nsteps:\n"
+                               "  - { stepId: a, kind: shell, with: { command: x }, dependsOn: [] }\n"
+                               "  - { stepId: h, kind: noop, dependsOn: [a], triggerRule: one_failed }\n"
+                               "  - { stepId: k, kind: noop, dependsOn: [h] }\n";
+    finds(plan, "E0601", "\"k\" can never run: by the time", "");
+    finds_nothing(NODES "  - { id: a, bash: x }\n  - { id: h, noop: true, depends_on: [a], trigger_rule: one_failed }\n"
+                        "  - { id: k, noop: true, depends_on: [h] }\n");
+}
+
+static void retries_timeouts_and_loops(void)
+{
+    finds(NODES "  - { id: a, echo: hi, retry: { max_attempts: 1 } }\n", "E0606", "it cannot fail", "");
+    finds(NODES "  - { id: a, approval: hi, retry: { max_attempts: 1 } }\n", "E0606", "transient", "");
+    finds_nothing(NODES "  - { id: a, approval: hi, retry: { max_attempts: 1, on_error: all } }\n");
+    finds(NODES "  - { id: a, wait: 2s, timeout: 1s }\n", "E0607", "always fails", "");
+    finds(NODES
+          "  - id: l\n    loop_group: { max_iterations: 3, until_bash: \"false\", nodes: [{ id: t, noop: true }] }\n",
+          "E0608", "can only fail", "");
+    finds(NODES
+          "  - id: l\n    loop_group: { max_iterations: 3, until_bash: exit 0, nodes: [{ id: t, noop: true }] }\n",
+          "E0608", "never repeats", "");
+    finds(NODES "  - id: l\n    loop_group:\n      max_iterations: 3\n      nodes:\n        - { id: t, noop: true }\n"
+                "        - { id: u, bash: x, depends_on: [t], trigger_rule: all_failed }\n",
+          "E0602", "\"u\" can never run", "");
+}
+
+// ---- against the kernel
+
+enum { STEPS_MAX = 6, VALUES = 3 };
+static const char *const values[VALUES] = {"x", "y", "z"};
+
+static enum code no_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
+                         struct error *err)
+{
+    (void)context, (void)sha256, (void)arena, (void)out;
+    return error_set(err, E_NOT_FOUND, "none");
+}
+static const struct kernel_env env = {.blob = no_blob};
+static const struct run_ids ids = {.tenant = {"t", 1},
+                                   .project = {"p", 1},
+                                   .environment = {"e", 1},
+                                   .run = {"r1", 2},
+                                   .plan_id = {"p", 1},
+                                   .plan_version = {"1", 1}};
+
+struct pending {
+    struct effect effects[64];
+    size_t count;
+};
+
+// Every outcome of the world, failures only when nothing else is left to answer: so each step starts that can.
+static void run_world(const struct program *program, const unsigned *world, const char *input, bool *started)
+{
+    struct arena turn;
+    struct pending todo = {.count = 0};
+    struct run *run = run_new(program, &ids);
+    CHECK(run);
+    arena_init(&turn, 4096, 1 << 24);
+    struct json inputs = json_object();
+    CHECK(json_put(&turn, &inputs, STR("in"), json_string(str_from(input))));
+    struct start_facts facts = {.document_sha256 = {program->sha256_hex, SHA256_HEX},
+                                .document_kind = str_from(document_kind_name(program->kind)),
+                                .inputs = inputs,
+                                .artifacts_dir = STR("/a"),
+                                .trigger_source = STR("manual"),
+                                .triggered_by = STR("t")};
+    struct input next = {.kind = INPUT_START, .start = &facts};
+    for (;;) {
+        struct outcome out = {.turn = &turn};
+        struct error err = {0};
+        CHECK_OK(kernel_step(run, &next, &env, &out, &err), &err);
+        for (size_t i = 0; i < out.effect_count; i++) {
+            if (out.effects[i].kind != EFFECT_EXECUTE) continue;
+            started[out.effects[i].step] = true;
+            CHECK(todo.count < 64);
+            todo.effects[todo.count++] = out.effects[i];
+        }
+        if (todo.count == 0) break;
+        size_t pick = 0;
+        for (size_t i = todo.count; i > 0; i--)
+            if (world[todo.effects[i - 1].step] < VALUES) pick = i - 1;
+        struct effect e = todo.effects[pick];
+        todo.effects[pick] = todo.effects[--todo.count];
+        unsigned come = world[e.step];
+        next = (struct input){.kind = INPUT_RESULT, .step = e.step, .logical = e.logical, .engine = e.engine};
+        next.ok = come < VALUES;
+        next.value =
+            program->steps[e.step].kind == STEP_NOOP ? json_null() : json_string(str_from(values[come % VALUES]));
+        next.fault = (struct fault){.code = STR("NO"), .message = STR("no")};
+    }
+    run_free(run);
+    arena_release(&turn);
+}
+
+static void brute_force(const struct program *program, bool *started)
+{
+    unsigned world[STEPS_MAX] = {0};
+    for (;;) {
+        for (size_t i = 0; i < VALUES; i++) run_world(program, world, values[i], started);
+        uint32_t k = 0;
+        for (; k < program->step_count; k++) {
+            if (program->steps[k].kind == STEP_NOOP) continue; // always succeeds
+            if (++world[k] <= VALUES) break;
+            world[k] = 0;
+        }
+        if (k == program->step_count) return;
+    }
+}
+
+static unsigned pick(unsigned *seed, size_t count)
+{
+    return (unsigned)rand_r(seed) % (unsigned)count;
+}
+
+static void add_condition(struct buf *text, unsigned *seed, const int *parents, int parent_count)
+{
+    static const char *const operators[] = {"==", "!="};
+    const char *joint = "";
+    if (pick(seed, 2)) return;
+    buf_text(text, ", when: \"");
+    for (unsigned n = 1 + pick(seed, 2); n > 0; n--) {
+        bool input = parent_count == 0 || pick(seed, 2);
+        buf_printf(text, "%s", joint);
+        if (input)
+            buf_text(text, "$INPUTS.in");
+        else
+            buf_printf(text, "$s%d.output", parents[pick(seed, (size_t)parent_count)]);
+        buf_printf(text, " %s '%s'", operators[pick(seed, 2)], values[pick(seed, 2)]);
+        joint = pick(seed, 2) ? " && " : " || ";
+    }
+    buf_byte(text, '"');
+}
+
+static void random_document(struct buf *text, unsigned *seed, bool plan)
+{
+    static const char *const rules[] = {"all_success",  "all_success", "one_success", "none_failed_min_one_success",
+                                        "all_done",     "all_failed",  "one_failed",  "none_failed",
+                                        "none_skipped", "all_skipped", "one_done"};
+    int count = 3 + (int)pick(seed, STEPS_MAX - 2);
+    buf_printf(text, "%sinputs: { in: x }\n%s:\n", plan ? "planId: p\nplanVersion: 1\n" : "name: n\n",
+               plan ? "steps" : "nodes");
+    for (int i = 0; i < count; i++) {
+        int parents[STEPS_MAX], parent_count = 0;
+        bool noop = pick(seed, 4) == 0;
+        if (plan)
+            buf_printf(text, "  - { stepId: s%d, kind: %s, ", i, noop ? "noop" : "shell, with: { command: x }");
+        else
+            buf_printf(text, "  - { id: s%d, %s", i, noop ? "noop: true" : "bash: x");
+        buf_text(text, plan ? "dependsOn: [" : ", depends_on: [");
+        for (int k = 0; k < i; k++) {
+            if (pick(seed, 3) == 0 || parent_count > 2) continue;
+            buf_printf(text, "%ss%d", parent_count ? ", " : "", k);
+            parents[parent_count++] = k;
+        }
+        buf_printf(text, "], %s: %s", plan ? "triggerRule" : "trigger_rule", rules[pick(seed, ARRAY_COUNT(rules))]);
+        add_condition(text, seed, parents, parent_count);
+        buf_text(text, " }\n");
+    }
+}
+
+static void reachable_is_what_the_kernel_starts(void)
+{
+    unsigned seed = 20;
+    int dead = 0, alive = 0;
+    for (int round = 0; round < 240; round++) {
+        struct buf text;
+        buf_init(&text, 1 << 16);
+        random_document(&text, &seed, round % 2 == 0);
+        kit_must_load(&kit, text.ptr);
+        bool started[STEPS_MAX] = {false};
+        enum sound_answer answers[STEPS_MAX];
+        struct error err = {0};
+        CHECK_OK(sound_reach(kit.program, &kit.arena, answers, &err), &err);
+        brute_force(kit.program, started);
+        for (uint32_t i = 0; i < kit.program->step_count; i++) {
+            CHECK(answers[i] != SOUND_UNKNOWN);
+            if (started[i] != (answers[i] == SOUND_YES))
+                test_fail(__FILE__, __LINE__, "s%u %s\n%s", i, started[i] ? "starts in some world" : "never starts",
+                          text.ptr);
+            dead += !started[i];
+            alive += started[i];
+        }
+        buf_release(&text);
+    }
+    CHECK(dead > 40 && alive > 400);
+    kit_release(&kit);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test tests[] = {
+        TEST(joins_below_exclusive_branches), TEST(rules_that_parents_cannot_satisfy),
+        TEST(conditions_that_never_hold),     TEST(what_a_failed_plan_does_not_start),
+        TEST(retries_timeouts_and_loops),     TEST(reachable_is_what_the_kernel_starts),
+    };
+    return test_main("author_sound", tests, ARRAY_COUNT(tests), argc, argv);
+}
