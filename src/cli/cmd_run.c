@@ -33,7 +33,17 @@ static int read_input_file(struct cli *cli, struct str path, struct json *inputs
     return EXIT_OK;
 }
 
-static int read_inputs(struct cli *cli, struct json *inputs)
+// VALUE is JSON, or text. What is declared as a string is one, whatever it looks like: --set day=20260101.
+static struct json set_value(struct cli *cli, const struct program *program, struct str name, struct str text)
+{
+    struct error err = {0};
+    struct json value;
+    if (json_parse(text, &json_limits_default, &cli->arena, &value, &err)) return json_string(text);
+    bool takes_text = str_is(program_input_type(program, name), "string") && value.type != JSON_STRING;
+    return takes_text ? json_string(text) : value;
+}
+
+static int read_inputs(struct cli *cli, const struct program *program, struct json *inputs)
 {
     struct str pair;
     size_t cursor = 0;
@@ -45,14 +55,11 @@ static int read_inputs(struct cli *cli, struct json *inputs)
     while (args_next(&cli->args, FLAG_SET, &cursor, &pair)) {
         struct str text;
         struct str key = str_cut(pair, '=', &text);
-        struct error err = {0};
-        struct json value;
         if (key.len == pair.len || key.len == 0) {
             cli_fail(cli, EXIT_USAGE, "--set takes NAME=VALUE, not %.*s", STR_ARG(pair));
             return EXIT_USAGE;
         }
-        if (json_parse(text, &json_limits_default, &cli->arena, &value, &err)) value = json_string(text);
-        int code = add_input(cli, inputs, key, value);
+        int code = add_input(cli, inputs, key, set_value(cli, program, key, text));
         if (code) return code;
     }
     return EXIT_OK;
@@ -133,7 +140,7 @@ static int start(struct drive *drive, const struct program *program, char run_ou
         .trigger_source = STR("manual"),
     };
     if (getcwd(directory, sizeof(directory))) request.work_dir = str_from(directory);
-    int code = read_inputs(cli, &request.inputs);
+    int code = read_inputs(cli, program, &request.inputs);
     if (code) return code;
     warn_undeclared(cli, program, &request.inputs);
     return engine_start(drive->engine, &request, run_out, &err) ? cli_error(cli, &err) : EXIT_OK;

@@ -130,6 +130,14 @@ static enum code check_inputs(const struct program *program, const struct json *
             return error_set(err, E_INVALID, "input \"%.*s\" is required; give it with --set %.*s=VALUE", STR_ARG(name),
                              STR_ARG(name));
     }
+    for (uint32_t i = 0; json_is(given, JSON_OBJECT) && i < given->count; i++) {
+        struct str name = given->members[i].key;
+        struct str type = program_input_type(program, name);
+        if (!input_type_fits(type, &given->members[i].value))
+            return error_set(err, E_INVALID, "input \"%.*s\" is declared as %.*s, and the value given is of type %s",
+                             STR_ARG(name), STR_ARG(type),
+                             json_type_name((enum json_type)given->members[i].value.type));
+    }
     return OK;
 }
 

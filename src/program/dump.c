@@ -130,6 +130,12 @@ void program_dump(struct buf *out, const struct program *program)
         json_write(out, &program->inputs);
         buf_byte(out, '\n');
     }
+    for (uint32_t i = 0; i < program->inputs.count; i++) {
+        if (program->input_types[i].len == 0) continue;
+        buf_text(out, "type of ");
+        buf_add(out, program->inputs.members[i].key);
+        buf_printf(out, " %s\n", program->input_types[i].ptr);
+    }
     for (uint32_t i = 0; i < program->required_count; i++) {
         buf_text(out, "required ");
         buf_add(out, program->required[i]);

@@ -219,8 +219,9 @@ void read_tags(struct reader *r, const struct json *value)
     if (value) read_texts(r, value, "tags", &r->program->tags, &r->program->tag_count);
 }
 
-static bool type_fits(struct str type, const struct json *value)
+bool input_type_fits(struct str type, const struct json *value)
 {
+    if (type.len == 0) return true;
     switch ((enum json_type)value->type) {
     case JSON_NULL:
         return true;
@@ -244,7 +245,8 @@ static const struct field input_fields[] = {
     {"default", NULL}, {"description", NULL}, {"type", NULL}, {"required", NULL}};
 
 // {default, description, type, required}: what the default is, and whether it fits.
-static struct json read_input_declaration(struct reader *r, struct str name, const struct json *value)
+static struct json read_input_declaration(struct reader *r, struct str name, const struct json *value,
+                                          struct str *declared)
 {
     static const char *const types[] = {"string", "number", "integer", "boolean", "object", "array", "any", NULL};
     fields_check(r, value, input_fields, ARRAY_COUNT(input_fields), "an input");
@@ -256,11 +258,12 @@ static struct json read_input_declaration(struct reader *r, struct str name, con
     size_t index;
     bool must = false;
     if (description) read_text(r, description, "description", &text);
-    if (type && read_choice(r, type, "type", types, &index) && otherwise && strcmp(types[index], "any") != 0 &&
-        !type_fits(type->text, otherwise)) {
+    if (type && read_choice(r, type, "type", types, &index) && strcmp(types[index], "any") != 0)
+        *declared = str_from(types[index]);
+    if (otherwise && !input_type_fits(*declared, otherwise)) {
         struct place at = place_of(r, otherwise);
         ERROR(r, "E0205", at, "the default of input \"%.*s\" is of type %s, not %s", SHOW(name),
-              json_type_name((enum json_type)otherwise->type), types[index]);
+              json_type_name((enum json_type)otherwise->type), declared->ptr);
     }
     if (required && read_bool(r, required, "required", &must) && must) {
         if (otherwise) {
@@ -289,14 +292,16 @@ void read_inputs(struct reader *r, const struct json *value)
     program->inputs = json_object();
     if (!value || !read_object(r, value, "inputs")) return;
     program->required = ARENA_ARRAY(r->arena, value->count, struct str);
-    if (!program->required || !json_object_with(r->arena, value->count, &program->inputs)) {
+    program->input_types = ARENA_ARRAY(r->arena, value->count, struct str);
+    if (!program->required || !program->input_types || !json_object_with(r->arena, value->count, &program->inputs)) {
         r->failed = true;
         return;
     }
     for (uint32_t i = 0; i < value->count; i++) {
         const struct json_member *member = &value->members[i];
-        struct json otherwise =
-            is_declaration(&member->value) ? read_input_declaration(r, member->key, &member->value) : member->value;
+        struct json otherwise = is_declaration(&member->value)
+                                    ? read_input_declaration(r, member->key, &member->value, &program->input_types[i])
+                                    : member->value;
         if (!json_put(r->arena, &program->inputs, member->key, otherwise)) r->failed = true;
     }
 }

@@ -226,6 +226,13 @@ bool host_kind_valid(struct str name)
     return true;
 }
 
+struct str program_input_type(const struct program *program, struct str name)
+{
+    for (uint32_t i = 0; json_is(&program->inputs, JSON_OBJECT) && i < program->inputs.count; i++)
+        if (str_eq(program->inputs.members[i].key, name)) return program->input_types[i];
+    return (struct str){0};
+}
+
 const char *step_kind_name(enum step_kind kind)
 {
     switch (kind) {

@@ -124,7 +124,9 @@ struct program {
     uint32_t tag_count;
     bool requires_approval; // plan metadata: the run waits PENDING for RunApproved
     struct json inputs;     // declared defaults, an object; null for an input without one
-    struct str *required;   // inputs that the start of a run has to give
+    struct str
+        *input_types;     // beside the members of `inputs`: "string", "integer", ...; empty when anything may be given
+    struct str *required; // inputs that the start of a run has to give
     uint32_t required_count;
     struct program_step *steps;
     uint32_t step_count;
@@ -154,6 +156,10 @@ enum code program_load(struct str text, struct str file, const struct program_lo
 struct program *program_retain(const struct program *program);
 void program_release(struct program *program);
 uint32_t program_find(const struct program *program, uint32_t scope, struct str id); // PROGRAM_TOP when absent
+// The declared type of an input; empty when it has none, or when there is no such input.
+struct str program_input_type(const struct program *program, struct str name);
+// Whether a value may be given for an input of this type (empty: any). null is of every type. Nothing is converted.
+bool input_type_fits(struct str type, const struct json *value);
 const char *step_kind_name(enum step_kind kind);
 const char *document_kind_name(enum document_kind kind); // "plan", "nodes"
 const char *backoff_name(enum backoff backoff);
