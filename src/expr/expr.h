@@ -61,7 +61,7 @@ enum code when_parse(struct str text, const struct scope *scope, struct arena *a
                      struct error *err) MUST_CHECK;
 const struct when_atom *when_atoms(const struct when *when, size_t *count);
 // Evaluates every atom (no short cut: a missing field is an error wherever it stands). trace (may be NULL) gets one entry
-// per atom, in `arena`. Errors of lookup are passed on: the step then fails.
+// per atom, in `arena`. Errors of lookup are passed on: the step then fails, and the atoms from the faulty one on are zero.
 enum code when_eval(const struct when *when, const struct scope *scope, struct arena *arena, bool *result,
                     const struct when_step **trace, struct error *err) MUST_CHECK;
 

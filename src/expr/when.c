@@ -164,6 +164,7 @@ enum code when_eval(const struct when *when, const struct scope *scope, struct a
     struct when_step *steps = ARENA_ARRAY(arena, when->count, struct when_step);
     if (!steps) return expr_nomem(err);
     bool any = false, all = true;
+    if (trace) *trace = steps;
     for (size_t i = 0; i < when->count; i++) {
         const struct when_atom *atom = &when->atoms[i];
         struct json value;
@@ -179,6 +180,5 @@ enum code when_eval(const struct when *when, const struct scope *scope, struct a
         all &= steps[i].result;
     }
     *result = any | all;
-    if (trace) *trace = steps;
     return OK;
 }

@@ -59,6 +59,7 @@ enum code step_signal(struct decide *d) MUST_CHECK;
 enum code step_recover(struct decide *d) MUST_CHECK;
 
 bool kind_is_executed(enum step_kind kind); // by a tool or in process: has a result to wait for
-bool kernel_when(struct decide *d, uint32_t step, bool *holds, struct str *detail, struct fault *fault, enum code *rc);
+// The condition with the values that it was decided on, for the log.
+struct str when_told(struct decide *d, uint32_t step, const struct when_step *trace);
 
 #endif

@@ -201,6 +201,46 @@ struct scope kernel_scope(struct kernel_scope *scope); // for subst_shell; `scop
 enum code kernel_output(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
                         struct json *out, struct error *err) MUST_CHECK;
 
+// ---- decisions as functions of the state. The kernel decides by asking them; who wants to know why asks again, with the
+// state as it was, and gets the same answer.
+enum join_verdict {
+    JOIN_WAITS = 1, // a dependency has not ended
+    JOIN_WITHHELD,  // could be decided, but the plan is failing and starts no unrelated work
+    JOIN_RULE,      // skip: the trigger rule does not pass
+    JOIN_BROKEN,    // skip: the condition cannot be parsed
+    JOIN_FALSE,     // skip: the condition is false
+    JOIN_FAULT,     // fail: the condition cannot be evaluated
+    JOIN_START,
+};
+struct join {
+    enum join_verdict verdict;
+    const char *skip;              // RULE, BROKEN, FALSE: reason code
+    const struct when_step *trace; // one per atom; NULL: not evaluated. FAULT: atoms that were not reached are zero
+    struct fault fault;            // FAULT
+};
+// What rule and condition of a step that has not started say. Texts and trace in `arena`. E_NOMEM, E_IO, E_CORRUPT.
+enum code kernel_join(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                      struct join *out, struct error *err) MUST_CHECK;
+enum retry_verdict {
+    RETRY_AGAIN = 1,
+    RETRY_CANCELLING,    // no: the run is being cancelled
+    RETRY_SPENT,         // no: max_attempts reached, counted from the last retry by hand
+    RETRY_PERMANENT,     // no: the policy tries transient failures again, and this is none
+    RETRY_NON_RETRYABLE, // no: the policy names the code
+};
+// Whether a running step whose attempt failed like this gets another one.
+enum retry_verdict kernel_retry(const struct run *run, uint32_t step, const struct fault *fault);
+enum loop_verdict {
+    LOOP_OPEN = 1, // the iteration is not over
+    LOOP_AGAIN,
+    LOOP_DONE,
+    LOOP_BODY_FAILED,
+    LOOP_EXHAUSTED, // max_iterations reached before the condition held
+};
+enum loop_verdict kernel_loop(const struct run *run, uint32_t loop); // a running loop
+// The moment that ends the run now that nothing else is decidable; MOMENT_UNKNOWN: it goes on.
+enum moment_kind kernel_end(const struct run *run);
+
 // Path of a step as it stands in events: "load", "loop[2].tick" with the current iterations. ptr NULL: out of memory.
 struct str kernel_path(const struct run *run, uint32_t step, struct arena *arena);
 // The step that a path names, in whatever iteration; PROGRAM_TOP when there is none.

@@ -139,8 +139,9 @@ enum code kernel_render(const struct run *run, uint32_t step, const struct kerne
     return OK;
 }
 
-static struct str trace_told(struct decide *d, const struct program_step *ps, const struct when_step *trace)
+struct str when_told(struct decide *d, uint32_t step, const struct when_step *trace)
 {
+    const struct program_step *ps = &d->run->program->steps[step];
     size_t count;
     (void)when_atoms(ps->when, &count);
     struct buf buf;
@@ -159,28 +160,4 @@ static struct str trace_told(struct decide *d, const struct program_step *ps, co
     }
     buf_release(&buf);
     return told;
-}
-
-// True: evaluated, *holds and *detail are set. False: *rc is a hard error, or *fault says why the step must fail.
-bool kernel_when(struct decide *d, uint32_t step, bool *holds, struct str *detail, struct fault *fault, enum code *rc)
-{
-    const struct program_step *ps = &d->run->program->steps[step];
-    struct kernel_scope context = {.run = d->run, .step = step, .env = d->env, .strict = true};
-    struct scope scope = kernel_scope(&context);
-    const struct when_step *trace = NULL;
-    struct error local = {0};
-    enum code code = when_eval(ps->when, &scope, d->out->turn, holds, &trace, &local);
-    *rc = OK;
-    if (code == OK) {
-        *detail = trace_told(d, ps, trace);
-        return true;
-    }
-    if (code == E_NOMEM || code == E_IO || code == E_CORRUPT) {
-        *rc = error_set(d->err, code, "%s", local.message);
-        return false;
-    }
-    struct str message = arena_copy(d->out->turn, str_from(local.message));
-    if (!message.ptr) *rc = error_set(d->err, E_NOMEM, "out of memory while deciding");
-    *fault = (struct fault){.code = STR("REFERENCE_NOT_AVAILABLE"), .message = message, .category = STR("validation")};
-    return false;
 }

@@ -97,26 +97,29 @@ enum code decide_step(struct decide *d, uint32_t step)
     const struct program_step *ps = &run->program->steps[step];
     const struct run_step *s = &run->steps[step];
     INVARIANT(s->waiting == 0);
-    // A failing plan starts no unrelated work; what hangs below the failure (handlers, clean-up) is still decided.
-    if (run->failing && s->tainted_parents == 0) return OK;
-    if (!rule_passes(ps->rule, s->success, s->failed, s->skipped))
-        return skip(d, step, s->tainted_parents > 0 ? SKIP_DEPENDENCY_FAILED : SKIP_TRIGGER_RULE,
-                    parents_told(d, step));
-    if (ps->when_broken) return skip(d, step, SKIP_CONDITION_BROKEN, ps->when_text);
-    if (!ps->when) return start_attempt(d, step, s->logical + 1);
-
-    bool holds = false;
-    struct str detail = {0};
-    struct fault fault = {0};
-    enum code rc = OK;
-    if (kernel_when(d, step, &holds, &detail, &fault, &rc))
-        return holds ? start_attempt(d, step, s->logical + 1) : skip(d, step, SKIP_CONDITION_FALSE, detail);
+    struct join join;
+    enum code rc = kernel_join(run, step, d->env, d->out->turn, &join, d->err);
     if (rc) return rc;
+    switch (join.verdict) {
+    case JOIN_WAITS:
+    case JOIN_WITHHELD:
+        return OK;
+    case JOIN_RULE:
+        return skip(d, step, join.skip, parents_told(d, step));
+    case JOIN_BROKEN:
+        return skip(d, step, join.skip, ps->when_text);
+    case JOIN_FALSE:
+        return skip(d, step, join.skip, when_told(d, step, join.trace));
+    case JOIN_START:
+        return start_attempt(d, step, s->logical + 1);
+    case JOIN_FAULT:
+        break;
+    }
     // The condition cannot be evaluated: the step fails, it is not skipped in silence (requirements §3.11).
     struct moment started = moment_of(d, MOMENT_STEP_STARTED, step);
     started.logical = s->logical + 1;
     rc = emit(d, &started, step);
-    return rc ? rc : fail_for_good(d, step, &fault); // another attempt would not ask the condition again
+    return rc ? rc : fail_for_good(d, step, &join.fault); // another attempt would not ask the condition again
 }
 
 static enum code end_run(struct decide *d, enum moment_kind kind)
@@ -149,13 +152,9 @@ static enum code try_end(struct decide *d)
     if (run->cancelling) {
         enum code rc = cancel_sweep(d);
         if (rc) return rc;
-        return run->in_flight == 0 ? end_run(d, MOMENT_RUN_CANCELLED) : OK;
     }
-    if (run->status != RUN_STATUS_RUNNING) return OK; // PAUSED: the end is withheld until RESUME (C-15)
-    if (run->in_flight + run->delayed + run->held > 0) return OK;
-    bool failed = run->counts.failed > 0;
-    if (run->program->kind == DOCUMENT_NODES) failed = failed || run->counts.completed == 0;
-    return end_run(d, failed ? MOMENT_RUN_FAILED : MOMENT_RUN_COMPLETED);
+    enum moment_kind end = kernel_end(run);
+    return end == MOMENT_UNKNOWN ? OK : end_run(d, end);
 }
 
 // A child of a loop only while the loop runs: after a fold the queue still holds children of an inner loop that an outer one

@@ -1,18 +1,6 @@
 // What came out of an attempt: completed, tried again, or failed for good. Also the end of an iteration of a loop.
 #include "kernel/inside.h"
 
-static bool may_retry(const struct decide *d, uint32_t step, const struct fault *fault)
-{
-    const struct retry_policy *retry = &d->run->program->steps[step].retry;
-    const struct run_step *s = &d->run->steps[step];
-    if (d->run->cancelling) return false;
-    if (s->logical - s->base >= retry->max_attempts) return false;
-    if (retry->on == RETRY_TRANSIENT && !fault->retryable) return false;
-    for (uint32_t i = 0; i < retry->non_retryable_count; i++)
-        if (str_eq(retry->non_retryable[i], fault->code)) return false;
-    return true;
-}
-
 static enum code emit_failure(struct decide *d, enum moment_kind kind, uint32_t step, const struct fault *fault)
 {
     struct moment m = moment_of(d, kind, step);
@@ -47,7 +35,7 @@ enum code fail_step(struct decide *d, uint32_t step, const struct fault *fault)
 {
     struct run *run = d->run;
     struct run_step *s = &run->steps[step];
-    if (!may_retry(d, step, fault)) return fail_for_good(d, step, fault);
+    if (kernel_retry(run, step, fault) != RETRY_AGAIN) return fail_for_good(d, step, fault);
     enum code rc = emit_failure(d, MOMENT_ATTEMPT_FAILED, step, fault);
     if (rc) return rc;
 
@@ -118,29 +106,24 @@ static enum code loop_done(struct decide *d, uint32_t loop)
 
 enum code iteration_over(struct decide *d, uint32_t loop)
 {
-    const struct program_step *ps = &d->run->program->steps[loop];
-    const struct run_step *s = &d->run->steps[loop];
-    INVARIANT(s->open_children == 0);
-    uint32_t failed = 0;
-    for (uint32_t i = 0; i < ps->child_count; i++) failed += d->run->steps[ps->first_child + i].state == NODE_FAILED;
-    if (failed > 0) {
-        struct fault fault = {.code = STR("LOOP_BODY_FAILED"),
-                              .message = STR("a step inside the loop failed"),
-                              .category = STR("business")};
+    struct fault fault = {
+        .code = STR("LOOP_BODY_FAILED"), .message = STR("a step inside the loop failed"), .category = STR("business")};
+    switch (kernel_loop(d->run, loop)) {
+    case LOOP_OPEN:
+        INVARIANT(false);
+        return OK;
+    case LOOP_DONE:
+        return loop_done(d, loop);
+    case LOOP_EXHAUSTED:
+        fault.code = STR("LOOP_EXHAUSTED");
+        fault.message = STR("max_iterations reached before the condition held");
         return fail_step(d, loop, &fault);
-    }
-    const struct run_step *until = ps->until == PROGRAM_TOP ? NULL : &d->run->steps[ps->until];
-    bool stop = until && until->state == NODE_SUCCESS && until->value && until->value->type == JSON_BOOL &&
-                until->value->boolean;
-    if (!until && s->iteration >= ps->max_iterations) stop = true;
-    if (stop) return loop_done(d, loop);
-    if (s->iteration >= ps->max_iterations) {
-        struct fault fault = {.code = STR("LOOP_EXHAUSTED"),
-                              .message = STR("max_iterations reached before the condition held"),
-                              .category = STR("business")};
+    case LOOP_BODY_FAILED:
         return fail_step(d, loop, &fault);
+    case LOOP_AGAIN:
+        break;
     }
     struct moment m = moment_of(d, MOMENT_ITERATION_STARTED, loop);
-    m.logical = s->iteration + 1;
+    m.logical = d->run->steps[loop].iteration + 1;
     return emit(d, &m, loop);
 }

@@ -1,0 +1,88 @@
+// What the state says about a step, a failed attempt, a loop, the end. Nothing here changes anything: step*.c act on it, and
+// explanations ask again.
+#include "kernel/inside.h"
+
+static enum code judge_when(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                            struct join *out, struct error *err)
+{
+    const struct program_step *ps = &run->program->steps[step];
+    struct kernel_scope context = {.run = run, .step = step, .env = env, .strict = true};
+    struct scope scope = kernel_scope(&context);
+    struct error local = {0};
+    bool holds = false;
+    enum code code = when_eval(ps->when, &scope, arena, &holds, &out->trace, &local);
+    if (code == OK) {
+        out->verdict = holds ? JOIN_START : JOIN_FALSE;
+        out->skip = holds ? NULL : SKIP_CONDITION_FALSE;
+        return OK;
+    }
+    if (code == E_NOMEM || code == E_IO || code == E_CORRUPT) return error_set(err, code, "%s", local.message);
+    struct str message = arena_copy(arena, str_from(local.message));
+    if (!message.ptr) return error_set(err, E_NOMEM, "out of memory while deciding");
+    out->verdict = JOIN_FAULT;
+    out->fault =
+        (struct fault){.code = STR("REFERENCE_NOT_AVAILABLE"), .message = message, .category = STR("validation")};
+    return OK;
+}
+
+enum code kernel_join(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
+                      struct join *out, struct error *err)
+{
+    const struct program_step *ps = &run->program->steps[step];
+    const struct run_step *s = &run->steps[step];
+    *out = (struct join){.verdict = JOIN_START};
+    if (s->waiting > 0) {
+        out->verdict = JOIN_WAITS;
+    } else if (run->failing && s->tainted_parents == 0) {
+        // A failing plan starts no unrelated work; what hangs below the failure (handlers, clean-up) is still decided.
+        out->verdict = JOIN_WITHHELD;
+    } else if (!rule_passes(ps->rule, s->success, s->failed, s->skipped)) {
+        out->verdict = JOIN_RULE;
+        out->skip = s->tainted_parents > 0 ? SKIP_DEPENDENCY_FAILED : SKIP_TRIGGER_RULE;
+    } else if (ps->when_broken) {
+        out->verdict = JOIN_BROKEN;
+        out->skip = SKIP_CONDITION_BROKEN;
+    } else if (ps->when) {
+        return judge_when(run, step, env, arena, out, err);
+    }
+    return OK;
+}
+
+enum retry_verdict kernel_retry(const struct run *run, uint32_t step, const struct fault *fault)
+{
+    const struct retry_policy *retry = &run->program->steps[step].retry;
+    const struct run_step *s = &run->steps[step];
+    if (run->cancelling) return RETRY_CANCELLING;
+    if (s->logical - s->base >= retry->max_attempts) return RETRY_SPENT;
+    if (retry->on == RETRY_TRANSIENT && !fault->retryable) return RETRY_PERMANENT;
+    for (uint32_t i = 0; i < retry->non_retryable_count; i++)
+        if (str_eq(retry->non_retryable[i], fault->code)) return RETRY_NON_RETRYABLE;
+    return RETRY_AGAIN;
+}
+
+enum loop_verdict kernel_loop(const struct run *run, uint32_t loop)
+{
+    const struct program_step *ps = &run->program->steps[loop];
+    const struct run_step *s = &run->steps[loop];
+    if (s->open_children > 0) return LOOP_OPEN;
+    uint32_t failed = 0;
+    for (uint32_t i = 0; i < ps->child_count; i++) failed += run->steps[ps->first_child + i].state == NODE_FAILED;
+    if (failed > 0) return LOOP_BODY_FAILED;
+    const struct run_step *until = ps->until == PROGRAM_TOP ? NULL : &run->steps[ps->until];
+    bool stop = until && until->state == NODE_SUCCESS && until->value && until->value->type == JSON_BOOL &&
+                until->value->boolean;
+    if (!until && s->iteration >= ps->max_iterations) stop = true;
+    if (stop) return LOOP_DONE;
+    return s->iteration >= ps->max_iterations ? LOOP_EXHAUSTED : LOOP_AGAIN;
+}
+
+enum moment_kind kernel_end(const struct run *run)
+{
+    if (run_status_terminal(run->status)) return MOMENT_UNKNOWN;
+    if (run->cancelling) return run->in_flight == 0 ? MOMENT_RUN_CANCELLED : MOMENT_UNKNOWN;
+    if (run->status != RUN_STATUS_RUNNING) return MOMENT_UNKNOWN; // PAUSED: the end is withheld until RESUME (C-15)
+    if (run->in_flight + run->delayed + run->held > 0) return MOMENT_UNKNOWN;
+    bool failed = run->counts.failed > 0;
+    if (run->program->kind == DOCUMENT_NODES) failed = failed || run->counts.completed == 0;
+    return failed ? MOMENT_RUN_FAILED : MOMENT_RUN_COMPLETED;
+}
