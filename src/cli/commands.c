@@ -138,6 +138,24 @@ static const struct command commands[] = {
      1,
      {STORE_FLAGS, FLAG_AS, FLAG_TYPE, FLAG_STEP, FLAG_AFTER, FLAG_LIMIT, FLAG_LEDGER, LIST_FLAGS},
      command_events},
+    {"Look",
+     "why",
+     "RUN[/STEP][@SEQ]",
+     "explain why a step or a run is in the state it is in",
+     "Running, waiting, skipped, failed, retrying, held: now, or right after event SEQ, from the log alone. Shows the "
+     "dependencies with the event that decided each, the trigger rule, every comparison of the condition with its "
+     "value, "
+     "the attempts and why there is or is not another one, gates, loops, pauses and decisions by people. Every "
+     "decision is "
+     "asked again with the state of its time: `proof` says whether the answers are those of the log. -o json is "
+     "described "
+     "in docs/format/why.md.",
+     "cairn why @last\ncairn why @last/deploy\ncairn why 3f2a/load@12\ncairn why @last/poll[2].fetch -o json",
+     "text|json|yaml",
+     1,
+     1,
+     {STORE_FLAGS, FLAG_OUTPUT, FLAG_TIME},
+     command_why},
 
     {"Look",
      "logs",

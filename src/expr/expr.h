@@ -60,6 +60,9 @@ struct when_step { // how one atom came out: the trace that `why` shows
 enum code when_parse(struct str text, const struct scope *scope, struct arena *arena, const struct when **out,
                      struct error *err) MUST_CHECK;
 const struct when_atom *when_atoms(const struct when *when, size_t *count);
+// One atom; *out is set when it can be had.
+enum code when_atom_eval(const struct when_atom *atom, const struct scope *scope, struct arena *arena,
+                         struct when_step *out, struct error *err) MUST_CHECK;
 // Evaluates every atom (no short cut: a missing field is an error wherever it stands). trace (may be NULL) gets one entry
 // per atom, in `arena`. Errors of lookup are passed on: the step then fails, and the atoms from the faulty one on are zero.
 enum code when_eval(const struct when *when, const struct scope *scope, struct arena *arena, bool *result,

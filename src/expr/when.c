@@ -158,6 +158,18 @@ static bool compare(const struct when_atom *atom, struct str left, struct arena 
     return str_is(atom->operator_text, "<=") ? order <= 0 : order >= 0;
 }
 
+enum code when_atom_eval(const struct when_atom *atom, const struct scope *scope, struct arena *arena,
+                         struct when_step *out, struct error *err)
+{
+    struct json value;
+    enum code rc = ref_value(&atom->left, scope, arena, &value, err);
+    if (rc) return rc;
+    if (expr_text(&value, arena, &out->left)) return expr_nomem(err);
+    out->atom = atom;
+    out->result = compare(atom, out->left, arena);
+    return OK;
+}
+
 enum code when_eval(const struct when *when, const struct scope *scope, struct arena *arena, bool *result,
                     const struct when_step **trace, struct error *err)
 {
@@ -167,12 +179,8 @@ enum code when_eval(const struct when *when, const struct scope *scope, struct a
     if (trace) *trace = steps;
     for (size_t i = 0; i < when->count; i++) {
         const struct when_atom *atom = &when->atoms[i];
-        struct json value;
-        enum code rc = ref_value(&atom->left, scope, arena, &value, err);
+        enum code rc = when_atom_eval(atom, scope, arena, &steps[i], err);
         if (rc) return rc;
-        steps[i].atom = atom;
-        if (expr_text(&value, arena, &steps[i].left)) return expr_nomem(err);
-        steps[i].result = compare(atom, steps[i].left, arena);
         if (atom->or_before) {
             any |= all;
             all = true;

@@ -13,6 +13,7 @@
 #include "engine/inside.h"
 #include "harness/test.h"
 #include "store/backend.h"
+#include "unit/support/explained_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,6 +183,7 @@ UNUSED static void kit_close(struct kit *k)
     engine_close(k->engine);
     program_release(k->program);
     k->store->ops = k->real_ops;
+    explained_store(k->store);
     store_close(k->store);
     buf_release(&k->told);
     arena_release(&k->memory);

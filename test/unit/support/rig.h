@@ -6,6 +6,7 @@
 #include "base/civil.h"
 #include "engine/engine.h"
 #include "harness/test.h"
+#include "unit/support/explained_store.h"
 #include "view/view.h"
 
 #include <stdio.h>
@@ -114,8 +115,10 @@ UNUSED static void rig_open(struct rig *rig, const char *kind)
 
 UNUSED static void rig_close(struct rig *rig)
 {
+    bool engine_made = rig->engine != NULL; // else the test has written what no engine would
     if (rig->engine) engine_close(rig->engine);
     program_release(rig->program);
+    if (engine_made) explained_store(rig->store);
     store_close(rig->store);
     arena_release(&rig->arena);
 }

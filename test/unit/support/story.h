@@ -7,12 +7,13 @@
 //   story_expect(&s, "[0] RUN_QUEUED\n[0] RUN_STARTED\n...");
 //
 // After every input the moments so far are decoded from their ledger form and folded into a fresh run, which must equal
-// the live one (K1). Header-only: each test program includes it once.
+// the live one (K1); at the end every step is explained at every moment. Header-only: each test program includes it once.
 #ifndef CAIRN_TEST_UNIT_SUPPORT_STORY_H
 #define CAIRN_TEST_UNIT_SUPPORT_STORY_H
 
 #include "harness/test.h"
 #include "kernel/kernel.h"
+#include "unit/support/explained.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -69,8 +70,24 @@ UNUSED static void story_open(struct story *s, const char *text)
     s->inputs = json_object();
 }
 
+// Every step of the story, at every moment of it, can be explained.
+UNUSED static void story_explain(struct story *s)
+{
+    struct explained x;
+    explained_open(&x, s->program, &story_ids, &story_env);
+    for (size_t i = 0; i < s->stored_count; i++) {
+        struct moment m;
+        struct error err = {0};
+        arena_reset(&s->turn);
+        CHECK_OK(contract_decode_ledger(s->stored[i], &s->turn, &m, &err), &err);
+        explained_moment(&x, &m, i + 1);
+    }
+    explained_close(&x);
+}
+
 UNUSED static void story_close(struct story *s)
 {
+    story_explain(s);
     run_free(s->run);
     program_release(s->program);
     arena_release(&s->turn);

@@ -1,0 +1,93 @@
+// Why a step or a run is in the state it is in. The answer is made in src/explain; here it is found and shown.
+#include "cli/commands.h"
+#include "cli/tale.h"
+#include "cli/why.h"
+
+#include <string.h>
+
+enum { LISTED_MAX = 8 };
+
+static bool is_inside(struct str path, struct str id)
+{
+    return path.len > id.len && str_ends(path, id) && path.ptr[path.len - id.len - 1] == '.';
+}
+
+static int no_such_step(struct session *session, const struct tale *tale, struct str step)
+{
+    struct cli *cli = session->cli;
+    struct str path, inside = {0}, near = {0};
+    size_t best = step.len / 3 + 1;
+    cli_fail(cli, EXIT_NOT_FOUND, "run %.*s has no step %.*s", STR_ARG(tale->head.ids.run), STR_ARG(step));
+    for (size_t cursor = 0; (path = explain_path(tale->explain, &cursor, &cli->arena)).ptr;) {
+        size_t distance = str_distance(path, step, best);
+        if (!inside.ptr && is_inside(path, step)) inside = path;
+        if (distance < best) {
+            best = distance;
+            near = path;
+        }
+    }
+    if (inside.ptr)
+        cli_hint(cli, "it runs inside a loop, once a round: %.*s", STR_ARG(inside));
+    else if (near.ptr)
+        cli_hint(cli, "did you mean %.*s?", STR_ARG(near));
+    cli_next(cli, "get %.*s", STR_ARG(tale->head.ids.run));
+    return EXIT_NOT_FOUND;
+}
+
+// What only the present knows: who drives the run. It is not in the log.
+static bool add_owner(struct cli *cli, const struct run_head *head, struct json *answer)
+{
+    struct json owner = json_object();
+    struct arena *arena = &cli->arena;
+    if (head->terminal) return true;
+    if (!json_put(arena, &owner, STR("alive"), json_bool(head->owned))) return false;
+    if (head->owned && !json_put(arena, &owner, STR("pid"), json_int(head->owner_pid))) return false;
+    if (!json_put(arena, answer, STR("owner"), owner)) return false;
+    bool waits = head->summary.status == RUN_STATUS_PAUSED || head->summary.status == RUN_STATUS_PENDING ||
+                 strcmp(head->summary.substatus, "WAITING_APPROVAL") == 0;
+    if (head->owned || waits) return true;
+    struct json *next = NULL, line = json_string(str_from(cli_format(cli, "recover %.*s", STR_ARG(head->ids.run))));
+    for (uint32_t i = 0; i < answer->count; i++)
+        if (str_is(answer->members[i].key, "next")) next = &answer->members[i].value;
+    if (next) return json_push(arena, next, line);
+    struct json list = json_array();
+    return json_push(arena, &list, line) && json_put(arena, answer, STR("next"), list);
+}
+
+static int answer(struct session *session, const struct target *target, const struct tale *tale)
+{
+    struct cli *cli = session->cli;
+    struct error err = {0};
+    struct json out;
+    int64_t now = target->has_at ? 0 : cli->now_ms;
+    enum code rc = target->step.len ? explain_step(tale->explain, target->step, now, &cli->arena, &out, &err)
+                                    : explain_run(tale->explain, now, &cli->arena, &out, &err);
+    if (rc == E_NOT_FOUND) return no_such_step(session, tale, target->step);
+    if (rc) return cli_error(cli, &err);
+    if (!target->has_at && !add_owner(cli, &tale->head, &out)) return cli_nomem(cli);
+    enum format format = format_of(cli, FORMAT_TEXT);
+    if (format != FORMAT_TEXT) {
+        print_json(cli, format, &out);
+        return EXIT_OK;
+    }
+    struct buf text;
+    buf_init(&text, (size_t)64 << 20);
+    why_write(cli, &text, &cli->out, &out, target->has_at ? tale->head.last_seq : 0);
+    cli_print(cli, &text);
+    buf_release(&text);
+    return EXIT_OK;
+}
+
+int command_why(struct cli *cli)
+{
+    struct session session;
+    struct target target;
+    struct tale tale = {0};
+    int code = session_open(&session, cli, STORE_READ);
+    if (!code) code = target_find(&session, cli->args.words[0], TARGET_STEP | TARGET_MOMENT, &target);
+    if (!code) code = tale_load(&session, &target.head, target.at, &tale);
+    if (!code) code = answer(&session, &target, &tale);
+    tale_release(&tale);
+    session_close(&session);
+    return code;
+}

@@ -1,0 +1,177 @@
+// Private to explain/: the notes that are taken while a run is folded, and the makers of JSON.
+#ifndef CAIRN_EXPLAIN_INSIDE_H
+#define CAIRN_EXPLAIN_INSIDE_H
+
+#include "explain/explain.h"
+
+#define TEXT_SHORT 160 // of a value
+#define TEXT_LONG 500  // of a message
+#define TEXT_TAIL 2000 // of what a step wrote last
+
+// Where a moment stands: event `seq` of the log, or in the ledger behind it.
+struct place {
+    uint64_t seq; // 0 = it has not happened, or is not decided
+    bool ledger;
+};
+
+enum start_cause { START_JOIN = 1, START_POLICY, START_BY_HAND, START_REUSE };
+enum attempt_end { ATTEMPT_OPEN = 0, ATTEMPT_DONE, ATTEMPT_FAILED, ATTEMPT_SKIPPED };
+
+struct attempt_note {
+    uint32_t logical, engine; // engine > 1: dispatched again after a crash, engine - 1 times
+    enum start_cause cause;
+    struct place start, redispatch, over;
+    int64_t started_ms, ended_ms, duration_ms;
+    enum attempt_end end;
+    struct fault fault;
+    enum retry_verdict retry; // failed: what the policy said; 0 = it was not asked
+    struct place due;
+    int64_t due_ms; // of the next attempt
+};
+
+struct join_note { // how rule and condition were decided
+    struct place at;
+    enum join_verdict verdict;
+    uint32_t success, failed, skipped;
+    struct json atoms; // type 0 = no condition, or not reached
+    bool reuse;        // not asked: the result of an earlier run is taken over
+};
+
+struct note { // a step in one iteration
+    struct str path;
+    uint32_t step;
+    uint8_t state;   // enum node_state
+    struct place at; // of the moment that brought the state
+    int64_t at_ms;
+    struct join_note join;
+    struct attempt_note *attempts;
+    size_t attempt_count, attempt_capacity;
+    uint32_t base; // as in struct run_step
+    int64_t due_ms;
+    struct str skip_reason, skip_detail, actor, child_run, reused_from, message;
+    uint32_t iteration; // loops
+    enum loop_verdict loop;
+    struct json value; // output; type 0 = none
+    struct digest blob;
+    bool has_blob;
+    uint64_t blob_size;
+    uint32_t checked, reproduced; // decisions about it, and those that came out the same again
+    struct str doubt;             // the first that did not
+};
+
+struct signal_note {
+    struct str id, type, step, reason, actor, role, decision_id, error_code, error_message;
+    bool accepted;
+    struct place at;
+    int64_t at_ms;
+};
+
+struct event_note { // for the first place where two runs part
+    enum moment_kind kind;
+    uint32_t note; // index, NOTE_RUN for moments of the run
+    uint32_t logical;
+    uint64_t seq;
+    uint64_t content; // hash of what came out
+};
+#define NOTE_RUN UINT32_MAX
+
+struct explain {
+    struct arena arena, scratch;
+    struct run *run;
+    const struct program *program;
+    struct kernel_env env;
+    struct note **notes; // order of first appearance
+    size_t note_count, note_capacity;
+    struct map index; // path -> note
+    struct signal_note *signals;
+    size_t signal_count, signal_capacity;
+    struct event_note *events;
+    size_t event_count, event_capacity;
+    uint64_t seq;
+    int64_t at_ms;
+    struct place pause, end;
+    int64_t pause_ms;
+    struct str pause_reason, pause_signal;
+    uint32_t checked, reproduced; // decisions of the whole run
+    struct str doubt;
+};
+
+// ---- notes.c
+struct note *note_find(const struct explain *e, struct str path); // NULL: nothing has happened to it
+// The path of a dependency as seen from `path`: same scope, same iteration.
+struct str sibling_path(struct str path, struct str id, struct arena *arena);
+struct str scope_path(struct str path); // "loop[2]." of "loop[2].tick"; empty at the top
+const struct signal_note *signal_find(const struct explain *e, struct str id);
+
+// ---- judge.c: asks again before a moment is folded
+enum code judge_moment(struct explain *e, const struct moment *m, struct note *note, struct place at,
+                       struct error *err) MUST_CHECK;
+// Every comparison of the condition with its value as far as it can be had now.
+enum code atoms_now(const struct explain *e, uint32_t step, struct arena *arena, struct json *out,
+                    struct error *err) MUST_CHECK;
+
+// ---- make.c: JSON whose failures are seen once, at the end
+struct maker {
+    const struct explain *e;
+    struct arena *arena;
+    int64_t now_ms;
+    bool failed;
+};
+void put_value(struct maker *m, struct json *object, const char *key, struct json value);
+void push_value(struct maker *m, struct json *array, struct json value);
+void put_text(struct maker *m, struct json *object, const char *key, struct str text); // left out when empty; borrowed
+void put_word(struct maker *m, struct json *object, const char *key, const char *text);
+void put_short(struct maker *m, struct json *object, const char *key, struct str text, size_t max);
+void put_int(struct maker *m, struct json *object, const char *key, int64_t value);
+void put_count(struct maker *m, struct json *object, const char *key, int64_t value); // left out when 0
+// "seq", or "afterSeq" when it is in the ledger behind that event; left out when there is none. `prefix`: "", "end", ...
+void put_place(struct maker *m, struct json *object, const char *prefix, struct place place);
+void put_bool(struct maker *m, struct json *object, const char *key, bool value);
+void put_time(struct maker *m, struct json *object, const char *key, int64_t ms); // left out when 0
+// At most `max` bytes, cut between characters, "..." behind what was cut. In `arena` when it was.
+struct str shorten(struct arena *arena, struct str text, size_t max);
+struct str kept(struct maker *m, struct buf *buf); // copies into the arena and releases the buf
+void put_fault(struct maker *m, struct json *object, const char *key, const struct fault *fault);
+void put_signal(struct maker *m, struct json *array, const struct signal_note *signal);
+void put_pause(struct maker *m, struct json *object);
+void message_told(struct buf *out, struct str message);      // its first line, shortened
+void fault_told(struct buf *out, const struct fault *fault); // "EXIT_NONZERO exit 1", "TIMEOUT: the step took too long"
+void put_at(struct maker *m, struct json *out);
+// `reproduced`, and how many decisions that stands on.
+void put_proof(struct maker *m, struct json *out, uint32_t checked, uint32_t reproduced, struct str doubt);
+// What to do next: arguments of `cairn`, ready to paste: "verb RUN[/STEP]more", "why RUN".
+void next_command(struct maker *m, struct json *list, const char *verb, struct str step, const char *more);
+void next_why(struct maker *m, struct json *list, struct str run);
+
+// ---- state.c
+struct view_of_step {
+    const struct explain *e;
+    struct str path;
+    uint32_t step;
+    const struct program_step *ps;
+    const struct note *note; // NULL: nothing has happened to it
+    bool current;            // of the iteration that the run is in: struct run_step is about it
+    enum explain_state state;
+    const char *reason; // code
+};
+bool look_at(const struct explain *e, struct str path, struct view_of_step *out); // false: no such step
+const struct attempt_note *last_attempt(const struct note *note);                 // NULL: none
+bool step_cancelled(const struct view_of_step *v);
+struct place state_place(const struct view_of_step *v); // of the moment that decided the state
+
+// ---- verdict.c: sentences
+struct str verdict_told(struct maker *m, const struct view_of_step *v);
+struct str run_verdict_told(struct maker *m, const char **reason);
+const char *rule_needs(enum trigger_rule rule); // "every dependency to succeed"
+// The step at the bottom of a wait or of a failure. False: it is the step itself.
+bool root_of(struct maker *m, const struct view_of_step *v, struct view_of_step *out);
+
+// ---- answer.c
+struct str child_path(struct maker *m, const struct view_of_step *loop, uint32_t child); // in its last iteration
+void put_dependencies(struct maker *m, struct json *out, const struct view_of_step *v);
+void put_rule(struct maker *m, struct json *out, const struct view_of_step *v);
+enum code put_when(struct maker *m, struct json *out, const struct view_of_step *v, struct error *err) MUST_CHECK;
+void put_retry(struct maker *m, struct json *out, const struct view_of_step *v);
+void put_attempts(struct maker *m, struct json *out, const struct view_of_step *v);
+
+#endif

@@ -1,0 +1,191 @@
+// Before a moment is folded, the kernel's functions are asked what they would decide in this state. What they say is held
+// against the moment: a decision that comes out the same is reproduced.
+#include "explain/inside.h"
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory while explaining");
+}
+
+static enum code count(struct explain *e, struct note *note, const struct moment *m, bool same, const char *said,
+                       struct error *err)
+{
+    e->checked++;
+    e->reproduced += same;
+    if (note) note->checked++;
+    if (note) note->reproduced += same;
+    if (same) return OK;
+    struct buf text;
+    buf_init(&text, 2048);
+    buf_printf(&text, "%s of %.*s: %s", moment_name(m->kind), m->step.len ? (int)m->step.len : 7,
+               m->step.len ? m->step.ptr : "the run", said);
+    struct str doubt = buf_ok(&text) ? arena_copy(&e->arena, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    if (!doubt.ptr) return no_memory(err);
+    if (e->doubt.len == 0) e->doubt = doubt;
+    if (note && note->doubt.len == 0) note->doubt = doubt;
+    return OK;
+}
+
+// ---- conditions
+
+static bool atom_json(const struct when_atom *atom, bool first, enum code rc, const struct when_step *step,
+                      const struct error *err, struct arena *arena, struct json *out)
+{
+    struct str shown = rc ? (struct str){0} : shorten(arena, step->left, TEXT_SHORT);
+    if (shown.ptr == step->left.ptr) shown = arena_copy(arena, shown); // an output dies with its iteration
+    bool ok = json_object_with(arena, 8, out) && json_put(arena, out, STR("text"), json_string(atom->text));
+    if (!first) ok = ok && json_put(arena, out, STR("joined"), json_string(atom->or_before ? STR("||") : STR("&&")));
+    ok = ok && json_put(arena, out, STR("reference"), json_string(atom->left.text)) &&
+         json_put(arena, out, STR("operator"), json_string(atom->operator_text)) &&
+         json_put(arena, out, STR("right"), json_string(atom->right));
+    if (rc) {
+        struct str why = arena_copy(arena, str_from(err->message));
+        return ok && why.ptr && json_put(arena, out, STR("error"), json_string(why));
+    }
+    ok = ok && shown.ptr && json_put(arena, out, STR("left"), json_string(shown));
+    return ok && json_put(arena, out, STR("result"), json_bool(step->result));
+}
+
+enum code atoms_now(const struct explain *e, uint32_t step, struct arena *arena, struct json *out, struct error *err)
+{
+    struct kernel_scope context = {.run = e->run, .step = step, .env = &e->env, .strict = true};
+    struct scope scope = kernel_scope(&context);
+    size_t atom_count;
+    const struct when_atom *atoms = when_atoms(e->program->steps[step].when, &atom_count);
+    *out = json_array();
+    for (size_t i = 0; i < atom_count; i++) {
+        struct when_step value = {0};
+        struct error local = {0};
+        struct json atom;
+        enum code rc = when_atom_eval(&atoms[i], &scope, arena, &value, &local);
+        if (rc == E_NOMEM) return no_memory(err);
+        if (!atom_json(&atoms[i], i == 0, rc, &value, &local, arena, &atom) || !json_push(arena, out, atom))
+            return no_memory(err);
+    }
+    return OK;
+}
+
+// ---- the decision about a step that waited
+
+static enum code ask_join(struct explain *e, struct note *note, struct place at, struct join *join, struct error *err)
+{
+    const struct run_step *s = &e->run->steps[note->step];
+    struct error local = {0};
+    arena_reset(&e->scratch);
+    enum code rc = kernel_join(e->run, note->step, &e->env, &e->scratch, join, &local);
+    if (rc == E_NOMEM) return no_memory(err);
+    if (rc) *join = (struct join){.verdict = JOIN_FAULT}; // an output is not there any more
+    note->join = (struct join_note){
+        .at = at, .verdict = join->verdict, .success = s->success, .failed = s->failed, .skipped = s->skipped};
+    bool reached = join->verdict == JOIN_START || join->verdict == JOIN_FALSE || join->verdict == JOIN_FAULT;
+    if (!reached || !e->program->steps[note->step].when) return OK;
+    return atoms_now(e, note->step, &e->arena, &note->join.atoms, err);
+}
+
+static enum code judge_start(struct explain *e, const struct moment *m, struct note *note, struct place at,
+                             struct error *err)
+{
+    const struct run_step *s = &e->run->steps[note->step];
+    bool runs = e->run->status == RUN_STATUS_RUNNING && !e->run->cancelling;
+    if (s->state == NODE_HELD)
+        return count(e, note, m, runs && s->base == s->logical, "nobody has asked for another attempt", err);
+    if (s->state == NODE_DELAYED) return count(e, note, m, runs, "the run is not running", err);
+    struct join join;
+    enum code rc = ask_join(e, note, at, &join, err);
+    if (rc) return rc;
+    // What a worker starts was let through; what the engine itself starts is the form of a result that is taken over, and
+    // nothing but the dependencies is asked (or it starts to fail at once: FAULT).
+    if (m->by == EMITTER_ENGINE && join.verdict != JOIN_FAULT) {
+        note->join = (struct join_note){.reuse = true};
+        return count(e, note, m, runs && s->waiting == 0, "a dependency has not ended", err);
+    }
+    bool starts = join.verdict == JOIN_START || join.verdict == JOIN_FAULT;
+    return count(e, note, m, runs && starts, "its rule and condition do not let it start", err);
+}
+
+static bool asked_to_skip(const struct explain *e, struct str path)
+{
+    for (size_t i = 0; i < e->signal_count; i++)
+        if (e->signals[i].accepted && str_is(e->signals[i].type, "SKIP_STEP") && str_eq(e->signals[i].step, path))
+            return true;
+    return false;
+}
+
+static enum code judge_skip(struct explain *e, const struct moment *m, struct note *note, struct place at,
+                            struct error *err)
+{
+    if (str_is(m->reason, SKIP_OPERATOR))
+        return count(e, note, m, asked_to_skip(e, m->step), "nobody has asked to skip it", err);
+    struct join join;
+    enum code rc = ask_join(e, note, at, &join, err);
+    if (rc) return rc;
+    return count(e, note, m, join.skip && str_is(m->reason, join.skip), "its rule and condition say otherwise", err);
+}
+
+// ---- the decision about a failed attempt, a loop, the end
+
+static bool loop_agrees(const struct explain *e, const struct moment *m, uint32_t step)
+{
+    if (e->program->steps[step].kind != STEP_LOOP || e->run->cancelling) return true;
+    enum loop_verdict verdict = kernel_loop(e->run, step);
+    return verdict == (str_is(m->fault.code, "LOOP_EXHAUSTED") ? LOOP_EXHAUSTED : LOOP_BODY_FAILED);
+}
+
+static enum code judge_failure(struct explain *e, const struct moment *m, struct note *note, struct error *err)
+{
+    struct attempt_note *attempt = note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
+    bool last = m->kind == MOMENT_STEP_FAILED;
+    bool first = attempt && attempt->cause == START_JOIN;
+    if (first && note->join.verdict == JOIN_FAULT) // the condition could not be evaluated: no policy is asked
+        return count(e, note, m, last && str_is(m->fault.code, "REFERENCE_NOT_AVAILABLE"), "its condition is fine",
+                     err);
+    enum retry_verdict verdict = kernel_retry(e->run, note->step, &m->fault);
+    if (attempt) attempt->retry = verdict;
+    note->loop = e->program->steps[note->step].kind == STEP_LOOP ? kernel_loop(e->run, note->step) : 0;
+    if (!loop_agrees(e, m, note->step)) return count(e, note, m, false, "the loop did not fail", err);
+    return count(e, note, m, (verdict == RETRY_AGAIN) != last, "the retry policy says otherwise", err);
+}
+
+static enum code judge_loop(struct explain *e, const struct moment *m, struct note *note, enum loop_verdict want,
+                            struct error *err)
+{
+    const struct run_step *s = &e->run->steps[note->step];
+    note->loop = want;
+    if (want == LOOP_AGAIN && s->iteration == 0) return OK; // the first is not decided by anything
+    return count(e, note, m, kernel_loop(e->run, note->step) == want, "the loop's condition says otherwise", err);
+}
+
+static bool rejected_start(const struct explain *e)
+{
+    const struct signal_note *last = e->signal_count ? &e->signals[e->signal_count - 1] : NULL;
+    return e->run->status == RUN_STATUS_PENDING && last && last->accepted && str_is(last->type, "REJECT");
+}
+
+static enum code judge_end(struct explain *e, const struct moment *m, struct error *err)
+{
+    bool same = kernel_end(e->run) == m->kind || (m->kind == MOMENT_RUN_CANCELLED && rejected_start(e));
+    return count(e, NULL, m, same, "the run would not end like this", err);
+}
+
+enum code judge_moment(struct explain *e, const struct moment *m, struct note *note, struct place at, struct error *err)
+{
+    if (moment_is_terminal(m->kind)) return judge_end(e, m, err);
+    if (!note) return OK;
+    bool is_loop = e->program->steps[note->step].kind == STEP_LOOP;
+    switch ((int)m->kind) {
+    case MOMENT_STEP_STARTED:
+        return judge_start(e, m, note, at, err);
+    case MOMENT_STEP_SKIPPED:
+        return judge_skip(e, m, note, at, err);
+    case MOMENT_ATTEMPT_FAILED:
+    case MOMENT_STEP_FAILED:
+        return judge_failure(e, m, note, err);
+    case MOMENT_ITERATION_STARTED:
+        return judge_loop(e, m, note, LOOP_AGAIN, err);
+    case MOMENT_STEP_COMPLETED:
+        return is_loop && m->run_ref.len == 0 ? judge_loop(e, m, note, LOOP_DONE, err) : OK;
+    default:
+        return OK;
+    }
+}

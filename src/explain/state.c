@@ -1,0 +1,257 @@
+// The state of a step in the words that people use, with a code for the reason.
+#include "explain/inside.h"
+
+const char *explain_state_name(enum explain_state state)
+{
+    switch (state) {
+    case STATE_FIRST_UNUSED:
+        break;
+#define X(name, word)                                                                                                  \
+    case STATE_##name:                                                                                                 \
+        return word;
+        STATE_LIST(X)
+#undef X
+    }
+    return "?";
+}
+
+const struct attempt_note *last_attempt(const struct note *note)
+{
+    return note && note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
+}
+
+// ---- paths
+
+// The loop around a path and the iteration that it names: "a[2].b[3].c" gives "a[2].b" and 3. False at the top.
+static bool enclosing(struct str path, struct str *loop, int64_t *iteration)
+{
+    struct str scope = scope_path(path); // "a[2].b[3]."
+    if (scope.len == 0) return false;
+    size_t open = scope.len;
+    while (open > 0 && scope.ptr[open - 1] != '[') open--;
+    *loop = str_slice(scope, 0, open - 1);
+    struct str digits = str_slice(scope, open, scope.len - 2);
+    return digits.len > 0 && digits.ptr[0] != '0' && str_int64(digits, iteration);
+}
+
+// A path names iterations from 1 to what the document allows, written without leading zeros.
+static bool iterations_fit(const struct explain *e, struct str path)
+{
+    struct str loop;
+    int64_t iteration = 0;
+    if (scope_path(path).len == 0) return true;
+    if (!enclosing(path, &loop, &iteration)) return false;
+    uint32_t step = kernel_find(e->run, loop);
+    if (step == PROGRAM_TOP || iteration < 1 || iteration > (int64_t)e->program->steps[step].max_iterations)
+        return false;
+    return iterations_fit(e, loop);
+}
+
+static bool is_current(const struct explain *e, struct str path)
+{
+    struct str loop;
+    int64_t iteration;
+    if (!enclosing(path, &loop, &iteration)) return true;
+    const struct note *note = note_find(e, loop);
+    return note && note->state == NODE_RUNNING && note->iteration == iteration && is_current(e, loop);
+}
+
+struct str explain_path(const struct explain *e, size_t *cursor, struct arena *arena)
+{
+    for (; *cursor < e->program->step_count; (*cursor)++) {
+        const struct program_step *ps = &e->program->steps[*cursor];
+        if (ps->scope == PROGRAM_TOP) return e->program->steps[(*cursor)++].id;
+        struct buf path;
+        struct str loop = kernel_path(e->run, ps->scope, arena);
+        uint32_t iteration = e->run->steps[ps->scope].iteration;
+        if (!loop.ptr) return loop;
+        buf_init(&path, 4096);
+        buf_printf(&path, "%.*s[%u].%.*s", STR_ARG(loop), iteration ? iteration : 1, STR_ARG(ps->id));
+        struct str copy = buf_ok(&path) ? arena_copy(arena, buf_str(&path)) : (struct str){0};
+        buf_release(&path);
+        // An inner loop that an outer one has not reached has no path with real iterations yet.
+        if (copy.ptr && !iterations_fit(e, copy)) continue;
+        (*cursor)++;
+        return copy;
+    }
+    for (; *cursor < e->program->step_count + e->note_count; (*cursor)++) {
+        const struct note *note = e->notes[*cursor - e->program->step_count];
+        if (scope_path(note->path).len == 0 || is_current(e, note->path)) continue;
+        (*cursor)++;
+        return note->path;
+    }
+    return (struct str){0};
+}
+
+// ---- states
+
+static bool set(struct view_of_step *v, enum explain_state state, const char *reason)
+{
+    v->state = state;
+    v->reason = reason;
+    return true;
+}
+
+// Nothing has happened to it, and its loop decides.
+static bool look_at_scope(struct view_of_step *v)
+{
+    struct str path;
+    int64_t iteration;
+    struct view_of_step loop;
+    if (!enclosing(v->path, &path, &iteration) || !look_at(v->e, path, &loop)) return false;
+    switch (loop.state) {
+    case STATE_WAITING:
+    case STATE_RETRYING:
+    case STATE_HELD:
+        return set(v, STATE_WAITING, "LOOP_NOT_STARTED");
+    case STATE_RUNNING: {
+        uint32_t round = loop.note ? loop.note->iteration : 0;
+        if (round == iteration) return false;
+        return round < iteration ? set(v, STATE_WAITING, "ITERATION_TO_COME") : set(v, STATE_NOT_RUN, "ITERATION_OVER");
+    }
+    case STATE_CANCELLED:
+        return set(v, STATE_CANCELLED, "RUN_CANCELLED");
+    case STATE_FIRST_UNUSED:
+    case STATE_APPROVAL:
+    case STATE_DONE:
+    case STATE_REUSED:
+    case STATE_SKIPPED:
+    case STATE_FAILED:
+    case STATE_NOT_RUN:
+        break;
+    }
+    return set(v, STATE_NOT_RUN, "LOOP_ENDED");
+}
+
+static bool look_without_note(struct view_of_step *v)
+{
+    const struct run *run = v->e->run;
+    const struct run_step *s = &run->steps[v->step];
+    if (v->ps->scope != PROGRAM_TOP && look_at_scope(v)) return true;
+    switch (run->status) {
+    case RUN_STATUS_CANCELLED:
+        return set(v, STATE_CANCELLED, "RUN_CANCELLED");
+    case RUN_STATUS_FAILED:
+    case RUN_STATUS_COMPLETED:
+        return set(v, STATE_NOT_RUN, "RUN_FAILED");
+    case RUN_STATUS_PENDING:
+    case RUN_STATUS_APPROVED:
+        if (run->cancelling) return set(v, STATE_WAITING, "RUN_CANCELLING");
+        return set(v, STATE_WAITING,
+                   run->start.requires_approval && run->status == RUN_STATUS_PENDING ? "RUN_NEEDS_APPROVAL"
+                                                                                     : "RUN_NOT_STARTED");
+    case RUN_STATUS_RUNNING:
+    case RUN_STATUS_PAUSED:
+        break;
+    }
+    if (run->cancelling) return set(v, STATE_WAITING, "RUN_CANCELLING");
+    if (s->waiting > 0) return set(v, STATE_WAITING, "DEPENDENCIES");
+    if (run->status == RUN_STATUS_PAUSED) return set(v, STATE_WAITING, "RUN_PAUSED");
+    if (run->failing && s->tainted_parents == 0) return set(v, STATE_WAITING, "RUN_FAILING");
+    return set(v, STATE_WAITING, "DUE");
+}
+
+bool step_cancelled(const struct view_of_step *v)
+{
+    const struct attempt_note *attempt = last_attempt(v->note);
+    return attempt && attempt->end == ATTEMPT_FAILED && attempt->retry == RETRY_CANCELLING &&
+           str_is(attempt->fault.code, "CANCELLED");
+}
+
+static bool look_at_running(struct view_of_step *v)
+{
+    bool stopping = v->e->run->cancelling;
+    const struct attempt_note *attempt = last_attempt(v->note);
+    if (attempt && attempt->cause == START_REUSE) return set(v, STATE_RUNNING, "REUSING");
+    switch (v->ps->kind) {
+    case STEP_APPROVAL:
+        return set(v, STATE_APPROVAL, stopping ? "RUN_CANCELLING" : "GATE");
+    case STEP_WAIT:
+        return set(v, STATE_RUNNING, stopping ? "RUN_CANCELLING" : "TIMER");
+    case STEP_SUBRUN:
+        return set(v, STATE_RUNNING, stopping ? "RUN_CANCELLING" : "CHILD_RUN");
+    case STEP_LOOP:
+        return set(v, STATE_RUNNING, stopping ? "RUN_CANCELLING" : "LOOP");
+    case STEP_NOOP:
+    case STEP_ECHO:
+    case STEP_MERGE:
+    case STEP_EXEC:
+    case STEP_SHELL:
+    case STEP_SCRIPT:
+    case STEP_CANCEL:
+    case STEP_KIND_FIRST_UNUSED:
+        break;
+    }
+    return set(v, STATE_RUNNING, stopping ? "RUN_CANCELLING" : "EXECUTING");
+}
+
+static const char *failure_reason(const struct attempt_note *attempt)
+{
+    switch (attempt ? (int)attempt->retry : 0) {
+    case RETRY_SPENT:
+        return "MAX_ATTEMPTS";
+    case RETRY_PERMANENT:
+        return "NOT_TRANSIENT";
+    case RETRY_NON_RETRYABLE:
+        return "NON_RETRYABLE";
+    case RETRY_CANCELLING:
+        return "RUN_CANCELLING";
+    default:
+        return "CONDITION_FAULT";
+    }
+}
+
+// The codes of the contract, with NUL at the end.
+static const char *skip_reason(struct str reason)
+{
+    static const char *const codes[] = {SKIP_DEPENDENCY_FAILED, SKIP_TRIGGER_RULE, SKIP_CONDITION_FALSE,
+                                        SKIP_CONDITION_BROKEN};
+    for (size_t i = 0; i < ARRAY_COUNT(codes); i++)
+        if (str_is(reason, codes[i])) return codes[i];
+    return SKIP_OPERATOR;
+}
+
+static bool look_with_note(struct view_of_step *v)
+{
+    const struct run *run = v->e->run;
+    const struct note *note = v->note;
+    bool ended = run_status_terminal(run->status);
+    switch ((enum node_state)note->state) {
+    case NODE_WAITING:
+        return look_without_note(v);
+    case NODE_RUNNING:
+        return look_at_running(v);
+    case NODE_DELAYED:
+        if (ended) return set(v, STATE_CANCELLED, "RUN_CANCELLED");
+        if (run->cancelling) return set(v, STATE_RETRYING, "RUN_CANCELLING");
+        return set(v, STATE_RETRYING, run->status == RUN_STATUS_PAUSED ? "RUN_PAUSED" : "BACKOFF");
+    case NODE_HELD:
+        return ended ? set(v, STATE_FAILED, "HELD_TO_THE_END") : set(v, STATE_HELD, "ON_FAILURE_HOLD");
+    case NODE_SUCCESS:
+        if (note->reused_from.len > 0) return set(v, STATE_REUSED, "REUSED");
+        return set(v, STATE_DONE, v->ps->kind == STEP_APPROVAL ? "APPROVED" : "COMPLETED");
+    case NODE_SKIPPED:
+        return set(v, STATE_SKIPPED, skip_reason(note->skip_reason));
+    case NODE_FAILED:
+        if (step_cancelled(v)) return set(v, STATE_CANCELLED, "RUN_CANCELLED");
+        return set(v, STATE_FAILED, failure_reason(last_attempt(note)));
+    }
+    return false;
+}
+
+bool look_at(const struct explain *e, struct str path, struct view_of_step *out)
+{
+    uint32_t step = kernel_find(e->run, path);
+    if (step == PROGRAM_TOP || !iterations_fit(e, path)) return false;
+    *out = (struct view_of_step){.e = e, .path = path, .step = step, .ps = &e->program->steps[step]};
+    if ((out->ps->scope == PROGRAM_TOP) != (scope_path(path).len == 0)) return false;
+    out->note = note_find(e, path);
+    out->current = is_current(e, path);
+    return out->note ? look_with_note(out) : look_without_note(out);
+}
+
+struct place state_place(const struct view_of_step *v)
+{
+    if (v->note) return v->note->at;
+    return v->state == STATE_CANCELLED || v->state == STATE_NOT_RUN ? v->e->end : (struct place){0};
+}

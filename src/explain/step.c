@@ -1,0 +1,197 @@
+// The answer about a step, put together. docs/format/why.md describes every member.
+#include "explain/inside.h"
+
+static void put_gate(struct maker *m, struct json *out, const struct view_of_step *v)
+{
+    if (v->ps->kind != STEP_APPROVAL) return;
+    const struct attempt_note *attempt = last_attempt(v->note);
+    struct json gate = json_object();
+    struct str message = v->note ? v->note->message : json_text(json_key(&v->ps->with, "message"));
+    put_short(m, &gate, "message", message, TEXT_LONG);
+    put_word(m, &gate, "role", "Operator");
+    if (attempt) put_time(m, &gate, "since", attempt->started_ms);
+    put_count(m, &gate, "timeoutMs", json_integer(json_key(&v->ps->with, "timeoutMs"), v->ps->timeout_ms));
+    if (v->state == STATE_APPROVAL) put_time(m, &gate, "deadline", v->note->due_ms);
+    put_text(m, &gate, "onTimeout", json_text(json_key(&v->ps->with, "onTimeout")));
+    bool answered = attempt && (attempt->end == ATTEMPT_DONE || attempt->end == ATTEMPT_FAILED);
+    if (answered && v->state != STATE_REUSED) {
+        struct json answer = json_object();
+        put_bool(m, &answer, "approved", attempt->end == ATTEMPT_DONE);
+        put_text(m, &answer, "by", v->note->actor);
+        put_time(m, &answer, "at", attempt->ended_ms);
+        put_place(m, &answer, "", attempt->over);
+        put_value(m, &gate, "answer", answer);
+    }
+    put_value(m, out, "gate", gate);
+}
+
+static void put_children(struct maker *m, struct json *loop, const struct view_of_step *v)
+{
+    struct json open = json_array();
+    for (uint32_t i = 0; i < v->ps->child_count; i++) {
+        struct view_of_step child;
+        struct str text = child_path(m, v, v->ps->first_child + i);
+        if (text.len == 0 || !look_at(m->e, text, &child)) continue;
+        if (child.note && child.note->state >= NODE_SUCCESS) continue;
+        struct json item = json_object();
+        put_text(m, &item, "step", text);
+        put_word(m, &item, "state", explain_state_name(child.state));
+        push_value(m, &open, item);
+    }
+    put_value(m, loop, "open", open);
+}
+
+static void put_until(struct maker *m, struct json *loop, const struct view_of_step *v)
+{
+    struct view_of_step until;
+    if (v->ps->until == PROGRAM_TOP || v->note->iteration == 0) return;
+    struct str text = child_path(m, v, v->ps->until);
+    if (text.len == 0 || !look_at(m->e, text, &until)) return;
+    struct json out = json_object();
+    put_text(m, &out, "step", text);
+    put_word(m, &out, "state", explain_state_name(until.state));
+    if (until.note && until.note->value.type == JSON_BOOL) put_bool(m, &out, "holds", until.note->value.boolean);
+    put_value(m, loop, "until", out);
+}
+
+static void put_loop(struct maker *m, struct json *out, const struct view_of_step *v)
+{
+    static const char *const verdicts[] = {"", "OPEN", "AGAIN", "DONE", "BODY_FAILED", "EXHAUSTED"};
+    if (v->ps->kind != STEP_LOOP) return;
+    struct json loop = json_object();
+    put_int(m, &loop, "iteration", v->note ? v->note->iteration : 0);
+    put_int(m, &loop, "maxIterations", v->ps->max_iterations);
+    if (v->note) put_word(m, &loop, "verdict", verdicts[v->note->loop]);
+    if (v->note) put_until(m, &loop, v);
+    if (v->note && v->state == STATE_RUNNING && v->note->iteration > 0) put_children(m, &loop, v);
+    put_value(m, out, "loop", loop);
+}
+
+// Decisions by people that bear on the step: about it, or about the run when that is why.
+static bool bears_on(const struct view_of_step *v, const struct signal_note *signal)
+{
+    if (signal->step.len > 0) return str_eq(signal->step, v->path);
+    enum signal_type type = signal_parse(signal->type);
+    struct str reason = str_from(v->reason);
+    if (type == SIGNAL_PAUSE) return str_is(reason, "RUN_PAUSED") && str_eq(signal->id, v->e->pause_signal);
+    bool cancels = type == SIGNAL_CANCEL || type == SIGNAL_EMERGENCY_STOP || type == SIGNAL_REJECT;
+    return cancels && signal->accepted && (v->state == STATE_CANCELLED || str_is(reason, "RUN_CANCELLING"));
+}
+
+static void put_signals(struct maker *m, struct json *out, const struct view_of_step *v)
+{
+    struct json list = json_array();
+    for (size_t i = 0; i < m->e->signal_count; i++)
+        if (bears_on(v, &m->e->signals[i])) put_signal(m, &list, &m->e->signals[i]);
+    if (list.count > 0) put_value(m, out, "signals", list);
+}
+
+static void put_cause(struct maker *m, struct json *out, const struct view_of_step *v)
+{
+    struct view_of_step root;
+    if (!root_of(m, v, &root)) return;
+    struct json cause = json_object();
+    put_text(m, &cause, "step", root.path);
+    put_word(m, &cause, "state", explain_state_name(root.state));
+    put_place(m, &cause, "", state_place(&root));
+    put_text(m, &cause, "verdict", verdict_told(m, &root));
+    put_value(m, out, "cause", cause);
+}
+
+static void put_next(struct maker *m, struct json *out, const struct view_of_step *v)
+{
+    struct json list = json_array();
+    struct str nothing = {"", 0};
+    struct view_of_step root;
+    const struct run *run = m->e->run;
+    root_of(m, v, &root);
+    bool ended = run_status_terminal(run->status);
+    if (root.state == STATE_APPROVAL && !run->cancelling) {
+        next_command(m, &list, "approve", root.path, "");
+        next_command(m, &list, "reject", root.path, " --reason WHY");
+    }
+    if (root.state == STATE_HELD && !run->cancelling) {
+        next_command(m, &list, "retry", root.path, "");
+        next_command(m, &list, "skip", root.path, " --reason WHY");
+    }
+    if (root.note && root.note->child_run.len > 0 && root.state != STATE_DONE && root.state != STATE_REUSED)
+        next_why(m, &list, root.note->child_run);
+    if (root.state == STATE_REUSED) next_why(m, &list, root.note->reused_from);
+    if (run->status == RUN_STATUS_PENDING && run->start.requires_approval)
+        next_command(m, &list, "approve", nothing, "");
+    if (run->status == RUN_STATUS_PAUSED && !run->cancelling) next_command(m, &list, "resume", nothing, "");
+    if (!str_eq(root.path, v->path)) next_command(m, &list, "why", root.path, "");
+    if (root.state == STATE_FAILED || root.state == STATE_CANCELLED || root.state == STATE_NOT_RUN) {
+        if (root.state == STATE_NOT_RUN) next_command(m, &list, "why", nothing, "");
+        if (ended) next_command(m, &list, "retry", nothing, "");
+    }
+    if (list.count > 0) put_value(m, out, "next", list);
+}
+
+static enum code put_parts(struct maker *m, struct json *out, const struct view_of_step *v, struct error *err)
+{
+    put_cause(m, out, v);
+    put_dependencies(m, out, v);
+    put_rule(m, out, v);
+    enum code rc = put_when(m, out, v, err);
+    if (rc) return rc;
+    put_gate(m, out, v);
+    put_loop(m, out, v);
+    put_attempts(m, out, v);
+    put_retry(m, out, v);
+    if (v->note && v->note->state == NODE_RUNNING && v->state != STATE_APPROVAL)
+        put_time(m, out, "due", v->note->due_ms);
+    put_count(m, out, "timeoutMs", v->ps->timeout_ms);
+    put_word(m, out, "onFailure", v->ps->on_failure == ON_FAILURE_HOLD ? "hold" : "fail_run");
+    if (v->note) put_text(m, out, "childRun", v->note->child_run);
+    if (v->note) put_text(m, out, "reusedFrom", v->note->reused_from);
+    put_pause(m, out);
+    put_signals(m, out, v);
+    if (m->now_ms > 0) put_next(m, out, v);
+    return OK;
+}
+
+// A step that has not been decided is in no decision of the log: what is checked is that the kernel would not decide it.
+static enum code check_open(struct maker *m, const struct view_of_step *v, bool *same, struct error *err)
+{
+    struct join join;
+    struct error local = {0};
+    const struct run *run = m->e->run;
+    *same = true;
+    if (!v->current || v->note || v->state != STATE_WAITING || run->status != RUN_STATUS_RUNNING || run->cancelling)
+        return OK;
+    enum code rc = kernel_join(run, v->step, &m->e->env, m->arena, &join, &local);
+    if (rc == E_NOMEM) return error_set(err, rc, "out of memory while explaining");
+    bool waits = join.verdict == JOIN_WAITS, withheld = join.verdict == JOIN_WITHHELD;
+    if (str_is(str_from(v->reason), "DEPENDENCIES")) *same = waits;
+    if (str_is(str_from(v->reason), "RUN_FAILING")) *same = withheld;
+    if (str_is(str_from(v->reason), "DUE")) *same = !waits && !withheld;
+    return OK;
+}
+
+enum code explain_step(const struct explain *e, struct str path, int64_t now_ms, struct arena *arena, struct json *out,
+                       struct error *err)
+{
+    struct maker m = {.e = e, .arena = arena, .now_ms = now_ms};
+    struct view_of_step v;
+    if (!look_at(e, path, &v)) return error_set(err, E_NOT_FOUND, "the run has no step \"%.*s\"", STR_ARG(path));
+    bool same;
+    enum code rc = check_open(&m, &v, &same, err);
+    if (rc) return rc;
+    uint32_t checked = v.note ? v.note->checked : 1;
+    *out = json_object();
+    put_text(&m, out, "runId", e->run->ids.run);
+    put_text(&m, out, "step", path);
+    put_word(&m, out, "kind", step_kind_name(v.ps->kind));
+    put_at(&m, out);
+    put_word(&m, out, "runStatus", run_status_name(e->run->status));
+    put_word(&m, out, "state", explain_state_name(v.state));
+    put_word(&m, out, "reason", v.reason);
+    put_text(&m, out, "verdict", verdict_told(&m, &v));
+    if (v.note) put_time(&m, out, "since", v.note->at_ms);
+    put_place(&m, out, "", state_place(&v));
+    put_proof(&m, out, checked, v.note ? v.note->reproduced : same, v.note ? v.note->doubt : (struct str){0});
+    rc = put_parts(&m, out, &v, err);
+    if (!rc && m.failed) rc = error_set(err, E_NOMEM, "out of memory while explaining");
+    return rc;
+}
