@@ -12,7 +12,7 @@ test_graph_of_a_file_in_every_format() {
     ! command -v dot >/dev/null || dot -Tsvg out >/dev/null || fail 'graphviz does not take it'
     cairn_is 0 graph "$ex/joins.yaml" -o mermaid; has_line out '^flowchart TD'
     cairn_is 0 graph "$ex/joins.yaml" -o svg; python3 -c 'import sys, xml.dom.minidom as m; m.parse("out")' || fail 'not XML'
-    cairn_is 0 graph - <"$ex/hello.json" || true
+    "$CAIRN" graph - <"$ex/hello.json" | grep -q greet || fail 'not from stdin'
 }
 test_graph_of_a_run_shows_states() {
     cairn_is 0 run "$ex/joins.yaml" "${store[@]}" --progress none
@@ -41,7 +41,7 @@ Y
     cairn_is 3 validate --sound branches.yaml; empty out
     has err 'branches.yaml:6:11: error[E0604] nobody is ever asked for the approval "go"'
     has err "note: when a succeeds (\$INPUTS.env = 'prod'), b is skipped"
-    cairn_is 3 validate --sound -o json branches.yaml; jq -e '.[0].note | test("b is skipped")' out >/dev/null || fail 'no note'
+    cairn_is 3 validate --sound -o json branches.yaml; jq -e 'any(.[]; .note | test("b is skipped"))' out >/dev/null || fail 'no note'
     cairn_is 0 help E0604; has out 'nobody is ever asked'
     cairn_is 0 validate --sound --strict "$ex"/*.json "$ex"/*.yaml; empty err
 }
