@@ -43,4 +43,19 @@ enum code sound_reach(const struct program *program, struct arena *arena, enum s
 // looked at too.
 enum code sound_check(const struct program *program, struct diagnostics *diagnostics, struct error *err) MUST_CHECK;
 
+// ---- layout
+
+// The program's document in its canonical layout: JSON with the fields in the order of docs/format, YAML indented by two with
+// its comments. E_UNSUPPORTED: no layout was found that provably means the same. Formatting the result changes nothing.
+enum code author_format(const struct program *program, const struct program_loader *loader, struct arena *arena,
+                        struct str *out, struct error *err) MUST_CHECK;
+// The compiled program as text, without places in the document and hashes of it.
+enum code author_meaning(struct buf *out, const struct program *program, struct error *err) MUST_CHECK;
+// Whether `text`, read in place of the program's document, compiles to the same program.
+enum code author_same(const struct program *program, struct str text, const struct program_loader *loader,
+                      struct arena *arena, bool *same, struct error *err) MUST_CHECK;
+// Unified differences of two texts.
+enum code author_diff(struct buf *out, struct str name, struct str before, struct str after, struct arena *arena,
+                      struct error *err) MUST_CHECK;
+
 #endif

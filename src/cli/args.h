@@ -86,6 +86,8 @@ enum exit_code {
     X(LEDGER, "ledger", 0, NULL, "", "the ledger beside the log: decisions and facts without an event")                \
     X(STRICT, "strict", 0, NULL, "", "warnings count as errors")                                                       \
     X(SOUND, "sound", 0, NULL, "", "prove what can never happen: dead steps, joins, conditions, approvals")            \
+    X(WRITE, "write", 'w', NULL, "", "write the result into the file")                                                 \
+    X(CHECK, "check", 0, NULL, "", "only look: exit 20 and show what is different")                                    \
     X(ONLY, "only", 0, "W,..", "", "only these workloads: w1 w2 w3 w4 w5 w6 scale list")
 
 enum flag {

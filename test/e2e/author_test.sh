@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What helps to write documents: graph, soundness.
+# What helps to write documents: graph, soundness, layout.
 . "$(dirname "$0")/lib.sh"
 ex=$root/examples
 
@@ -44,6 +44,21 @@ Y
     cairn_is 3 validate --sound -o json branches.yaml; jq -e 'any(.[]; .note | test("b is skipped"))' out >/dev/null || fail 'no note'
     cairn_is 0 help E0604; has out 'nobody is ever asked'
     cairn_is 0 validate --sound --strict "$ex"/*.json "$ex"/*.yaml; empty err
+}
+
+test_fmt() {
+    printf '# why\nname:   f\nnodes:\n-   id: a   # first\n    bash:  echo\n' >f.yaml
+    printf '{"steps":[{"kind":"noop","stepId":"a"}],"planVersion":"1","planId":"p"}' >p.json
+    cairn_is 0 fmt f.yaml; has out '  - id: a   # first'; has out '# why'; has_line out '^    bash: echo$'
+    cairn_is 20 fmt --check f.yaml p.json; has out '+++ f.yaml'; has out '+  - id: a'; has err '2 documents are not formatted'
+    cp f.yaml before; cairn_is 20 fmt --check f.yaml; cmp f.yaml before || fail '--check wrote'
+    chmod 640 f.yaml; cairn_is 0 fmt -w f.yaml p.json; has err 'formatted f.yaml'; equal "$(stat -c %a f.yaml)" 640
+    cairn_is 0 fmt --check f.yaml p.json; empty out; empty err
+    cairn_is 0 fmt -w f.yaml; empty err; equal "$(ls | grep -c fmt-)" 0
+    equal "$(jq -c 'keys_unsorted' p.json)" '["planId","planVersion","steps"]'
+    cairn_is 2 fmt -w --check f.yaml; cairn_is 2 fmt -w -
+    echo 'nodes: [' >bad.yaml; cairn_is 3 fmt -w bad.yaml; equal "$(cat bad.yaml)" 'nodes: ['
+    cairn_is 0 fmt --check "$ex"/*.yaml "$ex"/*.json
 }
 
 run_tests "$@"
