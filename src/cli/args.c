@@ -183,16 +183,19 @@ static int unknown_command(struct args *args, struct arena *arena, struct str wo
 static int read_command(struct args *args, struct arena *arena, int argc, char **argv, int *at)
 {
     struct str word = str_from(argv[*at]);
+    struct str next = *at + 1 < argc ? str_from(argv[*at + 1]) : (struct str){0};
+    for (size_t i = 0; next.len > 0 && command_at(i); i++) { // `test record` is not `test` of a file "record"
+        struct str second, first = str_cut(str_from(command_at(i)->name), ' ', &second);
+        if (second.len == 0 || !str_eq(first, word) || !str_eq(second, next)) continue;
+        args->command = command_at(i);
+        *at += 1;
+        return EXIT_OK;
+    }
     args->command = command_find(word);
     if (args->command) return EXIT_OK;
     for (size_t i = 0; command_at(i); i++) {
         struct str second;
         if (!str_eq(str_cut(str_from(command_at(i)->name), ' ', &second), word) || second.len == 0) continue;
-        if (*at + 1 < argc && str_is(second, argv[*at + 1])) {
-            args->command = command_at(i);
-            *at += 1;
-            return EXIT_OK;
-        }
         advise(args, arena, "did you mean `cairn %s`?", command_at(i)->name);
         return usage(args, arena, "`cairn %.*s` needs a second word", STR_ARG(word));
     }

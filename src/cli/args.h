@@ -84,10 +84,19 @@ enum exit_code {
     X(TYPE, "type", 0, "GLOB", "", "events whose type matches, e.g. 'Step*'")                                          \
     X(AFTER, "after", 0, "SEQ", "", "events with a higher number")                                                     \
     X(LEDGER, "ledger", 0, NULL, "", "the ledger beside the log: decisions and facts without an event")                \
-    X(STRICT, "strict", 0, NULL, "", "warnings count as errors")                                                       \
     X(SOUND, "sound", 0, NULL, "", "prove what can never happen: dead steps, joins, conditions, approvals")            \
     X(WRITE, "write", 'w', NULL, "", "write the result into the file")                                                 \
     X(CHECK, "check", 0, NULL, "", "only look: exit 20 and show what is different")                                    \
+    X(STRICT, "strict", 0, NULL, "", "warnings (crashtest: effects that may happen twice) count as errors")            \
+    X(UPDATE, "update", 0, NULL, "", "write golden files instead of comparing with them")                              \
+    X(FILTER, "filter", 0, "TEXT", "", "only tests whose file or name holds TEXT")                                     \
+    X(REDACT, "redact", 0, NULL, "", "values become placeholders of their type")                                       \
+    X(OUT, "out", 0, "FILE", "", "write to this file instead of stdout")                                               \
+    X(STEPS, "steps", 0, "HOW", "mock|sandbox", "mock: nothing runs; sandbox: steps run in a temporary directory")     \
+    X(SEED, "seed", 0, "N", "", "which worlds are drawn when there are too many (default: 1)")                         \
+    X(MAX, "max", 0, "N", "", "at most so many worlds; 0 is all")                                                      \
+    X(DOUBLE, "double", 0, NULL, "", "kill a second time, during and after recovery")                                  \
+    X(WORLD, "world", 0, "N[.M]", "", "play one world again and tell what happens")                                    \
     X(ONLY, "only", 0, "W,..", "", "only these workloads: w1 w2 w3 w4 w5 w6 scale list")
 
 enum flag {

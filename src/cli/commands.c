@@ -56,6 +56,36 @@ static const struct command commands[] = {
      1,
      {STORE_FLAGS, FLAG_ALL, FLAG_OUTPUT},
      command_graph},
+    {"Test",
+     "test",
+     "[FILE | DIR...]",
+     "play the tests of documents, with mocked steps in virtual time",
+     "Plays every case of every *.test.yaml (below the current directory when none is named) on the real engine: no "
+     "process is started, time is virtual, ids are the same every time. A case says what the steps give back, what people "
+     "answer and send, and what shall be the case in the end; what differs is told with its place in the test file. "
+     "docs/format/test.md describes the format. Exits 20 when a test fails, 3 when a file is invalid.",
+     "cairn test\n"
+     "cairn test flows/ --filter 'fails twice'\n"
+     "cairn test release.test.yaml --update\n"
+     "cairn test -o junit > report.xml",
+     "text|json|junit",
+     0,
+     1000,
+     {FLAG_UPDATE, FLAG_FILTER, FLAG_OUTPUT},
+     command_test},
+    {"Test",
+     "test record",
+     "RUN",
+     "make a test of a run that has been",
+     "Writes a test file with every result of the run as a mock (by step, iteration and attempt), every answer and signal "
+     "at its place, and what came out as expectations, and plays it once. Secrets were masked when the run was recorded; "
+     "--redact also replaces inputs and outputs by placeholders of the same shape, except those that decide a condition.",
+     "cairn test record @last --out release.test.yaml\ncairn test record nightly-2026-02-11 --redact",
+     NULL,
+     1,
+     1,
+     {STORE_FLAGS, FLAG_REDACT, FLAG_OUT},
+     command_test_record},
     {"Run",
      "run",
      "FILE [-- ARGUMENTS...]",

@@ -20,6 +20,8 @@ int command_signal(struct cli *cli);
 int command_recover(struct cli *cli);
 int command_log_verify(struct cli *cli);
 int command_bench(struct cli *cli);
+int command_test(struct cli *cli);
+int command_test_record(struct cli *cli);
 int command_version(struct cli *cli);
 int command_help(struct cli *cli);
 

@@ -242,6 +242,7 @@ void list_page(struct list *list, const struct json *rows)
         break;
     case FORMAT_NONE:
     case FORMAT_TEXT:
+    case FORMAT_JUNIT:
         break;
     }
     list->headed = true;

@@ -1,6 +1,6 @@
 // Every diagnostic: X(id, title, explanation). Ids are stable: a number is never given to another fault.
 // E01xx syntax, E02xx shape and fields, E03xx graph, E04xx expressions and references, E05xx limits,
-// E06xx soundness (`cairn validate --sound`).
+// E06xx soundness (`cairn validate --sound`), E07xx test files.
 // Whether one is an error or a warning is its severity, not its number.
 #ifndef CAIRN_DOC_DIAGNOSTIC_LIST_H
 #define CAIRN_DOC_DIAGNOSTIC_LIST_H
@@ -167,6 +167,14 @@
       "The step waits for a fixed time and is ended before that time is over, in every run.")      \
     X("E0608", "a loop condition that is always the same",                                         \
       "The command of until_bash has the same exit status in every round: the loop never repeats, " \
-      "or runs out of iterations and fails.")
+      "or runs out of iterations and fails.")                                                      \
+    X("E0701", "a test names a step that the document does not have",                              \
+      "Mocks, answers, signals and expectations name steps as events do: `load`, inside a loop "   \
+      "`loop[2].tick` or `loop[*].tick` for every iteration, in a child run `sub/load`; `#2` "     \
+      "behind a name is its second attempt.")                                                      \
+    X("E0702", "a step that cannot be mocked",                                                     \
+      "Only steps that act outside of the engine are mocked: exec, shell, script and functions of "  \
+      "a host. Waits pass in virtual time, approvals are answered under `approvals`, and child "   \
+      "runs are runs whose own steps are mocked as `sub/step`.")
 
 #endif

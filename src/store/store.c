@@ -73,7 +73,8 @@ enum code store_artifacts_dir(const struct store *store, const struct run_ids *i
 
 enum code store_logs_dir(const struct store *store, const struct run_ids *ids, struct arena *arena, struct str *out)
 {
-    return store->ops->run_dir(store, ids, "logs", arena, out);
+    *out = (struct str){0};
+    return store->options.artifacts ? OK : store->ops->run_dir(store, ids, "logs", arena, out);
 }
 
 enum code run_dir_path(struct str base, const char *what, const struct run_ids *ids, struct arena *arena,

@@ -47,7 +47,7 @@ struct store_options {
     uint64_t journal_size; // files: bytes of the journal before it is reused; 0 = 64 MiB
     const char *vfs;       // sqlite: name of a VFS (tests); NULL otherwise
     bool exclusive;        // sqlite: locking_mode=EXCLUSIVE (a VFS without shared memory)
-    const char *artifacts; // artifacts of a run are below this directory instead of beside the store; NULL otherwise
+    const char *artifacts; // artifacts are kept below this directory instead of beside the store, logs nowhere; or NULL
 };
 
 // "sqlite:PATH", "files:DIR", "memory:". E_LOCKED: err names the process that holds it (files, WRITE). E_VERSION, E_CORRUPT.

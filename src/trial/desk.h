@@ -16,6 +16,7 @@ struct desk_answer {
     struct str output; // borrowed until it is handed in
     struct fault fault;
     int64_t duration_ms;
+    size_t tag; // the decider's
 };
 
 struct desk {

@@ -1,0 +1,264 @@
+#include "cli/test_report.h"
+
+#include "cli/text.h"
+
+#include "base/civil.h"
+
+void test_report_open(struct test_report *report, struct cli *cli)
+{
+    *report = (struct test_report){.cli = cli, .format = format_of(cli, FORMAT_TEXT), .tests = json_array()};
+    buf_init(&report->xml, (size_t)256 << 20);
+}
+
+void test_report_close(struct test_report *report)
+{
+    buf_release(&report->xml);
+}
+
+static struct str title_of(struct cli *cli, const struct trial_script *script)
+{
+    if (script->name.len) return script->name;
+    return str_from(cli_format(cli, "%.*s", STR_ARG(script->document)));
+}
+
+// ---- text
+
+static void lines_behind(struct buf *out, const char *indent, struct str text)
+{
+    while (text.len > 0) {
+        struct str line = str_cut(text, '\n', &text);
+        buf_text(out, indent);
+        text_safe(out, line);
+        buf_byte(out, '\n');
+    }
+}
+
+static void fact(struct buf *out, const struct term *term, enum tone tone, const char *word, struct str value)
+{
+    if (value.len == 0) return;
+    buf_text(out, "      ");
+    tone_text(out, term, tone, word);
+    text_safe(out, value);
+    buf_byte(out, '\n');
+}
+
+static void write_fault(struct test_report *report, struct buf *out, const struct trial_script *script,
+                        const struct trial_fault *fault)
+{
+    const struct term *term = &report->cli->out;
+    buf_printf(out, "    %.*s:%u:%u: ", STR_ARG(script->file), fault->line, fault->column);
+    text_safe(out, fault->what);
+    buf_byte(out, '\n');
+    fact(out, term, TONE_GOOD, "expected  ", fault->expected);
+    fact(out, term, TONE_BAD, "got       ", fault->got);
+    lines_behind(out, "        ", fault->more);
+}
+
+// "COMPLETED, 5 steps, 2h05m": what happened, in the time that the run believes has passed.
+static void write_summary(struct test_report *report, struct buf *out, const struct trial_result *result)
+{
+    char virtual_time[24];
+    uint32_t ran = 0;
+    for (size_t i = 0; i < result->story.step_count; i++) ran += result->story.steps[i].started > 0;
+    duration_format(result->virtual_ms, virtual_time);
+    struct buf text;
+    buf_init(&text, 256);
+    buf_printf(&text, "  %s, %u step%s, %s", run_status_name(result->story.runs[0].status), ran, ran == 1 ? "" : "s",
+               virtual_time);
+    tone_text(out, &report->cli->out, TONE_DIM, text.ptr);
+    buf_release(&text);
+}
+
+static void write_text(struct test_report *report, const struct trial_script *script, const struct trial_result *result,
+                       const struct error *err, bool ok)
+{
+    struct cli *cli = report->cli;
+    struct buf out;
+    buf_init(&out, (size_t)16 << 20);
+    enum look look = ok ? LOOK_DONE : LOOK_FAILED;
+    tone_text(&out, &cli->out, look_tone(look), look_glyph(look, cli->out.utf8));
+    buf_byte(&out, ' ');
+    text_safe(&out, script->file);
+    buf_text(&out, "  ");
+    text_safe(&out, title_of(cli, script));
+    if (!err) write_summary(report, &out, result);
+    buf_byte(&out, '\n');
+    if (err) {
+        buf_printf(&out, "    %.*s:%u:%u: it cannot be played: ", STR_ARG(script->file), script->line, script->column);
+        text_safe(&out, str_from(err->message));
+        buf_byte(&out, '\n');
+    }
+    for (size_t i = 0; i < result->fault_count; i++) write_fault(report, &out, script, &result->faults[i]);
+    if (!ok || !cli->quiet) cli_print(cli, &out);
+    buf_release(&out);
+}
+
+// ---- json
+
+static bool put(struct test_report *report, struct json *object, const char *key, struct json value)
+{
+    return json_put(&report->cli->arena, object, str_from(key), value);
+}
+
+static struct json text_value(struct test_report *report, struct str text)
+{
+    return json_string(arena_copy(&report->cli->arena, text.len ? text : STR("")));
+}
+
+static bool add_json(struct test_report *report, const struct trial_script *script, const struct trial_result *result,
+                     const struct error *err, bool ok, int64_t took_us)
+{
+    struct json one = json_object(), faults = json_array();
+    bool done = put(report, &one, "file", json_string(script->file)) &&
+                put(report, &one, "name", json_string(title_of(report->cli, script))) &&
+                put(report, &one, "line", json_int(script->line)) && put(report, &one, "passed", json_bool(ok)) &&
+                put(report, &one, "virtualMs", json_int(result->virtual_ms)) &&
+                put(report, &one, "tookUs", json_int(took_us));
+    if (done && !err)
+        done = put(report, &one, "status", text_value(report, str_from(run_status_name(result->story.runs[0].status))));
+    if (done && err) done = put(report, &one, "error", text_value(report, str_from(err->message)));
+    for (size_t i = 0; done && i < result->fault_count; i++) {
+        const struct trial_fault *fault = &result->faults[i];
+        struct json object = json_object();
+        done = put(report, &object, "line", json_int(fault->line)) &&
+               put(report, &object, "column", json_int(fault->column)) &&
+               put(report, &object, "what", text_value(report, fault->what)) &&
+               put(report, &object, "expected", text_value(report, fault->expected)) &&
+               put(report, &object, "got", text_value(report, fault->got)) &&
+               put(report, &object, "more", text_value(report, fault->more)) &&
+               json_push(&report->cli->arena, &faults, object);
+    }
+    return done && put(report, &one, "faults", faults) && json_push(&report->cli->arena, &report->tests, one);
+}
+
+// ---- junit
+
+// What XML 1.0 cannot hold becomes '?'.
+static void xml_text(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c == '<')
+            buf_text(out, "&lt;");
+        else if (c == '>')
+            buf_text(out, "&gt;");
+        else if (c == '&')
+            buf_text(out, "&amp;");
+        else if (c == '"')
+            buf_text(out, "&quot;");
+        else if (c < 0x20 && c != '\n' && c != '\t')
+            buf_byte(out, '?');
+        else
+            buf_byte(out, (char)c);
+    }
+}
+
+static void add_xml(struct test_report *report, const struct trial_script *script, const struct trial_result *result,
+                    const struct error *err, int64_t took_us)
+{
+    struct buf *out = &report->xml;
+    buf_text(out, "  <testcase classname=\"");
+    xml_text(out, script->file);
+    buf_text(out, "\" name=\"");
+    xml_text(out, title_of(report->cli, script));
+    buf_printf(out, "\" time=\"%lld.%06lld\"", (long long)(took_us / 1000000), (long long)(took_us % 1000000));
+    if (!err && result->fault_count == 0) {
+        buf_text(out, "/>\n");
+        return;
+    }
+    buf_text(out, ">\n");
+    if (err) {
+        buf_text(out, "    <error message=\"");
+        xml_text(out, str_from(err->message));
+        buf_text(out, "\"/>\n");
+    }
+    for (size_t i = 0; i < result->fault_count; i++) {
+        const struct trial_fault *fault = &result->faults[i];
+        buf_text(out, "    <failure message=\"");
+        xml_text(out, fault->what);
+        buf_text(out, "\">");
+        xml_text(out, script->file);
+        buf_printf(out, ":%u:%u\nexpected ", fault->line, fault->column);
+        xml_text(out, fault->expected);
+        buf_text(out, "\ngot ");
+        xml_text(out, fault->got);
+        if (fault->more.len) buf_byte(out, '\n');
+        xml_text(out, fault->more);
+        buf_text(out, "</failure>\n");
+    }
+    buf_text(out, "  </testcase>\n");
+}
+
+// ---- the whole
+
+int test_report_add(struct test_report *report, const struct trial_script *script, const struct trial_result *result,
+                    const struct error *err, int64_t took_us)
+{
+    bool ok = !err && result->fault_count == 0;
+    report->passed += ok;
+    report->failed += !ok;
+    report->took_us += took_us;
+    report->virtual_ms += result->virtual_ms;
+    if (report->format == FORMAT_JSON) {
+        if (!add_json(report, script, result, err, ok, took_us)) return cli_nomem(report->cli);
+    } else if (report->format == FORMAT_JUNIT) {
+        add_xml(report, script, result, err, took_us);
+    } else {
+        write_text(report, script, result, err, ok);
+    }
+    return EXIT_OK;
+}
+
+void test_report_invalid(struct test_report *report, struct str file)
+{
+    report->invalid++;
+    if (report->format != FORMAT_JUNIT) return;
+    buf_text(&report->xml, "  <testcase classname=\"");
+    xml_text(&report->xml, file);
+    buf_text(&report->xml, "\" name=\"(file)\"><error message=\"the test file is invalid\"/></testcase>\n");
+}
+
+static void end_text(struct test_report *report)
+{
+    struct cli *cli = report->cli;
+    struct buf out;
+    char virtual_time[24];
+    buf_init(&out, 4096);
+    duration_format(report->virtual_ms, virtual_time);
+    buf_printf(&out, "%u passed, %u failed", report->passed, report->failed);
+    if (report->invalid) buf_printf(&out, ", %u file%s invalid", report->invalid, report->invalid == 1 ? "" : "s");
+    buf_printf(&out, " (%s of virtual time in %lld.%lld ms)\n", virtual_time, (long long)(report->took_us / 1000),
+               (long long)(report->took_us % 1000 / 100));
+    cli_print(cli, &out);
+    buf_release(&out);
+}
+
+void test_report_end(struct test_report *report)
+{
+    struct cli *cli = report->cli;
+    if (report->format == FORMAT_JSON) {
+        struct json all = json_object();
+        bool ok = put(report, &all, "passed", json_int(report->passed)) &&
+                  put(report, &all, "failed", json_int(report->failed)) &&
+                  put(report, &all, "invalid", json_int(report->invalid)) && put(report, &all, "tests", report->tests);
+        if (ok)
+            print_json(cli, FORMAT_JSON, &all);
+        else
+            cli_nomem(cli);
+        return;
+    }
+    if (report->format == FORMAT_JUNIT) {
+        struct buf out;
+        buf_init(&out, (size_t)256 << 20);
+        buf_printf(&out,
+                   "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"cairn\" tests=\"%u\" "
+                   "failures=\"%u\" errors=\"%u\">\n",
+                   report->passed + report->failed + report->invalid, report->failed, report->invalid);
+        buf_add(&out, buf_str(&report->xml));
+        buf_text(&out, "</testsuite>\n");
+        cli_print(cli, &out);
+        buf_release(&out);
+        return;
+    }
+    end_text(report);
+}

@@ -1,0 +1,129 @@
+// Keys of a script against paths of steps: "sub#2/loop[*].tick#1".
+#include "trial/inside.h"
+
+bool key_split(struct str key, struct str *path, uint32_t *attempt)
+{
+    struct str number;
+    int64_t n = 0;
+    *path = str_cut(key, '#', &number);
+    *attempt = 0;
+    if (path->len == key.len) return true;
+    if (!str_int64(number, &n) || n < 1 || n > 1000000) return false;
+    *attempt = (uint32_t)n;
+    return true;
+}
+
+// "loop[*].tick" against "loop[2].tick"; *exact becomes false when a star was needed.
+static bool segment_fits(struct str key, struct str path, bool *exact)
+{
+    size_t k = 0, p = 0;
+    while (k < key.len && p < path.len) {
+        if (key.ptr[k] == '[' && path.ptr[p] == '[' && k + 2 < key.len && key.ptr[k + 1] == '*') {
+            *exact = false;
+            k = str_find(key, ']', k);
+            p = str_find(path, ']', p);
+        }
+        if (k >= key.len || p >= path.len || key.ptr[k] != path.ptr[p]) return false;
+        k++;
+        p++;
+    }
+    return k == key.len && p == path.len;
+}
+
+uint32_t key_fits(struct str key, struct str path, uint32_t logical)
+{
+    uint32_t score = 1;
+    while (key.len > 0 && path.len > 0) {
+        struct str key_path, step_path;
+        uint32_t key_attempt, attempt;
+        bool exact = true;
+        struct str key_rest, path_rest, key_part = str_cut(key, '/', &key_rest),
+                                        path_part = str_cut(path, '/', &path_rest);
+        if (!key_split(key_part, &key_path, &key_attempt) || !key_split(path_part, &step_path, &attempt)) return 0;
+        if (path_rest.len == 0) attempt = logical;
+        if (attempt == 0) attempt = 1;
+        if (!segment_fits(key_path, step_path, &exact) || (key_attempt > 0 && key_attempt != attempt)) return 0;
+        score += (key_attempt > 0 ? 2u : 0u) + (exact ? 1u : 0u);
+        key = key_rest;
+        path = path_rest;
+    }
+    return key.len == 0 && path.len == 0 ? score : 0;
+}
+
+bool kind_is_external(enum step_kind kind)
+{
+    return kind == STEP_EXEC || kind == STEP_SHELL || kind == STEP_SCRIPT || kind == STEP_HOST;
+}
+
+// The part of a path before the first iteration: "loop" of "loop[2].tick"; *rest is "tick", or empty.
+static struct str outermost(struct str path, struct str *rest)
+{
+    size_t bracket = str_find(path, '[', 0);
+    size_t close = str_find(path, ']', bracket);
+    *rest = (struct str){0};
+    if (bracket == path.len || close == path.len) return path;
+    if (close + 2 <= path.len && path.ptr[close + 1] == '.') *rest = str_slice(path, close + 2, path.len);
+    return str_slice(path, 0, bracket);
+}
+
+const struct program_step *path_step(const struct program *program, struct str path)
+{
+    uint32_t scope = PROGRAM_TOP;
+    while (path.len > 0) {
+        struct str rest, id = outermost(path, &rest);
+        uint32_t index = program_find(program, scope, id);
+        if (index == PROGRAM_TOP) return NULL;
+        if (rest.len == 0) return &program->steps[index];
+        if (program->steps[index].kind != STEP_LOOP) return NULL;
+        scope = index;
+        path = rest;
+    }
+    return NULL;
+}
+
+const struct program_step *key_step(const struct program *program, struct str key, const struct program **owner)
+{
+    while (program) {
+        struct str rest, path;
+        uint32_t attempt;
+        if (!key_split(str_cut(key, '/', &rest), &path, &attempt)) return NULL;
+        const struct program_step *step = path_step(program, path);
+        if (owner) *owner = program;
+        if (!step || rest.len == 0) return step;
+        program = step->child;
+        key = rest;
+    }
+    return NULL;
+}
+
+const struct trial_mock *script_mock(const struct trial_script *script, struct str path, uint32_t logical,
+                                     enum step_kind kind)
+{
+    const struct trial_mock *best = NULL;
+    uint32_t best_score = 0;
+    for (size_t i = 0; i < script->mock_count; i++) {
+        uint32_t score = key_fits(script->mocks[i].key, path, logical);
+        if (score == 0 || score < best_score) continue;
+        best = &script->mocks[i];
+        best_score = score;
+    }
+    for (size_t i = 0; best_score == 0 && i < script->default_count; i++) {
+        struct str key = script->defaults[i].key;
+        bool named = str_is(key, step_kind_name(kind));
+        if (named || (!best && str_is(key, "*"))) best = &script->defaults[i];
+    }
+    return best;
+}
+
+const struct trial_gate *script_gate(const struct trial_script *script, struct str path)
+{
+    const struct trial_gate *best = NULL;
+    uint32_t best_score = 0;
+    for (size_t i = 0; i < script->gate_count; i++) {
+        uint32_t score = key_fits(script->gates[i].key, path, 1);
+        if (score == 0 || score < best_score) continue;
+        best = &script->gates[i];
+        best_score = score;
+    }
+    return best;
+}

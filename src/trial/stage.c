@@ -1,0 +1,523 @@
+// One world: virtual time, a store, an engine, a desk, and people. Nothing in it is left to chance: the next thing that
+// happens is the one that is due first; of those that are due together, what tools answer comes before what people send
+// and both before timers.
+//
+// A world may die at a point (inside.h: stage_hooks). Then everything but the disk is gone, time stands still while the
+// machine is down, and the next life goes on: so what differs in the end is the engine's doing, not the clock's.
+#include "trial/inside.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ACTS_MAX 4000000
+#define JOURNAL_SMALL ((uint64_t)256 << 10)
+#define JOURNAL_LARGE ((uint64_t)4 << 20)
+#define SMALL_STEPS 100
+
+void stage_say(struct stage *stage, const char *format, ...)
+{
+    if (!stage->hooks.line) return;
+    char line[600];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(line, sizeof(line), format, arguments);
+    va_end(arguments);
+    stage->hooks.line(stage->hooks.context, line);
+}
+
+void stage_break(struct stage *stage, const char *rule, const char *format, ...)
+{
+    if (stage->broken) return;
+    stage->broken = rule;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(stage->message, sizeof(stage->message), format, arguments);
+    va_end(arguments);
+    stage_say(stage, "BROKEN %s: %s", rule, stage->message);
+}
+
+bool stage_point(struct stage *stage, enum boundary boundary, struct str step, struct str label)
+{
+    if (stage->died || !stage->hooks.point) return stage->died;
+    if (!stage->hooks.point(stage->hooks.context, stage, boundary, step, label)) return false;
+    stage->died = true;
+    if (stage->disk) sim_disk_stop_after(stage->disk, 0);
+    return true;
+}
+
+// ---- runs
+
+struct stage_run *stage_run_of(const struct stage *stage, struct str id)
+{
+    for (size_t i = 0; i < stage->run_count; i++)
+        if (str_eq(stage->runs[i].id, id)) return &stage->runs[i];
+    return NULL;
+}
+
+struct str stage_path(struct stage *stage, struct str run, struct str step)
+{
+    const struct stage_run *found = stage_run_of(stage, run);
+    struct str prefix = found ? found->prefix : STR("?/");
+    return trial_format(stage->arena, "%.*s%.*s", STR_ARG(prefix), STR_ARG(step));
+}
+
+// The attempt of the parent's step is the last part of the child's id, or unknown when the id had to be a hash.
+static uint32_t attempt_of_child(struct str id)
+{
+    size_t at = id.len;
+    int64_t n = 0;
+    while (at > 0 && id.ptr[at - 1] != '.') at--;
+    return str_int64(str_slice(id, at, id.len), &n) && n > 0 && n < 1000000 ? (uint32_t)n : 1;
+}
+
+static struct stage_run *learn_run(struct stage *stage, struct str id, const struct start_facts *start)
+{
+    struct stage_run *run = stage_run_of(stage, id);
+    if (run || !start) return run;
+    const struct stage_run *parent = start->parent_run.len ? stage_run_of(stage, start->parent_run) : NULL;
+    const struct program_step *step = parent ? path_step(parent->program, start->parent_step) : NULL;
+    struct str prefix = STR("");
+    if (parent) {
+        uint32_t attempt = attempt_of_child(id);
+        prefix = attempt > 1
+                     ? trial_format(stage->arena, "%.*s%.*s#%u/", STR_ARG(parent->prefix), STR_ARG(start->parent_step),
+                                    attempt)
+                     : trial_format(stage->arena, "%.*s%.*s/", STR_ARG(parent->prefix), STR_ARG(start->parent_step));
+    }
+    struct stage_run *grown = arena_grow(stage->arena, stage->runs, stage->run_count, stage->run_count + 1,
+                                         sizeof(*grown), &stage->run_capacity);
+    if (!grown) return NULL;
+    stage->runs = grown;
+    run = &stage->runs[stage->run_count++];
+    *run = (struct stage_run){.id = arena_copy(stage->arena, id),
+                              .prefix = prefix,
+                              .program = step && step->child ? step->child : stage->options->program};
+    return run;
+}
+
+static void remember(struct stage *stage, struct stage_run *run, uint64_t seq, struct str bytes)
+{
+    if (seq != run->told_count + 1) return; // told before
+    uint64_t *grown =
+        arena_grow(stage->arena, run->told, run->told_count, run->told_count + 1, sizeof(*grown), &run->told_capacity);
+    if (!grown) return;
+    run->told = grown;
+    run->told[run->told_count++] = str_hash(bytes);
+}
+
+// ---- what the engine tells
+
+static void say_moment(struct stage *stage, const struct stage_run *run, const struct moment *m, uint64_t seq)
+{
+    if (!stage->hooks.line) return;
+    enum vocabulary vocabulary = run->program->kind == DOCUMENT_NODES ? VOCABULARY_NODES : VOCABULARY_RUN;
+    const char *word = moment_word(m->kind, vocabulary);
+    char number[24] = "", attempt[48] = "";
+    if (word) snprintf(number, sizeof(number), "%llu", (unsigned long long)seq);
+    if (m->step.len) snprintf(attempt, sizeof(attempt), " attempt %u.%u", m->logical, m->engine);
+    stage_say(stage, "%4s  %s %.*s%.*s%s", number, word ? word : moment_name(m->kind), STR_ARG(run->prefix),
+              STR_ARG(m->step), attempt);
+}
+
+static void label_moment(struct stage *stage, const struct stage_run *run, const struct moment *m)
+{
+    if (!stage->hooks.batch) return;
+    enum vocabulary vocabulary = run->program->kind == DOCUMENT_NODES ? VOCABULARY_NODES : VOCABULARY_RUN;
+    const char *word = moment_word(m->kind, vocabulary);
+    if (!word) return;
+    if (m->step.len && stage->batch_step.len == 0)
+        stage->batch_step = trial_format(stage->arena, "%.*s%.*s", STR_ARG(run->prefix), STR_ARG(m->step));
+    if (stage->batch.len > 160) {
+        if (!str_ends(buf_str(&stage->batch), STR("…"))) buf_text(&stage->batch, ", …");
+        return;
+    }
+    buf_printf(&stage->batch, "%s%s%s%.*s%.*s", stage->batch.len ? ", " : "", word, m->step.len ? " " : "",
+               m->step.len ? (int)run->prefix.len : 0, run->prefix.ptr, STR_ARG(m->step));
+}
+
+static void on_event(void *context, const struct engine_event *event)
+{
+    struct stage *stage = context;
+    if (stage->died) return;
+    const struct moment *m = event->moment;
+    struct stage_run *run = learn_run(stage, event->run, m->start);
+    if (!run) return;
+    if (stage->writing) { // the first one after a commit
+        stage->writing = stage->synced = false;
+        if (stage_point(stage, BOUNDARY_TOLD, STR(""), STR(""))) return;
+    }
+    if (event->item->in_log) remember(stage, run, event->item->seq, event->item->bytes);
+    say_moment(stage, run, m, event->item->seq);
+    label_moment(stage, run, m);
+    if (m->kind == MOMENT_STEP_COMPLETED) tool_told(stage, stage_path(stage, event->run, m->step), m);
+    people_hear(stage, run, m);
+}
+
+static void on_decision(void *context, const struct engine_decision *decision)
+{
+    struct stage *stage = context;
+    struct str label = str_from(signal_name(decision->type));
+    if (stage_point(stage, BOUNDARY_DECISION, STR(""), label)) return;
+    stage_say(stage, "      %s %s%s%.*s", signal_name(decision->type), decision->accepted ? "accepted" : "rejected",
+              decision->error_code.len ? ": " : "", STR_ARG(decision->error_code));
+    people_decided(stage, decision);
+    stage_point(stage, BOUNDARY_DECIDED, STR(""), label);
+}
+
+static void on_refused(void *context, struct str run, const struct error *why)
+{
+    struct stage *stage = context;
+    if (!stage->died) stage_break(stage, "START", "run %.*s was refused: %s", STR_ARG(run), why->message);
+}
+
+// ---- store and disk
+
+// Asked before every change of the disk. What happens while the store is opened counts only in a later life.
+static bool on_disk(void *context, enum sim_call call)
+{
+    struct stage *stage = context;
+    if (stage->opening) return stage->lives > 0 && stage_point(stage, BOUNDARY_RECOVERY, STR(""), STR("the next life"));
+    bool first = !stage->writing;
+    stage->writing = true;
+    if (call == SIM_SYNC && !stage->synced) {
+        stage->synced = true;
+        return stage_point(stage, BOUNDARY_LOST, STR(""), STR("")) ||
+               stage_point(stage, BOUNDARY_TORN, STR(""), STR("")) ||
+               stage_point(stage, BOUNDARY_KEPT, STR(""), STR(""));
+    }
+    return (first || stage->synced) &&
+           stage_point(stage, stage->synced ? BOUNDARY_SYNCED : BOUNDARY_APPEND, STR(""), STR(""));
+}
+
+enum { FATE_KEPT = 0, FATE_LOST = 1, FATE_TORN = 2 };
+
+struct cut {
+    enum boundary how;
+    uint64_t left; // changes that have not been asked about
+    bool how_far;
+};
+
+// Torn: everything older is lost, and of the last write one half is there.
+static uint32_t pick_fate(void *context, uint32_t n)
+{
+    struct cut *cut = context;
+    if (cut->how_far) {
+        cut->how_far = false;
+        return n / 2;
+    }
+    if (cut->left > 0) cut->left--;
+    if (cut->how == BOUNDARY_TORN && cut->left == 0 && n > FATE_TORN) {
+        cut->how_far = true;
+        return FATE_TORN;
+    }
+    return n > FATE_LOST ? FATE_LOST : FATE_KEPT;
+}
+
+void stage_cut(struct stage *stage, enum boundary how)
+{
+    struct cut cut = {.how = how, .left = sim_disk_unsynced(stage->disk)};
+    sim_disk_heal(stage->disk);
+    if (how == BOUNDARY_KEPT)
+        sim_disk_kill(stage->disk);
+    else
+        sim_disk_crash(stage->disk, (struct sim_choice){pick_fate, &cut}, SIM_LOSE | SIM_TEAR_BYTES | SIM_LOSE_NAMES);
+    sim_disk_stop_after(stage->disk, UINT64_MAX);
+}
+
+static void fill(struct entropy *entropy, void *bytes, size_t size)
+{
+    struct stage *stage = CONTAINER_OF(entropy, struct stage, entropy);
+    for (size_t i = 0; i < size; i++) {
+        stage->random += 0x9e3779b97f4a7c15u;
+        uint64_t z = stage->random;
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        ((uint8_t *)bytes)[i] = (uint8_t)((z ^ (z >> 31)) & 0xff);
+    }
+}
+
+static enum code open_store(struct stage *stage, struct error *err)
+{
+    struct str artifacts = trial_format(stage->arena, "%s/world", stage->options->scratch);
+    bool large = stage->options->program->step_count > SMALL_STEPS;
+    struct store_options options = {.mode = STORE_WRITE,
+                                    .create = true,
+                                    .contract = stage->options->contract,
+                                    .entropy = &stage->entropy,
+                                    .journal_size = large ? JOURNAL_LARGE : JOURNAL_SMALL,
+                                    .artifacts = artifacts.ptr};
+    if (!stage->on_disk) return store_open(STR("memory:"), &options, &stage->store, err);
+    if (!stage->disk) {
+        stage->disk = sim_disk_new();
+        sim_disk_watch(stage->disk, on_disk, stage);
+    }
+    options.disk = sim_disk_ops(stage->disk);
+    stage->opening = true;
+    enum code rc = store_open(STR("files:store"), &options, &stage->store, err);
+    stage->opening = false;
+    return rc;
+}
+
+// ---- lives
+
+static bool knows(void *context, struct str function)
+{
+    (void)context, (void)function;
+    return true;
+}
+
+static enum code open_engine(struct stage *stage, struct error *err)
+{
+    struct engine_options options = {
+        .store = stage->store,
+        .contract = stage->options->contract,
+        .entropy = &stage->entropy,
+        .tools = &stage->desk.base,
+        .host = {.tools = &stage->desk.base, .knows = knows},
+        .limits = engine_limits_default,
+        .observer = {.context = stage, .event = on_event, .decision = on_decision, .refused = on_refused}};
+    enum code rc = engine_open(&options, &stage->engine, err);
+    stage->desk.engine = stage->engine;
+    return rc;
+}
+
+static enum code start_run(struct stage *stage, struct error *err)
+{
+    const struct trial_script *script = stage->options->script;
+    struct start_request request = {
+        .program = stage->options->program,
+        .run = stage->options->script->run,
+        .inputs = script->inputs,
+        .arguments = script->arguments,
+        .work_dir = str_from(stage->options->work_dir ? stage->options->work_dir : stage->options->scratch),
+        .triggered_by = STR("tester")};
+    char id[129];
+    return engine_start(stage->engine, &request, id, err);
+}
+
+struct relearn {
+    struct stage *stage;
+    struct run_head *head;
+    struct stage_run *run;
+    uint64_t count;
+};
+
+static enum code relearn_record(void *context, const struct record *record, const struct moment *m,
+                                const struct seal *seal)
+{
+    (void)seal;
+    struct relearn *relearn = context;
+    struct stage *stage = relearn->stage;
+    if (m) relearn->run = learn_run(stage, relearn->head->ids.run, m->start);
+    struct stage_run *run = relearn->run;
+    if (!run) return OK;
+    if (!record->ledger_seq) {
+        relearn->count = record->seq;
+        if (record->seq <= run->told_count && run->told[record->seq - 1] != str_hash(record->bytes))
+            stage_break(stage, "LOST", "event %llu of %.*s is another one than was acknowledged before the crash",
+                        (unsigned long long)record->seq, STR_ARG(run->id));
+        remember(stage, run, record->seq, record->bytes);
+    }
+    if (!m) return OK;
+    if (m->kind == MOMENT_STEP_COMPLETED) tool_told(stage, stage_path(stage, run->id, m->step), m);
+    people_hear(stage, run, m);
+    return OK;
+}
+
+// What the store knows after a crash: everything that was told must be there, and what was stored without being told is
+// heard of now.
+static enum code relearn(struct stage *stage, struct error *err)
+{
+    struct run_filter filter = {.limit = 100000};
+    struct run_heads heads = {0};
+    enum code rc = store_list(stage->store, &filter, stage->arena, &heads, err);
+    for (size_t i = heads.count; !rc && i > 0; i--) {
+        struct run_head *head = &heads.items[i - 1];
+        struct relearn one = {.stage = stage, .head = head, .run = stage_run_of(stage, head->ids.run)};
+        rc = store_replay(stage->store, head->ids.tenant, head->ids.run, relearn_record, &one, err);
+        if (!rc && one.run && one.count < one.run->told_count)
+            stage_break(stage, "LOST", "%.*s had %zu acknowledged events before the crash and has %llu after it",
+                        STR_ARG(one.run->id), one.run->told_count, (unsigned long long)one.count);
+        if (!rc && !head->terminal) rc = engine_adopt(stage->engine, head->ids.tenant, head->ids.run, err);
+    }
+    for (size_t i = 0; !rc && i < stage->run_count; i++) {
+        bool found = stage->runs[i].told_count == 0;
+        for (size_t k = 0; k < heads.count; k++) found = found || str_eq(heads.items[k].ids.run, stage->runs[i].id);
+        if (!found) stage_break(stage, "LOST", "run %.*s is gone after the crash", STR_ARG(stage->runs[i].id));
+    }
+    bool stored = false;
+    for (size_t i = 0; i < heads.count; i++)
+        stored = stored || str_eq(heads.items[i].ids.run, stage->options->script->run);
+    if (!rc && !stored) rc = start_run(stage, err); // whoever wanted it got no answer and asks again
+    return rc;
+}
+
+static void end_life(struct stage *stage)
+{
+    engine_close(stage->engine);
+    stage->engine = NULL;
+    stage->desk.count = 0;
+    if (stage->store) store_close(stage->store);
+    stage->store = NULL;
+}
+
+static void crash(struct stage *stage)
+{
+    end_life(stage);
+    stage_cut(stage, stage->cut);
+    stage->died = stage->writing = stage->synced = false;
+    stage->batch_step = (struct str){0};
+    buf_clear(&stage->batch);
+    stage->lives++;
+}
+
+static enum code next_life(struct stage *stage, struct error *err)
+{
+    enum code rc = open_store(stage, err);
+    if (!rc) rc = open_engine(stage, err);
+    stage->opening = true; // claiming runs changes the disk as well
+    if (!rc) rc = relearn(stage, err);
+    stage->opening = false;
+    if (!rc && !stage->died) people_again(stage);
+    if (rc && !stage->died) stage_break(stage, "LOST", "the run cannot be taken up again: %s", err->message);
+    if (rc && !stage->died) return rc;
+    *err = (struct error){0};
+    return OK;
+}
+
+// ---- acts
+
+static enum code turns(struct stage *stage, struct error *err)
+{
+    bool worked = true;
+    while (worked && !stage->died && !stage->broken) {
+        struct moment_in_time now = {.wall_ms = stage->wall_ms, .mono_ms = stage->mono_ms};
+        stage->writing = stage->synced = false;
+        enum code rc = engine_turn(stage->engine, now, &worked, err);
+        stage->result->turns++;
+        if (stage->hooks.batch && stage->batch.len > 0)
+            stage->hooks.batch(stage->hooks.context, stage->batch_step, buf_str(&stage->batch));
+        buf_clear(&stage->batch);
+        stage->batch_step = (struct str){0};
+        if (stage->died) *err = (struct error){0};
+        if (rc && !stage->died) return rc;
+    }
+    return OK;
+}
+
+static void deliver(struct stage *stage)
+{
+    size_t index = desk_first(&stage->desk);
+    const struct effect_seen *effect = &stage->effects[stage->desk.answers[index].tag];
+    struct str path = effect->path,
+               label = trial_format(stage->arena, "%.*s (attempt %u)", STR_ARG(path), effect->logical);
+    if (stage_point(stage, BOUNDARY_ANSWER, path, label)) return;
+    desk_deliver(&stage->desk, index);
+    stage_point(stage, BOUNDARY_ANSWERED, path, label);
+}
+
+static void pass_until(struct stage *stage, int64_t mono_ms)
+{
+    if (mono_ms <= stage->mono_ms) return;
+    stage->wall_ms += mono_ms - stage->mono_ms;
+    stage->mono_ms = mono_ms;
+}
+
+// False when nothing happens by itself any more.
+static bool act(struct stage *stage)
+{
+    int64_t due = desk_due(&stage->desk), people = people_due(stage), timer = engine_deadline(stage->engine);
+    int64_t next = due < people ? due : people;
+    if (timer < next) next = timer;
+    if (next == INT64_MAX) return false;
+    int64_t before = stage->mono_ms;
+    pass_until(stage, next);
+    if (due == next)
+        deliver(stage);
+    else if (people == next)
+        people_send(stage);
+    else if (before >= timer)
+        pass_until(stage, before + 1); // a timer that is due and did not fire: never stand still
+    return true;
+}
+
+enum code stage_open(struct stage *stage, const struct trial_options *options, struct trial_result *result)
+{
+    stage->options = options;
+    stage->result = result;
+    stage->arena = result->arena;
+    stage->mono_ms = stage->start_mono_ms = 1000;
+    stage->wall_ms = options->script->at_ms;
+    stage->random = options->script->seed;
+    stage->entropy.fill = fill;
+    buf_init(&stage->batch, 4096);
+    desk_init(&stage->desk, &stage->mono_ms);
+    tool_open(stage);
+    enum code rc = open_store(stage, &stage->err);
+    if (!rc) rc = open_engine(stage, &stage->err);
+    if (!rc) rc = start_run(stage, &stage->err);
+    if (!rc) people_start(stage);
+    return rc;
+}
+
+void stage_close(struct stage *stage)
+{
+    end_life(stage);
+    if (stage->disk) sim_disk_free(stage->disk);
+    real_close(stage->real);
+    desk_release(&stage->desk);
+    buf_release(&stage->batch);
+}
+
+enum code stage_play(struct stage *stage, struct error *err)
+{
+    enum code rc = OK;
+    bool more = true;
+    while (!rc && more && !stage->broken) {
+        if (stage->acts++ > ACTS_MAX) {
+            stage_break(stage, "STUCK", "the run has not ended after %d acts", ACTS_MAX);
+            break;
+        }
+        if (!stage->engine) rc = next_life(stage, err);
+        if (!rc && !stage->died && stage->engine) rc = turns(stage, err);
+        if (!rc && !stage->died && !stage->broken) more = act(stage);
+        if (stage->died) {
+            crash(stage);
+            more = true;
+        }
+    }
+    stage->result->virtual_ms = stage->mono_ms - stage->start_mono_ms;
+    if (rc || stage->broken) return rc;
+    people_end(stage);
+    return story_read(stage->store, STR("default"), stage->options->script->run, stage->options->program, stage->arena,
+                      &stage->result->story, err);
+}
+
+struct trial_fault *result_fault(struct trial_result *result, uint32_t line, uint32_t column, struct str what)
+{
+    static struct trial_fault lost;
+    struct trial_fault *grown = arena_grow(result->arena, result->faults, result->fault_count, result->fault_count + 1,
+                                           sizeof(*grown), &result->fault_capacity);
+    if (!grown) return &lost;
+    result->faults = grown;
+    struct trial_fault *fault = &result->faults[result->fault_count++];
+    *fault = (struct trial_fault){.line = line, .column = column, .what = what};
+    return fault;
+}
+
+enum code trial_play(const struct trial_options *options, struct arena *arena, struct trial_result *out,
+                     struct error *err)
+{
+    *out = (struct trial_result){.arena = arena, .story = {.arena = arena}};
+    struct stage *stage = calloc(1, sizeof(*stage));
+    if (!stage) return error_set(err, E_NOMEM, "out of memory");
+    enum code rc = stage_open(stage, options, out);
+    if (rc) *err = stage->err;
+    if (!rc) rc = stage_play(stage, err);
+    if (!rc && stage->broken) rc = error_set(err, E_INVALID, "%s", stage->message);
+    stage_close(stage);
+    free(stage);
+    return rc;
+}

@@ -1,0 +1,193 @@
+// What the desk of a world does with a request: finds its mock, remembers that it happened, and sees to it that an attempt
+// that is handed in again after a crash answers when the first one would have.
+#include "trial/inside.h"
+
+#include "base/civil.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+// ---- effects that were seen
+
+static struct effect_seen *effect_find(struct stage *stage, struct str path, uint32_t logical)
+{
+    for (size_t i = 0; i < stage->effect_count; i++)
+        if (stage->effects[i].logical == logical && str_eq(stage->effects[i].path, path)) return &stage->effects[i];
+    return NULL;
+}
+
+// The command line as the document has it; of several lines the first that says something.
+static struct str what_it_does(struct stage *stage, const struct program_step *step)
+{
+    struct buf text;
+    buf_init(&text, 4096);
+    struct str command = json_text(json_key(&step->with, "command"));
+    if (step->kind == STEP_SCRIPT) {
+        command = json_text(json_key(&step->with, "code"));
+        buf_printf(&text, "%.*s: ", STR_ARG(json_text(json_key(&step->with, "runtime"))));
+    }
+    const struct json *argv = json_key(&step->with, "argv");
+    for (uint32_t i = 0; json_is(argv, JSON_ARRAY) && i < argv->count && text.len < 400; i++)
+        buf_printf(&text, "%s%.*s", i ? " " : "", STR_ARG(json_text(&argv->items[i])));
+    if (step->kind == STEP_HOST) buf_printf(&text, "%.*s()", STR_ARG(step->function));
+    struct str rest = str_trim(command), line = str_cut(rest, '\n', &rest);
+    buf_add(&text, str_slice(line, 0, 400));
+    if (str_trim(rest).len > 0) buf_text(&text, " …");
+    struct str copy = arena_copy(stage->arena, buf_str(&text));
+    buf_release(&text);
+    return copy.ptr ? copy : STR("");
+}
+
+static struct effect_seen *effect_add(struct stage *stage, struct str path, uint32_t logical,
+                                      const struct program_step *step, const struct program *program)
+{
+    struct effect_seen *grown = arena_grow(stage->arena, stage->effects, stage->effect_count, stage->effect_count + 1,
+                                           sizeof(*grown), &stage->effect_capacity);
+    if (!grown) return NULL;
+    stage->effects = grown;
+    struct effect_seen *effect = &stage->effects[stage->effect_count++];
+    *effect = (struct effect_seen){.path = path, .logical = logical, .step = step, .program = program};
+    if (step && stage->hooks.point) effect->does = what_it_does(stage, step);
+    return effect;
+}
+
+void tool_told(struct stage *stage, struct str path, const struct moment *moment)
+{
+    struct effect_seen *effect = effect_find(stage, path, moment->logical);
+    if (effect) effect->done = true;
+}
+
+// ---- answers
+
+static void fail(struct desk_answer *answer, const struct fault *fault)
+{
+    answer->ok = false;
+    answer->fault = *fault;
+}
+
+static void apply_mock(struct stage *stage, const struct tool_request *request, const struct trial_mock *mock,
+                       struct desk_answer *answer)
+{
+    int64_t takes = mock ? mock->takes_ms : 0;
+    answer->ok = true;
+    answer->output = mock ? mock->output : (struct str){0};
+    if (mock && mock->fails) fail(answer, &mock->fault);
+    if (request->timeout_ms > 0 && takes >= request->timeout_ms) {
+        char duration[24];
+        duration_format(request->timeout_ms, duration);
+        struct fault fault = {.code = STR("TIMEOUT"), .category = STR("timeout"), .retryable = true};
+        fault.message = trial_format(stage->arena, "timed out after %s", duration);
+        fail(answer, &fault);
+        takes = request->timeout_ms;
+    }
+    answer->due_ms += takes;
+    answer->duration_ms = takes;
+}
+
+static void no_mock(struct stage *stage, struct str path, uint32_t logical)
+{
+    const struct trial_script *script = stage->options->script;
+    struct trial_fault *fault = result_fault(stage->result, script->line, script->column, STR("mocks"));
+    fault->expected = trial_format(stage->arena, "a mock for %.*s", STR_ARG(path));
+    fault->got = trial_format(stage->arena, "none, and it ran (attempt %u)", logical);
+    fault->more =
+        trial_format(stage->arena, "add `%.*s: {output: ...}` to `mocks`, or `\"*\": {}` to `defaults`", STR_ARG(path));
+}
+
+// A mocked step makes no files. Those that the document promises are there all the same, empty.
+static void make_artifacts(struct stage *stage, const struct tool_request *request, const struct program_step *step)
+{
+    struct str dir = {0};
+    for (size_t i = 0; i < request->env_count; i++)
+        if (str_is(request->env[i].name, "ARTIFACTS_DIR")) dir = request->env[i].value;
+    for (uint32_t i = 0; dir.len && i < step->artifact_count; i++) {
+        struct str path = step->artifacts[i].path;
+        if (path.len && path.ptr[0] == '/') continue;
+        struct str file = trial_format(stage->arena, "%.*s/%.*s", STR_ARG(dir), STR_ARG(path));
+        size_t slash = file.len;
+        while (slash > 0 && file.ptr[slash - 1] != '/') slash--;
+        struct str parent = trial_format(stage->arena, "%.*s", (int)(slash ? slash - 1 : 0), file.ptr);
+        struct error ignored = {0};
+        if (os_make_dirs(parent.ptr, &ignored)) continue;
+        int fd = open(file.ptr, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        if (fd >= 0) close(fd);
+    }
+}
+
+static enum code make_answer(struct stage *stage, const struct tool_request *request, const struct effect_seen *effect,
+                             struct desk_answer *answer, struct error *err)
+{
+    const struct trial_script *script = stage->options->script;
+    enum step_kind kind = effect->step ? effect->step->kind : STEP_SHELL;
+    const struct trial_mock *mock = script_mock(script, effect->path, request->logical, kind);
+    if (!mock && !script->lenient) no_mock(stage, effect->path, request->logical);
+    bool real = (mock && mock->real) || (stage->sandbox && !(mock && mock->fails));
+    apply_mock(stage, request, mock, answer);
+    if (real && !request->function.len) return real_run(stage, request, answer, err);
+    if (answer->ok && effect->step && effect->step->artifact_count) make_artifacts(stage, request, effect->step);
+    return OK;
+}
+
+// What must never be: an attempt whose number was used before, or whose outcome is known.
+static void judge_start(struct stage *stage, const struct effect_seen *effect, const struct tool_request *request)
+{
+    if (effect->done)
+        stage_break(stage, "AGAIN", "%.*s ran again (attempt %u.%u) although its completion was durable",
+                    STR_ARG(effect->path), request->logical, request->engine);
+    else if (effect->starts > 0 && request->engine <= effect->engine)
+        stage_break(stage, "EARLY",
+                    "%.*s was started twice as attempt %u.%u: the first start was not in the log before it happened",
+                    STR_ARG(effect->path), request->logical, request->engine);
+}
+
+static enum code decide(void *context, const struct tool_request *request, struct desk_answer *answer,
+                        struct error *err)
+{
+    struct stage *stage = context;
+    answer->ok = true;
+    if (stage->died) return OK; // dead processes start nothing
+    struct str path = stage_path(stage, request->run, request->step);
+    struct str label = trial_format(stage->arena, "%.*s (attempt %u)", STR_ARG(path), request->logical);
+    if (stage_point(stage, BOUNDARY_DISPATCH, path, label)) return OK;
+    const struct stage_run *run = stage_run_of(stage, request->run);
+    const struct program *program = run ? run->program : stage->options->program;
+    struct effect_seen *effect = effect_find(stage, path, request->logical);
+    bool first = !effect;
+    if (first) effect = effect_add(stage, path, request->logical, path_step(program, request->step), program);
+    if (!effect) return error_set(err, E_NOMEM, "out of memory");
+    judge_start(stage, effect, request);
+    effect->starts++;
+    effect->engine = request->engine;
+    answer->tag = (size_t)(effect - stage->effects);
+    stage_say(stage, "      starts %.*s attempt %u.%u%s", STR_ARG(path), request->logical, request->engine,
+              effect->starts > 1 ? "  <- happens again" : "");
+    enum code rc = make_answer(stage, request, effect, answer, err);
+    if (rc) return rc;
+    if (first) {
+        effect->due_ms = answer->due_ms;
+        effect->order = answer->order;
+    } else {
+        answer->due_ms = effect->due_ms > stage->mono_ms ? effect->due_ms : stage->mono_ms;
+        answer->order = effect->order;
+    }
+    stage_point(stage, BOUNDARY_DISPATCHED, path, label);
+    return OK;
+}
+
+static void cancelled(void *context, struct desk_answer *answer, int64_t grace_ms)
+{
+    (void)grace_ms;
+    struct stage *stage = context;
+    struct fault fault = {.code = STR("CANCELLED"), .message = STR("cancelled")};
+    answer->due_ms = stage->mono_ms;
+    fail(answer, &fault);
+}
+
+void tool_open(struct stage *stage)
+{
+    stage->desk.context = stage;
+    stage->desk.decide = decide;
+    stage->desk.cancelled = cancelled;
+}

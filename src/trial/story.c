@@ -1,0 +1,297 @@
+// What a run's log tells, with the logs of its child runs: steps, attempts, values, in the order they happened.
+#include "trial/inside.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+struct reading {
+    struct story *story;
+    struct store *store;
+    struct str tenant;
+    uint32_t run;
+    struct error *err;
+};
+
+struct str trial_format(struct arena *arena, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    struct str copy = arena_copy(arena, str_from(text));
+    return copy.ptr ? copy : STR("");
+}
+
+struct str json_line(struct arena *arena, const struct json *value)
+{
+    struct buf text;
+    buf_init(&text, (size_t)64 << 20);
+    json_canon(&text, value);
+    struct str copy = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    return copy.ptr ? copy : STR("");
+}
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory while reading a run");
+}
+
+static bool keep(struct arena *arena, struct str *text)
+{
+    if (text->len == 0) return true;
+    *text = arena_copy(arena, *text);
+    return text->ptr != NULL;
+}
+
+static bool keep_fault(struct arena *arena, struct fault *fault)
+{
+    return keep(arena, &fault->code) && keep(arena, &fault->message) && keep(arena, &fault->category) &&
+           keep(arena, &fault->detail);
+}
+
+// ---- steps
+
+static struct story_step *step_for(struct story *story, uint32_t run, struct str step)
+{
+    struct story_run *owner = &story->runs[run];
+    struct buf key;
+    buf_init(&key, 4096);
+    buf_printf(&key, "%.*s%.*s", STR_ARG(owner->prefix), STR_ARG(step));
+    uint32_t at = map_get(&story->index, buf_str(&key));
+    struct story_step *found = at == MAP_NONE ? NULL : &story->steps[at];
+    if (!found) {
+        struct story_step *grown = arena_grow(story->arena, story->steps, story->step_count, story->step_count + 1,
+                                              sizeof(*grown), &story->step_capacity);
+        struct str path = arena_copy(story->arena, buf_str(&key));
+        if (grown && path.ptr && map_put(&story->index, path, (uint32_t)story->step_count, NULL)) {
+            story->steps = grown;
+            found = &story->steps[story->step_count++];
+            *found = (struct story_step){.path = path, .run = run, .status = STEP_STATUS_PENDING};
+            found->step = path_step(owner->program, step);
+            found->inner = owner->prefix.len > 0 || str_find(step, '[', 0) < step.len;
+        }
+    }
+    buf_release(&key);
+    return found;
+}
+
+static struct story_attempt *attempt_for(struct story *story, struct story_step *step, uint32_t logical)
+{
+    for (size_t i = step->attempt_count; i > 0; i--)
+        if (step->attempts[i - 1].logical == logical) return &step->attempts[i - 1];
+    struct story_attempt *grown = arena_grow(story->arena, step->attempts, step->attempt_count, step->attempt_count + 1,
+                                             sizeof(*grown), &step->attempt_capacity);
+    if (!grown) return NULL;
+    step->attempts = grown;
+    struct story_attempt *attempt = &step->attempts[step->attempt_count++];
+    *attempt = (struct story_attempt){.logical = logical};
+    return attempt;
+}
+
+static enum code fetch_value(struct reading *r, const struct moment *m, struct json *out)
+{
+    struct str bytes;
+    *out = m->value;
+    if (!m->has_blob) return OK;
+    enum code rc = store_blob(r->store, &m->blob, r->story->arena, &bytes, r->err);
+    return rc ? rc : json_parse(bytes, NULL, r->story->arena, out, r->err);
+}
+
+static enum code take_step(struct reading *r, const struct moment *m)
+{
+    struct story *story = r->story;
+    struct story_run *run = &story->runs[r->run];
+    struct story_step *step = step_for(story, r->run, m->step);
+    if (!step) return no_memory(r->err);
+    struct story_attempt *attempt = NULL;
+    bool start = m->kind == MOMENT_STEP_STARTED || m->kind == MOMENT_STEP_REDISPATCHED;
+    bool failure = m->kind == MOMENT_STEP_FAILED || m->kind == MOMENT_ATTEMPT_FAILED;
+    if (start || failure || m->kind == MOMENT_STEP_COMPLETED) {
+        attempt = attempt_for(story, step, m->logical);
+        if (!attempt) return no_memory(r->err);
+        attempt->engine = m->engine;
+    }
+    if (start) {
+        step->status = STEP_STATUS_RUNNING;
+        if (step->started == 0) step->started = ++run->start_count;
+        if (m->kind == MOMENT_STEP_STARTED) attempt->started_ms = m->at_ms;
+    } else if (failure) {
+        step->status = STEP_STATUS_FAILED;
+        step->fault = attempt->fault = m->fault;
+        attempt->ended = true;
+        attempt->ended_ms = m->at_ms;
+    } else if (m->kind == MOMENT_STEP_COMPLETED) {
+        step->status = STEP_STATUS_SUCCESS;
+        enum code rc = fetch_value(r, m, &step->value);
+        if (rc) return rc;
+        attempt->value = step->value;
+        attempt->ended = attempt->ok = true;
+        attempt->ended_ms = m->at_ms;
+        attempt->actor = m->actor;
+        step->reused_from = m->run_ref;
+    } else if (m->kind == MOMENT_STEP_SKIPPED) {
+        step->status = STEP_STATUS_SKIPPED;
+        step->skip_reason = m->reason;
+    }
+    return OK;
+}
+
+// ---- runs
+
+static bool keep_start(struct arena *arena, const struct start_facts *from, struct start_facts *to)
+{
+    *to = *from;
+    struct str *texts[] = {
+        &to->document_sha256, &to->document_kind, &to->document_file, &to->schema_version, &to->name,
+        &to->arguments,       &to->work_dir,      &to->artifacts_dir, &to->triggered_by,   &to->trigger_source,
+        &to->original_run,    &to->parent_run,    &to->parent_step};
+    bool ok = true;
+    for (size_t i = 0; ok && i < ARRAY_COUNT(texts); i++) ok = keep(arena, texts[i]);
+    to->parts = (struct json){0};
+    return ok && (from->inputs.type == 0 || json_copy(arena, &from->inputs, &to->inputs));
+}
+
+static enum code take_run(struct reading *r, const struct moment *m)
+{
+    struct story_run *run = &r->story->runs[r->run];
+    if (m->start && run->start.document_sha256.len == 0) {
+        run->queued_ms = m->at_ms;
+        if (!keep_start(r->story->arena, m->start, &run->start)) return no_memory(r->err);
+    }
+    switch ((int)m->kind) {
+    case MOMENT_RUN_QUEUED:
+        run->status = RUN_STATUS_PENDING;
+        break;
+    case MOMENT_RUN_APPROVED:
+        run->status = RUN_STATUS_APPROVED;
+        break;
+    case MOMENT_RUN_STARTED:
+    case MOMENT_RUN_RESUMED:
+        run->status = RUN_STATUS_RUNNING;
+        break;
+    case MOMENT_RUN_PAUSED:
+        run->status = RUN_STATUS_PAUSED;
+        break;
+    case MOMENT_RUN_COMPLETED:
+        run->status = RUN_STATUS_COMPLETED;
+        break;
+    case MOMENT_RUN_FAILED:
+        run->status = RUN_STATUS_FAILED;
+        run->fault = m->fault;
+        run->failed_step = m->reason;
+        break;
+    case MOMENT_RUN_CANCELLED:
+        run->status = RUN_STATUS_CANCELLED;
+        break;
+    default:
+        break;
+    }
+    if (!moment_is_terminal(m->kind)) return OK;
+    run->ended = true;
+    run->ended_ms = m->at_ms;
+    return OK;
+}
+
+static bool keep_moment(struct arena *arena, const struct moment *from, struct moment *to)
+{
+    *to = *from;
+    to->start = NULL;
+    struct str *texts[] = {&to->step,        &to->reason, &to->detail, &to->signal_id,   &to->signal_type,
+                           &to->signal_step, &to->actor,  &to->role,   &to->decision_id, &to->run_ref};
+    bool ok = keep_fault(arena, &to->fault);
+    for (size_t i = 0; ok && i < ARRAY_COUNT(texts); i++) ok = keep(arena, texts[i]);
+    if (ok && from->value.type) ok = json_copy(arena, &from->value, &to->value);
+    if (ok && from->artifacts.type) ok = json_copy(arena, &from->artifacts, &to->artifacts);
+    return ok;
+}
+
+static enum code visit(void *context, const struct record *record, const struct moment *m, const struct seal *seal)
+{
+    (void)seal;
+    struct reading *r = context;
+    struct story *story = r->story;
+    if (!m || m->kind == MOMENT_UNKNOWN) return OK;
+    struct story_event *grown = arena_grow(story->arena, story->events, story->event_count, story->event_count + 1,
+                                           sizeof(*grown), &story->event_capacity);
+    if (!grown) return no_memory(r->err);
+    story->events = grown;
+    struct story_event *event = &story->events[story->event_count++];
+    *event = (struct story_event){.run = r->run, .seq = record->ledger_seq ? 0 : record->seq};
+    if (!keep_moment(story->arena, m, &event->moment)) return no_memory(r->err);
+    enum code rc;
+    if (moment_is_step(m->kind)) {
+        rc = take_step(r, &event->moment);
+        const struct story_step *step = rc ? NULL : step_for(story, r->run, event->moment.step);
+        if (step) event->path = step->path;
+    } else {
+        rc = take_run(r, m);
+        if (m->kind == MOMENT_RUN_FAILED) { // take_run borrowed from the record
+            story->runs[r->run].fault = event->moment.fault;
+            story->runs[r->run].failed_step = event->moment.reason;
+        }
+    }
+    return rc;
+}
+
+static enum code read_run(struct reading *r, struct str id, struct str prefix, const struct program *program)
+{
+    struct story *story = r->story;
+    struct run_head head;
+    enum code rc = store_head(r->store, r->tenant, id, story->arena, &head, r->err);
+    if (rc) return rc;
+    struct story_run *grown = arena_grow(story->arena, story->runs, story->run_count, story->run_count + 1,
+                                         sizeof(*grown), &story->run_capacity);
+    if (!grown) return no_memory(r->err);
+    story->runs = grown;
+    r->run = (uint32_t)story->run_count;
+    story->runs[story->run_count++] = (struct story_run){.id = head.ids.run,
+                                                         .prefix = prefix,
+                                                         .program = program,
+                                                         .vocabulary = head.vocabulary,
+                                                         .status = RUN_STATUS_PENDING};
+    return store_replay(r->store, r->tenant, id, visit, r, r->err);
+}
+
+// Child runs of the run that was just read, in the order in which they were started.
+static enum code read_children(struct reading *r, uint32_t parent, size_t from, size_t to)
+{
+    struct story *story = r->story;
+    enum code rc = OK;
+    for (size_t i = from; !rc && i < to; i++) {
+        const struct story_event *event = &story->events[i];
+        const struct moment *m = &event->moment;
+        if (event->run != parent || m->kind != MOMENT_STEP_STARTED || m->run_ref.len == 0) continue;
+        const struct program_step *step = path_step(story->runs[parent].program, m->step);
+        if (!step || !step->child) continue;
+        struct str prefix = m->logical > 1 ? trial_format(story->arena, "%.*s#%u/", STR_ARG(event->path), m->logical)
+                                           : trial_format(story->arena, "%.*s/", STR_ARG(event->path));
+        size_t first = story->event_count;
+        rc = read_run(r, m->run_ref, prefix, step->child);
+        if (rc == E_NOT_FOUND) { // it never got so far
+            *r->err = (struct error){0};
+            rc = OK;
+            continue;
+        }
+        if (!rc) rc = read_children(r, r->run, first, story->event_count);
+    }
+    return rc;
+}
+
+enum code story_read(struct store *store, struct str tenant, struct str run, const struct program *program,
+                     struct arena *arena, struct story *out, struct error *err)
+{
+    *out = (struct story){.arena = arena};
+    map_init(&out->index, arena);
+    struct reading reading = {.story = out, .store = store, .tenant = tenant, .err = err};
+    enum code rc = read_run(&reading, run, STR(""), program);
+    return rc ? rc : read_children(&reading, 0, 0, out->event_count);
+}
+
+const struct story_step *story_find(const struct story *story, struct str path)
+{
+    uint32_t at = map_get(&story->index, path);
+    return at == MAP_NONE ? NULL : &story->steps[at];
+}

@@ -1,0 +1,300 @@
+// Trials of a user's document: the real engine and kernel in a world whose time, ids, processes and disk are made up.
+//
+//   test       trial_parse (FILE.test.yaml) -> trial_check (against the document) -> trial_play -> trial_judge
+//   record     story_read (a real run) -> story_record: the test file that plays it again
+//   crashtest  crash_test: the same world killed at every boundary, recovered to the end, and judged
+//
+// A *script* says what comes back from steps (mocks), what people answer (gates) and send (signals), and what shall be the
+// case in the end (expectations). A *story* is what a run's log tells, with the logs of its child runs. Steps are named by
+// path: "load", "loop[2].tick", "sub/load" for a step of the child run that the step `sub` started ("sub#2/load" for the
+// child of its second attempt). In a script "[*]" stands for any iteration and "#2" behind a path for the second attempt.
+#ifndef CAIRN_TRIAL_TRIAL_H
+#define CAIRN_TRIAL_TRIAL_H
+
+#include "doc/doc.h"
+#include "program/program.h"
+#include "store/store.h"
+
+// ---- scripts
+
+struct trial_mock {
+    struct str key; // as written; for a default the name of a kind, or "*"
+    bool fails, real, idempotent, has_takes;
+    struct str output; // text as a process would have written it
+    struct fault fault;
+    int64_t takes_ms;
+    uint32_t line, column;
+};
+
+struct trial_gate { // the answer to an approval; key "RUN" is the approval of the run itself
+    struct str key;
+    bool yes;
+    struct str by, reason;
+    struct json fields; // type 0 = none
+    int64_t takes_ms;
+    uint32_t line, column;
+};
+
+enum trial_occasion { // what a signal comes after
+    AFTER_NOTHING = 0,
+    AFTER_STARTED,
+    AFTER_COMPLETED,
+    AFTER_FAILED,
+    AFTER_SKIPPED,
+    AFTER_DELAYED,
+    AFTER_RUN_QUEUED,
+    AFTER_RUN_STARTED,
+    AFTER_RUN_PAUSED,
+    AFTER_RUN_RESUMED,
+};
+
+struct trial_signal {
+    enum trial_occasion after;
+    struct str key;  // of the step that the occasion belongs to
+    uint32_t cycle;  // of the pause or resume; 0 = the first that comes
+    int64_t wait_ms; // from the occasion, or from the start of the run
+    enum signal_type type;
+    struct str step, by, reason;
+    struct json fields;
+    struct str rejected; // code of the refusal that is expected; empty = it is accepted
+    uint32_t line, column;
+};
+
+struct trial_script {
+    struct str file;     // of the test; empty: none was given
+    struct str name;     // of the case; empty: the file has only one
+    struct str document; // as written
+    struct str run;      // id of the run
+    struct str golden;   // as written; empty = none
+    struct json inputs;  // object
+    struct str arguments;
+    int64_t at_ms; // wall clock at the start
+    uint64_t seed;
+    struct trial_mock *mocks, *defaults; // later ones win when they fit equally well
+    size_t mock_count, default_count;
+    struct trial_gate *gates;
+    size_t gate_count;
+    struct trial_signal *signals;
+    size_t signal_count;
+    const struct json
+        *expect[2];        // of the case, of the file; NULL = none. A field of the first hides that of the second
+    bool lenient;          // a step without a mock succeeds with no output, an approval is answered with yes
+    uint32_t line, column; // of the case
+    uint32_t golden_line, golden_column, document_line, document_column;
+};
+
+struct trial_file {
+    struct str file, text;
+    struct trial_script *scripts;
+    size_t count;
+};
+
+#define TRIAL_START_MS 1767225600000 // 2026-01-01T00:00:00Z
+
+// E_INVALID: there is at least one error diagnostic. Values borrow `text`.
+enum code trial_parse(struct str text, struct str file, struct arena *arena, struct diagnostics *diagnostics,
+                      struct trial_file *out) MUST_CHECK;
+// What the script says about steps that the document does not have, or that cannot be mocked.
+void trial_check(const struct trial_script *script, const struct program *program, struct diagnostics *diagnostics);
+// A script for a document without one: everything succeeds, everybody says yes.
+struct trial_script trial_script_default(const struct program *program);
+
+// ---- stories
+
+struct story_attempt {
+    uint32_t logical, engine; // engine: the last one
+    int64_t started_ms, ended_ms;
+    bool ended, ok;
+    struct json value; // type 0 = none
+    struct fault fault;
+    struct str actor;
+};
+
+struct story_step {
+    struct str path;
+    uint32_t run;                    // index of its run in the story
+    const struct program_step *step; // NULL: the program does not have it
+    bool inner;                      // of a loop or a child run
+    enum step_status status;
+    uint32_t started;   // place in the order of first starts of its run, from 1; 0 = never
+    struct json value;  // type 0 = none
+    struct fault fault; // last one
+    struct str skip_reason, reused_from;
+    struct story_attempt *attempts;
+    size_t attempt_count, attempt_capacity;
+};
+
+struct story_run {
+    struct str id, prefix; // prefix of its steps' paths: "", "sub/"
+    const struct program *program;
+    enum vocabulary vocabulary;
+    enum run_status status;
+    bool ended;
+    int64_t queued_ms, ended_ms;
+    struct start_facts start;
+    struct fault fault;
+    struct str failed_step;
+    uint32_t start_count;
+};
+
+struct story_event {
+    uint32_t run;
+    struct moment moment; // strings and values in the story's arena; `start` is NULL
+    struct str path;      // with prefix; empty for moments of the run
+    uint64_t seq;         // of the log; 0 = of the ledger
+};
+
+struct story {
+    struct arena *arena;
+    struct story_run *runs; // the first is the one that was asked for
+    size_t run_count, run_capacity;
+    struct story_step *steps; // in order of first appearance, run by run
+    size_t step_count, step_capacity;
+    struct story_event *events; // run by run
+    size_t event_count, event_capacity;
+    struct map index; // of steps, by run and path
+};
+
+// Everything the log of `run` and those of its child runs tell. `program` is the run's; it must outlive the story.
+enum code story_read(struct store *store, struct str tenant, struct str run, const struct program *program,
+                     struct arena *arena, struct story *out, struct error *err) MUST_CHECK;
+const struct story_step *story_find(const struct story *story, struct str path); // NULL when there is none
+// One line of JSON per moment, without what differs between two plays of the same script.
+bool story_golden(const struct story *story, struct buf *out) MUST_CHECK;
+
+// ---- playing
+
+struct trial_options {
+    const struct contract *contract;
+    const struct program *program;
+    const struct trial_script *script;
+    const char *scratch;  // a directory of the caller's: artifacts, and the working directory of real steps
+    const char *work_dir; // of real steps; NULL: scratch
+};
+
+struct trial_fault { // one thing that is not as it should be
+    uint32_t line, column;
+    struct str what;          // "status", "outputs.load"
+    struct str expected, got; // one line each; may be empty
+    struct str more;          // further lines, e.g. a diff
+};
+
+struct trial_result {
+    struct story story;
+    struct trial_fault *faults;
+    size_t fault_count, fault_capacity;
+    struct arena *arena;
+    int64_t virtual_ms; // that passed
+    uint64_t turns;
+};
+
+// Plays the script to its end, or until nothing happens any more. Steps without a mock, signals that were never sent or
+// were decided otherwise than expected are faults of the result; the expectations are not looked at.
+enum code trial_play(const struct trial_options *options, struct arena *arena, struct trial_result *out,
+                     struct error *err) MUST_CHECK;
+// Adds a fault for every expectation that does not hold.
+void trial_judge(const struct trial_script *script, struct trial_result *result);
+// `golden` is the text of the golden log, `got` that of story_golden.
+void trial_judge_golden(const struct trial_script *script, struct trial_result *result, struct str golden,
+                        struct str got);
+
+// ---- recording
+
+struct record_options {
+    const char *document; // what the test file shall call the document
+    bool redact;
+};
+// The story as a test file: every result as a mock, every answer and signal at its place, what came out as expectations.
+bool story_record(const struct story *story, const struct record_options *options, struct buf *out) MUST_CHECK;
+
+// ---- crashing
+
+// X(name, column of the table, words). What stands between two lives.
+#define BOUNDARY_LIST(X)                                                                                               \
+    X(APPEND, "append", "before the append of")                                                                        \
+    X(LOST, "sync", "before the sync of, the write lost:")                                                             \
+    X(TORN, "sync", "before the sync of, the write torn:")                                                             \
+    X(KEPT, "sync", "before the sync of, the write kept:")                                                             \
+    X(SYNCED, "sync", "after the sync of")                                                                             \
+    X(TOLD, "append", "after the append of")                                                                           \
+    X(DISPATCH, "dispatch", "before the dispatch of")                                                                  \
+    X(DISPATCHED, "dispatch", "after the dispatch of")                                                                 \
+    X(ANSWER, "answer", "before the answer of")                                                                        \
+    X(ANSWERED, "answer", "after the answer of")                                                                       \
+    X(DECISION, "answer", "before the answer to")                                                                      \
+    X(DECIDED, "answer", "after the answer to")                                                                        \
+    X(RECOVERY, "append", "while the store was recovered by")
+
+enum boundary {
+    BOUNDARY_NONE = 0,
+#define X(name, column, words) BOUNDARY_##name,
+    BOUNDARY_LIST(X)
+#undef X
+        BOUNDARY_COUNT
+};
+const char *boundary_column(enum boundary boundary);
+const char *boundary_words(enum boundary boundary);
+
+struct crash_point {
+    enum boundary boundary;
+    struct str step;  // path; empty: the run
+    struct str label; // "StepCompleted load, StepStarted check", "load (attempt 1)"
+};
+
+struct crash_world {
+    uint32_t first, second; // points, from 1; second counts from the restart, 0 = none
+    bool ran, failed;
+    const char *rule; // what did not hold: LOST, PATH, AGAIN, EARLY, LOG, OUTPUT, STUCK, ABORT
+    struct str message;
+    uint32_t *twice; // indexes of crash_effect that happened more than once
+    size_t twice_count;
+    struct str left; // sandbox: what the world left behind otherwise than the undisturbed one
+};
+
+struct crash_effect { // one attempt of a step that acts outside
+    struct str path;
+    uint32_t logical;
+    const struct program_step *step;
+    const struct program *program;
+    struct str does;           // command line
+    bool idempotent;           // the script says so
+    bool keyed;                // its text uses CAIRN_IDEMPOTENCY_KEY
+    uint32_t worlds;           // in which it happened more than once
+    uint32_t most;             // times in one world
+    size_t example;            // index of a world
+    enum boundary first, last; // boundaries between which a kill repeats it
+};
+
+struct crash_options {
+    const struct contract *contract;
+    const struct program *program;
+    const struct trial_script *script;
+    const char *scratch;
+    uint64_t seed;
+    size_t max;       // worlds; more are drawn from by the seed. 0 = all
+    bool twice;       // a second kill during and after recovery
+    bool sandbox;     // steps really run, in `scratch`
+    uint32_t workers; // processes at once; 0 = as many as there are processors, at most 4
+};
+
+struct crash_report {
+    struct arena *arena;
+    struct trial_result calm; // the undisturbed world
+    struct crash_point *points;
+    size_t point_count;
+    struct crash_world *worlds;
+    size_t world_count;
+    uint64_t world_total; // that there are
+    struct crash_effect *effects;
+    size_t effect_count;
+    uint32_t failed, pure_steps, external_steps, unguarded; // unguarded: effects repeated that nobody declared safe
+    int64_t took_us;
+};
+
+enum code crash_test(const struct crash_options *options, struct arena *arena, struct crash_report *out,
+                     struct error *err) MUST_CHECK;
+// One world again, told line by line: `out` gets the events of both lives with the kill marked.
+enum code crash_replay(const struct crash_options *options, struct arena *arena, uint32_t first, uint32_t second,
+                       struct crash_report *report, struct buf *out, struct error *err) MUST_CHECK;
+
+#endif
