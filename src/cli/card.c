@@ -120,6 +120,7 @@ static void write_note(struct buf *out, const struct step_view *step, enum look 
         buf_text(out, "  run ");
         text_safe(out, step->child_run);
     }
+    if (step->truncated) buf_text(out, "  output cut");
     if (step->reused_from.len > 0) {
         buf_text(out, "  reused from ");
         text_safe(out, step->reused_from);

@@ -118,6 +118,7 @@ struct start_facts {
     struct str original_run;                 // RETRY_RUN
     struct str parent_run, parent_step;      // child runs
     struct json parts;                       // array of {from, request, file, sha256}; type 0 = none
+    struct json reuse; // ids of steps whose results of `original_run` count when the run is approved; type 0 = none
     bool requires_approval;
 };
 
@@ -147,6 +148,7 @@ struct moment {
     struct digest blob;              // STEP_COMPLETED: result kept as a blob when has_blob
     bool has_blob;
     uint64_t blob_size;
+    bool truncated;        // STEP_COMPLETED: the output was longer than is kept
     struct json artifacts; // STEP_COMPLETED: array, type 0 = none
     struct fault fault;    // STEP_FAILED, ATTEMPT_FAILED, RUN_FAILED, LATE_RESULT
     int64_t due_ms;        // STEP_STARTED: wake or approval deadline; STEP_DELAYED: notBefore; 0 = none
@@ -233,7 +235,8 @@ struct str contract_run_ref(const struct run_ids *ids, struct arena *arena);
 #define SIGNAL_LIST(X)                                                                                                 \
     X(PAUSE, "PAUSE")                                                                                                  \
     X(RESUME, "RESUME")                                                                                                \
-    X(CANCEL, "CANCEL") X(RETRY_STEP, "RETRY_STEP") X(SKIP_STEP, "SKIP_STEP") X(RETRY_RUN, "RETRY_RUN")                \
+    X(CANCEL, "CANCEL")                                                                                                \
+    X(RETRY_STEP, "RETRY_STEP") X(SKIP_STEP, "SKIP_STEP") X(RETRY_RUN, "RETRY_RUN")                                    \
         X(EMERGENCY_STOP, "EMERGENCY_STOP") X(APPROVE, "APPROVE") X(REJECT, "REJECT")
 
 enum signal_type {

@@ -35,6 +35,7 @@ static const struct field start_fields[] = {
     START_FIELD("parentStepId", FIELD_STR, parent_step, 0),
     START_FIELD("parts", FIELD_JSON, parts, 0),
     START_FIELD("requiresApproval", FIELD_BOOL, requires_approval, 0),
+    START_FIELD("reuse", FIELD_JSON, reuse, 0),
     START_FIELD("schemaVersion", FIELD_STR, schema_version, 0),
     START_FIELD("triggerSource", FIELD_STR, trigger_source, 0),
     START_FIELD("triggeredBy", FIELD_STR, triggered_by, 0),
@@ -65,6 +66,7 @@ static const struct field entry_fields[] = {
     MOMENT_FIELD("signalType", FIELD_STR, signal_type, 0),
     {.name = {"start", 5}, .type = FIELD_OBJECT, .source = SOURCE_START, .flags = ALWAYS, .table = &start_table},
     MOMENT_FIELD("step", FIELD_STR, step, 0),
+    MOMENT_FIELD("truncated", FIELD_BOOL, truncated, 0),
     MOMENT_FIELD("value", FIELD_JSON, value, 0),
 };
 static const struct table entry_table = TABLE(entry_fields);

@@ -121,6 +121,7 @@ static const struct field node_completed_fields[] = {
     MOMENT_FIELD("output", FIELD_JSON, value, 0),
     BLOB_FIELD("output_ref", output_ref_table),
     MOMENT_FIELD("reused_from", FIELD_STR, run_ref, 0),
+    MOMENT_FIELD("truncated", FIELD_BOOL, truncated, 0),
 };
 
 static const struct field node_failed_fields[] = {

@@ -58,6 +58,7 @@ static const struct field run_queued_fields[] = {
     START_FIELD("parts", FIELD_JSON, parts, 0),
     OBJECT_FIELD("planRef", plan_ref_table, ALWAYS),
     START_FIELD("requiresApproval", FIELD_BOOL, requires_approval, 0),
+    START_FIELD("reuse", FIELD_JSON, reuse, 0),
     START_FIELD("workDir", FIELD_STR, work_dir, 0),
 };
 
@@ -77,6 +78,7 @@ static const struct field run_started_fields[] = {
     START_FIELD("parts", FIELD_JSON, parts, 0),
     OBJECT_FIELD("planRef", plan_ref_table, ALWAYS),
     START_FIELD("requiresApproval", FIELD_BOOL, requires_approval, 0),
+    START_FIELD("reuse", FIELD_JSON, reuse, 0),
     MOMENT_FIELD("startedAt", FIELD_TIME, at_ms, ALWAYS | DERIVED),
     WORD_FIELD("status", "RUNNING"),
     START_FIELD("workDir", FIELD_STR, work_dir, 0),
@@ -154,6 +156,7 @@ static const struct field step_completed_fields[] = {
     MOMENT_FIELD("result", FIELD_JSON, value, 0),
     BLOB_FIELD("resultRef", result_ref_table),
     MOMENT_FIELD("reusedFrom", FIELD_STR, run_ref, 0),
+    MOMENT_FIELD("truncated", FIELD_BOOL, truncated, 0),
 };
 
 #define STEP_FAILED_FIELDS(will_retry)                                                                                 \

@@ -347,7 +347,10 @@ static enum code set_timer(struct engine *engine, struct resident *resident, con
         free(timer);
         return error_set(err, E_NOMEM, "out of memory");
     }
-    resident->timers++;
+    timer->next = resident->timers;
+    timer->link = &resident->timers;
+    if (timer->next) timer->next->link = &timer->next;
+    resident->timers = timer;
     return OK;
 }
 

@@ -74,16 +74,12 @@ struct resident *resident_add(struct engine *engine, struct run *run, struct run
     return r;
 }
 
-static void drop_timers(struct engine *engine, struct resident *resident)
+void timer_remove(struct engine *engine, struct timer *timer)
 {
-    for (size_t i = engine->timers.count; resident->timers > 0 && i > 0; i--) {
-        struct timer *timer = CONTAINER_OF(engine->timers.nodes[i - 1], struct timer, node);
-        if (timer->resident != resident) continue;
-        heap_remove(&engine->timers, &timer->node);
-        free(timer);
-        resident->timers--;
-        i = engine->timers.count + 1;
-    }
+    heap_remove(&engine->timers, &timer->node);
+    *timer->link = timer->next;
+    if (timer->next) timer->next->link = timer->link;
+    free(timer);
 }
 
 void resident_remove(struct engine *engine, struct resident *resident)
@@ -92,7 +88,7 @@ void resident_remove(struct engine *engine, struct resident *resident)
     while (*slot != resident) slot = &(*slot)->next;
     *slot = resident->next;
     engine->resident_count--;
-    drop_timers(engine, resident);
+    while (resident->timers) timer_remove(engine, resident->timers);
     for (size_t i = 0; resident->tickets > 0 && i < engine->ticket_count; i++) {
         if (engine->tickets[i].resident != resident) continue;
         ticket_cancel(engine, i, 0);
@@ -260,11 +256,7 @@ void engine_close(struct engine *engine)
         free(entry);
         entry = next;
     }
-    while (heap_peek(&engine->timers)) {
-        struct timer *timer = CONTAINER_OF(heap_peek(&engine->timers), struct timer, node);
-        heap_remove(&engine->timers, &timer->node);
-        free(timer);
-    }
+    INVARIANT(!heap_peek(&engine->timers)); // every timer is a resident's
     heap_release(&engine->timers);
     mailbox_release(&engine->mailbox);
     arena_release(&engine->turn);
@@ -285,7 +277,7 @@ struct engine_activity engine_activity(const struct engine *engine)
     for (size_t i = 0; i < engine->table_size; i++) {
         for (const struct resident *r = engine->table[i]; r; r = r->next) {
             const struct run *run = r->run;
-            if (r->tickets > 0 || r->timers > 0) continue;
+            if (r->tickets > 0 || r->timers) continue;
             bool waits = run->status == RUN_STATUS_PAUSED || run->held > 0 || run->status == RUN_STATUS_PENDING;
             activity.parked += waits || r->idle || str_is(str_from(run_substatus(run)), "WAITING_APPROVAL");
         }

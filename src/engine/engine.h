@@ -148,6 +148,11 @@ enum code engine_supports(const struct engine *engine, const struct program *pro
 enum code engine_find_part(enum part_kind kind, struct str from, struct str request, struct str runtime,
                            struct arena *arena, struct str *file, struct str *text, struct error *err) MUST_CHECK;
 
+// kernel_reusable, with what only the log of the run tells: artifacts, and whether an output was cut. Values borrow `source`,
+// artifacts live in `arena`.
+enum code engine_reusable(struct store *store, const struct run *source, struct arena *arena, struct reuse **out,
+                          uint32_t *count, struct error *err) MUST_CHECK;
+
 // The program of a stored run, from the bytes it was started with (I20). Functions of a host are taken as they are.
 enum code engine_program(struct store *store, const struct run_head *head, struct program **out,
                          struct error *err) MUST_CHECK;

@@ -50,7 +50,7 @@ struct resident {
     struct program_entry *entry;
     struct run_ids ids; // borrows run->ids, or `log`'s while the run is being folded again
     uint32_t tickets;   // attempts of this run with a tool
-    uint32_t timers;
+    struct timer *timers;
     uint64_t turn;  // last turn that touched it
     size_t summary; // index in that turn's summaries
     bool terminal;  // loaded only to answer a signal
@@ -65,6 +65,7 @@ struct resident {
 struct timer {
     struct heap_node node;
     struct resident *resident;
+    struct timer *next, **link; // of the resident's timers
     uint32_t step, logical;
     enum timer_kind kind;
     int64_t due_ms; // as the kernel said, by the wall clock
@@ -146,12 +147,21 @@ void arena_drop(struct arena *arena);              // NULL: nothing
 // load.c: stored runs into memory
 enum code load_resident(struct engine *engine, struct str tenant, struct str run, bool even_ended,
                         struct resident **out, struct error *err) MUST_CHECK;
+enum code fold_stored(struct store *store, const struct program *program, const struct run_ids *ids, struct run **out,
+                      struct error *err) MUST_CHECK;
 enum code reload(struct engine *engine, struct resident *resident, struct error *err) MUST_CHECK;
 enum code take_up(struct engine *engine, struct resident *resident,
                   struct error *err) MUST_CHECK; // an idle one goes on
 void mark_adopted(struct engine *engine, struct resident *resident);
 void sweep_orphans(struct engine *engine);
 struct program_entry *program_entry_for(struct engine *engine, const struct program *program) MUST_CHECK;
+
+// reuse.c: results of an ended run that count in a new one
+enum code queue_reuse(struct queued *queued, const struct reuse *reuse, uint32_t count, struct error *err) MUST_CHECK;
+// A run that waited for its approval may be about to begin: what it was to reuse is looked up again.
+enum code reuse_at_the_gate(struct engine *engine, struct queued *queued, struct error *err) MUST_CHECK;
+
+void timer_remove(struct engine *engine, struct timer *timer); // from everywhere, and freed
 
 // dispatch.c: effects, after they are durable
 enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect,

@@ -154,13 +154,13 @@ static enum code fold_one(void *context, const struct record *record, const stru
     return record->signal_id.len > 0 ? kernel_decided(fold->run, record->signal_id, fold->err) : OK;
 }
 
-static enum code fold_run(struct engine *engine, const struct program *program, const struct run_ids *ids,
-                          struct run **out, struct error *err)
+enum code fold_stored(struct store *store, const struct program *program, const struct run_ids *ids, struct run **out,
+                      struct error *err)
 {
     struct run *run = run_new(program, ids);
     if (!run) return error_set(err, E_NOMEM, "out of memory");
     struct fold_context fold = {.run = run, .err = err};
-    enum code rc = store_replay(engine->store, ids->tenant, ids->run, fold_one, &fold, err);
+    enum code rc = store_replay(store, ids->tenant, ids->run, fold_one, &fold, err);
     if (rc) {
         run_free(run);
         return rc;
@@ -183,7 +183,7 @@ enum code load_resident(struct engine *engine, struct str tenant, struct str run
         rc = error_set(err, E_TERMINAL, "RUN_TERMINAL: run %.*s has ended", STR_ARG(run_id));
     if (!rc) rc = entry_for_head(engine, &head, &entry, err);
     if (!rc) rc = store_claim_run(engine->store, tenant, run_id, &log, err);
-    if (!rc) rc = fold_run(engine, entry->program, run_log_ids(log), &run, err);
+    if (!rc) rc = fold_stored(engine->store, entry->program, run_log_ids(log), &run, err);
     if (!rc) {
         *out = resident_add(engine, run, log, entry);
         if (!*out)
@@ -206,7 +206,7 @@ enum code reload(struct engine *engine, struct resident *resident, struct error 
     const struct run_ids *ids = run_log_ids(resident->log);
     enum code rc = OK;
     if (run_log_last_seq(resident->log) > 0) {
-        rc = fold_run(engine, resident->entry->program, ids, &run, err);
+        rc = fold_stored(engine->store, resident->entry->program, ids, &run, err);
     } else {
         run = run_new(resident->entry->program, ids); // its first batch was never stored
         if (!run) rc = error_set(err, E_NOMEM, "out of memory");

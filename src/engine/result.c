@@ -303,6 +303,7 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, s
         if (!rc) rc = collect_artifacts(engine, resident, queued, err);
     } else if (result->ok) {
         struct json text = json_string(result->output);
+        queued->input.truncated = result->truncated;
         if (result->truncated) rc = mark_cut(engine, result->output, &text, err);
         if (!rc) rc = input_value(engine, queued, &text, err);
         if (!rc) rc = collect_artifacts(engine, resident, queued, err);

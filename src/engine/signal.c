@@ -161,8 +161,8 @@ enum code retry_run(struct engine *engine, struct resident *ended, const struct 
                                     .original_run = run->ids.run};
     struct reuse *reuse = NULL;
     if (!signal->force) {
-        enum code rc = kernel_reusable(run, &engine->turn, &reuse, &request.reuse_count);
-        if (rc) return no_memory(err);
+        enum code rc = engine_reusable(engine->store, run, &engine->turn, &reuse, &request.reuse_count, err);
+        if (rc) return rc;
     }
     request.reuse = reuse;
     // What the reused steps left there belongs to their results.

@@ -94,23 +94,6 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
     return describe_parts(program, arena, &facts->parts) ? OK : E_NOMEM;
 }
 
-static bool copy_reuse(const struct start_request *request, struct queued *queued)
-{
-    if (request->reuse_count == 0) return true;
-    struct reuse *reuse = ARENA_ARRAY(queued->arena, request->reuse_count, struct reuse);
-    if (!reuse) return false;
-    for (uint32_t i = 0; i < request->reuse_count; i++) {
-        reuse[i] = request->reuse[i];
-        reuse[i].from_run = arena_copy(queued->arena, request->reuse[i].from_run);
-        if (!reuse[i].from_run.ptr) return false;
-        if (reuse[i].value.type != 0 && !json_copy(queued->arena, &request->reuse[i].value, &reuse[i].value))
-            return false;
-    }
-    queued->reuse = reuse;
-    queued->input.reuse_count = request->reuse_count;
-    return true;
-}
-
 static bool document_blobs(const struct program *program, struct queued *queued)
 {
     queued->blobs = ARENA_ARRAY(queued->arena, program->part_count + 1, struct append_blob);
@@ -165,7 +148,8 @@ static enum code fill_start(struct engine *engine, const struct start_request *r
     if (!queued->facts) return error_set(err, E_NOMEM, "out of memory");
     enum code rc = start_facts_of(engine, request, &resident->ids, queued->arena, queued->facts);
     if (rc) return error_set(err, rc, "cannot prepare the start of the run");
-    if (!copy_reuse(request, queued)) return error_set(err, E_NOMEM, "out of memory");
+    rc = queue_reuse(queued, request->reuse, request->reuse_count, err);
+    if (rc) return rc;
     if (!resident->entry->stored && !document_blobs(request->program, queued))
         return error_set(err, E_NOMEM, "out of memory");
     return OK;

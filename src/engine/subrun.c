@@ -8,6 +8,20 @@ static enum code no_memory(struct error *err)
     return error_set(err, E_NOMEM, "out of memory");
 }
 
+// The id alone does not make a run a child: anybody may start a run under it.
+static bool is_child_of(struct engine *engine, const struct resident *child, const struct resident *parent,
+                        uint32_t step)
+{
+    const struct start_facts *start = &child->run->start;
+    const struct queue *q = &engine->queue;
+    for (size_t i = 0; run_log_last_seq(child->log) == 0 && i < q->count; i++) { // its start is on the way
+        const struct queued *queued = &q->items[(q->head + i) & (q->capacity - 1)];
+        if (queued->resident == child && queued->input.kind == INPUT_START) start = queued->facts;
+    }
+    // The id names attempt and iteration, which the parent may have left behind since.
+    return str_eq(start->parent_run, parent->ids.run) && kernel_find(parent->run, start->parent_step) == step;
+}
+
 // What the child gave: one step without dependents gives its output as it is, several give an object by id.
 static enum code child_outputs(struct engine *engine, const struct run *run, struct json *out, struct error *err)
 {
@@ -121,16 +135,33 @@ static enum code look_again(struct engine *engine, struct resident *parent, uint
     return dispatch(engine, parent, &later, err);
 }
 
+static enum code taken(struct engine *engine, struct resident *parent, const struct effect *effect, struct str id,
+                       struct error *err)
+{
+    struct buf text;
+    buf_init(&text, 1024);
+    buf_printf(&text, "the run %.*s is not a child of this step, and has the id that its child would have",
+               STR_ARG(id));
+    struct fault fault = {.code = STR("CHILD_NOT_STARTED"), .message = buf_str(&text), .category = STR("validation")};
+    enum code rc = input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err);
+    buf_release(&text);
+    return rc;
+}
+
 // Starts the child, or takes up the one that an earlier owner of the parent started.
 enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err)
 {
     struct str id = kernel_child_id(parent->run, effect->step, &engine->turn);
     if (!id.ptr) return no_memory(err);
     struct resident *child = resident_find(engine, parent->ids.tenant, id);
-    if (child && child->terminal) return deliver(engine, parent, effect->step, child->run, err);
     bool here = child != NULL;
     struct error local = {0};
     enum code rc = here ? OK : load_resident(engine, parent->ids.tenant, id, true, &child, &local);
+    if (!rc && !is_child_of(engine, child, parent, effect->step)) {
+        if (!here) resident_remove(engine, child);
+        return taken(engine, parent, effect, id, err);
+    }
+    if (here && child->terminal) return deliver(engine, parent, effect->step, child->run, err);
     if (!rc && !child->terminal) {
         rc = take_up(engine, child, &local);
         if (!rc) return OK;
@@ -189,7 +220,11 @@ enum code subrun_cancel(struct engine *engine, struct resident *parent, const st
                 .code = STR("CANCELLED"), .message = STR("the run was cancelled"), .category = STR("")};
             return waits ? input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err) : OK;
         }
-        if (child->terminal) resident_gone(engine, child);
+        if (child->terminal || !is_child_of(engine, child, parent, effect->step)) resident_gone(engine, child);
+    }
+    if (!is_child_of(engine, child, parent, effect->step)) { // somebody else's
+        struct fault fault = {.code = STR("CANCELLED"), .message = STR("the run was cancelled"), .category = STR("")};
+        return waits ? input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err) : OK;
     }
     if (child->terminal) return waits ? deliver(engine, parent, effect->step, child->run, err) : OK;
     return queue_signal(engine, child, &signal, 0, err);

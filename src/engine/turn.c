@@ -99,12 +99,14 @@ static enum code step_one(struct turn *turn, struct decided *decided, struct err
     input->now_ms = engine->now.wall_ms;
     input->random = queued->tries == 0 ? new_random(engine) : input->random;
     input->start = queued->facts;
-    input->reuse = queued->reuse;
     input->signal = queued->signal;
     if (input->kind == INPUT_SIGNAL) {
         new_uuid(engine, queued->decision_id);
         input->decision_id = str_from(queued->decision_id);
     }
+    enum code rc = reuse_at_the_gate(engine, queued, err);
+    if (rc) return rc;
+    input->reuse = queued->reuse;
     decided->outcome = (struct outcome){.turn = &engine->turn};
     return kernel_step(queued->resident->run, input, &engine->env, &decided->outcome, err);
 }
@@ -338,7 +340,7 @@ static enum code give_up(struct turn *turn, enum code why, struct error *err)
             fault.message = STR("SCHEMA_VALIDATION_FAILED: the result does not fit its event's schema");
         queued->input.ok = false;
         queued->input.value = queued->input.artifacts = (struct json){0};
-        queued->input.has_blob = false;
+        queued->input.has_blob = queued->input.truncated = false;
         queued->input.fault = fault;
         queued->tries = 1;
         queued->blob_count = 0;
@@ -504,9 +506,7 @@ static enum code gather(struct engine *engine, struct error *err)
         queued->input.logical = timer->logical;
         queued->input.timer = timer->kind;
         queued->input.due_ms = timer->due_ms;
-        heap_remove(&engine->timers, node);
-        timer->resident->timers--;
-        free(timer);
+        timer_remove(engine, timer);
     }
     return OK;
 }

@@ -308,6 +308,7 @@ static enum code fold_facts(struct run *run, const struct start_facts *from, str
         if (rc) return rc;
     }
     if (from->inputs.type != 0 && !json_copy(&run->arena, &from->inputs, &to->inputs)) return out_of_memory(run, err);
+    if (from->reuse.type != 0 && !json_copy(&run->arena, &from->reuse, &to->reuse)) return out_of_memory(run, err);
     return OK;
 }
 

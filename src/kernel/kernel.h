@@ -109,6 +109,8 @@ struct reuse {
     struct digest blob;
     bool has_blob;
     uint64_t blob_size;
+    struct json artifacts; // type 0 = none; in the log only: engine_reusable
+    bool truncated;
 };
 
 enum input_kind { INPUT_START = 1, INPUT_RESULT, INPUT_TIMER, INPUT_SIGNAL, INPUT_RECOVER };
@@ -131,6 +133,7 @@ struct input {
     bool has_blob;
     uint64_t blob_size;
     struct json artifacts;
+    bool truncated; // `value` or `blob` is the beginning of the output
     struct fault fault;
     int64_t duration_ms;
     enum timer_kind timer;       // TIMER

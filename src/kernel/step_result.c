@@ -78,6 +78,7 @@ enum code step_result(struct decide *d)
     m.has_blob = in->has_blob;
     m.blob_size = in->blob_size;
     m.artifacts = in->artifacts;
+    m.truncated = in->truncated;
     m.duration_ms = in->duration_ms;
     return emit(d, &m, in->step);
 }

@@ -138,6 +138,8 @@ static enum code reuse_one(struct decide *d, const struct reuse *reuse)
     m.blob = reuse->blob;
     m.has_blob = reuse->has_blob;
     m.blob_size = reuse->blob_size;
+    m.artifacts = reuse->artifacts;
+    m.truncated = reuse->truncated;
     m.run_ref = reuse->from_run;
     return emit(d, &m, reuse->step);
 }

@@ -115,6 +115,7 @@ static bool step_json(const struct step_view *step, struct arena *arena, struct 
     put_time(&maker, "startedAt", step->started_ms);
     put(&maker, "status", json_string(str_from(step_status_name(step->status))));
     put(&maker, "stepId", json_string(step->id));
+    if (step->truncated) put(&maker, "truncated", json_bool(true));
     *out = maker.object;
     return maker.ok;
 }

@@ -39,6 +39,7 @@ struct step_view {
     struct json value; // result, type 0 = none
     struct digest blob;
     bool has_blob;
+    bool truncated; // the output was longer than is kept
     uint64_t blob_size;
     struct json artifacts;
     struct str child_run, actor, reused_from;

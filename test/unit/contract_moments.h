@@ -244,6 +244,7 @@ static inline void pick_completed_facts(struct source *source, struct moment *mo
         moment->value = pick_json(source, 4);
     }
     if (maybe(source)) moment->artifacts = pick_artifacts(source);
+    moment->truncated = maybe(source);
     moment->actor = pick_text(source);
     moment->run_ref = maybe(source) ? pick_run(source) : STR("");
 }
