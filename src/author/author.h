@@ -58,4 +58,11 @@ enum code author_same(const struct program *program, struct str text, const stru
 enum code author_diff(struct buf *out, struct str name, struct str before, struct str after, struct arena *arena,
                       struct error *err) MUST_CHECK;
 
+// ---- conversion
+
+// The program's document in the other format: plans as JSON, node workflows as YAML. E_UNSUPPORTED: it says something that the
+// other format cannot say; every such thing is a diagnostic (E0801) with its place, and nothing is written.
+enum code author_convert(const struct program *program, enum document_kind to, struct diagnostics *diagnostics,
+                         struct arena *arena, struct buf *out, struct error *err) MUST_CHECK;
+
 #endif

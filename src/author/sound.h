@@ -82,6 +82,8 @@ struct sound_goal {
 
 enum code sound_open(struct sound_scope *s, const struct program *program, uint32_t scope, struct arena *arena,
                      struct error *err) MUST_CHECK;
+// SUCCESS, FAILED: what the body of a step can come to by itself.
+uint8_t sound_outcomes(const struct program_step *ps);
 // Fills `possible` of a step from its dependencies; again when those are known better.
 void sound_estimate(struct sound_scope *s, uint32_t step);
 // Is there a world with all these outcomes? After YES, outcome and masks hold it.

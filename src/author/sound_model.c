@@ -236,7 +236,7 @@ static bool renders_safely(const struct program_step *ps)
     return !has_reference(&ps->with);
 }
 
-static uint8_t body_outcomes(const struct program_step *ps)
+uint8_t sound_outcomes(const struct program_step *ps)
 {
     const struct json *duration = json_key(&ps->with, "durationMs");
     switch (ps->kind) {
@@ -390,7 +390,7 @@ enum code sound_open(struct sound_scope *s, const struct program *program, uint3
         struct sound_step *step = &s->steps[i];
         size_t atom_count = 0;
         const struct when_atom *atoms = ps->when ? when_atoms(ps->when, &atom_count) : NULL;
-        step->can = body_outcomes(ps);
+        step->can = sound_outcomes(ps);
         step->atoms = ARENA_ARRAY(arena, atom_count + 1, struct sound_atom);
         ok = step->atoms != NULL;
         for (size_t k = 0; ok && k < atom_count; k++)

@@ -85,6 +85,7 @@ enum exit_code {
     X(AFTER, "after", 0, "SEQ", "", "events with a higher number")                                                     \
     X(LEDGER, "ledger", 0, NULL, "", "the ledger beside the log: decisions and facts without an event")                \
     X(SOUND, "sound", 0, NULL, "", "prove what can never happen: dead steps, joins, conditions, approvals")            \
+    X(TO, "to", 0, "FORMAT", "plan|nodes", "the format to convert to")                                                 \
     X(WRITE, "write", 'w', NULL, "", "write the result into the file")                                                 \
     X(CHECK, "check", 0, NULL, "", "only look: exit 20 and show what is different")                                    \
     X(STRICT, "strict", 0, NULL, "", "warnings (crashtest: effects that may happen twice) count as errors")            \

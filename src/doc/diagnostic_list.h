@@ -1,6 +1,6 @@
 // Every diagnostic: X(id, title, explanation). Ids are stable: a number is never given to another fault.
 // E01xx syntax, E02xx shape and fields, E03xx graph, E04xx expressions and references, E05xx limits,
-// E06xx soundness (`cairn validate --sound`), E07xx test files.
+// E06xx soundness (`cairn validate --sound`), E07xx test files, E08xx conversion.
 // Whether one is an error or a warning is its severity, not its number.
 #ifndef CAIRN_DOC_DIAGNOSTIC_LIST_H
 #define CAIRN_DOC_DIAGNOSTIC_LIST_H
@@ -175,6 +175,12 @@
     X("E0702", "a step that cannot be mocked",                                                     \
       "Only steps that act outside of the engine are mocked: exec, shell, script and functions of "  \
       "a host. Waits pass in virtual time, approvals are answered under `approvals`, and child "   \
-      "runs are runs whose own steps are mocked as `sub/step`.")
+      "runs are runs whose own steps are mocked as `sub/step`.")                                   \
+    X("E0801", "a meaning that the other format does not have",                                    \
+      "`cairn convert` changes the format only when nothing is lost. Plans have no loops, no step " \
+      "that cancels the run and no always_run; node workflows have no holds, artifacts, jitter "   \
+      "and stdin. After a failure a plan starts nothing that is not directly below it, and a node " \
+      "workflow goes on with everything that can be decided, so documents with work beside a step " \
+      "that can fail mean different things in the two formats.")
 
 #endif

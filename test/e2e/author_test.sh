@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What helps to write documents: graph, soundness, layout.
+# What helps to write documents: graph, soundness, layout, conversion.
 . "$(dirname "$0")/lib.sh"
 ex=$root/examples
 
@@ -59,6 +59,18 @@ test_fmt() {
     cairn_is 2 fmt -w --check f.yaml; cairn_is 2 fmt -w -
     echo 'nodes: [' >bad.yaml; cairn_is 3 fmt -w bad.yaml; equal "$(cat bad.yaml)" 'nodes: ['
     cairn_is 0 fmt --check "$ex"/*.yaml "$ex"/*.json
+}
+
+test_convert() {
+    cairn_is 0 convert "$ex/pause.json" --to nodes; mv out pause.yaml; has err 'comments'
+    cairn_is 0 validate pause.yaml; cairn_is 0 convert pause.yaml --to plan
+    equal "$(jq -c '[.steps[].stepId]' out)" '["one","two","three","four","five"]'
+    cairn_is 3 convert "$ex/joins.yaml" --to plan; empty out; has err 'joins.yaml:32:9: error[E0801] "countdown": plans have no loops'
+    cairn_is 2 convert "$ex/pause.json" --to plan; has err 'already'
+    cairn_is 2 convert "$ex/pause.json"; has err '--to plan or --to nodes'
+    cairn_is 0 convert "$ex/approval.yaml" --to plan; mv out approval.json
+    cairn_is 0 run "$ex/approval.yaml" "${store[@]}" --progress none; cairn_is 0 run approval.json "${store[@]}" --progress none -o json
+    equal "$(jq -r '.steps[]|select(.stepId=="release").result' out)" 'released v1.4.2'
 }
 
 run_tests "$@"
