@@ -21,7 +21,7 @@ endif
 ifdef WERROR
 WARN += -Werror
 endif
-COMMON := -fno-common -fvisibility=hidden -ffp-contract=off -fno-strict-aliasing -fno-delete-null-pointer-checks -g -Isrc -I$(B)/gen
+COMMON := -fno-common -fvisibility=hidden -ffp-contract=off -fno-strict-aliasing -fno-delete-null-pointer-checks -g -Isrc -Iinclude -I$(B)/gen
 HARDEN := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fcf-protection=full -fPIE
 LDHARDEN := -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code
 OPT_release := -O2 $(HARDEN)

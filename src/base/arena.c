@@ -19,10 +19,19 @@ _Static_assert(offsetof(struct arena_block, bytes) % ALIGNMENT == 0, "blocks sta
 
 static const size_t header_size = offsetof(struct arena_block, bytes);
 
+static _Thread_local const struct arena_source *thread_source;
+
+const struct arena_source *arena_use(const struct arena_source *source)
+{
+    const struct arena_source *before = thread_source;
+    thread_source = source;
+    return before;
+}
+
 void arena_init(struct arena *arena, size_t block_size, size_t limit)
 {
     INVARIANT(block_size > 0);
-    *arena = (struct arena){.block_size = block_size, .limit = limit};
+    *arena = (struct arena){.source = thread_source, .block_size = block_size, .limit = limit};
 }
 
 static void free_blocks(struct arena *arena, struct arena_block *end)
@@ -32,7 +41,10 @@ static void free_blocks(struct arena *arena, struct arena_block *end)
         arena->blocks = block->next;
         INVARIANT(arena->size >= block->size + header_size);
         arena->size -= block->size + header_size;
-        free(block);
+        if (arena->source)
+            arena->source->give(arena->source->context, block, header_size + block->size);
+        else
+            free(block);
     }
 }
 
@@ -44,7 +56,8 @@ void arena_release(struct arena *arena)
 
 static struct arena_block *take_block(struct arena *arena, size_t size)
 {
-    struct arena_block *block = malloc(header_size + size);
+    const struct arena_source *source = arena->source;
+    struct arena_block *block = source ? source->take(source->context, header_size + size) : malloc(header_size + size);
     if (!block) return NULL;
     block->next = arena->blocks;
     block->size = size;

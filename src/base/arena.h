@@ -4,6 +4,8 @@
 //  - arena_reset keeps the first block, so that a turn allocates nothing from the system in the long run.
 //  - fail_in: test seam. When > 0 it counts allocations down and the one that reaches 0 (and, with fail_sticky, all later
 //    ones) fails.
+//  - Blocks come from malloc, or from the source that the thread had set when the arena was initialised; they go back there
+//    whichever thread releases them.
 //  - With CAIRN_ARENA_SINGLE each allocation is its own block, so that AddressSanitizer sees every edge.
 //
 // owner: whoever initialised it; one thread at a time.
@@ -15,8 +17,17 @@
 
 struct arena_block;
 
+struct arena_source {
+    void *context;
+    void *(*take)(void *context, size_t size); // aligned as malloc does; NULL: none left
+    void (*give)(void *context, void *memory, size_t size);
+};
+// What arenas initialised by this thread from now on use; NULL is malloc. Returns what it was. It must outlive them.
+const struct arena_source *arena_use(const struct arena_source *source);
+
 struct arena {
     struct arena_block *blocks; // newest first
+    const struct arena_source *source;
     size_t block_size;
     size_t size;  // bytes taken from the system
     size_t limit; // of `size`

@@ -10,7 +10,7 @@
 #include "cli/output.h"
 #include "json/json.h"
 
-#define CAIRN_VERSION "0.1.0"
+#include "cairn/cairn.h"
 
 struct cli {
     struct arena arena;

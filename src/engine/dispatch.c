@@ -325,6 +325,10 @@ static enum code execute(struct engine *engine, struct resident *resident, const
 {
     enum step_kind kind = resident->run->program->steps[effect->step].kind;
     bool process = kind == STEP_EXEC || kind == STEP_SHELL || kind == STEP_SCRIPT;
+    if (engine->holding && (process || kind == STEP_HOST)) {
+        resident->run->steps[effect->step].live = false;
+        return OK;
+    }
     if (process) return start_process(engine, resident, effect, err);
     if (kind == STEP_HOST) return start_function(engine, resident, effect, err);
     return input_instant(engine, resident, effect->step, effect->logical, effect->engine, err);

@@ -66,6 +66,7 @@ struct resident *resident_add(struct engine *engine, struct run *run, struct run
     r->run = run;
     r->log = log;
     r->entry = entry;
+    entry->users++;
     r->ids = *run_log_ids(log);
     struct resident **slot = &engine->table[bucket(engine, r->ids.tenant, r->ids.run)];
     r->next = *slot;
@@ -98,6 +99,7 @@ void resident_remove(struct engine *engine, struct resident *resident)
     }
     run_free(resident->run); // borrows the ids of its log
     store_release_run(engine->store, resident->log);
+    resident->entry->users--;
     free(resident);
 }
 
@@ -224,7 +226,7 @@ enum code engine_open(const struct engine_options *options, struct engine **out,
     char hex[SHA256_HEX + 1];
     digest_hex(&digest, hex);
     memcpy(engine->mark, hex, 32);
-    mailbox_init(&engine->mailbox);
+    mailbox_init(&engine->mailbox, options->arrived, options->arrived_context);
     heap_init(&engine->timers);
     arena_init(&engine->turn, TURN_ARENA_BLOCK / 16, TURN_ARENA_LIMIT);
     *out = engine;

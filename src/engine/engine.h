@@ -66,8 +66,10 @@ struct engine_options {
     struct store *store; // opened for writing; borrowed
     const struct contract *contract;
     struct entropy *entropy;
-    struct tools *tools; // NULL: the engine opens its own process tools
-    bool no_processes;   // it never does: runs that need them are refused (E_UNSUPPORTED)
+    struct tools *tools;            // NULL: the engine opens its own process tools
+    void (*arrived)(void *context); // any thread: something is in the mailbox or engine_wake was called; may be NULL
+    void *arrived_context;
+    bool no_processes; // it never does: runs that need them are refused (E_UNSUPPORTED)
     struct engine_host host;
     struct engine_limits limits;
     struct engine_observer observer;
@@ -122,6 +124,10 @@ void engine_wait(struct engine *engine, int64_t until_mono_ms);
 void engine_wake(struct engine *engine); // any thread
 // For tools that the caller brought: hands in the result of a ticket. Takes over its memory. Any thread.
 void engine_deliver(struct engine *engine, struct tool_result *result);
+void engine_line(struct engine *engine, uint64_t ticket, bool is_stderr, struct str line); // a live line; any thread
+// From now on no attempt is given to a tool. One that would have been is like one whose process died: whoever takes the run
+// up next runs it, under the next engine attempt.
+void engine_hold(struct engine *engine);
 // Takes signals that other processes posted from the store's inbox into the queue. engine_loop does this by itself.
 enum code engine_poll(struct engine *engine, struct error *err) MUST_CHECK;
 // Turns until *stop is set, or (when until_idle) no run is resident, or all resident runs are parked and exit_on_park.

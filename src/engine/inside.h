@@ -25,9 +25,11 @@ struct mailbox { // shared: mutex inside
     pthread_cond_t arrived;
     struct message *first, **last;
     bool woken;
+    void (*notify)(void *context); // may be NULL
+    void *notify_context;
 };
 
-void mailbox_init(struct mailbox *mailbox);
+void mailbox_init(struct mailbox *mailbox, void (*notify)(void *context), void *context);
 void mailbox_release(struct mailbox *mailbox);
 void mailbox_result(void *mailbox, struct tool_result *result);                     // tool_deliver
 void mailbox_line(void *mailbox, uint64_t ticket, bool is_stderr, struct str line); // tool_output
@@ -39,7 +41,8 @@ void message_free(struct message *message);
 // ---- a run in memory
 struct program_entry { // programs by document, so that a thousand runs share one
     struct program *program;
-    bool stored; // its bytes are in the store
+    bool stored;  // its bytes are in the store
+    size_t users; // residents
     struct program_entry *next;
 };
 
@@ -114,6 +117,8 @@ struct engine {
     struct resident **table;
     size_t table_size, resident_count;
     struct program_entry *programs;
+    size_t program_count;
+    bool holding; // engine_hold
     struct ticket *tickets;
     size_t ticket_count, ticket_capacity;
     uint32_t free_ticket;

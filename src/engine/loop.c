@@ -24,6 +24,16 @@ void engine_deliver(struct engine *engine, struct tool_result *result)
     mailbox_result(&engine->mailbox, result);
 }
 
+void engine_line(struct engine *engine, uint64_t ticket, bool is_stderr, struct str line)
+{
+    mailbox_line(&engine->mailbox, ticket, is_stderr, line);
+}
+
+void engine_hold(struct engine *engine)
+{
+    engine->holding = true;
+}
+
 enum code engine_poll(struct engine *engine, struct error *err)
 {
     return poll_inbox(engine, err);

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-void mailbox_init(struct mailbox *mailbox)
+void mailbox_init(struct mailbox *mailbox, void (*notify)(void *context), void *context)
 {
     pthread_condattr_t attr;
     INVARIANT(pthread_mutex_init(&mailbox->mutex, NULL) == 0);
@@ -16,6 +16,8 @@ void mailbox_init(struct mailbox *mailbox)
     mailbox->first = NULL;
     mailbox->last = &mailbox->first;
     mailbox->woken = false;
+    mailbox->notify = notify;
+    mailbox->notify_context = context;
 }
 
 void message_free(struct message *message)
@@ -41,6 +43,7 @@ static void post(struct mailbox *mailbox, struct message *message)
     *mailbox->last = message;
     mailbox->last = &message->next;
     pthread_cond_signal(&mailbox->arrived);
+    if (mailbox->notify) mailbox->notify(mailbox->notify_context); // under the mutex: nobody has closed it yet
     pthread_mutex_unlock(&mailbox->mutex);
 }
 
@@ -80,6 +83,7 @@ void mailbox_wake(struct mailbox *mailbox)
     pthread_mutex_lock(&mailbox->mutex);
     mailbox->woken = true;
     pthread_cond_signal(&mailbox->arrived);
+    if (mailbox->notify) mailbox->notify(mailbox->notify_context);
     pthread_mutex_unlock(&mailbox->mutex);
 }
 

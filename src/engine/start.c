@@ -4,15 +4,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PROGRAMS_KEPT 64
+
+// Programs without a run are kept for the next run of them, but not for ever: a long life sees many documents.
+static void drop_unused(struct engine *engine)
+{
+    for (struct program_entry **at = &engine->programs; *at;) {
+        struct program_entry *entry = *at;
+        if (entry->users > 0) {
+            at = &entry->next;
+            continue;
+        }
+        *at = entry->next;
+        engine->program_count--;
+        program_release(entry->program);
+        free(entry);
+    }
+}
+
 struct program_entry *program_entry_for(struct engine *engine, const struct program *program)
 {
     for (struct program_entry *entry = engine->programs; entry; entry = entry->next)
         if (entry->program == program) return entry;
+    if (engine->program_count >= PROGRAMS_KEPT) drop_unused(engine);
     struct program_entry *entry = calloc(1, sizeof(*entry));
     if (!entry) return NULL;
     entry->program = program_retain(program);
     entry->next = engine->programs;
     engine->programs = entry;
+    engine->program_count++;
     return entry;
 }
 

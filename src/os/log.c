@@ -14,6 +14,8 @@
 
 static atomic_int level_max = LOG_INFO;
 
+static _Thread_local struct os_log_route route;
+
 struct line {
     char text[LINE_SIZE];
     size_t len;
@@ -73,9 +75,16 @@ void os_log_level(enum log_level level)
     atomic_store(&level_max, (int)level);
 }
 
+struct os_log_route os_log_through(struct os_log_route other)
+{
+    struct os_log_route before = route;
+    route = other;
+    return before;
+}
+
 void os_log(enum log_level level, const char *format, ...)
 {
-    if ((int)level > atomic_load(&level_max)) return;
+    if (!route.fn && (int)level > atomic_load(&level_max)) return;
     char text[LINE_SIZE];
     va_list arguments;
     va_start(arguments, format);
@@ -88,12 +97,20 @@ void os_log(enum log_level level, const char *format, ...)
     size_t words = rest ? (size_t)(rest - text) : len;
 
     struct line line = {.len = 0};
-    add_text(&line, "level=");
-    add_text(&line, level_name(level));
-    add_text(&line, " msg=\"");
+    if (!route.fn) {
+        add_text(&line, "level=");
+        add_text(&line, level_name(level));
+        add_text(&line, " ");
+    }
+    add_text(&line, "msg=\"");
     add_escaped(&line, text, words, true);
     add_text(&line, "\"");
     add_escaped(&line, text + words, len - words, false);
+    if (route.fn) {
+        line.text[line.len] = '\0';
+        route.fn(route.context, level, line.text);
+        return;
+    }
     line.text[line.len++] = '\n';
     // Diagnostics have nowhere to report their own failure.
     ssize_t ignored = write(STDERR_FILENO, line.text, line.len);

@@ -94,6 +94,12 @@ enum log_level { LOG_ERROR = 1, LOG_WARN, LOG_INFO, LOG_DEBUG };
 void os_log_level(enum log_level level);
 // "words run=%s attempt=%u": the words become msg, what follows the first " key=" of the format stays as fields.
 void os_log(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
+// Where the lines of this thread go instead, whatever their level: one text without a newline. fn NULL: stderr.
+struct os_log_route {
+    void (*fn)(void *context, enum log_level level, const char *line);
+    void *context;
+};
+struct os_log_route os_log_through(struct os_log_route route); // returns what it was
 // The first failed sync ends the process (I8): writes one line and _exit(74). Tests may install another ending.
 _Noreturn void os_die_of_disk(const char *what);
 typedef void (*os_ending)(const char *what); // does not return

@@ -160,9 +160,14 @@ void job_free(struct job *job)
 
 void tool_result_free(struct tool_result *result)
 {
-    struct job *job = result->memory;
+    void *memory = result->memory;
     result->memory = NULL;
-    if (job) job_free(job);
+    if (memory) result->release(memory);
+}
+
+static void release_job(void *memory)
+{
+    job_free(memory);
 }
 
 void job_fault(struct job *job, const char *code, bool retryable, const char *format, ...)
@@ -313,5 +318,6 @@ struct tool_result job_result(struct job *job, int64_t now_ms)
                                 .truncated = job->out.truncated,
                                 .fault = job->fault,
                                 .duration_ms = job->started_ms ? now_ms - job->started_ms : 0,
-                                .memory = job};
+                                .memory = job,
+                                .release = release_job};
 }

@@ -67,7 +67,8 @@ struct tool_result {
     struct fault
         fault; // when !ok: EXIT_NONZERO, KILLED_BY_SIGNAL, TIMEOUT, CANCELLED, COMMAND_NOT_FOUND, SPAWN_FAILED, SECRET_NOT_FOUND
     int64_t duration_ms;
-    void *memory; // release with tool_result_free
+    void *memory;                  // release with tool_result_free
+    void (*release)(void *memory); // how
 };
 void tool_result_free(struct tool_result *result); // no-op when memory is NULL
 

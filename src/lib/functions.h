@@ -1,0 +1,41 @@
+// Functions of a host as tools: a registry of kinds, worker threads that call them, and the tokens of what is under way.
+//
+//   engine --tools->start--> WAITING --worker free--> RUNNING --DONE, FAIL--> delivered
+//                                                        | PENDING
+//                                                        v
+//                                                     PENDING --functions_complete--> delivered
+//
+// Timeout and cancellation end an attempt wherever it is: its result is delivered, its token is dead, and a function that is
+// still running is abandoned: it keeps its thread until it returns, and what it returns is dropped.
+// Locks: the one mutex here may be taken under the engine's, and the mailbox's under this one.
+#ifndef CAIRN_LIB_FUNCTIONS_H
+#define CAIRN_LIB_FUNCTIONS_H
+
+#include "engine/engine.h"
+
+#include "cairn/plugin.h"
+
+struct functions;
+
+enum code functions_open(uint32_t workers, struct functions **out, struct error *err) MUST_CHECK;
+// Where results go. Before the first attempt; NULL: nowhere any more, and what was on its way there has arrived.
+void functions_attach(struct functions *functions, struct engine *engine);
+struct tools *functions_tools(struct functions *functions);
+bool functions_know(void *functions, struct str name); // any thread; also program_loader.host_kind
+
+// E_EXISTS, E_INVALID, E_NOMEM. Any thread. What `kind` points to is copied.
+enum code functions_add(struct functions *functions, const struct cairn_kind *kind, struct error *err) MUST_CHECK;
+// A plugin: its kinds are added. E_NOT_FOUND, E_INVALID, E_VERSION.
+enum code functions_load(struct functions *functions, const char *file, struct error *err) MUST_CHECK;
+
+// Any thread. E_CONFLICT: the attempt is over. E_INVALID: the result makes no sense.
+enum code functions_complete(struct functions *functions, uint64_t token, const struct cairn_result *result,
+                             struct error *err) MUST_CHECK;
+bool functions_cancelled(struct functions *functions, uint64_t token);
+void functions_log(struct functions *functions, uint64_t token, struct str line);
+
+// Ends everything: nothing is delivered afterwards. Waits for functions that are running at most `timeout_ms` (< 0: for
+// ever); what is left frees itself when the last one returns.
+void functions_close(struct functions *functions, int64_t timeout_ms);
+
+#endif

@@ -1,0 +1,318 @@
+// Reading: snapshots, outputs, events, runs. On a store handle of their own, so that nobody waits for the engine.
+#include "lib/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVENTS_PER_PAGE = 128, RUNS_PER_PAGE = 64 };
+
+static enum code give(struct str text, char **out, size_t *len, struct error *err)
+{
+    char *copy = malloc(text.len + 1);
+    if (!copy) return error_set(err, E_NOMEM, "out of memory");
+    if (text.len > 0) memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    *out = copy;
+    if (len) *len = text.len;
+    return OK;
+}
+
+// ---- one run
+
+struct folded {
+    struct arena arena;
+    struct run_view view;
+    struct program *program;
+    uint64_t at;
+};
+
+static enum code fold_record(void *context, const struct record *record, const struct moment *moment,
+                             const struct seal *seal)
+{
+    struct folded *folded = context;
+    (void)seal;
+    if (!moment || record->seq > folded->at) return OK;
+    return view_fold(&folded->view, moment, record->seq) ? OK : E_NOMEM;
+}
+
+static enum code fold(struct cairn *cairn, struct store *store, struct str run, uint64_t at, struct folded *out,
+                      struct error *err)
+{
+    struct run_head head;
+    struct error unreadable = {0};
+    *out = (struct folded){.at = at ? at : UINT64_MAX};
+    arena_init(&out->arena, 16384, (size_t)512 << 20);
+    enum code rc = store_head(store, cairn->tenant, run, &out->arena, &head, err);
+    if (rc) return rc;
+    if (!view_init(&out->view, &out->arena, &head.ids)) return error_set(err, E_NOMEM, "out of memory");
+    // Without its document the run still has a story.
+    if (engine_program(store, &head, &out->program, &unreadable) == OK && !view_plan(&out->view, out->program))
+        return error_set(err, E_NOMEM, "out of memory");
+    return store_replay(store, cairn->tenant, run, fold_record, out, err);
+}
+
+static void folded_release(struct folded *folded)
+{
+    program_release(folded->program);
+    arena_release(&folded->arena);
+}
+
+enum cairn_code cairn_view(struct cairn *cairn, const char *run, uint64_t at, char **json, size_t *len,
+                           struct cairn_error *error)
+{
+    struct error err = {0};
+    struct visit visit;
+    struct folded folded;
+    struct json value;
+    *json = NULL;
+    enum code rc = visit_reader(cairn, &visit, &err);
+    if (rc) return tell(error, rc, &err, NULL);
+    rc = fold(cairn, visit.store, str_from(run), at, &folded, &err);
+    if (!rc && !view_json(&folded.view, &folded.arena, &value)) rc = error_set(&err, E_NOMEM, "out of memory");
+    if (!rc) {
+        struct buf text;
+        buf_init(&text, (size_t)512 << 20);
+        json_write(&text, &value);
+        rc = buf_ok(&text) ? give(buf_str(&text), json, len, &err) : error_set(&err, E_NOMEM, "out of memory");
+        buf_release(&text);
+    }
+    folded_release(&folded);
+    visit_reader_end(cairn, &visit);
+    return tell(error, rc, &err, NULL);
+}
+
+static enum code output_of(struct store *store, struct folded *folded, const char *path, char **json, size_t *len,
+                           struct error *err)
+{
+    const struct step_view *step = view_step(&folded->view, str_from(path));
+    if (!step) return error_set(err, E_NOT_FOUND, "the run has no step \"%s\"", path);
+    if (step->status != STEP_STATUS_SUCCESS)
+        return error_set(err, E_NOT_FOUND, "step \"%s\" has no output: it is %s", path, step_status_name(step->status));
+    if (step->has_blob) {
+        struct str bytes;
+        enum code rc = store_blob(store, &step->blob, &folded->arena, &bytes, err);
+        return rc ? rc : give(bytes, json, len, err);
+    }
+    struct json value = step->value.type == 0 ? json_null() : step->value;
+    struct buf text;
+    buf_init(&text, (size_t)64 << 20);
+    json_write(&text, &value);
+    enum code rc = buf_ok(&text) ? give(buf_str(&text), json, len, err) : error_set(err, E_NOMEM, "out of memory");
+    buf_release(&text);
+    return rc;
+}
+
+enum cairn_code cairn_output(struct cairn *cairn, const char *run, const char *step, char **json, size_t *len,
+                             struct cairn_error *error)
+{
+    struct error err = {0};
+    struct visit visit;
+    struct folded folded;
+    *json = NULL;
+    enum code rc = visit_reader(cairn, &visit, &err);
+    if (rc) return tell(error, rc, &err, NULL);
+    rc = fold(cairn, visit.store, str_from(run), 0, &folded, &err);
+    if (!rc) rc = output_of(visit.store, &folded, step ? step : "", json, len, &err);
+    folded_release(&folded);
+    visit_reader_end(cairn, &visit);
+    return tell(error, rc, &err, NULL);
+}
+
+// ---- events
+
+struct cairn_events {
+    struct cairn *cairn;
+    struct str run;
+    uint64_t after;
+    struct records page;
+    size_t next;
+    struct arena names, arena; // of the iterator; of the page
+};
+
+enum cairn_code cairn_events_open(struct cairn *cairn, const char *run, uint64_t after, struct cairn_events **out,
+                                  struct cairn_error *error)
+{
+    struct error err = {0};
+    struct visit visit;
+    *out = NULL;
+    struct cairn_events *events = calloc(1, sizeof(*events));
+    if (!events) return tell(error, E_NOMEM, NULL, NULL);
+    enum code rc = visit_reader(cairn, &visit, &err);
+    if (rc) {
+        free(events);
+        return tell(error, rc, &err, NULL);
+    }
+    struct run_head head;
+    events->cairn = cairn;
+    events->after = after;
+    arena_init(&events->names, 512, (size_t)64 << 20);
+    arena_init(&events->arena, 4096, (size_t)256 << 20);
+    events->run = arena_copy(&events->names, str_from(run));
+    rc = events->run.ptr ? store_head(visit.store, cairn->tenant, events->run, &events->arena, &head, &err)
+                         : error_set(&err, E_NOMEM, "out of memory");
+    visit_reader_end(cairn, &visit);
+    if (rc)
+        cairn_events_close(events);
+    else
+        *out = events;
+    return tell(error, rc, &err, NULL);
+}
+
+static enum code next_page(struct cairn_events *events, struct error *err)
+{
+    struct visit visit;
+    enum code rc = visit_reader(events->cairn, &visit, err);
+    if (rc) return rc;
+    arena_reset(&events->arena);
+    events->next = 0;
+    events->page = (struct records){0};
+    rc = store_read(visit.store, events->cairn->tenant, events->run, events->after, EVENTS_PER_PAGE, &events->arena,
+                    &events->page, err);
+    for (size_t i = 0; !rc && i < events->page.count; i++) { // texts that end in NUL
+        struct record *record = &events->page.items[i];
+        record->bytes = arena_copy(&events->arena, record->bytes);
+        record->type = arena_copy(&events->arena, record->type);
+        if (!record->bytes.ptr || !record->type.ptr) rc = error_set(err, E_NOMEM, "out of memory");
+    }
+    if (rc) events->page.count = 0;
+    visit_reader_end(events->cairn, &visit);
+    return rc;
+}
+
+enum cairn_code cairn_events_next(struct cairn_events *events, struct cairn_event *out, struct cairn_error *error)
+{
+    struct error err = {0};
+    if (out->size < sizeof(*out)) return refuse(error, E_INVALID, "cairn_event.size is not set");
+    enum code rc = events->next < events->page.count ? OK : next_page(events, &err);
+    tell(error, rc, &err, NULL);
+    if (rc) return (enum cairn_code)rc;
+    if (events->page.count == 0) return CAIRN_END;
+    const struct record *record = &events->page.items[events->next++];
+    events->after = record->seq;
+    out->seq = record->seq;
+    out->type = record->type.ptr;
+    out->bytes = record->bytes.ptr;
+    out->len = record->bytes.len;
+    return CAIRN_OK;
+}
+
+void cairn_events_close(struct cairn_events *events)
+{
+    if (!events) return;
+    arena_release(&events->names);
+    arena_release(&events->arena);
+    free(events);
+}
+
+// ---- runs
+
+struct cairn_runs {
+    struct cairn *cairn;
+    struct run_filter filter;
+    struct run_heads page;
+    size_t next;
+    bool over;
+    struct arena names, arena;
+};
+
+enum cairn_code cairn_runs_open(struct cairn *cairn, const struct cairn_filter *given, struct cairn_runs **out,
+                                struct cairn_error *error)
+{
+    struct visit visit;
+    struct cairn_filter filter = {0};
+    *out = NULL;
+    if (given && given->size < offsetof(struct cairn_filter, roots))
+        return refuse(error, E_INVALID, "cairn_filter.size is not set");
+    if (given) memcpy(&filter, given, given->size < sizeof(filter) ? given->size : sizeof(filter));
+    struct cairn_runs *runs = calloc(1, sizeof(*runs));
+    if (!runs) return tell(error, E_NOMEM, NULL, NULL);
+    visit_routes(cairn, &visit);
+    runs->cairn = cairn;
+    arena_init(&runs->names, 512, (size_t)1 << 20);
+    arena_init(&runs->arena, 16384, (size_t)256 << 20);
+    runs->filter = (struct run_filter){.tenant = cairn->tenant,
+                                       .status_mask = filter.statuses,
+                                       .plan = arena_copy(&runs->names, str_from(filter.plan)),
+                                       .run_prefix = arena_copy(&runs->names, str_from(filter.prefix)),
+                                       .since_ms = filter.since_ms,
+                                       .until_ms = filter.until_ms,
+                                       .unfinished = filter.unfinished != 0,
+                                       .roots = filter.roots != 0,
+                                       .limit = RUNS_PER_PAGE};
+    visit_routes_end(&visit);
+    if (!runs->filter.plan.ptr || !runs->filter.run_prefix.ptr) {
+        cairn_runs_close(runs);
+        return tell(error, E_NOMEM, NULL, NULL);
+    }
+    *out = runs;
+    return tell(error, OK, NULL, NULL);
+}
+
+static bool end_in_nul(struct arena *arena, struct run_head *head)
+{
+    struct str *texts[] = {&head->ids.run, &head->ids.plan_id, &head->ids.plan_version, &head->name, &head->parent_run};
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+        *texts[i] = arena_copy(arena, *texts[i]);
+        if (!texts[i]->ptr) return false;
+    }
+    return true;
+}
+
+static enum code next_runs(struct cairn_runs *runs, struct error *err)
+{
+    struct visit visit;
+    enum code rc = visit_reader(runs->cairn, &visit, err);
+    if (rc) return rc;
+    arena_reset(&runs->arena);
+    runs->next = 0;
+    runs->page = (struct run_heads){0};
+    rc = store_list(visit.store, &runs->filter, &runs->arena, &runs->page, err);
+    for (size_t i = 0; !rc && i < runs->page.count; i++)
+        if (!end_in_nul(&runs->arena, &runs->page.items[i])) rc = error_set(err, E_NOMEM, "out of memory");
+    if (rc) runs->page.count = 0;
+    runs->filter.before = runs->page.next;
+    runs->over = !rc && runs->page.next == 0;
+    visit_reader_end(runs->cairn, &visit);
+    return rc;
+}
+
+enum cairn_code cairn_runs_next(struct cairn_runs *runs, struct cairn_run *out, struct cairn_error *error)
+{
+    struct error err = {0};
+    if (out->size < sizeof(*out)) return refuse(error, E_INVALID, "cairn_run.size is not set");
+    enum code rc = OK;
+    while (!rc && runs->next == runs->page.count && !runs->over) rc = next_runs(runs, &err);
+    tell(error, rc, &err, NULL);
+    if (rc) return (enum cairn_code)rc;
+    if (runs->next == runs->page.count) return CAIRN_END;
+    const struct run_head *head = &runs->page.items[runs->next++];
+    const struct run_summary *summary = &head->summary;
+    *out = (struct cairn_run){.size = out->size,
+                              .run = head->ids.run.ptr,
+                              .plan = head->ids.plan_id.ptr,
+                              .version = head->ids.plan_version.ptr,
+                              .name = head->name.ptr,
+                              .parent = head->parent_run.ptr,
+                              .substatus = summary->substatus,
+                              .cause = summary->cause,
+                              .status = (int32_t)summary->status,
+                              .owned = head->owned,
+                              .last_seq = head->last_seq,
+                              .created_ms = summary->created_ms,
+                              .started_ms = summary->started_ms,
+                              .ended_ms = summary->ended_ms,
+                              .steps = summary->counts.total,
+                              .completed = summary->counts.completed,
+                              .failed = summary->counts.failed,
+                              .skipped = summary->counts.skipped,
+                              .running = summary->running};
+    return CAIRN_OK;
+}
+
+void cairn_runs_close(struct cairn_runs *runs)
+{
+    if (!runs) return;
+    arena_release(&runs->names);
+    arena_release(&runs->arena);
+    free(runs);
+}
