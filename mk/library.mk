@@ -36,9 +36,11 @@ build/libcairn.a: $(PIC_OBJS)
 
 install-library: library
 	install -D -m 644 build/libcairn.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libcairn.so.$(LIBRARY_VERSION)
+	strip --strip-debug $(DESTDIR)$(LIBDIR)/libcairn.so.$(LIBRARY_VERSION)
 	ln -sf libcairn.so.$(LIBRARY_VERSION) $(DESTDIR)$(LIBDIR)/libcairn.so.$(SOVERSION)
 	ln -sf libcairn.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libcairn.so
 	install -m 644 build/libcairn.a $(DESTDIR)$(LIBDIR)/libcairn.a
+	strip --strip-debug $(DESTDIR)$(LIBDIR)/libcairn.a
 	install -D -m 644 include/cairn/cairn.h $(DESTDIR)$(INCLUDEDIR)/cairn/cairn.h
 	install -m 644 include/cairn/plugin.h $(DESTDIR)$(INCLUDEDIR)/cairn/plugin.h
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig

@@ -38,7 +38,7 @@ programs: $(TEST_BINS) $(FUZZ_BINS) $(B)/test/sim/sim $(B)/cairn
 .PHONY: test
 test:
 	@./setup
-	@$(MAKE) -j2 WERROR=1 all >build.log 2>&1 || { cat build.log; exit 1; }
+	@$(MAKE) -j2 WERROR=1 all library >build.log 2>&1 || { cat build.log; exit 1; }
 	@$(MAKE) -j2 V=test WERROR=1 programs >build.log 2>&1 || { cat build.log; exit 1; }
 	@rm -f build.log
 	@tools/run-tests build/test

@@ -61,6 +61,7 @@ enum exit_code {
     X(APPROVE, "approve", 0, "STEP", "", "answer this approval with yes (repeat)")                                     \
     X(APPROVE_ALL, "approve-all", 0, NULL, "", "answer every approval with yes")                                       \
     X(ON_INTERRUPT, "on-interrupt", 0, "WHAT", "pause|cancel|kill", "what the first ^C does (default: pause)")         \
+    X(PLUGIN, "plugin", 0, "FILE", "", "a shared object with kinds of steps (repeat)")                                 \
     X(REASON, "reason", 0, "TEXT", "", "why; kept in the decision record")                                             \
     X(STEP, "step", 0, "STEP", "", "this step only")                                                                   \
     X(FIELD, "field", 0, "K=V", "", "a field of the answer (repeat)")                                                  \

@@ -12,6 +12,8 @@
 
 #include "cairn/cairn.h"
 
+struct functions;
+
 struct cli {
     struct arena arena;
     struct args args;
@@ -20,9 +22,10 @@ struct cli {
     bool out_failed; // what was asked for is not on stdout: no success
     bool quiet;
     size_t verbose;
-    int64_t now_ms;   // when the command began
-    const char *self; // how this program was called, for commands to paste
-    const char *tail; // " --store URL --tenant ID" as far as they are not the defaults
+    int64_t now_ms;              // when the command began
+    struct functions *functions; // of --plugin; NULL: none, or not needed yet
+    const char *self;            // how this program was called, for commands to paste
+    const char *tail;            // " --store URL --tenant ID" as far as they are not the defaults
 };
 
 // Prints what `text` holds on stdout and empties it.

@@ -81,6 +81,7 @@ static void adopt_all(struct recovery *recovery)
             found->fate = FATE_BROKEN;
             found->problem = str_from(cli_format(cli, "%s", err.message));
             cli_warn(cli, "run %.*s cannot go on: %s", STR_ARG(found->run), err.message);
+            if (rc == E_UNSUPPORTED) cli_hint(cli, "give the plugin that has it: --plugin FILE");
         }
     }
 }

@@ -9,7 +9,7 @@
 #define STORE_FLAGS FLAG_STORE, FLAG_TENANT
 #define LIST_FLAGS FLAG_OUTPUT, FLAG_FIELDS, FLAG_TIME
 // Signals that may be followed by going on with the run in the foreground.
-#define DRIVE_FLAGS FLAG_PROGRESS, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_NO_RUN
+#define DRIVE_FLAGS FLAG_PROGRESS, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_NO_RUN, FLAG_PLUGIN
 
 static const struct command commands[] = {
     {"Author",
@@ -24,7 +24,7 @@ static const struct command commands[] = {
      "text|json|jsonl",
      1,
      SIZE_MAX,
-     {FLAG_STRICT, FLAG_SOUND, FLAG_OUTPUT},
+     {FLAG_STRICT, FLAG_SOUND, FLAG_PLUGIN, FLAG_OUTPUT},
      command_validate},
     {"Author",
      "fmt",
@@ -115,7 +115,7 @@ static const struct command commands[] = {
      1,
      1,
      {STORE_FLAGS, FLAG_PROJECT, FLAG_ENVIRONMENT, FLAG_RUN_ID, FLAG_SET, FLAG_INPUT, FLAG_ARGUMENTS, FLAG_PROGRESS,
-      FLAG_EXIT_ON_WAIT, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_REASON, FLAG_OUTPUT},
+      FLAG_EXIT_ON_WAIT, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_REASON, FLAG_PLUGIN, FLAG_OUTPUT},
      command_run},
     {"Run",
      "recover",
@@ -127,7 +127,7 @@ static const struct command commands[] = {
      "table|json|jsonl|name",
      0,
      SIZE_MAX,
-     {STORE_FLAGS, FLAG_PROGRESS, FLAG_ON_INTERRUPT, FLAG_OUTPUT},
+     {STORE_FLAGS, FLAG_PROGRESS, FLAG_ON_INTERRUPT, FLAG_PLUGIN, FLAG_OUTPUT},
      command_recover},
 
     {"Look",

@@ -1,4 +1,5 @@
 #include "cli/document.h"
+#include "cli/plugins.h"
 
 #include "os/os.h"
 
@@ -38,6 +39,8 @@ int document_load(struct cli *cli, struct str path, struct document *out)
     struct error err = {0};
     struct str text;
     *out = (struct document){.sources = {.cli = cli}};
+    int plugins = plugins_open(cli);
+    if (plugins) return plugins;
     diagnostics_init(&out->diagnostics, &cli->arena);
     enum code rc = read_document(cli, path, &text, &err);
     if (rc) {

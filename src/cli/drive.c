@@ -1,7 +1,9 @@
 #include "cli/drive.h"
 #include "cli/interrupt.h"
+#include "cli/plugins.h"
 
 #include "base/map.h"
+#include "lib/functions.h"
 
 #include <pwd.h>
 #include <signal.h>
@@ -345,13 +347,21 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
                      .output = lines ? on_output : NULL,
                      .refused = on_refused},
     };
+    int code = plugins_open(cli);
+    if (code) return code;
+    if (cli->functions)
+        options.host = (struct engine_host){
+            .tools = functions_tools(cli->functions), .context = cli->functions, .knows = functions_know};
     interrupts_catch();
-    return engine_open(&options, &drive->engine, &err) ? cli_error(cli, &err) : EXIT_OK;
+    if (engine_open(&options, &drive->engine, &err)) return cli_error(cli, &err);
+    if (cli->functions) functions_attach(cli->functions, drive->engine);
+    return EXIT_OK;
 }
 
 void drive_close(struct drive *drive)
 {
     progress_close(&drive->progress);
+    if (drive->cli->functions) functions_attach(drive->cli->functions, NULL);
     engine_close(drive->engine);
     drive->engine = NULL;
 }

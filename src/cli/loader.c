@@ -1,6 +1,6 @@
 #include "cli/document.h"
 
-#include "engine/engine.h"
+#include "lib/functions.h"
 
 bool sources_add(struct sources *sources, struct str file, struct str text)
 {
@@ -20,7 +20,13 @@ static enum code load_part(void *context, enum part_kind kind, struct str from, 
     return rc;
 }
 
+static bool know_function(void *context, struct str name)
+{
+    const struct sources *sources = context;
+    return sources->cli->functions && functions_know(sources->cli->functions, name);
+}
+
 struct program_loader source_loader(struct sources *sources)
 {
-    return (struct program_loader){.context = sources, .load = load_part};
+    return (struct program_loader){.context = sources, .load = load_part, .host_kind = know_function};
 }

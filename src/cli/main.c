@@ -3,7 +3,7 @@
 #include "cli/commands.h"
 #include "cli/help.h"
 
-#include "os/os.h"
+#include "lib/functions.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define ARENA_LIMIT ((size_t)4 << 30)
+#define FUNCTIONS_END_MS 1000 // for functions of plugins that still run
 
 // A descriptor that the caller closed must not be given to a store file by the next open.
 static void fill_standard_descriptors(void)
@@ -50,6 +51,7 @@ int main(int argc, char **argv)
     cli.now_ms = os_now().wall_ms;
     os_log_level(cli.quiet ? LOG_ERROR : cli.verbose > 2 ? LOG_DEBUG : cli.verbose > 1 ? LOG_INFO : LOG_WARN);
     int code = dispatch(&cli, parsed);
+    functions_close(cli.functions, FUNCTIONS_END_MS);
     arena_release(&cli.arena);
     return code == EXIT_OK && cli.out_failed ? EXIT_ERROR : code;
 }

@@ -250,7 +250,6 @@ enum code take_up(struct engine *engine, struct resident *resident, struct error
 {
     if (!resident->idle || resident->taken_up) return OK;
     enum code rc = engine_supports(engine, resident->entry->program, err);
-    if (rc && err) error_wrap(err, "run %.*s cannot go on in this process", STR_ARG(resident->ids.run));
     if (rc) return rc;
     if (!queue_add(engine, resident, INPUT_RECOVER)) return error_set(err, E_NOMEM, "out of memory");
     resident->taken_up = true;

@@ -146,8 +146,9 @@ static void set_timer(struct functions *f, struct task *task, int64_t due_ms);
 // Copies the texts of a fault or an output into memory that the result owns. False: no memory.
 static bool fill_result(struct tool_result *out, const struct cairn_result *result)
 {
-    struct str output = str_from(result->output);
-    if (result->output && result->output_len > 0) output.len = result->output_len;
+    // A text with a length need not end in NUL.
+    bool measured = result->output && result->output_len > 0;
+    struct str output = measured ? (struct str){result->output, result->output_len} : str_from(result->output);
     struct str code = str_from(result->code ? result->code : "FUNCTION_FAILED"), message = str_from(result->message);
     while (message.len > MESSAGE_MAX || (message.len > 0 && !str_utf8(message)))
         message.len = message.len > MESSAGE_MAX ? MESSAGE_MAX : message.len - 1; // never half a character

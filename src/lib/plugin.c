@@ -2,6 +2,8 @@
 #include "lib/inside.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
 
 static struct functions *of(const struct cairn_host *host)
 {
@@ -48,8 +50,11 @@ void plugin_host(struct functions *functions, struct cairn_host *out)
 // It is never unloaded: a function of it may still be running, or be called again by another engine.
 enum code functions_load(struct functions *functions, const char *file, struct error *err)
 {
-    void *object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!object) return error_set(err, E_NOT_FOUND, "cannot load the plugin: %s", dlerror());
+    char path[4096];
+    // A bare name is a file here, not one of the system's libraries.
+    int len = snprintf(path, sizeof(path), "%s%s", strchr(file, '/') ? "" : "./", file);
+    void *object = len > 0 && (size_t)len < sizeof(path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!object) return error_set(err, E_NOT_FOUND, "cannot load the plugin %s: %s", file, dlerror());
     union {
         void *found;
         int (*init)(const struct cairn_host *host);

@@ -47,8 +47,8 @@ static enum code document_text(struct document *d, struct error *err)
     const struct cairn_start *start = &d->start;
     if (!start->document && !start->file) return error_set(err, E_INVALID, "neither a document nor a file was given");
     d->file = str_from(start->file ? start->file : "<document>");
-    d->text = str_from(start->document);
-    if (start->document && start->document_len > 0) d->text.len = start->document_len;
+    bool measured = start->document && start->document_len > 0; // then it need not end in NUL
+    d->text = measured ? (struct str){start->document, start->document_len} : str_from(start->document);
     return start->document ? OK : os_read_file(start->file, DOCUMENT_MAX, &d->arena, &d->text, err);
 }
 

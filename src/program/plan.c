@@ -256,7 +256,7 @@ static bool read_kind(struct reader *r, const struct json *object, struct draft 
     if (nearest.best.len)
         hint_nearest(r, d, &nearest);
     else
-        HINT(r, d, "noop, echo, merge, exec, shell, script, wait, approval or subrun");
+        HINT(r, d, "noop, echo, merge, exec, shell, script, wait, approval, subrun, or a function of a plugin");
     return false;
 }
 
