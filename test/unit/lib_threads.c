@@ -383,9 +383,6 @@ static void a_run_of_another_engine_can_be_watched_and_signalled(void)
     enum cairn_status status = 0;
     CHECK_INT(cairn_wait(b, "r1", 10, &status, NULL), CAIRN_E_TIMEOUT);
     CHECK_INT(status, CAIRN_RUNNING);
-    CHECK_INT(cairn_recover(b, "r1", NULL, NULL), CAIRN_E_UNSUPPORTED);
-    struct later other = {0};
-    register_later(b, &other);
     CHECK_INT(cairn_recover(b, "r1", NULL, NULL), CAIRN_E_LOCKED);
     cancel(b, "r1", "CANCEL");
     CHECK_INT(lib_wait(b, "r1"), CAIRN_CANCELLED);
