@@ -63,6 +63,9 @@ enum exit_code {
     X(ON_INTERRUPT, "on-interrupt", 0, "WHAT", "pause|cancel|kill", "what the first ^C does (default: pause)")         \
     X(PLUGIN, "plugin", 0, "FILE", "", "a shared object with kinds of steps (repeat)")                                 \
     X(REASON, "reason", 0, "TEXT", "", "why; kept in the decision record")                                             \
+    X(DIFF_STEPS, "steps", 0, NULL, "", "compare documents, inputs and paths")                                         \
+    X(OUTPUTS, "outputs", 0, NULL, "", "compare outputs")                                                              \
+    X(TIMING, "timing", 0, NULL, "", "compare durations")                                                              \
     X(STEP, "step", 0, "STEP", "", "this step only")                                                                   \
     X(FIELD, "field", 0, "K=V", "", "a field of the answer (repeat)")                                                  \
     X(NO_RUN, "no-run", 0, NULL, "", "only record the decision; do not go on with the run here")                       \
@@ -94,7 +97,7 @@ enum exit_code {
     X(FILTER, "filter", 0, "TEXT", "", "only tests whose file or name holds TEXT")                                     \
     X(REDACT, "redact", 0, NULL, "", "values become placeholders of their type")                                       \
     X(OUT, "out", 0, "FILE", "", "write to this file instead of stdout")                                               \
-    X(STEPS, "steps", 0, "HOW", "mock|sandbox", "mock: nothing runs; sandbox: steps run in a temporary directory")     \
+    X(BODIES, "bodies", 0, "HOW", "mock|sandbox", "mock: nothing runs; sandbox: steps run in a temporary directory")   \
     X(SEED, "seed", 0, "N", "", "which worlds are drawn when there are too many (default: 1)")                         \
     X(MAX, "max", 0, "N", "", "at most so many worlds; 0 is all")                                                      \
     X(DOUBLE, "double", 0, NULL, "", "kill a second time, during and after recovery")                                  \

@@ -20,7 +20,8 @@ static const struct command commands[] = {
      "--sound looks at all runs that are possible and reports steps that can never run, joins that can never fire, "
      "conditions that never hold, approvals that nobody is ever asked for, and more, each with the outcomes and values "
      "that show it. What it reports is proved; what it cannot decide it does not report.",
-     "cairn validate plan.json flows/*.yaml\ncairn validate --sound examples/joins.yaml\ncairn validate --strict flow.yaml -o json",
+     "cairn validate plan.json flows/*.yaml\ncairn validate --sound examples/joins.yaml\ncairn validate --strict "
+     "flow.yaml -o json",
      "text|json|jsonl",
      1,
      SIZE_MAX,
@@ -30,8 +31,10 @@ static const struct command commands[] = {
      "fmt",
      "FILE...",
      "lay documents out in the canonical way",
-     "JSON gets the order of fields of the reference and two blanks; YAML is indented by two and keeps its comments, its "
-     "order and its texts. The result is compiled and compared with the original before anything is printed or written: "
+     "JSON gets the order of fields of the reference and two blanks; YAML is indented by two and keeps its comments, "
+     "its "
+     "order and its texts. The result is compiled and compared with the original before anything is printed or "
+     "written: "
      "a document that cannot be laid out without changing its meaning is left as it is.",
      "cairn fmt examples/joins.yaml\ncairn fmt -w flows/*.yaml\ncairn fmt --check flows/*.yaml",
      NULL,
@@ -73,7 +76,8 @@ static const struct command commands[] = {
      "[FILE | DIR...]",
      "play the tests of documents, with mocked steps in virtual time",
      "Plays every case of every *.test.yaml (below the current directory when none is named) on the real engine: no "
-     "process is started, time is virtual, ids are the same every time. A case says what the steps give back, what people "
+     "process is started, time is virtual, ids are the same every time. A case says what the steps give back, what "
+     "people "
      "answer and send, and what shall be the case in the end; what differs is told with its place in the test file. "
      "docs/format/test.md describes the format. Exits 20 when a test fails, 3 when a file is invalid.",
      "cairn test\n"
@@ -89,9 +93,12 @@ static const struct command commands[] = {
      "test record",
      "RUN",
      "make a test of a run that has been",
-     "Writes a test file with every result of the run as a mock (by step, iteration and attempt), every answer and signal "
-     "at its place, and what came out as expectations, and plays it once. Secrets were masked when the run was recorded; "
-     "--redact also replaces inputs and outputs by placeholders of the same shape, except those that decide a condition.",
+     "Writes a test file with every result of the run as a mock (by step, iteration and attempt), every answer and "
+     "signal "
+     "at its place, and what came out as expectations, and plays it once. Secrets were masked when the run was "
+     "recorded; "
+     "--redact also replaces inputs and outputs by placeholders of the same shape, except those that decide a "
+     "condition.",
      "cairn test record @last --out release.test.yaml\ncairn test record nightly-2026-02-11 --redact",
      NULL,
      1,
@@ -211,6 +218,24 @@ static const struct command commands[] = {
      1,
      {STORE_FLAGS, FLAG_OUTPUT, FLAG_TIME},
      command_why},
+    {"Look",
+     "diff",
+     "A[@SEQ] B[@SEQ]",
+     "show where two runs, or two moments of a run, differ",
+     "Document, inputs, path (what ran, was skipped, failed; attempts), outputs by path inside their JSON, durations "
+     "with the "
+     "biggest change first, and the event where the two part. Steps are aligned by their path; the order in which "
+     "parallel "
+     "steps happened to go does not count, nor do durations, unless --timing is all that is asked for. A result that "
+     "was "
+     "taken over is the same result. Exits 20 when there is a difference.",
+     "cairn diff nightly-1 nightly-2\ncairn diff @last-failed @last --steps\ncairn diff 3f2a@12 3f2a\n"
+     "cairn diff 3f2a 77c1 --timing -o json",
+     "text|json|yaml",
+     2,
+     2,
+     {STORE_FLAGS, FLAG_DIFF_STEPS, FLAG_OUTPUTS, FLAG_TIMING, FLAG_OUTPUT},
+     command_diff},
 
     {"Look",
      "logs",

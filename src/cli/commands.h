@@ -17,6 +17,7 @@ int command_get(struct cli *cli);
 int command_events(struct cli *cli);
 int command_logs(struct cli *cli);
 int command_why(struct cli *cli);
+int command_diff(struct cli *cli);
 int command_signal(struct cli *cli);
 int command_recover(struct cli *cli);
 int command_log_verify(struct cli *cli);

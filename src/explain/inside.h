@@ -174,4 +174,9 @@ enum code put_when(struct maker *m, struct json *out, const struct view_of_step 
 void put_retry(struct maker *m, struct json *out, const struct view_of_step *v);
 void put_attempts(struct maker *m, struct json *out, const struct view_of_step *v);
 
+// ---- values.c, documents.c: for diffs
+// Adds {path, a, b} for every place where the values differ. How many were left out.
+int64_t put_changes(struct maker *m, struct json *changes, const struct json *a, const struct json *b);
+bool put_documents(struct maker *m, struct json *out, const struct program *p, const struct program *q); // same?
+
 #endif

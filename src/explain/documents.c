@@ -1,0 +1,141 @@
+// What changed between two documents, step by step.
+#include "explain/inside.h"
+
+static bool same_texts(const struct str *a, uint32_t count_a, const struct str *b, uint32_t count_b)
+{
+    bool same = count_a == count_b;
+    for (uint32_t i = 0; same && i < count_a; i++) same = str_eq(a[i], b[i]);
+    return same;
+}
+
+static bool same_retry(const struct retry_policy *a, const struct retry_policy *b)
+{
+    return a->max_attempts == b->max_attempts && a->delay_ms == b->delay_ms && a->backoff == b->backoff &&
+           a->max_delay_ms == b->max_delay_ms && (int64_t)(a->jitter * 1e6) == (int64_t)(b->jitter * 1e6) &&
+           a->on == b->on &&
+           same_texts(a->non_retryable, a->non_retryable_count, b->non_retryable, b->non_retryable_count);
+}
+
+static bool same_deps(const struct program *p, const struct program_step *a, const struct program *q,
+                      const struct program_step *b)
+{
+    if (a->dep_count != b->dep_count) return false;
+    for (uint32_t i = 0; i < a->dep_count; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < b->dep_count; k++)
+            found = found || str_eq(p->steps[a->deps[i]].id, q->steps[b->deps[k]].id);
+        if (!found) return false;
+    }
+    return true;
+}
+
+static bool same_secrets(const struct program_step *a, const struct program_step *b)
+{
+    bool same = a->secret_count == b->secret_count;
+    for (uint32_t i = 0; same && i < a->secret_count; i++)
+        same = str_eq(a->secrets[i].name, b->secrets[i].name) && str_eq(a->secrets[i].ref, b->secrets[i].ref);
+    return same;
+}
+
+static bool same_artifacts(const struct program_step *a, const struct program_step *b)
+{
+    bool same = a->artifact_count == b->artifact_count;
+    for (uint32_t i = 0; same && i < a->artifact_count; i++)
+        same = str_eq(a->artifacts[i].path, b->artifacts[i].path) && str_eq(a->artifacts[i].kind, b->artifacts[i].kind);
+    return same;
+}
+
+static struct json changed_fields(struct maker *m, const struct program *p, const struct program_step *a,
+                                  const struct program *q, const struct program_step *b)
+{
+    const struct {
+        const char *name;
+        bool same;
+    } fields[] = {
+        {"kind", a->kind == b->kind && str_eq(a->function, b->function)},
+        {"dependsOn", same_deps(p, a, q, b)},
+        {"triggerRule", a->rule == b->rule},
+        {"when", str_eq(a->when_text, b->when_text)},
+        {"with", json_equal(&a->with, &b->with)},
+        {"retry", same_retry(&a->retry, &b->retry)},
+        {"timeout", a->timeout_ms == b->timeout_ms},
+        {"onStepFailure", a->on_failure == b->on_failure},
+        {"alwaysRun", a->always_run == b->always_run},
+        {"secrets", same_secrets(a, b)},
+        {"artifacts", same_artifacts(a, b)},
+        {"maxIterations", a->max_iterations == b->max_iterations},
+        {"child",
+         (!a->child && !b->child) || (a->child && b->child && digest_eq(&a->child->sha256, &b->child->sha256))},
+    };
+    struct json out = json_array();
+    for (size_t i = 0; i < ARRAY_COUNT(fields); i++)
+        if (!fields[i].same) push_value(m, &out, json_string(str_from(fields[i].name)));
+    return out;
+}
+
+// "poll.fetch": a step of the document, in whatever iteration.
+static struct str document_path(struct maker *m, const struct program *p, uint32_t step)
+{
+    const struct program_step *ps = &p->steps[step];
+    if (ps->scope == PROGRAM_TOP) return ps->id;
+    struct buf path;
+    buf_init(&path, 4096);
+    buf_printf(&path, "%.*s.%.*s", STR_ARG(document_path(m, p, ps->scope)), STR_ARG(ps->id));
+    return kept(m, &path);
+}
+
+// The step of q that stands where `step` stands in p; PROGRAM_TOP: none.
+static uint32_t counterpart(const struct program *p, uint32_t step, const struct program *q)
+{
+    uint32_t scope = p->steps[step].scope;
+    if (scope != PROGRAM_TOP) {
+        scope = counterpart(p, scope, q);
+        if (scope == PROGRAM_TOP) return PROGRAM_TOP;
+    }
+    return program_find(q, scope, p->steps[step].id);
+}
+
+static bool same_parts(const struct program *p, const struct program *q)
+{
+    bool same = p->part_count == q->part_count;
+    for (uint32_t i = 0; same && i < p->part_count; i++) same = digest_eq(&p->parts[i].sha256, &q->parts[i].sha256);
+    return same;
+}
+
+static void put_document(struct maker *m, struct json *out, const char *key, const struct program *p)
+{
+    struct json item = json_object();
+    put_text(m, &item, "planId", p->plan_id);
+    put_text(m, &item, "planVersion", p->plan_version);
+    put_text(m, &item, "sha256", (struct str){p->sha256_hex, SHA256_HEX});
+    put_value(m, out, key, item);
+}
+
+bool put_documents(struct maker *m, struct json *out, const struct program *p, const struct program *q)
+{
+    struct json document = json_object(), added = json_array(), removed = json_array(), changed = json_array();
+    bool same = digest_eq(&p->sha256, &q->sha256) && same_parts(p, q);
+    put_bool(m, &document, "same", same);
+    put_document(m, &document, "a", p);
+    put_document(m, &document, "b", q);
+    for (uint32_t i = 0; !same && i < p->step_count; i++) {
+        uint32_t other = counterpart(p, i, q);
+        struct str path = document_path(m, p, i);
+        if (other == PROGRAM_TOP) {
+            push_value(m, &removed, json_string(path));
+            continue;
+        }
+        struct json fields = changed_fields(m, p, &p->steps[i], q, &q->steps[other]), item = json_object();
+        if (fields.count == 0) continue;
+        put_text(m, &item, "step", path);
+        put_value(m, &item, "fields", fields);
+        push_value(m, &changed, item);
+    }
+    for (uint32_t i = 0; !same && i < q->step_count; i++)
+        if (counterpart(q, i, p) == PROGRAM_TOP) push_value(m, &added, json_string(document_path(m, q, i)));
+    if (!same) put_value(m, &document, "changed", changed);
+    if (!same) put_value(m, &document, "added", added);
+    if (!same) put_value(m, &document, "removed", removed);
+    put_value(m, out, "document", document);
+    return same;
+}
