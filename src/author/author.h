@@ -3,6 +3,7 @@
 #ifndef CAIRN_AUTHOR_AUTHOR_H
 #define CAIRN_AUTHOR_AUTHOR_H
 
+#include "contract/contract.h"
 #include "program/program.h"
 
 // ---- graph: layers by longest path, crossings reduced by barycenters, loops as boxes around their children
@@ -49,6 +50,9 @@ enum code sound_check(const struct program *program, struct diagnostics *diagnos
 // its comments. E_UNSUPPORTED: no layout was found that provably means the same. Formatting the result changes nothing.
 enum code author_format(const struct program *program, const struct program_loader *loader, struct arena *arena,
                         struct str *out, struct error *err) MUST_CHECK;
+// The document of a plan as canonical JSON, whatever it was written in.
+enum code author_canonical(const struct program *program, const struct program_loader *loader, struct arena *arena,
+                           struct str *out, struct error *err) MUST_CHECK;
 // The compiled program as text, without places in the document and hashes of it.
 enum code author_meaning(struct buf *out, const struct program *program, struct error *err) MUST_CHECK;
 // Whether `text`, read in place of the program's document, compiles to the same program.
@@ -64,5 +68,30 @@ enum code author_diff(struct buf *out, struct str name, struct str before, struc
 // other format cannot say; every such thing is a diagnostic (E0801) with its place, and nothing is written.
 enum code author_convert(const struct program *program, enum document_kind to, struct diagnostics *diagnostics,
                          struct arena *arena, struct buf *out, struct error *err) MUST_CHECK;
+
+// ---- what a document will do
+
+// planRef, inputs, approvals, secrets, files, steps in the order they can start, the longest way through by declared limits.
+enum code author_plan(const struct program *program, struct str uri, struct arena *arena, struct json *out,
+                      struct error *err) MUST_CHECK;
+
+struct render_result { // how a step came out, or is assumed to
+    uint32_t step;
+    bool failed, skipped;
+    struct json value;
+};
+
+struct render_facts {
+    struct run_ids ids; // run empty: not known yet
+    struct json inputs; // an object; defaults included
+    struct str arguments, artifacts_dir;
+    const struct render_result *results;
+    uint32_t result_count;
+};
+
+// One step: stepId, kind, when (with every comparison), with, referenceEnvironment (values that a shell gets as variables),
+// secrets, unknown (references without a value, shown as <reference>), error (the step would fail with it).
+enum code author_render(const struct program *program, uint32_t step, const struct render_facts *facts,
+                        struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 
 #endif

@@ -100,3 +100,27 @@ enum code author_format(const struct program *program, const struct program_load
     if (!rc && !same) rc = error_set(err, E_UNSUPPORTED, "its layout cannot be changed without changing what it says");
     return rc;
 }
+
+enum code author_canonical(const struct program *program, const struct program_loader *loader, struct arena *arena,
+                           struct str *out, struct error *err)
+{
+    struct diagnostics ignored;
+    struct json tree;
+    struct buf flat, laid;
+    bool same = false;
+    diagnostics_init(&ignored, arena);
+    if (doc_tree(program->text, program->file, &doc_limits_default, arena, &tree, &ignored))
+        return error_set(err, E_NOMEM, "out of memory while formatting");
+    buf_init(&flat, (size_t)64 << 20);
+    buf_init(&laid, (size_t)64 << 20);
+    json_write(&flat, &tree);
+    struct str text = arena_copy(arena, buf_str(&flat));
+    enum code rc = text.ptr ? fmt_json(text, arena, &laid, err) : error_set(err, E_NOMEM, "out of memory");
+    if (!rc) *out = arena_copy(arena, buf_str(&laid));
+    buf_release(&flat);
+    buf_release(&laid);
+    if (!rc && !out->ptr) rc = error_set(err, E_NOMEM, "out of memory while formatting");
+    if (!rc) rc = author_same(program, *out, loader, arena, &same, err);
+    if (!rc && !same) rc = error_set(err, E_UNSUPPORTED, "it does not mean the same as JSON");
+    return rc;
+}

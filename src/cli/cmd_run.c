@@ -43,7 +43,7 @@ static struct json set_value(struct cli *cli, const struct program *program, str
     return takes_text ? json_string(text) : value;
 }
 
-static int read_inputs(struct cli *cli, const struct program *program, struct json *inputs)
+int inputs_read(struct cli *cli, const struct program *program, struct json *inputs)
 {
     struct str pair;
     size_t cursor = 0;
@@ -65,7 +65,7 @@ static int read_inputs(struct cli *cli, const struct program *program, struct js
     return EXIT_OK;
 }
 
-static struct str read_arguments(struct cli *cli)
+struct str arguments_read(struct cli *cli)
 {
     struct buf text;
     if (args_has(&cli->args, FLAG_ARGUMENTS)) return args_text(&cli->args, FLAG_ARGUMENTS, "");
@@ -135,12 +135,12 @@ static int start(struct drive *drive, const struct program *program, char run_ou
         .project = args_text(&cli->args, FLAG_PROJECT, "default"),
         .environment = args_text(&cli->args, FLAG_ENVIRONMENT, "default"),
         .run = args_text(&cli->args, FLAG_RUN_ID, ""),
-        .arguments = read_arguments(cli),
+        .arguments = arguments_read(cli),
         .triggered_by = user_name(cli),
         .trigger_source = STR("manual"),
     };
     if (getcwd(directory, sizeof(directory))) request.work_dir = str_from(directory);
-    int code = read_inputs(cli, program, &request.inputs);
+    int code = inputs_read(cli, program, &request.inputs);
     if (code) return code;
     warn_undeclared(cli, program, &request.inputs);
     return engine_start(drive->engine, &request, run_out, &err) ? cli_error(cli, &err) : EXIT_OK;

@@ -43,6 +43,34 @@ static const struct command commands[] = {
      {FLAG_WRITE, FLAG_CHECK},
      command_fmt},
     {"Author",
+     "plan",
+     "FILE",
+     "show what a document will do: order, needs, whom it asks, how long",
+     "Compiles the document and prints its planRef (uri, sha256, versions), the inputs it needs, whom it asks, the files "
+     "and secrets it reads, its steps by layers, and the longest way through by declared limits. --out writes the "
+     "canonical plan as JSON, of a node workflow too when a plan can say the same.",
+     "cairn plan examples/demo.yaml\ncairn plan examples/fan-out.yaml --out plan.json\n"
+     "cairn plan examples/hello.json -o json | jq .planRef",
+     "text|json|yaml",
+     1,
+     1,
+     {FLAG_OUT, FLAG_OUTPUT},
+     command_plan},
+    {"Author",
+     "render",
+     "FILE | RUN[/STEP][@SEQ]",
+     "show steps with every reference replaced, as the engine will run them",
+     "Of a document with --set and --result, or of a run with what its steps have put out. Values that a shell gets in "
+     "variables are shown as such, conditions with every comparison, secrets by name only; what is not known yet "
+     "stays as <reference>.",
+     "cairn render examples/joins.yaml --result seed='{\"status\": \"ok\", \"rows\": 7}'\n"
+     "cairn render examples/child.yaml --step load --set region=east\ncairn render @last/report",
+     "text|json|yaml",
+     1,
+     1,
+     {STORE_FLAGS, FLAG_STEP, FLAG_SET, FLAG_INPUT, FLAG_ARGUMENTS, FLAG_RESULT, FLAG_OUTPUT},
+     command_render},
+    {"Author",
      "convert",
      "FILE --to plan|nodes",
      "turn a plan into a node workflow, or back, when no meaning is lost",

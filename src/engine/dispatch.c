@@ -183,7 +183,8 @@ static enum code command_of(struct engine *engine, struct resident *resident, ui
     struct str runtime = json_text(json_key(&with, "runtime"));
     struct str code = json_text(json_key(&with, "code"));
     command->argv[command->argc++] = runtime;
-    if (str_is(runtime, "sh")) {
+    bool shell = str_is(runtime, "sh") || str_is(runtime, "bash");
+    if (shell) {
         rc = shell_text(engine, resident, step, code, command, err);
     } else {
         command->input = code;
@@ -192,7 +193,7 @@ static enum code command_of(struct engine *engine, struct resident *resident, ui
                                                  ? STR("--input-type=module")
                                                  : STR("--input-type=commonjs");
     }
-    command->argv[command->argc++] = str_is(runtime, "sh") ? STR("-s") : STR("-");
+    command->argv[command->argc++] = shell ? STR("-s") : STR("-");
     const struct json *args = json_key(&with, "args");
     for (uint32_t i = 0; !rc && json_is(args, JSON_ARRAY) && i < args->count; i++)
         rc = add_arg(command, arena, &args->items[i], err);

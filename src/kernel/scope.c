@@ -106,7 +106,8 @@ struct scope kernel_scope(struct kernel_scope *scope)
 static bool is_shell_text(const struct program_step *ps, struct str key)
 {
     if (ps->kind == STEP_SHELL) return str_is(key, "command");
-    return ps->kind == STEP_SCRIPT && str_is(key, "code") && str_is(json_text(json_key(&ps->with, "runtime")), "sh");
+    struct str runtime = json_text(json_key(&ps->with, "runtime"));
+    return ps->kind == STEP_SCRIPT && str_is(key, "code") && (str_is(runtime, "sh") || str_is(runtime, "bash"));
 }
 
 enum code kernel_render(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What helps to write documents: graph, soundness, layout, conversion.
+# What helps to write documents: graph, soundness, layout, conversion, plans, rendering.
 . "$(dirname "$0")/lib.sh"
 ex=$root/examples
 
@@ -71,6 +71,46 @@ test_convert() {
     cairn_is 0 convert "$ex/approval.yaml" --to plan; mv out approval.json
     cairn_is 0 run "$ex/approval.yaml" "${store[@]}" --progress none; cairn_is 0 run approval.json "${store[@]}" --progress none -o json
     equal "$(jq -r '.steps[]|select(.stepId=="release").result' out)" 'released v1.4.2'
+}
+
+test_plan() {
+    cairn_is 0 plan "$ex/demo.yaml"; has out 'demo @ '; has out 'layer 2   lint, test, compress, debug-build'
+    has out 'asks      ship: Ship'; has out 'longest   collect → test → bundle → ship → publish'; has out 'at most 12m05s'
+    cairn_is 0 plan "$ex/demo.yaml" -o json
+    equal "$(jq -r '.planRef.sha256' out)" "$(sha256sum "$ex/demo.yaml" | cut -d' ' -f1)"
+    equal "$(jq -c '[.layers, .first, .criticalPath.boundMs, (.steps|length)]' out)" '[5,["collect"],725000,8]'
+    cairn_is 0 plan "$ex/fan-out.yaml" --out fan.json; has err 'wrote fan.json'; cairn_is 0 validate fan.json
+    cairn_is 0 fmt --check fan.json
+    cairn_is 0 plan "$ex/approval.yaml" --out approval.json; cairn_is 0 validate approval.json
+    cairn_is 3 plan "$ex/joins.yaml" --out joins.json; [ ! -e joins.json ] || fail 'written'; has err 'plans have no loops'
+    printf 'name: r\ninputs: { day: { required: true } }\nnodes: [{ id: a, exec: [x], secrets: [{ name: K, ref: "env:KEY" }] }]\n' >r.yaml
+    cairn_is 0 plan r.yaml; has out 'day  has to be given'; has out 'K from env:KEY for a'; has out 'without a limit: a'
+}
+test_render() {
+    cairn_is 0 render "$ex/joins.yaml" --result seed='{"status": "ok", "rows": 7}'
+    has out "\$seed.output.rows > 5  → '7' → true"; has out 'echo "loading 7 rows"'; has out 'CAIRN_REF_1=<$taken.output>'
+    has out "\$INPUTS.env == 'production'  → 'staging'  → false"
+    cairn_is 0 render "$ex/joins.yaml" --step taken; has out 'not known yet'
+    cairn_is 0 render "$ex/joins.yaml" --step taken --result seed=text; has out 'the step fails'
+    cairn_is 0 render "$ex/child.yaml" --step load --set region='a b; rm' -o json
+    equal "$(jq -r .referenceEnvironment.CAIRN_REF_1 out)" 'a b; rm'; jq -r .with.command out | grep -q 'rm' && fail 'a value became program text'
+    cairn_is 5 render "$ex/child.yaml" --step laod; has err 'did you mean load?'
+    cairn_is 2 render "$ex/child.yaml" --result load
+    printf 'nodes: [{ id: a, bash: "echo $K", secrets: [{ name: K, ref: "env:KEY" }] }]\n' >s.yaml
+    KEY=hidden "$CAIRN" render s.yaml >out || fail 'does not render'; has out 'K=*** from env:KEY'; hasnt out hidden
+    cairn_is 0 run "$ex/joins.yaml" "${store[@]}" --progress none
+    cairn_is 0 render @last/join "${store[@]}"; has out 'CAIRN_REF_1=loading 7 rows'
+    cairn_is 0 render @last/join@4 "${store[@]}"; has out '<$taken.output>'
+}
+# What a step puts out stays data in a script of any shell.
+test_bash_scripts_get_values_as_data() {
+    cat >inject.yaml <<'Y'
+nodes:
+  - { id: evil, bash: "echo '$(touch pwned)'" }
+  - { id: use, depends_on: [evil], script: "echo got $evil.output\ntrue", runtime: bash }
+Y
+    cairn_is 0 run inject.yaml "${store[@]}" --progress none -o json; [ ! -e pwned ] || fail 'a value was executed'
+    equal "$(jq -r '.steps[]|select(.stepId=="use").result' out)" 'got $(touch pwned)'
 }
 
 run_tests "$@"

@@ -1,0 +1,295 @@
+// What a document will do, without doing it: order, layers, what is needed, whom it asks, how long it may take.
+#include "author/author.h"
+
+struct planner {
+    const struct program *program;
+    struct arena *arena;
+    bool failed;
+};
+
+static void put(struct planner *p, struct json *object, const char *key, struct json value)
+{
+    if (!json_put(p->arena, object, str_from(key), value)) p->failed = true;
+}
+
+static void push(struct planner *p, struct json *array, struct json value)
+{
+    if (!json_push(p->arena, array, value)) p->failed = true;
+}
+
+// ---- how long it may take
+
+// Upper bound of a step, retries and their delays included. `open`: something in it has no limit.
+struct bound {
+    int64_t ms;
+    bool open;
+};
+
+static int64_t add_ms(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static int64_t times_ms(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+static struct bound scope_bound(struct planner *p, const struct program *program, uint32_t first, uint32_t count,
+                                uint32_t *path, uint32_t *path_count);
+
+static struct bound attempt_bound(struct planner *p, const struct program *program, const struct program_step *ps)
+{
+    struct bound inner = {.open = true};
+    const struct json *duration = json_key(&ps->with, "durationMs");
+    const struct json *timeout = json_key(&ps->with, "timeoutMs");
+    switch (ps->kind) {
+    case STEP_NOOP:
+    case STEP_ECHO:
+    case STEP_MERGE:
+    case STEP_CANCEL:
+        return (struct bound){0};
+    case STEP_WAIT:
+        if (duration) inner = (struct bound){json_integer(duration, 0), false};
+        break;
+    case STEP_APPROVAL:
+        if (timeout) inner = (struct bound){json_integer(timeout, 0), false};
+        break;
+    case STEP_SUBRUN:
+        if (ps->child) inner = scope_bound(p, ps->child, 0, ps->child->top_count, NULL, NULL);
+        break;
+    case STEP_LOOP:
+        inner = scope_bound(p, program, ps->first_child, ps->child_count, NULL, NULL);
+        inner.ms = times_ms(inner.ms, ps->max_iterations);
+        return inner;
+    case STEP_EXEC:
+    case STEP_SHELL:
+    case STEP_SCRIPT:
+    case STEP_HOST:
+    case STEP_KIND_FIRST_UNUSED:
+        break;
+    }
+    if (ps->timeout_ms > 0 && (inner.open || ps->timeout_ms < inner.ms)) inner = (struct bound){ps->timeout_ms, false};
+    return inner;
+}
+
+static struct bound step_bound(struct planner *p, const struct program *program, const struct program_step *ps)
+{
+    struct bound bound = attempt_bound(p, program, ps);
+    int64_t delay = ps->retry.delay_ms;
+    bound.ms = times_ms(bound.ms, ps->retry.max_attempts);
+    for (uint32_t n = 1; n < ps->retry.max_attempts; n++) {
+        int64_t wait = ps->retry.backoff == BACKOFF_LINEAR ? times_ms(ps->retry.delay_ms, n) : delay;
+        if (ps->retry.max_delay_ms > 0 && wait > ps->retry.max_delay_ms) wait = ps->retry.max_delay_ms;
+        bound.ms = add_ms(bound.ms, wait);
+        if (ps->retry.backoff == BACKOFF_EXPONENTIAL) delay = times_ms(delay, 2);
+    }
+    return bound;
+}
+
+// The longest way through a scope. `path` (may be NULL) gets its steps.
+static struct bound scope_bound(struct planner *p, const struct program *program, uint32_t first, uint32_t count,
+                                uint32_t *path, uint32_t *path_count)
+{
+    struct bound *best = ARENA_ARRAY(p->arena, count + 1, struct bound);
+    uint32_t *hops = ARENA_ARRAY(p->arena, count + 1, uint32_t);
+    uint32_t *from = ARENA_ARRAY(p->arena, count + 1, uint32_t);
+    uint32_t *left = ARENA_ARRAY(p->arena, count + 1, uint32_t);
+    uint32_t *queue = ARENA_ARRAY(p->arena, count + 1, uint32_t);
+    struct bound whole = {0};
+    if (!best || !hops || !from || !left || !queue) {
+        p->failed = true;
+        return whole;
+    }
+    uint32_t head = 0, tail = 0, end = PROGRAM_TOP;
+    for (uint32_t i = 0; i < count; i++) {
+        left[i] = program->steps[first + i].dep_count;
+        if (left[i] == 0) queue[tail++] = i;
+    }
+    while (head < tail) {
+        uint32_t i = queue[head++];
+        const struct program_step *ps = &program->steps[first + i];
+        struct bound own = step_bound(p, program, ps);
+        from[i] = PROGRAM_TOP;
+        for (uint32_t k = 0; k < ps->dep_count; k++) {
+            uint32_t d = ps->deps[k] - first;
+            bool longer = from[i] == PROGRAM_TOP || best[d].ms > best[from[i]].ms ||
+                          (best[d].ms == best[from[i]].ms && hops[d] > hops[from[i]]);
+            if (longer) from[i] = d;
+        }
+        best[i] = from[i] == PROGRAM_TOP ? (struct bound){0} : best[from[i]];
+        hops[i] = from[i] == PROGRAM_TOP ? 1 : hops[from[i]] + 1;
+        best[i].ms = add_ms(best[i].ms, own.ms);
+        best[i].open |= own.open;
+        whole.open |= own.open;
+        if (end == PROGRAM_TOP || best[i].ms > best[end].ms || (best[i].ms == best[end].ms && hops[i] > hops[end]))
+            end = i;
+        for (uint32_t k = 0; k < ps->dependent_count; k++)
+            if (--left[ps->dependents[k] - first] == 0) queue[tail++] = ps->dependents[k] - first;
+    }
+    if (end == PROGRAM_TOP) return whole;
+    whole.ms = best[end].ms;
+    if (path) *path_count = hops[end];
+    for (uint32_t i = end, at = path ? *path_count : 0; path && i != PROGRAM_TOP; i = from[i]) path[--at] = first + i;
+    return whole;
+}
+
+// ---- parts of the report
+
+static void add_ref(struct planner *p, struct str uri, struct json *out)
+{
+    struct json ref = json_object();
+    put(p, &ref, "uri", json_string(uri));
+    put(p, &ref, "sha256", json_string((struct str){p->program->sha256_hex, SHA256_HEX}));
+    put(p, &ref, "schemaVersion", json_string(p->program->schema_version));
+    put(p, &ref, "planId", json_string(p->program->plan_id));
+    put(p, &ref, "planVersion", json_string(p->program->plan_version));
+    put(p, out, "planRef", ref);
+}
+
+static void add_inputs(struct planner *p, struct json *out)
+{
+    struct json list = json_array();
+    for (uint32_t i = 0; i < p->program->inputs.count; i++) {
+        const struct json_member *m = &p->program->inputs.members[i];
+        struct json one = json_object();
+        bool required = false;
+        for (uint32_t k = 0; k < p->program->required_count; k++) required |= str_eq(p->program->required[k], m->key);
+        put(p, &one, "name", json_string(m->key));
+        put(p, &one, "required", json_bool(required));
+        if (!required) put(p, &one, "default", m->value);
+        push(p, &list, one);
+    }
+    put(p, out, "inputs", list);
+}
+
+static void add_asks(struct planner *p, struct json *out)
+{
+    struct json asks = json_array(), secrets = json_array();
+    for (uint32_t i = 0; i < p->program->step_count; i++) {
+        const struct program_step *ps = &p->program->steps[i];
+        struct json one = json_object();
+        if (ps->kind == STEP_APPROVAL) {
+            put(p, &one, "stepId", json_string(ps->id));
+            for (uint32_t k = 0; k < ps->with.count; k++)
+                if (!json_put(p->arena, &one, ps->with.members[k].key, ps->with.members[k].value)) p->failed = true;
+            push(p, &asks, one);
+        }
+        for (uint32_t k = 0; k < ps->secret_count; k++) {
+            struct json secret = json_object();
+            put(p, &secret, "stepId", json_string(ps->id));
+            put(p, &secret, "name", json_string(ps->secrets[k].name));
+            put(p, &secret, "ref", json_string(ps->secrets[k].ref));
+            push(p, &secrets, secret);
+        }
+    }
+    put(p, out, "requiresApproval", json_bool(p->program->requires_approval));
+    put(p, out, "approvals", asks);
+    put(p, out, "secrets", secrets);
+}
+
+static void add_files(struct planner *p, struct json *out)
+{
+    struct json list = json_array();
+    for (uint32_t i = 0; i < p->program->part_count; i++) {
+        const struct program_part *part = &p->program->parts[i];
+        struct json one = json_object();
+        char *hex = arena_alloc(p->arena, SHA256_HEX + 1);
+        if (!hex) {
+            p->failed = true;
+            return;
+        }
+        digest_hex(&part->sha256, hex);
+        put(p, &one, "kind", json_string(part->kind == PART_SCRIPT ? STR("script") : STR("document")));
+        put(p, &one, "file", json_string(part->file));
+        put(p, &one, "sha256", json_string((struct str){hex, SHA256_HEX}));
+        push(p, &list, one);
+    }
+    put(p, out, "files", list);
+}
+
+static struct json step_json(struct planner *p, uint32_t index, uint32_t layer)
+{
+    const struct program_step *ps = &p->program->steps[index];
+    struct json one = json_object(), deps = json_array();
+    for (uint32_t i = 0; i < ps->dep_count; i++) push(p, &deps, json_string(p->program->steps[ps->deps[i]].id));
+    put(p, &one, "stepId", json_string(ps->id));
+    put(p, &one, "kind", json_string(ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind))));
+    put(p, &one, "layer", json_int(layer));
+    put(p, &one, "dependsOn", deps);
+    put(p, &one, "triggerRule", json_string(str_from(rule_name(ps->rule))));
+    if (ps->when_text.len > 0) put(p, &one, "when", json_string(ps->when_text));
+    put(p, &one, "maxAttempts", json_int(ps->retry.max_attempts));
+    put(p, &one, "timeoutMs", ps->timeout_ms > 0 ? json_int(ps->timeout_ms) : json_null());
+    if (ps->child) put(p, &one, "document", json_string(ps->child->plan_id));
+    if (ps->kind != STEP_LOOP) return one;
+    struct json children = json_array();
+    for (uint32_t i = 0; i < ps->child_count; i++)
+        push(p, &children, json_string(p->program->steps[ps->first_child + i].id));
+    put(p, &one, "maxIterations", json_int(ps->max_iterations));
+    put(p, &one, "children", children);
+    return one;
+}
+
+static void add_steps(struct planner *p, struct json *out)
+{
+    const struct program *program = p->program;
+    uint32_t *layer = ARENA_ARRAY(p->arena, program->top_count + 1, uint32_t);
+    struct json steps = json_array(), first = json_array();
+    uint32_t layers = 0;
+    if (!layer) {
+        p->failed = true;
+        return;
+    }
+    for (uint32_t i = 0; i < program->top_count; i++) {
+        const struct program_step *ps = &program->steps[program->order[i]];
+        uint32_t own = 1;
+        for (uint32_t k = 0; k < ps->dep_count; k++) own = layer[ps->deps[k]] + 1 > own ? layer[ps->deps[k]] + 1 : own;
+        layer[program->order[i]] = own;
+        layers = own > layers ? own : layers;
+        if (own == 1) push(p, &first, json_string(ps->id));
+        push(p, &steps, step_json(p, program->order[i], own));
+    }
+    put(p, out, "layers", json_int(layers));
+    put(p, out, "first", first);
+    put(p, out, "steps", steps);
+}
+
+static void add_critical(struct planner *p, struct json *out)
+{
+    const struct program *program = p->program;
+    uint32_t *path = ARENA_ARRAY(p->arena, program->top_count + 1, uint32_t);
+    uint32_t count = 0;
+    struct json critical = json_object(), steps = json_array(), open = json_array();
+    if (!path) {
+        p->failed = true;
+        return;
+    }
+    struct bound bound = scope_bound(p, program, 0, program->top_count, path, &count);
+    for (uint32_t i = 0; i < count; i++) push(p, &steps, json_string(program->steps[path[i]].id));
+    for (uint32_t i = 0; i < program->top_count; i++)
+        if (step_bound(p, program, &program->steps[i]).open) push(p, &open, json_string(program->steps[i].id));
+    put(p, &critical, "steps", steps);
+    put(p, &critical, "boundMs", json_int(bound.ms));
+    put(p, &critical, "unbounded", open);
+    put(p, out, "criticalPath", critical);
+}
+
+enum code author_plan(const struct program *program, struct str uri, struct arena *arena, struct json *out,
+                      struct error *err)
+{
+    struct planner p = {.program = program, .arena = arena};
+    *out = json_object();
+    add_ref(&p, uri, out);
+    put(&p, out, "kind", json_string(str_from(document_kind_name(program->kind))));
+    put(&p, out, "name", json_string(program->name));
+    if (program->description.len > 0) put(&p, out, "description", json_string(program->description));
+    add_inputs(&p, out);
+    add_asks(&p, out);
+    add_files(&p, out);
+    add_steps(&p, out);
+    add_critical(&p, out);
+    return p.failed ? error_set(err, E_NOMEM, "out of memory while planning") : OK;
+}

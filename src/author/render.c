@@ -1,0 +1,218 @@
+// The inputs of a step as the engine would give them to its tool: references replaced, the condition with every comparison,
+// the environment. What is not known yet stays as <reference>. Secrets are named, never fetched.
+#include "author/author.h"
+
+#include "kernel/kernel.h"
+
+struct looker {
+    struct scope inner; // the kernel's
+    const struct run *run;
+    uint32_t step;
+    struct arena *arena;
+    struct json unknown; // references without a value, as written, once each
+    bool failed;
+};
+
+static bool is_known(void *context, struct str name)
+{
+    const struct looker *l = context;
+    return l->inner.known(l->inner.context, name);
+}
+
+static void remember(struct looker *l, struct str text)
+{
+    for (uint32_t i = 0; i < l->unknown.count; i++)
+        if (str_eq(l->unknown.items[i].text, text)) return;
+    if (!json_push(l->arena, &l->unknown, json_string(text))) l->failed = true;
+}
+
+// A step that has not come to an end in what is given.
+static bool is_open(const struct looker *l, struct str name)
+{
+    uint32_t scope = l->run->program->steps[l->step].scope;
+    for (;;) {
+        uint32_t found = program_find(l->run->program, scope, name);
+        if (found != PROGRAM_TOP) return l->run->steps[found].state < NODE_SUCCESS;
+        if (scope == PROGRAM_TOP) return false;
+        scope = l->run->program->steps[scope].scope;
+    }
+}
+
+static enum code look_up(void *context, const struct ref *ref, struct arena *arena, struct json *out, struct error *err)
+{
+    struct looker *l = context;
+    bool missing = (ref->kind == REF_OUTPUT && is_open(l, ref->node)) ||
+                   (ref->kind == REF_INPUT && !json_at(&l->run->start.inputs, ref->path)) ||
+                   (ref->kind == REF_ARTIFACTS_DIR && l->run->start.artifacts_dir.len == 0) ||
+                   (ref->kind == REF_WORKFLOW_ID && l->run->ids.run.len == 0);
+    if (!missing) return l->inner.lookup(l->inner.context, ref, arena, out, err);
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_printf(&text, "<%.*s>", STR_ARG(ref->text));
+    struct str copy = arena_copy(arena, buf_str(&text));
+    buf_release(&text);
+    remember(l, ref->text);
+    *out = json_string(copy);
+    return copy.ptr ? OK : error_set(err, E_NOMEM, "out of memory while rendering");
+}
+
+static void put(struct looker *l, struct json *object, const char *key, struct json value)
+{
+    if (!json_put(l->arena, object, str_from(key), value)) l->failed = true;
+}
+
+// ---- parts
+
+static enum code add_when(struct looker *l, const struct program_step *ps, const struct scope *scope, struct json *out)
+{
+    const struct when_step *trace = NULL;
+    struct json when = json_object(), atoms = json_array();
+    struct error err = {0};
+    bool result = false;
+    size_t count = 0;
+    put(l, &when, "text", json_string(ps->when_text));
+    if (!ps->when) {
+        put(l, &when, "result", json_bool(false));
+        put(l, &when, "error", json_string(STR("it does not parse, and counts as false")));
+        put(l, out, "when", when);
+        return OK;
+    }
+    uint32_t before = l->unknown.count;
+    enum code rc = when_eval(ps->when, scope, l->arena, &result, &trace, &err);
+    if (rc == E_NOMEM) return rc;
+    if (rc) {
+        struct str told = arena_copy(l->arena, str_from(err.message));
+        put(l, &when, "result", json_null());
+        put(l, &when, "error", json_string(told.ptr ? told : STR("")));
+        put(l, out, "when", when);
+        return OK;
+    }
+    (void)when_atoms(ps->when, &count);
+    bool open = l->unknown.count > before;
+    for (size_t i = 0; i < count; i++) {
+        struct json atom = json_object();
+        bool guessed = str_starts(trace[i].left, STR("<$"));
+        put(l, &atom, "text", json_string(trace[i].atom->text));
+        put(l, &atom, "left", json_string(trace[i].left));
+        put(l, &atom, "result", guessed ? json_null() : json_bool(trace[i].result));
+        open |= guessed;
+        if (!json_push(l->arena, &atoms, atom)) l->failed = true;
+    }
+    put(l, &when, "result", open ? json_null() : json_bool(result));
+    put(l, &when, "comparisons", atoms);
+    put(l, out, "when", when);
+    return OK;
+}
+
+static bool is_shell_text(const struct program_step *ps, struct str key)
+{
+    if (ps->kind == STEP_SHELL) return str_is(key, "command");
+    struct str runtime = json_text(json_key(&ps->with, "runtime"));
+    return ps->kind == STEP_SCRIPT && str_is(key, "code") && (str_is(runtime, "sh") || str_is(runtime, "bash"));
+}
+
+static enum code render_member(struct looker *l, const struct program_step *ps, const struct json_member *m,
+                               const struct scope *scope, struct json *with, struct json *env, struct error *err)
+{
+    struct json value = m->value;
+    enum code rc = OK;
+    if (is_shell_text(ps, m->key)) {
+        struct subst subst;
+        rc = subst_shell(m->value.text, scope, l->arena, &subst, err);
+        if (rc) return rc;
+        for (size_t i = 0; i < subst.env_count; i++)
+            if (!json_put(l->arena, env, subst.env[i].name, json_string(subst.env[i].value))) l->failed = true;
+        value = json_string(subst.text);
+    } else if (ps->kind == STEP_SCRIPT && str_is(m->key, "code")) {
+        struct str text;
+        rc = subst_text(m->value.text, scope, l->arena, &text, err);
+        value = json_string(text);
+    } else {
+        rc = subst_json(&m->value, scope, l->arena, &value, err);
+    }
+    if (!rc && !json_put(l->arena, with, m->key, value)) l->failed = true;
+    return rc;
+}
+
+static enum code add_with(struct looker *l, const struct program_step *ps, const struct scope *scope, struct json *out)
+{
+    struct json with = json_object(), env = json_object();
+    struct error err = {0};
+    for (uint32_t i = 0; i < ps->with.count; i++) {
+        enum code rc = render_member(l, ps, &ps->with.members[i], scope, &with, &env, &err);
+        if (rc == E_NOMEM) return rc;
+        if (!rc) continue;
+        struct str told = arena_copy(l->arena, str_from(err.message));
+        put(l, out, "error", json_string(told.ptr ? told : STR("")));
+        break;
+    }
+    put(l, out, "with", with);
+    if (env.count > 0) put(l, out, "referenceEnvironment", env);
+    return OK;
+}
+
+static void add_secrets(struct looker *l, const struct program_step *ps, struct json *out)
+{
+    struct json secrets = json_array();
+    for (uint32_t i = 0; i < ps->secret_count; i++) {
+        struct json one = json_object();
+        put(l, &one, "name", json_string(ps->secrets[i].name));
+        put(l, &one, "value", json_string(STR("***")));
+        put(l, &one, "from", json_string(ps->secrets[i].ref));
+        if (!json_push(l->arena, &secrets, one)) l->failed = true;
+    }
+    if (secrets.count > 0) put(l, out, "secrets", secrets);
+}
+
+// ---- all of it
+
+static enum code no_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
+                         struct error *err)
+{
+    (void)context, (void)sha256, (void)arena, (void)out;
+    return error_set(err, E_NOT_FOUND, "the output is not here");
+}
+
+static struct run *assumed_run(const struct program *program, const struct render_facts *facts)
+{
+    struct run *run = run_new(program, &facts->ids);
+    if (!run) return NULL;
+    run->start.inputs = facts->inputs;
+    run->start.arguments = facts->arguments;
+    run->start.artifacts_dir = facts->artifacts_dir;
+    for (uint32_t i = 0; i < facts->result_count; i++) {
+        const struct render_result *given = &facts->results[i];
+        struct run_step *s = &run->steps[given->step];
+        s->state = given->skipped ? NODE_SKIPPED : given->failed ? NODE_FAILED : NODE_SUCCESS;
+        s->value = &given->value;
+    }
+    return run;
+}
+
+enum code author_render(const struct program *program, uint32_t step, const struct render_facts *facts,
+                        struct arena *arena, struct json *out, struct error *err)
+{
+    static const struct kernel_env env = {.blob = no_blob};
+    const struct program_step *ps = &program->steps[step];
+    struct run *run = assumed_run(program, facts);
+    if (!run) return error_set(err, E_NOMEM, "out of memory while rendering");
+    struct kernel_scope strict = {.run = run, .step = step, .env = &env, .strict = true};
+    struct kernel_scope lenient = {.run = run, .step = step, .env = &env};
+    struct looker l = {
+        .inner = kernel_scope(&lenient), .run = run, .step = step, .arena = arena, .unknown = json_array()};
+    struct scope scope = {.context = &l, .known = is_known, .lookup = look_up};
+    *out = json_object();
+    put(&l, out, "stepId", json_string(ps->id));
+    put(&l, out, "kind", json_string(ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind))));
+    enum code rc = OK;
+    if (ps->when_text.len > 0) {
+        l.inner = kernel_scope(&strict);
+        rc = add_when(&l, ps, &scope, out);
+        l.inner = kernel_scope(&lenient);
+    }
+    if (!rc) rc = add_with(&l, ps, &scope, out);
+    add_secrets(&l, ps, out);
+    put(&l, out, "unknown", l.unknown);
+    run_free(run);
+    return rc || l.failed ? error_set(err, E_NOMEM, "out of memory while rendering") : OK;
+}

@@ -1,0 +1,274 @@
+// The steps of a document as the engine will give them to its tools.
+#include "cli/card.h"
+#include "cli/commands.h"
+#include "cli/document.h"
+#include "cli/text.h"
+
+#include "author/author.h"
+
+#include <string.h>
+
+struct rendering {
+    struct cli *cli;
+    const struct program *program;
+    struct render_facts facts;
+    struct render_result *results;
+    struct json all;
+};
+
+// ---- what is known
+
+static uint32_t find_step(const struct program *program, struct str id)
+{
+    for (uint32_t i = 0; i < program->step_count; i++) {
+        const struct program_step *ps = &program->steps[i];
+        if (str_eq(ps->id, id)) return i;
+        if (ps->scope == PROGRAM_TOP) continue;
+        struct str loop = program->steps[ps->scope].id; // loop[2].tick and loop.tick mean the child, whatever the round
+        size_t dot = id.len > ps->id.len ? id.len - ps->id.len - 1 : 0;
+        if (dot > 0 && id.ptr[dot] == '.' && str_ends(id, ps->id) && str_starts(id, loop)) return i;
+    }
+    return PROGRAM_TOP;
+}
+
+static int no_step(struct cli *cli, const struct program *program, struct str id)
+{
+    const char **names = ARENA_ARRAY(&cli->arena, program->step_count + 1, const char *);
+    for (uint32_t i = 0; names && i < program->step_count; i++)
+        names[i] = cli_format(cli, "%.*s", STR_ARG(program->steps[i].id));
+    const char *near = names ? nearest_name(id, names, program->step_count) : NULL;
+    int code = cli_fail(cli, EXIT_NOT_FOUND, "the document has no step %.*s", STR_ARG(id));
+    if (near) cli_hint(cli, "did you mean %s?", near);
+    return code;
+}
+
+// --result STEP=JSON: as if the step had come out like this.
+static int read_results(struct rendering *r)
+{
+    struct cli *cli = r->cli;
+    struct str pair, text;
+    size_t cursor = 0;
+    r->results = ARENA_ARRAY(&cli->arena, args_count(&cli->args, FLAG_RESULT) + r->program->step_count + 1,
+                             struct render_result);
+    if (!r->results) return cli_nomem(cli);
+    while (args_next(&cli->args, FLAG_RESULT, &cursor, &pair)) {
+        struct str id = str_cut(pair, '=', &text);
+        uint32_t step = find_step(r->program, id);
+        if (id.len == pair.len) return cli_fail(cli, EXIT_USAGE, "--result takes STEP=JSON, not %.*s", STR_ARG(pair));
+        if (step == PROGRAM_TOP) return no_step(cli, r->program, id);
+        struct render_result *result = &r->results[r->facts.result_count++];
+        *result = (struct render_result){.step = step};
+        if (json_parse(text, NULL, &cli->arena, &result->value, NULL)) result->value = json_string(text);
+    }
+    r->facts.results = r->results;
+    return EXIT_OK;
+}
+
+static int read_facts(struct rendering *r)
+{
+    struct cli *cli = r->cli;
+    struct json given;
+    int code = inputs_read(cli, r->program, &given);
+    if (code) return code;
+    for (uint32_t i = 0; i < r->program->inputs.count; i++) {
+        const struct json_member *m = &r->program->inputs.members[i];
+        bool required = false;
+        for (uint32_t k = 0; k < r->program->required_count; k++) required |= str_eq(r->program->required[k], m->key);
+        if (required || json_get(&given, m->key)) continue;
+        if (!json_put(&cli->arena, &given, m->key, m->value)) return cli_nomem(cli);
+    }
+    r->facts.inputs = given;
+    r->facts.arguments = arguments_read(cli);
+    return read_results(r);
+}
+
+static int take_view(struct rendering *r, struct session *session, const struct run_view *view)
+{
+    r->facts.ids = view->ids;
+    r->facts.inputs = view->start.inputs;
+    r->facts.arguments = view->start.arguments;
+    r->facts.artifacts_dir = view->start.artifacts_dir;
+    int code = read_results(r);
+    for (size_t i = 0; !code && i < view->step_count; i++) {
+        const struct step_view *step = &view->steps[i];
+        uint32_t index = find_step(r->program, step->id);
+        bool ended = step->status == STEP_STATUS_SUCCESS || step->status == STEP_STATUS_SKIPPED ||
+                     (step->status == STEP_STATUS_FAILED && !step->retrying && !step->held);
+        if (!ended || index == PROGRAM_TOP) continue;
+        struct render_result result = {.step = index,
+                                       .skipped = step->status == STEP_STATUS_SKIPPED,
+                                       .failed = step->status == STEP_STATUS_FAILED,
+                                       .value = step->value.type ? step->value : json_null()};
+        struct str bytes;
+        struct error err = {0};
+        if (step->has_blob && (store_blob(session->store, &step->blob, &r->cli->arena, &bytes, &err) ||
+                               json_parse(bytes, NULL, &r->cli->arena, &result.value, &err)))
+            return cli_error(r->cli, &err);
+        uint32_t at = 0; // a later round takes the place of an earlier one
+        while (at < r->facts.result_count && r->results[at].step != index) at++;
+        if (at == r->facts.result_count) r->facts.result_count++;
+        r->results[at] = result;
+    }
+    return code;
+}
+
+// ---- showing
+
+static void label(struct cli *cli, struct buf *out, const char *name, size_t len)
+{
+    struct buf text;
+    buf_init(&text, 4096);
+    text_safe(&text, (struct str){name, len});
+    buf_text(out, "  ");
+    tone_text(out, &cli->out, TONE_DIM, text.ptr);
+    text_pad(out, text_width(buf_str(&text)), 11);
+    buf_release(&text);
+}
+
+// A value behind its name; texts of several lines below it.
+static void write_value(struct cli *cli, struct buf *out, const char *name, size_t len, const struct json *value)
+{
+    label(cli, out, name, len);
+    struct buf text;
+    buf_init(&text, TEXT_MAX);
+    if (value->type == JSON_STRING)
+        buf_add(&text, value->text);
+    else
+        json_write(&text, value);
+    struct str rest = buf_str(&text);
+    bool lines = str_find(rest, '\n', 0) + 1 < rest.len;
+    if (!lines) {
+        text_safe(out, str_trim(rest));
+        buf_byte(out, '\n');
+    } else {
+        text_trim(out);
+        buf_byte(out, '\n');
+        while (rest.len > 0) {
+            buf_text(out, "    ");
+            text_safe(out, str_cut(rest, '\n', &rest));
+            buf_byte(out, '\n');
+        }
+    }
+    buf_release(&text);
+}
+
+static const char *truth(const struct json *value)
+{
+    return value->type == JSON_NULL ? "not known yet" : value->boolean ? "true" : "false";
+}
+
+static void write_when(struct cli *cli, struct buf *out, const struct json *when)
+{
+    const char *arrow = cli->out.utf8 ? "→" : "->";
+    const struct json *atoms = json_key(when, "comparisons"), *error = json_key(when, "error");
+    label(cli, out, "when", 4);
+    text_safe(out, json_text(json_key(when, "text")));
+    if (atoms && atoms->count == 1) {
+        buf_printf(out, "  %s '", arrow);
+        text_safe(out, json_text(json_key(&atoms->items[0], "left")));
+        buf_byte(out, '\'');
+    }
+    buf_printf(out, "  %s %s\n", arrow, error ? "the step fails" : truth(json_key(when, "result")));
+    if (error) write_value(cli, out, "", 0, error);
+    for (uint32_t i = 0; atoms && atoms->count > 1 && i < atoms->count; i++) {
+        label(cli, out, "", 0);
+        text_safe(out, json_text(json_key(&atoms->items[i], "text")));
+        buf_printf(out, "  %s '", arrow);
+        text_safe(out, json_text(json_key(&atoms->items[i], "left")));
+        buf_printf(out, "' %s %s\n", arrow, truth(json_key(&atoms->items[i], "result")));
+    }
+}
+
+static void write_step(struct cli *cli, struct buf *out, const struct json *step)
+{
+    const struct json *with = json_key(step, "with"), *env = json_key(step, "referenceEnvironment");
+    const struct json *secrets = json_key(step, "secrets"), *when = json_key(step, "when");
+    tone_begin(out, &cli->out, TONE_BOLD);
+    text_safe(out, json_text(json_key(step, "stepId")));
+    tone_end(out, &cli->out, TONE_BOLD);
+    buf_text(out, "  ");
+    text_safe(out, json_text(json_key(step, "kind")));
+    buf_byte(out, '\n');
+    if (when) write_when(cli, out, when);
+    for (uint32_t i = 0; i < with->count; i++)
+        write_value(cli, out, with->members[i].key.ptr, with->members[i].key.len, &with->members[i].value);
+    for (uint32_t i = 0; env && i < env->count; i++) {
+        label(cli, out, i ? "" : "gets", i ? 0 : 4);
+        text_safe(out, env->members[i].key);
+        buf_byte(out, '=');
+        text_safe(out, env->members[i].value.text);
+        buf_byte(out, '\n');
+    }
+    for (uint32_t i = 0; secrets && i < secrets->count; i++) {
+        label(cli, out, i ? "" : "secrets", i ? 0 : 7);
+        text_safe(out, json_text(json_key(&secrets->items[i], "name")));
+        buf_text(out, "=*** from ");
+        text_safe(out, json_text(json_key(&secrets->items[i], "from")));
+        buf_byte(out, '\n');
+    }
+    if (json_key(step, "error")) write_value(cli, out, "fails", 5, json_key(step, "error"));
+}
+
+static int render_all(struct rendering *r, struct str only)
+{
+    struct cli *cli = r->cli;
+    uint32_t chosen = only.len > 0 ? find_step(r->program, only) : PROGRAM_TOP;
+    struct json all = json_array();
+    struct error err = {0};
+    enum format format = format_of(cli, FORMAT_TEXT);
+    struct buf out;
+    if (only.len > 0 && chosen == PROGRAM_TOP) return no_step(cli, r->program, only);
+    buf_init(&out, TEXT_MAX);
+    for (uint32_t i = 0; i < r->program->step_count; i++) {
+        struct json one;
+        if (only.len > 0 && i != chosen) continue;
+        if (author_render(r->program, i, &r->facts, &cli->arena, &one, &err)) return cli_error(cli, &err);
+        if (!json_push(&cli->arena, &all, one)) return cli_nomem(cli);
+        if (format != FORMAT_TEXT) continue;
+        if (all.count > 1) buf_byte(&out, '\n');
+        write_step(cli, &out, &one);
+    }
+    if (format == FORMAT_TEXT)
+        cli_print(cli, &out);
+    else
+        print_json(cli, format, only.len > 0 ? &all.items[0] : &all);
+    buf_release(&out);
+    return EXIT_OK;
+}
+
+static int render_file(struct cli *cli, struct str path)
+{
+    struct document document;
+    int code = document_load(cli, path, &document);
+    if (code) return code;
+    document_report(cli, &document);
+    if (!document.program) return EXIT_INVALID;
+    struct rendering r = {.cli = cli, .program = document.program};
+    code = read_facts(&r);
+    if (!code) code = render_all(&r, args_text(&cli->args, FLAG_STEP, ""));
+    program_release(document.program);
+    return code;
+}
+
+static int render_run(struct cli *cli, struct str word)
+{
+    struct session session;
+    struct target target;
+    struct card card = {0};
+    int code = session_open(&session, cli, STORE_READ);
+    if (!code) code = target_find(&session, word, TARGET_STEP | TARGET_MOMENT, &target);
+    if (!code) code = card_load(&session, &target.head, target.at, &card);
+    if (!code && !card.program) code = cli_fail(cli, EXIT_NOT_FOUND, "the document of the run cannot be read");
+    struct rendering r = {.cli = cli, .program = card.program};
+    if (!code) code = take_view(&r, &session, &card.view);
+    if (!code) code = render_all(&r, target.step.len > 0 ? target.step : args_text(&cli->args, FLAG_STEP, ""));
+    card_release(&card);
+    session_close(&session);
+    return code;
+}
+
+int command_render(struct cli *cli)
+{
+    struct str word = cli->args.words[0];
+    return word_is_document(word) ? render_file(cli, word) : render_run(cli, word);
+}
