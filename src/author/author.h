@@ -94,4 +94,12 @@ struct render_facts {
 enum code author_render(const struct program *program, uint32_t step, const struct render_facts *facts,
                         struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 
+// ---- schemas
+
+// What an embedded schema ("plan.json", "signals/PAUSE.json") says at a path of field names, lists passed through:
+// "steps.retry.backoff". *out: path, types, itemTypes, allowed, default, description, examples, limits, fields (each the same
+// with name and required); *raw: the schema itself. E_NOT_FOUND: *nearest (may be NULL) is the field that may be meant.
+enum code author_schema(struct str file, struct str path, struct arena *arena, struct json *out, struct json *raw,
+                        const char **nearest, struct error *err) MUST_CHECK;
+
 #endif

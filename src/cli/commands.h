@@ -10,6 +10,7 @@ int command_validate(struct cli *cli);
 int command_convert(struct cli *cli);
 int command_plan(struct cli *cli);
 int command_render(struct cli *cli);
+int command_schema(struct cli *cli);
 int command_fmt(struct cli *cli);
 int command_graph(struct cli *cli);
 int command_ls(struct cli *cli);

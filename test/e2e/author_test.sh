@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What helps to write documents: graph, soundness, layout, conversion, plans, rendering.
+# What helps to write documents: graph, soundness, layout, conversion, plans, rendering, schemas.
 . "$(dirname "$0")/lib.sh"
 ex=$root/examples
 
@@ -111,6 +111,27 @@ nodes:
 Y
     cairn_is 0 run inject.yaml "${store[@]}" --progress none -o json; [ ! -e pwned ] || fail 'a value was executed'
     equal "$(jq -r '.steps[]|select(.stepId=="use").result' out)" 'got $(touch pwned)'
+}
+
+test_schema() {
+    cairn_is 0 schema; has_line out '^plan$'; has_line out '^event StepFailed$'; has_line out '^event node_failed$'; has_line out '^signal PAUSE$'
+    cairn_is 0 schema plan steps.retry.backoff; has out 'plan steps[].retry.backoff'; has out 'one of    none, linear, exponential'; has out 'default   none'
+    cairn_is 0 schema plan steps.retry; has_line out 'maxAttempts +integer 1..1000, required'; has out 'example   {"maxAttempts":3'
+    cairn_is 0 schema plan steps.with; has_line out 'command +string  of exec, shell \(required\)'
+    cairn_is 0 schema nodes nodes.loop_group.nodes.when; has out 'nodes[].loop_group.nodes[].when'
+    cairn_is 0 schema event StepFailed payload; has_line out 'willRetry +boolean'
+    cairn_is 0 schema signal SKIP_STEP stepId; has out 'Path of a step'
+    cairn_is 5 schema plan steps.rety; has err 'there is no "rety" in steps[]'; has err 'did you mean retry?'
+    cairn_is 5 schema plann; has err 'did you mean plan?'
+    cairn_is 5 schema event StepFaild; has err 'did you mean StepFailed?'
+    cairn_is 0 schema plan -o json; cmp <(jq -S . out) <(jq -S . "$root/schemas/plan.json") || fail 'not the schema itself'
+    cairn_is 0 schema plan steps.retry -o json; jq -e .properties.maxAttempts out >/dev/null || fail 'not the schema at the path'
+    # Every field of plans and node workflows is explained.
+    for d in plan nodes; do
+        for f in $("$CAIRN" schema $d -o json | jq -r '.properties|keys[]') ; do
+            "$CAIRN" schema $d "$f" >out || fail "$d $f"; [ "$(wc -l <out)" -ge 2 ] || fail "$d $f says nothing"
+        done
+    done
 }
 
 run_tests "$@"
