@@ -171,6 +171,7 @@ static const struct json *first_of(const struct places *all, const char *key)
 
 static void add_type(struct guide *g, struct json *types, struct str type)
 {
+    if (str_is(type, "null")) return; // a null counts as not given
     for (uint32_t i = 0; i < types->count; i++)
         if (str_eq(types->items[i].text, type)) return;
     if (!json_push(g->arena, types, json_string(type))) g->failed = true;
@@ -186,7 +187,7 @@ static struct json types_of(struct guide *g, const struct places *from)
         const struct json *type = json_key(all.items[i].node, "type");
         if (json_is(type, JSON_STRING)) add_type(g, &types, type->text);
         for (uint32_t k = 0; json_is(type, JSON_ARRAY) && k < type->count; k++)
-            if (!str_is(json_text(&type->items[k]), "null")) add_type(g, &types, type->items[k].text);
+            add_type(g, &types, json_text(&type->items[k]));
     }
     return types;
 }
@@ -318,7 +319,7 @@ enum code author_schema(struct str file, struct str path, struct arena *arena, s
     *nearest = NULL;
     const struct json *root = root_of(&g, file);
     if (!root) return error_set(err, E_NOT_FOUND, "there is no schema %.*s", STR_ARG(file));
-    add_place(&now, (struct place){file, root, root});
+    add_place(&now, (struct place){.file = file, .root = root, .node = root});
     buf_init(&shown, 1024);
     while (path.len > 0) {
         struct str name = str_cut(path, '.', &path);
@@ -342,6 +343,12 @@ enum code author_schema(struct str file, struct str path, struct arena *arena, s
     put(&g, out, "path", json_string(copy.ptr ? copy : STR("")));
     describe(&g, &now, out);
     put(&g, out, "fields", fields_of(&g, &now));
-    *raw = *now.items[0].node;
+    struct place at = now.items[0];
+    for (uint32_t i = 0; i < DEPTH_MAX && json_key(at.node, "$ref"); i++) {
+        struct place next_place;
+        if (!follow(&g, &at, json_text(json_key(at.node, "$ref")), &next_place)) break;
+        at = next_place;
+    }
+    *raw = *at.node;
     return g.failed ? error_set(err, E_NOMEM, "out of memory while reading a schema") : OK;
 }
