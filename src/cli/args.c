@@ -18,7 +18,8 @@ const struct flag_info *flag_info(enum flag flag)
 bool flag_is_global(enum flag flag)
 {
     return flag == FLAG_HELP || flag == FLAG_VERSION || flag == FLAG_COLOR || flag == FLAG_ASCII ||
-           flag == FLAG_QUIET || flag == FLAG_VERBOSE;
+           flag == FLAG_QUIET || flag == FLAG_VERBOSE || flag == FLAG_PROFILE || flag == FLAG_NO_CONFIG_FILE ||
+           flag == FLAG_NO_CONFIG_ENV;
 }
 
 const char *nearest_name(struct str text, const char *const *names, size_t count)
@@ -167,10 +168,9 @@ static int read_letters(struct args *args, struct arena *arena, int argc, char *
 
 static int unknown_command(struct args *args, struct arena *arena, struct str word)
 {
-    const char *names[64];
+    const char *names[COMMAND_MAX];
     size_t count = 0;
-    for (const struct command *c; count < ARRAY_COUNT(names) && (c = command_at(count)); count++)
-        names[count] = c->name;
+    for (const struct command *c; count < COMMAND_MAX && (c = command_at(count)); count++) names[count] = c->name;
     const char *near = nearest_name(word, names, count);
     if (near)
         advise(args, arena, "did you mean `cairn %s`?", near);
@@ -179,27 +179,40 @@ static int unknown_command(struct args *args, struct arena *arena, struct str wo
     return usage(args, arena, "there is no command `%.*s`", STR_ARG(word));
 }
 
-// The first word, or the first two when they name a command together ("log verify").
+// What may stand behind `noun`: "verify, export" of log.
+static void advise_second(struct args *args, struct arena *arena, struct str noun)
+{
+    char text[400] = "";
+    size_t at = 0;
+    for (size_t i = 0; command_at(i) && at + 64 < sizeof(text); i++) {
+        struct str second;
+        if (str_eq(str_cut(str_from(command_at(i)->name), ' ', &second), noun) && second.len > 0)
+            at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.*s", at ? ", " : "", STR_ARG(second));
+    }
+    advise(args, arena, "one of: %s", text);
+}
+
+// The first two words when they name a command together ("log verify"), else the first.
 static int read_command(struct args *args, struct arena *arena, int argc, char **argv, int *at)
 {
     struct str word = str_from(argv[*at]);
-    struct str next = *at + 1 < argc ? str_from(argv[*at + 1]) : (struct str){0};
-    for (size_t i = 0; next.len > 0 && command_at(i); i++) { // `test record` is not `test` of a file "record"
-        struct str second, first = str_cut(str_from(command_at(i)->name), ' ', &second);
-        if (second.len == 0 || !str_eq(first, word) || !str_eq(second, next)) continue;
+    bool noun = false;
+    for (size_t i = 0; command_at(i); i++) {
+        struct str second;
+        if (!str_eq(str_cut(str_from(command_at(i)->name), ' ', &second), word) || second.len == 0) continue;
+        noun = true;
+        if (*at + 1 >= argc || !str_is(second, argv[*at + 1])) continue;
         args->command = command_at(i);
         *at += 1;
         return EXIT_OK;
     }
     args->command = command_find(word);
     if (args->command) return EXIT_OK;
-    for (size_t i = 0; command_at(i); i++) {
-        struct str second;
-        if (!str_eq(str_cut(str_from(command_at(i)->name), ' ', &second), word) || second.len == 0) continue;
-        advise(args, arena, "did you mean `cairn %s`?", command_at(i)->name);
-        return usage(args, arena, "`cairn %.*s` needs a second word", STR_ARG(word));
-    }
-    return unknown_command(args, arena, word);
+    if (!noun) return unknown_command(args, arena, word);
+    advise_second(args, arena, word);
+    if (*at + 1 < argc && argv[*at + 1][0] != '-')
+        return usage(args, arena, "there is no command `%.*s %s`", STR_ARG(word), argv[*at + 1]);
+    return usage(args, arena, "`cairn %.*s` needs a second word", STR_ARG(word));
 }
 
 static int check_flags(struct args *args, struct arena *arena)
@@ -280,7 +293,7 @@ struct str args_text(const struct args *args, enum flag flag, const char *otherw
 {
     for (size_t i = args->flag_count; i > 0; i--)
         if (args->flags[i - 1].flag == flag) return args->flags[i - 1].text;
-    return str_from(otherwise);
+    return args->defaults[flag].text.ptr ? args->defaults[flag].text : str_from(otherwise);
 }
 
 bool args_next(const struct args *args, enum flag flag, size_t *cursor, struct str *out)

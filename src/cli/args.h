@@ -44,6 +44,9 @@ enum exit_code {
     X(ASCII, "ascii", 0, NULL, "", "ASCII instead of ✓ ● ◌")                                                           \
     X(QUIET, "quiet", 'q', NULL, "", "errors only on stderr")                                                          \
     X(VERBOSE, "verbose", 'v', NULL, "", "more on stderr: live output of steps; twice: diagnostics")                   \
+    X(PROFILE, "profile", 0, "NAME", "", "settings of [profile.NAME] in the config files")                             \
+    X(NO_CONFIG_FILE, "no-config-file", 0, NULL, "", "read no config files")                                           \
+    X(NO_CONFIG_ENV, "no-config-env", 0, NULL, "", "take no settings from CAIRN_* variables")                          \
     X(STORE, "store", 0, "URL", "",                                                                                    \
       "sqlite:PATH, files:DIR or memory: (default: $CAIRN_STORE, else below ~/.local/state)")                          \
     X(TENANT, "tenant", 0, "ID", "", "tenant of the run (default: default)")                                           \
@@ -103,6 +106,8 @@ enum exit_code {
     X(MAX, "max", 0, "N", "", "at most so many worlds; 0 is all")                                                      \
     X(DOUBLE, "double", 0, NULL, "", "kill a second time, during and after recovery")                                  \
     X(WORLD, "world", 0, "N[.M]", "", "play one world again and tell what happens")                                    \
+    X(LOCAL, "local", 0, NULL, "", "in cairn.toml of the project instead of the user's file")                          \
+    X(FIX, "fix", 0, NULL, "", "put right what can be put right without a decision")                                   \
     X(ONLY, "only", 0, "W,..", "", "only these workloads: w1 w2 w3 w4 w5 w6 scale list")
 
 enum flag {
@@ -125,8 +130,10 @@ bool flag_is_global(enum flag flag);
 
 struct cli;
 
+enum { COMMAND_MAX = 128 };
+
 struct command {
-    const char *group;    // heading in the overview
+    const char *group;    // heading in the overview; "" = not shown to people
     const char *name;     // "run", "log verify"
     const char *synopsis; // positional arguments: "FILE", "[RUN...]"
     const char *summary;  // one line
@@ -140,6 +147,12 @@ struct command {
 const struct command *command_at(size_t index); // NULL past the end
 const struct command *command_find(struct str name);
 bool command_takes(const struct command *command, enum flag flag);
+
+// What a flag is when it is not given: a setting. Text NULL: none.
+struct flag_default {
+    struct str text;
+    const char *origin; // "$CAIRN_STORE", "/home/me/cairn.toml:3"
+};
 
 struct flag_value {
     enum flag flag;
@@ -155,6 +168,7 @@ struct args {
     bool has_rest;
     struct flag_value *flags;
     size_t flag_count;
+    struct flag_default defaults[FLAG_COUNT];
     struct str message, hint; // of a usage error
 };
 
@@ -162,7 +176,8 @@ struct args {
 int args_parse(struct args *args, int argc, char **argv, struct arena *arena);
 bool args_has(const struct args *args, enum flag flag);
 size_t args_count(const struct args *args, enum flag flag);
-struct str args_text(const struct args *args, enum flag flag, const char *otherwise); // the last one given
+// The last one given, else its setting, else `otherwise`. args_has asks for the command line alone.
+struct str args_text(const struct args *args, enum flag flag, const char *otherwise);
 // The next value of a flag that may be repeated. *cursor starts at 0; false at the end.
 bool args_next(const struct args *args, enum flag flag, size_t *cursor, struct str *out);
 // Whole number in [min, max], `otherwise` when the flag is absent. False: usage error, message and hint set.

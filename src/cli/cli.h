@@ -14,6 +14,8 @@
 
 struct functions;
 
+struct config;
+
 struct cli {
     struct arena arena;
     struct args args;
@@ -24,6 +26,7 @@ struct cli {
     size_t verbose;
     int64_t now_ms;              // when the command began
     struct functions *functions; // of --plugin; NULL: none, or not needed yet
+    struct config *config;       // settings and where they came from; NULL: memory ran out
     const char *self;            // how this program was called, for commands to paste
     const char *tail;            // " --store URL --tenant ID" as far as they are not the defaults
 };

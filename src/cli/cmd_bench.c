@@ -187,7 +187,7 @@ int command_bench(struct cli *cli)
         return cli_fail(cli, EXIT_ERROR, "bench: cannot make a directory below %s", base ? base : "/var/tmp");
     int rc = contract_open(&cli->arena, &bench.contract, &err) == OK ? EXIT_OK : cli_error(cli, &err);
     static const char *const kinds[] = {"sqlite", "files"};
-    struct str store = args_text(&cli->args, FLAG_STORE, "");
+    struct str store = args_has(&cli->args, FLAG_STORE) ? args_text(&cli->args, FLAG_STORE, "") : STR("");
     for (size_t k = 0; !rc && k < ARRAY_COUNT(kinds); k++) {
         if (store.len > 0 && !str_is(store, kinds[k])) continue;
         rc = bench_floors(&bench);

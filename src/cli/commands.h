@@ -27,6 +27,14 @@ int command_log_verify(struct cli *cli);
 int command_bench(struct cli *cli);
 int command_test(struct cli *cli);
 int command_test_record(struct cli *cli);
+int command_config_list(struct cli *cli);
+int command_config_get(struct cli *cli);
+int command_config_set(struct cli *cli);
+int command_config_path(struct cli *cli);
+int command_doctor(struct cli *cli);
+int command_completion(struct cli *cli);
+int command_complete(struct cli *cli);
+int command_man(struct cli *cli);
 int command_version(struct cli *cli);
 int command_help(struct cli *cli);
 

@@ -1,6 +1,7 @@
 #include "cli/help.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/config.h"
 #include "cli/text.h"
 
 #include "doc/doc.h"
@@ -55,6 +56,7 @@ int help_overview(struct cli *cli)
     const char *group = "";
     for (size_t i = 0; command_at(i); i++) {
         const struct command *command = command_at(i);
+        if (!command->group[0]) continue;
         if (strcmp(group, command->group) != 0) {
             buf_text(&out, i ? "\n" : "");
             heading(cli, &out, command->group);
@@ -117,17 +119,22 @@ int help_command(struct cli *cli, const struct command *command)
     return finish(cli, &out);
 }
 
+// ---- topics whose rows are also sections of the manual page
+static const struct help_row exit_rows[] = {
+#define X(name, number, meaning) {#number, meaning},
+    EXIT_LIST(X)
+#undef X
+};
+
+static void rows(struct cli *cli, struct buf *out, const struct help_row *items, size_t count, size_t column)
+{
+    for (size_t i = 0; i < count; i++) entry(cli, out, items[i].name, column, items[i].text);
+}
+
 static void topic_exit_codes(struct cli *cli, struct buf *out)
 {
-    static const struct {
-        const char *number, *meaning;
-    } codes[] = {
-#define X(name, number, meaning) {#number, meaning},
-        EXIT_LIST(X)
-#undef X
-    };
     heading(cli, out, "Exit codes");
-    for (size_t i = 0; i < ARRAY_COUNT(codes); i++) entry(cli, out, codes[i].number, 8, codes[i].meaning);
+    rows(cli, out, exit_rows, ARRAY_COUNT(exit_rows), 8);
 }
 
 static void topic_formats(struct cli *cli, struct buf *out)
@@ -164,21 +171,25 @@ static void topic_formats(struct cli *cli, struct buf *out)
     for (size_t i = 0; i < ARRAY_COUNT(progress); i++) entry(cli, out, progress[i][0], 12, progress[i][1]);
 }
 
+static const struct help_row environment_rows[] = {
+    {"CAIRN_STORE, CAIRN_TENANT, ...", "settings: `cairn config list -o wide` names every variable"},
+    {"CAIRN_PROFILE", "profile when --profile is absent"},
+    {"XDG_CONFIG_HOME", "settings are in $XDG_CONFIG_HOME/cairn/config.toml, else below ~/.config"},
+    {"XDG_STATE_HOME", "the default store is sqlite:$XDG_STATE_HOME/cairn/cairn.db, else below ~/.local/state"},
+    {"NO_COLOR", "no colours when set and not empty"},
+    {"CLICOLOR_FORCE", "colours even when not a terminal (wins over NO_COLOR)"},
+    {"TERM", "dumb: no colours, no redrawing"},
+    {"COLUMNS", "how wide text is when stdout is not a terminal"},
+    {"CI", "plain progress instead of the tree"},
+    {"CAIRN_NO_ANIMATION", "the same"},
+    {"LC_ALL, LC_CTYPE, LANG", "not UTF-8: ASCII glyphs"},
+    {"USER", "who sends signals, in decision records"},
+};
+
 static void topic_environment(struct cli *cli, struct buf *out)
 {
-    static const char *const rows[][2] = {
-        {"CAIRN_STORE", "store when --store is absent"},
-        {"XDG_STATE_HOME", "the default store is sqlite:$XDG_STATE_HOME/cairn/cairn.db, else below ~/.local/state"},
-        {"NO_COLOR", "no colours when set and not empty"},
-        {"CLICOLOR_FORCE", "colours even when not a terminal (wins over NO_COLOR)"},
-        {"TERM", "dumb: no colours, no redrawing"},
-        {"CI", "plain progress instead of the tree"},
-        {"CAIRN_NO_ANIMATION", "the same"},
-        {"LC_ALL, LC_CTYPE, LANG", "not UTF-8: ASCII glyphs"},
-        {"USER", "who sends signals, in decision records"},
-    };
     heading(cli, out, "Environment");
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) entry(cli, out, rows[i][0], FLAG_COLUMN, rows[i][1]);
+    rows(cli, out, environment_rows, ARRAY_COUNT(environment_rows), FLAG_COLUMN);
     buf_byte(out, '\n');
     heading(cli, out, "What steps see");
     static const char *const steps[][2] = {
@@ -189,20 +200,47 @@ static void topic_environment(struct cli *cli, struct buf *out)
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) entry(cli, out, steps[i][0], FLAG_COLUMN, steps[i][1]);
 }
 
+static const struct help_row target_rows[] = {
+    {"ID", "the whole id of a run"},
+    {"PREFIX", "its first characters, at least 4, if no other run begins with them"},
+    {"@last", "the newest run"},
+    {"@last-failed", "the newest run that FAILED"},
+    {"plan:NAME", "the newest run of a plan or workflow"},
+    {"RUN/STEP", "a step: 3f2a/load, @last/loop[2].tick"},
+    {"RUN/STEP#2", "its second attempt"},
+    {"RUN@12", "the run right after event 12; also RUN/STEP@12"},
+};
+
 static void topic_targets(struct cli *cli, struct buf *out)
 {
-    static const char *const rows[][2] = {
-        {"ID", "the whole id of a run"},
-        {"PREFIX", "its first characters, at least 4, if no other run begins with them"},
-        {"@last", "the newest run"},
-        {"@last-failed", "the newest run that FAILED"},
-        {"plan:NAME", "the newest run of a plan or workflow"},
-        {"RUN/STEP", "a step: 3f2a/load, @last/loop[2].tick"},
-        {"RUN/STEP#2", "its second attempt"},
-        {"RUN@12", "the run right after event 12; also RUN/STEP@12"},
-    };
     heading(cli, out, "Targets");
-    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) entry(cli, out, rows[i][0], 16, rows[i][1]);
+    rows(cli, out, target_rows, ARRAY_COUNT(target_rows), 16);
+}
+
+const struct help_row *help_rows(const char *topic, size_t *count)
+{
+    const struct help_row *out = strcmp(topic, "targets") == 0       ? target_rows
+                                 : strcmp(topic, "environment") == 0 ? environment_rows
+                                                                     : exit_rows;
+    *count = out == target_rows        ? ARRAY_COUNT(target_rows)
+             : out == environment_rows ? ARRAY_COUNT(environment_rows)
+                                       : ARRAY_COUNT(exit_rows);
+    return out;
+}
+
+static void topic_config(struct cli *cli, struct buf *out)
+{
+    heading(cli, out, "Settings, from the strongest");
+    text_wrap(
+        out,
+        STR("Flags; CAIRN_* variables; cairn.toml of the project (this directory and its parents, up to the root "
+            "of the repository); $XDG_CONFIG_HOME/cairn/config.toml; /etc/cairn/config.toml; what is built in. In "
+            "a file, [profile.NAME] is stronger than what stands above all tables; --profile, $CAIRN_PROFILE or "
+            "default-profile choose one. A relative store path is meant from its file on."),
+        0, columns_of(cli));
+    buf_byte(out, '\n');
+    heading(cli, out, "Names");
+    for (size_t i = 0; setting_at(i); i++) entry(cli, out, setting_at(i)->name, 16, setting_at(i)->what);
 }
 
 static void topic_query(struct cli *cli, struct buf *out)
@@ -243,6 +281,7 @@ static const struct {
 } topics[] = {
     {"exit-codes", topic_exit_codes}, {"formats", topic_formats}, {"environment", topic_environment},
     {"targets", topic_targets},       {"query", topic_query},     {"errors", topic_errors},
+    {"config", topic_config},
 };
 
 static int explain(struct cli *cli, const struct diagnostic_info *info)
@@ -265,7 +304,7 @@ static const struct diagnostic_info *find_code(struct str word)
 
 static int unknown_topic(struct cli *cli, struct str word)
 {
-    const char *names[64];
+    const char *names[COMMAND_MAX];
     size_t count = 0;
     for (size_t i = 0; command_at(i) && count < ARRAY_COUNT(names); i++) names[count++] = command_at(i)->name;
     for (size_t i = 0; i < ARRAY_COUNT(topics) && count < ARRAY_COUNT(names); i++) names[count++] = topics[i].name;
@@ -274,10 +313,23 @@ static int unknown_topic(struct cli *cli, struct str word)
     if (near)
         cli_hint(cli, "did you mean `cairn help %s`?", near);
     else
-        cli_hint(
-            cli,
-            "topics: exit-codes, formats, environment, targets, query, errors; or a command, or a code like E0203");
+        cli_hint(cli, "topics: exit-codes, formats, environment, targets, query, config, errors; or a command, or a "
+                      "code like E0203");
     return EXIT_USAGE;
+}
+
+// The commands that begin with one word: `cairn help log`.
+static bool help_noun(struct cli *cli, struct str noun)
+{
+    struct buf out;
+    struct str second;
+    buf_init(&out, 1 << 20);
+    for (size_t i = 0; command_at(i); i++)
+        if (str_eq(str_cut(str_from(command_at(i)->name), ' ', &second), noun) && second.len > 0)
+            entry(cli, &out, command_at(i)->name, NAME_COLUMN + 6, command_at(i)->summary);
+    bool found = out.len > 0;
+    finish(cli, &out);
+    return found;
 }
 
 int command_help(struct cli *cli)
@@ -286,8 +338,6 @@ int command_help(struct cli *cli)
     struct str word = cli->args.words[0];
     if (cli->args.word_count == 2)
         word = str_from(cli_format(cli, "%s %s", cli->args.words[0].ptr, cli->args.words[1].ptr));
-    else if (str_is(word, "log"))
-        word = STR("log verify");
     if (command_find(word)) return help_command(cli, command_find(word));
     for (size_t i = 0; i < ARRAY_COUNT(topics); i++)
         if (str_is(word, topics[i].name)) {
@@ -296,6 +346,7 @@ int command_help(struct cli *cli)
             topics[i].write(cli, &out);
             return finish(cli, &out);
         }
+    if (help_noun(cli, word)) return EXIT_OK;
     const struct diagnostic_info *info = find_code(word);
     return info ? explain(cli, info) : unknown_topic(cli, word);
 }

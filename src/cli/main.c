@@ -1,6 +1,7 @@
 // Nothing heavy happens before a command needs it: no store, no schemas, no libcrypto for `cairn --version`.
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/config.h"
 #include "cli/help.h"
 
 #include "lib/functions.h"
@@ -27,6 +28,7 @@ static int dispatch(struct cli *cli, int parsed)
     if (parsed != EXIT_OK) return cli_usage(cli);
     if (args_has(&cli->args, FLAG_HELP))
         return cli->args.command ? help_command(cli, cli->args.command) : help_overview(cli);
+    if (cli->args.command && !config_report(cli)) return EXIT_USAGE;
     if (cli->args.command) return cli->args.command->run(cli);
     if (args_has(&cli->args, FLAG_VERSION)) return command_version(cli);
     help_overview(cli);
@@ -42,8 +44,9 @@ int main(int argc, char **argv)
     cli.self = argc > 0 && strchr(argv[0], '/') ? argv[0] : "cairn";
     cli.tail = "";
     int parsed = args_parse(&cli.args, argc, argv, &cli.arena);
+    config_load(&cli);
     struct str color = args_text(&cli.args, FLAG_COLOR, "auto");
-    bool ascii = args_has(&cli.args, FLAG_ASCII);
+    bool ascii = args_has(&cli.args, FLAG_ASCII) || str_is(args_text(&cli.args, FLAG_ASCII, ""), "true");
     term_open(&cli.out, STDOUT_FILENO, color, ascii);
     term_open(&cli.err, STDERR_FILENO, color, ascii);
     cli.quiet = args_has(&cli.args, FLAG_QUIET);

@@ -50,7 +50,8 @@ void look_run(struct buf *out, const struct term *term, enum run_status status);
 #define FORMAT_LIST(X)                                                                                                 \
     X(TEXT, "text")                                                                                                    \
     X(TABLE, "table")                                                                                                  \
-    X(WIDE, "wide") X(JSON, "json") X(JSONL, "jsonl") X(YAML, "yaml") X(CSV, "csv") X(TSV, "tsv") X(NAME, "name") X(JUNIT, "junit")
+    X(WIDE, "wide")                                                                                                    \
+    X(JSON, "json") X(JSONL, "jsonl") X(YAML, "yaml") X(CSV, "csv") X(TSV, "tsv") X(NAME, "name") X(JUNIT, "junit")
 enum format {
     FORMAT_NONE = 0,
 #define X(name, text) FORMAT_##name,

@@ -66,13 +66,13 @@ static bool is_plain_word(const char *text)
 
 static void choose(struct session *session, struct cli *cli)
 {
-    struct str flag = args_text(&cli->args, FLAG_STORE, "");
-    const char *env = getenv("CAIRN_STORE");
+    struct str flag = args_has(&cli->args, FLAG_STORE) ? args_text(&cli->args, FLAG_STORE, "") : STR("");
+    struct str named = args_text(&cli->args, FLAG_STORE, "");
     *session = (struct session){.cli = cli, .tenant = args_text(&cli->args, FLAG_TENANT, "default")};
-    session->url = flag.len ? flag.ptr : env && env[0] ? env : default_url(cli);
+    session->url = named.len ? named.ptr : default_url(cli);
     const char *quote = is_plain_word(session->url) ? "" : "'";
     const char *store = flag.len ? cli_format(cli, " --store %s%s%s", quote, session->url, quote) : "";
-    bool tenant = !str_is(session->tenant, "default");
+    bool tenant = args_has(&cli->args, FLAG_TENANT);
     cli->tail = cli_format(cli, "%s%s%.*s", store, tenant ? " --tenant " : "", tenant ? (int)session->tenant.len : 0,
                            session->tenant.ptr);
 }
@@ -109,8 +109,7 @@ int session_open(struct session *session, struct cli *cli, enum store_mode mode)
     int code = open_store(session, mode, &err, &rc);
     if (code || rc == OK) return code;
     if (rc != E_NOT_FOUND || mode == STORE_WRITE) return cli_error(cli, &err);
-    bool named = args_has(&cli->args, FLAG_STORE) || getenv("CAIRN_STORE");
-    return named ? report_missing(session) : EXIT_OK;
+    return args_text(&cli->args, FLAG_STORE, "").len > 0 ? report_missing(session) : EXIT_OK;
 }
 
 int session_open_write(struct session *session, struct cli *cli, const struct contract *contract, bool *locked)

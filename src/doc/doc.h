@@ -70,4 +70,7 @@ extern const struct doc_limits doc_limits_default;
 enum code doc_tree(struct str text, struct str file, const struct doc_limits *limits, struct arena *arena,
                    struct json *out, struct diagnostics *diagnostics) MUST_CHECK;
 
+// TOML 1.0 without dates, as one object; values and keys carry their places. E_INVALID with the place in `err`; E_LIMIT.
+enum code toml_parse(struct str text, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+
 #endif

@@ -206,6 +206,15 @@ static enum code read_blob(void *context, const struct digest *sha256, struct ar
     return store_blob(engine->store, sha256, arena, out, err);
 }
 
+void engine_mark(const struct store *store, char out[33])
+{
+    char hex[SHA256_HEX + 1];
+    struct digest digest = sha256(store_url(store));
+    digest_hex(&digest, hex);
+    memcpy(out, hex, 32);
+    out[32] = '\0';
+}
+
 enum code engine_open(const struct engine_options *options, struct engine **out, struct error *err)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
@@ -222,10 +231,7 @@ enum code engine_open(const struct engine_options *options, struct engine **out,
     engine->tools = options->tools;
     engine->free_ticket = UINT32_MAX;
     engine->env = (struct kernel_env){.context = engine, .blob = read_blob};
-    struct digest digest = sha256(store_url(engine->store));
-    char hex[SHA256_HEX + 1];
-    digest_hex(&digest, hex);
-    memcpy(engine->mark, hex, 32);
+    engine_mark(engine->store, engine->mark);
     mailbox_init(&engine->mailbox, options->arrived, options->arrived_context);
     heap_init(&engine->timers);
     arena_init(&engine->turn, TURN_ARENA_BLOCK / 16, TURN_ARENA_LIMIT);

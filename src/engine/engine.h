@@ -159,6 +159,8 @@ enum code engine_find_part(enum part_kind kind, struct str from, struct str requ
 enum code engine_reusable(struct store *store, const struct run *source, struct arena *arena, struct reuse **out,
                           uint32_t *count, struct error *err) MUST_CHECK;
 
+// What marks the processes of this store's runs (CAIRN_MARK): 32 hex digits.
+void engine_mark(const struct store *store, char out[33]);
 // The program of a stored run, from the bytes it was started with (I20). Functions of a host are taken as they are.
 enum code engine_program(struct store *store, const struct run_head *head, struct program **out,
                          struct error *err) MUST_CHECK;

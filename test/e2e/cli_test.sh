@@ -18,7 +18,7 @@ test_no_arguments_shows_commands() {
 test_unknown_command_suggests() {
     cairn_is 2 rnu x; has err 'there is no command `rnu`'; has err 'did you mean `cairn run`?'
     cairn_is 2 frobnicate; has err '`cairn help` lists the commands'
-    cairn_is 2 log; has err 'did you mean `cairn log verify`?'
+    cairn_is 2 log; has err 'needs a second word'; has err 'one of: verify'
 }
 test_unknown_flag_suggests() {
     cairn_is 2 run x.json --stroe y; has err '`cairn run` has no flag --stroe'; has err 'did you mean --store?'
@@ -62,13 +62,16 @@ test_help_topics() {
 test_examples_in_help_are_commands() {
     # Every example begins with a command that exists and has flags that parse.
     "$CAIRN" help run | grep -q 'cairn run' || fail 'no example'
-    for c in $("$CAIRN" | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
-        "$CAIRN" help "$c" | sed -n '/^Examples/,$p' | grep -qE '^  cairn ' || fail "no example for $c"
-    done
+    "$CAIRN" | sed -n 's/^  \([a-z][a-z ]*[a-z]\)  .*/\1/p' >names
+    [ "$(wc -l <names)" -gt 15 ] || fail "the overview names only $(wc -l <names) commands"
+    while read -r c; do
+        # shellcheck disable=SC2086
+        "$CAIRN" help $c | sed -n '/^Examples/,$p' | grep -qE 'cairn ' || fail "no example for $c"
+    done <names
 }
 test_manual_page_is_current() {
-    (cd "$root" && python3 tools/man "$CAIRN") >cairn.1 || fail "tools/man"
-    cmp -s cairn.1 "$root/docs/man/cairn.1" || fail "run: tools/man build/cairn > docs/man/cairn.1"
+    "$CAIRN" man >cairn.1 || fail "cairn man"
+    cmp -s cairn.1 "$root/docs/man/cairn.1" || fail "run: build/cairn man > docs/man/cairn.1"
 }
 test_flags_may_come_first() {
     echo "$hello" >h.json
