@@ -146,7 +146,7 @@ struct cairn_attempt { // what a function is called for; lives until it returns
     const char *input;             // `with` of the step, references replaced: a JSON object
     size_t input_len;
     const char *key; // "<run>:<step>:<logical>": the same when the attempt is repeated after a crash. Pass it on
-    const char *artifacts_dir;
+    const char *artifacts_dir; // of the run; it exists when the step declares artifacts
     uint32_t logical;   // 1, 2, ... rises when a policy or a person retries
     uint32_t engine;    // 1, 2, ... rises when a process died and the same logical attempt runs again
     int64_t timeout_ms; // 0 = none. When it is over the attempt is dead and cairn_cancelled says so
@@ -194,7 +194,7 @@ CAIRN_API enum cairn_code cairn_load_plugin(struct cairn *engine, const char *fi
 CAIRN_API enum cairn_code cairn_complete(struct cairn *engine, uint64_t token, const struct cairn_result *result,
                                          struct cairn_error *error);
 CAIRN_API int cairn_cancelled(struct cairn *engine, uint64_t token); // 1: stop, nobody waits for the result
-CAIRN_API void cairn_log(struct cairn *engine, uint64_t token, const char *line); // for the output hook
+CAIRN_API void cairn_log(struct cairn *engine, uint64_t token, const char *line); // for `cairn logs` and the output hook
 
 // ---- runs
 

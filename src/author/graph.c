@@ -33,7 +33,7 @@ static void add_kind(struct buf *out, const struct graph *g, const struct progra
 {
     char text[24];
     bool usual = g->program->kind == DOCUMENT_NODES && ps->timeout_ms == NODES_TIMEOUT_MS;
-    buf_text(out, step_kind_name(ps->kind));
+    buf_add(out, ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind)));
     if (ps->kind == STEP_LOOP) buf_printf(out, ", up to %u times", ps->max_iterations);
     if (ps->child) {
         buf_printf(out, " of %.*s, %u step%s", STR_ARG(ps->child->plan_id), ps->child->step_count,

@@ -22,8 +22,10 @@ static enum code load_part(void *context, enum part_kind kind, struct str from, 
 
 static bool know_function(void *context, struct str name)
 {
-    const struct sources *sources = context;
-    return sources->cli->functions && functions_know(sources->cli->functions, name);
+    const struct cli *cli = ((const struct sources *)context)->cli;
+    // A command that never calls them takes functions as they are written.
+    if (cli->args.command && !command_takes(cli->args.command, FLAG_PLUGIN)) return true;
+    return cli->functions && functions_know(cli->functions, name);
 }
 
 struct program_loader source_loader(struct sources *sources)

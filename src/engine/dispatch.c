@@ -296,9 +296,14 @@ static enum code start_function(struct engine *engine, struct resident *resident
                           .category = STR("validation")};
     if (id != 0) {
         engine->tickets[id & UINT32_MAX].host = true;
+        if (ps->artifact_count > 0 && os_make_dirs(run->start.artifacts_dir.ptr, &local) != OK)
+            os_log(LOG_WARN, "no artifacts directory why=\"%s\"", local.message);
+        struct str path = kernel_path(run, effect->step, &engine->turn);
         struct tool_request request = {.ticket = id,
                                        .run = run->ids.run,
-                                       .step = kernel_path(run, effect->step, &engine->turn),
+                                       .step = path,
+                                       .log = log_path(engine, &run->ids, path, effect),
+                                       .log_max = engine->options.limits.log_max,
                                        .logical = effect->logical,
                                        .engine = effect->engine,
                                        .function = ps->function,

@@ -31,6 +31,7 @@ struct task {
     bool notice;    // not an attempt: tells the kind that a pending one is dead
     int64_t started_ms;
     struct heap_node timer;
+    struct step_log log;
     struct cairn_attempt attempt;
     char text[];
 };
@@ -60,6 +61,13 @@ struct functions { // shared: mutex inside
 static struct functions *of(struct tools *tools)
 {
     return CONTAINER_OF(tools, struct functions, base);
+}
+
+static void task_free(struct task *task)
+{
+    if (!task) return;
+    if (!task->notice) step_log_release(&task->log);
+    free(task);
 }
 
 static void drop(struct functions *f) // unlocks
@@ -175,18 +183,31 @@ static bool fill_result(struct tool_result *out, const struct cairn_result *resu
     return true;
 }
 
+static void end_log(struct task *task, const struct tool_result *result)
+{
+    struct buf how;
+    buf_init(&how, 8192);
+    if (result->ok)
+        buf_text(&how, "done");
+    else
+        buf_printf(&how, "%.*s: %.*s", STR_ARG(result->fault.code), STR_ARG(result->fault.message));
+    step_log_end(&task->log, buf_str(&how));
+    buf_release(&how);
+}
+
 static void deliver(struct functions *f, struct task *task, struct tool_result *result)
 {
     heap_remove(&f->timers, &task->timer);
     leave_slot(f, task);
     task->over = true;
     result->ticket = task->ticket;
+    end_log(task, result);
     result->duration_ms = task->started_ms > 0 ? os_now().mono_ms - task->started_ms : 0;
     if (f->engine)
         engine_deliver(f->engine, result);
     else
         tool_result_free(result);
-    if (!task->running && !task->waiting) free(task);
+    if (!task->running && !task->waiting) task_free(task);
 }
 
 static void deliver_fault(struct functions *f, struct task *task, const char *code, bool retryable, const char *message)
@@ -234,7 +255,7 @@ static void answer(struct functions *f, struct task *task, enum cairn_answer ans
 {
     task->running = false;
     if (task->over) {
-        free(task);
+        task_free(task);
     } else if (answer == CAIRN_PENDING) {
         return; // waits in its slot for functions_complete
     } else {
@@ -248,7 +269,7 @@ static void tell_cancelled(struct functions *f, struct task *task)
 {
     pthread_mutex_unlock(&f->mutex);
     if (task->kind->given.cancelled) task->kind->given.cancelled(task->kind->given.context, task->attempt.token);
-    free(task);
+    task_free(task);
     pthread_mutex_lock(&f->mutex);
 }
 
@@ -385,7 +406,8 @@ static struct task *task_new(const struct functions *f, const struct tool_reques
     struct buf key;
     buf_init(&key, 1024);
     buf_printf(&key, "%.*s:%.*s:%u", STR_ARG(request->run), STR_ARG(request->step), request->logical);
-    size_t size = request->run.len + request->step.len + request->input.len + request->artifacts_dir.len + key.len + 5;
+    size_t size = request->run.len + request->step.len + request->input.len + request->artifacts_dir.len + key.len +
+                  request->log.len + 6;
     struct task *task = buf_ok(&key) && !f->closing ? calloc(1, sizeof(*task) + size) : NULL;
     if (task) {
         struct cairn_attempt *attempt = &task->attempt;
@@ -401,7 +423,10 @@ static struct task *task_new(const struct functions *f, const struct tool_reques
         at = put_text(at, request->step, &attempt->step);
         at = put_text(at, request->input, &attempt->input);
         at = put_text(at, request->artifacts_dir, &attempt->artifacts_dir);
-        put_text(at, buf_str(&key), &attempt->key);
+        at = put_text(at, buf_str(&key), &attempt->key);
+        const char *log;
+        put_text(at, request->log, &log);
+        step_log_init(&task->log, str_from(log), request->log_max);
     }
     buf_release(&key);
     return task;
@@ -427,11 +452,11 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
         if (f->worker_count == 0) {
             unqueue(f, task);
             leave_slot(f, task);
-            free(task);
+            task_free(task);
             rc = error_set(err, E_LIMIT, "no thread can be made for functions");
         }
     } else {
-        free(task);
+        task_free(task);
         rc = error_set(err, E_NOMEM, "out of memory");
     }
     pthread_mutex_unlock(&f->mutex);
@@ -563,8 +588,12 @@ bool functions_cancelled(struct functions *f, uint64_t token)
 void functions_log(struct functions *f, uint64_t token, struct str line)
 {
     pthread_mutex_lock(&f->mutex);
-    const struct task *task = find(f, token);
-    if (task && f->engine && str_utf8(line)) engine_line(f->engine, task->ticket, false, line);
+    struct task *task = find(f, token);
+    if (task && f->engine) {
+        step_log_take(&task->log, false, line);
+        step_log_take(&task->log, false, STR("\n"));
+        if (str_utf8(line)) engine_line(f->engine, task->ticket, false, line);
+    }
     pthread_mutex_unlock(&f->mutex);
 }
 
@@ -582,11 +611,11 @@ void functions_close(struct functions *f, int64_t timeout_ms)
         heap_remove(&f->timers, &task->timer);
         leave_slot(f, task);
         task->over = true;
-        if (!task->running && !task->waiting) free(task);
+        if (!task->running && !task->waiting) task_free(task);
     }
     for (struct task *task = f->first; task;) {
         struct task *next = task->next;
-        free(task);
+        task_free(task);
         task = next;
     }
     f->first = NULL;

@@ -92,22 +92,6 @@ uint64_t process_tag(pid_t pid); // 0: none, or not ours to read
 enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out,
                                    struct error *why);
 
-// ---- log.c
-// owner: tool thread
-struct step_log {
-    struct str path; // empty: no log
-    int fd;          // -1: nothing was written yet
-    bool failed, cut;
-    size_t size, max;
-    struct buf text;    // lines on their way to the file
-    struct buf held[2]; // the beginning of a line of stdout, of stderr
-};
-void step_log_init(struct step_log *log, struct str path, size_t max);
-void step_log_release(struct step_log *log);
-void step_log_take(struct step_log *log, bool is_stderr, struct str text); // masked
-// No more bytes. The mark at the end tells a whole log from one whose engine died.
-void step_log_end(struct step_log *log, struct str how);
-
 // ---- output.c
 // Bytes at the end of `text` that begin a character and do not finish it.
 size_t text_unfinished(struct str text);

@@ -14,6 +14,7 @@
 #ifndef CAIRN_TOOL_TOOL_H
 #define CAIRN_TOOL_TOOL_H
 
+#include "base/buf.h"
 #include "contract/contract.h"
 #include "os/os.h"
 #include "program/program.h"
@@ -57,6 +58,20 @@ struct tool_log_line {
 };
 // One line of such a file, without its newline. False: it is none.
 bool tool_log_parse(struct str line, struct tool_log_line *out);
+// Writing one. owner: one thread at a time
+struct step_log {
+    struct str path; // empty: no log
+    int fd;          // -1: nothing was written yet
+    bool failed, cut;
+    size_t size, max;
+    struct buf text;    // lines on their way to the file
+    struct buf held[2]; // the beginning of a line of stdout, of stderr
+};
+void step_log_init(struct step_log *log, struct str path, size_t max);
+void step_log_release(struct step_log *log);
+void step_log_take(struct step_log *log, bool is_stderr, struct str text); // masked
+// No more bytes. The mark at the end tells a whole log from one whose engine died.
+void step_log_end(struct step_log *log, struct str how);
 
 struct tool_result {
     uint64_t ticket;

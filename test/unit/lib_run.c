@@ -267,6 +267,44 @@ static void an_engine_is_not_for_forked_children(void)
     cairn_close(c, CAIRN_NOW, -1);
 }
 
+// ---- what a step leaves beside the log
+
+static enum cairn_answer write_report(void *context, const struct cairn_attempt *attempt, struct cairn_result *result)
+{
+    char path[4200];
+    (void)result;
+    cairn_log(*(struct cairn **)context, attempt->token, "writing");
+    cairn_log(*(struct cairn **)context, attempt->token, "a b\nc");
+    snprintf(path, sizeof(path), "%s/report.txt", attempt->artifacts_dir);
+    test_write_file(path, STR("fine\n"));
+    return CAIRN_DONE;
+}
+
+static void lines_are_kept_and_artifacts_collected_in_every_store(void)
+{
+    static const char *const kinds[] = {"sqlite", "files"};
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+        char url[4200], path[4200];
+        snprintf(url, sizeof(url), "%s:%s/%s", kinds[i], test_dir(), kinds[i]);
+        struct cairn *c = lib_open(url, NULL);
+        lib_register(c, "report", write_report, &c);
+        lib_start(c,
+                  PLAN(CALL_WITH("a", "report", "", "\"artifacts\":[{\"path\":\"report.txt\",\"kind\":\"report\"}]")),
+                  "r1", NULL);
+        CHECK_INT(lib_wait(c, "r1"), CAIRN_COMPLETED);
+        char *view = NULL;
+        LIB_OK(cairn_view(c, "r1", 0, &view, NULL, e));
+        CHECK(strstr(view, "report.txt"));
+        cairn_free(view);
+        snprintf(path, sizeof(path), i == 0 ? "%s/sqlite-logs/r1/a.1.1.log" : "%s/files/r1/logs/a.1.1.log", test_dir());
+        struct str log = test_read_file(path);
+        CHECK(strstr(log.ptr, " out writing\n") && strstr(log.ptr, " out a b\n") && strstr(log.ptr, " out c\n") &&
+              strstr(log.ptr, " end done\n"));
+        CHECK(lib_count(c, "r1", "StepCompleted") == 1);
+        cairn_close(c, CAIRN_NOW, -1);
+    }
+}
+
 // ---- signals and reading
 
 static void signals_are_decided_and_told(void)
@@ -345,6 +383,7 @@ int main(int argc, char **argv)
         TEST(a_dead_process_is_continued_and_done_steps_are_not_called_again_I12),
         TEST(attaching_is_starting_once),
         TEST(an_engine_is_not_for_forked_children),
+        TEST(lines_are_kept_and_artifacts_collected_in_every_store),
         TEST(signals_are_decided_and_told),
         TEST(runs_and_moments_can_be_read),
     };
