@@ -1,8 +1,8 @@
 # Objects, the archive of everything but main, and the binary.
 SRCS := $(foreach m,$(MODULES),$(sort $(wildcard src/$(m)/*.c)))
 LIB_SRCS := $(filter-out src/cli/main.c,$(SRCS))
-GEN_SRCS := $(B)/gen/embedded.c
-LIB_OBJS := $(LIB_SRCS:%.c=$(B)/%.o) $(if $(filter schema,$(MODULES)),$(B)/gen/embedded.o)
+GEN_SRCS := $(B)/gen/embedded.c $(B)/gen/templates.c
+LIB_OBJS := $(LIB_SRCS:%.c=$(B)/%.o) $(if $(filter schema,$(MODULES)),$(B)/gen/embedded.o) $(if $(filter author,$(MODULES)),$(B)/gen/templates.o)
 
 .DEFAULT_GOAL := all
 .PHONY: all clean
@@ -27,7 +27,10 @@ $(B)/gen/.dir:
 	@mkdir -p $(B)/gen && touch $@
 $(B)/gen/embedded.c: tools/embed $(EMBED) | $(B)/gen/.dir
 	@sh tools/embed $(EMBED) > $@.tmp && mv $@.tmp $@
-$(B)/gen/embedded.o: $(B)/gen/embedded.c
+TEMPLATES := $(sort $(wildcard examples/*.json examples/*.yaml examples/scripts/*))
+$(B)/gen/templates.c: tools/embed $(TEMPLATES) | $(B)/gen/.dir
+	@sh tools/embed --as template $(TEMPLATES) > $@.tmp && mv $@.tmp $@
+$(B)/gen/%.o: $(B)/gen/%.c
 	$(SAY)$(CC) $(CFLAGS_PURE) $(CFLAGS) -c -o $@ $<
 
 clean:

@@ -92,6 +92,7 @@ enum exit_code {
     X(AFTER, "after", 0, "SEQ", "", "events with a higher number")                                                     \
     X(LEDGER, "ledger", 0, NULL, "", "the ledger beside the log: decisions and facts without an event")                \
     X(SOUND, "sound", 0, NULL, "", "prove what can never happen: dead steps, joins, conditions, approvals")            \
+    X(TEMPLATE, "template", 0, "ID", "", "the example to begin with (default: hello)")                                 \
     X(RESULT, "result", 0, "STEP=JSON", "", "the output of a step, as if it had run (repeat)")                         \
     X(TO, "to", 0, "FORMAT", "plan|nodes", "the format to convert to")                                                 \
     X(WRITE, "write", 'w', NULL, "", "write the result into the file")                                                 \

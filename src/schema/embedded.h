@@ -1,4 +1,5 @@
-// The files of schemas/ as tools/embed writes them at build time; names are relative to schemas/, ascending.
+// Files as tools/embed writes them at build time, ascending by name: those of schemas/ (names are relative to it), and the
+// templates of examples/.
 #ifndef CAIRN_SCHEMA_EMBEDDED_H
 #define CAIRN_SCHEMA_EMBEDDED_H
 
@@ -12,5 +13,7 @@ struct embedded_file {
 
 extern const struct embedded_file embedded_files[]; // at least one element; only embedded_file_count are files
 extern const size_t embedded_file_count;
+extern const struct embedded_file embedded_templates[];
+extern const size_t embedded_template_count;
 
 #endif

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What helps to write documents: graph, soundness, layout, conversion, plans, rendering, schemas.
+# What helps to write documents: graph, soundness, layout, conversion, plans, rendering, schemas, templates.
 . "$(dirname "$0")/lib.sh"
 ex=$root/examples
 
@@ -131,6 +131,47 @@ test_schema() {
         for f in $("$CAIRN" schema $d -o json | jq -r '.properties|keys[]') ; do
             "$CAIRN" schema $d "$f" >out || fail "$d $f"; [ "$(wc -l <out)" -ge 2 ] || fail "$d $f says nothing"
         done
+    done
+}
+
+test_every_template_makes_a_valid_document() {
+    cairn_is 0 example -o name; mv out ids
+    equal "$(wc -l <ids)" "$(ls "$ex"/*.json "$ex"/*.yaml | wc -l)"
+    cairn_is 0 example; grep -vE '^[a-z-]+ +[A-Z].{10}' out && fail 'a template does not say what it shows'
+    cairn_is 0 example joins; cmp out "$ex/joins.yaml" || fail 'not the bytes of the example'
+    while read -r id; do
+        mkdir "d-$id"
+        (cd "d-$id" && cairn_is 0 new "my-$id" --template "$id" && has err "cairn run my-$id" && cairn_is 0 validate --strict my-* &&
+            cairn_is 0 plan my-* -o json && equal "$(jq -r .planRef.planId out)" "my-$id") || exit 1
+    done <ids
+}
+test_new_never_overwrites() {
+    cairn_is 0 new flows/first; has err 'wrote flows/first.json'; cp flows/first.json before
+    cairn_is 6 new flows/first.json; has err 'exists, and is not overwritten'; cmp before flows/first.json || fail 'overwritten'
+    cairn_is 5 new x --template jions; has err 'did you mean joins?'
+    cairn_is 2 new 'a b'; cairn_is 2 new ''; cairn_is 2 new ../..
+    echo mine >child.yaml; cairn_is 0 new p --template parent; has err 'kept child.yaml'; equal "$(cat child.yaml)" mine
+}
+test_init() {
+    cairn_is 0 init proj; has err 'wrote proj/flows/hello.yaml'; cairn_is 0 validate --strict --sound proj/flows/hello.yaml
+    cairn_is 0 fmt --check proj/flows/hello.yaml
+    cmp proj/schemas/nodes.json "$root/schemas/nodes.json" || fail 'another schema'
+    echo '# mine' >>proj/cairn.toml; cairn_is 0 init proj; has err 'kept proj/cairn.toml'; has proj/cairn.toml '# mine'
+    cd proj && cairn_is 0 run flows/hello.yaml "${store[@]}" --progress none -o json
+    equal "$(jq -r '.steps[1].result' out)" 'HELLO, WORLD!'
+}
+# What --help shows is what works.
+test_author_examples_of_the_help_run() {
+    cd "$root" && cp -r examples "$OLDPWD/" && cd "$OLDPWD"
+    cairn_is 0 run examples/joins.yaml --progress none
+    cp examples/joins.yaml flow.yaml; mkdir flows; cp examples/approval.yaml flows/
+    for c in graph fmt plan render convert schema example new init; do
+        "$CAIRN" $c --help | sed -n '/^Examples/,/^[A-Z]/s/^  cairn /cairn /p' >lines
+        [ -s lines ] || fail "$c has no examples"
+        while read -r line; do
+            case $line in *'| dot '*) command -v dot >/dev/null || continue ;; *'convert flow.yaml'*) cp examples/approval.yaml flow.yaml ;; esac
+            (eval "${line//cairn /\"\$CAIRN\" }") >out 2>err </dev/null || [ $? = 20 ] || fail "$line: $(tail -n 2 err)"
+        done <lines
     done
 }
 
