@@ -12,6 +12,7 @@ struct converter {
     struct arena *arena;
     struct diagnostics *diagnostics;
     struct json tree; // of the document
+    struct str file;  // outlives the program, as the diagnostics do
     bool failed;      // memory ran out
 };
 
@@ -22,13 +23,13 @@ static void put(struct converter *c, struct json *object, const char *key, struc
 
 static void refuse(struct converter *c, const struct program_step *ps, const char *what)
 {
-    diagnose(c->diagnostics, SEVERITY_ERROR, "E0801", "", c->program->file, ps->line, ps->column, (uint32_t)ps->id.len,
+    diagnose(c->diagnostics, SEVERITY_ERROR, "E0801", "", c->file, ps->line, ps->column, (uint32_t)ps->id.len,
              "\"%.*s\": %s", STR_ARG(ps->id), what);
 }
 
 static void refuse_field(struct converter *c, const struct json_member *member, const char *format_name)
 {
-    diagnose(c->diagnostics, SEVERITY_ERROR, "E0801", "", c->program->file, member->line, member->column,
+    diagnose(c->diagnostics, SEVERITY_ERROR, "E0801", "", c->file, member->line, member->column,
              (uint32_t)member->key.len, "%s have no \"%.*s\"", format_name, STR_ARG(member->key));
 }
 
@@ -385,7 +386,7 @@ static void check_name(struct converter *c)
     const struct json *name = json_key(json_key(&c->tree, "metadata"), "name");
     if (!name) name = json_key(&c->tree, "name");
     if (name && !str_eq(c->program->name, c->program->plan_id))
-        diagnose(c->diagnostics, SEVERITY_ERROR, "E0801", "", c->program->file, name->line, name->column,
+        diagnose(c->diagnostics, SEVERITY_ERROR, "E0801", "", c->file, name->line, name->column,
                  (uint32_t)c->program->name.len, "a node workflow has one name, and \"name\" and \"planId\" differ");
 }
 
@@ -416,6 +417,8 @@ enum code author_convert(const struct program *program, enum document_kind to, s
     struct diagnostics ignored;
     uint32_t errors = diagnostics->error_count;
     diagnostics_init(&ignored, arena);
+    c.file = arena_copy(diagnostics->arena, program->file);
+    if (!c.file.ptr) return error_set(err, E_NOMEM, "out of memory while converting");
     if (doc_tree(program->text, program->file, &doc_limits_default, arena, &c.tree, &ignored))
         return error_set(err, E_NOMEM, "out of memory while converting");
     check_failures(&c);

@@ -9,6 +9,7 @@ struct teller {
     struct sound_scope *s;
     struct diagnostics *diagnostics;
     enum sound_answer *reach; // of the program's steps
+    struct str file;          // outlives the program, as the diagnostics do
     struct buf text;
 };
 
@@ -91,7 +92,7 @@ static void add_values(struct teller *t)
 static struct diagnostic *tell(struct teller *t, enum severity severity, const char *id, uint32_t step)
 {
     const struct program_step *ps = step_of(t, step);
-    struct diagnostic *d = diagnose(t->diagnostics, severity, id, "", t->s->program->file, ps->line, ps->column,
+    struct diagnostic *d = diagnose(t->diagnostics, severity, id, "", t->file, ps->line, ps->column,
                                     (uint32_t)ps->id.len, "%s", t->text.ptr);
     buf_clear(&t->text);
     return d;
@@ -352,6 +353,8 @@ static enum code each_scope(const struct program *program, struct arena *arena, 
         if (rc) return rc;
         if (!diagnostics) continue;
         struct teller t = {.s = &s, .diagnostics = diagnostics, .reach = answers};
+        t.file = arena_copy(diagnostics->arena, program->file);
+        if (!t.file.ptr) return error_set(err, E_NOMEM, "out of memory while looking at the document");
         buf_init(&t.text, TEXT_SIZE);
         tell_scope(&t);
         buf_release(&t.text);
