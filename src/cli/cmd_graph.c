@@ -31,12 +31,14 @@ static const struct step_view *find_view(const struct marks *marks, uint32_t ste
 
 static struct str note_of(struct cli *cli, const struct step_view *step, enum look look)
 {
-    char took[24];
+    char took[24] = "";
     if (look == LOOK_SKIPPED) return step->skip_reason;
     if (look == LOOK_FAILED || look == LOOK_HELD) return step->fault.code;
-    if (look != LOOK_DONE || step->started_ms == 0 || step->ended_ms < step->started_ms) return STR("");
-    duration_format(step->ended_ms - step->started_ms, took);
-    return str_from(cli_format(cli, "%s", took));
+    bool timed = look == LOOK_DONE && step->started_ms > 0 && step->ended_ms >= step->started_ms;
+    if (timed) duration_format(step->ended_ms - step->started_ms, took);
+    if (step->child_run.len > 0)
+        return str_from(cli_format(cli, "%s%srun %.*s", timed ? took : "", timed ? " " : "", STR_ARG(step->child_run)));
+    return timed ? str_from(cli_format(cli, "%s", took)) : STR("");
 }
 
 static bool mark_step(void *context, uint32_t step, struct graph_mark *out)
