@@ -148,7 +148,7 @@ static void converted_documents_take_the_same_path(void)
             unsigned world[STEPS_MAX] = {0};
             converted++;
             do
-                for (size_t i = 0; i < 2 * VALUES; i++) {
+                for (size_t i = 0; i < 2 * value_count; i++) {
                     bool a[STEPS_MAX] = {false}, b[STEPS_MAX] = {false};
                     uint8_t x[STEPS_MAX + 1], y[STEPS_MAX + 1];
                     run_world(kit.program, world, values[i / 2], i % 2, a, x);

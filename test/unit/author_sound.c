@@ -113,8 +113,53 @@ static void brute_force(const struct program *program, bool *started)
 {
     unsigned world[STEPS_MAX] = {0};
     do
-        for (size_t i = 0; i < VALUES; i++) run_world(program, world, values[i], false, started, NULL);
+        for (size_t i = 0; i < value_count; i++) run_world(program, world, values[i], false, started, NULL);
     while (next_world(program, world));
+}
+
+static void compare_with_kernel(const char *text, int *dead, int *alive)
+{
+    bool started[STEPS_MAX] = {false};
+    enum sound_answer answers[STEPS_MAX];
+    struct error err = {0};
+    kit_must_load(&kit, text);
+    CHECK_OK(sound_reach(kit.program, &kit.arena, answers, &err), &err);
+    brute_force(kit.program, started);
+    for (uint32_t i = 0; i < kit.program->step_count; i++) {
+        CHECK(answers[i] != SOUND_UNKNOWN);
+        if (started[i] != (answers[i] == SOUND_YES))
+            test_fail(__FILE__, __LINE__, "s%u %s\n%s", i, started[i] ? "starts in some world" : "never starts", text);
+        *dead += !started[i];
+        *alive += started[i];
+    }
+}
+
+// The same with numbers, where more values have to be told apart: below, between, above, and the same in other letters.
+static void reachable_by_numbers(void)
+{
+    static const char *const numbers[] = {"x", "0", "1", "1.0", "1.5", "2", "2.0", "3"};
+    static const char *const operators[] = {"==", "!=", "<", ">", "<=", ">="};
+    static const char *const constants[] = {"1", "2", "1.0", "'x'"};
+    unsigned seed = 3;
+    int dead = 0, alive = 0;
+    values = numbers;
+    value_count = ARRAY_COUNT(numbers);
+    for (int round = 0; round < 60; round++) {
+        struct buf text;
+        buf_init(&text, 4096);
+        buf_text(&text, "name: n\ninputs: { in: x }\nnodes:\n  - { id: s0, bash: x }\n");
+        for (int i = 1; i < 4; i++) {
+            buf_printf(&text, "  - { id: s%d, noop: true, depends_on: [s%d], when: \"", i, i - 1);
+            for (unsigned n = 2 + pick(&seed, 2); n > 0; n--)
+                buf_printf(&text, "%s %s %s%s", pick(&seed, 3) ? "$s0.output" : "$INPUTS.in", operators[pick(&seed, 6)],
+                           constants[pick(&seed, 4)], n > 1 ? (pick(&seed, 4) ? " && " : " || ") : "");
+            buf_text(&text, "\" }\n");
+        }
+        compare_with_kernel(text.ptr, &dead, &alive);
+        buf_release(&text);
+    }
+    CHECK(dead > 20 && alive > 100);
+    kit_release(&kit);
 }
 
 static void reachable_is_what_the_kernel_starts(void)
@@ -125,20 +170,7 @@ static void reachable_is_what_the_kernel_starts(void)
         struct buf text;
         buf_init(&text, 1 << 16);
         random_document(&text, &seed, round % 2 == 0);
-        kit_must_load(&kit, text.ptr);
-        bool started[STEPS_MAX] = {false};
-        enum sound_answer answers[STEPS_MAX];
-        struct error err = {0};
-        CHECK_OK(sound_reach(kit.program, &kit.arena, answers, &err), &err);
-        brute_force(kit.program, started);
-        for (uint32_t i = 0; i < kit.program->step_count; i++) {
-            CHECK(answers[i] != SOUND_UNKNOWN);
-            if (started[i] != (answers[i] == SOUND_YES))
-                test_fail(__FILE__, __LINE__, "s%u %s\n%s", i, started[i] ? "starts in some world" : "never starts",
-                          text.ptr);
-            dead += !started[i];
-            alive += started[i];
-        }
+        compare_with_kernel(text.ptr, &dead, &alive);
         buf_release(&text);
     }
     CHECK(dead > 40 && alive > 400);
@@ -151,6 +183,7 @@ int main(int argc, char **argv)
         TEST(joins_below_exclusive_branches), TEST(rules_that_parents_cannot_satisfy),
         TEST(conditions_that_never_hold),     TEST(what_a_failed_plan_does_not_start),
         TEST(retries_timeouts_and_loops),     TEST(reachable_is_what_the_kernel_starts),
+        TEST(reachable_by_numbers),
     };
     return test_main("author_sound", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -8,8 +8,11 @@
 
 #include <stdlib.h>
 
-enum { STEPS_MAX = 6, VALUES = 3 };
-UNUSED static const char *const values[VALUES] = {"x", "y", "z"};
+enum { STEPS_MAX = 6 };
+// What steps put out and inputs are; a test may take others.
+UNUSED static const char *const world_words[] = {"x", "y", "z"};
+static const char *const *values = world_words;
+static unsigned value_count = 3;
 
 UNUSED static enum code no_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
                                 struct error *err)
@@ -62,14 +65,14 @@ UNUSED static void run_world(const struct program *program, const unsigned *worl
         if (todo.count == 0) break;
         size_t chosen = 0;
         for (size_t i = todo.count; i > 0; i--)
-            if ((world[todo.effects[i - 1].step] < VALUES) != failures_first) chosen = i - 1;
+            if ((world[todo.effects[i - 1].step] < value_count) != failures_first) chosen = i - 1;
         struct effect e = todo.effects[chosen];
         todo.effects[chosen] = todo.effects[--todo.count];
         unsigned come = world[e.step];
         next = (struct input){.kind = INPUT_RESULT, .step = e.step, .logical = e.logical, .engine = e.engine};
-        next.ok = come < VALUES;
+        next.ok = come < value_count;
         next.value =
-            program->steps[e.step].kind == STEP_NOOP ? json_null() : json_string(str_from(values[come % VALUES]));
+            program->steps[e.step].kind == STEP_NOOP ? json_null() : json_string(str_from(values[come % value_count]));
         next.fault = (struct fault){.code = STR("NO"), .message = STR("no")};
     }
     for (uint32_t i = 0; states && i < program->step_count; i++) states[i] = run->steps[i].state;
@@ -129,12 +132,12 @@ UNUSED static void random_document(struct buf *text, unsigned *seed, bool plan)
     }
 }
 
-// The next world; false after the last. Start with all zeros. A value of VALUES is a failure.
+// The next world; false after the last. Start with all zeros. The number value_count is a failure.
 UNUSED static bool next_world(const struct program *program, unsigned *world)
 {
     for (uint32_t k = 0; k < program->step_count; k++) {
         if (program->steps[k].kind == STEP_NOOP) continue; // always succeeds
-        if (++world[k] <= VALUES) return true;
+        if (++world[k] <= value_count) return true;
         world[k] = 0;
     }
     return false;
