@@ -81,7 +81,7 @@ static int answer(struct session *session, const struct target *target, const st
 int command_why(struct cli *cli)
 {
     struct session session;
-    struct target target;
+    struct target target = {0};
     struct tale tale = {0};
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, cli->args.words[0], TARGET_STEP | TARGET_MOMENT, &target);

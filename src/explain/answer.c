@@ -176,7 +176,7 @@ void put_retry(struct maker *m, struct json *out, const struct view_of_step *v)
         push_value(m, &codes, json_string(policy->non_retryable[i]));
     if (codes.count > 0) put_value(m, &retry, "nonRetryable", codes);
     if (failed && last->retry) put_word(m, &retry, "verdict", retry_verdict_name(last->retry));
-    if (v->state == STATE_RETRYING) {
+    if (last && v->state == STATE_RETRYING) {
         struct json next = json_object();
         put_int(m, &next, "attempt", last->logical + 1);
         put_time(m, &next, "notBefore", last->due_ms);

@@ -299,7 +299,7 @@ static void part_at(const struct pair *p, const struct chains *a, size_t at, con
     if (at == CHAIN_END && other == CHAIN_END) return;
     const struct event_note *x = at == CHAIN_END ? NULL : &p->a->events[at];
     const struct event_note *y = other == CHAIN_END ? NULL : &p->b->events[other];
-    uint64_t order = x ? x->seq : y->seq;
+    uint64_t order = x ? x->seq : y ? y->seq : 0;
     if (out->found && out->order <= order) return;
     *out = (struct parting){.found = true, .order = order, .a = x, .b = y};
 }

@@ -32,8 +32,9 @@ static enum code count(struct explain *e, struct note *note, const struct moment
 static bool atom_json(const struct when_atom *atom, bool first, enum code rc, const struct when_step *step,
                       const struct error *err, struct arena *arena, struct json *out)
 {
-    struct str shown = rc ? (struct str){0} : shorten(arena, step->left, TEXT_SHORT);
-    if (shown.ptr == step->left.ptr) shown = arena_copy(arena, shown); // an output dies with its iteration
+    struct str shown = {0};
+    if (!rc) shown = shorten(arena, step->left, TEXT_SHORT);
+    if (shown.ptr && shown.ptr == step->left.ptr) shown = arena_copy(arena, shown); // an output dies with its iteration
     bool ok = json_object_with(arena, 8, out) && json_put(arena, out, STR("text"), json_string(atom->text));
     if (!first) ok = ok && json_put(arena, out, STR("joined"), json_string(atom->or_before ? STR("||") : STR("&&")));
     ok = ok && json_put(arena, out, STR("reference"), json_string(atom->left.text)) &&

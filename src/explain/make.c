@@ -81,7 +81,7 @@ struct str shorten(struct arena *arena, struct str text, size_t max)
     char *cut = arena_alloc(arena, end + 4);
     if (!cut) return (struct str){0};
     memcpy(cut, text.ptr, end);
-    memcpy(cut + end, "...", 3);
+    memcpy(cut + end, "...", 4);
     return (struct str){cut, end + 3};
 }
 

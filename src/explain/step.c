@@ -11,10 +11,10 @@ static void put_gate(struct maker *m, struct json *out, const struct view_of_ste
     put_word(m, &gate, "role", "Operator");
     if (attempt) put_time(m, &gate, "since", attempt->started_ms);
     put_count(m, &gate, "timeoutMs", json_integer(json_key(&v->ps->with, "timeoutMs"), v->ps->timeout_ms));
-    if (v->state == STATE_APPROVAL) put_time(m, &gate, "deadline", v->note->due_ms);
+    if (v->note && v->state == STATE_APPROVAL) put_time(m, &gate, "deadline", v->note->due_ms);
     put_text(m, &gate, "onTimeout", json_text(json_key(&v->ps->with, "onTimeout")));
     bool answered = attempt && (attempt->end == ATTEMPT_DONE || attempt->end == ATTEMPT_FAILED);
-    if (answered && v->state != STATE_REUSED) {
+    if (v->note && answered && v->state != STATE_REUSED) {
         struct json answer = json_object();
         put_bool(m, &answer, "approved", attempt->end == ATTEMPT_DONE);
         put_text(m, &answer, "by", v->note->actor);
@@ -116,7 +116,7 @@ static void put_next(struct maker *m, struct json *out, const struct view_of_ste
     }
     if (root.note && root.note->child_run.len > 0 && root.state != STATE_DONE && root.state != STATE_REUSED)
         next_why(m, &list, root.note->child_run);
-    if (root.state == STATE_REUSED) next_why(m, &list, root.note->reused_from);
+    if (root.note && root.state == STATE_REUSED) next_why(m, &list, root.note->reused_from);
     if (run->status == RUN_STATUS_PENDING && run->start.requires_approval)
         next_command(m, &list, "approve", nothing, "");
     if (run->status == RUN_STATUS_PAUSED && !run->cancelling) next_command(m, &list, "resume", nothing, "");

@@ -16,6 +16,7 @@
 //  K7  a cancelled run ends after its children
 //  K5  a step starts when its rule says so; a run ends as its steps did (a reference model of rules and loops)
 //  V1  a view folded record by record equals the view folded from the start
+//  W1  every decision in the log, asked again with the state of its time, comes out as recorded; every step has an answer
 //  S9  store_verify finds nothing
 // owner: one world.
 #ifndef CAIRN_TEST_SIM_CHECKER_H

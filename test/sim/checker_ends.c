@@ -1,6 +1,8 @@
 // What must hold at an end: of a run, of a process, of the world.
 #include "sim/checker.h"
 
+#include "explain/explain.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -266,11 +268,38 @@ static size_t check_run(struct checker *checker, struct store *store, const stru
            found_drafts(checker, run, &run->ledger, &ledger, true);
 }
 
-static void check_view(struct checker *checker, const struct model_run *run)
+static enum code blob_of(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
+                         struct error *err)
+{
+    return store_blob(context, sha256, arena, out, err);
+}
+
+static void check_why(struct checker *checker, const struct model_run *run, const struct explain *why)
+{
+    struct json answer;
+    struct error err = {0};
+    struct str path;
+    INVARIANT(explain_run(why, 1, &checker->scratch, &answer, &err) == OK);
+    if (!json_key(&answer, "reproduced")->boolean)
+        checker_fail(checker, "W1", "%.*s: %.*s", STR_ARG(run->ids.run),
+                     STR_ARG(json_text(json_at(&answer, STR("decisions.doubt")))));
+    for (size_t cursor = 0; (path = explain_path(why, &cursor, &checker->scratch)).ptr;)
+        if (explain_step(why, path, 1, &checker->scratch, &answer, &err) != OK ||
+            json_text(json_key(&answer, "reason")).len == 0)
+            checker_fail(checker, "W1", "%.*s: no answer for %.*s", STR_ARG(run->ids.run), STR_ARG(path));
+    checker->checks++;
+}
+
+// The whole log once more, into what readers see of it and into what explains it.
+static void check_view(struct checker *checker, struct store *store, const struct model_run *run)
 {
     arena_reset(&checker->scratch);
     struct run_view again;
+    struct explain *why;
+    struct error no = {0};
+    const struct kernel_env env = {.context = store, .blob = blob_of};
     INVARIANT(view_init(&again, &checker->scratch, &run->ids) && view_plan(&again, run->program));
+    INVARIANT(explain_open(run->program, &run->ids, &env, &why, &no) == OK);
     size_t e = 0, l = 0;
     while (e < run->events.count || l < run->ledger.count) {
         bool ledger =
@@ -284,8 +313,13 @@ static void check_view(struct checker *checker, const struct model_run *run)
                            ? contract_decode_ledger(record->bytes, &checker->scratch, &m, &err)
                            : contract_decode(run->vocabulary, record->bytes, &checker->scratch, &m, &seal, NULL, &err);
         if (rc) checker_fail(checker, "I16", "%.*s: a record cannot be read: %s", STR_ARG(run->ids.run), err.message);
-        if (rc || !view_fold(&again, &m, ledger ? e : record->seq)) return;
+        if (!rc && explain_fold(why, &m, ledger ? e : record->seq, &err))
+            checker_fail(checker, "W1", "%.*s: %s", STR_ARG(run->ids.run), err.message);
+        if (rc || checker->failed || !view_fold(&again, &m, ledger ? e : record->seq)) break;
     }
+    if (!checker->failed) check_why(checker, run, why);
+    explain_close(why);
+    if (checker->failed) return;
     struct digest a, b;
     INVARIANT(view_hash(&run->view, &checker->scratch, &a) && view_hash(&again, &checker->scratch, &b));
     if (!digest_eq(&a, &b))
@@ -320,7 +354,7 @@ void checker_end(struct checker *checker, struct store *store, bool verify)
 {
     checker_reopened(checker, store);
     for (size_t i = 0; i < checker->run_count && !checker->failed; i++)
-        if (checker->runs[i]->events.count > 0) check_view(checker, checker->runs[i]);
+        if (checker->runs[i]->events.count > 0) check_view(checker, store, checker->runs[i]);
     if (checker->failed || !verify) return;
     arena_reset(&checker->scratch);
     struct verify_report report = {0};
