@@ -73,15 +73,19 @@ enum exit_code {
     X(FIELD, "field", 0, "K=V", "", "a field of the answer (repeat)")                                                  \
     X(NO_RUN, "no-run", 0, NULL, "", "only record the decision; do not go on with the run here")                       \
     X(EMERGENCY, "emergency", 0, NULL, "", "EMERGENCY_STOP: kill at once (needs --reason)")                            \
-    X(FORCE, "force", 0, NULL, "", "payload.force of the signal")                                                      \
+    X(FORCE, "force", 0, NULL, "", "do it all the same (signals: payload.force)")                                      \
     X(ID, "id", 0, "UUID", "", "signal id: a repeated id is decided once")                                             \
     X(JSON, "json", 0, "JSON", "", "payload of the signal")                                                            \
     X(STATUS, "status", 0, "S,..", "", "PENDING, RUNNING, PAUSED, COMPLETED, FAILED, CANCELLED")                       \
     X(PLAN, "plan", 0, "ID", "", "runs of this plan or workflow")                                                      \
     X(SINCE, "since", 0, "WHEN", "", "not older than 2h, 7d, or a time like 2026-02-11T17:00:00Z")                     \
     X(TAG, "tag", 0, "TAG", "", "runs of documents with this tag (repeat: with all of them)")                          \
+    X(FOR, "for", 0, "QUERY", "", "what is waited for: status=COMPLETED, step/load=done, any query (repeat: all)")     \
+    X(TIMEOUT, "timeout", 0, "DURATION", "", "at most so long: 30s, 5m (exit 12)")                                     \
+    X(ANY, "any", 0, NULL, "", "the first of them is enough")                                                          \
     X(FOLLOW, "follow", 'f', NULL, "", "go on with what comes, until the run ends; the exit code is the run's")        \
     X(STREAM, "stream", 0, "NAME", "stdout|stderr", "only this stream")                                                \
+    X(RAW, "raw", 0, NULL, "", "the records as they are stored, one a line")                                           \
     X(GROUPED, "grouped", 0, NULL, "", "one attempt after the other instead of by time")                               \
     X(TAIL, "tail", 0, "N", "", "only the last N lines")                                                               \
     X(CHILDREN, "children", 0, NULL, "", "with the child runs")                                                        \
@@ -90,7 +94,7 @@ enum exit_code {
     X(AS, "as", 0, "WORDS", "run|nodes|noetl", "tell the run in another vocabulary")                                   \
     X(TYPE, "type", 0, "GLOB", "", "events whose type matches, e.g. 'Step*'")                                          \
     X(AFTER, "after", 0, "SEQ", "", "events with a higher number")                                                     \
-    X(LEDGER, "ledger", 0, NULL, "", "the ledger beside the log: decisions and facts without an event")                \
+    X(LEDGER, "ledger", 0, NULL, "", "also the ledger beside the log: decisions and facts without an event")           \
     X(SOUND, "sound", 0, NULL, "", "prove what can never happen: dead steps, joins, conditions, approvals")            \
     X(TEMPLATE, "template", 0, "ID", "", "the example to begin with (default: hello)")                                 \
     X(RESULT, "result", 0, "STEP=JSON", "", "the output of a step, as if it had run (repeat)")                         \
@@ -101,8 +105,8 @@ enum exit_code {
     X(UPDATE, "update", 0, NULL, "", "write golden files instead of comparing with them")                              \
     X(FILTER, "filter", 0, "TEXT", "", "only tests whose file or name holds TEXT")                                     \
     X(REDACT, "redact", 0, NULL, "", "values become placeholders of their type")                                       \
-    X(OUT, "out", 0, "FILE", "", "write to this file instead of stdout")                                               \
     X(BODIES, "bodies", 0, "HOW", "mock|sandbox", "mock: nothing runs; sandbox: steps run in a temporary directory")   \
+    X(OUT, "out", 0, "FILE", "", "write to this file instead of stdout (artifacts get: a directory)")                  \
     X(SEED, "seed", 0, "N", "", "which worlds are drawn when there are too many (default: 1)")                         \
     X(MAX, "max", 0, "N", "", "at most so many worlds; 0 is all")                                                      \
     X(DOUBLE, "double", 0, NULL, "", "kill a second time, during and after recovery")                                  \

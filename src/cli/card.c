@@ -26,7 +26,7 @@ int card_load(struct session *session, const struct run_head *head, uint64_t at,
 {
     struct cli *cli = session->cli;
     struct error err = {0};
-    *out = (struct card){.head = *head};
+    *out = (struct card){.head = *head, .past = at < head->last_seq, .now_ms = cli->now_ms};
     if (!view_init(&out->view, &cli->arena, &head->ids)) return cli_nomem(cli);
     if (engine_program(session->store, head, &out->program, &err))
         cli_warn(cli, "the document of the run cannot be read: %s", err.message);
@@ -36,6 +36,7 @@ int card_load(struct session *session, const struct run_head *head, uint64_t at,
     struct fold fold = {.view = &out->view, .at = at};
     if (store_replay(session->store, head->ids.tenant, head->ids.run, fold_record, &fold, &err))
         return cli_error(cli, &err);
+    if (out->past) out->now_ms = out->view.updated_ms;
     return EXIT_OK;
 }
 
@@ -87,7 +88,7 @@ static void add_duration(struct buf *out, const char *before, int64_t ms)
     buf_printf(out, "%s%s", before, text);
 }
 
-static void write_fault(struct buf *out, const struct fault *fault)
+void fault_line(struct buf *out, const struct fault *fault)
 {
     text_safe(out, fault->code);
     if (fault->has_exit) buf_printf(out, " exit %d", fault->exit_code);
@@ -104,7 +105,7 @@ static void write_note(struct buf *out, const struct step_view *step, enum look 
     if (step->iteration > 0) buf_printf(out, "  round %u", step->iteration);
     if (look == LOOK_FAILED || look == LOOK_HELD || look == LOOK_DELAYED) {
         buf_text(out, "  ");
-        write_fault(out, &step->fault);
+        fault_line(out, &step->fault);
     }
     if (look == LOOK_SKIPPED) {
         buf_text(out, "  ");
@@ -127,8 +128,27 @@ static void write_note(struct buf *out, const struct step_view *step, enum look 
     }
 }
 
-static void write_step(struct cli *cli, struct buf *out, const struct term *term, const struct step_view *step,
-                       size_t id_width)
+// With -o wide also when it began and what came out.
+static void write_more(struct cli *cli, struct buf *out, const struct step_view *step)
+{
+    if (step->started_ms > 0) {
+        buf_text(out, "  ");
+        time_text(out, cli, step->started_ms);
+    }
+    if (!step->value.type && !step->has_blob) return;
+    struct buf value;
+    buf_init(&value, TEXT_MAX);
+    if (step->value.type)
+        json_write(&value, &step->value);
+    else
+        buf_printf(&value, "(%llu bytes)", (unsigned long long)step->blob_size);
+    buf_text(out, "  = ");
+    text_safe(out, buf_str(&value));
+    buf_release(&value);
+}
+
+static void write_step(struct cli *cli, struct buf *out, const struct term *term, const struct card *card,
+                       const struct step_view *step, size_t id_width, bool wide)
 {
     enum look look = look_of_step(step);
     char took[24] = "";
@@ -138,39 +158,40 @@ static void write_step(struct cli *cli, struct buf *out, const struct term *term
     size_t from = out->len;
     text_safe(out, step->id);
     text_pad(out, text_width(str_slice(buf_str(out), from, out->len)), id_width);
-    int64_t end = step->ended_ms ? step->ended_ms : look == LOOK_RUNNING ? cli->now_ms : 0;
+    int64_t end = step->ended_ms ? step->ended_ms : look == LOOK_RUNNING || look == LOOK_APPROVAL ? card->now_ms : 0;
     if (step->started_ms > 0 && end >= step->started_ms) duration_format(end - step->started_ms, took);
     text_pad(out, strlen(took), 8);
     buf_text(out, took);
     write_note(out, step, look);
+    if (wide) write_more(cli, out, step);
     text_trim(out);
     buf_byte(out, '\n');
 }
 
-static void label(struct buf *out, const struct term *term, const char *name)
+void card_label(struct buf *out, const struct term *term, const char *name)
 {
     tone_text(out, term, TONE_DIM, name);
     text_pad(out, strlen(name), 10);
 }
 
-static void write_counts(struct buf *out, const struct run_head *head)
+// Counted from the view, so that a moment of the past tells its own numbers.
+static void write_counts(struct buf *out, const struct run_view *view)
 {
-    const struct run_counts *counts = &head->summary.counts;
-    const struct {
-        uint32_t count;
-        const char *word;
-    } parts[] = {{counts->completed, "done"},
-                 {counts->failed, "failed"},
-                 {counts->skipped, "skipped"},
-                 {head->terminal ? 0 : head->summary.running, "running"}};
+    static const enum look order[] = {LOOK_DONE,     LOOK_FAILED,  LOOK_HELD,    LOOK_SKIPPED,
+                                      LOOK_APPROVAL, LOOK_RUNNING, LOOK_DELAYED, LOOK_WAITING};
+    uint32_t counts[LOOK_CANCELLED + 1] = {0};
     bool first = true;
-    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
-        if (parts[i].count == 0) continue;
-        buf_printf(out, "%s%u %s", first ? "" : ", ", parts[i].count, parts[i].word);
+    for (size_t i = 0; i < view->step_count; i++) counts[look_of_step(&view->steps[i])]++;
+    for (size_t i = 0; i < ARRAY_COUNT(order); i++) {
+        bool idle = order[i] == LOOK_WAITING && (run_status_terminal(view->status) || first);
+        if (counts[order[i]] == 0 || idle) continue;
+        buf_printf(out, "%s%u %s", first ? "" : ", ", counts[order[i]], look_word(order[i]));
         first = false;
     }
-    if (first) buf_text(out, "no step has ended");
-    buf_printf(out, " of %u", counts->total);
+    if (first)
+        buf_printf(out, "none of %zu has started", view->step_count);
+    else
+        buf_printf(out, " of %zu", view->step_count);
 }
 
 static void write_status(struct buf *out, const struct term *term, const struct run_view *view)
@@ -191,12 +212,13 @@ static void write_status(struct buf *out, const struct term *term, const struct 
     }
 }
 
-static void write_times(struct session *session, struct buf *out, const struct term *term, const struct run_view *view)
+static void write_times(struct session *session, struct buf *out, const struct term *term, const struct card *card)
 {
+    const struct run_view *view = &card->view;
     int64_t from = view->started_ms ? view->started_ms : view->queued_ms;
-    int64_t until = view->ended_ms ? view->ended_ms : session->cli->now_ms;
+    int64_t until = view->ended_ms ? view->ended_ms : card->now_ms;
     if (from == 0) return;
-    label(out, term, "started");
+    card_label(out, term, "started");
     time_text(out, session->cli, from);
     if (until >= from) add_duration(out, view->ended_ms ? ", took " : ", for ", until - from);
     buf_byte(out, '\n');
@@ -220,10 +242,10 @@ static void write_detail(struct buf *out, struct str detail)
 static void write_cause(struct buf *out, const struct term *term, const struct run_view *view)
 {
     if (view->status != RUN_STATUS_FAILED) return;
-    label(out, term, "failed at");
+    card_label(out, term, "failed at");
     text_safe(out, view->failed_step);
     buf_text(out, ": ");
-    write_fault(out, &view->fault);
+    fault_line(out, &view->fault);
     buf_byte(out, '\n');
     const struct step_view *step = view_step(view, view->failed_step);
     write_detail(out, step && step->fault.detail.len ? step->fault.detail : view->fault.detail);
@@ -232,7 +254,7 @@ static void write_cause(struct buf *out, const struct term *term, const struct r
 static void write_owner(struct buf *out, const struct term *term, const struct run_head *head)
 {
     if (head->terminal) return;
-    label(out, term, "owner");
+    card_label(out, term, "owner");
     if (head->owned)
         buf_printf(out, "process %lld\n", (long long)head->owner_pid);
     else if (head->summary.status == RUN_STATUS_PAUSED)
@@ -277,23 +299,31 @@ static void write_next(struct session *session, struct buf *out, const struct ru
         next(out, &first, cli_command(cli, "approve %.*s", STR_ARG(run)));
 }
 
+void card_moment(struct buf *out, const struct card *card)
+{
+    char time[CIVIL_SIZE];
+    civil_format(card->view.updated_ms, time);
+    buf_printf(out, "event %llu of %llu, %s\n", (unsigned long long)card->view.last_seq,
+               (unsigned long long)card->head.last_seq, card->view.updated_ms ? time : "before anything happened");
+}
+
 static void write_log(const struct session *session, struct buf *out, const struct run_head *head)
 {
     buf_printf(out, "%llu event%s in ", (unsigned long long)head->last_seq, head->last_seq == 1 ? "" : "s");
     text_safe(out, str_from(session->url));
 }
 
-void card_write(struct session *session, struct buf *out, const struct term *term, const struct card *card)
+void card_write(struct session *session, struct buf *out, const struct term *term, const struct card *card, bool wide)
 {
     const struct run_head *head = &card->head;
     const struct run_view *view = &card->view;
     size_t id_width = 0;
-    label(out, term, "run");
+    card_label(out, term, "run");
     tone_begin(out, term, TONE_BOLD);
     text_safe(out, view->ids.run);
     tone_end(out, term, TONE_BOLD);
     buf_byte(out, '\n');
-    label(out, term, "document");
+    card_label(out, term, "document");
     text_safe(out, view->ids.plan_id);
     buf_text(out, " @ ");
     text_safe(out, view->ids.plan_version);
@@ -303,28 +333,37 @@ void card_write(struct session *session, struct buf *out, const struct term *ter
     }
     buf_byte(out, '\n');
     if (head->original_run.len > 0) {
-        label(out, term, "retry of");
+        card_label(out, term, "retry of");
         text_safe(out, head->original_run);
         buf_byte(out, '\n');
     }
-    label(out, term, "status");
+    card_label(out, term, "status");
     write_status(out, term, view);
     buf_byte(out, '\n');
     write_cause(out, term, view);
-    label(out, term, "steps");
-    write_counts(out, head);
+    card_label(out, term, "steps");
+    write_counts(out, view);
     buf_byte(out, '\n');
-    write_times(session, out, term, view);
-    write_owner(out, term, head);
-    label(out, term, "log");
+    write_times(session, out, term, card);
+    if (card->past) {
+        card_label(out, term, "as of");
+        card_moment(out, card);
+    } else {
+        write_owner(out, term, head);
+    }
+    card_label(out, term, "log");
     write_log(session, out, head);
     buf_text(out, "\n\n");
     for (size_t i = 0; i < view->step_count; i++) {
         size_t width = text_width(view->steps[i].id);
         id_width = width > id_width && width <= ID_WIDTH_MAX ? width : id_width;
     }
-    for (size_t i = 0; i < view->step_count; i++) write_step(session->cli, out, term, &view->steps[i], id_width);
-    if (term->tty) write_next(session, out, view);
+    for (size_t i = 0; i < view->step_count; i++)
+        write_step(session->cli, out, term, card, &view->steps[i], id_width, wide);
+    if (term->tty && card->past)
+        buf_printf(out, "  now:  %s\n", cli_command(session->cli, "get %.*s", STR_ARG(view->ids.run)));
+    else if (term->tty)
+        write_next(session, out, view);
 }
 
 void card_summary(struct session *session, const struct card *card)
@@ -337,7 +376,7 @@ void card_summary(struct session *session, const struct card *card)
     buf_init(&out, (size_t)4 << 20);
     write_status(&out, &cli->err, view);
     buf_text(&out, "  ");
-    write_counts(&out, head);
+    write_counts(&out, view);
     if (view->ended_ms > 0 && view->started_ms > 0) add_duration(&out, "  in ", view->ended_ms - view->started_ms);
     buf_byte(&out, '\n');
     write_cause(&out, &cli->err, view);

@@ -1,6 +1,7 @@
 // The log of a run. With -o jsonl the stored bytes are printed as they are; every other format shows rows made of them.
 #include "cli/commands.h"
-#include "cli/session.h"
+#include "cli/drive.h"
+#include "cli/follow.h"
 
 #include "base/civil.h"
 
@@ -24,7 +25,10 @@ struct reader {
     enum vocabulary as; // 0: as stored
     const char *type_glob;
     struct str step;
-    uint64_t after;
+    uint64_t after, until;
+    int64_t since_ms, last_ms;
+    bool ledger;
+    struct replay_cursor cursor;
     uint64_t left;      // rows that may still be printed
     struct arena arena; // one page
     struct list list;
@@ -76,7 +80,8 @@ static bool decision_row(struct reader *reader, const struct record *record, str
 {
     struct json body;
     struct error err = {0};
-    if (json_parse(record->bytes, &json_limits_default, &reader->arena, &body, &err)) body = json_object();
+    struct str bytes = arena_copy(&reader->arena, record->bytes); // the row is written after the record is gone
+    if (!bytes.ptr || json_parse(bytes, &json_limits_default, &reader->arena, &body, &err)) body = json_object();
     const struct json *at = json_key(&body, "engineProcessedAt");
     struct str type = json_text(json_key(&body, "signalType")), decision = json_text(json_key(&body, "decision"));
     struct str code = json_text(json_at(&body, STR("engineResult.errorCode")));
@@ -159,43 +164,54 @@ static enum code add(struct reader *reader, const struct record *record, struct 
     return OK;
 }
 
-static enum code decode(struct reader *reader, const struct record *record, struct moment *moment, bool *has_moment)
+static bool is_early(struct reader *reader, const struct moment *moment)
 {
-    struct seal seal;
-    struct error err = {0};
-    *has_moment = true;
-    if (record->ledger_seq == 0)
-        return contract_decode(reader->head.vocabulary, record->bytes, &reader->arena, moment, &seal, NULL,
-                               &reader->err);
-    *has_moment =
-        str_is(record->type, "moment") && contract_decode_ledger(record->bytes, &reader->arena, moment, &err) == OK;
-    return OK;
+    if (moment) reader->last_ms = moment->at_ms; // a decision has the time of what it follows
+    return reader->last_ms < reader->since_ms;
 }
 
-// The log, or with --ledger what is kept beside it.
-static enum code read_stored(struct reader *reader, bool ledger)
+// The log alone, record by record: also what is damaged can be looked at.
+static enum code read_stored(struct reader *reader)
 {
     struct cli *cli = reader->session->cli;
     const struct run_ids *ids = &reader->head.ids;
-    bool needs_moment = !reader->raw || reader->step.len > 0 || ledger;
-    for (uint64_t after = reader->after; reader->left > 0 && !cli->out_closed;) {
+    bool needs_moment = !reader->raw || reader->step.len > 0 || reader->since_ms;
+    for (uint64_t after = reader->after; reader->left > 0 && !cli->out_closed && after < reader->until;) {
         struct records page = {0};
-        enum code rc = (ledger ? store_read_ledger : store_read)(reader->session->store, ids->tenant, ids->run, after,
-                                                                 PAGE, &reader->arena, &page, &reader->err);
+        enum code rc =
+            store_read(reader->session->store, ids->tenant, ids->run, after, PAGE, &reader->arena, &page, &reader->err);
         if (rc || page.count == 0) return rc;
         for (size_t i = 0; i < page.count; i++) {
             const struct record *record = &page.items[i];
             struct moment moment = {0};
-            bool has_moment = false;
-            rc = needs_moment ? decode(reader, record, &moment, &has_moment) : OK;
-            struct str type = ledger && has_moment ? str_from(moment_name(moment.kind)) : record->type;
-            if (!rc) rc = add(reader, record, type, has_moment ? &moment : NULL, NULL);
+            struct seal seal;
+            after = record->seq;
+            if (after > reader->until) break;
+            rc = needs_moment ? contract_decode(reader->head.vocabulary, record->bytes, &reader->arena, &moment, &seal,
+                                                NULL, &reader->err)
+                              : OK;
+            if (!rc && !(needs_moment && is_early(reader, &moment)))
+                rc = add(reader, record, record->type, needs_moment ? &moment : NULL, NULL);
             if (rc) return rc;
-            after = ledger ? record->ledger_seq : record->seq;
         }
         flush(reader);
     }
     return OK;
+}
+
+// The log and, with --ledger, what is kept beside it, in the order it happened.
+static enum code show_record(void *context, const struct record *record, const struct moment *moment,
+                             const struct seal *seal)
+{
+    struct reader *reader = context;
+    bool entry = record->ledger_seq > 0;
+    (void)seal;
+    if (record->seq <= reader->after && !(entry && record->seq == reader->after && reader->after == 0)) return OK;
+    if (is_early(reader, moment) || record->seq > reader->until || (entry && !reader->ledger)) return OK;
+    struct str type = entry && moment ? str_from(moment_name(moment->kind)) : record->type;
+    enum code rc = add(reader, record, type, moment, NULL);
+    if (!rc && reader->rows.count >= PAGE) flush(reader);
+    return rc;
 }
 
 static enum code show_moment(void *context, const struct record *record, const struct moment *moment,
@@ -204,6 +220,7 @@ static enum code show_moment(void *context, const struct record *record, const s
     struct reader *reader = context;
     struct json shown = {0};
     if (!moment || moment->kind == MOMENT_UNKNOWN || record->seq <= reader->after) return OK;
+    if (is_early(reader, moment) || record->seq > reader->until) return OK;
     const char *word = moment_word(moment->kind, reader->as);
     if (!word) return OK;
     // A fact from the ledger has no number or id of its own: it is shown at the event before it.
@@ -219,22 +236,51 @@ static enum code show_moment(void *context, const struct record *record, const s
     return rc;
 }
 
-static int read_all(struct reader *reader)
+// What has happened since the cursor.
+static int replay(struct reader *reader)
+{
+    struct error err = {0};
+    enum code rc = store_replay_from(reader->session->store, reader->head.ids.tenant, reader->head.ids.run,
+                                     &reader->cursor, reader->as ? show_moment : show_record, reader, &err);
+    if (rc && reader->err.code == OK) reader->err = err;
+    flush(reader);
+    return rc ? cli_error(reader->session->cli, &reader->err) : EXIT_OK;
+}
+
+static int follow_run(struct reader *reader)
 {
     struct cli *cli = reader->session->cli;
-    enum code rc;
+    struct error err = {0};
+    struct follow follow;
+    struct run_head head;
+    follow_init(&follow, reader->session);
+    for (;;) {
+        uint64_t before = reader->cursor.seq + reader->cursor.ledger_seq;
+        int code = replay(reader);
+        if (code) return code;
+        arena_reset(&reader->arena);
+        if (store_head(reader->session->store, reader->head.ids.tenant, reader->head.ids.run, &reader->arena, &head,
+                       &err))
+            return cli_error(cli, &err);
+        bool seen = reader->cursor.seq == head.last_seq && reader->cursor.ledger_seq == head.last_ledger_seq;
+        if ((head.terminal && seen) || cli->out_closed || reader->left == 0) return exit_of_status(head.summary.status);
+        if (follow_need(&follow, &head) != NEED_NOTHING && args_has(&cli->args, FLAG_EXIT_ON_WAIT)) return EXIT_WAITING;
+        follow_sleep(&follow, reader->cursor.seq + reader->cursor.ledger_seq != before || !seen, INT64_MAX);
+    }
+}
+
+static int read_all(struct reader *reader)
+{
+    const struct args *args = &reader->session->cli->args;
     if (reader->as) {
         int code = session_contract(reader->session);
         if (code) return code;
-        struct error err = {0};
-        rc = store_replay(reader->session->store, reader->head.ids.tenant, reader->head.ids.run, show_moment, reader,
-                          &err);
-        if (rc && reader->err.code == OK) reader->err = err;
-    } else {
-        rc = read_stored(reader, args_has(&cli->args, FLAG_LEDGER));
     }
+    if (args_has(args, FLAG_FOLLOW)) return follow_run(reader);
+    if (reader->as || reader->ledger) return replay(reader);
+    enum code rc = read_stored(reader);
     flush(reader);
-    return rc ? cli_error(cli, &reader->err) : EXIT_OK;
+    return rc ? cli_error(reader->session->cli, &reader->err) : EXIT_OK;
 }
 
 static int prepare(struct reader *reader, struct session *session)
@@ -243,12 +289,20 @@ static int prepare(struct reader *reader, struct session *session)
     struct target target;
     int64_t after, limit;
     *reader = (struct reader){.session = session, .rows = json_array()};
-    int code = target_find(session, cli->args.words[0], TARGET_STEP, &target);
+    int code = target_find(session, cli->args.words[0], TARGET_STEP | TARGET_MOMENT, &target);
     if (code) return code;
     if (!args_int(&cli->args, FLAG_AFTER, 0, INT64_MAX, 0, &cli->arena, &after) ||
         !args_int(&cli->args, FLAG_LIMIT, 1, INT64_MAX, INT64_MAX, &cli->arena, &limit))
         return cli_usage(cli);
+    if (!time_flag(cli, FLAG_SINCE, &reader->since_ms)) return EXIT_USAGE;
+    if (target.has_at && args_has(&cli->args, FLAG_FOLLOW)) {
+        cli_fail(cli, EXIT_USAGE, "-f goes on after the end of the log, and RUN@SEQ ends before it");
+        cli_hint(cli, "leave out -f or the @ and its number");
+        return EXIT_USAGE;
+    }
     reader->head = target.head;
+    reader->until = target.at;
+    reader->ledger = args_has(&cli->args, FLAG_LEDGER);
     reader->after = (uint64_t)after;
     reader->left = (uint64_t)limit;
     reader->step = args_has(&cli->args, FLAG_STEP) ? args_text(&cli->args, FLAG_STEP, "") : target.step;
@@ -256,6 +310,10 @@ static int prepare(struct reader *reader, struct session *session)
     reader->as = vocabulary_parse(args_text(&cli->args, FLAG_AS, ""));
     if (!list_open(&reader->list, cli, columns, ARRAY_COUNT(columns), "seq")) return EXIT_USAGE;
     enum format format = reader->list.format;
+    if (args_has(&cli->args, FLAG_RAW)) {
+        buf_clear(&reader->list.text);
+        format = reader->list.format = FORMAT_JSONL;
+    }
     reader->raw = !args_has(&cli->args, FLAG_FIELDS) &&
                   (format == FORMAT_JSON || format == FORMAT_JSONL || format == FORMAT_YAML);
     return EXIT_OK;

@@ -143,6 +143,7 @@ static void empty_ring(struct printer *p)
 static void measure_labels(struct printer *p)
 {
     for (size_t i = 0; i < p->logs.count; i++) {
+        if (!p->logs.sources[i]->exists) continue; // it wrote nothing yet
         size_t width = text_width(str_from(p->logs.sources[i]->label));
         if (width > LABEL_WIDTH_MAX) width = LABEL_WIDTH_MAX;
         if (width > p->width) p->width = width;

@@ -10,7 +10,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { NAME_COLUMN = 12, FLAG_COLUMN = 26, COLUMNS_MAX = 100 };
+enum { NAME_COLUMN = 15, FLAG_COLUMN = 26, COLUMNS_MAX = 100 };
 
 static size_t columns_of(const struct cli *cli)
 {
@@ -326,7 +326,7 @@ static bool help_noun(struct cli *cli, struct str noun)
     buf_init(&out, 1 << 20);
     for (size_t i = 0; command_at(i); i++)
         if (str_eq(str_cut(str_from(command_at(i)->name), ' ', &second), noun) && second.len > 0)
-            entry(cli, &out, command_at(i)->name, NAME_COLUMN + 6, command_at(i)->summary);
+            entry(cli, &out, command_at(i)->name, NAME_COLUMN + 2, command_at(i)->summary);
     bool found = out.len > 0;
     finish(cli, &out);
     return found;

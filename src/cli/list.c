@@ -132,7 +132,7 @@ static void table_row(struct list *list, const size_t *widths, struct buf *cell,
 
 static void write_table(struct list *list, const struct json *rows)
 {
-    size_t widths[ARRAY_COUNT(list->fields)] = {0};
+    size_t *widths = list->widths;
     struct buf cell;
     buf_init(&cell, TEXT_MAX);
     for (size_t r = 0; r <= rows->count; r++)

@@ -17,6 +17,8 @@ struct logged_run {
     struct str dir;
     unsigned depth;
     bool known; // its head was found
+    struct run_view *view;
+    struct replay_cursor cursor; // of the view
     uint64_t seen_seq, seen_ledger;
     bool seen_owned, seen_terminal;
 };
@@ -172,22 +174,25 @@ static enum code fold_record(void *context, const struct record *record, const s
     return !moment || view_fold(context, moment, record->seq) ? OK : E_NOMEM;
 }
 
+// Folds what has happened since the last time.
 static int read_attempts(struct logs *logs, size_t index)
 {
     struct cli *cli = logs->session->cli;
-    struct arena scratch;
-    struct run_view view;
     struct error err = {0};
-    const struct run_ids ids = logs->runs[index].head.ids;
-    arena_init(&scratch, 64 * 1024, (size_t)4 << 30);
-    bool ok = view_init(&view, &scratch, &ids);
-    enum code rc = ok ? store_replay(logs->session->store, ids.tenant, ids.run, fold_record, &view, &err) : E_NOMEM;
-    for (size_t i = 0; !rc && ok && i < view.step_count; i++)
-        ok = take_attempts(logs, &logs->runs[index], &view.steps[i], i + index) &&
-             add_child(logs, logs->runs[index], &view.steps[i]);
-    arena_release(&scratch);
-    if (!ok) return cli_nomem(cli);
-    return rc ? cli_error(cli, &err) : EXIT_OK;
+    struct logged_run *run = &logs->runs[index];
+    const struct run_ids ids = run->head.ids;
+    if (!run->view) {
+        run->view = ARENA_NEW(&logs->arena, struct run_view);
+        if (!run->view || !view_init(run->view, &logs->arena, &ids)) return cli_nomem(cli);
+    }
+    struct run_view *view = run->view;
+    if (store_replay_from(logs->session->store, ids.tenant, ids.run, &run->cursor, fold_record, view, &err))
+        return cli_error(cli, &err);
+    for (size_t i = 0; i < view->step_count; i++)
+        if (!take_attempts(logs, &logs->runs[index], &view->steps[i], i + index) ||
+            !add_child(logs, logs->runs[index], &view->steps[i]))
+            return cli_nomem(cli);
+    return EXIT_OK;
 }
 
 // ---- states
@@ -259,7 +264,7 @@ static int look_at_run(struct logs *logs, size_t index, bool *changed)
 int logs_refresh(struct logs *logs, struct run_head *head)
 {
     int64_t now = os_mono_us();
-    // Folding a long log again for each event of a busy run would cost more than the run.
+    // Looking through the steps of a large run for each of its events would cost more than the run.
     bool due = now - logs->refreshed_us >= 4 * logs->refresh_cost_us;
     for (size_t i = 0; due && i < logs->run_count; i++) {
         bool changed;

@@ -210,20 +210,23 @@ void time_text(struct buf *out, const struct cli *cli, int64_t ms)
         buf_printf(out, "%lld", (long long)(ms / 1000));
     } else if (str_is(style, "iso")) {
         buf_text(out, text);
-    } else if (cli->now_ms - ms > 30 * 86400000LL || ms - cli->now_ms > 1000) {
+    } else if (cli->now_ms - ms > 30 * 86400000LL || ms - cli->now_ms > 30 * 86400000LL) {
         buf_printf(out, "%.10s %.8s", text, text + 11);
     } else {
+        static const struct {
+            int64_t seconds;
+            const char *unit;
+        } units[] = {{86400, "d"}, {3600, "h"}, {60, "m"}, {1, "s"}};
         int64_t seconds = (cli->now_ms - ms) / 1000;
-        if (seconds < 1)
+        bool future = seconds < 0;
+        if (future) seconds = -seconds;
+        size_t i = 0;
+        while (i < ARRAY_COUNT(units) && seconds < units[i].seconds) i++;
+        if (i == ARRAY_COUNT(units))
             buf_text(out, "just now");
-        else if (seconds < 60)
-            buf_printf(out, "%llds ago", (long long)seconds);
-        else if (seconds < 3600)
-            buf_printf(out, "%lldm ago", (long long)(seconds / 60));
-        else if (seconds < 86400)
-            buf_printf(out, "%lldh ago", (long long)(seconds / 3600));
         else
-            buf_printf(out, "%lldd ago", (long long)(seconds / 86400));
+            buf_printf(out, "%s%lld%s%s", future ? "in " : "", (long long)(seconds / units[i].seconds), units[i].unit,
+                       future ? "" : " ago");
     }
 }
 

@@ -84,8 +84,9 @@ struct list {
     enum format format;
     const char *fields[32]; // --fields: keys of columns
     size_t field_count;
-    size_t row_count; // printed so far
-    bool headed;      // the header of a table is printed once, also above no rows
+    size_t row_count;  // printed so far
+    size_t widths[32]; // of a table: the widest so far, so that pages line up
+    bool headed;       // the header of a table is printed once, also above no rows
     struct buf text;
 };
 // False: usage error, already reported.
@@ -97,7 +98,7 @@ void list_close(struct list *list);
 void yaml_write(struct buf *out, const struct json *value);
 // A moment given as an age (2h, 7d) or a time; 0 when the flag is absent. False: usage error, already reported.
 bool time_flag(struct cli *cli, enum flag flag, int64_t *ms);
-// "3m ago", "2026-02-11 17:00:00Z" or seconds since 1970, as --time says.
+// "3m ago", "in 3m", "2026-02-11 17:00:00" or seconds since 1970, as --time says.
 void time_text(struct buf *out, const struct cli *cli, int64_t ms);
 
 #endif

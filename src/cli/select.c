@@ -209,7 +209,7 @@ static struct query_facts facts_of(const struct run_head *head)
                                 .terminal = head->terminal};
 }
 
-static bool is_meant(struct selection *selection, const struct run_head *head)
+bool selection_meets(struct selection *selection, const struct run_head *head)
 {
     if (!selection->asks) return true;
     struct query_facts facts = facts_of(head);
@@ -251,7 +251,7 @@ int selection_page(struct selection *selection, size_t want, struct arena *arena
         if (store_list(selection->session->store, &selection->filter, arena, &page, &err)) return cli_error(cli, &err);
         selection->filter.before = page.next;
         for (size_t i = 0; i < page.count; i++) {
-            if (!is_meant(selection, &page.items[i])) continue;
+            if (!selection_meets(selection, &page.items[i])) continue;
             if (out->count == want) {
                 selection->filter.before = out->items[want - 1].position;
                 out->next = selection->filter.before;

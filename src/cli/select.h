@@ -27,6 +27,8 @@ int selection_open(struct selection *selection, struct session *session, struct 
 void selection_close(struct selection *selection);
 // Up to `want` runs, newest first, in `arena`; less only at the end, when selection->filter.before becomes 0.
 int selection_page(struct selection *selection, size_t want, struct arena *arena, struct run_heads *out);
+// Whether one run is meant; the flags do not count.
+bool selection_meets(struct selection *selection, const struct run_head *head);
 // The positional words of the command as one text.
 struct str query_words(struct cli *cli);
 

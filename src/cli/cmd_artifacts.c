@@ -1,0 +1,284 @@
+// Files that steps left behind: what the log says about them, and whether they are still what they were.
+#include "cli/card.h"
+#include "cli/commands.h"
+#include "cli/text.h"
+
+#include "base/sha256.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CHUNK = 256 * 1024 };
+
+#define HASHED_MAX ((size_t)16 << 20) // larger ones have no hash in the log
+
+static const struct column columns[] = {
+    {"name", "NAME", CELL_TEXT, false, 60},   {"stepId", "STEP", CELL_TEXT, false, 32},
+    {"kind", "KIND", CELL_TEXT, false, 16},   {"sizeBytes", "BYTES", CELL_NUMBER, false, 0},
+    {"state", "STATE", CELL_TEXT, false, 0},  {"path", "PATH", CELL_TEXT, true, 0},
+    {"sha256", "SHA256", CELL_TEXT, true, 0},
+};
+
+struct artifact {
+    const struct step_view *step;
+    const struct json *ref; // of the log
+    struct str path, name;
+    const char *state; // "ok", "changed", "missing"
+};
+
+struct artifacts {
+    struct session session;
+    struct card card;
+    struct artifact *items;
+    size_t count, capacity;
+};
+
+static const char *state_of(struct cli *cli, const struct artifact *artifact)
+{
+    struct stat status;
+    struct str sha = json_text(json_key(artifact->ref, "sha256")), text;
+    struct error err = {0};
+    char hex[SHA256_HEX + 1];
+    if (stat(artifact->path.ptr, &status) || !S_ISREG(status.st_mode)) return "missing";
+    if (status.st_size != json_integer(json_key(artifact->ref, "sizeBytes"), -1)) return "changed";
+    if (sha.len == 0) return "ok";
+    struct arena scratch;
+    arena_init(&scratch, 4096, 4 * HASHED_MAX);
+    bool read = os_read_file(artifact->path.ptr, HASHED_MAX, &scratch, &text, &err) == OK;
+    struct digest digest = read ? sha256(text) : (struct digest){0};
+    arena_release(&scratch);
+    digest_hex(&digest, hex);
+    if (!read) cli_warn(cli, "%s", err.message);
+    return read && str_is(sha, hex) ? "ok" : "changed";
+}
+
+static bool add(struct artifacts *all, const struct step_view *step, const struct json *ref)
+{
+    struct cli *cli = all->session.cli;
+    struct artifact *grown =
+        arena_grow(&cli->arena, all->items, all->count, all->count + 1, sizeof(*grown), &all->capacity);
+    struct str uri = json_text(json_key(ref, "uri")), scheme = STR("file://");
+    struct str dir = all->card.view.start.artifacts_dir;
+    struct str path = str_slice(uri, str_starts(uri, scheme) ? scheme.len : 0, uri.len);
+    if (!grown) return false;
+    all->items = grown;
+    struct artifact *artifact = &all->items[all->count++];
+    *artifact = (struct artifact){.step = step, .ref = ref, .path = arena_copy(&cli->arena, path)};
+    if (!artifact->path.ptr) return false;
+    bool inside = dir.len && str_starts(artifact->path, dir) && artifact->path.ptr[dir.len] == '/';
+    artifact->name = inside ? str_slice(artifact->path, dir.len + 1, artifact->path.len) : artifact->path;
+    artifact->state = state_of(cli, artifact);
+    return true;
+}
+
+static int open_artifacts(struct artifacts *all, struct cli *cli)
+{
+    struct target target;
+    *all = (struct artifacts){0};
+    int code = session_open(&all->session, cli, STORE_READ);
+    if (!code) code = target_find(&all->session, cli->args.words[0], TARGET_STEP | TARGET_MOMENT, &target);
+    if (!code) code = card_load(&all->session, &target.head, target.at, &all->card);
+    if (!code && target.step.len && !card_has_step(&all->session, &all->card, target.step)) code = EXIT_NOT_FOUND;
+    for (size_t i = 0; !code && i < all->card.view.step_count; i++) {
+        const struct step_view *step = &all->card.view.steps[i];
+        if (target.step.len && !str_eq(step->id, target.step)) continue;
+        for (uint32_t k = 0; !code && step->artifacts.type == JSON_ARRAY && k < step->artifacts.count; k++)
+            if (!add(all, step, &step->artifacts.items[k])) code = cli_nomem(cli);
+    }
+    return code;
+}
+
+static void close_artifacts(struct artifacts *all)
+{
+    card_release(&all->card);
+    session_close(&all->session);
+}
+
+static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
+{
+    return json_put(&cli->arena, object, str_from(key), value);
+}
+
+static struct json member(const struct json *object, const char *key)
+{
+    const struct json *value = json_key(object, key);
+    return value ? *value : json_null();
+}
+
+static bool row_json(struct cli *cli, const struct artifact *artifact, struct json *row)
+{
+    *row = json_object();
+    return put(cli, row, "name", json_string(artifact->name)) &&
+           put(cli, row, "stepId", json_string(artifact->step->id)) &&
+           put(cli, row, "kind", member(artifact->ref, "kind")) &&
+           put(cli, row, "sizeBytes", member(artifact->ref, "sizeBytes")) &&
+           put(cli, row, "state", json_string(str_from(artifact->state))) &&
+           put(cli, row, "path", json_string(artifact->path)) &&
+           put(cli, row, "sha256", member(artifact->ref, "sha256"));
+}
+
+int command_artifacts_ls(struct cli *cli)
+{
+    struct artifacts all;
+    struct list list;
+    struct json rows = json_array();
+    bool whole = true;
+    int code = open_artifacts(&all, cli);
+    if (!code && !list_open(&list, cli, columns, ARRAY_COUNT(columns), "name")) code = EXIT_USAGE;
+    for (size_t i = 0; !code && i < all.count; i++) {
+        struct json row;
+        whole = whole && strcmp(all.items[i].state, "ok") == 0;
+        if (!row_json(cli, &all.items[i], &row) || !json_push(&cli->arena, &rows, row)) code = cli_nomem(cli);
+    }
+    if (!code) {
+        list_page(&list, &rows);
+        list_close(&list);
+        if (all.count == 0 && cli->err.tty) cli_note(cli, "no step has declared artifacts");
+        if (!whole) code = cli_fail(cli, EXIT_INTEGRITY, "not all of them are what they were when their step ended");
+    }
+    close_artifacts(&all);
+    return code;
+}
+
+// Whole name, or the last part of it when no other artifact ends so.
+static const struct artifact *find(struct artifacts *all, struct str name, int *code)
+{
+    struct cli *cli = all->session.cli;
+    const struct artifact *found = NULL;
+    const char *names[64];
+    size_t count = 0;
+    *code = EXIT_NOT_FOUND;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct artifact *artifact = &all->items[i];
+        if (str_eq(artifact->name, name) || str_eq(artifact->path, name)) return artifact;
+        bool last = str_ends(artifact->name, name) && artifact->name.len > name.len &&
+                    artifact->name.ptr[artifact->name.len - name.len - 1] == '/';
+        if (last && found) {
+            *code = cli_fail(cli, EXIT_USAGE, "%.*s is more than one artifact: give more of its name", STR_ARG(name));
+            return NULL;
+        }
+        if (last) found = artifact;
+        if (count < ARRAY_COUNT(names)) names[count++] = artifact->name.ptr;
+    }
+    if (found) return found;
+    const char *near = nearest_name(name, names, count);
+    cli_fail(cli, EXIT_NOT_FOUND, "there is no artifact %.*s", STR_ARG(name));
+    if (near) cli_hint(cli, "did you mean %s?", near);
+    cli_next(cli, "artifacts ls %s", cli->args.words[0].ptr);
+    return NULL;
+}
+
+static int check_whole(struct cli *cli, const struct artifact *artifact)
+{
+    if (strcmp(artifact->state, "missing") == 0)
+        return cli_fail(cli, EXIT_NOT_FOUND, "%.*s is gone", STR_ARG(artifact->path));
+    if (strcmp(artifact->state, "changed") == 0 && !args_has(&cli->args, FLAG_FORCE)) {
+        cli_fail(cli, EXIT_INTEGRITY, "%.*s is not what it was when its step ended", STR_ARG(artifact->path));
+        cli_hint(cli, "--force takes it as it is now");
+        return EXIT_INTEGRITY;
+    }
+    return EXIT_OK;
+}
+
+// Copies to `to`, or to stdout when it is -1.
+static int copy_bytes(struct cli *cli, const struct artifact *artifact, int to, const char *name)
+{
+    struct error err = {0};
+    struct buf bytes;
+    int code = EXIT_OK;
+    int from = open(artifact->path.ptr, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (from < 0) {
+        os_errno(&err, "open", artifact->path.ptr);
+        return cli_error(cli, &err);
+    }
+    buf_init(&bytes, 2 * CHUNK);
+    while (!code && !cli->out_closed) {
+        char *room = buf_reserve(&bytes, CHUNK);
+        ssize_t got = room ? read(from, room, CHUNK) : -1;
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) os_errno(&err, "read", artifact->path.ptr);
+        if (got <= 0) break;
+        bytes.len += (size_t)got;
+        if (to < 0) {
+            cli_print(cli, &bytes);
+            continue;
+        }
+        for (size_t at = 0; !code && at < bytes.len;) {
+            ssize_t put_now = write(to, bytes.ptr + at, bytes.len - at);
+            if (put_now < 0 && errno == EINTR) continue;
+            if (put_now < 0) code = (int)os_errno(&err, "write", name);
+            if (put_now > 0) at += (size_t)put_now;
+        }
+        buf_clear(&bytes);
+    }
+    buf_release(&bytes);
+    close(from);
+    return err.code ? cli_error(cli, &err) : EXIT_OK;
+}
+
+int command_artifacts_cat(struct cli *cli)
+{
+    struct artifacts all;
+    int code = open_artifacts(&all, cli);
+    for (size_t i = 1; !code && i < cli->args.word_count; i++) {
+        const struct artifact *artifact = find(&all, cli->args.words[i], &code);
+        if (!artifact) break;
+        code = check_whole(cli, artifact);
+        if (!code) code = copy_bytes(cli, artifact, -1, "");
+    }
+    close_artifacts(&all);
+    return code;
+}
+
+static int save(struct cli *cli, const struct artifact *artifact, struct str dir)
+{
+    struct error err = {0};
+    size_t from = artifact->name.len;
+    while (from > 0 && artifact->name.ptr[from - 1] != '/') from--;
+    struct str base = str_slice(artifact->name, from, artifact->name.len);
+    const char *name = cli_format(cli, "%.*s/%.*s", STR_ARG(dir), STR_ARG(base));
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | (args_has(&cli->args, FLAG_FORCE) ? O_TRUNC : O_EXCL);
+    int to = open(name, flags, 0666);
+    if (to < 0) {
+        bool exists = errno == EEXIST;
+        os_errno(&err, "make", name);
+        int code = cli_error(cli, &err);
+        if (exists) cli_hint(cli, "--force writes over it");
+        return code;
+    }
+    int code = copy_bytes(cli, artifact, to, name);
+    if (close(to) && !code) {
+        os_errno(&err, "write", name);
+        code = cli_error(cli, &err);
+    }
+    if (code) return code;
+    struct buf line;
+    buf_init(&line, 1 << 16);
+    text_safe(&line, str_from(name));
+    buf_byte(&line, '\n');
+    cli_print(cli, &line);
+    buf_release(&line);
+    return EXIT_OK;
+}
+
+int command_artifacts_get(struct cli *cli)
+{
+    struct artifacts all;
+    struct error err = {0};
+    struct str dir = args_text(&cli->args, FLAG_OUT, ".");
+    int code = open_artifacts(&all, cli);
+    if (!code && os_make_dirs(dir.ptr, &err)) code = cli_error(cli, &err);
+    bool every = cli->args.word_count == 1;
+    size_t count = every ? all.count : cli->args.word_count - 1;
+    for (size_t i = 0; !code && i < count; i++) {
+        const struct artifact *artifact = every ? &all.items[i] : find(&all, cli->args.words[i + 1], &code);
+        if (!artifact) break;
+        code = check_whole(cli, artifact);
+        if (!code) code = save(cli, artifact, dir);
+    }
+    close_artifacts(&all);
+    return code;
+}
