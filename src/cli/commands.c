@@ -81,7 +81,8 @@ static const struct command commands[] = {
      "plan",
      "FILE",
      "show what a document will do: order, needs, whom it asks, how long",
-     "Compiles the document and prints its planRef (uri, sha256, versions), the inputs it needs, whom it asks, the files "
+     "Compiles the document and prints its planRef (uri, sha256, versions), the inputs it needs, whom it asks, the "
+     "files "
      "and secrets it reads, its steps by layers, and the longest way through by declared limits. --out writes the "
      "canonical plan as JSON, of a node workflow too when a plan can say the same.",
      "cairn plan examples/demo.yaml\ncairn plan examples/fan-out.yaml --out plan.json\n"
@@ -121,9 +122,11 @@ static const struct command commands[] = {
      "schema",
      "[plan | nodes | event TYPE | signal TYPE] [PATH]",
      "explain a field of a document, an event or a signal",
-     "PATH is the names of fields as documents have them, with dots; lists are passed through. Without words the schemas "
+     "PATH is the names of fields as documents have them, with dots; lists are passed through. Without words the "
+     "schemas "
      "are listed. -o json prints the schema itself (JSON Schema 2020-12), for editors and validators.",
-     "cairn schema plan steps.retry.backoff\ncairn schema nodes nodes.loop_group\ncairn schema event StepFailed payload\n"
+     "cairn schema plan steps.retry.backoff\ncairn schema nodes nodes.loop_group\ncairn schema event StepFailed "
+     "payload\n"
      "cairn schema plan -o json > plan.schema.json",
      "text|json",
      0,
