@@ -171,7 +171,13 @@ static int unknown_command(struct args *args, struct arena *arena, struct str wo
     const char *names[COMMAND_MAX];
     size_t count = 0;
     for (const struct command *c; count < COMMAND_MAX && (c = command_at(count)); count++) names[count] = c->name;
-    const char *near = nearest_name(word, names, count);
+    const char *near = NULL;
+    for (size_t i = 0; i < count && !near; i++) { // `verify` is the second word of `log verify`
+        struct str second;
+        (void)str_cut(str_from(names[i]), ' ', &second);
+        if (second.len > 0 && str_eq(second, word)) near = names[i];
+    }
+    if (!near) near = nearest_name(word, names, count);
     if (near)
         advise(args, arena, "did you mean `cairn %s`?", near);
     else

@@ -25,7 +25,8 @@
     X(RUN_FAILED, 10, "the run FAILED")                                                                                \
     X(RUN_CANCELLED, 11, "the run was CANCELLED")                                                                      \
     X(TIMEOUT, 12, "waited long enough; the run is still going")                                                       \
-    X(WAITING, 13, "the run is PAUSED or waits for a person (with --exit-on-wait)")                                    \
+    X(WAITING, 13,                                                                                                     \
+      "the run is PAUSED or waits for a person (`run --exit-on-wait`; resume, retry, skip, approve, reject)")          \
     X(DIFFERENCE, 20, "a difference was found")                                                                        \
     X(INTERRUPTED, 130, "interrupted by ^C (SIGINT)")                                                                  \
     X(TERMINATED, 143, "ended by SIGTERM")

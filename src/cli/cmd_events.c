@@ -1,4 +1,5 @@
 // The log of a run. With -o jsonl the stored bytes are printed as they are; every other format shows rows made of them.
+#include "cli/card.h"
 #include "cli/commands.h"
 #include "cli/drive.h"
 #include "cli/follow.h"
@@ -283,6 +284,16 @@ static int read_all(struct reader *reader)
     return rc ? cli_error(reader->session->cli, &reader->err) : EXIT_OK;
 }
 
+// A misspelt step is not a step without events.
+static int check_step(struct session *session, const struct run_head *head, struct str step)
+{
+    struct card card = {0};
+    int code = card_load(session, head, TARGET_NOW, &card);
+    if (!code && !card_has_step(session, &card, step)) code = EXIT_NOT_FOUND;
+    card_release(&card);
+    return code;
+}
+
 static int prepare(struct reader *reader, struct session *session)
 {
     struct cli *cli = session->cli;
@@ -306,6 +317,8 @@ static int prepare(struct reader *reader, struct session *session)
     reader->after = (uint64_t)after;
     reader->left = (uint64_t)limit;
     reader->step = args_has(&cli->args, FLAG_STEP) ? args_text(&cli->args, FLAG_STEP, "") : target.step;
+    if (reader->step.len > 0) code = check_step(session, &target.head, reader->step);
+    if (code) return code;
     reader->type_glob = args_has(&cli->args, FLAG_TYPE) ? args_text(&cli->args, FLAG_TYPE, "").ptr : NULL;
     reader->as = vocabulary_parse(args_text(&cli->args, FLAG_AS, ""));
     if (!list_open(&reader->list, cli, columns, ARRAY_COUNT(columns), "seq")) return EXIT_USAGE;

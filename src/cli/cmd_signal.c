@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/decision.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct request {
@@ -133,18 +134,43 @@ static int build(struct session *session, struct request *request)
     return code ? code : seal(session, &request->signal);
 }
 
+// Stopped by SIGSTOP or a debugger: it holds what it has and does nothing.
+static bool is_stopped(int64_t pid)
+{
+    char path[64], text[512];
+    snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
+    FILE *file = fopen(path, "re");
+    size_t got = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+    if (file) fclose(file);
+    text[got] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end && name_end[1] == ' ' && (name_end[2] == 'T' || name_end[2] == 't');
+}
+
+static int report_locked(struct session *session, const struct error *err)
+{
+    cli_fail(session->cli, EXIT_UNREACHABLE, "%s", err->message);
+    cli_hint(session->cli, "nothing was sent; try again when that process has gone on or is gone");
+    return EXIT_UNREACHABLE;
+}
+
 static int report_timeout(struct session *session, const struct request *request)
 {
     struct cli *cli = session->cli;
     const struct run_head *head = &request->target.head;
-    cli_fail(cli, EXIT_TIMEOUT, "%s was sent to run %.*s, but nobody has decided it within 10 s",
+    long long pid = (long long)head->owner_pid;
+    cli_fail(cli, EXIT_UNREACHABLE, "%s was sent to run %.*s, but nobody has decided it within 10 s",
              signal_name(request->signal.type), STR_ARG(head->ids.run));
-    if (head->owned)
-        cli_hint(cli, "process %lld owns the run and does not answer; the signal stays in its inbox",
-                 (long long)head->owner_pid);
+    if (head->owned && is_stopped(head->owner_pid))
+        cli_hint(cli, "process %lld owns the run and is stopped: `kill -CONT %lld`, or `kill -9 %lld` and recover", pid,
+                 pid, pid);
+    else if (head->owned)
+        cli_hint(cli, "process %lld owns the run and does not answer", pid);
     else
-        cli_hint(cli, "another process holds the store; the signal is decided when the run goes on");
-    return EXIT_TIMEOUT;
+        cli_hint(cli, "another process holds the store");
+    cli_hint(cli, "the signal stays posted and is decided once, as soon as somebody looks: %s",
+             cli_command(cli, "events %.*s --ledger", STR_ARG(head->ids.run)));
+    return EXIT_UNREACHABLE;
 }
 
 // EXIT_OK with *decided, EXIT_OK without it (the owner is gone: decide here), or what was reported.
@@ -155,6 +181,7 @@ static int ask_owner(struct session *session, struct request *request, bool *dec
     enum code rc = decision_post(session, &request->target.head, &request->signal, &request->decision, &err);
     if (rc == E_CONFLICT) return EXIT_OK;
     if (rc == E_TIMEOUT) return report_timeout(session, request);
+    if (rc == E_LOCKED) return report_locked(session, &err);
     if (rc) return cli_error(session->cli, &err);
     *decided = true;
     return decision_print(session, &request->target.head, &request->signal, &request->decision);

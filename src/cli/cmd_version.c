@@ -2,8 +2,17 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 
+static bool put_list(struct cli *cli, struct json *object, const char *key, const char *const *items, size_t count)
+{
+    struct json list = json_array();
+    for (size_t i = 0; i < count; i++)
+        if (!json_push(&cli->arena, &list, json_string(str_from(items[i])))) return false;
+    return json_put(&cli->arena, object, str_from(key), list);
+}
+
 int command_version(struct cli *cli)
 {
+    static const char *const versions[] = {"v1.0", "v1.1", "v1.2"}, *const stores[] = {"sqlite", "files", "memory"};
     struct buf text;
     struct json value = json_object(), contracts = json_object();
     if (format_of(cli, FORMAT_TEXT) != FORMAT_JSON) {
@@ -15,8 +24,8 @@ int command_version(struct cli *cli)
     }
     bool ok = json_put(&cli->arena, &value, STR("name"), json_string(STR("cairn"))) &&
               json_put(&cli->arena, &value, STR("version"), json_string(STR(CAIRN_VERSION))) &&
-              json_put(&cli->arena, &value, STR("planSchemaVersions"), json_string(STR("v1.0, v1.1, v1.2"))) &&
-              json_put(&cli->arena, &value, STR("stores"), json_string(STR("sqlite, files, memory"))) &&
+              put_list(cli, &value, "planSchemaVersions", versions, ARRAY_COUNT(versions)) &&
+              put_list(cli, &value, "stores", stores, ARRAY_COUNT(stores)) &&
               json_put(&cli->arena, &contracts, STR("runEvents"), json_string(STR("1.1"))) &&
               json_put(&cli->arena, &contracts, STR("executionSemantics"), json_string(STR("1.1"))) &&
               json_put(&cli->arena, &contracts, STR("eventLog"), json_string(STR("1.0"))) &&

@@ -424,9 +424,8 @@ static const struct command commands[] = {
      "resume",
      "RUN",
      "go on with a paused run",
-     "When no process owns the run, it goes on in this one, until it ends or waits for a person (exit 13). The same is "
-     "true "
-     "of retry, skip, approve and reject; --no-run only records the decision.",
+     "When no process owns the run, it goes on in this one, until it ends or waits for a person (exit 13, as with "
+     "`run --exit-on-wait`). The same is true of retry, skip, approve and reject; --no-run only records the decision.",
      "cairn resume @last",
      SIGNAL_FORMATS,
      1,

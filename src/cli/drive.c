@@ -104,6 +104,10 @@ static void on_event(void *context, const struct engine_event *event)
         }
     }
     progress_event(&drive->progress, event);
+    // Not our own interrupt: somebody else paused it, and this process waits without a word.
+    if (event->moment->kind == MOMENT_RUN_PAUSED && drive->level == 0 && driven && !driven->child)
+        progress_say(&drive->progress, "run %.*s was paused from elsewhere; `%s` goes on", STR_ARG(event->run),
+                     cli_command(drive->cli, "resume %.*s", STR_ARG(event->run)));
 }
 
 static struct str copy(struct drive *drive, struct str text)

@@ -501,9 +501,10 @@ static const char *paused_told(const struct maker *m, struct buf *out)
     buf_text(out, " is PAUSED");
     since_told(out, m, e->pause_ms);
     by_told(out, signal ? signal->actor : (struct str){0}, e->pause_reason);
-    if (e->run->in_flight > 0)
+    bool drains = str_is(str_from(run_substatus(e->run)), "DRAINING");
+    if (drains)
         buf_printf(out, "; %u step%s in flight may still end", e->run->in_flight, e->run->in_flight == 1 ? "" : "s");
-    return e->run->in_flight > 0 ? "DRAINING" : "PAUSED";
+    return drains ? "DRAINING" : "PAUSED";
 }
 
 static const char *status_told(const struct maker *m, struct buf *out)

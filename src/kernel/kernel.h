@@ -254,7 +254,7 @@ struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *a
 // dependency reused, or skipped as it will be again. Values borrow `source`.
 enum code kernel_reusable(const struct run *source, struct arena *arena, struct reuse **out,
                           uint32_t *count) MUST_CHECK;
-// "PAUSED" detail for lists: DRAINING, RETRYING, WAITING_APPROVAL, CANCELLING, "".
+// Detail for lists: DRAINING (paused, steps in flight), RETRYING, WAITING_APPROVAL (nothing but approvals is open), CANCELLING, "".
 const char *run_substatus(const struct run *run);
 // delay before retry number n (1, 2, ...), jitter applied from `random`.
 int64_t retry_delay_ms(const struct retry_policy *policy, uint32_t n, uint64_t random);

@@ -125,17 +125,19 @@ const char *run_substatus(const struct run *run)
 {
     if (run_status_terminal(run->status)) return "";
     if (run->cancelling) return "CANCELLING";
-    if (run->status == RUN_STATUS_PAUSED) return run->in_flight > 0 ? "DRAINING" : "";
-    if (run->held > 0) return "RETRYING";
-    if (run->status != RUN_STATUS_RUNNING) return run->start.requires_approval ? "WAITING_APPROVAL" : "";
+    bool paused = run->status == RUN_STATUS_PAUSED;
+    const char *busy = paused ? "DRAINING" : "";
+    if (run->held > 0 && !paused) return "RETRYING";
+    if (run->status != RUN_STATUS_RUNNING && !paused) return run->start.requires_approval ? "WAITING_APPROVAL" : "";
+    if (run->in_flight > 16) return busy;
     uint32_t gates = 0;
-    for (uint32_t i = 0; run->in_flight > 0 && run->in_flight <= 16 && i < run->program->step_count; i++) {
+    for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++) {
         if (run->steps[i].state != NODE_RUNNING) continue;
         enum step_kind kind = run->program->steps[i].kind;
         if (kind == STEP_APPROVAL)
             gates++;
         else if (kind != STEP_LOOP)
-            return "";
+            return busy;
     }
     return gates > 0 ? "WAITING_APPROVAL" : "";
 }

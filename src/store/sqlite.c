@@ -31,6 +31,11 @@ struct sqlite_store *sqlite_of(const struct store *store)
     return CONTAINER_OF((void *)(uintptr_t)store, struct sqlite_store, base);
 }
 
+static int64_t lock_wait_ms(const struct sqlite_store *store)
+{
+    return store->base.options.lock_wait_ms > 0 ? store->base.options.lock_wait_ms : BUSY_LIMIT_MS;
+}
+
 // ---- errors
 
 enum code sqlite_code(struct sqlite_store *store, int rc, const char *what, struct error *err)
@@ -44,7 +49,7 @@ enum code sqlite_code(struct sqlite_store *store, int rc, const char *what, stru
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return error_set(err, E_LOCKED, "cannot %s: another process has been writing to %s for %d seconds", what,
-                         store->path, BUSY_LIMIT_MS / 1000);
+                         store->path, (int)(lock_wait_ms(store) / 1000));
     case SQLITE_CORRUPT:
         return error_set(err, E_CORRUPT, "cannot %s: %s is damaged (%s)", what, store->path, text);
     case SQLITE_NOTADB:
@@ -179,12 +184,13 @@ static int count_frames(void *context, sqlite3 *db UNUSED, const char *name UNUS
 }
 
 // Writers hold the lock for a few milliseconds; SQLite's own waiting goes up to 100 ms between looks.
-static int wait_for_lock(void *context UNUSED, int tries)
+static int wait_for_lock(void *context, int tries)
 {
+    const struct sqlite_store *store = context;
     static const long waits_us[] = {50, 100, 200, 300, 500, 1000, 1000, 2000};
     enum { SETTLED = ARRAY_COUNT(waits_us) };
     long us = tries < SETTLED ? waits_us[tries] : 3000;
-    if (tries > SETTLED + BUSY_LIMIT_MS / 3) return 0;
+    if (tries > SETTLED + lock_wait_ms(store) / 3) return 0;
     struct timespec time = {.tv_nsec = us * 1000};
     nanosleep(&time, NULL);
     return 1;
@@ -299,7 +305,7 @@ static enum code open_database(struct sqlite_store *store, struct error *err)
         if ((rc & 0xff) == SQLITE_CANTOPEN) return why_not_opened(store, err);
         return sqlite_code(store, rc, "open the store", err);
     }
-    sqlite3_busy_handler(store->db, wait_for_lock, NULL);
+    sqlite3_busy_handler(store->db, wait_for_lock, store);
     // Triggers and views of ours call only built-in functions; a planted schema shall not call others.
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     sqlite3_db_config(store->db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
@@ -309,7 +315,8 @@ static enum code open_database(struct sqlite_store *store, struct error *err)
     // statement would.
     enum code ready = prepare_writer(store, err);
     const struct timespec pause = {.tv_nsec = 10000000};
-    for (int tries = 0; ready == E_LOCKED && tries < 500; tries++) {
+    int64_t until = os_now().mono_ms + lock_wait_ms(store);
+    while (ready == E_LOCKED && os_now().mono_ms < until) {
         nanosleep(&pause, NULL);
         *err = (struct error){0};
         ready = prepare_writer(store, err);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { IDLE_POLLS = 2 };
+enum { IDLE_POLLS = 2, POST_WAIT_MS = 5000 };
 
 // ---- engines
 
@@ -241,6 +241,7 @@ static enum code post_from_reader(struct sqlite_store *store, struct str tenant,
     struct store_options options = store->base.options;
     options.mode = STORE_WRITE;
     options.create = false;
+    if (options.lock_wait_ms == 0) options.lock_wait_ms = POST_WAIT_MS; // a person waits for it
     struct store *writer = NULL;
     enum code rc = store_open_sqlite(str_from(store->path), &options, &writer, err);
     if (rc) return rc;

@@ -46,6 +46,7 @@ struct store_options {
     struct disk *disk; // files: instead of the file system (tests); sqlite: where `vfs` keeps its files; NULL otherwise
     uint64_t journal_size; // files: bytes of the journal before it is reused; 0 = 64 MiB
     const char *vfs;       // sqlite: name of a VFS (tests); NULL otherwise
+    int64_t lock_wait_ms;  // how long to wait for a lock that another process holds; 0 = 30 s
     bool exclusive;        // sqlite: locking_mode=EXCLUSIVE (a VFS without shared memory)
     const char *artifacts; // artifacts are kept below this directory instead of beside the store, logs nowhere; or NULL
 };

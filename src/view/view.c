@@ -271,10 +271,24 @@ bool view_fold(struct run_view *view, const struct moment *moment, uint64_t seq)
     return fold_moment(view, moment, seq);
 }
 
+// An approval does not drain: it waits for a person, paused or not. Loops are containers of what runs in them.
+static const char *paused_detail(const struct run_view *view)
+{
+    uint32_t gates = 0, loops = 0;
+    for (size_t i = 0; i < view->step_count; i++) {
+        const struct step_view *step = &view->steps[i];
+        if (step->status != STEP_STATUS_RUNNING) continue;
+        gates += step->gate;
+        loops += !step->gate && step->iteration > 0;
+    }
+    if (view->running_count > gates + loops) return "DRAINING";
+    return gates > 0 ? "WAITING_APPROVAL" : view->running_count > 0 ? "DRAINING" : "";
+}
+
 const char *view_substatus(const struct run_view *view)
 {
     if (run_status_terminal(view->status)) return "";
-    if (view->status == RUN_STATUS_PAUSED) return view->running_count ? "DRAINING" : "";
+    if (view->status == RUN_STATUS_PAUSED) return paused_detail(view);
     if (view->status == RUN_STATUS_PENDING) return view->start.requires_approval ? "WAITING_APPROVAL" : "";
     bool waiting = false;
     for (size_t i = 0; i < view->step_count; i++) {

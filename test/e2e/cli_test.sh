@@ -256,7 +256,7 @@ test_header_is_printed_once_above_no_rows() {
     echo "$hello" >p.json
     cairn_is 0 run p.json "${store[@]}" --run-id h-1
     for f in tsv csv table wide; do
-        cairn_is 0 events h-1/nope "${store[@]}" -o $f; equal "$(wc -l <out)" 1 "lines of $f"
+        cairn_is 0 events h-1 --type Nope "${store[@]}" -o $f; equal "$(wc -l <out)" 1 "lines of $f"
     done
 }
 test_one_event_is_not_events() {
