@@ -83,7 +83,8 @@ bool view_fold(struct run_view *view, const struct moment *moment, uint64_t seq)
 const struct step_view *view_step(const struct run_view *view, struct str id);
 bool view_non_contiguous(uint64_t last_seq, uint64_t next_seq); // ES-1.5c: next > last + 1
 enum vocabulary view_vocabulary(const struct run_view *view);   // of the run's document; RUN before that is known
-// PAUSED with steps in flight is DRAINING, unless all of them are approvals; a held failure is RETRYING; a pending gate is WAITING_APPROVAL; "" otherwise.
+// PAUSED with steps in flight is DRAINING, unless all of them are approvals; a held failure is RETRYING; a pending gate is
+// WAITING_APPROVAL; "" otherwise.
 const char *view_substatus(const struct run_view *view);
 // RunSnapshot (ES-1.4) as JSON, camelCase.
 bool view_json(const struct run_view *view, struct arena *arena, struct json *out) MUST_CHECK;
