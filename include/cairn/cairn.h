@@ -13,7 +13,7 @@
 //  - fork: a child must not use an engine of its parent (CAIRN_E_UNSUPPORTED); it may open its own after fork, or exec.
 //
 // Threads: every function may be called from any thread at any time, except that cairn_close is the last call with its
-// handle, that one iterator belongs to one thread at a time, and that functions marked [waits] must not be called from a
+// handle (cairn_shutdown first when other threads may still use it), that one iterator belongs to one thread at a time, and that functions marked [waits] must not be called from a
 // hook (CAIRN_E_CONFLICT). Your step functions are called on worker threads and may call everything but cairn_close.
 #ifndef CAIRN_CAIRN_H
 #define CAIRN_CAIRN_H
@@ -129,8 +129,11 @@ enum cairn_how {
     CAIRN_NOW = 0,  // cancel what runs, wait for functions at most timeout_ms
     CAIRN_DRAIN = 1 // begin nothing more, let what runs finish and be stored, at most timeout_ms; then as CAIRN_NOW
 };
-// [waits] Frees the engine. Runs that have not ended go on with the next cairn_recover. A function that does not return in
-// time keeps its thread until it does; its result is dropped. timeout_ms < 0: for ever. NULL is fine.
+// [waits] Ends the engine; the handle stays. Calls that wait on other threads come back with CAIRN_E_CONFLICT, and so does every
+// call afterwards. Runs that have not ended go on with the next cairn_recover. A function that does not return in time keeps
+// its thread until it does; its result is dropped. timeout_ms < 0: for ever. Not from a step function.
+CAIRN_API enum cairn_code cairn_shutdown(struct cairn *engine, enum cairn_how how, int64_t timeout_ms);
+// [waits] The same, and frees the handle: nobody but step functions that are still running may use it any more. NULL is fine.
 CAIRN_API void cairn_close(struct cairn *engine, enum cairn_how how, int64_t timeout_ms);
 
 // For your own loop (CAIRN_NO_THREAD): one turn; then call again at once when *wait_ms is 0, else when cairn_fd is readable
@@ -147,10 +150,10 @@ struct cairn_attempt { // what a function is called for; lives until it returns
     size_t input_len;
     const char *key; // "<run>:<step>:<logical>": the same when the attempt is repeated after a crash. Pass it on
     const char *artifacts_dir; // of the run; it exists when the step declares artifacts
-    uint32_t logical;   // 1, 2, ... rises when a policy or a person retries
-    uint32_t engine;    // 1, 2, ... rises when a process died and the same logical attempt runs again
-    int64_t timeout_ms; // 0 = none. When it is over the attempt is dead and cairn_cancelled says so
-    uint64_t token;     // names the attempt for cairn_complete, cairn_cancelled and cairn_log
+    uint32_t logical;          // 1, 2, ... rises when a policy or a person retries
+    uint32_t engine;           // 1, 2, ... rises when a process died and the same logical attempt runs again
+    int64_t timeout_ms;        // 0 = none. When it is over the attempt is dead and cairn_cancelled says so
+    uint64_t token;            // names the attempt for cairn_complete, cairn_cancelled and cairn_log
 };
 
 enum cairn_answer {
@@ -194,7 +197,8 @@ CAIRN_API enum cairn_code cairn_load_plugin(struct cairn *engine, const char *fi
 CAIRN_API enum cairn_code cairn_complete(struct cairn *engine, uint64_t token, const struct cairn_result *result,
                                          struct cairn_error *error);
 CAIRN_API int cairn_cancelled(struct cairn *engine, uint64_t token); // 1: stop, nobody waits for the result
-CAIRN_API void cairn_log(struct cairn *engine, uint64_t token, const char *line); // for `cairn logs` and the output hook
+CAIRN_API void cairn_log(struct cairn *engine, uint64_t token,
+                         const char *line); // for `cairn logs` and the output hook
 
 // ---- runs
 

@@ -55,6 +55,7 @@ int main(int argc, char **argv)
     os_log_level(cli.quiet ? LOG_ERROR : cli.verbose > 2 ? LOG_DEBUG : cli.verbose > 1 ? LOG_INFO : LOG_WARN);
     int code = dispatch(&cli, parsed);
     functions_close(cli.functions, FUNCTIONS_END_MS);
+    functions_free(cli.functions, NULL, NULL);
     arena_release(&cli.arena);
     return code == EXIT_OK && cli.out_failed ? EXIT_ERROR : code;
 }

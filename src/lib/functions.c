@@ -56,6 +56,8 @@ struct functions { // shared: mutex inside
     struct heap timers;
     bool has_clock;
     struct cairn_host host;
+    void (*freed)(void *owner);
+    void *owner;
 };
 
 static struct functions *of(struct tools *tools)
@@ -87,7 +89,10 @@ static void drop(struct functions *f) // unlocks
     pthread_cond_destroy(&f->clock);
     pthread_cond_destroy(&f->idle);
     pthread_mutex_destroy(&f->mutex);
+    void (*freed)(void *owner) = f->freed;
+    void *owner = f->owner;
     free(f);
+    if (freed) freed(owner);
 }
 
 static bool start_thread(struct functions *f, void *(*body)(void *))
@@ -624,5 +629,14 @@ void functions_close(struct functions *f, int64_t timeout_ms)
     pthread_cond_broadcast(&f->clock);
     while (f->running > 0 && pthread_cond_timedwait(&f->idle, &f->mutex, &time) == 0) {
     }
+    pthread_mutex_unlock(&f->mutex);
+}
+
+void functions_free(struct functions *f, void (*freed)(void *owner), void *owner)
+{
+    if (!f) return;
+    pthread_mutex_lock(&f->mutex);
+    f->freed = freed;
+    f->owner = owner;
     drop(f);
 }

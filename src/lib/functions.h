@@ -34,8 +34,10 @@ enum code functions_complete(struct functions *functions, uint64_t token, const 
 bool functions_cancelled(struct functions *functions, uint64_t token);
 void functions_log(struct functions *functions, uint64_t token, struct str line);
 
-// Ends everything: nothing is delivered afterwards. Waits for functions that are running at most `timeout_ms` (< 0: for
-// ever); what is left frees itself when the last one returns.
+// Ends everything: nothing is delivered afterwards, every token is dead. Waits for functions that are running at most
+// `timeout_ms` (< 0: for ever).
 void functions_close(struct functions *functions, int64_t timeout_ms);
+// The owner leaves. What is left frees itself when the last function has returned, and then `freed` (may be NULL) is called.
+void functions_free(struct functions *functions, void (*freed)(void *owner), void *owner);
 
 #endif

@@ -54,6 +54,9 @@ struct cairn {
     pthread_mutex_t turnstile, mutex;
     atomic_ulong inside; // thread that holds the mutex; 0 = none
     atomic_bool stop;
+    atomic_int users;    // calls under way
+    atomic_bool closed;  // no call gets in any more
+    atomic_bool closing; // somebody is in cairn_shutdown
     bool threaded;
     pthread_t thread;
     int fd;
@@ -82,7 +85,10 @@ struct visit {
 };
 
 // ---- lib.c
-// Gets the mutex. E_UNSUPPORTED: a forked child; E_CONFLICT: from inside; the code of the engine's death.
+// Every public function that uses the engine is between these two. E_UNSUPPORTED: a forked child; E_CONFLICT: it is closed.
+enum code call_begin(struct cairn *cairn, struct error *err) MUST_CHECK;
+void call_end(struct cairn *cairn);
+// Gets the mutex. E_CONFLICT: from inside; the code of the engine's death.
 enum code visit_engine(struct cairn *cairn, struct visit *visit, struct error *err) MUST_CHECK;
 void visit_end(struct cairn *cairn, struct visit *visit);
 // A store for reading, in visit->store.

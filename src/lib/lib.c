@@ -79,10 +79,23 @@ static enum code check_process(const struct cairn *cairn, struct error *err)
     return error_set(err, E_UNSUPPORTED, "the engine belongs to the process that opened it, and this is a fork of it");
 }
 
-enum code visit_engine(struct cairn *cairn, struct visit *visit, struct error *err)
+enum code call_begin(struct cairn *cairn, struct error *err)
 {
     enum code rc = check_process(cairn, err);
     if (rc) return rc;
+    atomic_fetch_add(&cairn->users, 1); // before the look: cairn_shutdown closes first and counts then
+    if (!atomic_load(&cairn->closed)) return OK;
+    call_end(cairn);
+    return error_set(err, E_CONFLICT, "the engine is closed");
+}
+
+void call_end(struct cairn *cairn)
+{
+    atomic_fetch_sub(&cairn->users, 1);
+}
+
+enum code visit_engine(struct cairn *cairn, struct visit *visit, struct error *err)
+{
     if (atomic_load(&cairn->inside) == (unsigned long)pthread_self())
         return error_set(err, E_CONFLICT, "called from a hook that runs inside the engine");
     visit_routes(cairn, visit);
@@ -93,7 +106,7 @@ enum code visit_engine(struct cairn *cairn, struct visit *visit, struct error *e
     visit->entered = true;
     if (cairn->dead.code == OK) return OK;
     if (err) *err = cairn->dead;
-    rc = cairn->dead.code;
+    enum code rc = cairn->dead.code;
     visit_end(cairn, visit);
     return rc;
 }
@@ -114,8 +127,7 @@ enum code visit_reader(struct cairn *cairn, struct visit *visit, struct error *e
         visit->store = cairn->store;
         return rc;
     }
-    enum code rc = check_process(cairn, err);
-    if (rc) return rc;
+    enum code rc = OK;
     visit_routes(cairn, visit);
     pthread_mutex_lock(&cairn->reader_mutex);
     if (!cairn->reader) {
@@ -242,20 +254,38 @@ static enum code start_thread(struct cairn *cairn, struct error *err)
     return OK;
 }
 
-static void destroy(struct cairn *cairn, int64_t timeout_ms)
+// Everything but the handle, which functions that are still running may ask whether they are cancelled.
+static void release(struct cairn *cairn, int64_t timeout_ms)
 {
-    if (cairn->functions) functions_close(cairn->functions, timeout_ms);
+    struct visit visit;
+    visit_routes(cairn, &visit);
+    functions_close(cairn->functions, timeout_ms);
     engine_close(cairn->engine);
     tell_notes(cairn, take_notes(cairn));
     for (size_t i = 0; i < PROGRAMS_CACHED; i++) program_release(cairn->programs[i]);
     if (cairn->reader) store_close(cairn->reader);
     if (cairn->store) store_close(cairn->store);
     if (cairn->fd >= 0) close(cairn->fd);
+    cairn->fd = -1;
     arena_release(&cairn->arena);
+    visit_routes_end(&visit);
+}
+
+static void free_handle(void *context)
+{
+    struct cairn *cairn = context;
     pthread_mutex_destroy(&cairn->turnstile);
     pthread_mutex_destroy(&cairn->mutex);
     pthread_mutex_destroy(&cairn->reader_mutex);
     free(cairn);
+}
+
+static void give_up_handle(struct cairn *cairn)
+{
+    if (cairn->functions)
+        functions_free(cairn->functions, free_handle, cairn);
+    else
+        free_handle(cairn);
 }
 
 enum cairn_code cairn_open(const char *url, const struct cairn_options *options, struct cairn **out,
@@ -286,10 +316,12 @@ enum cairn_code cairn_open(const char *url, const struct cairn_options *options,
     if (!rc) rc = open_engine(cairn, &err);
     if (!rc) rc = start_thread(cairn, &err);
     visit_routes_end(&visit);
-    if (rc)
-        destroy(cairn, 0);
-    else
+    if (rc) {
+        release(cairn, 0);
+        give_up_handle(cairn);
+    } else {
         *out = cairn;
+    }
     return tell(error, rc, &err, NULL);
 }
 
@@ -315,9 +347,28 @@ static void drain(struct cairn *cairn, int64_t until_ms)
     visit_end(cairn, &visit);
 }
 
-void cairn_close(struct cairn *cairn, enum cairn_how how, int64_t timeout_ms)
+// Calls that wait come back; then nobody but this one is left.
+static void send_all_away(struct cairn *cairn)
 {
-    if (!cairn || cairn->pid != getpid()) return;
+    struct visit visit;
+    atomic_store(&cairn->closed, true);
+    if (visit_engine(cairn, &visit, NULL) == OK) {
+        error_set(&cairn->dead, E_CONFLICT, "the engine is closed");
+        for (struct waiter *waiter = cairn->waiters; waiter; waiter = waiter->next)
+            pthread_cond_signal(&waiter->changed);
+        visit_end(cairn, &visit);
+    }
+    while (atomic_load(&cairn->users) > 1) usleep(500);
+}
+
+enum cairn_code cairn_shutdown(struct cairn *cairn, enum cairn_how how, int64_t timeout_ms)
+{
+    enum code rc = call_begin(cairn, NULL);
+    if (rc) return rc == E_CONFLICT ? CAIRN_OK : (enum cairn_code)rc; // it has been done
+    if (!may_wait(cairn) || atomic_exchange(&cairn->closing, true)) {
+        call_end(cairn);
+        return CAIRN_E_CONFLICT;
+    }
     int64_t until = until_of(timeout_ms);
     if (how == CAIRN_DRAIN) drain(cairn, until);
     atomic_store(&cairn->stop, true);
@@ -325,14 +376,17 @@ void cairn_close(struct cairn *cairn, enum cairn_how how, int64_t timeout_ms)
         engine_wake(cairn->engine);
         pthread_join(cairn->thread, NULL);
     }
+    send_all_away(cairn);
     int64_t left = until - os_now().mono_ms;
-    struct visit visit;
-    visit_routes(cairn, &visit);
-    struct os_log_route log = visit.log;
-    const struct arena_source *source = visit.source;
-    destroy(cairn, left > 0 ? left : 0);
-    os_log_through(log);
-    arena_use(source);
+    release(cairn, left > 0 ? left : 0);
+    call_end(cairn);
+    return CAIRN_OK;
+}
+
+void cairn_close(struct cairn *cairn, enum cairn_how how, int64_t timeout_ms)
+{
+    if (!cairn || cairn->pid != getpid() || cairn_shutdown(cairn, how, timeout_ms) != CAIRN_OK) return;
+    give_up_handle(cairn);
 }
 
 // ---- step functions
@@ -340,16 +394,20 @@ void cairn_close(struct cairn *cairn, enum cairn_how how, int64_t timeout_ms)
 enum cairn_code cairn_register(struct cairn *cairn, const struct cairn_kind *kind, struct cairn_error *error)
 {
     struct error err = {0};
-    enum code rc = kind ? check_process(cairn, &err) : error_set(&err, E_INVALID, "no kind");
-    if (!rc) rc = functions_add(cairn->functions, kind, &err);
+    enum code rc = call_begin(cairn, &err);
+    if (rc) return tell(error, rc, &err, NULL);
+    rc = kind ? functions_add(cairn->functions, kind, &err) : error_set(&err, E_INVALID, "no kind");
+    call_end(cairn);
     return tell(error, rc, &err, rc == E_EXISTS || rc == E_INVALID ? "" : NULL);
 }
 
 enum cairn_code cairn_load_plugin(struct cairn *cairn, const char *file, struct cairn_error *error)
 {
     struct error err = {0};
-    enum code rc = file ? check_process(cairn, &err) : error_set(&err, E_INVALID, "no file");
-    if (!rc) rc = functions_load(cairn->functions, file, &err);
+    enum code rc = call_begin(cairn, &err);
+    if (rc) return tell(error, rc, &err, NULL);
+    rc = file ? functions_load(cairn->functions, file, &err) : error_set(&err, E_INVALID, "no file");
+    call_end(cairn);
     return tell(error, rc, &err, rc == E_VERSION ? "the plugin was built for another version" : NULL);
 }
 
@@ -357,17 +415,24 @@ enum cairn_code cairn_complete(struct cairn *cairn, uint64_t token, const struct
                                struct cairn_error *error)
 {
     struct error err = {0};
-    enum code rc = check_process(cairn, &err);
-    if (!rc) rc = functions_complete(cairn->functions, token, result, &err);
+    enum code rc = call_begin(cairn, &err);
+    if (rc) return tell(error, rc, &err, NULL);
+    rc = functions_complete(cairn->functions, token, result, &err);
+    call_end(cairn);
     return tell(error, rc, &err, NULL);
 }
 
 int cairn_cancelled(struct cairn *cairn, uint64_t token)
 {
-    return cairn->pid != getpid() || functions_cancelled(cairn->functions, token);
+    if (call_begin(cairn, NULL)) return 1;
+    int cancelled = functions_cancelled(cairn->functions, token);
+    call_end(cairn);
+    return cancelled;
 }
 
 void cairn_log(struct cairn *cairn, uint64_t token, const char *line)
 {
-    if (cairn->pid == getpid()) functions_log(cairn->functions, token, str_from(line));
+    if (call_begin(cairn, NULL)) return;
+    functions_log(cairn->functions, token, str_from(line));
+    call_end(cairn);
 }

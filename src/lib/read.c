@@ -65,8 +65,13 @@ enum cairn_code cairn_view(struct cairn *cairn, const char *run, uint64_t at, ch
     struct folded folded;
     struct json value;
     *json = NULL;
-    enum code rc = visit_reader(cairn, &visit, &err);
+    enum code rc = call_begin(cairn, &err);
     if (rc) return tell(error, rc, &err, NULL);
+    rc = visit_reader(cairn, &visit, &err);
+    if (rc) {
+        call_end(cairn);
+        return tell(error, rc, &err, NULL);
+    }
     rc = fold(cairn, visit.store, str_from(run), at, &folded, &err);
     if (!rc && !view_json(&folded.view, &folded.arena, &value)) rc = error_set(&err, E_NOMEM, "out of memory");
     if (!rc) {
@@ -78,6 +83,7 @@ enum cairn_code cairn_view(struct cairn *cairn, const char *run, uint64_t at, ch
     }
     folded_release(&folded);
     visit_reader_end(cairn, &visit);
+    call_end(cairn);
     return tell(error, rc, &err, NULL);
 }
 
@@ -109,12 +115,18 @@ enum cairn_code cairn_output(struct cairn *cairn, const char *run, const char *s
     struct visit visit;
     struct folded folded;
     *json = NULL;
-    enum code rc = visit_reader(cairn, &visit, &err);
+    enum code rc = call_begin(cairn, &err);
     if (rc) return tell(error, rc, &err, NULL);
+    rc = visit_reader(cairn, &visit, &err);
+    if (rc) {
+        call_end(cairn);
+        return tell(error, rc, &err, NULL);
+    }
     rc = fold(cairn, visit.store, str_from(run), 0, &folded, &err);
     if (!rc) rc = output_of(visit.store, &folded, step ? step : "", json, len, &err);
     folded_release(&folded);
     visit_reader_end(cairn, &visit);
+    call_end(cairn);
     return tell(error, rc, &err, NULL);
 }
 
@@ -135,11 +147,13 @@ enum cairn_code cairn_events_open(struct cairn *cairn, const char *run, uint64_t
     struct error err = {0};
     struct visit visit;
     *out = NULL;
+    enum code rc = call_begin(cairn, &err);
+    if (rc) return tell(error, rc, &err, NULL);
     struct cairn_events *events = calloc(1, sizeof(*events));
-    if (!events) return tell(error, E_NOMEM, NULL, NULL);
-    enum code rc = visit_reader(cairn, &visit, &err);
+    rc = events ? visit_reader(cairn, &visit, &err) : error_set(&err, E_NOMEM, "out of memory");
     if (rc) {
         free(events);
+        call_end(cairn);
         return tell(error, rc, &err, NULL);
     }
     struct run_head head;
@@ -151,6 +165,7 @@ enum cairn_code cairn_events_open(struct cairn *cairn, const char *run, uint64_t
     rc = events->run.ptr ? store_head(visit.store, cairn->tenant, events->run, &events->arena, &head, &err)
                          : error_set(&err, E_NOMEM, "out of memory");
     visit_reader_end(cairn, &visit);
+    call_end(cairn);
     if (rc)
         cairn_events_close(events);
     else
@@ -161,8 +176,13 @@ enum cairn_code cairn_events_open(struct cairn *cairn, const char *run, uint64_t
 static enum code next_page(struct cairn_events *events, struct error *err)
 {
     struct visit visit;
-    enum code rc = visit_reader(events->cairn, &visit, err);
+    enum code rc = call_begin(events->cairn, err);
     if (rc) return rc;
+    rc = visit_reader(events->cairn, &visit, err);
+    if (rc) {
+        call_end(events->cairn);
+        return rc;
+    }
     arena_reset(&events->arena);
     events->next = 0;
     events->page = (struct records){0};
@@ -176,6 +196,7 @@ static enum code next_page(struct cairn_events *events, struct error *err)
     }
     if (rc) events->page.count = 0;
     visit_reader_end(events->cairn, &visit);
+    call_end(events->cairn);
     return rc;
 }
 
@@ -224,8 +245,14 @@ enum cairn_code cairn_runs_open(struct cairn *cairn, const struct cairn_filter *
     if (given && given->size < offsetof(struct cairn_filter, roots))
         return refuse(error, E_INVALID, "cairn_filter.size is not set");
     if (given) memcpy(&filter, given, given->size < sizeof(filter) ? given->size : sizeof(filter));
+    struct error err = {0};
+    enum code rc = call_begin(cairn, &err);
+    if (rc) return tell(error, rc, &err, NULL);
     struct cairn_runs *runs = calloc(1, sizeof(*runs));
-    if (!runs) return tell(error, E_NOMEM, NULL, NULL);
+    if (!runs) {
+        call_end(cairn);
+        return tell(error, E_NOMEM, NULL, NULL);
+    }
     visit_routes(cairn, &visit);
     runs->cairn = cairn;
     arena_init(&runs->names, 512, (size_t)1 << 20);
@@ -240,6 +267,7 @@ enum cairn_code cairn_runs_open(struct cairn *cairn, const struct cairn_filter *
                                        .roots = filter.roots != 0,
                                        .limit = RUNS_PER_PAGE};
     visit_routes_end(&visit);
+    call_end(cairn);
     if (!runs->filter.plan.ptr || !runs->filter.run_prefix.ptr) {
         cairn_runs_close(runs);
         return tell(error, E_NOMEM, NULL, NULL);
@@ -261,8 +289,13 @@ static bool end_in_nul(struct arena *arena, struct run_head *head)
 static enum code next_runs(struct cairn_runs *runs, struct error *err)
 {
     struct visit visit;
-    enum code rc = visit_reader(runs->cairn, &visit, err);
+    enum code rc = call_begin(runs->cairn, err);
     if (rc) return rc;
+    rc = visit_reader(runs->cairn, &visit, err);
+    if (rc) {
+        call_end(runs->cairn);
+        return rc;
+    }
     arena_reset(&runs->arena);
     runs->next = 0;
     runs->page = (struct run_heads){0};
@@ -273,6 +306,7 @@ static enum code next_runs(struct cairn_runs *runs, struct error *err)
     runs->filter.before = runs->page.next;
     runs->over = !rc && runs->page.next == 0;
     visit_reader_end(runs->cairn, &visit);
+    call_end(runs->cairn);
     return rc;
 }
 

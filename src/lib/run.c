@@ -15,7 +15,14 @@ enum {
     POSTED_MS = 10000,
 };
 
-static const char from_hook[] = "this waits, and must not be called from a hook of the engine";
+// call_begin for a function that waits.
+static enum code wait_begin(struct cairn *cairn, struct error *err)
+{
+    enum code rc = call_begin(cairn, err);
+    if (rc || may_wait(cairn)) return rc;
+    call_end(cairn);
+    return error_set(err, E_CONFLICT, "this waits, and must not be called from a hook of the engine");
+}
 
 // ---- documents
 
@@ -194,9 +201,10 @@ enum cairn_code cairn_start(struct cairn *cairn, const struct cairn_start *start
     struct document d;
     struct visit routes, visit;
     char id[CAIRN_RUN_SIZE] = "";
-    if (!may_wait(cairn)) return refuse(error, E_CONFLICT, from_hook);
+    enum code rc = wait_begin(cairn, &err);
+    if (rc) return tell(error, rc, &err, NULL);
     visit_routes(cairn, &routes);
-    enum code rc = document_open(&d, start, &err);
+    rc = document_open(&d, start, &err);
     if (!rc) rc = document_inputs(&d, &err);
     if (!rc) rc = visit_engine(cairn, &visit, &err);
     if (!rc) {
@@ -209,6 +217,7 @@ enum cairn_code cairn_start(struct cairn *cairn, const struct cairn_start *start
     enum cairn_code told = tell(error, rc, &err, d.hint);
     document_close(&d);
     visit_routes_end(&routes);
+    call_end(cairn);
     return told;
 }
 
@@ -219,8 +228,10 @@ enum cairn_code cairn_check(struct cairn *cairn, const struct cairn_start *start
     struct document d;
     struct visit routes;
     *report = NULL;
+    enum code rc = call_begin(cairn, &err);
+    if (rc) return tell(error, rc, &err, NULL);
     visit_routes(cairn, &routes);
-    enum code rc = document_open(&d, start, &err);
+    rc = document_open(&d, start, &err);
     if (!rc) rc = document_compile(cairn, &d, &err);
     struct buf text;
     buf_init(&text, (size_t)16 << 20);
@@ -231,6 +242,7 @@ enum cairn_code cairn_check(struct cairn *cairn, const struct cairn_start *start
     enum cairn_code told = tell(error, rc, &err, d.hint);
     document_close(&d);
     visit_routes_end(&routes);
+    call_end(cairn);
     return told;
 }
 
@@ -271,13 +283,16 @@ enum cairn_code cairn_recover(struct cairn *cairn, const char *run, size_t *coun
     struct error err = {0};
     struct visit visit;
     size_t taken = 0;
-    enum code rc = visit_engine(cairn, &visit, &err);
+    enum code rc = call_begin(cairn, &err);
+    if (rc) return tell(error, rc, &err, NULL);
+    rc = visit_engine(cairn, &visit, &err);
     if (!rc) {
         if (cairn->draining) rc = error_set(&err, E_CONFLICT, "the engine is being closed");
         if (!rc) rc = run ? recover_one(cairn, str_from(run), &taken, &err) : recover_all(cairn, &taken, &err);
         engine_wake(cairn->engine);
         visit_end(cairn, &visit);
     }
+    call_end(cairn);
     if (count) *count = taken;
     return tell(error, rc, &err, NULL);
 }
@@ -303,42 +318,48 @@ static enum code look_at_run(struct cairn *cairn, struct str run, enum run_statu
     return rc;
 }
 
+static enum code wait_for_end(struct cairn *cairn, struct visit *visit, struct waiter *waiter, int64_t until,
+                              enum run_status *seen, struct error *err)
+{
+    for (;;) {
+        bool ours = true;
+        enum code rc = cairn->dead.code;
+        if (rc) {
+            *err = cairn->dead;
+            return rc;
+        }
+        if (waiter->ended)
+            *seen = waiter->status; // it has left the engine with its last event
+        else
+            rc = look_at_run(cairn, waiter->run, seen, &ours, err);
+        if (rc || run_status_terminal(*seen)) return rc;
+        int64_t now = os_now().mono_ms;
+        if (now >= until)
+            return error_set(err, E_TIMEOUT, "run %.*s has not ended: it is %s", STR_ARG(waiter->run),
+                             run_status_name(*seen));
+        int64_t next = now + (ours ? LOOK_AT_OURS_MS : LOOK_MS);
+        waiter->stored = false;
+        waiter_wait(cairn, visit, waiter, next < until ? next : until);
+    }
+}
+
 enum cairn_code cairn_wait(struct cairn *cairn, const char *run, int64_t timeout_ms, enum cairn_status *status,
                            struct cairn_error *error)
 {
     struct error err = {0};
     struct visit visit;
-    if (!may_wait(cairn)) return refuse(error, E_CONFLICT, from_hook);
-    int64_t until = until_of(timeout_ms);
-    struct waiter waiter = {.run = str_from(run)};
-    enum code rc = visit_engine(cairn, &visit, &err);
+    enum code rc = wait_begin(cairn, &err);
     if (rc) return tell(error, rc, &err, NULL);
-    waiter_add(cairn, &waiter);
+    struct waiter waiter = {.run = str_from(run)};
     enum run_status seen = RUN_STATUS_PENDING;
-    for (;;) {
-        bool ours = true;
-        if (waiter.ended)
-            seen = waiter.status; // it has left the engine with its last event
-        else
-            rc = look_at_run(cairn, waiter.run, &seen, &ours, &err);
-        if (rc || run_status_terminal(seen)) break;
-        if (cairn->dead.code) {
-            rc = cairn->dead.code;
-            err = cairn->dead;
-            break;
-        }
-        int64_t now = os_now().mono_ms;
-        if (now >= until) {
-            rc = error_set(&err, E_TIMEOUT, "run %s has not ended: it is %s", run, run_status_name(seen));
-            break;
-        }
-        int64_t next = now + (ours ? LOOK_AT_OURS_MS : LOOK_MS);
-        if (next > until) next = until;
-        waiter.stored = false;
-        waiter_wait(cairn, &visit, &waiter, next);
+    rc = visit_engine(cairn, &visit, &err);
+    if (!rc) {
+        waiter_add(cairn, &waiter);
+        rc = wait_for_end(cairn, &visit, &waiter, until_of(timeout_ms), &seen, &err);
+        waiter_remove(cairn, &waiter);
+        visit_end(cairn, &visit);
     }
-    waiter_remove(cairn, &waiter);
-    visit_end(cairn, &visit);
+    call_end(cairn);
     if (status && (rc == OK || rc == E_TIMEOUT)) *status = (enum cairn_status)seen;
     return tell(error, rc, &err, NULL);
 }
@@ -430,6 +451,7 @@ static enum code post(struct cairn *cairn, struct str run, struct sending *sendi
     while (!rc) {
         rc = look_for_decision(cairn, run, head.last_ledger_seq, sending, err);
         if (rc != E_NOT_FOUND) return rc;
+        if (atomic_load(&cairn->closed)) return error_set(err, E_CONFLICT, "the engine is closed");
         if (os_now().mono_ms >= until)
             return error_set(err, E_TIMEOUT, "the process that has the run did not answer in ten seconds");
         *err = (struct error){0};
@@ -465,12 +487,16 @@ enum cairn_code cairn_signal(struct cairn *cairn, const char *run, const struct 
 {
     struct error err = {0};
     struct visit routes;
-    if (!may_wait(cairn)) return refuse(error, E_CONFLICT, from_hook);
+    enum code rc = wait_begin(cairn, &err);
+    if (rc) return tell(error, rc, &err, NULL);
     struct sending *sending = calloc(1, sizeof(*sending));
-    if (!sending) return tell(error, E_NOMEM, NULL, NULL);
+    if (!sending) {
+        call_end(cairn);
+        return tell(error, E_NOMEM, NULL, NULL);
+    }
     visit_routes(cairn, &routes);
     arena_init(&sending->arena, 4096, (size_t)64 << 20);
-    enum code rc = signal_of(cairn, signal, sending, &err);
+    rc = signal_of(cairn, signal, sending, &err);
     if (!rc) rc = send(cairn, str_from(run), sending, &err);
     if (rc == E_LOCKED) rc = post(cairn, str_from(run), sending, &err);
     if (!rc && decision) {
@@ -481,5 +507,6 @@ enum cairn_code cairn_signal(struct cairn *cairn, const char *run, const struct 
     arena_release(&sending->arena);
     free(sending);
     visit_routes_end(&routes);
+    call_end(cairn);
     return tell(error, rc, &err, NULL);
 }

@@ -279,7 +279,9 @@ enum cairn_code cairn_turn(struct cairn *cairn, int64_t *wait_ms, struct cairn_e
     struct visit visit;
     int64_t wait = -1;
     if (cairn->threaded) return refuse(error, E_CONFLICT, "the engine has a thread of its own (CAIRN_NO_THREAD)");
-    enum code rc = visit_engine(cairn, &visit, &err);
+    enum code rc = call_begin(cairn, &err);
+    if (rc) return tell(error, rc, &err, NULL);
+    rc = visit_engine(cairn, &visit, &err);
     if (!rc) {
         lib_turn(cairn, &wait);
         rc = cairn->dead.code;
@@ -288,6 +290,7 @@ enum cairn_code cairn_turn(struct cairn *cairn, int64_t *wait_ms, struct cairn_e
         visit_end(cairn, &visit);
         tell_notes(cairn, notes);
     }
+    call_end(cairn);
     if (wait_ms) *wait_ms = wait;
     return tell(error, rc, &err, NULL);
 }

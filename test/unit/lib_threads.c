@@ -110,7 +110,8 @@ static enum cairn_answer be_slow(void *context, const struct cairn_attempt *atte
     struct slow *slow = context;
     atomic_fetch_add(&slow->entered, 1);
     while (!atomic_load(&slow->release)) {
-        if (!atomic_load(&slow->stubborn) && cairn_cancelled(slow->engine, attempt->token)) {
+        bool cancelled = cairn_cancelled(slow->engine, attempt->token); // also long after cairn_close
+        if (!atomic_load(&slow->stubborn) && cancelled) {
             atomic_fetch_add(&slow->stopped, 1);
             result->code = "STOPPED";
             return CAIRN_FAIL;
@@ -159,7 +160,8 @@ static void a_stubborn_function_is_left_behind(void)
     cancel(c, "r2", "CANCEL");  // was never called
     CHECK_INT(lib_wait(c, "r2"), CAIRN_CANCELLED);
     cairn_close(c, CAIRN_NOW, 10);
-    atomic_store(&slow.release, true); // it comes back after everything is gone
+    usleep(5000); // it asks on, after everything is gone
+    atomic_store(&slow.release, true);
     lib_until(&slow.stopped, 1);
     CHECK_INT(slow.entered, 1);
     usleep(5000);
@@ -196,6 +198,37 @@ static void draining_finishes_what_runs_and_begins_nothing(void)
     CHECK_INT(lib_wait(c, "r1"), CAIRN_COMPLETED);
     CHECK_INT(slow.entered, 2); // a was not called again
     cairn_close(c, CAIRN_DRAIN, -1);
+}
+
+static void *wait_in_vain(void *context)
+{
+    struct cairn_error error;
+    intptr_t code = cairn_wait(context, "r1", -1, NULL, &error);
+    return (void *)code;
+}
+
+static void shutting_down_sends_everybody_away(void)
+{
+    struct cairn *c = lib_open(lib_url(), NULL);
+    pthread_t threads[4];
+    void *codes[4];
+    struct cairn_events *events = NULL;
+    struct cairn_event event = {.size = sizeof(event)};
+    lib_start(c, PLAN("{\"stepId\":\"gate\",\"kind\":\"approval\"}"), "r1", NULL);
+    LIB_OK(cairn_events_open(c, "r1", 0, &events, e));
+    for (int i = 0; i < 4; i++) CHECK(pthread_create(&threads[i], NULL, wait_in_vain, c) == 0);
+    usleep(10000);
+    CHECK_INT(cairn_shutdown(c, CAIRN_DRAIN, 1000), CAIRN_OK);
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], &codes[i]);
+        CHECK_INT((intptr_t)codes[i], CAIRN_E_CONFLICT);
+    }
+    CHECK_INT(cairn_events_next(events, &event, NULL), CAIRN_E_CONFLICT);
+    CHECK_INT(cairn_wait(c, "r1", 0, NULL, NULL), CAIRN_E_CONFLICT);
+    CHECK_INT(cairn_recover(c, NULL, NULL, NULL), CAIRN_E_CONFLICT);
+    CHECK_INT(cairn_shutdown(c, CAIRN_NOW, 0), CAIRN_OK); // once more harmless
+    cairn_events_close(events);
+    cairn_close(c, CAIRN_NOW, 0);
 }
 
 // ---- hooks
@@ -418,6 +451,7 @@ int main(int argc, char **argv)
         TEST(a_function_sees_that_it_is_cancelled),
         TEST(a_stubborn_function_is_left_behind),
         TEST(draining_finishes_what_runs_and_begins_nothing),
+        TEST(shutting_down_sends_everybody_away),
         TEST(hooks_are_told),
         TEST(the_host_turns_the_engine),
         TEST(many_threads_run_many_runs_on_two_engines_of_one_store),

@@ -10,6 +10,7 @@ import inspect
 import json
 import os
 import threading
+import time
 import traceback
 import weakref
 from types import TracebackType
@@ -125,14 +126,17 @@ class Attempt:
     @property
     def cancelled(self) -> bool:
         """Stop: nobody waits for the result any more."""
-        handle = self._engine._handle
-        return not handle or bool(lib.cairn_cancelled(handle, self._token))
+        try:
+            return bool(self._engine._call(lib.cairn_cancelled, self._token))
+        except CairnError:
+            return True
 
     def log(self, line: str) -> None:
         """A line for the ``output`` of the engine."""
-        handle = self._engine._handle
-        if handle:
-            lib.cairn_log(handle, self._token, _bytes(line.replace("\0", "?")))
+        try:
+            self._engine._call(lib.cairn_log, self._token, _bytes(line.replace("\0", "?")))
+        except CairnError:
+            pass  # nobody listens any more
 
     def later(self) -> "Later":
         """Return this from the function and complete it when the answer is there, from any thread."""
@@ -169,7 +173,7 @@ class Later:
         if code:
             result.code, result.message = code, message
         error = native.Error()
-        _check(lib.cairn_complete(self.attempt._engine._alive(), self.attempt._token, ctypes.byref(result), ctypes.byref(error)),
+        _check(self.attempt._engine._call(lib.cairn_complete, self.attempt._token, ctypes.byref(result), ctypes.byref(error)),
                error)
 
 
@@ -318,7 +322,7 @@ class Run:
         """Until it has ended, wherever it runs. Raises TimeoutError."""
         status, error = ctypes.c_int(0), native.Error()
         limit = -1 if timeout is None else max(0, int(timeout * 1000))
-        code = lib.cairn_wait(self.engine._alive(), _bytes(self.id), limit, ctypes.byref(status), ctypes.byref(error))
+        code = self.engine._call(lib.cairn_wait, _bytes(self.id), limit, ctypes.byref(status), ctypes.byref(error))
         if code == native.E_TIMEOUT:
             raise TimeoutError(error.message.decode("utf-8", "replace"))
         _check(code, error)
@@ -334,14 +338,14 @@ class Run:
     def view(self, at: int = 0) -> "dict[str, Any]":
         """The snapshot of the run: now, or right after event ``at``."""
         pointer, size, error = ctypes.c_void_p(), ctypes.c_size_t(), native.Error()
-        _check(lib.cairn_view(self.engine._alive(), _bytes(self.id), at, ctypes.byref(pointer), ctypes.byref(size),
+        _check(self.engine._call(lib.cairn_view, _bytes(self.id), at, ctypes.byref(pointer), ctypes.byref(size),
                               ctypes.byref(error)), error)
         return json.loads(_take(pointer, size.value))
 
     def output(self, step: str) -> Json:
         """What a step gave. CairnError NOT_FOUND: it has given nothing."""
         pointer, size, error = ctypes.c_void_p(), ctypes.c_size_t(), native.Error()
-        _check(lib.cairn_output(self.engine._alive(), _bytes(self.id), _bytes(step), ctypes.byref(pointer), ctypes.byref(size),
+        _check(self.engine._call(lib.cairn_output, _bytes(self.id), _bytes(step), ctypes.byref(pointer), ctypes.byref(size),
                                 ctypes.byref(error)), error)
         return json.loads(_take(pointer, size.value))
 
@@ -362,13 +366,11 @@ class Run:
 
     def events(self, after: int = 0) -> Iterator[Event]:
         """The log, from its beginning or after an event."""
-        engine = self.engine._alive()
         iterator, error, event = ctypes.c_void_p(), native.Error(), native.Event(size=ctypes.sizeof(native.Event))
-        _check(lib.cairn_events_open(engine, _bytes(self.id), after, ctypes.byref(iterator), ctypes.byref(error)), error)
+        _check(self.engine._call(lib.cairn_events_open, _bytes(self.id), after, ctypes.byref(iterator), ctypes.byref(error)), error)
         try:
             while True:
-                self.engine._alive()
-                code = lib.cairn_events_next(iterator, ctypes.byref(event), ctypes.byref(error))
+                code = self.engine._guard(lib.cairn_events_next, iterator, ctypes.byref(event), ctypes.byref(error))
                 if code == native.END:
                     return
                 _check(code, error)
@@ -382,7 +384,7 @@ class Run:
         signal = native.Signal(size=ctypes.sizeof(native.Signal), type=_bytes(type), id=_bytes(id), step=_bytes(step),
                                reason=_bytes(reason), payload=None if payload is None else _dump(dict(payload)), force=force)
         decision, error = native.Decision(size=ctypes.sizeof(native.Decision)), native.Error()
-        _check(lib.cairn_signal(self.engine._alive(), _bytes(self.id), ctypes.byref(signal), ctypes.byref(decision),
+        _check(self.engine._call(lib.cairn_signal, _bytes(self.id), ctypes.byref(signal), ctypes.byref(decision),
                                 ctypes.byref(error)), error)
         return Decision(bool(decision.accepted), bool(decision.duplicate), decision.code.decode(),
                         decision.message.decode("utf-8", "replace"), decision.seq, decision.new_run.decode())
@@ -421,6 +423,8 @@ class Engine:
                  on_exception: Optional[Callable[[str, BaseException], None]] = None) -> None:
         self._handle: Optional[int] = None
         self._lock = threading.Lock()
+        self._calls = 0
+        self._closing = False
         self._waiting: "dict[str, list[Callable[[Status], None]]]" = {}
         self._on_exception = on_exception
         self._pid = os.getpid()
@@ -440,10 +444,32 @@ class Engine:
         self._handle = handle.value
         _open.add(self)
 
-    def _alive(self) -> int:
-        if not self._handle:
-            raise CairnError("CONFLICT", "the engine is closed")
-        return self._handle
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """A C function with the handle, which is not freed meanwhile."""
+        handle = self._enter()
+        try:
+            return function(handle, *arguments)
+        finally:
+            self._leave()
+
+    def _guard(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The same for a function of an iterator, which has the handle."""
+        self._enter()
+        try:
+            return function(*arguments)
+        finally:
+            self._leave()
+
+    def _enter(self) -> int:
+        with self._lock:
+            if not self._handle:
+                raise CairnError("CONFLICT", "the engine is closed")
+            self._calls += 1
+            return self._handle
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._calls -= 1
 
     # ---- steps
 
@@ -465,7 +491,7 @@ class Engine:
         # Kept until C says that nothing of it runs any more: a function that does not return in time outlives the engine.
         _registered[id(step)] = step
         try:
-            _check(lib.cairn_register(self._alive(), ctypes.byref(step.kind), ctypes.byref(error)), error)
+            _check(self._call(lib.cairn_register, ctypes.byref(step.kind), ctypes.byref(error)), error)
         except BaseException:
             del _registered[id(step)]
             raise
@@ -473,7 +499,7 @@ class Engine:
     def load_plugin(self, file: "Union[str, os.PathLike[str]]") -> None:
         """Kinds of steps from a shared object."""
         error = native.Error()
-        _check(lib.cairn_load_plugin(self._alive(), os.fsencode(file), ctypes.byref(error)), error)
+        _check(self._call(lib.cairn_load_plugin, os.fsencode(file), ctypes.byref(error)), error)
 
     def _tell_exception(self, name: str, error: BaseException) -> None:
         if self._on_exception and not isinstance(error, (Retry, Permanent)):
@@ -493,13 +519,13 @@ class Engine:
         start.run, start.arguments, start.work_dir = _bytes(run_id), _bytes(arguments), _bytes(work_dir)
         start.inputs = None if inputs is None else _dump(dict(inputs))
         made, error = ctypes.create_string_buffer(native.RUN_SIZE), native.Error()
-        _check(lib.cairn_start(self._alive(), ctypes.byref(start), made, ctypes.byref(error)), error)
+        _check(self._call(lib.cairn_start, ctypes.byref(start), made, ctypes.byref(error)), error)
         return Run(self, made.value.decode())
 
     def check(self, document: Document) -> str:
         """Every mistake of a document with its place; empty when there is none."""
         start, report, error = _start_of(document), ctypes.c_void_p(), native.Error()
-        lib.cairn_check(self._alive(), ctypes.byref(start), ctypes.byref(report), ctypes.byref(error))
+        self._call(lib.cairn_check, ctypes.byref(start), ctypes.byref(report), ctypes.byref(error))
         if not report.value:
             _check(error.code or native.E_CONFLICT, error)
         text = ctypes.cast(report, ctypes.c_char_p).value or b""
@@ -513,7 +539,7 @@ class Engine:
     def recover(self, run_id: Optional[str] = None) -> int:
         """Takes up one run, or every unfinished one that no living process has. Gives how many. Register steps before."""
         count, error = ctypes.c_size_t(), native.Error()
-        _check(lib.cairn_recover(self._alive(), _bytes(run_id), ctypes.byref(count), ctypes.byref(error)), error)
+        _check(self._call(lib.cairn_recover, _bytes(run_id), ctypes.byref(count), ctypes.byref(error)), error)
         return count.value
 
     def signal(self, run_id: str, type: str, step: Optional[str] = None, reason: Optional[str] = None, **more: Any) -> Decision:
@@ -527,11 +553,10 @@ class Engine:
                                unfinished=unfinished, roots=roots, plan=_bytes(plan), prefix=_bytes(prefix), since_ms=since_ms,
                                until_ms=until_ms)
         iterator, error, row = ctypes.c_void_p(), native.Error(), native.RunRow(size=ctypes.sizeof(native.RunRow))
-        _check(lib.cairn_runs_open(self._alive(), ctypes.byref(wanted), ctypes.byref(iterator), ctypes.byref(error)), error)
+        _check(self._call(lib.cairn_runs_open, ctypes.byref(wanted), ctypes.byref(iterator), ctypes.byref(error)), error)
         try:
             while True:
-                self._alive()
-                code = lib.cairn_runs_next(iterator, ctypes.byref(row), ctypes.byref(error))
+                code = self._guard(lib.cairn_runs_next, iterator, ctypes.byref(row), ctypes.byref(error))
                 if code == native.END:
                     return
                 _check(code, error)
@@ -591,11 +616,16 @@ class Engine:
         """Lets running steps finish (drain), begins no more, and closes the store. Unfinished runs go on with the next
         ``recover``. Not from a step function."""
         with self._lock:
-            handle, self._handle = self._handle, None
-        if not handle:
-            return
+            if self._closing or not self._handle:
+                return
+            self._closing = True
         limit = -1 if timeout is None else int(timeout * 1000)
-        lib.cairn_close(handle, native.DRAIN if drain else native.NOW, limit)
+        lib.cairn_shutdown(self._handle, native.DRAIN if drain else native.NOW, limit)
+        with self._lock:
+            handle, self._handle = self._handle, None  # whoever comes now is refused here
+        while self._calls > 0:
+            time.sleep(0.0005)
+        lib.cairn_close(handle, native.NOW, 0)
 
     def __enter__(self) -> "Engine":
         return self

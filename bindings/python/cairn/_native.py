@@ -85,6 +85,7 @@ _PROTOTYPES = {
     "cairn_code_name": (c_char_p, [c_int]),
     "cairn_free": (None, [c_void_p]),
     "cairn_open": (c_int, [c_char_p, POINTER(Options), POINTER(c_void_p), POINTER(Error)]),
+    "cairn_shutdown": (c_int, [c_void_p, c_int, c_int64]),
     "cairn_close": (None, [c_void_p, c_int, c_int64]),
     "cairn_register": (c_int, [c_void_p, POINTER(Kind), POINTER(Error)]),
     "cairn_load_plugin": (c_int, [c_void_p, c_char_p, POINTER(Error)]),

@@ -409,6 +409,25 @@ class Life(Case):
         with open(notes) as lines:
             self.assertEqual(lines.read().splitlines(), ["first 20", "second 21 1.1 r1:b:1", "second 21 1.2 r1:b:1"])
 
+    def test_closing_sends_waiting_threads_away(self):
+        engine, codes = cairn.Engine(self.url), []
+        run = engine.run(plan({"stepId": "gate", "kind": "approval"}), run_id="r1")
+
+        def wait():
+            try:
+                run.wait()
+            except cairn.CairnError as error:
+                codes.append(error.code)
+
+        threads = [threading.Thread(target=wait) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.02)
+        engine.close()
+        for thread in threads:
+            thread.join(10)
+        self.assertEqual(codes, ["CONFLICT"] * 5)
+
     def test_a_program_that_just_ends_is_no_crash(self):
         script = ("import cairn, sys, time\n"
                   "engine = cairn.Engine('memory:')\n"
