@@ -136,7 +136,7 @@ static void add_world(struct teller *t, const struct program_step *ps)
     buf_printf(&t->text, "%sthe condition is false", t->text.len > 0 ? ", " : "");
 }
 
-static void join_cause(struct teller *t, uint32_t step, struct diagnostic *d)
+static void join_cause(struct teller *t, uint32_t step)
 {
     const struct program_step *ps = step_of(t, step);
     if (ps->rule != RULE_ALL_SUCCESS || !tell_exclusive(t, ps)) {
@@ -145,7 +145,6 @@ static void join_cause(struct teller *t, uint32_t step, struct diagnostic *d)
         buf_text(&t->text, " reaches it: ");
         add_possible(t, ps);
     }
-    note(t, d);
 }
 
 static bool has_cancel(const struct teller *t, const struct program_step *ps)
@@ -174,17 +173,34 @@ static struct diagnostic *tell_dead_as(struct teller *t, const char *id, uint32_
 }
 
 // Steps that are dead because this one is: told with it.
-static void add_followers(struct teller *t, uint32_t step, struct diagnostic *d)
+static void add_followers(struct teller *t, uint32_t step)
 {
     const struct program_step *ps = step_of(t, step);
     uint32_t dead[64], count = 0;
     for (uint32_t i = 0; i < ps->dependent_count && count < ARRAY_COUNT(dead); i++)
         if (t->reach[ps->dependents[i]] == SOUND_NO) dead[count++] = ps->dependents[i];
     if (count == 0) return;
-    buf_text(&t->text, "so these can never run either: ");
+    buf_text(&t->text, t->text.len ? "; so these can never run either: " : "these can never run either: ");
     add_names(t, dead, count);
-    diagnostic_hint(t->diagnostics, d, "%s", t->text.ptr);
-    buf_clear(&t->text);
+}
+
+// A rule with which the step could run, when there is an obvious one.
+static void suggest_rule(struct teller *t, uint32_t step, struct diagnostic *d)
+{
+    static const enum trigger_rule usual[] = {RULE_NONE_FAILED_MIN_ONE_SUCCESS, RULE_ALL_DONE};
+    struct sound_scope *s = t->s;
+    struct sound_goal goal = {step, OUT_RUNS};
+    enum sound_answer answer = SOUND_NO;
+    size_t i = 0;
+    if (step_of(t, step)->rule != RULE_ALL_SUCCESS || step_of(t, step)->dep_count < 2) return;
+    for (; i < ARRAY_COUNT(usual) && answer != SOUND_YES; i++) {
+        s->goal = step;
+        s->goal_rule = usual[i];
+        answer = sound_ask(s, &goal, 1);
+    }
+    s->goal_rule = RULE_NONE;
+    if (answer == SOUND_YES)
+        diagnostic_hint(t->diagnostics, d, "with the trigger rule %s it can run", rule_name(usual[i - 1]));
 }
 
 static void tell_dead(struct teller *t, uint32_t step)
@@ -199,8 +215,8 @@ static void tell_dead(struct teller *t, uint32_t step)
     if (has_cancel(t, ps)) {
         d = tell_dead_as(t, "E0602", step, "it waits for a step that ends the run");
         add_possible(t, ps);
+        add_followers(t, step);
         note(t, d);
-        add_followers(t, step, d);
         return;
     }
     s->goal = step;
@@ -215,24 +231,23 @@ static void tell_dead(struct teller *t, uint32_t step)
         d = tell_dead_as(t, "E0601", step, "by the time it is decided a failure has stopped the run");
         buf_text(&t->text, "a failed plan starts only steps directly below the failure; here ");
         add_possible(t, ps);
-        note(t, d);
     } else if (joined == SOUND_NO) {
         buf_printf(&text, "no run satisfies its trigger rule %.*s", STR_ARG(rule));
         d = tell_dead_as(t, "E0602", step, text.ptr);
-        join_cause(t, step, d);
+        suggest_rule(t, step, d);
+        join_cause(t, step);
     } else if (!model->when_possible) {
         d = tell_dead_as(t, "E0603", step, "its condition is never true");
         buf_printf(&t->text, "no value satisfies %.*s", STR_ARG(ps->when_text));
-        note(t, d);
     } else {
         d = tell_dead_as(t, "E0603", step, "its condition is false whenever its trigger rule passes");
         s->no_when = true;
         if (sound_ask(s, &goal, 1) == SOUND_YES) add_world(t, ps);
         s->no_when = false;
-        note(t, d);
     }
     buf_release(&text);
-    add_followers(t, step, d);
+    add_followers(t, step);
+    note(t, d);
 }
 
 // Dead because a dependency that has to run is dead: the cause is told there.

@@ -73,6 +73,7 @@ struct sound_scope {
     bool free_of_run; // for explanations: without that
     bool no_when;     // for explanations: the condition of the goal itself is left out
     uint32_t goal;
+    enum trigger_rule goal_rule; // for suggestions: the goal as if it had this rule
 };
 
 struct sound_goal {

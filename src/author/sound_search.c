@@ -186,7 +186,8 @@ static bool joined(const struct choice *c)
         skipped += outcome == OUT_SKIPPED || outcome == OUT_TAINTED;
         tainted += s->plan && is_failure(outcome);
     }
-    bool passes = rule_passes(ps->rule, success, failed, skipped);
+    enum trigger_rule rule = c->step == s->goal && s->goal_rule != RULE_NONE ? s->goal_rule : ps->rule;
+    bool passes = rule_passes(rule, success, failed, skipped);
     if (passes == (c->way == WAY_RULE)) return false;
     if (c->way == WAY_RULE && (tainted > 0) != (*outcome_of(s, c->step) == OUT_TAINTED)) return false;
     return choose_producers(c, 0);
@@ -292,7 +293,9 @@ enum sound_answer sound_ask(struct sound_scope *s, const struct sound_goal *goal
     for (uint32_t i = 0; i < count; i++) {
         const struct sound_step *step = &s->steps[goals[i].step - s->first];
         bool runs = goals[i].outcome == OUT_RUNS;
-        if (runs ? !step->rule_possible || (!step->when_possible && !s->no_when) : !(step->possible & goals[i].outcome))
+        bool other_rule = goals[i].step == s->goal && s->goal_rule != RULE_NONE;
+        if (runs ? (!step->rule_possible && !other_rule) || (!step->when_possible && !s->no_when)
+                 : !(step->possible & goals[i].outcome))
             return SOUND_NO;
     }
     if (!find_cone(s, goals, count)) return SOUND_UNKNOWN;

@@ -45,6 +45,10 @@ static void joins_below_exclusive_branches(void)
     finds(BRANCHES "  - { id: j, bash: x, depends_on: [a, b] }\n", "E0602", "\"j\" can never run",
           "when a succeeds ($INPUTS.env = 'prod'), b is skipped");
     finds_nothing(BRANCHES "  - { id: j, bash: x, depends_on: [a, b], trigger_rule: none_failed_min_one_success }\n");
+    prove(BRANCHES "  - { id: j, bash: x, depends_on: [a, b] }\n  - { id: k, bash: x, depends_on: [j] }\n");
+    CHECK(strstr(kit_found(&kit, "E0602")->hint.ptr, "with the trigger rule none_failed_min_one_success it can run"));
+    CHECK(strstr(kit_found(&kit, "E0602")->note.ptr, "so these can never run either: k"));
+    kit_release(&kit);
     finds_nothing(BRANCHES "  - { id: k, bash: x, depends_on: [a, b], trigger_rule: all_skipped }\n");
 }
 
