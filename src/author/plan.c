@@ -119,8 +119,11 @@ static struct bound scope_bound(struct planner *p, const struct program *program
                           (best[d].ms == best[from[i]].ms && hops[d] > hops[from[i]]);
             if (longer) from[i] = d;
         }
-        best[i] = from[i] == PROGRAM_TOP ? (struct bound){0} : best[from[i]];
-        hops[i] = from[i] == PROGRAM_TOP ? 1 : hops[from[i]] + 1;
+        hops[i] = 1;
+        if (from[i] != PROGRAM_TOP) {
+            best[i] = best[from[i]];
+            hops[i] = hops[from[i]] + 1;
+        }
         best[i].ms = add_ms(best[i].ms, own.ms);
         best[i].open |= own.open;
         whole.open |= own.open;

@@ -114,12 +114,12 @@ static bool tell_exclusive(struct teller *t, const struct program_step *ps)
         for (uint32_t k = i + 1; k < ps->dep_count && k < 64; k++) {
             struct sound_goal both[] = {{ps->deps[i], OUT_SUCCESS}, {ps->deps[k], OUT_SUCCESS}};
             if (sound_ask(s, both, 2) != SOUND_NO) continue;
-            for (uint8_t bit = OUT_FAILED; bit <= OUT_TAINTED; bit = (uint8_t)(bit << 1)) {
-                both[1].outcome = bit;
+            for (unsigned bit = OUT_FAILED; bit <= OUT_TAINTED; bit <<= 1) {
+                both[1].outcome = (uint8_t)bit;
                 if (sound_ask(s, both, 2) != SOUND_YES) continue;
                 buf_printf(&t->text, "when %.*s succeeds", STR_ARG(step_of(t, ps->deps[i])->id));
                 add_values(t);
-                buf_printf(&t->text, ", %.*s %s", STR_ARG(step_of(t, ps->deps[k])->id), outcome_word(bit));
+                buf_printf(&t->text, ", %.*s %s", STR_ARG(step_of(t, ps->deps[k])->id), outcome_word((uint8_t)bit));
                 return true;
             }
         }

@@ -161,9 +161,9 @@ static bool choose_producers(const struct choice *c, uint32_t from)
     for (uint32_t i = from; evaluates && i < step->atom_count; i++) {
         uint32_t producer = s->vars[step->atoms[i].var].producer;
         if (producer == PROGRAM_TOP || !s->in_cone[producer - s->first] || *outcome_of(s, producer)) continue;
-        for (uint8_t bit = OUT_SUCCESS; bit <= OUT_TAINTED; bit = (uint8_t)(bit << 1)) {
+        for (unsigned bit = OUT_SUCCESS; bit <= OUT_TAINTED; bit <<= 1) {
             if (!(s->steps[producer - s->first].possible & bit)) continue;
-            *outcome_of(s, producer) = bit;
+            *outcome_of(s, producer) = (uint8_t)bit;
             if (choose_producers(c, i + 1)) return true;
         }
         *outcome_of(s, producer) = 0;
@@ -202,9 +202,9 @@ static bool choose_parents(const struct choice *c, uint32_t from)
     for (uint32_t i = from; i < ps->dep_count; i++) {
         uint32_t parent = ps->deps[i];
         if (*outcome_of(s, parent)) continue;
-        for (uint8_t bit = OUT_SUCCESS; bit <= OUT_TAINTED; bit = (uint8_t)(bit << 1)) {
+        for (unsigned bit = OUT_SUCCESS; bit <= OUT_TAINTED; bit <<= 1) {
             if (!(s->steps[parent - s->first].possible & bit)) continue;
-            *outcome_of(s, parent) = bit;
+            *outcome_of(s, parent) = (uint8_t)bit;
             if (choose_parents(c, i + 1)) return true;
         }
         *outcome_of(s, parent) = 0;

@@ -95,7 +95,7 @@ static int draw_file(struct cli *cli, struct str path)
 static int draw_run(struct cli *cli, struct str word)
 {
     struct session session;
-    struct target target;
+    struct target target = {.at = TARGET_NOW};
     struct card card = {0};
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, word, TARGET_MOMENT, &target);

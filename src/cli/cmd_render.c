@@ -253,15 +253,18 @@ static int render_file(struct cli *cli, struct str path)
 static int render_run(struct cli *cli, struct str word)
 {
     struct session session;
-    struct target target;
+    struct target target = {.at = TARGET_NOW};
     struct card card = {0};
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, word, TARGET_STEP | TARGET_MOMENT, &target);
     if (!code) code = card_load(&session, &target.head, target.at, &card);
-    if (!code && !card.program) code = cli_fail(cli, EXIT_NOT_FOUND, "the document of the run cannot be read");
-    struct rendering r = {.cli = cli, .program = card.program};
-    if (!code) code = take_view(&r, &session, &card.view);
-    if (!code) code = render_all(&r, target.step.len > 0 ? target.step : args_text(&cli->args, FLAG_STEP, ""));
+    if (!code && card.program) {
+        struct rendering r = {.cli = cli, .program = card.program};
+        code = take_view(&r, &session, &card.view);
+        if (!code) code = render_all(&r, target.step.len > 0 ? target.step : args_text(&cli->args, FLAG_STEP, ""));
+    } else if (!code) {
+        code = cli_fail(cli, EXIT_NOT_FOUND, "the document of the run cannot be read");
+    }
     card_release(&card);
     session_close(&session);
     return code;
