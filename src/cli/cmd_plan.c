@@ -33,9 +33,16 @@ static void safe(struct buf *out, const struct json *value)
     buf_release(&text);
 }
 
+enum { NAMES_MAX = 12, LAYER_NAMES_MAX = 30, LAYERS_MAX = 60 }; // -o json has all of them
+
+// The first and the last ones, when there are many.
 static void names(struct buf *out, const struct json *list, const char *between)
 {
     for (uint32_t i = 0; i < list->count; i++) {
+        if (list->count > NAMES_MAX && i == NAMES_MAX - 4) {
+            i = list->count - 3;
+            buf_printf(out, "%s... %u more ...", between, list->count - NAMES_MAX + 1);
+        }
         buf_text(out, i ? between : "");
         safe(out, &list->items[i]);
     }
@@ -108,11 +115,14 @@ static void write_layer(struct cli *cli, struct buf *out, const struct json *ste
 {
     char name[32];
     size_t column = 12, columns = cli->out.columns > 40 ? cli->out.columns : 40;
+    uint32_t shown = 0, all = 0;
     bool first = true;
     snprintf(name, sizeof(name), "layer %lld", (long long)layer);
     label(cli, out, name);
     for (uint32_t i = 0; i < steps->count; i++) {
         if (json_integer(json_key(&steps->items[i], "layer"), 0) != layer) continue;
+        if (++all > LAYER_NAMES_MAX) continue;
+        shown++;
         size_t from = out->len;
         if (!first) buf_text(out, ", ");
         safe(out, json_key(&steps->items[i], "stepId"));
@@ -127,6 +137,7 @@ static void write_layer(struct cli *cli, struct buf *out, const struct json *ste
         }
         first = false;
     }
+    if (all > shown) buf_printf(out, " and %u more", all - shown);
     buf_byte(out, '\n');
 }
 
@@ -139,16 +150,15 @@ static void write_critical(struct cli *cli, struct buf *out, const struct json *
     names(out, json_key(critical, "steps"), cli->out.utf8 ? " → " : " -> ");
     buf_printf(out, "\n");
     label(cli, out, "");
-    if (json_integer(json_key(critical, "boundMs"), 0) == 0 && open->count > 0)
+    if (json_integer(json_key(critical, "boundMs"), 0) == 0 && open->count == 0)
+        buf_text(out, "none of its steps takes time by itself");
+    else if (json_integer(json_key(critical, "boundMs"), 0) == 0)
         buf_text(out, "no timeouts declared on it");
     else
         buf_printf(out, "at most %s by timeouts, waits and retries", text);
     if (open->count > 0) {
         buf_text(out, "; without a limit: ");
-        struct json shown = *open;
-        if (shown.count > 8) shown.count = 8;
-        names(out, &shown, ", ");
-        if (open->count > 8) buf_printf(out, " and %u more", open->count - 8);
+        names(out, open, ", ");
     }
     buf_byte(out, '\n');
 }
@@ -177,7 +187,8 @@ static void write_text(struct cli *cli, struct buf *out, const struct json *plan
     label(cli, out, "first");
     names(out, json_key(plan, "first"), ", ");
     buf_byte(out, '\n');
-    for (int64_t layer = 1; layer <= layers; layer++) write_layer(cli, out, steps, layer);
+    for (int64_t layer = 1; layer <= layers && layer <= LAYERS_MAX; layer++) write_layer(cli, out, steps, layer);
+    if (layers > LAYERS_MAX) buf_printf(out, "            and %lld more layers\n", (long long)(layers - LAYERS_MAX));
     write_critical(cli, out, json_key(plan, "criticalPath"));
 }
 
