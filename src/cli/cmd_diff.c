@@ -163,15 +163,33 @@ static void write_document(struct sheet *s)
     write_names(s, document, "removed", "- ", TONE_BAD);
 }
 
-static void write_change(struct sheet *s, const struct json *change, size_t width)
+static void write_value(struct sheet *s, const struct json *change, const char *side)
+{
+    name(s, json_key(change, side) ? text_of(change, side) : STR("nothing"), 0);
+}
+
+// On one line, or on two when that would not fit.
+static void write_change(struct sheet *s, const struct json *change, size_t indent, size_t width)
 {
     struct str path = text_of(change, "path");
     begin(s);
-    buf_text(s->out, "  ");
+    text_pad(s->out, 0, indent);
     if (path.len > 0) name(s, path, width);
-    name(s, json_key(change, "a") ? text_of(change, "a") : STR("nothing"), 0);
+    size_t from = s->out->len;
+    write_value(s, change, "a");
     buf_text(s->out, arrow(s));
-    name(s, json_key(change, "b") ? text_of(change, "b") : STR("nothing"), 0);
+    write_value(s, change, "b");
+    size_t wide = text_width(str_slice(buf_str(s->out), s->line, s->out->len));
+    if (s->term->tty && buf_ok(s->out) && wide > s->term->columns) {
+        s->out->ptr[s->out->len = from] = '\0';
+        tone_text(s->out, s->term, TONE_BAD, "- ");
+        write_value(s, change, "a");
+        end(s);
+        begin(s);
+        text_pad(s->out, 0, indent + (path.len > 0 ? width : 0));
+        tone_text(s->out, s->term, TONE_GOOD, "+ ");
+        write_value(s, change, "b");
+    }
     end(s);
 }
 
@@ -192,14 +210,7 @@ static void write_inputs(struct sheet *s)
     size_t width = widest(changes, "path");
     s->label = "inputs";
     if (is_same(inputs)) same_line(s, "same");
-    for (uint32_t i = 0; changes && i < changes->count; i++) {
-        begin(s);
-        name(s, text_of(&changes->items[i], "path"), width);
-        name(s, json_key(&changes->items[i], "a") ? text_of(&changes->items[i], "a") : STR("nothing"), 0);
-        buf_text(s->out, arrow(s));
-        name(s, json_key(&changes->items[i], "b") ? text_of(&changes->items[i], "b") : STR("nothing"), 0);
-        end(s);
-    }
+    for (uint32_t i = 0; changes && i < changes->count; i++) write_change(s, &changes->items[i], 0, width);
     write_left_out(s, inputs);
 }
 
@@ -261,7 +272,7 @@ static void write_outputs(struct sheet *s)
             buf_printf(s->out, "  differs: %lld and %lld bytes", (long long)int_of(step, "sizeA", 0),
                        (long long)int_of(step, "sizeB", 0));
         end(s);
-        for (uint32_t k = 0; changes && k < changes->count; k++) write_change(s, &changes->items[k], width);
+        for (uint32_t k = 0; changes && k < changes->count; k++) write_change(s, &changes->items[k], 2, width);
         write_left_out(s, step);
     }
 }

@@ -3,8 +3,6 @@
 #include "cli/tale.h"
 #include "cli/why.h"
 
-#include <string.h>
-
 enum { LISTED_MAX = 8 };
 
 static bool is_inside(struct str path, struct str id)
@@ -43,8 +41,7 @@ static bool add_owner(struct cli *cli, const struct run_head *head, struct json 
     if (!json_put(arena, &owner, STR("alive"), json_bool(head->owned))) return false;
     if (head->owned && !json_put(arena, &owner, STR("pid"), json_int(head->owner_pid))) return false;
     if (!json_put(arena, answer, STR("owner"), owner)) return false;
-    bool waits = head->summary.status == RUN_STATUS_PAUSED || head->summary.status == RUN_STATUS_PENDING ||
-                 strcmp(head->summary.substatus, "WAITING_APPROVAL") == 0;
+    bool waits = head->summary.status == RUN_STATUS_PAUSED || head->summary.status == RUN_STATUS_PENDING;
     if (head->owned || waits) return true;
     struct json *next = NULL, line = json_string(str_from(cli_format(cli, "recover %.*s", STR_ARG(head->ids.run))));
     for (uint32_t i = 0; i < answer->count; i++)

@@ -183,15 +183,21 @@ static void write_rule(struct page *p)
     struct str outlook = text_of(rule, "outlook");
     add_member(p, "", rule, "name");
     add_member(p, " needs ", rule, "needs");
-    buf_printf(&p->line, "; %lld succeeded, %lld failed, %lld skipped", (long long)int_of(rule, "success"),
-               (long long)int_of(rule, "failed"), (long long)int_of(rule, "skipped"));
+    const struct {
+        const char *key, *word;
+    } counts[] = {{"success", "succeeded"}, {"failed", "failed"}, {"skipped", "skipped"}, {"open", "open"}};
+    bool first = true;
+    for (size_t i = 0; i < ARRAY_COUNT(counts); i++) {
+        int64_t count = int_of(rule, counts[i].key);
+        if (count == 0) continue;
+        buf_printf(&p->line, "%s%lld %s", first ? "; " : ", ", (long long)count, counts[i].word);
+        first = false;
+    }
     if (outlook.len == 0)
         buf_printf(&p->line, " %s it %s", arrow(p), bool_of(rule, "passes") ? "passes" : "does not pass");
-    else
-        buf_printf(&p->line, ", %lld open%s", (long long)int_of(rule, "open"),
-                   str_is(outlook, "open")        ? ""
-                   : str_is(outlook, "will_pass") ? "; it will pass whatever they do"
-                                                  : "; it can no longer pass");
+    else if (!str_is(outlook, "open"))
+        buf_text(&p->line,
+                 str_is(outlook, "will_pass") ? "; it will pass whatever they do" : "; it can no longer pass");
     row(p, "rule");
 }
 
