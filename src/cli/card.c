@@ -280,6 +280,9 @@ static void write_next(struct session *session, struct buf *out, const struct ru
         next(out, &first, cli_command(cli, "retry %.*s", STR_ARG(run)));
     if (view->status == RUN_STATUS_FAILED && !session_is_memory(session))
         next(out, &first, cli_command(cli, "why %.*s", STR_ARG(run)));
+    if (view->status == RUN_STATUS_FAILED && view->fault.has_exit && view->failed_step.len &&
+        !session_is_memory(session))
+        next(out, &first, cli_command(cli, "logs %.*s/%.*s", STR_ARG(run), STR_ARG(view->failed_step)));
     for (size_t i = 0; !run_status_terminal(view->status) && i < view->step_count; i++) {
         const struct step_view *step = &view->steps[i];
         enum look look = look_of_step(step);

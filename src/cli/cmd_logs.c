@@ -246,6 +246,21 @@ static int show_now(struct printer *p)
     return EXIT_OK;
 }
 
+// Wide enough for every step that may still write, so that the lines stay aligned.
+static void expect_labels(struct printer *p, const struct target *target)
+{
+    struct card card;
+    if (target->step.len == 0 && card_load(p->logs.session, &target->head, TARGET_NOW, &card) == EXIT_OK &&
+        card.program)
+        for (uint32_t i = 0; i < card.program->step_count; i++) {
+            const struct program_step *step = &card.program->steps[i];
+            bool writes = step->kind == STEP_SHELL || step->kind == STEP_EXEC || step->kind == STEP_SCRIPT;
+            size_t width = text_width(step->id);
+            if (writes && step->scope == PROGRAM_TOP && width <= LABEL_WIDTH_MAX && width > p->width) p->width = width;
+        }
+    if (target->step.len == 0) card_release(&card);
+}
+
 static int show_and_follow(struct printer *p)
 {
     struct follow follow;
@@ -318,6 +333,7 @@ int command_logs(struct cli *cli)
         buf_init(&p.out, TEXT_MAX);
         arena_init(&p.scratch, 64 * 1024, 1 << 24);
         code = logs_open(&p.logs, &session, &target, args_has(&cli->args, FLAG_CHILDREN));
+        if (!code && args_has(&cli->args, FLAG_FOLLOW)) expect_labels(&p, &target);
         if (!code) code = args_has(&cli->args, FLAG_FOLLOW) ? show_and_follow(&p) : show_now(&p);
         logs_close(&p.logs);
         buf_release(&p.out);
