@@ -49,7 +49,7 @@ enum exit_code {
     X(NO_CONFIG_FILE, "no-config-file", 0, NULL, "", "read no config files")                                           \
     X(NO_CONFIG_ENV, "no-config-env", 0, NULL, "", "take no settings from CAIRN_* variables")                          \
     X(STORE, "store", 0, "URL", "",                                                                                    \
-      "sqlite:PATH, files:DIR or memory: (default: $CAIRN_STORE, else below ~/.local/state)")                          \
+      "sqlite:PATH, files:DIR, bundle:FILE or memory: (default: $CAIRN_STORE, else below ~/.local/state)")             \
     X(TENANT, "tenant", 0, "ID", "", "tenant of the run (default: default)")                                           \
     X(PROJECT, "project", 0, "ID", "", "project of the run (default: default)")                                        \
     X(ENVIRONMENT, "environment", 0, "ID", "", "environment of the run (default: default)")                            \
@@ -106,6 +106,8 @@ enum exit_code {
     X(UPDATE, "update", 0, NULL, "", "write golden files instead of comparing with them")                              \
     X(FILTER, "filter", 0, "TEXT", "", "only tests whose file or name holds TEXT")                                     \
     X(REDACT, "redact", 0, NULL, "", "values become placeholders of their type")                                       \
+    X(REDACT, "redact", 0, NULL, "", "without values: inputs, results, messages; only their types (test) or hashes")   \
+    X(OUT, "out", 0, "FILE", "", "where it is written; - is stdout")                                                   \
     X(BODIES, "bodies", 0, "HOW", "mock|sandbox", "mock: nothing runs; sandbox: steps run in a temporary directory")   \
     X(OUT, "out", 0, "FILE", "", "write to this file instead of stdout (artifacts get: a directory)")                  \
     X(SEED, "seed", 0, "N", "", "which worlds are drawn when there are too many (default: 1)")                         \
@@ -114,6 +116,9 @@ enum exit_code {
     X(WORLD, "world", 0, "N[.M]", "", "play one world again and tell what happens")                                    \
     X(LOCAL, "local", 0, NULL, "", "in cairn.toml of the project instead of the user's file")                          \
     X(FIX, "fix", 0, NULL, "", "put right what can be put right without a decision")                                   \
+    X(SIGN, "sign", 0, "KEYFILE", "", "sign with this private key (`cairn key new`)")                                  \
+    X(PUBKEY, "pubkey", 0, "FILE", "", "the public key of who must have signed it")                                    \
+    X(NO_CHILDREN, "no-children", 0, NULL, "", "without the child runs")                                               \
     X(ONLY, "only", 0, "W,..", "", "only these workloads: w1 w2 w3 w4 w5 w6 scale list")
 
 enum flag {

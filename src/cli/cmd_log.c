@@ -1,3 +1,4 @@
+#include "cli/bundles.h"
 #include "cli/commands.h"
 #include "cli/session.h"
 #include "cli/text.h"
@@ -7,7 +8,7 @@ static bool put(struct cli *cli, struct json *object, const char *key, struct js
     return json_put(&cli->arena, object, str_from(key), value);
 }
 
-static bool report_json(struct cli *cli, const struct verify_report *report, struct json *out)
+bool faults_json(struct cli *cli, const struct verify_report *report, struct json *out)
 {
     struct json faults = json_array();
     for (size_t i = 0; i < report->fault_count; i++) {
@@ -25,21 +26,26 @@ static bool report_json(struct cli *cli, const struct verify_report *report, str
            put(cli, out, "intact", json_bool(report->fault_count == 0)) && put(cli, out, "faults", faults);
 }
 
+void faults_write(const struct term *term, struct buf *out, const struct verify_report *report)
+{
+    for (size_t i = 0; i < report->fault_count; i++) {
+        const struct verify_fault *fault = &report->faults[i];
+        tone_text(out, term, TONE_BAD, look_glyph(LOOK_FAILED, term->utf8));
+        buf_text(out, " run ");
+        text_safe(out, fault->run);
+        if (fault->seq > 0)
+            buf_printf(out, " %s %llu", fault->ledger ? "ledger entry" : "event", (unsigned long long)fault->seq);
+        buf_text(out, ": ");
+        text_safe(out, fault->what);
+        buf_byte(out, '\n');
+    }
+}
+
 static void print_text(struct cli *cli, const struct verify_report *report)
 {
     struct buf out;
-    buf_init(&out, (size_t)64 << 20);
-    for (size_t i = 0; i < report->fault_count; i++) {
-        const struct verify_fault *fault = &report->faults[i];
-        tone_text(&out, &cli->out, TONE_BAD, look_glyph(LOOK_FAILED, cli->out.utf8));
-        buf_text(&out, " run ");
-        text_safe(&out, fault->run);
-        if (fault->seq > 0)
-            buf_printf(&out, " %s %llu", fault->ledger ? "ledger entry" : "event", (unsigned long long)fault->seq);
-        buf_text(&out, ": ");
-        text_safe(&out, fault->what);
-        buf_byte(&out, '\n');
-    }
+    buf_init(&out, TEXT_MAX);
+    faults_write(&cli->out, &out, report);
     enum look look = report->fault_count ? LOOK_FAILED : LOOK_DONE;
     tone_text(&out, &cli->out, look_tone(look), look_glyph(look, cli->out.utf8));
     buf_printf(&out, " %llu run%s, %llu events: ", (unsigned long long)report->run_count,
@@ -63,7 +69,7 @@ static int verify(struct session *session, struct str run)
     if (session->store && store_verify(session->store, tenant, run, &cli->arena, &report, &err))
         return cli_error(cli, &err);
     if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
-        if (!report_json(cli, &report, &json)) return cli_nomem(cli);
+        if (!faults_json(cli, &report, &json)) return cli_nomem(cli);
         print_json(cli, FORMAT_JSON, &json);
     } else {
         print_text(cli, &report);
@@ -81,6 +87,9 @@ int command_log_verify(struct cli *cli)
         cli_next(cli, "log verify --all");
         return EXIT_USAGE;
     }
+    if (one && bundle_named(cli->args.words[0])) return bundle_verify(cli, cli->args.words[0]);
+    if (args_has(&cli->args, FLAG_PUBKEY))
+        return cli_fail(cli, EXIT_USAGE, "--pubkey is for bundles; runs in a store are not signed");
     int code = session_open(&session, cli, STORE_READ);
     if (!code && one) code = target_find(&session, cli->args.words[0], 0, &target);
     if (!code) code = verify(&session, one ? target.head.ids.run : STR(""));

@@ -1,4 +1,5 @@
 // Unfinished runs whose process is gone: take all of them over, drive them together, tell what became of each.
+#include "archive/archive.h"
 #include "cli/commands.h"
 #include "cli/drive.h"
 
@@ -38,14 +39,22 @@ static int collect_all(struct recovery *recovery)
 {
     struct cli *cli = recovery->session.cli;
     struct error err = {0};
+    size_t imported = 0;
     struct run_filter filter = {.tenant = recovery->session.tenant, .unfinished = true, .limit = PAGE};
     do {
         struct run_heads heads = {0};
         if (store_list(recovery->session.store, &filter, &cli->arena, &heads, &err)) return cli_error(cli, &err);
-        for (size_t i = 0; i < heads.count; i++)
-            if (!add(recovery, &heads.items[i])) return cli_nomem(cli);
+        for (size_t i = 0; i < heads.count; i++) {
+            // It came from elsewhere and may still be running there.
+            bool foreign = strcmp(heads.items[i].summary.substatus, ARCHIVE_IMPORTED) == 0;
+            imported += foreign;
+            if (!foreign && !add(recovery, &heads.items[i])) return cli_nomem(cli);
+        }
         filter.before = heads.next;
     } while (filter.before != 0);
+    if (imported)
+        cli_note(cli, "%zu imported run%s left alone; name one to go on with it here", imported,
+                 imported == 1 ? " is" : "s are");
     return EXIT_OK;
 }
 

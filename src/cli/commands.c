@@ -208,7 +208,9 @@ static const struct command commands[] = {
      "[RUN...]",
      "go on with unfinished runs that nobody owns",
      "Takes over every run whose process is gone and drives all of them to their end. Runs that are paused or wait for "
-     "a person are listed and left alone. Exits 10 when a run ended FAILED.",
+     "a person are listed and left alone. Imported runs are passed over unless they are named. Exits 10 when a run "
+     "ended "
+     "FAILED.",
      "cairn recover\ncairn recover nightly-2026-02-11 --store files:./runs",
      "table|json|jsonl|name",
      0,
@@ -503,16 +505,87 @@ static const struct command commands[] = {
 
     {"Prove",
      "log verify",
-     "[RUN | --all]",
-     "check the hash chain of runs",
+     "[RUN | BUNDLE | --all]",
+     "check the hash chain of runs, or a bundle",
      "Reads every record and compares it with the chain of hashes. Exits 8 when a record was changed, removed, swapped "
-     "or cut, naming the run and the number.",
-     "cairn log verify @last\ncairn log verify --all --store files:./runs",
+     "or cut, naming the run and the number. A bundle needs no store; with --pubkey it must have been signed by that "
+     "key.",
+     "cairn log verify @last\ncairn log verify --all --store files:./runs\n"
+     "cairn log verify release.cairn --pubkey cairn.pub",
      "text|json",
      0,
      1,
-     {STORE_FLAGS, FLAG_ALL, FLAG_OUTPUT},
+     {STORE_FLAGS, FLAG_ALL, FLAG_PUBKEY, FLAG_OUTPUT},
      command_log_verify},
+    {"Prove",
+     "log export",
+     "RUN...",
+     "write runs into one file that proves itself",
+     "A bundle has the records byte for byte, the ledger, the documents, large results and the child runs. It is a tar "
+     "archive: tar, sha256sum and openssl can check it without Cairn. bundle:FILE can be looked at like a store, e.g. "
+     "`cairn get @last --store bundle:run.cairn`. The same runs give the same bytes.\n\n"
+     "--redact leaves out what people and programs wrote and keeps the hashes, so that the chain can still be "
+     "followed; documents stay. Such a bundle can be verified and looked at, but not imported.",
+     "cairn log export @last --out run.cairn\ncairn log export @last --sign cairn.key --redact\n"
+     "cairn log export 3f2a 91bc --out - | ssh host cairn log import -",
+     "text|json",
+     1,
+     SIZE_MAX,
+     {STORE_FLAGS, FLAG_OUT, FLAG_SIGN, FLAG_REDACT, FLAG_NO_CHILDREN, FLAG_OUTPUT},
+     command_log_export},
+    {"Prove",
+     "log import",
+     "BUNDLE",
+     "take the runs of a bundle into the store",
+     "Everything is verified before anything is written (exit 8). A run that is there with the same log is left as it "
+     "is; another log under the same id is a conflict (exit 6) and nothing is changed. Unfinished runs come in as "
+     "IMPORTED: `cairn recover` passes them over unless they are named. BUNDLE may be - for stdin.",
+     "cairn log import run.cairn\ncairn log import run.cairn --pubkey cairn.pub --store files:./runs",
+     "text|json",
+     1,
+     1,
+     {STORE_FLAGS, FLAG_PUBKEY, FLAG_OUTPUT},
+     command_log_import},
+    {"Prove",
+     "key new",
+     "",
+     "make a key pair for signing bundles",
+     "Writes PREFIX.key (keep it) and PREFIX.pub (give it away), Ed25519 in PEM files that openssl takes, too. PREFIX "
+     "is "
+     "--out, or cairn. Nothing is overwritten.",
+     "cairn key new --out ~/.config/cairn/me",
+     "text|json",
+     0,
+     0,
+     {FLAG_OUT, FLAG_OUTPUT},
+     command_key_new},
+    {"Prove",
+     "key show",
+     "FILE",
+     "print the id of a key, and its public half",
+     "",
+     "cairn key show cairn.pub",
+     "text|json",
+     1,
+     1,
+     {FLAG_OUTPUT},
+     command_key_show},
+
+    {"Store",
+     "store copy",
+     "FROM TO",
+     "copy all runs into another store, byte for byte",
+     "Between sqlite and files, both ways, or out of a bundle. Numbers, ids, times and hashes stay; artifacts and step "
+     "logs come "
+     "along. Run it again to go on after an interruption, or to bring the copy up to date. A run that is damaged, or "
+     "has "
+     "another log under its id, is left out and named. The copy is verified at the end.",
+     "cairn store copy sqlite:./cairn.db files:./runs",
+     "text|json",
+     2,
+     2,
+     {FLAG_TENANT, FLAG_OUTPUT},
+     command_store_copy},
 
     {"Other",
      "bench",

@@ -124,6 +124,15 @@ int session_open_write(struct session *session, struct cli *cli, const struct co
     return code || rc == OK || *locked ? code : cli_error(cli, &err);
 }
 
+int session_open_url(struct session *session, struct cli *cli, const char *url, enum store_mode mode)
+{
+    struct error err = {0};
+    enum code rc = OK;
+    *session = (struct session){.cli = cli, .tenant = args_text(&cli->args, FLAG_TENANT, "default"), .url = url};
+    int code = open_store(session, mode, &err, &rc);
+    return code || rc == OK ? code : cli_error(cli, &err);
+}
+
 void session_close(struct session *session)
 {
     if (session->store) store_close(session->store);

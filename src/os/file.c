@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,6 +38,33 @@ enum code os_read_file(const char *path, size_t max, struct arena *arena, struct
     }
     buf_release(&bytes);
     return rc;
+}
+
+enum code os_map_file(const char *path, struct str *out, struct error *err)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return os_errno(err, "open", path);
+    enum code rc = OK;
+    *out = (struct str){"", 0};
+    if (fstat(fd, &status) != 0)
+        rc = os_errno(err, "read", path);
+    else if (!S_ISREG(status.st_mode))
+        rc = error_set(err, E_INVALID, "%s is not a file", path);
+    if (!rc && status.st_size > 0) {
+        void *bytes = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (bytes == MAP_FAILED)
+            rc = os_errno(err, "read", path);
+        else
+            *out = (struct str){bytes, (size_t)status.st_size};
+    }
+    close(fd);
+    return rc;
+}
+
+void os_unmap(struct str bytes)
+{
+    if (bytes.len) munmap((void *)(uintptr_t)bytes.ptr, bytes.len);
 }
 
 bool os_is_dir(const char *path)

@@ -78,6 +78,9 @@ const char *os_disk_remote(const struct disk *disk);
 // Whole file; E_LIMIT when larger than `max`.
 enum code os_read_file(const char *path, size_t max, struct arena *arena, struct str *out,
                        struct error *err) MUST_CHECK;
+// A regular file as memory, read only, for as long as nobody makes it shorter. Ends with os_unmap.
+enum code os_map_file(const char *path, struct str *out, struct error *err) MUST_CHECK;
+void os_unmap(struct str bytes);
 enum code os_make_dirs(const char *path, struct error *err) MUST_CHECK; // with parents
 bool os_is_dir(const char *path);                                       // follows symbolic links
 // `path` itself when it starts with '/', else below the working directory. Nothing is resolved.

@@ -128,6 +128,7 @@ enum code record_key(enum vocabulary vocabulary, const struct run_ids *ids, cons
 
 enum code store_open_sqlite(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;
 enum code store_open_files(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;
+enum code store_open_bundle(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;
 enum code store_open_memory(const struct store_options *, struct store **, struct error *) MUST_CHECK;
 
 #endif

@@ -13,7 +13,7 @@ enum code store_open(struct str url, const struct store_options *options, struct
     enum code rc;
     if (scheme.len == url.len)
         return error_set(err, E_INVALID,
-                         "store \"%.*s\": expected sqlite:PATH, files:DIRECTORY or memory:", STR_ARG(url));
+                         "store \"%.*s\": expected sqlite:PATH, files:DIRECTORY, bundle:FILE or memory:", STR_ARG(url));
     if (!str_is(scheme, "memory") && path.len == 0)
         return error_set(err, E_INVALID, "store \"%.*s\": no path after the colon", STR_ARG(url));
     if (memchr(url.ptr, '\0', url.len)) return error_set(err, E_INVALID, "store: the path holds a NUL byte");
@@ -22,11 +22,13 @@ enum code store_open(struct str url, const struct store_options *options, struct
         rc = store_open_sqlite(path, options, &store, err);
     else if (str_is(scheme, "files"))
         rc = store_open_files(path, options, &store, err);
+    else if (str_is(scheme, "bundle"))
+        rc = store_open_bundle(path, options, &store, err);
     else if (str_is(scheme, "memory"))
         rc = store_open_memory(options, &store, err);
     else
-        return error_set(err, E_INVALID, "store \"%.*s\": unknown kind \"%.*s\" (sqlite, files, memory)", STR_ARG(url),
-                         STR_ARG(scheme));
+        return error_set(err, E_INVALID, "store \"%.*s\": unknown kind \"%.*s\" (sqlite, files, bundle, memory)",
+                         STR_ARG(url), STR_ARG(scheme));
     if (rc) {
         error_wrap(err, "store %.*s", STR_ARG(url));
         return rc;

@@ -51,7 +51,8 @@ struct store_options {
     const char *artifacts; // artifacts are kept below this directory instead of beside the store, logs nowhere; or NULL
 };
 
-// "sqlite:PATH", "files:DIR", "memory:". E_LOCKED: err names the process that holds it (files, WRITE). E_VERSION, E_CORRUPT.
+// "sqlite:PATH", "files:DIR", "memory:", and for reading "bundle:FILE" (store/bundle.h).
+// E_LOCKED: err names the process that holds it (files, WRITE). E_VERSION, E_CORRUPT.
 enum code store_open(struct str url, const struct store_options *options, struct store **out,
                      struct error *err) MUST_CHECK;
 void store_close(struct store *store);

@@ -1,0 +1,90 @@
+// Keys for signing bundles.
+#include "archive/archive.h"
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static int write_new(struct cli *cli, const char *path, struct str bytes, unsigned mode)
+{
+    struct error err = {0};
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0 && errno == EEXIST) {
+        cli_fail(cli, EXIT_CONFLICT, "%s is there already", path);
+        cli_hint(cli, "choose another name with --out PREFIX");
+        return EXIT_CONFLICT;
+    }
+    bool done = fd >= 0 && write(fd, bytes.ptr, bytes.len) == (ssize_t)bytes.len && fsync(fd) == 0;
+    if (!done) os_errno(&err, "write", path);
+    if (fd >= 0 && close(fd) != 0 && done) {
+        os_errno(&err, "write", path);
+        done = false;
+    }
+    if (!done && fd >= 0) unlink(path);
+    return done ? EXIT_OK : cli_error(cli, &err);
+}
+
+static int show(struct cli *cli, const char *id, const char *secret_file, const char *public_file, struct str pem)
+{
+    if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
+        struct json out = json_object();
+        bool ok = json_put(&cli->arena, &out, STR("keyId"), json_string(str_from(id))) &&
+                  json_put(&cli->arena, &out, STR("publicKey"), json_string(pem));
+        if (ok && secret_file)
+            ok = json_put(&cli->arena, &out, STR("privateFile"), json_string(str_from(secret_file))) &&
+                 json_put(&cli->arena, &out, STR("publicFile"), json_string(str_from(public_file)));
+        if (!ok) return cli_nomem(cli);
+        print_json(cli, FORMAT_JSON, &out);
+        return EXIT_OK;
+    }
+    struct buf text;
+    buf_init(&text, TEXT_MAX);
+    if (secret_file) buf_printf(&text, "private  %s  (keep it to yourself)\npublic   %s\n", secret_file, public_file);
+    buf_printf(&text, "key id   %s\n", id);
+    if (!secret_file) buf_add(&text, pem);
+    cli_print(cli, &text);
+    buf_release(&text);
+    return EXIT_OK;
+}
+
+int command_key_new(struct cli *cli)
+{
+    struct archive_key *key = NULL;
+    struct error err = {0};
+    struct str secret, public;
+    char id[KEY_ID_SIZE];
+    struct str prefix = args_text(&cli->args, FLAG_OUT, "cairn");
+    const char *secret_file = cli_format(cli, "%.*s.key", STR_ARG(prefix));
+    const char *public_file = cli_format(cli, "%.*s.pub", STR_ARG(prefix));
+    enum code rc = key_new(&key, &err);
+    if (!rc) rc = key_pem(key, true, &cli->arena, &secret, &err);
+    if (!rc) rc = key_pem(key, false, &cli->arena, &public, &err);
+    if (!rc) rc = key_id(key, id, &err);
+    key_free(key);
+    if (rc) return cli_error(cli, &err);
+    int code = EXIT_OK;
+    if (access(public_file, F_OK) == 0) code = write_new(cli, public_file, public, 0644); // says that it is there
+    if (!code) code = write_new(cli, secret_file, secret, 0600);
+    if (!code) code = write_new(cli, public_file, public, 0644);
+    if (code) return code;
+    code = show(cli, id, secret_file, public_file, public);
+    if (!code && format_of(cli, FORMAT_TEXT) != FORMAT_JSON) cli_next(cli, "log export @last --sign %s", secret_file);
+    return code;
+}
+
+int command_key_show(struct cli *cli)
+{
+    struct archive_key *key = NULL;
+    struct error err = {0};
+    struct str pem;
+    char id[KEY_ID_SIZE];
+    enum code rc = key_load(cli->args.words[0].ptr, &key, &err);
+    if (!rc) rc = key_pem(key, false, &cli->arena, &pem, &err);
+    if (!rc) rc = key_id(key, id, &err);
+    key_free(key);
+    return rc ? cli_error(cli, &err) : show(cli, id, NULL, NULL, pem);
+}

@@ -1,0 +1,96 @@
+// Stores as wholes.
+#include "archive/archive.h"
+#include "cli/bundles.h"
+#include "cli/commands.h"
+#include "cli/session.h"
+#include "cli/text.h"
+
+#include <string.h>
+
+static bool put(struct cli *cli, struct json *object, const char *key, int64_t value)
+{
+    return json_put(&cli->arena, object, str_from(key), json_int(value));
+}
+
+// ---- copy
+
+static void tell_copy(void *context, const struct copy_report *report, uint64_t total)
+{
+    struct cli *cli = context;
+    if (cli->quiet || !cli->err.tty) return;
+    struct buf text;
+    buf_init(&text, 256);
+    buf_printf(&text, "\r%llu of %llu runs, %llu events \r",
+               (unsigned long long)(report->new_count + report->same_count + report->extended_count),
+               (unsigned long long)total, (unsigned long long)report->event_count);
+    cli_talk(cli, &text);
+    buf_release(&text);
+}
+
+static int report_copy(struct cli *cli, const struct copy_report *report, const struct verify_report *proof)
+{
+    struct buf text;
+    bool intact = proof->fault_count == 0;
+    if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
+        struct json out = json_object(), faults = json_array();
+        bool ok = put(cli, &out, "copied", (int64_t)report->new_count) &&
+                  put(cli, &out, "extended", (int64_t)report->extended_count) &&
+                  put(cli, &out, "present", (int64_t)report->same_count) &&
+                  put(cli, &out, "events", (int64_t)report->event_count) &&
+                  put(cli, &out, "blobs", (int64_t)report->blob_count) &&
+                  put(cli, &out, "files", (int64_t)report->file_count);
+        for (size_t i = 0; ok && i < report->fault_count; i++) {
+            struct json fault = json_object();
+            ok = json_put(&cli->arena, &fault, STR("runId"), json_string(report->faults[i].run)) &&
+                 json_put(&cli->arena, &fault, STR("what"), json_string(report->faults[i].what)) &&
+                 json_push(&cli->arena, &faults, fault);
+        }
+        ok = ok && json_put(&cli->arena, &out, STR("leftOut"), faults) &&
+             json_put(&cli->arena, &out, STR("intact"), json_bool(intact));
+        if (!ok) return cli_nomem(cli);
+        print_json(cli, FORMAT_JSON, &out);
+        return EXIT_OK;
+    }
+    buf_init(&text, TEXT_MAX);
+    faults_write(&cli->out, &text, proof);
+    enum look look = intact && report->fault_count == 0 ? LOOK_DONE : LOOK_FAILED;
+    tone_text(&text, &cli->out, look_tone(look), look_glyph(look, cli->out.utf8));
+    buf_printf(&text, " %llu run%s copied", (unsigned long long)report->new_count, report->new_count == 1 ? "" : "s");
+    if (report->extended_count)
+        buf_printf(&text, ", %llu brought up to date", (unsigned long long)report->extended_count);
+    if (report->same_count) buf_printf(&text, ", %llu were there", (unsigned long long)report->same_count);
+    if (report->fault_count) buf_printf(&text, ", %zu left out", report->fault_count);
+    buf_printf(&text, ": %llu events, %llu blobs, %llu files; the copy is %s\n",
+               (unsigned long long)report->event_count, (unsigned long long)report->blob_count,
+               (unsigned long long)report->file_count, intact ? "intact" : "damaged");
+    cli_print(cli, &text);
+    buf_release(&text);
+    return EXIT_OK;
+}
+
+static int copy_and_verify(struct cli *cli, struct store *from, struct store *to, struct str tenant)
+{
+    struct copy_report report;
+    struct verify_report proof = {0};
+    struct error err = {0};
+    struct copy_options options = {.tenant = tenant, .files = true, .extend = true, .tell = tell_copy, .context = cli};
+    if (archive_copy(from, to, &options, &cli->arena, &report, &err)) return cli_error(cli, &err);
+    if (store_verify(to, tenant, STR(""), &cli->arena, &proof, &err)) return cli_error(cli, &err);
+    for (size_t i = 0; i < report.fault_count; i++) cli_warn(cli, "left out: %.*s", STR_ARG(report.faults[i].what));
+    int code = report_copy(cli, &report, &proof);
+    if (code) return code;
+    return proof.fault_count ? EXIT_INTEGRITY : report.fault_count ? EXIT_CONFLICT : EXIT_OK;
+}
+
+int command_store_copy(struct cli *cli)
+{
+    struct session from = {0}, to = {0};
+    const struct str *words = cli->args.words;
+    if (str_eq(words[0], words[1])) return cli_fail(cli, EXIT_USAGE, "the two stores are the same");
+    int code = session_open_url(&from, cli, words[0].ptr, STORE_READ);
+    if (!code) code = session_open_url(&to, cli, words[1].ptr, STORE_WRITE);
+    if (!code) code = copy_and_verify(cli, from.store, to.store, args_text(&cli->args, FLAG_TENANT, ""));
+    session_close(&from);
+    session_close(&to);
+    return code;
+}

@@ -1,0 +1,457 @@
+// "bundle:FILE" as a store: everything that reads a store reads a bundle. Nothing is written. Signatures and the hashes of members are the
+// business of whoever wants proof (src/archive); what is here is as good as the hash chain of each run.
+#include "base/map.h"
+#include "store/bundle.h"
+#include "store/lines.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RUN_KEY_MAX = 512 };
+
+struct bundle_run {
+    struct run_head head;
+    struct str text[2];   // events, ledger
+    uint64_t *offsets[2]; // of lines; NULL: not looked for yet
+    size_t counts[2];
+};
+
+struct bundle_store {
+    struct store base;
+    struct bundle bundle;
+    bool opened, redacted;
+    struct bundle_run *runs;
+    size_t count;
+    struct map by_path, by_run; // by_run: "tenant/run"
+    struct arena arena;         // heads
+};
+
+static struct bundle_store *bundle_of(const struct store *store)
+{
+    return CONTAINER_OF((void *)(uintptr_t)store, struct bundle_store, base);
+}
+
+static enum code out_of_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+// ---- a line of runs.jsonl
+
+enum { FIELD_TEXT = 1, FIELD_NUMBER, FIELD_HASH };
+
+struct head_field {
+    const char *name;
+    int kind;
+    size_t offset;
+};
+
+// In canonical order. What is not a text, a 64-bit number or a hash is written by hand below.
+static const struct head_field head_fields[] = {
+    {"createdMs", FIELD_NUMBER, offsetof(struct run_head, summary.created_ms)},
+    {"document", FIELD_HASH, offsetof(struct run_head, document)},
+    {"endedMs", FIELD_NUMBER, offsetof(struct run_head, summary.ended_ms)},
+    {"environmentId", FIELD_TEXT, offsetof(struct run_head, ids.environment)},
+    {"head", FIELD_HASH, offsetof(struct run_head, head)},
+    {"lastSeq", FIELD_NUMBER, offsetof(struct run_head, last_seq)},
+    {"ledgerHead", FIELD_HASH, offsetof(struct run_head, ledger_head)},
+    {"ledgerSeq", FIELD_NUMBER, offsetof(struct run_head, last_ledger_seq)},
+    {"name", FIELD_TEXT, offsetof(struct run_head, name)},
+    {"originalRunId", FIELD_TEXT, offsetof(struct run_head, original_run)},
+    {"parentRunId", FIELD_TEXT, offsetof(struct run_head, parent_run)},
+    {"planId", FIELD_TEXT, offsetof(struct run_head, ids.plan_id)},
+    {"planVersion", FIELD_TEXT, offsetof(struct run_head, ids.plan_version)},
+    {"projectId", FIELD_TEXT, offsetof(struct run_head, ids.project)},
+    {"runId", FIELD_TEXT, offsetof(struct run_head, ids.run)},
+    {"startedMs", FIELD_NUMBER, offsetof(struct run_head, summary.started_ms)},
+    {"tenantId", FIELD_TEXT, offsetof(struct run_head, ids.tenant)},
+    {"updatedMs", FIELD_NUMBER, offsetof(struct run_head, updated_ms)},
+};
+
+static bool put_field(const struct head_field *field, const struct run_head *head, struct arena *arena,
+                      struct json *out)
+{
+    const void *at = (const char *)head + field->offset;
+    struct json value;
+    if (field->kind == FIELD_TEXT) {
+        value = json_string(*(const struct str *)at);
+    } else if (field->kind == FIELD_NUMBER) {
+        value = json_int(*(const int64_t *)at);
+    } else {
+        char hex[SHA256_HEX + 1];
+        digest_hex(at, hex);
+        struct str text = arena_copy(arena, str_from(hex));
+        if (!text.ptr) return false;
+        value = json_string(text);
+    }
+    return json_put(arena, out, str_from(field->name), value);
+}
+
+bool bundle_run_write(const struct run_head *head, struct arena *arena, struct buf *out)
+{
+    const struct run_summary *summary = &head->summary;
+    struct json line, steps = json_object();
+    bool ok = json_object_with(arena, ARRAY_COUNT(head_fields) + 6, &line);
+    for (size_t i = 0; ok && i < ARRAY_COUNT(head_fields); i++) ok = put_field(&head_fields[i], head, arena, &line);
+    ok = ok && json_put(arena, &steps, STR("completed"), json_int(summary->counts.completed)) &&
+         json_put(arena, &steps, STR("failed"), json_int(summary->counts.failed)) &&
+         json_put(arena, &steps, STR("running"), json_int(summary->running)) &&
+         json_put(arena, &steps, STR("skipped"), json_int(summary->counts.skipped)) &&
+         json_put(arena, &steps, STR("total"), json_int(summary->counts.total)) &&
+         json_put(arena, &line, STR("cause"), json_string(str_from(summary->cause))) &&
+         json_put(arena, &line, STR("status"), json_string(str_from(run_status_name(summary->status)))) &&
+         json_put(arena, &line, STR("steps"), steps) &&
+         json_put(arena, &line, STR("substatus"), json_string(str_from(summary->substatus))) &&
+         json_put(arena, &line, STR("terminal"), json_bool(head->terminal)) &&
+         json_put(arena, &line, STR("vocabulary"), json_string(str_from(vocabulary_name(head->vocabulary))));
+    if (!ok) return false;
+    json_canon(out, &line);
+    buf_byte(out, '\n');
+    return buf_ok(out);
+}
+
+void bundle_ledger_write(const struct record *entry, struct buf *out)
+{
+    ledger_line_write(out, entry);
+}
+
+static bool take_field(const struct head_field *field, const struct json *line, struct run_head *out)
+{
+    const struct json *value = json_key(line, field->name);
+    void *at = (char *)out + field->offset;
+    if (field->kind == FIELD_HASH) return digest_parse(json_text(value), at);
+    if (!json_is(value, field->kind == FIELD_TEXT ? JSON_STRING : JSON_INT)) return false;
+    if (field->kind == FIELD_TEXT)
+        *(struct str *)at = value->text;
+    else
+        *(int64_t *)at = value->integer;
+    return true;
+}
+
+static void take_text(const struct json *value, char *out, size_t size)
+{
+    struct str text = json_text(value);
+    snprintf(out, size, "%.*s", STR_ARG(text));
+}
+
+static bool take_head(const struct json *line, struct run_head *out)
+{
+    *out = (struct run_head){0};
+    for (size_t i = 0; i < ARRAY_COUNT(head_fields); i++)
+        if (!take_field(&head_fields[i], line, out)) return false;
+    const struct json *steps = json_key(line, "steps");
+    struct run_summary *summary = &out->summary;
+    summary->counts.completed = (uint32_t)json_integer(json_key(steps, "completed"), 0);
+    summary->counts.failed = (uint32_t)json_integer(json_key(steps, "failed"), 0);
+    summary->counts.skipped = (uint32_t)json_integer(json_key(steps, "skipped"), 0);
+    summary->counts.total = (uint32_t)json_integer(json_key(steps, "total"), 0);
+    summary->running = (uint32_t)json_integer(json_key(steps, "running"), 0);
+    take_text(json_key(line, "cause"), summary->cause, sizeof(summary->cause));
+    take_text(json_key(line, "substatus"), summary->substatus, sizeof(summary->substatus));
+    summary->status = run_status_parse(json_text(json_key(line, "status")));
+    out->vocabulary = vocabulary_parse(json_text(json_key(line, "vocabulary")));
+    const struct json *terminal = json_key(line, "terminal");
+    out->terminal = json_is(terminal, JSON_BOOL) && terminal->boolean;
+    return summary->status && out->vocabulary && json_is(terminal, JSON_BOOL) && out->ids.run.len &&
+           out->last_seq <= RUN_EVENTS_MAX && out->last_ledger_seq <= RUN_EVENTS_MAX;
+}
+
+// ---- opening
+
+static enum code read_manifest(struct bundle_store *store, size_t *runs, struct error *err)
+{
+    const struct bundle_member *member = bundle_find(&store->bundle, STR(BUNDLE_MANIFEST));
+    struct json manifest;
+    if (!member) return error_set(err, E_CORRUPT, "the bundle has no %s", BUNDLE_MANIFEST);
+    if (json_parse(member->bytes, &json_limits_default, &store->arena, &manifest, NULL) ||
+        !str_is(json_text(json_key(&manifest, "format")), "cairn-bundle"))
+        return error_set(err, E_CORRUPT, "%s of the bundle is damaged", BUNDLE_MANIFEST);
+    int64_t version = json_integer(json_key(&manifest, "version"), 0);
+    if (version > BUNDLE_VERSION)
+        return error_set(err, E_VERSION, "the bundle has format %lld, this version of Cairn reads up to %d",
+                         (long long)version, BUNDLE_VERSION);
+    const struct json *redacted = json_key(&manifest, "redacted");
+    store->redacted = json_is(redacted, JSON_BOOL) && redacted->boolean;
+    int64_t count = json_integer(json_key(&manifest, "runs"), -1);
+    if (count < 0 || (uint64_t)count > store->bundle.file.len || version < 1)
+        return error_set(err, E_CORRUPT, "%s of the bundle is damaged", BUNDLE_MANIFEST);
+    *runs = (size_t)count;
+    return OK;
+}
+
+static struct str member_text(const struct bundle_store *store, const char *path)
+{
+    uint32_t at = map_get(&store->by_path, str_from(path));
+    return at == MAP_NONE ? (struct str){"", 0} : store->bundle.members[at].bytes;
+}
+
+static enum code index_run(struct bundle_store *store, const struct run_ids *ids, struct error *err)
+{
+    char text[RUN_KEY_MAX];
+    uint32_t twin = MAP_NONE;
+    int len = snprintf(text, sizeof(text), "%.*s/%.*s", STR_ARG(ids->tenant), STR_ARG(ids->run));
+    if (len >= RUN_KEY_MAX) return error_set(err, E_CORRUPT, "line %zu of %s is damaged", store->count, BUNDLE_RUNS);
+    struct str key = arena_copy(&store->arena, (struct str){text, (size_t)len});
+    if (!key.ptr || !map_put(&store->by_run, key, (uint32_t)(store->count - 1), &twin)) return out_of_memory(err);
+    if (twin == MAP_NONE) return OK;
+    return error_set(err, E_CORRUPT, "the bundle has run %.*s twice", STR_ARG(ids->run));
+}
+
+static enum code read_runs(struct bundle_store *store, size_t count, struct error *err)
+{
+    struct str rest = member_text(store, BUNDLE_RUNS);
+    store->runs = ARENA_ARRAY(&store->arena, count + 1, struct bundle_run);
+    if (!store->runs) return out_of_memory(err);
+    while (rest.len > 0 && store->count < count) {
+        struct bundle_run *run = &store->runs[store->count++];
+        struct json line;
+        char path[64];
+        if (json_parse(str_cut(rest, '\n', &rest), &json_limits_default, &store->arena, &line, NULL) ||
+            !take_head(&line, &run->head))
+            return error_set(err, E_CORRUPT, "line %zu of %s is damaged", store->count, BUNDLE_RUNS);
+        enum code rc = index_run(store, &run->head.ids, err);
+        if (rc) return rc;
+        run->head.position = store->count;
+        snprintf(path, sizeof(path), "runs/%zu/events.jsonl", store->count);
+        run->text[0] = member_text(store, path);
+        snprintf(path, sizeof(path), "runs/%zu/ledger.jsonl", store->count);
+        run->text[1] = member_text(store, path);
+    }
+    if (rest.len > 0 || store->count != count)
+        return error_set(err, E_CORRUPT, "%s and %s of the bundle disagree about the number of runs", BUNDLE_RUNS,
+                         BUNDLE_MANIFEST);
+    return OK;
+}
+
+static enum code index_members(struct bundle_store *store, struct error *err)
+{
+    map_init(&store->by_path, &store->arena);
+    map_init(&store->by_run, &store->arena);
+    for (size_t i = 0; i < store->bundle.count; i++) {
+        uint32_t twin = MAP_NONE;
+        if (!map_put(&store->by_path, store->bundle.members[i].path, (uint32_t)i, &twin)) return out_of_memory(err);
+        if (twin != MAP_NONE)
+            return error_set(err, E_CORRUPT, "the bundle has %.*s twice", STR_ARG(store->bundle.members[i].path));
+    }
+    return OK;
+}
+
+static void bundle_store_close(struct store *base)
+{
+    struct bundle_store *store = bundle_of(base);
+    for (size_t i = 0; i < store->count; i++) {
+        free(store->runs[i].offsets[0]);
+        free(store->runs[i].offsets[1]);
+    }
+    if (store->opened) bundle_close(&store->bundle);
+    arena_release(&store->arena);
+    free(store);
+}
+
+// ---- reading
+
+static enum code find_run(struct bundle_store *store, struct str tenant, struct str run, struct bundle_run **out,
+                          struct error *err)
+{
+    char key[RUN_KEY_MAX];
+    int len = snprintf(key, sizeof(key), "%.*s/%.*s", STR_ARG(tenant), STR_ARG(run));
+    uint32_t at = len < RUN_KEY_MAX ? map_get(&store->by_run, (struct str){key, (size_t)len}) : MAP_NONE;
+    if (at == MAP_NONE) return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+    *out = &store->runs[at];
+    return OK;
+}
+
+static enum code bundle_head(struct store *base, struct str tenant, struct str run, struct arena *arena UNUSED,
+                             struct run_head *out, struct error *err)
+{
+    struct bundle_run *found;
+    enum code rc = find_run(bundle_of(base), tenant, run, &found, err);
+    if (!rc) *out = found->head;
+    return rc;
+}
+
+static enum code bundle_list(struct store *base, const struct run_filter *filter, struct arena *arena,
+                             struct run_heads *out, struct error *err)
+{
+    const struct bundle_store *store = bundle_of(base);
+    size_t capacity = 0;
+    for (size_t i = store->count; i > 0; i--) {
+        const struct run_head *head = &store->runs[i - 1].head;
+        if (!run_filter_matches(filter, head)) continue;
+        if (out->count == filter->limit) {
+            out->next = out->items[out->count - 1].position;
+            return OK;
+        }
+        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
+        if (!out->items) return out_of_memory(err);
+        out->items[out->count++] = *head;
+    }
+    return OK;
+}
+
+// Where each line begins. A last line without its end counts, so that it is looked at and found wrong.
+static enum code find_lines(struct bundle_run *run, int kind, struct error *err)
+{
+    struct str text = run->text[kind];
+    if (run->offsets[kind]) return OK;
+    size_t count = 0;
+    for (size_t at = 0; at < text.len; at = str_find(text, '\n', at) + 1) count++;
+    run->offsets[kind] = malloc((count + 1) * sizeof(uint64_t));
+    if (!run->offsets[kind]) return out_of_memory(err);
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        run->offsets[kind][i] = at;
+        at = str_find(text, '\n', at) + 1;
+    }
+    run->offsets[kind][count] = at; // behind the newline that ought to be there
+    run->counts[kind] = count;
+    return OK;
+}
+
+static bool take_redacted(struct str line, uint64_t number, enum vocabulary vocabulary, struct arena *arena,
+                          struct record *out)
+{
+    struct str record = line_member(line, "record");
+    struct str hash = line_member(line_member(line, "redacted"), "hash");
+    struct digest digest;
+    if (record.len == 0 || hash.len != SHA256_HEX + 2 || !digest_parse(str_slice(hash, 1, hash.len - 1), &digest))
+        return false;
+    event_line_read(record, number, vocabulary, arena, out);
+    out->redacted = true;
+    out->hash = digest;
+    return true;
+}
+
+static enum code read_lines(struct store *base, struct str tenant, struct str run, int kind, uint64_t after,
+                            size_t limit, struct arena *arena, struct records *out, struct error *err)
+{
+    struct bundle_store *store = bundle_of(base);
+    struct bundle_run *found;
+    enum code rc = find_run(store, tenant, run, &found, err);
+    if (!rc) rc = find_lines(found, kind, err);
+    if (rc || after >= found->counts[kind]) return rc;
+    size_t count = found->counts[kind] - (size_t)after;
+    if (count > limit) count = limit;
+    out->items = ARENA_ARRAY(arena, count, struct record);
+    if (!out->items) return out_of_memory(err);
+    for (; out->count < count; out->count++) {
+        size_t i = (size_t)after + out->count;
+        struct str line = str_slice(found->text[kind], found->offsets[kind][i], found->offsets[kind][i + 1] - 1);
+        struct record *record = &out->items[out->count];
+        if (kind == 1) {
+            ledger_line_read(line, i + 1, arena, record);
+            record->redacted = store->redacted;
+        } else if (!store->redacted || !take_redacted(line, i + 1, found->head.vocabulary, arena, record)) {
+            event_line_read(line, i + 1, found->head.vocabulary, arena, record);
+        }
+    }
+    return OK;
+}
+
+static enum code bundle_read(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
+                             struct arena *arena, struct records *out, struct error *err)
+{
+    return read_lines(base, tenant, run, 0, after, limit, arena, out, err);
+}
+
+static enum code bundle_read_ledger(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
+                                    struct arena *arena, struct records *out, struct error *err)
+{
+    return read_lines(base, tenant, run, 1, after, limit, arena, out, err);
+}
+
+static enum code bundle_blob(struct store *base, const struct digest *digest, struct arena *arena UNUSED,
+                             struct str *out, struct error *err)
+{
+    char path[SHA256_HEX + 8] = "blobs/";
+    digest_hex(digest, path + strlen(path));
+    uint32_t at = map_get(&bundle_of(base)->by_path, str_from(path));
+    if (at == MAP_NONE) return error_set(err, E_NOT_FOUND, "%s is not in the bundle", path);
+    *out = bundle_of(base)->bundle.members[at].bytes;
+    struct digest found = sha256(*out);
+    if (!digest_eq(&found, digest)) return error_set(err, E_CORRUPT, "%s of the bundle is damaged", path);
+    return OK;
+}
+
+// ---- what a bundle does not do
+
+static enum code read_only(struct error *err)
+{
+    return error_set(err, E_DENIED, "a bundle can only be read; `cairn log import FILE` takes its runs into a store");
+}
+
+static enum code bundle_commit(struct store *base UNUSED, struct commit *commit UNUSED, struct arena *turn UNUSED,
+                               struct error *err)
+{
+    return read_only(err);
+}
+
+static enum code bundle_claim(struct store *base UNUSED, struct str tenant UNUSED, struct str run UNUSED,
+                              struct run_head *out UNUSED, struct arena *arena UNUSED, int64_t *backend_id UNUSED,
+                              struct error *err)
+{
+    return read_only(err);
+}
+
+static void bundle_release(struct store *base UNUSED, struct run_log *log UNUSED)
+{
+}
+
+static enum code bundle_post(struct store *base UNUSED, struct str tenant UNUSED, struct str run UNUSED,
+                             struct str signal_id UNUSED, struct str bytes UNUSED, struct error *err)
+{
+    return read_only(err);
+}
+
+static enum code bundle_inbox(struct store *base UNUSED, struct arena *arena UNUSED, struct inbox_item **items UNUSED,
+                              size_t *count UNUSED, struct error *err UNUSED)
+{
+    return OK;
+}
+
+static enum code bundle_run_dir(const struct store *base UNUSED, const struct run_ids *ids UNUSED,
+                                const char *what UNUSED, struct arena *arena UNUSED, struct str *out)
+{
+    *out = (struct str){"", 0};
+    return OK;
+}
+
+static const struct store_ops bundle_ops = {
+    .kind = "bundle",
+    .commit = bundle_commit,
+    .claim = bundle_claim,
+    .release = bundle_release,
+    .head = bundle_head,
+    .list = bundle_list,
+    .read = bundle_read,
+    .read_ledger = bundle_read_ledger,
+    .blob = bundle_blob,
+    .post = bundle_post,
+    .inbox = bundle_inbox,
+    .run_dir = bundle_run_dir,
+    .close = bundle_store_close,
+};
+
+enum code store_open_bundle(struct str path, const struct store_options *options, struct store **out, struct error *err)
+{
+    if (options->mode == STORE_WRITE) return read_only(err);
+    struct bundle_store *store = calloc(1, sizeof(*store));
+    if (!store) return out_of_memory(err);
+    store->base.ops = &bundle_ops;
+    store->base.options = *options;
+    arena_init(&store->arena, 16 * 1024, SIZE_MAX);
+    struct str name = arena_copy(&store->arena, path);
+    size_t runs = 0;
+    enum code rc = name.ptr ? bundle_open(name.ptr, &store->bundle, err) : out_of_memory(err);
+    store->opened = rc == OK;
+    if (!rc) rc = index_members(store, err);
+    if (!rc) rc = read_manifest(store, &runs, err);
+    if (!rc) rc = read_runs(store, runs, err);
+    if (rc) {
+        bundle_store_close(&store->base);
+        return rc;
+    }
+    *out = &store->base;
+    return OK;
+}

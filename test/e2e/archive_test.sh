@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Bundles, keys, copies: as a user meets them.
+. "$(dirname "$0")/lib.sh"
+
+sample() { cat >sample.yaml <<'Y'
+name: sample
+nodes:
+  - {id: a, bash: "echo hello"}
+  - {id: b, bash: "echo $a.output", depends_on: [a]}
+Y
+"$CAIRN" run sample.yaml --run-id "$1" --progress none "${store[@]}" >/dev/null 2>&1 || fail "the sample does not run"; }
+
+test_a_bundle_is_checked_by_standard_tools() {
+    sample r1
+    cairn_is 0 key new --out me
+    cairn_is 6 key new --out me
+    [ "$(stat -c %a me.key)" = 600 ] || fail "the private key has mode $(stat -c %a me.key)"
+    cairn_is 0 log export r1 --out r1.cairn --sign me.key "${store[@]}"
+    cairn_is 0 log verify r1.cairn --pubkey me.pub; has out 'intact, signed by'
+    mkdir x && tar xf r1.cairn -C x || fail "tar cannot read it"
+    (cd x && sha256sum --quiet -c SHA256SUMS) || fail "sha256sum does not agree"
+    "$CAIRN" events r1 -o jsonl "${store[@]}" | cmp - x/runs/1/events.jsonl || fail "the records are not the stored ones"
+    if command -v openssl >/dev/null; then
+        openssl pkeyutl -verify -pubin -inkey me.pub -rawin -in x/SHA256SUMS -sigfile x/SHA256SUMS.sig >/dev/null 2>&1 || fail "openssl does not agree"
+        openssl genpkey -algorithm ed25519 -out other.key 2>/dev/null && openssl pkey -in other.key -pubout -out other.pub
+        cairn_is 0 log export r1 --out other.cairn --sign other.key "${store[@]}"
+        cairn_is 0 log verify other.cairn --pubkey other.pub
+        cairn_is 8 log verify other.cairn --pubkey me.pub; has out 'it was not signed by the key that was given'
+    fi
+    cairn_is 0 log verify r1.cairn -o json; jq -e '.intact and .signed and (.trusted|not) and .events == 6' out >/dev/null || fail "report: $(cat out)"
+    cairn_is 2 log verify r1 --pubkey me.pub "${store[@]}"
+}
+
+test_a_bundle_is_imported_once_and_conflicts_change_nothing() {
+    sample r1; sample r2
+    cairn_is 0 log export r1 r2 --out both.cairn "${store[@]}"
+    cairn_is 0 log import both.cairn --store files:in; has out '2 runs imported, 12 events'
+    cairn_is 0 log import both.cairn --store files:in; has out '2 runs were there already, with the same log'
+    cairn_is 0 log verify --all --store files:in; has out '2 runs, 12 events: intact'
+    cmp <("$CAIRN" events r1 -o jsonl "${store[@]}") <("$CAIRN" events r1 -o jsonl --store files:in) || fail "the log differs"
+    # another log under one of the ids: nothing of the bundle comes in
+    (store=(--store sqlite:other.db); sample r2)
+    cairn_is 6 log import both.cairn --store sqlite:other.db; has err 'run r2 is in the store with another log'
+    cairn_is 5 get r1 --store sqlite:other.db
+    # through a pipe
+    "$CAIRN" log export r1 --out - "${store[@]}" 2>/dev/null | "$CAIRN" log import - --store files:pipe >/dev/null || fail "not through a pipe"
+    cairn_is 0 get r1 --store files:pipe
+}
+
+test_a_changed_bundle_is_refused_with_the_event_named_I7() {
+    sample r1
+    cairn_is 0 log export r1 --out r1.cairn "${store[@]}"
+    sed '0,/"output":"hello"/s//"output":"hellO"/' r1.cairn >bad.cairn
+    cairn_is 8 log verify bad.cairn; has out 'run r1 event 3'
+    cairn_is 8 log import bad.cairn --store files:in; has err 'run r1 event 3'
+    [ ! -e in ] || fail "something was written"
+    head -c 3000 r1.cairn >short.cairn; cairn_is 8 log verify short.cairn
+    head -c 100 sample.yaml >not.cairn; cairn_is 2 log verify not.cairn; has err 'not a bundle'
+    cairn_is 5 log verify none.cairn
+}
+
+test_a_redacted_bundle_can_be_looked_at_but_not_imported() {
+    sample r1
+    cairn_is 0 log export r1 --out red.cairn --redact "${store[@]}"
+    cairn_is 0 log verify red.cairn; has out 'intact by their hashes (3 records redacted)'
+    tar xOf red.cairn runs/1/events.jsonl | grep -q hello && fail "a value is in it"
+    cairn_is 0 get r1 --store bundle:red.cairn; has out 'COMPLETED'
+    cairn_is 6 log import red.cairn --store files:in; has err 'redacted'
+}
+
+test_imported_unfinished_runs_are_passed_over_by_recover() {
+    cat >gate.yaml <<'Y'
+name: gate
+nodes:
+  - {id: ask, approval: {message: "go?"}}
+  - {id: after, bash: "echo done", depends_on: [ask]}
+Y
+    cairn_is 13 run gate.yaml --run-id g1 --exit-on-wait --progress none "${store[@]}"
+    cairn_is 0 log export g1 --out g1.cairn "${store[@]}"
+    cairn_is 0 log import g1.cairn --store files:in
+    cairn_is 0 ls -o json --store files:in; jq -e '.[0].substatus == "IMPORTED"' out >/dev/null || fail "list: $(cat out)"
+    cairn_is 0 recover --store files:in; has err '1 imported run is left alone'
+    "$CAIRN" approve g1/ask --progress none --store files:in >/dev/null 2>&1 || fail "naming it does not go on with it"
+    cairn_is 0 get g1 --store files:in; has out COMPLETED
+}
+
+test_stores_are_copied_both_ways_byte_for_byte() {
+    for i in 1 2 3; do sample "r$i"; done
+    local from=${store[1]}
+    cairn_is 0 store copy "$from" files:one; has out '3 runs copied'
+    cairn_is 0 store copy "$from" files:one; has out '0 runs copied, 3 were there'
+    cairn_is 0 store copy files:one sqlite:two.db -o json; jq -e '.copied == 3 and .intact and .events == 18' out >/dev/null || fail "report: $(cat out)"
+    for i in 1 2 3; do
+        cmp <("$CAIRN" events "r$i" -o jsonl "${store[@]}") <("$CAIRN" events "r$i" -o jsonl --store sqlite:two.db) || fail "run r$i differs"
+    done
+    cmp <("$CAIRN" logs r1 "${store[@]}") <("$CAIRN" logs r1 --store sqlite:two.db) || fail "step logs did not come along"
+    # a damaged run is left out and named, the others are copied
+    sed -i '3s/"sequence"/"sequencf"/' one/r2/events.jsonl
+    cairn_is 6 store copy files:one sqlite:three.db; has err 'left out: run r2'; has out '2 runs copied, 1 left out'
+    cairn_is 5 store copy files:none sqlite:four.db
+}
+
+run_tests "$@"
