@@ -6,12 +6,14 @@
 //   redact.c   a record without its values
 //   proof.c    a bundle checked: container, hashes, signature, chains
 //   key.c      Ed25519 keys in PEM files
+//   replay.c   a run lived again from its log
 //   tree.c     directories beside a store: artifacts and step logs
 //
 // Thread: the caller's; every function uses only the handles that it is given.
 #ifndef CAIRN_ARCHIVE_ARCHIVE_H
 #define CAIRN_ARCHIVE_ARCHIVE_H
 
+#include "program/program.h"
 #include "store/store.h"
 
 // ---- one run in memory
@@ -127,6 +129,25 @@ enum code archive_redact(const struct contract *contract, const struct run_head 
                          struct arena *arena, struct str *out, bool *changed, struct error *err) MUST_CHECK;
 enum code archive_redact_entry(const struct record *entry, struct arena *arena, struct str *out,
                                struct error *err) MUST_CHECK;
+
+// ---- living a run again
+#define REPLAY_TEXT 200
+
+struct replay_report {
+    uint64_t event_count;
+    uint64_t fact_count;    // inputs that were given to the kernel again, and accidents
+    uint64_t decided_count; // moments that came out as they were recorded
+    bool state_differs;     // the summary that the store keeps is not what the log says
+    char state[REPLAY_TEXT];
+    bool
+        differs; // the kernel decides something else; `seq` is the event (for the ledger, the event before) where it does
+    uint64_t seq;
+    char recorded[REPLAY_TEXT], decided[REPLAY_TEXT];
+};
+// `other` instead of the run's own document: how would the same facts have been answered? NULL: its own. E_CORRUPT: the log is broken, or
+// cannot be folded.
+enum code archive_replay(struct store *store, const struct run_head *head, const struct program *other,
+                         struct replay_report *out, struct error *err) MUST_CHECK;
 
 // ---- directories
 // Regular files below `from` into `to`, which is made; links and special files are passed over. A `from` that is not there is fine.

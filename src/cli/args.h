@@ -78,7 +78,7 @@ enum exit_code {
     X(ID, "id", 0, "UUID", "", "signal id: a repeated id is decided once")                                             \
     X(JSON, "json", 0, "JSON", "", "payload of the signal")                                                            \
     X(STATUS, "status", 0, "S,..", "", "PENDING, RUNNING, PAUSED, COMPLETED, FAILED, CANCELLED")                       \
-    X(PLAN, "plan", 0, "ID", "", "runs of this plan or workflow")                                                      \
+    X(PLAN, "plan", 0, "ID", "", "runs of this plan or workflow; where a document is meant, its file")                 \
     X(SINCE, "since", 0, "WHEN", "", "not older than 2h, 7d, or a time like 2026-02-11T17:00:00Z")                     \
     X(TAG, "tag", 0, "TAG", "", "runs of documents with this tag (repeat: with all of them)")                          \
     X(FOR, "for", 0, "QUERY", "", "what is waited for: status=COMPLETED, step/load=done, any query (repeat: all)")     \

@@ -518,6 +518,21 @@ static const struct command commands[] = {
      {STORE_FLAGS, FLAG_ALL, FLAG_PUBKEY, FLAG_OUTPUT},
      command_log_verify},
     {"Prove",
+     "log replay",
+     "RUN",
+     "live a run again from its log and compare",
+     "Folds the log and holds what comes out against what the store says about the run. Then gives the recorded facts "
+     "(start, results, signals, timers) to the kernel once more: every decision must come out as it was recorded. "
+     "Exits 20 at the "
+     "first difference, with its number; 8 when the log itself is broken.\n\n"
+     "With --plan the facts are given to another document: from where on would the run have gone another way?",
+     "cairn log replay @last\ncairn log replay @last --plan changed.yaml",
+     "text|json",
+     1,
+     1,
+     {STORE_FLAGS, FLAG_PLAN, FLAG_OUTPUT},
+     command_log_replay},
+    {"Prove",
      "log export",
      "RUN...",
      "write runs into one file that proves itself",

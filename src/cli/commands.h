@@ -33,6 +33,7 @@ int command_wait(struct cli *cli);
 int command_signal(struct cli *cli);
 int command_recover(struct cli *cli);
 int command_log_verify(struct cli *cli);
+int command_log_replay(struct cli *cli);
 int command_log_export(struct cli *cli);
 int command_log_import(struct cli *cli);
 int command_key_new(struct cli *cli);

@@ -339,7 +339,6 @@ int command_help(struct cli *cli)
     if (cli->args.word_count == 2)
         word = str_from(cli_format(cli, "%s %s", cli->args.words[0].ptr, cli->args.words[1].ptr));
     if (command_find(word)) return help_command(cli, command_find(word));
-    if (cli->args.word_count == 1 && help_family(cli, word)) return EXIT_OK;
     for (size_t i = 0; i < ARRAY_COUNT(topics); i++)
         if (str_is(word, topics[i].name)) {
             struct buf out;

@@ -293,7 +293,7 @@ struct engine_activity engine_activity(const struct engine *engine)
     return activity;
 }
 
-void summarize(const struct run *run, struct run_summary *out)
+void engine_summary(const struct run *run, struct run_summary *out)
 {
     memset(out, 0, sizeof(*out));
     out->status = run->status;

@@ -161,6 +161,8 @@ enum code engine_reusable(struct store *store, const struct run *source, struct 
 
 // What marks the processes of this store's runs (CAIRN_MARK): 32 hex digits.
 void engine_mark(const struct store *store, char out[33]);
+// What lists show of a run: the summary that is kept with its head.
+void engine_summary(const struct run *run, struct run_summary *out);
 // The program of a stored run, from the bytes it was started with (I20). Functions of a host are taken as they are.
 enum code engine_program(struct store *store, const struct run_head *head, struct program **out,
                          struct error *err) MUST_CHECK;

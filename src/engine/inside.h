@@ -211,7 +211,6 @@ enum code decision_body(struct engine *engine, const struct queued *queued, cons
 enum code retry_run(struct engine *engine, struct resident *ended, const struct signal *signal, char run_out[129],
                     struct error *err) MUST_CHECK;
 
-void summarize(const struct run *run, struct run_summary *out);
 void new_uuid(struct engine *engine, char out[UUID_SIZE]);
 uint64_t new_random(struct engine *engine);
 

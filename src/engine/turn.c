@@ -147,7 +147,7 @@ static enum code append_batch(struct turn *turn, struct error *err)
 {
     for (size_t i = 0; i < turn->count; i++) {
         const struct resident *r = turn->decided[i].queued.resident;
-        if (turn->decided[i].item_count > 0) summarize(r->run, &turn->summaries[r->summary].summary);
+        if (turn->decided[i].item_count > 0) engine_summary(r->run, &turn->summaries[r->summary].summary);
     }
     if (turn->item_count == 0 && turn->inbox_count == 0) return OK;
     struct store_batch batch = {.items = turn->items,

@@ -100,4 +100,40 @@ test_stores_are_copied_both_ways_byte_for_byte() {
     cairn_is 5 store copy files:none sqlite:four.db
 }
 
+test_a_replayed_run_decides_the_same_and_a_changed_document_another_way() {
+    sample r1
+    cairn_is 0 log replay r1 "${store[@]}"; has out 'all 6 moments came out as recorded'
+    cairn_is 0 log replay r1 -o json "${store[@]}"; jq -e '.same and .stateSame and .events == 6 and .facts == 3' out >/dev/null || fail "report: $(cat out)"
+    cairn_is 0 log replay r1 --plan sample.yaml "${store[@]}"
+    sed 's/depends_on: \[a\]/depends_on: [a], when: "$a.output == '"'no'"'"/' sample.yaml >changed.yaml
+    cairn_is 20 log replay r1 --plan changed.yaml "${store[@]}"
+    has out 'event 4: from here on it would go another way'; has out 'recorded  STEP_STARTED b'; has out 'decided   STEP_SKIPPED b, attempt 1 (CONDITION_FALSE)'
+    cairn_is 3 log replay r1 --plan store.db "${store[@]}"
+    sqlite3 store.db "UPDATE run_heads SET steps_completed=1" || skip "sqlite3 is not there"
+    cairn_is 20 log replay r1 "${store[@]}"; has out 'completed steps: the store says 1, the log 2'
+    sqlite3 store.db "DROP TRIGGER workflow_events_no_update; UPDATE workflow_events SET payload=replace(payload,'hello','hullo')"
+    cairn_is 8 log replay r1 "${store[@]}"
+}
+test_a_replay_holds_for_signals_retries_loops_and_children() {
+    cat >many.yaml <<'Y'
+name: many
+nodes:
+  - {id: flaky, bash: "test -e again || { touch again; exit 1; }", retry: {max_attempts: 3, delay_ms: 10}}
+  - {id: ask, approval: {message: "go?"}, depends_on: [flaky]}
+  - {id: late, bash: "echo late", depends_on: [ask]}
+Y
+    cairn_is 13 run many.yaml --run-id m1 --exit-on-wait --progress none "${store[@]}"
+    cairn_is 0 log replay m1 "${store[@]}"
+    cairn_is 0 approve m1/ask --no-run "${store[@]}"   # nobody drives the run: less follows from it
+    cairn_is 0 log replay m1 "${store[@]}"
+    cairn_is 0 pause m1 "${store[@]}"
+    cairn_is 0 log replay m1 "${store[@]}"
+    cairn_is 0 resume m1 --progress none "${store[@]}"
+    cairn_is 0 log replay m1 "${store[@]}"; has_line out 'all [0-9]+ moments came out as recorded'
+    for e in joins.yaml parent.yaml demo.yaml; do
+        "$CAIRN" run "$root/examples/$e" --progress none --approve-all "${store[@]}" >/dev/null 2>&1
+        cairn_is 0 log replay @last "${store[@]}"
+    done
+}
+
 run_tests "$@"

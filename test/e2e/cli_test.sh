@@ -11,7 +11,7 @@ test_version() {
 }
 test_no_arguments_shows_commands() {
     cairn_is 0
-    for c in run validate ls get events pause resume cancel retry skip approve reject signal recover 'log verify' 'log export' 'log import' 'key new' 'key show' 'store copy' bench version help; do
+    for c in run validate ls get events pause resume cancel retry skip approve reject signal recover 'log verify' 'log replay' 'log export' 'log import' 'key new' 'key show' 'store copy' bench version help; do
         has out "  $c "
     done
 }
@@ -42,7 +42,7 @@ test_missing_and_extra_words() {
     cairn_is 2 log verify; has err 'give a run, or --all'
 }
 test_help_of_every_command() {
-    for c in run validate ls get events pause resume cancel retry skip approve reject signal recover 'log verify' 'log export' 'log import' 'key new' 'key show' 'store copy' bench version help; do
+    for c in run validate ls get events pause resume cancel retry skip approve reject signal recover 'log verify' 'log replay' 'log export' 'log import' 'key new' 'key show' 'store copy' bench version help; do
         cairn_is 0 $c --help; has out "cairn $c"; has out 'Usage'; has out 'Examples'; empty err
         cairn_is 0 help $c; has out "cairn $c"
     done

@@ -1,0 +1,439 @@
+// A run is lived again from its log, twice. Once its moments are folded, and what comes out is held against what the store says about the
+// run. And once only its facts (how it was started, what came out of attempts, which signals and timers came) are given to the kernel,
+// and what it decides is held against what was decided then.
+//
+// Which input a moment came of follows from the moment and the state: a result when its step was in flight, a timer when
+// its step was waiting for one, a signal when it tells of one. Everything else must have been decided, so it must be what
+// the kernel says next. Three kinds of moments tell of accidents and are folded as they are: attempts begun again after a
+// crash, results that came too late, and unknown ones.
+#include "archive/archive.h"
+
+#include "engine/engine.h"
+#include "view/view.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct replay {
+    struct store *store;
+    const struct run_head *head;
+    struct replay_report *report;
+    struct arena kept; // of the whole replay
+    struct arena turn; // of the last input
+    struct error *err;
+    struct kernel_env env;
+    // first life
+    struct run *folded;
+    struct run_view view;
+    struct reuse *reuse; // what the start took over from another run, in order
+    uint32_t reuse_count;
+    size_t reuse_capacity;
+    uint32_t reuse_sure;   // of them: up to the last one that was completed by another run
+    struct json *payloads; // {"id":..., "payload":...} of decisions
+    size_t payload_count, payload_capacity;
+    // second life
+    struct run *again;
+    struct outcome outcome;
+    size_t expected;    // of the outcome: the next one that must be in the log
+    uint64_t ordinal;   // of the moment that is being looked at: 1, 2, ...
+    uint64_t signal_at; // of the signal that the outcome came of; 0 = of something else
+    bool idle;          // that signal was taken as one that came while nobody drove the run
+    bool over;          // found a difference
+};
+
+static enum code out_of_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+static enum code read_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
+                           struct error *err)
+{
+    return store_blob(context, sha256, arena, out, err);
+}
+
+// ---- the first life
+
+static enum code note_reuse(struct replay *replay, const struct moment *moment)
+{
+    bool reused = moment->kind == MOMENT_STEP_COMPLETED && moment->run_ref.len > 0;
+    if (!reused && moment->kind != MOMENT_STEP_SKIPPED) return OK;
+    replay->reuse = arena_grow(&replay->kept, replay->reuse, replay->reuse_count, replay->reuse_count + 1,
+                               sizeof(*replay->reuse), &replay->reuse_capacity);
+    if (!replay->reuse) return out_of_memory(replay->err);
+    struct reuse *reuse = &replay->reuse[replay->reuse_count++];
+    *reuse = (struct reuse){.step = kernel_find(replay->folded, moment->step),
+                            .skipped = !reused,
+                            .from_run = arena_copy(&replay->kept, moment->run_ref),
+                            .blob = moment->blob,
+                            .has_blob = moment->has_blob,
+                            .blob_size = moment->blob_size,
+                            .truncated = moment->truncated};
+    bool copied = moment->value.type == 0 || json_copy(&replay->kept, &moment->value, &reuse->value);
+    copied = copied && (moment->artifacts.type == 0 || json_copy(&replay->kept, &moment->artifacts, &reuse->artifacts));
+    if (!copied || !reuse->from_run.ptr) return out_of_memory(replay->err);
+    if (reused) replay->reuse_sure = replay->reuse_count;
+    return OK;
+}
+
+// The payload of a signal stands in its decision record only.
+static enum code note_decision(struct replay *replay, const struct record *record)
+{
+    struct json body;
+    struct str bytes = arena_copy(&replay->kept, record->bytes);
+    if (!bytes.ptr) return out_of_memory(replay->err);
+    enum code rc = json_parse(bytes, &json_limits_default, &replay->kept, &body, replay->err);
+    if (rc) return rc == E_NOMEM ? rc : OK; // another kind of entry, or a redacted one
+    replay->payloads = arena_grow(&replay->kept, replay->payloads, replay->payload_count, replay->payload_count + 1,
+                                  sizeof(*replay->payloads), &replay->payload_capacity);
+    if (!replay->payloads) return out_of_memory(replay->err);
+    replay->payloads[replay->payload_count++] = body;
+    return OK;
+}
+
+static enum code fold_first(void *context, const struct record *record, const struct moment *moment,
+                            const struct seal *seal)
+{
+    struct replay *replay = context;
+    (void)seal;
+    replay->report->event_count += record->ledger_seq == 0;
+    if (!moment) {
+        enum code rc = note_decision(replay, record);
+        if (!rc && record->signal_id.len) rc = kernel_decided(replay->folded, record->signal_id, replay->err);
+        return rc;
+    }
+    enum code rc = kernel_fold(replay->folded, moment, replay->err);
+    if (rc == E_CORRUPT) {
+        error_wrap(replay->err, "run %.*s, event %llu", STR_ARG(replay->head->ids.run),
+                   (unsigned long long)record->seq);
+        return rc;
+    }
+    if (!rc) rc = note_reuse(replay, moment);
+    if (!rc && !view_fold(&replay->view, moment, record->seq)) rc = out_of_memory(replay->err);
+    return rc;
+}
+
+static void state_differs(struct replay *replay, const char *what, const char *stored, const char *folded)
+{
+    struct replay_report *report = replay->report;
+    if (report->state_differs) return;
+    report->state_differs = true;
+    snprintf(report->state, sizeof(report->state), "%s: the store says %s, the log %s", what, stored, folded);
+}
+
+static void compare_number(struct replay *replay, const char *what, int64_t stored, int64_t folded)
+{
+    char a[24], b[24];
+    snprintf(a, sizeof(a), "%lld", (long long)stored);
+    snprintf(b, sizeof(b), "%lld", (long long)folded);
+    if (stored != folded) state_differs(replay, what, a, b);
+}
+
+// The summary is a fold of the log that the owner keeps beside it.
+static void compare_state(struct replay *replay)
+{
+    const struct run_summary *stored = &replay->head->summary;
+    struct run_summary folded;
+    engine_summary(replay->folded, &folded);
+    if (stored->status != folded.status)
+        state_differs(replay, "status", run_status_name(stored->status), run_status_name(folded.status));
+    if (replay->view.status != folded.status)
+        state_differs(replay, "status", run_status_name(replay->view.status), run_status_name(folded.status));
+    if (strcmp(stored->substatus, folded.substatus) != 0 && strcmp(stored->substatus, ARCHIVE_IMPORTED) != 0)
+        state_differs(replay, "substatus", stored->substatus, folded.substatus);
+    compare_number(replay, "steps in all", stored->counts.total, folded.counts.total);
+    compare_number(replay, "completed steps", stored->counts.completed, folded.counts.completed);
+    compare_number(replay, "failed steps", stored->counts.failed, folded.counts.failed);
+    compare_number(replay, "skipped steps", stored->counts.skipped, folded.counts.skipped);
+    compare_number(replay, "running steps", stored->running, folded.running);
+    compare_number(replay, "created", stored->created_ms, folded.created_ms);
+    compare_number(replay, "started", stored->started_ms, folded.started_ms);
+    compare_number(replay, "ended", stored->ended_ms, folded.ended_ms);
+}
+
+// ---- the second life: words
+
+static void tell(char out[REPLAY_TEXT], const struct moment *moment)
+{
+    struct str detail = {0};
+    if (moment->kind == MOMENT_STEP_SKIPPED) detail = moment->reason;
+    if (moment->fault.code.len) detail = moment->fault.code;
+    if (moment->signal_type.len) detail = moment->signal_type;
+    int len = snprintf(out, REPLAY_TEXT, "%s", moment_name(moment->kind));
+    if (moment->step.len && len < REPLAY_TEXT)
+        len += snprintf(out + len, (size_t)(REPLAY_TEXT - len), " %.*s, attempt %u", STR_ARG(moment->step),
+                        moment->logical);
+    if (detail.len && len < REPLAY_TEXT) snprintf(out + len, (size_t)(REPLAY_TEXT - len), " (%.*s)", STR_ARG(detail));
+}
+
+static enum code differs(struct replay *replay, uint64_t seq, const struct moment *recorded,
+                         const struct moment *decided, struct str otherwise)
+{
+    struct replay_report *report = replay->report;
+    replay->over = report->differs = true;
+    report->seq = seq;
+    tell(report->recorded, recorded);
+    if (decided)
+        tell(report->decided, decided);
+    else
+        snprintf(report->decided, sizeof(report->decided), "%.*s", STR_ARG(otherwise));
+    return OK;
+}
+
+// Times, durations and values are facts or follow from the clock; everything else is a decision.
+static bool same_moment(const struct moment *a, const struct moment *b)
+{
+    if (a->kind != b->kind || !str_eq(a->step, b->step) || a->logical != b->logical || a->engine != b->engine)
+        return false;
+    if (a->kind == MOMENT_STEP_SKIPPED) return str_eq(a->reason, b->reason);
+    if (!str_eq(a->fault.code, b->fault.code) || !str_eq(a->run_ref, b->run_ref)) return false;
+    return a->counts.total == b->counts.total && a->counts.completed == b->counts.completed &&
+           a->counts.failed == b->counts.failed && a->counts.skipped == b->counts.skipped;
+}
+
+// ---- the second life: which input a moment came of
+
+static const struct json *payload_of(const struct replay *replay, struct str signal_id)
+{
+    for (size_t i = 0; i < replay->payload_count; i++)
+        if (str_eq(json_text(json_key(&replay->payloads[i], "signalId")), signal_id))
+            return json_key(&replay->payloads[i], "signalPayload");
+    return NULL;
+}
+
+static bool timer_input(const struct run *run, uint32_t step, enum timer_kind timer, struct input *out)
+{
+    const struct run_step *s = &run->steps[step];
+    out->kind = INPUT_TIMER;
+    out->timer = timer;
+    out->step = step;
+    out->logical = s->logical;
+    out->engine = s->engine;
+    out->due_ms = s->due_ms;
+    if (out->now_ms < s->due_ms) out->now_ms = s->due_ms;
+    return true;
+}
+
+static bool result_input(const struct moment *moment, uint32_t step, struct input *out)
+{
+    out->kind = INPUT_RESULT;
+    out->step = step;
+    out->logical = moment->logical;
+    out->engine = moment->engine;
+    out->ok = moment->kind == MOMENT_STEP_COMPLETED;
+    out->value = moment->value;
+    out->blob = moment->blob;
+    out->has_blob = moment->has_blob;
+    out->blob_size = moment->blob_size;
+    out->artifacts = moment->artifacts;
+    out->fault = moment->fault;
+    out->duration_ms = moment->duration_ms;
+    return true;
+}
+
+static bool outcome_input(const struct run *run, const struct moment *moment, uint32_t step, struct input *out)
+{
+    const struct run_step *s = &run->steps[step];
+    enum step_kind kind = run->program->steps[step].kind;
+    if (s->state != NODE_RUNNING || kind == STEP_LOOP || kind == STEP_CANCEL) return false;
+    bool timed_out = str_is(moment->fault.code, "TIMEOUT") && s->due_ms > 0 && moment->at_ms >= s->due_ms;
+    if (run->cancelling) return result_input(moment, step, out);
+    if (kind == STEP_WAIT || kind == STEP_APPROVAL || (kind == STEP_SUBRUN && timed_out))
+        return timer_input(run, step, TIMER_WAKE, out);
+    return result_input(moment, step, out);
+}
+
+// False: it must have been decided.
+static bool input_of(struct replay *replay, const struct moment *moment, struct signal *signal, struct input *out)
+{
+    const struct run *run = replay->again;
+    uint32_t step = moment->step.len ? kernel_find(run, moment->step) : PROGRAM_TOP;
+    *out = (struct input){.now_ms = moment->at_ms, .reuse = replay->reuse, .reuse_count = replay->reuse_sure};
+    switch ((int)moment->kind) {
+    case MOMENT_RUN_QUEUED:
+    case MOMENT_RUN_STARTED:
+        if (run->queued_ms || run->started_ms || !moment->start) return false;
+        out->kind = INPUT_START;
+        out->start = moment->start;
+        return true;
+    case MOMENT_SIGNAL_ACCEPTED:
+    case MOMENT_SIGNAL_REJECTED: {
+        const struct json *payload = payload_of(replay, moment->signal_id);
+        *signal = (struct signal){.type = signal_parse(moment->signal_type),
+                                  .id = moment->signal_id,
+                                  .step = moment->signal_step,
+                                  .reason = moment->reason,
+                                  .actor = moment->actor,
+                                  .role = moment->role,
+                                  .payload = payload ? *payload : json_object()};
+        out->kind = INPUT_SIGNAL;
+        out->signal = signal;
+        out->decision_id = moment->decision_id;
+        return true;
+    }
+    case MOMENT_STEP_COMPLETED:
+    case MOMENT_STEP_FAILED:
+    case MOMENT_ATTEMPT_FAILED:
+        return step != PROGRAM_TOP && outcome_input(run, moment, step, out);
+    case MOMENT_STEP_STARTED:
+        return step != PROGRAM_TOP && run->steps[step].state == NODE_DELAYED &&
+               timer_input(run, step, TIMER_RETRY, out);
+    default:
+        return false;
+    }
+}
+
+static bool is_accident(const struct moment *moment)
+{
+    return moment->kind == MOMENT_STEP_REDISPATCHED || moment->kind == MOMENT_LATE_RESULT ||
+           moment->kind == MOMENT_UNKNOWN;
+}
+
+static enum code fold_accident(struct replay *replay, const struct moment *moment, uint64_t seq)
+{
+    replay->report->fact_count++;
+    struct error why = {0};
+    enum code rc = kernel_fold(replay->again, moment, &why);
+    if (rc == E_CORRUPT) return differs(replay, seq, moment, NULL, str_from(why.message));
+    if (rc) return error_set(replay->err, rc, "%s", why.message);
+    uint32_t step = moment->step.len ? kernel_find(replay->again, moment->step) : PROGRAM_TOP;
+    if (step != PROGRAM_TOP && moment->kind == MOMENT_STEP_REDISPATCHED) replay->again->steps[step].live = true;
+    return OK;
+}
+
+static enum code step_again(struct replay *replay, const struct moment *moment, uint64_t seq, const struct input *input)
+{
+    struct error why = {0};
+    arena_reset(&replay->turn);
+    replay->outcome = (struct outcome){.turn = &replay->turn};
+    replay->expected = 0;
+    enum code rc = kernel_step(replay->again, input, &replay->env, &replay->outcome, &why);
+    if (rc == E_CORRUPT) return differs(replay, seq, moment, NULL, str_from(why.message));
+    return rc ? error_set(replay->err, rc, "%s", why.message) : OK;
+}
+
+// What was put off while nobody drove the run is decided by whoever takes it over.
+static enum code decide_again(struct replay *replay, const struct moment *moment, uint64_t seq)
+{
+    struct input input;
+    struct signal signal;
+    bool fact = input_of(replay, moment, &signal, &input);
+    if (!fact) input.kind = INPUT_RECOVER;
+    replay->report->fact_count += fact;
+    replay->signal_at = fact && input.kind == INPUT_SIGNAL ? replay->ordinal : 0;
+    replay->idle = false;
+    enum code rc = step_again(replay, moment, seq, &input);
+    if (rc || replay->over || replay->outcome.moment_count > 0) return rc;
+    return differs(replay, seq, moment, NULL, STR("nothing"));
+}
+
+struct idling {
+    struct replay *replay;
+    uint64_t ordinal, until;
+};
+
+static enum code live_idly(void *context, const struct record *record, const struct moment *moment,
+                           const struct seal *seal)
+{
+    struct idling *idling = context;
+    struct replay *replay = idling->replay;
+    (void)seal;
+    if (!moment || ++idling->ordinal >= idling->until || replay->over) return OK;
+    if (idling->ordinal < replay->signal_at) return kernel_fold(replay->again, moment, replay->err);
+    if (idling->ordinal > replay->signal_at) { // was the same before; must be now
+        bool same = replay->expected < replay->outcome.moment_count &&
+                    same_moment(&replay->outcome.moments[replay->expected++], moment);
+        return same ? OK : differs(replay, record->seq, moment, NULL, STR("nothing"));
+    }
+    struct input input;
+    struct signal signal;
+    bool fact = input_of(replay, moment, &signal, &input);
+    INVARIANT(fact && input.kind == INPUT_SIGNAL);
+    input.idle = true;
+    enum code rc = step_again(replay, moment, record->seq, &input);
+    replay->expected = 1;
+    return rc;
+}
+
+// The last signal may have come while nobody drove the run (ADR 0013): then less followed from it. Back to the moment before it, by the
+// log, and on from there.
+static enum code try_idle(struct replay *replay)
+{
+    const struct run_ids *ids = &replay->head->ids;
+    struct idling idling = {.replay = replay, .until = replay->ordinal};
+    struct run *again = run_new(replay->again->program, ids);
+    if (!again) return out_of_memory(replay->err);
+    run_free(replay->again);
+    replay->again = again;
+    replay->idle = true;
+    replay->outcome = (struct outcome){0};
+    replay->expected = 0;
+    enum code rc = store_replay(replay->store, ids->tenant, ids->run, live_idly, &idling, replay->err);
+    for (uint32_t i = 0; !rc && i < again->program->step_count; i++)
+        again->steps[i].live = again->steps[i].state == NODE_RUNNING;
+    return rc;
+}
+
+static enum code live_again(void *context, const struct record *record, const struct moment *moment,
+                            const struct seal *seal)
+{
+    struct replay *replay = context;
+    (void)seal;
+    if (!moment || replay->over) return OK;
+    replay->ordinal++;
+    if (is_accident(moment)) return fold_accident(replay, moment, record->seq);
+    for (;;) {
+        enum code rc = OK;
+        if (replay->expected == replay->outcome.moment_count) rc = decide_again(replay, moment, record->seq);
+        if (rc || replay->over) return rc;
+        const struct moment *decided = &replay->outcome.moments[replay->expected];
+        if (same_moment(decided, moment)) break;
+        if (!replay->signal_at || replay->idle || replay->signal_at == replay->ordinal)
+            return differs(replay, record->seq, moment, decided, STR(""));
+        rc = try_idle(replay);
+        if (rc || replay->over) return rc;
+    }
+    replay->expected++;
+    replay->report->decided_count++;
+    return OK;
+}
+
+// ---- both
+
+static enum code first_life(struct replay *replay, const struct program *program)
+{
+    const struct run_ids *ids = &replay->head->ids;
+    replay->folded = run_new(program, ids);
+    if (!replay->folded || !view_init(&replay->view, &replay->kept, ids)) return out_of_memory(replay->err);
+    enum code rc = store_replay(replay->store, ids->tenant, ids->run, fold_first, replay, replay->err);
+    if (!rc) compare_state(replay);
+    return rc;
+}
+
+static enum code second_life(struct replay *replay, const struct program *program)
+{
+    const struct run_ids *ids = &replay->head->ids;
+    replay->again = run_new(program, ids);
+    if (!replay->again) return out_of_memory(replay->err);
+    return store_replay(replay->store, ids->tenant, ids->run, live_again, replay, replay->err);
+}
+
+enum code archive_replay(struct store *store, const struct run_head *head, const struct program *other,
+                         struct replay_report *out, struct error *err)
+{
+    *out = (struct replay_report){0};
+    struct program *program = NULL;
+    enum code rc = engine_program(store, head, &program, err);
+    if (rc) return rc;
+    struct replay replay = {.store = store, .head = head, .report = out, .err = err, .env = {store, read_blob}};
+    arena_init(&replay.kept, 64 * 1024, SIZE_MAX);
+    arena_init(&replay.turn, 64 * 1024, SIZE_MAX);
+    rc = first_life(&replay, program);
+    if (!rc) rc = second_life(&replay, other ? other : program);
+    run_free(replay.folded);
+    run_free(replay.again);
+    arena_release(&replay.turn);
+    arena_release(&replay.kept);
+    program_release(program);
+    return rc;
+}
