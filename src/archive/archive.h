@@ -7,6 +7,7 @@
 //   proof.c    a bundle checked: container, hashes, signature, chains
 //   key.c      Ed25519 keys in PEM files
 //   replay.c   a run lived again from its log
+//   gc.c       runs whose time is over
 //   tree.c     directories beside a store: artifacts and step logs
 //
 // Thread: the caller's; every function uses only the handles that it is given.
@@ -90,10 +91,6 @@ enum code key_sign(const struct archive_key *key, struct str bytes, uint8_t out[
 bool key_verifies(const struct archive_key *key, struct str bytes, struct str signature);
 
 // ---- bundles
-struct run_name {
-    struct str tenant, run;
-};
-
 struct export_options {
     const struct run_name *runs;
     size_t run_count;
@@ -148,6 +145,29 @@ struct replay_report {
 // cannot be folded.
 enum code archive_replay(struct store *store, const struct run_head *head, const struct program *other,
                          struct replay_report *out, struct error *err) MUST_CHECK;
+
+// ---- removing runs whose time is over
+struct gc_options {
+    struct str tenant;    // empty: all
+    int64_t before_ms;    // runs that ended before; INT64_MAX: whenever
+    uint32_t status_mask; // of ended runs; 0 = all
+    size_t keep_last;     // the newest so many families stay
+    bool dry;             // only look
+    int64_t now_ms;
+    struct str reason; // for the tombstones
+};
+struct gc_report {
+    uint64_t run_count, event_count, byte_count; // of logs
+    uint64_t file_count, file_bytes;             // artifacts and step logs
+    uint64_t blob_count, blob_bytes;
+    uint64_t kept_count;     // runs that stay
+    uint64_t referred_count; // of them: old enough, but needed by a run that has not ended
+    bool blobs_locked;       // they stay until nobody else uses the store
+};
+// A run and the runs it started go together, when all of them have ended and are old enough. A run that an unfinished one was made from
+// stays. Blobs go when no run that stays refers to them.
+enum code archive_gc(struct store *store, const struct gc_options *options, struct arena *arena, struct gc_report *out,
+                     struct error *err) MUST_CHECK;
 
 // ---- directories
 // Regular files below `from` into `to`, which is made; links and special files are passed over. A `from` that is not there is fine.

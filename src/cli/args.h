@@ -78,7 +78,7 @@ enum exit_code {
     X(ID, "id", 0, "UUID", "", "signal id: a repeated id is decided once")                                             \
     X(JSON, "json", 0, "JSON", "", "payload of the signal")                                                            \
     X(STATUS, "status", 0, "S,..", "", "PENDING, RUNNING, PAUSED, COMPLETED, FAILED, CANCELLED")                       \
-    X(PLAN, "plan", 0, "ID", "", "runs of this plan or workflow; where a document is meant, its file")                 \
+    X(PLAN, "plan", 0, "ID", "", "runs of this plan or workflow")                                                      \
     X(SINCE, "since", 0, "WHEN", "", "not older than 2h, 7d, or a time like 2026-02-11T17:00:00Z")                     \
     X(TAG, "tag", 0, "TAG", "", "runs of documents with this tag (repeat: with all of them)")                          \
     X(FOR, "for", 0, "QUERY", "", "what is waited for: status=COMPLETED, step/load=done, any query (repeat: all)")     \
@@ -106,8 +106,6 @@ enum exit_code {
     X(UPDATE, "update", 0, NULL, "", "write golden files instead of comparing with them")                              \
     X(FILTER, "filter", 0, "TEXT", "", "only tests whose file or name holds TEXT")                                     \
     X(REDACT, "redact", 0, NULL, "", "values become placeholders of their type")                                       \
-    X(REDACT, "redact", 0, NULL, "", "without values: inputs, results, messages; only their types (test) or hashes")   \
-    X(OUT, "out", 0, "FILE", "", "where it is written; - is stdout")                                                   \
     X(BODIES, "bodies", 0, "HOW", "mock|sandbox", "mock: nothing runs; sandbox: steps run in a temporary directory")   \
     X(OUT, "out", 0, "FILE", "", "write to this file instead of stdout (artifacts get: a directory)")                  \
     X(SEED, "seed", 0, "N", "", "which worlds are drawn when there are too many (default: 1)")                         \
@@ -118,6 +116,9 @@ enum exit_code {
     X(FIX, "fix", 0, NULL, "", "put right what can be put right without a decision")                                   \
     X(SIGN, "sign", 0, "KEYFILE", "", "sign with this private key (`cairn key new`)")                                  \
     X(PUBKEY, "pubkey", 0, "FILE", "", "the public key of who must have signed it")                                    \
+    X(KEEP, "keep", 0, "AGE", "", "runs that ended less than 30d, 12h, ... ago stay")                                  \
+    X(KEEP_LAST, "keep-last", 0, "N", "", "the newest N runs stay, whatever their age")                                \
+    X(DRY_RUN, "dry-run", 0, NULL, "", "only show what would be done")                                                 \
     X(NO_CHILDREN, "no-children", 0, NULL, "", "without the child runs")                                               \
     X(ONLY, "only", 0, "W,..", "", "only these workloads: w1 w2 w3 w4 w5 w6 scale list")
 

@@ -6,6 +6,7 @@
 #include "cli/text.h"
 
 #include <string.h>
+#include <unistd.h>
 
 static bool put(struct cli *cli, struct json *object, const char *key, int64_t value)
 {
@@ -89,6 +90,58 @@ int command_store_copy(struct cli *cli)
     if (str_eq(words[0], words[1])) return cli_fail(cli, EXIT_USAGE, "the two stores are the same");
     int code = session_open_url(&from, cli, words[0].ptr, STORE_READ);
     if (!code) code = session_open_url(&to, cli, words[1].ptr, STORE_WRITE);
+    if (!code) code = copy_and_verify(cli, from.store, to.store, args_text(&cli->args, FLAG_TENANT, ""));
+    session_close(&from);
+    session_close(&to);
+    return code;
+}
+
+// ---- backup and restore
+
+// A path is the store that is there; when there is none, one of the kind that the other one has.
+static const char *same_kind(struct cli *cli, const struct session *session, struct str word)
+{
+    static const char *const kinds[] = {"sqlite:", "files:", "bundle:"};
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
+        if (str_starts(word, str_from(kinds[i]))) return word.ptr;
+    bool files = strncmp(session->url, "files:", 6) == 0;
+    if (access(word.ptr, F_OK) == 0) files = os_is_dir(word.ptr);
+    return cli_format(cli, "%s:%s", files ? "files" : "sqlite", word.ptr);
+}
+
+int command_store_backup(struct cli *cli)
+{
+    struct session from = {0}, to = {0};
+    int code = session_open(&from, cli, STORE_READ);
+    if (!code && !from.store) code = cli_fail(cli, EXIT_NOT_FOUND, "there is no store at %s", from.url);
+    if (!code) code = session_open_url(&to, cli, same_kind(cli, &from, cli->args.words[0]), STORE_WRITE);
+    if (!code && str_eq(store_url(from.store), store_url(to.store)))
+        code = cli_fail(cli, EXIT_USAGE, "the backup would be the store itself");
+    if (!code) code = copy_and_verify(cli, from.store, to.store, args_text(&cli->args, FLAG_TENANT, ""));
+    session_close(&from);
+    session_close(&to);
+    return code;
+}
+
+static int check_empty(struct session *session)
+{
+    struct cli *cli = session->cli;
+    struct run_heads heads;
+    struct error err = {0};
+    struct run_filter filter = {.limit = 1};
+    if (store_list(session->store, &filter, &cli->arena, &heads, &err)) return cli_error(cli, &err);
+    if (heads.count == 0) return EXIT_OK;
+    cli_fail(cli, EXIT_CONFLICT, "the store %s is not empty", session->url);
+    cli_hint(cli, "`cairn store copy FROM TO` adds runs to a store");
+    return EXIT_CONFLICT;
+}
+
+int command_store_restore(struct cli *cli)
+{
+    struct session from = {0}, to = {0};
+    int code = session_open(&to, cli, STORE_WRITE);
+    if (!code) code = check_empty(&to);
+    if (!code) code = session_open_url(&from, cli, same_kind(cli, &to, cli->args.words[0]), STORE_READ);
     if (!code) code = copy_and_verify(cli, from.store, to.store, args_text(&cli->args, FLAG_TENANT, ""));
     session_close(&from);
     session_close(&to);

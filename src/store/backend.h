@@ -103,6 +103,12 @@ struct store_ops {
     enum code (*post)(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                       struct error *);
     enum code (*inbox)(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
+    // S14. NULL: not for this store (E_DENIED).
+    enum code (*remove)(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
+                        struct error *);
+    enum code (*tombstones)(struct store *, struct arena *, struct tombstones *, struct error *);
+    enum code (*drop_blobs)(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
+    enum code (*usage)(struct store *, struct arena *, struct usages *, struct error *);
     // Where the files of a run go that are no part of the log. `what` is "artifacts" or "logs"; empty: kept nowhere.
     enum code (*run_dir)(const struct store *, const struct run_ids *, const char *what, struct arena *, struct str *);
     void (*close)(struct store *);
@@ -116,6 +122,9 @@ struct store {                    // backends embed this as their first member
     bool dead; // an append failed with E_IO: nothing more is accepted (S10)
 };
 
+bool usage_add(struct usages *usages, struct arena *arena, const char *what, uint64_t bytes, uint64_t count) MUST_CHECK;
+bool tombstone_add(struct tombstones *tombstones, size_t *capacity, struct arena *arena,
+                   const struct tombstone *one) MUST_CHECK; // copies its strings
 // For backends whose lists are scans.
 bool run_filter_matches(const struct run_filter *filter, const struct run_head *head);
 // BASE-WHAT/RUN, for a tenant other than "default" BASE-WHAT/@TENANT/RUN.

@@ -127,7 +127,7 @@ static void update_entry(struct files_store *files, const struct frame_part *par
         files->names_size += part->names.len;
     }
     struct run_entry *entry = &files->entries[slot->position - 1];
-    uint8_t flags = slot->flags & (SLOT_TERMINAL | SLOT_CHILD);
+    uint8_t flags = slot->flags & SLOT_INDEXED;
     if (entry->index.status != slot->status || entry->index.flags != flags ||
         entry->index.created_ms != slot->created_ms) {
         entry->index.status = slot->status;
@@ -425,6 +425,10 @@ static const struct store_ops files_ops = {
     .blob = files_blob,
     .post = files_post,
     .inbox = files_inbox,
+    .remove = files_remove,
+    .tombstones = files_tombstones,
+    .drop_blobs = files_drop_blobs,
+    .usage = files_usage,
     .run_dir = files_run_dir,
     .close = files_close,
 };

@@ -50,7 +50,13 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the files store is wr
 
 // ---- slots
 
-enum slot_flags { SLOT_TERMINAL = 1, SLOT_CHILD = 2 /* has a parent run */, SLOT_NAMES_OUTSIDE = 4 };
+enum slot_flags {
+    SLOT_TERMINAL = 1,
+    SLOT_CHILD = 2 /* has a parent run */,
+    SLOT_NAMES_OUTSIDE = 4,
+    SLOT_REMOVED = 8 /* a tombstone: its files are gone, `updated` tells when, `cause` why */,
+};
+#define SLOT_INDEXED (SLOT_TERMINAL | SLOT_CHILD | SLOT_REMOVED) // flags that index entries repeat
 
 struct disk_slot {
     uint32_t crc; // of all that follows
@@ -267,6 +273,16 @@ bool frame_next(struct frame_cursor *cursor, struct frame_part *part); // false:
 int64_t frame_inbox(struct str frame, uint32_t i);
 enum code frame_apply(struct files_store *files, struct str frame, struct error *err) MUST_CHECK;
 enum code files_flush(struct files_store *files, struct error *err) MUST_CHECK; // applies what is pending
+
+// files_remove.c
+enum code files_remove(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
+                       struct error *);
+enum code files_tombstones(struct store *, struct arena *, struct tombstones *, struct error *);
+enum code files_drop_blobs(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
+enum code files_usage(struct store *, struct arena *, struct usages *, struct error *);
+// The files of a run whose slot is a tombstone, unless a new run of that id has taken the place.
+enum code files_forget(struct files_store *files, const struct disk_slot *slot, struct error *err) MUST_CHECK;
+void files_blob_path(const struct digest *sha256, const char *end, char path[PATH_SIZE], char dir[32]);
 
 // files_recover.c
 enum code files_recover(struct files_store *files, struct error *err) MUST_CHECK;

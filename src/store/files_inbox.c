@@ -54,7 +54,7 @@ static enum code read_whole(struct files_store *files, const char *path, uint64_
 
 // ---- blobs
 
-static void blob_path(const struct digest *sha256, const char *end, char path[PATH_SIZE], char dir[32])
+void files_blob_path(const struct digest *sha256, const char *end, char path[PATH_SIZE], char dir[32])
 {
     char hex[SHA256_HEX + 1];
     digest_hex(sha256, hex);
@@ -67,8 +67,8 @@ enum code files_write_blob(struct files_store *files, const struct append_blob *
 {
     const struct disk_ops *ops = files->disk->ops;
     char path[PATH_SIZE], temporary[PATH_SIZE], dir[32];
-    blob_path(&blob->sha256, ".tmp", temporary, dir);
-    blob_path(&blob->sha256, "", path, dir);
+    files_blob_path(&blob->sha256, ".tmp", temporary, dir);
+    files_blob_path(&blob->sha256, "", path, dir);
     struct file *file;
     enum code rc = ops->open(files->disk, path, OPEN_READ, &file, NULL);
     if (rc == OK) {
@@ -90,7 +90,7 @@ enum code files_blob(struct store *base, const struct digest *sha256_wanted, str
                      struct error *err)
 {
     char path[PATH_SIZE], dir[32];
-    blob_path(sha256_wanted, "", path, dir);
+    files_blob_path(sha256_wanted, "", path, dir);
     struct str bytes;
     enum code rc = read_whole(files_of(base), path, BLOB_SIZE_MAX, arena, &bytes, err);
     if (rc != OK) return rc;

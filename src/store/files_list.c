@@ -35,6 +35,7 @@ static bool may_match(const struct walk *walk, const struct disk_index *index)
 {
     const struct run_filter *filter = walk->filter;
     if (!index_valid(index)) return true;
+    if (index->flags & SLOT_REMOVED) return false;
     if ((filter->tenant.len && index->tenant != walk->tenant) || (filter->plan.len && index->plan != walk->plan))
         return false;
     if (filter->status_mask && !(filter->status_mask >> (index->status & 31) & 1)) return false;
@@ -64,6 +65,7 @@ static enum code read_head(struct walk *walk, uint64_t position, struct arena *a
     struct disk_slot slot;
     struct error told = {.code = OK};
     enum code rc = files_read_slot(walk->files, position, &slot, &told);
+    if (rc == OK && (slot.flags & SLOT_REMOVED)) return OK;
     if (rc == OK) rc = files_decode_slot(walk->files, &slot, arena, out, &told);
     if (rc == E_CORRUPT) {
         *matches = !walk->filter->status_mask && !walk->filter->plan.len && !walk->filter->run_prefix.len;

@@ -58,7 +58,8 @@ static enum code check_touched(struct files_store *files, struct str frame, stru
         struct disk_slot slot;
         struct error told = {.code = OK};
         rc = files_read_slot(files, part.run.position, &slot, &told);
-        if (rc == OK) rc = files_check_run(files, &slot, &told);
+        if (rc == OK)
+            rc = (slot.flags & SLOT_REMOVED) ? files_forget(files, &slot, &told) : files_check_run(files, &slot, &told);
         if (rc == E_CORRUPT)
             rc = files_quarantine(files, part.run.position, told.message, err);
         else if (rc != OK)

@@ -133,7 +133,7 @@ enum code files_refresh(struct files_store *files, struct error *err)
 static bool index_fits(const struct disk_index *index, const struct disk_slot *slot)
 {
     return index_valid(index) && index->key == slot->key && index->status == slot->status &&
-           index->flags == (slot->flags & (SLOT_TERMINAL | SLOT_CHILD)) && index->created_ms == slot->created_ms;
+           index->flags == (slot->flags & SLOT_INDEXED) && index->created_ms == slot->created_ms;
 }
 
 // One run at opening. What cannot be trusted is quarantined; an index entry that does not fit is written again.
@@ -212,6 +212,7 @@ enum code files_find(struct files_store *files, struct str tenant, struct str ru
          at = files_next_candidate(files, key, &probe)) {
         struct run_head head;
         rc = files_read_slot(files, at, slot, err);
+        if (rc == OK && (slot->flags & SLOT_REMOVED)) continue;
         if (rc == OK) rc = files_decode_slot(files, slot, &names, &head, err);
         if (rc == OK && str_eq(head.ids.tenant, tenant) && str_eq(head.ids.run, run)) {
             *position = at;

@@ -248,7 +248,7 @@ struct disk_index index_of(const struct disk_slot *slot, struct str tenant, stru
 {
     struct disk_index index = {
         .status = slot->status,
-        .flags = slot->flags & (SLOT_TERMINAL | SLOT_CHILD),
+        .flags = slot->flags & SLOT_INDEXED,
         .key = slot->key,
         .created_ms = slot->created_ms,
         .tenant = text_hash(tenant),

@@ -22,6 +22,7 @@ struct memory_run {
     bool present; // false: a commit that failed left it behind
     bool drafted; // by the commit under way
     bool held;    // by a run_log
+    bool removed; // has a tombstone
     struct run_head head;
     struct stored_list events, ledger;
 };
@@ -29,10 +30,13 @@ struct memory_run {
 struct memory_blob {
     struct digest sha256;
     struct str bytes;
+    bool gone;
 };
 
 struct memory_store {
     struct store base;
+    struct tombstones tombstones;
+    size_t tombstone_capacity;
     struct arena arena;
     struct map by_id; // "tenant/run" -> runs
     struct memory_run **runs;
@@ -198,7 +202,11 @@ static struct str digest_bytes(const struct digest *digest)
 // Blobs are named by their content, so one that a failed commit left behind is no half truth.
 static enum code add_blob(struct memory_store *store, const struct append_blob *blob, struct error *err)
 {
-    if (map_get(&store->by_hash, digest_bytes(&blob->sha256)) != MAP_NONE) return OK;
+    uint32_t there = map_get(&store->by_hash, digest_bytes(&blob->sha256));
+    if (there != MAP_NONE) {
+        store->blobs[there].gone = false;
+        return OK;
+    }
     void *blobs = arena_grow(&store->arena, store->blobs, store->blob_count, store->blob_count + 1,
                              sizeof(*store->blobs), &store->blob_capacity);
     struct str key = arena_copy(&store->arena, digest_bytes(&blob->sha256));
@@ -206,7 +214,7 @@ static enum code add_blob(struct memory_store *store, const struct append_blob *
     if (blobs) store->blobs = blobs;
     if (!blobs || !key.ptr || !bytes.ptr || !map_put(&store->by_hash, key, (uint32_t)store->blob_count, NULL))
         return out_of_memory(err);
-    store->blobs[store->blob_count++] = (struct memory_blob){blob->sha256, bytes};
+    store->blobs[store->blob_count++] = (struct memory_blob){blob->sha256, bytes, false};
     return OK;
 }
 
@@ -328,7 +336,7 @@ static enum code memory_list(struct store *base, const struct run_filter *filter
     if (filter->before && filter->before - 1 < from) from = filter->before - 1;
     for (size_t i = from; i > 0; i--) {
         const struct memory_run *run = store->order[i - 1];
-        if (!run_filter_matches(filter, &run->head)) continue;
+        if (run->removed || !run_filter_matches(filter, &run->head)) continue;
         if (out->count == filter->limit) {
             out->next = out->items[out->count - 1].position;
             return OK;
@@ -386,7 +394,7 @@ static enum code memory_blob(struct store *base, const struct digest *sha256, st
 {
     const struct memory_store *store = memory(base);
     uint32_t at = map_get(&store->by_hash, digest_bytes(sha256));
-    if (at == MAP_NONE) return error_set(err, E_NOT_FOUND, "there is no such blob");
+    if (at == MAP_NONE || store->blobs[at].gone) return error_set(err, E_NOT_FOUND, "there is no such blob");
     *out = arena_copy(arena, store->blobs[at].bytes);
     return out->ptr ? OK : out_of_memory(err);
 }
@@ -445,6 +453,78 @@ static void memory_close(struct store *base)
     arena_release(&arena);
 }
 
+// ---- removing
+
+// The entry of a removed run stays in the order of creation; a new run of that id gets a new one.
+static enum code memory_remove(struct store *base, const struct run_name *runs, size_t count, int64_t now_ms,
+                               struct str reason, struct error *err)
+{
+    struct memory_store *store = memory(base);
+    struct memory_run **fresh = ARENA_ARRAY(&store->arena, count, struct memory_run *);
+    if (!fresh) return out_of_memory(err);
+    size_t before = store->tombstones.count;
+    for (size_t i = 0; i < count; i++) {
+        struct memory_run *run;
+        enum code rc = find_present(store, runs[i].tenant, runs[i].run, &run, err);
+        struct tombstone one = {.tenant = runs[i].tenant, .run = runs[i].run, .reason = reason, .removed_ms = now_ms};
+        if (!rc) {
+            one.position = run->head.position;
+            one.last_seq = run->head.last_seq;
+            one.last_ledger_seq = run->head.last_ledger_seq;
+            one.head = run->head.head;
+            one.ledger_head = run->head.ledger_head;
+            fresh[i] = ARENA_NEW(&store->arena, struct memory_run);
+            bool added = tombstone_add(&store->tombstones, &store->tombstone_capacity, &store->arena, &one);
+            if (!fresh[i] || !added) rc = out_of_memory(err);
+        }
+        if (rc) {
+            store->tombstones.count = before;
+            return rc;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < store->run_count; k++) {
+            struct memory_run *run = store->runs[k];
+            if (!run->present || !str_eq(run->head.ids.run, runs[i].run) ||
+                !str_eq(run->head.ids.tenant, runs[i].tenant))
+                continue;
+            run->removed = true;
+            store->runs[k] = fresh[i];
+        }
+    return OK;
+}
+
+static enum code memory_tombstones(struct store *base, struct arena *arena, struct tombstones *out, struct error *err)
+{
+    const struct memory_store *store = memory(base);
+    size_t capacity = 0;
+    for (size_t i = 0; i < store->tombstones.count; i++)
+        if (!tombstone_add(out, &capacity, arena, &store->tombstones.items[i])) return out_of_memory(err);
+    return OK;
+}
+
+static enum code memory_drop_blobs(struct store *base, const struct digest *blobs, size_t count, uint64_t *bytes,
+                                   struct error *err UNUSED)
+{
+    struct memory_store *store = memory(base);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t at = map_get(&store->by_hash, digest_bytes(&blobs[i]));
+        bool used = at == MAP_NONE || store->blobs[at].gone;
+        for (size_t k = 0; !used && k < store->present_count; k++)
+            used = !store->order[k]->removed && digest_eq(&store->order[k]->head.document, &blobs[i]);
+        if (used) continue;
+        store->blobs[at].gone = true;
+        *bytes += store->blobs[at].bytes.len;
+    }
+    return OK;
+}
+
+static enum code memory_usage(struct store *base, struct arena *arena, struct usages *out, struct error *err)
+{
+    const struct memory_store *store = memory(base);
+    return usage_add(out, arena, "memory", store->arena.size, store->run_count) ? OK : out_of_memory(err);
+}
+
 static const struct store_ops memory_ops = {
     .kind = "memory",
     .commit = memory_commit,
@@ -457,6 +537,10 @@ static const struct store_ops memory_ops = {
     .blob = memory_blob,
     .post = memory_post,
     .inbox = memory_inbox,
+    .remove = memory_remove,
+    .tombstones = memory_tombstones,
+    .drop_blobs = memory_drop_blobs,
+    .usage = memory_usage,
     .run_dir = memory_run_dir,
     .close = memory_close,
 };

@@ -262,6 +262,7 @@ static enum code prepare_writer(struct sqlite_store *store, struct error *err)
     // write-ahead log. Nothing is read before it is.
     if (!rc) rc = sync_directory(store, err);
     if (!rc) rc = fresh ? sqlite_make_schema(store, err) : checkpoint(store, err);
+    if (!rc && !fresh) rc = sqlite_upgrade_schema(store, err);
     // After wal_autocheckpoint, which would put SQLite's own hook in its place.
     sqlite3_wal_hook(store->db, count_frames, store);
     return rc;
@@ -354,6 +355,10 @@ static const struct store_ops sqlite_ops = {
     .blob = sqlite_blob,
     .post = sqlite_post,
     .inbox = sqlite_inbox,
+    .remove = sqlite_remove,
+    .tombstones = sqlite_tombstones,
+    .drop_blobs = sqlite_drop_blobs,
+    .usage = sqlite_usage,
     .run_dir = sqlite_run_dir,
     .close = sqlite_close,
 };

@@ -5,6 +5,7 @@
 //   sqlite_commit.c  the one transaction of an append
 //   sqlite_read.c    heads, lists, records, blobs
 //   sqlite_lease.c   engines, claims, inbox
+//   sqlite_remove.c  removing runs, and where the bytes are
 #ifndef CAIRN_STORE_SQLITE_H
 #define CAIRN_STORE_SQLITE_H
 
@@ -17,8 +18,9 @@
     X(BEGIN, "BEGIN IMMEDIATE")                                                                                        \
     X(COMMIT, "COMMIT")                                                                                                \
     X(ADD_RUN,                                                                                                         \
-      "INSERT OR ROLLBACK INTO runs(tenant_id,run_id,project_id,environment_id,plan_id,plan_version,name,vocabulary,"  \
-      "document,parent_run,original_run) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")                                  \
+      "INSERT OR ROLLBACK INTO runs(run_no,tenant_id,run_id,project_id,environment_id,plan_id,plan_version,name,"      \
+      "vocabulary,document,parent_run,original_run) VALUES(1+max(ifnull((SELECT max(run_no) FROM runs),0),"            \
+      "ifnull((SELECT max(run_no) FROM tombstones),0)),?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11)")                           \
     X(ADD_HEAD,                                                                                                        \
       "INSERT OR ROLLBACK INTO run_heads(run_no,tenant_id,last_seq,ledger_seq,head,ledger_head,updated_ms,substatus,"  \
       "steps_total,steps_completed,steps_failed,steps_skipped,steps_running,status,terminal,created_ms,"               \
@@ -118,6 +120,7 @@ void sqlite_bind_bytes(sqlite3_stmt *statement, int at, const void *bytes, size_
 bool sqlite_copy(sqlite3_stmt *statement, int column, struct arena *arena, struct str *out) MUST_CHECK;
 
 enum code sqlite_make_schema(struct sqlite_store *store, struct error *err) MUST_CHECK;
+enum code sqlite_upgrade_schema(struct sqlite_store *store, struct error *err) MUST_CHECK;
 enum code sqlite_check_schema(struct sqlite_store *store, bool *fresh, struct error *err) MUST_CHECK;
 
 enum code sqlite_commit(struct store *, struct commit *, struct arena *turn, struct error *);
@@ -141,6 +144,13 @@ enum code sqlite_post(struct store *, struct str tenant, struct str run, struct 
                       struct error *);
 enum code sqlite_inbox(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
 enum code sqlite_become_engine(struct sqlite_store *store, struct error *err) MUST_CHECK; // no-op when it is one
+bool sqlite_alone(struct sqlite_store *store);                                            // no other engine lives
+// sqlite_remove.c
+enum code sqlite_remove(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
+                        struct error *);
+enum code sqlite_tombstones(struct store *, struct arena *, struct tombstones *, struct error *);
+enum code sqlite_drop_blobs(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
+enum code sqlite_usage(struct store *, struct arena *, struct usages *, struct error *);
 // Inside a transaction: writes leases given back. They are forgotten by sqlite_forget_released after the commit.
 enum code sqlite_write_released(struct sqlite_store *store, struct error *err) MUST_CHECK;
 void sqlite_forget_released(struct sqlite_store *store);

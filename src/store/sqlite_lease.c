@@ -119,6 +119,18 @@ bool sqlite_alive(struct sqlite_store *store, int64_t engine, int64_t *pid)
     return alive;
 }
 
+bool sqlite_alone(struct sqlite_store *store)
+{
+    sqlite3_stmt *statement = NULL;
+    bool alone = sqlite3_prepare_v2(store->db, "SELECT engine_no FROM engines", -1, &statement, NULL) == SQLITE_OK;
+    while (alone && sqlite3_step(statement) == SQLITE_ROW) {
+        int64_t pid, engine = sqlite3_column_int64(statement, 0);
+        alone = engine == store->engine || !sqlite_alive(store, engine, &pid);
+    }
+    sqlite3_finalize(statement);
+    return alone;
+}
+
 // ---- claims
 
 static enum code claim_row(struct sqlite_store *store, struct str tenant, struct str run, struct run_head *out,

@@ -10,6 +10,19 @@
 #define APPLICATION_ID 1130457458 // "Cair"
 #define SCHEMA_VERSION 1
 
+// Made later in stores that are older than it.
+#define TOMBSTONES                                                                                                     \
+    "CREATE TABLE tombstones("                                                                                         \
+    " run_no INTEGER PRIMARY KEY,"                                                                                     \
+    " tenant_id TEXT NOT NULL,"                                                                                        \
+    " run_id TEXT NOT NULL,"                                                                                           \
+    " last_seq INTEGER NOT NULL,"                                                                                      \
+    " ledger_seq INTEGER NOT NULL,"                                                                                    \
+    " head BLOB NOT NULL CHECK(length(head)=32),"                                                                      \
+    " ledger_head BLOB NOT NULL CHECK(length(ledger_head)=32),"                                                        \
+    " removed_ms INTEGER NOT NULL,"                                                                                    \
+    " reason TEXT NOT NULL) STRICT;"
+
 static const char schema[] =
     "CREATE TABLE runs("
     " run_no INTEGER PRIMARY KEY,"
@@ -72,7 +85,7 @@ static const char schema[] =
     " bytes TEXT NOT NULL,"
     " hash BLOB NOT NULL CHECK(length(hash)=32)) STRICT;"
     "CREATE UNIQUE INDEX ledger_by_run ON ledger(run_no,ledger_seq);"
-    "CREATE UNIQUE INDEX ledger_by_signal ON ledger(run_no,signal_id) WHERE signal_id IS NOT NULL;"
+    "CREATE UNIQUE INDEX ledger_by_signal ON ledger(run_no,signal_id) WHERE signal_id IS NOT NULL;" TOMBSTONES
     "CREATE TABLE blobs(sha256 BLOB PRIMARY KEY CHECK(length(sha256)=32), bytes BLOB NOT NULL) STRICT;"
     "CREATE TABLE inbox("
     " id INTEGER PRIMARY KEY AUTOINCREMENT,"
@@ -86,48 +99,53 @@ static const char schema[] =
     " started_ms INTEGER NOT NULL) STRICT;";
 
 #define REFUSE(table, event, why)                                                                                      \
-    "CREATE TRIGGER " table "_no_" event " BEFORE " event " ON " table " BEGIN SELECT RAISE(ABORT,'" why "'); END;"
+    "CREATE TRIGGER " table "_no_" event " BEFORE " event " ON " table                                                 \
+    " BEGIN SELECT RAISE(ABORT,'EVENT_LOG_APPEND_ONLY: " why "'); END;"
+// A run leaves whole, and only after its tombstone is there.
+#define REFUSE_DELETE(table, why)                                                                                      \
+    "CREATE TRIGGER " table "_no_delete BEFORE DELETE ON " table                                                       \
+    " WHEN NOT EXISTS(SELECT 1 FROM tombstones WHERE run_no=OLD.run_no)"                                               \
+    " BEGIN SELECT RAISE(ABORT,'EVENT_LOG_APPEND_ONLY: " why "'); END;"
+#define ROLL_BACK(why) " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: " why "'); END;"
 
-static const char guards[] = REFUSE(
-    "workflow_events", "update",
-    "EVENT_LOG_APPEND_ONLY: stored events do not change") REFUSE("workflow_events", "delete",
-                                                                 "EVENT_LOG_APPEND_ONLY: stored events are not removed")
-    REFUSE("ledger", "update", "EVENT_LOG_APPEND_ONLY: ledger entries do not change") REFUSE(
-        "ledger", "delete",
-        "EVENT_LOG_APPEND_ONLY: ledger entries are not removed") REFUSE("runs", "update",
-                                                                        "EVENT_LOG_APPEND_ONLY: the identity of a run "
-                                                                        "does not change")
-        REFUSE("runs", "delete", "EVENT_LOG_APPEND_ONLY: runs are not removed") REFUSE(
-            "run_heads", "delete",
-            "EVENT_LOG_APPEND_ONLY: runs are not removed") "CREATE TRIGGER workflow_events_no_replace BEFORE INSERT ON "
-                                                           "workflow_events"
-                                                           " WHEN EXISTS(SELECT 1 FROM workflow_events WHERE "
-                                                           "position=NEW.position"
-                                                           "   OR (run_no=NEW.run_no AND sequence=NEW.sequence))"
-                                                           " OR NEW.sequence<1 OR NEW.sequence>ifnull((SELECT last_seq "
-                                                           "FROM run_heads WHERE run_no=NEW.run_no),0)"
-                                                           " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: only "
-                                                           "the owner of a run appends to it'); END;"
-                                                           "CREATE TRIGGER ledger_no_replace BEFORE INSERT ON ledger"
-                                                           " WHEN EXISTS(SELECT 1 FROM ledger WHERE "
-                                                           "position=NEW.position"
-                                                           "   OR (run_no=NEW.run_no AND ledger_seq=NEW.ledger_seq)"
-                                                           "   OR (run_no=NEW.run_no AND signal_id=NEW.signal_id))"
-                                                           " OR NEW.ledger_seq<1 OR NEW.ledger_seq>ifnull((SELECT "
-                                                           "ledger_seq FROM run_heads WHERE run_no=NEW.run_no),0)"
-                                                           " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: only "
-                                                           "the owner of a run appends to it'); END;"
-                                                           "CREATE TRIGGER runs_no_replace BEFORE INSERT ON runs"
-                                                           " WHEN EXISTS(SELECT 1 FROM runs WHERE run_no=NEW.run_no OR "
-                                                           "(tenant_id=NEW.tenant_id AND run_id=NEW.run_id))"
-                                                           " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: there "
-                                                           "is such a run'); END;"
-                                                           "CREATE TRIGGER run_heads_no_replace BEFORE INSERT ON "
-                                                           "run_heads"
-                                                           " WHEN EXISTS(SELECT 1 FROM run_heads WHERE "
-                                                           "run_no=NEW.run_no)"
-                                                           " BEGIN SELECT RAISE(ROLLBACK,'EVENT_LOG_APPEND_ONLY: there "
-                                                           "is such a run'); END;";
+static const char guards[] = // clang-format off
+    REFUSE("workflow_events", "update", "stored events do not change")
+    REFUSE("ledger", "update", "ledger entries do not change")
+    REFUSE("runs", "update", "the identity of a run does not change")
+    "CREATE TRIGGER workflow_events_no_replace BEFORE INSERT ON workflow_events"
+    " WHEN EXISTS(SELECT 1 FROM workflow_events WHERE position=NEW.position"
+    "   OR (run_no=NEW.run_no AND sequence=NEW.sequence))"
+    " OR NEW.sequence<1 OR NEW.sequence>ifnull((SELECT last_seq FROM run_heads WHERE run_no=NEW.run_no),0)"
+    ROLL_BACK("only the owner of a run appends to it")
+    "CREATE TRIGGER ledger_no_replace BEFORE INSERT ON ledger"
+    " WHEN EXISTS(SELECT 1 FROM ledger WHERE position=NEW.position"
+    "   OR (run_no=NEW.run_no AND ledger_seq=NEW.ledger_seq)"
+    "   OR (run_no=NEW.run_no AND signal_id=NEW.signal_id))"
+    " OR NEW.ledger_seq<1 OR NEW.ledger_seq>ifnull((SELECT ledger_seq FROM run_heads WHERE run_no=NEW.run_no),0)"
+    ROLL_BACK("only the owner of a run appends to it")
+    "CREATE TRIGGER runs_no_replace BEFORE INSERT ON runs"
+    " WHEN EXISTS(SELECT 1 FROM runs WHERE run_no=NEW.run_no OR (tenant_id=NEW.tenant_id AND run_id=NEW.run_id))"
+    ROLL_BACK("there is such a run")
+    "CREATE TRIGGER run_heads_no_replace BEFORE INSERT ON run_heads"
+    " WHEN EXISTS(SELECT 1 FROM run_heads WHERE run_no=NEW.run_no)"
+    ROLL_BACK("there is such a run");
+
+static const char removal_guards[] =
+    REFUSE_DELETE("workflow_events", "stored events are not removed")
+    REFUSE_DELETE("ledger", "ledger entries are not removed")
+    REFUSE_DELETE("runs", "runs are not removed")
+    REFUSE_DELETE("run_heads", "runs are not removed")
+    REFUSE("tombstones", "update", "what was removed stays removed")
+    REFUSE("tombstones", "delete", "what was removed stays removed")
+    "CREATE TRIGGER tombstones_no_replace BEFORE INSERT ON tombstones"
+    " WHEN NOT EXISTS(SELECT 1 FROM runs r JOIN run_heads h USING(run_no) WHERE h.run_no=NEW.run_no AND h.terminal=1"
+    "   AND r.tenant_id=NEW.tenant_id AND r.run_id=NEW.run_id AND h.last_seq=NEW.last_seq AND h.head=NEW.head)"
+    ROLL_BACK("a tombstone is for a run that has ended");
+
+static const char old_guards[] =
+    "DROP TRIGGER IF EXISTS workflow_events_no_delete;DROP TRIGGER IF EXISTS ledger_no_delete;"
+    "DROP TRIGGER IF EXISTS runs_no_delete;DROP TRIGGER IF EXISTS run_heads_no_delete;";
+// clang-format on
 
 // For people with a shell and a question.
 static const char views[] =
@@ -186,8 +204,29 @@ enum code sqlite_make_schema(struct sqlite_store *store, struct error *err)
                          SCHEMA_VERSION);
         rc = sqlite_run(store, schema, err);
         if (!rc) rc = sqlite_run(store, guards, err);
+        if (!rc) rc = sqlite_run(store, removal_guards, err);
         if (!rc) rc = sqlite_run(store, views, err);
         if (!rc) rc = sqlite_run(store, marks, err);
+    }
+    if (!rc) return sqlite_commit_now(store, err);
+    sqlite_rollback(store);
+    return rc;
+}
+
+// The format stays 1: readers that do not know of tombstones see the same runs.
+enum code sqlite_upgrade_schema(struct sqlite_store *store, struct error *err)
+{
+    static const char look[] = "SELECT count(*) FROM sqlite_schema WHERE name='tombstones'";
+    int64_t there = 0;
+    enum code rc = read_number(store, look, &there, err);
+    if (rc || there) return rc;
+    rc = sqlite_begin(store, err);
+    if (rc) return rc;
+    rc = read_number(store, look, &there, err);
+    if (!rc && !there) {
+        rc = sqlite_run(store, TOMBSTONES, err);
+        if (!rc) rc = sqlite_run(store, old_guards, err);
+        if (!rc) rc = sqlite_run(store, removal_guards, err);
     }
     if (!rc) return sqlite_commit_now(store, err);
     sqlite_rollback(store);

@@ -21,6 +21,8 @@
 //  S13 A run can be taken over from another store as it is: bytes, numbers, ids, times and hashes stay. Its chain and its heads are
 //     checked before anything is written; it is there whole or not at all. A run of that id with another log is left alone
 //     (E_CONFLICT).
+//  S14 A run that has ended can be removed whole: events, ledger, head. What stays is a tombstone (id, numbers, heads, when, why) that
+//     nobody changes or removes. Nothing else removes anything, and only through this door.
 //
 // The functions below are written once over struct store_ops, which has only what differs between backends.
 // Thread: a handle belongs to one thread. Other threads and processes open their own.
@@ -239,6 +241,42 @@ struct run_import {
 // when the run is there with less. E_LIMIT: too large for one batch. E_LOCKED: a living process owns the run to be extended.
 enum code store_import(struct store *store, struct run_import *runs, size_t run_count, const struct append_blob *blobs,
                        size_t blob_count, struct arena *turn, struct error *err) MUST_CHECK;
+
+// ---- removing runs (S14)
+struct run_name {
+    struct str tenant, run;
+};
+struct tombstone {
+    struct str tenant, run, reason;
+    uint64_t position, last_seq, last_ledger_seq;
+    struct digest head, ledger_head;
+    int64_t removed_ms;
+};
+struct tombstones {
+    struct tombstone *items; // in order of creation of the runs
+    size_t count;
+};
+// All of the runs, or none. E_CONFLICT: one has not ended. E_LOCKED: one is owned by a living process. E_NOT_FOUND.
+enum code store_remove(struct store *store, const struct run_name *runs, size_t count, int64_t now_ms,
+                       struct str reason, struct error *err) MUST_CHECK;
+enum code store_tombstones(struct store *store, struct arena *arena, struct tombstones *out,
+                           struct error *err) MUST_CHECK;
+// Blobs that the caller knows to be needed no more; those that are documents of runs are kept all the same. *bytes gets what went.
+// E_LOCKED: another process may be about to use one.
+enum code store_drop_blobs(struct store *store, const struct digest *blobs, size_t count, uint64_t *bytes,
+                           struct error *err) MUST_CHECK;
+
+// ---- space
+struct usage {
+    struct str what; // "database", "journal", "blobs", ...
+    uint64_t bytes, count;
+};
+struct usages {
+    struct usage *items;
+    size_t count, capacity;
+};
+// Where the bytes are, as far as the store can tell without reading everything.
+enum code store_usage(struct store *store, struct arena *arena, struct usages *out, struct error *err) MUST_CHECK;
 
 // ---- inbox: signals from other processes to whoever owns the run
 struct inbox_item {

@@ -136,4 +136,67 @@ Y
     done
 }
 
+test_gc_removes_old_families_and_leaves_tombstones() {
+    local kind
+    for kind in sqlite:gc.db files:gc; do
+        store=(--store "$kind")
+        for i in 1 2 3; do sample "r$i"; done
+        "$CAIRN" run "$root/examples/parent.yaml" --run-id p1 --progress none "${store[@]}" >/dev/null 2>&1 || fail "the parent does not run"
+        cairn_is 2 store gc "${store[@]}"; has err 'say what to keep'
+        cairn_is 0 store gc --keep 1d "${store[@]}"; has out 'removed 0 runs'
+        cairn_is 20 store gc --keep-last 2 --check "${store[@]}"; has out 'would remove 2 runs, 12 events'
+        cairn_is 0 ls -o name "${store[@]}"; equal "$(wc -l <out)" 6
+        cairn_is 0 store gc --keep-last 2 --reason 'quota' "${store[@]}"; has out 'removed 2 runs, 12 events'
+        cairn_is 0 ls --all -o name "${store[@]}"; equal "$(sort out | tr '\n' ' ')" 'p1 p1.north.1 p1.south.1 r3 '
+        cairn_is 5 get r1 "${store[@]}"
+        cairn_is 5 log verify r1 "${store[@]}"; has err 'run r1 was removed on'; has err '(quota); it had 6 events'
+        cairn_is 0 log verify --all "${store[@]}"
+        cairn_is 0 store stat -o json "${store[@]}"; jq -e '.runs == 4 and .removed == 2' out >/dev/null || fail "stat: $(cat out)"
+        sample r1 # the id is free again, its document is not missed
+        cairn_is 0 log replay r1 "${store[@]}"
+        # a run and its children go together, and with the last run of a document its blob
+        cairn_is 0 store gc --keep 0s "${store[@]}"; has out '0 runs stay'
+        cairn_is 0 store stat -o json "${store[@]}"; jq -e '[.usage[]|select(.what=="blobs").count] == [0]' out >/dev/null || fail "blobs: $(cat out)"
+        ! find . -path './gc*' -name '*.log' | grep -q . || fail "step logs stay: $(find . -name '*.log')"
+    done
+}
+test_gc_keeps_what_an_unfinished_run_was_made_from() {
+    cat >gate.yaml <<'Y'
+name: gate
+nodes:
+  - {id: ask, approval: {message: "go?"}}
+  - {id: after, bash: "test -e fixed", depends_on: [ask]}
+Y
+    cairn_is 10 run gate.yaml --run-id g1 --approve-all --progress none "${store[@]}"
+    "$CAIRN" retry g1 --no-run --progress none "${store[@]}" >/dev/null 2>&1
+    cairn_is 0 ls --all -o json "${store[@]}"
+    if jq -e '[.[]|select(.originalRunId=="g1" and (.status|IN("COMPLETED","FAILED","CANCELLED")|not))]|length > 0' out >/dev/null; then
+        cairn_is 0 store gc --keep 0s "${store[@]}"; has out 'because an unfinished run was made from it'
+        cairn_is 0 get g1 "${store[@]}"
+    fi
+}
+test_only_gc_removes_and_a_tombstone_stays() {
+    command -v sqlite3 >/dev/null || skip "sqlite3 is not there"
+    sample r1; sample r2
+    cairn_is 0 store gc --keep-last 1 "${store[@]}"
+    for sql in 'DELETE FROM runs' 'DELETE FROM workflow_events' 'DELETE FROM run_heads' 'DELETE FROM tombstones' "UPDATE tombstones SET reason='x'" \
+        "INSERT INTO tombstones SELECT run_no,tenant_id,run_id,1,0,zeroblob(32),zeroblob(32),1,'x' FROM runs"; do
+        sqlite3 store.db "$sql" 2>err && fail "$sql was not refused"
+        has err EVENT_LOG_APPEND_ONLY
+    done
+    intact
+}
+test_a_backup_is_taken_while_an_engine_writes_and_restored() {
+    slow_plan 0.3
+    "$CAIRN" run slow.json --run-id s1 --progress none "${store[@]}" >/dev/null 2>&1 &
+    local pid=$!
+    wait_for status_is s1 RUNNING
+    cairn_is 0 store backup "$PWD/bk.db" "${store[@]}"; has out 'the copy is intact'
+    wait $pid || fail "the run was disturbed"
+    cairn_is 0 store backup "$PWD/bk.db" "${store[@]}"; has out '1 brought up to date'
+    cairn_is 0 store restore "$PWD/bk.db" --store files:back
+    cmp <("$CAIRN" events s1 -o jsonl "${store[@]}") <("$CAIRN" events s1 -o jsonl --store files:back) || fail "the log differs"
+    cairn_is 6 store restore "$PWD/bk.db" --store files:back; has err 'is not empty'
+}
+
 run_tests "$@"

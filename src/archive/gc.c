@@ -1,0 +1,249 @@
+// Which runs may go is decided on heads alone; then they go batch by batch, each with what lies beside it, and the blobs that nobody
+// refers to any more go last. Cut short anywhere, the store is whole, and the next time goes on.
+#include "archive/archive.h"
+
+#include "base/map.h"
+
+#include <string.h>
+
+enum { LIST_PAGE = 1000, BATCH_RUNS = 64, NOBODY = -1 };
+
+struct candidate {
+    struct run_name name;
+    struct str parent, original;
+    int64_t ended_ms;
+    enum run_status status;
+    bool terminal;
+    bool stays;    // of a root: its family stays
+    int32_t above; // index of its parent; NOBODY
+};
+
+struct gc {
+    struct store *store;
+    const struct gc_options *options;
+    struct gc_report *report;
+    struct arena *kept;
+    struct arena scratch;
+    struct error *err;
+    struct candidate *runs; // newest first
+    size_t count, capacity;
+    struct map by_name;   // "tenant/run"
+    struct digest *blobs; // of runs that go
+    bool *needed;
+    size_t blob_count, blob_capacity;
+    struct map by_hash;
+};
+
+static enum code out_of_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+// ---- who may go
+
+static struct str key_of(struct str tenant, struct str run, struct arena *arena)
+{
+    struct buf key;
+    buf_init(&key, 1024);
+    buf_printf(&key, "%.*s/%.*s", STR_ARG(tenant), STR_ARG(run));
+    struct str kept = buf_ok(&key) ? arena_copy(arena, buf_str(&key)) : (struct str){0};
+    buf_release(&key);
+    return kept;
+}
+
+static enum code add(struct gc *gc, const struct run_head *head)
+{
+    gc->runs = arena_grow(gc->kept, gc->runs, gc->count, gc->count + 1, sizeof(*gc->runs), &gc->capacity);
+    struct str key = key_of(head->ids.tenant, head->ids.run, gc->kept);
+    if (!gc->runs || !key.ptr || !map_put(&gc->by_name, key, (uint32_t)gc->count, NULL)) return out_of_memory(gc->err);
+    struct candidate *run = &gc->runs[gc->count++];
+    *run = (struct candidate){.name = {arena_copy(gc->kept, head->ids.tenant), arena_copy(gc->kept, head->ids.run)},
+                              .parent = arena_copy(gc->kept, head->parent_run),
+                              .original = arena_copy(gc->kept, head->original_run),
+                              .ended_ms = head->summary.ended_ms ? head->summary.ended_ms : head->updated_ms,
+                              .status = head->summary.status,
+                              .terminal = head->terminal,
+                              .above = NOBODY};
+    bool copied = run->name.tenant.ptr && run->name.run.ptr && run->parent.ptr && run->original.ptr;
+    return copied ? OK : out_of_memory(gc->err);
+}
+
+static enum code list_runs(struct gc *gc)
+{
+    struct run_filter filter = {.tenant = gc->options->tenant, .limit = LIST_PAGE};
+    enum code rc;
+    do {
+        struct run_heads heads;
+        arena_reset(&gc->scratch);
+        rc = store_list(gc->store, &filter, &gc->scratch, &heads, gc->err);
+        for (size_t i = 0; !rc && i < heads.count; i++) rc = add(gc, &heads.items[i]);
+        filter.before = heads.next;
+    } while (!rc && filter.before);
+    return rc;
+}
+
+static int32_t find(struct gc *gc, struct str tenant, struct str run)
+{
+    arena_reset(&gc->scratch);
+    struct str key = run.len ? key_of(tenant, run, &gc->scratch) : (struct str){0};
+    uint32_t at = key.ptr ? map_get(&gc->by_name, key) : MAP_NONE;
+    return at == MAP_NONE ? NOBODY : (int32_t)at;
+}
+
+static struct candidate *root_of(struct gc *gc, struct candidate *run)
+{
+    for (size_t i = 0; run->above != NOBODY && i < gc->count; i++) run = &gc->runs[run->above];
+    return run;
+}
+
+static bool is_over(const struct gc *gc, const struct candidate *run)
+{
+    const struct gc_options *options = gc->options;
+    if (!run->terminal || run->ended_ms >= options->before_ms) return false;
+    return options->status_mask == 0 || (options->status_mask >> run->status & 1);
+}
+
+static void decide(struct gc *gc)
+{
+    size_t families = 0;
+    for (size_t i = 0; i < gc->count; i++) gc->runs[i].above = find(gc, gc->runs[i].name.tenant, gc->runs[i].parent);
+    for (size_t i = 0; i < gc->count; i++) {
+        struct candidate *run = &gc->runs[i], *root = root_of(gc, run);
+        if (!is_over(gc, run)) root->stays = true;
+        if (run == root && families++ < gc->options->keep_last) root->stays = true;
+    }
+    // What an unfinished run was made from: its results are looked up there.
+    for (size_t i = 0; i < gc->count; i++) {
+        struct candidate *run = &gc->runs[i];
+        int32_t original = run->terminal ? NOBODY : find(gc, run->name.tenant, run->original);
+        if (original == NOBODY) continue;
+        struct candidate *root = root_of(gc, &gc->runs[original]);
+        gc->report->referred_count += !root->stays;
+        root->stays = true;
+    }
+}
+
+// ---- blobs
+
+static enum code note_blobs(struct gc *gc, const struct run_image *image)
+{
+    for (size_t i = 0; i < image->blob_count; i++) {
+        struct str key = arena_copy(gc->kept, (struct str){(const char *)image->blobs[i].sha256.b, SHA256_SIZE});
+        uint32_t before = MAP_NONE;
+        if (!key.ptr || !map_put(&gc->by_hash, key, (uint32_t)gc->blob_count, &before)) return out_of_memory(gc->err);
+        if (before != MAP_NONE) continue;
+        gc->blobs =
+            arena_grow(gc->kept, gc->blobs, gc->blob_count, gc->blob_count + 1, sizeof(*gc->blobs), &gc->blob_capacity);
+        if (!gc->blobs) return out_of_memory(gc->err);
+        gc->blobs[gc->blob_count++] = image->blobs[i].sha256;
+    }
+    return OK;
+}
+
+static enum code keep_blobs(struct gc *gc)
+{
+    enum code rc = OK;
+    gc->needed = ARENA_ARRAY(gc->kept, gc->blob_count + 1, bool);
+    if (!gc->needed) return out_of_memory(gc->err);
+    for (size_t i = 0; i < gc->count && !rc; i++) {
+        struct run_image image;
+        if (!root_of(gc, &gc->runs[i])->stays) continue;
+        arena_reset(&gc->scratch);
+        const struct run_name *name = &gc->runs[i].name;
+        rc = archive_read(gc->store, name->tenant, name->run, &gc->scratch, &image, gc->err);
+        for (size_t k = 0; !rc && k < image.blob_count; k++) {
+            uint32_t at = map_get(&gc->by_hash, (struct str){(const char *)image.blobs[k].sha256.b, SHA256_SIZE});
+            if (at != MAP_NONE) gc->needed[at] = true;
+        }
+    }
+    return rc;
+}
+
+static enum code drop_blobs(struct gc *gc)
+{
+    size_t count = 0;
+    enum code rc = gc->blob_count ? keep_blobs(gc) : OK;
+    for (size_t i = 0; i < gc->blob_count && !rc; i++)
+        if (!gc->needed[i]) gc->blobs[count++] = gc->blobs[i];
+    gc->report->blob_count = count;
+    for (size_t i = 0; i < count && !rc && gc->options->dry; i++) {
+        struct str bytes;
+        arena_reset(&gc->scratch);
+        if (store_blob(gc->store, &gc->blobs[i], &gc->scratch, &bytes, NULL) == OK) gc->report->blob_bytes += bytes.len;
+    }
+    if (rc || gc->options->dry) return rc;
+    struct error why = {0};
+    rc = store_drop_blobs(gc->store, gc->blobs, count, &gc->report->blob_bytes, &why);
+    gc->report->blobs_locked = rc == E_LOCKED;
+    return rc && rc != E_LOCKED ? error_set(gc->err, rc, "%s", why.message) : OK;
+}
+
+// ---- runs
+
+typedef enum code (*run_dir)(const struct store *, const struct run_ids *, struct arena *, struct str *);
+
+static enum code forget_files(struct gc *gc, const struct run_ids *ids)
+{
+    static const run_dir dirs[] = {store_artifacts_dir, store_logs_dir};
+    struct gc_report *report = gc->report;
+    enum code rc = OK;
+    for (size_t i = 0; i < ARRAY_COUNT(dirs) && !rc; i++) {
+        struct str path = {0};
+        rc = dirs[i](gc->store, ids, &gc->scratch, &path);
+        if (!rc && path.len)
+            rc = gc->options->dry ? tree_size(path.ptr, &report->file_count, &report->file_bytes, gc->err)
+                                  : tree_remove(path.ptr, &report->file_count, &report->file_bytes, gc->err);
+    }
+    return rc;
+}
+
+// What is lost with a damaged run cannot be told; it goes all the same.
+static enum code look_at(struct gc *gc, const struct run_name *name)
+{
+    struct run_image image;
+    struct error why = {0};
+    arena_reset(&gc->scratch);
+    enum code rc = archive_read(gc->store, name->tenant, name->run, &gc->scratch, &image, &why);
+    if (rc && rc != E_CORRUPT) return error_set(gc->err, rc, "%s", why.message);
+    if (!rc) rc = note_blobs(gc, &image);
+    if (rc && rc != E_CORRUPT) return rc;
+    gc->report->run_count++;
+    gc->report->event_count += image.events.count;
+    gc->report->byte_count += image.size;
+    return forget_files(gc, &image.head.ids);
+}
+
+static enum code remove_batch(struct gc *gc, const struct run_name *names, size_t count)
+{
+    enum code rc = OK;
+    for (size_t i = 0; i < count && !rc; i++) rc = look_at(gc, &names[i]);
+    if (rc || gc->options->dry) return rc;
+    return store_remove(gc->store, names, count, gc->options->now_ms, gc->options->reason, gc->err);
+}
+
+enum code archive_gc(struct store *store, const struct gc_options *options, struct arena *arena, struct gc_report *out,
+                     struct error *err)
+{
+    *out = (struct gc_report){0};
+    struct gc gc = {.store = store, .options = options, .report = out, .kept = arena, .err = err};
+    struct run_name batch[BATCH_RUNS];
+    size_t count = 0;
+    arena_init(&gc.scratch, 64 * 1024, SIZE_MAX);
+    map_init(&gc.by_name, arena);
+    map_init(&gc.by_hash, arena);
+    enum code rc = list_runs(&gc);
+    if (!rc) decide(&gc);
+    for (size_t i = gc.count; i > 0 && !rc; i--) {
+        struct candidate *run = &gc.runs[i - 1];
+        bool stays = root_of(&gc, run)->stays;
+        out->kept_count += stays;
+        if (!stays) batch[count++] = run->name;
+        if (count == BATCH_RUNS || (i == 1 && count > 0)) {
+            rc = remove_batch(&gc, batch, count);
+            count = 0;
+        }
+    }
+    if (!rc) rc = drop_blobs(&gc);
+    arena_release(&gc.scratch);
+    return rc;
+}

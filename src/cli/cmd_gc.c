@@ -1,0 +1,312 @@
+// What is in a store, and what may leave it.
+#include "archive/archive.h"
+#include "base/civil.h"
+#include "cli/commands.h"
+#include "cli/session.h"
+#include "cli/text.h"
+
+#include <string.h>
+
+enum { BIGGEST = 5, DAYS = 7, STATUS_COUNT = RUN_STATUS_CANCELLED + 1 };
+#define DAY_MS ((int64_t)24 * 60 * 60 * 1000)
+
+static bool put(struct cli *cli, struct json *object, const char *key, struct json value)
+{
+    return json_put(&cli->arena, object, str_from(key), value);
+}
+
+static void add_bytes(struct buf *out, uint64_t bytes)
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    double shown = (double)bytes;
+    for (; shown >= 1024 && unit + 1 < ARRAY_COUNT(units); unit++) shown /= 1024;
+    buf_printf(out, unit ? "%.1f %s" : "%.0f %s", shown, units[unit]);
+}
+
+// ---- stat
+
+struct stat_run {
+    struct str run;
+    uint64_t events;
+};
+
+struct stats {
+    uint64_t runs, events, entries, children, recent; // recent: events of runs of the last DAYS days
+    uint64_t by_status[STATUS_COUNT];
+    int64_t oldest_ms, newest_ms;
+    struct stat_run biggest[BIGGEST];
+    struct usages usages;
+    struct tombstones removed;
+};
+
+static void count_run(struct stats *stats, const struct run_head *head, int64_t now_ms)
+{
+    int64_t created = head->summary.created_ms;
+    stats->runs++;
+    stats->events += head->last_seq;
+    stats->entries += head->last_ledger_seq;
+    stats->children += head->parent_run.len > 0;
+    if ((unsigned)head->summary.status < STATUS_COUNT) stats->by_status[head->summary.status]++;
+    if (created > now_ms - DAYS * DAY_MS) stats->recent += head->last_seq;
+    if (created && (stats->oldest_ms == 0 || created < stats->oldest_ms)) stats->oldest_ms = created;
+    if (created > stats->newest_ms) stats->newest_ms = created;
+    struct stat_run run = {head->ids.run, head->last_seq};
+    for (size_t i = 0; i < BIGGEST; i++)
+        if (run.events > stats->biggest[i].events) {
+            struct stat_run smaller = stats->biggest[i];
+            stats->biggest[i] = run;
+            run = smaller;
+        }
+}
+
+static int count_all(struct session *session, struct stats *stats)
+{
+    struct cli *cli = session->cli;
+    struct error err = {0};
+    struct run_filter filter = {.tenant = args_has(&cli->args, FLAG_TENANT) ? session->tenant : STR(""), .limit = 1000};
+    do {
+        struct run_heads heads;
+        if (store_list(session->store, &filter, &cli->arena, &heads, &err)) return cli_error(cli, &err);
+        for (size_t i = 0; i < heads.count; i++) count_run(stats, &heads.items[i], cli->now_ms);
+        filter.before = heads.next;
+    } while (filter.before);
+    if (store_usage(session->store, &cli->arena, &stats->usages, &err) ||
+        store_tombstones(session->store, &cli->arena, &stats->removed, &err))
+        return cli_error(cli, &err);
+    return EXIT_OK;
+}
+
+static struct json time_json(struct cli *cli, int64_t ms)
+{
+    char text[CIVIL_SIZE];
+    if (ms == 0) return json_null();
+    civil_format(ms, text);
+    struct str kept = arena_copy(&cli->arena, str_from(text));
+    return kept.ptr ? json_string(kept) : json_null();
+}
+
+static bool usages_json(struct cli *cli, const struct stats *stats, struct json *out)
+{
+    *out = json_array();
+    for (size_t i = 0; i < stats->usages.count; i++) {
+        const struct usage *usage = &stats->usages.items[i];
+        struct json one = json_object();
+        if (!put(cli, &one, "what", json_string(usage->what)) ||
+            !put(cli, &one, "bytes", json_int((int64_t)usage->bytes)) ||
+            !put(cli, &one, "count", json_int((int64_t)usage->count)) || !json_push(&cli->arena, out, one))
+            return false;
+    }
+    return true;
+}
+
+static bool stats_json(struct session *session, const struct stats *stats, struct json *out)
+{
+    struct cli *cli = session->cli;
+    struct json status = json_object(), biggest = json_array(), usages;
+    bool ok = usages_json(cli, stats, &usages);
+    for (unsigned i = RUN_STATUS_PENDING; ok && i < STATUS_COUNT; i++)
+        ok = put(cli, &status, run_status_name((enum run_status)i), json_int((int64_t)stats->by_status[i]));
+    for (size_t i = 0; ok && i < BIGGEST && stats->biggest[i].events; i++) {
+        struct json one = json_object();
+        ok = put(cli, &one, "runId", json_string(stats->biggest[i].run)) &&
+             put(cli, &one, "events", json_int((int64_t)stats->biggest[i].events)) &&
+             json_push(&cli->arena, &biggest, one);
+    }
+    *out = json_object();
+    return ok && put(cli, out, "store", json_string(str_from(session->url))) &&
+           put(cli, out, "kind", json_string(str_from(store_kind(session->store)))) &&
+           put(cli, out, "runs", json_int((int64_t)stats->runs)) && put(cli, out, "status", status) &&
+           put(cli, out, "children", json_int((int64_t)stats->children)) &&
+           put(cli, out, "events", json_int((int64_t)stats->events)) &&
+           put(cli, out, "ledgerEntries", json_int((int64_t)stats->entries)) &&
+           put(cli, out, "eventsPerDay", json_int((int64_t)(stats->recent / DAYS))) &&
+           put(cli, out, "removed", json_int((int64_t)stats->removed.count)) &&
+           put(cli, out, "oldest", time_json(cli, stats->oldest_ms)) &&
+           put(cli, out, "newest", time_json(cli, stats->newest_ms)) && put(cli, out, "usage", usages) &&
+           put(cli, out, "biggest", biggest);
+}
+
+static void label(struct buf *out, const struct term *term, const char *name)
+{
+    tone_text(out, term, TONE_DIM, name);
+    text_pad(out, strlen(name), 10);
+}
+
+static void write_usages(struct cli *cli, struct buf *out, const struct stats *stats)
+{
+    bool first = true;
+    for (size_t i = 0; i < stats->usages.count; i++) {
+        const struct usage *usage = &stats->usages.items[i];
+        if (usage->bytes == 0 && usage->count == 0) continue;
+        label(out, &cli->out, first ? "bytes" : "");
+        first = false;
+        size_t from = out->len;
+        add_bytes(out, usage->bytes);
+        text_pad(out, out->len - from, 11);
+        text_safe(out, usage->what);
+        if (usage->count) buf_printf(out, " (%llu)", (unsigned long long)usage->count);
+        buf_byte(out, '\n');
+    }
+}
+
+static void print_stats(struct session *session, const struct stats *stats)
+{
+    struct cli *cli = session->cli;
+    const struct term *term = &cli->out;
+    struct buf out;
+    buf_init(&out, TEXT_MAX);
+    label(&out, term, "store");
+    buf_printf(&out, "%s\n", session->url);
+    label(&out, term, "runs");
+    buf_printf(&out, "%llu", (unsigned long long)stats->runs);
+    const char *before = ": ";
+    for (unsigned i = RUN_STATUS_PENDING; i < STATUS_COUNT; i++) {
+        if (!stats->by_status[i]) continue;
+        buf_printf(&out, "%s%llu %s", before, (unsigned long long)stats->by_status[i],
+                   run_status_name((enum run_status)i));
+        before = ", ";
+    }
+    if (stats->removed.count) buf_printf(&out, "; %zu were removed", stats->removed.count);
+    buf_byte(&out, '\n');
+    label(&out, term, "events");
+    buf_printf(&out, "%llu, and %llu ledger entries; %llu events a day in the last %d days\n",
+               (unsigned long long)stats->events, (unsigned long long)stats->entries,
+               (unsigned long long)(stats->recent / DAYS), DAYS);
+    if (stats->runs) {
+        label(&out, term, "oldest");
+        time_text(&out, cli, stats->oldest_ms);
+        buf_text(&out, ", newest ");
+        time_text(&out, cli, stats->newest_ms);
+        buf_byte(&out, '\n');
+    }
+    write_usages(cli, &out, stats);
+    for (size_t i = 0; i < BIGGEST && stats->biggest[i].events; i++) {
+        label(&out, term, i ? "" : "biggest");
+        buf_printf(&out, "%-10llu ", (unsigned long long)stats->biggest[i].events);
+        text_safe(&out, stats->biggest[i].run);
+        buf_byte(&out, '\n');
+    }
+    cli_print(cli, &out);
+    buf_release(&out);
+}
+
+int command_store_stat(struct cli *cli)
+{
+    struct session session;
+    struct stats stats = {0};
+    struct json json;
+    int code = session_open(&session, cli, STORE_READ);
+    if (!code && !session.store) code = cli_fail(cli, EXIT_NOT_FOUND, "there is no store at %s", session.url);
+    if (!code) code = count_all(&session, &stats);
+    if (!code && format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
+        if (stats_json(&session, &stats, &json))
+            print_json(cli, FORMAT_JSON, &json);
+        else
+            code = cli_nomem(cli);
+    } else if (!code) {
+        print_stats(&session, &stats);
+    }
+    session_close(&session);
+    return code;
+}
+
+// ---- gc
+
+static bool read_statuses(struct cli *cli, uint32_t *mask)
+{
+    struct str rest = args_text(&cli->args, FLAG_STATUS, "");
+    while (rest.len > 0) {
+        struct str word = str_trim(str_cut(rest, ',', &rest));
+        enum run_status status = run_status_parse(word);
+        if (!status || !run_status_terminal(status)) {
+            cli_fail(cli, EXIT_USAGE, "%.*s is not how a run ends", STR_ARG(word));
+            cli_hint(cli, "COMPLETED, FAILED or CANCELLED");
+            return false;
+        }
+        *mask |= 1u << status;
+    }
+    return true;
+}
+
+static int report_gc(struct cli *cli, const struct gc_report *report, bool dry)
+{
+    struct json json = json_object();
+    if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
+        bool ok = put(cli, &json, "dryRun", json_bool(dry)) &&
+                  put(cli, &json, "runs", json_int((int64_t)report->run_count)) &&
+                  put(cli, &json, "events", json_int((int64_t)report->event_count)) &&
+                  put(cli, &json, "logBytes", json_int((int64_t)report->byte_count)) &&
+                  put(cli, &json, "files", json_int((int64_t)report->file_count)) &&
+                  put(cli, &json, "fileBytes", json_int((int64_t)report->file_bytes)) &&
+                  put(cli, &json, "blobs", json_int((int64_t)report->blob_count)) &&
+                  put(cli, &json, "blobBytes", json_int((int64_t)report->blob_bytes)) &&
+                  put(cli, &json, "blobsKept", json_bool(report->blobs_locked)) &&
+                  put(cli, &json, "kept", json_int((int64_t)report->kept_count)) &&
+                  put(cli, &json, "referred", json_int((int64_t)report->referred_count));
+        if (!ok) return cli_nomem(cli);
+        print_json(cli, FORMAT_JSON, &json);
+        return EXIT_OK;
+    }
+    struct buf out;
+    buf_init(&out, TEXT_MAX);
+    buf_printf(&out, "%s %llu run%s, %llu events: ", dry ? "would remove" : "removed",
+               (unsigned long long)report->run_count, report->run_count == 1 ? "" : "s",
+               (unsigned long long)report->event_count);
+    add_bytes(&out, report->byte_count);
+    buf_text(&out, " of logs, ");
+    add_bytes(&out, report->file_bytes);
+    buf_printf(&out, " in %llu files, ", (unsigned long long)report->file_count);
+    add_bytes(&out, report->blob_bytes);
+    buf_printf(&out, " of blobs; %llu run%s stay", (unsigned long long)report->kept_count,
+               report->kept_count == 1 ? "" : "s");
+    if (report->referred_count)
+        buf_printf(&out, ", %llu because an unfinished run was made from %s",
+                   (unsigned long long)report->referred_count, report->referred_count == 1 ? "it" : "them");
+    buf_byte(&out, '\n');
+    cli_print(cli, &out);
+    buf_release(&out);
+    if (report->blobs_locked) cli_note(cli, "blobs stay while another process runs something in this store");
+    return EXIT_OK;
+}
+
+static int collect(struct session *session, const struct gc_options *options)
+{
+    struct cli *cli = session->cli;
+    struct gc_report report;
+    struct error err = {0};
+    if (archive_gc(session->store, options, &cli->arena, &report, &err)) return cli_error(cli, &err);
+    int code = report_gc(cli, &report, options->dry);
+    if (code) return code;
+    return args_has(&cli->args, FLAG_CHECK) && report.run_count ? EXIT_DIFFERENCE : EXIT_OK;
+}
+
+int command_store_gc(struct cli *cli)
+{
+    struct session session;
+    int64_t last = 0, before = 0;
+    uint32_t mask = 0;
+    bool dry = args_has(&cli->args, FLAG_DRY_RUN) || args_has(&cli->args, FLAG_CHECK);
+    if (!args_has(&cli->args, FLAG_KEEP) && !args_has(&cli->args, FLAG_KEEP_LAST)) {
+        cli_fail(cli, EXIT_USAGE, "say what to keep: --keep AGE, --keep-last N, or both");
+        cli_next(cli, "store gc --keep 30d --dry-run");
+        return EXIT_USAGE;
+    }
+    if (!args_int(&cli->args, FLAG_KEEP_LAST, 0, INT32_MAX, 0, &cli->arena, &last)) return cli_usage(cli);
+    if (!time_flag(cli, FLAG_KEEP, &before) || !read_statuses(cli, &mask)) return EXIT_USAGE;
+    int code = session_open(&session, cli, dry ? STORE_READ : STORE_WRITE);
+    if (!code && !session.store) code = cli_fail(cli, EXIT_NOT_FOUND, "there is no store at %s", session.url);
+    const char *why = cli_format(cli, "store gc%s%s%s%s", before ? " --keep " : "",
+                                 before ? args_text(&cli->args, FLAG_KEEP, "").ptr : "", last ? " --keep-last " : "",
+                                 last ? args_text(&cli->args, FLAG_KEEP_LAST, "").ptr : "");
+    struct gc_options options = {.tenant = args_has(&cli->args, FLAG_TENANT) ? session.tenant : STR(""),
+                                 .before_ms = before ? before : INT64_MAX,
+                                 .status_mask = mask,
+                                 .keep_last = (size_t)last,
+                                 .dry = dry,
+                                 .now_ms = cli->now_ms,
+                                 .reason = args_text(&cli->args, FLAG_REASON, why)};
+    if (!code) code = collect(&session, &options);
+    session_close(&session);
+    return code;
+}

@@ -1,0 +1,77 @@
+// S14, as far as it is the same for all backends.
+#include "store/backend.h"
+
+#include <unistd.h>
+
+static enum code writable(const struct store *store, struct error *err)
+{
+    if (store->options.mode != STORE_WRITE) return error_set(err, E_DENIED, "the store is open for reading only");
+    if (store->dead) return error_set(err, E_IO, "the store failed before; it must be opened again");
+    return OK;
+}
+
+enum code store_remove(struct store *store, const struct run_name *runs, size_t count, int64_t now_ms,
+                       struct str reason, struct error *err)
+{
+    enum code rc = writable(store, err);
+    if (rc || count == 0) return rc;
+    struct arena scratch;
+    arena_init(&scratch, 4096, SIZE_MAX);
+    for (size_t i = 0; i < count && !rc; i++) {
+        struct run_head head;
+        arena_reset(&scratch);
+        rc = store->ops->head(store, runs[i].tenant, runs[i].run, &scratch, &head, err);
+        if (!rc && !head.terminal)
+            rc = error_set(err, E_CONFLICT, "run %.*s has not ended", STR_ARG(runs[i].run));
+        else if (!rc && head.owned && head.owner_pid != getpid()) // a lease of our own is given back lazily
+            rc = error_set(err, E_LOCKED, "run %.*s is owned by process %lld", STR_ARG(runs[i].run),
+                           (long long)head.owner_pid);
+    }
+    arena_release(&scratch);
+    if (!rc) rc = store->ops->remove(store, runs, count, now_ms, reason, err);
+    if (rc == E_IO) store->dead = true;
+    return rc;
+}
+
+enum code store_tombstones(struct store *store, struct arena *arena, struct tombstones *out, struct error *err)
+{
+    *out = (struct tombstones){0};
+    return store->ops->tombstones ? store->ops->tombstones(store, arena, out, err) : OK;
+}
+
+enum code store_drop_blobs(struct store *store, const struct digest *blobs, size_t count, uint64_t *bytes,
+                           struct error *err)
+{
+    *bytes = 0;
+    enum code rc = writable(store, err);
+    return rc || count == 0 ? rc : store->ops->drop_blobs(store, blobs, count, bytes, err);
+}
+
+enum code store_usage(struct store *store, struct arena *arena, struct usages *out, struct error *err)
+{
+    *out = (struct usages){0};
+    return store->ops->usage ? store->ops->usage(store, arena, out, err) : OK;
+}
+
+bool usage_add(struct usages *usages, struct arena *arena, const char *what, uint64_t bytes, uint64_t count)
+{
+    usages->items =
+        arena_grow(arena, usages->items, usages->count, usages->count + 1, sizeof(*usages->items), &usages->capacity);
+    struct str name = arena_copy(arena, str_from(what));
+    if (!usages->items || !name.ptr) return false;
+    usages->items[usages->count++] = (struct usage){name, bytes, count};
+    return true;
+}
+
+bool tombstone_add(struct tombstones *tombstones, size_t *capacity, struct arena *arena, const struct tombstone *one)
+{
+    tombstones->items = arena_grow(arena, tombstones->items, tombstones->count, tombstones->count + 1,
+                                   sizeof(*tombstones->items), capacity);
+    struct tombstone kept = *one;
+    kept.tenant = arena_copy(arena, one->tenant);
+    kept.run = arena_copy(arena, one->run);
+    kept.reason = arena_copy(arena, one->reason);
+    if (!tombstones->items || !kept.tenant.ptr || !kept.run.ptr || !kept.reason.ptr) return false;
+    tombstones->items[tombstones->count++] = kept;
+    return true;
+}

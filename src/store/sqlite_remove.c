@@ -1,0 +1,201 @@
+// Removing runs: the tombstone first, which is what the triggers ask for, then everything of the run, in one transaction.
+#include "store/sqlite.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+static enum code prepare(struct sqlite_store *store, const char *sql, sqlite3_stmt **out, struct error *err)
+{
+    int rc = sqlite3_prepare_v2(store->db, sql, -1, out, NULL);
+    return rc == SQLITE_OK ? OK : sqlite_code(store, rc, "use the store", err);
+}
+
+static enum code find(struct sqlite_store *store, const struct run_name *name, int64_t *run_no, struct error *err)
+{
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_FIND_RUN, &rc, err);
+    if (!statement) return rc;
+    sqlite_bind_str(statement, 1, name->tenant);
+    sqlite_bind_str(statement, 2, name->run);
+    int got = sqlite3_step(statement);
+    if (got == SQLITE_ROW)
+        *run_no = sqlite3_column_int64(statement, 0);
+    else
+        rc = got == SQLITE_DONE ? error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(name->run))
+                                : sqlite_code(store, got, "read a run", err);
+    sqlite_done(statement);
+    return rc;
+}
+
+enum { STEPS = 6 };
+
+static const char *const removal[STEPS] = {
+    "INSERT INTO tombstones SELECT run_no,r.tenant_id,run_id,last_seq,ledger_seq,head,ledger_head,?2,?3 "
+    "FROM runs r JOIN run_heads h USING(run_no) WHERE run_no=?1 AND terminal=1",
+    "DELETE FROM inbox WHERE (tenant_id,run_id)=(SELECT tenant_id,run_id FROM runs WHERE run_no=?1)",
+    "DELETE FROM workflow_events WHERE run_no=?1",
+    "DELETE FROM ledger WHERE run_no=?1",
+    "DELETE FROM run_heads WHERE run_no=?1",
+    "DELETE FROM runs WHERE run_no=?1",
+};
+
+static enum code remove_one(struct sqlite_store *store, sqlite3_stmt *steps[STEPS], int64_t run_no, int64_t now_ms,
+                            struct str reason, struct error *err)
+{
+    enum code rc = OK;
+    for (size_t i = 0; i < STEPS && !rc; i++) {
+        sqlite3_bind_int64(steps[i], 1, run_no);
+        if (i == 0) {
+            sqlite3_bind_int64(steps[i], 2, now_ms);
+            sqlite_bind_str(steps[i], 3, reason);
+        }
+        rc = sqlite_step(store, steps[i], "remove a run", err);
+        if (!rc && i == 0 && sqlite3_changes(store->db) != 1) rc = error_set(err, E_CONFLICT, "the run has not ended");
+    }
+    return rc;
+}
+
+enum code sqlite_remove(struct store *base, const struct run_name *runs, size_t count, int64_t now_ms,
+                        struct str reason, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    sqlite3_stmt *steps[STEPS] = {NULL};
+    enum code rc = OK;
+    for (size_t i = 0; i < STEPS && !rc; i++) rc = prepare(store, removal[i], &steps[i], err);
+    if (!rc) rc = sqlite_begin(store, err);
+    bool begun = rc == OK;
+    for (size_t i = 0; i < count && !rc; i++) {
+        int64_t run_no = 0;
+        rc = find(store, &runs[i], &run_no, err);
+        if (!rc) rc = remove_one(store, steps, run_no, now_ms, reason, err);
+    }
+    for (size_t i = 0; i < STEPS; i++) sqlite3_finalize(steps[i]);
+    if (!rc) return sqlite_commit_now(store, err);
+    if (begun) sqlite_rollback(store);
+    return rc;
+}
+
+static bool has_tombstones(struct sqlite_store *store)
+{
+    sqlite3_stmt *statement = NULL;
+    bool there = sqlite3_prepare_v2(store->db, "SELECT 1 FROM tombstones", -1, &statement, NULL) == SQLITE_OK;
+    sqlite3_finalize(statement);
+    return there;
+}
+
+static struct str column(sqlite3_stmt *row, int at)
+{
+    const void *bytes = sqlite3_column_blob(row, at);
+    return (struct str){bytes ? bytes : "", (size_t)sqlite3_column_bytes(row, at)};
+}
+
+enum code sqlite_tombstones(struct store *base, struct arena *arena, struct tombstones *out, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    sqlite3_stmt *row = NULL;
+    size_t capacity = 0;
+    int got;
+    if (!has_tombstones(store)) return OK; // a store of before they were invented, opened for reading
+    enum code rc = prepare(store,
+                           "SELECT run_no,tenant_id,run_id,last_seq,ledger_seq,head,ledger_head,removed_ms,reason "
+                           "FROM tombstones ORDER BY run_no",
+                           &row, err);
+    while (!rc && (got = sqlite3_step(row)) != SQLITE_DONE) {
+        if (got != SQLITE_ROW) {
+            rc = sqlite_code(store, got, "read tombstones", err);
+            break;
+        }
+        struct tombstone one = {.position = (uint64_t)sqlite3_column_int64(row, 0),
+                                .tenant = column(row, 1),
+                                .run = column(row, 2),
+                                .last_seq = (uint64_t)sqlite3_column_int64(row, 3),
+                                .last_ledger_seq = (uint64_t)sqlite3_column_int64(row, 4),
+                                .removed_ms = sqlite3_column_int64(row, 7),
+                                .reason = column(row, 8)};
+        if (column(row, 5).len == SHA256_SIZE) memcpy(one.head.b, column(row, 5).ptr, SHA256_SIZE);
+        if (column(row, 6).len == SHA256_SIZE) memcpy(one.ledger_head.b, column(row, 6).ptr, SHA256_SIZE);
+        if (!tombstone_add(out, &capacity, arena, &one)) rc = error_set(err, E_NOMEM, "out of memory");
+    }
+    sqlite3_finalize(row);
+    return rc;
+}
+
+enum code sqlite_drop_blobs(struct store *base, const struct digest *blobs, size_t count, uint64_t *bytes,
+                            struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    sqlite3_stmt *size = NULL, *drop = NULL;
+    // An engine remembers which documents it has stored, and starts runs without storing them again.
+    if (!sqlite_alone(store))
+        return error_set(err, E_LOCKED, "blobs are kept while another process runs something in %s", store->path);
+    enum code rc = prepare(store, "SELECT length(bytes) FROM blobs WHERE sha256=?1", &size, err);
+    if (!rc)
+        rc = prepare(store, "DELETE FROM blobs WHERE sha256=?1 AND NOT EXISTS(SELECT 1 FROM runs WHERE document=?1)",
+                     &drop, err);
+    if (!rc) rc = sqlite_begin(store, err);
+    bool begun = rc == OK;
+    for (size_t i = 0; i < count && !rc; i++) {
+        sqlite_bind_bytes(size, 1, blobs[i].b, SHA256_SIZE);
+        int64_t len = sqlite3_step(size) == SQLITE_ROW ? sqlite3_column_int64(size, 0) : 0;
+        sqlite_done(size);
+        sqlite_bind_bytes(drop, 1, blobs[i].b, SHA256_SIZE);
+        rc = sqlite_step(store, drop, "remove a blob", err);
+        if (!rc && sqlite3_changes(store->db) > 0) *bytes += (uint64_t)len;
+    }
+    sqlite3_finalize(size);
+    sqlite3_finalize(drop);
+    if (!rc) return sqlite_commit_now(store, err);
+    if (begun) sqlite_rollback(store);
+    return rc;
+}
+
+// ---- space
+
+static uint64_t file_size(const struct sqlite_store *store, const char *end)
+{
+    char path[4200];
+    struct stat status;
+    sqlite3_snprintf(sizeof(path), path, "%s%s", store->path, end);
+    return stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
+}
+
+static int64_t number(struct sqlite_store *store, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t value = 0;
+    if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
+        value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+}
+
+// By table, when SQLite was built with dbstat.
+static bool add_tables(struct sqlite_store *store, struct arena *arena, struct usages *out)
+{
+    sqlite3_stmt *row = NULL;
+    bool ok = true;
+    static const char sql[] = "SELECT 'table '||ifnull(m.tbl_name,d.name),sum(d.pgsize),max(d.ncell) FROM dbstat d "
+                              "LEFT JOIN sqlite_schema m ON m.name=d.name WHERE d.aggregate=TRUE GROUP BY 1 "
+                              "ORDER BY 2 DESC";
+    if (sqlite3_prepare_v2(store->db, sql, -1, &row, NULL) == SQLITE_OK)
+        while (ok && sqlite3_step(row) == SQLITE_ROW)
+            ok = usage_add(out, arena, (const char *)sqlite3_column_text(row, 0),
+                           (uint64_t)sqlite3_column_int64(row, 1), 0);
+    sqlite3_finalize(row);
+    return ok;
+}
+
+enum code sqlite_usage(struct store *base, struct arena *arena, struct usages *out, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    uint64_t page = (uint64_t)number(store, "PRAGMA page_size");
+    bool ok = usage_add(out, arena, "database", file_size(store, ""), (uint64_t)number(store, "PRAGMA page_count")) &&
+              usage_add(out, arena, "free pages", (uint64_t)number(store, "PRAGMA freelist_count") * page,
+                        (uint64_t)number(store, "PRAGMA freelist_count")) &&
+              usage_add(out, arena, "write-ahead log", file_size(store, "-wal"), 0) &&
+              usage_add(out, arena, "blobs", (uint64_t)number(store, "SELECT sum(length(bytes)) FROM blobs"),
+                        (uint64_t)number(store, "SELECT count(*) FROM blobs")) &&
+              usage_add(out, arena, "signals waiting", 0, (uint64_t)number(store, "SELECT count(*) FROM inbox")) &&
+              add_tables(store, arena, out);
+    return ok ? OK : error_set(err, E_NOMEM, "out of memory");
+}
