@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RUNS_PAGE = 128, THREADS_MAX = 16 };
+enum { RUNS_PAGE = 128, THREADS_MAX = 16, RUNS_WORTH = 4 /* so many runs are worth a second thread */ };
 
 // Runs as they were listed. Freed by whoever is the last to look at one of them.
 struct page {
@@ -225,6 +225,10 @@ static enum code verify_all(struct store *store, struct str tenant, struct arena
     struct worker workers[THREADS_MAX] = {{0}};
     pthread_mutex_init(&crowd.lock, NULL);
     size_t count = thread_count(store);
+    if (count > 1) {
+        crowd.rc = turn_page(&crowd);
+        if (crowd.rc || (crowd.listed && crowd.page->heads.count < RUNS_WORTH)) count = 1;
+    }
     for (size_t i = 0; i < count; i++) {
         workers[i].crowd = &crowd;
         arena_init(&workers[i].arena, 16 * 1024, SIZE_MAX);
