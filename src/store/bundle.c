@@ -62,6 +62,15 @@ static enum code damaged(size_t at, const char *what, struct error *err)
     return error_set(err, E_CORRUPT, "the bundle is damaged at byte %zu: %s", at, what);
 }
 
+// Which event the file ends in tells more than which byte.
+static enum code cut_off(struct str path, struct str rest, struct error *err)
+{
+    unsigned long long lines = 0;
+    for (size_t i = 0; i < rest.len; i++) lines += rest.ptr[i] == '\n';
+    if (!str_ends(path, STR(".jsonl"))) return error_set(err, E_CORRUPT, "the bundle ends inside %.*s", STR_ARG(path));
+    return error_set(err, E_CORRUPT, "the bundle ends inside %.*s: event %llu is cut off", STR_ARG(path), lines + 1);
+}
+
 static enum code add_member(struct bundle *bundle, struct str path, struct str bytes, struct error *err)
 {
     bundle->members = arena_grow(&bundle->arena, bundle->members, bundle->count, bundle->count + 1,
@@ -82,7 +91,7 @@ static enum code read_member(struct bundle *bundle, size_t *at, struct error *er
     if (!bundle_header(path, size, expected) || memcmp(header, expected, BUNDLE_BLOCK) != 0)
         return damaged(*at, "this is not the header of a member", err);
     size_t from = *at + BUNDLE_BLOCK;
-    if (size > file.len - from) return damaged(*at, "it ends before this member does", err);
+    if (size > file.len - from) return cut_off(path, str_slice(file, from, file.len), err);
     size_t to = from + (size_t)size, next = to + (size_t)bundle_padding(size);
     if (next > file.len || !all_zero(str_slice(file, to, next)))
         return damaged(to, "there is something behind this member", err);
