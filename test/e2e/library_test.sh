@@ -108,4 +108,31 @@ YAML
     status_is s-1 COMPLETED || fail 'not completed'
     intact
 }
+# Kills the process before every fifth write, and while recovering too; a function is called once per attempt that the log
+# names, and never again once its step has completed.
+test_functions_survive_a_kill_at_every_write_I12() {
+    $cc -std=c17 -Wall -Wextra -Wpedantic -Werror -shared -fPIC -I"$root/include" -o note.so "$e2e/note_plugin.c" || fail note_plugin.c
+    $cc -shared -fPIC -O1 -o shim.so "$root/test/crash/shim.c" -ldl || fail shim.c
+    echo '{"planId":"n","planVersion":"1","steps":[{"stepId":"a","kind":"note"},{"stepId":"b","kind":"note","with":{"of":"$a.output"}},{"stepId":"c","kind":"note"}]}' >n.json
+    NOTES=/dev/null "$CAIRN" run n.json "${store[@]}" --plugin ./note.so --run-id warm >/dev/null 2>&1 # makes the store
+    export NOTES=$PWD/notes
+    local n worlds=0
+    for n in $(seq 2 5 300); do
+        : >notes
+        LD_PRELOAD=$PWD/shim.so KILL_AT=$n "$CAIRN" run n.json "${store[@]}" --plugin ./note.so --run-id "r$n" --progress none >/dev/null 2>&1 && break
+        LD_PRELOAD=$PWD/shim.so KILL_AT=$((1 + n % 17)) "$CAIRN" recover "${store[@]}" --plugin ./note.so --progress none >/dev/null 2>&1
+        "$CAIRN" run n.json "${store[@]}" --plugin ./note.so --run-id "r$n" --progress none >/dev/null 2>err || fail "at $n: $(tail -n 1 err)"
+        "$CAIRN" events "r$n" "${store[@]}" -o jsonl >log
+        for step in a b c; do
+            local again calls
+            again=$(jq -r "select(.stepId==\"$step\" and .eventType==\"StepRedispatched\").eventType" log | wc -l)
+            calls=$(grep -c "^$step " notes)
+            [ "$calls" -ge 1 ] && [ "$calls" -le $((1 + again)) ] || fail "at $n: step $step was called $calls times, redispatched $again"
+            equal "$(grep "^$step " notes | sort | uniq -d)" '' "at $n: an attempt was called twice"
+        done
+        worlds=$((worlds + 1))
+    done
+    [ "$worlds" -ge 5 ] || fail "only $worlds worlds"
+    intact
+}
 run_tests "$@"
