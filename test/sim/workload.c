@@ -68,6 +68,9 @@ static const char instant_text[] = PLAN("instant", "")
     STEP("m", "merge", "n, e", "", "")
     SHELL("s", "m", "");
 
+static const char host_text[] = PLAN("host", "")
+    STEP("a", "work", "", "x: 1", RETRY("2", "100ms")) STEP("b", "work", "a", "of: $a.output", ", timeout: 2s") SHELL("c", "b", "");
+
 static const char fan_text[] = PLAN("fan", "")
     SHELL("f1", "", "") SHELL("f2", "", "") SHELL("f3", "", "") SHELL("f4", "", "") SHELL("f5", "", "")
     SHELL("f6", "", "") SHELL("f7", "", "") SHELL("f8", "", "") SHELL("f9", "", "") SHELL("f10", "", "")
@@ -188,6 +191,7 @@ static const struct workload workloads[WORKLOAD_COUNT] = {
     [WORKLOAD_CHILDREN] = {"children", children_text, false},
     [WORKLOAD_NESTED] = {"nested", nested_text, false},
     [WORKLOAD_SINGLE] = {"single", single_text, true},
+    [WORKLOAD_HOST] = {"host", host_text, true},
 };
 
 static struct program *programs[WORKLOAD_COUNT];
@@ -214,9 +218,15 @@ static enum code load_child(void *context, enum part_kind kind, struct str from,
     return OK;
 }
 
+static bool is_work(void *context, struct str kind)
+{
+    (void)context;
+    return str_is(kind, "work");
+}
+
 void workloads_load(void)
 {
-    struct program_loader loader = {.load = load_child};
+    struct program_loader loader = {.load = load_child, .host_kind = is_work};
     for (int i = 0; i < WORKLOAD_COUNT; i++) {
         struct arena arena;
         arena_init(&arena, 4096, (size_t)16 << 20);

@@ -14,7 +14,7 @@
     X(RULES)                                                                                                           \
     X(WAIT)                                                                                                            \
     X(APPROVAL)                                                                                                        \
-    X(LOOP) X(SUBRUN) X(CANCEL) X(FAN) X(MIXED) X(GATED) X(TIMEOUT) X(INSTANT) X(CHILDREN) X(NESTED) X(SINGLE)
+    X(LOOP) X(SUBRUN) X(CANCEL) X(FAN) X(MIXED) X(GATED) X(TIMEOUT) X(INSTANT) X(CHILDREN) X(NESTED) X(SINGLE) X(HOST)
 
 enum workload_id {
 #define X(name) WORKLOAD_##name,

@@ -78,6 +78,12 @@ static void crash(struct world *w, const char *why)
     w->result.crashes++;
 }
 
+static bool knows_all(void *context, struct str function)
+{
+    (void)context, (void)function;
+    return true;
+}
+
 static bool open_engine(struct world *w, bool only_signals)
 {
     struct sim_tool *tool = w->zombie_tool == &w->tools[0] ? &w->tools[1] : &w->tools[0];
@@ -85,6 +91,7 @@ static bool open_engine(struct world *w, bool only_signals)
                                      .contract = w->contract,
                                      .entropy = &w->entropy,
                                      .tools = &tool->desk.base,
+                                     .host = {.tools = &tool->desk.base, .knows = knows_all},
                                      .limits = engine_limits_default,
                                      .only_signals = only_signals,
                                      .observer = {.context = w, .event = on_event, .decision = on_decision}};
