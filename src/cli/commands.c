@@ -38,7 +38,7 @@ static const struct command commands[] = {
     {"Author",
      "init",
      "[DIR]",
-     "make a directory for documents: settings, a first workflow, schemas for editors",
+     "make a directory for documents of your own",
      "Writes cairn.toml, flows/hello.yaml and schemas/ for editors that check YAML and JSON while you type. Files that "
      "exist are kept.",
      "cairn init flows-of-mine && cairn run flows-of-mine/flows/hello.yaml",
@@ -80,7 +80,7 @@ static const struct command commands[] = {
     {"Author",
      "plan",
      "FILE",
-     "show what a document will do: order, needs, whom it asks, how long",
+     "show what a document will do, before it does it",
      "Compiles the document and prints its planRef (uri, sha256, versions), the inputs it needs, whom it asks, the "
      "files "
      "and secrets it reads, its steps by layers, and the longest way through by declared limits. --out writes the "
@@ -95,7 +95,7 @@ static const struct command commands[] = {
     {"Author",
      "render",
      "FILE | RUN[/STEP][@SEQ]",
-     "show steps with every reference replaced, as the engine will run them",
+     "show steps with every reference replaced",
      "Of a document with --set and --result, or of a run with what its steps have put out. Values that a shell gets in "
      "variables are shown as such, conditions with every comparison, secrets by name only; what is not known yet "
      "stays as <reference>.",
@@ -109,7 +109,7 @@ static const struct command commands[] = {
     {"Author",
      "convert",
      "FILE --to plan|nodes",
-     "turn a plan into a node workflow, or back, when no meaning is lost",
+     "turn a plan into a node workflow, or back",
      "Prints the document in the other format. Everything that the other format cannot say is listed with its place "
      "(exit 3), and then nothing is printed. Converted and back, a document compiles to the same program.",
      "cairn convert examples/pause.json --to nodes\ncairn convert flow.yaml --to plan > flow.json",

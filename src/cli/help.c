@@ -149,7 +149,8 @@ static void topic_formats(struct cli *cli, struct buf *out)
         {"jsonl", "one JSON object a line. `cairn events -o jsonl` prints the stored bytes unchanged"},
         {"yaml", "the same as YAML"},
         {"name", "ids only, one a line"},
-        {"text", "for people (get, validate, signals, log verify)"},
+        {"text", "for people (get, validate, plan, render, signals, log verify)"},
+        {"svg, dot, mermaid, ascii", "pictures (graph)"},
     };
     heading(cli, out, "Output formats (-o)");
     for (size_t i = 0; i < ARRAY_COUNT(rows); i++) entry(cli, out, rows[i][0], 12, rows[i][1]);
