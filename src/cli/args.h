@@ -108,6 +108,7 @@ enum exit_code {
     X(REDACT, "redact", 0, NULL, "", "values become placeholders of their type")                                       \
     X(BODIES, "bodies", 0, "HOW", "mock|sandbox", "mock: nothing runs; sandbox: steps run in a temporary directory")   \
     X(OUT, "out", 0, "FILE", "", "write to this file instead of stdout (artifacts get: a directory)")                  \
+    X(SANDBOX, "sandbox", 0, NULL, "", "steps really run, in a temporary directory per world")                         \
     X(SEED, "seed", 0, "N", "", "which worlds are drawn when there are too many (default: 1)")                         \
     X(MAX, "max", 0, "N", "", "at most so many worlds; 0 is all")                                                      \
     X(DOUBLE, "double", 0, NULL, "", "kill a second time, during and after recovery")                                  \

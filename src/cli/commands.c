@@ -184,6 +184,28 @@ static const struct command commands[] = {
      1,
      {STORE_FLAGS, FLAG_REDACT, FLAG_OUT},
      command_test_record},
+    {"Test",
+     "crashtest",
+     "FILE | TEST",
+     "kill a run at every boundary, recover it, and tell what could happen twice",
+     "Plays the document (or each case of a test file) on a disk in memory and kills it before and after every append, "
+     "sync, dispatch and answer: each boundary is a world of its own, in which what was not synced is lost or torn. Each "
+     "is recovered to the end and must come out as the undisturbed run: same status, path and outputs, nothing lost, no "
+     "finished step run again, a log that verifies. Steps are mocked, so nothing happens outside; with --sandbox "
+     "they really run, in a temporary directory per world.\n\n"
+     "What no engine can promise is that a step that is running when the machine dies does not run again. The report lists "
+     "each effect that could happen twice, with the place and the world to play again.\n\n"
+     "Exits 20 when something was lost or differs; with --strict also when an effect can happen twice whose step neither "
+     "uses CAIRN_IDEMPOTENCY_KEY nor is marked idempotent in the test file.",
+     "cairn crashtest release.yaml\n"
+     "cairn crashtest release.test.yaml --double --strict\n"
+     "cairn crashtest release.yaml --world 17\n"
+     "cairn crashtest release.yaml --sandbox --max 50",
+     "text|json",
+     1,
+     1,
+     {FLAG_SANDBOX, FLAG_SEED, FLAG_MAX, FLAG_DOUBLE, FLAG_STRICT, FLAG_WORLD, FLAG_FILTER, FLAG_OUTPUT},
+     command_crashtest},
     {"Run",
      "run",
      "FILE [-- ARGUMENTS...]",

@@ -46,6 +46,7 @@ int command_store_restore(struct cli *cli);
 int command_bench(struct cli *cli);
 int command_test(struct cli *cli);
 int command_test_record(struct cli *cli);
+int command_crashtest(struct cli *cli);
 int command_config_list(struct cli *cli);
 int command_config_get(struct cli *cli);
 int command_config_set(struct cli *cli);

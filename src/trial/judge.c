@@ -405,8 +405,8 @@ void trial_judge_golden(const struct trial_script *script, struct trial_result *
         struct trial_fault *fault =
             result_fault(result, script->golden_line, script->golden_column,
                          trial_format(result->arena, "golden %.*s:%u", STR_ARG(script->golden), line));
-        fault->expected = want.len ? shortened(want) : STR("the end of the log");
-        fault->got = have.len ? shortened(have) : STR("the end of the log");
+        fault->expected = arena_copy(result->arena, want.len ? shortened(want) : STR("the end of the log"));
+        fault->got = arena_copy(result->arena, have.len ? shortened(have) : STR("the end of the log"));
         fault->more = STR("`cairn test --update` writes what was got");
         return;
     }

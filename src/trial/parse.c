@@ -366,9 +366,3 @@ enum code trial_parse(struct str text, struct str file, struct arena *arena, str
     if (kit.nomem || diagnostics->failed) return E_NOMEM;
     return diagnostics->error_count > errors ? E_INVALID : OK;
 }
-
-struct trial_script trial_script_default(const struct program *program)
-{
-    return (struct trial_script){
-        .document = program->file, .inputs = json_object(), .at_ms = TRIAL_START_MS, .seed = 1, .lenient = true};
-}

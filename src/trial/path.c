@@ -30,8 +30,18 @@ static bool segment_fits(struct str key, struct str path, bool *exact)
     return k == key.len && p == path.len;
 }
 
+// Most keys are of other steps. Where the two texts part, one of them must have a star or an attempt.
+static bool cannot_fit(struct str key, struct str path)
+{
+    size_t i = 0;
+    while (i < key.len && i < path.len && key.ptr[i] == path.ptr[i]) i++;
+    char k = i < key.len ? key.ptr[i] : '\0', p = i < path.len ? path.ptr[i] : '\0';
+    return k != p && k != '*' && k != '#' && p != '#';
+}
+
 uint32_t key_fits(struct str key, struct str path, uint32_t logical)
 {
+    if (cannot_fit(key, path)) return 0;
     uint32_t score = 1;
     while (key.len > 0 && path.len > 0) {
         struct str key_path, step_path;

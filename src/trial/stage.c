@@ -127,7 +127,7 @@ static void label_moment(struct stage *stage, const struct stage_run *run, const
     enum vocabulary vocabulary = run->program->kind == DOCUMENT_NODES ? VOCABULARY_NODES : VOCABULARY_RUN;
     const char *word = moment_word(m->kind, vocabulary);
     if (!word) return;
-    if (m->step.len && stage->batch_step.len == 0)
+    if (m->step.len && stage->batch.len == 0) // of several, the one that it is about comes first
         stage->batch_step = trial_format(stage->arena, "%.*s%.*s", STR_ARG(run->prefix), STR_ARG(m->step));
     if (stage->batch.len > 160) {
         if (!str_ends(buf_str(&stage->batch), STR("…"))) buf_text(&stage->batch, ", …");
@@ -179,16 +179,14 @@ static bool on_disk(void *context, enum sim_call call)
 {
     struct stage *stage = context;
     if (stage->opening) return stage->lives > 0 && stage_point(stage, BOUNDARY_RECOVERY, STR(""), STR("the next life"));
-    bool first = !stage->writing;
     stage->writing = true;
-    if (call == SIM_SYNC && !stage->synced) {
+    if (call == SIM_SYNC) {
         stage->synced = true;
         return stage_point(stage, BOUNDARY_LOST, STR(""), STR("")) ||
                stage_point(stage, BOUNDARY_TORN, STR(""), STR("")) ||
                stage_point(stage, BOUNDARY_KEPT, STR(""), STR(""));
     }
-    return (first || stage->synced) &&
-           stage_point(stage, stage->synced ? BOUNDARY_SYNCED : BOUNDARY_APPEND, STR(""), STR(""));
+    return stage_point(stage, stage->synced ? BOUNDARY_SYNCED : BOUNDARY_APPEND, STR(""), STR(""));
 }
 
 enum { FATE_KEPT = 0, FATE_LOST = 1, FATE_TORN = 2 };
@@ -318,8 +316,10 @@ static enum code relearn_record(void *context, const struct record *record, cons
         if (record->seq <= run->told_count && run->told[record->seq - 1] != str_hash(record->bytes))
             stage_break(stage, "LOST", "event %llu of %.*s is another one than was acknowledged before the crash",
                         (unsigned long long)record->seq, STR_ARG(run->id));
-        remember(stage, run, record->seq, record->bytes);
     }
+    bool untold = m && !record->ledger_seq && record->seq > run->told_count;
+    if (!record->ledger_seq) remember(stage, run, record->seq, record->bytes);
+    if (untold) say_moment(stage, run, m, record->seq);
     if (!m) return OK;
     if (m->kind == MOMENT_STEP_COMPLETED) tool_told(stage, stage_path(stage, run->id, m->step), m);
     people_hear(stage, run, m);
@@ -375,12 +375,14 @@ static void crash(struct stage *stage)
 
 static enum code next_life(struct stage *stage, struct error *err)
 {
+    stage_say(stage, "----- restarted; stored before the kill and not told: -----");
     enum code rc = open_store(stage, err);
     if (!rc) rc = open_engine(stage, err);
     stage->opening = true; // claiming runs changes the disk as well
     if (!rc) rc = relearn(stage, err);
     stage->opening = false;
     if (!rc && !stage->died) people_again(stage);
+    if (!rc && !stage->died) stage_say(stage, "----- goes on -----");
     if (rc && !stage->died) stage_break(stage, "LOST", "the run cannot be taken up again: %s", err->message);
     if (rc && !stage->died) return rc;
     *err = (struct error){0};
@@ -464,6 +466,7 @@ enum code stage_open(struct stage *stage, const struct trial_options *options, s
 
 void stage_close(struct stage *stage)
 {
+    stage->hooks = (struct stage_hooks){0}; // closing a store in peace is no part of the story
     end_life(stage);
     if (stage->disk) sim_disk_free(stage->disk);
     real_close(stage->real);

@@ -96,8 +96,9 @@ enum code trial_parse(struct str text, struct str file, struct arena *arena, str
                       struct trial_file *out) MUST_CHECK;
 // What the script says about steps that the document does not have, or that cannot be mocked.
 void trial_check(const struct trial_script *script, const struct program *program, struct diagnostics *diagnostics);
-// A script for a document without one: everything succeeds, everybody says yes.
-struct trial_script trial_script_default(const struct program *program);
+// A script for a document without one: everything succeeds, everybody says yes. Outputs have the fields that other steps
+// ask for, each 0.
+enum code trial_script_default(const struct program *program, struct arena *arena, struct trial_script *out) MUST_CHECK;
 
 // ---- stories
 
@@ -212,9 +213,9 @@ bool story_record(const struct story *story, const struct record_options *option
 // X(name, column of the table, words). What stands between two lives.
 #define BOUNDARY_LIST(X)                                                                                               \
     X(APPEND, "append", "before the append of")                                                                        \
-    X(LOST, "sync", "before the sync of, the write lost:")                                                             \
-    X(TORN, "sync", "before the sync of, the write torn:")                                                             \
-    X(KEPT, "sync", "before the sync of, the write kept:")                                                             \
+    X(LOST, "sync", "before the sync (write lost) of")                                                                 \
+    X(TORN, "sync", "before the sync (write torn) of")                                                                 \
+    X(KEPT, "sync", "before the sync (write kept) of")                                                                 \
     X(SYNCED, "sync", "after the sync of")                                                                             \
     X(TOLD, "append", "after the append of")                                                                           \
     X(DISPATCH, "dispatch", "before the dispatch of")                                                                  \
@@ -256,13 +257,12 @@ struct crash_effect { // one attempt of a step that acts outside
     uint32_t logical;
     const struct program_step *step;
     const struct program *program;
-    struct str does;           // command line
-    bool idempotent;           // the script says so
-    bool keyed;                // its text uses CAIRN_IDEMPOTENCY_KEY
-    uint32_t worlds;           // in which it happened more than once
-    uint32_t most;             // times in one world
-    size_t example;            // index of a world
-    enum boundary first, last; // boundaries between which a kill repeats it
+    struct str does; // command line
+    bool idempotent; // the script says so
+    bool keyed;      // its text uses CAIRN_IDEMPOTENCY_KEY
+    uint32_t worlds; // in which it happened more than once
+    uint32_t most;   // times in one world
+    size_t example;  // index of a world
 };
 
 struct crash_options {
@@ -271,7 +271,7 @@ struct crash_options {
     const struct trial_script *script;
     const char *scratch;
     uint64_t seed;
-    size_t max;       // worlds; more are drawn from by the seed. 0 = all
+    size_t max;       // worlds; from more so many are drawn by the seed. 0 = all, SIZE_MAX = as many as is reasonable
     bool twice;       // a second kill during and after recovery
     bool sandbox;     // steps really run, in `scratch`
     uint32_t workers; // processes at once; 0 = as many as there are processors, at most 4
@@ -293,8 +293,9 @@ struct crash_report {
 
 enum code crash_test(const struct crash_options *options, struct arena *arena, struct crash_report *out,
                      struct error *err) MUST_CHECK;
-// One world again, told line by line: `out` gets the events of both lives with the kill marked.
+// One world again; `line` is told what happens, with the kill marked. The report has this world only.
 enum code crash_replay(const struct crash_options *options, struct arena *arena, uint32_t first, uint32_t second,
-                       struct crash_report *report, struct buf *out, struct error *err) MUST_CHECK;
+                       struct crash_report *report, void (*line)(void *context, const char *text), void *context,
+                       struct error *err) MUST_CHECK;
 
 #endif

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# `cairn crashtest`: every boundary of every example, what it says about effects, and that it notices a broken engine.
+. "$(dirname "$0")/lib.sh"
+
+examples=$root/examples
+build=${CAIRN_BUILD:-$root/build/test}
+
+flow() {
+    cat >flow.yaml <<'DOC'
+name: flow
+nodes:
+  - id: load
+    bash: 'curl -H "Idempotency-Key: $CAIRN_IDEMPOTENCY_KEY" https://example.test/load'
+  - id: mail
+    depends_on: [load]
+    bash: sendmail -t < mail.txt
+  - id: gate
+    depends_on: [load]
+    approval: {message: go on}
+  - id: end
+    depends_on: [mail, gate]
+    echo: "done with $load.output.rows rows"
+DOC
+}
+
+test_every_boundary_of_every_example() {
+    for f in "$examples"/*.json "$examples"/*.yaml; do
+        cairn_is 0 crashtest "$f"
+        has out 'nothing lost, same path and outputs, no finished step ran again, every log verifies'
+        hasnt out 'drawn from'; hasnt out 'FAILED'; has_line err '^[0-9]+ worlds in .* worlds/s\), seed 1$'
+    done
+    cairn_is 0 crashtest "$root/examples/tests/demo.test.yaml"; equal "$(grep -c 'nothing lost' out)" 6
+}
+test_the_report_is_the_golden_one() {
+    flow
+    CAIRN=$CAIRN; cairn_is 0 crashtest flow.yaml
+    sed "s,$CAIRN,cairn," out >got
+    diff got "$root/test/golden/crashtest.txt" >diff || fail "the report changed (cp $PWD/got): $(head -5 diff | tr '\n' ' ')"
+}
+test_worlds_are_the_same_every_time() {
+    flow
+    cairn_is 0 crashtest flow.yaml -o json; jq 'del(.tookUs)' out >first
+    cairn_is 0 crashtest flow.yaml -o json; jq 'del(.tookUs)' out >second
+    cmp first second || fail 'two crash tests differ'
+    equal "$(jq -c '[.failed,.unguarded,(.worlds|length)==.boundaries,([.effects[].step])]' first)" '[0,1,true,["load","mail"]]'
+    equal "$(jq -r '[.worlds[].killed]|unique|map(split(" ")|.[0:4]|join(" "))|length' first)" 12 'kinds of boundaries'
+    # nothing is repeated by a kill before its dispatch, everything by one after it
+    equal "$(jq -c '.worlds[]|select(.killed=="before the dispatch of" and .step=="load").twice' first)" '[]'
+    equal "$(jq -c '.worlds[]|select(.killed=="after the dispatch of" and .step=="load").twice' first)" '["load"]'
+}
+test_a_world_is_told_again() {
+    flow
+    cairn_is 0 crashtest flow.yaml -o json; n=$(jq -r '.effects[1].example' out)
+    cairn_is 0 crashtest flow.yaml --world "$n"
+    has_line out '^----- killed after the dispatch of mail'; has out 'starts mail attempt 1.2  <- happens again'; has out 'happened 2 times: mail  sendmail'
+    cairn_is 0 crashtest flow.yaml --world "$n.3"; equal "$(grep -c -e '----- killed' out)" 2
+    cairn_is 5 crashtest flow.yaml --world 9999; has err 'there is no world 9999'
+    cairn_is 2 crashtest flow.yaml --world x
+}
+test_strict_wants_a_guard() {
+    flow
+    cairn_is 20 crashtest flow.yaml --strict; has out 'without a guard'
+    printf 'document: flow.yaml\nmocks: {load: {output: {rows: 3}}, mail: {idempotent: true}}\napprovals: {gate: yes}\n' >flow.test.yaml
+    cairn_is 0 crashtest flow.test.yaml --strict; has out 'idempotent: true in the test file'; has out 'uses CAIRN_IDEMPOTENCY_KEY'
+    printf 'name: pure\nnodes:\n  - {id: a, echo: hi}\n  - {id: b, depends_on: [a], wait: 3h}\n' >pure.yaml
+    cairn_is 0 crashtest pure.yaml --strict; has out 'no effect can happen twice'
+}
+test_killed_twice() {
+    flow
+    cairn_is 0 crashtest flow.yaml --double --max 300 --seed 7; has out 'drawn from'; has err 'seed 7'
+    cairn_is 0 crashtest flow.yaml --double --max 300 --seed 7 -o json; cp out a
+    cairn_is 0 crashtest flow.yaml --double --max 300 --seed 7 -o json
+    equal "$(jq -c '[.worlds[].world]' out)" "$(jq -c '[.worlds[].world]' a)" 'worlds drawn'
+    jq -r '.worlds[].world' a | grep -q '\.' || fail 'no world was killed twice'
+}
+test_sandbox_counts_what_happened() {
+    printf 'name: s\nnodes:\n  - {id: a, bash: "echo line >> out.txt; echo 1"}\n  - {id: b, depends_on: [a], bash: "wc -l < out.txt > count"}\n' >s.yaml
+    cairn_is 0 crashtest s.yaml --sandbox --max 12
+    has out 'left behind otherwise than undisturbed'; has out 'work/out.txt: 10 bytes, 2 lines instead of 5 bytes, 1 lines'
+    [ ! -e out.txt ] || fail 'a step ran here'
+}
+test_large_documents_are_drawn_from() {
+    { echo 'name: big'; echo 'nodes:'; for i in $(seq 150); do printf '  - {id: s%d, bash: "do"%s}\n' "$i" "$([ "$i" -gt 1 ] && echo ", depends_on: [s$((i - 1))]")"; done; } >big.yaml
+    cairn_is 0 crashtest big.yaml --max 40; has out '40 worlds (drawn from'
+    { echo 'name: twenty'; echo 'nodes:'; for i in $(seq 20); do printf '  - {id: s%d, bash: "do"%s}\n' "$i" "$([ "$i" -gt 1 ] && echo ", depends_on: [s$((i - 1))]")"; done; } >twenty.yaml
+    cairn_is 0 crashtest twenty.yaml -o json
+    [ "$(jq .tookUs out)" -lt 4000000 ] || fail "20 steps took $(jq .tookUs out) us"
+}
+test_a_document_with_a_mistake() {
+    printf 'name: x\nnodes:\n  - {id: a, bsh: x}\n' >x.yaml; cairn_is 3 crashtest x.yaml; has_line err 'x.yaml:3:'
+    printf 'document: x.yaml\n' >x.test.yaml; cairn_is 3 crashtest x.test.yaml
+    cairn_is 5 crashtest none.yaml
+}
+
+# The binary with a planted bug (test/bugs): its objects stand in for the sound ones.
+command_of() { make -C "$root" -n -W "$1" V=test B="$build" "$2" 2>/dev/null | grep -- " -o $2 " | tail -n 1 | sed 's/^.*\(gcc\|clang\|cc\) /\1 /'; }
+plant() {
+    local patch=$root/test/bugs/$1.patch file command objects=
+    mkdir -p bug
+    for file in $(sed -n 's,^+++ b/,,p' "$patch" | cut -f 1); do
+        mkdir -p "bug/$(dirname "$file")"; cp "$root/$file" "bug/$file"
+    done
+    patch -d bug -p1 -s --no-backup-if-mismatch <"$patch" || fail "$1 does not apply"
+    for file in $(sed -n 's,^+++ b/,,p' "$patch" | cut -f 1); do
+        command=$(command_of "$file" "$build/${file%.c}.o")
+        command=${command/ -o $build\/${file%.c}.o $file/ -o $PWD/bug/${file%.c}.o $PWD/bug/$file}
+        command=$(sed 's/ -Werror / /g; s/ -MMD / /; s/ -MP / /' <<<"$command ")
+        (cd "$root" && bash -c "$command") || fail "$1: $file does not compile"
+        objects="$objects $PWD/bug/${file%.c}.o"
+    done
+    command=$(command_of src/cli/main.c "$build/cairn")
+    command=${command/ -o $build\/cairn / -o $PWD/broken }
+    command=${command/ $build\/libcairn-all.a /$objects $build/libcairn-all.a }
+    (cd "$root" && bash -c "$command") || fail "$1 cannot be linked"
+}
+broken_is() { # rule, document
+    rc=0; ./broken crashtest "$2" >out 2>err || rc=$?
+    equal $rc 20 'exit of the broken engine'; has_line out "^    $1 "
+}
+test_a_broken_engine_is_noticed() {
+    [ -f "$build/libcairn-all.a" ] || skip "no $build/libcairn-all.a"
+    flow
+    plant completed-step-runs-again; broken_is AGAIN flow.yaml
+    plant no-journal-sync; broken_is LOST flow.yaml
+}
+test_a_step_started_too_early_is_noticed() {
+    [ -f "$build/libcairn-all.a" ] || skip "no $build/libcairn-all.a"
+    flow; plant act-before-append; broken_is EARLY flow.yaml
+}
+
+run_tests "$@"
