@@ -1,6 +1,8 @@
 // Taking notes while a run is folded: what happened to each step, in each iteration, by which event.
 #include "explain/inside.h"
 
+#include "base/civil.h"
+
 #include <string.h>
 
 #define ARENA_BLOCK ((size_t)16 << 10)
@@ -263,7 +265,7 @@ enum code explain_decision(struct explain *e, const struct json *record, uint64_
     enum code rc = signal_add(e, id, &s, err);
     s->accepted = str_is(json_text(json_key(record, "decision")), "ACCEPTED");
     s->at = (struct place){seq, true};
-    s->at_ms = e->at_ms;
+    if (!civil_parse(json_text(json_key(record, "engineProcessedAt")), &s->at_ms)) s->at_ms = e->at_ms;
     const struct {
         struct str *to;
         const char *path;
