@@ -47,7 +47,7 @@ test:
 .PHONY: check asan tsan soak storm fuzz tidy lint
 asan tsan:
 	@$(MAKE) -j2 V=$@ WERROR=1 programs
-	@tools/run-tests --quick build/$@
+	@CAIRN_TEST_SECONDS=300 tools/run-tests --quick build/$@
 tidy:
 	@tools/tidy build/test
 lint:

@@ -52,6 +52,12 @@ static void pause_run(struct watch *watch)
     progress_say(&watch->progress, "%s%s", rc ? "cannot pause: " : "asked the run to pause", err.message);
 }
 
+static void on_line(void *context, struct str run, struct str step, bool is_stderr, struct str line)
+{
+    struct watch *watch = context;
+    progress_output(&watch->progress, run, step, is_stderr, line);
+}
+
 static int loop(struct watch *watch)
 {
     struct cli *cli = watch->session.cli;
@@ -60,6 +66,7 @@ static int loop(struct watch *watch)
         int code = mirror_poll(&watch->mirror, &changed);
         if (code) return code;
         const struct mirrored *root = mirror_find(&watch->mirror, watch->run);
+        if (watch->progress.tree) mirror_lines(&watch->mirror, on_line, watch);
         progress_tick(&watch->progress, os_now().wall_ms);
         if (run_status_terminal(root->state->status)) return exit_of_status(root->state->status);
         if (exit_on_wait && run_need(&root->head) == NEED_PERSON) return EXIT_WAITING;

@@ -32,6 +32,9 @@ void mirror_close(struct mirror *mirror);
 int mirror_add(struct mirror *mirror, const struct run_head *head);
 // Tells what is new. *changed: something was. EXIT_OK or what was reported.
 int mirror_poll(struct mirror *mirror, bool *changed);
+// The last line that each running process step has written so far, from its log.
+typedef void (*mirror_line)(void *context, struct str run, struct str step, bool is_stderr, struct str line);
+void mirror_lines(struct mirror *mirror, mirror_line told, void *context);
 const struct mirrored *mirror_find(const struct mirror *mirror, struct str run); // NULL: not mirrored
 
 #endif

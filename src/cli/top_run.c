@@ -26,6 +26,13 @@ static void on_event(void *context, const struct engine_event *event)
     tree_event(top->run.tree, event);
 }
 
+static void on_line(void *context, struct str run, struct str step, bool is_stderr, struct str line)
+{
+    struct top *top = context;
+    (void)is_stderr;
+    tree_output(top->run.tree, run, step, line);
+}
+
 bool top_run_open(struct top *top, struct str run)
 {
     struct top_run *view = &top->run;
@@ -99,6 +106,7 @@ void top_run_look(struct top *top, int64_t now_ms)
         top_run_close(top);
         return;
     }
+    mirror_lines(&view->mirror, on_line, top);
     const struct mirrored *root = mirror_find(&view->mirror, str_from(view->id));
     bool stale = now_ms - view->pane_ms >= PANE_MS && !root->head.terminal;
     if (view->pane_ms != 0 && !stale && !changed) return;

@@ -31,7 +31,7 @@ Y
 test_watch_follows_a_run_of_another_process_and_ends_with_its_exit_code() {
     long
     open_screen 100x20 "$CAIRN" watch long-1 "${store[@]}"
-    see 'running  first'; see 'q leave'
+    see 'running  first'; see 'q leave'; see '│ up'
     touch go
     see 'exit=10'; shot_has 'FAILED' || fail "no end: $(cat shot)"
     shot_has '✗ failed   broken' || fail "the failed step is not shown: $(cat shot)"
