@@ -162,6 +162,7 @@ struct gc_report {
     uint64_t blob_count, blob_bytes;
     uint64_t kept_count;     // runs that stay
     uint64_t referred_count; // of them: old enough, but needed by a run that has not ended
+    bool blobs_unsure;       // they stay: a run that stays is damaged, and nobody knows what it refers to
     bool blobs_locked;       // they stay until nobody else uses the store
 };
 // A run and the runs it started go together, when all of them have ended and are old enough. A run that an unfinished one was made from

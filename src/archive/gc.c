@@ -28,9 +28,8 @@ struct gc {
     struct candidate *runs; // newest first
     size_t count, capacity;
     struct map by_name;   // "tenant/run"
-    struct digest *blobs; // of runs that go
+    struct digests blobs; // all of the store
     bool *needed;
-    size_t blob_count, blob_capacity;
     struct map by_hash;
 };
 
@@ -70,7 +69,7 @@ static enum code add(struct gc *gc, const struct run_head *head)
 
 static enum code list_runs(struct gc *gc)
 {
-    struct run_filter filter = {.tenant = gc->options->tenant, .limit = LIST_PAGE};
+    struct run_filter filter = {.limit = LIST_PAGE}; // of all tenants: they share blobs
     enum code rc;
     do {
         struct run_heads heads;
@@ -99,6 +98,7 @@ static struct candidate *root_of(struct gc *gc, struct candidate *run)
 static bool is_over(const struct gc *gc, const struct candidate *run)
 {
     const struct gc_options *options = gc->options;
+    if (options->tenant.len && !str_eq(options->tenant, run->name.tenant)) return false;
     if (!run->terminal || run->ended_ms >= options->before_ms) return false;
     return options->status_mask == 0 || (options->status_mask >> run->status & 1);
 }
@@ -125,32 +125,20 @@ static void decide(struct gc *gc)
 
 // ---- blobs
 
-static enum code note_blobs(struct gc *gc, const struct run_image *image)
+static enum code keep_blobs(struct gc *gc, struct error *err)
 {
-    for (size_t i = 0; i < image->blob_count; i++) {
-        struct str key = arena_copy(gc->kept, (struct str){(const char *)image->blobs[i].sha256.b, SHA256_SIZE});
-        uint32_t before = MAP_NONE;
-        if (!key.ptr || !map_put(&gc->by_hash, key, (uint32_t)gc->blob_count, &before)) return out_of_memory(gc->err);
-        if (before != MAP_NONE) continue;
-        gc->blobs =
-            arena_grow(gc->kept, gc->blobs, gc->blob_count, gc->blob_count + 1, sizeof(*gc->blobs), &gc->blob_capacity);
-        if (!gc->blobs) return out_of_memory(gc->err);
-        gc->blobs[gc->blob_count++] = image->blobs[i].sha256;
-    }
-    return OK;
-}
-
-static enum code keep_blobs(struct gc *gc)
-{
-    enum code rc = OK;
-    gc->needed = ARENA_ARRAY(gc->kept, gc->blob_count + 1, bool);
-    if (!gc->needed) return out_of_memory(gc->err);
+    enum code rc = store_blobs(gc->store, gc->kept, &gc->blobs, err);
+    gc->needed = ARENA_ARRAY(gc->kept, gc->blobs.count + 1, bool);
+    if (!gc->needed) return out_of_memory(err);
+    for (size_t i = 0; i < gc->blobs.count && !rc; i++)
+        if (!map_put(&gc->by_hash, (struct str){(const char *)gc->blobs.items[i].b, SHA256_SIZE}, (uint32_t)i, NULL))
+            return out_of_memory(err);
     for (size_t i = 0; i < gc->count && !rc; i++) {
         struct run_image image;
         if (!root_of(gc, &gc->runs[i])->stays) continue;
         arena_reset(&gc->scratch);
         const struct run_name *name = &gc->runs[i].name;
-        rc = archive_read(gc->store, name->tenant, name->run, &gc->scratch, &image, gc->err);
+        rc = archive_read(gc->store, name->tenant, name->run, &gc->scratch, &image, err);
         for (size_t k = 0; !rc && k < image.blob_count; k++) {
             uint32_t at = map_get(&gc->by_hash, (struct str){(const char *)image.blobs[k].sha256.b, SHA256_SIZE});
             if (at != MAP_NONE) gc->needed[at] = true;
@@ -159,21 +147,30 @@ static enum code keep_blobs(struct gc *gc)
     return rc;
 }
 
+// All that no run that stays refers to, also what an earlier time had to leave.
 static enum code drop_blobs(struct gc *gc)
 {
-    size_t count = 0;
-    enum code rc = gc->blob_count ? keep_blobs(gc) : OK;
-    for (size_t i = 0; i < gc->blob_count && !rc; i++)
-        if (!gc->needed[i]) gc->blobs[count++] = gc->blobs[i];
-    gc->report->blob_count = count;
-    for (size_t i = 0; i < count && !rc && gc->options->dry; i++) {
+    struct digests loose = {0};
+    struct error why = {0};
+    enum code rc = keep_blobs(gc, &why);
+    gc->report->blobs_unsure = rc == E_CORRUPT;
+    if (rc) return rc == E_CORRUPT ? OK : error_set(gc->err, rc, "%s", why.message);
+    for (size_t i = 0; i < gc->blobs.count && !rc; i++) {
+        if (gc->needed[i]) continue;
+        loose.items =
+            arena_grow(gc->kept, loose.items, loose.count, loose.count + 1, sizeof(*loose.items), &loose.capacity);
+        if (!loose.items) return out_of_memory(gc->err);
+        loose.items[loose.count++] = gc->blobs.items[i];
+    }
+    gc->report->blob_count = loose.count;
+    for (size_t i = 0; i < loose.count && !rc && gc->options->dry; i++) {
         struct str bytes;
         arena_reset(&gc->scratch);
-        if (store_blob(gc->store, &gc->blobs[i], &gc->scratch, &bytes, NULL) == OK) gc->report->blob_bytes += bytes.len;
+        if (store_blob(gc->store, &loose.items[i], &gc->scratch, &bytes, NULL) == OK)
+            gc->report->blob_bytes += bytes.len;
     }
     if (rc || gc->options->dry) return rc;
-    struct error why = {0};
-    rc = store_drop_blobs(gc->store, gc->blobs, count, &gc->report->blob_bytes, &why);
+    rc = store_drop_blobs(gc->store, loose.items, loose.count, &gc->report->blob_bytes, &why);
     gc->report->blobs_locked = rc == E_LOCKED;
     return rc && rc != E_LOCKED ? error_set(gc->err, rc, "%s", why.message) : OK;
 }
@@ -205,8 +202,6 @@ static enum code look_at(struct gc *gc, const struct run_name *name)
     arena_reset(&gc->scratch);
     enum code rc = archive_read(gc->store, name->tenant, name->run, &gc->scratch, &image, &why);
     if (rc && rc != E_CORRUPT) return error_set(gc->err, rc, "%s", why.message);
-    if (!rc) rc = note_blobs(gc, &image);
-    if (rc && rc != E_CORRUPT) return rc;
     gc->report->run_count++;
     gc->report->event_count += image.events.count;
     gc->report->byte_count += image.size;

@@ -107,6 +107,7 @@ struct store_ops {
     enum code (*remove)(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
                         struct error *);
     enum code (*tombstones)(struct store *, struct arena *, struct tombstones *, struct error *);
+    enum code (*blobs)(struct store *, struct arena *, struct digests *, struct error *);
     enum code (*drop_blobs)(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
     enum code (*usage)(struct store *, struct arena *, struct usages *, struct error *);
     // Where the files of a run go that are no part of the log. `what` is "artifacts" or "logs"; empty: kept nowhere.
@@ -123,6 +124,7 @@ struct store {                    // backends embed this as their first member
 };
 
 bool usage_add(struct usages *usages, struct arena *arena, const char *what, uint64_t bytes, uint64_t count) MUST_CHECK;
+bool digest_add(struct digests *digests, struct arena *arena, const struct digest *one) MUST_CHECK;
 bool tombstone_add(struct tombstones *tombstones, size_t *capacity, struct arena *arena,
                    const struct tombstone *one) MUST_CHECK; // copies its strings
 // For backends whose lists are scans.

@@ -427,6 +427,7 @@ static const struct store_ops files_ops = {
     .inbox = files_inbox,
     .remove = files_remove,
     .tombstones = files_tombstones,
+    .blobs = files_blobs,
     .drop_blobs = files_drop_blobs,
     .usage = files_usage,
     .run_dir = files_run_dir,

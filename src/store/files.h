@@ -278,6 +278,7 @@ enum code files_flush(struct files_store *files, struct error *err) MUST_CHECK; 
 enum code files_remove(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
                        struct error *);
 enum code files_tombstones(struct store *, struct arena *, struct tombstones *, struct error *);
+enum code files_blobs(struct store *, struct arena *, struct digests *, struct error *);
 enum code files_drop_blobs(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
 enum code files_usage(struct store *, struct arena *, struct usages *, struct error *);
 // The files of a run whose slot is a tombstone, unless a new run of that id has taken the place.

@@ -137,6 +137,30 @@ enum code files_tombstones(struct store *base, struct arena *arena, struct tombs
     return rc;
 }
 
+struct blob_walk {
+    struct files_store *files;
+    struct arena *arena;
+    struct digests *out;
+};
+
+static enum code see_blob(void *context, struct str name, bool directory)
+{
+    struct blob_walk *walk = context;
+    struct digest digest;
+    char path[64];
+    if (!directory) return !digest_parse(name, &digest) || digest_add(walk->out, walk->arena, &digest) ? OK : E_NOMEM;
+    if (snprintf(path, sizeof(path), ".cairn/blobs/%.*s", STR_ARG(name)) >= (int)sizeof(path)) return OK;
+    return walk->files->disk->ops->list(walk->files->disk, path, see_blob, walk, NULL);
+}
+
+enum code files_blobs(struct store *base, struct arena *arena, struct digests *out, struct error *err)
+{
+    struct blob_walk walk = {files_of(base), arena, out};
+    struct error told = {.code = OK};
+    enum code rc = walk.files->disk->ops->list(walk.files->disk, ".cairn/blobs", see_blob, &walk, &told);
+    return rc == OK || rc == E_NOT_FOUND ? OK : error_set(err, rc, "cannot list blobs: %s", code_text(rc));
+}
+
 // The writer has the store for itself, so nobody can be about to use one. Documents of runs are kept whatever the caller says.
 static bool is_document(struct files_store *files, const struct digest *digest)
 {

@@ -503,6 +503,14 @@ static enum code memory_tombstones(struct store *base, struct arena *arena, stru
     return OK;
 }
 
+static enum code memory_blobs(struct store *base, struct arena *arena, struct digests *out, struct error *err)
+{
+    const struct memory_store *store = memory(base);
+    for (size_t i = 0; i < store->blob_count; i++)
+        if (!store->blobs[i].gone && !digest_add(out, arena, &store->blobs[i].sha256)) return out_of_memory(err);
+    return OK;
+}
+
 static enum code memory_drop_blobs(struct store *base, const struct digest *blobs, size_t count, uint64_t *bytes,
                                    struct error *err UNUSED)
 {
@@ -539,6 +547,7 @@ static const struct store_ops memory_ops = {
     .inbox = memory_inbox,
     .remove = memory_remove,
     .tombstones = memory_tombstones,
+    .blobs = memory_blobs,
     .drop_blobs = memory_drop_blobs,
     .usage = memory_usage,
     .run_dir = memory_run_dir,

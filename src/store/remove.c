@@ -39,6 +39,21 @@ enum code store_tombstones(struct store *store, struct arena *arena, struct tomb
     return store->ops->tombstones ? store->ops->tombstones(store, arena, out, err) : OK;
 }
 
+enum code store_blobs(struct store *store, struct arena *arena, struct digests *out, struct error *err)
+{
+    *out = (struct digests){0};
+    return store->ops->blobs ? store->ops->blobs(store, arena, out, err) : OK;
+}
+
+bool digest_add(struct digests *digests, struct arena *arena, const struct digest *one)
+{
+    digests->items = arena_grow(arena, digests->items, digests->count, digests->count + 1, sizeof(*digests->items),
+                                &digests->capacity);
+    if (!digests->items) return false;
+    digests->items[digests->count++] = *one;
+    return true;
+}
+
 enum code store_drop_blobs(struct store *store, const struct digest *blobs, size_t count, uint64_t *bytes,
                            struct error *err)
 {

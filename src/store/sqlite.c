@@ -357,6 +357,7 @@ static const struct store_ops sqlite_ops = {
     .inbox = sqlite_inbox,
     .remove = sqlite_remove,
     .tombstones = sqlite_tombstones,
+    .blobs = sqlite_blobs,
     .drop_blobs = sqlite_drop_blobs,
     .usage = sqlite_usage,
     .run_dir = sqlite_run_dir,

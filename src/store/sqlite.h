@@ -149,6 +149,7 @@ bool sqlite_alone(struct sqlite_store *store);                                  
 enum code sqlite_remove(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
                         struct error *);
 enum code sqlite_tombstones(struct store *, struct arena *, struct tombstones *, struct error *);
+enum code sqlite_blobs(struct store *, struct arena *, struct digests *, struct error *);
 enum code sqlite_drop_blobs(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
 enum code sqlite_usage(struct store *, struct arena *, struct usages *, struct error *);
 // Inside a transaction: writes leases given back. They are forgotten by sqlite_forget_released after the commit.

@@ -120,6 +120,25 @@ enum code sqlite_tombstones(struct store *base, struct arena *arena, struct tomb
     return rc;
 }
 
+enum code sqlite_blobs(struct store *base, struct arena *arena, struct digests *out, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    sqlite3_stmt *row = NULL;
+    int got;
+    enum code rc = prepare(store, "SELECT sha256 FROM blobs ORDER BY sha256", &row, err);
+    while (!rc && (got = sqlite3_step(row)) != SQLITE_DONE) {
+        struct digest digest = {{0}};
+        if (got != SQLITE_ROW) {
+            rc = sqlite_code(store, got, "list blobs", err);
+        } else {
+            if (column(row, 0).len == SHA256_SIZE) memcpy(digest.b, column(row, 0).ptr, SHA256_SIZE);
+            if (!digest_add(out, arena, &digest)) rc = error_set(err, E_NOMEM, "out of memory");
+        }
+    }
+    sqlite3_finalize(row);
+    return rc;
+}
+
 enum code sqlite_drop_blobs(struct store *base, const struct digest *blobs, size_t count, uint64_t *bytes,
                             struct error *err)
 {

@@ -261,6 +261,12 @@ enum code store_remove(struct store *store, const struct run_name *runs, size_t 
                        struct str reason, struct error *err) MUST_CHECK;
 enum code store_tombstones(struct store *store, struct arena *arena, struct tombstones *out,
                            struct error *err) MUST_CHECK;
+struct digests {
+    struct digest *items;
+    size_t count, capacity;
+};
+enum code store_blobs(struct store *store, struct arena *arena, struct digests *out,
+                      struct error *err) MUST_CHECK; // all
 // Blobs that the caller knows to be needed no more; those that are documents of runs are kept all the same. *bytes gets what went.
 // E_LOCKED: another process may be about to use one.
 enum code store_drop_blobs(struct store *store, const struct digest *blobs, size_t count, uint64_t *bytes,

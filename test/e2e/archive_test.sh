@@ -161,6 +161,13 @@ test_gc_removes_old_families_and_leaves_tombstones() {
         ! find . -path './gc*' -name '*.log' | grep -q . || fail "step logs stay: $(find . -name '*.log')"
     done
 }
+test_gc_of_one_tenant_leaves_what_others_share() {
+    sample r1
+    "$CAIRN" run sample.yaml --run-id r2 --tenant acme --progress none "${store[@]}" >/dev/null 2>&1 || fail "no run for acme"
+    cairn_is 0 store gc --keep 0s --tenant acme "${store[@]}"; has out 'removed 1 run'
+    cairn_is 0 get r1 "${store[@]}"; hasnt err 'cannot be read'
+    cairn_is 0 log replay r1 "${store[@]}"
+}
 test_gc_keeps_what_an_unfinished_run_was_made_from() {
     cat >gate.yaml <<'Y'
 name: gate
@@ -175,6 +182,22 @@ Y
         cairn_is 0 store gc --keep 0s "${store[@]}"; has out 'because an unfinished run was made from it'
         cairn_is 0 get g1 "${store[@]}"
     fi
+}
+test_a_gc_that_dies_anywhere_leaves_a_whole_store_and_is_done_the_next_time() {
+    [ -x "${CAIRN_FAULTY:-}" ] || skip "no build with fault seams"
+    store=(--store files:whole)
+    for i in 1 2 3; do sample "r$i"; done
+    local n rc left
+    for n in $(seq 1 3 100); do
+        rm -rf gc; cp -r whole gc; rc=0
+        CAIRN_CRASH_AT=$n "$CAIRN_FAULTY" store gc --keep-last 1 --store files:gc >/dev/null 2>&1 || rc=$?
+        cairn_is 0 log verify --all --store files:gc
+        cairn_is 0 store gc --keep-last 1 --store files:gc
+        cairn_is 0 store stat -o json --store files:gc; jq -e '.runs == 1 and .removed == 2' out >/dev/null || fail "after call $n: $(cat out)"
+        left=$(ls gc); equal "$left" r3 "after call $n"
+        [ $rc = 137 ] || break
+    done
+    [ "$n" -gt 10 ] || fail "it died nowhere"
 }
 test_only_gc_removes_and_a_tombstone_stays() {
     command -v sqlite3 >/dev/null || skip "sqlite3 is not there"
