@@ -261,6 +261,7 @@ static enum code prepare_writer(struct sqlite_store *store, struct error *err)
     // What a process that died left in the cache may not be on the disk: the names of the files, and the last commits of the
     // write-ahead log. Nothing is read before it is.
     if (!rc) rc = sync_directory(store, err);
+    if (!rc && !fresh) rc = sqlite_prove_log(store, err);
     if (!rc) rc = fresh ? sqlite_make_schema(store, err) : checkpoint(store, err);
     if (!rc && !fresh) rc = sqlite_upgrade_schema(store, err);
     // After wal_autocheckpoint, which would put SQLite's own hook in its place.

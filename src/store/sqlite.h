@@ -6,6 +6,7 @@
 //   sqlite_read.c    heads, lists, records, blobs
 //   sqlite_lease.c   engines, claims, inbox
 //   sqlite_remove.c  removing runs, and where the bytes are
+//   sqlite_wal.c     what a dead process left in the write-ahead log
 #ifndef CAIRN_STORE_SQLITE_H
 #define CAIRN_STORE_SQLITE_H
 
@@ -156,6 +157,8 @@ enum code sqlite_usage(struct store *, struct arena *, struct usages *, struct e
 enum code sqlite_write_released(struct sqlite_store *store, struct error *err) MUST_CHECK;
 void sqlite_forget_released(struct sqlite_store *store);
 void sqlite_leave(struct sqlite_store *store);
+// Makes sure that the write-ahead log is on the disk as it is shown, when nobody who lives has done so.
+enum code sqlite_prove_log(struct sqlite_store *store, struct error *err) MUST_CHECK;
 // Whether the engine lives, ourselves included; *pid gets its process.
 bool sqlite_alive(struct sqlite_store *store, int64_t engine, int64_t *pid);
 

@@ -241,13 +241,31 @@ static void write_cached(struct sim_file *f, uint64_t offset, const void *bytes,
                    .kind = OP_WRITE, .inode = f->inode, .offset = offset, .data = sim_blob_new(bytes, size, size)});
 }
 
+// Writing what is durably there already changes nothing, whenever the power goes.
+static bool is_there(const struct sim_file *f, uint64_t offset, const void *bytes, size_t size)
+{
+    const struct sim_state *state = &f->sim->state;
+    const struct sim_blob *durable = state->inodes[f->inode].durable;
+    if (!durable || offset + size > durable->len || memcmp(durable->bytes + offset, bytes, size) != 0) return false;
+    for (size_t i = 0; i < state->op_count; i++) {
+        const struct sim_op *op = &state->ops[i];
+        if (op->inode != f->inode || sim_is_name(op)) continue;
+        if (op->kind == OP_CUT && op->offset < offset + size) return false;
+        if (op->kind == OP_WRITE && op->offset < offset + size && offset < op->offset + op->data->len) return false;
+    }
+    return true;
+}
+
 static enum code sim_write(struct file *file, uint64_t offset, const void *bytes, size_t size, struct error *err)
 {
     struct sim_file *f = file_of(file);
     INVARIANT(f->writable);
     if (!usable(f)) return stopped(err);
     enum code code = enter(f->sim, SIM_WRITE, err);
-    if (!f->sim->stopped) write_cached(f, offset, bytes, code == OK ? size : size / 2);
+    if (code == OK && !f->sim->stopped && is_there(f, offset, bytes, size))
+        sim_blob_write(&f->sim->state.inodes[f->inode].cached, offset, bytes, size);
+    else if (!f->sim->stopped)
+        write_cached(f, offset, bytes, code == OK ? size : size / 2);
     return code;
 }
 

@@ -6,6 +6,8 @@
 // torn, zeros, garbage. So a crash is a vector of small numbers, and whoever supplies them may walk all of them, draw them at random,
 // or play a recorded one back.
 //
+// A write of bytes that are durably there already is at no risk: what the power cut tears is what changes.
+//
 // A process that dies leaves its open files behind: they stay valid C objects, fail with E_IO, and are to be closed. Paths are
 // relative; one that starts with '/' does not exist. owner: one thread.
 #ifndef CAIRN_TRIAL_DISK_H

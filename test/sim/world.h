@@ -63,7 +63,6 @@ struct world {
     uint64_t journal_size;
     bool died;          // the process must not do anything any more
     uint32_t full_left; // commits that still find no space
-    bool sync_failed;   // since the last crash
 
     struct engine *engine, *zombie;
     struct sim_tool tools[2];

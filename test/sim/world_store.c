@@ -78,7 +78,6 @@ static void arm(struct world *w, enum commit_fault fault)
         break;
     case DISK_SYNC_FAILS:
         world_trace(w, "commit: a sync fails");
-        w->sync_failed = true;
         sim_disk_fault(w->disk, (struct sim_fault){.call = SIM_SYNC, .at = 1, .count = 1, .code = E_IO});
         break;
     case DISK_FULL:
@@ -302,10 +301,6 @@ void world_power_cut(struct world *w)
     if (!w->disk) return;
     sim_disk_heal(w->disk);
     uint32_t how = w->options.calm ? 3 : choice_pick(w->choice, STREAM_DISK, ARRAY_COUNT(flags));
-    // SQLite believes a cache that a failed sync left behind, and no layer above can tell it not to: here the machine goes
-    // down with the process. The files store is tried both ways.
-    if (how == 0 && w->sync_failed && w->options.store == SIM_SQLITE) how = 1;
-    w->sync_failed = false;
     world_trace(w, how ? "power cut, %llu changes at stake" : "killed, %llu changes in the cache",
                 (unsigned long long)sim_disk_unsynced(w->disk));
     if (how == 0)
