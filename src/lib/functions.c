@@ -297,6 +297,7 @@ static void call(struct functions *f, struct task *task)
 static void *worker(void *context)
 {
     struct functions *f = context;
+    pthread_setname_np(pthread_self(), "cairn-worker");
     pthread_mutex_lock(&f->mutex);
     while (!f->closing) {
         struct task *task = f->first;
@@ -372,6 +373,7 @@ static void expire(struct functions *f, struct task *task)
 static void *clock_thread(void *context)
 {
     struct functions *f = context;
+    pthread_setname_np(pthread_self(), "cairn-clock");
     pthread_mutex_lock(&f->mutex);
     while (!f->closing) {
         struct heap_node *node = heap_peek(&f->timers);
@@ -555,13 +557,13 @@ enum code functions_add(struct functions *f, const struct cairn_kind *given, str
     memcpy(&kind->given, given, given->size < sizeof(*given) ? given->size : sizeof(*given));
     memcpy(kind->name, name.ptr, name.len);
     pthread_mutex_lock(&f->mutex);
-    bool taken = find_kind(f, name) != NULL;
-    if (!taken) {
+    if (!find_kind(f, name)) {
         kind->next = f->kinds;
         f->kinds = kind;
+        pthread_mutex_unlock(&f->mutex);
+        return OK;
     }
     pthread_mutex_unlock(&f->mutex);
-    if (!taken) return OK;
     free(kind);
     return error_set(err, E_EXISTS, "the kind \"%s\" is registered already", given->name);
 }

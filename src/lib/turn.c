@@ -187,6 +187,7 @@ void *lib_thread(void *context)
 {
     struct cairn *cairn = context;
     struct visit visit;
+    pthread_setname_np(pthread_self(), "cairn-engine");
     while (!atomic_load(&cairn->stop)) {
         struct error err = {0};
         int64_t wait_ms = -1;

@@ -37,6 +37,7 @@ enum {
 struct process_tools {
     struct tools base;
     struct tool_options options;
+    struct os_log_route log; // of whoever opened the tools
     pthread_t thread;
     int epoll, wake;
     pthread_mutex_t mutex;
@@ -461,6 +462,7 @@ static void kill_everything(struct process_tools *tools)
 static void *tool_thread(void *context)
 {
     struct process_tools *tools = context;
+    os_log_through(tools->log);
     pthread_setname_np(pthread_self(), "cairn-tool");
     tools->now_ms = os_now().mono_ms;
     while (!is_closing(tools)) {
@@ -508,6 +510,8 @@ enum code tools_open(const struct tool_options *options, struct tools **out, str
     }
     tools->base.ops = &ops;
     tools->options = *options;
+    tools->log = os_log_through((struct os_log_route){0});
+    os_log_through(tools->log);
     tools->options.mark = mark.ptr;
     pthread_mutex_init(&tools->mutex, NULL);
     heap_init(&tools->timers);

@@ -77,6 +77,7 @@ void desk_deliver(struct desk *desk, size_t index)
     INVARIANT(index < desk->count);
     struct desk_answer *answer = &desk->answers[index];
     struct tool_result result = {.ticket = answer->ticket, .ok = answer->ok, .duration_ms = answer->duration_ms};
+    result.is_json = answer->is_json;
     if (answer->ok)
         result.output = answer->output;
     else

@@ -87,7 +87,7 @@ static void read_flag(struct kit *kit, const struct json *object, const char *na
 static void read_mock(struct kit *kit, const struct json_member *member, struct trial_mock *mock)
 {
     const struct json *value = &member->value;
-    *mock = (struct trial_mock){.key = member->key, .line = member->line, .column = member->column};
+    *mock = (struct trial_mock){.key = member->key, .is_json = true, .line = member->line, .column = member->column};
     if (value->type == JSON_NULL) return; // `load:` alone succeeds with nothing
     if (!kit_is(kit, value, JSON_OBJECT, "a mock")) return;
     kit_fields(kit, value, mock_fields, "a mock");
@@ -97,6 +97,7 @@ static void read_mock(struct kit *kit, const struct json_member *member, struct 
         mock->output = output->text;
     else if (output && output->type != JSON_NULL)
         mock->output = json_line(kit->arena, output);
+    mock->is_json = !json_is(output, JSON_STRING);
     if (fail) read_fail(kit, fail, mock);
     if (exit) set_exit(kit, mock, exit);
     mock->has_takes = takes && kit_ms(kit, takes, "takes", &mock->takes_ms);

@@ -73,6 +73,7 @@ static void apply_mock(struct stage *stage, const struct tool_request *request, 
     int64_t takes = mock ? mock->takes_ms : 0;
     answer->ok = true;
     answer->output = mock ? mock->output : (struct str){0};
+    answer->is_json = request->function.len > 0 && (!mock || mock->is_json);
     if (mock && mock->fails) fail(answer, &mock->fault);
     if (request->timeout_ms > 0 && takes >= request->timeout_ms) {
         char duration[24];

@@ -21,6 +21,7 @@ struct trial_mock {
     struct str key; // as written; for a default the name of a kind, or "*"
     bool fails, real, idempotent, has_takes;
     struct str output; // text as a process would have written it
+    bool is_json;      // `output` is the text of a value that is no text: a function gives it as it is
     struct fault fault;
     int64_t takes_ms;
     uint32_t line, column;

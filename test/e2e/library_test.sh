@@ -80,6 +80,10 @@ test_plugin_brings_kinds_to_the_command_line() {
     "$CAIRN" events g-1 "${store[@]}" -o jsonl >log; has log 'Cairn greets World: hello, later'
     cairn_is 0 get g-1 "${store[@]}" # reading needs no plugin
     cairn_is 5 run "$root/examples/plugin/greet.yaml" --plugin ./nosuch.so; has err nosuch.so
+    cp "$root/examples/plugin/greet.yaml" . # functions are mocked like everything else, and give values, not texts
+    cairn_is 0 run greet.yaml "${store[@]}" --plugin ./greet.so --run-id g-2 -- World
+    cairn_is 0 test record g-2 "${store[@]}"; cp out greet.test.yaml
+    cairn_is 0 test greet.test.yaml
     cp "$root/LICENSE" bad.so; cairn_is 5 validate x.yaml --plugin bad.so; has err hint
     intact
 }
