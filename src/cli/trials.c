@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define TEST_SIZE_MAX ((size_t)8 << 20)
@@ -24,6 +26,36 @@ void remove_tree(const char *path)
     nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+// ^C must not leave the directory behind. Only what a signal handler may call: another program removes it.
+static char scratch[4096];
+static pid_t owner;
+
+static void on_signal(int number)
+{
+    if (getpid() == owner) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            execl("/bin/rm", "rm", "-rf", "--", scratch, (char *)NULL);
+            _exit(127);
+        }
+        if (pid > 0) waitpid(pid, NULL, 0);
+    }
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void clean_up_on_signals(const char *path)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    if (strlen(path) >= sizeof(scratch)) return;
+    memcpy(scratch, path, strlen(path) + 1);
+    owner = getpid();
+    for (size_t i = 0; i < ARRAY_COUNT(numbers); i++) {
+        struct sigaction action = {.sa_handler = on_signal};
+        sigaction(numbers[i], &action, NULL);
+    }
+}
+
 int trials_open(struct trials *trials, struct cli *cli)
 {
     struct error err = {0};
@@ -36,6 +68,7 @@ int trials_open(struct trials *trials, struct cli *cli)
     memcpy(path, name.ptr, name.len);
     if (!mkdtemp(path)) return cli_fail(cli, EXIT_ERROR, "cannot make a directory %s: %s", path, strerror(errno));
     trials->scratch = path;
+    clean_up_on_signals(path);
     return EXIT_OK;
 }
 

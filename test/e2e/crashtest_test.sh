@@ -86,6 +86,12 @@ test_large_documents_are_drawn_from() {
     cairn_is 0 crashtest twenty.yaml -o json
     [ "$(jq .tookUs out)" -lt 4000000 ] || fail "20 steps took $(jq .tookUs out) us"
 }
+test_an_interrupted_test_leaves_nothing_behind() {
+    { echo 'name: big'; echo 'nodes:'; for i in $(seq 800); do printf '  - {id: s%d, bash: "do"%s}\n' "$i" "$([ "$i" -gt 1 ] && echo ", depends_on: [s$((i - 1))]")"; done; } >big.yaml
+    mkdir tmp; rc=0
+    TMPDIR=$PWD/tmp timeout -s TERM 1 "$CAIRN" crashtest big.yaml --max 100000 >out 2>err || rc=$?
+    equal $rc 124 exit; equal "$(ls tmp | wc -l)" 0 'files left behind'
+}
 test_a_document_with_a_mistake() {
     printf 'name: x\nnodes:\n  - {id: a, bsh: x}\n' >x.yaml; cairn_is 3 crashtest x.yaml; has_line err 'x.yaml:3:'
     printf 'document: x.yaml\n' >x.test.yaml; cairn_is 3 crashtest x.test.yaml
