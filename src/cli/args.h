@@ -57,7 +57,7 @@ enum exit_code {
     X(FIELDS, "fields", 0, "A,B", "", "only these fields")                                                             \
     X(TIME, "time", 0, "STYLE", "relative|iso|unix", "how tables show times (default: relative)")                      \
     X(RUN_ID, "run-id", 0, "ID", "", "id of the run; an unfinished run of that id goes on")                            \
-    X(SET, "set", 0, "K=V", "", "an input; V is JSON when it parses as JSON, else text (repeat)")                      \
+    X(SET, "set", 0, "K=V", "", "an input (fork, rerun: or STEP.output); V is JSON when it parses as JSON, else text") \
     X(INPUT, "input", 0, "FILE", "", "inputs from a JSON file, - is stdin; --set wins")                                \
     X(ARGUMENTS, "arguments", 0, "TEXT", "", "$ARGUMENTS of the run (or words after --)")                              \
     X(PROGRESS, "progress", 0, "HOW", "auto|tree|plain|json|none", "live progress")                                    \
@@ -78,7 +78,11 @@ enum exit_code {
     X(ID, "id", 0, "UUID", "", "signal id: a repeated id is decided once")                                             \
     X(JSON, "json", 0, "JSON", "", "payload of the signal")                                                            \
     X(STATUS, "status", 0, "S,..", "", "PENDING, RUNNING, PAUSED, COMPLETED, FAILED, CANCELLED")                       \
-    X(PLAN, "plan", 0, "ID", "", "runs of this plan or workflow")                                                      \
+    X(PLAN, "plan", 0, "PLAN", "", "lists: the id of a plan or workflow; fork, rerun: a FILE to run instead, or same") \
+    X(FROM, "from", 0, "STEP", "", "run this step again, and all that hang on it (repeat)")                            \
+    X(DOWNSTREAM, "downstream", 0, NULL, "", "with everything that hangs on the step")                                 \
+    X(EDIT, "edit", 0, NULL, "", "change inputs and outputs in $VISUAL or $EDITOR")                                    \
+    X(EDIT_FILE, "edit-file", 0, "FILE", "", "the same from a YAML or JSON file: inputs: {}, outputs: {}")             \
     X(SINCE, "since", 0, "WHEN", "", "not older than 2h, 7d, or a time like 2026-02-11T17:00:00Z")                     \
     X(TAG, "tag", 0, "TAG", "", "runs of documents with this tag (repeat: with all of them)")                          \
     X(FOR, "for", 0, "QUERY", "", "what is waited for: status=COMPLETED, step/load=done, any query (repeat: all)")     \

@@ -10,6 +10,9 @@
 #define LIST_FLAGS FLAG_OUTPUT, FLAG_FIELDS, FLAG_TIME
 // Signals that may be followed by going on with the run in the foreground.
 #define DRIVE_FLAGS FLAG_PROGRESS, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_NO_RUN, FLAG_PLUGIN
+// What is to be different in a new run that takes over from another.
+#define FORK_FLAGS                                                                                                     \
+    FLAG_SET, FLAG_INPUT, FLAG_EDIT, FLAG_EDIT_FILE, FLAG_PLAN, FLAG_FROM, FLAG_RUN_ID, FLAG_REASON, FLAG_DRY_RUN
 
 static const struct command commands[] = {
     {"Author",
@@ -469,14 +472,53 @@ static const struct command commands[] = {
      "retry",
      "RUN[/STEP]",
      "run a failed step again, or a run that has ended as a new run",
-     "With a step: a new attempt of a step that failed while the run is held. Without: an ended run starts again as a "
-     "new run that reuses the outputs of the steps that succeeded.",
-     "cairn retry @last --step load\ncairn retry @last-failed",
+     "With a step: a new attempt of a step that failed while the run is held; its retries count anew. Without: an "
+     "ended "
+     "run starts again as a new run that reuses the outputs of the steps that succeeded. --downstream with a step of "
+     "an "
+     "ended run: a new run that reuses everything but that step and what hangs on it.\n\n"
+     "What is reused and what runs is shown first; --dry-run shows it and ends.",
+     "cairn retry @last --step load\ncairn retry @last-failed\ncairn retry @last-failed/load --downstream --dry-run",
      SIGNAL_FORMATS,
      1,
      1,
-     {STORE_FLAGS, FLAG_STEP, FLAG_REASON, FLAG_FORCE, FLAG_ID, FLAG_OUTPUT, DRIVE_FLAGS},
-     command_signal},
+     {STORE_FLAGS, FLAG_STEP, FLAG_DOWNSTREAM, FLAG_DRY_RUN, FLAG_REASON, FLAG_FORCE, FLAG_ID, FLAG_OUTPUT,
+      DRIVE_FLAGS},
+     command_retry},
+    {"Act",
+     "rerun",
+     "RUN",
+     "run a document again, from the start or from a step",
+     "A new run with the document, the inputs and the arguments of RUN, which stays as it is. --from reuses every "
+     "result "
+     "that does not hang on that step; --set changes inputs, and what used them runs again; --plan FILE takes another "
+     "document, and steps that are defined as before keep their results (with --from).",
+     "cairn rerun @last\ncairn rerun @last --set env=prod\ncairn rerun @last-failed --from load --plan fixed.yaml "
+     "--dry-run",
+     SIGNAL_FORMATS,
+     1,
+     1,
+     {STORE_FLAGS, FORK_FLAGS, FLAG_OUTPUT, FLAG_EXIT_ON_WAIT, DRIVE_FLAGS},
+     command_rerun},
+    {"Act",
+     "fork",
+     "RUN[@SEQ]",
+     "go on from any event of a run, as a new run",
+     "The new run begins with what RUN had recorded up to event SEQ (or now) and goes on from there; RUN stays as it "
+     "is. "
+     "Attempts that were in flight run again, pauses and cancellations are lifted, clocks go on where they stood.\n\n"
+     "With changes, what they touch runs again and the rest is kept: --set NAME=VALUE for inputs, --set "
+     "STEP.output=VALUE "
+     "or --edit for what a step gave, --plan FILE for another document, --from STEP for a step and all that hang on "
+     "it. "
+     "What is kept and what runs is shown first; --dry-run shows it and ends.",
+     "cairn fork @last@12\ncairn fork @last-failed --plan fixed.yaml --dry-run\n"
+     "cairn fork @last@12 --set env=staging --set 'count.output={\"rows\": 3}'\ncairn fork @last --from load --edit",
+     SIGNAL_FORMATS,
+     1,
+     1,
+     {STORE_FLAGS, FORK_FLAGS, FLAG_OUTPUT, FLAG_EXIT_ON_WAIT, DRIVE_FLAGS},
+     command_fork},
     {"Act",
      "skip",
      "RUN/STEP",

@@ -3,6 +3,7 @@
 #define CAIRN_CLI_DOCUMENT_H
 
 #include "cli/cli.h"
+#include "cli/inputs.h"
 #include "program/program.h"
 
 struct source {
@@ -28,9 +29,6 @@ struct document {
 
 // Reads and compiles `path` ("-" is stdin). EXIT_OK (also when it is invalid: see program), or what was reported.
 int document_load(struct cli *cli, struct str path, struct document *out);
-// What --input and --set give (VALUE is JSON, or text), and $ARGUMENTS. Inputs of a run before its document's defaults.
-int inputs_read(struct cli *cli, const struct program *program, struct json *inputs);
-struct str arguments_read(struct cli *cli);
 // Of a word that names a document or a run: it is a document when it is "-", a file that exists, or has the extension
 // of one.
 bool word_is_document(struct str word);

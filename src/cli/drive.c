@@ -94,6 +94,7 @@ static void keep_cause(struct drive *drive, struct driven *driven, const struct 
 static void on_event(void *context, const struct engine_event *event)
 {
     struct drive *drive = context;
+    bool known = find(drive, event->run) != NULL;
     struct driven *driven = add_run(drive, event->state);
     drive->changed = true;
     if (driven) {
@@ -103,6 +104,9 @@ static void on_event(void *context, const struct engine_event *event)
             keep_cause(drive, driven, event->state);
         }
     }
+    // What another run had done is shown as it stands, not told as if it happened.
+    if (event->past && !known) progress_attach(&drive->progress, event->state);
+    if (event->past) return;
     progress_event(&drive->progress, event);
     // Not our own interrupt: somebody else paused it, and this process waits without a word.
     if (event->moment->kind == MOMENT_RUN_PAUSED && drive->level == 0 && driven && !driven->child)
@@ -303,6 +307,7 @@ static void tick(void *context, struct engine *engine, struct moment_in_time now
     struct drive *drive = context;
     look_at_interrupts(drive, now.mono_ms);
     if (drive->decided && drive->stop_when_decided) drive->stop = true;
+    if (drive->awaited.len > 0 && find(drive, drive->awaited)) drive->stop = true;
     bool approves = drive->approve_all || args_has(&drive->cli->args, FLAG_APPROVE);
     if (approves && drive->changed) arena_reset(&drive->progress.scratch);
     for (size_t i = 0; approves && drive->changed && i < drive->run_count; i++) {

@@ -43,6 +43,7 @@ struct drive {
     // the answer to one signal that the caller waits for
     struct str wanted; // signal id, empty = none
     bool stop_when_decided;
+    struct str awaited; // run whose start the caller waits for: stops when it is stored. Empty = none
     bool decided;
     struct engine_decision decision; // strings in the command's arena
     struct error refused;            // code OK = none: why a start could not be stored
@@ -58,6 +59,8 @@ int drive_loop(struct drive *drive);
 const struct driven *drive_find(const struct drive *drive, struct str run); // NULL: never seen
 // The exit code that the end (or not) of `run` means.
 int drive_exit_code(const struct drive *drive, struct str run);
+// How a run ended (or stands) after drive_close, for people and for programs. `code` unless that cannot be told.
+int drive_finish(struct session *session, struct str run, enum progress_mode mode, int code);
 // A signal with a fresh id, from the user of this process.
 void signal_prepare(struct cli *cli, enum signal_type type, struct str step, struct str reason, struct signal *out);
 struct str user_name(struct cli *cli);

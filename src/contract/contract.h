@@ -117,6 +117,9 @@ struct start_facts {
     struct str triggered_by, trigger_source; // trigger_source: manual, schedule, webhook, api
     struct str original_run;                 // RETRY_RUN
     struct str parent_run, parent_step;      // child runs
+    bool forked;                             // it began with what another run had recorded up to an event (ADR 0015)
+    struct str forked_run;                   // that run
+    uint64_t forked_seq;                     // and its event; 0 = before the first
     struct json parts;                       // array of {from, request, file, sha256}; type 0 = none
     struct json reuse; // ids of steps whose results of `original_run` count when the run is approved; type 0 = none
     bool requires_approval;

@@ -86,6 +86,12 @@ struct table {
         .name = {(text), sizeof(text) - 1}, .type = FIELD_OBJECT, .flags = ALWAYS, .source = SOURCE_MOMENT,            \
         .present = offsetof(struct moment, has_blob), .table = &(members)                                              \
     }
+// {run, event} that a run was forked from: there when it was forked.
+#define FORK_FIELD(text, members)                                                                                      \
+    {                                                                                                                  \
+        .name = {(text), sizeof(text) - 1}, .type = FIELD_OBJECT, .flags = ALWAYS, .source = SOURCE_START,             \
+        .present = offsetof(struct start_facts, forked), .table = &(members)                                           \
+    }
 
 struct derived {
     struct str type;   // the word; in the ledger the moment's name

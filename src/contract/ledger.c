@@ -22,12 +22,19 @@ static const struct field fault_fields[] = {
 };
 static const struct table fault_table = TABLE(fault_fields);
 
+static const struct field forked_from_fields[] = {
+    START_FIELD("runId", FIELD_STR, forked_run, ALWAYS | REQUIRED),
+    START_FIELD("seq", FIELD_U64, forked_seq, ALWAYS | REQUIRED),
+};
+static const struct table forked_from_table = TABLE(forked_from_fields);
+
 static const struct field start_fields[] = {
     START_FIELD("arguments", FIELD_STR, arguments, 0),
     START_FIELD("artifactsDir", FIELD_STR, artifacts_dir, 0),
     START_FIELD("documentFile", FIELD_STR, document_file, 0),
     START_FIELD("documentKind", FIELD_STR, document_kind, 0),
     START_FIELD("documentSha256", FIELD_STR, document_sha256, 0),
+    FORK_FIELD("forkedFrom", forked_from_table),
     START_FIELD("inputs", FIELD_JSON, inputs, 0),
     START_FIELD("name", FIELD_STR, name, 0),
     START_FIELD("originalRunId", FIELD_STR, original_run, 0),

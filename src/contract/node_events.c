@@ -35,6 +35,12 @@ static const struct field output_ref_fields[] = {
 };
 static const struct table output_ref_table = TABLE(output_ref_fields);
 
+static const struct field forked_from_fields[] = {
+    START_FIELD("run_id", FIELD_STR, forked_run, ALWAYS | REQUIRED),
+    START_FIELD("sequence", FIELD_U64, forked_seq, ALWAYS | REQUIRED),
+};
+static const struct table forked_from_table = TABLE(forked_from_fields);
+
 static const struct field workflow_started_fields[] = {
     START_FIELD("arguments", FIELD_STR, arguments, 0),
     START_FIELD("artifacts_dir", FIELD_STR, artifacts_dir, 0),
@@ -47,6 +53,7 @@ static const struct field workflow_started_fields[] = {
     MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, 0),
     IDS_FIELD("environment_id", environment, ALWAYS),
     SEAL_FIELD("event_id", FIELD_ID, event_id, 0),
+    FORK_FIELD("forked_from", forked_from_table),
     START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
     START_FIELD("original_run_id", FIELD_STR, original_run, 0),
     START_FIELD("parent_node_id", FIELD_STR, parent_step, 0),

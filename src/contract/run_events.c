@@ -43,6 +43,12 @@ static const struct field plan_ref_fields[] = {
 };
 static const struct table plan_ref_table = TABLE(plan_ref_fields);
 
+static const struct field forked_from_fields[] = {
+    START_FIELD("runId", FIELD_STR, forked_run, ALWAYS | REQUIRED),
+    START_FIELD("runSeq", FIELD_U64, forked_seq, ALWAYS | REQUIRED),
+};
+static const struct table forked_from_table = TABLE(forked_from_fields);
+
 static const struct field run_queued_fields[] = {
     START_FIELD("arguments", FIELD_STR, arguments, 0),
     START_FIELD("artifactsDir", FIELD_STR, artifacts_dir, 0),
@@ -50,6 +56,7 @@ static const struct field run_queued_fields[] = {
     START_FIELD("documentFile", FIELD_STR, document_file, 0),
     START_FIELD("documentKind", FIELD_STR, document_kind, ALWAYS),
     WORD_FIELD("engineType", "cairn"),
+    FORK_FIELD("forkedFrom", forked_from_table),
     START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
     START_FIELD("name", FIELD_STR, name, 0),
     START_FIELD("originalRunId", FIELD_STR, original_run, 0),
@@ -70,6 +77,7 @@ static const struct field run_started_fields[] = {
     START_FIELD("documentKind", FIELD_STR, document_kind, ALWAYS),
     DERIVED_FIELD("engineRunRef", FIELD_STR, engine_run_ref, ALWAYS | DERIVED),
     WORD_FIELD("engineType", "cairn"),
+    FORK_FIELD("forkedFrom", forked_from_table),
     START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
     START_FIELD("name", FIELD_STR, name, 0),
     START_FIELD("originalRunId", FIELD_STR, original_run, 0),

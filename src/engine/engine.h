@@ -21,6 +21,7 @@ struct engine_event {
     const struct run *state; // read only, after the fold
     const struct program *program;
     const struct moment *moment;
+    bool past;                      // recorded again from another run: it did not happen now
     const struct append_item *item; // number, id, time, bytes as stored
 };
 
@@ -106,6 +107,58 @@ enum code engine_adopt(struct engine *engine, struct str tenant, struct str run,
 // E_CORRUPT.
 enum code engine_signal(struct engine *engine, struct str tenant, struct str run, const struct signal *signal,
                         struct error *err) MUST_CHECK;
+
+// ---- runs that take over from another one: fork, rerun, retry of a step and all below it (ADR 0015)
+struct fork_output {
+    struct str step; // of the top scope
+    struct json value;
+};
+
+struct fork_request {
+    struct str tenant, source;
+    uint64_t at;                       // the source right after this event; 0 = before the first, UINT64_MAX = the last
+    bool results_only;                 // not the life of the source up to there, only results of steps that succeeded
+    const struct program *program;     // NULL: the source's own
+    struct json inputs;                // instead of those of the same name; type 0 = none
+    const struct fork_output *outputs; // instead of what these steps gave, or will give
+    size_t output_count;
+    const struct str *from; // these steps run again, and all that hang on them
+    size_t from_count;
+    int64_t now_ms;
+};
+
+// What a new run would take over and what would run. Nothing has happened yet.
+struct fork {
+    struct run_head head; // of the source, as it is now
+    uint64_t at;          // 0 .. head.last_seq
+    bool results_only;
+    const struct program *before, *program; // of the source, of the new run
+    const struct run *source;               // as it was at `at`; what belonged to it alone is left out (kernel_past)
+    const struct run *run;                  // the new run as its first turn will leave it
+    struct start_facts facts;               // of the source
+    struct json inputs;                     // of the new run
+    struct json changed;                    // names of the inputs that differ, an array
+    const struct step_fate *fates;          // by step of the top scope of `program`
+    struct fork_private *private;
+};
+
+// Reads the source and decides. E_NOT_FOUND: no such run, or a step in `from` or `outputs` that the program does not
+// have; E_INVALID: no such event, another kind of document, or an input that the document does not take; E_CONFLICT:
+// an output is given for a step that cannot have ended there, or a gate before the start does not allow it.
+enum code fork_open(struct store *store, const struct fork_request *request, struct fork **out,
+                    struct error *err) MUST_CHECK;
+void fork_close(struct fork *fork);
+
+struct fork_start {
+    struct str run; // empty: a new UUID
+    struct str triggered_by, reason;
+    const char *how; // "fork", "rerun", "retry": for the record in the ledger
+    bool idle;       // recorded, but nothing starts before engine_adopt
+};
+// Queues the new run; it is recorded whole in the next turn, in one batch, and goes on from there. The store must be the one
+// that the fork was opened over. E_EXISTS, E_INVALID as engine_start. Once for each fork.
+enum code engine_fork(struct engine *engine, struct fork *fork, const struct fork_start *start, char run_out[129],
+                      struct error *err) MUST_CHECK;
 
 struct engine_activity {
     size_t resident;  // runs that have not ended

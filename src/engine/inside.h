@@ -83,6 +83,23 @@ struct ticket {
     bool host; // with the host's tools, not with ours
 };
 
+struct preface { // an entry for the ledger that stands before everything else
+    struct str kind, signal_id;
+    struct json body;
+};
+
+// What a start takes over from another run besides results. All of it lives in *arena.
+struct taking {
+    const struct past *past;
+    const struct preface *notes;
+    size_t note_count;
+    const struct append_blob *blobs;
+    size_t blob_count;
+    bool forked;
+    uint64_t forked_seq;  // of request.original_run
+    struct arena **arena; // handed over: NULL afterwards, unless the start is refused at once
+};
+
 // An input on its way to a turn, with the memory that it needs until then.
 struct queued {
     struct resident *resident;
@@ -90,9 +107,11 @@ struct queued {
     struct start_facts *facts; // START
     struct reuse *reuse;
     struct signal *signal;
-    struct arena *arena;       // owns facts, signal, values; NULL when there is nothing to own
-    struct tool_result result; // RESULT from a tool: owns its memory
-    int64_t inbox_id;          // SIGNAL from another process; 0 = local
+    struct arena *arena;         // owns facts, signal, values; NULL when there is nothing to own
+    struct tool_result result;   // RESULT from a tool: owns its memory
+    int64_t inbox_id;            // SIGNAL from another process; 0 = local
+    const struct preface *notes; // START of a run that takes over
+    size_t note_count;
     struct append_blob *blobs; // in `arena`
     size_t blob_count;
     char decision_id[UUID_SIZE];
@@ -167,6 +186,13 @@ enum code queue_reuse(struct queued *queued, const struct reuse *reuse, uint32_t
 enum code reuse_at_the_gate(struct engine *engine, struct queued *queued, struct error *err) MUST_CHECK;
 
 void timer_remove(struct engine *engine, struct timer *timer); // from everywhere, and freed
+
+// start.c
+enum code start_run(struct engine *engine, const struct start_request *request, const struct taking *taking,
+                    char run_out[129], struct error *err) MUST_CHECK;
+enum code check_inputs(const struct program *program, const struct json *given, struct error *err) MUST_CHECK;
+enum code merge_inputs(const struct program *program, const struct json *given, struct arena *arena, struct json *out,
+                       struct error *err) MUST_CHECK;
 
 // dispatch.c: effects, after they are durable
 enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect,

@@ -63,7 +63,8 @@ enum code queue_reuse(struct queued *queued, const struct reuse *reuse, uint32_t
     for (uint32_t i = 0; i < count; i++) {
         kept[i] = reuse[i];
         kept[i].from_run = arena_copy(arena, reuse[i].from_run);
-        if (!kept[i].from_run.ptr) return no_memory(err);
+        kept[i].actor = arena_copy(arena, reuse[i].actor);
+        if (!kept[i].from_run.ptr || !kept[i].actor.ptr) return no_memory(err);
         if (reuse[i].value.type != 0 && !json_copy(arena, &reuse[i].value, &kept[i].value)) return no_memory(err);
         if (reuse[i].artifacts.type != 0 && !json_copy(arena, &reuse[i].artifacts, &kept[i].artifacts))
             return no_memory(err);

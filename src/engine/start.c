@@ -62,8 +62,8 @@ static bool describe_parts(const struct program *program, struct arena *arena, s
 }
 
 // Defaults of the document under what the caller gave, in the form in which the log gives them back.
-static enum code merge_inputs(const struct program *program, const struct json *given, struct arena *arena,
-                              struct json *out, struct error *err)
+enum code merge_inputs(const struct program *program, const struct json *given, struct arena *arena, struct json *out,
+                       struct error *err)
 {
     struct json merged = json_object();
     bool ok = true;
@@ -114,10 +114,13 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
     return describe_parts(program, arena, &facts->parts) ? OK : E_NOMEM;
 }
 
-static bool document_blobs(const struct program *program, struct queued *queued)
+static bool start_blobs(const struct program *program, bool stored, const struct taking *taking, struct queued *queued)
 {
-    queued->blobs = ARENA_ARRAY(queued->arena, program->part_count + 1, struct append_blob);
+    size_t given = taking ? taking->blob_count : 0;
+    queued->blobs = ARENA_ARRAY(queued->arena, program->part_count + 1 + given, struct append_blob);
     if (!queued->blobs) return false;
+    for (size_t i = 0; i < given; i++) queued->blobs[queued->blob_count++] = taking->blobs[i];
+    if (stored) return true;
     queued->blobs[queued->blob_count++] = (struct append_blob){.sha256 = program->sha256, .bytes = program->text};
     for (uint32_t i = 0; i < program->part_count; i++)
         queued->blobs[queued->blob_count++] =
@@ -125,7 +128,7 @@ static bool document_blobs(const struct program *program, struct queued *queued)
     return true;
 }
 
-static enum code check_inputs(const struct program *program, const struct json *given, struct error *err)
+enum code check_inputs(const struct program *program, const struct json *given, struct error *err)
 {
     for (uint32_t i = 0; i < program->required_count; i++) {
         struct str name = program->required[i];
@@ -160,22 +163,41 @@ static enum code check_ids(const struct run_ids *ids, struct error *err)
                      STR_ARG(ids->run));
 }
 
-static enum code fill_start(struct engine *engine, const struct start_request *request, struct resident *resident,
-                            struct queued *queued, struct error *err)
+static void take_over(const struct taking *taking, const struct start_request *request, struct queued *queued)
 {
-    queued->arena = arena_make((size_t)64 << 20);
+    queued->input.past = taking->past;
+    queued->notes = taking->notes;
+    queued->note_count = taking->note_count;
+    queued->facts->forked = taking->forked;
+    queued->facts->forked_seq = taking->forked_seq;
+    queued->facts->forked_run = taking->forked ? queued->facts->original_run : (struct str){0};
+    INVARIANT(!taking->forked || request->original_run.len > 0);
+    *taking->arena = NULL;
+}
+
+static enum code fill_start(struct engine *engine, const struct start_request *request, const struct taking *taking,
+                            struct resident *resident, struct queued *queued, struct error *err)
+{
+    queued->arena = taking ? *taking->arena : arena_make((size_t)64 << 20);
     queued->facts = queued->arena ? ARENA_NEW(queued->arena, struct start_facts) : NULL;
     if (!queued->facts) return error_set(err, E_NOMEM, "out of memory");
     enum code rc = start_facts_of(engine, request, &resident->ids, queued->arena, queued->facts);
     if (rc) return error_set(err, rc, "cannot prepare the start of the run");
     rc = queue_reuse(queued, request->reuse, request->reuse_count, err);
     if (rc) return rc;
-    if (!resident->entry->stored && !document_blobs(request->program, queued))
+    if (!start_blobs(request->program, resident->entry->stored, taking, queued))
         return error_set(err, E_NOMEM, "out of memory");
+    if (taking) take_over(taking, request, queued);
     return OK;
 }
 
 enum code engine_start(struct engine *engine, const struct start_request *request, char run_out[129], struct error *err)
+{
+    return start_run(engine, request, NULL, run_out, err);
+}
+
+enum code start_run(struct engine *engine, const struct start_request *request, const struct taking *taking,
+                    char run_out[129], struct error *err)
 {
     struct run_ids ids = {.tenant = request->tenant,
                           .project = request->project,
@@ -219,10 +241,11 @@ enum code engine_start(struct engine *engine, const struct start_request *reques
         return error_set(err, E_NOMEM, "out of memory");
     }
     struct queued *queued = queue_add(engine, resident, INPUT_START);
-    rc = queued ? fill_start(engine, request, resident, queued, err) : error_set(err, E_NOMEM, "out of memory");
+    rc = queued ? fill_start(engine, request, taking, resident, queued, err) : error_set(err, E_NOMEM, "out of memory");
     if (rc == OK) return OK;
     if (queued) {
         struct queued undone = queue_take_last(engine);
+        if (taking) undone.arena = NULL; // still the caller's
         queued_release(&undone);
     }
     resident_remove(engine, resident);

@@ -64,10 +64,24 @@ static enum code collect_decision(struct turn *turn, struct decided *decided, co
     return rc ? no_memory(err) : OK;
 }
 
+static enum code collect_notes(struct turn *turn, const struct queued *queued, struct error *err)
+{
+    for (size_t i = 0; i < queued->note_count; i++) {
+        struct append_item *item = item_add(turn, queued->resident);
+        if (!item) return no_memory(err);
+        item->ledger_kind = queued->notes[i].kind;
+        item->ledger_body = queued->notes[i].body;
+        item->signal_id = queued->notes[i].signal_id;
+    }
+    return OK;
+}
+
 static enum code collect(struct turn *turn, struct decided *decided, struct error *err)
 {
     struct resident *resident = decided->queued.resident;
     decided->first_item = turn->item_count;
+    enum code noted = collect_notes(turn, &decided->queued, err);
+    if (noted) return noted;
     for (size_t i = 0; i < decided->outcome.effect_count; i++) {
         if (decided->outcome.effects[i].kind != EFFECT_DECISION) continue;
         enum code rc = collect_decision(turn, decided, &decided->outcome.effects[i], err);
@@ -184,6 +198,8 @@ static void tell_decision(struct engine *engine, const struct turn *turn, const 
 static void tell_events(struct engine *engine, const struct turn *turn, const struct decided *decided)
 {
     const struct resident *resident = decided->queued.resident;
+    const struct past *past = decided->queued.input.past;
+    uint32_t old = past ? past->count : 0; // the first moments of the outcome
     if (!engine->options.observer.event) return;
     for (size_t i = 0; i < decided->item_count; i++) {
         const struct append_item *item = &turn->items[decided->first_item + i];
@@ -192,7 +208,9 @@ static void tell_events(struct engine *engine, const struct turn *turn, const st
                                      .state = resident->run,
                                      .program = resident->entry->program,
                                      .moment = item->moment,
+                                     .past = old > 0,
                                      .item = item};
+        old -= old > 0;
         engine->options.observer.event(engine->options.observer.context, &event);
     }
 }

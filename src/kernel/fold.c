@@ -302,6 +302,7 @@ static enum code fold_facts(struct run *run, const struct start_facts *from, str
         {&to->original_run, from->original_run, {0}},
         {&to->parent_run, from->parent_run, {0}},
         {&to->parent_step, from->parent_step, {0}},
+        {&to->forked_run, from->forked_run, {0}},
     };
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
         enum code rc = keep_shared(run, texts[i].to, texts[i].from, texts[i].shared, err);

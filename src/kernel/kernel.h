@@ -105,12 +105,22 @@ struct reuse {
     uint32_t step;
     bool skipped; // it was skipped for reasons that have not changed: decided again, in its place among the others
     struct str from_run;
+    struct str actor;  // who gave this output, when no run did
     struct json value; // type 0 with has_blob
     struct digest blob;
     bool has_blob;
     uint64_t blob_size;
     struct json artifacts; // type 0 = none; in the log only: engine_reusable
     bool truncated;
+};
+
+// What another run recorded up to some event, as far as a new run takes it over (ADR 0015).
+struct past {
+    const struct moment *moments; // in their order, from RUN_QUEUED or RUN_STARTED on; no terminal one
+    const bool *open;             // STEP_STARTED, STEP_DELAYED: what it begins is not over at the end of the list
+    uint32_t count;
+    int64_t at_ms;       // when the last of them happened: the clock of the new run goes on from here
+    struct str from_run; // whose past it is
 };
 
 enum input_kind { INPUT_START = 1, INPUT_RESULT, INPUT_TIMER, INPUT_SIGNAL, INPUT_RECOVER };
@@ -125,6 +135,7 @@ struct input {
     uint32_t step;   // RESULT, TIMER
     uint32_t logical, engine;
     const struct start_facts *start; // START
+    const struct past *past;         // START: NULL = none
     const struct reuse *reuse;
     uint32_t reuse_count;
     bool ok;           // RESULT
@@ -250,10 +261,62 @@ struct str kernel_path(const struct run *run, uint32_t step, struct arena *arena
 uint32_t kernel_find(const struct run *run, struct str path);
 // Id of the child run of a SUBRUN step's attempt: "<run>.<step>.<logical>", or "sub-<hash>" when that is no valid id.
 struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena);
-// Which steps of `source` may be reused by a new run of `program` (same document): succeeded, not always_run, and every
-// dependency reused, or skipped as it will be again. Values borrow `source`.
+struct str kernel_child_name(struct str run, struct str path, uint32_t logical, struct arena *arena); // of the same
+
+// ---- a new run that takes over what another one has (ADR 0015)
+enum fate_kind {
+    FORK_KEPT = 1, // it had ended: its outcome stands
+    FORK_GOES_ON,  // it was between beginning and end: an attempt in flight, a delay, a held failure
+    FORK_GIVEN,    // its output is given by a person
+    FORK_AGAIN,    // it had begun, and begins anew
+    FORK_TO_COME,  // it had not begun
+    FORK_NEW,      // the source's document does not have it
+};
+enum fate_why {
+    AGAIN_NOTHING = 0,
+    AGAIN_ASKED,      // somebody wants it to run again
+    AGAIN_BODY,       // its definition differs
+    AGAIN_INPUT,      // it uses an input that differs: `input`
+    AGAIN_DEPENDENCY, // it hangs on, or refers to, a step whose result will be another one: `cause`
+    AGAIN_NO_RESULT,  // results_only: it did not succeed
+    AGAIN_ALWAYS_RUN, // results_only: its document says so
+};
+struct step_fate {
+    enum fate_kind fate;
+    enum fate_why why; // AGAIN
+    uint32_t cause;
+    struct str input;
+};
+const char *fate_name(enum fate_kind fate); // "kept", "goes_on", "given", "again", "to_come", "new"
+const char *
+fate_why_name(enum fate_why why); // "", "asked", "definition", "input", "dependency", "no_result", "always_run"
+struct revision {
+    const struct run *source;      // folded up to the moment in question, over its own program
+    const struct program *program; // of the new run; perhaps the same
+    const struct json *inputs;     // of the new run
+    const bool *asked;             // by step of the top scope of `program`; NULL = none
+    const bool *given;             // likewise
+    bool results_only;             // a new beginning that takes over results, not the life of the source (RETRY_RUN)
+};
+// One fate per step of the program's top scope; a loop and all that is in it share one. A step whose fate is KEPT or
+// GOES_ON has only such steps above it.
+enum code kernel_fates(const struct revision *revision, struct arena *arena, struct step_fate **out) MUST_CHECK;
+// What a new run begins with when it takes over results only: succeeded or skipped by a rule, in topological order. Values
+// borrow the source.
+enum code kernel_results(const struct revision *revision, const struct step_fate *fates, struct arena *arena,
+                         struct reuse **out, uint32_t *count) MUST_CHECK;
+// The same for a new run that differs in nothing (RETRY_RUN): succeeded, not always_run, and every dependency reused, or
+// skipped as it will be again.
 enum code kernel_reusable(const struct run *source, struct arena *arena, struct reuse **out,
                           uint32_t *count) MUST_CHECK;
+// Takes out of what a run recorded (`moments`, whole or cut at any event) what belongs to that run alone: its end and what
+// came after, late results, a cancellation and the failures it caused, and starts whose outcome was decided with them but
+// is not in the list. *out borrows `moments`; its from_run is not set.
+enum code kernel_past(const struct program *program, const struct moment *moments, size_t count, struct arena *arena,
+                      struct past *out) MUST_CHECK;
+// Of a past, what a new run of `program` with these fates takes over.
+enum code kernel_past_of(const struct past *past, const struct program *program, const struct step_fate *fates,
+                         struct arena *arena, struct past *out) MUST_CHECK;
 // Detail for lists: DRAINING (paused, steps in flight), RETRYING, WAITING_APPROVAL (nothing but approvals is open), CANCELLING, "".
 const char *run_substatus(const struct run *run);
 // delay before retry number n (1, 2, ...), jitter applied from `random`.

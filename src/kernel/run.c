@@ -96,17 +96,15 @@ uint32_t kernel_find(const struct run *run, struct str path)
     return find_path(run, path, &ignored);
 }
 
-struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena)
+struct str kernel_child_name(struct str run, struct str path, uint32_t logical, struct arena *arena)
 {
-    struct str path = kernel_path(run, step, arena);
-    if (!path.ptr) return path;
     struct buf buf;
     buf_init(&buf, 8192);
-    buf_add(&buf, run->ids.run);
+    buf_add(&buf, run);
     buf_byte(&buf, '.');
     buf_add(&buf, path);
     buf_byte(&buf, '.');
-    buf_int(&buf, run->steps[step].logical ? run->steps[step].logical : 1);
+    buf_int(&buf, logical ? logical : 1);
     struct str id = {0};
     if (buf_ok(&buf)) {
         if (!run_id_valid(buf_str(&buf))) {
@@ -119,6 +117,12 @@ struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *a
     }
     buf_release(&buf);
     return id;
+}
+
+struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena)
+{
+    struct str path = kernel_path(run, step, arena);
+    return path.ptr ? kernel_child_name(run->ids.run, path, run->steps[step].logical, arena) : path;
 }
 
 const char *run_substatus(const struct run *run)

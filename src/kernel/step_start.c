@@ -126,7 +126,7 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
     return attempt_effect(d, step, m.due_ms);
 }
 
-static enum code reuse_one(struct decide *d, const struct reuse *reuse)
+enum code reuse_one(struct decide *d, const struct reuse *reuse)
 {
     if (d->run->steps[reuse->step].waiting > 0) return OK; // what it hangs on has not come out as before
     if (reuse->skipped) return decide_step(d, reuse->step);
@@ -141,6 +141,7 @@ static enum code reuse_one(struct decide *d, const struct reuse *reuse)
     m.artifacts = reuse->artifacts;
     m.truncated = reuse->truncated;
     m.run_ref = reuse->from_run;
+    m.actor = reuse->actor;
     return emit(d, &m, reuse->step);
 }
 
@@ -156,6 +157,7 @@ enum code begin_run(struct decide *d)
 enum code step_start(struct decide *d)
 {
     INVARIANT(d->run->started_ms == 0);
+    if (d->input->past && d->input->past->count > 0) return take_up_past(d);
     // Node workflows have no word for queued and no approval of runs: they begin with their start.
     if (d->run->program->kind == DOCUMENT_PLAN) {
         struct moment m = moment_of(d, MOMENT_RUN_QUEUED, PROGRAM_TOP);

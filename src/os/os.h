@@ -82,7 +82,10 @@ enum code os_read_file(const char *path, size_t max, struct arena *arena, struct
 enum code os_map_file(const char *path, struct str *out, struct error *err) MUST_CHECK;
 void os_unmap(struct str bytes);
 enum code os_make_dirs(const char *path, struct error *err) MUST_CHECK; // with parents
-bool os_is_dir(const char *path);                                       // follows symbolic links
+// Files, directories and symbolic links of `from` (a directory), with their modes; anything else is left out. OK when there is
+// no `from`. E_EXISTS when there is a `to`. What was copied before a failure stays.
+enum code os_copy_tree(const char *from, const char *to, struct error *err) MUST_CHECK;
+bool os_is_dir(const char *path); // follows symbolic links
 // `path` itself when it starts with '/', else below the working directory. Nothing is resolved.
 enum code os_absolute(const char *path, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
 

@@ -160,6 +160,10 @@ uint32_t program_find(const struct program *program, uint32_t scope, struct str 
 struct str program_input_type(const struct program *program, struct str name);
 // Whether a value may be given for an input of this type (empty: any). null is of every type. Nothing is converted.
 bool input_type_fits(struct str type, const struct json *value);
+// Whether two steps of that id do the same: body, dependencies, rule, condition, secrets, artifacts, child document, children.
+// `policy`: and try, wait and fail by the same rules (retry, timeout, on_failure; always compared inside loops).
+bool program_same_step(const struct program *pa, uint32_t step_a, const struct program *pb, uint32_t step_b,
+                       bool policy);
 const char *step_kind_name(enum step_kind kind);
 const char *document_kind_name(enum document_kind kind); // "plan", "nodes"
 const char *backoff_name(enum backoff backoff);

@@ -151,6 +151,12 @@ static void put_counts(struct maker *maker, const struct run_view *view)
 static void put_ids(struct maker *maker, const struct run_view *view)
 {
     put_text(maker, "environmentId", view->ids.environment);
+    if (view->start.forked) {
+        struct maker from = maker_of(maker->arena, 2);
+        put(&from, "runId", json_string(view->start.forked_run));
+        put(&from, "runSeq", json_int((int64_t)view->start.forked_seq));
+        put_maker(maker, "forkedFrom", &from);
+    }
     put_text(maker, "name", view->start.name);
     put_text(maker, "originalRunId", view->start.original_run);
     put_text(maker, "parentRunId", view->start.parent_run);

@@ -49,6 +49,7 @@ static bool keep_start(struct run_view *view, const struct start_facts *start)
            view_keep(view, start->triggered_by, &own->triggered_by) &&
            view_keep(view, start->trigger_source, &own->trigger_source) &&
            view_keep(view, start->original_run, &own->original_run) &&
+           view_keep(view, start->forked_run, &own->forked_run) &&
            view_keep(view, start->parent_run, &own->parent_run) &&
            view_keep(view, start->parent_step, &own->parent_step) && view_keep_json(view, &start->parts, &own->parts);
 }

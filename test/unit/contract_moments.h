@@ -191,6 +191,9 @@ static inline const struct start_facts *pick_start(struct source *source)
     start->original_run = maybe(source) ? pick_run(source) : STR("");
     start->parent_run = maybe(source) ? pick_run(source) : STR("");
     start->parent_step = maybe(source) ? pick_step(source) : STR("");
+    start->forked = maybe(source);
+    start->forked_run = start->forked ? pick_run(source) : STR("");
+    start->forked_seq = start->forked && maybe(source) ? 41 : 0;
     start->requires_approval = maybe(source);
     if (maybe(source)) {
         struct json part = json_object();
@@ -330,6 +333,9 @@ static inline void check_start_equal(const struct start_facts *a, const struct s
     CHECK_STR(a->original_run, b->original_run);
     CHECK_STR(a->parent_run, b->parent_run);
     CHECK_STR(a->parent_step, b->parent_step);
+    CHECK_INT(a->forked, b->forked);
+    CHECK_STR(a->forked_run, b->forked_run);
+    CHECK_INT(a->forked_seq, b->forked_seq);
     CHECK_INT(a->requires_approval, b->requires_approval);
     CHECK(json_equal(&a->inputs, &b->inputs));
     CHECK_INT(a->parts.type, b->parts.type);

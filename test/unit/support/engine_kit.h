@@ -91,6 +91,7 @@ UNUSED static const struct tool_ops kit_tool_ops = {
 UNUSED static void kit_event(void *context, const struct engine_event *event)
 {
     struct kit *k = context;
+    if (event->past) return; // did not happen now
     buf_printf(&k->told, "%.*s %s", STR_ARG(event->run), moment_name(event->moment->kind));
     if (event->moment->step.len > 0)
         buf_printf(&k->told, " %.*s %u.%u", STR_ARG(event->moment->step), event->moment->logical,

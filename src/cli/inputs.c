@@ -1,0 +1,90 @@
+#include "cli/inputs.h"
+
+#include "os/os.h"
+
+int inputs_put(struct cli *cli, struct json *inputs, struct str key, struct json value)
+{
+    for (uint32_t i = 0; i < inputs->count; i++)
+        if (str_eq(inputs->members[i].key, key)) {
+            inputs->members[i].value = value;
+            return EXIT_OK;
+        }
+    return json_put(&cli->arena, inputs, key, value) ? EXIT_OK : cli_nomem(cli);
+}
+
+int inputs_file(struct cli *cli, struct json *inputs)
+{
+    struct error err = {0};
+    struct str text;
+    *inputs = json_object();
+    if (!args_has(&cli->args, FLAG_INPUT)) return EXIT_OK;
+    struct str path = args_text(&cli->args, FLAG_INPUT, "");
+    const char *file = str_is(path, "-") ? "/dev/stdin" : path.ptr;
+    if (os_read_file(file, json_limits_default.size_max, &cli->arena, &text, &err)) return cli_error(cli, &err);
+    if (json_parse(text, &json_limits_default, &cli->arena, inputs, &err)) {
+        cli_fail(cli, EXIT_USAGE, "%s:%u:%u: %s", path.ptr, err.line, err.column, err.message);
+        return EXIT_USAGE;
+    }
+    if (!json_is(inputs, JSON_OBJECT))
+        return cli_fail(cli, EXIT_USAGE, "%s: inputs are a JSON object, this is %s", path.ptr,
+                        json_type_name((enum json_type)inputs->type));
+    return EXIT_OK;
+}
+
+// VALUE is JSON, or text. What is declared as a string is one, whatever it looks like: --set day=20260101.
+static struct json set_value(struct cli *cli, const struct program *program, struct str name, struct str text)
+{
+    struct error err = {0};
+    struct json value;
+    if (json_parse(text, &json_limits_default, &cli->arena, &value, &err)) return json_string(text);
+    bool takes_text = str_is(program_input_type(program, name), "string") && value.type != JSON_STRING;
+    return takes_text ? json_string(text) : value;
+}
+
+int inputs_pair(struct cli *cli, const struct program *program, struct str pair, struct str *key, struct json *value)
+{
+    struct str text;
+    *key = str_cut(pair, '=', &text);
+    if (key->len == pair.len || key->len == 0) {
+        cli_fail(cli, EXIT_USAGE, "--set takes NAME=VALUE, not %.*s", STR_ARG(pair));
+        return EXIT_USAGE;
+    }
+    *value = set_value(cli, program, *key, text);
+    return EXIT_OK;
+}
+
+int inputs_read(struct cli *cli, const struct program *program, struct json *inputs)
+{
+    struct str pair, key;
+    struct json value;
+    size_t cursor = 0;
+    int code = inputs_file(cli, inputs);
+    while (!code && args_next(&cli->args, FLAG_SET, &cursor, &pair)) {
+        code = inputs_pair(cli, program, pair, &key, &value);
+        if (!code) code = inputs_put(cli, inputs, key, value);
+    }
+    return code;
+}
+
+struct str arguments_read(struct cli *cli)
+{
+    struct buf text;
+    if (args_has(&cli->args, FLAG_ARGUMENTS)) return args_text(&cli->args, FLAG_ARGUMENTS, "");
+    buf_init(&text, (size_t)1 << 20);
+    for (size_t i = 0; i < cli->args.rest_count; i++) {
+        buf_text(&text, i ? " " : "");
+        buf_add(&text, cli->args.rest[i]);
+    }
+    struct str out = arena_copy(&cli->arena, buf_str(&text));
+    buf_release(&text);
+    return out.ptr ? out : STR("");
+}
+
+void inputs_warn(struct cli *cli, const struct program *program, const struct json *given)
+{
+    for (uint32_t i = 0; i < given->count; i++) {
+        struct str name = given->members[i].key;
+        if (json_get(&program->inputs, name)) continue;
+        cli_warn(cli, "input \"%.*s\" is not declared in the document", STR_ARG(name));
+    }
+}

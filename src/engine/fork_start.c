@@ -1,0 +1,170 @@
+// Carries out a fork: the new run's ledger begins with a record of where it comes from and what is different, its log with
+// what it takes over; the next turn stores all of it in one batch.
+#include "engine/fork.h"
+
+#include "base/civil.h"
+
+#include <string.h>
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
+{
+    return text.len == 0 || json_put(arena, object, str_from(key), json_string(text));
+}
+
+static struct str copied(struct arena *arena, struct str text)
+{
+    struct str copy = arena_copy(arena, text);
+    return copy.ptr ? copy : STR("");
+}
+
+static bool add_again(const struct fork *fork, struct arena *arena, uint32_t step, struct json *list)
+{
+    const struct step_fate *fate = &fork->fates[step];
+    struct json object;
+    return json_object_with(arena, 4, &object) && put(arena, &object, "stepId", fork->program->steps[step].id) &&
+           put(arena, &object, "why", str_from(fate_why_name(fate->why))) &&
+           put(arena, &object, "input", fate->input) &&
+           (fate->why != AGAIN_DEPENDENCY || put(arena, &object, "cause", fork->program->steps[fate->cause].id)) &&
+           json_push(arena, list, object);
+}
+
+static bool describe_steps(const struct fork *fork, struct arena *arena, struct json *out)
+{
+    struct json again = json_array(), given = json_array(), kept = json_array();
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < fork->program->top_count; i++) {
+        struct json id = json_string(fork->program->steps[i].id);
+        enum fate_kind fate = fork->fates[i].fate;
+        if (fate == FORK_KEPT || fate == FORK_GOES_ON) ok = json_push(arena, &kept, id);
+        if (fate == FORK_GIVEN) ok = json_push(arena, &given, id);
+        if (fate == FORK_AGAIN) ok = add_again(fork, arena, i, &again);
+    }
+    return ok && json_put(arena, out, STR("again"), again) && json_put(arena, out, STR("given"), given) &&
+           json_put(arena, out, STR("kept"), kept);
+}
+
+static bool describe_source(const struct fork *fork, struct arena *arena, struct json *out)
+{
+    return json_object_with(arena, 4, out) &&
+           put(arena, out, "documentSha256", copied(arena, str_from(fork->before->sha256_hex))) &&
+           json_put(arena, out, STR("runId"), json_string(fork->head.ids.run)) &&
+           json_put(arena, out, STR("runSeq"), json_int((int64_t)fork->at));
+}
+
+// {audit, how, inputsChanged, source, steps}
+static bool describe(const struct fork *fork, const struct fork_start *start, struct arena *arena, struct json *out)
+{
+    char now[CIVIL_SIZE];
+    civil_format(fork->private->now_ms, now);
+    struct json audit, source, steps;
+    bool ok = json_object_with(arena, 3, &audit) && put(arena, &audit, "actorId", copied(arena, start->triggered_by)) &&
+              put(arena, &audit, "reason", copied(arena, start->reason)) &&
+              put(arena, &audit, "timestamp", copied(arena, str_from(now)));
+    ok = ok && describe_source(fork, arena, &source) && json_object_with(arena, 3, &steps) &&
+         describe_steps(fork, arena, &steps);
+    struct json changed = json_array();
+    for (uint32_t i = 0; ok && i < fork->changed.count; i++) ok = json_push(arena, &changed, fork->changed.items[i]);
+    return ok && json_object_with(arena, 5, out) && json_put(arena, out, STR("audit"), audit) &&
+           put(arena, out, "how", str_from(start->how)) && json_put(arena, out, STR("inputsChanged"), changed) &&
+           json_put(arena, out, STR("source"), source) && json_put(arena, out, STR("steps"), steps);
+}
+
+static bool signal_is_taken(const struct past *past, struct str id)
+{
+    for (uint32_t i = 0; i < past->count; i++)
+        if (str_eq(past->moments[i].signal_id, id)) return true;
+    return false;
+}
+
+static enum code make_notes(const struct fork *fork, const struct fork_start *start, struct preface **out,
+                            size_t *count, struct error *err)
+{
+    struct fork_private *private = fork->private;
+    struct preface *notes = ARENA_ARRAY(private->arena, private->decision_count + 1, struct preface);
+    if (!notes) return no_memory(err);
+    notes[0].kind = STR("fork");
+    if (!describe(fork, start, private->arena, &notes[0].body)) return no_memory(err);
+    *count = 1;
+    for (size_t i = 0; i < private->decision_count; i++)
+        if (signal_is_taken(&private->past, private->decisions[i].signal_id)) notes[(*count)++] = private->decisions[i];
+    *out = notes;
+    return OK;
+}
+
+static bool takes_results(const struct fork *fork)
+{
+    for (uint32_t i = 0; i < fork->program->top_count; i++)
+        if (fork->fates[i].fate == FORK_KEPT || fork->fates[i].fate == FORK_GOES_ON) return true;
+    return false;
+}
+
+// Steps that are taken over may have left files that others look for. The new run has its own directory: what it does there
+// does not touch the source.
+static enum code copy_artifacts(struct engine *engine, const struct fork *fork, struct start_request *request,
+                                struct error *err)
+{
+    struct arena *arena = fork->private->arena;
+    struct run_ids ids = fork->head.ids;
+    struct run_head taken;
+    struct error ignored = {0};
+    ids.run = request->run;
+    if (!run_id_valid(ids.run)) return OK; // refused in a moment
+    if (store_head(engine->store, ids.tenant, ids.run, arena, &taken, &ignored) == OK)
+        return error_set(err, E_EXISTS, "RUN_ALREADY_EXISTS: %.*s", STR_ARG(ids.run));
+    enum code rc = store_artifacts_dir(engine->store, &ids, arena, &request->artifacts_dir);
+    if (rc) return no_memory(err);
+    struct str from = arena_copy(arena, fork->facts.artifacts_dir);
+    if (!from.ptr) return no_memory(err);
+    return from.len > 0 && takes_results(fork) ? os_copy_tree(from.ptr, request->artifacts_dir.ptr, err) : OK;
+}
+
+enum code engine_fork(struct engine *engine, struct fork *fork, const struct fork_start *start, char run_out[129],
+                      struct error *err)
+{
+    struct fork_private *private = fork->private;
+    INVARIANT(private->arena && private->store == engine->store);
+    struct start_request request = {.program = fork->program,
+                                    .tenant = fork->head.ids.tenant,
+                                    .project = fork->head.ids.project,
+                                    .environment = fork->head.ids.environment,
+                                    .run = start->run,
+                                    .inputs = fork->inputs,
+                                    .arguments = fork->facts.arguments,
+                                    .work_dir = fork->facts.work_dir,
+                                    .triggered_by = start->triggered_by,
+                                    .trigger_source = STR("manual"),
+                                    .original_run = fork->head.ids.run,
+                                    .reuse = private->reuse,
+                                    .reuse_count = private->reuse_count};
+    char uuid[UUID_SIZE];
+    if (request.run.len == 0) {
+        new_uuid(engine, uuid);
+        request.run = str_from(uuid);
+    }
+    struct preface *notes = NULL;
+    struct taking taking = {.past = &private->past,
+                            .blobs = private->blobs,
+                            .blob_count = private->blob_count,
+                            .forked = !fork->results_only,
+                            .forked_seq = fork->at,
+                            .arena = &private->arena};
+    for (uint32_t i = 0; i < private->reuse_count; i++)
+        if (private->reuse[i].from_run.len == 0) private->reuse[i].actor = start->triggered_by;
+    enum code rc = make_notes(fork, start, &notes, &taking.note_count, err);
+    if (!rc) rc = copy_artifacts(engine, fork, &request, err);
+    taking.notes = notes;
+    // Where the queue finds it: `private` ends with the fork.
+    struct past *past = rc ? NULL : ARENA_NEW(private->arena, struct past);
+    if (!rc && !past) rc = no_memory(err);
+    if (rc) return rc;
+    *past = private->past;
+    taking.past = past;
+    rc = start_run(engine, &request, &taking, run_out, err);
+    if (!rc) resident_find(engine, request.tenant, request.run)->idle = start->idle;
+    return rc;
+}

@@ -1,0 +1,180 @@
+// The past of a run as another run may have it: cut at an event, without what was about the run itself and not about its
+// work, and without the steps that begin anew.
+#include "kernel/inside.h"
+
+#include "base/map.h"
+
+#include <string.h>
+
+struct track {             // a step, by path: where it last began
+    uint32_t start, delay; // index in the list + 1; 0 = none
+    bool looped;           // an iteration has begun since
+};
+
+struct cut {
+    const struct program *program;
+    struct moment *moments;
+    bool *open;
+    uint32_t count;
+    struct map paths;
+    struct track *tracks;
+    size_t track_count, track_capacity;
+    struct arena *arena;
+    bool lifted; // a cancellation was left out: what failed afterwards failed by it
+};
+
+static uint32_t top_of(const struct program *program, struct str path)
+{
+    return program_find(program, PROGRAM_TOP, str_slice(path, 0, str_find(path, '[', 0)));
+}
+
+// "loop[2].tick" is the step tick in the scope of loop; PROGRAM_TOP when there is none.
+static uint32_t step_of(const struct program *program, struct str path)
+{
+    uint32_t scope = PROGRAM_TOP;
+    for (;;) {
+        size_t bracket = str_find(path, '[', 0);
+        uint32_t step = program_find(program, scope, str_slice(path, 0, bracket));
+        size_t close = str_find(path, ']', bracket);
+        if (step == PROGRAM_TOP || close + 2 >= path.len) return step;
+        scope = step;
+        path = str_slice(path, close + 2, path.len);
+    }
+}
+
+static struct track *track_of(struct cut *cut, struct str path)
+{
+    uint32_t at = map_get(&cut->paths, path);
+    if (at != MAP_NONE) return &cut->tracks[at];
+    struct track *grown = arena_grow(cut->arena, cut->tracks, cut->track_count, cut->track_count + 1, sizeof(*grown),
+                                     &cut->track_capacity);
+    if (!grown || !map_put(&cut->paths, path, (uint32_t)cut->track_count, NULL)) return NULL;
+    cut->tracks = grown;
+    cut->tracks[cut->track_count] = (struct track){0};
+    return &cut->tracks[cut->track_count++];
+}
+
+static void settle(struct cut *cut, uint32_t *begun)
+{
+    if (*begun > 0) cut->open[*begun - 1] = false;
+    *begun = 0;
+}
+
+static bool follow(struct cut *cut, const struct moment *m)
+{
+    struct track *track = track_of(cut, m->step);
+    if (!track) return false;
+    switch ((int)m->kind) {
+    case MOMENT_STEP_STARTED:
+        settle(cut, &track->delay);
+        *track = (struct track){.start = cut->count};
+        cut->open[cut->count - 1] = true;
+        break;
+    case MOMENT_STEP_DELAYED:
+        track->delay = cut->count;
+        cut->open[cut->count - 1] = true;
+        break;
+    case MOMENT_ITERATION_STARTED:
+        track->looped = true;
+        break;
+    case MOMENT_STEP_SKIPPED:
+        settle(cut, &track->delay);
+        settle(cut, &track->start);
+        break;
+    case MOMENT_STEP_COMPLETED:
+    case MOMENT_STEP_FAILED:
+    case MOMENT_ATTEMPT_FAILED:
+        settle(cut, &track->start);
+        break;
+    default:
+        break;
+    }
+    return true;
+}
+
+static bool cancels(const struct moment *m)
+{
+    if (m->kind != MOMENT_SIGNAL_ACCEPTED) return false;
+    enum signal_type type = signal_parse(m->signal_type);
+    return type == SIGNAL_CANCEL || type == SIGNAL_EMERGENCY_STOP;
+}
+
+static bool is_taken(struct cut *cut, const struct moment *m)
+{
+    if (m->kind == MOMENT_UNKNOWN || m->kind == MOMENT_LATE_RESULT) return false;
+    if (cancels(m)) cut->lifted = true;
+    return !cancels(m) && !(cut->lifted && m->kind == MOMENT_STEP_FAILED);
+}
+
+// A start that nothing would ever end: its outcome was decided with it, and the list was cut between the two. Without it
+// the step is decided anew, in the same way. Starts that lead to an attempt are emitted by workers.
+static bool is_half(const struct cut *cut, uint32_t at)
+{
+    const struct moment *m = &cut->moments[at];
+    if (!cut->open[at] || m->kind != MOMENT_STEP_STARTED) return false;
+    uint32_t step = step_of(cut->program, m->step);
+    if (step == PROGRAM_TOP) return false;
+    enum step_kind kind = cut->program->steps[step].kind;
+    uint32_t track = map_get(&cut->paths, m->step);
+    return m->by == EMITTER_ENGINE || kind == STEP_CANCEL || (kind == STEP_WAIT && m->due_ms == 0) ||
+           (kind == STEP_LOOP && !cut->tracks[track].looped);
+}
+
+static bool list_init(struct arena *arena, size_t count, struct moment **moments, bool **open)
+{
+    *moments = ARENA_ARRAY(arena, count + 1, struct moment);
+    *open = ARENA_ARRAY(arena, count + 1, bool);
+    return *moments && *open;
+}
+
+enum code kernel_past(const struct program *program, const struct moment *moments, size_t count, struct arena *arena,
+                      struct past *out)
+{
+    struct cut cut = {.program = program, .arena = arena};
+    map_init(&cut.paths, arena);
+    *out = (struct past){0};
+    if (!list_init(arena, count, &cut.moments, &cut.open)) return E_NOMEM;
+    for (size_t i = 0; i < count && !moment_is_terminal(moments[i].kind); i++) {
+        if (!is_taken(&cut, &moments[i])) continue;
+        cut.moments[cut.count++] = moments[i];
+        if (moments[i].at_ms > out->at_ms) out->at_ms = moments[i].at_ms;
+        if (moments[i].step.len > 0 && !follow(&cut, &moments[i])) return E_NOMEM;
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < cut.count; i++) {
+        if (is_half(&cut, i)) continue;
+        cut.open[kept] = cut.open[i];
+        cut.moments[kept++] = cut.moments[i];
+    }
+    out->moments = cut.moments;
+    out->open = cut.open;
+    out->count = kept;
+    return OK;
+}
+
+static bool stays(const struct program *program, const struct step_fate *fates, struct str path)
+{
+    uint32_t top = top_of(program, path);
+    return top != PROGRAM_TOP && (fates[top].fate == FORK_KEPT || fates[top].fate == FORK_GOES_ON);
+}
+
+enum code kernel_past_of(const struct past *past, const struct program *program, const struct step_fate *fates,
+                         struct arena *arena, struct past *out)
+{
+    struct moment *moments;
+    bool *open;
+    uint32_t count = 0;
+    *out = *past;
+    if (!list_init(arena, past->count, &moments, &open)) return E_NOMEM;
+    for (uint32_t i = 0; i < past->count; i++) {
+        const struct moment *m = &past->moments[i];
+        struct str path = moment_is_step(m->kind) ? m->step : m->signal_step;
+        if (path.len > 0 && !stays(program, fates, path)) continue;
+        open[count] = past->open[i];
+        moments[count++] = *m;
+    }
+    out->moments = moments;
+    out->open = open;
+    out->count = count;
+    return OK;
+}
