@@ -81,6 +81,8 @@ static int play(struct crash_run *run, const struct program *program, const stru
         code = crash_show_report(&run->show, &report);
     run->failed += report.failed;
     run->unguarded += report.unguarded;
+    run->options.script = run->show.script = NULL; // the caller's
+    run->options.program = run->show.program = NULL;
     arena_release(&arena);
     return code;
 }

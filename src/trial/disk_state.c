@@ -96,6 +96,7 @@ static void names_put(struct sim_names *names, struct sim_blob *path, uint32_t i
     bool found;
     size_t at = names_place(names, path->bytes, &found);
     if (found) {
+        INVARIANT(names->items);
         names->items[at].inode = inode;
         return;
     }
@@ -103,6 +104,7 @@ static void names_put(struct sim_names *names, struct sim_blob *path, uint32_t i
         names->capacity = names->capacity ? names->capacity * 2 : 16;
         names->items = sim_must(realloc(names->items, names->capacity * sizeof(*names->items)));
     }
+    INVARIANT(names->items);
     memmove(names->items + at + 1, names->items + at, (names->count - at) * sizeof(*names->items));
     names->items[at] = (struct sim_entry){sim_blob_share(path), inode};
     names->count++;

@@ -193,8 +193,8 @@ static void read_after(struct kit *kit, const struct json *value, struct trial_s
     for (int i = AFTER_STARTED; key.len > 0 && i <= AFTER_RUN_RESUMED; i++) {
         if ((i >= AFTER_RUN_QUEUED) != of_run || !str_is(event, occasions[i])) continue;
         signal->after = (enum trial_occasion)i;
-        signal->key = of_run ? (struct str){0} : key;
-        signal->cycle = of_run ? cycle : 0;
+        if (!of_run) signal->key = key;
+        if (of_run) signal->cycle = cycle;
         return;
     }
     struct diagnostic *d =

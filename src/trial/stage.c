@@ -313,7 +313,7 @@ static enum code relearn_record(void *context, const struct record *record, cons
     if (!run) return OK;
     if (!record->ledger_seq) {
         relearn->count = record->seq;
-        if (record->seq <= run->told_count && run->told[record->seq - 1] != str_hash(record->bytes))
+        if (run->told && record->seq <= run->told_count && run->told[record->seq - 1] != str_hash(record->bytes))
             stage_break(stage, "LOST", "event %llu of %.*s is another one than was acknowledged before the crash",
                         (unsigned long long)record->seq, STR_ARG(run->id));
     }

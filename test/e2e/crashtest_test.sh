@@ -4,6 +4,7 @@
 
 examples=$root/examples
 build=${CAIRN_BUILD:-$root/build/test}
+[[ $build = /* ]] || build=$root/$build
 
 flow() {
     cat >flow.yaml <<'DOC'
