@@ -66,11 +66,11 @@ static void write_head(struct crash_show *show, struct buf *out, const struct cr
     buf_printf(out, " %zu world%s", report->world_count, report->world_count == 1 ? "" : "s");
     if (report->world_total > report->world_count)
         buf_printf(out, " (drawn from %llu)", (unsigned long long)report->world_total);
+    buf_text(out, " killed and recovered: ");
     if (report->failed)
-        buf_printf(out, " killed and recovered: %u FAILED\n", report->failed);
+        buf_printf(out, "%u FAILED\n", report->failed);
     else
-        buf_text(out, " killed and recovered: nothing lost, same path and outputs, no finished step ran again, every "
-                      "log verifies\n");
+        buf_text(out, "nothing lost\n  same path and outputs, no finished step ran again, every log verifies\n");
 }
 
 // A run that ends early has fewer boundaries than it could have.
@@ -228,13 +228,15 @@ static void write_effects(struct crash_show *show, struct buf *out, const struct
     for (size_t i = 0; i < report->effect_count; i++)
         if (report->effects[i].worlds > 0) write_effect(show, out, report, &report->effects[i]);
     if (report->unguarded == 0) return;
-    buf_text(
-        out,
-        "  advice\n"
-        "    A step that is running when the machine dies runs again: at least once is all that anybody can promise.\n"
-        "    Give $CAIRN_IDEMPOTENCY_KEY to what the step calls (a request's Idempotency-Key, a unique column), or\n"
-        "    look first whether it is done, or split the step so that what must not repeat stands alone and last.\n"
-        "    A step that may be repeated says so in a test file: mocks: {STEP: {idempotent: true}}.\n");
+    size_t wide = show->cli->out.columns > 100 ? 100 : show->cli->out.columns;
+    buf_text(out, "  advice\n");
+    text_wrap(out,
+              STR("A step that is running when the machine dies runs again: at least once is all that anybody can "
+                  "promise. Give $CAIRN_IDEMPOTENCY_KEY to what the step calls (a request's Idempotency-Key, a "
+                  "unique column), or look first whether it is done, or split the step so that what must not "
+                  "repeat stands alone and last. A step that may be repeated says so in a test file: "
+                  "mocks: {STEP: {idempotent: true}}."),
+              4, wide);
 }
 
 static void write_left(struct buf *out, const struct crash_report *report)

@@ -27,7 +27,7 @@ DOC
 test_every_boundary_of_every_example() {
     for f in "$examples"/*.json "$examples"/*.yaml; do
         cairn_is 0 crashtest "$f"
-        has out 'nothing lost, same path and outputs, no finished step ran again, every log verifies'
+        has out 'recovered: nothing lost'; has out 'same path and outputs, no finished step ran again, every log verifies'
         hasnt out 'drawn from'; hasnt out 'FAILED'; has_line err '^[0-9]+ worlds in .* worlds/s\), seed 1$'
     done
     cairn_is 0 crashtest "$root/examples/tests/demo.test.yaml"; equal "$(grep -c 'nothing lost' out)" 6
