@@ -48,7 +48,7 @@ static const struct {
     {"done", "#d5f0dc", "#1a7f37"},      {"running", "#d6ebfa", "#0969da"},  {"waiting", "#f0f0f0", "#6e7781"},
     {"retrying", "#fff3c4", "#9a6700"},  {"skipped", "#eeeeee", "#8c959f"},  {"failed", "#ffdcd7", "#cf222e"},
     {"held", "#ffdcd7", "#cf222e"},      {"approval", "#fff3c4", "#9a6700"}, {"paused", "#fff3c4", "#9a6700"},
-    {"cancelled", "#ffe9d0", "#bc4c00"},
+    {"cancelled", "#ffe9d0", "#bc4c00"}, {"not run", "#f0f0f0", "#6e7781"},
 };
 
 static void dot_scope(struct buf *out, const struct graph *g, uint32_t scope, uint32_t depth)
@@ -110,6 +110,12 @@ void graph_dot(struct buf *out, const struct graph *g)
     buf_text(out, "}\n");
 }
 
+// Names of classes have no blanks: "not_run".
+static void class_name(struct buf *out, const char *word)
+{
+    for (; *word; word++) buf_byte(out, *word == ' ' ? '_' : *word);
+}
+
 static void mermaid_scope(struct buf *out, const struct graph *g, uint32_t scope, uint32_t depth)
 {
     const struct program *p = g->program;
@@ -133,7 +139,10 @@ static void mermaid_scope(struct buf *out, const struct graph *g, uint32_t scope
         buf_printf(out, "n%u%s", i, open);
         label(out, g, i, true);
         buf_text(out, close);
-        if (state[0]) buf_printf(out, ":::%s", state);
+        if (state[0]) {
+            buf_text(out, ":::");
+            class_name(out, state);
+        }
         buf_byte(out, '\n');
     }
     for (uint32_t i = first; i < first + count; i++)
@@ -147,7 +156,9 @@ void graph_mermaid(struct buf *out, const struct graph *g)
 {
     buf_text(out, "flowchart TD\n");
     mermaid_scope(out, g, PROGRAM_TOP, 0);
-    for (size_t k = 0; g->options->mark && k < ARRAY_COUNT(colors); k++)
-        buf_printf(out, "  classDef %s fill:%s,stroke:%s,color:#1f2328\n", colors[k].word, colors[k].fill,
-                   colors[k].line);
+    for (size_t k = 0; g->options->mark && k < ARRAY_COUNT(colors); k++) {
+        buf_text(out, "  classDef ");
+        class_name(out, colors[k].word);
+        buf_printf(out, " fill:%s,stroke:%s,color:#1f2328\n", colors[k].fill, colors[k].line);
+    }
 }

@@ -166,7 +166,7 @@ static const char *const style =
     ".failed>rect,.held>rect{stroke:var(--r);stroke-width:3}.failed>.st,.held>.st{fill:var(--r)}\n"
     ".retrying>rect,.approval>rect,.paused>rect,.cancelled>rect{stroke:var(--w);stroke-width:2}\n"
     ".retrying>.st,.approval>.st,.paused>.st,.cancelled>.st{fill:var(--w)}\n"
-    ".skipped>rect{stroke-dasharray:5 4}.waiting>rect{stroke-dasharray:1 3}\n";
+    ".skipped>rect{stroke-dasharray:5 4}.waiting>rect,.not.run>rect{stroke-dasharray:1 3}\n";
 
 enum code graph_svg(struct buf *out, const struct graph *g)
 {

@@ -81,6 +81,13 @@ enum look look_of_step(const struct step_view *step)
     return LOOK_WAITING;
 }
 
+enum look look_in_run(const struct run_view *view, const struct step_view *step)
+{
+    enum look look = look_of_step(step);
+    bool stopped = look == LOOK_FAILED && view->status == RUN_STATUS_CANCELLED && str_is(step->fault.code, "CANCELLED");
+    return stopped ? LOOK_CANCELLED : look_at_end(look, view->status);
+}
+
 static void add_duration(struct buf *out, const char *before, int64_t ms)
 {
     char text[24];
@@ -103,7 +110,8 @@ static void write_note(struct buf *out, const struct step_view *step, enum look 
     if (step->attempt_count > 1 || step->logical > 1) buf_printf(out, "  attempt %u", step->logical);
     if (step->engine > 1) buf_printf(out, "  redispatched %u time%s", step->engine - 1, step->engine == 2 ? "" : "s");
     if (step->iteration > 0) buf_printf(out, "  round %u", step->iteration);
-    if (look == LOOK_FAILED || look == LOOK_HELD || look == LOOK_DELAYED) {
+    bool failed = look == LOOK_CANCELLED && step->fault.code.len > 0 && !str_is(step->fault.code, "CANCELLED");
+    if (look == LOOK_FAILED || look == LOOK_HELD || look == LOOK_DELAYED || failed) {
         buf_text(out, "  ");
         fault_line(out, &step->fault);
     }
@@ -150,10 +158,10 @@ static void write_more(struct cli *cli, struct buf *out, const struct step_view 
 static void write_step(struct cli *cli, struct buf *out, const struct term *term, const struct card *card,
                        const struct step_view *step, size_t id_width, bool wide)
 {
-    enum look look = look_of_step(step);
+    enum look look = look_in_run(&card->view, step);
     char took[24] = "";
     tone_begin(out, term, look_tone(look));
-    buf_printf(out, "  %s %-9s", look_glyph(look, term->utf8), look_word(look));
+    buf_printf(out, "  %s %-*s", look_glyph(look, term->utf8), look_width(card->view.status), look_word(look));
     tone_end(out, term, look_tone(look));
     size_t from = out->len;
     text_safe(out, step->id);
@@ -177,13 +185,13 @@ void card_label(struct buf *out, const struct term *term, const char *name)
 // Counted from the view, so that a moment of the past tells its own numbers.
 static void write_counts(struct buf *out, const struct run_view *view)
 {
-    static const enum look order[] = {LOOK_DONE,     LOOK_FAILED,  LOOK_HELD,    LOOK_SKIPPED,
-                                      LOOK_APPROVAL, LOOK_RUNNING, LOOK_DELAYED, LOOK_WAITING};
-    uint32_t counts[LOOK_CANCELLED + 1] = {0};
+    static const enum look order[] = {LOOK_DONE,    LOOK_FAILED,  LOOK_HELD,    LOOK_SKIPPED,   LOOK_APPROVAL,
+                                      LOOK_RUNNING, LOOK_DELAYED, LOOK_WAITING, LOOK_CANCELLED, LOOK_NOT_RUN};
+    uint32_t counts[LOOK_NOT_RUN + 1] = {0};
     bool first = true;
-    for (size_t i = 0; i < view->step_count; i++) counts[look_of_step(&view->steps[i])]++;
+    for (size_t i = 0; i < view->step_count; i++) counts[look_in_run(view, &view->steps[i])]++;
     for (size_t i = 0; i < ARRAY_COUNT(order); i++) {
-        bool idle = order[i] == LOOK_WAITING && (run_status_terminal(view->status) || first);
+        bool idle = order[i] == LOOK_WAITING && first;
         if (counts[order[i]] == 0 || idle) continue;
         buf_printf(out, "%s%u %s", first ? "" : ", ", counts[order[i]], look_word(order[i]));
         first = false;

@@ -19,6 +19,8 @@ void card_release(struct card *card);
 // The step of that path, or for a loop its rounds. False: there is none, reported with the nearest name (exit 5).
 bool card_has_step(struct session *session, const struct card *card, struct str step);
 enum look look_of_step(const struct step_view *step);
+// The same for runs that may have ended. It agrees with `why`.
+enum look look_in_run(const struct run_view *view, const struct step_view *step);
 // "TIMEOUT: timed out after 5s", "EXIT_NONZERO exit 1", safe for terminals.
 void fault_line(struct buf *out, const struct fault *fault);
 // "event 12 of 40, 2026-02-11T17:00:00.000Z" and a newline: the moment of the view.

@@ -112,6 +112,7 @@ static const struct {
     [LOOK_SKIPPED] = {"⊘", "-", "skipped", TONE_DIM}, [LOOK_FAILED] = {"✗", "x", "failed", TONE_BAD},
     [LOOK_HELD] = {"◆", "#", "held", TONE_BAD},       [LOOK_APPROVAL] = {"◔", "?", "approval", TONE_WARN},
     [LOOK_PAUSED] = {"‖", "=", "paused", TONE_WARN},  [LOOK_CANCELLED] = {"■", "!", "cancelled", TONE_WARN},
+    [LOOK_NOT_RUN] = {"■", "!", "not run", TONE_DIM},
 };
 
 const char *look_glyph(enum look look, bool utf8)
@@ -127,6 +128,21 @@ const char *look_word(enum look look)
 enum tone look_tone(enum look look)
 {
     return looks[look].tone;
+}
+
+enum look look_at_end(enum look look, enum run_status status)
+{
+    if (!run_status_terminal(status)) return look;
+    bool cancelled = status == RUN_STATUS_CANCELLED;
+    if (look == LOOK_HELD) return LOOK_FAILED;
+    if (look == LOOK_DELAYED) return cancelled ? LOOK_CANCELLED : LOOK_FAILED;
+    if (look == LOOK_WAITING) return cancelled ? LOOK_CANCELLED : LOOK_NOT_RUN;
+    return look;
+}
+
+int look_width(enum run_status status)
+{
+    return status == RUN_STATUS_CANCELLED ? 10 : 9;
 }
 
 enum look look_of_run(enum run_status status)

@@ -38,11 +38,15 @@ enum look {
     LOOK_APPROVAL,
     LOOK_PAUSED,
     LOOK_CANCELLED,
+    LOOK_NOT_RUN,
 };
 const char *look_glyph(enum look look, bool utf8);
 const char *look_word(enum look look);
 enum tone look_tone(enum look look);
 enum look look_of_run(enum run_status status);
+// What became of a step that the end of its run found in this state: nothing waits or is tried again any more.
+enum look look_at_end(enum look look, enum run_status status);
+int look_width(enum run_status status); // of the words of the steps of a run, with a blank behind
 // "✓ COMPLETED", coloured.
 void look_run(struct buf *out, const struct term *term, enum run_status status);
 

@@ -168,15 +168,15 @@ static void write_needs(struct buf *out, const struct term *term, const struct c
         const struct step_view *need = view_step(&card->view, buf_str(&name));
         if (i) buf_text(out, ", ");
         text_safe(out, id);
-        buf_printf(out, " (%s)", look_word(need ? look_of_step(need) : LOOK_WAITING));
+        buf_printf(out, " (%s)", look_word(need ? look_in_run(&card->view, need) : LOOK_WAITING));
         buf_release(&name);
     }
     buf_byte(out, '\n');
 }
 
-static void write_state(struct buf *out, const struct term *term, const struct step_view *step)
+static void write_state(struct buf *out, const struct term *term, const struct card *card, const struct step_view *step)
 {
-    enum look look = look_of_step(step);
+    enum look look = look_in_run(&card->view, step);
     card_label(out, term, "status");
     tone_begin(out, term, look_tone(look));
     buf_printf(out, "%s %s", look_glyph(look, term->utf8), look_word(look));
@@ -224,7 +224,7 @@ static void write_refs(struct cli *cli, struct buf *out, const struct term *term
 static void write_next_steps(struct session *session, struct buf *out, const struct card *card,
                              const struct step_view *step, const struct program_step *declared)
 {
-    enum look look = look_of_step(step);
+    enum look look = look_in_run(&card->view, step);
     bool process =
         declared && (declared->kind == STEP_SHELL || declared->kind == STEP_EXEC || declared->kind == STEP_SCRIPT);
     const char *const verbs[] = {look == LOOK_APPROVAL ? "approve"
@@ -257,7 +257,7 @@ void step_card_write(struct session *session, struct buf *out, const struct term
     buf_text(out, "  ");
     look_run(out, term, card->view.status);
     buf_byte(out, '\n');
-    write_state(out, term, step);
+    write_state(out, term, card, step);
     if (card->past) {
         card_label(out, term, "as of");
         card_moment(out, card);

@@ -90,7 +90,7 @@ static struct flow *add_flow(struct tree *tree, const struct run *run)
     return flow;
 }
 
-static enum look look_of_step(enum step_kind kind, uint8_t state)
+static enum look look_of_node(enum step_kind kind, uint8_t state)
 {
     switch ((enum node_state)state) {
     case NODE_WAITING:
@@ -111,9 +111,9 @@ static enum look look_of_step(enum step_kind kind, uint8_t state)
     return LOOK_WAITING;
 }
 
-static void sync_row(struct row *row, const struct run_step *step)
+static void sync_row(struct row *row, const struct run_step *step, enum run_status status)
 {
-    row->look = look_of_step(row->kind, step->state);
+    row->look = look_at_end(look_of_node(row->kind, step->state), status);
     row->attempt = step->logical;
     row->iteration = step->iteration;
     row->started_ms = step->started_ms;
@@ -128,13 +128,18 @@ static void sync_flow(struct flow *flow, const struct run *run)
     snprintf(flow->substatus, sizeof(flow->substatus), "%s", run_substatus(run));
 }
 
+static void sync_rows(struct flow *flow, const struct run *run)
+{
+    for (uint32_t i = 0; i < flow->row_count; i++) sync_row(&flow->rows[i], &run->steps[i], run->status);
+}
+
 void tree_attach(struct tree *tree, const struct run *run)
 {
     struct flow *flow = tree_flow(tree, run->ids.run);
     if (!flow) flow = add_flow(tree, run);
     if (!flow) return;
     sync_flow(flow, run);
-    for (uint32_t i = 0; i < flow->row_count; i++) sync_row(&flow->rows[i], &run->steps[i]);
+    sync_rows(flow, run);
 }
 
 static struct row_text *text_of(struct tree *tree, struct row *row)
@@ -206,12 +211,13 @@ void tree_event(struct tree *tree, const struct engine_event *event)
     if (!flow) return;
     const struct moment *m = event->moment;
     sync_flow(flow, event->state);
+    if (run_status_terminal(flow->status)) sync_rows(flow, event->state);
     if (m->step.len == 0) return;
     struct str inside;
     uint32_t at = map_get(&flow->index, str_cut(m->step, '[', &inside));
     if (at == MAP_NONE) return;
     struct row *row = &flow->rows[at];
-    sync_row(row, &event->state->steps[at]);
+    sync_row(row, &event->state->steps[at], event->state->status);
     if (inside.len > 0) {
         struct row_text *text = text_of(tree, row);
         if (text && m->fault.code.len == 0) keep_text(tree, text->output, m->step);

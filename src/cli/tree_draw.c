@@ -28,6 +28,7 @@ static uint8_t priority_of(enum look look)
     case LOOK_SKIPPED:
     case LOOK_PAUSED:
     case LOOK_CANCELLED:
+    case LOOK_NOT_RUN:
         return 6;
     }
     return 6;
@@ -144,6 +145,7 @@ static void write_note(struct tree *tree, const struct flow *flow, const struct 
     case LOOK_FAILED:
     case LOOK_PAUSED:
     case LOOK_CANCELLED:
+    case LOOK_NOT_RUN:
         buf_printf(out, "  %s", text ? text->note : "");
         break;
     }
@@ -177,7 +179,7 @@ void tree_write_row(struct tree *tree, const struct flow *flow, uint32_t index, 
     enum tone tone = look_tone(row->look);
     text_pad(out, 0, 2 + 2 * (size_t)depth);
     tone_begin(out, term, tone);
-    buf_printf(out, "%s %-9s", look_glyph(row->look, term->utf8), look_word(row->look));
+    buf_printf(out, "%s %-*s", look_glyph(row->look, term->utf8), look_width(flow->status), look_word(row->look));
     tone_end(out, term, tone);
     write_id(tree, row->id, id_width(tree, flow, depth));
     bool timed = row->look != LOOK_WAITING && row->look != LOOK_SKIPPED;

@@ -123,10 +123,10 @@ static enum look look_of_state(struct str state)
     static const struct {
         const char *state;
         enum look look;
-    } looks[] = {{"running", LOOK_RUNNING},  {"approval", LOOK_APPROVAL}, {"retrying", LOOK_DELAYED},
-                 {"held", LOOK_HELD},        {"done", LOOK_DONE},         {"reused", LOOK_DONE},
-                 {"skipped", LOOK_SKIPPED},  {"failed", LOOK_FAILED},     {"cancelled", LOOK_CANCELLED},
-                 {"not_run", LOOK_CANCELLED}};
+    } looks[] = {{"running", LOOK_RUNNING}, {"approval", LOOK_APPROVAL}, {"retrying", LOOK_DELAYED},
+                 {"held", LOOK_HELD},       {"done", LOOK_DONE},         {"reused", LOOK_DONE},
+                 {"skipped", LOOK_SKIPPED}, {"failed", LOOK_FAILED},     {"cancelled", LOOK_CANCELLED},
+                 {"not_run", LOOK_NOT_RUN}};
     for (size_t i = 0; i < ARRAY_COUNT(looks); i++)
         if (str_is(state, looks[i].state)) return looks[i].look;
     return LOOK_WAITING;

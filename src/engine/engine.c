@@ -139,13 +139,19 @@ struct queued *queue_add(struct engine *engine, struct resident *resident, enum 
     return queued;
 }
 
-struct queued queue_take_last(struct engine *engine)
+struct queued *queue_last(struct engine *engine)
 {
     struct queue *q = &engine->queue;
     INVARIANT(q->count > 0);
-    struct queued *last = &q->items[(q->head + --q->count) & (q->capacity - 1)];
+    return &q->items[(q->head + q->count - 1) & (q->capacity - 1)];
+}
+
+struct queued queue_take_last(struct engine *engine)
+{
+    struct queued *last = queue_last(engine);
     struct queued taken = *last;
     memset(last, 0, sizeof(*last));
+    engine->queue.count--;
     return taken;
 }
 

@@ -161,6 +161,7 @@ void resident_gone(struct engine *engine, struct resident *resident); // once mo
 struct queued *queue_add(struct engine *engine, struct resident *resident,
                          enum input_kind kind) MUST_CHECK;         // NULL: out of memory
 bool queue_reserve(struct engine *engine, size_t more) MUST_CHECK; // power-of-two ring: room for so many more
+struct queued *queue_last(struct engine *engine);                  // the entry that was added last
 struct queued queue_take_last(struct engine *engine); // the entry that was added last, out of the queue again
 enum code queue_last_first(struct engine *engine, size_t count,
                            struct error *err) MUST_CHECK; // the last so many become the first

@@ -44,6 +44,11 @@ static enum code child_outputs(struct engine *engine, const struct run *run, str
     return OK;
 }
 
+static int64_t lifetime_ms(const struct run *child)
+{
+    return child->ended_ms > child->started_ms && child->started_ms > 0 ? child->ended_ms - child->started_ms : 0;
+}
+
 static enum code deliver(struct engine *engine, struct resident *parent, uint32_t step, const struct run *child,
                          struct error *err)
 {
@@ -61,6 +66,7 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
                               .retryable = !cancelled};
         enum code rc = input_fault(engine, parent, step, s->logical, s->engine, fault, err);
         buf_release(&text);
+        if (rc == OK) queue_last(engine)->input.duration_ms = lifetime_ms(child);
         return rc;
     }
     struct json value, outputs;
@@ -81,7 +87,7 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
     queued->input.step = step;
     queued->input.logical = s->logical;
     queued->input.engine = s->engine;
-    queued->input.duration_ms = child->ended_ms > child->started_ms ? child->ended_ms - child->started_ms : 0;
+    queued->input.duration_ms = lifetime_ms(child);
     rc = input_value(engine, queued, &value, err);
     if (rc == OK) return OK;
     struct queued undone = queue_take_last(engine);
