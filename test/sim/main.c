@@ -401,7 +401,7 @@ int main(int argc, char **argv)
 {
     struct arguments a = {.mode = argc > 1 ? argv[1] : "",
                           .group = {.store = SIM_MEMORY, .workload = WORKLOAD_COUNT, .from = 1, .worlds = 1000},
-                          .budget = 55};
+                          .budget = 50};
     for (int i = 2; i < argc; i++) {
         bool took;
         if (!read_option(&a, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &took)) return usage();
