@@ -1,7 +1,7 @@
 // Documents in their canonical layout.
 #include "cli/commands.h"
-#include "cli/document.h"
 #include "cli/text.h"
+#include "cli/trials.h"
 
 #include "author/author.h"
 #include "os/os.h"
@@ -88,6 +88,10 @@ int command_fmt(struct cli *cli)
     for (size_t i = 0; i < cli->args.word_count; i++) {
         if (args_has(&cli->args, FLAG_WRITE) && str_is(cli->args.words[i], "-"))
             return cli_fail(cli, EXIT_USAGE, "stdin cannot be written in place; leave --write out");
+        if (is_test_file(cli->args.words[i])) { // beside documents, and named by the same patterns
+            cli_note(cli, "%s is a test and left as it is", cli->args.words[i].ptr);
+            continue;
+        }
         int code = format_one(cli, cli->args.words[i], &tally);
         if (code) return code;
     }

@@ -51,6 +51,14 @@ static int show(struct cli *cli, const char *id, const char *secret_file, const 
     return EXIT_OK;
 }
 
+static int make_place(struct cli *cli, const char *path)
+{
+    struct error err = {0};
+    const char *slash = strrchr(path, '/');
+    if (!slash || slash == path) return EXIT_OK;
+    return os_make_dirs(cli_format(cli, "%.*s", (int)(slash - path), path), &err) ? cli_error(cli, &err) : EXIT_OK;
+}
+
 int command_key_new(struct cli *cli)
 {
     struct archive_key *key = NULL;
@@ -66,8 +74,9 @@ int command_key_new(struct cli *cli)
     if (!rc) rc = key_id(key, id, &err);
     key_free(key);
     if (rc) return cli_error(cli, &err);
-    int code = EXIT_OK;
-    if (access(public_file, F_OK) == 0) code = write_new(cli, public_file, public, 0644); // says that it is there
+    int code = make_place(cli, secret_file);
+    if (!code && access(public_file, F_OK) == 0)
+        code = write_new(cli, public_file, public, 0644); // says that it is there
     if (!code) code = write_new(cli, secret_file, secret, 0600);
     if (!code) code = write_new(cli, public_file, public, 0644);
     if (code) return code;

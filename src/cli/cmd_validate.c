@@ -1,5 +1,5 @@
 #include "cli/commands.h"
-#include "cli/document.h"
+#include "cli/trials.h"
 
 #include "author/author.h"
 
@@ -25,12 +25,11 @@ static bool diagnostic_json(struct cli *cli, const struct diagnostic *diagnostic
            put(cli, out, STR("hint"), json_string(diagnostic->hint));
 }
 
-static bool collect(struct cli *cli, const struct document *document, struct json *all)
+static bool collect(struct cli *cli, const struct diagnostics *found, struct json *all)
 {
-    for (size_t i = 0; i < document->diagnostics.count; i++) {
+    for (size_t i = 0; i < found->count; i++) {
         struct json one;
-        if (!diagnostic_json(cli, &document->diagnostics.items[i], &one) || !json_push(&cli->arena, all, one))
-            return false;
+        if (!diagnostic_json(cli, &found->items[i], &one) || !json_push(&cli->arena, all, one)) return false;
     }
     return true;
 }
@@ -62,31 +61,70 @@ static int prove(struct cli *cli, struct document *document)
     return EXIT_OK;
 }
 
+struct validation {
+    struct cli *cli;
+    enum format format;
+    uint32_t errors, warnings;
+    struct json all;
+};
+
+static int count(struct validation *v, const struct diagnostics *found)
+{
+    v->errors += found->error_count;
+    v->warnings += found->warning_count;
+    return v->format == FORMAT_TEXT || collect(v->cli, found, &v->all) ? EXIT_OK : cli_nomem(v->cli);
+}
+
+static int validate_document(struct validation *v, struct str path)
+{
+    struct document document;
+    bool strict = args_has(&v->cli->args, FLAG_STRICT);
+    int code = document_load(v->cli, path, &document);
+    if (!code && document.program && args_has(&v->cli->args, FLAG_SOUND)) code = prove(v->cli, &document);
+    if (!code) code = count(v, &document.diagnostics);
+    if (code) return code;
+    if (v->format == FORMAT_TEXT) document_report(v->cli, &document);
+    bool fine =
+        document.program && !document.diagnostics.error_count && !(strict && document.diagnostics.warning_count);
+    if (v->format == FORMAT_TEXT && fine) say_ok(v->cli, path, document.program);
+    if (document.program) program_release(document.program);
+    return EXIT_OK;
+}
+
+// Tests lie beside documents and are named by the same patterns, so they are checked too: against their documents.
+static int validate_test(struct validation *v, struct str path)
+{
+    struct loaded_trial loaded;
+    struct trials trials = {.cli = v->cli, .silent = v->format != FORMAT_TEXT};
+    int code = trial_load(&trials, path, &loaded);
+    if (!code) code = count(v, &loaded.diagnostics);
+    if (!code && loaded.invalid) code = count(v, &loaded.document.diagnostics);
+    if (!code && !loaded.invalid && v->format == FORMAT_TEXT && !v->cli->quiet) {
+        struct buf text;
+        buf_init(&text, 4096);
+        tone_text(&text, &v->cli->out, look_tone(LOOK_DONE), look_glyph(LOOK_DONE, v->cli->out.utf8));
+        buf_printf(&text, " %s: test of %.*s, %zu case%s\n", path.ptr, STR_ARG(loaded.document.program->plan_id),
+                   loaded.file.count, loaded.file.count == 1 ? "" : "s");
+        cli_print(v->cli, &text);
+        buf_release(&text);
+    }
+    trial_unload(&loaded);
+    return code;
+}
+
 int command_validate(struct cli *cli)
 {
-    enum format format = format_of(cli, FORMAT_TEXT);
+    struct validation v = {.cli = cli, .format = format_of(cli, FORMAT_TEXT), .all = json_array()};
     bool strict = args_has(&cli->args, FLAG_STRICT);
-    uint32_t errors = 0, warnings = 0;
-    struct json all = json_array();
     for (size_t i = 0; i < cli->args.word_count; i++) {
-        struct document document;
-        int code = document_load(cli, cli->args.words[i], &document);
+        struct str path = cli->args.words[i];
+        int code = is_test_file(path) ? validate_test(&v, path) : validate_document(&v, path);
         if (code) return code;
-        if (document.program && args_has(&cli->args, FLAG_SOUND)) code = prove(cli, &document);
-        if (code) return code;
-        errors += document.diagnostics.error_count;
-        warnings += document.diagnostics.warning_count;
-        if (format != FORMAT_TEXT && !collect(cli, &document, &all)) return cli_nomem(cli);
-        if (format == FORMAT_TEXT) document_report(cli, &document);
-        bool fine =
-            document.program && !document.diagnostics.error_count && !(strict && document.diagnostics.warning_count);
-        if (format == FORMAT_TEXT && fine) say_ok(cli, cli->args.words[i], document.program);
-        if (document.program) program_release(document.program);
     }
-    print_all(cli, format, &all);
-    if (errors == 0 && (warnings == 0 || !strict)) return EXIT_OK;
-    if (format == FORMAT_TEXT)
-        cli_note(cli, "%u error%s, %u warning%s; `cairn help CODE` explains a code", errors, errors == 1 ? "" : "s",
-                 warnings, warnings == 1 ? "" : "s");
+    print_all(cli, v.format, &v.all);
+    if (v.errors == 0 && (v.warnings == 0 || !strict)) return EXIT_OK;
+    if (v.format == FORMAT_TEXT)
+        cli_note(cli, "%u error%s, %u warning%s; `cairn help CODE` explains a code", v.errors, v.errors == 1 ? "" : "s",
+                 v.warnings, v.warnings == 1 ? "" : "s");
     return EXIT_INVALID;
 }

@@ -54,7 +54,9 @@ static const struct command commands[] = {
      "validate",
      "FILE...",
      "check documents without running them",
-     "Reports every fault at once, each with its place, cause and a hint. Exits 3 when there are errors.\n\n"
+     "Reports every fault at once, each with its place, cause and a hint. Exits 3 when there are errors. Tests "
+     "(*.test.yaml) "
+     "are checked against their documents.\n\n"
      "--sound looks at all runs that are possible and reports steps that can never run, joins that can never fire, "
      "conditions that never hold, approvals that nobody is ever asked for, and more, each with the outcomes and values "
      "that show it. What it reports is proved; what it cannot decide it does not report.",
@@ -192,13 +194,17 @@ static const struct command commands[] = {
      "FILE | TEST",
      "kill a run at every boundary, recover it, and tell what could happen twice",
      "Plays the document (or each case of a test file) on a disk in memory and kills it before and after every append, "
-     "sync, dispatch and answer: each boundary is a world of its own, in which what was not synced is lost or torn. Each "
-     "is recovered to the end and must come out as the undisturbed run: same status, path and outputs, nothing lost, no "
+     "sync, dispatch and answer: each boundary is a world of its own, in which what was not synced is lost or torn. "
+     "Each "
+     "is recovered to the end and must come out as the undisturbed run: same status, path and outputs, nothing lost, "
+     "no "
      "finished step run again, a log that verifies. Steps are mocked, so nothing happens outside; with --sandbox "
      "they really run, in a temporary directory per world.\n\n"
-     "What no engine can promise is that a step that is running when the machine dies does not run again. The report lists "
+     "What no engine can promise is that a step that is running when the machine dies does not run again. The report "
+     "lists "
      "each effect that could happen twice, with the place and the world to play again.\n\n"
-     "Exits 20 when something was lost or differs; with --strict also when an effect can happen twice whose step neither "
+     "Exits 20 when something was lost or differs; with --strict also when an effect can happen twice whose step "
+     "neither "
      "uses CAIRN_IDEMPOTENCY_KEY nor is marked idempotent in the test file.",
      "cairn crashtest release.yaml\n"
      "cairn crashtest release.test.yaml --double --strict\n"
@@ -263,7 +269,7 @@ static const struct command commands[] = {
      "runs under way: what they do now, who drives them",
      "Runs that have not ended, newest first, with the steps that run or wait and for how long. A run whose process is "
      "gone is owned by nobody; `cairn recover` goes on with it. --children also shows child runs.",
-     "cairn ps\ncairn ps owned=no\ncairn ps -o json --fields runId,doing,orphaned",
+     "cairn ps\ncairn ps owned=no\ncairn ps -o json --fields runId,doing,owner",
      LIST_FORMATS,
      0,
      SIZE_MAX,
@@ -287,7 +293,8 @@ static const struct command commands[] = {
      "A run: its state, its steps, why it failed. A step: what it was given, what came out, each attempt, the end of "
      "its "
      "log. RUN@12 is the run right after event 12, as everybody would have seen it then.",
-     "cairn get @last\ncairn get 3f2a@12\ncairn get @last/load#2\ncairn get 3f2a -o json --fields status,rootCause",
+     "cairn get @last\ncairn get 3f2a@12\ncairn get @last/load#2\ncairn get @last-failed -o json --fields "
+     "status,rootCause",
      "text|wide|json|yaml|name",
      1,
      1,
@@ -724,7 +731,7 @@ static const struct command commands[] = {
      "measure this machine: latency, throughput, recovery, size",
      "Prints one JSON object a line; each figure stands beside the floor (one durable write) measured in the same run. "
      "Writes below /var/tmp, or $CAIRN_BENCH_DIR. --store sqlite or --store files measures one store only.",
-     "cairn bench --only w1,w2 --store sqlite",
+     "cairn bench --only w3 --store sqlite",
      NULL,
      0,
      0,

@@ -139,11 +139,11 @@ int trial_load(struct trials *trials, struct str path, struct loaded_trial *out)
     struct cli *cli = trials->cli;
     struct error err = {0};
     struct str text;
-    struct diagnostics diagnostics;
+    struct diagnostics *diagnostics = &out->diagnostics;
     *out = (struct loaded_trial){0};
-    diagnostics_init(&diagnostics, &cli->arena);
+    diagnostics_init(diagnostics, &cli->arena);
     if (os_read_file(path.ptr, TEST_SIZE_MAX, &cli->arena, &text, &err)) return cli_error(cli, &err);
-    enum code rc = trial_parse(text, path, &cli->arena, &diagnostics, &out->file);
+    enum code rc = trial_parse(text, path, &cli->arena, diagnostics, &out->file);
     if (rc == E_NOMEM) return cli_nomem(cli);
     int code = EXIT_OK;
     if (!rc) {
@@ -152,13 +152,13 @@ int trial_load(struct trials *trials, struct str path, struct loaded_trial *out)
             cli_note(cli, "  %.*s:%u:%u names this document", STR_ARG(path), out->file.scripts[0].document_line,
                      out->file.scripts[0].document_column);
         if (!code && out->document.program)
-            check_all(out, &diagnostics);
-        else if (!code)
+            check_all(out, diagnostics);
+        else if (!code && !trials->silent)
             document_report(cli, &out->document);
     }
-    out->invalid = rc || code || !out->document.program || diagnostics.error_count > 0;
-    diagnostics_sort(&diagnostics);
-    report(cli, &diagnostics, text);
+    out->invalid = rc || code || !out->document.program || diagnostics->error_count > 0;
+    diagnostics_sort(diagnostics);
+    if (!trials->silent) report(cli, diagnostics, text);
     return code;
 }
 

@@ -9,6 +9,7 @@ struct trials {
     struct cli *cli;
     const struct contract *contract;
     const char *scratch; // removed by trials_close
+    bool silent;         // who loads a test reports what is wrong with it
 };
 int trials_open(struct trials *trials, struct cli *cli);
 void trials_close(struct trials *trials);
@@ -16,7 +17,8 @@ void trials_close(struct trials *trials);
 struct loaded_trial {
     struct trial_file file;
     struct document document;
-    bool invalid; // reported; nothing to play
+    struct diagnostics diagnostics; // of the test file
+    bool invalid;                   // reported; nothing to play
 };
 // Reads a test file and its document and checks one against the other. EXIT_OK, or what was reported.
 int trial_load(struct trials *trials, struct str path, struct loaded_trial *out);

@@ -14,6 +14,7 @@ test_a_bundle_is_checked_by_standard_tools() {
     sample r1
     cairn_is 0 key new --out me
     cairn_is 6 key new --out me
+    cairn_is 0 key new --out keys/of/me; [ -s keys/of/me.key ] || fail 'no directory was made'
     [ "$(stat -c %a me.key)" = 600 ] || fail "the private key has mode $(stat -c %a me.key)"
     cairn_is 0 log export r1 --out r1.cairn --sign me.key "${store[@]}"
     cairn_is 0 log verify r1.cairn --pubkey me.pub; has out 'intact, signed by'

@@ -205,4 +205,18 @@ test_record_keeps_pauses_retries_and_changed_documents() {
 }
 test_no_test_is_a_hint() { cairn_is 5 test; has err 'test record'; }
 
+# A pattern like flows/*.yaml names tests too: they are checked against their documents, and laid out by nobody.
+test_tests_beside_documents_are_validated_too() {
+    printf 'name: load\nnodes:\n  - id: load\n    bash: echo 7\n' >load.yaml
+    printf 'document: load.yaml\nmocks: {load: {output: 7}}\nexpect: {status: COMPLETED}\n' >load.test.yaml
+    cairn_is 0 validate *.yaml; empty err; has out 'load.test.yaml: test of load, 1 case'
+    cairn_is 0 fmt --check *.yaml; has err 'load.test.yaml is a test and left as it is'
+    sed -i s/load:/lode:/ load.test.yaml
+    cairn_is 3 validate *.yaml; has_line err 'load.test.yaml:2:9: error\[E0701\]'; has err '1 error, 0 warnings'
+    cairn_is 3 validate *.yaml -o json; empty err
+    equal "$(jq -c 'map([.file, .line, .id])' out)" '[["load.test.yaml",2,"E0701"]]'
+    printf 'name: load\nnodes: 7\n' >load.yaml
+    cairn_is 3 validate load.test.yaml -o json; empty err; jq -e 'any(.[]; .file == "load.yaml")' out >/dev/null || fail "$(cat out)"
+}
+
 run_tests "$@"
