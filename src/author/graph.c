@@ -125,6 +125,31 @@ static uint64_t first_color(const struct graph *g, uint32_t step)
     return color;
 }
 
+// Steps that are alike are on one layer: else a long chain would be folded into an item that is its own ancestor.
+static bool mix_layers(const struct graph *g, uint32_t first, uint32_t count, uint64_t *colors)
+{
+    const struct program_step *steps = g->program->steps + first;
+    uint32_t *left = ARENA_ARRAY(g->arena, count + 1, uint32_t);
+    uint32_t *layer = ARENA_ARRAY(g->arena, count + 1, uint32_t);
+    uint32_t *ready = ARENA_ARRAY(g->arena, count + 1, uint32_t);
+    uint32_t head = 0, tail = 0;
+    if (!left || !layer || !ready) return false;
+    for (uint32_t i = 0; i < count; i++) {
+        left[i] = steps[i].dep_count;
+        if (left[i] == 0) ready[tail++] = i;
+    }
+    while (head < tail) {
+        uint32_t i = ready[head++];
+        for (uint32_t k = 0; k < steps[i].dependent_count; k++) {
+            uint32_t to = steps[i].dependents[k] - first;
+            if (layer[to] <= layer[i]) layer[to] = layer[i] + 1;
+            if (--left[to] == 0) ready[tail++] = to;
+        }
+        colors[i] = mix(colors[i], layer[i]);
+    }
+    return true;
+}
+
 // Sums do not depend on the order in which neighbours are listed.
 static void refine(const struct graph *g, uint32_t first, uint32_t count, const uint64_t *from, uint64_t *to)
 {
@@ -150,6 +175,7 @@ static enum code assign_items(const struct graph *g, struct scene *scene, uint32
     map_init(&classes, g->arena);
     if (!colors || !other || !seen || !total || !rest) return no_memory(g);
     for (uint32_t i = 0; i < count; i++) colors[i] = first_color(g, first + i);
+    if (fold && !mix_layers(g, first, count, colors)) return no_memory(g);
     for (int round = 0; fold && round < REFINEMENTS; round++) {
         refine(g, first, count, colors, other);
         memcpy(colors, other, count * sizeof(*colors));

@@ -90,6 +90,25 @@ static void fan_outs_share_a_box(void)
     kit_release(&kit);
 }
 
+// Steps in the middle of long chains look alike from near; folded over layers, they would be their own ancestors.
+static void long_chains_are_not_folded(void)
+{
+    struct buf text;
+    buf_init(&text, 1 << 22);
+    buf_text(&text, "planId: chains\nplanVersion: 1\nsteps:\n");
+    for (int i = 0; i < 500; i++) {
+        buf_printf(&text, "  - { stepId: s-%d, kind: %s, dependsOn: [", i, i % 50 ? "noop" : "merge");
+        if (i >= 7) buf_printf(&text, "s-%d", i - 7);
+        buf_text(&text, "] }\n");
+    }
+    kit_load(&kit, "chains.yaml", buf_str(&text));
+    CHECK_OK(kit.rc, &kit.err);
+    struct str drawn = draw((struct graph_options){.format = GRAPH_TEXT, .columns = 80});
+    CHECK(strstr(drawn.ptr, "s-499") && !strstr(drawn.ptr, "more"));
+    buf_release(&text);
+    kit_release(&kit);
+}
+
 // ---- the tracer
 
 enum { UP = 1, DOWN = 2, LEFT = 4, RIGHT = 8, SIDE = 400, STEPS_MAX = 14 };
@@ -238,6 +257,7 @@ int main(int argc, char **argv)
     static const struct test tests[] = {
         TEST(goldens_of_every_format),
         TEST(fan_outs_share_a_box),
+        TEST(long_chains_are_not_folded),
         TEST(lines_lead_where_the_edges_do),
     };
     return test_main("author_graph", tests, ARRAY_COUNT(tests), argc, argv);
