@@ -68,6 +68,8 @@ static void thousands_of_virtual_hours_and_the_same_log_twice(void)
     CHECK(story_golden(&result.story, &second));
     CHECK_STR(buf_str(&first), buf_str(&second));
     CHECK(first.len > 500);
+    buf_release(&first);
+    buf_release(&second);
 }
 
 static void what_differs_is_found(void)
@@ -103,16 +105,19 @@ static void a_recorded_story_plays_again(void)
         struct trial_result second = play();
         no_faults(&second);
         CHECK_INT(second.story.step_count, result.story.step_count);
+        buf_release(&text);
     }
     // Recording what was recorded gives the same file: nothing is lost on the way.
     options.redact = false;
-    buf_clear(&text);
+    buf_init(&text, 1 << 20);
     CHECK(story_record(&result.story, &options, &text));
     CHECK_INT(trial_parse(buf_str(&text), STR("r.test.yaml"), &arena, &diagnostics, &file), OK);
     struct trial_result second = play();
     buf_init(&again, 1 << 20);
     CHECK(story_record(&second.story, &options, &again));
     CHECK_STR(buf_str(&again), buf_str(&text));
+    buf_release(&again);
+    buf_release(&text);
 }
 
 static struct crash_report crash(bool twice, size_t max)
