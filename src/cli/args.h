@@ -114,7 +114,7 @@ enum exit_code {
     X(OUT, "out", 0, "FILE", "", "write to this file instead of stdout (artifacts get: a directory)")                  \
     X(SANDBOX, "sandbox", 0, NULL, "", "steps really run, in a temporary directory per world")                         \
     X(SEED, "seed", 0, "N", "", "which worlds are drawn when there are too many (default: 1)")                         \
-    X(MAX, "max", 0, "N", "", "at most so many worlds; 0 is all")                                                      \
+    X(MAX, "max", 0, "N", "", "at most so many worlds, with --double so many more; 0 is all")                          \
     X(DOUBLE, "double", 0, NULL, "", "kill a second time, during and after recovery")                                  \
     X(WORLD, "world", 0, "N[.M]", "", "play one world again and tell what happens")                                    \
     X(LOCAL, "local", 0, NULL, "", "in cairn.toml of the project instead of the user's file")                          \

@@ -82,6 +82,7 @@ static int format_one(struct cli *cli, struct str path, struct tally *tally)
 int command_fmt(struct cli *cli)
 {
     struct tally tally = {0};
+    int worst = EXIT_OK;
     bool check = args_has(&cli->args, FLAG_CHECK);
     if (check && args_has(&cli->args, FLAG_WRITE))
         return cli_fail(cli, EXIT_USAGE, "--write and --check exclude each other");
@@ -93,10 +94,10 @@ int command_fmt(struct cli *cli)
             continue;
         }
         int code = format_one(cli, cli->args.words[i], &tally);
-        if (code) return code;
+        if (!worst) worst = code; // the others are laid out all the same
     }
-    if (!check || tally.changed == 0) return EXIT_OK;
+    if (!check || tally.changed == 0) return worst;
     cli_note(cli, "%zu document%s not formatted", tally.changed, tally.changed == 1 ? " is" : "s are");
     cli_hint(cli, "cairn fmt -w FILE... formats them");
-    return EXIT_DIFFERENCE;
+    return worst ? worst : EXIT_DIFFERENCE;
 }

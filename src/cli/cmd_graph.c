@@ -99,6 +99,7 @@ static int draw_run(struct cli *cli, struct str word)
     struct card card = {0};
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, word, TARGET_MOMENT, &target);
+    if (code == EXIT_NOT_FOUND) cli_hint(cli, "there is no file of that name either");
     if (!code) code = card_load(&session, &target.head, target.at, &card);
     if (!code && !card.program) code = cli_fail(cli, EXIT_NOT_FOUND, "the document of the run cannot be read");
     if (!code) code = draw(cli, card.program, &card);

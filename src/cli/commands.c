@@ -59,7 +59,8 @@ static const struct command commands[] = {
      "are checked against their documents.\n\n"
      "--sound looks at all runs that are possible and reports steps that can never run, joins that can never fire, "
      "conditions that never hold, approvals that nobody is ever asked for, and more, each with the outcomes and values "
-     "that show it. What it reports is proved; what it cannot decide it does not report.",
+     "that show it. What it reports is proved, for runs in which nobody skips steps by hand; what it cannot "
+     "decide it does not report.",
      "cairn validate plan.json flows/*.yaml\ncairn validate --sound examples/joins.yaml\ncairn validate --strict "
      "flow.yaml -o json",
      "text|json|jsonl",

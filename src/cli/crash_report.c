@@ -48,6 +48,19 @@ static void write_replay(struct crash_show *show, struct buf *out, const struct 
 
 // ---- head
 
+static void write_varying(struct buf *out, const struct crash_report *report)
+{
+    const struct story *story = &report->calm.story;
+    const char *before = "  not compared, because they differ undisturbed too: the outputs of ";
+    for (size_t i = 0; i < story->step_count; i++) {
+        if (!story->steps[i].varies) continue;
+        buf_text(out, before);
+        text_safe(out, story->steps[i].path);
+        before = ", ";
+    }
+    if (before[0] == ',') buf_byte(out, '\n');
+}
+
 static void write_head(struct crash_show *show, struct buf *out, const struct crash_report *report)
 {
     const struct story_run *run = &report->calm.story.runs[0];
@@ -71,6 +84,7 @@ static void write_head(struct crash_show *show, struct buf *out, const struct cr
         buf_printf(out, "%u FAILED\n", report->failed);
     else
         buf_text(out, "nothing lost\n  same path and outputs, no finished step ran again, every log verifies\n");
+    write_varying(out, report);
 }
 
 // A run that ends early has fewer boundaries than it could have.
@@ -325,11 +339,21 @@ static bool worlds_json(struct crash_show *show, const struct crash_report *repo
     return true;
 }
 
+static bool varying_json(struct crash_show *show, const struct crash_report *report, struct json *out)
+{
+    *out = json_array();
+    for (size_t i = 0; i < report->calm.story.step_count; i++) {
+        const struct story_step *step = &report->calm.story.steps[i];
+        if (step->varies && !json_push(&show->cli->arena, out, text_value(show, step->path))) return false;
+    }
+    return true;
+}
+
 static bool report_json(struct crash_show *show, const struct crash_report *report)
 {
-    struct json one = json_object(), effects, worlds;
+    struct json one = json_object(), effects, worlds, varying;
     return effects_json(show, report, &effects) && worlds_json(show, report, &worlds) &&
-           put(show, &one, "document", text_value(show, show->path)) &&
+           varying_json(show, report, &varying) && put(show, &one, "document", text_value(show, show->path)) &&
            put(show, &one, "case", text_value(show, show->script->name)) &&
            put(show, &one, "status", text_value(show, str_from(run_status_name(report->calm.story.runs[0].status)))) &&
            put(show, &one, "externalSteps", json_int(report->external_steps)) &&
@@ -337,7 +361,7 @@ static bool report_json(struct crash_show *show, const struct crash_report *repo
            put(show, &one, "boundaries", json_int((int64_t)report->point_count)) &&
            put(show, &one, "worldsTotal", json_int((int64_t)report->world_total)) &&
            put(show, &one, "failed", json_int(report->failed)) &&
-           put(show, &one, "unguarded", json_int(report->unguarded)) &&
+           put(show, &one, "unguarded", json_int(report->unguarded)) && put(show, &one, "varying", varying) &&
            put(show, &one, "tookUs", json_int(report->took_us)) && put(show, &one, "effects", effects) &&
            put(show, &one, "worlds", worlds) && json_push(&show->cli->arena, &show->all, one);
 }

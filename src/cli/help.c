@@ -196,7 +196,12 @@ static void topic_environment(struct cli *cli, struct buf *out)
     static const char *const steps[][2] = {
         {"CAIRN_RUN_ID", "id of the run"},
         {"CAIRN_STEP_ID", "id of the step"},
-        {"CAIRN_ATTEMPT", "number of the attempt"},
+        {"CAIRN_ATTEMPT", "number of the attempt, counted by the retry policy"},
+        {"CAIRN_ENGINE_ATTEMPT", "how often this attempt was begun; above 1 when a process died under it"},
+        {"CAIRN_IDEMPOTENCY_KEY", "the same each time this attempt is begun: hand it to what the step calls"},
+        {"ARTIFACTS_DIR", "a directory of the run; files in it outlive the step"},
+        {"WORKFLOW_ID", "id of the run, too"},
+        {"ARGUMENTS", "what was given with --arguments or behind --"},
     };
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) entry(cli, out, steps[i][0], FLAG_COLUMN, steps[i][1]);
 }

@@ -50,6 +50,11 @@ static int find_run(struct session *session, struct str run, struct run_head *ou
 {
     struct error err = {0};
     struct str plan = STR("plan:");
+    if (run.len == 0) {
+        cli_fail(session->cli, EXIT_USAGE, "a target begins with a run, and there is none");
+        cli_hint(session->cli, "RUN/STEP, @last/STEP; see `cairn help targets`");
+        return EXIT_USAGE;
+    }
     if (!session->store) return not_found(session, run);
     if (str_is(run, "@last")) return find_newest(session, run, (struct run_filter){0}, out);
     if (str_is(run, "@last-failed"))

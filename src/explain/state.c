@@ -71,6 +71,7 @@ struct str explain_path(const struct explain *e, size_t *cursor, struct arena *a
         buf_release(&path);
         // An inner loop that an outer one has not reached has no path with real iterations yet.
         if (copy.ptr && !iterations_fit(e, copy)) continue;
+        if (copy.ptr && note_find(e, copy) && !is_current(e, copy)) continue; // of a loop that ended: among the notes
         (*cursor)++;
         return copy;
     }

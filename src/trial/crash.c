@@ -378,6 +378,20 @@ static void add_up(struct crash_report *report)
     }
 }
 
+// Steps that really run may write something else every time. What two undisturbed worlds do not agree on proves nothing.
+static enum code find_varying(struct testing *t, struct arena *arena, struct error *err)
+{
+    struct story *calm = &t->report->calm.story;
+    struct trial_result again = {.arena = arena, .story = {.arena = arena}};
+    struct crash_calm ignored = {0};
+    enum code rc = crash_calm(t->options, &again, &ignored, err);
+    for (size_t i = 0; !rc && i < calm->step_count; i++) {
+        const struct story_step *other = story_find(&again.story, calm->steps[i].path);
+        calm->steps[i].varies = other && !same_value(&calm->steps[i].value, &other->value);
+    }
+    return rc;
+}
+
 static enum code learn(struct testing *t, struct arena *arena, struct error *err)
 {
     struct crash_report *report = t->report;
@@ -386,6 +400,7 @@ static enum code learn(struct testing *t, struct arena *arena, struct error *err
     if (rc) return rc;
     report->points = t->calm.points;
     report->point_count = t->calm.point_count;
+    if (t->options->sandbox && (rc = find_varying(t, arena, err))) return rc;
     return list_effects(t) ? OK : error_set(err, E_NOMEM, "out of memory");
 }
 

@@ -44,6 +44,9 @@ void crash_play(const struct crash_options *options, const struct crash_calm *ca
                 uint32_t first, uint32_t second, struct arena *arena, struct crash_verdict *out,
                 void (*line)(void *context, const char *text), void *context);
 
+// Equal, or both nothing.
+bool same_value(const struct json *a, const struct json *b);
+
 // sandbox.c: a directory per world, and what is in it afterwards
 const char *sandbox_enter(const struct crash_options *options, struct arena *arena);   // NULL: it cannot be made
 struct str sandbox_leave(const char *dir, struct arena *arena);                        // a line per file; removes all

@@ -120,6 +120,7 @@ struct story_step {
     enum step_status status;
     uint32_t started;   // place in the order of first starts of its run, from 1; 0 = never
     struct json value;  // type 0 = none
+    bool varies;        // crash_test: two undisturbed worlds differ in its value
     struct fault fault; // last one
     struct str skip_reason, reused_from;
     struct story_attempt *attempts;

@@ -40,4 +40,47 @@ test_a_child_that_failed_took_its_time() {
     took=$("$CAIRN" events par "${store[@]}" -o jsonl | jq 'select(.event_type=="node_failed").payload.duration_ms')
     [ "$took" -ge 200 ] || fail "the child took $took ms"
 }
+
+test_a_step_of_the_last_round_is_compared_once() {
+    cat >loop.yaml <<'W'
+name: loop
+nodes:
+  - id: l
+    loop_group:
+      max_iterations: 4
+      until_bash: test "$(cat "$ARTIFACTS_DIR/n")" -ge 2
+      nodes:
+        - id: inc
+          bash: mkdir -p "$ARTIFACTS_DIR"; echo x >>"$ARTIFACTS_DIR/x"; wc -l <"$ARTIFACTS_DIR/x" | tee "$ARTIFACTS_DIR/n"
+W
+    cairn_is 0 run loop.yaml "${store[@]}" --run-id one --progress none
+    cairn_is 0 run loop.yaml "${store[@]}" --run-id two --progress none
+    cairn_is 0 diff one two "${store[@]}" -o json
+    equal "$(jq -c '.path.sameSteps' out)" 5
+    equal "$(jq -r '.timing.steps[].step' out | sort | uniq -d)" ''
+    cairn_is 0 why one "${store[@]}" -o json
+}
+
+# A time or a random number is no sign of a crash.
+test_crashtest_knows_outputs_that_always_differ() {
+    printf 'name: r\nnodes:\n  - { id: a, bash: "date +%%s%%N" }\n  - { id: b, depends_on: [a], bash: echo same }\n' >r.yaml
+    cairn_is 0 crashtest r.yaml --sandbox --max 6 -o json
+    equal "$(jq -c '[.failed // .[0].failed, .varying // .[0].varying]' out)" '[0,["a"]]'
+    cairn_is 0 crashtest r.yaml --sandbox --max 2; has out 'differ undisturbed too: the outputs of a'
+}
+
+test_fmt_goes_on_after_a_bad_file() {
+    printf 'nonsense: 1\n' >bad.yaml
+    printf 'name:  x\nnodes:\n    - { id: a, bash: echo }\n' >ugly.yaml
+    cairn_is 3 fmt --check bad.yaml ugly.yaml; has out '+name: x'; has err E0202
+    cairn_is 3 fmt -w bad.yaml ugly.yaml; equal "$(head -1 ugly.yaml)" 'name: x'
+    cairn_is 0 fmt --check ugly.yaml
+}
+
+test_targets_that_name_nothing() {
+    printf 'name: x\nnodes:\n  - { id: a, echo: a }\n' >x.yaml
+    cairn_is 0 run x.yaml "${store[@]}" --progress none
+    cairn_is 2 get /x "${store[@]}"; has err 'begins with a run'
+    cairn_is 5 graph nothing "${store[@]}"; has err 'no file of that name either'
+}
 run_tests "$@"
