@@ -153,20 +153,24 @@ static void write_picture(struct buf *out, const struct picture *p, int32_t x, i
     buf_text(out, "</g>\n");
 }
 
+// Plain colours, and all of them again for dark pages: viewers that are no browsers know no CSS variables.
+#define COLOURS(page, text, dim, line, node, good, bad, warn, live)                                                    \
+    ".bg{fill:" page "}.n rect{fill:" node ";stroke:" line "}.loop>rect{fill:none}text{fill:" dim "}.id{fill:" text    \
+    "}\n.e{stroke:" line "}.m{fill:" line "}.done>rect{stroke:" good "}.done>.st{fill:" good                           \
+    "}.running>rect{stroke:" live "}.running>.st{fill:" live "}\n.failed>rect,.held>rect{stroke:" bad                  \
+    "}.failed>.st,.held>.st{fill:" bad "}\n.retrying>rect,.approval>rect,.paused>rect,.cancelled>rect{stroke:" warn    \
+    "}\n.retrying>.st,.approval>.st,.paused>.st,.cancelled>.st{fill:" warn "}\n"
+
 // Dashes repeat what the colours say, for those who cannot see them.
-static const char *const style =
-    ":root{--b:#fff;--t:#1f2328;--d:#57606a;--l:#8c959f;--n:#f6f8fa;--g:#1a7f37;--r:#cf222e;--w:#9a6700;--i:#0969da}\n"
-    "@media (prefers-color-scheme:dark){:root{--b:#0d1117;--t:#e6edf3;--d:#9198a1;--l:#656c76;--n:#161b22;--g:#3fb950;"
-    "--r:#f85149;--w:#d29922;--i:#58a6ff}}\n"
-    ".bg{fill:var(--b)}.n rect{fill:var(--n);stroke:var(--l);stroke-width:1.5}.loop>rect{fill:none;stroke-width:2}\n"
-    "text{font:13px ui-monospace,monospace;fill:var(--d)}.id{font-weight:bold;fill:var(--t)}\n"
-    ".e{fill:none;stroke:var(--l);stroke-width:1.3}.m{fill:var(--l)}\n"
-    ".done>rect{stroke:var(--g)}.done>.st{fill:var(--g)}.running>rect{stroke:var(--i);stroke-width:3}"
-    ".running>.st{fill:var(--i)}\n"
-    ".failed>rect,.held>rect{stroke:var(--r);stroke-width:3}.failed>.st,.held>.st{fill:var(--r)}\n"
-    ".retrying>rect,.approval>rect,.paused>rect,.cancelled>rect{stroke:var(--w);stroke-width:2}\n"
-    ".retrying>.st,.approval>.st,.paused>.st,.cancelled>.st{fill:var(--w)}\n"
-    ".skipped>rect{stroke-dasharray:5 4}.waiting>rect,.not.run>rect{stroke-dasharray:1 3}\n";
+static const char style[] =
+    ".n rect{stroke-width:1.5}.loop>rect{stroke-width:2}text{font:13px ui-monospace,monospace}.id{font-weight:bold}\n"
+    ".e{fill:none;stroke-width:1.3}.running>rect,.failed>rect,.held>rect{stroke-width:3}\n"
+    ".retrying>rect,.approval>rect,.paused>rect,.cancelled>rect{stroke-width:2}\n"
+    ".skipped>rect{stroke-dasharray:5 4}.waiting>rect,.not.run>rect{stroke-dasharray:1 3}\n" COLOURS(
+        "#fff", "#1f2328", "#57606a", "#8c959f", "#f6f8fa", "#1a7f37", "#cf222e", "#9a6700",
+        "#0969da") "@media (prefers-color-scheme:dark){\n" COLOURS("#0d1117", "#e6edf3", "#9198a1", "#656c76",
+                                                                   "#161b22", "#3fb950", "#f85149", "#d29922",
+                                                                   "#58a6ff") "}\n";
 
 enum code graph_svg(struct buf *out, const struct graph *g)
 {
