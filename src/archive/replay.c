@@ -4,7 +4,8 @@
 //
 // Which input a moment came of follows from the moment and the state: a result when its step was in flight, a timer when
 // its step was waiting for one, a signal when it tells of one. Everything else must have been decided, so it must be what
-// the kernel says next. Three kinds of moments tell of accidents and are folded as they are: attempts begun again after a
+// the kernel says next. What a run took over from another one was decided there: of a fork or a rerun the first batch is
+// folded as it is. Three kinds of moments tell of accidents and are folded as they are: attempts begun again after a
 // crash, results that came too late, and unknown ones.
 #include "archive/archive.h"
 
@@ -38,6 +39,7 @@ struct replay {
     uint64_t ordinal;   // of the moment that is being looked at: 1, 2, ...
     uint64_t signal_at; // of the signal that the outcome came of; 0 = of something else
     bool idle;          // that signal was taken as one that came while nobody drove the run
+    int64_t taken_ms;   // when what came from another run was recorded, and how it went on at once; 0 = nothing came
     bool over;          // found a difference
 };
 
@@ -301,6 +303,26 @@ static enum code fold_accident(struct replay *replay, const struct moment *momen
     return OK;
 }
 
+// A run that began with another one's results, or with all of its past.
+static bool is_taken_over(struct replay *replay, const struct moment *moment, const struct seal *seal)
+{
+    if (replay->ordinal == 1 && seal && moment->start && moment->start->original_run.len > 0 &&
+        !moment->start->requires_approval)
+        replay->taken_ms = seal->persisted_ms;
+    if (replay->taken_ms == 0) return false;
+    // Entries of the ledger have no seal; theirs is the time when it happened, which is before or then.
+    if (!seal) return moment->at_ms <= replay->taken_ms;
+    return seal->persisted_ms == replay->taken_ms;
+}
+
+static enum code fold_taken(struct replay *replay, const struct moment *moment, uint64_t seq)
+{
+    enum code rc = fold_accident(replay, moment, seq);
+    for (uint32_t i = 0; !rc && i < replay->again->program->step_count; i++)
+        replay->again->steps[i].live = replay->again->steps[i].state == NODE_RUNNING;
+    return rc;
+}
+
 static enum code step_again(struct replay *replay, const struct moment *moment, uint64_t seq, const struct input *input)
 {
     struct error why = {0};
@@ -378,9 +400,9 @@ static enum code live_again(void *context, const struct record *record, const st
                             const struct seal *seal)
 {
     struct replay *replay = context;
-    (void)seal;
     if (!moment || replay->over) return OK;
     replay->ordinal++;
+    if (is_taken_over(replay, moment, seal)) return fold_taken(replay, moment, record->seq);
     if (is_accident(moment)) return fold_accident(replay, moment, record->seq);
     for (;;) {
         enum code rc = OK;

@@ -17,6 +17,12 @@ PLAN
 ran() { echo "$(times_ran build) $(times_ran test) $(times_ran load) $(times_ran report) $(times_ran ship)"; }
 result() { "$CAIRN" get "$1" "${store[@]}" -o json | jq -r ".steps[]|select(.stepId==\"$2\").result"; }
 fate() { jq -r "[.steps[]|select(.fate==\"$1\").stepId]|join(\" \")" out; }
+# The log verifies, and every run in it, lived again, comes out as recorded.
+lived_again() {
+    intact
+    local run
+    for run in $("$CAIRN" ls --all "${store[@]}" -o name); do cairn_is 0 log replay "$run" "${store[@]}"; done
+}
 failed_run() { chain; cairn_is 10 run chain.json "${store[@]}" --run-id r-1 --progress none; equal "$(ran)" '1 1 1 1 1'; }
 
 test_fork_goes_on_from_an_event() {
@@ -31,14 +37,14 @@ test_fork_goes_on_from_an_event() {
     cairn_is 0 get f-1 "${store[@]}"; has out 'fork of   r-1@8'; has out 'reused from r-1'
     cairn_is 0 get f-1 "${store[@]}" -o json; equal "$(jq -c .forkedFrom out)" '{"runId":"r-1","runSeq":8}'
     equal "$("$CAIRN" get r-1 "${store[@]}" -o json | jq .lastEventSeq)" 13 'the source is as it was'
-    intact
+    lived_again
 }
 test_fork_of_a_fork_names_the_run_where_a_step_ran() {
     failed_run
     cairn_is 10 fork r-1@8 "${store[@]}" --run-id f-1 --progress none
     cairn_is 10 fork f-1@10 "${store[@]}" --run-id f-2 --progress none
     equal "$("$CAIRN" get f-2 "${store[@]}" -o json | jq -c '[.steps[]|.reusedFrom]')" '["r-1","r-1","r-1","f-1",null]'
-    intact
+    lived_again
 }
 test_dry_run_does_nothing() {
     failed_run
@@ -56,7 +62,7 @@ test_set_runs_what_used_the_input_again() {
     equal "$(ran)" '1 1 2 2 2'; equal "$(result f-1 report)" $'of prod\nf'
     "$CAIRN" events f-1 "${store[@]}" --ledger -o jsonl >ledger
     equal "$(jq -c 'select(.how)|[.inputsChanged, .source.runSeq, (.steps.again|length)]' ledger)" '[["env"],13,3]'
-    intact
+    lived_again
 }
 test_given_output_is_recorded_with_who_gave_it() {
     failed_run
@@ -67,7 +73,7 @@ test_given_output_is_recorded_with_who_gave_it() {
     equal "$("$CAIRN" events f-1 "${store[@]}" --ledger -o jsonl | jq -c 'select(.how)|[.steps.given, .audit.reason]')" '[["load"],"bad data"]'
     cairn_is 6 fork r-1@3 "${store[@]}" --set report.output=1; has err 'cannot be given'; has err hint
     cairn_is 5 fork r-1 "${store[@]}" --set lod.output=1; has err 'did you mean load?'
-    intact
+    lived_again
 }
 test_edit_opens_the_editor_and_takes_what_changed() {
     failed_run
@@ -99,7 +105,7 @@ test_plan_keeps_what_is_defined_as_before() {
     printf 'name: n\nnodes:\n  - id: a\n    bash: echo a\n' >n.yaml
     cairn_is 2 fork r-1 "${store[@]}" --plan n.yaml; has err 'nodes document'
     echo '{' >bad.json; cairn_is 3 fork r-1 "${store[@]}" --plan bad.json
-    intact
+    lived_again
 }
 test_rerun_from_a_step_and_from_the_start() {
     failed_run
@@ -111,7 +117,7 @@ test_rerun_from_a_step_and_from_the_start() {
     equal "$(events_of a-3)" "$(events_of a-2)" 'a fork at 0 is a rerun'
     cairn_is 6 rerun r-1 "${store[@]}" --run-id a-3; has err RUN_ALREADY_EXISTS
     cairn_is 2 rerun r-1@3 "${store[@]}"
-    intact
+    lived_again
 }
 test_retry_downstream_of_an_ended_and_of_a_held_run() {
     failed_run
@@ -124,7 +130,7 @@ test_retry_downstream_of_an_ended_and_of_a_held_run() {
     cairn_is 6 retry h-1/b "${store[@]}" --downstream; has err 'it has not begun'; has err 'fork h-1 --from b'
     touch gate
     cairn_is 0 retry h-1/a "${store[@]}" --downstream --progress none; has out 'RETRY_STEP accepted'
-    intact
+    lived_again
 }
 test_fork_lifts_pause_and_cancel() {
     slow_plan 0.3
@@ -137,14 +143,14 @@ test_fork_lifts_pause_and_cancel() {
     cairn_is 0 cancel s-1 "${store[@]}"; wait $pid
     cairn_is 0 fork s-1 "${store[@]}" --run-id f-2 --progress none
     equal "$(status_is f-2 COMPLETED && echo yes) $(times_ran a) $(count_of f-2 RunCancelled)" 'yes 1 0'
-    intact
+    lived_again
 }
 test_no_run_only_records() {
     failed_run
     cairn_is 0 fork r-1@8 "${store[@]}" --no-run --run-id f-1; has err 'recover f-1'
     equal "$(ran)" '1 1 1 1 1'; equal "$("$CAIRN" get f-1 "${store[@]}" -o json | jq -r '"\(.status) \(.lastEventSeq)"')" 'RUNNING 8'
     cairn_is 10 recover f-1 "${store[@]}" --progress none; equal "$(ran)" '1 1 1 2 2'
-    intact
+    lived_again
 }
 test_children_and_loops_go_on() {
     mkdir -p ran
@@ -156,7 +162,7 @@ test_children_and_loops_go_on() {
     equal "$(times_ran x) $("$CAIRN" get f-1 "${store[@]}" -o json | jq -r '.steps[0].result.runId')" '1 p-1.sub.1' 'a finished child is referred to'
     cairn_is 10 fork "p-1@$((done_at - 1))" "${store[@]}" --run-id f-2 --progress none
     equal "$(times_ran x) $("$CAIRN" get f-2 "${store[@]}" -o json | jq -r '.steps[0].result.runId')" '2 f-2.sub.1' 'an unfinished one is begun anew'
-    intact
+    lived_again
 }
 # Killed before every write of a fork: there is no new run, or one that recovers; the source is as it was.
 test_killed_at_every_write_of_a_fork() {
@@ -172,7 +178,7 @@ test_killed_at_every_write_of_a_fork() {
         [ $rc = 137 ] || break
         "$CAIRN" recover "${store[@]}" --progress none >/dev/null 2>&1 || fail "recovery after a kill at write $n"
         if status_is f-1 COMPLETED; then
-            made=$((made + 1)); equal "$(count_of f-1 StepCompleted) $(count_of f-1 RunCompleted)" "3 1"; intact
+            made=$((made + 1)); equal "$(count_of f-1 StepCompleted) $(count_of f-1 RunCompleted)" "3 1"; lived_again
         else
             missing=$((missing + 1)); equal "$("$CAIRN" ls "${store[@]}" -o name)" r-1 "runs after a kill at write $n"
         fi
