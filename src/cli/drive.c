@@ -1,5 +1,6 @@
 #include "cli/drive.h"
 #include "cli/interrupt.h"
+#include "cli/mirror.h"
 #include "cli/plugins.h"
 
 #include "base/map.h"
@@ -375,6 +376,29 @@ void drive_close(struct drive *drive)
     drive->engine = NULL;
 }
 
+static void on_past(void *context, const struct engine_event *event)
+{
+    struct drive *drive = context;
+    tree_event(drive->progress.tree, event);
+}
+
+// What a run that is taken over has lived through so far: the tree shows times and reasons of steps that ended before.
+static void recall(struct drive *drive, struct str run)
+{
+    struct mirror mirror;
+    struct run_head head;
+    struct error err = {0};
+    bool changed;
+    if (!drive->progress.tree ||
+        store_head(drive->session->store, drive->session->tenant, run, &drive->cli->arena, &head, &err))
+        return;
+    mirror_open(&mirror, drive->session);
+    mirror.context = drive;
+    mirror.event = on_past;
+    if (mirror_add(&mirror, &head) == EXIT_OK) (void)mirror_poll(&mirror, &changed);
+    mirror_close(&mirror);
+}
+
 enum code drive_adopt(struct drive *drive, struct str run, struct error *err)
 {
     enum code rc = engine_adopt(drive->engine, drive->session->tenant, run, err);
@@ -384,6 +408,7 @@ enum code drive_adopt(struct drive *drive, struct str run, struct error *err)
     if (!driven) return OK;
     driven->status = state->status;
     drive->adopted = true;
+    recall(drive, run);
     progress_attach(&drive->progress, state);
     return OK;
 }
