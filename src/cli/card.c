@@ -344,7 +344,7 @@ void card_write(struct session *session, struct buf *out, const struct term *ter
     }
     buf_byte(out, '\n');
     if (head->original_run.len > 0) {
-        card_label(out, term, view->start.forked ? "fork of" : "retry of");
+        card_label(out, term, view->start.forked ? "fork of" : "again of");
         text_safe(out, head->original_run);
         if (view->start.forked) buf_printf(out, "@%llu", (unsigned long long)view->start.forked_seq);
         buf_byte(out, '\n');

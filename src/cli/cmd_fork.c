@@ -178,7 +178,13 @@ static int drive_new_run(struct wish *wish, struct drive *drive, struct fork *fo
                                .reason = args_text(&cli->args, FLAG_REASON, ""),
                                .how = wish->how,
                                .idle = idle};
-    if (engine_fork(drive->engine, fork, &start, run, &err)) return cli_error(cli, &err);
+    enum code rc = engine_fork(drive->engine, fork, &start, run, &err);
+    if (rc == E_EXISTS) {
+        int code = cli_fail(cli, EXIT_CONFLICT, "there is a run %.*s already", STR_ARG(start.run));
+        cli_hint(cli, "give another --run-id, or none");
+        return code;
+    }
+    if (rc) return cli_error(cli, &err);
     drive->awaited = str_from(run);
     int code = drive_loop(drive);
     if (code) return code;

@@ -81,7 +81,10 @@ static int report_missing(struct session *session)
 {
     struct cli *cli = session->cli;
     cli_fail(cli, EXIT_NOT_FOUND, "there is no store at %s", session->url);
-    cli_hint(cli, "`%s` makes it", cli_command(cli, "run FILE"));
+    if (str_starts(str_from(session->url), STR("bundle:")))
+        cli_hint(cli, "`cairn log export RUN --out FILE` makes a bundle");
+    else
+        cli_hint(cli, "`%s` makes it", cli_command(cli, "run FILE"));
     return EXIT_NOT_FOUND;
 }
 

@@ -127,7 +127,7 @@ static void write_run(const struct top *top, struct buf *line, const struct run_
     tone_begin(line, term, look_tone(look));
     buf_printf(line, "%-9s", run_status_name(head->summary.status));
     tone_end(line, term, look_tone(look));
-    snprintf(steps, sizeof(steps), "%u/%u", counts->completed, counts->total);
+    snprintf(steps, sizeof(steps), "%u/%u", counts->completed + counts->failed + counts->skipped, counts->total);
     text_pad(line, strlen(steps), 10);
     buf_text(line, steps);
     write_took(line, head, now_ms);

@@ -116,7 +116,8 @@ static void sync_row(struct row *row, const struct run_step *step, enum run_stat
     row->look = look_at_end(look_of_node(row->kind, step->state), status);
     row->attempt = step->logical;
     row->iteration = step->iteration;
-    row->started_ms = step->started_ms;
+    // Of the first attempt, as everywhere: what people wait for is the step.
+    if (step->logical <= 1 || row->started_ms == 0) row->started_ms = step->started_ms;
     row->due_ms = step->due_ms;
 }
 

@@ -83,4 +83,11 @@ test_targets_that_name_nothing() {
     cairn_is 2 get /x "${store[@]}"; has err 'begins with a run'
     cairn_is 5 graph nothing "${store[@]}"; has err 'no file of that name either'
 }
+
+test_a_fork_under_a_name_that_is_taken() {
+    printf 'name: x\nnodes:\n  - { id: a, echo: a }\n' >x.yaml
+    cairn_is 0 run x.yaml "${store[@]}" --run-id taken --progress none
+    cairn_is 6 fork taken@1 --run-id taken "${store[@]}" --progress none; has err 'there is a run taken already'; has err 'another --run-id'
+    cairn_is 5 get taken --store bundle:none.cairn; has err 'log export'; hasnt err 'run FILE'
+}
 run_tests "$@"

@@ -191,4 +191,19 @@ test_top_of_an_empty_store_says_how_to_begin() {
     see 'no runs yet'; press C-c; see 'exit=0'
 }
 
+test_a_step_takes_as_long_on_the_screen_as_in_get_and_runs_are_as_far_in_top_as_in_ls() {
+    cat >flaky.yaml <<'Y'
+name: flaky
+nodes:
+  - {id: flaky, bash: '[ $CAIRN_ATTEMPT -ge 2 ]', retry: {max_attempts: 1, delay_ms: 1000}}
+  - {id: bad, bash: 'exit 1'}
+  - {id: never, bash: 'echo', depends_on: [bad]}
+Y
+    open_screen 100x20 "$CAIRN" run flaky.yaml "${store[@]}" --run-id fl-1
+    see 'exit=10'; grep -qE '✓ done +flaky +1\.[0-9]s  attempt 2' shot || fail "the step took: $(grep flaky shot)"
+    tmux -S "$PWD/tmux" kill-server
+    equal "$("$CAIRN" ls "${store[@]}" -o json | jq -r '.[0].progress')" 3/3
+    open_screen 100x20 "$CAIRN" top "${store[@]}"
+    see fl-1; grep -q ' 3/3 ' shot || fail "top: $(grep fl-1 shot)"
+}
 run_tests "$@"

@@ -116,7 +116,7 @@ test_retry_of_an_ended_run_is_a_new_run() {
     new=$(sed -n 's/.*new run \([^ ]*\).*/\1/p' out)
     status_is "$new" COMPLETED || fail "$new is not COMPLETED"; status_is r-1 FAILED || fail "the old run changed"
     equal "$(wc -l <a.ran) $(wc -l <b.ran)" '1 3' 'a was reused'
-    cairn_is 0 get "$new" "${store[@]}"; has out 'retry of  r-1'; has out 'reused from r-1'
+    cairn_is 0 get "$new" "${store[@]}"; has out 'again of  r-1'; has out 'reused from r-1'
     cairn_is 0 retry r-1 "${store[@]}" -o name --progress none; status_is "$(cat out)" COMPLETED || fail "-o name is not the new run"
     intact
 }
