@@ -191,7 +191,7 @@ static void write_state(struct buf *out, const struct term *term, const struct c
         buf_text(out, "  by ");
         text_safe(out, step->actor);
     }
-    if (step->fault.code.len) {
+    if (step->fault.code.len && look != LOOK_RUNNING && look != LOOK_APPROVAL && look != LOOK_DONE) {
         buf_text(out, "  ");
         fault_line(out, &step->fault);
     }

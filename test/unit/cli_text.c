@@ -122,6 +122,32 @@ static void yaml_nests(void)
     arena_release(&arena);
 }
 
+// A script is read as lines; what a reader of YAML would change is quoted, and odd characters by their number.
+static void yaml_of_several_lines(void)
+{
+    static const char *const cases[][2] = {
+        {"{\"a\":[\"x\\n\\n y\"]}", "a:\n  - |-\n    x\n\n     y\n"},
+        {"{\"a\":\"x\\ny\\n\"}", "a: |\n  x\n  y\n"},
+        {"{\"a\":\"x\\n\"}", "a: \"x\\n\"\n"},
+        {"{\"a\":\"x\\ny\\n\\n\"}", "a: \"x\\ny\\n\\n\"\n"},
+        {"{\"a\":\" x\\ny\"}", "a: \" x\\ny\"\n"},
+        {"{\"a\":\"x\\u0085\\ny\\u2028\"}", "a: \"x\\u0085\\ny\\u2028\"\n"},
+    };
+    struct arena arena;
+    struct error err = {0};
+    arena_init(&arena, 4096, 1 << 20);
+    buf_init(&out, 4096);
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct json value;
+        CHECK_OK(json_parse(str_from(cases[i][0]), &json_limits_default, &arena, &value, &err), &err);
+        buf_clear(&out);
+        yaml_write(&out, &value);
+        CHECK_STR(buf_str(&out), str_from(cases[i][1]));
+    }
+    buf_release(&out);
+    arena_release(&arena);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -133,6 +159,7 @@ int main(int argc, char **argv)
         TEST(wrapping_keeps_words),
         TEST(yaml_quotes_what_could_be_misread),
         TEST(yaml_nests),
+        TEST(yaml_of_several_lines),
     };
     return test_main("cli_text", tests, ARRAY_COUNT(tests), argc, argv);
 }
