@@ -7,7 +7,7 @@ A block says in its first line what it is:
   console        typed and compared by tools/transcript
   yaml, json     a whole document, a test, a record, a signal or an entry of the ledger: validated
   yaml in=WHERE  members of a plan (plan) or of a step (step), or items of `nodes` (nodes): put there, then validated
-  sh             each line is run; `make` only says what it would do
+  sh             each line is run; of `make` the targets must exist
   c, python      compiled and run by library_test and python_test, which must name the file
   text           pictures and grammars: counted, not checked
 A block without a word is sh when it looks like it. Anything else is a mistake, so nothing is left out by accident.
@@ -27,6 +27,12 @@ WHERE = {  # what is around a fragment, and how deep it is
 
 def run(words, cwd, **more):
     return subprocess.run(words, cwd=cwd, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, **more)
+
+
+def targets():
+    # Not `make -n`: that runs every line with $(MAKE) in it.
+    database = run(["make", "-qp", "no-such-target"], ROOT).stdout
+    return set(re.findall(r"^([\w-]+):", database, re.M))
 
 
 class Doc:
@@ -101,8 +107,11 @@ class Doc:
                 continue
             cwd = self.dir
             if line.startswith("make"):
-                line, cwd = line.replace("make", "make -n", 1), ROOT
-            elif line.startswith("cc app.c"):  # library_test links it
+                unknown = [word for word in line.split()[1:] if "=" not in word and word not in targets()]
+                if unknown:
+                    return f"make has no target {unknown[0]}"
+                continue
+            if line.startswith("cc app.c"):  # library_test links it
                 continue
             elif "unittest discover -s tests" in line:  # python_test runs them, with a library that is built
                 line, cwd = "test -f tests/__init__.py", os.path.dirname(self.path)
