@@ -507,7 +507,7 @@ static void write_step(struct page *p)
     write_retry(p);
     const struct {
         const char *key, *label;
-    } names[] = {{"childRun", "child run"}, {"reusedFrom", "reused from"}};
+    } names[] = {{"childRun", "child run"}, {"reusedFrom", "reused from"}, {"givenBy", "given by"}};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
         if (text_of(answer, names[i].key).len == 0) continue;
         add_member(p, "", answer, names[i].key);

@@ -197,7 +197,9 @@ static bool put_outputs(struct pair *p, struct json *out)
 static int64_t duration_of(const struct note *note)
 {
     const struct attempt_note *last = last_attempt(note);
-    if (!last || last->end == ATTEMPT_OPEN || note->state < NODE_SUCCESS || note->reused_from.len > 0) return -1;
+    if (!last || last->end == ATTEMPT_OPEN || note->state < NODE_SUCCESS || note->reused_from.len > 0 ||
+        last->cause == START_REUSE)
+        return -1;
     int64_t ms = last->ended_ms - note->attempts[0].started_ms;
     return ms > 0 ? ms : 0;
 }

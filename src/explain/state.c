@@ -159,6 +159,13 @@ bool step_cancelled(const struct view_of_step *v)
            str_is(attempt->fault.code, "CANCELLED");
 }
 
+// Its output was given by a person when the run was forked.
+bool step_given(const struct view_of_step *v)
+{
+    const struct attempt_note *attempt = last_attempt(v->note);
+    return attempt && attempt->cause == START_REUSE && attempt->end == ATTEMPT_DONE && v->note->reused_from.len == 0;
+}
+
 static bool look_at_running(struct view_of_step *v)
 {
     bool stopping = v->e->run->cancelling;
@@ -231,6 +238,7 @@ static bool look_with_note(struct view_of_step *v)
         return ended ? set(v, STATE_FAILED, "HELD_TO_THE_END") : set(v, STATE_HELD, "ON_FAILURE_HOLD");
     case NODE_SUCCESS:
         if (note->reused_from.len > 0) return set(v, STATE_REUSED, "REUSED");
+        if (step_given(v)) return set(v, STATE_DONE, "GIVEN");
         return set(v, STATE_DONE, v->ps->kind == STEP_APPROVAL ? "APPROVED" : "COMPLETED");
     case NODE_SKIPPED:
         return set(v, STATE_SKIPPED, skip_reason(note->skip_reason));

@@ -14,7 +14,7 @@ static void put_gate(struct maker *m, struct json *out, const struct view_of_ste
     if (v->note && v->state == STATE_APPROVAL) put_time(m, &gate, "deadline", v->note->due_ms);
     put_text(m, &gate, "onTimeout", json_text(json_key(&v->ps->with, "onTimeout")));
     bool answered = attempt && (attempt->end == ATTEMPT_DONE || attempt->end == ATTEMPT_FAILED);
-    if (v->note && answered && v->state != STATE_REUSED) {
+    if (v->note && answered && v->state != STATE_REUSED && !step_given(v)) {
         struct json answer = json_object();
         put_bool(m, &answer, "approved", attempt->end == ATTEMPT_DONE);
         put_text(m, &answer, "by", v->note->actor);
@@ -145,6 +145,7 @@ static enum code put_parts(struct maker *m, struct json *out, const struct view_
     put_word(m, out, "onFailure", v->ps->on_failure == ON_FAILURE_HOLD ? "hold" : "fail_run");
     if (v->note) put_text(m, out, "childRun", v->note->child_run);
     if (v->note) put_text(m, out, "reusedFrom", v->note->reused_from);
+    if (v->note && step_given(v)) put_text(m, out, "givenBy", v->note->actor);
     put_pause(m, out);
     put_signals(m, out, v);
     if (m->now_ms > 0) put_next(m, out, v);

@@ -298,6 +298,10 @@ static void done_told(struct buf *out, const struct view_of_step *v)
         buf_printf(out, " was not run again: its output is taken over from run %.*s", STR_ARG(v->note->reused_from));
         return;
     }
+    if (step_given(v)) {
+        buf_printf(out, " was not run: its output was given by %.*s", STR_ARG(v->note->actor));
+        return;
+    }
     if (v->ps->kind == STEP_APPROVAL && v->note->actor.len > 0) {
         bool timeout = str_is(v->note->actor, "timeout");
         buf_printf(out, " is done: %s%.*s",

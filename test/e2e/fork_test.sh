@@ -71,6 +71,9 @@ test_given_output_is_recorded_with_who_gave_it() {
     "$CAIRN" events f-1 "${store[@]}" -o jsonl | jq -c 'select(.stepId=="load" and .eventType=="StepCompleted")' >given
     equal "$(jq -r '.payload|"\(.actor|length > 0) \(.reusedFrom)"' given)" 'true null'
     equal "$("$CAIRN" events f-1 "${store[@]}" --ledger -o jsonl | jq -c 'select(.how)|[.steps.given, .audit.reason]')" '[["load"],"bad data"]'
+    cairn_is 0 why f-1/load "${store[@]}" -o json; equal "$(jq -r '"\(.state) \(.reason) \(.givenBy|length > 0)"' out)" 'done GIVEN true'
+    cairn_is 0 why f-1/load "${store[@]}"; has out 'was not run: its output was given by'
+    cairn_is 20 diff r-1 f-1 "${store[@]}" -o json; equal "$(jq -c '.timing.steps[]|select(.step=="load")|.b' out)" null
     cairn_is 6 fork r-1@3 "${store[@]}" --set report.output=1; has err 'cannot be given'; has err hint
     cairn_is 5 fork r-1 "${store[@]}" --set lod.output=1; has err 'did you mean load?'
     lived_again
