@@ -5,12 +5,9 @@
 #include "doc/doc.h"
 #include "os/os.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { TEXT_FILE_MAX = 1 << 20 };
 
@@ -179,22 +176,9 @@ static int write_file(struct cli *cli, const char *path, struct str text)
 {
     struct error err = {0};
     const char *slash = strrchr(path, '/');
-    const char *temporary = cli_format(cli, "%s.new", path);
     if (slash > path && os_make_dirs(cli_format(cli, "%.*s", (int)(slash - path), path), &err))
         return cli_error(cli, &err);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    bool ok = fd >= 0;
-    for (size_t at = 0; ok && at < text.len;) {
-        ssize_t n = write(fd, text.ptr + at, text.len - at);
-        ok = n > 0 || (n < 0 && errno == EINTR);
-        if (n > 0) at += (size_t)n;
-    }
-    ok = ok && fsync(fd) == 0;
-    if (fd >= 0) close(fd);
-    if (ok && rename(temporary, path) == 0) return EXIT_OK;
-    os_errno(&err, "write", path);
-    unlink(temporary);
-    return cli_error(cli, &err);
+    return os_write_file(path, text, 0666, true, &err) ? cli_error(cli, &err) : EXIT_OK;
 }
 
 static int change(struct cli *cli, const struct setting *setting, struct str line)

@@ -6,34 +6,8 @@
 #include "author/author.h"
 #include "os/os.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-// A new file beside the old one takes its place, so that an interrupted write leaves a whole document.
-static bool replace_file(struct cli *cli, struct str path, struct str text, struct error *err)
-{
-    struct stat old;
-    const char *other = cli_format(cli, "%s.fmt-%ld", path.ptr, (long)getpid());
-    if (stat(path.ptr, &old) < 0) return os_errno(err, "look at", path.ptr), false;
-    int fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, old.st_mode & 07777);
-    if (fd < 0) return os_errno(err, "create", other), false;
-    bool ok = true;
-    for (size_t done = 0; ok && done < text.len;) {
-        ssize_t n = write(fd, text.ptr + done, text.len - done);
-        ok = n > 0 || (n < 0 && errno == EINTR);
-        done += n > 0 ? (size_t)n : 0;
-    }
-    ok = ok && fsync(fd) == 0;
-    if (!ok) os_errno(err, "write", other);
-    close(fd);
-    if (ok && rename(other, path.ptr) < 0) ok = (os_errno(err, "rename", other), false);
-    if (!ok) unlink(other);
-    return ok;
-}
 
 struct tally {
     size_t changed, refused;
@@ -64,7 +38,7 @@ static int format_one(struct cli *cli, struct str path, struct tally *tally)
     struct buf out;
     buf_init(&out, TEXT_MAX);
     tally->changed += changed;
-    if (rc || (changed && in_place && !replace_file(cli, path, text, &err))) {
+    if (rc || (changed && in_place && os_write_file(path.ptr, text, 0666, true, &err))) {
         code = cli_error(cli, &err);
     } else if (check && changed) {
         if (author_diff(&out, path, before, text, &cli->arena, &err)) code = cli_error(cli, &err);

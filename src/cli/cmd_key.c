@@ -4,28 +4,19 @@
 #include "cli/commands.h"
 #include "cli/text.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 static int write_new(struct cli *cli, const char *path, struct str bytes, unsigned mode)
 {
     struct error err = {0};
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (fd < 0 && errno == EEXIST) {
+    enum code rc = os_write_file(path, bytes, mode, false, &err);
+    if (rc == E_EXISTS) {
         cli_fail(cli, EXIT_CONFLICT, "%s is there already", path);
         cli_hint(cli, "choose another name with --out PREFIX");
         return EXIT_CONFLICT;
     }
-    bool done = fd >= 0 && write(fd, bytes.ptr, bytes.len) == (ssize_t)bytes.len && fsync(fd) == 0;
-    if (!done) os_errno(&err, "write", path);
-    if (fd >= 0 && close(fd) != 0 && done) {
-        os_errno(&err, "write", path);
-        done = false;
-    }
-    if (!done && fd >= 0) unlink(path);
-    return done ? EXIT_OK : cli_error(cli, &err);
+    return rc ? cli_error(cli, &err) : EXIT_OK;
 }
 
 static int show(struct cli *cli, const char *id, const char *secret_file, const char *public_file, struct str pem)

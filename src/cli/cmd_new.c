@@ -7,10 +7,7 @@
 #include "os/os.h"
 #include "schema/schema.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 // ---- example
 
@@ -89,19 +86,8 @@ static enum made make_file(struct cli *cli, const char *path, struct str text, s
     const char *slash = strrchr(path, '/');
     if (slash && slash != path && os_make_dirs(cli_format(cli, "%.*s", (int)(slash - path), path), err))
         return NOT_MADE;
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0 && errno == EEXIST) return KEPT;
-    if (fd < 0) return os_errno(err, "create", path), NOT_MADE;
-    bool ok = true;
-    for (size_t done = 0; ok && done < text.len;) {
-        ssize_t n = write(fd, text.ptr + done, text.len - done);
-        ok = n > 0 || (n < 0 && errno == EINTR);
-        done += n > 0 ? (size_t)n : 0;
-    }
-    if (!ok) os_errno(err, "write", path);
-    if (close(fd) < 0 && ok) ok = (os_errno(err, "write", path), false);
-    if (!ok) unlink(path);
-    return ok ? MADE : NOT_MADE;
+    enum code rc = os_write_file(path, text, 0666, false, err);
+    return rc == OK ? MADE : rc == E_EXISTS ? KEPT : NOT_MADE;
 }
 
 // ---- new

@@ -7,11 +7,8 @@
 #include "base/civil.h"
 #include "os/os.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static void label(struct cli *cli, struct buf *out, const char *name)
 {
@@ -197,16 +194,7 @@ static void write_text(struct cli *cli, struct buf *out, const struct json *plan
 static int write_file(struct cli *cli, const char *path, struct str text)
 {
     struct error err = {0};
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    bool ok = fd >= 0;
-    for (size_t done = 0; ok && done < text.len;) {
-        ssize_t n = write(fd, text.ptr + done, text.len - done);
-        ok = n > 0 || (n < 0 && errno == EINTR);
-        done += n > 0 ? (size_t)n : 0;
-    }
-    if (!ok) os_errno(&err, "write", path);
-    if (fd >= 0 && close(fd) < 0 && ok) ok = (os_errno(&err, "write", path), false);
-    if (!ok) return cli_error(cli, &err);
+    if (os_write_file(path, text, 0666, true, &err)) return cli_error(cli, &err);
     cli_note(cli, "wrote %s", path);
     return EXIT_OK;
 }

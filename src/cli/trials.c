@@ -3,11 +3,10 @@
 #include "os/os.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -92,17 +91,8 @@ const char *beside(struct cli *cli, struct str file, struct str name)
 
 int write_file(struct cli *cli, const char *path, struct str text)
 {
-    const char *draft = cli_format(cli, "%s.tmp", path);
-    int fd = open(draft, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0644);
-    size_t done = 0;
-    while (fd >= 0 && done < text.len) {
-        ssize_t n = write(fd, text.ptr + done, text.len - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) break;
-        done += (size_t)n;
-    }
-    bool ok = fd >= 0 && done == text.len && close(fd) == 0 && rename(draft, path) == 0;
-    return ok ? EXIT_OK : cli_fail(cli, EXIT_ERROR, "cannot write %s: %s", path, strerror(errno));
+    struct error err = {0};
+    return os_write_file(path, text, 0666, true, &err) ? cli_error(cli, &err) : EXIT_OK;
 }
 
 static void report(struct cli *cli, const struct diagnostics *all, struct str text)

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -37,6 +39,49 @@ enum code os_read_file(const char *path, size_t max, struct arena *arena, struct
         if (!out->ptr) rc = error_set(err, E_NOMEM, "cannot read %s: out of memory", path);
     }
     buf_release(&bytes);
+    return rc;
+}
+
+static enum code write_all(int fd, const char *path, struct str text, struct error *err)
+{
+    for (size_t done = 0; done < text.len;) {
+        ssize_t n = write(fd, text.ptr + done, text.len - done);
+        if (n < 0 && errno != EINTR) return os_errno(err, "write", path);
+        if (n > 0) done += (size_t)n;
+    }
+    return OK;
+}
+
+// A pipe, a terminal, /dev/stdout.
+static enum code write_through(const char *path, struct str text, struct error *err)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    if (fd < 0) return os_errno(err, "open", path);
+    enum code rc = write_all(fd, path, text, err);
+    close(fd);
+    return rc;
+}
+
+enum code os_write_file(const char *path, struct str text, unsigned mode, bool replace, struct error *err)
+{
+    char draft[PATH_MAX], real[PATH_MAX];
+    struct stat old;
+    if (replace && realpath(path, real)) path = real; // what a link names, not the link
+    int length = snprintf(draft, sizeof(draft), "%s.new-%ld", path, (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof(draft)) return error_set(err, E_INVALID, "the path is too long");
+    bool there = stat(path, &old) == 0;
+    if (there && replace && !S_ISREG(old.st_mode)) return write_through(path, text, err);
+    int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, mode);
+    if (fd < 0) return os_errno(err, "write", path);
+    enum code rc = there && replace && fchmod(fd, old.st_mode & 07777) != 0 ? os_errno(err, "write", path) : OK;
+    if (!rc) rc = write_all(fd, path, text, err);
+    if (!rc && fsync(fd) != 0) rc = os_errno(err, "write", path);
+    if (close(fd) != 0 && !rc) rc = os_errno(err, "write", path);
+    // A link does not overwrite: of two that make the same file, one is told.
+    if (!rc && !replace && link(draft, path) != 0)
+        rc = errno == EEXIST ? error_set(err, E_EXISTS, "%s is there already", path) : os_errno(err, "write", path);
+    if (!rc && replace && rename(draft, path) != 0) rc = os_errno(err, "write", path);
+    if (rc || !replace) unlink(draft);
     return rc;
 }
 

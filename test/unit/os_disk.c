@@ -447,6 +447,35 @@ static void sqlite_in_wal_mode_keeps_what_it_committed_on_a_disk_that_loses_the_
     sim_disk_free(sim);
 }
 
+static void a_file_is_written_whole_and_replaced_only_when_asked(void)
+{
+    struct arena arena;
+    struct str text;
+    struct stat about;
+    char link_path[4096], file_path[4096];
+    arena_init(&arena, 4096, 1 << 20);
+    snprintf(file_path, sizeof(file_path), "%s/f", test_dir());
+    snprintf(link_path, sizeof(link_path), "%s/l", test_dir());
+    CHECK_OK(os_write_file(file_path, STR("one"), 0600, false, &err), &err);
+    CHECK_INT(os_write_file(file_path, STR("two"), 0600, false, NULL), E_EXISTS);
+    CHECK_OK(os_read_file(file_path, 10, &arena, &text, &err), &err);
+    CHECK_STR(text, STR("one"));
+    CHECK_INT(chmod(file_path, 0640), 0);
+    CHECK_INT(symlink("f", link_path), 0);
+    CHECK_OK(os_write_file(link_path, STR("three"), 0600, true, &err), &err); // the file, not the link
+    CHECK_INT(lstat(link_path, &about), 0);
+    CHECK(S_ISLNK(about.st_mode));
+    CHECK_OK(os_read_file(file_path, 10, &arena, &text, &err), &err);
+    CHECK_STR(text, STR("three"));
+    CHECK_INT(stat(file_path, &about), 0);
+    CHECK_INT(about.st_mode & 07777, 0640);
+    CHECK_INT(os_write_file("/nowhere/at/all", STR("x"), 0600, true, NULL), E_NOT_FOUND);
+    CHECK_OK(os_write_file("/dev/null", STR("x"), 0600, true, &err), &err); // written to, not replaced
+    CHECK_INT(stat("/dev/null", &about), 0);
+    CHECK(S_ISCHR(about.st_mode));
+    arena_release(&arena);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -456,6 +485,7 @@ int main(int argc, char **argv)
         TEST(a_full_file_is_E_FULL_and_what_was_written_before_stays),
         TEST(descriptors_that_run_out_are_a_limit),
         TEST(a_file_is_read_whole_or_refused),
+        TEST(a_file_is_written_whole_and_replaced_only_when_asked),
         TEST(entropy_never_repeats_not_even_in_a_child),
         TEST(a_log_line_is_one_line_whatever_is_in_it_P3),
         TEST(the_process_dies_at_the_call_it_is_told_to),
