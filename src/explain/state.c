@@ -56,28 +56,36 @@ static bool is_current(const struct explain *e, struct str path)
     return note && note->state == NODE_RUNNING && note->iteration == iteration && is_current(e, loop);
 }
 
+// The step in the round that its loops are in, or were in last. Empty: an outer loop has not reached it; ptr NULL: no memory.
+static struct str latest_path(const struct explain *e, uint32_t step, struct arena *arena)
+{
+    const struct program_step *ps = &e->program->steps[step];
+    if (ps->scope == PROGRAM_TOP) return ps->id;
+    struct str loop = kernel_path(e->run, ps->scope, arena);
+    uint32_t iteration = e->run->steps[ps->scope].iteration;
+    if (!loop.ptr) return loop;
+    struct buf path;
+    buf_init(&path, 4096);
+    buf_printf(&path, "%.*s[%u].%.*s", STR_ARG(loop), iteration ? iteration : 1, STR_ARG(ps->id));
+    struct str copy = buf_ok(&path) ? arena_copy(arena, buf_str(&path)) : (struct str){0};
+    buf_release(&path);
+    return copy.ptr && !iterations_fit(e, copy) ? STR("") : copy;
+}
+
 struct str explain_path(const struct explain *e, size_t *cursor, struct arena *arena)
 {
     for (; *cursor < e->program->step_count; (*cursor)++) {
-        const struct program_step *ps = &e->program->steps[*cursor];
-        if (ps->scope == PROGRAM_TOP) return e->program->steps[(*cursor)++].id;
-        struct buf path;
-        struct str loop = kernel_path(e->run, ps->scope, arena);
-        uint32_t iteration = e->run->steps[ps->scope].iteration;
-        if (!loop.ptr) return loop;
-        buf_init(&path, 4096);
-        buf_printf(&path, "%.*s[%u].%.*s", STR_ARG(loop), iteration ? iteration : 1, STR_ARG(ps->id));
-        struct str copy = buf_ok(&path) ? arena_copy(arena, buf_str(&path)) : (struct str){0};
-        buf_release(&path);
-        // An inner loop that an outer one has not reached has no path with real iterations yet.
-        if (copy.ptr && !iterations_fit(e, copy)) continue;
-        if (copy.ptr && note_find(e, copy) && !is_current(e, copy)) continue; // of a loop that ended: among the notes
+        struct str path = latest_path(e, (uint32_t)*cursor, arena);
+        if (path.ptr && path.len == 0) continue;
         (*cursor)++;
-        return copy;
+        return path;
     }
     for (; *cursor < e->program->step_count + e->note_count; (*cursor)++) {
         const struct note *note = e->notes[*cursor - e->program->step_count];
-        if (scope_path(note->path).len == 0 || is_current(e, note->path)) continue;
+        if (scope_path(note->path).len == 0) continue;
+        struct str latest = latest_path(e, note->step, arena);
+        if (!latest.ptr) return latest;
+        if (str_eq(note->path, latest)) continue;
         (*cursor)++;
         return note->path;
     }

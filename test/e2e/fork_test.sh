@@ -118,7 +118,7 @@ test_rerun_from_a_step_and_from_the_start() {
     equal "$(ran)" '2 2 3 3 3'; equal "$(events_of a-2)" "$(events_of r-1)"
     cairn_is 10 fork r-1@0 "${store[@]}" --run-id a-3 --progress none
     equal "$(events_of a-3)" "$(events_of a-2)" 'a fork at 0 is a rerun'
-    cairn_is 6 rerun r-1 "${store[@]}" --run-id a-3; has err RUN_ALREADY_EXISTS
+    cairn_is 6 rerun r-1 "${store[@]}" --run-id a-3; has err 'there is a run a-3 already'
     cairn_is 2 rerun r-1@3 "${store[@]}"
     lived_again
 }
