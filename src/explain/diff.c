@@ -58,10 +58,9 @@ struct walk {
 
 static bool next_path(const struct pair *p, struct walk *walk, struct str *path)
 {
-    struct view_of_step ignored;
     for (;;) {
         *path = explain_path(walk->second ? p->b : p->a, &walk->cursor, p->m->arena);
-        if (path->ptr && walk->second && look_at(p->a, *path, &ignored)) continue; // was there with a
+        if (path->ptr && walk->second && explain_lists(p->a, *path, p->m->arena)) continue; // was there with a
         if (path->ptr) return true;
         if (walk->second) return false;
         *walk = (struct walk){.second = true};

@@ -52,6 +52,8 @@ uint64_t explain_seq(const struct explain *explain); // of the last moment folde
 // Paths that can be asked for: the steps of the document with the iteration they are in, then past iterations.
 // *cursor starts at 0; ptr NULL: the end, or out of memory.
 struct str explain_path(const struct explain *explain, size_t *cursor, struct arena *arena);
+// Whether explain_path comes to this path.
+bool explain_lists(const struct explain *explain, struct str path, struct arena *arena);
 
 // The answer, in `arena`; it borrows the explain and the program. `now_ms` is when it is asked, for "in 3m"; 0 = about a past
 // moment: no such words, and no commands to go on with. E_NOT_FOUND: the run has no such step. E_NOMEM.

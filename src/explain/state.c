@@ -72,6 +72,13 @@ static struct str latest_path(const struct explain *e, uint32_t step, struct are
     return copy.ptr && !iterations_fit(e, copy) ? STR("") : copy;
 }
 
+bool explain_lists(const struct explain *e, struct str path, struct arena *arena)
+{
+    struct view_of_step v;
+    if (!look_at(e, path, &v)) return false;
+    return v.note || v.ps->scope == PROGRAM_TOP || str_eq(path, latest_path(e, v.step, arena));
+}
+
 struct str explain_path(const struct explain *e, size_t *cursor, struct arena *arena)
 {
     for (; *cursor < e->program->step_count; (*cursor)++) {
