@@ -227,6 +227,7 @@ class World:
         os.makedirs(self.environment["HOME"])
         done = self.bash("set -e" + BEGIN)
         if done.returncode != 0:
+            self.close()
             raise SystemExit(f"not ok help_examples_world: exit {done.returncode}: {done.stdout[-600:]}")
         os.rename(self.dir, self.kept)
 
