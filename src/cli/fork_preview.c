@@ -245,10 +245,11 @@ static const char *state_name(const struct run_step *step)
 static bool step_json(struct cli *cli, const struct fork *fork, uint32_t step, struct json *out)
 {
     const struct step_fate *fate = &fork->fates[step];
-    bool hangs = fate->fate == FORK_AGAIN && fate->why == AGAIN_DEPENDENCY;
+    bool again = fate->fate == FORK_AGAIN, hangs = again && fate->why == AGAIN_DEPENDENCY;
     return json_object_with(&cli->arena, 6, out) && put(cli, out, "stepId", fork->program->steps[step].id) &&
            put(cli, out, "fate", str_from(fate_name(fate->fate))) &&
-           put(cli, out, "why", str_from(fate_why_name(fate->why))) && put(cli, out, "input", fate->input) &&
+           put(cli, out, "why", str_from(fate_why_name(again ? fate->why : AGAIN_NOTHING))) &&
+           put(cli, out, "input", again ? fate->input : STR("")) &&
            (!hangs || put(cli, out, "cause", fork->program->steps[fate->cause].id)) &&
            put(cli, out, "sourceStatus", str_from(state_name(before(fork, step))));
 }

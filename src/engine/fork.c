@@ -264,9 +264,11 @@ static enum code check_outputs(const struct fork *fork, const struct fork_reques
     for (size_t i = 0; i < request->output_count; i++) {
         uint32_t step = program_find(fork->program, PROGRAM_TOP, request->outputs[i].step);
         if (fork->run->steps[step].state == NODE_SUCCESS) continue;
-        return error_set(err, E_CONFLICT,
-                         "the output of \"%.*s\" cannot be given: steps that it depends on have not ended there",
-                         STR_ARG(request->outputs[i].step));
+        return error_set(err, E_CONFLICT, "the output of \"%.*s\" cannot be given: %s",
+                         STR_ARG(request->outputs[i].step),
+                         fork->run->status == RUN_STATUS_CANCELLED || fork->run->cancelling
+                             ? "a step has cancelled the run there"
+                             : "steps that it depends on have not ended there");
     }
     return OK;
 }
@@ -301,7 +303,9 @@ static enum code check_gate(const struct fork *fork, const struct fork_request *
     if (!fork->program->requires_approval) return OK;
     bool same = digest_eq(&fork->program->sha256, &fork->before->sha256);
     bool waits = fork->results_only || fork->source->started_ms == 0; // at the gate: results are looked up behind it
-    bool takes = fork->at > 0 && fork->source->started_ms > 0;
+    bool approved =
+        fork->source->started_ms > 0 || (!fork->results_only && fork->source->status == RUN_STATUS_APPROVED);
+    bool takes = fork->at > 0 && approved;
     if (waits ? request->output_count == 0 && (same || !takes) : same) return OK;
     return error_set(err, E_CONFLICT,
                      "\"%.*s\" waits for an approval before it starts, so it can take over nothing from a run that was "

@@ -120,7 +120,16 @@ static enum code copy_artifacts(struct engine *engine, const struct fork *fork, 
     if (rc) return no_memory(err);
     struct str from = arena_copy(arena, fork->facts.artifacts_dir);
     if (!from.ptr) return no_memory(err);
-    return from.len > 0 && takes_results(fork) ? os_copy_tree(from.ptr, request->artifacts_dir.ptr, err) : OK;
+    if (from.len == 0 || !takes_results(fork)) return OK;
+    rc = os_copy_tree(from.ptr, request->artifacts_dir.ptr, err);
+    if (rc != E_EXISTS) return rc;
+    // Of no run: somebody copied it for a fork and died before that was stored.
+    char ending[UUID_SIZE];
+    new_uuid(engine, ending);
+    if (err) *err = (struct error){0};
+    os_log(LOG_WARN, "files of no run are set aside dir=%s.%s", request->artifacts_dir.ptr, ending);
+    rc = os_set_aside(request->artifacts_dir.ptr, ending, err);
+    return rc ? rc : os_copy_tree(from.ptr, request->artifacts_dir.ptr, err);
 }
 
 enum code engine_fork(struct engine *engine, struct fork *fork, const struct fork_start *start, char run_out[129],

@@ -185,7 +185,8 @@ enum code judge_moment(struct explain *e, const struct moment *m, struct note *n
     case MOMENT_ITERATION_STARTED:
         return judge_loop(e, m, note, LOOP_AGAIN, err);
     case MOMENT_STEP_COMPLETED:
-        return is_loop && m->run_ref.len == 0 ? judge_loop(e, m, note, LOOP_DONE, err) : OK;
+        // What another run gave, or a person, was not decided here.
+        return is_loop && m->run_ref.len == 0 && m->actor.len == 0 ? judge_loop(e, m, note, LOOP_DONE, err) : OK;
     default:
         return OK;
     }

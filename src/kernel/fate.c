@@ -18,9 +18,10 @@ static bool input_differs(const struct revision *revision, struct str name)
     return before && after ? !json_equal(before, after) : before != after;
 }
 
+// Also of one that had not begun, but hangs on such a one: a person may have skipped what hangs on it.
 static bool result_differs(const struct step_fate *fate)
 {
-    return fate->fate == FORK_AGAIN || fate->fate == FORK_NEW || fate->fate == FORK_GIVEN;
+    return fate->fate == FORK_AGAIN || fate->fate == FORK_NEW || fate->fate == FORK_GIVEN || fate->why != AGAIN_NOTHING;
 }
 
 // ---- what a step refers to
@@ -89,10 +90,12 @@ static struct step_fate own_fate(const struct revision *revision, uint32_t step)
     uint32_t before = program_find(source->program, PROGRAM_TOP, ps->id);
     if (before == PROGRAM_TOP) return (struct step_fate){.fate = FORK_NEW};
     const struct run_step *s = &source->steps[before];
-    if (s->state == NODE_WAITING) return (struct step_fate){.fate = FORK_TO_COME};
+    bool asked = revision->asked && revision->asked[step];
+    if (s->state == NODE_WAITING)
+        return (struct step_fate){.fate = FORK_TO_COME, .why = asked ? AGAIN_ASKED : AGAIN_NOTHING};
     struct step_fate again = {.fate = FORK_AGAIN};
     bool good = s->state == NODE_SUCCESS || s->state == NODE_SKIPPED;
-    if (revision->asked && revision->asked[step])
+    if (asked)
         again.why = AGAIN_ASKED;
     else if (source->program != revision->program &&
              !program_same_step(source->program, before, revision->program, step, !good))
@@ -110,18 +113,19 @@ static bool spread(struct fates *f, uint32_t step)
 {
     struct step_fate *fate = &f->items[step];
     const struct program_step *ps = &f->revision->program->steps[step];
-    if (fate->fate != FORK_KEPT && fate->fate != FORK_GOES_ON) return false;
+    bool waits = fate->fate == FORK_TO_COME && fate->why == AGAIN_NOTHING;
+    if (!waits && fate->fate != FORK_KEPT && fate->fate != FORK_GOES_ON) return false;
     f->top = step;
     f->input = (struct str){0};
     f->cause = PROGRAM_TOP;
     look_at_step(f, step);
     for (uint32_t i = 0; i < ps->dep_count; i++) {
         const struct step_fate *dep = &f->items[ps->deps[i]];
-        bool stale = f->revision->results_only ? dep->fate != FORK_KEPT : result_differs(dep);
+        bool stale = f->revision->results_only && !waits ? dep->fate != FORK_KEPT : result_differs(dep);
         if (stale && f->cause == PROGRAM_TOP) f->cause = ps->deps[i];
     }
     if (f->input.len == 0 && f->cause == PROGRAM_TOP) return false;
-    fate->fate = FORK_AGAIN;
+    if (!waits) fate->fate = FORK_AGAIN;
     fate->why = f->input.len > 0 ? AGAIN_INPUT : AGAIN_DEPENDENCY;
     fate->input = f->input;
     fate->cause = f->cause;

@@ -283,7 +283,7 @@ enum fate_why {
 };
 struct step_fate {
     enum fate_kind fate;
-    enum fate_why why; // AGAIN
+    enum fate_why why; // AGAIN; TO_COME: it would be, had it begun
     uint32_t cause;
     struct str input;
 };
@@ -299,7 +299,7 @@ struct revision {
     bool results_only;             // a new beginning that takes over results, not the life of the source (RETRY_RUN)
 };
 // One fate per step of the program's top scope; a loop and all that is in it share one. A step whose fate is KEPT or
-// GOES_ON has only such steps above it.
+// GOES_ON has only such steps above it, or, when a person skipped it early, also some to come.
 enum code kernel_fates(const struct revision *revision, struct arena *arena, struct step_fate **out) MUST_CHECK;
 // What a new run begins with when it takes over results only: succeeded or skipped by a rule, in topological order. Values
 // borrow the source.

@@ -152,10 +152,14 @@ enum code kernel_past(const struct program *program, const struct moment *moment
     return OK;
 }
 
+// Of a step that had not begun there is nothing but signals that came too early.
 static bool stays(const struct program *program, const struct step_fate *fates, struct str path)
 {
     uint32_t top = top_of(program, path);
-    return top != PROGRAM_TOP && (fates[top].fate == FORK_KEPT || fates[top].fate == FORK_GOES_ON);
+    if (top == PROGRAM_TOP) return false;
+    enum fate_kind fate = fates[top].fate;
+    bool waits = fate == FORK_TO_COME && fates[top].why == AGAIN_NOTHING;
+    return waits || fate == FORK_KEPT || fate == FORK_GOES_ON;
 }
 
 enum code kernel_past_of(const struct past *past, const struct program *program, const struct step_fate *fates,

@@ -58,8 +58,8 @@ enum code take_up_past(struct decide *d)
     enum code rc = OK;
     for (uint32_t i = 0; !rc && i < past->count; i++) rc = record_again(d, past, i);
     if (!rc && d->run->status == RUN_STATUS_PAUSED) rc = lift_pause(d);
-    // Before its start a run is given nothing: begin_run does that.
-    for (uint32_t i = 0; !rc && d->run->started_ms > 0 && i < d->input->reuse_count; i++)
-        rc = reuse_one(d, &d->input->reuse[i]);
+    // Before its start a run is given nothing: begin_run does that. Nor after one of its steps has cancelled it.
+    bool takes = d->run->started_ms > 0 && !d->run->cancelling;
+    for (uint32_t i = 0; !rc && takes && i < d->input->reuse_count; i++) rc = reuse_one(d, &d->input->reuse[i]);
     return rc || d->input->idle ? rc : step_recover(d);
 }

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -112,4 +113,12 @@ enum code os_copy_tree(const char *from, const char *to, struct error *err)
         rc = copy_dir(in, out, 0, err);
     if (out >= 0) close(out);
     return rc;
+}
+
+enum code os_set_aside(const char *path, const char *ending, struct error *err)
+{
+    char to[4096];
+    if (snprintf(to, sizeof(to), "%s.%s", path, ending) >= (int)sizeof(to))
+        return error_set(err, E_LIMIT, "%s: the path is too long", path);
+    return rename(path, to) == 0 || errno == ENOENT ? OK : os_errno(err, "rename", path);
 }

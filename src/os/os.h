@@ -88,6 +88,8 @@ enum code os_make_dirs(const char *path, struct error *err) MUST_CHECK; // with 
 // Files, directories and symbolic links of `from` (a directory), with their modes; anything else is left out. OK when there is
 // no `from`. E_EXISTS when there is a `to`. What was copied before a failure stays.
 enum code os_copy_tree(const char *from, const char *to, struct error *err) MUST_CHECK;
+// Renames what stands at `path` to "PATH.ENDING". OK when there is nothing.
+enum code os_set_aside(const char *path, const char *ending, struct error *err) MUST_CHECK;
 bool os_is_dir(const char *path); // follows symbolic links
 // `path` itself when it starts with '/', else below the working directory. Nothing is resolved.
 enum code os_absolute(const char *path, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;

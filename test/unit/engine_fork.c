@@ -1,6 +1,8 @@
 // Forks and reruns over the memory store: property tests over many documents and every event of their logs.
 #include "support/engine_kit.h"
 
+#include <glob.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define NODES(nodes) "name: n\nnodes:\n" nodes
@@ -475,6 +477,96 @@ static void run_id_of_a_fork_is_used_once_I24(void)
     kit_close(&k);
 }
 
+static size_t remove_aside(const char *dir)
+{
+    glob_t found;
+    char pattern[300], below[300];
+    snprintf(pattern, sizeof(pattern), "%s.*", dir);
+    if (glob(pattern, 0, NULL, &found) != 0) return 0;
+    size_t count = found.gl_pathc;
+    for (size_t i = 0; i < count; i++) {
+        snprintf(below, sizeof(below), "%s/old", found.gl_pathv[i]);
+        (void)rmdir(below);
+        (void)rmdir(found.gl_pathv[i]);
+    }
+    globfree(&found);
+    return count;
+}
+
+// A copy that a process made and did not live to use is in nobody's way.
+static void fork_is_not_kept_off_by_the_files_of_one_that_was_never_stored(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r");
+    drive(&k, "r");
+    struct fork *fork = open_fork(&k, "r", &(struct fork_request){.at = UINT64_MAX});
+    struct run_ids ids = fork->head.ids;
+    struct str dir;
+    char path[300];
+    ids.run = STR("left");
+    CHECK_OK(store_artifacts_dir(k.store, &ids, &k.memory, &dir), NULL);
+    CHECK_OK(os_make_dirs(dir.ptr, NULL), NULL);
+    snprintf(path, sizeof(path), "%s/old", dir.ptr);
+    (void)mkdir(path, 0700);
+    (void)remove_aside(dir.ptr);
+    struct fork_start start = {.run = ids.run, .triggered_by = STR("ann"), .how = "fork"};
+    char out[129];
+    struct error err = {0};
+    CHECK_OK(engine_fork(k.engine, fork, &start, out, &err), &err);
+    fork_close(fork);
+    kit_idle(&k);
+    CHECK_INT(kit_head(&k, "left").summary.status, RUN_STATUS_COMPLETED);
+    CHECK(os_is_dir(dir.ptr) && !os_is_dir(path));
+    CHECK_INT(remove_aside(dir.ptr), 1);
+    (void)rmdir(dir.ptr);
+    kit_close(&k);
+}
+
+// ---- people
+#define GATED(steps)                                                                                                   \
+    "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\",\"requiresApproval\":true},"     \
+    "\"steps\":[" steps "]}"
+
+static void approval_of_a_run_does_not_start_another_document(void)
+{
+    struct kit k;
+    kit_open(&k, GATED(SHELL("a", "", "")));
+    kit_start(&k, "r");
+    kit_signal(&k, "r", SIGNAL_APPROVE, "");
+    struct program *other = kit_program(&k, GATED(SHELL("other", "", "")), NULL);
+    for (uint64_t at = 1; at <= 3; at++) { // queued, signal, approved
+        struct fork_request request = {
+            .tenant = STR("default"), .source = STR("r"), .at = at, .program = other, .now_ms = k.now.wall_ms};
+        struct fork *fork = NULL;
+        enum code rc = fork_open(k.store, &request, &fork, NULL);
+        CHECK_INT(rc, at < 3 ? OK : E_CONFLICT);
+        if (fork) CHECK_INT(fork->run->status, RUN_STATUS_PENDING);
+        fork_close(fork);
+    }
+    program_release(other);
+    kit_close(&k);
+}
+
+// What hangs on a step that runs again begins anew, also when it was skipped before its turn came.
+static void early_skip_goes_with_what_it_hangs_on(void)
+{
+    struct kit k;
+    kit_open(&k, PLAN(SHELL("a", "", "") "," SHELL("b", "\"a\"", "") "," SHELL("c", "\"b\"", "")));
+    kit_start(&k, "r");
+    kit_signal(&k, "r", SIGNAL_SKIP_STEP, "c");
+    struct fork *fork = open_fork(&k, "r", &(struct fork_request){.at = UINT64_MAX});
+    CHECK_INT(fate_of(fork, "c"), FORK_KEPT);
+    fork_close(fork);
+    struct str from = STR("a");
+    fork = open_fork(&k, "r", &(struct fork_request){.at = UINT64_MAX, .from = &from, .from_count = 1});
+    CHECK_INT(fate_of(fork, "a"), FORK_AGAIN);
+    CHECK_INT(fate_of(fork, "b"), FORK_TO_COME);
+    CHECK_INT(fate_of(fork, "c"), FORK_AGAIN);
+    fork_close(fork);
+    kit_close(&k);
+}
+
 // ---- random documents: what is kept does not run, everything else runs once
 struct dice {
     uint64_t state;
@@ -564,6 +656,9 @@ int main(int argc, char **argv)
         TEST(what_was_left_of_a_wait_is_left_of_it),
         TEST(fork_that_finds_no_space_is_whole_or_not_there),
         TEST(run_id_of_a_fork_is_used_once_I24),
+        TEST(fork_is_not_kept_off_by_the_files_of_one_that_was_never_stored),
+        TEST(approval_of_a_run_does_not_start_another_document),
+        TEST(early_skip_goes_with_what_it_hangs_on),
         TEST(fork_from_any_step_of_any_document_runs_what_hangs_on_it_once),
     };
     return test_main("engine_fork", tests, ARRAY_COUNT(tests), argc, argv);
