@@ -77,11 +77,12 @@ static bool is_known(const struct str *list, size_t count, struct str id)
 
 // ---- what the log may say
 
-static void absorb_started(struct checker *checker, struct model_run *run, const struct moment *m, uint64_t seq)
+static void absorb_started(struct checker *checker, struct model_run *run, const struct moment *m, uint64_t seq,
+                           bool past)
 {
     struct model_step *step = step_for(checker, run, m->step);
     bool again = m->kind == MOMENT_STEP_REDISPATCHED;
-    if (checker->visited && (again || run->original_run.len == 0)) // a reused result is told as a start, too
+    if (checker->visited && !past && (again || run->original_run.len == 0)) // a reused result is told as a start, too
         checker_fail(checker, "E3", "%.*s: a signal started %.*s in a run that nobody drives", STR_ARG(run->ids.run),
                      STR_ARG(m->step));
     if (run->paused)
@@ -144,12 +145,11 @@ static void absorb_outcome(struct checker *checker, struct model_run *run, const
         break;
     }
     uint32_t index = kernel_find(run->shadow, m->step);
-    if (index != PROGRAM_TOP && run->program->steps[index].kind == STEP_SUBRUN && m->kind == MOMENT_STEP_COMPLETED &&
-        m->run_ref.len == 0)
-        check_child(checker, run, m);
-    if (index == PROGRAM_TOP || run->program->steps[index].kind != STEP_LOOP || m->kind != MOMENT_STEP_COMPLETED ||
-        m->run_ref.len > 0)
-        return;
+    if (index == PROGRAM_TOP || m->kind != MOMENT_STEP_COMPLETED) return;
+    step->given = model_given(checker, run, m->step);
+    if (m->run_ref.len > 0 || step->given) return; // it came out elsewhere
+    if (run->program->steps[index].kind == STEP_SUBRUN) check_child(checker, run, m);
+    if (run->program->steps[index].kind != STEP_LOOP) return;
     model_check_loop(checker, run, step, run->shadow->steps[index].iteration, true);
 }
 
@@ -167,7 +167,7 @@ static void absorb_signal(struct checker *checker, struct model_run *run, const 
 
 static void absorb_pause(struct checker *checker, struct model_run *run, const struct moment *m, uint64_t seq)
 {
-    if (is_known(run->applied, run->applied_count, m->signal_id))
+    if (m->signal_id.len > 0 && is_known(run->applied, run->applied_count, m->signal_id)) // none: a fork goes on
         checker_fail(checker, "I22", "%.*s: signal %.*s was applied twice", STR_ARG(run->ids.run),
                      STR_ARG(m->signal_id));
     run->applied = grow(checker, run->applied, run->applied_count, sizeof(struct str), &run->applied_capacity);
@@ -181,10 +181,11 @@ static void absorb_pause(struct checker *checker, struct model_run *run, const s
 
 static void absorb_moment(struct checker *checker, struct model_run *run, const struct moment *m, uint64_t seq)
 {
+    bool past = model_check_past(checker, run, m);
     switch ((int)m->kind) {
     case MOMENT_STEP_STARTED:
     case MOMENT_STEP_REDISPATCHED:
-        absorb_started(checker, run, m, seq);
+        absorb_started(checker, run, m, seq, past);
         break;
     case MOMENT_STEP_COMPLETED:
     case MOMENT_STEP_FAILED:
@@ -278,6 +279,8 @@ static struct model_run *run_for(struct checker *checker, const struct run_log *
                                 .run = copy(checker, log->ids.run),
                                 .plan_id = copy(checker, log->ids.plan_id),
                                 .plan_version = copy(checker, log->ids.plan_version)};
+    for (struct model_fork *fork = checker->forks; fork; fork = fork->next_fork)
+        if (str_eq(fork->run, run->ids.run)) run->fork = fork;
     run->shadow = run_new(program, &run->ids);
     INVARIANT(run->shadow && view_init(&run->view, &checker->arena, &run->ids) && view_plan(&run->view, program));
     checker->runs = grow(checker, checker->runs, checker->run_count, sizeof(*checker->runs), &checker->run_capacity);
@@ -335,6 +338,7 @@ void checker_acked(struct checker *checker)
     for (size_t i = 0; i < checker->draft_count; i++)
         model_absorb(checker, checker->drafts[i].run, &checker->drafts[i].record);
     checker->draft_count = 0;
+    model_check_forked(checker);
 }
 
 void checker_refused(struct checker *checker)
@@ -371,6 +375,7 @@ void checker_tool_start(struct checker *checker, const struct tool_request *requ
         checker_fail(checker, "I13", "%.*s: %.*s %u.%u was handed to a tool after %u.%u", STR_ARG(request->run),
                      STR_ARG(request->step), request->logical, request->engine, step->started_logical,
                      step->started_engine);
+    model_check_fork_start(checker, run, request);
     if (run->paused && step->ordered_seq > run->paused_seq)
         checker_fail(checker, "I25", "%.*s: %.*s was handed to a tool while the run was paused", STR_ARG(request->run),
                      STR_ARG(request->step));

@@ -18,6 +18,7 @@
 //  V1  a view folded record by record equals the view folded from the start
 //  W1  every decision in the log, asked again with the state of its time, comes out as recorded; every step has an answer
 //  S9  store_verify finds nothing
+//  F1  a fork begins with what its source recorded up to the event, whole and in order, and starts none of it once more
 // owner: one world.
 #ifndef CAIRN_TEST_SIM_CHECKER_H
 #define CAIRN_TEST_SIM_CHECKER_H
@@ -46,11 +47,28 @@ struct model_step {
     enum node_state
         state;       // as the log tells it: RUNNING, SUCCESS, FAILED, SKIPPED, HELD = failed and to be tried again
     bool value_true; // the result is JSON true
+    bool given;      // by a person, whatever its rule says
     uint32_t started_logical, started_engine; // last that a tool was given
     struct str skip_reason;
 };
 
+struct model_past { // a moment of the source that the fork must begin with
+    struct moment moment;
+    bool open;     // not over at the event: its clock starts anew
+    bool may_miss; // and nobody outside knows of it: the fork may decide it anew
+};
+
+struct model_fork {
+    struct str run, source, given;
+    uint64_t at;
+    struct model_past *items;
+    size_t count, capacity;
+    size_t next; // found so far
+    struct model_fork *next_fork;
+};
+
 struct model_run {
+    struct model_fork *fork; // NULL: it is none
     struct run_ids ids;
     enum vocabulary vocabulary;
     const struct program *program;
@@ -83,9 +101,10 @@ struct checker {
     size_t run_count, run_capacity;
     struct model_draft *drafts;
     size_t draft_count, draft_capacity;
-    bool unknown;       // the batch under way got no answer
-    bool visited;       // somebody decides signals, nobody drives the runs
-    const char *failed; // name of the first invariant that did not hold; NULL = none
+    struct model_fork *forks; // that were asked for
+    bool unknown;             // the batch under way got no answer
+    bool visited;             // somebody decides signals, nobody drives the runs
+    const char *failed;       // name of the first invariant that did not hold; NULL = none
     char message[600];
     uint64_t checks;
 };
@@ -110,7 +129,15 @@ void checker_live(struct checker *checker, const struct engine *engine);
 void checker_reopened(struct checker *checker, struct store *store);
 void checker_end(struct checker *checker, struct store *store, bool verify);
 
+// `run` will be forked from `source` after event `at`; `again`: steps of the top scope (bits) that are not taken over.
+struct model_fork *checker_fork(struct checker *checker, struct str run, const struct model_run *source, uint64_t at,
+                                uint64_t again);
+
 // Private to checker*.c
+bool model_check_past(struct checker *checker, const struct model_run *run, const struct moment *m); // true: it is past
+bool model_given(const struct checker *checker, const struct model_run *run, struct str path);       // by a person
+void model_check_forked(struct checker *checker);                                                    // after a batch
+void model_check_fork_start(struct checker *checker, const struct model_run *run, const struct tool_request *request);
 void model_absorb(struct checker *checker, struct model_run *run, const struct model_record *record);
 struct model_step *model_step(const struct model_run *run, struct str path);
 void model_check_end(struct checker *checker, struct model_run *run, const struct moment *moment);

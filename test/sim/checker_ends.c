@@ -51,7 +51,7 @@ static void check_rule(struct checker *checker, const struct model_run *run, con
 {
     const struct model_step *step = step_in(run, prefix, ps->id);
     uint32_t parents[4];
-    if (!step) return;
+    if (!step || step->given) return;
     count_parents(run, ps, prefix, parents);
     bool started = step->logical > 0 && step->ordered_seq > 0;
     bool by_rule = str_is(step->skip_reason, SKIP_TRIGGER_RULE) || str_is(step->skip_reason, SKIP_DEPENDENCY_FAILED);

@@ -14,7 +14,16 @@
 #include "base/buf.h"
 #include "base/str.h"
 
-enum stream { STREAM_OPTIONS = 0, STREAM_WORLD, STREAM_TOOL, STREAM_CLIENT, STREAM_DISK, STREAM_ENTROPY, STREAM_COUNT };
+enum stream {
+    STREAM_OPTIONS = 0,
+    STREAM_WORLD,
+    STREAM_TOOL,
+    STREAM_CLIENT,
+    STREAM_DISK,
+    STREAM_ENTROPY,
+    STREAM_FORK,
+    STREAM_COUNT
+};
 
 enum choice_mode { CHOICE_EXHAUSTIVE = 1, CHOICE_SEEDED, CHOICE_REPLAY };
 

@@ -1,6 +1,7 @@
 // People and other processes: signals at any moment, again with the same id, directly or through the inbox of the store.
 #include "sim/world.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static struct sent_signal *new_signal(struct world *w, struct str run, enum signal_type type, struct str step)
@@ -71,6 +72,7 @@ static bool needs_step(enum signal_type type)
 void client_disturb(struct world *w)
 {
     if (w->checker.run_count == 0) return;
+    if (choice_pick(w->choice, STREAM_FORK, 4) == 3 && client_fork(w, false)) return;
     struct sent_signal *sent = NULL;
     if (w->sent_count > 0 && choice_pick(w->choice, STREAM_CLIENT, 4) == 3) {
         sent = &w->sent[choice_pick(w->choice, STREAM_CLIENT, (uint32_t)w->sent_count)];
@@ -95,6 +97,7 @@ void client_disturb(struct world *w)
 
 void client_visit(struct world *w, bool retries)
 {
+    if (choice_pick(w->choice, STREAM_FORK, 6) == 5 && client_fork(w, true)) return;
     const struct model_run *run =
         w->checker.runs[choice_pick(w->choice, STREAM_CLIENT, (uint32_t)w->checker.run_count)];
     if (run->events.count == 0) return;
@@ -104,6 +107,87 @@ void client_visit(struct world *w, bool retries)
     if (needs_step(type)) step = run->program->steps[choice_pick(w->choice, STREAM_CLIENT, run->program->top_count)].id;
     struct sent_signal *sent = new_signal(w, run->ids.run, type, step);
     if (sent) send_now(w, sent);
+}
+
+// ---- forks
+
+struct wish { // what the fork is to have different
+    struct str step;
+    struct fork_output output;
+    struct fork_request request;
+};
+
+static void make_wish(struct world *w, const struct model_run *source, struct wish *wish)
+{
+    uint32_t how = choice_pick(w->choice, STREAM_FORK, 8);
+    wish->step = source->program->steps[choice_pick(w->choice, STREAM_FORK, source->program->top_count)].id;
+    wish->output = (struct fork_output){.step = wish->step, .value = json_string(STR("yes"))};
+    wish->request = (struct fork_request){.tenant = STR("default"),
+                                          .source = source->ids.run,
+                                          .at = choice_pick(w->choice, STREAM_FORK, (uint32_t)source->events.count + 1),
+                                          .results_only = how >= 6,
+                                          .from = &wish->step,
+                                          .from_count = how == 4 || how == 7,
+                                          .outputs = &wish->output,
+                                          .output_count = how == 5,
+                                          .now_ms = w->wall_ms};
+    if (choice_pick(w->choice, STREAM_FORK, 3) == 2) wish->request.at = source->events.count;
+}
+
+// Steps of the top scope that begin anew: the one that was named, and all that hang on it.
+static uint64_t steps_again(const struct program *program, struct str named)
+{
+    uint64_t again = 0;
+    for (uint32_t i = 0; i < program->top_count; i++) {
+        const struct program_step *ps = &program->steps[program->order[i]];
+        bool stale = str_eq(ps->id, named);
+        for (uint32_t k = 0; k < ps->dep_count; k++) stale = stale || (again >> ps->deps[k] & 1) != 0;
+        if (stale) again |= (uint64_t)1 << program->order[i];
+    }
+    return again;
+}
+
+static enum code fork_now(struct world *w, const struct model_run *source, const struct wish *wish, struct str id,
+                          bool idle, struct error *err)
+{
+    struct fork *fork;
+    char out[129];
+    enum code rc = fork_open(w->store, &wish->request, &fork, err);
+    if (rc) return rc;
+    bool named = wish->request.from_count + wish->request.output_count > 0;
+    uint64_t again = named ? steps_again(source->program, wish->step) : 0;
+    struct model_fork *model =
+        wish->request.results_only ? NULL : checker_fork(&w->checker, id, source, wish->request.at, again);
+    if (model && wish->request.output_count > 0) model->given = wish->step;
+    struct fork_start start = {.run = id, .triggered_by = STR("ann"), .how = "fork", .idle = idle};
+    rc = engine_fork(w->engine, fork, &start, out, err);
+    fork_close(fork);
+    return rc;
+}
+
+bool client_fork(struct world *w, bool idle)
+{
+    if (w->fork_count == WORLD_FORKS_MAX) return false;
+    const struct model_run *source =
+        w->checker.runs[choice_pick(w->choice, STREAM_FORK, (uint32_t)w->checker.run_count)];
+    if (source->events.count == 0) return false;
+    struct wish wish;
+    struct error err = {0};
+    make_wish(w, source, &wish);
+    char *id = w->fork_ids[w->fork_count++];
+    snprintf(id, sizeof(w->fork_ids[0]), "f%u", w->fork_count);
+    enum code rc = fork_now(w, source, &wish, str_from(id), idle, &err);
+    world_trace(w, "fork %s of %.*s after %llu%s%s%s %.*s%s: %s", id, STR_ARG(source->ids.run),
+                (unsigned long long)wish.request.at, wish.request.results_only ? " results" : "",
+                wish.request.from_count ? " from" : "", wish.request.output_count ? " given" : "", STR_ARG(wish.step),
+                idle ? " idle" : "", code_name(rc));
+    w->result.forks += rc == OK;
+    w->fork_idle = w->fork_idle || (rc == OK && idle);
+    if (rc == E_IO)
+        w->died = true;
+    else if (rc && !(rc == E_CONFLICT && wish.request.output_count > 0))
+        checker_fail(&w->checker, "F1", "%s: cannot be forked: %s", id, err.message);
+    return true;
 }
 
 // What the run waits for, if it waits for a person.

@@ -87,6 +87,7 @@ static void add_up(struct board *board, const struct world_result *result)
     board->sum.commits += result->commits;
     board->sum.starts += result->starts;
     board->sum.signals += result->signals;
+    board->sum.forks += result->forks;
     board->sum.checks += result->checks;
 }
 
@@ -260,9 +261,9 @@ static bool run_group(const struct group *group, double seconds, bool shrink, st
     if (ok) {
         printf("ok %s\n", name);
         printf("#   %" PRIu64 " worlds%s, %" PRIu64 " crashes, %" PRIu64 " acts, %" PRIu64 " commits, %" PRIu64
-               " starts, %" PRIu64 " signals, %" PRIu64 " checks\n",
+               " starts, %" PRIu64 " signals, %" PRIu64 " forks, %" PRIu64 " checks\n",
                board->worlds, board->complete ? " (all there are)" : "", board->sum.crashes, board->sum.acts,
-               board->sum.commits, board->sum.starts, board->sum.signals, board->sum.checks);
+               board->sum.commits, board->sum.starts, board->sum.signals, board->sum.forks, board->sum.checks);
     } else {
         print_failure(board, name, shrink);
     }

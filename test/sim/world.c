@@ -371,7 +371,19 @@ static bool natural(struct world *w)
         pass(w, deadline > w->mono_ms ? deadline - w->mono_ms : 1);
         return true;
     }
-    if (settled(w) || !client_answer(w)) return false;
+    if (w->zombie) { // what it has made waits for it
+        zombie_turn(w);
+        return true;
+    }
+    if (w->fork_idle) {
+        w->fork_idle = false;
+        adopt_all(w);
+    } else if (settled(w)) {
+        if (w->forks_left == 0 || !client_fork(w, false)) return false;
+        w->forks_left--;
+    } else if (!client_answer(w)) {
+        return false;
+    }
     if (w->died) crash(w, "while an answer was taken");
     w->idle = w->polled = false;
     return true;
@@ -418,6 +430,7 @@ static void draw_options(struct world *w)
     w->crashes_left = calm ? (w->options.store == SIM_MEMORY ? 2 : 1) : 1 + choice_pick(choice, STREAM_OPTIONS, 5);
     w->crash_at = calm ? 0 : 1 + choice_pick(choice, STREAM_OPTIONS, 48);
     w->disturbs_left = calm ? 0 : choice_pick(choice, STREAM_OPTIONS, 16);
+    w->forks_left = calm ? 0 : choice_pick(choice, STREAM_FORK, 3);
     uint32_t faults = calm ? 1 : fault_rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(fault_rates))];
     for (int i = 0; i < 2; i++) {
         w->tools[i].fault_rate = faults;

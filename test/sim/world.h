@@ -30,7 +30,7 @@ struct world_result {
     const char *failed; // invariant; NULL = all held
     char message[600];
     uint64_t trace_hash;
-    uint64_t acts, turns, crashes, commits, starts, signals, checks;
+    uint64_t acts, turns, crashes, commits, starts, signals, forks, checks;
 };
 
 struct sent_signal {
@@ -42,6 +42,7 @@ struct sent_signal {
 
 #define WORLD_RUNS_MAX 3
 #define WORLD_SIGNALS_MAX 256
+#define WORLD_FORKS_MAX 4
 
 struct sim_disk;
 struct sim_vfs;
@@ -75,6 +76,10 @@ struct world {
     uint32_t root_count;
     struct sent_signal sent[WORLD_SIGNALS_MAX];
     size_t sent_count;
+    char fork_ids[WORLD_FORKS_MAX][8];
+    uint32_t fork_count;
+    bool fork_idle;      // one was made that nobody has taken up yet
+    uint32_t forks_left; // of runs that have ended, when nothing else is left to do
 
     // drawn at the start (swarm)
     uint32_t commit_fault_rate, disturb_rate, batch_max, inline_max;
@@ -102,6 +107,7 @@ void world_check_platter(struct world *w, const struct tool_request *request);
 // client.c
 void client_disturb(struct world *w);             // some signal to some run, now or by post
 void client_visit(struct world *w, bool retries); // some signal to a run that has just been found without an owner
+bool client_fork(struct world *w, bool idle);     // some run after some event; false: not any more
 bool client_answer(struct world *w);              // answers what waits for a person; false when nothing does
 void client_check(struct world *w);               // every posted signal was decided (I23)
 

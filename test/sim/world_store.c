@@ -188,6 +188,7 @@ static enum code open_on(struct world *w, struct sim_disk *disk, const char *vfs
                                     .create = true,
                                     .contract = w->contract,
                                     .entropy = entropy,
+                                    .artifacts = "/proc/self/none", // nothing is made, nothing is there to be copied
                                     .journal_size = w->journal_size};
     if (w->options.store == SIM_MEMORY) return store_open(STR("memory:"), &options, out, err);
     if (w->options.store == SIM_FILES) {
