@@ -146,7 +146,7 @@ static void absorb_outcome(struct checker *checker, struct model_run *run, const
     }
     uint32_t index = kernel_find(run->shadow, m->step);
     if (index == PROGRAM_TOP || m->kind != MOMENT_STEP_COMPLETED) return;
-    step->given = model_given(checker, run, m->step);
+    step->given = model_given(checker, run, m);
     if (m->run_ref.len > 0 || step->given) return; // it came out elsewhere
     if (run->program->steps[index].kind == STEP_SUBRUN) check_child(checker, run, m);
     if (run->program->steps[index].kind != STEP_LOOP) return;

@@ -135,8 +135,8 @@ struct model_fork *checker_fork(struct checker *checker, struct str run, const s
 
 // Private to checker*.c
 bool model_check_past(struct checker *checker, const struct model_run *run, const struct moment *m); // true: it is past
-bool model_given(const struct checker *checker, const struct model_run *run, struct str path);       // by a person
-void model_check_forked(struct checker *checker);                                                    // after a batch
+bool model_given(const struct checker *checker, const struct model_run *run, const struct moment *m); // by a person
+void model_check_forked(struct checker *checker);                                                     // after a batch
 void model_check_fork_start(struct checker *checker, const struct model_run *run, const struct tool_request *request);
 void model_absorb(struct checker *checker, struct model_run *run, const struct model_record *record);
 struct model_step *model_step(const struct model_run *run, struct str path);

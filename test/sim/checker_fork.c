@@ -113,11 +113,12 @@ bool model_check_past(struct checker *checker, const struct model_run *run, cons
 }
 
 // Here, or in the run that it was taken over from.
-bool model_given(const struct checker *checker, const struct model_run *run, struct str path)
+bool model_given(const struct checker *checker, const struct model_run *run, const struct moment *m)
 {
-    if (!run->fork) return false;
-    const struct model_step *before = model_step(checker_run(checker, run->fork->source), path);
-    return str_eq(run->fork->given, path) || (before && before->given);
+    if (run->fork && str_eq(run->fork->given, m->step)) return true;
+    const struct model_run *source = m->run_ref.len > 0 ? checker_run(checker, run->original_run) : NULL;
+    const struct model_step *before = source ? model_step(source, m->step) : NULL;
+    return before && before->given;
 }
 
 void model_check_forked(struct checker *checker)
