@@ -127,7 +127,7 @@ static void decide(struct gc *gc)
 
 static enum code keep_blobs(struct gc *gc, struct error *err)
 {
-    enum code rc = store_blobs(gc->store, gc->kept, &gc->blobs, err);
+    enum code rc = OK;
     gc->needed = ARENA_ARRAY(gc->kept, gc->blobs.count + 1, bool);
     if (!gc->needed) return out_of_memory(err);
     for (size_t i = 0; i < gc->blobs.count && !rc; i++)
@@ -226,7 +226,9 @@ enum code archive_gc(struct store *store, const struct gc_options *options, stru
     arena_init(&gc.scratch, 64 * 1024, SIZE_MAX);
     map_init(&gc.by_name, arena);
     map_init(&gc.by_hash, arena);
-    enum code rc = list_runs(&gc);
+    // The blobs first: what is stored from here on belongs to runs that we do not see.
+    enum code rc = store_blobs(store, gc.kept, &gc.blobs, err);
+    if (!rc) rc = list_runs(&gc);
     if (!rc) decide(&gc);
     for (size_t i = gc.count; i > 0 && !rc; i--) {
         struct candidate *run = &gc.runs[i - 1];

@@ -2,6 +2,8 @@
 // one must be what the head says. Then it goes the way of every batch, through the backend's commit, with the bytes as they are.
 #include "store/backend.h"
 
+#include "base/map.h"
+
 #include <string.h>
 
 struct intake {
@@ -10,6 +12,7 @@ struct intake {
     size_t run_count;
     struct arena *turn;
     struct error *err;
+    struct map names;      // tenant/run of the runs so far
     struct run_log **logs; // by run; NULL: nothing to do
     struct commit_event *events;
     struct commit_ledger *ledger;
@@ -61,6 +64,8 @@ static enum code check_event(struct intake *intake, const struct run_import *run
     if (!digest_eq(&seal.previous, previous))
         return broken(intake, head, "event", i + 1, "its previous hash is not the hash of the event before it");
     if (!belongs(&told, &head->ids)) return broken(intake, head, "event", i + 1, "it belongs to another run");
+    if (*ended && moment.kind != MOMENT_RUN_PROCESSED) // S7
+        return broken(intake, head, "event", i + 1, "it follows the end of the run");
     struct str slot = moment_slot(&moment, intake->turn);
     if (!slot.ptr) return out_of_memory(intake->err);
     const char *word = moment.kind == MOMENT_UNKNOWN ? NULL : moment_word(moment.kind, head->vocabulary);
@@ -85,9 +90,16 @@ static enum code check_events(struct intake *intake, const struct run_import *ru
     const struct run_head *head = run->head;
     struct digest previous = {{0}};
     bool ended = false;
+    struct map keys; // I3
+    map_init(&keys, intake->turn);
     for (size_t i = 0; i < run->event_count; i++) {
         enum code rc = check_event(intake, run, i, &previous, &ended, &events[i]);
         if (rc) return rc;
+        uint32_t there = MAP_NONE;
+        const struct digest *key = &events[i].encoded.key;
+        if (!map_put(&keys, (struct str){(const char *)key->b, SHA256_SIZE}, (uint32_t)i, &there))
+            return out_of_memory(intake->err);
+        if (there != MAP_NONE) return broken(intake, head, "event", i + 1, "it is there already, with the same key");
     }
     if (run->event_count != head->last_seq)
         return broken(intake, head, "event", run->event_count + 1,
@@ -195,12 +207,26 @@ static void add_head(struct intake *intake, const struct run_head *head, struct 
     log->touched = (uint32_t)intake->head_count;
 }
 
+static enum code note_name(struct intake *intake, const struct run_ids *ids, size_t i)
+{
+    const struct str parts[] = {ids->tenant, STR("/"), ids->run};
+    struct buf name;
+    buf_init(&name, SIZE_MAX / 4);
+    for (size_t k = 0; k < ARRAY_COUNT(parts); k++) buf_add(&name, parts[k]);
+    struct str kept = buf_ok(&name) ? arena_copy(intake->turn, buf_str(&name)) : (struct str){0};
+    buf_release(&name);
+    uint32_t there = MAP_NONE;
+    if (!kept.ptr || !map_put(&intake->names, kept, (uint32_t)i, &there)) return out_of_memory(intake->err);
+    return there == MAP_NONE ? OK : error_set(intake->err, E_CONFLICT, "run %.*s comes twice", STR_ARG(ids->run));
+}
+
 static enum code take_in(struct intake *intake, size_t i)
 {
     struct run_import *run = &intake->runs[i];
     struct commit_event *events = &intake->events[intake->event_count];
     struct commit_ledger *ledger = &intake->ledger[intake->ledger_count];
-    enum code rc = check_events(intake, run, events);
+    enum code rc = note_name(intake, &run->head->ids, i);
+    if (!rc) rc = check_events(intake, run, events);
     if (!rc) rc = check_ledger(intake, run, ledger);
     if (!rc) rc = make_log(intake, run, &intake->logs[i]);
     struct run_log *log = intake->logs[i];
@@ -249,6 +275,7 @@ enum code store_import(struct store *store, struct run_import *runs, size_t run_
     if (store->options.mode != STORE_WRITE) return error_set(err, E_DENIED, "the store is open for reading only");
     if (store->dead) return error_set(err, E_IO, "the store failed before; it must be opened again");
     struct intake intake = {.store = store, .runs = runs, .run_count = run_count, .turn = turn, .err = err};
+    map_init(&intake.names, turn);
     enum code rc = check_blobs(blobs, blob_count, err);
     if (!rc) rc = prepare(&intake);
     for (size_t i = 0; i < run_count && !rc; i++) rc = take_in(&intake, i);

@@ -91,7 +91,8 @@ struct sqlite_store {
     // Leases. The lock file is held through `lock` and looked at through `probe`, so that our own locks show.
     struct disk *disk;
     struct file *lock, *probe;
-    int64_t engine; // our number; 0 = not an engine yet
+    int64_t engine;        // our number; 0 = not an engine yet
+    int64_t blobs_version; // of the data when the blobs were listed; 0 = they were not
     struct released *released;
     size_t released_count, released_capacity;
     // Inbox: looked at only when another connection wrote, we own more runs, or something is still waiting.

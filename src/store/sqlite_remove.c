@@ -120,11 +120,28 @@ enum code sqlite_tombstones(struct store *base, struct arena *arena, struct tomb
     return rc;
 }
 
+static int64_t number(struct sqlite_store *store, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    int64_t value = 0;
+    if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
+        value = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return value;
+}
+
+// Changes with every commit of another connection, and with none of ours.
+static int64_t version_of(struct sqlite_store *store)
+{
+    return number(store, "PRAGMA data_version");
+}
+
 enum code sqlite_blobs(struct store *base, struct arena *arena, struct digests *out, struct error *err)
 {
     struct sqlite_store *store = sqlite_of(base);
     sqlite3_stmt *row = NULL;
     int got;
+    store->blobs_version = version_of(store);
     enum code rc = prepare(store, "SELECT sha256 FROM blobs ORDER BY sha256", &row, err);
     while (!rc && (got = sqlite3_step(row)) != SQLITE_DONE) {
         struct digest digest = {{0}};
@@ -144,15 +161,18 @@ enum code sqlite_drop_blobs(struct store *base, const struct digest *blobs, size
 {
     struct sqlite_store *store = sqlite_of(base);
     sqlite3_stmt *size = NULL, *drop = NULL;
-    // An engine remembers which documents it has stored, and starts runs without storing them again.
-    if (!sqlite_alone(store))
-        return error_set(err, E_LOCKED, "blobs are kept while another process runs something in %s", store->path);
     enum code rc = prepare(store, "SELECT length(bytes) FROM blobs WHERE sha256=?1", &size, err);
     if (!rc)
         rc = prepare(store, "DELETE FROM blobs WHERE sha256=?1 AND NOT EXISTS(SELECT 1 FROM runs WHERE document=?1)",
                      &drop, err);
     if (!rc) rc = sqlite_begin(store, err);
     bool begun = rc == OK;
+    // An engine remembers which documents it has stored, and starts runs without storing them again. One that came and went
+    // since the blobs were listed may have stored runs that refer to them.
+    bool moved = begun && store->blobs_version != 0 && version_of(store) != store->blobs_version;
+    if (moved || (begun && !sqlite_alone(store)))
+        rc = error_set(err, E_LOCKED, "blobs are kept while another process %s in %s",
+                       moved ? "stores something" : "runs something", store->path);
     for (size_t i = 0; i < count && !rc; i++) {
         sqlite_bind_bytes(size, 1, blobs[i].b, SHA256_SIZE);
         int64_t len = sqlite3_step(size) == SQLITE_ROW ? sqlite3_column_int64(size, 0) : 0;
@@ -176,16 +196,6 @@ static uint64_t file_size(const struct sqlite_store *store, const char *end)
     struct stat status;
     sqlite3_snprintf(sizeof(path), path, "%s%s", store->path, end);
     return stat(path, &status) == 0 ? (uint64_t)status.st_size : 0;
-}
-
-static int64_t number(struct sqlite_store *store, const char *sql)
-{
-    sqlite3_stmt *statement = NULL;
-    int64_t value = 0;
-    if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK && sqlite3_step(statement) == SQLITE_ROW)
-        value = sqlite3_column_int64(statement, 0);
-    sqlite3_finalize(statement);
-    return value;
 }
 
 // By table, when SQLite was built with dbstat.

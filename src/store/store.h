@@ -268,7 +268,7 @@ struct digests {
 enum code store_blobs(struct store *store, struct arena *arena, struct digests *out,
                       struct error *err) MUST_CHECK; // all
 // Blobs that the caller knows to be needed no more; those that are documents of runs are kept all the same. *bytes gets what went.
-// E_LOCKED: another process may be about to use one.
+// E_LOCKED: another process may be about to use one, or has stored something since store_blobs listed them.
 enum code store_drop_blobs(struct store *store, const struct digest *blobs, size_t count, uint64_t *bytes,
                            struct error *err) MUST_CHECK;
 

@@ -244,6 +244,53 @@ static void S13_what_does_not_prove_itself_is_refused_and_nothing_is_stored(void
     kit_release(&kit);
 }
 
+// Whoever writes a log by hand can chain it as well; what it tells must still be what a run can tell.
+static void add_forged(struct source *source, struct moment moment)
+{
+    struct kit *kit = &source->kit;
+    struct record *events = ARENA_ARRAY(&kit->arena, source->events.count + 1, struct record);
+    struct encoded encoded;
+    struct seal seal = {
+        .seq = source->head.last_seq + 1, .persisted_ms = KIT_NOW, .previous = source->head.head, .event_id = {0}};
+    uuid_format((const uint8_t[16]){7}, seal.event_id);
+    CHECK_OK(contract_encode(kit->contract, VOCABULARY_NODES, &source->head.ids, &moment, &seal, &kit->arena, &encoded,
+                             &kit->err),
+             &kit->err);
+    for (size_t i = 0; i < source->events.count; i++) events[i] = source->events.items[i];
+    events[source->events.count] =
+        (struct record){.seq = seal.seq, .type = encoded.type, .bytes = encoded.bytes, .hash = encoded.hash};
+    source->events.items = events;
+    source->events.count++;
+    source->head.last_seq = seal.seq;
+    source->head.head = encoded.hash;
+}
+
+static void S13_a_chain_alone_proves_no_log_I3_I15(void)
+{
+    struct kit kit;
+    struct source source;
+    suite_start(&kit);
+    source_whole(&source, "r", "a");
+    add_forged(&source, kit_moment(MOMENT_STEP_STARTED, "b", 1));
+    refused(&kit, &source, "an event after the end");
+    kit_release(&source.kit);
+    struct run_log *log = source_start(&source, "r", "a");
+    add_forged(&source, kit_moment(MOMENT_STEP_STARTED, "a", 1));
+    refused(&kit, &source, "an event that is there already");
+    store_release_run(source.kit.store, log);
+    kit_release(&source.kit);
+    source_whole(&source, "r", "a");
+    struct run_import twice[] = {import_of(&source), import_of(&source)};
+    kit.err = (struct error){0};
+    CHECK_INT(store_import(kit.store, twice, 2, NULL, 0, &kit.arena, &kit.err), E_CONFLICT);
+    check_absent(&kit, "r");
+    struct run_import import = import_of(&source);
+    CHECK_OK(take(&kit, &import), &kit.err);
+    kit_check_sound(&kit);
+    kit_release(&source.kit);
+    kit_release(&kit);
+}
+
 static void S13_several_runs_come_in_together_or_not_at_all_S3(void)
 {
     struct kit kit;
@@ -281,6 +328,7 @@ const struct test suite_import_tests[] = {
     TEST(S13_a_run_that_went_on_is_brought_up_to_date_only_when_asked),
     TEST(S13_an_unfinished_run_can_go_on_in_its_new_store),
     TEST(S13_what_does_not_prove_itself_is_refused_and_nothing_is_stored),
+    TEST(S13_a_chain_alone_proves_no_log_I3_I15),
     TEST(S13_several_runs_come_in_together_or_not_at_all_S3),
 };
 const size_t suite_import_count = ARRAY_COUNT(suite_import_tests);

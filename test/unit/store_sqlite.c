@@ -340,6 +340,45 @@ static void several_processes_write_at_once_and_meet_no_lock(void)
     kit_release(&kit);
 }
 
+// It comes, stores a run with an output that is there already, and goes.
+static void store_output(const char *path, struct str output)
+{
+    struct kit kit;
+    start(&kit, path, NULL);
+    struct append_blob blob = {sha256(output), output};
+    struct moment moment = kit_moment(MOMENT_RUN_STARTED, "", 1);
+    struct append_item item = {.log = kit_create(&kit, "late", VOCABULARY_NODES), .moment = &moment};
+    struct store_batch batch = {.items = &item, .item_count = 1, .blobs = &blob, .blob_count = 1};
+    enum code rc = store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err);
+    store_close(kit.store);
+    _exit(rc == OK ? 0 : 1);
+}
+
+static void blobs_stay_when_somebody_stored_something_since_they_were_listed_I5(void)
+{
+    const char *path = scratch_path();
+    struct str output = STR("an output that nobody needs any more");
+    struct kit kit;
+    start(&kit, path, NULL);
+    struct append_blob blob = {sha256(output), output};
+    struct store_batch batch = {.blobs = &blob, .blob_count = 1};
+    CHECK_OK(store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err), &kit.err);
+    struct digests blobs;
+    CHECK_OK(store_blobs(kit.store, &kit.arena, &blobs, &kit.err), &kit.err);
+    CHECK_INT(blobs.count, 1);
+    pid_t child = fork();
+    if (child == 0) store_output(path, output);
+    int status = 0;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    uint64_t bytes = 0;
+    struct str found;
+    CHECK_INT(store_drop_blobs(kit.store, blobs.items, 1, &bytes, NULL), E_LOCKED);
+    CHECK_OK(store_blob(kit.store, &blob.sha256, &kit.arena, &found, &kit.err), &kit.err);
+    CHECK_OK(store_blobs(kit.store, &kit.arena, &blobs, &kit.err), &kit.err); // looked at again, nobody came
+    CHECK_OK(store_drop_blobs(kit.store, blobs.items, 1, &bytes, &kit.err), &kit.err);
+    kit_release(&kit);
+}
+
 static void a_run_is_free_when_its_owner_was_killed_I27(void)
 {
     const char *path = scratch_path();
@@ -512,6 +551,7 @@ int main(int argc, char **argv)
         TEST(a_failed_sync_ends_the_handle_and_reopening_tells_what_is_stored_I8_I2),
         TEST(a_failed_sync_of_a_checkpoint_ends_the_handle_too_I8),
         TEST(several_processes_write_at_once_and_meet_no_lock),
+        TEST(blobs_stay_when_somebody_stored_something_since_they_were_listed_I5),
         TEST(a_run_is_free_when_its_owner_was_killed_I27),
         TEST(the_inbox_shows_only_signals_for_runs_we_own),
         TEST(a_lease_given_back_is_seen_by_others_while_we_idle),
