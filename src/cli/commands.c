@@ -514,7 +514,8 @@ static const struct command commands[] = {
      "go on from any event of a run, as a new run",
      "The new run begins with what RUN had recorded up to event SEQ (or now) and goes on from there; RUN stays as it "
      "is. "
-     "Attempts that were in flight run again, pauses and cancellations are lifted, clocks go on where they stood.\n\n"
+     "Attempts that were in flight run again, pauses and cancellations are lifted, clocks go on where they stood; "
+     "files in $ARTIFACTS_DIR are copied as they are now.\n\n"
      "With changes, what they touch runs again and the rest is kept: --set NAME=VALUE for inputs, --set "
      "STEP.output=VALUE "
      "or --edit for what a step gave, --plan FILE for another document, --from STEP for a step and all that hang on "
