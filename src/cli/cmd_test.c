@@ -193,5 +193,9 @@ int command_test(struct cli *cli)
     test_report_close(&run.report);
     trials_close(&run.trials);
     if (code) return code;
+    if (run.filter.len > 0 && !run.invalid && run.report.passed + run.report.failed == 0) {
+        cli_fail(cli, EXIT_NOT_FOUND, "no test has \"%.*s\" in its file or name", STR_ARG(run.filter));
+        return EXIT_NOT_FOUND; // green would be a lie
+    }
     return run.invalid ? EXIT_INVALID : run.report.failed ? EXIT_DIFFERENCE : EXIT_OK;
 }
