@@ -267,7 +267,7 @@ test_one_event_is_not_events() {
 test_short_prefix_is_explained() {
     echo "$hello" >p.json
     cairn_is 0 run p.json "${store[@]}" --run-id short-1
-    cairn_is 5 get sho "${store[@]}"; has err 'when there are 4'
+    cairn_is 5 get sho "${store[@]}"; has err 'at least the first 4 characters'
     cairn_is 0 get shor "${store[@]}" -o name; equal "$(cat out)" short-1
 }
 
