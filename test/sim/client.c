@@ -72,7 +72,7 @@ static bool needs_step(enum signal_type type)
 void client_disturb(struct world *w)
 {
     if (w->checker.run_count == 0) return;
-    if (choice_pick(w->choice, STREAM_FORK, 4) == 3 && client_fork(w, false)) return;
+    if (choice_pick(w->choice, STREAM_FORK, 6) == 5 && client_fork(w, false)) return;
     struct sent_signal *sent = NULL;
     if (w->sent_count > 0 && choice_pick(w->choice, STREAM_CLIENT, 4) == 3) {
         sent = &w->sent[choice_pick(w->choice, STREAM_CLIENT, (uint32_t)w->sent_count)];

@@ -314,9 +314,12 @@ static int run_everything(uint64_t budget)
     run_workloads(MODE_EXHAUSTIVE, SIM_SQLITE, WORKLOAD_SINGLE, 0, unit * 40, seconds, &totals);
     for (size_t i = 0; i < ARRAY_COUNT(stores); i++) {
         bool sqlite = stores[i] == SIM_SQLITE;
-        if (!sqlite) run_workloads(MODE_SEEDED, stores[i], WORKLOAD_COUNT, 1, unit, seconds, &totals);
-        struct group any = {
-            .mode = MODE_SEEDED, .store = stores[i], .workload = WORKLOAD_COUNT, .from = 1000000, .worlds = unit * 6};
+        if (!sqlite) run_workloads(MODE_SEEDED, stores[i], WORKLOAD_COUNT, 1, unit * 7 / 8, seconds, &totals);
+        struct group any = {.mode = MODE_SEEDED,
+                            .store = stores[i],
+                            .workload = WORKLOAD_COUNT,
+                            .from = 1000000,
+                            .worlds = unit * 21 / 4};
         run_group(&any, seconds, true, &totals);
     }
     return finish(&totals);

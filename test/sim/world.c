@@ -430,7 +430,7 @@ static void draw_options(struct world *w)
     w->crashes_left = calm ? (w->options.store == SIM_MEMORY ? 2 : 1) : 1 + choice_pick(choice, STREAM_OPTIONS, 5);
     w->crash_at = calm ? 0 : 1 + choice_pick(choice, STREAM_OPTIONS, 48);
     w->disturbs_left = calm ? 0 : choice_pick(choice, STREAM_OPTIONS, 16);
-    w->forks_left = calm ? 0 : choice_pick(choice, STREAM_FORK, 3);
+    w->forks_left = !calm && choice_pick(choice, STREAM_FORK, 4) == 3; // each makes the world longer by a run
     uint32_t faults = calm ? 1 : fault_rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(fault_rates))];
     for (int i = 0; i < 2; i++) {
         w->tools[i].fault_rate = faults;
