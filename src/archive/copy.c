@@ -164,7 +164,7 @@ static enum code flush(struct copy *copy)
 // Whether the run is there as it is, told by the heads alone.
 static enum code is_there(struct copy *copy, const struct run_name *name, bool *there)
 {
-    struct run_head here, head;
+    struct run_head here = {0}, head = {0};
     struct arena scratch;
     arena_init(&scratch, 1024, SIZE_MAX);
     *there = false;

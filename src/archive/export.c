@@ -181,7 +181,7 @@ static enum code measure(struct export *export, struct member member, struct str
 static enum code measure_run(struct export *export, size_t i)
 {
     struct run_image image;
-    struct member member;
+    struct member member = {0};
     arena_reset(&export->scratch);
     enum code rc = archive_read_at(export->store, &export->runs[i], &export->scratch, &image, export->err);
     if (!rc) rc = add_blobs(export, &image);
@@ -216,7 +216,7 @@ static enum code measure_blobs(struct export *export)
     enum code rc = OK;
     if (export->blob_count) qsort(export->blobs, export->blob_count, sizeof(*export->blobs), compare_digests);
     for (size_t i = 0; i < export->blob_count && !rc; i++) {
-        struct member member;
+        struct member member = {0};
         struct str bytes;
         if (count > 0 && digest_eq(&export->blobs[i], &export->blobs[count - 1])) continue;
         rc = blob_member(export, &export->blobs[i], &bytes, &member);
@@ -328,7 +328,7 @@ static enum code put_all(struct export *export)
     enum code rc = put_front(export);
     for (size_t i = 0; i < export->run_count && !rc; i++) rc = put_run(export, i, &at);
     for (size_t i = 0; i < export->blob_count && !rc; i++, at++) {
-        struct member member;
+        struct member member = {0};
         struct str bytes;
         rc = blob_member(export, &export->blobs[i], &bytes, &member);
         if (!rc) rc = put_measured(export, &export->members[at], bytes);

@@ -76,7 +76,7 @@ static bool add(struct artifacts *all, const struct step_view *step, const struc
 
 static int open_artifacts(struct artifacts *all, struct cli *cli)
 {
-    struct target target;
+    struct target target = {0};
     *all = (struct artifacts){0};
     int code = session_open(&all->session, cli, STORE_READ);
     if (!code) code = target_find(&all->session, cli->args.words[0], TARGET_STEP | TARGET_MOMENT, &target);

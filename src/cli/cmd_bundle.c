@@ -164,7 +164,7 @@ static enum code sink_write(void *context, struct str bytes, struct error *err)
 }
 
 // Under another name until it is whole.
-static int export_to_file(struct session *session, struct export_options *options, const char *path,
+static int export_to_file(struct session *session, const struct export_options *options, const char *path,
                           struct export_report *report)
 {
     struct cli *cli = session->cli;
@@ -175,9 +175,10 @@ static int export_to_file(struct session *session, struct export_options *option
         os_errno(&err, "make", path);
         return cli_error(cli, &err);
     }
-    options->write = sink_write;
-    options->context = &sink;
-    enum code rc = archive_export(session->store, options, &cli->arena, report, &err);
+    struct export_options own = *options;
+    own.write = sink_write;
+    own.context = &sink;
+    enum code rc = archive_export(session->store, &own, &cli->arena, report, &err);
     if (!rc && fsync(sink.fd) != 0) rc = os_errno(&err, "write", path);
     if (close(sink.fd) != 0 && !rc) rc = os_errno(&err, "write", path);
     if (!rc && rename(temporary, path) != 0) rc = os_errno(&err, "make", path);
@@ -185,16 +186,17 @@ static int export_to_file(struct session *session, struct export_options *option
     return rc ? cli_error(cli, &err) : EXIT_OK;
 }
 
-static int export_to_stdout(struct session *session, struct export_options *options, struct export_report *report)
+static int export_to_stdout(struct session *session, const struct export_options *options, struct export_report *report)
 {
     struct error err = {0};
     struct sink sink = {.fd = STDOUT_FILENO, .path = "stdout"};
     if (session->cli->out.tty)
         return cli_fail(session->cli, EXIT_USAGE, "a bundle is not for a terminal; give --out FILE");
-    options->write = sink_write;
-    options->context = &sink;
-    return archive_export(session->store, options, &session->cli->arena, report, &err) ? cli_error(session->cli, &err)
-                                                                                       : EXIT_OK;
+    struct export_options own = *options;
+    own.write = sink_write;
+    own.context = &sink;
+    return archive_export(session->store, &own, &session->cli->arena, report, &err) ? cli_error(session->cli, &err)
+                                                                                    : EXIT_OK;
 }
 
 static int report_export(struct cli *cli, const char *path, const struct export_report *report, bool is_signed)
@@ -233,7 +235,7 @@ static int report_export(struct cli *cli, const char *path, const struct export_
 static int export_runs(struct session *session, struct export_options *options)
 {
     struct cli *cli = session->cli;
-    struct export_report report;
+    struct export_report report = {0};
     struct str out = args_text(&cli->args, FLAG_OUT, "");
     const char *path = out.len ? out.ptr : cli_format(cli, "%.*s.cairn", STR_ARG(options->runs[0].run));
     int code = strcmp(path, "-") == 0 ? export_to_stdout(session, options, &report)

@@ -152,7 +152,7 @@ static void complete_runs(struct complete *c, bool steps)
 static bool holds(struct str text, const char *part)
 {
     char copy[160];
-    if (text.len >= sizeof(copy)) return false;
+    if (text.len == 0 || text.len >= sizeof(copy)) return false;
     memcpy(copy, text.ptr, text.len);
     copy[text.len] = '\0';
     return strstr(copy, part) != NULL;

@@ -101,9 +101,9 @@ static int find_step(struct session *session, const struct card *card, const str
 int command_get(struct cli *cli)
 {
     struct session session;
-    struct target target;
+    struct target target = {0};
     struct card card = {0};
-    const struct step_view *step;
+    const struct step_view *step = NULL;
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, cli->args.words[0], TARGET_STEP | TARGET_ATTEMPT | TARGET_MOMENT, &target);
     if (!code) code = card_load(&session, &target.head, target.at, &card);

@@ -80,8 +80,8 @@ int command_key_show(struct cli *cli)
 {
     struct archive_key *key = NULL;
     struct error err = {0};
-    struct str pem;
-    char id[KEY_ID_SIZE];
+    struct str pem = {0};
+    char id[KEY_ID_SIZE] = "";
     enum code rc = key_load(cli->args.words[0].ptr, &key, &err);
     if (!rc) rc = key_pem(key, false, &cli->arena, &pem, &err);
     if (!rc) rc = key_id(key, id, &err);

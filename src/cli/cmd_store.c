@@ -21,9 +21,11 @@ static void tell_copy(void *context, const struct copy_report *report, uint64_t 
     if (cli->quiet || !cli->err.tty) return;
     struct buf text;
     buf_init(&text, 256);
-    buf_printf(&text, "\r%llu of %llu runs, %llu events \r",
-               (unsigned long long)(report->new_count + report->same_count + report->extended_count),
-               (unsigned long long)total, (unsigned long long)report->event_count);
+    unsigned long long done = report->new_count;
+    done += report->same_count;
+    done += report->extended_count;
+    buf_printf(&text, "\r%llu of %llu runs, %llu events \r", done, (unsigned long long)total,
+               (unsigned long long)report->event_count);
     cli_talk(cli, &text);
     buf_release(&text);
 }

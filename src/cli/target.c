@@ -6,8 +6,7 @@ static int not_found(struct session *session, struct str text)
 {
     struct cli *cli = session->cli;
     cli_fail(cli, EXIT_NOT_FOUND, "there is no run %.*s in %s", STR_ARG(text), session->url);
-    if (text.len < PREFIX_MIN)
-        cli_hint(cli, "of an id at least the first %d characters are needed", PREFIX_MIN);
+    if (text.len < PREFIX_MIN) cli_hint(cli, "of an id at least the first %d characters are needed", PREFIX_MIN);
     cli_next(cli, "ls");
     return EXIT_NOT_FOUND;
 }

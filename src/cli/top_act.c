@@ -33,7 +33,7 @@ static void make_argv(const struct top *top, const char *const *words, bool colo
 {
     size_t count = 0;
     argv[count++] = "cairn";
-    for (size_t i = 0; words[i] && i < TOP_ARGS_MAX; i++) argv[count++] = words[i];
+    for (size_t i = 0; i < TOP_ARGS_MAX && words[i]; i++) argv[count++] = words[i];
     argv[count++] = "--store";
     argv[count++] = top->session->url;
     argv[count++] = "--tenant";

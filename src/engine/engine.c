@@ -89,7 +89,10 @@ void resident_remove(struct engine *engine, struct resident *resident)
     while (*slot != resident) slot = &(*slot)->next;
     *slot = resident->next;
     engine->resident_count--;
-    while (resident->timers) timer_remove(engine, resident->timers);
+    for (struct timer *timer = resident->timers, *next; timer; timer = next) {
+        next = timer->next;
+        timer_remove(engine, timer);
+    }
     for (size_t i = 0; resident->tickets > 0 && i < engine->ticket_count; i++) {
         if (engine->tickets[i].resident != resident) continue;
         ticket_cancel(engine, i, 0);

@@ -25,7 +25,7 @@ static bool is_plain(unsigned char c)
 void tool_log_name(struct str step, uint32_t logical, uint32_t engine, char out[TOOL_LOG_NAME_SIZE])
 {
     static const char hex[] = "0123456789ABCDEF";
-    char name[NAME_KEPT_MAX + 4];
+    char name[NAME_KEPT_MAX + 4] = "";
     size_t len = 0, at = 0;
     for (; at < step.len && len <= NAME_KEPT_MAX; at++) {
         unsigned char c = (unsigned char)step.ptr[at];

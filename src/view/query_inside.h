@@ -52,10 +52,10 @@ enum query_op { OP_EQ = 1, OP_NE, OP_LIKE, OP_UNLIKE, OP_LT, OP_LE, OP_GT, OP_GE
 
 struct query_value {
     struct str text;
-    uint32_t mask;       // of a status
     int64_t from, until; // of a time: the first ms and the one after the last; of a number or duration: both the value
-    bool is_number;
     double number;
+    uint32_t mask; // of a status
+    bool is_number;
 };
 
 struct query_clause {
