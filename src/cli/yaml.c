@@ -77,7 +77,8 @@ static void write_block(struct buf *out, const struct json *value, size_t depth,
 // As lines behind "|": more than one, the first of them not empty and not indented, and at most one break at the end.
 static bool has_lines(struct str s)
 {
-    if (s.len < 3 || !memchr(s.ptr, '\n', s.len - 1) || memchr(" \t\n", s.ptr[0], 3)) return false;
+    if (s.len < 3 || !memchr(s.ptr, '\n', s.len - 1)) return false;
+    if (s.ptr[0] == ' ' || s.ptr[0] == '\t' || s.ptr[0] == '\n') return false;
     if (s.ptr[s.len - 1] == '\n' && s.ptr[s.len - 2] == '\n') return false;
     for (size_t i = 0; i < s.len; i++)
         if (is_odd(s.ptr + i, s.len - i)) return false;
@@ -89,13 +90,13 @@ static void write_lines(struct buf *out, struct str s, size_t depth)
     bool ends = s.ptr[s.len - 1] == '\n';
     struct str rest = str_slice(s, 0, s.len - ends);
     buf_text(out, ends ? "|" : "|-");
-    while (rest.ptr) {
+    for (bool last = false; !last;) {
         struct str after, line = str_cut(rest, '\n', &after);
-        bool last = line.len == rest.len;
+        last = line.len == rest.len;
         buf_byte(out, '\n');
         if (line.len > 0) indent(out, depth);
         buf_add(out, line);
-        rest = last ? (struct str){0} : after;
+        rest = after;
     }
 }
 
