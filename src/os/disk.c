@@ -10,12 +10,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -447,14 +445,6 @@ void os_disk_close(struct disk *disk)
     INVARIANT(disk->ops == &posix_ops);
     close(disk_of(disk)->root);
     free(disk_of(disk));
-}
-
-void os_disk_spread(struct disk *disk)
-{
-    int flags = 0;
-    if (disk->ops != &posix_ops || ioctl(disk_of(disk)->root, FS_IOC_GETFLAGS, &flags) != 0) return;
-    flags |= FS_TOPDIR_FL;
-    (void)ioctl(disk_of(disk)->root, FS_IOC_SETFLAGS, &flags);
 }
 
 const char *os_disk_remote(const struct disk *disk)

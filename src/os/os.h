@@ -73,10 +73,6 @@ struct file {
 // A disk rooted at `root` (created when missing, one level). Close with disk_close.
 enum code os_disk_open(const char *root, struct disk **out, struct error *err) MUST_CHECK;
 void os_disk_close(struct disk *disk);
-// Asks the file system to put the directories that are made in the disk's root far from each other. ext4 otherwise fills one
-// group after the other and, for minutes after many files were deleted, searches long for a free place in each. A wish:
-// nothing happens where it means nothing.
-void os_disk_spread(struct disk *disk);
 // "nfs", "smb" or "9p" when the disk of os_disk_open is on such a file system (their locks and syncs promise too little), else NULL.
 const char *os_disk_remote(const struct disk *disk);
 // Whole file; E_LIMIT when larger than `max`.

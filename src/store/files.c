@@ -373,7 +373,6 @@ static enum code open_writer(struct files_store *files, bool create, struct erro
     bool found;
     enum code rc = check_version(files, &found, err);
     if (rc == OK && !found && !create) return error_set(err, E_NOT_FOUND, "there is no store");
-    if (rc == OK && !found) os_disk_spread(files->disk);
     if (rc == OK) rc = files->disk->ops->make_dir(files->disk, ".cairn", err);
     if (rc == OK) rc = take_lock(files, err);
     if (rc == OK) rc = check_version(files, &found, err); // another process may have made it meanwhile
