@@ -236,8 +236,8 @@ static enum code add_edges(const struct graph *g, struct scene *scene, uint32_t 
 enum code scene_make(const struct graph *g, uint32_t scope, bool fold, struct scene **out)
 {
     const struct program *p = g->program;
-    uint32_t first = scope == PROGRAM_TOP ? 0 : p->steps[scope].first_child;
-    uint32_t count = scope == PROGRAM_TOP ? p->top_count : p->steps[scope].child_count;
+    uint32_t first;
+    uint32_t count = program_scope(p, scope, &first);
     struct scene *scene = ARENA_NEW(g->arena, struct scene);
     uint32_t *item_of = ARENA_ARRAY(g->arena, count + 1, uint32_t);
     if (!scene || !item_of) return no_memory(g);

@@ -54,8 +54,8 @@ static const struct {
 static void dot_scope(struct buf *out, const struct graph *g, uint32_t scope, uint32_t depth)
 {
     const struct program *p = g->program;
-    uint32_t first = scope == PROGRAM_TOP ? 0 : p->steps[scope].first_child;
-    uint32_t count = scope == PROGRAM_TOP ? p->top_count : p->steps[scope].child_count;
+    uint32_t first;
+    uint32_t count = program_scope(p, scope, &first);
     for (uint32_t i = first; i < first + count; i++) {
         const struct program_step *ps = &p->steps[i];
         const char *state = state_of(g, i);
@@ -119,8 +119,8 @@ static void class_name(struct buf *out, const char *word)
 static void mermaid_scope(struct buf *out, const struct graph *g, uint32_t scope, uint32_t depth)
 {
     const struct program *p = g->program;
-    uint32_t first = scope == PROGRAM_TOP ? 0 : p->steps[scope].first_child;
-    uint32_t count = scope == PROGRAM_TOP ? p->top_count : p->steps[scope].child_count;
+    uint32_t first;
+    uint32_t count = program_scope(p, scope, &first);
     for (uint32_t i = first; i < first + count; i++) {
         const struct program_step *ps = &p->steps[i];
         const char *state = state_of(g, i);

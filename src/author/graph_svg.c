@@ -14,27 +14,6 @@ struct picture {
     int32_t h;
 };
 
-static void escaped(struct buf *out, struct str text)
-{
-    for (size_t i = 0; i < text.len;) {
-        size_t size = str_utf8_size(text, i);
-        unsigned char c = (unsigned char)text.ptr[i];
-        if (c == '<')
-            buf_text(out, "&lt;");
-        else if (c == '>')
-            buf_text(out, "&gt;");
-        else if (c == '&')
-            buf_text(out, "&amp;");
-        else if (c == '"')
-            buf_text(out, "&quot;");
-        else if (size == 0 || (c < 0x20 && c != '\n') || c == 0x7F)
-            buf_byte(out, '?');
-        else
-            buf_add(out, str_slice(text, i, i + size));
-        i += size ? size : 1;
-    }
-}
-
 static int32_t characters(struct str text)
 {
     int32_t count = 0;
@@ -45,13 +24,13 @@ static int32_t characters(struct str text)
 static void cut_text(struct buf *out, struct str text)
 {
     if (characters(text) <= CHARS_MAX) {
-        escaped(out, text);
+        buf_xml(out, text);
         return;
     }
     size_t end = 0;
     for (int32_t count = 0; end < text.len; end++)
         if (((unsigned char)text.ptr[end] & 0xC0) != 0x80 && ++count == CHARS_MAX) break;
-    escaped(out, str_slice(text, 0, end));
+    buf_xml(out, str_slice(text, 0, end));
     buf_text(out, "…");
 }
 
@@ -120,7 +99,7 @@ static void write_item(struct buf *out, const struct picture *p, const struct la
     graph_title(&title, p->g, item->step);
     buf_printf(out, "<g class=\"n %s%s\" transform=\"translate(%d %d)\"><title>",
                item->marked ? item->mark.word : "plain", item->inner ? " loop" : "", n->x, n->y);
-    escaped(out, buf_str(&title));
+    buf_xml(out, buf_str(&title));
     if (!buf_ok(&title)) out->failed = true;
     buf_release(&title);
     buf_printf(out, "</title><rect width=\"%d\" height=\"%d\" rx=\"6\"/>", n->w, n->h);
@@ -184,7 +163,7 @@ enum code graph_svg(struct buf *out, const struct graph *g)
                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
                "role=\"img\">\n<title>",
                w, h, w, h);
-    escaped(out, g->program->plan_id);
+    buf_xml(out, g->program->plan_id);
     buf_printf(out, "</title>\n<style>%s</style>\n", style);
     buf_text(out,
              "<defs><marker id=\"a\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" "

@@ -373,8 +373,8 @@ static bool sort_scope(struct sound_scope *s)
 enum code sound_open(struct sound_scope *s, const struct program *program, uint32_t scope, struct arena *arena,
                      struct error *err)
 {
-    uint32_t first = scope == PROGRAM_TOP ? 0 : program->steps[scope].first_child;
-    uint32_t count = scope == PROGRAM_TOP ? program->top_count : program->steps[scope].child_count;
+    uint32_t first;
+    uint32_t count = program_scope(program, scope, &first);
     *s = (struct sound_scope){.program = program, .arena = arena, .first = first, .count = count, .goal = PROGRAM_TOP};
     s->plan = program->kind == DOCUMENT_PLAN;
     s->order = ARENA_ARRAY(arena, count + 1, uint32_t);

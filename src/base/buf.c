@@ -153,3 +153,24 @@ void buf_printf(struct buf *buf, const char *format, ...)
     }
     va_end(again);
 }
+
+void buf_xml(struct buf *buf, struct str text)
+{
+    for (size_t i = 0; i < text.len;) {
+        size_t size = str_utf8_size(text, i);
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c == '<')
+            buf_text(buf, "&lt;");
+        else if (c == '>')
+            buf_text(buf, "&gt;");
+        else if (c == '&')
+            buf_text(buf, "&amp;");
+        else if (c == '"')
+            buf_text(buf, "&quot;");
+        else if (size == 0 || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F)
+            buf_byte(buf, '?');
+        else
+            buf_add(buf, str_slice(text, i, i + size));
+        i += size ? size : 1;
+    }
+}

@@ -145,6 +145,11 @@ int look_width(enum run_status status)
     return status == RUN_STATUS_CANCELLED ? 10 : 9;
 }
 
+struct str short_id(struct str run)
+{
+    return uuid_valid(run) ? str_slice(run, 0, 8) : run;
+}
+
 enum look look_of_run(enum run_status status)
 {
     switch (status) {

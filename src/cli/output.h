@@ -43,6 +43,8 @@ enum look {
 const char *look_glyph(enum look look, bool utf8);
 const char *look_word(enum look look);
 enum tone look_tone(enum look look);
+// Enough of an id to name a run: UUIDs are known by their first characters.
+struct str short_id(struct str run);
 enum look look_of_run(enum run_status status);
 // What became of a step that the end of its run found in this state: nothing waits or is tried again any more.
 enum look look_at_end(enum look look, enum run_status status);

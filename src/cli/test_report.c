@@ -133,34 +133,14 @@ static bool add_json(struct test_report *report, const struct trial_script *scri
 
 // ---- junit
 
-// What XML 1.0 cannot hold becomes '?'.
-static void xml_text(struct buf *out, struct str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        if (c == '<')
-            buf_text(out, "&lt;");
-        else if (c == '>')
-            buf_text(out, "&gt;");
-        else if (c == '&')
-            buf_text(out, "&amp;");
-        else if (c == '"')
-            buf_text(out, "&quot;");
-        else if (c < 0x20 && c != '\n' && c != '\t')
-            buf_byte(out, '?');
-        else
-            buf_byte(out, (char)c);
-    }
-}
-
 static void add_xml(struct test_report *report, const struct trial_script *script, const struct trial_result *result,
                     const struct error *err, int64_t took_us)
 {
     struct buf *out = &report->xml;
     buf_text(out, "  <testcase classname=\"");
-    xml_text(out, script->file);
+    buf_xml(out, script->file);
     buf_text(out, "\" name=\"");
-    xml_text(out, title_of(report->cli, script));
+    buf_xml(out, title_of(report->cli, script));
     buf_printf(out, "\" time=\"%lld.%06lld\"", (long long)(took_us / 1000000), (long long)(took_us % 1000000));
     if (!err && result->fault_count == 0) {
         buf_text(out, "/>\n");
@@ -169,21 +149,21 @@ static void add_xml(struct test_report *report, const struct trial_script *scrip
     buf_text(out, ">\n");
     if (err) {
         buf_text(out, "    <error message=\"");
-        xml_text(out, str_from(err->message));
+        buf_xml(out, str_from(err->message));
         buf_text(out, "\"/>\n");
     }
     for (size_t i = 0; i < result->fault_count; i++) {
         const struct trial_fault *fault = &result->faults[i];
         buf_text(out, "    <failure message=\"");
-        xml_text(out, fault->what);
+        buf_xml(out, fault->what);
         buf_text(out, "\">");
-        xml_text(out, script->file);
+        buf_xml(out, script->file);
         buf_printf(out, ":%u:%u\nexpected ", fault->line, fault->column);
-        xml_text(out, fault->expected);
+        buf_xml(out, fault->expected);
         buf_text(out, "\ngot ");
-        xml_text(out, fault->got);
+        buf_xml(out, fault->got);
         if (fault->more.len) buf_byte(out, '\n');
-        xml_text(out, fault->more);
+        buf_xml(out, fault->more);
         buf_text(out, "</failure>\n");
     }
     buf_text(out, "  </testcase>\n");
@@ -214,7 +194,7 @@ void test_report_invalid(struct test_report *report, struct str file)
     report->invalid++;
     if (report->format != FORMAT_JUNIT) return;
     buf_text(&report->xml, "  <testcase classname=\"");
-    xml_text(&report->xml, file);
+    buf_xml(&report->xml, file);
     buf_text(&report->xml, "\" name=\"(file)\"><error message=\"the test file is invalid\"/></testcase>\n");
 }
 

@@ -97,11 +97,6 @@ static void add_cell(struct buf *line, const struct term *term, struct str text,
     buf_release(&safe);
 }
 
-static struct str short_id(struct str run)
-{
-    return uuid_valid(run) ? str_slice(run, 0, 8) : run;
-}
-
 static size_t id_width(const struct top_runs *runs, size_t columns)
 {
     size_t width = 8, most = columns >= 120 ? 36 : columns >= 80 ? 20 : 12;

@@ -99,12 +99,6 @@ static void write_until(struct buf *out, const char *before, int64_t due_ms, int
     buf_printf(out, "%s%s", before, text);
 }
 
-// Enough of an id to name the run: UUIDs are known by their first characters.
-static struct str short_id(const struct flow *flow)
-{
-    return uuid_valid(flow->run) ? str_slice(flow->run, 0, 8) : flow->run;
-}
-
 static void write_note(struct tree *tree, const struct flow *flow, const struct row *row, int64_t now_ms)
 {
     struct buf *out = &tree->work;
@@ -120,12 +114,12 @@ static void write_note(struct tree *tree, const struct flow *flow, const struct 
         break;
     case LOOK_APPROVAL:
         write_until(out, "  answers itself in ", row->due_ms, now_ms);
-        buf_printf(out, "  %s approve %.*s/%.*s%s", tree->cli->self, STR_ARG(short_id(flow)), STR_ARG(row->id),
+        buf_printf(out, "  %s approve %.*s/%.*s%s", tree->cli->self, STR_ARG(short_id(flow->run)), STR_ARG(row->id),
                    tree->cli->tail);
         break;
     case LOOK_HELD:
         buf_printf(out, "  %s  %s retry %.*s --step %.*s%s", text ? text->note : "", tree->cli->self,
-                   STR_ARG(short_id(flow)), STR_ARG(row->id), tree->cli->tail);
+                   STR_ARG(short_id(flow->run)), STR_ARG(row->id), tree->cli->tail);
         break;
     case LOOK_DELAYED:
         write_until(out, "  again in ", row->due_ms, now_ms);

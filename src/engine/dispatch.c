@@ -228,6 +228,36 @@ static struct str log_path(struct engine *engine, const struct run_ids *ids, str
     return str_from(text);
 }
 
+// What every attempt tells its tool, whatever kind of tool it is.
+static struct tool_request request_of(struct engine *engine, const struct run *run, const struct effect *effect,
+                                      uint64_t ticket)
+{
+    struct str path = kernel_path(run, effect->step, &engine->turn);
+    return (struct tool_request){.ticket = ticket,
+                                 .run = run->ids.run,
+                                 .step = path,
+                                 .log = log_path(engine, &run->ids, path, effect),
+                                 .log_max = engine->options.limits.log_max,
+                                 .logical = effect->logical,
+                                 .engine = effect->engine,
+                                 .timeout_ms = run->program->steps[effect->step].timeout_ms};
+}
+
+static void make_artifacts_dir(const struct run *run)
+{
+    struct error err = {0};
+    if (run->start.artifacts_dir.len > 0 && os_make_dirs(run->start.artifacts_dir.ptr, &err) != OK)
+        os_log(LOG_WARN, "no artifacts directory why=\"%s\"", err.message);
+}
+
+static struct fault spawn_fault(const struct error *why)
+{
+    return (struct fault){.code = STR("SPAWN_FAILED"),
+                          .message = str_from(why->message),
+                          .category = STR("infrastructure"),
+                          .retryable = true};
+}
+
 static enum code start_process(struct engine *engine, struct resident *resident, const struct effect *effect,
                                struct error *err)
 {
@@ -243,34 +273,21 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     if (rc) return rc;
     uint64_t id = ticket_open(engine, resident, effect);
     if (id == 0) return error_set(err, E_NOMEM, "out of memory");
-    if (run->start.artifacts_dir.len > 0 && os_make_dirs(run->start.artifacts_dir.ptr, &local) != OK)
-        os_log(LOG_WARN, "no artifacts directory why=\"%s\"", local.message);
-    struct str path = kernel_path(run, effect->step, &engine->turn);
-    struct tool_request request = {.ticket = id,
-                                   .run = run->ids.run,
-                                   .step = path,
-                                   .log = log_path(engine, &run->ids, path, effect),
-                                   .log_max = engine->options.limits.log_max,
-                                   .logical = effect->logical,
-                                   .engine = effect->engine,
-                                   .argv = command.argv,
-                                   .argc = command.argc,
-                                   .input = command.input,
-                                   .env = command.env,
-                                   .env_count = command.env_count,
-                                   .secrets = ps->secrets,
-                                   .secret_count = ps->secret_count,
-                                   .cwd = command.cwd,
-                                   .timeout_ms = ps->timeout_ms,
-                                   .output_max = engine->options.limits.output_max};
+    make_artifacts_dir(run);
+    struct tool_request request = request_of(engine, run, effect, id);
+    request.argv = command.argv;
+    request.argc = command.argc;
+    request.input = command.input;
+    request.env = command.env;
+    request.env_count = command.env_count;
+    request.secrets = ps->secrets;
+    request.secret_count = ps->secret_count;
+    request.cwd = command.cwd;
+    request.output_max = engine->options.limits.output_max;
     rc = engine->tools->ops->start(engine->tools, &request, &local);
     if (rc == OK) return OK;
     ticket_close(engine, id);
-    struct fault fault = {.code = STR("SPAWN_FAILED"),
-                          .message = str_from(local.message),
-                          .category = STR("infrastructure"),
-                          .retryable = true};
-    return input_fault(engine, resident, effect->step, effect->logical, effect->engine, fault, err);
+    return input_fault(engine, resident, effect->step, effect->logical, effect->engine, spawn_fault(&local), err);
 }
 
 // A function of the host gets its `with` as JSON text.
@@ -296,26 +313,14 @@ static enum code start_function(struct engine *engine, struct resident *resident
                           .category = STR("validation")};
     if (id != 0) {
         engine->tickets[id & UINT32_MAX].host = true;
-        if (ps->artifact_count > 0 && os_make_dirs(run->start.artifacts_dir.ptr, &local) != OK)
-            os_log(LOG_WARN, "no artifacts directory why=\"%s\"", local.message);
-        struct str path = kernel_path(run, effect->step, &engine->turn);
-        struct tool_request request = {.ticket = id,
-                                       .run = run->ids.run,
-                                       .step = path,
-                                       .log = log_path(engine, &run->ids, path, effect),
-                                       .log_max = engine->options.limits.log_max,
-                                       .logical = effect->logical,
-                                       .engine = effect->engine,
-                                       .function = ps->function,
-                                       .input = buf_str(&input),
-                                       .artifacts_dir = run->start.artifacts_dir,
-                                       .timeout_ms = ps->timeout_ms};
+        if (ps->artifact_count > 0) make_artifacts_dir(run);
+        struct tool_request request = request_of(engine, run, effect, id);
+        request.function = ps->function;
+        request.input = buf_str(&input);
+        request.artifacts_dir = run->start.artifacts_dir;
         rc = tools->ops->start(tools, &request, &local);
         if (rc) ticket_close(engine, id);
-        fault = (struct fault){.code = STR("SPAWN_FAILED"),
-                               .message = str_from(local.message),
-                               .category = STR("infrastructure"),
-                               .retryable = true};
+        fault = spawn_fault(&local);
     } else if (buf_ok(&input)) {
         rc = E_NOMEM;
     } else {

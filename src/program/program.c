@@ -199,6 +199,12 @@ struct str id_key(uint32_t scope, struct str id, char out[static 160])
     return (struct str){out, len + id.len};
 }
 
+uint32_t program_scope(const struct program *program, uint32_t scope, uint32_t *first)
+{
+    *first = scope == PROGRAM_TOP ? 0 : program->steps[scope].first_child;
+    return scope == PROGRAM_TOP ? program->top_count : program->steps[scope].child_count;
+}
+
 uint32_t program_find(const struct program *program, uint32_t scope, struct str id)
 {
     char buffer[160];

@@ -164,6 +164,8 @@ bool input_type_fits(struct str type, const struct json *value);
 // `policy`: and try, wait and fail by the same rules (retry, timeout, on_failure; always compared inside loops).
 bool program_same_step(const struct program *pa, uint32_t step_a, const struct program *pb, uint32_t step_b,
                        bool policy);
+// The steps of a scope (PROGRAM_TOP or a LOOP) are *first .. *first + count - 1; returns the count.
+uint32_t program_scope(const struct program *program, uint32_t scope, uint32_t *first);
 const char *step_kind_name(enum step_kind kind);
 const char *document_kind_name(enum document_kind kind); // "plan", "nodes"
 const char *backoff_name(enum backoff backoff);

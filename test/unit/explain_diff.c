@@ -1,4 +1,5 @@
 // Two runs side by side: what counts as a difference, and where they part.
+#include "support/explained_story.h"
 #include "support/story.h"
 
 #define PLAN(steps) "{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\",\"steps\":[" steps "]}"
@@ -9,22 +10,9 @@
 static struct arena arena;
 static struct json diff;
 
-static struct explained fold(struct story *s, size_t moments)
-{
-    struct explained x;
-    explained_open(&x, s->program, &story_ids, &story_env);
-    for (size_t i = 0; i < s->stored_count && i < moments; i++) {
-        struct moment m;
-        struct error err = {0};
-        CHECK_OK(contract_decode_ledger(s->stored[i], &x.arena, &m, &err), &err);
-        CHECK_OK(explain_fold(x.explain, &m, i + 1, &err), &err);
-    }
-    return x;
-}
-
 static bool same_at(struct story *a, size_t at_a, struct story *b, size_t at_b, unsigned parts)
 {
-    struct explained x = fold(a, at_a), y = fold(b, at_b);
+    struct explained x = explained_story(a, at_a), y = explained_story(b, at_b);
     struct error err = {0};
     struct json shown;
     bool same;

@@ -1,6 +1,7 @@
 // What `cairn why` says in the main cases, as people read it: goldens in test/golden/why. Also: an answer that cannot be
 // reproduced says so. CAIRN_GOLDEN_UPDATE=1 rewrites the goldens.
 #include "cli/why.h"
+#include "support/explained_story.h"
 #include "support/story.h"
 
 #include <stdio.h>
@@ -8,19 +9,6 @@
 #define PLAN(steps) "{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\",\"steps\":[" steps "]}"
 #define SHELL(id, deps, more)                                                                                          \
     "{\"stepId\":\"" id "\",\"kind\":\"shell\",\"dependsOn\":[" deps "],\"with\":{\"command\":\"x\"}" more "}"
-
-static struct explained told_of(struct story *s, size_t moments)
-{
-    struct explained x;
-    explained_open(&x, s->program, &story_ids, &story_env);
-    for (size_t i = 0; i < s->stored_count && i < moments; i++) {
-        struct moment m;
-        struct error err = {0};
-        CHECK_OK(contract_decode_ledger(s->stored[i], &x.arena, &m, &err), &err);
-        CHECK_OK(explain_fold(x.explain, &m, i + 1, &err), &err);
-    }
-    return x;
-}
 
 static struct cli shown_to(struct cli *cli)
 {
@@ -33,7 +21,7 @@ static struct cli shown_to(struct cli *cli)
 // The screen for `path` ("" = the run) after `moments` moments, `columns` wide; 0 = not a terminal.
 static void say_at(struct story *s, struct buf *out, const char *path, size_t moments, size_t columns, bool plain)
 {
-    struct explained x = told_of(s, moments);
+    struct explained x = explained_story(s, moments);
     struct cli cli;
     struct json answer;
     struct error err = {0};
@@ -267,7 +255,7 @@ static void paths_that_name_no_step_are_refused(void)
     struct story s;
     story_open(&s, "name: t\nnodes:\n  - id: go\n    loop_group:\n      max_iterations: 3\n      nodes: [{id: tick, "
                    "bash: x}]\n");
-    struct explained x = told_of(&s, 0);
+    struct explained x = explained_story(&s, 0);
     for (size_t i = 0; i < ARRAY_COUNT(paths); i++) {
         struct error err = {0};
         struct json answer;
