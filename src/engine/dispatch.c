@@ -229,12 +229,15 @@ static struct str log_path(struct engine *engine, const struct run_ids *ids, str
 }
 
 // What every attempt tells its tool, whatever kind of tool it is.
-static struct tool_request request_of(struct engine *engine, const struct run *run, const struct effect *effect,
-                                      uint64_t ticket)
+static struct tool_request request_of(struct engine *engine, const struct resident *resident,
+                                      const struct effect *effect, uint64_t ticket)
 {
+    const struct run *run = resident->run;
     struct str path = kernel_path(run, effect->step, &engine->turn);
     return (struct tool_request){.ticket = ticket,
+                                 .tenant = run->ids.tenant,
                                  .run = run->ids.run,
+                                 .epoch = run_log_epoch(resident->log),
                                  .step = path,
                                  .log = log_path(engine, &run->ids, path, effect),
                                  .log_max = engine->options.limits.log_max,
@@ -274,7 +277,7 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     uint64_t id = ticket_open(engine, resident, effect);
     if (id == 0) return error_set(err, E_NOMEM, "out of memory");
     make_artifacts_dir(run);
-    struct tool_request request = request_of(engine, run, effect, id);
+    struct tool_request request = request_of(engine, resident, effect, id);
     request.argv = command.argv;
     request.argc = command.argc;
     request.input = command.input;
@@ -314,7 +317,7 @@ static enum code start_function(struct engine *engine, struct resident *resident
     if (id != 0) {
         engine->tickets[id & UINT32_MAX].host = true;
         if (ps->artifact_count > 0) make_artifacts_dir(run);
-        struct tool_request request = request_of(engine, run, effect, id);
+        struct tool_request request = request_of(engine, resident, effect, id);
         request.function = ps->function;
         request.input = buf_str(&input);
         request.artifacts_dir = run->start.artifacts_dir;

@@ -292,6 +292,7 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, s
     struct queued *queued = queue_result(engine, resident, ticket->step, ticket->logical, ticket->engine);
     if (!queued) return no_memory(err);
     queued->input.duration_ms = result->duration_ms;
+    queued->input.lost = result->lost;
     enum code rc = OK;
     const struct program_step *ps = &resident->run->program->steps[ticket->step];
     bool exited = result->ok || str_is(result->fault.code, "EXIT_NONZERO");

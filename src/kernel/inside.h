@@ -50,6 +50,7 @@ enum code iteration_over(struct decide *d, uint32_t loop) MUST_CHECK;
 enum code cancel_sweep(struct decide *d) MUST_CHECK;
 enum code cancel_child(struct decide *d, uint32_t step) MUST_CHECK;
 enum code redispatch_lost(struct decide *d) MUST_CHECK;
+enum code attempt_lost(struct decide *d, uint32_t step) MUST_CHECK; // the one in flight: nobody will tell what came out
 enum code reuse_one(struct decide *d, const struct reuse *reuse) MUST_CHECK;
 enum code take_up_past(struct decide *d) MUST_CHECK; // START with a past
 enum code begin_run(struct decide *d) MUST_CHECK;    // RUN_STARTED and reused steps

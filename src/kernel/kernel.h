@@ -123,6 +123,9 @@ struct past {
     struct str from_run; // whose past it is
 };
 
+// An attempt whose executor was lost runs again at most this often: a step that kills whoever runs it fails (WORKER_LOST).
+enum { ENGINE_ATTEMPTS_MAX = 20 };
+
 enum input_kind { INPUT_START = 1, INPUT_RESULT, INPUT_TIMER, INPUT_SIGNAL, INPUT_RECOVER };
 
 struct input {
@@ -139,6 +142,7 @@ struct input {
     const struct reuse *reuse;
     uint32_t reuse_count;
     bool ok;           // RESULT
+    bool lost;         // RESULT: whoever had the attempt is gone; it runs again as the next engine attempt
     struct json value; // type 0 = none
     struct digest blob;
     bool has_blob;

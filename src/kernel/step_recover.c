@@ -2,20 +2,46 @@
 // named in the log before they start; timers are set again. Also what a cancelled run still has to stop.
 #include "kernel/inside.h"
 
+// The same logical attempt once more, under the next engine attempt (C-34).
+static enum code redispatch(struct decide *d, uint32_t step)
+{
+    struct run_step *s = &d->run->steps[step];
+    struct moment m = moment_of(d, MOMENT_STEP_REDISPATCHED, step);
+    m.engine = s->engine + 1;
+    enum code rc = emit(d, &m, step);
+    if (rc) return rc;
+    if (!effect_add(d, EFFECT_EXECUTE, step)) return E_NOMEM;
+    s->live = true;
+    return OK;
+}
+
 enum code redispatch_lost(struct decide *d)
 {
     struct run *run = d->run;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
-        struct run_step *s = &run->steps[i];
+        const struct run_step *s = &run->steps[i];
         if (s->state != NODE_RUNNING || s->live || !kind_is_executed(run->program->steps[i].kind)) continue;
-        struct moment m = moment_of(d, MOMENT_STEP_REDISPATCHED, i);
-        m.engine = s->engine + 1;
-        enum code rc = emit(d, &m, i);
+        enum code rc = redispatch(d, i);
         if (rc) return rc;
-        if (!effect_add(d, EFFECT_EXECUTE, i)) return E_NOMEM;
-        s->live = true;
     }
     return OK;
+}
+
+enum code attempt_lost(struct decide *d, uint32_t step)
+{
+    struct run *run = d->run;
+    struct run_step *s = &run->steps[step];
+    s->live = false;
+    if (run->cancelling) return OK; // advance() sweeps: it fails as cancelled
+    if (s->engine >= ENGINE_ATTEMPTS_MAX) {
+        struct fault fault = {.code = STR("WORKER_LOST"),
+                              .message = STR("whoever executes the step dies of it, again and again"),
+                              .category = STR("infrastructure"),
+                              .retryable = true};
+        return fail_step(d, step, &fault);
+    }
+    if (d->input->idle || run->status != RUN_STATUS_RUNNING) return OK; // RECOVER or RESUME finds it
+    return redispatch(d, step);
 }
 
 static enum code owed_timers(struct decide *d)

@@ -65,6 +65,7 @@ enum code step_result(struct decide *d)
     if (s->state != NODE_RUNNING || s->logical != in->logical || s->engine != in->engine ||
         run_status_terminal(d->run->status))
         return late(d);
+    if (in->lost) return attempt_lost(d, in->step);
     if (!in->ok) {
         if (!d->run->cancelling) return fail_step(d, in->step, &in->fault);
         struct fault fault = in->fault;

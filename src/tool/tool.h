@@ -26,7 +26,8 @@ struct tool_env {
 // Everything is copied by tool_start.
 struct tool_request {
     uint64_t ticket;
-    struct str run, step; // step path
+    struct str tenant, run, step; // step path
+    uint64_t epoch;               // of the run's lease when the attempt was ordered
     uint32_t logical, engine;
     const struct str *argv; // argv[0] looked up in PATH when it has no slash
     size_t argc;
@@ -76,6 +77,7 @@ void step_log_end(struct step_log *log, struct str how);
 struct tool_result {
     uint64_t ticket;
     bool ok;           // exit 0
+    bool lost;         // nobody knows what came out: whoever executed it is gone. Nothing else is set then
     struct str output; // stdout, trailing newlines cut, made valid UTF-8; of a function: JSON text, empty = null
     bool is_json;      // the output is JSON text and must be read as such
     bool truncated;

@@ -78,6 +78,7 @@ void desk_deliver(struct desk *desk, size_t index)
     struct desk_answer *answer = &desk->answers[index];
     struct tool_result result = {.ticket = answer->ticket, .ok = answer->ok, .duration_ms = answer->duration_ms};
     result.is_json = answer->is_json;
+    result.lost = answer->lost;
     if (answer->ok)
         result.output = answer->output;
     else

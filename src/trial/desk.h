@@ -13,6 +13,7 @@ struct desk_answer {
     int64_t due_ms; // monotonic
     uint64_t order; // among those that are due together, the smallest goes first
     bool ok, twice, cancelled;
+    bool lost;         // nobody knows what came out
     bool is_json;      // the output is a function's
     struct str output; // borrowed until it is handed in
     struct fault fault;

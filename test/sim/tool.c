@@ -10,6 +10,7 @@ enum fate {
     FATE_SILENT,
     FATE_TWICE,
     FATE_REFUSED,
+    FATE_LOST,
     FATE_COUNT
 };
 
@@ -59,6 +60,11 @@ static void decide_answer(struct sim_tool *tool, const struct tool_request *requ
         answer->due_ms += request->timeout_ms > 0 ? request->timeout_ms : LONG_MS;
         if (request->timeout_ms > 0) fail(answer, "TIMEOUT", true);
         break;
+    case FATE_LOST: // the worker died, and its lease runs out
+        answer->due_ms += choice_pick(tool->choice, STREAM_TOOL, 2) * 30000;
+        answer->ok = false;
+        answer->lost = true;
+        break;
     case FATE_TWICE:
         answer->twice = true;
         break;
@@ -90,6 +96,7 @@ static void cancelled(void *context, struct desk_answer *answer, int64_t grace_m
     struct sim_tool *tool = context;
     uint32_t how = choice_pick(tool->choice, STREAM_TOOL, 3);
     answer->due_ms = *tool->desk.now_ms + (how == 1 ? grace_ms : 0);
+    if (how != 2) answer->lost = false;
     if (how != 2) fail(answer, "CANCELLED", false); // else it ends as it would have, before the signal reaches it
 }
 

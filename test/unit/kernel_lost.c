@@ -1,0 +1,118 @@
+// Whoever had an attempt is gone and nobody will tell what came out: the same logical attempt runs again.
+#include "support/story.h"
+
+#define PLAN(steps)                                                                                                    \
+    "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"},\"steps\":[" steps "]}"
+#define ONE PLAN("{\"stepId\":\"a\",\"kind\":\"noop\",\"retry\":{\"maxAttempts\":2,\"delay\":0}}")
+
+static void lose(struct story *s, const char *step)
+{
+    struct input input = {.lost = true};
+    story_answer(s, step, &input);
+}
+
+static void lost_worker_raises_the_engine_attempt_not_the_logical_C_34_RE_5c_ES_1_3b(void)
+{
+    struct story s;
+    story_open(&s, ONE);
+    story_start(&s);
+    buf_clear(&s.told);
+    lose(&s, "a");
+    story_expect(&s, "[0] STEP_REDISPATCHED a 1.2\n");
+    lose(&s, "a");
+    story_expect(&s, "[0] STEP_REDISPATCHED a 1.3\n"); // two platform retries
+    story_done(&s, "a", NULL);
+    story_expect(&s, "[0] STEP_COMPLETED a 1.3\n[0] RUN_COMPLETED\n");
+    story_close(&s);
+}
+
+static void loss_of_an_older_attempt_changes_nothing_I14(void)
+{
+    struct story s;
+    story_open(&s, ONE);
+    story_start(&s);
+    lose(&s, "a");
+    buf_clear(&s.told);
+    struct input old = {.kind = INPUT_RESULT, .lost = true, .step = 0, .logical = 1, .engine = 1};
+    story_step(&s, &old);
+    story_expect(&s, "[0] LATE_RESULT a 1.1\n");
+    old.lost = false;
+    old.ok = true;
+    old.value = json_null();
+    story_step(&s, &old);
+    story_expect(&s, "[0] LATE_RESULT a 1.1\n");
+    story_done(&s, "a", NULL);
+    CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
+    story_close(&s);
+}
+
+static void step_that_kills_its_workers_fails_in_the_end_and_the_policy_counts_that(void)
+{
+    struct story s;
+    story_open(&s, ONE);
+    story_start(&s);
+    for (int i = 1; i < ENGINE_ATTEMPTS_MAX; i++) lose(&s, "a");
+    buf_clear(&s.told);
+    lose(&s, "a");
+    story_expect(&s, "[0] ATTEMPT_FAILED a 1.20 WORKER_LOST\n[0] STEP_STARTED a 2.1\n");
+    for (int i = 1; i < ENGINE_ATTEMPTS_MAX; i++) lose(&s, "a");
+    buf_clear(&s.told);
+    lose(&s, "a");
+    story_expect(&s, "[0] STEP_FAILED a 2.20 WORKER_LOST\n[0] RUN_FAILED WORKER_LOST\n");
+    story_close(&s);
+}
+
+static void nothing_starts_in_a_pause_and_resume_finds_the_lost_I25(void)
+{
+    struct story s;
+    story_open(&s, ONE);
+    story_start(&s);
+    story_signal(&s, SIGNAL_PAUSE, "");
+    buf_clear(&s.told);
+    lose(&s, "a");
+    story_expect(&s, "");
+    CHECK(!story_waits(&s, EFFECT_EXECUTE, "a"));
+    story_signal(&s, SIGNAL_RESUME, "");
+    story_expect(&s, "[0] SIGNAL_ACCEPTED RESUME\n[0] RUN_RESUMED cycle 1\n[0] STEP_REDISPATCHED a 1.2\n");
+    story_done(&s, "a", NULL);
+    CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
+    story_close(&s);
+}
+
+static void cancelled_run_does_not_wait_for_a_lost_worker(void)
+{
+    struct story s;
+    story_open(&s, ONE);
+    story_start(&s);
+    story_signal(&s, SIGNAL_CANCEL, "");
+    buf_clear(&s.told);
+    lose(&s, "a");
+    story_expect(&s, "[0] STEP_FAILED a 1.1 CANCELLED\n[0] RUN_CANCELLED\n");
+    story_close(&s);
+}
+
+static void crash_after_a_loss_goes_on_counting(void)
+{
+    struct story s;
+    story_open(&s, ONE);
+    story_start(&s);
+    lose(&s, "a");
+    buf_clear(&s.told);
+    story_crash(&s);
+    story_expect(&s, "[0] STEP_REDISPATCHED a 1.3\n");
+    story_done(&s, "a", NULL);
+    story_close(&s);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test tests[] = {
+        TEST(lost_worker_raises_the_engine_attempt_not_the_logical_C_34_RE_5c_ES_1_3b),
+        TEST(loss_of_an_older_attempt_changes_nothing_I14),
+        TEST(step_that_kills_its_workers_fails_in_the_end_and_the_policy_counts_that),
+        TEST(nothing_starts_in_a_pause_and_resume_finds_the_lost_I25),
+        TEST(cancelled_run_does_not_wait_for_a_lost_worker),
+        TEST(crash_after_a_loss_goes_on_counting),
+    };
+    return test_main("kernel_lost", tests, ARRAY_COUNT(tests), argc, argv);
+}
