@@ -29,7 +29,7 @@ $(PIC)/gen/embedded.o: $(PIC)/gen/embedded.c
 # Threads of the library may outlive a dlclose, so it refuses to be unloaded.
 build/libcairn.so.$(SOVERSION): $(PIC_OBJS) mk/libcairn.map
 	$(SAY)$(CC) -shared -Wl,-soname,libcairn.so.$(SOVERSION),--version-script=mk/libcairn.map,--no-undefined \
-	  -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code,-z,nodelete -o $@ $(PIC_OBJS) $(LIBS)
+	  -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code,-z,nodelete,--as-needed -o $@ $(PIC_OBJS) $(LIBS)
 
 build/libcairn.a: $(PIC_OBJS)
 	$(SAY)$(LD) -r -o $(PIC)/cairn.o $(PIC_OBJS) && objcopy --localize-hidden $(PIC)/cairn.o && rm -f $@ && ar rcs $@ $(PIC)/cairn.o
