@@ -1,8 +1,9 @@
 # Objects, the archive of everything but main, and the binary.
 SRCS := $(foreach m,$(MODULES),$(sort $(wildcard src/$(m)/*.c)))
 LIB_SRCS := $(filter-out src/cli/main.c,$(SRCS))
-GEN_SRCS := $(B)/gen/embedded.c $(B)/gen/templates.c
-LIB_OBJS := $(LIB_SRCS:%.c=$(B)/%.o) $(if $(filter schema,$(MODULES)),$(B)/gen/embedded.o) $(if $(filter author,$(MODULES)),$(B)/gen/templates.o)
+GEN_SRCS := $(B)/gen/embedded.c $(B)/gen/tables.c $(B)/gen/templates.c
+LIB_OBJS := $(LIB_SRCS:%.c=$(B)/%.o) $(if $(filter schema,$(MODULES)),$(B)/gen/embedded.o) $(if $(filter author,$(MODULES)),$(B)/gen/templates.o) \
+  $(if $(filter auth,$(MODULES)),$(B)/gen/tables.o)
 
 .DEFAULT_GOAL := all
 .PHONY: all clean
@@ -22,11 +23,14 @@ $(B)/src/%.o: src/%.c | $(B)/gen/.dir
 	$(SAY)$(CC) $(if $(filter $(firstword $(subst /, ,$*)),$(PURE)),$(CFLAGS_PURE),$(CFLAGS_EFFECT)) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # Files carried inside the binary: schemas and examples, written as byte arrays by tools/embed.
-EMBED := $(sort $(wildcard schemas/*.json schemas/*/*.json))
+TABLES := schemas/authorization.json
+EMBED := $(sort $(filter-out $(TABLES),$(wildcard schemas/*.json schemas/*/*.json)))
 $(B)/gen/.dir:
 	@mkdir -p $(B)/gen && touch $@
 $(B)/gen/embedded.c: tools/embed $(EMBED) | $(B)/gen/.dir
 	@sh tools/embed $(EMBED) > $@.tmp && mv $@.tmp $@
+$(B)/gen/tables.c: tools/embed $(TABLES) | $(B)/gen/.dir
+	@sh tools/embed --as table $(TABLES) > $@.tmp && mv $@.tmp $@
 TEMPLATES := $(sort $(wildcard examples/*.json examples/*.yaml examples/scripts/*))
 $(B)/gen/templates.c: tools/embed $(TEMPLATES) | $(B)/gen/.dir
 	@sh tools/embed --as template $(TEMPLATES) > $@.tmp && mv $@.tmp $@

@@ -1,5 +1,5 @@
-// Files as tools/embed writes them at build time, ascending by name: those of schemas/ (names are relative to it), and the
-// templates of examples/.
+// Files as tools/embed writes them at build time, ascending by name: the schemas of schemas/ (names are relative to it), the
+// tables that lie beside them and are no schemas, and the templates of examples/.
 #ifndef CAIRN_SCHEMA_EMBEDDED_H
 #define CAIRN_SCHEMA_EMBEDDED_H
 
@@ -13,6 +13,8 @@ struct embedded_file {
 
 extern const struct embedded_file embedded_files[]; // at least one element; only embedded_file_count are files
 extern const size_t embedded_file_count;
+extern const struct embedded_file embedded_tables[];
+extern const size_t embedded_table_count;
 extern const struct embedded_file embedded_templates[];
 extern const size_t embedded_template_count;
 

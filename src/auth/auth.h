@@ -1,0 +1,220 @@
+// Who may do what, and how that is proved and remembered.
+//
+//   token text --auth_token_parse--> id, hash --(note of the store)--> struct token --auth_token_matches--> principal
+//   principal, operation, object --auth_decide--> decision --audit_encode--> record, stored before the effect
+//
+// The matrix is data (schemas/authorization.json, docs/format/authorization.md): a decision is a look-up plus the conditions
+// of the cell. What the table does not list is denied. struct auth is immutable after auth_open and may be shared by threads;
+// everything else here is a function of its arguments. Time and randomness come in; nothing is read, nothing waits.
+#ifndef CAIRN_AUTH_AUTH_H
+#define CAIRN_AUTH_AUTH_H
+
+#include "base/sha256.h"
+#include "json/json.h"
+
+// ---- roles: a mask, since one may have several
+enum role {
+    ROLE_OPERATOR = 1,
+    ROLE_ENGINEER = 2,
+    ROLE_ADMIN = 4,
+    ROLE_SYSTEM = 8,
+    ROLE_WORKER = 16,
+    ROLE_AUDITOR = 32,
+    ROLE_PLATFORM = 64, // of the whole installation, of no tenant
+};
+enum { ROLE_COUNT = 7, ROLE_ALL = 127 };
+const char *role_name(enum role role); // "operator"; "none" for 0
+const char *role_word(enum role role); // "Operator", as in decision records (audit.actorRole)
+enum role role_parse(struct str text); // of either; 0 when unknown
+
+// ---- operations: X(NAME, name in the table)
+#define OPERATION_LIST(X)                                                                                              \
+    X(HEALTH, "health")                                                                                                \
+    X(DISCOVERY, "discovery")                                                                                          \
+    X(METRICS, "metrics")                                                                                              \
+    X(RUN_START, "run.start")                                                                                          \
+    X(RUN_GET, "run.get")                                                                                              \
+    X(RUN_LIST, "run.list")                                                                                            \
+    X(RUN_SEARCH, "run.search")                                                                                        \
+    X(RUN_EVENTS, "run.events")                                                                                        \
+    X(RUN_STREAM, "run.stream")                                                                                        \
+    X(RUN_WHY, "run.why")                                                                                              \
+    X(RUN_PROOF, "run.proof")                                                                                          \
+    X(RUN_PAYLOAD, "run.payload")                                                                                      \
+    X(STEP_OUTPUT, "step.output")                                                                                      \
+    X(STEP_LOGS, "step.logs")                                                                                          \
+    X(RUN_BUNDLE, "run.bundle")                                                                                        \
+    X(RUN_CANCEL, "run.cancel")                                                                                        \
+    X(RUN_FORK, "run.fork")                                                                                            \
+    X(RUN_DELETE, "run.delete")                                                                                        \
+    X(RUN_ADOPT, "run.adopt")                                                                                          \
+    X(LEASE_BREAK, "lease.break")                                                                                      \
+    X(SIGNAL_PAUSE, "signal.pause")                                                                                    \
+    X(SIGNAL_RESUME, "signal.resume")                                                                                  \
+    X(SIGNAL_CANCEL, "signal.cancel")                                                                                  \
+    X(SIGNAL_RETRY_STEP, "signal.retry_step")                                                                          \
+    X(SIGNAL_RETRY_STEP_FORCE, "signal.retry_step_force")                                                              \
+    X(SIGNAL_SKIP_STEP, "signal.skip_step")                                                                            \
+    X(SIGNAL_RETRY_RUN, "signal.retry_run")                                                                            \
+    X(SIGNAL_UPDATE_PARAMS, "signal.update_params")                                                                    \
+    X(SIGNAL_INJECT_OVERRIDE, "signal.inject_override")                                                                \
+    X(SIGNAL_UPDATE_TARGET, "signal.update_target")                                                                    \
+    X(SIGNAL_EMERGENCY_STOP, "signal.emergency_stop")                                                                  \
+    X(SIGNAL_ESCALATE_ALERT, "signal.escalate_alert")                                                                  \
+    X(SIGNAL_READ, "signal.read")                                                                                      \
+    X(APPROVAL_DECIDE, "approval.decide")                                                                              \
+    X(PLAN_VALIDATE, "plan.validate")                                                                                  \
+    X(PLAN_REGISTER, "plan.register")                                                                                  \
+    X(PLAN_APPROVE, "plan.approve")                                                                                    \
+    X(PLAN_GET, "plan.get")                                                                                            \
+    X(PLAN_LIST, "plan.list")                                                                                          \
+    X(ARTIFACT_GET, "artifact.get")                                                                                    \
+    X(WORKER_POLL, "worker.poll")                                                                                      \
+    X(WORKER_HEARTBEAT, "worker.heartbeat")                                                                            \
+    X(WORKER_LOGS, "worker.logs")                                                                                      \
+    X(WORKER_RESULT, "worker.result")                                                                                  \
+    X(WORKER_LIST, "worker.list")                                                                                      \
+    X(SCHEDULE_LIST, "schedule.list")                                                                                  \
+    X(SCHEDULE_CREATE, "schedule.create")                                                                              \
+    X(SCHEDULE_DELETE, "schedule.delete")                                                                              \
+    X(QUEUE_LIST, "queue.list")                                                                                        \
+    X(QUEUE_CHANGE, "queue.change")                                                                                    \
+    X(LIMIT_LIST, "limit.list")                                                                                        \
+    X(LIMIT_CHANGE, "limit.change")                                                                                    \
+    X(ALERT_LIST, "alert.list")                                                                                        \
+    X(DLQ_LIST, "dlq.list")                                                                                            \
+    X(DLQ_REPLAY, "dlq.replay")                                                                                        \
+    X(DLQ_DROP, "dlq.drop")                                                                                            \
+    X(OUTBOX_LIST, "outbox.list")                                                                                      \
+    X(OUTBOX_REWIND, "outbox.rewind")                                                                                  \
+    X(TOKEN_LIST, "token.list")                                                                                        \
+    X(TOKEN_CREATE, "token.create")                                                                                    \
+    X(TOKEN_REVOKE, "token.revoke")                                                                                    \
+    X(SECRETREF_LIST, "secretref.list")                                                                                \
+    X(SECRET_VALUE, "secret.value")                                                                                    \
+    X(AUDIT_READ, "audit.read")                                                                                        \
+    X(AUDIT_VERIFY, "audit.verify")                                                                                    \
+    X(TENANT_CREATE, "tenant.create")                                                                                  \
+    X(TENANT_DELETE, "tenant.delete")                                                                                  \
+    X(ENGINE_DRAIN, "engine.drain")                                                                                    \
+    X(CONFIG_READ, "config.read")                                                                                      \
+    X(CONFIG_CHANGE, "config.change")                                                                                  \
+    X(DEBUG, "debug")
+
+enum operation {
+#define X(name, text) OPERATION_##name,
+    OPERATION_LIST(X)
+#undef X
+        OPERATION_COUNT
+};
+const char *operation_name(enum operation operation);                       // "run.start"
+bool operation_parse(struct str text, enum operation *out);                 // false: no such operation
+bool operation_of_signal(struct str type, bool force, enum operation *out); // "RETRY_STEP"; false: no such signal
+
+// ---- who asks, and about what
+struct names { // a set; empty = no limit
+    const struct str *at;
+    size_t count;
+};
+
+struct principal {
+    struct str id;                       // of the token, the certificate or the user
+    struct str tenant;                   // empty: of no tenant, and nothing is its own
+    uint32_t roles;                      // enum role
+    struct names projects, environments; // limits within the tenant
+    const enum operation *operations;    // limit; none = all that the roles give
+    size_t operation_count;
+    struct str pool;     // workers
+    struct str audience; // the service that it is for; empty = any
+    int64_t expires_ms;  // 0 = never
+    bool revoked;
+};
+
+// Project and environment may be empty: then it is about what the principal may see, and the caller of auth_decide narrows
+// its answer to principal_sees(). An object that was not found has the tenant that was asked for and exists = false.
+struct auth_object {
+    struct str tenant, project, environment;
+    bool exists;        // looked at for single objects only
+    bool plan_approved; // run.start: somebody approved this plan
+    bool assigned;   // approval.decide: the principal is among those who were asked (nobody in particular: everybody)
+    bool own_task;   // the task token was opened and names this object
+    struct str pool; // worker.*: pool of the tasks
+    struct str requested_by;         // id of who made the request, or wrote the plan
+    struct str agreed_by;            // id of the other person; empty: nobody yet
+    const struct principal *subject; // token.create, token.revoke: whom the token stands for
+};
+
+struct auth_ask {
+    const struct principal *principal; // NULL: no token, or one that did not match
+    enum operation operation;
+    const struct auth_object *object; // NULL for operations that have none
+    struct str reason;
+    struct str audience; // name of this service; empty: not looked at
+    int64_t now_ms;
+    bool unix_socket; // came over it
+    bool internal;    // the engine asks for itself
+};
+
+struct decision {
+    bool allowed;
+    int status; // 200, 401, 403, 404
+    const char
+        *code; // for the answer: "", AUTHN_REQUIRED, AUTHZ_DENIED, AUTHZ_REASON_REQUIRED, AUTHZ_APPROVAL_REQUIRED,
+               // NOT_FOUND
+    const char
+        *audit_code;   // for the audit only: also AUTHN_EXPIRED, AUTHN_REVOKED, AUTHN_AUDIENCE, AUTHZ_TENANT_FORBIDDEN,
+                       // AUTHZ_SCOPE_FORBIDDEN
+    const char *unmet; // the condition that failed ("not_author"); NULL when it is none of those
+    enum role effective;    // least permissive of the roles that suffice; 0: none
+    bool needs_reason, p1;  // of that role's cell
+    bool payload_redacted;  // every role that suffices has it so
+    bool requires_approval; // would be allowed when another person agrees
+};
+
+struct auth;
+// The table that is carried inside the binary, or `table` when it is not empty. E_INVALID (which row and why), E_NOMEM.
+// A table must have every operation and no other.
+enum code auth_open(struct str table, struct arena *arena, struct auth **out, struct error *err) MUST_CHECK;
+// Everything: token, roles, tenant, scope, conditions. An answer of 404 for a foreign object equals that for an absent one.
+struct decision auth_decide(const struct auth *auth, const struct auth_ask *ask);
+// Before the object is looked up: token and roles only. Denied here is denied whatever the object; allowed means nothing yet.
+struct decision auth_precheck(const struct auth *auth, const struct auth_ask *ask);
+// For lists and streams: is an object of this place among what the principal may see?
+bool principal_sees(const struct principal *principal, struct str tenant, struct str project, struct str environment);
+
+// ---- tokens: cairn_<id>_<secret>, 80 and 256 random bits in base 32 (lower case, without i, l, o, u)
+enum {
+    TOKEN_ENTROPY = 42, // bytes
+    TOKEN_ID_SIZE = 16,
+    TOKEN_SECRET_SIZE = 52,
+    TOKEN_SIZE = 6 + TOKEN_ID_SIZE + 1 + TOKEN_SECRET_SIZE, // without NUL
+};
+
+// What the store keeps (space "token", key id). The secret itself is nowhere.
+struct token {
+    struct str id;
+    struct digest secret;       // SHA-256
+    struct principal principal; // its id is the token's; revoked = revoked_ms != 0
+    struct str name;            // for people
+    struct str created_by;
+    int64_t created_ms, revoked_ms; // revoked_ms 0: it is not
+};
+
+// Text to hand out once, its id and the hash to keep.
+void auth_token_make(const uint8_t entropy[TOKEN_ENTROPY], char text[TOKEN_SIZE + 1], struct str *id,
+                     struct digest *secret);
+// False when the form is wrong. `id` borrows `text`.
+bool auth_token_parse(struct str text, struct str *id, struct digest *secret) MUST_CHECK;
+// `stored` is NULL for an unknown id: that costs the same as a wrong secret. Constant time. Says nothing of expiry and
+// revocation: auth_decide does.
+bool auth_token_matches(const struct token *stored, const struct digest *presented) MUST_CHECK;
+// Note value: canonical JSON. Decoding borrows `bytes`; E_CORRUPT when it is not what encode wrote. E_NOMEM, E_LIMIT.
+enum code auth_token_encode(const struct token *token, struct arena *arena, struct buf *out,
+                            struct error *err) MUST_CHECK;
+enum code auth_token_decode(struct str bytes, struct arena *arena, struct token *out, struct error *err) MUST_CHECK;
+// "Bearer <token>" of an Authorization header; empty when it is none.
+struct str auth_bearer(struct str header);
+
+bool digest_same(const struct digest *a, const struct digest *b); // in constant time
+
+#endif

@@ -1,0 +1,57 @@
+// What the files of auth/ share.
+#ifndef CAIRN_AUTH_INTERNAL_H
+#define CAIRN_AUTH_INTERNAL_H
+
+#include "auth/auth.h"
+
+// ---- the table
+#define CONDITION_LIST(X)                                                                                              \
+    X(OWN, "own")                                                                                                      \
+    X(REDACTED, "redacted")                                                                                            \
+    X(REASON, "reason")                                                                                                \
+    X(P1, "p1")                                                                                                        \
+    X(APPROVED_PLAN, "approved_plan")                                                                                  \
+    X(OWN_TASK, "own_task")                                                                                            \
+    X(OWN_POOL, "own_pool")                                                                                            \
+    X(ASSIGNED, "assigned")                                                                                            \
+    X(NOT_OWN_REQUEST, "not_own_request")                                                                              \
+    X(NOT_AUTHOR, "not_author")                                                                                        \
+    X(ROLE_WITHIN, "role_within")                                                                                      \
+    X(TWO_PERSON, "two_person")                                                                                        \
+    X(UNIX_SOCKET, "unix_socket")                                                                                      \
+    X(INTERNAL, "internal")
+
+enum condition {
+#define X(name, text) CONDITION_##name,
+    CONDITION_LIST(X)
+#undef X
+        CONDITION_COUNT
+};
+
+enum scope { SCOPE_OPEN = 1, SCOPE_PLACE, SCOPE_ITEM, SCOPE_TENANT, SCOPE_PLATFORM };
+
+struct cell {
+    bool allowed;
+    uint32_t conditions; // bits of enum condition
+};
+
+struct rule {
+    enum scope scope; // 0: not read yet
+    bool open;        // needs no token
+    int other_tenant; // status
+    struct cell cells[ROLE_COUNT];
+};
+
+struct auth {
+    uint8_t rank[ROLE_COUNT]; // by index of the role's bit: 0 is the least permissive
+    int unauthenticated, denied, absent, outside_item, outside_place;
+    struct rule rules[OPERATION_COUNT];
+};
+
+// ---- base 32: digits and a-z without i, l, o, u
+void base32_write(const uint8_t *bytes, size_t count, char *out); // (count * 8 + 4) / 5 characters, no NUL
+// False unless `text` is exactly what base32_write makes of `count` bytes.
+bool base32_read(struct str text, uint8_t *bytes, size_t count) MUST_CHECK;
+bool base32_text(struct str text); // digits only
+
+#endif

@@ -1,0 +1,274 @@
+// Tokens: their text, their hash, and the note that is kept of them.
+#include "auth/internal.h"
+
+#include "base/civil.h"
+
+#include <string.h>
+
+static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
+static const char prefix[] = "cairn_";
+enum { PREFIX_SIZE = sizeof(prefix) - 1, ID_BYTES = 10, SECRET_BYTES = 32 };
+_Static_assert(ID_BYTES + SECRET_BYTES == TOKEN_ENTROPY, "all of the entropy is used");
+
+void base32_write(const uint8_t *bytes, size_t count, char *out)
+{
+    uint32_t bits = 0, held = 0;
+    for (size_t i = 0; i < count; i++) {
+        bits = (bits << 8 | bytes[i]) & 0xFFFF;
+        for (held += 8; held >= 5; held -= 5) *out++ = digits[bits >> (held - 5) & 31];
+    }
+    if (held) *out = digits[bits << (5 - held) & 31];
+}
+
+static int digit_value(char c)
+{
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+bool base32_text(struct str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (digit_value(text.ptr[i]) < 0) return false;
+    return true;
+}
+
+bool base32_read(struct str text, uint8_t *bytes, size_t count)
+{
+    uint32_t bits = 0, held = 0;
+    size_t done = 0;
+    if (text.len != (count * 8 + 4) / 5 || !base32_text(text)) return false;
+    for (size_t i = 0; i < text.len; i++) {
+        bits = (bits << 5 | (uint32_t)digit_value(text.ptr[i])) & 0xFFFF;
+        held += 5;
+        if (held < 8) continue;
+        held -= 8;
+        bytes[done++] = (uint8_t)(bits >> held);
+    }
+    return done == count && !(bits & ((1u << held) - 1));
+}
+
+void auth_token_make(const uint8_t entropy[TOKEN_ENTROPY], char text[TOKEN_SIZE + 1], struct str *id,
+                     struct digest *secret)
+{
+    memcpy(text, prefix, PREFIX_SIZE);
+    base32_write(entropy, ID_BYTES, text + PREFIX_SIZE);
+    text[PREFIX_SIZE + TOKEN_ID_SIZE] = '_';
+    base32_write(entropy + ID_BYTES, SECRET_BYTES, text + PREFIX_SIZE + TOKEN_ID_SIZE + 1);
+    text[TOKEN_SIZE] = '\0';
+    INVARIANT(auth_token_parse((struct str){text, TOKEN_SIZE}, id, secret));
+}
+
+bool auth_token_parse(struct str text, struct str *id, struct digest *secret)
+{
+    uint8_t bytes[SECRET_BYTES];
+    if (text.len != TOKEN_SIZE || !str_starts(text, str_from(prefix))) return false;
+    struct str name = str_slice(text, PREFIX_SIZE, PREFIX_SIZE + TOKEN_ID_SIZE);
+    struct str hidden = str_slice(text, TOKEN_SIZE - TOKEN_SECRET_SIZE, TOKEN_SIZE);
+    if (text.ptr[PREFIX_SIZE + TOKEN_ID_SIZE] != '_' || !base32_text(name)) return false;
+    if (!base32_read(hidden, bytes, sizeof(bytes))) return false;
+    *id = name;
+    *secret = sha256(hidden);
+    return true;
+}
+
+struct str auth_bearer(struct str header)
+{
+    static const char scheme[] = "bearer ";
+    enum { SCHEME_SIZE = sizeof(scheme) - 1 };
+    if (header.len <= SCHEME_SIZE) return STR("");
+    for (size_t i = 0; i < SCHEME_SIZE; i++) {
+        char c = header.ptr[i];
+        if ((c >= 'A' && c <= 'Z' ? (char)(c + 32) : c) != scheme[i]) return STR("");
+    }
+    return str_trim(str_slice(header, SCHEME_SIZE, header.len));
+}
+
+bool digest_same(const struct digest *a, const struct digest *b)
+{
+    volatile uint8_t difference = 0; // volatile: the compiler must not leave the loop early
+    for (size_t i = 0; i < SHA256_SIZE; i++) difference = (uint8_t)(difference | (a->b[i] ^ b->b[i]));
+    return difference == 0;
+}
+
+bool auth_token_matches(const struct token *stored, const struct digest *presented)
+{
+    static const struct digest nobody; // no secret is known to have it as its hash
+    bool same = digest_same(stored ? &stored->secret : &nobody, presented);
+    return same && stored != NULL;
+}
+
+// ---- the note
+// Each member is written and read by name, sorted as the canonical form has them.
+static bool put_text(struct arena *arena, struct json *object, const char *key, struct str text)
+{
+    return !text.len || json_put(arena, object, str_from(key), json_string(text));
+}
+
+static bool put_time(struct arena *arena, struct json *object, const char *key, int64_t ms)
+{
+    if (!ms) return true;
+    char *text = arena_alloc(arena, CIVIL_SIZE);
+    if (!text) return false;
+    civil_format(ms, text);
+    return json_put(arena, object, str_from(key), json_string((struct str){text, CIVIL_SIZE - 1}));
+}
+
+static bool put_names(struct arena *arena, struct json *object, const char *key, struct names names)
+{
+    struct json array = json_array();
+    for (size_t i = 0; i < names.count; i++)
+        if (!json_push(arena, &array, json_string(names.at[i]))) return false;
+    return !names.count || json_put(arena, object, str_from(key), array);
+}
+
+static bool put_operations(struct arena *arena, struct json *object, const struct principal *principal)
+{
+    struct json array = json_array();
+    for (size_t i = 0; i < principal->operation_count; i++)
+        if (!json_push(arena, &array, json_string(str_from(operation_name(principal->operations[i]))))) return false;
+    return !principal->operation_count || json_put(arena, object, STR("operations"), array);
+}
+
+static bool put_roles(struct arena *arena, struct json *object, uint32_t roles)
+{
+    struct json array = json_array();
+    for (unsigned i = 0; i < ROLE_COUNT; i++) {
+        if (roles & 1u << i && !json_push(arena, &array, json_string(str_from(role_name((enum role)(1u << i))))))
+            return false;
+    }
+    return json_put(arena, object, STR("roles"), array);
+}
+
+enum code auth_token_encode(const struct token *token, struct arena *arena, struct buf *out, struct error *err)
+{
+    const struct principal *who = &token->principal;
+    char hex[SHA256_HEX + 1];
+    struct json object = json_object();
+    digest_hex(&token->secret, hex);
+    bool ok = put_text(arena, &object, "audience", who->audience) &&
+              put_time(arena, &object, "createdAt", token->created_ms) &&
+              put_text(arena, &object, "createdBy", token->created_by) &&
+              put_names(arena, &object, "environments", who->environments) &&
+              put_time(arena, &object, "expiresAt", who->expires_ms) &&
+              json_put(arena, &object, STR("id"), json_string(token->id)) &&
+              put_text(arena, &object, "name", token->name) && put_operations(arena, &object, who) &&
+              put_text(arena, &object, "pool", who->pool) && put_names(arena, &object, "projects", who->projects) &&
+              put_time(arena, &object, "revokedAt", token->revoked_ms) && put_roles(arena, &object, who->roles) &&
+              json_put(arena, &object, STR("secretSha256"), json_string((struct str){hex, SHA256_HEX})) &&
+              put_text(arena, &object, "tenantId", who->tenant);
+    if (!ok) return error_set(err, E_NOMEM, "out of memory for a token");
+    json_canon(out, &object);
+    return buf_ok(out) ? OK : error_set(err, E_LIMIT, "token %.*s does not fit its buffer", STR_ARG(token->id));
+}
+
+struct reading {
+    const struct json *object;
+    struct arena *arena;
+    uint32_t used; // members that were asked for and are there
+    bool fits;
+    bool memory; // false: none left
+};
+
+static const struct json *take(struct reading *reading, const char *key, enum json_type type)
+{
+    const struct json *value = json_key(reading->object, key);
+    if (!value) return NULL;
+    reading->used++;
+    if (value->type == type) return value;
+    reading->fits = false;
+    return NULL;
+}
+
+static struct str take_text(struct reading *reading, const char *key)
+{
+    struct str text = json_text(take(reading, key, JSON_STRING));
+    if (!text.len && json_key(reading->object, key)) reading->fits = false;
+    return text;
+}
+
+static int64_t take_time(struct reading *reading, const char *key)
+{
+    int64_t ms = 0;
+    struct str text = take_text(reading, key);
+    if (text.len && (!civil_parse(text, &ms) || !ms)) reading->fits = false;
+    return ms;
+}
+
+// Strings of an array, as many as there are; an empty array is not what encode writes.
+static struct names take_names(struct reading *reading, const char *key)
+{
+    const struct json *array = take(reading, key, JSON_ARRAY);
+    if (!array) return (struct names){0};
+    struct str *names = ARENA_ARRAY(reading->arena, array->count + 1, struct str);
+    reading->memory = reading->memory && names;
+    if (!names) return (struct names){0};
+    for (uint32_t i = 0; i < array->count; i++) {
+        names[i] = json_text(&array->items[i]);
+        if (!names[i].len) reading->fits = false;
+    }
+    if (!array->count) reading->fits = false;
+    return (struct names){names, array->count};
+}
+
+static void take_operations(struct reading *reading, struct principal *principal)
+{
+    struct names names = take_names(reading, "operations");
+    if (!names.count) return;
+    enum operation *operations = ARENA_ARRAY(reading->arena, names.count, enum operation);
+    reading->memory = reading->memory && operations;
+    if (!operations) return;
+    for (size_t i = 0; i < names.count; i++)
+        if (!operation_parse(names.at[i], &operations[i])) reading->fits = false;
+    principal->operations = operations;
+    principal->operation_count = names.count;
+}
+
+static uint32_t take_roles(struct reading *reading)
+{
+    struct names names = take_names(reading, "roles");
+    uint32_t roles = 0;
+    for (size_t i = 0; i < names.count; i++) {
+        enum role role = role_parse(names.at[i]);
+        if (!role) reading->fits = false;
+        roles |= (uint32_t)role;
+    }
+    return roles;
+}
+
+static void take_token(struct reading *reading, struct token *token)
+{
+    struct principal *who = &token->principal;
+    who->audience = take_text(reading, "audience");
+    token->created_ms = take_time(reading, "createdAt");
+    token->created_by = take_text(reading, "createdBy");
+    who->environments = take_names(reading, "environments");
+    who->expires_ms = take_time(reading, "expiresAt");
+    token->id = who->id = take_text(reading, "id");
+    token->name = take_text(reading, "name");
+    take_operations(reading, who);
+    who->pool = take_text(reading, "pool");
+    who->projects = take_names(reading, "projects");
+    token->revoked_ms = take_time(reading, "revokedAt");
+    who->revoked = token->revoked_ms != 0;
+    who->roles = take_roles(reading);
+    if (!digest_parse(take_text(reading, "secretSha256"), &token->secret)) reading->fits = false;
+    who->tenant = take_text(reading, "tenantId");
+    if (!token->id.len || !who->roles) reading->fits = false;
+}
+
+enum code auth_token_decode(struct str bytes, struct arena *arena, struct token *out, struct error *err)
+{
+    struct json object;
+    struct token token = {0};
+    enum code rc = json_parse(bytes, NULL, arena, &object, NULL);
+    if (rc == E_NOMEM) return error_set(err, E_NOMEM, "out of memory for a token");
+    if (rc) return error_set(err, E_CORRUPT, "a stored token is not JSON");
+    struct reading reading = {.object = &object, .arena = arena, .fits = json_is(&object, JSON_OBJECT), .memory = true};
+    if (reading.fits) take_token(&reading, &token);
+    if (!reading.memory) return error_set(err, E_NOMEM, "out of memory for a token");
+    if (!reading.fits || reading.used != object.count)
+        return error_set(err, E_CORRUPT, "a stored token is not in its form");
+    *out = token;
+    return OK;
+}
