@@ -107,7 +107,7 @@ void fault_line(struct buf *out, const struct fault *fault)
 
 static void write_note(struct buf *out, const struct step_view *step, enum look look)
 {
-    if (step->attempt_count > 1 || step->logical > 1) buf_printf(out, "  attempt %u", step->logical);
+    if (step->logical > 1) buf_printf(out, "  Retry #%u", step->logical - 1); // as the contract words it (ES-1.3g)
     if (step->engine > 1) buf_printf(out, "  redispatched %u time%s", step->engine - 1, step->engine == 2 ? "" : "s");
     if (step->iteration > 0) buf_printf(out, "  round %u", step->iteration);
     bool failed = look == LOOK_CANCELLED && step->fault.code.len > 0 && !str_is(step->fault.code, "CANCELLED");

@@ -10,6 +10,10 @@ struct step_view *view_step_make(struct run_view *view, struct str id);
 bool view_keep(struct run_view *view, struct str text, struct str *out) MUST_CHECK;
 bool view_keep_json(struct run_view *view, const struct json *value, struct json *out) MUST_CHECK;
 bool view_keep_fault(struct run_view *view, const struct fault *fault, struct fault *out) MUST_CHECK;
+bool view_keep_ids(struct run_view *view, const struct run_ids *ids) MUST_CHECK;
+bool view_keep_start(struct run_view *view, const struct start_facts *start) MUST_CHECK; // NULL: nothing to keep
+// "loop[2].tick" is the step tick in the scope of loop, whatever the iteration. NULL: the program has no such step.
+const struct program_step *view_declared(const struct program *program, struct str path);
 
 // Moments of steps. Returns false when memory ran out.
 bool view_fold_step(struct run_view *view, const struct moment *moment, uint64_t seq) MUST_CHECK;

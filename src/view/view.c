@@ -26,7 +26,7 @@ bool view_keep_fault(struct run_view *view, const struct fault *fault, struct fa
            view_keep(view, fault->category, &out->category) && view_keep(view, fault->detail, &out->detail);
 }
 
-static bool keep_ids(struct run_view *view, const struct run_ids *ids)
+bool view_keep_ids(struct run_view *view, const struct run_ids *ids)
 {
     struct run_ids *own = &view->ids;
     return view_keep(view, ids->tenant, &own->tenant) && view_keep(view, ids->project, &own->project) &&
@@ -34,7 +34,7 @@ static bool keep_ids(struct run_view *view, const struct run_ids *ids)
            view_keep(view, ids->plan_id, &own->plan_id) && view_keep(view, ids->plan_version, &own->plan_version);
 }
 
-static bool keep_start(struct run_view *view, const struct start_facts *start)
+bool view_keep_start(struct run_view *view, const struct start_facts *start)
 {
     struct start_facts *own = &view->start;
     if (!start) return true;
@@ -51,14 +51,15 @@ static bool keep_start(struct run_view *view, const struct start_facts *start)
            view_keep(view, start->original_run, &own->original_run) &&
            view_keep(view, start->forked_run, &own->forked_run) &&
            view_keep(view, start->parent_run, &own->parent_run) &&
-           view_keep(view, start->parent_step, &own->parent_step) && view_keep_json(view, &start->parts, &own->parts);
+           view_keep(view, start->parent_step, &own->parent_step) && view_keep_json(view, &start->parts, &own->parts) &&
+           view_keep_json(view, &start->reuse, &own->reuse);
 }
 
 bool view_init(struct run_view *view, struct arena *arena, const struct run_ids *ids)
 {
     *view = (struct run_view){.arena = arena, .status = RUN_STATUS_PENDING};
     map_init(&view->step_index, arena);
-    return keep_ids(view, ids);
+    return view_keep_ids(view, ids);
 }
 
 enum vocabulary view_vocabulary(const struct run_view *view)
@@ -75,7 +76,7 @@ static const struct program_step *find_in_scope(const struct program *program, u
 }
 
 // "loop[2].tick" is the step tick in the scope of loop, whatever the iteration.
-static const struct program_step *find_declared(const struct program *program, struct str path)
+const struct program_step *view_declared(const struct program *program, struct str path)
 {
     uint32_t scope = PROGRAM_TOP;
     for (;;) {
@@ -101,7 +102,7 @@ struct step_view *view_step_make(struct run_view *view, struct str id)
     if (!view_keep(view, id, &step->id) || !map_put(&view->step_index, step->id, (uint32_t)view->step_count, NULL))
         return NULL;
     view->step_count++;
-    const struct program_step *declared = view->program ? find_declared(view->program, id) : NULL;
+    const struct program_step *declared = view->program ? view_declared(view->program, id) : NULL;
     if (declared) {
         step->gate = declared->kind == STEP_APPROVAL;
         step->holds = declared->on_failure == ON_FAILURE_HOLD;
@@ -149,7 +150,7 @@ static bool fold_queued(struct run_view *view, const struct moment *moment)
         return true;
     }
     view->queued_ms = moment->at_ms;
-    return keep_start(view, moment->start);
+    return view_keep_start(view, moment->start);
 }
 
 static void fold_approved(struct run_view *view)
@@ -173,7 +174,7 @@ static bool fold_started(struct run_view *view, const struct moment *moment)
     view->seen |= SEEN_STARTED;
     view->status = RUN_STATUS_RUNNING;
     view->started_ms = moment->at_ms;
-    return keep_start(view, moment->start);
+    return view_keep_start(view, moment->start);
 }
 
 // The pause cycle in `logical` tells a second pause from the first one seen again (C-23).

@@ -80,6 +80,8 @@ bool view_plan(struct run_view *view, const struct program *program) MUST_CHECK;
 // `seq` is the moment's number in the log; for an entry of the ledger the number of the event before it. A number that was
 // folded before is passed over.
 bool view_fold(struct run_view *view, const struct moment *moment, uint64_t seq) MUST_CHECK;
+// A view of its own: it shares nothing with `from` but the program. False when memory ran out.
+bool view_copy(const struct run_view *from, struct arena *arena, struct run_view *to) MUST_CHECK;
 const struct step_view *view_step(const struct run_view *view, struct str id);
 bool view_non_contiguous(uint64_t last_seq, uint64_t next_seq); // ES-1.5c: next > last + 1
 enum vocabulary view_vocabulary(const struct run_view *view);   // of the run's document; RUN before that is known

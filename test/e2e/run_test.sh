@@ -90,7 +90,12 @@ test_retry_gives_up() {
     cairn_is 10 run r.json "${store[@]}" --run-id r-1
     has err 'failed at a: EXIT_NONZERO exit 4'; has err 'why not'; has err 'retry r-1'
     equal "$(count_of r-1 StepStarted)" 2; step_is r-1 b SKIPPED || fail "b was not skipped"
-    cairn_is 0 get r-1 "${store[@]}"; has out 'attempt 2'
+}
+test_retries_are_counted_for_people_ES_1_3g() {
+    plan r '{"stepId":"a","kind":"shell","with":{"command":"test $CAIRN_ATTEMPT -ge 3"},"retry":{"maxAttempts":3,"delay":"1ms"}},{"stepId":"b","kind":"noop"}'
+    cairn_is 0 run r.json "${store[@]}" --run-id r-1
+    cairn_is 0 get r-1 "${store[@]}"; has_line out 'a .*Retry #2'
+    ! grep -qE ' b .*Retry' out || fail "b was tried once: $(cat out)"
 }
 test_timeout_fails_a_step() {
     plan t '{"stepId":"a","kind":"shell","with":{"command":"sleep 30"},"timeout":"200ms"}'

@@ -1,0 +1,53 @@
+// A whole view, copied: snapshots share nothing with the one that they were made of.
+#include "view/internal.h"
+
+static bool copy_attempts(struct run_view *to, const struct step_view *from, struct step_view *step)
+{
+    step->attempt_capacity = from->attempt_count;
+    step->attempts = NULL;
+    if (from->attempt_count == 0) return true;
+    step->attempts = ARENA_ARRAY(to->arena, from->attempt_count, struct attempt_view);
+    if (!step->attempts) return false;
+    for (size_t i = 0; i < from->attempt_count; i++) {
+        step->attempts[i] = from->attempts[i];
+        if (!view_keep_fault(to, &from->attempts[i].fault, &step->attempts[i].fault)) return false;
+    }
+    return true;
+}
+
+static bool copy_step(struct run_view *to, const struct step_view *from, struct step_view *step)
+{
+    *step = *from;
+    return view_keep(to, from->id, &step->id) && view_keep_fault(to, &from->fault, &step->fault) &&
+           view_keep(to, from->skip_reason, &step->skip_reason) &&
+           view_keep(to, from->skip_detail, &step->skip_detail) && view_keep_json(to, &from->value, &step->value) &&
+           view_keep_json(to, &from->artifacts, &step->artifacts) && view_keep(to, from->child_run, &step->child_run) &&
+           view_keep(to, from->actor, &step->actor) && view_keep(to, from->reused_from, &step->reused_from) &&
+           copy_attempts(to, from, step);
+}
+
+static bool copy_steps(const struct run_view *from, struct run_view *to)
+{
+    to->step_capacity = from->step_count;
+    to->steps = NULL;
+    if (from->step_count == 0) return true;
+    to->steps = ARENA_ARRAY(to->arena, from->step_count, struct step_view);
+    if (!to->steps) return false;
+    for (size_t i = 0; i < from->step_count; i++) {
+        if (!copy_step(to, &from->steps[i], &to->steps[i]) ||
+            !map_put(&to->step_index, to->steps[i].id, (uint32_t)i, NULL))
+            return false;
+    }
+    return true;
+}
+
+bool view_copy(const struct run_view *from, struct arena *arena, struct run_view *to)
+{
+    *to = *from;
+    to->arena = arena;
+    map_init(&to->step_index, arena);
+    return view_keep_ids(to, &from->ids) && view_keep_start(to, &from->start) &&
+           view_keep_fault(to, &from->fault, &to->fault) && view_keep(to, from->failed_step, &to->failed_step) &&
+           view_keep(to, from->cancel_reason, &to->cancel_reason) &&
+           view_keep(to, from->pause_reason, &to->pause_reason) && copy_steps(from, to);
+}

@@ -1,0 +1,557 @@
+// The projector: the three functions of ES-1.5 and its loop, driven by a scripted store.
+#include "unit/contract_moments.h"
+
+#include "base/error.h"
+#include "view/project.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { T0 = 1000000 };
+
+struct tale {
+    struct project_event events[64];
+    char ids[64][16];
+    size_t count;
+};
+
+static struct tale tale;
+static uint64_t number; // of the last event told
+
+static void begin(void)
+{
+    tale.count = 0;
+    number = 0;
+}
+
+static struct project_event *add(uint64_t seq, enum moment_kind kind, const char *step)
+{
+    struct project_event *event = &tale.events[tale.count];
+    snprintf(tale.ids[tale.count], sizeof(tale.ids[0]), "id-%llu", (unsigned long long)seq);
+    *event = (struct project_event){
+        .seq = seq,
+        .moment = {.kind = kind, .step = str_from(step), .logical = 1, .engine = 1, .at_ms = T0 + (int64_t)seq},
+        .id = str_from(tale.ids[tale.count]),
+        .type = str_from(kind ? moment_word(kind, VOCABULARY_RUN) : "FooBar"),
+        .persisted_ms = T0 + (int64_t)seq};
+    tale.count++;
+    number = seq;
+    return event;
+}
+
+// Events 1 to 8 of a run with two steps; the second one begins with 9.
+static void tell_eight(void)
+{
+    begin();
+    add(1, MOMENT_RUN_QUEUED, "");
+    add(2, MOMENT_RUN_STARTED, "");
+    add(3, MOMENT_STEP_STARTED, "a");
+    add(4, MOMENT_STEP_COMPLETED, "a")->moment.value = json_int(4);
+    add(5, MOMENT_STEP_STARTED, "b");
+    add(6, MOMENT_ATTEMPT_FAILED, "b")->moment.fault = (struct fault){.code = STR("TIMEOUT"), .message = STR("slow")};
+    add(7, MOMENT_STEP_DELAYED, "b")->moment.logical = 2;
+    add(8, MOMENT_STEP_STARTED, "b")->moment.logical = 2;
+}
+
+static void check_same(const struct snapshot *a, const struct snapshot *b)
+{
+    struct arena arena;
+    struct json left, right;
+    struct digest x = snapshot_hash(a), y = snapshot_hash(b);
+    arena_init(&arena, 4096, 1 << 24);
+    CHECK(digest_eq(&x, &y));
+    CHECK(view_json(snapshot_view(a), &arena, &left) && view_json(snapshot_view(b), &arena, &right));
+    CHECK(json_equal(&left, &right));
+    arena_release(&arena);
+}
+
+static void incremental_is_full_at_every_cut_ES_1_5a_ES_1_5b_ES_1_2a(void)
+{
+    tell_eight();
+    add(9, MOMENT_STEP_COMPLETED, "b")->moment.logical = 2;
+    add(10, MOMENT_RUN_COMPLETED, "");
+    const struct snapshot *full = project_run(&test_ids, NULL, tale.events, tale.count);
+    CHECK(full);
+    CHECK_INT(snapshot_seq(full), 10);
+    CHECK_TEXT(run_status_name(snapshot_view(full)->status), "COMPLETED");
+    for (size_t cut = 0; cut <= tale.count; cut++) {
+        const struct snapshot *first = project_run(&test_ids, NULL, tale.events, cut);
+        const struct snapshot *both = project_more(first, tale.events + cut, tale.count - cut);
+        check_same(both, full);
+        snapshot_release(first);
+        check_same(both, full); // shares nothing with what it was made of
+        snapshot_release(both);
+    }
+    snapshot_release(full);
+}
+
+static void a_projection_makes_a_new_snapshot_ES_1_4c(void)
+{
+    tell_eight();
+    const struct snapshot *before = project_run(&test_ids, NULL, tale.events, 3);
+    const struct snapshot *twin = project_run(&test_ids, NULL, tale.events, 3);
+    const struct snapshot *after = project_more(before, tale.events + 3, 5);
+    CHECK(before != after);
+    CHECK_INT(snapshot_seq(before), 3);
+    CHECK_INT(snapshot_seq(after), 8);
+    check_same(before, twin);
+    snapshot_release(before);
+    snapshot_release(twin);
+    snapshot_release(after);
+}
+
+static void non_contiguous_is_more_than_one_further_ES_1_5c(void)
+{
+    CHECK(project_gap(11, 13));
+    CHECK(!project_gap(11, 12) && !project_gap(11, 11) && !project_gap(11, 3) && !project_gap(0, 1));
+    CHECK(project_gap(0, 2) && project_gap(0, UINT64_MAX) && !project_gap(UINT64_MAX, 0));
+}
+
+// ---- the loop
+
+struct heard {
+    struct project_report items[32];
+    char texts[32][480];
+    size_t count;
+    uint64_t seqs[32];
+    bool stale[32];
+    size_t published;
+};
+
+static struct heard heard;
+static struct projector *projector;
+
+static void on_report(void *context, const struct project_report *report)
+{
+    (void)context;
+    CHECK(heard.count < ARRAY_COUNT(heard.items));
+    CHECK_STR(report->ids->run, test_ids.run);
+    heard.items[heard.count] = *report;
+    snprintf(heard.texts[heard.count++], sizeof(heard.texts[0]), "%s", report->text);
+}
+
+static void on_publish(void *context, const struct snapshot *snapshot)
+{
+    (void)context;
+    CHECK(heard.published < ARRAY_COUNT(heard.seqs));
+    heard.seqs[heard.published] = snapshot_seq(snapshot);
+    heard.stale[heard.published++] = snapshot_view(snapshot)->stale;
+}
+
+static const struct project_sink sink = {NULL, on_publish, on_report};
+
+static void open_at(const struct snapshot *from)
+{
+    heard = (struct heard){0};
+    projector = projector_open(&test_ids, NULL, from, T0, &sink);
+    CHECK(projector);
+}
+
+static size_t reports(enum project_report_kind kind)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < heard.count; i++) found += heard.items[i].kind == kind;
+    return found;
+}
+
+static const struct project_report *last_report(enum project_report_kind kind)
+{
+    const struct project_report *found = NULL;
+    for (size_t i = 0; i < heard.count; i++) found = heard.items[i].kind == kind ? &heard.items[i] : found;
+    CHECK(found);
+    return found;
+}
+
+static void check_request(enum project_want want, uint64_t after)
+{
+    struct project_request request = projector_next(projector);
+    CHECK_INT(request.want, want);
+    CHECK_INT(request.after, after);
+}
+
+// A store with the events of the tale, all but one.
+static bool serve(uint64_t hidden)
+{
+    struct project_request request = projector_next(projector);
+    struct project_event page[64];
+    size_t count = 0;
+    for (size_t i = 0; i < tale.count; i++) {
+        if (tale.events[i].seq > request.after && tale.events[i].seq != hidden) page[count++] = tale.events[i];
+    }
+    if (request.want == PROJECT_FETCH) return projector_fetched(projector, page, count, T0 + 100);
+    return projector_resynced(projector, page, count, false, T0 + 100);
+}
+
+static void tell_ten_eleven_thirteen(void)
+{
+    tell_eight();
+    add(9, MOMENT_STEP_COMPLETED, "b")->moment.logical = 2;
+    add(10, MOMENT_STEP_STARTED, "c");
+    add(11, MOMENT_STEP_COMPLETED, "c");
+    add(13, MOMENT_RUN_COMPLETED, "");
+}
+
+static void ten_eleven_thirteen_ES_1_5d_ES_1_1h_ES_1_1i_ES_1_1j_C_14(void)
+{
+    tell_ten_eleven_thirteen();
+    const struct snapshot *nine = project_run(&test_ids, NULL, tale.events, 9);
+    open_at(nine);
+    snapshot_release(nine);
+    check_request(PROJECT_FETCH, 9);
+    CHECK(serve(0));
+    // 10 and 11 were applied; 13 was not; the run is STALE and one resync is asked for
+    CHECK_INT(snapshot_seq(projector_snapshot(projector)), 11);
+    CHECK(projector_stale(projector));
+    CHECK_INT(reports(PROJECT_GAP), 1);
+    CHECK_INT(heard.items[0].seq, 11);
+    CHECK_INT(heard.items[0].until, 13);
+    check_request(PROJECT_FROM_SNAPSHOT, 11);
+    CHECK(serve(0));
+    // nothing was inside: the gap is accepted, the watermark is the highest number, STALE is over
+    CHECK(!projector_stale(projector));
+    CHECK_INT(snapshot_seq(projector_snapshot(projector)), 13);
+    CHECK_TEXT(run_status_name(snapshot_view(projector_snapshot(projector))->status), "COMPLETED");
+    CHECK_INT(reports(PROJECT_GAP_CLOSED), 1);
+    check_request(PROJECT_FETCH, 13);
+    CHECK_INT(heard.published, 2);
+    CHECK(heard.stale[0] && !heard.stale[1]);
+    CHECK(serve(0)); // and nothing more is told
+    CHECK_INT(heard.count, 2);
+    const struct snapshot *full = project_run(&test_ids, NULL, tale.events, tale.count);
+    check_same(projector_snapshot(projector), full);
+    snapshot_release(full);
+    projector_close(projector);
+}
+
+static void stale_is_told_by_the_snapshot_ES_1_1h(void)
+{
+    struct arena arena;
+    struct json json;
+    tell_ten_eleven_thirteen();
+    open_at(NULL);
+    CHECK(serve(0));
+    arena_init(&arena, 4096, 1 << 20);
+    CHECK(view_json(snapshot_view(projector_snapshot(projector)), &arena, &json));
+    CHECK(json_key(&json, "stale")->boolean);
+    CHECK(!json_key(&json, "inconsistent")->boolean); // ES-1.0b
+    arena_release(&arena);
+    projector_close(projector);
+}
+
+static void projection_stops_until_the_resync_is_through_ES_1_5_1c(void)
+{
+    tell_ten_eleven_thirteen();
+    open_at(NULL);
+    CHECK(serve(0));
+    CHECK(projector_stale(projector));
+    struct project_event *more = add(14, MOMENT_UNKNOWN, "");
+    CHECK(projector_fetched(projector, more, 1, T0 + 200)); // pushed meanwhile
+    CHECK_INT(snapshot_seq(projector_snapshot(projector)), 11);
+    // an answer that does not reach past the gap is no answer
+    CHECK(projector_resynced(projector, NULL, 0, false, T0 + 300));
+    CHECK(projector_stale(projector));
+    CHECK_INT(projector_next(projector).want, PROJECT_FROM_SNAPSHOT);
+    CHECK(projector_next(projector).not_before_ms > T0 + 300);
+    CHECK(serve(0));
+    CHECK(!projector_stale(projector));
+    CHECK_INT(snapshot_seq(projector_snapshot(projector)), 14);
+    CHECK_INT(reports(PROJECT_GAP), 1);
+    projector_close(projector);
+}
+
+static void an_event_in_the_gap_was_only_slow_ES_1_0d_ES_1_5_1b(void)
+{
+    tell_ten_eleven_thirteen();
+    tale.events[11].seq = 12; // there it is
+    add(13, MOMENT_UNKNOWN, "");
+    open_at(NULL);
+    CHECK(serve(12));
+    CHECK(projector_stale(projector));
+    CHECK(strstr(heard.texts[0], "lags") && strstr(heard.texts[0], "nothing is lost"));
+    CHECK(serve(0));
+    CHECK(!projector_stale(projector) && !snapshot_view(projector_snapshot(projector))->inconsistent);
+    CHECK_TEXT(run_status_name(snapshot_view(projector_snapshot(projector))->status), "COMPLETED");
+    CHECK_INT(snapshot_seq(projector_snapshot(projector)), 13);
+    projector_close(projector);
+}
+
+static void a_late_number_rebuilds_everything_C_13_C_14(void)
+{
+    tell_ten_eleven_thirteen();
+    open_at(NULL);
+    CHECK(serve(0) && serve(0)); // 12 is accepted as missing
+    struct project_event late = *add(12, MOMENT_UNKNOWN, "");
+    CHECK(projector_fetched(projector, &late, 1, T0 + 400));
+    CHECK_INT(reports(PROJECT_REBUILD), 1);
+    CHECK(projector_stale(projector));
+    check_request(PROJECT_FULL, 0);
+    // the store sorts by number
+    struct project_event twelve = tale.events[12];
+    tale.events[12] = tale.events[11];
+    tale.events[11] = twelve;
+    size_t half = 6;
+    CHECK(projector_resynced(projector, tale.events, half, true, T0 + 500));
+    check_request(PROJECT_FULL, half);
+    CHECK(projector_stale(projector)); // readers keep the old one until the new one is whole
+    CHECK(projector_resynced(projector, tale.events + half, tale.count - half, false, T0 + 600));
+    CHECK(!projector_stale(projector));
+    CHECK_INT(reports(PROJECT_GAP), 1);                      // of the first time
+    CHECK(projector_fetched(projector, &late, 1, T0 + 700)); // seen before: nothing
+    check_request(PROJECT_FETCH, 13);
+    projector_close(projector);
+}
+
+static void a_gap_is_told_once_ES_1_5_5b_C_56(void)
+{
+    tell_eight();
+    add(20, MOMENT_UNKNOWN, "");
+    open_at(NULL);
+    CHECK(serve(0) && serve(0));
+    CHECK_INT(reports(PROJECT_GAP), 1);
+    struct project_event piece = *add(15, MOMENT_UNKNOWN, "");
+    CHECK(projector_fetched(projector, &piece, 1, T0));
+    struct project_event swap = tale.events[9];
+    tale.events[9] = tale.events[8];
+    tale.events[8] = swap;
+    CHECK(serve(0));
+    CHECK_INT(snapshot_seq(projector_snapshot(projector)), 20);
+    CHECK_INT(reports(PROJECT_GAP), 1); // 8..15 and 15..20 are pieces of what was told
+    add(22, MOMENT_UNKNOWN, "");
+    CHECK(serve(0) && serve(0));
+    CHECK_INT(reports(PROJECT_GAP), 2);
+    CHECK_INT(last_report(PROJECT_GAP)->seq, 20);
+    projector_close(projector);
+}
+
+static void without_a_snapshot_the_resync_is_full_C_13(void)
+{
+    begin();
+    add(3, MOMENT_RUN_STARTED, "");
+    open_at(NULL);
+    CHECK(serve(0));
+    check_request(PROJECT_FULL, 0);
+    CHECK(projector_stale(projector));
+    CHECK(serve(0));
+    CHECK(!projector_stale(projector));
+    CHECK_INT(snapshot_seq(projector_snapshot(projector)), 3);
+    projector_close(projector);
+}
+
+static void a_failed_fetch_is_tried_from_the_watermark_ES_1_5d_ES_1_0c(void)
+{
+    struct error why = {.code = E_IO, .message = "no answer"};
+    tell_eight();
+    open_at(NULL);
+    CHECK(projector_fetched(projector, tale.events, 5, T0));
+    int64_t before = 0;
+    for (int i = 0; i < 12; i++) {
+        projector_failed(projector, &why, T0);
+        int64_t wait = projector_next(projector).not_before_ms - T0;
+        CHECK(wait >= before && wait >= 100 && wait <= 10000);
+        before = wait;
+    }
+    CHECK_INT(before, 10000);
+    check_request(PROJECT_FETCH, 5);
+    CHECK_INT(reports(PROJECT_FAILED), 12);
+    CHECK_TEXT(heard.texts[heard.count - 1], "no answer");
+    CHECK(serve(0));
+    CHECK_INT(projector_next(projector).not_before_ms, 0);
+    CHECK_INT(snapshot_seq(projector_snapshot(projector)), 8);
+    projector_close(projector);
+}
+
+static void seen_again_and_out_of_order_ES_1_5_4_ES_1_5_1a(void)
+{
+    tell_eight();
+    struct project_event mixed[12];
+    for (size_t i = 0; i < 8; i++) mixed[i] = tale.events[7 - i];
+    for (size_t i = 0; i < 4; i++) mixed[8 + i] = tale.events[i * 2];
+    open_at(NULL);
+    CHECK(projector_fetched(projector, mixed, 12, T0));
+    CHECK(projector_fetched(projector, mixed, 12, T0));
+    CHECK_INT(heard.published, 1);
+    CHECK_INT(heard.count, 0);
+    const struct snapshot *full = project_run(&test_ids, NULL, tale.events, 8);
+    check_same(projector_snapshot(projector), full);
+    snapshot_release(full);
+    projector_close(projector);
+}
+
+static void lag_classes_ES_1_5_5a(void)
+{
+    CHECK_INT(project_lag_class(0), PROJECT_LAG_OK);
+    CHECK_INT(project_lag_class(1000), PROJECT_LAG_OK);
+    CHECK_INT(project_lag_class(1001), PROJECT_LAG_SLOW);
+    CHECK_INT(project_lag_class(5000), PROJECT_LAG_SLOW);
+    CHECK_INT(project_lag_class(5001), PROJECT_LAG_BAD);
+}
+
+static void a_stall_of_six_seconds_is_told_ES_1_4e_ES_1_0e(void)
+{
+    tell_eight();
+    open_at(NULL);
+    CHECK(projector_fetched(projector, tale.events, 5, T0 + 10));
+    CHECK_INT(projector_watermark_age_ms(projector, T0 + 90000), 0); // nothing is waiting
+    projector_head(projector, 6, T0 + 100);
+    projector_time(projector, T0 + 5100);
+    CHECK_INT(reports(PROJECT_LAG_HIGH), 0); // 5 s are not more than 5 s
+    CHECK_INT(projector_lag_ms(projector, T0 + 5100), 5000);
+    projector_head(projector, 8, T0 + 4000); // younger ones do not hide it
+    projector_time(projector, T0 + 6100);
+    projector_time(projector, T0 + 7100);
+    CHECK_INT(reports(PROJECT_LAG_HIGH), 1);
+    CHECK_INT(heard.items[0].lag_ms, 6000);
+    CHECK_INT(projector_watermark_age_ms(projector, T0 + 7100), 7090);
+    CHECK(serve(0));
+    CHECK_INT(reports(PROJECT_LAG_NORMAL), 1);
+    CHECK_INT(projector_lag_ms(projector, T0 + 99999), 0);
+    projector_close(projector);
+}
+
+static void an_old_log_is_no_lag_ES_1_4e(void)
+{
+    tell_eight();
+    for (size_t i = 0; i < 8; i++) tale.events[i].persisted_ms = 5;
+    open_at(NULL);
+    CHECK(serve(0));
+    CHECK_INT(heard.count, 0);
+    projector_close(projector);
+}
+
+static void unknown_types_move_the_watermark_and_are_told_ES_1_5_6a_ES_1_5_6b_ES_1_5_6c(void)
+{
+    tell_eight();
+    open_at(NULL);
+    CHECK(serve(0));
+    struct digest before = snapshot_hash(projector_snapshot(projector));
+    add(9, MOMENT_UNKNOWN, "");
+    CHECK(serve(0) && serve(0));
+    struct digest after = snapshot_hash(projector_snapshot(projector));
+    CHECK(digest_eq(&before, &after));
+    CHECK_INT(snapshot_seq(projector_snapshot(projector)), 9);
+    CHECK_INT(reports(PROJECT_UNKNOWN_TYPE), 1);
+    CHECK(strstr(heard.texts[0], "FooBar"));
+    projector_close(projector);
+}
+
+static void a_refused_transition_is_told_once_per_event_C_15(void)
+{
+    tell_eight();
+    add(9, MOMENT_RUN_COMPLETED, "");
+    add(10, MOMENT_RUN_FAILED, "");
+    add(11, MOMENT_RUN_RESUMED, "");
+    add(13, MOMENT_UNKNOWN, "");
+    open_at(NULL);
+    CHECK(serve(0) && serve(0));
+    struct project_event late = *add(12, MOMENT_UNKNOWN, "");
+    CHECK(projector_fetched(projector, &late, 1, T0)); // a rebuild sees them all again
+    struct project_event swap = tale.events[12];
+    tale.events[12] = tale.events[11];
+    tale.events[11] = swap;
+    CHECK(serve(0));
+    CHECK_INT(reports(PROJECT_INVALID), 2);
+    CHECK_INT(heard.items[0].kind, PROJECT_INVALID);
+    CHECK_INT(heard.items[0].seq, 10);
+    CHECK_INT(heard.items[0].prior, RUN_STATUS_COMPLETED);
+    CHECK_STR(heard.items[0].type, STR("RunFailed"));
+    const struct run_view *view = snapshot_view(projector_snapshot(projector));
+    CHECK(view->inconsistent);
+    CHECK_TEXT(run_status_name(view->status), "COMPLETED");
+    projector_close(projector);
+}
+
+static uint32_t on_a[] = {0};
+static struct program_step two[] = {
+    {.id = LITERAL("a"), .kind = STEP_NOOP, .scope = PROGRAM_TOP},
+    {.id = LITERAL("b"), .kind = STEP_NOOP, .scope = PROGRAM_TOP, .deps = on_a, .dep_count = 1},
+};
+static const struct program two_steps = {.steps = two, .step_count = 2, .top_count = 2};
+
+static void an_effect_before_its_cause_is_told_C_56(void)
+{
+    begin();
+    add(1, MOMENT_RUN_STARTED, "");
+    add(2, MOMENT_STEP_STARTED, "a");
+    add(3, MOMENT_STEP_STARTED, "b"); // a is not over
+    add(4, MOMENT_STEP_COMPLETED, "a");
+    add(5, MOMENT_STEP_COMPLETED, "c");                                  // never began
+    add(6, MOMENT_STEP_COMPLETED, "d")->moment.run_ref = STR("run-000"); // reused: none is needed
+    heard = (struct heard){0};
+    projector = projector_open(&test_ids, &two_steps, NULL, T0, &sink);
+    CHECK(serve(0));
+    CHECK_INT(reports(PROJECT_CAUSAL), 2);
+    CHECK_INT(heard.items[0].seq, 3);
+    CHECK_INT(heard.items[1].seq, 5);
+    CHECK_INT(reports(PROJECT_INVALID), 0);
+    CHECK(!snapshot_view(projector_snapshot(projector))->inconsistent);
+    projector_close(projector);
+}
+
+static void *no_memory(void *context, size_t size)
+{
+    int64_t *left = context;
+    return (*left)-- > 0 ? malloc(size) : NULL;
+}
+
+static void give_back(void *context, void *memory, size_t size)
+{
+    (void)context, (void)size;
+    free(memory);
+}
+
+// Whatever allocation fails, the answer is NULL or false, and nothing leaks (the sanitizers look).
+static void running_out_of_memory_is_told(void)
+{
+    tell_ten_eleven_thirteen();
+    bool through = false;
+    for (int64_t room = 0; !through && room < 200; room++) {
+        int64_t left = room;
+        struct arena_source source = {&left, no_memory, give_back};
+        const struct arena_source *before = arena_use(&source);
+        heard = (struct heard){0};
+        projector = projector_open(&test_ids, NULL, NULL, T0, &sink);
+        through = projector && serve(0) && serve(0);
+        projector_close(projector);
+        arena_use(before);
+    }
+    CHECK(through);
+}
+
+static void a_snapshot_lives_as_long_as_it_is_kept(void)
+{
+    tell_eight();
+    const struct snapshot *kept = project_run(&test_ids, NULL, tale.events, 8);
+    const struct snapshot *again = snapshot_keep(kept);
+    snapshot_release(kept);
+    CHECK_INT(snapshot_seq(again), 8);
+    snapshot_release(again);
+    snapshot_release(NULL);
+    projector_close(NULL);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test tests[] = {
+        TEST(incremental_is_full_at_every_cut_ES_1_5a_ES_1_5b_ES_1_2a),
+        TEST(a_projection_makes_a_new_snapshot_ES_1_4c),
+        TEST(non_contiguous_is_more_than_one_further_ES_1_5c),
+        TEST(ten_eleven_thirteen_ES_1_5d_ES_1_1h_ES_1_1i_ES_1_1j_C_14),
+        TEST(stale_is_told_by_the_snapshot_ES_1_1h),
+        TEST(projection_stops_until_the_resync_is_through_ES_1_5_1c),
+        TEST(an_event_in_the_gap_was_only_slow_ES_1_0d_ES_1_5_1b),
+        TEST(a_late_number_rebuilds_everything_C_13_C_14),
+        TEST(a_gap_is_told_once_ES_1_5_5b_C_56),
+        TEST(without_a_snapshot_the_resync_is_full_C_13),
+        TEST(a_failed_fetch_is_tried_from_the_watermark_ES_1_5d_ES_1_0c),
+        TEST(seen_again_and_out_of_order_ES_1_5_4_ES_1_5_1a),
+        TEST(lag_classes_ES_1_5_5a),
+        TEST(a_stall_of_six_seconds_is_told_ES_1_4e_ES_1_0e),
+        TEST(an_old_log_is_no_lag_ES_1_4e),
+        TEST(unknown_types_move_the_watermark_and_are_told_ES_1_5_6a_ES_1_5_6b_ES_1_5_6c),
+        TEST(a_refused_transition_is_told_once_per_event_C_15),
+        TEST(an_effect_before_its_cause_is_told_C_56),
+        TEST(running_out_of_memory_is_told),
+        TEST(a_snapshot_lives_as_long_as_it_is_kept),
+    };
+    return test_main("view_project", tests, ARRAY_COUNT(tests), argc, argv);
+}
