@@ -2,42 +2,22 @@
 #include "cli/text.h"
 
 #include "base/civil.h"
-#include "engine/engine.h"
+#include "reading/reading.h"
 
 #include <string.h>
 
 enum { ID_WIDTH_MAX = 40, DETAIL_LINES = 8 };
 
-struct fold {
-    struct run_view *view;
-    uint64_t at;
-};
-
-static enum code fold_record(void *context, const struct record *record, const struct moment *moment,
-                             const struct seal *seal)
-{
-    const struct fold *fold = context;
-    (void)seal;
-    if (!moment || record->seq > fold->at) return OK;
-    return view_fold(fold->view, moment, record->seq) ? OK : E_NOMEM;
-}
-
 int card_load(struct session *session, const struct run_head *head, uint64_t at, struct card *out)
 {
     struct cli *cli = session->cli;
     struct error err = {0};
-    *out = (struct card){.head = *head, .past = at < head->last_seq, .now_ms = cli->now_ms};
-    if (!view_init(&out->view, &cli->arena, &head->ids)) return cli_nomem(cli);
-    if (engine_program(session->store, head, &out->program, &err))
-        cli_warn(cli, "the document of the run cannot be read: %s", err.message);
-    else if (!view_plan(&out->view, out->program))
-        return cli_nomem(cli);
-    err = (struct error){0};
-    struct fold fold = {.view = &out->view, .at = at};
-    if (store_replay(session->store, head->ids.tenant, head->ids.run, fold_record, &fold, &err))
-        return cli_error(cli, &err);
-    if (out->past) out->now_ms = out->view.updated_ms;
-    return EXIT_OK;
+    struct folded folded;
+    enum code rc = reading_fold(session->store, head, at, &cli->arena, &folded, &err);
+    if (folded.unreadable.code) cli_warn(cli, "the document of the run cannot be read: %s", folded.unreadable.message);
+    *out = (struct card){.head = folded.head, .view = folded.view, .program = folded.program, .past = folded.past};
+    out->now_ms = out->past ? out->view.updated_ms : cli->now_ms;
+    return rc ? cli_error(cli, &err) : EXIT_OK;
 }
 
 void card_release(struct card *card)

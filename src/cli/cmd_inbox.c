@@ -96,7 +96,7 @@ static int by_age(const void *a, const void *b)
 int command_inbox(struct cli *cli)
 {
     struct session session;
-    struct selection selection;
+    struct select selection;
     struct list list;
     int code = session_open(&session, cli, STORE_READ);
     if (code) return code;
@@ -107,7 +107,7 @@ int command_inbox(struct cli *cli)
         selection.filter.unfinished = true;
         do {
             struct run_heads heads;
-            code = selection_page(&selection, PAGE, &cli->arena, &heads);
+            code = selection_page(&session, &selection, PAGE, &cli->arena, &heads);
             for (size_t i = 0; !code && i < heads.count; i++)
                 if (may_wait(&heads.items[i])) code = look_at_run(&gates, &heads.items[i]);
         } while (!code && selection.filter.before != 0);
@@ -116,7 +116,7 @@ int command_inbox(struct cli *cli)
         list_close(&list);
         if (!code && gates.rows.count == 0 && cli->err.tty) cli_note(cli, "nobody waits for an answer");
     }
-    selection_close(&selection);
+    select_close(&selection);
     session_close(&session);
     return code;
 }

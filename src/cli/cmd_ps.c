@@ -129,7 +129,7 @@ static int print_run(struct session *session, const struct run_head *head, struc
     return code || ok ? code : cli_nomem(session->cli);
 }
 
-static int print_pages(struct session *session, struct selection *selection, struct list *list, size_t *orphans)
+static int print_pages(struct session *session, struct select *selection, struct list *list, size_t *orphans)
 {
     struct cli *cli = session->cli;
     struct arena command = cli->arena; // of one page
@@ -141,7 +141,7 @@ static int print_pages(struct session *session, struct selection *selection, str
         struct run_heads heads;
         struct json rows = json_array();
         arena_reset(&cli->arena);
-        code = selection_page(selection, PAGE, &cli->arena, &heads);
+        code = selection_page(session, selection, PAGE, &cli->arena, &heads);
         for (size_t i = 0; !code && i < heads.count; i++) {
             code = print_run(session, &heads.items[i], &rows);
             *orphans += run_need(&heads.items[i]) == NEED_OWNER;
@@ -156,7 +156,7 @@ static int print_pages(struct session *session, struct selection *selection, str
 int command_ps(struct cli *cli)
 {
     struct session session;
-    struct selection selection;
+    struct select selection;
     struct list list;
     size_t orphans = 0;
     int code = session_open(&session, cli, STORE_READ);
@@ -173,7 +173,7 @@ int command_ps(struct cli *cli)
             cli_next(cli, "recover");
         }
     }
-    selection_close(&selection);
+    select_close(&selection);
     session_close(&session);
     return code;
 }

@@ -25,7 +25,7 @@ struct waited {
 
 struct wait {
     struct session *session;
-    struct selection condition; // of --for
+    struct select condition; // of --for
     bool conditional;
     struct waited *runs;
     size_t count, left;
@@ -102,7 +102,7 @@ static int look(struct wait *wait, struct waited *run, bool *moved, bool *stuck)
     run->seen_seq = run->head.last_seq;
     run->seen_ledger = run->head.last_ledger_seq;
     *moved = *moved || changed;
-    if (changed && wait->conditional && selection_meets(&wait->condition, &run->head))
+    if (changed && wait->conditional && select_meets(&wait->condition, &run->head))
         return finish(wait, run, true, EXIT_OK);
     if (run->head.terminal) return ended(wait, run);
     if (follow_need(&run->follow, &run->head) == NEED_NOTHING) *stuck = false;
@@ -194,7 +194,7 @@ int command_wait(struct cli *cli)
         code = wait_loop(&wait, until_ms);
         list_close(&wait.list);
     }
-    selection_close(&wait.condition);
+    select_close(&wait.condition);
     session_close(&session);
     return code;
 }

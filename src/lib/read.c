@@ -1,6 +1,8 @@
 // Reading: snapshots, outputs, events, runs. On a store handle of their own, so that nobody waits for the engine.
 #include "lib/inside.h"
 
+#include "reading/reading.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,42 +21,25 @@ static enum code give(struct str text, char **out, size_t *len, struct error *er
 
 // ---- one run
 
-struct folded {
+struct found {
     struct arena arena;
-    struct run_view view;
-    struct program *program;
-    uint64_t at;
+    struct folded folded;
 };
 
-static enum code fold_record(void *context, const struct record *record, const struct moment *moment,
-                             const struct seal *seal)
-{
-    struct folded *folded = context;
-    (void)seal;
-    if (!moment || record->seq > folded->at) return OK;
-    return view_fold(&folded->view, moment, record->seq) ? OK : E_NOMEM;
-}
-
-static enum code fold(struct cairn *cairn, struct store *store, struct str run, uint64_t at, struct folded *out,
+static enum code fold(struct cairn *cairn, struct store *store, struct str run, uint64_t at, struct found *out,
                       struct error *err)
 {
     struct run_head head;
-    struct error unreadable = {0};
-    *out = (struct folded){.at = at ? at : UINT64_MAX};
+    *out = (struct found){0};
     arena_init(&out->arena, 16384, (size_t)512 << 20);
     enum code rc = store_head(store, cairn->tenant, run, &out->arena, &head, err);
-    if (rc) return rc;
-    if (!view_init(&out->view, &out->arena, &head.ids)) return error_set(err, E_NOMEM, "out of memory");
-    // Without its document the run still has a story.
-    if (engine_program(store, &head, &out->program, &unreadable) == OK && !view_plan(&out->view, out->program))
-        return error_set(err, E_NOMEM, "out of memory");
-    return store_replay(store, cairn->tenant, run, fold_record, out, err);
+    return rc ? rc : reading_fold(store, &head, at ? at : READING_NOW, &out->arena, &out->folded, err);
 }
 
-static void folded_release(struct folded *folded)
+static void found_release(struct found *found)
 {
-    program_release(folded->program);
-    arena_release(&folded->arena);
+    folded_release(&found->folded);
+    arena_release(&found->arena);
 }
 
 enum cairn_code cairn_view(struct cairn *cairn, const char *run, uint64_t at, char **json, size_t *len,
@@ -62,7 +47,7 @@ enum cairn_code cairn_view(struct cairn *cairn, const char *run, uint64_t at, ch
 {
     struct error err = {0};
     struct visit visit;
-    struct folded folded;
+    struct found found;
     struct json value;
     *json = NULL;
     enum code rc = call_begin(cairn, &err);
@@ -72,8 +57,8 @@ enum cairn_code cairn_view(struct cairn *cairn, const char *run, uint64_t at, ch
         call_end(cairn);
         return tell(error, rc, &err, NULL);
     }
-    rc = fold(cairn, visit.store, str_from(run), at, &folded, &err);
-    if (!rc && !view_json(&folded.view, &folded.arena, &value)) rc = error_set(&err, E_NOMEM, "out of memory");
+    rc = fold(cairn, visit.store, str_from(run), at, &found, &err);
+    if (!rc && !view_json(&found.folded.view, &found.arena, &value)) rc = error_set(&err, E_NOMEM, "out of memory");
     if (!rc) {
         struct buf text;
         buf_init(&text, (size_t)512 << 20);
@@ -81,22 +66,22 @@ enum cairn_code cairn_view(struct cairn *cairn, const char *run, uint64_t at, ch
         rc = buf_ok(&text) ? give(buf_str(&text), json, len, &err) : error_set(&err, E_NOMEM, "out of memory");
         buf_release(&text);
     }
-    folded_release(&folded);
+    found_release(&found);
     visit_reader_end(cairn, &visit);
     call_end(cairn);
     return tell(error, rc, &err, NULL);
 }
 
-static enum code output_of(struct store *store, struct folded *folded, const char *path, char **json, size_t *len,
+static enum code output_of(struct store *store, struct found *found, const char *path, char **json, size_t *len,
                            struct error *err)
 {
-    const struct step_view *step = view_step(&folded->view, str_from(path));
+    const struct step_view *step = view_step(&found->folded.view, str_from(path));
     if (!step) return error_set(err, E_NOT_FOUND, "the run has no step \"%s\"", path);
     if (step->status != STEP_STATUS_SUCCESS)
         return error_set(err, E_NOT_FOUND, "step \"%s\" has no output: it is %s", path, step_status_name(step->status));
     if (step->has_blob) {
         struct str bytes;
-        enum code rc = store_blob(store, &step->blob, &folded->arena, &bytes, err);
+        enum code rc = store_blob(store, &step->blob, &found->arena, &bytes, err);
         return rc ? rc : give(bytes, json, len, err);
     }
     struct json value = step->value.type == 0 ? json_null() : step->value;
@@ -113,7 +98,7 @@ enum cairn_code cairn_output(struct cairn *cairn, const char *run, const char *s
 {
     struct error err = {0};
     struct visit visit;
-    struct folded folded;
+    struct found found;
     *json = NULL;
     enum code rc = call_begin(cairn, &err);
     if (rc) return tell(error, rc, &err, NULL);
@@ -122,9 +107,9 @@ enum cairn_code cairn_output(struct cairn *cairn, const char *run, const char *s
         call_end(cairn);
         return tell(error, rc, &err, NULL);
     }
-    rc = fold(cairn, visit.store, str_from(run), 0, &folded, &err);
-    if (!rc) rc = output_of(visit.store, &folded, step ? step : "", json, len, &err);
-    folded_release(&folded);
+    rc = fold(cairn, visit.store, str_from(run), 0, &found, &err);
+    if (!rc) rc = output_of(visit.store, &found, step ? step : "", json, len, &err);
+    found_release(&found);
     visit_reader_end(cairn, &visit);
     call_end(cairn);
     return tell(error, rc, &err, NULL);

@@ -1,0 +1,81 @@
+// One stored run: folded into a view, or into what explains.
+#include "reading/reading.h"
+
+struct folding {
+    struct run_view *view;
+    uint64_t at;
+};
+
+static enum code fold_record(void *context, const struct record *record, const struct moment *moment,
+                             const struct seal *seal)
+{
+    const struct folding *folding = context;
+    (void)seal;
+    if (!moment || record->seq > folding->at) return OK;
+    return view_fold(folding->view, moment, record->seq) ? OK : E_NOMEM;
+}
+
+enum code reading_fold(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
+                       struct folded *out, struct error *err)
+{
+    *out = (struct folded){.head = *head, .past = at < head->last_seq};
+    if (!view_init(&out->view, arena, &head->ids)) return error_set(err, E_NOMEM, "out of memory");
+    // Without its document the run still has a story.
+    if (engine_program(store, head, &out->program, &out->unreadable) == OK && !view_plan(&out->view, out->program))
+        return error_set(err, E_NOMEM, "out of memory");
+    struct folding folding = {.view = &out->view, .at = at};
+    return store_replay(store, head->ids.tenant, head->ids.run, fold_record, &folding, err);
+}
+
+void folded_release(struct folded *folded)
+{
+    if (folded->program) program_release(folded->program);
+    folded->program = NULL;
+}
+
+struct telling {
+    struct explain *explain;
+    struct arena *arena;
+    uint64_t at;
+    struct error *err;
+};
+
+static enum code tell_record(void *context, const struct record *record, const struct moment *moment,
+                             const struct seal *seal)
+{
+    const struct telling *telling = context;
+    (void)seal;
+    if (record->seq > telling->at) return OK;
+    if (moment) return explain_fold(telling->explain, moment, record->seq, telling->err);
+    struct json body;
+    if (!str_is(record->type, "decision")) return OK;
+    struct str bytes = arena_copy(telling->arena, record->bytes);
+    if (!bytes.ptr) return error_set(telling->err, E_NOMEM, "out of memory");
+    enum code rc = json_parse(bytes, &json_limits_default, telling->arena, &body, telling->err);
+    return rc ? rc : explain_decision(telling->explain, &body, record->seq, telling->err);
+}
+
+static enum code find_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
+                           struct error *err)
+{
+    return store_blob(context, sha256, arena, out, err);
+}
+
+enum code reading_explain(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
+                          struct tale *out, struct error *err)
+{
+    struct kernel_env env = {.context = store, .blob = find_blob};
+    *out = (struct tale){.head = *head};
+    enum code rc = engine_program(store, head, &out->program, err);
+    if (!rc) rc = explain_open(out->program, &out->head.ids, &env, &out->explain, err);
+    if (rc) return rc;
+    struct telling telling = {.explain = out->explain, .arena = arena, .at = at, .err = err};
+    return store_replay(store, head->ids.tenant, head->ids.run, tell_record, &telling, err);
+}
+
+void tale_release(struct tale *tale)
+{
+    explain_close(tale->explain);
+    if (tale->program) program_release(tale->program);
+    *tale = (struct tale){0};
+}

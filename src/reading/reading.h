@@ -1,0 +1,67 @@
+// Stored runs as readers want them: a run folded up to a moment, a run explained, the runs that a query means, a row of a list.
+// The same functions for the command line, the library and the service, so that all three tell the same.
+//
+// Everything is read through a store handle of the caller's, on the caller's thread.
+#ifndef CAIRN_READING_READING_H
+#define CAIRN_READING_READING_H
+
+#include "engine/engine.h"
+#include "explain/explain.h"
+#include "view/query.h"
+#include "view/view.h"
+
+#define READING_NOW UINT64_MAX
+
+// ---- one run, folded
+struct folded {
+    struct run_head head; // as it is now, whatever moment the view shows
+    struct run_view view;
+    struct program *program; // of the view; NULL when it cannot be read
+    struct error unreadable; // then: why
+    bool past;               // the view is of a moment before the end of the log
+};
+// Up to event `at` (READING_NOW: all of it), in `arena`. folded_release in every case.
+enum code reading_fold(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
+                       struct folded *out, struct error *err) MUST_CHECK;
+void folded_release(struct folded *folded);
+
+// ---- one run, explained
+struct tale {
+    struct run_head head;
+    struct program *program;
+    struct explain *explain;
+};
+// The store must stay open while the tale is used. tale_release in every case.
+enum code reading_explain(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
+                          struct tale *out, struct error *err) MUST_CHECK;
+void tale_release(struct tale *tale);
+
+// ---- the runs that a query means: what the store can look up is asked of it, the rest is asked of each run, and documents and
+// logs are read only for runs that nothing else decides.
+struct select {
+    struct store *store;      // NULL: there are no runs
+    struct run_filter filter; // what the store looks up; the cursor moves on with select_page
+    const struct query *query;
+    bool nothing; // no run can match
+    // A run whose log cannot be read is left out; may be NULL.
+    void (*left_out)(void *context, const struct run_head *head, const struct error *why);
+    void *context;
+    // private
+    bool asks; // the query says more than the filter does
+    struct arena arena, scratch;
+    struct kept_program *programs;
+    size_t program_count;
+};
+// `filter` is narrowed by what the query says. E_INVALID: *fault has the place. select_close in every case.
+enum code select_open(struct select *select, struct store *store, const struct run_filter *filter, struct str query,
+                      int64_t now_ms, struct query_fault *fault) MUST_CHECK;
+void select_close(struct select *select);
+// Up to `want` runs, newest first, in `arena`; less only at the end, when select->filter.before becomes 0.
+enum code select_page(struct select *select, size_t want, struct arena *arena, struct run_heads *out,
+                      struct error *err) MUST_CHECK;
+bool select_meets(struct select *select, const struct run_head *head); // the query alone
+
+// A run as a row of a list (camelCase; docs/format/query.md). False: no memory. Borrows `head`.
+bool reading_row(const struct run_head *head, int64_t now_ms, struct arena *arena, struct json *out) MUST_CHECK;
+
+#endif

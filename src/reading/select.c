@@ -1,0 +1,172 @@
+// The runs that a query means.
+#include "reading/reading.h"
+
+enum { PAGE_MAX = 500, PROGRAMS_MAX = 64 };
+
+// Documents are few and runs are many.
+struct kept_program {
+    struct digest document;
+    struct program *program; // NULL: cannot be read
+};
+
+// What the filter and the query both say about the same thing is the narrower of the two.
+static void narrow(struct select *select)
+{
+    struct query_bounds bounds;
+    struct run_filter *filter = &select->filter;
+    query_bounds(select->query, &bounds);
+    uint32_t both = bounds.status_mask & filter->status_mask;
+    select->nothing = bounds.nothing || (bounds.status_mask && filter->status_mask && !both) ||
+                      (bounds.plan.len && filter->plan.len && !str_eq(bounds.plan, filter->plan));
+    filter->status_mask = bounds.status_mask && filter->status_mask ? both : bounds.status_mask | filter->status_mask;
+    if (bounds.plan.len) filter->plan = bounds.plan;
+    if (bounds.run_prefix.len) filter->run_prefix = bounds.run_prefix;
+    if (bounds.since_ms > filter->since_ms) filter->since_ms = bounds.since_ms;
+    if (bounds.until_ms && (!filter->until_ms || bounds.until_ms < filter->until_ms))
+        filter->until_ms = bounds.until_ms;
+}
+
+enum code select_open(struct select *select, struct store *store, const struct run_filter *filter, struct str query,
+                      int64_t now_ms, struct query_fault *fault)
+{
+    *select = (struct select){.store = store, .filter = *filter};
+    arena_init(&select->arena, 16 * 1024, (size_t)1 << 28);
+    arena_init(&select->scratch, 64 * 1024, (size_t)4 << 30);
+    query = str_trim(query);
+    *fault = (struct query_fault){0};
+    select->query = query_parse(query, now_ms, &select->arena, fault);
+    if (!select->query) return fault->error.code ? fault->error.code : E_NOMEM;
+    select->programs = ARENA_ARRAY(&select->arena, PROGRAMS_MAX, struct kept_program);
+    if (!select->programs) return error_set(&fault->error, E_NOMEM, "out of memory");
+    select->asks = query.len > 0;
+    narrow(select);
+    return OK;
+}
+
+static void forget_programs(struct select *select)
+{
+    for (size_t i = 0; i < select->program_count; i++)
+        if (select->programs[i].program) program_release(select->programs[i].program);
+    select->program_count = 0;
+}
+
+void select_close(struct select *select)
+{
+    forget_programs(select);
+    arena_release(&select->scratch);
+    arena_release(&select->arena);
+}
+
+static const struct program *program_of(struct select *select, const struct run_head *head)
+{
+    struct error err = {0};
+    for (size_t i = 0; i < select->program_count; i++)
+        if (digest_eq(&select->programs[i].document, &head->document)) return select->programs[i].program;
+    if (select->program_count == PROGRAMS_MAX) forget_programs(select);
+    struct kept_program *kept = &select->programs[select->program_count++];
+    *kept = (struct kept_program){.document = head->document};
+    if (engine_program(select->store, head, &kept->program, &err)) kept->program = NULL;
+    return kept->program;
+}
+
+static enum code fold_record(void *context, const struct record *record, const struct moment *moment,
+                             const struct seal *seal)
+{
+    (void)seal;
+    return !moment || view_fold(context, moment, record->seq) ? OK : E_NOMEM;
+}
+
+static bool read_log(struct select *select, const struct run_head *head, const struct program *program,
+                     struct run_view *view)
+{
+    struct error err = {0};
+    arena_reset(&select->scratch);
+    if (!view_init(view, &select->scratch, &head->ids)) return false;
+    if (program && !view_plan(view, program)) return false;
+    if (store_replay(select->store, head->ids.tenant, head->ids.run, fold_record, view, &err) == OK) return true;
+    if (select->left_out) select->left_out(select->context, head, &err);
+    return false;
+}
+
+static struct query_facts facts_of(const struct run_head *head)
+{
+    const struct run_summary *s = &head->summary;
+    return (struct query_facts){.status = s->status,
+                                .vocabulary = head->vocabulary,
+                                .substatus = str_from(s->substatus),
+                                .plan = head->ids.plan_id,
+                                .version = head->ids.plan_version,
+                                .name = head->name,
+                                .run = head->ids.run,
+                                .project = head->ids.project,
+                                .environment = head->ids.environment,
+                                .parent = head->parent_run,
+                                .original = head->original_run,
+                                .cause = str_from(s->cause),
+                                .created_ms = s->created_ms,
+                                .started_ms = s->started_ms,
+                                .ended_ms = s->ended_ms,
+                                .updated_ms = head->updated_ms,
+                                .events = head->last_seq,
+                                .running = s->running,
+                                .failed = s->counts.failed,
+                                .completed = s->counts.completed,
+                                .skipped = s->counts.skipped,
+                                .owned = head->owned,
+                                .terminal = head->terminal};
+}
+
+bool select_meets(struct select *select, const struct run_head *head)
+{
+    if (!select->asks) return true;
+    struct query_facts facts = facts_of(head);
+    struct run_view view;
+    enum query_answer answer = query_ask(select->query, &facts);
+    if (answer != QUERY_UNKNOWN) return answer == QUERY_YES;
+    static const struct program no_program; // a document that cannot be read has no tags
+    const struct program *program = program_of(select, head);
+    facts.program = program ? program : &no_program;
+    answer = query_ask(select->query, &facts);
+    if (answer != QUERY_UNKNOWN) return answer == QUERY_YES;
+    if (!read_log(select, head, program, &view)) return false;
+    facts.view = &view;
+    return query_ask(select->query, &facts) == QUERY_YES;
+}
+
+static bool add_head(struct run_heads *out, const struct run_head *head, struct arena *arena, size_t *capacity)
+{
+    struct run_head *grown = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*grown), capacity);
+    if (!grown) return false;
+    out->items = grown;
+    out->items[out->count++] = *head;
+    return true;
+}
+
+enum code select_page(struct select *select, size_t want, struct arena *arena, struct run_heads *out, struct error *err)
+{
+    size_t capacity = 0, size = want;
+    *out = (struct run_heads){0};
+    if (select->nothing || !select->store) {
+        select->filter.before = 0;
+        return OK;
+    }
+    do {
+        struct run_heads page = {0};
+        select->filter.limit = size < PAGE_MAX ? size : PAGE_MAX;
+        enum code rc = store_list(select->store, &select->filter, arena, &page, err);
+        if (rc) return rc;
+        select->filter.before = page.next;
+        for (size_t i = 0; i < page.count; i++) {
+            if (!select_meets(select, &page.items[i])) continue;
+            if (out->count == want) {
+                select->filter.before = out->items[want - 1].position;
+                out->next = select->filter.before;
+                return OK;
+            }
+            if (!add_head(out, &page.items[i], arena, &capacity)) return error_set(err, E_NOMEM, "out of memory");
+        }
+        size = select->asks ? 2 * select->filter.limit : want - out->count; // few match: look at more at once
+    } while (out->count < want && select->filter.before != 0);
+    out->next = select->filter.before;
+    return OK;
+}
