@@ -258,6 +258,12 @@ static bool input_of(struct replay *replay, const struct moment *moment, struct 
         out->kind = INPUT_START;
         out->start = moment->start;
         return true;
+    case MOMENT_SIGNAL_DEFERRED:
+        if (!signal_read(&moment->value, signal)) return false;
+        out->kind = INPUT_SIGNAL;
+        out->signal = signal;
+        out->decision_id = moment->decision_id;
+        return true;
     case MOMENT_SIGNAL_ACCEPTED:
     case MOMENT_SIGNAL_REJECTED: {
         const struct json *payload = payload_of(replay, moment->signal_id);
@@ -267,6 +273,7 @@ static bool input_of(struct replay *replay, const struct moment *moment, struct 
                                   .reason = moment->reason,
                                   .actor = moment->actor,
                                   .role = moment->role,
+                                  .approves = json_text(json_key(payload, "signalId")),
                                   .payload = payload ? *payload : json_object()};
         out->kind = INPUT_SIGNAL;
         out->signal = signal;

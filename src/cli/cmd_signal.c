@@ -31,7 +31,7 @@ static enum signal_type type_of(const struct cli *cli, struct str step)
 static int unknown_type(struct cli *cli)
 {
     static const char *const names[] = {
-#define X(name, text) text,
+#define X(name, role, destructive, apart, recorded) #name,
         SIGNAL_LIST(X)
 #undef X
     };
@@ -40,7 +40,7 @@ static int unknown_type(struct cli *cli)
     cli_hint(cli,
              near ? "did you mean %s?"
                   : "PAUSE, RESUME, CANCEL, RETRY_STEP, SKIP_STEP, RETRY_RUN, EMERGENCY_STOP, "
-                    "APPROVE, REJECT%s",
+                    "APPROVE, REJECT, UPDATE_PARAMS, INJECT_OVERRIDE, UPDATE_TARGET, ESCALATE_ALERT%s",
              near ? near : "");
     return EXIT_USAGE;
 }
@@ -84,9 +84,10 @@ static int check(struct cli *cli, const struct signal *signal)
     const char *name = cli->args.command->name;
     bool has_step = signal->step.len > 0 || json_key(&signal->payload, "stepId");
     bool has_reason = signal->reason.len > 0 || json_key(&signal->payload, "reason");
-    if (type == SIGNAL_EMERGENCY_STOP && !has_reason) {
-        cli_fail(cli, EXIT_USAGE, "EMERGENCY_STOP needs --reason TEXT");
-        cli_hint(cli, "it kills at once and is recorded with its reason");
+    if (signal_rule(type)->destructive && !has_reason) {
+        cli_fail(cli, EXIT_USAGE, "%s needs --reason TEXT", signal_name(type));
+        cli_hint(cli, type == SIGNAL_EMERGENCY_STOP ? "it kills at once and is recorded with its reason"
+                                                    : "it changes what the run does and is recorded with its reason");
         return EXIT_USAGE;
     }
     if ((type == SIGNAL_SKIP_STEP || type == SIGNAL_RETRY_STEP) && !has_step) {

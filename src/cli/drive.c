@@ -24,34 +24,14 @@ struct str user_name(struct cli *cli)
     return str_from(cli_format(cli, "%.64s", name));
 }
 
-// The least role that may send it (requirements §3.1).
-static const char *role_of(enum signal_type type)
-{
-    switch (type) {
-    case SIGNAL_PAUSE:
-    case SIGNAL_RESUME:
-    case SIGNAL_CANCEL:
-    case SIGNAL_APPROVE:
-    case SIGNAL_REJECT:
-        return "Operator";
-    case SIGNAL_RETRY_STEP:
-    case SIGNAL_SKIP_STEP:
-    case SIGNAL_RETRY_RUN:
-        return "Engineer";
-    case SIGNAL_EMERGENCY_STOP:
-    case SIGNAL_NONE:
-        return "Admin";
-    }
-    return "Admin";
-}
-
 void signal_prepare(struct cli *cli, enum signal_type type, struct str step, struct str reason, struct signal *out)
 {
     uint8_t random[16];
     char id[UUID_SIZE];
     os_entropy()->fill(os_entropy(), random, sizeof(random));
     uuid_format(random, id);
-    *out = (struct signal){.type = type, .step = step, .reason = reason, .role = str_from(role_of(type))};
+    *out =
+        (struct signal){.type = type, .step = step, .reason = reason, .role = str_from(signal_rule(type)->least_role)};
     out->id = str_from(cli_format(cli, "%s", id));
     out->actor = user_name(cli);
 }

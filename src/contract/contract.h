@@ -59,7 +59,9 @@ enum vocabulary vocabulary_parse(struct str text);       // 0 when unknown
     X(RUN_COMPLETED, "RunCompleted", "playbook.finished", "workflow_completed")                                        \
     X(RUN_FAILED, "RunFailed", "playbook.finished", "workflow_failed")                                                 \
     X(RUN_PROCESSED, NULL, "playbook.processed", NULL)                                                                 \
-    X(LATE_RESULT, NULL, NULL, NULL)
+    X(LATE_RESULT, NULL, NULL, NULL)                                                                                   \
+    X(SIGNAL_DEFERRED, NULL, NULL, NULL)                                                                               \
+    X(SIGNAL_SETTLED, NULL, NULL, NULL)
 
 enum moment_kind {
     MOMENT_UNKNOWN = 0, // a type that this version does not know: it advances the watermark and changes nothing
@@ -147,8 +149,10 @@ struct moment {
     uint32_t logical, engine;        // attempt ids, >= 1. Pause and resume: logical = pause cycle (C-23)
     int64_t at_ms;                   // emittedAt
     const struct start_facts *start; // RUN_QUEUED, RUN_STARTED
-    struct json value;               // STEP_COMPLETED: result (type 0 = none, or the value is in `blob`)
-    struct digest blob;              // STEP_COMPLETED: result kept as a blob when has_blob
+    // STEP_COMPLETED: result (type 0 = none, or the value is in `blob`). SIGNAL_ACCEPTED: the payload, of signals that change
+    // what the run works with (signal_rule.recorded). SIGNAL_DEFERRED: the whole request, until somebody else agrees.
+    struct json value;
+    struct digest blob; // STEP_COMPLETED: result kept as a blob when has_blob
     bool has_blob;
     uint64_t blob_size;
     bool truncated;        // STEP_COMPLETED: the output was longer than is kept
@@ -235,34 +239,63 @@ struct str moment_slot(const struct moment *moment, struct arena *arena);
 struct str contract_run_ref(const struct run_ids *ids, struct arena *arena);
 
 // ---- signals
+// X(NAME, least role, destructive, reason apart, payload recorded): requirements §3.1.
+//   destructive: needs a reason and raises P1. System is a role of its own: no person has it (C-60).
+//   reason apart: the payload has no place for a reason; it stands beside it, for the decision record.
+//   recorded: SIGNAL_ACCEPTED carries the payload, because the fold needs it or readers of the log must see it.
 #define SIGNAL_LIST(X)                                                                                                 \
-    X(PAUSE, "PAUSE")                                                                                                  \
-    X(RESUME, "RESUME")                                                                                                \
-    X(CANCEL, "CANCEL")                                                                                                \
-    X(RETRY_STEP, "RETRY_STEP") X(SKIP_STEP, "SKIP_STEP") X(RETRY_RUN, "RETRY_RUN")                                    \
-        X(EMERGENCY_STOP, "EMERGENCY_STOP") X(APPROVE, "APPROVE") X(REJECT, "REJECT")
+    X(PAUSE, "Operator", false, false, false)                                                                          \
+    X(RESUME, "Operator", false, true, false)                                                                          \
+    X(CANCEL, "Operator", false, false, false)                                                                         \
+    X(RETRY_STEP, "Engineer", false, true, false)                                                                      \
+    X(SKIP_STEP, "Engineer", false, false, false)                                                                      \
+    X(RETRY_RUN, "Engineer", false, false, false)                                                                      \
+    X(EMERGENCY_STOP, "Admin", true, false, false)                                                                     \
+    X(APPROVE, "Operator", false, false, false)                                                                        \
+    X(REJECT, "Operator", false, false, false)                                                                         \
+    X(UPDATE_PARAMS, "Admin", true, true, true)                                                                        \
+    X(INJECT_OVERRIDE, "Admin", true, true, true)                                                                      \
+    X(UPDATE_TARGET, "Admin", true, true, true)                                                                        \
+    X(ESCALATE_ALERT, "System", false, true, true)
 
 enum signal_type {
     SIGNAL_NONE = 0,
-#define X(name, text) SIGNAL_##name,
+#define X(name, role, destructive, apart, recorded) SIGNAL_##name,
     SIGNAL_LIST(X)
 #undef X
 };
+#define SIGNAL_LAST SIGNAL_ESCALATE_ALERT
+
+struct signal_rule {
+    const char *name;
+    const char *least_role; // "Operator", "Engineer", "Admin", "System"
+    bool destructive, reason_apart, recorded;
+};
+const struct signal_rule *signal_rule(enum signal_type type);
 const char *signal_name(enum signal_type type);
 enum signal_type signal_parse(struct str text);
-// Checks {signalId, signalType, payload} (aliases of C-40 accepted) against its schema. E_INVALID with SIGNAL_INVALID_PAYLOAD in err.
+
 struct signal {
     enum signal_type type;
     struct str id;   // UUID
-    struct str step; // RETRY_STEP, SKIP_STEP, APPROVE, REJECT (empty = the run itself)
+    struct str step; // RETRY_STEP, SKIP_STEP, INJECT_OVERRIDE, UPDATE_TARGET, APPROVE, REJECT (empty = the run itself)
+    struct str approves; // APPROVE, REJECT: id of a signal that waits for this answer
     struct str reason;
-    struct str actor, role;
+    // Filled in by the door through which it came, never by the sender.
+    struct str actor, role, source_ip;
+    struct str policy_decision_id; // UUID; empty: the policy is "local", its decision that of the engine
+    bool requires_approval;        // recorded as REVISION_REQUIRED and not applied until somebody else agrees
     bool force;
     struct json payload;
 };
+// Checks {signalId, signalType, payload} (aliases of C-40 accepted) against its schema. E_INVALID with
+// SIGNAL_INVALID_PAYLOAD in err.
 enum code signal_decode(const struct contract *contract, struct str bytes, struct arena *arena, struct signal *out,
                         struct error *err) MUST_CHECK;
 enum code signal_encode(const struct signal *signal, struct arena *arena, struct str *out,
                         struct error *err) MUST_CHECK;
+// The same as values, unchecked: what a moment carries. False: out of memory. `out` of signal_read borrows `request`.
+bool signal_write(const struct signal *signal, struct arena *arena, struct json *out);
+bool signal_read(const struct json *request, struct signal *out); // false: it is none
 
 #endif

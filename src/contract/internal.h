@@ -143,7 +143,7 @@ extern const struct codec run_codec, node_codec;
 void ledger_verify(void);
 
 enum {
-    SIGNAL_COUNT = SIGNAL_REJECT + 1,
+    SIGNAL_COUNT = SIGNAL_LAST + 1,
     VOCABULARY_COUNT = VOCABULARY_NODES + 1,
 };
 

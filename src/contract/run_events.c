@@ -186,13 +186,10 @@ static const struct field step_skipped_fields[] = {
 };
 
 static const struct field signal_accepted_fields[] = {
-    MOMENT_FIELD("actorId", FIELD_STR, actor, ALWAYS),
-    MOMENT_FIELD("actorRole", FIELD_STR, role, ALWAYS),
-    MOMENT_FIELD("decisionId", FIELD_STR, decision_id, ALWAYS),
-    MOMENT_FIELD("reason", FIELD_STR, reason, 0),
-    MOMENT_FIELD("signalId", FIELD_STR, signal_id, ALWAYS),
-    MOMENT_FIELD("signalType", FIELD_STR, signal_type, ALWAYS),
-    MOMENT_FIELD("stepId", FIELD_STR, signal_step, 0),
+    MOMENT_FIELD("actorId", FIELD_STR, actor, ALWAYS),          MOMENT_FIELD("actorRole", FIELD_STR, role, ALWAYS),
+    MOMENT_FIELD("decisionId", FIELD_STR, decision_id, ALWAYS), MOMENT_FIELD("reason", FIELD_STR, reason, 0),
+    MOMENT_FIELD("signalId", FIELD_STR, signal_id, ALWAYS),     MOMENT_FIELD("signalPayload", FIELD_JSON, value, 0),
+    MOMENT_FIELD("signalType", FIELD_STR, signal_type, ALWAYS), MOMENT_FIELD("stepId", FIELD_STR, signal_step, 0),
 };
 
 static const struct field signal_rejected_fields[] = {

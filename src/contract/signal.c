@@ -4,22 +4,27 @@
 
 enum { SIGNAL_SIZE_MAX = 64 * 1024 };
 
-static const char *const names[SIGNAL_COUNT] = {[SIGNAL_NONE] = "NONE",
-#define X(name, text) [SIGNAL_##name] = (text),
-                                                SIGNAL_LIST(X)
+static const struct signal_rule rules[SIGNAL_COUNT] = {[SIGNAL_NONE] = {"NONE", "Admin", false, false, false},
+#define X(name, role, destructive, apart, recorded) [SIGNAL_##name] = {#name, role, destructive, apart, recorded},
+                                                       SIGNAL_LIST(X)
 #undef X
 };
 
+const struct signal_rule *signal_rule(enum signal_type type)
+{
+    INVARIANT(type <= SIGNAL_LAST);
+    return &rules[type];
+}
+
 const char *signal_name(enum signal_type type)
 {
-    INVARIANT(type <= SIGNAL_REJECT);
-    return names[type];
+    return signal_rule(type)->name;
 }
 
 enum signal_type signal_parse(struct str text)
 {
     for (size_t i = SIGNAL_NONE + 1; i < SIGNAL_COUNT; i++) {
-        if (str_is(text, names[i])) return (enum signal_type)i;
+        if (str_is(text, rules[i].name)) return (enum signal_type)i;
     }
     return SIGNAL_NONE;
 }
@@ -36,12 +41,6 @@ static enum code check(const struct schema *schema, const char *what, const stru
     return error_set(err, E_INVALID, INVALID "%s%s %s", what, fault.pointer, fault.message);
 }
 
-// The payloads of these have no place for a reason (requirements §3.1): it stands beside them, for the decision record.
-static bool reason_is_apart(enum signal_type type)
-{
-    return type == SIGNAL_RESUME || type == SIGNAL_RETRY_STEP;
-}
-
 // C-40: `stepId` and `reason` may stand beside the payload instead of in it.
 static enum code take_aliases(const struct json *request, enum signal_type type, struct arena *arena,
                               struct json *payload, struct error *err)
@@ -55,7 +54,7 @@ static enum code take_aliases(const struct json *request, enum signal_type type,
     }
     for (size_t i = 0; i < ARRAY_COUNT(aliases); i++) {
         const struct json *value = json_get(request, aliases[i]);
-        if (!value || (i == 0 && reason_is_apart(type))) continue;
+        if (!value || (i == 0 && rules[type].reason_apart)) continue;
         if (json_get(payload, aliases[i]))
             return error_set(err, E_INVALID, INVALID "%.*s is given twice", STR_ARG(aliases[i]));
         if (!json_put(arena, payload, aliases[i], *value)) return no_memory(err);
@@ -67,6 +66,22 @@ static bool flag_of(const struct json *payload, const char *key)
 {
     const struct json *value = json_key(payload, key);
     return json_is(value, JSON_BOOL) && value->boolean;
+}
+
+// Type and payload are there.
+static void read_members(const struct json *request, struct signal *signal)
+{
+    signal->id = json_text(json_get(request, STR("signalId")));
+    signal->actor = json_text(json_get(request, STR("actorId")));
+    signal->role = json_text(json_get(request, STR("actorRole")));
+    signal->source_ip = json_text(json_get(request, STR("sourceIp")));
+    signal->policy_decision_id = json_text(json_get(request, STR("policyDecisionId")));
+    signal->requires_approval = flag_of(request, "requiresApproval");
+    signal->step = json_text(json_get(&signal->payload, STR("stepId")));
+    signal->approves = json_text(json_get(&signal->payload, STR("signalId")));
+    bool apart = rules[signal->type].reason_apart;
+    signal->reason = json_text(json_get(apart ? request : &signal->payload, STR("reason")));
+    signal->force = flag_of(&signal->payload, "force") || flag_of(&signal->payload, "forceKill");
 }
 
 static enum code read_type(const struct json *request, enum signal_type *out, struct error *err)
@@ -97,14 +112,18 @@ enum code signal_decode(const struct contract *contract, struct str bytes, struc
     if (!rc) rc = take_aliases(&request, signal.type, arena, &signal.payload, err);
     if (!rc) rc = check(contract->signals[signal.type], "payload", &signal.payload, err);
     if (rc) return rc;
-    signal.id = json_text(json_get(&request, STR("signalId")));
-    signal.actor = json_text(json_get(&request, STR("actorId")));
-    signal.role = json_text(json_get(&request, STR("actorRole")));
-    signal.step = json_text(json_get(&signal.payload, STR("stepId")));
-    signal.reason = json_text(json_get(reason_is_apart(signal.type) ? &request : &signal.payload, STR("reason")));
-    signal.force = flag_of(&signal.payload, "force") || flag_of(&signal.payload, "forceKill");
+    read_members(&request, &signal);
     *out = signal;
     return OK;
+}
+
+bool signal_read(const struct json *request, struct signal *out)
+{
+    *out = (struct signal){.type = signal_parse(json_text(json_get(request, STR("signalType"))))};
+    const struct json *payload = json_get(request, STR("payload"));
+    out->payload = json_is(payload, JSON_OBJECT) ? *payload : json_object();
+    read_members(request, out);
+    return out->type != SIGNAL_NONE && out->id.len > 0;
 }
 
 static bool put_missing(struct arena *arena, struct json *object, struct str key, struct json value, bool write)
@@ -116,7 +135,7 @@ static bool put_missing(struct arena *arena, struct json *object, struct str key
 // The payload as given, and what the struct says beside it.
 static bool build_payload(const struct signal *signal, struct arena *arena, struct json *out)
 {
-    enum { OWN_MEMBERS = 3 };
+    enum { OWN_MEMBERS = 4 };
     const struct json *given = signal->payload.type == JSON_OBJECT ? &signal->payload : NULL;
     uint32_t count = given ? given->count : 0;
     if (!json_object_with(arena, count + OWN_MEMBERS, out)) return false;
@@ -126,23 +145,38 @@ static bool build_payload(const struct signal *signal, struct arena *arena, stru
     struct str force = signal->type == SIGNAL_EMERGENCY_STOP ? STR("forceKill") : STR("force");
     return put_missing(arena, out, force, json_bool(true), signal->force) &&
            put_missing(arena, out, STR("reason"), json_string(signal->reason),
-                       signal->reason.len > 0 && !reason_is_apart(signal->type)) &&
+                       signal->reason.len > 0 && !rules[signal->type].reason_apart) &&
+           put_missing(arena, out, STR("signalId"), json_string(signal->approves), signal->approves.len > 0) &&
            put_missing(arena, out, STR("stepId"), json_string(signal->step), signal->step.len > 0);
+}
+
+bool signal_write(const struct signal *signal, struct arena *arena, struct json *out)
+{
+    enum { MEMBERS = 9 };
+    INVARIANT(signal->type > SIGNAL_NONE && signal->type <= SIGNAL_LAST);
+    struct json payload;
+    const struct {
+        struct str name, text;
+    } texts[] = {
+        {STR("actorId"), signal->actor},
+        {STR("actorRole"), signal->role},
+        {STR("policyDecisionId"), signal->policy_decision_id},
+        {STR("reason"), rules[signal->type].reason_apart ? signal->reason : (struct str){0}},
+        {STR("signalId"), signal->id},
+        {STR("signalType"), str_from(signal_name(signal->type))},
+        {STR("sourceIp"), signal->source_ip},
+    };
+    bool ok = build_payload(signal, arena, &payload) && json_object_with(arena, MEMBERS, out) &&
+              json_put(arena, out, STR("payload"), payload) &&
+              put_missing(arena, out, STR("requiresApproval"), json_bool(true), signal->requires_approval);
+    for (size_t i = 0; ok && i < ARRAY_COUNT(texts); i++)
+        ok = put_missing(arena, out, texts[i].name, json_string(texts[i].text), texts[i].text.len > 0);
+    return ok;
 }
 
 enum code signal_encode(const struct signal *signal, struct arena *arena, struct str *out, struct error *err)
 {
-    enum { MEMBERS = 6 };
-    INVARIANT(signal->type > SIGNAL_NONE && signal->type <= SIGNAL_REJECT);
-    struct json request, payload;
-    bool built = build_payload(signal, arena, &payload) && json_object_with(arena, MEMBERS, &request) &&
-                 put_missing(arena, &request, STR("actorId"), json_string(signal->actor), signal->actor.len > 0) &&
-                 put_missing(arena, &request, STR("actorRole"), json_string(signal->role), signal->role.len > 0) &&
-                 json_put(arena, &request, STR("payload"), payload) &&
-                 put_missing(arena, &request, STR("reason"), json_string(signal->reason),
-                             signal->reason.len > 0 && reason_is_apart(signal->type)) &&
-                 json_put(arena, &request, STR("signalId"), json_string(signal->id)) &&
-                 json_put(arena, &request, STR("signalType"), json_string(str_from(signal_name(signal->type))));
-    if (!built) return no_memory(err);
+    struct json request;
+    if (!signal_write(signal, arena, &request)) return no_memory(err);
     return record_write(&request, arena, out, err);
 }

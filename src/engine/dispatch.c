@@ -241,6 +241,7 @@ static struct tool_request request_of(struct engine *engine, const struct reside
                                  .step = path,
                                  .log = log_path(engine, &run->ids, path, effect),
                                  .log_max = engine->options.limits.log_max,
+                                 .queue = kernel_queue(run, effect->step),
                                  .logical = effect->logical,
                                  .engine = effect->engine,
                                  .timeout_ms = run->program->steps[effect->step].timeout_ms};

@@ -30,6 +30,7 @@ struct engine_decision {
     struct str signal_id;
     enum signal_type type;
     bool accepted, duplicate;
+    bool deferred; // REVISION_REQUIRED: it waits for an approval
     struct str decision_id;
     struct str error_code, error_message;
     uint64_t seq;       // of the last event that it caused, 0 = none
@@ -107,6 +108,11 @@ enum code engine_adopt(struct engine *engine, struct str tenant, struct str run,
 // E_CORRUPT.
 enum code engine_signal(struct engine *engine, struct str tenant, struct str run, const struct signal *signal,
                         struct error *err) MUST_CHECK;
+
+// The newest decision record (schemas/decision.json) of a run with this signalId, policyDecisionId or signalDecisionId, in
+// `arena`. E_NOT_FOUND.
+enum code engine_find_decision(struct store *store, struct str tenant, struct str run, struct str id,
+                               struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 
 // ---- runs that take over from another one: fork, rerun, retry of a step and all below it (ADR 0015)
 struct fork_output {

@@ -103,8 +103,11 @@ static enum code choose_inputs(struct fork *fork, const struct json *wanted, str
 {
     struct arena *arena = fork->private->arena;
     const struct json *old = &fork->facts.inputs;
-    struct json given = json_object();
+    struct json given = json_object(), now;
     bool ok = true;
+    // A past has the changes of the inputs in it; results alone do not.
+    if (fork->results_only && !inputs_now(fork->source, arena, &now)) return no_memory(err);
+    if (fork->results_only) old = &now;
     for (uint32_t i = 0; ok && json_is(wanted, JSON_OBJECT) && i < wanted->count; i++)
         ok = json_put(arena, &given, wanted->members[i].key, wanted->members[i].value);
     for (uint32_t i = 0; ok && json_is(old, JSON_OBJECT) && i < old->count; i++)
@@ -232,13 +235,14 @@ static enum code decide_fates(struct fork *fork, const struct fork_request *requ
                                 .inputs = &fork->inputs,
                                 .asked = asked,
                                 .given = given,
+                                .set = &request->inputs,
                                 .results_only = fork->results_only};
     struct step_fate *fates;
     rc = kernel_fates(&revision, private->arena, &fates);
     if (!rc && fork->results_only)
         rc = kernel_results(&revision, fates, private->arena, &private->reuse, &private->reuse_count);
     if (!rc && !fork->results_only)
-        rc = kernel_past_of(&private->whole, fork->program, fates, private->arena, &private->past);
+        rc = kernel_past_of(&private->whole, &revision, fates, private->arena, &private->past);
     if (rc) return no_memory(err);
     fork->fates = fates;
     recall_results(fork);

@@ -91,7 +91,8 @@ static enum code make_notes(const struct fork *fork, const struct fork_start *st
     if (!describe(fork, start, private->arena, &notes[0].body)) return no_memory(err);
     *count = 1;
     for (size_t i = 0; i < private->decision_count; i++)
-        if (signal_is_taken(&private->past, private->decisions[i].signal_id)) notes[(*count)++] = private->decisions[i];
+        if (signal_is_taken(&private->past, json_text(json_key(&private->decisions[i].body, "signalId"))))
+            notes[(*count)++] = private->decisions[i];
     *out = notes;
     return OK;
 }

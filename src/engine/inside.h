@@ -192,6 +192,8 @@ void timer_remove(struct engine *engine, struct timer *timer); // from everywher
 enum code start_run(struct engine *engine, const struct start_request *request, const struct taking *taking,
                     char run_out[129], struct error *err) MUST_CHECK;
 enum code check_inputs(const struct program *program, const struct json *given, struct error *err) MUST_CHECK;
+// The inputs of a run as they are now: those of its start under those of UPDATE_PARAMS. Borrows. False: out of memory.
+bool inputs_now(const struct run *run, struct arena *arena, struct json *out);
 enum code merge_inputs(const struct program *program, const struct json *given, struct arena *arena, struct json *out,
                        struct error *err) MUST_CHECK;
 

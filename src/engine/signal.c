@@ -16,7 +16,8 @@ static struct signal *copy_signal(struct arena *arena, const struct signal *sign
     struct signal *copy = ARENA_NEW(arena, struct signal);
     if (!copy) return NULL;
     *copy = *signal;
-    struct str *strings[] = {&copy->id, &copy->step, &copy->reason, &copy->actor, &copy->role};
+    struct str *strings[] = {&copy->id,   &copy->step,     &copy->reason,    &copy->actor,
+                             &copy->role, &copy->approves, &copy->source_ip, &copy->policy_decision_id};
     for (size_t i = 0; i < ARRAY_COUNT(strings); i++) {
         if (strings[i]->len == 0) continue;
         *strings[i] = arena_copy(arena, *strings[i]);
@@ -111,11 +112,33 @@ static bool audit_of(struct engine *engine, const struct signal *signal, struct 
                      struct json *out)
 {
     struct arena *arena = &engine->turn;
-    return json_object_with(arena, 5, out) &&
+    return json_object_with(arena, 6, out) &&
            put(arena, out, "actorId", signal->actor.len > 0 ? signal->actor : STR("unknown")) &&
            put(arena, out, "actorRole", signal->role.len > 0 ? signal->role : STR("Admin")) &&
-           put(arena, out, "reason", signal->reason) && put(arena, out, "tenantId", tenant) &&
-           put(arena, out, "timestamp", at);
+           put(arena, out, "reason", signal->reason) && put(arena, out, "sourceIp", signal->source_ip) &&
+           put(arena, out, "tenantId", tenant) && put(arena, out, "timestamp", at);
+}
+
+static bool result_of(struct arena *arena, const struct effect *effect, struct json *out)
+{
+    return json_object_with(arena, 2, out) && put(arena, out, "errorCode", str_from(effect->error_code)) &&
+           put(arena, out, "status", effect->accepted ? STR("success") : STR("failure"));
+}
+
+// That somebody else has to agree, and that he did.
+static bool put_approval(struct arena *arena, const struct effect *effect, struct str at, struct json *out)
+{
+    if (!effect->deferred && !effect->settled) return true;
+    if (effect->settled && (!put(arena, out, "approvalTimestamp", at) ||
+                            !put(arena, out, "approvedBy", effect->accepted ? effect->answer : (struct str){0})))
+        return false;
+    return json_put(arena, out, STR("approvalRequired"), json_bool(true));
+}
+
+static struct str verdict_of(const struct effect *effect)
+{
+    if (effect->deferred) return STR("REVISION_REQUIRED");
+    return effect->accepted ? STR("ACCEPTED") : STR("REJECTED");
 }
 
 // The decision record of requirements §3.1. Local callers own the machine: the policy is "local", its id the decision's.
@@ -127,22 +150,58 @@ enum code decision_body(struct engine *engine, const struct queued *queued, cons
     char now[CIVIL_SIZE];
     civil_format(engine->now.wall_ms, now);
     struct str at = arena_copy(arena, str_from(now));
-    struct str id = arena_copy(arena, queued->input.decision_id);
+    struct str id = arena_copy(arena, effect->decision_id);
     struct json audit, result;
-    bool ok = at.ptr && id.ptr && json_object_with(arena, 10, out) &&
-              audit_of(engine, signal, queued->resident->ids.tenant, at, &audit) && json_object_with(arena, 2, &result);
-    ok = ok && put(arena, &result, "errorCode", str_from(effect->error_code)) &&
-         put(arena, &result, "status", effect->accepted ? STR("success") : STR("failure"));
-    ok = ok && json_put(arena, out, STR("audit"), audit) &&
-         put(arena, out, "decision", effect->accepted ? STR("ACCEPTED") : STR("REJECTED"));
-    ok = ok && put(arena, out, "engineProcessedAt", at) && json_put(arena, out, STR("engineResult"), result) &&
-         put(arena, out, "policyDecisionId", id);
-    ok = ok && put(arena, out, "reason", effect->error_message) && put(arena, out, "signalDecisionId", id) &&
-         put(arena, out, "signalId", signal->id);
     struct json payload = signal->payload.type != 0 ? signal->payload : json_object();
+    bool ok = at.ptr && id.ptr && json_object_with(arena, 13, out) &&
+              audit_of(engine, signal, queued->resident->ids.tenant, at, &audit);
+    ok = ok && put_approval(arena, effect, at, out) && json_put(arena, out, STR("audit"), audit) &&
+         put(arena, out, "decision", verdict_of(effect));
+    if (!effect->deferred)
+        ok = ok && put(arena, out, "engineProcessedAt", at) && result_of(arena, effect, &result) &&
+             json_put(arena, out, STR("engineResult"), result);
+    ok = ok && put(arena, out, "policyDecisionId", signal->policy_decision_id.len ? signal->policy_decision_id : id) &&
+         put(arena, out, "reason", effect->error_message) && put(arena, out, "signalDecisionId", id) &&
+         put(arena, out, "signalId", signal->id);
     ok = ok && json_put(arena, out, STR("signalPayload"), payload) &&
          put(arena, out, "signalType", str_from(signal_name(signal->type)));
     return ok ? OK : E_NOMEM;
+}
+
+// ---- looking decisions up
+struct wanted {
+    struct str id;
+    struct arena *arena;
+    struct json *out;
+    bool found;
+    struct error *err;
+};
+
+static enum code match_decision(void *context, const struct record *record, const struct moment *moment,
+                                const struct seal *seal)
+{
+    (void)seal;
+    static const char *const ids[] = {"signalId", "policyDecisionId", "signalDecisionId"};
+    struct wanted *wanted = context;
+    struct json body;
+    if (moment || !str_is(record->type, "decision")) return OK;
+    enum code rc = json_parse(record->bytes, &json_limits_default, wanted->arena, &body, wanted->err);
+    if (rc) return rc;
+    for (size_t i = 0; i < ARRAY_COUNT(ids); i++) {
+        if (!str_eq(json_text(json_key(&body, ids[i])), wanted->id)) continue;
+        wanted->found = true;
+        return json_copy(wanted->arena, &body, wanted->out) ? OK : E_NOMEM; // the newest counts
+    }
+    return OK;
+}
+
+enum code engine_find_decision(struct store *store, struct str tenant, struct str run, struct str id,
+                               struct arena *arena, struct json *out, struct error *err)
+{
+    struct wanted wanted = {.id = id, .arena = arena, .out = out, .err = err};
+    enum code rc = store_replay(store, tenant, run, match_decision, &wanted, err);
+    if (rc) return rc;
+    return wanted.found ? OK : error_set(err, E_NOT_FOUND, "SIGNAL_NOT_FOUND: no decision %.*s", STR_ARG(id));
 }
 
 enum code retry_run(struct engine *engine, struct resident *ended, const struct signal *signal, char run_out[129],
@@ -153,12 +212,13 @@ enum code retry_run(struct engine *engine, struct resident *ended, const struct 
                                     .tenant = run->ids.tenant,
                                     .project = run->ids.project,
                                     .environment = run->ids.environment,
-                                    .inputs = run->start.inputs,
                                     .arguments = run->start.arguments,
                                     .work_dir = run->start.work_dir,
                                     .triggered_by = signal->actor,
                                     .trigger_source = STR("manual"),
                                     .original_run = run->ids.run};
+    // The new run begins with the inputs that the ended one had in the end.
+    if (!inputs_now(run, &engine->turn, &request.inputs)) return no_memory(err);
     struct reuse *reuse = NULL;
     if (!signal->force) {
         enum code rc = engine_reusable(engine->store, run, &engine->turn, &reuse, &request.reuse_count, err);

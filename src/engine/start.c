@@ -61,6 +61,18 @@ static bool describe_parts(const struct program *program, struct arena *arena, s
     return true;
 }
 
+bool inputs_now(const struct run *run, struct arena *arena, struct json *out)
+{
+    const struct json *layers[] = {&run->params, &run->start.inputs};
+    *out = json_object();
+    for (size_t k = 0; k < ARRAY_COUNT(layers); k++)
+        for (uint32_t i = 0; json_is(layers[k], JSON_OBJECT) && i < layers[k]->count; i++)
+            if (!json_get(out, layers[k]->members[i].key) &&
+                !json_put(arena, out, layers[k]->members[i].key, layers[k]->members[i].value))
+                return false;
+    return true;
+}
+
 // Defaults of the document under what the caller gave, in the form in which the log gives them back.
 enum code merge_inputs(const struct program *program, const struct json *given, struct arena *arena, struct json *out,
                        struct error *err)

@@ -59,7 +59,7 @@ static enum code collect_decision(struct turn *turn, struct decided *decided, co
     struct append_item *item = item_add(turn, decided->queued.resident);
     if (!item) return no_memory(err);
     item->ledger_kind = STR("decision");
-    item->signal_id = effect->signal->id;
+    if (!effect->settled) item->signal_id = effect->signal->id; // the first one has it
     enum code rc = decision_body(turn->engine, &decided->queued, effect, &item->ledger_body);
     return rc ? no_memory(err) : OK;
 }
@@ -132,7 +132,7 @@ static enum code make_runs(struct turn *turn, struct decided *decided, struct er
     for (size_t i = 0; i < decided->outcome.effect_count; i++) {
         if (decided->outcome.effects[i].kind != EFFECT_RETRY_RUN) continue;
         char id[129];
-        enum code rc = retry_run(engine, decided->queued.resident, decided->queued.signal, id, err);
+        enum code rc = retry_run(engine, decided->queued.resident, decided->outcome.effects[i].signal, id, err);
         if (rc) return rc;
         struct decided *start = &turn->decided[turn->count++];
         memset(start, 0, sizeof(*start));
@@ -184,7 +184,8 @@ static void tell_decision(struct engine *engine, const struct turn *turn, const 
                                        .type = effect->signal->type,
                                        .accepted = effect->accepted,
                                        .duplicate = effect->duplicate,
-                                       .decision_id = decided->queued.input.decision_id,
+                                       .deferred = effect->deferred,
+                                       .decision_id = effect->decision_id,
                                        .error_code = str_from(effect->error_code),
                                        .error_message = effect->error_message,
                                        .new_run = new_run};

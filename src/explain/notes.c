@@ -261,7 +261,8 @@ enum code explain_decision(struct explain *e, const struct json *record, uint64_
 {
     struct signal_note *s;
     struct str id = json_text(json_key(record, "signalId"));
-    if (id.len == 0 || signal_find(e, id)) return OK; // its moment tells the same
+    if (id.len == 0 || signal_find(e, id)) return OK;                                    // its moment tells the same
+    if (str_is(json_text(json_key(record, "decision")), "REVISION_REQUIRED")) return OK; // nothing is decided yet
     enum code rc = signal_add(e, id, &s, err);
     s->accepted = str_is(json_text(json_key(record, "decision")), "ACCEPTED");
     s->at = (struct place){seq, true};

@@ -15,6 +15,11 @@ static bool input_differs(const struct revision *revision, struct str name)
 {
     const struct json *before = json_get(&revision->source->start.inputs, name);
     const struct json *after = json_get(revision->inputs, name);
+    // Changed while the source ran: who saw which of its values is not told apart. A past is taken over with the change in
+    // it, unless the new run was given another value.
+    const struct json *params = &revision->source->params;
+    if (params->type != 0 && json_get(params, name) && (revision->results_only || json_get(revision->set, name)))
+        return true;
     return before && after ? !json_equal(before, after) : before != after;
 }
 
@@ -73,6 +78,10 @@ static void look_at_step(struct fates *f, uint32_t step)
     struct scope scope = {.context = f, .known = is_known};
     f->at = step;
     look_at_texts(f, &scope, &ps->with);
+    const struct run *source = f->revision->source;
+    uint32_t before = ps->scope == PROGRAM_TOP ? program_find(source->program, PROGRAM_TOP, ps->id) : PROGRAM_TOP;
+    for (const struct run_change *c = source->changes; before != PROGRAM_TOP && c; c = c->next)
+        if (c->step == before && c->override) look_at_texts(f, &scope, c->override);
     size_t count = 0;
     const struct when_atom *atoms = ps->when ? when_atoms(ps->when, &count) : NULL;
     for (size_t i = 0; i < count; i++)

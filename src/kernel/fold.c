@@ -208,6 +208,17 @@ static enum code fold_skipped(struct run *run, const struct moment *m, uint32_t 
     return OK;
 }
 
+// A child of a loop is a new step in every iteration.
+static void drop_changes(struct run *run, uint32_t step)
+{
+    for (struct run_change **at = &run->changes; *at;) {
+        if ((*at)->step == step)
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
+    }
+}
+
 static void reset_child(struct run *run, uint32_t index)
 {
     const struct program_step *ps = &run->program->steps[index];
@@ -216,6 +227,7 @@ static void reset_child(struct run *run, uint32_t index)
     enter_state(run, s, NODE_WAITING);
     uint32_t link = s->next_ready;
     struct arena *outputs = s->outputs;
+    if (run->changes) drop_changes(run, index);
     memset(s, 0, sizeof(*s));
     s->state = NODE_WAITING;
     s->next_ready = link;
@@ -332,23 +344,104 @@ enum code kernel_decided(struct run *run, struct str signal_id, struct error *er
     return OK;
 }
 
-static enum code fold_signal(struct run *run, const struct moment *m, struct error *err)
+static enum code keep_json(struct run *run, const struct json *from, const struct json **to, struct error *err)
 {
-    enum code rc = kernel_decided(run, m->signal_id, err);
-    if (rc) return rc;
-    if (m->kind == MOMENT_SIGNAL_REJECTED) return OK;
-    enum signal_type type = signal_parse(m->signal_type);
-    if (type == SIGNAL_RETRY_STEP) {
+    struct json *copy = ARENA_NEW(&run->arena, struct json);
+    if (!copy || !json_copy(&run->arena, from, copy)) return out_of_memory(run, err);
+    *to = copy;
+    return OK;
+}
+
+static enum code fold_params(struct run *run, const struct json *params, struct error *err)
+{
+    struct json merged = json_object(), given;
+    bool ok = json_copy(&run->arena, params, &given);
+    for (uint32_t i = 0; ok && i < given.count; i++)
+        ok = json_put(&run->arena, &merged, given.members[i].key, given.members[i].value);
+    for (uint32_t i = 0; ok && run->params.type != 0 && i < run->params.count; i++)
+        if (!json_get(&given, run->params.members[i].key))
+            ok = json_put(&run->arena, &merged, run->params.members[i].key, run->params.members[i].value);
+    if (!ok) return out_of_memory(run, err);
+    run->params = merged;
+    return OK;
+}
+
+static enum code fold_change(struct run *run, const struct moment *m, enum signal_type type, struct error *err)
+{
+    uint32_t index = kernel_find(run, m->signal_step);
+    if (index == PROGRAM_TOP) return impossible(run, m, err);
+    bool overrides = type == SIGNAL_INJECT_OVERRIDE;
+    const struct json *value = json_key(&m->value, overrides ? "override" : "newTarget");
+    if (!value) return OK; // taken out of a copy of the log
+    struct run_change *change = run->changes;
+    while (change && change->step != index) change = change->next;
+    if (!change) {
+        change = ARENA_NEW(&run->arena, struct run_change);
+        if (!change) return out_of_memory(run, err);
+        *change = (struct run_change){.next = run->changes, .step = index};
+        run->changes = change;
+    }
+    if (overrides) change->logical = run->steps[index].logical + 1;
+    return keep_json(run, value, overrides ? &change->override : &change->target, err);
+}
+
+static enum code fold_accepted(struct run *run, const struct moment *m, enum signal_type type, struct error *err)
+{
+    const struct json *params = json_key(&m->value, "params");
+    switch ((int)type) {
+    case SIGNAL_RETRY_STEP: {
         uint32_t index = kernel_find(run, m->signal_step);
         if (index == PROGRAM_TOP) return impossible(run, m, err);
         run->steps[index].base = run->steps[index].logical;
+        return OK;
     }
-    if (type != SIGNAL_CANCEL && type != SIGNAL_EMERGENCY_STOP) return OK;
+    case SIGNAL_UPDATE_PARAMS:
+        return json_is(params, JSON_OBJECT) ? fold_params(run, params, err) : OK;
+    case SIGNAL_INJECT_OVERRIDE:
+    case SIGNAL_UPDATE_TARGET:
+        return fold_change(run, m, type, err);
+    case SIGNAL_CANCEL:
+    case SIGNAL_EMERGENCY_STOP:
+        break;
+    default:
+        return OK;
+    }
     run->cancelling = true;
     run->emergency = run->emergency || type == SIGNAL_EMERGENCY_STOP;
     if (run->cancel_signal.len > 0) return OK;
-    rc = keep(run, &run->cancel_reason, m->reason, err);
+    enum code rc = keep(run, &run->cancel_reason, m->reason, err);
     return rc ? rc : keep(run, &run->cancel_signal, m->signal_id, err);
+}
+
+static enum code fold_signal(struct run *run, const struct moment *m, struct error *err)
+{
+    enum code rc = kernel_decided(run, m->signal_id, err);
+    if (rc || m->kind == MOMENT_SIGNAL_REJECTED) return rc;
+    return fold_accepted(run, m, signal_parse(m->signal_type), err);
+}
+
+static enum code fold_deferred(struct run *run, const struct moment *m, struct error *err)
+{
+    enum code rc = kernel_decided(run, m->signal_id, err);
+    const struct json *request = NULL;
+    if (!rc) rc = keep_json(run, &m->value, &request, err);
+    if (rc) return rc;
+    struct deferred_signal *deferred = ARENA_NEW(&run->arena, struct deferred_signal);
+    if (!deferred) return out_of_memory(run, err);
+    if (!signal_read(request, &deferred->signal)) return OK; // taken out of a copy of the log
+    rc = keep(run, &deferred->decision_id, m->decision_id, err);
+    deferred->next = run->deferred;
+    run->deferred = deferred;
+    return rc;
+}
+
+static void fold_settled(struct run *run, const struct moment *m)
+{
+    for (struct deferred_signal **at = &run->deferred; *at; at = &(*at)->next) {
+        if (!str_eq((*at)->signal.id, m->signal_id)) continue;
+        *at = (*at)->next;
+        return;
+    }
 }
 
 static enum code fold_run_moment(struct run *run, const struct moment *m, struct error *err)
@@ -374,6 +467,11 @@ static enum code fold_run_moment(struct run *run, const struct moment *m, struct
     case MOMENT_SIGNAL_ACCEPTED:
     case MOMENT_SIGNAL_REJECTED:
         return fold_signal(run, m, err);
+    case MOMENT_SIGNAL_DEFERRED:
+        return fold_deferred(run, m, err);
+    case MOMENT_SIGNAL_SETTLED:
+        fold_settled(run, m);
+        return OK;
     case MOMENT_RUN_COMPLETED:
         run->status = RUN_STATUS_COMPLETED;
         run->ended_ms = m->at_ms;
@@ -393,7 +491,9 @@ static enum code fold_run_moment(struct run *run, const struct moment *m, struct
 
 enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, struct error *err)
 {
-    if (run_status_terminal(run->status)) return OK; // K4: audit of what came late
+    // K4: audit of what came late. A signal may wait even then: for a new run.
+    bool waits = moment->kind == MOMENT_SIGNAL_DEFERRED || moment->kind == MOMENT_SIGNAL_SETTLED;
+    if (run_status_terminal(run->status) && !waits) return OK;
     if (step == PROGRAM_TOP) return fold_run_moment(run, moment, err);
     return fold_step_moment(run, moment, step, err);
 }

@@ -68,6 +68,22 @@ struct run_step {
 
 struct seen_signal;
 
+// What a person changed about a step that has not ended (INJECT_OVERRIDE, UPDATE_TARGET).
+struct run_change {
+    struct run_change *next;
+    uint32_t step;
+    uint32_t logical;            // `override` is for this attempt only
+    const struct json *override; // members instead of those in the step's `with`; NULL = none
+    const struct json *target;   // where it is executed; NULL = where the document says
+};
+
+// A signal that waits until somebody else agrees.
+struct deferred_signal {
+    struct deferred_signal *next;
+    struct signal signal;
+    struct str decision_id;
+};
+
 struct run {
     struct arena arena;
     const struct program *program;
@@ -88,6 +104,10 @@ struct run {
     struct fault fault; // of the first failed step
     int64_t queued_ms, started_ms, ended_ms;
     struct seen_signal *signals;
+    struct json
+        params; // UPDATE_PARAMS: inputs instead of those of the start, for whatever is decided later; type 0 = none
+    struct run_change *changes;
+    struct deferred_signal *deferred;
     struct run_step *steps;
 };
 
@@ -174,9 +194,13 @@ struct effect {
     enum timer_kind timer;
     int64_t due_ms, grace_ms;
     struct str child; // SUBRUN_CANCEL: id of the child run
-    // DECISION
+    // DECISION; RETRY_RUN: `signal`
     const struct signal *signal;
+    struct str decision_id;
     bool accepted, duplicate;
+    bool deferred;          // neither: it waits for an approval
+    bool settled;           // it did, and this is the decision that came of it
+    struct str answer;      // who gave that answer
     const char *error_code; // rejected: RUN_TERMINAL, STEP_NOT_TERMINAL, ...
     struct str error_message;
 };
@@ -204,6 +228,12 @@ enum code kernel_fold(struct run *run, const struct moment *moment, struct error
 // takes no SIGNAL_ moments any more; harmless otherwise.
 enum code kernel_decided(struct run *run, struct str signal_id, struct error *err) MUST_CHECK;
 
+// An input of the run as it is now: of the start, or as UPDATE_PARAMS has it. NULL when there is none.
+const struct json *kernel_input(const struct run *run, struct str path);
+// A member of a step's `with`, as written or as overridden for the attempt in flight (or the next one, when none is).
+const struct json *kernel_member(const struct run *run, uint32_t step, const char *key);
+// The queue that UPDATE_TARGET has sent a step to; empty = none.
+struct str kernel_queue(const struct run *run, uint32_t step);
 // The inputs of a step with every reference replaced (SHELL: `command` is left alone, see kernel_scope). E_NOT_FOUND and
 // E_CONFLICT: a reference cannot be had, the step must fail.
 enum code kernel_render(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
@@ -300,6 +330,7 @@ struct revision {
     const struct json *inputs;     // of the new run
     const bool *asked;             // by step of the top scope of `program`; NULL = none
     const bool *given;             // likewise
+    const struct json *set;        // inputs that were given for the new run by name; NULL = none
     bool results_only;             // a new beginning that takes over results, not the life of the source (RETRY_RUN)
 };
 // One fate per step of the program's top scope; a loop and all that is in it share one. A step whose fate is KEPT or
@@ -318,8 +349,8 @@ enum code kernel_reusable(const struct run *source, struct arena *arena, struct 
 // is not in the list. *out borrows `moments`; its from_run is not set.
 enum code kernel_past(const struct program *program, const struct moment *moments, size_t count, struct arena *arena,
                       struct past *out) MUST_CHECK;
-// Of a past, what a new run of `program` with these fates takes over.
-enum code kernel_past_of(const struct past *past, const struct program *program, const struct step_fate *fates,
+// Of a past, what the new run with these fates takes over.
+enum code kernel_past_of(const struct past *past, const struct revision *revision, const struct step_fate *fates,
                          struct arena *arena, struct past *out) MUST_CHECK;
 // Detail for lists: DRAINING (paused, steps in flight), RETRYING, WAITING_APPROVAL (nothing but approvals is open), CANCELLING, "".
 const char *run_substatus(const struct run *run);

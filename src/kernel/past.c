@@ -102,6 +102,7 @@ static bool cancels(const struct moment *m)
 static bool is_taken(struct cut *cut, const struct moment *m)
 {
     if (m->kind == MOMENT_UNKNOWN || m->kind == MOMENT_LATE_RESULT) return false;
+    if (m->kind == MOMENT_SIGNAL_DEFERRED || m->kind == MOMENT_SIGNAL_SETTLED) return false; // asked of that run
     if (cancels(m)) cut->lifted = true;
     return !cancels(m) && !(cut->lifted && m->kind == MOMENT_STEP_FAILED);
 }
@@ -162,7 +163,24 @@ static bool stays(const struct program *program, const struct step_fate *fates, 
     return waits || fate == FORK_KEPT || fate == FORK_GOES_ON;
 }
 
-enum code kernel_past_of(const struct past *past, const struct program *program, const struct step_fate *fates,
+// Inputs that were changed on the way stay as the new run was given them.
+static bool without_set(struct moment *m, const struct json *set, struct arena *arena)
+{
+    const struct json *params = json_key(&m->value, "params");
+    if (signal_parse(m->signal_type) != SIGNAL_UPDATE_PARAMS || !json_is(params, JSON_OBJECT) ||
+        !json_is(set, JSON_OBJECT))
+        return true;
+    struct json kept = json_object(), payload = json_object();
+    for (uint32_t i = 0; i < params->count; i++)
+        if (!json_get(set, params->members[i].key) &&
+            !json_put(arena, &kept, params->members[i].key, params->members[i].value))
+            return false;
+    if (!json_put(arena, &payload, STR("params"), kept)) return false;
+    m->value = payload;
+    return true;
+}
+
+enum code kernel_past_of(const struct past *past, const struct revision *revision, const struct step_fate *fates,
                          struct arena *arena, struct past *out)
 {
     struct moment *moments;
@@ -173,9 +191,11 @@ enum code kernel_past_of(const struct past *past, const struct program *program,
     for (uint32_t i = 0; i < past->count; i++) {
         const struct moment *m = &past->moments[i];
         struct str path = moment_is_step(m->kind) ? m->step : m->signal_step;
-        if (path.len > 0 && !stays(program, fates, path)) continue;
+        if (path.len > 0 && !stays(revision->program, fates, path)) continue;
         open[count] = past->open[i];
-        moments[count++] = *m;
+        moments[count] = *m;
+        if (m->kind == MOMENT_SIGNAL_ACCEPTED && !without_set(&moments[count], revision->set, arena)) return E_NOMEM;
+        count++;
     }
     out->moments = moments;
     out->open = open;

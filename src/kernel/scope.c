@@ -3,6 +3,57 @@
 
 #include <string.h>
 
+const struct json *kernel_input(const struct run *run, struct str path)
+{
+    struct str rest;
+    bool changed = run->params.type != 0 && json_get(&run->params, str_cut(path, '.', &rest));
+    return json_at(changed ? &run->params : &run->start.inputs, path);
+}
+
+static const struct json *override_of(const struct run *run, uint32_t step)
+{
+    const struct run_step *s = &run->steps[step];
+    uint32_t attempt = s->state == NODE_RUNNING ? s->logical : s->logical + 1;
+    for (const struct run_change *c = run->changes; c; c = c->next)
+        if (c->step == step) return c->override && c->logical == attempt ? c->override : NULL;
+    return NULL;
+}
+
+const struct json *kernel_member(const struct run *run, uint32_t step, const char *key)
+{
+    const struct json *override = override_of(run, step);
+    const struct json *member = override ? json_key(override, key) : NULL;
+    return member ? member : json_key(&run->program->steps[step].with, key);
+}
+
+struct str kernel_queue(const struct run *run, uint32_t step)
+{
+    for (const struct run_change *c = run->changes; c; c = c->next)
+        if (c->step == step) return c->target ? json_text(json_key(c->target, "queue")) : (struct str){0};
+    return (struct str){0};
+}
+
+// Objects are merged, everything else is replaced.
+static bool merge(struct arena *arena, const struct json *under, const struct json *over, struct json *out)
+{
+    if (!json_is(under, JSON_OBJECT) || !json_is(over, JSON_OBJECT)) {
+        *out = *over;
+        return true;
+    }
+    if (!json_object_with(arena, under->count + over->count, out)) return false;
+    for (uint32_t i = 0; i < under->count; i++) {
+        struct json value = under->members[i].value;
+        const struct json *instead = json_get(over, under->members[i].key);
+        if (instead && !merge(arena, &under->members[i].value, instead, &value)) return false;
+        if (!json_put(arena, out, under->members[i].key, value)) return false;
+    }
+    for (uint32_t i = 0; i < over->count; i++)
+        if (!json_get(under, over->members[i].key) &&
+            !json_put(arena, out, over->members[i].key, over->members[i].value))
+            return false;
+    return true;
+}
+
 static uint32_t visible(const struct run *run, uint32_t from, struct str name)
 {
     uint32_t scope = run->program->steps[from].scope;
@@ -77,7 +128,7 @@ static enum code lookup(void *context, const struct ref *ref, struct arena *aren
     case REF_OUTPUT:
         return lookup_output(scope, ref, arena, out, err);
     case REF_INPUT: {
-        const struct json *value = json_at(&run->start.inputs, ref->path);
+        const struct json *value = kernel_input(run, ref->path);
         if (!value)
             return error_set(err, E_NOT_FOUND, "%.*s: the run has no such input; give it with --set %.*s=VALUE",
                              STR_ARG(ref->text), STR_ARG(ref->path));
@@ -103,10 +154,10 @@ struct scope kernel_scope(struct kernel_scope *scope)
 }
 
 // Program text for a shell is not rendered here: subst_shell does it, keeping values out of the text.
-static bool is_shell_text(const struct program_step *ps, struct str key)
+static bool is_shell_text(const struct program_step *ps, const struct json *with, struct str key)
 {
     if (ps->kind == STEP_SHELL) return str_is(key, "command");
-    struct str runtime = json_text(json_key(&ps->with, "runtime"));
+    struct str runtime = json_text(json_key(with, "runtime"));
     return ps->kind == STEP_SCRIPT && str_is(key, "code") && (str_is(runtime, "sh") || str_is(runtime, "bash"));
 }
 
@@ -118,11 +169,14 @@ enum code kernel_render(const struct run *run, uint32_t step, const struct kerne
     struct scope scope = kernel_scope(&context);
     struct error local = {0};
     if (!err) err = &local;
-    if (!json_object_with(arena, ps->with.count + 1, out)) return error_set(err, E_NOMEM, "out of memory");
-    for (uint32_t i = 0; i < ps->with.count; i++) {
-        const struct json_member *member = &ps->with.members[i];
+    struct json with = ps->with;
+    const struct json *override = override_of(run, step);
+    if (override && !merge(arena, &ps->with, override, &with)) return error_set(err, E_NOMEM, "out of memory");
+    if (!json_object_with(arena, with.count + 1, out)) return error_set(err, E_NOMEM, "out of memory");
+    for (uint32_t i = 0; i < with.count; i++) {
+        const struct json_member *member = &with.members[i];
         struct json value = member->value;
-        if (!is_shell_text(ps, member->key)) {
+        if (!is_shell_text(ps, &with, member->key)) {
             // Code in other languages is one text: a lone reference in it must not become a JSON value.
             bool text = ps->kind == STEP_SCRIPT && str_is(member->key, "code");
             enum code rc;

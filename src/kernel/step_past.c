@@ -2,16 +2,16 @@
 // that has passed since does not count: what was left of a wait, a deadline or a delay is left of it now.
 #include "kernel/inside.h"
 
-static bool waits_until(const struct program_step *ps)
+static bool waits_until(const struct run *run, uint32_t step)
 {
-    return ps->kind == STEP_WAIT && json_key(&ps->with, "until");
+    return run->program->steps[step].kind == STEP_WAIT && kernel_member(run, step, "until");
 }
 
 // What goes on in this run begins, as far as clocks and names are concerned, in this run.
 static enum code set_forward(struct decide *d, struct moment *m, uint32_t step, int64_t gap)
 {
     const struct program_step *ps = &d->run->program->steps[step];
-    if (waits_until(ps)) return OK; // for a moment that everybody shares
+    if (waits_until(d->run, step)) return OK; // for a moment that everybody shares
     if (m->due_ms > 0) m->due_ms += gap;
     if (m->kind == MOMENT_STEP_DELAYED) return OK;
     m->at_ms += gap;

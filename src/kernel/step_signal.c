@@ -72,9 +72,53 @@ static struct verdict judge_answer(const struct run *run, const struct signal *s
                                                    : refuse("STEP_TERMINAL", "the approval has been answered");
 }
 
+static const struct deferred_signal *find_deferred(const struct run *run, struct str id)
+{
+    const struct deferred_signal *deferred = run->deferred;
+    while (deferred && !str_eq(deferred->signal.id, id)) deferred = deferred->next;
+    return deferred;
+}
+
+// APPROVE and REJECT of a signal that waits: by somebody else than its sender.
+static struct verdict judge_consent(const struct run *run, const struct signal *signal)
+{
+    const struct deferred_signal *deferred = find_deferred(run, signal->approves);
+    if (!deferred) return refuse("SIGNAL_NOT_FOUND", "no signal of that id waits for an approval");
+    if (signal->type == SIGNAL_APPROVE && str_eq(deferred->signal.actor, signal->actor))
+        return refuse("AUTHZ_DENIED", "who asked for it cannot approve it");
+    return accepted;
+}
+
+static struct verdict judge_params(const struct run *run, const struct signal *signal)
+{
+    const struct json *params = json_key(&signal->payload, "params");
+    for (uint32_t i = 0; json_is(params, JSON_OBJECT) && i < params->count; i++) {
+        struct str type = program_input_type(run->program, params->members[i].key);
+        if (!input_type_fits(type, &params->members[i].value))
+            return refuse("SIGNAL_INVALID_PAYLOAD", "an input is declared with another type");
+    }
+    return json_is(params, JSON_OBJECT) ? accepted : refuse("SIGNAL_INVALID_PAYLOAD", "there are no params");
+}
+
+static struct verdict judge_change(const struct run *run, const struct signal *signal, uint32_t step)
+{
+    if (step == PROGRAM_TOP) return refuse("STEP_NOT_FOUND", "the run has no such step");
+    uint8_t state = run->steps[step].state;
+    if (state == NODE_SUCCESS || state == NODE_FAILED || state == NODE_SKIPPED)
+        return refuse("STEP_TERMINAL", "the step has ended");
+    if (signal->type == SIGNAL_UPDATE_TARGET) return accepted;
+    const struct json *override = json_key(&signal->payload, "override");
+    for (uint32_t i = 0; json_is(override, JSON_OBJECT) && i < override->count; i++)
+        if (!step_kind_takes(run->program->steps[step].kind, override->members[i].key, &override->members[i].value))
+            return refuse("INVALID_STEP_SCHEMA", "a step of this kind has no such member, or takes another type there");
+    return json_is(override, JSON_OBJECT) ? accepted : refuse("SIGNAL_INVALID_PAYLOAD", "there is no override");
+}
+
 static struct verdict judge(const struct run *run, const struct signal *signal, uint32_t *step, enum path_time time)
 {
     bool terminal = run_status_terminal(run->status);
+    if (signal->approves.len > 0) return judge_consent(run, signal);
+    if (signal->type == SIGNAL_ESCALATE_ALERT) return accepted;
     if (signal->type == SIGNAL_RETRY_RUN)
         return terminal ? accepted : refuse("RUN_NOT_TERMINAL", "the run has not ended");
     if (terminal) return refuse("RUN_TERMINAL", "the run has ended");
@@ -97,6 +141,12 @@ static struct verdict judge(const struct run *run, const struct signal *signal, 
     case SIGNAL_APPROVE:
     case SIGNAL_REJECT:
         return judge_answer(run, signal, step);
+    case SIGNAL_UPDATE_PARAMS:
+        return judge_params(run, signal);
+    case SIGNAL_INJECT_OVERRIDE:
+    case SIGNAL_UPDATE_TARGET:
+        return judge_change(run, signal, *step);
+    case SIGNAL_ESCALATE_ALERT:
     case SIGNAL_CANCEL:
     case SIGNAL_EMERGENCY_STOP:
     case SIGNAL_RETRY_RUN:
@@ -106,25 +156,63 @@ static struct verdict judge(const struct run *run, const struct signal *signal, 
     return refuse("SIGNAL_NOT_SUPPORTED", "this signal is not supported");
 }
 
-static enum code record(struct decide *d, const struct signal *signal, const struct verdict *verdict)
+// A signal, who decides it now, and under which id.
+struct asked {
+    const struct signal *signal;
+    struct str decision_id;
+    const struct signal *answer; // APPROVE or REJECT of a signal that waited; NULL: it is decided as it comes
+};
+
+static struct effect *decision(struct decide *d, const struct asked *asked)
 {
     struct effect *effect = effect_add(d, EFFECT_DECISION, PROGRAM_TOP);
-    if (!effect) return E_NOMEM;
-    effect->signal = signal;
-    effect->accepted = verdict->code == NULL;
-    effect->error_code = verdict->code;
-    effect->error_message = verdict->message;
-    // The log is closed; the decision record alone tells it.
-    if (run_status_terminal(d->run->status)) return kernel_decided(d->run, signal->id, d->err);
-    struct moment m = moment_of(d, verdict->code ? MOMENT_SIGNAL_REJECTED : MOMENT_SIGNAL_ACCEPTED, PROGRAM_TOP);
+    if (!effect) return NULL;
+    effect->signal = asked->signal;
+    effect->decision_id = asked->decision_id;
+    effect->settled = asked->answer != NULL;
+    if (asked->answer) effect->answer = asked->answer->actor;
+    return effect;
+}
+
+static struct moment moment_about(struct decide *d, enum moment_kind kind, const struct asked *asked)
+{
+    const struct signal *signal = asked->signal;
+    struct moment m = moment_of(d, kind, PROGRAM_TOP);
     m.signal_id = signal->id;
     m.signal_type = str_from(signal_name(signal->type));
     m.signal_step = signal->step;
     m.reason = signal->reason;
     m.actor = signal->actor;
     m.role = signal->role;
-    m.decision_id = d->input->decision_id;
-    if (verdict->code) m.fault = (struct fault){.code = str_from(verdict->code), .message = verdict->message};
+    m.decision_id = asked->decision_id;
+    return m;
+}
+
+static enum code record(struct decide *d, const struct asked *asked, const struct verdict *verdict)
+{
+    struct effect *effect = decision(d, asked);
+    if (!effect) return E_NOMEM;
+    effect->accepted = verdict->code == NULL;
+    effect->error_code = verdict->code;
+    effect->error_message = verdict->message;
+    // The log is closed; the decision record alone tells it.
+    if (run_status_terminal(d->run->status)) return kernel_decided(d->run, asked->signal->id, d->err);
+    struct moment m = moment_about(d, verdict->code ? MOMENT_SIGNAL_REJECTED : MOMENT_SIGNAL_ACCEPTED, asked);
+    if (verdict->code)
+        m.fault = (struct fault){.code = str_from(verdict->code), .message = verdict->message};
+    else if (signal_rule(asked->signal->type)->recorded)
+        m.value = asked->signal->payload;
+    return emit(d, &m, PROGRAM_TOP);
+}
+
+static enum code defer(struct decide *d, const struct asked *asked)
+{
+    struct effect *effect = decision(d, asked);
+    if (!effect) return E_NOMEM;
+    effect->deferred = true;
+    struct moment m = moment_about(d, MOMENT_SIGNAL_DEFERRED, asked);
+    if (!signal_write(asked->signal, d->out->turn, &m.value))
+        return error_set(d->err, E_NOMEM, "out of memory while deciding");
     return emit(d, &m, PROGRAM_TOP);
 }
 
@@ -217,6 +305,8 @@ static enum code answer_run(struct decide *d, const struct signal *signal)
     return rc || d->input->idle ? rc : begin_run(d);
 }
 
+static enum code settle_deferred(struct decide *d, const struct signal *answer);
+
 static enum code apply(struct decide *d, const struct signal *signal, uint32_t step)
 {
     switch (signal->type) {
@@ -230,30 +320,59 @@ static enum code apply(struct decide *d, const struct signal *signal, uint32_t s
         return skip_step(d, signal, step);
     case SIGNAL_APPROVE:
     case SIGNAL_REJECT:
+        if (signal->approves.len > 0) return settle_deferred(d, signal);
         return step == PROGRAM_TOP ? answer_run(d, signal) : answer_gate(d, signal, step);
-    case SIGNAL_RETRY_RUN:
-        return effect_add(d, EFFECT_RETRY_RUN, PROGRAM_TOP) ? OK : E_NOMEM;
+    case SIGNAL_RETRY_RUN: {
+        struct effect *effect = effect_add(d, EFFECT_RETRY_RUN, PROGRAM_TOP);
+        if (effect) effect->signal = signal;
+        return effect ? OK : E_NOMEM;
+    }
+    // Folded by their acceptance; advance() does the rest.
     case SIGNAL_CANCEL:
-    case SIGNAL_EMERGENCY_STOP: // folded by its acceptance; advance() sweeps
+    case SIGNAL_EMERGENCY_STOP:
+    case SIGNAL_UPDATE_PARAMS:
+    case SIGNAL_INJECT_OVERRIDE:
+    case SIGNAL_UPDATE_TARGET:
+    case SIGNAL_ESCALATE_ALERT:
     case SIGNAL_NONE:
         return OK;
     }
     return OK;
 }
 
-enum code step_signal(struct decide *d)
+static enum code decide_signal(struct decide *d, const struct asked *asked)
 {
-    const struct signal *signal = d->input->signal;
-    if (signal_seen(d->run, signal->id)) {
-        struct effect *effect = effect_add(d, EFFECT_DECISION, PROGRAM_TOP);
-        if (!effect) return E_NOMEM;
-        effect->signal = signal;
-        effect->duplicate = true;
-        return OK;
-    }
+    const struct signal *signal = asked->signal;
     enum path_time time = PATH_NOW;
     uint32_t step = signal->step.len > 0 ? find_path(d->run, signal->step, &time) : PROGRAM_TOP;
     struct verdict verdict = judge(d->run, signal, &step, time);
-    enum code rc = record(d, signal, &verdict);
+    if (!verdict.code && asked->answer && asked->answer->type == SIGNAL_REJECT)
+        verdict = refuse("APPROVAL_REJECTED", "the approval was refused");
+    if (!verdict.code && signal->requires_approval && !asked->answer) return defer(d, asked);
+    enum code rc = record(d, asked, &verdict);
     return rc || verdict.code ? rc : apply(d, signal, step);
+}
+
+// It is decided with the run as it is now; the run may have gone on since it was asked.
+static enum code settle_deferred(struct decide *d, const struct signal *answer)
+{
+    const struct deferred_signal *deferred = find_deferred(d->run, answer->approves);
+    INVARIANT(deferred); // judge_consent
+    struct asked asked = {.signal = &deferred->signal, .decision_id = deferred->decision_id, .answer = answer};
+    struct moment m = moment_of(d, MOMENT_SIGNAL_SETTLED, PROGRAM_TOP);
+    m.signal_id = deferred->signal.id;
+    m.actor = answer->actor;
+    m.reason = answer->reason;
+    enum code rc = emit(d, &m, PROGRAM_TOP);
+    return rc ? rc : decide_signal(d, &asked);
+}
+
+enum code step_signal(struct decide *d)
+{
+    struct asked asked = {.signal = d->input->signal, .decision_id = d->input->decision_id};
+    if (!signal_seen(d->run, asked.signal->id)) return decide_signal(d, &asked);
+    struct effect *effect = decision(d, &asked);
+    if (!effect) return E_NOMEM;
+    effect->duplicate = true;
+    return OK;
 }

@@ -35,7 +35,6 @@ static struct fault fault_of(const struct error *err)
 // When a wait ends. The text of `until` may hold references.
 static enum code wait_due(struct decide *d, uint32_t step, int64_t *due, struct fault *fault)
 {
-    const struct program_step *ps = &d->run->program->steps[step];
     struct json with;
     struct error local = {0};
     enum code rc = kernel_render(d->run, step, d->env, d->out->turn, &with, &local);
@@ -48,7 +47,7 @@ static enum code wait_due(struct decide *d, uint32_t step, int64_t *due, struct 
     }
     const struct json *until = json_key(&with, "until");
     if (!until) {
-        *due = d->input->now_ms + json_integer(json_key(&ps->with, "durationMs"), 0);
+        *due = d->input->now_ms + json_integer(kernel_member(d->run, step, "durationMs"), 0);
         return OK;
     }
     if (!civil_parse(str_trim(json_text(until)), due))
@@ -90,7 +89,7 @@ static enum code start_cancel(struct decide *d, uint32_t step)
     struct json with;
     enum code rc = kernel_render(d->run, step, d->env, d->out->turn, &with, NULL);
     if (rc == E_NOMEM) return error_set(d->err, rc, "out of memory while deciding");
-    const struct json *reason = json_key(rc ? &d->run->program->steps[step].with : &with, "reason");
+    const struct json *reason = rc ? kernel_member(d->run, step, "reason") : json_key(&with, "reason");
     if (reason) m.value = *reason;
     return emit(d, &m, step);
 }
@@ -108,7 +107,7 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
         if (rc) return rc;
         if (ps->timeout_ms > 0 && m.due_ms > m.at_ms + ps->timeout_ms) m.due_ms = m.at_ms + ps->timeout_ms;
     } else if (ps->kind == STEP_APPROVAL) {
-        int64_t timeout = json_integer(json_key(&ps->with, "timeoutMs"), ps->timeout_ms);
+        int64_t timeout = json_integer(kernel_member(d->run, step, "timeoutMs"), ps->timeout_ms);
         if (timeout > 0) m.due_ms = d->input->now_ms + timeout;
     } else if (ps->kind == STEP_SUBRUN) {
         uint32_t before = d->run->steps[step].logical;

@@ -5,8 +5,7 @@
 
 static enum code approval_deadline(struct decide *d, uint32_t step)
 {
-    const struct program_step *ps = &d->run->program->steps[step];
-    struct str what = json_text(json_key(&ps->with, "onTimeout"));
+    struct str what = json_text(kernel_member(d->run, step, "onTimeout"));
     if (str_is(what, "approve")) {
         struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
         m.by = EMITTER_SYSTEM;
@@ -34,7 +33,7 @@ static bool wait_cut_short(const struct decide *d, uint32_t step)
     const struct program_step *ps = &d->run->program->steps[step];
     const struct run_step *s = &d->run->steps[step];
     return ps->timeout_ms > 0 && s->due_ms == s->started_ms + ps->timeout_ms &&
-           json_integer(json_key(&ps->with, "durationMs"), 0) != ps->timeout_ms;
+           json_integer(kernel_member(d->run, step, "durationMs"), 0) != ps->timeout_ms;
 }
 
 static enum code wake(struct decide *d, uint32_t step)

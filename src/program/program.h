@@ -167,6 +167,8 @@ bool program_same_step(const struct program *pa, uint32_t step_a, const struct p
 // The steps of a scope (PROGRAM_TOP or a LOOP) are *first .. *first + count - 1; returns the count.
 uint32_t program_scope(const struct program *program, uint32_t scope, uint32_t *first);
 const char *step_kind_name(enum step_kind kind);
+// Whether `with` of a compiled step may have this member with this value: what INJECT_OVERRIDE may put there.
+bool step_kind_takes(enum step_kind kind, struct str member, const struct json *value);
 const char *document_kind_name(enum document_kind kind); // "plan", "nodes"
 const char *backoff_name(enum backoff backoff);
 // The compiled program as text, for goldens: one line a step.

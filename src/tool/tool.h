@@ -37,6 +37,7 @@ struct tool_request {
     size_t env_count;
     const struct secret_ref *secrets;
     size_t secret_count;
+    struct str queue;   // where a person sent it (UPDATE_TARGET); empty = wherever its kind goes
     struct str cwd;     // empty = as the engine
     int64_t timeout_ms; // 0 = none
     struct str artifacts_dir;

@@ -342,6 +342,10 @@ static const char *send_word(enum signal_type type)
     case SIGNAL_REJECT:
         return "reject";
     case SIGNAL_RETRY_RUN:
+    case SIGNAL_UPDATE_PARAMS:
+    case SIGNAL_INJECT_OVERRIDE:
+    case SIGNAL_UPDATE_TARGET:
+    case SIGNAL_ESCALATE_ALERT:
     case SIGNAL_NONE:
         break;
     }

@@ -187,6 +187,15 @@ static const char *run_difference(const struct run *a, const struct run *b)
     if (!str_eq(a->failed_step, b->failed_step) || !str_eq(a->fault.code, b->fault.code)) return "root cause";
     if (!str_eq(a->cancel_reason, b->cancel_reason) || !str_eq(a->cancel_signal, b->cancel_signal)) return "cancel";
     if (a->queued_ms != b->queued_ms || a->started_ms != b->started_ms || a->ended_ms != b->ended_ms) return "times";
+    if (a->params.type != b->params.type || (a->params.type && !json_equal(&a->params, &b->params))) return "params";
+    const struct run_change *c = a->changes, *k = b->changes;
+    for (; c && k; c = c->next, k = k->next)
+        if (c->step != k->step || c->logical != k->logical || !c->override != !k->override || !c->target != !k->target)
+            return "changes of a step";
+    if (c || k) return "changes of steps";
+    const struct deferred_signal *x = a->deferred, *y = b->deferred;
+    for (; x && y && str_eq(x->signal.id, y->signal.id); x = x->next) y = y->next;
+    if (x || y) return "signals that wait";
     const struct seen_signal *none = NULL;
     if ((a->signals == none) != (b->signals == none)) return "signals";
     return NULL;

@@ -4,6 +4,29 @@
 #include <stdio.h>
 #include <string.h>
 
+static struct json one_member(struct world *w, const char *key, struct json value)
+{
+    struct json object = json_object();
+    INVARIANT(json_put(&w->arena, &object, str_from(key), value));
+    return object;
+}
+
+static struct json payload_for(struct world *w, enum signal_type type)
+{
+    switch ((int)type) {
+    case SIGNAL_UPDATE_PARAMS:
+        return one_member(w, "params", one_member(w, "mode", json_string(STR("no"))));
+    case SIGNAL_INJECT_OVERRIDE:
+        return one_member(w, "override", one_member(w, "message", json_string(STR("other"))));
+    case SIGNAL_UPDATE_TARGET:
+        return one_member(w, "newTarget", one_member(w, "queue", json_string(STR("big"))));
+    case SIGNAL_ESCALATE_ALERT:
+        return one_member(w, "level", json_string(STR("WARNING")));
+    default:
+        return json_object();
+    }
+}
+
 static struct sent_signal *new_signal(struct world *w, struct str run, enum signal_type type, struct str step)
 {
     if (w->sent_count == WORLD_SIGNALS_MAX) return NULL;
@@ -18,7 +41,7 @@ static struct sent_signal *new_signal(struct world *w, struct str run, enum sign
                                    .step = step,
                                    .actor = STR("ann"),
                                    .role = STR("Admin"),
-                                   .payload = json_object()};
+                                   .payload = payload_for(w, type)};
     if (type == SIGNAL_PAUSE || type == SIGNAL_CANCEL || type == SIGNAL_SKIP_STEP || type == SIGNAL_EMERGENCY_STOP)
         sent->signal.reason = STR("because");
     return sent;
@@ -57,16 +80,43 @@ static void post(struct world *w, struct sent_signal *sent)
 // Cancelling ends most of the fun: it comes less often than the rest.
 static enum signal_type pick_type(struct world *w)
 {
-    static const enum signal_type types[] = {SIGNAL_PAUSE,     SIGNAL_RESUME,         SIGNAL_PAUSE,     SIGNAL_RESUME,
-                                             SIGNAL_SKIP_STEP, SIGNAL_RETRY_STEP,     SIGNAL_APPROVE,   SIGNAL_REJECT,
-                                             SIGNAL_CANCEL,    SIGNAL_EMERGENCY_STOP, SIGNAL_RETRY_RUN, SIGNAL_PAUSE,
-                                             SIGNAL_SKIP_STEP, SIGNAL_APPROVE};
+    static const enum signal_type types[] = {
+        SIGNAL_PAUSE,           SIGNAL_RESUME,        SIGNAL_PAUSE,         SIGNAL_RESUME,  SIGNAL_SKIP_STEP,
+        SIGNAL_RETRY_STEP,      SIGNAL_APPROVE,       SIGNAL_REJECT,        SIGNAL_CANCEL,  SIGNAL_EMERGENCY_STOP,
+        SIGNAL_RETRY_RUN,       SIGNAL_PAUSE,         SIGNAL_SKIP_STEP,     SIGNAL_APPROVE, SIGNAL_UPDATE_PARAMS,
+        SIGNAL_INJECT_OVERRIDE, SIGNAL_UPDATE_TARGET, SIGNAL_ESCALATE_ALERT};
     return types[choice_pick(w->choice, STREAM_CLIENT, ARRAY_COUNT(types))];
 }
 
 static bool needs_step(enum signal_type type)
 {
-    return type == SIGNAL_SKIP_STEP || type == SIGNAL_RETRY_STEP;
+    return type == SIGNAL_SKIP_STEP || type == SIGNAL_RETRY_STEP || type == SIGNAL_INJECT_OVERRIDE ||
+           type == SIGNAL_UPDATE_TARGET;
+}
+
+// Of what waits for a second pair of eyes, the newest is answered.
+static struct sent_signal *new_answer(struct world *w, const struct model_run *run)
+{
+    if (!run->shadow->deferred || choice_pick(w->choice, STREAM_CLIENT, 3) == 0) return NULL;
+    bool yes = choice_pick(w->choice, STREAM_CLIENT, 3) > 0;
+    struct sent_signal *sent = new_signal(w, run->ids.run, yes ? SIGNAL_APPROVE : SIGNAL_REJECT, (struct str){0});
+    if (!sent) return NULL;
+    sent->signal.approves = arena_copy(&w->arena, run->shadow->deferred->signal.id);
+    sent->signal.actor = STR("bob");
+    return sent;
+}
+
+static struct sent_signal *new_any(struct world *w, const struct model_run *run, bool retries)
+{
+    struct sent_signal *sent = new_answer(w, run);
+    if (sent) return sent;
+    enum signal_type type = pick_type(w);
+    if (type == SIGNAL_RETRY_RUN && (!retries || !run->terminal || w->checker.run_count > 8)) type = SIGNAL_PAUSE;
+    struct str step = {0};
+    if (needs_step(type)) step = run->program->steps[choice_pick(w->choice, STREAM_CLIENT, run->program->top_count)].id;
+    sent = new_signal(w, run->ids.run, type, step);
+    if (sent) sent->signal.requires_approval = choice_pick(w->choice, STREAM_CLIENT, 6) == 5;
+    return sent;
 }
 
 void client_disturb(struct world *w)
@@ -80,12 +130,7 @@ void client_disturb(struct world *w)
         const struct model_run *run =
             w->checker.runs[choice_pick(w->choice, STREAM_CLIENT, (uint32_t)w->checker.run_count)];
         if (run->events.count == 0) return;
-        enum signal_type type = pick_type(w);
-        if (type == SIGNAL_RETRY_RUN && (!run->terminal || w->checker.run_count > 8)) type = SIGNAL_PAUSE;
-        struct str step = {0};
-        if (needs_step(type))
-            step = run->program->steps[choice_pick(w->choice, STREAM_CLIENT, run->program->top_count)].id;
-        sent = new_signal(w, run->ids.run, type, step);
+        sent = new_any(w, run, true);
     }
     if (!sent) return;
     bool by_post = sent->signal.type != SIGNAL_RETRY_RUN && choice_pick(w->choice, STREAM_CLIENT, 2) == 1;
@@ -101,11 +146,7 @@ void client_visit(struct world *w, bool retries)
     const struct model_run *run =
         w->checker.runs[choice_pick(w->choice, STREAM_CLIENT, (uint32_t)w->checker.run_count)];
     if (run->events.count == 0) return;
-    enum signal_type type = pick_type(w);
-    if (type == SIGNAL_RETRY_RUN && (!retries || !run->terminal || w->checker.run_count > 8)) type = SIGNAL_PAUSE;
-    struct str step = {0};
-    if (needs_step(type)) step = run->program->steps[choice_pick(w->choice, STREAM_CLIENT, run->program->top_count)].id;
-    struct sent_signal *sent = new_signal(w, run->ids.run, type, step);
+    struct sent_signal *sent = new_any(w, run, retries);
     if (sent) send_now(w, sent);
 }
 

@@ -151,15 +151,40 @@ static void malformed_requests_are_refused(void)
     check_request(huge, E_INVALID, &signal);
 }
 
+// A payload that every type takes.
+static struct json payload_of(int type)
+{
+    static const char *const texts[SIGNAL_LAST + 1] = {
+        [SIGNAL_UPDATE_PARAMS] = "{\"params\":{\"mode\":\"full\"}}",
+        [SIGNAL_INJECT_OVERRIDE] = "{\"stepId\":\"load\",\"override\":{\"command\":\"true\"}}",
+        [SIGNAL_UPDATE_TARGET] = "{\"stepId\":\"load\",\"newTarget\":{\"queue\":\"big\"}}",
+        [SIGNAL_ESCALATE_ALERT] = "{\"level\":\"P1\",\"note\":\"look\"}",
+    };
+    struct json payload = json_object();
+    struct error err = {0};
+    if (texts[type]) CHECK_OK(json_parse(str_from(texts[type]), &json_limits_default, &arena, &payload, &err), &err);
+    return payload;
+}
+
+static bool names_a_step(int type)
+{
+    return type == SIGNAL_RETRY_STEP || type == SIGNAL_SKIP_STEP || type == SIGNAL_INJECT_OVERRIDE ||
+           type == SIGNAL_UPDATE_TARGET;
+}
+
 static void there_and_back(void)
 {
     open_contract();
     struct error err = {0};
-    for (int type = SIGNAL_PAUSE; type <= SIGNAL_REJECT; type++) {
+    for (int type = SIGNAL_PAUSE; type <= SIGNAL_LAST; type++) {
         struct signal signal = {
             .type = (enum signal_type)type, .id = STR(ID), .actor = STR("ada \"the\" first"), .role = STR("Admin")};
+        signal.payload = payload_of(type);
+        signal.source_ip = STR("192.0.2.7");
+        signal.policy_decision_id = STR("00000000-0000-4000-8000-00000000000a");
+        signal.requires_approval = type % 2 == 0;
         if (type != SIGNAL_RESUME && type != SIGNAL_RETRY_STEP) signal.reason = STR("because\n");
-        if (type == SIGNAL_RETRY_STEP || type == SIGNAL_SKIP_STEP || type == SIGNAL_APPROVE) signal.step = STR("load");
+        if (names_a_step(type) || type == SIGNAL_APPROVE) signal.step = STR("load");
         signal.force = type == SIGNAL_EMERGENCY_STOP || type == SIGNAL_RETRY_STEP;
         struct signal back;
         struct str bytes;
@@ -172,6 +197,9 @@ static void there_and_back(void)
         CHECK_STR(back.actor, signal.actor);
         CHECK_STR(back.role, signal.role);
         CHECK_INT(back.force, signal.force);
+        CHECK_STR(back.source_ip, signal.source_ip);
+        CHECK_STR(back.policy_decision_id, signal.policy_decision_id);
+        CHECK(back.requires_approval == signal.requires_approval);
         struct str again;
         CHECK_OK(signal_encode(&back, &arena, &again, &err), &err);
         CHECK_STR(again, bytes);
@@ -204,10 +232,11 @@ static void every_allocation_may_fail(void)
 static void a_reason_survives_for_every_type_I23(void)
 {
     open_contract();
-    for (int type = SIGNAL_NONE + 1; type <= SIGNAL_REJECT; type++) {
+    for (int type = SIGNAL_NONE + 1; type <= SIGNAL_LAST; type++) {
         struct signal given = {
             .type = (enum signal_type)type, .id = STR(ID), .reason = STR("because"), .actor = STR("ann")};
-        if (type == SIGNAL_RETRY_STEP || type == SIGNAL_SKIP_STEP) given.step = STR("load");
+        given.payload = payload_of(type);
+        if (names_a_step(type)) given.step = STR("load");
         struct str bytes;
         struct signal back;
         struct error err = {0};
@@ -218,9 +247,54 @@ static void a_reason_survives_for_every_type_I23(void)
     }
 }
 
+// The table of requirements §3.1; APPROVE and REJECT are ours.
+static void catalogue_of_signals_roles_and_destructive_ones_WE_2_3a_C_60(void)
+{
+    static const struct {
+        const char *name, *role;
+        bool destructive;
+    } rows[] = {
+        {"PAUSE", "Operator", false},      {"RESUME", "Operator", false},       {"CANCEL", "Operator", false},
+        {"RETRY_STEP", "Engineer", false}, {"RETRY_RUN", "Engineer", false},    {"SKIP_STEP", "Engineer", false},
+        {"UPDATE_PARAMS", "Admin", true},  {"INJECT_OVERRIDE", "Admin", true},  {"UPDATE_TARGET", "Admin", true},
+        {"EMERGENCY_STOP", "Admin", true}, {"ESCALATE_ALERT", "System", false}, {"APPROVE", "Operator", false},
+        {"REJECT", "Operator", false},
+    };
+    CHECK_INT(ARRAY_COUNT(rows), SIGNAL_LAST);
+    for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+        enum signal_type type = signal_parse(str_from(rows[i].name));
+        CHECK(type != SIGNAL_NONE);
+        CHECK_TEXT(signal_rule(type)->least_role, rows[i].role);
+        CHECK(signal_rule(type)->destructive == rows[i].destructive);
+    }
+}
+
+static void payloads_of_changes_are_closed_WE_2_3a(void)
+{
+    static const char *const bad[] = {
+        "\"UPDATE_PARAMS\",\"payload\":{}",
+        "\"UPDATE_PARAMS\",\"payload\":{\"params\":{}}",
+        "\"UPDATE_PARAMS\",\"payload\":{\"params\":{\"a\":1},\"more\":1}",
+        "\"INJECT_OVERRIDE\",\"payload\":{\"stepId\":\"a\"}",
+        "\"INJECT_OVERRIDE\",\"payload\":{\"override\":{\"command\":\"x\"}}",
+        "\"UPDATE_TARGET\",\"payload\":{\"stepId\":\"a\",\"newTarget\":{\"url\":\"http://x\"}}",
+        "\"ESCALATE_ALERT\",\"payload\":{\"level\":\"P2\"}",
+        "\"APPROVE\",\"payload\":{\"stepId\":\"a\",\"signalId\":\"" ID "\"}",
+    };
+    open_contract();
+    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
+        struct signal signal;
+        char text[512];
+        snprintf(text, sizeof(text), "{\"signalId\":\"" ID "\",\"signalType\":%s}", bad[i]);
+        check_request(text, E_INVALID, &signal);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
+        TEST(catalogue_of_signals_roles_and_destructive_ones_WE_2_3a_C_60),
+        TEST(payloads_of_changes_are_closed_WE_2_3a),
         TEST(a_reason_survives_for_every_type_I23),
         TEST(payload_rules_C_40),
         TEST(reasons_have_a_largest_length),

@@ -278,9 +278,78 @@ static void retried_run_finds_the_files_of_the_steps_it_reuses(void)
     kit_close(&k);
 }
 
+static void decision_is_found_by_all_of_its_ids_and_tells_everything_WE_2_3a(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start(&k, "r1");
+    char id[UUID_SIZE], other[UUID_SIZE];
+    struct signal stop = kit_make_signal(&k, SIGNAL_CANCEL, "", id),
+                  yes = kit_make_signal(&k, SIGNAL_APPROVE, "", other);
+    const struct str policy = STR("00000000-0000-4000-8000-00000000000a");
+    stop.policy_decision_id = policy;
+    stop.source_ip = STR("192.0.2.7");
+    stop.requires_approval = true;
+    yes.approves = stop.id;
+    yes.actor = STR("bob");
+    kit_send(&k, "r1", &stop);
+    kit_idle(&k);
+    CHECK(k.decision.deferred && !k.decision.accepted);
+    struct json record;
+    struct error err = {0};
+    CHECK_OK(engine_find_decision(k.store, STR("default"), STR("r1"), stop.id, &k.memory, &record, &err), &err);
+    CHECK_STR(json_text(json_key(&record, "decision")), STR("REVISION_REQUIRED"));
+    CHECK_STR(json_text(json_at(&record, STR("audit.sourceIp"))), STR("192.0.2.7"));
+    CHECK(!json_key(&record, "engineResult"));
+    kit_crash(&k);
+    kit_adopt(&k, "r1");
+    kit_send(&k, "r1", &yes);
+    kit_idle(&k);
+    const struct str ids[] = {stop.id, policy, json_text(json_key(&record, "signalDecisionId"))};
+    for (size_t i = 0; i < ARRAY_COUNT(ids); i++) {
+        struct json now;
+        CHECK_OK(engine_find_decision(k.store, STR("default"), STR("r1"), ids[i], &k.memory, &now, &err), &err);
+        CHECK_STR(json_text(json_key(&now, "decision")), STR("ACCEPTED"));
+        CHECK_STR(json_text(json_key(&now, "approvedBy")), STR("bob"));
+        CHECK(json_key(&now, "approvalTimestamp") && json_key(&now, "approvalRequired")->boolean);
+        CHECK_STR(json_text(json_key(&now, "signalDecisionId")), ids[2]);
+    }
+    CHECK_INT(engine_find_decision(k.store, STR("default"), STR("r1"), STR("nothing"), &k.memory, &record, &err),
+              E_NOT_FOUND);
+    CHECK(kit_attempt(&k, "a")->cancelled);
+    kit_close(&k);
+}
+
+static void retried_run_begins_with_the_inputs_of_the_end(void)
+{
+    struct kit k;
+    kit_open(&k,
+             "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"},\"inputs\":{\"m\":1,"
+             "\"n\":1},\"steps\":[{\"stepId\":\"e\",\"kind\":\"echo\",\"with\":{\"message\":\"$INPUTS.m\"}},"
+             "{\"stepId\":\"f\",\"kind\":\"echo\",\"dependsOn\":[],\"with\":{\"message\":\"$INPUTS.n\"}}," SHELL(
+                 "a", "\"e\"", "") "]}");
+    kit_start(&k, "r1");
+    char id[UUID_SIZE];
+    struct signal update = kit_make_signal(&k, SIGNAL_UPDATE_PARAMS, "", id);
+    struct error err = {0};
+    CHECK_OK(json_parse(STR("{\"params\":{\"m\":2}}"), &json_limits_default, &k.memory, &update.payload, &err), &err);
+    kit_send(&k, "r1", &update);
+    kit_idle(&k);
+    kit_fail(&k, "a", "EXIT_NONZERO", false);
+    buf_clear(&k.told);
+    kit_signal(&k, "r1", SIGNAL_RETRY_RUN, "");
+    const struct run *again = engine_run(k.engine, STR("default"), str_from(k.new_run));
+    CHECK(again);
+    CHECK_INT(json_integer(json_key(&again->start.inputs, "m"), 0), 2);
+    CHECK_INT(again->steps[0].value->integer, 2); // computed anew, it had seen the old one
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
+        TEST(decision_is_found_by_all_of_its_ids_and_tells_everything_WE_2_3a),
+        TEST(retried_run_begins_with_the_inputs_of_the_end),
         TEST(pause_holds_and_resume_goes_on_I25),
         TEST(same_signal_twice_is_decided_once_I22),
         TEST(cancel_waits_for_what_is_in_flight_I26),

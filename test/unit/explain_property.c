@@ -186,13 +186,20 @@ static void signal_one(struct play *p, enum signal_type type)
         path = kernel_path(p->run, (uint32_t)draw(p, p->program->step_count), &p->memory);
         CHECK(path.ptr);
     }
+    struct json params = json_object(), payload = json_object();
+    if (type == SIGNAL_UPDATE_PARAMS) {
+        const struct json *inputs = &p->program->inputs;
+        if (!json_is(inputs, JSON_OBJECT) || inputs->count == 0) return;
+        CHECK(json_put(&p->memory, &params, inputs->members[draw(p, inputs->count)].key, json_string(STR("yes"))));
+        CHECK(json_put(&p->memory, &payload, STR("params"), params));
+    }
     struct signal signal = {.type = type,
                             .id = str_from(id),
                             .step = path,
                             .actor = STR("ann"),
                             .role = STR("Operator"),
                             .reason = draw(p, 2) ? STR("because") : STR(""),
-                            .payload = json_object()};
+                            .payload = payload};
     struct input input = {
         .kind = INPUT_SIGNAL, .signal = &signal, .decision_id = STR("00000000-0000-4000-8000-000000000000")};
     step(p, &input);
@@ -217,7 +224,8 @@ static void crash(struct play *p)
 
 static void next_input(struct play *p)
 {
-    static const enum signal_type rare[] = {SIGNAL_PAUSE, SIGNAL_RETRY_STEP, SIGNAL_SKIP_STEP, SIGNAL_REJECT};
+    static const enum signal_type rare[] = {SIGNAL_PAUSE, SIGNAL_RETRY_STEP, SIGNAL_SKIP_STEP, SIGNAL_REJECT,
+                                            SIGNAL_UPDATE_PARAMS};
     uint64_t dice = draw(p, 100);
     if (p->run->status == RUN_STATUS_PENDING || dice < 8)
         signal_one(p, SIGNAL_APPROVE);
