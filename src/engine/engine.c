@@ -262,6 +262,9 @@ void engine_close(struct engine *engine)
     for (size_t i = 0; i < engine->queue.count; i++)
         queued_release(&engine->queue.items[(engine->queue.head + i) & (engine->queue.capacity - 1)]);
     free(engine->queue.items);
+    struct error closed = {0};
+    (void)error_set(&closed, E_CANCELLED, "the engine was closed before the notes were stored");
+    puts_tell(puts_take(engine), E_CANCELLED, &closed);
     while (engine->arrived) {
         struct message *next = engine->arrived->next;
         message_free(engine->arrived);

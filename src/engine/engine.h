@@ -43,7 +43,8 @@ struct engine_observer {
     void (*decision)(void *context, const struct engine_decision *decision); // may be NULL
     void (*output)(void *context, struct str run, struct str step, bool is_stderr,
                    struct str line); // live lines; may be NULL
-    // The start of a run could not be stored (E_EXISTS: its id was taken meanwhile); there is no such run here. May be NULL.
+    // The start of a run could not be stored (E_EXISTS: its id was taken meanwhile; E_CONFLICT: one of its notes does not fit);
+    // there is no such run here. May be NULL.
     void (*refused)(void *context, struct str run, const struct error *why);
 };
 
@@ -93,6 +94,8 @@ struct start_request {
     const struct reuse *reuse;
     uint32_t reuse_count;
     struct str parent_run, parent_step;
+    const struct note_put *notes; // stored with the first batch of the run, or the start is refused (observer.refused)
+    size_t note_count;
 };
 
 // Checks and queues the start; it happens in the next turn. E_EXISTS, E_INVALID, E_UNSUPPORTED (engine_supports). run_out needs 129 bytes.
@@ -113,6 +116,13 @@ enum code engine_signal(struct engine *engine, struct str tenant, struct str run
 // `arena`. E_NOT_FOUND.
 enum code engine_find_decision(struct store *store, struct str tenant, struct str run, struct str id,
                                struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+
+// Notes (S15), copied; they ride in the batch of the next turn. `done` (may be NULL) is called on the engine thread when they are
+// durable (OK), or will never be: E_CONFLICT, E_DENIED, E_INVALID, E_LIMIT, E_UNSUPPORTED; E_CANCELLED: the engine was closed before;
+// E_IO: nobody knows. Either all of one call are stored or none. Runs of the same turn are not touched by any of that.
+enum code engine_put(struct engine *engine, const struct note_put *notes, size_t count,
+                     void (*done)(void *context, enum code rc, const struct error *why), void *context,
+                     struct error *err) MUST_CHECK;
 
 // ---- runs that take over from another one: fork, rerun, retry of a step and all below it (ADR 0015)
 struct fork_output {

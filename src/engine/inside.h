@@ -114,8 +114,21 @@ struct queued {
     size_t note_count;
     struct append_blob *blobs; // in `arena`
     size_t blob_count;
+    const struct note_put *puts; // START: notes that are stored with it; in `arena`
+    size_t put_count;
     char decision_id[UUID_SIZE];
     uint32_t tries;
+};
+
+struct put { // engine_put; lives in its own arena
+    struct put *next;
+    const struct note_put *notes;
+    size_t count;
+    void (*done)(void *context, enum code rc, const struct error *why);
+    void *context;
+    struct arena *arena;
+    enum code refused; // in the turn under way, with the reason
+    struct error why;
 };
 
 struct queue {
@@ -132,6 +145,7 @@ struct engine {
     struct mailbox mailbox;
     struct message *arrived; // taken from the mailbox, not yet in the queue
     struct queue queue;
+    struct put *puts, **last_put; // waiting for the next turn; last_put NULL: none
     struct heap timers;
     struct resident **table;
     size_t table_size, resident_count;
@@ -196,6 +210,18 @@ enum code check_inputs(const struct program *program, const struct json *given, 
 bool inputs_now(const struct run *run, struct arena *arena, struct json *out);
 enum code merge_inputs(const struct program *program, const struct json *given, struct arena *arena, struct json *out,
                        struct error *err) MUST_CHECK;
+
+// put.c: notes
+enum code copy_puts(struct arena *arena, const struct note_put *notes, size_t count, const struct note_put **out,
+                    struct error *err) MUST_CHECK;
+struct put *puts_take(struct engine *engine);              // all, oldest first
+void puts_return(struct engine *engine, struct put *puts); // before those that came meanwhile
+bool put_is_refused(enum code rc);                         // it does not fit, and never will by itself
+enum code puts_draft(struct put *puts, struct note_draft *draft, struct error *err) MUST_CHECK; // those that fit
+void puts_settle(struct put *puts); // the batch is durable: tells each what became of it
+void puts_tell(struct put *puts, enum code rc, const struct error *why); // the same for all
+// Each in a batch of its own. Those that could not be tried stay in *puts.
+enum code puts_one_by_one(struct engine *engine, struct put **puts, struct error *err) MUST_CHECK;
 
 // dispatch.c: effects, after they are durable
 enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect,

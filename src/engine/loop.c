@@ -5,7 +5,8 @@ int64_t engine_deadline(const struct engine *engine)
 {
     const struct heap_node *node = heap_peek(&engine->timers);
     int64_t due = node ? node->due : INT64_MAX;
-    if ((engine->queue.count > 0 || engine->arrived) && engine->full_until_mono < due) due = engine->full_until_mono;
+    if ((engine->queue.count > 0 || engine->arrived || engine->puts) && engine->full_until_mono < due)
+        due = engine->full_until_mono;
     return due;
 }
 
@@ -42,7 +43,7 @@ enum code engine_poll(struct engine *engine, struct error *err)
 static bool finished(struct engine *engine, const struct engine_loop *loop)
 {
     if (loop->stop && *loop->stop) return true;
-    if (engine->queue.count > 0 || engine->arrived) return false;
+    if (engine->queue.count > 0 || engine->arrived || engine->puts) return false;
     if (engine->resident_count == 0) return true;
     if (!loop->exit_on_park) return false;
     struct engine_activity activity = engine_activity(engine);
@@ -68,7 +69,7 @@ enum code engine_loop(struct engine *engine, const struct engine_loop *loop, str
         if (rc) return rc;
         if (loop->tick) loop->tick(loop->context, engine, now);
         if (finished(engine, loop)) return OK;
-        if (worked || (engine->queue.count > 0 && now.mono_ms >= engine->full_until_mono)) continue;
+        if (worked || ((engine->queue.count > 0 || engine->puts) && now.mono_ms >= engine->full_until_mono)) continue;
         int64_t until = engine_deadline(engine);
         if (until > engine->next_inbox_mono) until = engine->next_inbox_mono;
         if (loop->tick && loop->tick_ms > 0 && until > now.mono_ms + loop->tick_ms) until = now.mono_ms + loop->tick_ms;

@@ -199,6 +199,11 @@ static enum code fill_start(struct engine *engine, const struct start_request *r
     if (rc) return rc;
     if (!start_blobs(request->program, resident->entry->stored, taking, queued))
         return error_set(err, E_NOMEM, "out of memory");
+    if (request->note_count > 0) {
+        rc = copy_puts(queued->arena, request->notes, request->note_count, &queued->puts, err);
+        if (rc) return rc;
+        queued->put_count = request->note_count;
+    }
     if (taking) take_over(taking, request, queued);
     return OK;
 }

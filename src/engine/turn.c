@@ -13,9 +13,10 @@ struct decided { // one input and what it led to
     struct queued queued;
     struct outcome outcome;
     size_t first_item, item_count;
-    struct resident *made; // RETRY_RUN: the new run, whose start is stored in the same batch
-    bool was_idle;         // the run, before this input
-    bool done;             // settled, one way or the other: never to be tried again
+    struct resident *made;       // RETRY_RUN: the new run, whose start is stored in the same batch
+    bool was_idle;               // the run, before this input
+    bool done;                   // settled, one way or the other: never to be tried again
+    const struct error *refused; // START: its notes do not fit; nothing of it is in the batch
 };
 
 struct turn {
@@ -31,6 +32,8 @@ struct turn {
     size_t blob_count;
     int64_t *inbox;
     size_t inbox_count;
+    struct note_draft notes;
+    struct put *puts; // that ride in this batch
 };
 
 static enum code no_memory(struct error *err)
@@ -163,7 +166,7 @@ static enum code append_batch(struct turn *turn, struct error *err)
         const struct resident *r = turn->decided[i].queued.resident;
         if (turn->decided[i].item_count > 0) engine_summary(r->run, &turn->summaries[r->summary].summary);
     }
-    if (turn->item_count == 0 && turn->inbox_count == 0) return OK;
+    if (turn->item_count == 0 && turn->inbox_count == 0 && turn->notes.change_count == 0) return OK;
     struct store_batch batch = {.items = turn->items,
                                 .item_count = turn->item_count,
                                 .summaries = turn->summaries,
@@ -171,7 +174,8 @@ static enum code append_batch(struct turn *turn, struct error *err)
                                 .blobs = turn->blobs,
                                 .blob_count = turn->blob_count,
                                 .inbox_done = turn->inbox,
-                                .inbox_count = turn->inbox_count};
+                                .inbox_count = turn->inbox_count,
+                                .drafted = &turn->notes};
     return store_append(turn->engine->store, &batch, turn->engine->now.wall_ms, &turn->engine->turn, err);
 }
 
@@ -252,7 +256,8 @@ static enum code carry_out(struct turn *turn, struct decided *decided, struct er
 static void note_stored(struct turn *turn)
 {
     for (size_t i = 0; i < turn->count; i++)
-        if (turn->decided[i].queued.input.kind == INPUT_START) turn->decided[i].queued.resident->entry->stored = true;
+        if (turn->decided[i].queued.input.kind == INPUT_START && !turn->decided[i].refused)
+            turn->decided[i].queued.resident->entry->stored = true;
 }
 
 // The moments are durable, but not all that they order could be carried out. Nothing may be decided twice, so the run goes
@@ -294,6 +299,44 @@ static enum code take_back(struct turn *turn, struct error *err)
     return OK;
 }
 
+// A start whose notes do not fit is left out of the batch, and refused when the batch, which may be why, is durable.
+static enum code draft_start(struct turn *turn, struct decided *decided, struct error *err)
+{
+    struct queued *queued = &decided->queued;
+    decided->refused = NULL;
+    if (queued->put_count == 0) return OK;
+    struct error why = {0};
+    enum code rc = note_draft_add(&turn->notes, queued->puts, queued->put_count, &why);
+    if (!put_is_refused(rc)) return rc ? error_set(err, rc, "%s", why.message) : OK;
+    struct error *kept = ARENA_NEW(&turn->engine->turn, struct error);
+    if (!kept) return no_memory(err);
+    *kept = why;
+    decided->refused = kept;
+    return OK;
+}
+
+static enum code refuse_start(struct engine *engine, const struct queued *queued, const struct error *why,
+                              struct error *err)
+{
+    struct resident *resident = queued->resident;
+    const struct engine_observer *observer = &engine->options.observer;
+    resident_gone(engine, resident);
+    if (observer->refused) observer->refused(observer->context, resident->ids.run, why);
+    return subrun_refused(engine, resident->ids.tenant, queued->facts, why->code, err);
+}
+
+static enum code step_all(struct turn *turn, struct error *err)
+{
+    enum code rc = OK;
+    for (size_t i = 0; !rc && i < turn->taken; i++) {
+        rc = draft_start(turn, &turn->decided[i], err);
+        if (rc || turn->decided[i].refused) continue;
+        rc = step_one(turn, &turn->decided[i], err);
+        if (!rc) rc = make_runs(turn, &turn->decided[i], err);
+    }
+    return rc;
+}
+
 static enum code run_batch(struct turn *turn, struct error *err)
 {
     struct engine *engine = turn->engine;
@@ -301,21 +344,25 @@ static enum code run_batch(struct turn *turn, struct error *err)
     turn->item_count = turn->summary_count = turn->blob_count = turn->inbox_count = 0;
     turn->items = NULL;
     turn->item_capacity = 0;
-    enum code rc = OK;
-    for (size_t i = 0; !rc && i < turn->taken; i++) {
-        rc = step_one(turn, &turn->decided[i], err);
-        if (!rc) rc = make_runs(turn, &turn->decided[i], err);
-    }
+    note_draft_init(&turn->notes, engine->store, &engine->turn);
+    enum code rc = step_all(turn, err);
     if (!rc) rc = make_room(turn, err);
-    for (size_t i = 0; !rc && i < turn->count; i++) rc = collect(turn, &turn->decided[i], err);
+    for (size_t i = 0; !rc && i < turn->count; i++)
+        if (!turn->decided[i].refused) rc = collect(turn, &turn->decided[i], err);
+    if (!rc) rc = puts_draft(turn->puts, &turn->notes, err);
     if (!rc) rc = append_batch(turn, err);
     if (rc) return rc;
     note_stored(turn);
     for (size_t i = 0; !rc && i < turn->count; i++) {
         turn->decided[i].done = true;
-        rc = carry_out(turn, &turn->decided[i], err);
+        const struct error *refused = turn->decided[i].refused;
+        rc = refused ? refuse_start(engine, &turn->decided[i].queued, refused, err)
+                     : carry_out(turn, &turn->decided[i], err);
         if (rc) rc = owe(engine, turn->decided[i].queued.resident, rc, err);
     }
+    struct put *puts = turn->puts;
+    turn->puts = NULL;
+    puts_settle(puts);
     return rc;
 }
 
@@ -344,7 +391,8 @@ static enum code give_up(struct turn *turn, enum code why, struct error *err)
     struct engine *engine = turn->engine;
     struct queued *queued = &turn->decided[0].queued;
     struct resident *resident = queued->resident;
-    if (why == E_CONFLICT || why == E_TERMINAL || why == E_CORRUPT) {
+    bool fenced = why == E_CONFLICT && queued->input.kind != INPUT_START; // a new run is nobody's yet: it was a note
+    if (fenced || why == E_TERMINAL || why == E_CORRUPT) {
         os_log(LOG_WARN, "run dropped run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
         resident_gone(engine, resident); // fenced: another process owns it, its log goes on there
         return OK;
@@ -367,14 +415,13 @@ static enum code give_up(struct turn *turn, enum code why, struct error *err)
         enum code rc = run_batch(turn, err);
         if (rc != E_SCHEMA && rc != E_LIMIT) return rc;
     }
+    if (queued->input.kind == INPUT_START) {
+        struct error told = *err;
+        return refuse_start(engine, queued, &told, err);
+    }
     resident_gone(engine, resident);
-    const struct engine_observer *observer = &engine->options.observer;
-    if (queued->input.kind == INPUT_START && observer->refused)
-        observer->refused(observer->context, resident->ids.run, err);
-    else
-        os_log(LOG_ERROR, "input refused run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
-    return queued->input.kind == INPUT_START ? subrun_refused(engine, resident->ids.tenant, queued->facts, why, err)
-                                             : OK;
+    os_log(LOG_ERROR, "input refused run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
+    return OK;
 }
 
 static bool is_particular(enum code rc)
@@ -479,6 +526,7 @@ static enum code settle_turn(struct turn *turn, enum code rc, struct error *err)
         struct error local = {0};
         enum code taken = take_back(turn, &local);
         rc = taken ? error_set(err, taken, "%s", local.message) : one_by_one(turn, err);
+        if (!rc) rc = puts_one_by_one(engine, &turn->puts, err);
     }
     if (rc == E_FULL || rc == E_NOMEM || rc == E_LOCKED) {
         // Nothing was stored and nothing was done. Try again when there may be room.
@@ -488,6 +536,10 @@ static enum code settle_turn(struct turn *turn, enum code rc, struct error *err)
         rc = requeue(turn, err);
         if (!rc) put_off(engine, err);
     }
+    if (rc)
+        puts_tell(turn->puts, rc, err);
+    else
+        puts_return(engine, turn->puts);
     for (size_t i = 0; i < turn->count; i++) queued_release(&turn->decided[i].queued);
     if (engine->gone) bury(engine);
     return rc;
@@ -550,13 +602,15 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     struct turn turn = {.engine = engine};
     enum code rc = gather(engine, err); // also while nothing may be stored, or the mailbox would keep us awake
     if (!rc) rc = prepare_adopted(engine, err);
-    if (!rc && (engine->queue.count == 0 || now.mono_ms < engine->full_until_mono)) return OK;
+    bool idle = engine->queue.count == 0 && !engine->puts;
+    if (!rc && (idle || now.mono_ms < engine->full_until_mono)) return OK;
     if (!rc && !take_inputs(&turn, engine->options.limits.inputs_per_turn_max)) rc = no_memory(err);
     if (rc == E_NOMEM) {
         put_off(engine, err);
         return OK;
     }
-    if (rc || turn.count == 0) return rc;
+    if (rc || (turn.count == 0 && !engine->puts)) return rc;
+    turn.puts = puts_take(engine);
     rc = run_batch(&turn, err);
     rc = settle_turn(&turn, rc, err);
     *worked = true;

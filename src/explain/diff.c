@@ -143,7 +143,7 @@ static bool put_path(struct pair *p, struct json *out)
 // ---- outputs
 
 // Outputs that are kept as blobs are read when they differ and are not too large to look at.
-static bool output_of(struct maker *m, const struct explain *e, const struct note *note, struct json *out)
+static bool output_of(struct maker *m, const struct explain *e, const struct step_note *note, struct json *out)
 {
     struct str bytes;
     struct error ignored = {0};
@@ -153,7 +153,7 @@ static bool output_of(struct maker *m, const struct explain *e, const struct not
            json_parse(bytes, &json_limits_default, m->arena, out, &ignored) == OK;
 }
 
-static bool same_output(const struct note *a, const struct note *b)
+static bool same_output(const struct step_note *a, const struct step_note *b)
 {
     if (a->has_blob != b->has_blob) return false;
     if (a->has_blob) return digest_eq(&a->blob, &b->blob);
@@ -161,7 +161,8 @@ static bool same_output(const struct note *a, const struct note *b)
     return json_equal(a->value.type ? &a->value : &none, b->value.type ? &b->value : &none);
 }
 
-static void put_output(struct pair *p, struct json *steps, struct str name, const struct note *a, const struct note *b)
+static void put_output(struct pair *p, struct json *steps, struct str name, const struct step_note *a,
+                       const struct step_note *b)
 {
     struct json item = json_object(), changes = json_array(), left, right;
     put_text(p->m, &item, "step", name);
@@ -180,7 +181,7 @@ static bool put_outputs(struct pair *p, struct json *out)
     struct json outputs = json_object(), steps = json_array();
     struct str name;
     for (struct walk walk = {0}; next_path(p, &walk, &name);) {
-        const struct note *a = note_find(p->a, name), *b = note_find(p->b, name);
+        const struct step_note *a = note_find(p->a, name), *b = note_find(p->b, name);
         if (!a || !b || a->state != NODE_SUCCESS || b->state != NODE_SUCCESS || same_output(a, b)) continue;
         put_output(p, &steps, name, a, b);
     }
@@ -193,7 +194,7 @@ static bool put_outputs(struct pair *p, struct json *out)
 // ---- timing
 
 // From the first start to the last end; -1: it has not ended.
-static int64_t duration_of(const struct note *note)
+static int64_t duration_of(const struct step_note *note)
 {
     const struct attempt_note *last = last_attempt(note);
     if (!last || last->end == ATTEMPT_OPEN || note->state < NODE_SUCCESS || note->reused_from.len > 0 ||
@@ -237,7 +238,7 @@ static bool put_timing(struct pair *p, struct json *out)
     bool same = run_duration(p->a->run) == run_duration(p->b->run);
     put_durations(p->m, &run, run_duration(p->a->run), run_duration(p->b->run));
     for (struct walk walk = {0}; next_path(p, &walk, &name);) {
-        const struct note *a = note_find(p->a, name), *b = note_find(p->b, name);
+        const struct step_note *a = note_find(p->a, name), *b = note_find(p->b, name);
         int64_t left = a ? duration_of(a) : -1, right = b ? duration_of(b) : -1;
         if (left < 0 && right < 0) continue;
         struct json item = json_object();

@@ -37,7 +37,7 @@ struct join_note { // how rule and condition were decided
     bool reuse;        // not asked: the result of an earlier run is taken over
 };
 
-struct note { // a step in one iteration
+struct step_note { // a step in one iteration
     struct str path;
     uint32_t step;
     uint8_t state;   // enum node_state
@@ -80,7 +80,7 @@ struct explain {
     struct run *run;
     const struct program *program;
     struct kernel_env env;
-    struct note **notes; // order of first appearance
+    struct step_note **notes; // order of first appearance
     size_t note_count, note_capacity;
     struct map index; // path -> note
     struct signal_note *signals;
@@ -97,14 +97,14 @@ struct explain {
 };
 
 // ---- notes.c
-struct note *note_find(const struct explain *e, struct str path); // NULL: nothing has happened to it
+struct step_note *note_find(const struct explain *e, struct str path); // NULL: nothing has happened to it
 // The path of a dependency as seen from `path`: same scope, same iteration.
 struct str sibling_path(struct str path, struct str id, struct arena *arena);
 struct str scope_path(struct str path); // "loop[2]." of "loop[2].tick"; empty at the top
 const struct signal_note *signal_find(const struct explain *e, struct str id);
 
 // ---- judge.c: asks again before a moment is folded
-enum code judge_moment(struct explain *e, const struct moment *m, struct note *note, struct place at,
+enum code judge_moment(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
                        struct error *err) MUST_CHECK;
 // Every comparison of the condition with its value as far as it can be had now.
 enum code atoms_now(const struct explain *e, uint32_t step, struct arena *arena, struct json *out,
@@ -149,13 +149,13 @@ struct view_of_step {
     struct str path;
     uint32_t step;
     const struct program_step *ps;
-    const struct note *note; // NULL: nothing has happened to it
-    bool current;            // of the iteration that the run is in: struct run_step is about it
+    const struct step_note *note; // NULL: nothing has happened to it
+    bool current;                 // of the iteration that the run is in: struct run_step is about it
     enum explain_state state;
     const char *reason; // code
 };
 bool look_at(const struct explain *e, struct str path, struct view_of_step *out); // false: no such step
-const struct attempt_note *last_attempt(const struct note *note);                 // NULL: none
+const struct attempt_note *last_attempt(const struct step_note *note);            // NULL: none
 bool step_cancelled(const struct view_of_step *v);
 bool step_given(const struct view_of_step *v);          // success: by a person, when the run was forked
 struct place state_place(const struct view_of_step *v); // of the moment that decided the state

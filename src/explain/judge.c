@@ -7,7 +7,7 @@ static enum code no_memory(struct error *err)
     return error_set(err, E_NOMEM, "out of memory while explaining");
 }
 
-static enum code count(struct explain *e, struct note *note, const struct moment *m, bool same, const char *said,
+static enum code count(struct explain *e, struct step_note *note, const struct moment *m, bool same, const char *said,
                        struct error *err)
 {
     e->checked++;
@@ -69,7 +69,8 @@ enum code atoms_now(const struct explain *e, uint32_t step, struct arena *arena,
 
 // ---- the decision about a step that waited
 
-static enum code ask_join(struct explain *e, struct note *note, struct place at, struct join *join, struct error *err)
+static enum code ask_join(struct explain *e, struct step_note *note, struct place at, struct join *join,
+                          struct error *err)
 {
     const struct run_step *s = &e->run->steps[note->step];
     struct error local = {0};
@@ -84,7 +85,7 @@ static enum code ask_join(struct explain *e, struct note *note, struct place at,
     return atoms_now(e, note->step, &e->arena, &note->join.atoms, err);
 }
 
-static enum code judge_start(struct explain *e, const struct moment *m, struct note *note, struct place at,
+static enum code judge_start(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
                              struct error *err)
 {
     const struct run_step *s = &e->run->steps[note->step];
@@ -113,7 +114,7 @@ static bool asked_to_skip(const struct explain *e, struct str path)
     return false;
 }
 
-static enum code judge_skip(struct explain *e, const struct moment *m, struct note *note, struct place at,
+static enum code judge_skip(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
                             struct error *err)
 {
     if (str_is(m->reason, SKIP_OPERATOR))
@@ -133,7 +134,7 @@ static bool loop_agrees(const struct explain *e, const struct moment *m, uint32_
     return verdict == (str_is(m->fault.code, "LOOP_EXHAUSTED") ? LOOP_EXHAUSTED : LOOP_BODY_FAILED);
 }
 
-static enum code judge_failure(struct explain *e, const struct moment *m, struct note *note, struct error *err)
+static enum code judge_failure(struct explain *e, const struct moment *m, struct step_note *note, struct error *err)
 {
     struct attempt_note *attempt = note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
     bool last = m->kind == MOMENT_STEP_FAILED;
@@ -148,7 +149,7 @@ static enum code judge_failure(struct explain *e, const struct moment *m, struct
     return count(e, note, m, (verdict == RETRY_AGAIN) != last, "the retry policy says otherwise", err);
 }
 
-static enum code judge_loop(struct explain *e, const struct moment *m, struct note *note, enum loop_verdict want,
+static enum code judge_loop(struct explain *e, const struct moment *m, struct step_note *note, enum loop_verdict want,
                             struct error *err)
 {
     const struct run_step *s = &e->run->steps[note->step];
@@ -169,7 +170,8 @@ static enum code judge_end(struct explain *e, const struct moment *m, struct err
     return count(e, NULL, m, same, "the run would not end like this", err);
 }
 
-enum code judge_moment(struct explain *e, const struct moment *m, struct note *note, struct place at, struct error *err)
+enum code judge_moment(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
+                       struct error *err)
 {
     if (moment_is_terminal(m->kind)) return judge_end(e, m, err);
     if (!note) return OK;

@@ -50,7 +50,7 @@ uint64_t explain_seq(const struct explain *e)
 
 // ---- finding
 
-struct note *note_find(const struct explain *e, struct str path)
+struct step_note *note_find(const struct explain *e, struct str path)
 {
     uint32_t at = map_get(&e->index, path);
     return at == MAP_NONE ? NULL : e->notes[at];
@@ -81,13 +81,13 @@ const struct signal_note *signal_find(const struct explain *e, struct str id)
     return NULL;
 }
 
-static enum code note_for(struct explain *e, struct str path, uint32_t step, struct note **out, struct error *err)
+static enum code note_for(struct explain *e, struct str path, uint32_t step, struct step_note **out, struct error *err)
 {
     *out = note_find(e, path);
     if (*out) return OK;
-    struct note **grown =
+    struct step_note **grown =
         arena_grow(&e->arena, e->notes, e->note_count, e->note_count + 1, sizeof(*grown), &e->note_capacity);
-    struct note *note = grown ? ARENA_NEW(&e->arena, struct note) : NULL;
+    struct step_note *note = grown ? ARENA_NEW(&e->arena, struct step_note) : NULL;
     struct str kept = note ? arena_copy(&e->arena, path) : (struct str){0};
     if (!kept.ptr) return no_memory(err);
     e->notes = grown;
@@ -122,7 +122,7 @@ static enum code keep_fault(struct explain *e, struct fault *to, const struct fa
     return rc;
 }
 
-static enum code note_start(struct explain *e, struct note *note, const struct moment *m, struct place at,
+static enum code note_start(struct explain *e, struct step_note *note, const struct moment *m, struct place at,
                             struct error *err)
 {
     struct attempt_note *grown = arena_grow(&e->arena, note->attempts, note->attempt_count, note->attempt_count + 1,
@@ -148,7 +148,7 @@ static enum code note_start(struct explain *e, struct note *note, const struct m
     return keep(e, &note->message, json_text(json_key(&with, "message")), err);
 }
 
-static enum code note_end(struct explain *e, struct note *note, const struct moment *m, struct place at,
+static enum code note_end(struct explain *e, struct step_note *note, const struct moment *m, struct place at,
                           enum attempt_end end, struct error *err)
 {
     struct attempt_note *attempt = note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
@@ -160,7 +160,7 @@ static enum code note_end(struct explain *e, struct note *note, const struct mom
     return end == ATTEMPT_FAILED ? keep_fault(e, &attempt->fault, &m->fault, err) : OK;
 }
 
-static enum code note_output(struct explain *e, struct note *note, const struct moment *m, struct error *err)
+static enum code note_output(struct explain *e, struct step_note *note, const struct moment *m, struct error *err)
 {
     note->has_blob = m->has_blob;
     note->blob = m->blob;
@@ -171,7 +171,7 @@ static enum code note_output(struct explain *e, struct note *note, const struct 
     return json_copy(&e->arena, &m->value, &note->value) ? OK : no_memory(err);
 }
 
-static enum code note_step(struct explain *e, struct note *note, const struct moment *m, struct place at,
+static enum code note_step(struct explain *e, struct step_note *note, const struct moment *m, struct place at,
                            struct error *err)
 {
     struct attempt_note *attempt = note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
@@ -318,7 +318,7 @@ static uint64_t content_of(const struct moment *m)
     return hash;
 }
 
-static enum code note_event(struct explain *e, const struct moment *m, const struct note *note, struct place at,
+static enum code note_event(struct explain *e, const struct moment *m, const struct step_note *note, struct place at,
                             struct error *err)
 {
     if (!tells_the_path(m->kind)) return OK;
@@ -334,7 +334,7 @@ static enum code note_event(struct explain *e, const struct moment *m, const str
     return OK;
 }
 
-static void note_state(struct explain *e, struct note *note, const struct moment *m, struct place at)
+static void note_state(struct explain *e, struct step_note *note, const struct moment *m, struct place at)
 {
     const struct run_step *s = &e->run->steps[note->step];
     if (s->state != note->state || m->kind == MOMENT_STEP_STARTED) {
@@ -349,7 +349,7 @@ static void note_state(struct explain *e, struct note *note, const struct moment
 enum code explain_fold(struct explain *e, const struct moment *m, uint64_t seq, struct error *err)
 {
     bool ended = run_status_terminal(e->run->status);
-    struct note *note = NULL;
+    struct step_note *note = NULL;
     enum code rc = OK;
     enum vocabulary words = e->program->kind == DOCUMENT_PLAN ? VOCABULARY_RUN : VOCABULARY_NODES;
     struct place at = {seq, m->kind != MOMENT_UNKNOWN && !moment_word(m->kind, words)};

@@ -15,7 +15,7 @@ const char *explain_state_name(enum explain_state state)
     return "?";
 }
 
-const struct attempt_note *last_attempt(const struct note *note)
+const struct attempt_note *last_attempt(const struct step_note *note)
 {
     return note && note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
 }
@@ -52,7 +52,7 @@ static bool is_current(const struct explain *e, struct str path)
     struct str loop;
     int64_t iteration;
     if (!enclosing(path, &loop, &iteration)) return true;
-    const struct note *note = note_find(e, loop);
+    const struct step_note *note = note_find(e, loop);
     return note && note->state == NODE_RUNNING && note->iteration == iteration && is_current(e, loop);
 }
 
@@ -88,7 +88,7 @@ struct str explain_path(const struct explain *e, size_t *cursor, struct arena *a
         return path;
     }
     for (; *cursor < e->program->step_count + e->note_count; (*cursor)++) {
-        const struct note *note = e->notes[*cursor - e->program->step_count];
+        const struct step_note *note = e->notes[*cursor - e->program->step_count];
         if (scope_path(note->path).len == 0) continue;
         struct str latest = latest_path(e, note->step, arena);
         if (!latest.ptr) return latest;
@@ -238,7 +238,7 @@ static const char *skip_reason(struct str reason)
 static bool look_with_note(struct view_of_step *v)
 {
     const struct run *run = v->e->run;
-    const struct note *note = v->note;
+    const struct step_note *note = v->note;
     bool ended = run_status_terminal(run->status);
     switch ((enum node_state)note->state) {
     case NODE_WAITING:

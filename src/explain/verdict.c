@@ -457,7 +457,7 @@ static uint32_t in_state_told(const struct maker *m, struct buf *out, enum expla
     uint32_t found = 0;
     for (size_t i = 0; i < m->e->note_count; i++) {
         struct view_of_step v;
-        const struct note *note = m->e->notes[i];
+        const struct step_note *note = m->e->notes[i];
         bool loop = m->e->program->steps[note->step].kind == STEP_LOOP;
         if (!look_at(m->e, note->path, &v) || v.state != state || (loop && state == STATE_RUNNING)) continue;
         if (found < NAMED_MAX) buf_printf(out, "%s%.*s", found ? ", " : "", STR_ARG(note->path));

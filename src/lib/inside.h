@@ -15,8 +15,8 @@
 
 // What a hook will be told once the engine is let go.
 enum note_kind { NOTE_ENDED = 1, NOTE_OUTPUT };
-struct note {
-    struct note *next;
+struct notice {
+    struct notice *next;
     enum note_kind kind;
     enum run_status status;
     bool is_stderr;
@@ -64,7 +64,7 @@ struct cairn {
     struct store *store;
     struct engine *engine;
     struct waiter *waiters;
-    struct note *notes, **last_note;
+    struct notice *notes, **last_note;
     struct error dead; // code OK: alive
     bool draining;
     int64_t next_inbox_ms;
@@ -106,8 +106,8 @@ struct moment_in_time lib_now(const struct cairn *cairn);
 void *lib_thread(void *cairn);
 // One turn, inside. *wait_ms as in cairn_turn. A failure is the engine's death.
 void lib_turn(struct cairn *cairn, int64_t *wait_ms);
-void tell_notes(struct cairn *cairn, struct note *notes); // outside
-struct note *take_notes(struct cairn *cairn);             // inside
+void tell_notes(struct cairn *cairn, struct notice *notes); // outside
+struct notice *take_notes(struct cairn *cairn);             // inside
 struct engine_observer lib_observer(struct cairn *cairn);
 // Inside: lets go until the waiter is changed, `until_ms` (system's monotonic) or half a moment. Without a thread it turns.
 void waiter_add(struct cairn *cairn, struct waiter *waiter);

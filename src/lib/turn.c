@@ -30,9 +30,9 @@ static bool is_ours(const struct cairn *cairn, const struct run_ids *ids)
     return str_eq(ids->tenant, cairn->tenant);
 }
 
-static void add_note(struct cairn *cairn, const struct note *like, struct str run, struct str step, struct str line)
+static void add_note(struct cairn *cairn, const struct notice *like, struct str run, struct str step, struct str line)
 {
-    struct note *note = calloc(1, sizeof(*note) + run.len + step.len + line.len + 3);
+    struct notice *note = calloc(1, sizeof(*note) + run.len + step.len + line.len + 3);
     if (!note) return; // hooks are for the eye; the log has it all
     *note = *like;
     char *at = note->text;
@@ -62,7 +62,7 @@ static void on_event(void *context, const struct engine_event *event)
         pthread_cond_signal(&waiter->changed);
     }
     if (!ended || !cairn->options.ended) return;
-    struct note like = {.kind = NOTE_ENDED, .status = event->state->status};
+    struct notice like = {.kind = NOTE_ENDED, .status = event->state->status};
     add_note(cairn, &like, event->run, STR(""), STR(""));
 }
 
@@ -94,7 +94,7 @@ static void on_decision(void *context, const struct engine_decision *decision)
 static void on_output(void *context, struct str run, struct str step, bool is_stderr, struct str line)
 {
     struct cairn *cairn = context;
-    struct note like = {.kind = NOTE_OUTPUT, .is_stderr = is_stderr};
+    struct notice like = {.kind = NOTE_OUTPUT, .is_stderr = is_stderr};
     add_note(cairn, &like, run, step, line);
 }
 
@@ -117,19 +117,19 @@ struct engine_observer lib_observer(struct cairn *cairn)
                                     .refused = on_refused};
 }
 
-struct note *take_notes(struct cairn *cairn)
+struct notice *take_notes(struct cairn *cairn)
 {
-    struct note *notes = cairn->notes;
+    struct notice *notes = cairn->notes;
     cairn->notes = NULL;
     cairn->last_note = &cairn->notes;
     return notes;
 }
 
-void tell_notes(struct cairn *cairn, struct note *notes)
+void tell_notes(struct cairn *cairn, struct notice *notes)
 {
     const struct cairn_options *options = &cairn->options;
     while (notes) {
-        struct note *note = notes;
+        struct notice *note = notes;
         notes = note->next;
         if (note->kind == NOTE_ENDED)
             options->ended(options->context, note->run, (enum cairn_status)note->status);
@@ -193,7 +193,7 @@ void *lib_thread(void *context)
         int64_t wait_ms = -1;
         if (visit_engine(cairn, &visit, &err)) break; // dead
         lib_turn(cairn, &wait_ms);
-        struct note *notes = take_notes(cairn);
+        struct notice *notes = take_notes(cairn);
         visit_end(cairn, &visit);
         tell_notes(cairn, notes);
         if (wait_ms > 0) engine_wait(cairn->engine, os_now().mono_ms + wait_ms);
@@ -248,7 +248,7 @@ static void turn_and_wait(struct cairn *cairn, struct visit *visit, const struct
 {
     int64_t wait_ms;
     lib_turn(cairn, &wait_ms);
-    struct note *notes = take_notes(cairn);
+    struct notice *notes = take_notes(cairn);
     bool changed = is_changed(waiter);
     visit_end(cairn, visit);
     tell_notes(cairn, notes);
@@ -287,7 +287,7 @@ enum cairn_code cairn_turn(struct cairn *cairn, int64_t *wait_ms, struct cairn_e
         lib_turn(cairn, &wait);
         rc = cairn->dead.code;
         err = cairn->dead;
-        struct note *notes = take_notes(cairn);
+        struct notice *notes = take_notes(cairn);
         visit_end(cairn, &visit);
         tell_notes(cairn, notes);
     }

@@ -430,7 +430,15 @@ static enum code commit_draft(struct draft *draft)
 {
     drop_unchanged(draft);
     const struct store_batch *batch = draft->batch;
-    if (draft->head_count + batch->blob_count + batch->inbox_count == 0) return OK;
+    struct note_draft notes;
+    note_draft_init(&notes, draft->store, draft->turn);
+    enum code rc = OK;
+    if (batch->drafted)
+        notes = *batch->drafted;
+    else
+        rc = note_draft_add(&notes, batch->notes, batch->note_count, draft->err);
+    if (rc) return rc;
+    if (draft->head_count + batch->blob_count + batch->inbox_count + notes.change_count == 0) return OK;
     struct commit commit = {
         .events = draft->events,
         .event_count = draft->event_count,
@@ -442,8 +450,10 @@ static enum code commit_draft(struct draft *draft)
         .blob_count = batch->blob_count,
         .inbox_done = batch->inbox_done,
         .inbox_count = batch->inbox_count,
+        .notes = notes.changes,
+        .note_count = notes.change_count,
     };
-    enum code rc = draft->store->ops->commit(draft->store, &commit, draft->turn, draft->err);
+    rc = draft->store->ops->commit(draft->store, &commit, draft->turn, draft->err);
     if (rc == OK) apply_heads(draft);
     if (rc == E_IO) draft->store->dead = true;
     return rc;

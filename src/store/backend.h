@@ -70,6 +70,14 @@ struct commit_head {
     // out, set by the backend for a created run
     int64_t backend_id;
 };
+struct note_state {
+    uint64_t version; // 0 = there is none
+};
+// A put that fits: the store must hold version `before` and holds `after` then; 0 = none.
+struct note_change {
+    struct str space, key, value;
+    uint64_t before, after;
+};
 struct commit {
     const struct commit_event *events;
     size_t event_count;
@@ -81,6 +89,8 @@ struct commit {
     size_t blob_count;
     const int64_t *inbox_done;
     size_t inbox_count;
+    const struct note_change *notes; // in order; one note may come more than once
+    size_t note_count;
 };
 
 struct store_ops {
@@ -103,6 +113,13 @@ struct store_ops {
     enum code (*post)(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                       struct error *);
     enum code (*inbox)(struct store *, struct arena *, struct inbox_item **, size_t *, struct error *);
+    // S15. NULL: this store keeps no notes. `arena` NULL: only the version is wanted.
+    enum code (*note)(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);
+    enum code (*notes)(struct store *, struct str space, struct str after, size_t limit, struct arena *, struct notes *,
+                       struct error *);
+    // S16. NULL: this store has no feed. `hash` of the records need not be set; `next` is set when it is not the last item's position.
+    enum code (*feed)(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
+    enum code (*feed_end)(struct store *, uint64_t *, struct error *);
     // S14. NULL: not for this store (E_DENIED).
     enum code (*remove)(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
                         struct error *);
@@ -127,6 +144,9 @@ bool usage_add(struct usages *usages, struct arena *arena, const char *what, uin
 bool digest_add(struct digests *digests, struct arena *arena, const struct digest *one) MUST_CHECK;
 bool tombstone_add(struct tombstones *tombstones, size_t *capacity, struct arena *arena,
                    const struct tombstone *one) MUST_CHECK; // copies its strings
+#define NOTE_AUDIT "audit"                                  // the space that is only added to
+enum code note_missing(struct str space, struct str key, struct error *err);
+enum code note_conflict(const struct note_change *note, struct error *err);
 // For backends whose lists are scans.
 bool run_filter_matches(const struct run_filter *filter, const struct run_head *head);
 // BASE-WHAT/RUN, for a tenant other than "default" BASE-WHAT/@TENANT/RUN.

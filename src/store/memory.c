@@ -1,8 +1,9 @@
 // Everything in one arena that lives as long as the handle. A commit first copies and makes room for all it brings, which
 // may fail, and then shows it, which cannot: an entry below a count is visible, one above is not there.
 #include "base/map.h"
-#include "store/backend.h"
+#include "store/note_list.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -33,8 +34,16 @@ struct memory_blob {
     bool gone;
 };
 
+struct memory_place { // of an event in the feed; its position is its index + 1
+    const struct memory_run *run;
+    uint64_t seq;
+};
+
 struct memory_store {
     struct store base;
+    struct note_list notes;
+    struct memory_place *feed;
+    size_t feed_count, feed_capacity;
     struct tombstones tombstones;
     size_t tombstone_capacity;
     struct arena arena;
@@ -260,6 +269,57 @@ static void forget_inbox(struct memory_store *store, const struct commit *commit
     store->inbox_count = kept;
 }
 
+// ---- notes and the feed
+
+static enum code draft_feed(struct memory_store *store, const struct commit *commit, struct error *err)
+{
+    void *feed = arena_grow(&store->arena, store->feed, store->feed_count, store->feed_count + commit->event_count,
+                            sizeof(*store->feed), &store->feed_capacity);
+    if (!feed) return out_of_memory(err);
+    store->feed = feed;
+    return OK;
+}
+
+static void show_feed(struct memory_store *store, const struct commit *commit)
+{
+    for (size_t i = 0; i < commit->event_count; i++) {
+        const struct commit_event *event = &commit->events[i];
+        store->feed[store->feed_count++] =
+            (struct memory_place){find_run(store, event->log->ids.tenant, event->log->ids.run), event->seq};
+    }
+}
+
+static enum code draft_notes(struct memory_store *store, const struct commit *commit, struct arena *turn,
+                             struct note_node ***out, struct error *err)
+{
+    struct note_node **nodes = ARENA_ARRAY(turn, commit->note_count, struct note_node *);
+    enum code rc = nodes ? OK : out_of_memory(err);
+    for (size_t i = 0; i < commit->note_count && !rc; i++) {
+        const struct note_change *note = &commit->notes[i];
+        const struct note_node *there = note_list_find(&store->notes, note->space, note->key);
+        bool first = true; // of this name in the batch: the others build on it
+        for (size_t k = 0; k < i && first; k++)
+            first = !str_eq(commit->notes[k].key, note->key) || !str_eq(commit->notes[k].space, note->space);
+        if (first && (there ? there->version : 0) != note->before) rc = note_conflict(note, err);
+        if (rc || note->after == 0) continue;
+        nodes[i] = note_node_new(note->space, note->key, note->after, note->value);
+        if (!nodes[i]) rc = out_of_memory(err);
+    }
+    for (size_t i = 0; i < commit->note_count && rc && nodes; i++) free(nodes[i]);
+    *out = nodes;
+    return rc;
+}
+
+static void show_notes(struct memory_store *store, const struct commit *commit, struct note_node **nodes)
+{
+    for (size_t i = 0; i < commit->note_count; i++) {
+        if (nodes[i])
+            note_list_put(&store->notes, nodes[i]);
+        else
+            note_list_drop(&store->notes, commit->notes[i].space, commit->notes[i].key);
+    }
+}
+
 static void forget_draft(struct memory_store *store, const struct commit *commit)
 {
     for (size_t i = 0; i < commit->head_count; i++) {
@@ -272,17 +332,22 @@ static void forget_draft(struct memory_store *store, const struct commit *commit
     }
 }
 
-static enum code memory_commit(struct store *base, struct commit *commit, struct arena *turn UNUSED, struct error *err)
+static enum code memory_commit(struct store *base, struct commit *commit, struct arena *turn, struct error *err)
 {
     struct memory_store *store = memory(base);
     enum code rc = draft_heads(store, commit, err);
     if (!rc) rc = draft_records(store, commit, err);
     for (size_t i = 0; !rc && i < commit->blob_count; i++) rc = add_blob(store, &commit->blobs[i], err);
+    struct note_node **notes = NULL;
+    if (!rc) rc = draft_feed(store, commit, err);
+    if (!rc) rc = draft_notes(store, commit, turn, &notes, err);
     if (rc) {
         forget_draft(store, commit);
         return rc;
     }
     for (size_t i = 0; i < commit->head_count; i++) show_head(store, &commit->heads[i]);
+    show_feed(store, commit);
+    show_notes(store, commit, notes);
     if (commit->inbox_count) forget_inbox(store, commit);
     return OK;
 }
@@ -399,6 +464,65 @@ static enum code memory_blob(struct store *base, const struct digest *sha256, st
     return out->ptr ? OK : out_of_memory(err);
 }
 
+static bool copy_note(const struct note_node *node, struct arena *arena, struct note *out)
+{
+    *out = (struct note){.space = node->space, .key = node->key, .value = node->value, .version = node->version};
+    return !arena || (copy_to(arena, &out->space) && copy_to(arena, &out->key) && copy_to(arena, &out->value));
+}
+
+static enum code memory_note(struct store *base, struct str space, struct str key, struct arena *arena,
+                             struct note *out, struct error *err)
+{
+    const struct note_node *node = note_list_find(&memory(base)->notes, space, key);
+    if (!node) return note_missing(space, key, err);
+    return copy_note(node, arena, out) ? OK : out_of_memory(err);
+}
+
+static enum code memory_notes(struct store *base, struct str space, struct str after, size_t limit, struct arena *arena,
+                              struct notes *out, struct error *err)
+{
+    size_t capacity = 0;
+    const struct note_node *node = note_list_above(&memory(base)->notes, space, after);
+    for (; node && str_eq(node->space, space) && out->count < limit; node = node->next[0]) {
+        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
+        if (!out->items || !copy_note(node, arena, &out->items[out->count++])) return out_of_memory(err);
+    }
+    return OK;
+}
+
+static enum code memory_feed(struct store *base, uint64_t after, size_t limit, struct arena *arena, struct feed *out,
+                             struct error *err)
+{
+    const struct memory_store *store = memory(base);
+    size_t capacity = 0;
+    for (size_t at = after; at < store->feed_count && out->count < limit; at++) {
+        const struct memory_run *run = store->feed[at].run;
+        out->next = at + 1;
+        if (run->removed) continue;
+        const struct stored *stored = &run->events.items[store->feed[at].seq - 1];
+        struct feed_item item = {
+            .position = at + 1,
+            .tenant = arena_copy(arena, run->head.ids.tenant),
+            .run = arena_copy(arena, run->head.ids.run),
+            .vocabulary = run->head.vocabulary,
+            .record = {.seq = store->feed[at].seq,
+                       .type = arena_copy(arena, stored->type),
+                       .bytes = arena_copy(arena, stored->bytes)},
+        };
+        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
+        if (!out->items || !item.tenant.ptr || !item.run.ptr || !item.record.type.ptr || !item.record.bytes.ptr)
+            return out_of_memory(err);
+        out->items[out->count++] = item;
+    }
+    return OK;
+}
+
+static enum code memory_feed_end(struct store *base, uint64_t *out, struct error *err UNUSED)
+{
+    *out = memory(base)->feed_count;
+    return OK;
+}
+
 // ---- inbox
 
 static enum code memory_post(struct store *base, struct str tenant, struct str name, struct str signal_id,
@@ -448,6 +572,7 @@ static enum code memory_run_dir(const struct store *base UNUSED, const struct ru
 static void memory_close(struct store *base)
 {
     struct memory_store *store = memory(base);
+    note_list_release(&store->notes);
     // The store lives in its own arena, so the arena must outlive it by a moment.
     struct arena arena = store->arena;
     arena_release(&arena);
@@ -545,6 +670,10 @@ static const struct store_ops memory_ops = {
     .blob = memory_blob,
     .post = memory_post,
     .inbox = memory_inbox,
+    .note = memory_note,
+    .notes = memory_notes,
+    .feed = memory_feed,
+    .feed_end = memory_feed_end,
     .remove = memory_remove,
     .tombstones = memory_tombstones,
     .blobs = memory_blobs,

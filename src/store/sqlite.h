@@ -4,6 +4,7 @@
 //   sqlite_schema.c  the text of the schema, and making it
 //   sqlite_commit.c  the one transaction of an append
 //   sqlite_read.c    heads, lists, records, blobs
+//   sqlite_notes.c   notes and the feed
 //   sqlite_lease.c   engines, claims, inbox
 //   sqlite_remove.c  removing runs, and where the bytes are
 //   sqlite_wal.c     what a dead process left in the write-ahead log
@@ -38,9 +39,21 @@
                    "AND (terminal=0 OR last_seq=?1)")                                                                  \
     X(ADD_EVENT, "INSERT OR ROLLBACK INTO workflow_events(run_no,run_id,sequence,event_type,timestamp,payload,"        \
                  "record_prefix,record_suffix,key) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9)")                                \
+    X(ADD_FIRST_EVENT,                                                                                                 \
+      "INSERT OR ROLLBACK INTO workflow_events(run_no,run_id,sequence,event_type,timestamp,payload,"                   \
+      "record_prefix,record_suffix,key,position) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,"                                   \
+      "1+max(ifnull((SELECT max(position) FROM workflow_events),0),(SELECT position FROM feed_floor)))")               \
     X(ADD_LEDGER, "INSERT OR ROLLBACK INTO ledger(run_no,ledger_seq,after_seq,kind,signal_id,bytes,hash) "             \
                   "VALUES(?1,?2,?3,?4,?5,?6,?7)")                                                                      \
     X(ADD_BLOB, "INSERT OR IGNORE INTO blobs(sha256,bytes) VALUES(?1,?2)")                                             \
+    X(ADD_NOTE, "INSERT OR ROLLBACK INTO notes(space,key,value,version) VALUES(?1,?2,?4,?5)")                          \
+    X(MOVE_NOTE, "UPDATE notes SET value=?4,version=?5 WHERE space=?1 AND key=?2 AND version=?3")                      \
+    X(DROP_NOTE, "DELETE FROM notes WHERE space=?1 AND key=?2 AND version=?3")                                         \
+    X(NOTE, "SELECT version,value FROM notes WHERE space=?1 AND key=?2")                                               \
+    X(NOTES, "SELECT key,version,value FROM notes WHERE space=?1 AND key>?2 ORDER BY key LIMIT ?3")                    \
+    X(FEED, "SELECT e.sequence,e.event_type,e.timestamp,e.payload,e.record_prefix,e.record_suffix,e.key,e.run_id,"     \
+            "e.position,r.tenant_id,r.vocabulary FROM workflow_events e CROSS JOIN runs r USING(run_no) "              \
+            "WHERE e.position>?1 ORDER BY e.position LIMIT ?2")                                                        \
     X(DROP_INBOX, "DELETE FROM inbox WHERE id=?1")                                                                     \
     X(FIND_RUN, "SELECT run_no FROM runs WHERE tenant_id=?1 AND run_id=?2")                                            \
     X(HEAD, "SELECT " SQLITE_HEAD_COLUMNS " FROM runs r CROSS JOIN run_heads h USING(run_no) "                         \
@@ -138,6 +151,16 @@ enum code sqlite_read(struct store *, struct str tenant, struct str run, uint64_
 enum code sqlite_read_ledger(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit,
                              struct arena *, struct records *, struct error *);
 enum code sqlite_blob(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
+
+// The row of a SELECT of sequence, event_type, timestamp, payload, record_prefix, record_suffix, key, run_id.
+enum code sqlite_take_event(sqlite3_stmt *row, struct arena *arena, struct record *out) MUST_CHECK;
+// sqlite_notes.c
+enum code sqlite_write_notes(struct sqlite_store *store, const struct commit *commit, struct error *err) MUST_CHECK;
+enum code sqlite_note(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);
+enum code sqlite_notes(struct store *, struct str space, struct str after, size_t limit, struct arena *, struct notes *,
+                       struct error *);
+enum code sqlite_feed(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
+enum code sqlite_feed_end(struct store *, uint64_t *, struct error *);
 
 enum code sqlite_claim(struct store *, struct str tenant, struct str run, struct run_head *, struct arena *,
                        int64_t *backend_id, struct error *);

@@ -143,9 +143,7 @@ static void bind_record(sqlite3_stmt *statement, const struct encoded *encoded)
 static enum code write_events(struct sqlite_store *store, const struct commit *commit, struct arena *turn,
                               struct error *err)
 {
-    enum code rc;
-    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_ADD_EVENT, &rc, err);
-    if (!statement) return rc;
+    enum code rc = OK;
     const struct place *places = order_events(commit, turn);
     if (!places) return error_set(err, E_NOMEM, "out of memory");
     char time[CIVIL_SIZE];
@@ -156,6 +154,10 @@ static enum code write_events(struct sqlite_store *store, const struct commit *c
             time_ms = event->persisted_ms;
             civil_format(time_ms, time);
         }
+        // The first one steps over positions that removed events had; the others follow it.
+        sqlite3_stmt *statement =
+            sqlite_statement(store, i == 0 ? STATEMENT_ADD_FIRST_EVENT : STATEMENT_ADD_EVENT, &rc, err);
+        if (!statement) break;
         sqlite3_bind_int64(statement, 1, places[i].run_no);
         sqlite_bind_str(statement, 2, event->log->ids.run);
         sqlite3_bind_int64(statement, 3, (int64_t)event->seq);
@@ -222,6 +224,7 @@ static enum code write_batch(struct sqlite_store *store, struct commit *commit, 
     if (!rc && commit->ledger_count) rc = write_ledger(store, commit, err);
     if (!rc && commit->blob_count) rc = write_blobs(store, commit, err);
     if (!rc && commit->inbox_count) rc = drop_inbox(store, commit, err);
+    if (!rc && commit->note_count) rc = sqlite_write_notes(store, commit, err);
     return rc;
 }
 

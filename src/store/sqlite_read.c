@@ -264,7 +264,7 @@ static enum code find_run(struct sqlite_store *store, struct str tenant, struct 
     return rc;
 }
 
-static enum code take_event(sqlite3_stmt *row, struct arena *arena, struct record *out)
+enum code sqlite_take_event(sqlite3_stmt *row, struct arena *arena, struct record *out)
 {
     const struct str parts[] = {column_str(row, 4), column_str(row, 3), column_str(row, 5)};
     struct record_columns *columns = ARENA_NEW(arena, struct record_columns);
@@ -316,7 +316,7 @@ static enum code read_page(struct sqlite_store *store, enum statement which, int
         }
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
         rc = !out->items               ? E_NOMEM
-             : which == STATEMENT_READ ? take_event(statement, arena, &out->items[out->count])
+             : which == STATEMENT_READ ? sqlite_take_event(statement, arena, &out->items[out->count])
                                        : take_entry(statement, arena, &out->items[out->count]);
         if (rc) rc = error_set(err, rc, "cannot read events: %s", code_text(rc));
         out->count++;

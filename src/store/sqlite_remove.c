@@ -27,11 +27,12 @@ static enum code find(struct sqlite_store *store, const struct run_name *name, i
     return rc;
 }
 
-enum { STEPS = 6 };
+enum { STEPS = 7 };
 
 static const char *const removal[STEPS] = {
     ("INSERT INTO tombstones SELECT run_no,r.tenant_id,run_id,last_seq,ledger_seq,head,ledger_head,?2,?3 "
      "FROM runs r JOIN run_heads h USING(run_no) WHERE run_no=?1 AND terminal=1"),
+    "UPDATE feed_floor SET position=max(position,(SELECT max(position) FROM workflow_events)) WHERE ?1=?1",
     "DELETE FROM inbox WHERE (tenant_id,run_id)=(SELECT tenant_id,run_id FROM runs WHERE run_no=?1)",
     "DELETE FROM workflow_events WHERE run_no=?1",
     "DELETE FROM ledger WHERE run_no=?1",

@@ -23,6 +23,17 @@
     " removed_ms INTEGER NOT NULL,"                                                                                    \
     " reason TEXT NOT NULL) STRICT;"
 
+// The same. A reader who has seen a position must never miss an event because a removed one had it before.
+#define NOTES                                                                                                          \
+    "CREATE TABLE notes("                                                                                              \
+    " space TEXT NOT NULL,"                                                                                            \
+    " key TEXT NOT NULL,"                                                                                              \
+    " version INTEGER NOT NULL,"                                                                                       \
+    " value BLOB NOT NULL,"                                                                                            \
+    " PRIMARY KEY(space,key)) STRICT, WITHOUT ROWID;"                                                                  \
+    "CREATE TABLE feed_floor(id INTEGER PRIMARY KEY CHECK(id=1), position INTEGER NOT NULL) STRICT;"                   \
+    "INSERT INTO feed_floor VALUES(1,0);"
+
 static const char schema[] =
     "CREATE TABLE runs("
     " run_no INTEGER PRIMARY KEY,"
@@ -85,7 +96,7 @@ static const char schema[] =
     " bytes TEXT NOT NULL,"
     " hash BLOB NOT NULL CHECK(length(hash)=32)) STRICT;"
     "CREATE UNIQUE INDEX ledger_by_run ON ledger(run_no,ledger_seq);"
-    "CREATE UNIQUE INDEX ledger_by_signal ON ledger(run_no,signal_id) WHERE signal_id IS NOT NULL;" TOMBSTONES
+    "CREATE UNIQUE INDEX ledger_by_signal ON ledger(run_no,signal_id) WHERE signal_id IS NOT NULL;" TOMBSTONES NOTES
     "CREATE TABLE blobs(sha256 BLOB PRIMARY KEY CHECK(length(sha256)=32), bytes BLOB NOT NULL) STRICT;"
     "CREATE TABLE inbox("
     " id INTEGER PRIMARY KEY AUTOINCREMENT,"
@@ -141,6 +152,20 @@ static const char removal_guards[] =
     " WHEN NOT EXISTS(SELECT 1 FROM runs r JOIN run_heads h USING(run_no) WHERE h.run_no=NEW.run_no AND h.terminal=1"
     "   AND r.tenant_id=NEW.tenant_id AND r.run_id=NEW.run_id AND h.last_seq=NEW.last_seq AND h.head=NEW.head)"
     ROLL_BACK("a tombstone is for a run that has ended");
+
+#define AUDIT_ONLY(event, row) \
+    "CREATE TRIGGER notes_audit_no_" event " BEFORE " event " ON notes WHEN " row ".space='" NOTE_AUDIT "'" \
+    " BEGIN SELECT RAISE(ABORT,'AUDIT_APPEND_ONLY: audit records are only added'); END;"
+static const char note_guards[] =
+    AUDIT_ONLY("update", "OLD")
+    AUDIT_ONLY("delete", "OLD")
+    "CREATE TRIGGER notes_audit_no_replace BEFORE INSERT ON notes WHEN NEW.space='" NOTE_AUDIT "'"
+    " AND EXISTS(SELECT 1 FROM notes WHERE space=NEW.space AND key=NEW.key)"
+    " BEGIN SELECT RAISE(ABORT,'AUDIT_APPEND_ONLY: audit records are only added'); END;"
+    "CREATE TRIGGER feed_floor_no_fall BEFORE UPDATE ON feed_floor WHEN NEW.position<OLD.position"
+    " BEGIN SELECT RAISE(ABORT,'EVENT_LOG_APPEND_ONLY: positions are not given again'); END;"
+    "CREATE TRIGGER feed_floor_no_delete BEFORE DELETE ON feed_floor"
+    " BEGIN SELECT RAISE(ABORT,'EVENT_LOG_APPEND_ONLY: positions are not given again'); END;";
 
 static const char old_guards[] =
     "DROP TRIGGER IF EXISTS workflow_events_no_delete;DROP TRIGGER IF EXISTS ledger_no_delete;"
@@ -205,6 +230,7 @@ enum code sqlite_make_schema(struct sqlite_store *store, struct error *err)
         rc = sqlite_run(store, schema, err);
         if (!rc) rc = sqlite_run(store, guards, err);
         if (!rc) rc = sqlite_run(store, removal_guards, err);
+        if (!rc) rc = sqlite_run(store, note_guards, err);
         if (!rc) rc = sqlite_run(store, views, err);
         if (!rc) rc = sqlite_run(store, marks, err);
     }
@@ -213,20 +239,41 @@ enum code sqlite_make_schema(struct sqlite_store *store, struct error *err)
     return rc;
 }
 
-// The format stays 1: readers that do not know of tombstones see the same runs.
+// What came later: a table that shows whether it is there, and all that makes it.
+struct addition {
+    const char *look;
+    const char *parts[3];
+};
+static const struct addition additions[] = {
+    {"SELECT count(*) FROM sqlite_schema WHERE name='tombstones'", {TOMBSTONES, old_guards, removal_guards}},
+    {"SELECT count(*) FROM sqlite_schema WHERE name='notes'", {NOTES, note_guards}},
+};
+
+static enum code is_complete(struct sqlite_store *store, bool *out, struct error *err)
+{
+    *out = true;
+    for (size_t i = 0; i < ARRAY_COUNT(additions); i++) {
+        int64_t there = 0;
+        enum code rc = read_number(store, additions[i].look, &there, err);
+        if (rc) return rc;
+        *out = *out && there;
+    }
+    return OK;
+}
+
+// The format stays 1: readers that do not know of tombstones or notes see the same runs.
 enum code sqlite_upgrade_schema(struct sqlite_store *store, struct error *err)
 {
-    static const char look[] = "SELECT count(*) FROM sqlite_schema WHERE name='tombstones'";
-    int64_t there = 0;
-    enum code rc = read_number(store, look, &there, err);
-    if (rc || there) return rc;
+    bool complete = false;
+    enum code rc = is_complete(store, &complete, err);
+    if (rc || complete) return rc;
     rc = sqlite_begin(store, err);
     if (rc) return rc;
-    rc = read_number(store, look, &there, err);
-    if (!rc && !there) {
-        rc = sqlite_run(store, TOMBSTONES, err);
-        if (!rc) rc = sqlite_run(store, old_guards, err);
-        if (!rc) rc = sqlite_run(store, removal_guards, err);
+    for (size_t i = 0; i < ARRAY_COUNT(additions) && !rc; i++) {
+        int64_t there = 0;
+        rc = read_number(store, additions[i].look, &there, err);
+        for (size_t k = 0; k < ARRAY_COUNT(additions[i].parts) && !rc && !there && additions[i].parts[k]; k++)
+            rc = sqlite_run(store, additions[i].parts[k], err);
     }
     if (!rc) return sqlite_commit_now(store, err);
     sqlite_rollback(store);

@@ -3,7 +3,7 @@
 // Contract, by number; test/conformance/store_suite.c has one test per clause, run on every store as it ships.
 //  S1 An append is durable when it returns OK: it survives kill -9, kernel crash and power cut.
 //  S2 After any crash the store holds a prefix of what was appended, and in it every acknowledged batch.
-//  S3 A batch (events of many runs, ledger entries, heads, blobs) is present whole or not at all.
+//  S3 A batch (events of many runs, ledger entries, heads, blobs, notes) is present whole or not at all.
 //  S4 The store numbers events: 1, 2, 3, ... per run, without gaps, in commit order; readers see them in that order and
 //     never see a number appear below one they have seen (I4).
 //  S5 (run, key) is unique: appending a moment whose key is stored returns the first event's id, number and time with
@@ -23,12 +23,20 @@
 //     (E_CONFLICT).
 //  S14 A run that has ended can be removed whole: events, ledger, head. What stays is a tombstone (id, numbers, heads, when, why) that
 //     nobody changes or removes. Nothing else removes anything, and only through this door.
+//  S15 A note is a value under (space, key). Its version is 1 when it is made and rises with each put; removed and made again it is 1
+//     again. The notes of a batch are stored with it, whole or not at all. A put may say which version it expects: when the store
+//     has another one the answer is E_CONFLICT and nothing of the batch is stored. Notes of the space "audit" are made once: nobody
+//     changes (E_CONFLICT) or removes (E_DENIED) them.
+//  S16 The feed: every event of the log, of all runs and tenants, has a position. Positions ascend, not densely, in commit order and
+//     with each run's numbers; none appears below one that a reader has seen; none changes. Those of a removed run are gone and
+//     never given again. They belong to this store: a copy of a run has others in its own.
 //
 // The functions below are written once over struct store_ops, which has only what differs between backends.
 // Thread: a handle belongs to one thread. Other threads and processes open their own.
 #ifndef CAIRN_STORE_STORE_H
 #define CAIRN_STORE_STORE_H
 
+#include "base/map.h"
 #include "contract/contract.h"
 #include "os/os.h"
 
@@ -125,6 +133,40 @@ struct append_blob {
     struct str bytes;
 };
 
+// ---- notes (S15): what is remembered beside the runs
+#define NOTE_ANY UINT64_MAX
+#define NOTE_SPACE_MAX 64         // bytes; a-z, 0-9, '.', '_', '-'
+#define NOTE_KEY_MAX 512          // bytes; any but NUL
+#define NOTE_VALUE_MAX (8u << 20) // bytes
+struct note_put {
+    struct str space, key, value;
+    bool remove;     // the note goes; when there is none, nothing happens (unless a version was expected)
+    uint64_t expect; // version that must be there; 0 = none, NOTE_ANY = whatever
+};
+struct note {
+    struct str space, key, value;
+    uint64_t version;
+};
+struct notes {
+    struct note *items; // ascending by the bytes of their keys
+    size_t count;
+};
+
+// Puts for one batch, each held against the store and against those before it. Whoever composes a batch from many requests asks
+// here first, so that one that does not fit fails alone. Good until the next append of anybody.
+struct note_draft {
+    struct store *store;
+    struct arena *arena;
+    struct map names;            // "space NUL key" -> states
+    struct note_state *states;   // as they will be
+    struct note_change *changes; // in order
+    size_t state_count, state_capacity, change_count, change_capacity;
+};
+void note_draft_init(struct note_draft *draft, struct store *store, struct arena *arena);
+// All of them or none. E_CONFLICT, E_DENIED (S15), E_INVALID, E_LIMIT, E_UNSUPPORTED (this store keeps no notes). Borrows the strings.
+enum code note_draft_add(struct note_draft *draft, const struct note_put *notes, size_t count,
+                         struct error *err) MUST_CHECK;
+
 struct store_batch {
     struct append_item *items; // in order; items of one run in the order they happened
     size_t item_count;
@@ -134,6 +176,9 @@ struct store_batch {
     size_t blob_count;
     const int64_t *inbox_done; // inbox items that this batch settles
     size_t inbox_count;
+    const struct note_put *notes; // in order
+    size_t note_count;
+    const struct note_draft *drafted; // instead of `notes`: these, already checked; or NULL
 };
 
 // One transaction, one sync. `now_ms` becomes persistedAt (never before the run's previous one). Scratch and results in `turn`.
@@ -224,6 +269,30 @@ enum code store_list(struct store *store, const struct run_filter *filter, struc
                      struct error *err) MUST_CHECK;
 enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
                      struct error *err) MUST_CHECK;
+
+// E_NOT_FOUND.
+enum code store_note(struct store *store, struct str space, struct str key, struct arena *arena, struct note *out,
+                     struct error *err) MUST_CHECK;
+// Notes of the space with keys above `after` (empty = from the first), at most `limit`.
+enum code store_notes(struct store *store, struct str space, struct str after, size_t limit, struct arena *arena,
+                      struct notes *out, struct error *err) MUST_CHECK;
+
+struct feed_item {
+    uint64_t position;
+    struct str tenant, run;
+    enum vocabulary vocabulary;
+    struct record record;
+};
+struct feed {
+    struct feed_item *items;
+    size_t count;
+    uint64_t next; // ask again from here; not below `after`. Above the last item when what followed it has been removed
+};
+// Events at positions above `after`, ascending, at most `limit` (S16). Costs what it returns.
+enum code store_feed(struct store *store, uint64_t after, size_t limit, struct arena *arena, struct feed *out,
+                     struct error *err) MUST_CHECK;
+// Position of the newest event, 0 when there was none: where a reader begins who wants only what comes.
+enum code store_feed_end(struct store *store, uint64_t *out, struct error *err) MUST_CHECK;
 
 // ---- taking over runs of another store (S13)
 enum import_result { IMPORT_NEW = 1, IMPORT_SAME, IMPORT_EXTENDED };

@@ -53,7 +53,7 @@ struct testing {
 
 // ---- what a process reports
 
-struct note { // a world begins (ended = 0) or is over; then come `twice` pairs of numbers and the texts
+struct notice { // a world begins (ended = 0) or is over; then come `twice` pairs of numbers and the texts
     uint32_t world, ended, failed, later, twice, message_size, left_size;
     char rule[8];
 };
@@ -79,13 +79,13 @@ static void write_all(int fd, const void *bytes, size_t size)
 
 static void send_verdict(int fd, size_t world, const struct crash_verdict *verdict)
 {
-    struct note note = {.world = (uint32_t)world,
-                        .ended = 1,
-                        .failed = verdict->failed,
-                        .later = verdict->later_points,
-                        .twice = verdict->twice_count,
-                        .message_size = (uint32_t)strlen(verdict->message),
-                        .left_size = (uint32_t)verdict->left.len};
+    struct notice note = {.world = (uint32_t)world,
+                          .ended = 1,
+                          .failed = verdict->failed,
+                          .later = verdict->later_points,
+                          .twice = verdict->twice_count,
+                          .message_size = (uint32_t)strlen(verdict->message),
+                          .left_size = (uint32_t)verdict->left.len};
     memcpy(note.rule, verdict->rule, sizeof(note.rule));
     struct buf bytes; // in one piece: a note is whole or not there
     buf_init(&bytes, (size_t)64 << 20);
@@ -107,7 +107,7 @@ static _Noreturn void work(struct testing *t, const struct worker *worker)
     struct arena arena;
     arena_init(&arena, 256 * 1024, (size_t)2 << 30);
     for (size_t i = worker->next; i < worker->end; i += worker->step) {
-        struct note begin = {.world = (uint32_t)i};
+        struct notice begin = {.world = (uint32_t)i};
         struct crash_verdict verdict;
         write_all(worker->notes, &begin, sizeof(begin));
         alarm(WORLD_SECONDS_MAX);
@@ -121,7 +121,7 @@ static _Noreturn void work(struct testing *t, const struct worker *worker)
 
 // ---- reading the notes
 
-static enum code take_note(struct testing *t, const struct note *note, const char *rest)
+static enum code take_note(struct testing *t, const struct notice *note, const char *rest)
 {
     struct crash_world *world = &t->report->worlds[note->world];
     world->ran = true;
@@ -188,8 +188,8 @@ static enum code collect(struct testing *t, struct worker *worker, int status)
     struct str all;
     enum code rc = read_file(worker->notes, worker->read, t->arena, &all);
     size_t at = 0, open = SIZE_MAX;
-    while (!rc && at + sizeof(struct note) <= all.len) {
-        struct note note;
+    while (!rc && at + sizeof(struct notice) <= all.len) {
+        struct notice note;
         memcpy(&note, all.ptr + at, sizeof(note));
         size_t size = sizeof(note) + note.twice * 2 * sizeof(uint32_t) + note.message_size + note.left_size;
         if (at + size > all.len) break;

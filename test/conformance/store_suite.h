@@ -1,4 +1,4 @@
-// The contract of store/store.h as tests: one or more per clause S1..S14, run on every store as it ships.
+// The contract of store/store.h as tests: one or more per clause S1..S16, run on every store as it ships.
 //
 //   static const struct store_case files = {.name = "files", .scratch = ..., .durable = true, ...};
 //   int main(int argc, char **argv) { return store_suite(&files, argc, argv); }
