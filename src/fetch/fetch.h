@@ -15,9 +15,9 @@
 #define CAIRN_FETCH_FETCH_H
 
 #include "base/sha256.h"
+#include "http/http.h"
 #include "json/json.h"
 
-struct http_header; // http/http.h
 struct sockaddr;
 
 #define FETCH_URI_MAX 2048
@@ -108,10 +108,11 @@ struct fetch_link;
 struct fetch_link_options {
     struct str url;   // "http://HOST:PORT", "https://HOST[:PORT]", "unix:PATH"; a path is put before that of each call
     struct str token; // sent as bearer token; empty = none. Never part of a message
-    struct str ca_file; // instead of the system's; empty = the system's
-    int64_t timeout_ms; // of a call; 0 = 30 s
-    size_t body_max;    // 0 = 64 MiB
-    int stop_fd;        // readable: calls end with E_CANCELLED. 0 = none
+    struct str ca_file;             // instead of the system's; empty = the system's
+    int64_t timeout_ms;             // of a call; 0 = 30 s
+    size_t body_max;                // 0 = 64 MiB
+    bool (*stopped)(void *context); // true: calls end with E_CANCELLED, within 100 ms. NULL = never
+    void *stop_context;
 };
 // Nothing is sent yet. Copies. E_INVALID (the URL), E_NOMEM.
 enum code fetch_link_open(const struct fetch_link_options *options, struct fetch_link **out,

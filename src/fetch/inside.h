@@ -98,4 +98,90 @@ enum code address_resolve(const struct fetch_resolver *resolver, const struct ur
 enum code system_resolve(void *context, const char *host, int64_t timeout_ms, struct fetch_addresses *out,
                          struct error *err) MUST_CHECK;
 
+// ---- a connection, with or without TLS; never raises SIGPIPE
+struct ssl_st;
+
+struct wire {
+    int fd;                         // -1: closed
+    struct ssl_st *ssl;             // NULL: plain
+    int64_t deadline;               // mono ms
+    bool (*stopped)(void *context); // asked now and then while waiting; NULL = never
+    void *stop_context;
+};
+#define NO_DEADLINE INT64_MAX
+
+int64_t mono_ms(void);
+// E_IO with the system's words, E_TIMEOUT, E_CANCELLED.
+enum code wire_connect(struct wire *wire, const struct address *address, struct error *err) MUST_CHECK;
+// Chain and name are verified. E_DENIED: they do not fit.
+enum code wire_tls(struct wire *wire, const struct uri *uri, struct str ca_file, struct error *err) MUST_CHECK;
+enum code wire_send(struct wire *wire, struct str bytes, struct error *err) MUST_CHECK;
+// At least one byte, or *got 0: the other side has closed, and said so if it speaks TLS.
+enum code wire_recv(struct wire *wire, char *room, size_t size, size_t *got, struct error *err) MUST_CHECK;
+bool wire_idle(const struct wire *wire); // open, and nothing has come
+void wire_close(struct wire *wire);
+
+// ---- one request and its answer on a wire
+#define EXCHANGE_ROOM 16384
+
+struct exchange; // parser and buffers; kept from call to call
+struct exchange_request {
+    struct str method, target, host;
+    const struct http_header *headers;
+    size_t header_count;
+    struct str body;
+    size_t body_max;
+    int64_t silence_ms; // > 0: the deadline moves on with every piece of the body
+    fetch_sink sink;
+    void *sink_context;
+};
+struct exchange *exchange_new(void); // NULL: out of memory
+void exchange_free(struct exchange *exchange);
+// *heard: a byte of an answer came. *reusable: another request may follow on this wire.
+enum code exchange_run(struct exchange *exchange, struct wire *wire, const struct exchange_request *request,
+                       struct arena *arena, struct fetch_answer *answer, bool *heard, bool *reusable,
+                       struct error *err) MUST_CHECK;
+// "host" or "host:port", as a Host header has it. In arena; ptr NULL on failure.
+struct str host_header(const struct uri *uri, struct arena *arena);
+
+// ---- signed requests to object stores
+// Where a request goes once its URI is understood.
+struct target {
+    struct uri uri;    // scheme, host, port
+    struct rule reach; // which addresses may answer
+    struct str path;   // and query, as sent
+    const struct http_header *headers;
+    size_t header_count;
+};
+struct cloud_time {
+    int64_t now_ms;    // wall clock, corrected
+    struct str region; // other than the configured one; empty = none
+};
+// s3, gs and azure. E_NOT_FOUND (a credential), E_INVALID (a header that is ours), E_NOMEM.
+enum code cloud_target(const struct fetch_policy *policy, const struct uri *uri, const struct fetch_call *call,
+                       const struct cloud_time *time, struct arena *arena, struct target *out,
+                       struct error *err) MUST_CHECK;
+
+struct sigv4 {
+    struct str key_id, secret, token, region, service;
+    int64_t now_ms;
+    struct str method, host, path, query; // path encoded; query encoded, in any order
+    const struct http_header *headers;    // all of them are signed
+    size_t header_count;
+    struct digest body;
+};
+// Writes x-amz-date, x-amz-content-sha256, x-amz-security-token and Authorization into out[4]; *count says how many.
+bool sigv4_sign(const struct sigv4 *request, struct arena *arena, struct http_header out[4], size_t *count) MUST_CHECK;
+
+struct shared_key {
+    struct str account, key; // base64
+    struct str method, path, query;
+    uint64_t length;
+    const struct http_header *headers; // x-ms-* and the standard ones
+    size_t header_count;
+};
+// The value of Authorization. E_INVALID: the key is not base64.
+enum code shared_key_sign(const struct shared_key *request, struct arena *arena, struct str *out,
+                          struct error *err) MUST_CHECK;
+
 #endif

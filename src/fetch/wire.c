@@ -1,0 +1,333 @@
+// Sockets and TLS with a deadline.
+#include "fetch/inside.h"
+
+#include "os/os.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int64_t mono_ms(void)
+{
+    return os_mono_us() / 1000;
+}
+
+#define SLICE_MS 100 // between looks at whether to stop
+
+// Until the socket is ready for `events`.
+static enum code wire_wait(struct wire *wire, short events, struct error *err)
+{
+    struct pollfd fd = {.fd = wire->fd, .events = events};
+    for (;;) {
+        if (wire->stopped && wire->stopped(wire->stop_context)) return error_set(err, E_CANCELLED, "interrupted");
+        int64_t left = wire->deadline == NO_DEADLINE ? INT_MAX : wire->deadline - mono_ms();
+        if (left <= 0) return error_set(err, E_TIMEOUT, "the server took too long");
+        if (left > INT_MAX) left = INT_MAX;
+        if (wire->stopped && left > SLICE_MS) left = SLICE_MS;
+        int ready = poll(&fd, 1, (int)left);
+        if (ready < 0 && errno != EINTR) return os_errno(err, "wait for", "the server");
+        if (ready > 0) return OK;
+    }
+}
+
+static enum code connect_begun(struct wire *wire, struct error *err)
+{
+    int failure = 0;
+    socklen_t size = sizeof(failure);
+    enum code rc = wire_wait(wire, POLLOUT, err);
+    if (rc) return rc;
+    if (getsockopt(wire->fd, SOL_SOCKET, SO_ERROR, &failure, &size) != 0) failure = errno;
+    return failure ? error_set(err, E_IO, "%s", strerror(failure)) : OK;
+}
+
+enum code wire_connect(struct wire *wire, const struct address *address, struct error *err)
+{
+    wire->ssl = NULL;
+    wire->fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (wire->fd < 0) return error_set(err, errno == EMFILE || errno == ENFILE ? E_LIMIT : E_IO, "%s", strerror(errno));
+    int on = 1;
+    if (address->any.sa_family != AF_UNIX) setsockopt(wire->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    enum code rc = OK;
+    while (connect(wire->fd, &address->any, address->size) != 0) {
+        if (errno == EINTR) continue;
+        if (errno == EISCONN) break;
+        // EAGAIN of a Unix socket is a full backlog: nothing to wait for.
+        bool begun = errno == EINPROGRESS || errno == EALREADY;
+        rc = begun ? connect_begun(wire, err) : error_set(err, E_IO, "%s", strerror(errno));
+        break;
+    }
+    if (rc) wire_close(wire);
+    return rc;
+}
+
+// ---- TLS
+
+// A socket BIO of OpenSSL's own would raise SIGPIPE.
+static int bio_read(BIO *bio, char *bytes, int size)
+{
+    struct wire *wire = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    ssize_t got = recv(wire->fd, bytes, (size_t)size, 0);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
+    return (int)got;
+}
+
+static int bio_write(BIO *bio, const char *bytes, int size)
+{
+    struct wire *wire = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    ssize_t sent = send(wire->fd, bytes, (size_t)size, MSG_NOSIGNAL);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
+    return (int)sent;
+}
+
+static long bio_ctrl(BIO *bio, int command, long number, void *pointer)
+{
+    (void)bio, (void)number, (void)pointer;
+    return command == BIO_CTRL_FLUSH;
+}
+
+// Made once and kept: reading the system's certificates takes longer than a handshake.
+#define CONTEXTS_MAX 16
+static struct {
+    pthread_mutex_t mutex;
+    BIO_METHOD *bio;
+    size_t count;
+    struct {
+        char path[PATH_MAX];
+        struct timespec changed;
+        SSL_CTX *context;
+    } list[CONTEXTS_MAX];
+} kept = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static SSL_CTX *context_make(const char *path)
+{
+    static const unsigned char protocols[] = "\x08http/1.1";
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    if (!context) return NULL;
+    bool good =
+        SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) == 1 &&
+        (*path ? SSL_CTX_load_verify_locations(context, path, NULL) : SSL_CTX_set_default_verify_paths(context)) == 1 &&
+        SSL_CTX_set_alpn_protos(context, protocols, sizeof(protocols) - 1) == 0;
+    SSL_CTX_set_security_level(context, 2); // no SHA-1, no short keys
+    SSL_CTX_set_options(context, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_mode(context,
+                     SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_AUTO_RETRY);
+    if (good) return context;
+    SSL_CTX_free(context);
+    return NULL;
+}
+
+static BIO_METHOD *bio_make(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "wire");
+    if (!method) return NULL;
+    BIO_meth_set_read(method, bio_read);
+    BIO_meth_set_write(method, bio_write);
+    BIO_meth_set_ctrl(method, bio_ctrl);
+    return method;
+}
+
+// A reference for the caller to free; NULL when it cannot be made.
+static SSL_CTX *context_get(const char *path, const struct timespec *changed)
+{
+    size_t at = 0;
+    while (at < kept.count && strcmp(kept.list[at].path, path) != 0) at++;
+    if (at < kept.count && memcmp(&kept.list[at].changed, changed, sizeof(*changed)) == 0) {
+        SSL_CTX_up_ref(kept.list[at].context);
+        return kept.list[at].context;
+    }
+    SSL_CTX *made = context_make(path);
+    if (!made || at == CONTEXTS_MAX) return made;
+    if (at < kept.count) SSL_CTX_free(kept.list[at].context);
+    memcpy(kept.list[at].path, path, strlen(path) + 1);
+    kept.list[at].changed = *changed;
+    kept.list[at].context = made;
+    kept.count += at == kept.count;
+    SSL_CTX_up_ref(made);
+    return made;
+}
+
+static SSL *ssl_make(struct str ca_file, struct error *err)
+{
+    char path[PATH_MAX] = "";
+    struct stat status = {0};
+    if (ca_file.len >= sizeof(path)) {
+        error_set(err, E_INVALID, "the path of the CA file is too long");
+        return NULL;
+    }
+    if (ca_file.len) memcpy(path, ca_file.ptr, ca_file.len);
+    path[ca_file.len] = '\0';
+    if (ca_file.len && stat(path, &status) != 0) {
+        os_errno(err, "read", path);
+        return NULL;
+    }
+    pthread_mutex_lock(&kept.mutex);
+    if (!kept.bio) kept.bio = bio_make();
+    SSL_CTX *context = kept.bio ? context_get(path, &status.st_mtim) : NULL;
+    pthread_mutex_unlock(&kept.mutex);
+    SSL *ssl = context ? SSL_new(context) : NULL;
+    SSL_CTX_free(context);
+    ERR_clear_error();
+    if (!ssl) error_set(err, E_INVALID, "cannot read certificates%s%s", *path ? " from " : "", path);
+    return ssl;
+}
+
+static bool ssl_expect(SSL *ssl, const struct uri *uri)
+{
+    X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
+    if (uri->literal) return X509_VERIFY_PARAM_set1_ip_asc(param, uri->host) == 1;
+    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return X509_VERIFY_PARAM_set1_host(param, uri->host, 0) == 1 && SSL_set_tlsext_host_name(ssl, uri->host) == 1;
+}
+
+// What an SSL call that gave `result` wants; OK: call it again.
+static enum code ssl_again(struct wire *wire, int result, bool *closed, struct error *err)
+{
+    int why = SSL_get_error(wire->ssl, result);
+    unsigned long reason = ERR_peek_error();
+    ERR_clear_error();
+    if (why == SSL_ERROR_WANT_READ) return wire_wait(wire, POLLIN, err);
+    if (why == SSL_ERROR_WANT_WRITE) return wire_wait(wire, POLLOUT, err);
+    if (why == SSL_ERROR_ZERO_RETURN) {
+        *closed = true;
+        return OK;
+    }
+    if (why == SSL_ERROR_SSL && ERR_GET_REASON(reason) != SSL_R_UNEXPECTED_EOF_WHILE_READING)
+        return error_set(err, E_IO, "TLS failed: %s", ERR_reason_error_string(reason));
+    return error_set(err, E_IO, "the server broke off");
+}
+
+enum code wire_tls(struct wire *wire, const struct uri *uri, struct str ca_file, struct error *err)
+{
+    wire->ssl = ssl_make(ca_file, err);
+    if (!wire->ssl) return err ? err->code : E_INVALID;
+    BIO *bio = BIO_new(kept.bio);
+    if (!bio || !ssl_expect(wire->ssl, uri)) {
+        BIO_free(bio);
+        return error_set(err, E_NOMEM, "out of memory");
+    }
+    BIO_set_data(bio, wire);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(wire->ssl, bio, bio);
+    for (;;) {
+        bool closed = false;
+        ERR_clear_error();
+        int done = SSL_connect(wire->ssl);
+        if (done == 1) return OK;
+        long verdict = SSL_get_verify_result(wire->ssl);
+        if (verdict != X509_V_OK)
+            return error_set(err, E_DENIED, "the server's certificate is not accepted: %s",
+                             X509_verify_cert_error_string(verdict));
+        enum code rc = ssl_again(wire, done, &closed, err);
+        if (!rc && closed) rc = error_set(err, E_IO, "the server broke off");
+        if (rc) return rc;
+    }
+}
+
+// ---- bytes
+
+static enum code tls_send(struct wire *wire, struct str bytes, struct error *err)
+{
+    while (bytes.len) {
+        size_t sent = 0;
+        bool closed = false;
+        ERR_clear_error();
+        int done = SSL_write_ex(wire->ssl, bytes.ptr, bytes.len, &sent);
+        if (done == 1) {
+            bytes = str_slice(bytes, sent, bytes.len);
+            continue;
+        }
+        enum code rc = ssl_again(wire, done, &closed, err);
+        if (!rc && closed) rc = error_set(err, E_IO, "the server broke off");
+        if (rc) return rc;
+    }
+    return OK;
+}
+
+enum code wire_send(struct wire *wire, struct str bytes, struct error *err)
+{
+    if (wire->ssl) return tls_send(wire, bytes, err);
+    while (bytes.len) {
+        ssize_t sent = send(wire->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
+        if (sent >= 0) {
+            bytes = str_slice(bytes, (size_t)sent, bytes.len);
+            continue;
+        }
+        if (errno == EINTR) continue;
+        if (errno != EAGAIN) return error_set(err, E_IO, "the server broke off: %s", strerror(errno));
+        enum code rc = wire_wait(wire, POLLOUT, err);
+        if (rc) return rc;
+    }
+    return OK;
+}
+
+// A server that always has bytes ready is never waited for: the clock is looked at here too.
+static enum code in_time(const struct wire *wire, struct error *err)
+{
+    if (wire->deadline == NO_DEADLINE || mono_ms() < wire->deadline) return OK;
+    return error_set(err, E_TIMEOUT, "the server took too long");
+}
+
+enum code wire_recv(struct wire *wire, char *room, size_t size, size_t *got, struct error *err)
+{
+    *got = 0;
+    for (;;) {
+        bool closed = false;
+        enum code rc = in_time(wire, err);
+        if (rc) return rc;
+        if (wire->ssl) {
+            ERR_clear_error();
+            int done = SSL_read_ex(wire->ssl, room, size, got);
+            if (done == 1) return OK;
+            rc = ssl_again(wire, done, &closed, err);
+            if (rc || closed) return rc;
+            continue;
+        }
+        ssize_t n = recv(wire->fd, room, size, 0);
+        if (n >= 0) {
+            *got = (size_t)n;
+            return OK;
+        }
+        if (errno == EINTR) continue;
+        if (errno != EAGAIN) return error_set(err, E_IO, "the server broke off: %s", strerror(errno));
+        rc = wire_wait(wire, POLLIN, err);
+        if (rc) return rc;
+    }
+}
+
+bool wire_idle(const struct wire *wire)
+{
+    struct pollfd fd = {.fd = wire->fd, .events = POLLIN};
+    // TLS 1.3 servers send tickets after the handshake: bytes that are no answer. Only a close says that it is over.
+    if (poll(&fd, 1, 0) == 0) return true;
+    char byte;
+    if (!wire->ssl || recv(wire->fd, &byte, 1, MSG_PEEK) <= 0) return false;
+    int got = SSL_peek(wire->ssl, &byte, 1);
+    bool idle = got <= 0 && SSL_get_error(wire->ssl, got) == SSL_ERROR_WANT_READ;
+    ERR_clear_error();
+    return idle;
+}
+
+void wire_close(struct wire *wire)
+{
+    if (wire->ssl) {
+        SSL_shutdown(wire->ssl); // says goodbye, does not wait for an answer
+        SSL_free(wire->ssl);
+        ERR_clear_error();
+    }
+    wire->ssl = NULL;
+    if (wire->fd >= 0) close(wire->fd);
+    wire->fd = -1;
+}
