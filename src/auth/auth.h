@@ -217,4 +217,102 @@ struct str auth_bearer(struct str header);
 
 bool digest_same(const struct digest *a, const struct digest *b); // in constant time
 
+// ---- task tokens (A7): what a worker holds for one attempt, and can use for nothing else
+struct task_key {
+    uint8_t b[32]; // random, of this installation
+};
+
+struct task_claim {
+    struct str tenant, run, step;
+    uint32_t logical, engine; // attempt ids
+    uint64_t epoch;           // of the engine that gave the task
+    struct str lease;
+};
+
+struct digest hmac_sha256(struct str key, struct str message); // RFC 2104
+// Appends "ctask_<claim>_<mac>" (letters, digits, underscores); `out` fails when it is full.
+void auth_task_seal(const struct task_key *key, const struct task_claim *claim, struct buf *out);
+// E_DENIED unless this key sealed exactly this; E_NOMEM. Whether the attempt is still the current one is for the caller to say.
+enum code auth_task_open(const struct task_key *key, struct str text, struct arena *arena, struct task_claim *out,
+                         struct error *err) MUST_CHECK;
+bool task_claim_eq(const struct task_claim *a, const struct task_claim *b);
+
+// ---- rate limits: never more than `quota` in any `window_s` seconds, per rule and key
+// Memory is bounded: a table of fixed size in which, when it is full, a key with few uses is forgotten. One thread at a time.
+struct rate_rule {
+    const char *name; // in the headers
+    uint32_t quota;   // 0: nothing is let through
+    uint32_t window_s;
+};
+extern const struct rate_rule rate_failed_source; // failed authentications of an address
+extern const struct rate_rule rate_failed_id;     // and of a token id
+extern const struct rate_rule rate_signals;       // of a run
+extern const struct rate_rule rate_starts;        // of a tenant
+
+struct rate_answer {
+    bool allowed;
+    uint32_t remaining;
+    int64_t retry_ms; // until one more is let through; 0 when allowed
+    int64_t reset_ms; // until the whole quota is there again
+};
+
+struct rates;
+// `seed` is random and secret: nobody can choose keys that fall together.
+enum code rates_open(struct arena *arena, size_t capacity, const uint8_t seed[16], struct rates **out,
+                     struct error *err) MUST_CHECK;
+struct rate_answer rates_take(struct rates *rates, const struct rate_rule *rule, struct str key,
+                              int64_t now_ms); // counts one
+struct rate_answer rates_look(struct rates *rates, const struct rate_rule *rule, struct str key,
+                              int64_t now_ms);                          // counts none
+void rate_policy_header(const struct rate_rule *rule, struct buf *out); // "starts";q=100;w=10
+void rate_header(const struct rate_rule *rule, const struct rate_answer *answer, struct buf *out); // "starts";r=50;t=30
+int64_t rate_retry_after(const struct rate_answer *answer);                                        // seconds, >= 1
+
+// ---- audit: a chain of records per tenant (the tenant "" has what belongs to none)
+enum audit_outcome { AUDIT_GRANTED = 1, AUDIT_DENIED, AUDIT_COMPLETED, AUDIT_FAILED };
+const char *audit_outcome_name(enum audit_outcome outcome); // "GRANTED"
+
+struct audit_head { // where a chain ends: number and hash of its last record; zero = nothing yet
+    uint64_t seq;
+    struct digest hash;
+};
+
+struct audit_record {
+    uint64_t seq; // from 1, dense
+    struct str id;
+    int64_t at_ms;
+    struct str tenant;
+    struct str actor, actor_type, actor_role; // type: none, token, worker, system
+    struct str action;                        // operation_name, or an administrative act
+    struct str resource_type, resource;
+    enum audit_outcome outcome;
+    struct str code, reason;            // code: decision.audit_code; reason: what the actor said
+    struct str ip, user_agent, request; // as they came
+    struct json details;                // object; type 0 = none
+    struct digest previous;             // hash of the record before
+};
+
+// Actor, role, action, outcome, code and reason of a decision; the rest is the caller's.
+struct audit_record audit_of(const struct auth_ask *ask, const struct decision *decision);
+// Numbers the record after *head, writes its canonical JSON and moves *head on. Text from outside is repaired (UTF-8) and cut,
+// so that no caller can make a record that cannot be stored. E_NOMEM, E_LIMIT: *head is as it was.
+enum code audit_encode(struct audit_record *record, struct audit_head *head, struct arena *arena, struct buf *out,
+                       struct error *err) MUST_CHECK;
+enum code audit_decode(struct str bytes, struct arena *arena, struct audit_record *out, struct error *err) MUST_CHECK;
+void audit_key(struct str tenant, uint64_t seq, struct buf *out); // key of its note: tenant, '/', 16 hex digits
+
+enum audit_fault { AUDIT_INTACT, AUDIT_MALFORMED, AUDIT_CHANGED, AUDIT_MISSING, AUDIT_ORDER };
+const char *audit_fault_name(enum audit_fault fault); // "changed"
+struct audit_verdict {
+    enum audit_fault fault;
+    size_t at;              // index of the first record that does not follow; `count` when the end is missing
+    uint64_t seq;           // the number that was expected there
+    struct audit_head head; // of what is intact
+};
+// Do these records, in this order, follow `from`? `to` (may be NULL) is where they must end: without it, records missing at the
+// end cannot be seen. A long chain is verified in pages, each from the head of the one before. E_NOMEM.
+enum code audit_verify(const struct str *records, size_t count, const struct audit_head *from,
+                       const struct audit_head *to, struct arena *arena, struct audit_verdict *out,
+                       struct error *err) MUST_CHECK;
+
 #endif

@@ -48,6 +48,26 @@ struct auth {
     struct rule rules[OPERATION_COUNT];
 };
 
+// ---- members of notes: what is empty (or 0) is left out. False: out of memory.
+bool auth_put_text(struct arena *arena, struct json *object, const char *key, struct str text) MUST_CHECK;
+bool auth_put_time(struct arena *arena, struct json *object, const char *key, int64_t ms) MUST_CHECK;
+bool auth_put_digest(struct arena *arena, struct json *object, const char *key, const struct digest *digest) MUST_CHECK;
+
+// Reading them back strictly: a member of another type, or one that was never asked for, makes the whole not fit.
+struct reading {
+    const struct json *object;
+    struct arena *arena;
+    uint32_t used; // members that were asked for and are there
+    bool fits;
+    bool memory; // false: none left
+};
+struct reading auth_reading_of(const struct json *object, struct arena *arena);
+bool auth_reading_done(const struct reading *reading); // it fits, and nothing is left over
+const struct json *auth_take(struct reading *reading, const char *key, enum json_type type); // NULL: absent
+struct str auth_take_text(struct reading *reading, const char *key);
+int64_t auth_take_time(struct reading *reading, const char *key);
+struct digest auth_take_digest(struct reading *reading, const char *key); // must be there
+
 // ---- base 32: digits and a-z without i, l, o, u
 void base32_write(const uint8_t *bytes, size_t count, char *out); // (count * 8 + 4) / 5 characters, no NUL
 // False unless `text` is exactly what base32_write makes of `count` bytes.

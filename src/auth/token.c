@@ -1,8 +1,6 @@
 // Tokens: their text, their hash, and the note that is kept of them.
 #include "auth/internal.h"
 
-#include "base/civil.h"
-
 #include <string.h>
 
 static const char digits[] = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -98,22 +96,7 @@ bool auth_token_matches(const struct token *stored, const struct digest *present
     return same && stored != NULL;
 }
 
-// ---- the note
-// Each member is written and read by name, sorted as the canonical form has them.
-static bool put_text(struct arena *arena, struct json *object, const char *key, struct str text)
-{
-    return !text.len || json_put(arena, object, str_from(key), json_string(text));
-}
-
-static bool put_time(struct arena *arena, struct json *object, const char *key, int64_t ms)
-{
-    if (!ms) return true;
-    char *text = arena_alloc(arena, CIVIL_SIZE);
-    if (!text) return false;
-    civil_format(ms, text);
-    return json_put(arena, object, str_from(key), json_string((struct str){text, CIVIL_SIZE - 1}));
-}
-
+// ---- the note: members in the order that the canonical form has
 static bool put_names(struct arena *arena, struct json *object, const char *key, struct names names)
 {
     struct json array = json_array();
@@ -143,62 +126,28 @@ static bool put_roles(struct arena *arena, struct json *object, uint32_t roles)
 enum code auth_token_encode(const struct token *token, struct arena *arena, struct buf *out, struct error *err)
 {
     const struct principal *who = &token->principal;
-    char hex[SHA256_HEX + 1];
     struct json object = json_object();
-    digest_hex(&token->secret, hex);
-    bool ok = put_text(arena, &object, "audience", who->audience) &&
-              put_time(arena, &object, "createdAt", token->created_ms) &&
-              put_text(arena, &object, "createdBy", token->created_by) &&
+    bool ok = auth_put_text(arena, &object, "audience", who->audience) &&
+              auth_put_time(arena, &object, "createdAt", token->created_ms) &&
+              auth_put_text(arena, &object, "createdBy", token->created_by) &&
               put_names(arena, &object, "environments", who->environments) &&
-              put_time(arena, &object, "expiresAt", who->expires_ms) &&
+              auth_put_time(arena, &object, "expiresAt", who->expires_ms) &&
               json_put(arena, &object, STR("id"), json_string(token->id)) &&
-              put_text(arena, &object, "name", token->name) && put_operations(arena, &object, who) &&
-              put_text(arena, &object, "pool", who->pool) && put_names(arena, &object, "projects", who->projects) &&
-              put_time(arena, &object, "revokedAt", token->revoked_ms) && put_roles(arena, &object, who->roles) &&
-              json_put(arena, &object, STR("secretSha256"), json_string((struct str){hex, SHA256_HEX})) &&
-              put_text(arena, &object, "tenantId", who->tenant);
+              auth_put_text(arena, &object, "name", token->name) && put_operations(arena, &object, who) &&
+              auth_put_text(arena, &object, "pool", who->pool) &&
+              put_names(arena, &object, "projects", who->projects) &&
+              auth_put_time(arena, &object, "revokedAt", token->revoked_ms) && put_roles(arena, &object, who->roles) &&
+              auth_put_digest(arena, &object, "secretSha256", &token->secret) &&
+              auth_put_text(arena, &object, "tenantId", who->tenant);
     if (!ok) return error_set(err, E_NOMEM, "out of memory for a token");
     json_canon(out, &object);
     return buf_ok(out) ? OK : error_set(err, E_LIMIT, "token %.*s does not fit its buffer", STR_ARG(token->id));
 }
 
-struct reading {
-    const struct json *object;
-    struct arena *arena;
-    uint32_t used; // members that were asked for and are there
-    bool fits;
-    bool memory; // false: none left
-};
-
-static const struct json *take(struct reading *reading, const char *key, enum json_type type)
-{
-    const struct json *value = json_key(reading->object, key);
-    if (!value) return NULL;
-    reading->used++;
-    if (value->type == type) return value;
-    reading->fits = false;
-    return NULL;
-}
-
-static struct str take_text(struct reading *reading, const char *key)
-{
-    struct str text = json_text(take(reading, key, JSON_STRING));
-    if (!text.len && json_key(reading->object, key)) reading->fits = false;
-    return text;
-}
-
-static int64_t take_time(struct reading *reading, const char *key)
-{
-    int64_t ms = 0;
-    struct str text = take_text(reading, key);
-    if (text.len && (!civil_parse(text, &ms) || !ms)) reading->fits = false;
-    return ms;
-}
-
 // Strings of an array, as many as there are; an empty array is not what encode writes.
 static struct names take_names(struct reading *reading, const char *key)
 {
-    const struct json *array = take(reading, key, JSON_ARRAY);
+    const struct json *array = auth_take(reading, key, JSON_ARRAY);
     if (!array) return (struct names){0};
     struct str *names = ARENA_ARRAY(reading->arena, array->count + 1, struct str);
     reading->memory = reading->memory && names;
@@ -239,21 +188,21 @@ static uint32_t take_roles(struct reading *reading)
 static void take_token(struct reading *reading, struct token *token)
 {
     struct principal *who = &token->principal;
-    who->audience = take_text(reading, "audience");
-    token->created_ms = take_time(reading, "createdAt");
-    token->created_by = take_text(reading, "createdBy");
+    who->audience = auth_take_text(reading, "audience");
+    token->created_ms = auth_take_time(reading, "createdAt");
+    token->created_by = auth_take_text(reading, "createdBy");
     who->environments = take_names(reading, "environments");
-    who->expires_ms = take_time(reading, "expiresAt");
-    token->id = who->id = take_text(reading, "id");
-    token->name = take_text(reading, "name");
+    who->expires_ms = auth_take_time(reading, "expiresAt");
+    token->id = who->id = auth_take_text(reading, "id");
+    token->name = auth_take_text(reading, "name");
     take_operations(reading, who);
-    who->pool = take_text(reading, "pool");
+    who->pool = auth_take_text(reading, "pool");
     who->projects = take_names(reading, "projects");
-    token->revoked_ms = take_time(reading, "revokedAt");
+    token->revoked_ms = auth_take_time(reading, "revokedAt");
     who->revoked = token->revoked_ms != 0;
     who->roles = take_roles(reading);
-    if (!digest_parse(take_text(reading, "secretSha256"), &token->secret)) reading->fits = false;
-    who->tenant = take_text(reading, "tenantId");
+    token->secret = auth_take_digest(reading, "secretSha256");
+    who->tenant = auth_take_text(reading, "tenantId");
     if (!token->id.len || !who->roles) reading->fits = false;
 }
 
@@ -264,11 +213,10 @@ enum code auth_token_decode(struct str bytes, struct arena *arena, struct token 
     enum code rc = json_parse(bytes, NULL, arena, &object, NULL);
     if (rc == E_NOMEM) return error_set(err, E_NOMEM, "out of memory for a token");
     if (rc) return error_set(err, E_CORRUPT, "a stored token is not JSON");
-    struct reading reading = {.object = &object, .arena = arena, .fits = json_is(&object, JSON_OBJECT), .memory = true};
+    struct reading reading = auth_reading_of(&object, arena);
     if (reading.fits) take_token(&reading, &token);
     if (!reading.memory) return error_set(err, E_NOMEM, "out of memory for a token");
-    if (!reading.fits || reading.used != object.count)
-        return error_set(err, E_CORRUPT, "a stored token is not in its form");
+    if (!auth_reading_done(&reading)) return error_set(err, E_CORRUPT, "a stored token is not in its form");
     *out = token;
     return OK;
 }
