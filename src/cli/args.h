@@ -66,6 +66,10 @@ enum exit_code {
     X(APPROVE_ALL, "approve-all", 0, NULL, "", "answer every approval with yes")                                       \
     X(ON_INTERRUPT, "on-interrupt", 0, "WHAT", "pause|cancel|kill", "what the first ^C does (default: pause)")         \
     X(PLUGIN, "plugin", 0, "FILE", "", "a shared object with kinds of steps (repeat)")                                 \
+    X(CONFINE, "confine", 0, "LEVEL", "none|auto|basic|files|full",                                                    \
+      "what steps are kept from (default: none); a level that the kernel has not refuses the step")                    \
+    X(SECRETS, "secrets", 0, "FILE", "",                                                                               \
+      "providers of secret://PROVIDER/NAME (JSON); with it env: and file: are refused")                                \
     X(REASON, "reason", 0, "TEXT", "", "why; kept in the decision record")                                             \
     X(DIFF_STEPS, "steps", 0, NULL, "", "compare documents, inputs and paths")                                         \
     X(OUTPUTS, "outputs", 0, NULL, "", "compare outputs")                                                              \
@@ -158,7 +162,7 @@ struct command {
     const char *examples; // one a line
     const char *formats;  // of -o, first is the default on a terminal; NULL: no -o
     size_t word_min, word_max;
-    enum flag flags[20]; // ends in FLAG_NONE
+    enum flag flags[28]; // ends in FLAG_NONE
     int (*run)(struct cli *cli);
 };
 const struct command *command_at(size_t index); // NULL past the end

@@ -9,7 +9,9 @@
 #define STORE_FLAGS FLAG_STORE, FLAG_TENANT
 #define LIST_FLAGS FLAG_OUTPUT, FLAG_FIELDS, FLAG_TIME
 // Signals that may be followed by going on with the run in the foreground.
-#define DRIVE_FLAGS FLAG_PROGRESS, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_NO_RUN, FLAG_PLUGIN
+#define DRIVE_FLAGS                                                                                                    \
+    FLAG_PROGRESS, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_NO_RUN, FLAG_PLUGIN, FLAG_CONFINE,          \
+        FLAG_SECRETS
 // What is to be different in a new run that takes over from another.
 #define FORK_FLAGS                                                                                                     \
     FLAG_SET, FLAG_INPUT, FLAG_EDIT, FLAG_EDIT_FILE, FLAG_PLAN, FLAG_FROM, FLAG_RUN_ID, FLAG_REASON, FLAG_DRY_RUN
@@ -233,7 +235,8 @@ static const struct command commands[] = {
      1,
      1,
      {STORE_FLAGS, FLAG_PROJECT, FLAG_ENVIRONMENT, FLAG_RUN_ID, FLAG_SET, FLAG_INPUT, FLAG_ARGUMENTS, FLAG_PROGRESS,
-      FLAG_EXIT_ON_WAIT, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_REASON, FLAG_PLUGIN, FLAG_OUTPUT},
+      FLAG_EXIT_ON_WAIT, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_REASON, FLAG_PLUGIN, FLAG_CONFINE,
+      FLAG_SECRETS, FLAG_OUTPUT},
      command_run},
     {"Run",
      "recover",
@@ -247,7 +250,7 @@ static const struct command commands[] = {
      "table|json|jsonl|name",
      0,
      SIZE_MAX,
-     {STORE_FLAGS, FLAG_PROGRESS, FLAG_ON_INTERRUPT, FLAG_PLUGIN, FLAG_OUTPUT},
+     {STORE_FLAGS, FLAG_PROGRESS, FLAG_ON_INTERRUPT, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS, FLAG_OUTPUT},
      command_recover},
 
     {"Look",

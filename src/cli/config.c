@@ -22,6 +22,8 @@ static const struct setting settings[] = {
     {"progress", FLAG_PROGRESS, "auto", "live progress: auto, tree, plain, json, none"},
     {"time", FLAG_TIME, "relative", "times in tables: relative, iso, unix"},
     {"on-interrupt", FLAG_ON_INTERRUPT, "pause", "what the first ^C does: pause, cancel, kill"},
+    {"confine", FLAG_CONFINE, "none", "what steps are kept from: none, auto, basic, files, full"},
+    {"secrets", FLAG_SECRETS, "", "file with the providers of secret://PROVIDER/NAME"},
 };
 
 const struct setting *setting_at(size_t index)

@@ -1,3 +1,4 @@
+#include "cli/confine.h"
 #include "cli/drive.h"
 #include "cli/interrupt.h"
 #include "cli/mirror.h"
@@ -338,6 +339,7 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
                      .refused = on_refused},
     };
     int code = plugins_open(cli);
+    if (!code) code = confine_open(cli, &options);
     if (code) return code;
     if (cli->functions)
         options.host = (struct engine_host){

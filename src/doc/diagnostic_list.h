@@ -74,8 +74,8 @@
       "what it has never heard of.")                                                               \
     X("E0213", "a secret with a value",                                                            \
       "Documents are stored with every run and shown to people, so secrets are named by "          \
-      "reference: env:NAME or file:/path. The value is fetched when the step starts and never "    \
-      "stored.")                                                                                   \
+      "reference: env:NAME, file:/path or secret://PROVIDER/NAME. The value is fetched when the "  \
+      "step starts and never stored.")                                                             \
     X("E0214", "nothing to run", "The list of steps (or nodes) is empty.")                         \
     X("E0215", "a node must do exactly one thing",                                                 \
       "A node has exactly one body: bash, script, approval, cancel, workflow, loop_group, wait, "  \

@@ -207,7 +207,9 @@ static enum code open_tools(struct engine *engine, struct error *err)
                                    .process_max = engine->options.limits.process_max,
                                    .deliver = mailbox_result,
                                    .output = engine->options.observer.output ? mailbox_line : NULL,
-                                   .context = &engine->mailbox};
+                                   .context = &engine->mailbox,
+                                   .confinement = engine->options.confinement,
+                                   .secrets = engine->options.secrets};
     engine->own_tools = true;
     return tools_open(&options, &engine->tools, err);
 }
@@ -239,6 +241,7 @@ static struct tool_request request_of(struct engine *engine, const struct reside
                                  .run = run->ids.run,
                                  .epoch = run_log_epoch(resident->log),
                                  .step = path,
+                                 .environment = run->ids.environment,
                                  .log = log_path(engine, &run->ids, path, effect),
                                  .log_max = engine->options.limits.log_max,
                                  .queue = kernel_queue(run, effect->step),
@@ -287,6 +290,7 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     request.secrets = ps->secrets;
     request.secret_count = ps->secret_count;
     request.cwd = command.cwd;
+    request.artifacts_dir = run->start.artifacts_dir;
     request.output_max = engine->options.limits.output_max;
     rc = engine->tools->ops->start(engine->tools, &request, &local);
     if (rc == OK) return OK;

@@ -69,7 +69,9 @@ struct engine_options {
     struct store *store; // opened for writing; borrowed
     const struct contract *contract;
     struct entropy *entropy;
-    struct tools *tools;            // NULL: the engine opens its own process tools
+    struct tools *tools;                        // NULL: the engine opens its own process tools
+    const struct tool_confinement *confinement; // of those; both as in tool_options, and live as long as the engine
+    const struct tool_secrets *secrets;
     void (*arrived)(void *context); // any thread: something is in the mailbox or engine_wake was called; may be NULL
     void *arrived_context;
     bool no_processes; // it never does: runs that need them are refused (E_UNSUPPORTED)

@@ -55,7 +55,7 @@ struct retry_policy {
 
 struct secret_ref {
     struct str name; // environment variable for the step
-    struct str ref;  // "env:NAME" or "file:/path"
+    struct str ref;  // "env:NAME", "file:/path" or "secret://PROVIDER/NAME"
 };
 
 struct artifact_decl {

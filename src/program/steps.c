@@ -187,8 +187,8 @@ static void read_secret(struct reader *r, const struct json *value, struct secre
         struct place at = place_of_key(r, &value->members[i]);
         struct diagnostic *d = ERROR(r, "E0213", at, "a secret has a value in the document");
         HINT(r, d,
-             "remove the value, change the secret, and write ref: env:NAME or "
-             "file:/path");
+             "remove the value, change the secret, and write ref: env:NAME, "
+             "file:/path or secret://PROVIDER/NAME");
         if (d) d->hidden = true;
         return;
     }
@@ -205,10 +205,11 @@ static void read_secret(struct reader *r, const struct json *value, struct secre
     }
     if (!ref || !read_text(r, ref, "ref", &out->ref)) return;
     bool known = (str_starts(out->ref, STR("env:")) && out->ref.len > 4) ||
-                 (str_starts(out->ref, STR("file:/")) && out->ref.len > 6);
+                 (str_starts(out->ref, STR("file:/")) && out->ref.len > 6) ||
+                 (str_starts(out->ref, STR("secret://")) && out->ref.len > 9);
     if (!known) {
         at = place_of(r, ref);
-        ERROR(r, "E0206", at, "\"ref\" must be env:NAME or file:/path");
+        ERROR(r, "E0206", at, "\"ref\" must be env:NAME, file:/path or secret://PROVIDER/NAME");
     }
 }
 

@@ -1,5 +1,5 @@
-// The environment of a step: ours without what would change how its programs load or start, then what the step declares,
-// then its secrets, then who it is. A later name replaces an earlier one.
+// The environment of a step: ours without what would change how its programs load or start (of a confined one: the same few
+// names for every step), then what the step declares, then its secrets, then who it is. A later name replaces an earlier one.
 #include "tool/internal.h"
 
 #include "base/map.h"
@@ -60,6 +60,15 @@ static void put_inherited(struct builder *builder)
     }
 }
 
+static void put_clean(struct builder *builder, const struct environment *with)
+{
+    put(builder, STR("PATH"), with->path);
+    put(builder, STR("LANG"), STR("C.UTF-8"));
+    put(builder, STR("TZ"), STR("UTC"));
+    put(builder, STR("HOME"), with->home);
+    put(builder, STR("TMPDIR"), with->home);
+}
+
 static void put_number(struct builder *builder, struct str name, uint32_t number)
 {
     char text[16];
@@ -101,7 +110,10 @@ char **environment_build(const struct environment *with, struct arena *arena)
 {
     struct builder builder = {.arena = arena};
     map_init(&builder.names, arena);
-    put_inherited(&builder);
+    if (with->clean)
+        put_clean(&builder, with);
+    else
+        put_inherited(&builder);
     for (size_t i = 0; i < with->env_count; i++) put(&builder, with->env[i].name, with->env[i].value);
     for (size_t i = 0; i < with->secret_count; i++) put(&builder, with->secrets[i].name, with->secrets[i].value);
     put_identity(&builder, with);

@@ -10,7 +10,10 @@
 #include "base/heap.h"
 #include "tool/tool.h"
 
+#include <sys/resource.h>
 #include <sys/types.h>
+
+struct sock_fprog;
 
 // ---- proc.c: what /proc tells
 struct proc_stat {
@@ -36,9 +39,22 @@ void proc_identity(char out[IDENTITY_SIZE]);
 struct secret_value {
     struct str name, value;
 };
+struct secret_scope {
+    const struct tool_secrets *providers; // NULL: env: and file: of this machine
+    struct str tenant, environment;
+};
 // False: `why` says what is wrong (never the value). The value is put in `arena`; wipe it there.
-bool secret_read(const struct secret_ref *ref, struct arena *arena, struct str *value, struct error *why);
+bool secret_read(const struct secret_scope *scope, const struct secret_ref *ref, struct arena *arena, struct str *value,
+                 struct error *why);
+bool secret_refuse(struct error *why, const struct secret_ref *ref, const char *reason); // false
+// A small regular file; with `private` one that nobody else can read, and no symbolic link.
+bool secret_from_file(const struct secret_ref *ref, const char *path, bool private, struct arena *arena,
+                      struct str *value, struct error *why);
 void secret_wipe(struct str value);
+
+// ---- provider.c: references secret://
+bool provider_read(const struct secret_scope *scope, const struct secret_ref *ref, struct arena *arena,
+                   struct str *value, struct error *why);
 
 // ---- mask.c: replaces secrets by *** in a stream of bytes
 struct mask;
@@ -64,20 +80,51 @@ struct environment {
     size_t env_count, secret_count;
     struct str run, step, mark;
     uint32_t logical, engine;
+    bool clean;            // from nothing instead of from ours
+    struct str path, home; // of a clean one
 };
 // NULL-terminated NAME=value strings in `arena`, NULL when memory ran out. Wipe after use.
 char **environment_build(const struct environment *with, struct arena *arena);
 void environment_wipe(char **environment);
 const char *environment_get(char *const *environment, const char *name);
 
+// ---- confine.c
+enum { LIMITS_MAX = 8 };
+struct confine_limit {
+    int resource;
+    struct rlimit limit;
+};
+// What the child does to itself before it executes. Made by the parent, because the child may not allocate.
+struct cage {
+    struct confine_limit limits[LIMITS_MAX];
+    size_t limit_count;
+    bool run_as, drop_capabilities;
+    uint32_t uid, gid;
+    int ruleset; // of Landlock; -1: none
+    const struct sock_fprog *filter;
+};
+// `paths`: may be written, empty ones are left out. tool_confinement_check has said yes. Close with cage_close.
+enum code cage_make(const struct tool_confinement *confinement, const struct str *paths, size_t count, struct cage *out,
+                    struct error *err) MUST_CHECK;
+void cage_close(struct cage *cage);
+extern const char confine_path_default[];
+
+// ---- workdir.c
+// A new directory of mode 0700 for `confinement`; its path is in `arena`.
+enum code workdir_make(const struct tool_confinement *confinement, struct arena *arena, struct str *out,
+                       struct error *err) MUST_CHECK;
+// With all that is in it; symbolic links are removed, never followed. Whoever wrote there must be gone.
+void workdir_remove(struct str path);
+
 // ---- process.c
-enum launch_verdict { LAUNCH_OK = 1, LAUNCH_NOT_FOUND, LAUNCH_FAILED };
+enum launch_verdict { LAUNCH_OK = 1, LAUNCH_NOT_FOUND, LAUNCH_FAILED, LAUNCH_UNCONFINED };
 struct launch {
     char *const *argv;
     char *const *environment;
     const char *cwd; // NULL: stay
     struct str input;
     uint64_t tag;
+    const struct cage *cage; // NULL: not confined
 };
 struct process {
     pid_t pid; // also its process group and session
@@ -160,14 +207,15 @@ struct job {
     size_t termed_count;
     int64_t started_ms;
     // the request
-    struct str run, step, mark;
+    struct str run, step, mark, tenant, environment;
     uint64_t tag;
     uint32_t logical, engine;
     char **argv;
     const struct tool_env *env;
     const struct secret_ref *secrets;
     size_t argc, env_count, secret_count;
-    struct str input, cwd;
+    struct str input, cwd, artifacts_dir;
+    struct str work_dir; // made for this attempt; empty: none
     int64_t timeout_ms;
     const char *refused; // what cannot be passed to a process, or NULL
     struct mask *mask;
@@ -187,7 +235,7 @@ void job_list_remove(struct job_list *list, struct job *job);
 struct job *job_new(const struct tool_request *request, const char *mark, const char *identity);
 void job_free(struct job *job);
 // Starts the process. False: job->fault says why.
-bool job_launch(struct job *job, struct arena *scratch);
+bool job_launch(struct job *job, const struct tool_options *options, struct arena *scratch);
 void job_fault(struct job *job, const char *code, bool retryable, const char *format, ...) PRINTF_LIKE(4, 5);
 // What the exit means, and the result that owns the job from now on.
 struct tool_result job_result(struct job *job, int64_t now_ms);

@@ -65,7 +65,8 @@ static const char *find_refusal(const struct tool_request *request)
         if (!name.len || holds_nul(name) || str_find(name, '=', 0) < name.len)
             return "the name of a secret is empty or holds = or a NUL byte";
     }
-    if (holds_nul(request->cwd) || holds_nul(request->run) || holds_nul(request->step))
+    if (holds_nul(request->cwd) || holds_nul(request->artifacts_dir) || holds_nul(request->run) ||
+        holds_nul(request->step))
         return "the working directory or an id holds a NUL byte";
     return NULL;
 }
@@ -112,6 +113,9 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
     job->step = keep(&job->arena, request->step, &failed);
     job->input = keep(&job->request, request->input, &failed);
     job->cwd = keep(&job->request, request->cwd, &failed);
+    job->artifacts_dir = keep(&job->request, request->artifacts_dir, &failed);
+    job->tenant = keep(&job->request, request->tenant, &failed);
+    job->environment = keep(&job->request, request->environment, &failed);
     job->log.path = keep(&job->arena, request->log, &failed);
     size_t size = strlen(mark) + request->run.len + request->step.len + strlen(identity) + 32;
     char *text = arena_alloc(&job->arena, size);
@@ -148,6 +152,7 @@ struct job *job_new(const struct tool_request *request, const char *mark, const 
 
 void job_free(struct job *job)
 {
+    if (job->work_dir.len) workdir_remove(job->work_dir);
     mask_wipe(job->mask);
     stream_release(&job->out);
     stream_release(&job->err);
@@ -191,12 +196,14 @@ void job_fault(struct job *job, const char *code, bool retryable, const char *fo
 }
 
 // Reads the secrets into `scratch`. False: job->fault is set. All that was read so far is in `values`.
-static bool read_secrets(struct job *job, struct arena *scratch, struct secret_value *values)
+static bool read_secrets(struct job *job, const struct tool_secrets *providers, struct arena *scratch,
+                         struct secret_value *values)
 {
+    struct secret_scope scope = {providers, job->tenant, job->environment};
     for (size_t i = 0; i < job->secret_count; i++) {
         struct error why = {0};
         values[i].name = job->secrets[i].name;
-        if (!secret_read(&job->secrets[i], scratch, &values[i].value, &why)) {
+        if (!secret_read(&scope, &job->secrets[i], scratch, &values[i].value, &why)) {
             job_fault(job, "SECRET_NOT_FOUND", false, "%s", why.message);
             return false;
         }
@@ -206,7 +213,61 @@ static bool read_secrets(struct job *job, struct arena *scratch, struct secret_v
     return job->mask;
 }
 
-static bool start_process(struct job *job, const struct secret_value *values, struct arena *scratch)
+static bool launch(struct job *job, const struct environment *with, const struct cage *cage, struct arena *scratch)
+{
+    char **environment = environment_build(with, scratch);
+    if (!environment) {
+        job_fault(job, "SPAWN_FAILED", true, "out of memory");
+        return false;
+    }
+    struct launch launch = {.argv = job->argv,
+                            .environment = environment,
+                            .cwd = job->cwd.len ? job->cwd.ptr : NULL,
+                            .input = job->input,
+                            .tag = job->tag,
+                            .cage = cage};
+    struct error why = {0};
+    enum launch_verdict verdict = process_launch(&launch, scratch, &job->process, &why);
+    environment_wipe(environment);
+    if (verdict == LAUNCH_NOT_FOUND)
+        job_fault(job, "COMMAND_NOT_FOUND", false, "%s", why.message);
+    else if (verdict == LAUNCH_FAILED)
+        job_fault(job, "SPAWN_FAILED", why.code == E_LIMIT || why.code == E_NOMEM, "%s", why.message);
+    else if (verdict == LAUNCH_UNCONFINED)
+        job_fault(job, "CONFINEMENT_UNAVAILABLE", false, "%s", why.message);
+    return verdict == LAUNCH_OK;
+}
+
+static bool launch_confined(struct job *job, struct environment *with, const struct tool_confinement *confinement,
+                            struct arena *scratch)
+{
+    struct error why = {0};
+    struct cage cage = {.ruleset = -1};
+    enum code rc = tool_confinement_check(confinement, &why);
+    if (!rc && !job->cwd.len) {
+        rc = workdir_make(confinement, &job->arena, &job->work_dir, &why);
+        job->cwd = job->work_dir;
+    }
+    // The engine has made it, and it is empty or was filled by steps of this user.
+    if (!rc && confinement->run_as && job->artifacts_dir.len)
+        (void)!lchown(job->artifacts_dir.ptr, confinement->uid, confinement->gid);
+    struct str paths[] = {job->cwd, job->artifacts_dir};
+    if (!rc) rc = cage_make(confinement, paths, ARRAY_COUNT(paths), &cage, &why);
+    if (rc) {
+        bool missing = rc == E_UNSUPPORTED;
+        job_fault(job, missing ? "CONFINEMENT_UNAVAILABLE" : "SPAWN_FAILED", !missing, "%s", why.message);
+        return false;
+    }
+    with->clean = true;
+    with->home = job->cwd;
+    with->path = confinement->path.len ? confinement->path : str_from(confine_path_default);
+    bool started = launch(job, with, &cage, scratch);
+    cage_close(&cage);
+    return started;
+}
+
+static bool start_process(struct job *job, const struct tool_confinement *confinement,
+                          const struct secret_value *values, struct arena *scratch)
 {
     struct environment with = {.env = job->env,
                                .env_count = job->env_count,
@@ -217,27 +278,11 @@ static bool start_process(struct job *job, const struct secret_value *values, st
                                .mark = job->mark,
                                .logical = job->logical,
                                .engine = job->engine};
-    char **environment = environment_build(&with, scratch);
-    if (!environment) {
-        job_fault(job, "SPAWN_FAILED", true, "out of memory");
-        return false;
-    }
-    struct launch launch = {.argv = job->argv,
-                            .environment = environment,
-                            .cwd = job->cwd.len ? job->cwd.ptr : NULL,
-                            .input = job->input,
-                            .tag = job->tag};
-    struct error why = {0};
-    enum launch_verdict verdict = process_launch(&launch, scratch, &job->process, &why);
-    environment_wipe(environment);
-    if (verdict == LAUNCH_NOT_FOUND)
-        job_fault(job, "COMMAND_NOT_FOUND", false, "%s", why.message);
-    else if (verdict == LAUNCH_FAILED)
-        job_fault(job, "SPAWN_FAILED", why.code == E_LIMIT || why.code == E_NOMEM, "%s", why.message);
-    return verdict == LAUNCH_OK;
+    if (confinement && confinement->level != TOOL_LEVEL_NONE) return launch_confined(job, &with, confinement, scratch);
+    return launch(job, &with, NULL, scratch);
 }
 
-bool job_launch(struct job *job, struct arena *scratch)
+bool job_launch(struct job *job, const struct tool_options *options, struct arena *scratch)
 {
     if (job->refused) {
         job_fault(job, "SPAWN_FAILED", false, "%s", job->refused);
@@ -248,7 +293,8 @@ bool job_launch(struct job *job, struct arena *scratch)
         job_fault(job, "SPAWN_FAILED", true, "out of memory");
         return false;
     }
-    bool started = read_secrets(job, scratch, values) && start_process(job, values, scratch);
+    bool started = read_secrets(job, options->secrets, scratch, values) &&
+                   start_process(job, options->confinement, values, scratch);
     for (size_t i = 0; i < job->secret_count; i++) secret_wipe(values[i].value);
     arena_release(&job->request);
     if (!started) return false;
@@ -298,7 +344,8 @@ void job_end_log(struct job *job)
 static struct str category_of(struct str code)
 {
     if (str_is(code, "TIMEOUT")) return STR("timeout");
-    return str_is(code, "SPAWN_FAILED") ? STR("infrastructure") : STR("");
+    bool ours = str_is(code, "SPAWN_FAILED") || str_is(code, "CONFINEMENT_UNAVAILABLE");
+    return ours ? STR("infrastructure") : STR("");
 }
 
 struct tool_result job_result(struct job *job, int64_t now_ms)

@@ -8,11 +8,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdalign.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -23,11 +26,9 @@
 
 #define NO_SANITIZE __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
 
-enum { STACK_SIZE = 32768, SIGNAL_COUNT = 64, KERNEL_MASK_SIZE = 8, FIRST_FREE_FD = 3 };
+enum { STACK_SIZE = 32768, SIGNAL_COUNT = 64, KERNEL_MASK_SIZE = 8, FIRST_FREE_FD = 3, CAPABILITIES = 64 };
 
-static const char path_default[] = "/usr/local/bin:/usr/bin:/bin";
-
-enum stage { STAGE_SESSION = 1, STAGE_ORPHAN, STAGE_FILES, STAGE_CWD, STAGE_EXEC };
+enum stage { STAGE_SESSION = 1, STAGE_ORPHAN, STAGE_FILES, STAGE_CWD, STAGE_CONFINE, STAGE_EXEC };
 
 // Shared with the child until it has executed.
 struct birth {
@@ -41,9 +42,10 @@ struct birth {
     volatile int error; // 0 until something failed
 };
 
+// Some calls of prctl insist on zeros in what they do not use.
 NO_SANITIZE static long call(long number, long a, long b, long c, long d)
 {
-    return syscall(number, a, b, c, d);
+    return syscall(number, a, b, c, d, 0L, 0L);
 }
 
 // Defaults for every signal (exec would keep "ignored"), none blocked.
@@ -88,24 +90,71 @@ NO_SANITIZE static int try_paths(const struct birth *birth)
     return worst;
 }
 
+// The signal comes when the thread that started us ends; the tool thread lives as long as its engine. If the engine has
+// died before this line, nobody would send it.
+NO_SANITIZE static int die_with_engine(const struct birth *birth)
+{
+    if (call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0) < 0) return errno;
+    return call(SYS_getppid, 0, 0, 0, 0) == birth->engine ? 0 : ESRCH;
+}
+
+NO_SANITIZE static int become(const struct birth *birth, const struct cage *cage)
+{
+    if (!cage->run_as) return 0;
+    if (call(SYS_setgroups, 0, 0, 0, 0) < 0 || call(SYS_setresgid, cage->gid, cage->gid, cage->gid, 0) < 0 ||
+        call(SYS_setresuid, cage->uid, cage->uid, cage->uid, 0) < 0)
+        return errno;
+    return die_with_engine(birth); // another user: the kernel has forgotten the signal
+}
+
+// Root without its powers, also after exec. Where the bounding set may not be made smaller, no_new_privs keeps exec from
+// giving them back.
+NO_SANITIZE static int drop_capabilities(void)
+{
+    static const struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    static const struct __user_cap_data_struct none[2];
+    call(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0);
+    return call(SYS_capset, (long)&header, (long)none, 0, 0) < 0 ? errno : 0;
+}
+
+NO_SANITIZE static int enter_cage(const struct birth *birth, const struct cage *cage)
+{
+    for (long capability = 0; cage->drop_capabilities && capability < CAPABILITIES; capability++)
+        call(SYS_prctl, PR_CAPBSET_DROP, capability, 0, 0);
+    int error = become(birth, cage);
+    if (error) return error;
+    for (size_t i = 0; i < cage->limit_count; i++) {
+        const struct confine_limit *limit = &cage->limits[i];
+        if (call(SYS_prlimit64, 0, limit->resource, (long)&limit->limit, 0) < 0) return errno;
+    }
+    if (call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0) < 0) return errno;
+    if (cage->drop_capabilities) error = drop_capabilities();
+    if (!error && cage->ruleset >= 0 && call(SYS_landlock_restrict_self, cage->ruleset, 0, 0, 0) < 0) error = errno;
+    return error;
+}
+
 NO_SANITIZE static int prepare_and_execute(struct birth *birth)
 {
     static const struct rlimit no_core;
+    const struct cage *cage = birth->launch->cage;
     birth->stage = STAGE_SESSION;
     if (call(SYS_setsid, 0, 0, 0, 0) < 0) return errno;
-    // The signal comes when the thread that started us ends; the tool thread lives as long as its engine. If the engine
-    // has died before this line, nobody would send it.
     birth->stage = STAGE_ORPHAN;
-    if (call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0) < 0) return errno;
-    if (call(SYS_getppid, 0, 0, 0, 0) != birth->engine) return ESRCH;
-    birth->stage = STAGE_FILES;
-    if (!place_files(birth)) return errno;
+    int error = die_with_engine(birth);
+    if (error) return error;
     call(SYS_prlimit64, 0, RLIMIT_CORE, (long)&no_core, 0);
     call(SYS_prlimit64, 0, RLIMIT_RTTIME, (long)&birth->tagged, 0);
+    birth->stage = STAGE_CONFINE;
+    if (cage) error = enter_cage(birth, cage);
+    if (error) return error;
+    birth->stage = STAGE_FILES;
+    if (!place_files(birth)) return errno;
     birth->stage = STAGE_CWD;
     if (birth->launch->cwd && call(SYS_chdir, (long)birth->launch->cwd, 0, 0, 0) < 0) return errno;
-    birth->stage = STAGE_EXEC;
+    birth->stage = STAGE_CONFINE;
     reset_signals();
+    if (cage && call(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (long)cage->filter, 0) < 0) return errno;
+    birth->stage = STAGE_EXEC;
     return try_paths(birth);
 }
 
@@ -145,7 +194,7 @@ static struct rlimit tagged_limit(uint64_t tag)
 static char **list_paths(const char *name, const char *path, struct arena *arena)
 {
     bool direct = strchr(name, '/') || !name[0];
-    struct str rest = str_from(direct ? "" : path ? path : path_default);
+    struct str rest = str_from(direct ? "" : path ? path : confine_path_default);
     size_t count = 1;
     for (size_t i = 0; i < rest.len; i++) count += rest.ptr[i] == ':';
     char **paths = ARENA_ARRAY(arena, count + 1, char *);
@@ -245,6 +294,10 @@ static enum launch_verdict failed(struct error *why, const struct launch *launch
                   name);
         return LAUNCH_NOT_FOUND;
     }
+    if (stage == STAGE_CONFINE) {
+        error_set(why, E_UNSUPPORTED, "%s cannot be confined: %s", name, reason);
+        return LAUNCH_UNCONFINED;
+    }
     if (stage == STAGE_CWD)
         error_set(why, code_of_launch(error), "cannot change to directory %s: %s", launch->cwd, reason);
     else if (error == ENOEXEC)
@@ -269,6 +322,18 @@ static pid_t give_birth(struct birth *birth, char *stack, int *pidfd)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = error;
     return pid;
+}
+
+// When memory runs out, the step dies and not the engine.
+static void die_first(pid_t pid)
+{
+    char path[64];
+    snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)pid);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    ssize_t ignored = write(fd, "500", 3);
+    (void)ignored;
+    close(fd);
 }
 
 enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out,
@@ -304,6 +369,7 @@ enum launch_verdict process_launch(const struct launch *launch, struct arena *sc
         }
         return failed(why, launch, pid < 0 ? STAGE_SESSION : birth.stage, error);
     }
+    if (launch->cage) die_first(pid);
     *out = (struct process){.pid = pid, .pidfd = pidfd, .out = ours[0], .err = ours[1]};
     return LAUNCH_OK;
 }

@@ -8,6 +8,7 @@
 // so that the orphans of a dead engine are found. A result is delivered only after the whole tree is gone.
 // Secrets are resolved here, just before the start, and their values (also base64, hex, URL and JSON forms) are masked in
 // everything that is delivered.
+// What else a child may do is its confinement (below); without one it has what the user of the engine has (ADR 0008).
 //
 // The process becomes a child subreaper (for ever) and needs the statuses of its children: SIGCHLD must not be ignored.
 // Other children of the program are left alone as long as they stay in its own session.
@@ -16,6 +17,7 @@
 
 #include "base/buf.h"
 #include "contract/contract.h"
+#include "json/json.h"
 #include "os/os.h"
 #include "program/program.h"
 
@@ -26,19 +28,20 @@ struct tool_env {
 // Everything is copied by tool_start.
 struct tool_request {
     uint64_t ticket;
-    struct str tenant, run, step; // step path
-    uint64_t epoch;               // of the run's lease when the attempt was ordered
+    struct str run, step;           // step path
+    struct str tenant, environment; // of the run: secrets belong to them
+    uint64_t epoch;                 // of the run's lease when the attempt was ordered
     uint32_t logical, engine;
     const struct str *argv; // argv[0] looked up in PATH when it has no slash
     size_t argc;
     struct str function;        // a function of the host instead of a process; `input` is its JSON text
     struct str input;           // for stdin (scripts); empty = /dev/null
-    const struct tool_env *env; // on top of the inherited one
+    const struct tool_env *env; // on top of the inherited one, or of the clean one
     size_t env_count;
     const struct secret_ref *secrets;
     size_t secret_count;
     struct str queue;   // where a person sent it (UPDATE_TARGET); empty = wherever its kind goes
-    struct str cwd;     // empty = as the engine
+    struct str cwd;     // empty = as the engine; confined: a fresh directory of mode 0700 that goes with the attempt
     int64_t timeout_ms; // 0 = none
     struct str artifacts_dir;
     struct str log;    // file for what it writes, made with its directory when it writes something; empty = none
@@ -82,8 +85,9 @@ struct tool_result {
     struct str output; // stdout, trailing newlines cut, made valid UTF-8; of a function: JSON text, empty = null
     bool is_json;      // the output is JSON text and must be read as such
     bool truncated;
-    struct fault
-        fault; // when !ok: EXIT_NONZERO, KILLED_BY_SIGNAL, TIMEOUT, CANCELLED, COMMAND_NOT_FOUND, SPAWN_FAILED, SECRET_NOT_FOUND
+    // When !ok: EXIT_NONZERO, KILLED_BY_SIGNAL, TIMEOUT, CANCELLED, COMMAND_NOT_FOUND, SPAWN_FAILED, SECRET_NOT_FOUND,
+    // CONFINEMENT_UNAVAILABLE.
+    struct fault fault;
     int64_t duration_ms;
     void *memory;                  // release with tool_result_free
     void (*release)(void *memory); // how
@@ -108,13 +112,69 @@ struct tools {
     const struct tool_ops *ops;
 };
 
+// ---- confinement: docs/format/confinement.md
+// What a step is kept from. Each level holds those before it. A step whose level the kernel cannot give is refused
+// (CONFINEMENT_UNAVAILABLE), never run with less.
+enum tool_level {
+    TOOL_LEVEL_NONE = 0, // nothing: the environment is passed on
+    TOOL_LEVEL_BASIC, // environment from nothing, limits, no new privileges, no capabilities, no dangerous system calls
+    TOOL_LEVEL_FILES, // reads the system, writes its working and artifacts directories (Landlock); signals its own only,
+                      // where the kernel knows how to forbid it (ABI 6)
+    TOOL_LEVEL_FULL,  // no network, and signals its own only or it is refused
+    TOOL_LEVEL_AUTO,  // FILES where the kernel has Landlock, else BASIC
+};
+#define TOOL_LEVEL_NAMES "none|auto|basic|files|full"
+bool tool_level_parse(struct str name, enum tool_level *out);
+
+struct tool_limits {    // 0: none but what the engine itself has
+    uint64_t memory;    // bytes of data (RLIMIT_DATA)
+    uint64_t address;   // bytes of address space
+    uint64_t cpu;       // seconds
+    uint64_t files;     // descriptors
+    uint64_t processes; // of its user, hence of all steps of that user; none when it runs as the engine's user
+    uint64_t file_size; // bytes
+    uint64_t stack;     // bytes
+};
+extern const struct tool_limits tool_limits_default;
+
+struct tool_confinement {
+    enum tool_level level;
+    struct tool_limits limits;
+    bool run_as; // as another user: the engine must be root
+    uint32_t uid, gid;
+    struct str path;                // PATH of steps; empty: /usr/local/bin:/usr/bin:/bin
+    const struct str *read, *write; // further paths
+    size_t read_count, write_count;
+    struct str work_root; // where working directories are made; empty: $TMPDIR, else /tmp
+};
+// {"level":"files","limits":{"memoryBytes":..,"addressBytes":..,"cpuSeconds":..,"files":..,"processes":..,"fileBytes":..,
+// "stackBytes":..},"runAs":{"uid":..,"gid":..},"path":"..","read":[..],"write":[..],"workRoot":".."}: all may be absent,
+// other names are E_INVALID. What it points to is in `arena`.
+enum code tool_confinement_parse(const struct json *config, struct arena *arena, struct tool_confinement *out,
+                                 struct error *err) MUST_CHECK;
+// Whether steps of this level could be started by this process. E_UNSUPPORTED says what is missing.
+enum code tool_confinement_check(const struct tool_confinement *confinement, struct error *err) MUST_CHECK;
+
+// ---- where secrets come from: docs/format/secrets.md
+// {"providers":[{"name":"n","type":"env|file|systemd|exec","tenant":"..","environment":"..",...}]}. A reference
+// secret://NAME/SECRET[@VERSION] is looked up in the provider of that name that is bound to the tenant and environment of
+// the run; env and systemd must be bound, file and exec are told both. With providers (even none) references env: and file:
+// are refused: they name what belongs to the engine.
+struct tool_secrets;
+enum code tool_secrets_parse(const struct json *config, struct arena *arena, struct tool_secrets **out,
+                             struct error *err) MUST_CHECK;
+
 struct tool_options {
     const char *mark;     // of the store: marks children (CAIRN_MARK)
     uint32_t process_max; // at once; more wait in order
     tool_deliver deliver;
     tool_output output;
     void *context;
+    // Both live as long as the tools. NULL: none; NULL: env: and file: of this machine.
+    const struct tool_confinement *confinement;
+    const struct tool_secrets *secrets;
 };
+// With a confinement the process is no longer dumpable while the tools are open: steps cannot look into it.
 enum code tools_open(const struct tool_options *options, struct tools **out, struct error *err) MUST_CHECK;
 
 // Finds processes marked with `mark` that belong to (run, step) (both may be empty = any) and to another engine process

@@ -52,6 +52,7 @@ struct process_tools {
     struct heap timers;
     struct arena scratch; // of one launch
     int64_t now_ms, reaped_ms;
+    int dumpable;       // of the process, before the tools were opened
     struct arena arena; // holds this struct
 };
 
@@ -138,6 +139,7 @@ static void close_tools(struct tools *base)
     pthread_mutex_unlock(&tools->mutex);
     wake(tools);
     pthread_join(tools->thread, NULL);
+    if (tools->dumpable == 1) prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     destroy(tools);
 }
 
@@ -201,6 +203,8 @@ static void finish(struct process_tools *tools, struct job *job)
         drain(tools, job, &job->err);
         leave_running(tools, job);
     }
+    if (job->work_dir.len) workdir_remove(job->work_dir);
+    job->work_dir = STR("");
     forget(tools, job);
     struct tool_result result = job_result(job, os_now().mono_ms);
     job_end_log(job);
@@ -303,7 +307,7 @@ static void launch(struct process_tools *tools, struct job *job)
         finish(tools, job);
         return;
     }
-    bool started = job_launch(job, &tools->scratch);
+    bool started = job_launch(job, &tools->options, &tools->scratch);
     arena_reset(&tools->scratch);
     if (!started) {
         heap_remove(&tools->timers, &job->timer);
@@ -525,6 +529,11 @@ enum code tools_open(const struct tool_options *options, struct tools **out, str
     bool ready = tools->epoll >= 0 && tools->wake >= 0 &&
                  epoll_ctl(tools->epoll, EPOLL_CTL_ADD, tools->wake, &event) == 0 &&
                  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+    // A step of the same user could read our memory and environment, where the tokens and keys are.
+    if (ready && options->confinement && options->confinement->level != TOOL_LEVEL_NONE) {
+        tools->dumpable = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+        prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    }
     if (ready) errno = start_thread(tools);
     if (!ready || errno) {
         enum code rc = os_errno(err, "start the tools", NULL);

@@ -8,6 +8,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -54,13 +59,24 @@ UNUSED static void kit_line(void *context, uint64_t ticket, bool is_stderr, stru
     pthread_mutex_unlock(&k->mutex);
 }
 
-UNUSED static void kit_open_as(const char *mark, uint32_t process_max)
+UNUSED static void kit_open_with(const char *mark, uint32_t process_max, const struct tool_confinement *confinement,
+                                 const struct tool_secrets *secrets)
 {
     struct error err = {0};
     buf_init(&kit.lines, 16 << 20);
-    struct tool_options options = {
-        .mark = mark, .process_max = process_max, .deliver = kit_deliver, .output = kit_line, .context = &kit};
+    struct tool_options options = {.mark = mark,
+                                   .process_max = process_max,
+                                   .deliver = kit_deliver,
+                                   .output = kit_line,
+                                   .context = &kit,
+                                   .confinement = confinement,
+                                   .secrets = secrets};
     CHECK_OK(tools_open(&options, &kit.tools, &err), &err);
+}
+
+UNUSED static void kit_open_as(const char *mark, uint32_t process_max)
+{
+    kit_open_with(mark, process_max, NULL, NULL);
 }
 
 UNUSED static void kit_open(uint32_t process_max)
@@ -299,6 +315,53 @@ static void kit_helper_args(char **argv)
     fflush(stdout);
 }
 
+static void kit_told(const char *what, long rc)
+{
+    printf("%s %s\n", what, rc < 0 ? strerrorname_np(errno) : "done");
+}
+
+// System calls that a confined step must not have, with arguments that would be refused otherwise only by their meaning.
+static void kit_helper_calls(void)
+{
+    kit_told("ptrace", syscall(SYS_ptrace, PTRACE_TRACEME, 0, 0, 0));
+    kit_told("mount", syscall(SYS_mount, "none", "/", NULL, MS_REMOUNT | MS_BIND, NULL));
+    kit_told("unshare", syscall(SYS_unshare, CLONE_NEWUSER));
+    kit_told("clone", syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0));
+    kit_told("clone3", syscall(SYS_clone3, NULL, 0));
+    kit_told("bpf", syscall(SYS_bpf, 0, NULL, 0));
+    kit_told("keyctl", syscall(SYS_keyctl, 0, -1, 0));
+    kit_told("userfaultfd", syscall(SYS_userfaultfd, 0));
+    kit_told("io_uring", syscall(SYS_io_uring_setup, 1, NULL));
+    kit_told("perf", syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0));
+    kit_told("kexec", syscall(SYS_kexec_load, 0, 0, NULL, 0));
+    kit_told("module", syscall(SYS_delete_module, "none", 0));
+    kit_told("unix", syscall(SYS_socket, AF_UNIX, SOCK_STREAM, 0));
+    kit_told("tcp", syscall(SYS_socket, AF_INET, SOCK_STREAM, 0));
+    kit_told("udp6", syscall(SYS_socket, AF_INET6, SOCK_DGRAM, 0));
+    kit_told("netlink", syscall(SYS_socket, AF_NETLINK, SOCK_RAW, 0));
+    fflush(stdout);
+}
+
+// Whatever a step could try on its engine, 40 times over.
+static void kit_helper_poke(pid_t engine)
+{
+    size_t through = 0;
+    for (int i = 0; i < 40; i++) {
+        static const char *const files[] = {"environ", "mem", "maps", "auxv", "fd/0"};
+        char path[64];
+        snprintf(path, sizeof(path), "/proc/%d/%s", (int)engine, files[i % 5]);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        char byte;
+        // maps and auxv open; reading is what is refused
+        through += fd >= 0 && read(fd, &byte, 1) > 0;
+        if (fd >= 0) close(fd);
+        through += kill(engine, 0) == 0;
+        through += syscall(SYS_pidfd_open, engine, 0) >= 0 && syscall(SYS_ptrace, PTRACE_SEIZE, engine, 0, 0) == 0;
+    }
+    printf("%zu\n", through);
+    fflush(stdout);
+}
+
 static int kit_helper(char **argv)
 {
     if (strcmp(argv[0], "args") == 0)
@@ -307,6 +370,10 @@ static int kit_helper(char **argv)
         kit_helper_zoo(argv[1]);
     else if (strcmp(argv[0], "hopper") == 0)
         kit_escape(kit_hopper, argv[1]);
+    else if (strcmp(argv[0], "calls") == 0)
+        kit_helper_calls();
+    else if (strcmp(argv[0], "poke") == 0)
+        kit_helper_poke(atoi(argv[1]));
     else if (strcmp(argv[0], "orphans") == 0)
         return (int)tool_kill_orphans(argv[1], STR(""), STR(""));
     else

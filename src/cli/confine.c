@@ -1,0 +1,36 @@
+#include "cli/confine.h"
+
+enum { CONFIG_MAX = 1 << 20 };
+
+static int open_secrets(struct cli *cli, struct engine_options *options)
+{
+    struct error err = {0};
+    struct str text, file = args_text(&cli->args, FLAG_SECRETS, "");
+    struct json config;
+    struct tool_secrets *secrets = NULL;
+    if (file.len == 0) return EXIT_OK;
+    enum code rc = os_read_file(file.ptr, CONFIG_MAX, &cli->arena, &text, &err);
+    if (!rc) rc = json_parse(text, NULL, &cli->arena, &config, &err);
+    if (!rc) rc = tool_secrets_parse(&config, &cli->arena, &secrets, &err);
+    if (rc) {
+        int code = cli_fail(cli, rc == E_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_USAGE, "--secrets %.*s: %s", STR_ARG(file),
+                            err.message);
+        cli_hint(cli, "docs/format/secrets.md shows what such a file holds");
+        return code;
+    }
+    options->secrets = secrets;
+    return EXIT_OK;
+}
+
+int confine_open(struct cli *cli, struct engine_options *options)
+{
+    struct error err = {0};
+    struct str level = args_text(&cli->args, FLAG_CONFINE, "none");
+    struct tool_confinement *confinement = ARENA_NEW(&cli->arena, struct tool_confinement);
+    if (!confinement) return cli_nomem(cli);
+    confinement->limits = tool_limits_default;
+    if (!tool_level_parse(level, &confinement->level)) return cli_nomem(cli); // args has checked the choices
+    if (tool_confinement_check(confinement, &err)) return cli_fail(cli, EXIT_ERROR, "--confine: %s", err.message);
+    if (confinement->level != TOOL_LEVEL_NONE) options->confinement = confinement;
+    return open_secrets(cli, options);
+}

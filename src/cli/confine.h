@@ -1,0 +1,12 @@
+// --confine and --secrets: how the steps of a command run.
+#ifndef CAIRN_CLI_CONFINE_H
+#define CAIRN_CLI_CONFINE_H
+
+#include "cli/cli.h"
+#include "engine/engine.h"
+
+// Puts them into `options`; they live in the command's arena. EXIT_OK, or what was reported: also when steps could not be
+// confined as asked, so that nothing is started for nothing.
+int confine_open(struct cli *cli, struct engine_options *options);
+
+#endif

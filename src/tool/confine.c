@@ -1,0 +1,313 @@
+// What a confined step is kept from. The parent works everything out (the limits, the rules of Landlock, the filter of
+// system calls); the child only applies it, with raw system calls (process.c).
+//
+// Landlock is used through its numbers: the headers of Debian 12 know the first version of it only. What the running kernel
+// knows is asked at run time.
+#include "tool/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define MIB ((uint64_t)1 << 20)
+
+const char confine_path_default[] = "/usr/local/bin:/usr/bin:/bin";
+
+const struct tool_limits tool_limits_default = {
+    .memory = 4096 * MIB,
+    .files = 256,
+    .processes = 512,
+    .file_size = 4096 * MIB,
+    .stack = 8 * MIB,
+};
+
+// ---- Landlock
+
+enum {
+    FS_EXECUTE = 1 << 0,
+    FS_WRITE_FILE = 1 << 1,
+    FS_READ_FILE = 1 << 2,
+    FS_READ_DIR = 1 << 3,
+    FS_VERSION_1 = (1 << 13) - 1,
+    FS_REFER = 1 << 13,     // 2
+    FS_TRUNCATE = 1 << 14,  // 3
+    FS_IOCTL_DEV = 1 << 15, // 5
+    FS_OF_A_FILE = FS_EXECUTE | FS_WRITE_FILE | FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV,
+    FS_DEVICE_NODES = 1 << 6 | 1 << 11, // making them
+    NET_TCP = 3,                        // bind, connect; 4
+    SCOPE_ABSTRACT_UNIX = 1,            // 6
+    SCOPE_SIGNAL = 2,                   // 6
+    RULE_PATH_BENEATH = 1,
+    ABI_NETWORK = 4,
+    ABI_SCOPE = 6,
+};
+
+struct ruleset_attr {
+    uint64_t fs, net, scoped;
+};
+
+struct path_rule {
+    uint64_t allowed;
+    int32_t parent;
+} __attribute__((packed));
+
+// 0: this kernel has no Landlock, or it is switched off.
+static int landlock_version(void)
+{
+    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1U);
+    return version > 0 ? (int)version : 0;
+}
+
+static uint64_t handled_fs(int version)
+{
+    uint64_t rights = FS_VERSION_1;
+    if (version >= 2) rights |= FS_REFER;
+    if (version >= 3) rights |= FS_TRUNCATE;
+    if (version >= 5) rights |= FS_IOCTL_DEV;
+    return rights;
+}
+
+// Programs, their libraries and what these look up. Not all of /etc: it holds keys and our own configuration.
+static const char *const read_paths[] = {
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/opt",
+    "/nix/store",
+    "/proc",
+    "/sys/devices/system",
+    "/run/systemd/resolve",
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/ca-certificates",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/gitconfig",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/localtime",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pki/tls",
+    "/etc/profile",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/shells",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/terminfo",
+    "/etc/timezone",
+};
+static const char *const device_paths[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"};
+
+// A path that is not there needs no rule.
+static enum code allow(int ruleset, const char *path, uint64_t rights, struct error *err)
+{
+    struct stat stat;
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0) return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? OK : os_errno(err, "open", path);
+    enum code rc = OK;
+    if (fstat(fd, &stat) == 0) {
+        struct path_rule rule = {S_ISDIR(stat.st_mode) ? rights : rights & FS_OF_A_FILE, fd};
+        if (syscall(SYS_landlock_add_rule, ruleset, RULE_PATH_BENEATH, &rule, 0) < 0)
+            rc = os_errno(err, "allow steps to use", path);
+    }
+    close(fd);
+    return rc;
+}
+
+static enum code allow_each(int ruleset, const struct str *paths, size_t count, uint64_t rights, struct error *err)
+{
+    enum code rc = OK;
+    for (size_t i = 0; !rc && i < count; i++)
+        if (paths[i].len) rc = allow(ruleset, paths[i].ptr, rights, err);
+    return rc;
+}
+
+static enum code allow_all(int ruleset, uint64_t all, const struct tool_confinement *confinement,
+                           const struct str *paths, size_t count, struct error *err)
+{
+    uint64_t reading = FS_EXECUTE | FS_READ_FILE | FS_READ_DIR, writing = all & ~(uint64_t)FS_DEVICE_NODES;
+    uint64_t device = all & (FS_READ_FILE | FS_WRITE_FILE | FS_TRUNCATE | FS_IOCTL_DEV);
+    enum code rc = OK;
+    for (size_t i = 0; !rc && i < ARRAY_COUNT(read_paths); i++) rc = allow(ruleset, read_paths[i], reading, err);
+    for (size_t i = 0; !rc && i < ARRAY_COUNT(device_paths); i++) rc = allow(ruleset, device_paths[i], device, err);
+    if (!rc) rc = allow_each(ruleset, confinement->read, confinement->read_count, reading, err);
+    if (!rc) rc = allow_each(ruleset, confinement->write, confinement->write_count, writing, err);
+    if (!rc) rc = allow_each(ruleset, paths, count, writing, err);
+    return rc;
+}
+
+static enum code make_ruleset(const struct tool_confinement *confinement, int version, const struct str *paths,
+                              size_t count, int *out, struct error *err)
+{
+    struct ruleset_attr attr = {.fs = handled_fs(version)};
+    if (confinement->level == TOOL_LEVEL_FULL && version >= ABI_NETWORK) attr.net = NET_TCP;
+    if (version >= ABI_SCOPE) attr.scoped = SCOPE_SIGNAL | SCOPE_ABSTRACT_UNIX;
+    int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+    if (fd < 0) return os_errno(err, "make rules of Landlock", NULL);
+    enum code rc = allow_all(fd, attr.fs, confinement, paths, count, err);
+    if (rc)
+        close(fd);
+    else
+        *out = fd;
+    return rc;
+}
+
+// ---- system calls
+
+#if defined(__x86_64__)
+#define AUDIT_ARCH_HERE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define AUDIT_ARCH_HERE AUDIT_ARCH_AARCH64
+#endif
+
+#ifdef AUDIT_ARCH_HERE
+
+#define X32_BIT 0x40000000U
+#define NEW_NAMESPACES                                                                                                 \
+    (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field))
+#define ANSWER(error) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (error))
+#define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define EQUAL(value, then, otherwise) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), (then), (otherwise))
+#define DENY(name) EQUAL(SYS_##name, 0, 1), ANSWER(EPERM)
+
+// Numbers of another architecture would slip through a filter of these.
+#define PREFIX                                                                                                         \
+    LOAD(arch), EQUAL(AUDIT_ARCH_HERE, 1, 0), ANSWER(ENOSYS), LOAD(nr),                                                \
+        BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, X32_BIT, 0, 1), ANSWER(ENOSYS)
+
+// What no step has any business with: other processes' memory, mounts, namespaces, keys, the kernel's own machinery, and
+// io_uring, which would do the rest without being asked. clone3 hides its flags in memory, so it does not exist (libc then
+// uses clone).
+#define REFUSALS                                                                                                       \
+    DENY(ptrace), DENY(process_vm_readv), DENY(process_vm_writev), DENY(mount), DENY(umount2), DENY(pivot_root),       \
+        DENY(chroot), DENY(open_tree), DENY(move_mount), DENY(fsopen), DENY(fsconfig), DENY(fsmount), DENY(fspick),    \
+        DENY(mount_setattr), DENY(setns), DENY(unshare), DENY(bpf), DENY(perf_event_open), DENY(userfaultfd),          \
+        DENY(io_uring_setup), DENY(io_uring_enter), DENY(io_uring_register), DENY(keyctl), DENY(add_key),              \
+        DENY(request_key), DENY(kexec_load), DENY(kexec_file_load), DENY(init_module), DENY(finit_module),             \
+        DENY(delete_module), DENY(reboot), DENY(swapon), DENY(swapoff), DENY(acct), DENY(settimeofday),                \
+        DENY(clock_settime), DENY(clock_adjtime), DENY(quotactl), DENY(open_by_handle_at), DENY(pidfd_getfd),          \
+        DENY(kcmp), DENY(fanotify_init), EQUAL(SYS_clone3, 0, 1), ANSWER(ENOSYS), EQUAL(SYS_clone, 0, 4),              \
+        LOAD(args[0]), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1), ANSWER(EPERM), ALLOW
+
+// Sockets of this machine only. The other kinds are refused as if the kernel had been built without them.
+#define NO_NETWORK EQUAL(SYS_socket, 0, 3), LOAD(args[0]), EQUAL(AF_UNIX, 1, 0), ANSWER(EAFNOSUPPORT)
+
+static struct sock_filter with_network[] = {PREFIX, REFUSALS, ALLOW};
+static struct sock_filter without_network[] = {PREFIX, REFUSALS, NO_NETWORK, ALLOW};
+static const struct sock_fprog filters[] = {{ARRAY_COUNT(with_network), with_network},
+                                            {ARRAY_COUNT(without_network), without_network}};
+
+static const struct sock_fprog *filter_of(enum tool_level level)
+{
+    bool known = prctl(PR_GET_SECCOMP, 0, 0, 0, 0) >= 0;
+    return known ? &filters[level == TOOL_LEVEL_FULL] : NULL;
+}
+
+#else
+
+static const struct sock_fprog *filter_of(enum tool_level level)
+{
+    (void)level;
+    return NULL;
+}
+
+#endif
+
+// ---- together
+
+static void add_limit(struct cage *cage, int resource, uint64_t value)
+{
+    struct rlimit now;
+    if (getrlimit(resource, &now) < 0) return;
+    rlim_t most = value < now.rlim_max ? (rlim_t)value : now.rlim_max;
+    INVARIANT(cage->limit_count < LIMITS_MAX);
+    cage->limits[cage->limit_count++] = (struct confine_limit){resource, {most, most}};
+}
+
+static void set_limits(struct cage *cage, const struct tool_confinement *confinement)
+{
+    const struct tool_limits *limits = &confinement->limits;
+    if (limits->memory) add_limit(cage, RLIMIT_DATA, limits->memory);
+    if (limits->address) add_limit(cage, RLIMIT_AS, limits->address);
+    if (limits->cpu) add_limit(cage, RLIMIT_CPU, limits->cpu);
+    if (limits->files) add_limit(cage, RLIMIT_NOFILE, limits->files);
+    if (limits->file_size) add_limit(cage, RLIMIT_FSIZE, limits->file_size);
+    if (limits->stack) add_limit(cage, RLIMIT_STACK, limits->stack);
+    // The number is that of a user. Where it is also the engine's it would count the engine.
+    if (limits->processes && confinement->run_as) add_limit(cage, RLIMIT_NPROC, limits->processes);
+}
+
+static enum tool_level level_of(const struct tool_confinement *confinement, int version)
+{
+    if (confinement->level != TOOL_LEVEL_AUTO) return confinement->level;
+    return version > 0 ? TOOL_LEVEL_FILES : TOOL_LEVEL_BASIC;
+}
+
+enum code tool_confinement_check(const struct tool_confinement *confinement, struct error *err)
+{
+    int version = landlock_version();
+    enum tool_level level = level_of(confinement, version);
+    if (level == TOOL_LEVEL_NONE) return OK;
+    if (confinement->run_as && geteuid() != 0)
+        return error_set(err, E_UNSUPPORTED, "steps cannot run as uid %u: only root may do that", confinement->uid);
+    if (!filter_of(level)) return error_set(err, E_UNSUPPORTED, "this system cannot filter system calls (seccomp)");
+    if (level >= TOOL_LEVEL_FILES && version == 0)
+        return error_set(err, E_UNSUPPORTED, "this kernel cannot confine steps to directories (no Landlock)");
+    bool own_signals = version >= ABI_SCOPE || confinement->run_as;
+    if (level == TOOL_LEVEL_FULL && !own_signals)
+        return error_set(err, E_UNSUPPORTED,
+                         "this kernel cannot keep a step from signalling the engine (Landlock %d, 6 is needed): let "
+                         "steps run as another user",
+                         version);
+    return OK;
+}
+
+enum code cage_make(const struct tool_confinement *confinement, const struct str *paths, size_t count, struct cage *out,
+                    struct error *err)
+{
+    *out = (struct cage){.ruleset = -1};
+    int version = landlock_version();
+    enum tool_level level = level_of(confinement, version);
+    out->filter = filter_of(level);
+    out->run_as = confinement->run_as;
+    out->uid = confinement->uid;
+    out->gid = confinement->gid;
+    out->drop_capabilities = geteuid() == 0;
+    set_limits(out, confinement);
+    return level >= TOOL_LEVEL_FILES ? make_ruleset(confinement, version, paths, count, &out->ruleset, err) : OK;
+}
+
+void cage_close(struct cage *cage)
+{
+    if (cage->ruleset >= 0) close(cage->ruleset);
+    cage->ruleset = -1;
+}

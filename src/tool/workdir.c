@@ -1,0 +1,109 @@
+// The working directory of one attempt.
+#include "tool/internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum code workdir_make(const struct tool_confinement *confinement, struct arena *arena, struct str *out,
+                       struct error *err)
+{
+    static const char ending[] = "/cairn-step-XXXXXX";
+    const char *root = confinement->work_root.len ? confinement->work_root.ptr : getenv("TMPDIR");
+    if (!root || root[0] != '/') root = "/tmp";
+    size_t size = strlen(root) + sizeof(ending);
+    char *path = arena_alloc(arena, size);
+    if (!path) return error_set(err, E_NOMEM, "out of memory");
+    snprintf(path, size, "%s%s", root, ending);
+    if (!mkdtemp(path)) return os_errno(err, "make a working directory in", root);
+    *out = str_from(path);
+    if (confinement->run_as && lchown(path, confinement->uid, confinement->gid) < 0) {
+        enum code rc = os_errno(err, "give away", path);
+        workdir_remove(*out);
+        *out = STR("");
+        return rc;
+    }
+    return OK;
+}
+
+// A directory in `parent`, whatever its mode was, never through a link. -1 when it is none.
+static int enter(int parent, const char *name)
+{
+    char path[64];
+    int fd = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return -1;
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    (void)!chmod(path, 0700);
+    int opened = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close(fd);
+    return opened;
+}
+
+struct removal {
+    int top;
+    uint64_t moved;
+};
+
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+// Empties one directory below the top. Directories in it move up to the top, so a tree of any depth needs two descriptors.
+static void empty(struct removal *removal, int fd)
+{
+    DIR *dir = fdopendir(fd);
+    if (!dir) {
+        close(fd);
+        return;
+    }
+    struct dirent *entry;
+    while ((entry = readdir(dir))) {
+        if (is_dots(entry->d_name) || unlinkat(fd, entry->d_name, 0) == 0) continue;
+        char name[48];
+        snprintf(name, sizeof(name), ".cairn-removed-%llu", (unsigned long long)removal->moved++);
+        int inner = enter(fd, entry->d_name); // its mode must let it be moved
+        if (inner >= 0) close(inner);
+        (void)!renameat(fd, entry->d_name, removal->top, name);
+    }
+    closedir(dir);
+}
+
+// One pass over the top. True: something was removed, so another pass may find more.
+static bool remove_once(struct removal *removal, DIR *top)
+{
+    bool removed = false;
+    struct dirent *entry;
+    rewinddir(top);
+    while ((entry = readdir(top))) {
+        if (is_dots(entry->d_name)) continue;
+        if (unlinkat(removal->top, entry->d_name, 0) == 0) {
+            removed = true;
+            continue;
+        }
+        int fd = enter(removal->top, entry->d_name);
+        if (fd >= 0) empty(removal, fd);
+        removed |= unlinkat(removal->top, entry->d_name, AT_REMOVEDIR) == 0;
+    }
+    return removed;
+}
+
+void workdir_remove(struct str path)
+{
+    int fd = enter(AT_FDCWD, path.ptr);
+    DIR *top = fd >= 0 ? fdopendir(fd) : NULL;
+    struct removal removal = {.top = fd};
+    while (top && remove_once(&removal, top)) {
+    }
+    if (top)
+        closedir(top);
+    else if (fd >= 0)
+        close(fd);
+    if (rmdir(path.ptr) < 0)
+        os_log(LOG_WARN, "a working directory stays dir=%.*s why=\"%s\"", STR_ARG(path), strerrordesc_np(errno));
+}
