@@ -335,6 +335,20 @@ static const struct command commands[] = {
       FLAG_RAW, FLAG_EXIT_ON_WAIT, LIST_FLAGS},
      command_events},
     {"Look",
+     "trace",
+     "RUN[@SEQ]",
+     "print a run as OpenTelemetry spans",
+     "The body of an OTLP/HTTP request: a span for the run, one for each attempt of a step, linked to the attempts and "
+     "runs before them. It is made of the log, with ids that follow from the run's: the same today and tomorrow. What "
+     "has not ended has no span yet. Steps find the trace that they belong to in TRACEPARENT. docs/format/observe.md "
+     "has the attributes.",
+     "cairn trace @last\ncairn trace @last -o jsonl > spans.jsonl",
+     "json|jsonl|yaml",
+     1,
+     1,
+     {STORE_FLAGS, FLAG_OUTPUT},
+     command_trace},
+    {"Look",
      "why",
      "RUN[/STEP][@SEQ]",
      "explain why a step or a run is in the state it is in",

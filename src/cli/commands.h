@@ -21,6 +21,7 @@ int command_watch(struct cli *cli);
 int command_top(struct cli *cli);
 int command_get(struct cli *cli);
 int command_events(struct cli *cli);
+int command_trace(struct cli *cli);
 int command_logs(struct cli *cli);
 int command_why(struct cli *cli);
 int command_diff(struct cli *cli);

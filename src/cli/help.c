@@ -199,6 +199,7 @@ static void topic_environment(struct cli *cli, struct buf *out)
         {"CAIRN_ATTEMPT", "number of the attempt, counted by the retry policy"},
         {"CAIRN_ENGINE_ATTEMPT", "how often this attempt was begun; above 1 when a process died under it"},
         {"CAIRN_IDEMPOTENCY_KEY", "the same each time this attempt is begun: hand it to what the step calls"},
+        {"TRACEPARENT", "W3C trace context of this attempt, see cairn help trace"},
         {"ARTIFACTS_DIR", "a directory of the run; files in it outlive the step"},
         {"WORKFLOW_ID", "id of the run, too"},
         {"ARGUMENTS", "what was given with --arguments or behind --"},

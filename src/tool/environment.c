@@ -3,6 +3,7 @@
 #include "tool/internal.h"
 
 #include "base/map.h"
+#include "view/trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -78,6 +79,16 @@ static void put_number(struct builder *builder, struct str name, uint32_t number
     put(builder, name, copy);
 }
 
+// Whatever the step calls belongs below its attempt in the trace of the run.
+static void put_trace(struct builder *builder, const struct environment *with)
+{
+    char text[TRACEPARENT_SIZE];
+    trace_parent(with->run, with->step, with->logical, with->engine, text);
+    struct str copy = arena_copy(builder->arena, str_from(text));
+    if (!copy.ptr) builder->failed = true;
+    put(builder, STR("TRACEPARENT"), copy);
+}
+
 static void put_identity(struct builder *builder, const struct environment *with)
 {
     put(builder, STR("CAIRN_RUN_ID"), with->run);
@@ -92,6 +103,7 @@ static void put_identity(struct builder *builder, const struct environment *with
     else
         builder->failed = true;
     put(builder, STR("CAIRN_IDEMPOTENCY_KEY"), str_from(key));
+    put_trace(builder, with);
     put(builder, STR("CAIRN_MARK"), with->mark);
 }
 

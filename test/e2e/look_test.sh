@@ -152,6 +152,22 @@ test_ps_tells_what_runs_do_and_who_drives_them() {
     touch go; wait $alive
     cairn_is 0 ps -o name "${store[@]}"; equal "$(sort out | tr '\n' ' ')" 'g1 s2 '
 }
+test_a_run_is_a_trace() {
+    plan t '{"stepId":"a","kind":"shell","with":{"command":"echo $TRACEPARENT; test $CAIRN_ATTEMPT -ge 2"},"retry":{"maxAttempts":2,"delay":"1ms"}},{"stepId":"b","kind":"noop","dependsOn":["a"]}'
+    cairn_is 0 run t.json "${store[@]}" --run-id r-1
+    cairn_is 0 trace r-1 "${store[@]}"; cp out first
+    local trace; trace=$(printf r-1 | sha256sum | cut -c1-32)
+    equal "$(jq -r '[.resourceSpans[0].scopeSpans[0].spans[].traceId] | unique | join(" ")' first)" "$trace"
+    equal "$(jq -r '[.resourceSpans[0].scopeSpans[0].spans[].name] | join(" ")' first)" 'RUN t a a b'
+    local second; second=$(printf 'r-1|a|2|1' | sha256sum | cut -c1-16)
+    equal "$(jq -r '.resourceSpans[0].scopeSpans[0].spans[2].spanId' first)" "$second"
+    equal "$(jq -r '.resourceSpans[0].scopeSpans[0].spans[2].links[0].spanId' first)" "$(jq -r '.resourceSpans[0].scopeSpans[0].spans[1].spanId' first)"
+    jq -e '.resourceSpans[0].scopeSpans[0].spans | all((.endTimeUnixNano|tonumber) >= (.startTimeUnixNano|tonumber))' first >/dev/null || fail 'a span ends before it begins'
+    equal "$("$CAIRN" get r-1/a "${store[@]}" -o json | jq -r '.result | tostring' | tr -d '\n')" "00-$trace-$second-01"
+    cairn_is 0 trace r-1 "${store[@]}" -o jsonl; equal "$(wc -l <out)" 1
+    equal "$(jq -c . first)" "$(cat out)"
+    cairn_is 5 trace nothing "${store[@]}"
+}
 test_inbox_shows_questions_and_how_to_answer() {
     gate_plan
     plan asks '{"stepId":"a","kind":"noop"}' '"metadata":{"requiresApproval":true},'

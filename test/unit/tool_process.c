@@ -2,6 +2,7 @@
 #include "tool_kit.h"
 
 #include "base/arena.h"
+#include "view/trace.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -198,12 +199,14 @@ static void environment_is_the_expected_list_X2(void)
     char own[16];
     snprintf(own, sizeof(own), "%d-", (int)getpid());
     CHECK(strncmp(identity + 16, own, strlen(own)) == 0);
+    char parent[TRACEPARENT_SIZE];
+    trace_parent(STR("run-1"), STR("build"), 2, 3, parent);
     buf_printf(&want,
                "CAIRN_ATTEMPT=2\nCAIRN_ENGINE_ATTEMPT=3\nCAIRN_IDEMPOTENCY_KEY=run-1:build:2\n"
                "CAIRN_MARK=testmark:run-1:build:2:3:%.*s\nCAIRN_RUN_ID=run-1\nCAIRN_STEP_ID=build\n"
                "EMPTY=\nHOME=/somewhere\nLDX=stays\nOWN=a=b c\nd\nPATH=/usr/bin:/bin\n"
-               "SHARED=from the request\nTOKEN=***\nTOKEN_SOURCE=***\n",
-               (int)strcspn(identity + 16, "\n"), identity + 16);
+               "SHARED=from the request\nTOKEN=***\nTOKEN_SOURCE=***\nTRACEPARENT=%s\n",
+               (int)strcspn(identity + 16, "\n"), identity + 16, parent);
     CHECK_STR(buf_str(&got), buf_str(&want));
     buf_release(&got);
     buf_release(&want);

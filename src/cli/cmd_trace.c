@@ -1,0 +1,21 @@
+// A run as OpenTelemetry spans: printed, to be posted to a collector by whatever speaks HTTP.
+#include "cli/card.h"
+#include "cli/commands.h"
+
+#include "view/trace.h"
+
+int command_trace(struct cli *cli)
+{
+    struct session session;
+    struct target target = {0};
+    struct card card = {0};
+    struct json json;
+    int code = session_open(&session, cli, STORE_READ);
+    if (!code) code = target_find(&session, cli->args.words[0], TARGET_MOMENT, &target);
+    if (!code) code = card_load(&session, &target.head, target.at, &card);
+    if (!code && !trace_json(&card.view, &cli->arena, &json)) code = cli_nomem(cli);
+    if (!code) print_json(cli, format_of(cli, FORMAT_JSON), &json);
+    card_release(&card);
+    session_close(&session);
+    return code;
+}
