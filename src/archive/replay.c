@@ -254,6 +254,10 @@ static bool input_of(struct replay *replay, const struct moment *moment, struct 
     switch ((int)moment->kind) {
     case MOMENT_RUN_QUEUED:
     case MOMENT_RUN_STARTED:
+        if (moment->kind == MOMENT_RUN_STARTED && run->queued_ms && run_queued(run)) {
+            out->kind = INPUT_ADMIT;
+            return true;
+        }
         if (run->queued_ms || run->started_ms || !moment->start) return false;
         out->kind = INPUT_START;
         out->start = moment->start;
@@ -314,7 +318,7 @@ static enum code fold_accident(struct replay *replay, const struct moment *momen
 static bool is_taken_over(struct replay *replay, const struct moment *moment, const struct seal *seal)
 {
     if (replay->ordinal == 1 && seal && moment->start && moment->start->original_run.len > 0 &&
-        !moment->start->requires_approval)
+        !moment->start->requires_approval && !str_is(moment->start->admission, "QUEUE"))
         replay->taken_ms = seal->persisted_ms;
     if (replay->taken_ms == 0) return false;
     // Entries of the ledger have no seal; theirs is the time when it happened, which is before or then.

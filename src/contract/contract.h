@@ -125,7 +125,16 @@ struct start_facts {
     struct json parts;                       // array of {from, request, file, sha256}; type 0 = none
     struct json reuse; // ids of steps whose results of `original_run` count when the run is approved; type 0 = none
     bool requires_approval;
+    struct str admission;     // "": starts at once; "QUEUE": when it is admitted; "DELAY": no step before not_before_ms
+    int64_t not_before_ms;    // DELAY
+    struct str profile;       // behaviour (C-07): "" is cairn's own, else "temporal", "conductor" or "mock"
+    bool cancel_on_pause;     // temporal: attempts in flight are stopped by a pause, and run again after it
+    int64_t drain_timeout_ms; // 0 = DRAIN_TIMEOUT_MS
+    struct json warnings;     // of the validation of capabilities, an array; type 0 = none
+    bool degraded;            // some are emulated or missing
+    struct str report;        // where the whole report is: "cairn://blobs/<sha256>"
 };
+#define DRAIN_TIMEOUT_MS ((int64_t)300000)
 
 struct fault {
     struct str code; // "TIMEOUT", "EXIT_NONZERO", ...; empty = no fault

@@ -29,23 +29,31 @@ static const struct field forked_from_fields[] = {
 static const struct table forked_from_table = TABLE(forked_from_fields);
 
 static const struct field start_fields[] = {
+    START_FIELD("admission", FIELD_STR, admission, 0),
     START_FIELD("arguments", FIELD_STR, arguments, 0),
     START_FIELD("artifactsDir", FIELD_STR, artifacts_dir, 0),
+    START_FIELD("cancelOnPause", FIELD_BOOL, cancel_on_pause, 0),
+    START_FIELD("degraded", FIELD_BOOL, degraded, 0),
     START_FIELD("documentFile", FIELD_STR, document_file, 0),
     START_FIELD("documentKind", FIELD_STR, document_kind, 0),
     START_FIELD("documentSha256", FIELD_STR, document_sha256, 0),
+    START_FIELD("drainTimeoutMs", FIELD_MS, drain_timeout_ms, 0),
     FORK_FIELD("forkedFrom", forked_from_table),
     START_FIELD("inputs", FIELD_JSON, inputs, 0),
     START_FIELD("name", FIELD_STR, name, 0),
+    START_FIELD("notBefore", FIELD_TIME, not_before_ms, 0),
     START_FIELD("originalRunId", FIELD_STR, original_run, 0),
     START_FIELD("parentRunId", FIELD_STR, parent_run, 0),
     START_FIELD("parentStepId", FIELD_STR, parent_step, 0),
     START_FIELD("parts", FIELD_JSON, parts, 0),
+    START_FIELD("profile", FIELD_STR, profile, 0),
     START_FIELD("requiresApproval", FIELD_BOOL, requires_approval, 0),
     START_FIELD("reuse", FIELD_JSON, reuse, 0),
     START_FIELD("schemaVersion", FIELD_STR, schema_version, 0),
     START_FIELD("triggerSource", FIELD_STR, trigger_source, 0),
     START_FIELD("triggeredBy", FIELD_STR, triggered_by, 0),
+    START_FIELD("validationReport", FIELD_STR, report, 0),
+    START_FIELD("warnings", FIELD_JSON, warnings, 0),
     START_FIELD("workDir", FIELD_STR, work_dir, 0),
 };
 static const struct table start_table = TABLE(start_fields);

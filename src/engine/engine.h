@@ -85,6 +85,9 @@ enum code engine_open(const struct engine_options *options, struct engine **out,
 // Releases leases, kills and reaps what is in flight. Runs that have not ended go on with the next engine_adopt.
 void engine_close(struct engine *engine);
 
+// START: at once. QUEUE: recorded, and nothing more until engine_admit. DELAY: it starts, its steps not before not_before_ms.
+enum start_mode { MODE_START = 0, MODE_QUEUE, MODE_DELAY };
+
 struct start_request {
     const struct program *program; // retained by the engine while the run is resident
     struct str tenant, project, environment;
@@ -98,11 +101,17 @@ struct start_request {
     struct str parent_run, parent_step;
     const struct note_put *notes; // stored with the first batch of the run, or the start is refused (observer.refused)
     size_t note_count;
+    enum start_mode mode;
+    int64_t not_before_ms; // DELAY, wall clock
 };
 
 // Checks and queues the start; it happens in the next turn. E_EXISTS, E_INVALID, E_UNSUPPORTED (engine_supports). run_out needs 129 bytes.
 enum code engine_start(struct engine *engine, const struct start_request *request, char run_out[129],
                        struct error *err) MUST_CHECK;
+// A run that was started with MODE_QUEUE begins, in the next turn; also one that nobody owned, which is taken over for it.
+// Once is enough, twice does no harm: a run that has begun is left alone (ES-3e). E_CONFLICT: it waits for its approval first;
+// otherwise as engine_adopt.
+enum code engine_admit(struct engine *engine, struct str tenant, struct str run, struct error *err) MUST_CHECK;
 // Takes over a run that no living process owns: kills its orphans, folds it, goes on in the next turn. Signals that were
 // posted to it while nobody owned it are decided before it goes on.
 // E_NOT_FOUND, E_LOCKED, E_TERMINAL (it has ended; nothing to do), E_CORRUPT, E_UNSUPPORTED (it stays as it is).

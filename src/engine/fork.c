@@ -289,6 +289,8 @@ static enum code try_turn(struct fork *fork, const struct fork_request *request,
     *facts = fork->facts;
     facts->inputs = fork->inputs;
     facts->requires_approval = fork->program->requires_approval;
+    facts->admission = (struct str){0}; // it was let in once
+    facts->not_before_ms = 0;
     struct input input = {.kind = INPUT_START,
                           .now_ms = request->now_ms,
                           .start = facts,

@@ -205,17 +205,29 @@ enum code reload(struct engine *engine, struct resident *resident, struct error 
     struct run *run = NULL;
     const struct run_ids *ids = run_log_ids(resident->log);
     enum code rc = OK;
-    if (run_log_last_seq(resident->log) > 0) {
-        rc = fold_stored(engine->store, resident->entry->program, ids, &run, err);
-    } else {
-        run = run_new(resident->entry->program, ids); // its first batch was never stored
-        if (!run) rc = error_set(err, E_NOMEM, "out of memory");
+    // One in the queue may have nothing but an entry in its ledger yet.
+    rc = fold_stored(engine->store, resident->entry->program, ids, &run, err);
+    if (rc == E_NOT_FOUND && run_log_last_seq(resident->log) == 0) { // its first batch was never stored
+        if (err) *err = (struct error){0};
+        run = run_new(resident->entry->program, ids);
+        rc = run ? OK : error_set(err, E_NOMEM, "out of memory");
     }
     if (rc) return rc;
     run_free(resident->run);
     resident->run = run;
     relive(engine, resident);
     return OK;
+}
+
+enum code engine_admit(struct engine *engine, struct str tenant, struct str run, struct error *err)
+{
+    enum code rc = engine_adopt(engine, tenant, run, err);
+    if (rc) return rc;
+    struct resident *resident = resident_find(engine, tenant, run);
+    INVARIANT(resident);
+    if (resident->run->status == RUN_STATUS_PENDING && resident->run->start.requires_approval)
+        return error_set(err, E_CONFLICT, "run %.*s waits for its approval", STR_ARG(run));
+    return queue_add(engine, resident, INPUT_ADMIT) ? OK : error_set(err, E_NOMEM, "out of memory");
 }
 
 static bool is_adopted(void *context, struct str run, struct str step)

@@ -71,7 +71,7 @@ enum code queue_reuse(struct queued *queued, const struct reuse *reuse, uint32_t
     }
     queued->reuse = kept;
     queued->input.reuse_count = count;
-    bool waits = queued->facts && queued->facts->requires_approval;
+    bool waits = queued->facts && (queued->facts->requires_approval || str_is(queued->facts->admission, "QUEUE"));
     return !waits || name_reused(queued, queued->resident->entry->program) ? OK : no_memory(err);
 }
 
@@ -108,7 +108,7 @@ enum code reuse_at_the_gate(struct engine *engine, struct queued *queued, struct
     const struct input *input = &queued->input;
     bool approves = input->kind == INPUT_SIGNAL && queued->signal->type == SIGNAL_APPROVE;
     if (run->start.reuse.type != JSON_ARRAY || queued->reuse || input->idle || run->started_ms > 0) return OK;
-    if (!approves && input->kind != INPUT_RECOVER) return OK;
+    if (!approves && input->kind != INPUT_RECOVER && input->kind != INPUT_ADMIT) return OK;
     enum code rc = look_up(engine, queued, err);
     if (rc == OK || rc == E_NOMEM || rc == E_IO) return rc;
     // The ended run is gone or cannot be read: its steps run again.

@@ -105,7 +105,10 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
         .name = program->name,
         .requires_approval = program->requires_approval,
         .trigger_source = STR("manual"),
+        .not_before_ms = request->mode == MODE_DELAY ? request->not_before_ms : 0,
     };
+    if (request->mode == MODE_QUEUE) facts->admission = STR("QUEUE");
+    if (request->mode == MODE_DELAY) facts->admission = STR("DELAY");
     const struct str *source[] = {&request->arguments,    &request->work_dir,   &request->triggered_by,
                                   &request->original_run, &request->parent_run, &request->parent_step,
                                   &request->artifacts_dir};

@@ -98,7 +98,7 @@ static enum code judge_start(struct explain *e, const struct moment *m, struct s
     if (rc) return rc;
     // What a worker starts was let through; what the engine itself starts is the form of a result that is taken over, and
     // nothing but the dependencies is asked (or it starts to fail at once: FAULT).
-    if (m->by == EMITTER_ENGINE && join.verdict != JOIN_FAULT) {
+    if (m->kind == MOMENT_STEP_STARTED && m->by == EMITTER_ENGINE && join.verdict != JOIN_FAULT) {
         note->join = (struct join_note){.reuse = true};
         return count(e, note, m, runs && s->waiting == 0, "a dependency has not ended", err);
     }
@@ -179,6 +179,8 @@ enum code judge_moment(struct explain *e, const struct moment *m, struct step_no
     switch ((int)m->kind) {
     case MOMENT_STEP_STARTED:
         return judge_start(e, m, note, at, err);
+    case MOMENT_STEP_DELAYED: // the first attempt: it was let through, but not yet
+        return e->run->steps[note->step].state == NODE_WAITING ? judge_start(e, m, note, at, err) : OK;
     case MOMENT_STEP_SKIPPED:
         return judge_skip(e, m, note, at, err);
     case MOMENT_ATTEMPT_FAILED:

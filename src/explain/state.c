@@ -153,6 +153,7 @@ static bool look_without_note(struct view_of_step *v)
     case RUN_STATUS_PENDING:
     case RUN_STATUS_APPROVED:
         if (run->cancelling) return set(v, STATE_WAITING, "RUN_CANCELLING");
+        if (run_queued(run)) return set(v, STATE_WAITING, "RUN_QUEUED");
         return set(v, STATE_WAITING,
                    run->start.requires_approval && run->status == RUN_STATUS_PENDING ? "RUN_NEEDS_APPROVAL"
                                                                                      : "RUN_NOT_STARTED");
@@ -247,6 +248,7 @@ static bool look_with_note(struct view_of_step *v)
         return look_at_running(v);
     case NODE_DELAYED:
         if (ended) return set(v, STATE_CANCELLED, "RUN_CANCELLED");
+        if (note->attempt_count == 0) return set(v, STATE_WAITING, run->cancelling ? "RUN_CANCELLING" : "NOT_BEFORE");
         if (run->cancelling) return set(v, STATE_RETRYING, "RUN_CANCELLING");
         return set(v, STATE_RETRYING, run->status == RUN_STATUS_PAUSED ? "RUN_PAUSED" : "BACKOFF");
     case NODE_HELD:

@@ -127,6 +127,10 @@ static void waiting_told(struct maker *m, struct buf *out, const struct view_of_
         canceller_told(out, e);
     } else if (str_is(reason, "RUN_NEEDS_APPROVAL")) {
         buf_text(out, " waits for the run, whose start needs an approval");
+    } else if (str_is(reason, "RUN_QUEUED")) {
+        buf_text(out, " waits for the run, which is in the queue");
+    } else if (str_is(reason, "NOT_BEFORE")) {
+        buf_text(out, " could start, but the run was accepted with a later time for its steps");
     } else if (str_is(reason, "RUN_NOT_STARTED")) {
         buf_text(out, " waits for the run, which has not started");
     } else if (str_is(reason, "LOOP_NOT_STARTED")) {

@@ -272,7 +272,9 @@ static enum code fold_step_moment(struct run *run, const struct moment *m, uint3
         s->engine = m->engine;
         return OK;
     case MOMENT_STEP_DELAYED:
-        if (s->state != NODE_DELAYED && s->state != NODE_HELD) return impossible(run, m, err);
+        if (s->state == NODE_WAITING ? s->waiting > 0 || !in_scope(run, index)
+                                     : s->state != NODE_DELAYED && s->state != NODE_HELD)
+            return impossible(run, m, err);
         forgive(run, m, s); // HELD: tried again as soon as somebody drives the run
         enter_state(run, s, NODE_DELAYED);
         s->due_ms = m->due_ms;
@@ -315,12 +317,17 @@ static enum code fold_facts(struct run *run, const struct start_facts *from, str
         {&to->parent_run, from->parent_run, {0}},
         {&to->parent_step, from->parent_step, {0}},
         {&to->forked_run, from->forked_run, {0}},
+        {&to->admission, from->admission, {0}},
+        {&to->profile, from->profile, {0}},
+        {&to->report, from->report, {0}},
     };
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
         enum code rc = keep_shared(run, texts[i].to, texts[i].from, texts[i].shared, err);
         if (rc) return rc;
     }
     if (from->inputs.type != 0 && !json_copy(&run->arena, &from->inputs, &to->inputs)) return out_of_memory(run, err);
+    if (from->warnings.type != 0 && !json_copy(&run->arena, &from->warnings, &to->warnings))
+        return out_of_memory(run, err);
     if (from->reuse.type != 0 && !json_copy(&run->arena, &from->reuse, &to->reuse)) return out_of_memory(run, err);
     return OK;
 }

@@ -54,12 +54,15 @@ enum code attempt_lost(struct decide *d, uint32_t step) MUST_CHECK; // the one i
 enum code reuse_one(struct decide *d, const struct reuse *reuse) MUST_CHECK;
 enum code take_up_past(struct decide *d) MUST_CHECK; // START with a past
 enum code begin_run(struct decide *d) MUST_CHECK;    // RUN_STARTED and reused steps
+bool may_begin(const struct run *run);               // approved if it must be; not in the queue
+enum code delay_until(struct decide *d, uint32_t step, int64_t due_ms) MUST_CHECK;
 
 enum code step_start(struct decide *d) MUST_CHECK;
 enum code step_result(struct decide *d) MUST_CHECK;
 enum code step_timer(struct decide *d) MUST_CHECK;
 enum code step_signal(struct decide *d) MUST_CHECK;
 enum code step_recover(struct decide *d) MUST_CHECK;
+enum code step_admit(struct decide *d) MUST_CHECK;
 
 bool kind_is_executed(enum step_kind kind); // by a tool or in process: has a result to wait for
 // The condition with the values that it was decided on, for the log.

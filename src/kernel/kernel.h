@@ -146,7 +146,7 @@ struct past {
 // An attempt whose executor was lost runs again at most this often: a step that kills whoever runs it fails (WORKER_LOST).
 enum { ENGINE_ATTEMPTS_MAX = 20 };
 
-enum input_kind { INPUT_START = 1, INPUT_RESULT, INPUT_TIMER, INPUT_SIGNAL, INPUT_RECOVER };
+enum input_kind { INPUT_START = 1, INPUT_RESULT, INPUT_TIMER, INPUT_SIGNAL, INPUT_RECOVER, INPUT_ADMIT };
 
 struct input {
     enum input_kind kind;
@@ -352,6 +352,8 @@ enum code kernel_past(const struct program *program, const struct moment *moment
 // Of a past, what the new run with these fates takes over.
 enum code kernel_past_of(const struct past *past, const struct revision *revision, const struct step_fate *fates,
                          struct arena *arena, struct past *out) MUST_CHECK;
+// Whether a run that has not started waits for INPUT_ADMIT and nothing else.
+bool run_queued(const struct run *run);
 // Detail for lists: DRAINING (paused, steps in flight), RETRYING, WAITING_APPROVAL (nothing but approvals is open), CANCELLING, "".
 const char *run_substatus(const struct run *run);
 // delay before retry number n (1, 2, ...), jitter applied from `random`.

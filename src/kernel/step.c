@@ -111,6 +111,9 @@ enum code decide_step(struct decide *d, uint32_t step)
     case JOIN_FALSE:
         return skip(d, step, join.skip, when_told(d, step, join.trace));
     case JOIN_START:
+        // Accepted under load: it starts, but its steps do not before a given time (ES-3c).
+        if (s->logical == 0 && run->start.not_before_ms > d->input->now_ms)
+            return delay_until(d, step, run->start.not_before_ms);
         return start_attempt(d, step, s->logical + 1);
     case JOIN_FAULT:
         break;
@@ -222,6 +225,9 @@ enum code kernel_step(struct run *run, const struct input *input, const struct k
         break;
     case INPUT_RECOVER:
         rc = step_recover(&d);
+        break;
+    case INPUT_ADMIT:
+        rc = step_admit(&d);
         break;
     }
     if (rc) return rc;

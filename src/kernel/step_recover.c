@@ -73,7 +73,7 @@ enum code step_recover(struct decide *d)
         if (d->input->timer == TIMER_LOOK) run->steps[d->input->step].stopping = false;
         return OK;
     }
-    if (run->status == RUN_STATUS_APPROVED || (run->status == RUN_STATUS_PENDING && !run->start.requires_approval)) {
+    if (may_begin(run)) {
         enum code rc = begin_run(d);
         if (rc) return rc;
     }

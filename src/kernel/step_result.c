@@ -18,10 +18,15 @@ enum code fail_for_good(struct decide *d, uint32_t step, const struct fault *fau
 
 enum code delay_step(struct decide *d, uint32_t step, int64_t delay_ms)
 {
+    return delay_until(d, step, d->input->now_ms + delay_ms);
+}
+
+enum code delay_until(struct decide *d, uint32_t step, int64_t due_ms)
+{
     struct moment delayed = moment_of(d, MOMENT_STEP_DELAYED, step);
     delayed.logical = d->run->steps[step].logical + 1;
     delayed.engine = 1;
-    delayed.due_ms = d->input->now_ms + delay_ms;
+    delayed.due_ms = due_ms;
     enum code rc = emit(d, &delayed, step);
     if (rc || d->input->idle) return rc;
     struct effect *timer = effect_add(d, EFFECT_TIMER, step);

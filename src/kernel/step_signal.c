@@ -254,7 +254,8 @@ static enum code skip_step(struct decide *d, const struct signal *signal, uint32
 {
     struct moment m = moment_of(d, MOMENT_STEP_SKIPPED, step);
     uint8_t state = d->run->steps[step].state;
-    if (state == NODE_HELD || state == NODE_DELAYED) m.logical++; // the last attempt has its outcome (I14)
+    bool tried = d->run->steps[step].logical > 0;
+    if (tried && (state == NODE_HELD || state == NODE_DELAYED)) m.logical++; // the last attempt has its outcome (I14)
     m.reason = STR(SKIP_OPERATOR);
     m.detail = signal->reason;
     return emit(d, &m, step);
@@ -302,7 +303,7 @@ static enum code answer_run(struct decide *d, const struct signal *signal)
     m.actor = signal->actor;
     m.reason = signal->reason;
     enum code rc = emit(d, &m, PROGRAM_TOP);
-    return rc || d->input->idle ? rc : begin_run(d);
+    return rc || d->input->idle || !may_begin(d->run) ? rc : begin_run(d);
 }
 
 static enum code settle_deferred(struct decide *d, const struct signal *answer);

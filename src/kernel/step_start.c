@@ -153,16 +153,38 @@ enum code begin_run(struct decide *d)
     return rc;
 }
 
+static bool is_approved(const struct run *run)
+{
+    return run->status == RUN_STATUS_APPROVED || (run->status == RUN_STATUS_PENDING && !run->start.requires_approval);
+}
+
+bool run_queued(const struct run *run)
+{
+    return is_approved(run) && !run->cancelling && str_is(run->start.admission, "QUEUE");
+}
+
+bool may_begin(const struct run *run)
+{
+    return is_approved(run) && !str_is(run->start.admission, "QUEUE");
+}
+
 enum code step_start(struct decide *d)
 {
     INVARIANT(d->run->started_ms == 0);
     if (d->input->past && d->input->past->count > 0) return take_up_past(d);
-    // Node workflows have no word for queued and no approval of runs: they begin with their start.
-    if (d->run->program->kind == DOCUMENT_PLAN) {
+    // Node workflows have no word for queued and no approval of runs: they begin with their start, unless they wait for it.
+    bool queued = str_is(d->input->start->admission, "QUEUE");
+    if (queued || d->run->program->kind == DOCUMENT_PLAN) {
         struct moment m = moment_of(d, MOMENT_RUN_QUEUED, PROGRAM_TOP);
         m.start = d->input->start;
         enum code rc = emit(d, &m, PROGRAM_TOP);
         if (rc) return rc;
     }
-    return d->input->start->requires_approval ? OK : begin_run(d);
+    return queued || d->input->start->requires_approval ? OK : begin_run(d);
+}
+
+// Whoever keeps the queue says so once or twice; the second time nothing is left to do (ES-3e).
+enum code step_admit(struct decide *d)
+{
+    return run_queued(d->run) && !d->input->idle ? begin_run(d) : OK;
 }

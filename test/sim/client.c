@@ -248,6 +248,22 @@ static enum signal_type wanted(struct world *w, const struct model_run *model, s
     return SIGNAL_NONE;
 }
 
+// A run in the queue is let in, once or twice.
+static bool admit(struct world *w, const struct model_run *model)
+{
+    if (!run_queued(model->shadow)) return false;
+    for (uint32_t left = 1 + choice_pick(w->choice, STREAM_CLIENT, 2); left > 0 && !w->died; left--) {
+        struct error err = {0};
+        enum code rc = engine_admit(w->engine, STR("default"), model->ids.run, &err);
+        world_trace(w, "admit %.*s: %s", STR_ARG(model->ids.run), code_name(rc));
+        if (rc == E_IO)
+            w->died = true;
+        else if (rc)
+            checker_fail(&w->checker, "K2", "engine_admit: %s", err.message);
+    }
+    return true;
+}
+
 bool client_answer(struct world *w)
 {
     bool answered = false;
@@ -255,6 +271,10 @@ bool client_answer(struct world *w)
         const struct model_run *model = w->checker.runs[i];
         if (model->terminal || model->events.count == 0) continue;
         struct str step = {0};
+        if (admit(w, model)) {
+            answered = true;
+            continue;
+        }
         enum signal_type type = wanted(w, model, &step);
         if (type == SIGNAL_NONE) continue;
         if (type == SIGNAL_RESUME || model->shadow->status == RUN_STATUS_PENDING) step = (struct str){0};

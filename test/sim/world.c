@@ -140,6 +140,11 @@ static void start_missing(struct world *w)
         if (run && run->events.count > 0) continue;
         struct start_request request = {
             .program = workload_program(w->root_workload[i]), .run = str_from(id), .triggered_by = STR("sim")};
+        // A node workflow in the queue has no event yet, and the checker counts events.
+        uint32_t how = choice_pick(w->choice, STREAM_CLIENT, 6);
+        if (how == 4 && request.program->kind == DOCUMENT_PLAN) request.mode = MODE_QUEUE;
+        if (how == 5) request.mode = MODE_DELAY;
+        request.not_before_ms = w->wall_ms + 1500;
         struct error err = {0};
         enum code rc = engine_start(w->engine, &request, out, &err);
         world_trace(w, "start %s %s: %s", id, workload_at(w->root_workload[i])->name, code_name(rc));

@@ -217,9 +217,56 @@ static void real_processes_run_to_the_end(void)
     kit_close(&k);
 }
 
+static void kit_start_mode(struct kit *k, const char *run, enum start_mode mode)
+{
+    struct start_request request = {
+        .program = k->program, .run = str_from(run), .mode = mode, .not_before_ms = k->now.wall_ms + 5000};
+    char out[129];
+    struct error err = {0};
+    CHECK_OK(engine_start(k->engine, &request, out, &err), &err);
+    kit_idle(k);
+}
+
+static void queued_run_survives_a_restart_and_starts_once_ES_3b_ES_3d_ES_3e(void)
+{
+    struct kit k;
+    struct error err = {0};
+    kit_open(&k, LINEAR);
+    kit_start_mode(&k, "r1", MODE_QUEUE);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_PENDING);
+    CHECK_INT(engine_activity(k.engine).parked, 1);
+    kit_crash(&k);
+    for (int i = 0; i < 2; i++) CHECK_OK(engine_admit(k.engine, STR("default"), STR("r1"), &err), &err);
+    buf_clear(&k.told);
+    kit_idle(&k);
+    kit_expect(&k, "r1 RUN_STARTED\nr1 STEP_STARTED a 1.1\n");
+    kit_done(&k, "a", "ok");
+    kit_done(&k, "b", "ok");
+    CHECK_INT(engine_admit(k.engine, STR("default"), STR("r1"), &err), E_TERMINAL);
+    CHECK_INT(engine_admit(k.engine, STR("default"), STR("r9"), &err), E_NOT_FOUND);
+    kit_close(&k);
+}
+
+static void delayed_run_starts_its_steps_later_ES_3c(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    kit_start_mode(&k, "r1", MODE_DELAY);
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_RUNNING);
+    CHECK_INT(kit_waiting(&k), 0);
+    kit_crash(&k);
+    kit_adopt(&k, "r1");
+    CHECK_INT(kit_waiting(&k), 0);
+    kit_pass(&k, 5001);
+    CHECK_INT(kit_attempt(&k, "a")->engine, 1);
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
+        TEST(queued_run_survives_a_restart_and_starts_once_ES_3b_ES_3d_ES_3e),
+        TEST(delayed_run_starts_its_steps_later_ES_3c),
         TEST(linear_run_goes_from_start_to_end_RE_1_1a),
         TEST(completion_and_successors_are_one_batch),
         TEST(many_runs_share_one_batch),
