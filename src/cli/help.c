@@ -175,6 +175,7 @@ static void topic_formats(struct cli *cli, struct buf *out)
 static const struct help_row environment_rows[] = {
     {"CAIRN_STORE, CAIRN_TENANT, ...", "settings: `cairn config list -o wide` names every variable"},
     {"CAIRN_PROFILE", "profile when --profile is absent"},
+    {"CAIRN_LOG", "json: diagnostics on stderr are JSON, an object a line"},
     {"XDG_CONFIG_HOME", "settings are in $XDG_CONFIG_HOME/cairn/config.toml, else below ~/.config"},
     {"XDG_STATE_HOME", "the default store is sqlite:$XDG_STATE_HOME/cairn/cairn.db, else below ~/.local/state"},
     {"NO_COLOR", "no colours when set and not empty"},

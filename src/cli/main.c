@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -53,6 +54,8 @@ int main(int argc, char **argv)
     cli.verbose = args_count(&cli.args, FLAG_VERBOSE);
     cli.now_ms = os_now().wall_ms;
     os_log_level(cli.quiet ? LOG_ERROR : cli.verbose > 2 ? LOG_DEBUG : cli.verbose > 1 ? LOG_INFO : LOG_WARN);
+    const char *shape = getenv("CAIRN_LOG");
+    if (shape && strcmp(shape, "json") == 0) os_log_shape(LOG_JSON);
     int code = dispatch(&cli, parsed);
     functions_close(cli.functions, FUNCTIONS_END_MS);
     functions_free(cli.functions, NULL, NULL);

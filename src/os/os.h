@@ -103,6 +103,9 @@ enum code os_errno(struct error *err, const char *what, const char *path);
 // ---- diagnostics: one line per fact on stderr, level=warn msg="..." k=v; never the log of events
 enum log_level { LOG_ERROR = 1, LOG_WARN, LOG_INFO, LOG_DEBUG };
 void os_log_level(enum log_level level);
+// LOG_JSON: an object a line, {"time", "level", "msg", the fields as strings}; a line that was cut has "truncated": true.
+enum log_shape { LOG_TEXT = 1, LOG_JSON };
+void os_log_shape(enum log_shape shape);
 // "words run=%s attempt=%u": the words become msg, what follows the first " key=" of the format stays as fields.
 void os_log(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 // Where the lines of this thread go instead, whatever their level: one text without a newline. fn NULL: stderr.

@@ -74,5 +74,14 @@ test_help_tells_when_13_comes() {
     cairn_is 0 help exit-codes; has out 'run --exit-on-wait'; has out 'skip, approve, reject'
     cairn_is 0 help resume; has out 'exit 13'
 }
-
+test_diagnostics_are_json_when_asked_P3() {
+    echo '{"planId":"p","planVersion":"1","schemaVersion":"v1.2","steps":[{"stepId":"a","kind":"noop"}]}' >p.json
+    cairn_is 0 run p.json --store files:s --run-id r-1
+    printf '{"half' >>s/r-1/events.jsonl
+    CAIRN_LOG=json cairn_is 0 run p.json --store files:s --run-id r-2
+    equal "$(grep '^{' err | jq -r '[.level,.msg,.bytes]|join("|")')" 'warn|bytes after the last record were cut off|6'
+    printf '{"half' >>s/r-1/events.jsonl
+    cairn_is 0 run p.json --store files:s --run-id r-3
+    has_line err '^level=warn msg="bytes after the last record were cut off" position=[0-9]+ bytes=6$'
+}
 run_tests "$@"

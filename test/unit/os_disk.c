@@ -315,7 +315,7 @@ static void a_log_line_is_one_line_whatever_is_in_it_P3(void)
     ssize_t got = read(pipes[0], line, sizeof(line));
     CHECK(got > 0);
     CHECK_STR(((struct str){line, (size_t)got}),
-              STR("level=warn msg=\"retried \\\"a\\x0ab\\\"\" run=x\\x1b[1m attempt=2\n"));
+              STR("level=warn msg=\"retried \\\"a\\x0ab\\\"\" run=\"x\\x1b[1m\" attempt=2\n"));
 }
 
 static int exit_of(const char *name, const char *value, bool *wrote)

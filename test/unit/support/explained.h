@@ -1,5 +1,6 @@
 // Every run that a test makes must be explainable: for every step at every moment there is an answer with a reason, asking
 // the decisions again gives what is recorded, and what the answer shows about rule and condition is what was decided.
+// A projector must have nothing to say against it either (C-15, C-56).
 // story_close, kit_close and rig_close call this for all their runs. Header-only.
 #ifndef CAIRN_TEST_UNIT_SUPPORT_EXPLAINED_H
 #define CAIRN_TEST_UNIT_SUPPORT_EXPLAINED_H
@@ -7,6 +8,7 @@
 #include "explain/explain.h"
 #include "explain/inside.h"
 #include "harness/test.h"
+#include "view/project_inside.h"
 
 #include <string.h>
 
@@ -18,6 +20,7 @@ UNUSED static bool explained_seen[STATE_NOT_RUN + 1];
 struct explained {
     struct explain *explain;
     const struct program *program;
+    struct snapshot *draft;
     struct arena arena;
     size_t moment_count, answer_count;
     bool big;
@@ -39,11 +42,14 @@ UNUSED static void explained_open(struct explained *x, const struct program *pro
     *x = (struct explained){.program = program};
     arena_init(&x->arena, 64 * 1024, SIZE_MAX);
     CHECK_OK(explain_open(program, ids, env, &x->explain, &err), &err);
+    x->draft = draft_new(ids, program);
+    CHECK(x->draft);
 }
 
 UNUSED static void explained_close(struct explained *x)
 {
     explain_close(x->explain);
+    snapshot_release(x->draft);
     arena_release(&x->arena);
 }
 
@@ -147,6 +153,16 @@ UNUSED static void explained_everything(struct explained *x)
     arena_reset(&x->arena);
 }
 
+UNUSED static void explained_project(struct explained *x, const struct moment *moment, uint64_t seq)
+{
+    struct applied applied;
+    bool ledger = !moment_word(moment->kind, view_vocabulary(&x->draft->view));
+    CHECK(draft_apply(x->draft, &(struct project_event){.seq = seq, .ledger = ledger, .moment = *moment}, &applied));
+    if (applied.refused || applied.early)
+        test_fail(__FILE__, __LINE__, "moment %zu, %s of %.*s: %s", x->moment_count, moment_name(moment->kind),
+                  STR_ARG(moment->step), applied.refused ? "not allowed" : "before its cause");
+}
+
 // One more moment of the run, and every question that can be asked after it.
 UNUSED static void explained_moment(struct explained *x, const struct moment *moment, uint64_t seq)
 {
@@ -154,6 +170,7 @@ UNUSED static void explained_moment(struct explained *x, const struct moment *mo
     if (x->moment_count == 0) explained_everything(x);
     x->moment_count++;
     CHECK_OK(explain_fold(x->explain, moment, seq, &err), &err);
+    explained_project(x, moment, seq);
     x->big = x->big || x->answer_count > EXPLAINED_WORK_MAX;
     if (!x->big)
         explained_everything(x);
