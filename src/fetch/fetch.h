@@ -98,7 +98,7 @@ struct plan_ref {
 };
 // Downloads, inflates, compares. *actual is the hash of what came and is for the audit alone: to a tenant it would tell what
 // stands behind an address. All zero when nothing came.
-// As fetch_call, and E_CORRUPT (PLAN_INTEGRITY_VALIDATION_FAILED), E_TERMINAL (expired), E_NOT_FOUND, E_INVALID (the reference).
+// As fetch_call, and E_CORRUPT (PLAN_INTEGRITY_VALIDATION_FAILED), E_DENIED (expired too), E_NOT_FOUND, E_INVALID (the reference).
 enum code fetch_plan(const struct fetch_policy *policy, const struct plan_ref *ref, struct arena *arena,
                      struct str *bytes, struct digest *actual, struct error *err) MUST_CHECK;
 

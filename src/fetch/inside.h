@@ -157,10 +157,16 @@ struct cloud_time {
     int64_t now_ms;    // wall clock, corrected
     struct str region; // other than the configured one; empty = none
 };
-// s3, gs and azure. E_NOT_FOUND (a credential), E_INVALID (a header that is ours), E_NOMEM.
-enum code cloud_target(const struct fetch_policy *policy, const struct uri *uri, const struct fetch_call *call,
+// E_NOT_FOUND (a credential), E_NOMEM.
+enum code s3_target(const struct fetch_policy *policy, const struct uri *uri, const struct fetch_call *call,
+                    const struct cloud_time *time, struct arena *arena, struct target *out,
+                    struct error *err) MUST_CHECK; // s3 and gs
+enum code azure_target(const struct fetch_policy *policy, const struct uri *uri, const struct fetch_call *call,
                        const struct cloud_time *time, struct arena *arena, struct target *out,
                        struct error *err) MUST_CHECK;
+// "/first/key", escaped as signatures want it. ptr NULL: out of memory.
+struct str object_path(struct str first, struct str key, struct arena *arena);
+bool region_valid(struct str region);
 
 struct sigv4 {
     struct str key_id, secret, token, region, service;

@@ -130,7 +130,7 @@ static enum code endpoint_parse(const struct json *object, const char *where, st
     return reach_parse(object, where, arena, &out->endpoint, err);
 }
 
-static bool region_valid(struct str region)
+bool region_valid(struct str region)
 {
     if (region.len == 0 || region.len > 32) return false;
     for (size_t i = 0; i < region.len; i++) {

@@ -1,0 +1,208 @@
+// Blobs: Shared Key signatures, or a shared access signature in the query.
+#include "fetch/inside.h"
+
+#include "http/http.h"
+
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API_VERSION "2021-08-06"
+#define TEXT_MAX (256 << 10)
+#define KEY_MAX 512
+
+struct line {
+    struct str name, value;
+};
+
+static int line_order(const void *a, const void *b)
+{
+    return str_cmp(((const struct line *)a)->name, ((const struct line *)b)->name);
+}
+
+static void lower_in_place(char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (text[i] >= 'A' && text[i] <= 'Z') text[i] = (char)(text[i] + 32);
+}
+
+// The x-ms- headers, names in lower case, in order.
+static bool write_own_headers(const struct shared_key *request, struct arena *arena, struct buf *out)
+{
+    size_t count = 0;
+    struct line *lines = ARENA_ARRAY(arena, request->header_count + 1, struct line);
+    if (!lines) return false;
+    for (size_t i = 0; i < request->header_count; i++) {
+        struct str name = arena_copy(arena, request->headers[i].name);
+        if (!name.ptr) return false;
+        lower_in_place((char *)(uintptr_t)name.ptr, name.len);
+        if (str_starts(name, STR("x-ms-"))) lines[count++] = (struct line){name, str_trim(request->headers[i].value)};
+    }
+    qsort(lines, count, sizeof(*lines), line_order);
+    for (size_t i = 0; i < count; i++) {
+        buf_add(out, lines[i].name);
+        buf_byte(out, ':');
+        buf_add(out, lines[i].value);
+        buf_byte(out, '\n');
+    }
+    return true;
+}
+
+static bool write_resource(const struct shared_key *request, struct arena *arena, struct buf *out)
+{
+    buf_byte(out, '/');
+    buf_add(out, request->account);
+    buf_add(out, request->path);
+    size_t count = 0, room = 1;
+    for (size_t i = 0; i < request->query.len; i++) room += request->query.ptr[i] == '&';
+    struct line *lines = ARENA_ARRAY(arena, room, struct line);
+    if (!lines) return false;
+    struct str name, value;
+    for (size_t at = 0; count < room && http_query_next(request->query, &at, &name, &value); count++) {
+        if (!http_percent_decode(name, false, arena, &lines[count].name)) return false;
+        if (!http_percent_decode(value, false, arena, &lines[count].value)) return false;
+        lower_in_place((char *)(uintptr_t)lines[count].name.ptr, lines[count].name.len);
+    }
+    qsort(lines, count, sizeof(*lines), line_order);
+    for (size_t i = 0; i < count; i++) {
+        buf_byte(out, '\n');
+        buf_add(out, lines[i].name);
+        buf_byte(out, ':');
+        buf_add(out, lines[i].value);
+    }
+    return true;
+}
+
+static bool write_string_to_sign(const struct shared_key *request, struct arena *arena, struct buf *out)
+{
+    static const char *const standard[] = {
+        "Content-Encoding",  "Content-Language", "Content-Length", "Content-MD5",         "Content-Type", "Date",
+        "If-Modified-Since", "If-Match",         "If-None-Match",  "If-Unmodified-Since", "Range"};
+    buf_add(out, request->method);
+    buf_byte(out, '\n');
+    for (size_t i = 0; i < ARRAY_COUNT(standard); i++) {
+        if (strcmp(standard[i], "Content-Length") != 0)
+            buf_add(out, http_header_find(request->headers, request->header_count, standard[i]));
+        else if (request->length)
+            buf_int(out, (int64_t)request->length);
+        buf_byte(out, '\n');
+    }
+    return write_own_headers(request, arena, out) && write_resource(request, arena, out) && buf_ok(out);
+}
+
+static bool key_decode(struct str text, uint8_t out[KEY_MAX], size_t *size)
+{
+    if (text.len == 0 || text.len % 4 || text.len / 4 * 3 > KEY_MAX) return false;
+    int length = EVP_DecodeBlock(out, (const unsigned char *)text.ptr, (int)text.len);
+    if (length < 0) return false;
+    size_t padding = (text.ptr[text.len - 1] == '=') + (size_t)(text.ptr[text.len - 2] == '=');
+    *size = (size_t)length - padding;
+    return true;
+}
+
+enum code shared_key_sign(const struct shared_key *request, struct arena *arena, struct str *out, struct error *err)
+{
+    uint8_t key[KEY_MAX], mac[SHA256_SIZE];
+    unsigned char encoded[64];
+    unsigned int mac_size = sizeof(mac);
+    size_t key_size = 0;
+    if (!key_decode(request->key, key, &key_size))
+        return error_set(err, E_INVALID, "the key of the account is not base64");
+    struct buf text;
+    buf_init(&text, TEXT_MAX);
+    bool good = write_string_to_sign(request, arena, &text) &&
+                HMAC(EVP_sha256(), key, (int)key_size, (const unsigned char *)text.ptr, text.len, mac, &mac_size);
+    OPENSSL_cleanse(key, sizeof(key));
+    if (good) {
+        EVP_EncodeBlock(encoded, mac, (int)mac_size);
+        buf_clear(&text);
+        buf_printf(&text, "SharedKey %.*s:%s", STR_ARG(request->account), (const char *)encoded);
+        *out = arena_copy(arena, buf_str(&text));
+    }
+    buf_release(&text);
+    return good && out->ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+}
+
+// ---- where a blob is
+
+static const struct account *account_find(const struct cloud *cloud, struct str name)
+{
+    for (size_t i = 0; i < cloud->account_count; i++)
+        if (str_eq(cloud->accounts[i].name, name)) return &cloud->accounts[i];
+    return NULL;
+}
+
+static enum code add_sas(const struct account *account, struct arena *arena, struct target *out, struct error *err)
+{
+    struct str sas;
+    enum code rc = secret_read(&account->sas, arena, &sas, err);
+    if (rc || !sas.len) return rc;
+    if (sas.ptr[0] == '?') sas = str_slice(sas, 1, sas.len);
+    char *path = ARENA_ARRAY(arena, out->path.len + sas.len + 1, char);
+    if (!path) return error_set(err, E_NOMEM, "out of memory");
+    memcpy(path, out->path.ptr, out->path.len);
+    path[out->path.len] = '?';
+    memcpy(path + out->path.len + 1, sas.ptr, sas.len);
+    out->path = (struct str){path, out->path.len + sas.len + 1};
+    return OK;
+}
+
+static enum code add_headers(const struct fetch_call *call, const struct cloud_time *time, struct arena *arena,
+                             struct http_header *headers, size_t *count, struct error *err)
+{
+    char date[HTTP_DATE_SIZE];
+    size_t n = call->header_count;
+    if (n) memcpy(headers, call->headers, n * sizeof(*headers));
+    http_date(time->now_ms / 1000, date);
+    headers[n++] = (struct http_header){STR("x-ms-version"), STR(API_VERSION)};
+    headers[n] = (struct http_header){STR("x-ms-date"), arena_copy(arena, str_from(date))};
+    if (!headers[n++].value.ptr) return error_set(err, E_NOMEM, "out of memory");
+    bool typed = http_header_find(call->headers, call->header_count, "x-ms-blob-type").len > 0;
+    if (str_is(call->method, "PUT") && !typed)
+        headers[n++] = (struct http_header){STR("x-ms-blob-type"), STR("BlockBlob")};
+    *count = n;
+    return OK;
+}
+
+static enum code add_signature(const struct account *account, const struct fetch_call *call, struct arena *arena,
+                               struct http_header *headers, struct target *out, struct error *err)
+{
+    struct shared_key request = {.account = account->name,
+                                 .method = call->method.len ? call->method : STR("GET"),
+                                 .path = out->path,
+                                 .length = call->body.len,
+                                 .headers = headers,
+                                 .header_count = out->header_count};
+    enum code rc = secret_read(&account->key, arena, &request.key, err);
+    if (rc || !request.key.len) return rc;
+    struct http_header *authorization = &headers[out->header_count];
+    authorization->name = STR("Authorization");
+    rc = shared_key_sign(&request, arena, &authorization->value, err);
+    OPENSSL_cleanse((void *)(uintptr_t)request.key.ptr, request.key.len);
+    if (!rc) out->header_count++;
+    return rc;
+}
+
+enum code azure_target(const struct fetch_policy *policy, const struct uri *uri, const struct fetch_call *call,
+                       const struct cloud_time *time, struct arena *arena, struct target *out, struct error *err)
+{
+    const struct cloud *cloud = &policy->azure;
+    const struct account *account = account_find(cloud, str_from(uri->host));
+    struct str blob;
+    *out = (struct target){.reach = cloud->endpoint, .uri = cloud->endpoint.uri};
+    if (!cloud->custom) {
+        out->uri = (struct uri){.scheme = SCHEME_HTTPS, .port = 443};
+        memcpy(out->uri.host, uri->host, strlen(uri->host)); // at most 24
+        memcpy(out->uri.host + strlen(uri->host), ".blob.core.windows.net", sizeof(".blob.core.windows.net"));
+    }
+    struct http_header *headers = ARENA_ARRAY(arena, call->header_count + 4, struct http_header);
+    if (!headers || !uri_decode(uri->path, arena, &blob)) return error_set(err, E_NOMEM, "out of memory");
+    out->path = object_path(cloud->custom ? str_from(uri->host) : STR(""), blob, arena);
+    if (!out->path.ptr) return error_set(err, E_NOMEM, "out of memory");
+    out->headers = headers;
+    enum code rc = add_headers(call, time, arena, headers, &out->header_count, err);
+    if (!rc && account) rc = add_signature(account, call, arena, headers, out, err);
+    if (!rc && account) rc = add_sas(account, arena, out, err);
+    return rc;
+}

@@ -1,0 +1,188 @@
+// One call under a policy: text, addresses, connection, TLS, request; each step only after the one before has been found good.
+#include "fetch/inside.h"
+
+#include "base/civil.h"
+#include "http/http.h"
+#include "os/os.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+#define SKEW_MS (5 * 60 * 1000) // beyond which a signature is refused
+
+// Headers that are the client's to write. An object store's are signed, so nobody else writes those either.
+static enum code headers_check(const struct fetch_call *call, bool object, struct error *err)
+{
+    static const char *const ours[] = {
+        "host",    "content-length", "transfer-encoding", "connection",         "te", "trailer",
+        "upgrade", "expect",         "keep-alive",        "proxy-authorization"};
+    static const char *const signed_by_us[] = {"authorization",        "x-amz-date", "x-amz-content-sha256",
+                                               "x-amz-security-token", "x-ms-date",  "x-ms-version"};
+    for (size_t i = 0; i < call->header_count; i++) {
+        struct str name = call->headers[i].name;
+        bool taken = !http_header_valid(call->headers[i]);
+        for (size_t k = 0; k < ARRAY_COUNT(ours); k++) taken |= http_name_is(name, ours[k]);
+        for (size_t k = 0; object && k < ARRAY_COUNT(signed_by_us); k++) taken |= http_name_is(name, signed_by_us[k]);
+        if (taken) return error_set(err, E_INVALID, "the header %.*s cannot be given", STR_ARG(str_slice(name, 0, 64)));
+    }
+    return OK;
+}
+
+static enum code plain_target(const struct uri *uri, const struct rule *rule, const struct fetch_call *call,
+                              struct arena *arena, struct target *out, struct error *err)
+{
+    *out = (struct target){.uri = *uri, .reach = *rule, .headers = call->headers, .header_count = call->header_count};
+    out->path = uri->path;
+    if (!uri->query.len) return OK;
+    char *path = ARENA_ARRAY(arena, uri->path.len + uri->query.len + 1, char);
+    if (!path) return error_set(err, E_NOMEM, "out of memory");
+    memcpy(path, uri->path.ptr, uri->path.len);
+    path[uri->path.len] = '?';
+    memcpy(path + uri->path.len + 1, uri->query.ptr, uri->query.len);
+    out->path.ptr = path;
+    out->path.len = uri->path.len + uri->query.len + 1;
+    return OK;
+}
+
+// Whoever named the URI is not told why nobody answered: that would be a map of ports. The log of the service has it.
+static enum code unreachable(const struct target *target, const struct error *why, struct error *err)
+{
+    os_log(LOG_INFO, "a fetch did not reach its server host=%s why=\"%s\"", target->uri.host, why->message);
+    return error_set(err, E_IO, "the server of the URI cannot be reached");
+}
+
+static enum code refuse_address(struct error *err)
+{
+    return error_set(err, E_DENIED, NOT_ALLOWED "the host leads to an address that is not allowed");
+}
+
+// Is the other end one of the addresses that were checked?
+static bool peer_admitted(const struct wire *wire, const struct rule *reach)
+{
+    struct address peer = {.size = sizeof(peer.room)};
+    return getpeername(wire->fd, &peer.any, &peer.size) == 0 && rule_admits(reach, &peer.any);
+}
+
+static enum code reach(const struct fetch_policy *policy, const struct target *target, struct wire *wire,
+                       struct error *err)
+{
+    struct fetch_addresses addresses;
+    struct error why = {0};
+    enum code rc = address_resolve(&policy->resolver, &target->uri, wire->deadline - mono_ms(), &addresses, &why);
+    if (rc) return unreachable(target, &why, err);
+    for (size_t i = 0; i < addresses.count; i++)
+        if (!rule_admits(&target->reach, &addresses.list[i].any)) return refuse_address(err);
+    int64_t deadline = wire->deadline;
+    for (size_t i = 0; i < addresses.count; i++) {
+        // What is left is shared by the addresses that are left: one that swallows packets does not eat it all.
+        wire->deadline = mono_ms() + (deadline - mono_ms()) / (int64_t)(addresses.count - i);
+        why = (struct error){0};
+        rc = wire_connect(wire, &addresses.list[i], &why);
+        if (!rc) break;
+    }
+    wire->deadline = deadline;
+    if (rc) return unreachable(target, &why, err);
+    if (!peer_admitted(wire, &target->reach)) return refuse_address(err);
+    return target->uri.scheme == SCHEME_HTTPS ? wire_tls(wire, &target->uri, policy->ca_file, err) : OK;
+}
+
+static enum code ask(const struct target *target, const struct fetch_call *call, size_t body_max, struct wire *wire,
+                     struct arena *arena, struct fetch_answer *answer, struct error *err)
+{
+    bool heard, reusable;
+    struct http_header *headers = ARENA_ARRAY(arena, target->header_count + 1, struct http_header);
+    struct str host = host_header(&target->uri, arena);
+    struct exchange *exchange = exchange_new();
+    if (!headers || !host.ptr || !exchange) {
+        exchange_free(exchange);
+        return error_set(err, E_NOMEM, "out of memory");
+    }
+    if (target->header_count) memcpy(headers, target->headers, target->header_count * sizeof(*headers));
+    headers[target->header_count] = (struct http_header){STR("Connection"), STR("close")};
+    struct exchange_request request = {.method = call->method.len ? call->method : STR("GET"),
+                                       .target = target->path,
+                                       .host = host,
+                                       .headers = headers,
+                                       .header_count = target->header_count + 1,
+                                       .body = call->body,
+                                       .body_max = body_max,
+                                       .sink = call->sink,
+                                       .sink_context = call->sink_context};
+    enum code rc = exchange_run(exchange, wire, &request, arena, answer, &heard, &reusable, err);
+    exchange_free(exchange);
+    return rc;
+}
+
+// "Sun, 06 Nov 1994 08:49:37 GMT"
+static bool date_parse(struct str text, int64_t *ms)
+{
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    if (text.len != 29) return false;
+    for (int month = 0; month < 12; month++) {
+        if (memcmp(months + 3 * month, text.ptr + 8, 3) != 0) continue;
+        struct buf out;
+        buf_init(&out, 64);
+        buf_printf(&out, "%.4s-%02d-%.2sT%.8sZ", text.ptr + 12, month + 1, text.ptr + 5, text.ptr + 17);
+        bool good = buf_ok(&out) && civil_parse(buf_str(&out), ms);
+        buf_release(&out);
+        return good;
+    }
+    return false;
+}
+
+// An object store that knows another time or another region says so, and is asked once more.
+static bool better_time(const struct fetch_answer *answer, struct arena *arena, struct cloud_time *time)
+{
+    int64_t theirs;
+    struct str region = fetch_header(answer, "x-amz-bucket-region");
+    bool moved = answer->status == 301 || answer->status == 307 || answer->status == 400;
+    if (moved && region_valid(region) && !str_eq(region, time->region)) {
+        time->region = arena_copy(arena, region);
+        return time->region.ptr != NULL;
+    }
+    if (answer->status != 403 || !date_parse(fetch_header(answer, "Date"), &theirs)) return false;
+    bool skewed = theirs > time->now_ms + SKEW_MS || theirs < time->now_ms - SKEW_MS;
+    time->now_ms = theirs;
+    return skewed;
+}
+
+static enum code go(const struct fetch_policy *policy, const struct uri *uri, const struct rule *rule,
+                    const struct fetch_call *call, const struct cloud_time *time, int64_t deadline, struct arena *arena,
+                    struct fetch_answer *answer, struct error *err)
+{
+    struct target target;
+    struct wire wire = {.fd = -1, .deadline = deadline};
+    size_t body_max = call->body_max && call->body_max < policy->body_max ? call->body_max : policy->body_max;
+    enum code rc = OK;
+    if (uri->port)
+        rc = plain_target(uri, rule, call, arena, &target, err);
+    else if (uri->scheme == SCHEME_AZURE)
+        rc = azure_target(policy, uri, call, time, arena, &target, err);
+    else
+        rc = s3_target(policy, uri, call, time, arena, &target, err);
+    if (!rc) rc = reach(policy, &target, &wire, err);
+    if (!rc) rc = ask(&target, call, body_max, &wire, arena, answer, err);
+    wire_close(&wire);
+    return rc;
+}
+
+enum code fetch_call(const struct fetch_policy *policy, const struct fetch_call *call, struct arena *arena,
+                     struct fetch_answer *answer, struct error *err)
+{
+    struct uri uri;
+    const struct rule *rule;
+    enum code rc = policy_match(policy, call->uri, &uri, &rule, err);
+    if (rc) return rc;
+    if (uri.scheme == SCHEME_CAIRN) return error_set(err, E_UNSUPPORTED, "cairn: names plans, which are not called");
+    rc = headers_check(call, !uri.port, err);
+    if (rc) return rc;
+    int64_t timeout = policy->timeout_ms;
+    if (call->timeout_ms > 0 && call->timeout_ms < timeout) timeout = call->timeout_ms;
+    int64_t deadline = mono_ms() + timeout;
+    struct cloud_time time = {.now_ms = os_now().wall_ms};
+    bool dated = uri.scheme == SCHEME_S3 || uri.scheme == SCHEME_GS;
+    rc = go(policy, &uri, rule, call, &time, deadline, arena, answer, err);
+    if (!rc && dated && better_time(answer, arena, &time))
+        rc = go(policy, &uri, rule, call, &time, deadline, arena, answer, err);
+    return rc;
+}

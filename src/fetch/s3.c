@@ -1,0 +1,291 @@
+// Objects behind the S3 interface: AWS Signature Version 4, and where a bucket lives. Google's interface takes the same signatures.
+#include "fetch/inside.h"
+
+#include "base/civil.h"
+#include "http/http.h"
+
+#include <openssl/hmac.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DAY_SIZE 8           // 20130524
+#define STAMP_SIZE 16        // 20130524T000000Z
+#define TEXT_MAX (256 << 10) // of a canonical request
+
+static struct digest hmac(struct str key, struct str text)
+{
+    struct digest out;
+    unsigned int size = sizeof(out.b);
+    INVARIANT(HMAC(EVP_sha256(), key.ptr, (int)key.len, (const unsigned char *)text.ptr, text.len, out.b, &size));
+    return out;
+}
+
+static struct digest hmac_with(const struct digest *key, struct str text)
+{
+    return hmac((struct str){(const char *)key->b, sizeof(key->b)}, text);
+}
+
+static void stamp_of(int64_t now_ms, char out[STAMP_SIZE + 1])
+{
+    char text[CIVIL_SIZE];
+    size_t n = 0;
+    civil_format(now_ms, text);
+    for (const char *c = text; *c && *c != '.'; c++)
+        if (*c != '-' && *c != ':') out[n++] = *c;
+    out[n++] = 'Z';
+    out[n] = '\0';
+    INVARIANT(n == STAMP_SIZE);
+}
+
+// ---- the canonical request
+
+struct pair {
+    struct str name, value;
+};
+
+static int pair_order(const void *a, const void *b)
+{
+    const struct pair *left = a, *right = b;
+    int order = str_cmp(left->name, right->name);
+    return order ? order : str_cmp(left->value, right->value);
+}
+
+static bool write_query(struct str query, struct arena *arena, struct buf *out)
+{
+    size_t count = 0, room = 1;
+    for (size_t i = 0; i < query.len; i++) room += query.ptr[i] == '&';
+    struct pair *pairs = ARENA_ARRAY(arena, room, struct pair);
+    if (!pairs) return false;
+    for (size_t at = 0; http_query_next(query, &at, &pairs[count].name, &pairs[count].value);)
+        if (++count == room) break;
+    qsort(pairs, count, sizeof(*pairs), pair_order);
+    for (size_t i = 0; i < count; i++) {
+        if (i) buf_byte(out, '&');
+        buf_add(out, pairs[i].name);
+        buf_byte(out, '=');
+        buf_add(out, pairs[i].value);
+    }
+    return true;
+}
+
+static struct str lower_copy(struct str text, struct arena *arena)
+{
+    char *copy = ARENA_ARRAY(arena, text.len + 1, char);
+    if (!copy) return (struct str){0};
+    for (size_t i = 0; i < text.len; i++)
+        copy[i] = text.ptr[i] >= 'A' && text.ptr[i] <= 'Z' ? (char)(text.ptr[i] + 32) : text.ptr[i];
+    return (struct str){copy, text.len};
+}
+
+static void write_value(struct buf *out, struct str value)
+{
+    value = str_trim(value);
+    for (size_t i = 0; i < value.len; i++)
+        if (value.ptr[i] != ' ' || value.ptr[i - 1] != ' ') buf_byte(out, value.ptr[i]);
+}
+
+// Lower-case names, in order.
+static struct pair *sorted_headers(const struct sigv4 *request, const struct http_header *more, size_t more_count,
+                                   struct arena *arena)
+{
+    size_t count = 0;
+    struct pair *pairs = ARENA_ARRAY(arena, request->header_count + more_count + 1, struct pair);
+    if (!pairs) return NULL;
+    pairs[count++] = (struct pair){STR("host"), request->host};
+    for (size_t i = 0; i < request->header_count + more_count; i++) {
+        const struct http_header *from =
+            i < request->header_count ? &request->headers[i] : &more[i - request->header_count];
+        struct str name = lower_copy(from->name, arena);
+        if (!name.ptr) return NULL;
+        pairs[count++] = (struct pair){name, from->value};
+    }
+    qsort(pairs, count, sizeof(*pairs), pair_order);
+    return pairs;
+}
+
+static void write_names(struct buf *out, const struct pair *headers, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (i) buf_byte(out, ';');
+        buf_add(out, headers[i].name);
+    }
+}
+
+static bool write_canonical(const struct sigv4 *request, const struct pair *headers, size_t count, struct str body_hash,
+                            struct arena *arena, struct buf *out)
+{
+    buf_add(out, request->method);
+    buf_byte(out, '\n');
+    buf_add(out, request->path);
+    buf_byte(out, '\n');
+    if (!write_query(request->query, arena, out)) return false;
+    buf_byte(out, '\n');
+    for (size_t i = 0; i < count; i++) {
+        buf_add(out, headers[i].name);
+        buf_byte(out, ':');
+        write_value(out, headers[i].value);
+        buf_byte(out, '\n');
+    }
+    buf_byte(out, '\n');
+    write_names(out, headers, count);
+    buf_byte(out, '\n');
+    buf_add(out, body_hash);
+    return buf_ok(out);
+}
+
+// ---- the signature
+
+static struct digest signing_key(const struct sigv4 *request, struct str day, struct arena *arena)
+{
+    char *first = ARENA_ARRAY(arena, request->secret.len + 4, char);
+    if (!first) return (struct digest){0};
+    memcpy(first, "AWS4", 4);
+    memcpy(first + 4, request->secret.ptr, request->secret.len);
+    struct digest key = hmac((struct str){first, request->secret.len + 4}, day);
+    OPENSSL_cleanse(first, request->secret.len + 4);
+    key = hmac_with(&key, request->region);
+    key = hmac_with(&key, request->service);
+    return hmac_with(&key, STR("aws4_request"));
+}
+
+static void write_scope(struct buf *out, const struct sigv4 *request, struct str day)
+{
+    buf_add(out, day);
+    buf_byte(out, '/');
+    buf_add(out, request->region);
+    buf_byte(out, '/');
+    buf_add(out, request->service);
+    buf_add(out, STR("/aws4_request"));
+}
+
+static bool write_authorization(const struct sigv4 *request, const struct pair *headers, size_t count, struct str stamp,
+                                struct str body_hash, struct arena *arena, struct buf *out)
+{
+    char hex[SHA256_HEX + 1];
+    struct str day = str_slice(stamp, 0, DAY_SIZE);
+    if (!write_canonical(request, headers, count, body_hash, arena, out)) return false;
+    struct digest canonical = sha256(buf_str(out));
+    buf_clear(out);
+    buf_add(out, STR("AWS4-HMAC-SHA256\n"));
+    buf_add(out, stamp);
+    buf_byte(out, '\n');
+    write_scope(out, request, day);
+    buf_byte(out, '\n');
+    buf_hex(out, canonical.b, sizeof(canonical.b));
+    struct digest key = signing_key(request, day, arena);
+    struct digest signature = hmac_with(&key, buf_str(out));
+    OPENSSL_cleanse(&key, sizeof(key));
+    digest_hex(&signature, hex);
+    buf_clear(out);
+    buf_add(out, STR("AWS4-HMAC-SHA256 Credential="));
+    buf_add(out, request->key_id);
+    buf_byte(out, '/');
+    write_scope(out, request, day);
+    buf_add(out, STR(",SignedHeaders="));
+    write_names(out, headers, count);
+    buf_add(out, STR(",Signature="));
+    buf_text(out, hex);
+    return buf_ok(out);
+}
+
+bool sigv4_sign(const struct sigv4 *request, struct arena *arena, struct http_header out[4], size_t *count)
+{
+    char stamp[STAMP_SIZE + 1], body_hash[SHA256_HEX + 1];
+    size_t n = 0;
+    stamp_of(request->now_ms, stamp);
+    digest_hex(&request->body, body_hash);
+    out[n++] = (struct http_header){STR("x-amz-content-sha256"), arena_copy(arena, str_from(body_hash))};
+    out[n++] = (struct http_header){STR("x-amz-date"), arena_copy(arena, str_from(stamp))};
+    if (request->token.len) out[n++] = (struct http_header){STR("x-amz-security-token"), request->token};
+    if (!out[0].value.ptr || !out[1].value.ptr) return false;
+    struct pair *headers = sorted_headers(request, out, n, arena);
+    if (!headers) return false;
+    struct buf text;
+    buf_init(&text, TEXT_MAX);
+    bool good = write_authorization(request, headers, 1 + request->header_count + n, str_from(stamp),
+                                    str_from(body_hash), arena, &text);
+    out[n] = (struct http_header){STR("Authorization"), good ? arena_copy(arena, buf_str(&text)) : (struct str){0}};
+    buf_release(&text);
+    *count = n + 1;
+    return out[n].value.ptr != NULL;
+}
+
+// ---- where an object is
+
+// '/' and unreserved characters as they are, all else escaped, once, in upper case: what the signature is over.
+struct str object_path(struct str first, struct str key, struct arena *arena)
+{
+    struct buf out;
+    buf_init(&out, 4 * FETCH_URI_MAX);
+    if (first.len) {
+        buf_byte(&out, '/');
+        buf_add(&out, first);
+    }
+    for (size_t at = 0; at < key.len;) {
+        size_t end = str_find(key, '/', at + 1);
+        buf_byte(&out, '/');
+        http_percent_encode(&out, str_slice(key, at + 1, end));
+        at = end;
+    }
+    struct str path = buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){0};
+    buf_release(&out);
+    return path;
+}
+
+static bool provider(const struct uri *uri, struct str region, struct uri *out)
+{
+    struct buf host;
+    bool google = uri->scheme == SCHEME_GS;
+    *out = (struct uri){.scheme = SCHEME_HTTPS, .port = 443};
+    buf_init(&host, HOST_MAX);
+    if (!google) buf_printf(&host, "%s.s3.%.*s.amazonaws.com", uri->host, STR_ARG(region));
+    if (google) buf_text(&host, "storage.googleapis.com");
+    bool fits = buf_ok(&host);
+    if (fits) memcpy(out->host, host.ptr, host.len + 1);
+    buf_release(&host);
+    return fits;
+}
+
+static enum code sign(const struct cloud *cloud, const struct fetch_call *call, const struct cloud_time *time,
+                      struct str region, struct arena *arena, struct target *out, struct error *err)
+{
+    struct sigv4 request = {.region = region,
+                            .service = STR("s3"),
+                            .now_ms = time->now_ms,
+                            .method = call->method.len ? call->method : STR("GET"),
+                            .path = out->path,
+                            .headers = call->headers,
+                            .header_count = call->header_count,
+                            .body = sha256(call->body)};
+    enum code rc = secret_read(&cloud->key_id, arena, &request.key_id, err);
+    if (!rc) rc = secret_read(&cloud->secret, arena, &request.secret, err);
+    if (!rc) rc = secret_read(&cloud->token, arena, &request.token, err);
+    if (rc) return rc;
+    struct http_header *headers = ARENA_ARRAY(arena, call->header_count + 4, struct http_header);
+    request.host = host_header(&out->uri, arena);
+    if (!headers || !request.host.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (call->header_count) memcpy(headers, call->headers, call->header_count * sizeof(*headers));
+    out->headers = headers;
+    out->header_count = call->header_count;
+    if (!request.key_id.len) return OK;
+    size_t added = 0;
+    bool good = sigv4_sign(&request, arena, headers + call->header_count, &added);
+    OPENSSL_cleanse((void *)(uintptr_t)request.secret.ptr, request.secret.len);
+    out->header_count += added;
+    return good ? OK : error_set(err, E_NOMEM, "out of memory");
+}
+
+enum code s3_target(const struct fetch_policy *policy, const struct uri *uri, const struct fetch_call *call,
+                    const struct cloud_time *time, struct arena *arena, struct target *out, struct error *err)
+{
+    const struct cloud *cloud = uri->scheme == SCHEME_GS ? &policy->gs : &policy->s3;
+    struct str region = time->region.len ? time->region : cloud->region, key;
+    bool in_path = cloud->custom || uri->scheme == SCHEME_GS;
+    *out = (struct target){.reach = cloud->endpoint, .uri = cloud->endpoint.uri};
+    if (!cloud->custom && !provider(uri, region, &out->uri))
+        return error_set(err, E_LIMIT, "the bucket's name is too long");
+    if (!uri_decode(uri->path, arena, &key)) return error_set(err, E_NOMEM, "out of memory");
+    out->path = object_path(in_path ? str_from(uri->host) : STR(""), key, arena);
+    if (!out->path.ptr) return error_set(err, E_NOMEM, "out of memory");
+    return sign(cloud, call, time, region, arena, out, err);
+}
