@@ -32,7 +32,10 @@ static struct str encoded(struct audit_record *record, struct audit_head *head)
     struct buf buf;
     buf_init(&buf, 1 << 16);
     CHECK_OK(audit_encode(record, head, &arena, &buf, &err), &err);
-    return buf_str(&buf);
+    struct str text = arena_copy(&arena, buf_str(&buf));
+    CHECK(text.ptr);
+    buf_release(&buf);
+    return text;
 }
 
 static void record_round_trip_AU1(void)
@@ -260,6 +263,8 @@ static void keys_sort_by_number(void)
     audit_key(STR("acme"), 256, &b);
     CHECK_STR(buf_str(&a), STR("acme/00000000000000ff"));
     CHECK(str_cmp(buf_str(&a), buf_str(&b)) < 0);
+    buf_release(&a);
+    buf_release(&b);
 }
 
 static void memory_may_end(void)
@@ -288,6 +293,7 @@ static void memory_may_end(void)
     buf_init(&tight, 100);
     CHECK_INT(audit_encode(&record, &head, &arena, &tight, NULL), E_LIMIT);
     CHECK_INT(head.seq, 0);
+    buf_release(&tight);
 }
 
 int main(int argc, char **argv)

@@ -145,6 +145,7 @@ static void headers_as_the_draft_has_them(void)
     CHECK_INT(rate_retry_after(&answer), 1);
     answer.retry_ms = 2001;
     CHECK_INT(rate_retry_after(&answer), 3);
+    buf_release(&buf);
 }
 
 static void memory_may_end(void)
