@@ -235,19 +235,24 @@ static struct tool_request request_of(struct engine *engine, const struct reside
                                       const struct effect *effect, uint64_t ticket)
 {
     const struct run *run = resident->run;
+    const struct program_step *ps = &run->program->steps[effect->step];
     struct str path = kernel_path(run, effect->step, &engine->turn);
     return (struct tool_request){.ticket = ticket,
                                  .tenant = run->ids.tenant,
+                                 .environment = run->ids.environment,
                                  .run = run->ids.run,
+                                 .kind = ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind)),
+                                 .artifacts_dir = run->start.artifacts_dir,
+                                 .artifacts = ps->artifacts,
+                                 .artifact_count = ps->artifact_count,
                                  .epoch = run_log_epoch(resident->log),
                                  .step = path,
-                                 .environment = run->ids.environment,
                                  .log = log_path(engine, &run->ids, path, effect),
                                  .log_max = engine->options.limits.log_max,
                                  .queue = kernel_queue(run, effect->step),
                                  .logical = effect->logical,
                                  .engine = effect->engine,
-                                 .timeout_ms = run->program->steps[effect->step].timeout_ms};
+                                 .timeout_ms = ps->timeout_ms};
 }
 
 static void make_artifacts_dir(const struct run *run)
@@ -290,7 +295,6 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     request.secrets = ps->secrets;
     request.secret_count = ps->secret_count;
     request.cwd = command.cwd;
-    request.artifacts_dir = run->start.artifacts_dir;
     request.output_max = engine->options.limits.output_max;
     rc = engine->tools->ops->start(engine->tools, &request, &local);
     if (rc == OK) return OK;
@@ -325,7 +329,6 @@ static enum code start_function(struct engine *engine, struct resident *resident
         struct tool_request request = request_of(engine, resident, effect, id);
         request.function = ps->function;
         request.input = buf_str(&input);
-        request.artifacts_dir = run->start.artifacts_dir;
         rc = tools->ops->start(tools, &request, &local);
         if (rc) ticket_close(engine, id);
         fault = spawn_fault(&local);

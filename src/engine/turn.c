@@ -355,6 +355,8 @@ static enum code run_batch(struct turn *turn, struct error *err)
     note_stored(turn);
     for (size_t i = 0; !rc && i < turn->count; i++) {
         turn->decided[i].done = true;
+        const struct tool_result *result = &turn->decided[i].queued.result;
+        if (result->stored) result->stored(result->memory);
         const struct error *refused = turn->decided[i].refused;
         rc = refused ? refuse_start(engine, &turn->decided[i].queued, refused, err)
                      : carry_out(turn, &turn->decided[i], err);

@@ -31,6 +31,7 @@ struct tool_request {
     struct str run, step;           // step path
     struct str tenant, environment; // of the run: secrets belong to them
     uint64_t epoch;                 // of the run's lease when the attempt was ordered
+    struct str kind;                // as in documents: "shell", "exec", "script", or the function
     uint32_t logical, engine;
     const struct str *argv; // argv[0] looked up in PATH when it has no slash
     size_t argc;
@@ -44,6 +45,8 @@ struct tool_request {
     struct str cwd;     // empty = as the engine; confined: a fresh directory of mode 0700 that goes with the attempt
     int64_t timeout_ms; // 0 = none
     struct str artifacts_dir;
+    const struct artifact_decl *artifacts; // that it is to write there; looked for by whoever asked
+    size_t artifact_count;
     struct str log;    // file for what it writes, made with its directory when it writes something; empty = none
     size_t log_max;    // bytes of that file; further ones are dropped, with a mark
     size_t output_max; // bytes of output in the result; further ones are read and dropped, `truncated` set
@@ -89,6 +92,8 @@ struct tool_result {
     // CONFINEMENT_UNAVAILABLE.
     struct fault fault;
     int64_t duration_ms;
+    // Engine thread: what the result led to is durable. Not called for a result that is dropped, which is only released.
+    void (*stored)(void *memory);  // may be NULL
     void *memory;                  // release with tool_result_free
     void (*release)(void *memory); // how
 };

@@ -1,0 +1,189 @@
+// Private to remote/: the table of tasks, those who wait, and the words on the wire.
+#ifndef CAIRN_REMOTE_INSIDE_H
+#define CAIRN_REMOTE_INSIDE_H
+
+#include "base/heap.h"
+#include "base/sha256.h"
+#include "remote/remote.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+// ---- tokens
+struct digest token_name(struct str token);                       // by which it is looked up
+bool token_genuine(const struct task_key *key, struct str token); // made with this key, in all its parts
+bool same_bytes(struct str a, struct str b);                      // in a time that does not tell where they differ
+
+// ---- an index of things by number; intrusive
+struct link {
+    struct link *next;
+    uint64_t key;
+};
+struct index {
+    struct link **slots; // size is a power of two
+    size_t size, count;
+};
+bool index_add(struct index *index, struct link *link, uint64_t key) MUST_CHECK; // false: out of memory
+void index_remove(struct index *index, struct link *link);
+struct link *index_first(const struct index *index, uint64_t key); // then link->next while the key is the same
+void index_release(struct index *index);
+uint64_t name_key(const struct digest *name);
+
+// ---- a task: an attempt that is for a worker
+struct queue_of { // tasks of one tenant, pool and kind that wait, oldest first
+    struct queue_of *next;
+    struct task *first, **last;
+    struct str tenant, pool, kind;
+    char text[];
+};
+
+struct task {
+    struct link by_name, by_ticket;
+    struct task *next;      // of its queue
+    struct queue_of *queue; // NULL: leased
+    struct heap_node due;   // leased: end of the lease, or of its time
+    struct worker *worker;  // leased: by whom; NULL when that one was forgotten
+    uint32_t references;    // the table, and whoever writes its log just now
+    bool cancelled, told;   // to be stopped; the worker knows
+    bool logged, over;
+    int64_t grace_ms;
+    int64_t lease_until, stop_at; // stop_at: its time is over, whatever the worker says; INT64_MAX = never
+    int64_t started_ms;
+    uint64_t ticket, epoch;
+    int64_t timeout_ms;
+    uint64_t log_next[2]; // bytes of stdout, of stderr that were taken
+    struct step_log log;
+    struct str token, tenant, pool, kind, step, artifacts_dir, log_path;
+    struct str wire; // what a worker gets to see, JSON
+    struct str *artifacts;
+    size_t artifact_count;
+    struct digest name; // token_name
+    char text[];
+};
+
+// ---- completions that may be repeated: the newest so many
+enum { DONE_MAX = 65536 };
+struct done {
+    struct link link;
+    struct digest name, result;
+    bool used, stored;
+};
+
+struct worker {
+    struct worker *next;
+    uint64_t leases;
+    int64_t seen_ms, slots;
+    bool draining;
+    struct str name, tenant, pool;
+    char text[];
+};
+
+// A call that waits for something to happen.
+struct waiter {
+    struct waiter *next;
+    bool beat; // a heartbeat, else a poll
+    int64_t until;
+    remote_reply reply;
+    void *context;
+    struct str tenant, pool, worker;
+    const struct str *kinds; // poll; none = any
+    size_t kind_count;
+    uint32_t max;
+    const struct str *tokens; // beat
+    size_t token_count;
+    struct arena arena; // owns all of it
+};
+
+// An answer that is to be given once the lock is open.
+struct answer {
+    struct answer *next;
+    remote_reply reply;
+    void *context;
+    int status;
+    struct buf body;
+};
+
+struct remote {
+    struct tools base;
+    struct tools *local; // NULL: none yet
+    struct remote_options options;
+    struct remote_route *routes;
+    pthread_mutex_t mutex;
+    pthread_mutex_t log_mutex; // logs are written under this one, so that a slow disk holds up nobody else
+    pthread_cond_t changed;
+    pthread_t thread;
+    bool has_thread, shut, dirty;
+    struct engine *engine;
+    struct arena memory; // routes
+    struct index names, tickets, done_index;
+    struct queue_of *queues;
+    struct heap due;
+    struct waiter *waiters, **last_waiter;
+    struct answer *answers, **last_answer;
+    struct worker *workers;
+    size_t worker_count;
+    struct done *done; // ring
+    size_t done_next;
+    struct remote_counts counts;
+    size_t waiting;
+};
+
+int64_t remote_now(const struct remote *r);
+
+// table.c. All with the lock held.
+struct task *task_find(const struct remote *r, struct str token); // NULL: none with exactly this token
+enum remote_state token_state(struct remote *r,
+                              struct str token); // of a token that no task has: STALE or DENIED; counts
+bool task_allowed(const struct task *task, const struct remote_caller *caller);
+void task_lease(struct remote *r, struct task *task, struct worker *worker);
+void task_renew(struct remote *r, struct task *task);
+void task_hurry(struct remote *r, struct task *task); // stop_at was moved
+void task_end(struct remote *r, struct task *task);   // out of the table; freed when nobody uses it
+void task_drop(struct task *task);                    // one reference less
+void queue_add_task(struct remote *r, struct queue_of *queue, struct task *task);
+struct queue_of *queue_for(struct remote *r, struct str tenant, struct str pool,
+                           struct str kind); // NULL: out of memory
+void queue_remove_task(struct remote *r, struct task *task);
+void tell_engine(struct remote *r, struct tool_result *result);
+void tell_fault(struct remote *r, struct task *task, const char *code, const char *category, bool retryable,
+                const char *message);
+void tell_lost(struct remote *r, struct task *task);
+struct worker *worker_seen(struct remote *r, struct str tenant, struct str pool,
+                           struct str name); // NULL: too many, no memory
+struct done *done_find(const struct remote *r, const struct digest *name);
+void done_add(struct remote *r, const struct digest *name, const struct digest *result);
+void done_remove(struct remote *r, struct done *done);
+
+// serve.c
+struct call {
+    enum remote_call kind;
+    struct json body;
+    struct str tenant, pool, worker; // tenant empty: all
+    struct arena *arena;
+    remote_reply reply;
+    void *context;
+};
+void serve_waiting_call(struct remote *r, const struct call *call);
+void serve_logs(struct remote *r, const struct call *call);
+void serve_results(struct remote *r, const struct call *call); // complete.c
+void call_refuse(remote_reply reply, void *context, int status, const char *code, const char *why);
+int write_answer(struct buf *out, const struct remote_answer *answers, size_t count); // the status
+void write_states(struct buf *out, const struct remote_answer *answers, size_t count);
+// With the lock held; what they answer goes out when the lock is open.
+void answer_later(struct remote *r, remote_reply reply, void *context, int status, struct buf *body); // takes the body
+void serve_waiters(struct remote *r); // those that can be answered, or whose time is over
+void unlock_and_answer(struct remote *r);
+
+// remote_json.c. Members of an object that was opened with '{'; commas come by themselves.
+void wire_name(struct buf *out, const char *name);
+void wire_text(struct buf *out, const char *name, struct str value);
+void wire_number(struct buf *out, const char *name, int64_t value);
+void wire_list(struct buf *out, const char *name); // open
+void wire_task(struct buf *out, const struct tool_request *request, struct str token, int64_t lease_ms);
+void wire_problem(struct buf *out, int status, const char *code, const char *title); // without the closing brace
+const char *state_name(enum remote_state state);
+const char *state_code(enum remote_state state); // NULL: no refusal
+const char *state_title(enum remote_state state);
+int state_status(enum remote_state state);
+
+#endif

@@ -1,0 +1,114 @@
+// Steps for workers: tasks that wait, leases that run, results that come back. The protocol: docs/format/worker.md.
+//
+// A remote stands between the engine and whoever executes: the engine starts attempts with it as with any tools, and each
+// goes to local processes or becomes a task that a worker takes by polling. A task is leased: a worker that falls silent for
+// longer than its lease is taken for dead, and the engine is told that the attempt is lost (it runs again, under the next
+// engine attempt). Every call of a worker names its attempt by a token that only this server could have made (A7); the token
+// of an attempt that is over is refused and changes nothing (I14).
+// A completion is answered when what it led to is durable, not before; the same completion again gets the same answer.
+//
+//   remote_open -> engine_options.tools = remote_tools() -> engine_open -> remote_attach ... remote_shut -> engine_close
+//   -> remote_free
+//
+// struct remote is shared: mutex inside. A thread of its own answers polls and looks after the leases.
+#ifndef CAIRN_REMOTE_REMOTE_H
+#define CAIRN_REMOTE_REMOTE_H
+
+#include "auth/auth.h"
+#include "engine/engine.h"
+#include "json/json.h"
+#include "tool/tool.h"
+
+struct remote;
+
+// Which attempts go to which workers: where a person sent them (tool_request.queue), else the first route that fits. Empty =
+// any; an empty pool = executed here.
+struct remote_route {
+    struct str tenant, environment;
+    struct str kind; // "shell", "exec", "script", or a function
+    struct str pool;
+};
+
+enum {
+    REMOTE_LEASE_MS = 30000,
+    REMOTE_WAIT_MAX_MS = 30000, // of a long poll
+    REMOTE_BATCH_MAX = 256      // tasks, tokens or results of one call
+};
+
+struct remote_options {
+    const struct remote_route *routes; // copied; an attempt that none fits is executed here
+    size_t route_count;
+    const char *mark; // engine_mark; marks local processes
+    uint32_t process_max;
+    bool no_local;       // nothing is executed here: what no route fits goes to pool "default"
+    struct task_key key; // of the tokens; the same after a restart, so that old tokens are told from forged ones
+    int64_t lease_ms;    // 0 = REMOTE_LEASE_MS
+    int64_t (*now)(const void *context); // tests: monotonic ms, and remote_tick instead of a thread; NULL: the clock
+    const void *now_context;
+};
+
+enum code remote_open(const struct remote_options *options, struct remote **out, struct error *err) MUST_CHECK;
+struct tools *remote_tools(struct remote *remote);    // for engine_options.tools and engine_options.host.tools
+bool remote_knows(void *remote, struct str function); // engine_host.knows: a route names it
+void remote_attach(struct remote *remote, struct engine *engine);
+// Nothing is delivered to the engine afterwards: local processes are ended, polls answered, calls refused (503).
+void remote_shut(struct remote *remote);
+void remote_free(struct remote *remote); // NULL is fine
+void remote_tick(struct remote *remote); // with options.now only: what the thread would do now
+
+// ---- what workers ask for. Bodies and answers are JSON: docs/format/worker.md
+enum remote_call { REMOTE_POLL = 1, REMOTE_HEARTBEAT, REMOTE_LOGS, REMOTE_COMPLETE, REMOTE_FAIL };
+struct remote_caller { // who the caller is, as its credentials say
+    struct str tenant; // empty: serves all tenants
+    struct str pool;   // empty: serves all pools
+};
+// Exactly once for each call, from any thread, perhaps before remote_serve returns. `body` is JSON (of a refusal:
+// problem+json) and lives during the call. Must not call back into the remote.
+typedef void (*remote_reply)(void *context, int status, struct str body);
+void remote_serve(struct remote *remote, enum remote_call call, const struct remote_caller *caller, struct str body,
+                  remote_reply reply, void *context);
+// The caller's connection is gone: a call with this context that still waits is forgotten and will not be answered (true).
+bool remote_forget(struct remote *remote, const void *context);
+// PUT /v1/worker/artifacts/{token}/{name}: a file that the step declared. E_DENIED (token), E_CONFLICT (over), E_NOT_FOUND (not
+// declared), E_IO, E_FULL.
+enum code remote_artifact(struct remote *remote, const struct remote_caller *caller, struct str token, struct str name,
+                          struct str bytes, struct error *err) MUST_CHECK;
+
+// ---- for people
+struct remote_counts {
+    uint64_t waiting, leased, workers;             // now
+    uint64_t started, completed, expired, refused; // since the start; refused: stale or forged tokens
+};
+struct remote_counts remote_counts(struct remote *remote);
+// The workers of a tenant (empty: of all) that were heard of in the last ten minutes: an array of
+// {worker, tenant, pool, leases, slots, silentMs, draining}. False: out of memory.
+bool remote_workers(struct remote *remote, struct str tenant, struct arena *arena, struct json *out) MUST_CHECK;
+
+// ---- the same words on the side of the worker
+struct remote_task {
+    struct str token;
+    int64_t lease_ms;
+    struct tool_request request; // without ticket and log
+};
+// Of the answer to a poll. Strings live in `arena` or in `body`. E_INVALID, E_NOMEM.
+enum code remote_tasks_read(struct str body, struct arena *arena, struct remote_task **tasks, size_t *count,
+                            struct error *err) MUST_CHECK;
+// One element of "results": what came out of a task.
+void remote_result_write(struct buf *out, struct str token, uint64_t epoch, const struct tool_result *result);
+// What became of the elements of a call, in their order.
+enum remote_state {
+    REMOTE_OK = 1,
+    REMOTE_CANCEL,  // heartbeat: stop it; `grace_ms`
+    REMOTE_STALE,   // 409: the attempt is over
+    REMOTE_DENIED,  // 403: not a token of this server, or not the caller's
+    REMOTE_INVALID, // 400
+    REMOTE_AGAIN,   // 503: not durable yet, or the server is ending; say it again
+};
+struct remote_answer {
+    enum remote_state state;
+    int64_t grace_ms;
+};
+enum code remote_answers_read(struct str body, struct arena *arena, struct remote_answer **answers, size_t *count,
+                              struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,313 @@
+// The words on the wire, for both ends: docs/format/worker.md.
+#include "remote/inside.h"
+
+#include <string.h>
+
+// ---- a task as a worker sees it
+void wire_name(struct buf *out, const char *name)
+{
+    char last = out->len > 0 ? out->ptr[out->len - 1] : '{';
+    if (last != '{' && last != '[') buf_byte(out, ',');
+    json_write_string(out, str_from(name));
+    buf_byte(out, ':');
+}
+
+void wire_text(struct buf *out, const char *name, struct str value)
+{
+    wire_name(out, name);
+    json_write_string(out, value);
+}
+
+void wire_number(struct buf *out, const char *name, int64_t value)
+{
+    wire_name(out, name);
+    buf_int(out, value);
+}
+
+static void wire_true(struct buf *out, const char *name)
+{
+    wire_name(out, name);
+    buf_text(out, "true");
+}
+
+void wire_list(struct buf *out, const char *name)
+{
+    wire_name(out, name);
+    buf_byte(out, '[');
+}
+
+static void pair(struct buf *out, bool first, struct str a, struct str b)
+{
+    buf_text(out, first ? "[" : ",[");
+    json_write_string(out, a);
+    buf_byte(out, ',');
+    json_write_string(out, b);
+    buf_byte(out, ']');
+}
+
+static void wire_process(struct buf *out, const struct tool_request *request)
+{
+    wire_list(out, "argv");
+    for (size_t i = 0; i < request->argc; i++) {
+        if (i > 0) buf_byte(out, ',');
+        json_write_string(out, request->argv[i]);
+    }
+    buf_byte(out, ']');
+    if (request->input.len > 0) wire_text(out, "stdin", request->input);
+    if (request->cwd.len > 0) wire_text(out, "cwd", request->cwd);
+    wire_list(out, "env");
+    for (size_t i = 0; i < request->env_count; i++) pair(out, i == 0, request->env[i].name, request->env[i].value);
+    buf_byte(out, ']');
+    wire_list(out, "secrets"); // where they are, never what they are
+    for (size_t i = 0; i < request->secret_count; i++)
+        pair(out, i == 0, request->secrets[i].name, request->secrets[i].ref);
+    buf_byte(out, ']');
+}
+
+void wire_task(struct buf *out, const struct tool_request *request, struct str token, int64_t lease_ms)
+{
+    struct buf key;
+    buf_init(&key, 8192);
+    buf_printf(&key, "%.*s:%.*s:%u", STR_ARG(request->run), STR_ARG(request->step), request->logical);
+    buf_byte(out, '{');
+    wire_text(out, "token", token);
+    wire_number(out, "epoch", (int64_t)request->epoch);
+    wire_text(out, "tenant", request->tenant);
+    wire_text(out, "run", request->run);
+    wire_text(out, "step", request->step);
+    wire_number(out, "attempt", request->logical);
+    wire_number(out, "engineAttempt", request->engine);
+    wire_text(out, "idempotencyKey", buf_str(&key));
+    wire_text(out, "kind", request->kind);
+    if (request->function.len > 0) {
+        wire_name(out, "input");
+        buf_add(out, request->input.len > 0 ? request->input : STR("null")); // JSON text already
+    } else {
+        wire_process(out, request);
+    }
+    if (request->artifact_count > 0) {
+        wire_list(out, "artifacts");
+        for (size_t i = 0; i < request->artifact_count; i++) {
+            if (i > 0) buf_byte(out, ',');
+            json_write_string(out, request->artifacts[i].path);
+        }
+        buf_byte(out, ']');
+    }
+    wire_number(out, "timeoutMs", request->timeout_ms);
+    wire_number(out, "outputMax", (int64_t)request->output_max);
+    wire_number(out, "logMax", (int64_t)request->log_max);
+    wire_number(out, "leaseMs", lease_ms);
+    buf_byte(out, '}');
+    out->failed |= !buf_ok(&key);
+    buf_release(&key);
+}
+
+// ---- and back
+static enum code bad(struct error *err, const char *what)
+{
+    return error_set(err, E_INVALID, "the server's answer has %s", what);
+}
+
+static enum code pairs(const struct json *list, struct arena *arena, struct str (**out)[2], size_t *count,
+                       struct error *err)
+{
+    *count = 0;
+    if (!json_is(list, JSON_ARRAY)) return OK;
+    struct str(*all)[2] = arena_array(arena, list->count + 1, sizeof(*all));
+    if (!all) return error_set(err, E_NOMEM, "out of memory");
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct json *item = &list->items[i];
+        if (!json_is(item, JSON_ARRAY) || item->count != 2) return bad(err, "a pair that is none");
+        all[i][0] = json_text(&item->items[0]);
+        all[i][1] = json_text(&item->items[1]);
+    }
+    *out = all;
+    *count = list->count;
+    return OK;
+}
+
+static enum code strings(const struct json *list, struct arena *arena, struct str **out, size_t *count,
+                         struct error *err)
+{
+    *count = 0;
+    if (!json_is(list, JSON_ARRAY)) return OK;
+    *out = ARENA_ARRAY(arena, list->count + 1, struct str);
+    if (!*out) return error_set(err, E_NOMEM, "out of memory");
+    for (uint32_t i = 0; i < list->count; i++) (*out)[i] = json_text(&list->items[i]);
+    *count = list->count;
+    return OK;
+}
+
+static enum code read_process(const struct json *task, struct arena *arena, struct tool_request *request,
+                              struct error *err)
+{
+    struct str *argv = NULL, (*env)[2] = NULL, (*secrets)[2] = NULL;
+    enum code rc = strings(json_key(task, "argv"), arena, &argv, &request->argc, err);
+    if (!rc && request->argc == 0) rc = bad(err, "a task without argv");
+    if (!rc) rc = pairs(json_key(task, "env"), arena, &env, &request->env_count, err);
+    if (!rc) rc = pairs(json_key(task, "secrets"), arena, &secrets, &request->secret_count, err);
+    if (rc) return rc;
+    struct tool_env *envs = ARENA_ARRAY(arena, request->env_count + 1, struct tool_env);
+    struct secret_ref *refs = ARENA_ARRAY(arena, request->secret_count + 1, struct secret_ref);
+    if (!envs || !refs) return error_set(err, E_NOMEM, "out of memory");
+    for (size_t i = 0; i < request->env_count; i++) envs[i] = (struct tool_env){env[i][0], env[i][1]};
+    for (size_t i = 0; i < request->secret_count; i++) refs[i] = (struct secret_ref){secrets[i][0], secrets[i][1]};
+    request->argv = argv;
+    request->env = envs;
+    request->secrets = refs;
+    request->input = json_text(json_key(task, "stdin"));
+    request->cwd = json_text(json_key(task, "cwd"));
+    return OK;
+}
+
+static enum code read_function(const struct json *input, struct arena *arena, struct tool_request *request,
+                               struct error *err)
+{
+    struct buf text;
+    buf_init(&text, (size_t)64 << 20);
+    json_canon(&text, input);
+    request->input = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    request->function = request->kind;
+    return request->input.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+}
+
+static enum code read_task(const struct json *task, struct arena *arena, struct remote_task *out, struct error *err)
+{
+    struct tool_request *request = &out->request;
+    *out = (struct remote_task){.token = json_text(json_key(task, "token")),
+                                .lease_ms = json_integer(json_key(task, "leaseMs"), REMOTE_LEASE_MS)};
+    *request = (struct tool_request){.tenant = json_text(json_key(task, "tenant")),
+                                     .run = json_text(json_key(task, "run")),
+                                     .step = json_text(json_key(task, "step")),
+                                     .kind = json_text(json_key(task, "kind")),
+                                     .epoch = (uint64_t)json_integer(json_key(task, "epoch"), 0),
+                                     .logical = (uint32_t)json_integer(json_key(task, "attempt"), 1),
+                                     .engine = (uint32_t)json_integer(json_key(task, "engineAttempt"), 1),
+                                     .timeout_ms = json_integer(json_key(task, "timeoutMs"), 0),
+                                     .output_max = (size_t)json_integer(json_key(task, "outputMax"), 1 << 20),
+                                     .log_max = (size_t)json_integer(json_key(task, "logMax"), 1 << 24)};
+    if (out->token.len == 0 || request->run.len == 0 || request->step.len == 0)
+        return bad(err, "a task without a token");
+    struct str *paths = NULL;
+    enum code rc = strings(json_key(task, "artifacts"), arena, &paths, &request->artifact_count, err);
+    if (rc) return rc;
+    struct artifact_decl *decls = ARENA_ARRAY(arena, request->artifact_count + 1, struct artifact_decl);
+    if (!decls) return error_set(err, E_NOMEM, "out of memory");
+    for (size_t i = 0; i < request->artifact_count; i++) decls[i].path = paths[i];
+    request->artifacts = decls;
+    const struct json *input = json_key(task, "input");
+    return input ? read_function(input, arena, request, err) : read_process(task, arena, request, err);
+}
+
+enum code remote_tasks_read(struct str body, struct arena *arena, struct remote_task **tasks, size_t *count,
+                            struct error *err)
+{
+    struct json answer;
+    *count = 0;
+    enum code rc = json_parse(body, &json_limits_default, arena, &answer, err);
+    if (rc) return rc;
+    const struct json *list = json_key(&answer, "tasks");
+    if (!json_is(list, JSON_ARRAY)) return bad(err, "no tasks");
+    *tasks = ARENA_ARRAY(arena, list->count + 1, struct remote_task);
+    if (!*tasks) return error_set(err, E_NOMEM, "out of memory");
+    for (uint32_t i = 0; !rc && i < list->count; i++) rc = read_task(&list->items[i], arena, &(*tasks)[i], err);
+    if (!rc) *count = list->count;
+    return rc;
+}
+
+// ---- results
+static void write_fault(struct buf *out, const struct fault *fault)
+{
+    wire_name(out, "error");
+    buf_byte(out, '{');
+    wire_text(out, "code", fault->code);
+    wire_text(out, "message", fault->message);
+    if (fault->category.len > 0) wire_text(out, "category", fault->category);
+    if (fault->detail.len > 0) wire_text(out, "detail", fault->detail);
+    if (fault->retryable) wire_true(out, "retryable");
+    if (fault->has_exit) wire_number(out, "exitCode", fault->exit_code);
+    buf_byte(out, '}');
+}
+
+void remote_result_write(struct buf *out, struct str token, uint64_t epoch, const struct tool_result *result)
+{
+    buf_byte(out, '{');
+    wire_text(out, "token", token);
+    wire_number(out, "epoch", (int64_t)epoch);
+    if (!result->ok) {
+        write_fault(out, &result->fault);
+    } else if (result->is_json) {
+        wire_name(out, "value");
+        buf_add(out, result->output.len > 0 ? result->output : STR("null"));
+    } else {
+        wire_text(out, "output", result->output);
+        if (result->truncated) wire_true(out, "truncated");
+    }
+    wire_number(out, "durationMs", result->duration_ms);
+    buf_byte(out, '}');
+}
+
+// ---- answers
+static const struct {
+    const char *name, *code, *title;
+    int status;
+} states[] = {
+    [REMOTE_OK] = {"ok", NULL, "", 200},
+    [REMOTE_CANCEL] = {"cancel", NULL, "", 200},
+    [REMOTE_STALE] = {"stale", "STALE_ATTEMPT", "the attempt is over", 409},
+    [REMOTE_DENIED] = {"denied", "TASK_TOKEN_INVALID", "not a task token of this server, or not the caller's", 403},
+    [REMOTE_INVALID] = {"invalid", "INVALID_RESULT", "the element cannot be read", 400},
+    [REMOTE_AGAIN] = {"again", "NOT_STORED_YET", "not durable yet; say it again", 503},
+};
+
+const char *state_name(enum remote_state state)
+{
+    return states[state].name;
+}
+
+const char *state_code(enum remote_state state)
+{
+    return states[state].code;
+}
+
+const char *state_title(enum remote_state state)
+{
+    return states[state].title;
+}
+
+int state_status(enum remote_state state)
+{
+    return states[state].status;
+}
+
+void wire_problem(struct buf *out, int status, const char *code, const char *title)
+{
+    buf_byte(out, '{');
+    wire_text(out, "type", STR("about:blank"));
+    wire_text(out, "title", str_from(title));
+    wire_number(out, "status", status);
+    wire_text(out, "code", str_from(code));
+}
+
+enum code remote_answers_read(struct str body, struct arena *arena, struct remote_answer **answers, size_t *count,
+                              struct error *err)
+{
+    struct json answer;
+    *count = 0;
+    enum code rc = json_parse(body, &json_limits_default, arena, &answer, err);
+    if (rc) return rc;
+    const struct json *list = json_key(&answer, "results");
+    if (!json_is(list, JSON_ARRAY)) return bad(err, "no results");
+    *answers = ARENA_ARRAY(arena, list->count + 1, struct remote_answer);
+    if (!*answers) return error_set(err, E_NOMEM, "out of memory");
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct str name = json_text(json_key(&list->items[i], "state"));
+        for (size_t k = 1; k < ARRAY_COUNT(states); k++)
+            if (str_is(name, states[k].name)) (*answers)[i].state = (enum remote_state)k;
+        if ((*answers)[i].state == 0) return bad(err, "a state that is not known here");
+        (*answers)[i].grace_ms = json_integer(json_key(&list->items[i], "graceMs"), 0);
+    }
+    *count = list->count;
+    return OK;
+}

@@ -1,0 +1,476 @@
+// The calls of workers: polls and heartbeats that may wait, logs, artifacts. complete.c has the results.
+#include "remote/inside.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ANSWER_SIZE_MAX = 8 << 20, WORKER_NAME_MAX = 128 }; // a poll's answer ends once it is that large
+
+// ---- answers
+void answer_later(struct remote *r, remote_reply reply, void *context, int status, struct buf *body)
+{
+    struct answer *answer = malloc(sizeof(*answer));
+    INVARIANT(answer); // as losing a result
+    *answer = (struct answer){.reply = reply, .context = context, .status = status, .body = *body};
+    *r->last_answer = answer;
+    r->last_answer = &answer->next;
+}
+
+void unlock_and_answer(struct remote *r)
+{
+    struct answer *first = r->answers;
+    r->answers = NULL;
+    r->last_answer = &r->answers;
+    pthread_mutex_unlock(&r->mutex);
+    while (first) {
+        struct answer *answer = first;
+        first = answer->next;
+        bool whole = buf_ok(&answer->body);
+        answer->reply(answer->context, whole ? answer->status : 503, whole ? buf_str(&answer->body) : STR("{}"));
+        buf_release(&answer->body);
+        free(answer);
+    }
+}
+
+void call_refuse(remote_reply reply, void *context, int status, const char *code, const char *why)
+{
+    struct buf body;
+    buf_init(&body, 4096);
+    wire_problem(&body, status, code, why);
+    buf_byte(&body, '}');
+    reply(context, status, buf_str(&body));
+    buf_release(&body);
+}
+
+void write_states(struct buf *out, const struct remote_answer *answers, size_t count)
+{
+    wire_list(out, "results");
+    for (size_t i = 0; i < count; i++) {
+        const char *code = state_code(answers[i].state);
+        buf_text(out, i > 0 ? ",{" : "{");
+        wire_text(out, "state", str_from(state_name(answers[i].state)));
+        if (code) wire_text(out, "code", str_from(code));
+        if (answers[i].state == REMOTE_CANCEL) wire_number(out, "graceMs", answers[i].grace_ms);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+}
+
+// One refusal for all elements is the answer's own status, so that a call for one task reads as any other.
+int write_answer(struct buf *out, const struct remote_answer *answers, size_t count)
+{
+    int status = count > 0 ? state_status(answers[0].state) : 200;
+    for (size_t i = 1; i < count; i++)
+        if (state_status(answers[i].state) != status) status = 200;
+    if (status == 200)
+        buf_byte(out, '{');
+    else
+        wire_problem(out, status, state_code(answers[0].state), state_title(answers[0].state));
+    write_states(out, answers, count);
+    buf_byte(out, '}');
+    return status;
+}
+
+// ---- polls
+static bool wants(const struct waiter *w, const struct queue_of *queue)
+{
+    if (!queue->first || (w->tenant.len > 0 && !str_eq(w->tenant, queue->tenant)) || !str_eq(w->pool, queue->pool))
+        return false;
+    for (size_t i = 0; i < w->kind_count; i++)
+        if (str_eq(w->kinds[i], queue->kind)) return true;
+    return w->kind_count == 0;
+}
+
+// The next poll begins with the next queue, so that no tenant and no kind waits for the others to be empty.
+static void rotate(struct remote *r)
+{
+    struct queue_of *first = r->queues, **at = &r->queues;
+    if (!first || !first->next) return;
+    r->queues = first->next;
+    while (*at) at = &(*at)->next;
+    first->next = NULL;
+    *at = first;
+}
+
+static size_t take_tasks(struct remote *r, const struct waiter *w, struct buf *out)
+{
+    size_t count = 0, before;
+    struct worker *worker = NULL;
+    do {
+        before = count;
+        for (struct queue_of *queue = r->queues; queue && count < w->max && out->len < ANSWER_SIZE_MAX;
+             queue = queue->next) {
+            if (!wants(w, queue)) continue;
+            struct task *task = queue->first;
+            if (!worker) worker = worker_seen(r, w->tenant, w->pool, w->worker);
+            task_lease(r, task, worker);
+            if (count++ > 0) buf_byte(out, ',');
+            buf_add(out, task->wire);
+        }
+    } while (count > before && count < w->max && out->len < ANSWER_SIZE_MAX);
+    if (count > 0) rotate(r);
+    return count;
+}
+
+// ---- heartbeats
+static struct remote_answer beat_state(struct remote *r, const struct waiter *w, struct str token, bool *news)
+{
+    struct task *task = task_find(r, token);
+    struct remote_caller caller = {.tenant = w->tenant, .pool = w->pool};
+    struct remote_answer answer = {.state = REMOTE_OK};
+    if (!task || task->queue || !task_allowed(task, &caller)) {
+        answer.state = !task && token_genuine(&r->options.key, token) ? REMOTE_STALE : REMOTE_DENIED;
+        *news = true;
+    } else if (task->cancelled) {
+        answer = (struct remote_answer){.state = REMOTE_CANCEL, .grace_ms = task->grace_ms};
+        *news = *news || !task->told;
+    }
+    return answer;
+}
+
+static bool beat_news(struct remote *r, const struct waiter *w)
+{
+    bool news = false;
+    for (size_t i = 0; !news && i < w->token_count; i++) (void)beat_state(r, w, w->tokens[i], &news);
+    return news;
+}
+
+static void answer_beat(struct remote *r, struct waiter *w)
+{
+    struct buf body;
+    buf_init(&body, 1 << 20);
+    struct remote_answer *answers = ARENA_ARRAY(&w->arena, w->token_count + 1, struct remote_answer);
+    bool news = false;
+    for (size_t i = 0; answers && i < w->token_count; i++) {
+        answers[i] = beat_state(r, w, w->tokens[i], &news);
+        struct task *task = answers[i].state == REMOTE_CANCEL ? task_find(r, w->tokens[i]) : NULL;
+        if (task) task->told = true;
+    }
+    body.failed = !answers;
+    buf_byte(&body, '{');
+    wire_number(&body, "leaseMs", r->options.lease_ms);
+    if (answers) write_states(&body, answers, w->token_count);
+    buf_byte(&body, '}');
+    answer_later(r, w->reply, w->context, 200, &body);
+}
+
+// ---- those who wait
+static void waiter_free(struct waiter *w)
+{
+    arena_release(&w->arena);
+    free(w);
+}
+
+static bool try_waiter(struct remote *r, struct waiter *w, int64_t now)
+{
+    struct buf body;
+    if (r->shut) {
+        buf_init(&body, 4096);
+        wire_problem(&body, 503, "UNAVAILABLE", "the server is ending");
+        buf_byte(&body, '}');
+        answer_later(r, w->reply, w->context, 503, &body);
+        return true;
+    }
+    if (w->beat) {
+        if (w->until > now && !beat_news(r, w)) return false;
+        answer_beat(r, w);
+        return true;
+    }
+    if (r->waiting == 0 && w->until > now) return false;
+    buf_init(&body, (size_t)512 << 20);
+    buf_byte(&body, '{');
+    wire_list(&body, "tasks");
+    size_t count = take_tasks(r, w, &body);
+    if (count == 0 && w->until > now) {
+        buf_release(&body);
+        return false;
+    }
+    buf_text(&body, "]}");
+    answer_later(r, w->reply, w->context, 200, &body);
+    return true;
+}
+
+void serve_waiters(struct remote *r)
+{
+    int64_t now = remote_now(r);
+    for (struct waiter **at = &r->waiters; *at;) {
+        struct waiter *w = *at;
+        if (!try_waiter(r, w, now)) {
+            at = &w->next;
+            continue;
+        }
+        *at = w->next;
+        waiter_free(w);
+    }
+    r->last_waiter = &r->waiters;
+    while (*r->last_waiter) r->last_waiter = &(*r->last_waiter)->next;
+}
+
+bool remote_forget(struct remote *r, const void *context)
+{
+    bool found = false;
+    pthread_mutex_lock(&r->mutex);
+    for (struct waiter **at = &r->waiters; *at && !found;) {
+        struct waiter *w = *at;
+        found = w->context == context;
+        if (!found) {
+            at = &w->next;
+            continue;
+        }
+        *at = w->next;
+        if (!w->next) r->last_waiter = at;
+        waiter_free(w);
+    }
+    pthread_mutex_unlock(&r->mutex);
+    return found;
+}
+
+static void wait_or_answer(struct remote *r, struct waiter *w)
+{
+    pthread_mutex_lock(&r->mutex);
+    int64_t now = remote_now(r);
+    w->until = w->until > 0 ? now + w->until : now;
+    struct remote_caller caller = {.tenant = w->tenant, .pool = w->pool};
+    for (size_t i = 0; i < w->token_count; i++) { // whether the answer comes now or later: the worker lives
+        struct task *task = task_find(r, w->tokens[i]);
+        if (task && !task->queue && task_allowed(task, &caller)) task_renew(r, task);
+    }
+    if (try_waiter(r, w, now)) {
+        waiter_free(w);
+    } else {
+        *r->last_waiter = w;
+        r->last_waiter = &w->next;
+        pthread_cond_signal(&r->changed); // its time is to be kept
+    }
+    unlock_and_answer(r);
+}
+
+static bool keep_strings(struct arena *arena, const struct json *list, const char *key, const struct str **out,
+                         size_t *count)
+{
+    *count = json_is(list, JSON_ARRAY) ? list->count : 0;
+    struct str *all = ARENA_ARRAY(arena, *count + 1, struct str);
+    for (size_t i = 0; all && i < *count; i++) {
+        struct str text = json_text(key ? json_key(&list->items[i], key) : &list->items[i]);
+        all[i] = arena_copy(arena, text);
+        if (!all[i].ptr) all = NULL;
+    }
+    *out = all;
+    return all != NULL;
+}
+
+static void note_worker(struct remote *r, const struct call *call, const struct waiter *w)
+{
+    const struct json *draining = json_key(&call->body, "draining");
+    pthread_mutex_lock(&r->mutex);
+    struct worker *worker = worker_seen(r, w->tenant, w->pool, w->worker);
+    if (worker) worker->slots = json_integer(json_key(&call->body, "slots"), worker->slots);
+    if (worker) worker->draining = json_is(draining, JSON_BOOL) && draining->boolean;
+    pthread_mutex_unlock(&r->mutex);
+}
+
+void serve_waiting_call(struct remote *r, const struct call *call)
+{
+    struct waiter *w = calloc(1, sizeof(*w));
+    if (!w) {
+        call_refuse(call->reply, call->context, 503, "UNAVAILABLE", "out of memory");
+        return;
+    }
+    arena_init(&w->arena, 4096, (size_t)64 << 20);
+    int64_t wait = json_integer(json_key(&call->body, "waitMs"), 0);
+    int64_t max = json_integer(json_key(&call->body, "max"), 1);
+    w->beat = call->kind == REMOTE_HEARTBEAT;
+    w->until = wait < 0 ? 0 : wait > REMOTE_WAIT_MAX_MS ? REMOTE_WAIT_MAX_MS : wait;
+    if (w->beat && w->until > r->options.lease_ms / 3) w->until = r->options.lease_ms / 3;
+    w->max = (uint32_t)(max < 0 ? 0 : max > REMOTE_BATCH_MAX ? REMOTE_BATCH_MAX : max);
+    w->reply = call->reply;
+    w->context = call->context;
+    w->tenant = arena_copy(&w->arena, call->tenant);
+    w->pool = arena_copy(&w->arena, call->pool);
+    w->worker = arena_copy(&w->arena, call->worker);
+    bool kept =
+        keep_strings(&w->arena, json_key(&call->body, "kinds"), NULL, &w->kinds, &w->kind_count) &&
+        keep_strings(&w->arena, w->beat ? json_key(&call->body, "tasks") : NULL, "token", &w->tokens, &w->token_count);
+    if (!kept || !w->tenant.ptr || !w->pool.ptr || !w->worker.ptr) {
+        waiter_free(w);
+        call_refuse(call->reply, call->context, 503, "UNAVAILABLE", "out of memory");
+        return;
+    }
+    if (!w->beat) note_worker(r, call, w);
+    wait_or_answer(r, w);
+}
+
+// ---- logs
+struct chunk {
+    struct task *task; // referenced
+    bool is_stderr;
+    struct str text;
+};
+
+static void live_lines(struct remote *r, const struct task *task, bool is_stderr, struct str text)
+{
+    while (r->engine && text.len > 0) {
+        size_t end = str_find(text, '\n', 0);
+        struct str line = str_slice(text, 0, end);
+        if (str_utf8(line)) engine_line(r->engine, task->ticket, is_stderr, line);
+        text = str_slice(text, end < text.len ? end + 1 : end, text.len);
+    }
+}
+
+// A chunk says at which byte of its stream it begins, so that one that comes twice is taken once.
+static enum remote_state take_chunk(struct remote *r, const struct remote_caller *caller, const struct json *item,
+                                    struct chunk *chunk)
+{
+    struct str token = json_text(json_key(item, "token")), stream = json_text(json_key(item, "stream"));
+    struct str text = json_text(json_key(item, "text"));
+    struct task *task = task_find(r, token);
+    if (!task) return token_state(r, token);
+    if (task->queue || !task_allowed(task, caller)) return REMOTE_DENIED;
+    bool is_stderr = str_is(stream, "stderr");
+    int64_t offset = json_integer(json_key(item, "offset"), (int64_t)task->log_next[is_stderr]);
+    if (offset < 0 || (!is_stderr && !str_is(stream, "stdout"))) return REMOTE_INVALID;
+    task_renew(r, task);
+    uint64_t known = task->log_next[is_stderr] > (uint64_t)offset ? task->log_next[is_stderr] - (uint64_t)offset : 0;
+    if (known >= text.len) return REMOTE_OK;
+    task->log_next[is_stderr] = (uint64_t)offset + text.len;
+    text = str_slice(text, (size_t)known, text.len);
+    live_lines(r, task, is_stderr, text);
+    task->logged = true;
+    task->references++;
+    *chunk = (struct chunk){.task = task, .is_stderr = is_stderr, .text = text};
+    return REMOTE_OK;
+}
+
+void serve_logs(struct remote *r, const struct call *call)
+{
+    const struct json *list = json_key(&call->body, "chunks");
+    size_t count = json_is(list, JSON_ARRAY) ? list->count : 0;
+    struct remote_answer *answers = ARENA_ARRAY(call->arena, count + 1, struct remote_answer);
+    struct chunk *chunks = ARENA_ARRAY(call->arena, count + 1, struct chunk);
+    if (!answers || !chunks) {
+        call_refuse(call->reply, call->context, 503, "UNAVAILABLE", "out of memory");
+        return;
+    }
+    struct remote_caller caller = {.tenant = call->tenant, .pool = call->pool};
+    pthread_mutex_lock(&r->mutex);
+    for (size_t i = 0; i < count; i++) answers[i].state = take_chunk(r, &caller, &list->items[i], &chunks[i]);
+    pthread_mutex_unlock(&r->mutex);
+    pthread_mutex_lock(&r->log_mutex);
+    for (size_t i = 0; i < count; i++)
+        if (chunks[i].task) step_log_take(&chunks[i].task->log, chunks[i].is_stderr, chunks[i].text);
+    pthread_mutex_unlock(&r->log_mutex);
+    pthread_mutex_lock(&r->mutex);
+    for (size_t i = 0; i < count; i++)
+        if (chunks[i].task) task_drop(chunks[i].task);
+    pthread_mutex_unlock(&r->mutex);
+    struct buf body;
+    buf_init(&body, 1 << 20);
+    int status = write_answer(&body, answers, count);
+    call->reply(call->context, status, buf_str(&body));
+    buf_release(&body);
+}
+
+// ---- all of them
+static const char *refused_because(const struct call *call, int *status)
+{
+    struct str name = call->worker;
+    *status = 400;
+    if (!json_is(&call->body, JSON_OBJECT)) return "the body is not a JSON object";
+    if (name.len == 0 || name.len > WORKER_NAME_MAX) return "\"worker\" must be a name of 1 to 128 bytes";
+    static const char *const lists[] = {"kinds", "tasks", "chunks", "results"};
+    for (size_t i = 0; i < ARRAY_COUNT(lists); i++) {
+        const struct json *list = json_key(&call->body, lists[i]);
+        if (list && !json_is(list, JSON_ARRAY)) return "a list of the body is none";
+        if (list && list->count > REMOTE_BATCH_MAX) return "more than 256 elements in one call";
+    }
+    *status = 403;
+    struct str pool = json_text(json_key(&call->body, "pool")), tenant = json_text(json_key(&call->body, "tenant"));
+    if (pool.len > 0 && !str_eq(pool, call->pool)) return "the credentials are for another pool";
+    if (tenant.len > 0 && !str_eq(tenant, call->tenant)) return "the credentials are for another tenant";
+    return NULL;
+}
+
+static void serve_parsed(struct remote *r, struct call *call, const struct remote_caller *caller)
+{
+    call->worker = json_text(json_key(&call->body, "worker"));
+    call->tenant = caller->tenant.len > 0 ? caller->tenant : json_text(json_key(&call->body, "tenant"));
+    call->pool = caller->pool.len > 0 ? caller->pool : json_text(json_key(&call->body, "pool"));
+    if (call->pool.len == 0 && call->kind == REMOTE_POLL) call->pool = STR("default");
+    int status;
+    const char *why = refused_because(call, &status);
+    if (why)
+        call_refuse(call->reply, call->context, status, status == 403 ? "AUTHZ_DENIED" : "INVALID_REQUEST", why);
+    else if (call->kind == REMOTE_POLL || call->kind == REMOTE_HEARTBEAT)
+        serve_waiting_call(r, call);
+    else if (call->kind == REMOTE_LOGS)
+        serve_logs(r, call);
+    else
+        serve_results(r, call);
+}
+
+void remote_serve(struct remote *r, enum remote_call kind, const struct remote_caller *caller, struct str body,
+                  remote_reply reply, void *context)
+{
+    struct arena arena;
+    struct error err = {0};
+    arena_init(&arena, 16384, (size_t)256 << 20);
+    struct call call = {.kind = kind, .arena = &arena, .reply = reply, .context = context};
+    enum code rc = json_parse(body, &json_limits_default, &arena, &call.body, &err);
+    if (rc)
+        call_refuse(reply, context, rc == E_NOMEM ? 503 : 400, "INVALID_REQUEST", err.message);
+    else
+        serve_parsed(r, &call, caller);
+    arena_release(&arena);
+}
+
+// ---- artifacts
+static enum code artifact_path(const struct task *task, struct str name, struct buf *path, struct error *err)
+{
+    bool declared = false;
+    for (size_t i = 0; i < task->artifact_count; i++) declared = declared || str_eq(task->artifacts[i], name);
+    bool inside = name.len > 0 && name.ptr[0] != '/' && task->artifacts_dir.len > 0;
+    for (struct str rest = name; rest.len > 0;) {
+        struct str part = str_cut(rest, '/', &rest);
+        inside = inside && part.len > 0 && !str_is(part, ".") && !str_is(part, "..");
+    }
+    if (!declared || !inside)
+        return error_set(err, E_NOT_FOUND, "the step declares no artifact \"%.*s\" that can be sent", STR_ARG(name));
+    buf_printf(path, "%.*s/%.*s", STR_ARG(task->artifacts_dir), STR_ARG(name));
+    return buf_ok(path) ? OK : error_set(err, E_LIMIT, "the path is too long");
+}
+
+static enum code write_artifact(const char *path, struct str bytes, struct error *err)
+{
+    struct buf dir;
+    buf_init(&dir, 8192);
+    const char *slash = strrchr(path, '/');
+    buf_add(&dir, (struct str){path, (size_t)(slash - path)});
+    enum code rc = os_make_dirs(dir.ptr, err);
+    buf_release(&dir);
+    return rc ? rc : os_write_file(path, bytes, 0644, true, err);
+}
+
+enum code remote_artifact(struct remote *r, const struct remote_caller *caller, struct str token, struct str name,
+                          struct str bytes, struct error *err)
+{
+    struct buf path;
+    buf_init(&path, 8192);
+    pthread_mutex_lock(&r->mutex);
+    struct task *task = task_find(r, token);
+    enum code rc = OK;
+    if (!task)
+        rc = token_state(r, token) == REMOTE_STALE ? error_set(err, E_CONFLICT, "STALE_ATTEMPT: the attempt is over")
+                                                   : error_set(err, E_DENIED, "not a task token of this server");
+    else if (task->queue || !task_allowed(task, caller))
+        rc = error_set(err, E_DENIED, "the task is not the caller's");
+    else
+        rc = artifact_path(task, name, &path, err);
+    if (!rc) task_renew(r, task);
+    pthread_mutex_unlock(&r->mutex);
+    if (!rc) rc = write_artifact(path.ptr, bytes, err);
+    buf_release(&path);
+    return rc;
+}

@@ -1,0 +1,377 @@
+// The side of the engine: attempts come in, results go out. And the thread that answers polls and looks after leases.
+#include "base/civil.h"
+#include "remote/inside.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { IDLE_MS = 3600000, STOP_GRACE_MS = 10000 };
+
+static struct remote *of(struct tools *tools)
+{
+    return CONTAINER_OF(tools, struct remote, base);
+}
+
+int64_t remote_now(const struct remote *r)
+{
+    return r->options.now ? r->options.now(r->options.now_context) : os_now().mono_ms;
+}
+
+// ---- time
+static void expire(struct remote *r, struct task *task, int64_t now)
+{
+    char message[96], took[24];
+    if (task->cancelled) {
+        tell_fault(r, task, "CANCELLED", "", false, "cancelled; its worker did not answer");
+    } else if (now >= task->stop_at) {
+        duration_format(task->timeout_ms, took);
+        snprintf(message, sizeof(message), "timed out after %s", took);
+        tell_fault(r, task, "TIMEOUT", "timeout", true, message);
+    } else {
+        tell_lost(r, task);
+    }
+}
+
+static void look(struct remote *r)
+{
+    int64_t now = remote_now(r);
+    for (struct heap_node *node = heap_peek(&r->due); node && node->due <= now; node = heap_peek(&r->due))
+        expire(r, CONTAINER_OF(node, struct task, due), now);
+    r->dirty = false;
+    serve_waiters(r);
+}
+
+static int64_t next_look(const struct remote *r)
+{
+    int64_t until = remote_now(r) + IDLE_MS;
+    const struct heap_node *node = heap_peek(&r->due);
+    if (node && node->due < until) until = node->due;
+    for (const struct waiter *waiter = r->waiters; waiter; waiter = waiter->next)
+        if (waiter->until < until) until = waiter->until;
+    return until;
+}
+
+static void *watch(void *context)
+{
+    struct remote *r = context;
+    pthread_setname_np(pthread_self(), "cairn-remote");
+    pthread_mutex_lock(&r->mutex);
+    while (!r->shut) {
+        look(r);
+        unlock_and_answer(r);
+        pthread_mutex_lock(&r->mutex);
+        if (r->dirty || r->shut) continue;
+        int64_t until = next_look(r);
+        struct timespec time = {.tv_sec = (time_t)(until / 1000), .tv_nsec = (long)(until % 1000) * 1000000};
+        pthread_cond_timedwait(&r->changed, &r->mutex, &time);
+    }
+    pthread_mutex_unlock(&r->mutex);
+    return NULL;
+}
+
+void remote_tick(struct remote *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    look(r);
+    unlock_and_answer(r);
+}
+
+// ---- local processes
+static void local_result(void *context, struct tool_result *result)
+{
+    struct remote *r = context;
+    pthread_mutex_lock(&r->mutex);
+    tell_engine(r, result);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+static void local_line(void *context, uint64_t ticket, bool is_stderr, struct str line)
+{
+    struct remote *r = context;
+    pthread_mutex_lock(&r->mutex);
+    if (r->engine) engine_line(r->engine, ticket, is_stderr, line);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+static enum code open_local(struct remote *r, struct error *err)
+{
+    if (r->local) return OK;
+    struct tool_options options = {.mark = r->options.mark,
+                                   .process_max = r->options.process_max,
+                                   .deliver = local_result,
+                                   .output = local_line,
+                                   .context = r};
+    return tools_open(&options, &r->local, err);
+}
+
+// ---- where an attempt goes
+static bool fits(struct str wanted, struct str given)
+{
+    return wanted.len == 0 || str_eq(wanted, given);
+}
+
+static struct str pool_of(const struct remote *r, const struct tool_request *request)
+{
+    if (request->queue.len > 0) return request->queue;
+    for (size_t i = 0; i < r->options.route_count; i++) {
+        const struct remote_route *route = &r->routes[i];
+        if (fits(route->tenant, request->tenant) && fits(route->environment, request->environment) &&
+            fits(route->kind, request->kind) && (route->pool.len > 0 || !r->options.no_local))
+            return route->pool;
+    }
+    return r->options.no_local || request->function.len > 0 ? STR("default") : (struct str){"", 0};
+}
+
+bool remote_knows(void *context, struct str function)
+{
+    const struct remote *r = context;
+    for (size_t i = 0; i < r->options.route_count; i++)
+        if (str_eq(r->routes[i].kind, function) && r->routes[i].pool.len > 0) return true;
+    return false;
+}
+
+// ---- tasks
+static struct str put(char **at, struct str text)
+{
+    char *to = *at;
+    if (text.len > 0) memcpy(to, text.ptr, text.len);
+    to[text.len] = '\0';
+    *at = to + text.len + 1;
+    return (struct str){to, text.len};
+}
+
+static struct task *task_new(const struct tool_request *request, struct str token, struct str wire, struct str pool)
+{
+    struct str texts[] = {token,         wire,          request->tenant, pool,
+                          request->kind, request->step, request->log,    request->artifacts_dir};
+    size_t size = request->artifact_count * sizeof(struct str) + 16;
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) size += texts[i].len + 1;
+    for (size_t i = 0; i < request->artifact_count; i++) size += request->artifacts[i].path.len + 1;
+    struct task *task = calloc(1, sizeof(*task) + size);
+    if (!task) return NULL;
+    task->references = 1;
+    task->ticket = request->ticket;
+    task->epoch = request->epoch;
+    task->timeout_ms = request->timeout_ms;
+    task->stop_at = INT64_MAX;
+    char *at = task->text;
+    if (request->artifact_count > 0) { // pointers first: they are aligned
+        at += (16 - (uintptr_t)at % 16) % 16;
+        task->artifacts = (struct str *)(void *)at;
+        at += request->artifact_count * sizeof(struct str);
+    }
+    struct str *to[] = {&task->token, &task->wire, &task->tenant,   &task->pool,
+                        &task->kind,  &task->step, &task->log_path, &task->artifacts_dir};
+    for (size_t i = 0; i < ARRAY_COUNT(to); i++) *to[i] = put(&at, texts[i]);
+    for (size_t i = 0; i < request->artifact_count; i++) task->artifacts[i] = put(&at, request->artifacts[i].path);
+    task->artifact_count = request->artifact_count;
+    step_log_init(&task->log, task->log_path, request->log_max);
+    task->name = token_name(task->token);
+    return task;
+}
+
+// Encoded here, on the engine thread, without the lock: once for each attempt, however many polls there are.
+static struct task *task_of(const struct remote *r, const struct tool_request *request, struct str pool)
+{
+    struct task_claim claim = {.tenant = request->tenant,
+                               .run = request->run,
+                               .step = request->step,
+                               .logical = request->logical,
+                               .engine = request->engine,
+                               .epoch = request->epoch};
+    struct buf token, wire;
+    struct task *task = NULL;
+    buf_init(&token, 16384);
+    buf_init(&wire, (size_t)256 << 20);
+    auth_task_seal(&r->options.key, &claim, &token);
+    if (buf_ok(&token)) wire_task(&wire, request, buf_str(&token), r->options.lease_ms);
+    if (buf_ok(&token) && buf_ok(&wire)) task = task_new(request, buf_str(&token), buf_str(&wire), pool);
+    buf_release(&token);
+    buf_release(&wire);
+    return task;
+}
+
+static bool enter(struct remote *r, struct task *task)
+{
+    struct queue_of *queue = queue_for(r, task->tenant, task->pool, task->kind);
+    if (!queue || !index_add(&r->names, &task->by_name, name_key(&task->name))) return false;
+    if (!index_add(&r->tickets, &task->by_ticket, task->ticket)) {
+        index_remove(&r->names, &task->by_name);
+        return false;
+    }
+    r->counts.started++;
+    queue_add_task(r, queue, task);
+    return true;
+}
+
+static enum code start(struct tools *tools, const struct tool_request *request, struct error *err)
+{
+    struct remote *r = of(tools);
+    struct str pool = pool_of(r, request);
+    if (pool.len == 0) {
+        enum code rc = open_local(r, err);
+        return rc ? rc : r->local->ops->start(r->local, request, err);
+    }
+    struct task *task = task_of(r, request, pool);
+    if (!task) return error_set(err, E_NOMEM, "out of memory");
+    enum code rc = OK;
+    pthread_mutex_lock(&r->mutex);
+    if (r->shut)
+        rc = error_set(err, E_CANCELLED, "closing");
+    else if (!enter(r, task))
+        rc = error_set(err, E_NOMEM, "out of memory");
+    pthread_mutex_unlock(&r->mutex);
+    if (rc) task_drop(task);
+    return rc;
+}
+
+static struct task *task_with(const struct remote *r, uint64_t ticket)
+{
+    for (struct link *link = index_first(&r->tickets, ticket); link; link = link->next)
+        if (link->key == ticket) return CONTAINER_OF(link, struct task, by_ticket);
+    return NULL;
+}
+
+static void cancel_task(struct remote *r, struct task *task, int64_t grace_ms)
+{
+    if (task->queue) {
+        tell_fault(r, task, "CANCELLED", "", false, "cancelled before a worker took it");
+        return;
+    }
+    task->told = task->told && task->grace_ms <= grace_ms; // in more of a hurry than before: told again
+    task->cancelled = true;
+    task->grace_ms = grace_ms;
+    int64_t stop_at = remote_now(r) + grace_ms + STOP_GRACE_MS;
+    if (stop_at < task->stop_at) task->stop_at = stop_at;
+    task_hurry(r, task);
+    r->dirty = true;
+    pthread_cond_signal(&r->changed);
+}
+
+static void cancel(struct tools *tools, uint64_t ticket, int64_t grace_ms)
+{
+    struct remote *r = of(tools);
+    pthread_mutex_lock(&r->mutex);
+    struct task *task = task_with(r, ticket);
+    if (task) cancel_task(r, task, grace_ms);
+    pthread_mutex_unlock(&r->mutex);
+    if (!task && r->local) r->local->ops->cancel(r->local, ticket, grace_ms);
+}
+
+static void close_tools(struct tools *tools)
+{
+    remote_shut(of(tools));
+}
+
+static const struct tool_ops ops = {.start = start, .cancel = cancel, .close = close_tools};
+
+// ---- for the owner
+static bool copy_routes(struct remote *r)
+{
+    r->routes = ARENA_ARRAY(&r->memory, r->options.route_count + 1, struct remote_route);
+    if (!r->routes) return false;
+    for (size_t i = 0; i < r->options.route_count; i++) {
+        const struct remote_route *from = &r->options.routes[i];
+        struct remote_route *to = &r->routes[i];
+        const struct str *given[] = {&from->tenant, &from->environment, &from->kind, &from->pool};
+        struct str *kept[] = {&to->tenant, &to->environment, &to->kind, &to->pool};
+        for (size_t k = 0; k < ARRAY_COUNT(given); k++) {
+            *kept[k] = arena_copy(&r->memory, *given[k]);
+            if (!kept[k]->ptr) return false;
+        }
+    }
+    return true;
+}
+
+static bool start_thread(struct remote *r)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    r->has_thread = pthread_create(&r->thread, NULL, watch, r) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r->has_thread;
+}
+
+enum code remote_open(const struct remote_options *options, struct remote **out, struct error *err)
+{
+    struct remote *r = calloc(1, sizeof(*r));
+    if (!r) return error_set(err, E_NOMEM, "out of memory");
+    r->base.ops = &ops;
+    r->options = *options;
+    if (r->options.lease_ms <= 0) r->options.lease_ms = REMOTE_LEASE_MS;
+    arena_init(&r->memory, 1024, 1 << 24);
+    heap_init(&r->due);
+    r->last_waiter = &r->waiters;
+    r->last_answer = &r->answers;
+    pthread_condattr_t attr;
+    INVARIANT(pthread_mutex_init(&r->mutex, NULL) == 0 && pthread_mutex_init(&r->log_mutex, NULL) == 0);
+    INVARIANT(pthread_condattr_init(&attr) == 0 && pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
+    INVARIANT(pthread_cond_init(&r->changed, &attr) == 0);
+    pthread_condattr_destroy(&attr);
+    r->done = calloc(DONE_MAX, sizeof(*r->done));
+    if (!r->done || !copy_routes(r) || (!options->now && !start_thread(r))) {
+        remote_free(r);
+        return error_set(err, E_NOMEM, "no memory or no thread for the tasks of workers");
+    }
+    *out = r;
+    return OK;
+}
+
+struct tools *remote_tools(struct remote *remote)
+{
+    return &remote->base;
+}
+
+void remote_attach(struct remote *r, struct engine *engine)
+{
+    pthread_mutex_lock(&r->mutex);
+    r->engine = engine;
+    pthread_mutex_unlock(&r->mutex);
+}
+
+void remote_shut(struct remote *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    bool before = r->shut;
+    r->shut = true;
+    r->engine = NULL;
+    pthread_cond_signal(&r->changed);
+    serve_waiters(r);
+    unlock_and_answer(r);
+    if (before) return;
+    if (r->has_thread) pthread_join(r->thread, NULL);
+    if (r->local) r->local->ops->close(r->local);
+    r->local = NULL;
+}
+
+void remote_free(struct remote *r)
+{
+    if (!r) return;
+    remote_shut(r);
+    for (size_t i = 0; i < r->tickets.size; i++)
+        while (r->tickets.slots[i]) task_end(r, CONTAINER_OF(r->tickets.slots[i], struct task, by_ticket));
+    while (r->queues) {
+        struct queue_of *next = r->queues->next;
+        free(r->queues);
+        r->queues = next;
+    }
+    while (r->workers) {
+        struct worker *next = r->workers->next;
+        free(r->workers);
+        r->workers = next;
+    }
+    index_release(&r->names);
+    index_release(&r->tickets);
+    index_release(&r->done_index);
+    heap_release(&r->due);
+    free(r->done);
+    arena_release(&r->memory);
+    pthread_cond_destroy(&r->changed);
+    pthread_mutex_destroy(&r->log_mutex);
+    pthread_mutex_destroy(&r->mutex);
+    free(r);
+}
