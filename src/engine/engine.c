@@ -293,7 +293,8 @@ const struct run *engine_run(const struct engine *engine, struct str tenant, str
 
 struct engine_activity engine_activity(const struct engine *engine)
 {
-    struct engine_activity activity = {.resident = engine->resident_count, .in_flight = engine->live_tickets};
+    struct engine_activity activity = {
+        .resident = engine->resident_count, .in_flight = engine->live_tickets, .slow_writes = engine->slow_writes};
     for (size_t i = 0; i < engine->table_size; i++) {
         for (const struct resident *r = engine->table[i]; r; r = r->next) {
             const struct run *run = r->run;

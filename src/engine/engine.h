@@ -55,8 +55,16 @@ struct engine_limits {
     size_t log_max;               // bytes of a step's log kept per attempt (16 MiB)
     size_t inline_max;            // larger outputs become blobs (64 KiB)
     uint32_t events_per_run_max;  // 50,000: RUN_LIMIT
+    // How long a result may wait for the store (ADR 0019): then its attempt fails with STATE_STORE_WRITE_BUDGET_EXCEEDED,
+    // retryable, unless it turns out to be stored. 0 (default): as long as it takes.
+    int64_t write_budget_ms;
 };
 extern const struct engine_limits engine_limits_default;
+
+// "stateStore" of a service's configuration: {"writeLatencyBudgetMs":3000,"failOpenForEventClass":[],
+// "neverFailOpen":["StepCompleted","StepFailed"]}, which are the defaults (`config` may be NULL). Nothing may fail open: an
+// attempt that no event names is never started (I11). E_INVALID.
+enum code engine_write_budget_parse(const struct json *config, int64_t *budget_ms, struct error *err) MUST_CHECK;
 
 // Functions of the program around the engine: steps of kind HOST.
 struct engine_host {
@@ -188,9 +196,10 @@ enum code engine_fork(struct engine *engine, struct fork *fork, const struct for
                       struct error *err) MUST_CHECK;
 
 struct engine_activity {
-    size_t resident;  // runs that have not ended
-    size_t parked;    // of these: paused, held or waiting for a person, nothing in flight in this process
-    size_t in_flight; // attempts dispatched by this process
+    size_t resident;      // runs that have not ended
+    size_t parked;        // of these: paused, held or waiting for a person, nothing in flight in this process
+    size_t in_flight;     // attempts dispatched by this process
+    uint64_t slow_writes; // appends that took longer than limits.write_budget_ms, so far
 };
 struct engine_activity engine_activity(const struct engine *engine);
 const struct run *engine_run(const struct engine *engine, struct str tenant, struct str run); // NULL: not resident

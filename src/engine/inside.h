@@ -118,6 +118,7 @@ struct queued {
     size_t put_count;
     char decision_id[UUID_SIZE];
     uint32_t tries;
+    int64_t since_mono; // of the first try that could not be stored; tries > 0
 };
 
 struct put { // engine_put; lives in its own arena
@@ -161,6 +162,7 @@ struct engine {
     struct moment_in_time now;
     int64_t next_inbox_mono;
     int64_t full_until_mono; // the disk is full: nothing is tried before
+    uint64_t slow_writes;
     struct kernel_env env;
     struct resident *gone; // to be freed at the end of the turn
     size_t adopted;        // residents whose orphans have not been looked for yet
@@ -231,6 +233,12 @@ void ticket_cancel(struct engine *engine, size_t index, int64_t grace_ms);
 struct ticket *ticket_find(struct engine *engine, uint64_t id);
 void relive(struct engine *engine, struct resident *resident); // marks the attempts that are with a tool as live again
 void relive_input(const struct queued *queued);                // the attempt whose result this is
+
+// budget.c: results that wait for the store
+enum code append_in_time(struct engine *engine, struct store_batch *batch, struct error *err) MUST_CHECK;
+void queued_fail(struct queued *queued, struct fault fault); // a RESULT: it fails with `fault` instead
+// A RESULT that could not be stored and will be tried again: fails it when it has waited too long.
+void check_budget(const struct engine *engine, struct queued *queued);
 
 // result.c: what comes back from outside as an input
 enum code input_from_result(struct engine *engine, struct tool_result *result, struct error *err) MUST_CHECK;

@@ -176,7 +176,7 @@ static enum code append_batch(struct turn *turn, struct error *err)
                                 .inbox_done = turn->inbox,
                                 .inbox_count = turn->inbox_count,
                                 .drafted = &turn->notes};
-    return store_append(turn->engine->store, &batch, turn->engine->now.wall_ms, &turn->engine->turn, err);
+    return append_in_time(turn->engine, &batch, err);
 }
 
 static void tell_decision(struct engine *engine, const struct turn *turn, const struct decided *decided,
@@ -407,12 +407,8 @@ static enum code give_up(struct turn *turn, enum code why, struct error *err)
                               .category = STR("validation")};
         if (why == E_SCHEMA)
             fault.message = STR("SCHEMA_VALIDATION_FAILED: the result does not fit its event's schema");
-        queued->input.ok = false;
-        queued->input.value = queued->input.artifacts = (struct json){0};
-        queued->input.has_blob = queued->input.truncated = false;
-        queued->input.fault = fault;
+        queued_fail(queued, fault);
         queued->tries = 1;
-        queued->blob_count = 0;
         *err = (struct error){0};
         enum code rc = run_batch(turn, err);
         if (rc != E_SCHEMA && rc != E_LIMIT) return rc;
@@ -467,6 +463,7 @@ static enum code requeue(struct turn *turn, struct error *err)
         if (turn->decided[i - 1].done || turn->decided[i - 1].queued.resident->gone) continue;
         q->head = (q->head - 1) & (q->capacity - 1);
         q->items[q->head] = turn->decided[i - 1].queued;
+        check_budget(turn->engine, &q->items[q->head]);
         q->items[q->head].tries++;
         q->count++;
         memset(&turn->decided[i - 1].queued, 0, sizeof(struct queued));

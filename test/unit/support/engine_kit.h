@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define PLAN(steps)                                                                                                    \
     "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\"},\"steps\":[" steps "]}"
@@ -40,6 +41,7 @@ struct kit {
     struct store_ops ops;
     uint32_t full_left; // commits that find no space
     uint32_t full_in;   // the n-th commit from now finds none; 0 = none does
+    int slow_ms;        // what each commit takes longer
     uint32_t commit_count;
     struct program *program;
     struct tools tools;
@@ -117,6 +119,7 @@ UNUSED static enum code kit_commit(struct store *store, struct commit *commit, s
         return error_set(err, E_FULL, "no space left");
     }
     k->commit_count++;
+    nanosleep(&(struct timespec){.tv_nsec = (long)k->slow_ms * 1000000}, NULL);
     return k->real_ops->commit(store, commit, turn, err);
 }
 

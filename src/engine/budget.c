@@ -1,0 +1,82 @@
+// The write budget (ES-5, C-18): how long a service lets a result wait for its store.
+//
+// One append stores a whole turn, so there are two ways to be late. It took long and succeeded: then all of it is stored, and
+// that is that. It failed and is tried again: before each try the runs are folded from the store again (take_back), which is
+// the look whether an event is there after all; a result that has waited too long becomes a failure of its attempt, and the
+// retry policy of the step decides.
+#include "engine/inside.h"
+
+enum { BUDGET_MS = 3000, BUDGET_MAX_MS = 3600000 };
+
+enum code append_in_time(struct engine *engine, struct store_batch *batch, struct error *err)
+{
+    int64_t before_us = os_mono_us();
+    enum code rc = store_append(engine->store, batch, engine->now.wall_ms, &engine->turn, err);
+    int64_t took_ms = (os_mono_us() - before_us) / 1000, budget_ms = engine->options.limits.write_budget_ms;
+    if (budget_ms > 0 && took_ms > budget_ms) {
+        engine->slow_writes++;
+        os_log(LOG_WARN, "the store is slow code=STATE_STORE_WRITE_BUDGET_EXCEEDED ms=%lld budget=%lld stored=%s",
+               (long long)took_ms, (long long)budget_ms, rc == OK ? "true" : "false");
+    }
+    return rc;
+}
+
+void queued_fail(struct queued *queued, struct fault fault)
+{
+    queued->input.ok = false;
+    queued->input.value = queued->input.artifacts = (struct json){0};
+    queued->input.has_blob = queued->input.truncated = false;
+    queued->input.fault = fault;
+    queued->blob_count = 0;
+}
+
+// What a worker did. The end of a child run is stored already, and what the engine does itself costs nothing to do again.
+static bool is_attempt(const struct queued *queued)
+{
+    if (queued->input.kind != INPUT_RESULT) return false;
+    enum step_kind kind = queued->resident->run->program->steps[queued->input.step].kind;
+    return kind == STEP_EXEC || kind == STEP_SHELL || kind == STEP_SCRIPT || kind == STEP_HOST;
+}
+
+void check_budget(const struct engine *engine, struct queued *queued)
+{
+    static const struct str code = {"STATE_STORE_WRITE_BUDGET_EXCEEDED", 33};
+    int64_t budget_ms = engine->options.limits.write_budget_ms, now_ms = engine->now.mono_ms;
+    if (queued->tries == 0) queued->since_mono = now_ms;
+    if (budget_ms == 0 || !is_attempt(queued) || now_ms - queued->since_mono < budget_ms) return;
+    if (str_eq(queued->input.fault.code, code)) return;
+    queued_fail(queued, (struct fault){.code = code,
+                                       .message = STR("the result could not be stored in time"),
+                                       .category = STR("infrastructure"),
+                                       .retryable = true});
+}
+
+// ---- configuration
+
+static bool names(const struct json *list, const char *name)
+{
+    for (uint32_t i = 0; json_is(list, JSON_ARRAY) && i < list->count; i++)
+        if (str_is(json_text(&list->items[i]), name)) return true;
+    return false;
+}
+
+enum code engine_write_budget_parse(const struct json *config, int64_t *budget_ms, struct error *err)
+{
+    *budget_ms = BUDGET_MS;
+    if (!config) return OK;
+    if (!json_is(config, JSON_OBJECT)) return error_set(err, E_INVALID, "stateStore must be an object");
+    const struct json *budget = json_key(config, "writeLatencyBudgetMs");
+    const struct json *open = json_key(config, "failOpenForEventClass"), *never = json_key(config, "neverFailOpen");
+    if (config->count > (uint32_t)((budget != NULL) + (open != NULL) + (never != NULL)))
+        return error_set(err, E_INVALID, "stateStore has a member that is not known");
+    if (budget && (!json_is(budget, JSON_INT) || budget->integer < 1 || budget->integer > BUDGET_MAX_MS))
+        return error_set(err, E_INVALID, "writeLatencyBudgetMs must be a number of milliseconds from 1 to 3600000");
+    if (open && (!json_is(open, JSON_ARRAY) || open->count > 0))
+        return error_set(err, E_INVALID,
+                         "failOpenForEventClass must be empty: what is not recorded is not started, and what ended is "
+                         "not forgotten");
+    if (never && !(names(never, "StepCompleted") && names(never, "StepFailed")))
+        return error_set(err, E_INVALID, "neverFailOpen must hold StepCompleted and StepFailed");
+    if (budget) *budget_ms = budget->integer;
+    return OK;
+}
