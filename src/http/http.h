@@ -53,6 +53,7 @@ struct http_response_head {
 };
 
 bool http_name_is(struct str name, const char *text); // case folded
+bool http_same(struct str a, struct str b);           // case folded
 // The first header of that name; empty when absent.
 struct str http_find(const struct http_request *request, const char *name);
 struct str http_header_find(const struct http_header *headers, size_t count, const char *name);

@@ -283,7 +283,8 @@ static void pipelined_requests_are_cut_where_they_end(void)
 static struct str sized(size_t line, size_t count, size_t header, size_t body)
 {
     static struct buf out;
-    buf_init(&out, (size_t)64 << 20);
+    if (!out.ptr) buf_init(&out, (size_t)64 << 20);
+    buf_clear(&out);
     buf_text(&out, "POST /");
     while (out.len < line - strlen(" HTTP/1.1")) buf_byte(&out, 'a');
     buf_text(&out, " HTTP/1.1\r\n" HOST);

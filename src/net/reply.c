@@ -1,0 +1,229 @@
+// Answers: made on any thread, in memory of the exchange; written by the net thread.
+#include "net/inside.h"
+
+#include "json/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ANSWER_KEEP_MAX = 4 * 1024 };
+
+static struct conn *conn_of(const struct net_exchange *x)
+{
+    return (struct conn *)(uintptr_t)x; // x is its first member
+}
+
+const struct http_request *net_request(const struct net_exchange *x)
+{
+    return &conn_of(x)->parser.request;
+}
+
+struct arena *net_arena(struct net_exchange *x)
+{
+    return &conn_of(x)->arena;
+}
+
+struct str net_peer(const struct net_exchange *x)
+{
+    return str_from(conn_of(x)->peer);
+}
+
+int64_t net_peer_uid(const struct net_exchange *x)
+{
+    return conn_of(x)->uid;
+}
+
+bool net_is_tls(const struct net_exchange *x)
+{
+    return conn_of(x)->door.tls;
+}
+
+struct net_server *net_of(const struct net_exchange *x)
+{
+    return conn_of(x)->server;
+}
+
+bool net_alive(const struct net_exchange *x)
+{
+    return !atomic_load(&conn_of(x)->gone);
+}
+
+static bool names(const struct http_header *headers, size_t count, struct str name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (http_same(headers[i].name, name)) return true;
+    return false;
+}
+
+// Puts the headers that every answer has before the empty line of a head.
+static void add_fixed(struct net_server *server, struct buf *out, const struct http_header *headers, size_t count)
+{
+    char date[HTTP_DATE_SIZE];
+    size_t from = 0;
+    out->len -= 2;
+    for (size_t i = 0; i < server->options.header_count; i++) {
+        size_t end = server->fixed_ends[i];
+        struct str name = server->options.headers[i].name;
+        if (!names(headers, count, name)) buf_add(out, str_slice(buf_str(&server->fixed), from, end));
+        from = end;
+    }
+    http_date(atomic_load_explicit(&server->wall_s, memory_order_relaxed), date);
+    buf_add(out, STR("Date: "));
+    buf_add(out, (struct str){date, HTTP_DATE_SIZE - 1});
+    buf_add(out, STR("\r\n\r\n"));
+}
+
+static bool write_head(struct net_server *server, struct buf *out, int status, const struct http_header *headers,
+                       size_t count, enum http_framing framing, uint64_t length, bool keep_alive)
+{
+    buf_clear(out);
+    if (!http_write_head(out, status, headers, count, framing, length, keep_alive)) return false;
+    if (buf_ok(out)) add_fixed(server, out, headers, count);
+    return true;
+}
+
+bool reply_head(struct conn *conn, int status, const struct http_header *headers, size_t count,
+                enum http_framing framing, uint64_t length)
+{
+    bool stopping = atomic_load_explicit(&conn->server->stopping, memory_order_relaxed);
+    conn->close_after = !conn->parser.request.keep_alive || stopping || framing == HTTP_UNTIL_CLOSE;
+    return write_head(conn->server, &conn->answer, status, headers, count, framing, length, !conn->close_after);
+}
+
+static bool copy_body(struct conn *conn, struct str body)
+{
+    if (body.len <= SMALL_BODY) {
+        buf_add(&conn->answer, body);
+        return true;
+    }
+    conn->body = malloc(sizeof(*conn->body) + body.len);
+    if (!conn->body) return false;
+    *conn->body = (struct piece){.len = body.len, .capacity = body.len};
+    memcpy(conn->body->bytes, body.ptr, body.len);
+    return true;
+}
+
+void net_reply(struct net_exchange *x, int status, const struct http_header *headers, size_t count, struct str body)
+{
+    struct conn *conn = conn_of(x);
+    INVARIANT(!atomic_exchange(&conn->answered, true));
+    INVARIANT(status >= 200);
+    bool none = status == 204 || status == 304;
+    enum http_framing framing = none ? HTTP_NO_BODY : HTTP_LENGTH;
+    if (!reply_head(conn, status, headers, count, framing, body.len)) {
+        os_log(LOG_ERROR, "an answer has a header that cannot be written status=%d", status);
+        body = STR("");
+        INVARIANT(reply_head(conn, 500, NULL, 0, HTTP_LENGTH, 0));
+    }
+    if (none || str_is(conn->parser.request.method, "HEAD")) body = STR("");
+    conn->answer_ok = copy_body(conn, body) && buf_ok(&conn->answer);
+    conn->reply = (struct note){.kind = NOTE_REPLY, .conn = conn};
+    net_send(conn->server, &conn->reply);
+}
+
+static void deliver_answer(struct conn *conn)
+{
+    struct piece *body = conn->body;
+    conn->body = NULL;
+    conn->holding = false;
+    if (conn->state != CONN_DEAD && !conn->answer_ok) conn_kill(conn, NET_END_GONE);
+    if (conn->state != CONN_DEAD) out_add(conn, buf_str(&conn->answer));
+    if (conn->state != CONN_DEAD && body)
+        out_link(conn, body);
+    else
+        free(body);
+    if (conn->answer.capacity > ANSWER_KEEP_MAX) buf_release(&conn->answer);
+    // When its handler is still on the stack, hand_over goes on.
+    if (conn->server->handling != conn) conn_next(conn);
+}
+
+void reply_deliver(struct note *note)
+{
+    struct conn *conn = note->conn;
+    switch (note->kind) {
+    case NOTE_REPLY:
+        deliver_answer(conn);
+        return;
+    case NOTE_POST:
+        note->fn(note->context);
+        free(note);
+        return;
+    case NOTE_STREAM_BEGIN:
+    case NOTE_STREAM_BYTES:
+    case NOTE_STREAM_END:
+    case NOTE_STREAM_CUT:
+        stream_deliver(note);
+        return;
+    }
+}
+
+// ---- what we say ourselves
+
+static const char *refusal_code(int status)
+{
+    switch (status) {
+    case 403:
+        return "ORIGIN_NOT_ALLOWED";
+    case 408:
+        return "REQUEST_TIMEOUT";
+    case 413:
+        return "BODY_TOO_LARGE";
+    case 414:
+        return "TARGET_TOO_LONG";
+    case 417:
+        return "EXPECTATION_FAILED";
+    case 421:
+        return "HOST_NOT_ALLOWED";
+    case 429:
+    case 503:
+        return "TOO_MANY_CONNECTIONS";
+    case 431:
+        return "HEADERS_TOO_LARGE";
+    case 500:
+        return "INTERNAL";
+    case 501:
+        return "NOT_IMPLEMENTED";
+    case 505:
+        return "VERSION_NOT_SUPPORTED";
+    default:
+        return "MALFORMED_REQUEST";
+    }
+}
+
+static void write_problem(struct buf *out, int status, const char *detail)
+{
+    struct arena arena;
+    struct json problem = json_object();
+    arena_init(&arena, 1024, 64 * 1024);
+    bool ok = json_put(&arena, &problem, STR("type"), json_string(STR("about:blank"))) &&
+              json_put(&arena, &problem, STR("title"), json_string(str_from(http_reason(status)))) &&
+              json_put(&arena, &problem, STR("status"), json_int(status)) &&
+              json_put(&arena, &problem, STR("code"), json_string(str_from(refusal_code(status)))) &&
+              json_put(&arena, &problem, STR("detail"), json_string(str_from(detail)));
+    if (ok) json_write(out, &problem);
+    arena_release(&arena);
+}
+
+void reply_write_refusal(struct net_server *server, struct buf *out, int status, const char *detail)
+{
+    static const struct http_header headers[] = {{STR_INIT("Content-Type"), STR_INIT("application/problem+json")},
+                                                 {STR_INIT("Retry-After"), STR_INIT("1")}};
+    struct buf body;
+    size_t count = status == 429 || status == 503 ? 2 : 1;
+    buf_init(&body, 16 * 1024);
+    write_problem(&body, status, detail);
+    INVARIANT(write_head(server, out, status, headers, count, HTTP_LENGTH, body.len, false));
+    buf_add(out, buf_str(&body));
+    buf_release(&body);
+}
+
+void reply_refuse(struct conn *conn, int status, const char *detail)
+{
+    reply_write_refusal(conn->server, &conn->answer, status, detail);
+    if (!buf_ok(&conn->answer)) {
+        conn_kill(conn, NET_END_GONE);
+        return;
+    }
+    conn->state = CONN_CLOSING;
+    out_add(conn, buf_str(&conn->answer));
+}
