@@ -85,8 +85,8 @@ struct net_server *net_of(const struct net_exchange *x);
 // False once the client has closed its side: nobody may be waiting. Any thread.
 bool net_alive(const struct net_exchange *x);
 
-// Answers: the exchange, its request and its arena are then gone. Any thread; copies. Length, Connection and Date are added. A header that may not be written (CR, LF, NUL) makes it a
-// 500. The body of a HEAD, 204 or 304 is left out.
+// Answers: the exchange, its request and its arena are then gone. Any thread; copies. Length, Connection and Date are added.
+// A header that may not be written (CR, LF, NUL) makes it a 500. The body of a HEAD, 204 or 304 is left out.
 void net_reply(struct net_exchange *x, int status, const struct http_header *headers, size_t count, struct str body);
 
 // ---- streams: answers that go on

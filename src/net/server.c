@@ -184,6 +184,8 @@ uint16_t net_port(const struct net_server *server, size_t index)
 
 static void begin_drain(struct net_server *server)
 {
+    // What was handed in before net_stop still counts.
+    take_notes(server);
     server->draining = true;
     server->stop_at = server->now + server->limits.stop_ms;
     net_listen_close(server);
@@ -260,8 +262,8 @@ static void turn(struct net_server *server)
     struct moment_in_time now = os_now();
     server->now = now.mono_ms;
     atomic_store_explicit(&server->wall_s, now.wall_ms / 1000, memory_order_relaxed);
-    if (atomic_load(&server->stopping) && !server->draining) begin_drain(server);
     for (int i = 0; i < count; i++) take_event(server, &events[i]);
+    if (atomic_load(&server->stopping) && !server->draining) begin_drain(server);
     run_ready(server);
     run_timers(server);
     if (server->draining && server->now >= server->stop_at) kill_all(server);
