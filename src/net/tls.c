@@ -19,7 +19,7 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
     static const char ours[] = "http/1.1";
     (void)ssl;
     (void)context;
-    for (unsigned int i = 0; i + 1 + in[i] <= in_len; i += 1u + in[i]) {
+    for (unsigned int i = 0; i < in_len && i + 1 + in[i] <= in_len; i += 1u + in[i]) {
         if (in[i] != sizeof(ours) - 1 || memcmp(in + i + 1, ours, sizeof(ours) - 1) != 0) continue;
         *out = in + i + 1;
         *out_len = in[i];
