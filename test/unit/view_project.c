@@ -1,4 +1,5 @@
-// The projector: the three functions of ES-1.5 and its loop, driven by a scripted store.
+// The projector: the three functions of ES-1.5 and its loop, driven by a
+// scripted store.
 #include "unit/contract_moments.h"
 
 #include "base/error.h"
@@ -199,7 +200,8 @@ static void ten_eleven_thirteen_ES_1_5d_ES_1_1h_ES_1_1i_ES_1_1j_C_14(void)
     snapshot_release(nine);
     check_request(PROJECT_FETCH, 9);
     CHECK(serve(0));
-    // 10 and 11 were applied; 13 was not; the run is STALE and one resync is asked for
+    // 10 and 11 were applied; 13 was not; the run is STALE and one resync is
+    // asked for
     CHECK_INT(snapshot_seq(projector_snapshot(projector)), 11);
     CHECK(projector_stale(projector));
     CHECK_INT(reports(PROJECT_GAP), 1);
@@ -207,7 +209,8 @@ static void ten_eleven_thirteen_ES_1_5d_ES_1_1h_ES_1_1i_ES_1_1j_C_14(void)
     CHECK_INT(heard.items[0].until, 13);
     check_request(PROJECT_FROM_SNAPSHOT, 11);
     CHECK(serve(0));
-    // nothing was inside: the gap is accepted, the watermark is the highest number, STALE is over
+    // nothing was inside: the gap is accepted, the watermark is the highest
+    // number, STALE is over
     CHECK(!projector_stale(projector));
     CHECK_INT(snapshot_seq(projector_snapshot(projector)), 13);
     CHECK_TEXT(run_status_name(snapshot_view(projector_snapshot(projector))->status), "COMPLETED");
@@ -315,7 +318,8 @@ static void a_gap_is_told_once_ES_1_5_5b_C_56(void)
     tale.events[8] = swap;
     CHECK(serve(0));
     CHECK_INT(snapshot_seq(projector_snapshot(projector)), 20);
-    CHECK_INT(reports(PROJECT_GAP), 1); // 8..15 and 15..20 are pieces of what was told
+    CHECK_INT(reports(PROJECT_GAP),
+              1); // 8..15 and 15..20 are pieces of what was told
     add(22, MOMENT_UNKNOWN, "");
     CHECK(serve(0) && serve(0));
     CHECK_INT(reports(PROJECT_GAP), 2);
@@ -391,7 +395,8 @@ static void a_stall_of_six_seconds_is_told_ES_1_4e_ES_1_0e(void)
     tell_eight();
     open_at(NULL);
     CHECK(projector_fetched(projector, tale.events, 5, T0 + 10));
-    CHECK_INT(projector_watermark_age_ms(projector, T0 + 90000), 0); // nothing is waiting
+    CHECK_INT(projector_watermark_age_ms(projector, T0 + 90000),
+              0); // nothing is waiting
     projector_head(projector, 6, T0 + 100);
     projector_time(projector, T0 + 5100);
     CHECK_INT(reports(PROJECT_LAG_HIGH), 0); // 5 s are not more than 5 s
@@ -444,7 +449,8 @@ static void a_refused_transition_is_told_once_per_event_C_15(void)
     open_at(NULL);
     CHECK(serve(0) && serve(0));
     struct project_event late = *add(12, MOMENT_UNKNOWN, "");
-    CHECK(projector_fetched(projector, &late, 1, T0)); // a rebuild sees them all again
+    CHECK(projector_fetched(projector, &late, 1,
+                            T0)); // a rebuild sees them all again
     struct project_event swap = tale.events[12];
     tale.events[12] = tale.events[11];
     tale.events[11] = swap;
@@ -487,6 +493,103 @@ static void an_effect_before_its_cause_is_told_C_56(void)
     projector_close(projector);
 }
 
+// A store of somebody else: numbers with holes, some of them filled late,
+// answers cut short or failing, pushes in any order. However it behaves, in the
+// end the projector has what a projection of the whole log has, told each gap
+// once, and is not STALE.
+static struct project_event *whole(struct source *source, size_t *count)
+{
+    static struct project_event events[48];
+    static char ids[48][16];
+    uint64_t seq = 0;
+    for (size_t i = 0; i < ARRAY_COUNT(events); i++) {
+        seq += maybe(source) ? 1 : 1 + pick(source, 3);
+        enum moment_kind kind = i == 0 ? MOMENT_RUN_STARTED : (enum moment_kind)pick(source, MOMENT_COUNT);
+        if (!moment_word(kind, VOCABULARY_RUN)) kind = MOMENT_UNKNOWN;
+        snprintf(ids[i], sizeof(ids[i]), "id-%zu", i);
+        events[i] = (struct project_event){.seq = seq, .id = str_from(ids[i]), .persisted_ms = T0 + (int64_t)i};
+        if (kind) events[i].moment = pick_moment(source, kind);
+        if (kind == MOMENT_RUN_STARTED) events[i].moment.start = NULL;
+        events[i].type = str_from(kind ? moment_word(kind, VOCABULARY_RUN) : "FooBar");
+    }
+    *count = ARRAY_COUNT(events);
+    return events;
+}
+
+static void answer(struct source *source, const struct project_event *events, size_t count, uint64_t hidden,
+                   bool honest)
+{
+    static const struct error why = {.code = E_IO, .message = "no answer"};
+    struct project_request request = projector_next(projector);
+    struct project_event page[48];
+    size_t size = 0, limit = honest ? count : 1 + pick(source, (uint32_t)count);
+    bool more = false;
+    if (!honest && pick(source, 5) == 0) {
+        projector_failed(projector, &why, T0);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        bool shown = events[i].seq > request.after && (honest || events[i].seq != hidden);
+        more = more || (shown && size == limit);
+        if (shown && size < limit) page[size++] = events[i];
+    }
+    if (request.want == PROJECT_FETCH)
+        CHECK(projector_fetched(projector, page, size, T0));
+    else
+        CHECK(projector_resynced(projector, page, size, more, T0));
+}
+
+static struct project_report gaps[256];
+static size_t gap_count;
+
+// C-14: once per range; a piece of one that was told is none.
+static void on_gap(void *context, const struct project_report *report)
+{
+    (void)context;
+    if (report->kind != PROJECT_GAP) return;
+    for (size_t i = 0; i < gap_count; i++) CHECK(report->seq < gaps[i].seq || report->until > gaps[i].until);
+    CHECK(gap_count < ARRAY_COUNT(gaps));
+    gaps[gap_count++] = *report;
+}
+
+static void any_store_gives_the_same_in_the_end_F10_V1_C_14(void)
+{
+    for (uint64_t seed = 1; seed <= 300; seed++) {
+        struct arena arena;
+        size_t count;
+        arena_init(&arena, 64 * 1024, 64 << 20);
+        struct source source = {seed, &arena};
+        const struct project_event *events = whole(&source, &count);
+        gap_count = 0;
+        projector = projector_open(&test_ids, NULL, NULL, T0, &(struct project_sink){.report = on_gap});
+        CHECK(projector);
+        for (size_t turn = 0; turn < 40; turn++) {
+            uint64_t hidden = events[pick(&source, (uint32_t)count)].seq;
+            if (pick(&source, 4) == 0)
+                CHECK(projector_fetched(projector, &events[pick(&source, (uint32_t)count)], 1,
+                                        T0)); // pushed
+            else
+                answer(&source, events, count, hidden, false);
+        }
+        // Everything is visible at last; what was taken for missing is pushed once
+        // more, as its writer would.
+        for (size_t i = 0; i < count; i++) {
+            CHECK(projector_fetched(projector, &events[i], 1, T0));
+            for (size_t k = 0; k < 4 && projector_next(projector).want != PROJECT_FETCH; k++)
+                answer(&source, events, count, 0, true);
+        }
+        answer(&source, events, count, 0, true);
+        if (projector_next(projector).want != PROJECT_FETCH) answer(&source, events, count, 0, true);
+        CHECK(!projector_stale(projector));
+        const struct snapshot *full = project_run(&test_ids, NULL, events, count);
+        CHECK(full);
+        check_same(projector_snapshot(projector), full);
+        snapshot_release(full);
+        projector_close(projector);
+        arena_release(&arena);
+    }
+}
+
 static void *no_memory(void *context, size_t size)
 {
     int64_t *left = context;
@@ -499,7 +602,8 @@ static void give_back(void *context, void *memory, size_t size)
     free(memory);
 }
 
-// Whatever allocation fails, the answer is NULL or false, and nothing leaks (the sanitizers look).
+// Whatever allocation fails, the answer is NULL or false, and nothing leaks
+// (the sanitizers look).
 static void running_out_of_memory_is_told(void)
 {
     tell_ten_eleven_thirteen();
@@ -550,6 +654,7 @@ int main(int argc, char **argv)
         TEST(unknown_types_move_the_watermark_and_are_told_ES_1_5_6a_ES_1_5_6b_ES_1_5_6c),
         TEST(a_refused_transition_is_told_once_per_event_C_15),
         TEST(an_effect_before_its_cause_is_told_C_56),
+        TEST(any_store_gives_the_same_in_the_end_F10_V1_C_14),
         TEST(running_out_of_memory_is_told),
         TEST(a_snapshot_lives_as_long_as_it_is_kept),
     };
