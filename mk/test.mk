@@ -44,7 +44,7 @@ test:
 	@tools/run-tests build/test
 
 # ---- longer targets, each stands alone
-.PHONY: check asan tsan soak storm fuzz tidy lint
+.PHONY: check asan tsan soak storm fuzz tidy lint objects
 asan tsan:
 	@$(MAKE) -j2 V=$@ WERROR=1 programs
 	@CAIRN_TEST_SECONDS=300 tools/run-tests --quick build/$@
@@ -58,6 +58,10 @@ SECONDS_MAX ?= 600
 soak:
 	@$(MAKE) -j2 V=test sim-bin
 	@build/test/test/sim/sim all --budget $(SECONDS_MAX)
+# Signatures against object stores from npm: make objects OBJECTS=DIRECTORY, with a node_modules (see test/objects/run)
+objects:
+	@$(MAKE) -j2 V=test ONLY=fetch_sign build/test/test/unit/fetch_sign
+	@test/objects/run build/test $(OBJECTS)
 storm:
 	@$(MAKE) -j2 all
 	@test/crash/storm $(or $(KILLS),1000)

@@ -405,7 +405,7 @@ static void hostile_servers_meet_limits(void)
                  {"switches protocols", switches, E_IO, 10000}};
     memset(zeros, '0', sizeof(zeros) - 1);
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct server *server = calloc(1, sizeof(*server));
+        struct server *server = lives_on(calloc(1, sizeof(*server)));
         struct fetch_answer answer = {0};
         struct error err = {0};
         server_start(server, cases[i].talk);
@@ -470,7 +470,7 @@ static void certificates_are_verified_B5(void)
                  {"SHA-1", tls_make(&authority, name, -1, 1, EVP_sha1()), polite, E_DENIED},
                  {"hangs up", tls_make(&authority, name, -1, 1, EVP_sha256()), hangs_up, E_IO}};
     for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
-        struct server *server = calloc(1, sizeof(*server));
+        struct server *server = lives_on(calloc(1, sizeof(*server)));
         char text[1024], uri[128];
         struct fetch_answer answer;
         struct error err = {0};

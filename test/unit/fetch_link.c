@@ -76,6 +76,22 @@ static void a_path_of_the_address_comes_before_each_call(void)
     fetch_link_close(link);
 }
 
+static void names_are_looked_up_by_the_system(void)
+{
+    struct server server = {0};
+    struct fetch_answer answer;
+    struct error err = {0};
+    char url[64];
+    server_start(&server, echo);
+    snprintf(url, sizeof(url), "http://localhost:%u", server.port); // whatever else it is: also 127.0.0.1
+    struct fetch_link *link = open_link(url, "", "");
+    CHECK_OK(get(link, "/", &answer, &err), &err);
+    fetch_link_close(link);
+    link = open_link("http://no-such-name.invalid:1", "", "");
+    CHECK_INT(get(link, "/", &answer, &err), E_IO);
+    fetch_link_close(link);
+}
+
 static void once(struct peer *peer)
 {
     if (peer_next(peer)) peer_answer(peer, "x");
@@ -367,6 +383,7 @@ int main(int argc, char **argv)
     static const struct test tests[] = {
         TEST(calls_share_one_connection),
         TEST(a_path_of_the_address_comes_before_each_call),
+        TEST(names_are_looked_up_by_the_system),
         TEST(a_closed_connection_is_made_anew),
         TEST(only_repeatable_calls_are_sent_twice),
         TEST(streams_arrive_piece_by_piece),

@@ -218,6 +218,32 @@ static void a_plan_may_be_as_large_as_the_limit_and_no_larger(void)
     free(bytes);
 }
 
+// Every allocation of a fetch fails once: an error comes out, nothing is lost, and the next one works.
+static void memory_may_run_out_anywhere(void)
+{
+    struct world world;
+    struct str plain = STR("{\"planId\": \"p\"}");
+    world_begin(&world, plain);
+    world.offer.body = gzip(plain);
+    world.ref.compression = STR("gzip");
+    for (int64_t n = 1;; n++) {
+        struct arena small;
+        arena_init(&small, 4096, 64 << 20);
+        small.fail_in = n;
+        world.err = (struct error){0};
+        enum code rc = fetch_plan(world.policy, &world.ref, &small, &world.bytes, &world.actual, &world.err);
+        bool reached = small.fail_in <= 0;
+        arena_release(&small);
+        if (!reached) {
+            CHECK_OK(rc, &world.err);
+            CHECK(n > 5);
+            break;
+        }
+        CHECK_INT(rc, E_NOMEM);
+    }
+    free((void *)(uintptr_t)world.offer.body.ptr);
+}
+
 static enum code stored(void *context, struct str name, struct arena *into, struct str *bytes, struct error *err)
 {
     const struct world *world = context;
@@ -256,6 +282,7 @@ int main(int argc, char **argv)
         TEST(gzip_is_hashed_after_decompression),
         TEST(bombs_do_not_go_off),
         TEST(a_plan_may_be_as_large_as_the_limit_and_no_larger),
+        TEST(memory_may_run_out_anywhere),
         TEST(plans_of_the_content_store_are_compared_too_C_09_C_38),
     };
     return test_main("fetch_plan", tests, ARRAY_COUNT(tests), argc, argv);

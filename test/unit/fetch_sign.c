@@ -108,6 +108,7 @@ static uint16_t object_server(void)
 #define KEYS                                                                                                           \
     "\"accessKeyId\": {\"env\": \"KEY_ID\"}, \"secretAccessKey\": {\"env\": \"SECRET\"}, \"sessionToken\": {\"env\": " \
     "\"TOKEN\"}"
+#define LIVE_KEYS "\"accessKeyId\": {\"env\": \"LIVE_KEY_ID\"}, \"secretAccessKey\": {\"env\": \"LIVE_SECRET\"}"
 #define ALLOW                                                                                                          \
     "\"allow\": [\"s3://bucket-1/\", \"gs://bucket_2/\", \"azure://account/container/\", "                             \
     "\"azure://shared/container/\"]"
@@ -229,8 +230,83 @@ static void providers_have_their_own_hosts(void)
     }
 }
 
+// ---- against other people's servers: test/objects/run starts them
+
+static struct fetch_policy *live_policy(const char *variable)
+{
+    const char *port = getenv(variable);
+    CHECK(port);
+    if (!arena.block_size) arena_init(&arena, 65536, 64 << 20);
+    return policy_for(
+        &arena,
+        "{\"allow\": [\"s3://plans/\", \"gs://plans/\", \"azure://account/container/\"], \"s3\": {" ENDPOINT
+        ", " LIVE_KEYS "}, \"gs\": {" ENDPOINT ", " LIVE_KEYS "}, \"azure\": {" ENDPOINT
+        ", \"accounts\": {\"account\": {\"key\": {\"env\": \"LIVE_ACCOUNT_KEY\"}}}}}",
+        (uint16_t)atoi(port));
+}
+
+static void plan_is(const struct fetch_policy *policy, const char *uri, const char *text)
+{
+    struct digest hash = sha256(str_from(text)), actual;
+    char hex[SHA256_HEX + 1];
+    digest_hex(&hash, hex);
+    struct plan_ref ref = {.uri = str_from(uri), .sha256 = str_from(hex), .size = strlen(text)};
+    struct str bytes;
+    struct error err = {0};
+    CHECK_OK(fetch_plan(policy, &ref, &arena, &bytes, &actual, &err), &err);
+    CHECK_STR(bytes, str_from(text));
+}
+
+static void live_keep_and_hand_out(const char *variable, const char *const *uris)
+{
+    struct fetch_policy *policy = live_policy(variable);
+    bool azure = uris[0][0] == 'a';
+    for (; *uris; uris++) {
+        expect(policy, "PUT", *uris, "{\"planId\": \"p\"}", azure ? 201 : 200, NULL);
+        if (azure) expect(policy, "PUT", *uris, "{}", 409, NULL); // If-None-Match: *
+        expect(policy, "GET", *uris, "", 200, "{\"planId\": \"p\"}");
+        expect(policy, "HEAD", *uris, "", 200, "");
+        plan_is(policy, *uris, "{\"planId\": \"p\"}");
+        expect(policy, "DELETE", *uris, "", azure ? 202 : 204, NULL);
+        expect(policy, "GET", *uris, "", 404, NULL);
+    }
+}
+
+static void live_buckets_are_read_and_written(void)
+{
+    static const char *const uris[] = {"s3://plans/prod/a.json", "s3://plans/prod/a%20b/c(1)+d.json",
+                                       "gs://plans/prod/x~y.json", NULL};
+    live_keep_and_hand_out("LIVE_S3", uris);
+}
+
+static void live_blobs_are_read_and_written(void)
+{
+    static const char *const uris[] = {"azure://account/container/prod/a.json",
+                                       "azure://account/container/a%20b/c(1)+d%C3%A9.json", NULL};
+    live_keep_and_hand_out("LIVE_AZURE", uris);
+    setenv("LIVE_ACCOUNT_KEY", "aHVudGVyMg==", 1);
+    expect(live_policy("LIVE_AZURE"), "GET", "azure://account/container/x", "", 403, NULL);
+}
+
+static void live_signatures_are_those_of_the_providers_signer(void)
+{
+    struct fetch_policy *policy = live_policy("LIVE_CHECK");
+    expect(policy, "GET", "s3://plans/prod/a.json", "", 200, "good");
+    expect(policy, "PUT", "s3://plans/prod/a%20b+c(1)~d!*'%C3%A9@x=y", "{}", 200, "good");
+    expect(policy, "HEAD", "gs://plans/x", "", 200, "");
+    expect(policy, "DELETE", "gs://plans/x", "", 200, "good");
+    setenv("LIVE_SECRET", "hunter2", 1);
+    expect(policy, "GET", "s3://plans/prod/a.json", "", 403, NULL);
+}
+
 int main(int argc, char **argv)
 {
+    static const struct test live[] = {
+        TEST(live_buckets_are_read_and_written),
+        TEST(live_blobs_are_read_and_written),
+        TEST(live_signatures_are_those_of_the_providers_signer),
+    };
+    if (getenv("LIVE_S3")) return test_main("fetch_sign", live, ARRAY_COUNT(live), argc, argv);
     static const struct test tests[] = {
         TEST(published_examples_of_signature_v4_come_out),
         TEST(keys_that_are_not_base64_are_refused),

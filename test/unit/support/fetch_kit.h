@@ -216,7 +216,18 @@ static inline void names_use(struct names *names, struct fetch_policy *policy)
     fetch_policy_resolver(policy, (struct fetch_resolver){names, names_resolve});
 }
 
-// ---- certificates
+// ---- certificates; they live as long as the test, which is a process
+
+// Threads of servers may still be in OpenSSL when the test ends: it must not clean up under them.
+static inline void *lives_on(void *object)
+{
+    static void *list[256];
+    static size_t count;
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+    CHECK(count < ARRAY_COUNT(list));
+    if (object) list[count++] = object;
+    return object;
+}
 
 static inline X509 *certificate(EVP_PKEY *key, const char *name, X509 *issuer, EVP_PKEY *issuer_key, int from_days,
                                 int to_days, const EVP_MD *digest)
@@ -249,8 +260,9 @@ struct authority {
 
 static inline void authority_make(struct authority *authority)
 {
-    authority->key = EVP_EC_gen("P-256");
-    authority->certificate = certificate(authority->key, "test authority", NULL, NULL, -2, 30, EVP_sha256());
+    lives_on(NULL);
+    authority->key = lives_on(EVP_EC_gen("P-256"));
+    authority->certificate = lives_on(certificate(authority->key, "test authority", NULL, NULL, -2, 30, EVP_sha256()));
     snprintf(authority->file, sizeof(authority->file), "%s/ca-%d.pem", test_dir(), (int)(intptr_t)authority % 10007);
     FILE *file = fopen(authority->file, "w");
     CHECK(file && PEM_write_X509(file, authority->certificate));
@@ -261,7 +273,8 @@ static inline void authority_make(struct authority *authority)
 static inline SSL_CTX *tls_make(const struct authority *authority, const char *name, int from_days, int to_days,
                                 const EVP_MD *digest)
 {
-    SSL_CTX *context = SSL_CTX_new(TLS_server_method());
+    lives_on(NULL);
+    SSL_CTX *context = lives_on(SSL_CTX_new(TLS_server_method()));
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *self = authority ? NULL : certificate(key, name, NULL, NULL, from_days, to_days, digest);
     X509 *leaf = certificate(key, name, authority ? authority->certificate : self, authority ? authority->key : key,
