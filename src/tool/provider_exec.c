@@ -121,7 +121,7 @@ bool provider_exec(const struct provider *provider, const struct secret_scope *s
     size_t size = 0;
     bool done = run(provider, argv, environment, bytes, &size, &reason);
     *value = (struct str){bytes, size};
-    if (done && size > SECRET_SIZE_MAX) reason = "is larger than 64 KiB";
+    if (size > SECRET_SIZE_MAX) reason = "is larger than 64 KiB";
     if (!done || size > SECRET_SIZE_MAX) {
         secret_wipe(*value);
         return secret_refuse(why, ref, reason);
