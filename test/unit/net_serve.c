@@ -1,7 +1,9 @@
 // Requests and answers over real sockets: order, threads, limits, timeouts, stopping.
 #include "support/net_kit.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -373,7 +375,7 @@ static void slow_heads_are_cut_off(void)
 {
     struct kit kit = {.options.handle = echo, .limits = net_limits_default};
     struct answers first, second, silent;
-    kit.limits.header_ms = 150;
+    kit.limits.header_ms = 400;
     kit_start(&kit);
     answers_init(&first, kit_connect(&kit));
     answers_init(&silent, kit_connect(&kit));
@@ -389,7 +391,7 @@ static void slow_heads_are_cut_off(void)
     // A byte now and then does not help.
     struct answers drip;
     answers_init(&drip, kit_connect(&kit));
-    for (int i = 0; i < 40; i++) {
+    for (int i = 0; i < 80; i++) {
         if (send(drip.fd, "G", 1, MSG_NOSIGNAL) < 0) break;
         usleep(10000);
     }
@@ -405,7 +407,7 @@ static void slow_bodies_are_cut_off_and_steady_ones_are_not(void)
 {
     struct kit kit = {.options.handle = echo, .limits = net_limits_default};
     struct answers slow, steady;
-    char bytes[2000];
+    char bytes[20000];
     memset(bytes, 'x', sizeof(bytes));
     kit.limits.body_grace_ms = 200;
     kit.limits.body_rate = 2000;
@@ -413,8 +415,8 @@ static void slow_bodies_are_cut_off_and_steady_ones_are_not(void)
     answers_init(&slow, kit_connect(&kit));
     answers_init(&steady, kit_connect(&kit));
     kit_send(slow.fd, STR("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc"));
-    kit_send(steady.fd, STR("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2001\r\n\r\n"));
-    kit_send(steady.fd, (struct str){bytes, sizeof(bytes)}); // worth a second
+    kit_send(steady.fd, STR("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 20001\r\n\r\n"));
+    kit_send(steady.fd, (struct str){bytes, sizeof(bytes)}); // worth ten seconds
     CHECK_INT(answers_next(&slow), 408);
     CHECK_INT(answers_next(&slow), 0);
     kit_send(steady.fd, STR("!"));
@@ -428,7 +430,7 @@ static void idle_connections_are_closed_and_busy_ones_kept(void)
 {
     struct kit kit = {.options.handle = put_on_desk, .limits = net_limits_default};
     struct answers idle, busy;
-    kit.limits.idle_ms = kit.limits.header_ms = 100;
+    kit.limits.idle_ms = 100;
     kit_start(&kit);
     answers_init(&idle, kit_connect(&kit));
     answers_init(&busy, kit_connect(&kit));
@@ -442,6 +444,44 @@ static void idle_connections_are_closed_and_busy_ones_kept(void)
     CHECK_INT(answers_next(&busy), 200);
     answers_release(&idle);
     answers_release(&busy);
+    kit_stop(&kit);
+}
+
+static void answer_16_MiB(void *context, struct net_exchange *x)
+{
+    static char body[16 << 20];
+    (void)context;
+    net_reply(x, 200, NULL, 0, (struct str){body, sizeof(body)});
+}
+
+static void clients_that_read_nothing_are_cut_off(void)
+{
+    struct kit kit = {.options.handle = answer_16_MiB, .limits = net_limits_default};
+    struct net_stats stats = {.open = 1};
+    kit.limits.write_ms = 100;
+    kit_start(&kit);
+    int fd = kit_connect(&kit);
+    kit_send(fd, STR(GET("/")));
+    for (int i = 0; i < KIT_WAIT_MS && !stats.timeouts; i++) {
+        usleep(1000);
+        net_stats(kit.server, &stats);
+    }
+    CHECK_INT(stats.timeouts, 1);
+    CHECK_INT(stats.requests, 1);
+    close(fd);
+    kit_stop(&kit);
+}
+
+static void large_answers_reach_clients_that_read(void)
+{
+    struct kit kit = {.options.handle = answer_16_MiB};
+    struct answers answers;
+    kit_start(&kit);
+    answers_init(&answers, kit_connect(&kit));
+    kit_send(answers.fd, STR(GET("/")));
+    CHECK_INT(answers_next(&answers), 200);
+    CHECK_INT(answers.parser.answer.body.len, 16 << 20);
+    answers_release(&answers);
     kit_stop(&kit);
 }
 
@@ -475,6 +515,56 @@ static void connections_have_a_limit_in_total_and_per_address(void)
         CHECK_INT(kit_status(&kit, GET("/")), 200);
         kit_stop(&kit);
     }
+}
+
+// The number that the next descriptor gets.
+static rlim_t next_descriptor(void)
+{
+    int fd = dup(STDERR_FILENO);
+    CHECK(fd >= 0);
+    close(fd);
+    return (rlim_t)fd;
+}
+
+// Connects `count` times to the port that comes through the pipe, tries a request on each, and says how many were answered.
+static _Noreturn void crowd(int from, int count)
+{
+    uint16_t port;
+    int answered = 0, fds[64];
+    if (read(from, &port, sizeof(port)) != (ssize_t)sizeof(port)) _exit(255);
+    for (int i = 0; i < count; i++) fds[i] = kit_connect_port(port);
+    for (int i = 0; i < count; i++) {
+        char bytes[1000];
+        if (send(fds[i], GET("/"), strlen(GET("/")), MSG_NOSIGNAL) > 0 && kit_read(fds[i], bytes, sizeof(bytes)))
+            answered++;
+    }
+    _exit(answered);
+}
+
+static void descriptors_that_run_out_do_not_stop_the_server(void)
+{
+    struct kit kit = {.options.handle = echo};
+    struct rlimit limit, low;
+    struct net_stats stats;
+    int pipes[2], status;
+    CHECK_INT(pipe(pipes), 0);
+    pid_t child = fork();
+    if (child == 0) crowd(pipes[0], 40);
+    kit_start(&kit);
+    CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    low = limit;
+    low.rlim_cur = next_descriptor() + 10;
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &low), 0);
+    uint16_t port = net_port(kit.server, 0);
+    CHECK_INT(write(pipes[1], &port, sizeof(port)), sizeof(port));
+    CHECK_INT(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status));
+    CHECK_INT(WEXITSTATUS(status), 10);
+    CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    net_stats(kit.server, &stats);
+    CHECK(stats.over_limit > 0);
+    CHECK_INT(kit_status(&kit, GET("/")), 200);
+    kit_stop(&kit);
 }
 
 // ---- doors
@@ -623,7 +713,10 @@ int main(int argc, char **argv)
         TEST(slow_heads_are_cut_off),
         TEST(slow_bodies_are_cut_off_and_steady_ones_are_not),
         TEST(idle_connections_are_closed_and_busy_ones_kept),
+        TEST(clients_that_read_nothing_are_cut_off),
+        TEST(large_answers_reach_clients_that_read),
         TEST(connections_have_a_limit_in_total_and_per_address),
+        TEST(descriptors_that_run_out_do_not_stop_the_server),
         TEST(unix_sockets_are_private_and_name_their_client),
         TEST(addresses_are_checked),
         TEST(sockets_of_a_service_manager_are_used),
