@@ -154,13 +154,15 @@ static void update_entries(struct files_store *files, struct commit *commit, str
 }
 
 // Up to the moment: on OK the frame is durable, on anything else but E_IO nothing has happened.
-static enum code make_durable(struct files_store *files, struct commit *commit, struct arena *turn, struct error *err)
+static enum code make_durable(struct files_store *files, struct commit *commit, struct note_node **notes,
+                              struct arena *turn, struct error *err)
 {
     enum code rc = files_flush(files, err);
+    if (rc == OK && commit->note_count > 0) rc = notes_compact(files, err);
     if (rc == OK) rc = check_heads(files, commit, err);
     if (rc == OK) rc = check_twins(files, commit, turn, err);
     for (size_t i = 0; rc == OK && i < commit->blob_count; i++) rc = files_write_blob(files, &commit->blobs[i], err);
-    if (rc == OK) rc = frame_build(files, commit, turn, err);
+    if (rc == OK) rc = frame_build(files, commit, notes, turn, err);
     if (rc == OK) rc = make_files(files, err);
     return rc == OK ? journal_append(files, err) : rc;
 }
@@ -171,14 +173,18 @@ static enum code files_commit(struct store *base, struct commit *commit, struct 
     struct active_run **actives = NULL;
     struct error told = {.code = OK};
     enum code rc = make_actives(commit, turn, &actives, err);
-    if (rc == OK) rc = make_durable(files, commit, turn, err);
+    struct note_node **notes = ARENA_ARRAY(turn, commit->note_count, struct note_node *);
+    if (rc == OK && !notes) rc = out_of_memory(err);
+    if (rc == OK) rc = make_durable(files, commit, notes, turn, err);
     if (rc != OK) {
         if (actives) free_actives(actives, commit->head_count);
+        for (size_t i = 0; notes && i < commit->note_count; i++) free(notes[i]);
         files_close_cached(files, files->run_count);
         base->dead = base->dead || rc == E_IO;
         return rc;
     }
     update_entries(files, commit, actives);
+    notes_show(files, commit, notes);
     files->pending = true;
     rc = files_flush(files, &told);
     if (rc == E_FULL || rc == E_NOMEM || rc == E_LIMIT) {
@@ -313,6 +319,7 @@ static enum code open_parts(struct files_store *files, unsigned flags, struct er
     if (rc == OK && files->writer) rc = open_at(files, ".cairn/journal", flags, &files->journal.file, &told);
     unsigned derived = files->writer ? flags | OPEN_CREATE : flags;
     if (rc == OK) rc = open_at(files, ".cairn/names", derived, &files->names, &told);
+    if (rc == OK && files->writer) rc = open_at(files, ".cairn/feed", derived, &files->feed.file, &told);
     if (rc != OK) return error_set(err, rc == E_NOT_FOUND ? E_CORRUPT : rc, "%s", told.message);
     rc = open_at(files, ".cairn/index", derived, &files->index, files->writer ? err : NULL);
     return rc == E_NOT_FOUND && !files->writer ? OK : rc;
@@ -348,6 +355,7 @@ static enum code create_store(struct files_store *files, struct error *err)
     struct file *const parts[] = {files->runs, files->names, files->index};
     for (size_t i = 0; rc == OK && i < ARRAY_COUNT(parts); i++) rc = files->disk->ops->sync(parts[i], err);
     if (rc == OK) rc = journal_create(files, 1, err);
+    if (rc == OK) rc = feed_create(files, err);
     return rc == OK ? write_version(files, err) : rc;
 }
 
@@ -402,8 +410,10 @@ static void files_close(struct store *base)
         files->journal.end > JOURNAL_FRAMES + SETTLE_SIZE)
         (void)!journal_checkpoint(files, NULL); // if not, the next opening has more to apply
     if (files->disk) files_close_cached(files, 0);
-    struct file *const parts[] = {files->runs, files->names, files->index, files->journal.file, files->lock};
+    struct file *const parts[] = {files->runs,         files->names, files->index,
+                                  files->journal.file, files->lock,  files->feed.file};
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++) close_file(files, parts[i]);
+    notes_close(files);
     for (uint64_t i = 0; i < files->run_count; i++) free(files->entries[i].active);
     if (files->own_disk) os_disk_close(files->disk);
     buf_release(&files->frame);
@@ -425,6 +435,10 @@ static const struct store_ops files_ops = {
     .blob = files_blob,
     .post = files_post,
     .inbox = files_inbox,
+    .note = files_note,
+    .notes = files_notes,
+    .feed = files_feed,
+    .feed_end = files_feed_end,
     .remove = files_remove,
     .tombstones = files_tombstones,
     .blobs = files_blobs,

@@ -10,6 +10,8 @@
 //   DIR/.cairn/runs                      one slot of 512 bytes per run, by position (1, 2, ... in order of creation)
 //   DIR/.cairn/index                     40 bytes per run, copied from the slots: lists read this first. May be deleted.
 //   DIR/.cairn/names                     identities that do not fit their slots
+//   DIR/.cairn/feed                      a header and 40 bytes per run and batch with events, in the order of commits: where they stand
+//   DIR/.cairn/notes                     notes: a header and one record per put; the last one of a name counts. Made by the first note
 //   DIR/.cairn/blobs/{2 hex}/{sha256}    blobs
 //   DIR/.cairn/inbox/{seq}-{hash}.json   signals on their way to the writer
 //   DIR/.cairn/quarantine/               run-{position}: why a run is not to be trusted; torn-...: bytes that recovery cut off
@@ -18,12 +20,12 @@
 //
 //   header  struct journal_header in block 0 or 1 (sequence % 2); the valid one with the higher sequence rules. The other is
 //           never touched while this one is needed.
-//   frame   struct frame_header, inbox ids (u64 each), then per run struct frame_run, slot, lines for events.jsonl, lines for
+//   frame   struct frame_header, inbox ids (u64 each), bytes for `notes` behind their offset (u64), then per run struct frame_run, slot, lines for events.jsonl, lines for
 //           ledger.jsonl, identity for names; zeros, and in the last four bytes before a multiple of 4096 the CRC-32C of all that.
 //           No block of an acknowledged frame is written again before everything it covers is durable elsewhere.
 //
 // A commit writes one frame and syncs the journal: that is the moment. Then the frame is *applied*: lines, identities, slots,
-// index, in this order, without a sync. A reader of a run file therefore never sees an event that could vanish. When the journal
+// index, feed, notes, in this order, without a sync. A reader of a run file therefore never sees an event that could vanish. When the journal
 // is full, sync_all makes everything applied durable, the generation rises and the journal is written from its start again.
 //
 // Recovery applies the frames of the current generation again (same bytes, same places). The first bad frame ends it. It is a torn
@@ -38,6 +40,7 @@
 #define CAIRN_STORE_FILES_H
 
 #include "store/lines.h"
+#include "store/note_list.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the files store is written on little endian machines only");
 
@@ -110,7 +113,8 @@ bool index_valid(const struct disk_index *index);
 struct journal_header {
     char magic[8]; // "CAIRNJ1\n"
     uint32_t crc;  // of all that follows
-    uint32_t zero;
+    uint32_t
+        fed; // low bits of `incarnation`: the feed tells of everything. Versions that do not know it let it fall behind
     uint64_t sequence;    // of header writes
     uint64_t generation;  // of the frames that count
     uint64_t first_batch; // of this generation
@@ -125,7 +129,7 @@ struct frame_header {
     uint32_t flags; // FRAME_COPY
     uint64_t generation, batch;
     uint32_t size; // without the zeros and the CRC behind it
-    uint32_t run_count, inbox_count, zero;
+    uint32_t run_count, inbox_count, notes_size;
 };
 enum frame_flags { FRAME_COPY = 1 };
 
@@ -153,6 +157,61 @@ struct journal {
     uint64_t end;      // of the last valid frame
     struct journal_header header;
     uint64_t next_batch;
+};
+
+// ---- feed
+
+struct feed_header {
+    char magic[8]; // "CAIRNF1\n"
+    uint64_t zeros[4];
+};
+struct disk_feed { // some events of one run, stored by one batch
+    uint32_t crc;  // of all that follows
+    uint32_t run;  // its position
+    uint32_t seq;  // of the first one
+    uint32_t count;
+    uint64_t first;  // position of the first one in the feed
+    uint64_t offset; // of its line in events.jsonl
+    uint64_t batch;
+};
+_Static_assert(sizeof(struct feed_header) == 40 && sizeof(struct disk_feed) == 40, "feed entries have no padding");
+
+struct feed_file {
+    struct file *file;
+    uint64_t count; // of entries
+    uint64_t end;   // position of the newest event
+    uint64_t batch; // that was entered last
+    bool behind;    // a version that does not know it has written
+};
+
+// ---- notes
+
+struct notes_header {
+    char magic[8];       // "CAIRNN1\n"
+    uint64_t generation; // rises when the file is written anew without what is out of date
+};
+struct disk_note {
+    uint32_t crc; // of all that follows, with space, key and value
+    uint32_t value_size;
+    uint64_t version; // 0: the note is gone
+    uint16_t key_size;
+    uint8_t space_size;
+    uint8_t last; // 1: of its batch; readers take whole batches
+    uint32_t zero;
+};
+_Static_assert(sizeof(struct notes_header) == 16 && sizeof(struct disk_note) == 24, "notes have no padding");
+
+struct note_place { // what the list of notes keeps of a value
+    uint64_t offset;
+    uint32_t size;
+};
+struct notes_file {
+    struct file *file;
+    uint64_t generation;
+    uint64_t end;  // of what the list knows
+    uint64_t live; // bytes of what is in the list
+    bool loaded;
+    struct note_list list;
 };
 
 // ---- the store
@@ -204,6 +263,8 @@ struct files_store {
     char *dir;
     struct file *lock, *runs, *index, *names;
     struct journal journal;
+    struct feed_file feed;
+    struct notes_file notes;
     struct run_entry *entries; // by position - 1. Readers: filled as far as needed.
     uint64_t run_count;        // of entries
     size_t entry_capacity;
@@ -266,13 +327,39 @@ enum code journal_append(struct files_store *files, struct error *err) MUST_CHEC
 enum code journal_checkpoint(struct files_store *files, struct error *err) MUST_CHECK;
 
 // files_frame.c
-enum code frame_build(struct files_store *files, const struct commit *commit, struct arena *turn,
-                      struct error *err) MUST_CHECK;
+// notes[] is for notes_show, when it is durable.
+enum code frame_build(struct files_store *files, const struct commit *commit, struct note_node **notes,
+                      struct arena *turn, struct error *err) MUST_CHECK;
 bool frame_begin(struct str frame, struct frame_header *header, struct frame_cursor *cursor);
 bool frame_next(struct frame_cursor *cursor, struct frame_part *part); // false: at the end or malformed (then left > 0)
 int64_t frame_inbox(struct str frame, uint32_t i);
+struct str frame_notes(struct str frame); // with their offset; empty: none
 enum code frame_apply(struct files_store *files, struct str frame, struct error *err) MUST_CHECK;
 enum code files_flush(struct files_store *files, struct error *err) MUST_CHECK; // applies what is pending
+
+// files_feed.c
+enum code feed_create(struct files_store *files, struct error *err) MUST_CHECK;
+// Before frames are applied again: everything of batches before `first_batch` stays, the rest is derived from the frames.
+enum code feed_open(struct files_store *files, uint64_t first_batch, struct error *err) MUST_CHECK;
+enum code feed_apply(struct files_store *files, struct str frame, struct error *err) MUST_CHECK;
+// After that, with all slots loaded: adds what a version that does not know the feed has written.
+enum code feed_settle(struct files_store *files, struct error *err) MUST_CHECK;
+enum code files_feed(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
+enum code files_feed_end(struct store *, uint64_t *, struct error *);
+
+// files_notes.c
+// Before the frame: versions are compared, nodes[] gets what the list will hold (NULL: the note goes), the bytes go to `frame`.
+enum code notes_build(struct files_store *files, const struct commit *commit, struct note_node **nodes,
+                      struct error *err) MUST_CHECK;
+void notes_show(struct files_store *files, const struct commit *commit,
+                struct note_node **nodes); // after it is durable
+enum code notes_apply(struct files_store *files, struct str frame, struct error *err) MUST_CHECK;
+enum code notes_compact(struct files_store *files,
+                        struct error *err) MUST_CHECK; // when most of the file is out of date
+void notes_close(struct files_store *files);
+enum code files_note(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);
+enum code files_notes(struct store *, struct str space, struct str after, size_t limit, struct arena *, struct notes *,
+                      struct error *);
 
 // files_remove.c
 enum code files_remove(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,
@@ -300,6 +387,13 @@ enum code files_read(struct store *, struct str tenant, struct str run, uint64_t
                      struct records *, struct error *);
 enum code files_read_ledger(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit,
                             struct arena *, struct records *, struct error *);
+// `want` events from number seq + skip on, where the line of event `seq` begins at `offset`.
+enum code files_read_from(struct files_store *files, const struct disk_slot *slot, uint64_t seq, uint64_t offset,
+                          uint64_t skip, uint64_t want, struct arena *arena, struct records *out,
+                          struct error *err) MUST_CHECK;
+// Where the line of an event begins.
+enum code files_find_event(struct files_store *files, const struct disk_slot *slot, uint64_t seq, uint64_t *offset,
+                           struct error *err) MUST_CHECK;
 // The last event hashes to what the slot says.
 enum code files_check_last(struct files_store *files, const struct disk_slot *slot, struct error *err) MUST_CHECK;
 enum code files_blob(struct store *, const struct digest *, struct arena *, struct str *, struct error *);

@@ -156,7 +156,8 @@ static void add_run(struct builder *builder, size_t i)
     memcpy(frame->ptr + start + sizeof(run), &slot, SLOT_SIZE);
 }
 
-enum code frame_build(struct files_store *files, const struct commit *commit, struct arena *turn, struct error *err)
+enum code frame_build(struct files_store *files, const struct commit *commit, struct note_node **notes,
+                      struct arena *turn, struct error *err)
 {
     INVARIANT(!files->pending);
     struct builder builder = {
@@ -169,6 +170,12 @@ enum code frame_build(struct files_store *files, const struct commit *commit, st
     buf_add(frame, (struct str){(const char *)&header, sizeof(header)});
     for (size_t i = 0; i < commit->inbox_count; i++)
         buf_add(frame, (struct str){(const char *)&commit->inbox_done[i], sizeof(commit->inbox_done[i])});
+    size_t before = frame->len;
+    if (commit->note_count > 0) {
+        enum code rc = notes_build(files, commit, notes, err);
+        if (rc != OK) return rc;
+    }
+    header.notes_size = (uint32_t)(frame->len - before);
     for (size_t i = 0; i < commit->head_count && buf_ok(frame); i++) add_run(&builder, i);
     if (!buf_ok(frame)) return error_set(err, E_NOMEM, "out of memory for a batch");
     header.size = (uint32_t)frame->len;
@@ -183,7 +190,7 @@ bool frame_begin(struct str frame, struct frame_header *header, struct frame_cur
     if (frame.len < sizeof(*header)) return false;
     memcpy(header, frame.ptr, sizeof(*header));
     if (header->magic != FRAME_MAGIC || header->size > frame.len || header->size < sizeof(*header)) return false;
-    uint64_t body = sizeof(*header) + (uint64_t)header->inbox_count * sizeof(uint64_t);
+    uint64_t body = sizeof(*header) + (uint64_t)header->inbox_count * sizeof(uint64_t) + header->notes_size;
     if (body > header->size) return false;
     *cursor = (struct frame_cursor){.rest = str_slice(frame, body, header->size), .left = header->run_count};
     return true;
@@ -214,6 +221,15 @@ int64_t frame_inbox(struct str frame, uint32_t i)
     int64_t id;
     memcpy(&id, frame.ptr + sizeof(struct frame_header) + i * sizeof(id), sizeof(id));
     return id;
+}
+
+struct str frame_notes(struct str frame)
+{
+    struct frame_header header;
+    struct frame_cursor cursor;
+    if (!frame_begin(frame, &header, &cursor)) return STR("");
+    size_t at = sizeof(header) + header.inbox_count * sizeof(uint64_t);
+    return str_slice(frame, at, at + header.notes_size);
 }
 
 // ---- applying
@@ -312,6 +328,8 @@ enum code frame_apply(struct files_store *files, struct str frame, struct error 
     while (rc == OK && frame_next(&cursor, &part)) rc = apply_part(files, &part, err);
     if (rc == OK) rc = apply_slots(files, frame, err);
     if (rc == OK) rc = apply_index(files, frame, err);
+    if (rc == OK) rc = feed_apply(files, frame, err);
+    if (rc == OK && header.notes_size > 0) rc = notes_apply(files, frame, err);
     if (rc == OK && header.inbox_count > 0) rc = files_settle_inbox(files, frame, err);
     return rc;
 }

@@ -219,6 +219,28 @@ enum code files_read_ledger(struct store *base, struct str tenant, struct str ru
     return read_records(base, tenant, run, RUN_LEDGER, after, limit, arena, out, err);
 }
 
+enum code files_read_from(struct files_store *files, const struct disk_slot *slot, uint64_t seq, uint64_t offset,
+                          uint64_t skip, uint64_t want, struct arena *arena, struct records *out, struct error *err)
+{
+    struct lines lines;
+    enum code rc = lines_open(files, slot, RUN_EVENTS, &lines, err);
+    if (rc != OK) return rc;
+    uint64_t after = seq - 1 + skip;
+    struct read_cursor *cursor = cursor_of(&lines);
+    bool nearer = cursor->position == slot->position && cursor->kind == RUN_EVENTS && cursor->seq >= seq - 1 &&
+                  cursor->seq <= after;
+    if (!nearer) *cursor = (struct read_cursor){.position = slot->position, .seq = seq - 1, .offset = offset};
+    return read_page(&lines, after, (size_t)want, arena, out, err);
+}
+
+enum code files_find_event(struct files_store *files, const struct disk_slot *slot, uint64_t seq, uint64_t *offset,
+                           struct error *err)
+{
+    struct lines lines;
+    enum code rc = lines_open(files, slot, RUN_EVENTS, &lines, err);
+    return rc == OK ? find_line(&lines, seq - 1, offset, err) : rc;
+}
+
 enum code files_check_last(struct files_store *files, const struct disk_slot *slot, struct error *err)
 {
     struct lines lines;

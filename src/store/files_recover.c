@@ -73,13 +73,18 @@ enum code files_recover(struct files_store *files, struct error *err)
     struct journal *journal = &files->journal;
     uint64_t size = 0;
     enum code rc = files->disk->ops->size(journal->file, &size, err);
+    uint64_t feed_size = 0;
+    if (rc == OK) rc = files->disk->ops->size(files->feed.file, &feed_size, err);
     if (rc != OK) return rc;
     // An empty journal is somebody's decision to go on with what the run files hold.
     bool fresh = size == 0;
-    if (fresh)
+    files->feed.behind = fresh || feed_size == 0;
+    if (fresh) {
         journal->next_batch = UINT64_MAX;
-    else {
+        rc = feed_open(files, UINT64_MAX, err);
+    } else {
         rc = journal_open(files, err);
+        if (rc == OK) rc = feed_open(files, journal->header.first_batch, err);
         files->recovering = true;
         if (rc == OK) rc = journal_frames(files, replay, err);
         files->recovering = false;
@@ -91,5 +96,6 @@ enum code files_recover(struct files_store *files, struct error *err)
         rc = fresh ? journal_create(files, files->batch_max + 1, err) : journal_frames(files, check_touched, err);
     if (rc == OK) rc = files->disk->ops->size(files->names, &files->names_size, err);
     buf_clear(&files->frame);
+    if (rc == OK) rc = feed_settle(files, err);
     return rc;
 }

@@ -258,7 +258,8 @@ enum code files_usage(struct store *base, struct arena *arena, struct usages *ou
         usage_add(out, arena, "events", events, 0) && usage_add(out, arena, "ledger", ledger, 0) &&
         add_file(files, "journal", ".cairn/journal", arena, out) &&
         add_file(files, "slots", ".cairn/runs", arena, out) && add_file(files, "index", ".cairn/index", arena, out) &&
-        add_file(files, "names", ".cairn/names", arena, out) && add_dir(files, "blobs", ".cairn/blobs", arena, out) &&
+        add_file(files, "names", ".cairn/names", arena, out) && add_file(files, "feed", ".cairn/feed", arena, out) &&
+        add_file(files, "notes", ".cairn/notes", arena, out) && add_dir(files, "blobs", ".cairn/blobs", arena, out) &&
         add_dir(files, "signals waiting", ".cairn/inbox", arena, out) &&
         add_dir(files, "quarantine", ".cairn/quarantine", arena, out);
     return ok ? OK : out_of_memory(err);

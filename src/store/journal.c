@@ -18,7 +18,7 @@ static uint64_t padded(uint64_t size)
 
 static uint32_t header_crc(const struct journal_header *header)
 {
-    size_t from = offsetof(struct journal_header, zero);
+    size_t from = offsetof(struct journal_header, fed);
     return crc32c(0, (const uint8_t *)header + from, sizeof(*header) - from);
 }
 
@@ -42,6 +42,7 @@ static enum code write_header(struct files_store *files, struct journal_header n
     uint8_t block[BLOCK_SIZE] = {0};
     memcpy(next.magic, HEADER_MAGIC, sizeof(next.magic));
     next.sequence = journal->header.sequence + 1;
+    next.fed = files->feed.behind ? 0 : (uint32_t)next.incarnation;
     next.crc = header_crc(&next);
     memcpy(block, &next, sizeof(next));
     enum code rc = files->disk->ops->write(journal->file, next.sequence % 2 * BLOCK_SIZE, block, sizeof(block), err);
@@ -241,6 +242,7 @@ enum code journal_open(struct files_store *files, struct error *err)
     if (rc == OK && last && journal->end > journal->header.proven) rc = prove(files, last, err);
     if (rc != OK) return rc;
     struct journal_header next = journal->header;
+    files->feed.behind |= next.fed != (uint32_t)next.incarnation;
     next.incarnation++;
     next.proven = journal->end;
     return write_header(files, next, err);

@@ -293,15 +293,10 @@ static enum code draft_notes(struct memory_store *store, const struct commit *co
                              struct note_node ***out, struct error *err)
 {
     struct note_node **nodes = ARENA_ARRAY(turn, commit->note_count, struct note_node *);
-    enum code rc = nodes ? OK : out_of_memory(err);
+    enum code rc = nodes ? note_list_check(&store->notes, commit, err) : out_of_memory(err);
     for (size_t i = 0; i < commit->note_count && !rc; i++) {
         const struct note_change *note = &commit->notes[i];
-        const struct note_node *there = note_list_find(&store->notes, note->space, note->key);
-        bool first = true; // of this name in the batch: the others build on it
-        for (size_t k = 0; k < i && first; k++)
-            first = !str_eq(commit->notes[k].key, note->key) || !str_eq(commit->notes[k].space, note->space);
-        if (first && (there ? there->version : 0) != note->before) rc = note_conflict(note, err);
-        if (rc || note->after == 0) continue;
+        if (note->after == 0) continue;
         nodes[i] = note_node_new(note->space, note->key, note->after, note->value);
         if (!nodes[i]) rc = out_of_memory(err);
     }

@@ -115,6 +115,21 @@ void note_list_drop(struct note_list *list, struct str space, struct str key)
     unlink_at(list, links, name);
 }
 
+enum code note_list_check(const struct note_list *list, const struct commit *commit, struct error *err)
+{
+    for (size_t i = 0; i < commit->note_count; i++) {
+        const struct note_change *note = &commit->notes[i];
+        const struct note_node *there = note_list_find(list, note->space, note->key);
+        if ((there ? there->version : 0) == note->before) continue;
+        size_t k = i; // seldom: the same name once more in one batch
+        while (k > 0 &&
+               !(str_eq(commit->notes[k - 1].key, note->key) && str_eq(commit->notes[k - 1].space, note->space)))
+            k--;
+        if (k == 0 || commit->notes[k - 1].after != note->before) return note_conflict(note, err);
+    }
+    return OK;
+}
+
 void note_list_release(struct note_list *list)
 {
     for (struct note_node *node = list->first[0]; node;) {

@@ -28,6 +28,8 @@ const struct note_node *note_list_find(const struct note_list *list, struct str 
 const struct note_node *note_list_above(const struct note_list *list, struct str space, struct str after);
 void note_list_put(struct note_list *list, struct note_node *node); // takes it over, in the place of one of that name
 void note_list_drop(struct note_list *list, struct str space, struct str key);
+// Each change finds the version that it expects, in the list or made by one before it; else E_CONFLICT.
+enum code note_list_check(const struct note_list *list, const struct commit *commit, struct error *err) MUST_CHECK;
 void note_list_release(struct note_list *list);
 
 #endif

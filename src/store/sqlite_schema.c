@@ -153,19 +153,19 @@ static const char removal_guards[] =
     "   AND r.tenant_id=NEW.tenant_id AND r.run_id=NEW.run_id AND h.last_seq=NEW.last_seq AND h.head=NEW.head)"
     ROLL_BACK("a tombstone is for a run that has ended");
 
-#define AUDIT_ONLY(event, row) \
-    "CREATE TRIGGER notes_audit_no_" event " BEFORE " event " ON notes WHEN " row ".space='" NOTE_AUDIT "'" \
+#define REFUSE_AUDIT(event, when) \
+    "CREATE TRIGGER notes_audit_no_" event when \
     " BEGIN SELECT RAISE(ABORT,'AUDIT_APPEND_ONLY: audit records are only added'); END;"
-static const char note_guards[] =
-    AUDIT_ONLY("update", "OLD")
-    AUDIT_ONLY("delete", "OLD")
-    "CREATE TRIGGER notes_audit_no_replace BEFORE INSERT ON notes WHEN NEW.space='" NOTE_AUDIT "'"
-    " AND EXISTS(SELECT 1 FROM notes WHERE space=NEW.space AND key=NEW.key)"
-    " BEGIN SELECT RAISE(ABORT,'AUDIT_APPEND_ONLY: audit records are only added'); END;"
-    "CREATE TRIGGER feed_floor_no_fall BEFORE UPDATE ON feed_floor WHEN NEW.position<OLD.position"
+#define REFUSE_FLOOR(event, when) \
+    "CREATE TRIGGER feed_floor_no_" event when \
     " BEGIN SELECT RAISE(ABORT,'EVENT_LOG_APPEND_ONLY: positions are not given again'); END;"
-    "CREATE TRIGGER feed_floor_no_delete BEFORE DELETE ON feed_floor"
-    " BEGIN SELECT RAISE(ABORT,'EVENT_LOG_APPEND_ONLY: positions are not given again'); END;";
+static const char note_guards[] =
+    REFUSE_AUDIT("update", " BEFORE UPDATE ON notes WHEN '" NOTE_AUDIT "' IN (OLD.space,NEW.space)")
+    REFUSE_AUDIT("delete", " BEFORE DELETE ON notes WHEN OLD.space='" NOTE_AUDIT "'")
+    REFUSE_AUDIT("replace", " BEFORE INSERT ON notes WHEN NEW.space='" NOTE_AUDIT "'"
+                            " AND EXISTS(SELECT 1 FROM notes WHERE space=NEW.space AND key=NEW.key)")
+    REFUSE_FLOOR("fall", " BEFORE UPDATE ON feed_floor WHEN NEW.position<OLD.position")
+    REFUSE_FLOOR("delete", " BEFORE DELETE ON feed_floor");
 
 static const char old_guards[] =
     "DROP TRIGGER IF EXISTS workflow_events_no_delete;DROP TRIGGER IF EXISTS ledger_no_delete;"

@@ -1,5 +1,7 @@
 // The files store keeps the contract of store/store.h. Damage is done to the lines of its files, as somebody with an editor would.
+#include "conformance/store_kit.h"
 #include "conformance/store_suite.h"
+#include "store/files.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,13 +18,13 @@ static const char *scratch(void)
 }
 
 // Lines of a file; the last one ends in '\n', too.
-struct lines {
+struct file_lines {
     struct str text;
     struct str items[4096];
     size_t count;
 };
 
-static void read_lines(const char *path, struct lines *out)
+static void read_lines(const char *path, struct file_lines *out)
 {
     out->text = test_read_file(path);
     out->count = 0;
@@ -33,7 +35,7 @@ static void read_lines(const char *path, struct lines *out)
     }
 }
 
-static void write_lines(const char *path, const struct lines *lines)
+static void write_lines(const char *path, const struct file_lines *lines)
 {
     struct buf bytes;
     buf_init(&bytes, SIZE_MAX / 4);
@@ -78,7 +80,7 @@ static bool flip(const char *path, uint64_t seq, size_t bit)
     return there;
 }
 
-static bool change(struct lines *lines, enum tamper what, uint64_t seq)
+static bool change(struct file_lines *lines, enum tamper what, uint64_t seq)
 {
     struct str line = lines->items[seq - 1];
     switch (what) {
@@ -113,7 +115,7 @@ static bool tamper(struct store *store, enum tamper what, struct str run, uint64
     snprintf(path, sizeof(path), "%.*s/%.*s/%s", STR_ARG(str_slice(dir, 6, dir.len)), STR_ARG(run),
              ledger ? "ledger.jsonl" : "events.jsonl");
     if (what == TAMPER_FLIP || what == TAMPER_LEDGER_FLIP) return flip(path, seq, bit);
-    struct lines *lines = calloc(1, sizeof(*lines));
+    struct file_lines *lines = calloc(1, sizeof(*lines));
     CHECK(lines != NULL);
     read_lines(path, lines);
     bool done = seq >= 1 && seq <= lines->count && change(lines, what, seq);
@@ -131,9 +133,266 @@ static void usurp(struct store *store, struct str tenant, struct str run)
     store_release_run(store, log);
 }
 
+// ---- the feed and the notes
+
+static void open_store(struct kit *kit, const char *url, enum store_mode mode)
+{
+    struct store_options options = kit_options(kit, mode);
+    options.journal_size = 64 * 1024; // so that it is begun anew now and then
+    kit->err = (struct error){0};
+    CHECK_OK(store_open(str_from(url), &options, &kit->store, &kit->err), &kit->err);
+}
+
+static void close_store(struct kit *kit)
+{
+    store_close(kit->store);
+    kit->store = NULL;
+}
+
+static void add_steps(struct kit *kit, const char *run, bool create, unsigned from, unsigned count)
+{
+    struct run_log *log = create ? kit_create(kit, run, VOCABULARY_RUN) : kit_claim(kit, run);
+    for (unsigned i = 0; i < count; i++) {
+        char step[16];
+        snprintf(step, sizeof(step), "s%u", from + i);
+        kit_step(kit, log, step);
+    }
+    store_release_run(kit->store, log);
+}
+
+static struct feed read_feed(struct kit *kit, uint64_t after)
+{
+    struct feed feed;
+    kit->err = (struct error){0};
+    CHECK_OK(store_feed(kit->store, after, SIZE_MAX, &kit->arena, &feed, &kit->err), &kit->err);
+    return feed;
+}
+
+static void path_in(const char *url, const char *name, char out[1024])
+{
+    snprintf(out, 1024, "%s/.cairn/%s", url + strlen("files:"), name);
+}
+
+// As a version that does not know the feed leaves the journal.
+static void forget_feed(const char *url)
+{
+    char path[1024];
+    path_in(url, "journal", path);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    CHECK(fd >= 0);
+    for (off_t block = 0; block < 2; block++) {
+        struct journal_header header;
+        CHECK_INT(pread(fd, &header, sizeof(header), block * BLOCK_SIZE), sizeof(header));
+        if (header.sequence == 0) continue;
+        header.fed = 0;
+        size_t from = offsetof(struct journal_header, fed);
+        header.crc = crc32c(0, (const char *)&header + from, sizeof(header) - from);
+        CHECK_INT(pwrite(fd, &header, sizeof(header), block * BLOCK_SIZE), sizeof(header));
+    }
+    close(fd);
+}
+
+// Each run's events, in order and whole.
+static void check_told(const struct feed *feed, const char *run, uint64_t count)
+{
+    uint64_t seen = 0, last = 0;
+    for (size_t i = 0; i < feed->count; i++) {
+        CHECK(feed->items[i].position > last);
+        last = feed->items[i].position;
+        if (str_is(feed->items[i].run, run)) CHECK_INT(feed->items[i].record.seq, ++seen);
+    }
+    CHECK_INT(seen, count);
+}
+
+static void S16_a_store_of_before_the_feed_gets_one_with_its_old_events(void)
+{
+    struct kit kit;
+    kit_init(&kit);
+    const char *url = scratch();
+    char path[1024];
+    open_store(&kit, url, STORE_WRITE);
+    add_steps(&kit, "a", true, 0, 40); // more than the journal holds
+    add_steps(&kit, "b", true, 0, 3);
+    add_steps(&kit, "a", false, 40, 2);
+    close_store(&kit);
+    path_in(url, "feed", path);
+    CHECK_INT(unlink(path), 0);
+    forget_feed(url);
+    open_store(&kit, url, STORE_READ); // nobody has made it yet
+    struct feed none;
+    CHECK_INT(store_feed(kit.store, 0, 10, &kit.arena, &none, NULL), E_UNSUPPORTED);
+    struct note note;
+    CHECK_INT(store_note(kit.store, STR("s"), STR("k"), &kit.arena, &note, NULL), E_NOT_FOUND);
+    struct store *early = kit.store;
+    open_store(&kit, url, STORE_WRITE);
+    struct feed feed = read_feed(&kit, 0);
+    CHECK_INT(feed.count, 45);
+    check_told(&feed, "a", 42);
+    check_told(&feed, "b", 3);
+    struct feed late;
+    CHECK_OK(store_feed(early, 0, 1000, &kit.arena, &late, &kit.err), &kit.err);
+    CHECK_INT(late.count, 45);
+    store_close(early);
+    add_steps(&kit, "b", false, 3, 1);
+    CHECK_INT(read_feed(&kit, feed.next).count, 1);
+    close_store(&kit);
+    open_store(&kit, url, STORE_WRITE); // and it stays so
+    struct feed again = read_feed(&kit, 0);
+    CHECK_INT(again.count, 46);
+    for (size_t i = 0; i < feed.count; i++) {
+        CHECK_INT(again.items[i].position, feed.items[i].position);
+        CHECK_STR(again.items[i].record.bytes, feed.items[i].record.bytes);
+    }
+    kit_release(&kit);
+}
+
+// An older version has written in between: it left the file as it was.
+static void S16_events_that_an_older_version_added_come_into_the_feed(void)
+{
+    struct kit kit;
+    kit_init(&kit);
+    const char *url = scratch();
+    char path[1024];
+    open_store(&kit, url, STORE_WRITE);
+    add_steps(&kit, "a", true, 0, 5);
+    struct feed before = read_feed(&kit, 0);
+    close_store(&kit);
+    path_in(url, "feed", path);
+    struct str kept = test_read_file(path);
+    kept = arena_copy(&kit.arena, kept);
+    open_store(&kit, url, STORE_WRITE);
+    add_steps(&kit, "a", false, 5, 40);
+    add_steps(&kit, "b", true, 0, 4);
+    close_store(&kit);
+    test_write_file(path, kept);
+    forget_feed(url);
+    open_store(&kit, url, STORE_WRITE);
+    struct feed after = read_feed(&kit, 0);
+    CHECK_INT(after.count, 49);
+    check_told(&after, "a", 45);
+    check_told(&after, "b", 4);
+    for (size_t i = 0; i < before.count; i++) CHECK_INT(after.items[i].position, before.items[i].position);
+    kit_check_sound(&kit);
+    kit_release(&kit);
+}
+
+static void S16_a_damaged_entry_is_told_and_not_stepped_over(void)
+{
+    struct kit kit;
+    kit_init(&kit);
+    const char *url = scratch();
+    char path[1024];
+    open_store(&kit, url, STORE_WRITE);
+    add_steps(&kit, "a", true, 0, 40);
+    close_store(&kit);
+    path_in(url, "feed", path);
+    struct str bytes = test_read_file(path);
+    char *changed = (char *)(uintptr_t)arena_copy(&kit.arena, bytes).ptr;
+    changed[40 * 6 + 9] ^= 4; // the sixth event
+    test_write_file(path, (struct str){changed, bytes.len});
+    open_store(&kit, url, STORE_WRITE);
+    struct feed feed;
+    CHECK_INT(store_feed(kit.store, 0, 100, &kit.arena, &feed, NULL), E_CORRUPT);
+    CHECK_OK(store_feed(kit.store, 0, 5, &kit.arena, &feed, &kit.err), &kit.err);
+    CHECK_INT(feed.count, 5);
+    feed = read_feed(&kit, 6); // what follows is where it was
+    CHECK_INT(feed.count, 34);
+    CHECK_INT(feed.items[0].record.seq, 7);
+    add_steps(&kit, "b", true, 0, 1); // and the runs go on
+    CHECK_INT(read_feed(&kit, 40).count, 1);
+    kit_release(&kit);
+}
+
+static void put_note(struct kit *kit, const char *key, struct str value)
+{
+    struct note_put note = {.space = STR("s"), .key = str_from(key), .value = value, .expect = NOTE_ANY};
+    struct store_batch batch = {.notes = &note, .note_count = 1};
+    kit->err = (struct error){0};
+    CHECK_OK(store_append(kit->store, &batch, KIT_NOW, &kit->arena, &kit->err), &kit->err);
+}
+
+static struct note get_note(struct kit *kit, struct store *store, const char *key)
+{
+    struct note note;
+    kit->err = (struct error){0};
+    CHECK_OK(store_note(store, STR("s"), str_from(key), &kit->arena, &note, &kit->err), &kit->err);
+    return note;
+}
+
+// What is out of date is left behind when the file is written anew; readers that have the old one open find the new one.
+static void S15_the_file_of_notes_does_not_grow_for_ever(void)
+{
+    struct kit kit;
+    kit_init(&kit);
+    const char *url = scratch();
+    char path[1024];
+    open_store(&kit, url, STORE_WRITE);
+    path_in(url, "notes", path);
+    CHECK(access(path, F_OK) != 0); // a store without notes has no such file
+    static char value[400000];
+    put_note(&kit, "stays", STR("here"));
+    struct store *writer = kit.store;
+    open_store(&kit, url, STORE_READ);
+    struct store *reader = kit.store;
+    kit.store = writer;
+    for (unsigned i = 0; i < 60; i++) {
+        memset(value, 'a' + (int)(i % 26), sizeof(value));
+        put_note(&kit, "moves", (struct str){value, sizeof(value)});
+        struct note note = get_note(&kit, i % 7 ? writer : reader, "moves");
+        CHECK_INT(note.version, i + 1);
+        CHECK(note.value.len == sizeof(value) && note.value.ptr[77] == value[77]);
+        CHECK_STR(get_note(&kit, reader, "stays").value, STR("here"));
+    }
+    CHECK(test_read_file(path).len < 6u << 20); // of 24 MB
+    close_store(&kit);
+    open_store(&kit, url, STORE_WRITE);
+    CHECK_INT(get_note(&kit, kit.store, "moves").version, 60);
+    CHECK_INT(get_note(&kit, reader, "stays").version, 1);
+    store_close(reader);
+    kit_release(&kit);
+}
+
+static void S15_a_damaged_file_of_notes_is_told_and_runs_go_on(void)
+{
+    struct kit kit;
+    kit_init(&kit);
+    const char *url = scratch();
+    char path[1024];
+    open_store(&kit, url, STORE_WRITE);
+    put_note(&kit, "k", STR("value"));
+    put_note(&kit, "l", STR("value"));
+    add_steps(&kit, "r", true, 0, 60); // the notes are out of the journal
+    close_store(&kit);
+    path_in(url, "notes", path);
+    struct str bytes = test_read_file(path);
+    char *changed = (char *)(uintptr_t)arena_copy(&kit.arena, bytes).ptr;
+    changed[16 + 24 + 3] ^= 1;
+    test_write_file(path, (struct str){changed, bytes.len});
+    open_store(&kit, url, STORE_WRITE);
+    struct note note;
+    CHECK_INT(store_note(kit.store, STR("s"), STR("l"), &kit.arena, &note, NULL), E_CORRUPT);
+    struct note_put put = {.space = STR("s"), .key = STR("m"), .value = STR("x"), .expect = NOTE_ANY};
+    struct store_batch batch = {.notes = &put, .note_count = 1};
+    CHECK_INT(store_append(kit.store, &batch, KIT_NOW, &kit.arena, NULL), E_CORRUPT);
+    add_steps(&kit, "r", false, 60, 2);
+    kit_check_sound(&kit);
+    kit_release(&kit);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct store_case files = {
-        .name = "files", .durable = true, .shared = true, .scratch = scratch, .tamper = tamper, .usurp = usurp};
+    static const struct test more[] = {TEST(S16_a_store_of_before_the_feed_gets_one_with_its_old_events),
+                                       TEST(S16_events_that_an_older_version_added_come_into_the_feed),
+                                       TEST(S16_a_damaged_entry_is_told_and_not_stepped_over),
+                                       TEST(S15_the_file_of_notes_does_not_grow_for_ever),
+                                       TEST(S15_a_damaged_file_of_notes_is_told_and_runs_go_on)};
+    static const struct store_case files = {.name = "files",
+                                            .durable = true,
+                                            .shared = true,
+                                            .scratch = scratch,
+                                            .tamper = tamper,
+                                            .usurp = usurp,
+                                            .more = more,
+                                            .more_count = ARRAY_COUNT(more)};
     return store_suite(&files, argc, argv);
 }

@@ -240,9 +240,112 @@ static void S9_changed_heads_are_found_I7(void)
     }
 }
 
+// ---- notes and the feed
+
+static void S15_S16_a_database_of_before_them_opens_and_tells_its_old_events(void)
+{
+    struct kit kit;
+    start_columns(&kit);
+    char url[600];
+    snprintf(url, sizeof(url), "%.*s", STR_ARG(store_url(kit.store)));
+    sqlite3 *db = raw_open(kit.store);
+    store_close(kit.store);
+    raw(db, "DROP TABLE notes; DROP TABLE feed_floor;");
+    sqlite3_close(db);
+    struct store_options options = kit_options(&kit, STORE_READ);
+    struct note note;
+    struct feed feed;
+    uint64_t end = 0;
+    CHECK_OK(store_open(str_from(url), &options, &kit.store, &kit.err), &kit.err);
+    CHECK_INT(store_note(kit.store, STR("s"), STR("k"), &kit.arena, &note, NULL), E_NOT_FOUND);
+    CHECK_OK(store_feed(kit.store, 0, 10, &kit.arena, &feed, &kit.err), &kit.err);
+    CHECK_INT(feed.count, 2);
+    CHECK_OK(store_feed_end(kit.store, &end, &kit.err), &kit.err);
+    CHECK_INT(end, 2);
+    struct store *early = kit.store;
+    options = kit_options(&kit, STORE_WRITE);
+    CHECK_OK(store_open(str_from(url), &options, &kit.store, &kit.err), &kit.err);
+    struct note_put put = {.space = STR("s"), .key = STR("k"), .value = STR("v")};
+    struct store_batch batch = {.notes = &put, .note_count = 1};
+    CHECK_OK(store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err), &kit.err);
+    struct run_log *log = kit_claim(&kit, "r");
+    kit_step(&kit, log, "b");
+    store_release_run(kit.store, log);
+    CHECK_OK(store_feed(early, 0, 10, &kit.arena, &feed, &kit.err), &kit.err);
+    CHECK_INT(feed.count, 3);
+    CHECK_OK(store_note(early, STR("s"), STR("k"), &kit.arena, &note, &kit.err), &kit.err);
+    CHECK_INT(note.version, 1);
+    store_close(early);
+    kit_check_sound(&kit);
+    kit_release(&kit);
+}
+
+static void refused(sqlite3 *db, const char *sql)
+{
+    char *text = NULL;
+    int rc = sqlite3_exec(db, sql, NULL, NULL, &text);
+    if (rc == SQLITE_OK || !text || !strstr(text, "APPEND_ONLY"))
+        test_fail(__FILE__, __LINE__, "%s: %s", sql, text ? text : "was done");
+    sqlite3_free(text);
+}
+
+static void S15_audit_records_are_kept_by_triggers_on_any_connection(void)
+{
+    struct kit kit;
+    start_columns(&kit);
+    struct note_put put = {.space = STR("audit"), .key = STR("1"), .value = STR("v")};
+    struct store_batch batch = {.notes = &put, .note_count = 1};
+    CHECK_OK(store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err), &kit.err);
+    sqlite3 *db = raw_open(kit.store);
+    refused(db, "UPDATE notes SET value=x'00'");
+    refused(db, "DELETE FROM notes");
+    refused(db, "INSERT OR REPLACE INTO notes VALUES('audit','1',1,x'00')");
+    refused(db, "INSERT INTO notes VALUES('audit','1',1,x'00') ON CONFLICT DO UPDATE SET value=x'00'");
+    refused(db, "UPDATE notes SET space='other'");
+    refused(db, "UPDATE feed_floor SET position=-1");
+    refused(db, "DELETE FROM feed_floor");
+    raw(db, "INSERT INTO notes VALUES('s','1',1,x'00'); UPDATE notes SET version=2 WHERE space='s'");
+    refused(db, "UPDATE notes SET space='audit' WHERE space='s'");
+    raw(db, "DELETE FROM notes WHERE space='s'");
+    sqlite3_close(db);
+    struct note note;
+    CHECK_OK(store_note(kit.store, STR("audit"), STR("1"), &kit.arena, &note, &kit.err), &kit.err);
+    CHECK_STR(note.value, STR("v"));
+    kit_release(&kit);
+}
+
+static void S16_a_vacuum_leaves_positions_as_they_are(void)
+{
+    struct kit kit;
+    start_columns(&kit);
+    struct run_log *log = kit_create(&kit, "gone", VOCABULARY_RUN);
+    kit_append(&kit, log, kit_moment(MOMENT_RUN_STARTED, "", 1));
+    kit_append(&kit, log, kit_moment(MOMENT_RUN_COMPLETED, "", 1));
+    store_release_run(kit.store, log);
+    log = kit_create(&kit, "s", VOCABULARY_RUN);
+    kit_step(&kit, log, "a");
+    store_release_run(kit.store, log);
+    struct run_name name = {STR("default"), STR("gone")};
+    CHECK_OK(store_remove(kit.store, &name, 1, KIT_NOW, STR("old"), &kit.err), &kit.err);
+    struct feed before, after;
+    CHECK_OK(store_feed(kit.store, 0, 10, &kit.arena, &before, &kit.err), &kit.err);
+    CHECK_INT(before.count, 3);
+    CHECK_INT(before.items[2].position, 5);
+    sqlite3 *db = raw_open(kit.store);
+    raw(db, "VACUUM");
+    sqlite3_close(db);
+    CHECK_OK(store_feed(kit.store, 0, 10, &kit.arena, &after, &kit.err), &kit.err);
+    CHECK_INT(after.count, 3);
+    for (size_t i = 0; i < 3; i++) CHECK_INT(after.items[i].position, before.items[i].position);
+    kit_release(&kit);
+}
+
 int main(int argc, char **argv)
 {
-    static const struct test more[] = {TEST(S9_every_flipped_bit_of_a_column_is_found_and_named_I7),
+    static const struct test more[] = {TEST(S15_S16_a_database_of_before_them_opens_and_tells_its_old_events),
+                                       TEST(S15_audit_records_are_kept_by_triggers_on_any_connection),
+                                       TEST(S16_a_vacuum_leaves_positions_as_they_are),
+                                       TEST(S9_every_flipped_bit_of_a_column_is_found_and_named_I7),
                                        TEST(S9_bytes_moved_between_columns_are_found_I7),
                                        TEST(S9_changed_heads_are_found_I7)};
     static const struct store_case sqlite = {

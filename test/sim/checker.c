@@ -331,6 +331,7 @@ void checker_offer(struct checker *checker, const struct commit *commit)
     INVARIANT(!checker->unknown);
     checker->draft_count = 0;
     for (size_t i = 0; i < commit->head_count; i++) draft_run(checker, commit, commit->heads[i].log);
+    model_offer_notes(checker, commit);
 }
 
 void checker_acked(struct checker *checker)
@@ -338,12 +339,13 @@ void checker_acked(struct checker *checker)
     for (size_t i = 0; i < checker->draft_count; i++)
         model_absorb(checker, checker->drafts[i].run, &checker->drafts[i].record);
     checker->draft_count = 0;
+    model_absorb_notes(checker);
     model_check_forked(checker);
 }
 
 void checker_refused(struct checker *checker)
 {
-    checker->draft_count = 0;
+    checker->draft_count = checker->note_draft_count = 0;
 }
 
 void checker_unknown(struct checker *checker)

@@ -18,6 +18,8 @@
 //  V1  a view folded record by record equals the view folded from the start
 //  W1  every decision in the log, asked again with the state of its time, comes out as recorded; every step has an answer
 //  S9  store_verify finds nothing
+//  S15 notes are as acknowledged; those of the batch under way are there with its records, or not at all (S3)
+//  S16 the feed tells every event once, in the order of each run; what was seen at a position stays there
 //  F1  a fork begins with what its source recorded up to the event, whole and in order, and starts none of it once more
 // owner: one world.
 #ifndef CAIRN_TEST_SIM_CHECKER_H
@@ -86,12 +88,24 @@ struct model_run {
     bool paused, cancel_asked, terminal;
     uint64_t paused_seq;
     enum run_status status;
+    uint64_t fed;   // events of it that the feed has told
     bool of_zombie; // made by the engine that lost the others: this one is its own
 };
 
 struct model_draft { // a record of the batch under way
     struct model_run *run;
     struct model_record record;
+};
+
+struct model_note {
+    struct str space, key, value;
+    uint64_t version; // 0: gone
+};
+
+struct model_feed {
+    uint64_t position;
+    const struct model_run *run;
+    uint64_t seq;
 };
 
 struct checker {
@@ -101,6 +115,10 @@ struct checker {
     size_t run_count, run_capacity;
     struct model_draft *drafts;
     size_t draft_count, draft_capacity;
+    struct model_note *notes, *note_drafts; // the second: of the batch under way
+    size_t note_count, note_capacity, note_draft_count, note_draft_capacity;
+    struct model_feed *feed;
+    size_t feed_count, feed_capacity;
     struct model_fork *forks; // that were asked for
     bool unknown;             // the batch under way got no answer
     bool visited;             // somebody decides signals, nobody drives the runs
@@ -121,6 +139,9 @@ void checker_acked(struct checker *checker);
 void checker_refused(struct checker *checker);
 void checker_unknown(struct checker *checker);
 
+const struct model_note *checker_note(const struct checker *checker, struct str space, struct str key); // or NULL
+void checker_feed(struct checker *checker, struct store *store); // a reader looks what is new
+
 void checker_tool_start(struct checker *checker, const struct tool_request *request);
 void checker_told(struct checker *checker, const struct engine_event *event);
 void checker_decision(struct checker *checker, const struct engine_decision *decision);
@@ -134,6 +155,11 @@ struct model_fork *checker_fork(struct checker *checker, struct str run, const s
                                 uint64_t again);
 
 // Private to checker*.c
+void model_offer_notes(struct checker *checker, const struct commit *commit);
+void model_absorb_notes(struct checker *checker);
+int model_find_notes(struct checker *checker, struct store *store);
+void model_check_notes(struct checker *checker, struct store *store);
+void model_check_feed(struct checker *checker, struct store *store);
 bool model_check_past(struct checker *checker, const struct model_run *run, const struct moment *m); // true: it is past
 bool model_given(const struct checker *checker, const struct model_run *run, const struct moment *m); // by a person
 void model_check_forked(struct checker *checker);                                                     // after a batch

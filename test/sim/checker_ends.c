@@ -349,14 +349,19 @@ void checker_reopened(struct checker *checker, struct store *store)
         found += check_run(checker, store, checker->runs[i]);
     if (checker->failed) return;
     checker->checks++;
-    if (checker->unknown && found > 0) {
-        if (found != checker->draft_count)
-            checker_fail(checker, "S3", "%zu of the %zu records of a batch are there", found, checker->draft_count);
-        else
-            checker_acked(checker);
-    }
+    arena_reset(&checker->scratch);
+    int notes = checker->unknown ? model_find_notes(checker, store) : -1;
+    bool stored = found > 0 || (checker->draft_count == 0 && notes == 1);
+    if (checker->unknown && found > 0 && found != checker->draft_count)
+        checker_fail(checker, "S3", "%zu of the %zu records of a batch are there", found, checker->draft_count);
+    else if (checker->unknown && notes >= 0 && (notes == 1) != stored)
+        checker_fail(checker, "S3", "the records of a batch are there without its notes, or the other way round");
+    else if (checker->unknown && stored)
+        checker_acked(checker);
     checker->unknown = false;
-    checker->draft_count = 0;
+    checker->draft_count = checker->note_draft_count = 0;
+    model_check_notes(checker, store);
+    model_check_feed(checker, store);
 }
 
 void checker_end(struct checker *checker, struct store *store, bool verify)

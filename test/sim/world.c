@@ -41,6 +41,14 @@ static void on_decision(void *context, const struct engine_decision *decision)
     checker_decision(&w->checker, decision);
 }
 
+// Its notes are new with the run, so they always fit.
+static void on_refused(void *context, struct str run, const struct error *why)
+{
+    struct world *w = context;
+    world_trace(w, "  %.*s refused: %s", STR_ARG(run), why->message);
+    checker_fail(&w->checker, "S15", "the start of %.*s was refused: %s", STR_ARG(run), why->message);
+}
+
 // Looking at the platter is dear: now and then is enough, since a crash looks at it, too.
 static void on_start(void *context, const struct tool_request *request)
 {
@@ -87,14 +95,15 @@ static bool knows_all(void *context, struct str function)
 static bool open_engine(struct world *w, bool only_signals)
 {
     struct sim_tool *tool = w->zombie_tool == &w->tools[0] ? &w->tools[1] : &w->tools[0];
-    struct engine_options options = {.store = w->store,
-                                     .contract = w->contract,
-                                     .entropy = &w->entropy,
-                                     .tools = &tool->desk.base,
-                                     .host = {.tools = &tool->desk.base, .knows = knows_all},
-                                     .limits = engine_limits_default,
-                                     .only_signals = only_signals,
-                                     .observer = {.context = w, .event = on_event, .decision = on_decision}};
+    struct engine_options options = {
+        .store = w->store,
+        .contract = w->contract,
+        .entropy = &w->entropy,
+        .tools = &tool->desk.base,
+        .host = {.tools = &tool->desk.base, .knows = knows_all},
+        .limits = engine_limits_default,
+        .only_signals = only_signals,
+        .observer = {.context = w, .event = on_event, .decision = on_decision, .refused = on_refused}};
     options.limits.inputs_per_turn_max = w->batch_max;
     options.limits.inline_max = w->inline_max;
     struct error err = {0};
@@ -138,8 +147,12 @@ static void start_missing(struct world *w)
         snprintf(id, sizeof(id), "r%u", i + 1);
         const struct model_run *run = checker_run(&w->checker, str_from(id));
         if (run && run->events.count > 0) continue;
-        struct start_request request = {
-            .program = workload_program(w->root_workload[i]), .run = str_from(id), .triggered_by = STR("sim")};
+        struct note_put note = {.space = STR("start"), .key = str_from(id), .value = STR("wanted"), .expect = 0};
+        struct start_request request = {.program = workload_program(w->root_workload[i]),
+                                        .run = str_from(id),
+                                        .triggered_by = STR("sim"),
+                                        .notes = &note,
+                                        .note_count = 1};
         // A node workflow in the queue has no event yet, and the checker counts events.
         uint32_t how = choice_pick(w->choice, STREAM_CLIENT, 6);
         if (how == 4 && request.program->kind == DOCUMENT_PLAN) request.mode = MODE_QUEUE;
@@ -153,6 +166,44 @@ static void start_missing(struct world *w)
         else if (rc)
             checker_fail(&w->checker, "I24", "engine_start: %s", err.message);
     }
+}
+
+// ---- notes: one counts results, each time with a version that must fit; now and then one comes that does not
+
+struct sim_put {
+    struct world *w;
+    uint32_t number;
+    bool fits;
+};
+
+static void on_put(void *context, enum code rc, const struct error *why)
+{
+    const struct sim_put *put = context;
+    struct world *w = put->w;
+    if (rc == E_CANCELLED || rc == E_IO) return; // the process died
+    world_trace(w, "  note %u: %s", put->number, code_name(rc));
+    if (put->fits != (rc == OK))
+        checker_fail(&w->checker, "S15", "note %u: %s", put->number, why ? why->message : "it should not have fitted");
+    const struct model_note *note = checker_note(&w->checker, STR("sim"), STR("results"));
+    int64_t stored = 0;
+    if (rc == OK && (!note || !str_int64(note->value, &stored) || stored < put->number))
+        checker_fail(&w->checker, "E2", "note %u was acknowledged before it was durable", put->number);
+}
+
+static void put_note(struct world *w, bool fits)
+{
+    struct sim_put *put = ARENA_NEW(&w->arena, struct sim_put);
+    INVARIANT(put);
+    *put = (struct sim_put){w, ++w->puts, fits};
+    char value[16];
+    snprintf(value, sizeof(value), "%u", put->number);
+    struct note_put note = {.space = STR("sim"),
+                            .key = STR("results"),
+                            .value = str_from(value),
+                            .expect = fits ? NOTE_ANY : UINT64_MAX - 1};
+    struct error err = {0};
+    enum code rc = engine_put(w->engine, &note, 1, on_put, put, &err);
+    if (rc) checker_fail(&w->checker, "S15", "engine_put: %s", err.message);
 }
 
 static void turn(struct world *w)
@@ -228,6 +279,8 @@ static void deliver(struct world *w, struct sim_tool *tool)
     for (size_t i = 0; i < tool->desk.count; i++) {
         if (tool->desk.answers[i].due_ms > w->mono_ms || pick-- > 0) continue;
         desk_deliver(&tool->desk, i);
+        put_note(w, true);
+        if (w->puts % 5 == 0) put_note(w, false);
         break;
     }
     w->idle = w->polled = false;

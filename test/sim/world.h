@@ -87,6 +87,8 @@ struct world {
     uint32_t crashes_left, disturbs_left;
     bool healing;
 
+    uint32_t puts; // notes of the world's own
+
     uint64_t hash;
     struct world_result result;
 };

@@ -139,9 +139,10 @@ static enum code commit_watched(struct store *store, struct commit *commit, stru
     if (fault == DISK_FULL || fault == DISK_SYNC_FAILS) sim_disk_heal(w->disk);
     if (rc == OK && fault == COMMIT_DIES_AFTER) return die(w, "after", err);
     if (rc == OK && w->zombie_acts) check_fenced(w, commit);
-    if (rc == OK)
+    if (rc == OK) {
         checker_acked(&w->checker);
-    else if (rc == E_IO)
+        checker_feed(&w->checker, store);
+    } else if (rc == E_IO)
         checker_unknown(&w->checker);
     else
         checker_refused(&w->checker);
