@@ -104,7 +104,11 @@ struct sqlite_store {
     // Leases. The lock file is held through `lock` and looked at through `probe`, so that our own locks show.
     struct disk *disk;
     struct file *lock, *probe;
-    int64_t engine;        // our number; 0 = not an engine yet
+    int64_t engine; // our number; 0 = not an engine yet
+    // Positions that removed events had lie below those that are there: known since our last commit of events, if nobody else
+    // has written. The version of the pager tells.
+    bool above_floor;
+    unsigned pager_version;
     int64_t blobs_version; // of the data when the blobs were listed; 0 = they were not
     struct released *released;
     size_t released_count, released_capacity;
@@ -180,6 +184,7 @@ enum code sqlite_usage(struct store *, struct arena *, struct usages *, struct e
 // Inside a transaction: writes leases given back. They are forgotten by sqlite_forget_released after the commit.
 enum code sqlite_write_released(struct sqlite_store *store, struct error *err) MUST_CHECK;
 void sqlite_forget_released(struct sqlite_store *store);
+unsigned sqlite_pager_version(struct sqlite_store *store); // changes with every commit, ours and others'
 void sqlite_leave(struct sqlite_store *store);
 // Makes sure that the write-ahead log is on the disk as it is shown, when nobody who lives has done so.
 enum code sqlite_prove_log(struct sqlite_store *store, struct error *err) MUST_CHECK;

@@ -140,6 +140,13 @@ static void bind_record(sqlite3_stmt *statement, const struct encoded *encoded)
     sqlite_bind_str(statement, 8, str_slice(bytes, to, bytes.len));
 }
 
+unsigned sqlite_pager_version(struct sqlite_store *store)
+{
+    unsigned version = 0;
+    (void)sqlite3_file_control(store->db, "main", SQLITE_FCNTL_DATA_VERSION, &version);
+    return version;
+}
+
 static enum code write_events(struct sqlite_store *store, const struct commit *commit, struct arena *turn,
                               struct error *err)
 {
@@ -155,8 +162,8 @@ static enum code write_events(struct sqlite_store *store, const struct commit *c
             civil_format(time_ms, time);
         }
         // The first one steps over positions that removed events had; the others follow it.
-        sqlite3_stmt *statement =
-            sqlite_statement(store, i == 0 ? STATEMENT_ADD_FIRST_EVENT : STATEMENT_ADD_EVENT, &rc, err);
+        enum statement which = i == 0 && !store->above_floor ? STATEMENT_ADD_FIRST_EVENT : STATEMENT_ADD_EVENT;
+        sqlite3_stmt *statement = sqlite_statement(store, which, &rc, err);
         if (!statement) break;
         sqlite3_bind_int64(statement, 1, places[i].run_no);
         sqlite_bind_str(statement, 2, event->log->ids.run);
@@ -234,6 +241,7 @@ enum code sqlite_commit(struct store *base, struct commit *commit, struct arena 
     enum code rc = commit->head_count ? sqlite_become_engine(store, err) : OK;
     if (!rc) rc = sqlite_begin(store, err);
     if (rc) return rc;
+    store->above_floor = store->above_floor && store->pager_version == sqlite_pager_version(store);
     rc = write_batch(store, commit, turn, err);
     if (rc) {
         sqlite_rollback(store);
@@ -243,6 +251,8 @@ enum code sqlite_commit(struct store *base, struct commit *commit, struct arena 
     if (rc) return rc;
     sqlite_forget_released(store);
     store->idle_polls = 0;
+    store->above_floor = store->above_floor || commit->event_count > 0;
+    store->pager_version = sqlite_pager_version(store);
     for (size_t i = 0; i < commit->head_count; i++) store->inbox_stale |= commit->heads[i].create;
     return OK;
 }

@@ -65,6 +65,7 @@ enum code sqlite_remove(struct store *base, const struct run_name *runs, size_t 
     for (size_t i = 0; i < STEPS && !rc; i++) rc = prepare(store, removal[i], &steps[i], err);
     if (!rc) rc = sqlite_begin(store, err);
     bool begun = rc == OK;
+    store->above_floor = false;
     for (size_t i = 0; i < count && !rc; i++) {
         int64_t run_no = 0;
         rc = find(store, &runs[i], &run_no, err);

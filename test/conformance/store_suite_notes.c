@@ -461,6 +461,37 @@ static void S16_positions_stay_when_runs_are_removed_and_are_never_given_again(v
     kit_release(&kit);
 }
 
+static void S16_positions_that_another_process_removed_are_not_given_again(void)
+{
+    if (!suite_case->many_writers) test_skip("%s has one writer", suite_case->name);
+    struct kit kit;
+    suite_start(&kit);
+    struct store *first = kit.store;
+    struct store *second = suite_open(&kit, arena_copy(&kit.arena, store_url(first)).ptr, STORE_WRITE);
+    struct run_log *log = kit_create(&kit, "going", VOCABULARY_NODES);
+    kit_append(&kit, log, kit_moment(MOMENT_RUN_STARTED, "", 1));
+    for (int i = 0; i < 3; i++) {
+        kit.store = second;
+        make_run(&kit, "default", "gone", 2, true); // the newest positions
+        kit.store = first;
+        uint64_t end = feed_end(&kit);
+        struct run_name name = {STR("default"), STR("gone")};
+        CHECK_OK(store_remove(second, &name, 1, KIT_NOW, STR("old"), &kit.err), &kit.err);
+        for (int k = 0; k < 2; k++) {
+            char step[16];
+            snprintf(step, sizeof(step), "s%d-%d", i, k);
+            kit_step(&kit, log, step);
+        }
+        struct feed news;
+        CHECK_OK(store_feed(first, end, 10, &kit.arena, &news, &kit.err), &kit.err);
+        CHECK_INT(news.count, 2);
+    }
+    store_release_run(first, log);
+    check_feed(&kit);
+    store_close(second);
+    kit_release(&kit);
+}
+
 static void S16_the_feed_survives_the_death_of_its_process_S1(void)
 {
     if (!suite_case->durable) test_skip("%s ends with its handle", suite_case->name);
@@ -500,6 +531,7 @@ const struct test suite_notes_tests[] = {
     TEST(S15_a_second_writer_is_seen_and_fenced_by_the_version),
     TEST(S16_the_feed_tells_every_event_of_all_runs_and_tenants_in_the_order_of_commits),
     TEST(S16_positions_stay_when_runs_are_removed_and_are_never_given_again),
+    TEST(S16_positions_that_another_process_removed_are_not_given_again),
     TEST(S16_the_feed_survives_the_death_of_its_process_S1),
 };
 const size_t suite_notes_count = ARRAY_COUNT(suite_notes_tests);
