@@ -153,7 +153,7 @@ static void add_steps(struct kit *kit, const char *run, bool create, unsigned fr
 {
     struct run_log *log = create ? kit_create(kit, run, VOCABULARY_RUN) : kit_claim(kit, run);
     for (unsigned i = 0; i < count; i++) {
-        char step[16];
+        char step[32];
         snprintf(step, sizeof(step), "s%u", from + i);
         kit_step(kit, log, step);
     }

@@ -266,7 +266,7 @@ static void S15_S16_a_reader_sees_what_was_committed_meanwhile(void)
     struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
     for (int i = 0; i < 5; i++) {
         kit.store = writer;
-        char value[8];
+        char value[16];
         snprintf(value, sizeof(value), "v%d", i);
         CHECK_OK(put(&kit, "s", "k", value, (uint64_t)i + 1), &kit.err);
         kit_append(&kit, log, kit_moment(MOMENT_STEP_STARTED, value, 1));
@@ -397,7 +397,7 @@ static void S16_the_feed_tells_every_event_of_all_runs_and_tenants_in_the_order_
     make_run(&kit, "acme", "a", 1, false);
     struct run_log *b = kit_create(&kit, "b", VOCABULARY_RUN), *c = kit_create(&kit, "c", VOCABULARY_RUN);
     for (int i = 0; i < 4; i++) { // two runs in one batch, several events each
-        char name[3][8];
+        char name[3][32];
         struct moment moments[3];
         struct append_item items[3];
         for (int k = 0; k < 3; k++) {
@@ -478,7 +478,7 @@ static void S16_positions_that_another_process_removed_are_not_given_again(void)
         struct run_name name = {STR("default"), STR("gone")};
         CHECK_OK(store_remove(second, &name, 1, KIT_NOW, STR("old"), &kit.err), &kit.err);
         for (int k = 0; k < 2; k++) {
-            char step[16];
+            char step[32];
             snprintf(step, sizeof(step), "s%d-%d", i, k);
             kit_step(&kit, log, step);
         }
