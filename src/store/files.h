@@ -20,13 +20,15 @@
 //
 //   header  struct journal_header in block 0 or 1 (sequence % 2); the valid one with the higher sequence rules. The other is
 //           never touched while this one is needed.
-//   frame   struct frame_header, inbox ids (u64 each), bytes for `notes` behind their offset (u64), then per run struct frame_run, slot, lines for events.jsonl, lines for
-//           ledger.jsonl, identity for names; zeros, and in the last four bytes before a multiple of 4096 the CRC-32C of all that.
+//   frame   struct frame_header, inbox ids (u64 each), bytes for `notes` behind their offset (u64), then per run struct frame_run,
+//           slot, lines for events.jsonl, lines for ledger.jsonl, identity for names; zeros, and in the last four bytes before a
+//           multiple of 4096 the CRC-32C of all that.
 //           No block of an acknowledged frame is written again before everything it covers is durable elsewhere.
 //
 // A commit writes one frame and syncs the journal: that is the moment. Then the frame is *applied*: lines, identities, slots,
-// index, feed, notes, in this order, without a sync. A reader of a run file therefore never sees an event that could vanish. When the journal
-// is full, sync_all makes everything applied durable, the generation rises and the journal is written from its start again.
+// index, feed, notes, in this order, without a sync. A reader of a run file therefore never sees an event that could vanish.
+// When the journal is full, sync_all makes everything applied durable, the generation rises and the journal is written from its
+// start again.
 //
 // Recovery applies the frames of the current generation again (same bytes, same places). The first bad frame ends it. It is a torn
 // one, never acknowledged, unless a valid frame of this generation follows, or a slot tells of a batch that the journal does not
