@@ -288,6 +288,12 @@ static bool input_of(struct replay *replay, const struct moment *moment, struct 
     case MOMENT_STEP_FAILED:
     case MOMENT_ATTEMPT_FAILED:
         return step != PROGRAM_TOP && outcome_input(run, moment, step, out);
+    case MOMENT_DRAIN_TIMEOUT:
+        out->kind = INPUT_TIMER;
+        out->timer = TIMER_DRAIN;
+        out->step = PROGRAM_TOP;
+        out->logical = moment->logical;
+        return true;
     case MOMENT_STEP_STARTED:
         return step != PROGRAM_TOP && run->steps[step].state == NODE_DELAYED &&
                timer_input(run, step, TIMER_RETRY, out);

@@ -61,7 +61,8 @@ enum vocabulary vocabulary_parse(struct str text);       // 0 when unknown
     X(RUN_PROCESSED, NULL, "playbook.processed", NULL)                                                                 \
     X(LATE_RESULT, NULL, NULL, NULL)                                                                                   \
     X(SIGNAL_DEFERRED, NULL, NULL, NULL)                                                                               \
-    X(SIGNAL_SETTLED, NULL, NULL, NULL)
+    X(SIGNAL_SETTLED, NULL, NULL, NULL)                                                                                \
+    X(DRAIN_TIMEOUT, NULL, NULL, NULL)
 
 enum moment_kind {
     MOMENT_UNKNOWN = 0, // a type that this version does not know: it advances the watermark and changes nothing

@@ -291,6 +291,14 @@ const struct run *engine_run(const struct engine *engine, struct str tenant, str
     return resident ? resident->run : NULL;
 }
 
+// Besides the one that ends the patience of a pause: nothing goes on when it is due.
+static bool has_timer(const struct resident *resident)
+{
+    const struct timer *timer = resident->timers;
+    while (timer && timer->kind == TIMER_DRAIN) timer = timer->next;
+    return timer != NULL;
+}
+
 struct engine_activity engine_activity(const struct engine *engine)
 {
     struct engine_activity activity = {
@@ -298,7 +306,7 @@ struct engine_activity engine_activity(const struct engine *engine)
     for (size_t i = 0; i < engine->table_size; i++) {
         for (const struct resident *r = engine->table[i]; r; r = r->next) {
             const struct run *run = r->run;
-            if (r->tickets > 0 || r->timers) continue;
+            if (r->tickets > 0 || has_timer(r)) continue;
             bool waits = run->status == RUN_STATUS_PAUSED || run->held > 0 || run->status == RUN_STATUS_PENDING;
             activity.parked += waits || r->idle || str_is(str_from(run_substatus(run)), "WAITING_APPROVAL");
         }
@@ -310,7 +318,7 @@ void engine_summary(const struct run *run, struct run_summary *out)
 {
     memset(out, 0, sizeof(*out));
     out->status = run->status;
-    struct str sub = str_from(run_substatus(run));
+    struct str sub = str_from(run_substatus_stored(run));
     memcpy(out->substatus, sub.ptr, sub.len < sizeof(out->substatus) ? sub.len : sizeof(out->substatus) - 1);
     out->counts = run->counts;
     out->running = run->in_flight;

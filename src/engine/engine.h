@@ -111,6 +111,10 @@ struct start_request {
     size_t note_count;
     enum start_mode mode;
     int64_t not_before_ms; // DELAY, wall clock
+    // Behaviour (C-07): "cairn", "temporal", "conductor", "mock"; empty: what the document says, else cairn's own.
+    struct str target_adapter;
+    bool cancel_on_pause;     // temporal: PAUSE stops what is in flight
+    int64_t drain_timeout_ms; // 0 = 5 minutes
 };
 
 // Checks and queues the start; it happens in the next turn. E_EXISTS, E_INVALID, E_UNSUPPORTED (engine_supports). run_out needs 129 bytes.

@@ -265,6 +265,7 @@ enum code take_up(struct engine *engine, struct resident *resident, struct error
     if (rc) return rc;
     if (!queue_add(engine, resident, INPUT_RECOVER)) return error_set(err, E_NOMEM, "out of memory");
     resident->taken_up = true;
+    resident->run->recovering = true;
     mark_adopted(engine, resident);
     return OK;
 }

@@ -107,6 +107,11 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
         .trigger_source = STR("manual"),
         .not_before_ms = request->mode == MODE_DELAY ? request->not_before_ms : 0,
     };
+    struct str profile = request->target_adapter.len > 0 ? request->target_adapter : program->target_adapter;
+    enum provider provider = behaviour_of(profile)->provider;
+    if (provider != PROVIDER_CAIRN) facts->profile = str_from(provider_name(provider));
+    facts->cancel_on_pause = request->cancel_on_pause;
+    facts->drain_timeout_ms = request->drain_timeout_ms;
     if (request->mode == MODE_QUEUE) facts->admission = STR("QUEUE");
     if (request->mode == MODE_DELAY) facts->admission = STR("DELAY");
     const struct str *source[] = {&request->arguments,    &request->work_dir,   &request->triggered_by,

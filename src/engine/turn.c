@@ -205,7 +205,6 @@ static void tell_events(struct engine *engine, const struct turn *turn, const st
     const struct resident *resident = decided->queued.resident;
     const struct past *past = decided->queued.input.past;
     uint32_t old = past ? past->count : 0; // the first moments of the outcome
-    if (!engine->options.observer.event) return;
     for (size_t i = 0; i < decided->item_count; i++) {
         const struct append_item *item = &turn->items[decided->first_item + i];
         if (!item->moment) continue;
@@ -216,7 +215,10 @@ static void tell_events(struct engine *engine, const struct turn *turn, const st
                                      .past = old > 0,
                                      .item = item};
         old -= old > 0;
-        engine->options.observer.event(engine->options.observer.context, &event);
+        if (item->moment->kind == MOMENT_DRAIN_TIMEOUT)
+            os_log(LOG_WARN, "PAUSE_DRAIN_TIMEOUT run=%.*s left=\"%.*s\"", STR_ARG(resident->ids.run),
+                   STR_ARG(item->moment->detail));
+        if (engine->options.observer.event) engine->options.observer.event(engine->options.observer.context, &event);
     }
 }
 

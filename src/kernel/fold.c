@@ -467,6 +467,10 @@ static enum code fold_run_moment(struct run *run, const struct moment *m, struct
     case MOMENT_RUN_PAUSED:
         run->status = RUN_STATUS_PAUSED;
         run->pause_cycle = m->logical;
+        run->paused_ms = m->at_ms;
+        return OK;
+    case MOMENT_DRAIN_TIMEOUT:
+        run->drain_over = m->logical;
         return OK;
     case MOMENT_RUN_RESUMED:
         run->status = RUN_STATUS_RUNNING;

@@ -4,6 +4,8 @@
 
 #include "kernel/kernel.h"
 
+enum { CANCEL_GRACE_MS = 5000 };
+
 struct seen_signal {
     struct seen_signal *next;
     struct str id;
@@ -50,6 +52,7 @@ enum code iteration_over(struct decide *d, uint32_t loop) MUST_CHECK;
 enum code cancel_sweep(struct decide *d) MUST_CHECK;
 enum code cancel_child(struct decide *d, uint32_t step) MUST_CHECK;
 enum code redispatch_lost(struct decide *d) MUST_CHECK;
+enum code drain_timer(struct decide *d) MUST_CHECK;                 // of a paused run that drains
 enum code attempt_lost(struct decide *d, uint32_t step) MUST_CHECK; // the one in flight: nobody will tell what came out
 enum code reuse_one(struct decide *d, const struct reuse *reuse) MUST_CHECK;
 enum code take_up_past(struct decide *d) MUST_CHECK; // START with a past

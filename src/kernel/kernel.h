@@ -28,7 +28,7 @@
 #ifndef CAIRN_KERNEL_KERNEL_H
 #define CAIRN_KERNEL_KERNEL_H
 
-#include "contract/contract.h"
+#include "contract/profile.h"
 #include "program/program.h"
 
 enum node_state {
@@ -92,8 +92,11 @@ struct run {
     enum run_status status;
     bool cancelling; // accepted, waiting until nothing is in flight
     bool emergency;
-    bool failing; // plans: a step failed under fail_run; no unrelated work starts
+    bool failing;    // plans: a step failed under fail_run; no unrelated work starts
+    bool recovering; // taken over, and nothing decided yet (not from the log)
     uint32_t pause_cycle;
+    uint32_t drain_over; // pause cycle whose time for draining ran out
+    int64_t paused_ms;
     uint32_t in_flight; // RUNNING steps
     uint32_t delayed;
     uint32_t held;
@@ -119,7 +122,8 @@ struct kernel_env {
 };
 
 // WAKE: a wait's end, an approval's or a child run's deadline. LOOK: the engine's own, comes back as INPUT_RECOVER.
-enum timer_kind { TIMER_RETRY = 1, TIMER_WAKE, TIMER_LOOK };
+// DRAIN: of the run (step PROGRAM_TOP, logical = pause cycle), the end of its patience with steps in flight.
+enum timer_kind { TIMER_RETRY = 1, TIMER_WAKE, TIMER_LOOK, TIMER_DRAIN };
 
 struct reuse {
     uint32_t step;
@@ -354,8 +358,12 @@ enum code kernel_past_of(const struct past *past, const struct revision *revisio
                          struct arena *arena, struct past *out) MUST_CHECK;
 // Whether a run that has not started waits for INPUT_ADMIT and nothing else.
 bool run_queued(const struct run *run);
-// Detail for lists: DRAINING (paused, steps in flight), RETRYING, WAITING_APPROVAL (nothing but approvals is open), CANCELLING, "".
+// Detail for lists: RECOVERING (taken over, its first turn is to come), DRAINING (paused, steps in flight; not in the profile
+// "temporal", and not after the drain timeout), RETRYING (a held failure), WAITING_APPROVAL (nothing but approvals is open),
+// CANCELLING, "". run_substatus_stored: what its log alone says.
 const char *run_substatus(const struct run *run);
+const char *run_substatus_stored(const struct run *run);
+uint32_t run_draining(const struct run *run); // steps in flight that a pause waits for: no approvals, no loops
 // delay before retry number n (1, 2, ...), jitter applied from `random`.
 int64_t retry_delay_ms(const struct retry_policy *policy, uint32_t n, uint64_t random);
 

@@ -125,25 +125,41 @@ struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *a
     return path.ptr ? kernel_child_name(run->ids.run, path, run->steps[step].logical, arena) : path;
 }
 
-const char *run_substatus(const struct run *run)
+static uint32_t gates_open(const struct run *run)
+{
+    uint32_t gates = 0;
+    for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++)
+        gates += run->steps[i].state == NODE_RUNNING && run->program->steps[i].kind == STEP_APPROVAL;
+    return gates;
+}
+
+uint32_t run_draining(const struct run *run)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++) {
+        enum step_kind kind = run->program->steps[i].kind;
+        count += run->steps[i].state == NODE_RUNNING && kind != STEP_APPROVAL && kind != STEP_LOOP;
+    }
+    return count;
+}
+
+const char *run_substatus_stored(const struct run *run)
 {
     if (run_status_terminal(run->status)) return "";
     if (run->cancelling) return "CANCELLING";
     bool paused = run->status == RUN_STATUS_PAUSED;
-    const char *busy = paused ? "DRAINING" : "";
+    bool drains = behaviour_of(run->start.profile)->drains && run->drain_over != run->pause_cycle;
+    const char *busy = paused && drains ? "DRAINING" : "";
     if (run->held > 0 && !paused) return "RETRYING";
-    if (run->status != RUN_STATUS_RUNNING && !paused) return run->start.requires_approval ? "WAITING_APPROVAL" : "";
-    if (run->in_flight > 16) return busy;
-    uint32_t gates = 0;
-    for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++) {
-        if (run->steps[i].state != NODE_RUNNING) continue;
-        enum step_kind kind = run->program->steps[i].kind;
-        if (kind == STEP_APPROVAL)
-            gates++;
-        else if (kind != STEP_LOOP)
-            return busy;
-    }
-    return gates > 0 ? "WAITING_APPROVAL" : "";
+    if (run->status == RUN_STATUS_APPROVED) return ""; // it waits for its place
+    if (run->status == RUN_STATUS_PENDING) return run->start.requires_approval ? "WAITING_APPROVAL" : "";
+    if (run->in_flight > 16 || run_draining(run) > 0) return busy;
+    return gates_open(run) > 0 ? "WAITING_APPROVAL" : "";
+}
+
+const char *run_substatus(const struct run *run)
+{
+    return run->recovering && !run_status_terminal(run->status) ? "RECOVERING" : run_substatus_stored(run);
 }
 
 void run_verify(const struct run *run)

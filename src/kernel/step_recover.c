@@ -31,7 +31,7 @@ enum code attempt_lost(struct decide *d, uint32_t step)
 {
     struct run *run = d->run;
     struct run_step *s = &run->steps[step];
-    s->live = false;
+    s->live = s->stopping = false;
     if (run->cancelling) return OK; // advance() sweeps: it fails as cancelled
     if (s->engine >= ENGINE_ATTEMPTS_MAX) {
         struct fault fault = {.code = STR("WORKER_LOST"),
@@ -64,9 +64,24 @@ static enum code owed_timers(struct decide *d)
     return OK;
 }
 
+enum code drain_timer(struct decide *d)
+{
+    const struct run *run = d->run;
+    bool over = run->drain_over == run->pause_cycle;
+    if (run->status != RUN_STATUS_PAUSED || over || !behaviour_of(run->start.profile)->drains || !run_draining(run))
+        return OK;
+    struct effect *timer = effect_add(d, EFFECT_TIMER, PROGRAM_TOP);
+    if (!timer) return E_NOMEM;
+    timer->timer = TIMER_DRAIN;
+    timer->logical = run->pause_cycle;
+    timer->due_ms = run->paused_ms + (run->start.drain_timeout_ms > 0 ? run->start.drain_timeout_ms : DRAIN_TIMEOUT_MS);
+    return OK;
+}
+
 enum code step_recover(struct decide *d)
 {
     struct run *run = d->run;
+    run->recovering = false;
     if (run_status_terminal(run->status)) return effect_add(d, EFFECT_ENDED, PROGRAM_TOP) ? OK : E_NOMEM;
     if (run->cancelling) {
         // advance() sweeps. A child in another process has not ended yet: it is asked again.
@@ -78,6 +93,7 @@ enum code step_recover(struct decide *d)
         if (rc) return rc;
     }
     enum code rc = owed_timers(d);
+    if (!rc && d->input->timer != TIMER_LOOK) rc = drain_timer(d);
     if (rc || run->status != RUN_STATUS_RUNNING) return rc; // K6: PAUSED starts nothing, RESUME does
     return redispatch_lost(d);
 }
@@ -107,7 +123,7 @@ static enum code cancel_one(struct decide *d, uint32_t step)
         s->stopping = true;
         struct effect *effect = effect_add(d, EFFECT_CANCEL, step);
         if (!effect) return E_NOMEM;
-        effect->grace_ms = d->run->emergency ? 0 : 5000;
+        effect->grace_ms = d->run->emergency ? 0 : CANCEL_GRACE_MS;
         return OK;
     }
     struct fault fault = {.code = STR("CANCELLED"), .message = STR("the run was cancelled"), .category = STR("")};

@@ -72,6 +72,9 @@ enum code step_result(struct decide *d)
         return late(d);
     if (in->lost) return attempt_lost(d, in->step);
     if (!in->ok) {
+        // Stopped by a pause, not failed.
+        bool interrupted = s->stopping && !d->run->cancelling && str_is(in->fault.code, "CANCELLED");
+        if (interrupted) return attempt_lost(d, in->step);
         if (!d->run->cancelling) return fail_step(d, in->step, &in->fault);
         struct fault fault = in->fault;
         fault.retryable = false;

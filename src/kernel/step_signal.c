@@ -216,13 +216,31 @@ static enum code defer(struct decide *d, const struct asked *asked)
     return emit(d, &m, PROGRAM_TOP);
 }
 
+// What is in flight is stopped. Its result will say so; the attempt runs again after RESUME.
+static enum code interrupt_all(struct decide *d)
+{
+    for (uint32_t i = 0; i < d->run->program->step_count; i++) {
+        struct run_step *s = &d->run->steps[i];
+        if (s->state != NODE_RUNNING || !s->live || !kind_is_executed(d->run->program->steps[i].kind)) continue;
+        s->stopping = true;
+        struct effect *effect = effect_add(d, EFFECT_CANCEL, i);
+        if (!effect) return E_NOMEM;
+        effect->grace_ms = CANCEL_GRACE_MS;
+    }
+    return OK;
+}
+
 static enum code pause_run(struct decide *d, const struct signal *signal)
 {
     struct moment m = moment_of(d, MOMENT_RUN_PAUSED, PROGRAM_TOP);
     m.logical = d->run->pause_cycle + 1;
     m.signal_id = signal->id;
     m.reason = signal->reason;
-    return emit(d, &m, PROGRAM_TOP);
+    enum code rc = emit(d, &m, PROGRAM_TOP);
+    if (rc || d->input->idle) return rc;
+    const struct run *run = d->run;
+    bool interrupts = behaviour_of(run->start.profile)->interrupts && run->start.cancel_on_pause;
+    return interrupts ? interrupt_all(d) : drain_timer(d);
 }
 
 static enum code resume_run(struct decide *d, const struct signal *signal)

@@ -77,8 +77,29 @@ static enum code wake(struct decide *d, uint32_t step)
     return OK;
 }
 
+// The pause stays; what is left in flight may still come to its end, and RESUME works (ES-6-6b, ES-6-6c).
+static enum code drain_over(struct decide *d)
+{
+    const struct run *run = d->run;
+    bool now = run->status == RUN_STATUS_PAUSED && run->pause_cycle == d->input->logical;
+    uint32_t left = now && !run->cancelling ? run_draining(run) : 0;
+    if (left == 0 || run->drain_over == run->pause_cycle) return OK;
+    struct moment m = moment_of(d, MOMENT_DRAIN_TIMEOUT, PROGRAM_TOP);
+    m.by = EMITTER_SYSTEM;
+    m.logical = run->pause_cycle;
+    m.reason = STR("PAUSE_DRAIN_TIMEOUT");
+    struct buf told;
+    buf_init(&told, 64);
+    buf_printf(&told, "%u in flight", left);
+    if (buf_ok(&told)) m.detail = arena_copy(d->out->turn, buf_str(&told));
+    buf_release(&told);
+    if (!m.detail.ptr) return error_set(d->err, E_NOMEM, "out of memory while deciding");
+    return emit(d, &m, PROGRAM_TOP);
+}
+
 enum code step_timer(struct decide *d)
 {
+    if (d->input->timer == TIMER_DRAIN) return drain_over(d);
     uint32_t step = d->input->step;
     INVARIANT(step < d->run->program->step_count);
     const struct run_step *s = &d->run->steps[step];

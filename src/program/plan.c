@@ -121,12 +121,21 @@ static void read_capabilities(struct reader *r, const struct json *value)
         wrong_type(r, value, "requiresCapabilities", "a list of texts");
         return;
     }
+    struct str *kept = ARENA_ARRAY(&r->program->arena, value->count + 1, struct str);
+    if (!kept) {
+        r->failed = true;
+        return;
+    }
+    r->program->capabilities = kept;
     for (uint32_t i = 0; i < value->count; i++) {
         struct str name;
         if (!read_text(r, &value->items[i], "requiresCapabilities", &name)) continue;
         struct nearest nearest = nearest_to(name);
         for (size_t k = 0; k < ARRAY_COUNT(capabilities); k++) nearest_try(&nearest, str_from(capabilities[k]));
-        if (nearest.distance == 0) continue;
+        if (nearest.distance == 0) {
+            kept[r->program->capability_count++] = name;
+            continue;
+        }
         struct place at = place_of(r, &value->items[i]);
         r->code = "CAPABILITY_UNKNOWN";
         struct diagnostic *d = ERROR(r, "E0212", at, "unknown capability \"%.*s\"", SHOW(name));
@@ -142,7 +151,10 @@ static void read_adapter(struct reader *r, const struct json *value)
     if (!value || !read_text(r, value, "targetAdapter", &name)) return;
     struct nearest nearest = nearest_to(name);
     for (size_t i = 0; adapters[i]; i++) nearest_try(&nearest, str_from(adapters[i]));
-    if (nearest.distance == 0) return;
+    if (nearest.distance == 0) {
+        r->program->target_adapter = name;
+        return;
+    }
     struct place at = place_of(r, value);
     r->code = "INVALID_TARGET_ADAPTER";
     struct diagnostic *d = ERROR(r, "E0220", at, "unknown adapter \"%.*s\"", SHOW(name));
@@ -174,7 +186,8 @@ static void read_metadata(struct reader *r, const struct json *root, const struc
     read_on_failure(r, plan_field(r, root, metadata, "onStepFailure"), &r->on_failure);
     size_t index;
     const struct json *fallback = plan_field(r, root, metadata, "fallbackBehavior");
-    if (fallback) read_choice(r, fallback, "fallbackBehavior", fallbacks, &index);
+    if (fallback && read_choice(r, fallback, "fallbackBehavior", fallbacks, &index))
+        program->fallback = str_from(fallbacks[index]);
     const struct json *approval = plan_field(r, root, metadata, "requiresApproval");
     if (approval) read_bool(r, approval, "requiresApproval", &program->requires_approval);
     const struct json *name = plan_field(r, root, metadata, "name");

@@ -123,7 +123,12 @@ struct program {
     const struct str *tags;
     uint32_t tag_count;
     bool requires_approval; // plan metadata: the run waits PENDING for RunApproved
-    struct json inputs;     // declared defaults, an object; null for an input without one
+    struct str
+        target_adapter;  // plan metadata: "temporal", "conductor", "mock", "any", "auto", "cairn"; empty = not said
+    struct str fallback; // plan metadata: "reject", "emulate", "degrade"; empty = not said (C-20: reject)
+    const struct str *capabilities; // plan metadata: what the plan requires; all of them known
+    uint32_t capability_count;
+    struct json inputs; // declared defaults, an object; null for an input without one
     struct str
         *input_types;     // beside the members of `inputs`: "string", "integer", ...; empty when anything may be given
     struct str *required; // inputs that the start of a run has to give

@@ -183,6 +183,12 @@ void alerts_moment(struct alerts *alerts, const struct run_ids *ids, const struc
         fact.step = moment->signal_step;
         raise_signal(alerts, fact, moment->signal_type, moment->actor, moment->signal_id);
     }
+    if (moment->kind == MOMENT_DRAIN_TIMEOUT) {
+        struct alert_fact fact = fact_of(ALERT_PAUSE_DRAIN_TIMEOUT, ids, moment->at_ms);
+        fact.seq = seq;
+        fact.text = moment->detail;
+        alerts_raise(alerts, &fact);
+    }
     if (moment->kind == MOMENT_RUN_FAILED && str_is(moment->fault.code, "PLAN_INTEGRITY_VALIDATION_FAILED")) {
         struct alert_fact fact = fact_of(ALERT_PLAN_INTEGRITY_VALIDATION_FAILED, ids, moment->at_ms);
         fact.seq = seq;

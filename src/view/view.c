@@ -1,3 +1,4 @@
+#include "contract/profile.h"
 #include "view/internal.h"
 
 bool view_keep(struct run_view *view, struct str text, struct str *out)
@@ -257,6 +258,7 @@ static bool fold_moment(struct run_view *view, const struct moment *moment, uint
     if (moment->kind == MOMENT_RUN_STARTED) return fold_started(view, moment);
     if (moment->kind == MOMENT_RUN_PAUSED) return fold_paused(view, moment);
     if (moment->kind == MOMENT_RUN_APPROVED) fold_approved(view);
+    if (moment->kind == MOMENT_DRAIN_TIMEOUT) view->drain_over = moment->logical;
     if (moment->kind == MOMENT_RUN_RESUMED) fold_resumed(view, moment);
     return true; // signals and whatever else has no state of its own
 }
@@ -285,8 +287,10 @@ static const char *paused_detail(const struct run_view *view)
         gates += step->gate;
         loops += !step->gate && step->iteration > 0;
     }
-    if (view->running_count > gates + loops) return "DRAINING";
-    return gates > 0 ? "WAITING_APPROVAL" : view->running_count > 0 ? "DRAINING" : "";
+    bool drains = behaviour_of(view->start.profile)->drains && view->drain_over != view->pause_cycle;
+    const char *busy = drains ? "DRAINING" : "";
+    if (view->running_count > gates + loops) return busy;
+    return gates > 0 ? "WAITING_APPROVAL" : view->running_count > 0 ? busy : "";
 }
 
 const char *view_substatus(const struct run_view *view)

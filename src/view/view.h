@@ -70,6 +70,7 @@ struct run_view {
     struct fault fault; // root cause of RUN_FAILED
     struct str failed_step, cancel_reason, pause_reason;
     uint32_t pause_cycle, resume_cycle;
+    uint32_t drain_over; // pause cycle whose time for draining ran out
 };
 
 bool view_init(struct run_view *view, struct arena *arena, const struct run_ids *ids) MUST_CHECK;

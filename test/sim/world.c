@@ -158,6 +158,11 @@ static void start_missing(struct world *w)
         if (how == 4 && request.program->kind == DOCUMENT_PLAN) request.mode = MODE_QUEUE;
         if (how == 5) request.mode = MODE_DELAY;
         request.not_before_ms = w->wall_ms + 1500;
+        if (choice_pick(w->choice, STREAM_CLIENT, 4) == 3) {
+            request.target_adapter = STR("temporal");
+            request.cancel_on_pause = true;
+        }
+        request.drain_timeout_ms = 1000;
         struct error err = {0};
         enum code rc = engine_start(w->engine, &request, out, &err);
         world_trace(w, "start %s %s: %s", id, workload_at(w->root_workload[i])->name, code_name(rc));

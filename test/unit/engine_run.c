@@ -262,9 +262,38 @@ static void delayed_run_starts_its_steps_later_ES_3c(void)
     kit_close(&k);
 }
 
+static void pause_drains_for_so_long_and_a_taken_up_run_recovers_ES_6_6b_WE_2_1_2f(void)
+{
+    struct kit k;
+    struct error err = {0};
+    char out[129];
+    kit_open(&k, LINEAR);
+    struct start_request request = {
+        .program = k.program, .run = STR("r1"), .target_adapter = STR("conductor"), .drain_timeout_ms = 1000};
+    CHECK_OK(engine_start(k.engine, &request, out, &err), &err);
+    kit_idle(&k);
+    kit_signal(&k, "r1", SIGNAL_PAUSE, "");
+    CHECK_TEXT(kit_head(&k, "r1").summary.substatus, "DRAINING");
+    kit_pass(&k, 1002);
+    CHECK(kit_told(&k, "r1 DRAIN_TIMEOUT\n"));
+    CHECK_TEXT(kit_head(&k, "r1").summary.substatus, "");
+    kit_done(&k, "a", "ok");
+    CHECK_INT(engine_activity(k.engine).parked, 1);
+    kit_crash(&k);
+    CHECK_OK(engine_adopt(k.engine, STR("default"), STR("r1"), &err), &err);
+    CHECK_TEXT(run_substatus(engine_run(k.engine, STR("default"), STR("r1"))), "RECOVERING");
+    kit_idle(&k);
+    CHECK_TEXT(run_substatus(engine_run(k.engine, STR("default"), STR("r1"))), "");
+    kit_signal(&k, "r1", SIGNAL_RESUME, "");
+    kit_done(&k, "b", "ok");
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
+        TEST(pause_drains_for_so_long_and_a_taken_up_run_recovers_ES_6_6b_WE_2_1_2f),
         TEST(queued_run_survives_a_restart_and_starts_once_ES_3b_ES_3d_ES_3e),
         TEST(delayed_run_starts_its_steps_later_ES_3c),
         TEST(linear_run_goes_from_start_to_end_RE_1_1a),

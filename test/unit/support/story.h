@@ -196,7 +196,8 @@ UNUSED static void story_start(struct story *s)
 UNUSED static struct effect story_take(struct story *s, enum effect_kind kind, const char *step)
 {
     for (size_t i = 0; i < s->effect_count; i++) {
-        if (s->effects[i].kind != kind || !str_is(s->program->steps[s->effects[i].step].id, step)) continue;
+        if (s->effects[i].kind != kind || s->effects[i].step == PROGRAM_TOP) continue;
+        if (!str_is(s->program->steps[s->effects[i].step].id, step)) continue;
         struct effect found = s->effects[i];
         memmove(&s->effects[i], &s->effects[i + 1], (s->effect_count - i - 1) * sizeof(found));
         s->effect_count--;
@@ -208,7 +209,9 @@ UNUSED static struct effect story_take(struct story *s, enum effect_kind kind, c
 UNUSED static bool story_waits(const struct story *s, enum effect_kind kind, const char *step)
 {
     for (size_t i = 0; i < s->effect_count; i++)
-        if (s->effects[i].kind == kind && str_is(s->program->steps[s->effects[i].step].id, step)) return true;
+        if (s->effects[i].kind == kind && s->effects[i].step != PROGRAM_TOP &&
+            str_is(s->program->steps[s->effects[i].step].id, step))
+            return true;
     return false;
 }
 
