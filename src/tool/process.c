@@ -22,11 +22,19 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NO_SANITIZE __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
 
-enum { STACK_SIZE = 32768, SIGNAL_COUNT = 64, KERNEL_MASK_SIZE = 8, FIRST_FREE_FD = 3, CAPABILITIES = 64 };
+enum {
+    STACK_SIZE = 32768,
+    SIGNAL_COUNT = 64,
+    KERNEL_MASK_SIZE = 8,
+    FIRST_FREE_FD = 3,
+    CAPABILITIES = 64,
+    PROC_TRIES = 20
+};
 
 enum stage { STAGE_SESSION = 1, STAGE_ORPHAN, STAGE_FILES, STAGE_CWD, STAGE_CONFINE, STAGE_EXEC };
 
@@ -324,12 +332,15 @@ static pid_t give_birth(struct birth *birth, char *stack, int *pidfd)
     return pid;
 }
 
-// When memory runs out, the step dies and not the engine.
+// When memory runs out, the step dies and not the engine. Until its exec is over, which is a little later than the moment in
+// which we go on, its files in /proc belong to root.
 static void die_first(pid_t pid)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)pid);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    int fd = -1;
+    for (int tries = 0; tries < PROC_TRIES && (fd = open(path, O_WRONLY | O_CLOEXEC)) < 0 && errno == EACCES; tries++)
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
     if (fd < 0) return;
     ssize_t ignored = write(fd, "500", 3);
     (void)ignored;

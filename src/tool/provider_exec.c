@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { VARIABLES = 8 };
+enum { VARIABLES = 8, REAP_TRIES = 1000 };
 
 static char *variable(struct arena *arena, const char *name, struct str value)
 {
@@ -63,19 +63,30 @@ static bool read_until(int fd, int64_t due_ms, char *bytes, size_t *size)
     return true;
 }
 
+// Kills what is left of the group and reaps it: orphans of the command have become our children, and nobody else waits for
+// children of our own session.
+static void end_group(pid_t group)
+{
+    static const struct timespec moment = {.tv_nsec = 1000000};
+    kill(-group, SIGKILL);
+    for (int tries = 0; tries < REAP_TRIES; tries++) {
+        pid_t got = waitpid(-group, NULL, WNOHANG);
+        if (got < 0 && errno == ECHILD) break;
+        if (got == 0) nanosleep(&moment, NULL);
+    }
+}
+
 // True: it has ended by itself with 0, before `due_ms`. Its group is gone either way.
 static bool ended_well(pid_t pid, int64_t due_ms)
 {
-    int status = 0;
-    pid_t got;
-    while ((got = waitpid(pid, &status, WNOHANG)) == 0 && os_now().mono_ms < due_ms) {
-        struct timespec moment = {.tv_nsec = 1000000};
+    static const struct timespec moment = {.tv_nsec = 1000000};
+    siginfo_t info = {0};
+    // The status is left there until the end: its pid is that of the group.
+    while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0 &&
+           os_now().mono_ms < due_ms)
         nanosleep(&moment, NULL);
-    }
-    bool well = got == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    kill(-pid, SIGKILL);
-    while (got == 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    bool well = info.si_pid == pid && info.si_code == CLD_EXITED && info.si_status == 0;
+    end_group(pid);
     return well;
 }
 

@@ -162,6 +162,7 @@ static void a_command_is_bounded_and_sees_nothing_of_ours_S1(void)
     open_with(config);
     check_refused(1, "a", "b", "secret://slow/x", "cannot be read: the provider's command took too long");
     CHECK_INT(kit_count("88000041"), 0);
+    CHECK(waitpid(-1, NULL, WNOHANG) <= 0); // not even a zombie
     check_refused(2, "a", "b", "secret://no/x", "cannot be read: the provider's command cannot be started");
     check_refused(3, "a", "b", "secret://big/x", "is larger than 64 KiB");
     struct tool_result *result = ask(4, "a", "b", "secret://env/x", "tac <<<\"$TOKEN\" | rev");
