@@ -20,12 +20,11 @@ static void refuse(struct net_server *server, int fd, int status, bool tls)
     if (!tls) {
         buf_init(&out, 16 * 1024);
         reply_write_refusal(server, &out, status, "too many connections");
-        ssize_t ignored = send(fd, out.ptr, out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
-        (void)ignored;
+        // Politeness only: whether it gets there makes no difference to us.
+        if (send(fd, out.ptr, out.len, MSG_NOSIGNAL | MSG_DONTWAIT) > 0) shutdown(fd, SHUT_WR);
         buf_release(&out);
-        shutdown(fd, SHUT_WR);
         // What is already there is read, so that closing sends no reset that would overtake the answer.
-        ignored = recv(fd, server->input, sizeof(server->input), MSG_DONTWAIT);
+        (void)recv(fd, server->input, sizeof(server->input), MSG_DONTWAIT);
     }
     close(fd);
 }
