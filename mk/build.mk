@@ -23,7 +23,7 @@ $(B)/src/%.o: src/%.c | $(B)/gen/.dir
 	$(SAY)$(CC) $(if $(filter $(firstword $(subst /, ,$*)),$(PURE)),$(CFLAGS_PURE),$(CFLAGS_EFFECT)) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # Files carried inside the binary: schemas and examples, written as byte arrays by tools/embed.
-TABLES := schemas/authorization.json
+TABLES := schemas/authorization.json schemas/openapi-components.json
 EMBED := $(sort $(filter-out $(TABLES),$(wildcard schemas/*.json schemas/*/*.json)))
 $(B)/gen/.dir:
 	@mkdir -p $(B)/gen && touch $@

@@ -70,6 +70,13 @@ enum exit_code {
       "what steps are kept from (default: none); a level that the kernel has not refuses the step")                    \
     X(SECRETS, "secrets", 0, "FILE", "",                                                                               \
       "providers of secret://PROVIDER/NAME (JSON); with it env: and file: are refused")                                \
+    X(LISTEN, "listen", 0, "ADDRESS", "", "where to listen: HOST:PORT or unix:PATH (repeat; default: 127.0.0.1:7117)") \
+    X(HOST, "host", 0, "NAME", "", "a further name that requests may address the service by (repeat)")                 \
+    X(TLS_CERT, "tls-cert", 0, "FILE", "", "certificate chain, PEM")                                                   \
+    X(TLS_KEY, "tls-key", 0, "FILE", "", "its key, PEM")                                                               \
+    X(INSECURE, "insecure", 0, NULL, "", "listen without TLS where other machines can reach it")                       \
+    X(TOKEN_FILE, "token-file", 0, "FILE", "", "file that holds a token; serve: where the first one is put")           \
+    X(DRAIN, "drain", 0, "SECONDS", "", "how long running steps may go on after the signal to stop (default: 30)")     \
     X(REASON, "reason", 0, "TEXT", "", "why; kept in the decision record")                                             \
     X(DIFF_STEPS, "steps", 0, NULL, "", "compare documents, inputs and paths")                                         \
     X(OUTPUTS, "outputs", 0, NULL, "", "compare outputs")                                                              \

@@ -77,6 +77,15 @@ static void choose(struct session *session, struct cli *cli)
                            session->tenant.ptr);
 }
 
+int session_url(struct cli *cli, const char **out)
+{
+    struct session session;
+    struct error err = {0};
+    choose(&session, cli);
+    *out = absolute_url(cli, session.url);
+    return make_parent(cli, *out, &err) ? cli_error(cli, &err) : EXIT_OK;
+}
+
 static int report_missing(struct session *session)
 {
     struct cli *cli = session->cli;

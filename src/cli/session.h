@@ -20,6 +20,8 @@ int session_open(struct session *session, struct cli *cli, enum store_mode mode)
 // Like session_open with STORE_WRITE, but *locked is set instead of reporting that another process holds the store.
 // `contract` may be NULL.
 int session_open_write(struct session *session, struct cli *cli, const struct contract *contract, bool *locked);
+// Where the store would be, with the directory it is in made: for who opens it by other means.
+int session_url(struct cli *cli, const char **out);
 // A store named by its URL instead of by flags. With STORE_READ it must be there.
 int session_open_url(struct session *session, struct cli *cli, const char *url, enum store_mode mode);
 void session_close(struct session *session);

@@ -136,7 +136,7 @@ static const struct account *account_find(const struct cloud *cloud, struct str 
 static enum code add_sas(const struct account *account, struct arena *arena, struct target *out, struct error *err)
 {
     struct str sas;
-    enum code rc = secret_read(&account->sas, arena, &sas, err);
+    enum code rc = credential_read(&account->sas, arena, &sas, err);
     if (rc || !sas.len) return rc;
     if (sas.ptr[0] == '?') sas = str_slice(sas, 1, sas.len);
     char *path = ARENA_ARRAY(arena, out->path.len + sas.len + 1, char);
@@ -174,7 +174,7 @@ static enum code add_signature(const struct account *account, const struct fetch
                                  .length = call->body.len,
                                  .headers = headers,
                                  .header_count = out->header_count};
-    enum code rc = secret_read(&account->key, arena, &request.key, err);
+    enum code rc = credential_read(&account->key, arena, &request.key, err);
     if (rc || !request.key.len) return rc;
     struct http_header *authorization = &headers[out->header_count];
     authorization->name = STR("Authorization");

@@ -61,7 +61,7 @@ bool rule_admits(const struct rule *rule, const struct sockaddr *address);
 struct secret_ref {
     struct str variable, file;
 };
-enum code secret_read(const struct secret_ref *ref, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
+enum code credential_read(const struct secret_ref *ref, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
 
 struct account {
     struct str name;

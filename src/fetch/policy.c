@@ -244,7 +244,7 @@ void fetch_policy_plans(struct fetch_policy *policy, struct fetch_plans plans)
     policy->plans = plans;
 }
 
-enum code secret_read(const struct secret_ref *ref, struct arena *arena, struct str *out, struct error *err)
+enum code credential_read(const struct secret_ref *ref, struct arena *arena, struct str *out, struct error *err)
 {
     *out = (struct str){"", 0};
     struct str name = ref->variable.len ? ref->variable : ref->file;

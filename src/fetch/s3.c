@@ -257,9 +257,9 @@ static enum code sign(const struct cloud *cloud, const struct fetch_call *call, 
                             .headers = call->headers,
                             .header_count = call->header_count,
                             .body = sha256(call->body)};
-    enum code rc = secret_read(&cloud->key_id, arena, &request.key_id, err);
-    if (!rc) rc = secret_read(&cloud->secret, arena, &request.secret, err);
-    if (!rc) rc = secret_read(&cloud->token, arena, &request.token, err);
+    enum code rc = credential_read(&cloud->key_id, arena, &request.key_id, err);
+    if (!rc) rc = credential_read(&cloud->secret, arena, &request.secret, err);
+    if (!rc) rc = credential_read(&cloud->token, arena, &request.token, err);
     if (rc) return rc;
     struct http_header *headers = ARENA_ARRAY(arena, call->header_count + 4, struct http_header);
     request.host = host_header(&out->uri, arena);

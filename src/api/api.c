@@ -1,0 +1,132 @@
+// A request arrives: who asks, what for, and may that be asked for at all.
+#include "api/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum code api_open(const struct api_options *options, struct api **out, struct error *err)
+{
+    struct api *api = calloc(1, sizeof(*api));
+    *out = api;
+    if (!api) return error_set(err, E_NOMEM, "out of memory");
+    if (options) api->options = *options;
+    if (api->options.name.len == 0) api->options.name = STR("cairn");
+    api->hub = hub_new(api);
+    return api->hub ? OK : error_set(err, E_NOMEM, "out of memory");
+}
+
+struct service_hooks api_hooks(struct api *api)
+{
+    return (struct service_hooks){.context = api, .event = hub_event, .turned = hub_turned};
+}
+
+enum code api_serve(struct api *api, struct service *service, struct net_server *server, struct error *err)
+{
+    api->service = service;
+    api->server = server;
+    api->store = service_reader(service);
+    if (!api->store) return error_set(err, E_IO, "the store cannot be read");
+    return hub_start(api, err);
+}
+
+void api_close(struct api *api)
+{
+    if (!api) return;
+    hub_close(api);
+    if (api->store) store_close(api->store);
+    free(api);
+}
+
+uint64_t api_body_max(void *context, struct str method, struct str path)
+{
+    struct str params[PARAMS_MAX];
+    int status;
+    char allow[64];
+    (void)context;
+    const struct route *route = route_find(method, path, params, &status, allow);
+    return route && route->body_max ? route->body_max : 1u << 20;
+}
+
+// ---- one request
+
+static bool is_json(struct str type)
+{
+    struct str rest, media = str_trim(str_cut(type, ';', &rest));
+    return str_is(media, "application/json");
+}
+
+static bool read_body(struct ask *ask)
+{
+    struct error err = {0};
+    const struct http_request *request = ask->request;
+    if (!is_json(http_find(request, "content-type"))) { // also what keeps forms of other sites out (H4)
+        call_problem(ask->call, 415, "UNSUPPORTED_MEDIA_TYPE", "the body must be application/json");
+        return false;
+    }
+    if (!(ask->route->flags & ROUTE_BODY)) return true;
+    enum code rc = json_parse(request->body, NULL, &ask->call->arena, &ask->body, &err);
+    if (!rc && ask->body.type != JSON_OBJECT) rc = error_set(&err, E_INVALID, "the body must be an object");
+    if (!rc) return true;
+    call_problem(ask->call, 400, "INVALID_REQUEST", "line %u, column %u: %s", err.line, err.column, err.message);
+    return false;
+}
+
+static bool authenticate(struct ask *ask)
+{
+    struct call *call = ask->call;
+    struct str bearer = auth_bearer(http_find(ask->request, "authorization"));
+    if (bearer.len > 0 && service_authenticate(call->service, bearer, &call->arena, &call->who)) {
+        struct auth_ask question = {.principal = &call->who, .operation = OPERATION_HEALTH, .now_ms = os_now().wall_ms};
+        if (auth_decide(service_auth(call->service), &question).status != 401) return true;
+    }
+    call->who = (struct principal){0};
+    service_denied(call, OPERATION_DISCOVERY, ask->request->path, "AUTHN_REQUIRED");
+    call_problem(call, 401, "AUTHN_REQUIRED", "a token is needed: Authorization: Bearer cairn_...");
+    return false;
+}
+
+static struct ask *ask_new(struct api *api, struct net_exchange *exchange)
+{
+    struct call *call = call_new(api->service, CALL_MEMORY);
+    struct ask *ask = call ? ARENA_NEW(&call->arena, struct ask) : NULL;
+    if (!ask) {
+        call_free(call);
+        return NULL;
+    }
+    *ask = (struct ask){.api = api, .call = call, .exchange = exchange, .request = net_request(exchange)};
+    call->context = ask;
+    call->done = reply;
+    call->source_ip = net_peer(exchange);
+    call->unix_socket = net_peer_uid(exchange) >= 0;
+    call->user_agent = http_find(ask->request, "user-agent");
+    call->request_id = call_text(call, "%016llx", (unsigned long long)++api->request_count);
+    return ask;
+}
+
+void api_handle(void *context, struct net_exchange *exchange)
+{
+    struct api *api = context;
+    const struct http_request *request = net_request(exchange);
+    struct str params[PARAMS_MAX] = {{0}};
+    char allow[64];
+    int status = 404;
+    const struct route *route = route_find(request->method, request->path, params, &status, allow);
+    struct ask *ask = ask_new(api, exchange);
+    if (!ask) {
+        reply_now(exchange, 503, "OVERLOADED", "out of memory");
+        return;
+    }
+    ask->route = route;
+    memcpy(ask->params, params, sizeof(params));
+    bool open = route && (route->flags & ROUTE_OPEN);
+    if (!open && !authenticate(ask)) return; // before anything is told about which routes there are
+    if (!route) {
+        if (status == 405)
+            call_problem(ask->call, 405, "METHOD_NOT_ALLOWED", "here: %s", allow);
+        else
+            call_problem(ask->call, 404, "NOT_FOUND", "there is nothing at this path");
+        return;
+    }
+    if ((route->flags & (ROUTE_BODY | ROUTE_JSON)) && !read_body(ask)) return;
+    route->handle(ask);
+}

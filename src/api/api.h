@@ -1,0 +1,27 @@
+// HTTP over the service: one table of routes (routes.c), a handler per route, one page that describes them (openapi.c).
+//
+//   net thread: authenticate, find the route ──▶ handler ──▶ service (engine or reader thread) ──▶ reply.c ──▶ net
+//
+// Every refusal is problem+json (RFC 9457) with a code. What is streamed goes through the hub (stream.c): engine thread marks,
+// a thread of its own reads and sends.
+#ifndef CAIRN_API_API_H
+#define CAIRN_API_API_H
+
+#include "net/net.h"
+#include "service/service.h"
+
+struct api;
+
+struct api_options {
+    struct str name; // of this service in problem types and audiences; empty = "cairn"
+};
+
+// Before the service, because it is told what happens there; api_serve gives it the service.
+enum code api_open(const struct api_options *options, struct api **out, struct error *err) MUST_CHECK;
+struct service_hooks api_hooks(struct api *api);
+enum code api_serve(struct api *api, struct service *service, struct net_server *server, struct error *err) MUST_CHECK;
+void api_handle(void *api, struct net_exchange *exchange);            // for net_options.handle
+uint64_t api_body_max(void *api, struct str method, struct str path); // how large a body may be there
+void api_close(struct api *api); // after the net server has stopped and before the service is closed
+
+#endif

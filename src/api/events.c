@@ -1,0 +1,247 @@
+// Events of a run: a page, lines, or a stream, as the caller accepts them.
+#include "api/inside.h"
+
+#include <string.h>
+
+enum code event_text(const struct contract *contract, enum vocabulary stored, enum vocabulary as,
+                     const struct run_ids *ids, const struct record *record, struct arena *arena, struct str *out,
+                     struct error *err)
+{
+    struct moment moment;
+    struct seal seal;
+    struct json shown;
+    struct buf text;
+    *out = record->bytes;
+    if (as == 0 || as == stored) return OK;
+    enum code rc = contract_decode(stored, record->bytes, arena, &moment, &seal, NULL, err);
+    if (!rc) rc = contract_show(contract, as, ids, &moment, &seal, arena, &shown, err);
+    *out = (struct str){0};
+    if (rc || shown.type == 0) return rc;
+    buf_init(&text, RECORD_SIZE_MAX * 2);
+    json_write(&text, &shown);
+    if (buf_ok(&text)) *out = arena_copy(arena, buf_str(&text));
+    buf_release(&text);
+    return out->ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+}
+
+bool list_has(struct str list, struct str word)
+{
+    if (list.len == 0) return true;
+    while (list.len > 0)
+        if (str_eq(str_trim(str_cut(list, ',', &list)), word)) return true;
+    return false;
+}
+
+struct paging {
+    struct stream_ask stream;
+    int64_t limit, wait_ms;
+    bool lines, waited;
+};
+
+static bool read_paging(struct ask *ask, struct paging *paging)
+{
+    struct str as, last = http_find(ask->request, "last-event-id");
+    int64_t after, wait;
+    *paging = (struct paging){.stream = {.tenant = ask->call->who.tenant, .run = ask->params[0]}};
+    if (!query_number(ask, "after", 0, INT64_MAX, 0, &after) ||
+        !query_number(ask, "limit", 1, PAGE_MAX, 100, &paging->limit) ||
+        !query_number(ask, "wait", 0, WAIT_MAX_MS / 1000, 0, &wait) ||
+        !query_text(ask, "types", &paging->stream.types) || !query_text(ask, "step", &paging->stream.step) ||
+        !query_text(ask, "as", &as))
+        return false;
+    if (last.len > 0 && !str_int64(last, &after)) {
+        call_problem(ask->call, 400, "INVALID_REQUEST", "Last-Event-ID is no number");
+        return false;
+    }
+    if (as.len > 0 && !(paging->stream.as = vocabulary_parse(as))) {
+        call_problem(ask->call, 400, "INVALID_REQUEST", "as must be run, noetl or nodes");
+        return false;
+    }
+    paging->stream.after = (uint64_t)after;
+    paging->wait_ms = wait * 1000 > prefer_wait_ms(ask->request) ? wait * 1000 : prefer_wait_ms(ask->request);
+    paging->stream.sse = accepts(ask->request, "text/event-stream");
+    paging->lines = accepts(ask->request, "application/x-ndjson");
+    return true;
+}
+
+struct page {
+    struct buf text; // items with commas between them, or lines
+    uint64_t last;
+    size_t count;
+    bool more;
+};
+
+static enum code write_page(struct ask *ask, struct store *store, const struct run_head *head,
+                            const struct paging *paging, struct page *page, struct error *err)
+{
+    struct arena *arena = &ask->call->arena;
+    const struct stream_ask *stream = &paging->stream;
+    struct records records;
+    enum code rc =
+        store_read(store, head->ids.tenant, head->ids.run, stream->after, (size_t)paging->limit, arena, &records, err);
+    page->last = stream->after;
+    for (size_t i = 0; !rc && i < records.count; i++) {
+        const struct record *record = &records.items[i];
+        struct str text;
+        rc = event_text(service_contract(ask->call->service), head->vocabulary, stream->as, &head->ids, record, arena,
+                        &text, err);
+        page->last = record->seq;
+        if (rc || text.len == 0 || !list_has(stream->types, record->type)) continue;
+        if (page->count++ > 0) buf_byte(&page->text, paging->lines ? '\n' : ',');
+        buf_add(&page->text, text);
+    }
+    page->more = !rc && records.count == (size_t)paging->limit && page->last < head->last_seq;
+    return rc;
+}
+
+// Pages of events are put together from stored bytes, which are JSON already and must stay as they are.
+static void begin_page(struct buf *out)
+{
+    buf_byte(out, '{');
+    json_write_string(out, STR("items"));
+    buf_text(out, ":[");
+}
+
+static void tell_page(struct ask *ask, const struct run_head *head, const struct paging *paging, struct page *page)
+{
+    struct call *call = ask->call;
+    struct buf whole;
+    buf_init(&whole, (size_t)256 << 20);
+    if (paging->lines) {
+        buf_add(&whole, buf_str(&page->text));
+        if (page->count > 0) buf_byte(&whole, '\n');
+    } else {
+        begin_page(&whole);
+        buf_add(&whole, buf_str(&page->text));
+        buf_printf(&whole, "],\"lastSeq\":%llu,\"nextCursor\":", (unsigned long long)head->last_seq);
+        if (page->more)
+            buf_printf(&whole, "\"%llu\"}", (unsigned long long)page->last);
+        else
+            buf_text(&whole, "null}");
+    }
+    struct str copy = buf_ok(&whole) ? arena_copy(&call->arena, buf_str(&whole)) : (struct str){0};
+    buf_release(&whole);
+    if (!copy.ptr) {
+        no_memory(ask);
+        return;
+    }
+    call->answer.etag = call_text(call, "\"r-%llu\"", (unsigned long long)head->last_seq);
+    if (page->more)
+        call->answer.next = call_text(call, "/v1/runs/%.*s/events?after=%llu&limit=%lld", STR_ARG(head->ids.run),
+                                      (unsigned long long)page->last, (long long)paging->limit);
+    answer_text(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", copy);
+}
+
+static void tell_after_wait(struct call *call, struct store *store);
+
+static void tell_events(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct paging *paging = ask->state;
+    struct error err = {0};
+    struct page page = {0};
+    if (paging->wait_ms > 0 && !paging->waited && !head->terminal && head->last_seq <= paging->stream.after) {
+        paging->waited = true;
+        service_wait(ask->call, head->ids.run, paging->wait_ms, tell_after_wait);
+        return;
+    }
+    if (ask->call->decision.payload_redacted) {
+        call_problem(ask->call, 403, "AUTHZ_DENIED", "events hold payloads, which this role may not see");
+        return;
+    }
+    buf_init(&page.text, (size_t)256 << 20);
+    enum code rc = write_page(ask, store, head, paging, &page, &err);
+    if (rc)
+        call_failed(ask->call, &err);
+    else
+        tell_page(ask, head, paging, &page);
+    buf_release(&page.text);
+}
+
+// The run has moved, or the time is over: look again.
+static void tell_after_wait(struct call *call, struct store *store)
+{
+    struct ask *ask = call->context;
+    struct run_head head;
+    struct error err = {0};
+    if (store_head(store, call->who.tenant, ask->params[0], &call->arena, &head, &err))
+        call_failed(call, &err);
+    else
+        tell_events(ask, store, &head);
+}
+
+static void begin_stream(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    const struct paging *paging = ask->state;
+    struct stream_ask stream = paging->stream;
+    (void)store;
+    (void)head;
+    if (ask->call->decision.payload_redacted) {
+        call_problem(ask->call, 403, "AUTHZ_DENIED", "events hold payloads, which this role may not see");
+        return;
+    }
+    hub_stream(ask, &stream);
+}
+
+void handle_run_events(struct ask *ask)
+{
+    struct paging *paging = ARENA_NEW(&ask->call->arena, struct paging);
+    if (!paging) {
+        no_memory(ask);
+        return;
+    }
+    if (!read_paging(ask, paging)) return;
+    ask->state = paging;
+    with_run(ask, paging->stream.sse ? OPERATION_RUN_STREAM : OPERATION_RUN_EVENTS,
+             paging->stream.sse ? begin_stream : tell_events);
+}
+
+// ---- everything
+
+static void tell_feed(struct call *call, struct store *store)
+{
+    struct ask *ask = call->context;
+    const struct paging *paging = ask->state;
+    struct error err = {0};
+    struct feed feed;
+    struct buf text;
+    enum code rc = store_feed(store, paging->stream.after, (size_t)paging->limit, &call->arena, &feed, &err);
+    buf_init(&text, (size_t)256 << 20);
+    if (!paging->lines) begin_page(&text);
+    for (size_t i = 0, count = 0; !rc && i < feed.count; i++) {
+        const struct feed_item *item = &feed.items[i];
+        if (!str_eq(item->tenant, call->who.tenant) || !list_has(paging->stream.types, item->record.type)) continue;
+        if (count++ > 0) buf_byte(&text, paging->lines ? '\n' : ',');
+        buf_add(&text, item->record.bytes);
+    }
+    if (!rc && !paging->lines) buf_printf(&text, "],\"nextCursor\":\"%llu\"}", (unsigned long long)feed.next);
+    if (!rc && paging->lines && text.len > 0) buf_byte(&text, '\n');
+    struct str copy = buf_ok(&text) ? arena_copy(&call->arena, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    if (rc)
+        call_failed(call, &err);
+    else if (!copy.ptr)
+        no_memory(ask);
+    else
+        answer_text(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", copy);
+}
+
+void handle_events_all(struct ask *ask)
+{
+    struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
+    struct paging *paging = ARENA_NEW(&ask->call->arena, struct paging);
+    if (!paging) {
+        no_memory(ask);
+        return;
+    }
+    if (!service_may(ask->call, OPERATION_RUN_STREAM, &all, (struct str){0}) || !read_paging(ask, paging)) return;
+    if (ask->call->decision.payload_redacted || ask->call->who.projects.count || ask->call->who.environments.count) {
+        call_problem(ask->call, 403, "AUTHZ_DENIED", "events of everything are for those who may see everything");
+        return;
+    }
+    ask->state = paging;
+    paging->stream.run = (struct str){0};
+    if (paging->stream.sse)
+        hub_stream(ask, &paging->stream);
+    else
+        service_read(ask->call, tell_feed);
+}

@@ -1,0 +1,120 @@
+// Private to api/: a request on its way, the table of routes, streams.
+#ifndef CAIRN_API_INSIDE_H
+#define CAIRN_API_INSIDE_H
+
+#include "api/api.h"
+#include "reading/reading.h"
+
+#include <pthread.h>
+
+enum { PARAMS_MAX = 4, PAGE_DEFAULT = 50, PAGE_MAX = 500, WAIT_MAX_MS = 60000 };
+#define CALL_MEMORY ((size_t)64 << 20)
+
+struct route;
+
+// One request until it is answered. Lives in the arena of its call.
+struct ask {
+    struct api *api;
+    struct call *call;
+    struct net_exchange *exchange;
+    const struct http_request *request; // lives until the reply
+    const struct route *route;
+    struct str params[PARAMS_MAX]; // of the pattern, in order
+    struct json body;              // of a request with one; type 0 = none was read
+    void (*with_run)(struct ask *ask, struct store *store, const struct run_head *head);
+    enum operation operation;
+    struct str reason;
+    void *state;
+};
+
+enum route_flags {
+    ROUTE_OPEN = 1, // needs no token
+    ROUTE_BODY = 2, // a JSON object, in ask->body
+    ROUTE_JSON = 4, // JSON that the handler reads itself
+};
+
+struct route {
+    const char *method, *pattern; // "{x}" stands for one segment
+    unsigned flags;
+    void (*handle)(struct ask *ask); // net thread: must be quick
+    uint32_t body_max;               // 0 = 1 MiB
+    const char *summary;             // for people
+    const char *query;               // names of its parameters, with blanks between them
+    const char *body, *answer;       // names in the components of openapi.json; NULL = none
+    int status;                      // of its success
+};
+const struct route *route_at(size_t index); // NULL past the end
+// 404 or 405 (then *allow lists the methods) when there is none.
+const struct route *route_find(struct str method, struct str path, struct str params[PARAMS_MAX], int *status,
+                               char allow[64]);
+
+struct api {
+    struct api_options options;
+    struct service *service;
+    struct net_server *server;
+    struct store *store; // of the net thread
+    struct hub *hub;
+    uint64_t request_count; // net thread
+};
+
+// reply.c
+void reply(struct call *call); // call->done of every ask; frees it
+void reply_now(struct net_exchange *exchange, int status, const char *code, const char *detail);
+// A JSON page {items, nextCursor} and its Link header.
+void answer_page(struct ask *ask, struct json items, struct str next_cursor);
+void answer_text(struct ask *ask, int status, const char *type, struct str text);
+void no_memory(struct ask *ask);
+
+// query parameters; a bad one answers the ask and gives false
+bool query_text(struct ask *ask, const char *name, struct str *out); // empty when absent
+bool query_number(struct ask *ask, const char *name, int64_t low, int64_t high, int64_t otherwise, int64_t *out);
+bool query_flag(struct ask *ask, const char *name);
+int64_t prefer_wait_ms(const struct http_request *request); // Prefer: wait=N; 0 = none
+bool accepts(const struct http_request *request, const char *type);
+uint64_t etag_seq(struct str header); // "r-88" → 88; 0 = none or another
+
+// Looks up the run of params[0] on a reader thread, asks whether the caller may do `operation` with it, then calls `then` there.
+void with_run(struct ask *ask, enum operation operation,
+              void (*then)(struct ask *ask, struct store *store, const struct run_head *head));
+
+bool ask_text(struct ask *ask, struct json *object, const char *key, struct str text); // copied; nothing when empty
+bool ask_time(struct ask *ask, struct json *object, const char *key, int64_t ms);      // nothing when 0
+bool ask_json(struct ask *ask, struct json *object, const char *key, struct json value);
+
+// events.c
+// One event as JSON text: as it is stored, or told in another vocabulary; empty when it has no word there.
+enum code event_text(const struct contract *contract, enum vocabulary stored, enum vocabulary as,
+                     const struct run_ids *ids, const struct record *record, struct arena *arena, struct str *out,
+                     struct error *err) MUST_CHECK;
+bool list_has(struct str list, struct str word); // a comma-separated list; an empty one has everything
+
+// stream.c
+struct hub *hub_new(struct api *api);
+enum code hub_start(struct api *api, struct error *err) MUST_CHECK;
+void hub_close(struct api *api);
+void hub_event(void *api, const struct engine_event *event);
+void hub_turned(void *api);
+struct stream_ask {
+    struct str tenant, run; // run empty: everything of the tenant
+    uint64_t after;         // sequence, or position for everything
+    enum vocabulary as;     // 0 = as stored
+    struct str types, step; // filters; empty = all
+    bool sse;
+};
+void hub_stream(struct ask *ask, const struct stream_ask *stream);
+
+// handlers: one file for each family
+#define HANDLER_LIST(X)                                                                                                \
+    X(live)                                                                                                            \
+    X(ready)                                                                                                           \
+    X(metrics)                                                                                                         \
+    X(openapi) X(schema_get) X(whoami) X(capabilities) X(run_start) X(run_list) X(run_get) X(run_status) X(run_events) \
+        X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put)       \
+            X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list)  \
+                X(alert_list) X(worker_poll) X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail)      \
+                    X(worker_artifact) X(worker_list)
+#define X(name) void handle_##name(struct ask *ask);
+HANDLER_LIST(X)
+#undef X
+
+#endif

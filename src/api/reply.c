@@ -1,0 +1,259 @@
+// Answers: JSON, problem+json, pages; and the small change of requests.
+#include "api/inside.h"
+
+#include "base/civil.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { HEADERS_MAX = 24, ANSWER_MAX = 64 << 20 };
+
+struct headers {
+    struct http_header items[HEADERS_MAX];
+    size_t count;
+};
+
+static void header(struct headers *headers, const char *name, struct str value)
+{
+    if (value.len == 0 || headers->count == HEADERS_MAX) return;
+    headers->items[headers->count++] = (struct http_header){str_from(name), value};
+}
+
+// RFC 9457. The type is a stable name that `cairn help CODE` explains without a network. What the answer has for a body
+// becomes more members.
+static bool problem_json(struct ask *ask, struct json *out)
+{
+    struct answer *answer = &ask->call->answer;
+    struct str type = call_text(ask->call, "urn:cairn:problem:%s", answer->code);
+    struct str title = answer->title.len ? answer->title : str_from(http_reason(answer->status));
+    bool ok = json_object_with(&ask->call->arena, 10, out) && ask_text(ask, out, "type", type) &&
+              ask_text(ask, out, "title", title) && ask_json(ask, out, "status", json_int(answer->status)) &&
+              ask_text(ask, out, "code", str_from(answer->code)) &&
+              ask_json(ask, out, "retryable", json_bool(answer->retryable)) &&
+              ask_text(ask, out, "detail", answer->detail) && ask_text(ask, out, "hint", answer->hint) &&
+              ask_text(ask, out, "instance", ask->request->raw_path) &&
+              ask_text(ask, out, "requestId", ask->call->request_id);
+    for (uint32_t i = 0; ok && answer->body.type == JSON_OBJECT && i < answer->body.count; i++)
+        ok = json_put(&ask->call->arena, out, answer->body.members[i].key, answer->body.members[i].value);
+    return ok;
+}
+
+static struct str write_body(struct ask *ask, struct buf *out, struct headers *headers)
+{
+    const struct answer *answer = &ask->call->answer;
+    if (answer->code) {
+        header(headers, "Content-Type", STR("application/problem+json"));
+        struct json problem;
+        if (!problem_json(ask, &problem)) out->failed = true;
+        if (!out->failed) json_write(out, &problem);
+        return buf_str(out);
+    }
+    if (answer->type) {
+        header(headers, "Content-Type", str_from(answer->type));
+        return answer->text;
+    }
+    if (answer->body.type == 0) return (struct str){0};
+    header(headers, "Content-Type", STR("application/json"));
+    json_write(out, &answer->body);
+    return buf_str(out);
+}
+
+static void write_headers(struct ask *ask, struct headers *headers, char seq[24], char retry[24])
+{
+    const struct answer *answer = &ask->call->answer;
+    header(headers, "Location", answer->location);
+    header(headers, "ETag", answer->etag);
+    if (answer->next.len) header(headers, "Link", call_text(ask->call, "<%.*s>; rel=\"next\"", STR_ARG(answer->next)));
+    if (answer->caused_seq) {
+        snprintf(seq, 24, "%llu", (unsigned long long)answer->caused_seq);
+        header(headers, "Cairn-Seq", str_from(seq));
+    }
+    if (answer->retry_after_ms > 0) {
+        snprintf(retry, 24, "%lld", (long long)(answer->retry_after_ms + 999) / 1000);
+        header(headers, "Retry-After", str_from(retry));
+    }
+    if (answer->replayed) header(headers, "Idempotency-Replayed", STR("true"));
+    if (answer->status == 401) header(headers, "WWW-Authenticate", STR("Bearer"));
+    if (answer->allow.len) header(headers, "Allow", answer->allow);
+    header(headers, "Cairn-Request-Id", ask->call->request_id);
+}
+
+void reply(struct call *call)
+{
+    struct ask *ask = call->context;
+    struct headers headers = {.count = 0};
+    struct buf out;
+    char seq[24], retry[24];
+    buf_init(&out, ANSWER_MAX);
+    struct str body = write_body(ask, &out, &headers);
+    write_headers(ask, &headers, seq, retry);
+    if (buf_ok(&out))
+        net_reply(ask->exchange, call->answer.status, headers.items, headers.count, body);
+    else
+        reply_now(ask->exchange, 500, "ANSWER_TOO_LARGE", "the answer is larger than an answer may be");
+    buf_release(&out);
+    call_free(call);
+}
+
+// Without a call, and so without memory of its own.
+void reply_now(struct net_exchange *exchange, int status, const char *code, const char *detail)
+{
+    struct http_header type = {STR("Content-Type"), STR("application/problem+json")};
+    struct arena *arena = net_arena(exchange);
+    struct json problem;
+    struct buf out;
+    bool ok = json_object_with(arena, 4, &problem) &&
+              json_put(arena, &problem, STR("title"), json_string(str_from(http_reason(status)))) &&
+              json_put(arena, &problem, STR("status"), json_int(status)) &&
+              json_put(arena, &problem, STR("code"), json_string(str_from(code))) &&
+              json_put(arena, &problem, STR("detail"), json_string(str_from(detail)));
+    buf_init(&out, 4096);
+    if (ok) json_write(&out, &problem);
+    net_reply(exchange, status, &type, 1, buf_str(&out));
+    buf_release(&out);
+}
+
+void no_memory(struct ask *ask)
+{
+    ask->call->answer.retryable = true;
+    call_problem(ask->call, 503, "OVERLOADED", "out of memory");
+}
+
+void answer_text(struct ask *ask, int status, const char *type, struct str text)
+{
+    ask->call->answer.status = status;
+    ask->call->answer.type = type;
+    ask->call->answer.text = text;
+    ask->call->done(ask->call);
+}
+
+// The same request with another cursor.
+static struct str next_target(struct ask *ask, struct str cursor)
+{
+    struct buf out;
+    struct str name, value;
+    buf_init(&out, 16 * 1024);
+    buf_printf(&out, "%.*s?", STR_ARG(ask->request->raw_path));
+    for (size_t at = 0; http_query_next(ask->request->query, &at, &name, &value);)
+        if (!str_is(name, "cursor")) buf_printf(&out, "%.*s=%.*s&", STR_ARG(name), STR_ARG(value));
+    buf_text(&out, "cursor=");
+    http_percent_encode(&out, cursor);
+    struct str copy = buf_ok(&out) ? arena_copy(&ask->call->arena, buf_str(&out)) : (struct str){0};
+    buf_release(&out);
+    return copy;
+}
+
+void answer_page(struct ask *ask, struct json items, struct str cursor)
+{
+    struct json page = json_object();
+    if (!ask_json(ask, &page, "items", items) ||
+        !ask_json(ask, &page, "nextCursor", cursor.len ? json_string(cursor) : json_null())) {
+        no_memory(ask);
+        return;
+    }
+    if (cursor.len) ask->call->answer.next = next_target(ask, cursor);
+    call_answer(ask->call, 200, page);
+}
+
+// ---- what requests say
+
+bool query_text(struct ask *ask, const char *name, struct str *out)
+{
+    struct str raw_name, raw;
+    *out = (struct str){0};
+    for (size_t at = 0; http_query_next(ask->request->query, &at, &raw_name, &raw);) {
+        if (!str_is(raw_name, name)) continue;
+        if (http_percent_decode(raw, true, &ask->call->arena, out)) return true;
+        call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %s is not encoded as it should be", name);
+        return false;
+    }
+    return true;
+}
+
+bool query_number(struct ask *ask, const char *name, int64_t low, int64_t high, int64_t otherwise, int64_t *out)
+{
+    struct str text;
+    *out = otherwise;
+    if (!query_text(ask, name, &text)) return false;
+    if (text.len == 0) return true;
+    if (str_int64(text, out) && *out >= low && *out <= high) return true;
+    call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %s must be a number from %lld to %lld", name,
+                 (long long)low, (long long)high);
+    return false;
+}
+
+int64_t prefer_wait_ms(const struct http_request *request)
+{
+    struct str rest = http_find(request, "prefer");
+    while (rest.len > 0) {
+        struct str value, word = str_trim(str_cut(rest, ',', &rest)), name = str_cut(word, '=', &value);
+        int64_t seconds;
+        if (!str_is(str_trim(name), "wait") || !str_int64(str_trim(value), &seconds) || seconds < 0) continue;
+        return seconds * 1000 < WAIT_MAX_MS ? seconds * 1000 : WAIT_MAX_MS;
+    }
+    return 0;
+}
+
+bool accepts(const struct http_request *request, const char *type)
+{
+    struct str rest = http_find(request, "accept");
+    while (rest.len > 0) {
+        struct str parameters, word = str_trim(str_cut(rest, ',', &rest));
+        if (str_is(str_trim(str_cut(word, ';', &parameters)), type)) return true;
+    }
+    return false;
+}
+
+uint64_t etag_seq(struct str header)
+{
+    int64_t seq;
+    header = str_trim(header);
+    if (str_starts(header, STR("W/"))) header = str_slice(header, 2, header.len);
+    if (header.len < 5 || !str_starts(header, STR("\"r-")) || header.ptr[header.len - 1] != '"') return 0;
+    return str_int64(str_slice(header, 3, header.len - 1), &seq) && seq > 0 ? (uint64_t)seq : 0;
+}
+
+bool ask_text(struct ask *ask, struct json *object, const char *key, struct str text)
+{
+    struct str copy = arena_copy(&ask->call->arena, text);
+    return copy.ptr && (text.len == 0 || ask_json(ask, object, key, json_string(copy)));
+}
+
+bool ask_time(struct ask *ask, struct json *object, const char *key, int64_t ms)
+{
+    char text[CIVIL_SIZE];
+    if (ms == 0) return true;
+    civil_format(ms, text);
+    return ask_text(ask, object, key, str_from(text));
+}
+
+bool ask_json(struct ask *ask, struct json *object, const char *key, struct json value)
+{
+    return json_put(&ask->call->arena, object, str_from(key), value);
+}
+
+// ---- a run, and whether the caller may
+
+static void find_run(struct call *call, struct store *store)
+{
+    struct ask *ask = call->context;
+    struct run_head head;
+    struct error err = {0};
+    enum code rc = E_NOT_FOUND;
+    if (call->who.tenant.len > 0) // nobody's token: nothing is there
+        rc = store_head(store, call->who.tenant, ask->params[0], &call->arena, &head, &err);
+    if (rc && rc != E_NOT_FOUND) {
+        call_failed(call, &err);
+        return;
+    }
+    if (service_allows(call, ask->operation, rc ? NULL : &head, ask->reason)) ask->with_run(ask, store, &head);
+}
+
+void with_run(struct ask *ask, enum operation operation,
+              void (*then)(struct ask *ask, struct store *store, const struct run_head *head))
+{
+    ask->operation = operation;
+    ask->with_run = then;
+    ask->call->resource = ask->params[0];
+    service_read(ask->call, find_run);
+}

@@ -1,0 +1,113 @@
+// The table of routes, and finding one.
+#include "api/inside.h"
+
+#include <string.h>
+
+static const struct route routes[] = {
+    {"GET", "/livez", ROUTE_OPEN, handle_live, 0, "The process lives", "", NULL, NULL, 200},
+    {"GET", "/readyz", ROUTE_OPEN, handle_ready, 0, "The store can be written and the engine turns", "", NULL, NULL,
+     200},
+    {"GET", "/startupz", ROUTE_OPEN, handle_ready, 0, "It has started", "", NULL, NULL, 200},
+    {"GET", "/metrics", 0, handle_metrics, 0, "Prometheus metrics", "", NULL, NULL, 200},
+    {"GET", "/openapi.json", 0, handle_openapi, 0, "This description", "", NULL, NULL, 200},
+    {"GET", "/schemas/{name}", 0, handle_schema_get, 0, "A JSON Schema of documents, events or signals", "", NULL, NULL,
+     200},
+    {"GET", "/v1/whoami", 0, handle_whoami, 0, "Who the token stands for", "", NULL, "Principal", 200},
+    {"GET", "/v1/capabilities", 0, handle_capabilities, 0, "What this engine can do", "", NULL, "Capabilities", 200},
+
+    {"GET", "/v1/runs", 0, handle_run_list, 0, "Runs, newest first",
+     "q status plan startedAfter startedBefore limit cursor", NULL, "RunPage", 200},
+    {"POST", "/v1/runs", ROUTE_BODY, handle_run_start, 8u << 20, "Start a run", "", "StartRun", "RunStatus", 202},
+    {"GET", "/v1/runs/{run}", 0, handle_run_get, 0, "A run, folded up to a moment", "at", NULL, "RunSnapshot", 200},
+    {"GET", "/v1/runs/{run}/status", 0, handle_run_status, 0, "RunStatusSnapshot", "", NULL, "RunStatus", 200},
+    {"GET", "/v1/runs/{run}/events", 0, handle_run_events, 0, "Events: a page, NDJSON or SSE by Accept",
+     "after limit types step as wait", NULL, "EventPage", 200},
+    {"GET", "/v1/runs/{run}/why", 0, handle_run_why, 0, "Why the run is in its state", "at", NULL, "Why", 200},
+    {"GET", "/v1/runs/{run}/steps", 0, handle_steps_list, 0, "Its steps", "at", NULL, "StepPage", 200},
+    {"GET", "/v1/runs/{run}/steps/{step}", 0, handle_step_get, 0, "One step with its attempts", "at", NULL, "Step",
+     200},
+    {"GET", "/v1/runs/{run}/steps/{step}/why", 0, handle_step_why, 0, "Why the step is in its state", "at", NULL, "Why",
+     200},
+    {"GET", "/v1/runs/{run}/steps/{step}/logs", 0, handle_step_logs, 0, "What the step wrote", "attempt engineAttempt",
+     NULL, NULL, 200},
+    {"GET", "/v1/runs/{run}/signals", 0, handle_signal_list, 0, "Decision records", "", NULL, "DecisionPage", 200},
+    {"POST", "/v1/runs/{run}/signals", ROUTE_BODY, handle_signal_post, 64u << 10, "Send a signal", "", "Signal",
+     "Decision", 202},
+    {"GET", "/v1/runs/{run}/signals/{signal}", 0, handle_signal_get, 0,
+     "A decision record, by signalId or policyDecisionId", "", NULL, "DecisionRecord", 200},
+    {"PUT", "/v1/runs/{run}/signals/{signal}", ROUTE_BODY, handle_signal_put, 64u << 10,
+     "Send a signal under an id of the client's", "", "Signal", "Decision", 202},
+    {"GET", "/v1/events", 0, handle_events_all, 0, "Events of all runs: NDJSON or SSE by Accept", "after limit types",
+     NULL, "EventPage", 200},
+
+    {"POST", "/v1/plans:validate", ROUTE_BODY, handle_plan_validate, 8u << 20, "Check a document", "",
+     "ValidateDocument", "ValidationReport", 200},
+    {"GET", "/v1/workers", 0, handle_worker_list, 0, "Workers that were heard of lately", "", NULL, "WorkerPage", 200},
+    {"POST", "/v1/worker/poll", ROUTE_JSON, handle_worker_poll, 0, "Tasks for a worker (docs/format/worker.md)", "",
+     "WorkerCall", "WorkerAnswer", 200},
+    {"POST", "/v1/worker/heartbeat", ROUTE_JSON, handle_worker_heartbeat, 0, "A worker lives, and renews its leases",
+     "", "WorkerCall", "WorkerAnswer", 200},
+    {"POST", "/v1/worker/logs", ROUTE_JSON, handle_worker_logs, 4u << 20, "What steps wrote", "", "WorkerCall",
+     "WorkerAnswer", 200},
+    {"POST", "/v1/worker/complete", ROUTE_JSON, handle_worker_complete, 64u << 20, "Results of tasks", "", "WorkerCall",
+     "WorkerAnswer", 200},
+    {"POST", "/v1/worker/fail", ROUTE_JSON, handle_worker_fail, 4u << 20, "Failures of tasks", "", "WorkerCall",
+     "WorkerAnswer", 200},
+    {"PUT", "/v1/worker/artifacts/{token}/{name}", 0, handle_worker_artifact, 64u << 20, "A file that a step declared",
+     "", NULL, NULL, 204},
+    {"GET", "/v1/tokens", 0, handle_token_list, 0, "Tokens of the tenant, without their secrets", "", NULL, "TokenPage",
+     200},
+    {"POST", "/v1/tokens", ROUTE_BODY, handle_token_create, 0, "Make a token; its text is told once", "", "NewToken",
+     "TokenText", 201},
+    {"DELETE", "/v1/tokens/{token}", 0, handle_token_revoke, 0, "Revoke a token", "", NULL, NULL, 204},
+    {"GET", "/v1/alerts", 0, handle_alert_list, 0, "Alerts", "run state", NULL, "AlertPage", 200},
+    {"GET", "/v1/audit", 0, handle_audit_list, 0, "Decisions, allowed and denied", "after limit", NULL, "AuditPage",
+     200},
+};
+
+const struct route *route_at(size_t index)
+{
+    return index < ARRAY_COUNT(routes) ? &routes[index] : NULL;
+}
+
+static bool matches(struct str pattern, struct str path, struct str params[PARAMS_MAX])
+{
+    size_t count = 0;
+    while (pattern.len > 0 && path.len > 0) {
+        if (pattern.ptr[0] != '{') {
+            if (pattern.ptr[0] != path.ptr[0]) return false;
+            pattern = str_slice(pattern, 1, pattern.len);
+            path = str_slice(path, 1, path.len);
+            continue;
+        }
+        size_t end = str_find(path, '/', 0);
+        if (end == 0 || count == PARAMS_MAX) return false;
+        params[count++] = str_slice(path, 0, end);
+        path = str_slice(path, end, path.len);
+        pattern = str_slice(pattern, str_find(pattern, '}', 0) + 1, pattern.len);
+    }
+    return pattern.len == 0 && path.len == 0;
+}
+
+const struct route *route_find(struct str method, struct str path, struct str params[PARAMS_MAX], int *status,
+                               char allow[64])
+{
+    size_t used = 0;
+    allow[0] = '\0';
+    if (str_is(method, "HEAD")) method = STR("GET");
+    for (size_t i = 0; i < ARRAY_COUNT(routes); i++) {
+        const struct route *route = &routes[i];
+        if (!matches(str_from(route->pattern), path, params)) continue;
+        if (str_is(method, route->method)) return route;
+        size_t len = strlen(route->method);
+        if (used + len + 3 > 64) continue;
+        if (used > 0) {
+            memcpy(allow + used, ", ", 2);
+            used += 2;
+        }
+        memcpy(allow + used, route->method, len + 1);
+        used += len;
+    }
+    *status = used > 0 ? 405 : 404;
+    return NULL;
+}

@@ -1,0 +1,291 @@
+// Runs: start, list, look.
+#include "api/inside.h"
+
+#include "base/civil.h"
+
+// ---- start
+
+// Members that a body may have. Anything else is refused, not passed over: a misspelt name must not start something else.
+static bool only_known(struct ask *ask, const struct json *object, const char *const *names, const char *where)
+{
+    for (uint32_t i = 0; i < object->count; i++) {
+        struct str key = object->members[i].key;
+        bool known = false;
+        for (size_t k = 0; names[k]; k++) known = known || str_is(key, names[k]);
+        if (known) continue;
+        call_problem(ask->call, 400, "INVALID_REQUEST", "%s%.*s is not known here", where, STR_ARG(key));
+        return false;
+    }
+    return true;
+}
+
+static bool member_text(struct ask *ask, const struct json *object, const char *key, struct str *out)
+{
+    const struct json *value = json_key(object, key);
+    *out = json_text(value);
+    if (!value || value->type == JSON_STRING || value->type == JSON_NULL) return true;
+    call_problem(ask->call, 400, "INVALID_REQUEST", "%s must be a text", key);
+    return false;
+}
+
+static bool read_ref(struct ask *ask, const struct json *value, struct plan_ref *out)
+{
+    static const char *const names[] = {"uri",       "sha256",    "schemaVersion", "planId", "planVersion",
+                                        "sizeBytes", "expiresAt", "compression",   NULL};
+    struct str expires;
+    if (!value) return true;
+    if (value->type != JSON_OBJECT) {
+        call_problem(ask->call, 400, "INVALID_REQUEST", "planRef must be an object");
+        return false;
+    }
+    if (!only_known(ask, value, names, "planRef.") || !member_text(ask, value, "uri", &out->uri) ||
+        !member_text(ask, value, "sha256", &out->sha256) ||
+        !member_text(ask, value, "schemaVersion", &out->schema_version) ||
+        !member_text(ask, value, "planId", &out->plan_id) ||
+        !member_text(ask, value, "planVersion", &out->plan_version) ||
+        !member_text(ask, value, "compression", &out->compression) || !member_text(ask, value, "expiresAt", &expires))
+        return false;
+    out->size = (uint64_t)json_integer(json_key(value, "sizeBytes"), 0);
+    if (expires.len == 0 || civil_parse(expires, &out->expires_ms)) return true;
+    call_problem(ask->call, 400, "INVALID_REQUEST", "planRef.expiresAt is no time");
+    return false;
+}
+
+static bool read_context(struct ask *ask, struct start_call *start)
+{
+    static const char *const names[] = {"tenantId", "projectId", "environmentId", "runId", "targetAdapter", NULL};
+    const struct json *context = json_key(&ask->body, "context");
+    struct str tenant;
+    if (!context) context = &ask->body;
+    if (context->type != JSON_OBJECT || (context != &ask->body && !only_known(ask, context, names, "context.")))
+        return false;
+    if (!member_text(ask, context, "tenantId", &tenant) || !member_text(ask, context, "projectId", &start->project) ||
+        !member_text(ask, context, "environmentId", &start->environment) ||
+        !member_text(ask, context, "runId", &start->run) ||
+        !member_text(ask, context, "targetAdapter", &start->target_adapter))
+        return false;
+    if (tenant.len == 0 || str_eq(tenant, ask->call->who.tenant)) return true;
+    service_denied(ask->call, OPERATION_RUN_START, tenant, "AUTHZ_TENANT_FORBIDDEN");
+    call_problem(ask->call, 404, "NOT_FOUND", "there is no such tenant");
+    return false;
+}
+
+void handle_run_start(struct ask *ask)
+{
+    static const char *const names[] = {
+        "document", "file",          "parts",        "planRef",       "context",   "inputs",
+        "input",    "arguments",     "runRequestId", "queue",         "projectId", "environmentId",
+        "runId",    "targetAdapter", "tenantId",     "triggerSource", NULL};
+    struct start_call start = {.wait_ms = prefer_wait_ms(ask->request)};
+    const struct json *body = &ask->body;
+    if (!only_known(ask, body, names, "") || !member_text(ask, body, "document", &start.document) ||
+        !member_text(ask, body, "file", &start.file) || !read_ref(ask, json_key(body, "planRef"), &start.ref) ||
+        !read_context(ask, &start) || !member_text(ask, body, "arguments", &start.arguments) ||
+        !member_text(ask, body, "runRequestId", &start.request_id) || !member_text(ask, body, "queue", &start.queue) ||
+        !member_text(ask, body, "triggerSource", &start.trigger_source))
+        return;
+    struct str key = http_find(ask->request, "idempotency-key");
+    if (key.len >= 2 && key.ptr[0] == '"' && key.ptr[key.len - 1] == '"') key = str_slice(key, 1, key.len - 1);
+    if (key.len > 0 && start.request_id.len > 0 && !str_eq(key, start.request_id)) {
+        call_problem(ask->call, 400, "INVALID_REQUEST", "Idempotency-Key and runRequestId differ");
+        return;
+    }
+    if (key.len > 0) start.request_id = key;
+    const struct json *inputs = json_key(body, "inputs");
+    if (!inputs) inputs = json_key(body, "input");
+    if (inputs && inputs->type != JSON_OBJECT) {
+        call_problem(ask->call, 400, "INVALID_REQUEST", "inputs must be an object");
+        return;
+    }
+    if (inputs) start.inputs = *inputs;
+    start.parts = json_key(body, "parts");
+    service_start(ask->call, &start);
+}
+
+// ---- list
+
+struct listing {
+    struct run_filter filter;
+    struct str query;
+    size_t limit;
+};
+
+static bool read_cursor(struct ask *ask, uint64_t *out)
+{
+    struct str text;
+    int64_t position;
+    *out = 0;
+    if (!query_text(ask, "cursor", &text)) return false;
+    if (text.len == 0) return true;
+    if (str_starts(text, STR("p")) && str_int64(str_slice(text, 1, text.len), &position) && position > 0) {
+        *out = (uint64_t)position;
+        return true;
+    }
+    call_problem(ask->call, 400, "INVALID_CURSOR", "this cursor did not come from here");
+    return false;
+}
+
+static void tell_fault(struct ask *ask, const struct query_fault *fault)
+{
+    ask->call->answer.hint = arena_copy(&ask->call->arena, str_from(fault->hint.message));
+    call_problem(ask->call, 400, "INVALID_QUERY", "q, at character %zu: %s", fault->at + 1, fault->error.message);
+}
+
+static void list_runs(struct call *call, struct store *store)
+{
+    struct ask *ask = call->context;
+    struct listing *listing = ask->state;
+    struct select select;
+    struct query_fault fault;
+    struct error err = {0};
+    struct run_heads heads = {0};
+    struct json items = json_array();
+    int64_t now = os_now().wall_ms;
+    enum code rc = select_open(&select, store, &listing->filter, listing->query, now, &fault);
+    bool invalid = rc == E_INVALID;
+    if (!rc) rc = select_page(&select, listing->limit, &call->arena, &heads, &err);
+    for (size_t i = 0; !rc && i < heads.count; i++) {
+        const struct run_ids *ids = &heads.items[i].ids;
+        struct json row;
+        if (!principal_sees(&call->who, ids->tenant, ids->project, ids->environment)) continue;
+        if (!reading_row(&heads.items[i], now, &call->arena, &row) || !json_push(&call->arena, &items, row))
+            rc = error_set(&err, E_NOMEM, "out of memory");
+    }
+    uint64_t next = rc ? 0 : heads.next;
+    select_close(&select);
+    if (invalid)
+        tell_fault(ask, &fault);
+    else if (rc)
+        call_failed(call, &err);
+    else
+        answer_page(ask, items, next ? call_text(call, "p%llu", (unsigned long long)next) : (struct str){0});
+}
+
+static bool read_status(struct ask *ask, uint32_t *mask)
+{
+    struct str rest;
+    if (!query_text(ask, "status", &rest)) return false;
+    while (rest.len > 0) {
+        struct str word = str_trim(str_cut(rest, ',', &rest));
+        enum run_status status = run_status_parse(word);
+        if (!status) {
+            call_problem(ask->call, 400, "INVALID_REQUEST", "there is no status %.*s", STR_ARG(word));
+            return false;
+        }
+        *mask |= 1u << status;
+    }
+    return true;
+}
+
+static bool read_time(struct ask *ask, const char *name, int64_t *out)
+{
+    struct str text;
+    if (!query_text(ask, name, &text)) return false;
+    if (text.len == 0 || civil_parse(text, out)) return true;
+    call_problem(ask->call, 400, "INVALID_REQUEST", "%s is no time", name);
+    return false;
+}
+
+void handle_run_list(struct ask *ask)
+{
+    struct listing *listing = ARENA_NEW(&ask->call->arena, struct listing);
+    struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
+    int64_t limit;
+    if (!listing) {
+        no_memory(ask);
+        return;
+    }
+    struct run_filter *filter = &listing->filter;
+    filter->tenant = ask->call->who.tenant;
+    if (!service_may(ask->call, OPERATION_RUN_LIST, &all, (struct str){0}) || !query_text(ask, "q", &listing->query) ||
+        !query_text(ask, "plan", &filter->plan) || !read_status(ask, &filter->status_mask) ||
+        !read_time(ask, "startedAfter", &filter->since_ms) || !read_time(ask, "startedBefore", &filter->until_ms) ||
+        !read_cursor(ask, &filter->before) || !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit))
+        return;
+    listing->limit = (size_t)limit;
+    ask->state = listing;
+    service_read(ask->call, list_runs);
+}
+
+// ---- one run
+
+// Payloads are not for everybody (the matrix says who): what a step was given and what it gave is taken out.
+static void redact(struct json *snapshot)
+{
+    static const char *const hidden[] = {"inputs", "value", "result", "output", "arguments"};
+    for (uint32_t i = 0; snapshot->type == JSON_OBJECT && i < snapshot->count; i++) {
+        struct json_member *member = &snapshot->members[i];
+        bool hide = false;
+        for (size_t k = 0; k < ARRAY_COUNT(hidden); k++) hide = hide || str_is(member->key, hidden[k]);
+        if (hide)
+            member->value = json_string(STR("(redacted)"));
+        else
+            redact(&member->value);
+    }
+    for (uint32_t i = 0; snapshot->type == JSON_ARRAY && i < snapshot->count; i++) redact(&snapshot->items[i]);
+}
+
+static void tell_run(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct call *call = ask->call;
+    struct folded folded;
+    struct error err = {0};
+    struct json body;
+    int64_t at;
+    if (!query_number(ask, "at", 1, INT64_MAX, INT64_MAX, &at)) return;
+    enum code rc = reading_fold(store, head, at == INT64_MAX ? READING_NOW : (uint64_t)at, &call->arena, &folded, &err);
+    if (!rc && !view_json(&folded.view, &call->arena, &body)) rc = error_set(&err, E_NOMEM, "out of memory");
+    // The snapshot borrows the program's texts: they are copied before it goes.
+    struct json whole;
+    if (!rc && !json_copy(&call->arena, &body, &whole)) rc = error_set(&err, E_NOMEM, "out of memory");
+    folded_release(&folded);
+    if (rc) {
+        call_failed(call, &err);
+        return;
+    }
+    if (call->decision.payload_redacted) redact(&whole);
+    call->answer.etag = call_text(call, "\"r-%llu\"", (unsigned long long)head->last_seq);
+    call_answer(call, 200, whole);
+}
+
+// 304 when nothing happened since the reader looked; with Prefer: wait as soon as something does.
+static bool unchanged(struct ask *ask, const struct run_head *head)
+{
+    uint64_t seen = etag_seq(http_find(ask->request, "if-none-match"));
+    if (seen == 0 || seen != head->last_seq) return false;
+    ask->call->answer.etag = call_text(ask->call, "\"r-%llu\"", (unsigned long long)head->last_seq);
+    answer_text(ask, 304, NULL, (struct str){0});
+    return true;
+}
+
+static void tell_run_unless_seen(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    if (!unchanged(ask, head)) tell_run(ask, store, head);
+}
+
+void handle_run_get(struct ask *ask)
+{
+    with_run(ask, OPERATION_RUN_GET, tell_run_unless_seen);
+}
+
+// On the net thread, from what is kept with the head: the cheapest question there is.
+void handle_run_status(struct ask *ask)
+{
+    struct call *call = ask->call;
+    struct run_head head;
+    struct error err = {0};
+    struct json body;
+    call->resource = ask->params[0];
+    enum code rc = store_head(ask->api->store, call->who.tenant, ask->params[0], &call->arena, &head, &err);
+    if (rc && rc != E_NOT_FOUND) {
+        call_failed(call, &err);
+        return;
+    }
+    if (!service_allows(call, OPERATION_RUN_GET, rc ? NULL : &head, (struct str){0}) || unchanged(ask, &head)) return;
+    if (!service_status(&head, &call->arena, &body)) {
+        no_memory(ask);
+        return;
+    }
+    call->answer.etag = call_text(call, "\"r-%llu\"", (unsigned long long)head.last_seq);
+    call_answer(call, 200, body);
+}

@@ -1,0 +1,87 @@
+// Signals: the only way to change a run that lives.
+#include "api/inside.h"
+
+static void send(struct ask *ask, struct str body)
+{
+    ask->call->resource = ask->params[0];
+    service_signal(ask->call, ask->params[0], body, etag_seq(http_find(ask->request, "if-match")));
+}
+
+void handle_signal_post(struct ask *ask)
+{
+    send(ask, ask->request->body);
+}
+
+// The id of the path is the signal's; one in the body must be the same.
+void handle_signal_put(struct ask *ask)
+{
+    const struct json *id = json_key(&ask->body, "signalId");
+    struct buf text;
+    if (id && !str_eq(json_text(id), ask->params[1])) {
+        call_problem(ask->call, 400, "SIGNAL_INVALID_PAYLOAD", "signalId is not that of the path");
+        return;
+    }
+    if (!id && !ask_text(ask, &ask->body, "signalId", ask->params[1])) {
+        no_memory(ask);
+        return;
+    }
+    buf_init(&text, 256 * 1024);
+    json_write(&text, &ask->body);
+    send(ask, buf_str(&text));
+    buf_release(&text);
+}
+
+// ---- decision records
+
+static enum code next_records(struct ask *ask, struct store *store, const struct run_head *head, uint64_t *after,
+                              struct records *out, struct error *err)
+{
+    enum code rc =
+        store_read_ledger(store, head->ids.tenant, head->ids.run, *after, PAGE_MAX, &ask->call->arena, out, err);
+    if (!rc && out->count > 0) *after = out->items[out->count - 1].ledger_seq;
+    return rc;
+}
+
+static void tell_decisions(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct call *call = ask->call;
+    struct error err = {0};
+    struct json items = json_array();
+    struct str wanted = ask->params[1];
+    uint64_t after = 0;
+    for (;;) {
+        struct records records;
+        enum code rc = next_records(ask, store, head, &after, &records, &err);
+        for (size_t i = 0; !rc && i < records.count; i++) {
+            struct json record;
+            if (!str_is(records.items[i].type, "decision")) continue;
+            rc = json_parse(records.items[i].bytes, NULL, &call->arena, &record, &err);
+            bool meant = !rc && (wanted.len == 0 || str_eq(json_text(json_key(&record, "signalId")), wanted) ||
+                                 str_eq(json_text(json_key(&record, "policyDecisionId")), wanted));
+            if (meant && wanted.len > 0) {
+                call_answer(call, 200, record);
+                return;
+            }
+            if (meant && !json_push(&call->arena, &items, record)) rc = error_set(&err, E_NOMEM, "out of memory");
+        }
+        if (rc) {
+            call_failed(call, &err);
+            return;
+        }
+        if (records.count == 0) break;
+    }
+    if (wanted.len > 0)
+        call_problem(call, 404, "SIGNAL_NOT_FOUND", "no signal of that id was decided here");
+    else
+        answer_page(ask, items, (struct str){0});
+}
+
+void handle_signal_list(struct ask *ask)
+{
+    with_run(ask, OPERATION_SIGNAL_READ, tell_decisions);
+}
+
+void handle_signal_get(struct ask *ask)
+{
+    with_run(ask, OPERATION_SIGNAL_READ, tell_decisions);
+}

@@ -1,0 +1,145 @@
+// Steps of a run, what they wrote, and why they are as they are.
+#include "api/inside.h"
+
+#include <string.h>
+
+static uint64_t moment_of(struct ask *ask, bool *ok)
+{
+    int64_t at;
+    *ok = query_number(ask, "at", 1, INT64_MAX, INT64_MAX, &at);
+    return at == INT64_MAX ? READING_NOW : (uint64_t)at;
+}
+
+// ---- steps
+
+// The steps of the snapshot: all of them, or the one of params[1].
+static void tell_steps(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct call *call = ask->call;
+    struct folded folded;
+    struct error err = {0};
+    struct json body, whole;
+    bool ok;
+    uint64_t at = moment_of(ask, &ok);
+    if (!ok) return;
+    enum code rc = reading_fold(store, head, at, &call->arena, &folded, &err);
+    if (!rc && (!view_json(&folded.view, &call->arena, &body) || !json_copy(&call->arena, &body, &whole)))
+        rc = error_set(&err, E_NOMEM, "out of memory");
+    folded_release(&folded);
+    if (rc) {
+        call_failed(call, &err);
+        return;
+    }
+    const struct json *steps = json_key(&whole, "steps");
+    if (ask->params[1].len == 0) {
+        answer_page(ask, steps ? *steps : json_array(), (struct str){0});
+        return;
+    }
+    for (uint32_t i = 0; steps && i < steps->count; i++) {
+        if (!str_eq(json_text(json_key(&steps->items[i], "stepId")), ask->params[1])) continue;
+        call_answer(call, 200, steps->items[i]);
+        return;
+    }
+    call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
+}
+
+void handle_steps_list(struct ask *ask)
+{
+    with_run(ask, OPERATION_STEP_OUTPUT, tell_steps);
+}
+
+void handle_step_get(struct ask *ask)
+{
+    with_run(ask, OPERATION_STEP_OUTPUT, tell_steps);
+}
+
+// ---- why
+
+static void tell_why(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct call *call = ask->call;
+    struct tale tale;
+    struct error err = {0};
+    struct json answer, whole = {0};
+    bool ok;
+    uint64_t at = moment_of(ask, &ok);
+    if (!ok) return;
+    int64_t now = at == READING_NOW ? os_now().wall_ms : 0;
+    enum code rc = reading_explain(store, head, at, &call->arena, &tale, &err);
+    if (!rc && ask->params[1].len > 0)
+        rc = explain_step(tale.explain, ask->params[1], now, &call->arena, &answer, &err);
+    else if (!rc)
+        rc = explain_run(tale.explain, now, &call->arena, &answer, &err);
+    if (!rc && !json_copy(&call->arena, &answer, &whole)) rc = error_set(&err, E_NOMEM, "out of memory");
+    tale_release(&tale);
+    if (rc == E_NOT_FOUND)
+        call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
+    else if (rc)
+        call_failed(call, &err);
+    else
+        call_answer(call, 200, whole);
+}
+
+void handle_run_why(struct ask *ask)
+{
+    with_run(ask, OPERATION_RUN_WHY, tell_why);
+}
+
+void handle_step_why(struct ask *ask)
+{
+    with_run(ask, OPERATION_RUN_WHY, tell_why);
+}
+
+// ---- logs
+
+static void write_lines(struct buf *out, struct str file)
+{
+    while (file.len > 0) {
+        struct tool_log_line line;
+        struct str text = str_cut(file, '\n', &file);
+        if (!tool_log_parse(text, &line) || line.kind == TOOL_LOG_END) continue;
+        if (line.kind == TOOL_LOG_CUT) {
+            buf_text(out, "[the log was cut here]\n");
+            continue;
+        }
+        buf_add(out, line.text);
+        if (!line.open) buf_byte(out, '\n');
+    }
+}
+
+static void tell_logs(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct call *call = ask->call;
+    struct error err = {0};
+    struct str dir, bytes, out = {0};
+    struct buf text;
+    char name[TOOL_LOG_NAME_SIZE];
+    int64_t attempt, engine;
+    if (!query_number(ask, "attempt", 1, INT32_MAX, 1, &attempt) ||
+        !query_number(ask, "engineAttempt", 1, INT32_MAX, 1, &engine))
+        return;
+    enum code rc = store_logs_dir(store, &head->ids, &call->arena, &dir);
+    tool_log_name(ask->params[1], (uint32_t)attempt, (uint32_t)engine, name);
+    struct str path = call_text(call, "%.*s/%s", STR_ARG(dir), name);
+    if (!rc && dir.len > 0) rc = os_read_file(path.ptr, (size_t)64 << 20, &call->arena, &bytes, &err);
+    if (rc == E_NOT_FOUND || dir.len == 0) {
+        call_problem(call, 404, "LOG_NOT_FOUND", "attempt %lld of step %.*s has written nothing here",
+                     (long long)attempt, STR_ARG(ask->params[1]));
+        return;
+    }
+    buf_init(&text, (size_t)64 << 20);
+    if (!rc) write_lines(&text, bytes);
+    if (!rc && buf_ok(&text)) out = arena_copy(&call->arena, buf_str(&text));
+    buf_release(&text);
+    if (rc)
+        call_failed(call, &err);
+    else if (!out.ptr)
+        no_memory(ask);
+    else
+        answer_text(ask, 200, "text/plain; charset=utf-8", out);
+}
+
+void handle_step_logs(struct ask *ask)
+{
+    with_run(ask, OPERATION_STEP_LOGS, tell_logs);
+}

@@ -1,0 +1,359 @@
+// Streams of events (SSE). The engine's thread only marks which runs have moved; a thread of its own reads what is new from the
+// store, so that what a stream tells is what is stored, in its order and without gaps, whenever it was opened.
+//
+//   hub_event: run has moved ──▶ hub_turned: wake ──▶ pump: read once per run, send to each stream what it has not seen
+#include "api/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS = 1024, READ_MAX = 256, HEARTBEAT_MS = 15000, LOOK_MS = 2000 };
+
+struct subscription {
+    struct subscription *next;
+    struct net_stream *stream;
+    struct stream_ask ask; // strings in `memory`
+    struct str token;      // id, to end with it
+    uint64_t last;         // sequence, or position, that was sent
+    struct arena memory;
+    bool closed;     // the stream is over; set by the net thread
+    bool ended;      // net_stream_end was called
+    bool moved;      // there may be something to send
+    int64_t beat_ms; // monotonic: last time that something was sent
+};
+
+struct hub { // shared: mutex inside
+    pthread_mutex_t mutex;
+    pthread_cond_t arrived;
+    pthread_t thread;
+    bool running, stop, woken;
+    struct subscription *slots[SLOTS]; // by run; those of everything are in slot 0
+    size_t count;
+    bool marked; // since the last wake-up
+    struct api *api;
+};
+
+static size_t slot_of(struct str run)
+{
+    return run.len == 0 ? 0 : (size_t)str_hash(run) & (SLOTS - 1);
+}
+
+// ---- engine thread
+
+static void mark(struct hub *hub, size_t slot, struct str tenant, struct str run)
+{
+    for (struct subscription *s = hub->slots[slot]; s; s = s->next) {
+        bool meant = s->ask.run.len == 0 || str_eq(s->ask.run, run);
+        if (!meant || !str_eq(s->ask.tenant, tenant)) continue;
+        s->moved = true;
+        hub->marked = true;
+    }
+}
+
+void hub_event(void *context, const struct engine_event *event)
+{
+    struct hub *hub = ((struct api *)context)->hub;
+    const struct run_ids *ids = &event->state->ids;
+    if (!hub || __atomic_load_n(&hub->count, __ATOMIC_RELAXED) == 0) return;
+    size_t slot = slot_of(ids->run);
+    pthread_mutex_lock(&hub->mutex);
+    mark(hub, slot, ids->tenant, ids->run);
+    if (slot != 0) mark(hub, 0, ids->tenant, ids->run);
+    pthread_mutex_unlock(&hub->mutex);
+}
+
+void hub_turned(void *context)
+{
+    struct hub *hub = ((struct api *)context)->hub;
+    if (!hub || __atomic_load_n(&hub->count, __ATOMIC_RELAXED) == 0) return;
+    pthread_mutex_lock(&hub->mutex);
+    if (hub->marked) {
+        hub->marked = false;
+        hub->woken = true;
+        pthread_cond_signal(&hub->arrived);
+    }
+    pthread_mutex_unlock(&hub->mutex);
+}
+
+// ---- the pump
+
+static void end_stream(struct subscription *s)
+{
+    if (!s->ended) net_stream_end(s->stream);
+    s->ended = true;
+}
+
+static bool is_closed(const struct subscription *s)
+{
+    return __atomic_load_n(&s->closed, __ATOMIC_ACQUIRE);
+}
+
+// What was read last, so that a thousand streams of one run cost one reading.
+struct portion {
+    struct str tenant, run;
+    uint64_t after;
+    struct records records;
+    struct feed feed;
+    struct run_head head;
+    bool valid, ended, gone;
+};
+
+static void write_event(struct buf *out, uint64_t id, uint64_t previous, struct str type, struct str text)
+{
+    buf_printf(out, "id: %llu\nevent: %.*s\ndata: ", (unsigned long long)id, STR_ARG(type));
+    // The record is an object on one line, as it is stored; before its members comes the number of the event before, so that a
+    // reader can tell a gap from a loss.
+    buf_byte(out, '{');
+    json_write_string(out, STR("prevSeq"));
+    buf_printf(out, ":%llu,%.*s\n\n", (unsigned long long)previous, (int)text.len - 1, text.ptr + 1);
+}
+
+static enum code read_portion(struct hub *hub, struct store *store, const struct subscription *s, struct arena *arena,
+                              struct portion *portion, struct error *err)
+{
+    (void)hub;
+    bool same = portion->valid && portion->after == s->last && str_eq(portion->run, s->ask.run) &&
+                str_eq(portion->tenant, s->ask.tenant);
+    if (same) return OK;
+    arena_reset(arena);
+    *portion = (struct portion){.tenant = s->ask.tenant, .run = s->ask.run, .after = s->last, .valid = true};
+    if (s->ask.run.len == 0) return store_feed(store, s->last, READ_MAX, arena, &portion->feed, err);
+    enum code rc = store_head(store, s->ask.tenant, s->ask.run, arena, &portion->head, err);
+    if (!rc) rc = store_read(store, s->ask.tenant, s->ask.run, s->last, READ_MAX, arena, &portion->records, err);
+    if (rc == E_NOT_FOUND) {
+        portion->gone = true;
+        return OK;
+    }
+    if (rc) return rc;
+    size_t n = portion->records.count;
+    uint64_t last = n ? portion->records.items[n - 1].seq : s->last;
+    portion->ended = portion->head.terminal && last >= portion->head.last_seq;
+    return OK;
+}
+
+static enum code write_run(struct hub *hub, struct subscription *s, const struct portion *portion, struct arena *arena,
+                           struct buf *out, struct error *err)
+{
+    for (size_t i = 0; i < portion->records.count; i++) {
+        const struct record *record = &portion->records.items[i];
+        struct str text;
+        enum code rc = event_text(service_contract(hub->api->service), portion->head.vocabulary, s->ask.as,
+                                  &portion->head.ids, record, arena, &text, err);
+        if (rc) return rc;
+        if (text.len > 0 && list_has(s->ask.types, record->type))
+            write_event(out, record->seq, s->last, record->type, text);
+        s->last = record->seq;
+    }
+    return OK;
+}
+
+static void write_feed(struct subscription *s, const struct portion *portion, struct buf *out)
+{
+    for (size_t i = 0; i < portion->feed.count; i++) {
+        const struct feed_item *item = &portion->feed.items[i];
+        if (str_eq(item->tenant, s->ask.tenant) && list_has(s->ask.types, item->record.type))
+            write_event(out, item->position, s->last, item->record.type, item->record.bytes);
+        s->last = item->position;
+    }
+    if (portion->feed.next > s->last) s->last = portion->feed.next;
+}
+
+// Sends what is new. True: there is more at once.
+static bool serve_one(struct hub *hub, struct store *store, struct subscription *s, struct arena *arena,
+                      struct portion *portion, struct buf *out)
+{
+    struct error err = {0};
+    buf_clear(out);
+    enum code rc = read_portion(hub, store, s, arena, portion, &err);
+    bool full = portion->records.count == READ_MAX || portion->feed.count == READ_MAX;
+    if (!rc && s->ask.run.len > 0) rc = write_run(hub, s, portion, arena, out, &err);
+    if (!rc && s->ask.run.len == 0) write_feed(s, portion, out);
+    if (rc || !buf_ok(out)) {
+        os_log(LOG_WARN, "stream ended why=\"%s\"", rc ? err.message : "out of memory");
+        end_stream(s);
+        return false;
+    }
+    if (out->len > 0) {
+        s->beat_ms = os_now().mono_ms;
+        if (!net_stream_send(s->stream, buf_str(out))) return false;
+    }
+    if (portion->ended || portion->gone) {
+        net_stream_send(s->stream, STR("event: end\ndata: {}\n\n"));
+        end_stream(s);
+        return false;
+    }
+    return full;
+}
+
+static struct subscription *take_moved(struct hub *hub, size_t *slot)
+{
+    for (; *slot < SLOTS; (*slot)++)
+        for (struct subscription *s = hub->slots[*slot]; s; s = s->next)
+            if (s->moved && !s->ended && !is_closed(s)) {
+                s->moved = false;
+                return s;
+            }
+    return NULL;
+}
+
+static void free_closed(struct hub *hub)
+{
+    for (size_t i = 0; i < SLOTS; i++)
+        for (struct subscription **at = &hub->slots[i]; *at;) {
+            struct subscription *s = *at;
+            if (!is_closed(s)) { // it is told when the stream is over, so it must be there until then
+                at = &s->next;
+                continue;
+            }
+            end_stream(s);
+            *at = s->next;
+            __atomic_fetch_sub(&hub->count, 1, __ATOMIC_RELAXED);
+            arena_release(&s->memory);
+            free(s);
+        }
+}
+
+// Every few seconds: streams of revoked tokens end, silent ones get a sign of life.
+static void look_after(struct hub *hub, int64_t now)
+{
+    for (size_t i = 0; i < SLOTS; i++)
+        for (struct subscription *s = hub->slots[i]; s; s = s->next) {
+            if (s->ended || is_closed(s)) continue;
+            if (!service_token_valid(hub->api->service, s->token)) {
+                net_stream_send(s->stream, STR("event: revoked\ndata: {}\n\n"));
+                end_stream(s);
+            } else if (now - s->beat_ms >= HEARTBEAT_MS) {
+                s->beat_ms = now;
+                net_stream_send(s->stream, STR(": still here\n\n"));
+            }
+        }
+}
+
+static void *pump(void *context)
+{
+    struct hub *hub = context;
+    struct store *store = NULL;
+    struct arena arena;
+    struct buf out;
+    int64_t looked = 0;
+    arena_init(&arena, 256 * 1024, (size_t)512 << 20);
+    buf_init(&out, (size_t)256 << 20);
+    pthread_mutex_lock(&hub->mutex);
+    while (!hub->stop) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += LOOK_MS / 1000;
+        if (!hub->woken) pthread_cond_timedwait(&hub->arrived, &hub->mutex, &until);
+        hub->woken = false;
+        if (!store) store = service_reader(hub->api->service);
+        struct portion portion = {0};
+        size_t slot = 0;
+        // The mutex is let go while a stream is served; only this thread takes subscriptions out of the lists.
+        for (struct subscription *s; store && !hub->stop && (s = take_moved(hub, &slot));) {
+            pthread_mutex_unlock(&hub->mutex);
+            bool more = serve_one(hub, store, s, &arena, &portion, &out);
+            pthread_mutex_lock(&hub->mutex);
+            if (more) s->moved = hub->woken = true;
+        }
+        int64_t now = os_now().mono_ms;
+        if (now - looked >= LOOK_MS) {
+            looked = now;
+            look_after(hub, now);
+        }
+        free_closed(hub);
+    }
+    pthread_mutex_unlock(&hub->mutex);
+    if (store) store_close(store);
+    buf_release(&out);
+    arena_release(&arena);
+    return NULL;
+}
+
+// ---- opening and closing streams
+
+static void on_closed(void *context, enum net_end why)
+{
+    struct subscription *s = context;
+    (void)why;
+    __atomic_store_n(&s->closed, true, __ATOMIC_RELEASE);
+}
+
+void hub_stream(struct ask *ask, const struct stream_ask *stream)
+{
+    struct hub *hub = ask->api->hub;
+    struct subscription *s = calloc(1, sizeof(*s));
+    if (!s) {
+        no_memory(ask);
+        return;
+    }
+    arena_init(&s->memory, 1024, 1 << 20);
+    s->ask = *stream;
+    s->ask.tenant = arena_copy(&s->memory, stream->tenant);
+    s->ask.run = arena_copy(&s->memory, stream->run);
+    s->ask.types = arena_copy(&s->memory, stream->types);
+    s->ask.step = arena_copy(&s->memory, stream->step);
+    s->token = arena_copy(&s->memory, ask->call->who.id);
+    s->last = stream->after;
+    s->moved = true;
+    s->beat_ms = os_now().mono_ms;
+    static const struct http_header headers[] = {
+        {STR_INIT("Content-Type"), STR_INIT("text/event-stream")},
+        {STR_INIT("Cache-Control"), STR_INIT("no-store")},
+        {STR_INIT("X-Accel-Buffering"), STR_INIT("no")},
+    };
+    s->stream = net_stream(ask->exchange, 200, headers, ARRAY_COUNT(headers), on_closed, s);
+    call_free(ask->call);
+    net_stream_send(s->stream, STR("retry: 2000\n\n"));
+    size_t slot = slot_of(s->ask.run);
+    pthread_mutex_lock(&hub->mutex);
+    s->next = hub->slots[slot];
+    hub->slots[slot] = s;
+    __atomic_fetch_add(&hub->count, 1, __ATOMIC_RELAXED);
+    hub->woken = true;
+    pthread_cond_signal(&hub->arrived);
+    pthread_mutex_unlock(&hub->mutex);
+}
+
+struct hub *hub_new(struct api *api)
+{
+    struct hub *hub = calloc(1, sizeof(*hub));
+    pthread_condattr_t attributes;
+    if (!hub) return NULL;
+    hub->api = api;
+    pthread_mutex_init(&hub->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&hub->arrived, &attributes);
+    pthread_condattr_destroy(&attributes);
+    return hub;
+}
+
+enum code hub_start(struct api *api, struct error *err)
+{
+    if (pthread_create(&api->hub->thread, NULL, pump, api->hub))
+        return error_set(err, E_LIMIT, "no thread for streams");
+    api->hub->running = true;
+    return OK;
+}
+
+void hub_close(struct api *api)
+{
+    struct hub *hub = api->hub;
+    if (!hub) return;
+    pthread_mutex_lock(&hub->mutex);
+    hub->stop = true;
+    pthread_cond_signal(&hub->arrived);
+    pthread_mutex_unlock(&hub->mutex);
+    if (hub->running) pthread_join(hub->thread, NULL);
+    for (size_t i = 0; i < SLOTS; i++)
+        for (struct subscription *s = hub->slots[i], *next; s; s = next) {
+            next = s->next;
+            end_stream(s);
+            arena_release(&s->memory);
+            free(s);
+        }
+    pthread_mutex_destroy(&hub->mutex);
+    pthread_cond_destroy(&hub->arrived);
+    free(hub);
+    api->hub = NULL;
+}

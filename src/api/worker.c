@@ -1,0 +1,90 @@
+// Workers: the bodies are src/remote's (docs/format/worker.md); here is who may send them.
+#include "api/inside.h"
+
+#include "remote/remote.h"
+
+static void on_answer(void *context, int status, struct str body)
+{
+    struct ask *ask = context;
+    struct str copy = arena_copy(&ask->call->arena, body);
+    if (copy.ptr)
+        answer_text(ask, status, status < 400 ? "application/json" : "application/problem+json", copy);
+    else
+        no_memory(ask);
+}
+
+static struct remote_caller caller_of(const struct ask *ask)
+{
+    return (struct remote_caller){.tenant = ask->call->who.tenant, .pool = ask->call->who.pool};
+}
+
+static void serve(struct ask *ask, enum operation operation, enum remote_call call)
+{
+    // The token of each task says whose it is; the pool of the caller is held against it there.
+    struct auth_object object = {
+        .tenant = ask->call->who.tenant, .exists = true, .own_task = true, .pool = ask->call->who.pool};
+    if (!service_may(ask->call, operation, &object, (struct str){0})) return;
+    struct remote_caller caller = caller_of(ask);
+    remote_serve(service_remote(ask->call->service), call, &caller, ask->request->body, on_answer, ask);
+}
+
+void handle_worker_poll(struct ask *ask)
+{
+    serve(ask, OPERATION_WORKER_POLL, REMOTE_POLL);
+}
+
+void handle_worker_heartbeat(struct ask *ask)
+{
+    serve(ask, OPERATION_WORKER_HEARTBEAT, REMOTE_HEARTBEAT);
+}
+
+void handle_worker_logs(struct ask *ask)
+{
+    serve(ask, OPERATION_WORKER_LOGS, REMOTE_LOGS);
+}
+
+void handle_worker_complete(struct ask *ask)
+{
+    serve(ask, OPERATION_WORKER_RESULT, REMOTE_COMPLETE);
+}
+
+void handle_worker_fail(struct ask *ask)
+{
+    serve(ask, OPERATION_WORKER_RESULT, REMOTE_FAIL);
+}
+
+static void store_artifact(struct call *call, struct store *store)
+{
+    struct ask *ask = call->context;
+    struct error err = {0};
+    struct remote_caller caller = caller_of(ask);
+    (void)store;
+    enum code rc = remote_artifact(service_remote(call->service), &caller, ask->params[0], ask->params[1],
+                                   ask->request->body, &err);
+    if (rc == E_CONFLICT)
+        call_problem(call, 409, "STALE_ATTEMPT", "%s", err.message);
+    else if (rc)
+        call_failed(call, &err);
+    else
+        answer_text(ask, 204, NULL, (struct str){0});
+}
+
+// Writes a file, so not on the net thread.
+void handle_worker_artifact(struct ask *ask)
+{
+    struct auth_object object = {
+        .tenant = ask->call->who.tenant, .exists = true, .own_task = true, .pool = ask->call->who.pool};
+    if (service_may(ask->call, OPERATION_WORKER_RESULT, &object, (struct str){0}))
+        service_read(ask->call, store_artifact);
+}
+
+void handle_worker_list(struct ask *ask)
+{
+    struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
+    struct json items;
+    if (!service_may(ask->call, OPERATION_WORKER_LIST, &all, (struct str){0})) return;
+    if (remote_workers(service_remote(ask->call->service), ask->call->who.tenant, &ask->call->arena, &items))
+        answer_page(ask, items, (struct str){0});
+    else
+        no_memory(ask);
+}

@@ -1,0 +1,160 @@
+// The audit: a chain of records per tenant, in the notes of space "audit". What a turn decides is gathered and stored with it,
+// in the batch that holds its effects; the ends of the chains are kept beside, so that a missing end is found.
+#include "service/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { RECORD_MAX = 64 * 1024 };
+
+static struct audit_tenant *tenant_of(struct service *service, struct str tenant)
+{
+    struct audit *audit = &service->audit;
+    for (size_t i = 0; i < audit->count; i++)
+        if (str_eq(audit->tenants[i]->name, tenant)) return audit->tenants[i];
+    if (audit->count == audit->capacity) {
+        size_t capacity = audit->capacity ? audit->capacity * 2 : 8;
+        struct audit_tenant **grown = realloc(audit->tenants, capacity * sizeof(*grown));
+        if (!grown) return NULL;
+        audit->tenants = grown;
+        audit->capacity = capacity;
+    }
+    struct audit_tenant *made = calloc(1, sizeof(*made) + tenant.len + 1);
+    if (!made) return NULL;
+    memcpy(made->bytes, tenant.ptr, tenant.len);
+    made->name = (struct str){made->bytes, tenant.len};
+    audit->tenants[audit->count++] = made;
+    return made;
+}
+
+enum code audit_load(struct service *service, struct error *err)
+{
+    struct arena arena;
+    struct notes notes = {0};
+    struct str after = {0};
+    enum code rc;
+    arena_init(&arena, 16 * 1024, (size_t)64 << 20);
+    arena_init(&service->audit.pending, 64 * 1024, (size_t)256 << 20);
+    do {
+        rc = store_notes(service->store, STR("audit.head"), after, 500, &arena, &notes, err);
+        for (size_t i = 0; !rc && i < notes.count; i++) {
+            struct json value;
+            rc = json_parse(notes.items[i].value, NULL, &arena, &value, err);
+            struct str name = notes.items[i].key; // "t/" and the tenant: a key is never empty
+            struct audit_tenant *tenant = rc ? NULL : tenant_of(service, str_slice(name, 2, name.len));
+            if (!rc && !tenant) rc = error_set(err, E_NOMEM, "out of memory");
+            if (rc) break;
+            tenant->head.seq = (uint64_t)json_integer(json_key(&value, "seq"), 0);
+            if (!digest_parse(json_text(json_key(&value, "hash")), &tenant->head.hash))
+                rc = error_set(err, E_CORRUPT, "the end of the audit of tenant %.*s is no hash", STR_ARG(tenant->name));
+        }
+        if (!rc && notes.count > 0) after = notes.items[notes.count - 1].key;
+    } while (!rc && notes.count > 0);
+    arena_release(&arena);
+    return rc;
+}
+
+void audit_release(struct audit *audit)
+{
+    for (size_t i = 0; i < audit->count; i++) free(audit->tenants[i]);
+    free(audit->tenants);
+    arena_release(&audit->pending);
+}
+
+static bool push(struct audit *audit, struct note_put put)
+{
+    struct note_put *grown = arena_grow(&audit->pending, audit->puts, audit->put_count, audit->put_count + 1,
+                                        sizeof(put), &audit->put_capacity);
+    if (!grown) return false;
+    audit->puts = grown;
+    audit->puts[audit->put_count++] = put;
+    return true;
+}
+
+enum code audit_add(struct service *service, struct audit_record *record, struct error *err)
+{
+    struct audit *audit = &service->audit;
+    struct audit_tenant *tenant = tenant_of(service, record->tenant);
+    struct buf bytes, key;
+    uint8_t random[16];
+    char id[UUID_SIZE];
+    if (!tenant) return error_set(err, E_NOMEM, "out of memory");
+    struct audit_head before = tenant->head;
+    os_entropy()->fill(os_entropy(), random, sizeof(random));
+    uuid_format(random, id);
+    record->id = str_from(id);
+    record->at_ms = os_now().wall_ms;
+    buf_init(&bytes, RECORD_MAX);
+    buf_init(&key, 1024);
+    enum code rc = audit_encode(record, &tenant->head, &audit->pending, &bytes, err);
+    if (!rc) audit_key(record->tenant, tenant->head.seq, &key);
+    struct note_put put = {.space = STR("audit"),
+                           .key = arena_copy(&audit->pending, buf_str(&key)),
+                           .value = arena_copy(&audit->pending, buf_str(&bytes)),
+                           .expect = 0};
+    if (!rc && (!put.key.ptr || !put.value.ptr || !push(audit, put))) rc = error_set(err, E_NOMEM, "out of memory");
+    if (rc)
+        tenant->head = before;
+    else
+        tenant->moved = true;
+    buf_release(&bytes);
+    buf_release(&key);
+    return rc;
+}
+
+static bool push_head(struct audit *audit, struct audit_tenant *tenant)
+{
+    char hex[SHA256_HEX + 1];
+    struct buf text;
+    digest_hex(&tenant->head.hash, hex);
+    buf_init(&text, 1024);
+    buf_printf(&text, "t/%.*s", STR_ARG(tenant->name));
+    struct str key = arena_copy(&audit->pending, buf_str(&text));
+    buf_clear(&text);
+    struct json end = json_object();
+    bool ok = json_put(&audit->pending, &end, STR("hash"), json_string(str_from(hex))) &&
+              json_put(&audit->pending, &end, STR("seq"), json_int((int64_t)tenant->head.seq));
+    if (ok) json_canon(&text, &end);
+    struct str value = arena_copy(&audit->pending, buf_str(&text));
+    buf_release(&text);
+    struct note_put put = {.space = STR("audit.head"), .key = key, .value = value, .expect = NOTE_ANY};
+    tenant->moved = false;
+    return ok && key.ptr && value.ptr && push(audit, put);
+}
+
+// Nobody else writes these notes: a conflict means that another service writes to this store, and one of the two must go.
+static void stored(void *context, enum code rc, const struct error *why)
+{
+    struct service *service = context;
+    if (rc == OK) return;
+    os_log(LOG_ERROR, "audit not stored why=\"%s\"", why->message);
+    service->audit.broken = true;
+}
+
+enum code audit_flush(struct service *service, struct error *err)
+{
+    struct audit *audit = &service->audit;
+    if (audit->put_count == 0) return OK;
+    for (size_t i = 0; i < audit->count; i++)
+        if (audit->tenants[i]->moved && !push_head(audit, audit->tenants[i]))
+            return error_set(err, E_NOMEM, "out of memory");
+    enum code rc = engine_put(service->engine, audit->puts, audit->put_count, stored, service, err);
+    audit->puts = NULL;
+    audit->put_count = audit->put_capacity = 0;
+    arena_reset(&audit->pending);
+    return rc;
+}
+
+enum code audit_call(struct call *call, enum operation operation, struct str resource, struct str reason,
+                     struct error *err)
+{
+    struct auth_ask ask = {.principal = call->who.id.len ? &call->who : NULL, .operation = operation, .reason = reason};
+    struct audit_record record = audit_of(&ask, &call->decision);
+    record.tenant = call->who.tenant;
+    record.resource_type = STR("run");
+    record.resource = resource;
+    record.ip = call->source_ip;
+    record.user_agent = call->user_agent;
+    record.request = call->request_id;
+    return audit_add(call->service, &record, err);
+}

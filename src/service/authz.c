@@ -1,0 +1,87 @@
+// Who may do what, and the record of it: what is allowed is recorded in the batch that stores its effect, refusals by themselves.
+#include "service/inside.h"
+
+#include <stdlib.h>
+
+static void forget(struct call *call)
+{
+    call_free(call);
+}
+
+static void record_denial(struct call *call)
+{
+    struct error err = {0};
+    if (audit_add(call->service, call->state, &err)) os_log(LOG_WARN, "refusal not recorded why=\"%s\"", err.message);
+    call->done(call);
+}
+
+// Text of a record that outlives the request it came with.
+static void keep(struct call *call, struct str *text)
+{
+    struct str copy = arena_copy(&call->arena, *text);
+    *text = copy.ptr ? copy : (struct str){0};
+}
+
+static void record(struct service *service, const struct auth_ask *ask, const struct decision *decision,
+                   const struct call *from, struct str resource)
+{
+    struct call *call = call_new(service, 64 * 1024);
+    struct audit_record *made = call ? ARENA_NEW(&call->arena, struct audit_record) : NULL;
+    if (!made) {
+        call_free(call);
+        return;
+    }
+    *made = audit_of(ask, decision);
+    made->tenant = ask->principal ? ask->principal->tenant : (struct str){0};
+    made->resource = resource;
+    made->ip = from->source_ip;
+    made->user_agent = from->user_agent;
+    made->request = from->request_id;
+    struct str *texts[] = {&made->tenant, &made->actor,      &made->actor_type, &made->actor_role,
+                           &made->action, &made->code,       &made->resource,   &made->reason,
+                           &made->ip,     &made->user_agent, &made->request};
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) keep(call, texts[i]);
+    call->state = made;
+    call->done = forget;
+    service_post(call, record_denial);
+}
+
+void service_denied(const struct call *from, enum operation operation, struct str resource, const char *code)
+{
+    struct decision decision = {.status = 404, .code = "NOT_FOUND", .audit_code = code};
+    struct auth_ask ask = {.principal = from->who.id.len ? &from->who : NULL, .operation = operation};
+    record(from->service, &ask, &decision, from, resource);
+}
+
+bool service_may(struct call *call, enum operation operation, const struct auth_object *object, struct str reason)
+{
+    struct auth_ask ask = {.principal = call->who.id.len ? &call->who : NULL,
+                           .operation = operation,
+                           .object = object,
+                           .reason = reason,
+                           .unix_socket = call->unix_socket,
+                           .now_ms = os_now().wall_ms};
+    struct decision decision = auth_decide(call->service->auth, &ask);
+    call->decision = decision;
+    if (decision.allowed) return true;
+    record(call->service, &ask, &decision, call, call->resource);
+    if (decision.status == 404)
+        call_problem(call, 404, "NOT_FOUND", "there is no such thing here");
+    else if (decision.needs_reason && str_is(str_from(decision.code), "AUTHZ_REASON_REQUIRED"))
+        call_problem(call, decision.status, decision.code, "this needs a reason");
+    else
+        call_problem(call, decision.status, decision.code, "%s may not do %s", role_name(call->who.roles),
+                     operation_name(operation));
+    return false;
+}
+
+bool service_allows(struct call *call, enum operation operation, const struct run_head *head, struct str reason)
+{
+    struct auth_object object = {.tenant = call->who.tenant};
+    if (head)
+        object = (struct auth_object){.tenant = head->ids.tenant,
+                                      .project = head->ids.project,
+                                      .environment = head->ids.environment,
+                                      .exists = true};
+    return service_may(call, operation, &object, reason);
+}

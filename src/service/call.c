@@ -1,0 +1,98 @@
+// Calls: their memory and their answers.
+#include "service/inside.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct call *call_new(struct service *service, size_t limit)
+{
+    struct call *call = calloc(1, sizeof(*call));
+    if (!call) return NULL;
+    call->service = service;
+    arena_init(&call->arena, 4096, limit);
+    return call;
+}
+
+void call_free(struct call *call)
+{
+    if (!call) return;
+    arena_release(&call->arena);
+    free(call);
+}
+
+static struct str format_text(struct call *call, const char *format, va_list args)
+{
+    char text[1024];
+    int len = vsnprintf(text, sizeof(text), format, args);
+    if (len < 0) return (struct str){0};
+    if ((size_t)len >= sizeof(text)) len = sizeof(text) - 1;
+    return arena_copy(&call->arena, (struct str){text, (size_t)len});
+}
+
+struct str call_text(struct call *call, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    struct str text = format_text(call, format, args);
+    va_end(args);
+    return text;
+}
+
+void call_problem(struct call *call, int status, const char *code, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    call->answer.detail = format_text(call, format, args);
+    va_end(args);
+    call->answer.status = status;
+    call->answer.code = code;
+    call->done(call);
+}
+
+void call_answer(struct call *call, int status, struct json body)
+{
+    call->answer.status = status;
+    call->answer.body = body;
+    call->done(call);
+}
+
+// What a code of ours means to a caller far away. The text of E_IO may name files: it stays in our log.
+static const struct {
+    enum code code;
+    int status;
+    const char *name;
+    bool retryable;
+} meanings[] = {
+    {E_NOMEM, 503, "OVERLOADED", true},
+    {E_LIMIT, 413, "LIMIT_EXCEEDED", false},
+    {E_INVALID, 400, "INVALID_REQUEST", false},
+    {E_NOT_FOUND, 404, "RUN_NOT_FOUND", false},
+    {E_EXISTS, 409, "RUN_ALREADY_EXISTS", false},
+    {E_CONFLICT, 409, "CONFLICT", false},
+    {E_LOCKED, 409, "RUN_OWNED_ELSEWHERE", true},
+    {E_IO, 503, "STORE_FAILED", true},
+    {E_FULL, 507, "STORE_FULL", true},
+    {E_CORRUPT, 500, "LOG_CORRUPT", false},
+    {E_VERSION, 500, "STORE_VERSION", false},
+    {E_TIMEOUT, 504, "TIMEOUT", true},
+    {E_CANCELLED, 503, "SHUTTING_DOWN", true},
+    {E_DENIED, 403, "AUTHZ_DENIED", false},
+    {E_SCHEMA, 400, "SCHEMA_VALIDATION_FAILED", false},
+    {E_TERMINAL, 409, "RUN_TERMINAL", false},
+    {E_UNSUPPORTED, 422, "UNSUPPORTED", false},
+};
+
+void call_failed(struct call *call, const struct error *err)
+{
+    bool ours = err->code == E_IO || err->code == E_CORRUPT || err->code == E_VERSION || err->code == E_NOMEM;
+    if (ours) os_log(LOG_ERROR, "call failed request=%.*s why=\"%s\"", STR_ARG(call->request_id), err->message);
+    for (size_t i = 0; i < ARRAY_COUNT(meanings); i++) {
+        if (meanings[i].code != err->code) continue;
+        call->answer.retryable = meanings[i].retryable;
+        if (meanings[i].retryable) call->answer.retry_after_ms = 1000;
+        call_problem(call, meanings[i].status, meanings[i].name, "%s", ours ? code_text(err->code) : err->message);
+        return;
+    }
+    call_problem(call, 500, "INTERNAL", "something went wrong");
+}

@@ -1,0 +1,183 @@
+// Documents that came through a door: compiled once, found again by the hash of their bytes. A tenant's document may name only
+// what came with it; nothing is read from the server's own files.
+#include "service/inside.h"
+
+#include <string.h>
+
+struct enclosed {
+    const struct json *parts; // may be NULL
+    struct service *service;
+};
+
+static bool part_is(const struct json *part, const char *key, struct str text)
+{
+    return str_eq(json_text(json_key(part, key)), text);
+}
+
+static enum code load_part(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
+                           struct arena *arena, struct str *file, struct str *text, struct error *err)
+{
+    const struct enclosed *enclosed = context;
+    (void)kind;
+    (void)runtime;
+    (void)arena;
+    for (uint32_t i = 0; enclosed->parts && i < enclosed->parts->count; i++) {
+        const struct json *part = &enclosed->parts->items[i];
+        if (!part_is(part, "from", from) || !part_is(part, "request", request)) continue;
+        *file = json_text(json_key(part, "file"));
+        *text = json_text(json_key(part, "text"));
+        return OK;
+    }
+    return error_set(err, E_NOT_FOUND, "it did not come with the document: send it in `parts`");
+}
+
+// Which functions there are is known by the workers; a step that nobody takes waits for one that does.
+static bool any_function(void *context, struct str name)
+{
+    (void)context;
+    return name.len > 0;
+}
+
+// Of everything that the program is made from, piece by piece, so that none can pose as two.
+static bool hash_of(struct arena *arena, struct str text, struct str file, const struct json *parts, struct digest *out)
+{
+    static const char *const keys[] = {"from", "request", "file", "text"};
+    size_t count = 2 + (parts ? (size_t)parts->count * ARRAY_COUNT(keys) : 0), n = 0;
+    struct str *pieces = ARENA_ARRAY(arena, count, struct str);
+    struct digest *digests = ARENA_ARRAY(arena, count, struct digest);
+    if (!pieces || !digests) return false;
+    pieces[n++] = text;
+    pieces[n++] = file;
+    for (uint32_t i = 0; parts && i < parts->count; i++)
+        for (size_t k = 0; k < ARRAY_COUNT(keys); k++) pieces[n++] = json_text(json_key(&parts->items[i], keys[k]));
+    for (size_t i = 0; i < n; i++) digests[i] = sha256(pieces[i]);
+    *out = sha256((struct str){(const char *)digests, n * sizeof(*digests)});
+    return true;
+}
+
+static struct program *find(struct documents *documents, const struct digest *sha256)
+{
+    struct program *program = NULL;
+    pthread_mutex_lock(&documents->mutex);
+    for (size_t i = 0; i < documents->count; i++) {
+        if (!digest_eq(&documents->items[i].sha256, sha256)) continue;
+        documents->items[i].used = ++documents->clock;
+        program = program_retain(documents->items[i].program);
+        break;
+    }
+    pthread_mutex_unlock(&documents->mutex);
+    return program;
+}
+
+static void keep(struct documents *documents, const struct digest *sha256, struct program *program)
+{
+    struct program *dropped = NULL;
+    pthread_mutex_lock(&documents->mutex);
+    size_t place = documents->count;
+    if (place == DOCUMENTS_KEPT) {
+        place = 0;
+        for (size_t i = 1; i < documents->count; i++)
+            if (documents->items[i].used < documents->items[place].used) place = i;
+        dropped = documents->items[place].program;
+    } else {
+        documents->count++;
+    }
+    documents->items[place] = (struct known_document){*sha256, program_retain(program), ++documents->clock};
+    pthread_mutex_unlock(&documents->mutex);
+    if (dropped) program_release(dropped);
+}
+
+static bool mistake_json(struct call *call, const struct diagnostic *d, struct json *out)
+{
+    struct arena *arena = &call->arena;
+    return json_object_with(arena, 8, out) && json_put(arena, out, STR("id"), json_string(str_from(d->id))) &&
+           (!d->code[0] || json_put(arena, out, STR("code"), json_string(str_from(d->code)))) &&
+           json_put(arena, out, STR("severity"),
+                    json_string(d->severity == SEVERITY_ERROR ? STR("error") : STR("warning"))) &&
+           json_put(arena, out, STR("file"), json_string(arena_copy(arena, d->file))) &&
+           json_put(arena, out, STR("line"), json_int(d->line)) &&
+           json_put(arena, out, STR("column"), json_int(d->column)) &&
+           json_put(arena, out, STR("message"), json_string(arena_copy(arena, d->message))) &&
+           (!d->hint.len || json_put(arena, out, STR("hint"), json_string(arena_copy(arena, d->hint))));
+}
+
+static void tell_mistakes(struct call *call, struct diagnostics *diagnostics)
+{
+    struct json list = json_array(), body = json_object();
+    const char *code = "INVALID_PLAN_SCHEMA";
+    diagnostics_sort(diagnostics);
+    for (size_t i = 0; i < diagnostics->count; i++) {
+        struct json one;
+        if (!mistake_json(call, &diagnostics->items[i], &one) || !json_push(&call->arena, &list, one)) break;
+        if (diagnostics->items[i].code[0] && diagnostics->items[i].severity == SEVERITY_ERROR)
+            code = diagnostics->items[i].code;
+    }
+    if (json_put(&call->arena, &body, STR("errors"), list)) call->answer.body = body;
+    call_problem(call, 422, code, "the document has %u mistake%s", diagnostics->error_count,
+                 diagnostics->error_count == 1 ? "" : "s");
+}
+
+enum document_result documents_get(struct call *call, struct str text, struct str file, const struct json *parts,
+                                   struct program **out)
+{
+    struct documents *documents = &call->service->documents;
+    struct digest key;
+    if (!hash_of(&call->arena, text, file, parts, &key)) {
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+        return DOCUMENT_FAILED;
+    }
+    *out = find(documents, &key);
+    if (*out) return DOCUMENT_OK;
+    struct enclosed enclosed = {.parts = parts, .service = call->service};
+    struct program_loader loader = {.context = &enclosed, .load = load_part, .host_kind = any_function};
+    struct diagnostics diagnostics;
+    struct error err = {0};
+    diagnostics_init(&diagnostics, &call->arena);
+    enum code rc = program_load(text, file, &loader, &diagnostics, out, &err);
+    if (rc == E_INVALID) {
+        tell_mistakes(call, &diagnostics);
+        return DOCUMENT_INVALID;
+    }
+    if (rc) {
+        call_failed(call, &err);
+        return DOCUMENT_FAILED;
+    }
+    keep(documents, &key, *out);
+    return DOCUMENT_OK;
+}
+
+bool documents_know(struct call *call, struct str text, struct str file, const struct json *parts)
+{
+    struct digest key;
+    if (!hash_of(&call->arena, text, file, parts, &key)) return false;
+    struct program *program = find(&call->service->documents, &key);
+    if (program) program_release(program);
+    return program != NULL;
+}
+
+void documents_release(struct documents *documents)
+{
+    for (size_t i = 0; i < documents->count; i++) program_release(documents->items[i].program);
+    documents->count = 0;
+}
+
+void service_validate(struct call *call, struct str document, struct str file, const struct json *parts)
+{
+    struct program *program;
+    struct arena *arena = &call->arena;
+    struct json body = json_object(), none = json_array();
+    if (document.len == 0) {
+        call_problem(call, 400, "INVALID_REQUEST", "document is needed");
+        return;
+    }
+    if (documents_get(call, document, file.len ? file : STR("<document>"), parts, &program) != DOCUMENT_OK) return;
+    struct str id = arena_copy(arena, program->plan_id), version = arena_copy(arena, program->plan_version);
+    program_release(program);
+    if (json_put(arena, &body, STR("status"), json_string(STR("VALID"))) &&
+        json_put(arena, &body, STR("planId"), json_string(id)) &&
+        json_put(arena, &body, STR("planVersion"), json_string(version)) &&
+        json_put(arena, &body, STR("errors"), none) && json_put(arena, &body, STR("warnings"), none))
+        call_answer(call, 200, body);
+    else
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+}

@@ -1,0 +1,157 @@
+// Private to service/: the threads, what waits for the engine, documents, tokens, audit.
+#ifndef CAIRN_SERVICE_INSIDE_H
+#define CAIRN_SERVICE_INSIDE_H
+
+#include "service/service.h"
+
+#include <pthread.h>
+
+// ---- calls that wait for something of a run or a signal. owner: engine thread
+enum wait_for { WAIT_STORED = 1, WAIT_ENDED, WAIT_DECIDED, WAIT_MOVED };
+
+#define WAIT_SIGNALS STR("") // tenant of those that wait for a decision; the key is the signal's id
+struct waits {
+    struct call **slots; // chains by hash of (tenant, key)
+    size_t size, count;
+};
+
+// ---- compiled documents by hash, so that a thousand starts of one document compile it once. shared: mutex inside
+struct known_document {
+    struct digest sha256; // of the text and of everything it names
+    struct program *program;
+    uint64_t used;
+};
+#define DOCUMENTS_KEPT 64
+struct documents {
+    pthread_mutex_t mutex;
+    struct known_document items[DOCUMENTS_KEPT];
+    size_t count;
+    uint64_t clock;
+};
+
+// ---- tokens. shared: lock inside
+struct token_row {
+    struct token token; // strings in `memory`
+    struct arena memory;
+};
+struct tokens {
+    pthread_rwlock_t lock;
+    struct token_row **rows; // sorted by id
+    size_t count, capacity;
+};
+
+// ---- audit. owner: engine thread
+struct audit_tenant {
+    struct str name;
+    struct audit_head head;
+    bool moved; // since its head was stored
+    char bytes[];
+};
+struct audit {
+    struct audit_tenant **tenants;
+    size_t count, capacity;
+    struct arena pending; // records of this turn
+    struct note_put *puts;
+    size_t put_count, put_capacity;
+    bool broken; // somebody else writes here: nothing is done any more that nobody could prove
+};
+
+struct alarm { // shared: mutex inside
+    pthread_mutex_t mutex;
+    struct alerts alerts;
+};
+
+struct readers {
+    pthread_mutex_t mutex;
+    pthread_cond_t arrived;
+    pthread_t threads[16];
+    uint32_t count;
+    struct call *first, **last;
+    bool stop;
+};
+
+struct service {
+    struct service_settings settings;
+    struct service_hooks hooks;
+    struct arena arena; // lives as long
+    const struct contract *contract;
+    struct store *store;
+    struct engine *engine;
+    struct remote *remote;
+    struct metrics *metrics;
+    struct auth *auth;
+    pthread_t thread;
+    bool running;
+    int64_t started_ms;
+    // posted to the engine thread. shared: mutex
+    pthread_mutex_t mutex;
+    struct call *posted, **posted_last;
+    size_t posted_count;
+    bool stopping;
+    int64_t stop_at_ms; // monotonic
+    enum code failed;
+    struct error failure;
+    // engine thread
+    struct waits waits;
+    struct audit audit;
+    int64_t next_poll_ms, next_tick_ms;
+    struct readers readers;
+    struct alarm alarm;
+    struct documents documents;
+    struct tokens tokens;
+};
+
+// service.c
+// Runs call->work on the engine thread. Answers OVERLOADED when too many wait.
+void service_post(struct call *call, void (*work)(struct call *call));
+
+// wait.c, engine thread
+bool waits_add(struct service *service, struct call *call, enum wait_for wait_for, struct str tenant, struct str key,
+               int64_t until_mono_ms) MUST_CHECK;
+void waits_event(struct service *service, const struct engine_event *event);
+void waits_decision(struct service *service, const struct engine_decision *decision);
+void waits_refused(struct service *service, struct str run, const struct error *why);
+void waits_tick(struct service *service, int64_t mono_ms);
+void waits_end(struct service *service); // all are refused: the service stops
+
+// signal.c, engine thread
+void signal_answer(struct call *call, const struct engine_decision *decision);
+
+// readers.c
+enum code readers_start(struct service *service, struct error *err) MUST_CHECK;
+void readers_stop(struct service *service);
+
+// documents.c
+enum document_result { DOCUMENT_OK = 1, DOCUMENT_INVALID, DOCUMENT_FAILED };
+// The program of a document, retained for the caller. INVALID: the answer of the call is the list of mistakes.
+enum document_result documents_get(struct call *call, struct str text, struct str file, const struct json *parts,
+                                   struct program **out);
+bool documents_know(struct call *call, struct str text, struct str file, const struct json *parts);
+void documents_release(struct documents *documents);
+
+// tokens.c
+enum code tokens_load(struct service *service, struct error *err) MUST_CHECK;
+void tokens_release(struct tokens *tokens);
+enum code tokens_put(struct tokens *tokens, struct str bytes, struct error *err) MUST_CHECK; // as a note holds it
+// Makes one when there is none, and leaves it in a file.
+enum code tokens_first(struct service *service, struct error *err) MUST_CHECK;
+
+// audit.c, engine thread
+enum code audit_load(struct service *service, struct error *err) MUST_CHECK;
+void audit_release(struct audit *audit);
+// Numbers and chains it; stored with the batch of this turn (audit_flush).
+enum code audit_add(struct service *service, struct audit_record *record, struct error *err) MUST_CHECK;
+// The same of what a call was allowed (call->decision).
+enum code audit_call(struct call *call, enum operation operation, struct str resource, struct str reason,
+                     struct error *err) MUST_CHECK;
+enum code audit_flush(struct service *service, struct error *err) MUST_CHECK;
+
+// alerts.c
+enum code alerts_open(struct service *service, struct error *err) MUST_CHECK;
+void alerts_event(struct service *service, const struct engine_event *event);
+
+// status.c
+bool status_json(const struct run_ids *ids, const struct run_summary *summary, uint64_t seq, struct arena *arena,
+                 struct json *out) MUST_CHECK;
+
+#endif

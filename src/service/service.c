@@ -1,0 +1,351 @@
+// Open, the engine's thread, stop.
+#include "service/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { POLL_MS = 50, TICK_MS = 25, WAIT_SLOTS = 4096, CALLS_MAX = 10000 };
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+// ---- what the engine tells
+
+static void on_event(void *context, const struct engine_event *event)
+{
+    struct service *service = context;
+    if (service->waits.count > 0) waits_event(service, event);
+    alerts_event(service, event);
+    if (service->hooks.event) service->hooks.event(service->hooks.context, event);
+}
+
+static void on_decision(void *context, const struct engine_decision *decision)
+{
+    waits_decision(context, decision);
+}
+
+static void on_refused(void *context, struct str run, const struct error *why)
+{
+    waits_refused(context, run, why);
+}
+
+// ---- the thread
+
+void service_post(struct call *call, void (*work)(struct call *call))
+{
+    struct service *service = call->service;
+    uint32_t max = service->settings.calls_max ? service->settings.calls_max : CALLS_MAX;
+    call->work = work;
+    call->next = NULL;
+    pthread_mutex_lock(&service->mutex);
+    bool stopping = service->stopping || service->failed;
+    bool full = service->posted_count >= max;
+    if (!stopping && !full) {
+        *service->posted_last = call;
+        service->posted_last = &call->next;
+        service->posted_count++;
+    }
+    pthread_mutex_unlock(&service->mutex);
+    if (!stopping && !full) {
+        engine_wake(service->engine);
+        return;
+    }
+    call->answer.retry_after_ms = 1000;
+    call->answer.retryable = true;
+    if (stopping)
+        call_problem(call, 503, "SHUTTING_DOWN", "the service is stopping");
+    else
+        call_problem(call, 429, "OVERLOADED", "%u calls wait for the engine", max);
+}
+
+static struct call *take_posted(struct service *service)
+{
+    pthread_mutex_lock(&service->mutex);
+    struct call *calls = service->posted;
+    service->posted = NULL;
+    service->posted_last = &service->posted;
+    service->posted_count = 0;
+    pthread_mutex_unlock(&service->mutex);
+    return calls;
+}
+
+static bool work_posted(struct service *service)
+{
+    struct call *calls = take_posted(service);
+    bool any = calls != NULL;
+    while (calls) {
+        struct call *call = calls;
+        calls = call->next;
+        call->next = NULL;
+        call->work(call);
+    }
+    return any;
+}
+
+static enum code look_into_inbox(struct service *service, int64_t mono_ms, struct error *err)
+{
+    if (mono_ms < service->next_poll_ms) return OK;
+    service->next_poll_ms = mono_ms + POLL_MS;
+    enum code rc = engine_poll(service->engine, err);
+    if (rc != E_FULL && rc != E_LOCKED && rc != E_NOMEM) return rc;
+    os_log(LOG_WARN, "inbox not read why=\"%s\"", err->message);
+    *err = (struct error){0};
+    return OK;
+}
+
+static bool should_end(struct service *service, int64_t mono_ms)
+{
+    pthread_mutex_lock(&service->mutex);
+    bool stopping = service->stopping;
+    int64_t at = service->stop_at_ms;
+    pthread_mutex_unlock(&service->mutex);
+    if (!stopping) return false;
+    engine_hold(service->engine); // nothing new is given to tools
+    return mono_ms >= at || engine_activity(service->engine).in_flight == 0;
+}
+
+static enum code serve(struct service *service, struct error *err)
+{
+    for (;;) {
+        bool worked;
+        bool asked = work_posted(service);
+        struct moment_in_time now = os_now();
+        enum code rc = audit_flush(service, err);
+        if (!rc) rc = engine_turn(service->engine, now, &worked, err);
+        if (!rc) rc = look_into_inbox(service, now.mono_ms, err);
+        if (rc) return rc;
+        if ((worked || asked) && service->hooks.turned) service->hooks.turned(service->hooks.context);
+        if (now.mono_ms >= service->next_tick_ms) {
+            service->next_tick_ms = now.mono_ms + TICK_MS;
+            waits_tick(service, now.mono_ms);
+            if (should_end(service, now.mono_ms)) return OK;
+        }
+        if (worked || asked) continue;
+        int64_t until = engine_deadline(service->engine);
+        if (until > service->next_poll_ms) until = service->next_poll_ms;
+        if (until > service->next_tick_ms) until = service->next_tick_ms;
+        engine_wait(service->engine, until);
+    }
+}
+
+static void *engine_thread(void *context)
+{
+    struct service *service = context;
+    struct error err = {0};
+    enum code rc = serve(service, &err);
+    if (rc) os_log(LOG_ERROR, "the engine has ended why=\"%s\"", err.message);
+    pthread_mutex_lock(&service->mutex);
+    service->failed = rc;
+    service->failure = err;
+    service->stopping = true;
+    pthread_mutex_unlock(&service->mutex);
+    waits_end(service);
+    for (struct call *call = take_posted(service); call;) {
+        struct call *next = call->next;
+        call_problem(call, 503, "SHUTTING_DOWN", "the service is stopping");
+        call = next;
+    }
+    if (service->hooks.turned) service->hooks.turned(service->hooks.context);
+    return NULL;
+}
+
+// ---- open and close
+
+static enum code take_up_all(struct service *service, struct error *err)
+{
+    struct arena arena;
+    struct run_filter filter = {.unfinished = true, .roots = false, .limit = 500};
+    size_t taken = 0, left = 0;
+    enum code rc;
+    arena_init(&arena, 64 * 1024, (size_t)1 << 30);
+    do {
+        struct run_heads heads;
+        arena_reset(&arena);
+        rc = store_list(service->store, &filter, &arena, &heads, err);
+        if (rc) break;
+        for (size_t i = 0; !rc && i < heads.count; i++) {
+            struct error local = {0};
+            enum code one = engine_adopt(service->engine, heads.items[i].ids.tenant, heads.items[i].ids.run, &local);
+            if (one == OK) {
+                taken++;
+            } else if (one != E_TERMINAL && one != E_EXISTS) {
+                left++;
+                os_log(LOG_WARN, "run not taken up run=%.*s why=\"%s\"", STR_ARG(heads.items[i].ids.run),
+                       local.message);
+                if (one == E_NOMEM || one == E_IO) rc = error_set(err, one, "%s", local.message);
+            }
+        }
+        filter.before = heads.next;
+    } while (!rc && filter.before);
+    arena_release(&arena);
+    if (taken + left > 0) os_log(LOG_INFO, "runs taken up count=%zu left=%zu", taken, left);
+    return rc;
+}
+
+// The key of the tokens of tasks: the same after a restart, so that old tokens are told from forged ones.
+static enum code task_key(struct service *service, struct task_key *out, struct error *err)
+{
+    struct note note;
+    enum code rc = store_note(service->store, STR("key"), STR("task"), &service->arena, &note, err);
+    if (rc == OK && note.value.len != sizeof(*out)) return error_set(err, E_CORRUPT, "the key of tasks is damaged");
+    if (rc == OK) memcpy(out, note.value.ptr, sizeof(*out));
+    if (rc != E_NOT_FOUND) return rc;
+    *err = (struct error){0};
+    os_entropy()->fill(os_entropy(), out, sizeof(*out));
+    struct note_put put = {.space = STR("key"), .key = STR("task"), .value = {(const char *)out, sizeof(*out)}};
+    struct store_batch batch = {.notes = &put, .note_count = 1};
+    return store_append(service->store, &batch, os_now().wall_ms, &service->arena, err);
+}
+
+static enum code open_remote(struct service *service, struct error *err)
+{
+    char mark[33];
+    engine_mark(service->store, mark);
+    struct remote_options options = {.mark = mark,
+                                     .process_max = service->settings.processes ? service->settings.processes : 64,
+                                     .no_local = !service->settings.local_steps,
+                                     .routes = service->settings.routes,
+                                     .route_count = service->settings.route_count};
+    enum code rc = task_key(service, &options.key, err);
+    return rc ? rc : remote_open(&options, &service->remote, err);
+}
+
+static enum code open_engine(struct service *service, struct error *err)
+{
+    struct store_options store = {
+        .mode = STORE_WRITE, .create = true, .contract = service->contract, .entropy = os_entropy()};
+    enum code rc = store_open(service->settings.store, &store, &service->store, err);
+    if (!rc) rc = open_remote(service, err);
+    if (rc) return rc;
+    struct engine_options options = {
+        .store = service->store,
+        .tools = remote_tools(service->remote),
+        .host = {.tools = remote_tools(service->remote), .context = service->remote, .knows = remote_knows},
+        .contract = service->contract,
+        .entropy = os_entropy(),
+        .limits = engine_limits_default,
+        .observer = {.context = service, .event = on_event, .decision = on_decision, .refused = on_refused}};
+    if (service->settings.processes) options.limits.process_max = service->settings.processes;
+    rc = engine_open(&options, &service->engine, err);
+    if (!rc) remote_attach(service->remote, service->engine);
+    return rc;
+}
+
+static enum code open_parts(struct service *service, struct error *err)
+{
+    service->metrics = metrics_open(&service->arena);
+    if (!service->metrics) return no_memory(err);
+    enum code rc = contract_open(&service->arena, &service->contract, err);
+    if (!rc) rc = auth_open((struct str){0}, &service->arena, &service->auth, err);
+    if (!rc) rc = alerts_open(service, err);
+    if (!rc) rc = open_engine(service, err);
+    if (!rc) rc = audit_load(service, err);
+    if (!rc) rc = tokens_load(service, err);
+    if (!rc) rc = tokens_first(service, err);
+    if (!rc) rc = take_up_all(service, err);
+    if (!rc) rc = readers_start(service, err);
+    if (rc) return rc;
+    if (pthread_create(&service->thread, NULL, engine_thread, service)) return error_set(err, E_LIMIT, "no thread");
+    service->running = true;
+    return OK;
+}
+
+enum code service_open(const struct service_settings *settings, const struct service_hooks *hooks, struct service **out,
+                       struct error *err)
+{
+    struct service *service = calloc(1, sizeof(*service));
+    *out = NULL;
+    if (!service) return no_memory(err);
+    service->settings = *settings;
+    if (hooks) service->hooks = *hooks;
+    arena_init(&service->arena, 64 * 1024, (size_t)64 << 20);
+    service->settings.store = arena_copy(&service->arena, settings->store);
+    service->settings.token_file = arena_copy(&service->arena, settings->token_file);
+    pthread_mutex_init(&service->mutex, NULL);
+    pthread_mutex_init(&service->readers.mutex, NULL);
+    pthread_cond_init(&service->readers.arrived, NULL);
+    service->readers.last = &service->readers.first;
+    pthread_mutex_init(&service->documents.mutex, NULL);
+    pthread_rwlock_init(&service->tokens.lock, NULL);
+    service->posted_last = &service->posted;
+    service->started_ms = os_now().wall_ms;
+    service->waits.size = WAIT_SLOTS;
+    service->waits.slots = calloc(WAIT_SLOTS, sizeof(*service->waits.slots));
+    enum code rc = service->waits.slots && service->settings.store.ptr ? open_parts(service, err) : no_memory(err);
+    if (rc) {
+        service_close(service);
+        return rc;
+    }
+    *out = service;
+    return OK;
+}
+
+void service_stop(struct service *service, int64_t drain_ms)
+{
+    pthread_mutex_lock(&service->mutex);
+    service->stopping = true;
+    service->stop_at_ms = os_now().mono_ms + drain_ms;
+    pthread_mutex_unlock(&service->mutex);
+    if (!service->running) return;
+    engine_wake(service->engine);
+    pthread_join(service->thread, NULL);
+    service->running = false;
+}
+
+void service_close(struct service *service)
+{
+    if (!service) return;
+    service_stop(service, 0);
+    readers_stop(service);
+    if (service->remote) remote_shut(service->remote);
+    if (service->engine) engine_close(service->engine);
+    remote_free(service->remote);
+    if (service->store) store_close(service->store);
+    documents_release(&service->documents);
+    tokens_release(&service->tokens);
+    audit_release(&service->audit);
+    pthread_rwlock_destroy(&service->tokens.lock);
+    pthread_mutex_destroy(&service->documents.mutex);
+    pthread_mutex_destroy(&service->readers.mutex);
+    pthread_cond_destroy(&service->readers.arrived);
+    pthread_mutex_destroy(&service->mutex);
+    free(service->waits.slots);
+    arena_release(&service->arena);
+    free(service);
+}
+
+enum code service_failed(struct service *service, struct error *err)
+{
+    pthread_mutex_lock(&service->mutex);
+    enum code rc = service->failed;
+    if (rc && err) *err = service->failure;
+    pthread_mutex_unlock(&service->mutex);
+    return rc;
+}
+
+int64_t service_started_ms(const struct service *service)
+{
+    return service->started_ms;
+}
+
+struct metrics *service_metrics(struct service *service)
+{
+    return service->metrics;
+}
+
+struct remote *service_remote(struct service *service)
+{
+    return service->remote;
+}
+
+const struct auth *service_auth(const struct service *service)
+{
+    return service->auth;
+}
+
+const struct contract *service_contract(const struct service *service)
+{
+    return service->contract;
+}

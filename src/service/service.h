@@ -1,0 +1,159 @@
+// The engine as a service: the operations that a door (src/api, tests) offers to principals, over one engine on one store.
+//
+//   call ──▶ checks on the caller's thread ──▶ engine thread: audit + operation, one batch per turn ──▶ done
+//        └─▶ a reader thread, with a store handle of its own ─────────────────────────────────────────▶ done
+//
+// Every call is answered exactly once, on whichever thread has the answer, and never before what it tells is durable.
+// Nothing outside the engine thread writes. Who may do what is decided before anything is looked up (src/auth); a run of another
+// tenant answers like one that does not exist.
+// Threads: ADR 0017. All functions below may be called from any thread unless they say otherwise.
+#ifndef CAIRN_SERVICE_SERVICE_H
+#define CAIRN_SERVICE_SERVICE_H
+
+#include "auth/auth.h"
+#include "engine/engine.h"
+#include "fetch/fetch.h"
+#include "remote/remote.h"
+#include "view/alerts.h"
+#include "view/metrics.h"
+
+struct service;
+
+struct service_settings {
+    struct str store;                  // URL; opened for writing, made when it is missing
+    struct str token_file;             // where the first start leaves its token; empty: beside the store
+    struct fetch_policy *fetch;        // NULL: no plan is fetched from anywhere
+    uint32_t readers;                  // threads; 0 = 2
+    uint32_t processes;                // of steps at once; 0 = 64
+    bool local_steps;                  // steps without a pool run in this process's children
+    const struct remote_route *routes; // which steps go to which pools of workers
+    size_t route_count;
+    uint32_t calls_max;        // waiting for the engine at once; more are refused (OVERLOADED). 0 = 10,000
+    int64_t write_budget_ms;   // 0 = 3000
+    const struct json *config; // [serve] of the configuration: queues, limits, sinks, secrets; may be NULL
+    bool confine;              // steps are confined (src/tool)
+};
+
+// What happened, as it was stored: for streams. On the engine thread, after it is durable; must be quick.
+struct service_hooks {
+    void *context;
+    void (*event)(void *context, const struct engine_event *event); // may be NULL
+    void (*output)(void *context, struct str tenant, struct str run, struct str step, bool is_stderr, struct str line);
+    void (*turned)(void *context); // after each turn that did something; may be NULL
+};
+
+// Opens store and engine, takes up every run that has not ended, starts the threads.
+enum code service_open(const struct service_settings *settings, const struct service_hooks *hooks, struct service **out,
+                       struct error *err) MUST_CHECK;
+// No new calls; what runs may finish for `drain_ms`, then it is cut off as by a crash. The rest of the calls is refused.
+void service_stop(struct service *service, int64_t drain_ms);
+void service_close(struct service *service);
+// Why the engine ended by itself (a disk that failed), OK while it has not.
+enum code service_failed(struct service *service, struct error *err);
+
+// ---- calls
+
+struct answer {
+    int status;       // 200, 202, 404, ...
+    const char *code; // of the contract, when it is a problem; NULL = it is none
+    struct str title, detail, hint;
+    bool retryable, replayed;
+    int64_t retry_after_ms;
+    uint64_t caused_seq;
+    struct json body; // of the answer; for a problem more members of it (an object), or type 0
+    struct str text;  // instead of body: bytes as they are, of `type`
+    const char *type;
+    struct str location, etag, next, allow; // headers; next: of Link rel="next"
+};
+
+struct call {
+    struct principal who;     // id empty: nobody
+    struct decision decision; // of the last question who may
+    bool unix_socket;
+    struct str source_ip, user_agent, request_id;
+    struct str resource; // what it is about, for the audit
+    struct arena arena;  // what the call needs until it is answered, and the answer
+    struct answer answer;
+    void (*done)(struct call *call); // owns the call from here on
+    void *context;
+    void *state; // of the operation
+    // private to service
+    struct service *service;
+    struct call *next, *wait_next;
+    void (*work)(struct call *call);
+    void (*read)(struct call *call, struct store *store);
+    struct str wait_tenant, wait_key;
+    int64_t wait_until_ms; // monotonic
+    int wait_for;
+};
+
+// Memory of a call; `limit` bytes at most. NULL: none left.
+struct call *call_new(struct service *service, size_t limit);
+void call_free(struct call *call);
+// Gives the answer: a problem with the code of the contract, or `body`.
+void call_problem(struct call *call, int status, const char *code, const char *format, ...) PRINTF_LIKE(4, 5);
+void call_answer(struct call *call, int status, struct json body);
+// A problem that this error means.
+void call_failed(struct call *call, const struct error *err);
+struct str call_text(struct call *call, const char *format, ...) PRINTF_LIKE(2, 3); // in the arena; empty: no memory
+
+// ---- who
+// The principal of a bearer token; false: none, expired, revoked. Strings borrow the service's table until the next
+// service_tokens_changed, so they are copied into `arena`.
+bool service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out);
+bool service_token_valid(struct service *service, struct str id); // still there, neither expired nor revoked
+// Records a refusal that was decided outside.
+void service_denied(const struct call *from, enum operation operation, struct str resource, const char *code);
+// Decides; a refusal is recorded and answers the call.
+bool service_may(struct call *call, enum operation operation, const struct auth_object *object, struct str reason);
+
+// ---- operations
+struct start_call {
+    struct str document, file; // a document given directly
+    const struct json *parts;  // what it names: [{from, request, file, text, kind, runtime}]
+    struct plan_ref ref;       // or where it is; uri empty = none
+    struct str run, request_id, project, environment, target_adapter;
+    struct json inputs; // object
+    struct str arguments, queue, trigger_source;
+    int64_t wait_ms; // answer when the run has ended, at the latest after so long
+};
+void service_start(struct call *call, const struct start_call *start);
+// Compiles and tells what is wrong. Reader thread.
+void service_validate(struct call *call, struct str document, struct str file, const struct json *parts);
+void service_signal(struct call *call, struct str run, struct str body, uint64_t if_seq);
+void service_read(struct call *call, void (*read)(struct call *call, struct store *store)); // on a reader thread
+// Looks again (`then`) when the run has its next event or the time is over, whichever is first.
+void service_wait(struct call *call, struct str run, int64_t wait_ms,
+                  void (*then)(struct call *call, struct store *store));
+
+// RunStatusSnapshot (WE-2.1.2) of a head.
+bool service_status(const struct run_head *head, struct arena *arena, struct json *out) MUST_CHECK;
+// Whether `who` may do `operation` with this run; answers the call when not. A run that is absent and one of another tenant look
+// the same.
+bool service_allows(struct call *call, enum operation operation, const struct run_head *head, struct str reason);
+
+struct store *service_reader(struct service *service); // a new handle for reading, for one thread; NULL: logged
+// ---- alerts
+void service_alert(struct service *service, const struct alert_fact *fact);
+bool service_alerts(struct service *service, const struct alert_filter *filter, struct arena *arena,
+                    struct json *out) MUST_CHECK;
+bool service_acknowledge(struct service *service, struct str id, struct str by); // false: there is no such alert
+
+// ---- tokens. The new token's text is in the answer, once; nowhere else.
+struct token_call {
+    struct str name, tenant, pool;
+    uint32_t roles;
+    struct names projects, environments;
+    int64_t expires_ms;
+};
+void service_token_create(struct call *call, const struct token_call *token);
+void service_token_revoke(struct call *call, struct str id);
+
+const struct auth *service_auth(const struct service *service);
+const struct contract *service_contract(const struct service *service);
+struct metrics *service_metrics(struct service *service);
+struct remote *service_remote(struct service *service);
+const char *service_token_file(const struct service *service);
+int64_t service_started_ms(const struct service *service);
+
+#endif

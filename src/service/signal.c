@@ -1,0 +1,107 @@
+// signal: the body is checked against its schema first, then who sends it, then the run decides (requirements §3.1).
+#include "service/inside.h"
+
+struct signalling {
+    struct str run;
+    struct signal signal;
+    enum operation operation;
+    uint64_t if_seq; // 0 = whatever
+};
+
+static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
+{
+    struct str copy = arena_copy(arena, text);
+    return copy.ptr && (text.len == 0 || json_put(arena, object, str_from(key), json_string(copy)));
+}
+
+// The decision, with what it caused. A refusal is an answer too: the signal was decided, and the record stays.
+void signal_answer(struct call *call, const struct engine_decision *decision)
+{
+    struct arena *arena = &call->arena;
+    const struct signalling *signalling = call->state;
+    struct json body;
+    bool ok = json_object_with(arena, 8, &body) && put(arena, &body, "signalId", decision->signal_id) &&
+              put(arena, &body, "signalType", str_from(signal_name(decision->type))) &&
+              put(arena, &body, "decision", decision->accepted ? STR("ACCEPTED") : STR("REJECTED")) &&
+              put(arena, &body, "policyDecisionId", decision->decision_id) &&
+              put(arena, &body, "runId", signalling->run) && put(arena, &body, "newRunId", decision->new_run) &&
+              json_put(arena, &body, STR("causedSeq"), json_int((int64_t)decision->seq));
+    if (!ok) {
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+        return;
+    }
+    call->answer.caused_seq = decision->seq;
+    call->answer.replayed = decision->duplicate;
+    call->answer.location =
+        call_text(call, "/v1/runs/%.*s/signals/%.*s", STR_ARG(signalling->run), STR_ARG(decision->signal_id));
+    if (decision->accepted || decision->duplicate) {
+        call_answer(call, decision->duplicate ? 200 : 202, body);
+        return;
+    }
+    call->answer.body = body;
+    struct str code = arena_copy(arena, decision->error_code);
+    call_problem(call, 409, code.len ? code.ptr : "SIGNAL_REJECTED", "%.*s", STR_ARG(decision->error_message));
+}
+
+static void signal_on_engine(struct call *call)
+{
+    struct service *service = call->service;
+    struct signalling *signalling = call->state;
+    struct error err = {0};
+    struct run_head head;
+    enum code rc = OK;
+    if (signalling->if_seq) {
+        rc = store_head(service->store, call->who.tenant, signalling->run, &call->arena, &head, &err);
+        if (!rc && head.last_seq != signalling->if_seq) {
+            call_problem(call, 412, "RUN_HAS_MOVED", "the run is at event %llu", (unsigned long long)head.last_seq);
+            return;
+        }
+    }
+    if (!rc) rc = engine_signal(service->engine, call->who.tenant, signalling->run, &signalling->signal, &err);
+    if (!rc) rc = audit_call(call, signalling->operation, signalling->run, signalling->signal.reason, &err);
+    if (!rc && !waits_add(service, call, WAIT_DECIDED, WAIT_SIGNALS, signalling->signal.id, os_now().mono_ms + 10000))
+        rc = error_set(&err, E_NOMEM, "out of memory");
+    if (rc) call_failed(call, &err);
+}
+
+static void check_run(struct call *call, struct store *store)
+{
+    struct signalling *signalling = call->state;
+    struct run_head head;
+    struct error err = {0};
+    enum code rc = store_head(store, call->who.tenant, signalling->run, &call->arena, &head, &err);
+    if (rc && rc != E_NOT_FOUND) {
+        call_failed(call, &err);
+        return;
+    }
+    if (!service_allows(call, signalling->operation, rc ? NULL : &head, signalling->signal.reason)) return;
+    signalling->signal.role = str_from(role_word(call->decision.effective));
+    signalling->signal.requires_approval = call->decision.requires_approval;
+    service_post(call, signal_on_engine);
+}
+
+void service_signal(struct call *call, struct str run, struct str body, uint64_t if_seq)
+{
+    struct signalling *signalling = ARENA_NEW(&call->arena, struct signalling);
+    struct error err = {0};
+    struct str copy = arena_copy(&call->arena, body);
+    if (!signalling || !copy.ptr || !(signalling->run = arena_copy(&call->arena, run)).ptr) {
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+        return;
+    }
+    call->state = signalling;
+    signalling->if_seq = if_seq;
+    enum code rc = signal_decode(call->service->contract, copy, &call->arena, &signalling->signal, &err);
+    if (rc) {
+        call_problem(call, 400, "SIGNAL_INVALID_PAYLOAD", "%s", err.message);
+        return;
+    }
+    signalling->signal.actor = call->who.id;
+    signalling->signal.source_ip = call->source_ip;
+    if (!operation_of_signal(str_from(signal_name(signalling->signal.type)), signalling->signal.force,
+                             &signalling->operation)) {
+        call_problem(call, 400, "SIGNAL_INVALID_PAYLOAD", "this signal cannot be sent from outside");
+        return;
+    }
+    service_read(call, check_run);
+}

@@ -1,0 +1,359 @@
+// startRun: the checks in their order, the document, the start itself.
+//
+//   caller's thread   allow-list of the reference, schema version, who, the shape of ids      nothing is stored by a refusal
+//   reader thread     fetch (or take) the document, hash, compile
+//   engine thread     the same request again? audit, start; answered when it is durable
+#include "service/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DOCUMENT_QUICK = 64 * 1024 };
+
+struct starting {
+    struct start_call given;
+    struct program *program; // retained
+    struct run_ids ids;
+    struct digest key; // F3
+    bool keyed;
+    struct digest fingerprint, actual;
+    char run[129];
+};
+
+static bool copy_into(struct call *call, struct str *text)
+{
+    if (text->len == 0) return true;
+    *text = arena_copy(&call->arena, *text);
+    return text->ptr != NULL;
+}
+
+// ---- engine thread
+
+static void let_go(struct starting *starting)
+{
+    if (starting->program) program_release(starting->program);
+    starting->program = NULL;
+}
+
+// The answer to a request that was made before: the run as it is now.
+static void replay(struct call *call, const struct json *note)
+{
+    struct service *service = call->service;
+    struct starting *starting = call->state;
+    struct run_head head;
+    struct error err = {0};
+    struct json body;
+    char hex[SHA256_HEX + 1];
+    digest_hex(&starting->fingerprint, hex);
+    let_go(starting);
+    if (!str_is(json_text(json_key(note, "fingerprint")), hex)) {
+        call_problem(call, 422, "IDEMPOTENCY_KEY_REUSED", "this runRequestId was used for another request");
+        return;
+    }
+    struct str run = json_text(json_key(note, "runId"));
+    enum code rc = store_head(service->store, call->who.tenant, run, &call->arena, &head, &err);
+    if (rc) {
+        call_failed(call, &err);
+    } else if (!service_status(&head, &call->arena, &body)) {
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+    } else {
+        call->answer.replayed = true;
+        call->answer.caused_seq = head.last_seq;
+        call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(run));
+        call_answer(call, head.terminal ? 200 : 202, body);
+    }
+}
+
+// Whether the request was made before; then it is answered.
+static bool made_before(struct call *call)
+{
+    struct service *service = call->service;
+    const struct starting *starting = call->state;
+    struct error err = {0};
+    struct note note;
+    struct json value;
+    char hex[SHA256_HEX + 1];
+    if (!starting->keyed) return false;
+    digest_hex(&starting->key, hex);
+    enum code rc = store_note(service->store, STR("request"), str_from(hex), &call->arena, &note, &err);
+    if (rc == E_NOT_FOUND) return false;
+    if (!rc) rc = json_parse(note.value, NULL, &call->arena, &value, &err);
+    if (rc) {
+        let_go(call->state);
+        call_failed(call, &err);
+        return true;
+    }
+    replay(call, &value);
+    return true;
+}
+
+static bool request_note(struct call *call, struct str run, struct note_put *out)
+{
+    const struct starting *starting = call->state;
+    char key[SHA256_HEX + 1], print[SHA256_HEX + 1];
+    digest_hex(&starting->key, key);
+    digest_hex(&starting->fingerprint, print);
+    struct str k = arena_copy(&call->arena, str_from(key));
+    struct json made = json_object();
+    struct buf text;
+    bool ok = json_put(&call->arena, &made, STR("fingerprint"), json_string(str_from(print))) &&
+              json_put(&call->arena, &made, STR("runId"), json_string(run));
+    buf_init(&text, 1024);
+    if (ok) json_canon(&text, &made);
+    struct str value = arena_copy(&call->arena, buf_str(&text));
+    buf_release(&text);
+    *out = (struct note_put){.space = STR("request"), .key = k, .value = value, .expect = 0};
+    return ok && k.ptr && value.ptr;
+}
+
+static void start_on_engine(struct call *call)
+{
+    struct service *service = call->service;
+    struct starting *starting = call->state;
+    struct start_call *given = &starting->given;
+    struct error err = {0};
+    struct note_put note;
+    if (made_before(call)) return;
+    struct start_request request = {.program = starting->program,
+                                    .tenant = call->who.tenant,
+                                    .project = starting->ids.project,
+                                    .environment = starting->ids.environment,
+                                    .run = given->run,
+                                    .inputs = given->inputs,
+                                    .arguments = given->arguments,
+                                    .triggered_by = call->who.id,
+                                    .trigger_source = given->trigger_source.len ? given->trigger_source : STR("api")};
+    if (request.run.len == 0) {
+        char id[UUID_SIZE];
+        uint8_t random[16];
+        os_entropy()->fill(os_entropy(), random, sizeof(random));
+        uuid_format(random, id);
+        request.run = arena_copy(&call->arena, str_from(id));
+    }
+    enum code rc = request.run.ptr ? OK : error_set(&err, E_NOMEM, "out of memory");
+    if (!rc && starting->keyed) {
+        if (request_note(call, request.run, &note)) {
+            request.notes = &note;
+            request.note_count = 1;
+        } else {
+            rc = error_set(&err, E_NOMEM, "out of memory");
+        }
+    }
+    if (!rc) rc = engine_start(service->engine, &request, starting->run, &err);
+    if (!rc) rc = audit_call(call, OPERATION_RUN_START, str_from(starting->run), (struct str){0}, &err);
+    let_go(starting);
+    int64_t until = os_now().mono_ms + (given->wait_ms > 0 ? given->wait_ms : 30000);
+    enum wait_for wait_for = given->wait_ms > 0 ? WAIT_ENDED : WAIT_STORED;
+    if (!rc && !waits_add(service, call, wait_for, call->who.tenant, str_from(starting->run), until))
+        rc = error_set(&err, E_NOMEM, "out of memory");
+    if (rc) call_failed(call, &err);
+}
+
+// ---- reader thread
+
+static bool ref_fits(struct call *call, const struct program *program)
+{
+    const struct plan_ref *ref = &((struct starting *)call->state)->given.ref;
+    const char *field = NULL;
+    if (!str_eq(ref->plan_id, program->plan_id))
+        field = "planId";
+    else if (!str_eq(ref->plan_version, program->plan_version))
+        field = "planVersion";
+    else if (program->schema_version.len > 0 && !str_eq(ref->schema_version, program->schema_version))
+        field = "schemaVersion";
+    if (!field) return true;
+    call_problem(call, 422, "PLAN_REF_MISMATCH", "%s of the plan is not that of its reference", field);
+    return false;
+}
+
+static struct str document_file(const struct start_call *given)
+{
+    return given->file.len ? given->file : STR("<document>");
+}
+
+static void compile(struct call *call, struct str text)
+{
+    struct starting *starting = call->state;
+    struct start_call *given = &starting->given;
+    struct str file = document_file(given);
+    if (documents_get(call, text, file, given->parts, &starting->program) != DOCUMENT_OK) return;
+    const struct program *program = starting->program;
+    if (given->ref.uri.len > 0 && !ref_fits(call, program)) {
+        let_go(starting);
+        return;
+    }
+    starting->ids.plan_id = program->plan_id;
+    starting->ids.plan_version = program->plan_version;
+    struct str request = given->request_id.len ? given->request_id : given->run;
+    starting->keyed = request.len > 0;
+    if (starting->keyed) starting->key = request_key(&starting->ids, request);
+    starting->ids.plan_id = starting->ids.plan_version = (struct str){0};
+    service_post(call, start_on_engine);
+}
+
+// Both hashes go to the audit alone (WE-3.1l): to a tenant they would tell what stands behind an address.
+static void record_alarm(struct call *call)
+{
+    struct starting *starting = call->state;
+    struct error err = {0};
+    struct json details = json_object();
+    char actual[SHA256_HEX + 1];
+    digest_hex(&starting->actual, actual);
+    struct auth_ask ask = {.principal = &call->who, .operation = OPERATION_RUN_START};
+    struct audit_record record = audit_of(&ask, &call->decision);
+    record.tenant = call->who.tenant;
+    record.resource_type = STR("plan");
+    record.resource = starting->given.ref.uri;
+    record.outcome = AUDIT_FAILED;
+    record.code = STR("PLAN_INTEGRITY_VALIDATION_FAILED");
+    record.ip = call->source_ip;
+    record.request = call->request_id;
+    if (json_put(&call->arena, &details, STR("expectedSha256"), json_string(starting->given.ref.sha256)) &&
+        json_put(&call->arena, &details, STR("actualSha256"), json_string(str_from(actual))))
+        record.details = details;
+    if (audit_add(call->service, &record, &err)) {
+        call_failed(call, &err);
+        return;
+    }
+    struct alert_fact fact = {.name = ALERT_PLAN_INTEGRITY_VALIDATION_FAILED,
+                              .tenant = call->who.tenant,
+                              .subject = starting->given.ref.uri,
+                              .text = STR("a plan is not what its reference says"),
+                              .at_ms = os_now().wall_ms};
+    service_alert(call->service, &fact);
+    call_problem(call, 422, "PLAN_INTEGRITY_VALIDATION_FAILED", "the plan is not what its reference says");
+}
+
+static void fetch_on_reader(struct call *call, struct store *store)
+{
+    struct service *service = call->service;
+    struct starting *starting = call->state;
+    const struct plan_ref *ref = &starting->given.ref;
+    struct error err = {0};
+    struct str bytes;
+    (void)store;
+    enum code rc = fetch_plan(service->settings.fetch, ref, &call->arena, &bytes, &starting->actual, &err);
+    if (rc == OK) {
+        compile(call, bytes);
+        return;
+    }
+    if (rc == E_CORRUPT) {
+        service_post(call, record_alarm);
+    } else if (rc == E_DENIED || rc == E_IO || rc == E_TIMEOUT) { // one answer, so that nobody scans networks with us
+        call_problem(call, 422, "PLAN_URI_NOT_ALLOWED", "the plan cannot be had from there");
+    } else if (rc == E_TERMINAL) {
+        call_problem(call, 422, "PLAN_REF_EXPIRED", "the reference has expired");
+    } else {
+        call_failed(call, &err);
+    }
+}
+
+static void compile_on_reader(struct call *call, struct store *store)
+{
+    const struct starting *starting = call->state;
+    (void)store;
+    compile(call, starting->given.document);
+}
+
+// ---- caller's thread
+
+static bool schema_version_known(struct str version)
+{
+    return str_is(version, "v1.0") || str_is(version, "v1.1") || str_is(version, "v1.2");
+}
+
+// In the order of the contract: allow-list, schema version, then (in service_start) who and ids.
+static bool ref_is_acceptable(struct call *call, const struct plan_ref *ref)
+{
+    struct error err = {0};
+    struct digest digest;
+    if (!call->service->settings.fetch || fetch_uri_check(call->service->settings.fetch, ref->uri, &err)) {
+        call_problem(call, 422, "PLAN_URI_NOT_ALLOWED", "plans may not be fetched from there");
+        return false;
+    }
+    if (!schema_version_known(ref->schema_version)) {
+        call_problem(call, 422, "PLAN_SCHEMA_VERSION_UNKNOWN", "schemaVersion %.*s is none of v1.0, v1.1, v1.2",
+                     STR_ARG(ref->schema_version));
+        return false;
+    }
+    if (!digest_parse(ref->sha256, &digest) || !ref->plan_id.len || !ref->plan_version.len) {
+        call_problem(call, 400, "INVALID_REQUEST",
+                     "planRef needs uri, sha256 (64 lower-case hex digits), planId, "
+                     "planVersion and schemaVersion");
+        return false;
+    }
+    return true;
+}
+
+static bool copy_start(struct call *call, struct starting *starting, const struct start_call *start)
+{
+    struct start_call *g = &starting->given;
+    *g = *start;
+    struct str *texts[] = {&g->document,
+                           &g->file,
+                           &g->run,
+                           &g->request_id,
+                           &g->project,
+                           &g->environment,
+                           &g->arguments,
+                           &g->queue,
+                           &g->trigger_source,
+                           &g->ref.uri,
+                           &g->ref.sha256,
+                           &g->ref.schema_version,
+                           &g->ref.plan_id,
+                           &g->ref.plan_version,
+                           &g->ref.compression};
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
+        if (!copy_into(call, texts[i])) return false;
+    return true;
+}
+
+static struct digest fingerprint_of(const struct start_call *g)
+{
+    struct buf inputs;
+    buf_init(&inputs, (size_t)16 << 20);
+    if (g->inputs.type) json_canon(&inputs, &g->inputs);
+    struct str pieces[] = {g->document, g->ref.uri, g->ref.sha256, g->arguments, buf_str(&inputs), g->run};
+    struct digest digests[ARRAY_COUNT(pieces)];
+    for (size_t i = 0; i < ARRAY_COUNT(pieces); i++) digests[i] = sha256(pieces[i]);
+    buf_release(&inputs);
+    return sha256((struct str){(const char *)digests, sizeof(digests)});
+}
+
+void service_start(struct call *call, const struct start_call *start)
+{
+    struct starting *starting = ARENA_NEW(&call->arena, struct starting);
+    if (!starting || !copy_start(call, starting, start)) {
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+        return;
+    }
+    struct start_call *given = &starting->given;
+    call->state = starting;
+    if (given->ref.uri.len > 0 && !ref_is_acceptable(call, &given->ref)) return;
+    starting->ids = (struct run_ids){.tenant = call->who.tenant,
+                                     .project = given->project.len ? given->project : STR("default"),
+                                     .environment = given->environment.len ? given->environment : STR("default")};
+    struct auth_object object = {.tenant = call->who.tenant,
+                                 .project = starting->ids.project,
+                                 .environment = starting->ids.environment,
+                                 .exists = true};
+    if (!service_may(call, OPERATION_RUN_START, &object, (struct str){0})) return;
+    if (given->run.len > 0 && !run_id_valid(given->run)) {
+        call_problem(call, 400, "INVALID_RUN_ID",
+                     "a run id has letters, digits, '.', '_', ':' and '-', up to 128, "
+                     "beginning with a letter or digit");
+        return;
+    }
+    if (given->document.len == 0 && given->ref.uri.len == 0) {
+        call_problem(call, 400, "INVALID_REQUEST", "either document or planRef is needed");
+        return;
+    }
+    starting->fingerprint = fingerprint_of(given);
+    // A small document that is known already needs no other thread.
+    if (given->ref.uri.len == 0 && given->document.len <= DOCUMENT_QUICK &&
+        documents_know(call, given->document, document_file(given), given->parts))
+        compile(call, given->document);
+    else
+        service_read(call, given->ref.uri.len > 0 ? fetch_on_reader : compile_on_reader);
+}

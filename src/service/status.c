@@ -1,0 +1,50 @@
+// RunStatusSnapshot (WE-2.1.2) and who may see it.
+#include "service/inside.h"
+
+#include "base/civil.h"
+
+static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
+{
+    return text.len == 0 || json_put(arena, object, str_from(key), json_string(text));
+}
+
+static bool put_time(struct arena *arena, struct json *object, const char *key, int64_t ms)
+{
+    char text[CIVIL_SIZE];
+    if (ms == 0) return true;
+    civil_format(ms, text);
+    struct str copy = arena_copy(arena, str_from(text));
+    return copy.ptr && json_put(arena, object, str_from(key), json_string(copy));
+}
+
+static struct str message_of(const struct run_summary *summary, struct arena *arena)
+{
+    char text[64];
+    if (str_is(str_from(summary->substatus), "DRAINING")) {
+        struct buf buf;
+        buf_init(&buf, sizeof(text));
+        buf_printf(&buf, "waiting for %u step%s in flight", summary->running, summary->running == 1 ? "" : "s");
+        struct str copy = arena_copy(arena, buf_str(&buf));
+        buf_release(&buf);
+        return copy;
+    }
+    return arena_copy(arena, str_from(summary->cause));
+}
+
+bool status_json(const struct run_ids *ids, const struct run_summary *summary, uint64_t seq, struct arena *arena,
+                 struct json *out)
+{
+    struct str run = arena_copy(arena, ids->run), substatus = arena_copy(arena, str_from(summary->substatus));
+    struct str reference = contract_run_ref(ids, arena), message = message_of(summary, arena);
+    return run.ptr && substatus.ptr && reference.ptr && message.ptr && json_object_with(arena, 9, out) &&
+           put(arena, out, "runId", run) && put(arena, out, "status", str_from(run_status_name(summary->status))) &&
+           put(arena, out, "substatus", substatus) && put(arena, out, "message", message) &&
+           put_time(arena, out, "startedAt", summary->started_ms) &&
+           put_time(arena, out, "completedAt", summary->ended_ms) && put(arena, out, "engineRunRef", reference) &&
+           (seq == 0 || json_put(arena, out, STR("lastEventSeq"), json_int((int64_t)seq)));
+}
+
+bool service_status(const struct run_head *head, struct arena *arena, struct json *out)
+{
+    return status_json(&head->ids, &head->summary, head->last_seq, arena, out);
+}

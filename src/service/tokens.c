@@ -1,0 +1,205 @@
+// Tokens: a table in memory of what the notes of space "token" say. The secret itself is nowhere but with its owner.
+#include "service/inside.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t place_of(const struct tokens *tokens, struct str id, bool *found)
+{
+    size_t low = 0, high = tokens->count;
+    *found = false;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = str_cmp(tokens->rows[middle]->token.id, id);
+        if (order == 0) {
+            *found = true;
+            return middle;
+        }
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void row_free(struct token_row *row)
+{
+    if (!row) return;
+    arena_release(&row->memory);
+    free(row);
+}
+
+// Takes the row; one of the same id gives way.
+static bool put_row(struct tokens *tokens, struct token_row *row)
+{
+    bool found;
+    pthread_rwlock_wrlock(&tokens->lock);
+    size_t at = place_of(tokens, row->token.id, &found);
+    struct token_row *old = NULL;
+    bool ok = true;
+    if (found) {
+        old = tokens->rows[at];
+        tokens->rows[at] = row;
+    } else {
+        if (tokens->count == tokens->capacity) {
+            size_t capacity = tokens->capacity ? tokens->capacity * 2 : 16;
+            struct token_row **grown = realloc(tokens->rows, capacity * sizeof(struct token_row *));
+            ok = grown != NULL;
+            if (ok) {
+                tokens->rows = grown;
+                tokens->capacity = capacity;
+            }
+        }
+        if (ok) {
+            memmove(&tokens->rows[at + 1], &tokens->rows[at], (tokens->count - at) * sizeof(struct token_row *));
+            tokens->rows[at] = row;
+            tokens->count++;
+        }
+    }
+    pthread_rwlock_unlock(&tokens->lock);
+    row_free(old);
+    return ok;
+}
+
+enum code tokens_put(struct tokens *tokens, struct str bytes, struct error *err)
+{
+    struct token_row *row = calloc(1, sizeof(*row));
+    if (!row) return error_set(err, E_NOMEM, "out of memory");
+    arena_init(&row->memory, 1024, 1 << 20);
+    struct str copy = arena_copy(&row->memory, bytes);
+    enum code rc =
+        copy.ptr ? auth_token_decode(copy, &row->memory, &row->token, err) : error_set(err, E_NOMEM, "out of memory");
+    if (!rc && !put_row(tokens, row)) rc = error_set(err, E_NOMEM, "out of memory");
+    if (rc) row_free(row);
+    return rc;
+}
+
+enum code tokens_load(struct service *service, struct error *err)
+{
+    struct arena arena;
+    struct str after = {0};
+    enum code rc = OK;
+    arena_init(&arena, 64 * 1024, (size_t)64 << 20);
+    for (;;) {
+        struct notes notes;
+        rc = store_notes(service->store, STR("token"), after, 500, &arena, &notes, err);
+        for (size_t i = 0; !rc && i < notes.count; i++) rc = tokens_put(&service->tokens, notes.items[i].value, err);
+        if (rc || notes.count == 0) break;
+        after = notes.items[notes.count - 1].key;
+    }
+    arena_release(&arena);
+    return rc;
+}
+
+void tokens_release(struct tokens *tokens)
+{
+    for (size_t i = 0; i < tokens->count; i++) row_free(tokens->rows[i]);
+    free(tokens->rows);
+    tokens->rows = NULL;
+    tokens->count = 0;
+}
+
+static bool copy_names(struct arena *arena, struct names *names)
+{
+    struct str *copy = names->count ? ARENA_ARRAY(arena, names->count, struct str) : NULL;
+    if (names->count && !copy) return false;
+    for (size_t i = 0; i < names->count; i++)
+        if (!(copy[i] = arena_copy(arena, names->at[i])).ptr) return false;
+    names->at = copy;
+    return true;
+}
+
+static bool copy_principal(struct arena *arena, const struct principal *from, struct principal *out)
+{
+    *out = *from;
+    struct str *texts[] = {&out->id, &out->tenant, &out->pool, &out->audience};
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
+        if (!(*texts[i] = arena_copy(arena, *texts[i])).ptr) return false;
+    if (out->operation_count > 0) {
+        enum operation *operations = ARENA_ARRAY(arena, out->operation_count, enum operation);
+        if (!operations) return false;
+        memcpy(operations, from->operations, out->operation_count * sizeof(*operations));
+        out->operations = operations;
+    }
+    return copy_names(arena, &out->projects) && copy_names(arena, &out->environments);
+}
+
+bool service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out)
+{
+    struct tokens *tokens = &service->tokens;
+    struct str id;
+    struct digest secret;
+    bool found = false;
+    if (!auth_token_parse(token, &id, &secret)) return false;
+    pthread_rwlock_rdlock(&tokens->lock);
+    size_t at = place_of(tokens, id, &found);
+    const struct token *stored = found ? &tokens->rows[at]->token : NULL;
+    bool ok = auth_token_matches(stored, &secret);
+    ok = ok && copy_principal(arena, &stored->principal, out);
+    pthread_rwlock_unlock(&tokens->lock);
+    return ok;
+}
+
+// ---- the first token (A8): no installation begins with a known one
+
+static struct str token_path(struct service *service, struct arena *arena)
+{
+    struct buf path;
+    if (service->settings.token_file.len) return service->settings.token_file;
+    struct str url = service->settings.store, rest;
+    str_cut(url, ':', &rest);
+    buf_init(&path, 8192);
+    buf_printf(&path, "%.*s.token", STR_ARG(rest));
+    struct str copy = arena_copy(arena, buf_str(&path));
+    buf_release(&path);
+    return copy;
+}
+
+const char *service_token_file(const struct service *service)
+{
+    return service->settings.token_file.ptr;
+}
+
+enum code tokens_first(struct service *service, struct error *err)
+{
+    uint8_t entropy[TOKEN_ENTROPY];
+    char text[TOKEN_SIZE + 2];
+    struct token token = {.name = STR("first"), .created_by = STR("cairn"), .created_ms = os_now().wall_ms};
+    struct buf value;
+    struct str path = token_path(service, &service->arena);
+    if (!path.ptr) return error_set(err, E_NOMEM, "out of memory");
+    service->settings.token_file = path;
+    if (service->tokens.count > 0) return OK;
+    os_entropy()->fill(os_entropy(), entropy, sizeof(entropy));
+    auth_token_make(entropy, text, &token.id, &token.secret);
+    token.principal = (struct principal){
+        .id = token.id, .tenant = STR("default"), .roles = ROLE_ADMIN | ROLE_PLATFORM | ROLE_ENGINEER | ROLE_WORKER};
+    buf_init(&value, 64 * 1024);
+    enum code rc = auth_token_encode(&token, &service->arena, &value, err);
+    struct note_put put = {.space = STR("token"), .key = token.id, .value = buf_str(&value), .expect = 0};
+    text[TOKEN_SIZE] = '\n';
+    text[TOKEN_SIZE + 1] = '\0';
+    // The file first: a token that nobody has is of no use, one that opens nothing does no harm.
+    if (!rc) rc = os_write_file(path.ptr, (struct str){text, TOKEN_SIZE + 1}, 0600, true, err);
+    struct store_batch batch = {.notes = &put, .note_count = 1};
+    if (!rc) rc = store_append(service->store, &batch, token.created_ms, &service->arena, err);
+    if (!rc) rc = tokens_put(&service->tokens, buf_str(&value), err);
+    if (!rc) os_log(LOG_INFO, "first token written file=%.*s", STR_ARG(path));
+    buf_release(&value);
+    return rc;
+}
+
+bool service_token_valid(struct service *service, struct str id)
+{
+    struct tokens *tokens = &service->tokens;
+    bool found;
+    pthread_rwlock_rdlock(&tokens->lock);
+    size_t at = place_of(tokens, id, &found);
+    if (found) {
+        const struct principal *who = &tokens->rows[at]->token.principal;
+        found = !who->revoked && (who->expires_ms == 0 || who->expires_ms > os_now().wall_ms);
+    }
+    pthread_rwlock_unlock(&tokens->lock);
+    return found;
+}

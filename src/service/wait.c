@@ -1,0 +1,160 @@
+// Calls that wait until something is durable: a start, a decision, the end of a run, its next event. Engine thread only.
+#include "service/inside.h"
+
+#include <stdlib.h>
+
+static size_t slot_of(const struct service *service, struct str tenant, struct str key)
+{
+    return (size_t)(str_hash(tenant) * 31 + str_hash(key)) & (service->waits.size - 1);
+}
+
+bool waits_add(struct service *service, struct call *call, enum wait_for wait_for, struct str tenant, struct str key,
+               int64_t until_mono_ms)
+{
+    call->wait_tenant = arena_copy(&call->arena, tenant);
+    call->wait_key = arena_copy(&call->arena, key);
+    if (!call->wait_tenant.ptr || !call->wait_key.ptr) return false;
+    call->wait_for = wait_for;
+    call->wait_until_ms = until_mono_ms;
+    struct call **slot = &service->waits.slots[slot_of(service, tenant, key)];
+    call->wait_next = *slot;
+    *slot = call;
+    service->waits.count++;
+    return true;
+}
+
+static struct call *unlink_call(struct service *service, struct call **at)
+{
+    struct call *call = *at;
+    *at = call->wait_next;
+    call->wait_next = NULL;
+    service->waits.count--;
+    return call;
+}
+
+static void answer_status(struct call *call, const struct run *run, uint64_t seq, bool ended)
+{
+    struct run_summary summary;
+    struct json body;
+    engine_summary(run, &summary);
+    if (!status_json(&run->ids, &summary, seq, &call->arena, &body)) {
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+        return;
+    }
+    call->answer.caused_seq = seq;
+    call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(run->ids.run));
+    call_answer(call, ended ? 200 : 202, body);
+}
+
+void waits_event(struct service *service, const struct engine_event *event)
+{
+    const struct run_ids *ids = &event->state->ids;
+    bool ended = moment_is_terminal(event->moment->kind);
+    struct call **at = &service->waits.slots[slot_of(service, ids->tenant, ids->run)];
+    while (*at) {
+        struct call *call = *at;
+        bool met =
+            call->wait_for == WAIT_STORED || call->wait_for == WAIT_MOVED || (call->wait_for == WAIT_ENDED && ended);
+        if (!met || !str_eq(call->wait_key, ids->run) || !str_eq(call->wait_tenant, ids->tenant)) {
+            at = &call->wait_next;
+            continue;
+        }
+        unlink_call(service, at);
+        if (call->wait_for == WAIT_MOVED)
+            service_read(call, call->read);
+        else
+            answer_status(call, event->state, event->item->seq, ended);
+    }
+}
+
+void waits_decision(struct service *service, const struct engine_decision *decision)
+{
+    struct call **at = &service->waits.slots[slot_of(service, WAIT_SIGNALS, decision->signal_id)];
+    while (*at) {
+        struct call *call = *at;
+        if (call->wait_for != WAIT_DECIDED || !str_eq(call->wait_key, decision->signal_id)) {
+            at = &call->wait_next;
+            continue;
+        }
+        unlink_call(service, at);
+        signal_answer(call, decision);
+    }
+}
+
+void waits_refused(struct service *service, struct str run, const struct error *why)
+{
+    for (size_t i = 0; i < service->waits.size && service->waits.count > 0; i++) {
+        struct call **at = &service->waits.slots[i];
+        while (*at) {
+            struct call *call = *at;
+            bool start = call->wait_for == WAIT_STORED || call->wait_for == WAIT_ENDED;
+            if (!start || !str_eq(call->wait_key, run)) {
+                at = &call->wait_next;
+                continue;
+            }
+            unlink_call(service, at);
+            call_failed(call, why);
+        }
+    }
+}
+
+static void time_is_over(struct call *call)
+{
+    struct service *service = call->service;
+    if (call->wait_for == WAIT_MOVED) {
+        service_read(call, call->read);
+        return;
+    }
+    if (call->wait_for == WAIT_DECIDED) {
+        call->answer.retryable = true;
+        call_problem(call, 504, "SIGNAL_NOT_DECIDED", "nobody has decided the signal yet; ask for it by its id");
+        return;
+    }
+    const struct run *run = engine_run(service->engine, call->wait_tenant, call->wait_key);
+    if (run)
+        answer_status(call, run, 0, false);
+    else
+        call_problem(call, 504, "TIMEOUT", "the run goes on");
+}
+
+void waits_tick(struct service *service, int64_t mono_ms)
+{
+    for (size_t i = 0; i < service->waits.size && service->waits.count > 0; i++) {
+        struct call **at = &service->waits.slots[i];
+        while (*at) {
+            if ((*at)->wait_until_ms > mono_ms)
+                at = &(*at)->wait_next;
+            else
+                time_is_over(unlink_call(service, at));
+        }
+    }
+}
+
+void waits_end(struct service *service)
+{
+    for (size_t i = 0; i < service->waits.size; i++)
+        while (service->waits.slots[i]) {
+            struct call *call = unlink_call(service, &service->waits.slots[i]);
+            call_problem(call, 503, "SHUTTING_DOWN", "the service is stopping");
+        }
+}
+
+// ---- waiting for a run to move
+
+static void wait_on_engine(struct call *call)
+{
+    struct service *service = call->service;
+    const struct run *run = engine_run(service->engine, call->who.tenant, call->wait_key);
+    // Not here: it has ended, or another process has it. Looking again is all that can be done.
+    if (!run || !waits_add(service, call, WAIT_MOVED, call->who.tenant, call->wait_key, call->wait_until_ms))
+        service_read(call, call->read);
+}
+
+void service_wait(struct call *call, struct str run, int64_t wait_ms,
+                  void (*then)(struct call *call, struct store *store))
+{
+    call->wait_key = run;
+    call->wait_until_ms = os_now().mono_ms + wait_ms;
+    call->read = then;
+    service_post(call, wait_on_engine);
+}

@@ -1,0 +1,35 @@
+# For tests of the service: a server of the test's own, on a free port, that ends with the test.
+#
+#   serve [FLAG...]                 starts it over store.db; $url and $token are set when it answers
+#   ask METHOD PATH [BODY [HEADER...]]   status in $status, body in the file body, headers in the file head
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+serve() {
+    "$CAIRN" serve --store "${service_store:-sqlite:$PWD/store.db}" --listen 127.0.0.1:0 "$@" >serve.out 2>serve.err &
+    server=$!
+    trap 'kill -9 $server 2>/dev/null; wait $server 2>/dev/null' EXIT
+    wait_for grep -q 'token of the first start' serve.err
+    url=$(sed -n 's/^listening on //p' serve.err | head -n 1)
+    token=$(cat "$(sed -n 's/^the token of the first start is in //p' serve.err)")
+}
+stop_serving() {
+    kill -TERM "$server"
+    wait "$server" || fail "the server ended with $?: $(tail -n 3 serve.err)"
+    trap - EXIT
+}
+ask() {
+    local method=$1 path=$2 body=${3:-} more=()
+    shift $(($# < 3 ? $# : 3))
+    for header in "$@"; do more+=(-H "$header"); done
+    [ -z "$body" ] || more+=(-H 'Content-Type: application/json' --data-binary "$body")
+    status=$(curl -s -o body -D head -w '%{http_code}' -X "$method" ${token:+-H "Authorization: Bearer $token"} "${more[@]}" "$url$path")
+}
+answers() { [ "$status" = "$1" ] || fail "status $status, not $1: $(head -c 400 body)"; }
+code_is() { equal "$(jq -r .code body)" "$1" code; }
+# A plan as a JSON string: plan ID STEP...
+plan_text() {
+    local id=$1
+    shift
+    jq -n --arg id "$id" --argjson steps "[$(IFS=,; echo "$*")]" \
+        '{metadata: {planId: $id, planVersion: "1", schemaVersion: "v1.2"}, steps: $steps} | tojson'
+}

@@ -1,0 +1,139 @@
+# The service as a user meets it: started, asked, stopped, killed.
+. "$(dirname "$0")/serve_lib.sh"
+
+noop='{"stepId":"a","kind":"noop"}'
+shell() { jq -nc --arg id "$1" --arg c "$2" '{stepId: $id, kind: "shell", with: {command: $c}}'; }
+
+test_serve_needs_a_token_even_on_this_machine() {
+    serve
+    equal "$(stat -c %a store.db.token)" 600 "mode of the token"
+    real=$token
+    token=
+    ask GET /v1/runs && answers 401 && code_is AUTHN_REQUIRED
+    ask GET /nothing/here && answers 401
+    ask GET /livez && answers 200
+    token=${real%?}x
+    ask GET /v1/runs && answers 401
+    token=$real
+    ask GET /v1/whoami && answers 200
+    equal "$(jq -r .tenantId body)" default tenant
+}
+
+test_serve_refuses_to_be_reached_from_elsewhere_without_tls() {
+    cairn_is 2 serve --store "sqlite:$PWD/store.db" --listen 0.0.0.0:0
+    has err '--tls-cert'
+}
+
+test_we_2_1a_start_run_and_read_it_back() {
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop" "$(shell b 'echo hello')"),\"runId\":\"r1\"}" 'Prefer: wait=20'
+    answers 200
+    equal "$(jq -r .status body)" COMPLETED
+    has head 'Location: /v1/runs/r1'
+    ask GET /v1/runs/r1/status && answers 200
+    equal "$(jq -r '.status, (.completedAt != null)' body | tr '\n' ' ')" 'COMPLETED true ' 'WE-2.1.2a'
+    ask GET /v1/runs/r1 && equal "$(jq -r '.steps[1].result' body)" hello
+    etag=$(sed -n 's/^ETag: \(.*\)\r/\1/p' head)
+    ask GET /v1/runs/r1 '' "If-None-Match: $etag" && answers 304
+    ask GET /v1/runs/r1/steps/b/logs && equal "$(cat body)" hello log
+    ask GET /v1/runs/r1/steps/b/why && equal "$(jq -r .state body)" done
+    ask GET "/v1/runs/r1/events?limit=2" && equal "$(jq '.items | length' body)" 2
+    ask GET '/v1/runs/r1/events' '' 'Accept: application/x-ndjson' && equal "$(wc -l <body)" 7 lines
+    ask GET /v1/runs && equal "$(jq -r '.items[0].runId' body)" r1
+    stop_serving
+    status_is r1 COMPLETED || fail "the store says otherwise"
+    intact
+}
+
+test_es_3f_the_same_request_starts_one_run() {
+    serve
+    body="{\"document\":$(plan_text p "$noop"),\"runRequestId\":\"q-1\"}"
+    ask POST /v1/runs "$body" 'Prefer: wait=20' && answers 200
+    run=$(jq -r .runId body)
+    ask POST /v1/runs "$body" && answers 200
+    equal "$(jq -r .runId body)" "$run"
+    has head 'Idempotency-Replayed: true'
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop" "$(shell b true)"),\"runRequestId\":\"q-1\",\"inputs\":{}}"
+    answers 422 && code_is IDEMPOTENCY_KEY_REUSED
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop")}" 'Idempotency-Key: "q-1"' && answers 200
+    ask GET /v1/runs && equal "$(jq '.items | length' body)" 1 runs
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"runId\":\"$run\"}" && answers 409 && code_is RUN_ALREADY_EXISTS
+}
+
+test_we_3_1_refusals_store_nothing() {
+    serve
+    ask POST /v1/runs '{"planRef":{"uri":"file:///etc/passwd","sha256":"0","schemaVersion":"v1.2","planId":"p","planVersion":"1"}}'
+    answers 422 && code_is PLAN_URI_NOT_ALLOWED
+    ask POST /v1/runs '{"document":"{}"}' && answers 422
+    ask POST /v1/runs '{"dokument":"x"}' && answers 400 && has body 'dokument'
+    ask POST /v1/runs '{"document":' && answers 400
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"runId\":\"a|b\"}" && answers 400 && code_is INVALID_RUN_ID
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"context\":{\"tenantId\":\"other\"}}" && answers 404
+    ask GET /v1/runs && equal "$(jq '.items | length' body)" 0 runs
+    ask GET '/v1/audit' && has body AUTHZ_TENANT_FORBIDDEN
+}
+
+test_we_2_1d_signals_are_decided_and_remembered() {
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a 'sleep 30')" "$noop" | sed 's/"a\\",\\"kind\\":\\"noop/"z\\",\\"kind\\":\\"noop/'),\"runId\":\"r1\"}"
+    answers 202
+    id=11111111-1111-4111-8111-111111111111
+    ask PUT /v1/runs/r1/signals/$id '{"signalType":"PAUSE","payload":{"reason":"lunch"}}' && answers 202
+    equal "$(jq -r .decision body)" ACCEPTED
+    ask PUT /v1/runs/r1/signals/$id '{"signalType":"PAUSE","payload":{"reason":"lunch"}}' && answers 200
+    ask GET /v1/runs/r1/status && equal "$(jq -r '.status + "/" + .substatus' body)" PAUSED/DRAINING 'ES-6-5'
+    ask POST /v1/runs/r1/signals '{"signalType":"PAUSE","payload":{"colour":1},"signalId":"21111111-1111-4111-8111-111111111111"}'
+    answers 400 && code_is SIGNAL_INVALID_PAYLOAD
+    ask POST /v1/runs/r1/signals '{"signalType":"CANCEL","payload":{},"signalId":"31111111-1111-4111-8111-111111111111"}' && answers 202
+    wait_for eval 'ask GET /v1/runs/r1/status && [ "$(jq -r .status body)" = CANCELLED ]'
+    ask POST /v1/runs/r1/signals '{"signalType":"PAUSE","payload":{},"signalId":"41111111-1111-4111-8111-111111111111"}'
+    answers 409 && code_is RUN_TERMINAL
+    ask GET /v1/runs/r1/signals/$id && equal "$(jq -r '.decision + " " + .audit.reason' body)" 'ACCEPTED lunch'
+    policy=$(jq -r .policyDecisionId body)
+    ask GET /v1/runs/r1/signals/$policy && equal "$(jq -r .signalId body)" $id
+    ask GET /v1/runs/r1/signals && equal "$(jq '.items | length' body)" 3 records
+}
+
+test_events_stream_resumes_where_it_stopped() {
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a 'sleep 0.5')"),\"runId\":\"r1\"}" && answers 202
+    timeout 20 curl -sN -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' "$url/v1/runs/r1/events" >stream
+    equal "$(sed -n 's/^id: //p' stream | tr '\n' ' ')" '1 2 3 4 5 '
+    timeout 20 curl -sN -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' -H 'Last-Event-ID: 3' "$url/v1/runs/r1/events" >rest
+    equal "$(sed -n 's/^id: //p' rest | tr '\n' ' ')" '4 5 '
+    has rest 'event: RunCompleted'
+}
+
+test_server_killed_in_the_middle_goes_on() {
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a "echo x >>$PWD/a; sleep 1")" "$(shell b "echo x >>$PWD/b")"),\"runId\":\"r1\"}"
+    answers 202
+    wait_for test -s a
+    kill -9 $server
+    wait $server 2>/dev/null
+    serve
+    wait_for eval 'ask GET /v1/runs/r1/status && [ "$(jq -r .status body)" = COMPLETED ]'
+    equal "$(wc -l <b)" 1 'b ran'
+    stop_serving
+    intact
+}
+
+test_tokens_are_made_used_and_revoked() {
+    serve
+    admin=$token
+    ask POST /v1/tokens '{"roles":["Operator"],"name":"ops"}' && answers 201
+    id=$(jq -r .id body) secret=$(jq -r .token body)
+    token=$secret
+    ask GET /v1/whoami && equal "$(jq -r '.roles[0]' body)" Operator
+    ask GET /v1/tokens && answers 403 && code_is AUTHZ_DENIED
+    token=$admin
+    ask DELETE /v1/tokens/$id && answers 204
+    token=$secret
+    ask GET /v1/whoami && answers 401
+    token=$admin
+    ask GET /v1/audit && has body token.revoke
+    stop_serving
+    ! grep -qF "${secret##*_}" store.db store.db-wal serve.err 2>/dev/null || fail "the secret is stored"
+}
+
+run_tests "$@"
