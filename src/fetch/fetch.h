@@ -96,6 +96,9 @@ struct plan_ref {
     uint64_t size;          // bytes as stored; 0 = not said
     int64_t expires_ms;     // wall clock; 0 = never
 };
+// From {"uri", "sha256", "schemaVersion", "planId", "planVersion"} and perhaps "sizeBytes", "expiresAt", "compression"; other
+// members are not looked at. Borrows. E_INVALID names the member. Nothing is checked but types: fetch_plan does the rest.
+enum code fetch_plan_ref(const struct json *value, struct plan_ref *out, struct error *err) MUST_CHECK;
 // Downloads, inflates, compares. *actual is the hash of what came and is for the audit alone: to a tenant it would tell what
 // stands behind an address. All zero when nothing came.
 // As fetch_call, and E_CORRUPT (PLAN_INTEGRITY_VALIDATION_FAILED), E_DENIED (expired too), E_NOT_FOUND, E_INVALID (the reference).

@@ -67,7 +67,7 @@ static enum code options_copy(struct fetch_link *link, const struct fetch_link_o
     if (!link->url.ptr || !link->ca_file.ptr || !bearer || !link->exchange)
         return error_set(err, E_NOMEM, "out of memory");
     if (options->token.len) {
-        memcpy(bearer, "Bearer ", 7);
+        memcpy(bearer, STR("Bearer ").ptr, 7);
         memcpy(bearer + 7, options->token.ptr, options->token.len);
         link->bearer = (struct str){bearer, options->token.len + 7};
         if (!http_header_valid((struct http_header){STR("Authorization"), link->bearer}))

@@ -1,6 +1,7 @@
 // A plan by its reference: fetched, inflated, compared with what was promised.
 #include "fetch/inside.h"
 
+#include "base/civil.h"
 #include "os/os.h"
 
 #include <openssl/crypto.h>
@@ -8,6 +9,34 @@
 #include <zlib.h>
 
 #define INTEGRITY "PLAN_INTEGRITY_VALIDATION_FAILED: "
+
+enum code fetch_plan_ref(const struct json *value, struct plan_ref *out, struct error *err)
+{
+    *out = (struct plan_ref){0};
+    const struct {
+        const char *name;
+        struct str *to;
+    } texts[] = {{"uri", &out->uri},
+                 {"sha256", &out->sha256},
+                 {"schemaVersion", &out->schema_version},
+                 {"planId", &out->plan_id},
+                 {"planVersion", &out->plan_version}};
+    if (!json_is(value, JSON_OBJECT)) return error_set(err, E_INVALID, "a reference to a plan is an object");
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+        *texts[i].to = json_text(json_key(value, texts[i].name));
+        if (!texts[i].to->len) return error_set(err, E_INVALID, "the reference needs \"%s\"", texts[i].name);
+    }
+    const struct json *size = json_key(value, "sizeBytes"), *expires = json_key(value, "expiresAt");
+    const struct json *compression = json_key(value, "compression");
+    if (size && json_integer(size, -1) < 0) return error_set(err, E_INVALID, "\"sizeBytes\" must be a number of bytes");
+    out->size = size ? (uint64_t)json_integer(size, 0) : 0;
+    if (expires && !civil_parse(json_text(expires), &out->expires_ms))
+        return error_set(err, E_INVALID, "\"expiresAt\" must be a time such as 2026-02-11T17:00:00Z");
+    if (compression && !json_is(compression, JSON_STRING))
+        return error_set(err, E_INVALID, "compression must be gzip or none");
+    out->compression = json_text(compression);
+    return OK;
+}
 
 static enum code inflate_all(z_stream *stream, struct str from, struct buf *out, struct error *err)
 {

@@ -139,7 +139,7 @@ static struct digest signing_key(const struct sigv4 *request, struct str day, st
 {
     char *first = ARENA_ARRAY(arena, request->secret.len + 4, char);
     if (!first) return (struct digest){0};
-    memcpy(first, "AWS4", 4);
+    memcpy(first, STR("AWS4").ptr, 4);
     memcpy(first + 4, request->secret.ptr, request->secret.len);
     struct digest key = hmac((struct str){first, request->secret.len + 4}, day);
     OPENSSL_cleanse(first, request->secret.len + 4);

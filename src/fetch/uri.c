@@ -98,11 +98,9 @@ static const char *name_check(struct str host, bool rule)
     if (rule && host.len && host.ptr[0] == '.') host = str_slice(host, 1, host.len);
     if (host.len == 0) return "there is no host";
     if (host.ptr[host.len - 1] == '.') return "the host ends with a dot";
-    struct str label = host, rest = host;
-    for (size_t at = 0; at <= host.len; at += label.len + 1) {
-        rest = str_slice(host, at, host.len);
-        label = str_slice(rest, 0, str_find(rest, '.', 0));
-        const char *fault = label_check(label);
+    for (size_t at = 0, end; at <= host.len; at = end + 1) {
+        end = str_find(host, '.', at);
+        const char *fault = label_check(str_slice(host, at, end));
         if (fault) return fault;
     }
     return NULL;
@@ -267,8 +265,7 @@ static const char *rest_parse(struct str rest, struct uri *out)
 static const char *container_check(const struct uri *uri)
 {
     size_t end = str_find(uri->path, '/', 1);
-    const char *fault = bucket_check(str_slice(uri->path, 1, end), 3, 63, "-");
-    return fault;
+    return bucket_check(str_slice(uri->path, 1, end), 3, 63, "-");
 }
 
 // ---- the whole

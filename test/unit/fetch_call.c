@@ -231,6 +231,22 @@ static void every_address_of_a_name_must_be_allowed(void)
     CHECK_INT(atomic_load(&trap.accepted), 0);
 }
 
+// The kernel takes 0.0.0.0 for this machine: what counts is where the socket ended up.
+static void the_peer_is_looked_at_again(void)
+{
+    prepare();
+    struct names names = {.answers = {"0.0.0.0"}};
+    struct fetch_policy *policy = policy_for(
+        &arena,
+        "{\"allow\": [{\"uri\": \"http://plans.allowed.example:PORT/prod/\", \"addresses\": [\"0.0.0.0/32\"]}]}",
+        trap.port);
+    names_use(&names, policy);
+    struct fetch_answer answer;
+    struct error err = {0};
+    is_refused(get(policy, trap.port, 5000, &answer, &err), &err, "0.0.0.0");
+    CHECK_INT(atomic_load(&trap.requests), 0);
+}
+
 static enum code slow_resolve(void *context, const char *host, int64_t timeout_ms, struct fetch_addresses *out,
                               struct error *err)
 {
@@ -419,6 +435,29 @@ static void hostile_servers_meet_limits(void)
     }
 }
 
+static bool swallow(void *context, struct str bytes)
+{
+    *(size_t *)context += bytes.len;
+    return true;
+}
+
+// A stream has no limit of size, and ends in time all the same, even when there is always something to read.
+static void endless_streams_end_in_time(void)
+{
+    prepare();
+    struct server server = {0};
+    struct fetch_answer answer;
+    struct error err = {0};
+    size_t got = 0;
+    server_start(&server, chunks_for_ever);
+    char uri[128];
+    snprintf(uri, sizeof(uri), "http://plans.allowed.example:%u/prod/x", server.port);
+    struct fetch_policy *policy = http_policy(&server, &here);
+    struct fetch_call call = {.uri = str_from(uri), .timeout_ms = 200, .sink = swallow, .sink_context = &got};
+    CHECK_INT(fetch_call(policy, &call, &arena, &answer, &err), E_TIMEOUT);
+    CHECK(got > 0);
+}
+
 static void limits_hold_to_the_byte(void)
 {
     prepare();
@@ -545,9 +584,11 @@ int main(int argc, char **argv)
         TEST(other_hints_are_only_headers),
         TEST(names_are_resolved_once),
         TEST(every_address_of_a_name_must_be_allowed),
+        TEST(the_peer_is_looked_at_again),
         TEST(unreachable_looks_the_same_however_it_is),
         TEST(the_environment_does_not_matter),
         TEST(hostile_servers_meet_limits),
+        TEST(endless_streams_end_in_time),
         TEST(limits_hold_to_the_byte),
         TEST(certificates_are_verified_B5),
         TEST(old_tls_is_refused_B4),

@@ -111,6 +111,31 @@ static void a_closed_connection_is_made_anew(void)
     fetch_link_close(link);
 }
 
+static atomic_int closed;
+static void once_and_gone(struct peer *peer)
+{
+    if (peer_next(peer)) peer_answer(peer, "x");
+    shutdown(peer->fd, SHUT_RDWR);
+    atomic_fetch_add(&closed, 1);
+}
+
+// What must not be repeated is not even begun on a connection that is known to be closed.
+static void a_closed_connection_is_seen_before_it_is_used(void)
+{
+    struct server server = {0};
+    struct fetch_answer answer;
+    struct error err = {0};
+    server_start(&server, once_and_gone);
+    struct fetch_link *link = link_to(&server, "");
+    struct fetch_call post = {.method = STR("POST"), .uri = STR("/"), .body = STR("x")};
+    for (int i = 1; i <= 20; i++) {
+        CHECK_OK(fetch_link_call(link, &post, &arena, &answer, &err), &err);
+        while (atomic_load(&closed) < i) usleep(1000);
+    }
+    CHECK_INT(atomic_load(&server.requests), 20);
+    fetch_link_close(link);
+}
+
 // Reads the second request of a connection and closes without an answer.
 static void drop_second(struct peer *peer)
 {
@@ -385,6 +410,7 @@ int main(int argc, char **argv)
         TEST(a_path_of_the_address_comes_before_each_call),
         TEST(names_are_looked_up_by_the_system),
         TEST(a_closed_connection_is_made_anew),
+        TEST(a_closed_connection_is_seen_before_it_is_used),
         TEST(only_repeatable_calls_are_sent_twice),
         TEST(streams_arrive_piece_by_piece),
         TEST(silence_ends_and_so_does_patience),

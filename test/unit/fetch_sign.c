@@ -121,12 +121,13 @@ static void expect(const struct fetch_policy *policy, const char *method, const 
                    const char *text)
 {
     static const struct http_header headers[] = {{STR_INIT("Content-Type"), STR_INIT("application/json")},
-                                                 {STR_INIT("If-None-Match"), STR_INIT("*")}};
+                                                 {STR_INIT("If-None-Match"), STR_INIT("*")},
+                                                 {STR_INIT("X-Amz-Meta-Note"), STR_INIT("two  or   three blanks")}};
     struct fetch_call call = {.method = str_from(method),
                               .uri = str_from(uri),
                               .body = str_from(body),
                               .headers = headers,
-                              .header_count = *body ? 2 : 0};
+                              .header_count = *body ? 3 : 0};
     struct fetch_answer answer;
     struct error err = {0};
     CHECK_OK(fetch_call(policy, &call, &arena, &answer, &err), &err);

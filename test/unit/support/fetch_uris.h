@@ -183,6 +183,8 @@ static const char *const hostile_uris[] = {
     "https://plans.allowed.example/prod/.",
     "https://plans.allowed.example/prod/./x",
     "https://plans.allowed.example/prod/%2e/x",
+    "https://plans.allowed.example/prod/a%2fb",
+    "https://plans.allowed.example/prod/a%252Fb",
     "https://plans.allowed.example/prod/..%2fadmin",
     "https://plans.allowed.example/prod/..%5cadmin",
     "https://plans.allowed.example/prod/x%2f..%2f..%2fadmin",
