@@ -2,6 +2,7 @@
 #include "cli/trials.h"
 
 #include "author/author.h"
+#include "contract/profile.h"
 
 #include <stdio.h>
 
@@ -42,8 +43,34 @@ static void say_ok(struct cli *cli, struct str path, const struct program *progr
     tone_text(&text, &cli->out, look_tone(look), look_glyph(look, cli->out.utf8));
     buf_printf(&text, " %s: %s %.*s, %u step%s\n", path.ptr, document_kind_name(program->kind),
                STR_ARG(program->plan_id), program->step_count, program->step_count == 1 ? "" : "s");
+    if (program->capability_count > 0)
+        buf_printf(&text, "  capabilities: %u required of %.*s\n", program->capability_count,
+                   STR_ARG(provider_parse(program->target_adapter) ? program->target_adapter : STR("cairn")));
     if (!cli->quiet) cli_print(cli, &text);
     buf_release(&text);
+}
+
+// What the adapter of the plan can do of what it requires (WE-4).
+static int check_capabilities(struct cli *cli, struct document *document)
+{
+    struct capability_report report;
+    const struct program *program = document->program;
+    if (!capability_validate(program, (struct str){0}, os_now().wall_ms, &cli->arena, &report)) return cli_nomem(cli);
+    const struct json *lists[] = {json_key(&report.json, "errors"), &report.warnings};
+    for (size_t k = 0; k < ARRAY_COUNT(lists); k++)
+        for (uint32_t i = 0; i < lists[k]->count; i++) {
+            const struct json *one = &lists[k]->items[i];
+            struct str code = json_text(json_key(one, "code"));
+            struct diagnostic *d =
+                diagnose(&document->diagnostics, k == 0 ? SEVERITY_ERROR : SEVERITY_WARNING, "E0221", code.ptr,
+                         program->file, 1, 1, 1, "%.*s (adapter %s)", STR_ARG(json_text(json_key(one, "message"))),
+                         report.provider ? provider_name(report.provider) : "not chosen");
+            struct str remedy = json_text(json_at(&report.json, STR("remediation.suggestedFallbackBehavior")));
+            if (k == 0 && remedy.len > 0)
+                diagnostic_hint(&document->diagnostics, d, "fallbackBehavior: %.*s, or another targetAdapter",
+                                STR_ARG(remedy));
+        }
+    return EXIT_OK;
 }
 
 // One line a fault, or one array of all.
@@ -81,6 +108,7 @@ static int validate_document(struct validation *v, struct str path)
     bool strict = args_has(&v->cli->args, FLAG_STRICT);
     int code = document_load(v->cli, path, &document);
     if (!code && document.program && args_has(&v->cli->args, FLAG_SOUND)) code = prove(v->cli, &document);
+    if (!code && document.program) code = check_capabilities(v->cli, &document);
     if (!code) code = count(v, &document.diagnostics);
     if (code) return code;
     if (v->format == FORMAT_TEXT) document_report(v->cli, &document);

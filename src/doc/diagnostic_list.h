@@ -93,6 +93,10 @@
       "The field is accepted so that existing documents run, but it changes nothing here.")        \
     X("E0220", "an unknown adapter",                                                               \
       "targetAdapter is one of temporal, conductor, mock, any, auto and cairn.")                   \
+    X("E0221", "a capability that the adapter does not have",                                      \
+      "The plan requires something that its adapter cannot do. With fallbackBehavior: emulate "    \
+      "something else stands in for it if there is such a thing, with degrade the plan runs "      \
+      "without it; the run says so when it starts.")                                               \
     X("E0301", "an id is used twice",                                                              \
       "Ids are unique in their scope: the document, or the body of one loop.")                     \
     X("E0302", "an unknown dependency",                                                            \

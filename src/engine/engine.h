@@ -117,6 +117,8 @@ struct start_request {
     int64_t drain_timeout_ms; // 0 = 5 minutes
 };
 
+// The plan is held against the capabilities of its adapter (contract/profile.h): errors refuse the start (E_INVALID,
+// "PlanValidationError: CODE: ..."), warnings go into RunStarted, with a reference to the whole report, a blob of the run.
 // Checks and queues the start; it happens in the next turn. E_EXISTS, E_INVALID, E_UNSUPPORTED (engine_supports). run_out needs 129 bytes.
 enum code engine_start(struct engine *engine, const struct start_request *request, char run_out[129],
                        struct error *err) MUST_CHECK;

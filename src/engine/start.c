@@ -107,9 +107,6 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
         .trigger_source = STR("manual"),
         .not_before_ms = request->mode == MODE_DELAY ? request->not_before_ms : 0,
     };
-    struct str profile = request->target_adapter.len > 0 ? request->target_adapter : program->target_adapter;
-    enum provider provider = behaviour_of(profile)->provider;
-    if (provider != PROVIDER_CAIRN) facts->profile = str_from(provider_name(provider));
     facts->cancel_on_pause = request->cancel_on_pause;
     facts->drain_timeout_ms = request->drain_timeout_ms;
     if (request->mode == MODE_QUEUE) facts->admission = STR("QUEUE");
@@ -134,10 +131,45 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
     return describe_parts(program, arena, &facts->parts) ? OK : E_NOMEM;
 }
 
+// The report of a plan that does not get all it requires is kept with the run (WE-4e).
+static bool keep_report(struct queued *queued, const struct capability_report *report)
+{
+    struct buf bytes;
+    buf_init(&bytes, (size_t)1 << 20);
+    json_canon(&bytes, &report->json);
+    struct str kept = {0}, uri = {0};
+    if (buf_ok(&bytes)) kept = arena_copy(queued->arena, buf_str(&bytes));
+    buf_clear(&bytes);
+    struct digest sha = sha256(kept);
+    char hex[SHA256_HEX + 1];
+    digest_hex(&sha, hex);
+    buf_printf(&bytes, "cairn://blobs/%s", hex);
+    if (kept.ptr && buf_ok(&bytes)) uri = arena_copy(queued->arena, buf_str(&bytes));
+    buf_release(&bytes);
+    queued->blobs[queued->blob_count++] = (struct append_blob){.sha256 = sha, .bytes = kept};
+    queued->facts->report = uri;
+    queued->facts->warnings = report->warnings;
+    queued->facts->degraded = report->degraded;
+    return uri.ptr != NULL;
+}
+
+static enum code validate(struct engine *engine, const struct start_request *request, struct queued *queued,
+                          struct error *err)
+{
+    struct capability_report report;
+    if (!capability_validate(request->program, request->target_adapter, engine->now.wall_ms, queued->arena, &report))
+        return error_set(err, E_NOMEM, "out of memory");
+    if (report.refused)
+        return error_set(err, E_INVALID, "PlanValidationError: %s: %.*s", report.code, STR_ARG(report.message));
+    if (report.provider != PROVIDER_CAIRN) queued->facts->profile = str_from(provider_name(report.provider));
+    bool kept = report.warnings.count == 0 || keep_report(queued, &report);
+    return kept ? OK : error_set(err, E_NOMEM, "out of memory");
+}
+
 static bool start_blobs(const struct program *program, bool stored, const struct taking *taking, struct queued *queued)
 {
     size_t given = taking ? taking->blob_count : 0;
-    queued->blobs = ARENA_ARRAY(queued->arena, program->part_count + 1 + given, struct append_blob);
+    queued->blobs = ARENA_ARRAY(queued->arena, program->part_count + 2 + given, struct append_blob);
     if (!queued->blobs) return false;
     for (size_t i = 0; i < given; i++) queued->blobs[queued->blob_count++] = taking->blobs[i];
     if (stored) return true;
@@ -207,6 +239,8 @@ static enum code fill_start(struct engine *engine, const struct start_request *r
     if (rc) return rc;
     if (!start_blobs(request->program, resident->entry->stored, taking, queued))
         return error_set(err, E_NOMEM, "out of memory");
+    rc = validate(engine, request, queued, err);
+    if (rc) return rc;
     if (request->note_count > 0) {
         rc = copy_puts(queued->arena, request->notes, request->note_count, &queued->puts, err);
         if (rc) return rc;

@@ -290,9 +290,57 @@ static void pause_drains_for_so_long_and_a_taken_up_run_recovers_ES_6_6b_WE_2_1_
     kit_close(&k);
 }
 
+#define NEEDS_REPLAY(fallback)                                                                                         \
+    "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\",\"targetAdapter\":"              \
+    "\"conductor\","                                                                                                   \
+    "\"requiresCapabilities\":[\"replay.full\"]" fallback "},\"steps\":[{\"stepId\":\"a\",\"kind\":\"noop\"}]}"
+
+static void unsupported_plan_is_refused_and_leaves_nothing_WE_4d_WE_4c(void)
+{
+    struct kit k;
+    struct error err = {0};
+    char out[129];
+    kit_open(&k, NEEDS_REPLAY(""));
+    struct start_request request = {.program = k.program, .run = STR("r1")};
+    CHECK_INT(engine_start(k.engine, &request, out, &err), E_INVALID);
+    CHECK(strstr(err.message, "PlanValidationError: CAPABILITY_NOT_SUPPORTED"));
+    request.target_adapter = STR("temporal");
+    err = (struct error){0};
+    CHECK_INT(engine_start(k.engine, &request, out, &err), E_INVALID);
+    CHECK(strstr(err.message, "TARGET_ADAPTER_MISMATCH"));
+    CHECK_INT(engine_activity(k.engine).resident, 0);
+    kit_close(&k);
+}
+
+static void degraded_run_says_so_when_it_starts_WE_4e(void)
+{
+    struct kit k;
+    struct error err = {0};
+    kit_open(&k, NEEDS_REPLAY(",\"fallbackBehavior\":\"degrade\""));
+    kit_start(&k, "r1");
+    kit_crash(&k);
+    struct run_head head = kit_head(&k, "r1");
+    struct run *run = NULL;
+    CHECK_OK(fold_stored(k.store, k.program, &head.ids, &run, &err), &err);
+    CHECK(run->start.degraded);
+    CHECK_STR(run->start.profile, STR("conductor"));
+    CHECK_STR(json_text(json_key(&run->start.warnings.items[0], "code")), STR("CAPABILITY_DEGRADED"));
+    struct digest sha;
+    struct str report;
+    const struct str prefix = STR("cairn://blobs/");
+    CHECK(str_starts(run->start.report, prefix));
+    CHECK(digest_parse(str_slice(run->start.report, prefix.len, run->start.report.len), &sha));
+    CHECK_OK(store_blob(k.store, &sha, &k.memory, &report, &err), &err);
+    CHECK(strstr(report.ptr, "\"status\":\"WARNINGS\""));
+    run_free(run);
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
+        TEST(unsupported_plan_is_refused_and_leaves_nothing_WE_4d_WE_4c),
+        TEST(degraded_run_says_so_when_it_starts_WE_4e),
         TEST(pause_drains_for_so_long_and_a_taken_up_run_recovers_ES_6_6b_WE_2_1_2f),
         TEST(queued_run_survives_a_restart_and_starts_once_ES_3b_ES_3d_ES_3e),
         TEST(delayed_run_starts_its_steps_later_ES_3c),
