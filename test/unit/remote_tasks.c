@@ -107,8 +107,11 @@ static void rig_pass(struct rig *rig, int64_t ms)
 
 static void rig_start_for(struct rig *rig, const char *tenant, const char *run)
 {
-    struct start_request request = {
-        .program = rig->program, .tenant = str_from(tenant), .run = str_from(run), .triggered_by = STR("test")};
+    struct start_request request = {.program = rig->program,
+                                    .tenant = str_from(tenant),
+                                    .environment = STR("default"),
+                                    .run = str_from(run),
+                                    .triggered_by = STR("test")};
     char out[129];
     struct error err = {0};
     CHECK_OK(engine_start(rig->engine, &request, out, &err), &err);
@@ -218,6 +221,7 @@ static void task_is_taken_and_completed_and_the_answer_waits_for_the_disk(void)
     CHECK_STR(q->step, STR("a"));
     CHECK_STR(q->kind, STR("shell"));
     CHECK_STR(q->tenant, STR("default"));
+    CHECK_STR(q->environment, STR("default"));
     CHECK_INT(q->argc, 3);
     CHECK_STR(q->argv[2], STR("do a"));
     CHECK_INT(q->logical, 1);
