@@ -67,9 +67,10 @@ static enum code options_copy(struct fetch_link *link, const struct fetch_link_o
     if (!link->url.ptr || !link->ca_file.ptr || !bearer || !link->exchange)
         return error_set(err, E_NOMEM, "out of memory");
     if (options->token.len) {
-        memcpy(bearer, STR("Bearer ").ptr, 7);
-        memcpy(bearer + 7, options->token.ptr, options->token.len);
-        link->bearer = (struct str){bearer, options->token.len + 7};
+        const struct str word = STR("Bearer ");
+        memcpy(bearer, word.ptr, word.len);
+        memcpy(bearer + word.len, options->token.ptr, options->token.len);
+        link->bearer = (struct str){bearer, word.len + options->token.len};
         if (!http_header_valid((struct http_header){STR("Authorization"), link->bearer}))
             return error_set(err, E_INVALID, "the token holds characters that no token has");
     }

@@ -135,17 +135,21 @@ static bool write_canonical(const struct sigv4 *request, const struct pair *head
 
 // ---- the signature
 
-static struct digest signing_key(const struct sigv4 *request, struct str day, struct arena *arena)
+static bool signing_key(const struct sigv4 *request, struct str day, struct arena *arena, struct digest *out)
 {
-    char *first = ARENA_ARRAY(arena, request->secret.len + 4, char);
-    if (!first) return (struct digest){0};
-    memcpy(first, STR("AWS4").ptr, 4);
-    memcpy(first + 4, request->secret.ptr, request->secret.len);
-    struct digest key = hmac((struct str){first, request->secret.len + 4}, day);
-    OPENSSL_cleanse(first, request->secret.len + 4);
+    const struct str word = STR("AWS4");
+    size_t size = word.len + request->secret.len;
+    char *first = ARENA_ARRAY(arena, size, char);
+    if (!first) return false;
+    memcpy(first, word.ptr, word.len);
+    memcpy(first + word.len, request->secret.ptr, request->secret.len);
+    struct digest key = hmac((struct str){first, size}, day);
+    OPENSSL_cleanse(first, size);
     key = hmac_with(&key, request->region);
     key = hmac_with(&key, request->service);
-    return hmac_with(&key, STR("aws4_request"));
+    *out = hmac_with(&key, STR("aws4_request"));
+    OPENSSL_cleanse(&key, sizeof(key));
+    return true;
 }
 
 static void write_scope(struct buf *out, const struct sigv4 *request, struct str day)
@@ -172,7 +176,8 @@ static bool write_authorization(const struct sigv4 *request, const struct pair *
     write_scope(out, request, day);
     buf_byte(out, '\n');
     buf_hex(out, canonical.b, sizeof(canonical.b));
-    struct digest key = signing_key(request, day, arena);
+    struct digest key;
+    if (!signing_key(request, day, arena, &key)) return false;
     struct digest signature = hmac_with(&key, buf_str(out));
     OPENSSL_cleanse(&key, sizeof(key));
     digest_hex(&signature, hex);
