@@ -75,7 +75,8 @@ enum exit_code {
     X(TLS_CERT, "tls-cert", 0, "FILE", "", "certificate chain, PEM")                                                   \
     X(TLS_KEY, "tls-key", 0, "FILE", "", "its key, PEM")                                                               \
     X(INSECURE, "insecure", 0, NULL, "", "listen without TLS where other machines can reach it")                       \
-    X(TOKEN_FILE, "token-file", 0, "FILE", "", "file that holds a token; serve: where the first one is put")           \
+    X(TOKEN_FILE, "token-file", 0, "FILE", "",                                                                         \
+      "file that holds a token (worker: default $CAIRN_TOKEN); serve: where the first one is put")                     \
     X(DRAIN, "drain", 0, "SECONDS", "", "how long running steps may go on after the signal to stop (default: 30)")     \
     X(REASON, "reason", 0, "TEXT", "", "why; kept in the decision record")                                             \
     X(DIFF_STEPS, "steps", 0, NULL, "", "compare documents, inputs and paths")                                         \
@@ -136,6 +137,13 @@ enum exit_code {
     X(KEEP_LAST, "keep-last", 0, "N", "", "the newest N runs stay, whatever their age")                                \
     X(DRY_RUN, "dry-run", 0, NULL, "", "only show what would be done")                                                 \
     X(NO_CHILDREN, "no-children", 0, NULL, "", "without the child runs")                                               \
+    X(SERVER, "server", 0, "URL", "",                                                                                  \
+      "a server: http://HOST:PORT, https://HOST or unix:PATH (default: $CAIRN_SERVER)")                                \
+    X(CA_FILE, "ca-file", 0, "FILE", "", "certificates of who may have signed the server's (default: the system's)")   \
+    X(POOL, "pool", 0, "NAME", "", "the pool of workers (default: default)")                                           \
+    X(KINDS, "kinds", 0, "A,B", "", "only steps of these kinds: shell, exec, script")                                  \
+    X(CONCURRENCY, "concurrency", 0, "N", "", "so many steps at once (default: one a core)")                           \
+    X(NAME, "name", 0, "NAME", "", "what the worker is called in lists (default: host and process)")                   \
     X(ONLY, "only", 0, "W,..", "", "only these workloads: w1 w2 w3 w4 w5 w6 scale list")
 
 enum flag {

@@ -31,6 +31,7 @@ int command_artifacts_cat(struct cli *cli);
 int command_artifacts_get(struct cli *cli);
 int command_inbox(struct cli *cli);
 int command_wait(struct cli *cli);
+int command_worker(struct cli *cli);
 int command_signal(struct cli *cli);
 int command_retry(struct cli *cli);
 int command_fork(struct cli *cli);

@@ -23,6 +23,7 @@ static const struct setting settings[] = {
     {"time", FLAG_TIME, "relative", "times in tables: relative, iso, unix"},
     {"on-interrupt", FLAG_ON_INTERRUPT, "pause", "what the first ^C does: pause, cancel, kill"},
     {"confine", FLAG_CONFINE, "none", "what steps are kept from: none, auto, basic, files, full"},
+    {"server", FLAG_SERVER, "", "the server that workers ask for steps"},
     {"secrets", FLAG_SECRETS, "", "file with the providers of secret://PROVIDER/NAME"},
 };
 

@@ -96,6 +96,10 @@ static bool read_result(const struct json *item, bool must_fail, struct buf *val
     const struct json *given = json_key(item, "value");
     out->duration_ms = json_integer(json_key(item, "durationMs"), 0);
     if (out->duration_ms < 0) out->duration_ms = 0;
+    if (is_true(json_key(item, "lost"))) {
+        out->lost = true;
+        return true;
+    }
     if (error) {
         struct str code = json_text(json_key(error, "code"));
         int64_t exit = json_integer(json_key(error, "exitCode"), INT64_MIN);
@@ -203,7 +207,9 @@ static void end_log(struct remote *r, const struct handed *handed)
     if (!handed->task->logged) return;
     const struct tool_result *result = &handed->result;
     buf_init(&how, 16384);
-    if (result->ok)
+    if (result->lost)
+        buf_text(&how, "given back");
+    else if (result->ok)
         buf_text(&how, result->is_json ? "done" : "exit 0");
     else
         buf_printf(&how, "%.*s: %.*s", STR_ARG(result->fault.code), STR_ARG(result->fault.message));

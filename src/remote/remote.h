@@ -38,11 +38,15 @@ enum {
 struct remote_options {
     const struct remote_route *routes; // copied; an attempt that none fits is executed here
     size_t route_count;
-    const char *mark; // engine_mark; marks local processes
+    const char *mark;                           // engine_mark; marks local processes. Copied
+    const struct tool_confinement *confinement; // of local processes; both as in tool_options
+    const struct tool_secrets *secrets;
     uint32_t process_max;
     bool no_local;       // nothing is executed here: what no route fits goes to pool "default"
     struct task_key key; // of the tokens; the same after a restart, so that old tokens are told from forged ones
-    int64_t lease_ms;    // 0 = REMOTE_LEASE_MS
+    // Whether anybody still waits for the answer to a call with this context; no task is given to nobody. NULL: always.
+    bool (*alive)(const void *context);
+    int64_t lease_ms;                    // 0 = REMOTE_LEASE_MS
     int64_t (*now)(const void *context); // tests: monotonic ms, and remote_tick instead of a thread; NULL: the clock
     const void *now_context;
 };

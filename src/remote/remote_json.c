@@ -237,7 +237,9 @@ void remote_result_write(struct buf *out, struct str token, uint64_t epoch, cons
     buf_byte(out, '{');
     wire_text(out, "token", token);
     wire_number(out, "epoch", (int64_t)epoch);
-    if (!result->ok) {
+    if (result->lost) {
+        wire_true(out, "lost");
+    } else if (!result->ok) {
         write_fault(out, &result->fault);
     } else if (result->is_json) {
         wire_name(out, "value");

@@ -180,11 +180,12 @@ static bool try_waiter(struct remote *r, struct waiter *w, int64_t now)
         return true;
     }
     if (r->waiting == 0 && w->until > now) return false;
+    bool gone = r->options.alive && !r->options.alive(w->context);
     buf_init(&body, (size_t)512 << 20);
     buf_byte(&body, '{');
     wire_list(&body, "tasks");
-    size_t count = take_tasks(r, w, &body);
-    if (count == 0 && w->until > now) {
+    size_t count = gone ? 0 : take_tasks(r, w, &body);
+    if (count == 0 && w->until > now && !gone) {
         buf_release(&body);
         return false;
     }

@@ -103,7 +103,9 @@ static enum code open_local(struct remote *r, struct error *err)
                                    .process_max = r->options.process_max,
                                    .deliver = local_result,
                                    .output = local_line,
-                                   .context = r};
+                                   .context = r,
+                                   .confinement = r->options.confinement,
+                                   .secrets = r->options.secrets};
     return tools_open(&options, &r->local, err);
 }
 
@@ -269,10 +271,13 @@ static void close_tools(struct tools *tools)
 static const struct tool_ops ops = {.start = start, .cancel = cancel, .close = close_tools};
 
 // ---- for the owner
-static bool copy_routes(struct remote *r)
+static bool copy_options(struct remote *r)
 {
     r->routes = ARENA_ARRAY(&r->memory, r->options.route_count + 1, struct remote_route);
     if (!r->routes) return false;
+    struct str mark = arena_copy(&r->memory, str_from(r->options.mark));
+    if (!mark.ptr) return false;
+    r->options.mark = mark.ptr;
     for (size_t i = 0; i < r->options.route_count; i++) {
         const struct remote_route *from = &r->options.routes[i];
         struct remote_route *to = &r->routes[i];
@@ -313,7 +318,7 @@ enum code remote_open(const struct remote_options *options, struct remote **out,
     INVARIANT(pthread_cond_init(&r->changed, &attr) == 0);
     pthread_condattr_destroy(&attr);
     r->done = calloc(DONE_MAX, sizeof(*r->done));
-    if (!r->done || !copy_routes(r) || (!options->now && !start_thread(r))) {
+    if (!r->done || !copy_options(r) || (!options->now && !start_thread(r))) {
         remote_free(r);
         return error_set(err, E_NOMEM, "no memory or no thread for the tasks of workers");
     }

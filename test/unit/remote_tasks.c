@@ -31,6 +31,13 @@ struct rig {
     struct remote_caller caller;
 };
 
+static bool rig_gone; // the clients are
+static bool rig_alive(const void *context)
+{
+    (void)context;
+    return !rig_gone;
+}
+
 static int64_t rig_now(const void *context)
 {
     return ((const struct rig *)context)->now.mono_ms;
@@ -62,8 +69,12 @@ static void rig_open(struct rig *rig, const char *plan, const struct remote_rout
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, &rig->memory);
     CHECK_OK(program_load(str_from(plan), STR("test"), NULL, &diagnostics, &rig->program, &err), &err);
-    struct remote_options remote = {
-        .routes = routes, .route_count = count, .no_local = true, .now = rig_now, .now_context = rig};
+    struct remote_options remote = {.routes = routes,
+                                    .route_count = count,
+                                    .no_local = true,
+                                    .now = rig_now,
+                                    .now_context = rig,
+                                    .alive = rig_alive};
     memset(&remote.key, 7, sizeof(remote.key));
     CHECK_OK(remote_open(&remote, &rig->remote, &err), &err);
     struct engine_options options = {.store = rig->store,
@@ -297,6 +308,22 @@ static void silent_worker_is_lost_and_its_late_result_refused_C_34_I14(void)
     rig_close(&rig);
 }
 
+static void task_that_is_given_back_runs_again_at_once(void)
+{
+    struct rig rig;
+    struct said said;
+    rig_open(&rig, ONE, NULL, 0);
+    rig_start(&rig, "r1");
+    struct remote_task task = poll_one(&rig);
+    buf_clear(&rig.told);
+    complete(&rig, &task, ",\"lost\":true", &said);
+    rig_idle(&rig);
+    CHECK_INT(said.status, 200);
+    rig_expect(&rig, "STEP_REDISPATCHED a 1.2\n");
+    CHECK_INT(poll_one(&rig).request.engine, 2);
+    rig_close(&rig);
+}
+
 static void heartbeat_renews_the_lease(void)
 {
     struct rig rig;
@@ -340,6 +367,10 @@ static void poll_waits_for_work_or_for_its_time(void)
     rig_start(&rig, "r2");
     rig_pass(&rig, 1);
     CHECK_INT(late.count, 0);
+    rig_gone = true;
+    ask(&rig, REMOTE_POLL, "{\"worker\":\"w1\",\"waitMs\":20000}", &late);
+    CHECK_TEXT(late.body, "{\"tasks\":[]}"); // nobody reads it
+    rig_gone = false;
     (void)poll_one(&rig);
     rig_close(&rig);
 }
@@ -676,6 +707,7 @@ int main(int argc, char **argv)
         TEST(task_is_taken_and_completed_and_the_answer_waits_for_the_disk),
         TEST(completion_that_comes_again_is_answered_again_and_changes_nothing),
         TEST(silent_worker_is_lost_and_its_late_result_refused_C_34_I14),
+        TEST(task_that_is_given_back_runs_again_at_once),
         TEST(heartbeat_renews_the_lease),
         TEST(poll_waits_for_work_or_for_its_time),
         TEST(cancelled_task_is_told_to_its_worker_at_once),

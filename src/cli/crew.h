@@ -1,0 +1,33 @@
+// A crew executes tasks of a server: one thread asks for them, one keeps their leases, one hands in what came out, and the
+// product's own tools run them (docs/format/worker.md). It survives a server that is away, and gives up an attempt whose lease
+// it could not renew in time, so that nothing runs twice for long.
+#ifndef CAIRN_CLI_CREW_H
+#define CAIRN_CLI_CREW_H
+
+#include "fetch/fetch.h"
+#include "remote/remote.h"
+
+struct crew_options {
+    struct fetch_link_options link; // `stopped` is the crew's own
+    struct str name, pool;
+    const struct str *kinds; // none: those of processes
+    size_t kind_count;
+    uint32_t slots; // tasks at once
+    const struct tool_confinement *confinement;
+    const struct tool_secrets *secrets;
+    // Something to tell people. Any thread.
+    void (*say)(void *context, bool warning, const char *text);
+    void *context;
+};
+
+struct crew;
+
+enum code crew_open(const struct crew_options *options, struct crew **out, struct error *err) MUST_CHECK;
+void crew_drain(struct crew *crew); // takes nothing new; what is at hand goes on
+// How many tasks are at hand. *err: why the crew cannot go on (credentials, no such server); OK while it can.
+size_t crew_busy(struct crew *crew, struct error *err);
+uint64_t crew_count(struct crew *crew); // results that the server has taken
+// Ends everything at once; what is at hand is killed and given back to the server.
+void crew_close(struct crew *crew);
+
+#endif

@@ -1,0 +1,331 @@
+// The three threads of a crew and what they say to the server.
+#include "cli/crew_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { CALL_MS = 30000, POLL_WAIT_MS = 20000, PAUSE_MS = 100, PAUSE_MAX_MS = 5000 };
+
+void crew_wait_until(struct crew *crew, int64_t until) // with the lock
+{
+    struct timespec time = {.tv_sec = (time_t)(until / 1000), .tv_nsec = (long)(until % 1000) * 1000000};
+    pthread_cond_timedwait(&crew->changed, &crew->mutex, &time);
+}
+
+// ---- calls
+enum code link_open(struct crew *crew, struct link_of *out, struct error *err)
+{
+    *out = (struct link_of){.crew = crew};
+    arena_init(&out->arena, 65536, (size_t)512 << 20);
+    return fetch_link_open(&crew->options.link, &out->link, err);
+}
+
+void link_close(struct link_of *link)
+{
+    fetch_link_close(link->link);
+    arena_release(&link->arena);
+}
+
+void body_begin(const struct crew *crew, struct buf *body)
+{
+    buf_byte(body, '{');
+    json_write_string(body, STR("worker"));
+    buf_byte(body, ':');
+    json_write_string(body, crew->options.name);
+    buf_byte(body, ',');
+    json_write_string(body, STR("pool"));
+    buf_byte(body, ':');
+    json_write_string(body, crew->options.pool);
+}
+
+void body_list(struct buf *body, const char *name)
+{
+    buf_byte(body, ',');
+    json_write_string(body, str_from(name));
+    buf_text(body, ":[");
+}
+
+void body_number(struct buf *body, const char *name, int64_t value)
+{
+    buf_byte(body, ',');
+    json_write_string(body, str_from(name));
+    buf_byte(body, ':');
+    buf_int(body, value);
+}
+
+void body_task(struct buf *body, const struct job *job) // open: a member may follow
+{
+    buf_byte(body, '{');
+    json_write_string(body, STR("token"));
+    buf_byte(body, ':');
+    json_write_string(body, job->token);
+    body_number(body, "epoch", (int64_t)job->epoch);
+}
+
+// People hear of a server that is away once, and once when it is back.
+static void note_away(struct crew *crew, bool away, const char *why)
+{
+    pthread_mutex_lock(&crew->mutex);
+    bool changed = crew->away != away && !crew->stopping;
+    crew->away = away;
+    pthread_mutex_unlock(&crew->mutex);
+    if (changed && away) crew_say(crew, true, "the server does not answer: %s; trying again", why);
+    if (changed && !away) crew_say(crew, false, "the server answers again");
+}
+
+enum code link_call(struct link_of *link, const struct fetch_call *call, struct fetch_answer *answer, struct error *err)
+{
+    static const struct http_header type = {{"Content-Type", 12}, {"application/json", 16}};
+    struct fetch_call with = *call;
+    with.headers = &type;
+    with.header_count = 1;
+    enum code rc = fetch_link_call(link->link, &with, &link->arena, answer, err);
+    if (!rc && (answer->status >= 500 || answer->status == 429)) rc = error_set(err, E_IO, "status %d", answer->status);
+    if (rc == E_CANCELLED) return rc;
+    if (rc == E_TIMEOUT) rc = E_IO;
+    if (rc != E_NOMEM) note_away(link->crew, rc != OK, err->message);
+    if (!rc) link->tries = 0;
+    return rc;
+}
+
+enum code link_post(struct link_of *link, const char *path, struct str body, int64_t timeout_ms,
+                    struct fetch_answer *answer, struct error *err)
+{
+    arena_reset(&link->arena);
+    *err = (struct error){0};
+    struct fetch_call call = {.method = STR("POST"), .uri = str_from(path), .body = body, .timeout_ms = timeout_ms};
+    call.repeatable = true; // a poll that is sent twice leases twice, at worst for one lease
+    return link_call(link, &call, answer, err);
+}
+
+void link_pause(struct link_of *link)
+{
+    struct crew *crew = link->crew;
+    int64_t pause = (int64_t)PAUSE_MS << (link->tries < 6 ? link->tries : 6);
+    if (pause > PAUSE_MAX_MS) pause = PAUSE_MAX_MS;
+    link->tries++;
+    int64_t until = os_now().mono_ms + pause;
+    pthread_mutex_lock(&crew->mutex);
+    while (!crew->stopping && os_now().mono_ms < until) crew_wait_until(crew, until);
+    pthread_mutex_unlock(&crew->mutex);
+}
+
+void crew_give_up(struct crew *crew, enum code code, const char *why)
+{
+    pthread_mutex_lock(&crew->mutex);
+    if (!crew->fatal.code) error_set(&crew->fatal, code, "%s", why);
+    pthread_mutex_unlock(&crew->mutex);
+}
+
+// What the server says when it refuses a whole call.
+void crew_refused(struct crew *crew, const char *call, const struct fetch_answer *answer, struct arena *arena)
+{
+    struct json problem;
+    struct str title = {0};
+    if (json_parse(answer->body, NULL, arena, &problem, NULL) == OK) title = json_text(json_key(&problem, "title"));
+    char text[300];
+    snprintf(text, sizeof(text), "the server refuses %s: status %d %.*s", call, answer->status,
+             (int)(title.len > 200 ? 200 : title.len), title.ptr ? title.ptr : "");
+    if (answer->status == 401 || answer->status == 403)
+        crew_give_up(crew, E_DENIED, text);
+    else
+        crew_say(crew, true, "%s", text);
+}
+
+// ---- asking for tasks
+static size_t free_slots(struct crew *crew) // waits for one; 0: no more tasks are wanted
+{
+    pthread_mutex_lock(&crew->mutex);
+    while (crew->busy >= crew->options.slots && !crew->stopping && !crew->draining)
+        crew_wait_until(crew, os_now().mono_ms + 1000);
+    size_t count = crew->stopping || crew->draining ? 0 : crew->options.slots - crew->busy;
+    pthread_mutex_unlock(&crew->mutex);
+    return count;
+}
+
+static struct job *take_slot(struct crew *crew)
+{
+    pthread_mutex_lock(&crew->mutex);
+    struct job *job = NULL;
+    for (uint32_t i = 0; !job && i < crew->options.slots; i++)
+        if (crew->jobs[i].state == JOB_FREE && !crew->jobs[i].taken) job = &crew->jobs[i];
+    if (job) job->taken = true;
+    crew->busy += job != NULL;
+    pthread_mutex_unlock(&crew->mutex);
+    return job;
+}
+
+static void start_tasks(struct crew *crew, const struct fetch_answer *answer, struct arena *arena)
+{
+    struct remote_task *tasks;
+    size_t count;
+    struct error err = {0};
+    if (remote_tasks_read(answer->body, arena, &tasks, &count, &err)) {
+        crew_say(crew, true, "%s", err.message);
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct job *job = take_slot(crew);
+        if (!job) break; // more than were asked for: they go back when their lease ends
+        crew_say(crew, false, "%.*s/%.*s attempt %u.%u", STR_ARG(tasks[i].request.run), STR_ARG(tasks[i].request.step),
+                 tasks[i].request.logical, tasks[i].request.engine);
+        crew_job_start(crew, job, &tasks[i]);
+    }
+}
+
+static void poll_body(struct crew *crew, struct buf *body, size_t max)
+{
+    static const struct str processes[] = {STR_INIT("shell"), STR_INIT("exec"), STR_INIT("script")};
+    const struct str *kinds = crew->options.kind_count > 0 ? crew->options.kinds : processes;
+    size_t count = crew->options.kind_count > 0 ? crew->options.kind_count : ARRAY_COUNT(processes);
+    body_begin(crew, body);
+    body_list(body, "kinds");
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0) buf_byte(body, ',');
+        json_write_string(body, kinds[i]);
+    }
+    buf_byte(body, ']');
+    body_number(body, "max", (int64_t)(max < REMOTE_BATCH_MAX ? max : REMOTE_BATCH_MAX));
+    body_number(body, "waitMs", POLL_WAIT_MS);
+    body_number(body, "slots", crew->options.slots);
+    buf_byte(body, '}');
+}
+
+void *crew_poll(void *context)
+{
+    struct crew *crew = context;
+    struct link_of link;
+    struct error err = {0};
+    struct buf body;
+    buf_init(&body, 1 << 16);
+    if (link_open(crew, &link, &err)) crew_give_up(crew, err.code, err.message);
+    for (size_t max; link.link && (max = free_slots(crew)) > 0;) {
+        struct fetch_answer answer;
+        buf_clear(&body);
+        poll_body(crew, &body, max);
+        enum code rc = link_post(&link, "/v1/worker/poll", buf_str(&body), POLL_WAIT_MS + CALL_MS, &answer, &err);
+        if (rc == E_CANCELLED) break;
+        if (!rc && answer.status == 200)
+            start_tasks(crew, &answer, &link.arena);
+        else if (!rc)
+            crew_refused(crew, "a poll", &answer, &link.arena);
+        if (rc || answer.status != 200) link_pause(&link);
+    }
+    buf_release(&body);
+    link_close(&link);
+    return NULL;
+}
+
+// ---- keeping leases
+struct kept {
+    uint64_t ticket;
+    size_t index;
+};
+
+static size_t beat_body(struct crew *crew, struct buf *body, struct kept *kept)
+{
+    size_t count = 0;
+    body_begin(crew, body);
+    body_list(body, "tasks");
+    pthread_mutex_lock(&crew->mutex);
+    int64_t wait = REMOTE_LEASE_MS / 3;
+    for (uint32_t i = 0; i < crew->options.slots && count < REMOTE_BATCH_MAX; i++) {
+        const struct job *job = &crew->jobs[i];
+        if (job->state == JOB_FREE || job->dropped) continue;
+        if (count > 0) buf_byte(body, ',');
+        body_task(body, job);
+        buf_byte(body, '}');
+        if (job->lease_ms / 3 < wait) wait = job->lease_ms / 3;
+        kept[count++] = (struct kept){.ticket = crew_job_ticket(crew, job), .index = i};
+    }
+    pthread_mutex_unlock(&crew->mutex);
+    buf_byte(body, ']');
+    body_number(body, "waitMs", wait);
+    buf_byte(body, '}');
+    return count;
+}
+
+static void take_beat(struct crew *crew, const struct kept *kept, const struct remote_answer *answers, size_t count,
+                      int64_t asked_ms)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct job *job = &crew->jobs[kept[i].index];
+        int64_t grace = -1;
+        pthread_mutex_lock(&crew->mutex);
+        if (job->state != JOB_FREE && crew_job_ticket(crew, job) == kept[i].ticket) {
+            bool gone = answers[i].state == REMOTE_STALE || answers[i].state == REMOTE_DENIED;
+            if (gone || (answers[i].state == REMOTE_CANCEL && !job->stopping)) {
+                grace = gone ? 0 : answers[i].grace_ms;
+                job->stopping = true;
+                job->dropped = job->dropped || gone;
+            }
+            if (!gone) job->lease_until = asked_ms + job->lease_ms;
+        }
+        pthread_mutex_unlock(&crew->mutex);
+        if (grace >= 0) crew->tools->ops->cancel(crew->tools, kept[i].ticket, grace);
+    }
+}
+
+// An attempt whose lease this worker could not renew is somebody else's by now.
+static void drop_overdue(struct crew *crew)
+{
+    int64_t now = os_now().mono_ms;
+    for (uint32_t i = 0; i < crew->options.slots; i++) {
+        struct job *job = &crew->jobs[i];
+        pthread_mutex_lock(&crew->mutex);
+        bool overdue = job->state == JOB_RUNNING && !job->dropped && now > job->lease_until;
+        uint64_t ticket = crew_job_ticket(crew, job);
+        if (overdue) job->dropped = job->stopping = true;
+        pthread_mutex_unlock(&crew->mutex);
+        if (!overdue) continue;
+        crew_say(crew, true, "a lease could not be renewed in time: its step is stopped");
+        crew->tools->ops->cancel(crew->tools, ticket, 0);
+    }
+}
+
+static bool beat_once(struct link_of *link, struct kept *kept, struct buf *body)
+{
+    struct crew *crew = link->crew;
+    struct error err = {0};
+    struct fetch_answer answer;
+    struct remote_answer *answers;
+    buf_clear(body);
+    size_t count = beat_body(crew, body, kept), got = 0;
+    if (count == 0) {
+        pthread_mutex_lock(&crew->mutex);
+        if (!crew->stopping && crew->busy == 0) crew_wait_until(crew, os_now().mono_ms + 1000);
+        pthread_mutex_unlock(&crew->mutex);
+        return true;
+    }
+    int64_t asked = os_now().mono_ms;
+    enum code rc = link_post(link, "/v1/worker/heartbeat", buf_str(body), CALL_MS, &answer, &err);
+    if (rc == E_CANCELLED) return false;
+    if (!rc) rc = remote_answers_read(answer.body, &link->arena, &answers, &got, &err);
+    if (!rc && got == count) take_beat(crew, kept, answers, count, asked);
+    drop_overdue(crew);
+    if (rc || got != count) link_pause(link);
+    return true;
+}
+
+void *crew_beat(void *context)
+{
+    struct crew *crew = context;
+    struct link_of link;
+    struct error err = {0};
+    struct kept *kept = calloc(REMOTE_BATCH_MAX, sizeof(*kept));
+    struct buf body;
+    buf_init(&body, 4 << 20);
+    if (link_open(crew, &link, &err) || !kept) crew_give_up(crew, E_NOMEM, "no link for heartbeats");
+    for (bool go = link.link && kept; go;) {
+        pthread_mutex_lock(&crew->mutex);
+        go = !crew->stopping;
+        pthread_mutex_unlock(&crew->mutex);
+        go = go && beat_once(&link, kept, &body);
+    }
+    free(kept);
+    buf_release(&body);
+    link_close(&link);
+    return NULL;
+}

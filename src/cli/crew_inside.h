@@ -1,0 +1,81 @@
+// Private to the crew.
+#ifndef CAIRN_CLI_CREW_INSIDE_H
+#define CAIRN_CLI_CREW_INSIDE_H
+
+#include "cli/crew.h"
+
+#include <pthread.h>
+
+enum job_state { JOB_FREE = 0, JOB_RUNNING, JOB_DONE };
+
+struct job {
+    enum job_state state;
+    uint32_t generation;
+    bool taken;             // not free, though nothing of it has begun
+    bool stopping, dropped; // asked to stop; the server does not want its result
+    bool has_dir;
+    struct str token;
+    uint64_t epoch;
+    int64_t lease_ms, lease_until;
+    size_t log_max;
+    struct buf log[2]; // lines that the server has not taken yet
+    uint64_t log_offset[2], log_size;
+    struct str dir; // artifacts
+    const struct artifact_decl *artifacts;
+    size_t artifact_count;
+    struct tool_result result;
+    struct arena arena;
+};
+
+struct crew {
+    struct crew_options options;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    pthread_t threads[3];
+    size_t thread_count;
+    struct tools *tools;
+    struct job *jobs;
+    uint32_t busy;
+    bool draining, stopping, away;
+    struct error fatal;
+    uint64_t count;
+    char dir[64];
+    struct arena memory;
+};
+
+uint64_t crew_job_ticket(const struct crew *crew, const struct job *job);
+void crew_job_free(struct crew *crew, struct job *job); // without the lock; nobody else has it any more
+// Executes a task in a free slot. Without the lock. What is wrong with it becomes its result.
+void crew_job_start(struct crew *crew, struct job *job, const struct remote_task *task);
+
+// crew_calls.c
+struct link_of { // one thread's
+    struct crew *crew;
+    struct fetch_link *link;
+    struct arena arena; // of one call
+    unsigned tries;
+};
+enum code link_open(struct crew *crew, struct link_of *out, struct error *err) MUST_CHECK;
+void link_close(struct link_of *link);
+// One call. E_IO: say it again after crew_pause. The arena is reset before.
+enum code link_post(struct link_of *link, const char *path, struct str body, int64_t timeout_ms,
+                    struct fetch_answer *answer, struct error *err) MUST_CHECK;
+// The same for any method; without the reset.
+enum code link_call(struct link_of *link, const struct fetch_call *call, struct fetch_answer *answer,
+                    struct error *err) MUST_CHECK;
+void link_pause(struct link_of *link);                  // longer each time; ends when the crew stops
+void crew_wait_until(struct crew *crew, int64_t until); // with the lock: something may have changed
+void crew_give_up(struct crew *crew, enum code code, const char *why);
+void crew_refused(struct crew *crew, const char *call, const struct fetch_answer *answer, struct arena *arena);
+void *crew_poll(void *crew);
+void *crew_beat(void *crew);
+void *crew_send(void *crew);            // crew_send.c
+void crew_give_back(struct crew *crew); // what is at hand, in one last call
+// A body is an object that stays open.
+void body_list(struct buf *body, const char *name);
+void body_number(struct buf *body, const char *name, int64_t value);
+void body_task(struct buf *body, const struct job *job); // {token, epoch; open
+void body_begin(const struct crew *crew, struct buf *body);
+void crew_say(struct crew *crew, bool warning, const char *format, ...) PRINTF_LIKE(3, 4);
+
+#endif

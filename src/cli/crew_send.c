@@ -1,0 +1,275 @@
+// What came out of the tasks goes to the server: logs, then artifacts, then results in batches. Nothing is dropped because
+// the server is away: it is said again until somebody answers.
+#include "cli/crew_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CALL_MS = 30000,
+    LAST_CALL_MS = 2000,
+    LOG_EVERY_MS = 200,
+    LOG_PIECE_MAX = 64 << 10,
+    LOG_BODY_MAX = 256 << 10,
+    RESULT_BODY_MAX = 512 << 10,
+    ARTIFACT_MAX = 64 << 20
+};
+
+// ---- logs
+struct piece {
+    struct job *job;
+    uint64_t ticket;
+    bool is_stderr;
+    size_t len;
+};
+
+static void piece_body(struct buf *body, const struct job *job, bool is_stderr, struct str text)
+{
+    body_task(body, job);
+    buf_byte(body, ',');
+    json_write_string(body, STR("stream"));
+    buf_byte(body, ':');
+    json_write_string(body, is_stderr ? STR("stderr") : STR("stdout"));
+    body_number(body, "offset", (int64_t)job->log_offset[is_stderr]);
+    buf_byte(body, ',');
+    json_write_string(body, STR("text"));
+    buf_byte(body, ':');
+    json_write_string(body, text);
+    buf_byte(body, '}');
+}
+
+static size_t logs_body(struct crew *crew, struct buf *body, struct piece *pieces)
+{
+    size_t count = 0;
+    body_begin(crew, body);
+    body_list(body, "chunks");
+    pthread_mutex_lock(&crew->mutex);
+    for (uint32_t i = 0; i < 2 * crew->options.slots && count < REMOTE_BATCH_MAX && body->len < LOG_BODY_MAX; i++) {
+        struct job *job = &crew->jobs[i / 2];
+        bool is_stderr = i % 2;
+        if (job->state == JOB_FREE || job->dropped || job->log[is_stderr].len == 0) continue;
+        struct str text = buf_str(&job->log[is_stderr]);
+        if (text.len > LOG_PIECE_MAX) text.len = LOG_PIECE_MAX;
+        while (text.len > 0 && !str_utf8(text)) text.len--; // never half a character
+        if (text.len == 0) text.len = 1;                    // lines of tools are UTF-8
+        if (count > 0) buf_byte(body, ',');
+        piece_body(body, job, is_stderr, text);
+        pieces[count++] = (struct piece){job, crew_job_ticket(crew, job), is_stderr, text.len};
+    }
+    pthread_mutex_unlock(&crew->mutex);
+    buf_text(body, "]}");
+    return count;
+}
+
+static void logs_taken(struct crew *crew, const struct piece *pieces, size_t count)
+{
+    pthread_mutex_lock(&crew->mutex);
+    for (size_t i = 0; i < count; i++) {
+        struct job *job = pieces[i].job;
+        if (job->state == JOB_FREE || crew_job_ticket(crew, job) != pieces[i].ticket) continue;
+        struct buf *log = &job->log[pieces[i].is_stderr];
+        memmove(log->ptr, log->ptr + pieces[i].len, log->len - pieces[i].len);
+        log->len -= pieces[i].len;
+        log->ptr[log->len] = '\0';
+        job->log_offset[pieces[i].is_stderr] += pieces[i].len;
+    }
+    pthread_mutex_unlock(&crew->mutex);
+}
+
+// False: the server is away. Whatever it says about the pieces, they are done with: a log never holds up a result.
+static bool send_logs(struct link_of *link, struct piece *pieces, struct buf *body)
+{
+    struct error err = {0};
+    struct fetch_answer answer;
+    for (;;) {
+        buf_clear(body);
+        size_t count = logs_body(link->crew, body, pieces);
+        if (count == 0) return true;
+        if (link_post(link, "/v1/worker/logs", buf_str(body), CALL_MS, &answer, &err)) return false;
+        logs_taken(link->crew, pieces, count);
+    }
+}
+
+// ---- artifacts
+static bool send_artifact(struct link_of *link, const struct job *job, struct str name)
+{
+    struct error err = {0};
+    struct fetch_answer answer;
+    struct str bytes;
+    char path[4096];
+    arena_reset(&link->arena);
+    snprintf(path, sizeof(path), "%.*s/%.*s", STR_ARG(job->dir), STR_ARG(name));
+    if (os_read_file(path, ARTIFACT_MAX, &link->arena, &bytes, &err)) return true; // the server sees that it is missing
+    struct buf uri;
+    buf_init(&uri, 16384);
+    buf_printf(&uri, "/v1/worker/artifacts/%.*s/", STR_ARG(job->token));
+    for (size_t i = 0; i < name.len; i++) {
+        unsigned char c = (unsigned char)name.ptr[i];
+        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr("-._~/", c);
+        if (plain)
+            buf_byte(&uri, (char)c);
+        else
+            buf_printf(&uri, "%%%02X", c);
+    }
+    struct fetch_call call = {.method = STR("PUT"), .uri = buf_str(&uri), .body = bytes, .timeout_ms = CALL_MS};
+    bool sent = buf_ok(&uri) && link_call(link, &call, &answer, &err) == OK;
+    buf_release(&uri);
+    return sent;
+}
+
+static bool send_artifacts(struct link_of *link, struct job **jobs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; jobs[i]->result.ok && k < jobs[i]->artifact_count; k++)
+            if (!send_artifact(link, jobs[i], jobs[i]->artifacts[k].path)) return false;
+        jobs[i]->artifact_count = 0;
+    }
+    return true;
+}
+
+// ---- results
+// Jobs that are done belong to this thread. Those that the server does not want are freed.
+static size_t done_jobs(struct crew *crew, struct job **jobs)
+{
+    size_t count = 0, dropped = 0;
+    struct job *gone[REMOTE_BATCH_MAX];
+    pthread_mutex_lock(&crew->mutex);
+    for (uint32_t i = 0; i < crew->options.slots; i++) {
+        struct job *job = &crew->jobs[i];
+        if (job->state != JOB_DONE) continue;
+        if (job->dropped)
+            gone[dropped++] = job;
+        else
+            jobs[count++] = job;
+    }
+    pthread_mutex_unlock(&crew->mutex);
+    for (size_t i = 0; i < dropped; i++) crew_job_free(crew, gone[i]);
+    return count;
+}
+
+static size_t results_body(struct crew *crew, struct buf *body, struct job **jobs, size_t count)
+{
+    size_t used = 0;
+    body_begin(crew, body);
+    body_list(body, "results");
+    for (; used < count && (used == 0 || body->len < RESULT_BODY_MAX); used++) {
+        if (used > 0) buf_byte(body, ',');
+        remote_result_write(body, jobs[used]->token, jobs[used]->epoch, &jobs[used]->result);
+    }
+    buf_text(body, "]}");
+    return used;
+}
+
+static void settle(struct crew *crew, struct job *job, enum remote_state state)
+{
+    if (state == REMOTE_AGAIN) return;
+    if (state != REMOTE_OK) crew_say(crew, true, "the server did not take a result: the attempt is over");
+    pthread_mutex_lock(&crew->mutex);
+    crew->count += state == REMOTE_OK;
+    pthread_mutex_unlock(&crew->mutex);
+    crew_job_free(crew, job);
+}
+
+static void too_large(struct job *job)
+{
+    tool_result_free(&job->result);
+    job->result = (struct tool_result){.ticket = job->result.ticket, .duration_ms = job->result.duration_ms};
+    job->result.fault = (struct fault){.code = STR("PAYLOAD_TOO_LARGE"),
+                                       .message = STR("the server does not take a result of that size"),
+                                       .category = STR("validation")};
+}
+
+// False: nobody answers, or not yet; the same again after a pause.
+static bool send_results(struct link_of *link, struct job **jobs, size_t count, struct buf *body)
+{
+    struct error err = {0};
+    struct fetch_answer answer;
+    struct remote_answer *answers;
+    size_t got = 0;
+    buf_clear(body);
+    size_t used = results_body(link->crew, body, jobs, count);
+    if (link_post(link, "/v1/worker/complete", buf_str(body), CALL_MS, &answer, &err)) return false;
+    if (answer.status == 413 && used > 1) return send_results(link, jobs, 1, body);
+    if (answer.status == 413) {
+        too_large(jobs[0]);
+        return true;
+    }
+    if (remote_answers_read(answer.body, &link->arena, &answers, &got, &err) || got != used) {
+        crew_refused(link->crew, "results", &answer, &link->arena);
+        return false;
+    }
+    bool all = true;
+    for (size_t i = 0; i < used; i++) {
+        all = all && answers[i].state != REMOTE_AGAIN;
+        settle(link->crew, jobs[i], answers[i].state);
+    }
+    return all;
+}
+
+static bool wait_for_news(struct crew *crew) // false: the crew stops
+{
+    pthread_mutex_lock(&crew->mutex);
+    bool news = false;
+    for (uint32_t i = 0; i < crew->options.slots; i++) news = news || crew->jobs[i].state == JOB_DONE;
+    if (!news && !crew->stopping) crew_wait_until(crew, os_now().mono_ms + LOG_EVERY_MS);
+    bool go = !crew->stopping;
+    pthread_mutex_unlock(&crew->mutex);
+    return go;
+}
+
+void *crew_send(void *context)
+{
+    struct crew *crew = context;
+    struct link_of link;
+    struct error err = {0};
+    struct job *jobs[REMOTE_BATCH_MAX];
+    struct piece *pieces = calloc(REMOTE_BATCH_MAX, sizeof(*pieces));
+    struct buf body;
+    buf_init(&body, (size_t)128 << 20);
+    if (link_open(crew, &link, &err) || !pieces) crew_give_up(crew, E_NOMEM, "no link for results");
+    while (link.link && pieces && wait_for_news(crew)) {
+        size_t count = done_jobs(crew, jobs);
+        bool sent = send_logs(&link, pieces, &body) && send_artifacts(&link, jobs, count);
+        if (sent && count > 0) sent = send_results(&link, jobs, count, &body);
+        if (!sent) link_pause(&link);
+    }
+    free(pieces);
+    buf_release(&body);
+    link_close(&link);
+    return NULL;
+}
+
+static bool never(void *context)
+{
+    (void)context;
+    return false;
+}
+
+void crew_give_back(struct crew *crew)
+{
+    struct link_of link;
+    struct error err = {0};
+    struct fetch_answer answer;
+    struct buf body;
+    bool first = true;
+    buf_init(&body, 8 << 20);
+    body_begin(crew, &body);
+    body_list(&body, "results");
+    for (uint32_t i = 0; i < crew->options.slots; i++) {
+        const struct job *job = &crew->jobs[i];
+        if (job->state == JOB_FREE || job->dropped) continue;
+        struct tool_result lost = {.lost = true};
+        if (!first) buf_byte(&body, ',');
+        remote_result_write(&body, job->token, job->epoch, job->state == JOB_DONE ? &job->result : &lost);
+        first = false;
+    }
+    buf_text(&body, "]}");
+    crew->options.link.stopped = never;
+    if (!first && link_open(crew, &link, &err) == OK) {
+        if (link_post(&link, "/v1/worker/complete", buf_str(&body), LAST_CALL_MS, &answer, &err))
+            crew_say(crew, true, "what was at hand could not be given back: %s", err.message);
+        link_close(&link);
+    }
+    buf_release(&body);
+}
