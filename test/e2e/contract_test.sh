@@ -120,7 +120,7 @@ test_one_object_a_line_that_stays_EL_4d_EL_1b() {
     intact
 }
 # The summaries that lists show, the index, the engine's memory: all gone. What is left is the log, and it is enough.
-test_state_is_made_again_from_the_log_ES_1a() {
+test_state_is_made_again_from_the_log_ES_1a_WE_1h() {
     need_sqlite
     slow_plan 0.5
     start slow.json --run-id s-1
@@ -193,7 +193,7 @@ secret_plan() {
   "secrets":[{"name":"TOKEN","ref":"env:ORDERS_TOKEN"}]}]}
 PLAN
 }
-test_plans_hold_references_and_values_are_nowhere_ES_2a() {
+test_plans_hold_references_and_values_are_nowhere_ES_2a_WE_1i() {
     local value='hunter2-Zq8vT41x' kind
     cat >inline.json <<PLAN
 {"planId":"p","planVersion":"1","steps":[{"stepId":"a","kind":"noop","secrets":[{"name":"TOKEN","value":"$value"}]}]}
@@ -233,7 +233,7 @@ PLAN
     equal "$(wc -l <used)" 2 'times that the command ran'
 }
 # Eight processes want to start the same run and one of them does; whoever has a run is killed and one of four takes over.
-test_a_run_starts_once_ES_3h() {
+test_a_run_starts_once_ES_3h_WE_2_1f() {
     slow_plan 0.3
     local i pids=() started=0
     cairn_is 0 run slow.json "${store[@]}" --run-id zero --progress none

@@ -186,7 +186,7 @@ static void catalogue_has_these_words_ES_A2a_C_06(void)
     CHECK_INT(node_kinds, ARRAY_COUNT(node_words) + 1); // node_started too
 }
 
-static void names_are_PascalCase_without_on_RE_1_2a(void)
+static void names_are_PascalCase_without_on_RE_1_2a_WE_2_2b(void)
 {
     for (size_t kind = 1; kind < MOMENT_COUNT; kind++) {
         const char *word = moment_word((enum moment_kind)kind, VOCABULARY_RUN);
@@ -196,7 +196,7 @@ static void names_are_PascalCase_without_on_RE_1_2a(void)
     }
 }
 
-static void names_with_on_are_refused_RE_1_2a(void)
+static void names_with_on_are_refused_RE_1_2a_WE_5c(void)
 {
     struct json record = record_of(VOCABULARY_RUN, (struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("a")});
     CHECK_OK(contract_check(contract, VOCABULARY_RUN, &record, &err), &err);
@@ -260,14 +260,14 @@ static void sequence_and_key_are_required_RE_2_1g_RE_2_1h(void)
     check_refused(VOCABULARY_RUN, &zero, "runSeq");
 }
 
-static void tenant_project_environment_are_required_RE_2_1i(void)
+static void tenant_project_environment_are_required_RE_2_1i_WE_1f(void)
 {
     check_required("tenantId");
     check_required("projectId");
     check_required("environmentId");
 }
 
-static void event_id_and_times_are_required_ES_A1a_C_26(void)
+static void event_id_and_times_are_required_ES_A1a_C_26_WE_5a(void)
 {
     check_required("eventId");
     check_required("emittedAt");
@@ -372,16 +372,16 @@ int main(int argc, char **argv)
         TEST(every_record_names_its_predecessor_I7),
         TEST(schemas_of_all_types_are_shipped_and_loaded_ES_A2b_ES_A0),
         TEST(catalogue_has_these_words_ES_A2a_C_06),
-        TEST(names_are_PascalCase_without_on_RE_1_2a),
-        TEST(names_with_on_are_refused_RE_1_2a),
+        TEST(names_are_PascalCase_without_on_RE_1_2a_WE_2_2b),
+        TEST(names_with_on_are_refused_RE_1_2a_WE_5c),
         TEST(a_ninth_type_is_refused_C_05_EL_2a),
         TEST(runId_is_required_RE_2_1a),
         TEST(planId_is_required_RE_2_1c),
         TEST(planVersion_is_required_RE_2_1d),
         TEST(attempts_are_required_RE_2_1e_RE_2_1f_ES_1_3a_C_04),
         TEST(sequence_and_key_are_required_RE_2_1g_RE_2_1h),
-        TEST(tenant_project_environment_are_required_RE_2_1i),
-        TEST(event_id_and_times_are_required_ES_A1a_C_26),
+        TEST(tenant_project_environment_are_required_RE_2_1i_WE_1f),
+        TEST(event_id_and_times_are_required_ES_A1a_C_26_WE_5a),
         TEST(stepId_is_on_step_events_only_RE_2_1b),
         TEST(foreign_members_of_an_envelope_are_refused_those_of_a_payload_kept_RE_4_3a),
         TEST(invalid_events_are_not_encoded_ES_A2c_ES_A2d),

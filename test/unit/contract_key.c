@@ -157,7 +157,7 @@ static void signals_have_their_id_as_slot_C_33(void)
                      "64efd4a9d6b84f73b89165e170e1d28653206b699ce44261c80c612014174651");
 }
 
-static void engine_attempt_is_not_in_the_key_C_02_RE_5e_ES_1_3h(void)
+static void engine_attempt_is_not_in_the_key_C_02_RE_5e_ES_1_3h_WE_2_1_3c_WE_2_1_3d(void)
 {
     struct moment moment = {.kind = MOMENT_STEP_COMPLETED, .step = STR("load"), .logical = 1, .engine = 1};
     struct digest first = moment_key(VOCABULARY_RUN, &test_ids, &moment);
@@ -228,7 +228,7 @@ int main(int argc, char **argv)
         TEST(second_pause_has_a_key_of_its_own_C_23),
         TEST(step_moments_have_their_step_as_slot_RE_2_2c),
         TEST(signals_have_their_id_as_slot_C_33),
-        TEST(engine_attempt_is_not_in_the_key_C_02_RE_5e_ES_1_3h),
+        TEST(engine_attempt_is_not_in_the_key_C_02_RE_5e_ES_1_3h_WE_2_1_3c_WE_2_1_3d),
         TEST(redispatches_differ_by_their_number_C_33_C_22),
         TEST(slots_by_name_C_33),
         TEST(node_events_are_keyed_by_their_own_words_C_22),

@@ -1,7 +1,7 @@
 // Runs from start to end over the memory store: each kind of document, recovery, large results, real processes.
 #include "support/engine_kit.h"
 
-static void linear_run_goes_from_start_to_end_RE_1_1a(void)
+static void linear_run_goes_from_start_to_end_RE_1_1a_WE_1a_WE_1b_WE_2_2a(void)
 {
     struct kit k;
     kit_open(&k, LINEAR);
@@ -44,7 +44,7 @@ static void many_runs_share_one_batch(void)
     kit_close(&k);
 }
 
-static void retry_waits_and_raises_the_logical_attempt_RE_5d(void)
+static void retry_waits_and_raises_the_logical_attempt_RE_5d_WE_1c_WE_2_1_3b(void)
 {
     struct kit k;
     kit_open(&k, PLAN(SHELL("a", "", ",\"retry\":{\"maxAttempts\":2,\"delay\":\"100ms\"}")));
@@ -336,18 +336,48 @@ static void degraded_run_says_so_when_it_starts_WE_4e(void)
     kit_close(&k);
 }
 
+// ADR 0020: what continue-as-new is for is that a long run goes on, and it does; what bounds it is the number of its events.
+static void long_run_goes_on_without_rotation_until_its_limit_ES_6a_C_57(void)
+{
+    struct kit k;
+    struct error err = {0};
+    struct buf text;
+    char out[129];
+    buf_init(&text, 65536);
+    buf_text(&text,
+             "{\"metadata\":{\"planId\":\"p\",\"planVersion\":\"1\",\"schemaVersion\":\"v1.2\",\"targetAdapter\":"
+             "\"temporal\"},\"steps\":[");
+    for (int i = 0; i < 60; i++) buf_printf(&text, "%s{\"stepId\":\"s%d\",\"kind\":\"noop\"}", i ? "," : "", i);
+    buf_text(&text, "]}");
+    buf_byte(&text, '\0');
+    kit_open(&k, text.ptr);
+    kit_start(&k, "r1");
+    CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
+    CHECK_INT(kit_head(&k, "r1").last_seq, 3 + 2 * 60);
+    k.limits.events_per_run_max = 20;
+    kit_crash(&k);
+    struct start_request request = {.program = k.program, .run = STR("r2")};
+    CHECK_OK(engine_start(k.engine, &request, out, &err), &err);
+    kit_idle(&k);
+    CHECK_INT(kit_head(&k, "r2").summary.status, RUN_STATUS_CANCELLED);
+    CHECK(strstr(kit_head(&k, "r2").summary.cause, "RUN_LIMIT"));
+    buf_release(&text);
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(unsupported_plan_is_refused_and_leaves_nothing_WE_4d_WE_4c),
         TEST(degraded_run_says_so_when_it_starts_WE_4e),
+        TEST(long_run_goes_on_without_rotation_until_its_limit_ES_6a_C_57),
         TEST(pause_drains_for_so_long_and_a_taken_up_run_recovers_ES_6_6b_WE_2_1_2f),
         TEST(queued_run_survives_a_restart_and_starts_once_ES_3b_ES_3d_ES_3e),
         TEST(delayed_run_starts_its_steps_later_ES_3c),
-        TEST(linear_run_goes_from_start_to_end_RE_1_1a),
+        TEST(linear_run_goes_from_start_to_end_RE_1_1a_WE_1a_WE_1b_WE_2_2a),
         TEST(completion_and_successors_are_one_batch),
         TEST(many_runs_share_one_batch),
-        TEST(retry_waits_and_raises_the_logical_attempt_RE_5d),
+        TEST(retry_waits_and_raises_the_logical_attempt_RE_5d_WE_1c_WE_2_1_3b),
         TEST(wait_ends_by_the_monotonic_clock_I18),
         TEST(instant_steps_need_no_tool),
         TEST(loop_repeats_until_its_condition_holds),

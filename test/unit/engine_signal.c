@@ -42,7 +42,7 @@ static void same_signal_twice_is_decided_once_I22(void)
     kit_close(&k);
 }
 
-static void cancel_waits_for_what_is_in_flight_I26(void)
+static void cancel_waits_for_what_is_in_flight_I26_WE_1d(void)
 {
     struct kit k;
     kit_open(&k, LINEAR);
@@ -352,7 +352,7 @@ int main(int argc, char **argv)
         TEST(retried_run_begins_with_the_inputs_of_the_end),
         TEST(pause_holds_and_resume_goes_on_I25),
         TEST(same_signal_twice_is_decided_once_I22),
-        TEST(cancel_waits_for_what_is_in_flight_I26),
+        TEST(cancel_waits_for_what_is_in_flight_I26_WE_1d),
         TEST(held_step_is_retried_or_skipped),
         TEST(gates_are_answered_and_time_out),
         TEST(posted_signals_are_decided_also_after_the_end_I23),

@@ -24,7 +24,7 @@ static void linear_plan_runs_in_declaration_order_RE_1_1a(void)
          "{\"stepId\":\"c\",\"kind\":\"noop\",\"dependsOn\":[\"a\"]},{\"stepId\":\"d\",\"kind\":\"noop\","             \
          "\"dependsOn\":[\"b\",\"c\"]}")
 
-static void diamond_overlaps_its_middle_ES_1_2_s11(void)
+static void diamond_overlaps_its_middle_ES_1_2_s11_WE_1g(void)
 {
     struct story s;
     story_open(&s, DIAMOND);
@@ -190,7 +190,7 @@ static void held_failure_can_be_skipped(void)
     story_close(&s);
 }
 
-static void crash_raises_the_engine_attempt_not_the_logical_RE_5c_ES_1_3b_ES_1_3e(void)
+static void crash_raises_the_engine_attempt_not_the_logical_RE_5c_ES_1_3b_ES_1_3e_WE_1e(void)
 {
     struct story s;
     story_open(&s, DIAMOND);
@@ -329,7 +329,7 @@ int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(linear_plan_runs_in_declaration_order_RE_1_1a),
-        TEST(diamond_overlaps_its_middle_ES_1_2_s11),
+        TEST(diamond_overlaps_its_middle_ES_1_2_s11_WE_1g),
         TEST(failed_step_lets_siblings_finish_then_fails_the_run_C_35_RE_3e),
         TEST(failing_plan_starts_no_unrelated_work_but_runs_handlers_C_35),
         TEST(retry_raises_the_logical_attempt_and_waits_RE_5d_C_33),
@@ -340,7 +340,7 @@ int main(int argc, char **argv)
         TEST(held_failure_waits_for_retry_step_C_35_ES_1_3e),
         TEST(failure_that_was_made_good_is_not_the_cause_of_a_later_one_RE_3e),
         TEST(held_failure_can_be_skipped),
-        TEST(crash_raises_the_engine_attempt_not_the_logical_RE_5c_ES_1_3b_ES_1_3e),
+        TEST(crash_raises_the_engine_attempt_not_the_logical_RE_5c_ES_1_3b_ES_1_3e_WE_1e),
         TEST(result_of_an_older_attempt_changes_nothing_I14),
         TEST(crash_between_attempts_keeps_the_count_and_the_delay),
         TEST(wait_step_ends_by_its_timer_also_after_a_crash_I18),

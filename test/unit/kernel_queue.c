@@ -27,7 +27,7 @@ static void admit(struct story *s)
     story_step(s, &input);
 }
 
-static void queued_run_stays_pending_until_it_is_admitted_ES_3b_ES_3d_ES_3e(void)
+static void queued_run_stays_pending_until_it_is_admitted_ES_3b_ES_3d_ES_3e_WE_2_2e(void)
 {
     struct story s;
     begin(&s, TWO, "QUEUE", 0);
@@ -128,7 +128,7 @@ static void delayed_step_can_be_skipped_or_cancelled(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(queued_run_stays_pending_until_it_is_admitted_ES_3b_ES_3d_ES_3e),
+        TEST(queued_run_stays_pending_until_it_is_admitted_ES_3b_ES_3d_ES_3e_WE_2_2e),
         TEST(queued_workflow_begins_when_it_is_admitted),
         TEST(queued_run_can_be_cancelled_C_15),
         TEST(run_that_needs_approval_and_a_place_needs_both_C_15),

@@ -68,7 +68,7 @@ static void defaults_of_a_step(void)
     CHECK(!a->when && a->scope == PROGRAM_TOP);
 }
 
-static void schema_version_window_C_11(void)
+static void schema_version_window_C_11_WE_3_1d_WE_3_1e(void)
 {
     static const char *const good[] = {"v1.0", "v1.1", "v1.2"};
     static const char *const bad[] = {"v1.3", "v2.0", "v0.9", "1.2", "v1", "v1.2.0", "v01.2"};
@@ -375,7 +375,7 @@ int main(int argc, char **argv)
     static const struct test tests[] = {
         TEST(both_forms_give_one_program_WE_3_2b),
         TEST(defaults_of_a_step),
-        TEST(schema_version_window_C_11),
+        TEST(schema_version_window_C_11_WE_3_1d_WE_3_1e),
         TEST(capabilities_are_known_or_refused_C_20_WE_4f),
         TEST(unknown_fields_are_refused_WE_3_2f),
         TEST(two_spellings_at_once_are_refused),

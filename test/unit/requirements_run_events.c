@@ -151,7 +151,7 @@ static void number_of_a_writer_is_not_taken_RE_2_3a(void)
     }
 }
 
-static void store_gives_the_number_and_the_engine_is_told_RE_2_3b_RE_2_3c(void)
+static void store_gives_the_number_and_the_engine_is_told_RE_2_3b_RE_2_3c_WE_2_2c(void)
 {
     for (size_t k = 0; k < ARRAY_COUNT(rig_kinds); k++) {
         struct log log = mixed_log(rig_kinds[k]);
@@ -513,7 +513,7 @@ int main(int argc, char **argv)
         TEST(one_name_in_key_record_column_and_stream_RE_1_2b),
         TEST(key_of_RunStarted_has_five_parts_not_three_ES_A1d),
         TEST(number_of_a_writer_is_not_taken_RE_2_3a),
-        TEST(store_gives_the_number_and_the_engine_is_told_RE_2_3b_RE_2_3c),
+        TEST(store_gives_the_number_and_the_engine_is_told_RE_2_3b_RE_2_3c_WE_2_2c),
         TEST(gaps_are_read_as_if_they_were_none_RE_2_3e_ES_1_1b_ES_1_5_1b),
         TEST(order_and_checkpoint_are_numbers_not_times_RE_2_3f),
         TEST(engine_approves_nothing_by_itself_RE_3i),
