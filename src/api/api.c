@@ -11,8 +11,9 @@ enum code api_open(const struct api_options *options, struct api **out, struct e
     if (!api) return error_set(err, E_NOMEM, "out of memory");
     if (options) api->options = *options;
     if (api->options.name.len == 0) api->options.name = STR("cairn");
+    arena_init(&api->arena, 64 * 1024, (size_t)64 << 20);
     api->hub = hub_new(api);
-    return api->hub ? OK : error_set(err, E_NOMEM, "out of memory");
+    return api->hub ? bodies_open(api, err) : error_set(err, E_NOMEM, "out of memory");
 }
 
 struct service_hooks api_hooks(struct api *api)
@@ -34,6 +35,7 @@ void api_close(struct api *api)
     if (!api) return;
     hub_close(api);
     if (api->store) store_close(api->store);
+    arena_release(&api->arena);
     free(api);
 }
 
@@ -66,7 +68,7 @@ static bool read_body(struct ask *ask)
     if (!(ask->route->flags & ROUTE_BODY)) return true;
     enum code rc = json_parse(request->body, NULL, &ask->call->arena, &ask->body, &err);
     if (!rc && ask->body.type != JSON_OBJECT) rc = error_set(&err, E_INVALID, "the body must be an object");
-    if (!rc) return true;
+    if (!rc) return body_fits(ask);
     call_problem(ask->call, 400, "INVALID_REQUEST", "line %u, column %u: %s", err.line, err.column, err.message);
     return false;
 }

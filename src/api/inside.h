@@ -44,9 +44,16 @@ struct route {
     int status;                      // of its success
 };
 const struct route *route_at(size_t index); // NULL past the end
+size_t route_index(const struct route *route);
 // 404 or 405 (then *allow lists the methods) when there is none.
 const struct route *route_find(struct str method, struct str path, struct str params[PARAMS_MAX], int *status,
                                char allow[64]);
+
+// The components of the description: what bodies must look like.
+enum code bodies_open(struct api *api, struct error *err) MUST_CHECK;
+// Answers the ask and gives false when its body is not what the route says.
+bool body_fits(struct ask *ask);
+struct str components_text(void);
 
 struct api {
     struct api_options options;
@@ -54,7 +61,9 @@ struct api {
     struct net_server *server;
     struct store *store; // of the net thread
     struct hub *hub;
-    uint64_t request_count; // net thread
+    uint64_t request_count;       // net thread
+    struct arena arena;           // lives as long
+    const struct schema **bodies; // by index of the route; NULL where there is none to check
 };
 
 // reply.c
@@ -69,7 +78,8 @@ void no_memory(struct ask *ask);
 bool query_text(struct ask *ask, const char *name, struct str *out); // empty when absent
 bool query_number(struct ask *ask, const char *name, int64_t low, int64_t high, int64_t otherwise, int64_t *out);
 bool query_flag(struct ask *ask, const char *name);
-int64_t prefer_wait_ms(const struct http_request *request); // Prefer: wait=N; 0 = none
+int64_t prefer_wait_ms(const struct http_request *request);     // Prefer: wait=N; 0 = none
+struct str idempotency_key(const struct http_request *request); // without its quotes; empty = none
 bool accepts(const struct http_request *request, const char *type);
 uint64_t etag_seq(struct str header); // "r-88" → 88; 0 = none or another
 
@@ -108,11 +118,13 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
     X(live)                                                                                                            \
     X(ready)                                                                                                           \
     X(metrics)                                                                                                         \
-    X(openapi) X(schema_get) X(whoami) X(capabilities) X(run_start) X(run_list) X(run_get) X(run_status) X(run_events) \
+    X(openapi)                                                                                                         \
+    X(schema_get) X(whoami) X(capabilities) X(run_start) X(run_list) X(run_get) X(run_status) X(run_events)            \
         X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put)       \
             X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list)  \
                 X(alert_list) X(worker_poll) X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail)      \
-                    X(worker_artifact) X(worker_list)
+                    X(worker_artifact) X(worker_list) X(fork) X(fork_preview) X(rerun) X(rerun_preview) X(retry)       \
+                        X(retry_preview)
 #define X(name) void handle_##name(struct ask *ask);
 HANDLER_LIST(X)
 #undef X

@@ -1,18 +1,6 @@
 // OpenAPI 3.1, made from the table of routes, so that it cannot say anything else.
 #include "api/inside.h"
 
-#include "schema/embedded.h"
-
-#include <string.h>
-
-static struct str table_bytes(const char *name)
-{
-    for (size_t i = 0; i < embedded_table_count; i++)
-        if (strcmp(embedded_tables[i].name, name) == 0)
-            return (struct str){(const char *)embedded_tables[i].bytes, embedded_tables[i].size};
-    return (struct str){0};
-}
-
 static struct json reference(struct ask *ask, const char *name)
 {
     struct json object = json_object();
@@ -96,7 +84,7 @@ static bool whole(struct ask *ask, struct json *out)
     bool ok = true;
     for (size_t i = 0; ok && (route = route_at(i)); i++) ok = put_route(ask, &paths, route);
     *out = json_object();
-    return ok && json_parse(table_bytes("openapi-components.json"), NULL, &ask->call->arena, &components, &err) == OK &&
+    return ok && json_parse(components_text(), NULL, &ask->call->arena, &components, &err) == OK &&
            ask_text(ask, &info, "title", STR("Cairn")) && ask_text(ask, &info, "version", STR("1")) &&
            ask_json(ask, &token, "token", json_array()) && json_push(&ask->call->arena, &security, token) &&
            ask_text(ask, out, "openapi", STR("3.1.0")) && ask_json(ask, out, "info", info) &&

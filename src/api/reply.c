@@ -194,6 +194,13 @@ int64_t prefer_wait_ms(const struct http_request *request)
     return 0;
 }
 
+struct str idempotency_key(const struct http_request *request)
+{
+    struct str key = http_find(request, "idempotency-key");
+    if (key.len >= 2 && key.ptr[0] == '"' && key.ptr[key.len - 1] == '"') key = str_slice(key, 1, key.len - 1);
+    return key;
+}
+
 bool accepts(const struct http_request *request, const char *type)
 {
     struct str rest = http_find(request, "accept");

@@ -37,6 +37,18 @@ static const struct route routes[] = {
      "A decision record, by signalId or policyDecisionId", "", NULL, "DecisionRecord", 200},
     {"PUT", "/v1/runs/{run}/signals/{signal}", ROUTE_BODY, handle_signal_put, 64u << 10,
      "Send a signal under an id of the client's", "", "Signal", "Decision", 202},
+    {"POST", "/v1/runs/{run}/forks", ROUTE_BODY, handle_fork, 8u << 20,
+     "A new run that goes on from an event of this one", "", "ForkRun", "RunStatus", 202},
+    {"POST", "/v1/runs/{run}/forks/preview", ROUTE_BODY, handle_fork_preview, 8u << 20, "What a fork would take over",
+     "", "ForkRun", "ForkPreview", 200},
+    {"POST", "/v1/runs/{run}/rerun", ROUTE_BODY, handle_rerun, 8u << 20, "A new run of the same document", "",
+     "RerunRun", "RunStatus", 202},
+    {"POST", "/v1/runs/{run}/rerun/preview", ROUTE_BODY, handle_rerun_preview, 8u << 20, "What a rerun would take over",
+     "", "RerunRun", "ForkPreview", 200},
+    {"POST", "/v1/runs/{run}/retry", ROUTE_BODY, handle_retry, 8u << 20,
+     "A new run that does one step of an ended run again, and everything below it", "", "RetryRun", "RunStatus", 202},
+    {"POST", "/v1/runs/{run}/retry/preview", ROUTE_BODY, handle_retry_preview, 8u << 20, "What a retry would take over",
+     "", "RetryRun", "ForkPreview", 200},
     {"GET", "/v1/events", 0, handle_events_all, 0, "Events of all runs: NDJSON or SSE by Accept", "after limit types",
      NULL, "EventPage", 200},
 
@@ -68,6 +80,11 @@ static const struct route routes[] = {
 const struct route *route_at(size_t index)
 {
     return index < ARRAY_COUNT(routes) ? &routes[index] : NULL;
+}
+
+size_t route_index(const struct route *route)
+{
+    return (size_t)(route - routes);
 }
 
 static bool matches(struct str pattern, struct str path, struct str params[PARAMS_MAX])

@@ -84,8 +84,7 @@ void handle_run_start(struct ask *ask)
         !member_text(ask, body, "runRequestId", &start.request_id) || !member_text(ask, body, "queue", &start.queue) ||
         !member_text(ask, body, "triggerSource", &start.trigger_source))
         return;
-    struct str key = http_find(ask->request, "idempotency-key");
-    if (key.len >= 2 && key.ptr[0] == '"' && key.ptr[key.len - 1] == '"') key = str_slice(key, 1, key.len - 1);
+    struct str key = idempotency_key(ask->request);
     if (key.len > 0 && start.request_id.len > 0 && !str_eq(key, start.request_id)) {
         call_problem(ask->call, 400, "INVALID_REQUEST", "Idempotency-Key and runRequestId differ");
         return;

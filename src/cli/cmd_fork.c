@@ -5,6 +5,7 @@
 #include "cli/drive.h"
 #include "cli/fork.h"
 #include "cli/inputs.h"
+#include "reading/reading.h"
 
 #include <string.h>
 
@@ -131,7 +132,7 @@ static int show_preview(struct wish *wish, const struct fork *fork)
     struct json json;
     struct buf text;
     if (dry && (format == FORMAT_JSON || format == FORMAT_YAML)) {
-        if (!preview_json(cli, fork, wish->how, &json)) return cli_nomem(cli);
+        if (!reading_fork(fork, wish->how, &cli->arena, &json)) return cli_nomem(cli);
         print_json(cli, format, &json);
         return EXIT_OK;
     }

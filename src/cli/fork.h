@@ -21,6 +21,5 @@ int changes_output(struct cli *cli, struct changes *changes, struct str step, st
 
 // What is kept and what runs, and why, for people; `how` is "fork", "rerun" or "retry".
 void preview_write(struct cli *cli, struct buf *out, const struct term *term, const struct fork *fork, const char *how);
-bool preview_json(struct cli *cli, const struct fork *fork, const char *how, struct json *out) MUST_CHECK;
 
 #endif

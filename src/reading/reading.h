@@ -64,4 +64,8 @@ bool select_meets(struct select *select, const struct run_head *head); // the qu
 // A run as a row of a list (camelCase; docs/format/query.md). False: no memory. Borrows `head`.
 bool reading_row(const struct run_head *head, int64_t now_ms, struct arena *arena, struct json *out) MUST_CHECK;
 
+// What a new run would take over and what would run, as `cairn fork --dry-run -o json` and the /preview routes tell it; `how` is
+// "fork", "rerun" or "retry". False: no memory. Borrows `fork`.
+bool reading_fork(const struct fork *fork, const char *how, struct arena *arena, struct json *out) MUST_CHECK;
+
 #endif

@@ -17,6 +17,7 @@ struct call *call_new(struct service *service, size_t limit)
 void call_free(struct call *call)
 {
     if (!call) return;
+    if (call->program) program_release(call->program);
     arena_release(&call->arena);
     free(call);
 }

@@ -76,7 +76,8 @@ struct call {
     struct answer answer;
     void (*done)(struct call *call); // owns the call from here on
     void *context;
-    void *state; // of the operation
+    void *state;             // of the operation
+    struct program *program; // of the operation: let go with the call; may be NULL
     // private to service
     struct service *service;
     struct call *next, *wait_next;
@@ -121,6 +122,18 @@ void service_start(struct call *call, const struct start_call *start);
 // Compiles and tells what is wrong. Reader thread.
 void service_validate(struct call *call, struct str document, struct str file, const struct json *parts);
 void service_signal(struct call *call, struct str run, struct str body, uint64_t if_seq);
+// A new run made from another one (ADR 0015). `request.program` comes from the document; tenant, source and time are filled in.
+struct fork_call {
+    const char *how; // "fork", "rerun", "retry"
+    bool preview;    // only tell what would come of it
+    struct fork_request request;
+    struct str document, file; // instead of the source's own; empty = that
+    const struct json *parts;
+    struct str run, request_id, reason;
+    struct json body; // of the request, for telling the same request from another one
+    int64_t wait_ms;  // as in start_call
+};
+void service_fork(struct call *call, struct str source, const struct fork_call *fork);
 void service_read(struct call *call, void (*read)(struct call *call, struct store *store)); // on a reader thread
 // Looks again (`then`) when the run has its next event or the time is over, whichever is first.
 void service_wait(struct call *call, struct str run, int64_t wait_ms,

@@ -1,0 +1,64 @@
+// Bodies are held against the description before any handler sees them: a member that is misspelt, read-only or of another type
+// is refused, never passed over (reliability §4.3).
+#include "api/inside.h"
+
+#include "schema/embedded.h"
+#include "schema/schema.h"
+
+#include <string.h>
+
+struct str components_text(void)
+{
+    for (size_t i = 0; i < embedded_table_count; i++)
+        if (strcmp(embedded_tables[i].name, "openapi-components.json") == 0)
+            return (struct str){(const char *)embedded_tables[i].bytes, embedded_tables[i].size};
+    return (struct str){0};
+}
+
+static enum code no_room(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+enum code bodies_open(struct api *api, struct error *err)
+{
+    struct arena *arena = &api->arena;
+    struct json *document = ARENA_NEW(arena, struct json), components;
+    struct schema_set *set;
+    size_t count = 0;
+    while (route_at(count)) count++;
+    api->bodies = ARENA_ARRAY(arena, count, const struct schema *);
+    if (!document || !api->bodies) return no_room(err);
+    enum code rc = json_parse(components_text(), NULL, arena, &components, err);
+    *document = json_object(); // references begin with #/components, as in the description
+    if (!rc && !json_put(arena, document, STR("components"), components)) rc = no_room(err);
+    if (!rc && schema_set_open(arena, &set)) rc = no_room(err);
+    if (!rc) rc = schema_set_add(set, STR("openapi.json"), document, err);
+    for (size_t i = 0; !rc && i < count; i++) {
+        const struct route *route = route_at(i);
+        struct buf uri;
+        if (!route->body || !(route->flags & ROUTE_BODY)) continue;
+        buf_init(&uri, 256);
+        buf_printf(&uri, "openapi.json#/components/schemas/%s", route->body);
+        struct str name = arena_copy(arena, buf_str(&uri));
+        buf_release(&uri);
+        rc = name.ptr ? schema_compile(set, name, &api->bodies[i], err) : no_room(err);
+    }
+    return rc;
+}
+
+bool body_fits(struct ask *ask)
+{
+    const struct schema *schema = ask->api->bodies[route_index(ask->route)];
+    struct schema_fault fault;
+    if (!schema || schema_valid(schema, &ask->body, &fault)) return true;
+    struct json list = json_array(), one = json_object(), body = json_object();
+    if (ask_text(ask, &one, "pointer", str_from(fault.pointer)) &&
+        ask_text(ask, &one, "message", str_from(fault.message)) && json_push(&ask->call->arena, &list, one) &&
+        ask_json(ask, &body, "errors", list))
+        ask->call->answer.body = body;
+    bool signal = strcmp(ask->route->body, "Signal") == 0;
+    call_problem(ask->call, 400, signal ? "SIGNAL_INVALID_PAYLOAD" : "INVALID_REQUEST", "%s%s%s", fault.pointer,
+                 fault.pointer[0] ? " " : "", fault.message);
+    return false;
+}

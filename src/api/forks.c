@@ -1,0 +1,86 @@
+// New runs made from old ones. The bodies were held against their components already: types are as they should be.
+#include "api/inside.h"
+
+#include <string.h>
+
+static bool read_from(struct ask *ask, struct fork_request *out)
+{
+    const struct json *from = json_key(&ask->body, "from"), *step = json_key(&ask->body, "stepId");
+    size_t count = step ? 1 : from ? from->count : 0;
+    struct str *names = ARENA_ARRAY(&ask->call->arena, count + 1, struct str);
+    if (!names) return false;
+    for (size_t i = 0; i < count; i++) names[i] = json_text(step ? step : &from->items[i]);
+    out->from = names;
+    out->from_count = count;
+    return true;
+}
+
+static bool read_outputs(struct ask *ask, struct fork_request *out)
+{
+    const struct json *given = json_key(&ask->body, "outputs");
+    size_t count = given ? given->count : 0;
+    struct fork_output *outputs = ARENA_ARRAY(&ask->call->arena, count + 1, struct fork_output);
+    if (!outputs) return false;
+    for (size_t i = 0; i < count; i++)
+        outputs[i] = (struct fork_output){.step = given->members[i].key, .value = given->members[i].value};
+    out->outputs = outputs;
+    out->output_count = count;
+    return true;
+}
+
+static void make(struct ask *ask, const char *how, bool preview)
+{
+    const struct json *body = &ask->body, *inputs = json_key(body, "inputs");
+    struct fork_call fork = {.how = how,
+                             .preview = preview,
+                             .document = json_text(json_key(body, "document")),
+                             .file = json_text(json_key(body, "file")),
+                             .parts = json_key(body, "parts"),
+                             .run = json_text(json_key(body, "runId")),
+                             .request_id = idempotency_key(ask->request),
+                             .reason = json_text(json_key(body, "reason")),
+                             .body = ask->body,
+                             .wait_ms = prefer_wait_ms(ask->request)};
+    struct fork_request *request = &fork.request;
+    if (!read_from(ask, request) || !read_outputs(ask, request)) {
+        no_memory(ask);
+        return;
+    }
+    if (inputs) request->inputs = *inputs;
+    request->results_only = strcmp(how, "fork") != 0;
+    int64_t at = json_integer(json_key(body, "fromSeq"), -1);
+    request->at = at >= 0 ? (uint64_t)at : UINT64_MAX;
+    // A rerun from nowhere takes nothing over.
+    if (strcmp(how, "rerun") == 0 && request->from_count == 0) request->at = 0;
+    service_fork(ask->call, ask->params[0], &fork);
+}
+
+void handle_fork(struct ask *ask)
+{
+    make(ask, "fork", false);
+}
+
+void handle_fork_preview(struct ask *ask)
+{
+    make(ask, "fork", true);
+}
+
+void handle_rerun(struct ask *ask)
+{
+    make(ask, "rerun", false);
+}
+
+void handle_rerun_preview(struct ask *ask)
+{
+    make(ask, "rerun", true);
+}
+
+void handle_retry(struct ask *ask)
+{
+    make(ask, "retry", false);
+}
+
+void handle_retry_preview(struct ask *ask)
+{
+    make(ask, "retry", true);
+}

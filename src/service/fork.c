@@ -1,0 +1,225 @@
+// Runs made from other runs: fork, rerun, retry from a step on, and what each would be.
+//
+//   reader thread   the source is there and the caller may; the document, if another is given; a preview ends here
+//   engine thread   the same request again? what is taken over is decided over the engine's own handle, recorded, started
+//
+// The id of a new run follows from the idempotency key, so that a request that is sent twice can make one run only, whenever the
+// process died in between.
+#include "service/inside.h"
+
+#include "reading/reading.h"
+
+struct forking {
+    struct fork_call given;
+    struct str key; // of the note; empty = no key was given
+    struct digest fingerprint;
+    char run[129];
+};
+
+// The run was found before: what is missing now is a step, an event or an input.
+static void refuse(struct call *call, const struct error *err)
+{
+    if (err->code == E_NOT_FOUND)
+        call_problem(call, 422, "STEP_NOT_FOUND", "%s", err->message);
+    else if (err->code == E_INVALID)
+        call_problem(call, 422, "FORK_INVALID", "%s", err->message);
+    else if (err->code == E_CONFLICT)
+        call_problem(call, 409, "FORK_CONFLICT", "%s", err->message);
+    else
+        call_failed(call, err);
+}
+
+// ---- engine thread
+
+static void answer_made(struct call *call, const struct run_head *head)
+{
+    struct json body;
+    if (!service_status(head, &call->arena, &body)) {
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+        return;
+    }
+    call->answer.replayed = true;
+    call->answer.caused_seq = head->last_seq;
+    call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(head->ids.run));
+    call_answer(call, head->terminal ? 200 : 202, body);
+}
+
+// Whether the request was made before; then it is answered.
+static bool made_before(struct call *call)
+{
+    struct service *service = call->service;
+    struct forking *forking = call->state;
+    struct error err = {0};
+    struct note note;
+    struct json value;
+    struct run_head head;
+    char print[SHA256_HEX + 1];
+    if (forking->key.len == 0) return false;
+    enum code rc = store_note(service->store, STR("request"), forking->key, &call->arena, &note, &err);
+    if (rc == E_NOT_FOUND && !engine_run(service->engine, call->who.tenant, forking->given.run)) return false;
+    if (rc == E_NOT_FOUND) {
+        call->answer.retryable = true;
+        call_problem(call, 409, "REQUEST_IN_PROGRESS", "this request is being carried out");
+        return true;
+    }
+    if (!rc) rc = json_parse(note.value, NULL, &call->arena, &value, &err);
+    digest_hex(&forking->fingerprint, print);
+    if (!rc && !str_is(json_text(json_key(&value, "fingerprint")), print)) {
+        call_problem(call, 422, "IDEMPOTENCY_KEY_REUSED", "this Idempotency-Key was used for another request");
+        return true;
+    }
+    if (!rc)
+        rc = store_head(service->store, call->who.tenant, json_text(json_key(&value, "runId")), &call->arena, &head,
+                        &err);
+    if (rc)
+        call_failed(call, &err);
+    else
+        answer_made(call, &head);
+    return true;
+}
+
+// Rides in the batch that stores the run.
+static enum code put_request(struct call *call, struct error *err)
+{
+    const struct forking *forking = call->state;
+    struct json made = json_object();
+    struct buf text;
+    char print[SHA256_HEX + 1];
+    if (forking->key.len == 0) return OK;
+    digest_hex(&forking->fingerprint, print);
+    if (!json_put(&call->arena, &made, STR("fingerprint"), json_string(str_from(print))) ||
+        !json_put(&call->arena, &made, STR("runId"), json_string(str_from(forking->run))))
+        return error_set(err, E_NOMEM, "out of memory");
+    buf_init(&text, 1024);
+    json_canon(&text, &made);
+    struct note_put put = {.space = STR("request"), .key = forking->key, .value = buf_str(&text), .expect = 0};
+    enum code rc = engine_put(call->service->engine, &put, 1, NULL, NULL, err);
+    buf_release(&text);
+    return rc;
+}
+
+static void fork_on_engine(struct call *call)
+{
+    struct service *service = call->service;
+    struct forking *forking = call->state;
+    const struct fork_call *given = &forking->given;
+    struct error err = {0};
+    struct fork *fork;
+    if (made_before(call)) return;
+    enum code rc = fork_open(service->store, &given->request, &fork, &err);
+    if (rc) {
+        refuse(call, &err);
+        return;
+    }
+    struct fork_start start = {
+        .run = given->run, .triggered_by = call->who.id, .reason = given->reason, .how = given->how};
+    rc = engine_fork(service->engine, fork, &start, forking->run, &err);
+    fork_close(fork);
+    if (rc == E_INVALID || rc == E_CONFLICT) {
+        refuse(call, &err);
+        return;
+    }
+    if (!rc) rc = put_request(call, &err);
+    if (!rc) rc = audit_call(call, OPERATION_RUN_FORK, str_from(forking->run), given->reason, &err);
+    int64_t until = os_now().mono_ms + (given->wait_ms > 0 ? given->wait_ms : 30000);
+    enum wait_for wait_for = given->wait_ms > 0 ? WAIT_ENDED : WAIT_STORED;
+    if (!rc && !waits_add(service, call, wait_for, call->who.tenant, str_from(forking->run), until))
+        rc = error_set(&err, E_NOMEM, "out of memory");
+    if (rc) call_failed(call, &err);
+}
+
+// ---- reader thread
+
+static void tell_preview(struct call *call, struct store *store)
+{
+    struct forking *forking = call->state;
+    struct error err = {0};
+    struct fork *fork;
+    struct json told, whole;
+    enum code rc = fork_open(store, &forking->given.request, &fork, &err);
+    if (rc) {
+        refuse(call, &err);
+        return;
+    }
+    bool ok = reading_fork(fork, forking->given.how, &call->arena, &told) && json_copy(&call->arena, &told, &whole);
+    fork_close(fork);
+    if (ok)
+        call_answer(call, 200, whole);
+    else
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+}
+
+// (tenant, source, key) says which run it is: the same for ever.
+static bool name_run(struct call *call)
+{
+    struct forking *forking = call->state;
+    struct fork_call *given = &forking->given;
+    struct buf text;
+    char hex[SHA256_HEX + 1], id[UUID_SIZE];
+    if (given->request_id.len == 0) return true;
+    const struct str pieces[] = {call->who.tenant, given->request.source, str_from(given->how), given->request_id};
+    struct digest digests[ARRAY_COUNT(pieces)];
+    for (size_t i = 0; i < ARRAY_COUNT(pieces); i++) digests[i] = sha256(pieces[i]);
+    struct digest key = sha256((struct str){(const char *)digests, sizeof(digests)});
+    digest_hex(&key, hex);
+    forking->key = arena_copy(&call->arena, str_from(hex));
+    uuid_format(key.b, id);
+    if (given->run.len == 0) given->run = arena_copy(&call->arena, str_from(id));
+    buf_init(&text, (size_t)16 << 20);
+    json_canon(&text, &given->body);
+    forking->fingerprint = sha256(buf_str(&text));
+    bool ok = buf_ok(&text) && forking->key.ptr && given->run.ptr;
+    buf_release(&text);
+    return ok;
+}
+
+static void check_source(struct call *call, struct store *store)
+{
+    struct forking *forking = call->state;
+    struct fork_call *given = &forking->given;
+    struct run_head head;
+    struct error err = {0};
+    enum code rc = store_head(store, call->who.tenant, given->request.source, &call->arena, &head, &err);
+    if (rc && rc != E_NOT_FOUND) {
+        call_failed(call, &err);
+        return;
+    }
+    if (!service_allows(call, OPERATION_RUN_FORK, rc ? NULL : &head, given->reason)) return;
+    if (str_is(str_from(given->how), "retry") && !head.terminal) {
+        call->answer.hint = STR("send the signal RETRY_STEP, or fork the run from this step");
+        call_problem(call, 409, "RUN_NOT_TERMINAL", "the run goes on; a step of it is tried again by a signal");
+        return;
+    }
+    if (given->document.len > 0) {
+        struct str file = given->file.len ? given->file : STR("<document>");
+        if (documents_get(call, given->document, file, given->parts, &call->program) != DOCUMENT_OK) return;
+    }
+    given->request.program = call->program;
+    given->request.tenant = call->who.tenant;
+    given->request.now_ms = os_now().wall_ms;
+    if (given->preview)
+        tell_preview(call, store);
+    else
+        service_post(call, fork_on_engine);
+}
+
+void service_fork(struct call *call, struct str source, const struct fork_call *fork)
+{
+    struct forking *forking = ARENA_NEW(&call->arena, struct forking);
+    if (!forking) {
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+        return;
+    }
+    forking->given = *fork;
+    forking->given.request.source = source;
+    call->state = forking;
+    call->resource = source;
+    if (fork->run.len > 0 && !run_id_valid(fork->run)) {
+        call_problem(call, 400, "INVALID_RUN_ID", "this cannot be the id of a run");
+        return;
+    }
+    if (name_run(call))
+        service_read(call, check_source);
+    else
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+}
