@@ -13,9 +13,14 @@ static void on_answer(void *context, int status, struct str body)
         no_memory(ask);
 }
 
+static bool is_alive(const void *context)
+{
+    return net_alive(((const struct ask *)context)->exchange);
+}
+
 static struct remote_caller caller_of(const struct ask *ask)
 {
-    return (struct remote_caller){.tenant = ask->call->who.tenant, .pool = ask->call->who.pool};
+    return (struct remote_caller){.tenant = ask->call->who.tenant, .pool = ask->call->who.pool, .alive = is_alive};
 }
 
 static void serve(struct ask *ask, enum operation operation, enum remote_call call)

@@ -5,6 +5,8 @@
 #include "cli/interrupt.h"
 #include "cli/session.h"
 
+#include "base/civil.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -34,6 +36,7 @@ static void tick(void *context)
     int count = interrupts_count();
     if (count == serving->interrupts) return;
     serving->interrupts = count;
+    if (serving->service) remote_drain(service_remote(serving->service));
     net_stop(serving->server);
 }
 
@@ -128,14 +131,35 @@ static void tell_where(struct serving *serving)
     cli_note(cli, "the token of the first start is in %s", service_token_file(serving->service));
 }
 
+// Which steps go to workers.
+static int read_routes(struct cli *cli, struct service_settings *settings)
+{
+    struct remote_route *routes = ARENA_ARRAY(&cli->arena, args_count(&cli->args, FLAG_ROUTE) + 1, struct remote_route);
+    struct str text, lease = args_text(&cli->args, FLAG_LEASE, "30s");
+    if (!routes) return cli_nomem(cli);
+    for (size_t cursor = 0; args_next(&cli->args, FLAG_ROUTE, &cursor, &text);) {
+        struct str pool, kind = str_cut(text, '=', &pool);
+        if (kind.len == 0 || pool.len == 0)
+            return cli_fail(cli, EXIT_USAGE, "--route %.*s: KIND=POOL is wanted, *=POOL for all kinds", STR_ARG(text));
+        routes[settings->route_count++] =
+            (struct remote_route){.kind = str_is(kind, "*") ? (struct str){"", 0} : kind, .pool = pool};
+    }
+    settings->routes = routes;
+    if (!duration_parse(lease, &settings->lease_ms) || settings->lease_ms < 100 || settings->lease_ms > 3600000)
+        return cli_fail(cli, EXIT_USAGE, "--lease %.*s: a duration between 100ms and 1h is wanted", STR_ARG(lease));
+    return EXIT_OK;
+}
+
 static int open_all(struct serving *serving, const char *url)
 {
     struct cli *cli = serving->cli;
     struct error err = {0};
     struct service_settings settings = {
         .store = str_from(url), .token_file = args_text(&cli->args, FLAG_TOKEN_FILE, ""), .local_steps = true};
+    int code = read_routes(cli, &settings);
+    if (code) return code;
     if (api_open(NULL, &serving->api, &err)) return cli_error(cli, &err);
-    int code = open_net(serving);
+    code = open_net(serving);
     if (code) return code;
     struct service_hooks hooks = api_hooks(serving->api);
     if (service_open(&settings, &hooks, &serving->service, &err)) return cli_error(cli, &err);

@@ -273,15 +273,19 @@ static const struct command commands[] = {
      "",
      "the engine as a service over HTTP",
      "Takes up every run of the store that has not ended, and runs what it is asked to, for many tenants, until it is "
-     "stopped. The first start writes a token to a file that only you can read. Listens on 127.0.0.1:7117; on an address "
+     "stopped. The first start writes a token to a file that only you can read. Listens on 127.0.0.1:7117; on an "
+     "address "
      "that other machines can reach it insists on TLS.\n\n"
-     "SIGTERM or ^C: no new requests, steps that run may finish (--drain); the second one cuts them off. Either way the "
-     "next start goes on where this one stopped.",
+     "SIGTERM or ^C: no new requests, steps that run may finish (--drain); the second one cuts them off. Either way "
+     "the "
+     "next start goes on where this one stopped.\n\n"
+     "Steps run here, unless --route sends them to workers (`cairn worker`).",
      "cairn serve\ncairn serve --listen unix:/run/cairn.sock --store files:/var/lib/cairn",
      NULL,
      0,
      0,
-     {FLAG_LISTEN, FLAG_HOST, FLAG_TLS_CERT, FLAG_TLS_KEY, FLAG_INSECURE, FLAG_TOKEN_FILE, FLAG_DRAIN, FLAG_STORE},
+     {FLAG_LISTEN, FLAG_HOST, FLAG_TLS_CERT, FLAG_TLS_KEY, FLAG_INSECURE, FLAG_TOKEN_FILE, FLAG_ROUTE, FLAG_LEASE,
+      FLAG_DRAIN, FLAG_STORE},
      command_serve},
 
     {"Look",

@@ -33,7 +33,7 @@ static void batch_part(struct batch *batch)
     struct buf body;
     buf_init(&body, 1 << 20);
     int status = write_answer(&body, batch->answers, batch->count);
-    batch->reply(batch->context, buf_ok(&body) ? status : 503, buf_str(&body));
+    if (!atomic_load(&batch->remote->mute)) batch->reply(batch->context, buf_ok(&body) ? status : 503, buf_str(&body));
     buf_release(&body);
     free(batch);
 }

@@ -74,6 +74,7 @@ struct worker {
     uint64_t leases;
     int64_t seen_ms, slots;
     bool draining;
+    bool suspect; // it lost a lease and was not heard of since: what it asked for before that is not given
     struct str name, tenant, pool;
     char text[];
 };
@@ -84,6 +85,7 @@ struct waiter {
     bool beat; // a heartbeat, else a poll
     int64_t until;
     remote_reply reply;
+    bool (*alive)(const void *context);
     void *context;
     struct str tenant, pool, worker;
     const struct str *kinds; // poll; none = any
@@ -112,7 +114,8 @@ struct remote {
     pthread_mutex_t log_mutex; // logs are written under this one, so that a slow disk holds up nobody else
     pthread_cond_t changed;
     pthread_t thread;
-    bool has_thread, shut, dirty;
+    bool has_thread, draining, shut, dirty;
+    atomic_bool mute;
     struct engine *engine;
     struct arena memory; // routes
     struct index names, tickets, done_index;
@@ -150,6 +153,7 @@ void tell_fault(struct remote *r, struct task *task, const char *code, const cha
 void tell_lost(struct remote *r, struct task *task);
 struct worker *worker_seen(struct remote *r, struct str tenant, struct str pool,
                            struct str name); // NULL: too many, no memory
+struct worker *worker_find(const struct remote *r, struct str tenant, struct str pool, struct str name);
 struct done *done_find(const struct remote *r, const struct digest *name);
 void done_add(struct remote *r, const struct digest *name, const struct digest *result);
 void done_remove(struct remote *r, struct done *done);
@@ -161,6 +165,7 @@ struct call {
     struct str tenant, pool, worker; // tenant empty: all
     struct arena *arena;
     remote_reply reply;
+    bool (*alive)(const void *context);
     void *context;
 };
 void serve_waiting_call(struct remote *r, const struct call *call);

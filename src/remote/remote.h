@@ -44,9 +44,7 @@ struct remote_options {
     uint32_t process_max;
     bool no_local;       // nothing is executed here: what no route fits goes to pool "default"
     struct task_key key; // of the tokens; the same after a restart, so that old tokens are told from forged ones
-    // Whether anybody still waits for the answer to a call with this context; no task is given to nobody. NULL: always.
-    bool (*alive)(const void *context);
-    int64_t lease_ms;                    // 0 = REMOTE_LEASE_MS
+    int64_t lease_ms;    // 0 = REMOTE_LEASE_MS
     int64_t (*now)(const void *context); // tests: monotonic ms, and remote_tick instead of a thread; NULL: the clock
     const void *now_context;
 };
@@ -55,6 +53,10 @@ enum code remote_open(const struct remote_options *options, struct remote **out,
 struct tools *remote_tools(struct remote *remote);    // for engine_options.tools and engine_options.host.tools
 bool remote_knows(void *remote, struct str function); // engine_host.knows: a route names it
 void remote_attach(struct remote *remote, struct engine *engine);
+// No more tasks are given, and whoever waits is told (503). Results are still taken.
+void remote_drain(struct remote *remote);
+// Those who would get answers are gone: none is given any more. After remote_shut.
+void remote_mute(struct remote *remote);
 // Nothing is delivered to the engine afterwards: local processes are ended, polls answered, calls refused (503).
 void remote_shut(struct remote *remote);
 void remote_free(struct remote *remote); // NULL is fine
@@ -65,6 +67,8 @@ enum remote_call { REMOTE_POLL = 1, REMOTE_HEARTBEAT, REMOTE_LOGS, REMOTE_COMPLE
 struct remote_caller { // who the caller is, as its credentials say
     struct str tenant; // empty: serves all tenants
     struct str pool;   // empty: serves all pools
+    // Whether anybody still waits for the answer to the call with this context: no task is given to nobody. NULL: always.
+    bool (*alive)(const void *context);
 };
 // Exactly once for each call, from any thread, perhaps before remote_serve returns. `body` is JSON (of a refusal:
 // problem+json) and lives during the call. Must not call back into the remote.

@@ -167,7 +167,7 @@ static void waiter_free(struct waiter *w)
 static bool try_waiter(struct remote *r, struct waiter *w, int64_t now)
 {
     struct buf body;
-    if (r->shut) {
+    if (r->shut || r->draining) {
         buf_init(&body, 4096);
         wire_problem(&body, 503, "UNAVAILABLE", "the server is ending");
         buf_byte(&body, '}');
@@ -180,7 +180,8 @@ static bool try_waiter(struct remote *r, struct waiter *w, int64_t now)
         return true;
     }
     if (r->waiting == 0 && w->until > now) return false;
-    bool gone = r->options.alive && !r->options.alive(w->context);
+    const struct worker *worker = worker_find(r, w->tenant, w->pool, w->worker);
+    bool gone = (w->alive && !w->alive(w->context)) || (worker && worker->suspect);
     buf_init(&body, (size_t)512 << 20);
     buf_byte(&body, '{');
     wire_list(&body, "tasks");
@@ -288,6 +289,7 @@ void serve_waiting_call(struct remote *r, const struct call *call)
     if (w->beat && w->until > r->options.lease_ms / 3) w->until = r->options.lease_ms / 3;
     w->max = (uint32_t)(max < 0 ? 0 : max > REMOTE_BATCH_MAX ? REMOTE_BATCH_MAX : max);
     w->reply = call->reply;
+    w->alive = call->alive;
     w->context = call->context;
     w->tenant = arena_copy(&w->arena, call->tenant);
     w->pool = arena_copy(&w->arena, call->pool);
@@ -418,7 +420,7 @@ void remote_serve(struct remote *r, enum remote_call kind, const struct remote_c
     struct arena arena;
     struct error err = {0};
     arena_init(&arena, 16384, (size_t)256 << 20);
-    struct call call = {.kind = kind, .arena = &arena, .reply = reply, .context = context};
+    struct call call = {.kind = kind, .arena = &arena, .reply = reply, .alive = caller->alive, .context = context};
     enum code rc = json_parse(body, &json_limits_default, &arena, &call.body, &err);
     if (rc)
         call_refuse(reply, context, rc == E_NOMEM ? 503 : 400, "INVALID_REQUEST", err.message);

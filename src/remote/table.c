@@ -213,6 +213,7 @@ void tell_lost(struct remote *r, struct task *task)
     os_log(LOG_WARN, "worker lost worker=%.*s step=%.*s", STR_ARG(task->worker ? task->worker->name : STR("?")),
            STR_ARG(task->step));
     r->counts.expired++;
+    if (task->worker) task->worker->suspect = true;
     task_end(r, task);
     tell_engine(r, &result);
 }
@@ -232,13 +233,21 @@ static void forget_silent(struct remote *r, int64_t now)
     }
 }
 
+struct worker *worker_find(const struct remote *r, struct str tenant, struct str pool, struct str name)
+{
+    for (struct worker *worker = r->workers; worker; worker = worker->next)
+        if (str_eq(worker->name, name) && str_eq(worker->tenant, tenant) && str_eq(worker->pool, pool)) return worker;
+    return NULL;
+}
+
 struct worker *worker_seen(struct remote *r, struct str tenant, struct str pool, struct str name)
 {
     int64_t now = remote_now(r);
-    for (struct worker *worker = r->workers; worker; worker = worker->next) {
-        if (!str_eq(worker->name, name) || !str_eq(worker->tenant, tenant) || !str_eq(worker->pool, pool)) continue;
-        worker->seen_ms = now;
-        return worker;
+    struct worker *known = worker_find(r, tenant, pool, name);
+    if (known) {
+        known->seen_ms = now;
+        known->suspect = false;
+        return known;
     }
     forget_silent(r, now);
     if (r->worker_count >= WORKER_MAX) return NULL;

@@ -353,6 +353,19 @@ void remote_shut(struct remote *r)
     r->local = NULL;
 }
 
+void remote_drain(struct remote *r)
+{
+    pthread_mutex_lock(&r->mutex);
+    r->draining = true;
+    serve_waiters(r);
+    unlock_and_answer(r);
+}
+
+void remote_mute(struct remote *r)
+{
+    atomic_store(&r->mute, true);
+}
+
 void remote_free(struct remote *r)
 {
     if (!r) return;

@@ -207,7 +207,8 @@ static enum code open_remote(struct service *service, struct error *err)
                                      .process_max = service->settings.processes ? service->settings.processes : 64,
                                      .no_local = !service->settings.local_steps,
                                      .routes = service->settings.routes,
-                                     .route_count = service->settings.route_count};
+                                     .route_count = service->settings.route_count,
+                                     .lease_ms = service->settings.lease_ms};
     enum code rc = task_key(service, &options.key, err);
     return rc ? rc : remote_open(&options, &service->remote, err);
 }
@@ -292,6 +293,7 @@ void service_stop(struct service *service, int64_t drain_ms)
     engine_wake(service->engine);
     pthread_join(service->thread, NULL);
     service->running = false;
+    remote_shut(service->remote); // while its callers can still be answered
 }
 
 void service_close(struct service *service)
@@ -300,6 +302,7 @@ void service_close(struct service *service)
     service_stop(service, 0);
     readers_stop(service);
     if (service->remote) remote_shut(service->remote);
+    if (service->remote) remote_mute(service->remote);
     if (service->engine) engine_close(service->engine);
     remote_free(service->remote);
     if (service->store) store_close(service->store);

@@ -28,6 +28,7 @@ struct service_settings {
     bool local_steps;                  // steps without a pool run in this process's children
     const struct remote_route *routes; // which steps go to which pools of workers
     size_t route_count;
+    int64_t lease_ms;          // of a task that a worker has; 0 = 30 s
     uint32_t calls_max;        // waiting for the engine at once; more are refused (OVERLOADED). 0 = 10,000
     int64_t write_budget_ms;   // 0 = 3000
     const struct json *config; // [serve] of the configuration: queues, limits, sinks, secrets; may be NULL

@@ -57,7 +57,7 @@ static void handle(void *context, struct net_exchange *x)
 {
     static const char *const names[] = {"", "poll", "heartbeat", "logs", "complete", "fail"};
     struct site *site = context;
-    struct remote_caller caller = {0};
+    struct remote_caller caller = {.alive = alive};
     struct str path = net_request(x)->path;
     if (atomic_load(&site->down)) {
         net_reply(x, 503, NULL, 0, (struct str){0});
@@ -108,7 +108,7 @@ static void site_open(struct site *site, const char *plan, int64_t lease_ms)
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, &site->memory);
     CHECK_OK(program_load(str_from(plan), STR("test"), NULL, &diagnostics, &site->program, &err), &err);
-    struct remote_options remote = {.no_local = true, .lease_ms = lease_ms, .alive = alive};
+    struct remote_options remote = {.no_local = true, .lease_ms = lease_ms};
     CHECK_OK(remote_open(&remote, &site->remote, &err), &err);
     struct engine_options engine = {.store = site->store,
                                     .contract = site->contract,

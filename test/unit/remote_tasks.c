@@ -60,6 +60,7 @@ static void rig_open(struct rig *rig, const char *plan, const struct remote_rout
     os_log_level(LOG_ERROR);
     arena_init(&rig->memory, 4096, (size_t)256 << 20);
     buf_init(&rig->told, (size_t)16 << 20);
+    rig->caller.alive = rig_alive;
     rig->now = (struct moment_in_time){.wall_ms = 1800000000000, .mono_ms = 5000};
     struct error err = {0};
     CHECK_OK(contract_open(&rig->memory, &rig->contract, &err), &err);
@@ -69,12 +70,8 @@ static void rig_open(struct rig *rig, const char *plan, const struct remote_rout
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, &rig->memory);
     CHECK_OK(program_load(str_from(plan), STR("test"), NULL, &diagnostics, &rig->program, &err), &err);
-    struct remote_options remote = {.routes = routes,
-                                    .route_count = count,
-                                    .no_local = true,
-                                    .now = rig_now,
-                                    .now_context = rig,
-                                    .alive = rig_alive};
+    struct remote_options remote = {
+        .routes = routes, .route_count = count, .no_local = true, .now = rig_now, .now_context = rig};
     memset(&remote.key, 7, sizeof(remote.key));
     CHECK_OK(remote_open(&remote, &rig->remote, &err), &err);
     struct engine_options options = {.store = rig->store,
@@ -290,8 +287,12 @@ static void silent_worker_is_lost_and_its_late_result_refused_C_34_I14(void)
     buf_clear(&rig.told);
     rig_pass(&rig, REMOTE_LEASE_MS - 1);
     rig_expect(&rig, "");
+    struct said asleep;
+    ask(&rig, REMOTE_POLL, "{\"worker\":\"w1\",\"waitMs\":20000}", &asleep);
     rig_pass(&rig, 1);
     rig_expect(&rig, "STEP_REDISPATCHED a 1.2\n");
+    remote_tick(rig.remote);
+    CHECK_TEXT(asleep.body, "{\"tasks\":[]}"); // whoever asked is asleep or dead: somebody else shall have it
     complete(&rig, &old, DONE, &said);
     CHECK_INT(said.status, 409);
     CHECK(has(&said, "STALE_ATTEMPT"));

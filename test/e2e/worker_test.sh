@@ -1,0 +1,126 @@
+# Steps in other processes: a server, workers, and what happens when one of them dies or sleeps in the middle.
+. "$(dirname "$0")/serve_lib.sh"
+
+shell() { jq -nc --arg id "$1" --arg c "$2" '{stepId: $id, kind: "shell", with: {command: $c}}'; }
+store() { store=(--store "sqlite:$PWD/store.db"); }
+# A server whose shell steps go to workers, and a credential for them.
+site() {
+    store
+    serve --route '*=default' --lease "${1:-2s}" --drain 0
+    ask POST /v1/tokens '{"name":"w","roles":["Worker"],"pool":"default"}'
+    [ "$status" = 201 ] || [ "$status" = 200 ] || fail "no token for the worker: $status $(cat body)"
+    worker_token=$(jq -r .token body)
+}
+# worker NAME: $worker is its process
+worker() {
+    CAIRN_TOKEN=$worker_token "$CAIRN" worker --server "$url" --name "$1" --concurrency 4 -v >"$1.out" 2>"$1.err" &
+    worker=$!
+    workers="${workers:-} $worker"
+    trap 'kill -9 $server $workers 2>/dev/null; wait 2>/dev/null' EXIT
+}
+start() { ask POST /v1/runs "{\"document\":$(plan_text p "${@:2}"),\"runId\":\"$1\"}" && [ "$status" -lt 300 ] || fail "not started: $(cat body)"; }
+ended() { ask GET "/v1/runs/$1/status" && [ "$(jq -r .status body)" = "$2" ]; }
+counted() { ask GET "/v1/runs/$1/events" && [ "$(jq -r '.items[].eventType' body | grep -cx "$2")" = "$3" ]; }
+
+test_worker_executes_what_the_server_orders_and_drains() {
+    site 30s
+    worker w1
+    start r1 "$(shell a 'echo hello; echo oops >&2')" "$(shell b 'exit 3')"
+    wait_for ended r1 FAILED
+    ask GET /v1/runs/r1 && equal "$(jq -r '.steps[0].result' body)" hello
+    ask GET /v1/runs/r1/steps/a/logs && has body oops
+    ask GET /v1/workers && equal "$(jq -r '.items[0].worker' body)" w1
+    start r2 "$(shell a "touch $PWD/up; sleep 1; echo late")"
+    wait_for test -e up
+    kill -TERM "$worker"
+    wait "$worker" || fail "the worker ended with $?"
+    has w1.err '3 results handed in'
+    wait_for ended r2 COMPLETED
+    stop_serving
+    intact
+}
+
+test_worker_that_is_killed_costs_a_lease_and_no_logical_attempt_RE_5c() {
+    site 1s
+    worker w1
+    first=$worker
+    start r1 "$(shell a "echo x >> $PWD/ran; [ \$CAIRN_ENGINE_ATTEMPT -ge 2 ] || sleep 60; echo \$CAIRN_ATTEMPT.\$CAIRN_ENGINE_ATTEMPT")"
+    wait_for test -e ran
+    kill -9 "$first"
+    wait_for counted r1 StepRedispatched 1
+    worker w2
+    wait_for ended r1 COMPLETED
+    ask GET /v1/runs/r1 && equal "$(jq -r '.steps[0].result' body)" 1.2
+    equal "$(wc -l <ran)" 2 'starts'
+    stop_serving
+    intact
+}
+
+test_worker_that_sleeps_longer_than_its_lease_changes_nothing_when_it_wakes() {
+    site 1s
+    worker w1
+    first=$worker
+    start r1 "$(shell a "echo \$CAIRN_ENGINE_ATTEMPT >> $PWD/ran; [ \$CAIRN_ENGINE_ATTEMPT -ge 2 ] || sleep 2; echo \$CAIRN_ENGINE_ATTEMPT")"
+    wait_for test -e ran
+    kill -STOP "$first"
+    wait_for counted r1 StepRedispatched 1
+    worker w2
+    wait_for ended r1 COMPLETED
+    ask GET /v1/runs/r1 && equal "$(jq -r '.steps[0].result' body)" 2
+    ask GET /v1/runs/r1/events && cp body before
+    kill -CONT "$first"
+    start r2 "$(shell a 'echo again')"
+    wait_for ended r2 COMPLETED
+    kill -TERM "$first"
+    wait "$first" || fail "the worker ended with $?"
+    ask GET /v1/runs/r1/events && cmp -s before body || fail "the log of an ended run has changed"
+    equal "$(sort ran | uniq -c | awk '{print $1}' | sort -u)" 1 'starts of each engine attempt'
+    stop_serving
+    intact
+}
+
+test_worker_survives_a_server_that_is_killed() {
+    site 2s
+    worker w1
+    port=${url##*:}
+    start r1 "$(shell a "echo x >> $PWD/ran; sleep 0.5; echo done")" "$(shell b 'echo more')"
+    wait_for test -e ran
+    kill -9 "$server"
+    wait "$server" 2>/dev/null
+    "$CAIRN" serve "${store[@]}" --listen "127.0.0.1:$port" --route '*=default' --lease 2s >serve.out 2>serve2.err &
+    server=$!
+    wait_for ended r1 COMPLETED
+    ask GET /v1/runs/r1 && equal "$(jq -r '.steps[1].result' body)" more
+    kill -TERM "$worker"
+    wait "$worker" || fail "the worker ended with $?: $(tail -n 3 w1.err)"
+    has w1.err 'does not answer'
+    has w1.err 'answers again'
+    stop_serving
+    intact
+}
+
+test_worker_without_a_credential_ends_and_says_why() {
+    site
+    worker_token=cairn_nobody_00000000000000000000000000000000
+    CAIRN_TOKEN=$worker_token timeout 10 "$CAIRN" worker --server "$url" >out 2>err
+    equal $? 4 'exit'
+    has err 'refuses a poll'
+    cairn_is 2 worker
+    cairn_is 2 worker --server "$url" --kinds llm
+}
+
+test_worker_in_python_speaks_the_protocol() {
+    site 30s
+    CAIRN_TOKEN=$worker_token python3 "$root/examples/worker.py" "$url" >py.out 2>py.err &
+    workers=$!
+    trap 'kill -9 $server $workers 2>/dev/null; wait 2>/dev/null' EXIT
+    start r1 "$(shell a 'echo hello')" "$(shell b 'echo oops >&2; exit 3')" \
+        "$(jq -nc '{stepId: "c", kind: "shell", dependsOn: [], with: {command: "echo 42 > $ARTIFACTS_DIR/r.txt"}, artifacts: [{path: "r.txt"}]}')"
+    wait_for ended r1 FAILED
+    ask GET /v1/runs/r1 && equal "$(jq -r '.steps[0].result' body)" hello
+    ask GET /v1/runs/r1/steps/b/logs && has body oops
+    equal "$(jq -r '.steps[] | select(.stepId == "c").status' <("$CAIRN" get r1 "${store[@]}" -o json))" SUCCESS 'step with an artifact'
+    stop_serving
+}
+
+run_tests "$@"
