@@ -1,0 +1,30 @@
+// Private to bus/: a connection to a server that the operator named, plain or TLS, with deadlines. Nothing waits longer than until
+// the sink is to stop.
+#ifndef CAIRN_BUS_CABLE_H
+#define CAIRN_BUS_CABLE_H
+
+#include "bus/inside.h"
+
+struct ssl_st;
+
+struct cable {
+    int fd;
+    struct ssl_st *ssl;
+    const struct sink *sink; // asked whether to stop
+};
+
+// E_IO, E_TIMEOUT, E_CANCELLED. On an error the cable is closed.
+enum code cable_dial(struct cable *cable, const char *host, const char *port, int64_t deadline,
+                     struct error *err) MUST_CHECK;
+// Verifies chain and name, always. E_DENIED: the certificate.
+enum code cable_secure(struct cable *cable, const char *host, struct str ca_file, int64_t deadline,
+                       struct error *err) MUST_CHECK;
+// All of it, waiting until `deadline`.
+enum code cable_write(struct cable *cable, struct str bytes, int64_t deadline, struct error *err) MUST_CHECK;
+// What is there now, at the end of `in`; *got 0 when there is nothing. E_IO: the other side has gone.
+enum code cable_read(struct cable *cable, struct buf *in, size_t *got, struct error *err) MUST_CHECK;
+// Until there may be something to read.
+enum code cable_wait(struct cable *cable, int64_t deadline, struct error *err) MUST_CHECK;
+void cable_close(struct cable *cable);
+
+#endif

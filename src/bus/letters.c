@@ -1,0 +1,225 @@
+// What operators do: look at dead letters, send them again, give them up, move a sink. All of it is notes; the sink's thread hears of
+// it afterwards.
+#include "bus/inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LETTERS_PAGE 500
+#define FEED_PAGE 1000
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "bus: out of memory");
+}
+
+static enum code no_sink(struct str name, struct error *err)
+{
+    return error_set(err, E_NOT_FOUND, "there is no sink \"%.*s\"", STR_ARG(name));
+}
+
+// Calls `visit` for each letter of the sink above `after`, until it is false. Letters live in `arena`.
+typedef bool (*letter_visit)(void *context, const struct letter *letter);
+
+static enum code each_letter(struct store *store, struct str sink, struct str after, struct arena *arena,
+                             letter_visit visit, void *context, struct error *err)
+{
+    char first[BUS_SINK_NAME_MAX + 2];
+    snprintf(first, sizeof(first), "%.*s/", STR_ARG(sink));
+    struct str prefix = str_from(first);
+    if (!str_starts(after, prefix)) after = prefix;
+    for (;;) {
+        struct notes notes;
+        enum code rc = store_notes(store, LETTER_SPACE, after, LETTERS_PAGE, arena, &notes, err);
+        if (rc) return rc;
+        for (size_t i = 0; i < notes.count; i++) {
+            struct letter letter;
+            after = notes.items[i].key;
+            if (!str_starts(after, prefix)) return OK;
+            rc = letter_read(&notes.items[i], arena, &letter, err);
+            if (rc) return rc;
+            if (!visit(context, &letter)) return OK;
+        }
+        if (notes.count < LETTERS_PAGE) return OK;
+    }
+}
+
+// ---- looking
+
+struct listing {
+    struct arena *arena;
+    struct str tenant, last;
+    size_t limit;
+    struct json items;
+    bool more, ok;
+};
+
+static bool list_one(void *context, const struct letter *letter)
+{
+    struct listing *list = context;
+    struct json one;
+    if (list->tenant.len && !str_eq(list->tenant, letter->tenant)) return true;
+    if (list->items.count == list->limit) {
+        list->more = true;
+        return false;
+    }
+    list->ok = letter_json(letter, list->arena, &one) && json_push(list->arena, &list->items, one);
+    list->last = letter->id;
+    return list->ok;
+}
+
+enum code bus_dead_letters(struct bus *bus, struct store *reader, struct str tenant, struct str sink, struct str after,
+                           size_t limit, struct arena *arena, struct json *out, struct error *err)
+{
+    if (!bus_find(bus, sink)) return no_sink(sink, err);
+    struct listing list = {.arena = arena, .tenant = tenant, .limit = limit, .items = json_array(), .ok = true};
+    enum code rc = each_letter(reader, sink, after, arena, list_one, &list, err);
+    if (rc) return rc;
+    *out = json_object();
+    bool ok = list.ok && json_put(arena, out, STR("items"), list.items) &&
+              (!list.more || json_put(arena, out, STR("next"), json_string(list.last)));
+    return ok ? OK : no_memory(err);
+}
+
+// ---- acting
+
+// Tells the sink that its notes have changed, and whoever asked.
+struct order {
+    struct sink *sink;
+    bool reload;
+    bus_done done;
+    void *context;
+};
+
+static void order_done(void *context, enum code rc, const struct error *why)
+{
+    struct order *order = context;
+    if (!rc) {
+        atomic_store(order->reload ? &order->sink->reload : &order->sink->redrive, true);
+        sink_poke(order->sink);
+    }
+    if (order->done) order->done(order->context, rc, why);
+    free(order);
+}
+
+static enum code give(struct sink *sink, const struct note_put *notes, size_t count, bool reload, bus_done done,
+                      void *context, struct error *err)
+{
+    struct order *order = malloc(sizeof(*order));
+    if (!order) return no_memory(err);
+    *order = (struct order){.sink = sink, .reload = reload, .done = done, .context = context};
+    sink->bus->options.put(sink->bus->options.context, notes, count, order_done, order);
+    return OK;
+}
+
+struct picking {
+    struct arena *arena;
+    const struct bus_letters *which;
+    bool remove, ok;
+    struct note_put *notes;
+    size_t count, capacity;
+};
+
+static bool pick_one(void *context, const struct letter *letter)
+{
+    struct picking *pick = context;
+    const struct bus_letters *which = pick->which;
+    if (which->tenant.len && !str_eq(which->tenant, letter->tenant)) return true;
+    if (which->id.len && !str_eq(which->id, letter->id)) return true;
+    if (which->run.len && !str_eq(which->run, letter->run)) return true;
+    struct letter marked = *letter;
+    marked.redrive = true;
+    struct note_put note = {
+        .space = LETTER_SPACE, .key = letter->id, .remove = pick->remove, .expect = letter->version};
+    struct note_put *more =
+        arena_grow(pick->arena, pick->notes, pick->count, pick->count + 1, sizeof(*more), &pick->capacity);
+    pick->ok = more && (pick->remove || letter_value(&marked, pick->arena, &note.value));
+    if (!pick->ok) return false;
+    pick->notes = more;
+    more[pick->count++] = note;
+    return pick->count < BUS_LETTERS_MAX && !which->id.len;
+}
+
+static enum code act(struct bus *bus, struct store *reader, const struct bus_letters *which, bool remove, bus_done done,
+                     void *context, size_t *count, struct error *err)
+{
+    struct sink *sink = bus_find(bus, which->sink);
+    struct arena arena;
+    *count = 0;
+    if (!sink) return no_sink(which->sink, err);
+    arena_init(&arena, 64 * 1024, SIZE_MAX);
+    struct picking pick = {.arena = &arena, .which = which, .remove = remove, .ok = true};
+    enum code rc = each_letter(reader, which->sink, (struct str){0}, &arena, pick_one, &pick, err);
+    if (!rc && !pick.ok) rc = no_memory(err);
+    if (!rc && !pick.count) rc = error_set(err, E_NOT_FOUND, "there is no such dead letter");
+    if (!rc) rc = give(sink, pick.notes, pick.count, false, done, context, err);
+    if (!rc) *count = pick.count;
+    arena_release(&arena);
+    return rc;
+}
+
+enum code bus_redrive(struct bus *bus, struct store *reader, const struct bus_letters *which, bus_done done,
+                      void *done_context, size_t *count, struct error *err)
+{
+    return act(bus, reader, which, false, done, done_context, count, err);
+}
+
+enum code bus_drop(struct bus *bus, struct store *reader, const struct bus_letters *which, bus_done done,
+                   void *done_context, size_t *count, struct error *err)
+{
+    return act(bus, reader, which, true, done, done_context, count, err);
+}
+
+// ---- moving
+
+// The position before event `seq` of a run. Nothing leads from a run to the feed, so the feed is read through.
+static enum code find_event(struct store *store, const struct bus_place *place, uint64_t *position, struct error *err)
+{
+    struct arena arena;
+    arena_init(&arena, 256 * 1024, SIZE_MAX);
+    enum code rc = OK;
+    for (uint64_t after = 0;;) {
+        struct feed feed;
+        arena_reset(&arena);
+        rc = store_feed(store, after, FEED_PAGE, &arena, &feed, err);
+        for (size_t i = 0; !rc && i < feed.count; i++) {
+            const struct feed_item *item = &feed.items[i];
+            if (item->record.seq != place->seq || !str_eq(item->run, place->run) ||
+                !str_eq(item->tenant, place->tenant))
+                continue;
+            *position = item->position - 1;
+            arena_release(&arena);
+            return OK;
+        }
+        if (rc || feed.next == after) break;
+        after = feed.next;
+    }
+    arena_release(&arena);
+    return rc ? rc
+              : error_set(err, E_NOT_FOUND, "there is no event %llu of run %.*s", (unsigned long long)place->seq,
+                          STR_ARG(place->run));
+}
+
+enum code bus_rewind(struct bus *bus, struct store *reader, struct str name, const struct bus_place *place,
+                     bus_done done, void *done_context, struct error *err)
+{
+    struct sink *sink = bus_find(bus, name);
+    struct arena arena;
+    if (!sink) return no_sink(name, err);
+    struct cursor *cursor = calloc(1, sizeof(*cursor));
+    if (!cursor) return no_memory(err);
+    arena_init(&arena, 16 * 1024, SIZE_MAX);
+    enum code rc = cursor_load(reader, name, &arena, cursor, err);
+    if (rc == E_NOT_FOUND) rc = OK;
+    if (!rc && !place->here) cursor->position = place->position;
+    if (!rc && !place->here && place->run.len) rc = find_event(reader, place, &cursor->position, err);
+    cursor->disabled = false;
+    cursor->retry_count = 0;
+    struct note_put note = {.space = CURSOR_SPACE, .key = sink->config.name, .expect = NOTE_ANY};
+    if (!rc && !cursor_value(cursor, &arena, &note.value)) rc = no_memory(err);
+    if (!rc) rc = give(sink, &note, 1, true, done, done_context, err);
+    arena_release(&arena);
+    free(cursor);
+    return rc;
+}

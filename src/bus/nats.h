@@ -1,0 +1,42 @@
+// Private to bus/: a connection to a NATS server. nats.c sends and hears; nats_open.c finds the server and says who we are.
+#ifndef CAIRN_BUS_NATS_H
+#define CAIRN_BUS_NATS_H
+
+#include "bus/cable.h"
+
+enum frame_kind { FRAME_INFO = 1, FRAME_PING, FRAME_PONG, FRAME_OK, FRAME_ERROR, FRAME_MESSAGE };
+
+struct frame { // borrows the input
+    enum frame_kind kind;
+    struct str subject, head;
+    struct str text; // of a message, an error or INFO
+};
+
+struct pending {     // a message without an answer
+    uint64_t ticket; // 0 = free
+    uint32_t slot;
+    int64_t deadline;
+    char subject[256];
+};
+
+struct nats {
+    struct cable cable;
+    struct buf in, out, head;
+    size_t taken;   // of `in`
+    char inbox[48]; // "_INBOX.….": what answers are sent to, with the number of the message behind it
+    uint64_t max_payload, tickets;
+    struct pending pending[PAGE_MAX];
+};
+
+// The next whole frame. False: there is none yet, or (*bad) what came is not NATS.
+bool nats_frame(struct nats *nats, struct frame *frame, bool *bad);
+void nats_compact(struct nats *nats); // forgets frames that were taken
+
+enum code nats_open(struct sink *sink, struct error *err);
+void nats_close(struct sink *sink);
+
+// The text of CONNECT for this sink and this INFO. E_NOT_FOUND: a secret; E_INVALID: credentials that cannot be read.
+enum code nats_connect_text(const struct sink_config *config, const struct json *info, struct arena *arena,
+                            struct str *out, struct error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,173 @@
+// Who we are to a NATS server: user and password, a token, or a key that signs what the server asks (nkeys, with or without a JWT).
+#include "bus/nats.h"
+
+#include <openssl/evp.h>
+#include <string.h>
+
+#define SEED_BYTES 36 // two of prefix, 32 of key, two of checksum
+#define KEY_SIZE 32
+#define SIGNATURE_SIZE 64
+#define PREFIX_USER (20 << 3)
+#define CREDS_MAX 64
+
+static const char base32[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+
+static bool base32_read(struct str text, uint8_t *out, size_t size)
+{
+    uint32_t bits = 0;
+    unsigned count = 0;
+    size_t done = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        const char *at = text.ptr[i] ? strchr(base32, text.ptr[i]) : NULL;
+        if (!at) return false;
+        bits = bits << 5 | (uint32_t)(at - base32);
+        count += 5;
+        if (count < 8) continue;
+        count -= 8;
+        if (done == size) return false;
+        out[done++] = (uint8_t)(bits >> count);
+    }
+    return done == size;
+}
+
+static void base32_write(const uint8_t *bytes, size_t size, struct buf *out)
+{
+    uint32_t bits = 0;
+    unsigned count = 0;
+    for (size_t i = 0; i < size; i++) {
+        bits = bits << 8 | bytes[i];
+        for (count += 8; count >= 5; count -= 5) buf_byte(out, base32[bits >> (count - 5) & 31]);
+    }
+    if (count) buf_byte(out, base32[bits << (5 - count) & 31]);
+}
+
+// CRC-16/XMODEM, as nkeys end in.
+static uint16_t crc16(const uint8_t *bytes, size_t size)
+{
+    uint16_t crc = 0;
+    for (size_t i = 0; i < size; i++) {
+        crc = (uint16_t)(crc ^ (uint16_t)(bytes[i] << 8));
+        for (int k = 0; k < 8; k++) crc = (uint16_t)(crc & 0x8000 ? crc << 1 ^ 0x1021 : crc << 1);
+    }
+    return crc;
+}
+
+static void add_base64url(const uint8_t *bytes, size_t size, struct buf *out)
+{
+    char text[4 * ((SIGNATURE_SIZE + 2) / 3) + 1];
+    int len = EVP_EncodeBlock((unsigned char *)text, bytes, (int)size);
+    for (int i = 0; i < len && text[i] != '='; i++)
+        buf_byte(out, text[i] == '+' ? '-' : text[i] == '/' ? '_' : text[i]);
+}
+
+// "-----BEGIN NATS USER JWT-----" and the line after it.
+static struct str section(struct str text, const char *title)
+{
+    struct str line, rest = text;
+    while (rest.len) {
+        line = str_trim(str_cut(rest, '\n', &rest));
+        if (!str_starts(line, STR("-----BEGIN ")) || !memmem(line.ptr, line.len, title, strlen(title))) continue;
+        return str_trim(str_cut(rest, '\n', &rest));
+    }
+    return (struct str){0};
+}
+
+struct proof {
+    struct str jwt, key, signature;
+};
+
+static bool text_of(struct buf *from, struct arena *arena, struct str *out)
+{
+    *out = buf_ok(from) ? arena_copy(arena, buf_str(from)) : (struct str){0};
+    buf_clear(from);
+    return out->ptr != NULL;
+}
+
+static bool prove(const uint8_t seed[KEY_SIZE], struct str nonce, struct arena *arena, struct proof *out)
+{
+    uint8_t signature[SIGNATURE_SIZE], public_key[1 + KEY_SIZE + 2] = {PREFIX_USER};
+    size_t size = sizeof(signature), key_size = KEY_SIZE;
+    EVP_PKEY *key = EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, NULL, seed, KEY_SIZE);
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    bool good = key && context && EVP_PKEY_get_raw_public_key(key, public_key + 1, &key_size) == 1 &&
+                EVP_DigestSignInit(context, NULL, NULL, NULL, key) == 1 &&
+                EVP_DigestSign(context, signature, &size, (const unsigned char *)nonce.ptr, nonce.len) == 1;
+    EVP_MD_CTX_free(context);
+    EVP_PKEY_free(key);
+    uint16_t crc = crc16(public_key, 1 + KEY_SIZE);
+    public_key[1 + KEY_SIZE] = (uint8_t)crc; // little-endian
+    public_key[2 + KEY_SIZE] = (uint8_t)(crc >> 8);
+    struct buf text;
+    buf_init(&text, 4096);
+    base32_write(public_key, sizeof(public_key), &text);
+    good = good && text_of(&text, arena, &out->key);
+    add_base64url(signature, sizeof(signature), &text);
+    good = good && text_of(&text, arena, &out->signature);
+    buf_release(&text);
+    return good;
+}
+
+static enum code read_creds(const struct sink_config *config, struct str nonce, struct arena *arena, struct proof *out,
+                            struct error *err)
+{
+    struct str text;
+    uint8_t seed[SEED_BYTES];
+    enum code rc = sink_secret(&config->credentials, arena, &text, err);
+    if (rc) return rc;
+    out->jwt = section(text, "NATS USER JWT");
+    struct str seed_text = section(text, "USER NKEY SEED");
+    if (!seed_text.len) seed_text = str_trim(text); // a seed alone
+    bool good = base32_read(seed_text, seed, sizeof(seed)) &&
+                crc16(seed, SEED_BYTES - 2) == (uint16_t)(seed[SEED_BYTES - 2] | seed[SEED_BYTES - 1] << 8);
+    if (!good) return error_set(err, E_INVALID, "the credentials are neither a creds file nor the seed of an nkey");
+    if (!nonce.len) return error_set(err, E_INVALID, "the server asks for no signature");
+    good = prove(seed + 2, nonce, arena, out);
+    OPENSSL_cleanse(seed, sizeof(seed));
+    return good ? OK : error_set(err, E_INVALID, "the seed of the nkey cannot sign");
+}
+
+static enum code add_secret(const struct secret *secret, const char *key, struct arena *arena, struct json *object,
+                            struct error *err)
+{
+    struct str text;
+    if (!sink_has_secret(secret)) return OK;
+    enum code rc = sink_secret(secret, arena, &text, err);
+    if (rc) return rc;
+    return json_put(arena, object, str_from(key), json_string(text)) ? OK : error_set(err, E_NOMEM, "no memory");
+}
+
+static bool add_text(struct arena *arena, struct json *object, const char *key, struct str text)
+{
+    return !text.len || json_put(arena, object, str_from(key), json_string(text));
+}
+
+enum code nats_connect_text(const struct sink_config *config, const struct json *info, struct arena *arena,
+                            struct str *out, struct error *err)
+{
+    struct json object = json_object();
+    struct proof proof = {0};
+    bool good = json_put(arena, &object, STR("verbose"), json_bool(false)) &&
+                json_put(arena, &object, STR("pedantic"), json_bool(false)) &&
+                json_put(arena, &object, STR("headers"), json_bool(true)) &&
+                json_put(arena, &object, STR("no_responders"), json_bool(true)) &&
+                json_put(arena, &object, STR("protocol"), json_int(1)) &&
+                json_put(arena, &object, STR("lang"), json_string(STR("c"))) &&
+                json_put(arena, &object, STR("version"), json_string(STR("0.1.0"))) &&
+                json_put(arena, &object, STR("name"), json_string(STR("cairn")));
+    if (!good) return error_set(err, E_NOMEM, "bus: out of memory");
+    enum code rc = add_secret(&config->user, "user", arena, &object, err);
+    if (!rc) rc = add_secret(&config->password, "pass", arena, &object, err);
+    if (!rc) rc = add_secret(&config->token, "auth_token", arena, &object, err);
+    if (!rc && sink_has_secret(&config->credentials))
+        rc = read_creds(config, json_text(json_key(info, "nonce")), arena, &proof, err);
+    if (rc) return rc;
+    good = add_text(arena, &object, "jwt", proof.jwt) &&
+           (proof.jwt.len || add_text(arena, &object, "nkey", proof.key)) &&
+           add_text(arena, &object, "sig", proof.signature);
+    struct buf text;
+    buf_init(&text, 64 * 1024);
+    json_write(&text, &object);
+    *out = good && buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    return out->ptr ? OK : error_set(err, E_NOMEM, "bus: out of memory");
+}
