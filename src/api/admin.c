@@ -123,8 +123,10 @@ static void list_audit(struct call *call, struct store *store)
     struct json items = json_array();
     struct notes notes;
     struct buf key;
+    struct str cursor;
     int64_t after, limit;
-    if (!query_number(ask, "after", 0, INT64_MAX, 0, &after) ||
+    if (!query_number(ask, "after", 0, INT64_MAX, 0, &after) || !query_cursor(ask, &cursor) ||
+        (cursor.len > 0 && !str_int64(cursor, &after)) ||
         !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit))
         return;
     buf_init(&key, 1024);

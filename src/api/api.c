@@ -118,8 +118,10 @@ void api_handle(void *context, struct net_exchange *exchange)
         reply_now(exchange, 503, "OVERLOADED", "out of memory");
         return;
     }
+    struct str rest;
     ask->route = route;
     memcpy(ask->params, params, sizeof(params));
+    route_place(request->path, &ask->call->place, &rest);
     bool open = route && (route->flags & ROUTE_OPEN);
     if (!open && !authenticate(ask)) return; // before anything is told about which routes there are
     if (!route) {

@@ -45,6 +45,8 @@ struct route {
 };
 const struct route *route_at(size_t index); // NULL past the end
 size_t route_index(const struct route *route);
+// "/v1/t/TENANT/p/PROJECT/e/ENVIRONMENT" before a path; false when it has none. *rest is what follows.
+bool route_place(struct str path, struct auth_object *place, struct str *rest);
 // 404 or 405 (then *allow lists the methods) when there is none.
 const struct route *route_find(struct str method, struct str path, struct str params[PARAMS_MAX], int *status,
                                char allow[64]);
@@ -69,7 +71,7 @@ struct api {
 // reply.c
 void reply(struct call *call); // call->done of every ask; frees it
 void reply_now(struct net_exchange *exchange, int status, const char *code, const char *detail);
-// A JSON page {items, nextCursor} and its Link header.
+// A JSON page {items, nextCursor} and its Link header. The cursor is sealed here.
 void answer_page(struct ask *ask, struct json items, struct str next_cursor);
 void answer_text(struct ask *ask, int status, const char *type, struct str text);
 void no_memory(struct ask *ask);
@@ -77,6 +79,7 @@ void no_memory(struct ask *ask);
 // query parameters; a bad one answers the ask and gives false
 bool query_text(struct ask *ask, const char *name, struct str *out); // empty when absent
 bool query_number(struct ask *ask, const char *name, int64_t low, int64_t high, int64_t otherwise, int64_t *out);
+bool query_cursor(struct ask *ask, struct str *out); // of this list, as answer_page gave it; empty when absent
 bool query_flag(struct ask *ask, const char *name);
 int64_t prefer_wait_ms(const struct http_request *request);     // Prefer: wait=N; 0 = none
 struct str idempotency_key(const struct http_request *request); // without its quotes; empty = none
@@ -116,17 +119,26 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
 // handlers: one file for each family
 #define HANDLER_LIST(X)                                                                                                \
     X(live)                                                                                                            \
-    X(ready)                                                                                                           \
-    X(metrics)                                                                                                         \
-    X(openapi)                                                                                                         \
-    X(schema_get) X(whoami) X(capabilities) X(run_start) X(run_list) X(run_get) X(run_status) X(run_events)            \
-        X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put)       \
-            X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list)  \
-                X(alert_list) X(worker_poll) X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail)      \
-                    X(worker_artifact) X(worker_list) X(fork) X(fork_preview) X(rerun) X(rerun_preview) X(retry)       \
-                        X(retry_preview)
+    X(ready) X(metrics) X(openapi) X(schema_get) X(whoami) X(capabilities) X(run_start) X(run_list) X(run_get)         \
+        X(run_status) X(run_events) X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why)        \
+            X(signal_post) X(signal_put) X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list)   \
+                X(token_revoke) X(audit_list) X(alert_list) X(worker_poll) X(worker_heartbeat) X(worker_logs)          \
+                    X(worker_complete) X(worker_fail) X(worker_artifact) X(worker_list)
 #define X(name) void handle_##name(struct ask *ask);
 HANDLER_LIST(X)
 #undef X
+// forks.c
+void handle_fork(struct ask *ask);
+void handle_fork_preview(struct ask *ask);
+void handle_rerun(struct ask *ask);
+void handle_rerun_preview(struct ask *ask);
+void handle_retry(struct ask *ask);
+void handle_retry_preview(struct ask *ask);
+// definitions.c
+void handle_definition_put(struct ask *ask);
+void handle_definition_get(struct ask *ask);
+void handle_definition_document(struct ask *ask);
+void handle_definition_approve(struct ask *ask);
+void handle_definition_list(struct ask *ask);
 
 #endif

@@ -146,6 +146,7 @@ static struct str next_target(struct ask *ask, struct str cursor)
 void answer_page(struct ask *ask, struct json items, struct str cursor)
 {
     struct json page = json_object();
+    if (cursor.len) cursor = service_cursor(ask->call, str_from(ask->route->pattern), cursor);
     if (!ask_json(ask, &page, "items", items) ||
         !ask_json(ask, &page, "nextCursor", cursor.len ? json_string(cursor) : json_null())) {
         no_memory(ask);
@@ -179,6 +180,16 @@ bool query_number(struct ask *ask, const char *name, int64_t low, int64_t high, 
     if (str_int64(text, out) && *out >= low && *out <= high) return true;
     call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %s must be a number from %lld to %lld", name,
                  (long long)low, (long long)high);
+    return false;
+}
+
+bool query_cursor(struct ask *ask, struct str *out)
+{
+    struct str sealed;
+    *out = (struct str){0};
+    if (!query_text(ask, "cursor", &sealed)) return false;
+    if (sealed.len == 0 || service_cursor_open(ask->call, str_from(ask->route->pattern), sealed, out)) return true;
+    call_problem(ask->call, 400, "INVALID_CURSOR", "this cursor did not come from here");
     return false;
 }
 

@@ -52,6 +52,18 @@ static const struct route routes[] = {
     {"GET", "/v1/events", 0, handle_events_all, 0, "Events of all runs: NDJSON or SSE by Accept", "after limit types",
      NULL, "EventPage", 200},
 
+    {"GET", "/v1/definitions", 0, handle_definition_list, 0, "Definitions", "limit cursor", NULL, "DefinitionPage",
+     200},
+    {"GET", "/v1/definitions/{name}/versions", 0, handle_definition_list, 0, "Versions of a definition", "limit cursor",
+     NULL, "DefinitionPage", 200},
+    {"GET", "/v1/definitions/{name}/versions/{sha256}", 0, handle_definition_get, 0, "A version", "", NULL,
+     "Definition", 200},
+    {"PUT", "/v1/definitions/{name}/versions/{sha256}", 0, handle_definition_put, 8u << 20,
+     "Keep a document under the hash of its bytes", "", NULL, "Definition", 201},
+    {"GET", "/v1/definitions/{name}/versions/{sha256}/document", 0, handle_definition_document, 0, "Its bytes", "",
+     NULL, NULL, 200},
+    {"POST", "/v1/definitions/{name}/versions/{sha256}:approve", ROUTE_BODY, handle_definition_approve, 64u << 10,
+     "Approve a version, which another person brought", "", "Nothing", "Definition", 200},
     {"POST", "/v1/plans:validate", ROUTE_BODY, handle_plan_validate, 8u << 20, "Check a document", "",
      "ValidateDocument", "ValidationReport", 200},
     {"GET", "/v1/workers", 0, handle_worker_list, 0, "Workers that were heard of lately", "", NULL, "WorkerPage", 200},
@@ -73,8 +85,8 @@ static const struct route routes[] = {
      "TokenText", 201},
     {"DELETE", "/v1/tokens/{token}", 0, handle_token_revoke, 0, "Revoke a token", "", NULL, NULL, 204},
     {"GET", "/v1/alerts", 0, handle_alert_list, 0, "Alerts", "run state", NULL, "AlertPage", 200},
-    {"GET", "/v1/audit", 0, handle_audit_list, 0, "Decisions, allowed and denied", "after limit", NULL, "AuditPage",
-     200},
+    {"GET", "/v1/audit", 0, handle_audit_list, 0, "Decisions, allowed and denied", "after limit cursor", NULL,
+     "AuditPage", 200},
 };
 
 const struct route *route_at(size_t index)
@@ -97,24 +109,61 @@ static bool matches(struct str pattern, struct str path, struct str params[PARAM
             path = str_slice(path, 1, path.len);
             continue;
         }
-        size_t end = str_find(path, '/', 0);
+        pattern = str_slice(pattern, str_find(pattern, '}', 0) + 1, pattern.len);
+        // "{x}:verb": the verb ends the segment.
+        size_t end = str_find(path, '/', 0), verb = str_find(pattern, '/', 0);
+        if (verb > 0 && end > verb && str_eq(str_slice(path, end - verb, end), str_slice(pattern, 0, verb)))
+            end -= verb;
         if (end == 0 || count == PARAMS_MAX) return false;
         params[count++] = str_slice(path, 0, end);
         path = str_slice(path, end, path.len);
-        pattern = str_slice(pattern, str_find(pattern, '}', 0) + 1, pattern.len);
     }
     return pattern.len == 0 && path.len == 0;
+}
+
+// The next two segments: "/NAME/VALUE".
+static bool take_pair(struct str *path, const char *name, struct str *value)
+{
+    struct str rest = *path, word;
+    if (rest.len == 0 || rest.ptr[0] != '/') return false;
+    rest = str_slice(rest, 1, rest.len);
+    size_t end = str_find(rest, '/', 0);
+    word = str_slice(rest, 0, end);
+    if (!str_is(word, name) || end + 1 >= rest.len) return false;
+    rest = str_slice(rest, end + 1, rest.len);
+    end = str_find(rest, '/', 0);
+    *value = str_slice(rest, 0, end);
+    *path = str_slice(rest, end, rest.len);
+    return end > 0;
+}
+
+bool route_place(struct str path, struct auth_object *place, struct str *rest)
+{
+    struct auth_object found = {0};
+    if (!str_starts(path, STR("/v1/t/"))) return false;
+    path = str_slice(path, 3, path.len);
+    if (!take_pair(&path, "t", &found.tenant) || !take_pair(&path, "p", &found.project) ||
+        !take_pair(&path, "e", &found.environment))
+        return false;
+    if (place) *place = found;
+    *rest = path;
+    return true;
 }
 
 const struct route *route_find(struct str method, struct str path, struct str params[PARAMS_MAX], int *status,
                                char allow[64])
 {
     size_t used = 0;
+    struct str rest;
+    bool placed = route_place(path, NULL, &rest);
     allow[0] = '\0';
     if (str_is(method, "HEAD")) method = STR("GET");
     for (size_t i = 0; i < ARRAY_COUNT(routes); i++) {
         const struct route *route = &routes[i];
-        if (!matches(str_from(route->pattern), path, params)) continue;
+        struct str pattern = str_from(route->pattern);
+        if (placed && !str_starts(pattern, STR("/v1/"))) continue;
+        if (placed) pattern = str_slice(pattern, 3, pattern.len);
+        if (!matches(pattern, placed ? rest : path, params)) continue;
         if (str_is(method, route->method)) return route;
         size_t len = strlen(route->method);
         if (used + len + 3 > 64) continue;

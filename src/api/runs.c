@@ -51,6 +51,18 @@ static bool read_ref(struct ask *ask, const struct json *value, struct plan_ref 
     return false;
 }
 
+// What the path says counts when the body says nothing, and must not differ from it.
+static bool read_place(struct ask *ask, const char *name, struct str path, struct str *body)
+{
+    if (path.len == 0 || str_eq(path, *body)) return true;
+    if (body->len > 0) {
+        call_problem(ask->call, 400, "INVALID_REQUEST", "%s is not that of the path", name);
+        return false;
+    }
+    *body = path;
+    return true;
+}
+
 static bool read_context(struct ask *ask, struct start_call *start)
 {
     static const char *const names[] = {"tenantId", "projectId", "environmentId", "runId", "targetAdapter", NULL};
@@ -63,6 +75,9 @@ static bool read_context(struct ask *ask, struct start_call *start)
         !member_text(ask, context, "environmentId", &start->environment) ||
         !member_text(ask, context, "runId", &start->run) ||
         !member_text(ask, context, "targetAdapter", &start->target_adapter))
+        return false;
+    if (!read_place(ask, "projectId", ask->call->place.project, &start->project) ||
+        !read_place(ask, "environmentId", ask->call->place.environment, &start->environment))
         return false;
     if (tenant.len == 0 || str_eq(tenant, ask->call->who.tenant)) return true;
     service_denied(ask->call, OPERATION_RUN_START, tenant, "AUTHZ_TENANT_FORBIDDEN");
@@ -114,9 +129,9 @@ static bool read_cursor(struct ask *ask, uint64_t *out)
     struct str text;
     int64_t position;
     *out = 0;
-    if (!query_text(ask, "cursor", &text)) return false;
+    if (!query_cursor(ask, &text)) return false;
     if (text.len == 0) return true;
-    if (str_starts(text, STR("p")) && str_int64(str_slice(text, 1, text.len), &position) && position > 0) {
+    if (str_int64(text, &position) && position > 0) {
         *out = (uint64_t)position;
         return true;
     }
@@ -146,7 +161,7 @@ static void list_runs(struct call *call, struct store *store)
     for (size_t i = 0; !rc && i < heads.count; i++) {
         const struct run_ids *ids = &heads.items[i].ids;
         struct json row;
-        if (!principal_sees(&call->who, ids->tenant, ids->project, ids->environment)) continue;
+        if (!service_sees(call, ids)) continue;
         if (!reading_row(&heads.items[i], now, &call->arena, &row) || !json_push(&call->arena, &items, row))
             rc = error_set(&err, E_NOMEM, "out of memory");
     }
@@ -157,7 +172,7 @@ static void list_runs(struct call *call, struct store *store)
     else if (rc)
         call_failed(call, &err);
     else
-        answer_page(ask, items, next ? call_text(call, "p%llu", (unsigned long long)next) : (struct str){0});
+        answer_page(ask, items, next ? call_text(call, "%llu", (unsigned long long)next) : (struct str){0});
 }
 
 static bool read_status(struct ask *ask, uint32_t *mask)

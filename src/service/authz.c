@@ -53,8 +53,30 @@ void service_denied(const struct call *from, enum operation operation, struct st
     record(from->service, &ask, &decision, from, resource);
 }
 
+// What a path says about place counts where the object itself says nothing; a tenant in it always counts.
+static const struct auth_object *placed(const struct call *call, const struct auth_object *object,
+                                        struct auth_object *out)
+{
+    if (!object || call->place.tenant.len == 0) return object;
+    *out = *object;
+    if (!str_eq(call->place.tenant, call->who.tenant)) out->tenant = call->place.tenant;
+    if (out->project.len == 0) out->project = call->place.project;
+    if (out->environment.len == 0) out->environment = call->place.environment;
+    return out;
+}
+
+bool service_sees(const struct call *call, const struct run_ids *ids)
+{
+    const struct auth_object *place = &call->place;
+    return principal_sees(&call->who, ids->tenant, ids->project, ids->environment) &&
+           (place->tenant.len == 0 || (str_eq(place->tenant, ids->tenant) && str_eq(place->project, ids->project) &&
+                                       str_eq(place->environment, ids->environment)));
+}
+
 bool service_may(struct call *call, enum operation operation, const struct auth_object *object, struct str reason)
 {
+    struct auth_object narrowed;
+    object = placed(call, object, &narrowed);
     struct auth_ask ask = {.principal = call->who.id.len ? &call->who : NULL,
                            .operation = operation,
                            .object = object,
@@ -78,7 +100,10 @@ bool service_may(struct call *call, enum operation operation, const struct auth_
 bool service_allows(struct call *call, enum operation operation, const struct run_head *head, struct str reason)
 {
     struct auth_object object = {.tenant = call->who.tenant};
-    if (head)
+    bool elsewhere =
+        head && call->place.tenant.len > 0 &&
+        !(str_eq(head->ids.project, call->place.project) && str_eq(head->ids.environment, call->place.environment));
+    if (head && !elsewhere)
         object = (struct auth_object){.tenant = head->ids.tenant,
                                       .project = head->ids.project,
                                       .environment = head->ids.environment,

@@ -56,6 +56,12 @@ struct audit {
     bool broken; // somebody else writes here: nothing is done any more that nobody could prove
 };
 
+struct approvals { // shared: lock inside
+    pthread_rwlock_t lock;
+    struct digest *items; // of (tenant, hash)
+    size_t count, capacity;
+};
+
 struct alarm { // shared: mutex inside
     pthread_mutex_t mutex;
     struct alerts alerts;
@@ -99,6 +105,9 @@ struct service {
     struct alarm alarm;
     struct documents documents;
     struct tokens tokens;
+    struct approvals approvals;
+    struct fetch_policy *own_plans; // cairn://plans/ alone
+    struct task_key cursor_key;
 };
 
 // service.c
@@ -128,6 +137,15 @@ enum document_result documents_get(struct call *call, struct str text, struct st
                                    struct program **out);
 bool documents_know(struct call *call, struct str text, struct str file, const struct json *parts);
 void documents_release(struct documents *documents);
+
+// definitions.c
+enum code definitions_open(struct service *service, struct error *err) MUST_CHECK;
+void definitions_close(struct service *service);
+bool definitions_approved(struct service *service, struct str tenant, struct str sha256_hex); // any thread
+bool definitions_has(struct str uri);                                                         // one of cairn:
+// fetch_plan of such a reference, from what the tenant of the call has brought.
+enum code definitions_fetch(struct call *call, struct store *store, const struct plan_ref *ref, struct str *bytes,
+                            struct digest *actual, struct error *err) MUST_CHECK;
 
 // tokens.c
 enum code tokens_load(struct service *service, struct error *err) MUST_CHECK;

@@ -184,17 +184,18 @@ static enum code take_up_all(struct service *service, struct error *err)
     return rc;
 }
 
-// The key of the tokens of tasks: the same after a restart, so that old tokens are told from forged ones.
-static enum code task_key(struct service *service, struct task_key *out, struct error *err)
+// A key of this installation (of the tokens of tasks, of cursors): the same after a restart, so that old ones are told from
+// forged ones.
+static enum code key_note(struct service *service, struct str name, struct task_key *out, struct error *err)
 {
     struct note note;
-    enum code rc = store_note(service->store, STR("key"), STR("task"), &service->arena, &note, err);
-    if (rc == OK && note.value.len != sizeof(*out)) return error_set(err, E_CORRUPT, "the key of tasks is damaged");
+    enum code rc = store_note(service->store, STR("key"), name, &service->arena, &note, err);
+    if (rc == OK && note.value.len != sizeof(*out)) return error_set(err, E_CORRUPT, "a key is damaged");
     if (rc == OK) memcpy(out, note.value.ptr, sizeof(*out));
     if (rc != E_NOT_FOUND) return rc;
     *err = (struct error){0};
     os_entropy()->fill(os_entropy(), out, sizeof(*out));
-    struct note_put put = {.space = STR("key"), .key = STR("task"), .value = {(const char *)out, sizeof(*out)}};
+    struct note_put put = {.space = STR("key"), .key = name, .value = {(const char *)out, sizeof(*out)}};
     struct store_batch batch = {.notes = &put, .note_count = 1};
     return store_append(service->store, &batch, os_now().wall_ms, &service->arena, err);
 }
@@ -209,7 +210,7 @@ static enum code open_remote(struct service *service, struct error *err)
                                      .routes = service->settings.routes,
                                      .route_count = service->settings.route_count,
                                      .lease_ms = service->settings.lease_ms};
-    enum code rc = task_key(service, &options.key, err);
+    enum code rc = key_note(service, STR("task"), &options.key, err);
     return rc ? rc : remote_open(&options, &service->remote, err);
 }
 
@@ -243,6 +244,8 @@ static enum code open_parts(struct service *service, struct error *err)
     if (!rc) rc = alerts_open(service, err);
     if (!rc) rc = open_engine(service, err);
     if (!rc) rc = audit_load(service, err);
+    if (!rc) rc = key_note(service, STR("cursor"), &service->cursor_key, err);
+    if (!rc) rc = definitions_open(service, err);
     if (!rc) rc = tokens_load(service, err);
     if (!rc) rc = tokens_first(service, err);
     if (!rc) rc = take_up_all(service, err);
@@ -270,6 +273,7 @@ enum code service_open(const struct service_settings *settings, const struct ser
     service->readers.last = &service->readers.first;
     pthread_mutex_init(&service->documents.mutex, NULL);
     pthread_rwlock_init(&service->tokens.lock, NULL);
+    pthread_rwlock_init(&service->approvals.lock, NULL);
     service->posted_last = &service->posted;
     service->started_ms = os_now().wall_ms;
     service->waits.size = WAIT_SLOTS;
@@ -308,6 +312,8 @@ void service_close(struct service *service)
     if (service->store) store_close(service->store);
     documents_release(&service->documents);
     tokens_release(&service->tokens);
+    definitions_close(service);
+    pthread_rwlock_destroy(&service->approvals.lock);
     audit_release(&service->audit);
     pthread_rwlock_destroy(&service->tokens.lock);
     pthread_mutex_destroy(&service->documents.mutex);

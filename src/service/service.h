@@ -72,8 +72,9 @@ struct call {
     struct decision decision; // of the last question who may
     bool unix_socket;
     struct str source_ip, user_agent, request_id;
-    struct str resource; // what it is about, for the audit
-    struct arena arena;  // what the call needs until it is answered, and the answer
+    struct str resource;      // what it is about, for the audit
+    struct auth_object place; // of the path, /v1/t/TENANT/p/PROJECT/e/ENVIRONMENT; tenant empty: none was given
+    struct arena arena;       // what the call needs until it is answered, and the answer
     struct answer answer;
     void (*done)(struct call *call); // owns the call from here on
     void *context;
@@ -142,9 +143,29 @@ void service_wait(struct call *call, struct str run, int64_t wait_ms,
 
 // RunStatusSnapshot (WE-2.1.2) of a head.
 bool service_status(const struct run_head *head, struct arena *arena, struct json *out) MUST_CHECK;
+// Within what `who` may see, and within the place of the path.
+bool service_sees(const struct call *call, const struct run_ids *ids);
 // Whether `who` may do `operation` with this run; answers the call when not. A run that is absent and one of another tenant look
 // the same.
 bool service_allows(struct call *call, enum operation operation, const struct run_head *head, struct str reason);
+
+// ---- definitions: documents under the hash of their bytes
+struct definition_call {
+    struct str name, sha256, project, environment;
+    struct str text;
+};
+void service_definition_put(struct call *call, const struct definition_call *definition);
+void service_definition_approve(struct call *call, const struct definition_call *definition);
+// Reader thread. E_NOT_FOUND. What is read lives in the call.
+enum code definition_read(struct call *call, struct store *store, struct str name, struct str sha256, struct json *out,
+                          uint64_t *version, struct error *err) MUST_CHECK;
+enum code service_definition_text(struct call *call, struct store *store, struct str sha256, struct str *out,
+                                  struct error *err) MUST_CHECK;
+struct auth_object definition_object(const struct call *call, const struct json *definition); // NULL: there is none
+
+// ---- cursors: `place` in `list`, sealed for the tenant of the call. Empty: no memory; false: it was not sealed here.
+struct str service_cursor(struct call *call, struct str list, struct str place);
+bool service_cursor_open(struct call *call, struct str list, struct str cursor, struct str *place);
 
 struct store *service_reader(struct service *service); // a new handle for reading, for one thread; NULL: logged
 // ---- alerts

@@ -231,15 +231,19 @@ static void fetch_on_reader(struct call *call, struct store *store)
     const struct plan_ref *ref = &starting->given.ref;
     struct error err = {0};
     struct str bytes;
-    (void)store;
-    enum code rc = fetch_plan(service->settings.fetch, ref, &call->arena, &bytes, &starting->actual, &err);
+    enum code rc = definitions_has(ref->uri)
+                       ? definitions_fetch(call, store, ref, &bytes, &starting->actual, &err)
+                       : fetch_plan(service->settings.fetch, ref, &call->arena, &bytes, &starting->actual, &err);
     if (rc == OK) {
         compile(call, bytes);
         return;
     }
     if (rc == E_CORRUPT) {
         service_post(call, record_alarm);
-    } else if (rc == E_DENIED || rc == E_IO || rc == E_TIMEOUT) { // one answer, so that nobody scans networks with us
+    } else if (rc == E_NOT_FOUND && definitions_has(ref->uri)) {
+        call_problem(call, 422, "PLAN_NOT_FOUND", "there is no definition with this hash");
+    } else if (rc == E_DENIED || rc == E_IO || rc == E_TIMEOUT ||
+               rc == E_NOT_FOUND) { // one answer, so that nobody scans networks with us
         call_problem(call, 422, "PLAN_URI_NOT_ALLOWED", "the plan cannot be had from there");
     } else if (rc == E_TERMINAL) {
         call_problem(call, 422, "PLAN_REF_EXPIRED", "the reference has expired");
@@ -267,7 +271,9 @@ static bool ref_is_acceptable(struct call *call, const struct plan_ref *ref)
 {
     struct error err = {0};
     struct digest digest;
-    if (!call->service->settings.fetch || fetch_uri_check(call->service->settings.fetch, ref->uri, &err)) {
+    const struct service *service = call->service;
+    const struct fetch_policy *policy = definitions_has(ref->uri) ? service->own_plans : service->settings.fetch;
+    if (!policy || fetch_uri_check(policy, ref->uri, &err)) {
         call_problem(call, 422, "PLAN_URI_NOT_ALLOWED", "plans may not be fetched from there");
         return false;
     }
@@ -321,6 +327,17 @@ static struct digest fingerprint_of(const struct start_call *g)
     return sha256((struct str){(const char *)digests, sizeof(digests)});
 }
 
+// Somebody approved exactly these bytes. What comes with parts was never approved as a whole.
+static bool is_approved(struct call *call, const struct start_call *given)
+{
+    char hex[SHA256_HEX + 1];
+    if (given->parts || !(call->who.roles & ROLE_OPERATOR)) return false; // others are not asked for it
+    if (given->ref.uri.len > 0) return definitions_approved(call->service, call->who.tenant, given->ref.sha256);
+    struct digest digest = sha256(given->document);
+    digest_hex(&digest, hex);
+    return definitions_approved(call->service, call->who.tenant, str_from(hex));
+}
+
 void service_start(struct call *call, const struct start_call *start)
 {
     struct starting *starting = ARENA_NEW(&call->arena, struct starting);
@@ -337,6 +354,7 @@ void service_start(struct call *call, const struct start_call *start)
     struct auth_object object = {.tenant = call->who.tenant,
                                  .project = starting->ids.project,
                                  .environment = starting->ids.environment,
+                                 .plan_approved = is_approved(call, given),
                                  .exists = true};
     if (!service_may(call, OPERATION_RUN_START, &object, (struct str){0})) return;
     if (given->run.len > 0 && !run_id_valid(given->run)) {

@@ -74,4 +74,90 @@ test_forks_that_cannot_be_are_refused() {
     ask POST /v1/runs/r1/forks/preview '{}' && answers 403
 }
 
+document() { plan_text "$@" | jq -j .; } # as a file
+test_we_3_1_definitions_are_kept_by_their_hash_and_started_by_reference() {
+    serve_as_admin
+    document etl "$(shell a 'echo out')" >plan.json
+    sha=$(sha256sum plan.json | cut -c1-64)
+    ask PUT "/v1/definitions/etl/versions/$sha" @plan.json && answers 201
+    equal "$(jq -r .uri body)" "cairn://plans/$sha"
+    ask PUT "/v1/definitions/etl/versions/$sha" @plan.json && answers 200 && has head 'Idempotency-Replayed: true'
+    ask PUT "/v1/definitions/other/versions/$sha" @plan.json && answers 422 && code_is PLAN_REF_MISMATCH
+    ask PUT "/v1/definitions/etl/versions/${sha%?}$(printf %x $((0x${sha: -1} ^ 1)))" @plan.json
+    answers 422 && code_is PLAN_INTEGRITY_VALIDATION_FAILED
+    echo '{"metadata":{}}' >bad.json
+    ask PUT "/v1/definitions/etl/versions/$(sha256sum bad.json | cut -c1-64)" @bad.json && answers 422
+    ask GET /v1/definitions && equal "$(jq -r '.items[].sha256' body)" "$sha" 'what was refused is not kept'
+    ask GET "/v1/definitions/etl/versions/$sha/document" && cmp body plan.json
+    ref=$(jq -nc --arg s "$sha" '{uri: "cairn://plans/\($s)", sha256: $s, schemaVersion: "v1.2", planId: "etl", planVersion: "1"}')
+    ask POST /v1/runs "{\"planRef\":$ref,\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
+    ask GET '/v1/runs/r1/events?limit=1' && equal "$(jq -r '.items[0].payload.planRef.uri' body)" "cairn://plans/$sha" 'C-38'
+    ask POST /v1/runs "{\"planRef\":$(jq -c '.planVersion = "2"' <<<"$ref")}" && answers 422 && code_is PLAN_REF_MISMATCH
+    none=$(jq -c --arg s "$(printf '%064d' 0)" '.sha256 = $s | .uri = "cairn://plans/\($s)"' <<<"$ref")
+    ask POST /v1/runs "{\"planRef\":$none}" && answers 422 && code_is PLAN_NOT_FOUND
+}
+
+test_operators_start_what_another_person_approved() {
+    serve_as_admin
+    as Engineer && engineer=$token
+    document etl "$(shell a true)" >plan.json
+    sha=$(sha256sum plan.json | cut -c1-64)
+    ask PUT "/v1/definitions/etl/versions/$sha" @plan.json && answers 201
+    ask POST "/v1/definitions/etl/versions/$sha:approve" '{}' && answers 403
+    as Operator && operator=$token
+    ref=$(jq -nc --arg s "$sha" '{uri: "cairn://plans/\($s)", sha256: $s, schemaVersion: "v1.2", planId: "etl", planVersion: "1"}')
+    ask POST /v1/runs "{\"planRef\":$ref}" && answers 403 && code_is AUTHZ_DENIED
+    token=$admin
+    ask POST "/v1/definitions/etl/versions/$sha:approve" '{}' && answers 200
+    ask POST "/v1/definitions/etl/versions/$sha:approve" '{}' && answers 200 && has head 'Idempotency-Replayed: true'
+    token=$operator
+    ask POST /v1/runs "{\"planRef\":$ref}" && answers 202
+    ask POST /v1/runs "{\"document\":$(jq -Rs . <plan.json)}" && answers 202
+    ask POST /v1/runs "{\"document\":$(plan_text etl "$(shell a false)")}" && answers 403
+    token=$engineer
+    document etl "$(shell a false)" >other.json
+    sha=$(sha256sum other.json | cut -c1-64)
+    ask PUT "/v1/definitions/etl/versions/$sha" @other.json && answers 201
+    token=$admin
+    ask POST "/v1/definitions/etl/versions/$sha:approve" '{}' && answers 409 && code_is PLAN_VERSION_TAKEN
+    document mine "$(shell a true)" >mine.json
+    sha=$(sha256sum mine.json | cut -c1-64)
+    ask PUT "/v1/definitions/mine/versions/$sha" @mine.json && answers 201
+    ask POST "/v1/definitions/mine/versions/$sha:approve" '{}' && answers 403 && has body 'AUTHZ_DENIED'
+    stop_serving
+    serve
+    token=$operator
+    ask POST /v1/runs "{\"planRef\":$ref}" && answers 202
+}
+
+test_paths_with_a_place_stay_in_it() {
+    serve_as_admin
+    here=/v1/t/default/p/blue/e/prod
+    ask POST $here/runs "{\"document\":$(plan_text p "$(shell a true)"),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
+    start r2 "$(shell a true)"
+    ask GET $here/runs && equal "$(jq -r '.items[].runId' body)" r1
+    ask GET $here/runs/r1 && answers 200 && equal "$(jq -r '.projectId + "/" + .environmentId' body)" blue/prod
+    ask GET $here/runs/r2 && answers 404
+    ask GET /v1/t/other/p/blue/e/prod/runs && answers 404
+    ask GET /v1/t/other/p/blue/e/prod/runs/r1 && answers 404
+    ask GET /v1/t/default/p/blue/runs && answers 404
+    ask POST $here/runs "{\"document\":$(plan_text p "$(shell a true)"),\"projectId\":\"red\"}" && answers 400
+}
+
+test_cursors_are_sealed() {
+    serve_as_admin
+    for i in 1 2 3; do start r$i "$(shell a true)"; done
+    ask GET '/v1/runs?limit=2' && answers 200
+    cursor=$(jq -r .nextCursor body)
+    ask GET "/v1/runs?limit=2&cursor=$cursor" && equal "$(jq -r '.items[].runId, .nextCursor' body | tr '\n' ' ')" 'r1 null '
+    ask GET "/v1/runs?limit=2&cursor=${cursor%?}" && answers 400 && code_is INVALID_CURSOR
+    ask GET "/v1/runs?limit=2&cursor=$(tr 0-9 1-90 <<<"$cursor")" && answers 400
+    ask GET "/v1/definitions?cursor=$cursor" && answers 400
+    ask POST /v1/tokens '{"roles":["Admin"],"tenantId":"default"}' && answers 201
+    token=$(jq -r .token body)
+    ask GET "/v1/runs?limit=2&cursor=$cursor" && answers 200
+    ask GET '/v1/audit?limit=2' && answers 200
+    ask GET "/v1/audit?limit=2&cursor=$(jq -r .nextCursor body)" && equal "$(jq -r '.items[0].seq // .items[0].sequence' body)" 3
+}
+
 run_tests "$@"

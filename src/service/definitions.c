@@ -1,0 +1,381 @@
+// Definitions: documents kept under the hash of their bytes, and which of them somebody has approved.
+//
+//   note "definition"  TENANT/NAME/SHA256        who brought it, when, who approved it
+//   note "plan"        TENANT/SHA256             its bytes: what cairn://plans/SHA256 means to this tenant
+//   note "approved"    TENANT/NAME/PLANVERSION   the hash that was approved under this version; it never becomes another
+//
+// A tenant finds only what it has brought itself, whatever the hash: content of others cannot be asked for by guessing.
+#include "service/inside.h"
+
+#include "base/civil.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct defining {
+    struct str name, sha256, project, environment, text;
+    struct str key, plan_key; // of the notes
+    struct json value;        // of the definition
+    struct str plan_id, plan_version, schema_version;
+    uint64_t version; // of the note that is changed
+    bool approve;
+};
+
+static struct str key_of(struct call *call, struct str first, struct str second)
+{
+    if (second.len == 0) return call_text(call, "%.*s/%.*s", STR_ARG(call->who.tenant), STR_ARG(first));
+    return call_text(call, "%.*s/%.*s/%.*s", STR_ARG(call->who.tenant), STR_ARG(first), STR_ARG(second));
+}
+
+static bool put(struct call *call, const char *key, struct str text)
+{
+    struct defining *defining = call->state;
+    struct str copy = arena_copy(&call->arena, text);
+    return copy.ptr && (text.len == 0 || json_put(&call->arena, &defining->value, str_from(key), json_string(copy)));
+}
+
+static bool put_now(struct call *call, const char *key)
+{
+    char now[CIVIL_SIZE];
+    civil_format(os_now().wall_ms, now);
+    return put(call, key, str_from(now));
+}
+
+static void no_memory(struct call *call)
+{
+    call_problem(call, 503, "OVERLOADED", "out of memory");
+}
+
+static struct str written(struct call *call, const struct json *value)
+{
+    struct buf text;
+    buf_init(&text, 64 * 1024);
+    json_canon(&text, value);
+    struct str copy = buf_ok(&text) ? arena_copy(&call->arena, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    return copy;
+}
+
+// ---- what was approved, in memory: every start of an operator asks
+
+static struct digest approval_of(struct str tenant, struct str sha256_hex)
+{
+    struct digest pieces[] = {sha256(tenant), sha256(sha256_hex)};
+    return sha256((struct str){(const char *)pieces, sizeof(pieces)});
+}
+
+static enum code remember(struct service *service, struct str tenant, struct str sha256_hex, struct error *err)
+{
+    struct approvals *approvals = &service->approvals;
+    enum code rc = OK;
+    pthread_rwlock_wrlock(&approvals->lock);
+    if (approvals->count == approvals->capacity) {
+        size_t capacity = approvals->capacity ? approvals->capacity * 2 : 64;
+        struct digest *grown = realloc(approvals->items, capacity * sizeof(*grown));
+        if (grown) {
+            approvals->items = grown;
+            approvals->capacity = capacity;
+        } else {
+            rc = error_set(err, E_NOMEM, "out of memory");
+        }
+    }
+    if (!rc) approvals->items[approvals->count++] = approval_of(tenant, sha256_hex);
+    pthread_rwlock_unlock(&approvals->lock);
+    return rc;
+}
+
+bool definitions_approved(struct service *service, struct str tenant, struct str sha256_hex)
+{
+    struct approvals *approvals = &service->approvals;
+    struct digest wanted = approval_of(tenant, sha256_hex);
+    bool found = false;
+    pthread_rwlock_rdlock(&approvals->lock);
+    for (size_t i = 0; !found && i < approvals->count; i++) found = digest_eq(&approvals->items[i], &wanted);
+    pthread_rwlock_unlock(&approvals->lock);
+    return found;
+}
+
+static enum code load_approvals(struct service *service, struct arena *arena, struct error *err)
+{
+    struct str after = {0};
+    for (;;) {
+        struct notes notes;
+        enum code rc = store_notes(service->store, STR("approved"), after, 500, arena, &notes, err);
+        for (size_t i = 0; !rc && i < notes.count; i++) {
+            struct json value;
+            rc = json_parse(notes.items[i].value, NULL, arena, &value, err);
+            if (!rc)
+                rc = remember(service, json_text(json_key(&value, "tenantId")), json_text(json_key(&value, "sha256")),
+                              err);
+        }
+        if (rc || notes.count == 0) return rc;
+        after = notes.items[notes.count - 1].key;
+    }
+}
+
+// ---- cairn://plans/SHA256
+
+// Whose plans, read through which handle: set around a fetch, by the thread that fetches.
+static _Thread_local const struct {
+    struct call *call;
+    struct store *store;
+} * asking;
+
+static enum code load_plan(void *context, struct str sha256, struct arena *arena, struct str *bytes, struct error *err)
+{
+    struct note note;
+    (void)context;
+    if (!asking) return error_set(err, E_NOT_FOUND, "nobody asks");
+    struct str key = key_of(asking->call, sha256, (struct str){0});
+    enum code rc = store_note(asking->store, STR("plan"), key, arena, &note, err);
+    if (!rc) *bytes = note.value;
+    return rc;
+}
+
+bool definitions_has(struct str uri)
+{
+    return str_starts(uri, STR("cairn:"));
+}
+
+enum code definitions_fetch(struct call *call, struct store *store, const struct plan_ref *ref, struct str *bytes,
+                            struct digest *actual, struct error *err)
+{
+    typeof(*asking) mine = {call, store};
+    asking = &mine;
+    enum code rc = fetch_plan(call->service->own_plans, ref, &call->arena, bytes, actual, err);
+    asking = NULL;
+    return rc;
+}
+
+enum code definitions_open(struct service *service, struct error *err)
+{
+    struct json *config = ARENA_NEW(&service->arena, struct json), allow = json_array();
+    struct arena arena;
+    if (!config) return error_set(err, E_NOMEM, "out of memory");
+    *config = json_object();
+    if (!json_push(&service->arena, &allow, json_string(STR("cairn://plans/"))) ||
+        !json_put(&service->arena, config, STR("allow"), allow))
+        return error_set(err, E_NOMEM, "out of memory");
+    enum code rc = fetch_policy_parse(config, &service->arena, &service->own_plans, err);
+    if (rc) return rc;
+    fetch_policy_plans(service->own_plans, (struct fetch_plans){.load = load_plan});
+    arena_init(&arena, 64 * 1024, (size_t)1 << 30);
+    rc = load_approvals(service, &arena, err);
+    arena_release(&arena);
+    return rc;
+}
+
+void definitions_close(struct service *service)
+{
+    free(service->approvals.items);
+    service->approvals.items = NULL;
+}
+
+// ---- keeping one
+
+static void answer_definition(struct call *call, int status)
+{
+    const struct defining *defining = call->state;
+    call->answer.location =
+        call_text(call, "/v1/definitions/%.*s/versions/%.*s", STR_ARG(defining->name), STR_ARG(defining->sha256));
+    call->answer.etag = call_text(call, "\"%.*s\"", STR_ARG(defining->sha256));
+    call_answer(call, status, defining->value);
+}
+
+static void kept(void *context, enum code rc, const struct error *why)
+{
+    struct call *call = context;
+    struct defining *defining = call->state;
+    struct error err = {0};
+    if (rc == E_CONFLICT && defining->approve) {
+        call_problem(call, 409, "PLAN_VERSION_TAKEN", "version %.*s of this plan was approved with other content",
+                     STR_ARG(defining->plan_version));
+        return;
+    }
+    if (!rc && defining->approve) rc = remember(call->service, call->who.tenant, defining->sha256, &err);
+    if (rc)
+        call_failed(call, why && why->code ? why : &err);
+    else
+        answer_definition(call, defining->approve ? 200 : 201);
+}
+
+static void keep_on_engine(struct call *call)
+{
+    struct service *service = call->service;
+    struct defining *defining = call->state;
+    struct error err = {0};
+    struct note note;
+    enum code rc = store_note(service->store, STR("definition"), defining->key, &call->arena, &note, &err);
+    if (rc == OK) { // the same bytes under the same name: nothing is left to do
+        rc = json_parse(note.value, NULL, &call->arena, &defining->value, &err);
+        call->answer.replayed = true;
+        if (rc)
+            call_failed(call, &err);
+        else
+            answer_definition(call, 200);
+        return;
+    }
+    struct str value = written(call, &defining->value);
+    struct note_put puts[] = {
+        {.space = STR("definition"), .key = defining->key, .value = value, .expect = 0},
+        {.space = STR("plan"), .key = defining->plan_key, .value = defining->text, .expect = NOTE_ANY},
+    };
+    rc = rc == E_NOT_FOUND ? OK : rc;
+    if (!rc && !value.ptr) rc = error_set(&err, E_NOMEM, "out of memory");
+    if (!rc) rc = audit_call(call, OPERATION_PLAN_REGISTER, defining->key, (struct str){0}, &err);
+    if (!rc) rc = engine_put(service->engine, puts, ARRAY_COUNT(puts), kept, call, &err);
+    if (rc) call_failed(call, &err);
+}
+
+static bool describe(struct call *call)
+{
+    struct defining *defining = call->state;
+    const struct program *program = call->program;
+    defining->value = json_object();
+    return put(call, "tenantId", call->who.tenant) && put(call, "projectId", defining->project) &&
+           put(call, "environmentId", defining->environment) && put(call, "name", defining->name) &&
+           put(call, "sha256", defining->sha256) && put(call, "planId", program->plan_id) &&
+           put(call, "planVersion", program->plan_version) && put(call, "schemaVersion", program->schema_version) &&
+           put(call, "uri", call_text(call, "cairn://plans/%.*s", STR_ARG(defining->sha256))) &&
+           json_put(&call->arena, &defining->value, STR("sizeBytes"), json_int((int64_t)defining->text.len)) &&
+           put_now(call, "createdAt") && put(call, "createdBy", call->who.id);
+}
+
+// Compiled before it is kept: what cannot run is no definition.
+static void compile_on_reader(struct call *call, struct store *store)
+{
+    struct defining *defining = call->state;
+    (void)store;
+    if (documents_get(call, defining->text, defining->name, NULL, &call->program) != DOCUMENT_OK) return;
+    if (!str_eq(call->program->plan_id, defining->name))
+        call_problem(call, 422, "PLAN_REF_MISMATCH", "the document calls itself %.*s", STR_ARG(call->program->plan_id));
+    else if (describe(call))
+        service_post(call, keep_on_engine);
+    else
+        no_memory(call);
+}
+
+static struct defining *begin(struct call *call, const struct definition_call *given)
+{
+    struct defining *defining = ARENA_NEW(&call->arena, struct defining);
+    if (!defining) return NULL;
+    call->state = defining;
+    defining->name = given->name;
+    defining->sha256 = given->sha256;
+    defining->project = given->project.len ? given->project : STR("default");
+    defining->environment = given->environment.len ? given->environment : STR("default");
+    defining->text = given->text;
+    defining->key = key_of(call, given->name, given->sha256);
+    defining->plan_key = key_of(call, given->sha256, (struct str){0});
+    call->resource = defining->key;
+    return defining->key.ptr && defining->plan_key.ptr ? defining : NULL;
+}
+
+void service_definition_put(struct call *call, const struct definition_call *given)
+{
+    struct digest actual = sha256(given->text), wanted;
+    struct auth_object place = {.tenant = call->who.tenant,
+                                .project = given->project.len ? given->project : STR("default"),
+                                .environment = given->environment.len ? given->environment : STR("default"),
+                                .exists = true};
+    if (!begin(call, given)) {
+        no_memory(call);
+        return;
+    }
+    if (!service_may(call, OPERATION_PLAN_REGISTER, &place, (struct str){0})) return;
+    if (!digest_parse(given->sha256, &wanted))
+        call_problem(call, 400, "INVALID_REQUEST", "a version is named by the SHA-256 of its bytes, in lower-case hex");
+    else if (!digest_eq(&actual, &wanted))
+        call_problem(call, 422, "PLAN_INTEGRITY_VALIDATION_FAILED", "these bytes have another SHA-256");
+    else
+        service_read(call, compile_on_reader);
+}
+
+// ---- approving one
+
+static void approve_on_engine(struct call *call)
+{
+    struct service *service = call->service;
+    struct defining *defining = call->state;
+    struct error err = {0};
+    struct json approved = json_object();
+    if (json_key(&defining->value, "approvedBy")) {
+        call->answer.replayed = true;
+        answer_definition(call, 200);
+        return;
+    }
+    struct str key = key_of(call, defining->name, defining->plan_version);
+    bool ok = put_now(call, "approvedAt") && put(call, "approvedBy", call->who.id) &&
+              json_put(&call->arena, &approved, STR("sha256"), json_string(defining->sha256)) &&
+              json_put(&call->arena, &approved, STR("tenantId"), json_string(call->who.tenant));
+    struct str value = written(call, &defining->value), mark = written(call, &approved);
+    struct note_put puts[] = {
+        {.space = STR("definition"), .key = defining->key, .value = value, .expect = defining->version},
+        {.space = STR("approved"), .key = key, .value = mark, .expect = 0},
+    };
+    enum code rc = ok && key.ptr && value.ptr && mark.ptr ? OK : error_set(&err, E_NOMEM, "out of memory");
+    if (!rc) rc = audit_call(call, OPERATION_PLAN_APPROVE, defining->key, (struct str){0}, &err);
+    if (!rc) rc = engine_put(service->engine, puts, ARRAY_COUNT(puts), kept, call, &err);
+    if (rc) call_failed(call, &err);
+}
+
+enum code definition_read(struct call *call, struct store *store, struct str name, struct str sha256, struct json *out,
+                          uint64_t *version, struct error *err)
+{
+    struct note note;
+    struct str key = key_of(call, name, sha256);
+    enum code rc = key.ptr ? store_note(store, STR("definition"), key, &call->arena, &note, err)
+                           : error_set(err, E_NOMEM, "out of memory");
+    if (!rc) rc = json_parse(note.value, NULL, &call->arena, out, err);
+    if (!rc) *version = note.version;
+    return rc;
+}
+
+struct auth_object definition_object(const struct call *call, const struct json *definition)
+{
+    if (!definition) return (struct auth_object){.tenant = call->who.tenant};
+    return (struct auth_object){.tenant = json_text(json_key(definition, "tenantId")),
+                                .project = json_text(json_key(definition, "projectId")),
+                                .environment = json_text(json_key(definition, "environmentId")),
+                                .requested_by = json_text(json_key(definition, "createdBy")),
+                                .exists = true};
+}
+
+static void find_on_reader(struct call *call, struct store *store)
+{
+    struct defining *defining = call->state;
+    struct error err = {0};
+    enum code rc =
+        definition_read(call, store, defining->name, defining->sha256, &defining->value, &defining->version, &err);
+    if (rc && rc != E_NOT_FOUND) {
+        call_failed(call, &err);
+        return;
+    }
+    struct auth_object object = definition_object(call, rc ? NULL : &defining->value);
+    if (!service_may(call, OPERATION_PLAN_APPROVE, &object, (struct str){0})) return;
+    defining->plan_version = json_text(json_key(&defining->value, "planVersion"));
+    service_post(call, approve_on_engine);
+}
+
+void service_definition_approve(struct call *call, const struct definition_call *given)
+{
+    struct defining *defining = begin(call, given);
+    if (!defining) {
+        no_memory(call);
+        return;
+    }
+    defining->approve = true;
+    service_read(call, find_on_reader);
+}
+
+// ---- the bytes
+
+enum code service_definition_text(struct call *call, struct store *store, struct str sha256, struct str *out,
+                                  struct error *err)
+{
+    struct note note;
+    struct str key = key_of(call, sha256, (struct str){0});
+    enum code rc = store_note(store, STR("plan"), key, &call->arena, &note, err);
+    if (!rc) *out = note.value;
+    return rc;
+}
