@@ -30,6 +30,11 @@ enum code api_serve(struct api *api, struct service *service, struct net_server 
     return hub_start(api, err);
 }
 
+void api_stop(struct api *api)
+{
+    if (api) hub_stop(api);
+}
+
 void api_close(struct api *api)
 {
     if (!api) return;
@@ -125,6 +130,7 @@ void api_handle(void *context, struct net_exchange *exchange)
     bool open = route && (route->flags & ROUTE_OPEN);
     if (!open && !authenticate(ask)) return; // before anything is told about which routes there are
     if (!route) {
+        ask->call->answer.allow = str_from(allow); // until it is answered, which is now
         if (status == 405)
             call_problem(ask->call, 405, "METHOD_NOT_ALLOWED", "here: %s", allow);
         else

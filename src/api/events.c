@@ -49,7 +49,7 @@ static bool read_paging(struct ask *ask, struct paging *paging)
         !query_text(ask, "types", &paging->stream.types) || !query_text(ask, "step", &paging->stream.step) ||
         !query_text(ask, "as", &as))
         return false;
-    if (last.len > 0 && !str_int64(last, &after)) {
+    if (last.len > 0 && (!str_int64(last, &after) || after < 0)) {
         call_problem(ask->call, 400, "INVALID_REQUEST", "Last-Event-ID is no number");
         return false;
     }

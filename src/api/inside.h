@@ -104,6 +104,7 @@ bool list_has(struct str list, struct str word); // a comma-separated list; an e
 // stream.c
 struct hub *hub_new(struct api *api);
 enum code hub_start(struct api *api, struct error *err) MUST_CHECK;
+void hub_stop(struct api *api); // no more is sent; net may still tell that a stream is over
 void hub_close(struct api *api);
 void hub_event(void *api, const struct engine_event *event);
 void hub_turned(void *api);

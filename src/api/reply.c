@@ -200,7 +200,7 @@ int64_t prefer_wait_ms(const struct http_request *request)
         struct str value, word = str_trim(str_cut(rest, ',', &rest)), name = str_cut(word, '=', &value);
         int64_t seconds;
         if (!str_is(str_trim(name), "wait") || !str_int64(str_trim(value), &seconds) || seconds < 0) continue;
-        return seconds * 1000 < WAIT_MAX_MS ? seconds * 1000 : WAIT_MAX_MS;
+        return seconds < WAIT_MAX_MS / 1000 ? seconds * 1000 : WAIT_MAX_MS;
     }
     return 0;
 }

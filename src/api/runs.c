@@ -69,8 +69,11 @@ static bool read_context(struct ask *ask, struct start_call *start)
     const struct json *context = json_key(&ask->body, "context");
     struct str tenant;
     if (!context) context = &ask->body;
-    if (context->type != JSON_OBJECT || (context != &ask->body && !only_known(ask, context, names, "context.")))
+    if (context->type != JSON_OBJECT) {
+        call_problem(ask->call, 400, "INVALID_REQUEST", "context must be an object");
         return false;
+    }
+    if (context != &ask->body && !only_known(ask, context, names, "context.")) return false;
     if (!member_text(ask, context, "tenantId", &tenant) || !member_text(ask, context, "projectId", &start->project) ||
         !member_text(ask, context, "environmentId", &start->environment) ||
         !member_text(ask, context, "runId", &start->run) ||

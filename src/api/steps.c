@@ -111,7 +111,7 @@ static void tell_logs(struct ask *ask, struct store *store, const struct run_hea
 {
     struct call *call = ask->call;
     struct error err = {0};
-    struct str dir, bytes, out = {0};
+    struct str dir = {0}, bytes = {0}, out = {0};
     struct buf text;
     char name[TOOL_LOG_NAME_SIZE];
     int64_t attempt, engine;

@@ -336,7 +336,7 @@ enum code hub_start(struct api *api, struct error *err)
     return OK;
 }
 
-void hub_close(struct api *api)
+void hub_stop(struct api *api)
 {
     struct hub *hub = api->hub;
     if (!hub) return;
@@ -345,10 +345,19 @@ void hub_close(struct api *api)
     pthread_cond_signal(&hub->arrived);
     pthread_mutex_unlock(&hub->mutex);
     if (hub->running) pthread_join(hub->thread, NULL);
+    hub->running = false;
+    for (size_t i = 0; i < SLOTS; i++)
+        for (struct subscription *s = hub->slots[i]; s; s = s->next) end_stream(s);
+}
+
+void hub_close(struct api *api)
+{
+    struct hub *hub = api->hub;
+    if (!hub) return;
+    hub_stop(api);
     for (size_t i = 0; i < SLOTS; i++)
         for (struct subscription *s = hub->slots[i], *next; s; s = next) {
             next = s->next;
-            end_stream(s);
             arena_release(&s->memory);
             free(s);
         }

@@ -170,8 +170,9 @@ static int open_all(struct serving *serving, const char *url)
 static void close_all(struct serving *serving, int64_t drain_ms)
 {
     if (serving->service) service_stop(serving->service, drain_ms);
-    api_close(serving->api);
+    api_stop(serving->api);
     if (serving->server) net_close(serving->server);
+    api_close(serving->api);
     service_close(serving->service);
 }
 

@@ -309,8 +309,9 @@ static void tick(void *context, struct engine *engine, struct moment_in_time now
 }
 
 // ---- opening, driving, ending
-static void on_refused(void *context, struct str run, const struct error *why)
+static void on_refused(void *context, struct str tenant, struct str run, const struct error *why)
 {
+    (void)tenant;
     struct drive *drive = context;
     (void)run;
     if (drive->refused.code == OK) drive->refused = *why;

@@ -26,7 +26,7 @@ struct engine_event {
 };
 
 struct engine_decision {
-    struct str run;
+    struct str tenant, run;
     struct str signal_id;
     enum signal_type type;
     bool accepted, duplicate;
@@ -45,7 +45,7 @@ struct engine_observer {
                    struct str line); // live lines; may be NULL
     // The start of a run could not be stored (E_EXISTS: its id was taken meanwhile; E_CONFLICT: one of its notes does not fit);
     // there is no such run here. May be NULL.
-    void (*refused)(void *context, struct str run, const struct error *why);
+    void (*refused)(void *context, struct str tenant, struct str run, const struct error *why);
 };
 
 struct engine_limits {

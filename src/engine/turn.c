@@ -183,7 +183,8 @@ static void tell_decision(struct engine *engine, const struct turn *turn, const 
                           const struct effect *effect, struct str new_run)
 {
     if (!engine->options.observer.decision) return;
-    struct engine_decision decision = {.run = decided->queued.resident->ids.run,
+    struct engine_decision decision = {.tenant = decided->queued.resident->ids.tenant,
+                                       .run = decided->queued.resident->ids.run,
                                        .signal_id = effect->signal->id,
                                        .type = effect->signal->type,
                                        .accepted = effect->accepted,
@@ -323,7 +324,7 @@ static enum code refuse_start(struct engine *engine, const struct queued *queued
     struct resident *resident = queued->resident;
     const struct engine_observer *observer = &engine->options.observer;
     resident_gone(engine, resident);
-    if (observer->refused) observer->refused(observer->context, resident->ids.run, why);
+    if (observer->refused) observer->refused(observer->context, resident->ids.tenant, resident->ids.run, why);
     return subrun_refused(engine, resident->ids.tenant, queued->facts, why->code, err);
 }
 
@@ -375,7 +376,8 @@ static enum code refuse_signal(struct turn *turn, const struct queued *queued, s
 {
     struct engine *engine = turn->engine;
     os_log(LOG_WARN, "signal refused run=%.*s why=\"%s\"", STR_ARG(queued->resident->ids.run), err->message);
-    struct engine_decision decision = {.run = queued->resident->ids.run,
+    struct engine_decision decision = {.tenant = queued->resident->ids.tenant,
+                                       .run = queued->resident->ids.run,
                                        .signal_id = queued->signal->id,
                                        .type = queued->signal->type,
                                        .error_code = STR("SIGNAL_INVALID_PAYLOAD"),

@@ -2,6 +2,7 @@
 #include "net/inside.h"
 
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
 static bool is_held(const struct conn *conn)
@@ -26,6 +27,8 @@ void conn_kill(struct conn *conn, enum net_end why)
     atomic_store(&conn->gone, true);
     SSL_free(conn->ssl);
     conn->ssl = NULL;
+    // Closing alone does not end the watch while a process that was just forked still has the descriptor.
+    epoll_ctl(server->epoll, EPOLL_CTL_DEL, conn->fd, NULL);
     close(conn->fd);
     conn->fd = -1;
     out_drop(conn);

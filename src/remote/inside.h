@@ -114,7 +114,7 @@ struct remote {
     pthread_mutex_t log_mutex; // logs are written under this one, so that a slow disk holds up nobody else
     pthread_cond_t changed;
     pthread_t thread;
-    bool has_thread, draining, shut, dirty;
+    bool draining, shut, dirty;
     atomic_bool mute;
     struct engine *engine;
     struct arena memory; // routes
@@ -129,6 +129,7 @@ struct remote {
     size_t done_next;
     struct remote_counts counts;
     size_t waiting;
+    bool has_thread; // of the owner; kept away from what the thread itself looks at
 };
 
 int64_t remote_now(const struct remote *r);

@@ -9,6 +9,11 @@ struct enclosed {
     struct service *service;
 };
 
+static uint32_t count_of(const struct json *parts)
+{
+    return json_is(parts, JSON_ARRAY) ? parts->count : 0;
+}
+
 static bool part_is(const struct json *part, const char *key, struct str text)
 {
     return str_eq(json_text(json_key(part, key)), text);
@@ -21,7 +26,7 @@ static enum code load_part(void *context, enum part_kind kind, struct str from, 
     (void)kind;
     (void)runtime;
     (void)arena;
-    for (uint32_t i = 0; enclosed->parts && i < enclosed->parts->count; i++) {
+    for (uint32_t i = 0; i < count_of(enclosed->parts); i++) {
         const struct json *part = &enclosed->parts->items[i];
         if (!part_is(part, "from", from) || !part_is(part, "request", request)) continue;
         *file = json_text(json_key(part, "file"));
@@ -42,13 +47,13 @@ static bool any_function(void *context, struct str name)
 static bool hash_of(struct arena *arena, struct str text, struct str file, const struct json *parts, struct digest *out)
 {
     static const char *const keys[] = {"from", "request", "file", "text"};
-    size_t count = 2 + (parts ? (size_t)parts->count * ARRAY_COUNT(keys) : 0), n = 0;
+    size_t count = 2 + (size_t)count_of(parts) * ARRAY_COUNT(keys), n = 0;
     struct str *pieces = ARENA_ARRAY(arena, count, struct str);
     struct digest *digests = ARENA_ARRAY(arena, count, struct digest);
     if (!pieces || !digests) return false;
     pieces[n++] = text;
     pieces[n++] = file;
-    for (uint32_t i = 0; parts && i < parts->count; i++)
+    for (uint32_t i = 0; i < count_of(parts); i++)
         for (size_t k = 0; k < ARRAY_COUNT(keys); k++) pieces[n++] = json_text(json_key(&parts->items[i], keys[k]));
     for (size_t i = 0; i < n; i++) digests[i] = sha256(pieces[i]);
     *out = sha256((struct str){(const char *)digests, n * sizeof(*digests)});

@@ -9,9 +9,8 @@
 // ---- calls that wait for something of a run or a signal. owner: engine thread
 enum wait_for { WAIT_STORED = 1, WAIT_ENDED, WAIT_DECIDED, WAIT_MOVED };
 
-#define WAIT_SIGNALS STR("") // tenant of those that wait for a decision; the key is the signal's id
 struct waits {
-    struct call **slots; // chains by hash of (tenant, key)
+    struct call **slots; // chains by hash of (tenant, run)
     size_t size, count;
 };
 
@@ -115,11 +114,12 @@ struct service {
 void service_post(struct call *call, void (*work)(struct call *call));
 
 // wait.c, engine thread
-bool waits_add(struct service *service, struct call *call, enum wait_for wait_for, struct str tenant, struct str key,
+// Who waits for a decision has put the id of the signal in call->wait_signal.
+bool waits_add(struct service *service, struct call *call, enum wait_for wait_for, struct str tenant, struct str run,
                int64_t until_mono_ms) MUST_CHECK;
 void waits_event(struct service *service, const struct engine_event *event);
 void waits_decision(struct service *service, const struct engine_decision *decision);
-void waits_refused(struct service *service, struct str run, const struct error *why);
+void waits_refused(struct service *service, struct str tenant, struct str run, const struct error *why);
 void waits_tick(struct service *service, int64_t mono_ms);
 void waits_end(struct service *service); // all are refused: the service stops
 

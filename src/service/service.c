@@ -26,9 +26,9 @@ static void on_decision(void *context, const struct engine_decision *decision)
     waits_decision(context, decision);
 }
 
-static void on_refused(void *context, struct str run, const struct error *why)
+static void on_refused(void *context, struct str tenant, struct str run, const struct error *why)
 {
-    waits_refused(context, run, why);
+    waits_refused(context, tenant, run, why);
 }
 
 // ---- the thread
@@ -293,19 +293,19 @@ void service_stop(struct service *service, int64_t drain_ms)
     service->stopping = true;
     service->stop_at_ms = os_now().mono_ms + drain_ms;
     pthread_mutex_unlock(&service->mutex);
-    if (!service->running) return;
-    engine_wake(service->engine);
-    pthread_join(service->thread, NULL);
-    service->running = false;
-    remote_shut(service->remote); // while its callers can still be answered
+    if (service->running) {
+        engine_wake(service->engine);
+        pthread_join(service->thread, NULL);
+        service->running = false;
+    }
+    readers_stop(service);
+    if (service->remote) remote_shut(service->remote); // while its callers can still be answered
 }
 
 void service_close(struct service *service)
 {
     if (!service) return;
     service_stop(service, 0);
-    readers_stop(service);
-    if (service->remote) remote_shut(service->remote);
     if (service->remote) remote_mute(service->remote);
     if (service->engine) engine_close(service->engine);
     remote_free(service->remote);

@@ -46,7 +46,8 @@ struct service_hooks {
 // Opens store and engine, takes up every run that has not ended, starts the threads.
 enum code service_open(const struct service_settings *settings, const struct service_hooks *hooks, struct service **out,
                        struct error *err) MUST_CHECK;
-// No new calls; what runs may finish for `drain_ms`, then it is cut off as by a crash. The rest of the calls is refused.
+// No new calls; what runs may finish for `drain_ms`, then it is cut off as by a crash. The rest of the calls is refused: when
+// this returns every call has been answered, and none is answered later.
 void service_stop(struct service *service, int64_t drain_ms);
 void service_close(struct service *service);
 // Why the engine ended by itself (a disk that failed), OK while it has not.
@@ -85,7 +86,7 @@ struct call {
     struct call *next, *wait_next;
     void (*work)(struct call *call);
     void (*read)(struct call *call, struct store *store);
-    struct str wait_tenant, wait_key;
+    struct str wait_tenant, wait_run, wait_signal;
     int64_t wait_until_ms; // monotonic
     int wait_for;
 };

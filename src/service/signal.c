@@ -1,6 +1,8 @@
 // signal: the body is checked against its schema first, then who sends it, then the run decides (requirements §3.1).
 #include "service/inside.h"
 
+enum { DECISION_MS = 10000 };
+
 struct signalling {
     struct str run;
     struct signal signal;
@@ -59,7 +61,9 @@ static void signal_on_engine(struct call *call)
     }
     if (!rc) rc = engine_signal(service->engine, call->who.tenant, signalling->run, &signalling->signal, &err);
     if (!rc) rc = audit_call(call, signalling->operation, signalling->run, signalling->signal.reason, &err);
-    if (!rc && !waits_add(service, call, WAIT_DECIDED, WAIT_SIGNALS, signalling->signal.id, os_now().mono_ms + 10000))
+    call->wait_signal = signalling->signal.id;
+    int64_t until = os_now().mono_ms + DECISION_MS;
+    if (!rc && !waits_add(service, call, WAIT_DECIDED, call->who.tenant, signalling->run, until))
         rc = error_set(&err, E_NOMEM, "out of memory");
     if (rc) call_failed(call, &err);
 }

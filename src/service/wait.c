@@ -3,20 +3,20 @@
 
 #include <stdlib.h>
 
-static size_t slot_of(const struct service *service, struct str tenant, struct str key)
+static size_t slot_of(const struct service *service, struct str tenant, struct str run)
 {
-    return (size_t)(str_hash(tenant) * 31 + str_hash(key)) & (service->waits.size - 1);
+    return (size_t)(str_hash(tenant) * 31 + str_hash(run)) & (service->waits.size - 1);
 }
 
-bool waits_add(struct service *service, struct call *call, enum wait_for wait_for, struct str tenant, struct str key,
+bool waits_add(struct service *service, struct call *call, enum wait_for wait_for, struct str tenant, struct str run,
                int64_t until_mono_ms)
 {
     call->wait_tenant = arena_copy(&call->arena, tenant);
-    call->wait_key = arena_copy(&call->arena, key);
-    if (!call->wait_tenant.ptr || !call->wait_key.ptr) return false;
+    call->wait_run = arena_copy(&call->arena, run);
+    if (!call->wait_tenant.ptr || !call->wait_run.ptr) return false;
     call->wait_for = wait_for;
     call->wait_until_ms = until_mono_ms;
-    struct call **slot = &service->waits.slots[slot_of(service, tenant, key)];
+    struct call **slot = &service->waits.slots[slot_of(service, tenant, run)];
     call->wait_next = *slot;
     *slot = call;
     service->waits.count++;
@@ -55,7 +55,7 @@ void waits_event(struct service *service, const struct engine_event *event)
         struct call *call = *at;
         bool met =
             call->wait_for == WAIT_STORED || call->wait_for == WAIT_MOVED || (call->wait_for == WAIT_ENDED && ended);
-        if (!met || !str_eq(call->wait_key, ids->run) || !str_eq(call->wait_tenant, ids->tenant)) {
+        if (!met || !str_eq(call->wait_run, ids->run) || !str_eq(call->wait_tenant, ids->tenant)) {
             at = &call->wait_next;
             continue;
         }
@@ -67,12 +67,19 @@ void waits_event(struct service *service, const struct engine_event *event)
     }
 }
 
+// Two tenants may have chosen the same ids, for runs and for signals: each hears of its own alone.
+static bool is_of(const struct call *call, struct str tenant, struct str run)
+{
+    return str_eq(call->wait_run, run) && str_eq(call->wait_tenant, tenant);
+}
+
 void waits_decision(struct service *service, const struct engine_decision *decision)
 {
-    struct call **at = &service->waits.slots[slot_of(service, WAIT_SIGNALS, decision->signal_id)];
+    struct call **at = &service->waits.slots[slot_of(service, decision->tenant, decision->run)];
     while (*at) {
         struct call *call = *at;
-        if (call->wait_for != WAIT_DECIDED || !str_eq(call->wait_key, decision->signal_id)) {
+        if (call->wait_for != WAIT_DECIDED || !is_of(call, decision->tenant, decision->run) ||
+            !str_eq(call->wait_signal, decision->signal_id)) {
             at = &call->wait_next;
             continue;
         }
@@ -81,20 +88,18 @@ void waits_decision(struct service *service, const struct engine_decision *decis
     }
 }
 
-void waits_refused(struct service *service, struct str run, const struct error *why)
+void waits_refused(struct service *service, struct str tenant, struct str run, const struct error *why)
 {
-    for (size_t i = 0; i < service->waits.size && service->waits.count > 0; i++) {
-        struct call **at = &service->waits.slots[i];
-        while (*at) {
-            struct call *call = *at;
-            bool start = call->wait_for == WAIT_STORED || call->wait_for == WAIT_ENDED;
-            if (!start || !str_eq(call->wait_key, run)) {
-                at = &call->wait_next;
-                continue;
-            }
-            unlink_call(service, at);
-            call_failed(call, why);
+    struct call **at = &service->waits.slots[slot_of(service, tenant, run)];
+    while (*at) {
+        struct call *call = *at;
+        bool start = call->wait_for == WAIT_STORED || call->wait_for == WAIT_ENDED;
+        if (!start || !is_of(call, tenant, run)) {
+            at = &call->wait_next;
+            continue;
         }
+        unlink_call(service, at);
+        call_failed(call, why);
     }
 }
 
@@ -110,7 +115,7 @@ static void time_is_over(struct call *call)
         call_problem(call, 504, "SIGNAL_NOT_DECIDED", "nobody has decided the signal yet; ask for it by its id");
         return;
     }
-    const struct run *run = engine_run(service->engine, call->wait_tenant, call->wait_key);
+    const struct run *run = engine_run(service->engine, call->wait_tenant, call->wait_run);
     if (run)
         answer_status(call, run, 0, false);
     else
@@ -144,16 +149,16 @@ void waits_end(struct service *service)
 static void wait_on_engine(struct call *call)
 {
     struct service *service = call->service;
-    const struct run *run = engine_run(service->engine, call->who.tenant, call->wait_key);
+    const struct run *run = engine_run(service->engine, call->who.tenant, call->wait_run);
     // Not here: it has ended, or another process has it. Looking again is all that can be done.
-    if (!run || !waits_add(service, call, WAIT_MOVED, call->who.tenant, call->wait_key, call->wait_until_ms))
+    if (!run || !waits_add(service, call, WAIT_MOVED, call->who.tenant, call->wait_run, call->wait_until_ms))
         service_read(call, call->read);
 }
 
 void service_wait(struct call *call, struct str run, int64_t wait_ms,
                   void (*then)(struct call *call, struct store *store))
 {
-    call->wait_key = run;
+    call->wait_run = run;
     call->wait_until_ms = os_now().mono_ms + wait_ms;
     call->read = then;
     service_post(call, wait_on_engine);

@@ -42,8 +42,9 @@ static void on_decision(void *context, const struct engine_decision *decision)
 }
 
 // Its notes are new with the run, so they always fit.
-static void on_refused(void *context, struct str run, const struct error *why)
+static void on_refused(void *context, struct str tenant, struct str run, const struct error *why)
 {
+    (void)tenant;
     struct world *w = context;
     world_trace(w, "  %.*s refused: %s", STR_ARG(run), why->message);
     checker_fail(&w->checker, "S15", "the start of %.*s was refused: %s", STR_ARG(run), why->message);

@@ -1,6 +1,7 @@
 // Requests and answers over real sockets: order, threads, limits, timeouts, stopping.
 #include "support/net_kit.h"
 
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -697,6 +698,55 @@ static void posts_and_ticks_run_on_the_net_thread(void)
     CHECK_INT(atomic_load(&posts), 1001);
 }
 
+// ---- a step that is just being started has every descriptor of ours until it executes
+
+static void await_open(struct kit *kit, uint64_t want)
+{
+    struct net_stats stats = {.open = UINT64_MAX};
+    for (int i = 0; i < KIT_WAIT_MS && stats.open != want; i++) {
+        usleep(1000);
+        net_stats(kit->server, &stats);
+    }
+    CHECK_INT(stats.open, want);
+}
+
+static void closed_connections_are_not_heard_of_again_while_a_child_holds_them(void)
+{
+    struct kit kit = {.options.handle = echo, .limits = net_limits_default};
+    struct linger reset = {.l_onoff = 1};
+    struct answers after;
+    kit.limits.linger_ms = 20;
+    kit_start(&kit);
+    // Enough of them to fill what the allocator keeps back, so that memory is used again at once.
+    int crowd[8];
+    for (size_t i = 0; i < ARRAY_COUNT(crowd); i++) crowd[i] = kit_connect(&kit);
+    await_open(&kit, ARRAY_COUNT(crowd));
+    int before = kit_connect(&kit);
+    for (size_t i = 0; i < ARRAY_COUNT(crowd); i++) close(crowd[i]);
+    kit_send(before, STR(GET("/")));
+    char bytes[4096];
+    CHECK(kit_read(before, bytes, sizeof(bytes)) > 0);
+    pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    kit_send(before, STR("nonsense\r\n\r\n"));
+    await_open(&kit, 0);
+    // The next connection gets the memory of the last: what the old socket has to tell must not reach it.
+    answers_init(&after, kit_connect(&kit));
+    await_open(&kit, 1);
+    setsockopt(before, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    close(before);
+    usleep(20000);
+    kit_send(after.fd, STR(GET("/")));
+    CHECK_INT(answers_next(&after), 200);
+    answers_release(&after);
+    kill(child, SIGKILL);
+    CHECK_INT(waitpid(child, NULL, 0), child);
+    kit_stop(&kit);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -721,6 +771,7 @@ int main(int argc, char **argv)
         TEST(addresses_are_checked),
         TEST(sockets_of_a_service_manager_are_used),
         TEST(posts_and_ticks_run_on_the_net_thread),
+        TEST(closed_connections_are_not_heard_of_again_while_a_child_holds_them),
     };
     return test_main("net_serve", tests, ARRAY_COUNT(tests), argc, argv);
 }
