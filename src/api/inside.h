@@ -24,6 +24,7 @@ struct ask {
     void (*with_run)(struct ask *ask, struct store *store, const struct run_head *head);
     enum operation operation;
     struct str reason;
+    int looked; // how often the run was looked at
     void *state;
 };
 
@@ -90,6 +91,9 @@ uint64_t etag_seq(struct str header); // "r-88" → 88; 0 = none or another
 void with_run(struct ask *ask, enum operation operation,
               void (*then)(struct ask *ask, struct store *store, const struct run_head *head));
 
+// Looks again when the run has moved, at the latest after so long.
+void with_run_later(struct ask *ask, int64_t wait_ms);
+
 bool ask_text(struct ask *ask, struct json *object, const char *key, struct str text); // copied; nothing when empty
 bool ask_time(struct ask *ask, struct json *object, const char *key, int64_t ms);      // nothing when 0
 bool ask_json(struct ask *ask, struct json *object, const char *key, struct json value);
@@ -100,6 +104,16 @@ enum code event_text(const struct contract *contract, enum vocabulary stored, en
                      const struct run_ids *ids, const struct record *record, struct arena *arena, struct str *out,
                      struct error *err) MUST_CHECK;
 bool list_has(struct str list, struct str word); // a comma-separated list; an empty one has everything
+
+// slices.c
+struct byte_range {
+    uint64_t from, size, total;
+    bool partial;
+};
+// What of `size` bytes is asked for; false: nothing of them, and the ask is answered.
+bool range_of(struct ask *ask, uint64_t size, struct byte_range *out);
+// These bytes, which the range means; as a file when it has a name.
+void answer_slice(struct ask *ask, const char *type, struct str bytes, const struct byte_range *range, struct str name);
 
 // stream.c
 struct hub *hub_new(struct api *api);
@@ -120,11 +134,12 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
 // handlers: one file for each family
 #define HANDLER_LIST(X)                                                                                                \
     X(live)                                                                                                            \
-    X(ready) X(metrics) X(openapi) X(schema_get) X(whoami) X(capabilities) X(run_start) X(run_list) X(run_get)         \
-        X(run_status) X(run_events) X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why)        \
-            X(signal_post) X(signal_put) X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list)   \
-                X(token_revoke) X(audit_list) X(alert_list) X(worker_poll) X(worker_heartbeat) X(worker_logs)          \
-                    X(worker_complete) X(worker_fail) X(worker_artifact) X(worker_list)
+    X(ready)                                                                                                           \
+    X(metrics) X(openapi) X(schema_get) X(whoami) X(capabilities) X(run_start) X(run_list) X(run_get) X(run_status)    \
+        X(run_events) X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post)       \
+            X(signal_put) X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke)  \
+                X(audit_list) X(alert_list) X(worker_poll) X(worker_heartbeat) X(worker_logs) X(worker_complete)       \
+                    X(worker_fail) X(worker_artifact) X(worker_list)
 #define X(name) void handle_##name(struct ask *ask);
 HANDLER_LIST(X)
 #undef X
@@ -135,6 +150,18 @@ void handle_rerun(struct ask *ask);
 void handle_rerun_preview(struct ask *ask);
 void handle_retry(struct ask *ask);
 void handle_retry_preview(struct ask *ask);
+// payloads.c
+void handle_attempt_list(struct ask *ask);
+void handle_attempt_get(struct ask *ask);
+void handle_step_output(struct ask *ask);
+void handle_run_payload(struct ask *ask);
+// artifacts.c
+void handle_artifact_list(struct ask *ask);
+void handle_artifact_get(struct ask *ask);
+// proofs.c
+void handle_run_bundle(struct ask *ask);
+void handle_run_proof(struct ask *ask);
+void handle_run_delete(struct ask *ask);
 // definitions.c
 void handle_definition_put(struct ask *ask);
 void handle_definition_get(struct ask *ask);

@@ -75,6 +75,9 @@ static void write_headers(struct ask *ask, struct headers *headers, char seq[24]
     if (answer->replayed) header(headers, "Idempotency-Replayed", STR("true"));
     if (answer->status == 401) header(headers, "WWW-Authenticate", STR("Bearer"));
     if (answer->allow.len) header(headers, "Allow", answer->allow);
+    if (answer->ranges) header(headers, "Accept-Ranges", STR("bytes"));
+    header(headers, "Content-Range", answer->range);
+    header(headers, "Content-Disposition", answer->disposition);
     header(headers, "Cairn-Request-Id", ask->call->request_id);
 }
 
@@ -252,6 +255,23 @@ bool ask_json(struct ask *ask, struct json *object, const char *key, struct json
 
 // ---- a run, and whether the caller may
 
+enum { LOOKS_MAX = 64, MIN_SEQ_WAIT_MS = 2000 };
+
+// Cairn-Min-Seq: the reader has written something and wants to see it. True: not there yet, and the ask is taken care of.
+static bool is_behind(struct ask *ask, const struct run_head *head)
+{
+    int64_t wanted;
+    if (!str_int64(http_find(ask->request, "cairn-min-seq"), &wanted) || (int64_t)head->last_seq >= wanted)
+        return false;
+    if (!head->terminal && ask->looked < LOOKS_MAX) {
+        with_run_later(ask, MIN_SEQ_WAIT_MS);
+        return true;
+    }
+    ask->call->answer.retryable = true;
+    call_problem(ask->call, 412, "MIN_SEQ_NOT_REACHED", "the run is at event %llu", (unsigned long long)head->last_seq);
+    return true;
+}
+
 static void find_run(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
@@ -264,7 +284,14 @@ static void find_run(struct call *call, struct store *store)
         call_failed(call, &err);
         return;
     }
-    if (service_allows(call, ask->operation, rc ? NULL : &head, ask->reason)) ask->with_run(ask, store, &head);
+    ask->looked++;
+    if (service_allows(call, ask->operation, rc ? NULL : &head, ask->reason) && !is_behind(ask, &head))
+        ask->with_run(ask, store, &head);
+}
+
+void with_run_later(struct ask *ask, int64_t wait_ms)
+{
+    service_wait(ask->call, ask->params[0], wait_ms, find_run);
 }
 
 void with_run(struct ask *ask, enum operation operation,

@@ -269,7 +269,12 @@ static void tell_run(struct ask *ask, struct store *store, const struct run_head
 static bool unchanged(struct ask *ask, const struct run_head *head)
 {
     uint64_t seen = etag_seq(http_find(ask->request, "if-none-match"));
+    int64_t wait_ms = prefer_wait_ms(ask->request);
     if (seen == 0 || seen != head->last_seq) return false;
+    if (wait_ms > 0 && !head->terminal && ask->looked == 1) {
+        with_run_later(ask, wait_ms);
+        return true;
+    }
     ask->call->answer.etag = call_text(ask->call, "\"r-%llu\"", (unsigned long long)head->last_seq);
     answer_text(ask, 304, NULL, (struct str){0});
     return true;
@@ -285,24 +290,35 @@ void handle_run_get(struct ask *ask)
     with_run(ask, OPERATION_RUN_GET, tell_run_unless_seen);
 }
 
-// On the net thread, from what is kept with the head: the cheapest question there is.
+static void tell_status(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct json body;
+    (void)store;
+    if (unchanged(ask, head)) return;
+    if (!service_status(head, &ask->call->arena, &body)) {
+        no_memory(ask);
+        return;
+    }
+    ask->call->answer.etag = call_text(ask->call, "\"r-%llu\"", (unsigned long long)head->last_seq);
+    call_answer(ask->call, 200, body);
+}
+
+// On the net thread, from what is kept with the head: the cheapest question there is. Whoever wants to wait goes the long way.
 void handle_run_status(struct ask *ask)
 {
     struct call *call = ask->call;
     struct run_head head;
     struct error err = {0};
-    struct json body;
     call->resource = ask->params[0];
+    if (prefer_wait_ms(ask->request) > 0 || http_find(ask->request, "cairn-min-seq").len > 0) {
+        with_run(ask, OPERATION_RUN_GET, tell_status);
+        return;
+    }
     enum code rc = store_head(ask->api->store, call->who.tenant, ask->params[0], &call->arena, &head, &err);
     if (rc && rc != E_NOT_FOUND) {
         call_failed(call, &err);
         return;
     }
-    if (!service_allows(call, OPERATION_RUN_GET, rc ? NULL : &head, (struct str){0}) || unchanged(ask, &head)) return;
-    if (!service_status(&head, &call->arena, &body)) {
-        no_memory(ask);
-        return;
-    }
-    call->answer.etag = call_text(call, "\"r-%llu\"", (unsigned long long)head.last_seq);
-    call_answer(call, 200, body);
+    if (service_allows(call, OPERATION_RUN_GET, rc ? NULL : &head, (struct str){0}))
+        tell_status(ask, ask->api->store, &head);
 }

@@ -75,6 +75,12 @@ bool service_sees(const struct call *call, const struct run_ids *ids)
 
 bool service_may(struct call *call, enum operation operation, const struct auth_object *object, struct str reason)
 {
+    return service_may_after(call, operation, object, reason, NULL);
+}
+
+bool service_may_after(struct call *call, enum operation operation, const struct auth_object *object, struct str reason,
+                       bool *waits)
+{
     struct auth_object narrowed;
     object = placed(call, object, &narrowed);
     struct auth_ask ask = {.principal = call->who.id.len ? &call->who : NULL,
@@ -87,6 +93,10 @@ bool service_may(struct call *call, enum operation operation, const struct auth_
     call->decision = decision;
     if (decision.allowed) return true;
     record(call->service, &ask, &decision, call, call->resource);
+    if (waits && decision.requires_approval) {
+        *waits = true;
+        return false;
+    }
     if (decision.status == 404)
         call_problem(call, 404, "NOT_FOUND", "there is no such thing here");
     else if (decision.needs_reason && str_is(str_from(decision.code), "AUTHZ_REASON_REQUIRED"))

@@ -107,6 +107,7 @@ struct service {
     struct approvals approvals;
     struct fetch_policy *own_plans; // cairn://plans/ alone
     struct task_key cursor_key;
+    struct archive_key *bundle_key;
 };
 
 // service.c
@@ -137,6 +138,10 @@ enum document_result documents_get(struct call *call, struct str text, struct st
                                    struct program **out);
 bool documents_know(struct call *call, struct str text, struct str file, const struct json *parts);
 void documents_release(struct documents *documents);
+
+// keys.c
+enum code keys_open(struct service *service, struct error *err) MUST_CHECK; // before the engine turns
+void keys_close(struct service *service);
 
 // definitions.c
 enum code definitions_open(struct service *service, struct error *err) MUST_CHECK;

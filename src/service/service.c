@@ -245,6 +245,7 @@ static enum code open_parts(struct service *service, struct error *err)
     if (!rc) rc = open_engine(service, err);
     if (!rc) rc = audit_load(service, err);
     if (!rc) rc = key_note(service, STR("cursor"), &service->cursor_key, err);
+    if (!rc) rc = keys_open(service, err);
     if (!rc) rc = definitions_open(service, err);
     if (!rc) rc = tokens_load(service, err);
     if (!rc) rc = tokens_first(service, err);
@@ -313,6 +314,7 @@ void service_close(struct service *service)
     documents_release(&service->documents);
     tokens_release(&service->tokens);
     definitions_close(service);
+    keys_close(service);
     pthread_rwlock_destroy(&service->approvals.lock);
     audit_release(&service->audit);
     pthread_rwlock_destroy(&service->tokens.lock);

@@ -66,6 +66,8 @@ struct answer {
     struct str text;  // instead of body: bytes as they are, of `type`
     const char *type;
     struct str location, etag, next, allow; // headers; next: of Link rel="next"
+    struct str range, disposition;          // Content-Range, Content-Disposition
+    bool ranges;                            // parts may be asked for
 };
 
 struct call {
@@ -111,6 +113,10 @@ void service_denied(const struct call *from, enum operation operation, struct st
 // Decides; a refusal is recorded and answers the call.
 bool service_may(struct call *call, enum operation operation, const struct auth_object *object, struct str reason);
 
+// The same, but for what only lacks another person's agreement: *waits, the refusal is recorded and the call not answered.
+bool service_may_after(struct call *call, enum operation operation, const struct auth_object *object, struct str reason,
+                       bool *waits);
+
 // ---- operations
 struct start_call {
     struct str document, file; // a document given directly
@@ -149,6 +155,11 @@ bool service_sees(const struct call *call, const struct run_ids *ids);
 // Whether `who` may do `operation` with this run; answers the call when not. A run that is absent and one of another tenant look
 // the same.
 bool service_allows(struct call *call, enum operation operation, const struct run_head *head, struct str reason);
+
+// Removes an ended run, the runs it started and their files, once two people have asked for it with a reason.
+void service_remove(struct call *call, struct str run, struct str reason);
+// With which bundles and checkpoints are signed: one of this installation. Never NULL.
+const struct archive_key *service_bundle_key(const struct service *service);
 
 // ---- definitions: documents under the hash of their bytes
 struct definition_call {

@@ -160,4 +160,94 @@ test_cursors_are_sealed() {
     ask GET "/v1/audit?limit=2&cursor=$(jq -r .nextCursor body)" && equal "$(jq -r '.items[0].seq // .items[0].sequence' body)" 3
 }
 
+test_files_that_steps_left_are_listed_and_downloaded_in_parts() {
+    serve_as_admin
+    step=$(jq -nc '{stepId: "a", kind: "shell", with: {command: "printf 0123456789 >$ARTIFACTS_DIR/out.txt"}, artifacts: [{path: "out.txt", kind: "text"}]}')
+    ask POST /v1/runs "{\"document\":$(plan_text p "$step"),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
+    equal "$(jq -r .status body)" COMPLETED
+    ask GET /v1/runs/r1/artifacts && answers 200
+    equal "$(jq -r '.items[] | .name + " " + .state + " " + (.sizeBytes | tostring)' body)" 'out.txt ok 10'
+    ask GET '/v1/runs/r1/artifacts/content?name=out.txt' && answers 200 && equal "$(cat body)" 0123456789
+    has head 'Content-Disposition: attachment; filename="out.txt"'
+    ask GET '/v1/runs/r1/artifacts/content?name=out.txt' '' 'Range: bytes=3-5' && answers 206 && equal "$(cat body)" 345
+    has head 'Content-Range: bytes 3-5/10'
+    ask GET '/v1/runs/r1/artifacts/content?name=out.txt' '' 'Range: bytes=-2' && answers 206 && equal "$(cat body)" 89
+    ask GET '/v1/runs/r1/artifacts/content?name=out.txt' '' 'Range: bytes=10-' && answers 416
+    ask GET '/v1/runs/r1/artifacts/content?name=..%2F..%2Fstore.db.token' && answers 404
+    dir=$(dirname "$(find . -name out.txt)")
+    echo 9876543210 >"$dir/out.txt"
+    ask GET '/v1/runs/r1/artifacts/content?name=out.txt' && answers 409 && code_is ARTIFACT_CHANGED
+    ln -sf "$PWD/store.db.token" "$dir/out.txt"
+    ask GET '/v1/runs/r1/artifacts/content?name=out.txt' && answers 404 && code_is ARTIFACT_MISSING
+    ask GET /v1/runs/r1/artifacts && equal "$(jq -r '.items[].state' body)" missing
+    as Operator
+    ask GET /v1/runs/r1/artifacts && answers 403
+    ask GET /v1/runs/r1/payload && answers 403
+}
+
+test_what_runs_were_given_and_gave_can_be_read() {
+    serve_as_admin
+    ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a 'echo out')" "$(shell b 'exit 3')"),\"runId\":\"r1\"}" 'Prefer: wait=20'
+    ask GET /v1/runs/r1/payload && answers 200 && equal "$(jq -c .inputs body)" '{}'
+    ask GET /v1/runs/r1/steps/a/output && answers 200 && equal "$(jq -r .result body)" out
+    ask GET /v1/runs/r1/steps/b/output && answers 404 && code_is OUTPUT_NOT_FOUND
+    ask GET /v1/runs/r1/steps/b/attempts && equal "$(jq -r '.items[].error.exitCode' body)" 3
+    ask GET /v1/runs/r1/steps/b/attempts/1 && answers 200 && equal "$(jq -r .error.code body)" EXIT_NONZERO
+    ask GET /v1/runs/r1/steps/b/attempts/2 && answers 404 && code_is ATTEMPT_NOT_FOUND
+}
+
+test_bundles_and_proofs_are_signed_by_the_installation() {
+    serve_as_admin
+    start r1 "$(shell a 'echo eulav-terces | rev')"
+    ask GET /v1/runs/r1/proof && answers 200 && equal "$(jq -r .verified body)" true
+    jq -r .publicKey body >key.pem
+    jq -cjS .checkpoint body >signed
+    jq -r .signature body | xxd -r -p >signature
+    openssl pkeyutl -verify -pubin -inkey key.pem -rawin -in signed -sigfile signature >/dev/null || fail "the signature does not fit"
+    ask GET /v1/runs/r1/bundle && answers 200 && cp body r1.cairn
+    "$CAIRN" log verify r1.cairn --pubkey key.pem >verified || fail "the bundle does not verify: $(cat verified)"
+    ask GET '/v1/runs/r1/bundle?redact=true' && answers 200 && ! grep -qa secret-value body || fail 'not redacted'
+    as Operator
+    ask GET /v1/runs/r1/bundle && answers 403
+}
+
+test_runs_are_removed_by_two_people() {
+    serve_as_admin
+    ask POST /v1/tokens '{"roles":["Admin"],"name":"second"}' && second=$(jq -r .token body)
+    start r1 "$(shell a 'echo x')"
+    start r2 "$(shell a 'echo x')"
+    ask DELETE /v1/runs/r1 && answers 403 && code_is AUTHZ_REASON_REQUIRED
+    ask DELETE '/v1/runs/r1?reason=old' && answers 403 && code_is AUTHZ_APPROVAL_REQUIRED
+    ask DELETE '/v1/runs/r1?reason=old' && answers 403 && code_is AUTHZ_APPROVAL_REQUIRED
+    ask GET /v1/runs/r1 && answers 200
+    token=$second
+    ask DELETE '/v1/runs/r1?reason=agreed' && answers 204
+    ask GET /v1/runs/r1 && answers 404
+    ask DELETE '/v1/runs/r1?reason=agreed' && answers 404
+    ask GET /v1/runs && equal "$(jq -r '.items[].runId' body)" r2
+    [ ! -e store.db-logs/r1 ] || fail 'its logs are still there'
+    [ -e store.db-logs/r2 ] || fail "another run's logs are gone"
+    ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a 'sleep 30')"),\"runId\":\"r3\"}" && answers 202
+    ask DELETE '/v1/runs/r3?reason=x' && answers 409 && code_is RUN_NOT_TERMINAL
+    ask GET /v1/audit && equal "$(jq '[.items[] | select(.action == "run.delete" and .decision == "GRANTED")] | length' body)" 1
+    ask POST /v1/runs/r3/signals '{"signalType":"CANCEL","payload":{},"signalId":"31111111-1111-4111-8111-111111111111"}'
+    ended r3
+    stop_serving
+    intact
+}
+
+test_a_reader_waits_for_what_it_has_not_seen() {
+    serve_as_admin
+    ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a "while [ ! -e $PWD/go ]; do sleep 0.05; done")"),\"runId\":\"r1\"}"
+    wait_for eval 'ask GET /v1/runs/r1 && [ "$(jq -r ".steps[0].status" body)" = RUNNING ]'
+    seq=$(sed -n 's/^ETag: "r-\(.*\)"\r/\1/p' head)
+    ask GET /v1/runs/r1/status '' "If-None-Match: \"r-$seq\"" && answers 304
+    (sleep 0.3; touch go) &
+    ask GET /v1/runs/r1 '' "If-None-Match: \"r-$seq\"" 'Prefer: wait=20' && answers 200
+    [ "$(jq .lastEventSeq body)" -gt "$seq" ] || fail "nothing had happened"
+    ask GET /v1/runs/r1/status '' "Cairn-Min-Seq: $((seq + 1))" && answers 200
+    ended r1
+    ask GET /v1/runs/r1/status '' 'Cairn-Min-Seq: 9999' && answers 412 && code_is MIN_SEQ_NOT_REACHED
+}
+
 run_tests "$@"
