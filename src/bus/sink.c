@@ -281,12 +281,24 @@ static void hold(struct sink *sink, struct slot *slot)
     sink->cursor_dirty = true;
 }
 
+// The lowest number of its run that is a dead letter, here or on its way.
+static uint64_t lowest_dead(const struct sink *sink, const struct slot *slot)
+{
+    uint64_t lowest = dead_lowest(&sink->dead, slot->item.tenant, slot->item.run);
+    for (uint32_t at = slot->before; at != PAGE_MAX; at = sink->page.slots[at].before) {
+        const struct slot *earlier_one = &sink->page.slots[at];
+        if (earlier_one->state == SLOT_DEAD && (!lowest || earlier_one->item.record.seq < lowest))
+            lowest = earlier_one->item.record.seq;
+    }
+    return lowest;
+}
+
 static void send_slot(struct sink *sink, uint32_t at)
 {
     struct slot *slot = &sink->page.slots[at];
     struct message message;
     struct error err = {0};
-    uint64_t lowest = dead_lowest(&sink->dead, slot->item.tenant, slot->item.run);
+    uint64_t lowest = lowest_dead(sink, slot);
     arena_reset(&sink->scratch);
     uint64_t missing = lowest && lowest < slot->item.record.seq ? lowest : 0;
     enum code rc = message_make(&sink->config, sink->store, &slot->item, missing, &sink->scratch, &message, &err);
