@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #define LINES_MAX 4000
-#define FILE_SINK "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"%DIR%/out.jsonl\",\"cursorMs\":1}]"
+#define FILE_SINK "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"@DIR@/out.jsonl\",\"cursorMs\":1}]"
 
 static struct json lines[LINES_MAX];
 static struct arena memory;
@@ -102,7 +102,7 @@ static void a_sink_that_is_not_there_stops_nobody_and_gets_everything_later_ES_4
     char dir[600];
     bus_kit_init(&kit);
     bus_kit_open(&kit,
-                 "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"%DIR%/later/out.jsonl\",\"backoffMs\":1,"
+                 "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"@DIR@/later/out.jsonl\",\"backoffMs\":1,"
                  "\"probeMaxMs\":20,\"maxAttempts\":2,\"cursorMs\":1}]",
                  0);
     bus_kit_run(&kit, "default", "r1", 50);
@@ -145,7 +145,7 @@ static void a_sink_takes_what_it_asks_for(void)
     bus_kit_run(&kit, "default", "r1", 3);
     bus_kit_run(&kit, "acme", "r2", 3);
     bus_kit_open(&kit,
-                 "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"%DIR%/out.jsonl\",\"tenants\":[\"acme\"],"
+                 "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"@DIR@/out.jsonl\",\"tenants\":[\"acme\"],"
                  "\"types\":[\"Run*\"],\"cursorMs\":1}]",
                  0);
     uint64_t end = 0;
@@ -164,12 +164,12 @@ static void a_sink_may_begin_with_what_comes(void)
     bus_kit_init(&kit);
     bus_kit_run(&kit, "default", "old", 3);
     bus_kit_open(
-        &kit, "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"%DIR%/out.jsonl\",\"from\":\"end\",\"cursorMs\":1}]", 0);
+        &kit, "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"@DIR@/out.jsonl\",\"from\":\"end\",\"cursorMs\":1}]", 0);
     BUS_WAIT(bus_kit_cursor(&kit, "out")->version > 0);
     bus_kit_stop(&kit); // where it began is remembered
     bus_kit_run(&kit, "default", "new", 3);
     bus_kit_open(
-        &kit, "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"%DIR%/out.jsonl\",\"from\":\"end\",\"cursorMs\":1}]", 0);
+        &kit, "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"@DIR@/out.jsonl\",\"from\":\"end\",\"cursorMs\":1}]", 0);
     BUS_WAIT(settled(&kit, 5));
     CHECK_INT(read_lines("out.jsonl"), 5);
     CHECK_STR(text(0, "runId"), STR("new"));
@@ -263,7 +263,7 @@ static void a_pipe_that_nobody_reads_holds_up_nothing_ES_4h(void)
     snprintf(path, sizeof(path), "%s/pipe", test_dir());
     CHECK(mkfifo(path, 0600) == 0);
     bus_kit_open(&kit,
-                 "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"%DIR%/pipe\",\"backoffMs\":1,\"probeMaxMs\":10}]", 0);
+                 "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"@DIR@/pipe\",\"backoffMs\":1,\"probeMaxMs\":10}]", 0);
     bus_kit_run(&kit, "default", "r1", 500);
     BUS_WAIT(str_is(bus_kit_text(&kit, "circuit"), "open")); // no reader
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -282,7 +282,7 @@ static void events_as_cloudevents_on_a_line(void)
     bus_kit_init(&kit);
     bus_kit_open(
         &kit,
-        "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"%DIR%/out.jsonl\",\"format\":\"cloudevents\",\"cursorMs\":1}]",
+        "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"@DIR@/out.jsonl\",\"format\":\"cloudevents\",\"cursorMs\":1}]",
         0);
     bus_kit_run(&kit, "acme", "r1", 1);
     BUS_WAIT(settled(&kit, 3));

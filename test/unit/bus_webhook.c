@@ -5,11 +5,11 @@
 #include <openssl/hmac.h>
 
 #define SINK(more)                                                                                                     \
-    "[{\"name\":\"hook\",\"type\":\"webhook\",\"url\":\"http://127.0.0.1:%PORT%/"                                      \
+    "[{\"name\":\"hook\",\"type\":\"webhook\",\"url\":\"http://127.0.0.1:@PORT@/"                                      \
     "in\",\"backoffMs\":1,\"backoffMaxMs\":5,"                                                                         \
     "\"probeMaxMs\":5,\"cursorMs\":1" more "}]"
 #define SLOW_SINK                                                                                                      \
-    "[{\"name\":\"hook\",\"type\":\"webhook\",\"url\":\"http://127.0.0.1:%PORT%/in\",\"backoffMs\":40,"                \
+    "[{\"name\":\"hook\",\"type\":\"webhook\",\"url\":\"http://127.0.0.1:@PORT@/in\",\"backoffMs\":40,"                \
     "\"backoffMaxMs\":40,\"cursorMs\":1}]"
 enum { SEEN_MAX = 1000, HANG = -1, BREAK_OFF = -2 };
 

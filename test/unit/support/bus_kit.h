@@ -85,14 +85,14 @@ static inline void bus_kit_init(struct bus_kit *kit)
     kit->metrics = metrics_open(&kit->store.arena);
 }
 
-// `config` is the list of sinks; every %DIR% in it is the directory of the test, every %PORT% a port.
+// `config` is the list of sinks; every @DIR@ in it is the directory of the test, every @PORT@ a port.
 static inline enum code bus_kit_try(struct bus_kit *kit, const char *config, uint16_t port, struct error *err)
 {
     struct buf text;
     struct json sinks;
     buf_init(&text, 1 << 20);
     for (const char *at = config; *at;) {
-        bool dir = strncmp(at, "%DIR%", 5) == 0, number = strncmp(at, "%PORT%", 6) == 0;
+        bool dir = strncmp(at, "@DIR@", 5) == 0, number = strncmp(at, "@PORT@", 6) == 0;
         if (dir) buf_text(&text, test_dir());
         if (number) buf_int(&text, port);
         if (!dir && !number) buf_byte(&text, *at);
@@ -134,7 +134,7 @@ static inline void bus_kit_close(struct bus_kit *kit)
 }
 
 // A run of `steps` + 2 events: it starts, steps start, it ends.
-static inline struct run_log *bus_kit_run(struct bus_kit *kit, const char *tenant, const char *run, int steps)
+static inline void bus_kit_run(struct bus_kit *kit, const char *tenant, const char *run, int steps)
 {
     pthread_mutex_lock(&kit->mutex);
     struct run_create create = kit_run(tenant, run, VOCABULARY_RUN);
@@ -147,9 +147,9 @@ static inline struct run_log *bus_kit_run(struct bus_kit *kit, const char *tenan
         kit_step(&kit->store, log, step);
     }
     kit_append(&kit->store, log, kit_moment(MOMENT_RUN_COMPLETED, "", 1));
+    store_release_run(kit->store.store, log);
     pthread_mutex_unlock(&kit->mutex);
     if (kit->bus) bus_moved(kit->bus);
-    return log;
 }
 
 static inline void bus_kit_nap(void)
