@@ -12,6 +12,7 @@ enum code api_open(const struct api_options *options, struct api **out, struct e
     if (options) api->options = *options;
     if (api->options.name.len == 0) api->options.name = STR("cairn");
     arena_init(&api->arena, 64 * 1024, (size_t)64 << 20);
+    if (api->options.streams_per_token == 0) api->options.streams_per_token = 16;
     api->hub = hub_new(api);
     return api->hub ? bodies_open(api, err) : error_set(err, E_NOMEM, "out of memory");
 }
@@ -100,7 +101,8 @@ static struct ask *ask_new(struct api *api, struct net_exchange *exchange)
         call_free(call);
         return NULL;
     }
-    *ask = (struct ask){.api = api, .call = call, .exchange = exchange, .request = net_request(exchange)};
+    *ask = (struct ask){
+        .api = api, .call = call, .exchange = exchange, .request = net_request(exchange), .began_us = os_mono_us()};
     call->context = ask;
     call->done = reply;
     call->source_ip = net_peer(exchange);

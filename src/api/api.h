@@ -13,7 +13,8 @@
 struct api;
 
 struct api_options {
-    struct str name; // of this service in problem types and audiences; empty = "cairn"
+    struct str name;            // of this service in problem types and audiences; empty = "cairn"
+    uint32_t streams_per_token; // more are refused (429). 0 = 16
 };
 
 // Before the service, because it is told what happens there; api_serve gives it the service.

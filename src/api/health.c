@@ -8,25 +8,58 @@ void handle_live(struct ask *ask)
     answer_text(ask, 200, "text/plain", STR("ok\n"));
 }
 
+static bool add_check(struct ask *ask, struct json *checks, const char *name, bool ok, struct str detail)
+{
+    struct json row = json_object();
+    return ask_text(ask, &row, "name", str_from(name)) && ask_json(ask, &row, "ok", json_bool(ok)) &&
+           ask_text(ask, &row, "detail", detail) && json_push(&ask->call->arena, checks, row);
+}
+
+// With ?verbose each check is told, to those who have a token: the rest of the world gets yes or no.
 void handle_ready(struct ask *ask)
 {
-    struct error err = {0};
-    if (service_failed(ask->call->service, &err))
-        answer_text(ask, 503, "text/plain", STR("not ready\n"));
+    struct service_health health = service_health(ask->call->service);
+    bool ok = health.turns && health.writes && !health.stopping;
+    struct str bearer = auth_bearer(http_find(ask->request, "authorization"));
+    bool known = bearer.len > 0 && service_authenticate(ask->call->service, bearer, &ask->call->arena, &ask->call->who);
+    if (!known || !query_flag(ask, "verbose")) {
+        answer_text(ask, ok ? 200 : 503, "text/plain", ok ? STR("ok\n") : STR("not ready\n"));
+        return;
+    }
+    struct json body = json_object(), checks = json_array();
+    struct call *call = ask->call;
+    long long turned = health.turned_ms, stored = health.stored_ms;
+    bool made = add_check(ask, &checks, "engine", health.turns, call_text(call, "turned %lld ms ago", turned)) &&
+                add_check(ask, &checks, "store", health.writes,
+                          call_text(call, "%sstored something %lld ms ago",
+                                    health.refused ? "the last batch was refused; " : "", stored)) &&
+                add_check(ask, &checks, "open", !health.stopping, call_text(call, "%zu calls wait", health.waiting)) &&
+                ask_json(ask, &body, "ready", json_bool(ok)) && ask_json(ask, &body, "checks", checks);
+    if (made)
+        call_answer(ask->call, ok ? 200 : 503, body);
     else
-        answer_text(ask, 200, "text/plain", STR("ok\n"));
+        no_memory(ask);
 }
 
 void handle_metrics(struct ask *ask)
 {
+    struct service *service = ask->call->service;
+    struct metrics *metrics = service_metrics(service);
+    struct net_stats net;
     struct buf text;
     if (!service_may(ask->call, OPERATION_METRICS, NULL, (struct str){0})) return;
+    enum metrics_format format =
+        accepts(ask->request, "application/openmetrics-text") ? METRICS_OPENMETRICS : METRICS_PROMETHEUS;
+    service_look(service);
+    net_stats(ask->api->server, &net);
+    metric_set(metrics, METRIC_HTTP_CONNECTIONS, NULL, (int64_t)net.open);
+    metric_set(metrics, METRIC_HTTP_STREAMS, NULL, (int64_t)net.streams);
     buf_init(&text, (size_t)16 << 20);
-    metrics_write(service_metrics(ask->call->service), METRICS_PROMETHEUS, &text);
+    metrics_write(metrics, format, &text);
     struct str copy = buf_ok(&text) ? arena_copy(&ask->call->arena, buf_str(&text)) : (struct str){0};
     buf_release(&text);
     if (copy.ptr)
-        answer_text(ask, 200, metrics_content_type(METRICS_PROMETHEUS), copy);
+        answer_text(ask, 200, metrics_content_type(format), copy);
     else
         no_memory(ask);
 }

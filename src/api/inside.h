@@ -19,6 +19,7 @@ struct ask {
     struct net_exchange *exchange;
     const struct http_request *request; // lives until the reply
     const struct route *route;
+    int64_t began_us;
     struct str params[PARAMS_MAX]; // of the pattern, in order
     struct json body;              // of a request with one; type 0 = none was read
     void (*with_run)(struct ask *ask, struct store *store, const struct run_head *head);
@@ -72,6 +73,7 @@ struct api {
 // reply.c
 void reply(struct call *call); // call->done of every ask; frees it
 void reply_now(struct net_exchange *exchange, int status, const char *code, const char *detail);
+void count_answer(const struct ask *ask, int status); // for the metrics; before the exchange is answered
 // A JSON page {items, nextCursor} and its Link header. The cursor is sealed here.
 void answer_page(struct ask *ask, struct json items, struct str next_cursor);
 void answer_text(struct ask *ask, int status, const char *type, struct str text);

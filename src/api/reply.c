@@ -81,6 +81,20 @@ static void write_headers(struct ask *ask, struct headers *headers, char seq[24]
     header(headers, "Cairn-Request-Id", ask->call->request_id);
 }
 
+// Routes are those of the table, so that no client can make new series.
+void count_answer(const struct ask *ask, int status)
+{
+    static const char *const known[] = {"GET", "HEAD", "POST", "PUT", "DELETE"};
+    struct metrics *metrics = service_metrics(ask->call->service);
+    struct str route = ask->route ? str_from(ask->route->pattern) : STR("none"), method = STR("other");
+    char digits[12];
+    for (size_t i = 0; i < ARRAY_COUNT(known); i++)
+        if (str_is(ask->request->method, known[i])) method = str_from(known[i]);
+    snprintf(digits, sizeof(digits), "%d", status);
+    metric_add(metrics, METRIC_HTTP_REQUESTS, (struct str[]){method, route, str_from(digits)}, 1);
+    metric_time(metrics, METRIC_HTTP_DURATION, &route, os_mono_us() - ask->began_us);
+}
+
 void reply(struct call *call)
 {
     struct ask *ask = call->context;
@@ -90,6 +104,7 @@ void reply(struct call *call)
     buf_init(&out, ANSWER_MAX);
     struct str body = write_body(ask, &out, &headers);
     write_headers(ask, &headers, seq, retry);
+    count_answer(ask, buf_ok(&out) ? call->answer.status : 500);
     if (buf_ok(&out))
         net_reply(ask->exchange, call->answer.status, headers.items, headers.count, body);
     else
@@ -194,6 +209,14 @@ bool query_cursor(struct ask *ask, struct str *out)
     if (sealed.len == 0 || service_cursor_open(ask->call, str_from(ask->route->pattern), sealed, out)) return true;
     call_problem(ask->call, 400, "INVALID_CURSOR", "this cursor did not come from here");
     return false;
+}
+
+// "?verbose", "?verbose=true"
+bool query_flag(struct ask *ask, const char *name)
+{
+    struct str value;
+    if (!http_query(ask->request, name, &ask->call->arena, &value)) return false;
+    return !str_is(value, "false") && !str_is(value, "0");
 }
 
 int64_t prefer_wait_ms(const struct http_request *request)

@@ -5,8 +5,8 @@
 
 static const struct route routes[] = {
     {"GET", "/livez", ROUTE_OPEN, handle_live, 0, "The process lives", "", NULL, NULL, 200},
-    {"GET", "/readyz", ROUTE_OPEN, handle_ready, 0, "The store can be written and the engine turns", "", NULL, NULL,
-     200},
+    {"GET", "/readyz", ROUTE_OPEN, handle_ready, 0, "The store can be written and the engine turns", "verbose", NULL,
+     NULL, 200},
     {"GET", "/startupz", ROUTE_OPEN, handle_ready, 0, "It has started", "", NULL, NULL, 200},
     {"GET", "/metrics", 0, handle_metrics, 0, "Prometheus metrics", "", NULL, NULL, 200},
     {"GET", "/openapi.json", 0, handle_openapi, 0, "This description", "", NULL, NULL, 200},

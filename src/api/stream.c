@@ -278,9 +278,31 @@ static void on_closed(void *context, enum net_end why)
     __atomic_store_n(&s->closed, true, __ATOMIC_RELEASE);
 }
 
+static size_t streams_of(struct hub *hub, struct str token)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&hub->mutex);
+    for (size_t i = 0; i < SLOTS; i++)
+        for (const struct subscription *s = hub->slots[i]; s; s = s->next)
+            count += !s->ended && !is_closed(s) && str_eq(s->token, token);
+    pthread_mutex_unlock(&hub->mutex);
+    return count;
+}
+
+static bool too_many(struct ask *ask)
+{
+    uint32_t max = ask->api->options.streams_per_token;
+    if (streams_of(ask->api->hub, ask->call->who.id) < max) return false;
+    ask->call->answer.retryable = true;
+    ask->call->answer.retry_after_ms = 5000;
+    call_problem(ask->call, 429, "TOO_MANY_STREAMS", "this token has %u streams open already", max);
+    return true;
+}
+
 void hub_stream(struct ask *ask, const struct stream_ask *stream)
 {
     struct hub *hub = ask->api->hub;
+    if (too_many(ask)) return;
     struct subscription *s = calloc(1, sizeof(*s));
     if (!s) {
         no_memory(ask);
@@ -301,6 +323,7 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream)
         {STR_INIT("Cache-Control"), STR_INIT("no-store")},
         {STR_INIT("X-Accel-Buffering"), STR_INIT("no")},
     };
+    count_answer(ask, 200);
     s->stream = net_stream(ask->exchange, 200, headers, ARRAY_COUNT(headers), on_closed, s);
     call_free(ask->call);
     net_stream_send(s->stream, STR("retry: 2000\n\n"));

@@ -75,6 +75,7 @@ enum exit_code {
     X(TLS_CERT, "tls-cert", 0, "FILE", "", "certificate chain, PEM")                                                   \
     X(TLS_KEY, "tls-key", 0, "FILE", "", "its key, PEM")                                                               \
     X(INSECURE, "insecure", 0, NULL, "", "listen without TLS where other machines can reach it")                       \
+    X(NO_LOCAL_STEPS, "no-local-steps", 0, NULL, "", "no step runs here: all go to workers")                           \
     X(TOKEN_FILE, "token-file", 0, "FILE", "",                                                                         \
       "file that holds a token (worker: default $CAIRN_TOKEN); serve: where the first one is put")                     \
     X(ROUTE, "route", 0, "KIND=POOL", "", "steps of this kind (* = all) go to workers of that pool (repeat)")          \

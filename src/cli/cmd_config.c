@@ -1,6 +1,6 @@
 // Settings: what is in force, where it came from, and changing it without disturbing the rest of a file.
 #include "cli/commands.h"
-#include "cli/config.h"
+#include "cli/serve_config.h"
 
 #include "doc/doc.h"
 #include "os/os.h"
@@ -43,6 +43,35 @@ static bool add_row(struct cli *cli, struct json *rows, const char *name, struct
            put(cli, &row, "what", str_from(what)) && json_push(&cli->arena, rows, row);
 }
 
+static const char *what_of(struct str member)
+{
+    for (size_t i = 0; service_setting_name(i); i++)
+        if (str_is(member, service_setting_name(i))) return service_setting_what(i);
+    return "";
+}
+
+// Members of [serve] that somebody set; what they may be is in docs/format/serve.md.
+static bool add_serve(struct cli *cli, struct json *rows, struct serve_config *serve)
+{
+    if (!serve_config_read(cli, serve)) return false;
+    for (uint32_t i = 0; i < serve->table.count; i++) {
+        const struct json_member *m = &serve->table.members[i];
+        struct buf text;
+        buf_init(&text, TEXT_FILE_MAX);
+        if (m->value.type == JSON_STRING)
+            buf_add(&text, json_text(&m->value));
+        else
+            json_write(&text, &m->value);
+        struct str value = buf_ok(&text) ? arena_copy(&cli->arena, buf_str(&text)) : (struct str){0};
+        buf_release(&text);
+        const char *origin = i < ARRAY_COUNT(serve->origins) ? serve->origins[i] : "";
+        if (!value.ptr ||
+            !add_row(cli, rows, cli_format(cli, "serve.%.*s", STR_ARG(m->key)), value, origin, "", what_of(m->key)))
+            return false;
+    }
+    return true;
+}
+
 static const char *origin_of(struct cli *cli, const struct setting *setting)
 {
     if (args_has(&cli->args, setting->flag)) return cli_format(cli, "--%s", flag_info(setting->flag)->name);
@@ -64,9 +93,13 @@ int command_config_list(struct cli *cli)
         ok = add_row(cli, &rows, s->name, args_text(&cli->args, s->flag, s->built_in), origin_of(cli, s),
                      setting_variable(cli, s), s->what);
     }
+    struct serve_config serve;
+    ok = ok && add_serve(cli, &rows, &serve);
     if (ok) list_page(&list, &rows);
     list_close(&list);
-    return ok ? report_faults(cli) : cli_nomem(cli);
+    if (!ok) return cli_nomem(cli);
+    int code = report_faults(cli), also = serve_config_report(cli, &serve);
+    return code ? code : also;
 }
 
 static const struct setting *wanted(struct cli *cli)

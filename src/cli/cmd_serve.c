@@ -1,8 +1,9 @@
 // The engine with doors: an HTTP service over one store, until it is told to stop.
 #include "api/api.h"
 #include "cli/commands.h"
-#include "cli/config.h"
+#include "cli/confine.h"
 #include "cli/interrupt.h"
+#include "cli/serve_config.h"
 #include "cli/session.h"
 
 #include "base/civil.h"
@@ -14,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LISTEN_MAX = 16, TICK_MS = 50 };
+enum { LISTEN_MAX = 16, TICK_MS = 50, TURN_MAX_MS = 10000 };
 #define LISTEN_DEFAULT "127.0.0.1:7117"
 
 struct serving {
@@ -26,15 +27,56 @@ struct serving {
     size_t listen_count;
     struct str hosts[LISTEN_MAX];
     struct http_guard guard;
-    int interrupts;
+    struct net_limits limits;
+    struct serve_config config;
+    struct service_settings *settings; // of config
+    bool tls;
+    int interrupts, reloads;
+    int64_t watchdog_ms, watched_ms; // 0: nobody watches
 };
+
+// A line for people, or with CAIRN_LOG=json for machines like all the others.
+static void say(struct serving *serving, const char *text)
+{
+    if (os_log_is_json())
+        os_log(LOG_INFO, "%s", text);
+    else
+        cli_note(serving->cli, "%s", text);
+}
+
+static void reload(struct serving *serving)
+{
+    struct error err = {0};
+    os_notify("RELOADING=1");
+    if (serving->tls && net_reload_tls(serving->server, &err))
+        os_log(LOG_ERROR, "certificate not read again, the old one stays why=\"%s\"", err.message);
+    service_reload(serving->service);
+    say(serving, "certificates and tokens are read again");
+    os_notify("READY=1");
+}
+
+// The watchdog is told of real turns of the engine, not that a thread somewhere lives.
+static void watch(struct serving *serving)
+{
+    int64_t now = os_now().mono_ms;
+    if (serving->watchdog_ms == 0 || now - serving->watched_ms < serving->watchdog_ms / 2) return;
+    if (service_health(serving->service).turned_ms > TURN_MAX_MS) return;
+    serving->watched_ms = now;
+    os_notify("WATCHDOG=1");
+}
 
 // Net thread. The first signal stops taking requests and lets steps finish; the second cuts them off.
 static void tick(void *context)
 {
     struct serving *serving = context;
-    int count = interrupts_count();
-    if (count == serving->interrupts) return;
+    struct error err = {0};
+    int count = interrupts_count(), reloads = reloads_count();
+    if (reloads != serving->reloads) {
+        serving->reloads = reloads;
+        reload(serving);
+    }
+    watch(serving);
+    if (count == serving->interrupts && !service_failed(serving->service, &err)) return;
     serving->interrupts = count;
     if (serving->service) remote_drain(service_remote(serving->service));
     net_stop(serving->server);
@@ -50,11 +92,6 @@ static uint64_t body_max(void *context, struct str method, struct str path)
     return api_body_max(((struct serving *)context)->api, method, path);
 }
 
-static const char *text_flag(struct cli *cli, enum flag flag, const char *otherwise)
-{
-    return args_has(&cli->args, flag) ? cli_format(cli, "%.*s", STR_ARG(args_text(&cli->args, flag, ""))) : otherwise;
-}
-
 static int read_listen(struct serving *serving)
 {
     struct cli *cli = serving->cli;
@@ -66,18 +103,68 @@ static int read_listen(struct serving *serving)
         }
         serving->listen[serving->listen_count++] = cli_format(cli, "%.*s", STR_ARG(value));
     }
+    for (size_t i = 0; serving->listen_count == 0 && i < serving->settings->listen_count; i++)
+        serving->listen[i] = serving->settings->listen[i].ptr;
+    if (serving->listen_count == 0) serving->listen_count = serving->settings->listen_count;
     int first;
     if (serving->listen_count == 0 && net_inherited(&first) == 0)
         serving->listen[serving->listen_count++] = LISTEN_DEFAULT;
-    bool tls = args_has(&cli->args, FLAG_TLS_CERT);
+    bool insecure = serving->settings->insecure || args_has(&cli->args, FLAG_INSECURE);
     for (size_t i = 0; i < serving->listen_count; i++) {
-        if (net_is_local(serving->listen[i]) || tls || args_has(&cli->args, FLAG_INSECURE)) continue;
+        if (net_is_local(serving->listen[i]) || serving->tls || insecure) continue;
         cli_fail(cli, EXIT_USAGE, "%s can be reached from other machines, and what is said there could be read",
                  serving->listen[i]);
         cli_hint(cli, "give --tls-cert and --tls-key, or --insecure when something in front of it does that");
         return EXIT_USAGE;
     }
     return EXIT_OK;
+}
+
+// Which steps go to workers: flags are asked first, then [serve].
+static int read_routes(struct cli *cli, struct service_settings *settings)
+{
+    size_t room = args_count(&cli->args, FLAG_ROUTE) + settings->route_count + 1, count = 0;
+    struct remote_route *routes = ARENA_ARRAY(&cli->arena, room, struct remote_route);
+    struct str text, lease = args_text(&cli->args, FLAG_LEASE, "30s");
+    if (!routes) return cli_nomem(cli);
+    for (size_t cursor = 0; args_next(&cli->args, FLAG_ROUTE, &cursor, &text);) {
+        struct str pool, kind = str_cut(text, '=', &pool);
+        if (kind.len == 0 || pool.len == 0)
+            return cli_fail(cli, EXIT_USAGE, "--route %.*s: KIND=POOL is wanted, *=POOL for all kinds", STR_ARG(text));
+        routes[count++] = (struct remote_route){.kind = str_is(kind, "*") ? (struct str){"", 0} : kind, .pool = pool};
+    }
+    for (size_t i = 0; i < settings->route_count; i++) routes[count++] = settings->routes[i];
+    settings->routes = routes;
+    settings->route_count = count;
+    if (settings->lease_ms && !args_has(&cli->args, FLAG_LEASE)) return EXIT_OK;
+    if (!duration_parse(lease, &settings->lease_ms) || settings->lease_ms < 100 || settings->lease_ms > 3600000)
+        return cli_fail(cli, EXIT_USAGE, "--lease %.*s: a duration between 100ms and 1h is wanted", STR_ARG(lease));
+    return EXIT_OK;
+}
+
+// Flags over [serve] of the config files.
+static int read_settings(struct serving *serving, int64_t *drain_s)
+{
+    struct cli *cli = serving->cli;
+    struct service_settings *settings = serving->settings = &serving->config.settings;
+    struct engine_options steps = {0};
+    if (!serve_config_read(cli, &serving->config)) return cli_nomem(cli);
+    int code = serve_config_report(cli, &serving->config);
+    int64_t drain = settings->drain_ms < 0 ? 30 : settings->drain_ms / 1000;
+    if (!code && !args_int(&cli->args, FLAG_DRAIN, 0, 86400, drain, &cli->arena, drain_s)) code = cli_usage(cli);
+    if (!code) code = confine_open(cli, &steps);
+    if (code) return code;
+    if (steps.confinement && (args_has(&cli->args, FLAG_CONFINE) || !settings->confinement))
+        settings->confinement = steps.confinement;
+    if (steps.secrets && (args_has(&cli->args, FLAG_SECRETS) || !settings->secrets)) settings->secrets = steps.secrets;
+    if (args_has(&cli->args, FLAG_NO_LOCAL_STEPS)) settings->local_steps = false;
+    if (args_has(&cli->args, FLAG_TOKEN_FILE)) settings->token_file = args_text(&cli->args, FLAG_TOKEN_FILE, "");
+    if (args_has(&cli->args, FLAG_TLS_CERT)) settings->tls_certificate = args_text(&cli->args, FLAG_TLS_CERT, "");
+    if (args_has(&cli->args, FLAG_TLS_KEY)) settings->tls_key = args_text(&cli->args, FLAG_TLS_KEY, "");
+    serving->tls = settings->tls_certificate.len > 0;
+    settings->config = &serving->config.table;
+    code = read_routes(cli, settings);
+    return code ? code : read_listen(serving);
 }
 
 static int open_net(struct serving *serving)
@@ -90,13 +177,20 @@ static int open_net(struct serving *serving)
     for (size_t i = 0; i < fd_count && i < LISTEN_MAX; i++) fds[i] = first + (int)i;
     for (size_t cursor = 0; args_next(&cli->args, FLAG_HOST, &cursor, &value);)
         if (serving->guard.host_count < LISTEN_MAX) serving->hosts[serving->guard.host_count++] = value;
+    const struct service_settings *settings = serving->settings;
+    for (size_t i = 0; i < settings->host_count && serving->guard.host_count < LISTEN_MAX; i++)
+        serving->hosts[serving->guard.host_count++] = settings->hosts[i];
     serving->guard.hosts = serving->hosts;
+    serving->limits = net_limits_default;
+    if (settings->connections) serving->limits.connections = settings->connections;
+    if (settings->per_address) serving->limits.per_address = settings->per_address;
     struct net_options options = {.listen = serving->listen,
                                   .listen_count = serving->listen_count,
                                   .fds = fds,
                                   .fd_count = fd_count < LISTEN_MAX ? fd_count : LISTEN_MAX,
-                                  .tls_certificate = text_flag(cli, FLAG_TLS_CERT, NULL),
-                                  .tls_key = text_flag(cli, FLAG_TLS_KEY, NULL),
+                                  .tls_certificate = serving->tls ? settings->tls_certificate.ptr : NULL,
+                                  .tls_key = settings->tls_key.len ? settings->tls_key.ptr : NULL,
+                                  .limits = &serving->limits,
                                   .guard = &serving->guard,
                                   .handle = on_request,
                                   .body_max = body_max,
@@ -115,55 +209,48 @@ static void shut_in(void)
         os_log(LOG_WARN, "memory can be looked into by other processes of this user");
 }
 
+// Ten thousand connections need as many descriptors; the soft limit is a default of shells.
+static void raise_files(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= files.rlim_max) return;
+    files.rlim_cur = files.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &files)) os_log(LOG_WARN, "the limit of open files stays as it is");
+}
+
 static void tell_where(struct serving *serving)
 {
     struct cli *cli = serving->cli;
-    bool tls = args_has(&cli->args, FLAG_TLS_CERT);
     for (size_t i = 0; i < serving->listen_count; i++) {
         const char *address = serving->listen[i];
         uint16_t port = net_port(serving->server, i);
         const char *colon = strrchr(address, ':');
         if (strncmp(address, "unix:", 5) == 0 || !colon)
-            cli_note(cli, "listening on %s", address);
+            say(serving, cli_format(cli, "listening on %s", address));
         else
-            cli_note(cli, "listening on %s://%.*s:%u", tls ? "https" : "http", (int)(colon - address), address, port);
+            say(serving, cli_format(cli, "listening on %s://%.*s:%u", serving->tls ? "https" : "http",
+                                    (int)(colon - address), address, port));
     }
-    cli_note(cli, "the token of the first start is in %s", service_token_file(serving->service));
+    say(serving, cli_format(cli, "the token of the first start is in %s", service_token_file(serving->service)));
+    os_notify(cli_format(cli, "READY=1\nSTATUS=serving %.*s", STR_ARG(serving->settings->store)));
 }
 
-// Which steps go to workers.
-static int read_routes(struct cli *cli, struct service_settings *settings)
-{
-    struct remote_route *routes = ARENA_ARRAY(&cli->arena, args_count(&cli->args, FLAG_ROUTE) + 1, struct remote_route);
-    struct str text, lease = args_text(&cli->args, FLAG_LEASE, "30s");
-    if (!routes) return cli_nomem(cli);
-    for (size_t cursor = 0; args_next(&cli->args, FLAG_ROUTE, &cursor, &text);) {
-        struct str pool, kind = str_cut(text, '=', &pool);
-        if (kind.len == 0 || pool.len == 0)
-            return cli_fail(cli, EXIT_USAGE, "--route %.*s: KIND=POOL is wanted, *=POOL for all kinds", STR_ARG(text));
-        routes[settings->route_count++] =
-            (struct remote_route){.kind = str_is(kind, "*") ? (struct str){"", 0} : kind, .pool = pool};
-    }
-    settings->routes = routes;
-    if (!duration_parse(lease, &settings->lease_ms) || settings->lease_ms < 100 || settings->lease_ms > 3600000)
-        return cli_fail(cli, EXIT_USAGE, "--lease %.*s: a duration between 100ms and 1h is wanted", STR_ARG(lease));
-    return EXIT_OK;
-}
-
-static int open_all(struct serving *serving, const char *url)
+static int open_all(struct serving *serving)
 {
     struct cli *cli = serving->cli;
     struct error err = {0};
-    struct service_settings settings = {
-        .store = str_from(url), .token_file = args_text(&cli->args, FLAG_TOKEN_FILE, ""), .local_steps = true};
-    int code = read_routes(cli, &settings);
-    if (code) return code;
-    if (api_open(NULL, &serving->api, &err)) return cli_error(cli, &err);
-    code = open_net(serving);
+    struct api_options options = {.streams_per_token = serving->settings->streams_per_token};
+    if (api_open(&options, &serving->api, &err)) return cli_error(cli, &err);
+    int code = open_net(serving);
     if (code) return code;
     struct service_hooks hooks = api_hooks(serving->api);
-    if (service_open(&settings, &hooks, &serving->service, &err)) return cli_error(cli, &err);
-    if (api_serve(serving->api, serving->service, serving->server, &err)) return cli_error(cli, &err);
+    enum code rc = service_open(serving->settings, &hooks, &serving->service, &err);
+    if (rc == E_LOCKED) {
+        code = cli_error(cli, &err);
+        cli_hint(cli, "one service a store: stop that one, or give this one another --store");
+        return code;
+    }
+    if (rc || api_serve(serving->api, serving->service, serving->server, &err)) return cli_error(cli, &err);
     return EXIT_OK;
 }
 
@@ -178,21 +265,25 @@ static void close_all(struct serving *serving, int64_t drain_ms)
 
 int command_serve(struct cli *cli)
 {
-    struct serving serving = {.cli = cli};
+    struct serving serving = {.cli = cli, .watchdog_ms = os_watchdog_ms()};
     int64_t drain;
     const char *url;
     int code = session_url(cli, &url);
-    if (!code && !args_int(&cli->args, FLAG_DRAIN, 0, 86400, 30, &cli->arena, &drain)) code = cli_usage(cli);
-    if (!code) code = read_listen(&serving);
+    if (!code) code = read_settings(&serving, &drain);
     if (code) return code;
+    serving.settings->store = str_from(url);
+    if (os_log_is_json() && !cli->quiet) os_log_level(LOG_INFO);
     shut_in();
+    raise_files();
     umask(077);
     interrupts_catch();
-    code = open_all(&serving, url);
+    reloads_catch();
+    code = open_all(&serving);
     if (!code) {
         tell_where(&serving);
         net_run(serving.server);
-        cli_note(cli, "stopping; steps that run may finish within %llds", (long long)drain);
+        os_notify("STOPPING=1\nSTATUS=steps that run may finish");
+        say(&serving, cli_format(cli, "stopping; steps that run may finish within %llds", (long long)drain));
     }
     struct error err = {0};
     if (serving.service && service_failed(serving.service, &err)) code = cli_error(cli, &err);

@@ -278,14 +278,17 @@ static const struct command commands[] = {
      "that other machines can reach it insists on TLS.\n\n"
      "SIGTERM or ^C: no new requests, steps that run may finish (--drain); the second one cuts them off. Either way "
      "the "
-     "next start goes on where this one stopped.\n\n"
-     "Steps run here, unless --route sends them to workers (`cairn worker`).",
+     "next start goes on where this one stopped. SIGHUP: certificates and tokens are read again.\n\n"
+     "Steps run here, unless --route sends them to workers (`cairn worker`).\n\n"
+     "The table [serve] of the config files has what flags have not: docs/format/serve.md. `cairn config list` shows "
+     "what is "
+     "in force, `cairn doctor serve` what is wrong with it.",
      "cairn serve\ncairn serve --listen unix:/run/cairn.sock --store files:/var/lib/cairn",
      NULL,
      0,
      0,
      {FLAG_LISTEN, FLAG_HOST, FLAG_TLS_CERT, FLAG_TLS_KEY, FLAG_INSECURE, FLAG_TOKEN_FILE, FLAG_ROUTE, FLAG_LEASE,
-      FLAG_DRAIN, FLAG_STORE},
+      FLAG_DRAIN, FLAG_CONFINE, FLAG_SECRETS, FLAG_NO_LOCAL_STEPS, FLAG_STORE},
      command_serve},
 
     {"Look",

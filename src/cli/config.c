@@ -107,6 +107,7 @@ static void take_table(struct cli *cli, const struct config_file *file, const st
         const struct setting *setting = setting_find(m->key);
         const char *place = cli_format(cli, "%s:%u:%u", file->path, m->line, (unsigned)m->column);
         if (top && (str_is(m->key, "profile") || str_is(m->key, "default-profile"))) continue;
+        if (str_is(m->key, "serve")) continue; // read by who needs it (serve_config.c)
         if (!setting) {
             fault(cli, false, nearest_setting(cli, m->key),
                   cli_format(cli, "%s: there is no setting \"%.*s\"", place, STR_ARG(m->key)));

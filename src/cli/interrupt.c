@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stddef.h>
 
-static volatile sig_atomic_t interrupt_count, interrupt_number;
+static volatile sig_atomic_t interrupt_count, interrupt_number, reload_count;
 
 static void on_interrupt(int number)
 {
@@ -35,4 +35,22 @@ int interrupts_count(void)
 int interrupts_number(void)
 {
     return interrupt_number;
+}
+
+static void on_reload(int number)
+{
+    (void)number;
+    reload_count = reload_count < 1000 ? reload_count + 1 : 1;
+}
+
+void reloads_catch(void)
+{
+    struct sigaction action = {.sa_handler = on_reload};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGHUP, &action, NULL);
+}
+
+int reloads_count(void)
+{
+    return reload_count;
 }

@@ -6,5 +6,8 @@
 void interrupts_catch(void);
 int interrupts_count(void);
 int interrupts_number(void); // of the first one; 0 = none yet
+// For a service SIGHUP is no reason to end: it is counted apart.
+void reloads_catch(void);
+int reloads_count(void); // changes with each one
 
 #endif

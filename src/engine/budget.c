@@ -12,7 +12,10 @@ enum code append_in_time(struct engine *engine, struct store_batch *batch, struc
 {
     int64_t before_us = os_mono_us();
     enum code rc = store_append(engine->store, batch, engine->now.wall_ms, &engine->turn, err);
-    int64_t took_ms = (os_mono_us() - before_us) / 1000, budget_ms = engine->options.limits.write_budget_ms;
+    int64_t took_us = os_mono_us() - before_us, took_ms = took_us / 1000;
+    int64_t budget_ms = engine->options.limits.write_budget_ms;
+    const struct engine_observer *observer = &engine->options.observer;
+    if (observer->appended) observer->appended(observer->context, rc, took_us, batch->item_count);
     if (budget_ms > 0 && took_ms > budget_ms) {
         engine->slow_writes++;
         os_log(LOG_WARN, "the store is slow code=STATE_STORE_WRITE_BUDGET_EXCEEDED ms=%lld budget=%lld stored=%s",

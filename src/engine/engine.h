@@ -46,6 +46,8 @@ struct engine_observer {
     // The start of a run could not be stored (E_EXISTS: its id was taken meanwhile; E_CONFLICT: one of its notes does not fit);
     // there is no such run here. May be NULL.
     void (*refused)(void *context, struct str tenant, struct str run, const struct error *why);
+    // A batch was given to the store: what came of it, how long it took, how many events it held. May be NULL.
+    void (*appended)(void *context, enum code rc, int64_t micros, size_t events);
 };
 
 struct engine_limits {

@@ -244,6 +244,11 @@ void os_log_shape(enum log_shape other)
     atomic_store(&shape, (int)other);
 }
 
+bool os_log_is_json(void)
+{
+    return atomic_load(&shape) == LOG_JSON;
+}
+
 struct os_log_route os_log_through(struct os_log_route other)
 {
     struct os_log_route before = route;

@@ -106,6 +106,7 @@ void os_log_level(enum log_level level);
 // LOG_JSON: an object a line, {"time", "level", "msg", the fields as strings}; a line that was cut has "truncated": true.
 enum log_shape { LOG_TEXT = 1, LOG_JSON };
 void os_log_shape(enum log_shape shape);
+bool os_log_is_json(void);
 // "words run=%s attempt=%u": the words become msg, what follows the first " key=" of the format stays as fields.
 void os_log(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 // Where the lines of this thread go instead, whatever their level: one text without a newline. fn NULL: stderr.
@@ -114,6 +115,10 @@ struct os_log_route {
     void *context;
 };
 struct os_log_route os_log_through(struct os_log_route route); // returns what it was
+// ---- the service manager ($NOTIFY_SOCKET, $WATCHDOG_USEC): nothing happens when there is none
+void os_notify(const char *state); // "READY=1", "STATUS=..."; several on lines of their own. Never waits
+int64_t os_watchdog_ms(void);      // how often it wants to hear WATCHDOG=1; 0 = it does not
+
 // The first failed sync ends the process (I8): writes one line and _exit(74). Tests may install another ending.
 _Noreturn void os_die_of_disk(const char *what);
 typedef void (*os_ending)(const char *what); // does not return

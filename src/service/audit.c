@@ -126,9 +126,12 @@ static bool push_head(struct audit *audit, struct audit_tenant *tenant)
 static void stored(void *context, enum code rc, const struct error *why)
 {
     struct service *service = context;
-    if (rc == OK) return;
+    if (rc == OK || rc == E_CANCELLED) return;
     os_log(LOG_ERROR, "audit not stored why=\"%s\"", why->message);
     service->audit.broken = true;
+    service->audit.why = *why;
+    if (rc == E_CONFLICT) error_wrap(&service->audit.why, "somebody else writes to this store");
+    error_wrap(&service->audit.why, "the audit cannot be written");
 }
 
 enum code audit_flush(struct service *service, struct error *err)

@@ -53,6 +53,7 @@ struct audit {
     struct note_put *puts;
     size_t put_count, put_capacity;
     bool broken; // somebody else writes here: nothing is done any more that nobody could prove
+    struct error why;
 };
 
 struct approvals { // shared: lock inside
@@ -75,8 +76,32 @@ struct readers {
     bool stop;
 };
 
+// ---- signs of life. Atomic: written by the engine thread, read by any
+struct pulse {
+    int64_t turned_ms, stored_ms, asked_ms; // monotonic
+    bool refused, probing;
+};
+
+// ---- what metrics need to know of living runs. owner: engine thread
+struct counted {
+    uint64_t key;   // hash of tenant and run; 0 = free
+    uint8_t status; // enum run_status
+};
+struct counting {
+    struct counted *slots;
+    size_t size, count;
+};
+
+struct service_lock {
+    struct disk *disk;
+    struct file *file;
+};
+
 struct service {
     struct service_settings settings;
+    struct service_lock lock;
+    struct pulse pulse;
+    struct counting counting;
     struct service_hooks hooks;
     struct arena arena; // lives as long
     const struct contract *contract;
@@ -113,6 +138,23 @@ struct service {
 // service.c
 // Runs call->work on the engine thread. Answers OVERLOADED when too many wait.
 void service_post(struct call *call, void (*work)(struct call *call));
+
+// lock.c
+// E_LOCKED names the process that serves this store.
+enum code lock_take(struct service *service, struct error *err) MUST_CHECK;
+void lock_release(struct service *service);
+
+// count.c, engine thread
+void count_append(struct service *service, enum code rc, int64_t micros, size_t events);
+void count_event(struct service *service, const struct engine_event *event);
+void count_adopted(struct service *service, const struct run_head *head);
+void count_release(struct service *service);
+
+// health.c, engine thread
+void pulse_start(struct service *service);
+void pulse_turned(struct service *service, int64_t mono_ms);
+void pulse_tick(struct service *service, int64_t mono_ms);
+void pulse_stored(struct service *service, enum code rc);
 
 // wait.c, engine thread
 // Who waits for a decision has put the id of the signal in call->wait_signal.
@@ -153,7 +195,7 @@ enum code definitions_fetch(struct call *call, struct store *store, const struct
                             struct digest *actual, struct error *err) MUST_CHECK;
 
 // tokens.c
-enum code tokens_load(struct service *service, struct error *err) MUST_CHECK;
+enum code tokens_load(struct service *service, struct store *store, struct error *err) MUST_CHECK;
 void tokens_release(struct tokens *tokens);
 enum code tokens_put(struct tokens *tokens, struct str bytes, struct error *err) MUST_CHECK; // as a note holds it
 // Makes one when there is none, and leaves it in a file.

@@ -1,6 +1,8 @@
 // Open, the engine's thread, stop.
 #include "service/inside.h"
 
+#include "cairn/cairn.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@ static void on_event(void *context, const struct engine_event *event)
     struct service *service = context;
     if (service->waits.count > 0) waits_event(service, event);
     alerts_event(service, event);
+    count_event(service, event);
     if (service->hooks.event) service->hooks.event(service->hooks.context, event);
 }
 
@@ -31,7 +34,23 @@ static void on_refused(void *context, struct str tenant, struct str run, const s
     waits_refused(context, tenant, run, why);
 }
 
+static void on_appended(void *context, enum code rc, int64_t micros, size_t events)
+{
+    struct service *service = context;
+    pulse_stored(service, rc);
+    count_append(service, rc, micros, events);
+}
+
 // ---- the thread
+
+// What waits is a list of at most one turn: it is walked only where a limit per tenant was asked for.
+static bool tenant_is_greedy(struct service *service, struct str tenant)
+{
+    uint32_t count = 0, max = service->settings.calls_per_tenant;
+    if (max == 0 || service->posted_count < max) return false;
+    for (const struct call *call = service->posted; call; call = call->next) count += str_eq(call->who.tenant, tenant);
+    return count >= max;
+}
 
 void service_post(struct call *call, void (*work)(struct call *call))
 {
@@ -42,13 +61,14 @@ void service_post(struct call *call, void (*work)(struct call *call))
     pthread_mutex_lock(&service->mutex);
     bool stopping = service->stopping || service->failed;
     bool full = service->posted_count >= max;
-    if (!stopping && !full) {
+    bool greedy = !full && tenant_is_greedy(service, call->who.tenant);
+    if (!stopping && !full && !greedy) {
         *service->posted_last = call;
         service->posted_last = &call->next;
         service->posted_count++;
     }
     pthread_mutex_unlock(&service->mutex);
-    if (!stopping && !full) {
+    if (!stopping && !full && !greedy) {
         engine_wake(service->engine);
         return;
     }
@@ -56,6 +76,9 @@ void service_post(struct call *call, void (*work)(struct call *call))
     call->answer.retryable = true;
     if (stopping)
         call_problem(call, 503, "SHUTTING_DOWN", "the service is stopping");
+    else if (greedy)
+        call_problem(call, 429, "TENANT_OVERLOADED", "%u calls of this tenant wait for the engine",
+                     service->settings.calls_per_tenant);
     else
         call_problem(call, 429, "OVERLOADED", "%u calls wait for the engine", max);
 }
@@ -113,13 +136,16 @@ static enum code serve(struct service *service, struct error *err)
         bool asked = work_posted(service);
         struct moment_in_time now = os_now();
         enum code rc = audit_flush(service, err);
+        pulse_turned(service, now.mono_ms);
         if (!rc) rc = engine_turn(service->engine, now, &worked, err);
         if (!rc) rc = look_into_inbox(service, now.mono_ms, err);
+        if (!rc && service->audit.broken) rc = (*err = service->audit.why).code;
         if (rc) return rc;
         if ((worked || asked) && service->hooks.turned) service->hooks.turned(service->hooks.context);
         if (now.mono_ms >= service->next_tick_ms) {
             service->next_tick_ms = now.mono_ms + TICK_MS;
             waits_tick(service, now.mono_ms);
+            pulse_tick(service, now.mono_ms);
             if (should_end(service, now.mono_ms)) return OK;
         }
         if (worked || asked) continue;
@@ -170,6 +196,7 @@ static enum code take_up_all(struct service *service, struct error *err)
             enum code one = engine_adopt(service->engine, heads.items[i].ids.tenant, heads.items[i].ids.run, &local);
             if (one == OK) {
                 taken++;
+                count_adopted(service, &heads.items[i]);
             } else if (one != E_TERMINAL && one != E_EXISTS) {
                 left++;
                 os_log(LOG_WARN, "run not taken up run=%.*s why=\"%s\"", STR_ARG(heads.items[i].ids.run),
@@ -207,6 +234,8 @@ static enum code open_remote(struct service *service, struct error *err)
     struct remote_options options = {.mark = mark,
                                      .process_max = service->settings.processes ? service->settings.processes : 64,
                                      .no_local = !service->settings.local_steps,
+                                     .confinement = service->settings.confinement,
+                                     .secrets = service->settings.secrets,
                                      .routes = service->settings.routes,
                                      .route_count = service->settings.route_count,
                                      .lease_ms = service->settings.lease_ms};
@@ -228,8 +257,13 @@ static enum code open_engine(struct service *service, struct error *err)
         .contract = service->contract,
         .entropy = os_entropy(),
         .limits = engine_limits_default,
-        .observer = {.context = service, .event = on_event, .decision = on_decision, .refused = on_refused}};
+        .observer = {.context = service,
+                     .event = on_event,
+                     .decision = on_decision,
+                     .refused = on_refused,
+                     .appended = on_appended}};
     if (service->settings.processes) options.limits.process_max = service->settings.processes;
+    options.limits.write_budget_ms = service->settings.write_budget_ms ? service->settings.write_budget_ms : 3000;
     rc = engine_open(&options, &service->engine, err);
     if (!rc) remote_attach(service->remote, service->engine);
     return rc;
@@ -239,15 +273,18 @@ static enum code open_parts(struct service *service, struct error *err)
 {
     service->metrics = metrics_open(&service->arena);
     if (!service->metrics) return no_memory(err);
+    struct str version = STR(CAIRN_VERSION);
+    metric_set(service->metrics, METRIC_BUILD_INFO, &version, 1);
     enum code rc = contract_open(&service->arena, &service->contract, err);
     if (!rc) rc = auth_open((struct str){0}, &service->arena, &service->auth, err);
     if (!rc) rc = alerts_open(service, err);
+    if (!rc) rc = lock_take(service, err);
     if (!rc) rc = open_engine(service, err);
     if (!rc) rc = audit_load(service, err);
     if (!rc) rc = key_note(service, STR("cursor"), &service->cursor_key, err);
     if (!rc) rc = keys_open(service, err);
     if (!rc) rc = definitions_open(service, err);
-    if (!rc) rc = tokens_load(service, err);
+    if (!rc) rc = tokens_load(service, service->store, err);
     if (!rc) rc = tokens_first(service, err);
     if (!rc) rc = take_up_all(service, err);
     if (!rc) rc = readers_start(service, err);
@@ -277,6 +314,7 @@ enum code service_open(const struct service_settings *settings, const struct ser
     pthread_rwlock_init(&service->approvals.lock, NULL);
     service->posted_last = &service->posted;
     service->started_ms = os_now().wall_ms;
+    pulse_start(service);
     service->waits.size = WAIT_SLOTS;
     service->waits.slots = calloc(WAIT_SLOTS, sizeof(*service->waits.slots));
     enum code rc = service->waits.slots && service->settings.store.ptr ? open_parts(service, err) : no_memory(err);
@@ -311,12 +349,14 @@ void service_close(struct service *service)
     if (service->engine) engine_close(service->engine);
     remote_free(service->remote);
     if (service->store) store_close(service->store);
+    lock_release(service);
     documents_release(&service->documents);
     tokens_release(&service->tokens);
     definitions_close(service);
     keys_close(service);
     pthread_rwlock_destroy(&service->approvals.lock);
     audit_release(&service->audit);
+    count_release(service);
     pthread_rwlock_destroy(&service->tokens.lock);
     pthread_mutex_destroy(&service->documents.mutex);
     pthread_mutex_destroy(&service->readers.mutex);

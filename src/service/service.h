@@ -31,9 +31,26 @@ struct service_settings {
     int64_t lease_ms;          // of a task that a worker has; 0 = 30 s
     uint32_t calls_max;        // waiting for the engine at once; more are refused (OVERLOADED). 0 = 10,000
     int64_t write_budget_ms;   // 0 = 3000
-    const struct json *config; // [serve] of the configuration: queues, limits, sinks, secrets; may be NULL
-    bool confine;              // steps are confined (src/tool)
+    const struct json *config; // [serve] of the configuration, as it stands there; may be NULL
+    const struct tool_confinement *confinement; // of steps that run here; both as in tool_options, and live as long
+    const struct tool_secrets *secrets;
+    uint32_t calls_per_tenant; // of calls_max; more are refused (TENANT_OVERLOADED). 0 = as many as calls_max
+    // for the door in front of it
+    const struct str *listen, *hosts;
+    size_t listen_count, host_count;
+    struct str tls_certificate, tls_key;
+    bool insecure;
+    int64_t drain_ms;                  // -1: not given
+    uint32_t connections, per_address; // 0: what net has
+    uint32_t streams_per_token;        // 0 = 16
 };
+
+// One member of [serve] (docs/format/serve.md) into the settings; what it points to is in `arena` or borrows `value`.
+// E_NOT_FOUND: there is no such member. E_INVALID says what is wrong, with its place when it has one.
+enum code service_setting(struct str name, const struct json *value, struct arena *arena, struct service_settings *out,
+                          struct error *err) MUST_CHECK;
+const char *service_setting_name(size_t index); // NULL past the end
+const char *service_setting_what(size_t index);
 
 // What happened, as it was stored: for streams. On the engine thread, after it is durable; must be quick.
 struct service_hooks {
@@ -52,6 +69,20 @@ void service_stop(struct service *service, int64_t drain_ms);
 void service_close(struct service *service);
 // Why the engine ended by itself (a disk that failed), OK while it has not.
 enum code service_failed(struct service *service, struct error *err);
+
+// Reads tokens again from the store, on a reader thread.
+void service_reload(struct service *service);
+
+// How it is. Asking makes sure that the store is written to every few seconds from now on, so that `stored_ms` means something.
+struct service_health {
+    bool stopping, failed;
+    int64_t turned_ms;  // since the engine last turned
+    int64_t stored_ms;  // since something was last stored
+    bool refused;       // the last thing could not be stored (a full disk)
+    size_t waiting;     // calls
+    bool turns, writes; // what follows from it
+};
+struct service_health service_health(struct service *service);
 
 // ---- calls
 
@@ -199,6 +230,7 @@ void service_token_revoke(struct call *call, struct str id);
 const struct auth *service_auth(const struct service *service);
 const struct contract *service_contract(const struct service *service);
 struct metrics *service_metrics(struct service *service);
+void service_look(struct service *service); // puts what is looked up, not counted, into the metrics
 struct remote *service_remote(struct service *service);
 const char *service_token_file(const struct service *service);
 int64_t service_started_ms(const struct service *service);

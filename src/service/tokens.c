@@ -75,7 +75,7 @@ enum code tokens_put(struct tokens *tokens, struct str bytes, struct error *err)
     return rc;
 }
 
-enum code tokens_load(struct service *service, struct error *err)
+enum code tokens_load(struct service *service, struct store *store, struct error *err)
 {
     struct arena arena;
     struct str after = {0};
@@ -83,13 +83,28 @@ enum code tokens_load(struct service *service, struct error *err)
     arena_init(&arena, 64 * 1024, (size_t)64 << 20);
     for (;;) {
         struct notes notes;
-        rc = store_notes(service->store, STR("token"), after, 500, &arena, &notes, err);
+        rc = store_notes(store, STR("token"), after, 500, &arena, &notes, err);
         for (size_t i = 0; !rc && i < notes.count; i++) rc = tokens_put(&service->tokens, notes.items[i].value, err);
         if (rc || notes.count == 0) break;
         after = notes.items[notes.count - 1].key;
     }
     arena_release(&arena);
     return rc;
+}
+
+static void load_again(struct call *call, struct store *store)
+{
+    struct error err = {0};
+    if (tokens_load(call->service, store, &err)) os_log(LOG_ERROR, "tokens not read again why=\"%s\"", err.message);
+    call_free(call);
+}
+
+void service_reload(struct service *service)
+{
+    struct call *call = call_new(service, 4096);
+    if (!call) return;
+    call->done = call_free;
+    service_read(call, load_again);
 }
 
 void tokens_release(struct tokens *tokens)

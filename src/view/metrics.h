@@ -16,7 +16,6 @@
 // X(NAME, kind, name without unit, unit, labels, help). Unit: SECONDS (given in us), BYTES, NONE.
 #define METRIC_LIST(X)                                                                                                 \
     X(APPEND, HISTOGRAM, "cairn_append", SECONDS, "", "Time that storing one batch took.")                             \
-    X(FSYNC, HISTOGRAM, "cairn_fsync", SECONDS, "", "Time that one sync of the store took.")                           \
     X(EVENTS, COUNTER, "cairn_events", NONE, "", "Events appended.")                                                   \
     X(LOG_BYTES, GAUGE, "cairn_log", BYTES, "", "Size of the log in the store.")                                       \
     X(PROJECTOR_LAG, GAUGE, "cairn_projector_lag", SECONDS, "", "Age of the oldest event that is not projected yet.")  \
@@ -26,6 +25,7 @@
     X(QUEUE_DEPTH, GAUGE, "cairn_queue_depth", NONE, "queue", "Tasks that wait.")                                      \
     X(QUEUE_AGE, GAUGE, "cairn_queue_oldest_age", SECONDS, "queue", "How long the oldest task waits.")                 \
     X(LEASES_EXPIRED, COUNTER, "cairn_lease_expiries", NONE, "queue", "Leases that ran out.")                          \
+    X(LEASES, GAUGE, "cairn_leases", NONE, "", "Tasks that workers have.")                                             \
     X(WORKERS, GAUGE, "cairn_workers", NONE, "pool", "Workers that polled lately.")                                    \
     X(OUTBOX_LAG, GAUGE, "cairn_outbox_lag", SECONDS, "sink", "Age of the oldest event that is not delivered.")        \
     X(OUTBOX_WAITING, GAUGE, "cairn_outbox_waiting", NONE, "sink", "Events that are not delivered.")                   \
@@ -38,7 +38,12 @@
     X(SYSTEM_ERRORS, COUNTER, "cairn_system_errors", NONE, "component", "Errors of the service itself.")               \
     X(HTTP_REQUESTS, COUNTER, "cairn_http_requests", NONE, "method,route,status", "Answered requests.")                \
     X(HTTP_DURATION, HISTOGRAM, "cairn_http_request_duration", SECONDS, "route",                                       \
-      "From the whole request to its answer.")
+      "From the whole request to its answer.")                                                                         \
+    X(HTTP_CONNECTIONS, GAUGE, "cairn_http_connections", NONE, "", "Open connections.")                                \
+    X(HTTP_STREAMS, GAUGE, "cairn_http_streams", NONE, "", "Open streams of events.")                                  \
+    X(CALLS_WAITING, GAUGE, "cairn_calls_waiting", NONE, "", "Calls that wait for the engine.")                        \
+    X(UPTIME, GAUGE, "cairn_uptime", SECONDS, "", "Since the service was started.")                                    \
+    X(BUILD_INFO, GAUGE, "cairn_build_info", NONE, "version", "1, with the version of the program.")
 
 enum metric {
 #define X(name, kind, text, unit, labels, help) METRIC_##name,

@@ -1,0 +1,71 @@
+// Whether it turns and whether it stores: told from what really happened, not from being asked.
+#include "service/inside.h"
+
+enum { TURN_MAX_MS = 10000, STORE_MAX_MS = 15000, PROBE_MS = 5000, ASKED_MS = 60000 };
+
+static int64_t get(const int64_t *value)
+{
+    return __atomic_load_n(value, __ATOMIC_RELAXED);
+}
+
+static void set(int64_t *value, int64_t to)
+{
+    __atomic_store_n(value, to, __ATOMIC_RELAXED);
+}
+
+void pulse_start(struct service *service)
+{
+    int64_t now = os_now().mono_ms;
+    service->pulse = (struct pulse){.turned_ms = now, .stored_ms = now};
+}
+
+void pulse_turned(struct service *service, int64_t mono_ms)
+{
+    set(&service->pulse.turned_ms, mono_ms);
+}
+
+void pulse_stored(struct service *service, enum code rc)
+{
+    __atomic_store_n(&service->pulse.refused, rc != OK, __ATOMIC_RELAXED);
+    if (rc == OK) set(&service->pulse.stored_ms, os_now().mono_ms);
+}
+
+static void probed(void *context, enum code rc, const struct error *why)
+{
+    struct service *service = context;
+    (void)why;
+    service->pulse.probing = false;
+    if (rc != E_CANCELLED) pulse_stored(service, rc);
+}
+
+// An idle service stores nothing. While somebody asks how it is, it stores a note every few seconds.
+void pulse_tick(struct service *service, int64_t mono_ms)
+{
+    struct pulse *pulse = &service->pulse;
+    struct error err = {0};
+    int64_t asked = get(&pulse->asked_ms);
+    bool wanted = asked && mono_ms - asked < ASKED_MS && mono_ms - get(&pulse->stored_ms) >= PROBE_MS;
+    if (!wanted || pulse->probing) return;
+    struct note_put put = {.space = STR("health"), .key = STR("probe"), .value = STR("1"), .expect = NOTE_ANY};
+    pulse->probing = engine_put(service->engine, &put, 1, probed, service, &err) == OK;
+}
+
+struct service_health service_health(struct service *service)
+{
+    struct service_health health;
+    int64_t now = os_now().mono_ms;
+    set(&service->pulse.asked_ms, now);
+    health.turned_ms = now - get(&service->pulse.turned_ms);
+    health.stored_ms = now - get(&service->pulse.stored_ms);
+    health.refused = __atomic_load_n(&service->pulse.refused, __ATOMIC_RELAXED);
+    pthread_mutex_lock(&service->mutex);
+    health.stopping = service->stopping;
+    health.failed = service->failed != OK;
+    health.waiting = service->posted_count;
+    pthread_mutex_unlock(&service->mutex);
+    // Somebody who asks for the first time after a quiet hour is not told that nothing was stored for an hour.
+    health.turns = !health.failed && health.turned_ms <= TURN_MAX_MS;
+    health.writes = !health.failed && !health.refused &&
+                    (health.stored_ms <= STORE_MAX_MS || !__atomic_load_n(&service->pulse.probing, __ATOMIC_RELAXED));
+    return health;
+}

@@ -1,0 +1,262 @@
+// [serve] of a configuration, member by member: docs/format/serve.md.
+#include "service/service.h"
+
+enum { LIST_MAX = 16, ROUTES_MAX = 1024 };
+
+// What one member is read into.
+struct reading {
+    const char *name; // of the member, for messages
+    const struct json *value;
+    struct arena *arena;
+    struct service_settings *out;
+    struct error *err;
+};
+
+static enum code wrong(const struct reading *r, const struct json *at, const char *what)
+{
+    const struct json *place = at && at->line ? at : r->value;
+    return error_at(r->err, E_INVALID, place->line, place->column, "%s %s", r->name, what);
+}
+
+static bool is_text(const struct json *value)
+{
+    struct str text = json_text(value);
+    return json_is(value, JSON_STRING) && text.len > 0 && str_find(text, '\0', 0) == text.len;
+}
+
+// Ends in NUL, so that it can be a path.
+static enum code copy_text(const struct reading *r, const struct json *value, struct str *out)
+{
+    if (!is_text(value)) return wrong(r, value, "must be text");
+    *out = arena_copy(r->arena, json_text(value));
+    return out->ptr ? OK : error_set(r->err, E_NOMEM, "out of memory");
+}
+
+static enum code read_path(const struct reading *r, const struct json *value, struct str *out)
+{
+    enum code rc = copy_text(r, value, out);
+    if (!rc && out->ptr[0] != '/') return wrong(r, value, "must be an absolute path");
+    return rc;
+}
+
+static enum code read_number(const struct reading *r, const struct json *value, int64_t low, int64_t high, int64_t *out)
+{
+    if (!json_is(value, JSON_INT) || value->integer < low || value->integer > high)
+        return error_at(r->err, E_INVALID, value->line, value->column, "%s must be a whole number from %lld to %lld",
+                        r->name, (long long)low, (long long)high);
+    *out = value->integer;
+    return OK;
+}
+
+static enum code read_count(const struct reading *r, const struct json *value, uint32_t high, uint32_t *out)
+{
+    int64_t number = 0;
+    enum code rc = read_number(r, value, 1, high, &number);
+    if (!rc) *out = (uint32_t)number;
+    return rc;
+}
+
+// One text, or a list of them.
+static enum code read_list(const struct reading *r, const struct str **items, size_t *count)
+{
+    bool one = r->value->type == JSON_STRING;
+    size_t n = one ? 1 : r->value->count;
+    if (!one && r->value->type != JSON_ARRAY) return wrong(r, NULL, "must be a list of texts");
+    if (n > LIST_MAX) return wrong(r, NULL, "has more than 16 elements");
+    struct str *list = ARENA_ARRAY(r->arena, n + 1, struct str);
+    enum code rc = list ? OK : error_set(r->err, E_NOMEM, "out of memory");
+    for (size_t i = 0; !rc && i < n; i++) rc = copy_text(r, one ? r->value : &r->value->items[i], &list[i]);
+    *items = list;
+    *count = n;
+    return rc;
+}
+
+// An object whose members are all known.
+static enum code check_object(const struct reading *r, const struct json *value, const char *const *names, size_t count)
+{
+    if (!json_is(value, JSON_OBJECT)) return wrong(r, value, "must be a table");
+    for (uint32_t i = 0; i < value->count; i++) {
+        const struct json_member *m = &value->members[i];
+        bool known = false;
+        for (size_t n = 0; n < count; n++) known = known || str_is(m->key, names[n]);
+        if (!known)
+            return error_at(r->err, E_INVALID, m->line, m->column, "%s has no member \"%.*s\"", r->name,
+                            STR_ARG(m->key));
+    }
+    return OK;
+}
+
+// ---- the members
+
+static enum code set_listen(const struct reading *r)
+{
+    return read_list(r, &r->out->listen, &r->out->listen_count);
+}
+
+static enum code set_hosts(const struct reading *r)
+{
+    return read_list(r, &r->out->hosts, &r->out->host_count);
+}
+
+static enum code set_tls(const struct reading *r)
+{
+    static const char *const names[] = {"certificate", "key"};
+    enum code rc = check_object(r, r->value, names, ARRAY_COUNT(names));
+    const struct json *certificate = json_key(r->value, "certificate"), *key = json_key(r->value, "key");
+    if (!rc && (!certificate || !key)) rc = wrong(r, NULL, "needs certificate and key");
+    if (!rc) rc = read_path(r, certificate, &r->out->tls_certificate);
+    if (!rc) rc = read_path(r, key, &r->out->tls_key);
+    return rc;
+}
+
+static enum code set_insecure(const struct reading *r)
+{
+    if (r->value->type != JSON_BOOL) return wrong(r, NULL, "must be true or false");
+    r->out->insecure = r->value->boolean;
+    return OK;
+}
+
+static enum code set_token_file(const struct reading *r)
+{
+    return read_path(r, r->value, &r->out->token_file);
+}
+
+static enum code set_drain(const struct reading *r)
+{
+    int64_t seconds = 0;
+    enum code rc = read_number(r, r->value, 0, 86400, &seconds);
+    if (!rc) r->out->drain_ms = seconds * 1000;
+    return rc;
+}
+
+static enum code set_readers(const struct reading *r)
+{
+    return read_count(r, r->value, 16, &r->out->readers);
+}
+
+static enum code set_processes(const struct reading *r)
+{
+    return read_count(r, r->value, 100000, &r->out->processes);
+}
+
+static enum code set_local_steps(const struct reading *r)
+{
+    if (r->value->type != JSON_BOOL) return wrong(r, NULL, "must be true or false");
+    r->out->local_steps = r->value->boolean;
+    return OK;
+}
+
+static enum code set_confinement(const struct reading *r)
+{
+    struct tool_confinement *made = ARENA_NEW(r->arena, struct tool_confinement);
+    if (!made) return error_set(r->err, E_NOMEM, "out of memory");
+    enum code rc = tool_confinement_parse(r->value, r->arena, made, r->err);
+    if (!rc) r->out->confinement = made->level == TOOL_LEVEL_NONE ? NULL : made;
+    return rc;
+}
+
+static enum code set_secrets(const struct reading *r)
+{
+    struct tool_secrets *made = NULL;
+    enum code rc = tool_secrets_parse(r->value, r->arena, &made, r->err);
+    r->out->secrets = made;
+    return rc;
+}
+
+static enum code set_state_store(const struct reading *r)
+{
+    return engine_write_budget_parse(r->value, &r->out->write_budget_ms, r->err);
+}
+
+static enum code set_fetch(const struct reading *r)
+{
+    return fetch_policy_parse(r->value, r->arena, &r->out->fetch, r->err);
+}
+
+static enum code set_routes(const struct reading *r)
+{
+    static const char *const names[] = {"tenant", "environment", "kind", "pool"};
+    if (r->value->type != JSON_ARRAY) return wrong(r, NULL, "must be a list of tables");
+    if (r->value->count > ROUTES_MAX) return wrong(r, NULL, "has more than 1024 elements");
+    struct remote_route *routes = ARENA_ARRAY(r->arena, r->value->count + 1, struct remote_route);
+    enum code rc = routes ? OK : error_set(r->err, E_NOMEM, "out of memory");
+    for (uint32_t i = 0; !rc && i < r->value->count; i++) {
+        const struct json *route = &r->value->items[i];
+        struct str *texts[] = {&routes[i].tenant, &routes[i].environment, &routes[i].kind, &routes[i].pool};
+        rc = check_object(r, route, names, ARRAY_COUNT(names));
+        for (size_t n = 0; !rc && n < ARRAY_COUNT(names); n++) {
+            const struct json *text = json_key(route, names[n]);
+            if (text) rc = copy_text(r, text, texts[n]);
+        }
+    }
+    r->out->routes = routes;
+    r->out->route_count = rc ? 0 : r->value->count;
+    return rc;
+}
+
+static enum code set_lease(const struct reading *r)
+{
+    int64_t seconds = 0;
+    enum code rc = read_number(r, r->value, 1, 3600, &seconds);
+    if (!rc) r->out->lease_ms = seconds * 1000;
+    return rc;
+}
+
+static enum code set_http(const struct reading *r)
+{
+    static const char *const names[] = {"connections", "connectionsPerAddress", "streamsPerToken", "waitingCalls",
+                                        "waitingCallsPerTenant"};
+    uint32_t *numbers[] = {&r->out->connections, &r->out->per_address, &r->out->streams_per_token, &r->out->calls_max,
+                           &r->out->calls_per_tenant};
+    enum code rc = check_object(r, r->value, names, ARRAY_COUNT(names));
+    for (size_t i = 0; !rc && i < ARRAY_COUNT(names); i++) {
+        const struct json *number = json_key(r->value, names[i]);
+        struct reading one = *r;
+        one.name = names[i];
+        if (number) rc = read_count(&one, number, 1000000, numbers[i]);
+    }
+    return rc;
+}
+
+static const struct {
+    const char *name, *what;
+    enum code (*set)(const struct reading *r);
+} members[] = {
+    {"listen", "where to listen: HOST:PORT or unix:PATH; a list", set_listen},
+    {"hosts", "further names that requests may address the service by", set_hosts},
+    {"tls", "certificate and key: PEM files", set_tls},
+    {"insecure", "true: no TLS where other machines can reach it", set_insecure},
+    {"tokenFile", "where the first start leaves its token", set_token_file},
+    {"drainSeconds", "how long running steps may go on after the signal to stop (30)", set_drain},
+    {"readers", "threads that read (2)", set_readers},
+    {"processes", "steps that run here at once (64)", set_processes},
+    {"localSteps", "false: every step goes to a worker", set_local_steps},
+    {"confinement", "what steps that run here are kept from", set_confinement},
+    {"secrets", "providers of secret://PROVIDER/NAME", set_secrets},
+    {"stateStore", "how long a result may wait for the store (3000 ms)", set_state_store},
+    {"fetch", "what plans and webhooks may be fetched from", set_fetch},
+    {"routes", "which steps go to which pools of workers", set_routes},
+    {"leaseSeconds", "how long a worker may be silent (30)", set_lease},
+    {"http", "limits of connections, streams and waiting calls", set_http},
+};
+
+const char *service_setting_name(size_t index)
+{
+    return index < ARRAY_COUNT(members) ? members[index].name : NULL;
+}
+
+const char *service_setting_what(size_t index)
+{
+    return index < ARRAY_COUNT(members) ? members[index].what : NULL;
+}
+
+enum code service_setting(struct str name, const struct json *value, struct arena *arena, struct service_settings *out,
+                          struct error *err)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(members); i++) {
+        if (!str_is(name, members[i].name)) continue;
+        struct reading reading = {members[i].name, value, arena, out, err};
+        return members[i].set(&reading);
+    }
+    return error_set(err, E_NOT_FOUND, "there is no \"%.*s\" in serve", STR_ARG(name));
+}

@@ -1,0 +1,186 @@
+# What people who run `cairn serve` need: configuration, signs of life, metrics, alerts, signals, one service a store.
+. "$(dirname "$0")/serve_lib.sh"
+
+noop='{"stepId":"a","kind":"noop"}'
+shell() { jq -nc --arg id "$1" --arg c "$2" '{stepId: $id, kind: "shell", with: {command: $c}}'; }
+start() { ask POST /v1/runs "{\"document\":$1,\"runId\":\"$2\"}" "${3:-Prefer: wait=20}"; }
+# A number of /metrics: metric 'cairn_events_total'
+metric() { ask GET /metrics && awk -v name="$1" '$1 == name { print $2 }' body; }
+
+test_serve_takes_its_settings_from_config_files() {
+    mkdir here && cd here
+    cat >cairn.toml <<TOML
+store = "sqlite:./store.db"
+[serve]
+listen = ["127.0.0.1:0", "unix:$PWD/sock"]
+tokenFile = "$PWD/first.token"
+drainSeconds = 1
+readers = 1
+processes = 4
+[serve.stateStore]
+writeLatencyBudgetMs = 2000
+[serve.confinement]
+level = "basic"
+[serve.http]
+streamsPerToken = 2
+TOML
+    "$CAIRN" serve >serve.out 2>serve.err &
+    server=$!
+    trap 'kill -9 $server 2>/dev/null' EXIT
+    wait_for grep -q 'token of the first start' serve.err
+    url=$(sed -n 's/^listening on //p' serve.err | head -n 1)
+    token=$(cat first.token)
+    ask GET /v1/whoami && answers 200
+    equal "$(curl -s --unix-socket sock -o /dev/null -w '%{http_code}' http://localhost/livez)" 200 'over the Unix socket'
+    # basic confinement begins with an empty environment
+    SECRET_OF_SERVER=1 start "$(plan_text p "$(shell a 'env')")" r1 && answers 200
+    ask GET /v1/runs/r1/steps/a/logs && hasnt body XDG_STATE_HOME
+    stop_serving
+    cairn_is 0 config list -o json
+    equal "$(jq -r '.[] | select(.name == "serve.readers") | .value' out)" 1 'shown by config'
+}
+
+test_a_wrong_setting_of_serve_is_refused_with_its_place() {
+    printf '[serve]\nreaders = 2\nlisten = "127.0.0.1:0"\nlisen = "x"\n[serve.http]\nconnections = 0\n' >cairn.toml
+    cairn_is 2 serve
+    has err "cairn.toml:4:1: there is no \"lisen\" in serve"
+    has err 'did you mean listen?'
+    has err 'cairn.toml:6:15: connections must be a whole number from 1 to 1000000'
+    for bad in 'routes = [{pol = "x"}]' 'tls = {certificate = "a", key = "b"}' 'confinement = {level = "most"}' \
+        'fetch = {alow = []}' 'stateStore = {failOpenForEventClass = ["StepStarted"]}' 'secrets = {providers = 1}' 'drainSeconds = -1'; do
+        printf '[serve]\n%s\n' "$bad" >cairn.toml
+        cairn_is 2 serve
+        has err 'cairn.toml:2:'
+    done
+    cairn_is 0 ls # others are not kept from their work
+}
+
+test_one_service_a_store() {
+    serve
+    cairn_is 6 serve --store "sqlite:$PWD/store.db" --listen 127.0.0.1:0
+    has err "process $server serves this store already"
+    kill -9 $server
+    wait $server 2>/dev/null
+    serve
+    ask GET /v1/whoami && answers 200
+}
+
+test_another_writer_of_the_audit_ends_the_service() {
+    serve
+    real=$token
+    token=wrong
+    ask GET /v1/runs && answers 401
+    notes() { sqlite3 -cmd '.timeout 5000' store.db "$1"; }
+    written() { [ "$(notes "select count(*) from notes where space = 'audit'")" = 1 ]; }
+    wait_for written
+    # as if a second service had written the next record
+    notes "insert into notes(space, key, version, value) select space, replace(key, '00001', '00002'), version, value from notes where space = 'audit'"
+    ask GET /v1/runs && answers 401
+    wait_for eval '! kill -0 $server'
+    wait $server && fail "the service ended well"
+    trap - EXIT
+    has serve.err 'somebody else writes to this store'
+}
+
+test_readyz_tells_of_real_writes() {
+    serve
+    token_kept=$token token=
+    ask GET '/readyz?verbose' && answers 200 && equal "$(cat body)" ok 'without a token'
+    ask GET /startupz && answers 200
+    token=$token_kept
+    ask GET '/readyz?verbose' && answers 200
+    equal "$(jq -r '[.ready, .checks[].ok] | all' body)" true checks
+    equal "$(jq -r '[.checks[].name] | join(" ")' body)" 'engine store open' names
+    kill -STOP $server
+    sleep 0.2
+    kill -CONT $server
+    ask GET '/readyz' && answers 200
+}
+
+test_es_1_4d_metrics_are_fed() {
+    serve
+    start "$(plan_text good "$noop")" r1 && answers 200
+    start "$(plan_text bad "$(shell a 'exit 3')")" r2 && answers 200
+    start "$(plan_text slow "$(shell a 'sleep 20')")" r3 'X-None: 1' && answers 202
+    wait_for eval 'ask GET /v1/runs/r3/status && [ "$(jq -r .status body)" = RUNNING ]'
+    equal "$(metric 'cairn_runs_total{plan="good",status="COMPLETED"}')" 1
+    equal "$(metric 'cairn_runs_total{plan="bad",status="FAILED"}')" 1
+    equal "$(metric 'cairn_runs_active{plan="slow",status="RUNNING"}')" 1
+    equal "$(metric 'cairn_run_errors_total{plan="bad",code="EXIT_NONZERO"}')" 1
+    equal "$(metric 'cairn_run_duration_seconds_count{plan="good"}')" 1
+    equal "$(metric 'cairn_http_requests_total{method="POST",route="/v1/runs",status="200"}')" 2
+    [ "$(metric cairn_append_seconds_count)" -ge 3 ] || fail "appends are not counted"
+    [ "$(metric cairn_events_total)" -ge 10 ] || fail "events are not counted"
+    ask GET /metrics && has head 'text/plain' && has body 'cairn_build_info{version="'
+    ask GET /metrics '' 'Accept: application/openmetrics-text; version=1.0.0' && has head 'openmetrics-text'
+    equal "$(tail -n 1 body)" '# EOF'
+    token=
+    ask GET /metrics && answers 401
+}
+
+test_a_token_has_so_many_streams() {
+    serve
+    start "$(plan_text p "$(shell a 'sleep 20')")" r1 'X-None: 1' && answers 202
+    for i in $(seq 16); do
+        curl -sN -m 20 -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' "$url/v1/runs/r1/events" >"stream.$i" &
+    done
+    for i in $(seq 16); do wait_for grep -q '^id: 2' "stream.$i"; done
+    ask GET /v1/runs/r1/events '' 'Accept: text/event-stream' && answers 429 && code_is TOO_MANY_STREAMS && has head 'Retry-After: 5'
+    kill %2
+    wait_for eval 'curl -sN -m 1 -H "Authorization: Bearer $token" -H "Accept: text/event-stream" "$url/v1/runs/r1/events" | grep -q "^id: 1"'
+}
+
+test_the_service_manager_is_told() {
+    cat >manager.py <<'PY'
+import os, socket, subprocess, sys, time
+path = os.path.abspath('notify')
+box = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+box.bind(path)
+box.settimeout(15)
+env = dict(os.environ, NOTIFY_SOCKET=path, WATCHDOG_USEC='200000')
+server = subprocess.Popen(sys.argv[1:], env=env, stderr=open('serve.err', 'w'))
+def until(word):
+    while True:
+        text = box.recv(4096).decode()
+        print(text, flush=True)
+        if word in text: return
+until('READY=1')
+until('WATCHDOG=1')
+until('WATCHDOG=1')
+server.send_signal(1)
+until('RELOADING=1')
+until('READY=1')
+server.terminate()
+until('STOPPING=1')
+sys.exit(server.wait())
+PY
+    python3 manager.py "$CAIRN" serve --store "sqlite:$PWD/store.db" --listen 127.0.0.1:0 >told || fail "$(cat told serve.err)"
+    has told 'STATUS=serving sqlite:'
+    has serve.err 'tokens are read again'
+}
+
+test_sighup_takes_up_a_new_certificate() {
+    new_certificate() { openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj "/CN=$1" -addext subjectAltName=IP:127.0.0.1 2>/dev/null; }
+    name() { openssl s_client -connect "${url#https://}" </dev/null 2>/dev/null | openssl x509 -noout -subject; }
+    new_certificate one
+    serve --tls-cert cert.pem --tls-key key.pem
+    case $(name) in *one*) ;; *) fail "certificate: $(name)" ;; esac
+    new_certificate two
+    kill -HUP $server
+    wait_for eval 'name | grep -q two'
+    stop_serving
+}
+
+test_logs_of_a_service_are_objects() {
+    CAIRN_LOG=json "$CAIRN" serve --store "sqlite:$PWD/store.db" --listen 127.0.0.1:0 >serve.out 2>serve.err &
+    server=$!
+    trap 'kill -9 $server 2>/dev/null' EXIT
+    wait_for grep -q 'token of the first start' serve.err
+    kill -TERM $server
+    wait $server
+    trap - EXIT
+    jq -e .msg serve.err >msgs || fail "not JSON: $(cat serve.err)"
+    has msgs 'listening on http://127.0.0.1:'
+}
+
+run_tests "$@"
