@@ -32,6 +32,7 @@ enum code bodies_open(struct api *api, struct error *err)
     enum code rc = json_parse(components_text(), NULL, arena, &components, err);
     *document = json_object(); // references begin with #/components, as in the description
     if (!rc && !json_put(arena, document, STR("components"), components)) rc = no_room(err);
+    api->components = document;
     if (!rc && schema_set_open(arena, &set)) rc = no_room(err);
     if (!rc) rc = schema_set_add(set, STR("openapi.json"), document, err);
     for (size_t i = 0; !rc && i < count; i++) {

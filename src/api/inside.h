@@ -25,7 +25,10 @@ struct ask {
     void (*with_run)(struct ask *ask, struct store *store, const struct run_head *head);
     enum operation operation;
     struct str reason;
-    int looked; // how often the run was looked at
+    int looked;           // how often the run was looked at
+    struct str fields;    // of the answer; empty = all
+    int64_t total;        // of a page: how many there are in all, when that was asked for
+    const char *total_is; // "exact", "atLeast"; NULL: not asked for
     void *state;
 };
 
@@ -65,9 +68,10 @@ struct api {
     struct net_server *server;
     struct store *store; // of the net thread
     struct hub *hub;
-    uint64_t request_count;       // net thread
-    struct arena arena;           // lives as long
-    const struct schema **bodies; // by index of the route; NULL where there is none to check
+    uint64_t request_count;        // net thread
+    struct arena arena;            // lives as long
+    const struct json *components; // {"components": {"schemas": ...}}
+    const struct schema **bodies;  // by index of the route; NULL where there is none to check
 };
 
 // reply.c
@@ -107,6 +111,10 @@ enum code event_text(const struct contract *contract, enum vocabulary stored, en
                      struct error *err) MUST_CHECK;
 bool list_has(struct str list, struct str word); // a comma-separated list; an empty one has everything
 
+// fields.c
+bool fields_read(struct ask *ask); // false: one of them is not known, and the ask is answered
+bool fields_keep(struct ask *ask, struct json *body) MUST_CHECK; // takes out what was not asked for; false: no memory
+
 // slices.c
 struct byte_range {
     uint64_t from, size, total;
@@ -137,11 +145,13 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
 #define HANDLER_LIST(X)                                                                                                \
     X(live)                                                                                                            \
     X(ready)                                                                                                           \
-    X(metrics) X(openapi) X(schema_get) X(whoami) X(capabilities) X(run_start) X(run_list) X(run_get) X(run_status)    \
-        X(run_events) X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post)       \
-            X(signal_put) X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke)  \
-                X(audit_list) X(alert_list) X(worker_poll) X(worker_heartbeat) X(worker_logs) X(worker_complete)       \
-                    X(worker_fail) X(worker_artifact) X(worker_list)
+    X(metrics)                                                                                                         \
+    X(openapi)                                                                                                         \
+    X(schema_get) X(whoami) X(capabilities) X(run_start) X(run_list) X(run_get) X(run_status) X(run_events)            \
+        X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put)       \
+            X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list)  \
+                X(alert_list) X(worker_poll) X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail)      \
+                    X(worker_artifact) X(worker_list)
 #define X(name) void handle_##name(struct ask *ask);
 HANDLER_LIST(X)
 #undef X

@@ -40,7 +40,7 @@ static bool problem_json(struct ask *ask, struct json *out)
 
 static struct str write_body(struct ask *ask, struct buf *out, struct headers *headers)
 {
-    const struct answer *answer = &ask->call->answer;
+    struct answer *answer = &ask->call->answer;
     if (answer->code) {
         header(headers, "Content-Type", STR("application/problem+json"));
         struct json problem;
@@ -54,7 +54,8 @@ static struct str write_body(struct ask *ask, struct buf *out, struct headers *h
     }
     if (answer->body.type == 0) return (struct str){0};
     header(headers, "Content-Type", STR("application/json"));
-    json_write(out, &answer->body);
+    if (ask->fields.len > 0 && !fields_keep(ask, &answer->body)) out->failed = true;
+    if (!out->failed) json_write(out, &answer->body);
     return buf_str(out);
 }
 
@@ -166,7 +167,9 @@ void answer_page(struct ask *ask, struct json items, struct str cursor)
     struct json page = json_object();
     if (cursor.len) cursor = service_cursor(ask->call, str_from(ask->route->pattern), cursor);
     if (!ask_json(ask, &page, "items", items) ||
-        !ask_json(ask, &page, "nextCursor", cursor.len ? json_string(cursor) : json_null())) {
+        !ask_json(ask, &page, "nextCursor", cursor.len ? json_string(cursor) : json_null()) ||
+        (ask->total_is && (!ask_json(ask, &page, "total", json_int(ask->total)) ||
+                           !ask_text(ask, &page, "totalIs", str_from(ask->total_is))))) {
         no_memory(ask);
         return;
     }

@@ -123,9 +123,11 @@ void handle_run_start(struct ask *ask)
 
 struct listing {
     struct run_filter filter;
-    struct str query;
+    struct str query, count; // count: "", "exact", "estimate"
     size_t limit;
 };
+
+enum { ESTIMATE_MAX = 10000 };
 
 static bool read_cursor(struct ask *ask, uint64_t *out)
 {
@@ -146,6 +148,37 @@ static void tell_fault(struct ask *ask, const struct query_fault *fault)
 {
     ask->call->answer.hint = arena_copy(&ask->call->arena, str_from(fault->hint.message));
     call_problem(ask->call, 400, "INVALID_QUERY", "q, at character %zu: %s", fault->at + 1, fault->error.message);
+}
+
+// All that the query means, whatever the page. An estimate stops when it has seen many.
+static enum code count_runs(struct ask *ask, struct store *store, int64_t now, struct error *err)
+{
+    const struct listing *listing = ask->state;
+    struct run_filter filter = listing->filter;
+    struct select select;
+    struct query_fault fault;
+    struct arena scratch;
+    struct run_heads heads = {0};
+    bool estimate = str_is(listing->count, "estimate");
+    if (listing->count.len == 0) return OK;
+    filter.before = 0;
+    ask->total_is = "exact";
+    arena_init(&scratch, 64 * 1024, CALL_MEMORY);
+    enum code rc = select_open(&select, store, &filter, listing->query, now, &fault);
+    while (!rc) {
+        arena_reset(&scratch);
+        rc = select_page(&select, PAGE_MAX, &scratch, &heads, err);
+        for (size_t i = 0; !rc && i < heads.count; i++)
+            if (service_sees(ask->call, &heads.items[i].ids)) ask->total++;
+        if (rc || select.filter.before == 0) break;
+        if (estimate && ask->total >= ESTIMATE_MAX) {
+            ask->total_is = "atLeast";
+            break;
+        }
+    }
+    select_close(&select);
+    arena_release(&scratch);
+    return rc;
 }
 
 static void list_runs(struct call *call, struct store *store)
@@ -170,12 +203,21 @@ static void list_runs(struct call *call, struct store *store)
     }
     uint64_t next = rc ? 0 : heads.next;
     select_close(&select);
+    if (!rc) rc = count_runs(ask, store, now, &err);
     if (invalid)
         tell_fault(ask, &fault);
     else if (rc)
         call_failed(call, &err);
     else
         answer_page(ask, items, next ? call_text(call, "%llu", (unsigned long long)next) : (struct str){0});
+}
+
+static bool read_count(struct ask *ask, struct str *out)
+{
+    if (!query_text(ask, "count", out)) return false;
+    if (out->len == 0 || str_is(*out, "exact") || str_is(*out, "estimate")) return true;
+    call_problem(ask->call, 400, "INVALID_REQUEST", "count is exact or estimate");
+    return false;
 }
 
 static bool read_status(struct ask *ask, uint32_t *mask)
@@ -217,7 +259,8 @@ void handle_run_list(struct ask *ask)
     if (!service_may(ask->call, OPERATION_RUN_LIST, &all, (struct str){0}) || !query_text(ask, "q", &listing->query) ||
         !query_text(ask, "plan", &filter->plan) || !read_status(ask, &filter->status_mask) ||
         !read_time(ask, "startedAfter", &filter->since_ms) || !read_time(ask, "startedBefore", &filter->until_ms) ||
-        !read_cursor(ask, &filter->before) || !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit))
+        !read_cursor(ask, &filter->before) || !read_count(ask, &listing->count) ||
+        !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit))
         return;
     listing->limit = (size_t)limit;
     ask->state = listing;

@@ -250,4 +250,29 @@ test_a_reader_waits_for_what_it_has_not_seen() {
     ask GET /v1/runs/r1/status '' 'Cairn-Min-Seq: 9999' && answers 412 && code_is MIN_SEQ_NOT_REACHED
 }
 
+test_answers_have_the_fields_and_counts_that_were_asked_for() {
+    serve_as_admin
+    for i in 1 2 3; do start r$i "$(shell a 'echo one; echo two >&2')"; done
+    ask GET '/v1/runs?limit=2&fields=runId,status&count=exact' && answers 200
+    equal "$(jq -c '[.items[0], .total, .totalIs]' body)" '[{"runId":"r3","status":"COMPLETED"},3,"exact"]'
+    ask GET '/v1/runs?q=status%20%3D%20FAILED&count=estimate' && equal "$(jq -c '[.items, .total]' body)" '[[],0]'
+    ask GET '/v1/runs?count=about' && answers 400
+    ask GET '/v1/runs/r1?fields=status,steps.stepId' && equal "$(jq -c . body)" '{"status":"COMPLETED","steps":[{"stepId":"a"}]}'
+    ask GET '/v1/runs/r1?fields=statos' && answers 400 && has body statos
+    ask GET '/v1/runs?fields=runId,steps.stepId' && answers 400
+    ask GET /v1/runs/r1/steps/a/logs '' 'Accept: application/x-ndjson'
+    equal "$(jq -r '.stream + ":" + .text' body | sort | tr '\n' ' ')" 'end:exit 0 stderr:two stdout:one '
+    ask GET /v1/runs/r1/steps/a/logs '' 'Range: bytes=0-2' && answers 206
+}
+
+test_the_service_does_what_its_description_says() {
+    serve_as_admin
+    start r1 "$(shell a 'echo hi')"
+    python3 "$(dirname "$0")/openapi/drive.py" "$url" "$token" r1 a >faults 2>counted || fail "$(head -n 5 faults)"
+    [ "$(sed -n 's/^# \([0-9]*\) requests.*/\1/p' counted)" -gt 300 ] || fail "too little was asked: $(cat counted)"
+    ask GET /livez && answers 200
+    stop_serving
+    intact
+}
+
 run_tests "$@"
