@@ -11,3 +11,4 @@ bench:
 	@$(MAKE) -j2 all >build.log 2>&1 || { cat build.log; exit 1; }
 	@rm -f build.log
 	@build/cairn bench $(BENCH_ARGS)
+	@python3 bench/service.py build/cairn $(SERVICE_ARGS)

@@ -65,6 +65,7 @@ objects:
 storm:
 	@$(MAKE) -j2 all
 	@test/crash/storm $(or $(KILLS),1000)
+	@python3 test/crash/service_storm.py build/cairn --kills $(or $(KILLS),1000) --stops $(or $(STOPS),100)
 # libFuzzer on every target: make fuzz FUZZ_SECONDS=60
 FUZZ_SECONDS ?= 60
 fuzz:

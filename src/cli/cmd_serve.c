@@ -198,7 +198,14 @@ static int open_net(struct serving *serving)
                                   .tick_ms = TICK_MS,
                                   .context = serving};
     options.headers = http_security_headers(&options.header_count);
-    return net_open(&options, &serving->server, &err) ? cli_error(cli, &err) : EXIT_OK;
+    // A server that was killed leaves its socket to a child between fork and exec for a moment: it is waited for.
+    enum code rc = net_open(&options, &serving->server, &err);
+    for (int tries = 0; rc == E_EXISTS && tries < 40 && interrupts_count() == 0; tries++) {
+        usleep(50000);
+        err = (struct error){0};
+        rc = net_open(&options, &serving->server, &err);
+    }
+    return rc ? cli_error(cli, &err) : EXIT_OK;
 }
 
 // The engine's memory holds tokens: no core files, no other process of this user may look into it (B7).

@@ -102,8 +102,8 @@ bool service_may_after(struct call *call, enum operation operation, const struct
     else if (decision.needs_reason && str_is(str_from(decision.code), "AUTHZ_REASON_REQUIRED"))
         call_problem(call, decision.status, decision.code, "this needs a reason");
     else
-        call_problem(call, decision.status, decision.code, "%s may not do %s", role_name(call->who.roles),
-                     operation_name(operation));
+        call_problem(call, decision.status, decision.code, "this token may not do %s%s%s", operation_name(operation),
+                     decision.unmet ? ": it lacks " : "", decision.unmet ? decision.unmet : "");
     return false;
 }
 

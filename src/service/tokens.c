@@ -188,8 +188,10 @@ enum code tokens_first(struct service *service, struct error *err)
     if (service->tokens.count > 0) return OK;
     os_entropy()->fill(os_entropy(), entropy, sizeof(entropy));
     auth_token_make(entropy, text, &token.id, &token.secret);
-    token.principal = (struct principal){
-        .id = token.id, .tenant = STR("default"), .roles = ROLE_ADMIN | ROLE_PLATFORM | ROLE_ENGINEER | ROLE_WORKER};
+    token.principal = (struct principal){.id = token.id,
+                                         .tenant = STR("default"),
+                                         .pool = STR("default"),
+                                         .roles = ROLE_ADMIN | ROLE_PLATFORM | ROLE_ENGINEER | ROLE_WORKER};
     buf_init(&value, 64 * 1024);
     enum code rc = auth_token_encode(&token, &service->arena, &value, err);
     struct note_put put = {.space = STR("token"), .key = token.id, .value = buf_str(&value), .expect = 0};

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""The service under load, on this machine: bench/service.py CAIRN [--seconds N] [--stored N] [--clients N] [--only a,b]
+
+Prints a JSON object per line, as `cairn bench` does. Needs wrk. Each figure stands beside the floor of the same run: what the
+same server answers to /livez, where nothing is read, decided or stored.
+"""
+import argparse, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
+from datetime import datetime, timezone
+
+NOOP = {"metadata": {"planId": "bench", "planVersion": "1", "schemaVersion": "v1.2"}, "steps": [{"stepId": "a", "kind": "noop"}]}
+
+
+class Server:
+    def __init__(self, cairn, store, *flags):
+        self.dir = store
+        os.makedirs(store, exist_ok=True)
+        self.log = open(os.path.join(store, "serve.err"), "w+")
+        self.process = subprocess.Popen([cairn, "serve", "--store", f"sqlite:{store}/bench.db", "--listen", "127.0.0.1:0", *flags], stderr=self.log, stdout=subprocess.DEVNULL)
+        until = time.monotonic() + 60
+        while True:
+            text = open(self.log.name).read()
+            if "token of the first start" in text:
+                break
+            if time.monotonic() > until or self.process.poll() is not None:
+                sys.exit("the server does not start: " + text)
+            time.sleep(0.02)
+        self.url = re.search(r"listening on (\S+)", text).group(1)
+        self.port = int(self.url.rsplit(":", 1)[1])
+        self.token = open(re.search(r"is in (\S+)", text).group(1)).read().strip()
+
+    def rss_mib(self):
+        for line in open(f"/proc/{self.process.pid}/status"):
+            if line.startswith("VmRSS"):
+                return int(line.split()[1]) / 1024
+
+    def cpu(self):
+        fields = open(f"/proc/{self.process.pid}/stat").read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def wrk(server, path, seconds, connections, body=None, headers=()):
+    script = os.path.join(server.dir, "wrk.lua")
+    with open(script, "w") as out:
+        out.write(f'wrk.headers["Authorization"] = "Bearer {server.token}"\n')
+        if body is not None:
+            out.write('wrk.method = "POST"\nwrk.headers["Content-Type"] = "application/json"\nwrk.body = [==[' + json.dumps(body) + "]==]\n")
+        for name, value in headers:
+            out.write(f'wrk.headers["{name}"] = "{value}"\n')
+        out.write("function done(summary, latency, requests)\n"
+                  '  io.write(string.format("RESULT %d %d %d %d %d %d\\n", summary.requests, summary.duration, summary.errors.status + summary.errors.connect + summary.errors.read + summary.errors.timeout,'
+                  " latency:percentile(50), latency:percentile(99), latency.max))\nend\n")
+    before = server.cpu()
+    text = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "-s", script, server.url + path], capture_output=True, text=True).stdout
+    count, micros, errors, p50, p99, worst = (int(x) for x in re.search(r"RESULT (.*)", text).group(1).split())
+    return {"perSecond": round(count / (micros / 1e6)), "errors": errors, "p50Ms": p50 / 1000, "p99Ms": p99 / 1000, "cpuUs": round((server.cpu() - before) * 1e6 / max(count, 1), 1)}
+
+
+def request(server, method, path, body=None, headers=()):
+    import http.client
+
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    all_headers = {"Authorization": "Bearer " + server.token, "Content-Type": "application/json", **dict(headers)}
+    connection.request(method, path, json.dumps(body) if body is not None else None, all_headers)
+    answer = connection.getresponse()
+    data = answer.read()
+    connection.close()
+    return answer.status, json.loads(data) if data else None
+
+
+def percentile(values, share):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(len(values) * share))] if values else None
+
+
+def tell(name, **figures):
+    print(json.dumps({"workload": name, **figures}), flush=True)
+
+
+def bench_start(server, seconds):
+    for connections in (64, 256):
+        figures = wrk(server, "/v1/runs", seconds, connections, {"document": json.dumps(NOOP)}, [("Prefer", "wait=30")])
+        tell("http-start", connections=connections, **figures, rssMiB=round(server.rss_mib(), 1))
+
+
+def bench_status(server, seconds, floor):
+    status, answer = request(server, "POST", "/v1/runs", {"document": json.dumps(NOOP)}, [("Prefer", "wait=30")])
+    figures = wrk(server, f"/v1/runs/{answer['runId']}/status", seconds, 64)
+    tell("http-status", **figures, ofFloor=round(figures["perSecond"] / floor, 2))
+
+
+def stream(server, run, first, latencies, ready, ended):
+    """One SSE client: reads until the stream ends; for every event the time from persistedAt to its arrival."""
+    s = socket.create_connection(("127.0.0.1", server.port))
+    s.sendall(f"GET /v1/runs/{run}/events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\nAccept: text/event-stream\r\nLast-Event-ID: {first}\r\n\r\n".encode())
+    data = b""
+    ready.release()
+    while True:
+        chunk = s.recv(65536)
+        now = time.time()
+        if not chunk:
+            break
+        data += chunk
+        for at in re.findall(rb'"persistedAt":"([^"]+)"', data):
+            latencies.append(now - datetime.strptime(at.decode(), "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc).timestamp())
+        data = data[data.rfind(b"\n") + 1 :]
+        if b"event: end" in chunk:
+            break
+    s.close()
+    ended.release()
+
+
+def bench_streams(server, clients):
+    """`clients` streams over 50 runs that begin to move once everybody listens."""
+    steps = [{"stepId": "begin", "kind": "wait", "with": {"duration": "6s"}}]
+    steps += [{"stepId": f"s{i}", "kind": "wait", "with": {"duration": "200ms"}} for i in range(5)]
+    plan = {"metadata": {"planId": "stream", "planVersion": "1", "schemaVersion": "v1.2"}, "steps": steps}
+    latencies, ready, ended = [], threading.Semaphore(0), threading.Semaphore(0)
+    threading.stack_size(256 * 1024)
+    runs = [f"stream-{i}" for i in range(min(clients, 50))]
+    for run in runs:
+        request(server, "POST", "/v1/runs", {"document": json.dumps(plan), "runId": run})
+    threads = [threading.Thread(target=stream, args=(server, runs[i % len(runs)], 3, latencies, ready, ended), daemon=True) for i in range(clients)]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        ready.acquire()
+    began = time.monotonic()
+    done = 0
+    until = time.monotonic() + 60
+    while done < clients and time.monotonic() < until:
+        done += ended.acquire(timeout=1)
+    tell("sse", clients=clients, finished=done, events=len(latencies), seconds=round(time.monotonic() - began, 2), p50Ms=round(1000 * (percentile(latencies, 0.5) or 0), 1), p99Ms=round(1000 * (percentile(latencies, 0.99) or 0), 1), rssMiB=round(server.rss_mib(), 1))
+
+
+def bench_list(server, stored, seconds):
+    began = time.monotonic()
+    while True:
+        status, page = request(server, "GET", "/v1/runs?limit=1&count=exact")
+        count = page.get("count")
+        if count is None or count >= stored:
+            break
+        wrk(server, "/v1/runs", 10, 128, {"document": json.dumps(NOOP)}, [("Prefer", "wait=30")])
+        if time.monotonic() - began > 1200:
+            break
+    for path in ("/v1/runs?limit=50", "/v1/runs?limit=50&q=status%3DCOMPLETED", "/v1/runs?limit=50&q=status%3DFAILED", "/v1/runs?limit=50&q=plan%3Dbench"):
+        figures = wrk(server, path, seconds, 4)
+        tell("list", path=path, stored=count, **figures)
+
+
+def bench_worker(cairn, directory, seconds):
+    config = os.path.join(directory, "worker")
+    server = Server(cairn, config, "--no-local-steps")
+    worker = subprocess.Popen([cairn, "worker", "--server", server.url, "--concurrency", "256", "--kinds", "bench.echo"], env={**os.environ, "CAIRN_TOKEN": server.token}, stderr=open(os.path.join(config, "worker.err"), "w"))
+    plan = {"metadata": {"planId": "remote", "planVersion": "1", "schemaVersion": "v1.2"}, "steps": [{"stepId": f"s{i}", "kind": "bench.echo", "with": {"n": i}} for i in range(10)]}
+    figures = wrk(server, "/v1/runs", seconds, 256, {"document": json.dumps(plan)}, [("Prefer", "wait=30")])
+    tell("remote-worker", inFlight=256, stepsPerSecond=figures["perSecond"] * 10, **figures)
+    worker.terminate()
+    worker.wait(30)
+    server.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cairn")
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--stored", type=int, default=0, help="runs in the store before lists are measured")
+    parser.add_argument("--clients", type=int, default=1000)
+    parser.add_argument("--only", default="start,status,sse,list")
+    parser.add_argument("--dir", default=None)
+    args = parser.parse_args()
+    if not shutil.which("wrk"):
+        sys.exit("wrk is needed (./setup installs it)")
+    only = args.only.split(",")
+    directory = tempfile.mkdtemp(prefix="cairn-service-", dir=args.dir)
+    server = Server(args.cairn, os.path.join(directory, "main"))
+    try:
+        floor = wrk(server, "/livez", args.seconds, 64)
+        tell("http-floor", **floor)
+        if "start" in only:
+            bench_start(server, args.seconds)
+        if "status" in only:
+            bench_status(server, args.seconds, floor["perSecond"])
+        if "sse" in only:
+            bench_streams(server, args.clients)
+        if "list" in only:
+            bench_list(server, args.stored, args.seconds)
+    finally:
+        server.stop()
+    if "worker" in only:
+        bench_worker(args.cairn, directory, args.seconds)
+    shutil.rmtree(directory)
+
+
+main()

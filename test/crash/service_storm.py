@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""test/crash/service_storm.py CAIRN [--kills N] [--stops N] [--seconds N] [--keep]
+
+A server and workers under fire: kill -9 of the server and of workers in turn, workers stopped for longer than their lease, while
+clients start runs and signal them. Every call that was answered is kept in a history, every execution of a step leaves a line
+outside; at the end both are held against the log, read from the database by SQL and not by Cairn.
+
+What must hold: every acknowledged start is one run and ended; no request became two runs; every execution has its event, and none
+ran twice; nothing of a step ran after its completion; one terminal event, dense numbers; no run is stuck; the chains verify.
+"""
+import argparse, http.client, json, os, random, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, threading, time, uuid
+
+MARK = 'echo "$CAIRN_RUN_ID $CAIRN_STEP_ID $CAIRN_ATTEMPT $CAIRN_ENGINE_ATTEMPT" >> "%s"'
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Storm:
+    def __init__(self, args):
+        self.args = args
+        self.dir = tempfile.mkdtemp(prefix="cairn-storm-", dir=args.dir)
+        self.effects = os.path.join(self.dir, "effects")
+        open(self.effects, "w").close()
+        self.store = os.path.join(self.dir, "storm.db")
+        self.port = free_port()
+        self.stop = threading.Event()
+        self.lock = threading.Lock()
+        self.history = []  # (request, what, run)
+        self.server, self.workers = None, {}
+        self.token = None
+        self.kills = {"server": 0, "worker": 0, "stop": 0}
+        mark = MARK % self.effects
+        self.plan = {
+            "metadata": {"planId": "storm", "planVersion": "1", "schemaVersion": "v1.2"},
+            "steps": [
+                {"stepId": "a", "kind": "shell", "with": {"command": mark + "; sleep 0.05; echo one"}, "dependsOn": []},
+                {"stepId": "b", "kind": "shell", "with": {"command": mark + "; test $CAIRN_ATTEMPT -ge 2"}, "dependsOn": ["a"], "retry": {"maxAttempts": 5, "delay": "5ms"}},
+                {"stepId": "c", "kind": "shell", "with": {"command": mark + "; test $a.output = one"}, "dependsOn": ["a"]},
+                {"stepId": "d", "kind": "merge", "dependsOn": ["b", "c"]},
+            ],
+        }
+
+    def give_up(self, why):
+        print("not ok service_storm: " + why)
+        os._exit(1)  # from any thread
+
+    # ---- processes
+    def start_server(self):
+        log = open(os.path.join(self.dir, "server.err"), "a")
+        flags = ["--route", "*=default"] if not self.args.local else []
+        self.server = subprocess.Popen([self.args.cairn, "serve", "--store", "sqlite:" + self.store, "--listen", f"127.0.0.1:{self.port}", "--lease", "2s", *flags], stdout=log, stderr=log)
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            if self.server.poll() is not None:
+                self.give_up("the server ended by itself: " + open(log.name).read()[-2000:])
+            try:
+                if not self.token and os.path.exists(self.store + ".token"):
+                    self.token = open(self.store + ".token").read().strip()
+                connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+                connection.request("GET", "/livez")
+                if connection.getresponse().status == 200 and self.token:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.02)
+        self.give_up("the server does not come up")
+
+    def start_worker(self, name):
+        log = open(os.path.join(self.dir, f"worker-{name}.err"), "a")
+        environment = {**os.environ, "CAIRN_TOKEN": self.token}
+        self.workers[name] = subprocess.Popen([self.args.cairn, "worker", "--server", f"http://127.0.0.1:{self.port}", "--name", name, "--concurrency", "8"], stdout=log, stderr=log, env=environment)
+
+    # ---- clients
+    def call(self, method, path, body):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request(method, path, json.dumps(body), {"Authorization": "Bearer " + self.token, "Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read() or b"null")
+        finally:
+            connection.close()
+
+    def client(self, seed):
+        rng = random.Random(seed)
+        while not self.stop.is_set():
+            request = f"q-{seed}-{uuid.uuid4()}"
+            run = None
+            while run is None:  # until it is acknowledged: the same request again never starts a second run
+                try:
+                    status, body = self.call("POST", "/v1/runs", {"document": json.dumps(self.plan), "runRequestId": request})
+                    if status in (200, 202):
+                        run = body["runId"]
+                    elif status not in (429, 503, 504):
+                        with self.lock:
+                            self.history.append((request, f"refused {status} {body}", None))
+                        break
+                except (OSError, http.client.HTTPException, json.JSONDecodeError):
+                    pass
+                if run is None:
+                    time.sleep(0.02)
+            with self.lock:
+                self.history.append((request, "ok", run))
+            if run and rng.random() < 0.1:
+                self.pause_and_resume(run)
+            self.hold_back()
+            time.sleep(rng.random() * 0.02)
+
+    def hold_back(self):
+        """So many runs and no more: what is shot at must be work in flight, not a queue."""
+        while not self.stop.is_set():
+            try:
+                status, page = self.call("GET", "/v1/runs?limit=60&q=status%3Dactive", None)
+                if status == 200 and len(page["items"]) < 60:
+                    return
+            except (OSError, http.client.HTTPException, json.JSONDecodeError):
+                pass
+            time.sleep(0.05)
+
+    def pause_and_resume(self, run):
+        for kind in ("PAUSE", "RESUME"):
+            signal_id = str(uuid.uuid4())
+            for _ in range(200):
+                try:
+                    status, _body = self.call("PUT", f"/v1/runs/{run}/signals/{signal_id}", {"signalType": kind, "payload": {}})
+                    if status in (200, 202, 409):
+                        break
+                except (OSError, http.client.HTTPException, json.JSONDecodeError):
+                    pass
+                time.sleep(0.05)
+
+    # ---- fire
+    def fire(self):
+        rng = random.Random(7)
+        kills = 0
+        while kills < self.args.kills:
+            time.sleep(rng.uniform(0.02, 0.25))
+            if kills % 2 == 0:
+                self.server.kill()
+                self.server.wait()
+                self.start_server()
+                self.kills["server"] += 1
+            else:
+                name = rng.choice(sorted(self.workers)) if self.workers else None
+                if name:
+                    self.workers[name].kill()
+                    self.workers[name].wait()
+                    self.start_worker(name)
+                    self.kills["worker"] += 1
+            kills += 1
+
+    def freeze(self):
+        rng = random.Random(11)
+        for _ in range(self.args.stops):
+            name = rng.choice(sorted(self.workers))
+            process = self.workers[name]
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(2.6)  # the lease is two seconds
+            if self.workers[name] is process and process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+            self.kills["stop"] += 1
+            time.sleep(rng.uniform(0.05, 0.3))
+
+    def settle(self, seconds=120):
+        """Nobody shoots any more: everything that was begun must end by itself."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            try:
+                status, page = self.call("GET", "/v1/runs?limit=1&q=status%3Dactive", None)
+                if status == 200 and not page["items"]:
+                    return True
+            except (OSError, http.client.HTTPException, json.JSONDecodeError):
+                pass
+            time.sleep(0.2)
+        return False
+
+    def run(self):
+        self.start_server()
+        if not self.args.local:
+            for name in ("w1", "w2", "w3"):
+                self.start_worker(name)
+        status, body = self.call("POST", "/v1/runs", {"document": json.dumps(self.plan), "runRequestId": "first"})
+        self.history.append(("first", "ok", body.get("runId")))
+        if not self.settle(20):
+            self.give_up("not even an undisturbed run ends")
+        clients = [threading.Thread(target=self.client, args=(i,)) for i in range(self.args.clients)]
+        for thread in clients:
+            thread.start()
+        fire = [threading.Thread(target=self.fire)]
+        if not self.args.local and self.args.stops:
+            fire.append(threading.Thread(target=self.freeze))
+        for thread in fire:
+            thread.start()
+        for thread in fire:
+            thread.join()
+        self.stop.set()
+        for thread in clients:
+            thread.join()
+        settled = self.settle()
+        self.server.send_signal(signal.SIGTERM)
+        self.server.wait(60)
+        for process in self.workers.values():
+            process.kill()
+            process.wait()
+        return self.check(settled)
+
+    # ---- the checker: history and effects against the log as SQL shows it
+    def check(self, settled):
+        faults = [] if settled else ["runs are stuck"]
+        db = sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)
+        runs = dict(db.execute("select run_id, run_no from runs"))
+        started, seen = {}, {}
+        for request, what, run in self.history:
+            if what != "ok":
+                faults.append(f"{request}: {what}")
+            elif run is None or run not in runs:
+                faults.append(f"acknowledged and lost: {request} {run}")
+            elif started.setdefault(request, run) != run:
+                faults.append(f"one request, two runs: {request}")
+            elif seen.setdefault(run, request) != request:
+                faults.append(f"two requests, one run: {run}")
+        if len(runs) != len(seen):  # a start whose answer was lost is answered when it is asked again
+            faults.append(f"{len(runs)} runs were stored, {len(seen)} acknowledged")
+        effects = {}
+        for line in open(self.effects):
+            run, step, logical, engine = line.split()
+            effects.setdefault(run, []).append((step, int(logical), int(engine)))
+        redispatched = 0
+        for run, number in runs.items():
+            events = [json.loads(text) for (text,) in db.execute("select record_prefix || payload || record_suffix from workflow_events where run_no = ? order by sequence", (number,))]
+            for fault in self.check_run(run, events, effects.pop(run, [])):
+                faults.append(f"{run}: {fault}")
+            redispatched += sum(e["eventType"] == "StepRedispatched" for e in events)
+        if effects:
+            faults.append(f"effects of runs that are not stored: {sorted(effects)[:3]}")
+        verify = subprocess.run([self.args.cairn, "log", "verify", "--all", "--store", "sqlite:" + self.store], capture_output=True, text=True)
+        if verify.returncode:
+            faults.append("log verify: " + (verify.stdout + verify.stderr)[-300:])
+        for fault in faults[:20]:
+            print("  " + fault, file=sys.stderr)
+        told = f"{self.kills['server']} kills of the server, {self.kills['worker']} of workers, {self.kills['stop']} stops; {len(runs)} runs, {redispatched} attempts begun again"
+        print(f"{'not ok' if faults else 'ok'} service_storm{': ' + str(len(faults)) + ' faults' if faults else ''} ({told})")
+        if faults or self.args.keep:
+            print("  kept: " + self.dir, file=sys.stderr)
+        else:
+            shutil.rmtree(self.dir)
+        return 1 if faults else 0
+
+    def check_run(self, run, events, effects):
+        if [e["runSeq"] for e in events] != list(range(1, len(events) + 1)):
+            yield "numbers have gaps"
+        ends = [e["eventType"] for e in events if e["eventType"] in ("RunCompleted", "RunFailed", "RunCancelled")]
+        if ends != ["RunCompleted"] or events[-1]["eventType"] != "RunCompleted":
+            yield f"ended as {ends}"
+        ordered = {(e["stepId"], e["logicalAttemptId"], e["engineAttemptId"]) for e in events if e["eventType"] in ("StepStarted", "StepRedispatched")}
+        if not set(effects) <= ordered:
+            yield f"ran without an event: {sorted(set(effects) - ordered)} (I11)"
+        if len(set(effects)) != len(effects):
+            yield f"one attempt ran twice: {sorted(effects)} (I13)"
+        for step in "abcd":
+            mine = [e for e in events if e.get("stepId") == step]
+            done = [i for i, e in enumerate(mine) if e["eventType"] == "StepCompleted"]
+            if len(done) != 1 or done[0] != len(mine) - 1:
+                yield f"{step} completed {len(done)} times, or went on (I12)"
+            outcomes = [e["logicalAttemptId"] for e in mine if e["eventType"] in ("StepCompleted", "StepFailed", "StepSkipped")]
+            if len(set(outcomes)) != len(outcomes):
+                yield f"two outcomes of one attempt of {step} (I14)"
+            if step != "d" and not [e for e in effects if e[0] == step]:
+                yield f"{step} completed and never ran"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("cairn")
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--stops", type=int, default=100)
+    parser.add_argument("--clients", type=int, default=6)
+    parser.add_argument("--local", action="store_true", help="steps run in the server; no workers")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--dir")
+    storm = Storm(parser.parse_args())
+    sys.exit(storm.run())
+
+
+main()
