@@ -155,6 +155,13 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
 #define X(name) void handle_##name(struct ask *ask);
 HANDLER_LIST(X)
 #undef X
+// raw.c
+void handle_store_list(struct ask *ask);
+void handle_store_head(struct ask *ask);
+void handle_store_records(struct ask *ask);
+void handle_store_ledger(struct ask *ask);
+void handle_store_blob(struct ask *ask);
+void handle_store_file(struct ask *ask);
 // forks.c
 void handle_fork(struct ask *ask);
 void handle_fork_preview(struct ask *ask);

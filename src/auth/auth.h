@@ -43,6 +43,7 @@ enum role role_parse(struct str text); // of either; 0 when unknown
     X(RUN_PAYLOAD, "run.payload")                                                                                      \
     X(STEP_OUTPUT, "step.output")                                                                                      \
     X(STEP_LOGS, "step.logs")                                                                                          \
+    X(STORE_READ, "store.read")                                                                                        \
     X(RUN_BUNDLE, "run.bundle")                                                                                        \
     X(RUN_CANCEL, "run.cancel")                                                                                        \
     X(RUN_FORK, "run.fork")                                                                                            \

@@ -26,7 +26,8 @@
     X(DENIED, 14, "not allowed")                                                                                       \
     X(SCHEMA, 15, "does not fit its schema; nothing was stored")                                                       \
     X(TERMINAL, 16, "the run has ended")                                                                               \
-    X(UNSUPPORTED, 17, "not supported")
+    X(UNSUPPORTED, 17, "not supported")                                                                                \
+    X(UNREACHABLE, 18, "nobody answers there, or not now")
 
 enum code {
     OK = 0,

@@ -338,6 +338,8 @@ enum exit_code exit_from_code(enum code code)
         return EXIT_INTEGRITY;
     case E_TIMEOUT:
         return EXIT_TIMEOUT;
+    case E_UNREACHABLE:
+        return EXIT_UNREACHABLE;
     case E_CANCELLED:
         return EXIT_RUN_CANCELLED;
     case E_DENIED:

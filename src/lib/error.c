@@ -22,6 +22,7 @@ static const char *hint_of(enum code code)
         return "`cairn log verify` names what was changed";
     case OK:
     case E_NOMEM:
+    case E_UNREACHABLE:
     case E_LIMIT:
     case E_INVALID:
     case E_NOT_FOUND:

@@ -82,6 +82,7 @@ static const struct {
     {E_SCHEMA, 400, "SCHEMA_VALIDATION_FAILED", false},
     {E_TERMINAL, 409, "RUN_TERMINAL", false},
     {E_UNSUPPORTED, 422, "UNSUPPORTED", false},
+    {E_UNREACHABLE, 503, "UNREACHABLE", true},
 };
 
 void call_failed(struct call *call, const struct error *err)

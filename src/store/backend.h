@@ -129,6 +129,9 @@ struct store_ops {
     enum code (*usage)(struct store *, struct arena *, struct usages *, struct error *);
     // Where the files of a run go that are no part of the log. `what` is "artifacts" or "logs"; empty: kept nowhere.
     enum code (*run_dir)(const struct store *, const struct run_ids *, const char *what, struct arena *, struct str *);
+    // NULL: run_dir is a directory of this machine, and files are read there.
+    enum code (*file)(struct store *, const struct run_ids *, const char *what, struct str name, uint64_t offset,
+                      size_t limit, struct arena *, struct file_piece *, struct error *);
     void (*close)(struct store *);
 };
 
@@ -136,6 +139,7 @@ struct store {                    // backends embed this as their first member
     const struct store_ops *ops;  // set by the backend
     struct store_options options; // set by the backend
     char *url;                    // set and freed by store.c
+    struct str tenant;            // the only one that can be seen; empty: all
     struct store_recovery recovery;
     bool dead; // an append failed with E_IO: nothing more is accepted (S10)
 };
@@ -160,6 +164,7 @@ enum code record_key(enum vocabulary vocabulary, const struct run_ids *ids, cons
 enum code store_open_sqlite(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;
 enum code store_open_files(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;
 enum code store_open_bundle(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;
+enum code store_open_server(struct str url, const struct store_options *, struct store **, struct error *) MUST_CHECK;
 enum code store_open_memory(const struct store_options *, struct store **, struct error *) MUST_CHECK;
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/map.h"
 #include "store/bundle.h"
 #include "store/lines.h"
+#include "store/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,75 +38,12 @@ static enum code out_of_memory(struct error *err)
     return error_set(err, E_NOMEM, "out of memory");
 }
 
-// ---- a line of runs.jsonl
-
-enum { FIELD_TEXT = 1, FIELD_NUMBER, FIELD_HASH };
-
-struct head_field {
-    const char *name;
-    int kind;
-    size_t offset;
-};
-
-// In canonical order. What is not a text, a 64-bit number or a hash is written by hand below.
-static const struct head_field head_fields[] = {
-    {"createdMs", FIELD_NUMBER, offsetof(struct run_head, summary.created_ms)},
-    {"document", FIELD_HASH, offsetof(struct run_head, document)},
-    {"endedMs", FIELD_NUMBER, offsetof(struct run_head, summary.ended_ms)},
-    {"environmentId", FIELD_TEXT, offsetof(struct run_head, ids.environment)},
-    {"head", FIELD_HASH, offsetof(struct run_head, head)},
-    {"lastSeq", FIELD_NUMBER, offsetof(struct run_head, last_seq)},
-    {"ledgerHead", FIELD_HASH, offsetof(struct run_head, ledger_head)},
-    {"ledgerSeq", FIELD_NUMBER, offsetof(struct run_head, last_ledger_seq)},
-    {"name", FIELD_TEXT, offsetof(struct run_head, name)},
-    {"originalRunId", FIELD_TEXT, offsetof(struct run_head, original_run)},
-    {"parentRunId", FIELD_TEXT, offsetof(struct run_head, parent_run)},
-    {"planId", FIELD_TEXT, offsetof(struct run_head, ids.plan_id)},
-    {"planVersion", FIELD_TEXT, offsetof(struct run_head, ids.plan_version)},
-    {"projectId", FIELD_TEXT, offsetof(struct run_head, ids.project)},
-    {"runId", FIELD_TEXT, offsetof(struct run_head, ids.run)},
-    {"startedMs", FIELD_NUMBER, offsetof(struct run_head, summary.started_ms)},
-    {"tenantId", FIELD_TEXT, offsetof(struct run_head, ids.tenant)},
-    {"updatedMs", FIELD_NUMBER, offsetof(struct run_head, updated_ms)},
-};
-
-static bool put_field(const struct head_field *field, const struct run_head *head, struct arena *arena,
-                      struct json *out)
-{
-    const void *at = (const char *)head + field->offset;
-    struct json value;
-    if (field->kind == FIELD_TEXT) {
-        value = json_string(*(const struct str *)at);
-    } else if (field->kind == FIELD_NUMBER) {
-        value = json_int(*(const int64_t *)at);
-    } else {
-        char hex[SHA256_HEX + 1];
-        digest_hex(at, hex);
-        struct str text = arena_copy(arena, str_from(hex));
-        if (!text.ptr) return false;
-        value = json_string(text);
-    }
-    return json_put(arena, out, str_from(field->name), value);
-}
+// ---- lines
 
 bool bundle_run_write(const struct run_head *head, struct arena *arena, struct buf *out)
 {
-    const struct run_summary *summary = &head->summary;
-    struct json line, steps = json_object();
-    bool ok = json_object_with(arena, ARRAY_COUNT(head_fields) + 6, &line);
-    for (size_t i = 0; ok && i < ARRAY_COUNT(head_fields); i++) ok = put_field(&head_fields[i], head, arena, &line);
-    ok = ok && json_put(arena, &steps, STR("completed"), json_int(summary->counts.completed)) &&
-         json_put(arena, &steps, STR("failed"), json_int(summary->counts.failed)) &&
-         json_put(arena, &steps, STR("running"), json_int(summary->running)) &&
-         json_put(arena, &steps, STR("skipped"), json_int(summary->counts.skipped)) &&
-         json_put(arena, &steps, STR("total"), json_int(summary->counts.total)) &&
-         json_put(arena, &line, STR("cause"), json_string(str_from(summary->cause))) &&
-         json_put(arena, &line, STR("status"), json_string(str_from(run_status_name(summary->status)))) &&
-         json_put(arena, &line, STR("steps"), steps) &&
-         json_put(arena, &line, STR("substatus"), json_string(str_from(summary->substatus))) &&
-         json_put(arena, &line, STR("terminal"), json_bool(head->terminal)) &&
-         json_put(arena, &line, STR("vocabulary"), json_string(str_from(vocabulary_name(head->vocabulary))));
-    if (!ok) return false;
+    struct json line;
+    if (!run_head_json(head, arena, &line)) return false;
     json_canon(out, &line);
     buf_byte(out, '\n');
     return buf_ok(out);
@@ -114,47 +52,6 @@ bool bundle_run_write(const struct run_head *head, struct arena *arena, struct b
 void bundle_ledger_write(const struct record *entry, struct buf *out)
 {
     ledger_line_write(out, entry);
-}
-
-static bool take_field(const struct head_field *field, const struct json *line, struct run_head *out)
-{
-    const struct json *value = json_key(line, field->name);
-    void *at = (char *)out + field->offset;
-    if (field->kind == FIELD_HASH) return digest_parse(json_text(value), at);
-    if (!json_is(value, field->kind == FIELD_TEXT ? JSON_STRING : JSON_INT)) return false;
-    if (field->kind == FIELD_TEXT)
-        *(struct str *)at = value->text;
-    else
-        *(int64_t *)at = value->integer;
-    return true;
-}
-
-static void take_text(const struct json *value, char *out, size_t size)
-{
-    struct str text = json_text(value);
-    snprintf(out, size, "%.*s", STR_ARG(text));
-}
-
-static bool take_head(const struct json *line, struct run_head *out)
-{
-    *out = (struct run_head){0};
-    for (size_t i = 0; i < ARRAY_COUNT(head_fields); i++)
-        if (!take_field(&head_fields[i], line, out)) return false;
-    const struct json *steps = json_key(line, "steps");
-    struct run_summary *summary = &out->summary;
-    summary->counts.completed = (uint32_t)json_integer(json_key(steps, "completed"), 0);
-    summary->counts.failed = (uint32_t)json_integer(json_key(steps, "failed"), 0);
-    summary->counts.skipped = (uint32_t)json_integer(json_key(steps, "skipped"), 0);
-    summary->counts.total = (uint32_t)json_integer(json_key(steps, "total"), 0);
-    summary->running = (uint32_t)json_integer(json_key(steps, "running"), 0);
-    take_text(json_key(line, "cause"), summary->cause, sizeof(summary->cause));
-    take_text(json_key(line, "substatus"), summary->substatus, sizeof(summary->substatus));
-    summary->status = run_status_parse(json_text(json_key(line, "status")));
-    out->vocabulary = vocabulary_parse(json_text(json_key(line, "vocabulary")));
-    const struct json *terminal = json_key(line, "terminal");
-    out->terminal = json_is(terminal, JSON_BOOL) && terminal->boolean;
-    return summary->status && out->vocabulary && json_is(terminal, JSON_BOOL) && out->ids.run.len &&
-           out->last_seq <= RUN_EVENTS_MAX && out->last_ledger_seq <= RUN_EVENTS_MAX;
 }
 
 // ---- opening
@@ -208,7 +105,7 @@ static enum code read_runs(struct bundle_store *store, size_t count, struct erro
         struct json line;
         char path[64];
         if (json_parse(str_cut(rest, '\n', &rest), &json_limits_default, &store->arena, &line, NULL) ||
-            !take_head(&line, &run->head))
+            !run_head_read(&line, &run->head))
             return error_set(err, E_CORRUPT, "line %zu of %s is damaged", store->count, BUNDLE_RUNS);
         enum code rc = index_run(store, &run->head.ids, err);
         if (rc) return rc;

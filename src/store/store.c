@@ -12,8 +12,10 @@ enum code store_open(struct str url, const struct store_options *options, struct
     struct str scheme = str_cut(url, ':', &path);
     enum code rc;
     if (scheme.len == url.len)
-        return error_set(err, E_INVALID,
-                         "store \"%.*s\": expected sqlite:PATH, files:DIRECTORY, bundle:FILE or memory:", STR_ARG(url));
+        return error_set(
+            err, E_INVALID,
+            "store \"%.*s\": expected sqlite:PATH, files:DIRECTORY, bundle:FILE, memory: or the URL of a server",
+            STR_ARG(url));
     if (!str_is(scheme, "memory") && path.len == 0)
         return error_set(err, E_INVALID, "store \"%.*s\": no path after the colon", STR_ARG(url));
     if (memchr(url.ptr, '\0', url.len)) return error_set(err, E_INVALID, "store: the path holds a NUL byte");
@@ -26,11 +28,14 @@ enum code store_open(struct str url, const struct store_options *options, struct
         rc = store_open_bundle(path, options, &store, err);
     else if (str_is(scheme, "memory"))
         rc = store_open_memory(options, &store, err);
+    else if (str_is(scheme, "http") || str_is(scheme, "https") || str_is(scheme, "unix"))
+        rc = store_open_server(url, options, &store, err);
     else
-        return error_set(err, E_INVALID, "store \"%.*s\": unknown kind \"%.*s\" (sqlite, files, bundle, memory)",
+        return error_set(err, E_INVALID,
+                         "store \"%.*s\": unknown kind \"%.*s\" (sqlite, files, bundle, memory, http, https, unix)",
                          STR_ARG(url), STR_ARG(scheme));
     if (rc) {
-        error_wrap(err, "store %.*s", STR_ARG(url));
+        if (rc != E_UNREACHABLE) error_wrap(err, "store %.*s", STR_ARG(url));
         return rc;
     }
     INVARIANT(store && store->ops);
@@ -59,6 +64,16 @@ const char *store_kind(const struct store *store)
 struct str store_url(const struct store *store)
 {
     return str_from(store->url);
+}
+
+bool store_is_remote(const struct store *store)
+{
+    return store->ops->file != NULL;
+}
+
+struct str store_tenant(const struct store *store)
+{
+    return store->tenant;
 }
 
 const struct store_recovery *store_recovered(const struct store *store)

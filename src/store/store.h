@@ -58,11 +58,15 @@ struct store_options {
     const char *vfs;       // sqlite: name of a VFS (tests); NULL otherwise
     int64_t lock_wait_ms;  // how long to wait for a lock that another process holds; 0 = 30 s
     bool exclusive;        // sqlite: locking_mode=EXCLUSIVE (a VFS without shared memory)
+    struct str token;      // server: who we are; lives as long as the store
+    struct str ca_file;    // server: instead of the system's certificates; lives as long as the store
     const char *artifacts; // artifacts are kept below this directory instead of beside the store, logs nowhere; or NULL
 };
 
-// "sqlite:PATH", "files:DIR", "memory:", and for reading "bundle:FILE" (store/bundle.h).
-// E_LOCKED: err names the process that holds it (files, WRITE). E_VERSION, E_CORRUPT.
+// "sqlite:PATH", "files:DIR", "memory:", and for reading "bundle:FILE" (store/bundle.h), and "http://HOST:PORT", "https://HOST",
+// "unix:PATH" for what a server keeps (docs/format/store-api.md).
+// E_LOCKED: err names the process that holds it (files, WRITE). E_VERSION, E_CORRUPT. Of a server E_UNREACHABLE, E_DENIED too, and
+// from every function below.
 enum code store_open(struct str url, const struct store_options *options, struct store **out,
                      struct error *err) MUST_CHECK;
 void store_close(struct store *store);
@@ -74,6 +78,20 @@ enum code store_artifacts_dir(const struct store *store, const struct run_ids *i
 // The same for what its steps write (docs/format/logs.md). Empty: this store keeps no logs.
 enum code store_logs_dir(const struct store *store, const struct run_ids *ids, struct arena *arena,
                          struct str *out) MUST_CHECK;
+// A piece of a file there, wherever the store is. `what` is "logs" or "artifacts", `name` a path below that directory; links are not
+// followed. FILE_TAIL: the last `limit` bytes. Past the end: no bytes. E_NOT_FOUND, E_IO, E_NOMEM, E_UNREACHABLE, E_DENIED.
+#define FILE_TAIL UINT64_MAX
+struct file_piece {
+    struct str bytes;
+    uint64_t size; // of the whole file, when it was looked at
+};
+enum code store_run_file(struct store *store, const struct run_ids *ids, const char *what, struct str name,
+                         uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out,
+                         struct error *err) MUST_CHECK;
+// A server keeps the runs: its files are not ours, and it alone writes.
+bool store_is_remote(const struct store *store);
+// The only tenant that this handle can see; empty: all.
+struct str store_tenant(const struct store *store);
 
 // ---- writing
 // The summary that `ls` shows, kept with the head of each run. A fold of the log; may be dropped and made again.

@@ -64,6 +64,7 @@ static void codes_have_names(void)
     CHECK_TEXT(code_text((enum code)99), "unknown code");
     CHECK_INT(E_NOMEM, 1);
     CHECK_INT(E_UNSUPPORTED, 17);
+    CHECK_INT(E_UNREACHABLE, 18);
 }
 
 static void break_invariant(void *context)

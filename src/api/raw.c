@@ -1,0 +1,283 @@
+// The store as it is, for those who read it from far away (src/store/server.c, docs/format/store-api.md): heads, records with their bytes,
+// blobs of a run, files beside it. Lists and heads follow run.list and run.get; whatever holds payloads is store.read.
+#include "api/inside.h"
+
+#include "store/wire.h"
+
+#include <string.h>
+
+enum { RAW_PAGE = 64, RAW_SIZE = 2 << 20, FILE_PIECE = 4 << 20, RAW_MAX = 48 << 20 };
+
+static void end_page(struct ask *ask, struct buf *out, bool more)
+{
+    struct json end = json_object();
+    if (!ask_json(ask, &end, "more", json_bool(more))) out->failed = true;
+    if (buf_ok(out)) json_write(out, &end);
+    if (buf_ok(out))
+        answer_text(ask, 200, "application/vnd.cairn.records", buf_str(out));
+    else
+        no_memory(ask);
+}
+
+// ---- heads
+
+static bool put_head(struct ask *ask, const struct run_head *head, struct json *out)
+{
+    struct run_head told = *head;
+    // The line about what went wrong quotes what steps said.
+    if (ask->call->decision.payload_redacted) told.summary.cause[0] = '\0';
+    return run_head_json_live(&told, &ask->call->arena, out);
+}
+
+static void tell_head(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct json body;
+    (void)store;
+    if (put_head(ask, head, &body))
+        call_answer(ask->call, 200, body);
+    else
+        no_memory(ask);
+}
+
+void handle_store_head(struct ask *ask)
+{
+    with_run(ask, OPERATION_RUN_GET, tell_head);
+}
+
+// Pages of the store until there are enough that the caller may see.
+static void list_heads(struct call *call, struct store *store)
+{
+    struct ask *ask = call->context;
+    struct run_filter filter = *(const struct run_filter *)ask->state;
+    struct json items = json_array(), body = json_object();
+    struct error err = {0};
+    size_t wanted = filter.limit;
+    bool ok = true;
+    enum code rc = OK;
+    do {
+        struct run_heads heads = {0};
+        filter.limit = wanted - items.count;
+        rc = store_list(store, &filter, &call->arena, &heads, &err);
+        for (size_t i = 0; !rc && ok && i < heads.count; i++) {
+            const struct run_ids *ids = &heads.items[i].ids;
+            struct json one;
+            if (!principal_sees(&call->who, ids->tenant, ids->project, ids->environment)) continue;
+            ok = put_head(ask, &heads.items[i], &one) && json_push(&call->arena, &items, one);
+        }
+        filter.before = heads.next;
+    } while (!rc && ok && filter.before && items.count < wanted);
+    if (rc) {
+        call_failed(call, &err);
+        return;
+    }
+    ok = ok && ask_json(ask, &body, "items", items) && ask_json(ask, &body, "next", json_int((int64_t)filter.before));
+    if (ok)
+        call_answer(call, 200, body);
+    else
+        no_memory(ask);
+}
+
+static bool read_statuses(struct ask *ask, uint32_t *mask)
+{
+    struct str rest;
+    if (!query_text(ask, "status", &rest)) return false;
+    while (rest.len > 0) {
+        enum run_status status = run_status_parse(str_cut(rest, ',', &rest));
+        if (!status) {
+            call_problem(ask->call, 400, "INVALID_REQUEST", "parameter status names one that there is not");
+            return false;
+        }
+        *mask |= 1u << status;
+    }
+    return true;
+}
+
+static bool read_filter(struct ask *ask, struct run_filter *out)
+{
+    int64_t limit, before, since, until, unfinished, roots;
+    if (!query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit) ||
+        !query_number(ask, "before", 1, INT64_MAX, 0, &before) ||
+        !query_number(ask, "since", 0, INT64_MAX, 0, &since) || !query_number(ask, "until", 0, INT64_MAX, 0, &until) ||
+        !query_number(ask, "unfinished", 0, 1, 0, &unfinished) || !query_number(ask, "roots", 0, 1, 0, &roots) ||
+        !query_text(ask, "plan", &out->plan) || !query_text(ask, "prefix", &out->run_prefix) ||
+        !read_statuses(ask, &out->status_mask))
+        return false;
+    out->tenant = ask->call->who.tenant;
+    out->limit = (size_t)limit;
+    out->before = (uint64_t)before;
+    out->since_ms = since;
+    out->until_ms = until;
+    out->unfinished = unfinished;
+    out->roots = roots;
+    return true;
+}
+
+void handle_store_list(struct ask *ask)
+{
+    struct run_filter *filter = ARENA_NEW(&ask->call->arena, struct run_filter);
+    struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
+    if (!filter) {
+        no_memory(ask);
+        return;
+    }
+    if (!service_may(ask->call, OPERATION_RUN_LIST, &all, (struct str){0}) || !read_filter(ask, filter)) return;
+    ask->state = filter;
+    service_read(ask->call, list_heads);
+}
+
+// ---- records
+
+typedef enum code (*read_records)(struct store *, struct str, struct str, uint64_t, size_t, struct arena *,
+                                  struct records *, struct error *);
+
+static void tell_pages(struct ask *ask, struct store *store, const struct run_head *head, read_records read)
+{
+    int64_t after, limit;
+    struct error err = {0};
+    struct arena scratch;
+    struct buf out;
+    bool more = true;
+    enum code rc = OK;
+    if (!query_number(ask, "after", 0, INT64_MAX, 0, &after) ||
+        !query_number(ask, "limit", 1, PAGE_MAX, PAGE_MAX, &limit))
+        return;
+    arena_init(&scratch, 64 * 1024, RAW_MAX);
+    buf_init(&out, RAW_MAX);
+    while (!rc && more && limit > 0 && out.len < RAW_SIZE) {
+        struct records page;
+        size_t wanted = limit < RAW_PAGE ? (size_t)limit : RAW_PAGE;
+        arena_reset(&scratch);
+        rc = read(store, head->ids.tenant, head->ids.run, (uint64_t)after, wanted, &scratch, &page, &err);
+        for (size_t i = 0; !rc && i < page.count; i++) {
+            const struct record *record = &page.items[i];
+            if (!record_wire_write(&out, record, &scratch)) rc = error_set(&err, E_NOMEM, "out of memory");
+            after = (int64_t)(record->ledger_seq ? record->ledger_seq : record->seq);
+        }
+        if (rc) break;
+        limit -= (int64_t)page.count;
+        more = page.count == wanted;
+    }
+    if (rc)
+        call_failed(ask->call, &err);
+    else
+        end_page(ask, &out, more);
+    buf_release(&out);
+    arena_release(&scratch);
+}
+
+static void tell_events(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    tell_pages(ask, store, head, store_read);
+}
+
+static void tell_ledger(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    tell_pages(ask, store, head, store_read_ledger);
+}
+
+void handle_store_records(struct ask *ask)
+{
+    with_run(ask, OPERATION_STORE_READ, tell_events);
+}
+
+void handle_store_ledger(struct ask *ask)
+{
+    with_run(ask, OPERATION_STORE_READ, tell_ledger);
+}
+
+// ---- blobs: of a run that refers to them, for bytes under a hash belong to whoever stored them
+
+struct referring {
+    const struct digest *wanted;
+    bool found;
+};
+
+static enum code find_reference(void *context, const struct record *record, const struct moment *moment,
+                                const struct seal *seal)
+{
+    struct referring *referring = context;
+    (void)record;
+    (void)seal;
+    if (!moment) return OK;
+    if (moment->has_blob && digest_eq(&moment->blob, referring->wanted)) referring->found = true;
+    const struct json *parts = moment->start ? &moment->start->parts : NULL;
+    for (uint32_t i = 0; json_is(parts, JSON_ARRAY) && i < parts->count; i++) {
+        struct digest part;
+        if (digest_parse(json_text(json_key(&parts->items[i], "sha256")), &part) && digest_eq(&part, referring->wanted))
+            referring->found = true;
+    }
+    return referring->found ? E_CANCELLED : OK;
+}
+
+static void tell_blob(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct digest wanted;
+    struct error err = {0};
+    struct str bytes;
+    enum code rc = OK;
+    if (!digest_parse(ask->params[1], &wanted)) {
+        call_problem(ask->call, 400, "INVALID_REQUEST", "a blob is named by its SHA-256, in hexadecimal");
+        return;
+    }
+    struct referring referring = {.wanted = &wanted, .found = digest_eq(&wanted, &head->document)};
+    if (!referring.found) rc = store_replay(store, head->ids.tenant, head->ids.run, find_reference, &referring, &err);
+    if (rc == E_CANCELLED && referring.found) rc = OK;
+    if (!rc && referring.found) rc = store_blob(store, &wanted, &ask->call->arena, &bytes, &err);
+    if (rc == E_NOT_FOUND || (!rc && !referring.found))
+        call_problem(ask->call, 404, "NOT_FOUND", "the run refers to no such blob");
+    else if (rc)
+        call_failed(ask->call, &err);
+    else
+        answer_text(ask, 200, "application/octet-stream", bytes);
+}
+
+void handle_store_blob(struct ask *ask)
+{
+    with_run(ask, OPERATION_STORE_READ, tell_blob);
+}
+
+// ---- files beside a run
+
+static void tell_file(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    int64_t offset, limit, tail;
+    struct str what, name;
+    struct error err = {0};
+    struct file_piece piece;
+    struct json about = json_object();
+    struct buf out;
+    if (!query_number(ask, "offset", 0, INT64_MAX, 0, &offset) ||
+        !query_number(ask, "limit", 1, FILE_PIECE, FILE_PIECE, &limit) || !query_number(ask, "tail", 0, 1, 0, &tail) ||
+        !query_text(ask, "what", &what) || !query_text(ask, "name", &name))
+        return;
+    bool logs = str_is(what, "logs");
+    if (!logs && !str_is(what, "artifacts")) {
+        call_problem(ask->call, 400, "INVALID_REQUEST", "parameter what is logs or artifacts");
+        return;
+    }
+    enum code rc = store_run_file(store, &head->ids, logs ? "logs" : "artifacts", name,
+                                  tail ? FILE_TAIL : (uint64_t)offset, (size_t)limit, &ask->call->arena, &piece, &err);
+    if (rc == E_NOT_FOUND) {
+        call_problem(ask->call, 404, "NOT_FOUND", "the run has no such file");
+        return;
+    }
+    if (rc) {
+        call_failed(ask->call, &err);
+        return;
+    }
+    buf_init(&out, RAW_MAX);
+    if (!ask_json(ask, &about, "size", json_int((int64_t)piece.size))) out.failed = true;
+    if (buf_ok(&out)) json_write(&out, &about);
+    buf_byte(&out, '\n');
+    buf_add(&out, piece.bytes);
+    if (buf_ok(&out))
+        answer_text(ask, 200, "application/vnd.cairn.file", buf_str(&out));
+    else
+        no_memory(ask);
+    buf_release(&out);
+}
+
+void handle_store_file(struct ask *ask)
+{
+    with_run(ask, OPERATION_STORE_READ, tell_file);
+}

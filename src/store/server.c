@@ -1,0 +1,460 @@
+// A server as a store: "http://HOST:PORT", "https://HOST", "unix:PATH". Everything that reads a store reads what the server keeps, exactly
+// as it is stored there (docs/format/store-api.md), as far as the token may. A signal is posted to the server, which decides it as the owner
+// of the run; nothing else is written from here.
+#include "fetch/fetch.h"
+#include "store/backend.h"
+#include "store/wire.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    PAGE_MAX = 500,
+    FILE_PIECE_MAX = 4 << 20,
+    RECENT = 8,
+    RECENT_SIZE = 201,
+    TARGET_MAX = 16 * 1024,
+    PATIENCE_MS = 5000
+};
+
+struct server_store {
+    struct store base;
+    struct fetch_link *link;
+    struct arena arena;               // the tenant's name
+    char recent[RECENT][RECENT_SIZE]; // runs that were asked for, newest first: whose blobs are asked for next
+};
+
+static struct server_store *server_of(const struct store *store)
+{
+    return CONTAINER_OF((void *)(uintptr_t)store, struct server_store, base);
+}
+
+static enum code out_of_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+static enum code not_understood(struct error *err)
+{
+    return error_set(err, E_UNREACHABLE, "the answer is not one of a Cairn server of this version");
+}
+
+// ---- asking
+
+static const struct {
+    int status;
+    enum code code;
+} meanings[] = {
+    {400, E_INVALID}, {401, E_DENIED},  {403, E_DENIED},  {404, E_NOT_FOUND},   {409, E_CONFLICT}, {412, E_CONFLICT},
+    {413, E_LIMIT},   {415, E_INVALID}, {422, E_INVALID}, {429, E_UNREACHABLE}, {507, E_FULL},     {501, E_UNSUPPORTED},
+};
+
+// What a problem (RFC 9457) means here, in the server's words.
+static enum code problem(const struct fetch_answer *answer, struct arena *arena, struct error *err)
+{
+    struct json body;
+    enum code rc = answer->status >= 500 ? E_UNREACHABLE : E_INVALID;
+    for (size_t i = 0; i < ARRAY_COUNT(meanings); i++)
+        if (meanings[i].status == answer->status) rc = meanings[i].code;
+    if (json_parse(answer->body, NULL, arena, &body, NULL) || body.type != JSON_OBJECT)
+        return error_set(err, rc, "the server answers with status %d", answer->status);
+    struct str detail = json_text(json_key(&body, "detail")), code = json_text(json_key(&body, "code"));
+    if (str_is(code, "LOG_CORRUPT")) rc = E_CORRUPT;
+    if (detail.len == 0) detail = json_text(json_key(&body, "title"));
+    return error_set(err, rc, "%.*s%s%.*s%s", STR_ARG(detail), code.len ? " (" : "", STR_ARG(code),
+                     code.len ? ")" : "");
+}
+
+// Once, as long as the server says, but not for ever.
+static bool patient(const struct fetch_answer *answer, bool *waited)
+{
+    int64_t seconds = 0;
+    struct str after = fetch_header(answer, "retry-after");
+    if (*waited || (answer->status != 429 && answer->status != 503) || !str_int64(after, &seconds)) return false;
+    if (seconds < 0 || seconds * 1000 > PATIENCE_MS) return false;
+    *waited = true;
+    nanosleep(&(struct timespec){.tv_sec = (time_t)seconds}, NULL);
+    return true;
+}
+
+static enum code call(struct server_store *store, struct fetch_call *request, struct arena *arena,
+                      struct fetch_answer *answer, struct error *err)
+{
+    bool waited = false;
+    for (;;) {
+        struct error why = {0};
+        enum code rc = fetch_link_call(store->link, request, arena, answer, &why);
+        if (rc == E_IO || rc == E_TIMEOUT) return error_set(err, E_UNREACHABLE, "%s", why.message);
+        if (rc) return error_set(err, rc, "%s", why.message);
+        if (answer->status >= 200 && answer->status < 300) return OK;
+        if (!patient(answer, &waited)) return problem(answer, arena, err);
+    }
+}
+
+static enum code get(struct server_store *store, struct buf *target, struct arena *arena, struct str *body,
+                     struct error *err)
+{
+    struct fetch_answer answer = {0};
+    struct fetch_call request = {.uri = buf_str(target)};
+    enum code rc = buf_ok(target) ? call(store, &request, arena, &answer, err) : out_of_memory(err);
+    buf_release(target);
+    *body = answer.body;
+    return rc;
+}
+
+static void target_run(struct buf *target, struct str run, const char *what)
+{
+    buf_init(target, TARGET_MAX);
+    buf_text(target, "/v1/store/runs/");
+    http_percent_encode(target, run);
+    buf_text(target, what);
+}
+
+static void add_number(struct buf *target, char before, const char *name, uint64_t value)
+{
+    buf_printf(target, "%c%s=%" PRIu64, before, name, value);
+}
+
+static void add_text(struct buf *target, const char *name, struct str value)
+{
+    if (value.len == 0) return;
+    buf_printf(target, "&%s=", name);
+    http_percent_encode(target, value);
+}
+
+static bool of_another_tenant(const struct server_store *store, struct str tenant)
+{
+    return tenant.len && !str_eq(tenant, store->base.tenant);
+}
+
+static enum code no_run(struct str run, struct error *err)
+{
+    return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+}
+
+static void remember(struct server_store *store, struct str run)
+{
+    size_t at = 0;
+    if (run.len == 0 || run.len >= RECENT_SIZE) return;
+    while (at + 1 < RECENT && !str_eq(str_from(store->recent[at]), run)) at++;
+    memmove(store->recent[1], store->recent[0], at * RECENT_SIZE);
+    memcpy(store->recent[0], run.ptr, run.len);
+    store->recent[0][run.len] = '\0';
+}
+
+// ---- heads
+
+static enum code server_head(struct store *base, struct str tenant, struct str run, struct arena *arena,
+                             struct run_head *out, struct error *err)
+{
+    struct server_store *store = server_of(base);
+    struct buf target;
+    struct json value;
+    struct str body;
+    if (of_another_tenant(store, tenant) || run.len == 0) return no_run(run, err);
+    target_run(&target, run, "");
+    enum code rc = get(store, &target, arena, &body, err);
+    if (rc == E_NOT_FOUND) return no_run(run, err);
+    if (rc) return rc;
+    if (json_parse(body, NULL, arena, &value, NULL) || !run_head_read(&value, out)) return not_understood(err);
+    remember(store, run);
+    return OK;
+}
+
+static void target_list(struct buf *target, const struct run_filter *filter, uint64_t before, size_t limit)
+{
+    buf_init(target, TARGET_MAX);
+    buf_text(target, "/v1/store/runs");
+    add_number(target, '?', "limit", limit);
+    if (before) add_number(target, '&', "before", before);
+    add_text(target, "plan", filter->plan);
+    add_text(target, "prefix", filter->run_prefix);
+    if (filter->since_ms > 0) add_number(target, '&', "since", (uint64_t)filter->since_ms);
+    if (filter->until_ms > 0) add_number(target, '&', "until", (uint64_t)filter->until_ms);
+    if (filter->unfinished) buf_text(target, "&unfinished=1");
+    if (filter->roots) buf_text(target, "&roots=1");
+    const char *between = "&status=";
+    for (int status = 1; filter->status_mask && status <= RUN_STATUS_CANCELLED; status++) {
+        if (!(filter->status_mask & (1u << status))) continue;
+        buf_printf(target, "%s%s", between, run_status_name((enum run_status)status));
+        between = ",";
+    }
+}
+
+static enum code take_heads(const struct json *page, struct arena *arena, struct run_heads *out, size_t *capacity,
+                            struct error *err)
+{
+    const struct json *items = json_key(page, "items");
+    if (!json_is(items, JSON_ARRAY)) return not_understood(err);
+    out->items = arena_grow(arena, out->items, out->count, out->count + items->count, sizeof(*out->items), capacity);
+    if (!out->items && items->count) return out_of_memory(err);
+    for (uint32_t i = 0; i < items->count; i++)
+        if (!run_head_read(&items->items[i], &out->items[out->count++])) return not_understood(err);
+    out->next = (uint64_t)json_integer(json_key(page, "next"), 0);
+    return OK;
+}
+
+static enum code server_list(struct store *base, const struct run_filter *filter, struct arena *arena,
+                             struct run_heads *out, struct error *err)
+{
+    struct server_store *store = server_of(base);
+    size_t capacity = 0;
+    if (of_another_tenant(store, filter->tenant)) return OK;
+    out->next = filter->before;
+    do {
+        struct buf target;
+        struct json page;
+        struct str body;
+        size_t left = filter->limit - out->count;
+        target_list(&target, filter, out->next, left < PAGE_MAX ? left : PAGE_MAX);
+        enum code rc = get(store, &target, arena, &body, err);
+        if (!rc && json_parse(body, NULL, arena, &page, NULL)) rc = not_understood(err);
+        if (!rc) rc = take_heads(&page, arena, out, &capacity, err);
+        if (rc) return rc;
+    } while (out->next && out->count < filter->limit);
+    return OK;
+}
+
+// ---- records
+
+// One page: records, then {"more":bool}.
+static enum code take_records(struct str body, struct arena *arena, struct records *out, size_t *capacity, bool *more,
+                              struct error *err)
+{
+    while (!str_starts(body, STR("{\"more\":"))) {
+        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), capacity);
+        enum code rc = out->items ? record_wire_read(&body, arena, &out->items[out->count]) : E_NOMEM;
+        if (rc) return rc == E_NOMEM ? out_of_memory(err) : not_understood(err);
+        out->count++;
+    }
+    *more = str_starts(body, STR("{\"more\":true}"));
+    return OK;
+}
+
+static enum code read_pages(struct store *base, struct str tenant, struct str run, const char *what, uint64_t after,
+                            size_t limit, struct arena *arena, struct records *out, struct error *err)
+{
+    struct server_store *store = server_of(base);
+    size_t capacity = 0;
+    bool more = true;
+    if (of_another_tenant(store, tenant) || run.len == 0) return no_run(run, err);
+    remember(store, run);
+    while (more && out->count < limit) {
+        struct buf target;
+        struct str body;
+        size_t left = limit - out->count;
+        const struct record *last = out->count ? &out->items[out->count - 1] : NULL;
+        if (last) after = last->ledger_seq ? last->ledger_seq : last->seq;
+        target_run(&target, run, what);
+        add_number(&target, '?', "after", after);
+        add_number(&target, '&', "limit", left < PAGE_MAX ? left : PAGE_MAX);
+        enum code rc = get(store, &target, arena, &body, err);
+        if (rc == E_NOT_FOUND) return no_run(run, err);
+        if (!rc) rc = take_records(body, arena, out, &capacity, &more, err);
+        if (rc) return rc;
+    }
+    return OK;
+}
+
+static enum code server_read(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
+                             struct arena *arena, struct records *out, struct error *err)
+{
+    return read_pages(base, tenant, run, "/records", after, limit, arena, out, err);
+}
+
+static enum code server_read_ledger(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
+                                    struct arena *arena, struct records *out, struct error *err)
+{
+    return read_pages(base, tenant, run, "/ledger", after, limit, arena, out, err);
+}
+
+// ---- blobs and files
+
+// A blob is told to those who may read a run that refers to it, so it is asked for by the runs that were read lately.
+static enum code server_blob(struct store *base, const struct digest *digest, struct arena *arena, struct str *out,
+                             struct error *err)
+{
+    struct server_store *store = server_of(base);
+    char hex[SHA256_HEX + 1];
+    digest_hex(digest, hex);
+    for (size_t i = 0; i < RECENT && store->recent[i][0]; i++) {
+        struct buf target;
+        target_run(&target, str_from(store->recent[i]), "/blobs/");
+        buf_text(&target, hex);
+        enum code rc = get(store, &target, arena, out, err);
+        if (rc == E_NOT_FOUND) continue;
+        if (rc) return rc;
+        struct digest found = sha256(*out);
+        if (!digest_eq(&found, digest)) return error_set(err, E_CORRUPT, "blob %s is damaged", hex);
+        return OK;
+    }
+    return error_set(err, E_NOT_FOUND, "no run that was read refers to a blob %s", hex);
+}
+
+// {"size":N}\n and bytes.
+static enum code server_file(struct store *base, const struct run_ids *ids, const char *what, struct str name,
+                             uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out,
+                             struct error *err)
+{
+    struct server_store *store = server_of(base);
+    struct buf target;
+    struct json head;
+    struct str body, bytes;
+    target_run(&target, ids->run, "/file");
+    add_number(&target, '?', "limit", limit < FILE_PIECE_MAX ? limit : FILE_PIECE_MAX);
+    if (offset == FILE_TAIL)
+        buf_text(&target, "&tail=1");
+    else
+        add_number(&target, '&', "offset", offset);
+    add_text(&target, "what", str_from(what));
+    add_text(&target, "name", name);
+    enum code rc = get(store, &target, arena, &body, err);
+    if (rc) return rc;
+    struct str line = str_cut(body, '\n', &bytes);
+    if (json_parse(line, NULL, arena, &head, NULL) || !json_is(json_key(&head, "size"), JSON_INT))
+        return not_understood(err);
+    out->size = (uint64_t)json_integer(json_key(&head, "size"), 0);
+    out->bytes = bytes;
+    return OK;
+}
+
+// An address, for people: the server's own directories are none of ours.
+static enum code server_run_dir(const struct store *base, const struct run_ids *ids, const char *what,
+                                struct arena *arena, struct str *out)
+{
+    struct buf text;
+    buf_init(&text, TARGET_MAX);
+    buf_printf(&text, "%s/v1/store/runs/", base->url);
+    http_percent_encode(&text, ids->run);
+    buf_printf(&text, "/file?what=%s&name=", what);
+    *out = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    return out->ptr ? OK : E_NOMEM;
+}
+
+// ---- signals
+
+// Decided when this returns OK, accepted or not: the record stands in the run's ledger. A refusal by the run is a decision too.
+static enum code server_post(struct store *base, struct str tenant, struct str run, struct str signal_id UNUSED,
+                             struct str bytes, struct error *err)
+{
+    struct server_store *store = server_of(base);
+    struct http_header type = {STR("Content-Type"), STR("application/json")};
+    struct fetch_call request = {
+        .method = STR("POST"), .headers = &type, .header_count = 1, .body = bytes, .repeatable = true}; // it has an id
+    struct fetch_answer answer = {0};
+    struct arena arena;
+    struct buf target;
+    struct json body = {0};
+    if (of_another_tenant(store, tenant)) return no_run(run, err);
+    arena_init(&arena, 4096, 1 << 20);
+    buf_init(&target, TARGET_MAX);
+    buf_text(&target, "/v1/runs/");
+    http_percent_encode(&target, run);
+    buf_text(&target, "/signals");
+    request.uri = buf_str(&target);
+    enum code rc = buf_ok(&target) ? call(store, &request, &arena, &answer, err) : out_of_memory(err);
+    if (rc == E_CONFLICT && json_parse(answer.body, NULL, &arena, &body, NULL) == OK && json_key(&body, "decision"))
+        rc = OK;
+    buf_release(&target);
+    arena_release(&arena);
+    return rc;
+}
+
+static enum code server_inbox(struct store *base UNUSED, struct arena *arena UNUSED, struct inbox_item **items UNUSED,
+                              size_t *count UNUSED, struct error *err UNUSED)
+{
+    return OK;
+}
+
+// ---- what only the server does
+
+static enum code server_writes(struct error *err)
+{
+    return error_set(
+        err, E_DENIED,
+        "the runs of a server are written by the server alone; this command needs the store itself: run it "
+        "where the store is, with --store URL");
+}
+
+static enum code server_commit(struct store *base UNUSED, struct commit *commit UNUSED, struct arena *turn UNUSED,
+                               struct error *err)
+{
+    return server_writes(err);
+}
+
+static enum code server_claim(struct store *base UNUSED, struct str tenant UNUSED, struct str run UNUSED,
+                              struct run_head *out UNUSED, struct arena *arena UNUSED, int64_t *backend_id UNUSED,
+                              struct error *err)
+{
+    return server_writes(err);
+}
+
+static void server_release(struct store *base UNUSED, struct run_log *log UNUSED)
+{
+}
+
+static void server_close(struct store *base)
+{
+    struct server_store *store = server_of(base);
+    fetch_link_close(store->link);
+    arena_release(&store->arena);
+    free(store);
+}
+
+static const struct store_ops server_ops = {
+    .kind = "server",
+    .commit = server_commit,
+    .claim = server_claim,
+    .release = server_release,
+    .head = server_head,
+    .list = server_list,
+    .read = server_read,
+    .read_ledger = server_read_ledger,
+    .blob = server_blob,
+    .post = server_post,
+    .inbox = server_inbox,
+    .run_dir = server_run_dir,
+    .file = server_file,
+    .close = server_close,
+};
+
+// Who we are there. Also finds out whether anybody listens, and whether it is one of us.
+static enum code whoami(struct server_store *store, struct error *err)
+{
+    struct buf target;
+    struct json body;
+    struct str text;
+    struct arena scratch;
+    arena_init(&scratch, 4096, 1 << 20);
+    buf_init(&target, TARGET_MAX);
+    buf_text(&target, "/v1/whoami");
+    enum code rc = get(store, &target, &scratch, &text, err);
+    if (!rc && (json_parse(text, NULL, &scratch, &body, NULL) || !json_key(&body, "roles"))) rc = not_understood(err);
+    struct str tenant = rc ? STR("") : json_text(json_key(&body, "tenantId"));
+    if (!rc && tenant.len == 0) rc = error_set(err, E_DENIED, "the token belongs to no tenant, and so sees no runs");
+    store->base.tenant = arena_copy(&store->arena, tenant);
+    arena_release(&scratch);
+    return rc || store->base.tenant.ptr ? rc : out_of_memory(err);
+}
+
+enum code store_open_server(struct str url, const struct store_options *options, struct store **out, struct error *err)
+{
+    if (options->mode == STORE_WRITE) return server_writes(err);
+    struct server_store *store = calloc(1, sizeof(*store));
+    if (!store) return out_of_memory(err);
+    store->base.ops = &server_ops;
+    store->base.options = *options;
+    arena_init(&store->arena, 1024, 1 << 20);
+    struct fetch_link_options link = {.url = url, .token = options->token, .ca_file = options->ca_file};
+    enum code rc = fetch_link_open(&link, &store->link, err);
+    if (!rc) rc = whoami(store, err);
+    if (rc) {
+        server_close(&store->base);
+        return rc;
+    }
+    *out = &store->base;
+    return OK;
+}

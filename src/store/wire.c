@@ -1,0 +1,223 @@
+#include "store/wire.h"
+
+#include "store/backend.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// ---- heads
+
+enum { FIELD_TEXT = 1, FIELD_NUMBER, FIELD_HASH };
+
+struct head_field {
+    const char *name;
+    int kind;
+    size_t offset;
+};
+
+// In canonical order. What is not a text, a 64-bit number or a hash is written by hand below.
+static const struct head_field head_fields[] = {
+    {"createdMs", FIELD_NUMBER, offsetof(struct run_head, summary.created_ms)},
+    {"document", FIELD_HASH, offsetof(struct run_head, document)},
+    {"endedMs", FIELD_NUMBER, offsetof(struct run_head, summary.ended_ms)},
+    {"environmentId", FIELD_TEXT, offsetof(struct run_head, ids.environment)},
+    {"head", FIELD_HASH, offsetof(struct run_head, head)},
+    {"lastSeq", FIELD_NUMBER, offsetof(struct run_head, last_seq)},
+    {"ledgerHead", FIELD_HASH, offsetof(struct run_head, ledger_head)},
+    {"ledgerSeq", FIELD_NUMBER, offsetof(struct run_head, last_ledger_seq)},
+    {"name", FIELD_TEXT, offsetof(struct run_head, name)},
+    {"originalRunId", FIELD_TEXT, offsetof(struct run_head, original_run)},
+    {"parentRunId", FIELD_TEXT, offsetof(struct run_head, parent_run)},
+    {"planId", FIELD_TEXT, offsetof(struct run_head, ids.plan_id)},
+    {"planVersion", FIELD_TEXT, offsetof(struct run_head, ids.plan_version)},
+    {"projectId", FIELD_TEXT, offsetof(struct run_head, ids.project)},
+    {"runId", FIELD_TEXT, offsetof(struct run_head, ids.run)},
+    {"startedMs", FIELD_NUMBER, offsetof(struct run_head, summary.started_ms)},
+    {"tenantId", FIELD_TEXT, offsetof(struct run_head, ids.tenant)},
+    {"updatedMs", FIELD_NUMBER, offsetof(struct run_head, updated_ms)},
+};
+
+static bool put_hash(struct arena *arena, struct json *out, const char *name, const struct digest *hash)
+{
+    char hex[SHA256_HEX + 1];
+    digest_hex(hash, hex);
+    struct str text = arena_copy(arena, str_from(hex));
+    return text.ptr && json_put(arena, out, str_from(name), json_string(text));
+}
+
+static bool put_field(const struct head_field *field, const struct run_head *head, struct arena *arena,
+                      struct json *out)
+{
+    const void *at = (const char *)head + field->offset;
+    if (field->kind == FIELD_HASH) return put_hash(arena, out, field->name, at);
+    struct json value =
+        field->kind == FIELD_TEXT ? json_string(*(const struct str *)at) : json_int(*(const int64_t *)at);
+    return json_put(arena, out, str_from(field->name), value);
+}
+
+bool run_head_json(const struct run_head *head, struct arena *arena, struct json *out)
+{
+    const struct run_summary *summary = &head->summary;
+    struct json steps = json_object();
+    bool ok = json_object_with(arena, ARRAY_COUNT(head_fields) + 10, out);
+    for (size_t i = 0; ok && i < ARRAY_COUNT(head_fields); i++) ok = put_field(&head_fields[i], head, arena, out);
+    return ok && json_put(arena, &steps, STR("completed"), json_int(summary->counts.completed)) &&
+           json_put(arena, &steps, STR("failed"), json_int(summary->counts.failed)) &&
+           json_put(arena, &steps, STR("running"), json_int(summary->running)) &&
+           json_put(arena, &steps, STR("skipped"), json_int(summary->counts.skipped)) &&
+           json_put(arena, &steps, STR("total"), json_int(summary->counts.total)) &&
+           json_put(arena, out, STR("cause"), json_string(str_from(summary->cause))) &&
+           json_put(arena, out, STR("status"), json_string(str_from(run_status_name(summary->status)))) &&
+           json_put(arena, out, STR("steps"), steps) &&
+           json_put(arena, out, STR("substatus"), json_string(str_from(summary->substatus))) &&
+           json_put(arena, out, STR("terminal"), json_bool(head->terminal)) &&
+           json_put(arena, out, STR("vocabulary"), json_string(str_from(vocabulary_name(head->vocabulary))));
+}
+
+bool run_head_json_live(const struct run_head *head, struct arena *arena, struct json *out)
+{
+    return run_head_json(head, arena, out) && json_put(arena, out, STR("epoch"), json_int((int64_t)head->epoch)) &&
+           json_put(arena, out, STR("owned"), json_bool(head->owned)) &&
+           json_put(arena, out, STR("ownerPid"), json_int(head->owner_pid)) &&
+           json_put(arena, out, STR("position"), json_int((int64_t)head->position));
+}
+
+static bool take_field(const struct head_field *field, const struct json *line, struct run_head *out)
+{
+    const struct json *value = json_key(line, field->name);
+    void *at = (char *)out + field->offset;
+    if (field->kind == FIELD_HASH) return digest_parse(json_text(value), at);
+    if (!json_is(value, field->kind == FIELD_TEXT ? JSON_STRING : JSON_INT)) return false;
+    if (field->kind == FIELD_TEXT)
+        *(struct str *)at = value->text;
+    else
+        *(int64_t *)at = value->integer;
+    return true;
+}
+
+static void take_text(const struct json *value, char *out, size_t size)
+{
+    struct str text = json_text(value);
+    snprintf(out, size, "%.*s", STR_ARG(text));
+}
+
+static bool is_true(const struct json *value)
+{
+    return json_is(value, JSON_BOOL) && value->boolean;
+}
+
+bool run_head_read(const struct json *line, struct run_head *out)
+{
+    *out = (struct run_head){0};
+    for (size_t i = 0; i < ARRAY_COUNT(head_fields); i++)
+        if (!take_field(&head_fields[i], line, out)) return false;
+    const struct json *steps = json_key(line, "steps");
+    struct run_summary *summary = &out->summary;
+    summary->counts.completed = (uint32_t)json_integer(json_key(steps, "completed"), 0);
+    summary->counts.failed = (uint32_t)json_integer(json_key(steps, "failed"), 0);
+    summary->counts.skipped = (uint32_t)json_integer(json_key(steps, "skipped"), 0);
+    summary->counts.total = (uint32_t)json_integer(json_key(steps, "total"), 0);
+    summary->running = (uint32_t)json_integer(json_key(steps, "running"), 0);
+    take_text(json_key(line, "cause"), summary->cause, sizeof(summary->cause));
+    take_text(json_key(line, "substatus"), summary->substatus, sizeof(summary->substatus));
+    summary->status = run_status_parse(json_text(json_key(line, "status")));
+    out->vocabulary = vocabulary_parse(json_text(json_key(line, "vocabulary")));
+    out->terminal = is_true(json_key(line, "terminal"));
+    out->epoch = (uint64_t)json_integer(json_key(line, "epoch"), 0);
+    out->owned = is_true(json_key(line, "owned"));
+    out->owner_pid = json_integer(json_key(line, "ownerPid"), 0);
+    out->position = (uint64_t)json_integer(json_key(line, "position"), 0);
+    return summary->status && out->vocabulary && json_is(json_key(line, "terminal"), JSON_BOOL) && out->ids.run.len &&
+           out->last_seq <= RUN_EVENTS_MAX && out->last_ledger_seq <= RUN_EVENTS_MAX;
+}
+
+// ---- records
+
+static bool put_columns(const struct record *record, struct arena *arena, struct json *out)
+{
+    const struct record_columns *columns = record->columns;
+    struct json object = json_object();
+    char hex[2 * SHA256_SIZE + 1] = "";
+    size_t len = columns->key.len < SHA256_SIZE ? columns->key.len : SHA256_SIZE;
+    for (size_t i = 0; i < len; i++) snprintf(hex + 2 * i, 3, "%02x", (unsigned char)columns->key.ptr[i]);
+    struct str key = arena_copy(arena, str_from(hex));
+    size_t at = (size_t)(columns->payload.ptr - record->bytes.ptr); // a piece of the record
+    return key.ptr && json_put(arena, &object, STR("key"), json_string(key)) &&
+           json_put(arena, &object, STR("payloadAt"), json_int((int64_t)at)) &&
+           json_put(arena, &object, STR("payloadSize"), json_int((int64_t)columns->payload.len)) &&
+           json_put(arena, &object, STR("runId"), json_string(columns->run)) &&
+           json_put(arena, &object, STR("timestamp"), json_string(columns->timestamp)) &&
+           json_put(arena, out, STR("columns"), object);
+}
+
+bool record_wire_write(struct buf *out, const struct record *record, struct arena *scratch)
+{
+    struct json line = json_object();
+    bool ok = json_put(scratch, &line, STR("bytes"), json_int((int64_t)record->bytes.len)) &&
+              json_put(scratch, &line, STR("seq"), json_int((int64_t)record->seq)) &&
+              json_put(scratch, &line, STR("type"), json_string(record->type));
+    if (ok && record->ledger_seq)
+        ok = json_put(scratch, &line, STR("ledgerSeq"), json_int((int64_t)record->ledger_seq));
+    if (ok && record->signal_id.len) ok = json_put(scratch, &line, STR("signalId"), json_string(record->signal_id));
+    if (ok && (record->ledger_seq || record->redacted)) ok = put_hash(scratch, &line, "hash", &record->hash);
+    if (ok && record->redacted) ok = json_put(scratch, &line, STR("redacted"), json_bool(true));
+    if (ok && record->columns) ok = put_columns(record, scratch, &line);
+    if (!ok) return false;
+    json_write(out, &line);
+    buf_byte(out, '\n');
+    buf_add(out, record->bytes);
+    buf_byte(out, '\n');
+    return buf_ok(out);
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static enum code take_columns(const struct json *value, struct arena *arena, struct record *out)
+{
+    struct record_columns *columns = ARENA_NEW(arena, struct record_columns);
+    struct str hex = json_text(json_key(value, "key"));
+    int64_t at = json_integer(json_key(value, "payloadAt"), -1),
+            size = json_integer(json_key(value, "payloadSize"), -1);
+    char *key = arena_alloc(arena, hex.len / 2 + 1);
+    if (!columns || !key) return E_NOMEM;
+    if (at < 0 || size < 0 || (uint64_t)at > out->bytes.len || (uint64_t)size > out->bytes.len - (uint64_t)at)
+        return E_CORRUPT;
+    for (size_t i = 0; i + 1 < hex.len; i += 2) {
+        int high = hex_digit(hex.ptr[i]), low = hex_digit(hex.ptr[i + 1]);
+        if (high < 0 || low < 0) return E_CORRUPT;
+        key[i / 2] = (char)(high << 4 | low);
+    }
+    *columns = (struct record_columns){.run = json_text(json_key(value, "runId")),
+                                       .timestamp = json_text(json_key(value, "timestamp")),
+                                       .payload = str_slice(out->bytes, (size_t)at, (size_t)(at + size)),
+                                       .key = {key, hex.len / 2}};
+    out->columns = columns;
+    return OK;
+}
+
+enum code record_wire_read(struct str *rest, struct arena *arena, struct record *out)
+{
+    struct json line;
+    struct error err = {0};
+    struct str bytes;
+    struct str head = str_cut(*rest, '\n', &bytes);
+    enum code rc = json_parse(head, NULL, arena, &line, &err);
+    if (rc) return rc == E_NOMEM ? rc : E_CORRUPT;
+    int64_t size = json_integer(json_key(&line, "bytes"), -1), seq = json_integer(json_key(&line, "seq"), -1);
+    int64_t ledger_seq = json_integer(json_key(&line, "ledgerSeq"), 0);
+    if (size < 0 || seq < 0 || ledger_seq < 0 || (uint64_t)size >= bytes.len || bytes.ptr[size] != '\n')
+        return E_CORRUPT;
+    *out = (struct record){.seq = (uint64_t)seq,
+                           .ledger_seq = (uint64_t)ledger_seq,
+                           .type = json_text(json_key(&line, "type")),
+                           .signal_id = json_text(json_key(&line, "signalId")),
+                           .bytes = str_slice(bytes, 0, (size_t)size),
+                           .redacted = is_true(json_key(&line, "redacted"))};
+    const struct json *hash = json_key(&line, "hash"), *columns = json_key(&line, "columns");
+    if (hash && !digest_parse(json_text(hash), &out->hash)) return E_CORRUPT;
+    *rest = str_slice(bytes, (size_t)size + 1, bytes.len);
+    return columns ? take_columns(columns, arena, out) : OK;
+}
