@@ -23,10 +23,12 @@ static void end_page(struct ask *ask, struct buf *out, bool more)
 
 static bool put_head(struct ask *ask, const struct run_head *head, struct json *out)
 {
-    struct run_head told = *head;
+    struct run_head *told = ARENA_NEW(&ask->call->arena, struct run_head); // the JSON borrows it
+    if (!told) return false;
+    *told = *head;
     // The line about what went wrong quotes what steps said.
-    if (ask->call->decision.payload_redacted) told.summary.cause[0] = '\0';
-    return run_head_json_live(&told, &ask->call->arena, out);
+    if (ask->call->decision.payload_redacted) told->summary.cause[0] = '\0';
+    return run_head_json_live(told, &ask->call->arena, out);
 }
 
 static void tell_head(struct ask *ask, struct store *store, const struct run_head *head)
@@ -187,26 +189,42 @@ void handle_store_ledger(struct ask *ask)
 
 // ---- blobs: of a run that refers to them, for bytes under a hash belong to whoever stored them
 
-struct referring {
-    const struct digest *wanted;
-    bool found;
-};
-
-static enum code find_reference(void *context, const struct record *record, const struct moment *moment,
-                                const struct seal *seal)
+static bool refers(const struct moment *moment, const struct digest *wanted)
 {
-    struct referring *referring = context;
-    (void)record;
-    (void)seal;
-    if (!moment) return OK;
-    if (moment->has_blob && digest_eq(&moment->blob, referring->wanted)) referring->found = true;
+    if (moment->has_blob && digest_eq(&moment->blob, wanted)) return true;
     const struct json *parts = moment->start ? &moment->start->parts : NULL;
     for (uint32_t i = 0; json_is(parts, JSON_ARRAY) && i < parts->count; i++) {
         struct digest part;
-        if (digest_parse(json_text(json_key(&parts->items[i], "sha256")), &part) && digest_eq(&part, referring->wanted))
-            referring->found = true;
+        if (digest_parse(json_text(json_key(&parts->items[i], "sha256")), &part) && digest_eq(&part, wanted))
+            return true;
     }
-    return referring->found ? E_CANCELLED : OK;
+    return false;
+}
+
+// An event that cannot be read refers to nothing; the others still do.
+static enum code find_reference(struct store *store, const struct run_head *head, const struct digest *wanted,
+                                bool *found, struct error *err)
+{
+    struct arena scratch;
+    enum code rc = OK;
+    struct records page = {0};
+    uint64_t after = 0;
+    *found = digest_eq(wanted, &head->document);
+    if (*found) return OK;
+    arena_init(&scratch, 64 * 1024, RAW_MAX);
+    do {
+        arena_reset(&scratch);
+        rc = store_read(store, head->ids.tenant, head->ids.run, after, RAW_PAGE, &scratch, &page, err);
+        for (size_t i = 0; !rc && !*found && i < page.count; i++) {
+            struct moment moment = {0};
+            struct seal seal;
+            after = page.items[i].seq;
+            if (contract_decode(head->vocabulary, page.items[i].bytes, &scratch, &moment, &seal, NULL, NULL) == OK)
+                *found = refers(&moment, wanted);
+        }
+    } while (!rc && !*found && page.count > 0);
+    arena_release(&scratch);
+    return rc;
 }
 
 static void tell_blob(struct ask *ask, struct store *store, const struct run_head *head)
@@ -214,16 +232,14 @@ static void tell_blob(struct ask *ask, struct store *store, const struct run_hea
     struct digest wanted;
     struct error err = {0};
     struct str bytes;
-    enum code rc = OK;
     if (!digest_parse(ask->params[1], &wanted)) {
         call_problem(ask->call, 400, "INVALID_REQUEST", "a blob is named by its SHA-256, in hexadecimal");
         return;
     }
-    struct referring referring = {.wanted = &wanted, .found = digest_eq(&wanted, &head->document)};
-    if (!referring.found) rc = store_replay(store, head->ids.tenant, head->ids.run, find_reference, &referring, &err);
-    if (rc == E_CANCELLED && referring.found) rc = OK;
-    if (!rc && referring.found) rc = store_blob(store, &wanted, &ask->call->arena, &bytes, &err);
-    if (rc == E_NOT_FOUND || (!rc && !referring.found))
+    bool found;
+    enum code rc = find_reference(store, head, &wanted, &found, &err);
+    if (!rc && found) rc = store_blob(store, &wanted, &ask->call->arena, &bytes, &err);
+    if (rc == E_NOT_FOUND || (!rc && !found))
         call_problem(ask->call, 404, "NOT_FOUND", "the run refers to no such blob");
     else if (rc)
         call_failed(ask->call, &err);

@@ -77,7 +77,7 @@ enum exit_code {
     X(INSECURE, "insecure", 0, NULL, "", "listen without TLS where other machines can reach it")                       \
     X(NO_LOCAL_STEPS, "no-local-steps", 0, NULL, "", "no step runs here: all go to workers")                           \
     X(TOKEN_FILE, "token-file", 0, "FILE", "",                                                                         \
-      "file that holds a token (worker: default $CAIRN_TOKEN); serve: where the first one is put")                     \
+      "file that holds the token (default: $CAIRN_TOKEN); serve: where the first one is put")                     \
     X(ROUTE, "route", 0, "KIND=POOL", "", "steps of this kind (* = all) go to workers of that pool (repeat)")          \
     X(LEASE, "lease", 0, "DURATION", "", "a worker that is silent for so long is taken for dead (default: 30s)")       \
     X(DRAIN, "drain", 0, "SECONDS", "", "how long running steps may go on after the signal to stop (default: 30)")     \
@@ -141,7 +141,7 @@ enum exit_code {
     X(DRY_RUN, "dry-run", 0, NULL, "", "only show what would be done")                                                 \
     X(NO_CHILDREN, "no-children", 0, NULL, "", "without the child runs")                                               \
     X(SERVER, "server", 0, "URL", "",                                                                                  \
-      "a server: http://HOST:PORT, https://HOST or unix:PATH (default: $CAIRN_SERVER)")                                \
+      "instead of a store, a server: http://HOST:PORT, https://HOST or unix:PATH (default: $CAIRN_SERVER)")            \
     X(CA_FILE, "ca-file", 0, "FILE", "", "certificates of who may have signed the server's (default: the system's)")   \
     X(POOL, "pool", 0, "NAME", "", "the pool of workers (default: default)")                                           \
     X(KINDS, "kinds", 0, "A,B", "", "only steps of these kinds: shell, exec, script")                                  \
@@ -180,7 +180,7 @@ struct command {
     const char *examples; // one a line
     const char *formats;  // of -o, first is the default on a terminal; NULL: no -o
     size_t word_min, word_max;
-    enum flag flags[28]; // ends in FLAG_NONE
+    enum flag flags[32]; // ends in FLAG_NONE
     int (*run)(struct cli *cli);
 };
 const struct command *command_at(size_t index); // NULL past the end
@@ -191,6 +191,7 @@ bool command_takes(const struct command *command, enum flag flag);
 struct flag_default {
     struct str text;
     const char *origin; // "$CAIRN_STORE", "/home/me/cairn.toml:3"
+    unsigned rank;      // lower is stronger; of one table all are the same
 };
 
 struct flag_value {

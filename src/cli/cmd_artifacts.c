@@ -36,22 +36,104 @@ struct artifacts {
     size_t count, capacity;
 };
 
-static const char *state_of(struct cli *cli, const struct artifact *artifact)
+// ---- reading one, here or at the server
+
+struct reading {
+    struct session *session;
+    const struct artifact *artifact;
+    const struct run_ids *ids;
+    int fd; // -1: it is at the server
+    uint64_t at;
+    struct arena scratch;
+};
+
+static enum code open_file(struct reading *reading, struct session *session, const struct run_ids *ids,
+                           const struct artifact *artifact, struct error *err)
+{
+    *reading = (struct reading){.session = session, .artifact = artifact, .ids = ids, .fd = -1};
+    arena_init(&reading->scratch, 4096, 8 * (size_t)CHUNK);
+    if (session->remote) return OK;
+    reading->fd = open(artifact->path.ptr, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    return reading->fd < 0 ? os_errno(err, "open", artifact->path.ptr) : OK;
+}
+
+static void close_file(struct reading *reading)
+{
+    if (reading->fd >= 0) close(reading->fd);
+    arena_release(&reading->scratch);
+}
+
+// The next bytes; none at the end.
+static enum code next_bytes(struct reading *reading, struct str *out, struct error *err)
+{
+    struct file_piece piece;
+    arena_reset(&reading->scratch);
+    if (reading->session->remote) {
+        enum code rc = store_run_file(reading->session->store, reading->ids, "artifacts", reading->artifact->name,
+                                      reading->at, CHUNK, &reading->scratch, &piece, err);
+        *out = rc ? STR("") : piece.bytes;
+        reading->at += out->len;
+        return rc;
+    }
+    char *room = arena_alloc(&reading->scratch, CHUNK);
+    if (!room) return error_set(err, E_NOMEM, "out of memory");
+    ssize_t got;
+    do got = read(reading->fd, room, CHUNK);
+    while (got < 0 && errno == EINTR);
+    if (got < 0) return os_errno(err, "read", reading->artifact->path.ptr);
+    *out = (struct str){room, (size_t)got};
+    return OK;
+}
+
+static enum code size_of(struct session *session, const struct run_ids *ids, const struct artifact *artifact,
+                         int64_t *size, struct error *err)
 {
     struct stat status;
-    struct str sha = json_text(json_key(artifact->ref, "sha256")), text;
+    struct file_piece piece;
+    if (session->remote) {
+        enum code rc =
+            store_run_file(session->store, ids, "artifacts", artifact->name, 0, 1, &session->cli->arena, &piece, err);
+        *size = (int64_t)piece.size;
+        return rc;
+    }
+    if (stat(artifact->path.ptr, &status) || !S_ISREG(status.st_mode)) return E_NOT_FOUND;
+    *size = status.st_size;
+    return OK;
+}
+
+static enum code hash_of(struct session *session, const struct run_ids *ids, const struct artifact *artifact,
+                         struct digest *out, struct error *err)
+{
+    struct reading reading;
+    struct buf text;
+    struct str piece = STR("");
+    buf_init(&text, HASHED_MAX + 1);
+    enum code rc = open_file(&reading, session, ids, artifact, err);
+    while (!rc && !(rc = next_bytes(&reading, &piece, err)) && piece.len > 0) buf_add(&text, piece);
+    close_file(&reading);
+    if (!rc && !buf_ok(&text)) rc = error_set(err, E_LIMIT, "%.*s has grown too large", STR_ARG(artifact->path));
+    *out = rc ? (struct digest){0} : sha256(buf_str(&text));
+    buf_release(&text);
+    return rc;
+}
+
+static const char *state_of(struct artifacts *all, const struct artifact *artifact)
+{
+    struct session *session = &all->session;
+    const struct run_ids *ids = &all->card.head.ids;
+    struct str sha = json_text(json_key(artifact->ref, "sha256"));
     struct error err = {0};
+    struct digest digest;
     char hex[SHA256_HEX + 1];
-    if (stat(artifact->path.ptr, &status) || !S_ISREG(status.st_mode)) return "missing";
-    if (status.st_size != json_integer(json_key(artifact->ref, "sizeBytes"), -1)) return "changed";
+    int64_t size = 0;
+    enum code rc = size_of(session, ids, artifact, &size, &err);
+    if (rc && rc != E_NOT_FOUND) cli_warn(session->cli, "%s", err.message);
+    if (rc) return "missing";
+    if (size != json_integer(json_key(artifact->ref, "sizeBytes"), -1)) return "changed";
     if (sha.len == 0) return "ok";
-    struct arena scratch;
-    arena_init(&scratch, 4096, 4 * HASHED_MAX);
-    bool read = os_read_file(artifact->path.ptr, HASHED_MAX, &scratch, &text, &err) == OK;
-    struct digest digest = read ? sha256(text) : (struct digest){0};
-    arena_release(&scratch);
+    bool read = hash_of(session, ids, artifact, &digest, &err) == OK;
     digest_hex(&digest, hex);
-    if (!read) cli_warn(cli, "%s", err.message);
+    if (!read) cli_warn(session->cli, "%s", err.message);
     return read && str_is(sha, hex) ? "ok" : "changed";
 }
 
@@ -70,7 +152,7 @@ static bool add(struct artifacts *all, const struct step_view *step, const struc
     if (!artifact->path.ptr) return false;
     bool inside = dir.len && str_starts(artifact->path, dir) && artifact->path.ptr[dir.len] == '/';
     artifact->name = inside ? str_slice(artifact->path, dir.len + 1, artifact->path.len) : artifact->path;
-    artifact->state = state_of(cli, artifact);
+    artifact->state = state_of(all, artifact);
     return true;
 }
 
@@ -183,40 +265,40 @@ static int check_whole(struct cli *cli, const struct artifact *artifact)
     return EXIT_OK;
 }
 
-// Copies to `to`, or to stdout when it is -1.
-static int copy_bytes(struct cli *cli, const struct artifact *artifact, int to, const char *name)
+static enum code write_all(int to, struct str bytes, const char *name, struct error *err)
 {
+    for (size_t at = 0; at < bytes.len;) {
+        ssize_t put_now = write(to, bytes.ptr + at, bytes.len - at);
+        if (put_now < 0 && errno == EINTR) continue;
+        if (put_now < 0) return os_errno(err, "write", name);
+        at += (size_t)put_now;
+    }
+    return OK;
+}
+
+// Copies to `to`, or to stdout when it is -1.
+static int copy_bytes(struct artifacts *all, const struct artifact *artifact, int to, const char *name)
+{
+    struct cli *cli = all->session.cli;
     struct error err = {0};
+    struct reading reading;
     struct buf bytes;
-    int code = EXIT_OK;
-    int from = open(artifact->path.ptr, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (from < 0) {
-        os_errno(&err, "open", artifact->path.ptr);
-        return cli_error(cli, &err);
-    }
-    buf_init(&bytes, 2 * CHUNK);
-    while (!code && !cli->out_closed) {
-        char *room = buf_reserve(&bytes, CHUNK);
-        ssize_t got = room ? read(from, room, CHUNK) : -1;
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) os_errno(&err, "read", artifact->path.ptr);
-        if (got <= 0) break;
-        bytes.len += (size_t)got;
-        if (to < 0) {
+    struct str piece = STR("");
+    buf_init(&bytes, 2 * (size_t)CHUNK);
+    enum code rc = open_file(&reading, &all->session, &all->card.head.ids, artifact, &err);
+    while (!rc && !cli->out_closed) {
+        rc = next_bytes(&reading, &piece, &err);
+        if (rc || piece.len == 0) break;
+        if (to >= 0) {
+            rc = write_all(to, piece, name, &err);
+        } else {
+            buf_add(&bytes, piece);
             cli_print(cli, &bytes);
-            continue;
         }
-        for (size_t at = 0; !code && at < bytes.len;) {
-            ssize_t put_now = write(to, bytes.ptr + at, bytes.len - at);
-            if (put_now < 0 && errno == EINTR) continue;
-            if (put_now < 0) code = (int)os_errno(&err, "write", name);
-            if (put_now > 0) at += (size_t)put_now;
-        }
-        buf_clear(&bytes);
     }
+    close_file(&reading);
     buf_release(&bytes);
-    close(from);
-    return err.code ? cli_error(cli, &err) : EXIT_OK;
+    return rc ? cli_error(cli, &err) : EXIT_OK;
 }
 
 int command_artifacts_cat(struct cli *cli)
@@ -227,14 +309,15 @@ int command_artifacts_cat(struct cli *cli)
         const struct artifact *artifact = find(&all, cli->args.words[i], &code);
         if (!artifact) break;
         code = check_whole(cli, artifact);
-        if (!code) code = copy_bytes(cli, artifact, -1, "");
+        if (!code) code = copy_bytes(&all, artifact, -1, "");
     }
     close_artifacts(&all);
     return code;
 }
 
-static int save(struct cli *cli, const struct artifact *artifact, struct str dir)
+static int save(struct artifacts *all, const struct artifact *artifact, struct str dir)
 {
+    struct cli *cli = all->session.cli;
     struct error err = {0};
     size_t from = artifact->name.len;
     while (from > 0 && artifact->name.ptr[from - 1] != '/') from--;
@@ -249,7 +332,7 @@ static int save(struct cli *cli, const struct artifact *artifact, struct str dir
         if (exists) cli_hint(cli, "--force writes over it");
         return code;
     }
-    int code = copy_bytes(cli, artifact, to, name);
+    int code = copy_bytes(all, artifact, to, name);
     if (close(to) && !code) {
         os_errno(&err, "write", name);
         code = cli_error(cli, &err);
@@ -277,7 +360,7 @@ int command_artifacts_get(struct cli *cli)
         const struct artifact *artifact = every ? &all.items[i] : find(&all, cli->args.words[i + 1], &code);
         if (!artifact) break;
         code = check_whole(cli, artifact);
-        if (!code) code = save(cli, artifact, dir);
+        if (!code) code = save(&all, artifact, dir);
     }
     close_artifacts(&all);
     return code;

@@ -190,6 +190,12 @@ static enum flag flag_named(struct str word)
     return FLAG_NONE;
 }
 
+static bool names_place(enum flag flag)
+{
+    return flag == FLAG_STORE || flag == FLAG_SERVER || flag == FLAG_TOKEN_FILE || flag == FLAG_CA_FILE ||
+           flag == FLAG_TENANT;
+}
+
 // Walks over the words that are complete. --store and --tenant count for what is looked up.
 static struct position walk(struct cli *cli)
 {
@@ -197,13 +203,12 @@ static struct position walk(struct cli *cli)
     for (size_t i = 0; i + 1 < cli->args.rest_count; i++) {
         struct str word = cli->args.rest[i], value;
         if (at.flag != FLAG_NONE) {
-            if (at.flag == FLAG_STORE || at.flag == FLAG_TENANT)
-                cli->args.defaults[at.flag] = (struct flag_default){word, "the line"};
+            if (names_place(at.flag)) cli->args.defaults[at.flag] = (struct flag_default){word, "the line", 0};
             at.flag = FLAG_NONE;
         } else if (word.len > 1 && word.ptr[0] == '-') {
             enum flag flag = flag_named(str_cut(word, '=', &value));
-            if (value.ptr && value.len > 0 && (flag == FLAG_STORE || flag == FLAG_TENANT))
-                cli->args.defaults[flag] = (struct flag_default){value, "the line"};
+            if (value.ptr && value.len > 0 && names_place(flag))
+                cli->args.defaults[flag] = (struct flag_default){value, "the line", 0};
             else if (flag != FLAG_NONE && flag_info(flag)->value && str_find(word, '=', 0) >= word.len)
                 at.flag = flag;
         } else if (at.command) {

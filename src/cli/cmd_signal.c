@@ -162,7 +162,9 @@ static int report_timeout(struct session *session, const struct request *request
     long long pid = (long long)head->owner_pid;
     cli_fail(cli, EXIT_UNREACHABLE, "%s was sent to run %.*s, but nobody has decided it within 10 s",
              signal_name(request->signal.type), STR_ARG(head->ids.run));
-    if (head->owned && is_stopped(head->owner_pid))
+    if (session->remote)
+        cli_hint(cli, "the server has it, and does not turn");
+    else if (head->owned && is_stopped(head->owner_pid))
         cli_hint(cli, "process %lld owns the run and is stopped: `kill -CONT %lld`, or `kill -9 %lld` and recover", pid,
                  pid, pid);
     else if (head->owned)
@@ -268,7 +270,7 @@ int command_signal(struct cli *cli)
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, cli->args.words[0], TARGET_STEP, &request.target);
     if (!code) code = build(&session, &request);
-    if (!code && request.target.head.owned) code = ask_owner(&session, &request, &decided);
+    if (!code && (request.target.head.owned || session.remote)) code = ask_owner(&session, &request, &decided);
     const struct contract *contract = session.contract;
     session_close(&session);
     if (code || decided) return code;

@@ -23,7 +23,9 @@ static const struct setting settings[] = {
     {"time", FLAG_TIME, "relative", "times in tables: relative, iso, unix"},
     {"on-interrupt", FLAG_ON_INTERRUPT, "pause", "what the first ^C does: pause, cancel, kill"},
     {"confine", FLAG_CONFINE, "none", "what steps are kept from: none, auto, basic, files, full"},
-    {"server", FLAG_SERVER, "", "the server that workers ask for steps"},
+    {"server", FLAG_SERVER, "", "the server that commands and workers ask instead of a store"},
+    {"token-file", FLAG_TOKEN_FILE, "", "file with the token for the server"},
+    {"ca-file", FLAG_CA_FILE, "", "certificates that the server's is checked against"},
     {"secrets", FLAG_SECRETS, "", "file with the providers of secret://PROVIDER/NAME"},
 };
 
@@ -73,10 +75,17 @@ static struct str place_url(struct cli *cli, struct str url, const char *file)
     struct str path;
     struct str kind = str_cut(url, ':', &path);
     const char *slash = file ? strrchr(file, '/') : NULL;
-    bool has_path = str_is(kind, "sqlite") || str_is(kind, "files");
+    bool has_path = str_is(kind, "sqlite") || str_is(kind, "files") || str_is(kind, "unix");
     if (!slash || !has_path || path.len == 0 || path.ptr[0] == '/') return url;
     if (str_starts(path, STR("./"))) path = str_slice(path, 2, path.len);
     return str_from(cli_format(cli, "%.*s:%.*s/%.*s", STR_ARG(kind), (int)(slash - file), file, STR_ARG(path)));
+}
+
+static struct str place_path(struct cli *cli, struct str path, const char *file)
+{
+    const char *slash = file ? strrchr(file, '/') : NULL;
+    if (!slash || path.len == 0 || path.ptr[0] == '/') return path;
+    return str_from(cli_format(cli, "%.*s/%.*s", (int)(slash - file), file, STR_ARG(path)));
 }
 
 static bool accept(struct cli *cli, const struct setting *setting, struct str value, const char *origin)
@@ -92,15 +101,17 @@ static bool accept(struct cli *cli, const struct setting *setting, struct str va
 }
 
 static void set_default(struct cli *cli, const struct setting *setting, struct str value, const char *file,
-                        const char *origin)
+                        const char *origin, unsigned rank)
 {
     struct flag_default *out = &cli->args.defaults[setting->flag];
     if (out->text.ptr || !accept(cli, setting, value, origin)) return; // a stronger one is there
-    if (setting->flag == FLAG_STORE) value = place_url(cli, value, file);
-    *out = (struct flag_default){value, origin};
+    if (setting->flag == FLAG_STORE || setting->flag == FLAG_SERVER) value = place_url(cli, value, file);
+    if (setting->flag == FLAG_TOKEN_FILE || setting->flag == FLAG_CA_FILE) value = place_path(cli, value, file);
+    *out = (struct flag_default){value, origin, rank};
 }
 
-static void take_table(struct cli *cli, const struct config_file *file, const struct json *table, bool top)
+static void take_table(struct cli *cli, const struct config_file *file, const struct json *table, bool top,
+                       unsigned rank)
 {
     for (uint32_t i = 0; json_is(table, JSON_OBJECT) && i < table->count; i++) {
         const struct json_member *m = &table->members[i];
@@ -123,7 +134,7 @@ static void take_table(struct cli *cli, const struct config_file *file, const st
         struct str value = setting->flag != FLAG_ASCII ? json_text(&m->value)
                            : m->value.boolean          ? STR("true")
                                                        : STR("false");
-        set_default(cli, setting, value, file->path, cli_format(cli, "%s:%u", file->path, m->line));
+        set_default(cli, setting, value, file->path, cli_format(cli, "%s:%u", file->path, m->line), rank);
     }
 }
 
@@ -132,7 +143,7 @@ static void take_variables(struct cli *cli)
     for (size_t i = 0; i < ARRAY_COUNT(settings); i++) {
         const char *name = setting_variable(cli, &settings[i]);
         const char *value = getenv(name);
-        if (value && value[0]) set_default(cli, &settings[i], str_from(value), NULL, cli_format(cli, "$%s", name));
+        if (value && value[0]) set_default(cli, &settings[i], str_from(value), NULL, cli_format(cli, "$%s", name), 0);
     }
 }
 
@@ -235,8 +246,8 @@ void config_load(struct cli *cli)
     check_profile(cli);
     for (size_t i = 0; i < CONFIG_LEVELS; i++) {
         const struct json *profiles = json_key(&files[i].root, "profile");
-        take_table(cli, &files[i], json_get(profiles, cli->config->profile), false);
-        take_table(cli, &files[i], &files[i].root, true);
+        take_table(cli, &files[i], json_get(profiles, cli->config->profile), false, 2 * (unsigned)i + 1);
+        take_table(cli, &files[i], &files[i].root, true, 2 * (unsigned)i + 2);
     }
 }
 

@@ -83,7 +83,7 @@ enum code decision_post(struct session *session, const struct run_head *head, co
         rc = find_new(session, head, signal->id, out, err);
         if (rc != E_NOT_FOUND) return rc;
         rc = store_head(session->store, head->ids.tenant, head->ids.run, arena, &now, err);
-        if (!rc && !now.owned && head->owned) return E_CONFLICT;
+        if (!rc && !now.owned && head->owned && !store_is_remote(session->store)) return E_CONFLICT;
         nanosleep(&(struct timespec){.tv_nsec = POLL_MS * 1000000L}, NULL);
     }
     return rc ? rc : E_TIMEOUT;

@@ -1,11 +1,8 @@
 #include "cli/logs.h"
 #include "view/view.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { CHUNK = 16 * 1024, LINE_MAX_SIZE = 64 * 1024, DEPTH_MAX = 16 };
 
@@ -14,7 +11,6 @@ struct logged_run {
     struct run_head head;
     struct str id;
     const char *prefix; // of labels: "", "deploy/"
-    struct str dir;
     unsigned depth;
     bool known; // its head was found
     struct run_view *view;
@@ -33,34 +29,35 @@ const char *log_state_name(enum log_state state)
 // ---- one file
 
 // More bytes behind those that are there. False: none for now.
-static bool read_more(struct log_source *source)
+static bool read_more(struct logs *logs, struct log_source *source)
 {
-    int fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
-    if (fd < 0) return false;
+    struct file_piece piece;
+    struct error err = {0};
+    arena_reset(&logs->scratch);
+    if (store_run_file(logs->session->store, source->ids, "logs", str_from(source->name), source->offset, CHUNK,
+                       &logs->scratch, &piece, &err))
+        return false;
     source->exists = true;
     if (source->at > 0) {
         memmove(source->bytes.ptr, source->bytes.ptr + source->at, source->bytes.len - source->at);
         source->bytes.len -= source->at;
         source->at = 0;
     }
-    char *room = buf_reserve(&source->bytes, CHUNK);
-    ssize_t got = room ? pread(fd, room, CHUNK, (off_t)source->offset) : 0;
-    close(fd);
-    if (got <= 0) return false;
-    source->bytes.len += (size_t)got;
-    source->offset += (uint64_t)got;
-    return true;
+    if (piece.bytes.len == 0) return false;
+    buf_add(&source->bytes, piece.bytes);
+    source->offset += piece.bytes.len;
+    return buf_ok(&source->bytes);
 }
 
 // The next line of output, marks taken in on the way. False: there is none yet.
-static bool advance(struct log_source *source)
+static bool advance(struct logs *logs, struct log_source *source)
 {
     for (;;) {
         struct str left = str_slice(buf_str(&source->bytes), source->at, source->bytes.len);
         size_t end = str_find(left, '\n', 0);
         if (end == left.len) {
             if (left.len > LINE_MAX_SIZE) source->at = source->bytes.len; // not written by us
-            if (!read_more(source)) return false;
+            if (!read_more(logs, source)) return false;
             continue;
         }
         source->at += end + 1;
@@ -94,24 +91,26 @@ static const char *label_of(struct logs *logs, const struct logged_run *run, con
     return text;
 }
 
-// The source of an attempt, made when it is new. Its file's path names it.
+// The source of an attempt, made when it is new. Run and file name it.
 static struct log_source *source_of(struct logs *logs, const struct logged_run *run, const struct step_view *step,
                                     const struct attempt_view *attempt, size_t number)
 {
-    char name[TOOL_LOG_NAME_SIZE], path[4096];
+    char name[TOOL_LOG_NAME_SIZE], key[TOOL_LOG_NAME_SIZE + 256];
     tool_log_name(step->id, attempt->logical, attempt->engine, name);
-    snprintf(path, sizeof(path), "%.*s/%s", STR_ARG(run->dir), name);
-    uint32_t known = map_get(&logs->index, str_from(path));
+    int run_size = snprintf(key, sizeof(key), "%.*s/", STR_ARG(run->id));
+    snprintf(key + run_size, sizeof(key) - (size_t)run_size, "%s", name);
+    uint32_t known = map_get(&logs->index, str_from(key));
     if (known != MAP_NONE) return logs->sources[known];
     struct log_source **grown =
         arena_grow(&logs->arena, logs->sources, logs->count, logs->count + 1, sizeof(*grown), &logs->capacity);
     struct log_source *source = ARENA_NEW(&logs->arena, struct log_source);
     if (!grown || !source) return NULL;
     logs->sources = grown;
-    struct str own = arena_copy(&logs->arena, str_from(path));
+    struct str own = arena_copy(&logs->arena, str_from(key));
     source->step = arena_copy(&logs->arena, step->id);
     if (!own.ptr || !source->step.ptr || !map_put(&logs->index, own, (uint32_t)logs->count, NULL)) return NULL;
-    source->path = own.ptr;
+    source->name = own.ptr + run_size;
+    source->ids = &run->view->ids;
     source->run = run->id;
     source->label = label_of(logs, run, step, attempt);
     source->number = number;
@@ -246,7 +245,6 @@ static int look_at_run(struct logs *logs, size_t index, bool *changed)
                    head.owned != run->seen_owned;
         if (!run->known) { // the strings of a head live in the arena it was read into
             rc = store_head(logs->session->store, logs->session->tenant, run->id, &logs->arena, &run->head, &err);
-            if (!rc) rc = store_logs_dir(logs->session->store, &run->head.ids, &logs->arena, &run->dir);
         }
         run->known = true;
         run->head.terminal = head.terminal;
@@ -279,7 +277,7 @@ int logs_refresh(struct logs *logs, struct run_head *head)
     for (size_t i = 0; i < logs->count; i++) {
         struct log_source *source = logs->sources[i];
         if (source->final || source->node.index || source == logs->current) continue;
-        if (advance(source)) {
+        if (advance(logs, source)) {
             if (!heap_push(&logs->heap, &source->node, source->line.at_ms)) return cli_nomem(logs->session->cli);
         } else {
             settle(run_of(logs, source), source);
@@ -293,7 +291,7 @@ bool logs_next(struct logs *logs, struct log_source **source, struct tool_log_li
 {
     struct log_source *last = logs->current;
     logs->current = NULL;
-    if (last && advance(last)) {
+    if (last && advance(logs, last)) {
         if (!heap_push(&logs->heap, &last->node, last->line.at_ms)) return false;
     } else if (last) {
         settle(run_of(logs, last), last);
@@ -311,7 +309,7 @@ bool logs_next_of(struct logs *logs, struct log_source *source, struct tool_log_
 {
     if (source->node.index) {
         heap_remove(&logs->heap, &source->node);
-    } else if (source->final || !advance(source)) {
+    } else if (source->final || !advance(logs, source)) {
         settle(run_of(logs, source), source);
         return false;
     }
@@ -325,6 +323,7 @@ int logs_open(struct logs *logs, struct session *session, const struct target *t
     struct str dir;
     *logs = (struct logs){.session = session, .step = target->step, .attempt = target->attempt, .children = children};
     arena_init(&logs->arena, 64 * 1024, (size_t)2 << 30);
+    arena_init(&logs->scratch, 2 * CHUNK, (size_t)64 << 20);
     heap_init(&logs->heap);
     map_init(&logs->index, &logs->arena);
     if (store_logs_dir(session->store, &target->head.ids, &cli->arena, &dir)) return cli_nomem(cli);
@@ -336,5 +335,6 @@ void logs_close(struct logs *logs)
 {
     for (size_t i = 0; i < logs->count; i++) buf_release(&logs->sources[i]->bytes);
     heap_release(&logs->heap);
+    arena_release(&logs->scratch);
     arena_release(&logs->arena);
 }

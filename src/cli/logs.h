@@ -24,7 +24,8 @@ struct log_source {
     char reason[120]; // of LOST and CUT
     uint64_t lines;   // read so far
     // private
-    const char *path;
+    const char *name; // of its file
+    const struct run_ids *ids;
     bool final; // nothing will come any more
     bool ended, superseded, seen_end, seen_cut, exists;
     uint64_t offset;
@@ -45,11 +46,11 @@ struct logs {
     struct log_source **sources;
     size_t count, capacity;
     // private
-    struct arena arena;
+    struct arena arena, scratch; // scratch: of one read
     struct logged_run *runs;
     size_t run_count, run_capacity;
     struct heap heap;
-    struct map index; // by path
+    struct map index; // by run and file
     struct log_source *current;
     int64_t refreshed_us, refresh_cost_us;
 };

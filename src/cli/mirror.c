@@ -1,10 +1,7 @@
 #include "cli/mirror.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { TAIL_SIZE = 4096, LINES_AT_ONCE = 64 };
 
@@ -140,25 +137,11 @@ struct tail {
     size_t left; // steps that are still looked at: a screen shows no more
 };
 
-static size_t read_tail(const char *path, char out[TAIL_SIZE])
+static void tell_last(struct tail *tail, const struct mirrored *mirrored, struct str step, struct str bytes)
 {
-    struct stat about;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return 0;
-    ssize_t n = 0;
-    if (fstat(fd, &about) == 0)
-        n = pread(fd, out, TAIL_SIZE, about.st_size > TAIL_SIZE ? about.st_size - TAIL_SIZE : 0);
-    close(fd);
-    return n > 0 ? (size_t)n : 0;
-}
-
-static void tell_last(struct tail *tail, const struct mirrored *mirrored, struct str step, const char *path)
-{
-    char bytes[TAIL_SIZE];
-    struct str rest = {bytes, read_tail(path, bytes)};
     struct tool_log_line line, last = {0};
-    while (rest.len > 0) {
-        struct str one = str_cut(rest, '\n', &rest);
+    while (bytes.len > 0) {
+        struct str one = str_cut(bytes, '\n', &bytes);
         if (tool_log_parse(one, &line) && (line.kind == TOOL_LOG_OUT || line.kind == TOOL_LOG_ERR)) last = line;
     }
     if (last.text.len > 0) tail->tell(tail->context, mirrored->run, step, last.kind == TOOL_LOG_ERR, last.text);
@@ -167,18 +150,19 @@ static void tell_last(struct tail *tail, const struct mirrored *mirrored, struct
 static void tell_run(struct tail *tail, struct store *store, const struct mirrored *mirrored)
 {
     const struct run *state = mirrored->state;
-    struct str directory;
-    if (store_logs_dir(store, &mirrored->head.ids, &tail->scratch, &directory) || directory.len == 0) return;
     for (uint32_t i = 0; i < mirrored->program->step_count && tail->left > 0; i++) {
         enum step_kind kind = mirrored->program->steps[i].kind;
         if (state->steps[i].state != NODE_RUNNING || (kind != STEP_SHELL && kind != STEP_EXEC && kind != STEP_SCRIPT))
             continue;
-        char name[TOOL_LOG_NAME_SIZE], path[4096];
+        char name[TOOL_LOG_NAME_SIZE];
+        struct file_piece piece;
+        struct error err = {0};
         struct str step = kernel_path(state, i, &tail->scratch);
         if (!step.ptr) return;
         tool_log_name(step, state->steps[i].logical, state->steps[i].engine, name);
-        snprintf(path, sizeof(path), "%.*s/%s", STR_ARG(directory), name);
-        tell_last(tail, mirrored, step, path);
+        if (store_run_file(store, &mirrored->head.ids, "logs", str_from(name), FILE_TAIL, TAIL_SIZE, &tail->scratch,
+                           &piece, &err) == OK)
+            tell_last(tail, mirrored, step, piece.bytes);
         tail->left--;
     }
 }

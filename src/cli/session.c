@@ -1,5 +1,7 @@
 #include "cli/session.h"
 
+#include "cli/server.h"
+
 #include "os/os.h"
 
 #include <pwd.h>
@@ -25,7 +27,7 @@ static const char *absolute_url(struct cli *cli, const char *url)
 {
     char directory[PATH_LENGTH_MAX], real[PATH_LENGTH_MAX];
     const char *colon = strchr(url, ':');
-    if (!colon || !colon[1] || strncmp(url, "memory", 6) == 0) return url;
+    if (!colon || !colon[1] || strncmp(url, "memory", 6) == 0 || strncmp(url, "http", 4) == 0) return url;
     const char *path = colon + 1;
     size_t len = strlen(path);
     while (len > 1 && path[len - 1] == '/') len--;
@@ -64,25 +66,43 @@ static bool is_plain_word(const char *text)
     return text[strcspn(text, " '\"\\$&|;<>()*?[]#~`!{}\t\n")] == '\0';
 }
 
-static void choose(struct session *session, struct cli *cli)
+static const char *quoted(struct cli *cli, const char *text)
 {
-    struct str flag = args_has(&cli->args, FLAG_STORE) ? args_text(&cli->args, FLAG_STORE, "") : STR("");
+    const char *quote = is_plain_word(text) ? "" : "'";
+    return cli_format(cli, "%s%s%s", quote, text, quote);
+}
+
+// " --store X" of the flags that were given, so that a command to paste means the same place.
+static const char *flag_again(struct cli *cli, enum flag flag)
+{
+    if (!args_has(&cli->args, flag)) return "";
+    return cli_format(cli, " --%s %s", flag_info(flag)->name, quoted(cli, args_text(&cli->args, flag, "").ptr));
+}
+
+static int choose(struct session *session, struct cli *cli)
+{
     struct str named = args_text(&cli->args, FLAG_STORE, "");
+    const char *server;
     *session = (struct session){.cli = cli, .tenant = args_text(&cli->args, FLAG_TENANT, "default")};
-    session->url = named.len ? named.ptr : default_url(cli);
-    const char *quote = is_plain_word(session->url) ? "" : "'";
-    const char *store = flag.len ? cli_format(cli, " --store %s%s%s", quote, session->url, quote) : "";
-    bool tenant = args_has(&cli->args, FLAG_TENANT);
-    cli->tail = cli_format(cli, "%s%s%.*s", store, tenant ? " --tenant " : "", tenant ? (int)session->tenant.len : 0,
-                           session->tenant.ptr);
+    int code = server_choose(cli, &server);
+    session->url = server ? server : named.len ? named.ptr : default_url(cli);
+    session->remote = url_is_server(session->url);
+    cli->tail = cli_format(cli, "%s%s%s%s%s", flag_again(cli, FLAG_STORE), flag_again(cli, FLAG_SERVER),
+                           session->remote ? flag_again(cli, FLAG_TOKEN_FILE) : "",
+                           session->remote ? flag_again(cli, FLAG_CA_FILE) : "", flag_again(cli, FLAG_TENANT));
+    return code;
 }
 
 int session_url(struct cli *cli, const char **out)
 {
     struct session session;
     struct error err = {0};
-    choose(&session, cli);
+    int code = choose(&session, cli);
     *out = absolute_url(cli, session.url);
+    if (!code && session.remote)
+        code = cli_fail(cli, EXIT_USAGE, "`cairn %s` needs a store of its own, and %s is a server",
+                        cli->args.command->name, session.url);
+    if (code) return code;
     return make_parent(cli, *out, &err) ? cli_error(cli, &err) : EXIT_OK;
 }
 
@@ -97,9 +117,67 @@ static int report_missing(struct session *session)
     return EXIT_NOT_FOUND;
 }
 
+// ---- servers
+
+static int refuse_write(struct session *session)
+{
+    struct cli *cli = session->cli;
+    const char *name = cli->args.command->name;
+    cli_fail(cli, EXIT_USAGE, "`cairn %s` writes to a store, and the runs of %s are written by that server alone", name,
+             session->url);
+    if (strcmp(name, "recover") == 0)
+        cli_hint(cli, "a server goes on by itself with every run that has not ended; `%s` shows them",
+                 cli_command(cli, "ps"));
+    else
+        cli_hint(cli, "on the machine that has the store, while the server is stopped: cairn %s --store URL", name);
+    return EXIT_USAGE;
+}
+
+static int report_server(struct session *session, const struct error *err, const struct server_access *access)
+{
+    struct cli *cli = session->cli;
+    int code = cli_error(cli, err);
+    if (err->code == E_UNREACHABLE)
+        cli_hint(cli, "is `cairn serve` running there? `curl %s/livez` tells", session->url);
+    else if (err->code == E_DENIED)
+        cli_hint(cli, "the token came from %s; it may be of another server, expired or revoked", access->token_from);
+    return code;
+}
+
+// The token tells whose runs they are.
+static int take_tenant(struct session *session)
+{
+    struct cli *cli = session->cli;
+    struct str mine = store_tenant(session->store), wanted = args_text(&cli->args, FLAG_TENANT, "");
+    session->tenant = mine;
+    if (wanted.len == 0 || str_eq(wanted, mine)) return EXIT_OK;
+    cli_fail(cli, EXIT_DENIED, "the token is for tenant %.*s, not for %.*s", STR_ARG(mine), STR_ARG(wanted));
+    return EXIT_DENIED;
+}
+
+static int open_server(struct session *session, enum store_mode mode)
+{
+    struct cli *cli = session->cli;
+    struct server_access access;
+    struct error err = {0};
+    struct str store = args_text(&cli->args, FLAG_STORE, "");
+    const char *here = store.len && !url_is_server(store.ptr) ? store.ptr : default_url(cli);
+    if (mode == STORE_WRITE) return refuse_write(session);
+    int code = server_access(cli, session->url, here, &access);
+    if (code) return code;
+    struct store_options options = {
+        .mode = STORE_READ, .contract = session->contract, .token = access.token, .ca_file = access.ca_file};
+    if (store_open(str_from(absolute_url(cli, session->url)), &options, &session->store, &err))
+        return report_server(session, &err, &access);
+    return take_tenant(session);
+}
+
+// ---- opening
+
 static int open_store(struct session *session, enum store_mode mode, struct error *err, enum code *rc)
 {
     struct cli *cli = session->cli;
+    if (session->remote) return open_server(session, mode);
     const char *url = absolute_url(cli, session->url);
     struct store_options options = {.mode = mode, .create = mode == STORE_WRITE, .entropy = os_entropy()};
     if (mode == STORE_WRITE) {
@@ -117,8 +195,8 @@ int session_open(struct session *session, struct cli *cli, enum store_mode mode)
 {
     struct error err = {0};
     enum code rc = OK;
-    choose(session, cli);
-    int code = open_store(session, mode, &err, &rc);
+    int code = choose(session, cli);
+    if (!code) code = open_store(session, mode, &err, &rc);
     if (code || rc == OK) return code;
     if (rc != E_NOT_FOUND || mode == STORE_WRITE) return cli_error(cli, &err);
     return args_text(&cli->args, FLAG_STORE, "").len > 0 ? report_missing(session) : EXIT_OK;
@@ -129,9 +207,9 @@ int session_open_write(struct session *session, struct cli *cli, const struct co
     struct error err = {0};
     enum code rc = OK;
     *locked = false;
-    choose(session, cli);
+    int code = choose(session, cli);
     session->contract = contract;
-    int code = open_store(session, STORE_WRITE, &err, &rc);
+    if (!code) code = open_store(session, STORE_WRITE, &err, &rc);
     *locked = !code && rc == E_LOCKED;
     return code || rc == OK || *locked ? code : cli_error(cli, &err);
 }
@@ -141,6 +219,7 @@ int session_open_url(struct session *session, struct cli *cli, const char *url, 
     struct error err = {0};
     enum code rc = OK;
     *session = (struct session){.cli = cli, .tenant = args_text(&cli->args, FLAG_TENANT, "default"), .url = url};
+    session->remote = url_is_server(url);
     int code = open_store(session, mode, &err, &rc);
     return code || rc == OK ? code : cli_error(cli, &err);
 }

@@ -11,10 +11,12 @@ struct session {
     const struct contract *contract; // NULL when only reading
     const char *url;                 // as people write it
     struct str tenant;
+    bool remote; // a server's runs: nothing is written here but signals
 };
 
-// --store, else $CAIRN_STORE, else sqlite:$XDG_STATE_HOME/cairn/cairn.db, else below ~/.local/state. Paths become absolute,
-// so that the same store has the same name from every directory. STORE_WRITE makes it when it is missing.
+// --store or --server, else $CAIRN_STORE or $CAIRN_SERVER, else sqlite:$XDG_STATE_HOME/cairn/cairn.db, else below ~/.local/state. Paths
+// become absolute, so that the same store has the same name from every directory. STORE_WRITE makes it when it is missing; of a server
+// it is refused, with what to do instead.
 // EXIT_OK, or what was reported.
 int session_open(struct session *session, struct cli *cli, enum store_mode mode);
 // Like session_open with STORE_WRITE, but *locked is set instead of reporting that another process holds the store.
