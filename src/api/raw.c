@@ -10,10 +10,7 @@ enum { RAW_PAGE = 64, RAW_SIZE = 2 << 20, FILE_PIECE = 4 << 20, RAW_MAX = 48 << 
 
 static void end_page(struct ask *ask, struct buf *out, bool more)
 {
-    struct json end = json_object();
-    if (!ask_json(ask, &end, "more", json_bool(more))) out->failed = true;
-    if (buf_ok(out)) json_write(out, &end);
-    if (buf_ok(out))
+    if (records_wire_end(out, more, &ask->call->arena))
         answer_text(ask, 200, "application/vnd.cairn.records", buf_str(out));
     else
         no_memory(ask);

@@ -58,7 +58,8 @@ static enum code read_part(int fd, uint64_t offset, size_t limit, struct arena *
 }
 
 static enum code read_local(const struct store *store, const struct run_ids *ids, const char *what, struct str name,
-                            uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out, struct error *err)
+                            uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out,
+                            struct error *err)
 {
     struct str dir = {0};
     bool logs = strcmp(what, "logs") == 0;

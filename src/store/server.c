@@ -1,6 +1,6 @@
-// A server as a store: "http://HOST:PORT", "https://HOST", "unix:PATH". Everything that reads a store reads what the server keeps, exactly
-// as it is stored there (docs/format/store-api.md), as far as the token may. A signal is posted to the server, which decides it as the owner
-// of the run; nothing else is written from here.
+// A server as a store: "http://HOST:PORT", "https://HOST", "unix:PATH". Everything that reads a store reads what the server
+// keeps, exactly as it is stored there (docs/format/store-api.md), as far as the token may. A signal is posted to the server,
+// which decides it as the owner of the run; nothing else is written from here.
 #include "fetch/fetch.h"
 #include "store/backend.h"
 #include "store/wire.h"
@@ -219,18 +219,16 @@ static enum code server_list(struct store *base, const struct run_filter *filter
 
 // ---- records
 
-// One page: records, then {"more":bool}.
 static enum code take_records(struct str body, struct arena *arena, struct records *out, size_t *capacity, bool *more,
                               struct error *err)
 {
-    while (!str_starts(body, STR("{\"more\":"))) {
+    for (;;) {
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), capacity);
-        enum code rc = out->items ? record_wire_read(&body, arena, &out->items[out->count]) : E_NOMEM;
+        enum code rc = out->items ? record_wire_read(&body, arena, &out->items[out->count], more) : E_NOMEM;
         if (rc) return rc == E_NOMEM ? out_of_memory(err) : not_understood(err);
+        if (!out->items[out->count].bytes.ptr) return OK;
         out->count++;
     }
-    *more = str_starts(body, STR("{\"more\":true}"));
-    return OK;
 }
 
 static enum code read_pages(struct store *base, struct str tenant, struct str run, const char *what, uint64_t after,
@@ -293,7 +291,6 @@ static enum code server_blob(struct store *base, const struct digest *digest, st
     return error_set(err, E_NOT_FOUND, "no run that was read refers to a blob %s", hex);
 }
 
-// {"size":N}\n and bytes.
 static enum code server_file(struct store *base, const struct run_ids *ids, const char *what, struct str name,
                              uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out,
                              struct error *err)

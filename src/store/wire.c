@@ -170,6 +170,14 @@ bool record_wire_write(struct buf *out, const struct record *record, struct aren
     return buf_ok(out);
 }
 
+bool records_wire_end(struct buf *out, bool more, struct arena *scratch)
+{
+    struct json line = json_object();
+    if (!json_put(scratch, &line, STR("more"), json_bool(more))) return false;
+    json_write(out, &line);
+    return buf_ok(out);
+}
+
 static int hex_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
@@ -198,7 +206,7 @@ static enum code take_columns(const struct json *value, struct arena *arena, str
     return OK;
 }
 
-enum code record_wire_read(struct str *rest, struct arena *arena, struct record *out)
+enum code record_wire_read(struct str *rest, struct arena *arena, struct record *out, bool *more)
 {
     struct json line;
     struct error err = {0};
@@ -206,6 +214,12 @@ enum code record_wire_read(struct str *rest, struct arena *arena, struct record 
     struct str head = str_cut(*rest, '\n', &bytes);
     enum code rc = json_parse(head, NULL, arena, &line, &err);
     if (rc) return rc == E_NOMEM ? rc : E_CORRUPT;
+    *out = (struct record){0};
+    if (json_is(json_key(&line, "more"), JSON_BOOL)) {
+        *more = json_key(&line, "more")->boolean;
+        *rest = bytes;
+        return OK;
+    }
     int64_t size = json_integer(json_key(&line, "bytes"), -1), seq = json_integer(json_key(&line, "seq"), -1);
     int64_t ledger_seq = json_integer(json_key(&line, "ledgerSeq"), 0);
     if (size < 0 || seq < 0 || ledger_seq < 0 || (uint64_t)size >= bytes.len || bytes.ptr[size] != '\n')

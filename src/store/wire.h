@@ -3,6 +3,7 @@
 //
 // A record travels as a line of JSON and its bytes, so that bytes which are no text any more arrive as they are:
 //   {"bytes":N,"seq":n,"type":t, ...}\n  N bytes  \n
+// and a page of them ends in {"more":bool}.
 #ifndef CAIRN_STORE_WIRE_H
 #define CAIRN_STORE_WIRE_H
 
@@ -17,7 +18,9 @@ bool run_head_read(const struct json *value, struct run_head *out) MUST_CHECK;
 
 // False: no memory.
 bool record_wire_write(struct buf *out, const struct record *record, struct arena *scratch) MUST_CHECK;
-// The next record of `rest`, which is cut. Borrows it. E_CORRUPT: it is none. E_NOMEM.
-enum code record_wire_read(struct str *rest, struct arena *arena, struct record *out) MUST_CHECK;
+bool records_wire_end(struct buf *out, bool more, struct arena *scratch) MUST_CHECK;
+// What comes next in `rest`, which is cut: a record (out->bytes.ptr is set; borrows), or the end of the page (it is NULL) with *more.
+// E_CORRUPT: neither. E_NOMEM.
+enum code record_wire_read(struct str *rest, struct arena *arena, struct record *out, bool *more) MUST_CHECK;
 
 #endif

@@ -128,18 +128,23 @@ static void records_come_back_byte_for_byte(void)
     struct arena arena;
     struct record back;
     struct buf text;
+    bool more = false;
     arena_init(&arena, 4096, 1 << 20);
     buf_init(&text, 1 << 16);
     CHECK(record_wire_write(&text, &event, &arena) && record_wire_write(&text, &entry, &arena));
     struct str rest = buf_str(&text);
-    CHECK(record_wire_read(&rest, &arena, &back) == OK);
+    CHECK(record_wire_read(&rest, &arena, &back, &more) == OK);
     CHECK(str_eq(back.bytes, whole) && back.seq == 9 && back.ledger_seq == 0 && str_is(back.type, "RunStarted"));
     CHECK(back.columns && str_eq(back.columns->key, columns.key) && str_eq(back.columns->payload, columns.payload));
     CHECK(str_eq(back.columns->run, columns.run) && str_eq(back.columns->timestamp, columns.timestamp));
-    CHECK(record_wire_read(&rest, &arena, &back) == OK);
+    CHECK(record_wire_read(&rest, &arena, &back, &more) == OK);
     CHECK(str_is(back.bytes, "{}") && back.seq == 4 && back.ledger_seq == 2 && str_is(back.signal_id, "s"));
     CHECK(digest_eq(&back.hash, &entry.hash) && !back.columns);
     CHECK_INT(rest.len, 0);
+    buf_clear(&text);
+    CHECK(records_wire_end(&text, true, &arena));
+    rest = buf_str(&text);
+    CHECK(record_wire_read(&rest, &arena, &back, &more) == OK && !back.bytes.ptr && more);
     buf_release(&text);
     arena_release(&arena);
 }
@@ -150,19 +155,23 @@ static void damaged_records_are_refused(void)
     struct arena arena;
     struct record back;
     struct buf text;
+    bool more = false;
     arena_init(&arena, 4096, 8 << 20);
     buf_init(&text, 1 << 16);
     CHECK(record_wire_write(&text, &event, &arena));
     for (size_t len = 0; len < text.len; len++) { // cut anywhere
         struct str rest = {text.ptr, len};
-        CHECK(record_wire_read(&rest, &arena, &back) == E_CORRUPT);
+        CHECK(record_wire_read(&rest, &arena, &back, &more) == E_CORRUPT);
     }
-    static const char *const bad[] = {"{\"bytes\":-1,\"seq\":1}\n\n", "{\"bytes\":99999999999,\"seq\":1}\nx\n",
-                                      "{\"bytes\":1,\"seq\":1,\"hash\":\"x\"}\nx\n", "{\"bytes\":1}\nx\n", "[]\nx\n",
+    static const char *const bad[] = {"{\"bytes\":-1,\"seq\":1}\n\n",
+                                      "{\"bytes\":99999999999,\"seq\":1}\nx\n",
+                                      "{\"bytes\":1,\"seq\":1,\"hash\":\"x\"}\nx\n",
+                                      "{\"bytes\":1}\nx\n",
+                                      "[]\nx\n",
                                       "{\"bytes\":1,\"seq\":1,\"columns\":{\"payloadAt\":1,\"payloadSize\":1}}\nx\n"};
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
         struct str rest = str_from(bad[i]);
-        CHECK(record_wire_read(&rest, &arena, &back) == E_CORRUPT);
+        CHECK(record_wire_read(&rest, &arena, &back, &more) == E_CORRUPT);
     }
     buf_release(&text);
     arena_release(&arena);
