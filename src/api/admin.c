@@ -54,7 +54,8 @@ void handle_token_create(struct ask *ask)
 {
     struct token_call token = {.name = json_text(json_key(&ask->body, "name")),
                                .tenant = json_text(json_key(&ask->body, "tenantId")),
-                               .pool = json_text(json_key(&ask->body, "pool"))};
+                               .pool = json_text(json_key(&ask->body, "pool")),
+                               .audience = json_text(json_key(&ask->body, "audience"))};
     if (read_roles(ask, &token.roles) && read_names(ask, "projects", &token.projects) &&
         read_names(ask, "environments", &token.environments) && read_expiry(ask, &token.expires_ms))
         service_token_create(ask->call, &token);

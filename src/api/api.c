@@ -84,7 +84,10 @@ static bool authenticate(struct ask *ask)
     struct call *call = ask->call;
     struct str bearer = auth_bearer(http_find(ask->request, "authorization"));
     if (bearer.len > 0 && service_authenticate(call->service, bearer, &call->arena, &call->who)) {
-        struct auth_ask question = {.principal = &call->who, .operation = OPERATION_HEALTH, .now_ms = os_now().wall_ms};
+        struct auth_ask question = {.principal = &call->who,
+                                    .operation = OPERATION_DISCOVERY,
+                                    .audience = ask->api->options.name,
+                                    .now_ms = os_now().wall_ms};
         if (auth_decide(service_auth(call->service), &question).status != 401) return true;
     }
     call->who = (struct principal){0};

@@ -85,6 +85,7 @@ static enum code write_page(struct ask *ask, struct store *store, const struct r
         struct str text;
         rc = event_text(service_contract(ask->call->service), head->vocabulary, stream->as, &head->ids, record, arena,
                         &text, err);
+        if (!rc && text.len > 0 && stream->redacted) rc = redact_event(&text, arena, err);
         page->last = record->seq;
         if (rc || text.len == 0 || !list_has(stream->types, record->type)) continue;
         if (page->count++ > 0) buf_byte(&page->text, paging->lines ? '\n' : ',');
@@ -144,10 +145,7 @@ static void tell_events(struct ask *ask, struct store *store, const struct run_h
         service_wait(ask->call, head->ids.run, paging->wait_ms, tell_after_wait);
         return;
     }
-    if (ask->call->decision.payload_redacted) {
-        call_problem(ask->call, 403, "AUTHZ_DENIED", "events hold payloads, which this role may not see");
-        return;
-    }
+    paging->stream.redacted = ask->call->decision.payload_redacted;
     buf_init(&page.text, (size_t)256 << 20);
     enum code rc = write_page(ask, store, head, paging, &page, &err);
     if (rc)
@@ -175,10 +173,7 @@ static void begin_stream(struct ask *ask, struct store *store, const struct run_
     struct stream_ask stream = paging->stream;
     (void)store;
     (void)head;
-    if (ask->call->decision.payload_redacted) {
-        call_problem(ask->call, 403, "AUTHZ_DENIED", "events hold payloads, which this role may not see");
-        return;
-    }
+    stream.redacted = ask->call->decision.payload_redacted;
     hub_stream(ask, &stream);
 }
 
@@ -197,21 +192,53 @@ void handle_run_events(struct ask *ask)
 
 // ---- everything
 
+static bool holds(struct names names, struct str name)
+{
+    for (size_t i = 0; i < names.count; i++)
+        if (str_eq(names.at[i], name)) return true;
+    return names.count == 0;
+}
+
+bool stream_narrow(const struct stream_ask *stream)
+{
+    return stream->projects.count || stream->environments.count || stream->project.len || stream->environment.len;
+}
+
+bool stream_sees(const struct stream_ask *stream, struct store *store, struct str run, struct arena *arena,
+                 struct feed_known *known)
+{
+    struct run_head head;
+    struct error err = {0};
+    if (!stream_narrow(stream)) return true;
+    if (known->run.len > 0 && str_eq(known->run, run)) return known->seen;
+    known->run = run;
+    known->seen = store_head(store, stream->tenant, run, arena, &head, &err) == OK &&
+                  holds(stream->projects, head.ids.project) && holds(stream->environments, head.ids.environment) &&
+                  (stream->project.len == 0 || str_eq(stream->project, head.ids.project)) &&
+                  (stream->environment.len == 0 || str_eq(stream->environment, head.ids.environment));
+    return known->seen;
+}
+
 static void tell_feed(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     const struct paging *paging = ask->state;
     struct error err = {0};
     struct feed feed;
+    struct feed_known known = {0};
     struct buf text;
     enum code rc = store_feed(store, paging->stream.after, (size_t)paging->limit, &call->arena, &feed, &err);
     buf_init(&text, (size_t)256 << 20);
     if (!paging->lines) begin_page(&text);
     for (size_t i = 0, count = 0; !rc && i < feed.count; i++) {
         const struct feed_item *item = &feed.items[i];
-        if (!str_eq(item->tenant, call->who.tenant) || !list_has(paging->stream.types, item->record.type)) continue;
+        struct str event = item->record.bytes;
+        if (!str_eq(item->tenant, call->who.tenant) || !list_has(paging->stream.types, item->record.type) ||
+            !stream_sees(&paging->stream, store, item->run, &call->arena, &known))
+            continue;
+        if (paging->stream.redacted) rc = redact_event(&event, &call->arena, &err);
         if (count++ > 0) buf_byte(&text, paging->lines ? '\n' : ',');
-        buf_add(&text, item->record.bytes);
+        buf_add(&text, event);
     }
     if (!rc && !paging->lines) buf_printf(&text, "],\"nextCursor\":\"%llu\"}", (unsigned long long)feed.next);
     if (!rc && paging->lines && text.len > 0) buf_byte(&text, '\n');
@@ -234,12 +261,14 @@ void handle_events_all(struct ask *ask)
         return;
     }
     if (!service_may(ask->call, OPERATION_RUN_STREAM, &all, (struct str){0}) || !read_paging(ask, paging)) return;
-    if (ask->call->decision.payload_redacted || ask->call->who.projects.count || ask->call->who.environments.count) {
-        call_problem(ask->call, 403, "AUTHZ_DENIED", "events of everything are for those who may see everything");
-        return;
-    }
+    const struct call *call = ask->call;
     ask->state = paging;
     paging->stream.run = (struct str){0};
+    paging->stream.redacted = call->decision.payload_redacted;
+    paging->stream.projects = call->who.projects;
+    paging->stream.environments = call->who.environments;
+    paging->stream.project = call->place.project;
+    paging->stream.environment = call->place.environment;
     if (paging->stream.sse)
         hub_stream(ask, &paging->stream);
     else

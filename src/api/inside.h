@@ -104,6 +104,11 @@ bool ask_text(struct ask *ask, struct json *object, const char *key, struct str 
 bool ask_time(struct ask *ask, struct json *object, const char *key, int64_t ms);      // nothing when 0
 bool ask_json(struct ask *ask, struct json *object, const char *key, struct json value);
 
+// redact.c
+void redact(struct json *value); // in place
+enum code redact_event(struct str *text, struct arena *arena,
+                       struct error *err) MUST_CHECK; // a copy without its payload
+
 // events.c
 // One event as JSON text: as it is stored, or told in another vocabulary; empty when it has no word there.
 enum code event_text(const struct contract *contract, enum vocabulary stored, enum vocabulary as,
@@ -138,7 +143,19 @@ struct stream_ask {
     enum vocabulary as;     // 0 = as stored
     struct str types, step; // filters; empty = all
     bool sse;
+    bool redacted; // payloads are left out
+    // Of everything, only what happens here; empty = anywhere. Borrowed until hub_stream has returned.
+    struct names projects, environments;
+    struct str project, environment;
 };
+bool stream_narrow(const struct stream_ask *stream); // not everything of the tenant is for it
+// Whether a run of the feed is for it: its head is looked up, unless it is the run of the last question (*known).
+struct feed_known {
+    struct str run;
+    bool seen;
+};
+bool stream_sees(const struct stream_ask *stream, struct store *store, struct str run, struct arena *arena,
+                 struct feed_known *known);
 void hub_stream(struct ask *ask, const struct stream_ask *stream);
 
 // handlers: one file for each family

@@ -269,22 +269,6 @@ void handle_run_list(struct ask *ask)
 
 // ---- one run
 
-// Payloads are not for everybody (the matrix says who): what a step was given and what it gave is taken out.
-static void redact(struct json *snapshot)
-{
-    static const char *const hidden[] = {"inputs", "value", "result", "output", "arguments"};
-    for (uint32_t i = 0; snapshot->type == JSON_OBJECT && i < snapshot->count; i++) {
-        struct json_member *member = &snapshot->members[i];
-        bool hide = false;
-        for (size_t k = 0; k < ARRAY_COUNT(hidden); k++) hide = hide || str_is(member->key, hidden[k]);
-        if (hide)
-            member->value = json_string(STR("(redacted)"));
-        else
-            redact(&member->value);
-    }
-    for (uint32_t i = 0; snapshot->type == JSON_ARRAY && i < snapshot->count; i++) redact(&snapshot->items[i]);
-}
-
 static void tell_run(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;

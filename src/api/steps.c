@@ -76,8 +76,10 @@ static void tell_why(struct ask *ask, struct store *store, const struct run_head
         call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
     else if (rc)
         call_failed(call, &err);
-    else
+    else {
+        if (call->decision.payload_redacted) redact(&whole);
         call_answer(call, 200, whole);
+    }
 }
 
 void handle_run_why(struct ask *ask)

@@ -139,6 +139,7 @@ static enum code write_run(struct hub *hub, struct subscription *s, const struct
         struct str text;
         enum code rc = event_text(service_contract(hub->api->service), portion->head.vocabulary, s->ask.as,
                                   &portion->head.ids, record, arena, &text, err);
+        if (!rc && text.len > 0 && s->ask.redacted) rc = redact_event(&text, arena, err);
         if (rc) return rc;
         if (text.len > 0 && list_has(s->ask.types, record->type))
             write_event(out, record->seq, s->last, record->type, text);
@@ -147,15 +148,22 @@ static enum code write_run(struct hub *hub, struct subscription *s, const struct
     return OK;
 }
 
-static void write_feed(struct subscription *s, const struct portion *portion, struct buf *out)
+static enum code write_feed(struct store *store, struct subscription *s, const struct portion *portion,
+                            struct arena *arena, struct buf *out, struct error *err)
 {
-    for (size_t i = 0; i < portion->feed.count; i++) {
+    struct feed_known known = {0};
+    enum code rc = OK;
+    for (size_t i = 0; !rc && i < portion->feed.count; i++) {
         const struct feed_item *item = &portion->feed.items[i];
-        if (str_eq(item->tenant, s->ask.tenant) && list_has(s->ask.types, item->record.type))
-            write_event(out, item->position, s->last, item->record.type, item->record.bytes);
+        struct str text = item->record.bytes;
+        bool meant = str_eq(item->tenant, s->ask.tenant) && list_has(s->ask.types, item->record.type) &&
+                     stream_sees(&s->ask, store, item->run, arena, &known);
+        if (meant && s->ask.redacted) rc = redact_event(&text, arena, err);
+        if (meant && !rc) write_event(out, item->position, s->last, item->record.type, text);
         s->last = item->position;
     }
     if (portion->feed.next > s->last) s->last = portion->feed.next;
+    return rc;
 }
 
 // Sends what is new. True: there is more at once.
@@ -167,7 +175,7 @@ static bool serve_one(struct hub *hub, struct store *store, struct subscription 
     enum code rc = read_portion(hub, store, s, arena, portion, &err);
     bool full = portion->records.count == READ_MAX || portion->feed.count == READ_MAX;
     if (!rc && s->ask.run.len > 0) rc = write_run(hub, s, portion, arena, out, &err);
-    if (!rc && s->ask.run.len == 0) write_feed(s, portion, out);
+    if (!rc && s->ask.run.len == 0) rc = write_feed(store, s, portion, arena, out, &err);
     if (rc || !buf_ok(out)) {
         os_log(LOG_WARN, "stream ended why=\"%s\"", rc ? err.message : "out of memory");
         end_stream(s);
@@ -284,7 +292,7 @@ static size_t streams_of(struct hub *hub, struct str token)
     pthread_mutex_lock(&hub->mutex);
     for (size_t i = 0; i < SLOTS; i++)
         for (const struct subscription *s = hub->slots[i]; s; s = s->next)
-            count += !s->ended && !is_closed(s) && str_eq(s->token, token);
+            count += !is_closed(s) && str_eq(s->token, token);
     pthread_mutex_unlock(&hub->mutex);
     return count;
 }
@@ -297,6 +305,15 @@ static bool too_many(struct ask *ask)
     ask->call->answer.retry_after_ms = 5000;
     call_problem(ask->call, 429, "TOO_MANY_STREAMS", "this token has %u streams open already", max);
     return true;
+}
+
+static bool copy_names(struct arena *arena, struct names *names)
+{
+    struct str *copy = ARENA_ARRAY(arena, names->count + 1, struct str);
+    for (size_t i = 0; copy && i < names->count; i++)
+        if (!(copy[i] = arena_copy(arena, names->at[i])).ptr) return false;
+    names->at = copy;
+    return copy != NULL;
 }
 
 void hub_stream(struct ask *ask, const struct stream_ask *stream)
@@ -314,6 +331,14 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream)
     s->ask.run = arena_copy(&s->memory, stream->run);
     s->ask.types = arena_copy(&s->memory, stream->types);
     s->ask.step = arena_copy(&s->memory, stream->step);
+    s->ask.project = arena_copy(&s->memory, stream->project);
+    s->ask.environment = arena_copy(&s->memory, stream->environment);
+    if (!copy_names(&s->memory, &s->ask.projects) || !copy_names(&s->memory, &s->ask.environments)) {
+        arena_release(&s->memory);
+        free(s);
+        no_memory(ask);
+        return;
+    }
     s->token = arena_copy(&s->memory, ask->call->who.id);
     s->last = stream->after;
     s->moved = true;

@@ -72,7 +72,8 @@ static int top_rank(const struct auth *auth, uint32_t roles)
 // No token can give away more than its holder has: neither roles, nor projects, nor operations.
 static bool subject_within(const struct auth *auth, const struct principal *principal, const struct principal *subject)
 {
-    return subject && str_eq(subject->tenant, principal->tenant) && !(subject->roles & ~(uint32_t)ROLE_ALL) &&
+    bool reach = subject && (principal->roles & ROLE_PLATFORM || str_eq(subject->tenant, principal->tenant));
+    return reach && !(subject->roles & ~(uint32_t)ROLE_ALL) &&
            top_rank(auth, subject->roles) <= top_rank(auth, principal->roles) &&
            names_within(subject->projects, principal->projects) &&
            names_within(subject->environments, principal->environments) && operations_within(subject, principal);

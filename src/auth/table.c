@@ -139,7 +139,9 @@ static enum code read_cells(const struct json *roles, struct rule *rule, struct 
         if (rc) return rc;
         bool own = cell->conditions & 1u << CONDITION_OWN;
         bool placed = rule->scope != SCOPE_OPEN && rule->scope != SCOPE_PLATFORM;
-        if (own != placed)
+        // Who looks after the whole installation is of no tenant, and makes the first token of each.
+        bool of_none = !own && rule->scope == SCOPE_PLACE && index >= 0 && 1u << index == ROLE_PLATFORM;
+        if (own != placed && !of_none)
             return error_set(err, E_INVALID, "\"own\" goes with the scopes place, item and tenant, and only there");
         if (index >= 0) continue;
         if (none.conditions || rule->scope != SCOPE_OPEN)

@@ -219,7 +219,7 @@ bool service_acknowledge(struct service *service, struct str id, struct str by);
 
 // ---- tokens. The new token's text is in the answer, once; nowhere else.
 struct token_call {
-    struct str name, tenant, pool;
+    struct str name, tenant, pool, audience;
     uint32_t roles;
     struct names projects, environments;
     int64_t expires_ms;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { NAME_MAX_SIZE = 256, NAMES_MAX = 100 };
+
 struct tokening {
     struct token token;
     struct str value; // as a note holds it
@@ -73,8 +75,36 @@ static void make_on_engine(struct call *call)
     store_token(call);
 }
 
+// A name that stands in keys and in paths. The rest of a token is only shown.
+static bool names_fit(const struct token_call *given)
+{
+    bool fit = (given->tenant.len == 0 || run_id_valid(given->tenant)) &&
+               (given->pool.len == 0 || run_id_valid(given->pool)) && given->name.len <= NAME_MAX_SIZE &&
+               given->audience.len <= NAME_MAX_SIZE && given->projects.count <= NAMES_MAX &&
+               given->environments.count <= NAMES_MAX;
+    for (size_t i = 0; fit && i < given->projects.count; i++) fit = run_id_valid(given->projects.at[i]);
+    for (size_t i = 0; fit && i < given->environments.count; i++) fit = run_id_valid(given->environments.at[i]);
+    return fit;
+}
+
+// A token that is made in a place is for that place, unless it says less.
+static struct names narrowed(struct call *call, struct names given, struct str place)
+{
+    struct str *one = given.count == 0 && place.len > 0 ? ARENA_NEW(&call->arena, struct str) : NULL;
+    if (!one) return given;
+    *one = place;
+    return (struct names){one, 1};
+}
+
 void service_token_create(struct call *call, const struct token_call *given)
 {
+    if (!names_fit(given)) {
+        call_problem(
+            call, 400, "INVALID_REQUEST",
+            "tenantId, pool, projects and environments have letters, digits, '.', '_', ':' and '-', up to 128, "
+            "beginning with a letter or digit");
+        return;
+    }
     struct tokening *tokening = ARENA_NEW(&call->arena, struct tokening);
     if (!tokening) {
         call_problem(call, 503, "OVERLOADED", "out of memory");
@@ -82,13 +112,15 @@ void service_token_create(struct call *call, const struct token_call *given)
     }
     call->state = tokening;
     tokening->token.name = given->name;
-    tokening->token.principal = (struct principal){.id = STR("new"),
-                                                   .tenant = given->tenant.len ? given->tenant : call->who.tenant,
-                                                   .roles = given->roles,
-                                                   .projects = given->projects,
-                                                   .environments = given->environments,
-                                                   .pool = given->pool,
-                                                   .expires_ms = given->expires_ms};
+    tokening->token.principal =
+        (struct principal){.id = STR("new"),
+                           .tenant = given->tenant.len ? given->tenant : call->who.tenant,
+                           .roles = given->roles,
+                           .projects = narrowed(call, given->projects, call->place.project),
+                           .environments = narrowed(call, given->environments, call->place.environment),
+                           .pool = given->pool,
+                           .audience = given->audience,
+                           .expires_ms = given->expires_ms};
     struct auth_object object = {
         .tenant = tokening->token.principal.tenant, .exists = true, .subject = &tokening->token.principal};
     if (service_may(call, OPERATION_TOKEN_CREATE, &object, (struct str){0})) service_post(call, make_on_engine);
@@ -100,6 +132,12 @@ static void revoke_on_engine(struct call *call)
     tokening->token.revoked_ms = os_now().wall_ms;
     tokening->token.principal.revoked = true;
     store_token(call);
+}
+
+// Where it is, for those who may not look everywhere; of several places the first stands for all.
+static struct str first_of(struct names names)
+{
+    return names.count ? names.at[0] : (struct str){0};
 }
 
 static void find_token(struct call *call, struct store *store)
@@ -115,6 +153,8 @@ static void find_token(struct call *call, struct store *store)
     }
     struct auth_object object = {.tenant = rc ? call->who.tenant : tokening->token.principal.tenant,
                                  .exists = rc == OK,
+                                 .project = rc ? (struct str){0} : first_of(tokening->token.principal.projects),
+                                 .environment = rc ? (struct str){0} : first_of(tokening->token.principal.environments),
                                  .subject = rc ? NULL : &tokening->token.principal};
     if (service_may(call, OPERATION_TOKEN_REVOKE, &object, (struct str){0})) service_post(call, revoke_on_engine);
 }

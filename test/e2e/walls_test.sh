@@ -12,6 +12,14 @@ still_serves() {
     kill -0 "$server" || fail "the server has ended: $(tail -n 3 serve.err)"
 }
 
+test_every_cell_of_the_matrix_over_http_C_39() {
+    serve
+    hostile world
+    count=$(sed -n 's/^\([0-9]*\) requests, 0 wrong$/\1/p' out)
+    [ "${count:-0}" -ge 3500 ] || fail "only $count requests"
+    still_serves
+}
+
 test_bodies_of_odd_shapes_are_answered() {
     serve
     hostile shapes

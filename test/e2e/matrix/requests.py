@@ -11,12 +11,13 @@ WORLD.json is what the test has made beforehand:
 A token is asked for as tokens[principal][place][state] or, when the place has none of its own, tokens[principal]["any"][state].
 "unmet" are the conditions that do not hold in this world. Each case is asked with a reason and, where one is needed, without.
 """
-import http.client, itertools, json, os, re, sys, urllib.parse, uuid
+import hashlib, http.client, itertools, json, os, re, sys, urllib.parse, uuid
 
 import expect as matrix
 
 ROUTES = os.path.join(matrix.ROOT, "test/e2e/authorization_routes.json")
 REASON = "asked by the matrix"
+DIFFER = {"date", "cairn-request-id", "content-length"}  # headers of which every answer has its own
 NEVER = {"internal", "unix_socket"}  # a caller over TCP is neither
 
 
@@ -46,13 +47,15 @@ def with_reason(route, path, body, reason):
     return path, body
 
 
-def wanted(row, route, words):
+def wanted(row, route, words, reason=REASON):
     """Statuses that are right. Allowed means that authorization was not what stopped it: the object may be in any state."""
     status, code = int(words[0]), words[1]
     if status == 200:
         return {"allowed": True, "not": [401, 403] if row["scope"] != "item" else [401, 403, 404]}
-    if code == "AUTHZ_REASON_REQUIRED" and route.get("reason") == "payload":
-        return {"allowed": False, "status": [400, 422]}  # the schema of the signal comes first
+    if not reason and status != 401 and route.get("reason") == "payload":
+        return {"allowed": False, "status": [400, 422]}  # the schema of the signal comes first, whoever sends it
+    if code == "AUTHZ_APPROVAL_REQUIRED":  # who may ask for it is told first when it cannot be done at all
+        return {"allowed": False, "status": [status, 409]}
     return {"allowed": False, "status": [status], "code": None if status == 404 else code}
 
 
@@ -75,11 +78,15 @@ def requests(world, leave_out=()):
             names["place"] = "/v1/t/{tenant}/p/{project}/e/{environment}".format(**names)
             reason = None if fact == "no_reason" else REASON
             missing = NEVER | set(world.get("unmet", ())) | ({"reason"} if not reason else set())
+            if place in ("other_project", "other_environment"):
+                missing = missing | {"role_within"}  # a token for that place goes beyond its maker's own
             words = matrix.expect(data, row, [principal], place, state, missing)
-            path, body = with_reason(route, fill(route["path"], names), fill(route.get("body"), names), reason)
+            filled = fill(route.get("body"), names)
+            names["bodySha256"] = hashlib.sha256(json.dumps(filled).encode()).hexdigest()
+            path, body = with_reason(route, fill(route["path"], names), filled, reason)
             yield {"case": f"{row['name']} {principal} {place} {state} {fact}", "method": route["method"], "path": path, "body": body,
                    "accept": route.get("accept", "application/json"), "token": token_of(world, principal, place, state),
-                   "changes": route.get("changes", ""), "want": wanted(row, route, words),
+                   "changes": route.get("changes", ""), "want": wanted(row, route, words, reason),
                    "twin": f"{row['name']} {principal} {state} {fact}" if place in ("other_tenant", "absent") else None,
                    "ids": sorted(set(map(str, names.values())), key=len, reverse=True)}
 
@@ -99,7 +106,7 @@ def send(connection, request):
         headers["Content-Type"] = "application/json"
     connection.request(request["method"], request["path"], body, headers)
     answer = connection.getresponse()
-    return answer.status, answer.read()
+    return answer.status, answer.read(), sorted(h for h in answer.getheaders() if h[0].lower() not in DIFFER)
 
 
 def fault_of(request, status, text):
@@ -117,7 +124,7 @@ def fault_of(request, status, text):
     return "the answer tells that it is of another tenant" if "TENANT" in str(code) else None
 
 
-def without_ids(request, status, text):
+def without_ids(request, status, text, headers):
     """An answer with the ids of its request blotted out and without what differs from answer to answer."""
     text = text.decode("utf-8", "replace")
     for name in request["ids"]:
@@ -126,14 +133,14 @@ def without_ids(request, status, text):
         problem = {k: v for k, v in json.loads(text).items() if k not in ("instance", "traceId", "requestId")}
     except (ValueError, AttributeError):
         problem = text
-    return status, json.dumps(problem, sort_keys=True)
+    return status, json.dumps(problem, sort_keys=True), headers
 
 
-def twins_fault(request, status, text, seen):
+def twins_fault(request, status, text, headers, seen):
     """What is of another tenant must answer as what is absent does."""
     if status != 404 or not request["twin"]:
         return None
-    answer = without_ids(request, status, text)
+    answer = without_ids(request, status, text, headers)
     return None if seen.setdefault(request["twin"], answer) == answer else "a foreign object does not answer like an absent one"
 
 
@@ -142,8 +149,8 @@ def drive(world, url, leave_out):
     connection = http.client.HTTPConnection(where.hostname, where.port, timeout=30)
     sent, wrong, seen = 0, 0, {}
     for request in in_order(requests(world, leave_out)):
-        status, text = send(connection, request)
-        fault = fault_of(request, status, text) or twins_fault(request, status, text, seen)
+        status, text, headers = send(connection, request)
+        fault = fault_of(request, status, text) or twins_fault(request, status, text, headers, seen)
         sent += 1
         if fault:
             wrong += 1
@@ -154,7 +161,7 @@ def drive(world, url, leave_out):
 
 def pretended():
     """A world in which every id is its own name, for `check`."""
-    names = set(re.findall(r"\{(\w+)\}", open(ROUTES).read())) - {"place", "uuid"}
+    names = set(re.findall(r"\{(\w+)\}", open(ROUTES).read())) - {"place", "uuid", "bodySha256"}
     place = {name: "x-" + name for name in names | {"tenant", "project", "environment"}}
     states = {state: "cairn_" + state for state in matrix.TOKENS}
     return {"tokens": {p: {"any": states} for p in matrix.PRINCIPALS}, "places": {p: place for p in matrix.PLACES}}
