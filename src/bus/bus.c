@@ -47,7 +47,7 @@ static enum code sink_init(struct sink *sink, struct bus *bus, const struct sink
 
 static void sink_release(struct sink *sink)
 {
-    close(sink->wake);
+    if (sink->wake >= 0) close(sink->wake);
     pthread_mutex_destroy(&sink->mutex);
     arena_release(&sink->scratch);
     arena_release(&sink->loading);
@@ -79,8 +79,12 @@ static enum code make_sinks(struct bus *bus, struct error *err)
     if (!bus->sinks) return error_set(err, E_NOMEM, "bus: out of memory");
     for (size_t i = 0; !rc && i < count; i++) {
         rc = sink_init(&bus->sinks[i], bus, &configs[i], err);
-        if (!rc && (rc = sink_start(&bus->sinks[i], err)) != OK) sink_release(&bus->sinks[i]);
-        bus->count += rc == OK;
+        bus->count++;
+    }
+    // The table is whole before anybody looks at it.
+    for (size_t i = 0; !rc && i < count; i++) {
+        rc = sink_start(&bus->sinks[i], err);
+        bus->sinks[i].started = rc == OK;
     }
     return rc;
 }
@@ -90,10 +94,10 @@ enum code bus_open(const struct bus_options *options, struct bus **out, struct e
     struct bus *bus = calloc(1, sizeof(*bus));
     *out = NULL;
     if (!bus) return error_set(err, E_NOMEM, "bus: out of memory");
-    bus->options = *options;
+    bus->options = *options; // but for the configuration, which is copied
     arena_init(&bus->arena, 64 * 1024, SIZE_MAX);
-    enum code rc = make_sinks(bus, err);
-    bus->options.sinks = NULL;
+    bus->gate = gate_make();
+    enum code rc = bus->gate ? make_sinks(bus, err) : error_set(err, E_NOMEM, "bus: out of memory");
     if (rc) {
         bus_close(bus);
         return rc;
@@ -114,7 +118,14 @@ void bus_close(struct bus *bus)
         atomic_store(&bus->sinks[i].stopping, true);
         sink_poke(&bus->sinks[i]);
     }
-    for (size_t i = 0; i < bus->count; i++) pthread_join(bus->sinks[i].thread, NULL);
+    for (size_t i = 0; i < bus->count; i++)
+        if (bus->sinks[i].started) pthread_join(bus->sinks[i].thread, NULL);
+    if (bus->gate) {
+        pthread_mutex_lock(&bus->gate->mutex);
+        bus->gate->closed = true;
+        pthread_mutex_unlock(&bus->gate->mutex);
+        gate_leave(bus->gate);
+    }
     for (size_t i = 0; i < bus->count; i++) sink_release(&bus->sinks[i]);
     arena_release(&bus->arena);
     free(bus);

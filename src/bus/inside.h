@@ -208,6 +208,7 @@ struct sink {
     const struct transport *transport;
     void *wire; // of the transport
     pthread_t thread;
+    bool started;
     int wake; // eventfd
     atomic_bool poked, stopping, reload, redrive;
     // of its thread
@@ -231,7 +232,17 @@ struct sink {
     struct sink_face face;
 };
 
+// What an order that is on its way holds on to: the bus may be closed before the engine answers.
+struct gate {
+    pthread_mutex_t mutex;
+    size_t holders;
+    bool closed;
+};
+struct gate *gate_make(void);
+void gate_leave(struct gate *gate); // the last one frees it
+
 struct bus {
+    struct gate *gate;
     struct bus_options options;
     struct arena arena;
     struct sink *sinks;

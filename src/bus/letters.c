@@ -84,9 +84,29 @@ enum code bus_dead_letters(struct bus *bus, struct store *reader, struct str ten
 
 // ---- acting
 
+struct gate *gate_make(void)
+{
+    struct gate *gate = calloc(1, sizeof(*gate));
+    if (!gate) return NULL;
+    pthread_mutex_init(&gate->mutex, NULL);
+    gate->holders = 1;
+    return gate;
+}
+
+void gate_leave(struct gate *gate)
+{
+    pthread_mutex_lock(&gate->mutex);
+    bool last = --gate->holders == 0;
+    pthread_mutex_unlock(&gate->mutex);
+    if (!last) return;
+    pthread_mutex_destroy(&gate->mutex);
+    free(gate);
+}
+
 // Tells the sink that its notes have changed, and whoever asked.
 struct order {
-    struct sink *sink;
+    struct gate *gate;
+    struct sink *sink; // while the gate is open
     bool reload;
     bus_done done;
     void *context;
@@ -95,21 +115,28 @@ struct order {
 static void order_done(void *context, enum code rc, const struct error *why)
 {
     struct order *order = context;
-    if (!rc) {
+    pthread_mutex_lock(&order->gate->mutex);
+    if (!rc && !order->gate->closed) {
         atomic_store(order->reload ? &order->sink->reload : &order->sink->redrive, true);
         sink_poke(order->sink);
     }
+    pthread_mutex_unlock(&order->gate->mutex);
     if (order->done) order->done(order->context, rc, why);
+    gate_leave(order->gate);
     free(order);
 }
 
 static enum code give(struct sink *sink, const struct note_put *notes, size_t count, bool reload, bus_done done,
                       void *context, struct error *err)
 {
+    const struct bus *bus = sink->bus;
     struct order *order = malloc(sizeof(*order));
     if (!order) return no_memory(err);
-    *order = (struct order){.sink = sink, .reload = reload, .done = done, .context = context};
-    sink->bus->options.put(sink->bus->options.context, notes, count, order_done, order);
+    *order = (struct order){.gate = bus->gate, .sink = sink, .reload = reload, .done = done, .context = context};
+    pthread_mutex_lock(&bus->gate->mutex);
+    bus->gate->holders++;
+    pthread_mutex_unlock(&bus->gate->mutex);
+    bus->options.put(bus->options.context, notes, count, order_done, order);
     return OK;
 }
 

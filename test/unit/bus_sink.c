@@ -239,6 +239,36 @@ static void a_cursor_that_somebody_else_moved_is_obeyed(void)
     bus_kit_close(&kit);
 }
 
+static void answers_may_come_after_the_bus_has_gone(void)
+{
+    static const enum code answers[] = {OK, E_CANCELLED};
+    for (size_t i = 0; i < ARRAY_COUNT(answers); i++) {
+        struct bus_kit kit;
+        struct error err = {0};
+        atomic_int answer = 0;
+        char command[700];
+        bus_kit_init(&kit);
+        bus_kit_open(&kit, FILE_SINK, 0);
+        BUS_WAIT(bus_kit_cursor(&kit, "out")->version > 0);
+        pthread_mutex_lock(&kit.mutex);
+        kit.hold_puts = true;
+        pthread_mutex_unlock(&kit.mutex);
+        bus_kit_run(&kit, "default", "r1", 1);
+        BUS_WAIT(read_lines("out.jsonl") == 3);
+        struct bus_place first = {0};
+        CHECK_OK(bus_rewind(kit.bus, kit.store.store, STR("out"), &first, done, &answer, &err), &err);
+        int64_t began = mono_now();
+        bus_kit_stop(&kit);
+        CHECK(mono_now() - began < 5000);
+        CHECK(kit.held_count == 2); // a cursor and the order
+        bus_kit_answer(&kit, answers[i]);
+        CHECK_INT(atomic_load(&answer), answers[i] ? 2 : 1);
+        bus_kit_close(&kit);
+        snprintf(command, sizeof(command), "rm -rf %s/*", test_dir());
+        CHECK(system(command) == 0);
+    }
+}
+
 static void a_line_that_was_cut_is_taken_away_first(void)
 {
     struct bus_kit kit;
@@ -343,6 +373,7 @@ int main(int argc, char **argv)
         TEST(a_sink_may_begin_with_what_comes),
         TEST(a_sink_that_forgot_is_filled_again_from_anywhere_I31),
         TEST(a_cursor_that_somebody_else_moved_is_obeyed),
+        TEST(answers_may_come_after_the_bus_has_gone),
         TEST(a_line_that_was_cut_is_taken_away_first),
         TEST(a_pipe_that_nobody_reads_holds_up_nothing_ES_4h),
         TEST(events_as_cloudevents_on_a_line),

@@ -94,7 +94,10 @@ static size_t count_of(const char *run, int seq, int status)
 static void begin(struct bus_kit *kit)
 {
     bus_kit_init(kit);
-    server_start(&receiver.server, receive);
+    if (!receiver.server.port) server_start(&receiver.server, receive);
+    pthread_mutex_lock(&receiver.mutex);
+    receiver.count = 0;
+    pthread_mutex_unlock(&receiver.mutex);
     kit->policy =
         policy_for(&kit->store.arena, "{\"allow\":[{\"uri\":\"http://127.0.0.1:PORT/\",\"allowPrivate\":true}]}",
                    receiver.server.port);
@@ -306,7 +309,6 @@ static void what_no_repetition_mends_is_a_dead_letter_at_once_and_can_be_dropped
     static const int statuses[] = {400, 404, 415, 301};
     for (size_t i = 0; i < ARRAY_COUNT(statuses); i++) {
         struct bus_kit kit;
-        receiver.count = 0;
         begin_with(&kit, SINK(""));
         misbehave("r1", 1, statuses[i], 0);
         bus_kit_run(&kit, "default", "r1", 1);
@@ -354,7 +356,6 @@ static void silence_costs_no_attempts_ES_4c(void)
     static const int ways[] = {HANG, BREAK_OFF};
     for (size_t i = 0; i < ARRAY_COUNT(ways); i++) {
         struct bus_kit kit;
-        receiver.count = 0;
         begin_with(&kit, SINK(",\"timeoutMs\":60,\"maxAttempts\":2"));
         misbehave("r1", 1, ways[i], 5);
         bus_kit_run(&kit, "default", "r1", 2);
@@ -388,7 +389,9 @@ static void not_now_is_believed_and_costs_no_attempts(void)
     bus_kit_run(&kit, "default", "r1", 1);
     BUS_WAIT(delivered(&kit, 3));
     CHECK_INT(count_of("r1", 1, 503), 6);
+    pthread_mutex_lock(&receiver.mutex);
     receiver.header = "Retry-After: 1\r\n";
+    pthread_mutex_unlock(&receiver.mutex);
     misbehave("r2", 1, 429, 1);
     int64_t began = mono_now();
     bus_kit_run(&kit, "default", "r2", 1);

@@ -20,6 +20,12 @@ struct bus_kit {
     pthread_mutex_t mutex; // of everything below, and of the writing handle
     bool lose_puts;        // a process that dies before its cursor is stored
     int refuse_puts;       // so many conflicts
+    bool hold_puts;        // an engine that answers later: bus_kit_answer
+    struct {
+        bus_done done;
+        void *to;
+    } held[8];
+    int held_count;
     int puts, reports, cleared;
     struct {
         char run[64], why[240];
@@ -46,11 +52,26 @@ static inline void bus_kit_put(void *context, const struct note_put *notes, size
     pthread_mutex_lock(&kit->mutex);
     kit->puts++;
     if (kit->refuse_puts > 0 && kit->refuse_puts--) rc = error_set(&err, E_CONFLICT, "refused by the test");
-    bool lost = kit->lose_puts;
+    bool lost = kit->lose_puts, held = kit->hold_puts;
+    if (held) {
+        CHECK(kit->held_count < 8);
+        kit->held[kit->held_count].done = done;
+        kit->held[kit->held_count++].to = to;
+        pthread_mutex_unlock(&kit->mutex);
+        return;
+    }
     if (!lost && !rc) rc = store_append(kit->store.store, &batch, KIT_NOW, &kit->store.arena, &err);
     pthread_mutex_unlock(&kit->mutex);
     if (lost) rc = error_set(&err, E_CANCELLED, "lost by the test");
     done(to, rc, rc ? &err : NULL);
+}
+
+static inline void bus_kit_answer(struct bus_kit *kit, enum code rc)
+{
+    struct error err = {0};
+    if (rc) error_set(&err, rc, "by the test");
+    for (int i = 0; i < kit->held_count; i++) kit->held[i].done(kit->held[i].to, rc, rc ? &err : NULL);
+    kit->held_count = 0;
 }
 
 static inline void bus_kit_report(void *context, const struct sink_report *report)
