@@ -28,18 +28,22 @@ enum code api_serve(struct api *api, struct service *service, struct net_server 
     api->server = server;
     api->store = service_reader(service);
     if (!api->store) return error_set(err, E_IO, "the store cannot be read");
-    return hub_start(api, err);
+    enum code rc = hub_start(api, err);
+    return rc ? rc : followers_start(api, err);
 }
 
 void api_stop(struct api *api)
 {
-    if (api) hub_stop(api);
+    if (!api) return;
+    hub_stop(api);
+    followers_stop(api);
 }
 
 void api_close(struct api *api)
 {
     if (!api) return;
     hub_close(api);
+    followers_close(api);
     if (api->store) store_close(api->store);
     arena_release(&api->arena);
     free(api);

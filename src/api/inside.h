@@ -68,6 +68,7 @@ struct api {
     struct net_server *server;
     struct store *store; // of the net thread
     struct hub *hub;
+    struct followers *followers;   // of logs
     uint64_t request_count;        // net thread
     struct arena arena;            // lives as long
     const struct json *components; // {"components": {"schemas": ...}}
@@ -115,6 +116,11 @@ enum code event_text(const struct contract *contract, enum vocabulary stored, en
                      const struct run_ids *ids, const struct record *record, struct arena *arena, struct str *out,
                      struct error *err) MUST_CHECK;
 bool list_has(struct str list, struct str word); // a comma-separated list; an empty one has everything
+
+// logs.c
+enum code followers_start(struct api *api, struct error *err) MUST_CHECK;
+void followers_stop(struct api *api); // their streams end
+void followers_close(struct api *api);
 
 // fields.c
 bool fields_read(struct ask *ask); // false: one of them is not known, and the ask is answered
@@ -164,11 +170,12 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
     X(ready)                                                                                                           \
     X(metrics)                                                                                                         \
     X(openapi)                                                                                                         \
-    X(schema_get) X(whoami) X(capabilities) X(run_start) X(run_list) X(run_get) X(run_status) X(run_events)            \
-        X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put)       \
-            X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list)  \
-                X(alert_list) X(worker_poll) X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail)      \
-                    X(worker_artifact) X(worker_list)
+    X(schema_get)                                                                                                      \
+    X(whoami) X(capabilities) X(run_start) X(run_list) X(run_get) X(run_status) X(run_events) X(events_all)            \
+        X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put) X(signal_list)      \
+            X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list) X(alert_list)   \
+                X(worker_poll) X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail) X(worker_artifact) \
+                    X(worker_list)
 #define X(name) void handle_##name(struct ask *ask);
 HANDLER_LIST(X)
 #undef X

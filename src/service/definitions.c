@@ -291,6 +291,23 @@ void service_definition_put(struct call *call, const struct definition_call *giv
         service_read(call, compile_on_reader);
 }
 
+bool definitions_keep(struct call *call, const struct program *program, struct str text, struct note_put *out)
+{
+    struct service *service = call->service;
+    struct digest mark = approval_of(call->who.tenant, str_from(program->sha256_hex));
+    struct digest *known =
+        &service->plans_kept[(mark.b[0] | (unsigned)mark.b[1] << 8) % ARRAY_COUNT(service->plans_kept)];
+    struct note note;
+    struct error err = {0};
+    if (text.len == 0 || digest_eq(known, &mark)) return false;
+    struct str key = key_of(call, str_from(program->sha256_hex), (struct str){0});
+    if (!key.ptr) return false;
+    enum code rc = store_note(service->store, STR("plan"), key, &call->arena, &note, &err);
+    if (rc == OK) *known = mark;
+    *out = (struct note_put){.space = STR("plan"), .key = key, .value = text, .expect = NOTE_ANY};
+    return rc == E_NOT_FOUND;
+}
+
 // ---- approving one
 
 static void approve_on_engine(struct call *call)

@@ -131,6 +131,7 @@ struct service {
     struct tokens tokens;
     struct approvals approvals;
     struct fetch_policy *own_plans; // cairn://plans/ alone
+    struct digest plans_kept[1024]; // engine thread: some of those that are kept for certain, by their first bytes
     struct task_key cursor_key;
     struct archive_key *bundle_key;
 };
@@ -189,7 +190,10 @@ void keys_close(struct service *service);
 enum code definitions_open(struct service *service, struct error *err) MUST_CHECK;
 void definitions_close(struct service *service);
 bool definitions_approved(struct service *service, struct str tenant, struct str sha256_hex); // any thread
-bool definitions_has(struct str uri);                                                         // one of cairn:
+// A document that came with a start, as a definition without a name: what its run says in planRef can be had again. False: it is
+// there already, or has no such place. Engine thread.
+bool definitions_keep(struct call *call, const struct program *program, struct str text, struct note_put *out);
+bool definitions_has(struct str uri); // one of cairn:
 // fetch_plan of such a reference, from what the tenant of the call has brought.
 enum code definitions_fetch(struct call *call, struct store *store, const struct plan_ref *ref, struct str *bytes,
                             struct digest *actual, struct error *err) MUST_CHECK;

@@ -112,7 +112,7 @@ static void start_on_engine(struct call *call)
     struct starting *starting = call->state;
     struct start_call *given = &starting->given;
     struct error err = {0};
-    struct note_put note;
+    struct note_put notes[2];
     if (made_before(call)) return;
     struct start_request request = {.program = starting->program,
                                     .tenant = call->who.tenant,
@@ -132,12 +132,16 @@ static void start_on_engine(struct call *call)
     }
     enum code rc = request.run.ptr ? OK : error_set(&err, E_NOMEM, "out of memory");
     if (!rc && starting->keyed) {
-        if (request_note(call, request.run, &note)) {
-            request.notes = &note;
+        if (request_note(call, request.run, &notes[0])) {
+            request.notes = notes;
             request.note_count = 1;
         } else {
             rc = error_set(&err, E_NOMEM, "out of memory");
         }
+    }
+    if (!rc && !given->parts && definitions_keep(call, request.program, given->document, &notes[request.note_count])) {
+        request.notes = notes;
+        request.note_count++;
     }
     if (!rc) rc = engine_start(service->engine, &request, starting->run, &err);
     if (!rc) rc = audit_call(call, OPERATION_RUN_START, str_from(starting->run), (struct str){0}, &err);

@@ -93,6 +93,9 @@ test_we_3_1_definitions_are_kept_by_their_hash_and_started_by_reference() {
     ask POST /v1/runs "{\"planRef\":$ref,\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
     ask GET '/v1/runs/r1/events?limit=1' && equal "$(jq -r '.items[0].payload.planRef.uri' body)" "cairn://plans/$sha" 'C-38'
     ask POST /v1/runs "{\"planRef\":$(jq -c '.planVersion = "2"' <<<"$ref")}" && answers 422 && code_is PLAN_REF_MISMATCH
+    start r2 "$(shell b true)"
+    ask GET '/v1/runs/r2/events?limit=1' && direct=$(jq -c '.items[0].payload.planRef' body)
+    ask POST /v1/runs "{\"planRef\":$direct,\"runId\":\"r3\"}" 'Prefer: wait=20' && answers 200
     none=$(jq -c --arg s "$(printf '%064d' 0)" '.sha256 = $s | .uri = "cairn://plans/\($s)"' <<<"$ref")
     ask POST /v1/runs "{\"planRef\":$none}" && answers 422 && code_is PLAN_NOT_FOUND
 }
@@ -263,6 +266,23 @@ test_answers_have_the_fields_and_counts_that_were_asked_for() {
     ask GET /v1/runs/r1/steps/a/logs '' 'Accept: application/x-ndjson'
     equal "$(jq -r '.stream + ":" + .text' body | sort | tr '\n' ' ')" 'end:exit 0 stderr:two stdout:one '
     ask GET /v1/runs/r1/steps/a/logs '' 'Range: bytes=0-2' && answers 206
+}
+
+test_logs_can_be_followed_as_they_come() {
+    serve_as_admin
+    step=$(shell a "echo one; while [ ! -e $PWD/go ]; do sleep 0.05; done; echo two")
+    ask POST /v1/runs "{\"document\":$(plan_text p "$step"),\"runId\":\"r1\"}" && answers 202
+    timeout 20 curl -sN -H "Authorization: Bearer $token" "$url/v1/runs/r1/steps/a/logs?follow=true" >text &
+    followed=$!
+    timeout 20 curl -sN -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' "$url/v1/runs/r1/steps/a/logs" >sse &
+    wait_for grep -q one text
+    ! grep -q two text || fail 'it cannot be known yet'
+    touch go
+    wait $followed || fail "following did not end: $(cat text)"
+    equal "$(cat text)" "$(printf 'one\ntwo')"
+    wait_for grep -q 'event: end' sse
+    equal "$(sed -n 's/^data: //p' sse | jq -r '.text // empty' | tr '\n' ' ')" 'one two exit 0 '
+    stop_serving
 }
 
 test_the_service_does_what_its_description_says() {

@@ -1,0 +1,368 @@
+// What steps wrote: as text, as lines of JSON, as a stream; whole, in parts, or as it comes.
+//
+// A log is a file that grows (docs/format/logs.md). Those who follow are served by one thread, which looks into their files
+// several times a second while there are any.
+#include "api/inside.h"
+
+#include "base/civil.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum form { FORM_TEXT = 1, FORM_LINES, FORM_SSE };
+enum { LOOK_MS = 150, HEAD_MS = 1000, BEAT_MS = 15000, FOLLOW_MAX = 256, PIECE = 64 * 1024 };
+
+// ---- one line
+
+static bool put(struct arena *arena, struct json *object, const char *key, struct json value)
+{
+    return json_put(arena, object, str_from(key), value);
+}
+
+// {"at","stream","text"}; the end and a cut are lines, too.
+static bool line_json(struct arena *arena, const struct tool_log_line *line, struct json *out)
+{
+    static const char *const names[] = {"", "stdout", "stderr", "cut", "end"};
+    char at[CIVIL_SIZE];
+    civil_format(line->at_ms, at);
+    struct str copy = arena_copy(arena, str_from(at));
+    *out = json_object();
+    return copy.ptr && put(arena, out, "at", json_string(copy)) &&
+           put(arena, out, "stream", json_string(str_from(names[line->kind]))) &&
+           put(arena, out, "text", json_string(line->text)) &&
+           (!line->open || put(arena, out, "open", json_bool(true)));
+}
+
+static void write_line(struct arena *arena, struct buf *out, const struct tool_log_line *line, enum form form)
+{
+    struct json object;
+    if (form != FORM_TEXT) {
+        if (!line_json(arena, line, &object)) out->failed = true;
+        if (form == FORM_SSE) buf_text(out, "data: ");
+        if (!out->failed) json_write(out, &object);
+        buf_text(out, form == FORM_SSE ? "\n\n" : "\n");
+    } else if (line->kind == TOOL_LOG_CUT) {
+        buf_text(out, "[the log was cut here]\n");
+    } else if (line->kind != TOOL_LOG_END) {
+        buf_add(out, line->text);
+        if (!line->open) buf_byte(out, '\n');
+    }
+}
+
+// ---- following
+
+struct follower {
+    struct follower *next;
+    struct net_stream *stream;
+    struct arena memory;
+    struct str tenant, run, token, path; // in `memory`
+    enum form form;
+    off_t at;        // bytes of the file that were told
+    bool closed;     // the stream is over; set by the net thread
+    bool ended;      // net_stream_end was called
+    bool last_look;  // the run has ended: what is there now is all
+    int64_t beat_ms; // monotonic
+};
+
+struct followers { // shared: mutex inside
+    pthread_mutex_t mutex;
+    pthread_cond_t arrived;
+    pthread_t thread;
+    bool running, stop;
+    struct follower *first;
+    size_t count;
+};
+
+static bool is_closed(const struct follower *f)
+{
+    return __atomic_load_n(&f->closed, __ATOMIC_ACQUIRE);
+}
+
+static void on_closed(void *context, enum net_end why)
+{
+    struct follower *f = context;
+    (void)why;
+    __atomic_store_n(&f->closed, true, __ATOMIC_RELEASE);
+}
+
+static void end(struct follower *f)
+{
+    if (!f->ended) net_stream_end(f->stream);
+    f->ended = true;
+}
+
+static void release(struct follower *f)
+{
+    arena_release(&f->memory);
+    free(f);
+}
+
+// Whole lines that are new. False: nothing was.
+static bool tell_new(struct follower *f, struct arena *scratch, char piece[PIECE], bool *over)
+{
+    struct buf out;
+    size_t used = 0;
+    int fd = open(f->path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    ssize_t got = fd < 0 ? 0 : pread(fd, piece, PIECE, f->at);
+    if (fd >= 0) close(fd);
+    if (got <= 0) return false;
+    struct str rest = {piece, (size_t)got};
+    buf_init(&out, (size_t)16 << 20);
+    for (size_t end_at; (end_at = str_find(rest, '\n', 0)) < rest.len;) {
+        struct tool_log_line line;
+        if (tool_log_parse(str_slice(rest, 0, end_at), &line)) {
+            write_line(scratch, &out, &line, f->form);
+            *over = *over || line.kind == TOOL_LOG_END;
+        }
+        used += end_at + 1;
+        rest = str_slice(rest, end_at + 1, rest.len);
+    }
+    f->at += (off_t)used;
+    if (out.len > 0) net_stream_send(f->stream, buf_str(&out));
+    buf_release(&out);
+    arena_reset(scratch);
+    return used > 0;
+}
+
+static void serve(struct api *api, struct store *store, struct follower *f, struct arena *scratch, char piece[PIECE],
+                  bool look, int64_t now)
+{
+    struct run_head head;
+    struct error err = {0};
+    bool over = false;
+    if (f->ended || is_closed(f)) return;
+    while (!over && tell_new(f, scratch, piece, &over)) f->beat_ms = now;
+    if (over || f->last_look) {
+        if (f->form == FORM_SSE) net_stream_send(f->stream, STR("event: end\ndata: {}\n\n"));
+        end(f);
+        return;
+    }
+    if (f->form == FORM_SSE && now - f->beat_ms >= BEAT_MS) {
+        f->beat_ms = now;
+        net_stream_send(f->stream, STR(": still here\n\n"));
+    }
+    if (!look) return;
+    if (!service_token_valid(api->service, f->token)) {
+        end(f);
+    } else if (store) {
+        enum code rc = store_head(store, f->tenant, f->run, scratch, &head, &err);
+        f->last_look = rc == E_NOT_FOUND || (rc == OK && head.terminal);
+        arena_reset(scratch);
+    }
+}
+
+static void free_closed(struct followers *all)
+{
+    for (struct follower **at = &all->first; *at;) {
+        struct follower *f = *at;
+        if (!is_closed(f)) { // it is told when the stream is over, so it must be there until then
+            at = &f->next;
+            continue;
+        }
+        end(f);
+        *at = f->next;
+        all->count--;
+        release(f);
+    }
+}
+
+static void *follow(void *context)
+{
+    struct api *api = context;
+    struct followers *all = api->followers;
+    struct store *store = NULL;
+    struct arena scratch;
+    int64_t looked = 0;
+    char *piece = malloc(PIECE);
+    arena_init(&scratch, PIECE, (size_t)64 << 20);
+    pthread_mutex_lock(&all->mutex);
+    while (piece && !all->stop) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += LOOK_MS * 1000000L;
+        until.tv_sec += until.tv_nsec / 1000000000L;
+        until.tv_nsec %= 1000000000L;
+        if (all->first)
+            pthread_cond_timedwait(&all->arrived, &all->mutex, &until);
+        else
+            pthread_cond_wait(&all->arrived, &all->mutex);
+        if (!store) store = service_reader(api->service);
+        int64_t now = os_now().mono_ms;
+        bool look = now - looked >= HEAD_MS;
+        if (look) looked = now;
+        // New ones come first in the list, and only this thread takes any out: it can be walked without the mutex.
+        struct follower *first = all->first;
+        pthread_mutex_unlock(&all->mutex);
+        for (struct follower *f = first; f; f = f->next) serve(api, store, f, &scratch, piece, look, now);
+        pthread_mutex_lock(&all->mutex);
+        free_closed(all);
+    }
+    pthread_mutex_unlock(&all->mutex);
+    if (store) store_close(store);
+    arena_release(&scratch);
+    free(piece);
+    return NULL;
+}
+
+enum code followers_start(struct api *api, struct error *err)
+{
+    struct followers *all = calloc(1, sizeof(*all));
+    pthread_condattr_t attributes;
+    if (!all) return error_set(err, E_NOMEM, "out of memory");
+    pthread_mutex_init(&all->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&all->arrived, &attributes);
+    pthread_condattr_destroy(&attributes);
+    api->followers = all;
+    if (pthread_create(&all->thread, NULL, follow, api)) return error_set(err, E_LIMIT, "no thread for logs");
+    all->running = true;
+    return OK;
+}
+
+void followers_stop(struct api *api)
+{
+    struct followers *all = api->followers;
+    if (!all || !all->running) return;
+    pthread_mutex_lock(&all->mutex);
+    all->stop = true;
+    pthread_cond_signal(&all->arrived);
+    pthread_mutex_unlock(&all->mutex);
+    pthread_join(all->thread, NULL);
+    all->running = false;
+    for (struct follower *f = all->first; f; f = f->next) end(f);
+}
+
+void followers_close(struct api *api)
+{
+    struct followers *all = api->followers;
+    if (!all) return;
+    followers_stop(api);
+    for (struct follower *f = all->first, *next; f; f = next) {
+        next = f->next;
+        release(f);
+    }
+    pthread_mutex_destroy(&all->mutex);
+    pthread_cond_destroy(&all->arrived);
+    free(all);
+    api->followers = NULL;
+}
+
+static const char *type_of(enum form form)
+{
+    return form == FORM_SSE     ? "text/event-stream"
+           : form == FORM_LINES ? "application/x-ndjson"
+                                : "text/plain; charset=utf-8";
+}
+
+static void begin_following(struct ask *ask, const struct run_head *head, struct str path, enum form form)
+{
+    struct followers *all = ask->api->followers;
+    pthread_mutex_lock(&all->mutex);
+    bool full = all->count >= FOLLOW_MAX || all->stop;
+    pthread_mutex_unlock(&all->mutex);
+    if (full) {
+        ask->call->answer.retryable = true;
+        call_problem(ask->call, 429, "TOO_MANY_STREAMS", "too many logs are followed already");
+        return;
+    }
+    struct follower *f = calloc(1, sizeof(*f));
+    if (!f) {
+        no_memory(ask);
+        return;
+    }
+    arena_init(&f->memory, 1024, 1 << 20);
+    f->form = form;
+    f->tenant = arena_copy(&f->memory, head->ids.tenant);
+    f->run = arena_copy(&f->memory, head->ids.run);
+    f->token = arena_copy(&f->memory, ask->call->who.id);
+    f->path = arena_copy(&f->memory, path);
+    f->beat_ms = os_now().mono_ms;
+    if (!f->tenant.ptr || !f->run.ptr || !f->token.ptr || !f->path.ptr) {
+        release(f);
+        no_memory(ask);
+        return;
+    }
+    struct http_header headers[] = {
+        {STR("Content-Type"), str_from(type_of(form))},
+        {STR("Cache-Control"), STR("no-store")},
+        {STR("X-Accel-Buffering"), STR("no")},
+    };
+    count_answer(ask, 200);
+    f->stream = net_stream(ask->exchange, 200, headers, ARRAY_COUNT(headers), on_closed, f);
+    call_free(ask->call);
+    pthread_mutex_lock(&all->mutex);
+    f->next = all->first;
+    all->first = f;
+    all->count++;
+    pthread_cond_signal(&all->arrived);
+    pthread_mutex_unlock(&all->mutex);
+}
+
+// ---- as it is now
+
+static bool write_lines(struct ask *ask, struct str file, enum form form, struct str *out)
+{
+    struct buf text;
+    buf_init(&text, (size_t)64 << 20);
+    while (file.len > 0) {
+        struct tool_log_line line;
+        if (tool_log_parse(str_cut(file, '\n', &file), &line)) write_line(&ask->call->arena, &text, &line, form);
+    }
+    *out = buf_ok(&text) ? arena_copy(&ask->call->arena, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    return out->ptr != NULL;
+}
+
+static void tell_whole(struct ask *ask, struct str path, int64_t attempt, enum form form)
+{
+    struct call *call = ask->call;
+    struct error err = {0};
+    struct byte_range range;
+    struct str bytes, out;
+    enum code rc = os_read_file(path.ptr, (size_t)64 << 20, &call->arena, &bytes, &err);
+    if (rc == E_NOT_FOUND)
+        call_problem(call, 404, "LOG_NOT_FOUND", "attempt %lld of step %.*s has written nothing here",
+                     (long long)attempt, STR_ARG(ask->params[1]));
+    else if (rc)
+        call_failed(call, &err);
+    else if (!write_lines(ask, bytes, form, &out))
+        no_memory(ask);
+    else if (range_of(ask, out.len, &range))
+        answer_slice(ask, type_of(form), str_slice(out, range.from, range.from + range.size), &range, (struct str){0});
+}
+
+static void tell_logs(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct call *call = ask->call;
+    struct str dir, follow;
+    char name[TOOL_LOG_NAME_SIZE];
+    int64_t attempt, engine;
+    enum form form = accepts(ask->request, "text/event-stream")      ? FORM_SSE
+                     : accepts(ask->request, "application/x-ndjson") ? FORM_LINES
+                                                                     : FORM_TEXT;
+    if (!query_number(ask, "attempt", 1, INT32_MAX, 1, &attempt) ||
+        !query_number(ask, "engineAttempt", 1, INT32_MAX, 1, &engine) || !query_text(ask, "follow", &follow))
+        return;
+    if (store_logs_dir(store, &head->ids, &call->arena, &dir)) {
+        no_memory(ask);
+        return;
+    }
+    if (dir.len == 0) {
+        call_problem(call, 404, "LOG_NOT_FOUND", "this store keeps no logs");
+        return;
+    }
+    tool_log_name(ask->params[1], (uint32_t)attempt, (uint32_t)engine, name);
+    struct str path = call_text(call, "%.*s/%s", STR_ARG(dir), name);
+    if (form == FORM_SSE || str_is(follow, "true"))
+        begin_following(ask, head, path, form);
+    else
+        tell_whole(ask, path, attempt, form);
+}
+
+void handle_step_logs(struct ask *ask)
+{
+    with_run(ask, OPERATION_STEP_LOGS, tell_logs);
+}
