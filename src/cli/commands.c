@@ -283,7 +283,7 @@ static const struct command commands[] = {
      "The table [serve] of the config files has what flags have not: docs/format/serve.md. `cairn config list` shows "
      "what is "
      "in force, `cairn doctor serve` what is wrong with it.",
-     "cairn serve\ncairn serve --listen unix:/run/cairn.sock --store files:/var/lib/cairn",
+     "cairn serve\ncairn serve --listen unix:./cairn.sock --store files:./service",
      NULL,
      0,
      0,

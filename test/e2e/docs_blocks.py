@@ -121,6 +121,14 @@ class Doc:
                 return f"`{line}` ended with {done.returncode}: {done.stdout[-300:]}{done.stderr[-300:]}"
         return None
 
+    def check_toml(self, body):
+        """Settings: what the file says is in force, and nothing in it is unknown."""
+        with open(os.path.join(self.dir, "cairn.toml"), "w") as out:
+            out.write(body)
+        done = run([CAIRN, "config", "list", "-o", "json"], self.dir, env=self.environment)
+        os.remove(os.path.join(self.dir, "cairn.toml"))
+        return f"cairn config list: {done.stderr[-300:]}" if done.returncode or done.stderr else None
+
     def check_program(self, body, test):
         name = re.match(r"(?:#|//) ([\w-]+\.\w+)\n", body)
         tests = open(os.path.join(HERE, test)).read()
@@ -136,6 +144,8 @@ class Doc:
             return self.check_yaml(body, where) if language == "yaml" else self.check_json(body)
         if language == "sh":
             return self.check_sh(body)
+        if language == "toml":
+            return self.check_toml(body)
         if language in ("c", "python"):
             return self.check_program(body, "library_test.sh" if language == "c" else "python_test.sh")
         return None if info in ("console", "text") else f"what is a block of \"{info}\"? see docs_blocks.py"

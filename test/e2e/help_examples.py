@@ -178,6 +178,7 @@ STAGE = {
     "store restore": "cairn store backup $MNT/cairn.db; rm cairn.db*",
     "store copy": "rm -r runs",
     "worker": "echo cairn_w_x >worker.token; (sleep 1; pkill -TERM -P $$ -x cairn || kill -TERM $$) &",
+    "serve": "(sleep 1.5; pkill -TERM -P $$ -x cairn || kill -TERM $$) &",
     "config list": "cairn config set tenant acme --profile prod",
     "config unset": "cairn config set store files:./runs --local",
 }
