@@ -180,8 +180,11 @@ static void validate(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     (void)store;
-    service_validate(call, json_text(json_key(&ask->body, "document")), json_text(json_key(&ask->body, "file")),
-                     json_key(&ask->body, "parts"));
+    struct validate_call given = {.document = json_text(json_key(&ask->body, "document")),
+                                  .file = json_text(json_key(&ask->body, "file")),
+                                  .target_adapter = json_text(json_key(&ask->body, "targetAdapter")),
+                                  .parts = json_key(&ask->body, "parts")};
+    service_validate(call, &given);
 }
 
 void handle_plan_validate(struct ask *ask)

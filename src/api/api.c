@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { RATE_KEYS = 16384 };
+
 enum code api_open(const struct api_options *options, struct api **out, struct error *err)
 {
     struct api *api = calloc(1, sizeof(*api));
@@ -13,6 +15,9 @@ enum code api_open(const struct api_options *options, struct api **out, struct e
     if (api->options.name.len == 0) api->options.name = STR("cairn");
     arena_init(&api->arena, 64 * 1024, (size_t)64 << 20);
     if (api->options.streams_per_token == 0) api->options.streams_per_token = 16;
+    uint8_t seed[16];
+    os_entropy()->fill(os_entropy(), seed, sizeof(seed));
+    if (rates_open(&api->arena, RATE_KEYS, seed, &api->rates, err)) return E_NOMEM;
     api->hub = hub_new(api);
     return api->hub ? bodies_open(api, err) : error_set(err, E_NOMEM, "out of memory");
 }
@@ -83,6 +88,27 @@ static bool read_body(struct ask *ask)
     return false;
 }
 
+// Guesses are counted by where they come from and by whose token they try (A4). A token that is right always gets in: nobody can lock
+// others out by guessing beside them. Beyond the limit a guess is not recorded any more, or it would fill the store.
+static bool too_many_guesses(struct ask *ask, struct str bearer)
+{
+    struct call *call = ask->call;
+    struct str id = {0};
+    struct digest secret;
+    int64_t now = os_now().wall_ms;
+    const struct rate_rule *rule = &rate_failed_source;
+    struct rate_answer answer = rates_take(ask->api->rates, rule, call->source_ip, now);
+    if (answer.allowed && auth_token_parse(bearer, &id, &secret)) {
+        rule = &rate_failed_id;
+        answer = rates_take(ask->api->rates, rule, id, now);
+    }
+    if (answer.allowed) return false;
+    call->answer.retryable = true;
+    call->answer.retry_after_ms = rate_retry_after(&answer) * 1000;
+    call_problem(call, 429, "AUTHN_RATE_LIMITED", "too many tokens that do not fit");
+    return true;
+}
+
 static bool authenticate(struct ask *ask)
 {
     struct call *call = ask->call;
@@ -94,7 +120,9 @@ static bool authenticate(struct ask *ask)
                                     .now_ms = os_now().wall_ms};
         if (auth_decide(service_auth(call->service), &question).status != 401) return true;
     }
+    bool guessed = bearer.len > 0 && call->who.id.len == 0;
     call->who = (struct principal){0};
+    if (guessed && too_many_guesses(ask, bearer)) return false;
     service_denied(call, OPERATION_DISCOVERY, ask->request->path, "AUTHN_REQUIRED");
     call_problem(call, 401, "AUTHN_REQUIRED", "a token is needed: Authorization: Bearer cairn_...");
     return false;

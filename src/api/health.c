@@ -1,6 +1,7 @@
 // Is it there, who am I, what can it do, what does it count.
 #include "api/inside.h"
 
+#include "contract/profile.h"
 #include "schema/embedded.h"
 
 void handle_live(struct ask *ask)
@@ -90,6 +91,26 @@ void handle_whoami(struct ask *ask)
         no_memory(ask);
 }
 
+// The matrix (requirements §3.2): who can do what, or has something that stands in for it.
+static bool put_matrix(struct ask *ask, struct json *body)
+{
+    static const char *const words[] = {"", "native", "emulated", "unsupported"};
+    struct arena *arena = &ask->call->arena;
+    struct json rows = json_array(), providers = json_array();
+    bool ok = true;
+    for (int p = PROVIDER_CAIRN; ok && p <= PROVIDER_MOCK; p++)
+        ok = json_push(arena, &providers, json_string(str_from(provider_name((enum provider)p))));
+    for (int c = 1; ok && c <= CAPABILITY_LAST; c++) {
+        struct json row = json_object();
+        ok = ask_text(ask, &row, "capability", str_from(capability_value((enum capability)c)));
+        for (int p = PROVIDER_CAIRN; ok && p <= PROVIDER_MOCK; p++)
+            ok = ask_text(ask, &row, provider_name((enum provider)p),
+                          str_from(words[capability_support((enum capability)c, (enum provider)p)]));
+        ok = ok && json_push(arena, &rows, row);
+    }
+    return ok && ask_json(ask, body, "providers", providers) && ask_json(ask, body, "capabilities", rows);
+}
+
 void handle_capabilities(struct ask *ask)
 {
     struct json body = json_object();
@@ -102,7 +123,7 @@ void handle_capabilities(struct ask *ask)
     ok = ok && json_push(&ask->call->arena, &kinds, json_string(STR("plan"))) &&
          json_push(&ask->call->arena, &kinds, json_string(STR("nodes")));
     ok = ok && ask_text(ask, &body, "provider", STR("cairn")) && ask_json(ask, &body, "documents", kinds) &&
-         ask_json(ask, &body, "schemaVersions", versions) &&
+         ask_json(ask, &body, "schemaVersions", versions) && put_matrix(ask, &body) &&
          ask_time(ask, &body, "startedAt", service_started_ms(ask->call->service));
     if (ok)
         call_answer(ask->call, 200, body);

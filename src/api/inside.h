@@ -73,6 +73,7 @@ struct api {
     struct arena arena;            // lives as long
     const struct json *components; // {"components": {"schemas": ...}}
     const struct schema **bodies;  // by index of the route; NULL where there is none to check
+    struct rates *rates;           // of failed authentications. net thread
 };
 
 // reply.c
@@ -186,6 +187,18 @@ void handle_store_records(struct ask *ask);
 void handle_store_ledger(struct ask *ask);
 void handle_store_blob(struct ask *ask);
 void handle_store_file(struct ask *ask);
+// queues.c
+void handle_queue_list(struct ask *ask);
+void handle_queue_get(struct ask *ask);
+void handle_queue_put(struct ask *ask);
+void handle_queue_delete(struct ask *ask);
+void handle_queue_pause(struct ask *ask);
+void handle_queue_resume(struct ask *ask);
+void handle_queue_reconcile(struct ask *ask);
+void handle_limits_get(struct ask *ask);
+void handle_limits_put(struct ask *ask);
+// resolve.c
+void handle_run_resolve(struct ask *ask);
 // forks.c
 void handle_fork(struct ask *ask);
 void handle_fork_preview(struct ask *ask);

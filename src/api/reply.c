@@ -30,6 +30,7 @@ static bool problem_json(struct ask *ask, struct json *out)
               ask_text(ask, out, "title", title) && ask_json(ask, out, "status", json_int(answer->status)) &&
               ask_text(ask, out, "code", str_from(answer->code)) &&
               ask_json(ask, out, "retryable", json_bool(answer->retryable)) &&
+              (answer->retry_after_ms == 0 || ask_json(ask, out, "retryAfterMs", json_int(answer->retry_after_ms))) &&
               ask_text(ask, out, "detail", answer->detail) && ask_text(ask, out, "hint", answer->hint) &&
               ask_text(ask, out, "instance", ask->request->raw_path) &&
               ask_text(ask, out, "requestId", ask->call->request_id);
@@ -73,6 +74,8 @@ static void write_headers(struct ask *ask, struct headers *headers, char seq[24]
         snprintf(retry, 24, "%lld", (long long)(answer->retry_after_ms + 999) / 1000);
         header(headers, "Retry-After", str_from(retry));
     }
+    header(headers, "RateLimit-Policy", answer->rate_policy);
+    header(headers, "RateLimit", answer->rate);
     if (answer->replayed) header(headers, "Idempotency-Replayed", STR("true"));
     if (answer->status == 401) header(headers, "WWW-Authenticate", STR("Bearer"));
     if (answer->allow.len) header(headers, "Allow", answer->allow);

@@ -80,6 +80,7 @@ enum exit_code {
       "file that holds the token (default: $CAIRN_TOKEN); serve: where the first one is put")                     \
     X(ROUTE, "route", 0, "KIND=POOL", "", "steps of this kind (* = all) go to workers of that pool (repeat)")          \
     X(LEASE, "lease", 0, "DURATION", "", "a worker that is silent for so long is taken for dead (default: 30s)")       \
+    X(MAX_RUNS, "max-runs", 0, "N", "", "runs in flight at once, of all tenants; more wait in their queues")           \
     X(DRAIN, "drain", 0, "SECONDS", "", "how long running steps may go on after the signal to stop (default: 30)")     \
     X(REASON, "reason", 0, "TEXT", "", "why; kept in the decision record")                                             \
     X(DIFF_STEPS, "steps", 0, NULL, "", "compare documents, inputs and paths")                                         \

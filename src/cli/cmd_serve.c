@@ -152,6 +152,10 @@ static int read_settings(struct serving *serving, int64_t *drain_s)
     int code = serve_config_report(cli, &serving->config);
     int64_t drain = settings->drain_ms < 0 ? 30 : settings->drain_ms / 1000;
     if (!code && !args_int(&cli->args, FLAG_DRAIN, 0, 86400, drain, &cli->arena, drain_s)) code = cli_usage(cli);
+    int64_t runs = 0;
+    if (!code && !args_int(&cli->args, FLAG_MAX_RUNS, 0, 1000000, settings->runs_max, &cli->arena, &runs))
+        code = cli_usage(cli);
+    settings->runs_max = (uint32_t)runs;
     if (!code) code = confine_open(cli, &steps);
     if (code) return code;
     if (steps.confinement && (args_has(&cli->args, FLAG_CONFINE) || !settings->confinement))

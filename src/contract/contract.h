@@ -128,6 +128,7 @@ struct start_facts {
     bool requires_approval;
     struct str admission;     // "": starts at once; "QUEUE": when it is admitted; "DELAY": no step before not_before_ms
     int64_t not_before_ms;    // DELAY
+    struct str queue;         // in which it counts and waits; "" = the one that every tenant has
     struct str profile;       // behaviour (C-07): "" is cairn's own, else "temporal", "conductor" or "mock"
     bool cancel_on_pause;     // temporal: attempts in flight are stopped by a pause, and run again after it
     int64_t drain_timeout_ms; // 0 = DRAIN_TIMEOUT_MS

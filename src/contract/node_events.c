@@ -68,6 +68,7 @@ static const struct field workflow_started_fields[] = {
     IDS_FIELD("plan_version", plan_version, ALWAYS),
     START_FIELD("profile", FIELD_STR, profile, 0),
     IDS_FIELD("project_id", project, ALWAYS),
+    START_FIELD("queue", FIELD_STR, queue, 0),
     START_FIELD("requires_approval", FIELD_BOOL, requires_approval, 0),
     START_FIELD("schema_version", FIELD_STR, schema_version, 0),
     IDS_FIELD("tenant_id", tenant, ALWAYS),

@@ -113,6 +113,7 @@ struct start_request {
     size_t note_count;
     enum start_mode mode;
     int64_t not_before_ms; // DELAY, wall clock
+    struct str queue;      // a fact of the start; keeping it is the caller's
     // Behaviour (C-07): "cairn", "temporal", "conductor", "mock"; empty: what the document says, else cairn's own.
     struct str target_adapter;
     bool cancel_on_pause;     // temporal: PAUSE stops what is in flight

@@ -146,6 +146,7 @@ enum code engine_fork(struct engine *engine, struct fork *fork, const struct for
                                     .inputs = fork->inputs,
                                     .arguments = fork->facts.arguments,
                                     .work_dir = fork->facts.work_dir,
+                                    .queue = fork->facts.queue,
                                     .triggered_by = start->triggered_by,
                                     .trigger_source = STR("manual"),
                                     .original_run = fork->head.ids.run,

@@ -216,6 +216,7 @@ enum code retry_run(struct engine *engine, struct resident *ended, const struct 
                                     .work_dir = run->start.work_dir,
                                     .triggered_by = signal->actor,
                                     .trigger_source = STR("manual"),
+                                    .queue = run->start.queue,
                                     .original_run = run->ids.run};
     // The new run begins with the inputs that the ended one had in the end.
     if (!inputs_now(run, &engine->turn, &request.inputs)) return no_memory(err);

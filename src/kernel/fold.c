@@ -318,6 +318,7 @@ static enum code fold_facts(struct run *run, const struct start_facts *from, str
         {&to->parent_step, from->parent_step, {0}},
         {&to->forked_run, from->forked_run, {0}},
         {&to->admission, from->admission, {0}},
+        {&to->queue, from->queue, {0}},
         {&to->profile, from->profile, {0}},
         {&to->report, from->report, {0}},
     };

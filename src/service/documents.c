@@ -2,6 +2,8 @@
 // what came with it; nothing is read from the server's own files.
 #include "service/inside.h"
 
+#include "contract/profile.h"
+
 #include <string.h>
 
 struct enclosed {
@@ -166,22 +168,22 @@ void documents_release(struct documents *documents)
     documents->count = 0;
 }
 
-void service_validate(struct call *call, struct str document, struct str file, const struct json *parts)
+void service_validate(struct call *call, const struct validate_call *given)
 {
     struct program *program;
-    struct arena *arena = &call->arena;
-    struct json body = json_object(), none = json_array();
-    if (document.len == 0) {
+    struct capability_report report;
+    struct json body;
+    struct str file = given->file.len ? given->file : STR("<document>");
+    if (given->document.len == 0) {
         call_problem(call, 400, "INVALID_REQUEST", "document is needed");
         return;
     }
-    if (documents_get(call, document, file.len ? file : STR("<document>"), parts, &program) != DOCUMENT_OK) return;
-    struct str id = arena_copy(arena, program->plan_id), version = arena_copy(arena, program->plan_version);
+    if (documents_get(call, given->document, file, given->parts, &program) != DOCUMENT_OK) return;
+    // The report borrows the program's texts.
+    bool ok = capability_validate(program, given->target_adapter, os_now().wall_ms, &call->arena, &report) &&
+              json_copy(&call->arena, &report.json, &body);
     program_release(program);
-    if (json_put(arena, &body, STR("status"), json_string(STR("VALID"))) &&
-        json_put(arena, &body, STR("planId"), json_string(id)) &&
-        json_put(arena, &body, STR("planVersion"), json_string(version)) &&
-        json_put(arena, &body, STR("errors"), none) && json_put(arena, &body, STR("warnings"), none))
+    if (ok)
         call_answer(call, 200, body);
     else
         call_problem(call, 503, "OVERLOADED", "out of memory");

@@ -2,6 +2,7 @@
 #ifndef CAIRN_SERVICE_INSIDE_H
 #define CAIRN_SERVICE_INSIDE_H
 
+#include "service/queue.h"
 #include "service/service.h"
 
 #include <pthread.h>
@@ -125,6 +126,9 @@ struct service {
     struct waits waits;
     struct audit audit;
     int64_t next_poll_ms, next_tick_ms;
+    struct queues queues;
+    struct rates *rates;
+    int64_t next_pass_ms;
     struct readers readers;
     struct alarm alarm;
     struct documents documents;
@@ -214,6 +218,19 @@ enum code audit_add(struct service *service, struct audit_record *record, struct
 enum code audit_call(struct call *call, enum operation operation, struct str resource, struct str reason,
                      struct error *err) MUST_CHECK;
 enum code audit_flush(struct service *service, struct error *err) MUST_CHECK;
+
+// admission.c, engine thread: queues and limits
+enum code admission_load(struct service *service, struct error *err) MUST_CHECK;
+void admission_release(struct service *service);
+void admission_found(struct service *service, const struct run_head *head); // a run that was taken up
+void admission_event(struct service *service, const struct engine_event *event);
+void admission_turned(struct service *service, int64_t mono_ms); // gives places that became free
+// dequeueAndStart, with what became of the runs of the caller's tenant.
+bool admission_pass(struct call *call, struct json *out) MUST_CHECK;
+void admission_refuse(struct call *call, struct str queue, enum queue_verdict verdict); // answers the call
+// Counts one use. Over the limit: answers 429 with `code` and gives false.
+bool limits_take(struct call *call, const struct rate_rule *rule, struct str key, const char *code);
+bool limits_start(struct call *call);
 
 // alerts.c
 enum code alerts_open(struct service *service, struct error *err) MUST_CHECK;

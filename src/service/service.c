@@ -19,6 +19,7 @@ static void on_event(void *context, const struct engine_event *event)
 {
     struct service *service = context;
     if (service->waits.count > 0) waits_event(service, event);
+    admission_event(service, event);
     alerts_event(service, event);
     count_event(service, event);
     if (service->hooks.event) service->hooks.event(service->hooks.context, event);
@@ -31,6 +32,7 @@ static void on_decision(void *context, const struct engine_decision *decision)
 
 static void on_refused(void *context, struct str tenant, struct str run, const struct error *why)
 {
+    queues_refused(&((struct service *)context)->queues, tenant, run);
     waits_refused(context, tenant, run, why);
 }
 
@@ -141,6 +143,7 @@ static enum code serve(struct service *service, struct error *err)
         if (!rc) rc = look_into_inbox(service, now.mono_ms, err);
         if (!rc && service->audit.broken) rc = (*err = service->audit.why).code;
         if (rc) return rc;
+        admission_turned(service, now.mono_ms);
         if ((worked || asked) && service->hooks.turned) service->hooks.turned(service->hooks.context);
         if (now.mono_ms >= service->next_tick_ms) {
             service->next_tick_ms = now.mono_ms + TICK_MS;
@@ -197,6 +200,7 @@ static enum code take_up_all(struct service *service, struct error *err)
             if (one == OK) {
                 taken++;
                 count_adopted(service, &heads.items[i]);
+                admission_found(service, &heads.items[i]);
             } else if (one != E_TERMINAL && one != E_EXISTS) {
                 left++;
                 os_log(LOG_WARN, "run not taken up run=%.*s why=\"%s\"", STR_ARG(heads.items[i].ids.run),
@@ -286,6 +290,7 @@ static enum code open_parts(struct service *service, struct error *err)
     if (!rc) rc = definitions_open(service, err);
     if (!rc) rc = tokens_load(service, service->store, err);
     if (!rc) rc = tokens_first(service, err);
+    if (!rc) rc = admission_load(service, err);
     if (!rc) rc = take_up_all(service, err);
     if (!rc) rc = readers_start(service, err);
     if (rc) return rc;
@@ -357,6 +362,7 @@ void service_close(struct service *service)
     pthread_rwlock_destroy(&service->approvals.lock);
     audit_release(&service->audit);
     count_release(service);
+    admission_release(service);
     pthread_rwlock_destroy(&service->tokens.lock);
     pthread_mutex_destroy(&service->documents.mutex);
     pthread_mutex_destroy(&service->readers.mutex);

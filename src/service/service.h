@@ -35,6 +35,7 @@ struct service_settings {
     const struct tool_confinement *confinement; // of steps that run here; both as in tool_options, and live as long
     const struct tool_secrets *secrets;
     uint32_t calls_per_tenant; // of calls_max; more are refused (TENANT_OVERLOADED). 0 = as many as calls_max
+    uint32_t runs_max;         // in flight at once, of all tenants; more wait in their queues. 0 = no limit
     // for the door in front of it
     const struct str *listen, *hosts;
     size_t listen_count, host_count;
@@ -99,6 +100,7 @@ struct answer {
     struct str location, etag, next, allow; // headers; next: of Link rel="next"
     struct str range, disposition;          // Content-Range, Content-Disposition
     bool ranges;                            // parts may be asked for
+    struct str rate_policy, rate;           // RateLimit-Policy, RateLimit
 };
 
 struct call {
@@ -160,7 +162,11 @@ struct start_call {
 };
 void service_start(struct call *call, const struct start_call *start);
 // Compiles and tells what is wrong. Reader thread.
-void service_validate(struct call *call, struct str document, struct str file, const struct json *parts);
+struct validate_call {
+    struct str document, file, target_adapter;
+    const struct json *parts;
+};
+void service_validate(struct call *call, const struct validate_call *given);
 void service_signal(struct call *call, struct str run, struct str body, uint64_t if_seq);
 // A new run made from another one (ADR 0015). `request.program` comes from the document; tenant, source and time are filled in.
 struct fork_call {
@@ -210,12 +216,29 @@ struct auth_object definition_object(const struct call *call, const struct json 
 struct str service_cursor(struct call *call, struct str list, struct str place);
 bool service_cursor_open(struct call *call, struct str list, struct str cursor, struct str *place);
 
+// What a run was started with.
+struct run_origin {
+    struct str triggered_by, profile, queue;
+};
+enum code service_origin(struct store *store, const struct run_head *head, struct arena *arena, struct run_origin *out,
+                         struct error *err) MUST_CHECK;
+
 struct store *service_reader(struct service *service); // a new handle for reading, for one thread; NULL: logged
 // ---- alerts
 void service_alert(struct service *service, const struct alert_fact *fact);
 bool service_alerts(struct service *service, const struct alert_filter *filter, struct arena *arena,
                     struct json *out) MUST_CHECK;
 bool service_acknowledge(struct service *service, struct str id, struct str by); // false: there is no such alert
+
+// ---- queues and limits of the caller's tenant (docs/format/queues.md)
+void service_queue_list(struct call *call);
+void service_queue_get(struct call *call, struct str name);
+void service_queue_put(struct call *call, struct str name, struct json given); // given: lives with the call
+void service_queue_pause(struct call *call, struct str name, bool paused);
+void service_queue_delete(struct call *call, struct str name);
+void service_queue_reconcile(struct call *call); // dequeueAndStart: [{runId, status}]
+void service_limits_get(struct call *call);
+void service_limits_put(struct call *call, struct json given);
 
 // ---- tokens. The new token's text is in the answer, once; nowhere else.
 struct token_call {

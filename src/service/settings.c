@@ -202,6 +202,11 @@ static enum code set_lease(const struct reading *r)
     return rc;
 }
 
+static enum code set_max_runs(const struct reading *r)
+{
+    return read_count(r, r->value, 1000000, &r->out->runs_max);
+}
+
 static enum code set_http(const struct reading *r)
 {
     static const char *const names[] = {"connections", "connectionsPerAddress", "streamsPerToken", "waitingCalls",
@@ -237,6 +242,7 @@ static const struct {
     {"fetch", "what plans and webhooks may be fetched from", set_fetch},
     {"routes", "which steps go to which pools of workers", set_routes},
     {"leaseSeconds", "how long a worker may be silent (30)", set_lease},
+    {"maxRuns", "runs in flight at once, of all tenants; more wait in their queues", set_max_runs},
     {"http", "limits of connections, streams and waiting calls", set_http},
 };
 

@@ -59,6 +59,8 @@ static void signal_on_engine(struct call *call)
             return;
         }
     }
+    struct str key = call_text(call, "%.*s|%.*s", STR_ARG(call->who.tenant), STR_ARG(signalling->run));
+    if (!rc && !limits_take(call, &rate_signals, key, "SIGNAL_RATE_LIMITED")) return;
     if (!rc) rc = engine_signal(service->engine, call->who.tenant, signalling->run, &signalling->signal, &err);
     if (!rc) rc = audit_call(call, signalling->operation, signalling->run, signalling->signal.reason, &err);
     call->wait_signal = signalling->signal.id;
@@ -66,6 +68,28 @@ static void signal_on_engine(struct call *call)
     if (!rc && !waits_add(service, call, WAIT_DECIDED, call->who.tenant, signalling->run, until))
         rc = error_set(&err, E_NOMEM, "out of memory");
     if (rc) call_failed(call, &err);
+}
+
+// Who decides an approval must know who asked for it: that may not be the same person (the matrix says for whom). Nobody in
+// particular is asked to decide, so everybody is who has the role.
+static bool may_send(struct call *call, struct store *store, const struct run_head *head)
+{
+    const struct signalling *signalling = call->state;
+    struct run_origin origin;
+    struct error err = {0};
+    if (signalling->operation != OPERATION_APPROVAL_DECIDE || !head)
+        return service_allows(call, signalling->operation, head, signalling->signal.reason);
+    if (service_origin(store, head, &call->arena, &origin, &err)) {
+        call_failed(call, &err);
+        return false;
+    }
+    struct auth_object object = {.tenant = head->ids.tenant,
+                                 .project = head->ids.project,
+                                 .environment = head->ids.environment,
+                                 .exists = true,
+                                 .assigned = true,
+                                 .requested_by = origin.triggered_by};
+    return service_may(call, signalling->operation, &object, signalling->signal.reason);
 }
 
 static void check_run(struct call *call, struct store *store)
@@ -78,7 +102,7 @@ static void check_run(struct call *call, struct store *store)
         call_failed(call, &err);
         return;
     }
-    if (!service_allows(call, signalling->operation, rc ? NULL : &head, signalling->signal.reason)) return;
+    if (!may_send(call, store, rc ? NULL : &head)) return;
     signalling->signal.role = str_from(role_word(call->decision.effective));
     signalling->signal.requires_approval = call->decision.requires_approval;
     service_post(call, signal_on_engine);

@@ -5,6 +5,8 @@
 //   engine thread     the same request again? audit, start; answered when it is durable
 #include "service/inside.h"
 
+#include "contract/profile.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +108,62 @@ static bool request_note(struct call *call, struct str run, struct note_put *out
     return ok && k.ptr && value.ptr;
 }
 
+static bool is_taken(struct call *call, struct str run)
+{
+    struct run_head head;
+    struct error err = {0};
+    return run.len > 0 && store_head(call->service->store, call->who.tenant, run, &call->arena, &head, &err) == OK;
+}
+
+// Whether there is a place for it now (requirements §3.4: the last of the checks). A refusal answers the call.
+static bool find_place(struct call *call, struct start_request *request)
+{
+    const struct starting *starting = call->state;
+    const struct start_call *given = &starting->given;
+    const struct queues *queues = &call->service->queues;
+    if (!limits_start(call)) return false;
+    request->queue = str_eq(given->queue, QUEUE_DEFAULT) ? (struct str){0} : given->queue;
+    enum queue_verdict verdict =
+        queues_ask(queues, call->who.tenant, given->queue, starting->program->requires_approval);
+    switch (verdict) {
+    case VERDICT_START:
+        break;
+    case VERDICT_QUEUE:
+        request->mode = MODE_QUEUE;
+        break;
+    case VERDICT_DELAY:
+        request->mode = MODE_DELAY;
+        request->not_before_ms = os_now().wall_ms + queues_config(queues, call->who.tenant, given->queue).delay_ms;
+        break;
+    case VERDICT_REJECT:
+    case VERDICT_FULL:
+        if (is_taken(call, given->run))
+            call_problem(call, 409, "RUN_ALREADY_EXISTS", "there is a run of this id");
+        else
+            admission_refuse(call, given->queue, verdict);
+        return false;
+    }
+    return true;
+}
+
+// From here on it counts: the next start of the same turn must see it. The log says the same once it is stored.
+static enum code take_place(struct call *call, const struct start_request *request, struct error *err)
+{
+    bool waits = request->program->requires_approval, queued = request->mode == MODE_QUEUE;
+    enum place place = waits ? PLACE_GATED : queued ? PLACE_WAITING : PLACE_RUNNING;
+    return queues_place(&call->service->queues, request->tenant, request->queue, request->run, place, 0,
+                        os_now().wall_ms, err);
+}
+
+static bool queue_is_known(struct call *call)
+{
+    const struct starting *starting = call->state;
+    struct str queue = starting->given.queue;
+    if (queues_known(&call->service->queues, call->who.tenant, queue)) return true;
+    call_problem(call, 422, "QUEUE_NOT_FOUND", "there is no queue %.*s", STR_ARG(queue));
+    return false;
+}
+
 static void start_on_engine(struct call *call)
 {
     struct service *service = call->service;
@@ -121,8 +179,13 @@ static void start_on_engine(struct call *call)
                                     .run = given->run,
                                     .inputs = given->inputs,
                                     .arguments = given->arguments,
+                                    .target_adapter = given->target_adapter,
                                     .triggered_by = call->who.id,
                                     .trigger_source = given->trigger_source.len ? given->trigger_source : STR("api")};
+    if (!queue_is_known(call) || !find_place(call, &request)) {
+        let_go(starting);
+        return;
+    }
     if (request.run.len == 0) {
         char id[UUID_SIZE];
         uint8_t random[16];
@@ -144,6 +207,7 @@ static void start_on_engine(struct call *call)
         request.note_count++;
     }
     if (!rc) rc = engine_start(service->engine, &request, starting->run, &err);
+    if (!rc) rc = take_place(call, &request, &err);
     if (!rc) rc = audit_call(call, OPERATION_RUN_START, str_from(starting->run), (struct str){0}, &err);
     let_go(starting);
     int64_t until = os_now().mono_ms + (given->wait_ms > 0 ? given->wait_ms : 30000);
@@ -170,6 +234,24 @@ static bool ref_fits(struct call *call, const struct program *program)
     return false;
 }
 
+// What the plan requires, held against its adapter (WE-4a). A refusal carries the whole report.
+static bool adapter_fits(struct call *call, const struct program *program)
+{
+    const struct starting *starting = call->state;
+    struct capability_report report;
+    struct json copy, body = json_object();
+    if (!capability_validate(program, starting->given.target_adapter, os_now().wall_ms, &call->arena, &report)) {
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+        return false;
+    }
+    if (!report.refused) return true;
+    if (json_copy(&call->arena, &report.json, &copy) && json_put(&call->arena, &body, STR("validationReport"), copy))
+        call->answer.body = body;
+    call->answer.title = STR("PlanValidationError");
+    call_problem(call, 422, report.code, "%.*s", STR_ARG(report.message));
+    return false;
+}
+
 static struct str document_file(const struct start_call *given)
 {
     return given->file.len ? given->file : STR("<document>");
@@ -182,7 +264,7 @@ static void compile(struct call *call, struct str text)
     struct str file = document_file(given);
     if (documents_get(call, text, file, given->parts, &starting->program) != DOCUMENT_OK) return;
     const struct program *program = starting->program;
-    if (given->ref.uri.len > 0 && !ref_fits(call, program)) {
+    if ((given->ref.uri.len > 0 && !ref_fits(call, program)) || !adapter_fits(call, program)) {
         let_go(starting);
         return;
     }
@@ -299,20 +381,11 @@ static bool copy_start(struct call *call, struct starting *starting, const struc
 {
     struct start_call *g = &starting->given;
     *g = *start;
-    struct str *texts[] = {&g->document,
-                           &g->file,
-                           &g->run,
-                           &g->request_id,
-                           &g->project,
-                           &g->environment,
-                           &g->arguments,
-                           &g->queue,
-                           &g->trigger_source,
-                           &g->ref.uri,
-                           &g->ref.sha256,
-                           &g->ref.schema_version,
-                           &g->ref.plan_id,
-                           &g->ref.plan_version,
+    struct str *texts[] = {&g->document,           &g->file,        &g->run,
+                           &g->request_id,         &g->project,     &g->environment,
+                           &g->arguments,          &g->queue,       &g->target_adapter,
+                           &g->trigger_source,     &g->ref.uri,     &g->ref.sha256,
+                           &g->ref.schema_version, &g->ref.plan_id, &g->ref.plan_version,
                            &g->ref.compression};
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
         if (!copy_into(call, texts[i])) return false;

@@ -28,6 +28,10 @@ static struct str message_of(const struct run_summary *summary, struct arena *ar
         buf_release(&buf);
         return copy;
     }
+    bool waits = summary->status == RUN_STATUS_PENDING || summary->status == RUN_STATUS_APPROVED;
+    if (waits && str_is(str_from(summary->substatus), "WAITING_APPROVAL"))
+        return STR("waiting for the approval of its start");
+    if (waits && !summary->substatus[0]) return STR("in the queue");
     return arena_copy(arena, str_from(summary->cause));
 }
 

@@ -54,8 +54,8 @@ bool view_keep_start(struct run_view *view, const struct start_facts *start)
            view_keep(view, start->parent_run, &own->parent_run) &&
            view_keep(view, start->parent_step, &own->parent_step) && view_keep_json(view, &start->parts, &own->parts) &&
            view_keep_json(view, &start->reuse, &own->reuse) && view_keep(view, start->admission, &own->admission) &&
-           view_keep(view, start->profile, &own->profile) && view_keep(view, start->report, &own->report) &&
-           view_keep_json(view, &start->warnings, &own->warnings);
+           view_keep(view, start->queue, &own->queue) && view_keep(view, start->profile, &own->profile) &&
+           view_keep(view, start->report, &own->report) && view_keep_json(view, &start->warnings, &own->warnings);
 }
 
 bool view_init(struct run_view *view, struct arena *arena, const struct run_ids *ids)

@@ -1,0 +1,71 @@
+// EngineRunRef (WE-2.1.1): the run that a reference names, looked up in the store by its ids. Whatever address a reference holds is
+// never called: it is a name.
+#include "api/inside.h"
+
+#include "contract/profile.h"
+
+static bool read_ref(struct ask *ask, struct run_ref *out)
+{
+    const struct json *value = json_key(&ask->body, "ref");
+    struct error err = {0};
+    enum code rc;
+    if (value && value->type == JSON_STRING)
+        rc = run_ref_parse(json_text(value), out, &err);
+    else if (value && value->type == JSON_OBJECT)
+        rc = run_ref_read(value, out, &err);
+    else
+        rc = error_set(&err, E_INVALID, "ADAPTER_INVALID_RUN_REF: ref must be a text or an object");
+    if (!rc) return true;
+    struct str rest, message = str_from(err.message);
+    str_cut(message, ':', &rest);
+    call_problem(ask->call, 400, "ADAPTER_INVALID_RUN_REF", "%.*s", STR_ARG(str_trim(rest)));
+    return false;
+}
+
+// Cairn's own reference names every run of this store; another provider's names those that were started as its own.
+static bool names_it(const struct run_ref *ref, const struct run_origin *origin)
+{
+    return ref->provider == PROVIDER_CAIRN || str_is(origin->profile, provider_name(ref->provider));
+}
+
+static void tell_resolved(struct ask *ask, struct store *store, const struct run_head *head)
+{
+    struct call *call = ask->call;
+    struct run_ref *ref = ask->state;
+    struct run_origin origin;
+    struct error err = {0};
+    struct json body, object;
+    if (service_origin(store, head, &call->arena, &origin, &err)) {
+        call_failed(call, &err);
+        return;
+    }
+    if (!names_it(ref, &origin)) {
+        call_problem(call, 404, "NOT_FOUND", "there is no such thing here");
+        return;
+    }
+    const struct run_ids *ids = &head->ids;
+    bool ok = service_status(head, &call->arena, &body) && ask_text(ask, &body, "tenantId", ids->tenant) &&
+              ask_text(ask, &body, "projectId", ids->project) &&
+              ask_text(ask, &body, "environmentId", ids->environment) && ask_text(ask, &body, "planId", ids->plan_id) &&
+              ask_text(ask, &body, "planVersion", ids->plan_version) && run_ref_write(ref, &call->arena, &object) &&
+              ask_json(ask, &body, "ref", object);
+    call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(ids->run));
+    if (ok)
+        call_answer(call, 200, body);
+    else
+        no_memory(ask);
+}
+
+void handle_run_resolve(struct ask *ask)
+{
+    struct run_ref *ref = ARENA_NEW(&ask->call->arena, struct run_ref);
+    if (!ref) {
+        no_memory(ask);
+        return;
+    }
+    if (!read_ref(ask, ref)) return;
+    // The workflow of a run is the run (requirements §3.4): a reference whose ids differ names none of ours.
+    ask->params[0] = str_eq(ref->workflow_id, ref->run_id) ? ref->run_id : STR("-");
+    ask->state = ref;
+    with_run(ask, OPERATION_RUN_GET, tell_resolved);
+}

@@ -1,0 +1,203 @@
+// Queues and limits on the engine thread: what is configured (notes), where runs stand (from their events), who goes on next.
+#include "service/inside.h"
+
+#include <string.h>
+
+enum { RECONCILE_MS = 1000, RATE_KEYS = 16384 };
+
+// ---- what is configured
+
+static enum code read_queue(struct service *service, const struct note *note, const struct json *value,
+                            struct error *err)
+{
+    struct str name, tenant = str_cut(note->key, '|', &name);
+    struct queue_config config = queue_config_default;
+    enum code rc = queue_config_read(value, &config, err);
+    return rc ? rc : queues_configure(&service->queues, tenant, name, &config, err);
+}
+
+static enum code read_limits(struct service *service, const struct note *note, const struct json *value,
+                             struct error *err)
+{
+    struct queue_tenant *tenant = queues_tenant(&service->queues, note->key);
+    return tenant ? tenant_limits_read(value, &tenant->limits, err) : error_set(err, E_NOMEM, "out of memory");
+}
+
+static enum code load_space(struct service *service, struct str space,
+                            enum code (*read)(struct service *, const struct note *, const struct json *,
+                                              struct error *),
+                            struct error *err)
+{
+    struct arena arena;
+    struct notes notes = {0};
+    char last[512];
+    struct str after = {0};
+    enum code rc;
+    arena_init(&arena, 64 * 1024, (size_t)64 << 20);
+    do {
+        arena_reset(&arena);
+        rc = store_notes(service->store, space, after, 500, &arena, &notes, err);
+        for (size_t i = 0; !rc && i < notes.count; i++) {
+            struct json value;
+            rc = json_parse(notes.items[i].value, NULL, &arena, &value, err);
+            if (!rc) rc = read(service, &notes.items[i], &value, err);
+        }
+        if (rc || notes.count == 0) break;
+        struct str key = notes.items[notes.count - 1].key;
+        if (key.len > sizeof(last)) break;
+        memcpy(last, key.ptr, key.len);
+        after = (struct str){last, key.len};
+    } while (!rc);
+    arena_release(&arena);
+    return rc;
+}
+
+enum code admission_load(struct service *service, struct error *err)
+{
+    uint8_t seed[16];
+    os_entropy()->fill(os_entropy(), seed, sizeof(seed));
+    service->queues.running_max = service->settings.runs_max;
+    enum code rc = rates_open(&service->arena, RATE_KEYS, seed, &service->rates, err);
+    if (!rc) rc = load_space(service, STR("queue"), read_queue, err);
+    if (!rc) rc = load_space(service, STR("limit"), read_limits, err);
+    return rc;
+}
+
+// ---- where runs stand
+
+// A child counts with its parent.
+static enum place place_of(const struct run *run)
+{
+    if (run->start.parent_run.len > 0 || run_status_terminal(run->status)) return PLACE_NONE;
+    if (run->status != RUN_STATUS_PENDING && run->status != RUN_STATUS_APPROVED) return PLACE_RUNNING;
+    return run_queued(run) ? PLACE_WAITING : PLACE_GATED;
+}
+
+static void put_in_place(struct service *service, const struct run *run, uint64_t order, int64_t at_ms)
+{
+    struct error err = {0};
+    if (queues_place(&service->queues, run->ids.tenant, run->start.queue, run->ids.run, place_of(run), order, at_ms,
+                     &err))
+        os_log(LOG_ERROR, "run not counted run=%.*s why=\"%s\"", STR_ARG(run->ids.run), err.message);
+    else
+        queues_confirm(&service->queues, run->ids.tenant, run->ids.run);
+}
+
+void admission_found(struct service *service, const struct run_head *head)
+{
+    const struct run *run = engine_run(service->engine, head->ids.tenant, head->ids.run);
+    if (run) put_in_place(service, run, head->position + 1, head->summary.created_ms);
+}
+
+void admission_event(struct service *service, const struct engine_event *event)
+{
+    const enum moment_kind kind = event->moment->kind;
+    if (kind == MOMENT_RUN_QUEUED || kind == MOMENT_RUN_APPROVED || kind == MOMENT_RUN_STARTED)
+        put_in_place(service, event->state, 0, event->moment->at_ms);
+    else if (moment_is_terminal(kind))
+        queues_remove(&service->queues, event->state->ids.tenant, event->state->ids.run);
+}
+
+// ---- who goes on
+
+static enum code admit(void *context, struct str tenant, struct str run)
+{
+    struct service *service = context;
+    struct error err = {0};
+    enum code rc = engine_admit(service->engine, tenant, run, &err);
+    if (rc && rc != E_CONFLICT && rc != E_TERMINAL)
+        os_log(LOG_WARN, "run not started from its queue run=%.*s why=\"%s\"", STR_ARG(run), err.message);
+    return rc;
+}
+
+void admission_turned(struct service *service, int64_t mono_ms)
+{
+    if (!service->queues.changed && mono_ms < service->next_pass_ms) return;
+    service->next_pass_ms = mono_ms + RECONCILE_MS;
+    struct queue_pass pass = {.context = service, .admit = admit};
+    if (queues_reconcile(&service->queues, &pass) > 0) engine_wake(service->engine);
+}
+
+struct telling {
+    struct service *service;
+    struct call *call;
+    struct json items;
+    bool failed;
+};
+
+static enum code admit_for(void *context, struct str tenant, struct str run)
+{
+    return admit(((struct telling *)context)->service, tenant, run);
+}
+
+// Other tenants' runs go on too, but are not told of.
+static void tell_run(void *context, struct str tenant, struct str run, const char *status)
+{
+    struct telling *telling = context;
+    struct arena *arena = &telling->call->arena;
+    struct json one = json_object();
+    if (!str_eq(tenant, telling->call->who.tenant)) return;
+    struct str copy = arena_copy(arena, run);
+    if (!copy.ptr || !json_put(arena, &one, STR("runId"), json_string(copy)) ||
+        !json_put(arena, &one, STR("status"), json_string(str_from(status))) || !json_push(arena, &telling->items, one))
+        telling->failed = true;
+}
+
+bool admission_pass(struct call *call, struct json *out)
+{
+    struct telling telling = {.service = call->service, .call = call, .items = json_array()};
+    struct queue_pass pass = {.context = &telling, .admit = admit_for, .told = tell_run};
+    queues_reconcile(&call->service->queues, &pass);
+    *out = telling.items;
+    return !telling.failed;
+}
+
+// ---- rates
+
+bool limits_take(struct call *call, const struct rate_rule *rule, struct str key, const char *code)
+{
+    struct rate_answer answer = rates_take(call->service->rates, rule, key, os_now().wall_ms);
+    struct buf text;
+    buf_init(&text, 256);
+    rate_policy_header(rule, &text);
+    call->answer.rate_policy = arena_copy(&call->arena, buf_str(&text));
+    buf_clear(&text);
+    rate_header(rule, &answer, &text);
+    call->answer.rate = arena_copy(&call->arena, buf_str(&text));
+    buf_release(&text);
+    if (answer.allowed) return true;
+    call->answer.retryable = true;
+    call->answer.retry_after_ms = rate_retry_after(&answer) * 1000;
+    call_problem(call, 429, code, "%u in %u s are allowed", rule->quota, rule->window_s);
+    return false;
+}
+
+bool limits_start(struct call *call)
+{
+    struct rate_rule rule = rate_starts;
+    struct queue_tenant *tenant = queues_tenant(&call->service->queues, call->who.tenant);
+    if (tenant && tenant->limits.starts_per_second) rule.quota = tenant->limits.starts_per_second;
+    return limits_take(call, &rule, call->who.tenant, "OVERLOADED");
+}
+
+// No place, and the queue does not take it either.
+void admission_refuse(struct call *call, struct str queue, enum queue_verdict verdict)
+{
+    enum { HINT_MS = 1000 };
+    struct queue_config config = queues_config(&call->service->queues, call->who.tenant, queue);
+    bool full = verdict == VERDICT_FULL;
+    uint32_t quota = full ? config.max_queued : config.max_running;
+    if (quota) call->answer.rate_policy = call_text(call, "\"%s\";q=%u", full ? "queued" : "runs", quota);
+    if (quota) call->answer.rate = call_text(call, "\"%s\";r=0;t=%d", full ? "queued" : "runs", HINT_MS / 1000);
+    call->answer.retryable = true;
+    call->answer.retry_after_ms = HINT_MS;
+    if (full)
+        call_problem(call, 429, "RUN_QUEUE_FULL", "%u runs wait in this queue, and no more may", config.max_queued);
+    else
+        call_problem(call, 429, "OVERLOADED", "as many runs as may be are in flight, or the queue is paused");
+}
+
+void admission_release(struct service *service)
+{
+    queues_release(&service->queues);
+}

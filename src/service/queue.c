@@ -1,0 +1,393 @@
+// The table of places: which run stands in which queue, and who is next.
+#include "service/queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { TABLE_FIRST = 256 };
+#define ARRIVING ((uint64_t)1 << 62) // runs that arrive are younger than all that were found in the store
+
+struct placed {
+    struct placed *chain;
+    struct placed *next, *previous; // in its queue, when it waits for a place
+    struct run_queue *queue;
+    enum place place;
+    bool stored;
+    uint64_t order, hash;
+    int64_t at_ms;
+    struct str run;
+    char bytes[];
+};
+
+const struct queue_config queue_config_default = {.policy = POLICY_QUEUE, .max_queued = 10000, .delay_ms = 1000};
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+// ---- tenants and queues
+
+static struct queue_tenant *tenant_find(const struct queues *queues, struct str name)
+{
+    struct queue_tenant *tenant = queues->tenants;
+    while (tenant && !str_eq(tenant->name, name)) tenant = tenant->next;
+    return tenant;
+}
+
+struct queue_tenant *queues_tenant(struct queues *queues, struct str name)
+{
+    struct queue_tenant *tenant = tenant_find(queues, name);
+    if (tenant) return tenant;
+    tenant = calloc(1, sizeof(*tenant) + name.len + 1);
+    if (!tenant) return NULL;
+    memcpy(tenant->bytes, name.ptr, name.len);
+    tenant->name = (struct str){tenant->bytes, name.len};
+    tenant->next = queues->tenants;
+    queues->tenants = tenant;
+    return tenant;
+}
+
+static struct run_queue *queue_in(const struct queue_tenant *tenant, struct str name)
+{
+    struct run_queue *queue = tenant ? tenant->queues : NULL;
+    while (queue && !str_eq(queue->name, name)) queue = queue->next;
+    return queue;
+}
+
+static struct str queue_named(struct str name)
+{
+    return name.len ? name : QUEUE_DEFAULT;
+}
+
+struct run_queue *queues_find(const struct queues *queues, struct str tenant, struct str name)
+{
+    return queue_in(tenant_find(queues, tenant), queue_named(name));
+}
+
+bool queues_known(const struct queues *queues, struct str tenant, struct str name)
+{
+    name = queue_named(name);
+    const struct run_queue *queue = queues_find(queues, tenant, name);
+    return str_eq(name, QUEUE_DEFAULT) || (queue && queue->configured);
+}
+
+static struct run_queue *queue_get(struct queues *queues, struct str tenant_name, struct str name)
+{
+    struct queue_tenant *tenant = queues_tenant(queues, tenant_name);
+    name = queue_named(name);
+    struct run_queue *queue = queue_in(tenant, name);
+    if (queue || !tenant) return queue;
+    queue = calloc(1, sizeof(*queue) + name.len + 1);
+    if (!queue) return NULL;
+    memcpy(queue->bytes, name.ptr, name.len);
+    queue->name = (struct str){queue->bytes, name.len};
+    queue->tenant = tenant;
+    queue->config = queue_config_default;
+    queue->next = tenant->queues;
+    tenant->queues = queue;
+    return queue;
+}
+
+enum code queues_configure(struct queues *queues, struct str tenant, struct str name, const struct queue_config *config,
+                           struct error *err)
+{
+    struct run_queue *queue = queue_get(queues, tenant, name);
+    if (!queue) return no_memory(err);
+    queue->config = config ? *config : queue_config_default;
+    queue->configured = config != NULL;
+    queues->changed = true;
+    return OK;
+}
+
+struct queue_config queues_config(const struct queues *queues, struct str tenant, struct str name)
+{
+    const struct run_queue *queue = queues_find(queues, tenant, name);
+    return queue ? queue->config : queue_config_default;
+}
+
+void queues_release(struct queues *queues)
+{
+    for (size_t i = 0; i < queues->size; i++)
+        while (queues->table[i]) {
+            struct placed *placed = queues->table[i];
+            queues->table[i] = placed->chain;
+            free(placed);
+        }
+    free(queues->table);
+    while (queues->tenants) {
+        struct queue_tenant *tenant = queues->tenants;
+        queues->tenants = tenant->next;
+        while (tenant->queues) {
+            struct run_queue *queue = tenant->queues;
+            tenant->queues = queue->next;
+            free(queue);
+        }
+        free(tenant);
+    }
+    *queues = (struct queues){0};
+}
+
+// ---- is there a place?
+
+static bool room_beside(const struct queues *queues, const struct queue_tenant *tenant)
+{
+    if (queues->running_max && queues->running >= queues->running_max) return false;
+    return !tenant || !tenant->limits.runs_in_flight || tenant->running < tenant->limits.runs_in_flight;
+}
+
+static bool room_in(const struct run_queue *queue)
+{
+    if (queue->config.paused) return false;
+    return !queue->config.max_running || queue->running < queue->config.max_running;
+}
+
+enum queue_verdict queues_ask(const struct queues *queues, struct str tenant_name, struct str name, bool gated)
+{
+    const struct queue_tenant *tenant = tenant_find(queues, tenant_name);
+    const struct run_queue *queue = queue_in(tenant, queue_named(name));
+    struct queue_config config = queue ? queue->config : queue_config_default;
+    bool limited =
+        queues->running_max || config.max_running || config.paused || (tenant && tenant->limits.runs_in_flight);
+    // Nobody overtakes those that wait.
+    bool room = room_beside(queues, tenant) && (!queue || (room_in(queue) && !queue->first));
+    if (room) return gated && limited ? VERDICT_QUEUE : VERDICT_START;
+    if (config.policy == POLICY_REJECT) return VERDICT_REJECT;
+    if (config.policy == POLICY_DELAY) return VERDICT_DELAY;
+    return queue && queue->waiting >= config.max_queued ? VERDICT_FULL : VERDICT_QUEUE;
+}
+
+// ---- places
+
+static uint64_t hash_of(struct str tenant, struct str run)
+{
+    return str_hash(tenant) * 31 + str_hash(run);
+}
+
+static struct placed **slot_of(const struct queues *queues, struct str tenant, struct str run)
+{
+    uint64_t hash = hash_of(tenant, run);
+    if (!queues->size) return NULL;
+    struct placed **at = &queues->table[hash & (queues->size - 1)];
+    for (; *at; at = &(*at)->chain)
+        if ((*at)->hash == hash && str_eq((*at)->run, run) && str_eq((*at)->queue->tenant->name, tenant)) return at;
+    return NULL;
+}
+
+static bool grow(struct queues *queues)
+{
+    if (queues->count < queues->size) return true;
+    size_t size = queues->size ? queues->size * 2 : TABLE_FIRST;
+    struct placed **table = calloc(size, sizeof(struct placed *));
+    if (!table) return false;
+    for (size_t i = 0; i < queues->size; i++)
+        while (queues->table[i]) {
+            struct placed *placed = queues->table[i];
+            queues->table[i] = placed->chain;
+            placed->chain = table[placed->hash & (size - 1)];
+            table[placed->hash & (size - 1)] = placed;
+        }
+    free(queues->table);
+    queues->table = table;
+    queues->size = size;
+    return true;
+}
+
+// By age. Those that arrive are the youngest, those found in the store come the youngest first: both ends are near.
+static void line_up(struct placed *placed)
+{
+    struct run_queue *queue = placed->queue;
+    struct placed *after = queue->last;
+    if (queue->first && placed->order < queue->first->order) after = NULL;
+    while (after && after->order > placed->order) after = after->previous;
+    placed->previous = after;
+    placed->next = after ? after->next : queue->first;
+    *(after ? &after->next : &queue->first) = placed;
+    *(placed->next ? &placed->next->previous : &queue->last) = placed;
+}
+
+static void step_out(struct placed *placed)
+{
+    struct run_queue *queue = placed->queue;
+    *(placed->previous ? &placed->previous->next : &queue->first) = placed->next;
+    *(placed->next ? &placed->next->previous : &queue->last) = placed->previous;
+    placed->next = placed->previous = NULL;
+}
+
+static void leave(struct queues *queues, struct placed *placed)
+{
+    struct run_queue *queue = placed->queue;
+    if (placed->place == PLACE_WAITING) step_out(placed);
+    if (placed->place == PLACE_WAITING || placed->place == PLACE_GATED) queue->waiting--;
+    if (placed->place == PLACE_RUNNING) {
+        queue->running--;
+        queue->tenant->running--;
+        queues->running--;
+        queues->changed = true;
+    }
+    placed->place = PLACE_NONE;
+}
+
+static void enter(struct queues *queues, struct placed *placed, enum place place)
+{
+    struct run_queue *queue = placed->queue;
+    placed->place = place;
+    if (place == PLACE_RUNNING) {
+        queue->running++;
+        queue->tenant->running++;
+        queues->running++;
+        return;
+    }
+    queue->waiting++;
+    if (place != PLACE_WAITING) return;
+    line_up(placed);
+    queues->changed = true;
+}
+
+static struct placed *arrive(struct queues *queues, struct str tenant, struct str name, struct str run)
+{
+    struct run_queue *queue = queue_get(queues, tenant, name);
+    struct placed *placed = queue && grow(queues) ? calloc(1, sizeof(*placed) + run.len + 1) : NULL;
+    if (!placed) return NULL;
+    memcpy(placed->bytes, run.ptr, run.len);
+    placed->run = (struct str){placed->bytes, run.len};
+    placed->queue = queue;
+    placed->hash = hash_of(tenant, run);
+    placed->chain = queues->table[placed->hash & (queues->size - 1)];
+    queues->table[placed->hash & (queues->size - 1)] = placed;
+    queues->count++;
+    return placed;
+}
+
+static void forget(struct queues *queues, struct placed **at)
+{
+    struct placed *placed = *at;
+    leave(queues, placed);
+    *at = placed->chain;
+    queues->count--;
+    free(placed);
+}
+
+enum code queues_place(struct queues *queues, struct str tenant, struct str name, struct str run, enum place place,
+                       uint64_t order, int64_t at_ms, struct error *err)
+{
+    struct placed **at = slot_of(queues, tenant, run);
+    if (place == PLACE_NONE) {
+        if (at) forget(queues, at);
+        return OK;
+    }
+    struct placed *placed = at ? *at : arrive(queues, tenant, name, run);
+    if (!placed) return no_memory(err);
+    if (placed->place == place) return OK;
+    if (placed->place == PLACE_NONE) {
+        placed->order = order ? order : ARRIVING + queues->order++;
+        placed->at_ms = at_ms;
+    } else {
+        leave(queues, placed);
+    }
+    enter(queues, placed, place);
+    return OK;
+}
+
+enum place queues_place_of(const struct queues *queues, struct str tenant, struct str run)
+{
+    struct placed **at = slot_of(queues, tenant, run);
+    return at ? (*at)->place : PLACE_NONE;
+}
+
+void queues_remove(struct queues *queues, struct str tenant, struct str run)
+{
+    struct placed **at = slot_of(queues, tenant, run);
+    if (at) forget(queues, at);
+}
+
+void queues_confirm(struct queues *queues, struct str tenant, struct str run)
+{
+    struct placed **at = slot_of(queues, tenant, run);
+    if (at) (*at)->stored = true;
+}
+
+void queues_refused(struct queues *queues, struct str tenant, struct str run)
+{
+    struct placed **at = slot_of(queues, tenant, run);
+    if (at && !(*at)->stored) forget(queues, at);
+}
+
+int64_t queue_oldest_ms(const struct run_queue *queue)
+{
+    return queue->first ? queue->first->at_ms : 0;
+}
+
+// ---- dequeueAndStart
+
+static struct run_queue *next_of(const struct queues *queues, const struct queue_tenant *tenant)
+{
+    struct run_queue *best = NULL;
+    if (!room_beside(queues, tenant)) return NULL;
+    for (struct run_queue *queue = tenant->queues; queue; queue = queue->next) {
+        if (!queue->first || queue->stuck || !room_in(queue)) continue;
+        bool before = !best || queue->config.priority > best->config.priority ||
+                      (queue->config.priority == best->config.priority && queue->first->order < best->first->order);
+        if (before) best = queue;
+    }
+    return best;
+}
+
+// Round robin: the first tenant after the one that was served last.
+static struct run_queue *next_in_turn(struct queues *queues)
+{
+    struct queue_tenant *begin = queues->served && queues->served->next ? queues->served->next : queues->tenants;
+    struct queue_tenant *tenant = begin;
+    if (!begin) return NULL;
+    do {
+        struct run_queue *queue = next_of(queues, tenant);
+        if (queue) return queue;
+        tenant = tenant->next ? tenant->next : queues->tenants;
+    } while (tenant != begin);
+    return NULL;
+}
+
+static void move(struct queues *queues, struct placed *placed, enum place place)
+{
+    leave(queues, placed);
+    if (place != PLACE_NONE) enter(queues, placed, place);
+}
+
+static const char *settle(struct queues *queues, struct placed *placed, enum code rc)
+{
+    if (rc == OK) {
+        move(queues, placed, PLACE_RUNNING);
+        return "STARTED";
+    }
+    if (rc == E_NOMEM) { // another time
+        placed->queue->stuck = true;
+        return "FAILED";
+    }
+    if (rc == E_TERMINAL || rc == E_NOT_FOUND || rc == E_LOCKED) { // over, or somebody else's
+        move(queues, placed, PLACE_NONE);
+        return "SKIPPED";
+    }
+    // It waits for its approval after all, or cannot go on here. The others can.
+    move(queues, placed, PLACE_GATED);
+    return rc == E_CONFLICT ? "SKIPPED" : "FAILED";
+}
+
+size_t queues_reconcile(struct queues *queues, const struct queue_pass *pass)
+{
+    struct run_queue *queue;
+    size_t started = 0;
+    queues->changed = false;
+    for (struct queue_tenant *tenant = queues->tenants; tenant; tenant = tenant->next)
+        for (queue = tenant->queues; queue; queue = queue->next) queue->stuck = false;
+    while ((queue = next_in_turn(queues))) {
+        struct placed *placed = queue->first;
+        struct str tenant = queue->tenant->name;
+        queues->served = queue->tenant;
+        enum code rc = pass->admit(pass->context, tenant, placed->run);
+        const char *status = settle(queues, placed, rc);
+        if (rc == OK) started++;
+        if (pass->told) pass->told(pass->context, tenant, placed->run, status);
+        if (placed->place == PLACE_NONE) queues_remove(queues, tenant, placed->run);
+    }
+    return started;
+}

@@ -1,0 +1,106 @@
+// Private to service/: which runs count where. A queue belongs to a tenant; a run that has not ended stands in one of them and
+// waits (for its approval, or for a place) or runs. All of it is a fold of the log: each place follows from the start facts
+// and the status of a run, and is found again by looking at the runs that have not ended. Kept in memory because every start
+// asks. No clock, no store: what admits a run is given. One thread at a time.
+#ifndef CAIRN_SERVICE_QUEUE_H
+#define CAIRN_SERVICE_QUEUE_H
+
+#include "json/json.h"
+
+#define QUEUE_DEFAULT STR("default") // every tenant has it
+
+// What happens to a start when there is no place (ES-3a, ES-3b, ES-3c).
+enum queue_policy { POLICY_REJECT = 1, POLICY_QUEUE, POLICY_DELAY };
+const char *queue_policy_name(enum queue_policy policy); // "REJECT"
+
+struct queue_config {
+    enum queue_policy policy;
+    uint32_t max_running; // 0 = no limit of its own
+    uint32_t max_queued;  // QUEUE: more are refused
+    int64_t delay_ms;     // DELAY: steps start so much later
+    int32_t priority;     // among the queues of its tenant; higher goes first
+    bool paused;          // nothing starts; what runs goes on
+};
+extern const struct queue_config queue_config_default; // QUEUE, no limit, 10,000
+
+struct tenant_limits {
+    uint32_t runs_in_flight;    // 0 = no limit
+    uint32_t starts_per_second; // 0 = that of the service
+};
+
+// {"policy":"QUEUE","maxRunning":2,"maxQueued":100,"delayMs":1000,"priority":0,"paused":false}; what is missing is as it is in *out.
+// E_INVALID names the member.
+enum code queue_config_read(const struct json *value, struct queue_config *out, struct error *err) MUST_CHECK;
+bool queue_config_write(const struct queue_config *config, struct arena *arena, struct json *out) MUST_CHECK;
+enum code tenant_limits_read(const struct json *value, struct tenant_limits *out, struct error *err) MUST_CHECK;
+bool tenant_limits_write(const struct tenant_limits *limits, struct arena *arena, struct json *out) MUST_CHECK;
+
+enum place { PLACE_NONE = 0, PLACE_GATED, PLACE_WAITING, PLACE_RUNNING };
+
+struct placed; // a run
+
+struct run_queue {
+    struct run_queue *next;
+    struct queue_tenant *tenant;
+    struct queue_config config;
+    bool configured;
+    size_t running, waiting;     // waiting: also those that wait for an approval
+    struct placed *first, *last; // that wait for a place only, oldest first
+    bool stuck;                  // nothing more in this pass
+    struct str name;
+    char bytes[];
+};
+
+struct queue_tenant {
+    struct queue_tenant *next;
+    struct tenant_limits limits;
+    size_t running;
+    struct run_queue *queues;
+    struct str name;
+    char bytes[];
+};
+
+struct queues {
+    struct queue_tenant *tenants;
+    struct queue_tenant *served; // had the last place that was given
+    struct placed **table;       // by hash of (tenant, run)
+    size_t size, count;
+    size_t running, running_max; // of all tenants; 0 = no limit
+    uint64_t order;              // of the next run that arrives
+    bool changed;                // since the last pass: somebody may go on
+};
+
+void queues_release(struct queues *queues);
+struct queue_tenant *queues_tenant(struct queues *queues, struct str tenant); // made when it is new; NULL: no memory
+struct run_queue *queues_find(const struct queues *queues, struct str tenant, struct str name); // NULL: not seen yet
+// The queue `default` and those that were configured may be used.
+bool queues_known(const struct queues *queues, struct str tenant, struct str name);
+// NULL: as if it had never been configured.
+enum code queues_configure(struct queues *queues, struct str tenant, struct str name, const struct queue_config *config,
+                           struct error *err) MUST_CHECK;
+
+// A start that arrives now.
+enum queue_verdict { VERDICT_START = 1, VERDICT_QUEUE, VERDICT_DELAY, VERDICT_REJECT, VERDICT_FULL };
+enum queue_verdict queues_ask(const struct queues *queues, struct str tenant, struct str name, bool gated);
+struct queue_config queues_config(const struct queues *queues, struct str tenant, struct str name);
+
+// Where a run stands now; PLACE_NONE: it has ended, or never was. `order`: its age, the lower the older; 0 = it arrives now.
+enum code queues_place(struct queues *queues, struct str tenant, struct str name, struct str run, enum place place,
+                       uint64_t order, int64_t at_ms, struct error *err) MUST_CHECK;
+enum place queues_place_of(const struct queues *queues, struct str tenant, struct str run);
+void queues_remove(struct queues *queues, struct str tenant, struct str run);
+void queues_confirm(struct queues *queues, struct str tenant, struct str run); // its start is stored
+void queues_refused(struct queues *queues, struct str tenant, struct str run); // its start was not stored
+int64_t queue_oldest_ms(const struct run_queue *queue); // when the first that waits arrived; 0 = none waits
+
+// dequeueAndStart (ES-3d): gives places while there are any, one tenant after the other, the queue of the highest priority and
+// then the oldest run first. `admit` says OK when the run goes on. Nothing is kept between two passes but whose turn it is:
+// whoever calls it once more starts nothing once more (ES-3e).
+struct queue_pass {
+    void *context;
+    enum code (*admit)(void *context, struct str tenant, struct str run);
+    void (*told)(void *context, struct str tenant, struct str run, const char *status); // STARTED, FAILED, SKIPPED
+};
+size_t queues_reconcile(struct queues *queues, const struct queue_pass *pass); // how many were started
+
+#endif

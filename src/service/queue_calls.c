@@ -1,0 +1,301 @@
+// What admins do with queues and limits: stored first (notes "queue", key tenant|name, and "limit", key tenant), then in force.
+#include "service/inside.h"
+
+#include "base/civil.h"
+
+struct queueing {
+    struct str name;
+    struct json given;
+    bool whole; // given takes the place of what was there
+    struct queue_config config;
+    struct tenant_limits limits;
+    bool remove;
+    enum operation operation;
+};
+
+static void no_memory(struct call *call)
+{
+    call->answer.retryable = true;
+    call_problem(call, 503, "OVERLOADED", "out of memory");
+}
+
+static struct queueing *begin(struct call *call, enum operation operation, struct str name)
+{
+    struct auth_object object = {.tenant = call->who.tenant, .exists = true};
+    struct queueing *q = ARENA_NEW(&call->arena, struct queueing);
+    if (!q || !(q->name = arena_copy(&call->arena, name)).ptr) {
+        no_memory(call);
+        return NULL;
+    }
+    call->state = q;
+    call->resource = q->name;
+    q->operation = operation;
+    if (!service_may(call, operation, &object, (struct str){0})) return NULL;
+    if (name.len == 0 || run_id_valid(name)) return q;
+    call_problem(call, 400, "INVALID_REQUEST",
+                 "the name of a queue has letters, digits, '.', '_', ':' and '-', up to 128, beginning with a letter "
+                 "or digit");
+    return NULL;
+}
+
+// ---- looking
+
+static bool put_time(struct arena *arena, struct json *object, const char *key, int64_t ms)
+{
+    char text[CIVIL_SIZE];
+    if (ms == 0) return true;
+    civil_format(ms, text);
+    struct str copy = arena_copy(arena, str_from(text));
+    return copy.ptr && json_put(arena, object, str_from(key), json_string(copy));
+}
+
+static bool queue_json(struct call *call, struct str name, struct json *out)
+{
+    const struct queues *queues = &call->service->queues;
+    const struct run_queue *queue = queues_find(queues, call->who.tenant, name);
+    struct queue_config config = queues_config(queues, call->who.tenant, name);
+    struct str copy = arena_copy(&call->arena, name);
+    return copy.ptr && queue_config_write(&config, &call->arena, out) &&
+           json_put(&call->arena, out, STR("name"), json_string(copy)) &&
+           json_put(&call->arena, out, STR("running"), json_int(queue ? (int64_t)queue->running : 0)) &&
+           json_put(&call->arena, out, STR("queued"), json_int(queue ? (int64_t)queue->waiting : 0)) &&
+           put_time(&call->arena, out, "oldestQueuedAt", queue ? queue_oldest_ms(queue) : 0);
+}
+
+static void answer_queue(struct call *call, struct str name)
+{
+    struct json body;
+    if (queue_json(call, name, &body))
+        call_answer(call, 200, body);
+    else
+        no_memory(call);
+}
+
+static bool is_there(struct call *call, struct str name)
+{
+    if (queues_known(&call->service->queues, call->who.tenant, name)) return true;
+    call_problem(call, 404, "QUEUE_NOT_FOUND", "there is no queue %.*s", STR_ARG(name));
+    return false;
+}
+
+static void get_on_engine(struct call *call)
+{
+    const struct queueing *q = call->state;
+    if (is_there(call, q->name)) answer_queue(call, q->name);
+}
+
+void service_queue_get(struct call *call, struct str name)
+{
+    if (begin(call, OPERATION_QUEUE_LIST, name)) service_post(call, get_on_engine);
+}
+
+static bool list_into(struct call *call, struct json *items)
+{
+    const struct queues *queues = &call->service->queues;
+    const struct queue_tenant *tenant = queues->tenants;
+    struct json row;
+    while (tenant && !str_eq(tenant->name, call->who.tenant)) tenant = tenant->next;
+    if (!queue_json(call, QUEUE_DEFAULT, &row) || !json_push(&call->arena, items, row)) return false;
+    for (const struct run_queue *queue = tenant ? tenant->queues : NULL; queue; queue = queue->next) {
+        bool used = queue->configured || queue->running > 0 || queue->waiting > 0;
+        if (str_eq(queue->name, QUEUE_DEFAULT) || !used) continue;
+        if (!queue_json(call, queue->name, &row) || !json_push(&call->arena, items, row)) return false;
+    }
+    return true;
+}
+
+static void answer_items(struct call *call, struct json items)
+{
+    struct json page = json_object();
+    if (json_put(&call->arena, &page, STR("items"), items) &&
+        json_put(&call->arena, &page, STR("nextCursor"), json_null()))
+        call_answer(call, 200, page);
+    else
+        no_memory(call);
+}
+
+static void list_on_engine(struct call *call)
+{
+    struct json items = json_array();
+    if (list_into(call, &items))
+        answer_items(call, items);
+    else
+        no_memory(call);
+}
+
+void service_queue_list(struct call *call)
+{
+    if (begin(call, OPERATION_QUEUE_LIST, (struct str){0})) service_post(call, list_on_engine);
+}
+
+// ---- changing
+
+static void store_value(struct call *call, struct str space, struct str key, const struct json *value,
+                        void (*done)(void *context, enum code rc, const struct error *why))
+{
+    struct queueing *q = call->state;
+    struct error err = {0};
+    struct buf text;
+    buf_init(&text, 4096);
+    if (!q->remove) json_canon(&text, value);
+    struct note_put put = {
+        .space = space, .key = key, .value = buf_str(&text), .remove = q->remove, .expect = NOTE_ANY};
+    enum code rc = buf_ok(&text) ? OK : error_set(&err, E_NOMEM, "out of memory");
+    if (!rc) rc = audit_call(call, q->operation, q->name, (struct str){0}, &err);
+    if (!rc) rc = engine_put(call->service->engine, &put, 1, done, call, &err);
+    buf_release(&text);
+    if (rc) call_failed(call, &err);
+}
+
+static void queue_stored(void *context, enum code rc, const struct error *why)
+{
+    struct call *call = context;
+    struct queueing *q = call->state;
+    struct error err = {0};
+    if (!rc)
+        rc = queues_configure(&call->service->queues, call->who.tenant, q->name, q->remove ? NULL : &q->config, &err);
+    if (rc) {
+        call_failed(call, why && why->code ? why : &err);
+    } else if (q->remove) {
+        call->answer.status = 204;
+        call->done(call);
+    } else {
+        answer_queue(call, q->name);
+    }
+}
+
+static void store_queue(struct call *call)
+{
+    struct queueing *q = call->state;
+    struct json value = {0};
+    struct str key = call_text(call, "%.*s|%.*s", STR_ARG(call->who.tenant), STR_ARG(q->name));
+    if (!key.ptr || (!q->remove && !queue_config_write(&q->config, &call->arena, &value)))
+        no_memory(call);
+    else
+        store_value(call, STR("queue"), key, &value, queue_stored);
+}
+
+static void change_on_engine(struct call *call)
+{
+    struct queueing *q = call->state;
+    struct error err = {0};
+    struct queue_config now = queues_config(&call->service->queues, call->who.tenant, q->name);
+    if (!q->whole && !is_there(call, q->name)) return;
+    q->config = q->whole ? queue_config_default : now;
+    q->config.paused = now.paused;
+    if (queue_config_read(&q->given, &q->config, &err))
+        call_problem(call, 400, "INVALID_REQUEST", "%s", err.message);
+    else
+        store_queue(call);
+}
+
+void service_queue_put(struct call *call, struct str name, struct json given)
+{
+    struct queueing *q = begin(call, OPERATION_QUEUE_CHANGE, name);
+    if (!q) return;
+    q->given = given;
+    q->whole = true;
+    service_post(call, change_on_engine);
+}
+
+void service_queue_pause(struct call *call, struct str name, bool paused)
+{
+    struct queueing *q = begin(call, OPERATION_QUEUE_CHANGE, name);
+    if (!q) return;
+    q->given = json_object();
+    if (json_put(&call->arena, &q->given, STR("paused"), json_bool(paused)))
+        service_post(call, change_on_engine);
+    else
+        no_memory(call);
+}
+
+static void delete_on_engine(struct call *call)
+{
+    struct queueing *q = call->state;
+    const struct run_queue *queue = queues_find(&call->service->queues, call->who.tenant, q->name);
+    if (!is_there(call, q->name)) return;
+    if (queue && queue->waiting > 0) {
+        call_problem(call, 409, "QUEUE_NOT_EMPTY", "%zu runs wait in it", queue->waiting);
+        return;
+    }
+    q->remove = true;
+    store_queue(call);
+}
+
+void service_queue_delete(struct call *call, struct str name)
+{
+    if (begin(call, OPERATION_QUEUE_CHANGE, name)) service_post(call, delete_on_engine);
+}
+
+// ---- the reconciler, called by hand
+
+static void reconcile_on_engine(struct call *call)
+{
+    struct error err = {0};
+    struct json items;
+    if (audit_call(call, OPERATION_QUEUE_CHANGE, STR("reconcile"), (struct str){0}, &err))
+        call_failed(call, &err);
+    else if (admission_pass(call, &items))
+        answer_items(call, items);
+    else
+        no_memory(call);
+}
+
+void service_queue_reconcile(struct call *call)
+{
+    if (begin(call, OPERATION_QUEUE_CHANGE, (struct str){0})) service_post(call, reconcile_on_engine);
+}
+
+// ---- limits of the tenant
+
+static void answer_limits(struct call *call)
+{
+    const struct queue_tenant *tenant = queues_tenant(&call->service->queues, call->who.tenant);
+    struct json body;
+    if (tenant && tenant_limits_write(&tenant->limits, &call->arena, &body) &&
+        json_put(&call->arena, &body, STR("runsNow"), json_int((int64_t)tenant->running)))
+        call_answer(call, 200, body);
+    else
+        no_memory(call);
+}
+
+void service_limits_get(struct call *call)
+{
+    if (begin(call, OPERATION_LIMIT_LIST, (struct str){0})) service_post(call, answer_limits);
+}
+
+static void limits_stored(void *context, enum code rc, const struct error *why)
+{
+    struct call *call = context;
+    const struct queueing *q = call->state;
+    struct queue_tenant *tenant = queues_tenant(&call->service->queues, call->who.tenant);
+    if (rc || !tenant) {
+        struct error err = {.code = E_NOMEM};
+        call_failed(call, rc ? why : &err);
+        return;
+    }
+    tenant->limits = q->limits;
+    call->service->queues.changed = true;
+    answer_limits(call);
+}
+
+static void limits_on_engine(struct call *call)
+{
+    struct queueing *q = call->state;
+    struct error err = {0};
+    struct json value;
+    if (tenant_limits_read(&q->given, &q->limits, &err))
+        call_problem(call, 400, "INVALID_REQUEST", "%s", err.message);
+    else if (!tenant_limits_write(&q->limits, &call->arena, &value))
+        no_memory(call);
+    else
+        store_value(call, STR("limit"), call->who.tenant, &value, limits_stored);
+}
+
+void service_limits_put(struct call *call, struct json given)
+{
+    struct queueing *q = begin(call, OPERATION_LIMIT_CHANGE, (struct str){0});
+    if (!q) return;
+    q->given = given;
+    service_post(call, limits_on_engine);
+}
