@@ -64,7 +64,8 @@ enum exit_code {
     X(EXIT_ON_WAIT, "exit-on-wait", 0, NULL, "", "exit 13 when the run is paused or waits for a person")               \
     X(APPROVE, "approve", 0, "STEP", "", "answer this approval with yes (repeat)")                                     \
     X(APPROVE_ALL, "approve-all", 0, NULL, "", "answer every approval with yes")                                       \
-    X(ON_INTERRUPT, "on-interrupt", 0, "WHAT", "pause|cancel|kill", "what the first ^C does (default: pause)")         \
+    X(ON_INTERRUPT, "on-interrupt", 0, "WHAT", "pause|cancel|kill|detach",                                             \
+      "what the first ^C does (default: pause; of a server's run: detach)")                                            \
     X(PLUGIN, "plugin", 0, "FILE", "", "a shared object with kinds of steps (repeat)")                                 \
     X(CONFINE, "confine", 0, "LEVEL", "none|auto|basic|files|full",                                                    \
       "what steps are kept from (default: none); a level that the kernel has not refuses the step")                    \
@@ -77,11 +78,12 @@ enum exit_code {
     X(INSECURE, "insecure", 0, NULL, "", "listen without TLS where other machines can reach it")                       \
     X(NO_LOCAL_STEPS, "no-local-steps", 0, NULL, "", "no step runs here: all go to workers")                           \
     X(TOKEN_FILE, "token-file", 0, "FILE", "",                                                                         \
-      "file that holds the token (default: $CAIRN_TOKEN); serve: where the first one is put")                     \
+      "file that holds the token (default: $CAIRN_TOKEN); serve: where the first one is put")                          \
     X(ROUTE, "route", 0, "KIND=POOL", "", "steps of this kind (* = all) go to workers of that pool (repeat)")          \
     X(LEASE, "lease", 0, "DURATION", "", "a worker that is silent for so long is taken for dead (default: 30s)")       \
     X(MAX_RUNS, "max-runs", 0, "N", "", "runs in flight at once, of all tenants; more wait in their queues")           \
     X(DRAIN, "drain", 0, "SECONDS", "", "how long running steps may go on after the signal to stop (default: 30)")     \
+    X(DETACH, "detach", 0, NULL, "", "with --server: print the id of the new run and leave it to the server")          \
     X(REASON, "reason", 0, "TEXT", "", "why; kept in the decision record")                                             \
     X(DIFF_STEPS, "steps", 0, NULL, "", "compare documents, inputs and paths")                                         \
     X(OUTPUTS, "outputs", 0, NULL, "", "compare outputs")                                                              \

@@ -297,7 +297,7 @@ static void check_orphans(struct doctor *d)
 {
     char mark[33];
     struct orphans orphans = {.doctor = d, .fix = args_has(&d->cli->args, FLAG_FIX)};
-    if (!d->session.store) return;
+    if (!d->session.store || d->session.remote) return;
     engine_mark(d->session.store, mark);
     size_t killed = tool_sweep_orphans(mark, see_orphan, &orphans);
     if (killed == 0) return;
@@ -326,7 +326,7 @@ static const struct {
 static void find_directory(struct doctor *d)
 {
     const char *path = strchr(d->session.url, ':');
-    if (!path || session_is_memory(&d->session)) return;
+    if (!path || session_is_memory(&d->session) || d->session.remote) return;
     path++;
     bool file = strncmp(d->session.url, "sqlite:", 7) == 0;
     const char *slash = strrchr(path, '/');

@@ -1,4 +1,5 @@
 // New runs that take over from another one. All of them say what they keep and what they run before they do it.
+#include "cli/at_server.h"
 #include "cli/card.h"
 #include "cli/commands.h"
 #include "cli/document.h"
@@ -169,6 +170,54 @@ static int tell_made(struct wish *wish, struct session *session, const struct fo
     return EXIT_OK;
 }
 
+// ---- doing it at a server
+
+static int put_outputs(struct cli *cli, const struct fork_request *request, struct json *body)
+{
+    struct json outputs = json_object();
+    for (size_t i = 0; i < request->output_count; i++)
+        if (!json_put(&cli->arena, &outputs, request->outputs[i].step, request->outputs[i].value))
+            return cli_nomem(cli);
+    return outputs.count == 0 || json_put(&cli->arena, body, STR("outputs"), outputs) ? EXIT_OK : cli_nomem(cli);
+}
+
+static int put_from(struct wish *wish, struct json *body)
+{
+    struct cli *cli = wish->cli;
+    struct json from = json_array();
+    const struct fork_request *request = &wish->request;
+    if (strcmp(wish->how, "retry") == 0)
+        return json_put(&cli->arena, body, STR("stepId"), json_string(request->from[0])) ? EXIT_OK : cli_nomem(cli);
+    for (size_t i = 0; i < request->from_count; i++)
+        if (!json_push(&cli->arena, &from, json_string(request->from[i]))) return cli_nomem(cli);
+    return from.count == 0 || json_put(&cli->arena, body, STR("from"), from) ? EXIT_OK : cli_nomem(cli);
+}
+
+static bool put_text(struct cli *cli, struct json *body, const char *key, struct str text)
+{
+    return text.len == 0 || json_put(&cli->arena, body, str_from(key), json_string(text));
+}
+
+static int act_there(struct wish *wish, struct session *session, const struct fork *fork)
+{
+    struct cli *cli = wish->cli;
+    struct json body = json_object();
+    struct str run = {0};
+    bool is_fork = strcmp(wish->how, "fork") == 0;
+    int code = wish->program ? put_document(cli, &wish->document, &body) : EXIT_OK;
+    if (!code) code = put_from(wish, &body);
+    if (!code) code = put_outputs(cli, &wish->request, &body);
+    if (code) return code;
+    bool ok = (!is_fork || json_put(&cli->arena, &body, STR("fromSeq"), json_int((int64_t)fork->at))) &&
+              (wish->changes.inputs.count == 0 || json_put(&cli->arena, &body, STR("inputs"), wish->changes.inputs)) &&
+              put_text(cli, &body, "runId", args_text(&cli->args, FLAG_RUN_ID, "")) &&
+              put_text(cli, &body, "reason", args_text(&cli->args, FLAG_REASON, ""));
+    if (!ok) return cli_nomem(cli);
+    code = fork_at_server(session, fork->head.ids.run, is_fork ? "forks" : wish->how, &body, &run);
+    if (!code && !args_has(&cli->args, FLAG_DETACH)) code = tell_made(wish, session, fork, run);
+    return code ? code : follow_at_server(session, run);
+}
+
 static int drive_new_run(struct wish *wish, struct drive *drive, struct fork *fork, char run[129], bool *made)
 {
     struct cli *cli = wish->cli;
@@ -236,6 +285,11 @@ static int carry_out(struct wish *wish, struct session *session)
     if (code) return code;
     wish->request.at = fork->at; // what is shown is what is done, however far the source has come meanwhile
     code = show_preview(wish, fork);
+    if (!code && session->remote && !args_has(&cli->args, FLAG_DRY_RUN)) {
+        code = act_there(wish, session, fork);
+        fork_close(fork);
+        return code;
+    }
     fork_close(fork);
     session_close(session);
     if (code || args_has(&cli->args, FLAG_DRY_RUN)) return code;

@@ -1,4 +1,5 @@
 // Starts a run, or goes on with one: the same --run-id never starts twice.
+#include "cli/at_server.h"
 #include "cli/commands.h"
 #include "cli/document.h"
 #include "cli/drive.h"
@@ -86,7 +87,7 @@ static int go_on(struct session *session, const struct program *program, const s
     return drive_finish(session, head->ids.run, progress_mode_of(cli), exit_of_status(head->summary.status));
 }
 
-static int run_program(struct cli *cli, const struct program *program)
+static int run_here(struct cli *cli, const struct program *program)
 {
     struct session session;
     struct run_head head;
@@ -122,7 +123,9 @@ int command_run(struct cli *cli)
         cli_hint(cli, "`cairn help CODE` explains a code; nothing was started");
         return EXIT_INVALID;
     }
-    code = run_program(cli, document.program);
+    bool remote;
+    code = session_where(cli, &remote);
+    if (!code) code = remote ? run_at_server(cli, &document) : run_here(cli, document.program);
     program_release(document.program);
     return code;
 }

@@ -1,4 +1,5 @@
 // pause, resume, cancel, retry, skip, approve, reject, signal: one command in nine spellings.
+#include "cli/at_server.h"
 #include "cli/card.h"
 #include "cli/commands.h"
 #include "cli/decision.h"
@@ -176,6 +177,20 @@ static int report_timeout(struct session *session, const struct request *request
     return EXIT_UNREACHABLE;
 }
 
+// The run that RETRY_RUN has made at a server: the newest of its family that came after it.
+static struct str find_retried(struct session *session, const struct run_head *head)
+{
+    struct run_filter filter = {.tenant = head->ids.tenant, .plan = head->ids.plan_id, .limit = 50};
+    struct str family = head->original_run.len ? head->original_run : head->ids.run;
+    struct run_heads heads;
+    struct error err = {0};
+    if (store_list(session->store, &filter, &session->cli->arena, &heads, &err)) return STR("");
+    for (size_t i = 0; i < heads.count; i++)
+        if (heads.items[i].position > head->position && str_eq(heads.items[i].original_run, family))
+            return heads.items[i].ids.run;
+    return STR("");
+}
+
 // EXIT_OK with *decided, EXIT_OK without it (the owner is gone: decide here), or what was reported.
 static int ask_owner(struct session *session, struct request *request, bool *decided)
 {
@@ -187,7 +202,11 @@ static int ask_owner(struct session *session, struct request *request, bool *dec
     if (rc == E_LOCKED) return report_locked(session, &err);
     if (rc) return cli_error(session->cli, &err);
     *decided = true;
-    return decision_print(session, &request->target.head, &request->signal, &request->decision);
+    bool made = session->remote && request->decision.accepted && request->signal.type == SIGNAL_RETRY_RUN;
+    if (made) request->decision.new_run = find_retried(session, &request->target.head);
+    int code = decision_print(session, &request->target.head, &request->signal, &request->decision);
+    if (code || request->decision.new_run.len == 0 || !request->drives) return code;
+    return follow_at_server(session, request->decision.new_run);
 }
 
 // The run in this process: decided in the next turn, before anything of the run goes on.

@@ -14,7 +14,8 @@
         FLAG_SECRETS
 // What is to be different in a new run that takes over from another.
 #define FORK_FLAGS                                                                                                     \
-    FLAG_SET, FLAG_INPUT, FLAG_EDIT, FLAG_EDIT_FILE, FLAG_PLAN, FLAG_FROM, FLAG_RUN_ID, FLAG_REASON, FLAG_DRY_RUN
+    FLAG_SET, FLAG_INPUT, FLAG_EDIT, FLAG_EDIT_FILE, FLAG_PLAN, FLAG_FROM, FLAG_RUN_ID, FLAG_REASON, FLAG_DRY_RUN,     \
+        FLAG_DETACH
 
 static const struct command commands[] = {
     {"Author",
@@ -226,7 +227,9 @@ static const struct command commands[] = {
      "the same command with the same --run-id, or `cairn recover`, goes on where it stopped, and finished steps do "
      "not run again.\n\n"
      "The first ^C lets running steps finish and leaves the run PAUSED, the second cancels it, the third kills it. "
-     "FILE may be - for stdin.",
+     "FILE may be - for stdin.\n\n"
+     "With --server the document and all that it names are sent there, the run goes on there, and what is shown here "
+     "is the same; ^C only stops showing it (--on-interrupt), and --detach does not begin to.",
      "cairn run examples/hello.json\n"
      "cairn run release.yaml --set env=staging --approve deploy\n"
      "cairn run nightly.yaml --run-id nightly-2026-02-11 --progress plain\n"
@@ -236,7 +239,7 @@ static const struct command commands[] = {
      1,
      {STORE_FLAGS, FLAG_PROJECT, FLAG_ENVIRONMENT, FLAG_RUN_ID, FLAG_SET, FLAG_INPUT, FLAG_ARGUMENTS, FLAG_PROGRESS,
       FLAG_EXIT_ON_WAIT, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_REASON, FLAG_PLUGIN, FLAG_CONFINE,
-      FLAG_SECRETS, FLAG_OUTPUT},
+      FLAG_SECRETS, FLAG_DETACH, FLAG_OUTPUT},
      command_run},
     {"Run",
      "worker",

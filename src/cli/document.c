@@ -50,7 +50,7 @@ int document_load(struct cli *cli, struct str path, struct document *out)
         return code;
     }
     struct str shown = str_is(path, "-") ? STR("<stdin>") : path;
-    if (!sources_add(&out->sources, shown, text)) return cli_nomem(cli);
+    if (!sources_add(&out->sources, &(struct source){.file = shown, .text = text})) return cli_nomem(cli);
     struct program_loader loader = source_loader(&out->sources);
     rc = program_load(text, shown, &loader, &out->diagnostics, &out->program, &err);
     if (rc && rc != E_INVALID) return cli_error(cli, &err);

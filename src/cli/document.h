@@ -8,6 +8,7 @@
 
 struct source {
     struct str file, text;
+    struct str from, request; // of a part: which document asked for it, and how; empty for the document itself
 };
 
 // Everything that was read for a document, so that a diagnostic can show its line whichever file it is in.
@@ -19,7 +20,7 @@ struct sources {
 
 // Looks where engine_find_part looks.
 struct program_loader source_loader(struct sources *sources);
-bool sources_add(struct sources *sources, struct str file, struct str text);
+bool sources_add(struct sources *sources, const struct source *source);
 
 struct document {
     struct sources sources;

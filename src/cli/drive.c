@@ -317,6 +317,18 @@ static void on_refused(void *context, struct str tenant, struct str run, const s
     if (drive->refused.code == OK) drive->refused = *why;
 }
 
+// Nobody else is there to go on with it.
+static int check_detach(struct cli *cli)
+{
+    bool interrupt =
+        args_has(&cli->args, FLAG_ON_INTERRUPT) && str_is(args_text(&cli->args, FLAG_ON_INTERRUPT, ""), "detach");
+    if (!interrupt && !args_has(&cli->args, FLAG_DETACH)) return EXIT_OK;
+    cli_fail(cli, EXIT_USAGE, "%s is for runs of a server; this one goes on in this process",
+             interrupt ? "--on-interrupt detach" : "--detach");
+    cli_hint(cli, "`cairn serve` runs what it is given, whoever watches: --server URL");
+    return EXIT_USAGE;
+}
+
 int drive_open(struct drive *drive, struct session *session, enum progress_mode mode)
 {
     struct cli *cli = session->cli;
@@ -325,6 +337,8 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
     drive->approve_all = args_has(&cli->args, FLAG_APPROVE_ALL);
     drive->exit_on_wait = args_has(&cli->args, FLAG_EXIT_ON_WAIT);
     map_init(&drive->index, &cli->arena);
+    int refused = check_detach(cli);
+    if (refused) return refused;
     if (!progress_open(&drive->progress, cli, mode)) return cli_nomem(cli);
     bool lines = mode == PROGRESS_TREE || (mode == PROGRESS_PLAIN && cli->verbose > 0);
     struct engine_options options = {

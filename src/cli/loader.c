@@ -2,13 +2,13 @@
 
 #include "lib/functions.h"
 
-bool sources_add(struct sources *sources, struct str file, struct str text)
+bool sources_add(struct sources *sources, const struct source *source)
 {
     struct source *grown = arena_grow(&sources->cli->arena, sources->items, sources->count, sources->count + 1,
                                       sizeof(*grown), &sources->capacity);
     if (!grown) return false;
     sources->items = grown;
-    sources->items[sources->count++] = (struct source){file, text};
+    sources->items[sources->count++] = *source;
     return true;
 }
 
@@ -16,7 +16,9 @@ static enum code load_part(void *context, enum part_kind kind, struct str from, 
                            struct arena *arena, struct str *file, struct str *text, struct error *err)
 {
     enum code rc = engine_find_part(kind, from, request, runtime, arena, file, text, err);
-    if (rc == OK && !sources_add(context, *file, *text)) rc = error_set(err, E_NOMEM, "out of memory");
+    struct source source = {*file, *text, arena_copy(arena, from), arena_copy(arena, request)};
+    if (rc == OK && (!source.from.ptr || !source.request.ptr || !sources_add(context, &source)))
+        rc = error_set(err, E_NOMEM, "out of memory");
     return rc;
 }
 

@@ -119,17 +119,27 @@ static int report_missing(struct session *session)
 
 // ---- servers
 
-static int refuse_write(struct session *session)
+// Commands that are about a store itself, its files or its owner.
+static bool needs_store(const char *command)
+{
+    static const char *const names[] = {"recover",      "store stat",    "store gc",  "store copy",
+                                        "store backup", "store restore", "log import"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+        if (strcmp(command, names[i]) == 0) return true;
+    return false;
+}
+
+static int refuse_server(struct session *session)
 {
     struct cli *cli = session->cli;
     const char *name = cli->args.command->name;
-    cli_fail(cli, EXIT_USAGE, "`cairn %s` writes to a store, and the runs of %s are written by that server alone", name,
+    cli_fail(cli, EXIT_USAGE, "`cairn %s` works on a store, and %s is a server, which alone has its own", name,
              session->url);
     if (strcmp(name, "recover") == 0)
         cli_hint(cli, "a server goes on by itself with every run that has not ended; `%s` shows them",
                  cli_command(cli, "ps"));
     else
-        cli_hint(cli, "on the machine that has the store, while the server is stopped: cairn %s --store URL", name);
+        cli_hint(cli, "on the machine that has the store: cairn %s with --store sqlite:PATH or files:DIR", name);
     return EXIT_USAGE;
 }
 
@@ -162,7 +172,7 @@ static int open_server(struct session *session, enum store_mode mode)
     struct error err = {0};
     struct str store = args_text(&cli->args, FLAG_STORE, "");
     const char *here = store.len && !url_is_server(store.ptr) ? store.ptr : default_url(cli);
-    if (mode == STORE_WRITE) return refuse_write(session);
+    if (mode == STORE_WRITE || needs_store(cli->args.command->name)) return refuse_server(session);
     int code = server_access(cli, session->url, here, &access);
     if (code) return code;
     struct store_options options = {
@@ -170,6 +180,14 @@ static int open_server(struct session *session, enum store_mode mode)
     if (store_open(str_from(absolute_url(cli, session->url)), &options, &session->store, &err))
         return report_server(session, &err, &access);
     return take_tenant(session);
+}
+
+int session_where(struct cli *cli, bool *remote)
+{
+    struct session session;
+    int code = choose(&session, cli);
+    *remote = session.remote;
+    return code;
 }
 
 // ---- opening

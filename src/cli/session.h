@@ -26,6 +26,8 @@ int session_open_write(struct session *session, struct cli *cli, const struct co
 int session_url(struct cli *cli, const char **out);
 // A store named by its URL instead of by flags. With STORE_READ it must be there.
 int session_open_url(struct session *session, struct cli *cli, const char *url, enum store_mode mode);
+// Whether this command is for a server. EXIT_OK, or what was reported.
+int session_where(struct cli *cli, bool *remote);
 void session_close(struct session *session);
 int session_contract(struct session *session); // when reading needs it too
 bool session_is_memory(const struct session *session);

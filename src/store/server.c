@@ -3,6 +3,7 @@
 // which decides it as the owner of the run; nothing else is written from here.
 #include "fetch/fetch.h"
 #include "store/backend.h"
+#include "store/server.h"
 #include "store/wire.h"
 
 #include <inttypes.h>
@@ -16,7 +17,8 @@ enum {
     RECENT = 8,
     RECENT_SIZE = 201,
     TARGET_MAX = 16 * 1024,
-    PATIENCE_MS = 5000
+    PATIENCE_MS = 5000,
+    BODY_MAX = 64 << 20
 };
 
 struct server_store {
@@ -417,6 +419,35 @@ static const struct store_ops server_ops = {
     .file = server_file,
     .close = server_close,
 };
+
+enum code store_server_call(struct store *base, const struct server_call *wanted, struct arena *arena, struct json *out,
+                            struct error *err)
+{
+    struct http_header headers[2] = {{STR("Content-Type"), STR("application/json")}};
+    struct fetch_call request = {.method = str_from(wanted->method), .uri = wanted->path, .headers = headers};
+    struct fetch_answer answer = {0};
+    struct buf body, key;
+    *out = (struct json){0};
+    if (base->ops != &server_ops) return error_set(err, E_UNSUPPORTED, "the store is no server");
+    buf_init(&body, BODY_MAX);
+    buf_init(&key, 1024);
+    if (wanted->body) json_write(&body, wanted->body);
+    request.body = buf_str(&body);
+    request.header_count = wanted->body ? 1 : 0;
+    if (wanted->key.len) {
+        json_write_string(&key, wanted->key); // a string of structured fields
+        headers[request.header_count++] = (struct http_header){STR("Idempotency-Key"), buf_str(&key)};
+        request.repeatable = true;
+    }
+    enum code rc = !buf_ok(&key)   ? out_of_memory(err)
+                   : buf_ok(&body) ? call(server_of(base), &request, arena, &answer, err)
+                                   : error_set(err, E_LIMIT, "the request is too large to be sent");
+    if (answer.body.len && json_parse(answer.body, NULL, arena, out, NULL)) *out = (struct json){0};
+    if (!rc && out->type != JSON_OBJECT) rc = not_understood(err);
+    buf_release(&key);
+    buf_release(&body);
+    return rc;
+}
 
 // Who we are there. Also finds out whether anybody listens, and whether it is one of us.
 static enum code whoami(struct server_store *store, struct error *err)

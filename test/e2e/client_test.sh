@@ -166,4 +166,249 @@ test_client_speaks_to_a_unix_socket() {
     equal "$(wc -l <out)" 3
 }
 
+
+# ---- runs at the server
+far=()
+at_server() { far=(--server "$url" --token-file "$PWD/store.db.token"); }
+far_status() { [ "$("$CAIRN" get "$1" "${far[@]}" -o json 2>/dev/null | jq -r .status)" = "$2" ]; }
+far_step() { [ "$("$CAIRN" get "$1" "${far[@]}" -o json 2>/dev/null | jq -r ".steps[]|select(.stepId==\"$2\").status")" = "$3" ]; }
+
+test_client_runs_a_document_at_the_server_as_it_does_here() {
+    mkdir -p flows
+    echo 'echo "from a file: $INPUTS_who"' >flows/say.sh
+    cat >flows/top.yaml <<'DOC'
+name: top
+nodes:
+  - id: one
+    bash: echo one
+  - id: file
+    depends_on: [one]
+    script: say.sh
+    runtime: sh
+DOC
+    serve && at_server
+    cairn_is 0 run flows/top.yaml --run-id n1 "${far[@]}" --progress plain
+    has err 'step=file'
+    has err COMPLETED
+    cairn_is 0 logs n1 "${far[@]}"
+    has out 'from a file'
+    make_runs
+    cairn_is 10 run failed.json --run-id f1 "${far[@]}" --progress none -o json
+    equal "$(jq -r .status out)" FAILED
+    cairn_is 10 run failed.json --run-id f1 "${far[@]}" --progress none
+    has err 'already ended'
+    cairn_is 6 run done.json --run-id f1 "${far[@]}" --progress none
+    has err 'another document'
+    echo '{"planId":"x","planVersion":"1","steps":[{"stepId":"a","kind":"what"}]}' >bad.json
+    cairn_is 3 run bad.json "${far[@]}"
+    cairn_is 2 run done.json "${far[@]}" --confine auto
+    has err 'cairn worker'
+    cairn_is 2 run done.json "${store[@]}" --detach
+    has err '--server URL'
+    cairn_is 0 run done.json "${far[@]}" --detach --run-id d1
+    equal "$(cat out)" d1
+    cairn_is 0 wait d1 "${far[@]}" --timeout 20s
+    cairn_is 0 log verify --all "${far[@]}"
+    stop_serving
+    intact
+}
+
+test_client_sends_inputs_and_where_the_run_belongs() {
+    echo '{"planId":"in","planVersion":"1","inputs":{"who":{"type":"string"}},"steps":[{"stepId":"a","kind":"echo","with":{"message":"hello $INPUTS.who, $ARGUMENTS"}}]}' >in.json
+    serve && at_server
+    cairn_is 0 run in.json --run-id i1 --set who=you --project p1 --environment e1 "${far[@]}" --progress none -- and others
+    cairn_is 0 get i1 "${far[@]}" -o json
+    equal "$(jq -r '.projectId, .environmentId, .steps[0].result' out | tr '\n' ' ')" 'p1 e1 hello you, and others '
+    stop_serving
+}
+
+test_client_steers_runs_of_a_server() {
+    slow_plan 0.4
+    sed -i "s|ran/|$PWD/ran/|g" slow.json
+    serve && at_server
+    cairn_is 0 run slow.json --run-id s-1 "${far[@]}" --detach
+    wait_for far_step s-1 a RUNNING
+    cairn_is 0 pause s-1 "${far[@]}" --reason 'out for lunch'
+    has_line out 'PAUSE accepted: run s-1, event [0-9]+'
+    cairn_is 6 pause s-1 "${far[@]}"
+    has err RUN_ALREADY_PAUSED
+    wait_for far_step s-1 a SUCCESS
+    cairn_is 13 watch s-1 "${far[@]}" --exit-on-wait --progress plain
+    cairn_is 0 resume s-1 "${far[@]}" -o json
+    equal "$(jq -r .decision out)" ACCEPTED
+    cairn_is 0 wait s-1 "${far[@]}" --timeout 20s
+    cairn_is 6 cancel s-1 "${far[@]}"
+    has err RUN_TERMINAL
+    cairn_is 5 pause nosuch "${far[@]}"
+    agrees events s-1 --ledger --raw
+    stop_serving
+    intact
+}
+
+test_client_answers_approvals_at_a_server() {
+    echo '{"planId":"gate","planVersion":"1","steps":[{"stepId":"g","kind":"approval"},{"stepId":"h","kind":"approval","dependsOn":["g"]},{"stepId":"z","kind":"noop","dependsOn":["h"]}]}' >gate.json
+    serve && at_server
+    cairn_is 0 run gate.json --run-id g-1 "${far[@]}" --detach
+    wait_for far_step g-1 g RUNNING
+    agrees inbox -o name
+    "$CAIRN" approve g-1/g "${far[@]}" --reason fine 2>err || { grep -q assigned err && skip "this service asks nobody to approve"; fail "approve: $(cat err)"; }
+    wait_for far_step g-1 h RUNNING
+    cairn_is 0 reject g-1/h "${far[@]}" --reason 'not that'
+    wait_for far_status g-1 FAILED
+    cairn_is 0 run gate.json --run-id g-2 "${far[@]}" --approve g --approve h --progress plain
+    cairn_is 0 run gate.json --run-id g-3 "${far[@]}" --approve-all --progress none
+    cairn_is 13 run gate.json --run-id g-4 "${far[@]}" --exit-on-wait --progress none
+    cairn_is 0 signal g-4 CANCEL "${far[@]}" --reason enough
+    wait_for far_status g-4 CANCELLED
+    stop_serving
+    intact
+}
+
+test_client_makes_new_runs_of_old_ones_at_the_server() {
+    echo '{"planId":"f","planVersion":"1","steps":[{"stepId":"a","kind":"echo","with":{"message":"one"}},{"stepId":"b","kind":"shell","dependsOn":["a"],"with":{"command":"test -e '"$PWD"'/ok && echo $a.output"}},{"stepId":"c","kind":"noop","dependsOn":["b"]}]}' >f.json
+    serve && at_server
+    cairn_is 10 run f.json --run-id f1 "${far[@]}" --progress none
+    agrees fork f1 --from b --dry-run -o json
+    agrees rerun f1 --dry-run -o json
+    agrees retry f1/b --downstream --dry-run -o json
+    cairn_is 10 retry f1 "${far[@]}" --progress none
+    has_line out 'RETRY_RUN accepted: run f1.*new run'
+    touch ok
+    cairn_is 0 retry f1 "${far[@]}" --progress none
+    cairn_is 0 retry f1/b --downstream "${far[@]}" --progress none -o name
+    retried=$(cat out)
+    cairn_is 0 fork f1 --from b --set a.output=two --run-id f-fork --reason 'to see' "${far[@]}" --progress none
+    cairn_is 0 get f-fork/b "${far[@]}" -o json
+    equal "$(jq -r .result out)" two
+    cairn_is 0 rerun f1 --detach --run-id f-rerun "${far[@]}"
+    equal "$(cat out)" f-rerun
+    cairn_is 0 wait f-rerun "${far[@]}" --timeout 20s
+    cairn_is 6 rerun f1 --run-id f-rerun "${far[@]}"
+    cairn_is 2 fork f1 --from b --no-run "${far[@]}"
+    equal "$("$CAIRN" get "$retried" "${far[@]}" -o json | jq -r .originalRunId)" f1
+    stop_serving
+    intact
+}
+
+test_client_that_is_interrupted_leaves_the_run_to_the_server() {
+    slow_plan 0.7
+    sed -i "s|ran/|$PWD/ran/|g" slow.json
+    serve && at_server
+    "$CAIRN" run slow.json --run-id s-1 "${far[@]}" --progress plain >run.out 2>run.err &
+    pid=$!
+    wait_for grep -q 'step=a status=RUNNING' run.err
+    kill -INT $pid
+    rc=0; wait $pid || rc=$?
+    equal $rc 130 exit
+    has run.err 'goes on at'
+    has run.err 'watch s-1'
+    cairn_is 0 watch s-1 "${far[@]}" --progress plain
+    "$CAIRN" run slow.json --run-id s-2 "${far[@]}" --on-interrupt pause --progress plain >run.out 2>run.err &
+    pid=$!
+    wait_for grep -q 'step=a status=RUNNING' run.err
+    kill -INT $pid
+    rc=0; wait $pid || rc=$?
+    equal $rc 130 exit
+    far_status s-2 PAUSED || fail "it was not paused"
+    "$CAIRN" run slow.json --run-id s-2 "${far[@]}" --on-interrupt cancel --progress plain >run.out 2>run.err &
+    pid=$!
+    wait_for grep -q 'step=b status=RUNNING' run.err
+    kill -INT $pid
+    rc=0; wait $pid || rc=$?
+    equal $rc 11 exit
+    stop_serving
+}
+
+test_client_says_so_when_the_server_goes_away() {
+    slow_plan 5
+    sed -i "s|ran/|$PWD/ran/|g" slow.json
+    serve && at_server
+    "$CAIRN" run slow.json --run-id s-1 "${far[@]}" --progress plain >run.out 2>run.err &
+    pid=$!
+    wait_for grep -q 'step=a status=RUNNING' run.err
+    kill -9 $server
+    rc=0; wait $pid || rc=$?
+    equal $rc 7 exit
+    has run.err "is the server's"
+    has run.err 'watch s-1'
+    cairn_is 7 pause s-1 "${far[@]}"
+}
+
+test_client_trusts_only_certificates_that_it_was_told_to() {
+    command -v openssl >/dev/null || skip "no openssl"
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 2 \
+        -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1,DNS:localhost >/dev/null 2>&1 || skip "openssl makes no certificate"
+    serve --tls-cert cert.pem --tls-key key.pem && at_server
+    [[ $url = https://* ]] || fail "$url"
+    cairn_is 4 ls "${far[@]}"
+    has err certificate
+    cairn_is 0 ls "${far[@]}" --ca-file cert.pem
+    printf '[profile.tls]\nserver = "%s"\ntoken-file = "store.db.token"\nca-file = "cert.pem"\n' "$url" >cairn.toml
+    cairn_is 0 ls --profile tls
+    stop_serving
+}
+
+test_client_sees_what_its_token_may() {
+    make_runs
+    serve && at_server
+    for role in operator engineer; do
+        ask POST /v1/tokens "{\"name\":\"$role\",\"roles\":[\"$role\"]}"
+        [ "$status" = 201 ] || fail "no token for $role: $(cat body)"
+        jq -r .token body >$role.token
+    done
+    far=(--server "$url" --token-file engineer.token)
+    cairn_is 0 get run-done "${far[@]}"
+    cairn_is 4 cancel run-done --emergency --reason x "${far[@]}"
+    far=(--server "$url" --token-file operator.token)
+    cairn_is 0 ls "${far[@]}" -o json
+    equal "$(jq -r '.[] | select(.runId=="run-failed") | .cause' out)" null 'what steps said'
+    cairn_is 4 get run-done "${far[@]}"
+    has err store.read
+    cairn_is 4 logs run-done "${far[@]}"
+    # A blob is told to those who read a run that refers to it.
+    hash=$(sha256sum <done.json | cut -c1-64)
+    ask GET "/v1/store/runs/run-done/blobs/$hash" && answers 200
+    cmp -s body done.json || fail "other bytes"
+    ask GET "/v1/store/runs/run-failed/blobs/$hash" && answers 404
+    for name in ../../store.db ..%2f..%2fstore.db /etc/passwd ''; do
+        ask GET "/v1/store/runs/run-done/file?what=artifacts&name=$name" && answers 404
+    done
+    ask GET '/v1/store/runs/run-done/file?what=secrets&name=x' && answers 400
+    stop_serving
+}
+
+# Every command that takes --server either agrees with the store (above), or says in a sentence why not.
+test_client_covers_every_command() {
+    make_runs
+    serve && at_server
+    agree='artifacts_cat artifacts_get artifacts_ls diff events get graph inbox log_replay log_verify logs ls ps render trace wait watch why'
+    act='approve cancel fork pause reject rerun resume retry run signal skip worker'
+    here='config_list doctor log_export test_record top'
+    refuse='log_import recover store_backup store_gc store_restore store_stat'
+    for name in $("$CAIRN" help | sed -n 's/^  \([a-z]\+\( [a-z]\+\)\?\)  .*/\1/p' | tr ' ' _); do
+        "$CAIRN" ${name/_/ } --help | grep -q -- '^  *--server' || continue
+        [[ " $agree $act $here $refuse " = *" $name "* ]] || fail "nobody has tried cairn ${name/_/ } with a server"
+    done
+    "$CAIRN" log export run-done run-nodes "${store[@]}" --out here.cairn >/dev/null
+    for words in 'log import here.cairn' recover 'recover run-done' 'store backup b.db' 'store gc --keep 1d' 'store gc --keep 1d --dry-run' \
+        'store restore b.db' 'store stat'; do
+        cairn_is 2 $words "${far[@]}"
+        has err 'is a server'
+        has err 'hint:'
+    done
+    cairn_is 2 store copy "$url" sqlite:c.db
+    has err 'is a server'
+    cairn_is 2 serve --store "$url"
+    has err 'is a server'
+    cairn_is 0 log export run-done run-nodes "${far[@]}" --out far.cairn
+    cmp -s here.cairn far.cairn || fail "bundles differ"
+    agrees test record run-done
+    cairn_is 0 doctor "${far[@]}"
+    python3 "$e2e/terminal.py" --size 24x100 --when run-failed q -- "$CAIRN" top "${far[@]}" >tty || fail "top: exit $?"
+    has tty run-failed
+    cairn_is 0 complete -- get "${far[@]}" run-d
+    has out run-done
+    stop_serving
+}
+
 run_tests "$@"
