@@ -180,11 +180,10 @@ static void validate(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     (void)store;
-    struct validate_call given = {.document = json_text(json_key(&ask->body, "document")),
-                                  .file = json_text(json_key(&ask->body, "file")),
+    struct validate_call given = {.file = json_text(json_key(&ask->body, "file")),
                                   .target_adapter = json_text(json_key(&ask->body, "targetAdapter")),
                                   .parts = json_key(&ask->body, "parts")};
-    service_validate(call, &given);
+    if (body_document(ask, &given.document)) service_validate(call, &given);
 }
 
 void handle_plan_validate(struct ask *ask)

@@ -63,3 +63,17 @@ bool body_fits(struct ask *ask)
                  fault.pointer[0] ? " " : "", fault.message);
     return false;
 }
+
+bool body_document(struct ask *ask, struct str *out)
+{
+    const struct json *value = json_key(&ask->body, "document");
+    struct buf text;
+    *out = json_text(value);
+    if (!json_is(value, JSON_OBJECT)) return true;
+    buf_init(&text, (size_t)16 << 20);
+    json_write(&text, value);
+    *out = buf_ok(&text) ? arena_copy(&ask->call->arena, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    if (!out->ptr) no_memory(ask);
+    return out->ptr != NULL;
+}

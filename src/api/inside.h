@@ -60,6 +60,8 @@ const struct route *route_find(struct str method, struct str path, struct str pa
 enum code bodies_open(struct api *api, struct error *err) MUST_CHECK;
 // Answers the ask and gives false when its body is not what the route says.
 bool body_fits(struct ask *ask);
+// The member "document" as text, which may also be a plan as JSON. False: no memory, answered.
+bool body_document(struct ask *ask, struct str *out);
 struct str components_text(void);
 
 struct api {
@@ -172,11 +174,11 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
     X(metrics)                                                                                                         \
     X(openapi)                                                                                                         \
     X(schema_get)                                                                                                      \
-    X(whoami) X(capabilities) X(run_start) X(run_list) X(run_get) X(run_status) X(run_events) X(events_all)            \
-        X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put) X(signal_list)      \
-            X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list) X(alert_list)   \
-                X(worker_poll) X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail) X(worker_artifact) \
-                    X(worker_list)
+    X(whoami)                                                                                                          \
+    X(capabilities) X(run_start) X(run_list) X(run_get) X(run_status) X(run_events) X(events_all) X(steps_list)        \
+        X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put) X(signal_list) X(signal_get)      \
+            X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list) X(alert_list) X(worker_poll)  \
+                X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail) X(worker_artifact) X(worker_list)
 #define X(name) void handle_##name(struct ask *ask);
 HANDLER_LIST(X)
 #undef X

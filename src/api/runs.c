@@ -96,7 +96,7 @@ void handle_run_start(struct ask *ask)
         "runId",    "targetAdapter", "tenantId",     "triggerSource", NULL};
     struct start_call start = {.wait_ms = prefer_wait_ms(ask->request)};
     const struct json *body = &ask->body;
-    if (!only_known(ask, body, names, "") || !member_text(ask, body, "document", &start.document) ||
+    if (!only_known(ask, body, names, "") || !body_document(ask, &start.document) ||
         !member_text(ask, body, "file", &start.file) || !read_ref(ask, json_key(body, "planRef"), &start.ref) ||
         !read_context(ask, &start) || !member_text(ask, body, "arguments", &start.arguments) ||
         !member_text(ask, body, "runRequestId", &start.request_id) || !member_text(ask, body, "queue", &start.queue) ||

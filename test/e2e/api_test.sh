@@ -147,6 +147,19 @@ test_paths_with_a_place_stay_in_it() {
     ask POST $here/runs "{\"document\":$(plan_text p "$(shell a true)"),\"projectId\":\"red\"}" && answers 400
 }
 
+test_bodies_with_members_that_are_not_the_callers_to_say_are_refused() {
+    serve_as_admin
+    ask POST /v1/runs '{"document":{"metadata":{"planId":"p","planVersion":"1","schemaVersion":"v1.2"},"steps":[{"stepId":"a","kind":"noop"}]},"runId":"r1"}' 'Prefer: wait=20'
+    answers 200
+    id=11111111-1111-4111-8111-111111111111
+    ask POST /v1/runs/r1/signals "{\"signalId\":\"$id\",\"signalType\":\"RETRY_RUN\",\"payload\":{},\"actorId\":\"somebody\"}"
+    answers 400 && code_is SIGNAL_INVALID_PAYLOAD && has body actorId
+    ask POST /v1/tokens '{"roles":["Operator"],"id":"mine"}' && answers 400 && has body '"id'
+    ask POST /v1/runs '{"document":"x","status":"COMPLETED"}' && answers 400 && has body status
+    ask POST /v1/plans:validate '{"document":"x","strict":true}' && answers 400
+    ask GET /v1/runs && equal "$(jq '.items | length' body)" 1
+}
+
 test_cursors_are_sealed() {
     serve_as_admin
     for i in 1 2 3; do start r$i "$(shell a true)"; done
