@@ -220,6 +220,14 @@ void handle_artifact_get(struct ask *ask);
 void handle_run_bundle(struct ask *ask);
 void handle_run_proof(struct ask *ask);
 void handle_run_delete(struct ask *ask);
+// outbox.c
+void handle_alert_ack(struct ask *ask);
+void handle_outbox_list(struct ask *ask);
+void handle_outbox_rewind(struct ask *ask);
+void handle_dlq_list(struct ask *ask);
+void handle_dlq_redrive(struct ask *ask);
+void handle_dlq_redrive_all(struct ask *ask);
+void handle_dlq_drop(struct ask *ask);
 // definitions.c
 void handle_definition_put(struct ask *ask);
 void handle_definition_get(struct ask *ask);

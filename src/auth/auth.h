@@ -83,6 +83,7 @@ enum role role_parse(struct str text); // of either; 0 when unknown
     X(LIMIT_LIST, "limit.list")                                                                                        \
     X(LIMIT_CHANGE, "limit.change")                                                                                    \
     X(ALERT_LIST, "alert.list")                                                                                        \
+    X(ALERT_ACK, "alert.ack")                                                                                          \
     X(DLQ_LIST, "dlq.list")                                                                                            \
     X(DLQ_REPLAY, "dlq.replay")                                                                                        \
     X(DLQ_DROP, "dlq.drop")                                                                                            \

@@ -180,8 +180,8 @@ static enum code act(struct bus *bus, struct store *reader, const struct bus_let
     enum code rc = each_letter(reader, which->sink, (struct str){0}, &arena, pick_one, &pick, err);
     if (!rc && !pick.ok) rc = no_memory(err);
     if (!rc && !pick.count) rc = error_set(err, E_NOT_FOUND, "there is no such dead letter");
+    if (!rc) *count = pick.count; // before `done` can be called
     if (!rc) rc = give(sink, pick.notes, pick.count, false, done, context, err);
-    if (!rc) *count = pick.count;
     arena_release(&arena);
     return rc;
 }

@@ -1,14 +1,83 @@
-// Alerts of the service: folded from what is stored, as it is stored.
+// Alerts of the service: folded from what is stored, as it is stored; kept as notes, so that a restart forgets neither them nor
+// who has seen them.
 #include "service/inside.h"
 
-enum { ALERTS_MAX = 2000 };
+enum { ALERTS_MAX = 2000, FLUSH_MAX = 64 };
+
+// ---- kept
+
+static enum code load(struct service *service, struct error *err)
+{
+    struct arena arena;
+    struct str after = {0};
+    struct notes notes = {0};
+    enum code rc;
+    arena_init(&arena, 64 * 1024, (size_t)64 << 20);
+    do {
+        rc = store_notes(service->store, STR("alert"), after, 500, &arena, &notes, err);
+        for (size_t i = 0; !rc && i < notes.count; i++) {
+            struct json one;
+            struct error local = {0};
+            if (json_parse(notes.items[i].value, NULL, &arena, &one, &local) ||
+                !alerts_restore(&service->alarm.alerts, &one))
+                os_log(LOG_WARN, "a kept alert cannot be read key=%.*s", STR_ARG(notes.items[i].key));
+        }
+        if (!rc && notes.count > 0) after = notes.items[notes.count - 1].key;
+    } while (!rc && notes.count > 0);
+    arena_release(&arena);
+    return rc;
+}
 
 enum code alerts_open(struct service *service, struct error *err)
 {
-    pthread_mutex_init(&service->alarm.mutex, NULL);
-    return alerts_init(&service->alarm.alerts, &service->arena, ALERTS_MAX) ? OK
-                                                                            : error_set(err, E_NOMEM, "out of memory");
+    if (!alerts_init(&service->alarm.alerts, &service->arena, ALERTS_MAX))
+        return error_set(err, E_NOMEM, "out of memory");
+    return load(service, err);
 }
+
+// The alerts that changed after `since`, as notes; up to FLUSH_MAX, from the oldest change on. *until: the newest of them.
+static size_t gather(struct alarm *alarm, uint64_t since, struct arena *arena, struct note_put puts[FLUSH_MAX],
+                     uint64_t *until)
+{
+    size_t count = 0;
+    *until = since;
+    for (uint64_t change = since + 1; change <= alarm->alerts.changes && count < FLUSH_MAX; change++) {
+        *until = change;
+        for (size_t i = 0; i < alarm->alerts.count; i++) {
+            const struct alert *alert = &alarm->alerts.items[i];
+            struct json one;
+            struct buf text;
+            if (alert->changed != change) continue;
+            buf_init(&text, 64 * 1024);
+            if (alert_json(alert, arena, &one)) json_canon(&text, &one);
+            struct str key = arena_copy(arena, str_from(alert->id)), value = arena_copy(arena, buf_str(&text));
+            if (key.ptr && value.len > 0)
+                puts[count++] =
+                    (struct note_put){.space = STR("alert"), .key = key, .value = value, .expect = NOTE_ANY};
+            buf_release(&text);
+        }
+    }
+    return count;
+}
+
+// Engine thread, after each turn. Costs a comparison when nothing has changed.
+void alerts_flush(struct service *service)
+{
+    struct alarm *alarm = &service->alarm;
+    struct note_put puts[FLUSH_MAX];
+    struct error err = {0};
+    struct arena arena;
+    uint64_t until;
+    if (__atomic_load_n(&alarm->alerts.changes, __ATOMIC_RELAXED) == alarm->kept) return;
+    arena_init(&arena, 16 * 1024, 16 << 20);
+    pthread_mutex_lock(&alarm->mutex);
+    size_t count = gather(alarm, alarm->kept, &arena, puts, &until);
+    pthread_mutex_unlock(&alarm->mutex);
+    if (count == 0 || engine_put(service->engine, puts, count, NULL, NULL, &err) == OK) alarm->kept = until;
+    arena_release(&arena);
+}
+
+// ---- raised
 
 void service_alert(struct service *service, const struct alert_fact *fact)
 {
@@ -17,10 +86,32 @@ void service_alert(struct service *service, const struct alert_fact *fact)
     pthread_mutex_unlock(&service->alarm.mutex);
 }
 
+// Which level it has is in the decision record, which was stored with the event.
+static void escalated(struct service *service, const struct engine_event *event)
+{
+    const struct run_ids *ids = &event->state->ids;
+    struct arena arena;
+    struct json decision;
+    struct error err = {0};
+    arena_init(&arena, 16 * 1024, 16 << 20);
+    if (engine_find_decision(service->store, ids->tenant, ids->run, event->moment->signal_id, &arena, &decision,
+                             &err) == OK) {
+        pthread_mutex_lock(&service->alarm.mutex);
+        alerts_decision(&service->alarm.alerts, ids, &decision, event->moment->at_ms);
+        pthread_mutex_unlock(&service->alarm.mutex);
+    } else {
+        os_log(LOG_WARN, "an escalation has no record run=%.*s why=\"%s\"", STR_ARG(ids->run), err.message);
+    }
+    arena_release(&arena);
+}
+
 void alerts_event(struct service *service, const struct engine_event *event)
 {
     enum moment_kind kind = event->moment->kind;
-    if (kind != MOMENT_SIGNAL_ACCEPTED && kind != MOMENT_RUN_FAILED) return;
+    if (event->past) return;
+    if (kind == MOMENT_SIGNAL_ACCEPTED && str_is(event->moment->signal_type, "ESCALATE_ALERT"))
+        escalated(service, event);
+    if (kind != MOMENT_SIGNAL_ACCEPTED && kind != MOMENT_RUN_FAILED && kind != MOMENT_DRAIN_TIMEOUT) return;
     pthread_mutex_lock(&service->alarm.mutex);
     alerts_moment(&service->alarm.alerts, &event->state->ids, event->moment, event->item->seq);
     pthread_mutex_unlock(&service->alarm.mutex);
@@ -34,10 +125,64 @@ bool service_alerts(struct service *service, const struct alert_filter *filter, 
     return ok;
 }
 
-bool service_acknowledge(struct service *service, struct str id, struct str by)
+// ---- acknowledged
+
+// The alert of that id, if it is the tenant's.
+static const struct alert *find(const struct alerts *alerts, struct str tenant, struct str id)
 {
+    for (size_t i = 0; i < alerts->count; i++)
+        if (str_is(id, alerts->items[i].id) && str_is(tenant, alerts->items[i].tenant)) return &alerts->items[i];
+    return NULL;
+}
+
+// Told when it is durable, with whatever else the next turn stores.
+static void kept(void *context, enum code rc, const struct error *why)
+{
+    struct call *call = context;
+    struct json one;
+    if (rc) {
+        call_failed(call, why);
+        return;
+    }
+    pthread_mutex_lock(&call->service->alarm.mutex);
+    const struct alert *alert = find(&call->service->alarm.alerts, call->who.tenant, call->resource);
+    bool ok = alert && alert_json(alert, &call->arena, &one);
+    pthread_mutex_unlock(&call->service->alarm.mutex);
+    if (ok)
+        call_answer(call, 200, one);
+    else
+        call_problem(call, 404, "NOT_FOUND", "there is no such alert");
+}
+
+static void acknowledge_on_engine(struct call *call)
+{
+    struct service *service = call->service;
+    struct note_put put = {.space = STR("health"), .key = STR("probe"), .value = STR("1"), .expect = NOTE_ANY};
+    struct error err = {0};
+    enum code rc = audit_call(call, OPERATION_ALERT_ACK, call->resource, (struct str){0}, &err);
+    if (!rc) rc = audit_flush(service, &err);
+    if (!rc) {
+        pthread_mutex_lock(&service->alarm.mutex);
+        alerts_acknowledge(&service->alarm.alerts, call->resource, call->who.id, os_now().wall_ms);
+        pthread_mutex_unlock(&service->alarm.mutex);
+        alerts_flush(service);
+        rc = engine_put(service->engine, &put, 1, kept, call, &err); // behind the alert, in the same batch
+    }
+    if (rc) call_failed(call, &err);
+}
+
+void service_acknowledge(struct call *call, struct str id)
+{
+    struct service *service = call->service;
+    struct str copy = arena_copy(&call->arena, id);
+    if (!copy.ptr) {
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+        return;
+    }
     pthread_mutex_lock(&service->alarm.mutex);
-    bool ok = alerts_acknowledge(&service->alarm.alerts, id, by, os_now().wall_ms);
+    bool there = find(&service->alarm.alerts, call->who.tenant, id) != NULL;
     pthread_mutex_unlock(&service->alarm.mutex);
-    return ok;
+    struct auth_object object = {.tenant = call->who.tenant, .exists = there};
+    call->resource = copy;
+    if (service_may(call, OPERATION_ALERT_ACK, &object, (struct str){0})) service_post(call, acknowledge_on_engine);
 }

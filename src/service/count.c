@@ -1,8 +1,9 @@
 // Metrics: what is counted as it happens, and what is looked up when somebody asks.
 #include "service/inside.h"
 
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/stat.h>
 
 enum { SLOTS_MIN = 1024 };
 
@@ -125,6 +126,19 @@ static void look_at_alerts(struct service *service)
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) set_one(service, METRIC_ALERTS_OPEN, str_from(names[i]), open[i]);
 }
 
+static void look_at_log(struct service *service)
+{
+    struct str path, kind = str_cut(service->settings.store, ':', &path);
+    struct stat about, wal;
+    char name[4096];
+    if (!str_is(kind, "sqlite")) return; // a directory would have to be walked
+    snprintf(name, sizeof(name), "%.*s", STR_ARG(path));
+    if (stat(name, &about)) return;
+    snprintf(name, sizeof(name), "%.*s-wal", STR_ARG(path));
+    if (stat(name, &wal)) wal.st_size = 0;
+    metric_set(service->metrics, METRIC_LOG_BYTES, NULL, (int64_t)(about.st_size + wal.st_size));
+}
+
 void service_look(struct service *service)
 {
     struct remote_counts counts = remote_counts(service->remote);
@@ -134,4 +148,5 @@ void service_look(struct service *service)
     metric_set(service->metrics, METRIC_CALLS_WAITING, NULL, (int64_t)service_health(service).waiting);
     metric_set(service->metrics, METRIC_UPTIME, NULL, (os_now().wall_ms - service->started_ms) * 1000);
     look_at_alerts(service);
+    look_at_log(service);
 }

@@ -66,6 +66,7 @@ struct approvals { // shared: lock inside
 struct alarm { // shared: mutex inside
     pthread_mutex_t mutex;
     struct alerts alerts;
+    uint64_t kept; // alerts.changes up to which all is stored. Engine thread
 };
 
 struct readers {
@@ -131,6 +132,9 @@ struct service {
     int64_t next_pass_ms;
     struct readers readers;
     struct alarm alarm;
+    struct otlp *otlp; // NULL: no traces
+    pthread_rwlock_t bus_lock;
+    struct bus *bus; // NULL: no sinks
     struct documents documents;
     struct tokens tokens;
     struct approvals approvals;
@@ -235,6 +239,19 @@ bool limits_start(struct call *call);
 // alerts.c
 enum code alerts_open(struct service *service, struct error *err) MUST_CHECK;
 void alerts_event(struct service *service, const struct engine_event *event);
+void alerts_flush(struct service *service);
+
+// otlp.c
+enum code otlp_open(struct service *service, struct error *err) MUST_CHECK; // before the engine's thread
+enum code otlp_start(struct service *service, struct error *err) MUST_CHECK;
+void otlp_close(struct service *service); // while the engine turns
+
+// sinks.c
+enum code sinks_open(struct service *service, struct error *err) MUST_CHECK;
+void sinks_close(struct service *service); // while the engine turns
+void sinks_moved(struct service *service);
+// Notes from any thread, copied; `done` is called once, perhaps before this returns (E_CANCELLED: the service stops).
+void service_put(struct service *service, const struct note_put *notes, size_t count, bus_done done, void *context);
 
 // status.c
 bool status_json(const struct run_ids *ids, const struct run_summary *summary, uint64_t seq, struct arena *arena,

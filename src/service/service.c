@@ -144,6 +144,8 @@ static enum code serve(struct service *service, struct error *err)
         if (!rc && service->audit.broken) rc = (*err = service->audit.why).code;
         if (rc) return rc;
         admission_turned(service, now.mono_ms);
+        alerts_flush(service);
+        if (worked) sinks_moved(service);
         if ((worked || asked) && service->hooks.turned) service->hooks.turned(service->hooks.context);
         if (now.mono_ms >= service->next_tick_ms) {
             service->next_tick_ms = now.mono_ms + TICK_MS;
@@ -281,9 +283,9 @@ static enum code open_parts(struct service *service, struct error *err)
     metric_set(service->metrics, METRIC_BUILD_INFO, &version, 1);
     enum code rc = contract_open(&service->arena, &service->contract, err);
     if (!rc) rc = auth_open((struct str){0}, &service->arena, &service->auth, err);
-    if (!rc) rc = alerts_open(service, err);
     if (!rc) rc = lock_take(service, err);
     if (!rc) rc = open_engine(service, err);
+    if (!rc) rc = alerts_open(service, err);
     if (!rc) rc = audit_load(service, err);
     if (!rc) rc = key_note(service, STR("cursor"), &service->cursor_key, err);
     if (!rc) rc = keys_open(service, err);
@@ -292,11 +294,13 @@ static enum code open_parts(struct service *service, struct error *err)
     if (!rc) rc = tokens_first(service, err);
     if (!rc) rc = admission_load(service, err);
     if (!rc) rc = take_up_all(service, err);
+    if (!rc) rc = otlp_open(service, err);
     if (!rc) rc = readers_start(service, err);
     if (rc) return rc;
     if (pthread_create(&service->thread, NULL, engine_thread, service)) return error_set(err, E_LIMIT, "no thread");
     service->running = true;
-    return OK;
+    rc = sinks_open(service, err);
+    return rc ? rc : otlp_start(service, err);
 }
 
 enum code service_open(const struct service_settings *settings, const struct service_hooks *hooks, struct service **out,
@@ -311,6 +315,8 @@ enum code service_open(const struct service_settings *settings, const struct ser
     service->settings.store = arena_copy(&service->arena, settings->store);
     service->settings.token_file = arena_copy(&service->arena, settings->token_file);
     pthread_mutex_init(&service->mutex, NULL);
+    pthread_mutex_init(&service->alarm.mutex, NULL);
+    pthread_rwlock_init(&service->bus_lock, NULL);
     pthread_mutex_init(&service->readers.mutex, NULL);
     pthread_cond_init(&service->readers.arrived, NULL);
     service->readers.last = &service->readers.first;
@@ -333,6 +339,8 @@ enum code service_open(const struct service_settings *settings, const struct ser
 
 void service_stop(struct service *service, int64_t drain_ms)
 {
+    otlp_close(service);
+    sinks_close(service); // while their last cursors can still be stored
     pthread_mutex_lock(&service->mutex);
     service->stopping = true;
     service->stop_at_ms = os_now().mono_ms + drain_ms;
@@ -366,6 +374,8 @@ void service_close(struct service *service)
     pthread_rwlock_destroy(&service->tokens.lock);
     pthread_mutex_destroy(&service->documents.mutex);
     pthread_mutex_destroy(&service->readers.mutex);
+    pthread_mutex_destroy(&service->alarm.mutex);
+    pthread_rwlock_destroy(&service->bus_lock);
     pthread_cond_destroy(&service->readers.arrived);
     pthread_mutex_destroy(&service->mutex);
     free(service->waits.slots);

@@ -11,6 +11,7 @@
 #define CAIRN_SERVICE_SERVICE_H
 
 #include "auth/auth.h"
+#include "bus/bus.h"
 #include "engine/engine.h"
 #include "fetch/fetch.h"
 #include "remote/remote.h"
@@ -18,6 +19,12 @@
 #include "view/metrics.h"
 
 struct service;
+
+// Where traces of ended runs are posted: {"url", "headers": {NAME: text, {"env"} or {"file"}}, "caFile"}; the path /v1/traces is added.
+struct service_otlp {
+    struct str url, ca_file;
+    const struct json *headers; // object; may be NULL
+};
 
 struct service_settings {
     struct str store;                  // URL; opened for writing, made when it is missing
@@ -41,6 +48,8 @@ struct service_settings {
     size_t listen_count, host_count;
     struct str tls_certificate, tls_key;
     bool insecure;
+    const struct service_otlp *otlp;   // NULL: traces go nowhere
+    const struct json *sinks;          // array (docs/format/bus.md); NULL: none
     int64_t drain_ms;                  // -1: not given
     uint32_t connections, per_address; // 0: what net has
     uint32_t streams_per_token;        // 0 = 16
@@ -228,7 +237,15 @@ struct store *service_reader(struct service *service); // a new handle for readi
 void service_alert(struct service *service, const struct alert_fact *fact);
 bool service_alerts(struct service *service, const struct alert_filter *filter, struct arena *arena,
                     struct json *out) MUST_CHECK;
-bool service_acknowledge(struct service *service, struct str id, struct str by); // false: there is no such alert
+void service_acknowledge(struct call *call, struct str id);
+
+// ---- sinks (docs/format/bus.md). Reasons as the matrix wants them
+void service_sinks(struct call *call);
+void service_rewind(struct call *call, struct str sink, const struct bus_place *place, struct str reason);
+void service_letters(struct call *call, struct str sink, struct str after, size_t limit);
+enum letters_act { LETTERS_REDRIVE = 1, LETTERS_DROP };
+// One by its id, or all that `which` means; of the caller's tenant.
+void service_letters_act(struct call *call, enum letters_act act, const struct bus_letters *which, struct str reason);
 
 // ---- queues and limits of the caller's tenant (docs/format/queues.md)
 void service_queue_list(struct call *call);

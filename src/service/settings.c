@@ -194,6 +194,41 @@ static enum code set_routes(const struct reading *r)
     return rc;
 }
 
+// What is in them is looked at when they are opened (src/bus).
+static enum code set_sinks(const struct reading *r)
+{
+    if (r->value->type != JSON_ARRAY) return wrong(r, NULL, "must be a list of tables");
+    r->out->sinks = r->value;
+    return OK;
+}
+
+static enum code check_header(const struct reading *r, const struct json_member *m)
+{
+    static const char *const names[] = {"env", "file"};
+    if (is_text(&m->value)) return OK;
+    enum code rc = check_object(r, &m->value, names, ARRAY_COUNT(names));
+    if (!rc && (m->value.count != 1 || !is_text(&m->value.members[0].value)))
+        rc = wrong(r, &m->value, "has a header that is neither text, {env = NAME} nor {file = PATH}");
+    return rc;
+}
+
+static enum code set_otlp(const struct reading *r)
+{
+    static const char *const names[] = {"url", "headers", "caFile"};
+    struct service_otlp *made = ARENA_NEW(r->arena, struct service_otlp);
+    if (!made) return error_set(r->err, E_NOMEM, "out of memory");
+    enum code rc = check_object(r, r->value, names, ARRAY_COUNT(names));
+    const struct json *url = json_key(r->value, "url"), *file = json_key(r->value, "caFile");
+    const struct json *headers = json_key(r->value, "headers");
+    if (!rc) rc = url ? copy_text(r, url, &made->url) : wrong(r, NULL, "needs a url");
+    if (!rc && file) rc = read_path(r, file, &made->ca_file);
+    if (!rc && headers && headers->type != JSON_OBJECT) rc = wrong(r, headers, "headers must be a table");
+    for (uint32_t i = 0; !rc && headers && i < headers->count; i++) rc = check_header(r, &headers->members[i]);
+    made->headers = headers;
+    r->out->otlp = made;
+    return rc;
+}
+
 static enum code set_lease(const struct reading *r)
 {
     int64_t seconds = 0;
@@ -243,6 +278,8 @@ static const struct {
     {"routes", "which steps go to which pools of workers", set_routes},
     {"leaseSeconds", "how long a worker may be silent (30)", set_lease},
     {"maxRuns", "runs in flight at once, of all tenants; more wait in their queues", set_max_runs},
+    {"sinks", "where events are carried to", set_sinks},
+    {"otlp", "where traces of ended runs are posted", set_otlp},
     {"http", "limits of connections, streams and waiting calls", set_http},
 };
 

@@ -121,11 +121,13 @@ void alerts_raise(struct alerts *alerts, const struct alert_fact *fact)
     alert->closed_ms = 0;
     alert->count++;
     alert->open = true;
+    alert->changed = ++alerts->changes;
 }
 
-static void close_alert(struct alert *alert, int64_t at_ms)
+static void close_alert(struct alerts *alerts, struct alert *alert, int64_t at_ms)
 {
     if (!alert->open) return;
+    alert->changed = ++alerts->changes;
     alert->open = false;
     alert->closed_ms = at_ms;
 }
@@ -136,7 +138,7 @@ void alerts_close(struct alerts *alerts, enum alert_name name, struct str tenant
     char id[ALERT_ID_SIZE];
     make_id(name, tenant, run, subject, id);
     struct alert *alert = find(alerts, str_from(id));
-    if (alert) close_alert(alert, at_ms);
+    if (alert) close_alert(alerts, alert, at_ms);
 }
 
 static bool closes_itself(enum alert_name name)
@@ -152,8 +154,9 @@ bool alerts_acknowledge(struct alerts *alerts, struct str id, struct str by, int
     if (!alert->acknowledged_by[0]) {
         keep(alert->acknowledged_by, sizeof(alert->acknowledged_by), by);
         alert->acknowledged_ms = at_ms;
+        alert->changed = ++alerts->changes;
     }
-    if (!closes_itself(alert->name)) close_alert(alert, at_ms);
+    if (!closes_itself(alert->name)) close_alert(alerts, alert, at_ms);
     return true;
 }
 
@@ -316,7 +319,7 @@ static bool put_time(struct arena *arena, struct json *object, const char *key, 
     return put_text(arena, object, key, text);
 }
 
-static bool alert_json(const struct alert *alert, struct arena *arena, struct json *out)
+bool alert_json(const struct alert *alert, struct arena *arena, struct json *out)
 {
     const char priority[] = {'P', (char)('0' + alert->priority), '\0'};
     struct str text = arena_copy(arena, str_from(alert->text));
@@ -358,5 +361,38 @@ bool alerts_json(const struct alerts *alerts, const struct alert_filter *filter,
         struct json one;
         if (!alert_json(order[i], arena, &one) || !json_push(arena, out, one)) return false;
     }
+    return true;
+}
+
+static int64_t time_of(const struct json *one, const char *key)
+{
+    int64_t ms = 0;
+    struct str text = json_text(json_key(one, key));
+    return text.len > 0 && civil_parse(text, &ms) ? ms : 0;
+}
+
+bool alerts_restore(struct alerts *alerts, const struct json *one)
+{
+    struct str id = json_text(json_key(one, "id")), priority = json_text(json_key(one, "priority"));
+    enum alert_name name = alert_name_parse(json_text(json_key(one, "name")));
+    if (name == ALERT_NONE || id.len != ALERT_ID_SIZE - 1 || priority.len != 2 || find(alerts, id)) return false;
+    struct alert made = {.name = name,
+                         .priority = priority.ptr[1] - '0',
+                         .seq = (uint64_t)json_integer(json_key(one, "runSeq"), 0),
+                         .count = (uint32_t)json_integer(json_key(one, "count"), 1),
+                         .first_ms = time_of(one, "firstAt"),
+                         .last_ms = time_of(one, "lastAt"),
+                         .closed_ms = time_of(one, "closedAt"),
+                         .acknowledged_ms = time_of(one, "acknowledgedAt"),
+                         .open = str_is(json_text(json_key(one, "state")), "open")};
+    if (made.priority < 1 || made.priority > 3) return false;
+    keep(made.id, sizeof(made.id), id);
+    keep(made.tenant, sizeof(made.tenant), json_text(json_key(one, "tenantId")));
+    keep(made.run, sizeof(made.run), json_text(json_key(one, "runId")));
+    keep(made.step, sizeof(made.step), json_text(json_key(one, "stepId")));
+    keep(made.subject, sizeof(made.subject), json_text(json_key(one, "subject")));
+    keep(made.text, sizeof(made.text), json_text(json_key(one, "text")));
+    keep(made.acknowledged_by, sizeof(made.acknowledged_by), json_text(json_key(one, "acknowledgedBy")));
+    *make_room(alerts) = made;
     return true;
 }

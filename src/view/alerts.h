@@ -49,6 +49,7 @@ struct alert {
     bool open;
     char acknowledged_by[128];
     int64_t acknowledged_ms;
+    uint64_t changed; // the value of alerts.changes with which it became what it is
 };
 
 // Something to be alarmed about. Empty strings where there is nothing to say.
@@ -64,7 +65,7 @@ struct alert_fact {
 struct alerts {
     struct alert *items; // in order of first appearance
     size_t count, max;
-    uint64_t dropped;
+    uint64_t dropped, changes;
 };
 
 bool alerts_init(struct alerts *alerts, struct arena *arena, size_t max) MUST_CHECK;
@@ -101,5 +102,9 @@ struct alert_filter {
 // schemas/alert.json each: open before closed, urgent before others, new before old.
 bool alerts_json(const struct alerts *alerts, const struct alert_filter *filter, struct arena *arena,
                  struct json *out) MUST_CHECK;
+
+// For whoever keeps them over a restart: one as schemas/alert.json, and put back. False: out of memory; that is none.
+bool alert_json(const struct alert *alert, struct arena *arena, struct json *out) MUST_CHECK;
+bool alerts_restore(struct alerts *alerts, const struct json *one) MUST_CHECK;
 
 #endif

@@ -183,4 +183,119 @@ test_logs_of_a_service_are_objects() {
     has msgs 'listening on http://127.0.0.1:'
 }
 
+signal() { ask POST "/v1/runs/$1/signals" "$(jq -nc --arg t "$2" --arg id "$(cat /proc/sys/kernel/random/uuid)" --argjson p "$3" '{signalId: $id, signalType: $t, payload: $p}')"; }
+
+test_es_3_12_alerts_outlive_the_service_with_who_saw_them() {
+    serve
+    start "$(plan_text p "$(shell a 'sleep 20')")" r1 'X-None: 1' && answers 202
+    # escalations are internal: no caller from outside may send them, what has the store may
+    "$CAIRN" signal r1 ESCALATE_ALERT --json '{"level":"CRITICAL","note":"look"}' "${store[@]}" >out 2>err || true
+    wait_for eval 'ask GET /v1/alerts && [ "$(jq ".items | length" body)" = 1 ]'
+    signal r1 EMERGENCY_STOP '{"reason":"fire"}' && answers 202
+    wait_for eval 'ask GET /v1/alerts && [ "$(jq ".items | length" body)" = 2 ]'
+    equal "$(jq -r '[.items[] | .name + " " + .priority] | sort | join(",")' body)" 'ALERT_ESCALATED P1,DESTRUCTIVE_SIGNAL P1'
+    has body 'CRITICAL: look'
+    equal "$(metric 'cairn_alerts_open{priority="P1"}')" 2
+    ask GET /v1/alerts
+    id=$(jq -r '.items[] | select(.name == "DESTRUCTIVE_SIGNAL").id' body)
+    ask POST "/v1/alerts/$id:ack" '{}' && answers 200
+    equal "$(jq -r .state body)" closed
+    ask POST '/v1/alerts/00000000000000000000000000000000:ack' '{}' && answers 404
+    kill -9 $server
+    wait $server 2>/dev/null
+    serve
+    ask GET '/v1/alerts?state=open' && equal "$(jq -r '[.items[].name] | join(",")' body)" ALERT_ESCALATED
+    ask GET '/v1/alerts'
+    equal "$(jq -r '.items[] | select(.name == "DESTRUCTIVE_SIGNAL") | .acknowledgedBy' body)" "$(ask GET /v1/whoami && jq -r .id body)"
+    ask GET /v1/audit && has body alert.ack
+}
+
+# A server that notes what it gets: collector FILE [STATUS...]; each status is given once, the last for ever. $collector is its port.
+collector() {
+    cat >collector.py <<'PY'
+import http.server, json, sys
+out, codes = sys.argv[1], [int(c) for c in sys.argv[2:]] or [200]
+class Door(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers['Content-Length']))
+        code = codes.pop(0) if len(codes) > 1 else codes[0]
+        with open(out, 'a') as f: f.write(json.dumps({'status': code, 'path': self.path, 'key': self.headers.get('X-Key'), 'body': body.decode()}) + '\n')
+        self.send_response(code)
+        self.send_header('Content-Length', '0')
+        self.end_headers()
+    def log_message(self, *a): pass
+server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Door)
+open('port', 'w').write(str(server.server_port))
+server.serve_forever()
+PY
+    rm -f port
+    python3 collector.py "$@" &
+    wait_for test -s port
+    collector=$(cat port)
+}
+
+test_traces_of_ended_runs_reach_a_collector() {
+    collector traces 503 200
+    echo s3cret >key && chmod 600 key
+    printf '[serve.otlp]\nurl = "http://127.0.0.1:%s"\nheaders = { X-Key = { file = "%s/key" } }\n' "$collector" "$PWD" >cairn.toml
+    serve
+    start "$(plan_text p "$(shell a 'echo hi')")" r1 && answers 200
+    wait_for grep -q '"status": 200' traces
+    equal "$(jq -r 'select(.status == 200) | .path + " " + .key' traces)" '/v1/traces s3cret'
+    jq -r 'select(.status == 200) | .body' traces | jq -S . >got
+    "$CAIRN" trace r1 "${store[@]}" -o json | jq -S . >wanted
+    cmp got wanted || fail "not the trace of the run: $(diff got wanted | head -n 5)"
+    # after a restart it goes on behind what was posted
+    wait_for eval '[ -n "$(sqlite3 store.db "select value from notes where space = '"'otlp'"'")" ]'
+    stop_serving
+    serve
+    start "$(plan_text p "$(shell a 'echo hi')")" r2 && answers 200
+    wait_for eval '[ "$(wc -l <traces)" = 3 ]'
+    kill %1
+}
+
+test_es_4_sinks_of_the_configuration() {
+    collector hooks 400
+    cat >cairn.toml <<TOML
+[serve.fetch]
+allow = [{ uri = "http://127.0.0.1:$collector/", allowPrivate = true }]
+[[serve.sinks]]
+name = "copy"
+type = "file"
+path = "$PWD/events.jsonl"
+[[serve.sinks]]
+name = "hook"
+type = "webhook"
+url = "http://127.0.0.1:$collector/in"
+types = ["RunCompleted"]
+TOML
+    serve
+    start "$(plan_text p "$noop")" r1 && answers 200
+    wait_for eval 'grep -q RunCompleted events.jsonl'
+    wait_for eval 'ask GET /v1/dlq && [ "$(jq ".items | length" body)" = 1 ]'
+    id=$(jq -r '.items[0].id' body)
+    ask GET /v1/outbox && equal "$(jq -r '[.items[].name] | join(" ")' body)" 'copy hook'
+    wait_for eval 'ask GET /v1/alerts && grep -q EVENT_BUS_DELIVERY_FAILED body'
+    one_letter() { [ "$(metric 'cairn_dlq_size{sink="hook"}')" = 1 ]; }
+    wait_for one_letter
+    ask POST "/v1/dlq/$id:redrive" '{"reason":"mended"}' && answers 200 && equal "$(jq .count body)" 1
+    wait_for eval '[ "$(wc -l <hooks)" -ge 2 ]'
+    wait_for eval 'ask GET /v1/dlq && [ "$(jq ".items | length" body)" = 1 ]'
+    ask DELETE "/v1/dlq/$id?reason=old" && answers 200
+    ask GET /v1/dlq && equal "$(jq '.items | length' body)" 0
+    ask DELETE "/v1/dlq/$id?reason=old" && answers 404
+    wait_for eval 'ask GET "/v1/alerts?state=open" && [ "$(jq ".items | length" body)" = 0 ]'
+    lines=$(wc -l <events.jsonl)
+    ask POST '/v1/outbox/copy:rewind' '{"position":0,"reason":"lost"}' && answers 200
+    wait_for eval '[ "$(wc -l <events.jsonl)" -ge $((lines * 2)) ]'
+    ask POST '/v1/outbox/nobody:rewind' '{"position":0,"reason":"lost"}' && answers 404
+    ask GET /v1/audit && has body dlq.replay && has body outbox.rewind && has body mended
+    stop_serving
+    printf '[[serve.sinks]]\nname = "copy"\ntype = "pigeon"\n' >cairn.toml
+    cairn_is 2 serve "${store[@]}" --listen 127.0.0.1:0
+    has err serve.sinks
+    kill %1
+}
+
 run_tests "$@"

@@ -1,0 +1,257 @@
+// Traces of runs that have ended, posted to an OpenTelemetry collector (OTLP over HTTP, JSON). A thread reads the feed behind a
+// cursor of its own, kept as a note: at least once, and because ids are a function of the log, twice does no harm. A collector
+// that is away is asked again, later each time; nobody waits for it.
+#include "service/inside.h"
+
+#include "reading/reading.h"
+#include "view/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { FEED_MAX = 256, LOOK_MS = 250, BACKOFF_MS = 500, BACKOFF_MAX_MS = 30000, VALUE_MAX = 65536, HEADERS_MAX = 16 };
+
+struct otlp {
+    struct service *service;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t woken;
+    bool stop;         // shared
+    uint64_t position; // what is behind it was posted, or is of no interest
+    uint64_t kept;
+    int64_t wait_ms; // of the next try
+};
+
+static bool stopped(void *context)
+{
+    struct otlp *otlp = context;
+    pthread_mutex_lock(&otlp->mutex);
+    bool stop = otlp->stop;
+    pthread_mutex_unlock(&otlp->mutex);
+    return stop;
+}
+
+static void rest(struct otlp *otlp, int64_t ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    pthread_mutex_lock(&otlp->mutex);
+    if (!otlp->stop) pthread_cond_timedwait(&otlp->woken, &otlp->mutex, &until);
+    pthread_mutex_unlock(&otlp->mutex);
+}
+
+// ---- one run
+
+static bool is_end(const struct feed_item *item)
+{
+    static const enum moment_kind kinds[] = {MOMENT_RUN_COMPLETED, MOMENT_RUN_FAILED, MOMENT_RUN_CANCELLED};
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+        const char *word = moment_word(kinds[i], item->vocabulary);
+        if (word && str_is(item->record.type, word)) return true;
+    }
+    return false;
+}
+
+// A header's value: text, or a reference that is looked up each time.
+static struct str value_of(const struct json *value, struct arena *arena)
+{
+    struct error err = {0};
+    struct str text = {0};
+    if (json_is(value, JSON_STRING)) return json_text(value);
+    struct str file = arena_copy(arena, json_text(json_key(value, "file")));
+    struct str variable = arena_copy(arena, json_text(json_key(value, "env"))); // both end in NUL now
+    if (file.len > 0 && os_read_file(file.ptr, VALUE_MAX, arena, &text, &err))
+        os_log(LOG_WARN, "a header of traces cannot be read why=\"%s\"", err.message);
+    if (variable.len > 0) text = str_from(getenv(variable.ptr));
+    return str_trim(text);
+}
+
+static size_t headers_of(const struct service_otlp *settings, struct arena *arena, struct http_header *out)
+{
+    size_t count = 0;
+    out[count++] = (struct http_header){STR("Content-Type"), STR("application/json")};
+    for (uint32_t i = 0; settings->headers && i < settings->headers->count && count < HEADERS_MAX; i++) {
+        const struct json_member *m = &settings->headers->members[i];
+        out[count++] = (struct http_header){m->key, value_of(&m->value, arena)};
+    }
+    return count;
+}
+
+// E_NOT_FOUND: the run was removed meanwhile.
+static enum code trace_text(struct store *store, const struct feed_item *item, struct arena *arena, struct str *out,
+                            struct error *err)
+{
+    struct run_head head;
+    struct folded folded = {0};
+    struct json trace;
+    struct buf text;
+    enum code rc = store_head(store, item->tenant, item->run, arena, &head, err);
+    if (rc) return rc;
+    rc = reading_fold(store, &head, READING_NOW, arena, &folded, err);
+    buf_init(&text, (size_t)64 << 20);
+    if (!rc && trace_json(&folded.view, arena, &trace)) json_write(&text, &trace);
+    *out = rc || !buf_ok(&text) ? (struct str){0} : arena_copy(arena, buf_str(&text));
+    if (!rc && out->len == 0) rc = error_set(err, E_NOMEM, "out of memory");
+    buf_release(&text);
+    folded_release(&folded);
+    return rc;
+}
+
+// OK: done with this one, also when the collector will never take it.
+static enum code export_run(struct otlp *otlp, struct fetch_link *link, struct store *store,
+                            const struct feed_item *item, struct arena *arena, struct error *err)
+{
+    struct http_header headers[HEADERS_MAX];
+    struct fetch_answer answer;
+    struct str body;
+    enum code rc = trace_text(store, item, arena, &body, err);
+    if (rc == E_NOT_FOUND) return OK;
+    if (rc) return rc;
+    struct fetch_call call = {.method = STR("POST"),
+                              .uri = STR("/v1/traces"),
+                              .headers = headers,
+                              .header_count = headers_of(otlp->service->settings.otlp, arena, headers),
+                              .body = body,
+                              .repeatable = true};
+    rc = fetch_link_call(link, &call, arena, &answer, err);
+    if (rc) return rc;
+    if (answer.status / 100 == 2) return OK;
+    if (answer.status == 408 || answer.status == 429 || answer.status / 100 == 5)
+        return error_set(err, E_IO, "the collector says %d", answer.status);
+    os_log(LOG_ERROR, "trace refused for good run=%.*s status=%d", STR_ARG(item->run), answer.status);
+    return OK;
+}
+
+// ---- the thread
+
+static void keep_position(struct otlp *otlp)
+{
+    char text[24];
+    struct buf value;
+    if (otlp->kept == otlp->position) return;
+    buf_init(&value, sizeof(text));
+    buf_printf(&value, "%llu", (unsigned long long)otlp->position);
+    struct note_put put = {.space = STR("otlp"), .key = STR("traces"), .value = buf_str(&value), .expect = NOTE_ANY};
+    if (buf_ok(&value)) service_put(otlp->service, &put, 1, NULL, NULL);
+    otlp->kept = otlp->position;
+    buf_release(&value);
+}
+
+// True: there may be more at once.
+static bool round_of(struct otlp *otlp, struct fetch_link *link, struct store *store, struct arena *feed_arena,
+                     struct arena *arena)
+{
+    struct feed feed;
+    struct error err = {0};
+    arena_reset(feed_arena);
+    enum code rc = store_feed(store, otlp->position, FEED_MAX, feed_arena, &feed, &err);
+    for (size_t i = 0; !rc && i < feed.count && !stopped(otlp); i++) {
+        arena_reset(arena);
+        if (is_end(&feed.items[i])) rc = export_run(otlp, link, store, &feed.items[i], arena, &err);
+        if (!rc) otlp->position = feed.items[i].position;
+    }
+    if (!rc) {
+        if (feed.count > 0 || feed.next > otlp->position) otlp->position = feed.next;
+        otlp->wait_ms = BACKOFF_MS;
+        return feed.count == FEED_MAX;
+    }
+    struct str component = STR("otlp");
+    metric_add(otlp->service->metrics, METRIC_SYSTEM_ERRORS, &component, 1);
+    if (rc != E_CANCELLED) os_log(LOG_WARN, "trace not delivered, tried again later why=\"%s\"", err.message);
+    rest(otlp, otlp->wait_ms);
+    otlp->wait_ms = otlp->wait_ms * 2 < BACKOFF_MAX_MS ? otlp->wait_ms * 2 : BACKOFF_MAX_MS;
+    return true;
+}
+
+static void *otlp_thread(void *context)
+{
+    struct otlp *otlp = context;
+    struct store *store = service_reader(otlp->service);
+    struct fetch_link *link = NULL;
+    struct error err = {0};
+    struct arena feed, arena;
+    const struct service_otlp *settings = otlp->service->settings.otlp;
+    struct fetch_link_options options = {.url = settings->url,
+                                         .ca_file = settings->ca_file,
+                                         .timeout_ms = 10000,
+                                         .stopped = stopped,
+                                         .stop_context = otlp};
+    arena_init(&feed, 256 * 1024, (size_t)256 << 20);
+    arena_init(&arena, 256 * 1024, (size_t)512 << 20);
+    if (fetch_link_open(&options, &link, &err)) os_log(LOG_ERROR, "no traces why=\"%s\"", err.message);
+    while (store && link && !stopped(otlp)) {
+        if (round_of(otlp, link, store, &feed, &arena)) continue;
+        keep_position(otlp);
+        rest(otlp, LOOK_MS);
+    }
+    keep_position(otlp);
+    fetch_link_close(link);
+    if (store) store_close(store);
+    arena_release(&feed);
+    arena_release(&arena);
+    return NULL;
+}
+
+// ---- open and close
+
+// Where it stopped; a collector that is new here gets what ends from now on.
+static enum code begin_at(struct service *service, uint64_t *out, struct error *err)
+{
+    struct note note;
+    int64_t position = 0;
+    enum code rc = store_note(service->store, STR("otlp"), STR("traces"), &service->arena, &note, err);
+    if (rc == E_NOT_FOUND) {
+        *err = (struct error){0};
+        return store_feed_end(service->store, out, err);
+    }
+    if (!rc && !str_int64(note.value, &position)) rc = error_set(err, E_CORRUPT, "the position of traces is no number");
+    *out = (uint64_t)position;
+    return rc;
+}
+
+enum code otlp_open(struct service *service, struct error *err)
+{
+    pthread_condattr_t attributes;
+    if (!service->settings.otlp) return OK;
+    struct otlp *otlp = ARENA_NEW(&service->arena, struct otlp);
+    if (!otlp) return error_set(err, E_NOMEM, "out of memory");
+    *otlp = (struct otlp){.service = service, .wait_ms = BACKOFF_MS};
+    enum code rc = begin_at(service, &otlp->position, err);
+    if (rc) return rc;
+    otlp->kept = otlp->position;
+    pthread_mutex_init(&otlp->mutex, NULL);
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&otlp->woken, &attributes);
+    pthread_condattr_destroy(&attributes);
+    service->otlp = otlp;
+    return OK;
+}
+
+enum code otlp_start(struct service *service, struct error *err)
+{
+    struct otlp *otlp = service->otlp;
+    if (!otlp || pthread_create(&otlp->thread, NULL, otlp_thread, otlp) == 0) return OK;
+    service->otlp = NULL;
+    return error_set(err, E_LIMIT, "no thread for traces");
+}
+
+void otlp_close(struct service *service)
+{
+    struct otlp *otlp = service->otlp;
+    if (!otlp) return;
+    pthread_mutex_lock(&otlp->mutex);
+    otlp->stop = true;
+    pthread_cond_signal(&otlp->woken);
+    pthread_mutex_unlock(&otlp->mutex);
+    if (service->running) pthread_join(otlp->thread, NULL);
+    pthread_mutex_destroy(&otlp->mutex);
+    pthread_cond_destroy(&otlp->woken);
+    service->otlp = NULL;
+}

@@ -1,0 +1,397 @@
+// The bus inside the service: it reads with handles of its own, its notes ride with the engine's batches, its dead letters are
+// alerts. What operators do to it is recorded before it happens.
+#include "service/inside.h"
+
+// ---- notes from other threads
+
+struct putting {
+    const struct note_put *notes;
+    size_t count;
+    bus_done done;
+    void *context;
+};
+
+static void put_done(void *context, enum code rc, const struct error *why)
+{
+    struct call *call = context;
+    const struct putting *putting = call->state;
+    if (putting->done) putting->done(putting->context, rc, why);
+    call_free(call);
+}
+
+static void put_refused(struct call *call)
+{
+    struct error err = {0};
+    put_done(call, error_set(&err, E_CANCELLED, "the service is stopping, or too much waits for it"), &err);
+}
+
+static void put_on_engine(struct call *call)
+{
+    const struct putting *putting = call->state;
+    struct error err = {0};
+    enum code rc = engine_put(call->service->engine, putting->notes, putting->count, put_done, call, &err);
+    if (rc) put_done(call, rc, &err);
+}
+
+static bool copy_notes(struct arena *arena, struct note_put *to, const struct note_put *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        to[i] = from[i];
+        to[i].space = arena_copy(arena, from[i].space);
+        to[i].key = arena_copy(arena, from[i].key);
+        to[i].value = arena_copy(arena, from[i].value);
+        if (!to[i].space.ptr || !to[i].key.ptr || !to[i].value.ptr) return false;
+    }
+    return true;
+}
+
+void service_put(struct service *service, const struct note_put *notes, size_t count, bus_done done, void *context)
+{
+    struct error err = {0};
+    struct call *call = call_new(service, (size_t)256 << 20);
+    struct putting *putting = call ? ARENA_NEW(&call->arena, struct putting) : NULL;
+    struct note_put *copies = putting ? ARENA_ARRAY(&call->arena, count + 1, struct note_put) : NULL;
+    if (!copies || !copy_notes(&call->arena, copies, notes, count)) {
+        call_free(call);
+        if (done) done(context, error_set(&err, E_NOMEM, "out of memory"), &err);
+        return;
+    }
+    *putting = (struct putting){copies, count, done, context};
+    call->state = putting;
+    call->done = put_refused;
+    service_post(call, put_on_engine);
+}
+
+// ---- what the bus asks for
+
+static struct store *bus_reader(void *context)
+{
+    return service_reader(context);
+}
+
+static void bus_put(void *context, const struct note_put *notes, size_t count, bus_done done, void *done_context)
+{
+    service_put(context, notes, count, done, done_context);
+}
+
+static void bus_report(void *context, const struct sink_report *report)
+{
+    struct service *service = context;
+    pthread_mutex_lock(&service->alarm.mutex);
+    alerts_undelivered(&service->alarm.alerts, report);
+    pthread_mutex_unlock(&service->alarm.mutex);
+    engine_wake(service->engine);
+}
+
+static void bus_delivered(void *context, struct str tenant, struct str sink, int64_t at_ms)
+{
+    struct service *service = context;
+    pthread_mutex_lock(&service->alarm.mutex);
+    alerts_delivered(&service->alarm.alerts, tenant, sink, at_ms);
+    pthread_mutex_unlock(&service->alarm.mutex);
+    engine_wake(service->engine);
+}
+
+// Whoever uses the bus holds the lock for reading, so that it does not go away meanwhile.
+static struct bus *set_bus(struct service *service, struct bus *bus)
+{
+    pthread_rwlock_wrlock(&service->bus_lock);
+    struct bus *before = service->bus;
+    service->bus = bus;
+    pthread_rwlock_unlock(&service->bus_lock);
+    return before;
+}
+
+enum code sinks_open(struct service *service, struct error *err)
+{
+    const struct json *sinks = service->settings.sinks;
+    if (!sinks || sinks->count == 0) return OK;
+    struct bus_options options = {.sinks = sinks,
+                                  .reader = bus_reader,
+                                  .put = bus_put,
+                                  .report = bus_report,
+                                  .delivered = bus_delivered,
+                                  .metrics = service->metrics,
+                                  .fetch = service->settings.fetch,
+                                  .context = service};
+    struct bus *bus = NULL;
+    enum code rc = bus_open(&options, &bus, err);
+    if (rc) error_wrap(err, "serve.sinks");
+    set_bus(service, bus);
+    return rc;
+}
+
+void sinks_close(struct service *service)
+{
+    bus_close(set_bus(service, NULL));
+}
+
+void sinks_moved(struct service *service)
+{
+    pthread_rwlock_rdlock(&service->bus_lock);
+    if (service->bus) bus_moved(service->bus);
+    pthread_rwlock_unlock(&service->bus_lock);
+}
+
+// ---- for readers
+
+static enum code read_sinks(struct call *call, struct json *items, struct error *err)
+{
+    pthread_rwlock_rdlock(&call->service->bus_lock);
+    struct bus *bus = call->service->bus;
+    enum code rc = bus ? bus_list(bus, &call->arena, items, err) : OK;
+    pthread_rwlock_unlock(&call->service->bus_lock);
+    return rc;
+}
+
+static void list_sinks(struct call *call, struct store *store)
+{
+    struct json items = json_array(), body = json_object();
+    struct error err = {0};
+    (void)store;
+    if (read_sinks(call, &items, &err))
+        call_failed(call, &err);
+    else if (json_put(&call->arena, &body, STR("items"), items) &&
+             json_put(&call->arena, &body, STR("nextCursor"), json_null()))
+        call_answer(call, 200, body);
+    else
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+}
+
+void service_sinks(struct call *call)
+{
+    struct auth_object all = {.tenant = call->who.tenant, .exists = true};
+    if (service_may(call, OPERATION_OUTBOX_LIST, &all, (struct str){0})) service_read(call, list_sinks);
+}
+
+struct letters_call {
+    struct bus_letters which;
+    struct bus_place place;
+    struct str after, reason;
+    size_t limit, count;
+    enum letters_act act; // 0: a rewind
+    enum operation operation;
+};
+
+static bool copy_texts(struct arena *arena, struct str **texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!(*texts[i] = arena_copy(arena, *texts[i])).ptr) return false;
+    return true;
+}
+
+static struct letters_call *letters_new(struct call *call, const struct letters_call *given)
+{
+    struct letters_call *made = ARENA_NEW(&call->arena, struct letters_call);
+    if (made) {
+        *made = *given;
+        struct str *texts[] = {&made->which.sink,   &made->which.tenant, &made->which.id, &made->which.run,
+                               &made->place.tenant, &made->place.run,    &made->after,    &made->reason};
+        if (copy_texts(&call->arena, texts, ARRAY_COUNT(texts))) {
+            call->state = made;
+            return made;
+        }
+    }
+    call_problem(call, 503, "OVERLOADED", "out of memory");
+    return NULL;
+}
+
+// In a path an id has a dot where the note has a slash: NAME.POSITION.
+static bool show_ids(struct call *call, struct json *items)
+{
+    for (uint32_t i = 0; json_is(items, JSON_ARRAY) && i < items->count; i++)
+        for (uint32_t k = 0; k < items->items[i].count; k++) {
+            struct json_member *m = &items->items[i].members[k];
+            if (!str_is(m->key, "id")) continue;
+            struct str position, name = str_cut(json_text(&m->value), '/', &position);
+            struct str id = call_text(call, "%.*s.%.*s", STR_ARG(name), STR_ARG(position));
+            if (!id.ptr) return false;
+            m->value = json_string(id);
+        }
+    return true;
+}
+
+// A page of the caller's; an empty one when there are no sinks.
+static enum code read_letters(struct call *call, struct store *store, struct str sink, struct str after, size_t limit,
+                              struct json *page, struct error *err)
+{
+    pthread_rwlock_rdlock(&call->service->bus_lock);
+    struct bus *bus = call->service->bus;
+    enum code rc =
+        bus ? bus_dead_letters(bus, store, call->who.tenant, sink, after, limit, &call->arena, page, err) : OK;
+    pthread_rwlock_unlock(&call->service->bus_lock);
+    return rc;
+}
+
+static bool push_all(struct arena *arena, struct json *to, const struct json *from)
+{
+    for (uint32_t i = 0; json_is(from, JSON_ARRAY) && i < from->count; i++)
+        if (!json_push(arena, to, from->items[i])) return false;
+    return true;
+}
+
+// Of one sink, or of all in their order; *next is where to go on.
+static enum code collect(struct call *call, struct store *store, struct json *items, struct json *next,
+                         struct error *err)
+{
+    const struct letters_call *letters = call->state;
+    struct str rest, from = str_cut(letters->after, '/', &rest), after = letters->after;
+    struct json sinks = json_array();
+    enum code rc = read_sinks(call, &sinks, err);
+    *next = json_null();
+    for (uint32_t i = 0; !rc && i < sinks.count; i++) {
+        struct json page = json_object();
+        struct str name = json_text(json_key(&sinks.items[i], "name"));
+        if (letters->which.sink.len > 0 && !str_eq(letters->which.sink, name)) continue;
+        if (after.len > 0 && !str_eq(from, name)) continue; // not there yet
+        if (items->count >= letters->limit) {
+            *next = json_string(call_text(call, "%.*s/%020d", STR_ARG(name), 0));
+            return OK;
+        }
+        rc = read_letters(call, store, name, after, letters->limit - items->count, &page, err);
+        after = (struct str){0};
+        if (!rc && !push_all(&call->arena, items, json_key(&page, "items")))
+            rc = error_set(err, E_NOMEM, "out of memory");
+        const struct json *more = json_key(&page, "next");
+        if (!rc && json_is(more, JSON_STRING)) {
+            *next = *more;
+            return OK;
+        }
+    }
+    return rc;
+}
+
+static void list_letters(struct call *call, struct store *store)
+{
+    struct json next, body = json_object(), items = json_array();
+    struct error err = {0};
+    if (collect(call, store, &items, &next, &err))
+        call_failed(call, &err);
+    else if (show_ids(call, &items) && json_put(&call->arena, &body, STR("items"), items) &&
+             json_put(&call->arena, &body, STR("nextCursor"), next))
+        call_answer(call, 200, body);
+    else
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+}
+
+void service_letters(struct call *call, struct str sink, struct str after, size_t limit)
+{
+    struct auth_object all = {.tenant = call->who.tenant, .exists = true};
+    struct letters_call given = {.which = {.sink = sink, .tenant = call->who.tenant}, .after = after, .limit = limit};
+    if (service_may(call, OPERATION_DLQ_LIST, &all, (struct str){0}) && letters_new(call, &given))
+        service_read(call, list_letters);
+}
+
+// ---- for operators: looked up, recorded, done, told when it is durable
+
+static void acted(void *context, enum code rc, const struct error *why)
+{
+    struct call *call = context;
+    const struct letters_call *letters = call->state;
+    struct json body = json_object();
+    if (rc)
+        call_failed(call, why);
+    else if (json_put(&call->arena, &body, STR("count"), json_int((int64_t)letters->count)))
+        call_answer(call, 200, body);
+    else
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+}
+
+static void act(struct call *call, struct store *store)
+{
+    struct letters_call *letters = call->state;
+    struct service *service = call->service;
+    struct error err = {0};
+    enum code rc;
+    pthread_rwlock_rdlock(&service->bus_lock);
+    struct bus *bus = service->bus;
+    if (!bus)
+        rc = error_set(&err, E_CANCELLED, "the service is stopping");
+    else if (letters->act == LETTERS_REDRIVE)
+        rc = bus_redrive(bus, store, &letters->which, acted, call, &letters->count, &err);
+    else if (letters->act == LETTERS_DROP)
+        rc = bus_drop(bus, store, &letters->which, acted, call, &letters->count, &err);
+    else
+        rc = bus_rewind(bus, store, letters->which.sink, &letters->place, acted, call, &err);
+    pthread_rwlock_unlock(&service->bus_lock);
+    if (rc == E_NOT_FOUND)
+        call_problem(call, 404, "NOT_FOUND", "there is no such thing here");
+    else if (rc)
+        call_failed(call, &err);
+}
+
+static void recorded(void *context, enum code rc, const struct error *why)
+{
+    struct call *call = context;
+    if (rc)
+        call_failed(call, why);
+    else
+        service_read(call, act);
+}
+
+static void record_on_engine(struct call *call)
+{
+    const struct letters_call *letters = call->state;
+    struct note_put put = {.space = STR("health"), .key = STR("probe"), .value = STR("1"), .expect = NOTE_ANY};
+    struct error err = {0};
+    enum code rc = audit_call(call, letters->operation, call->resource, letters->reason, &err);
+    if (!rc) rc = audit_flush(call->service, &err);
+    if (!rc) rc = engine_put(call->service->engine, &put, 1, recorded, call, &err); // told when the record is durable
+    if (rc) call_failed(call, &err);
+}
+
+// Is there one at all that is the caller's?
+static bool has_letter(struct call *call, struct store *store, struct str id)
+{
+    struct str position, sink = str_cut(id, '/', &position), after = {0};
+    struct error err = {0};
+    for (;;) {
+        struct json page = json_object();
+        if (read_letters(call, store, sink, after, 500, &page, &err)) return false;
+        const struct json *items = json_key(&page, "items"), *next = json_key(&page, "next");
+        for (uint32_t i = 0; items && i < items->count; i++)
+            if (str_eq(json_text(json_key(&items->items[i], "id")), id)) return true;
+        if (!next || next->type != JSON_STRING) return false;
+        after = json_text(next);
+    }
+}
+
+static void look_up(struct call *call, struct store *store)
+{
+    const struct letters_call *letters = call->state;
+    struct auth_object object = {.tenant = call->who.tenant, .exists = call->service->settings.sinks != NULL};
+    if (object.exists && letters->which.id.len > 0) object.exists = has_letter(call, store, letters->which.id);
+    if (service_may(call, letters->operation, &object, letters->reason)) service_post(call, record_on_engine);
+}
+
+void service_letters_act(struct call *call, enum letters_act act_wanted, const struct bus_letters *which,
+                         struct str reason)
+{
+    struct letters_call given = {.which = *which,
+                                 .act = act_wanted,
+                                 .reason = reason,
+                                 .operation =
+                                     act_wanted == LETTERS_REDRIVE ? OPERATION_DLQ_REPLAY : OPERATION_DLQ_DROP};
+    size_t dot = which->id.len;
+    while (dot > 0 && which->id.ptr[dot - 1] != '.') dot--;
+    given.which.tenant = call->who.tenant;
+    if (which->id.len > 0) {
+        given.which.sink = str_slice(which->id, 0, dot ? dot - 1 : 0);
+        given.which.id =
+            call_text(call, "%.*s/%.*s", STR_ARG(given.which.sink), STR_ARG(str_slice(which->id, dot, which->id.len)));
+    }
+    struct letters_call *letters = letters_new(call, &given);
+    if (!letters) return;
+    call->resource = letters->which.id.len ? letters->which.id : letters->which.sink;
+    service_read(call, look_up);
+}
+
+void service_rewind(struct call *call, struct str sink, const struct bus_place *place, struct str reason)
+{
+    struct letters_call given = {
+        .which = {.sink = sink}, .place = *place, .reason = reason, .operation = OPERATION_OUTBOX_REWIND};
+    struct letters_call *letters = letters_new(call, &given);
+    if (!letters) return;
+    call->resource = letters->which.sink;
+    service_read(call, look_up);
+}
