@@ -182,8 +182,9 @@ static void start_on_engine(struct call *call)
                                     .target_adapter = given->target_adapter,
                                     .triggered_by = call->who.id,
                                     .trigger_source = given->trigger_source.len ? given->trigger_source : STR("api")};
-    if (!queue_is_known(call) || !find_place(call, &request)) {
-        let_go(starting);
+    struct program *program = starting->program;
+    if (!queue_is_known(call) || !find_place(call, &request)) { // answered: the call is gone
+        program_release(program);
         return;
     }
     if (request.run.len == 0) {
@@ -263,9 +264,9 @@ static void compile(struct call *call, struct str text)
     struct start_call *given = &starting->given;
     struct str file = document_file(given);
     if (documents_get(call, text, file, given->parts, &starting->program) != DOCUMENT_OK) return;
-    const struct program *program = starting->program;
-    if ((given->ref.uri.len > 0 && !ref_fits(call, program)) || !adapter_fits(call, program)) {
-        let_go(starting);
+    struct program *program = starting->program;
+    if ((given->ref.uri.len > 0 && !ref_fits(call, program)) || !adapter_fits(call, program)) { // answered, and gone
+        program_release(program);
         return;
     }
     starting->ids.plan_id = program->plan_id;
