@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RATE_KEYS = 16384 };
+enum { RATE_KEYS = 16384, STRANGER_BODY_MAX = 64 * 1024 };
 
 enum code api_open(const struct api_options *options, struct api **out, struct error *err)
 {
@@ -54,14 +54,18 @@ void api_close(struct api *api)
     free(api);
 }
 
-uint64_t api_body_max(void *context, struct str method, struct str path)
+// Who shows no token that opens anything is not listened to for long, whatever the path.
+uint64_t api_body_max(void *context, const struct http_request *head)
 {
+    const struct api *api = context;
     struct str params[PARAMS_MAX];
     int status;
     char allow[64];
-    (void)context;
-    const struct route *route = route_find(method, path, params, &status, allow);
-    return route && route->body_max ? route->body_max : 1u << 20;
+    const struct route *route = route_find(head->method, head->path, params, &status, allow);
+    uint64_t max = route && route->body_max ? route->body_max : 1u << 20;
+    if (max <= STRANGER_BODY_MAX || service_knows(api->service, auth_bearer(http_find(head, "authorization"))))
+        return max;
+    return STRANGER_BODY_MAX;
 }
 
 // ---- one request
@@ -109,6 +113,13 @@ static bool too_many_guesses(struct ask *ask, struct str bearer)
     return true;
 }
 
+// Calls without any token are recorded by the same measure: nobody fills our disk from outside.
+static bool may_record(struct ask *ask, struct str bearer)
+{
+    struct str source = call_text(ask->call, "none %.*s", STR_ARG(ask->call->source_ip));
+    return bearer.len > 0 || rates_take(ask->api->rates, &rate_failed_source, source, os_now().wall_ms).allowed;
+}
+
 static bool authenticate(struct ask *ask)
 {
     struct call *call = ask->call;
@@ -123,7 +134,7 @@ static bool authenticate(struct ask *ask)
     bool guessed = bearer.len > 0 && call->who.id.len == 0;
     call->who = (struct principal){0};
     if (guessed && too_many_guesses(ask, bearer)) return false;
-    service_denied(call, OPERATION_DISCOVERY, ask->request->path, "AUTHN_REQUIRED");
+    if (may_record(ask, bearer)) service_denied(call, OPERATION_DISCOVERY, ask->request->path, "AUTHN_REQUIRED");
     call_problem(call, 401, "AUTHN_REQUIRED", "a token is needed: Authorization: Bearer cairn_...");
     return false;
 }

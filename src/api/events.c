@@ -32,6 +32,8 @@ bool list_has(struct str list, struct str word)
     return false;
 }
 
+enum { PAGE_BYTES = 4 << 20 };
+
 struct paging {
     struct stream_ask stream;
     int64_t limit, wait_ms;
@@ -80,7 +82,8 @@ static enum code write_page(struct ask *ask, struct store *store, const struct r
     enum code rc =
         store_read(store, head->ids.tenant, head->ids.run, stream->after, (size_t)paging->limit, arena, &records, err);
     page->last = stream->after;
-    for (size_t i = 0; !rc && i < records.count; i++) {
+    bool cut = false; // large events make short pages
+    for (size_t i = 0; !rc && !cut && i < records.count; i++) {
         const struct record *record = &records.items[i];
         struct str text;
         rc = event_text(service_contract(ask->call->service), head->vocabulary, stream->as, &head->ids, record, arena,
@@ -90,8 +93,9 @@ static enum code write_page(struct ask *ask, struct store *store, const struct r
         if (rc || text.len == 0 || !list_has(stream->types, record->type)) continue;
         if (page->count++ > 0) buf_byte(&page->text, paging->lines ? '\n' : ',');
         buf_add(&page->text, text);
+        cut = page->text.len >= PAGE_BYTES;
     }
-    page->more = !rc && records.count == (size_t)paging->limit && page->last < head->last_seq;
+    page->more = !rc && (cut || records.count == (size_t)paging->limit) && page->last < head->last_seq;
     return rc;
 }
 

@@ -7,7 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 1024, READ_MAX = 256, HEARTBEAT_MS = 15000, LOOK_MS = 2000 };
+enum {
+    SLOTS = 1024,
+    READ_MAX = 256,
+    SEND_MAX = 128 * 1024,
+    QUEUED_MAX = 256 * 1024,
+    RETRY_MS = 20,
+    HEARTBEAT_MS = 15000,
+    LOOK_MS = 2000
+};
 
 struct subscription {
     struct subscription *next;
@@ -19,6 +27,7 @@ struct subscription {
     bool closed;     // the stream is over; set by the net thread
     bool ended;      // net_stream_end was called
     bool moved;      // there may be something to send
+    bool later;      // its client has not taken what was sent: looked at again after RETRY_MS
     int64_t beat_ms; // monotonic: last time that something was sent
 };
 
@@ -134,7 +143,7 @@ static enum code read_portion(struct hub *hub, struct store *store, const struct
 static enum code write_run(struct hub *hub, struct subscription *s, const struct portion *portion, struct arena *arena,
                            struct buf *out, struct error *err)
 {
-    for (size_t i = 0; i < portion->records.count; i++) {
+    for (size_t i = 0; i < portion->records.count && out->len < SEND_MAX; i++) {
         const struct record *record = &portion->records.items[i];
         struct str text;
         enum code rc = event_text(service_contract(hub->api->service), portion->head.vocabulary, s->ask.as,
@@ -153,7 +162,8 @@ static enum code write_feed(struct store *store, struct subscription *s, const s
 {
     struct feed_known known = {0};
     enum code rc = OK;
-    for (size_t i = 0; !rc && i < portion->feed.count; i++) {
+    size_t i = 0;
+    for (; !rc && i < portion->feed.count && out->len < SEND_MAX; i++) {
         const struct feed_item *item = &portion->feed.items[i];
         struct str text = item->record.bytes;
         bool meant = str_eq(item->tenant, s->ask.tenant) && list_has(s->ask.types, item->record.type) &&
@@ -162,15 +172,26 @@ static enum code write_feed(struct store *store, struct subscription *s, const s
         if (meant && !rc) write_event(out, item->position, s->last, item->record.type, text);
         s->last = item->position;
     }
-    if (portion->feed.next > s->last) s->last = portion->feed.next;
+    if (i == portion->feed.count && portion->feed.next > s->last) s->last = portion->feed.next;
     return rc;
 }
 
-// Sends what is new. True: there is more at once.
+// Whether all of what was read has been told; the rest is read again.
+static bool told_all(const struct subscription *s, const struct portion *portion)
+{
+    size_t n = portion->records.count, m = portion->feed.count;
+    return (n == 0 || s->last >= portion->records.items[n - 1].seq) &&
+           (m == 0 || s->last >= portion->feed.items[m - 1].position);
+}
+
+// Sends what is new, a little at a time: who reads slowly gets it slowly, and is not cut off for that. True: there is more at
+// once.
 static bool serve_one(struct hub *hub, struct store *store, struct subscription *s, struct arena *arena,
                       struct portion *portion, struct buf *out)
 {
     struct error err = {0};
+    s->later = net_stream_queued(s->stream) > QUEUED_MAX;
+    if (s->later) return false;
     buf_clear(out);
     enum code rc = read_portion(hub, store, s, arena, portion, &err);
     bool full = portion->records.count == READ_MAX || portion->feed.count == READ_MAX;
@@ -185,6 +206,7 @@ static bool serve_one(struct hub *hub, struct store *store, struct subscription 
         s->beat_ms = os_now().mono_ms;
         if (!net_stream_send(s->stream, buf_str(out))) return false;
     }
+    if (!told_all(s, portion)) return true;
     if (portion->ended || portion->gone) {
         net_stream_send(s->stream, STR("event: end\ndata: {}\n\n"));
         end_stream(s);
@@ -237,6 +259,12 @@ static void look_after(struct hub *hub, int64_t now)
         }
 }
 
+static void mark_later(struct hub *hub)
+{
+    for (size_t i = 0; i < SLOTS; i++)
+        for (struct subscription *s = hub->slots[i]; s; s = s->next) s->moved = s->moved || s->later;
+}
+
 static void *pump(void *context)
 {
     struct hub *hub = context;
@@ -244,15 +272,20 @@ static void *pump(void *context)
     struct arena arena;
     struct buf out;
     int64_t looked = 0;
+    bool later = false;
     arena_init(&arena, 256 * 1024, (size_t)512 << 20);
     buf_init(&out, (size_t)256 << 20);
     pthread_mutex_lock(&hub->mutex);
     while (!hub->stop) {
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += LOOK_MS / 1000;
+        int64_t wait_ms = later ? RETRY_MS : LOOK_MS;
+        until.tv_sec += (wait_ms + until.tv_nsec / 1000000) / 1000;
+        until.tv_nsec = (wait_ms * 1000000 + until.tv_nsec) % 1000000000;
         if (!hub->woken) pthread_cond_timedwait(&hub->arrived, &hub->mutex, &until);
         hub->woken = false;
+        if (later) mark_later(hub);
+        later = false;
         if (!store) store = service_reader(hub->api->service);
         struct portion portion = {0};
         size_t slot = 0;
@@ -262,6 +295,7 @@ static void *pump(void *context)
             bool more = serve_one(hub, store, s, &arena, &portion, &out);
             pthread_mutex_lock(&hub->mutex);
             if (more) s->moved = hub->woken = true;
+            later = later || s->later;
         }
         int64_t now = os_now().mono_ms;
         if (now - looked >= LOOK_MS) {
@@ -282,7 +316,8 @@ static void *pump(void *context)
 static void on_closed(void *context, enum net_end why)
 {
     struct subscription *s = context;
-    (void)why;
+    if (why == NET_END_SLOW)
+        os_log(LOG_WARN, "stream cut why=\"its client does not read\" token=%.*s", STR_ARG(s->token));
     __atomic_store_n(&s->closed, true, __ATOMIC_RELEASE);
 }
 

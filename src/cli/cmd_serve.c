@@ -87,9 +87,9 @@ static void on_request(void *context, struct net_exchange *exchange)
     api_handle(((struct serving *)context)->api, exchange);
 }
 
-static uint64_t body_max(void *context, struct str method, struct str path)
+static uint64_t body_max(void *context, const struct http_request *head)
 {
-    return api_body_max(((struct serving *)context)->api, method, path);
+    return api_body_max(((struct serving *)context)->api, head);
 }
 
 static int read_listen(struct serving *serving)

@@ -85,7 +85,7 @@ static void head_came(struct conn *conn)
         reply_refuse(conn, status, status == 421 ? "this host is not served here" : "asked for by another site");
         return;
     }
-    if (options->body_max) conn->parser.body_max = options->body_max(options->context, request->method, request->path);
+    if (options->body_max) conn->parser.body_max = options->body_max(options->context, request);
     conn->in_body = true;
     conn->since = server->now;
     conn->owes_continue = request->expect_continue;

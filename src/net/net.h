@@ -51,7 +51,7 @@ struct net_options {
     size_t header_count;
     void (*handle)(void *context, struct net_exchange *x); // net thread; must not block
     // How large may the body be? Net thread, before it is read. NULL: limits->http.body_max.
-    uint64_t (*body_max)(void *context, struct str method, struct str path);
+    uint64_t (*body_max)(void *context, const struct http_request *head);
     void (*tick)(void *context); // net thread, every tick_ms; may be NULL
     int64_t tick_ms;
     void *context;

@@ -441,6 +441,12 @@ void service_start(struct call *call, const struct start_call *start)
                      "beginning with a letter or digit");
         return;
     }
+    bool adapter = given->target_adapter.len == 0 || run_id_valid(given->target_adapter);
+    if (!run_id_valid(starting->ids.project) || !run_id_valid(starting->ids.environment) || !adapter) {
+        call_problem(call, 400, "INVALID_REQUEST",
+                     "projectId, environmentId and targetAdapter have the form of a run id");
+        return;
+    }
     if (given->document.len == 0 && given->ref.uri.len == 0) {
         call_problem(call, 400, "INVALID_REQUEST", "either document or planRef is needed");
         return;

@@ -156,6 +156,20 @@ bool service_authenticate(struct service *service, struct str token, struct aren
     return ok;
 }
 
+bool service_knows(struct service *service, struct str token)
+{
+    struct tokens *tokens = &service->tokens;
+    struct str id;
+    struct digest secret;
+    bool found = false;
+    if (!auth_token_parse(token, &id, &secret)) return false;
+    pthread_rwlock_rdlock(&tokens->lock);
+    size_t at = place_of(tokens, id, &found);
+    bool same = auth_token_matches(found ? &tokens->rows[at]->token : NULL, &secret);
+    pthread_rwlock_unlock(&tokens->lock);
+    return same && service_token_valid(service, id);
+}
+
 // ---- the first token (A8): no installation begins with a known one
 
 static struct str token_path(struct service *service, struct arena *arena)

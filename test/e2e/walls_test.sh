@@ -26,6 +26,42 @@ test_bodies_of_odd_shapes_are_answered() {
     still_serves
 }
 
+test_messages_that_could_mean_two_things_start_nothing_H1() {
+    serve
+    hostile framing
+    still_serves
+}
+
+test_browsers_of_other_sites_are_refused_H2_H3_H4_H5() {
+    serve
+    hostile browser
+    still_serves
+}
+
+test_limits_hold_at_their_edge_and_memory_with_them() {
+    serve
+    hostile limits
+    still_serves
+}
+
+test_identifiers_that_are_none_reach_no_file_P2_P3() {
+    serve
+    hostile names "$PWD"
+    still_serves
+}
+
+test_strangers_cost_little_and_learn_nothing_A4() {
+    serve
+    hostile strangers
+    still_serves
+}
+
+test_slow_clients_hold_up_nobody() {
+    serve
+    hostile slow
+    still_serves
+}
+
 test_stopping_answers_those_who_wait() {
     serve
     hostile waiters &

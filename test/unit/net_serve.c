@@ -93,10 +93,10 @@ static void pipelined_requests_are_answered_in_order(void)
     kit_stop(&kit);
 }
 
-static uint64_t body_max(void *context, struct str method, struct str path)
+static uint64_t body_max(void *context, const struct http_request *head)
 {
     (void)context;
-    return str_is(method, "POST") && str_is(path, "/large") ? 5000000 : 10;
+    return str_is(head->method, "POST") && str_is(head->path, "/large") ? 5000000 : 10;
 }
 
 static void post(struct answers *answers, const char *path, size_t size)

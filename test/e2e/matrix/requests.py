@@ -87,7 +87,7 @@ def requests(world, leave_out=()):
             yield {"case": f"{row['name']} {principal} {place} {state} {fact}", "method": route["method"], "path": path, "body": body,
                    "accept": route.get("accept", "application/json"), "token": token_of(world, principal, place, state),
                    "changes": route.get("changes", ""), "want": wanted(row, route, words, reason),
-                   "twin": f"{row['name']} {principal} {state} {fact}" if place in ("other_tenant", "absent") else None,
+                   "twin": f"{row['name']} {principal} {state} {fact}" if place in ("other_tenant", "absent") and row["scope"] == "item" else None,
                    "ids": sorted(set(map(str, names.values())), key=len, reverse=True)}
 
 

@@ -16,7 +16,7 @@ class Door:
 
     def head(self, method, target, headers=(), token=True, body=b"", host=None):
         """A well-formed request as bytes."""
-        lines = [f"{method} {target} HTTP/1.1".encode("latin-1"), b"Host: " + (host or f"{self.host}:{self.port}").encode()]
+        lines = [f"{method} {target} HTTP/1.1".encode("latin-1"), b"Host: " + (f"{self.host}:{self.port}" if host is None else host).encode()]
         if token and self.token:
             lines.append(b"Authorization: Bearer " + self.token.encode())
         if body or method in ("POST", "PUT", "PATCH"):
@@ -27,7 +27,8 @@ class Door:
     def ask(self, method, target, body=None, headers=(), token=None):
         """(status, headers, body) by a connection of its own."""
         connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
-        more = {"Authorization": "Bearer " + (token or self.token)} if (token or self.token) else {}
+        token = self.token if token is None else token  # "": none at all
+        more = {"Authorization": "Bearer " + token} if token else {}
         if body is not None:
             more["Content-Type"] = "application/json"
             body = body if isinstance(body, (bytes, str)) else json.dumps(body)
@@ -71,7 +72,7 @@ class Door:
         return 0
 
     def alive(self):
-        return self.ask("GET", "/livez", token="x")[0] == 200
+        return self.ask("GET", "/livez", token="")[0] == 200
 
 
 def statuses(data):

@@ -10,7 +10,7 @@ NOT_YET = set("run.proof run.payload step.output run.bundle run.delete run.adopt
               "schedule.create schedule.delete queue.list queue.change limit.list limit.change dlq.list dlq.replay dlq.drop outbox.list "
               "outbox.rewind secretref.list audit.verify tenant.create tenant.delete engine.drain config.read config.change debug".split())
 # Conditions that cannot hold for a caller who has only a token: nobody approved the plan, nobody holds a task or agreed.
-UNMET = ["approved_plan", "own_task", "assigned", "not_own_request", "two_person"]
+UNMET = ["approved_plan", "own_task", "two_person"]
 PLACES = {"own": ("acme", "web", "prod"), "own_limited": ("acme", "web", "prod"), "other_project": ("acme", "shop", "prod"),
           "other_environment": ("acme", "web", "dev"), "other_tenant": ("rival", "web", "prod"), "absent": ("acme", "web", "prod")}
 SOON_MS = 700
