@@ -151,7 +151,7 @@ struct edit {
     struct cli *cli;
     const char *path;
     struct str text;
-    const struct setting *setting;
+    const char *name;
     struct str table; // "[profile.x]" or empty
     struct str line;  // the new line; empty = take it out
 };
@@ -181,7 +181,7 @@ static void rewrite(const struct edit *edit, struct buf *out)
         struct str line = str_cut(rest, '\n', &rest);
         struct str table = table_name(line);
         if (table.ptr) inside = edit->table.len > 0 && str_starts(table, edit->table);
-        if (inside && is_assignment(line, edit->setting->name)) {
+        if (inside && is_assignment(line, edit->name)) {
             if (!done && edit->line.len > 0) buf_printf(out, "%.*s\n", STR_ARG(edit->line));
             done = true;
             continue;
@@ -214,13 +214,12 @@ static int write_file(struct cli *cli, const char *path, struct str text)
     return os_write_file(path, text, 0666, true, &err) ? cli_error(cli, &err) : EXIT_OK;
 }
 
-static int change(struct cli *cli, const struct setting *setting, struct str line)
+static int change(struct cli *cli, const char *name, struct str profile, struct str line)
 {
     struct error err = {0};
     bool local = args_has(&cli->args, FLAG_LOCAL);
     const struct config_file *file = &cli->config->files[local ? CONFIG_PROJECT : CONFIG_USER];
-    struct str profile = args_text(&cli->args, FLAG_PROFILE, "");
-    struct edit edit = {.cli = cli, .path = file->path, .text = STR(""), .setting = setting, .line = line};
+    struct edit edit = {.cli = cli, .path = file->path, .text = STR(""), .name = name, .line = line};
     if (!file->path) return cli_fail(cli, EXIT_ERROR, "there is no home directory to keep settings in");
     if (file->exists && os_read_file(file->path, TEXT_FILE_MAX, &cli->arena, &edit.text, &err))
         return cli_error(cli, &err);
@@ -235,8 +234,33 @@ static int change(struct cli *cli, const struct setting *setting, struct str lin
                         err.message);
     if (!code) code = write_file(cli, file->path, buf_str(&out));
     buf_release(&out);
-    if (!code) cli_note(cli, "%s %s in %s", line.len ? "set" : "removed", setting->name, file->path);
+    if (!code) cli_note(cli, "%s %s in %s", line.len ? "set" : "removed", name, file->path);
     return code;
+}
+
+// NAME = VALUE. A JSON string is a TOML string.
+static int set_value(struct cli *cli, const char *name, struct str profile, struct str value, bool bare)
+{
+    struct buf line;
+    buf_init(&line, TEXT_FILE_MAX);
+    buf_printf(&line, "%s = ", name);
+    if (bare)
+        buf_add(&line, value);
+    else
+        json_write_string(&line, value);
+    struct str kept = arena_copy(&cli->arena, buf_str(&line));
+    buf_release(&line);
+    return kept.ptr ? change(cli, name, profile, kept) : cli_nomem(cli);
+}
+
+int config_change(struct cli *cli, const char *name, struct str profile, struct str value)
+{
+    if (value.len == 0) return change(cli, name, profile, STR(""));
+    int code = set_value(cli, name, profile, value, false);
+    if (code || !cli->config) return code;
+    struct config_file *file = &cli->config->files[args_has(&cli->args, FLAG_LOCAL) ? CONFIG_PROJECT : CONFIG_USER];
+    file->exists = true; // the next change reads what this one wrote
+    return EXIT_OK;
 }
 
 int command_config_set(struct cli *cli)
@@ -245,21 +269,13 @@ int command_config_set(struct cli *cli)
     struct str value = cli->args.word_count > 1 ? cli->args.words[1] : STR("");
     bool unset = strcmp(cli->args.command->name, "config unset") == 0;
     if (!setting) return EXIT_NOT_FOUND;
-    if (unset) return change(cli, setting, STR(""));
+    struct str profile = args_text(&cli->args, FLAG_PROFILE, "");
+    if (unset) return change(cli, setting->name, profile, STR(""));
     const char *choices = setting->flag == FLAG_ASCII ? "true|false" : flag_info(setting->flag)->choices;
     if (choices[0] && choice_index(value, choices) == SIZE_MAX) {
         cli_fail(cli, EXIT_USAGE, "%s cannot be %.*s", setting->name, STR_ARG(value));
         cli_hint(cli, "one of: %s", choices);
         return EXIT_USAGE;
     }
-    struct buf line;
-    buf_init(&line, TEXT_FILE_MAX);
-    buf_printf(&line, "%s = ", setting->name);
-    if (setting->flag == FLAG_ASCII)
-        buf_add(&line, value);
-    else
-        json_write_string(&line, value); // a JSON string is a TOML string
-    struct str kept = arena_copy(&cli->arena, buf_str(&line));
-    buf_release(&line);
-    return kept.ptr ? change(cli, setting, kept) : cli_nomem(cli);
+    return set_value(cli, setting->name, profile, value, setting->flag == FLAG_ASCII);
 }

@@ -254,9 +254,9 @@ void config_load(struct cli *cli)
 
 bool config_report(struct cli *cli)
 {
-    static const char *const helpers[] = {"help",       "version",      "config list", "config get",
-                                          "config set", "config unset", "config path", "doctor",
-                                          "completion", "man",          "complete"};
+    static const char *const helpers[] = {"help",         "version",     "config list", "config get", "config set",
+                                          "config unset", "config path", "doctor",      "completion", "man",
+                                          "complete",     "context ls",  "context use", "context add"};
     bool helps = false, fatal = false;
     for (size_t i = 0; i < ARRAY_COUNT(helpers); i++) helps = helps || strcmp(helpers[i], cli->args.command->name) == 0;
     for (size_t i = 0; cli->config && !helps && i < cli->config->fault_count; i++) {

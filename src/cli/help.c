@@ -176,6 +176,7 @@ static const struct help_row environment_rows[] = {
     {"CAIRN_STORE, CAIRN_TENANT, ...", "settings: `cairn config list -o wide` names every variable"},
     {"CAIRN_PROFILE", "profile when --profile is absent"},
     {"CAIRN_LOG", "json: diagnostics on stderr are JSON, an object a line"},
+    {"CAIRN_SERVER, CAIRN_TOKEN", "a server instead of a store, and the token for it"},
     {"XDG_CONFIG_HOME", "settings are in $XDG_CONFIG_HOME/cairn/config.toml, else below ~/.config"},
     {"XDG_STATE_HOME", "the default store is sqlite:$XDG_STATE_HOME/cairn/cairn.db, else below ~/.local/state"},
     {"NO_COLOR", "no colours when set and not empty"},

@@ -25,7 +25,7 @@ int server_choose(struct cli *cli, const char **url)
     bool store_flag = args_has(args, FLAG_STORE), server_flag = args_has(args, FLAG_SERVER);
     struct str named = args_text(args, FLAG_SERVER, "");
     *url = NULL;
-    if (!command_takes(args->command, FLAG_SERVER)) return EXIT_OK;
+    if (command_takes(args->command, FLAG_STORE) && !command_takes(args->command, FLAG_SERVER)) return EXIT_OK;
     if (store_flag && server_flag)
         return cli_fail(cli, EXIT_USAGE, "--store and --server are two places: which of them is meant?");
     if (store_flag || named.len == 0) return EXIT_OK;

@@ -177,6 +177,8 @@ STAGE = {
     "cairn signal @last RETRY_STEP": HELD,
     "store restore": "cairn store backup $MNT/cairn.db; rm cairn.db*",
     "store copy": "rm -r runs",
+    "context use": "mkdir -p .git; cairn context add prod --store sqlite:x.db; cairn context add staging --store sqlite:x.db --local",
+    "context test": "cairn run build.json --store sqlite:$PWD/x.db; cairn context add prod --store sqlite:$PWD/x.db",
     "worker": "echo cairn_w_x >worker.token; (sleep 1; pkill -TERM -P $$ -x cairn || kill -TERM $$) &",
     "serve": "(sleep 1.5; pkill -TERM -P $$ -x cairn || kill -TERM $$) &",
     "config list": "cairn config set tenant acme --profile prod",
