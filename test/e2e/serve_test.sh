@@ -24,7 +24,7 @@ test_serve_refuses_to_be_reached_from_elsewhere_without_tls() {
     has err '--tls-cert'
 }
 
-test_we_2_1a_start_run_and_read_it_back() {
+test_start_a_run_and_read_it_back_WE_2_1_2a() {
     serve
     ask POST /v1/runs "{\"document\":$(plan_text p "$noop" "$(shell b 'echo hello')"),\"runId\":\"r1\"}" 'Prefer: wait=20'
     answers 200
@@ -45,7 +45,7 @@ test_we_2_1a_start_run_and_read_it_back() {
     intact
 }
 
-test_es_3f_the_same_request_starts_one_run() {
+test_the_same_request_starts_one_run_ES_3f() {
     serve
     body="{\"document\":$(plan_text p "$noop"),\"runRequestId\":\"q-1\"}"
     ask POST /v1/runs "$body" 'Prefer: wait=20' && answers 200
@@ -60,7 +60,7 @@ test_es_3f_the_same_request_starts_one_run() {
     ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"runId\":\"$run\"}" && answers 409 && code_is RUN_ALREADY_EXISTS
 }
 
-test_we_3_1_refusals_store_nothing() {
+test_refusals_store_nothing() {
     serve
     ask POST /v1/runs '{"planRef":{"uri":"file:///etc/passwd","sha256":"0","schemaVersion":"v1.2","planId":"p","planVersion":"1"}}'
     answers 422 && code_is PLAN_URI_NOT_ALLOWED
@@ -73,7 +73,7 @@ test_we_3_1_refusals_store_nothing() {
     ask GET '/v1/audit' && has body AUTHZ_TENANT_FORBIDDEN
 }
 
-test_we_2_1d_signals_are_decided_and_remembered() {
+test_signals_are_decided_and_remembered() {
     serve
     ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a 'sleep 30')" "$noop" | sed 's/"a\\",\\"kind\\":\\"noop/"z\\",\\"kind\\":\\"noop/'),\"runId\":\"r1\"}"
     answers 202

@@ -3,9 +3,10 @@
 
 // ---- reading
 
-static void occurredAt_is_read_for_emittedAt_C_03(void)
+static void occurredAt_is_read_for_emittedAt_and_never_written_C_03_WE_5b(void)
 {
     struct json record = record_of(VOCABULARY_RUN, (struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("a")});
+    CHECK(json_key(&record, "emittedAt") && !json_key(&record, "occurredAt"));
     struct json old = with_member(&record, "emittedAt", (struct json){0});
     old = with_member(&old, "occurredAt", json_string(STR("2026-02-11T18:00:00+01:00")));
     struct buf text;
@@ -285,7 +286,7 @@ static void names_of_moments_vocabularies_and_emitters_ES_1_2b_ES_1_2d(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(occurredAt_is_read_for_emittedAt_C_03),
+        TEST(occurredAt_is_read_for_emittedAt_and_never_written_C_03_WE_5b),
         TEST(unknown_types_are_read_ES_1_5_6a_ES_7a),
         TEST(bytes_that_are_no_record_are_corrupt),
         TEST(stepFailed_without_willRetry_is_final_C_34),

@@ -1,0 +1,103 @@
+# The operations of IWorkflowEngine over HTTP, by their ids.
+. "$(dirname "$0")/serve_lib.sh"
+
+noop='{"stepId":"a","kind":"noop"}'
+sleeper='{"stepId":"a","kind":"shell","with":{"command":"sleep 30"}}'
+event() { ask GET "/v1/runs/$1/events?limit=500" && jq -c ".items[] | select(.eventType == \"$2\")" body; }
+# Serves the directory `plans` on a free port: $plans is its URL.
+host_plans() {
+    mkdir -p plans
+    python3 - <<'PY' &
+import functools, http.server, os
+handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory="plans")
+server = http.server.HTTPServer(("127.0.0.1", 0), handler)
+open("port.new", "w").write(str(server.server_port))
+os.rename("port.new", "port")
+server.serve_forever()
+PY
+    host=$!
+    wait_for test -s port
+    plans=http://127.0.0.1:$(cat port)
+    printf '[serve.fetch]\nallow = [{ uri = "%s/", allowPrivate = true }]\n' "$plans" >cairn.toml
+}
+ref() { jq -nc --arg u "$plans/$1" --arg s "$2" '{uri: $u, sha256: $s, schemaVersion: "v1.2", planId: "p", planVersion: "1"}'; }
+sha() { sha256sum <"$1" | cut -d' ' -f1; }
+
+test_start_status_signal_and_cancel_are_operations_WE_2_1a_WE_2_1b_WE_2_1c_WE_2_1d() {
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$sleeper"),\"runId\":\"r1\"}" && answers 202
+    has_line body '"engineRunRef":'
+    ask GET /v1/runs/r1/status && equal "$(jq -r '.status, has("completedAt")' body | tr '\n' ' ')" 'RUNNING false '
+    ask POST /v1/runs/r1/signals '{"signalType":"PAUSE","payload":{},"signalId":"11111111-1111-4111-8111-111111111111"}' && answers 202
+    ask POST /v1/runs/r1/signals '{"signalType":"CANCEL","payload":{"reason":"enough"},"signalId":"21111111-1111-4111-8111-111111111111"}' && answers 202
+    wait_for eval 'ask GET /v1/runs/r1/status && [ "$(jq -r .status body)" = CANCELLED ]'
+    jq -e .completedAt body >/dev/null || fail "it has ended and does not say when"
+}
+
+test_the_context_goes_into_every_event_WE_2_1e_WE_2_1_3g_WE_2_1_3j() {
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$sleeper"),\"context\":{\"tenantId\":\"default\",\"projectId\":\"shop\",\"environmentId\":\"prod\",\"runId\":\"r1\"}}"
+    answers 202
+    # Only the run's id is named from here on: where it belongs is looked up.
+    ask POST /v1/runs/r1/signals '{"signalType":"CANCEL","payload":{},"signalId":"11111111-1111-4111-8111-111111111111"}' && answers 202
+    wait_for eval 'ask GET /v1/runs/r1/status && [ "$(jq -r .status body)" = CANCELLED ]'
+    ask GET '/v1/runs/r1/events?limit=500'
+    equal "$(jq -r '[.items[] | .tenantId + "/" + .projectId + "/" + .environmentId] | unique | join(" ")' body)" default/shop/prod
+    event r1 RunCancelled | grep -q '"projectId":"shop"' || fail "RunCancelled does not say where"
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"context\":{\"tenant\":\"default\"}}" && answers 400
+}
+
+test_a_plan_is_started_by_reference_and_only_that_is_kept_WE_3_1a_WE_1j_WE_1k() {
+    host_plans
+    plan_text p "$noop" '{"stepId":"b","kind":"echo","with":{"message":"a canary that is nowhere in the log"}}' | jq -r . | tr -d '\n' >plans/p.json
+    serve
+    ask POST /v1/runs "{\"planRef\":$(ref p.json "$(sha plans/p.json)"),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
+    equal "$(jq -r .status body)" COMPLETED
+    event r1 RunStarted >started
+    equal "$(jq -r '.payload.planRef.sha256' started)" "$(sha plans/p.json)"
+    hasnt started canary
+    kill $host
+    stop_serving
+    serve # what cancel, status and signal need is stored with the run; the place the plan came from is gone
+    ask GET /v1/runs/r1/status && answers 200
+    equal "$(jq -r .status body)" COMPLETED
+}
+
+test_a_changed_plan_is_not_executed_and_alarms_WE_3_1j_WE_3_1k() {
+    host_plans
+    plan_text p "$noop" | jq -r . | tr -d '\n' >plans/p.json
+    promised=$(sha plans/p.json)
+    echo ' ' >>plans/p.json
+    serve
+    ask POST /v1/runs "{\"planRef\":$(ref p.json "$promised"),\"runId\":\"r1\"}" && answers 422 && code_is PLAN_INTEGRITY_VALIDATION_FAILED
+    hasnt body "$(sha plans/p.json)"
+    ask GET /v1/runs/r1 && answers 404
+    ask GET /v1/alerts && equal "$(jq -r '.items[] | select(.name == "PLAN_INTEGRITY_VALIDATION_FAILED") | .priority' body | tr -d P)" 1 priority
+    ask GET /v1/audit && has body "$(sha plans/p.json)" && has body "$promised"
+    kill $host
+}
+
+test_a_document_in_the_request_becomes_a_reference_WE_3_2a() {
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
+    uri=$(event r1 RunStarted | jq -r .payload.planRef.uri)
+    sha=$(event r1 RunStarted | jq -r .payload.planRef.sha256)
+    equal "$uri" "cairn://plans/$sha"
+    equal "$(plan_text p "$noop" | jq -j . | sha256sum | cut -d' ' -f1)" "$sha"
+}
+
+test_steps_are_checked_by_their_kind_before_anything_runs_WE_3_2c_WE_3_2d_WE_3_2e() {
+    serve
+    for steps in '{"kind":"noop"}' '{"stepId":"a","kind":"shell","with":{"command":"true","colour":1}}' '{"stepId":"a","kind":"noop","colour":1}' \
+        '{"stepId":"a","kind":"exec","with":{"argv":"ls"}}'; do
+        ask POST /v1/runs "{\"document\":$(plan_text p "$steps"),\"runId\":\"r1\"}" && answers 422
+        has_line body 'INVALID_(STEP|PLAN)_SCHEMA'
+        ask GET /v1/runs/r1 && answers 404
+    done
+    # What the plan asks of the engine is the engine's own question.
+    document=$(plan_text p "$noop" | jq -c 'fromjson | .metadata.requiresCapabilities = ["no.such.thing"] | tojson')
+    ask POST /v1/runs "{\"document\":$document,\"runId\":\"r1\"}" && answers 422
+    has_line body 'CAPABILIT'
+}
+
+run_tests "$@"
