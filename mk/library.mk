@@ -1,7 +1,7 @@
 # libcairn: the modules up to lib, compiled for shared objects in a variant of their own, so that build/cairn pays nothing.
 #   build/libcairn.so.0   only cairn_ names, version CAIRN_0.1 (mk/libcairn.map)
 #   build/libcairn.a      one object whose inner names are local
-LIBRARY_MODULES := base json schema expr doc program contract kernel view explain os store tool engine reading lib
+LIBRARY_MODULES := base json schema expr doc program contract kernel view explain http os fetch store tool engine reading lib
 PIC := build/pic
 PIC_CFLAGS = $(WARN) $(subst -I$(B)/gen,-I$(PIC)/gen,$(COMMON)) -O2 $(subst -fPIE,-fPIC,$(HARDEN)) $(EXTRA)
 PIC_OBJS := $(patsubst %.c,$(PIC)/%.o,$(foreach m,$(LIBRARY_MODULES),$(sort $(wildcard src/$(m)/*.c)))) $(PIC)/gen/embedded.o
