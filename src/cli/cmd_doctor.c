@@ -1,6 +1,7 @@
 // Looks for what would hurt later. A check that finds nothing says nothing.
 #include "cli/commands.h"
 #include "cli/config.h"
+#include "cli/doctor.h"
 #include "cli/follow.h"
 #include "cli/mirror.h"
 
@@ -31,19 +32,7 @@ enum {
 #define SPACE_MIN ((uint64_t)1 << 30)
 #define WAL_MAX ((uint64_t)256 << 20)
 
-struct doctor {
-    struct cli *cli;
-    struct session session;
-    const char *directory; // of the store; NULL = none (memory)
-    struct json problems;
-    const char *check;
-    size_t problem_count, fixed_count;
-    struct run_heads unfinished;
-};
-
-static void problem(struct doctor *d, const char *hint, const char *format, ...) PRINTF_LIKE(3, 4);
-
-static void problem(struct doctor *d, const char *hint, const char *format, ...)
+void doctor_problem(struct doctor *d, const char *hint, const char *format, ...)
 {
     char text[1024];
     struct arena *arena = &d->cli->arena;
@@ -69,7 +58,7 @@ static void check_config(struct doctor *d)
 {
     const struct config *config = d->cli->config;
     for (size_t i = 0; config && i < config->fault_count; i++)
-        problem(d, config->faults[i].hint, "%.*s", STR_ARG(config->faults[i].text));
+        doctor_problem(d, config->faults[i].hint, "%.*s", STR_ARG(config->faults[i].text));
 }
 
 static const char *remote_name(uint32_t type)
@@ -96,20 +85,21 @@ static void check_place(struct doctor *d)
     if (!d->directory || statfs(d->directory, &about) != 0) return;
     const char *remote = remote_name((uint32_t)about.f_type);
     if (remote)
-        problem(d, "put the store on a local disk",
-                "%s is on %s: its locks and syncs promise less than a durable log needs", d->directory, remote);
+        doctor_problem(d, "put the store on a local disk",
+                       "%s is on %s: its locks and syncs promise less than a durable log needs", d->directory, remote);
     if ((uint32_t)about.f_type == 0x01021994)
-        problem(d, "put the store on a disk", "%s is in memory (tmpfs): a reboot loses every run", d->directory);
+        doctor_problem(d, "put the store on a disk", "%s is in memory (tmpfs): a reboot loses every run", d->directory);
     uint64_t unit = (uint64_t)about.f_bsize, free_bytes = (uint64_t)about.f_bavail * unit;
     uint64_t all = (uint64_t)about.f_blocks * unit;
     if (free_bytes < SPACE_MIN || (all > 0 && free_bytes < all / 50))
-        problem(d, "make room, or `cairn store gc` removes old runs", "%s has %llu MiB left (%llu %%)", d->directory,
-                (unsigned long long)(free_bytes >> 20), (unsigned long long)(all ? free_bytes * 100 / all : 0));
+        doctor_problem(d, "make room, or `cairn store gc` removes old runs", "%s has %llu MiB left (%llu %%)",
+                       d->directory, (unsigned long long)(free_bytes >> 20),
+                       (unsigned long long)(all ? free_bytes * 100 / all : 0));
     if (about.f_files > 0 && about.f_ffree < about.f_files / 50)
-        problem(d, "the files store takes two inodes a run; sqlite takes none", "%s is short of inodes: %llu left",
-                d->directory, (unsigned long long)about.f_ffree);
+        doctor_problem(d, "the files store takes two inodes a run; sqlite takes none",
+                       "%s is short of inodes: %llu left", d->directory, (unsigned long long)about.f_ffree);
     if (access(d->directory, W_OK) != 0)
-        problem(d, "runs cannot be started here", "%s cannot be written to", d->directory);
+        doctor_problem(d, "runs cannot be started here", "%s cannot be written to", d->directory);
 }
 
 // A sync that returns at once has not reached anything that survives a power cut.
@@ -125,7 +115,7 @@ static void check_sync(struct doctor *d)
     for (int i = 0; i < SYNC_ROUNDS; i++) {
         int64_t from = os_mono_us();
         if (write(fd, path, 512) != 512 || fdatasync(fd) != 0) {
-            problem(d, "check the disk before anything else", "writing and syncing 512 bytes failed");
+            doctor_problem(d, "check the disk before anything else", "writing and syncing 512 bytes failed");
             break;
         }
         int64_t took = os_mono_us() - from;
@@ -135,11 +125,11 @@ static void check_sync(struct doctor *d)
     struct statfs about;
     bool memory = statfs(d->directory, &about) == 0 && (uint32_t)about.f_type == 0x01021994;
     if (best < SYNC_MIN_US && !memory)
-        problem(d, "look for a write cache without a battery, a mount with nobarrier, or eatmydata",
-                "a sync takes %lld us: what it says to be durable is not", (long long)best);
+        doctor_problem(d, "look for a write cache without a battery, a mount with nobarrier, or eatmydata",
+                       "a sync takes %lld us: what it says to be durable is not", (long long)best);
     const char *preload = getenv("LD_PRELOAD");
     if (preload && strstr(preload, "eatmydata"))
-        problem(d, "unset LD_PRELOAD", "libeatmydata is loaded: syncs do nothing");
+        doctor_problem(d, "unset LD_PRELOAD", "libeatmydata is loaded: syncs do nothing");
 }
 
 static void check_store(struct doctor *d)
@@ -147,12 +137,13 @@ static void check_store(struct doctor *d)
     const struct store_recovery *recovered = d->session.store ? store_recovered(d->session.store) : NULL;
     struct stat wal;
     if (recovered && recovered->quarantined_runs > 0)
-        problem(d, "`cairn log verify --all` names the records", "%llu runs are quarantined: their files were damaged",
-                (unsigned long long)recovered->quarantined_runs);
+        doctor_problem(d, "`cairn log verify --all` names the records",
+                       "%llu runs are quarantined: their files were damaged",
+                       (unsigned long long)recovered->quarantined_runs);
     if (strncmp(d->session.url, "sqlite:", 7) == 0 &&
         stat(cli_format(d->cli, "%s-wal", d->session.url + 7), &wal) == 0 && (uint64_t)wal.st_size > WAL_MAX)
-        problem(d, "a reader that never ends keeps it from being checkpointed: end it", "the WAL has grown to %llu MiB",
-                (unsigned long long)wal.st_size >> 20);
+        doctor_problem(d, "a reader that never ends keeps it from being checkpointed: end it",
+                       "the WAL has grown to %llu MiB", (unsigned long long)wal.st_size >> 20);
 }
 
 static void check_clock(struct doctor *d)
@@ -166,10 +157,10 @@ static void check_clock(struct doctor *d)
         heads.count > 0 && heads.items[0].updated_ms > now + CLOCK_SKEW_MS) {
         char ahead[24];
         duration_format(heads.items[0].updated_ms - now, ahead);
-        problem(d, "the clock went back since then: timers and times of new events will be off",
-                "the newest run was last written %s from now", ahead);
+        doctor_problem(d, "the clock went back since then: timers and times of new events will be off",
+                       "the newest run was last written %s from now", ahead);
     }
-    if (now < INT64_C(1735689600000)) problem(d, "set the clock", "the clock stands before 2025");
+    if (now < INT64_C(1735689600000)) doctor_problem(d, "set the clock", "the clock stands before 2025");
     if (adjtimex(&clock) == TIME_ERROR && d->cli->verbose > 0)
         cli_note(d->cli, "clock: the kernel does not know whether it is synchronised (normal in containers)");
 }
@@ -178,12 +169,12 @@ static void check_limits(struct doctor *d)
 {
     struct rlimit files, processes;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FILES_MIN)
-        problem(d, "ulimit -n 1024", "only %llu open files are allowed", (unsigned long long)files.rlim_cur);
+        doctor_problem(d, "ulimit -n 1024", "only %llu open files are allowed", (unsigned long long)files.rlim_cur);
     if (getrlimit(RLIMIT_NPROC, &processes) == 0 && processes.rlim_cur != RLIM_INFINITY && processes.rlim_cur < 64)
-        problem(d, "ulimit -u 1024", "only %llu processes are allowed", (unsigned long long)processes.rlim_cur);
+        doctor_problem(d, "ulimit -u 1024", "only %llu processes are allowed", (unsigned long long)processes.rlim_cur);
     if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY && files.rlim_cur < SPACE_MIN)
-        problem(d, "ulimit -f unlimited", "files may not grow beyond %llu MiB",
-                (unsigned long long)files.rlim_cur >> 20);
+        doctor_problem(d, "ulimit -f unlimited", "files may not grow beyond %llu MiB",
+                       (unsigned long long)files.rlim_cur >> 20);
 }
 
 static bool in_path(const char *name)
@@ -200,7 +191,7 @@ static bool in_path(const char *name)
 
 static void check_runtimes(struct doctor *d)
 {
-    if (!in_path("bash")) problem(d, "install bash", "there is no bash: steps of kind shell cannot run");
+    if (!in_path("bash")) doctor_problem(d, "install bash", "there is no bash: steps of kind shell cannot run");
 }
 
 // ---- runs
@@ -211,19 +202,19 @@ static void check_unfinished(struct doctor *d)
     struct run_filter filter = {.tenant = d->session.tenant, .unfinished = true, .limit = RUNS_LOOKED_AT};
     if (!d->session.store) return;
     if (store_list(d->session.store, &filter, &d->cli->arena, &d->unfinished, &err)) {
-        problem(d, NULL, "%s", err.message);
+        doctor_problem(d, NULL, "%s", err.message);
         return;
     }
     for (size_t i = 0; i < d->unfinished.count; i++) {
         const struct run_head *head = &d->unfinished.items[i];
         if (run_need(head) != NEED_OWNER || head->parent_run.len > 0) continue;
         if (++orphans <= LISTED_MAX)
-            problem(d, need_command(d->cli, head), "run %.*s has not ended and no process drives it",
-                    STR_ARG(head->ids.run));
+            doctor_problem(d, need_command(d->cli, head), "run %.*s has not ended and no process drives it",
+                           STR_ARG(head->ids.run));
     }
     if (orphans > LISTED_MAX)
-        problem(d, cli_command(d->cli, "recover"), "%zu further runs have not ended and no process drives them",
-                orphans - LISTED_MAX);
+        doctor_problem(d, cli_command(d->cli, "recover"), "%zu further runs have not ended and no process drives them",
+                       orphans - LISTED_MAX);
 }
 
 // What the kernel promises of every run that has not ended (K2): something is in flight, due, held, paused or asked.
@@ -243,12 +234,12 @@ static void check_states(struct doctor *d)
         if (mirror_add(&mirror, &d->unfinished.items[i]) == EXIT_OK && mirror_poll(&mirror, &changed) == EXIT_OK) {
             const struct mirrored *root = &mirror.runs[0];
             if (is_stuck(root->state))
-                problem(d, "please report this: it should be impossible",
-                        "run %.*s is RUNNING and has nothing in flight, due, held or asked", STR_ARG(root->run));
+                doctor_problem(d, "please report this: it should be impossible",
+                               "run %.*s is RUNNING and has nothing in flight, due, held or asked", STR_ARG(root->run));
             if (root->state->status != root->head.summary.status)
-                problem(d, cli_command(d->cli, "log verify %.*s", STR_ARG(root->run)),
-                        "run %.*s is listed as %s, but its log says %s", STR_ARG(root->run),
-                        run_status_name(root->head.summary.status), run_status_name(root->state->status));
+                doctor_problem(d, cli_command(d->cli, "log verify %.*s", STR_ARG(root->run)),
+                               "run %.*s is listed as %s, but its log says %s", STR_ARG(root->run),
+                               run_status_name(root->head.summary.status), run_status_name(root->state->status));
         }
         mirror_close(&mirror);
     }
@@ -264,11 +255,11 @@ static void check_chain(struct doctor *d)
         struct verify_report report = {0};
         const struct run_ids *ids = &heads.items[i].ids;
         if (store_verify(d->session.store, ids->tenant, ids->run, &d->cli->arena, &report, &err))
-            problem(d, NULL, "run %.*s: %s", STR_ARG(ids->run), err.message);
+            doctor_problem(d, NULL, "run %.*s: %s", STR_ARG(ids->run), err.message);
         for (size_t f = 0; f < report.fault_count && f < LISTED_MAX; f++)
-            problem(d, cli_command(d->cli, "log verify %.*s", STR_ARG(ids->run)), "run %.*s, %s %llu: %.*s",
-                    STR_ARG(ids->run), report.faults[f].ledger ? "ledger entry" : "event",
-                    (unsigned long long)report.faults[f].seq, STR_ARG(report.faults[f].what));
+            doctor_problem(d, cli_command(d->cli, "log verify %.*s", STR_ARG(ids->run)), "run %.*s, %s %llu: %.*s",
+                           STR_ARG(ids->run), report.faults[f].ledger ? "ledger entry" : "event",
+                           (unsigned long long)report.faults[f].seq, STR_ARG(report.faults[f].what));
     }
 }
 
@@ -288,8 +279,9 @@ static bool see_orphan(void *context, struct str run, struct str step)
     if (rc == OK && head.owned) return false; // its engine lives
     if (rc != OK && rc != E_NOT_FOUND) return false;
     if (!orphans->fix && ++orphans->count <= LISTED_MAX)
-        problem(d, "`cairn doctor --fix` kills it; so does `cairn recover` before the step runs again",
-                "a process of step %.*s of run %.*s still runs, but its engine is gone", STR_ARG(step), STR_ARG(run));
+        doctor_problem(d, "`cairn doctor --fix` kills it; so does `cairn recover` before the step runs again",
+                       "a process of step %.*s of run %.*s still runs, but its engine is gone", STR_ARG(step),
+                       STR_ARG(run));
     return orphans->fix;
 }
 
@@ -316,6 +308,8 @@ static const struct {
     {"clock", "the clock has not gone back", check_clock},
     {"limits", "open files, processes and file sizes are not limited too much", check_limits},
     {"runtimes", "what steps need is installed", check_runtimes},
+    {"serve", "the configuration of the service fits, its doors can be opened", check_serve},
+    {"server", "the service answers, is ready, and has workers and sinks", check_server},
     {"runs", "every unfinished run has somebody who drives it or is asked", check_unfinished},
     {"states", "no run is in an impossible state", check_states},
     {"orphans", "no process of a dead engine is left", check_orphans},

@@ -804,7 +804,7 @@ static const struct command commands[] = {
      "Each check is silent when it finds nothing; -v names them all. Exits 1 when something is wrong, so it serves as "
      "a "
      "health check too. --fix puts right what needs no decision: it kills processes whose engine is gone.",
-     "cairn doctor\ncairn doctor -v\ncairn doctor place sync -o json",
+     "cairn doctor\ncairn doctor -v\ncairn doctor place sync -o json\ncairn doctor serve server",
      "text|json",
      0,
      SIZE_MAX,

@@ -298,4 +298,57 @@ TOML
     kill %1
 }
 
+test_doctor_explains_a_broken_service() {
+    printf '[serve]\nlisten = "127.0.0.1:7999"\nreders = 1\n' >cairn.toml
+    cairn_is 1 doctor serve "${store[@]}"
+    has err 'cairn.toml:3:1: there is no "reders" in serve' && has err 'did you mean readers?'
+    rm cairn.toml
+    serve
+    port=${url##*:}
+    chmod 644 store.db.token
+    cairn_is 1 doctor serve "${store[@]}"
+    has err 'others can read the token' && has err 'chmod 600'
+    chmod 600 store.db.token
+    cairn_is 0 doctor serve "${store[@]}"
+    # how the running one is
+    cairn_is 0 doctor server --server "$url" --token-file store.db.token
+    echo cairn_wrong >wrong
+    cairn_is 1 doctor server --server "$url" --token-file wrong
+    # another store, the same address
+    printf '[serve]\nlisten = "127.0.0.1:%s"\n' "$port" >cairn.toml
+    cairn_is 0 run --store "sqlite:$PWD/other.db" "$root/examples/hello.json"
+    cairn_is 1 doctor serve --store "sqlite:$PWD/other.db"
+    has err "127.0.0.1:$port"
+    printf '[serve]\ntls = { certificate = "/nowhere.pem", key = "/nowhere.key" }\nlisten = "127.0.0.1:0"\n' >cairn.toml
+    cairn_is 1 doctor serve --store "sqlite:$PWD/other.db"
+    has err nowhere
+    rm cairn.toml
+    stop_serving
+    cairn_is 0 doctor server "${store[@]}" # none runs: nothing to say
+    # the token is lost
+    rm store.db.token
+    printf '[serve]\nlisten = "127.0.0.1:0"\n' >cairn.toml
+    cairn_is 1 doctor serve "${store[@]}"
+    has err 'the token of the first start is not at'
+}
+
+test_doctor_sees_what_is_missing_at_a_server() {
+    collector hooks 400
+    cat >cairn.toml <<TOML
+[serve]
+localSteps = false
+[serve.fetch]
+allow = [{ uri = "http://127.0.0.1:$collector/", allowPrivate = true }]
+[[serve.sinks]]
+name = "hook"
+type = "webhook"
+url = "http://127.0.0.1:$collector/in"
+TOML
+    serve
+    start "$(plan_text p "$(shell a true)")" r1 'X-None: 1' && answers 202
+    wait_for eval '! "$CAIRN" doctor server --server "$url" --token-file store.db.token 2>err && grep -q "wait for a worker" err && grep -q "dead letters" err'
+    has err 'sink hook has'
+    kill %1
+}
+
 run_tests "$@"
