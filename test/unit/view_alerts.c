@@ -310,6 +310,39 @@ static void readers_get_valid_json_in_order(void)
     CHECK_INT(list.count, 1);
 }
 
+// What a service keeps of an alert over a restart is what readers get.
+static void what_was_kept_comes_back_the_same(void)
+{
+    struct json before, after;
+    begin(8);
+    struct alert_fact fact = {.name = ALERT_DESTRUCTIVE_SIGNAL,
+                              .tenant = STR("acme"),
+                              .run = STR("r-1"),
+                              .step = STR("load"),
+                              .subject = STR("s-1"),
+                              .text = STR("words"),
+                              .seq = 7,
+                              .at_ms = INT64_C(1770829200123)};
+    alerts_raise(&alerts, &fact);
+    alerts_raise(&alerts, &fact);
+    CHECK(alerts_acknowledge(&alerts, str_from(alerts.items[0].id), STR("ann"), fact.at_ms + 5000));
+    CHECK_INT(alerts.items[0].changed, alerts.changes);
+    CHECK(alert_json(&alerts.items[0], &arena, &before));
+    struct alerts again;
+    CHECK(alerts_init(&again, &arena, 8));
+    CHECK(alerts_restore(&again, &before));
+    CHECK(!alerts_restore(&again, &before)); // it is there
+    CHECK(alert_json(&again.items[0], &arena, &after));
+    CHECK(json_equal(&before, &after));
+    CHECK_INT(again.items[0].changed, 0); // nothing to keep
+    alerts_raise(&again, &fact);
+    CHECK_INT(again.count, 1);
+    check_alert(&again.items[0], ALERT_DESTRUCTIVE_SIGNAL, 1, 3, true);
+    CHECK(again.items[0].changed > 0);
+    struct json odd = json_object();
+    CHECK(!alerts_restore(&again, &odd));
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -327,6 +360,7 @@ int main(int argc, char **argv)
         TEST(what_matters_least_makes_room),
         TEST(long_and_odd_texts_stay_whole_characters),
         TEST(readers_get_valid_json_in_order),
+        TEST(what_was_kept_comes_back_the_same),
     };
     return test_main("view_alerts", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -1,0 +1,111 @@
+// [serve] of a configuration: what each member becomes, and what is refused with its place.
+#include "harness/test.h"
+
+#include "service/service.h"
+
+static struct arena arena;
+static struct service_settings settings;
+
+static enum code put(const char *name, const char *text, struct error *err)
+{
+    struct json value;
+    *err = (struct error){0};
+    CHECK_OK(json_parse(str_from(text), NULL, &arena, &value, err), err);
+    return service_setting(str_from(name), &value, &arena, &settings, err);
+}
+
+static void take(const char *name, const char *text)
+{
+    struct error err;
+    CHECK_OK(put(name, text, &err), &err);
+}
+
+static void refuse(const char *name, const char *text, const char *why)
+{
+    struct error err;
+    CHECK_INT(put(name, text, &err), E_INVALID);
+    CHECK_TEXT(err.message, why);
+    CHECK(err.line > 0);
+}
+
+static void begin(void)
+{
+    arena_release(&arena);
+    arena_init(&arena, 64 * 1024, 64 << 20);
+    settings = (struct service_settings){.local_steps = true, .drain_ms = -1};
+}
+
+static void members_become_settings(void)
+{
+    begin();
+    take("listen", "[\"127.0.0.1:1\", \"unix:/x\"]");
+    take("hosts", "\"a.example\"");
+    take("tls", "{\"certificate\": \"/c\", \"key\": \"/k\"}");
+    take("drainSeconds", "0");
+    take("localSteps", "false");
+    take("leaseSeconds", "7");
+    take("routes", "[{\"tenant\": \"acme\", \"pool\": \"p\"}, {\"kind\": \"shell\", \"environment\": \"prod\"}]");
+    take("stateStore", "{\"writeLatencyBudgetMs\": 1500}");
+    take("http", "{\"connections\": 5, \"streamsPerToken\": 2, \"waitingCallsPerTenant\": 9}");
+    take("otlp", "{\"url\": \"http://127.0.0.1:4318\", \"headers\": {\"A\": \"x\", \"B\": {\"env\": \"V\"}}}");
+    CHECK_INT(settings.listen_count, 2);
+    CHECK_STR(settings.listen[1], STR("unix:/x"));
+    CHECK_STR(settings.hosts[0], STR("a.example"));
+    CHECK_STR(settings.tls_key, STR("/k"));
+    CHECK_INT(settings.drain_ms, 0);
+    CHECK(!settings.local_steps);
+    CHECK_INT(settings.lease_ms, 7000);
+    CHECK_INT(settings.route_count, 2);
+    CHECK_STR(settings.routes[0].pool, STR("p"));
+    CHECK_STR(settings.routes[1].kind, STR("shell"));
+    CHECK_INT(settings.routes[1].tenant.len, 0);
+    CHECK_INT(settings.write_budget_ms, 1500);
+    CHECK_INT(settings.connections, 5);
+    CHECK_INT(settings.calls_per_tenant, 9);
+    CHECK_STR(settings.otlp->url, STR("http://127.0.0.1:4318"));
+}
+
+static void confinement_none_is_none(void)
+{
+    begin();
+    take("confinement", "{\"level\": \"none\"}");
+    CHECK(!settings.confinement);
+    take("confinement", "{\"level\": \"basic\", \"limits\": {\"cpuSeconds\": 3}}");
+    CHECK_INT(settings.confinement->limits.cpu, 3);
+}
+
+static void what_does_not_fit_is_told_with_its_place(void)
+{
+    struct error err;
+    begin();
+    refuse("listen", "7", "listen must be a list of texts");
+    refuse("tls", "{\"certificate\": \"/c\"}", "tls needs certificate and key");
+    refuse("tls", "{\"certificate\": \"c\", \"key\": \"/k\"}", "tls must be an absolute path");
+    refuse("readers", "17", "readers must be a whole number from 1 to 16");
+    refuse("readers", "0", "readers must be a whole number from 1 to 16");
+    refuse("routes", "[{\"pol\": \"x\"}]", "routes has no member \"pol\"");
+    refuse("http", "{\"conections\": 1}", "http has no member \"conections\"");
+    refuse("otlp", "{\"headers\": {}}", "otlp needs a url");
+    refuse("otlp", "{\"url\": \"http://x\", \"headers\": {\"A\": {\"env\": 1}}}",
+           "otlp has a header that is neither text, {env = NAME} nor {file = PATH}");
+    refuse("sinks", "{}", "sinks must be a list of tables");
+    CHECK_INT(put("lisen", "1", &err), E_NOT_FOUND);
+}
+
+static void every_member_is_explained(void)
+{
+    size_t count = 0;
+    for (; service_setting_name(count); count++) CHECK(service_setting_what(count)[0] != '\0');
+    CHECK(count >= 16);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test tests[] = {
+        TEST(members_become_settings),
+        TEST(confinement_none_is_none),
+        TEST(what_does_not_fit_is_told_with_its_place),
+        TEST(every_member_is_explained),
+    };
+    return test_main("service_settings", tests, ARRAY_COUNT(tests), argc, argv);
+}
