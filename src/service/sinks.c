@@ -105,7 +105,8 @@ static struct bus *set_bus(struct service *service, struct bus *bus)
 enum code sinks_open(struct service *service, struct error *err)
 {
     const struct json *sinks = service->settings.sinks;
-    if (!sinks || sinks->count == 0) return OK;
+    if (sinks && sinks->count == 0) sinks = service->settings.sinks = NULL;
+    if (!sinks) return OK;
     struct bus_options options = {.sinks = sinks,
                                   .reader = bus_reader,
                                   .put = bus_put,
@@ -306,7 +307,7 @@ static void act(struct call *call, struct store *store)
     pthread_rwlock_rdlock(&service->bus_lock);
     struct bus *bus = service->bus;
     if (!bus)
-        rc = error_set(&err, E_CANCELLED, "the service is stopping");
+        rc = service->settings.sinks ? error_set(&err, E_CANCELLED, "the service is stopping") : E_NOT_FOUND;
     else if (letters->act == LETTERS_REDRIVE)
         rc = bus_redrive(bus, store, &letters->which, acted, call, &letters->count, &err);
     else if (letters->act == LETTERS_DROP)
