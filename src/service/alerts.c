@@ -60,7 +60,7 @@ static size_t gather(struct alarm *alarm, uint64_t since, struct arena *arena, s
     return count;
 }
 
-// Engine thread, after each turn. Costs a comparison when nothing has changed.
+// Engine thread, after each turn. Costs a lock and a comparison when nothing has changed.
 void alerts_flush(struct service *service)
 {
     struct alarm *alarm = &service->alarm;
@@ -68,9 +68,12 @@ void alerts_flush(struct service *service)
     struct error err = {0};
     struct arena arena;
     uint64_t until;
-    if (__atomic_load_n(&alarm->alerts.changes, __ATOMIC_RELAXED) == alarm->kept) return;
-    arena_init(&arena, 16 * 1024, 16 << 20);
     pthread_mutex_lock(&alarm->mutex);
+    if (alarm->alerts.changes == alarm->kept) {
+        pthread_mutex_unlock(&alarm->mutex);
+        return;
+    }
+    arena_init(&arena, 16 * 1024, 16 << 20);
     size_t count = gather(alarm, alarm->kept, &arena, puts, &until);
     pthread_mutex_unlock(&alarm->mutex);
     if (count == 0 || engine_put(service->engine, puts, count, NULL, NULL, &err) == OK) alarm->kept = until;

@@ -34,7 +34,7 @@ static void probed(void *context, enum code rc, const struct error *why)
 {
     struct service *service = context;
     (void)why;
-    service->pulse.probing = false;
+    __atomic_store_n(&service->pulse.probing, false, __ATOMIC_RELAXED);
     if (rc != E_CANCELLED) pulse_stored(service, rc);
 }
 
@@ -47,7 +47,8 @@ void pulse_tick(struct service *service, int64_t mono_ms)
     bool wanted = asked && mono_ms - asked < ASKED_MS && mono_ms - get(&pulse->stored_ms) >= PROBE_MS;
     if (!wanted || pulse->probing) return;
     struct note_put put = {.space = STR("health"), .key = STR("probe"), .value = STR("1"), .expect = NOTE_ANY};
-    pulse->probing = engine_put(service->engine, &put, 1, probed, service, &err) == OK;
+    bool probing = engine_put(service->engine, &put, 1, probed, service, &err) == OK;
+    __atomic_store_n(&pulse->probing, probing, __ATOMIC_RELAXED);
 }
 
 struct service_health service_health(struct service *service)
