@@ -10,6 +10,11 @@ from datetime import datetime, timezone
 NOOP = {"metadata": {"planId": "bench", "planVersion": "1", "schemaVersion": "v1.2"}, "steps": [{"stepId": "a", "kind": "noop"}]}
 
 
+def cpu(pid):
+    fields = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Server:
     def __init__(self, cairn, store, *flags):
         self.dir = store
@@ -34,8 +39,7 @@ class Server:
                 return int(line.split()[1]) / 1024
 
     def cpu(self):
-        fields = open(f"/proc/{self.process.pid}/stat").read().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu(self.process.pid)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -155,12 +159,20 @@ def bench_list(server, stored, seconds):
 
 
 def bench_worker(cairn, directory, seconds):
-    config = os.path.join(directory, "worker")
-    server = Server(cairn, config, "--no-local-steps")
-    worker = subprocess.Popen([cairn, "worker", "--server", server.url, "--concurrency", "256", "--kinds", "bench.echo"], env={**os.environ, "CAIRN_TOKEN": server.token}, stderr=open(os.path.join(config, "worker.err"), "w"))
-    plan = {"metadata": {"planId": "remote", "planVersion": "1", "schemaVersion": "v1.2"}, "steps": [{"stepId": f"s{i}", "kind": "bench.echo", "with": {"n": i}} for i in range(10)]}
+    """256 runs of ten functions each, executed by a worker of another process: what a durable step costs on both sides."""
+    here, place = os.path.dirname(os.path.abspath(__file__)), os.path.join(directory, "worker")
+    way = "unix:" + os.path.join(place, "sock")  # of the worker: connections of one address are counted
+    server = Server(cairn, place, "--route", "bounce=default", "--listen", way)
+    plugin = os.path.join(place, "bounce.so")
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", f"-I{here}/../include", "-o", plugin, f"{here}/bounce.c"], check=True)
+    status, made = request(server, "POST", "/v1/tokens", {"name": "bench", "roles": ["Worker"], "pool": "default"})
+    worker = subprocess.Popen([cairn, "worker", "--server", way, "--concurrency", "256", "--plugin", plugin], env={**os.environ, "CAIRN_TOKEN": made["token"]}, stderr=open(os.path.join(place, "worker.err"), "w"))
+    steps = [{"stepId": f"s{i}", "kind": "bounce", "with": {"n": i}} for i in range(10)]
+    plan = {"metadata": {"planId": "remote", "planVersion": "1", "schemaVersion": "v1.2"}, "steps": steps}
+    before = cpu(worker.pid)
     figures = wrk(server, "/v1/runs", seconds, 256, {"document": json.dumps(plan)}, [("Prefer", "wait=30")])
-    tell("remote-worker", inFlight=256, stepsPerSecond=figures["perSecond"] * 10, **figures)
+    count = max(figures["perSecond"] * seconds * len(steps), 1)
+    tell("remote-worker", inFlight=256, stepsPerSecond=figures["perSecond"] * len(steps), serverUsPerStep=round(figures["cpuUs"] / len(steps), 1), workerUsPerStep=round((cpu(worker.pid) - before) * 1e6 / count, 1), **figures)
     worker.terminate()
     worker.wait(30)
     server.stop()
@@ -172,7 +184,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--stored", type=int, default=0, help="runs in the store before lists are measured")
     parser.add_argument("--clients", type=int, default=1000)
-    parser.add_argument("--only", default="start,status,sse,list")
+    parser.add_argument("--only", default="start,status,sse,list,worker")
     parser.add_argument("--dir", default=None)
     args = parser.parse_args()
     if not shutil.which("wrk"):

@@ -147,7 +147,7 @@ enum exit_code {
       "instead of a store, a server: http://HOST:PORT, https://HOST or unix:PATH (default: $CAIRN_SERVER)")            \
     X(CA_FILE, "ca-file", 0, "FILE", "", "certificates of who may have signed the server's (default: the system's)")   \
     X(POOL, "pool", 0, "NAME", "", "the pool of workers (default: default)")                                           \
-    X(KINDS, "kinds", 0, "A,B", "", "only steps of these kinds: shell, exec, script")                                  \
+    X(KINDS, "kinds", 0, "A,B", "", "only steps of these kinds: shell, exec, script, functions of plugins")            \
     X(CONCURRENCY, "concurrency", 0, "N", "", "so many steps at once (default: one a core)")                           \
     X(NAME, "name", 0, "NAME", "", "what the worker is called in lists (default: host and process)")                   \
     X(ONLY, "only", 0, "W,..", "", "only these workloads: w1 w2 w3 w4 w5 w6 scale list")

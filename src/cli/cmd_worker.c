@@ -3,6 +3,7 @@
 #include "cli/confine.h"
 #include "cli/crew.h"
 #include "cli/interrupt.h"
+#include "cli/plugins.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static int read_options(struct cli *cli, struct crew_options *out)
     gethostname(host, sizeof(host) - 1);
     const char *name = cli_format(cli, "%s-%ld", host[0] ? host : "worker", (long)getpid());
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (!args_int(&cli->args, FLAG_CONCURRENCY, 1, REMOTE_BATCH_MAX, cores > 0 && cores < 64 ? cores : 4, &cli->arena,
+    if (!args_int(&cli->args, FLAG_CONCURRENCY, 1, CREW_SLOTS_MAX, cores > 0 && cores < 64 ? cores : 4, &cli->arena,
                   &slots))
         return cli_usage(cli);
     out->link.url = args_text(&cli->args, FLAG_SERVER, "");
@@ -68,17 +69,29 @@ static int read_options(struct cli *cli, struct crew_options *out)
 
 static int read_kinds(struct cli *cli, struct crew_options *out)
 {
+    static const struct str processes[] = {STR_INIT("shell"), STR_INIT("exec"), STR_INIT("script")};
     struct str all = args_text(&cli->args, FLAG_KINDS, "");
-    struct str *kinds = ARENA_ARRAY(&cli->arena, all.len + 1, struct str);
+    size_t named = all.len > 0, count = ARRAY_COUNT(processes);
+    if (out->functions) count += functions_names(out->functions, NULL, 0);
+    if (count > REMOTE_BATCH_MAX) return cli_fail(cli, EXIT_USAGE, "more than %d kinds", REMOTE_BATCH_MAX);
+    struct str *kinds = ARENA_ARRAY(&cli->arena, count + all.len + 1, struct str);
     if (!kinds) return cli_nomem(cli);
+    memcpy(kinds, processes, sizeof(processes));
+    if (out->functions) functions_names(out->functions, kinds + ARRAY_COUNT(processes), count);
+    struct str *known = kinds;
+    out->kinds = named ? kinds + count : kinds;
+    out->kind_count = named ? 0 : count;
     while (all.len > 0) {
         struct str kind = str_trim(str_cut(all, ',', &all));
-        if (!str_is(kind, "shell") && !str_is(kind, "exec") && !str_is(kind, "script"))
-            return cli_fail(cli, EXIT_USAGE, "--kinds: this worker executes shell, exec and script, not \"%.*s\"",
-                            STR_ARG(kind));
-        kinds[out->kind_count++] = kind;
+        size_t i = 0;
+        while (i < count && !str_eq(kind, known[i])) i++;
+        if (i == count)
+            return cli_fail(
+                cli, EXIT_USAGE,
+                "--kinds: this worker executes shell, exec, script and the functions of its plugins, not \"%.*s\"",
+                STR_ARG(kind));
+        kinds[count + out->kind_count++] = kind;
     }
-    out->kinds = kinds;
     return EXIT_OK;
 }
 
@@ -119,6 +132,9 @@ int command_worker(struct cli *cli)
     struct crew *crew;
     struct error err = {0};
     int code = read_options(cli, &options);
+    if (code == EXIT_OK) code = plugins_open_for(cli, options.slots);
+    options.functions = cli->functions;
+    options.quiet = cli->verbose == 0;
     if (code == EXIT_OK) code = read_kinds(cli, &options);
     if (code) return code;
     interrupts_catch();

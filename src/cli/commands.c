@@ -247,15 +247,16 @@ static const struct command commands[] = {
      "execute steps of a server",
      "Asks a server for steps of its pool, executes them here with the confinement and the secrets of this machine, "
      "and hands in what came out. A server that is away is waited for. The first ^C or SIGTERM takes nothing new and "
-     "lets running steps finish; the second stops them and gives them back. Any program can be a worker: "
-     "docs/format/worker.md.",
+     "lets running steps finish; the second stops them and gives them back. Functions of plugins are executed "
+     "without a process, and asked for by name. Any program can be a worker: docs/format/worker.md.",
      "cairn worker --server http://127.0.0.1:7777 --pool builds --concurrency 8\n"
-     "CAIRN_TOKEN=$(cat worker.token) cairn worker --server unix:/run/cairn.sock --confine auto",
+     "CAIRN_TOKEN=$(cat worker.token) cairn worker --server unix:/run/cairn.sock --confine auto\n"
+     "cairn worker --server http://127.0.0.1:7777 --plugin ./charge.so --concurrency 512",
      NULL,
      0,
      0,
-     {FLAG_SERVER, FLAG_TOKEN_FILE, FLAG_CA_FILE, FLAG_POOL, FLAG_KINDS, FLAG_CONCURRENCY, FLAG_NAME, FLAG_CONFINE,
-      FLAG_SECRETS},
+     {FLAG_SERVER, FLAG_TOKEN_FILE, FLAG_CA_FILE, FLAG_POOL, FLAG_KINDS, FLAG_CONCURRENCY, FLAG_NAME, FLAG_PLUGIN,
+      FLAG_CONFINE, FLAG_SECRETS},
      command_worker},
     {"Run",
      "recover",

@@ -36,19 +36,26 @@ static struct job *job_with(struct crew *crew, uint64_t ticket)
     return job->state != JOB_FREE && job->generation == (uint32_t)(ticket >> 32) ? job : NULL;
 }
 
-void crew_job_free(struct crew *crew, struct job *job)
+static void job_free(struct lane *lane, struct job *job) // with the lock
 {
-    if (job->has_dir) remove_tree(job->dir.ptr);
-    pthread_mutex_lock(&crew->mutex);
+    lane->done -= job->state == JOB_DONE;
     tool_result_free(&job->result);
     for (size_t i = 0; i < 2; i++) buf_release(&job->log[i]);
     arena_release(&job->arena);
-    uint32_t generation = job->generation + 1;
-    memset(job, 0, sizeof(*job));
-    job->generation = generation;
-    crew->busy--;
-    pthread_cond_broadcast(&crew->changed);
-    pthread_mutex_unlock(&crew->mutex);
+    *job = (struct job){.lane = lane, .generation = job->generation + 1, .next = lane->free};
+    lane->free = job;
+    lane->busy--;
+}
+
+void crew_jobs_free(struct lane *lane, struct job **jobs, size_t count)
+{
+    if (count == 0) return;
+    for (size_t i = 0; i < count; i++)
+        if (jobs[i]->has_dir) remove_tree(jobs[i]->dir.ptr);
+    pthread_mutex_lock(&lane->crew->mutex);
+    for (size_t i = 0; i < count; i++) job_free(lane, jobs[i]);
+    pthread_cond_signal(&lane->room);
+    pthread_mutex_unlock(&lane->crew->mutex);
 }
 
 static void on_result(void *context, struct tool_result *result)
@@ -59,7 +66,7 @@ static void on_result(void *context, struct tool_result *result)
     if (job && job->state == JOB_RUNNING) {
         job->result = *result;
         job->state = JOB_DONE;
-        pthread_cond_broadcast(&crew->changed);
+        if (job->lane->done++ == 0) pthread_cond_signal(&job->lane->results);
     } else {
         tool_result_free(result);
     }
@@ -138,20 +145,24 @@ void crew_job_start(struct crew *crew, struct job *job, const struct remote_task
     job->lease_ms = task->lease_ms;
     job->log_max = request.log_max < LOG_HELD_MAX ? request.log_max : LOG_HELD_MAX;
     request.ticket = crew_job_ticket(crew, job);
+    bool function = request.function.len > 0;
     pthread_mutex_lock(&crew->mutex);
-    job->lease_until = os_now().mono_ms + task->lease_ms;
+    job->since_ms = os_now().mono_ms;
+    job->lease_until = job->since_ms + task->lease_ms;
+    job->tools = function && crew->options.functions ? functions_tools(crew->options.functions) : crew->tools;
     job->state = JOB_RUNNING;
-    pthread_cond_broadcast(&crew->changed);
+    if (job->lane->busy == 1) pthread_cond_signal(&job->lane->changed); // there was nothing to keep
     pthread_mutex_unlock(&crew->mutex);
     if (request.cwd.len > 0 && !os_is_dir(copy(job, request.cwd).ptr))
         request.cwd = (struct str){0}; // the server's own
     enum code rc = OK;
-    if (request.function.len > 0)
+    if (function && !(crew->options.functions && functions_know(crew->options.functions, request.function)))
         rc = error_set(&err, E_UNSUPPORTED, "this worker has no function %.*s", STR_ARG(request.function));
-    else
-        rc = keep_artifacts(job, &request) ? own_directory(crew, job, &request, &err)
-                                           : error_set(&err, E_NOMEM, "out of memory");
-    if (!rc) rc = crew->tools->ops->start(crew->tools, &request, &err);
+    else if (!keep_artifacts(job, &request))
+        rc = error_set(&err, E_NOMEM, "out of memory");
+    else if (!function || request.artifact_count > 0) // a function that declares none has no directory
+        rc = own_directory(crew, job, &request, &err);
+    if (!rc) rc = job->tools->ops->start(job->tools, &request, &err);
     if (rc) fail_job(crew, job, &err);
 }
 
@@ -171,13 +182,44 @@ static bool start_threads(struct crew *crew)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    for (size_t i = 0; i < ARRAY_COUNT(bodies); i++)
-        if (pthread_create(&crew->threads[i], NULL, bodies[i], crew) == 0)
-            crew->thread_count++;
-        else
-            break;
+    size_t wanted = ARRAY_COUNT(bodies) * crew->lane_count;
+    for (size_t i = 0; i < wanted && crew->thread_count == i; i++)
+        crew->thread_count += pthread_create(&crew->threads[i], NULL, bodies[i % ARRAY_COUNT(bodies)],
+                                             &crew->lanes[i / ARRAY_COUNT(bodies)]) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return crew->thread_count == ARRAY_COUNT(bodies);
+    return crew->thread_count == wanted;
+}
+
+static bool make_lanes(struct crew *crew)
+{
+    uint32_t slots = crew->options.slots, count = (slots + REMOTE_BATCH_MAX - 1) / REMOTE_BATCH_MAX;
+    pthread_condattr_t attr;
+    crew->jobs = calloc(slots, sizeof(*crew->jobs));
+    crew->lanes = calloc(count, sizeof(*crew->lanes));
+    if (!crew->jobs || !crew->lanes) return false;
+    INVARIANT(pthread_condattr_init(&attr) == 0 && pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
+    for (uint32_t i = 0, first = 0; i < count; i++) {
+        struct lane *lane = &crew->lanes[i];
+        uint32_t left = slots - first;
+        *lane = (struct lane){.crew = crew, .jobs = crew->jobs + first, .slots = left / (count - i)};
+        first += lane->slots;
+        pthread_cond_t *conditions[] = {&lane->room, &lane->results, &lane->changed};
+        for (size_t k = 0; k < ARRAY_COUNT(conditions); k++) INVARIANT(pthread_cond_init(conditions[k], &attr) == 0);
+        for (uint32_t k = lane->slots; k-- > 0; lane->free = &lane->jobs[k])
+            lane->jobs[k] = (struct job){.lane = lane, .next = lane->free};
+    }
+    crew->lane_count = count;
+    pthread_condattr_destroy(&attr);
+    return true;
+}
+
+static void wake_lanes(struct crew *crew) // with the lock
+{
+    for (size_t i = 0; i < crew->lane_count; i++) {
+        pthread_cond_broadcast(&crew->lanes[i].room);
+        pthread_cond_broadcast(&crew->lanes[i].results);
+        pthread_cond_broadcast(&crew->lanes[i].changed);
+    }
 }
 
 static enum code prepare(struct crew *crew, struct error *err)
@@ -189,8 +231,7 @@ static enum code prepare(struct crew *crew, struct error *err)
         crew->dir[0] = '\0';
         return os_errno(err, "make a directory in", tmp);
     }
-    crew->jobs = calloc(crew->options.slots, sizeof(*crew->jobs));
-    if (!crew->jobs) return error_set(err, E_NOMEM, "out of memory");
+    if (!make_lanes(crew)) return error_set(err, E_NOMEM, "out of memory");
     struct tool_options tools = {.mark = crew->dir, // its own: whoever else works here is left alone
                                  .process_max = crew->options.slots,
                                  .deliver = on_result,
@@ -200,6 +241,7 @@ static enum code prepare(struct crew *crew, struct error *err)
                                  .secrets = crew->options.secrets};
     enum code rc = tools_open(&tools, &crew->tools, err);
     if (rc) return rc;
+    if (crew->options.functions) functions_connect(crew->options.functions, on_result, on_line, crew);
     return start_threads(crew) ? OK : error_set(err, E_LIMIT, "no thread can be made");
 }
 
@@ -210,11 +252,7 @@ enum code crew_open(const struct crew_options *options, struct crew **out, struc
     crew->options = *options;
     crew->options.link.stopped = stopped;
     crew->options.link.stop_context = crew;
-    pthread_condattr_t attr;
-    INVARIANT(pthread_mutex_init(&crew->mutex, NULL) == 0 && pthread_condattr_init(&attr) == 0);
-    INVARIANT(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
-    INVARIANT(pthread_cond_init(&crew->changed, &attr) == 0);
-    pthread_condattr_destroy(&attr);
+    INVARIANT(pthread_mutex_init(&crew->mutex, NULL) == 0);
     enum code rc = prepare(crew, err);
     if (rc)
         crew_close(crew);
@@ -227,14 +265,15 @@ void crew_drain(struct crew *crew)
 {
     pthread_mutex_lock(&crew->mutex);
     crew->draining = true;
-    pthread_cond_broadcast(&crew->changed);
+    wake_lanes(crew);
     pthread_mutex_unlock(&crew->mutex);
 }
 
 size_t crew_busy(struct crew *crew, struct error *err)
 {
     pthread_mutex_lock(&crew->mutex);
-    size_t busy = crew->busy;
+    size_t busy = 0;
+    for (size_t i = 0; i < crew->lane_count; i++) busy += crew->lanes[i].busy;
     *err = crew->fatal;
     pthread_mutex_unlock(&crew->mutex);
     return busy;
@@ -248,20 +287,31 @@ uint64_t crew_count(struct crew *crew)
     return count;
 }
 
+static void end_lane(struct lane *lane)
+{
+    if (lane->busy > 0) crew_give_back(lane);
+    for (uint32_t i = 0; i < lane->slots; i++) {
+        struct job *job = &lane->jobs[i];
+        if (job->state != JOB_FREE) crew_jobs_free(lane, &job, 1);
+    }
+    pthread_cond_destroy(&lane->room);
+    pthread_cond_destroy(&lane->results);
+    pthread_cond_destroy(&lane->changed);
+}
+
 void crew_close(struct crew *crew)
 {
     pthread_mutex_lock(&crew->mutex);
     crew->stopping = true;
-    pthread_cond_broadcast(&crew->changed);
+    wake_lanes(crew);
     pthread_mutex_unlock(&crew->mutex);
     for (size_t i = 0; i < crew->thread_count; i++) pthread_join(crew->threads[i], NULL);
+    if (crew->options.functions) functions_connect(crew->options.functions, NULL, NULL, NULL);
     if (crew->tools) crew->tools->ops->close(crew->tools);
-    if (crew->busy > 0) crew_give_back(crew);
-    for (uint32_t i = 0; crew->jobs && i < crew->options.slots; i++)
-        if (crew->jobs[i].state != JOB_FREE) crew_job_free(crew, &crew->jobs[i]);
+    for (size_t i = 0; i < crew->lane_count; i++) end_lane(&crew->lanes[i]);
     if (crew->dir[0]) remove_tree(crew->dir);
+    free(crew->lanes);
     free(crew->jobs);
-    pthread_cond_destroy(&crew->changed);
     pthread_mutex_destroy(&crew->mutex);
     free(crew);
 }

@@ -1,26 +1,32 @@
-// A crew executes tasks of a server: one thread asks for them, one keeps their leases, one hands in what came out, and the
-// product's own tools run them (docs/format/worker.md). It survives a server that is away, and gives up an attempt whose lease
-// it could not renew in time, so that nothing runs twice for long.
+// A crew executes tasks of a server: for every 256 of them one thread asks, one keeps their leases, one hands in what came
+// out, and the product's own tools and functions run them (docs/format/worker.md). It survives a server that is away, and
+// gives up an attempt whose lease it could not renew in time, so that nothing runs twice for long.
 #ifndef CAIRN_CLI_CREW_H
 #define CAIRN_CLI_CREW_H
 
 #include "fetch/fetch.h"
+#include "lib/functions.h"
 #include "remote/remote.h"
 
 struct crew_options {
     struct fetch_link_options link; // `stopped` is the crew's own
     struct str name, pool;
-    const struct str *kinds; // none: those of processes
+    const struct str *kinds; // that are asked for
     size_t kind_count;
-    uint32_t slots; // tasks at once
+    uint32_t slots; // tasks at once; CREW_SLOTS_MAX
     const struct tool_confinement *confinement;
     const struct tool_secrets *secrets;
+    struct functions
+        *functions; // executes kinds that are no processes; connected to the crew while it is open. May be NULL
+    bool quiet;     // nobody wants to hear of every task
     // Something to tell people. Any thread.
     void (*say)(void *context, bool warning, const char *text);
     void *context;
 };
 
 struct crew;
+
+enum { CREW_SLOTS_MAX = 4096 };
 
 enum code crew_open(const struct crew_options *options, struct crew **out, struct error *err) MUST_CHECK;
 void crew_drain(struct crew *crew); // takes nothing new; what is at hand goes on

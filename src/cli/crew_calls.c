@@ -1,4 +1,4 @@
-// The three threads of a crew and what they say to the server.
+// The threads of a lane and what they say to the server.
 #include "cli/crew_inside.h"
 
 #include <stdio.h>
@@ -6,20 +6,20 @@
 #include <string.h>
 #include <time.h>
 
-enum { CALL_MS = 30000, POLL_WAIT_MS = 20000, PAUSE_MS = 100, PAUSE_MAX_MS = 5000 };
+enum { CALL_MS = 30000, POLL_WAIT_MS = 20000, PAUSE_MS = 100, PAUSE_MAX_MS = 5000, BEAT_AFTER_MS = 250 };
 
-void crew_wait_until(struct crew *crew, int64_t until) // with the lock
+void lane_wait(struct lane *lane, pthread_cond_t *condition, int64_t until)
 {
     struct timespec time = {.tv_sec = (time_t)(until / 1000), .tv_nsec = (long)(until % 1000) * 1000000};
-    pthread_cond_timedwait(&crew->changed, &crew->mutex, &time);
+    pthread_cond_timedwait(condition, &lane->crew->mutex, &time);
 }
 
 // ---- calls
-enum code link_open(struct crew *crew, struct link_of *out, struct error *err)
+enum code link_open(struct lane *lane, struct link_of *out, struct error *err)
 {
-    *out = (struct link_of){.crew = crew};
+    *out = (struct link_of){.crew = lane->crew, .lane = lane};
     arena_init(&out->arena, 65536, (size_t)512 << 20);
-    return fetch_link_open(&crew->options.link, &out->link, err);
+    return fetch_link_open(&lane->crew->options.link, &out->link, err);
 }
 
 void link_close(struct link_of *link)
@@ -108,7 +108,7 @@ void link_pause(struct link_of *link)
     link->tries++;
     int64_t until = os_now().mono_ms + pause;
     pthread_mutex_lock(&crew->mutex);
-    while (!crew->stopping && os_now().mono_ms < until) crew_wait_until(crew, until);
+    while (!crew->stopping && os_now().mono_ms < until) lane_wait(link->lane, &link->lane->changed, until);
     pthread_mutex_unlock(&crew->mutex);
 }
 
@@ -135,30 +135,29 @@ void crew_refused(struct crew *crew, const char *call, const struct fetch_answer
 }
 
 // ---- asking for tasks
-static size_t free_slots(struct crew *crew) // waits for one; 0: no more tasks are wanted
+static size_t free_slots(struct lane *lane) // waits for one; 0: no more tasks are wanted
 {
+    struct crew *crew = lane->crew;
     pthread_mutex_lock(&crew->mutex);
-    while (crew->busy >= crew->options.slots && !crew->stopping && !crew->draining)
-        crew_wait_until(crew, os_now().mono_ms + 1000);
-    size_t count = crew->stopping || crew->draining ? 0 : crew->options.slots - crew->busy;
+    while (!lane->free && !crew->stopping && !crew->draining) lane_wait(lane, &lane->room, os_now().mono_ms + 1000);
+    size_t count = crew->stopping || crew->draining ? 0 : lane->slots - lane->busy;
     pthread_mutex_unlock(&crew->mutex);
     return count;
 }
 
-static struct job *take_slot(struct crew *crew)
+static struct job *take_slot(struct lane *lane)
 {
-    pthread_mutex_lock(&crew->mutex);
-    struct job *job = NULL;
-    for (uint32_t i = 0; !job && i < crew->options.slots; i++)
-        if (crew->jobs[i].state == JOB_FREE && !crew->jobs[i].taken) job = &crew->jobs[i];
-    if (job) job->taken = true;
-    crew->busy += job != NULL;
-    pthread_mutex_unlock(&crew->mutex);
+    pthread_mutex_lock(&lane->crew->mutex);
+    struct job *job = lane->free;
+    if (job) lane->free = job->next;
+    lane->busy += job != NULL;
+    pthread_mutex_unlock(&lane->crew->mutex);
     return job;
 }
 
-static void start_tasks(struct crew *crew, const struct fetch_answer *answer, struct arena *arena)
+static void start_tasks(struct lane *lane, const struct fetch_answer *answer, struct arena *arena)
 {
+    struct crew *crew = lane->crew;
     struct remote_task *tasks;
     size_t count;
     struct error err = {0};
@@ -167,24 +166,23 @@ static void start_tasks(struct crew *crew, const struct fetch_answer *answer, st
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        struct job *job = take_slot(crew);
+        struct job *job = take_slot(lane);
         if (!job) break; // more than were asked for: they go back when their lease ends
-        crew_say(crew, false, "%.*s/%.*s attempt %u.%u", STR_ARG(tasks[i].request.run), STR_ARG(tasks[i].request.step),
-                 tasks[i].request.logical, tasks[i].request.engine);
+        const struct tool_request *request = &tasks[i].request;
+        if (!crew->options.quiet)
+            crew_say(crew, false, "%.*s/%.*s attempt %u.%u", STR_ARG(request->run), STR_ARG(request->step),
+                     request->logical, request->engine);
         crew_job_start(crew, job, &tasks[i]);
     }
 }
 
-static void poll_body(struct crew *crew, struct buf *body, size_t max)
+static void poll_body(const struct crew *crew, struct buf *body, size_t max)
 {
-    static const struct str processes[] = {STR_INIT("shell"), STR_INIT("exec"), STR_INIT("script")};
-    const struct str *kinds = crew->options.kind_count > 0 ? crew->options.kinds : processes;
-    size_t count = crew->options.kind_count > 0 ? crew->options.kind_count : ARRAY_COUNT(processes);
     body_begin(crew, body);
     body_list(body, "kinds");
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < crew->options.kind_count; i++) {
         if (i > 0) buf_byte(body, ',');
-        json_write_string(body, kinds[i]);
+        json_write_string(body, crew->options.kinds[i]);
     }
     buf_byte(body, ']');
     body_number(body, "max", (int64_t)(max < REMOTE_BATCH_MAX ? max : REMOTE_BATCH_MAX));
@@ -195,20 +193,21 @@ static void poll_body(struct crew *crew, struct buf *body, size_t max)
 
 void *crew_poll(void *context)
 {
-    struct crew *crew = context;
+    struct lane *lane = context;
+    struct crew *crew = lane->crew;
     struct link_of link;
     struct error err = {0};
     struct buf body;
     buf_init(&body, 1 << 16);
-    if (link_open(crew, &link, &err)) crew_give_up(crew, err.code, err.message);
-    for (size_t max; link.link && (max = free_slots(crew)) > 0;) {
+    if (link_open(lane, &link, &err)) crew_give_up(crew, err.code, err.message);
+    for (size_t max; link.link && (max = free_slots(lane)) > 0;) {
         struct fetch_answer answer;
         buf_clear(&body);
         poll_body(crew, &body, max);
         enum code rc = link_post(&link, "/v1/worker/poll", buf_str(&body), POLL_WAIT_MS + CALL_MS, &answer, &err);
         if (rc == E_CANCELLED) break;
         if (!rc && answer.status == 200)
-            start_tasks(crew, &answer, &link.arena);
+            start_tasks(lane, &answer, &link.arena);
         else if (!rc)
             crew_refused(crew, "a poll", &answer, &link.arena);
         if (rc || answer.status != 200) link_pause(&link);
@@ -224,16 +223,24 @@ struct kept {
     size_t index;
 };
 
-static size_t beat_body(struct crew *crew, struct buf *body, struct kept *kept)
+static int64_t beat_from(const struct job *job)
 {
+    return job->since_ms + (job->lease_ms / 4 < BEAT_AFTER_MS ? job->lease_ms / 4 : BEAT_AFTER_MS);
+}
+
+// Those that have been here for a moment: most are done by then, and need no call of their own.
+static size_t beat_body(struct lane *lane, struct buf *body, struct kept *kept)
+{
+    struct crew *crew = lane->crew;
     size_t count = 0;
+    int64_t now = os_now().mono_ms;
     body_begin(crew, body);
     body_list(body, "tasks");
     pthread_mutex_lock(&crew->mutex);
     int64_t wait = REMOTE_LEASE_MS / 3;
-    for (uint32_t i = 0; i < crew->options.slots && count < REMOTE_BATCH_MAX; i++) {
-        const struct job *job = &crew->jobs[i];
-        if (job->state == JOB_FREE || job->dropped) continue;
+    for (uint32_t i = 0; i < lane->slots; i++) {
+        const struct job *job = &lane->jobs[i];
+        if (job->state == JOB_FREE || job->dropped || now < beat_from(job)) continue;
         if (count > 0) buf_byte(body, ',');
         body_task(body, job);
         buf_byte(body, '}');
@@ -247,13 +254,15 @@ static size_t beat_body(struct crew *crew, struct buf *body, struct kept *kept)
     return count;
 }
 
-static void take_beat(struct crew *crew, const struct kept *kept, const struct remote_answer *answers, size_t count,
+static void take_beat(struct lane *lane, const struct kept *kept, const struct remote_answer *answers, size_t count,
                       int64_t asked_ms)
 {
+    struct crew *crew = lane->crew;
     for (size_t i = 0; i < count; i++) {
-        struct job *job = &crew->jobs[kept[i].index];
+        struct job *job = &lane->jobs[kept[i].index];
         int64_t grace = -1;
         pthread_mutex_lock(&crew->mutex);
+        struct tools *tools = job->tools;
         if (job->state != JOB_FREE && crew_job_ticket(crew, job) == kept[i].ticket) {
             bool gone = answers[i].state == REMOTE_STALE || answers[i].state == REMOTE_DENIED;
             if (gone || (answers[i].state == REMOTE_CANCEL && !job->stopping)) {
@@ -264,60 +273,73 @@ static void take_beat(struct crew *crew, const struct kept *kept, const struct r
             if (!gone) job->lease_until = asked_ms + job->lease_ms;
         }
         pthread_mutex_unlock(&crew->mutex);
-        if (grace >= 0) crew->tools->ops->cancel(crew->tools, kept[i].ticket, grace);
+        if (grace >= 0) tools->ops->cancel(tools, kept[i].ticket, grace);
     }
 }
 
 // An attempt whose lease this worker could not renew is somebody else's by now.
-static void drop_overdue(struct crew *crew)
+static void drop_overdue(struct lane *lane)
 {
+    struct crew *crew = lane->crew;
     int64_t now = os_now().mono_ms;
-    for (uint32_t i = 0; i < crew->options.slots; i++) {
-        struct job *job = &crew->jobs[i];
+    for (uint32_t i = 0; i < lane->slots; i++) {
+        struct job *job = &lane->jobs[i];
         pthread_mutex_lock(&crew->mutex);
+        struct tools *tools = job->tools;
         bool overdue = job->state == JOB_RUNNING && !job->dropped && now > job->lease_until;
         uint64_t ticket = crew_job_ticket(crew, job);
         if (overdue) job->dropped = job->stopping = true;
         pthread_mutex_unlock(&crew->mutex);
         if (!overdue) continue;
         crew_say(crew, true, "a lease could not be renewed in time: its step is stopped");
-        crew->tools->ops->cancel(crew->tools, ticket, 0);
+        tools->ops->cancel(tools, ticket, 0);
     }
+}
+
+static void wait_for_old(struct lane *lane) // until a job has been here long enough
+{
+    pthread_mutex_lock(&lane->crew->mutex);
+    int64_t until = os_now().mono_ms + 1000;
+    for (uint32_t i = 0; lane->busy > 0 && i < lane->slots; i++) {
+        const struct job *job = &lane->jobs[i];
+        if (job->state != JOB_FREE && !job->dropped && beat_from(job) < until) until = beat_from(job);
+    }
+    if (!lane->crew->stopping) lane_wait(lane, &lane->changed, until);
+    pthread_mutex_unlock(&lane->crew->mutex);
 }
 
 static bool beat_once(struct link_of *link, struct kept *kept, struct buf *body)
 {
-    struct crew *crew = link->crew;
+    struct lane *lane = link->lane;
     struct error err = {0};
     struct fetch_answer answer;
     struct remote_answer *answers;
     buf_clear(body);
-    size_t count = beat_body(crew, body, kept), got = 0;
+    size_t count = beat_body(lane, body, kept), got = 0;
     if (count == 0) {
-        pthread_mutex_lock(&crew->mutex);
-        if (!crew->stopping && crew->busy == 0) crew_wait_until(crew, os_now().mono_ms + 1000);
-        pthread_mutex_unlock(&crew->mutex);
+        wait_for_old(lane);
         return true;
     }
     int64_t asked = os_now().mono_ms;
     enum code rc = link_post(link, "/v1/worker/heartbeat", buf_str(body), CALL_MS, &answer, &err);
     if (rc == E_CANCELLED) return false;
     if (!rc) rc = remote_answers_read(answer.body, &link->arena, &answers, &got, &err);
-    if (!rc && got == count) take_beat(crew, kept, answers, count, asked);
-    drop_overdue(crew);
+    if (!rc && got == count) take_beat(lane, kept, answers, count, asked);
+    drop_overdue(lane);
     if (rc || got != count) link_pause(link);
     return true;
 }
 
 void *crew_beat(void *context)
 {
-    struct crew *crew = context;
+    struct lane *lane = context;
+    struct crew *crew = lane->crew;
     struct link_of link;
     struct error err = {0};
     struct kept *kept = calloc(REMOTE_BATCH_MAX, sizeof(*kept));
     struct buf body;
     buf_init(&body, 4 << 20);
-    if (link_open(crew, &link, &err) || !kept) crew_give_up(crew, E_NOMEM, "no link for heartbeats");
+    if (link_open(lane, &link, &err) || !kept) crew_give_up(crew, E_NOMEM, "no link for heartbeats");
     for (bool go = link.link && kept; go;) {
         pthread_mutex_lock(&crew->mutex);
         go = !crew->stopping;

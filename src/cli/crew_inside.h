@@ -10,13 +10,15 @@ enum job_state { JOB_FREE = 0, JOB_RUNNING, JOB_DONE };
 
 struct job {
     enum job_state state;
+    struct lane *lane;
+    struct job *next;    // of the free ones
+    struct tools *tools; // that execute it
     uint32_t generation;
-    bool taken;             // not free, though nothing of it has begun
     bool stopping, dropped; // asked to stop; the server does not want its result
     bool has_dir;
     struct str token;
     uint64_t epoch;
-    int64_t lease_ms, lease_until;
+    int64_t lease_ms, lease_until, since_ms;
     size_t log_max;
     struct buf log[2]; // lines that the server has not taken yet
     uint64_t log_offset[2], log_size;
@@ -27,35 +29,43 @@ struct job {
     struct arena arena;
 };
 
+// Tasks that go together in calls: no call has more than REMOTE_BATCH_MAX of them. Each lane has three threads.
+struct lane {
+    struct crew *crew;
+    struct job *jobs, *free;
+    uint32_t slots, busy, done;
+    pthread_cond_t room, results, changed; // a slot is free; a job is done; anything else, for the other two
+};
+
 struct crew {
     struct crew_options options;
     pthread_mutex_t mutex;
-    pthread_cond_t changed;
-    pthread_t threads[3];
-    size_t thread_count;
+    pthread_t threads[3 * CREW_SLOTS_MAX / REMOTE_BATCH_MAX];
+    size_t thread_count, lane_count;
     struct tools *tools;
     struct job *jobs;
-    uint32_t busy;
+    struct lane *lanes;
     bool draining, stopping, away;
     struct error fatal;
     uint64_t count;
     char dir[64];
-    struct arena memory;
 };
 
 uint64_t crew_job_ticket(const struct crew *crew, const struct job *job);
-void crew_job_free(struct crew *crew, struct job *job); // without the lock; nobody else has it any more
+// Without the lock; nobody else has them any more.
+void crew_jobs_free(struct lane *lane, struct job **jobs, size_t count);
 // Executes a task in a free slot. Without the lock. What is wrong with it becomes its result.
 void crew_job_start(struct crew *crew, struct job *job, const struct remote_task *task);
 
 // crew_calls.c
 struct link_of { // one thread's
     struct crew *crew;
+    struct lane *lane; // whose thread it is
     struct fetch_link *link;
     struct arena arena; // of one call
     unsigned tries;
 };
-enum code link_open(struct crew *crew, struct link_of *out, struct error *err) MUST_CHECK;
+enum code link_open(struct lane *lane, struct link_of *out, struct error *err) MUST_CHECK;
 void link_close(struct link_of *link);
 // One call. E_IO: say it again after crew_pause. The arena is reset before.
 enum code link_post(struct link_of *link, const char *path, struct str body, int64_t timeout_ms,
@@ -63,14 +73,15 @@ enum code link_post(struct link_of *link, const char *path, struct str body, int
 // The same for any method; without the reset.
 enum code link_call(struct link_of *link, const struct fetch_call *call, struct fetch_answer *answer,
                     struct error *err) MUST_CHECK;
-void link_pause(struct link_of *link);                  // longer each time; ends when the crew stops
-void crew_wait_until(struct crew *crew, int64_t until); // with the lock: something may have changed
+void link_pause(struct link_of *link); // longer each time; ends when the crew stops
+// With the lock: one of a lane's conditions, until then.
+void lane_wait(struct lane *lane, pthread_cond_t *condition, int64_t until);
 void crew_give_up(struct crew *crew, enum code code, const char *why);
 void crew_refused(struct crew *crew, const char *call, const struct fetch_answer *answer, struct arena *arena);
-void *crew_poll(void *crew);
-void *crew_beat(void *crew);
-void *crew_send(void *crew);            // crew_send.c
-void crew_give_back(struct crew *crew); // what is at hand, in one last call
+void *crew_poll(void *lane);
+void *crew_beat(void *lane);
+void *crew_send(void *lane);            // crew_send.c
+void crew_give_back(struct lane *lane); // what is at hand, in one last call
 // A body is an object that stays open.
 void body_list(struct buf *body, const char *name);
 void body_number(struct buf *body, const char *name, int64_t value);

@@ -39,14 +39,15 @@ static void piece_body(struct buf *body, const struct job *job, bool is_stderr, 
     buf_byte(body, '}');
 }
 
-static size_t logs_body(struct crew *crew, struct buf *body, struct piece *pieces)
+static size_t logs_body(struct lane *lane, struct buf *body, struct piece *pieces)
 {
+    struct crew *crew = lane->crew;
     size_t count = 0;
     body_begin(crew, body);
     body_list(body, "chunks");
     pthread_mutex_lock(&crew->mutex);
-    for (uint32_t i = 0; i < 2 * crew->options.slots && count < REMOTE_BATCH_MAX && body->len < LOG_BODY_MAX; i++) {
-        struct job *job = &crew->jobs[i / 2];
+    for (uint32_t i = 0; i < 2 * lane->slots && count < REMOTE_BATCH_MAX && body->len < LOG_BODY_MAX; i++) {
+        struct job *job = &lane->jobs[i / 2];
         bool is_stderr = i % 2;
         if (job->state == JOB_FREE || job->dropped || job->log[is_stderr].len == 0) continue;
         struct str text = buf_str(&job->log[is_stderr]);
@@ -84,7 +85,7 @@ static bool send_logs(struct link_of *link, struct piece *pieces, struct buf *bo
     struct fetch_answer answer;
     for (;;) {
         buf_clear(body);
-        size_t count = logs_body(link->crew, body, pieces);
+        size_t count = logs_body(link->lane, body, pieces);
         if (count == 0) return true;
         if (link_post(link, "/v1/worker/logs", buf_str(body), CALL_MS, &answer, &err)) return false;
         logs_taken(link->crew, pieces, count);
@@ -130,21 +131,21 @@ static bool send_artifacts(struct link_of *link, struct job **jobs, size_t count
 
 // ---- results
 // Jobs that are done belong to this thread. Those that the server does not want are freed.
-static size_t done_jobs(struct crew *crew, struct job **jobs)
+static size_t done_jobs(struct lane *lane, struct job **jobs)
 {
     size_t count = 0, dropped = 0;
     struct job *gone[REMOTE_BATCH_MAX];
-    pthread_mutex_lock(&crew->mutex);
-    for (uint32_t i = 0; i < crew->options.slots; i++) {
-        struct job *job = &crew->jobs[i];
+    pthread_mutex_lock(&lane->crew->mutex);
+    for (uint32_t i = 0; lane->done > 0 && i < lane->slots; i++) {
+        struct job *job = &lane->jobs[i];
         if (job->state != JOB_DONE) continue;
         if (job->dropped)
             gone[dropped++] = job;
         else
             jobs[count++] = job;
     }
-    pthread_mutex_unlock(&crew->mutex);
-    for (size_t i = 0; i < dropped; i++) crew_job_free(crew, gone[i]);
+    pthread_mutex_unlock(&lane->crew->mutex);
+    crew_jobs_free(lane, gone, dropped);
     return count;
 }
 
@@ -161,14 +162,24 @@ static size_t results_body(struct crew *crew, struct buf *body, struct job **job
     return used;
 }
 
-static void settle(struct crew *crew, struct job *job, enum remote_state state)
+// Whether all of them are done with; those that are become free slots.
+static bool settle(struct lane *lane, struct job **jobs, const struct remote_answer *answers, size_t count)
 {
-    if (state == REMOTE_AGAIN) return;
-    if (state != REMOTE_OK) crew_say(crew, true, "the server did not take a result: the attempt is over");
+    struct crew *crew = lane->crew;
+    struct job *over[REMOTE_BATCH_MAX];
+    size_t settled = 0, taken = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (answers[i].state == REMOTE_AGAIN) continue;
+        if (answers[i].state != REMOTE_OK)
+            crew_say(crew, true, "the server did not take a result: the attempt is over");
+        taken += answers[i].state == REMOTE_OK;
+        over[settled++] = jobs[i];
+    }
     pthread_mutex_lock(&crew->mutex);
-    crew->count += state == REMOTE_OK;
+    crew->count += taken;
     pthread_mutex_unlock(&crew->mutex);
-    crew_job_free(crew, job);
+    crew_jobs_free(lane, over, settled);
+    return settled == count;
 }
 
 static void too_large(struct job *job)
@@ -199,20 +210,14 @@ static bool send_results(struct link_of *link, struct job **jobs, size_t count, 
         crew_refused(link->crew, "results", &answer, &link->arena);
         return false;
     }
-    bool all = true;
-    for (size_t i = 0; i < used; i++) {
-        all = all && answers[i].state != REMOTE_AGAIN;
-        settle(link->crew, jobs[i], answers[i].state);
-    }
-    return all;
+    return settle(link->lane, jobs, answers, used);
 }
 
-static bool wait_for_news(struct crew *crew) // false: the crew stops
+static bool wait_for_news(struct lane *lane) // false: the crew stops
 {
+    struct crew *crew = lane->crew;
     pthread_mutex_lock(&crew->mutex);
-    bool news = false;
-    for (uint32_t i = 0; i < crew->options.slots; i++) news = news || crew->jobs[i].state == JOB_DONE;
-    if (!news && !crew->stopping) crew_wait_until(crew, os_now().mono_ms + LOG_EVERY_MS);
+    if (lane->done == 0 && !crew->stopping) lane_wait(lane, &lane->results, os_now().mono_ms + LOG_EVERY_MS);
     bool go = !crew->stopping;
     pthread_mutex_unlock(&crew->mutex);
     return go;
@@ -220,16 +225,17 @@ static bool wait_for_news(struct crew *crew) // false: the crew stops
 
 void *crew_send(void *context)
 {
-    struct crew *crew = context;
+    struct lane *lane = context;
+    struct crew *crew = lane->crew;
     struct link_of link;
     struct error err = {0};
     struct job *jobs[REMOTE_BATCH_MAX];
     struct piece *pieces = calloc(REMOTE_BATCH_MAX, sizeof(*pieces));
     struct buf body;
     buf_init(&body, (size_t)128 << 20);
-    if (link_open(crew, &link, &err) || !pieces) crew_give_up(crew, E_NOMEM, "no link for results");
-    while (link.link && pieces && wait_for_news(crew)) {
-        size_t count = done_jobs(crew, jobs);
+    if (link_open(lane, &link, &err) || !pieces) crew_give_up(crew, E_NOMEM, "no link for results");
+    while (link.link && pieces && wait_for_news(lane)) {
+        size_t count = done_jobs(lane, jobs);
         bool sent = send_logs(&link, pieces, &body) && send_artifacts(&link, jobs, count);
         if (sent && count > 0) sent = send_results(&link, jobs, count, &body);
         if (!sent) link_pause(&link);
@@ -246,8 +252,9 @@ static bool never(void *context)
     return false;
 }
 
-void crew_give_back(struct crew *crew)
+void crew_give_back(struct lane *lane)
 {
+    struct crew *crew = lane->crew;
     struct link_of link;
     struct error err = {0};
     struct fetch_answer answer;
@@ -256,8 +263,8 @@ void crew_give_back(struct crew *crew)
     buf_init(&body, 8 << 20);
     body_begin(crew, &body);
     body_list(&body, "results");
-    for (uint32_t i = 0; i < crew->options.slots; i++) {
-        const struct job *job = &crew->jobs[i];
+    for (uint32_t i = 0; i < lane->slots; i++) {
+        const struct job *job = &lane->jobs[i];
         if (job->state == JOB_FREE || job->dropped) continue;
         struct tool_result lost = {.lost = true};
         if (!first) buf_byte(&body, ',');
@@ -266,7 +273,7 @@ void crew_give_back(struct crew *crew)
     }
     buf_text(&body, "]}");
     crew->options.link.stopped = never;
-    if (!first && link_open(crew, &link, &err) == OK) {
+    if (!first && link_open(lane, &link, &err) == OK) {
         if (link_post(&link, "/v1/worker/complete", buf_str(&body), LAST_CALL_MS, &answer, &err))
             crew_say(crew, true, "what was at hand could not be given back: %s", err.message);
         link_close(&link);

@@ -6,5 +6,7 @@
 
 // Loads what --plugin names, once; later calls do nothing. EXIT_OK, or what was reported.
 int plugins_open(struct cli *cli);
+// The same with up to so many functions at once.
+int plugins_open_for(struct cli *cli, uint32_t concurrency);
 
 #endif

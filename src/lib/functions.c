@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define FOREVER_MS INT64_C(315360000000) // ten years
-enum { MESSAGE_MAX = 4096 };
+enum { MESSAGE_MAX = 4096, STALL_MS = 10 };
 
 struct kind {
     struct kind *next;
@@ -47,12 +47,16 @@ struct functions { // shared: mutex inside
     pthread_cond_t work, clock, idle;
     uint32_t references; // the owner and every thread
     bool closing;
-    struct engine *engine;
+    tool_deliver deliver; // NULL: nowhere
+    tool_output output;
+    void *context;
     struct kind *kinds;
     struct task *first, **last; // waiting
     struct slot *slots;
     uint32_t slot_count, slot_capacity, free_slot;
-    uint32_t waiting_count, worker_count, worker_max, idle_workers, running;
+    uint32_t waiting_count, worker_count, worker_max, eager_max, idle_workers, running;
+    uint64_t taken, taken_before; // by workers; until the last look whether they stand still
+    int64_t look_at;              // when to look; 0: nothing to look for
     struct heap timers;
     bool has_clock;
     struct cairn_host host;
@@ -155,6 +159,7 @@ static void leave_slot(struct functions *f, struct task *task)
 // ---- the end of an attempt
 
 static void set_timer(struct functions *f, struct task *task, int64_t due_ms);
+static void look_later(struct functions *f);
 
 // Copies the texts of a fault or an output into memory that the result owns. False: no memory.
 static bool fill_result(struct tool_result *out, const struct cairn_result *result)
@@ -208,8 +213,8 @@ static void deliver(struct functions *f, struct task *task, struct tool_result *
     result->ticket = task->ticket;
     end_log(task, result);
     result->duration_ms = task->started_ms > 0 ? os_now().mono_ms - task->started_ms : 0;
-    if (f->engine)
-        engine_deliver(f->engine, result);
+    if (f->deliver)
+        f->deliver(f->context, result);
     else
         tool_result_free(result);
     if (!task->running && !task->waiting) task_free(task);
@@ -310,17 +315,25 @@ static void *worker(void *context)
         f->first = task->next;
         if (!f->first) f->last = &f->first;
         f->waiting_count--;
+        f->taken++;
         f->running++;
         if (task->notice)
             tell_cancelled(f, task);
         else
             call(f, task);
         f->running--;
-        pthread_cond_broadcast(&f->idle);
+        if (f->closing) pthread_cond_broadcast(&f->idle);
     }
     f->worker_count--;
     drop(f);
     return NULL;
+}
+
+static bool more_workers(struct functions *f)
+{
+    if (f->worker_count >= f->worker_max || !start_thread(f, worker)) return false;
+    f->worker_count++;
+    return true;
 }
 
 static void enqueue(struct functions *f, struct task *task)
@@ -330,10 +343,13 @@ static void enqueue(struct functions *f, struct task *task)
     *f->last = task;
     f->last = &task->next;
     f->waiting_count++;
-    pthread_cond_signal(&f->work);
+    if (f->idle_workers > 0) pthread_cond_signal(&f->work);
     // An idle worker that was woken counts as idle until it has the lock.
-    if (f->waiting_count > f->idle_workers && f->worker_count < f->worker_max && start_thread(f, worker))
-        f->worker_count++;
+    if (f->waiting_count <= f->idle_workers) return;
+    if (f->worker_count < f->eager_max)
+        (void)more_workers(f);
+    else if (f->worker_count < f->worker_max && f->look_at == 0)
+        look_later(f);
 }
 
 static void unqueue(struct functions *f, struct task *task)
@@ -370,6 +386,16 @@ static void expire(struct functions *f, struct task *task)
     deliver_fault(f, task, cancelled ? "CANCELLED" : "TIMEOUT", !cancelled, message);
 }
 
+// Whoever runs may be blocked for long: as many threads more as attempts wait.
+static void look_for_standstill(struct functions *f)
+{
+    bool still = f->taken == f->taken_before;
+    for (uint32_t i = f->idle_workers; still && i < f->waiting_count && more_workers(f); i++) {
+    }
+    f->look_at = 0;
+    if (f->waiting_count > f->idle_workers && f->worker_count < f->worker_max) look_later(f);
+}
+
 static void *clock_thread(void *context)
 {
     struct functions *f = context;
@@ -382,7 +408,9 @@ static void *clock_thread(void *context)
             expire(f, CONTAINER_OF(node, struct task, timer));
             continue;
         }
+        if (f->look_at > 0 && f->look_at <= now) look_for_standstill(f);
         int64_t until = node ? node->due : now + 3600000;
+        if (f->look_at > 0 && f->look_at < until) until = f->look_at;
         struct timespec time = {.tv_sec = (time_t)(until / 1000), .tv_nsec = (long)(until % 1000) * 1000000};
         pthread_cond_timedwait(&f->clock, &f->mutex, &time);
     }
@@ -394,6 +422,14 @@ static void set_timer(struct functions *f, struct task *task, int64_t due_ms)
 {
     heap_remove(&f->timers, &task->timer);
     INVARIANT(heap_push(&f->timers, &task->timer, due_ms));
+    if (!f->has_clock) f->has_clock = start_thread(f, clock_thread);
+    if (heap_peek(&f->timers) == &task->timer) pthread_cond_signal(&f->clock);
+}
+
+static void look_later(struct functions *f)
+{
+    f->taken_before = f->taken;
+    f->look_at = os_now().mono_ms + STALL_MS;
     if (!f->has_clock) f->has_clock = start_thread(f, clock_thread);
     pthread_cond_signal(&f->clock);
 }
@@ -497,7 +533,7 @@ static const struct tool_ops ops = {.start = start, .cancel = cancel, .close = c
 
 // ---- for the owner
 
-enum code functions_open(uint32_t workers, struct functions **out, struct error *err)
+enum code functions_open(uint32_t workers, uint32_t eager, struct functions **out, struct error *err)
 {
     struct functions *f = calloc(1, sizeof(*f));
     if (!f) return error_set(err, E_NOMEM, "out of memory");
@@ -512,17 +548,35 @@ enum code functions_open(uint32_t workers, struct functions **out, struct error 
     f->last = &f->first;
     f->free_slot = UINT32_MAX;
     f->worker_max = workers > 0 ? workers : 4;
+    f->eager_max = eager > 0 && eager < f->worker_max ? eager : f->worker_max;
     heap_init(&f->timers);
     plugin_host(f, &f->host);
     *out = f;
     return OK;
 }
 
-void functions_attach(struct functions *f, struct engine *engine)
+void functions_connect(struct functions *f, tool_deliver to, tool_output output, void *context)
 {
     pthread_mutex_lock(&f->mutex);
-    f->engine = engine;
+    f->deliver = to;
+    f->output = output;
+    f->context = context;
     pthread_mutex_unlock(&f->mutex);
+}
+
+static void to_engine(void *engine, struct tool_result *result)
+{
+    engine_deliver(engine, result);
+}
+
+static void line_to_engine(void *engine, uint64_t ticket, bool is_stderr, struct str line)
+{
+    engine_line(engine, ticket, is_stderr, line);
+}
+
+void functions_attach(struct functions *f, struct engine *engine)
+{
+    functions_connect(f, engine ? to_engine : NULL, engine ? line_to_engine : NULL, engine);
 }
 
 struct tools *functions_tools(struct functions *f)
@@ -542,6 +596,16 @@ bool functions_know(void *context, struct str name)
     bool known = find_kind(f, name) != NULL;
     pthread_mutex_unlock(&f->mutex);
     return known;
+}
+
+size_t functions_names(struct functions *f, struct str *names, size_t max)
+{
+    size_t count = 0;
+    pthread_mutex_lock(&f->mutex);
+    for (const struct kind *kind = f->kinds; kind; kind = kind->next, count++)
+        if (count < max) names[count] = str_from(kind->name);
+    pthread_mutex_unlock(&f->mutex);
+    return count;
 }
 
 enum code functions_add(struct functions *f, const struct cairn_kind *given, struct error *err)
@@ -596,10 +660,10 @@ void functions_log(struct functions *f, uint64_t token, struct str line)
 {
     pthread_mutex_lock(&f->mutex);
     struct task *task = find(f, token);
-    if (task && f->engine) {
+    if (task && f->output) {
         step_log_take(&task->log, false, line);
         step_log_take(&task->log, false, STR("\n"));
-        if (str_utf8(line)) engine_line(f->engine, task->ticket, false, line);
+        if (str_utf8(line)) f->output(f->context, task->ticket, false, line);
     }
     pthread_mutex_unlock(&f->mutex);
 }
@@ -610,7 +674,8 @@ void functions_close(struct functions *f, int64_t timeout_ms)
     int64_t until = os_now().mono_ms + (timeout_ms >= 0 && timeout_ms < FOREVER_MS ? timeout_ms : FOREVER_MS);
     struct timespec time = {.tv_sec = (time_t)(until / 1000), .tv_nsec = (long)(until % 1000) * 1000000};
     pthread_mutex_lock(&f->mutex);
-    f->engine = NULL;
+    f->deliver = NULL;
+    f->output = NULL;
     f->closing = true;
     for (uint32_t i = 0; i < f->slot_count; i++) {
         struct task *task = f->slots[i].task;

@@ -17,11 +17,17 @@
 
 struct functions;
 
-enum code functions_open(uint32_t workers, struct functions **out, struct error *err) MUST_CHECK;
-// Where results go. Before the first attempt; NULL: nowhere any more, and what was on its way there has arrived.
+// Up to `workers` threads (0: four). The first `eager` (0: all) are made as soon as something waits, the others when those have
+// taken nothing for a moment: functions that return quickly need few, those that block get theirs.
+enum code functions_open(uint32_t workers, uint32_t eager, struct functions **out, struct error *err) MUST_CHECK;
+// Where results and lines go. Before the first attempt; NULL: nowhere any more, and what was on its way there has arrived.
 void functions_attach(struct functions *functions, struct engine *engine);
+// The same for whoever is no engine. Both are called under the mutex here and must not come back.
+void functions_connect(struct functions *functions, tool_deliver deliver, tool_output output, void *context);
 struct tools *functions_tools(struct functions *functions);
 bool functions_know(void *functions, struct str name); // any thread; also program_loader.host_kind
+// The names of up to `max` kinds; they live as long as the functions. Returns how many kinds there are.
+size_t functions_names(struct functions *functions, struct str *names, size_t max);
 
 // E_EXISTS, E_INVALID, E_NOMEM. Any thread. What `kind` points to is copied.
 enum code functions_add(struct functions *functions, const struct cairn_kind *kind, struct error *err) MUST_CHECK;

@@ -308,7 +308,7 @@ enum cairn_code cairn_open(const char *url, const struct cairn_options *options,
     if (!rc) rc = copy_names(cairn, &err);
     if (!rc) rc = contract_open(&cairn->arena, &cairn->contract, &err);
     if (!rc) rc = open_store(cairn, url ? url : "", &err);
-    if (!rc) rc = functions_open(cairn->options.workers, &cairn->functions, &err);
+    if (!rc) rc = functions_open(cairn->options.workers, 0, &cairn->functions, &err);
     if (!rc && (cairn->options.flags & CAIRN_NO_THREAD)) {
         cairn->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (cairn->fd < 0) rc = os_errno(&err, "make", "an event descriptor");

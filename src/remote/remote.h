@@ -51,7 +51,7 @@ struct remote_options {
 
 enum code remote_open(const struct remote_options *options, struct remote **out, struct error *err) MUST_CHECK;
 struct tools *remote_tools(struct remote *remote);    // for engine_options.tools and engine_options.host.tools
-bool remote_knows(void *remote, struct str function); // engine_host.knows: a route names it
+bool remote_knows(void *remote, struct str function); // engine_host.knows: a route sends it to workers
 void remote_attach(struct remote *remote, struct engine *engine);
 // No more tasks are given, and whoever waits is told (503). Results are still taken.
 void remote_drain(struct remote *remote);

@@ -131,8 +131,8 @@ bool remote_knows(void *context, struct str function)
 {
     const struct remote *r = context;
     for (size_t i = 0; i < r->options.route_count; i++)
-        if (str_eq(r->routes[i].kind, function) && r->routes[i].pool.len > 0) return true;
-    return false;
+        if (fits(r->routes[i].kind, function) && r->routes[i].pool.len > 0) return true;
+    return r->options.no_local;
 }
 
 // ---- tasks

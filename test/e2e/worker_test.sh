@@ -99,6 +99,43 @@ test_worker_survives_a_server_that_is_killed() {
     intact
 }
 
+test_worker_with_a_plugin_executes_its_functions_and_survives_kill_9() {
+    ${CC:-cc} -shared -fPIC -I"$root/include" -o note.so "$e2e/note_plugin.c" || fail note_plugin.c
+    store
+    serve --route '*=default' --lease 1s --drain 0
+    ask POST /v1/tokens '{"name":"w","roles":["Worker"],"pool":"default"}'
+    worker_token=$(jq -r .token body)
+    export NOTES=$PWD/notes
+    step() { jq -nc --arg id "$1" '{stepId: $id, kind: "note", with: {n: 42}}'; }
+    cairn_is 2 worker --server "$url" --plugin ./note.so --kinds nosuch
+    CAIRN_TOKEN=$worker_token "$CAIRN" worker --server "$url" --name w1 --plugin ./note.so --kinds note --concurrency 600 >w1.out 2>w1.err &
+    first=$!
+    trap 'kill -9 $server $first ${second:-} 2>/dev/null; wait 2>/dev/null' EXIT
+    start r1 "$(step a)" "$(step b)"
+    wait_for ended r1 COMPLETED
+    ask GET /v1/runs/r1 && equal "$(jq -c '.steps[1].result' body)" '{"n":42}'
+    equal "$(cat notes)" "$(printf 'a 1.1\nb 1.1')"
+    mkfifo hold
+    NOTES=$PWD/hold
+    kill -TERM "$first" && wait "$first" || fail "the worker ended with $?"
+    has w1.err '2 results handed in'
+    CAIRN_TOKEN=$worker_token "$CAIRN" worker --server "$url" --name w2 --plugin ./note.so >w2.out 2>w2.err &
+    first=$!
+    start r2 "$(step c)" # its function waits for somebody to read
+    leased() { ask GET /v1/workers && [ "$(jq '[.items[].leases] | add' body)" = 1 ]; }
+    wait_for leased
+    kill -9 "$first"
+    wait_for counted r2 StepRedispatched 1
+    NOTES=$PWD/notes
+    CAIRN_TOKEN=$worker_token "$CAIRN" worker --server "$url" --name w3 --plugin ./note.so >w3.out 2>w3.err &
+    second=$!
+    wait_for ended r2 COMPLETED
+    equal "$(tail -n 1 notes)" 'c 1.2'
+    stop_serving
+    kill -9 "$second"
+    intact
+}
+
 test_worker_without_a_credential_ends_and_says_why() {
     site
     worker_token=cairn_nobody_00000000000000000000000000000000

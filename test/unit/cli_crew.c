@@ -1,4 +1,5 @@
-// A crew (`cairn worker`) against the product's server side over a real socket: engine, task table, HTTP, processes.
+// A crew (`cairn worker`) against the product's server side over a real socket: engine, task table, HTTP, processes,
+// functions.
 #include "cli/crew.h"
 #include "harness/test.h"
 #include "net/net.h"
@@ -15,6 +16,8 @@
 #define SHELL(id, command, more)                                                                                       \
     "{\"stepId\":\"" id "\",\"kind\":\"shell\",\"dependsOn\":[],\"with\":{\"command\":\"" command "\"}" more "}"
 
+#define CALL(id, function, more) "{\"stepId\":\"" id "\",\"kind\":\"" function "\",\"dependsOn\":[]" more "}"
+
 struct site {
     struct arena memory;
     const struct contract *contract;
@@ -28,6 +31,8 @@ struct site {
     struct buf told;  // engine thread, and read when the engine stands
     char url[64];
     struct crew *crew;
+    struct functions *functions; // of the worker; NULL: none
+    struct str kinds[16];
     pthread_mutex_t mutex;
     char warned[512];
 };
@@ -91,6 +96,13 @@ static void seen(void *context, const struct engine_event *event)
     buf_byte(&site->told, '\n');
 }
 
+static bool any_function(void *context, struct str kind)
+{
+    (void)context;
+    (void)kind;
+    return true;
+}
+
 static void site_open(struct site *site, const char *plan, int64_t lease_ms)
 {
     struct error err = {0};
@@ -107,14 +119,17 @@ static void site_open(struct site *site, const char *plan, int64_t lease_ms)
     CHECK_OK(store_open(str_from(where), &store, &site->store, &err), &err);
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, &site->memory);
-    CHECK_OK(program_load(str_from(plan), STR("test"), NULL, &diagnostics, &site->program, &err), &err);
+    struct program_loader loader = {.host_kind = any_function};
+    CHECK_OK(program_load(str_from(plan), STR("test"), &loader, &diagnostics, &site->program, &err), &err);
     struct remote_options remote = {.no_local = true, .lease_ms = lease_ms};
     CHECK_OK(remote_open(&remote, &site->remote, &err), &err);
-    struct engine_options engine = {.store = site->store,
-                                    .contract = site->contract,
-                                    .entropy = os_entropy(),
-                                    .tools = remote_tools(site->remote),
-                                    .observer = {.context = site, .event = seen}};
+    struct engine_options engine = {
+        .store = site->store,
+        .contract = site->contract,
+        .entropy = os_entropy(),
+        .tools = remote_tools(site->remote),
+        .host = {.tools = remote_tools(site->remote), .context = site->remote, .knows = remote_knows},
+        .observer = {.context = site, .event = seen}};
     CHECK_OK(engine_open(&engine, &site->engine, &err), &err);
     remote_attach(site->remote, site->engine);
     const char *address = "127.0.0.1:0";
@@ -150,13 +165,20 @@ static void say(void *context, bool warning, const char *text)
 
 static void crew_start(struct site *site, uint32_t slots)
 {
+    struct str kinds[16] = {STR("shell")};
+    size_t more = site->functions ? functions_names(site->functions, kinds + 1, ARRAY_COUNT(kinds) - 1) : 0;
     struct crew_options options = {.link = {.url = str_from(site->url)},
                                    .name = STR("w1"),
                                    .pool = STR("default"),
+                                   .kinds = kinds,
+                                   .kind_count = 1 + more,
                                    .slots = slots,
+                                   .functions = site->functions,
                                    .say = say,
                                    .context = site};
     struct error err = {0};
+    memcpy(site->kinds, kinds, sizeof(kinds)); // they live as long as the crew
+    options.kinds = site->kinds;
     CHECK_OK(crew_open(&options, &site->crew, &err), &err);
 }
 
@@ -341,6 +363,164 @@ static void stopped_worker_gives_its_steps_back(void)
     site_close(&site);
 }
 
+// ---- functions
+enum { PENDING_MAX = 600 };
+static struct {
+    pthread_mutex_t mutex;
+    struct functions *functions;
+    uint64_t tokens[PENDING_MAX];
+    size_t count, enough;
+    atomic_int told;
+} later = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static enum cairn_answer bounce(void *context, const struct cairn_attempt *attempt, struct cairn_result *result)
+{
+    functions_log(context, attempt->token, STR("bouncing"));
+    result->output = attempt->input;
+    return CAIRN_DONE;
+}
+
+static enum cairn_answer refuse(void *context, const struct cairn_attempt *attempt, struct cairn_result *result)
+{
+    (void)context;
+    (void)attempt;
+    result->code = "CARD_DECLINED";
+    result->message = "no money";
+    return CAIRN_FAIL;
+}
+
+// Pending until so many of them are: whoever is the last one completes them all.
+static enum cairn_answer gather(void *context, const struct cairn_attempt *attempt, struct cairn_result *result)
+{
+    struct functions *functions = context;
+    struct error err = {0};
+    struct cairn_result done = {.size = sizeof(done), .output = "1"};
+    pthread_mutex_lock(&later.mutex);
+    later.tokens[later.count++] = attempt->token;
+    bool last = later.count == later.enough;
+    pthread_mutex_unlock(&later.mutex);
+    for (size_t i = 0; last && i + 1 < later.count; i++)
+        while (functions_complete(functions, later.tokens[i], &done, &err)) // its function may not have returned yet
+            nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    if (!last) return CAIRN_PENDING;
+    result->output = "1";
+    return CAIRN_DONE;
+}
+
+static void told_cancelled(void *context, uint64_t token)
+{
+    (void)context;
+    (void)token;
+    atomic_fetch_add(&later.told, 1);
+}
+
+static enum cairn_answer block(void *context, const struct cairn_attempt *attempt, struct cairn_result *result)
+{
+    (void)result;
+    while (!functions_cancelled(context, attempt->token)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    atomic_fetch_add(&later.told, 1);
+    return CAIRN_FAIL;
+}
+
+static void functions_start(struct site *site)
+{
+    struct error err = {0};
+    const struct cairn_kind kinds[] = {
+        {.name = "bounce", .run = bounce},
+        {.name = "refuse", .run = refuse},
+        {.name = "gather", .run = gather, .cancelled = told_cancelled},
+        {.name = "block", .run = block},
+    };
+    later.count = later.enough = 0;
+    atomic_store(&later.told, 0);
+    CHECK_OK(functions_open(8, 2, &site->functions, &err), &err);
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
+        struct cairn_kind kind = kinds[i];
+        kind.size = sizeof(kind);
+        kind.context = site->functions;
+        CHECK_OK(functions_add(site->functions, &kind, &err), &err);
+    }
+}
+
+static void functions_end(struct site *site)
+{
+    functions_close(site->functions, -1);
+    functions_free(site->functions, NULL, NULL);
+}
+
+static void functions_of_plugins_run_at_a_worker_beside_processes(void)
+{
+    struct site site;
+    site_open(&site,
+              PLAN(CALL("good", "bounce", ",\"with\":{\"n\":[1,{\"a\":\"b\"}]}") "," CALL("bad", "refuse", "") "," CALL(
+                  "late", "block", ",\"timeout\":\"100ms\"") "," SHELL("process", "echo hello", "")),
+              0);
+    functions_start(&site);
+    crew_start(&site, 4);
+    start(&site, "r1");
+    run_until(&site, NULL);
+    CHECK(told(&site, "STEP_COMPLETED good 1.1"));
+    CHECK(told(&site, "STEP_FAILED bad 1.1 CARD_DECLINED"));
+    CHECK(told(&site, "STEP_FAILED late 1.1 TIMEOUT"));
+    CHECK(told(&site, "STEP_COMPLETED process 1.1"));
+    crew_end(&site, 4);
+    struct str log = file(&site, "store/r1/logs/good.1.1.log"), events = file(&site, "store/r1/events.jsonl");
+    CHECK(holds(log, " out bouncing\n") && holds(log, " end done\n"));
+    CHECK(holds(events, "{\"n\":[1,{\"a\":\"b\"}]}") && holds(events, "no money"));
+    functions_end(&site);
+    CHECK_INT(atomic_load(&later.told), 1); // the one that was abandoned
+    site_close(&site);
+}
+
+// More than one call has room for, none of which can end before all have begun.
+static void functions_by_the_hundred_are_at_hand_at_once(void)
+{
+    enum { RUNS = 300 };
+    struct site site;
+    site_open(&site, PLAN(CALL("a", "gather", "")), 0);
+    functions_start(&site);
+    later.enough = RUNS;
+    crew_start(&site, RUNS);
+    for (int i = 0; i < RUNS; i++) {
+        char run[16];
+        snprintf(run, sizeof(run), "r%d", i);
+        start(&site, run);
+    }
+    run_until(&site, NULL);
+    CHECK(!told(&site, "REDISPATCHED") && !told(&site, "FAILED"));
+    crew_end(&site, RUNS);
+    functions_end(&site);
+    site_close(&site);
+}
+
+static void cancelled_function_is_told_wherever_it_waits(void)
+{
+    struct site site;
+    site_open(&site, PLAN(CALL("a", "gather", "") "," CALL("b", "block", "")), 0);
+    functions_start(&site);
+    later.enough = PENDING_MAX;
+    crew_start(&site, 2);
+    start(&site, "r1");
+    run_until(&site, "STEP_STARTED b");
+    int64_t until = os_now().mono_ms + 20000;
+    while (remote_counts(site.remote).leased < 2) CHECK(os_now().mono_ms < until);
+    struct signal signal = {.type = SIGNAL_EMERGENCY_STOP,
+                            .id = STR("11111111-1111-4111-8111-111111111111"),
+                            .reason = STR("fire"),
+                            .actor = STR("ann"),
+                            .role = STR("Admin"),
+                            .payload = json_object()};
+    struct error err = {0};
+    CHECK_OK(engine_signal(site.engine, STR("default"), STR("r1"), &signal, &err), &err);
+    run_until(&site, NULL);
+    CHECK(told(&site, "STEP_FAILED a 1.1 CANCELLED") && told(&site, "STEP_FAILED b 1.1"));
+    CHECK(told(&site, "RUN_CANCELLED"));
+    crew_end(&site, 2);
+    functions_end(&site);
+    CHECK_INT(atomic_load(&later.told), 2);
+    site_close(&site);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -350,6 +530,9 @@ int main(int argc, char **argv)
         TEST(server_that_is_away_is_waited_for_and_nothing_is_lost),
         TEST(attempt_whose_lease_cannot_be_renewed_is_stopped_and_runs_elsewhere_I14),
         TEST(stopped_worker_gives_its_steps_back),
+        TEST(functions_of_plugins_run_at_a_worker_beside_processes),
+        TEST(functions_by_the_hundred_are_at_hand_at_once),
+        TEST(cancelled_function_is_told_wherever_it_waits),
     };
     return test_main("cli_crew", tests, ARRAY_COUNT(tests), argc, argv);
 }
