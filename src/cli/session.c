@@ -162,6 +162,7 @@ static int take_tenant(struct session *session)
     session->tenant = mine;
     if (wanted.len == 0 || str_eq(wanted, mine)) return EXIT_OK;
     cli_fail(cli, EXIT_DENIED, "the token is for tenant %.*s, not for %.*s", STR_ARG(mine), STR_ARG(wanted));
+    session_close(session);
     return EXIT_DENIED;
 }
 

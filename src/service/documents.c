@@ -27,13 +27,13 @@ static enum code load_part(void *context, enum part_kind kind, struct str from, 
     const struct enclosed *enclosed = context;
     (void)kind;
     (void)runtime;
-    (void)arena;
     for (uint32_t i = 0; i < count_of(enclosed->parts); i++) {
         const struct json *part = &enclosed->parts->items[i];
         if (!part_is(part, "from", from) || !part_is(part, "request", request)) continue;
-        *file = json_text(json_key(part, "file"));
-        *text = json_text(json_key(part, "text"));
-        return OK;
+        // The program keeps them, longer than the request lives.
+        *file = arena_copy(arena, json_text(json_key(part, "file")));
+        *text = arena_copy(arena, json_text(json_key(part, "text")));
+        return file->ptr && text->ptr ? OK : error_set(err, E_NOMEM, "out of memory");
     }
     return error_set(err, E_NOT_FOUND, "it did not come with the document: send it in `parts`");
 }
