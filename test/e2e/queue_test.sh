@@ -14,7 +14,7 @@ in_state() { [ "$(state "$1")" = "$2" ]; }
 types() { ask GET "/v1/runs/$1/events" && jq -r '[.items[].eventType] | join(" ")' body; }
 header_is() { grep -qi "^$1: $2"$'\r*$' head || fail "no header $1: $2 in $(cat head)"; }
 
-test_es_3a_c_54_reject_answers_429_with_a_time_to_come_back() {
+test_reject_answers_429_with_a_time_to_come_back_ES_3a_C_54() {
     serve
     queue fast '{"policy":"REJECT","maxRunning":1}'
     start r1 "$(held go)" '"queue":"fast"' && answers 202
@@ -32,7 +32,7 @@ test_es_3a_c_54_reject_answers_429_with_a_time_to_come_back() {
     start r2 "$noop" '"queue":"fast"' 'Prefer: wait=20' && answers 200
 }
 
-test_es_3b_we_2_2d_we_2_2e_queue_keeps_runs_pending_in_order() {
+test_queue_keeps_runs_pending_in_order_ES_3b_WE_2_2d_WE_2_2e() {
     serve
     queue q '{"policy":"QUEUE","maxRunning":1,"maxQueued":2}'
     start r1 "$(held go)" '"queue":"q"' && answers 202
@@ -52,7 +52,7 @@ test_es_3b_we_2_2d_we_2_2e_queue_keeps_runs_pending_in_order() {
     ask GET /v1/queues/q && equal "$(jq -c '[.running, .queued]' body)" '[0,0]'
 }
 
-test_es_3c_delay_starts_and_holds_back_the_steps() {
+test_delay_starts_and_holds_back_the_steps_ES_3c() {
     serve
     queue q '{"policy":"DELAY","maxRunning":1,"delayMs":400}'
     start r1 "$(held go)" '"queue":"q"' && answers 202
@@ -62,7 +62,7 @@ test_es_3c_delay_starts_and_holds_back_the_steps() {
     jq -e '[.items[] | select(.eventType == "StepDelayed") | .payload.notBefore | length] == [24]' body >/dev/null || fail "no notBefore: $(cat body)"
 }
 
-test_es_3d_es_3e_the_reconciler_tells_what_it_started_and_starts_it_once() {
+test_the_reconciler_tells_what_it_started_and_starts_it_once_ES_3d_ES_3e() {
     serve
     queue q '{"policy":"QUEUE","maxRunning":2}'
     ask POST /v1/queues/q/pause && answers 200 && equal "$(jq .paused body)" true
@@ -78,7 +78,7 @@ test_es_3d_es_3e_the_reconciler_tells_what_it_started_and_starts_it_once() {
     ask GET /v1/queues && equal "$(jq -c '[.items[].name]' body)" '["default"]'
 }
 
-test_es_3h_after_kill_9_nothing_is_forgotten_and_nothing_starts_twice() {
+test_after_kill_9_nothing_is_forgotten_and_nothing_starts_twice_ES_3h() {
     serve
     queue q '{"policy":"QUEUE","maxRunning":1}'
     start r1 "$(held go)" '"queue":"q"' && answers 202
@@ -156,7 +156,7 @@ test_a4_guessed_tokens_are_limited_and_right_ones_are_not() {
 gated() { jq -n --argjson s "$noop" '{metadata: {planId: "p", planVersion: "1", schemaVersion: "v1.2", requiresApproval: true}, steps: [$s]} | tojson'; }
 approve() { ask POST "/v1/runs/$1/signals" "{\"signalId\":\"$2\",\"signalType\":\"APPROVE\",\"payload\":{}}"; }
 
-test_we_2_1_2e_a_run_waits_for_its_approval_then_for_its_place() {
+test_a_run_waits_for_its_approval_then_for_its_place_WE_2_1_2e() {
     serve
     admin=$token
     ask POST /v1/tokens '{"roles":["Operator"],"name":"op"}' && answers 201
@@ -182,7 +182,7 @@ capable() { # ADAPTER FALLBACK CAPABILITY
         '{metadata: {planId: "p", planVersion: "1", schemaVersion: "v1.2", targetAdapter: $a, fallbackBehavior: $f, requiresCapabilities: [$c]}, steps: [$s]} | tojson'
 }
 
-test_we_4a_we_4b_we_4d_c_20_what_a_plan_requires_is_checked_before_it_starts() {
+test_what_a_plan_requires_is_checked_before_it_starts_WE_4a_WE_4b_WE_4d_C_20() {
     serve
     ask POST /v1/runs "{\"document\":$(capable conductor reject workflow.child.workflows),\"runId\":\"r1\"}"
     answers 422 && code_is CAPABILITY_NOT_SUPPORTED
@@ -195,7 +195,7 @@ test_we_4a_we_4b_we_4d_c_20_what_a_plan_requires_is_checked_before_it_starts() {
     equal "$(jq -r .status body)" ERRORS
 }
 
-test_we_4e_we_4f_c_07_warnings_go_with_the_run_and_the_matrix_is_told() {
+test_warnings_go_with_the_run_and_the_matrix_is_told_WE_4e_WE_4f_C_07() {
     serve
     ask POST /v1/runs "{\"document\":$(capable conductor degrade workflow.child.workflows),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
     ask GET /v1/runs/r1/events
@@ -206,14 +206,14 @@ test_we_4e_we_4f_c_07_warnings_go_with_the_run_and_the_matrix_is_told() {
         '["cairn","temporal","conductor","mock"] ["native","emulated"] '
 }
 
-test_we_2_1g_there_is_no_adapter_auto() {
+test_there_is_no_adapter_auto_WE_2_1g() {
     serve
     start r1 "$noop" '"targetAdapter":"auto"' && answers 422 && code_is INVALID_TARGET_ADAPTER
     ask POST /v1/runs "{\"document\":$(capable temporal reject basic-execution),\"targetAdapter\":\"conductor\"}" && answers 422 && code_is TARGET_ADAPTER_MISMATCH
     start r1 "$noop" '"targetAdapter":"temporal"' 'Prefer: wait=20' && answers 200
 }
 
-test_we_2_1_1c_we_2_1_1d_we_2_1_3h_references_are_looked_up_and_never_called() {
+test_references_are_looked_up_and_never_called_WE_2_1_1c_WE_2_1_1d_WE_2_1_3h() {
     serve
     start r1 "$noop" '"targetAdapter":"temporal"' 'Prefer: wait=20' && answers 200
     ref=$(jq .engineRunRef body)
