@@ -138,6 +138,37 @@ static bool simulate(const struct pattern *pattern, struct str subject)
     }
 }
 
+size_t pattern_match_at(const struct pattern *pattern, struct str subject, size_t from, size_t *seen)
+{
+    struct threads sets[2];
+    struct threads *now = &sets[0], *next = &sets[1];
+    size_t found = SIZE_MAX;
+    threads_init(now, pattern);
+    threads_init(next, pattern);
+    threads_put(now, 0);
+    bool word_before = from && is_word((unsigned char)subject.ptr[from - 1]);
+    for (size_t at = from; now->count;) {
+        size_t start = at;
+        bool end = at == subject.len;
+        uint32_t c = end ? 0 : pattern_decode(subject, &at);
+        bool word_after = !end && is_word(c);
+        struct place place = {start == 0, end, word_before != word_after};
+        next->count = 0;
+        for (uint32_t i = 0; i < now->count; i++) follow(pattern, next, now->items[i], place);
+        if (matched(pattern, next)) found = start;
+        ++*seen;
+        if (end) break;
+        now->count = 0;
+        for (uint32_t i = 0; i < next->count; i++) {
+            const struct pattern_code *code = &pattern->code[next->items[i]];
+            if (code->op == OP_SET && set_holds(&pattern->sets[code->x], c))
+                threads_put(now, (uint16_t)(next->items[i] + 1));
+        }
+        word_before = word_after;
+    }
+    return found;
+}
+
 static uint16_t class_of(const struct pattern_table *table, uint32_t c)
 {
     size_t low = 0, high = table->cut_count; // the last cut <= c; cuts[0] is 0

@@ -1,0 +1,322 @@
+// Filters of text: encodings, patterns, times.
+#include "template/internal.h"
+
+#include "base/civil.h"
+#include "schema/pattern.h"
+
+#include <string.h>
+
+// ---- base64
+
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+static enum code run_b64encode(struct eval *e, struct call *call, struct json *out)
+{
+    struct str s;
+    struct buf buf;
+    enum code rc = value_str(e, &call->self, &s);
+    if (rc) return rc;
+    eval_buf(e, &buf);
+    for (size_t i = 0; i < s.len; i += 3) {
+        uint32_t bits = 0;
+        for (size_t j = 0; j < 3; j++) bits = bits << 8 | (i + j < s.len ? (unsigned char)s.ptr[i + j] : 0);
+        for (size_t j = 0; j < 4; j++) buf_byte(&buf, i + j > s.len ? '=' : alphabet[bits >> (18 - 6 * j) & 63]);
+    }
+    return eval_take(e, &buf, OK, out);
+}
+
+static enum code decode_into(struct eval *e, struct str s, struct buf *buf)
+{
+    uint32_t bits = 0, count = 0;
+    size_t end = s.len;
+    while (end && s.ptr[end - 1] == '=') end--;
+    if (s.len % 4 || s.len - end > 2) return eval_fault(e, E_INVALID, "b64decode: not base64");
+    for (size_t i = 0; i < end; i++) {
+        const char *found = s.ptr[i] ? strchr(alphabet, s.ptr[i]) : NULL;
+        if (!found) return eval_fault(e, E_INVALID, "b64decode: not base64");
+        bits = bits << 6 | (uint32_t)(found - alphabet);
+        count += 6;
+        if (count < 8) continue;
+        count -= 8;
+        buf_byte(buf, (char)(bits >> count & 0xFF));
+    }
+    return str_utf8(buf_str(buf)) ? OK : eval_fault(e, E_INVALID, "b64decode: what it decodes to is not text");
+}
+
+static enum code run_b64decode(struct eval *e, struct call *call, struct json *out)
+{
+    struct str s;
+    struct buf buf;
+    enum code rc = value_str(e, &call->self, &s);
+    if (rc) return rc;
+    eval_buf(e, &buf);
+    return eval_take(e, &buf, decode_into(e, str_trim(s), &buf), out);
+}
+
+// ---- URLs
+
+static void url_text(struct buf *out, struct str s, const char *keep)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        bool plain =
+            (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c && strchr(keep, c));
+        if (plain)
+            buf_byte(out, (char)c);
+        else
+            buf_printf(out, "%%%02X", c);
+    }
+}
+
+static enum code url_value(struct eval *e, const struct json *v, struct buf *out)
+{
+    struct str s;
+    enum code rc = value_str(e, v, &s);
+    if (rc) return rc;
+    for (size_t at = 0; at <= s.len; at++) { // a blank is a plus in a query
+        size_t end = str_find(s, ' ', at);
+        url_text(out, str_slice(s, at, end), "_.-~");
+        if (end < s.len) buf_byte(out, '+');
+        at = end;
+    }
+    return OK;
+}
+
+static enum code run_urlencode(struct eval *e, struct call *call, struct json *out)
+{
+    const struct json *v = &call->self;
+    struct buf buf;
+    struct str s;
+    enum code rc = OK;
+    eval_buf(e, &buf);
+    if (v->type == JSON_OBJECT || value_is_list(v)) {
+        for (uint32_t i = 0; i < v->count && !rc; i++) {
+            bool dict = v->type == JSON_OBJECT, pair = !dict && value_is_list(&v->items[i]) && v->items[i].count == 2;
+            if (!dict && !pair) rc = eval_fault(e, E_INVALID, "urlencode: a list must be of pairs");
+            struct json key = dict ? json_string(v->members[i].key) : pair ? v->items[i].items[0] : json_null();
+            if (i) buf_byte(&buf, '&');
+            if (!rc) rc = url_value(e, &key, &buf);
+            buf_byte(&buf, '=');
+            if (!rc) rc = url_value(e, dict ? &v->members[i].value : &v->items[i].items[1], &buf);
+        }
+    } else {
+        rc = value_str(e, v, &s);
+        if (!rc) url_text(&buf, s, "_.-~/");
+    }
+    return eval_take(e, &buf, rc, out);
+}
+
+// ---- patterns
+
+enum { PATTERN_STEPS = 5000 }; // making the automaton of a pattern
+
+static enum code compile(struct eval *e, struct str text, const struct pattern **out)
+{
+    struct error fault = {0};
+    for (const struct known_pattern *k = e->patterns; k; k = k->next) {
+        *out = k->pattern;
+        if (str_eq(k->pattern->text, text)) return OK;
+    }
+    enum code rc = eval_charge(e, PATTERN_STEPS);
+    if (rc) return rc;
+    rc = pattern_compile(text, e->arena, out, &fault);
+    if (rc) return eval_fault(e, rc, "pattern: %s", fault.message);
+    struct known_pattern *known = ARENA_NEW(e->arena, struct known_pattern);
+    if (!known) return eval_nomem(e);
+    *known = (struct known_pattern){*out, e->patterns};
+    e->patterns = known;
+    return OK;
+}
+
+static enum code run_regex_replace(struct eval *e, struct call *call, struct json *out)
+{
+    struct str s, text, by;
+    const struct pattern *pattern;
+    struct buf buf;
+    enum code rc = value_str(e, &call->self, &s);
+    if (!rc) rc = value_str(e, &call->args[0], &text);
+    if (!rc) rc = value_str(e, &call->args[1], &by);
+    if (!rc) rc = compile(e, text, &pattern);
+    if (rc) return rc;
+    if (str_find(by, '\\', 0) < by.len)
+        return eval_fault(e, E_UNSUPPORTED, "regex_replace: a backslash in the replacement (groups are not kept)");
+    eval_buf(e, &buf);
+    for (size_t at = 0; at <= s.len && !rc;) {
+        size_t seen = 0, end = pattern_match_at(pattern, s, at, &seen);
+        rc = eval_charge(e, 1 + seen * pattern->code_count / 1024);
+        if (end != SIZE_MAX) buf_add(&buf, by);
+        if (end == SIZE_MAX || end == at) { // no match, or an empty one: the next character stays
+            size_t next = at;
+            if (at == s.len) break;
+            pattern_decode(s, &next);
+            buf_add(&buf, str_slice(s, at, next));
+            at = next;
+        } else {
+            at = end;
+        }
+    }
+    return eval_take(e, &buf, rc, out);
+}
+
+static enum code run_regex_search(struct eval *e, struct call *call, struct json *out)
+{
+    struct str s, text;
+    const struct pattern *pattern;
+    enum code rc = value_str(e, &call->self, &s);
+    if (!rc) rc = value_str(e, &call->args[0], &text);
+    if (!rc) rc = compile(e, text, &pattern);
+    *out = json_null();
+    for (size_t at = 0; at <= s.len && !rc; at++) {
+        size_t seen = 0, end = pattern_match_at(pattern, s, at, &seen);
+        rc = eval_charge(e, 1 + seen * pattern->code_count / 1024);
+        if (end != SIZE_MAX) {
+            *out = json_string(str_slice(s, at, end));
+            return rc;
+        }
+        while (at + 1 < s.len && ((unsigned char)s.ptr[at + 1] & 0xC0) == 0x80) at++;
+    }
+    return rc;
+}
+
+// ---- times
+
+struct moment {
+    int64_t ms;
+    char text[CIVIL_SIZE]; // "2026-02-11T17:00:00.000Z"
+};
+
+static bool read_moment(const struct json *v, struct moment *m)
+{
+    struct number n;
+    char room[64];
+    if (value_number(v, &n)) {
+        if (!(n.real > -62135596800.0 && n.real < 253402300800.0)) return false;
+        double ms = n.real * 1000;
+        m->ms = (int64_t)(ms < 0 ? ms - 0.5 : ms + 0.5);
+    } else {
+        struct str s = str_trim(json_text(v));
+        if (s.len < 10 || s.len > sizeof(room) - 12) return false;
+        memcpy(room, s.ptr, s.len);
+        if (s.len > 10 && room[10] == ' ') room[10] = 'T';
+        struct str tail = s.len == 10 ? STR("T00:00:00Z") : STR("Z"); // without a zone it is UTC
+        memcpy(room + s.len, tail.ptr, tail.len);
+        if (!civil_parse((struct str){room, s.len}, &m->ms) &&
+            !civil_parse((struct str){room, s.len + tail.len}, &m->ms))
+            return false;
+    }
+    civil_format(m->ms, m->text);
+    return true;
+}
+
+static int64_t part(const struct moment *m, size_t at, size_t len)
+{
+    int64_t value = 0;
+    for (size_t i = at; i < at + len; i++) value = value * 10 + (m->text[i] - '0');
+    return value;
+}
+
+static int64_t day_of_year(const struct moment *m)
+{
+    static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
+    int64_t year = part(m, 0, 4), month = part(m, 5, 2);
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return before[month - 1] + part(m, 8, 2) + (leap && month > 2);
+}
+
+static void write_day_name(const struct moment *m, bool full, struct buf *out)
+{
+    static const char *const names[] = {"Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"};
+    int64_t day = m->ms / 86400000 - (m->ms % 86400000 < 0);
+    const char *name = names[((day % 7) + 7) % 7];
+    buf_add(out, full ? str_from(name) : (struct str){name, 3});
+}
+
+static void write_month_name(const struct moment *m, bool full, struct buf *out)
+{
+    static const char *const names[] = {"January", "February", "March",     "April",   "May",      "June",
+                                        "July",    "August",   "September", "October", "November", "December"};
+    const char *name = names[part(m, 5, 2) - 1];
+    buf_add(out, full ? str_from(name) : (struct str){name, 3});
+}
+
+static bool write_moment(const struct moment *m, char directive, struct buf *out)
+{
+    static const struct {
+        char directive;
+        uint8_t at, len;
+    } slices[] = {{'Y', 0, 4},  {'m', 5, 2}, {'d', 8, 2},  {'H', 11, 2}, {'M', 14, 2},
+                  {'S', 17, 2}, {'y', 2, 2}, {'F', 0, 10}, {'T', 11, 8}};
+    for (size_t i = 0; i < ARRAY_COUNT(slices); i++) {
+        if (slices[i].directive != directive) continue;
+        buf_add(out, (struct str){m->text + slices[i].at, slices[i].len});
+        return true;
+    }
+    int64_t hour = part(m, 11, 2);
+    switch (directive) {
+    case '%':
+        buf_byte(out, '%');
+        return true;
+    case 'f':
+        buf_printf(out, "%06d", (int)part(m, 20, 3) * 1000);
+        return true;
+    case 'j':
+        buf_printf(out, "%03d", (int)day_of_year(m));
+        return true;
+    case 'I':
+        buf_printf(out, "%02d", (int)((hour + 11) % 12 + 1));
+        return true;
+    case 'p':
+        buf_text(out, hour < 12 ? "AM" : "PM");
+        return true;
+    case 's':
+        buf_int(out, m->ms / 1000 - (m->ms % 1000 < 0));
+        return true;
+    case 'z':
+    case 'Z':
+        buf_text(out, directive == 'z' ? "+0000" : "UTC");
+        return true;
+    case 'a':
+    case 'A':
+        write_day_name(m, directive == 'A', out);
+        return true;
+    case 'b':
+    case 'B':
+        write_month_name(m, directive == 'B', out);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static enum code run_strftime(struct eval *e, struct call *call, struct json *out)
+{
+    struct moment m;
+    struct str format = STR("%Y-%m-%dT%H:%M:%SZ");
+    struct buf buf;
+    enum code rc = OK;
+    if (!read_moment(&call->self, &m))
+        return eval_fault(e, E_INVALID, "strftime: neither a time nor seconds since 1970");
+    if (call_arg(call, 0)) rc = value_str(e, &call->args[0], &format);
+    if (rc) return rc;
+    eval_buf(e, &buf);
+    for (size_t i = 0; i < format.len && !rc; i++) {
+        if (format.ptr[i] != '%' || i + 1 == format.len)
+            buf_byte(&buf, format.ptr[i]);
+        else if (!write_moment(&m, format.ptr[++i], &buf))
+            rc = eval_fault(e, E_UNSUPPORTED, "strftime: no such directive: %%%c", format.ptr[i]);
+    }
+    return eval_take(e, &buf, rc, out);
+}
+
+const struct function *filter_text_find(struct str name)
+{
+    static const struct function table[] = {
+        {"b64encode", NULL, 0, run_b64encode},
+        {"b64decode", NULL, 0, run_b64decode},
+        {"urlencode", NULL, 0, run_urlencode},
+        {"regex_replace", "pattern,replacement", 2, run_regex_replace},
+        {"regex_search", "pattern", 1, run_regex_search},
+        {"strftime", "format", 0, run_strftime},
+    };
+    return function_in(table, ARRAY_COUNT(table), name);
+}

@@ -1,0 +1,74 @@
+// Templates: the part of Jinja that playbooks use, with Python's meaning of values and operators. Pure and bounded.
+//
+//  - A text that is one `{{ expression }}` and white space around it gives the value with its type; every other text gives
+//    a string, with values written as Python's str() writes them.
+//  - A result is data: nothing here ever reads a result as a template again.
+//  - Values are struct json, plus "undefined": a struct json whose type is TEMPLATE_UNDEFINED.
+//  - docs/format/template.md has the language and everything in which it differs from Jinja2.
+//  - A compiled template is immutable and may be rendered by many threads at once, each with its own arena.
+#ifndef CAIRN_TEMPLATE_TEMPLATE_H
+#define CAIRN_TEMPLATE_TEMPLATE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "json/json.h"
+
+enum { TEMPLATE_UNDEFINED = 31 }; // struct json.type
+
+struct template;
+
+// What an undefined value may be used for.
+enum template_undefined {
+    TEMPLATE_LENIENT = 0, // as Jinja: it is false, empty and prints as nothing; its members and arithmetic are errors
+    TEMPLATE_CHAIN,       // as LENIENT, and its members are undefined too
+    TEMPLATE_STRICT,      // only `is defined`, `is undefined` and default() may see it
+};
+
+struct template_limits {
+    uint32_t step_count_max;
+    uint32_t loop_count_max; // rounds of one {% for %}
+    size_t output_size_max;  // of the result and of every string on the way to it
+    enum template_undefined undefined;
+};
+extern const struct template_limits template_limits_default; // reliability §4.4, lenient
+
+struct template_local {
+    struct str name;
+    struct json value;
+};
+
+struct template_scope {
+    void *context;
+    // The value of a free name, asked for when it is needed, maybe more than once. OK with *out untouched: there is none.
+    // May be NULL. Values must live as long as the arena of the rendering.
+    enum code (*lookup)(void *context, struct str name, struct json *out, struct error *err);
+    const struct template_local *locals; // seen before `lookup` is asked
+    size_t local_count;
+};
+
+// `text` is borrowed and must outlive the template. E_INVALID, E_UNSUPPORTED (known to Jinja, or an unknown filter, test or
+// function), E_LIMIT (nesting), E_NOMEM; err has line and column within the text.
+enum code template_compile(struct str text, struct arena *arena, const struct template **out,
+                           struct error *err) MUST_CHECK;
+// The same for one expression without its braces, as conditions have it.
+enum code template_expression(struct str text, struct arena *arena, const struct template **out,
+                              struct error *err) MUST_CHECK;
+// Does the text hold anything but plain text?
+bool template_is_dynamic(struct str text);
+
+// E_NOT_FOUND: something undefined was used. E_INVALID: a type or a value does not fit. E_LIMIT, E_NOMEM, and what `lookup`
+// returns. A lone expression that is undefined gives the empty string, as Jinja prints it. The result borrows from the
+// template, the scope and `arena`. `limits` may be NULL: the defaults.
+enum code template_render(const struct template *t, const struct template_scope *scope,
+                          const struct template_limits *limits, struct arena *arena, struct json *out,
+                          struct error *err) MUST_CHECK;
+// The same, read as a condition: false are what Python takes for false and the texts "", "false", "0", "no" and "none" in
+// any case.
+enum code template_condition(const struct template *t, const struct template_scope *scope,
+                             const struct template_limits *limits, struct arena *arena, bool *out,
+                             struct error *err) MUST_CHECK;
+
+// Calls `visit` for every name that the template reads, its own (set, for) included; a name may come twice.
+void template_names(const struct template *t, void (*visit)(void *context, struct str name), void *context);
+
+#endif
