@@ -240,7 +240,7 @@ static size_t beat_body(struct lane *lane, struct buf *body, struct kept *kept)
     int64_t wait = REMOTE_LEASE_MS / 3;
     for (uint32_t i = 0; i < lane->slots; i++) {
         const struct job *job = &lane->jobs[i];
-        if (job->state == JOB_FREE || job->dropped || now < beat_from(job)) continue;
+        if (job->state == JOB_FREE || job->dropped || (!lane->hurry && now < beat_from(job))) continue;
         if (count > 0) buf_byte(body, ',');
         body_task(body, job);
         buf_byte(body, '}');
@@ -248,6 +248,7 @@ static size_t beat_body(struct lane *lane, struct buf *body, struct kept *kept)
         kept[count++] = (struct kept){.ticket = crew_job_ticket(crew, job), .index = i};
     }
     pthread_mutex_unlock(&crew->mutex);
+    lane->wait_ms = wait;
     buf_byte(body, ']');
     body_number(body, "waitMs", wait);
     buf_byte(body, '}');
@@ -268,7 +269,7 @@ static void take_beat(struct lane *lane, const struct kept *kept, const struct r
             if (gone || (answers[i].state == REMOTE_CANCEL && !job->stopping)) {
                 grace = gone ? 0 : answers[i].grace_ms;
                 job->stopping = true;
-                job->dropped = job->dropped || gone;
+                job->dropped = job->dropped || (gone && job->state == JOB_RUNNING); // a result is told so itself
             }
             if (!gone) job->lease_until = asked_ms + job->lease_ms;
         }
@@ -308,6 +309,21 @@ static void wait_for_old(struct lane *lane) // until a job has been here long en
     pthread_mutex_unlock(&lane->crew->mutex);
 }
 
+// An early answer that says nothing about the tasks in the call is about one that was not in it: the next call has all. When
+// that was so already, somebody else's will have it, and there is no hurry.
+static void note_early(struct lane *lane, const struct remote_answer *answers, size_t count, int64_t asked)
+{
+    int64_t now = os_now().mono_ms;
+    bool early = now - asked < lane->wait_ms / 2;
+    for (size_t i = 0; early && i < count; i++) early = answers[i].state == REMOTE_OK;
+    if (early && lane->hurry) {
+        pthread_mutex_lock(&lane->crew->mutex);
+        if (!lane->crew->stopping) lane_wait(lane, &lane->changed, now + BEAT_AFTER_MS);
+        pthread_mutex_unlock(&lane->crew->mutex);
+    }
+    lane->hurry = early && !lane->hurry;
+}
+
 static bool beat_once(struct link_of *link, struct kept *kept, struct buf *body)
 {
     struct lane *lane = link->lane;
@@ -326,7 +342,10 @@ static bool beat_once(struct link_of *link, struct kept *kept, struct buf *body)
     if (!rc) rc = remote_answers_read(answer.body, &link->arena, &answers, &got, &err);
     if (!rc && got == count) take_beat(lane, kept, answers, count, asked);
     drop_overdue(lane);
-    if (rc || got != count) link_pause(link);
+    if (rc || got != count)
+        link_pause(link);
+    else
+        note_early(lane, answers, count, asked);
     return true;
 }
 

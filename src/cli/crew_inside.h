@@ -34,6 +34,8 @@ struct lane {
     struct crew *crew;
     struct job *jobs, *free;
     uint32_t slots, busy, done;
+    int64_t wait_ms; // of the last heartbeat
+    bool hurry;      // the last heartbeat was answered early: the next one has all tasks, however young. Its thread's
     pthread_cond_t room, results, changed; // a slot is free; a job is done; anything else, for the other two
 };
 

@@ -597,6 +597,13 @@ static enum code prepare_adopted(struct engine *engine, struct error *err)
     return rc;
 }
 
+static void flush_tools(const struct engine *engine)
+{
+    struct tools *tools = engine->tools, *host = engine->options.host.tools;
+    if (tools && tools->ops->flush) tools->ops->flush(tools);
+    if (host && host != tools && host->ops->flush) host->ops->flush(host);
+}
+
 enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *worked, struct error *err)
 {
     *worked = false;
@@ -616,6 +623,7 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     turn.puts = puts_take(engine);
     rc = run_batch(&turn, err);
     rc = settle_turn(&turn, rc, err);
+    flush_tools(engine);
     *worked = true;
     return rc;
 }

@@ -73,6 +73,7 @@ struct worker {
     struct worker *next;
     uint64_t leases;
     int64_t seen_ms, slots;
+    uint64_t untold; // of its tasks: cancelled, and it does not know
     bool draining;
     bool suspect; // it lost a lease and was not heard of since: what it asked for before that is not given
     struct str name, tenant, pool;
@@ -82,7 +83,8 @@ struct worker {
 // A call that waits for something to happen.
 struct waiter {
     struct waiter *next;
-    bool beat; // a heartbeat, else a poll
+    bool beat;   // a heartbeat, else a poll
+    bool looked; // at its tokens
     int64_t until;
     remote_reply reply;
     bool (*alive)(const void *context);
@@ -93,6 +95,7 @@ struct waiter {
     uint32_t max;
     const struct str *tokens; // beat
     size_t token_count;
+    uint64_t news;      // that were known when it was last looked at
     struct arena arena; // owns all of it
 };
 
@@ -129,6 +132,7 @@ struct remote {
     size_t done_next;
     struct remote_counts counts;
     size_t waiting;
+    uint64_t news;   // so often a task was cancelled or ended otherwise than by its worker
     bool has_thread; // of the owner; kept away from what the thread itself looks at
 };
 
@@ -148,6 +152,8 @@ void queue_add_task(struct remote *r, struct queue_of *queue, struct task *task)
 struct queue_of *queue_for(struct remote *r, struct str tenant, struct str pool,
                            struct str kind); // NULL: out of memory
 void queue_remove_task(struct remote *r, struct task *task);
+void task_told(struct task *task, bool told); // whether its worker knows that it is cancelled
+void remote_news(struct remote *r);
 void tell_engine(struct remote *r, struct tool_result *result);
 void tell_fault(struct remote *r, struct task *task, const char *code, const char *category, bool retryable,
                 const char *message);

@@ -138,6 +138,26 @@ static bool beat_news(struct remote *r, const struct waiter *w)
     return news;
 }
 
+// Whether the worker has a task that it must stop and does not know of: perhaps one that came after it had asked.
+static bool owes_news(const struct remote *r, const struct waiter *w)
+{
+    for (const struct worker *worker = r->workers; worker; worker = worker->next)
+        if (worker->untold > 0 && str_eq(worker->name, w->worker) &&
+            (w->tenant.len == 0 || str_eq(worker->tenant, w->tenant)) &&
+            (w->pool.len == 0 || str_eq(worker->pool, w->pool)))
+            return true;
+    return false;
+}
+
+// Tokens are looked up when something has happened, not whenever somebody looks.
+static bool beat_is_due(struct remote *r, struct waiter *w)
+{
+    if (w->looked && w->news == r->news) return false;
+    w->looked = true;
+    w->news = r->news;
+    return owes_news(r, w) || beat_news(r, w);
+}
+
 static void answer_beat(struct remote *r, struct waiter *w)
 {
     struct buf body;
@@ -147,7 +167,7 @@ static void answer_beat(struct remote *r, struct waiter *w)
     for (size_t i = 0; answers && i < w->token_count; i++) {
         answers[i] = beat_state(r, w, w->tokens[i], &news);
         struct task *task = answers[i].state == REMOTE_CANCEL ? task_find(r, w->tokens[i]) : NULL;
-        if (task) task->told = true;
+        if (task) task_told(task, true);
     }
     body.failed = !answers;
     buf_byte(&body, '{');
@@ -175,7 +195,7 @@ static bool try_waiter(struct remote *r, struct waiter *w, int64_t now)
         return true;
     }
     if (w->beat) {
-        if (w->until > now && !beat_news(r, w)) return false;
+        if (w->until > now && !beat_is_due(r, w)) return false;
         answer_beat(r, w);
         return true;
     }

@@ -125,6 +125,14 @@ void task_lease(struct remote *r, struct task *task, struct worker *worker)
     task_renew(r, task);
 }
 
+void task_told(struct task *task, bool told)
+{
+    bool known = !task->cancelled || task->told;
+    if (task->worker && known != told) task->worker->untold += told ? UINT64_MAX : 1;
+    task->cancelled = true;
+    task->told = told;
+}
+
 void task_drop(struct task *task)
 {
     if (--task->references > 0) return;
@@ -138,6 +146,7 @@ void task_end(struct remote *r, struct task *task)
     heap_remove(&r->due, &task->due);
     index_remove(&r->names, &task->by_name);
     index_remove(&r->tickets, &task->by_ticket);
+    if (task->cancelled) task_told(task, true);
     if (task->worker) task->worker->leases--;
     task->over = true;
     task_drop(task);
@@ -170,7 +179,6 @@ void queue_add_task(struct remote *r, struct queue_of *queue, struct task *task)
     queue->last = &task->next;
     r->waiting++;
     r->dirty = true;
-    pthread_cond_signal(&r->changed);
 }
 
 void queue_remove_task(struct remote *r, struct task *task)
@@ -185,6 +193,13 @@ void queue_remove_task(struct remote *r, struct task *task)
 }
 
 // ---- what the engine is told
+void remote_news(struct remote *r)
+{
+    r->news++;
+    r->dirty = true;
+    pthread_cond_signal(&r->changed);
+}
+
 void tell_engine(struct remote *r, struct tool_result *result)
 {
     if (r->engine)
@@ -203,6 +218,7 @@ void tell_fault(struct remote *r, struct task *task, const char *code, const cha
     result.fault = (struct fault){
         .code = str_from(code), .message = str_from(copy), .category = str_from(category), .retryable = retryable};
     if (task->started_ms > 0) result.duration_ms = remote_now(r) - task->started_ms;
+    remote_news(r);
     task_end(r, task);
     tell_engine(r, &result);
 }
@@ -214,6 +230,7 @@ void tell_lost(struct remote *r, struct task *task)
            STR_ARG(task->step));
     r->counts.expired++;
     if (task->worker) task->worker->suspect = true;
+    remote_news(r);
     task_end(r, task);
     tell_engine(r, &result);
 }

@@ -243,14 +243,12 @@ static void cancel_task(struct remote *r, struct task *task, int64_t grace_ms)
         tell_fault(r, task, "CANCELLED", "", false, "cancelled before a worker took it");
         return;
     }
-    task->told = task->told && task->grace_ms <= grace_ms; // in more of a hurry than before: told again
-    task->cancelled = true;
+    task_told(task, task->told && task->grace_ms <= grace_ms); // in more of a hurry than before: told again
     task->grace_ms = grace_ms;
     int64_t stop_at = remote_now(r) + grace_ms + STOP_GRACE_MS;
     if (stop_at < task->stop_at) task->stop_at = stop_at;
     task_hurry(r, task);
-    r->dirty = true;
-    pthread_cond_signal(&r->changed);
+    remote_news(r);
 }
 
 static void cancel(struct tools *tools, uint64_t ticket, int64_t grace_ms)
@@ -263,12 +261,23 @@ static void cancel(struct tools *tools, uint64_t ticket, int64_t grace_ms)
     if (!task && r->local) r->local->ops->cancel(r->local, ticket, grace_ms);
 }
 
+// Whoever waits gets the tasks of a whole turn in one answer, from the thread that made them.
+static void flush(struct tools *tools)
+{
+    struct remote *r = of(tools);
+    pthread_mutex_lock(&r->mutex);
+    bool wanted = r->dirty && r->waiters && !r->options.now;
+    if (wanted) serve_waiters(r);
+    if (wanted) r->dirty = false;
+    unlock_and_answer(r);
+}
+
 static void close_tools(struct tools *tools)
 {
     remote_shut(of(tools));
 }
 
-static const struct tool_ops ops = {.start = start, .cancel = cancel, .close = close_tools};
+static const struct tool_ops ops = {.start = start, .cancel = cancel, .flush = flush, .close = close_tools};
 
 // ---- for the owner
 static bool copy_options(struct remote *r)

@@ -111,6 +111,8 @@ struct tool_ops { // the seam: the simulator brings its own
     enum code (*start)(struct tools *, const struct tool_request *, struct error *);
     void (*cancel)(struct tools *, uint64_t ticket,
                    int64_t grace_ms); // TERM to the group, KILL after grace; unknown tickets ignored
+    // Whoever starts has started what it had to for now: those that hand work on do so at once for all. NULL: not needed.
+    void (*flush)(struct tools *);
     void (*close)(struct tools *); // kills and reaps everything; nothing is delivered afterwards; not from a callback
 };
 struct tools {

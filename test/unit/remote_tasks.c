@@ -398,7 +398,29 @@ static void cancelled_task_is_told_to_its_worker_at_once(void)
     CHECK_INT(said.status, 200);
     rig_expect(&rig, "STEP_FAILED a 1.1 CANCELLED\nRUN_CANCELLED\n");
     remote_tick(rig.remote);
+    CHECK_INT(beat.count, 0); // its own doing is no news to a worker
+    rig_pass(&rig, 10000);
     CHECK(has(&beat, "stale"));
+    rig_close(&rig);
+}
+
+// What came to a worker after it had asked is not in its call, and ends it all the same.
+static void heartbeat_hears_of_a_task_that_came_after_it(void)
+{
+    struct rig rig;
+    struct said beat;
+    rig_open(&rig, ONE, NULL, 0);
+    rig_start(&rig, "r0");
+    struct remote_task first = poll_one(&rig);
+    ask(&rig, REMOTE_HEARTBEAT, item(&rig, &first, "tasks", "}],\"waitMs\":9000,\"x\":[{"), &beat);
+    rig_start(&rig, "r1");
+    (void)poll_one(&rig);
+    remote_tick(rig.remote);
+    CHECK_INT(beat.count, 0);
+    rig_signal(&rig, SIGNAL_CANCEL);
+    remote_tick(rig.remote);
+    CHECK_INT(beat.count, 1);
+    CHECK(has(&beat, "\"ok\""));
     rig_close(&rig);
 }
 
@@ -712,6 +734,7 @@ int main(int argc, char **argv)
         TEST(heartbeat_renews_the_lease),
         TEST(poll_waits_for_work_or_for_its_time),
         TEST(cancelled_task_is_told_to_its_worker_at_once),
+        TEST(heartbeat_hears_of_a_task_that_came_after_it),
         TEST(cancelled_task_does_not_wait_for_a_worker_that_ignores_it),
         TEST(task_that_nobody_took_is_cancelled_at_once),
         TEST(worker_that_lives_but_takes_too_long_is_stopped),
