@@ -336,27 +336,45 @@ static enum code server_run_dir(const struct store *base, const struct run_ids *
 // ---- signals
 
 // Decided when this returns OK, accepted or not: the record stands in the run's ledger. A refusal by the run is a decision too.
+// What the sender has to say. Who it is, and in which role, is for the server to know.
+static enum code as_asked(struct str bytes, struct arena *arena, struct buf *out, struct error *err)
+{
+    static const char *const known[] = {"signalId", "signalType", "stepId", "reason", "payload"};
+    struct json given, asked = json_object();
+    enum code rc = json_parse(bytes, NULL, arena, &given, err);
+    for (size_t i = 0; !rc && i < ARRAY_COUNT(known); i++) {
+        const struct json *value = json_key(&given, known[i]);
+        if (value && !json_put(arena, &asked, str_from(known[i]), *value)) rc = out_of_memory(err);
+    }
+    if (!rc) json_write(out, &asked);
+    return rc ? rc : buf_ok(out) ? OK : out_of_memory(err);
+}
+
 static enum code server_post(struct store *base, struct str tenant, struct str run, struct str signal_id UNUSED,
                              struct str bytes, struct error *err)
 {
     struct server_store *store = server_of(base);
     struct http_header type = {STR("Content-Type"), STR("application/json")};
     struct fetch_call request = {
-        .method = STR("POST"), .headers = &type, .header_count = 1, .body = bytes, .repeatable = true}; // it has an id
+        .method = STR("POST"), .headers = &type, .header_count = 1, .repeatable = true}; // it has an id
     struct fetch_answer answer = {0};
     struct arena arena;
-    struct buf target;
+    struct buf target, asked;
     struct json body = {0};
     if (of_another_tenant(store, tenant)) return no_run(run, err);
     arena_init(&arena, 4096, 1 << 20);
+    buf_init(&asked, 256 * 1024);
     buf_init(&target, TARGET_MAX);
     buf_text(&target, "/v1/runs/");
     http_percent_encode(&target, run);
     buf_text(&target, "/signals");
     request.uri = buf_str(&target);
-    enum code rc = buf_ok(&target) ? call(store, &request, &arena, &answer, err) : out_of_memory(err);
+    enum code rc = buf_ok(&target) ? as_asked(bytes, &arena, &asked, err) : out_of_memory(err);
+    request.body = buf_str(&asked);
+    if (!rc) rc = call(store, &request, &arena, &answer, err);
     if (rc == E_CONFLICT && json_parse(answer.body, NULL, &arena, &body, NULL) == OK && json_key(&body, "decision"))
         rc = OK;
+    buf_release(&asked);
     buf_release(&target);
     arena_release(&arena);
     return rc;

@@ -76,7 +76,7 @@ test_killed_twice() {
 }
 test_sandbox_counts_what_happened() {
     printf 'name: s\nnodes:\n  - {id: a, bash: "echo line >> out.txt; echo 1"}\n  - {id: b, depends_on: [a], bash: "wc -l < out.txt > count"}\n' >s.yaml
-    cairn_is 0 crashtest s.yaml --sandbox --max 12
+    cairn_is 0 crashtest s.yaml --sandbox --max 20
     has out 'left behind otherwise than undisturbed'; has out 'work/out.txt: 10 bytes, 2 lines instead of 5 bytes, 1 lines'
     [ ! -e out.txt ] || fail 'a step ran here'
 }
