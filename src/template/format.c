@@ -18,7 +18,7 @@ static size_t read_count(struct str s, size_t at, int64_t *out)
 {
     *out = 0;
     for (; at < s.len && s.ptr[at] >= '0' && s.ptr[at] <= '9'; at++)
-        if (*out < WIDTH_MAX) *out = *out * 10 + (s.ptr[at] - '0');
+        if (*out <= WIDTH_MAX) *out = *out * 10 + (s.ptr[at] - '0');
     return at;
 }
 
