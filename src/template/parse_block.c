@@ -258,7 +258,7 @@ static enum code parse_body(struct parser *p, struct block **out, const char *co
     size_t start = p->at;
     bool ended = false;
     enum code rc = OK;
-    if (p->nesting++ == NESTING_MAX)
+    if (ends && p->nesting++ == NESTING_MAX)
         return parser_fault(p, E_LIMIT, start, "more than 32 levels of nesting", (struct str){0});
     while (!rc && !ended) {
         size_t from = p->at, at = find_open(p->text, from);
@@ -281,7 +281,7 @@ static enum code parse_body(struct parser *p, struct block **out, const char *co
             if (!rc) rc = parse_tag(p, &list, ends, &ended);
         }
     }
-    p->nesting--;
+    if (ends) p->nesting--;
     if (!rc && ends && !ended)
         return parser_fault(p, E_INVALID, start, "a block that is never closed; expected", str_from(ends[0]));
     return rc;

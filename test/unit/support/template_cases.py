@@ -97,7 +97,7 @@ class Maker:
             lambda: f"({self.any(depth-1)})|int", lambda: f"({self.any(depth-1)})|float", lambda: f"({self.any(depth-1)})|int(default=-1)",
             lambda: f"({self.many(depth-1)})|length", lambda: f"({self.numbers(depth-1)})|sum", lambda: f"({self.numbers(depth-1)})|max",
             lambda: f"({self.numbers(depth-1)})|min", lambda: f"-({self.number(depth-1)})", lambda: f"rows|sum(attribute='age')",
-            lambda: f"{self.text(depth-1)}.find({self.text(0)})", lambda: f"{self.text(depth-1)}.count({self.text(0)})")
+            lambda: f"({self.text(depth-1)}).find({self.text(0)})", lambda: f"({self.text(depth-1)}).count({self.text(0)})")
 
     def text(self, depth):
         r = self.r
@@ -146,7 +146,7 @@ class Maker:
             lambda: f"({self.any(depth-1)} {r.choice(['in', 'not in'])} ({self.many(depth-1)}))", lambda: f"({self.text(depth-1)} in {self.text(depth-1)})",
             lambda: f"({self.any(depth-1)} is {r.choice(['', 'not '])}{r.choice(['defined', 'undefined', 'none', 'string', 'number', 'integer', 'float', 'boolean', 'mapping', 'iterable', 'sequence', 'true', 'false'])})",
             lambda: f"({self.number(depth-1)} is {r.choice(['even', 'odd', 'divisibleby 3', 'divisibleby(2)', 'eq 7', 'ne(7)', 'lt 3', 'gt 3', 'ge 2', 'le 2'])})",
-            lambda: f"({self.text(depth-1)}.{r.choice(['startswith', 'endswith'])}({self.text(0)}))", lambda: f"({self.text(depth-1)}.{r.choice(['isdigit', 'isalpha', 'isalnum', 'islower', 'isupper', 'isspace'])}())",
+            lambda: f"(({self.text(depth-1)}).{r.choice(['startswith', 'endswith'])}({self.text(0)}))", lambda: f"(({self.text(depth-1)}).{r.choice(['isdigit', 'isalpha', 'isalnum', 'islower', 'isupper', 'isspace'])}())",
             lambda: f"({self.number(0)} < {self.number(0)} <= {self.number(0)})", lambda: f"({self.any(0)} is in ({self.many(0)}))", lambda: f"({self.text(0)} is {r.choice(['lower', 'upper'])})",
             lambda: f"(({self.many(0)}) {r.choice(['<', '==', '>='])} ({self.many(0)}))")
 
