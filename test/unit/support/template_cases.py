@@ -48,7 +48,7 @@ def plain(value):
         return [plain(v) for v in value]
     raise Documented
 
-UNPRINTABLE = re.compile(r"(?i)markup\(|<(generator|built-in|bound|function|list_rev|reversed|class)|dict_(keys|values|items)\(|range\(|\b(inf|nan)\b|LoopContext|Undefined")
+UNPRINTABLE = re.compile(r"(?i)object at 0x|markup\(|<(generator|built-in|bound|function|list_rev|reversed|class)|dict_(keys|values|items)\(|range\(|\b(inf|nan)\b|LoopContext|Undefined")
 
 def case(text, expression=False, variables=VARS):
     made = {"template": text, "vars": variables}
@@ -64,7 +64,7 @@ def case(text, expression=False, variables=VARS):
                 made["want"] = "" if isinstance(value, jinja2.Undefined) else plain(value)
             else:
                 made["want"] = ENV.from_string(text).render(**variables)
-                if UNPRINTABLE.search(made["want"]): return
+        if isinstance(made["want"], str) and UNPRINTABLE.search(made["want"]): return
     except Documented:
         return
     except OverflowError:
