@@ -250,8 +250,7 @@ static const struct command commands[] = {
      "lets running steps finish; the second stops them and gives them back. Functions of plugins are executed "
      "without a process, and asked for by name. Any program can be a worker: docs/format/worker.md.",
      "cairn worker --server http://127.0.0.1:7777 --pool builds --concurrency 8\n"
-     "CAIRN_TOKEN=$(cat worker.token) cairn worker --server unix:/run/cairn.sock --confine auto\n"
-     "cairn worker --server http://127.0.0.1:7777 --plugin ./charge.so --concurrency 512",
+     "CAIRN_TOKEN=$(cat worker.token) cairn worker --server unix:/run/cairn.sock --confine auto",
      NULL,
      0,
      0,

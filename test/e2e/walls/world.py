@@ -48,7 +48,7 @@ class Maker:
         tenant, project, environment = PLACES[name]
         here = f"/v1/t/{tenant}/p/{project}/e/{environment}"
         ids = {"tenant": tenant, "project": project, "environment": environment, "step": "first", "approval": "first", "pool": "gpu"}
-        for word in ("lease", "task", "schedule", "queue", "sink", "dlq", "spareTenant"):
+        for word in ("lease", "task", "schedule", "queue", "sink", "dlq", "alert", "spareTenant"):
             ids[word] = "none-" + word
         if name == "absent":
             return {**ids, "run": "absent", "plan": "absent", "sha256": "0" * 64, "token": "0123456789abcdef"}
