@@ -4,7 +4,7 @@
 Prints a JSON object per line, as `cairn bench` does. Needs wrk. Each figure stands beside the floor of the same run: what the
 same server answers to /livez, where nothing is read, decided or stored.
 """
-import argparse, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
+import argparse, json, os, re, select, shutil, signal, socket, subprocess, sys, tempfile, time
 from datetime import datetime, timezone
 
 NOOP = {"metadata": {"planId": "bench", "planVersion": "1", "schemaVersion": "v1.2"}, "steps": [{"stepId": "a", "kind": "noop"}]}
@@ -19,8 +19,10 @@ class Server:
     def __init__(self, cairn, store, *flags):
         self.dir = store
         os.makedirs(store, exist_ok=True)
+        with open(os.path.join(store, "cairn.toml"), "w") as out:  # one address is all that there is here
+            out.write("[serve.http]\nconnectionsPerAddress = 4000\nstreamsPerToken = 4000\n")
         self.log = open(os.path.join(store, "serve.err"), "w+")
-        self.process = subprocess.Popen([cairn, "serve", "--store", f"sqlite:{store}/bench.db", "--listen", "127.0.0.1:0", *flags], stderr=self.log, stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen([cairn, "serve", "--store", f"sqlite:{store}/bench.db", "--listen", "127.0.0.1:0", *flags], stderr=self.log, stdout=subprocess.DEVNULL, cwd=store)
         until = time.monotonic() + 60
         while True:
             text = open(self.log.name).read()
@@ -99,48 +101,47 @@ def bench_status(server, seconds, floor):
     tell("http-status", **figures, ofFloor=round(figures["perSecond"] / floor, 2))
 
 
-def stream(server, run, first, latencies, ready, ended):
-    """One SSE client: reads until the stream ends; for every event the time from persistedAt to its arrival."""
+def open_stream(server, run, after):
     s = socket.create_connection(("127.0.0.1", server.port))
-    s.sendall(f"GET /v1/runs/{run}/events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\nAccept: text/event-stream\r\nLast-Event-ID: {first}\r\n\r\n".encode())
-    data = b""
-    ready.release()
-    while True:
-        chunk = s.recv(65536)
-        now = time.time()
-        if not chunk:
-            break
-        data += chunk
-        for at in re.findall(rb'"persistedAt":"([^"]+)"', data):
-            latencies.append(now - datetime.strptime(at.decode(), "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc).timestamp())
-        data = data[data.rfind(b"\n") + 1 :]
-        if b"event: end" in chunk:
-            break
-    s.close()
-    ended.release()
+    s.sendall(f"GET /v1/runs/{run}/events HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nAuthorization: Bearer {server.token}\r\nAccept: text/event-stream\r\nLast-Event-ID: {after}\r\n\r\n".encode())
+    s.setblocking(False)
+    return s
+
+
+def listen(streams, seconds):
+    """What every stream got, and when; looked at afterwards, so that this process is quick."""
+    poll, got, done = select.epoll(), [], 0
+    by_fd = {s.fileno(): s for s in streams}
+    for fd in by_fd:
+        poll.register(fd, select.EPOLLIN)
+    until = time.monotonic() + seconds
+    while done < len(streams) and time.monotonic() < until:
+        for fd, _ in poll.poll(1):
+            data = by_fd[fd].recv(1 << 16)
+            got.append((time.time(), data))
+            if not data or b"event: end" in data:
+                poll.unregister(fd)
+                done += 1
+    return got, done
 
 
 def bench_streams(server, clients):
-    """`clients` streams over 50 runs that begin to move once everybody listens."""
-    steps = [{"stepId": "begin", "kind": "wait", "with": {"duration": "6s"}}]
-    steps += [{"stepId": f"s{i}", "kind": "wait", "with": {"duration": "200ms"}} for i in range(5)]
-    plan = {"metadata": {"planId": "stream", "planVersion": "1", "schemaVersion": "v1.2"}, "steps": steps}
-    latencies, ready, ended = [], threading.Semaphore(0), threading.Semaphore(0)
-    threading.stack_size(256 * 1024)
+    """`clients` streams over 50 runs that begin to move once everybody listens, one after the other."""
     runs = [f"stream-{i}" for i in range(min(clients, 50))]
-    for run in runs:
+    for i, run in enumerate(runs):
+        steps = [{"stepId": "begin", "kind": "wait", "with": {"duration": f"{4000 + 37 * i}ms"}}]
+        steps += [{"stepId": f"s{k}", "kind": "wait", "with": {"duration": f"{300 + 11 * i}ms"}} for k in range(5)]
+        plan = {"metadata": {"planId": "stream", "planVersion": "1", "schemaVersion": "v1.2"}, "steps": steps}
         request(server, "POST", "/v1/runs", {"document": json.dumps(plan), "runId": run})
-    threads = [threading.Thread(target=stream, args=(server, runs[i % len(runs)], 3, latencies, ready, ended), daemon=True) for i in range(clients)]
-    for thread in threads:
-        thread.start()
-    for _ in threads:
-        ready.acquire()
-    began = time.monotonic()
-    done = 0
-    until = time.monotonic() + 60
-    while done < clients and time.monotonic() < until:
-        done += ended.acquire(timeout=1)
-    tell("sse", clients=clients, finished=done, events=len(latencies), seconds=round(time.monotonic() - began, 2), p50Ms=round(1000 * (percentile(latencies, 0.5) or 0), 1), p99Ms=round(1000 * (percentile(latencies, 0.99) or 0), 1), rssMiB=round(server.rss_mib(), 1))
+    streams = [open_stream(server, runs[i % len(runs)], 3) for i in range(clients)]
+    got, done = listen(streams, 60)
+    latencies = []
+    for at, data in got:
+        for text in re.findall(rb'"persistedAt":"([^"]+)"', data):
+            latencies.append(at - datetime.strptime(text.decode(), "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc).timestamp())
+    for s in streams:
+        s.close()
+    tell("sse", clients=clients, finished=done, events=len(latencies), p50Ms=round(1000 * (percentile(latencies, 0.5) or 0), 1), p99Ms=round(1000 * (percentile(latencies, 0.99) or 0), 1), rssMiB=round(server.rss_mib(), 1))
 
 
 def bench_list(server, stored, seconds):
@@ -180,7 +181,7 @@ def bench_worker(cairn, directory, seconds):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("cairn")
+    parser.add_argument("cairn", type=os.path.abspath)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--stored", type=int, default=0, help="runs in the store before lists are measured")
     parser.add_argument("--clients", type=int, default=1000)
