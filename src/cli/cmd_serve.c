@@ -142,6 +142,16 @@ static int read_routes(struct cli *cli, struct service_settings *settings)
     return EXIT_OK;
 }
 
+// What a service does without a word (ADR 0018): it runs steps of others.
+static const struct tool_confinement *confine_as_far_as_possible(struct cli *cli)
+{
+    struct tool_confinement *made = ARENA_NEW(&cli->arena, struct tool_confinement);
+    struct json settings = json_object();
+    struct error err = {0};
+    bool ok = made && json_put(&cli->arena, &settings, STR("level"), json_string(STR("auto")));
+    return ok && tool_confinement_parse(&settings, &cli->arena, made, &err) == OK ? made : NULL;
+}
+
 // Flags over [serve] of the config files.
 static int read_settings(struct serving *serving, int64_t *drain_s)
 {
@@ -160,6 +170,8 @@ static int read_settings(struct serving *serving, int64_t *drain_s)
     if (code) return code;
     if (steps.confinement && (args_has(&cli->args, FLAG_CONFINE) || !settings->confinement))
         settings->confinement = steps.confinement;
+    bool said = settings->confinement_said || args_text(&cli->args, FLAG_CONFINE, "").len > 0;
+    if (!said && !(settings->confinement = confine_as_far_as_possible(cli))) return cli_nomem(cli);
     if (steps.secrets && (args_has(&cli->args, FLAG_SECRETS) || !settings->secrets)) settings->secrets = steps.secrets;
     if (args_has(&cli->args, FLAG_NO_LOCAL_STEPS)) settings->local_steps = false;
     if (args_has(&cli->args, FLAG_TOKEN_FILE)) settings->token_file = args_text(&cli->args, FLAG_TOKEN_FILE, "");

@@ -39,6 +39,7 @@ struct service_settings {
     uint32_t calls_max;        // waiting for the engine at once; more are refused (OVERLOADED). 0 = 10,000
     int64_t write_budget_ms;   // 0 = 3000
     const struct json *config; // [serve] of the configuration, as it stands there; may be NULL
+    bool confinement_said;     // in the configuration; without a word steps are confined as far as the kernel can
     const struct tool_confinement *confinement; // of steps that run here; both as in tool_options, and live as long
     const struct tool_secrets *secrets;
     uint32_t calls_per_tenant; // of calls_max; more are refused (TENANT_OVERLOADED). 0 = as many as calls_max
@@ -149,7 +150,7 @@ struct str call_text(struct call *call, const char *format, ...) PRINTF_LIKE(2, 
 // The principal of a bearer token; false: none, expired, revoked. Strings borrow the service's table until the next
 // service_tokens_changed, so they are copied into `arena`.
 bool service_authenticate(struct service *service, struct str token, struct arena *arena, struct principal *out);
-bool service_knows(struct service *service, struct str token); // it is somebody's, and good
+bool service_knows(struct service *service, struct str token);    // it is somebody's, and good
 bool service_token_valid(struct service *service, struct str id); // still there, neither expired nor revoked
 // Records a refusal that was decided outside.
 void service_denied(const struct call *from, enum operation operation, struct str resource, const char *code);

@@ -152,6 +152,7 @@ static enum code set_confinement(const struct reading *r)
     if (!made) return error_set(r->err, E_NOMEM, "out of memory");
     enum code rc = tool_confinement_parse(r->value, r->arena, made, r->err);
     if (!rc) r->out->confinement = made->level == TOOL_LEVEL_NONE ? NULL : made;
+    r->out->confinement_said = true;
     return rc;
 }
 

@@ -52,7 +52,7 @@ class Storm:
     def start_server(self):
         log = open(os.path.join(self.dir, "server.err"), "a")
         flags = ["--route", "*=default"] if not self.args.local else []
-        self.server = subprocess.Popen([self.args.cairn, "serve", "--store", "sqlite:" + self.store, "--listen", f"127.0.0.1:{self.port}", "--lease", "2s", *flags], stdout=log, stderr=log)
+        self.server = subprocess.Popen([self.args.cairn, "serve", "--store", "sqlite:" + self.store, "--listen", f"127.0.0.1:{self.port}", "--lease", "2s", "--confine", "none", *flags], stdout=log, stderr=log)
         until = time.monotonic() + 60
         while time.monotonic() < until:
             if self.server.poll() is not None:

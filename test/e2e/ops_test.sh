@@ -351,4 +351,21 @@ TOML
     kill %1
 }
 
+test_steps_of_a_service_are_confined_without_a_word() {
+    unset CAIRN_CONFINE
+    serve
+    secret=$PWD/outside
+    echo hidden >"$secret"
+    ask POST /v1/runs "{\"document\":$(plan_text p "$(jq -nc --arg c "cat $secret; cat $PWD/store.db.token; env; true" '{stepId: "a", kind: "shell", with: {command: $c}}')"),\"runId\":\"r1\"}" 'Prefer: wait=20'
+    answers 200
+    ask GET /v1/runs/r1/steps/a/output
+    hasnt body "$(basename "$HOME")/state"
+    hasnt body XDG_STATE_HOME
+    printf 'name: n\nnodes:\n  - {id: a, bash: "true"}\n' >n.yaml
+    if "$CAIRN" run n.yaml --confine files --store memory: --progress none >/dev/null 2>&1; then # the kernel has Landlock
+        hasnt body hidden
+        hasnt body cairn_
+    fi
+}
+
 run_tests "$@"
