@@ -213,7 +213,7 @@ test_there_is_no_adapter_auto_WE_2_1g() {
     start r1 "$noop" '"targetAdapter":"temporal"' 'Prefer: wait=20' && answers 200
 }
 
-test_references_are_looked_up_and_never_called_WE_2_1_1c_WE_2_1_1d_WE_2_1_3h() {
+test_references_are_looked_up_and_never_called_WE_2_1_1c_WE_2_1_1d_WE_2_1_3e_WE_2_1_3f_WE_2_1_3h() {
     serve
     start r1 "$noop" '"targetAdapter":"temporal"' 'Prefer: wait=20' && answers 200
     ref=$(jq .engineRunRef body)
