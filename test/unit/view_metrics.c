@@ -105,7 +105,7 @@ static void too_many_labels_are_other(void)
 {
     begin();
     for (int i = 0; i < 5000; i++) {
-        char plan[16];
+        char plan[24];
         snprintf(plan, sizeof(plan), "plan-%d", i);
         struct str labels[] = {str_from(plan), STR("COMPLETED")};
         metric_add(metrics, METRIC_RUNS, labels, 1);
@@ -173,7 +173,7 @@ static void *busy(void *context)
 {
     unsigned seed = (unsigned)(uintptr_t)context;
     for (int i = 0; i < ROUNDS; i++) {
-        char name[16];
+        char name[24];
         snprintf(name, sizeof(name), "s%u", (unsigned)(i + (int)seed * 7) % 200);
         struct str label = str_from(name);
         metric_add(metrics, METRIC_LEASES_EXPIRED, &label, 1);
