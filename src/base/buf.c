@@ -174,3 +174,22 @@ void buf_xml(struct buf *buf, struct str text)
         i += size ? size : 1;
     }
 }
+
+void buf_code_point(struct buf *buf, uint32_t c)
+{
+    if (c < 0x80) {
+        buf_byte(buf, (char)c);
+    } else if (c < 0x800) {
+        buf_byte(buf, (char)(0xC0 | c >> 6));
+        buf_byte(buf, (char)(0x80 | (c & 0x3F)));
+    } else if (c < 0x10000) {
+        buf_byte(buf, (char)(0xE0 | c >> 12));
+        buf_byte(buf, (char)(0x80 | (c >> 6 & 0x3F)));
+        buf_byte(buf, (char)(0x80 | (c & 0x3F)));
+    } else {
+        buf_byte(buf, (char)(0xF0 | c >> 18));
+        buf_byte(buf, (char)(0x80 | (c >> 12 & 0x3F)));
+        buf_byte(buf, (char)(0x80 | (c >> 6 & 0x3F)));
+        buf_byte(buf, (char)(0x80 | (c & 0x3F)));
+    }
+}

@@ -26,6 +26,7 @@ void buf_byte(struct buf *buf, char c);
 void buf_text(struct buf *buf, const char *text);
 void buf_int(struct buf *buf, int64_t n);
 void buf_hex(struct buf *buf, const uint8_t *bytes, size_t count); // lower case
+void buf_code_point(struct buf *buf, uint32_t c); // as UTF-8; below 0x110000
 // As text of XML 1.0: markup is escaped, and what it cannot hold becomes '?'.
 void buf_xml(struct buf *buf, struct str text);
 void buf_printf(struct buf *buf, const char *format, ...) PRINTF_LIKE(2, 3);

@@ -97,25 +97,6 @@ static bool hex_digits(struct reader *r, size_t count, uint32_t *out)
     return *out <= 0x10FFFF && (*out < 0xD800 || *out > 0xDFFF);
 }
 
-static void add_utf8(struct buf *out, uint32_t c)
-{
-    if (c < 0x80) {
-        buf_byte(out, (char)c);
-    } else if (c < 0x800) {
-        buf_byte(out, (char)(0xC0 | c >> 6));
-        buf_byte(out, (char)(0x80 | (c & 0x3F)));
-    } else if (c < 0x10000) {
-        buf_byte(out, (char)(0xE0 | c >> 12));
-        buf_byte(out, (char)(0x80 | (c >> 6 & 0x3F)));
-        buf_byte(out, (char)(0x80 | (c & 0x3F)));
-    } else {
-        buf_byte(out, (char)(0xF0 | c >> 18));
-        buf_byte(out, (char)(0x80 | (c >> 12 & 0x3F)));
-        buf_byte(out, (char)(0x80 | (c >> 6 & 0x3F)));
-        buf_byte(out, (char)(0x80 | (c & 0x3F)));
-    }
-}
-
 static enum code read_escape(struct reader *r, bool multi, struct buf *out)
 {
     static const char names[] = "btnfr\"\\", values[] = "\b\t\n\f\r\"\\";
@@ -130,7 +111,7 @@ static enum code read_escape(struct reader *r, bool multi, struct buf *out)
     if (c == 'u' || c == 'U') {
         r->at++;
         if (!hex_digits(r, c == 'u' ? 4 : 8, &point)) return wrong(r, "this is no character: \\u takes 4 hex digits");
-        add_utf8(out, point);
+        buf_code_point(out, point);
         return OK;
     }
     if (multi && (c == '\n' || c == '\r' || c == ' ' || c == '\t')) { // a line that goes on

@@ -254,6 +254,7 @@ void sinks_moved(struct service *service);
 void service_put(struct service *service, const struct note_put *notes, size_t count, bus_done done, void *context);
 
 // status.c
+bool json_time(struct arena *arena, struct json *object, const char *key, int64_t ms) MUST_CHECK; // nothing when 0
 bool status_json(const struct run_ids *ids, const struct run_summary *summary, uint64_t seq, struct arena *arena,
                  struct json *out) MUST_CHECK;
 

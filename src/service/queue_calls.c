@@ -40,15 +40,6 @@ static struct queueing *begin(struct call *call, enum operation operation, struc
 
 // ---- looking
 
-static bool put_time(struct arena *arena, struct json *object, const char *key, int64_t ms)
-{
-    char text[CIVIL_SIZE];
-    if (ms == 0) return true;
-    civil_format(ms, text);
-    struct str copy = arena_copy(arena, str_from(text));
-    return copy.ptr && json_put(arena, object, str_from(key), json_string(copy));
-}
-
 static bool queue_json(struct call *call, struct str name, struct json *out)
 {
     const struct queues *queues = &call->service->queues;
@@ -59,7 +50,7 @@ static bool queue_json(struct call *call, struct str name, struct json *out)
            json_put(&call->arena, out, STR("name"), json_string(copy)) &&
            json_put(&call->arena, out, STR("running"), json_int(queue ? (int64_t)queue->running : 0)) &&
            json_put(&call->arena, out, STR("queued"), json_int(queue ? (int64_t)queue->waiting : 0)) &&
-           put_time(&call->arena, out, "oldestQueuedAt", queue ? queue_oldest_ms(queue) : 0);
+           json_time(&call->arena, out, "oldestQueuedAt", queue ? queue_oldest_ms(queue) : 0);
 }
 
 static void answer_queue(struct call *call, struct str name)

@@ -8,7 +8,7 @@ static bool put(struct arena *arena, struct json *object, const char *key, struc
     return text.len == 0 || json_put(arena, object, str_from(key), json_string(text));
 }
 
-static bool put_time(struct arena *arena, struct json *object, const char *key, int64_t ms)
+bool json_time(struct arena *arena, struct json *object, const char *key, int64_t ms)
 {
     char text[CIVIL_SIZE];
     if (ms == 0) return true;
@@ -43,8 +43,8 @@ bool status_json(const struct run_ids *ids, const struct run_summary *summary, u
     return run.ptr && substatus.ptr && reference.ptr && message.ptr && json_object_with(arena, 9, out) &&
            put(arena, out, "runId", run) && put(arena, out, "status", str_from(run_status_name(summary->status))) &&
            put(arena, out, "substatus", substatus) && put(arena, out, "message", message) &&
-           put_time(arena, out, "startedAt", summary->started_ms) &&
-           put_time(arena, out, "completedAt", summary->ended_ms) && put(arena, out, "engineRunRef", reference) &&
+           json_time(arena, out, "startedAt", summary->started_ms) &&
+           json_time(arena, out, "completedAt", summary->ended_ms) && put(arena, out, "engineRunRef", reference) &&
            (seq == 0 || json_put(arena, out, STR("lastEventSeq"), json_int((int64_t)seq)));
 }
 

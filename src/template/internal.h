@@ -306,7 +306,6 @@ bool code_is_space(uint32_t c);
 uint32_t code_lower(uint32_t c);
 uint32_t code_upper(uint32_t c);
 bool code_is_letter(uint32_t c);
-void buf_code_point(struct buf *out, uint32_t c);
 struct str text_strip(struct str s, struct str set, bool spaces, bool left, bool right);
 enum code text_case(struct eval *e, struct str s, char mode, struct json *out) MUST_CHECK; // 'l','u','t'itle,'c'apital
 enum code text_replace(struct eval *e, struct str s, struct str old, struct str new, int64_t count,

@@ -61,25 +61,6 @@ bool code_is_letter(uint32_t c)
     return false;
 }
 
-void buf_code_point(struct buf *out, uint32_t c)
-{
-    if (c < 0x80) {
-        buf_byte(out, (char)c);
-    } else if (c < 0x800) {
-        buf_byte(out, (char)(0xC0 | c >> 6));
-        buf_byte(out, (char)(0x80 | (c & 0x3F)));
-    } else if (c < 0x10000) {
-        buf_byte(out, (char)(0xE0 | c >> 12));
-        buf_byte(out, (char)(0x80 | (c >> 6 & 0x3F)));
-        buf_byte(out, (char)(0x80 | (c & 0x3F)));
-    } else {
-        buf_byte(out, (char)(0xF0 | c >> 18));
-        buf_byte(out, (char)(0x80 | (c >> 12 & 0x3F)));
-        buf_byte(out, (char)(0x80 | (c >> 6 & 0x3F)));
-        buf_byte(out, (char)(0x80 | (c & 0x3F)));
-    }
-}
-
 static bool strips(uint32_t c, struct str set, bool spaces)
 {
     if (spaces) return code_is_space(c);
