@@ -173,8 +173,8 @@ test_the_manual_page_is_well_formed_and_names_every_command() {
 }
 test_version_starts_in_5_ms() {
     local best=999999 i from took
-    for i in $(seq 20); do
-        from=$(date +%s%N); "$CAIRN" --version >/dev/null; took=$((($(date +%s%N) - from) / 1000))
+    for i in $(seq 60); do # the best of many: other tests run beside this one
+        from=${EPOCHREALTIME/[.,]/}; "$CAIRN" --version >/dev/null; took=$((${EPOCHREALTIME/[.,]/} - from))
         [ "$took" -lt "$best" ] && best=$took
     done
     [ "$best" -le 5000 ] || fail "--version takes $best us at best"
