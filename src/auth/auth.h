@@ -237,7 +237,6 @@ void auth_task_seal(const struct task_key *key, const struct task_claim *claim, 
 // E_DENIED unless this key sealed exactly this; E_NOMEM. Whether the attempt is still the current one is for the caller to say.
 enum code auth_task_open(const struct task_key *key, struct str text, struct arena *arena, struct task_claim *out,
                          struct error *err) MUST_CHECK;
-bool task_claim_eq(const struct task_claim *a, const struct task_claim *b);
 
 // ---- rate limits: never more than `quota` in any `window_s` seconds, per rule and key
 // Memory is bounded: a table of fixed size in which, when it is full, a key with few uses is forgotten. One thread at a time.
@@ -263,9 +262,7 @@ struct rates;
 enum code rates_open(struct arena *arena, size_t capacity, const uint8_t seed[16], struct rates **out,
                      struct error *err) MUST_CHECK;
 struct rate_answer rates_take(struct rates *rates, const struct rate_rule *rule, struct str key,
-                              int64_t now_ms); // counts one
-struct rate_answer rates_look(struct rates *rates, const struct rate_rule *rule, struct str key,
-                              int64_t now_ms);                          // counts none
+                              int64_t now_ms);                          // counts one, unless it is refused
 void rate_policy_header(const struct rate_rule *rule, struct buf *out); // "starts";q=100;w=10
 void rate_header(const struct rate_rule *rule, const struct rate_answer *answer, struct buf *out); // "starts";r=50;t=30
 int64_t rate_retry_after(const struct rate_answer *answer);                                        // seconds, >= 1

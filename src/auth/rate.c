@@ -88,29 +88,24 @@ static int64_t oldest_ends(const struct slot *slot, int64_t width)
     return 0;
 }
 
-static struct rate_answer ask(struct rates *rates, const struct rate_rule *rule, struct str key, int64_t now_ms,
-                              uint32_t uses)
+struct rate_answer rates_take(struct rates *rates, const struct rate_rule *rule, struct str key, int64_t now_ms)
 {
     const struct str parts[] = {{(const char *)rates->seed, sizeof(rates->seed)}, str_from(rule->name), {"", 1}, key};
     struct digest digest = sha256_parts(parts, ARRAY_COUNT(parts));
-    struct slot fresh = {0};
     int64_t width = slice_ms(rule) > 0 ? slice_ms(rule) : 1;
     bool found;
     struct slot *slot = find(rates, &digest, now_ms, &found);
     if (!found) {
-        memcpy(fresh.key, digest.b, KEY_SIZE);
-        if (uses)
-            *slot = fresh;
-        else
-            slot = &fresh;
+        *slot = (struct slot){0};
+        memcpy(slot->key, digest.b, KEY_SIZE);
     }
     move_on(slot, now_ms > 0 ? now_ms / width : 0);
     uint64_t used = used_of(slot);
     struct rate_answer answer = {.allowed = used < rule->quota};
-    if (answer.allowed && uses) {
-        slot->counts[slot->newest % COUNTS] += uses;
+    if (answer.allowed) {
+        slot->counts[slot->newest % COUNTS]++;
         slot->free_ms = (slot->newest + COUNTS) * width;
-        used += uses;
+        used++;
     }
     answer.remaining = used < rule->quota ? (uint32_t)(rule->quota - used) : 0;
     if (used) answer.reset_ms = slot->free_ms > now_ms ? slot->free_ms - now_ms : 1;
@@ -119,16 +114,6 @@ static struct rate_answer ask(struct rates *rates, const struct rate_rule *rule,
         answer.retry_ms = ends > now_ms ? ends - now_ms : (int64_t)rule->window_s * MS;
     }
     return answer;
-}
-
-struct rate_answer rates_take(struct rates *rates, const struct rate_rule *rule, struct str key, int64_t now_ms)
-{
-    return ask(rates, rule, key, now_ms, 1);
-}
-
-struct rate_answer rates_look(struct rates *rates, const struct rate_rule *rule, struct str key, int64_t now_ms)
-{
-    return ask(rates, rule, key, now_ms, 0);
 }
 
 static int64_t seconds_up(int64_t ms)

@@ -126,9 +126,3 @@ enum code auth_task_open(const struct task_key *key, struct str text, struct are
         return error_set(err, E_DENIED, refusal);
     return OK;
 }
-
-bool task_claim_eq(const struct task_claim *a, const struct task_claim *b)
-{
-    return str_eq(a->tenant, b->tenant) && str_eq(a->run, b->run) && str_eq(a->step, b->step) &&
-           a->logical == b->logical && a->engine == b->engine && a->epoch == b->epoch && str_eq(a->lease, b->lease);
-}

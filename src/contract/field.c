@@ -347,3 +347,17 @@ enum code record_parse(struct str bytes, struct arena *arena, struct json *out, 
     if (out->type != JSON_OBJECT) return error_set(err, E_CORRUPT, "not a record: no JSON object");
     return OK;
 }
+
+struct str contract_join(struct arena *arena, const struct str *parts, size_t count)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++) len += parts[i].len;
+    char *text = arena_alloc(arena, len + 1);
+    if (!text) return (struct str){NULL, 0};
+    char *to = text;
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].len) memcpy(to, parts[i].ptr, parts[i].len);
+        to += parts[i].len;
+    }
+    return (struct str){text, len};
+}

@@ -123,6 +123,8 @@ enum code record_write(const struct json *value, struct arena *arena, struct str
 // Bytes to an object. E_CORRUPT, E_NOMEM.
 enum code record_parse(struct str bytes, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 
+struct str contract_join(struct arena *arena, const struct str *parts, size_t count); // ptr NULL: no memory
+
 // First moment with this word; MOMENT_UNKNOWN when there is none.
 enum moment_kind moment_of_word(enum vocabulary vocabulary, struct str word);
 

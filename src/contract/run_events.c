@@ -1,6 +1,7 @@
 // VOCABULARY_RUN: RunEventRecord (C-26), Run Events 1.1. The envelope is the same for all types; what is particular to one
 // is in `payload`.
 #include "contract/internal.h"
+#include "contract/profile.h"
 
 #include <string.h>
 
@@ -237,31 +238,17 @@ static const struct table payloads[MOMENT_COUNT] = {
     [MOMENT_RUN_FAILED] = TABLE(run_failed_fields),
 };
 
-static struct str join(struct arena *arena, const struct str *parts, size_t count)
-{
-    size_t len = 0;
-    for (size_t i = 0; i < count; i++) len += parts[i].len;
-    char *text = arena_alloc(arena, len + 1);
-    if (!text) return (struct str){NULL, 0};
-    char *to = text;
-    for (size_t i = 0; i < count; i++) {
-        if (parts[i].len) memcpy(to, parts[i].ptr, parts[i].len);
-        to += parts[i].len;
-    }
-    return (struct str){text, len};
-}
-
 struct str contract_run_ref(const struct run_ids *ids, struct arena *arena)
 {
-    const struct str parts[] = {STR("cairn://local/"), ids->plan_id, STR("/"), ids->run, STR("/"), ids->run};
-    return join(arena, parts, ARRAY_COUNT(parts));
+    const struct run_ref ref = {.provider = PROVIDER_CAIRN, .workflow_id = ids->run, .run_id = ids->run};
+    return run_ref_format(&ref, ids->plan_id, arena);
 }
 
 static bool derive_start(const struct run_ids *ids, const struct start_facts *start, struct arena *arena,
                          struct derived *derived)
 {
     const struct str uri[] = {STR("cairn://plans/"), start->document_sha256};
-    derived->plan_uri = join(arena, uri, ARRAY_COUNT(uri));
+    derived->plan_uri = contract_join(arena, uri, ARRAY_COUNT(uri));
     derived->engine_run_ref = contract_run_ref(ids, arena);
     return derived->plan_uri.ptr && derived->engine_run_ref.ptr;
 }

@@ -1,4 +1,5 @@
 // EngineRunRef: an object with members by provider, and one line of text.
+#include "contract/internal.h"
 #include "contract/profile.h"
 
 #define INVALID "ADAPTER_INVALID_RUN_REF: "
@@ -142,12 +143,14 @@ struct str run_ref_format(const struct run_ref *ref, struct str type, struct are
     struct str place = ref->provider == PROVIDER_MOCK ? (struct str){0} : *place_of(&copy);
     if (ref->provider == PROVIDER_CONDUCTOR) place = host_of(place);
     if (ref->provider == PROVIDER_CAIRN && place.len == 0) place = STR("local");
-    struct buf text;
-    buf_init(&text, 8192);
-    buf_printf(&text, "%s://%.*s/%.*s/%.*s/%.*s", provider_name(ref->provider), STR_ARG(place), STR_ARG(type),
-               STR_ARG(ref->workflow_id), STR_ARG(ref->run_id));
-    struct str out = {0};
-    if (buf_ok(&text)) out = arena_copy(arena, buf_str(&text));
-    buf_release(&text);
-    return out;
+    const struct str parts[] = {str_from(provider_name(ref->provider)),
+                                STR("://"),
+                                place,
+                                STR("/"),
+                                type,
+                                STR("/"),
+                                ref->workflow_id,
+                                STR("/"),
+                                ref->run_id};
+    return contract_join(arena, parts, ARRAY_COUNT(parts));
 }

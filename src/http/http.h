@@ -145,8 +145,10 @@ bool http_write_head(struct buf *out, int status, const struct http_header *head
 bool http_write_request_head(struct buf *out, struct str method, struct str target, struct str host,
                              const struct http_header *headers, size_t count, enum http_framing framing,
                              uint64_t length) MUST_CHECK;
-void http_write_chunk(struct buf *out, struct str bytes); // nothing for no bytes, which would be the end
-void http_write_last_chunk(struct buf *out);
+// A chunk: this line, its `size` bytes (at least one), CRLF. Gives the length of the line.
+enum { HTTP_CHUNK_HEAD = 18 };
+size_t http_chunk_head(size_t size, char out[HTTP_CHUNK_HEAD]);
+#define HTTP_LAST_CHUNK "0\r\n\r\n"
 #define HTTP_DATE_SIZE 30 // "Sun, 06 Nov 1994 08:49:37 GMT" and its NUL
 void http_date(int64_t seconds, char out[HTTP_DATE_SIZE]);
 

@@ -127,22 +127,15 @@ bool http_write_request_head(struct buf *out, struct str method, struct str targ
     return true;
 }
 
-void http_write_chunk(struct buf *out, struct str bytes)
+size_t http_chunk_head(size_t size, char out[HTTP_CHUNK_HEAD])
 {
     static const char digits[] = "0123456789abcdef";
-    char size[16];
-    size_t at = sizeof(size);
-    if (bytes.len == 0) return;
-    for (size_t left = bytes.len; left; left >>= 4) size[--at] = digits[left & 15];
-    buf_add(out, (struct str){size + at, sizeof(size) - at});
-    buf_add(out, STR("\r\n"));
-    buf_add(out, bytes);
-    buf_add(out, STR("\r\n"));
-}
-
-void http_write_last_chunk(struct buf *out)
-{
-    buf_add(out, STR("0\r\n\r\n"));
+    INVARIANT(size > 0); // which would be the end
+    size_t len = 1;
+    while (len < 2 * sizeof(size) && size >> 4 * len) len++;
+    for (size_t i = 0; i < len; i++) out[i] = digits[size >> 4 * (len - 1 - i) & 15];
+    memcpy(out + len, "\r\n", 2);
+    return len + 2;
 }
 
 void http_date(int64_t seconds, char out[HTTP_DATE_SIZE])

@@ -41,7 +41,6 @@ enum note_kind {
     NOTE_STREAM_BYTES, // a piece
     NOTE_STREAM_END,
     NOTE_STREAM_CUT,
-    NOTE_POST,
 };
 
 // A message to the net thread.
@@ -49,8 +48,6 @@ struct note {
     struct note *next;
     enum note_kind kind;
     struct conn *conn;
-    void (*fn)(void *context);
-    void *context;
 };
 
 // Bytes on their way out.

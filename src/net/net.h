@@ -65,14 +65,12 @@ uint16_t net_port(const struct net_server *server, size_t index);
 // Serves until net_stop. Call once, on the thread that is to be the net thread.
 void net_run(struct net_server *server);
 void net_stop(struct net_server *server); // any thread, also from a signal handler; more than once does no harm
-// After net_run has returned (or was never called), when no other thread uses the server any more. What is still posted is
-// run here. Exchanges without an answer are dropped.
+// After net_run has returned (or was never called), when no other thread uses the server any more. Exchanges
+// without an answer are dropped.
 void net_close(struct net_server *server);
 
 // New certificate and key from the same files; open connections keep theirs. Any thread. On failure the old ones stay.
 enum code net_reload_tls(struct net_server *server, struct error *err) MUST_CHECK;
-// Runs fn on the net thread, soon. Any thread. Posts of one thread run in order. False: no memory.
-bool net_post(struct net_server *server, void (*fn)(void *context), void *context) MUST_CHECK;
 
 // ---- one exchange; the handler's until it is answered
 
@@ -80,8 +78,6 @@ const struct http_request *net_request(const struct net_exchange *x);
 struct arena *net_arena(struct net_exchange *x);    // emptied when the exchange is over
 struct str net_peer(const struct net_exchange *x);  // "127.0.0.1", "::1", "unix"
 int64_t net_peer_uid(const struct net_exchange *x); // of the process behind a Unix socket; -1 otherwise
-bool net_is_tls(const struct net_exchange *x);
-struct net_server *net_of(const struct net_exchange *x);
 // False once the client has closed its side: nobody may be waiting. Any thread.
 bool net_alive(const struct net_exchange *x);
 

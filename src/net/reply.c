@@ -33,16 +33,6 @@ int64_t net_peer_uid(const struct net_exchange *x)
     return conn_of(x)->uid;
 }
 
-bool net_is_tls(const struct net_exchange *x)
-{
-    return conn_of(x)->door.tls;
-}
-
-struct net_server *net_of(const struct net_exchange *x)
-{
-    return conn_of(x)->server;
-}
-
 bool net_alive(const struct net_exchange *x)
 {
     return !atomic_load(&conn_of(x)->gone);
@@ -143,10 +133,6 @@ void reply_deliver(struct note *note)
     switch (note->kind) {
     case NOTE_REPLY:
         deliver_answer(conn);
-        return;
-    case NOTE_POST:
-        note->fn(note->context);
-        free(note);
         return;
     case NOTE_STREAM_BEGIN:
     case NOTE_STREAM_BYTES:

@@ -66,17 +66,6 @@ void net_send(struct net_server *server, struct note *note)
         enqueue(server, note);
 }
 
-bool net_post(struct net_server *server, void (*fn)(void *context), void *context)
-{
-    struct note *note = calloc(1, sizeof(*note));
-    if (!note) return false;
-    note->kind = NOTE_POST;
-    note->fn = fn;
-    note->context = context;
-    enqueue(server, note);
-    return true;
-}
-
 static void take_notes(struct net_server *server)
 {
     pthread_mutex_lock(&server->mutex);

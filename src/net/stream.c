@@ -1,11 +1,8 @@
 // Answers that go on: pieces from any thread, counted until the client has taken them.
 #include "net/inside.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { FRAME_MAX = 24 }; // size, CRLF, CRLF
 
 static struct conn *conn_of_stream(const struct net_stream *stream)
 {
@@ -38,9 +35,8 @@ struct net_stream *net_stream(struct net_exchange *x, int status, const struct h
 
 static struct piece *make_piece(struct conn *conn, struct str bytes)
 {
-    char size[FRAME_MAX];
-    size_t head = 0, tail = conn->chunked ? 2 : 0;
-    if (conn->chunked) head = (size_t)snprintf(size, sizeof(size), "%zx\r\n", bytes.len);
+    char size[HTTP_CHUNK_HEAD];
+    size_t head = conn->chunked ? http_chunk_head(bytes.len, size) : 0, tail = conn->chunked ? 2 : 0;
     struct piece *piece = malloc(sizeof(*piece) + head + bytes.len + tail);
     if (!piece) return NULL;
     *piece = (struct piece){.note = {.kind = NOTE_STREAM_BYTES, .conn = conn}, .len = head + bytes.len + tail};
@@ -128,7 +124,7 @@ static void end(struct conn *conn)
 {
     conn->stream.owned = false;
     if (conn->state == CONN_STREAMING) {
-        if (conn->chunked && !conn->mute) out_add(conn, STR("0\r\n\r\n"));
+        if (conn->chunked && !conn->mute) out_add(conn, STR(HTTP_LAST_CHUNK));
         if (conn->state == CONN_STREAMING) {
             stream_shut(conn, NET_END_DONE);
             conn_next(conn);

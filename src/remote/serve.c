@@ -231,25 +231,6 @@ void serve_waiters(struct remote *r)
     while (*r->last_waiter) r->last_waiter = &(*r->last_waiter)->next;
 }
 
-bool remote_forget(struct remote *r, const void *context)
-{
-    bool found = false;
-    pthread_mutex_lock(&r->mutex);
-    for (struct waiter **at = &r->waiters; *at && !found;) {
-        struct waiter *w = *at;
-        found = w->context == context;
-        if (!found) {
-            at = &w->next;
-            continue;
-        }
-        *at = w->next;
-        if (!w->next) r->last_waiter = at;
-        waiter_free(w);
-    }
-    pthread_mutex_unlock(&r->mutex);
-    return found;
-}
-
 static void wait_or_answer(struct remote *r, struct waiter *w)
 {
     pthread_mutex_lock(&r->mutex);

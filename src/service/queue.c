@@ -289,12 +289,6 @@ enum code queues_place(struct queues *queues, struct str tenant, struct str name
     return OK;
 }
 
-enum place queues_place_of(const struct queues *queues, struct str tenant, struct str run)
-{
-    struct placed **at = slot_of(queues, tenant, run);
-    return at ? (*at)->place : PLACE_NONE;
-}
-
 void queues_remove(struct queues *queues, struct str tenant, struct str run)
 {
     struct placed **at = slot_of(queues, tenant, run);

@@ -87,7 +87,6 @@ struct queue_config queues_config(const struct queues *queues, struct str tenant
 // Where a run stands now; PLACE_NONE: it has ended, or never was. `order`: its age, the lower the older; 0 = it arrives now.
 enum code queues_place(struct queues *queues, struct str tenant, struct str name, struct str run, enum place place,
                        uint64_t order, int64_t at_ms, struct error *err) MUST_CHECK;
-enum place queues_place_of(const struct queues *queues, struct str tenant, struct str run);
 void queues_remove(struct queues *queues, struct str tenant, struct str run);
 void queues_confirm(struct queues *queues, struct str tenant, struct str run); // its start is stored
 void queues_refused(struct queues *queues, struct str tenant, struct str run); // its start was not stored

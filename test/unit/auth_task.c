@@ -65,18 +65,24 @@ static struct str sealed(const struct task_key *key, const struct task_claim *wh
     return text;
 }
 
+static bool same_claim(const struct task_claim *a, const struct task_claim *b)
+{
+    return str_eq(a->tenant, b->tenant) && str_eq(a->run, b->run) && str_eq(a->step, b->step) &&
+           a->logical == b->logical && a->engine == b->engine && a->epoch == b->epoch && str_eq(a->lease, b->lease);
+}
+
 static void a_claim_comes_back_A7(void)
 {
     arena_init(&arena, 1 << 14, 1 << 20);
     struct task_claim back;
     CHECK_OK(auth_task_open(&secret, sealed(&secret, &claim), &arena, &back, &err), &err);
-    CHECK(task_claim_eq(&back, &claim));
+    CHECK(same_claim(&back, &claim));
     struct task_claim empty = {0};
     CHECK_OK(auth_task_open(&secret, sealed(&secret, &empty), &arena, &back, &err), &err);
-    CHECK(task_claim_eq(&back, &empty));
+    CHECK(same_claim(&back, &empty));
     struct task_claim large = {.logical = UINT32_MAX, .engine = UINT32_MAX, .epoch = UINT64_MAX};
     CHECK_OK(auth_task_open(&secret, sealed(&secret, &large), &arena, &back, &err), &err);
-    CHECK(task_claim_eq(&back, &large));
+    CHECK(same_claim(&back, &large));
 }
 
 // The part with the claim of one token, the part with the mac of another.
@@ -111,7 +117,7 @@ static void any_other_field_makes_it_useless_A7(void)
     struct str good = sealed(&secret, &claim);
     struct task_claim back;
     for (size_t i = 0; i < ARRAY_COUNT(others); i++) {
-        CHECK(!task_claim_eq(&others[i], &claim));
+        CHECK(!same_claim(&others[i], &claim));
         CHECK_INT(auth_task_open(&secret, crossed(sealed(&secret, &others[i]), good), &arena, &back, NULL), E_DENIED);
         CHECK_INT(auth_task_open(&secret, crossed(good, sealed(&secret, &others[i])), &arena, &back, NULL), E_DENIED);
     }

@@ -270,7 +270,7 @@ static void answer_tls(void *context, struct net_exchange *x)
     if (str_is(net_request(x)->path, "/large"))
         net_reply(x, 200, NULL, 0, (struct str){large, sizeof(large)});
     else
-        net_reply(x, 200, NULL, 0, net_is_tls(x) ? STR("secret") : STR("plain"));
+        net_reply(x, 200, NULL, 0, STR("secret"));
 }
 
 struct tls_kit {
