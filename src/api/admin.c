@@ -156,6 +156,11 @@ void handle_audit_list(struct ask *ask)
     if (service_may(ask->call, OPERATION_AUDIT_READ, &all, (struct str){0})) service_read(ask->call, list_audit);
 }
 
+void handle_audit_verify(struct ask *ask)
+{
+    service_audit_verify(ask->call);
+}
+
 // ---- alerts
 
 void handle_alert_list(struct ask *ask)

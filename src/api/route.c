@@ -144,6 +144,8 @@ static const struct route routes[] = {
     {"DELETE", "/v1/dlq/{letter}", 0, handle_dlq_drop, 0, "Give a dead letter up", "reason", NULL, "Count", 200},
     {"GET", "/v1/audit", 0, handle_audit_list, 0, "Decisions, allowed and denied", "after limit cursor", NULL,
      "AuditPage", 200},
+    {"GET", "/v1/audit:verify", 0, handle_audit_verify, 0, "Whether the chain of decisions is whole", "", NULL,
+     "AuditReport", 200},
 };
 
 const struct route *route_at(size_t index)

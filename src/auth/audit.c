@@ -170,6 +170,33 @@ enum code audit_decode(struct str bytes, struct arena *arena, struct audit_recor
     return OK;
 }
 
+void audit_head_key(struct str tenant, struct buf *out)
+{
+    buf_printf(out, "t/%.*s", STR_ARG(tenant)); // a key is never empty, a tenant may be
+}
+
+bool audit_head_encode(const struct audit_head *head, struct arena *arena, struct buf *out)
+{
+    struct json end = json_object();
+    if (!auth_put_digest(arena, &end, "hash", &head->hash) ||
+        !json_put(arena, &end, STR("seq"), json_int((int64_t)head->seq)))
+        return false;
+    json_canon(out, &end);
+    return buf_ok(out);
+}
+
+enum code audit_head_decode(struct str bytes, struct arena *arena, struct audit_head *out, struct error *err)
+{
+    struct json object;
+    enum code rc = json_parse(bytes, NULL, arena, &object, NULL);
+    if (rc == E_NOMEM) return error_set(err, E_NOMEM, "out of memory for the end of an audit");
+    int64_t seq = rc ? 0 : json_integer(json_key(&object, "seq"), 0);
+    *out = (struct audit_head){.seq = seq > 0 ? (uint64_t)seq : 0};
+    if (rc || !out->seq || !digest_parse(json_text(json_key(&object, "hash")), &out->hash))
+        return error_set(err, E_CORRUPT, "the end of an audit is not in its form");
+    return OK;
+}
+
 // Is the record with this number somewhere behind? Then they were put in another order; else it is gone.
 static enum code later(const struct str *records, size_t count, uint64_t seq, struct arena *arena, bool *out)
 {

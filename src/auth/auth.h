@@ -299,6 +299,11 @@ enum code audit_encode(struct audit_record *record, struct audit_head *head, str
                        struct error *err) MUST_CHECK;
 enum code audit_decode(struct str bytes, struct arena *arena, struct audit_record *out, struct error *err) MUST_CHECK;
 void audit_key(struct str tenant, uint64_t seq, struct buf *out); // key of its note: tenant, '/', 16 hex digits
+// The end of a chain as it is noted (space "audit.head"): its key, and its value.
+void audit_head_key(struct str tenant, struct buf *out);
+bool audit_head_encode(const struct audit_head *head, struct arena *arena, struct buf *out) MUST_CHECK;
+enum code audit_head_decode(struct str bytes, struct arena *arena, struct audit_head *out,
+                            struct error *err) MUST_CHECK;
 
 enum audit_fault { AUDIT_INTACT, AUDIT_MALFORMED, AUDIT_CHANGED, AUDIT_MISSING, AUDIT_ORDER };
 const char *audit_fault_name(enum audit_fault fault); // "changed"

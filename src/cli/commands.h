@@ -39,6 +39,7 @@ int command_rerun(struct cli *cli);
 int command_recover(struct cli *cli);
 int command_serve(struct cli *cli);
 int command_log_verify(struct cli *cli);
+int command_audit_verify(struct cli *cli);
 int command_log_replay(struct cli *cli);
 int command_log_export(struct cli *cli);
 int command_log_import(struct cli *cli);

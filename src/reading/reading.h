@@ -5,6 +5,7 @@
 #ifndef CAIRN_READING_READING_H
 #define CAIRN_READING_READING_H
 
+#include "auth/auth.h"
 #include "engine/engine.h"
 #include "explain/explain.h"
 #include "view/query.h"
@@ -63,6 +64,18 @@ bool select_meets(struct select *select, const struct run_head *head); // the qu
 
 // A run as a row of a list (camelCase; docs/format/query.md). False: no memory. Borrows `head`.
 bool reading_row(const struct run_head *head, int64_t now_ms, struct arena *arena, struct json *out) MUST_CHECK;
+
+// ---- the audit of a tenant, verified up to the end that is noted beside it (docs/format/authorization.md)
+struct audit_report {
+    struct audit_head head; // of what is intact
+    enum audit_fault fault; // AUDIT_INTACT: all of it
+    uint64_t seq;           // number of the first record that is not; 0 = none
+};
+// While somebody writes to it, too: what is added meanwhile is not looked at.
+enum code reading_audit(struct store *store, struct str tenant, struct audit_report *out, struct error *err) MUST_CHECK;
+// {tenantId, records, headHash, intact, fault?: {seq, what}}. False: no memory. Borrows `tenant`.
+bool audit_report_json(const struct audit_report *report, struct str tenant, struct arena *arena,
+                       struct json *out) MUST_CHECK;
 
 // What a new run would take over and what would run, as `cairn fork --dry-run -o json` and the /preview routes tell it; `how` is
 // "fork", "rerun" or "retry". False: no memory. Borrows `fork`.

@@ -2,6 +2,8 @@
 // in the batch that holds its effects; the ends of the chains are kept beside, so that a missing end is found.
 #include "service/inside.h"
 
+#include "reading/reading.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,15 +40,10 @@ enum code audit_load(struct service *service, struct error *err)
     do {
         rc = store_notes(service->store, STR("audit.head"), after, 500, &arena, &notes, err);
         for (size_t i = 0; !rc && i < notes.count; i++) {
-            struct json value;
-            rc = json_parse(notes.items[i].value, NULL, &arena, &value, err);
-            struct str name = notes.items[i].key; // "t/" and the tenant: a key is never empty
-            struct audit_tenant *tenant = rc ? NULL : tenant_of(service, str_slice(name, 2, name.len));
-            if (!rc && !tenant) rc = error_set(err, E_NOMEM, "out of memory");
-            if (rc) break;
-            tenant->head.seq = (uint64_t)json_integer(json_key(&value, "seq"), 0);
-            if (!digest_parse(json_text(json_key(&value, "hash")), &tenant->head.hash))
-                rc = error_set(err, E_CORRUPT, "the end of the audit of tenant %.*s is no hash", STR_ARG(tenant->name));
+            struct str name = notes.items[i].key; // audit_head_key
+            struct audit_tenant *tenant = tenant_of(service, str_slice(name, 2, name.len));
+            rc = tenant ? audit_head_decode(notes.items[i].value, &arena, &tenant->head, err)
+                        : error_set(err, E_NOMEM, "out of memory");
         }
         if (!rc && notes.count > 0) after = notes.items[notes.count - 1].key;
     } while (!rc && notes.count > 0);
@@ -104,17 +101,12 @@ enum code audit_add(struct service *service, struct audit_record *record, struct
 
 static bool push_head(struct audit *audit, struct audit_tenant *tenant)
 {
-    char hex[SHA256_HEX + 1];
     struct buf text;
-    digest_hex(&tenant->head.hash, hex);
     buf_init(&text, 1024);
-    buf_printf(&text, "t/%.*s", STR_ARG(tenant->name));
+    audit_head_key(tenant->name, &text);
     struct str key = arena_copy(&audit->pending, buf_str(&text));
     buf_clear(&text);
-    struct json end = json_object();
-    bool ok = json_put(&audit->pending, &end, STR("hash"), json_string(str_from(hex))) &&
-              json_put(&audit->pending, &end, STR("seq"), json_int((int64_t)tenant->head.seq));
-    if (ok) json_canon(&text, &end);
+    bool ok = audit_head_encode(&tenant->head, &audit->pending, &text);
     struct str value = arena_copy(&audit->pending, buf_str(&text));
     buf_release(&text);
     struct note_put put = {.space = STR("audit.head"), .key = key, .value = value, .expect = NOTE_ANY};
@@ -160,4 +152,25 @@ enum code audit_call(struct call *call, enum operation operation, struct str res
     record.user_agent = call->user_agent;
     record.request = call->request_id;
     return audit_add(call->service, &record, err);
+}
+
+// ---- verifying. Reader thread
+
+static void verify(struct call *call, struct store *store)
+{
+    struct audit_report report;
+    struct error err = {0};
+    struct json body;
+    if (reading_audit(store, call->who.tenant, &report, &err))
+        call_failed(call, &err);
+    else if (!audit_report_json(&report, call->who.tenant, &call->arena, &body))
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+    else
+        call_answer(call, 200, body);
+}
+
+void service_audit_verify(struct call *call)
+{
+    struct auth_object all = {.tenant = call->who.tenant, .exists = true};
+    if (service_may(call, OPERATION_AUDIT_VERIFY, &all, (struct str){0})) service_read(call, verify);
 }

@@ -269,6 +269,9 @@ struct token_call {
 void service_token_create(struct call *call, const struct token_call *token);
 void service_token_revoke(struct call *call, struct str id);
 
+// ---- audit: the chain of the caller's tenant, from its first record to its end
+void service_audit_verify(struct call *call);
+
 const struct auth *service_auth(const struct service *service);
 const struct contract *service_contract(const struct service *service);
 struct metrics *service_metrics(struct service *service);

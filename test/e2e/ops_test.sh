@@ -82,6 +82,61 @@ test_another_writer_of_the_audit_ends_the_service() {
     has serve.err 'somebody else writes to this store'
 }
 
+test_the_audit_is_verified_here_and_at_a_server() {
+    serve
+    keep=$token token=wrong
+    for i in 1 2 3 4; do ask GET /v1/runs && answers 401; done
+    token=$keep
+    for i in $(seq 1 5); do ask POST /v1/tokens "{\"name\": \"t$i\", \"roles\": [\"operator\"]}" && answers 201; done
+    operator=$(jq -r .token body)
+    ask GET /v1/audit:verify && answers 200
+    equal "$(jq -c '[.intact, .records, .fault, (.headHash|length)]' body)" '[true,5,null,64]'
+    CAIRN_TOKEN=$token cairn_is 0 audit verify --server "$url"
+    has out '5 records intact, the last is'
+    token=$operator
+    ask GET /v1/audit:verify && answers 403
+    stop_serving
+    cairn_is 0 audit verify --store "sqlite:$PWD/store.db" -o json
+    equal "$(jq -c '[.intact, .tenantId]' out)" '[true,"default"]'
+    cairn_is 0 audit verify --store "sqlite:$PWD/store.db" --tenant nobody
+    has out '0 records intact'
+    # What the store refuses to do is done behind its back.
+    python3 - "$PWD/store.db" <<'PY'
+import shutil, sqlite3, sys
+def spoil(name, sql):
+    copy = sys.argv[1].replace("store.db", name + ".db")
+    shutil.copy(sys.argv[1], copy)
+    db = sqlite3.connect(copy)
+    for (trigger,) in db.execute("select name from sqlite_master where type = 'trigger'").fetchall():
+        db.execute(f"drop trigger {trigger}")
+    for one in sql: assert db.execute(one).rowcount >= 1, one
+    db.commit()
+mine = "space = 'audit' and key like 'default/%"
+spoil("changed", [f"update notes set value = replace(value, 'token.create', 'token.list') where {mine}3'"])
+spoil("gone", [f"delete from notes where {mine}2'"])
+spoil("cut", [f"delete from notes where {mine}4'", f"delete from notes where {mine}5'"])
+spoil("added", [f"insert into notes(space, key, version, value) select space, replace(key, '00005', '00006'), version, value from notes where {mine}5'"])
+spoil("bad", [f"update notes set value = 'x' where {mine}1'"])
+spoil("swapped", [f"update notes set key = 'default/x' where {mine}1'", f"update notes set key = replace(key, '0002', '0001') where {mine}2'",
+                  "update notes set key = 'default/0000000000000002' where key = 'default/x'"])
+spoil("headless", ["delete from notes where space = 'audit.head' and key = 't/default'"])
+PY
+    while read -r name seq what; do
+        cairn_is 8 audit verify --store "sqlite:$PWD/$name.db" -o json
+        equal "$(jq -r '"\(.fault.seq) \(.fault.what)"' out)" "$seq $what" "$name"
+    done <<'END'
+changed 4 changed
+gone 2 missing
+cut 4 missing
+added 6 changed
+bad 1 malformed
+swapped 1 order
+headless 1 changed
+END
+    cairn_is 8 audit verify --store "sqlite:$PWD/gone.db"
+    has out '1 record intact, record 2: missing'
+}
+
 test_readyz_tells_of_real_writes() {
     serve
     token_kept=$token token=

@@ -1,0 +1,106 @@
+// The audit of a tenant from its first record to the end that is noted beside it.
+#include "reading/reading.h"
+
+enum { PAGE = 500 };
+
+static enum code head_of(struct store *store, struct str tenant, struct arena *arena, struct audit_head *out,
+                         struct error *err)
+{
+    struct note note;
+    struct buf key;
+    buf_init(&key, 1024);
+    audit_head_key(tenant, &key);
+    enum code rc = buf_ok(&key) ? store_note(store, STR("audit.head"), buf_str(&key), arena, &note, err)
+                                : error_set(err, E_NOMEM, "out of memory");
+    buf_release(&key);
+    *out = (struct audit_head){0};
+    if (rc == E_NOT_FOUND) return OK;
+    return rc ? rc : audit_head_decode(note.value, arena, out, err);
+}
+
+// Records after number `after`, in `arena`.
+static enum code page_of(struct store *store, struct str tenant, uint64_t after, size_t limit, struct arena *arena,
+                         struct str **out, size_t *count, struct error *err)
+{
+    struct notes notes = {0};
+    struct buf key;
+    buf_init(&key, 1024);
+    audit_key(tenant, after, &key);
+    struct str from = arena_copy(arena, buf_str(&key));
+    buf_release(&key);
+    *count = 0;
+    *out = ARENA_ARRAY(arena, limit, struct str);
+    if (!from.ptr || !*out) return error_set(err, E_NOMEM, "out of memory");
+    enum code rc = store_notes(store, STR("audit"), from, limit, arena, &notes, err);
+    struct str prefix = str_slice(from, 0, tenant.len + 1);
+    for (size_t i = 0; !rc && i < notes.count && str_starts(notes.items[i].key, prefix); i++)
+        (*out)[(*count)++] = notes.items[i].value;
+    return rc;
+}
+
+// Records and their end are stored together: what stands behind the end that was read belongs to a later one, or to nobody.
+static enum code look_behind(struct store *store, struct str tenant, const struct audit_head *end, struct arena *arena,
+                             struct audit_report *out, struct error *err)
+{
+    struct str *records;
+    size_t count;
+    struct audit_head now;
+    enum code rc = page_of(store, tenant, end->seq, 1, arena, &records, &count, err);
+    if (rc || count == 0) return rc;
+    rc = head_of(store, tenant, arena, &now, err);
+    if (rc || now.seq > end->seq) return rc;
+    out->fault = AUDIT_CHANGED;
+    out->seq = end->seq + 1;
+    return OK;
+}
+
+static enum code follow(struct store *store, struct str tenant, const struct audit_head *end, struct arena *arena,
+                        struct audit_report *out, struct error *err)
+{
+    struct str *records;
+    struct audit_verdict verdict;
+    size_t count;
+    uint64_t left = end->seq - out->head.seq;
+    enum code rc =
+        page_of(store, tenant, out->head.seq, left < PAGE ? (size_t)left : PAGE, arena, &records, &count, err);
+    bool last = count == left || count == 0;
+    if (!rc) rc = audit_verify(records, count, &out->head, last ? end : NULL, arena, &verdict, err);
+    if (rc) return rc;
+    out->head = verdict.head;
+    out->fault = verdict.fault;
+    out->seq = verdict.seq;
+    return OK;
+}
+
+enum code reading_audit(struct store *store, struct str tenant, struct audit_report *out, struct error *err)
+{
+    struct arena arena;
+    struct audit_head end;
+    *out = (struct audit_report){0};
+    arena_init(&arena, 64 * 1024, (size_t)64 << 20);
+    enum code rc = head_of(store, tenant, &arena, &end, err);
+    while (!rc && !out->fault && out->head.seq < end.seq) {
+        arena_reset(&arena);
+        rc = follow(store, tenant, &end, &arena, out, err);
+    }
+    if (!rc && !out->fault) rc = look_behind(store, tenant, &end, &arena, out, err);
+    arena_release(&arena);
+    return rc;
+}
+
+bool audit_report_json(const struct audit_report *report, struct str tenant, struct arena *arena, struct json *out)
+{
+    char hex[SHA256_HEX + 1];
+    digest_hex(&report->head.hash, hex);
+    struct str hash = arena_copy(arena, str_from(hex));
+    struct json fault = json_object();
+    *out = json_object();
+    bool ok = hash.ptr && json_put(arena, out, STR("tenantId"), json_string(tenant)) &&
+              json_put(arena, out, STR("records"), json_int((int64_t)report->head.seq)) &&
+              json_put(arena, out, STR("headHash"), json_string(hash)) &&
+              json_put(arena, out, STR("intact"), json_bool(!report->fault));
+    if (!ok || !report->fault) return ok;
+    return json_put(arena, &fault, STR("seq"), json_int((int64_t)report->seq)) &&
+           json_put(arena, &fault, STR("what"), json_string(str_from(audit_fault_name(report->fault)))) &&
+           json_put(arena, out, STR("fault"), fault);
+}
