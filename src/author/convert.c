@@ -318,6 +318,7 @@ static void node_body(struct converter *c, const struct program_step *ps, struct
         put(c, out, "workflow", body);
         break;
     case STEP_HOST:
+    case STEP_TASKS:
         put(c, out, "use", json_string(ps->function));
         if (ps->with.count > 0) put(c, out, "with", ps->with);
         return;

@@ -68,6 +68,7 @@ static struct bound attempt_bound(struct planner *p, const struct program *progr
     case STEP_SHELL:
     case STEP_SCRIPT:
     case STEP_HOST:
+    case STEP_TASKS:
     case STEP_KIND_FIRST_UNUSED:
         break;
     }

@@ -257,6 +257,7 @@ uint8_t sound_outcomes(const struct program_step *ps)
     case STEP_SUBRUN:
     case STEP_LOOP:
     case STEP_HOST:
+    case STEP_TASKS:
     case STEP_KIND_FIRST_UNUSED:
         return OUT_SUCCESS | OUT_FAILED;
     }

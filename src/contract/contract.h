@@ -27,6 +27,7 @@ enum vocabulary vocabulary_parse(struct str text);       // 0 when unknown
     X(RUN_QUEUED, "RunQueued", NULL, NULL)                                                                             \
     X(RUN_APPROVED, "RunApproved", NULL, NULL)                                                                         \
     X(RUN_STARTED, "RunStarted", "playbook.started", "workflow_started")                                               \
+    X(WORKFLOW_STARTED, NULL, "workflow.started", NULL)                                                                \
     X(ADMIT_EVALUATED, NULL, "policy.admit.evaluated", NULL)                                                           \
     X(STEP_SCHEDULED, NULL, "step.scheduled", NULL)                                                                    \
     X(STEP_DELAYED, "StepDelayed", NULL, NULL)                                                                         \
@@ -54,7 +55,8 @@ enum vocabulary vocabulary_parse(struct str text);       // 0 when unknown
     X(SIGNAL_ACCEPTED, "SignalAccepted", NULL, NULL)                                                                   \
     X(SIGNAL_REJECTED, "SignalRejected", NULL, NULL)                                                                   \
     X(RUN_PAUSED, "RunPaused", "playbook.paused", NULL)                                                                \
-    X(RUN_RESUMED, "RunResumed", NULL, NULL)                                                                           \
+    X(RUN_RESUMED, "RunResumed", "playbook.request.evaluated", NULL)                                                   \
+    X(WORKFLOW_FINISHED, NULL, "workflow.finished", NULL)                                                              \
     X(RUN_CANCELLED, "RunCancelled", "playbook.finished", "workflow_cancelled")                                        \
     X(RUN_COMPLETED, "RunCompleted", "playbook.finished", "workflow_completed")                                        \
     X(RUN_FAILED, "RunFailed", "playbook.finished", "workflow_failed")                                                 \
@@ -156,12 +158,21 @@ struct run_counts {
 struct moment {
     enum moment_kind kind;
     enum emitter by;
-    struct str step;                 // path of the step ("load", "loop[2].tick"); empty for moments of the run
-    uint32_t logical, engine;        // attempt ids, >= 1. Pause and resume: logical = pause cycle (C-23)
-    int64_t at_ms;                   // emittedAt
+    struct str step; // path of the step ("load", "loop[2].tick"); empty for moments of the run
+    // Playbooks. `step` is the name alone; what happens inside it is told apart by these, and `logical` counts the tries of a task.
+    uint32_t visit;           // the how-manyth time that the step is run, >= 1; 0 = not a playbook's
+    uint32_t iteration;       // of its loop, from 1; 0 = none
+    struct str task;          // label; empty: the step or the iteration itself
+    uint32_t task_run;        // the how-manyth run of that task in this visit and iteration, >= 1
+    struct json extracted;    // TASK_DONE, RESULT_STORED: selected parts of a result kept as a blob; type 0 = none
+    uint32_t logical, engine; // attempt ids, >= 1. Pause and resume: logical = pause cycle (C-23)
+    int64_t at_ms;            // emittedAt
     const struct start_facts *start; // RUN_QUEUED, RUN_STARTED
-    // STEP_COMPLETED: result (type 0 = none, or the value is in `blob`). SIGNAL_ACCEPTED: the payload, of signals that change
+    // STEP_COMPLETED, TASK_DONE: result (type 0 = none, or the value is in `blob`). SIGNAL_ACCEPTED: the payload, of signals that change
     // what the run works with (signal_rule.recorded). SIGNAL_DEFERRED: the whole request, until somebody else agrees.
+    // Playbooks: RUN_STARTED the workload; ADMIT_EVALUATED {allow, matched_rule_index}; STEP_SCHEDULED the token's arguments;
+    // LOOP_STARTED the collection (or `blob`); TASK_STARTED the inputs; ATTEMPT_DONE, ATTEMPT_FAILED, TASK_FAILED the outcome without
+    // its result; TASK_DECIDED {matched_rule_index, action, set}; ROUTED {mode, event, matched, selected, set}.
     struct json value;
     struct digest blob; // STEP_COMPLETED: result kept as a blob when has_blob
     bool has_blob;

@@ -86,6 +86,7 @@ struct engine_options {
     void *arrived_context;
     bool no_processes; // it never does: runs that need them are refused (E_UNSUPPORTED)
     struct engine_host host;
+    struct engine_host tasks; // tools of playbooks (task/task.h): the same for what their tasks name
     struct engine_limits limits;
     struct engine_observer observer;
     bool only_signals; // a run that RETRY_RUN makes stays as it is until engine_adopt: nothing of it starts

@@ -203,6 +203,7 @@ static bool look_at_running(struct view_of_step *v)
     case STEP_SHELL:
     case STEP_SCRIPT:
     case STEP_HOST:
+    case STEP_TASKS:
     case STEP_CANCEL:
     case STEP_KIND_FIRST_UNUSED:
         break;

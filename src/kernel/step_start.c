@@ -13,6 +13,7 @@ bool kind_is_executed(enum step_kind kind)
     case STEP_SHELL:
     case STEP_SCRIPT:
     case STEP_HOST:
+    case STEP_TASKS:
         return true;
     case STEP_WAIT:
     case STEP_APPROVAL:

@@ -71,6 +71,7 @@ static enum code wake(struct decide *d, uint32_t step)
     case STEP_CANCEL:
     case STEP_LOOP:
     case STEP_HOST:
+    case STEP_TASKS:
     case STEP_KIND_FIRST_UNUSED:
         return OK;
     }

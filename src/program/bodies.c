@@ -354,6 +354,7 @@ void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const
     case STEP_CANCEL:
     case STEP_LOOP:
     case STEP_HOST:
+    case STEP_TASKS:
     case STEP_KIND_FIRST_UNUSED:
         break;
     }

@@ -252,7 +252,7 @@ static bool read_kind(struct reader *r, const struct json *object, struct draft 
     if (!value || !read_text(r, value, "kind", &text)) return false;
     struct nearest nearest = nearest_to(text);
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++) {
-        if (kinds[i].kind == STEP_CANCEL || kinds[i].kind == STEP_LOOP || kinds[i].kind == STEP_HOST) continue;
+        if (kinds[i].kind == STEP_CANCEL || kinds[i].kind == STEP_LOOP || kinds[i].kind >= STEP_HOST) continue;
         if (str_is(text, kinds[i].name)) {
             *out = kinds[i].kind;
             return true;

@@ -14,7 +14,7 @@
 #include "doc/doc.h"
 #include "expr/expr.h"
 
-enum document_kind { DOCUMENT_PLAN = 1, DOCUMENT_NODES };
+enum document_kind { DOCUMENT_PLAN = 1, DOCUMENT_NODES, DOCUMENT_PLAYBOOK };
 
 // X(name, text in plans, what it does)
 #define STEP_KIND_LIST(X)                                                                                              \
@@ -29,7 +29,8 @@ enum document_kind { DOCUMENT_PLAN = 1, DOCUMENT_NODES };
     X(SUBRUN, "subrun", "runs another document as a run of its own")                                                   \
     X(CANCEL, "cancel", "cancels the run")                                                                             \
     X(LOOP, "loop", "repeats its child steps until a condition holds")                                                 \
-    X(HOST, "host", "calls a function of the program that embeds the engine")
+    X(HOST, "host", "calls a function of the program that embeds the engine")                                          \
+    X(TASKS, "tasks", "runs the tasks of a playbook's step")
 
 enum step_kind {
 #define X(name, text, what) STEP_##name,
@@ -128,7 +129,9 @@ struct program {
     struct str fallback; // plan metadata: "reject", "emulate", "degrade"; empty = not said (C-20: reject)
     const struct str *capabilities; // plan metadata: what the plan requires; all of them known
     uint32_t capability_count;
-    struct json inputs; // declared defaults, an object; null for an input without one
+    const struct net *net; // playbooks: program/net.h; NULL otherwise
+    struct json
+        inputs; // declared defaults, an object; null for an input without one. Playbooks: the workload as written
     struct str
         *input_types;     // beside the members of `inputs`: "string", "integer", ...; empty when anything may be given
     struct str *required; // inputs that the start of a run has to give

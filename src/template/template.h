@@ -68,6 +68,23 @@ enum code template_condition(const struct template *t, const struct template_sco
                              const struct template_limits *limits, struct arena *arena, bool *out,
                              struct error *err) MUST_CHECK;
 
+// JSON with templates in its texts: what a task is told. Keys are never templates; other values stay as they are.
+struct template_tree;
+// `value` is borrowed. When a text is no template, *where is it (for its place). Errors as of template_compile.
+enum code template_tree_compile(const struct json *value, struct arena *arena, const struct template_tree **out,
+                                const struct json **where, struct error *err) MUST_CHECK;
+// The same shape with every text rendered; constant parts are borrowed, not copied. Errors as of template_render.
+enum code template_tree_render(const struct template_tree *tree, const struct template_scope *scope,
+                               const struct template_limits *limits, struct arena *arena, struct json *out,
+                               struct error *err) MUST_CHECK;
+// The value as it was compiled from.
+const struct json *template_tree_source(const struct template_tree *tree);
+// Is there anything to render?
+bool template_tree_dynamic(const struct template_tree *tree);
+// template_names of all its texts.
+void template_tree_names(const struct template_tree *tree, void (*visit)(void *context, struct str name),
+                         void *context);
+
 // Calls `visit` for every name that the template reads, its own (set, for) included; a name may come twice.
 void template_names(const struct template *t, void (*visit)(void *context, struct str name), void *context);
 

@@ -221,6 +221,7 @@ static const char *why_not_mocked(const struct program_step *step)
     case STEP_SHELL:
     case STEP_SCRIPT:
     case STEP_HOST:
+    case STEP_TASKS:
         break;
     }
     return "it acts only inside the engine, and its result is the document's";

@@ -282,6 +282,38 @@ static void memory_that_runs_out_is_reported(void)
     test_fail(__FILE__, __LINE__, "never enough memory");
 }
 
+static enum code look_up_x(void *context, struct str name, struct json *out, struct error *err)
+{
+    (void)context;
+    (void)err;
+    if (str_is(name, "x")) *out = json_int(7);
+    return OK;
+}
+
+static void a_tree_keeps_its_shape_and_its_constants(void)
+{
+    struct arena own;
+    arena_init(&own, 4096, 1 << 20);
+    struct error err = {0};
+    struct json value, out;
+    const struct json *where = NULL;
+    const struct template_tree *tree;
+    CHECK_INT(
+        json_parse(STR("{\"a\":[1,\"{{ x }}\",{\"b\":\"n={{ x }}\"}],\"c\":{\"d\":null}}"), NULL, &own, &value, &err),
+        OK);
+    CHECK_INT(template_tree_compile(&value, &own, &tree, &where, &err), OK);
+    CHECK(template_tree_dynamic(tree));
+    const struct template_scope seven = {.lookup = look_up_x};
+    CHECK_INT(template_tree_render(tree, &seven, NULL, &own, &out, &err), OK);
+    CHECK_INT(json_integer(json_at(&out, STR("a.1")), 0), 7);
+    CHECK_STR(json_text(json_at(&out, STR("a.2.b"))), STR("n=7"));
+    CHECK(json_key(&out, "c")->members == json_key(&value, "c")->members);
+    CHECK_INT(json_parse(STR("{\"a\":[1,\"{{ x\"]}"), NULL, &own, &value, &err), OK);
+    CHECK_INT(template_tree_compile(&value, &own, &tree, &where, &err), E_INVALID);
+    CHECK(where && where->column == 9);
+    arena_release(&own);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -293,6 +325,7 @@ int main(int argc, char **argv)
         TEST(filters_that_jinja_does_not_have),
         TEST(conditions_read_words),
         TEST(names_locals_and_plain_texts),
+        TEST(a_tree_keeps_its_shape_and_its_constants),
         TEST(memory_that_runs_out_is_reported),
     };
     return test_main("template_render", tests, ARRAY_COUNT(tests), argc, argv);

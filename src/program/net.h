@@ -1,0 +1,139 @@
+// What a playbook compiles to: a net of steps with arcs, beside program.steps (same indexes, kind STEP_TASKS).
+//
+// Everything here is normalised: one name for each thing, whatever dialect the document was written in.
+// Templates are compiled; a text without templates is a constant. Immutable, in the program's arena.
+#ifndef CAIRN_PROGRAM_NET_H
+#define CAIRN_PROGRAM_NET_H
+
+#include "program/program.h"
+#include "template/template.h"
+
+// A condition: a template read as true or false. All zero: none was written, which is true.
+struct net_when {
+    const struct template *test; // NULL: always true
+    struct str text;             // as written
+    bool event;                  // it reads `event`, `outcome`/`output` or `error`: it knows what happened
+    bool exit;                   // it names 'step.exit', which means either end of the step (C-47)
+};
+
+enum net_scope { NET_CTX = 1, NET_ITER };
+// One patch: ctx.a.b or iter.x becomes a value. Keys without a scope are of the iteration inside loops, else of ctx.
+struct net_set {
+    enum net_scope scope;
+    struct str path;                   // dotted, without the scope
+    const struct template_tree *value; // evaluated where the patch is made
+};
+struct net_sets {
+    const struct net_set *items; // in document order
+    uint32_t count;
+};
+
+enum net_do { NET_CONTINUE = 1, NET_RETRY, NET_JUMP, NET_BREAK, NET_FAIL };
+struct net_rule {
+    struct net_when when; // of `else`: none
+    bool otherwise;       // it is the `else`
+    enum net_do action;
+    uint32_t attempts;    // RETRY: tries in all, >= 1; 3 when not said
+    int64_t delay_ms;     // RETRY: 1000 when not said
+    enum backoff backoff; // RETRY: none = constant delay
+    uint32_t target;      // JUMP: index of the task; PROGRAM_TOP: the one before ("previous")
+    struct net_sets sets;
+    uint32_t line, column;
+};
+
+struct net_select {
+    struct str path; // "a.b.c", from the result
+    struct str name; // under which it is kept beside the reference
+};
+
+struct net_task {
+    struct str label; // unique in its step
+    struct str kind;  // "http", "python", ...: one of net_kind_list, or of a plug-in
+    // What the tool is told: everything of the task but its name, kind, policy, set and result controls; aliases resolved,
+    // `spec` merged in, the workbook's entry merged in. Always an object. Python: `code` and `script` are constants, never templates.
+    const struct template_tree *with;
+    bool in_process; // noop: nothing is asked of anybody
+    bool has_policy; // rules were written
+    const struct net_rule *rules;
+    uint32_t rule_count;
+    bool unmatched_fails; // on_unmatched: fail (C-46)
+    int64_t timeout_ms;   // 0 = none
+    struct net_sets sets; // of the task itself: after its outcome is decided to be kept
+    uint64_t inline_max;  // bytes of a result in the log; more is kept by reference
+    uint64_t preview_max;
+    const struct net_select *selects;
+    uint32_t select_count;
+    struct str playbook; // kind playbook: `path` when it is a constant; else empty and found when it runs
+    struct str return_step;
+    uint32_t line, column;
+};
+
+struct net_arc {
+    uint32_t step;
+    struct net_when when;
+    const struct template_tree *args; // of the token; NULL = none
+    struct net_sets sets;
+    uint32_t line, column;
+};
+
+struct net_admit {
+    struct net_when when;
+    bool allow;
+};
+
+struct net_loop {
+    const struct template_tree *in;
+    struct str iterator;
+    bool parallel;
+    uint32_t max_in_flight; // >= 1; sequential: 1
+};
+
+struct net_step {
+    const struct net_admit *admit; // first that holds; none holds: allowed when there are none, else refused
+    uint32_t admit_count;
+    const struct template_tree *args; // of the step itself: under those of the token; NULL = none
+    bool has_loop;
+    struct net_loop loop;
+    const struct net_task *tasks; // none: the step only routes
+    uint32_t task_count;
+    bool best_effort;     // failures of iterations do not fail the step (fail_fast is the default)
+    int64_t timeout_ms;   // of a visit, from step.started; 0 = none
+    int64_t deadline_ms;  // of a visit, from step.scheduled; 0 = none
+    struct net_sets sets; // when it has ended well, before its arcs are asked
+    bool inclusive;
+    const struct net_arc *arcs;
+    uint32_t arc_count;
+    // C-48: a token waits here while a step that can still lead here is under way. NULL: no waiting, tokens merge.
+    const uint64_t *upstream; // bit per step
+};
+
+struct net {
+    uint32_t entry;
+    uint32_t final; // PROGRAM_TOP: none. It runs when nothing else is left to do, whatever came out
+    bool no_next_is_error;
+    const struct template_tree *workload; // an object; its texts may refer to `input` and to each other's plain values
+    struct json keychain;                 // array of entries as written, aliases resolved; type 0 = none
+    const struct str *requires_tools;
+    uint32_t requires_tool_count;
+    const struct net_step *steps; // program.step_count of them
+};
+
+// Kinds of tools that the binary brings. X(name, what it does)
+#define NET_KIND_LIST(X)                                                                                               \
+    X("noop", "does nothing; only its policy counts")                                                                  \
+    X("python", "runs Python code with the user's python3")                                                            \
+    X("shell", "runs command lines with bash")                                                                         \
+    X("http", "makes an HTTP request")                                                                                 \
+    X("postgres", "runs SQL in a PostgreSQL database")                                                                 \
+    X("sqlite", "runs SQL in an SQLite database")                                                                      \
+    X("duckdb", "runs SQL with the user's duckdb")                                                                     \
+    X("playbook", "runs another playbook as an execution of its own")                                                  \
+    X("workbook", "runs a named task of the playbook")                                                                 \
+    X("secrets", "makes a secret known to the tasks after it")                                                         \
+    X("artifact", "reads or writes a stored result")                                                                   \
+    X("nats", "puts, gets and publishes with NATS")                                                                    \
+    X("transfer", "moves rows from one place to another")                                                              \
+    X("wait", "waits")
+bool net_kind_known(struct str kind);
+
+#endif

@@ -1,0 +1,46 @@
+// The tools of playbooks: one file per kind behind one table, run on threads and in processes of their own.
+//
+//   engine --tools->start--> request: {"with": {...}, ...} --kind--> outcome, delivered as JSON
+//
+// What is delivered is always an outcome, as is_json output of an ok result, also when the task failed:
+//   {"status": "ok"|"error", "result": ANY, "error": {"kind","code","message","retryable"}, "http": {...}, "pg": {...}, "py": {...},
+//    "meta": {"duration_ms": N}}
+// Only what ended without an outcome (TIMEOUT, CANCELLED, lost) is a fault.
+//
+// A secret never passes the engine: where a template reads keychain.NAME.FIELD, the request has TASK_SECRET "keychain:NAME.FIELD"
+// TASK_SECRET in its place, which is replaced here, just before use. What tasks give back can hold no such mark, and no secret
+// that was used: they are masked.
+#ifndef CAIRN_TASK_TASK_H
+#define CAIRN_TASK_TASK_H
+
+#include "fetch/fetch.h"
+#include "tool/tool.h"
+
+#define TASK_SECRET "\x01"
+
+struct tasks;
+
+struct task_options {
+    const char *mark; // as in tool_options, and likewise:
+    uint32_t process_max;
+    const struct tool_confinement *confinement;
+    const struct tool_secrets *secrets;
+    const struct fetch_policy *policy; // where http and its kin may go; NULL: wherever the user could (a command line)
+    const char *plugins;               // directory of executables that are kinds of their own; NULL: none
+    struct str store_url;              // artifact: where stored results are read and put; empty: nowhere
+    struct json credentials;           // by name; type 0 = none
+    uint32_t thread_max;               // 0 = 128
+};
+
+enum code tasks_open(const struct task_options *options, struct tasks **out, struct error *err) MUST_CHECK;
+// Where outcomes and lines go; any thread of theirs. Before the first request.
+void tasks_connect(struct tasks *tasks, tool_deliver deliver, tool_output output, void *context);
+// Executes tool_request.function, which is a kind, with tool_request.input:
+//   {"with": the task's, rendered; "keychain": entries as in net.keychain, rendered, marks in them too; "execution_id", "step", "task",
+//    "attempt"}
+struct tools *tasks_tools(struct tasks *tasks);
+bool tasks_know(void *tasks, struct str kind); // any thread; also program_loader.host_kind
+// Kills and reaps what runs; nothing is delivered afterwards.
+void tasks_close(struct tasks *tasks);
+
+#endif

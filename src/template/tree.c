@@ -1,0 +1,95 @@
+// JSON with templates in its texts. A part that holds none is a constant and is handed out as it is.
+#include "template/internal.h"
+
+struct template_tree {
+    struct json source;
+    const struct template *text;        // of a dynamic text; NULL otherwise
+    const struct template_tree **parts; // of an object or array that holds one; NULL: all of it is constant
+};
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory for a template");
+}
+
+static bool is_dynamic(const struct json *value)
+{
+    if (value->type == JSON_STRING) return template_is_dynamic(json_text(value));
+    if (value->type == JSON_ARRAY) {
+        for (uint32_t i = 0; i < value->count; i++)
+            if (is_dynamic(&value->items[i])) return true;
+    } else if (value->type == JSON_OBJECT) {
+        for (uint32_t i = 0; i < value->count; i++)
+            if (is_dynamic(&value->members[i].value)) return true;
+    }
+    return false;
+}
+
+static const struct json *part_of(const struct json *value, uint32_t i)
+{
+    return value->type == JSON_ARRAY ? &value->items[i] : &value->members[i].value;
+}
+
+enum code template_tree_compile(const struct json *value, struct arena *arena, const struct template_tree **out,
+                                const struct json **where, struct error *err)
+{
+    struct template_tree *tree = ARENA_NEW(arena, struct template_tree);
+    if (!tree) return no_memory(err);
+    *tree = (struct template_tree){.source = *value};
+    *out = tree;
+    if (!is_dynamic(value)) return OK;
+    if (value->type == JSON_STRING) {
+        enum code rc = template_compile(json_text(value), arena, &tree->text, err);
+        if (rc) *where = value;
+        return rc;
+    }
+    tree->parts = arena_alloc(arena, value->count * sizeof(*tree->parts));
+    if (!tree->parts) return no_memory(err);
+    for (uint32_t i = 0; i < value->count; i++) {
+        enum code rc = template_tree_compile(part_of(value, i), arena, &tree->parts[i], where, err);
+        if (rc) return rc;
+    }
+    return OK;
+}
+
+enum code template_tree_render(const struct template_tree *tree, const struct template_scope *scope,
+                               const struct template_limits *limits, struct arena *arena, struct json *out,
+                               struct error *err)
+{
+    if (tree->text) return template_render(tree->text, scope, limits, arena, out, err);
+    *out = tree->source;
+    if (!tree->parts) return OK;
+    uint32_t count = tree->source.count;
+    bool array = tree->source.type == JSON_ARRAY;
+    struct json made = array ? json_array() : json_object();
+    if (!array && !json_object_with(arena, count, &made)) return no_memory(err);
+    for (uint32_t i = 0; i < count; i++) {
+        struct json part;
+        enum code rc = template_tree_render(tree->parts[i], scope, limits, arena, &part, err);
+        if (rc) {
+            if (rc != E_NOMEM && !array) error_wrap(err, "%.*s", STR_ARG(tree->source.members[i].key));
+            return rc;
+        }
+        bool ok = array ? json_push(arena, &made, part) : json_put(arena, &made, tree->source.members[i].key, part);
+        if (!ok) return no_memory(err);
+    }
+    *out = made;
+    return OK;
+}
+
+const struct json *template_tree_source(const struct template_tree *tree)
+{
+    return &tree->source;
+}
+
+bool template_tree_dynamic(const struct template_tree *tree)
+{
+    return tree->text || tree->parts;
+}
+
+void template_tree_names(const struct template_tree *tree, void (*visit)(void *context, struct str name), void *context)
+{
+    if (tree->text) template_names(tree->text, visit, context);
+    for (uint32_t i = 0; tree->parts && i < tree->source.count; i++)
+        template_tree_names(tree->parts[i], visit, context);
+}
