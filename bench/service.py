@@ -22,18 +22,20 @@ class Server:
         with open(os.path.join(store, "cairn.toml"), "w") as out:  # one address is all that there is here
             out.write("[serve.http]\nconnectionsPerAddress = 4000\nstreamsPerToken = 4000\n")
         self.log = open(os.path.join(store, "serve.err"), "w+")
+        began = time.monotonic()
         self.process = subprocess.Popen([cairn, "serve", "--store", f"sqlite:{store}/bench.db", "--listen", "127.0.0.1:0", *flags], stderr=self.log, stdout=subprocess.DEVNULL, cwd=store)
         until = time.monotonic() + 60
         while True:
             text = open(self.log.name).read()
-            if "token of the first start" in text:
+            if "listening on" in text and os.path.exists(f"{store}/bench.db.token"):
                 break
             if time.monotonic() > until or self.process.poll() is not None:
                 sys.exit("the server does not start: " + text)
             time.sleep(0.02)
         self.url = re.search(r"listening on (\S+)", text).group(1)
         self.port = int(self.url.rsplit(":", 1)[1])
-        self.token = open(re.search(r"is in (\S+)", text).group(1)).read().strip()
+        self.token = open(f"{store}/bench.db.token").read().strip()
+        self.start_ms = round(1000 * (time.monotonic() - began))
 
     def rss_mib(self):
         for line in open(f"/proc/{self.process.pid}/status"):
@@ -144,19 +146,70 @@ def bench_streams(server, clients):
     tell("sse", clients=clients, finished=done, events=len(latencies), p50Ms=round(1000 * (percentile(latencies, 0.5) or 0), 1), p99Ms=round(1000 * (percentile(latencies, 0.99) or 0), 1), rssMiB=round(server.rss_mib(), 1))
 
 
-def bench_list(server, stored, seconds):
-    began = time.monotonic()
-    while True:
-        status, page = request(server, "GET", "/v1/runs?limit=1&count=exact")
-        count = page.get("count")
-        if count is None or count >= stored:
+LISTS = {
+    "plain": "limit=50",
+    "status": "limit=50&status=COMPLETED",
+    "rare status": "limit=50&q=status%3DFAILED",
+    "several states": "limit=50&q=status%3Dactive,FAILED",
+    "plan": "limit=50&q=plan%3Dbench",
+    "rare plan": "limit=50&q=plan%3Dbench-42",
+    "plan and rare status": "limit=50&q=plan%3Dbench-failing%20status%3DFAILED",
+    "no such plan": "limit=50&q=plan%3Dnone",
+    "created within": "limit=50&q=created%3E1s",
+    "prefix": "limit=50&q=run%3D1234*",
+    "short prefix": "limit=50&q=run%3D1*",
+    "of a plan, none failed": "limit=50&q=plan%3Dbench%20status%3DFAILED",
+    "text": "limit=50&q=name~42",
+    "text that is nowhere": "limit=50&q=name~nowhere",
+    "tag that is nowhere": "limit=50&q=tag%3Dnowhere",
+    "error": "limit=50&q=error%3DTOOL_NOT_FOUND",
+    "page of 500": "limit=500",
+}
+
+
+def deep_cursor(server, depth):
+    cursor, seen = None, 0
+    while seen < depth:
+        status, page = request(server, "GET", "/v1/runs?limit=500" + (f"&cursor={cursor}" if cursor else ""))
+        seen += len(page["items"])
+        cursor = page.get("nextCursor")
+        if not cursor:
             break
-        wrk(server, "/v1/runs", 10, 128, {"document": json.dumps(NOOP)}, [("Prefer", "wait=30")])
-        if time.monotonic() - began > 1200:
-            break
-    for path in ("/v1/runs?limit=50", "/v1/runs?limit=50&q=status%3DCOMPLETED", "/v1/runs?limit=50&q=status%3DFAILED", "/v1/runs?limit=50&q=plan%3Dbench"):
-        figures = wrk(server, path, seconds, 4)
-        tell("list", path=path, stored=count, **figures)
+    return cursor, seen
+
+
+def bench_list(server, stored, seconds, cairn):
+    """Lists of a store that `fill` has made: by one client after the other, and while runs are started beside."""
+    for name, query in LISTS.items():
+        figures = wrk(server, "/v1/runs?" + query, seconds, 4)
+        tell("list", list=name, stored=stored, **figures, ok=figures["p99Ms"] <= 50)
+    cursor, seen = deep_cursor(server, stored // 10)
+    if cursor:
+        tell("list", list=f"page after {seen}", stored=stored, **wrk(server, f"/v1/runs?limit=50&cursor={cursor}", seconds, 4))
+    beside = subprocess.Popen([sys.executable, os.path.abspath(__file__), cairn, "--beside", server.url, "--token", server.token, "--seconds", str(3 * seconds + 1)], stdout=subprocess.PIPE, text=True)
+    time.sleep(0.5)
+    for name in ("plain", "rare status", "text that is nowhere"):
+        figures = wrk(server, "/v1/runs?" + LISTS[name], seconds, 4)
+        tell("list", list=name + ", runs are started beside", stored=stored, **figures, ok=figures["p99Ms"] <= 50)
+    tell("list-beside", **json.loads(beside.communicate()[0]))
+    tell("list-rss", rssMiB=round(server.rss_mib(), 1))
+
+
+def start_beside(url, token, seconds):
+    """A modest load of starts, from a process of its own: eight connections."""
+    script = tempfile.mktemp(suffix=".lua")
+    with open(script, "w") as out:
+        out.write(f'wrk.headers["Authorization"] = "Bearer {token}"\nwrk.method = "POST"\nwrk.headers["Content-Type"] = "application/json"\nwrk.body = [==[' + json.dumps({"document": json.dumps(NOOP)}) + "]==]\n")
+    text = subprocess.run(["wrk", "-t1", "-c8", f"-d{seconds}", "-s", script, url + "/v1/runs"], capture_output=True, text=True).stdout
+    os.unlink(script)
+    print(json.dumps({"startsPerSecond": float(re.search(r"Requests/sec:\s*([\d.]+)", text).group(1))}))
+
+
+def fill(directory, stored):
+    """A store with so many runs, made by the engine without HTTP."""
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "bench", "fill")
+    os.makedirs(directory, exist_ok=True)
+    print(subprocess.run([program, f"sqlite:{directory}/bench.db", str(stored)], check=True, capture_output=True, text=True).stdout, end="", flush=True)
 
 
 def bench_worker(cairn, directory, seconds):
@@ -187,12 +240,20 @@ def main():
     parser.add_argument("--clients", type=int, default=1000)
     parser.add_argument("--only", default="start,status,sse,list,worker")
     parser.add_argument("--dir", default=None)
+    parser.add_argument("--store", default=None, help="directory with the bench.db of an earlier fill; it is kept")
+    parser.add_argument("--beside", help=argparse.SUPPRESS)
+    parser.add_argument("--token", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if not shutil.which("wrk"):
         sys.exit("wrk is needed (./setup installs it)")
+    if args.beside:
+        return start_beside(args.beside, args.token, args.seconds)
     only = args.only.split(",")
     directory = tempfile.mkdtemp(prefix="cairn-service-", dir=args.dir)
-    server = Server(args.cairn, os.path.join(directory, "main"))
+    place = args.store or os.path.join(directory, "main")
+    if "list" in only and args.stored and not args.store:
+        fill(place, args.stored)
+    server = Server(args.cairn, place)
     try:
         floor = wrk(server, "/livez", args.seconds, 64)
         tell("http-floor", **floor)
@@ -203,7 +264,8 @@ def main():
         if "sse" in only:
             bench_streams(server, args.clients)
         if "list" in only:
-            bench_list(server, args.stored, args.seconds)
+            tell("serve-start", stored=args.stored, ms=server.start_ms)
+            bench_list(server, args.stored, args.seconds, args.cairn)
     finally:
         server.stop()
     if "worker" in only:

@@ -8,7 +8,12 @@ demo:
 
 bench:
 	@./setup
-	@$(MAKE) -j2 all >build.log 2>&1 || { cat build.log; exit 1; }
+	@$(MAKE) -j2 all build/bench/fill >build.log 2>&1 || { cat build.log; exit 1; }
 	@rm -f build.log
 	@build/cairn bench $(BENCH_ARGS)
 	@python3 bench/service.py build/cairn $(SERVICE_ARGS)
+
+# What fills a store for the bench of lists.
+build/bench/%: bench/%.c build/release/libcairn-all.a
+	@mkdir -p $(@D)
+	$(SAY)$(CC) -std=gnu17 -D_GNU_SOURCE $(WARN) $(COMMON) -O2 -Ibuild/release/gen -o $@ $^ $(LIBS)

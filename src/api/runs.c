@@ -78,7 +78,8 @@ struct listing {
     size_t limit;
 };
 
-enum { ESTIMATE_MAX = 10000 };
+// A query that few runs meet may have to look at all of them: after so long it answers with what it has, and a cursor.
+enum { ESTIMATE_MAX = 10000, PATIENCE_MS = 10 };
 
 static bool read_cursor(struct ask *ask, uint64_t *out)
 {
@@ -115,14 +116,16 @@ static enum code count_runs(struct ask *ask, struct store *store, int64_t now, s
     filter.before = 0;
     ask->total_is = "exact";
     arena_init(&scratch, 64 * 1024, CALL_MEMORY);
+    int64_t until = os_now().mono_ms + PATIENCE_MS;
     enum code rc = select_open(&select, store, &filter, listing->query, now, &fault);
+    select.patience_ms = estimate ? PATIENCE_MS : 0;
     while (!rc) {
         arena_reset(&scratch);
         rc = select_page(&select, PAGE_MAX, &scratch, &heads, err);
         for (size_t i = 0; !rc && i < heads.count; i++)
             if (service_sees(ask->call, &heads.items[i].ids)) ask->total++;
         if (rc || select.filter.before == 0) break;
-        if (estimate && ask->total >= ESTIMATE_MAX) {
+        if (estimate && (ask->total >= ESTIMATE_MAX || os_now().mono_ms >= until)) {
             ask->total_is = "atLeast";
             break;
         }
@@ -144,6 +147,7 @@ static void list_runs(struct call *call, struct store *store)
     int64_t now = os_now().wall_ms;
     enum code rc = select_open(&select, store, &listing->filter, listing->query, now, &fault);
     bool invalid = rc == E_INVALID;
+    select.patience_ms = PATIENCE_MS;
     if (!rc) rc = select_page(&select, listing->limit, &call->arena, &heads, &err);
     for (size_t i = 0; !rc && i < heads.count; i++) {
         const struct run_ids *ids = &heads.items[i].ids;

@@ -47,9 +47,10 @@ struct select {
     // A run whose log cannot be read is left out; may be NULL.
     void (*left_out)(void *context, const struct run_head *head, const struct error *why);
     void *context;
+    int64_t patience_ms; // of one select_page; 0: as long as it takes
     // private
     bool asks; // the query says more than the filter does
-    struct arena arena, scratch;
+    struct arena arena, scratch, page;
     struct kept_program *programs;
     size_t program_count;
 };
@@ -57,7 +58,8 @@ struct select {
 enum code select_open(struct select *select, struct store *store, const struct run_filter *filter, struct str query,
                       int64_t now_ms, struct query_fault *fault) MUST_CHECK;
 void select_close(struct select *select);
-// Up to `want` runs, newest first, in `arena`; less only at the end, when select->filter.before becomes 0.
+// Up to `want` runs, newest first, in `arena`; less only at the end, when select->filter.before becomes 0, or when its patience is at an
+// end: then the next page goes on where this one stopped.
 enum code select_page(struct select *select, size_t want, struct arena *arena, struct run_heads *out,
                       struct error *err) MUST_CHECK;
 bool select_meets(struct select *select, const struct run_head *head); // the query alone

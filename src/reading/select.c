@@ -1,7 +1,7 @@
 // The runs that a query means.
 #include "reading/reading.h"
 
-enum { PAGE_MAX = 500, PROGRAMS_MAX = 64 };
+enum { PAGE_MAX = 500, PROGRAMS_MAX = 64, SPAN_MIN = 2048, SPAN_MAX = 1 << 24, QUICK_US = 2000 };
 
 // Documents are few and runs are many.
 struct kept_program {
@@ -32,6 +32,7 @@ enum code select_open(struct select *select, struct store *store, const struct r
     *select = (struct select){.store = store, .filter = *filter};
     arena_init(&select->arena, 16 * 1024, (size_t)1 << 28);
     arena_init(&select->scratch, 64 * 1024, (size_t)4 << 30);
+    arena_init(&select->page, 64 * 1024, (size_t)1 << 28);
     query = str_trim(query);
     *fault = (struct query_fault){0};
     select->query = query_parse(query, now_ms, &select->arena, fault);
@@ -54,6 +55,7 @@ void select_close(struct select *select)
 {
     forget_programs(select);
     arena_release(&select->scratch);
+    arena_release(&select->page);
     arena_release(&select->arena);
 }
 
@@ -133,40 +135,73 @@ bool select_meets(struct select *select, const struct run_head *head)
     return query_ask(select->query, &facts) == QUERY_YES;
 }
 
-static bool add_head(struct run_heads *out, const struct run_head *head, struct arena *arena, size_t *capacity)
+// Pages are read into memory of their own: most of what a narrow query looks at is not kept.
+static bool keep_head(struct run_heads *out, const struct run_head *head, struct arena *arena, size_t *capacity)
 {
     struct run_head *grown = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*grown), capacity);
     if (!grown) return false;
     out->items = grown;
-    out->items[out->count++] = *head;
+    struct run_head *kept = &out->items[out->count];
+    *kept = *head;
+    struct str *const texts[] = {
+        &kept->ids.tenant,       &kept->ids.run, &kept->ids.project, &kept->ids.environment, &kept->ids.plan_id,
+        &kept->ids.plan_version, &kept->name,    &kept->parent_run,  &kept->original_run};
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
+        if (!(*texts[i] = arena_copy(arena, *texts[i])).ptr) return false;
+    out->count++;
     return true;
+}
+
+// Those of a page that are meant. *stop: there are as many as were wanted and a further one, or nobody waits any longer; then the cursor
+// stands behind the last one that was taken or looked at.
+static enum code sift(struct select *select, const struct run_heads *page, size_t want, int64_t until_us,
+                      struct arena *arena, struct run_heads *out, size_t *capacity, bool *stop, struct error *err)
+{
+    for (size_t i = 0; i < page->count && !*stop; i++) {
+        bool meets = select_meets(select, &page->items[i]);
+        if (meets && out->count == want) {
+            select->filter.before = out->items[want - 1].position;
+            *stop = true;
+        } else if (meets && !keep_head(out, &page->items[i], arena, capacity)) {
+            return error_set(err, E_NOMEM, "out of memory");
+        } else if (i + 1 < page->count && select->asks && os_mono_us() > until_us) {
+            select->filter.before = page->items[i].position;
+            *stop = true;
+        }
+    }
+    return OK;
+}
+
+// How far the store looks at once: further as long as that is quick, so that a walk over little is not made of many steps.
+static uint64_t next_span(uint64_t span, int64_t took_us)
+{
+    if (took_us < QUICK_US) return span < SPAN_MAX ? span * 2 : span;
+    return took_us > 4 * QUICK_US && span > SPAN_MIN ? span / 2 : span;
 }
 
 enum code select_page(struct select *select, size_t want, struct arena *arena, struct run_heads *out, struct error *err)
 {
     size_t capacity = 0, size = want;
+    int64_t began = os_mono_us(), until = select->patience_ms ? began + select->patience_ms * 1000 : INT64_MAX;
+    uint64_t span = SPAN_MIN;
+    bool stop = select->nothing || !select->store;
     *out = (struct run_heads){0};
-    if (select->nothing || !select->store) {
-        select->filter.before = 0;
-        return OK;
-    }
-    do {
+    if (stop) select->filter.before = 0;
+    while (!stop) {
         struct run_heads page = {0};
+        int64_t before = os_mono_us();
+        arena_reset(&select->page);
         select->filter.limit = size < PAGE_MAX ? size : PAGE_MAX;
-        enum code rc = store_list(select->store, &select->filter, arena, &page, err);
+        select->filter.span = select->patience_ms ? span : 0;
+        enum code rc = store_list(select->store, &select->filter, &select->page, &page, err);
         if (rc) return rc;
+        span = next_span(span, os_mono_us() - before);
         select->filter.before = page.next;
-        for (size_t i = 0; i < page.count; i++) {
-            if (!select_meets(select, &page.items[i])) continue;
-            if (out->count == want) {
-                select->filter.before = out->items[want - 1].position;
-                out->next = select->filter.before;
-                return OK;
-            }
-            if (!add_head(out, &page.items[i], arena, &capacity)) return error_set(err, E_NOMEM, "out of memory");
-        }
+        rc = sift(select, &page, want, until, arena, out, &capacity, &stop, err);
+        if (rc) return rc;
         size = select->asks ? 2 * select->filter.limit : want - out->count; // few match: look at more at once
-    } while (out->count < want && select->filter.before != 0);
+        stop = stop || out->count >= want || select->filter.before == 0 || os_mono_us() > until;
+    }
     out->next = select->filter.before;
     return OK;
 }

@@ -337,6 +337,7 @@ static void sqlite_close(struct store *base)
     struct sqlite_store *store = sqlite_of(base);
     if (store->db) sqlite_leave(store);
     for (size_t i = 0; i < STATEMENT_COUNT; i++) sqlite3_finalize(store->statements[i]);
+    sqlite_forget_lists(store);
     int rc = sqlite3_close(store->db);
     INVARIANT(rc != SQLITE_BUSY); // somebody kept a statement
     free(store->released);

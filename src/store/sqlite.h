@@ -3,7 +3,8 @@
 //   sqlite.c         opening, pragmas, statements, errors
 //   sqlite_schema.c  the text of the schema, and making it
 //   sqlite_commit.c  the one transaction of an append
-//   sqlite_read.c    heads, lists, records, blobs
+//   sqlite_read.c    heads, records, blobs
+//   sqlite_list.c    lists of runs
 //   sqlite_notes.c   notes and the feed
 //   sqlite_lease.c   engines, claims, inbox
 //   sqlite_remove.c  removing runs, and where the bytes are
@@ -73,6 +74,9 @@
              "run_heads h WHERE r.tenant_id=i.tenant_id AND r.run_id=i.run_id AND h.run_no=r.run_no "                  \
              "AND (h.owner=?1 OR h.terminal=1) "                                                                       \
              "ORDER BY i.id")                                                                                          \
+    X(LOOK, "BEGIN")                                                                                                   \
+    X(LOOKED, "ROLLBACK")                                                                                              \
+    X(NEWEST_RUN, "SELECT ifnull(max(run_no),0) FROM runs")                                                            \
     X(DATA_VERSION, "PRAGMA data_version")
 
 // run_heads as h, runs as r, in the order that sqlite_read_head expects.
@@ -89,6 +93,20 @@ enum statement {
         STATEMENT_COUNT
 };
 
+// Walks of a list that are open at once: one per status.
+enum { SQLITE_WALKS_MAX = RUN_STATUS_CANCELLED };
+// Ways to list, each an index in the order of the answer or a few rows that are sorted (sqlite_list.c).
+enum list_way {
+    LIST_EVERYTHING,
+    LIST_EVERYTHING_OPEN,
+    LIST_OPEN,
+    LIST_BY_STATUS,
+    LIST_BY_PLAN,
+    LIST_BY_PREFIX,
+    LIST_BY_TIME,
+    LIST_WAY_COUNT
+};
+
 struct released { // a lease given back in memory, not yet in the store
     int64_t run_no;
     uint64_t epoch;
@@ -98,9 +116,12 @@ struct sqlite_store {
     struct store base;
     sqlite3 *db;
     sqlite3_stmt *statements[STATEMENT_COUNT];
-    char *path;          // absolute
-    int wal_frames;      // in the write-ahead log after the last commit
-    int next_checkpoint; // at so many of them
+    sqlite3_stmt *lists[LIST_WAY_COUNT][SQLITE_WALKS_MAX]; // made at first use, like the others
+    sqlite3_stmt *weighings[LIST_WAY_COUNT];
+    enum { TIMES_UNKNOWN, TIMES_INDEXED, TIMES_NOT_INDEXED } times; // whether there is run_heads_by_time
+    char *path;                                                     // absolute
+    int wal_frames;                                                 // in the write-ahead log after the last commit
+    int next_checkpoint;                                            // at so many of them
     // Leases. The lock file is held through `lock` and looked at through `probe`, so that our own locks show.
     struct disk *disk;
     struct file *lock, *probe;
@@ -149,6 +170,7 @@ enum code sqlite_take_head(struct sqlite_store *store, sqlite3_stmt *row, struct
                            int64_t *owner, struct error *err) MUST_CHECK;
 enum code sqlite_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *,
                       struct error *);
+void sqlite_forget_lists(struct sqlite_store *store);
 enum code sqlite_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
 enum code sqlite_read(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,
                       struct records *, struct error *);

@@ -34,6 +34,9 @@
     "CREATE TABLE feed_floor(id INTEGER PRIMARY KEY CHECK(id=1), position INTEGER NOT NULL) STRICT;"                   \
     "INSERT INTO feed_floor VALUES(1,0);"
 
+// The same: `created>2h` among a million runs.
+#define TIMES "CREATE INDEX run_heads_by_time ON run_heads(tenant_id,created_ms);"
+
 static const char schema[] =
     "CREATE TABLE runs("
     " run_no INTEGER PRIMARY KEY,"
@@ -73,7 +76,7 @@ static const char schema[] =
     " ended_ms INTEGER NOT NULL,"
     " cause TEXT NOT NULL) STRICT;"
     "CREATE INDEX run_heads_by_status ON run_heads(tenant_id,status,run_no);"
-    "CREATE INDEX run_heads_unfinished ON run_heads(tenant_id,run_no) WHERE terminal=0;"
+    "CREATE INDEX run_heads_unfinished ON run_heads(tenant_id,run_no) WHERE terminal=0;" TIMES
     "CREATE TABLE workflow_events("
     " position INTEGER PRIMARY KEY,"
     " run_no INTEGER NOT NULL,"
@@ -247,6 +250,7 @@ struct addition {
 static const struct addition additions[] = {
     {"SELECT count(*) FROM sqlite_schema WHERE name='tombstones'", {TOMBSTONES, old_guards, removal_guards}},
     {"SELECT count(*) FROM sqlite_schema WHERE name='notes'", {NOTES, note_guards}},
+    {"SELECT count(*) FROM sqlite_schema WHERE name='run_heads_by_time'", {TIMES}},
 };
 
 static enum code is_complete(struct sqlite_store *store, bool *out, struct error *err)

@@ -276,13 +276,15 @@ struct run_filter {
     bool roots;                 // no parent run
     uint64_t before;            // cursor: positions below this; 0 = from the newest
     size_t limit;               // 0 = 50
+    uint64_t span;              // look at no more than about so many positions: a page may be short; 0 = until it is full
 };
 struct run_heads {
     struct run_head *items; // newest first
     size_t count;
     uint64_t next; // cursor for the next page, 0 = end
 };
-// Cost is linear in what it returns (status and unfinished are indexed), not in the size of the store.
+// Cost is linear in what it returns (status, unfinished, plan, since and prefix are indexed), not in the size of the store; where two
+// filters are met by many runs each and by few together it is linear in the many, and `span` bounds it.
 enum code store_list(struct store *store, const struct run_filter *filter, struct arena *arena, struct run_heads *out,
                      struct error *err) MUST_CHECK;
 enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,

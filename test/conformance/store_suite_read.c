@@ -257,15 +257,17 @@ static bool wanted(const struct run_filter *filter, size_t i)
 }
 
 // Walks the list in pages of `limit` and compares with what the filter says about run LISTED-1 ... 0.
-static void check_list(struct kit *kit, struct run_filter filter, size_t limit)
+static void check_list(struct kit *kit, struct run_filter filter, size_t limit, uint64_t span)
 {
     size_t next = LISTED;
     filter.limit = limit;
+    filter.span = span;
     do {
         struct run_heads heads;
         CHECK_OK(store_list(kit->store, &filter, &kit->arena, &heads, &kit->err), &kit->err);
         CHECK(heads.count <= limit);
-        CHECK(heads.count == limit || heads.next == 0);
+        CHECK(heads.count == limit || heads.next == 0 || span);
+        CHECK(!heads.next || !filter.before || heads.next < filter.before);
         for (size_t i = 0; i < heads.count; i++) {
             do CHECK(next-- > 0);
             while (!wanted(&filter, next));
@@ -299,6 +301,11 @@ static void lists_are_newest_first_filtered_and_paged(void)
         {.tenant = STR("default"), .run_prefix = STR("ev"), .unfinished = true},
         {.tenant = STR("default"), .run_prefix = STR("even-%")},
         {.tenant = STR("default"), .since_ms = 1010, .until_ms = 1019},
+        {.tenant = STR("default"), .since_ms = 1020},
+        {.tenant = STR("default"), .since_ms = 1005, .status_mask = 1u << RUN_STATUS_FAILED, .plan = STR("p1")},
+        {.tenant = STR("default"), .run_prefix = STR("odd"), .plan = STR("p1"), .since_ms = 1003},
+        {.tenant = STR(""), .unfinished = true},
+        {.tenant = STR(""), .unfinished = true, .roots = true, .plan = STR("p0"), .since_ms = 1004},
         {.tenant = STR("default"), .roots = true},
         {.tenant = STR(""), .roots = true, .status_mask = 1u << RUN_STATUS_RUNNING, .plan = STR("p0")},
         {.tenant = STR("acme"),
@@ -308,9 +315,13 @@ static void lists_are_newest_first_filtered_and_paged(void)
          .plan = STR("p1")},
     };
     static const size_t limits[] = {1, 3, 50};
-    for (size_t i = 0; i < ARRAY_COUNT(filters); i++)
-        for (size_t k = 0; k < ARRAY_COUNT(limits); k++)
-            if (!str_is(filters[i].run_prefix, "even-%")) check_list(&kit, filters[i], limits[k]);
+    static const uint64_t spans[] = {0, 1, 7, 1000};
+    for (size_t i = 0; i < ARRAY_COUNT(filters) * ARRAY_COUNT(limits) * ARRAY_COUNT(spans); i++) {
+        const struct run_filter *filter = &filters[i % ARRAY_COUNT(filters)];
+        size_t rest = i / ARRAY_COUNT(filters);
+        if (!str_is(filter->run_prefix, "even-%"))
+            check_list(&kit, *filter, limits[rest % ARRAY_COUNT(limits)], spans[rest / ARRAY_COUNT(limits)]);
+    }
     struct run_heads heads;
     CHECK_OK(store_list(kit.store, &filters[12], &kit.arena, &heads, &kit.err), &kit.err);
     CHECK_INT(heads.count, 0);
