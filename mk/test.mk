@@ -44,7 +44,7 @@ test:
 	@tools/run-tests build/test
 
 # ---- longer targets, each stands alone
-.PHONY: check asan tsan soak storm fuzz tidy lint objects
+.PHONY: check asan tsan soak storm fuzz tidy lint objects model
 asan tsan:
 	@$(MAKE) -j2 V=$@ WERROR=1 programs
 	@CAIRN_TEST_SECONDS=300 tools/run-tests --quick build/$@
@@ -66,6 +66,10 @@ storm:
 	@$(MAKE) -j2 all
 	@test/crash/storm $(or $(KILLS),1000)
 	@python3 test/crash/service_storm.py build/cairn --kills $(or $(KILLS),1000) --stops $(or $(STOPS),100)
+# The protocol of several engines, searched by spin: all states, and each wrong variant refuted (ADR 0021)
+model:
+	@./setup tools
+	@test/model/run full
 # libFuzzer on every target: make fuzz FUZZ_SECONDS=60
 FUZZ_SECONDS ?= 60
 fuzz:
