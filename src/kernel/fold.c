@@ -64,9 +64,17 @@ static void settle(struct run *run, uint32_t index)
     if (s->state == NODE_FAILED && run->program->kind == DOCUMENT_PLAN) run->failing = true;
 }
 
+// Running steps that a pause does not wait for.
+static uint32_t *aside(struct run *run, const struct run_step *s)
+{
+    enum step_kind kind = run->program->steps[s - run->steps].kind;
+    return kind == STEP_APPROVAL ? &run->gates : kind == STEP_LOOP ? &run->loops : NULL;
+}
+
 static void leave_state(struct run *run, struct run_step *s)
 {
     run->in_flight -= s->state == NODE_RUNNING;
+    if (s->state == NODE_RUNNING && aside(run, s)) --*aside(run, s);
     run->delayed -= s->state == NODE_DELAYED;
     run->held -= s->state == NODE_HELD;
     s->live = false;
@@ -78,6 +86,7 @@ static void enter_state(struct run *run, struct run_step *s, enum node_state sta
     leave_state(run, s);
     s->state = (uint8_t)state;
     run->in_flight += state == NODE_RUNNING;
+    if (state == NODE_RUNNING && aside(run, s)) ++*aside(run, s);
     run->delayed += state == NODE_DELAYED;
     run->held += state == NODE_HELD;
 }

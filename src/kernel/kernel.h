@@ -97,7 +97,8 @@ struct run {
     uint32_t pause_cycle;
     uint32_t drain_over; // pause cycle whose time for draining ran out
     int64_t paused_ms;
-    uint32_t in_flight; // RUNNING steps
+    uint32_t in_flight;    // RUNNING steps
+    uint32_t gates, loops; // approvals and loops among them
     uint32_t delayed;
     uint32_t held;
     struct run_counts counts; // of the top scope

@@ -125,22 +125,9 @@ struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *a
     return path.ptr ? kernel_child_name(run->ids.run, path, run->steps[step].logical, arena) : path;
 }
 
-static uint32_t gates_open(const struct run *run)
-{
-    uint32_t gates = 0;
-    for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++)
-        gates += run->steps[i].state == NODE_RUNNING && run->program->steps[i].kind == STEP_APPROVAL;
-    return gates;
-}
-
 uint32_t run_draining(const struct run *run)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++) {
-        enum step_kind kind = run->program->steps[i].kind;
-        count += run->steps[i].state == NODE_RUNNING && kind != STEP_APPROVAL && kind != STEP_LOOP;
-    }
-    return count;
+    return run->in_flight - run->gates - run->loops;
 }
 
 const char *run_substatus_stored(const struct run *run)
@@ -153,8 +140,8 @@ const char *run_substatus_stored(const struct run *run)
     if (run->held > 0 && !paused) return "RETRYING";
     if (run->status == RUN_STATUS_APPROVED) return ""; // it waits for its place
     if (run->status == RUN_STATUS_PENDING) return run->start.requires_approval ? "WAITING_APPROVAL" : "";
-    if (run->in_flight > 16 || run_draining(run) > 0) return busy;
-    return gates_open(run) > 0 ? "WAITING_APPROVAL" : "";
+    if (run_draining(run) > 0) return busy;
+    return run->gates > 0 ? "WAITING_APPROVAL" : "";
 }
 
 const char *run_substatus(const struct run *run)
@@ -164,11 +151,13 @@ const char *run_substatus(const struct run *run)
 
 void run_verify(const struct run *run)
 {
-    uint32_t in_flight = 0, delayed = 0, held = 0;
+    uint32_t in_flight = 0, gates = 0, loops = 0, delayed = 0, held = 0;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
         const struct run_step *step = &run->steps[i];
         const struct program_step *ps = &run->program->steps[i];
         in_flight += step->state == NODE_RUNNING;
+        gates += step->state == NODE_RUNNING && ps->kind == STEP_APPROVAL;
+        loops += step->state == NODE_RUNNING && ps->kind == STEP_LOOP;
         delayed += step->state == NODE_DELAYED;
         held += step->state == NODE_HELD;
         INVARIANT(step->state >= NODE_WAITING && step->state <= NODE_SKIPPED);
@@ -180,7 +169,7 @@ void run_verify(const struct run *run)
         if (step->state == NODE_RUNNING && ps->scope != PROGRAM_TOP)
             INVARIANT(run->steps[ps->scope].state == NODE_RUNNING && run->steps[ps->scope].iteration > 0);
     }
-    INVARIANT(in_flight == run->in_flight);
+    INVARIANT(in_flight == run->in_flight && gates == run->gates && loops == run->loops);
     INVARIANT(delayed == run->delayed);
     INVARIANT(held == run->held);
     INVARIANT(run->counts.completed + run->counts.failed + run->counts.skipped <= run->counts.total);
