@@ -161,7 +161,10 @@ static enum code checkpoint(struct sqlite_store *store, struct error *err)
 
 enum code sqlite_commit_now(struct sqlite_store *store, struct error *err)
 {
+    sqlite_gather(store);
     enum code rc = run_statement(store, STATEMENT_COMMIT, "commit a batch", err);
+    int left = sqlite_gather_end(store, rc == OK);
+    if (left != SQLITE_OK) rc = sqlite_code(store, left, "commit a batch", err);
     if (rc) {
         sqlite_rollback(store);
         return rc;
@@ -171,6 +174,7 @@ enum code sqlite_commit_now(struct sqlite_store *store, struct error *err)
 
 enum code sqlite_light(struct sqlite_store *store, bool light, struct error *err)
 {
+    store->light = light;
     return sqlite_run(store, light ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL", err);
 }
 
@@ -340,6 +344,7 @@ static void sqlite_close(struct store *base)
     sqlite_forget_lists(store);
     int rc = sqlite3_close(store->db);
     INVARIANT(rc != SQLITE_BUSY); // somebody kept a statement
+    sqlite_gather_free(store);
     free(store->released);
     free(store->path);
     free(store);

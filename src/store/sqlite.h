@@ -8,6 +8,7 @@
 //   sqlite_notes.c   notes and the feed
 //   sqlite_lease.c   engines, claims, inbox
 //   sqlite_remove.c  removing runs, and where the bytes are
+//   sqlite_gather.c  the writes of a commit, put together
 //   sqlite_wal.c     what a dead process left in the write-ahead log
 #ifndef CAIRN_STORE_SQLITE_H
 #define CAIRN_STORE_SQLITE_H
@@ -112,6 +113,16 @@ struct released { // a lease given back in memory, not yet in the store
     uint64_t epoch;
 };
 
+struct sqlite_gather {              // sqlite_gather.c
+    sqlite3_io_methods methods;     // of the write-ahead log while COMMIT runs
+    const sqlite3_io_methods *base; // its own
+    sqlite3_file *file;             // the log, while COMMIT runs
+    char *bytes;                    // written, not yet in the file: `used` of them, which belong at `at`
+    int used;
+    bool synced; // frames of this COMMIT are
+    sqlite3_int64 at;
+};
+
 struct sqlite_store {
     struct store base;
     sqlite3 *db;
@@ -122,6 +133,8 @@ struct sqlite_store {
     char *path;                                                     // absolute
     int wal_frames;                                                 // in the write-ahead log after the last commit
     int next_checkpoint;                                            // at so many of them
+    bool light;                                                     // commits are not synced, see sqlite_light
+    struct sqlite_gather gather;
     // Leases. The lock file is held through `lock` and looked at through `probe`, so that our own locks show.
     struct disk *disk;
     struct file *lock, *probe;
@@ -154,6 +167,11 @@ enum code sqlite_commit_now(struct sqlite_store *store, struct error *err) MUST_
 void sqlite_rollback(struct sqlite_store *store);
 // For leases: between the two, COMMIT is atomic and visible, and durable with the next commit of events.
 enum code sqlite_light(struct sqlite_store *store, bool light, struct error *err) MUST_CHECK;
+
+// Around COMMIT: its writes to the write-ahead log reach the file together. The end returns an SQLite result.
+void sqlite_gather(struct sqlite_store *store);
+int sqlite_gather_end(struct sqlite_store *store, bool committed);
+void sqlite_gather_free(struct sqlite_store *store);
 
 void sqlite_bind_str(sqlite3_stmt *statement, int at, struct str s);
 void sqlite_bind_bytes(sqlite3_stmt *statement, int at, const void *bytes, size_t size);

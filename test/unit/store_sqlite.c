@@ -76,6 +76,44 @@ static void every_commit_is_synced_I1(void)
     kit_release(&kit);
 }
 
+static void a_commit_is_one_write_and_seen_by_others_at_once(void)
+{
+    struct kit kit;
+    const char *path = scratch_path();
+    start(&kit, path, shim_register());
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
+    kit_step(&kit, log, "first");
+    sqlite3 *other = plain(path);
+    shim.writes = 0;
+    char step[16];
+    for (int i = 0; i < 50; i++) {
+        snprintf(step, sizeof(step), "s%d", i);
+        kit_step(&kit, log, step);
+        CHECK_INT(ask(other, "SELECT count(*) FROM workflow_events"), i + 2);
+    }
+    CHECK_INT(shim.writes, 50); // however many pages
+    // More than is put together at once: several writes, all of them before the sync.
+    static char large[300000];
+    memset(large, 'x', sizeof(large) - 1);
+    struct append_blob blob = {.bytes = {large, sizeof(large) - 1}};
+    blob.sha256 = sha256(blob.bytes);
+    struct moment moment = kit_moment(MOMENT_STEP_STARTED, "large", 1);
+    struct append_item item = {.log = log, .moment = &moment};
+    struct store_batch batch = {.items = &item, .item_count = 1, .blobs = &blob, .blob_count = 1};
+    shim.writes = 0;
+    CHECK_OK(store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err), &kit.err);
+    CHECK(shim.writes > 1 && shim.writes < 20);
+    CHECK_INT(ask(other, "SELECT length(bytes) FROM blobs"), (int64_t)sizeof(large) - 1);
+    // A lease is not synced: what it wrote is there all the same.
+    store_release_run(kit.store, log);
+    log = kit_claim(&kit, "r");
+    CHECK_INT(ask(other, "SELECT epoch FROM run_heads"), 2);
+    store_release_run(kit.store, log);
+    sqlite3_close(other);
+    kit_check_sound(&kit);
+    kit_release(&kit);
+}
+
 static void the_file_is_marked_private_and_in_wal_mode(void)
 {
     struct kit kit;
@@ -544,6 +582,7 @@ int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(every_commit_is_synced_I1),
+        TEST(a_commit_is_one_write_and_seen_by_others_at_once),
         TEST(the_file_is_marked_private_and_in_wal_mode),
         TEST(outside_readers_find_the_record_in_plain_columns_EL_1a),
         TEST(S8_a_plain_connection_cannot_change_remove_or_replace_events_EL_1b_EL_1e_I5),
