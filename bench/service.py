@@ -7,6 +7,9 @@ same server answers to /livez, where nothing is read, decided or stored.
 import argparse, json, os, re, select, shutil, signal, socket, subprocess, sys, tempfile, time
 from datetime import datetime, timezone
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "crash"))
+from sinks import Nats, Receiver
+
 NOOP = {"metadata": {"planId": "bench", "planVersion": "1", "schemaVersion": "v1.2"}, "steps": [{"stepId": "a", "kind": "noop"}]}
 
 
@@ -16,11 +19,11 @@ def cpu(pid):
 
 
 class Server:
-    def __init__(self, cairn, store, *flags):
+    def __init__(self, cairn, store, *flags, more=""):
         self.dir = store
         os.makedirs(store, exist_ok=True)
         with open(os.path.join(store, "cairn.toml"), "w") as out:  # one address is all that there is here
-            out.write("[serve.http]\nconnectionsPerAddress = 4000\nstreamsPerToken = 4000\n")
+            out.write("[serve.http]\nconnectionsPerAddress = 4000\nstreamsPerToken = 4000\n" + more)
         self.log = open(os.path.join(store, "serve.err"), "w+")
         began = time.monotonic()
         self.process = subprocess.Popen([cairn, "serve", "--store", f"sqlite:{store}/bench.db", "--listen", "127.0.0.1:0", *flags], stderr=self.log, stdout=subprocess.DEVNULL, cwd=store)
@@ -232,13 +235,45 @@ def bench_worker(cairn, directory, seconds):
     server.stop()
 
 
+def bench_sinks(cairn, directory):
+    """25,000 events of a filled store, to a receiver of webhooks, to NATS, to a file: what delivering an event costs."""
+    runs = 5000
+    for kind in ("webhook", "nats", "file"):
+        place = os.path.join(directory, "sinks-" + kind)
+        fill(place, runs)
+        receiver, nats = Receiver(), Nats(place)
+        if kind == "webhook":
+            receiver.up()
+            sink = f'type = "webhook", url = "http://127.0.0.1:{receiver.port}/in"'
+        elif kind == "nats":
+            if not Nats.there():
+                continue
+            nats.start()
+            nats.make_stream()
+            sink = f'type = "nats", url = "nats://127.0.0.1:{nats.port}", stream = "{Nats.STREAM}"'
+        else:
+            sink = f'type = "file", path = "{place}/events.jsonl"'
+        more = f'[serve]\nsinks = [{{ name = "bench", from = "start", {sink} }}]\n[serve.fetch]\nallow = [{{ uri = "http://127.0.0.1:{receiver.port}/", allowPrivate = true }}]\n'
+        began = time.monotonic()
+        server = Server(cairn, place, more=more)
+        while time.monotonic() - began < 120:
+            status, page = request(server, "GET", "/v1/outbox")
+            if status == 200 and page["items"] and page["items"][0]["waiting"] == 0 and page["items"][0]["delivered"] > runs:
+                break
+            time.sleep(0.05)
+        took, delivered = time.monotonic() - began, page["items"][0]["delivered"]
+        tell("sink", sink=kind, events=delivered, perSecond=round(delivered / took), cpuUs=round(server.cpu() * 1e6 / max(delivered, 1), 1), connections=receiver.accepted)
+        server.stop()
+        nats.stop()
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("cairn", type=os.path.abspath)
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--stored", type=int, default=0, help="runs in the store before lists are measured")
     parser.add_argument("--clients", type=int, default=1000)
-    parser.add_argument("--only", default="start,status,sse,list,worker")
+    parser.add_argument("--only", default="start,status,sse,list,worker,sinks")
     parser.add_argument("--dir", default=None)
     parser.add_argument("--store", default=None, help="directory with the bench.db of an earlier fill; it is kept")
     parser.add_argument("--beside", help=argparse.SUPPRESS)
@@ -270,6 +305,8 @@ def main():
         server.stop()
     if "worker" in only:
         bench_worker(args.cairn, directory, args.seconds)
+    if "sinks" in only:
+        bench_sinks(args.cairn, directory)
     shutil.rmtree(directory)
 
 

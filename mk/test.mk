@@ -66,6 +66,7 @@ storm:
 	@$(MAKE) -j2 all
 	@test/crash/storm $(or $(KILLS),1000)
 	@python3 test/crash/service_storm.py build/cairn --kills $(or $(KILLS),1000) --stops $(or $(STOPS),100)
+	@python3 test/crash/service_storm.py build/cairn --nats-outage $(or $(OUTAGE),60)
 # The protocol of several engines, searched by spin: all states, and each wrong variant refuted (ADR 0021)
 model:
 	@./setup tools

@@ -10,15 +10,17 @@
 #define REPLY_MAX (64 * 1024) // of a body that nobody reads
 #define BASE64_SIZE (((SHA256_SIZE + 2) / 3) * 4 + 1)
 
+// The first call connects; the connection is kept from event to event, by the one thread of the sink.
 static enum code webhook_open(struct sink *sink, struct error *err)
 {
-    (void)sink, (void)err; // each call connects
-    return OK;
+    if (!sink->wire) sink->wire = fetch_keep_open();
+    return sink->wire ? OK : error_set(err, E_NOMEM, "bus: out of memory");
 }
 
 static void webhook_close(struct sink *sink)
 {
-    (void)sink;
+    fetch_keep_close(sink->wire);
+    sink->wire = NULL;
 }
 
 // ---- signatures
@@ -120,8 +122,9 @@ static void webhook_send(struct sink *sink, uint32_t slot, const struct message 
                               .header_count = message.header_count,
                               .body = message.body,
                               .timeout_ms = sink->config.timeout_ms,
-                              .body_max = REPLY_MAX};
-    enum code rc = fetch_call(sink->bus->options.fetch, &call, &sink->scratch, &got, &err);
+                              .body_max = REPLY_MAX,
+                              .repeatable = true}; // receivers know events by their ids
+    enum code rc = fetch_call_kept(sink->bus->options.fetch, sink->wire, &call, &sink->scratch, &got, &err);
     if (!rc) judge(&got, &answer);
     if (rc == E_LIMIT ||
         (rc == E_TIMEOUT && sink->config.silence_counts)) { // it did say something, if not what was expected

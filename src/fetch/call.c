@@ -5,10 +5,12 @@
 #include "http/http.h"
 #include "os/os.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #define SKEW_MS (5 * 60 * 1000) // beyond which a signature is refused
+#define KEPT_MS (60 * 1000)     // of a connection
 
 // Headers that are the client's to write. An object store's are signed, so nobody else writes those either.
 static enum code headers_check(const struct fetch_call *call, bool object, struct error *err)
@@ -86,31 +88,90 @@ static enum code reach(const struct fetch_policy *policy, const struct target *t
     return target->uri.scheme == SCHEME_HTTPS ? wire_tls(wire, &target->uri, policy->ca_file, err) : OK;
 }
 
-static enum code ask(const struct target *target, const struct fetch_call *call, size_t body_max, struct wire *wire,
-                     struct arena *arena, struct fetch_answer *answer, struct error *err)
+// ---- the connection: of this call, or kept
+
+struct fetch_keep {
+    struct wire wire;
+    struct exchange *exchange;
+    struct uri uri; // scheme, host and port that it leads to
+    int64_t since;
+};
+
+struct fetch_keep *fetch_keep_open(void)
 {
-    bool heard, reusable;
+    struct fetch_keep *keep = calloc(1, sizeof(*keep));
+    if (!keep) return NULL;
+    keep->wire.fd = -1;
+    keep->exchange = exchange_new();
+    if (keep->exchange) return keep;
+    free(keep);
+    return NULL;
+}
+
+void fetch_keep_close(struct fetch_keep *keep)
+{
+    if (!keep) return;
+    wire_close(&keep->wire);
+    exchange_free(keep->exchange);
+    free(keep);
+}
+
+// Is the connection still good for this place?
+static bool leads_to(const struct fetch_keep *keep, const struct target *target)
+{
+    return keep->wire.fd >= 0 && keep->uri.scheme == target->uri.scheme && keep->uri.port == target->uri.port &&
+           strcmp(keep->uri.host, target->uri.host) == 0 && mono_ms() - keep->since < KEPT_MS && wire_idle(&keep->wire);
+}
+
+static enum code ask(const struct target *target, const struct fetch_call *call, size_t body_max, bool close,
+                     struct fetch_keep *keep, struct arena *arena, struct fetch_answer *answer, bool *heard,
+                     bool *reusable, struct error *err)
+{
     struct http_header *headers = ARENA_ARRAY(arena, target->header_count + 1, struct http_header);
     struct str host = host_header(&target->uri, arena);
-    struct exchange *exchange = exchange_new();
-    if (!headers || !host.ptr || !exchange) {
-        exchange_free(exchange);
-        return error_set(err, E_NOMEM, "out of memory");
-    }
+    if (!headers || !host.ptr) return error_set(err, E_NOMEM, "out of memory");
     if (target->header_count) memcpy(headers, target->headers, target->header_count * sizeof(*headers));
     headers[target->header_count] = (struct http_header){STR("Connection"), STR("close")};
     struct exchange_request request = {.method = call->method.len ? call->method : STR("GET"),
                                        .target = target->path,
                                        .host = host,
                                        .headers = headers,
-                                       .header_count = target->header_count + 1,
+                                       .header_count = target->header_count + close,
                                        .body = call->body,
                                        .body_max = body_max,
                                        .sink = call->sink,
                                        .sink_context = call->sink_context};
-    enum code rc = exchange_run(exchange, wire, &request, arena, answer, &heard, &reusable, err);
-    exchange_free(exchange);
-    return rc;
+    return exchange_run(keep->exchange, &keep->wire, &request, arena, answer, heard, reusable, err);
+}
+
+static enum code ask_kept(const struct fetch_policy *policy, const struct target *target, const struct fetch_call *call,
+                          size_t body_max, bool once, struct fetch_keep *keep, struct arena *arena,
+                          struct fetch_answer *answer, struct error *err)
+{
+    bool kept = leads_to(keep, target), heard = false, reusable = false;
+    if (!kept) wire_close(&keep->wire);
+    for (;;) {
+        enum code rc = OK;
+        struct error why = {0};
+        if (!kept) {
+            rc = reach(policy, target, &keep->wire, err);
+            keep->uri = target->uri;
+            keep->since = mono_ms();
+            if (rc) {
+                wire_close(&keep->wire);
+                return rc;
+            }
+        }
+        rc = ask(target, call, body_max, once, keep, arena, answer, &heard, &reusable, &why);
+        if (rc || once || !reusable) wire_close(&keep->wire);
+        // It may have been closed by the server while the request was on its way.
+        if (rc == E_IO && kept && !heard && call_repeatable(call)) {
+            kept = false;
+            continue;
+        }
+        if (rc && err) *err = why;
+        return rc;
+    }
 }
 
 // "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -147,27 +208,24 @@ static bool better_time(const struct fetch_answer *answer, struct arena *arena, 
 }
 
 static enum code go(const struct fetch_policy *policy, const struct uri *uri, const struct rule *rule,
-                    const struct fetch_call *call, const struct cloud_time *time, int64_t deadline, struct arena *arena,
-                    struct fetch_answer *answer, struct error *err)
+                    const struct fetch_call *call, const struct cloud_time *time, int64_t deadline, bool once,
+                    struct fetch_keep *keep, struct arena *arena, struct fetch_answer *answer, struct error *err)
 {
     struct target target;
-    struct wire wire = {.fd = -1, .deadline = deadline};
     size_t body_max = call->body_max && call->body_max < policy->body_max ? call->body_max : policy->body_max;
     enum code rc = OK;
+    keep->wire.deadline = deadline;
     if (uri->port)
         rc = plain_target(uri, rule, call, arena, &target, err);
     else if (uri->scheme == SCHEME_AZURE)
         rc = azure_target(policy, uri, call, time, arena, &target, err);
     else
         rc = s3_target(policy, uri, call, time, arena, &target, err);
-    if (!rc) rc = reach(policy, &target, &wire, err);
-    if (!rc) rc = ask(&target, call, body_max, &wire, arena, answer, err);
-    wire_close(&wire);
-    return rc;
+    return rc ? rc : ask_kept(policy, &target, call, body_max, once, keep, arena, answer, err);
 }
 
-enum code fetch_call(const struct fetch_policy *policy, const struct fetch_call *call, struct arena *arena,
-                     struct fetch_answer *answer, struct error *err)
+enum code fetch_call_kept(const struct fetch_policy *policy, struct fetch_keep *given, const struct fetch_call *call,
+                          struct arena *arena, struct fetch_answer *answer, struct error *err)
 {
     struct uri uri;
     const struct rule *rule;
@@ -181,8 +239,18 @@ enum code fetch_call(const struct fetch_policy *policy, const struct fetch_call 
     int64_t deadline = mono_ms() + timeout;
     struct cloud_time time = {.now_ms = os_now().wall_ms};
     bool dated = uri.scheme == SCHEME_S3 || uri.scheme == SCHEME_GS;
-    rc = go(policy, &uri, rule, call, &time, deadline, arena, answer, err);
+    bool once = !given || !uri.port;
+    struct fetch_keep *keep = given ? given : fetch_keep_open();
+    if (!keep) return error_set(err, E_NOMEM, "out of memory");
+    rc = go(policy, &uri, rule, call, &time, deadline, once, keep, arena, answer, err);
     if (!rc && dated && better_time(answer, arena, &time))
-        rc = go(policy, &uri, rule, call, &time, deadline, arena, answer, err);
+        rc = go(policy, &uri, rule, call, &time, deadline, once, keep, arena, answer, err);
+    if (!given) fetch_keep_close(keep);
     return rc;
+}
+
+enum code fetch_call(const struct fetch_policy *policy, const struct fetch_call *call, struct arena *arena,
+                     struct fetch_answer *answer, struct error *err)
+{
+    return fetch_call_kept(policy, NULL, call, arena, answer, err);
 }

@@ -47,6 +47,14 @@ struct str host_header(const struct uri *uri, struct arena *arena)
     return arena_copy(arena, (struct str){text, (size_t)length});
 }
 
+bool call_repeatable(const struct fetch_call *call)
+{
+    static const char *const methods[] = {"GET", "HEAD", "PUT", "DELETE"};
+    bool repeatable = call->repeatable || call->method.len == 0;
+    for (size_t i = 0; i < ARRAY_COUNT(methods); i++) repeatable |= str_is(call->method, methods[i]);
+    return repeatable;
+}
+
 static enum code send_request(struct exchange *x, struct wire *wire, const struct exchange_request *request,
                               struct error *err)
 {

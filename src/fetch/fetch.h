@@ -10,7 +10,7 @@
 // s3:, gs: and azure: URIs name objects, never hosts: the endpoint comes from the configuration, requests are signed here.
 // Credentials are given by reference (a variable, a file), read when a request is signed, and never part of a message.
 //
-// Everything blocks, with a deadline. A policy may be used by any number of threads; a link by one at a time.
+// Everything blocks, with a deadline. A policy may be used by any number of threads; a link or a kept connection by one at a time.
 #ifndef CAIRN_FETCH_FETCH_H
 #define CAIRN_FETCH_FETCH_H
 
@@ -70,7 +70,7 @@ struct fetch_call {
     struct str body;
     int64_t timeout_ms; // of the whole call; 0 = the policy's or link's. With a sink on a link: of silence
     size_t body_max;    // of the answer's body; 0 = the policy's or link's. Not for a sink
-    bool repeatable;    // a link may send it again after a kept connection broke (GET, HEAD, PUT and DELETE always may)
+    bool repeatable;    // may be sent again after a kept connection broke (GET, HEAD, PUT and DELETE always may)
     fetch_sink sink;    // of the body of a 2xx; other bodies come in the answer
     void *sink_context;
 };
@@ -88,6 +88,15 @@ struct str fetch_header(const struct fetch_answer *answer, const char *name); //
 // off, not HTTP), E_TIMEOUT, E_LIMIT (head or body too large), E_UNSUPPORTED (cairn:), E_NOMEM, E_CANCELLED (the sink).
 enum code fetch_call(const struct fetch_policy *policy, const struct fetch_call *call, struct arena *arena,
                      struct fetch_answer *answer, struct error *err) MUST_CHECK;
+
+// A connection kept between calls to one place, under the same policy: what was checked when it was made holds for as long as it
+// lives, a minute at most, so that names are looked up again. For http and https; other schemes connect anew each time.
+struct fetch_keep;
+struct fetch_keep *fetch_keep_open(void);       // nothing is connected yet; NULL: out of memory
+void fetch_keep_close(struct fetch_keep *keep); // NULL is fine
+// As fetch_call. A call that may be repeated is sent once more when the kept connection turns out to be closed. `keep` may be NULL.
+enum code fetch_call_kept(const struct fetch_policy *policy, struct fetch_keep *keep, const struct fetch_call *call,
+                          struct arena *arena, struct fetch_answer *answer, struct error *err) MUST_CHECK;
 
 // ---- plans
 struct plan_ref {

@@ -61,7 +61,8 @@ bool rule_admits(const struct rule *rule, const struct sockaddr *address);
 struct secret_ref {
     struct str variable, file;
 };
-enum code credential_read(const struct secret_ref *ref, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;
+enum code credential_read(const struct secret_ref *ref, struct arena *arena, struct str *out,
+                          struct error *err) MUST_CHECK;
 
 struct account {
     struct str name;
@@ -141,6 +142,8 @@ void exchange_free(struct exchange *exchange);
 enum code exchange_run(struct exchange *exchange, struct wire *wire, const struct exchange_request *request,
                        struct arena *arena, struct fetch_answer *answer, bool *heard, bool *reusable,
                        struct error *err) MUST_CHECK;
+// Whether a request may be sent again that nobody answered.
+bool call_repeatable(const struct fetch_call *call);
 // "host" or "host:port", as a Host header has it. In arena; ptr NULL on failure.
 struct str host_header(const struct uri *uri, struct arena *arena);
 

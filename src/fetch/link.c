@@ -132,12 +132,6 @@ static enum code link_connect(struct fetch_link *link, struct error *err)
     return rc;
 }
 
-static bool may_repeat(const struct fetch_call *call, struct str method)
-{
-    return call->repeatable || str_is(method, "GET") || str_is(method, "HEAD") || str_is(method, "PUT") ||
-           str_is(method, "DELETE");
-}
-
 static enum code link_request(struct fetch_link *link, const struct fetch_call *call, struct http_header *headers,
                               struct exchange_request *out, struct error *err)
 {
@@ -183,7 +177,7 @@ enum code fetch_link_call(struct fetch_link *link, const struct fetch_call *call
         rc = exchange_run(link->exchange, &link->wire, &request, arena, answer, &heard, &reusable, &why);
         if (rc || !reusable) wire_close(&link->wire);
         // A kept connection may be closed by the server while the request is on its way.
-        if (rc == E_IO && kept && !heard && may_repeat(call, request.method)) {
+        if (rc == E_IO && kept && !heard && call_repeatable(call)) {
             kept = false;
             continue;
         }

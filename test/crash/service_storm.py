@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""test/crash/service_storm.py CAIRN [--kills N] [--stops N] [--seconds N] [--keep]
+"""test/crash/service_storm.py CAIRN [--kills N] [--stops N] [--keep]
+   test/crash/service_storm.py CAIRN --nats-outage SECONDS [--keep]
 
 A server and workers under fire: kill -9 of the server and of workers in turn, workers stopped for longer than their lease, while
 clients start runs and signal them. Every call that was answered is kept in a history, every execution of a step leaves a line
@@ -7,16 +8,16 @@ outside; at the end both are held against the log, read from the database by SQL
 
 What must hold: every acknowledged start is one run and ended; no request became two runs; every execution has its event, and none
 ran twice; nothing of a step ran after its completion; one terminal event, dense numbers; no run is stuck; the chains verify.
+
+With --nats-outage the sinks go instead: nats-server is killed and the receiver of webhooks leaves, for so long, while runs are started; halfway
+the server itself is killed too. Runs must go on as quickly as before; when the sinks are back, every event of the log must be in the stream
+once, and at the receiver, in the order of its run.
 """
-import argparse, http.client, json, os, random, shutil, signal, socket, sqlite3, subprocess, sys, tempfile, threading, time, uuid
+import argparse, http.client, json, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, threading, time, uuid
+
+from sinks import Nats, Receiver, free_port
 
 MARK = 'echo "$CAIRN_RUN_ID $CAIRN_STEP_ID $CAIRN_ATTEMPT $CAIRN_ENGINE_ATTEMPT" >> "%s"'
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Storm:
@@ -52,7 +53,7 @@ class Storm:
     def start_server(self):
         log = open(os.path.join(self.dir, "server.err"), "a")
         flags = ["--route", "*=default"] if not self.args.local else []
-        self.server = subprocess.Popen([self.args.cairn, "serve", "--store", "sqlite:" + self.store, "--listen", f"127.0.0.1:{self.port}", "--lease", "2s", "--confine", "none", *flags], stdout=log, stderr=log)
+        self.server = subprocess.Popen([self.args.cairn, "serve", "--store", "sqlite:" + self.store, "--listen", f"127.0.0.1:{self.port}", "--lease", "2s", "--confine", "none", *flags], stdout=log, stderr=log, cwd=self.dir)
         until = time.monotonic() + 60
         while time.monotonic() < until:
             if self.server.poll() is not None:
@@ -272,17 +273,185 @@ class Storm:
                 yield f"{step} completed and never ran"
 
 
+class Outage(Storm):
+    """Sinks that are away while runs go on."""
+
+    def __init__(self, args):
+        super().__init__(args)
+        args.local = True
+        self.nats, self.receiver = Nats(self.dir), Receiver()
+        self.plan = {
+            "metadata": {"planId": "outage", "planVersion": "1", "schemaVersion": "v1.2"},
+            "steps": [{"stepId": "a", "kind": "noop"}, {"stepId": "b", "kind": "echo", "with": {"message": "hello"}, "dependsOn": ["a"]}],
+        }
+        self.times = {"before": [], "outage": [], "after": []}
+        self.phase = "before"
+        with open(os.path.join(self.dir, "cairn.toml"), "w") as out:
+            out.write(f"""
+[serve]
+sinks = [
+  {{ name = "nats", type = "nats", url = "nats://127.0.0.1:{self.nats.port}", stream = "{Nats.STREAM}", probeMaxMs = 500 }},
+  {{ name = "hook", type = "webhook", url = "http://127.0.0.1:{self.receiver.port}/in", probeMaxMs = 500 }},
+]
+[serve.fetch]
+allow = [{{ uri = "http://127.0.0.1:{self.receiver.port}/", allowPrivate = true }}]
+""")
+
+    def client(self, seed):
+        """Starts runs one after the other and waits for the end of each; one connection, made anew when the server was shot."""
+        connection, request = None, None
+        while not self.stop.is_set():
+            request = request or f"q-{seed}-{uuid.uuid4()}"
+            began, phase = time.monotonic(), self.phase
+            try:
+                connection = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+                connection.request("POST", "/v1/runs", json.dumps({"document": json.dumps(self.plan), "runRequestId": request}), {"Authorization": "Bearer " + self.token, "Content-Type": "application/json", "Prefer": "wait=30"})
+                answer = connection.getresponse()
+                status, body = answer.status, json.loads(answer.read())
+            except (OSError, http.client.HTTPException, json.JSONDecodeError):
+                connection = None
+                time.sleep(0.01)
+                continue
+            if status in (429, 503, 504):
+                time.sleep(0.01)
+                continue
+            with self.lock:
+                self.history.append((request, "ok" if status in (200, 202) else f"refused {status} {body}", body.get("runId")))
+                self.times[phase].append(time.monotonic() - began)
+            request = None
+
+    def sinks(self):
+        status, page = self.call("GET", "/v1/outbox", None)
+        return page["items"] if status == 200 else []
+
+    def drained(self, seconds):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            try:
+                sinks = self.sinks()
+                if len(sinks) == 2 and all(sink["waiting"] == 0 and not sink["deadLetters"] for sink in sinks):
+                    return True
+            except (OSError, http.client.HTTPException, json.JSONDecodeError):
+                pass
+            time.sleep(0.1)
+        return False
+
+    def run(self):
+        seconds, calm = self.args.nats_outage, max(1.0, self.args.nats_outage / 6)
+        self.nats.start()
+        self.nats.make_stream()
+        self.receiver.up()
+        self.start_server()
+        clients = [threading.Thread(target=self.client, args=(i,)) for i in range(self.args.clients)]
+        for thread in clients:
+            thread.start()
+        time.sleep(calm)
+        self.nats.kill()
+        self.receiver.down()
+        self.phase = "outage"
+        time.sleep(seconds / 2)
+        self.server.kill()
+        self.server.wait()
+        self.start_server()
+        self.kills["server"] += 1
+        time.sleep(seconds / 2)
+        waiting = {sink["name"]: sink["waiting"] for sink in self.sinks()}
+        self.phase = "after"
+        self.nats.start()
+        self.receiver.up()
+        time.sleep(calm)
+        self.stop.set()
+        for thread in clients:
+            thread.join()
+        settled = self.settle() and self.drained(120)
+        self.server.send_signal(signal.SIGTERM)
+        self.server.wait(60)
+        faults = [] if settled else ["runs or events are stuck"]
+        faults += [f"{name}: nothing waited while it was away" for name in ("nats", "hook") if not waiting.get(name)]
+        return self.tell(faults + list(self.check_all(calm, seconds)), waiting)
+
+    def check_all(self, calm, seconds):
+        yield from self.check_starts()
+        db = sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)
+        log = [(run, seq) for run, seq in db.execute("select run_id, sequence from workflow_events order by position")]
+        stream = [tuple(headers["Nats-Msg-Id"].rsplit(":", 1)) for headers in self.nats.read_all()]
+        hook = [tuple(name.rsplit(":", 1)) for name in self.receiver.ids]
+        self.nats.stop()
+        yield from self.check_sink("nats", log, [(run, int(seq)) for run, seq in stream], 0)
+        # What was on its way when the receiver, or we, went is sent again under the same id: one event each time.
+        yield from self.check_sink("hook", log, [(run, int(seq)) for run, seq in hook], 2)
+        self.events = len(log)
+        rates = {phase: len(self.times[phase]) / (seconds if phase == "outage" else calm) for phase in self.times}
+        if rates["outage"] < 0.6 * rates["before"] and seconds >= 10:  # a restart is among it, and this machine has other work
+            yield f"runs were slower while sinks were away: {rates}"
+        self.rates = rates
+
+    def check_starts(self):
+        db = sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)
+        runs = {run for (run,) in db.execute("select run_id from runs")}
+        ended = {run for (run,) in db.execute("select run_id from runs join run_heads using(run_no) where status = 'COMPLETED'")}
+        seen = {}
+        for request, what, run in self.history:
+            if what != "ok":
+                yield f"{request}: {what}"
+            elif run not in ended:
+                yield f"acknowledged and not completed: {request} {run}"
+            elif seen.setdefault(run, request) != request:
+                yield f"two requests, one run: {run}"
+        # A client that was stopped between its request and the answer asks no more: at most one each.
+        if len(runs) - len(seen) > self.args.clients:
+            yield f"{len(runs)} runs were stored, {len(seen)} acknowledged"
+        if runs != ended:
+            yield f"{len(runs - ended)} runs have not completed"
+
+    def check_sink(self, name, log, got, doubles_max):
+        first, doubles = {}, 0
+        last = {}
+        for run, seq in got:
+            if (run, seq) in first:
+                doubles += 1
+                continue
+            first[(run, seq)] = True
+            if seq != last.get(run, 0) + 1:
+                yield f"{name}: {run}:{seq} came after {last.get(run, 0)}"
+            last[run] = seq
+        lost = set(log) - set(first)
+        if lost:
+            yield f"{name}: {len(lost)} of {len(log)} events are lost, {sorted(lost)[:3]}"
+        if set(first) - set(log):
+            yield f"{name}: events that no log has: {sorted(set(first) - set(log))[:3]}"
+        if doubles > doubles_max:
+            yield f"{name}: {doubles} events came twice"
+
+    def tell(self, faults, waiting):
+        for fault in faults[:20]:
+            print("  " + fault, file=sys.stderr)
+        rates = getattr(self, "rates", {})
+        p99 = {phase: round(1000 * sorted(times)[int(len(times) * 0.99)], 1) for phase, times in self.times.items() if times}
+        told = f"sinks away for {self.args.nats_outage} s, {getattr(self, 'events', 0)} events, {waiting} waited; runs/s {({k: round(v) for k, v in rates.items()})}, p99 ms {p99}"
+        print(f"{'not ok' if faults else 'ok'} sink_outage{': ' + str(len(faults)) + ' faults' if faults else ''} ({told})")
+        if faults or self.args.keep:
+            print("  kept: " + self.dir, file=sys.stderr)
+        else:
+            shutil.rmtree(self.dir)
+        return 1 if faults else 0
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("cairn")
+    parser.add_argument("cairn", type=os.path.abspath)
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--stops", type=int, default=100)
     parser.add_argument("--clients", type=int, default=6)
     parser.add_argument("--local", action="store_true", help="steps run in the server; no workers")
+    parser.add_argument("--nats-outage", type=float, default=0, help="seconds that sinks are away, instead of kills")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--dir")
-    storm = Storm(parser.parse_args())
-    sys.exit(storm.run())
+    args = parser.parse_args()
+    if args.nats_outage and not Nats.there():
+        print("skip sink_outage: nats-server is not installed")
+        sys.exit(0)
+    sys.exit((Outage(args) if args.nats_outage else Storm(args)).run())
 
 
 main()

@@ -427,6 +427,21 @@ static void a_receiver_that_is_gone_for_good_switches_its_sink_off(void)
     bus_kit_close(&kit);
 }
 
+static void events_share_a_connection(void)
+{
+    struct bus_kit kit;
+    begin_with(&kit, SINK(""));
+    for (int i = 0; i < 10; i++) {
+        char run[16];
+        snprintf(run, sizeof(run), "r%d", i);
+        bus_kit_run(&kit, "default", run, 1);
+    }
+    BUS_WAIT(delivered(&kit, 30));
+    CHECK_INT(atomic_load(&receiver.server.accepted), 1);
+    CHECK_INT(atomic_load(&receiver.server.requests), 30);
+    bus_kit_close(&kit);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -440,6 +455,7 @@ int main(int argc, char **argv)
         TEST(silence_may_count),
         TEST(not_now_is_believed_and_costs_no_attempts),
         TEST(a_receiver_that_is_gone_for_good_switches_its_sink_off),
+        TEST(events_share_a_connection),
     };
     return test_main("bus_webhook", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -576,6 +576,85 @@ static void headers_of_the_client_cannot_be_given(void)
     CHECK_INT(atomic_load(&trap.accepted), 0);
 }
 
+// ---- kept connections
+
+static void patient(struct peer *peer)
+{
+    while (peer_next(peer) && peer_answer(peer, "thanks")) {
+    }
+}
+
+// Two answers on a connection, then none.
+static void weary(struct peer *peer)
+{
+    while (peer_next(peer) && peer->number < 3 && peer_answer(peer, "thanks")) {
+    }
+}
+
+static enum code post(struct fetch_policy *policy, struct fetch_keep *keep, uint16_t port, bool repeatable,
+                      struct error *err)
+{
+    char uri[128];
+    struct fetch_answer answer;
+    snprintf(uri, sizeof(uri), "http://plans.allowed.example:%u/prod/x", port);
+    struct fetch_call call = {
+        .method = STR("POST"), .uri = str_from(uri), .body = STR("{}"), .timeout_ms = 5000, .repeatable = repeatable};
+    *err = (struct error){0};
+    return fetch_call_kept(policy, keep, &call, &arena, &answer, err);
+}
+
+static void a_kept_connection_is_used_again_and_checked_once(void)
+{
+    static struct server server;
+    struct names names = {.answers = {"127.0.0.1"}};
+    struct error err;
+    prepare();
+    server_start(&server, patient);
+    struct fetch_policy *policy = http_policy(&server, &names);
+    struct fetch_keep *keep = fetch_keep_open();
+    for (int i = 0; i < 50; i++) CHECK_OK(post(policy, keep, server.port, true, &err), &err);
+    CHECK_INT(atomic_load(&server.accepted), 1);
+    CHECK_INT(atomic_load(&names.asked), 1);
+    CHECK_INT(atomic_load(&server.requests), 50);
+    fetch_keep_close(keep);
+    // Without one, and for another place, a connection is made.
+    for (int i = 0; i < 3; i++) CHECK_OK(post(policy, NULL, server.port, true, &err), &err);
+    CHECK_INT(atomic_load(&server.accepted), 4);
+}
+
+static void a_kept_connection_leads_nowhere_else(void)
+{
+    static struct server first, second;
+    struct error err;
+    prepare();
+    server_start(&first, patient);
+    server_start(&second, patient);
+    struct fetch_keep *keep = fetch_keep_open();
+    struct fetch_policy *one = http_policy(&first, &here), *other = http_policy(&second, &here);
+    CHECK_OK(post(one, keep, first.port, true, &err), &err);
+    CHECK_OK(post(other, keep, second.port, true, &err), &err);
+    CHECK_INT(atomic_load(&second.requests), 1);
+    // A policy that does not allow the place is asked, whatever stands open.
+    is_refused(post(one, keep, second.port, true, &err), &err, "a place of another policy");
+    fetch_keep_close(keep);
+}
+
+static void a_connection_that_the_server_has_left_is_made_anew(void)
+{
+    static struct server server;
+    struct error err;
+    prepare();
+    server_start(&server, weary);
+    struct fetch_policy *policy = http_policy(&server, &here);
+    struct fetch_keep *keep = fetch_keep_open();
+    for (int i = 0; i < 10; i++) CHECK_OK(post(policy, keep, server.port, true, &err), &err);
+    CHECK_INT(atomic_load(&server.accepted), 5);
+    CHECK_INT(atomic_load(&server.requests), 14); // every third was not answered, and sent again
+    CHECK_INT(post(policy, keep, server.port, false, &err), E_IO); // it may have been done: not ours to repeat
+    CHECK_OK(post(policy, keep, server.port, false, &err), &err);
+    fetch_keep_close(keep);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -593,6 +672,9 @@ int main(int argc, char **argv)
         TEST(certificates_are_verified_B5),
         TEST(old_tls_is_refused_B4),
         TEST(headers_of_the_client_cannot_be_given),
+        TEST(a_kept_connection_is_used_again_and_checked_once),
+        TEST(a_kept_connection_leads_nowhere_else),
+        TEST(a_connection_that_the_server_has_left_is_made_anew),
     };
     return test_main("fetch_call", tests, ARRAY_COUNT(tests), argc, argv);
 }
