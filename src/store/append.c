@@ -464,6 +464,7 @@ enum code store_append(struct store *store, struct store_batch *batch, int64_t n
 {
     if (store->options.mode != STORE_WRITE) return error_set(err, E_DENIED, "the store is open for reading only");
     if (store->dead) return error_set(err, E_IO, "the store failed before; it must be opened again");
+    if (store->fenced) return shard_fenced(store, err);
     struct draft draft = {.store = store, .batch = batch, .turn = turn, .err = err, .now_ms = now_ms};
     enum code rc = open_draft(&draft);
     if (!rc) rc = add_items(&draft);

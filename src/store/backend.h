@@ -36,6 +36,8 @@ struct run_log {
     bool terminal;
     bool created; // is in the store
     uint64_t epoch;
+    uint32_t shard;
+    uint64_t member;       // of the handle when it was claimed or made
     int64_t backend_id;    // sqlite: run_no; files: slot; memory: index
     uint64_t backend_size; // files: bytes in events.jsonl
     uint64_t backend_ledger_size;
@@ -127,6 +129,9 @@ struct store_ops {
     enum code (*blobs)(struct store *, struct arena *, struct digests *, struct error *);
     enum code (*drop_blobs)(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
     enum code (*usage)(struct store *, struct arena *, struct usages *, struct error *);
+    // S17. NULL: one engine at a time. `shards` joins (base.member is 0) or renews. E_CONFLICT: fenced.
+    enum code (*shards)(struct store *, int64_t lease_ms, int64_t now_ms, struct shard_map *, struct error *);
+    enum code (*move)(struct store *, uint64_t take, uint64_t give, int64_t now_ms, struct shard_map *, struct error *);
     // Where the files of a run go that are no part of the log. `what` is "artifacts" or "logs"; empty: kept nowhere.
     enum code (*run_dir)(const struct store *, const struct run_ids *, const char *what, struct arena *, struct str *);
     // NULL: run_dir is a directory of this machine, and files are read there.
@@ -142,6 +147,11 @@ struct store {                    // backends embed this as their first member
     struct str tenant;            // the only one that can be seen; empty: all
     struct store_recovery recovery;
     bool dead; // an append failed with E_IO: nothing more is accepted (S10)
+    // S17
+    uint64_t member; // our number among the engines; 0 = none
+    bool fenced;     // set by a backend together with E_CONFLICT: it was `member` that was not known
+    uint64_t place;  // shards for new runs
+    uint32_t placed; // the last one that was used
 };
 
 bool usage_add(struct usages *usages, struct arena *arena, const char *what, uint64_t bytes, uint64_t count) MUST_CHECK;
@@ -165,6 +175,7 @@ enum code store_open_sqlite(struct str path, const struct store_options *, struc
 enum code store_open_files(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;
 enum code store_open_bundle(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;
 enum code store_open_server(struct str url, const struct store_options *, struct store **, struct error *) MUST_CHECK;
-enum code store_open_memory(const struct store_options *, struct store **, struct error *) MUST_CHECK;
+enum code store_open_memory(struct str name, const struct store_options *, struct store **, struct error *) MUST_CHECK;
+enum code shard_fenced(struct store *, struct error *); // marks the handle; E_CONFLICT
 
 #endif

@@ -1,8 +1,12 @@
-// Everything in one arena that lives as long as the handle. A commit first copies and makes room for all it brings, which
-// may fail, and then shows it, which cannot: an entry below a count is visible, one above is not there.
+// Everything in one arena that lives as long as the handle; "memory:NAME" as long as the last handle of that name in this
+// process, which are then the handles of one store (one thread at a time, all of them). A commit first copies and makes
+// room for all it brings, which may fail, and then shows it, which cannot: an entry below a count is visible, one above is
+// not there.
 #include "base/map.h"
 #include "store/note_list.h"
+#include "store/shard_board.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,7 +44,10 @@ struct memory_place { // of an event in the feed; its position is its index + 1
 };
 
 struct memory_store {
-    struct store base;
+    struct str name; // empty: of one handle
+    size_t handles;
+    struct memory_store *next; // of those with a name
+    struct shard_board board;
     struct note_list notes;
     struct memory_place *feed;
     size_t feed_count, feed_capacity;
@@ -60,9 +67,14 @@ struct memory_store {
     int64_t next_inbox;
 };
 
+struct memory_handle {
+    struct store base;
+    struct memory_store *data;
+};
+
 static struct memory_store *memory(const struct store *store)
 {
-    return CONTAINER_OF((void *)(uintptr_t)store, struct memory_store, base);
+    return CONTAINER_OF((void *)(uintptr_t)store, struct memory_handle, base)->data;
 }
 
 static enum code out_of_memory(struct error *err)
@@ -138,9 +150,25 @@ static enum code draft_run(struct memory_store *store, const struct run_log *log
         .parent_run = log->parent_run,
         .original_run = log->original_run,
         .epoch = log->epoch,
+        .shard = log->shard,
     };
     if (!copy_identity(&store->arena, &run->head)) return out_of_memory(err);
     run->drafted = true;
+    return OK;
+}
+
+// Who has lost its shards has lost them as a whole: its number is not known any more.
+static enum code check_member(struct store *base, const struct commit *commit, struct error *err)
+{
+    const struct shard_board *board = &memory(base)->board;
+    if (base->member == 0) return OK;
+    if (!board_knows(board, base->member)) return shard_fenced(base, err);
+    for (size_t i = 0; i < commit->head_count; i++) {
+        const struct run_log *log = commit->heads[i].log;
+        bool allowed =
+            log->member == base->member && (!commit->heads[i].create || board_allows(board, base->member, log->shard));
+        if (!allowed) return error_set(err, E_CONFLICT, "run %.*s belongs to another owner now", STR_ARG(log->ids.run));
+    }
     return OK;
 }
 
@@ -330,7 +358,8 @@ static void forget_draft(struct memory_store *store, const struct commit *commit
 static enum code memory_commit(struct store *base, struct commit *commit, struct arena *turn, struct error *err)
 {
     struct memory_store *store = memory(base);
-    enum code rc = draft_heads(store, commit, err);
+    enum code rc = check_member(base, commit, err);
+    if (!rc) rc = draft_heads(store, commit, err);
     if (!rc) rc = draft_records(store, commit, err);
     for (size_t i = 0; !rc && i < commit->blob_count; i++) rc = add_blob(store, &commit->blobs[i], err);
     struct note_node **notes = NULL;
@@ -347,7 +376,7 @@ static enum code memory_commit(struct store *base, struct commit *commit, struct
     return OK;
 }
 
-// ---- leases: there is no other process, so a run is always free to take; who had it before is fenced by the epoch
+// ---- leases: there is no other process, so a run without a shard is always free to take; who had it before is fenced by the epoch
 
 static enum code copy_head(const struct memory_run *run, struct arena *arena, struct run_head *out)
 {
@@ -363,6 +392,10 @@ static enum code memory_claim(struct store *base, struct str tenant, struct str 
     struct memory_run *run;
     enum code rc = find_present(memory(base), tenant, name, &run, err);
     if (rc) return rc;
+    if (base->member && !board_knows(&memory(base)->board, base->member)) return shard_fenced(base, err);
+    if (!board_allows(&memory(base)->board, base->member, run->head.shard))
+        return error_set(err, E_LOCKED, "run %.*s is owned by engine %llu", STR_ARG(name),
+                         (unsigned long long)memory(base)->board.owner[run->head.shard - 1]);
     if (copy_head(run, arena, out)) return out_of_memory(err);
     run->held = true;
     out->epoch = ++run->head.epoch;
@@ -564,13 +597,48 @@ static enum code memory_run_dir(const struct store *base UNUSED, const struct ru
     return str_is(STR("logs"), what) ? OK : run_dir_path(STR("/tmp/cairn-memory"), what, ids, arena, out);
 }
 
+static pthread_mutex_t named_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct memory_store *named; // shared: named_mutex
+
 static void memory_close(struct store *base)
 {
     struct memory_store *store = memory(base);
+    free(CONTAINER_OF(base, struct memory_handle, base));
+    pthread_mutex_lock(&named_mutex);
+    bool last = --store->handles == 0;
+    for (struct memory_store **at = &named; last && *at; at = *at ? &(*at)->next : at)
+        if (*at == store) *at = store->next;
+    pthread_mutex_unlock(&named_mutex);
+    if (!last) return;
     note_list_release(&store->notes);
     // The store lives in its own arena, so the arena must outlive it by a moment.
     struct arena arena = store->arena;
     arena_release(&arena);
+}
+
+// ---- several engines (S17)
+
+static enum code memory_shards(struct store *base, int64_t lease_ms, int64_t now_ms, struct shard_map *out,
+                               struct error *err)
+{
+    struct memory_store *store = memory(base);
+    uint64_t member = base->member;
+    if (member && !board_knows(&store->board, member)) return shard_fenced(base, err);
+    enum code rc = member ? OK : board_join(&store->board, &store->arena, &member, err);
+    if (rc) return rc;
+    board_renew(&store->board, member, now_ms + lease_ms);
+    board_tell(&store->board, member, now_ms, out);
+    return OK;
+}
+
+static enum code memory_move(struct store *base, uint64_t take, uint64_t give, int64_t now_ms, struct shard_map *out,
+                             struct error *err)
+{
+    struct memory_store *store = memory(base);
+    if (!board_knows(&store->board, base->member)) return shard_fenced(base, err);
+    board_move(&store->board, base->member, take, give, now_ms);
+    board_tell(&store->board, base->member, now_ms, out);
+    return OK;
 }
 
 // ---- removing
@@ -674,21 +742,48 @@ static const struct store_ops memory_ops = {
     .blobs = memory_blobs,
     .drop_blobs = memory_drop_blobs,
     .usage = memory_usage,
+    .shards = memory_shards,
+    .move = memory_move,
     .run_dir = memory_run_dir,
     .close = memory_close,
 };
 
-enum code store_open_memory(const struct store_options *options, struct store **out, struct error *err)
+static struct memory_store *memory_new(struct str name)
 {
     struct arena arena;
     arena_init(&arena, 16 * 1024, SIZE_MAX);
     struct memory_store *store = ARENA_NEW(&arena, struct memory_store);
-    if (!store) return out_of_memory(err);
-    store->base.ops = &memory_ops;
-    store->base.options = *options;
+    if (!store) return NULL;
     store->arena = arena;
+    store->name = arena_copy(&store->arena, name);
     map_init(&store->by_id, &store->arena);
     map_init(&store->by_hash, &store->arena);
-    *out = &store->base;
+    return store;
+}
+
+enum code store_open_memory(struct str name, const struct store_options *options, struct store **out, struct error *err)
+{
+    struct memory_handle *handle = calloc(1, sizeof(*handle));
+    if (!handle) return out_of_memory(err);
+    handle->base.ops = &memory_ops;
+    handle->base.options = *options;
+    pthread_mutex_lock(&named_mutex);
+    struct memory_store *store = name.len > 0 ? named : NULL;
+    while (store && !str_eq(store->name, name)) store = store->next;
+    if (!store) {
+        store = memory_new(name);
+        if (store && name.len > 0) {
+            store->next = named;
+            named = store;
+        }
+    }
+    if (store) store->handles++;
+    pthread_mutex_unlock(&named_mutex);
+    if (!store) {
+        free(handle);
+        return out_of_memory(err);
+    }
+    handle->data = store;
+    *out = &handle->base;
     return OK;
 }

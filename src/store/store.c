@@ -27,7 +27,7 @@ enum code store_open(struct str url, const struct store_options *options, struct
     else if (str_is(scheme, "bundle"))
         rc = store_open_bundle(path, options, &store, err);
     else if (str_is(scheme, "memory"))
-        rc = store_open_memory(options, &store, err);
+        rc = store_open_memory(path, options, &store, err);
     else if (str_is(scheme, "http") || str_is(scheme, "https") || str_is(scheme, "unix"))
         rc = store_open_server(url, options, &store, err);
     else
@@ -184,6 +184,14 @@ static enum code writable(const struct store *store, struct error *err)
     return OK;
 }
 
+static uint32_t next_place(struct store *store)
+{
+    if (store->place == 0) return 0;
+    do store->placed = store->placed % SHARD_COUNT + 1;
+    while (!(store->place >> (store->placed - 1) & 1));
+    return store->placed;
+}
+
 enum code store_create_run(struct store *store, const struct run_create *create, struct run_log **out,
                            struct error *err)
 {
@@ -206,6 +214,8 @@ enum code store_create_run(struct store *store, const struct run_create *create,
     struct run_log *log = run_log_new(store, create);
     if (!log) return error_set(err, E_NOMEM, "out of memory");
     log->epoch = 1;
+    log->member = store->member;
+    log->shard = create->shard ? create->shard : next_place(store);
     log->keys_loaded = true;
     log->summary.status = RUN_STATUS_PENDING;
     *out = log;
@@ -245,6 +255,8 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
         log->terminal = head.terminal;
         log->created = true;
         log->epoch = head.epoch;
+        log->shard = head.shard;
+        log->member = store->member;
         log->backend_id = backend_id;
     }
     arena_release(&scratch);
@@ -279,6 +291,11 @@ uint64_t run_log_last_seq(const struct run_log *log)
 uint64_t run_log_epoch(const struct run_log *log)
 {
     return log->epoch;
+}
+
+uint32_t run_log_shard(const struct run_log *log)
+{
+    return log->shard;
 }
 
 // ---- reading
@@ -328,6 +345,7 @@ bool run_filter_matches(const struct run_filter *filter, const struct run_head *
     if (filter->since_ms && head->summary.created_ms < filter->since_ms) return false;
     if (filter->until_ms && head->summary.created_ms > filter->until_ms) return false;
     if (filter->unfinished && head->terminal) return false;
+    if (filter->shards && (head->shard == 0 || !(filter->shards >> (head->shard - 1) & 1))) return false;
     if (filter->roots && head->parent_run.len) return false;
     return !filter->before || head->position < filter->before;
 }

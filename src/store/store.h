@@ -30,6 +30,11 @@
 //  S16 The feed: every event of the log, of all runs and tenants, has a position. Positions ascend, not densely, in commit order and
 //     with each run's numbers; none appears below one that a reader has seen; none changes. Those of a removed run are gone and
 //     never given again. They belong to this store: a copy of a run has others in its own.
+//  S17 Several engines (ADR 0021). A handle joins them under a number that is never given twice. Every run belongs for ever to a shard,
+//     or to none; a shard belongs to one engine, or to nobody. What a member appends is stored only while the store knows its
+//     number, compared inside the same transaction; whoever takes a shard from an engine that is taken for dead makes it
+//     unknown in the same transaction (E_CONFLICT from then on, and nothing stored). A run of a shard is claimed and made only by the
+//     owner of the shard. Epochs of shards only rise. Clocks tell when an engine is taken for dead, and nothing else.
 //
 // The functions below are written once over struct store_ops, which has only what differs between backends.
 // Thread: a handle belongs to one thread. Other threads and processes open their own.
@@ -109,6 +114,7 @@ struct run_create {
     enum vocabulary vocabulary;
     struct digest document;
     struct str name, parent_run, original_run;
+    uint32_t shard; // S17; 0: one of those of store_place
 };
 
 // A new run, in memory until the first append that names it (then it is created in the same transaction).
@@ -124,6 +130,7 @@ const struct run_ids *run_log_ids(const struct run_log *log);
 enum vocabulary run_log_vocabulary(const struct run_log *log);
 uint64_t run_log_last_seq(const struct run_log *log);
 uint64_t run_log_epoch(const struct run_log *log);
+uint32_t run_log_shard(const struct run_log *log); // 0 = none
 
 struct append_item {
     struct run_log *log;
@@ -261,6 +268,7 @@ struct run_head {
     bool owned;        // by a living process
     int64_t owner_pid; // 0 = nobody
     uint64_t position; // order of creation; the cursor of lists
+    uint32_t shard;    // S17; 0 = none
 };
 
 enum code store_head(struct store *store, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
@@ -274,9 +282,10 @@ struct run_filter {
     int64_t since_ms, until_ms; // created; 0 = open
     bool unfinished;            // without a terminal event
     bool roots;                 // no parent run
+    uint64_t shards;            // bit n - 1 for shard n; 0 = all runs, whether they have a shard or not
     uint64_t before;            // cursor: positions below this; 0 = from the newest
     size_t limit;               // 0 = 50
-    uint64_t span;              // look at no more than about so many positions: a page may be short; 0 = until it is full
+    uint64_t span; // look at no more than about so many positions: a page may be short; 0 = until it is full
 };
 struct run_heads {
     struct run_head *items; // newest first
@@ -383,6 +392,32 @@ enum code store_post(struct store *store, struct str tenant, struct str run, str
 // All waiting items for runs that this handle owns (memory and files: all items). Cheap when nothing came.
 enum code store_inbox(struct store *store, struct arena *arena, struct inbox_item **items, size_t *count,
                       struct error *err) MUST_CHECK;
+
+// ---- several engines (S17)
+#define SHARD_COUNT 64 // numbered from 1
+struct shard_map {
+    uint64_t self;       // our number
+    uint32_t members;    // engines that live and share the runs, we among them
+    uint64_t mine, free; // bit n - 1 for shard n; free: nobody's, or of one that is taken for dead
+    uint64_t owner[SHARD_COUNT], epoch[SHARD_COUNT];
+};
+// Joins when this handle is no member, otherwise renews its lease; tells how things are. `now_ms` is for stores without a clock of
+// their own. E_CONFLICT: it was taken for dead; nothing of it is stored any more, logs that it holds are worth nothing, and the
+// next call joins anew. E_UNSUPPORTED: a store with one engine at a time.
+enum code store_shards(struct store *store, int64_t lease_ms, int64_t now_ms, struct shard_map *out,
+                       struct error *err) MUST_CHECK;
+// Takes what is free of `take`, gives up what is ours of `give`, and tells. Runs of shards given up must have been released.
+enum code store_shards_move(struct store *store, uint64_t take, uint64_t give, int64_t now_ms, struct shard_map *out,
+                            struct error *err) MUST_CHECK;
+// New runs go to these shards, in turn. 0: to none.
+void store_place(struct store *store, uint64_t shards);
+bool store_fenced(const struct store *store); // it was taken for dead, and has not joined again
+// Which to take and which to give up, so that shards are spread evenly. Pure.
+struct shard_plan {
+    uint64_t take, surplus; // surplus: candidates to be given up, `surplus_count` of them
+    uint32_t surplus_count;
+};
+struct shard_plan shard_plan(const struct shard_map *map, uint64_t random);
 
 // ---- proof
 struct verify_fault {

@@ -6,6 +6,11 @@ static const char *scratch(void)
     return "memory:";
 }
 
+static const char *several(void)
+{
+    return "memory:several";
+}
+
 // There is no other process, so taking a run again is all it needs.
 static void usurp(struct store *store, struct str tenant, struct str run)
 {
@@ -34,7 +39,11 @@ static void two_handles_are_two_stores(void)
 int main(int argc, char **argv)
 {
     static const struct test more[] = {TEST(two_handles_are_two_stores)};
-    static const struct store_case memory = {
-        .name = "memory", .scratch = scratch, .usurp = usurp, .more = more, .more_count = ARRAY_COUNT(more)};
+    static const struct store_case memory = {.name = "memory",
+                                             .scratch = scratch,
+                                             .several = several,
+                                             .usurp = usurp,
+                                             .more = more,
+                                             .more_count = ARRAY_COUNT(more)};
     return store_suite(&memory, argc, argv);
 }

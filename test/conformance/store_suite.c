@@ -132,11 +132,11 @@ int store_suite(const struct store_case *store_case, int argc, char **argv)
     const struct {
         const struct test *tests;
         size_t count;
-    } parts[] = {{open_tests, ARRAY_COUNT(open_tests)},     {suite_append_tests, suite_append_count},
-                 {suite_read_tests, suite_read_count},      {suite_crash_tests, suite_crash_count},
-                 {suite_verify_tests, suite_verify_count},  {suite_import_tests, suite_import_count},
-                 {suite_remove_tests, suite_remove_count},  {suite_notes_tests, suite_notes_count},
-                 {store_case->more, store_case->more_count}};
+    } parts[] = {{open_tests, ARRAY_COUNT(open_tests)},    {suite_append_tests, suite_append_count},
+                 {suite_read_tests, suite_read_count},     {suite_crash_tests, suite_crash_count},
+                 {suite_verify_tests, suite_verify_count}, {suite_import_tests, suite_import_count},
+                 {suite_remove_tests, suite_remove_count}, {suite_notes_tests, suite_notes_count},
+                 {suite_shards_tests, suite_shards_count}, {store_case->more, store_case->more_count}};
     size_t count = 0;
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++) count += parts[i].count;
     struct test *all = calloc(count, sizeof(*all));

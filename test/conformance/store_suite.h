@@ -1,4 +1,4 @@
-// The contract of store/store.h as tests: one or more per clause S1..S16, run on every store as it ships.
+// The contract of store/store.h as tests: one or more per clause S1..S17, run on every store as it ships.
 //
 //   static const struct store_case files = {.name = "files", .scratch = ..., .durable = true, ...};
 //   int main(int argc, char **argv) { return store_suite(&files, argc, argv); }
@@ -29,6 +29,8 @@ struct store_case {
     bool many_writers; // two WRITE handles may be open at once, each for its own runs
     // URL of a store that does not exist yet, inside test_dir(); valid until the test ends.
     const char *(*scratch)(void);
+    // The same of one that several engines share (S17); NULL: it has one at a time.
+    const char *(*several)(void);
     // Options as the product opens it; NULL: {mode, create = (mode == STORE_WRITE), contract, os_entropy()}.
     void (*options)(struct store_options *options);
     // False when there is no such bit, or this damage makes no sense for this store. NULL: the test is skipped.
