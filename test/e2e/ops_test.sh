@@ -112,11 +112,11 @@ def spoil(name, sql):
     for one in sql: assert db.execute(one).rowcount >= 1, one
     db.commit()
 mine = "space = 'audit' and key like 'default/%"
-spoil("changed", [f"update notes set value = replace(value, 'token.create', 'token.list') where {mine}3'"])
+spoil("changed", [f"update notes set value = cast(replace(value, 'token.create', 'token.list') as blob) where {mine}3'"])
 spoil("gone", [f"delete from notes where {mine}2'"])
-spoil("cut", [f"delete from notes where {mine}4'", f"delete from notes where {mine}5'"])
-spoil("added", [f"insert into notes(space, key, version, value) select space, replace(key, '00005', '00006'), version, value from notes where {mine}5'"])
-spoil("bad", [f"update notes set value = 'x' where {mine}1'"])
+spoil("cut", [f"delete from notes where {mine}5'", f"delete from notes where {mine}6'"])
+spoil("added", [f"insert into notes(space, key, version, value) select space, replace(key, '00006', '00007'), version, value from notes where {mine}6'"])
+spoil("bad", [f"update notes set value = x'78' where {mine}1'"])
 spoil("swapped", [f"update notes set key = 'default/x' where {mine}1'", f"update notes set key = replace(key, '0002', '0001') where {mine}2'",
                   "update notes set key = 'default/0000000000000002' where key = 'default/x'"])
 spoil("headless", ["delete from notes where space = 'audit.head' and key = 't/default'"])
@@ -127,8 +127,8 @@ PY
     done <<'END'
 changed 4 changed
 gone 2 missing
-cut 4 missing
-added 6 changed
+cut 5 missing
+added 7 changed
 bad 1 malformed
 swapped 1 order
 headless 1 changed
