@@ -30,11 +30,17 @@ void handle_ready(struct ask *ask)
     struct json body = json_object(), checks = json_array();
     struct call *call = ask->call;
     long long turned = health.turned_ms, stored = health.stored_ms;
+    struct service_projection projection = service_projection(call->service);
+    bool projects = project_lag_class(projection.lag_ms) != PROJECT_LAG_BAD; // told, but no reason to send nobody here
     bool made = add_check(ask, &checks, "engine", health.turns, call_text(call, "turned %lld ms ago", turned)) &&
                 add_check(ask, &checks, "store", health.writes,
                           call_text(call, "%sstored something %lld ms ago",
                                     health.refused ? "the last batch was refused; " : "", stored)) &&
                 add_check(ask, &checks, "open", !health.stopping, call_text(call, "%zu calls wait", health.waiting)) &&
+                add_check(ask, &checks, "projector", projects,
+                          call_text(call, "%lld ms and %llu events behind; %zu of %zu runs are read again",
+                                    (long long)projection.lag_ms, (unsigned long long)projection.waiting,
+                                    projection.stale, projection.runs)) &&
                 ask_json(ask, &body, "ready", json_bool(ok)) && ask_json(ask, &body, "checks", checks);
     if (made)
         call_answer(ask->call, ok ? 200 : 503, body);

@@ -8,6 +8,7 @@
 #include "auth/auth.h"
 #include "engine/engine.h"
 #include "explain/explain.h"
+#include "view/project.h"
 #include "view/query.h"
 #include "view/view.h"
 
@@ -66,6 +67,31 @@ bool select_meets(struct select *select, const struct run_head *head); // the qu
 
 // A run as a row of a list (camelCase; docs/format/query.md). False: no memory. Borrows `head`.
 bool reading_row(const struct run_head *head, int64_t now_ms, struct arena *arena, struct json *out) MUST_CHECK;
+
+// ---- all runs, followed: a projector (view/project.h) for each run that moves, fed from the feed of the store
+// Memory is bounded: the runs that moved lately are held, ended ones are the first to go; another one is read again from its
+// first event when it moves. What it tells about a run that was read again may have been told before.
+struct follower;
+struct follower_options {
+    uint64_t position;              // begins behind it
+    size_t page;                    // items of the feed in a round; 0 = 512
+    size_t run_max;                 // runs that are held, at least a page; 0 = 1024
+    struct project_sink sink;       // LAG_HIGH of a page is told once for its tenant, with ids that have no run
+    bool (*stopped)(void *context); // of the sink: true ends a long reading with E_CANCELLED; may be NULL
+};
+struct follower *follower_open(const struct follower_options *options, int64_t now_ms) MUST_CHECK; // NULL: no memory
+void follower_close(struct follower *follower);                                                    // NULL is fine
+// One page. After an error the same page is read again; what was applied of it is not applied once more.
+enum code follower_round(struct follower *follower, struct store *store, int64_t now_ms, bool *more,
+                         struct error *err) MUST_CHECK;
+struct follower_state {
+    uint64_t position;
+    uint64_t events;  // of the feed, so far
+    uint64_t waiting; // positions that are not projected yet
+    size_t runs;      // held
+    size_t stale;     // that are to be read again
+};
+struct follower_state follower_state(const struct follower *follower);
 
 // ---- the audit of a tenant, verified up to the end that is noted beside it (docs/format/authorization.md)
 struct audit_report {

@@ -147,6 +147,12 @@ void service_look(struct service *service)
     metric_set(service->metrics, METRIC_LEASES, NULL, (int64_t)counts.leased);
     metric_set(service->metrics, METRIC_CALLS_WAITING, NULL, (int64_t)service_health(service).waiting);
     metric_set(service->metrics, METRIC_UPTIME, NULL, (os_now().wall_ms - service->started_ms) * 1000);
+    struct service_projection projection = service_projection(service);
+    metric_set(service->metrics, METRIC_PROJECTOR_LAG, NULL, projection.lag_ms * 1000);
+    metric_set(service->metrics, METRIC_WATERMARK_AGE, NULL, projection.age_ms * 1000);
+    metric_set(service->metrics, METRIC_PROJECTOR_WAITING, NULL, (int64_t)projection.waiting);
+    metric_set(service->metrics, METRIC_PROJECTOR_RUNS, NULL, (int64_t)projection.runs);
+    metric_set(service->metrics, METRIC_PROJECTOR_STALE, NULL, (int64_t)projection.stale);
     look_at_alerts(service);
     look_at_log(service);
 }

@@ -94,6 +94,24 @@ struct counting {
     size_t size, count;
 };
 
+// ---- events that are stored and not projected. Atomic: see projecting.c
+struct backlog {
+    uint64_t stored;  // batches so far
+    int64_t since_ms; // monotonic: when the first of them was stored; 0 = nothing waits
+};
+
+// ---- a thread that reads the feed on its own, and what it shares with whoever ends it
+struct behind {
+    struct service *service;
+    const char *space, *key; // of the note with its position
+    uint64_t kept;           // its thread
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t mutex;
+    pthread_cond_t woken;
+    bool stop, wanted; // mutex
+};
+
 struct service_lock {
     struct disk *disk;
     struct file *file;
@@ -133,6 +151,8 @@ struct service {
     struct readers readers;
     struct alarm alarm;
     struct otlp *otlp; // NULL: no traces
+    struct projecting *projecting;
+    struct backlog backlog;
     pthread_rwlock_t bus_lock;
     struct bus *bus; // NULL: no sinks
     struct documents documents;
@@ -240,6 +260,26 @@ bool limits_start(struct call *call);
 enum code alerts_open(struct service *service, struct error *err) MUST_CHECK;
 void alerts_event(struct service *service, const struct engine_event *event);
 void alerts_flush(struct service *service);
+
+// behind.c
+void behind_init(struct behind *behind, struct service *service, const char *space, const char *key);
+void behind_release(struct behind *behind);
+// Where it stopped; one that is new here begins at the end. Before the engine's thread.
+enum code behind_begin(struct behind *behind, uint64_t *position, struct error *err) MUST_CHECK;
+enum code behind_start(struct behind *behind, void *(*run)(void *context), void *context, struct error *err) MUST_CHECK;
+void behind_end(struct behind *behind); // joins; while the engine turns. More than once does no harm
+bool behind_stopped(struct behind *behind);
+void behind_rest(struct behind *behind, int64_t ms); // until woken or ended
+void behind_wake(struct behind *behind);             // any thread
+void behind_keep(struct behind *behind, uint64_t position);
+
+// projecting.c
+enum code projecting_open(struct service *service, struct error *err) MUST_CHECK; // before the engine's thread
+enum code projecting_start(struct service *service, struct error *err) MUST_CHECK;
+void projecting_end(struct service *service);                                    // while the engine turns
+void projecting_close(struct service *service);                                  // when it does not any more
+void projecting_stored(struct service *service, size_t events, int64_t mono_ms); // engine thread
+void projecting_tick(struct service *service, int64_t mono_ms);                  // engine thread
 
 // otlp.c
 enum code otlp_open(struct service *service, struct error *err) MUST_CHECK; // before the engine's thread

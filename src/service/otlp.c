@@ -12,38 +12,14 @@
 enum { FEED_MAX = 256, LOOK_MS = 250, BACKOFF_MS = 500, BACKOFF_MAX_MS = 30000, VALUE_MAX = 65536, HEADERS_MAX = 16 };
 
 struct otlp {
-    struct service *service;
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t woken;
-    bool stop;         // shared
+    struct behind behind;
     uint64_t position; // what is behind it was posted, or is of no interest
-    uint64_t kept;
-    int64_t wait_ms; // of the next try
+    int64_t wait_ms;   // of the next try
 };
 
 static bool stopped(void *context)
 {
-    struct otlp *otlp = context;
-    pthread_mutex_lock(&otlp->mutex);
-    bool stop = otlp->stop;
-    pthread_mutex_unlock(&otlp->mutex);
-    return stop;
-}
-
-static void rest(struct otlp *otlp, int64_t ms)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
-    pthread_mutex_lock(&otlp->mutex);
-    if (!otlp->stop) pthread_cond_timedwait(&otlp->woken, &otlp->mutex, &until);
-    pthread_mutex_unlock(&otlp->mutex);
+    return behind_stopped(&((struct otlp *)context)->behind);
 }
 
 // ---- one run
@@ -116,7 +92,7 @@ static enum code export_run(struct otlp *otlp, struct fetch_link *link, struct s
     struct fetch_call call = {.method = STR("POST"),
                               .uri = STR("/v1/traces"),
                               .headers = headers,
-                              .header_count = headers_of(otlp->service->settings.otlp, arena, headers),
+                              .header_count = headers_of(otlp->behind.service->settings.otlp, arena, headers),
                               .body = body,
                               .repeatable = true};
     rc = fetch_link_call(link, &call, arena, &answer, err);
@@ -129,19 +105,6 @@ static enum code export_run(struct otlp *otlp, struct fetch_link *link, struct s
 }
 
 // ---- the thread
-
-static void keep_position(struct otlp *otlp)
-{
-    char text[24];
-    struct buf value;
-    if (otlp->kept == otlp->position) return;
-    buf_init(&value, sizeof(text));
-    buf_printf(&value, "%llu", (unsigned long long)otlp->position);
-    struct note_put put = {.space = STR("otlp"), .key = STR("traces"), .value = buf_str(&value), .expect = NOTE_ANY};
-    if (buf_ok(&value)) service_put(otlp->service, &put, 1, NULL, NULL);
-    otlp->kept = otlp->position;
-    buf_release(&value);
-}
 
 // True: there may be more at once.
 static bool round_of(struct otlp *otlp, struct fetch_link *link, struct store *store, struct arena *feed_arena,
@@ -162,9 +125,9 @@ static bool round_of(struct otlp *otlp, struct fetch_link *link, struct store *s
         return feed.count == FEED_MAX;
     }
     struct str component = STR("otlp");
-    metric_add(otlp->service->metrics, METRIC_SYSTEM_ERRORS, &component, 1);
+    metric_add(otlp->behind.service->metrics, METRIC_SYSTEM_ERRORS, &component, 1);
     if (rc != E_CANCELLED) os_log(LOG_WARN, "trace not delivered, tried again later why=\"%s\"", err.message);
-    rest(otlp, otlp->wait_ms);
+    behind_rest(&otlp->behind, otlp->wait_ms);
     otlp->wait_ms = otlp->wait_ms * 2 < BACKOFF_MAX_MS ? otlp->wait_ms * 2 : BACKOFF_MAX_MS;
     return true;
 }
@@ -172,11 +135,11 @@ static bool round_of(struct otlp *otlp, struct fetch_link *link, struct store *s
 static void *otlp_thread(void *context)
 {
     struct otlp *otlp = context;
-    struct store *store = service_reader(otlp->service);
+    struct store *store = service_reader(otlp->behind.service);
     struct fetch_link *link = NULL;
     struct error err = {0};
     struct arena feed, arena;
-    const struct service_otlp *settings = otlp->service->settings.otlp;
+    const struct service_otlp *settings = otlp->behind.service->settings.otlp;
     struct fetch_link_options options = {.url = settings->url,
                                          .ca_file = settings->ca_file,
                                          .timeout_ms = 10000,
@@ -187,10 +150,10 @@ static void *otlp_thread(void *context)
     if (fetch_link_open(&options, &link, &err)) os_log(LOG_ERROR, "no traces why=\"%s\"", err.message);
     while (store && link && !stopped(otlp)) {
         if (round_of(otlp, link, store, &feed, &arena)) continue;
-        keep_position(otlp);
-        rest(otlp, LOOK_MS);
+        behind_keep(&otlp->behind, otlp->position);
+        behind_rest(&otlp->behind, LOOK_MS);
     }
-    keep_position(otlp);
+    behind_keep(&otlp->behind, otlp->position);
     fetch_link_close(link);
     if (store) store_close(store);
     arena_release(&feed);
@@ -200,58 +163,27 @@ static void *otlp_thread(void *context)
 
 // ---- open and close
 
-// Where it stopped; a collector that is new here gets what ends from now on.
-static enum code begin_at(struct service *service, uint64_t *out, struct error *err)
-{
-    struct note note;
-    int64_t position = 0;
-    enum code rc = store_note(service->store, STR("otlp"), STR("traces"), &service->arena, &note, err);
-    if (rc == E_NOT_FOUND) {
-        *err = (struct error){0};
-        return store_feed_end(service->store, out, err);
-    }
-    if (!rc && !str_int64(note.value, &position)) rc = error_set(err, E_CORRUPT, "the position of traces is no number");
-    *out = (uint64_t)position;
-    return rc;
-}
-
 enum code otlp_open(struct service *service, struct error *err)
 {
-    pthread_condattr_t attributes;
     if (!service->settings.otlp) return OK;
     struct otlp *otlp = ARENA_NEW(&service->arena, struct otlp);
     if (!otlp) return error_set(err, E_NOMEM, "out of memory");
-    *otlp = (struct otlp){.service = service, .wait_ms = BACKOFF_MS};
-    enum code rc = begin_at(service, &otlp->position, err);
-    if (rc) return rc;
-    otlp->kept = otlp->position;
-    pthread_mutex_init(&otlp->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&otlp->woken, &attributes);
-    pthread_condattr_destroy(&attributes);
+    otlp->wait_ms = BACKOFF_MS;
+    behind_init(&otlp->behind, service, "otlp", "traces");
     service->otlp = otlp;
-    return OK;
+    return behind_begin(&otlp->behind, &otlp->position, err);
 }
 
 enum code otlp_start(struct service *service, struct error *err)
 {
-    struct otlp *otlp = service->otlp;
-    if (!otlp || pthread_create(&otlp->thread, NULL, otlp_thread, otlp) == 0) return OK;
-    service->otlp = NULL;
-    return error_set(err, E_LIMIT, "no thread for traces");
+    return service->otlp ? behind_start(&service->otlp->behind, otlp_thread, service->otlp, err) : OK;
 }
 
 void otlp_close(struct service *service)
 {
     struct otlp *otlp = service->otlp;
     if (!otlp) return;
-    pthread_mutex_lock(&otlp->mutex);
-    otlp->stop = true;
-    pthread_cond_signal(&otlp->woken);
-    pthread_mutex_unlock(&otlp->mutex);
-    if (service->running) pthread_join(otlp->thread, NULL);
-    pthread_mutex_destroy(&otlp->mutex);
-    pthread_cond_destroy(&otlp->woken);
+    behind_end(&otlp->behind);
+    behind_release(&otlp->behind);
     service->otlp = NULL;
 }

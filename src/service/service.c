@@ -40,6 +40,7 @@ static void on_appended(void *context, enum code rc, int64_t micros, size_t even
 {
     struct service *service = context;
     pulse_stored(service, rc);
+    if (rc == OK) projecting_stored(service, events, os_now().mono_ms);
     count_append(service, rc, micros, events);
 }
 
@@ -151,6 +152,7 @@ static enum code serve(struct service *service, struct error *err)
             service->next_tick_ms = now.mono_ms + TICK_MS;
             waits_tick(service, now.mono_ms);
             pulse_tick(service, now.mono_ms);
+            projecting_tick(service, now.mono_ms);
             if (should_end(service, now.mono_ms)) return OK;
         }
         if (worked || asked) continue;
@@ -295,11 +297,13 @@ static enum code open_parts(struct service *service, struct error *err)
     if (!rc) rc = admission_load(service, err);
     if (!rc) rc = take_up_all(service, err);
     if (!rc) rc = otlp_open(service, err);
+    if (!rc) rc = projecting_open(service, err);
     if (!rc) rc = readers_start(service, err);
     if (rc) return rc;
     if (pthread_create(&service->thread, NULL, engine_thread, service)) return error_set(err, E_LIMIT, "no thread");
     service->running = true;
     rc = sinks_open(service, err);
+    if (!rc) rc = projecting_start(service, err);
     return rc ? rc : otlp_start(service, err);
 }
 
@@ -340,6 +344,7 @@ enum code service_open(const struct service_settings *settings, const struct ser
 void service_stop(struct service *service, int64_t drain_ms)
 {
     otlp_close(service);
+    projecting_end(service);
     sinks_close(service); // while their last cursors can still be stored
     pthread_mutex_lock(&service->mutex);
     service->stopping = true;
@@ -360,6 +365,7 @@ void service_close(struct service *service)
     service_stop(service, 0);
     if (service->remote) remote_mute(service->remote);
     if (service->engine) engine_close(service->engine);
+    projecting_close(service);
     remote_free(service->remote);
     if (service->store) store_close(service->store);
     lock_release(service);

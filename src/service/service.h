@@ -95,6 +95,15 @@ struct service_health {
 };
 struct service_health service_health(struct service *service);
 
+// How far the projector is (ES-1.5): it reads behind the engine, and nobody waits for it.
+struct service_projection {
+    int64_t lag_ms;     // for how long events wait to be projected; 0 = none waits
+    int64_t age_ms;     // for how long it has not moved although some wait
+    uint64_t waiting;   // events, about
+    size_t runs, stale; // held; of them to be read again
+};
+struct service_projection service_projection(struct service *service);
+
 // ---- calls
 
 struct answer {

@@ -21,6 +21,10 @@
     X(PROJECTOR_LAG, GAUGE, "cairn_projector_lag", SECONDS, "", "Age of the oldest event that is not projected yet.")  \
     X(WATERMARK_AGE, GAUGE, "cairn_projector_watermark_age", SECONDS, "",                                              \
       "How long the watermark has not moved although there is more.")                                                  \
+    X(PROJECTOR_WAITING, GAUGE, "cairn_projector_waiting", NONE, "", "Events that are not projected yet.")             \
+    X(PROJECTED, COUNTER, "cairn_projected_events", NONE, "", "Events that the projector has seen.")                   \
+    X(PROJECTOR_RUNS, GAUGE, "cairn_projector_runs", NONE, "", "Runs that the projector holds.")                       \
+    X(PROJECTOR_STALE, GAUGE, "cairn_projector_stale", NONE, "", "Runs that the projector must read again.")           \
     X(ALERTS_OPEN, GAUGE, "cairn_alerts_open", NONE, "priority", "Open alerts.")                                       \
     X(QUEUE_DEPTH, GAUGE, "cairn_queue_depth", NONE, "queue", "Tasks that wait.")                                      \
     X(QUEUE_AGE, GAUGE, "cairn_queue_oldest_age", SECONDS, "queue", "How long the oldest task waits.")                 \

@@ -112,7 +112,8 @@ struct projector *projector_open(const struct run_ids *ids, const struct program
 void projector_close(struct projector *projector); // NULL does nothing
 
 struct project_request projector_next(const struct projector *projector);
-const struct snapshot *projector_snapshot(const struct projector *projector); // NULL before the first event
+// NULL before the first event. It has its hash when there is somebody to publish it to.
+const struct snapshot *projector_snapshot(const struct projector *projector);
 bool projector_stale(const struct projector *projector);
 
 // All of these return false when memory ran out: the projector is then of no use and must be closed.

@@ -145,7 +145,7 @@ test_readyz_tells_of_real_writes() {
     token=$token_kept
     ask GET '/readyz?verbose' && answers 200
     equal "$(jq -r '[.ready, .checks[].ok] | all' body)" true checks
-    equal "$(jq -r '[.checks[].name] | join(" ")' body)" 'engine store open' names
+    equal "$(jq -r '[.checks[].name] | join(" ")' body)" 'engine store open projector' names
     kill -STOP $server
     sleep 0.2
     kill -CONT $server

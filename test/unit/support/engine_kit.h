@@ -14,6 +14,7 @@
 #include "harness/test.h"
 #include "store/backend.h"
 #include "unit/support/explained_store.h"
+#include "unit/support/followed_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,6 +189,7 @@ UNUSED static void kit_close(struct kit *k)
     program_release(k->program);
     k->store->ops = k->real_ops;
     explained_store(k->store);
+    followed_store(k->store);
     store_close(k->store);
     buf_release(&k->told);
     arena_release(&k->memory);

@@ -7,6 +7,7 @@
 #include "engine/engine.h"
 #include "harness/test.h"
 #include "unit/support/explained_store.h"
+#include "unit/support/followed_store.h"
 #include "view/view.h"
 
 #include <stdio.h>
@@ -119,6 +120,7 @@ UNUSED static void rig_close(struct rig *rig)
     if (rig->engine) engine_close(rig->engine);
     program_release(rig->program);
     if (engine_made) explained_store(rig->store);
+    if (engine_made) followed_store(rig->store);
     store_close(rig->store);
     arena_release(&rig->arena);
 }

@@ -1,0 +1,212 @@
+// The projector of the service: a thread that follows the feed on a handle of its own (reading/follow.c) and turns what it finds
+// into alerts and metrics. Nobody waits for it: it runs at low priority, and what it cannot read it tries again later.
+#include "service/inside.h"
+
+#include "reading/reading.h"
+
+#include <sys/resource.h>
+
+// A page is read at most every GATHER_MS, so that runs that move fast are projected in few steps; others than this process
+// write to the store too, hence LOOK_MS.
+enum { GATHER_MS = 100, LOOK_MS = 1000, KEEP_MS = 5000, BACKOFF_MS = 100, BACKOFF_MAX_MS = 10000, NICE = 10 };
+
+struct projecting {
+    struct behind behind;
+    struct follower *follower;   // its thread
+    int64_t wait_ms, kept_ms;    // its thread
+    struct follower_state state; // shared: behind.mutex
+    int64_t moved_ms;            // monotonic. shared: behind.mutex
+    bool late;                   // told as late. Engine thread
+};
+
+// ---- what waits. Engine thread writes, any thread reads
+
+void projecting_stored(struct service *service, size_t events, int64_t mono_ms)
+{
+    struct backlog *backlog = &service->backlog;
+    if (events == 0 || !service->projecting) return;
+    __atomic_add_fetch(&backlog->stored, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&backlog->since_ms, __ATOMIC_SEQ_CST)) return;
+    __atomic_store_n(&backlog->since_ms, mono_ms, __ATOMIC_SEQ_CST);
+    behind_wake(&service->projecting->behind);
+}
+
+static int64_t lag_of(const struct service *service, int64_t mono_ms)
+{
+    int64_t since = __atomic_load_n(&service->backlog.since_ms, __ATOMIC_SEQ_CST);
+    return since && mono_ms > since ? mono_ms - since : 0;
+}
+
+// A projector that hangs cannot say so itself; the late pages of one that does not are told by tenant.
+void projecting_tick(struct service *service, int64_t mono_ms)
+{
+    struct projecting *projecting = service->projecting;
+    if (!projecting) return;
+    int64_t lag = lag_of(service, mono_ms);
+    enum project_lag class = project_lag_class(lag);
+    struct run_ids nobody = {0};
+    struct project_report report = {.ids = &nobody, .lag_ms = lag, .at_ms = os_now().wall_ms};
+    if (class == PROJECT_LAG_BAD && !projecting->late) {
+        report.kind = PROJECT_LAG_HIGH;
+        report.text = "events wait to be projected for more than 5 s";
+    } else if (class == PROJECT_LAG_OK && projecting->late) {
+        report.kind = PROJECT_LAG_NORMAL;
+        report.text = "the projection has caught up";
+    } else {
+        return;
+    }
+    projecting->late = report.kind == PROJECT_LAG_HIGH;
+    pthread_mutex_lock(&service->alarm.mutex);
+    alerts_projector(&service->alarm.alerts, &report);
+    pthread_mutex_unlock(&service->alarm.mutex);
+}
+
+// ---- its thread
+
+static void on_report(void *context, const struct project_report *report)
+{
+    struct projecting *projecting = context;
+    struct service *service = projecting->behind.service;
+    bool quiet = report->kind == PROJECT_LAG_NORMAL || report->kind == PROJECT_GAP_CLOSED;
+    os_log(quiet ? LOG_INFO : LOG_WARN, "projector report=%s tenant=%.*s run=%.*s why=\"%s\"",
+           project_report_name(report->kind), STR_ARG(report->ids->tenant), STR_ARG(report->ids->run), report->text);
+    pthread_mutex_lock(&service->alarm.mutex);
+    alerts_projector(&service->alarm.alerts, report);
+    pthread_mutex_unlock(&service->alarm.mutex);
+}
+
+static bool on_stopped(void *context)
+{
+    return behind_stopped(&((struct projecting *)context)->behind);
+}
+
+static void publish_state(struct projecting *projecting)
+{
+    struct follower_state state = follower_state(projecting->follower);
+    uint64_t events = state.events - projecting->state.events;
+    if (events > 0) metric_add(projecting->behind.service->metrics, METRIC_PROJECTED, NULL, (int64_t)events);
+    pthread_mutex_lock(&projecting->behind.mutex);
+    if (state.position != projecting->state.position) projecting->moved_ms = os_now().mono_ms;
+    projecting->state = state;
+    pthread_mutex_unlock(&projecting->behind.mutex);
+}
+
+// To the end of the feed. What is stored while the last page is read may have been too late for it.
+static enum code catch_up(struct projecting *projecting, struct store *store, struct error *err)
+{
+    struct backlog *backlog = &projecting->behind.service->backlog;
+    bool more = true;
+    uint64_t seen = 0;
+    while (more && !behind_stopped(&projecting->behind)) {
+        seen = __atomic_load_n(&backlog->stored, __ATOMIC_SEQ_CST);
+        enum code rc = follower_round(projecting->follower, store, os_now().wall_ms, &more, err);
+        publish_state(projecting);
+        if (rc) return rc;
+    }
+    if (more) return OK;
+    int64_t now = os_now().mono_ms;
+    __atomic_store_n(&backlog->since_ms, 0, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&backlog->stored, __ATOMIC_SEQ_CST) != seen)
+        __atomic_store_n(&backlog->since_ms, now, __ATOMIC_SEQ_CST);
+    return OK;
+}
+
+static void keep_position(struct projecting *projecting, bool now)
+{
+    int64_t mono_ms = os_now().mono_ms;
+    if (!now && mono_ms - projecting->kept_ms < KEEP_MS) return;
+    projecting->kept_ms = mono_ms;
+    behind_keep(&projecting->behind, follower_state(projecting->follower).position);
+}
+
+static void failed(struct projecting *projecting, const struct error *why)
+{
+    struct str component = STR("projector");
+    metric_add(projecting->behind.service->metrics, METRIC_SYSTEM_ERRORS, &component, 1);
+    os_log(LOG_WARN, "projector failed, tried again later why=\"%s\"", why->message);
+    behind_rest(&projecting->behind, projecting->wait_ms);
+    projecting->wait_ms = projecting->wait_ms * 2 < BACKOFF_MAX_MS ? projecting->wait_ms * 2 : BACKOFF_MAX_MS;
+}
+
+static void *projecting_thread(void *context)
+{
+    struct projecting *projecting = context;
+    struct service *service = projecting->behind.service;
+    struct store *store = NULL;
+    setpriority(PRIO_PROCESS, 0, NICE); // of this thread alone
+    keep_position(projecting, true);
+    while (!behind_stopped(&projecting->behind)) {
+        struct error err = {0};
+        enum code rc = E_IO;
+        if (!store) store = service_reader(service);
+        if (store)
+            rc = catch_up(projecting, store, &err);
+        else
+            error_set(&err, E_IO, "the store cannot be read");
+        if (rc == E_CANCELLED) break;
+        if (rc) {
+            if (store) store_close(store); // a new handle may find what this one does not
+            store = NULL;
+            failed(projecting, &err);
+            continue;
+        }
+        projecting->wait_ms = BACKOFF_MS;
+        keep_position(projecting, false);
+        if (!__atomic_load_n(&service->backlog.since_ms, __ATOMIC_SEQ_CST)) behind_rest(&projecting->behind, LOOK_MS);
+        behind_rest(&projecting->behind, GATHER_MS);
+    }
+    keep_position(projecting, true);
+    if (store) store_close(store);
+    return NULL;
+}
+
+// ---- open and close
+
+enum code projecting_open(struct service *service, struct error *err)
+{
+    struct projecting *projecting = ARENA_NEW(&service->arena, struct projecting);
+    struct follower_options options = {.sink = {projecting, NULL, on_report}, .stopped = on_stopped};
+    if (!projecting) return error_set(err, E_NOMEM, "out of memory");
+    *projecting = (struct projecting){.wait_ms = BACKOFF_MS, .moved_ms = os_now().mono_ms};
+    behind_init(&projecting->behind, service, "projector", "position");
+    service->projecting = projecting;
+    enum code rc = behind_begin(&projecting->behind, &options.position, err);
+    if (rc) return rc;
+    projecting->state.position = options.position;
+    projecting->follower = follower_open(&options, os_now().wall_ms);
+    return projecting->follower ? OK : error_set(err, E_NOMEM, "out of memory");
+}
+
+enum code projecting_start(struct service *service, struct error *err)
+{
+    return behind_start(&service->projecting->behind, projecting_thread, service->projecting, err);
+}
+
+void projecting_end(struct service *service)
+{
+    if (service->projecting) behind_end(&service->projecting->behind);
+}
+
+void projecting_close(struct service *service)
+{
+    struct projecting *projecting = service->projecting;
+    if (!projecting) return;
+    follower_close(projecting->follower);
+    behind_release(&projecting->behind);
+}
+
+struct service_projection service_projection(struct service *service)
+{
+    struct projecting *projecting = service->projecting;
+    struct service_projection out = {0};
+    int64_t now = os_now().mono_ms;
+    out.lag_ms = lag_of(service, now);
+    pthread_mutex_lock(&projecting->behind.mutex);
+    out.waiting = projecting->state.waiting;
+    out.runs = projecting->state.runs;
+    out.stale = projecting->state.stale;
+    int64_t still = now - projecting->moved_ms;
+    pthread_mutex_unlock(&projecting->behind.mutex);
+    if (out.lag_ms > 0) out.age_ms = still < out.lag_ms ? still : out.lag_ms;
+    return out;
+}

@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# The projector of the service: it follows the log, tells what is wrong with it, and nobody waits for it.
+. "$(dirname "$0")/serve_lib.sh"
+
+plan=$(plan_text p '{"stepId":"a","kind":"noop"}' '{"stepId":"b","kind":"noop","dependsOn":["a"]}')
+start() {
+    for run in "$@"; do
+        ask POST /v1/runs "{\"document\": $plan, \"runId\": \"$run\"}" 'Prefer: wait=10'
+        [ "$status" -lt 300 ] || fail "start of $run: $(cat body)"
+    done
+}
+metric() { curl -s -H "Authorization: Bearer $token" "$url/metrics" | awk -v name="$1" '$1 == name { print $2 }'; }
+has_seen_all() { [ "$(metric cairn_projected_events_total)" = "$1" ] && [ "$(metric cairn_projector_lag_seconds)" = 0 ]; }
+alerts() { ask GET "/v1/alerts" && jq -r '[.items[] | .name + " " + .state + " " + (.runId // "-") + " " + (.subject // "-")] | sort | .[]' body; }
+
+# What no store lets anybody do: statements on the file, with its guards taken away and put back. The position of the projector
+# goes back to the beginning, so that it sees everything once more.
+spoil() {
+    python3 - "$PWD/store.db" "$@" <<'PY'
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+guards = db.execute("select name, sql from sqlite_master where type = 'trigger'").fetchall()
+for name, _ in guards: db.execute(f"drop trigger {name}")
+for statement in sys.argv[2:]: assert db.execute(statement).rowcount >= 1, statement
+db.execute("update notes set value = cast('0' as blob) where space = 'projector'")
+for _, sql in guards: db.execute(sql)
+db.commit()
+PY
+}
+
+test_the_projector_keeps_up_and_tells_its_lag_es_1_4d_es_1_0e() {
+    serve
+    start r1 r2 r3
+    wait_for has_seen_all "$(metric cairn_events_total)"
+    equal "$(metric cairn_projector_watermark_age_seconds)" 0 'watermark age'
+    equal "$(metric cairn_projector_waiting) $(metric cairn_projector_stale)" '0 0'
+    equal "$(metric cairn_projector_runs)" 3 'runs held'
+    ask GET '/readyz?verbose' && answers 200
+    equal "$(jq -c '.checks[] | select(.name == "projector") | [.ok, (.detail | test("^0 ms and 0 events behind"))]' body)" '[true,true]'
+    equal "$(alerts)" ''
+}
+
+test_es_1_0c_a_restart_goes_on_at_its_position() {
+    serve
+    start r1
+    wait_for has_seen_all "$(metric cairn_events_total)"
+    stop_serving
+    position() { sqlite3 store.db "select value from notes where space = 'projector'"; }
+    end() { sqlite3 store.db 'select max(position) from workflow_events'; }
+    equal "$(position)" "$(end)" 'position that was kept'
+    serve
+    start r2
+    wait_for has_seen_all "$(metric cairn_events_total)" # and nothing of r1 once more
+    kill -9 $server
+    wait $server 2>/dev/null
+    serve # what it had not kept it reads again
+    start r3
+    wait_for eval '[ "$(metric cairn_projector_lag_seconds)" = 0 ]'
+    equal "$(alerts)" ''
+}
+
+test_es_1_5_5b_es_1_1i_a_gap_in_a_log_is_told_once() {
+    serve
+    start r1 r2
+    stop_serving
+    spoil "delete from workflow_events where run_id = 'r1' and sequence = 4"
+    serve
+    told() { [ "$(alerts | grep -c PROJECTOR_NON_CONTIGUOUS_FETCH_DETECTED)" = 1 ]; }
+    wait_for told
+    equal "$(alerts | grep NON_CONTIGUOUS)" 'PROJECTOR_NON_CONTIGUOUS_FETCH_DETECTED closed r1 3-5'
+    equal "$(jq -r '.items[] | select(.name | test("CONTIGUOUS")) | [.priority, .count] | @tsv' body)" "P2	1"
+    has serve.err 'report=GAP tenant=default run=r1'
+    equal "$(metric cairn_projector_stale)" 0 stale
+    stop_serving
+    spoil "update notes set value = value where space = 'projector'" # everything once more
+    serve
+    wait_for has_seen_all 13
+    equal "$(alerts | grep -c NON_CONTIGUOUS)" 1 'after another reading'
+}
+
+test_c_15_what_the_state_machine_does_not_allow_is_an_alert() {
+    serve
+    start r1 r2
+    stop_serving
+    # r1 is cancelled after its end; r2 has an event that nobody knows
+    spoil "insert into workflow_events(run_no, run_id, sequence, event_type, timestamp, payload, record_prefix, record_suffix, key)
+           select run_no, run_id, 8, 'RunCancelled', timestamp, payload, replace(record_prefix, 'RunCompleted', 'RunCancelled'),
+                  replace(record_suffix, '\"runSeq\":7', '\"runSeq\":8'), randomblob(16) from workflow_events where run_id = 'r1' and sequence = 7" \
+        "update workflow_events set event_type = 'FooBar', record_prefix = replace(record_prefix, 'RunQueued', 'FooBar'),
+                record_suffix = replace(record_suffix, 'RunQueued', 'FooBar') where run_id = 'r2' and sequence = 1"
+    serve
+    told() { [ "$(alerts | grep -c INVALID_TRANSITION)" = 1 ]; }
+    wait_for told
+    has <(alerts) 'INVALID_TRANSITION open r1 8 '
+    wait_for grep -q 'report=UNKNOWN_TYPE tenant=default run=r2' serve.err
+    equal "$(alerts | grep -c r2)" 0 'alerts about an unknown type'
+    wait_for has_seen_all 15
+    start r3 # nobody minds
+    ask GET /v1/runs/r3 && equal "$(jq -r .status body)" COMPLETED
+}
+
+run_tests "$@"
