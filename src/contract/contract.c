@@ -2,76 +2,13 @@
 
 #include <string.h>
 
-static const struct codec *const codecs[] = {[VOCABULARY_RUN] = &run_codec, [VOCABULARY_NODES] = &node_codec};
+static const struct codec *const codecs[] = {
+    [VOCABULARY_RUN] = &run_codec, [VOCABULARY_NOETL] = &noetl_codec, [VOCABULARY_NODES] = &node_codec};
 
-static const struct codec *codec_of(enum vocabulary vocabulary)
+const struct codec *codec_of(enum vocabulary vocabulary)
 {
     INVARIANT(vocabulary >= VOCABULARY_RUN && vocabulary <= VOCABULARY_NODES);
     return codecs[vocabulary];
-}
-
-static enum code no_codec(enum vocabulary vocabulary, struct error *err)
-{
-    return error_set(err, E_UNSUPPORTED, "there is no codec for the vocabulary %s", vocabulary_name(vocabulary));
-}
-
-static enum code compile(struct schema_set *set, const char *folder, const char *name, const struct schema **out,
-                         struct error *err)
-{
-    enum { URI_SIZE_MAX = 64 };
-    struct buf uri;
-    buf_init(&uri, URI_SIZE_MAX);
-    buf_printf(&uri, "%s/%s.json", folder, name);
-    enum code rc = buf_ok(&uri) ? schema_compile(set, buf_str(&uri), out, err)
-                                : error_set(err, E_NOMEM, "out of memory for schemas");
-    if (rc) error_wrap(err, "schema %s/%s.json", folder, name);
-    buf_release(&uri);
-    return rc;
-}
-
-static enum code compile_events(struct schema_set *set, const struct codec *codec, const struct schema **schemas,
-                                struct error *err)
-{
-    for (size_t i = 1; i < MOMENT_COUNT; i++) {
-        const char *word = moment_word((enum moment_kind)i, codec->vocabulary);
-        if (!word) continue;
-        enum moment_kind first = moment_of_word(codec->vocabulary, str_from(word));
-        if (first != i) {
-            schemas[i] = schemas[first];
-            continue;
-        }
-        enum code rc = compile(set, codec->folder, word, &schemas[i], err);
-        if (rc) return rc;
-    }
-    return OK;
-}
-
-static enum code compile_signals(struct schema_set *set, struct contract *contract, struct error *err)
-{
-    for (size_t i = 1; i < SIGNAL_COUNT; i++) {
-        enum code rc = compile(set, "signals", signal_name((enum signal_type)i), &contract->signals[i], err);
-        if (rc) return rc;
-    }
-    return compile(set, "signals", "request", &contract->request, err);
-}
-
-enum code contract_open(struct arena *arena, const struct contract **out, struct error *err)
-{
-    struct contract *contract = ARENA_NEW(arena, struct contract);
-    if (!contract) return error_set(err, E_NOMEM, "out of memory for the contract");
-    ledger_verify();
-    struct schema_set *set;
-    enum code rc = schema_set_embedded(arena, &set, err);
-    for (size_t i = VOCABULARY_RUN; i <= VOCABULARY_NODES && !rc; i++) {
-        const struct codec *codec = codec_of((enum vocabulary)i);
-        if (!codec) continue;
-        codec->verify();
-        rc = compile_events(set, codec, contract->events[i], err);
-    }
-    if (!rc) rc = compile_signals(set, contract, err);
-    if (rc) return rc;
-    *out = contract;
-    return OK;
 }
 
 static enum code check(const struct schema *schema, struct str type, const struct json *record, struct error *err)
@@ -87,13 +24,14 @@ enum code contract_check(const struct contract *contract, enum vocabulary vocabu
                          struct error *err)
 {
     const struct codec *codec = codec_of(vocabulary);
-    if (!codec) return no_codec(vocabulary, err);
     struct str type = json_text(json_get(record, codec->type_key));
     enum moment_kind kind = moment_of_word(vocabulary, type);
     if (kind == MOMENT_UNKNOWN)
         return error_set(err, E_SCHEMA, "SCHEMA_VALIDATION_FAILED: \"%.*s\" is not an event type of the vocabulary %s",
                          STR_ARG(type), vocabulary_name(vocabulary));
-    return check(contract->events[vocabulary][kind], type, record, err);
+    const struct schema *schema = NULL;
+    enum code rc = event_schema(contract, vocabulary, kind, &schema, err);
+    return rc ? rc : check(schema, type, record, err);
 }
 
 // Looked for by hand: the third byte tells most places apart, and memcmp on bytes that were written a moment ago stalls.
@@ -131,7 +69,6 @@ static struct str payload_of(const struct codec *codec, struct str bytes)
 struct record_parts contract_parts(enum vocabulary vocabulary, struct str bytes)
 {
     const struct codec *codec = codec_of(vocabulary);
-    if (!codec) return (struct record_parts){{0}, {0}};
     struct record_parts parts = {.payload = payload_of(codec, bytes)};
     const struct str member = STR(",\"idempotencyKey\":\"");
     size_t end = parts.payload.len ? (size_t)(parts.payload.ptr - bytes.ptr) : bytes.len;
@@ -164,7 +101,6 @@ enum code contract_encode(const struct contract *contract, enum vocabulary vocab
                           struct encoded *out, struct error *err)
 {
     const struct codec *codec = codec_of(vocabulary);
-    if (!codec) return no_codec(vocabulary, err);
     const char *word = moment_word(moment->kind, vocabulary);
     INVARIANT(word);
     // In node workflows the engine attempt is all that tells the two kinds of node_started apart.
@@ -172,8 +108,10 @@ enum code contract_encode(const struct contract *contract, enum vocabulary vocab
     if (moment->kind == MOMENT_STEP_REDISPATCHED) INVARIANT(moment->engine >= 2);
     *out = (struct encoded){.type = str_from(word), .key = moment_key(vocabulary, ids, moment)};
     struct json record;
-    enum code rc = codec->build(ids, moment, seal, &out->key, arena, &record, err);
-    if (!rc) rc = check(contract->events[vocabulary][moment->kind], out->type, &record, err);
+    const struct schema *schema = NULL;
+    enum code rc = event_schema(contract, vocabulary, moment->kind, &schema, err);
+    if (!rc) rc = codec->build(ids, moment, seal, &out->key, arena, &record, err);
+    if (!rc) rc = check(schema, out->type, &record, err);
     if (!rc) rc = record_write(&record, arena, &out->bytes, err);
     if (rc) return rc;
     out->payload = payload_of(codec, out->bytes);
@@ -189,7 +127,6 @@ enum code contract_decode(enum vocabulary vocabulary, struct str bytes, struct a
                           struct seal *seal, struct run_ids *ids, struct error *err)
 {
     const struct codec *codec = codec_of(vocabulary);
-    if (!codec) return no_codec(vocabulary, err);
     struct json record;
     struct run_ids read = {0};
     *out = (struct moment){0};
@@ -200,15 +137,38 @@ enum code contract_decode(enum vocabulary vocabulary, struct str bytes, struct a
     return rc;
 }
 
+// Moments of playbooks in words of documents whose steps have no visits and no tasks.
+static bool plainly(const struct moment *moment, struct arena *arena, struct moment *out)
+{
+    *out = *moment;
+    if (moment->kind == MOMENT_RUN_STARTED && !moment->start) { // the facts are in RUN_REQUESTED
+        struct start_facts *start = ARENA_NEW(arena, struct start_facts);
+        if (!start) return false;
+        start->document_kind = STR("playbook");
+        start->inputs = moment->value;
+        out->start = start;
+    }
+    if (!moment->visit) return true;
+    const struct json *allow = json_get(&moment->value, STR("allow"));
+    if (moment->kind == MOMENT_ADMIT_EVALUATED && json_is(allow, JSON_BOOL) && !allow->boolean) {
+        out->kind = MOMENT_STEP_SKIPPED;
+        out->reason = STR(SKIP_CONDITION_FALSE);
+    }
+    if (moment->task.len) out->kind = MOMENT_UNKNOWN; // attempts of a task are not attempts of its step
+    out->step = moment_step_id(moment, arena);
+    return out->step.ptr;
+}
+
 enum code contract_show(const struct contract *contract, enum vocabulary to, const struct run_ids *ids,
                         const struct moment *moment, const struct seal *seal, struct arena *arena, struct json *out,
                         struct error *err)
 {
     INVARIANT(contract);
-    const struct codec *codec = codec_of(to);
-    if (!codec) return no_codec(to, err);
+    struct moment told;
     *out = (struct json){0};
-    if (moment->kind == MOMENT_UNKNOWN || !moment_word(moment->kind, to)) return OK;
-    struct digest key = moment_key(to, ids, moment);
-    return codec->build(ids, moment, seal, &key, arena, out, err);
+    bool ok = to == VOCABULARY_NOETL ? noetl_shown(moment, arena, &told) : plainly(moment, arena, &told);
+    if (!ok) return error_set(err, E_NOMEM, "out of memory for a record");
+    if (told.kind == MOMENT_UNKNOWN || !moment_word(told.kind, to)) return OK;
+    struct digest key = moment_key(to, ids, &told);
+    return codec_of(to)->build(ids, &told, seal, &key, arena, out, err);
 }

@@ -165,6 +165,7 @@ struct moment {
     struct str task;          // label; empty: the step or the iteration itself
     uint32_t task_run;        // the how-manyth run of that task in this visit and iteration, >= 1
     struct json extracted;    // TASK_DONE, RESULT_STORED: selected parts of a result kept as a blob; type 0 = none
+    struct json preview;      // the same: {truncated, bytes, sample}, the beginning of it; type 0 = none
     uint32_t logical, engine; // attempt ids, >= 1. Pause and resume: logical = pause cycle (C-23)
     int64_t at_ms;            // emittedAt
     const struct start_facts *start; // RUN_QUEUED, RUN_STARTED
@@ -220,7 +221,8 @@ struct contract;
 
 enum code contract_open(struct arena *arena, const struct contract **out, struct error *err) MUST_CHECK;
 // Only for moments with a word in `vocabulary` (INVARIANT). Bytes are put in `arena`. E_SCHEMA: does not fit its type;
-// E_LIMIT: larger than RECORD_SIZE_MAX; E_INVALID: a value that JSON cannot hold; E_UNSUPPORTED: no codec yet (noetl).
+// E_LIMIT: larger than RECORD_SIZE_MAX; E_INVALID: a value that JSON cannot hold, or a fact that is not there (the visit of a
+// playbook's step).
 enum code contract_encode(const struct contract *contract, enum vocabulary vocabulary, const struct run_ids *ids,
                           const struct moment *moment, const struct seal *seal, struct arena *arena,
                           struct encoded *out, struct error *err) MUST_CHECK;
@@ -255,10 +257,26 @@ struct digest request_key(const struct run_ids *ids, struct str request_id); // 
 // The key that contract_encode gives, without encoding: what a store looks up before it numbers anything.
 struct digest moment_key(enum vocabulary vocabulary, const struct run_ids *ids, const struct moment *moment);
 // The slot of a moment (C-33), put in `arena` when it must be composed. ptr NULL: out of memory.
-struct str moment_slot(const struct moment *moment, struct arena *arena);
+// Playbooks: RUN, RESUME, or <step>|<visit>|<iteration>|<task>|<task run>, whose parts hold no '|'.
+struct str moment_slot(enum vocabulary vocabulary, const struct moment *moment, struct arena *arena);
+// The step's id where steps have no visits (C-65): the name alone, or <name>:run:<visit> from the second on. ptr NULL: out of memory.
+struct str moment_step_id(const struct moment *moment, struct arena *arena);
 
 // "cairn://local/<planId>/<runId>/<runId>": the engineRunRef of a run, in `arena`. ptr NULL: out of memory.
 struct str contract_run_ref(const struct run_ids *ids, struct arena *arena);
+
+// ---- results of playbooks that are kept as blobs
+// noetl://execution/<execution>/step/<step>[/visit/<n>][/iteration/<i>][/task/<task>/run/<n>/attempt/<n>]
+// A part in brackets is there when it tells something: visits from the second on, iterations (from 0, as in the records) in loops,
+// the task unless it is the result of the step. Names are percent-encoded.
+struct result_place {
+    struct str execution, step, task;
+    uint32_t visit, iteration, task_run, attempt; // as in struct moment
+};
+struct result_place result_place(struct str execution, const struct moment *moment);
+struct str result_ref_format(const struct result_place *place, struct arena *arena); // ptr NULL: out of memory
+bool result_ref_parse(struct str ref, struct arena *arena,
+                      struct result_place *out); // false: it is none, or out of memory
 
 // ---- signals
 // X(NAME, least role, destructive, reason apart, payload recorded): requirements §3.1.

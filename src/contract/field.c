@@ -105,6 +105,9 @@ static enum code encode_field(const struct field *field, const struct facts_in *
     case FIELD_ATTEMPT:
         encode_integer(*(const uint32_t *)at, always || *(const uint32_t *)at != 1, out);
         return OK;
+    case FIELD_INDEX:
+        encode_integer((int64_t) * (const uint32_t *)at - 1, *(const uint32_t *)at, out);
+        return OK;
     case FIELD_U64:
         encode_integer((int64_t) * (const uint64_t *)at, always || *(const uint64_t *)at, out);
         return OK;
@@ -179,6 +182,10 @@ static enum code decode_number(const struct field *field, const struct json *val
         rc = decode_integer(field, value, field->type == FIELD_ATTEMPT, UINT32_MAX, &n, err);
         if (!rc) *(uint32_t *)at = (uint32_t)n;
         return rc;
+    case FIELD_INDEX:
+        rc = decode_integer(field, value, 0, UINT32_MAX - 1, &n, err);
+        if (!rc) *(uint32_t *)at = (uint32_t)n + 1;
+        return rc;
     case FIELD_U64:
         rc = decode_integer(field, value, 0, INT64_MAX, &n, err);
         if (!rc) *(uint64_t *)at = (uint64_t)n;
@@ -229,6 +236,7 @@ static enum code decode_field(const struct field *field, const struct json *valu
         return decode_string(field, value, at, err);
     case FIELD_U32:
     case FIELD_ATTEMPT:
+    case FIELD_INDEX:
     case FIELD_U64:
     case FIELD_MS:
     case FIELD_EXIT:

@@ -14,6 +14,7 @@ enum field_type {
     FIELD_ID,      // char[UUID_SIZE]
     FIELD_U32,
     FIELD_ATTEMPT, // uint32_t >= 1; an absent member is 1
+    FIELD_INDEX,   // uint32_t counted from 1, written from 0; 0 is absent
     FIELD_U64,
     FIELD_MS,   // int64_t as a number
     FIELD_TIME, // int64_t as RFC 3339
@@ -99,6 +100,12 @@ struct derived {
     struct str reason; // skip reason in the vocabulary's words
     struct str engine_run_ref;
     struct str plan_uri;
+    // Playbooks: words and ids of the envelope
+    struct str alias, entity_type, entity_id, parent_id, source, status;
+    struct str workflow_run_id, step_run_id, task_run_id, iteration_id;
+    struct str ref;   // noetl:// of a result kept as a blob
+    int64_t appended; // ms from the event's time to its being stored
+    bool resume;
     struct digest key;
     struct json payload;
 };
@@ -141,7 +148,10 @@ struct codec {
                       struct run_ids *ids, struct error *err);
     void (*verify)(void);
 };
-extern const struct codec run_codec, node_codec;
+extern const struct codec run_codec, node_codec, noetl_codec;
+// The moment of another document with what this vocabulary needs besides, for contract_show.
+bool noetl_shown(const struct moment *moment, struct arena *arena, struct moment *out); // false: out of memory
+const struct codec *codec_of(enum vocabulary vocabulary);
 void ledger_verify(void);
 
 enum {
@@ -150,9 +160,12 @@ enum {
 };
 
 struct contract {
-    const struct schema *events[VOCABULARY_COUNT][MOMENT_COUNT];
+    const struct schema *events[VOCABULARY_COUNT][MOMENT_COUNT]; // not of playbooks: see event_schema
     const struct schema *signals[SIGNAL_COUNT];
     const struct schema *request;
 };
+// The schemas of playbooks are compiled when the first is asked for, once in a process: others do not pay for them.
+enum code event_schema(const struct contract *contract, enum vocabulary vocabulary, enum moment_kind kind,
+                       const struct schema **out, struct error *err) MUST_CHECK;
 
 #endif

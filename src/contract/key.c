@@ -2,9 +2,7 @@
 // digest would otherwise not tell "a|b","c" from "a","b|c".
 #include "contract/internal.h"
 
-#include <string.h>
-
-enum { DIGITS_MAX = 10, PART_MAX = 16 };
+enum { DIGITS_MAX = 10, PIECE_MAX = 9, PART_MAX = 18, NUMBER_MAX = 3 };
 
 // Decimal text without leading zeros.
 struct digits {
@@ -22,10 +20,11 @@ static struct str digits_of(uint32_t n, struct digits *out)
     return (struct str){out->text + out->start, DIGITS_MAX - out->start};
 }
 
-// The slot comes in up to three pieces ("SIG:" + id, step + "#" + number), so that nothing is composed for the hash.
+// The slot comes in pieces ("SIG:" + id, step + "#" + number), so that nothing is composed for the hash.
 struct slot {
-    struct str pieces[3];
+    struct str pieces[PIECE_MAX];
     size_t count;
+    struct digits numbers[NUMBER_MAX];
 };
 
 static struct digest hash_joined(const struct slot *slot, size_t slot_at, const struct str *fields, size_t count)
@@ -72,38 +71,82 @@ struct digest request_key(const struct run_ids *ids, struct str request_id)
     return hash_joined(NULL, 0, fields, ARRAY_COUNT(fields));
 }
 
-static struct slot slot_of(const struct moment *moment, struct digits *digits)
+static void add_piece(struct slot *slot, struct str piece)
 {
-    if (moment->kind == MOMENT_SIGNAL_ACCEPTED || moment->kind == MOMENT_SIGNAL_REJECTED)
-        return (struct slot){.pieces = {STR("SIG:"), moment->signal_id}, .count = 2};
-    if (moment->kind == MOMENT_STEP_REDISPATCHED)
-        return (struct slot){.pieces = {moment->step, STR("#"), digits_of(moment->engine, digits)}, .count = 3};
-    if (moment->step.len) return (struct slot){.pieces = {moment->step}, .count = 1};
-    return (struct slot){.pieces = {STR("RUN")}, .count = 1};
+    slot->pieces[slot->count++] = piece;
+}
+
+static void add_number(struct slot *slot, size_t at, uint32_t n)
+{
+    add_piece(slot, digits_of(n, &slot->numbers[at]));
+}
+
+// Every part that tells moments of a step apart, always all of them: no name can be taken for something else.
+static void playbook_slot(const struct moment *moment, struct slot *slot)
+{
+    add_piece(slot, moment->step);
+    add_piece(slot, STR("|"));
+    add_number(slot, 0, moment->visit);
+    add_piece(slot, STR("|"));
+    add_number(slot, 1, moment->iteration);
+    add_piece(slot, STR("|"));
+    add_piece(slot, moment->task);
+    add_piece(slot, STR("|"));
+    add_number(slot, 2, moment->task_run);
+}
+
+static void step_pieces(const struct moment *moment, struct slot *slot)
+{
+    add_piece(slot, moment->step);
+    if (moment->visit <= 1) return;
+    add_piece(slot, STR(":run:"));
+    add_number(slot, 0, moment->visit);
+}
+
+static void slot_of(enum vocabulary vocabulary, const struct moment *moment, struct slot *slot)
+{
+    slot->count = 0;
+    if (moment->kind == MOMENT_SIGNAL_ACCEPTED || moment->kind == MOMENT_SIGNAL_REJECTED) {
+        add_piece(slot, STR("SIG:"));
+        add_piece(slot, moment->signal_id);
+    } else if (!moment->step.len) {
+        // It has the word of the evaluation of the request.
+        bool resumed = vocabulary == VOCABULARY_NOETL && moment->kind == MOMENT_RUN_RESUMED;
+        add_piece(slot, resumed ? STR("RESUME") : STR("RUN"));
+    } else if (vocabulary == VOCABULARY_NOETL) {
+        playbook_slot(moment, slot);
+    } else {
+        step_pieces(moment, slot);
+        if (moment->kind != MOMENT_STEP_REDISPATCHED) return;
+        add_piece(slot, STR("#"));
+        add_number(slot, 1, moment->engine);
+    }
+}
+
+static struct str slot_text(const struct slot *slot, struct arena *arena)
+{
+    return slot->count == 1 ? slot->pieces[0] : contract_join(arena, slot->pieces, slot->count);
 }
 
 struct digest moment_key(enum vocabulary vocabulary, const struct run_ids *ids, const struct moment *moment)
 {
     const char *word = moment_word(moment->kind, vocabulary);
     INVARIANT(word);
-    struct digits digits;
-    struct slot slot = slot_of(moment, &digits);
+    struct slot slot;
+    slot_of(vocabulary, moment, &slot);
     return hash_event(ids->run, &slot, moment->logical, str_from(word), ids->plan_version);
 }
 
-struct str moment_slot(const struct moment *moment, struct arena *arena)
+struct str moment_slot(enum vocabulary vocabulary, const struct moment *moment, struct arena *arena)
 {
-    struct digits digits;
-    struct slot slot = slot_of(moment, &digits);
-    if (slot.count == 1) return slot.pieces[0];
-    size_t len = 0;
-    for (size_t i = 0; i < slot.count; i++) len += slot.pieces[i].len;
-    char *text = arena_alloc(arena, len + 1);
-    if (!text) return (struct str){NULL, 0};
-    char *to = text;
-    for (size_t i = 0; i < slot.count; i++) {
-        if (slot.pieces[i].len) memcpy(to, slot.pieces[i].ptr, slot.pieces[i].len);
-        to += slot.pieces[i].len;
-    }
-    return (struct str){text, len};
+    struct slot slot;
+    slot_of(vocabulary, moment, &slot);
+    return slot_text(&slot, arena);
+}
+
+struct str moment_step_id(const struct moment *moment, struct arena *arena)
+{
+    struct slot slot = {.count = 0};
+    step_pieces(moment, &slot);
+    return slot_text(&slot, arena);
 }

@@ -71,9 +71,12 @@ static const struct field entry_fields[] = {
     MOMENT_FIELD("dueAt", FIELD_TIME, due_ms, 0),
     MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, 0),
     MOMENT_FIELD("engine", FIELD_U32, engine, 0),
+    MOMENT_FIELD("extracted", FIELD_JSON, extracted, 0),
     OBJECT_FIELD("fault", fault_table, 0),
+    MOMENT_FIELD("iteration", FIELD_U32, iteration, 0),
     MOMENT_FIELD("logical", FIELD_U32, logical, 0),
     DERIVED_FIELD("moment", FIELD_STR, type, ALWAYS | REQUIRED),
+    MOMENT_FIELD("preview", FIELD_JSON, preview, 0),
     MOMENT_FIELD("reason", FIELD_STR, reason, 0),
     MOMENT_FIELD("role", FIELD_STR, role, 0),
     MOMENT_FIELD("runRef", FIELD_STR, run_ref, 0),
@@ -82,8 +85,11 @@ static const struct field entry_fields[] = {
     MOMENT_FIELD("signalType", FIELD_STR, signal_type, 0),
     {.name = {"start", 5}, .type = FIELD_OBJECT, .source = SOURCE_START, .flags = ALWAYS, .table = &start_table},
     MOMENT_FIELD("step", FIELD_STR, step, 0),
+    MOMENT_FIELD("task", FIELD_STR, task, 0),
+    MOMENT_FIELD("taskRun", FIELD_U32, task_run, 0),
     MOMENT_FIELD("truncated", FIELD_BOOL, truncated, 0),
     MOMENT_FIELD("value", FIELD_JSON, value, 0),
+    MOMENT_FIELD("visit", FIELD_U32, visit, 0),
 };
 static const struct table entry_table = TABLE(entry_fields);
 
@@ -119,7 +125,7 @@ enum code contract_decode_ledger(struct str bytes, struct arena *arena, struct m
     out->kind = moment_parse(derived.type);
     out->by = emitter_parse(derived.by);
     out->start = start;
-    bool starts = out->kind == MOMENT_RUN_QUEUED || out->kind == MOMENT_RUN_STARTED;
+    bool starts = out->kind == MOMENT_RUN_QUEUED || out->kind == MOMENT_RUN_REQUESTED;
     if (starts && !start) return error_set(err, E_CORRUPT, "ledger entry: %s has no start", moment_name(out->kind));
     return OK;
 }

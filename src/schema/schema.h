@@ -31,6 +31,9 @@ bool schema_valid(const struct schema *schema, const struct json *value, struct 
 // Files carried inside the binary (schemas/), by path relative to schemas/: "plan.json", "run-events/RunStarted.json".
 struct str schema_embedded(const char *name);   // empty when absent
 const char *schema_embedded_name(size_t index); // NULL past the end
+// Adds those of a folder ("signals"), or all (NULL), parsed in `arena`, which must outlive the set.
+enum code schema_set_embed(struct schema_set *set, const char *folder, struct arena *arena,
+                           struct error *err) MUST_CHECK;
 // A set with every embedded schema in it.
 enum code schema_set_embedded(struct arena *arena, struct schema_set **out, struct error *err) MUST_CHECK;
 

@@ -66,7 +66,7 @@ static enum code check_event(struct intake *intake, const struct run_import *run
     if (!belongs(&told, &head->ids)) return broken(intake, head, "event", i + 1, "it belongs to another run");
     if (*ended && moment.kind != MOMENT_RUN_PROCESSED) // S7
         return broken(intake, head, "event", i + 1, "it follows the end of the run");
-    struct str slot = moment_slot(&moment, intake->turn);
+    struct str slot = moment_slot(head->vocabulary, &moment, intake->turn);
     if (!slot.ptr) return out_of_memory(intake->err);
     const char *word = moment.kind == MOMENT_UNKNOWN ? NULL : moment_word(moment.kind, head->vocabulary);
     struct str type = word ? str_from(word) : record->type;

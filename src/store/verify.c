@@ -166,7 +166,7 @@ static void check_facts(struct verify *verify, struct walk *walk, const struct r
         return;
     }
     struct record_parts parts = contract_parts(head->vocabulary, record->bytes);
-    struct str slot = moment_slot(moment, &verify->scratch);
+    struct str slot = moment_slot(head->vocabulary, moment, &verify->scratch);
     struct digest key =
         event_key(head->ids.run, slot, moment->logical, word ? str_from(word) : record->type, head->ids.plan_version);
     check_columns(verify, record, seal, &key, parts.payload);

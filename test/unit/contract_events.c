@@ -348,22 +348,6 @@ static void records_have_a_largest_size_ES_2e(void)
     CHECK_INT(contract_encode(contract, VOCABULARY_RUN, &test_ids, &moment, &seal, &arena, &encoded, &why), E_INVALID);
 }
 
-static void playbooks_have_words_and_no_codec_yet(void)
-{
-    open_contract();
-    CHECK_TEXT(moment_word(MOMENT_STEP_STARTED, VOCABULARY_NOETL), "step.started");
-    struct moment moment = {.kind = MOMENT_STEP_STARTED, .step = STR("a"), .logical = 1, .engine = 1};
-    struct seal seal = {.seq = 1};
-    struct encoded encoded;
-    struct json shown;
-    CHECK_INT(contract_encode(contract, VOCABULARY_NOETL, &test_ids, &moment, &seal, &arena, &encoded, &err),
-              E_UNSUPPORTED);
-    CHECK_INT(contract_decode(VOCABULARY_NOETL, STR("{}"), &arena, &moment, &seal, NULL, &err), E_UNSUPPORTED);
-    CHECK_INT(contract_show(contract, VOCABULARY_NOETL, &test_ids, &moment, &seal, &arena, &shown, &err),
-              E_UNSUPPORTED);
-    CHECK_INT(contract_check(contract, VOCABULARY_NOETL, &shown, &err), E_UNSUPPORTED);
-}
-
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -386,7 +370,6 @@ int main(int argc, char **argv)
         TEST(foreign_members_of_an_envelope_are_refused_those_of_a_payload_kept_RE_4_3a),
         TEST(invalid_events_are_not_encoded_ES_A2c_ES_A2d),
         TEST(records_have_a_largest_size_ES_2e),
-        TEST(playbooks_have_words_and_no_codec_yet),
     };
     return test_main("contract_events", tests, ARRAY_COUNT(tests), argc, argv);
 }

@@ -175,7 +175,7 @@ static void redispatches_differ_by_their_number_C_33_C_22(void)
     struct arena arena;
     arena_init(&arena, 1024, 1 << 16);
     struct moment moment = {.kind = MOMENT_STEP_REDISPATCHED, .step = STR("load"), .logical = 1, .engine = 2};
-    CHECK_STR(moment_slot(&moment, &arena), STR("load#2"));
+    CHECK_STR(moment_slot(VOCABULARY_RUN, &moment, &arena), STR("load#2"));
     for (size_t v = VOCABULARY_RUN; v <= VOCABULARY_NODES; v++) {
         enum vocabulary vocabulary = (enum vocabulary)v;
         if (!moment_word(moment.kind, vocabulary)) continue;
@@ -199,12 +199,12 @@ static void slots_by_name_C_33(void)
     struct moment step = {.kind = MOMENT_STEP_SKIPPED, .step = STR("poll[2].fetch")};
     struct moment run = {.kind = MOMENT_RUN_PAUSED};
     struct moment again = {.kind = MOMENT_STEP_REDISPATCHED, .step = STR("a"), .engine = 4294967295};
-    CHECK_STR(moment_slot(&signal, &arena), STR("SIG:s1"));
-    CHECK_STR(moment_slot(&step, &arena), STR("poll[2].fetch"));
-    CHECK_STR(moment_slot(&run, &arena), STR("RUN"));
-    CHECK_STR(moment_slot(&again, &arena), STR("a#4294967295"));
+    CHECK_STR(moment_slot(VOCABULARY_RUN, &signal, &arena), STR("SIG:s1"));
+    CHECK_STR(moment_slot(VOCABULARY_RUN, &step, &arena), STR("poll[2].fetch"));
+    CHECK_STR(moment_slot(VOCABULARY_RUN, &run, &arena), STR("RUN"));
+    CHECK_STR(moment_slot(VOCABULARY_RUN, &again, &arena), STR("a#4294967295"));
     arena.fail_in = 1;
-    CHECK(moment_slot(&signal, &arena).ptr == NULL);
+    CHECK(moment_slot(VOCABULARY_RUN, &signal, &arena).ptr == NULL);
     arena_release(&arena);
 }
 

@@ -256,7 +256,7 @@ static inline void pick_completed_facts(struct source *source, struct moment *mo
 static inline void pick_facts(struct source *source, struct moment *moment)
 {
     enum moment_kind kind = moment->kind;
-    if (kind == MOMENT_RUN_QUEUED || kind == MOMENT_RUN_STARTED) {
+    if (kind == MOMENT_RUN_QUEUED || kind == MOMENT_RUN_STARTED || kind == MOMENT_RUN_REQUESTED) {
         moment->start = pick_start(source);
     } else if (moment_is_terminal(kind)) {
         pick_end_facts(source, moment);
@@ -295,6 +295,133 @@ static inline struct moment pick_moment(struct source *source, enum moment_kind 
     moment.engine = kind == MOMENT_STEP_STARTED ? 1 : 2 + pick(source, 3);
     moment.at_ms = (int64_t)(draw(source) % UINT64_C(4102444800000));
     pick_facts(source, &moment);
+    return moment;
+}
+
+// ---- playbooks
+
+static inline struct str pick_label(struct source *source)
+{
+    static const struct str labels[] = {LITERAL("fetch"),       LITERAL("a:run:2"), LITERAL("b:iteration:1"),
+                                        LITERAL("x:run:"),      LITERAL("step:y"),  LITERAL("9"),
+                                        LITERAL("\xc3\xbc /?%")};
+    return labels[pick(source, (uint32_t)ARRAY_COUNT(labels))];
+}
+
+static inline struct json pick_members(struct source *source, struct json value, const char *const *names)
+{
+    for (size_t i = 0; names[i]; i++)
+        if (maybe(source)) CHECK(json_put(source->arena, &value, str_from(names[i]), pick_object(source)));
+    return value;
+}
+
+static inline struct json pick_outcome(struct source *source)
+{
+    static const char *const parts[] = {"error", "http", "meta", "py", NULL};
+    struct json outcome = json_object();
+    CHECK(json_put(source->arena, &outcome, STR("status"), json_string(maybe(source) ? STR("ok") : STR("error"))));
+    return pick_members(source, outcome, parts);
+}
+
+static inline struct json pick_decision(struct source *source, enum moment_kind kind)
+{
+    static const char *const set[] = {"set", NULL};
+    struct json value = json_object(), action = json_object(), steps = json_array();
+    CHECK(json_push(source->arena, &steps, pick_object(source)));
+    if (kind == MOMENT_ADMIT_EVALUATED) {
+        CHECK(json_put(source->arena, &value, STR("allow"), json_bool(maybe(source))));
+        return value;
+    }
+    if (kind == MOMENT_ROUTED) {
+        CHECK(json_put(source->arena, &value, STR("mode"), json_string(STR("inclusive"))));
+        CHECK(json_put(source->arena, &value, STR("matched"), steps));
+        CHECK(json_put(source->arena, &value, STR("selected"), steps));
+        return pick_members(source, value, set);
+    }
+    CHECK(json_put(source->arena, &action, STR("do"), json_string(STR("retry"))));
+    CHECK(json_put(source->arena, &action, STR("delay"), json_number(STR("2.5"))));
+    CHECK(json_put(source->arena, &value, STR("matched_rule_index"),
+                   maybe(source) ? json_null() : json_int(pick(source, 4))));
+    CHECK(json_put(source->arena, &value, STR("action"), action));
+    return pick_members(source, value, set);
+}
+
+static inline void pick_blob(struct source *source, struct moment *moment)
+{
+    moment->has_blob = true;
+    moment->blob = pick_digest(source);
+    moment->blob_size = draw(source) >> 16;
+    if (maybe(source)) moment->preview = pick_object(source);
+    if (moment->kind != MOMENT_LOOP_STARTED && maybe(source)) moment->extracted = pick_object(source);
+}
+
+// Which facts a kind has in a playbook's log.
+static inline void pick_playbook_facts(struct source *source, struct moment *moment)
+{
+    enum moment_kind kind = moment->kind;
+    bool fails = kind == MOMENT_ATTEMPT_FAILED || kind == MOMENT_TASK_FAILED || kind == MOMENT_STEP_FAILED ||
+                 kind == MOMENT_ITERATION_FAILED || kind == MOMENT_RUN_FAILED;
+    bool may_fail = kind == MOMENT_REQUEST_EVALUATED || kind == MOMENT_WORKFLOW_FINISHED;
+    bool counts = kind == MOMENT_WORKFLOW_FINISHED || kind == MOMENT_LOOP_DONE || moment_is_terminal(kind);
+    bool ends = counts || fails || kind == MOMENT_ATTEMPT_DONE || kind == MOMENT_TASK_DONE ||
+                kind == MOMENT_STEP_COMPLETED || kind == MOMENT_ITERATION_DONE;
+    if (fails || (may_fail && maybe(source))) moment->fault = pick_fault(source);
+    if (kind == MOMENT_RUN_FAILED && maybe(source)) moment->fault.category = STR("cancelled");
+    if (ends) moment->duration_ms = pick(source, 100000);
+    if (counts)
+        moment->counts = (struct run_counts){pick(source, 9), pick(source, 9), pick(source, 9), pick(source, 9)};
+    if (kind == MOMENT_RUN_REQUESTED) moment->start = pick_start(source);
+    if (kind == MOMENT_RUN_STARTED || kind == MOMENT_STEP_SCHEDULED || kind == MOMENT_TASK_STARTED)
+        moment->value = pick_json(source, 3);
+    if (kind == MOMENT_MANIFEST_UPDATED) moment->value = pick_object(source);
+    if (kind == MOMENT_LOOP_STARTED) moment->counts.total = pick(source, 3);
+    bool decides = kind == MOMENT_ADMIT_EVALUATED || kind == MOMENT_TASK_DECIDED || kind == MOMENT_ROUTED;
+    if (decides) moment->value = pick_decision(source, kind);
+    if (kind == MOMENT_ATTEMPT_DONE || (fails && kind != MOMENT_RUN_FAILED)) moment->value = pick_outcome(source);
+    bool results = kind == MOMENT_TASK_DONE || kind == MOMENT_STEP_COMPLETED || kind == MOMENT_LOOP_STARTED;
+    if (kind == MOMENT_RESULT_STORED || (results && maybe(source)))
+        pick_blob(source, moment);
+    else if (results)
+        moment->value = pick_json(source, 4);
+    if (moment_is_step(kind)) {
+        moment->due_ms = maybe(source) ? 1770829200000 : 0;
+        moment->run_ref = maybe(source) ? pick_run(source) : STR("");
+    } else if (kind == MOMENT_RUN_CANCELLED || kind == MOMENT_RUN_PAUSED || kind == MOMENT_RUN_RESUMED) {
+        moment->reason = pick_text(source);
+        moment->signal_id = maybe(source) ? pick_uuid(source) : STR("");
+        moment->signal_type = maybe(source) ? pick_signal_type(source) : STR("");
+    } else if (kind == MOMENT_RUN_FAILED) {
+        moment->reason = maybe(source) ? pick_step(source) : STR("");
+    }
+    if (kind != MOMENT_RUN_REQUESTED) moment->actor = pick_text(source);
+}
+
+static inline bool moment_has_task(enum moment_kind kind)
+{
+    return kind == MOMENT_TASK_STARTED || kind == MOMENT_ATTEMPT_STARTED || kind == MOMENT_ATTEMPT_DONE ||
+           kind == MOMENT_ATTEMPT_FAILED || kind == MOMENT_TASK_DECIDED || kind == MOMENT_TASK_DONE ||
+           kind == MOMENT_TASK_FAILED;
+}
+
+static inline struct moment pick_playbook_moment(struct source *source, enum moment_kind kind)
+{
+    struct moment moment = {.kind = kind, .by = (enum emitter)(EMITTER_ENGINE + pick(source, 4))};
+    bool task = moment_has_task(kind);
+    bool iteration = kind >= MOMENT_ITERATION_SCHEDULED && kind <= MOMENT_ITERATION_FAILED;
+    if (kind == MOMENT_RESULT_STORED || kind == MOMENT_MANIFEST_UPDATED) task = maybe(source);
+    if (moment_is_step(kind)) {
+        moment.step = maybe(source) ? pick_step(source) : pick_label(source);
+        moment.visit = 1 + pick(source, 3);
+    }
+    if (iteration || (task && maybe(source))) moment.iteration = 1 + pick(source, 12);
+    if (task) {
+        moment.task = pick_label(source);
+        moment.task_run = 1 + pick(source, 11);
+    }
+    moment.logical = 1 + pick(source, 3);
+    moment.engine = 1 + pick(source, 2);
+    moment.at_ms = (int64_t)(draw(source) % UINT64_C(4102444800000));
+    pick_playbook_facts(source, &moment);
     return moment;
 }
 
@@ -359,6 +486,15 @@ static inline void check_moment_equal(const struct moment *a, const struct momen
     CHECK_TEXT(moment_name(a->kind), moment_name(b->kind));
     CHECK_INT(a->by, b->by);
     CHECK_STR(a->step, b->step);
+    CHECK_INT(a->visit, b->visit);
+    CHECK_INT(a->iteration, b->iteration);
+    CHECK_STR(a->task, b->task);
+    CHECK_INT(a->task_run, b->task_run);
+    CHECK_INT(a->extracted.type, b->extracted.type);
+    CHECK(!a->extracted.type || json_equal(&a->extracted, &b->extracted));
+    CHECK_INT(a->preview.type, b->preview.type);
+    CHECK(!a->preview.type || json_equal(&a->preview, &b->preview));
+    CHECK_INT(a->truncated, b->truncated);
     CHECK_INT(a->logical, b->logical);
     CHECK_INT(a->engine, b->engine);
     CHECK_INT(a->at_ms, b->at_ms);

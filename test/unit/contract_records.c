@@ -241,9 +241,8 @@ static void one_moment_is_shown_in_the_words_of_another_contract_C_52(void)
     moment = (struct moment){.kind = MOMENT_UNKNOWN};
     CHECK_OK(contract_show(contract, VOCABULARY_RUN, &test_ids, &moment, &seal, &arena, &shown, &err), &err);
     CHECK_INT(shown.type, 0);
-    moment = (struct moment){.kind = MOMENT_RUN_STARTED, .logical = 1, .engine = 1};
+    moment = (struct moment){.kind = MOMENT_RUN_QUEUED, .logical = 1, .engine = 1};
     CHECK_INT(contract_show(contract, VOCABULARY_RUN, &test_ids, &moment, &seal, &arena, &shown, &err), E_INVALID);
-    CHECK_INT(contract_show(contract, VOCABULARY_NODES, &test_ids, &moment, &seal, &arena, &shown, &err), E_INVALID);
 }
 
 // ---- names

@@ -24,7 +24,8 @@ static void open_contract(void)
 static void check_ids(const struct run_ids *ids, enum vocabulary vocabulary, enum moment_kind kind)
 {
     CHECK_STR(ids->run, test_ids.run);
-    if (vocabulary == VOCABULARY_NODES && kind != MOMENT_RUN_STARTED) {
+    enum moment_kind tells = vocabulary == VOCABULARY_NODES ? MOMENT_RUN_STARTED : MOMENT_RUN_REQUESTED;
+    if (vocabulary != VOCABULARY_RUN && kind != tells) {
         CHECK_INT(ids->tenant.len, 0);
         return;
     }
@@ -52,7 +53,8 @@ static void check_payload(const struct encoded *encoded)
 static void check_one(struct source *source, enum vocabulary vocabulary, enum moment_kind kind)
 {
     struct error err = {0};
-    struct moment moment = pick_moment(source, kind), back;
+    bool playbook = vocabulary == VOCABULARY_NOETL;
+    struct moment moment = playbook ? pick_playbook_moment(source, kind) : pick_moment(source, kind), back;
     struct seal seal = pick_seal(source), seal_back;
     struct run_ids ids = {0};
     struct encoded encoded;
@@ -98,6 +100,12 @@ static void node_records_keep_every_fact_C_63(void)
     check_vocabulary(VOCABULARY_NODES, 9); // 8 types; node_started is two kinds
 }
 
+static void playbook_records_keep_every_fact_NX_2a_NX_3_1a(void)
+{
+    check_vocabulary(VOCABULARY_NOETL,
+                     32); // 29 types; playbook.finished is three kinds, playbook.request.evaluated two
+}
+
 static void ledger_keeps_every_fact_of_every_kind_C_05(void)
 {
     arena_init(&arena, 64 * 1024, 64 << 20);
@@ -105,7 +113,10 @@ static void ledger_keeps_every_fact_of_every_kind_C_05(void)
         for (uint64_t seed = 0; seed < ROUNDS; seed++) {
             arena_reset(&arena);
             struct source source = {.state = kind * 7919 + seed, .arena = &arena};
-            struct moment moment = pick_moment(&source, (enum moment_kind)kind), back;
+            bool playbook = seed % 2 && moment_word((enum moment_kind)kind, VOCABULARY_NOETL);
+            struct moment moment = playbook ? pick_playbook_moment(&source, (enum moment_kind)kind)
+                                            : pick_moment(&source, (enum moment_kind)kind),
+                          back;
             struct error err = {0};
             struct str bytes;
             CHECK_OK(contract_encode_ledger(&moment, &arena, &bytes, &err), &err);
@@ -173,10 +184,13 @@ static void every_allocation_may_fail(void)
     open_contract();
     static const enum moment_kind kinds[] = {MOMENT_RUN_STARTED, MOMENT_STEP_COMPLETED, MOMENT_STEP_FAILED,
                                              MOMENT_STEP_SKIPPED};
-    for (size_t k = 0; k < ARRAY_COUNT(kinds) * 2; k++) {
-        enum vocabulary vocabulary = k % 2 ? VOCABULARY_RUN : VOCABULARY_NODES;
+    static const enum moment_kind of_playbooks[] = {MOMENT_RUN_REQUESTED, MOMENT_TASK_DONE, MOMENT_TASK_DECIDED,
+                                                    MOMENT_RESULT_STORED};
+    for (size_t k = 0; k < ARRAY_COUNT(kinds) * 3; k++) {
+        enum vocabulary vocabulary = (enum vocabulary)(VOCABULARY_RUN + k % 3);
         struct source source = {.state = k, .arena = &arena};
-        struct moment moment = pick_moment(&source, kinds[k / 2]);
+        struct moment moment = vocabulary == VOCABULARY_NOETL ? pick_playbook_moment(&source, of_playbooks[k / 3])
+                                                              : pick_moment(&source, kinds[k / 3]);
         struct seal seal = pick_seal(&source);
         enum code rc = E_NOMEM;
         for (int64_t n = 1; rc; n++) {
@@ -217,8 +231,18 @@ static void cost_of_encode_and_decode(void)
     moment.duration_ms = 412;
     struct seal seal = {.seq = 17, .persisted_ms = 1770829200123, .event_id = "7c9e6679-7425-40de-944b-e07fc1f90ae7"};
     struct encoded encoded = {0};
-    for (int v = 0; v < 2; v++) {
-        enum vocabulary vocabulary = v ? VOCABULARY_NODES : VOCABULARY_RUN;
+    for (int v = 0; v < 3; v++) {
+        enum vocabulary vocabulary = (enum vocabulary)(VOCABULARY_RUN + v);
+        if (vocabulary == VOCABULARY_NOETL) {
+            moment.kind = MOMENT_TASK_DONE;
+            moment.visit = moment.task_run = 1;
+            moment.iteration = 4711;
+            moment.task = STR("fetch");
+        } else {
+            moment.kind = MOMENT_STEP_COMPLETED;
+            moment.visit = moment.task_run = moment.iteration = 0;
+            moment.task = STR("");
+        }
         int64_t start = now_ns();
         for (int i = 0; i < COUNT; i++) {
             arena_reset(&turn);
@@ -245,6 +269,7 @@ int main(int argc, char **argv)
     static const struct test tests[] = {
         TEST(run_records_keep_every_fact_RE_4_1a_RE_4_2a),
         TEST(node_records_keep_every_fact_C_63),
+        TEST(playbook_records_keep_every_fact_NX_2a_NX_3_1a),
         TEST(ledger_keeps_every_fact_of_every_kind_C_05),
         TEST(ledger_entry_of_a_newer_version_is_unknown),
         TEST(malformed_text_is_repaired_and_malformed_values_are_refused),
