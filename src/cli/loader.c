@@ -30,7 +30,15 @@ static bool know_function(void *context, struct str name)
     return cli->functions && functions_know(cli->functions, name);
 }
 
+// The tools of playbooks are those of the binary.
+static bool know_task(void *context, struct str kind)
+{
+    (void)context, (void)kind;
+    return false;
+}
+
 struct program_loader source_loader(struct sources *sources)
 {
-    return (struct program_loader){.context = sources, .load = load_part, .host_kind = know_function};
+    return (struct program_loader){
+        .context = sources, .load = load_part, .host_kind = know_function, .task_kind = know_task};
 }

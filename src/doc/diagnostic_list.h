@@ -40,9 +40,9 @@
       "There is nothing in the file but white space and comments.")                                \
     X("E0201", "the document is not a mapping",                                                    \
       "A plan and a workflow are mappings of fields; this document is a list or a single value.")  \
-    X("E0202", "neither a plan nor a workflow",                                                    \
-      "An execution plan has `steps`, a node workflow has `nodes`. The document has neither, or "  \
-      "both, so it is not known how to read it.")                                                  \
+    X("E0202", "neither a plan nor a workflow nor a playbook",                                     \
+      "An execution plan has `steps`, a node workflow has `nodes`, a playbook has `workflow`. The " \
+      "document has none of them, or two, so it is not known how to read it.")                     \
     X("E0203", "an unknown field",                                                                 \
       "The field is not part of the format. Unknown fields are refused instead of ignored, "       \
       "because a misspelt field would otherwise change what the document does without a word. "    \
@@ -97,6 +97,22 @@
       "The plan requires something that its adapter cannot do. With fallbackBehavior: emulate "    \
       "something else stands in for it if there is such a thing, with degrade the plan runs "      \
       "without it; the run says so when it starts.")                                               \
+    X("E0222", "a construct of older playbooks",                                                   \
+      "Playbooks have changed: the construct is not read any more, so that it cannot be "          \
+      "taken for something that works. The hint says what is written in its place.")               \
+    X("E0223", "an unknown kind of tool",                                                          \
+      "Tasks of playbooks are carried out by tools; the hint lists those that there are. "         \
+      "More come from plug-ins: executables in a directory that the command is given.")            \
+    X("E0224", "a version of playbooks that is not supported",                                     \
+      "Playbooks of apiVersion noetl.io/v2 and noetl.io/v10 are read.")                            \
+    X("E0225", "a number that must be known beforehand",                                           \
+      "Attempts, delays, timeouts and max_in_flight are fixed when the document is read. A "       \
+      "template in their place is answered once, from the workload as it is written.")             \
+    X("E0226", "a policy without rules",                                                           \
+      "A policy decides by its rules: a list that is not empty, each with when and then, "         \
+      "the last perhaps with else.")                                                               \
+    X("E0227", "a step that neither does nor leads to anything",                                   \
+      "A step of a playbook has a tool, or a next, or both.")                                      \
     X("E0301", "an id is used twice",                                                              \
       "Ids are unique in their scope: the document, or the body of one loop.")                     \
     X("E0302", "an unknown dependency",                                                            \
@@ -114,6 +130,18 @@
       "A child document leads back to a document that is being read. Such a run would never end.") \
     X("E0308", "a child document is not valid",                                                    \
       "The document that the step runs has errors of its own, which are listed with its name.")    \
+    X("E0309", "an arc to a step that does not exist",                                             \
+      "Arcs, entry_step and final_step name steps of the same workflow.")                          \
+    X("E0310", "a jump to a task that does not exist",                                             \
+      "do: jump goes to the label of a task of the same step, or to previous.")                    \
+    X("E0311", "an entry of the workbook that does not exist",                                     \
+      "A task of kind workbook runs the entry of the root's workbook that it names; an "           \
+      "entry has a tool of any other kind.")                                                       \
+    X("E0312", "a label is used twice",                                                            \
+      "Labels of tasks are unique in their step.")                                                 \
+    X("E0313", "a step that no arc leads to",                                                      \
+      "The step is neither where the workflow begins nor where an arc leads, so it never "         \
+      "runs.")                                                                                     \
     X("E0401", "a condition that does not parse",                                                  \
       "A condition is one or more comparisons joined by && and ||, without parentheses: "          \
       "$build.output.status == 'ok' && $INPUTS.count > 3. The left side is a reference, the "      \
@@ -131,6 +159,9 @@
     X("E0405", "a reference to an input that is not declared",                                     \
       "$INPUTS.name names no entry of `inputs`. The step fails unless the start of the run gives " \
       "that input.")                                                                               \
+    X("E0406", "a template that does not parse",                                                   \
+      "Texts of playbooks with {{ }} or {% %} are templates in a subset of Jinja "                 \
+      "(docs/format/template.md). The place shown is where reading it stopped.")                   \
     X("E0501", "the document is too large",                                                        \
       "YAML documents may have 1 MiB, JSON documents 8 MiB.")                                      \
     X("E0502", "the document is nested too deeply", "Lists and mappings nest up to 64 levels.")    \

@@ -1,5 +1,5 @@
 // The compiled program as text. Only what differs from the default is written, so that a golden shows what matters.
-#include "program/program.h"
+#include "program/net.h"
 
 static void write_ids(struct buf *out, const struct program *program, const char *label, const uint32_t *steps,
                       uint32_t count)
@@ -98,6 +98,22 @@ static void write_step(struct buf *out, const struct program *program, uint32_t 
         json_write(out, &step->with);
     }
     buf_printf(out, " @%u:%u\n", step->line, step->column);
+    if (program->net) net_step_write(out, program, index, true);
+}
+
+static void write_net(struct buf *out, const struct program *program)
+{
+    const struct net *net = program->net;
+    buf_printf(out, "begins at %.*s\n", STR_ARG(program->steps[net->entry].id));
+    if (net->final != PROGRAM_TOP) buf_printf(out, "ends with %.*s\n", STR_ARG(program->steps[net->final].id));
+    if (net->no_next_is_error) buf_text(out, "no next is an error\n");
+    if (net->keychain.type) {
+        buf_text(out, "keychain ");
+        json_write(out, &net->keychain);
+        buf_byte(out, '\n');
+    }
+    for (uint32_t i = 0; i < net->requires_tool_count; i++)
+        buf_printf(out, "requires %.*s\n", STR_ARG(net->requires_tools[i]));
 }
 
 void program_dump(struct buf *out, const struct program *program)
@@ -141,6 +157,7 @@ void program_dump(struct buf *out, const struct program *program)
         buf_add(out, program->required[i]);
         buf_byte(out, '\n');
     }
+    if (program->net) write_net(out, program);
     for (uint32_t i = 0; i < program->step_count; i++) write_step(out, program, i);
     buf_text(out, "order");
     for (uint32_t i = 0; i < program->top_count; i++) buf_printf(out, " %u", program->order[i]);

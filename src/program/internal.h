@@ -1,7 +1,7 @@
 // Private to src/program: what the two readers, the compiler and the loader share.
 //
 //   program.c  loads: one `load` per call of program_load, one `reader` per document of it
-//   plan.c, nodes.c  tree to drafts;  fields.c, bodies.c  the fields both have
+//   plan.c, nodes.c  tree to drafts;  fields.c, bodies.c  the fields both have;  playbook*.c  playbooks (playbook.h)
 //   compile.c  drafts to numbered steps, dependencies, order;  refs.c  conditions and references
 //   parts.c  other files: named scripts and child documents
 //
@@ -186,6 +186,8 @@ void body_env(struct reader *r, struct draft *draft, const struct json *env);
 void body_text(struct reader *r, struct draft *draft, const char *name, const struct json *value);
 void body_args(struct reader *r, struct draft *draft, const struct json *args);
 bool is_host_kind(const struct reader *r, struct str name); // a function that whoever loads the document has
+bool is_task_kind(const struct reader *r, struct str name); // a tool of playbooks that is not our own
+void hint_kinds(struct reader *r, struct diagnostic *d, struct str name); // the kinds there are, the nearest first
 void body_host(struct reader *r, struct draft *draft, const struct json *with);
 
 // ---- compile.c, refs.c, parts.c
@@ -206,6 +208,9 @@ void refs_check(struct compiler *c, uint32_t step);
 bool part_load(struct reader *r, enum part_kind kind, const struct json *request, struct str runtime, struct str *file,
                struct str *text);
 void children_load(struct reader *r, struct draft **drafts, const struct chain *chain);
+// The program that `document` names, retained, or NULL (reported). `later`: what cannot be had now may be there when it is
+// needed, so that everything wrong with it is a warning.
+const struct program *child_of(struct reader *r, const struct json *document, const struct chain *chain, bool later);
 void parts_finish(struct reader *r);
 
 #endif

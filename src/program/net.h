@@ -50,7 +50,7 @@ struct net_task {
     struct str label; // unique in its step
     struct str kind;  // "http", "python", ...: one of net_kind_list, or of a plug-in
     // What the tool is told: everything of the task but its name, kind, policy, set and result controls; aliases resolved,
-    // `spec` merged in, the workbook's entry merged in. Always an object. Python: `code` and `script` are constants, never templates.
+    // `spec` merged in, the workbook's entry merged in. Always an object. `code` is a constant, never a template.
     const struct template_tree *with;
     bool in_process; // noop: nothing is asked of anybody
     bool has_policy; // rules were written
@@ -64,6 +64,9 @@ struct net_task {
     const struct net_select *selects;
     uint32_t select_count;
     struct str playbook; // kind playbook: `path` when it is a constant; else empty and found when it runs
+    // Kind playbook with a constant path that the loader found: its bytes are a part of the program (I20). NULL: it is looked
+    // for when the task runs.
+    const struct program *child;
     struct str return_step;
     uint32_t line, column;
 };
@@ -135,5 +138,8 @@ struct net {
     X("transfer", "moves rows from one place to another")                                                              \
     X("wait", "waits")
 bool net_kind_known(struct str kind);
+const char *net_do_name(enum net_do action); // "continue", "retry", ...
+// The step as text, for goldens and comparison: several lines, each after two blanks. `places`: with lines and columns.
+void net_step_write(struct buf *out, const struct program *program, uint32_t step, bool places);
 
 #endif

@@ -41,15 +41,20 @@ static const struct program_part *part_add(struct reader *r, const struct progra
     return &r->parts[r->part_count++];
 }
 
-static bool refuse_part(struct reader *r, const struct json *request, const struct error *err)
+static bool refuse_part(struct reader *r, const struct json *request, const struct error *err, bool later)
 {
     struct place at = place_of(r, request);
-    ERROR(r, "E0218", at, "%s", err->message);
+    if (later) {
+        struct diagnostic *d = WARNING(r, "E0218", at, "%s", err->message);
+        HINT(r, d, "it is looked for again when the task runs");
+    } else {
+        ERROR(r, "E0218", at, "%s", err->message);
+    }
     return false;
 }
 
-bool part_load(struct reader *r, enum part_kind kind, const struct json *request, struct str runtime, struct str *file,
-               struct str *text)
+static bool part_find(struct reader *r, enum part_kind kind, const struct json *request, struct str runtime, bool later,
+                      struct str *file, struct str *text)
 {
     struct program *program = r->program;
     struct error err = {0};
@@ -67,7 +72,7 @@ bool part_load(struct reader *r, enum part_kind kind, const struct json *request
     const struct program_loader *loader = r->load->loader;
     if (!loader || !loader->load) {
         error_set(&err, E_NOT_FOUND, "\"%.*s\" is another file, and none can be read here", SHOW(request->text));
-        return refuse_part(r, request, &err);
+        return refuse_part(r, request, &err, later);
     }
     *file = *text = (struct str){NULL, 0};
     enum code rc =
@@ -78,7 +83,7 @@ bool part_load(struct reader *r, enum part_kind kind, const struct json *request
     }
     if (rc) {
         if (err.code == OK) error_set(&err, rc, "\"%.*s\" cannot be read", SHOW(request->text));
-        return refuse_part(r, request, &err);
+        return refuse_part(r, request, &err, later);
     }
     struct program_part part = {
         .kind = kind,
@@ -91,6 +96,12 @@ bool part_load(struct reader *r, enum part_kind kind, const struct json *request
     };
     if (!part_add(r, &part)) r->failed = true;
     return !r->failed;
+}
+
+bool part_load(struct reader *r, enum part_kind kind, const struct json *request, struct str runtime, struct str *file,
+               struct str *text)
+{
+    return part_find(r, kind, request, runtime, false, file, text);
 }
 
 void parts_finish(struct reader *r)
@@ -137,9 +148,8 @@ static const struct loaded *remember(struct reader *r, struct loaded entry)
 }
 
 // The child's diagnostics point into its text, which dies with the program: they get a copy.
-static void keep_source(struct reader *r, size_t first, struct str text)
+static void keep_source(struct reader *r, struct diagnostics *diagnostics, size_t first, struct str text)
 {
-    struct diagnostics *diagnostics = r->diagnostics;
     struct str copy = {NULL, 0};
     for (size_t i = first; i < diagnostics->count; i++) {
         if (diagnostics->items[i].source.ptr != text.ptr) continue;
@@ -149,11 +159,12 @@ static void keep_source(struct reader *r, size_t first, struct str text)
     }
 }
 
-static const struct loaded *load_child(struct reader *r, struct str file, struct str text, const struct chain *chain)
+static const struct loaded *load_child(struct reader *r, struct str file, struct str text, const struct chain *chain,
+                                       struct diagnostics *diagnostics)
 {
     uint32_t known = map_get(&r->load->loaded_by_file, file);
     if (known != MAP_NONE) return &r->load->loaded[known];
-    struct diagnostics *diagnostics = r->diagnostics;
+    struct diagnostics *outer = r->load->diagnostics;
     struct loaded entry = {.file = file};
     struct str outer_source = diagnostics->source;
     size_t first = diagnostics->count;
@@ -163,49 +174,64 @@ static const struct loaded *load_child(struct reader *r, struct str file, struct
         return NULL;
     }
     diagnostics->source = text;
+    r->load->diagnostics = diagnostics;
     enum code rc = load_document(r->load, text, shown, chain, &entry.program, &entry.height);
-    keep_source(r, first, text);
+    r->load->diagnostics = outer;
+    keep_source(r, diagnostics, first, text);
     diagnostics->source = outer_source;
     if (rc == E_NOMEM) r->failed = true;
     if (rc && rc != E_INVALID) return NULL;
     return remember(r, entry);
 }
 
-static void attach_child(struct reader *r, uint32_t index, const struct json *document, const struct chain *chain)
+// What is wrong with a child that may be another one when it is needed.
+static const struct program *doubt(struct reader *r, const struct json *document, const char *why, struct str file)
+{
+    struct place at = place_of(r, document);
+    struct diagnostic *d = WARNING(r, "E0308", at, "%.*s %s", SHOW(file), why);
+    HINT(r, d, "the task fails when it runs it, unless it is another document by then");
+    return NULL;
+}
+
+const struct program *child_of(struct reader *r, const struct json *document, const struct chain *chain, bool later)
 {
     INVARIANT(chain); // its first link is the outermost document
     struct str file;
     struct str text;
-    if (!part_load(r, PART_DOCUMENT, document, STR(""), &file, &text)) return;
+    if (!part_find(r, PART_DOCUMENT, document, STR(""), later, &file, &text)) return NULL;
     for (const struct chain *link = chain; link; link = link->outer) {
-        if (str_eq(link->file, file)) {
-            report_recursion(r, document, file, chain);
-            return;
-        }
+        if (!str_eq(link->file, file)) continue;
+        if (later) return NULL; // it is there when it runs; how deep it goes is seen then
+        report_recursion(r, document, file, chain);
+        return NULL;
     }
     struct place at = place_of(r, document);
     if (chain->depth == NESTING_MAX) {
         ERROR(r, "E0507", at, "documents run documents more than %d deep", NESTING_MAX);
-        return;
+        return NULL;
     }
-    const struct loaded *child = load_child(r, file, text, chain);
-    if (!child) return;
+    struct diagnostics aside;
+    diagnostics_init(&aside, r->scratch);
+    const struct loaded *child = load_child(r, file, text, chain, later ? &aside : r->diagnostics);
+    if (aside.failed) r->failed = true;
+    if (!child) return NULL;
+    if (!child->program && later) return doubt(r, document, "has errors (cairn validate lists them)", file);
     if (!child->program) {
         ERROR(r, "E0308", at, "the document %.*s has errors", SHOW(file));
-        return;
+        return NULL;
     }
     if (chain->depth + child->height > NESTING_MAX) {
         ERROR(r, "E0507", at, "documents run documents more than %d deep", NESTING_MAX);
-        return;
+        return NULL;
     }
     if (child->height + 1 > r->height) r->height = child->height + 1;
-    r->program->steps[index].child = program_retain(child->program);
     for (uint32_t i = 0; i < child->program->part_count; i++)
         if (!part_add(r, &child->program->parts[i])) r->failed = true;
+    return program_retain(child->program);
 }
 
 void children_load(struct reader *r, struct draft **drafts, const struct chain *chain)
 {
     for (uint32_t i = 0; i < r->program->step_count && !r->failed; i++)
-        if (drafts[i]->document) attach_child(r, i, drafts[i]->document, chain);
+        if (drafts[i]->document) r->program->steps[i].child = child_of(r, drafts[i]->document, chain, false);
 }

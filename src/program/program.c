@@ -1,4 +1,4 @@
-#include "program/internal.h"
+#include "program/playbook.h"
 
 #include <string.h>
 
@@ -40,28 +40,41 @@ static struct program *program_new(struct load *load, struct str text, struct st
     return program;
 }
 
-static void read_document(struct reader *r, const struct json *root, struct draft_list *list)
+static bool is_playbook(const struct json *root)
+{
+    if (str_starts(json_text(json_key(root, "apiVersion")), STR("noetl.io/"))) return true;
+    if (str_is(json_text(json_key(root, "kind")), "Playbook")) return true;
+    return json_key(root, "workflow") && !json_key(root, "steps") && !json_key(root, "nodes");
+}
+
+// Returns what is left to do for a playbook once its steps have their numbers; NULL for other documents.
+static struct playbook *read_document(struct reader *r, const struct json *root, struct draft_list *list)
 {
     struct place at = place_of(r, root);
     if (root->type != JSON_OBJECT) {
         ERROR(r, "E0201", at, "a document is a mapping of fields, but this one is of type %s",
               json_type_name((enum json_type)root->type));
-        return;
+        return NULL;
+    }
+    if (is_playbook(root)) {
+        r->program->kind = DOCUMENT_PLAYBOOK;
+        return playbook_read(r, root, list);
     }
     bool steps = json_key(root, "steps") != NULL;
     bool nodes = json_key(root, "nodes") != NULL;
     if (steps == nodes) {
-        struct diagnostic *d = ERROR(r, "E0202", at,
-                                     steps ? "the document has both \"steps\" and \"nodes\""
-                                           : "the document has neither \"steps\" (a plan) nor \"nodes\" (a workflow)");
-        if (json_key(root, "workflow")) HINT(r, d, "it looks like a playbook, which is another format");
-        return;
+        ERROR(r, "E0202", at,
+              steps ? "the document has both \"steps\" and \"nodes\""
+                    : "the document has neither \"steps\" (a plan) nor \"nodes\" (a workflow) nor \"workflow\" (a "
+                      "playbook)");
+        return NULL;
     }
     r->program->kind = steps ? DOCUMENT_PLAN : DOCUMENT_NODES;
     if (steps)
         plan_read(r, root, list);
     else
         nodes_read(r, root, list);
+    return NULL;
 }
 
 // The messages of doc_tree know no contract codes.
@@ -81,9 +94,10 @@ static enum code compile_document(struct reader *r, const struct chain *chain)
         return rc;
     }
     struct draft_list list = {0};
-    read_document(r, &root, &list);
+    struct playbook *playbook = read_document(r, &root, &list);
     struct draft **drafts = compile(r, &list);
     if (drafts) children_load(r, drafts, chain);
+    if (drafts && playbook) playbook_finish(playbook, chain);
     parts_finish(r);
     return r->failed || r->diagnostics->failed ? E_NOMEM : OK;
 }
@@ -178,6 +192,16 @@ void program_release(struct program *program)
         } child = {program->steps[i].child};
         program_release(child.kept);
     }
+    for (uint32_t i = 0; program->net && program->net->steps && i < program->step_count; i++) {
+        const struct net_step *step = &program->net->steps[i];
+        for (uint32_t k = 0; k < step->task_count; k++) {
+            union {
+                const struct program *given;
+                struct program *kept;
+            } child = {step->tasks[k].child};
+            program_release(child.kept);
+        }
+    }
     struct arena arena = program->arena;
     arena_release(&arena);
 }
@@ -255,6 +279,7 @@ const char *step_kind_name(enum step_kind kind)
 
 const char *document_kind_name(enum document_kind kind)
 {
+    if (kind == DOCUMENT_PLAYBOOK) return "playbook";
     return kind == DOCUMENT_PLAN ? "plan" : "nodes";
 }
 

@@ -1,7 +1,7 @@
 // Document to program: what the kernel runs. Immutable after program_load, content-hashed, shared by every run of the
 // same document (reference count).
 //
-//   text --doc_tree--> tree --plan.c | nodes.c--> steps with positions --compile.c--> program
+//   text --doc_tree--> tree --plan.c | nodes.c | playbook.c--> steps with positions --compile.c--> program
 //
 // A program is a net of steps: each has a join (dependencies and a trigger rule), a body (one task of some kind with a
 // retry policy), perhaps a condition, and, when it is a loop, a scope of child steps that run once per iteration.
@@ -155,6 +155,8 @@ struct program_loader {
                       struct arena *arena, struct str *file, struct str *text, struct error *err);
     // Whether `kind` is a function of the host (HOST). NULL: there are none, and such a kind is a mistake.
     bool (*host_kind)(void *context, struct str kind);
+    // Whether `kind` is a tool of playbooks that a plug-in brings. NULL: host_kind is asked.
+    bool (*task_kind)(void *context, struct str kind);
 };
 
 // E_INVALID: there is at least one error diagnostic and *out is NULL. Warnings alone give a program.
@@ -177,7 +179,7 @@ uint32_t program_scope(const struct program *program, uint32_t scope, uint32_t *
 const char *step_kind_name(enum step_kind kind);
 // Whether `with` of a compiled step may have this member with this value: what INJECT_OVERRIDE may put there.
 bool step_kind_takes(enum step_kind kind, struct str member, const struct json *value);
-const char *document_kind_name(enum document_kind kind); // "plan", "nodes"
+const char *document_kind_name(enum document_kind kind); // "plan", "nodes", "playbook"
 const char *backoff_name(enum backoff backoff);
 // The compiled program as text, for goldens: one line a step.
 void program_dump(struct buf *out, const struct program *program);

@@ -1,5 +1,5 @@
 // Two programs, step by step: would a step give the same result in both, as far as the documents say?
-#include "program/program.h"
+#include "program/net.h"
 
 static bool same_secrets(const struct program_step *a, const struct program_step *b)
 {
@@ -67,6 +67,26 @@ static bool same_children(const struct program *pa, const struct program_step *a
     return true;
 }
 
+// Steps of playbooks by what they were normalised to: tasks, rules, arcs, loop. Their rules are what they do, not only how often
+// they try, so that `policy` makes no difference.
+static bool same_net_step(const struct program *pa, uint32_t step_a, const struct program *pb, uint32_t step_b)
+{
+    if (!pa->net || !pb->net) return pa->net == pb->net;
+    const struct net_step *a = &pa->net->steps[step_a], *b = &pb->net->steps[step_b];
+    if (a->task_count != b->task_count) return false;
+    for (uint32_t i = 0; i < a->task_count; i++)
+        if (!same_document(a->tasks[i].child, b->tasks[i].child)) return false;
+    struct buf text_a, text_b;
+    buf_init(&text_a, (size_t)64 << 20);
+    buf_init(&text_b, (size_t)64 << 20);
+    net_step_write(&text_a, pa, step_a, false);
+    net_step_write(&text_b, pb, step_b, false);
+    bool same = buf_ok(&text_a) && buf_ok(&text_b) && str_eq(buf_str(&text_a), buf_str(&text_b));
+    buf_release(&text_a);
+    buf_release(&text_b);
+    return same;
+}
+
 bool program_same_step(const struct program *pa, uint32_t step_a, const struct program *pb, uint32_t step_b,
                        bool policy)
 {
@@ -76,5 +96,5 @@ bool program_same_step(const struct program *pa, uint32_t step_a, const struct p
     if (!str_eq(a->when_text, b->when_text) || a->when_broken != b->when_broken) return false;
     if (policy && !same_policy(a, b)) return false;
     return json_equal(&a->with, &b->with) && same_deps(pa, a, pb, b) && same_secrets(a, b) && same_artifacts(a, b) &&
-           same_document(a->child, b->child) && same_children(pa, a, pb, b);
+           same_document(a->child, b->child) && same_children(pa, a, pb, b) && same_net_step(pa, step_a, pb, step_b);
 }

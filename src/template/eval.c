@@ -217,7 +217,7 @@ static enum code eval_dict(struct eval *e, const struct node *n, struct json *ou
         if (rc) return rc;
         e->at = arg->value->at;
         if (key.type != JSON_STRING)
-            return eval_fault(e, E_UNSUPPORTED, "keys are texts, and this is of type %s", value_type(&key));
+            return eval_fault(e, E_UNSUPPORTED, "keys are texts, and this is of type %s", value_type_name(&key));
         rc = value_put(e, &dict, key.text, value);
         if (rc) return rc;
     }

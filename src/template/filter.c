@@ -140,7 +140,7 @@ static enum code run_abs(struct eval *e, struct call *call, struct json *out)
     struct number n;
     if (!value_number(&call->self, &n)) {
         if (call->self.type == TEMPLATE_UNDEFINED) return eval_undefined(e, "a value for abs");
-        return eval_fault(e, E_INVALID, "abs does not take a %s", value_type(&call->self));
+        return eval_fault(e, E_INVALID, "abs does not take a %s", value_type_name(&call->self));
     }
     bool negative = n.is_float ? __builtin_signbit(n.real) != 0 : n.is_large ? n.real < 0 : n.integer < 0;
     if (negative) return number_negate(e, &call->self, out);

@@ -62,7 +62,7 @@ static enum code run_items(struct eval *e, struct call *call, struct json *out)
         return eval_use(e, &call->self);
     }
     if (call->self.type != JSON_OBJECT)
-        return eval_fault(e, E_INVALID, "items does not take a %s", value_type(&call->self));
+        return eval_fault(e, E_INVALID, "items does not take a %s", value_type_name(&call->self));
     return eval_call(e, method_find(STR("items")), &inner, out);
 }
 
@@ -177,7 +177,7 @@ static enum code run_dictsort(struct eval *e, struct call *call, struct json *ou
     struct call inner = {.self = call->self};
     const struct json *name = call_arg(call, 1);
     if (call->self.type != JSON_OBJECT)
-        return eval_fault(e, E_INVALID, "dictsort does not take a %s", value_type(&call->self));
+        return eval_fault(e, E_INVALID, "dictsort does not take a %s", value_type_name(&call->self));
     if (name && str_is(json_text(name), "value"))
         by = json_int(1);
     else if (name && !str_is(json_text(name), "key"))
@@ -212,7 +212,7 @@ static enum code run_unique(struct eval *e, struct call *call, struct json *out)
         bool seen = false;
         rc = sort_key(e, &items.items[i], call_arg(call, 1), truth_arg(call, 0), &key);
         if (!rc && (value_is_list(&key) || key.type == JSON_OBJECT) && key.type != VALUE_TUPLE)
-            return eval_fault(e, E_INVALID, "unique: a %s cannot be a key", value_type(&key));
+            return eval_fault(e, E_INVALID, "unique: a %s cannot be a key", value_type_name(&key));
         if (!rc) rc = value_in(e, &key, &keys, &seen);
         if (rc || seen) continue;
         rc = value_push(e, &keys, key);

@@ -24,7 +24,7 @@ static size_t read_count(struct str s, size_t at, int64_t *out)
 
 static enum code no_format(struct eval *e, const struct spec *spec, const struct json *v)
 {
-    return eval_fault(e, E_INVALID, "format %c does not take a %s", spec->type, value_type(v));
+    return eval_fault(e, E_INVALID, "format %c does not take a %s", spec->type, value_type_name(v));
 }
 
 static void add_commas(struct buf *out, struct str digits)

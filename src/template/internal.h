@@ -259,7 +259,7 @@ struct number {
 bool value_number(const struct json *v, struct number *out); // int, float, bool
 bool value_is_list(const struct json *v);                    // list or tuple
 bool value_truth(const struct json *v);
-const char *value_type(const struct json *v); // Python's name
+const char *value_type_name(const struct json *v); // Python's name
 enum code value_equal(struct eval *e, const struct json *a, const struct json *b, bool *out) MUST_CHECK;
 enum code value_compare(struct eval *e, const struct json *a, const struct json *b, int *out) MUST_CHECK;
 enum code value_in(struct eval *e, const struct json *item, const struct json *container, bool *out) MUST_CHECK;

@@ -7,7 +7,7 @@
 
 static enum code no_method(struct eval *e, const struct call *call)
 {
-    return eval_fault(e, E_NOT_FOUND, "a %s has no method %s", value_type(&call->self), call->function->name);
+    return eval_fault(e, E_NOT_FOUND, "a %s has no method %s", value_type_name(&call->self), call->function->name);
 }
 
 static enum code text_self(struct eval *e, const struct call *call, struct str *out)

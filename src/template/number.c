@@ -166,14 +166,14 @@ enum code arithmetic(struct eval *e, enum operator op, const struct json *a, con
     if (op == OPERATOR_ADD && a->type == b->type && is_sequence(a)) return join(e, a, b, out);
     if (op == OPERATOR_MUL && is_sequence(a) && is_whole(b, &y)) return repeat(e, a, y.integer, out);
     if (op == OPERATOR_MUL && is_sequence(b) && is_whole(a, &x)) return repeat(e, b, x.integer, out);
-    return eval_fault(e, E_INVALID, "this operator does not take %s and %s", value_type(a), value_type(b));
+    return eval_fault(e, E_INVALID, "this operator does not take %s and %s", value_type_name(a), value_type_name(b));
 }
 
 enum code number_negate(struct eval *e, const struct json *v, struct json *out)
 {
     struct number n;
     if (v->type == TEMPLATE_UNDEFINED) return eval_undefined(e, "a value with a sign");
-    if (!value_number(v, &n)) return eval_fault(e, E_INVALID, "a %s has no sign", value_type(v));
+    if (!value_number(v, &n)) return eval_fault(e, E_INVALID, "a %s has no sign", value_type_name(v));
     if (n.is_large || (!n.is_float && n.integer == INT64_MIN)) return overflow(e);
     *out = n.is_float ? value_float(-n.real) : json_int(-n.integer);
     return OK;
@@ -226,7 +226,7 @@ enum code number_round(struct eval *e, const struct json *v, int64_t digits, cha
 {
     struct number n;
     if (v->type == TEMPLATE_UNDEFINED) return eval_undefined(e, "a value to round");
-    if (!value_number(v, &n)) return eval_fault(e, E_INVALID, "a %s cannot be rounded", value_type(v));
+    if (!value_number(v, &n)) return eval_fault(e, E_INVALID, "a %s cannot be rounded", value_type_name(v));
     if (n.is_large) return overflow(e);
     if (method == 'c') {
         if (n.is_float) return round_float(e, n.real, digits, out);

@@ -73,6 +73,10 @@ struct template_tree;
 // `value` is borrowed. When a text is no template, *where is it (for its place). Errors as of template_compile.
 enum code template_tree_compile(const struct json *value, struct arena *arena, const struct template_tree **out,
                                 const struct json **where, struct error *err) MUST_CHECK;
+// The same, but what the object has under the key `constant` is never read as a template.
+enum code template_tree_compile_but(const struct json *value, struct str constant, struct arena *arena,
+                                    const struct template_tree **out, const struct json **where,
+                                    struct error *err) MUST_CHECK;
 // The same shape with every text rendered; constant parts are borrowed, not copied. Errors as of template_render.
 enum code template_tree_render(const struct template_tree *tree, const struct template_scope *scope,
                                const struct template_limits *limits, struct arena *arena, struct json *out,

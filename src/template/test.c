@@ -39,7 +39,7 @@ static enum code run_divides(struct eval *e, struct call *call, struct json *out
     struct number n;
     bool equal;
     if (call->self.type == JSON_STRING || (call->self.type != TEMPLATE_UNDEFINED && !value_number(&call->self, &n)))
-        return eval_fault(e, E_INVALID, "%s does not take a %s", call->function->name, value_type(&call->self));
+        return eval_fault(e, E_INVALID, "%s does not take a %s", call->function->name, value_type_name(&call->self));
     enum code rc = arithmetic(e, OPERATOR_MOD, &call->self, &by, &rest);
     want = json_int(call->function->name[0] == 'o');
     if (!rc) rc = value_equal(e, &rest, &want, &equal);

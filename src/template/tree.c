@@ -12,15 +12,20 @@ static enum code no_memory(struct error *err)
     return error_set(err, E_NOMEM, "out of memory for a template");
 }
 
-static bool is_dynamic(const struct json *value)
+static bool is_constant(const struct json *object, uint32_t i, struct str constant)
+{
+    return constant.len > 0 && object->type == JSON_OBJECT && str_eq(object->members[i].key, constant);
+}
+
+static bool is_dynamic(const struct json *value, struct str constant)
 {
     if (value->type == JSON_STRING) return template_is_dynamic(json_text(value));
     if (value->type == JSON_ARRAY) {
         for (uint32_t i = 0; i < value->count; i++)
-            if (is_dynamic(&value->items[i])) return true;
+            if (is_dynamic(&value->items[i], STR(""))) return true;
     } else if (value->type == JSON_OBJECT) {
         for (uint32_t i = 0; i < value->count; i++)
-            if (is_dynamic(&value->members[i].value)) return true;
+            if (!is_constant(value, i, constant) && is_dynamic(&value->members[i].value, STR(""))) return true;
     }
     return false;
 }
@@ -33,11 +38,17 @@ static const struct json *part_of(const struct json *value, uint32_t i)
 enum code template_tree_compile(const struct json *value, struct arena *arena, const struct template_tree **out,
                                 const struct json **where, struct error *err)
 {
+    return template_tree_compile_but(value, STR(""), arena, out, where, err);
+}
+
+enum code template_tree_compile_but(const struct json *value, struct str constant, struct arena *arena,
+                                    const struct template_tree **out, const struct json **where, struct error *err)
+{
     struct template_tree *tree = ARENA_NEW(arena, struct template_tree);
     if (!tree) return no_memory(err);
     *tree = (struct template_tree){.source = *value};
     *out = tree;
-    if (!is_dynamic(value)) return OK;
+    if (!is_dynamic(value, constant)) return OK;
     if (value->type == JSON_STRING) {
         enum code rc = template_compile(json_text(value), arena, &tree->text, err);
         if (rc) *where = value;
@@ -46,6 +57,13 @@ enum code template_tree_compile(const struct json *value, struct arena *arena, c
     tree->parts = arena_alloc(arena, value->count * sizeof(*tree->parts));
     if (!tree->parts) return no_memory(err);
     for (uint32_t i = 0; i < value->count; i++) {
+        if (is_constant(value, i, constant)) {
+            struct template_tree *kept = ARENA_NEW(arena, struct template_tree);
+            if (!kept) return no_memory(err);
+            *kept = (struct template_tree){.source = *part_of(value, i)};
+            tree->parts[i] = kept;
+            continue;
+        }
         enum code rc = template_tree_compile(part_of(value, i), arena, &tree->parts[i], where, err);
         if (rc) return rc;
     }

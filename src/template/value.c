@@ -84,7 +84,7 @@ bool value_truth(const struct json *v)
     }
 }
 
-const char *value_type(const struct json *v)
+const char *value_type_name(const struct json *v)
 {
     struct number n;
     switch (v->type) {
@@ -218,7 +218,7 @@ static enum code compare_within(struct eval *e, const struct json *a, const stru
         return eval_charge(e, a->text.len / BYTES_PER_STEP);
     }
     if (!value_is_list(a) || a->type != b->type)
-        return eval_fault(e, E_INVALID, "%s and %s have no order", value_type(a), value_type(b));
+        return eval_fault(e, E_INVALID, "%s and %s have no order", value_type_name(a), value_type_name(b));
     for (uint32_t i = 0; i < a->count && i < b->count; i++) {
         bool equal;
         rc = equal_within(e, &a->items[i], &b->items[i], depth + 1, &equal);
@@ -240,13 +240,13 @@ enum code value_in(struct eval *e, const struct json *item, const struct json *c
     *out = false;
     switch (container->type) {
     case JSON_STRING:
-        if (item->type != JSON_STRING) return eval_fault(e, E_INVALID, "a %s cannot be in a str", value_type(item));
+        if (item->type != JSON_STRING) return eval_fault(e, E_INVALID, "a %s cannot be in a str", value_type_name(item));
         rc = eval_charge(e, container->text.len / BYTES_PER_STEP);
         if (!rc) *out = text_find(container->text, item->text, 0) != SIZE_MAX;
         return rc;
     case JSON_OBJECT:
         if (value_is_list(item) || item->type == JSON_OBJECT)
-            return eval_fault(e, E_INVALID, "a %s cannot be a key", value_type(item));
+            return eval_fault(e, E_INVALID, "a %s cannot be a key", value_type_name(item));
         *out = item->type == JSON_STRING && json_get(container, item->text);
         return eval_charge(e, container->count / 16);
     case JSON_ARRAY:
@@ -257,7 +257,7 @@ enum code value_in(struct eval *e, const struct json *item, const struct json *c
     case TEMPLATE_UNDEFINED:
         return eval_use(e, container);
     default:
-        return eval_fault(e, E_INVALID, "nothing is in a %s", value_type(container));
+        return eval_fault(e, E_INVALID, "nothing is in a %s", value_type_name(container));
     }
 }
 
@@ -268,7 +268,7 @@ enum code value_index(struct eval *e, const struct json *v, const char *what, in
     struct number n;
     if (v->type == TEMPLATE_UNDEFINED) return eval_undefined(e, what);
     if (!value_number(v, &n) || n.is_float)
-        return eval_fault(e, E_INVALID, "%s must be an int and is a %s", what, value_type(v));
+        return eval_fault(e, E_INVALID, "%s must be an int and is a %s", what, value_type_name(v));
     if (n.is_large) return eval_fault(e, E_LIMIT, "%s is beyond 64 bits", what);
     *out = n.integer;
     return OK;
@@ -288,7 +288,7 @@ enum code value_length(struct eval *e, const struct json *v, int64_t *out)
         return OK;
     }
     if (!value_is_list(v) && v->type != JSON_OBJECT)
-        return eval_fault(e, E_INVALID, "a %s has no length", value_type(v));
+        return eval_fault(e, E_INVALID, "a %s has no length", value_type_name(v));
     *out = v->count;
     return OK;
 }
@@ -327,7 +327,7 @@ enum code value_items(struct eval *e, const struct json *v, struct json *out)
         *out = json_array();
         return OK;
     default:
-        return eval_fault(e, E_INVALID, "a %s has no items", value_type(v));
+        return eval_fault(e, E_INVALID, "a %s has no items", value_type_name(v));
     }
 }
 
@@ -390,7 +390,7 @@ enum code value_slice(struct eval *e, const struct json *v, const struct json bo
     struct json items, part;
     if (v->type == TEMPLATE_UNDEFINED) return eval_undefined(e, "a value that is cut");
     if (v->type != JSON_STRING && !value_is_list(v))
-        return eval_fault(e, E_INVALID, "a %s cannot be cut", value_type(v));
+        return eval_fault(e, E_INVALID, "a %s cannot be cut", value_type_name(v));
     if (bounds[2].type != JSON_NULL) rc = value_index(e, &bounds[2], "a step", &step);
     if (!rc && !step) return eval_fault(e, E_INVALID, "a step of zero");
     if (!rc) rc = value_items(e, v, &items);

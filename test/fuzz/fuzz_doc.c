@@ -50,7 +50,7 @@ static void check_step(const struct program *program, uint32_t index)
     const struct program_step *step = &program->steps[index];
     INVARIANT(step_id_valid(step->id));
     INVARIANT(program_find(program, step->scope, step->id) == index);
-    INVARIANT(step->kind >= STEP_NOOP && step->kind <= STEP_HOST);
+    INVARIANT(step->kind >= STEP_NOOP && step->kind <= STEP_TASKS);
     INVARIANT(step->rule != RULE_NONE);
     INVARIANT(step->with.type == JSON_OBJECT);
     INVARIANT(step->retry.max_attempts >= 1 && step->retry.delay_ms >= 0);

@@ -1,0 +1,113 @@
+// Private to src/program: the reader of playbooks.
+//
+//   playbook.c       the root: metadata, executor, workload, keychain, workbook; deprecated constructs
+//   playbook_step.c  a step: admission, loop, arcs, what its tasks inherit
+//   playbook_task.c  tasks in all their shapes: `with`, workbook entries, timeouts, results
+//   playbook_rule.c  rules, patches, conditions, templates and where their faults stand
+//   playbook_net.c   once all names are known: arcs, entry, barriers, children
+//
+// Whatever the dialect, one name is kept for each thing; net.h says which.
+#ifndef CAIRN_PROGRAM_PLAYBOOK_H
+#define CAIRN_PROGRAM_PLAYBOOK_H
+
+#include "program/internal.h"
+#include "program/net.h"
+
+enum {
+    TASK_COUNT_MAX = 1000,   // of one step
+    ATTEMPT_MAX = 10000,     // of one rule
+    IN_FLIGHT_DEFAULT = 100, // of a parallel loop that does not say
+    INLINE_MAX_DEFAULT = 65536,
+    PREVIEW_MAX_DEFAULT = 1024,
+};
+
+struct arc_wanted { // an arc whose step is found when all steps are known
+    struct net_arc *arc;
+    const struct json *name;
+};
+
+struct child_wanted { // a task that runs another playbook
+    struct net_task *task;
+    const struct json *path;
+};
+
+struct workbook_entry {
+    struct str name;
+    const struct json *tool; // an object
+};
+
+struct playbook {
+    struct reader *r;
+    struct net *net;
+    struct net_step *steps;     // of the workflow, by index
+    const struct json *spec;    // executor.spec; NULL when there is none
+    struct json workload;       // as written; an object
+    const struct json *entry;   // executor.spec.entry_step
+    const struct json *final;   // executor.spec.final_step
+    const struct json *profile; // executor.spec.policy; NULL when there is none
+    struct workbook_entry *workbook;
+    uint32_t workbook_count;
+    struct arc_wanted *arcs;
+    size_t arc_count, arc_capacity;
+    struct child_wanted *children;
+    size_t child_count, child_capacity;
+};
+
+// What the tasks of a step come to know from around them.
+struct task_site {
+    struct str step;             // its name
+    bool loop;                   // keys without a scope are of the iteration
+    const struct json *input;    // of the step; NULL when there is none
+    const struct json *specs[3]; // loop.spec, step.spec, executor.spec; any may be NULL
+    const struct json *controls; // `result` or `output` of the step; NULL when there are none
+};
+
+// ---- playbook_rule.c
+// Compiles texts of `value`; reports every one that is no template. NULL on failure.
+const struct template_tree *tree_of(struct playbook *pb, const struct json *value);
+// The same, but the member `constant` of the object is taken as it is.
+const struct template_tree *tree_but(struct playbook *pb, const struct json *value, const char *constant);
+// Reports texts that are no templates, keeps nothing.
+void tree_check(struct playbook *pb, const struct json *value);
+enum when_site { WHEN_RULE = 1, WHEN_ARC, WHEN_LOOP_ARC };
+void read_condition(struct playbook *pb, const struct json *value, enum when_site site, struct net_when *out);
+// `set`, `set_ctx` and `set_iter` of an object.
+void read_sets(struct playbook *pb, const struct json *object, bool iteration, struct net_sets *out);
+// A list of rules, each {when, then} or one of the shapes of `else`: calls `each` with the condition and what follows from it
+// (NULL when nothing was written).
+void read_rules(struct playbook *pb, const struct json *rules,
+                void (*each)(struct playbook *pb, void *context, const struct json *rule, struct net_when when,
+                             bool otherwise, const struct json *then),
+                void *context);
+// Rules of a task. Returns, beside its rules, the labels that they jump to; NULL when there are no rules.
+const struct json **read_policy(struct playbook *pb, const struct json *policy, const struct task_site *site,
+                                struct net_task *task);
+// Seconds, as a number, a text or a template over the workload, in milliseconds.
+bool read_seconds(struct playbook *pb, const struct json *value, const char *name, int64_t *ms);
+bool read_number(struct playbook *pb, const struct json *value, const char *name, int64_t min, int64_t max,
+                 int64_t *out);
+
+// ---- playbook_task.c
+void read_tasks(struct playbook *pb, const struct json *tool, const struct task_site *site, struct net_step *step);
+// `inner` with what only `outer` has; mappings are merged, everything else is replaced. Either may be NULL.
+struct json merged(struct playbook *pb, const struct json *inner, const struct json *outer);
+
+// ---- playbook_step.c
+void read_playbook_step(struct playbook *pb, const struct json *object, struct draft *draft, struct net_step *step);
+// Members that have been given up: reported with what to write instead; true when `key` is one.
+struct deprecated {
+    const char *name, *instead;
+};
+bool refuse_deprecated(struct playbook *pb, const struct json_member *member, const struct deprecated *list,
+                       size_t count, const char *where);
+
+// ---- playbook.c
+struct playbook *playbook_read(struct reader *r, const struct json *root, struct draft_list *list);
+// An unknown member: a mistake when it looks like a known one, else something that has no effect.
+void unknown_member(struct playbook *pb, const struct json_member *member, const char *const *known, const char *what,
+                    bool strict);
+
+// ---- playbook_net.c
+void playbook_finish(struct playbook *pb, const struct chain *chain);
+
+#endif

@@ -1,0 +1,539 @@
+// Tasks of playbooks. Four shapes are read: a single mapping, named, labelled and unnamed items of a list.
+#include "program/playbook.h"
+
+#include <string.h>
+
+// ---- merging
+
+static const struct json *member_of(const struct json *object, struct str key)
+{
+    return object && object->type == JSON_OBJECT ? json_get(object, key) : NULL;
+}
+
+struct json merged(struct playbook *pb, const struct json *inner, const struct json *outer)
+{
+    struct reader *r = pb->r;
+    const struct json *both[] = {inner, outer};
+    struct json out = json_object();
+    for (size_t side = 0; side < 2; side++) {
+        const struct json *from = both[side];
+        for (uint32_t i = 0; json_is(from, JSON_OBJECT) && i < from->count; i++) {
+            const struct json_member *member = &from->members[i];
+            const struct json *other = side == 0 ? member_of(outer, member->key) : NULL;
+            struct json value = member->value;
+            if (side == 1 && member_of(inner, member->key)) continue;
+            if (json_is(other, JSON_OBJECT) && value.type == JSON_OBJECT) value = merged(pb, &member->value, other);
+            if (!json_put(r->arena, &out, member->key, value)) r->failed = true;
+        }
+    }
+    const struct json *place = inner ? inner : outer;
+    if (place) {
+        out.line = place->line;
+        out.column = place->column;
+    }
+    return out;
+}
+
+// ---- what the tool is told
+
+static bool is_control(struct str key, const struct json *value)
+{
+    static const char *const names[] = {"name",   "kind", "spec",        "set",    "set_ctx",  "set_iter",
+                                        "policy", "desc", "description", "assert", "timeout_s"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+        if (str_is(key, names[i])) return true;
+    bool controls = str_is(key, "result") || str_is(key, "output") || str_is(key, "output_select");
+    if (controls) return value->type == JSON_OBJECT || value->type == JSON_ARRAY || value->type == JSON_NULL;
+    // A timeout of the task as a whole; of the parts of a request it is a mapping, which is the tool's.
+    if (!str_is(key, "timeout")) return false;
+    return value->type != JSON_OBJECT && !(value->type == JSON_STRING && template_is_dynamic(value->text));
+}
+
+static struct str canonical_key(struct str kind, struct str key)
+{
+    static const char *const sql[] = {"query", "commands", "sql", "statement", "statements"};
+    if (str_is(key, "args")) return STR("input");
+    if (str_is(key, "endpoint")) return STR("url");
+    if (!str_is(kind, "postgres") && !str_is(kind, "sqlite") && !str_is(kind, "duckdb")) return key;
+    for (size_t i = 0; i < ARRAY_COUNT(sql); i++)
+        if (str_is(key, sql[i])) return STR("command");
+    return key;
+}
+
+// The tool's fields of one object, under their own names.
+static struct json tool_fields(struct playbook *pb, struct str kind, const struct json *object)
+{
+    struct reader *r = pb->r;
+    struct json out = json_object();
+    for (uint32_t i = 0; json_is(object, JSON_OBJECT) && i < object->count; i++) {
+        const struct json_member *member = &object->members[i];
+        if (is_control(member->key, &member->value)) continue;
+        struct str key = canonical_key(kind, member->key);
+        if (json_get(&out, key)) {
+            struct place at = place_of_key(r, member);
+            struct diagnostic *d = ERROR(r, "E0207", at, "\"%.*s\" is another name of \"%.*s\", which is given too",
+                                         SHOW(member->key), SHOW(key));
+            HINT(r, d, "keep \"%.*s\"", SHOW(key));
+            continue;
+        }
+        if (!json_put(r->arena, &out, key, member->value)) {
+            r->failed = true;
+            return out;
+        }
+        out.members[out.count - 1].line = member->line;
+        out.members[out.count - 1].column = member->column;
+    }
+    return out;
+}
+
+// ---- timeouts and results
+
+struct layers { // innermost first; NULL where there is nothing
+    const struct json *items[8];
+    size_t count;
+};
+
+static void layer_add(struct layers *layers, const struct json *object)
+{
+    if (json_is(object, JSON_OBJECT)) layers->items[layers->count++] = object;
+}
+
+static bool is_whole_timeout(const struct json *value)
+{
+    return value && value->type != JSON_OBJECT && !(value->type == JSON_STRING && template_is_dynamic(value->text));
+}
+
+static void read_timeout(struct playbook *pb, const struct layers *layers, struct net_task *task)
+{
+    for (size_t i = 0; i < layers->count; i++) {
+        const struct json *value = field(layers->items[i], "timeout_s", "timeout");
+        if (!is_whole_timeout(value)) continue;
+        read_seconds(pb, value, "timeout", &task->timeout_ms);
+        return;
+    }
+    const struct json *defaults = pb->profile ? field(pb->profile, "defaults", NULL) : NULL;
+    const struct json *value = json_is(defaults, JSON_OBJECT) ? field(defaults, "timeout_s", "timeout") : NULL;
+    const struct json *timeouts = json_is(defaults, JSON_OBJECT) ? field(defaults, "timeouts", NULL) : NULL;
+    if (!value && json_is(timeouts, JSON_OBJECT)) value = field(timeouts, "task_s", "task");
+    if (is_whole_timeout(value)) read_seconds(pb, value, "timeout_s", &task->timeout_ms);
+}
+
+// "$.a.b" and "a.b" are the same path; its last part is the name unless there is another.
+static bool select_path(struct playbook *pb, const struct json *value, struct net_select *out)
+{
+    struct str path = json_text(value);
+    if (str_starts(path, STR("$."))) path = str_slice(path, 2, path.len);
+    if (path.len == 0 || str_is(path, "$")) {
+        struct place at = place_of(pb->r, value);
+        struct diagnostic *d = ERROR(pb->r, "E0206", at, "a path of a result is needed");
+        HINT(pb->r, d, "write \"$.a.b\" or a.b");
+        return false;
+    }
+    size_t start = path.len;
+    while (start > 0 && path.ptr[start - 1] != '.') start--;
+    *out = (struct net_select){path, str_slice(path, start, path.len)};
+    return true;
+}
+
+static void read_selects(struct playbook *pb, const struct json *list, struct net_task *task)
+{
+    struct reader *r = pb->r;
+    if (!list) return;
+    if (list->type != JSON_ARRAY && list->type != JSON_OBJECT) {
+        wrong_type(r, list, "output_select", "a list of paths");
+        return;
+    }
+    struct net_select *selects = ARENA_ARRAY(r->arena, list->count, struct net_select);
+    uint32_t count = 0;
+    for (uint32_t i = 0; selects && i < list->count; i++) {
+        if (list->type == JSON_OBJECT) { // name: path
+            if (!select_path(pb, &list->members[i].value, &selects[count])) continue;
+            selects[count++].name = list->members[i].key;
+            continue;
+        }
+        const struct json *item = &list->items[i];
+        const struct json *path = item->type == JSON_OBJECT ? field(item, "path", NULL) : item;
+        const struct json *as = item->type == JSON_OBJECT ? field(item, "as", "name") : NULL;
+        if (!select_path(pb, path ? path : item, &selects[count])) continue;
+        if (as) read_text(r, as, "as", &selects[count].name);
+        count++;
+    }
+    if (!selects) r->failed = true;
+    task->selects = selects;
+    task->select_count = count;
+}
+
+static void read_results(struct playbook *pb, const struct layers *layers, const struct task_site *site,
+                         struct net_task *task)
+{
+    int64_t number;
+    struct json controls = json_object();
+    for (size_t i = 0; i < layers->count; i++) {
+        const struct json *found = field(layers->items[i], "result", "output");
+        controls = merged(pb, &controls, json_is(found, JSON_OBJECT) ? found : NULL);
+        const struct json *beside = field(layers->items[i], "output_select", NULL);
+        if (beside && !json_key(&controls, "output_select") &&
+            !json_put(pb->r->arena, &controls, STR("output_select"), *beside))
+            pb->r->failed = true;
+    }
+    controls = merged(pb, &controls, site->controls);
+    task->inline_max = INLINE_MAX_DEFAULT;
+    task->preview_max = PREVIEW_MAX_DEFAULT;
+    const struct json *limits = pb->profile ? field(pb->profile, "limits", NULL) : NULL;
+    const struct json *most = json_is(limits, JSON_OBJECT) ? field(limits, "max_payload_bytes", NULL) : NULL;
+    if (most && read_number(pb, most, "max_payload_bytes", 0, INT32_MAX, &number)) task->inline_max = (uint64_t)number;
+    const struct json *inline_max = field(&controls, "inline_max_bytes", NULL);
+    if (inline_max && read_number(pb, inline_max, "inline_max_bytes", 0, INT32_MAX, &number))
+        task->inline_max = (uint64_t)number;
+    const struct json *preview = field(&controls, "preview_max_bytes", NULL);
+    if (preview && read_number(pb, preview, "preview_max_bytes", 0, INT32_MAX, &number))
+        task->preview_max = (uint64_t)number;
+    read_selects(pb, field(&controls, "select", "output_select"), task);
+}
+
+// ---- kinds
+
+bool net_kind_known(struct str kind)
+{
+#define X(name, what)                                                                                                  \
+    if (str_is(kind, name)) return true;
+    NET_KIND_LIST(X)
+#undef X
+    return false;
+}
+
+bool is_task_kind(const struct reader *r, struct str name)
+{
+    const struct program_loader *loader = r->load->loader;
+    if (!loader || name.len == 0 || name.len > 64) return false;
+    if (loader->task_kind) return loader->task_kind(loader->context, name);
+    return loader->host_kind && loader->host_kind(loader->context, name);
+}
+
+void hint_kinds(struct reader *r, struct diagnostic *d, struct str name)
+{
+    struct nearest nearest = nearest_to(name);
+#define X(kind, what) nearest_try(&nearest, STR(kind));
+    NET_KIND_LIST(X)
+#undef X
+#define X(kind, what) kind ", "
+    static const char all[] = NET_KIND_LIST(X);
+#undef X
+    int len = (int)sizeof(all) - 3; // without the last comma
+    if (nearest.best.len)
+        HINT(r, d, "did you mean \"%.*s\"? There are %.*s, and those of plug-ins", SHOW(nearest.best), len, all);
+    else
+        HINT(r, d, "there are %.*s, and those of plug-ins", len, all);
+}
+
+static const struct json *read_kind(struct playbook *pb, const struct json *body, struct str *kind)
+{
+    struct reader *r = pb->r;
+    struct place at = place_of(r, body);
+    const struct json *value = field(body, "kind", NULL);
+    if (!value) {
+        struct diagnostic *d = ERROR(r, "E0204", at, "a task needs \"kind\"");
+        if (json_key(body, "type")) HINT(r, d, "what was type is now kind");
+        return NULL;
+    }
+    if (!read_text(r, value, "kind", kind)) return NULL;
+    if (net_kind_known(*kind) || is_task_kind(r, *kind)) return value;
+    at = place_of(r, value);
+    struct diagnostic *d = ERROR(r, "E0223", at, "there is no tool of kind \"%.*s\"", SHOW(*kind));
+    hint_kinds(r, d, *kind);
+    return NULL;
+}
+
+// The entry that a task of kind workbook runs, or NULL (reported).
+static const struct json *find_entry(struct playbook *pb, const struct json *body, struct str label)
+{
+    struct reader *r = pb->r;
+    const struct json *named = field(body, "task", NULL);
+    if (!named) named = field(body, "name", NULL);
+    struct str name = named ? json_text(named) : label;
+    struct nearest nearest = nearest_to(name);
+    for (uint32_t i = 0; i < pb->workbook_count; i++) {
+        if (str_eq(pb->workbook[i].name, name)) return pb->workbook[i].tool;
+        nearest_try(&nearest, pb->workbook[i].name);
+    }
+    struct place at = place_of(r, named ? named : body);
+    struct diagnostic *d = ERROR(r, "E0311", at, "the workbook has no entry \"%.*s\"", SHOW(name));
+    hint_nearest(r, d, &nearest);
+    return NULL;
+}
+
+// ---- a task
+
+static const struct deprecated task_deprecated[] = {
+    {"eval", "decide what to do with an outcome under spec.policy.rules"},
+    {"expr", "conditions are written under when, in spec.policy.rules"},
+    {"retry",
+     "write spec: {policy: {rules: [{when: \"{{ output.status == 'error' }}\", then: {do: retry, attempts: 3}}]}}"},
+    {"sink", "store a result with a task of its own, after this one"},
+    {"case", "decide under spec.policy.rules, and route under the step's next.arcs"},
+    {"when", "a task runs when it is its turn; skip it with a rule of the task before, or with an arc"},
+    {"vars", "keep values with set: {ctx.name: value}"},
+    {"next", "arcs belong to the step: next stands beside tool"},
+};
+
+// The input of the step is also that of its tasks, under their own.
+static bool takes_input(struct str kind)
+{
+    return str_is(kind, "python") || str_is(kind, "playbook") || str_is(kind, "artifact") || !net_kind_known(kind);
+}
+
+static void read_with(struct playbook *pb, const struct json *body, const struct json *entry,
+                      const struct task_site *site, struct net_task *task)
+{
+    struct reader *r = pb->r;
+    const struct json *objects[] = {body, field(body, "spec", NULL), entry, entry ? field(entry, "spec", NULL) : NULL};
+    struct json with = json_object();
+    for (size_t i = 0; i < ARRAY_COUNT(objects); i++) {
+        struct json fields = tool_fields(pb, task->kind, objects[i]);
+        if (entry && i < 2 && json_key(&fields, "task")) { // it named the entry
+            struct json rest = json_object();
+            for (uint32_t k = 0; k < fields.count; k++)
+                if (!str_is(fields.members[k].key, "task") &&
+                    !json_put(r->arena, &rest, fields.members[k].key, fields.members[k].value))
+                    r->failed = true;
+            fields = rest;
+        }
+        with = merged(pb, &with, &fields);
+    }
+    // A name that is not the label is the tool's, and that of a secret is always the tool's.
+    const struct json *name = field(body, "name", NULL);
+    bool told = name && !entry && (str_is(task->kind, "secrets") || !str_eq(json_text(name), task->label));
+    if (told && !json_put(r->arena, &with, STR("name"), *name)) r->failed = true;
+    const struct json *input = json_key(&with, "input");
+    if (site->input && takes_input(task->kind) && (!input || input->type == JSON_OBJECT || input->type == JSON_NULL)) {
+        struct json under = json_object();
+        if (!json_put(r->arena, &under, STR("input"), *site->input)) r->failed = true;
+        with = merged(pb, &with, &under);
+    }
+    with.line = body->line;
+    with.column = body->column;
+    task->with = tree_but(pb, &with, "code");
+}
+
+static void read_child(struct playbook *pb, struct net_task *task)
+{
+    struct reader *r = pb->r;
+    if (!str_is(task->kind, "playbook") || !task->with) return;
+    const struct json *with = template_tree_source(task->with);
+    struct place at = {task->line, task->column, 1};
+    const struct json *path = field_required(r, with, "path", NULL, at, "a task of kind playbook");
+    const struct json *step = field(with, "return_step", NULL);
+    if (step) read_text(r, step, "return_step", &task->return_step);
+    if (!path || !read_text(r, path, "path", &task->playbook)) return;
+    if (template_is_dynamic(task->playbook)) {
+        task->playbook = (struct str){0};
+        return;
+    }
+    struct child_wanted *grown =
+        arena_grow(r->scratch, pb->children, pb->child_count, pb->child_count + 1, sizeof(*grown), &pb->child_capacity);
+    if (!grown) {
+        r->failed = true;
+        return;
+    }
+    pb->children = grown;
+    pb->children[pb->child_count++] = (struct child_wanted){task, path};
+}
+
+static const struct json **read_task(struct playbook *pb, const struct json *body, const struct task_site *site,
+                                     struct net_task *task)
+{
+    struct reader *r = pb->r;
+    task->line = body->line;
+    task->column = body->column;
+    for (uint32_t i = 0; i < body->count; i++)
+        refuse_deprecated(pb, &body->members[i], task_deprecated, ARRAY_COUNT(task_deprecated), "tasks");
+    const struct json *spec = field(body, "spec", NULL), *entry = NULL;
+    if (spec && !read_object(r, spec, "spec")) return NULL;
+    for (uint32_t i = 0; spec && i < spec->count; i++)
+        refuse_deprecated(pb, &spec->members[i], task_deprecated, 2, "a task's spec");
+    if (!read_kind(pb, body, &task->kind)) return NULL;
+    if (str_is(task->kind, "workbook")) {
+        entry = find_entry(pb, body, task->label);
+        if (!entry || !read_kind(pb, entry, &task->kind)) return NULL;
+        if (str_is(task->kind, "workbook")) {
+            struct place at = place_of(r, entry);
+            ERROR(r, "E0311", at, "an entry of the workbook cannot run another one");
+            return NULL;
+        }
+    }
+    task->in_process = str_is(task->kind, "noop");
+    read_with(pb, body, entry, site, task);
+    read_child(pb, task);
+    const struct json *entry_spec = entry ? field(entry, "spec", NULL) : NULL;
+    struct layers layers = {.count = 0};
+    layer_add(&layers, body);
+    layer_add(&layers, spec);
+    layer_add(&layers, entry);
+    layer_add(&layers, entry_spec);
+    size_t own = layers.count;
+    for (size_t i = 0; i < ARRAY_COUNT(site->specs); i++) layer_add(&layers, site->specs[i]);
+    read_timeout(pb, &layers, task);
+    read_results(pb, &layers, site, task);
+    read_sets(pb, body, site->loop, &task->sets);
+    for (size_t i = 0; i < own; i++) {
+        const struct json *policy = field(layers.items[i], "policy", NULL);
+        if (policy) return read_policy(pb, policy, site, task);
+    }
+    return NULL;
+}
+
+// ---- shapes
+
+static struct str made_label(struct playbook *pb, struct str before, const char *after, int64_t number)
+{
+    struct buf out;
+    buf_init(&out, 512);
+    buf_add(&out, before);
+    buf_text(&out, after);
+    if (number >= 0) buf_int(&out, number);
+    struct str label = buf_ok(&out) ? arena_copy(pb->r->arena, buf_str(&out)) : (struct str){0};
+    buf_release(&out);
+    if (!label.ptr) pb->r->failed = true;
+    return label;
+}
+
+static bool is_labelled(const struct json *object)
+{
+    if (object->type != JSON_OBJECT || object->count == 0 || json_key(object, "kind")) return false;
+    for (uint32_t i = 0; i < object->count; i++) {
+        const struct json *value = &object->members[i].value;
+        if (value->type != JSON_OBJECT || !json_key(value, "kind")) return false;
+    }
+    return true;
+}
+
+struct task_list {
+    struct net_task *items;
+    const struct json ***jumps; // of each, beside its rules
+    uint32_t count, room;
+};
+
+static void add_task(struct playbook *pb, const struct json *body, struct str label, struct place at,
+                     const struct task_site *site, struct task_list *list)
+{
+    struct reader *r = pb->r;
+    if (!read_object(r, body, "tool")) return;
+    if (!name_valid(label)) {
+        ERROR(r, "E0208", at, "the label of a task has 1 to 128 bytes without '|' and control characters");
+        label = STR("");
+    }
+    for (uint32_t i = 0; i < list->count && label.len; i++) {
+        if (!str_eq(list->items[i].label, label)) continue;
+        struct diagnostic *d = ERROR(r, "E0312", at, "the label \"%.*s\" is used twice in this step", SHOW(label));
+        HINT(r, d, "the first one is on line %u", list->items[i].line);
+    }
+    INVARIANT(list->count < list->room);
+    struct net_task *task = &list->items[list->count];
+    task->label = label;
+    list->jumps[list->count++] = read_task(pb, body, site, task);
+}
+
+static void add_labelled(struct playbook *pb, const struct json *object, const struct task_site *site,
+                         struct task_list *list)
+{
+    for (uint32_t i = 0; i < object->count && !pb->r->failed; i++) {
+        const struct json_member *member = &object->members[i];
+        add_task(pb, &member->value, member->key, place_of_key(pb->r, member), site, list);
+    }
+}
+
+// One item of a list, or the only task.
+static void add_shape(struct playbook *pb, const struct json *item, struct str otherwise, const struct task_site *site,
+                      struct task_list *list)
+{
+    if (is_labelled(item)) {
+        add_labelled(pb, item, site, list);
+        return;
+    }
+    const struct json *name = item->type == JSON_OBJECT ? field(item, "name", NULL) : NULL;
+    struct str label = otherwise;
+    struct place at = place_of(pb->r, name ? name : item);
+    if (name && !read_text(pb->r, name, "name", &label)) return;
+    add_task(pb, item, label, at, site, list);
+}
+
+static uint32_t count_tasks(const struct json *tool)
+{
+    if (tool->type == JSON_OBJECT) return is_labelled(tool) ? tool->count : 1;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < tool->count; i++) count += is_labelled(&tool->items[i]) ? tool->items[i].count : 1;
+    return count;
+}
+
+static void find_jump(struct playbook *pb, const struct task_list *list, struct net_rule *rule,
+                      const struct json *target)
+{
+    struct reader *r = pb->r;
+    struct str name;
+    if (rule->action != NET_JUMP || !target || !read_text(r, target, "to", &name)) return;
+    struct nearest nearest = nearest_to(name);
+    for (uint32_t i = 0; i < list->count; i++) {
+        nearest_try(&nearest, list->items[i].label);
+        if (!str_eq(list->items[i].label, name)) continue;
+        rule->target = i;
+        return;
+    }
+    if (str_is(name, "previous")) return;
+    struct place at = place_of(r, target);
+    struct diagnostic *d = ERROR(r, "E0310", at, "there is no task \"%.*s\" in this step to jump to", SHOW(name));
+    if (nearest.best.len)
+        hint_nearest(r, d, &nearest);
+    else
+        HINT(r, d, "a jump goes to the label of a task of the same step, or to previous; steps are reached by arcs");
+}
+
+static void find_jumps(struct playbook *pb, const struct task_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        // The rules are ours until the step is done.
+        union {
+            const struct net_rule *given;
+            struct net_rule *own;
+        } rules = {list->items[i].rules};
+        for (uint32_t k = 0; list->jumps[i] && k < list->items[i].rule_count; k++)
+            find_jump(pb, list, &rules.own[k], list->jumps[i][k]);
+    }
+}
+
+void read_tasks(struct playbook *pb, const struct json *tool, const struct task_site *site, struct net_step *step)
+{
+    struct reader *r = pb->r;
+    struct place at = place_of(r, tool);
+    if (tool->type != JSON_OBJECT && tool->type != JSON_ARRAY) {
+        wrong_type(r, tool, "tool", "a task or a list of tasks");
+        return;
+    }
+    if (tool->type == JSON_ARRAY && tool->count == 0) {
+        ERROR(r, "E0214", at, "step \"%.*s\" has an empty list of tasks", SHOW(site->step));
+        return;
+    }
+    struct task_list list = {.room = count_tasks(tool)};
+    if (list.room > TASK_COUNT_MAX) {
+        ERROR(r, "E0505", at, "a step has more than %d tasks", TASK_COUNT_MAX);
+        return;
+    }
+    list.items = ARENA_ARRAY(r->arena, list.room, struct net_task);
+    list.jumps = arena_array(r->scratch, list.room, sizeof(*list.jumps));
+    if (!list.items || !list.jumps) {
+        r->failed = true;
+        return;
+    }
+    if (tool->type == JSON_OBJECT) {
+        bool workbook = str_is(json_text(json_key(tool, "kind")), "workbook"); // its name is that of the entry
+        struct str label = made_label(pb, site->step, "_task", -1);
+        if (workbook)
+            add_task(pb, tool, label, at, site, &list);
+        else
+            add_shape(pb, tool, label, site, &list);
+    }
+    for (uint32_t i = 0; tool->type == JSON_ARRAY && i < tool->count && !r->failed; i++)
+        add_shape(pb, &tool->items[i], made_label(pb, STR(""), "task_", i), site, &list);
+    find_jumps(pb, &list);
+    step->tasks = list.items;
+    step->task_count = list.count;
+}
