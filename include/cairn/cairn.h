@@ -121,7 +121,7 @@ struct cairn_options {
     void (*ended)(void *context, const char *run, enum cairn_status status);
 };
 
-// "sqlite:PATH", "files:DIR" or "memory:"; a path without a word before it is sqlite. `options` may be NULL.
+// "sqlite:PATH", "files:DIR", "postgres://HOST/DATABASE" or "memory:"; a path without a word before it is sqlite. `options` may be NULL.
 // Stored runs are left alone until cairn_recover. CAIRN_E_LOCKED: err names the process that has the store (files:).
 CAIRN_API enum cairn_code cairn_open(const char *url, const struct cairn_options *options, struct cairn **out,
                                      struct cairn_error *error);

@@ -49,7 +49,8 @@ enum exit_code {
     X(NO_CONFIG_FILE, "no-config-file", 0, NULL, "", "read no config files")                                           \
     X(NO_CONFIG_ENV, "no-config-env", 0, NULL, "", "take no settings from CAIRN_* variables")                          \
     X(STORE, "store", 0, "URL", "",                                                                                    \
-      "sqlite:PATH, files:DIR, bundle:FILE or memory: (default: $CAIRN_STORE, else below ~/.local/state)")             \
+      "sqlite:PATH, files:DIR, postgres://..., bundle:FILE or memory: (default: $CAIRN_STORE, else below "             \
+      "~/.local/state)")                                                                                               \
     X(TENANT, "tenant", 0, "ID", "", "tenant of the run (default: default)")                                           \
     X(PROJECT, "project", 0, "ID", "", "project of the run (default: default)")                                        \
     X(ENVIRONMENT, "environment", 0, "ID", "", "environment of the run (default: default)")                            \

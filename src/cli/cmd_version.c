@@ -12,7 +12,8 @@ static bool put_list(struct cli *cli, struct json *object, const char *key, cons
 
 int command_version(struct cli *cli)
 {
-    static const char *const versions[] = {"v1.0", "v1.1", "v1.2"}, *const stores[] = {"sqlite", "files", "memory"};
+    static const char *const versions[] = {"v1.0", "v1.1", "v1.2"}, *const stores[] = {"sqlite", "files", "postgres",
+                                                                                       "memory"};
     struct buf text;
     struct json value = json_object(), contracts = json_object();
     if (format_of(cli, FORMAT_TEXT) != FORMAT_JSON) {

@@ -22,12 +22,18 @@ static const char *default_url(struct cli *cli)
     return cli_format(cli, "sqlite:%s/.local/state/cairn/cairn.db", home);
 }
 
+static bool is_postgres(const char *url)
+{
+    return strncmp(url, "postgres:", 9) == 0 || strncmp(url, "postgresql:", 11) == 0;
+}
+
 // "sqlite:./x.db" -> "sqlite:/home/me/x.db", links in the directory resolved.
 static const char *absolute_url(struct cli *cli, const char *url)
 {
     char directory[PATH_LENGTH_MAX], real[PATH_LENGTH_MAX];
     const char *colon = strchr(url, ':');
-    if (!colon || !colon[1] || strncmp(url, "memory", 6) == 0 || strncmp(url, "http", 4) == 0) return url;
+    if (!colon || !colon[1] || strncmp(url, "memory", 6) == 0 || strncmp(url, "http", 4) == 0 || is_postgres(url))
+        return url;
     const char *path = colon + 1;
     size_t len = strlen(path);
     while (len > 1 && path[len - 1] == '/') len--;
@@ -47,7 +53,7 @@ static const char *absolute_url(struct cli *cli, const char *url)
 static enum code make_parent(struct cli *cli, const char *url, struct error *err)
 {
     const char *path = strchr(url, ':');
-    if (!path || strncmp(url, "memory", 6) == 0) return OK;
+    if (!path || strncmp(url, "memory", 6) == 0 || is_postgres(url)) return OK;
     path++;
     const char *slash = strrchr(path, '/');
     if (!slash || slash == path) return OK;

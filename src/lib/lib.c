@@ -203,10 +203,11 @@ static enum code open_store(struct cairn *cairn, const char *url, struct error *
     struct str word = str_cut(given, ':', &rest);
     bool named = word.len < given.len && (str_is(word, "sqlite") || str_is(word, "files") || str_is(word, "memory"));
     if (given.len == 0) return error_set(err, E_INVALID, "no store was named");
+    bool address = str_starts(rest, STR("//")) && (str_is(word, "postgres") || str_is(word, "postgresql"));
     cairn->memory_store = named && str_is(word, "memory");
     struct str full = given;
     struct str name = named ? rest : given;
-    if (!cairn->memory_store) { // absolute, so that a later chdir changes nothing
+    if (!cairn->memory_store && !address) { // absolute, so that a later chdir changes nothing
         struct buf text;
         enum code rc = os_absolute(name.ptr, &cairn->arena, &path, err);
         if (rc) return rc;

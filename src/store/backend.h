@@ -175,6 +175,7 @@ enum code store_open_sqlite(struct str path, const struct store_options *, struc
 enum code store_open_files(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;
 enum code store_open_bundle(struct str path, const struct store_options *, struct store **, struct error *) MUST_CHECK;
 enum code store_open_server(struct str url, const struct store_options *, struct store **, struct error *) MUST_CHECK;
+enum code store_open_postgres(struct str url, const struct store_options *, struct store **, struct error *) MUST_CHECK;
 enum code store_open_memory(struct str name, const struct store_options *, struct store **, struct error *) MUST_CHECK;
 enum code shard_fenced(struct store *, struct error *); // marks the handle; E_CONFLICT
 

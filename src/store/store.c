@@ -12,10 +12,11 @@ enum code store_open(struct str url, const struct store_options *options, struct
     struct str scheme = str_cut(url, ':', &path);
     enum code rc;
     if (scheme.len == url.len)
-        return error_set(
-            err, E_INVALID,
-            "store \"%.*s\": expected sqlite:PATH, files:DIRECTORY, bundle:FILE, memory: or the URL of a server",
-            STR_ARG(url));
+        return error_set(err, E_INVALID,
+                         "store \"%.*s\": expected sqlite:PATH, files:DIRECTORY, postgres://..., bundle:FILE, memory: "
+                         "or the URL of a "
+                         "server",
+                         STR_ARG(url));
     if (!str_is(scheme, "memory") && path.len == 0)
         return error_set(err, E_INVALID, "store \"%.*s\": no path after the colon", STR_ARG(url));
     if (memchr(url.ptr, '\0', url.len)) return error_set(err, E_INVALID, "store: the path holds a NUL byte");
@@ -28,14 +29,20 @@ enum code store_open(struct str url, const struct store_options *options, struct
         rc = store_open_bundle(path, options, &store, err);
     else if (str_is(scheme, "memory"))
         rc = store_open_memory(path, options, &store, err);
+    else if (str_is(scheme, "postgres") || str_is(scheme, "postgresql"))
+        rc = store_open_postgres(url, options, &store, err);
     else if (str_is(scheme, "http") || str_is(scheme, "https") || str_is(scheme, "unix"))
         rc = store_open_server(url, options, &store, err);
     else
-        return error_set(err, E_INVALID,
-                         "store \"%.*s\": unknown kind \"%.*s\" (sqlite, files, bundle, memory, http, https, unix)",
-                         STR_ARG(url), STR_ARG(scheme));
+        return error_set(
+            err, E_INVALID,
+            "store \"%.*s\": unknown kind \"%.*s\" (sqlite, files, postgres, bundle, memory, http, https, unix)",
+            STR_ARG(url), STR_ARG(scheme));
     if (rc) {
-        if (rc != E_UNREACHABLE) error_wrap(err, "store %.*s", STR_ARG(url));
+        char shown[200];
+        store_hide_password(url, shown, sizeof(shown));
+        bool server = str_is(scheme, "http") || str_is(scheme, "https") || str_is(scheme, "unix");
+        if (rc != E_UNREACHABLE || !server) error_wrap(err, "store %s", shown);
         return rc;
     }
     INVARIANT(store && store->ops);

@@ -68,14 +68,16 @@ struct store_options {
     const char *artifacts; // artifacts are kept below this directory instead of beside the store, logs nowhere; or NULL
 };
 
-// "sqlite:PATH", "files:DIR", "memory:", and for reading "bundle:FILE" (store/bundle.h), and "http://HOST:PORT", "https://HOST",
-// "unix:PATH" for what a server keeps (docs/format/store-api.md).
+// "sqlite:PATH", "files:DIR", "postgres://HOST/DATABASE" (docs/format/postgres.md), "memory:", and for reading "bundle:FILE"
+// (store/bundle.h), and "http://HOST:PORT", "https://HOST", "unix:PATH" for what a server keeps (docs/format/store-api.md).
 // E_LOCKED: err names the process that holds it (files, WRITE). E_VERSION, E_CORRUPT. Of a server E_UNREACHABLE, E_DENIED too, and
 // from every function below.
 enum code store_open(struct str url, const struct store_options *options, struct store **out,
                      struct error *err) MUST_CHECK;
 void store_close(struct store *store);
 const char *store_kind(const struct store *store); // "sqlite"
+// The URL for people: without the password that it may hold. Cut to `size`.
+void store_hide_password(struct str url, char *out, size_t size);
 struct str store_url(const struct store *store);
 // Directory for the artifacts of a run, as a path for people and steps (not created): beside the store.
 enum code store_artifacts_dir(const struct store *store, const struct run_ids *ids, struct arena *arena,

@@ -36,6 +36,8 @@ struct store_case {
     // False when there is no such bit, or this damage makes no sense for this store. NULL: the test is skipped.
     // `store` is an open handle on it (READ or WRITE); run "r" belongs to tenant "default".
     bool (*tamper)(struct store *store, enum tamper what, struct str run, uint64_t seq, size_t bit);
+    size_t
+        flip_stride; // only every so many bits are flipped (one that has no factor 2 meets each bit of a byte); 0 = 1
     // Takes the run away from the handle that holds it, as if its process were dead although it is not: afterwards another
     // holder has appended one event of its own choice or at least raised the epoch. NULL: cannot happen, skipped.
     void (*usurp)(struct store *store, struct str tenant, struct str run);

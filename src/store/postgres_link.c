@@ -1,0 +1,398 @@
+// The connection: parameters, statements, what an error means, and what happens when it is lost.
+//
+// Everything goes over one connection, one call at a time. A call that was under way when the connection was lost may have been
+// done: what only reads is asked again, an append finds out (postgres_commit.c). The backend of the lost connection may still be
+// at work, so it is told to end and waited for before anything else is done.
+#include "store/postgres.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { WAIT_LIMIT_MS = 30 * 1000, LOST_MAX = 3, RESULT_BINARY = 1 };
+
+static const char *const statement_text[] = {
+#define X(name, text) text,
+    PG_STATEMENTS(X)
+#undef X
+};
+
+struct pg_store *pg_of(const struct store *store)
+{
+    return CONTAINER_OF((void *)(uintptr_t)store, struct pg_store, base);
+}
+
+int64_t pg_wait_ms(const struct pg_store *store)
+{
+    return store->base.options.lock_wait_ms > 0 ? store->base.options.lock_wait_ms : WAIT_LIMIT_MS;
+}
+
+void pg_pause(int64_t ms)
+{
+    const struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
+    nanosleep(&pause, NULL);
+}
+
+// ---- parameters
+
+void pg_clear(struct pg_store *store)
+{
+    buf_clear(&store->args.bytes);
+    store->args.count = 0;
+}
+
+static void put32(struct buf *buf, uint32_t value)
+{
+    uint32_t wire = htonl(value);
+    buf_add(buf, (struct str){(const char *)&wire, sizeof(wire)});
+}
+
+static void put64(struct buf *buf, int64_t value)
+{
+    uint64_t wire = htobe64((uint64_t)value);
+    buf_add(buf, (struct str){(const char *)&wire, sizeof(wire)});
+}
+
+static void begin(struct pg_args *args)
+{
+    INVARIANT(args->count < PG_PARAMETERS_MAX);
+    args->at[args->count] = args->bytes.len;
+}
+
+static void end(struct pg_args *args)
+{
+    args->len[args->count] = (int)(args->bytes.len - args->at[args->count]);
+    args->count++;
+}
+
+void pg_int(struct pg_store *store, int64_t value)
+{
+    begin(&store->args);
+    put64(&store->args.bytes, value);
+    end(&store->args);
+}
+
+void pg_bool(struct pg_store *store, bool value)
+{
+    begin(&store->args);
+    buf_byte(&store->args.bytes, value);
+    end(&store->args);
+}
+
+void pg_text(struct pg_store *store, struct str value)
+{
+    begin(&store->args);
+    buf_add(&store->args.bytes, value);
+    end(&store->args);
+}
+
+void pg_bytes(struct pg_store *store, const void *bytes, size_t size)
+{
+    pg_text(store, (struct str){bytes, size});
+}
+
+// Dimensions, whether there are NULLs (Postgres ignores what is said), type, count, lower bound; then length and bytes of each.
+enum { ARRAY_COUNT_AT = 12, ARRAY_HEAD = 20 };
+
+void pg_array(struct pg_store *store, Oid type)
+{
+    struct pg_args *args = &store->args;
+    begin(args);
+    args->array = args->bytes.len;
+    args->elements = 0;
+    put32(&args->bytes, 1);
+    put32(&args->bytes, 0);
+    put32(&args->bytes, type);
+    put32(&args->bytes, 0);
+    put32(&args->bytes, 1);
+}
+
+void pg_array_int(struct pg_store *store, int64_t value)
+{
+    put32(&store->args.bytes, sizeof(value));
+    put64(&store->args.bytes, value);
+    store->args.elements++;
+}
+
+void pg_array_int4(struct pg_store *store, int32_t value)
+{
+    put32(&store->args.bytes, sizeof(value));
+    put32(&store->args.bytes, (uint32_t)value);
+    store->args.elements++;
+}
+
+void pg_array_bool(struct pg_store *store, bool value)
+{
+    put32(&store->args.bytes, 1);
+    buf_byte(&store->args.bytes, value);
+    store->args.elements++;
+}
+
+void pg_array_text(struct pg_store *store, struct str value)
+{
+    put32(&store->args.bytes, (uint32_t)value.len);
+    buf_add(&store->args.bytes, value);
+    store->args.elements++;
+}
+
+void pg_array_null(struct pg_store *store)
+{
+    put32(&store->args.bytes, UINT32_MAX);
+    store->args.elements++;
+}
+
+void pg_array_end(struct pg_store *store)
+{
+    struct pg_args *args = &store->args;
+    if (buf_ok(&args->bytes)) {
+        uint32_t count = htonl(args->elements);
+        memcpy(args->bytes.ptr + args->array + ARRAY_COUNT_AT, &count, sizeof(count));
+        if (args->elements == 0) { // an array without elements has no dimension
+            memset(args->bytes.ptr + args->array, 0, sizeof(count));
+            args->bytes.len = args->array + ARRAY_COUNT_AT;
+            args->bytes.ptr[args->bytes.len] = '\0';
+        }
+    }
+    end(args);
+}
+
+// ---- results
+
+int64_t pg_get_int(const PGresult *result, int row, int column)
+{
+    uint64_t wire = 0;
+    if (PQgetlength(result, row, column) != sizeof(wire)) return 0;
+    memcpy(&wire, PQgetvalue(result, row, column), sizeof(wire));
+    return (int64_t)be64toh(wire);
+}
+
+bool pg_get_bool(const PGresult *result, int row, int column)
+{
+    return PQgetlength(result, row, column) == 1 && *PQgetvalue(result, row, column) == 1;
+}
+
+struct str pg_get(const PGresult *result, int row, int column)
+{
+    return (struct str){PQgetvalue(result, row, column), (size_t)PQgetlength(result, row, column)};
+}
+
+bool pg_copy(const PGresult *result, int row, int column, struct arena *arena, struct str *out)
+{
+    *out = arena_copy(arena, pg_get(result, row, column));
+    return out->ptr != NULL;
+}
+
+bool pg_get_digest(const PGresult *result, int row, int column, struct digest *out)
+{
+    if (PQgetlength(result, row, column) != SHA256_SIZE) return false;
+    memcpy(out->b, PQgetvalue(result, row, column), SHA256_SIZE);
+    return true;
+}
+
+// ---- errors
+
+bool pg_state_is(const PGresult *result, const char *state)
+{
+    const char *got = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+    return got && strcmp(got, state) == 0;
+}
+
+static bool class_is(const char *state, const char *class)
+{
+    return strncmp(state, class, 2) == 0;
+}
+
+// 57P01 admin_shutdown, 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P05 idle_session_timeout: the backend has gone.
+bool pg_is_lost(const struct pg_store *store, const PGresult *result)
+{
+    if (PQstatus(store->link) == CONNECTION_BAD) return true;
+    const char *state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+    return state && (class_is(state, "08") || strncmp(state, "57P0", 4) == 0);
+}
+
+struct meaning {
+    const char *state; // five characters, or two for a class
+    enum code code;
+    const char *text;
+};
+static const struct meaning meanings[] = {
+    {"53100", E_FULL, "no space left on the server"},
+    {"53200", E_FULL, "the server is out of memory"},
+    {"53300", E_UNREACHABLE,
+     "the server has no connection left (max_connections, or a limit of the role or the database)"},
+    {"25006", E_DENIED, "the server takes no writes (a standby, or default_transaction_read_only)"},
+    {"42501", E_DENIED, "the role lacks a right"},
+    {"28", E_DENIED, "the server does not let this role in"},
+    {"3D000", E_NOT_FOUND, "there is no such database"},
+    {"55P03", E_LOCKED, "another session holds a lock"},
+    {"57014", E_LOCKED, "the server cancelled it (statement_timeout?)"},
+    {"40", E_LOCKED, "other sessions were in the way, again and again"},
+    {"57P", E_UNREACHABLE, "the server is starting or stopping"},
+    {"08", E_UNREACHABLE, "the connection failed"},
+    {"22021", E_INVALID, "a text that is not UTF-8"},
+    {"22P05", E_INVALID, "a text that cannot be stored"},
+    {"54", E_LIMIT, "too big"},
+    {"53", E_FULL, "the server lacks a resource"},
+    {"XX001", E_CORRUPT, "the server found damaged data"},
+    {"XX002", E_CORRUPT, "the server found a damaged index"},
+    {"23", E_CONFLICT, "what is stored does not allow it"},
+    {"CA0", E_CONFLICT, "the state has changed meanwhile"},
+    {"42P01", E_CORRUPT, "a table of the store is missing"},
+    {"42883", E_CORRUPT, "a function of the store is missing"},
+    {"0A000", E_UNSUPPORTED, "not supported"},
+};
+
+enum code pg_code(struct pg_store *store, const PGresult *result, const char *what, struct error *err)
+{
+    const char *state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
+    const char *primary = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
+    if (!primary) primary = PQerrorMessage(store->link);
+    struct str text = str_trim(str_from(primary));
+    size_t line = str_find(text, '\n', 0);
+    text.len = line < text.len ? line : text.len;
+    for (size_t i = 0; state && i < ARRAY_COUNT(meanings); i++)
+        if (strncmp(state, meanings[i].state, strlen(meanings[i].state)) == 0)
+            return error_set(err, meanings[i].code, "cannot %s: %s: %s: %.*s (SQLSTATE %s)", what, store->where,
+                             meanings[i].text, STR_ARG(text), state);
+    return error_set(err, E_IO, "cannot %s: %s: %.*s%s%s", what, store->where, STR_ARG(text),
+                     state ? ", SQLSTATE " : "", state ? state : "");
+}
+
+// ---- calls
+
+static PGresult *prepare(struct pg_store *store, enum pg_statement which)
+{
+    char name[16];
+    snprintf(name, sizeof(name), "s%d", (int)which);
+    const char *text = which == PG_APPEND ? pg_append_sql : statement_text[which];
+    PGresult *result = PQprepare(store->link, name, text, 0, NULL);
+    if (PQresultStatus(result) != PGRES_COMMAND_OK) return result;
+    PQclear(result);
+    store->prepared[which] = true;
+    return NULL;
+}
+
+static PGresult *execute(struct pg_store *store, enum pg_statement which)
+{
+    struct pg_args *args = &store->args;
+    const char *values[PG_PARAMETERS_MAX];
+    int formats[PG_PARAMETERS_MAX];
+    for (int i = 0; i < args->count; i++) {
+        values[i] = args->bytes.ptr + args->at[i];
+        formats[i] = RESULT_BINARY;
+    }
+    if (!store->prepared[which]) {
+        PGresult *failed = prepare(store, which);
+        if (failed) return failed;
+    }
+    char name[16];
+    snprintf(name, sizeof(name), "s%d", (int)which);
+    return PQexecPrepared(store->link, name, args->count, values, args->len, formats, RESULT_BINARY);
+}
+
+enum code pg_once(struct pg_store *store, enum pg_statement which, const char *what, PGresult **out, bool *lost,
+                  struct error *err)
+{
+    *out = NULL;
+    *lost = false;
+    if (!buf_ok(&store->args.bytes)) return error_set(err, E_NOMEM, "out of memory");
+    PGresult *result = execute(store, which);
+    ExecStatusType status = PQresultStatus(result);
+    *out = result;
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return OK;
+    *lost = pg_is_lost(store, result);
+    return pg_code(store, result, what, err);
+}
+
+enum code pg_query(struct pg_store *store, enum pg_statement which, const char *what, PGresult **out, struct error *err)
+{
+    for (int tries = 0;; tries++) {
+        bool lost;
+        struct error local = {0};
+        enum code rc = pg_once(store, which, what, out, &lost, &local);
+        if (rc == OK) return OK;
+        bool again = lost || pg_state_is(*out, "40001") || pg_state_is(*out, "40P01");
+        if (!again || tries == LOST_MAX) {
+            PQclear(*out);
+            *out = NULL;
+            return error_set(err, rc, "%s", local.message);
+        }
+        PQclear(*out);
+        *out = NULL;
+        rc = lost ? pg_reconnect(store, err) : OK;
+        if (rc) return rc;
+    }
+}
+
+enum code pg_call(struct pg_store *store, enum pg_statement which, const char *what, struct error *err)
+{
+    PGresult *result = NULL;
+    enum code rc = pg_query(store, which, what, &result, err);
+    PQclear(result);
+    return rc;
+}
+
+enum code pg_run(struct pg_store *store, const char *sql, const char *what, struct error *err)
+{
+    PGresult *result = PQexec(store->link, sql);
+    ExecStatusType status = PQresultStatus(result);
+    enum code rc = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ? OK : pg_code(store, result, what, err);
+    PQclear(result);
+    return rc;
+}
+
+// ---- a lost connection
+
+// Whatever the old backend was doing has been done, or never will be.
+static enum code end_old_backend(struct pg_store *store, int64_t until_ms, struct error *err)
+{
+    char sql[320];
+    snprintf(sql, sizeof(sql),
+             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name='cairn %s' "
+             "AND datname=current_database() AND pid<>pg_backend_pid()",
+             store->id);
+    for (;;) {
+        PGresult *result = PQexec(store->link, sql);
+        bool good = PQresultStatus(result) == PGRES_TUPLES_OK;
+        int left = good ? PQntuples(result) : 0;
+        enum code rc = good ? OK : pg_code(store, result, "end a lost session", err);
+        PQclear(result);
+        if (rc || left == 0) return rc;
+        if (os_now().mono_ms > until_ms)
+            return error_set(err, E_IO, "%s: the session of a lost connection does not end", store->where);
+        pg_pause(5);
+    }
+}
+
+static enum code connect_again(struct pg_store *store, int64_t until_ms, struct error *err)
+{
+    enum code rc = pg_connect(store, err);
+    if (!rc) rc = end_old_backend(store, until_ms, err);
+    if (!rc && store->engine) rc = pg_hold_engine(store, err);
+    return rc;
+}
+
+// The parameters of the call that failed are kept for the next try.
+enum code pg_reconnect(struct pg_store *store, struct error *err)
+{
+    int64_t until_ms = os_now().mono_ms + pg_wait_ms(store);
+    struct pg_args kept = store->args;
+    buf_init(&store->args.bytes, SIZE_MAX / 4);
+    enum code rc;
+    struct error local;
+    for (int64_t pause_ms = 10;; pause_ms = pause_ms < 500 ? pause_ms * 2 : 500) {
+        local = (struct error){0};
+        rc = connect_again(store, until_ms, &local);
+        if (rc == OK || os_now().mono_ms + pause_ms > until_ms) break;
+        if (rc != E_UNREACHABLE && rc != E_IO && rc != E_LOCKED) break;
+        pg_pause(pause_ms);
+    }
+    buf_release(&store->args.bytes);
+    store->args = kept;
+    if (rc == OK) return OK;
+    // Nobody knows what became of the call: whatever the reason, the handle has come to its end (S10).
+    return error_set(err, E_IO, "the connection was lost, and there is no new one: %s", local.message);
+}

@@ -1,0 +1,253 @@
+#include "store/postgres.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum code out_of_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory");
+}
+
+static enum code no_run(struct str run, struct error *err)
+{
+    return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+}
+
+static int64_t clamp(uint64_t value)
+{
+    return value < INT64_MAX ? (int64_t)value : INT64_MAX;
+}
+
+// ---- heads
+
+static void take_text(const PGresult *rows, int row, int column, char *out, size_t size)
+{
+    snprintf(out, size, "%.*s", STR_ARG(pg_get(rows, row, column)));
+}
+
+static bool take_identity(const PGresult *rows, int row, struct arena *arena, struct run_head *out)
+{
+    struct str *const texts[] = {&out->ids.tenant,  &out->ids.run,          &out->ids.project, &out->ids.environment,
+                                 &out->ids.plan_id, &out->ids.plan_version, &out->name};
+    for (int i = 0; i < (int)ARRAY_COUNT(texts); i++)
+        if (!pg_copy(rows, row, i + 1, arena, texts[i])) return false;
+    return pg_copy(rows, row, 10, arena, &out->parent_run) && pg_copy(rows, row, 11, arena, &out->original_run);
+}
+
+static void take_summary(const PGresult *rows, int row, struct run_summary *out)
+{
+    out->status = run_status_parse(pg_get(rows, row, 20));
+    take_text(rows, row, 21, out->substatus, sizeof(out->substatus));
+    out->counts.total = (uint32_t)pg_get_int(rows, row, 22);
+    out->counts.completed = (uint32_t)pg_get_int(rows, row, 23);
+    out->counts.failed = (uint32_t)pg_get_int(rows, row, 24);
+    out->counts.skipped = (uint32_t)pg_get_int(rows, row, 25);
+    out->running = (uint32_t)pg_get_int(rows, row, 26);
+    out->created_ms = pg_get_int(rows, row, 27);
+    out->started_ms = pg_get_int(rows, row, 28);
+    out->ended_ms = pg_get_int(rows, row, 29);
+    take_text(rows, row, 30, out->cause, sizeof(out->cause));
+}
+
+enum code pg_take_head(const PGresult *rows, int row, struct arena *arena, struct run_head *out, int64_t *owner,
+                       struct error *err)
+{
+    *out = (struct run_head){0};
+    if (!take_identity(rows, row, arena, out)) return out_of_memory(err);
+    out->position = (uint64_t)pg_get_int(rows, row, 0);
+    out->vocabulary = vocabulary_parse(pg_get(rows, row, 8));
+    out->last_seq = (uint64_t)pg_get_int(rows, row, 12);
+    out->last_ledger_seq = (uint64_t)pg_get_int(rows, row, 13);
+    out->updated_ms = pg_get_int(rows, row, 16);
+    out->terminal = pg_get_bool(rows, row, 17);
+    out->epoch = (uint64_t)pg_get_int(rows, row, 18);
+    *owner = pg_get_int(rows, row, 19);
+    take_summary(rows, row, &out->summary);
+    if (!out->vocabulary || !out->summary.status || !pg_get_digest(rows, row, 9, &out->document) ||
+        !pg_get_digest(rows, row, 14, &out->head) || !pg_get_digest(rows, row, 15, &out->ledger_head))
+        return error_set(err, E_CORRUPT, "run %.*s: its row is damaged", STR_ARG(out->ids.run));
+    return OK;
+}
+
+enum code pg_head(struct store *base, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
+                  struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    PGresult *rows = NULL;
+    int64_t owner = 0;
+    pg_clear(store);
+    pg_text(store, tenant);
+    pg_text(store, run);
+    enum code rc = pg_query(store, PG_HEAD, "read a run", &rows, err);
+    if (rc) return rc;
+    rc = PQntuples(rows) == 1 ? pg_take_head(rows, 0, arena, out, &owner, err) : no_run(run, err);
+    PQclear(rows);
+    return rc ? rc : pg_mark_owned(store, out, &owner, 1, err);
+}
+
+// ---- lists
+
+static enum pg_statement choose_list(const struct run_filter *filter)
+{
+    if (filter->tenant.len && filter->run_prefix.len) return PG_LIST_BY_PREFIX;
+    if (filter->tenant.len && filter->plan.len) return PG_LIST_BY_PLAN;
+    if (filter->unfinished) return PG_LIST_UNFINISHED;
+    return filter->tenant.len ? PG_LIST_BY_STATUS : PG_LIST;
+}
+
+static void status_args(struct pg_store *store, uint32_t mask)
+{
+    pg_array(store, PG_TEXT);
+    for (unsigned status = RUN_STATUS_PENDING; status <= RUN_STATUS_CANCELLED; status++)
+        if (mask & (1u << status)) pg_array_text(store, str_from(run_status_name((enum run_status)status)));
+    pg_array_end(store);
+}
+
+static void list_args(struct pg_store *store, const struct run_filter *filter, enum pg_statement which)
+{
+    pg_clear(store);
+    pg_text(store, filter->tenant);
+    pg_int(store, filter->before ? clamp(filter->before) : INT64_MAX);
+    pg_text(store, filter->plan);
+    pg_int(store, filter->since_ms);
+    pg_int(store, filter->until_ms);
+    pg_bool(store, filter->unfinished);
+    pg_bool(store, filter->roots);
+    pg_text(store, filter->run_prefix);
+    status_args(store, filter->status_mask);
+    pg_int(store,
+           filter->limit < INT64_MAX ? (int64_t)filter->limit + 1 : INT64_MAX); // one more tells whether it ends here
+    if (which == PG_LIST_BY_STATUS) status_args(store, filter->status_mask ? filter->status_mask : UINT32_MAX);
+}
+
+enum code pg_list(struct store *base, const struct run_filter *filter, struct arena *arena, struct run_heads *out,
+                  struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    enum pg_statement which = choose_list(filter);
+    PGresult *rows = NULL;
+    list_args(store, filter, which);
+    enum code rc = pg_query(store, which, "list runs", &rows, err);
+    if (rc) return rc;
+    size_t count = (size_t)PQntuples(rows);
+    bool more = count > filter->limit;
+    if (more) count = filter->limit;
+    out->items = ARENA_ARRAY(arena, count + 1, struct run_head);
+    int64_t *owners = ARENA_ARRAY(arena, count + 1, int64_t);
+    if (!out->items || !owners) rc = out_of_memory(err);
+    for (size_t i = 0; i < count && !rc; i++) rc = pg_take_head(rows, (int)i, arena, &out->items[i], &owners[i], err);
+    PQclear(rows);
+    if (rc) return rc;
+    out->count = count;
+    out->next = more && count ? out->items[count - 1].position : 0;
+    return pg_mark_owned(store, out->items, owners, count, err);
+}
+
+// ---- records
+
+static enum code find_run(struct pg_store *store, struct str tenant, struct str run, int64_t *run_no, struct error *err)
+{
+    PGresult *rows = NULL;
+    pg_clear(store);
+    pg_text(store, tenant);
+    pg_text(store, run);
+    enum code rc = pg_query(store, PG_FIND_RUN, "read a run", &rows, err);
+    if (rc) return rc;
+    if (PQntuples(rows) == 1)
+        *run_no = pg_get_int(rows, 0, 0);
+    else
+        rc = no_run(run, err);
+    PQclear(rows);
+    return rc;
+}
+
+enum code pg_take_event(const PGresult *rows, int row, struct arena *arena, struct record *out)
+{
+    const struct str parts[] = {pg_get(rows, row, 4), pg_get(rows, row, 3), pg_get(rows, row, 5)};
+    struct record_columns *columns = ARENA_NEW(arena, struct record_columns);
+    char *bytes = arena_alloc(arena, parts[0].len + parts[1].len + parts[2].len + 1);
+    if (!columns || !bytes) return E_NOMEM;
+    char *to = bytes;
+    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
+        memcpy(to, parts[i].ptr, parts[i].len);
+        to += parts[i].len;
+    }
+    columns->payload = (struct str){bytes + parts[0].len, parts[1].len};
+    *out = (struct record){
+        .seq = (uint64_t)pg_get_int(rows, row, 0),
+        .bytes = {bytes, (size_t)(to - bytes)},
+        .columns = columns,
+    };
+    bool copied = pg_copy(rows, row, 1, arena, &out->type) && pg_copy(rows, row, 2, arena, &columns->timestamp) &&
+                  pg_copy(rows, row, 6, arena, &columns->key) && pg_copy(rows, row, 7, arena, &columns->run);
+    return copied ? OK : E_NOMEM;
+}
+
+static enum code take_entry(const PGresult *rows, int row, struct arena *arena, struct record *out)
+{
+    *out = (struct record){
+        .seq = (uint64_t)pg_get_int(rows, row, 1),
+        .ledger_seq = (uint64_t)pg_get_int(rows, row, 0),
+    };
+    if (!pg_get_digest(rows, row, 5, &out->hash)) return E_CORRUPT;
+    bool copied = pg_copy(rows, row, 2, arena, &out->type) && pg_copy(rows, row, 3, arena, &out->signal_id) &&
+                  pg_copy(rows, row, 4, arena, &out->bytes);
+    return copied ? OK : E_NOMEM;
+}
+
+static enum code read_page(struct pg_store *store, enum pg_statement which, int64_t run_no, uint64_t after,
+                           size_t limit, struct arena *arena, struct records *out, struct error *err)
+{
+    PGresult *rows = NULL;
+    pg_clear(store);
+    pg_int(store, run_no);
+    pg_int(store, clamp(after));
+    pg_int(store, clamp(limit));
+    enum code rc = pg_query(store, which, "read events", &rows, err);
+    if (rc) return rc;
+    size_t count = (size_t)PQntuples(rows);
+    out->items = ARENA_ARRAY(arena, count + 1, struct record);
+    if (!out->items) rc = E_NOMEM;
+    for (size_t i = 0; i < count && !rc; i++)
+        rc = which == PG_READ ? pg_take_event(rows, (int)i, arena, &out->items[i])
+                              : take_entry(rows, (int)i, arena, &out->items[i]);
+    PQclear(rows);
+    if (rc) return error_set(err, rc, "cannot read events: %s", code_text(rc));
+    out->count = count;
+    return OK;
+}
+
+enum code pg_read(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
+                  struct arena *arena, struct records *out, struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    int64_t run_no = 0;
+    enum code rc = find_run(store, tenant, run, &run_no, err);
+    return rc ? rc : read_page(store, PG_READ, run_no, after, limit, arena, out, err);
+}
+
+enum code pg_read_ledger(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
+                         struct arena *arena, struct records *out, struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    int64_t run_no = 0;
+    enum code rc = find_run(store, tenant, run, &run_no, err);
+    return rc ? rc : read_page(store, PG_READ_LEDGER, run_no, after, limit, arena, out, err);
+}
+
+enum code pg_blob(struct store *base, const struct digest *sha256, struct arena *arena, struct str *out,
+                  struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    PGresult *rows = NULL;
+    pg_clear(store);
+    pg_bytes(store, sha256->b, SHA256_SIZE);
+    enum code rc = pg_query(store, PG_BLOB, "read a blob", &rows, err);
+    if (rc) return rc;
+    if (PQntuples(rows) != 1)
+        rc = error_set(err, E_NOT_FOUND, "there is no such blob");
+    else if (!pg_copy(rows, 0, 0, arena, out))
+        rc = out_of_memory(err);
+    PQclear(rows);
+    return rc;
+}

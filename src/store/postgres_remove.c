@@ -1,0 +1,143 @@
+// Removing runs through the one door for it, and where the bytes are.
+#include "store/postgres.h"
+
+#include <string.h>
+
+static enum code refusal(struct pg_store *store, const PGresult *result, struct error *err)
+{
+    const char *detail = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+    struct str first = str_cut(str_from(detail), ' ', &(struct str){0});
+    if (pg_state_is(result, "CA005")) return error_set(err, E_LOCKED, "a run is owned by process %.*s", STR_ARG(first));
+    if (pg_state_is(result, "CA006")) return error_set(err, E_NOT_FOUND, "there is no run %s", detail);
+    if (pg_state_is(result, "CA007")) return error_set(err, E_CONFLICT, "run %s has not ended", detail);
+    return pg_code(store, result, "remove runs", err);
+}
+
+enum code pg_remove(struct store *base, const struct run_name *runs, size_t count, int64_t now_ms, struct str reason,
+                    struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    pg_clear(store);
+    pg_array(store, PG_TEXT);
+    for (size_t i = 0; i < count; i++) pg_array_text(store, runs[i].tenant);
+    pg_array_end(store);
+    pg_array(store, PG_TEXT);
+    for (size_t i = 0; i < count; i++) pg_array_text(store, runs[i].run);
+    pg_array_end(store);
+    pg_int(store, now_ms);
+    pg_text(store, reason);
+    pg_int(store, store->engine);
+    PGresult *result = NULL;
+    struct error local = {0};
+    bool lost;
+    enum code rc = pg_once(store, PG_REMOVE, "remove runs", &result, &lost, &local);
+    if (lost)
+        rc = error_set(err, E_IO, "%s", local.message);
+    else if (rc)
+        rc = refusal(store, result, err);
+    PQclear(result);
+    return rc;
+}
+
+enum code pg_tombstones(struct store *base, struct arena *arena, struct tombstones *out, struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    PGresult *rows = NULL;
+    size_t capacity = 0;
+    pg_clear(store);
+    enum code rc = pg_query(store, PG_TOMBSTONES, "read tombstones", &rows, err);
+    for (int i = 0; !rc && i < PQntuples(rows); i++) {
+        struct tombstone one = {.position = (uint64_t)pg_get_int(rows, i, 0),
+                                .tenant = pg_get(rows, i, 1),
+                                .run = pg_get(rows, i, 2),
+                                .last_seq = (uint64_t)pg_get_int(rows, i, 3),
+                                .last_ledger_seq = (uint64_t)pg_get_int(rows, i, 4),
+                                .removed_ms = pg_get_int(rows, i, 7),
+                                .reason = pg_get(rows, i, 8)};
+        if (!pg_get_digest(rows, i, 5, &one.head) || !pg_get_digest(rows, i, 6, &one.ledger_head))
+            rc = error_set(err, E_CORRUPT, "the tombstone of run %.*s is damaged", STR_ARG(one.run));
+        else if (!tombstone_add(out, &capacity, arena, &one))
+            rc = error_set(err, E_NOMEM, "out of memory");
+    }
+    PQclear(rows);
+    return rc;
+}
+
+// ---- blobs
+
+static enum code note_engines(struct pg_store *store, struct error *err)
+{
+    PGresult *rows = NULL;
+    pg_clear(store);
+    pg_int(store, store->engine);
+    enum code rc = pg_query(store, PG_ENGINES_SEEN, "look who lives", &rows, err);
+    if (!rc) store->blobs_engine = pg_get_int(rows, 0, 1) > 0 ? -1 : pg_get_int(rows, 0, 0);
+    PQclear(rows);
+    return rc;
+}
+
+enum code pg_blobs(struct store *base, struct arena *arena, struct digests *out, struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    // A handle that is going to drop some is an engine by then, so that it is not taken for somebody else.
+    enum code rc = base->options.mode == STORE_WRITE ? pg_become_engine(store, err) : OK;
+    if (!rc) rc = note_engines(store, err);
+    PGresult *rows = NULL;
+    pg_clear(store);
+    if (!rc) rc = pg_query(store, PG_BLOBS, "list blobs", &rows, err);
+    for (int i = 0; !rc && i < PQntuples(rows); i++) {
+        struct digest digest = {{0}};
+        if (!pg_get_digest(rows, i, 0, &digest)) rc = error_set(err, E_CORRUPT, "a blob has no name");
+        if (!rc && !digest_add(out, arena, &digest)) rc = error_set(err, E_NOMEM, "out of memory");
+    }
+    PQclear(rows);
+    return rc;
+}
+
+enum code pg_drop_blobs(struct store *base, const struct digest *blobs, size_t count, uint64_t *bytes,
+                        struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    enum code rc = pg_become_engine(store, err);
+    if (rc) return rc;
+    if (store->blobs_engine < 0)
+        return error_set(err, E_LOCKED, "blobs are kept while another process runs something in %s", store->where);
+    pg_clear(store);
+    pg_array(store, PG_BYTEA);
+    for (size_t i = 0; i < count; i++) pg_array_text(store, (struct str){(const char *)blobs[i].b, SHA256_SIZE});
+    pg_array_end(store);
+    pg_int(store, store->engine);
+    pg_int(store, store->blobs_engine);
+    PGresult *result = NULL;
+    struct error local = {0};
+    bool lost;
+    rc = pg_once(store, PG_DROP_BLOBS, "drop blobs", &result, &lost, &local);
+    if (!rc)
+        *bytes += (uint64_t)pg_get_int(result, 0, 0);
+    else if (pg_state_is(result, "CA005"))
+        rc = error_set(err, E_LOCKED, "blobs are kept while another process %s in %s",
+                       PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY), store->where);
+    else
+        rc = error_set(err, lost ? E_IO : rc, "%s", local.message);
+    PQclear(result);
+    return rc;
+}
+
+// ---- space
+
+enum code pg_usage(struct store *base, struct arena *arena, struct usages *out, struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    PGresult *rows = NULL;
+    pg_clear(store);
+    pg_text(store, str_from(store->place.schema));
+    enum code rc = pg_query(store, PG_USAGE, "look at the space", &rows, err);
+    for (int i = 0; !rc && i < PQntuples(rows); i++) {
+        struct str what = arena_copy(arena, pg_get(rows, i, 0));
+        if (!what.ptr ||
+            !usage_add(out, arena, what.ptr, (uint64_t)pg_get_int(rows, i, 1), (uint64_t)pg_get_int(rows, i, 2)))
+            rc = error_set(err, E_NOMEM, "out of memory");
+    }
+    PQclear(rows);
+    return rc;
+}

@@ -1,0 +1,95 @@
+// Migrations: numbered, forward only, each in one transaction under a lock that all who open the store ask for. The table
+// `migrations` says which were taken and, for each, the lowest format that a program must know to go on using the store: an older
+// program goes on beside a newer one until a migration says that it may not.
+#include "store/postgres.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct migration {
+    const char *const *const *parts; // lists of pieces, ended by NULL
+    int needs;
+};
+static const char *const *const first[] = {pg_tables, pg_doors, NULL};
+static const struct migration migrations[PG_FORMAT] = {{first, 1}};
+
+enum code pg_check_schema(struct pg_store *store, bool *fresh, int64_t *format, struct error *err)
+{
+    char sql[200];
+    *fresh = false;
+    *format = 0;
+    snprintf(sql, sizeof(sql), "SELECT to_regclass('%s.migrations') IS NULL", store->place.schema);
+    PGresult *result = PQexec(store->link, sql);
+    if (PQresultStatus(result) == PGRES_TUPLES_OK) {
+        *fresh = PQgetvalue(result, 0, 0)[0] == 't';
+        PQclear(result);
+        if (*fresh) return OK;
+        snprintf(sql, sizeof(sql), "SELECT max(version),max(needs) FROM %s.migrations", store->place.schema);
+        result = PQexec(store->link, sql);
+    }
+    enum code rc = OK;
+    if (PQresultStatus(result) != PGRES_TUPLES_OK) {
+        rc = pg_code(store, result, "look at the schema", err);
+    } else {
+        *format = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+        int64_t needs = strtoll(PQgetvalue(result, 0, 1), NULL, 10);
+        if (needs > PG_FORMAT)
+            rc =
+                error_set(err, E_VERSION, "%s has format %lld, this version of Cairn knows up to %d; use a newer Cairn",
+                          store->where, (long long)*format, PG_FORMAT);
+        else if (*format < 1)
+            rc = error_set(err, E_CORRUPT, "%s: schema %s has no format", store->where, store->place.schema);
+    }
+    PQclear(result);
+    return rc;
+}
+
+// @S@ becomes the schema.
+static void add_piece(struct buf *text, const char *piece, const char *schema)
+{
+    for (const char *mark; (mark = strstr(piece, "@S@")); piece = mark + strlen("@S@")) {
+        buf_add(text, (struct str){piece, (size_t)(mark - piece)});
+        buf_text(text, schema);
+    }
+    buf_text(text, piece);
+}
+
+static enum code take(struct pg_store *store, int64_t number, struct error *err)
+{
+    const struct migration *migration = &migrations[number - 1];
+    const char *schema = store->place.schema;
+    struct buf text;
+    buf_init(&text, 1024 * 1024);
+    if (number == 1) {
+        buf_printf(&text, "DO $$ BEGIN IF to_regnamespace('%s') IS NULL THEN CREATE SCHEMA %s; END IF; END $$;", schema,
+                   schema);
+        buf_printf(&text,
+                   "CREATE TABLE %s.migrations(version int PRIMARY KEY, needs int NOT NULL,"
+                   " taken_at timestamptz NOT NULL DEFAULT clock_timestamp());",
+                   schema);
+    }
+    for (size_t i = 0; migration->parts[i]; i++)
+        for (size_t k = 0; migration->parts[i][k]; k++) add_piece(&text, migration->parts[i][k], schema);
+    buf_printf(&text, "INSERT INTO %s.migrations VALUES(%lld,%d)", schema, (long long)number, migration->needs);
+    enum code rc = buf_ok(&text) ? pg_run(store, text.ptr, "bring the schema up to date", err)
+                                 : error_set(err, E_NOMEM, "out of memory");
+    buf_release(&text);
+    return rc;
+}
+
+enum code pg_migrate(struct pg_store *store, struct error *err)
+{
+    char lock[200];
+    snprintf(lock, sizeof(lock), "BEGIN;SELECT pg_advisory_xact_lock(hashtextextended('cairn migrations %s',0))",
+             store->place.schema);
+    bool fresh = false;
+    int64_t format = 0;
+    enum code rc = pg_run(store, lock, "wait for a migration", err);
+    // Another process may have done it while we waited.
+    if (!rc) rc = pg_check_schema(store, &fresh, &format, err);
+    for (int64_t number = format + 1; number <= PG_FORMAT && !rc; number++) rc = take(store, number, err);
+    if (!rc) return pg_run(store, "COMMIT", "bring the schema up to date", err);
+    PQclear(PQexec(store->link, "ROLLBACK"));
+    return rc;
+}
