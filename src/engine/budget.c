@@ -37,7 +37,9 @@ void queued_fail(struct queued *queued, struct fault fault)
 static bool is_attempt(const struct queued *queued)
 {
     if (queued->input.kind != INPUT_RESULT) return false;
-    enum step_kind kind = queued->resident->run->program->steps[queued->input.step].kind;
+    const struct run *run = queued->resident->run;
+    if (queued->input.step >= run->program->step_count) return true; // the task of a playbook
+    enum step_kind kind = run->program->steps[queued->input.step].kind;
     return kind == STEP_EXEC || kind == STEP_SHELL || kind == STEP_SCRIPT || kind == STEP_HOST;
 }
 

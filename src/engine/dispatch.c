@@ -58,8 +58,19 @@ void ticket_close(struct engine *engine, uint64_t id)
 void ticket_cancel(struct engine *engine, size_t index, int64_t grace_ms)
 {
     const struct ticket *ticket = &engine->tickets[index];
-    struct tools *tools = ticket->host ? engine->options.host.tools : engine->tools;
-    tools->ops->cancel(tools, ((uint64_t)ticket->generation << 32) | index, grace_ms);
+    struct tools *tools = ticket->with;
+    if (tools) tools->ops->cancel(tools, ((uint64_t)ticket->generation << 32) | index, grace_ms);
+}
+
+static bool is_lane(const struct run *run, uint32_t step)
+{
+    return step >= run->program->step_count;
+}
+
+static bool is_subrun(const struct run *run, uint32_t step)
+{
+    if (!run->net) return run->program->steps[step].kind == STEP_SUBRUN;
+    return is_lane(run, step) && str_is(kernel_task_of(run, step)->kind, "playbook");
 }
 
 void relive(struct engine *engine, struct resident *resident)
@@ -67,13 +78,14 @@ void relive(struct engine *engine, struct resident *resident)
     for (size_t i = 0; resident->tickets > 0 && i < engine->ticket_count; i++) {
         const struct ticket *ticket = &engine->tickets[i];
         if (ticket->resident != resident) continue;
+        if (ticket->step >= run_step_count(resident->run)) continue; // a lane that the log does not know
         struct run_step *step = &resident->run->steps[ticket->step];
         if (step->state == NODE_RUNNING && step->logical == ticket->logical && step->engine == ticket->engine)
             step->live = true;
     }
-    for (uint32_t i = 0; i < resident->run->program->step_count; i++) {
+    for (uint32_t i = 0; i < run_step_count(resident->run); i++) {
         struct run_step *step = &resident->run->steps[i];
-        if (step->state != NODE_RUNNING || resident->run->program->steps[i].kind != STEP_SUBRUN) continue;
+        if (step->state != NODE_RUNNING || !is_subrun(resident->run, i)) continue;
         struct str id = kernel_child_id(resident->run, i, &engine->turn);
         const struct resident *child = id.ptr ? resident_find(engine, resident->ids.tenant, id) : NULL;
         step->live = child && !child->terminal;
@@ -89,6 +101,7 @@ void relive(struct engine *engine, struct resident *resident)
 void relive_input(const struct queued *queued)
 {
     if (queued->input.kind != INPUT_RESULT) return;
+    if (queued->input.step >= run_step_count(queued->resident->run)) return; // a lane that the log does not know
     struct run_step *step = &queued->resident->run->steps[queued->input.step];
     if (step->state == NODE_RUNNING && step->logical == queued->input.logical && step->engine == queued->input.engine)
         step->live = true;
@@ -235,13 +248,15 @@ static struct tool_request request_of(struct engine *engine, const struct reside
                                       const struct effect *effect, uint64_t ticket)
 {
     const struct run *run = resident->run;
-    const struct program_step *ps = &run->program->steps[effect->step];
+    const struct program_step *ps = &run->program->steps[kernel_place(run, effect->step)];
+    const struct net_task *task = is_lane(run, effect->step) ? kernel_task_of(run, effect->step) : NULL;
     struct str path = kernel_path(run, effect->step, &engine->turn);
+    struct str kind = ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind));
     return (struct tool_request){.ticket = ticket,
                                  .tenant = run->ids.tenant,
                                  .environment = run->ids.environment,
                                  .run = run->ids.run,
-                                 .kind = ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind)),
+                                 .kind = task ? task->kind : kind,
                                  .artifacts_dir = run->start.artifacts_dir,
                                  .artifacts = ps->artifacts,
                                  .artifact_count = ps->artifact_count,
@@ -252,7 +267,7 @@ static struct tool_request request_of(struct engine *engine, const struct reside
                                  .queue = kernel_queue(run, effect->step),
                                  .logical = effect->logical,
                                  .engine = effect->engine,
-                                 .timeout_ms = ps->timeout_ms};
+                                 .timeout_ms = task ? task->timeout_ms : ps->timeout_ms};
 }
 
 static void make_artifacts_dir(const struct run *run)
@@ -286,6 +301,7 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     uint64_t id = ticket_open(engine, resident, effect);
     if (id == 0) return error_set(err, E_NOMEM, "out of memory");
     make_artifacts_dir(run);
+    engine->tickets[id & UINT32_MAX].with = engine->tools;
     struct tool_request request = request_of(engine, resident, effect, id);
     request.argv = command.argv;
     request.argc = command.argc;
@@ -302,17 +318,24 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     return input_fault(engine, resident, effect->step, effect->logical, effect->engine, spawn_fault(&local), err);
 }
 
-// A function of the host gets its `with` as JSON text.
+// A function of the host gets its `with` as JSON text, the tool of a task what task/task.h says.
 static enum code start_function(struct engine *engine, struct resident *resident, const struct effect *effect,
                                 struct error *err)
 {
     const struct run *run = resident->run;
-    const struct program_step *ps = &run->program->steps[effect->step];
-    struct tools *tools = engine->options.host.tools;
+    bool lane = is_lane(run, effect->step);
+    const struct program_step *ps = &run->program->steps[kernel_place(run, effect->step)];
+    struct tools *tools = lane ? engine->options.tasks.tools : engine->options.host.tools;
     INVARIANT(tools); // engine_supports
     struct json with;
     struct error local = {0};
-    enum code rc = kernel_render(run, effect->step, &engine->env, &engine->turn, &with, &local);
+    enum code rc = lane ? kernel_task(run, effect->step, &engine->env, &engine->turn, &with, &local)
+                        : kernel_render(run, effect->step, &engine->env, &engine->turn, &with, &local);
+    if (rc && lane && rc != E_NOMEM && rc != E_IO) {
+        struct fault broken = {
+            .code = STR("TEMPLATE_ERROR"), .message = str_from(local.message), .category = STR("validation")};
+        return input_fault(engine, resident, effect->step, effect->logical, effect->engine, broken, err);
+    }
     if (rc)
         return input_unavailable(engine, resident, effect->step, effect->logical, effect->engine, rc, local.message,
                                  err);
@@ -324,10 +347,10 @@ static enum code start_function(struct engine *engine, struct resident *resident
                           .message = STR("the inputs of the step are larger than 32 MiB"),
                           .category = STR("validation")};
     if (id != 0) {
-        engine->tickets[id & UINT32_MAX].host = true;
+        engine->tickets[id & UINT32_MAX].with = tools;
         if (ps->artifact_count > 0) make_artifacts_dir(run);
         struct tool_request request = request_of(engine, resident, effect, id);
-        request.function = ps->function;
+        request.function = lane ? kernel_task_of(run, effect->step)->kind : ps->function;
         request.input = buf_str(&input);
         rc = tools->ops->start(tools, &request, &local);
         if (rc) ticket_close(engine, id);
@@ -345,6 +368,14 @@ static enum code start_function(struct engine *engine, struct resident *resident
 static enum code execute(struct engine *engine, struct resident *resident, const struct effect *effect,
                          struct error *err)
 {
+    if (is_lane(resident->run, effect->step)) {
+        const struct net_task *task = kernel_task_of(resident->run, effect->step);
+        if (task->in_process)
+            return input_outcome(engine, resident, effect->step, effect->logical, effect->engine, NULL, err);
+        if (!engine->holding) return start_function(engine, resident, effect, err);
+        resident->run->steps[effect->step].live = false;
+        return OK;
+    }
     enum step_kind kind = resident->run->program->steps[effect->step].kind;
     bool process = kind == STEP_EXEC || kind == STEP_SHELL || kind == STEP_SCRIPT;
     if (engine->holding && (process || kind == STEP_HOST)) {

@@ -79,8 +79,8 @@ struct ticket {
     uint32_t step, logical, engine;
     uint32_t generation;
     uint32_t next_free;
-    bool late; // the run is gone; the result is dropped
-    bool host; // with the host's tools, not with ours
+    bool late;          // the run is gone; the result is dropped
+    struct tools *with; // whoever executes it
 };
 
 struct preface { // an entry for the ledger that stands before everything else
@@ -244,6 +244,8 @@ void check_budget(const struct engine *engine, struct queued *queued);
 enum code input_from_result(struct engine *engine, struct tool_result *result, struct error *err) MUST_CHECK;
 enum code input_instant(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
                         struct error *err) MUST_CHECK;
+enum code input_outcome(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
+                        const struct json *result, struct error *err) MUST_CHECK; // of a task that went well
 enum code input_fault(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
                       struct fault fault, struct error *err) MUST_CHECK;
 enum code input_unavailable(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical,

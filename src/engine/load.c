@@ -50,10 +50,22 @@ static enum code supports_step(const struct engine *engine, const struct program
     return ps->child ? engine_supports(engine, ps->child, err) : OK;
 }
 
+static enum code supports_task(const struct engine *engine, const struct net_task *task, struct error *err)
+{
+    const struct engine_host *host = &engine->options.tasks;
+    bool own = task->in_process || str_is(task->kind, "playbook") || str_is(task->kind, "wait");
+    if (own || (host->tools && host->knows && host->knows(host->context, task->kind))) return OK;
+    return error_set(err, E_UNSUPPORTED, "task %.*s needs the tool \"%.*s\", which is not there", STR_ARG(task->label),
+                     STR_ARG(task->kind));
+}
+
 enum code engine_supports(const struct engine *engine, const struct program *program, struct error *err)
 {
     enum code rc = OK;
     for (uint32_t i = 0; !rc && i < program->step_count; i++) rc = supports_step(engine, &program->steps[i], err);
+    for (uint32_t i = 0; program->net && i < program->step_count; i++)
+        for (uint32_t k = 0; !rc && k < program->net->steps[i].task_count; k++)
+            rc = supports_task(engine, &program->net->steps[i].tasks[k], err);
     return rc;
 }
 
@@ -154,13 +166,22 @@ static enum code fold_one(void *context, const struct record *record, const stru
     return record->signal_id.len > 0 ? kernel_decided(fold->run, record->signal_id, fold->err) : OK;
 }
 
+static enum code stored_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
+                             struct error *err)
+{
+    return store_blob(context, sha256, arena, out, err);
+}
+
 enum code fold_stored(struct store *store, const struct program *program, const struct run_ids *ids, struct run **out,
                       struct error *err)
 {
     struct run *run = run_new(program, ids);
     if (!run) return error_set(err, E_NOMEM, "out of memory");
     struct fold_context fold = {.run = run, .err = err};
+    const struct kernel_env env = {.context = store, .blob = stored_blob};
+    run->env = &env;
     enum code rc = store_replay(store, ids->tenant, ids->run, fold_one, &fold, err);
+    run->env = NULL;
     if (rc) {
         run_free(run);
         return rc;

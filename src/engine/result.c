@@ -100,7 +100,7 @@ enum code input_fault(struct engine *engine, struct resident *resident, uint32_t
 
 bool output_fits(const struct run *run, uint32_t step, uint64_t *total)
 {
-    if (run->steps[step].blob) *total += run->steps[step].blob->size;
+    if (!run->net && run->steps[step].blob) *total += run->steps[step].blob->size;
     return *total <= RESULT_MAX;
 }
 
@@ -212,7 +212,7 @@ static bool artifact_ref(struct engine *engine, const struct run *run, const str
 static enum code collect_artifacts(struct engine *engine, const struct resident *resident, struct queued *queued,
                                    struct error *err)
 {
-    const struct program_step *ps = &resident->run->program->steps[queued->input.step];
+    const struct program_step *ps = &resident->run->program->steps[kernel_place(resident->run, queued->input.step)];
     if (ps->artifact_count == 0 || !queued->input.ok) return OK;
     if (!need_arena(queued)) return no_memory(err);
     struct json list = json_array();
@@ -280,6 +280,84 @@ static enum code function_value(struct engine *engine, struct queued *queued, st
     return OK;
 }
 
+static void outcome_fault(struct queued *queued, const char *code, struct str message)
+{
+    queued->input.fault = (struct fault){.code = str_from(code), .message = message, .category = STR("validation")};
+}
+
+// A large result is kept beside the log; the policy of the task sees all of it all the same.
+static enum code result_apart(struct queued *queued, const struct json *result, uint64_t inline_max, struct error *err)
+{
+    struct buf bytes;
+    buf_init(&bytes, RESULT_MAX);
+    json_canon(&bytes, result);
+    bool fits = buf_ok(&bytes), apart = fits && bytes.len > inline_max;
+    struct str kept = apart ? arena_copy(queued->arena, buf_str(&bytes)) : (struct str){0};
+    buf_release(&bytes);
+    if (!fits) {
+        queued->input.ok = false;
+        outcome_fault(queued, "PAYLOAD_TOO_LARGE", STR(RESULT_TOO_LARGE));
+    }
+    if (!apart) return OK;
+    queued->blobs = ARENA_NEW(queued->arena, struct append_blob);
+    if (!kept.ptr || !queued->blobs) return no_memory(err);
+    queued->input.blob = sha256(kept);
+    queued->input.has_blob = true;
+    queued->input.blob_size = kept.len;
+    queued->blobs[0] = (struct append_blob){.sha256 = queued->input.blob, .bytes = kept};
+    queued->blob_count = 1;
+    return OK;
+}
+
+// What the tool of a task gave (task/task.h).
+static enum code outcome_value(struct engine *engine, struct queued *queued, const struct net_task *task,
+                               struct str output, struct error *err)
+{
+    struct json outcome;
+    struct error local = {0};
+    if (!need_arena(queued)) return no_memory(err);
+    enum code rc = json_parse(output, &json_limits_default, &engine->turn, &outcome, &local);
+    if (rc == E_NOMEM) return no_memory(err);
+    struct str status = rc ? (struct str){0} : json_text(json_key(&outcome, "status"));
+    if (rc || (!str_is(status, "ok") && !str_is(status, "error"))) {
+        outcome_fault(queued, rc == E_LIMIT ? "PAYLOAD_TOO_LARGE" : "OUTPUT_NOT_JSON",
+                      STR("what the tool gave is not an outcome"));
+        return OK;
+    }
+    struct buf bytes;
+    buf_init(&bytes, (size_t)64 << 20);
+    json_canon(&bytes, &outcome);
+    rc = buf_ok(&bytes) ? canonical(queued->arena, buf_str(&bytes), &queued->input.value, err) : no_memory(err);
+    buf_release(&bytes);
+    if (rc) return rc;
+    queued->input.ok = true;
+    const struct json *result = json_key(&queued->input.value, "result");
+    uint64_t inline_max = engine->options.limits.inline_max;
+    if (task->inline_max > 0 && task->inline_max < inline_max) inline_max = task->inline_max;
+    return result ? result_apart(queued, result, inline_max, err) : OK;
+}
+
+// The same for what came out of no tool: nothing, or what a child execution gave.
+enum code input_outcome(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical, uint32_t k,
+                        const struct json *result, struct error *err)
+{
+    struct queued *queued = queue_result(engine, resident, step, logical, k);
+    if (!queued) return no_memory(err);
+    struct buf bytes;
+    buf_init(&bytes, (size_t)64 << 20);
+    buf_text(&bytes, "{\"result\":");
+    if (result && result->type != 0)
+        json_canon(&bytes, result);
+    else
+        buf_text(&bytes, "null");
+    buf_text(&bytes, ",\"status\":\"ok\"}");
+    enum code rc = buf_ok(&bytes)
+                       ? outcome_value(engine, queued, kernel_task_of(resident->run, step), buf_str(&bytes), err)
+                       : no_memory(err);
+    buf_release(&bytes);
+    return undo(engine, rc);
+}
+
 enum code input_from_result(struct engine *engine, struct tool_result *result, struct error *err)
 {
     struct ticket *ticket = ticket_find(engine, result->ticket);
@@ -294,11 +372,14 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, s
     queued->input.duration_ms = result->duration_ms;
     queued->input.lost = result->lost;
     enum code rc = OK;
-    const struct program_step *ps = &resident->run->program->steps[ticket->step];
+    const struct program_step *ps = &resident->run->program->steps[kernel_place(resident->run, ticket->step)];
+    bool lane = ticket->step >= resident->run->program->step_count;
     bool exited = result->ok || str_is(result->fault.code, "EXIT_NONZERO");
     if (ps->condition && exited) {
         queued->input.ok = true; // a condition answers, it does not fail
         queued->input.value = json_bool(result->ok);
+    } else if (result->ok && lane) {
+        rc = outcome_value(engine, queued, kernel_task_of(resident->run, ticket->step), result->output, err);
     } else if (result->ok && result->is_json) {
         rc = function_value(engine, queued, result->output, err);
         if (!rc) rc = collect_artifacts(engine, resident, queued, err);

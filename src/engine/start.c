@@ -79,7 +79,9 @@ enum code merge_inputs(const struct program *program, const struct json *given, 
 {
     struct json merged = json_object();
     bool ok = true;
-    for (uint32_t i = 0; ok && json_is(&program->inputs, JSON_OBJECT) && i < program->inputs.count; i++) {
+    // A playbook's workload holds templates: the kernel renders it under what was given.
+    for (uint32_t i = 0; ok && !program->net && json_is(&program->inputs, JSON_OBJECT) && i < program->inputs.count;
+         i++) {
         const struct json_member *member = &program->inputs.members[i];
         if (!json_get(given, member->key)) ok = json_put(arena, &merged, member->key, member->value);
     }
@@ -282,8 +284,7 @@ enum code start_run(struct engine *engine, const struct start_request *request, 
     struct program_entry *entry = program_entry_for(engine, request->program);
     if (!entry) return error_set(err, E_NOMEM, "out of memory");
     struct run_create create = {.ids = ids,
-                                .vocabulary =
-                                    request->program->kind == DOCUMENT_NODES ? VOCABULARY_NODES : VOCABULARY_RUN,
+                                .vocabulary = program_vocabulary(request->program),
                                 .document = request->program->sha256,
                                 .name = request->program->name,
                                 .parent_run = request->parent_run,

@@ -71,9 +71,17 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
     }
     struct json value, outputs;
     struct error local = {0};
-    enum code rc = child_outputs(engine, child, &outputs, &local);
+    bool lane = step >= parent->run->program->step_count;
+    struct str wanted = lane ? kernel_task_of(parent->run, step)->return_step : (struct str){0};
+    enum code rc = child->net ? kernel_net_result(child, wanted, &engine->env, &engine->turn, &outputs, &local)
+                              : child_outputs(engine, child, &outputs, &local);
     if (rc) return input_unavailable(engine, parent, step, s->logical, s->engine, rc, local.message, err);
     value = outputs;
+    if (lane) {
+        rc = input_outcome(engine, parent, step, s->logical, s->engine, &value, err);
+        if (rc == OK) queue_last(engine)->input.duration_ms = lifetime_ms(child);
+        return rc;
+    }
     if (parent->run->program->kind == DOCUMENT_PLAN) {
         struct arena *arena = &engine->turn;
         if (!json_object_with(arena, 3, &value) || !json_put(arena, &value, STR("outputs"), outputs))
@@ -99,6 +107,14 @@ static enum code inputs_of(struct engine *engine, struct resident *parent, uint3
                            struct error *err)
 {
     struct json with;
+    if (step >= parent->run->program->step_count) {
+        enum code rc = kernel_task(parent->run, step, &engine->env, &engine->turn, &with, err);
+        if (rc) return rc;
+        const struct json *told = json_key(&with, "with");
+        const struct json *given = json_key(told, "input") ? json_key(told, "input") : json_key(told, "args");
+        if (json_is(given, JSON_OBJECT)) request->inputs = *given;
+        return OK;
+    }
     enum code rc = kernel_render(parent->run, step, &engine->env, &engine->turn, &with, err);
     if (rc) return rc;
     const struct json *inputs = json_key(&with, "inputs");
@@ -107,11 +123,18 @@ static enum code inputs_of(struct engine *engine, struct resident *parent, uint3
     return arguments ? expr_text(arguments, &engine->turn, &request->arguments) : OK;
 }
 
+static const struct program *child_program(const struct run *run, uint32_t step)
+{
+    bool lane = step >= run->program->step_count;
+    return lane ? kernel_task_of(run, step)->child : run->program->steps[step].child;
+}
+
 static enum code start_child(struct engine *engine, struct resident *parent, uint32_t step, struct str id,
                              struct error *err)
 {
     const struct run *run = parent->run;
-    struct start_request request = {.program = run->program->steps[step].child,
+    const struct program *program = child_program(run, step);
+    struct start_request request = {.program = program,
                                     .tenant = run->ids.tenant,
                                     .project = run->ids.project,
                                     .environment = run->ids.environment,
@@ -125,6 +148,7 @@ static enum code start_child(struct engine *engine, struct resident *parent, uin
     struct error local = {0};
     enum code rc = inputs_of(engine, parent, step, &request, &local);
     char ignored[129];
+    if (!rc && !program) rc = error_set(&local, E_NOT_FOUND, "the playbook was not found when the document was read");
     if (!rc) rc = engine_start(engine, &request, ignored, &local);
     if (rc == OK || rc == E_NOMEM || rc == E_IO) return rc ? error_set(err, rc, "%s", local.message) : OK;
     struct fault fault = {

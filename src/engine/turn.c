@@ -97,6 +97,9 @@ static enum code collect(struct turn *turn, struct decided *decided, struct erro
     }
     decided->item_count = turn->item_count - decided->first_item;
     for (size_t i = 0; i < decided->queued.blob_count; i++) turn->blobs[turn->blob_count++] = decided->queued.blobs[i];
+    for (size_t i = 0; i < decided->outcome.blob_count; i++)
+        turn->blobs[turn->blob_count++] =
+            (struct append_blob){.sha256 = decided->outcome.blobs[i].sha256, .bytes = decided->outcome.blobs[i].bytes};
     if (decided->item_count == 0 || resident->turn == turn->engine->turn_number) return OK;
     resident->turn = turn->engine->turn_number;
     resident->summary = turn->summary_count;
@@ -152,7 +155,8 @@ static enum code make_runs(struct turn *turn, struct decided *decided, struct er
 static enum code make_room(struct turn *turn, struct error *err)
 {
     size_t blobs = 0;
-    for (size_t i = 0; i < turn->count; i++) blobs += turn->decided[i].queued.blob_count;
+    for (size_t i = 0; i < turn->count; i++)
+        blobs += turn->decided[i].queued.blob_count + turn->decided[i].outcome.blob_count;
     struct arena *arena = &turn->engine->turn;
     turn->summaries = ARENA_ARRAY(arena, turn->count + 1, struct append_summary);
     turn->blobs = ARENA_ARRAY(arena, blobs + 1, struct append_blob);
@@ -271,7 +275,7 @@ static enum code owe(struct engine *engine, struct resident *resident, enum code
     os_log(LOG_WARN, "effects put off run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
     *err = (struct error){0};
     engine->full_until_mono = engine->now.mono_ms + 200;
-    for (uint32_t i = 0; i < resident->run->program->step_count; i++)
+    for (uint32_t i = 0; i < run_step_count(resident->run); i++)
         resident->run->steps[i].live = resident->run->steps[i].stopping = false;
     relive(engine, resident);
     return queue_add(engine, resident, INPUT_RECOVER) ? OK : no_memory(err);
@@ -599,9 +603,11 @@ static enum code prepare_adopted(struct engine *engine, struct error *err)
 
 static void flush_tools(const struct engine *engine)
 {
-    struct tools *tools = engine->tools, *host = engine->options.host.tools;
-    if (tools && tools->ops->flush) tools->ops->flush(tools);
-    if (host && host != tools && host->ops->flush) host->ops->flush(host);
+    struct tools *all[] = {engine->tools, engine->options.host.tools, engine->options.tasks.tools};
+    for (size_t i = 0; i < ARRAY_COUNT(all); i++) {
+        bool again = (i > 0 && all[i] == all[0]) || (i > 1 && all[i] == all[1]);
+        if (all[i] && !again && all[i]->ops->flush) all[i]->ops->flush(all[i]);
+    }
 }
 
 enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *worked, struct error *err)

@@ -311,7 +311,7 @@ static void put_event(struct maker *m, struct json *out, const char *key, const 
 {
     if (!event) return;
     struct json item = json_object();
-    enum vocabulary words = e->program->kind == DOCUMENT_PLAN ? VOCABULARY_RUN : VOCABULARY_NODES;
+    enum vocabulary words = program_vocabulary(e->program);
     const char *word = moment_word(event->kind, words);
     put_place(m, &item, "", (struct place){event->seq, !word});
     put_word(m, &item, "event", word ? word : moment_name(event->kind));

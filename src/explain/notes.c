@@ -351,7 +351,7 @@ enum code explain_fold(struct explain *e, const struct moment *m, uint64_t seq, 
     bool ended = run_status_terminal(e->run->status);
     struct step_note *note = NULL;
     enum code rc = OK;
-    enum vocabulary words = e->program->kind == DOCUMENT_PLAN ? VOCABULARY_RUN : VOCABULARY_NODES;
+    enum vocabulary words = program_vocabulary(e->program);
     struct place at = {seq, m->kind != MOMENT_UNKNOWN && !moment_word(m->kind, words)};
     e->seq = seq;
     if (m->at_ms > e->at_ms) e->at_ms = m->at_ms;

@@ -1,10 +1,10 @@
 // Moments to state. fold_at routes; each case is one small change. It decides nothing: what a moment means for other steps
 // (counters, the queue of decidable steps) is bookkeeping, what to do about it is advance()'s business.
-#include "kernel/inside.h"
+#include "kernel/net_inside.h"
 
 #include <string.h>
 
-static void ready_push(struct run *run, uint32_t step)
+void ready_push(struct run *run, uint32_t step)
 {
     struct run_step *s = &run->steps[step];
     if (s->next_ready != READY_OUT) return;
@@ -67,6 +67,7 @@ static void settle(struct run *run, uint32_t index)
 // Running steps that a pause does not wait for.
 static uint32_t *aside(struct run *run, const struct run_step *s)
 {
+    if (run->net) return NULL;
     enum step_kind kind = run->program->steps[s - run->steps].kind;
     return kind == STEP_APPROVAL ? &run->gates : kind == STEP_LOOP ? &run->loops : NULL;
 }
@@ -81,7 +82,7 @@ static void leave_state(struct run *run, struct run_step *s)
     s->stopping = false;
 }
 
-static void enter_state(struct run *run, struct run_step *s, enum node_state state)
+void enter_state(struct run *run, struct run_step *s, enum node_state state)
 {
     leave_state(run, s);
     s->state = (uint8_t)state;
@@ -170,7 +171,7 @@ static enum code fold_completed(struct run *run, const struct moment *m, uint32_
     return OK;
 }
 
-static enum code keep_root_cause(struct run *run, const struct moment *m, struct error *err)
+enum code keep_root_cause(struct run *run, const struct moment *m, struct error *err)
 {
     if (run->failed_step.len > 0) return OK;
     enum code rc = keep(run, &run->failed_step, m->step, err);
@@ -301,7 +302,7 @@ static enum code keep_shared(struct run *run, struct str *to, struct str from, s
     return OK;
 }
 
-static enum code fold_facts(struct run *run, const struct start_facts *from, struct error *err)
+enum code fold_facts(struct run *run, const struct start_facts *from, struct error *err)
 {
     if (!from || run->start.document_sha256.len > 0) return OK;
     const struct program *program = run->program;
@@ -515,6 +516,8 @@ enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, s
     // K4: audit of what came late. A signal may wait even then: for a new run.
     bool waits = moment->kind == MOMENT_SIGNAL_DEFERRED || moment->kind == MOMENT_SIGNAL_SETTLED;
     if (run_status_terminal(run->status) && !waits) return OK;
+    bool begins = moment->kind == MOMENT_RUN_REQUESTED || moment->kind == MOMENT_RUN_STARTED;
+    if (run->net && (step != PROGRAM_TOP || begins)) return net_fold(run, moment, step, err);
     if (step == PROGRAM_TOP) return fold_run_moment(run, moment, err);
     return fold_step_moment(run, moment, step, err);
 }

@@ -36,6 +36,11 @@ struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step
 enum path_time { PATH_OVER = 1, PATH_NOW, PATH_TO_COME };
 uint32_t find_path(const struct run *run, struct str path, enum path_time *time);
 
+void ready_push(struct run *run, uint32_t step);
+uint32_t ready_pop(struct run *run); // PROGRAM_TOP: none
+void enter_state(struct run *run, struct run_step *s, enum node_state state);
+enum code fold_facts(struct run *run, const struct start_facts *from, struct error *err) MUST_CHECK;
+enum code keep_root_cause(struct run *run, const struct moment *m, struct error *err) MUST_CHECK;
 bool signal_seen(const struct run *run, struct str id);
 enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, struct error *err) MUST_CHECK;
 

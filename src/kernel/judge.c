@@ -1,6 +1,6 @@
 // What the state says about a step, a failed attempt, a loop, the end. Nothing here changes anything: step*.c act on it, and
 // explanations ask again.
-#include "kernel/inside.h"
+#include "kernel/net_inside.h"
 
 static enum code judge_when(const struct run *run, uint32_t step, const struct kernel_env *env, struct arena *arena,
                             struct join *out, struct error *err)
@@ -79,6 +79,7 @@ enum loop_verdict kernel_loop(const struct run *run, uint32_t loop)
 enum moment_kind kernel_end(const struct run *run)
 {
     if (run_status_terminal(run->status)) return MOMENT_UNKNOWN;
+    if (run->net) return net_end_kind(run);
     if (run->cancelling) return run->in_flight == 0 ? MOMENT_RUN_CANCELLED : MOMENT_UNKNOWN;
     if (run->status != RUN_STATUS_RUNNING) return MOMENT_UNKNOWN; // PAUSED: the end is withheld until RESUME (C-15)
     if (run->in_flight + run->delayed + run->held > 0) return MOMENT_UNKNOWN;

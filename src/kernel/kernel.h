@@ -29,7 +29,7 @@
 #define CAIRN_KERNEL_KERNEL_H
 
 #include "contract/profile.h"
-#include "program/program.h"
+#include "program/net.h"
 
 enum node_state {
     NODE_WAITING = 1, // for dependencies, or decidable and not yet decided
@@ -84,6 +84,8 @@ struct deferred_signal {
     struct str decision_id;
 };
 
+struct kernel_env;
+
 struct run {
     struct arena arena;
     const struct program *program;
@@ -112,8 +114,25 @@ struct run {
         params; // UPDATE_PARAMS: inputs instead of those of the start, for whatever is decided later; type 0 = none
     struct run_change *changes;
     struct deferred_signal *deferred;
-    struct run_step *steps;
+    struct run_step *steps; // of the program; playbooks: then one per lane
+    struct net_state *net;  // playbooks; NULL otherwise
+    const struct kernel_env
+        *env; // playbooks: who has what is kept beside the log. Set before the first fold; kernel_step sets it too
 };
+
+// Playbooks. A lane is one walk through the tasks of a step: of a visit, or of one iteration of its loop. Lanes are numbered after the
+// steps, so that whoever executes attempts need not know them: `logical` of a lane counts all attempts of the run.
+enum vocabulary program_vocabulary(const struct program *program); // in which its runs are written
+uint32_t run_step_count(const struct run *run);                    // steps and lanes
+uint32_t kernel_place(const struct run *run, uint32_t step);       // the step that a lane belongs to; a step is its own
+// What the task of a lane in flight is told, as JSON for task/task.h: {with, keychain, execution_id, step, task, attempt}. Errors as of
+// template_render, for which the attempt fails.
+enum code kernel_task(const struct run *run, uint32_t lane, const struct kernel_env *env, struct arena *arena,
+                      struct json *out, struct error *err) MUST_CHECK;
+const struct net_task *kernel_task_of(const struct run *run, uint32_t lane); // under way
+// What a playbook gives to whoever ran it: the result of `step`, else of the final step, else of the one that ended last.
+enum code kernel_net_result(const struct run *run, struct str step, const struct kernel_env *env, struct arena *arena,
+                            struct json *out, struct error *err) MUST_CHECK;
 
 struct kernel_env {
     void *context;
@@ -210,12 +229,20 @@ struct effect {
     struct str error_message;
 };
 
+// What a moment refers to and the store does not have yet: stored with it.
+struct made_blob {
+    struct digest sha256;
+    struct str bytes;
+};
+
 struct outcome {
     struct arena *turn;
     struct moment *moments;
     size_t moment_count, moment_capacity;
     struct effect *effects;
     size_t effect_count, effect_capacity;
+    struct made_blob *blobs;
+    size_t blob_count, blob_capacity;
 };
 
 // A run before its first moment. NULL when memory ran out. The program and the strings of `ids` are borrowed: they must

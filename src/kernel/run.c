@@ -1,8 +1,21 @@
 // A run in memory: making it, finding steps in it, checking it.
-#include "kernel/inside.h"
+#include "kernel/net_inside.h"
 
 #define RUN_ARENA_BLOCK 1024
 #define RUN_ARENA_LIMIT ((size_t)1 << 30) // 10,000 outputs of 64 KiB must fit
+
+enum vocabulary program_vocabulary(const struct program *program)
+{
+    switch (program->kind) {
+    case DOCUMENT_PLAN:
+        return VOCABULARY_RUN;
+    case DOCUMENT_NODES:
+        return VOCABULARY_NODES;
+    case DOCUMENT_PLAYBOOK:
+        return VOCABULARY_NOETL;
+    }
+    return VOCABULARY_RUN;
+}
 
 struct run *run_new(const struct program *program, const struct run_ids *ids)
 {
@@ -20,6 +33,15 @@ struct run *run_new(const struct program *program, const struct run_ids *ids)
     run->counts.total = program->top_count;
     run->ready_head = run->ready_tail = PROGRAM_TOP;
     run->ids = *ids;
+    run->arena = arena;
+    if (program->net) {
+        for (uint32_t i = 0; i < program->step_count; i++) steps[i].state = NODE_WAITING;
+        run->net = net_new(run);
+        if (run->net) return run;
+        arena = run->arena; // the run lives inside it
+        arena_release(&arena);
+        return NULL;
+    }
     for (uint32_t i = 0; i < program->step_count; i++) {
         struct run_step *step = &steps[i];
         step->state = NODE_WAITING;
@@ -32,7 +54,6 @@ struct run *run_new(const struct program *program, const struct run_ids *ids)
             steps[run->ready_tail].next_ready = READY_LINK(i);
         run->ready_tail = i;
     }
-    run->arena = arena;
     return run;
 }
 
@@ -41,12 +62,14 @@ void run_free(struct run *run)
     if (!run) return;
     for (uint32_t i = 0; i < run->program->step_count; i++)
         if (run->steps[i].outputs) arena_release(run->steps[i].outputs);
+    if (run->net) net_free(run);
     struct arena arena = run->arena; // the run lives inside it
     arena_release(&arena);
 }
 
 struct str kernel_path(const struct run *run, uint32_t step, struct arena *arena)
 {
+    if (run->net) return net_path(run, step, arena);
     INVARIANT(step < run->program->step_count);
     const struct program_step *ps = &run->program->steps[step];
     if (ps->scope == PROGRAM_TOP) return ps->id;
@@ -76,6 +99,7 @@ uint32_t find_path(const struct run *run, struct str path, enum path_time *time)
 {
     uint32_t scope = PROGRAM_TOP;
     *time = PATH_NOW;
+    if (run->net) return net_find(run, path);
     for (;;) {
         size_t bracket = str_find(path, '[', 0);
         uint32_t step = program_find(run->program, scope, str_slice(path, 0, bracket));
@@ -151,6 +175,10 @@ const char *run_substatus(const struct run *run)
 
 void run_verify(const struct run *run)
 {
+    if (run->net) {
+        net_verify(run);
+        return;
+    }
     uint32_t in_flight = 0, gates = 0, loops = 0, delayed = 0, held = 0;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
         const struct run_step *step = &run->steps[i];

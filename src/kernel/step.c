@@ -1,6 +1,6 @@
 // Routes an input, then advances the run as far as it goes: decide every decidable step, start what may start, end what
 // has ended.
-#include "kernel/inside.h"
+#include "kernel/net_inside.h"
 
 #include <string.h>
 
@@ -57,7 +57,7 @@ struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step
     return effect;
 }
 
-static uint32_t ready_pop(struct run *run)
+uint32_t ready_pop(struct run *run)
 {
     uint32_t step = run->ready_head;
     if (step == PROGRAM_TOP) return step;
@@ -157,7 +157,8 @@ static enum code try_end(struct decide *d)
         if (rc) return rc;
     }
     enum moment_kind end = kernel_end(run);
-    return end == MOMENT_UNKNOWN ? OK : end_run(d, end);
+    if (end == MOMENT_UNKNOWN) return OK;
+    return run->net ? net_end(d, end) : end_run(d, end);
 }
 
 // A child of a loop only while the loop runs: after a fold the queue still holds children of an inner loop that an outer one
@@ -191,6 +192,10 @@ static bool any_due(const struct run *run)
 enum code advance(struct decide *d)
 {
     struct run *run = d->run;
+    if (run->net) {
+        enum code rc = net_advance(d);
+        return rc ? rc : try_end(d);
+    }
     if (d->input->idle && !run->cancelling && any_due(run)) return OK; // RECOVER decides them
     while (run->status == RUN_STATUS_RUNNING && !run->cancelling) {
         uint32_t step = ready_pop(run);
@@ -210,6 +215,7 @@ enum code kernel_step(struct run *run, const struct input *input, const struct k
 {
     struct decide d = {.run = run, .input = input, .env = env, .out = outcome, .err = err};
     enum code rc = OK;
+    run->env = env;
     switch (input->kind) {
     case INPUT_START:
         rc = step_start(&d);

@@ -1,6 +1,6 @@
 // A run folded from its log goes on: attempts in flight when the last owner died run again under the next engine attempt,
 // named in the log before they start; timers are set again. Also what a cancelled run still has to stop.
-#include "kernel/inside.h"
+#include "kernel/net_inside.h"
 
 // The same logical attempt once more, under the next engine attempt (C-34).
 static enum code redispatch(struct decide *d, uint32_t step)
@@ -85,12 +85,16 @@ enum code step_recover(struct decide *d)
     if (run_status_terminal(run->status)) return effect_add(d, EFFECT_ENDED, PROGRAM_TOP) ? OK : E_NOMEM;
     if (run->cancelling) {
         // advance() sweeps. A child in another process has not ended yet: it is asked again.
-        if (d->input->timer == TIMER_LOOK) run->steps[d->input->step].stopping = false;
+        if (d->input->timer == TIMER_LOOK && d->input->step != PROGRAM_TOP) run->steps[d->input->step].stopping = false;
         return OK;
     }
     if (may_begin(run)) {
         enum code rc = begin_run(d);
         if (rc) return rc;
+    }
+    if (run->net) {
+        enum code rc = net_owed(d);
+        return rc || d->input->timer == TIMER_LOOK ? rc : drain_timer(d);
     }
     enum code rc = owed_timers(d);
     if (!rc && d->input->timer != TIMER_LOOK) rc = drain_timer(d);
@@ -134,6 +138,12 @@ enum code cancel_sweep(struct decide *d)
 {
     struct run *run = d->run;
     INVARIANT(run->cancelling);
+    for (uint32_t i = run->program->step_count; i < run_step_count(run); i++) { // lanes of a playbook
+        if (run->steps[i].state != NODE_RUNNING) continue;
+        enum code rc = net_cancel_one(d, i);
+        if (rc) return rc;
+    }
+    if (run->net) return OK;
     uint32_t busy = 0;
     for (uint32_t i = 0; run->in_flight > 0 && i < run->program->step_count; i++) {
         if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind == STEP_LOOP) continue;

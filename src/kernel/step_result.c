@@ -1,5 +1,5 @@
 // What came out of an attempt: completed, tried again, or failed for good. Also the end of an iteration of a loop.
-#include "kernel/inside.h"
+#include "kernel/net_inside.h"
 
 static enum code emit_failure(struct decide *d, enum moment_kind kind, uint32_t step, const struct fault *fault)
 {
@@ -65,6 +65,7 @@ static enum code late(struct decide *d)
 enum code step_result(struct decide *d)
 {
     const struct input *in = d->input;
+    if (d->run->net) return net_result(d);
     INVARIANT(in->step < d->run->program->step_count);
     const struct run_step *s = &d->run->steps[in->step];
     if (s->state != NODE_RUNNING || s->logical != in->logical || s->engine != in->engine ||

@@ -1,5 +1,5 @@
 // Signals: one decision each, recorded before it acts, at most once per signal id (I22, I23).
-#include "kernel/inside.h"
+#include "kernel/net_inside.h"
 
 struct verdict {
     const char *code; // NULL: accepted
@@ -127,6 +127,10 @@ static struct verdict judge(const struct run *run, const struct signal *signal, 
     // A child of a loop is a new step in every iteration: what was meant for one must not reach another.
     if (time == PATH_OVER) return refuse("STEP_TERMINAL", "that iteration of the loop is over");
     if (time == PATH_TO_COME) return refuse("STEP_NOT_RUNNING", "the loop has not come to that iteration");
+    if (run->net && (signal->type == SIGNAL_RETRY_STEP || signal->type == SIGNAL_SKIP_STEP ||
+                     signal->type == SIGNAL_INJECT_OVERRIDE))
+        return refuse("SIGNAL_NOT_SUPPORTED",
+                      "the steps of a playbook go by its policies and arcs; cancel or retry the run");
     switch (signal->type) {
     case SIGNAL_PAUSE:
         if (run->status == RUN_STATUS_PAUSED) return refuse("RUN_ALREADY_PAUSED", "the run is paused");
@@ -219,9 +223,10 @@ static enum code defer(struct decide *d, const struct asked *asked)
 // What is in flight is stopped. Its result will say so; the attempt runs again after RESUME.
 static enum code interrupt_all(struct decide *d)
 {
-    for (uint32_t i = 0; i < d->run->program->step_count; i++) {
+    for (uint32_t i = 0; i < run_step_count(d->run); i++) {
         struct run_step *s = &d->run->steps[i];
-        if (s->state != NODE_RUNNING || !s->live || !kind_is_executed(d->run->program->steps[i].kind)) continue;
+        bool executed = i >= d->run->program->step_count || kind_is_executed(d->run->program->steps[i].kind);
+        if (s->state != NODE_RUNNING || !s->live || !executed) continue;
         s->stopping = true;
         struct effect *effect = effect_add(d, EFFECT_CANCEL, i);
         if (!effect) return E_NOMEM;
@@ -252,6 +257,7 @@ static enum code resume_run(struct decide *d, const struct signal *signal)
     m.reason = signal->reason;
     enum code rc = emit(d, &m, PROGRAM_TOP);
     if (rc || d->input->idle) return rc;
+    if (run->net) return net_resume(d);
     rc = redispatch_lost(d);
     for (uint32_t i = 0; !rc && run->delayed > 0 && i < run->program->step_count; i++) {
         if (run->steps[i].state != NODE_DELAYED) continue;
@@ -307,6 +313,7 @@ static enum code answer_gate(struct decide *d, const struct signal *signal, uint
 
 static enum code answer_run(struct decide *d, const struct signal *signal)
 {
+    if (signal->type == SIGNAL_REJECT && d->run->net) return net_end(d, MOMENT_RUN_CANCELLED);
     if (signal->type == SIGNAL_REJECT) {
         struct moment m = moment_of(d, MOMENT_RUN_CANCELLED, PROGRAM_TOP);
         m.reason = signal->reason;

@@ -1,5 +1,5 @@
 // The start of a run, and of an attempt of a step.
-#include "kernel/inside.h"
+#include "kernel/net_inside.h"
 
 #include "base/civil.h"
 
@@ -147,6 +147,7 @@ enum code reuse_one(struct decide *d, const struct reuse *reuse)
 
 enum code begin_run(struct decide *d)
 {
+    if (d->run->net) return net_begin(d);
     struct moment m = moment_of(d, MOMENT_RUN_STARTED, PROGRAM_TOP);
     m.start = d->input->start ? d->input->start : &d->run->start;
     enum code rc = emit(d, &m, PROGRAM_TOP);
@@ -173,6 +174,7 @@ enum code step_start(struct decide *d)
 {
     INVARIANT(d->run->started_ms == 0);
     if (d->input->past && d->input->past->count > 0) return take_up_past(d);
+    if (d->run->net) return net_start(d);
     // Node workflows have no word for queued and no approval of runs: they begin with their start, unless they wait for it.
     bool queued = str_is(d->input->start->admission, "QUEUE");
     if (queued || d->run->program->kind == DOCUMENT_PLAN) {

@@ -1,7 +1,7 @@
 // A timer that the kernel asked for is due. The engine measures durations on the monotonic clock, so its word counts even
 // when the wall clock has been set back; an old timer is told by its attempt and by what it was set to (attempts count anew
 // in every iteration of a loop).
-#include "kernel/inside.h"
+#include "kernel/net_inside.h"
 
 static enum code approval_deadline(struct decide *d, uint32_t step)
 {
@@ -101,6 +101,7 @@ static enum code drain_over(struct decide *d)
 enum code step_timer(struct decide *d)
 {
     if (d->input->timer == TIMER_DRAIN) return drain_over(d);
+    if (d->run->net) return net_timer(d);
     uint32_t step = d->input->step;
     INVARIANT(step < d->run->program->step_count);
     const struct run_step *s = &d->run->steps[step];

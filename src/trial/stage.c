@@ -112,7 +112,7 @@ static void remember(struct stage *stage, struct stage_run *run, uint64_t seq, s
 static void say_moment(struct stage *stage, const struct stage_run *run, const struct moment *m, uint64_t seq)
 {
     if (!stage->hooks.line) return;
-    enum vocabulary vocabulary = run->program->kind == DOCUMENT_NODES ? VOCABULARY_NODES : VOCABULARY_RUN;
+    enum vocabulary vocabulary = program_vocabulary(run->program);
     const char *word = moment_word(m->kind, vocabulary);
     char number[24] = "", attempt[48] = "";
     if (word) snprintf(number, sizeof(number), "%llu", (unsigned long long)seq);
@@ -124,7 +124,7 @@ static void say_moment(struct stage *stage, const struct stage_run *run, const s
 static void label_moment(struct stage *stage, const struct stage_run *run, const struct moment *m)
 {
     if (!stage->hooks.batch) return;
-    enum vocabulary vocabulary = run->program->kind == DOCUMENT_NODES ? VOCABULARY_NODES : VOCABULARY_RUN;
+    enum vocabulary vocabulary = program_vocabulary(run->program);
     const char *word = moment_word(m->kind, vocabulary);
     if (!word) return;
     if (m->step.len && stage->batch.len == 0) // of several, the one that it is about comes first

@@ -1,0 +1,496 @@
+// Moments of a playbook to state. Decides nothing; says what can be decided (ready_push).
+#include "kernel/net_inside.h"
+
+#include <string.h>
+
+static enum code no_memory(const struct run *run, struct error *err)
+{
+    return error_set(err, E_NOMEM, "run %.*s: out of memory", STR_ARG(run->ids.run));
+}
+
+static enum code impossible(const struct run *run, const struct moment *m, struct error *err)
+{
+    return error_set(
+        err, E_CORRUPT,
+        "run %.*s: %s of \"%.*s\" (visit %u, iteration %u, task \"%.*s\") cannot follow what is in the log",
+        STR_ARG(run->ids.run), moment_name(m->kind), STR_ARG(m->step), m->visit, m->iteration, STR_ARG(m->task));
+}
+
+// ctx is made anew in every patch; what it was before is thrown away once that is the larger part.
+static enum code fold_ctx(struct run *run, const struct json *patches, struct error *err)
+{
+    struct net_state *net = run->net;
+    if (!json_is(patches, JSON_OBJECT) || patches->count == 0) return OK;
+    struct json patched, kept;
+    enum code rc = net_patched(&net->ctx_memory, &net->ctx, patches, &patched, err);
+    if (rc) return rc;
+    if (!json_copy(&net->ctx_memory, &patched, &kept)) return no_memory(run, err);
+    net->ctx = kept;
+    if (net->ctx_memory.size < 4 * net->ctx_floor + 65536) return OK;
+    struct arena fresh;
+    arena_init(&fresh, net->ctx_memory.block_size, net->ctx_memory.limit);
+    if (!json_copy(&fresh, &net->ctx, &kept)) {
+        arena_release(&fresh);
+        return no_memory(run, err);
+    }
+    arena_release(&net->ctx_memory);
+    net->ctx_memory = fresh;
+    net->ctx_floor = fresh.size;
+    net->ctx = kept;
+    return OK;
+}
+
+static enum code fold_value(struct arena *arena, const struct moment *m, struct net_value *out, struct error *err)
+{
+    *out = (struct net_value){.blob = m->blob, .has_blob = m->has_blob, .size = m->blob_size};
+    bool ok = m->extracted.type == 0 || json_copy(arena, &m->extracted, &out->extracted);
+    if (ok && !m->has_blob && m->value.type != 0) ok = json_copy(arena, &m->value, &out->value);
+    return ok ? OK : error_set(err, E_NOMEM, "out of memory for a result");
+}
+
+static bool copy_value(struct arena *arena, const struct net_value *from, struct net_value *out)
+{
+    *out = *from;
+    return (from->value.type == 0 || json_copy(arena, &from->value, &out->value)) &&
+           (from->extracted.type == 0 || json_copy(arena, &from->extracted, &out->extracted));
+}
+
+static enum code keep_fault(struct arena *arena, const struct fault *from, struct fault *out, struct error *err)
+{
+    *out = *from;
+    out->detail = (struct str){0};
+    struct str *texts[] = {&out->code, &out->message, &out->category};
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+        if (texts[i]->len == 0) continue;
+        *texts[i] = arena_copy(arena, *texts[i]);
+        if (!texts[i]->ptr) return error_set(err, E_NOMEM, "out of memory for a fault");
+    }
+    return OK;
+}
+
+// ---- tokens and visits
+static enum code token_arrives(struct run *run, uint32_t place, const struct json *args, struct error *err)
+{
+    struct net_place *p = &run->net->places[place];
+    if (!p->token) {
+        arena_reset(&p->token_memory);
+        p->token_args = json_object();
+        run->net->tokens++;
+    }
+    p->token = true;
+    ready_push(run, place);
+    if (!json_is(args, JSON_OBJECT) || args->count == 0) return OK;
+    struct json merged = json_object(), copy; // the later token's arguments win
+    bool ok = json_copy(&p->token_memory, args, &copy);
+    for (uint32_t i = 0; ok && i < p->token_args.count; i++)
+        if (!json_get(&copy, p->token_args.members[i].key))
+            ok = json_put(&p->token_memory, &merged, p->token_args.members[i].key, p->token_args.members[i].value);
+    for (uint32_t i = 0; ok && i < copy.count; i++)
+        ok = json_put(&p->token_memory, &merged, copy.members[i].key, copy.members[i].value);
+    p->token_args = merged;
+    return ok ? OK : no_memory(run, err);
+}
+
+static void token_goes(struct run *run, struct net_place *p)
+{
+    if (p->token) run->net->tokens--;
+    p->token = false;
+}
+
+// Those that wait for others look again whenever one has ended.
+static void wake_waiting(struct run *run)
+{
+    for (uint32_t i = 0; run->net->tokens > 0 && i < run->program->step_count; i++)
+        if (run->net->places[i].token) ready_push(run, i);
+}
+
+static enum code fold_admitted(struct run *run, const struct moment *m, uint32_t place, struct error *err)
+{
+    struct net_place *p = &run->net->places[place];
+    if (!p->token || p->phase != PLACE_IDLE || m->visit != p->visit + 1) return impossible(run, m, err);
+    const struct json *allow = json_key(&m->value, "allow");
+    if (json_is(allow, JSON_BOOL) && allow->boolean) return OK;
+    token_goes(run, p);
+    p->visit = m->visit;
+    p->skipped = true;
+    run->steps[place].state = NODE_SKIPPED;
+    run->counts.skipped += m->visit == 1;
+    wake_waiting(run);
+    return OK;
+}
+
+static enum code fold_scheduled(struct run *run, const struct moment *m, uint32_t place, struct error *err)
+{
+    struct net_place *p = &run->net->places[place];
+    if (!p->token || p->phase != PLACE_IDLE || m->visit != p->visit + 1) return impossible(run, m, err);
+    token_goes(run, p);
+    run->counts.skipped -= p->skipped && p->visit == 1;
+    if (p->visit > 0 && !p->skipped) { // it is run once more: it counts again when it has ended
+        run->counts.completed -= !p->failed;
+        run->counts.failed -= p->failed;
+    }
+    arena_reset(&p->memory);
+    p->skipped = p->failed = p->looped = p->loop_over = p->stopping = false;
+    p->phase = PLACE_PENDING;
+    p->visit = m->visit;
+    p->lane = NO_LANE;
+    p->lanes = NULL;
+    p->total = p->scheduled = p->open = p->done = p->failures = 0;
+    p->scheduled_ms = m->at_ms;
+    p->due_ms = 0;
+    p->args = json_object();
+    p->written = (struct json){0};
+    run->net->live++;
+    run->steps[place].state = NODE_WAITING;
+    run->steps[place].iteration = m->visit;
+    ready_push(run, place);
+    if (m->value.type != 0 && !json_copy(&p->memory, &m->value, &p->args)) return no_memory(run, err);
+    return OK;
+}
+
+static enum code fold_started(struct run *run, const struct moment *m, uint32_t place, struct error *err)
+{
+    struct net_place *p = &run->net->places[place];
+    const struct net_step *ns = &net_of_run(run)->steps[place];
+    if (p->phase != PLACE_PENDING || m->visit != p->visit) return impossible(run, m, err);
+    p->phase = PLACE_RUNNING;
+    p->started_ms = m->at_ms;
+    p->due_ms = m->due_ms;
+    run->steps[place].state = NODE_RUNNING;
+    run->steps[place].started_ms = m->at_ms;
+    run->steps[place].due_ms = m->due_ms;
+    ready_push(run, place);
+    if (ns->has_loop) return OK;
+    p->lane = lane_take(run, place, 0);
+    if (p->lane == NO_LANE) return no_memory(run, err);
+    lane_at(run, p->lane)->started_ms = m->at_ms;
+    ready_push(run, p->lane);
+    return OK;
+}
+
+static enum code fold_ended(struct run *run, const struct moment *m, uint32_t place, struct error *err)
+{
+    struct net_state *net = run->net;
+    struct net_place *p = &net->places[place];
+    if (p->phase != PLACE_RUNNING || m->visit != p->visit || p->open > 0) return impossible(run, m, err);
+    if (p->lane != NO_LANE) lane_give(run, p->lane);
+    p->lane = NO_LANE;
+    p->phase = PLACE_ENDED;
+    p->failed = m->kind == MOMENT_STEP_FAILED;
+    net->last = place;
+    run->counts.completed += !p->failed;
+    run->counts.failed += p->failed;
+    run->steps[place].state = p->failed ? NODE_FAILED : NODE_SUCCESS;
+    ready_push(run, place);
+    if (p->failed) {
+        enum code rc = keep_fault(&p->memory, &m->fault, &p->fault, err);
+        return rc ? rc : keep_root_cause(run, m, err);
+    }
+    if (p->looped) { // its results become what it gave
+        struct arena before = p->kept;
+        p->kept = p->memory;
+        p->memory = before;
+        arena_reset(&p->memory);
+        p->value = (struct net_value){0};
+        return OK;
+    }
+    arena_reset(&p->kept);
+    return fold_value(&p->kept, m, &p->value, err);
+}
+
+// ---- loops
+static enum code fold_loop(struct run *run, const struct moment *m, uint32_t place, struct error *err)
+{
+    struct net_place *p = &run->net->places[place];
+    if (p->phase != PLACE_RUNNING || p->looped || m->visit != p->visit) return impossible(run, m, err);
+    p->looped = true;
+    p->total = m->counts.total;
+    p->items = json_array();
+    p->lanes = ARENA_ARRAY(&p->memory, (size_t)p->total + 1, uint32_t);
+    p->results = ARENA_ARRAY(&p->memory, (size_t)p->total + 1, struct net_value);
+    if (!p->lanes || !p->results) return no_memory(run, err);
+    for (uint32_t i = 0; i < p->total; i++) p->lanes[i] = NO_LANE;
+    ready_push(run, place);
+    if (m->value.type == JSON_ARRAY && !json_copy(&p->memory, &m->value, &p->items)) return no_memory(run, err);
+    return OK;
+}
+
+static enum code fold_iteration(struct run *run, const struct moment *m, uint32_t place, struct error *err)
+{
+    struct net_place *p = &run->net->places[place];
+    if (!p->looped || p->phase != PLACE_RUNNING || m->visit != p->visit || m->iteration != p->scheduled + 1 ||
+        m->iteration > p->total)
+        return impossible(run, m, err);
+    uint32_t lane = lane_take(run, place, m->iteration);
+    if (lane == NO_LANE) return no_memory(run, err);
+    lane_at(run, lane)->started_ms = m->at_ms;
+    p->lanes[p->scheduled++] = lane;
+    p->open++;
+    ready_push(run, lane);
+    ready_push(run, place);
+    return OK;
+}
+
+static enum code fold_iteration_over(struct run *run, const struct moment *m, uint32_t place, struct error *err)
+{
+    struct net_place *p = &run->net->places[place];
+    uint32_t index = lane_of(run, m, place);
+    if (index == NO_LANE || m->iteration == 0) return impossible(run, m, err);
+    const struct net_lane *lane = lane_at(run, index);
+    bool failed = m->kind == MOMENT_ITERATION_FAILED;
+    struct net_value *to = &p->results[m->iteration - 1];
+    if (!failed && lane->last > 0 && !copy_value(&p->memory, &lane->results[lane->last - 1], to))
+        return no_memory(run, err);
+    p->open--;
+    p->done += !failed;
+    p->failures += failed;
+    if (failed && p->failures == 1) {
+        enum code rc = keep_fault(&p->memory, &m->fault, &p->fault, err);
+        if (rc) return rc;
+    }
+    p->lanes[m->iteration - 1] = NO_LANE;
+    lane_give(run, index);
+    ready_push(run, place);
+    return OK;
+}
+
+// ---- tasks
+static enum code fold_task(struct run *run, const struct moment *m, uint32_t index, struct error *err)
+{
+    struct net_lane *lane = lane_at(run, index);
+    const struct net_step *ns = &net_of_run(run)->steps[lane->place];
+    uint32_t task = 0;
+    while (task < ns->task_count && !str_eq(ns->tasks[task].label, m->task)) task++;
+    if (lane->phase != LANE_READY || task == ns->task_count || m->task_run != lane->runs[task] + 1)
+        return impossible(run, m, err);
+    lane->pc = task;
+    lane->runs[task] = m->task_run;
+    lane->attempt = 0;
+    lane->action = 0;
+    lane->task_ms = m->at_ms;
+    return OK;
+}
+
+static enum code fold_attempt(struct run *run, const struct moment *m, uint32_t index, struct error *err)
+{
+    struct net_lane *lane = lane_at(run, index);
+    bool may = (lane->phase == LANE_READY && lane->attempt == 0) || lane->phase == LANE_DELAYED;
+    if (!may || m->logical != lane->attempt + 1) return impossible(run, m, err);
+    struct run_step *s = &run->steps[index];
+    enter_state(run, s, NODE_RUNNING);
+    lane->phase = LANE_FLIGHT;
+    lane->attempt = m->logical;
+    s->logical = ++run->net->serial;
+    s->engine = m->engine;
+    s->started_ms = m->at_ms;
+    s->due_ms = m->due_ms;
+    return OK;
+}
+
+static enum code fold_answer(struct run *run, const struct moment *m, uint32_t index, struct error *err)
+{
+    struct net_lane *lane = lane_at(run, index);
+    if (lane->phase != LANE_FLIGHT || m->logical != lane->attempt) return impossible(run, m, err);
+    enter_state(run, &run->steps[index], NODE_WAITING);
+    lane->phase = LANE_ANSWERED;
+    return OK;
+}
+
+static const struct {
+    const char *word;
+    enum net_do action;
+} actions[] = {
+    {"continue", NET_CONTINUE}, {"retry", NET_RETRY}, {"jump", NET_JUMP}, {"break", NET_BREAK}, {"fail", NET_FAIL}};
+
+static enum code fold_decision(struct run *run, const struct moment *m, uint32_t index, struct error *err)
+{
+    struct net_lane *lane = lane_at(run, index);
+    const struct net_step *ns = &net_of_run(run)->steps[lane->place];
+    if (lane->phase != LANE_ANSWERED) return impossible(run, m, err);
+    const struct json *action = json_key(&m->value, "action");
+    struct str word = json_text(json_key(action, "do"));
+    for (size_t i = 0; i < ARRAY_COUNT(actions); i++)
+        if (str_is(word, actions[i].word)) lane->action = (uint8_t)actions[i].action;
+    if (lane->action == 0) return impossible(run, m, err);
+    struct str to = json_text(json_key(action, "to"));
+    for (lane->target = 0; lane->target < ns->task_count && !str_eq(ns->tasks[lane->target].label, to);) lane->target++;
+    if (lane->action == NET_RETRY) {
+        enter_state(run, &run->steps[index], NODE_DELAYED);
+        run->steps[index].due_ms = m->due_ms;
+        lane->phase = LANE_DELAYED;
+        lane->action = 0;
+    }
+    const struct json *set = json_key(&m->value, "set");
+    const struct json *ctx = json_key(set, "ctx");
+    struct net_place *p = &run->net->places[lane->place];
+    if (lane->iteration > 0 && ns->loop.parallel && json_is(ctx, JSON_OBJECT)) {
+        if (p->written.type == 0) p->written = json_object();
+        for (uint32_t i = 0; i < ctx->count; i++) {
+            struct json value;
+            struct str key = arena_copy(&p->memory, ctx->members[i].key);
+            if (json_get(&p->written, ctx->members[i].key)) continue;
+            if (!key.ptr || !json_copy(&p->memory, &ctx->members[i].value, &value) ||
+                !json_put(&p->memory, &p->written, key, value))
+                return no_memory(run, err);
+        }
+    }
+    const struct json *iter = json_key(set, "iter");
+    if (json_is(iter, JSON_OBJECT) && iter->count > 0) {
+        struct json patched, kept;
+        enum code rc = net_patched(&lane->memory, &lane->iter, iter, &patched, err);
+        if (rc) return rc;
+        if (!json_copy(&lane->memory, &patched, &kept)) return no_memory(run, err);
+        lane->iter = kept;
+    }
+    return fold_ctx(run, ctx, err);
+}
+
+static enum code fold_task_over(struct run *run, const struct moment *m, uint32_t index, struct error *err)
+{
+    struct net_lane *lane = lane_at(run, index);
+    const struct net_step *ns = &net_of_run(run)->steps[lane->place];
+    if (lane->phase != LANE_ANSWERED) return impossible(run, m, err);
+    bool failed = m->kind == MOMENT_TASK_FAILED;
+    enum code rc = fold_value(&lane->memory, m, &lane->results[lane->pc], err);
+    if (!rc && failed) rc = keep_fault(&lane->memory, &m->fault, &lane->fault, err);
+    if (rc) return rc;
+    lane->last = lane->pc + 1;
+    uint8_t action = lane->action ? lane->action : failed ? NET_FAIL : NET_CONTINUE;
+    lane->phase = LANE_READY;
+    lane->attempt = 0;
+    lane->failed = action == NET_FAIL;
+    if (action == NET_CONTINUE) lane->pc++;
+    if (action == NET_JUMP) lane->pc = lane->target < ns->task_count ? lane->target : ns->task_count;
+    if (action == NET_BREAK || action == NET_FAIL || lane->pc == ns->task_count) {
+        lane->phase = LANE_OVER;
+        lane->pc = ns->task_count;
+    }
+    ready_push(run, index);
+    return OK;
+}
+
+static enum code fold_lane(struct run *run, const struct moment *m, uint32_t place, struct error *err)
+{
+    uint32_t index = lane_of(run, m, place);
+    if (index == NO_LANE) return impossible(run, m, err);
+    switch ((int)m->kind) {
+    case MOMENT_TASK_STARTED:
+        return fold_task(run, m, index, err);
+    case MOMENT_ATTEMPT_STARTED:
+        return fold_attempt(run, m, index, err);
+    case MOMENT_ATTEMPT_DONE:
+    case MOMENT_ATTEMPT_FAILED:
+        return fold_answer(run, m, index, err);
+    case MOMENT_TASK_DECIDED:
+        return fold_decision(run, m, index, err);
+    case MOMENT_TASK_DONE:
+    case MOMENT_TASK_FAILED:
+        return fold_task_over(run, m, index, err);
+    case MOMENT_STEP_REDISPATCHED:
+        if (run->steps[index].state != NODE_RUNNING || m->engine <= run->steps[index].engine)
+            return impossible(run, m, err);
+        run->steps[index].engine = m->engine;
+        return OK;
+    default:
+        return OK;
+    }
+}
+
+// ---- routing
+static enum code fold_routed(struct run *run, const struct moment *m, uint32_t place, struct error *err)
+{
+    struct net_state *net = run->net;
+    struct net_place *p = &net->places[place];
+    if (p->phase != PLACE_ENDED || m->visit != p->visit) return impossible(run, m, err);
+    enum code rc = fold_ctx(run, json_at(&m->value, STR("set.ctx")), err);
+    const struct json *selected = json_key(&m->value, "selected");
+    uint32_t count = json_is(selected, JSON_ARRAY) ? selected->count : 0;
+    p->phase = PLACE_IDLE;
+    net->live--;
+    if (p->failed && count == 0)
+        net->unhandled++;
+    else if (p->failed && net->unhandled == 0) { // taken care of: not why the run may fail later
+        run->failed_step = (struct str){0};
+        run->fault = (struct fault){0};
+    }
+    for (uint32_t i = 0; !rc && i < count; i++) {
+        const struct json *one = &selected->items[i];
+        uint32_t to = program_find(run->program, PROGRAM_TOP, json_text(json_key(one, "step")));
+        if (to == PROGRAM_TOP) return impossible(run, m, err);
+        if (json_key(one, "merged")) continue;
+        rc = token_arrives(run, to, json_key(one, "args"), err);
+    }
+    if (!rc) wake_waiting(run);
+    return rc;
+}
+
+static enum code fold_begun(struct run *run, const struct moment *m, struct error *err)
+{
+    run->status = RUN_STATUS_RUNNING;
+    run->started_ms = m->at_ms;
+    if (m->value.type == JSON_OBJECT && !json_copy(&run->arena, &m->value, &run->net->workload))
+        return no_memory(run, err);
+    return token_arrives(run, net_of_run(run)->entry, NULL, err);
+}
+
+static enum code fold_kind(struct run *run, const struct moment *m, uint32_t step, struct error *err)
+{
+    switch ((int)m->kind) {
+    case MOMENT_RUN_REQUESTED:
+        run->queued_ms = m->at_ms;
+        return fold_facts(run, m->start, err);
+    case MOMENT_RUN_STARTED:
+        return fold_begun(run, m, err);
+    case MOMENT_ADMIT_EVALUATED:
+        return fold_admitted(run, m, step, err);
+    case MOMENT_STEP_SCHEDULED:
+        return fold_scheduled(run, m, step, err);
+    case MOMENT_STEP_STARTED:
+        return fold_started(run, m, step, err);
+    case MOMENT_STEP_COMPLETED:
+    case MOMENT_STEP_FAILED:
+        return fold_ended(run, m, step, err);
+    case MOMENT_LOOP_STARTED:
+        return fold_loop(run, m, step, err);
+    case MOMENT_LOOP_DONE:
+        run->net->places[step].loop_over = true;
+        return OK;
+    case MOMENT_ITERATION_STARTED:
+        return fold_iteration(run, m, step, err);
+    case MOMENT_ITERATION_DONE:
+    case MOMENT_ITERATION_FAILED:
+        return fold_iteration_over(run, m, step, err);
+    case MOMENT_ROUTED:
+        return fold_routed(run, m, step, err);
+    case MOMENT_TASK_STARTED:
+    case MOMENT_ATTEMPT_STARTED:
+    case MOMENT_ATTEMPT_DONE:
+    case MOMENT_ATTEMPT_FAILED:
+    case MOMENT_TASK_DECIDED:
+    case MOMENT_TASK_DONE:
+    case MOMENT_TASK_FAILED:
+    case MOMENT_STEP_REDISPATCHED:
+        return fold_lane(run, m, step, err);
+    default:
+        return OK; // told for readers
+    }
+}
+
+// Results stay beside the log until somebody reads them; what the state itself is made of is fetched.
+static bool is_kept_apart(enum moment_kind kind)
+{
+    return kind == MOMENT_TASK_DONE || kind == MOMENT_TASK_FAILED || kind == MOMENT_STEP_COMPLETED ||
+           kind == MOMENT_RESULT_STORED;
+}
+
+enum code net_fold(struct run *run, const struct moment *m, uint32_t step, struct error *err)
+{
+    if (!m->has_blob || m->value.type != 0 || is_kept_apart(m->kind)) return fold_kind(run, m, step, err);
+    struct moment whole = *m;
+    struct arena scratch;
+    arena_init(&scratch, 4096, run->arena.limit);
+    enum code rc = net_payload(run, m, &scratch, &whole.value, err);
+    if (!rc) rc = fold_kind(run, &whole, step, err);
+    arena_release(&scratch);
+    return rc;
+}

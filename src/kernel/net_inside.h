@@ -1,0 +1,165 @@
+// Private to kernel/: playbooks. A place is a step of the net; a lane is one walk through its tasks.
+//
+//   token --admit--> PENDING --start--> RUNNING: one lane, or lanes of a loop --all over--> ended --arcs--> tokens
+//
+// Everything that changes here is changed by net_fold from a moment; net_*.c decide and emit. Steps and lanes that something can be
+// done about stand in the run's queue of decidable steps, which folding fills, so that a run folded from its log goes on by itself.
+#ifndef CAIRN_KERNEL_NET_INSIDE_H
+#define CAIRN_KERNEL_NET_INSIDE_H
+
+#include "kernel/inside.h"
+
+// A result: in memory, or beside the log.
+struct net_value {
+    struct json value; // type 0: none
+    struct digest blob;
+    bool has_blob;
+    uint64_t size;
+    struct json extracted;
+};
+
+enum lane_phase {
+    LANE_FREE = 0,
+    LANE_READY,    // task `pc` is to begin, or the walk is over (pc == task_count)
+    LANE_FLIGHT,   // its attempt is under way: run_step is RUNNING
+    LANE_ANSWERED, // what came out is known, what to do about it is not
+    LANE_DELAYED,  // between two tries: run_step is DELAYED
+    LANE_OVER,
+};
+
+struct net_lane {
+    uint8_t phase;
+    bool failed;               // OVER
+    uint8_t action;            // enum net_do of the last decision about the current task; 0 = none was recorded
+    uint32_t target;           // of a jump
+    uint32_t place, iteration; // 0 = the visit itself
+    uint32_t pc;               // task
+    uint32_t attempt;          // of it
+    uint32_t last;             // task that ended last, + 1; 0 = none
+    uint32_t next_free;
+    uint32_t *runs; // of each task
+    struct net_value *results;
+    struct json iter;   // variables of the iteration
+    struct fault fault; // failed
+    int64_t started_ms, task_ms, due_ms;
+    struct arena memory;
+};
+
+enum place_phase { PLACE_IDLE = 1, PLACE_PENDING, PLACE_RUNNING, PLACE_ENDED /* and not yet routed */ };
+
+struct net_place {
+    uint8_t phase;
+    bool token;  // one has arrived
+    bool looped; // LOOP_STARTED
+    bool loop_over;
+    bool failed;   // ENDED: how; IDLE: the last visit
+    bool skipped;  // the last visit was refused admission
+    bool stopping; // its time is over: what is in flight is being stopped
+    uint32_t visit;
+    uint32_t lane; // of a visit without a loop; UINT32_MAX = none
+    struct json token_args, args;
+    struct json items;   // of the loop
+    struct json written; // parallel loops: what its iterations have set in ctx (C-50)
+    uint32_t total, scheduled, open, done, failures;
+    uint32_t *lanes;           // by iteration, of those under way; UINT32_MAX otherwise
+    struct net_value *results; // by iteration
+    struct net_value value;    // of the last visit that ended well
+    struct fault fault;
+    int64_t scheduled_ms, started_ms, due_ms;
+    struct arena memory, kept; // of the visit under way; of what `value` holds
+    struct arena token_memory;
+};
+
+struct net_state {
+    struct net_place *places;
+    struct net_lane **lanes;
+    uint32_t lane_count, lane_capacity, free_lane;
+    uint32_t serial;    // attempts so far
+    uint32_t live;      // places PENDING, RUNNING or ENDED
+    uint32_t tokens;    // places that one has arrived at
+    uint32_t unhandled; // failed steps that no arc has taken further
+    uint32_t last;      // place that ended last; PROGRAM_TOP = none
+    struct json workload, ctx;
+    struct arena ctx_memory;
+    size_t ctx_floor; // size of ctx_memory after it was last made anew
+};
+
+#define NO_LANE UINT32_MAX
+enum { NET_MOMENTS_MAX = 2048 }; // of one input: more comes with the next turn
+
+static inline const struct net *net_of_run(const struct run *run)
+{
+    return run->program->net;
+}
+
+// net_state.c
+struct net_state *net_new(struct run *run);
+void net_free(struct run *run);
+uint32_t lane_of(const struct run *run, const struct moment *m, uint32_t place); // NO_LANE: none
+uint32_t lane_take(struct run *run, uint32_t place, uint32_t iteration);         // NO_LANE: out of memory
+void lane_give(struct run *run, uint32_t lane);
+struct net_lane *lane_at(const struct run *run, uint32_t lane); // numbered after the steps
+struct str net_path(const struct run *run, uint32_t step, struct arena *arena);
+uint32_t net_find(const struct run *run, struct str path);
+void net_verify(const struct run *run);
+
+// net_fold.c
+enum code net_fold(struct run *run, const struct moment *m, uint32_t step, struct error *err) MUST_CHECK;
+
+// net_scope.c: what templates see
+struct net_view {
+    const struct run *run;
+    const struct kernel_env *env;
+    uint32_t place, lane;       // PROGRAM_TOP, NO_LANE: none
+    const struct json *ctx;     // instead of the run's; NULL = the run's
+    const struct json *args;    // instead of the place's
+    const struct json *outcome; // rules
+    const struct json *event;   // arcs
+    struct arena *arena;
+};
+extern const struct template_limits net_limits;
+struct template_scope net_scope(struct net_view *view); // `view` must outlive it
+enum code net_value_get(const struct run *run, const struct net_value *value, const struct kernel_env *env,
+                        struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+enum code net_place_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
+                          struct json *out, struct error *err) MUST_CHECK;
+// Whether it holds; one that cannot be evaluated does not. E_NOMEM, E_IO, E_CORRUPT.
+enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err) MUST_CHECK;
+// What `m` carries, fetched when it is beside the log.
+enum code net_payload(const struct run *run, const struct moment *m, struct arena *arena, struct json *out,
+                      struct error *err) MUST_CHECK;
+// The value as the log will give it back (K1), in `arena`.
+enum code net_canon(struct arena *arena, struct json *value, struct error *err) MUST_CHECK;
+// Patches of `sets` as {ctx: {path: value}, iter: {...}} added to *out; evaluated one after the other over what they have changed.
+enum code net_patches(struct net_view *view, const struct net_sets *sets, struct json *out,
+                      struct error *err) MUST_CHECK;
+// `object` with what the patches of one scope say, in `arena`.
+enum code net_patched(struct arena *arena, const struct json *object, const struct json *patches, struct json *out,
+                      struct error *err) MUST_CHECK;
+
+// net_task.c
+struct moment lane_moment(const struct decide *d, enum moment_kind kind, uint32_t lane);
+enum code net_emit(struct decide *d, struct moment *m) MUST_CHECK;
+enum code lane_go(struct decide *d, uint32_t lane) MUST_CHECK; // READY: begins its task
+enum code lane_answer(struct decide *d, uint32_t lane, const struct json *outcome) MUST_CHECK;
+enum code lane_fault(struct decide *d, uint32_t lane, const struct fault *fault) MUST_CHECK;
+enum code lane_again(struct decide *d, uint32_t lane) MUST_CHECK; // DELAYED: the next try
+enum code lane_timeout(struct decide *d, uint32_t lane) MUST_CHECK;
+enum code lane_redispatch(struct decide *d, uint32_t lane) MUST_CHECK;
+
+// net_route.c
+enum code net_begin(struct decide *d) MUST_CHECK;
+enum code net_start(struct decide *d) MUST_CHECK;
+enum code net_advance(struct decide *d) MUST_CHECK;
+enum code net_end(struct decide *d, enum moment_kind kind) MUST_CHECK;
+enum moment_kind net_end_kind(const struct run *run);
+enum code lane_over(struct decide *d, uint32_t lane) MUST_CHECK;
+
+// net_input.c
+enum code net_result(struct decide *d) MUST_CHECK;
+enum code net_timer(struct decide *d) MUST_CHECK;
+enum code net_owed(struct decide *d) MUST_CHECK; // RECOVER: timers, children
+enum code net_resume(struct decide *d) MUST_CHECK;
+enum code net_cancel_one(struct decide *d, uint32_t lane) MUST_CHECK;
+
+#endif

@@ -1,0 +1,522 @@
+// Tokens, visits, loops, arcs, and the end of a playbook's run.
+#include "kernel/net_inside.h"
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory while deciding");
+}
+
+static struct moment place_moment(const struct decide *d, enum moment_kind kind, uint32_t place)
+{
+    return (struct moment){.kind = kind,
+                           .by = moment_emitter(kind),
+                           .step = d->run->program->steps[place].id,
+                           .visit = d->run->net->places[place].visit,
+                           .logical = 1,
+                           .engine = 1,
+                           .at_ms = d->input->now_ms};
+}
+
+static struct net_view view_of(const struct decide *d, uint32_t place)
+{
+    return (struct net_view){.run = d->run, .env = d->env, .place = place, .lane = NO_LANE, .arena = d->out->turn};
+}
+
+static struct fault template_fault(struct decide *d, const struct error *why)
+{
+    struct str told = arena_copy(d->out->turn, str_from(why->message));
+    return (struct fault){.code = STR("TEMPLATE_ERROR"),
+                          .message = told.ptr ? told : STR("a template cannot be rendered"),
+                          .category = STR("validation")};
+}
+
+static bool is_grave(enum code rc)
+{
+    return rc == E_NOMEM || rc == E_IO || rc == E_CORRUPT;
+}
+
+// ---- the beginning
+static enum code look_input(void *context, struct str name, struct json *out, struct error *err)
+{
+    (void)err;
+    const struct run *run = context;
+    const struct json *given = &run->start.inputs;
+    if (str_is(name, "input") || str_is(name, "payload") || str_is(name, "request")) *out = *given;
+    if (str_is(name, "execution_id")) *out = json_string(run->ids.run);
+    const struct json *value = json_get(given, name);
+    if (!value) value = json_get(&run->program->inputs, name); // a plain value of the workload beside it
+    if (value && !(value->type == JSON_STRING && template_is_dynamic(value->text))) *out = *value;
+    return OK;
+}
+
+// Objects are merged, everything else is replaced.
+static bool merged(struct arena *arena, const struct json *under, const struct json *over, struct json *out)
+{
+    if (!json_is(under, JSON_OBJECT) || !json_is(over, JSON_OBJECT)) {
+        *out = *over;
+        return true;
+    }
+    if (!json_object_with(arena, under->count + over->count, out)) return false;
+    for (uint32_t i = 0; i < under->count; i++) {
+        struct json value = under->members[i].value;
+        const struct json *instead = json_get(over, under->members[i].key);
+        if (instead && !merged(arena, &under->members[i].value, instead, &value)) return false;
+        if (!json_put(arena, out, under->members[i].key, value)) return false;
+    }
+    for (uint32_t i = 0; i < over->count; i++)
+        if (!json_get(under, over->members[i].key) &&
+            !json_put(arena, out, over->members[i].key, over->members[i].value))
+            return false;
+    return true;
+}
+
+enum code net_begin(struct decide *d)
+{
+    struct run *run = d->run;
+    struct moment m = moment_of(d, MOMENT_RUN_STARTED, PROGRAM_TOP);
+    struct template_scope scope = {.context = run, .lookup = look_input};
+    struct json rendered = json_object(), whole;
+    struct error local = {0};
+    enum code rc =
+        template_tree_render(net_of_run(run)->workload, &scope, &net_limits, d->out->turn, &rendered, &local);
+    if (is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
+    struct fault fault = {0};
+    if (rc) {
+        fault = template_fault(d, &local);
+        rendered = json_object();
+    }
+    if (!merged(d->out->turn, &rendered, &run->start.inputs, &whole)) return no_memory(d->err);
+    rc = net_canon(d->out->turn, &whole, d->err);
+    m.value = whole;
+    if (!rc) rc = net_emit(d, &m);
+    m = moment_of(d, MOMENT_WORKFLOW_STARTED, PROGRAM_TOP);
+    if (!rc) rc = net_emit(d, &m);
+    if (rc || fault.code.len == 0) return rc;
+    run->fault = fault; // its strings live until the end of the run is written, below
+    run->failed_step = STR("workload");
+    rc = net_end(d, MOMENT_RUN_FAILED);
+    run->fault = (struct fault){0};
+    run->failed_step = (struct str){0};
+    return rc;
+}
+
+enum code net_start(struct decide *d)
+{
+    struct moment m = moment_of(d, MOMENT_RUN_REQUESTED, PROGRAM_TOP);
+    m.start = d->input->start;
+    enum code rc = net_emit(d, &m);
+    m = moment_of(d, MOMENT_REQUEST_EVALUATED, PROGRAM_TOP);
+    if (!rc) rc = net_emit(d, &m);
+    bool queued = str_is(d->input->start->admission, "QUEUE");
+    return rc || queued || d->input->start->requires_approval ? rc : net_begin(d);
+}
+
+// ---- a token at a place
+// C-48: somebody who can still lead here is under way. When all that is left waits for each other, the first goes.
+static bool must_wait(const struct run *run, uint32_t place)
+{
+    const struct net_state *net = run->net;
+    const uint64_t *upstream = net_of_run(run)->steps[place].upstream;
+    if (!upstream) return false;
+    bool waits = false, live = false;
+    uint32_t first = PROGRAM_TOP;
+    for (uint32_t i = 0; i < run->program->step_count; i++) {
+        bool busy = net->places[i].phase != PLACE_IDLE;
+        live = live || busy;
+        bool other = net->places[i].token && i != place;
+        if (net->places[i].token && first == PROGRAM_TOP) first = i;
+        if ((busy || other) && i != place && (upstream[i / 64] >> (i % 64) & 1)) waits = true;
+    }
+    return waits && (live || first != place);
+}
+
+static enum code admit(struct decide *d, uint32_t place, bool *allowed)
+{
+    const struct net_step *ns = &net_of_run(d->run)->steps[place];
+    const struct net_place *p = &d->run->net->places[place];
+    struct net_view view = view_of(d, place);
+    view.args = &p->token_args;
+    uint32_t matched = UINT32_MAX;
+    *allowed = ns->admit_count == 0;
+    for (uint32_t i = 0; i < ns->admit_count && matched == UINT32_MAX; i++) {
+        bool holds;
+        enum code rc = net_holds(&view, &ns->admit[i].when, &holds, d->err);
+        if (rc) return rc;
+        if (holds) {
+            matched = i;
+            *allowed = ns->admit[i].allow;
+        }
+    }
+    struct arena *turn = d->out->turn;
+    struct moment m = place_moment(d, MOMENT_ADMIT_EVALUATED, place);
+    m.visit++;
+    bool ok = json_object_with(turn, 2, &m.value) && json_put(turn, &m.value, STR("allow"), json_bool(*allowed));
+    if (ok && matched != UINT32_MAX) ok = json_put(turn, &m.value, STR("matched_rule_index"), json_int(matched));
+    return ok ? net_emit(d, &m) : no_memory(d->err);
+}
+
+static enum code schedule(struct decide *d, uint32_t place)
+{
+    const struct net_step *ns = &net_of_run(d->run)->steps[place];
+    struct moment m = place_moment(d, MOMENT_STEP_SCHEDULED, place);
+    m.visit++;
+    struct json given, args, own = json_object();
+    struct net_view view = view_of(d, place);
+    struct error local = {0};
+    enum code rc = OK;
+    // The token's memory is given back when the moment is folded.
+    if (!json_copy(d->out->turn, &d->run->net->places[place].token_args, &given)) return no_memory(d->err);
+    view.args = &given;
+    struct template_scope scope = net_scope(&view);
+    if (ns->args && !ns->has_loop) // of a loop: rendered in each iteration, with the task
+        rc = template_tree_render(ns->args, &scope, &net_limits, d->out->turn, &own, &local);
+    if (is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
+    struct fault fault = {0};
+    if (rc) fault = template_fault(d, &local);
+    if (!merged(d->out->turn, &own, &given, &args)) return no_memory(d->err);
+    rc = net_canon(d->out->turn, &args, d->err);
+    if (args.count > 0) m.value = args;
+    if (!rc) rc = net_emit(d, &m);
+    if (rc) return rc;
+    struct moment started = place_moment(d, MOMENT_STEP_STARTED, place);
+    if (ns->timeout_ms > 0) started.due_ms = d->input->now_ms + ns->timeout_ms;
+    if (ns->deadline_ms > 0 && (started.due_ms == 0 || d->input->now_ms + ns->deadline_ms < started.due_ms))
+        started.due_ms = d->input->now_ms + ns->deadline_ms;
+    rc = net_emit(d, &started);
+    if (rc) return rc;
+    if (fault.code.len > 0) {
+        struct moment failed = place_moment(d, MOMENT_STEP_FAILED, place);
+        failed.fault = fault;
+        return net_emit(d, &failed);
+    }
+    if (started.due_ms == 0) return OK;
+    struct effect *timer = effect_add(d, EFFECT_TIMER, place);
+    if (!timer) return E_NOMEM;
+    timer->timer = TIMER_WAKE;
+    timer->logical = started.visit;
+    timer->due_ms = started.due_ms;
+    return OK;
+}
+
+static enum code take_token(struct decide *d, uint32_t place)
+{
+    if (must_wait(d->run, place)) return OK;
+    bool allowed;
+    enum code rc = admit(d, place, &allowed);
+    return rc || !allowed ? rc : schedule(d, place);
+}
+
+// ---- loops
+static enum code fail_place(struct decide *d, uint32_t place, const struct fault *fault)
+{
+    struct moment m = place_moment(d, MOMENT_STEP_FAILED, place);
+    m.fault = *fault;
+    m.duration_ms = elapsed_ms(d, d->run->net->places[place].started_ms);
+    return net_emit(d, &m);
+}
+
+// null is an empty list; a mapping or a plain value is a list of one.
+static bool as_list(struct arena *arena, const struct json *value, struct json *out)
+{
+    *out = json_array();
+    if (value->type == JSON_ARRAY) {
+        *out = *value;
+        return true;
+    }
+    if (value->type == JSON_NULL || value->type == 0 || (value->type == JSON_STRING && str_trim(value->text).len == 0))
+        return true;
+    return json_push(arena, out, *value);
+}
+
+static enum code begin_loop(struct decide *d, uint32_t place)
+{
+    const struct net_loop *loop = &net_of_run(d->run)->steps[place].loop;
+    struct net_view view = view_of(d, place);
+    struct template_scope scope = net_scope(&view);
+    struct json value, items;
+    struct error local = {0};
+    enum code rc = template_tree_render(loop->in, &scope, &net_limits, d->out->turn, &value, &local);
+    if (is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
+    if (rc) {
+        struct fault fault = template_fault(d, &local);
+        return fail_place(d, place, &fault);
+    }
+    if (!as_list(d->out->turn, &value, &items)) return no_memory(d->err);
+    rc = net_canon(d->out->turn, &items, d->err);
+    struct moment m = place_moment(d, MOMENT_LOOP_STARTED, place);
+    m.value = items;
+    m.counts.total = items.count;
+    return rc ? rc : net_emit(d, &m);
+}
+
+static enum code begin_iteration(struct decide *d, uint32_t place)
+{
+    struct moment m = place_moment(d, MOMENT_ITERATION_SCHEDULED, place);
+    m.iteration = d->run->net->places[place].scheduled + 1;
+    enum code rc = net_emit(d, &m);
+    m.kind = MOMENT_ITERATION_STARTED;
+    m.by = moment_emitter(m.kind);
+    return rc ? rc : net_emit(d, &m);
+}
+
+static enum code end_loop(struct decide *d, uint32_t place)
+{
+    const struct net_place *p = &d->run->net->places[place];
+    const struct net_step *ns = &net_of_run(d->run)->steps[place];
+    struct moment m = place_moment(d, MOMENT_LOOP_DONE, place);
+    m.counts = (struct run_counts){.total = p->total, .completed = p->done, .failed = p->failures};
+    m.counts.skipped = p->total - p->scheduled;
+    m.duration_ms = elapsed_ms(d, p->started_ms);
+    enum code rc = net_emit(d, &m);
+    if (rc) return rc;
+    if (p->failures > 0 && !ns->best_effort) {
+        struct fault fault = p->fault; // copied: folding moves what it points to
+        struct str message = arena_copy(d->out->turn, fault.message), code = arena_copy(d->out->turn, fault.code);
+        if (!message.ptr || !code.ptr) return no_memory(d->err);
+        fault.message = message;
+        fault.code = code;
+        fault.category = (struct str){0};
+        return fail_place(d, place, &fault);
+    }
+    m = place_moment(d, MOMENT_STEP_COMPLETED, place);
+    m.duration_ms = elapsed_ms(d, p->started_ms);
+    return net_emit(d, &m);
+}
+
+static enum code go_round(struct decide *d, uint32_t place)
+{
+    struct net_place *p = &d->run->net->places[place];
+    const struct net_step *ns = &net_of_run(d->run)->steps[place];
+    if (!p->looped) return begin_loop(d, place);
+    bool stop = (p->failures > 0 && !ns->best_effort) || p->stopping;
+    if (!stop && p->scheduled < p->total && p->open < ns->loop.max_in_flight) return begin_iteration(d, place);
+    return p->open == 0 ? end_loop(d, place) : OK;
+}
+
+// The walk of a lane is over: of an iteration, or of the visit.
+enum code lane_over(struct decide *d, uint32_t index)
+{
+    const struct net_lane *lane = lane_at(d->run, index);
+    uint32_t place = lane->place;
+    struct moment m = place_moment(d, MOMENT_STEP_COMPLETED, place);
+    m.duration_ms = elapsed_ms(d, lane->started_ms);
+    m.iteration = lane->iteration;
+    struct arena *turn = d->out->turn;
+    if (lane->failed) {
+        m.fault = lane->fault; // copied: the lane goes
+        struct str *texts[] = {&m.fault.code, &m.fault.message, &m.fault.category};
+        for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+            *texts[i] = arena_copy(turn, *texts[i]);
+            if (!texts[i]->ptr) return no_memory(d->err);
+        }
+        if (m.fault.code.len == 0) {
+            m.fault.code = STR("TASK_FAILED");
+            m.fault.message = STR("a task failed");
+        }
+    }
+    if (lane->iteration > 0) {
+        m.kind = lane->failed ? MOMENT_ITERATION_FAILED : MOMENT_ITERATION_DONE;
+        m.by = moment_emitter(m.kind);
+        return net_emit(d, &m);
+    }
+    m.kind = lane->failed ? MOMENT_STEP_FAILED : MOMENT_STEP_COMPLETED;
+    m.by = moment_emitter(m.kind);
+    if (!lane->failed && lane->last > 0) {
+        const struct net_value *value = &lane->results[lane->last - 1];
+        m.has_blob = value->has_blob;
+        m.blob = value->blob;
+        m.blob_size = value->size;
+        if (value->value.type != 0 && !json_copy(turn, &value->value, &m.value)) return no_memory(d->err);
+        if (value->extracted.type != 0 && !json_copy(turn, &value->extracted, &m.extracted)) return no_memory(d->err);
+    }
+    return net_emit(d, &m);
+}
+
+// ---- arcs
+// An arc without a condition is for steps that ended well. Conditions are asked with every name that the event has (C-47).
+static enum code arc_holds(struct decide *d, struct net_view *view, const struct net_arc *arc, bool loop, bool *out)
+{
+    const struct net_place *p = &d->run->net->places[view->place];
+    *out = !p->failed;
+    if (!arc->when.test) return OK;
+    const char *names[4];
+    size_t count = 0;
+    if (!p->failed && loop) names[count++] = "loop.done";
+    names[count++] = p->failed ? "step.failed" : "step.done";
+    if (p->failed && loop) names[count++] = "loop.done";
+    if (arc->when.exit) names[count++] = "step.exit";
+    if (!arc->when.event) count = 1;
+    *out = false;
+    for (size_t i = 0; i < count && !*out; i++) {
+        struct json event, error;
+        struct arena *turn = d->out->turn;
+        bool ok = json_object_with(turn, 5, &event) &&
+                  json_put(turn, &event, STR("name"), json_string(str_from(names[i]))) &&
+                  json_put(turn, &event, STR("type"), json_string(str_from(names[i]))) &&
+                  json_put(turn, &event, STR("step"), json_string(d->run->program->steps[view->place].id)) &&
+                  json_put(turn, &event, STR("status"), json_string(p->failed ? STR("error") : STR("success")));
+        if (ok && p->failed)
+            ok = json_object_with(turn, 3, &error) && json_put(turn, &error, STR("code"), json_string(p->fault.code)) &&
+                 json_put(turn, &error, STR("kind"), json_string(p->fault.category)) &&
+                 json_put(turn, &error, STR("message"), json_string(p->fault.message)) &&
+                 json_put(turn, &event, STR("error"), error);
+        if (!ok) return no_memory(d->err);
+        view->event = &event;
+        enum code rc = net_holds(view, &arc->when, out, d->err);
+        if (rc) return rc;
+    }
+    return OK;
+}
+
+struct route {
+    struct json matched, selected, set, ctx;
+    struct fault fault;
+};
+
+static enum code follow(struct decide *d, struct net_view *view, const struct net_arc *arc, struct route *route)
+{
+    struct arena *turn = d->out->turn;
+    const struct net_place *to = &d->run->net->places[arc->step];
+    struct json one, args = {0};
+    struct template_scope scope = net_scope(view);
+    enum code rc = arc->args ? template_tree_render(arc->args, &scope, &net_limits, turn, &args, d->err) : OK;
+    if (!rc && args.type != 0) rc = net_canon(turn, &args, d->err);
+    if (!rc) rc = net_patches(view, &arc->sets, &route->set, d->err);
+    if (rc) return rc;
+    bool ok = json_object_with(turn, 3, &one);
+    if (ok && args.type != 0) ok = json_put(turn, &one, STR("args"), args);
+    bool busy = to->phase != PLACE_IDLE && !(arc->step == view->place && to->phase == PLACE_ENDED);
+    if (ok && busy) ok = json_put(turn, &one, STR("merged"), json_bool(true));
+    ok = ok && json_put(turn, &one, STR("step"), json_string(d->run->program->steps[arc->step].id)) &&
+         json_push(turn, &route->selected, one);
+    return ok ? OK : no_memory(d->err);
+}
+
+static enum code ask_arcs(struct decide *d, struct net_view *view, struct route *route)
+{
+    const struct net_step *ns = &net_of_run(d->run)->steps[view->place];
+    struct arena *turn = d->out->turn;
+    for (uint32_t i = 0; i < ns->arc_count; i++) {
+        bool holds;
+        enum code rc = arc_holds(d, view, &ns->arcs[i], ns->has_loop, &holds);
+        if (rc) return rc;
+        if (!holds) continue;
+        struct json one;
+        bool ok = json_object_with(turn, 2, &one) &&
+                  json_put(turn, &one, STR("step"), json_string(d->run->program->steps[ns->arcs[i].step].id));
+        if (ok && ns->arcs[i].when.text.len > 0)
+            ok = json_put(turn, &one, STR("when"), json_string(ns->arcs[i].when.text));
+        if (!ok || !json_push(turn, &route->matched, one)) return no_memory(d->err);
+        rc = follow(d, view, &ns->arcs[i], route);
+        if (rc || !ns->inclusive) return rc;
+    }
+    return OK;
+}
+
+static enum code route(struct decide *d, uint32_t place)
+{
+    struct run *run = d->run;
+    const struct net_place *p = &run->net->places[place];
+    const struct net_step *ns = &net_of_run(run)->steps[place];
+    struct arena *turn = d->out->turn;
+    struct net_view view = view_of(d, place);
+    struct route found = {.matched = json_array(), .selected = json_array(), .set = json_object()};
+    struct error local = {0};
+    enum code rc = p->failed ? OK : net_patches(&view, &ns->sets, &found.set, &local);
+    if (!rc) rc = net_patched(turn, &run->net->ctx, json_key(&found.set, "ctx"), &found.ctx, &local);
+    view.ctx = &found.ctx; // what the step has set is seen by its arcs
+    struct error *err = d->err;
+    d->err = &local;
+    if (!rc) rc = ask_arcs(d, &view, &found);
+    d->err = err;
+    if (is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
+    struct moment m = place_moment(d, MOMENT_ROUTED, place);
+    if (rc) {
+        // What was to be set or passed on cannot be had: the token stops here, and the run fails for it.
+        m.fault = template_fault(d, &local);
+        m.reason = m.fault.message;
+        found.selected = json_array();
+        found.set = json_object();
+    }
+    const char *event = p->failed ? "step.failed" : ns->has_loop ? "loop.done" : "step.done";
+    bool ok = json_object_with(turn, 6, &m.value);
+    if (ok && m.fault.code.len > 0) ok = json_put(turn, &m.value, STR("error"), json_string(m.fault.message));
+    ok = ok && json_put(turn, &m.value, STR("event"), json_string(str_from(event))) &&
+         json_put(turn, &m.value, STR("matched"), found.matched) &&
+         json_put(turn, &m.value, STR("mode"), json_string(ns->inclusive ? STR("inclusive") : STR("exclusive"))) &&
+         json_put(turn, &m.value, STR("selected"), found.selected);
+    if (ok && found.set.count > 0) ok = json_put(turn, &m.value, STR("set"), found.set);
+    return ok ? net_emit(d, &m) : no_memory(d->err);
+}
+
+// ---- the end
+enum moment_kind net_end_kind(const struct run *run)
+{
+    const struct net_state *net = run->net;
+    if (run->cancelling) return run->in_flight == 0 ? MOMENT_RUN_CANCELLED : MOMENT_UNKNOWN;
+    if (run->status != RUN_STATUS_RUNNING || net->live + net->tokens > 0) return MOMENT_UNKNOWN;
+    return net->unhandled > 0 ? MOMENT_RUN_FAILED : MOMENT_RUN_COMPLETED;
+}
+
+enum code net_end(struct decide *d, enum moment_kind kind)
+{
+    struct run *run = d->run;
+    struct moment m = moment_of(d, MOMENT_WORKFLOW_FINISHED, PROGRAM_TOP);
+    m.counts = run->counts;
+    m.duration_ms = run->started_ms > 0 ? elapsed_ms(d, run->started_ms) : 0;
+    if (kind == MOMENT_RUN_FAILED) m.fault = run->fault;
+    if (kind == MOMENT_RUN_FAILED && m.fault.code.len == 0)
+        m.fault = (struct fault){.code = STR("STEP_FAILED"), .message = STR("a step failed")};
+    if (kind == MOMENT_RUN_CANCELLED)
+        m.fault = (struct fault){.code = STR("CANCELLED"), .message = STR("the run was cancelled")};
+    enum code rc = run->started_ms > 0 ? net_emit(d, &m) : OK;
+    if (rc) return rc;
+    m.kind = kind;
+    m.by = moment_emitter(kind);
+    if (kind == MOMENT_RUN_CANCELLED) {
+        m.fault = (struct fault){0};
+        m.reason = run->cancel_reason;
+        m.signal_id = run->cancel_signal;
+    } else if (kind == MOMENT_RUN_FAILED) {
+        m.reason = run->failed_step;
+    }
+    rc = net_emit(d, &m);
+    struct moment last = moment_of(d, MOMENT_RUN_PROCESSED, PROGRAM_TOP);
+    if (!rc) rc = net_emit(d, &last);
+    if (rc) return rc;
+    return effect_add(d, EFFECT_ENDED, PROGRAM_TOP) ? OK : E_NOMEM;
+}
+
+static enum code look_at(struct decide *d, uint32_t step)
+{
+    struct run *run = d->run;
+    if (step >= run->program->step_count) {
+        const struct net_lane *lane = lane_at(run, step);
+        if (lane->phase == LANE_OVER) return lane_over(d, step);
+        return lane->phase == LANE_READY ? lane_go(d, step) : OK;
+    }
+    const struct net_place *p = &run->net->places[step];
+    if (p->phase == PLACE_IDLE && p->token) return take_token(d, step);
+    if (p->phase == PLACE_ENDED) return route(d, step);
+    if (p->phase == PLACE_RUNNING && net_of_run(run)->steps[step].has_loop) return go_round(d, step);
+    return OK;
+}
+
+enum code net_advance(struct decide *d)
+{
+    struct run *run = d->run;
+    while (run->status == RUN_STATUS_RUNNING && !run->cancelling && run->ready_head != PROGRAM_TOP) {
+        if (d->input->idle) return OK;                 // RECOVER goes on
+        if (d->out->moment_count >= NET_MOMENTS_MAX) { // the rest in the next turn
+            struct effect *timer = effect_add(d, EFFECT_TIMER, PROGRAM_TOP);
+            if (!timer) return E_NOMEM;
+            timer->timer = TIMER_LOOK;
+            timer->due_ms = d->input->now_ms;
+            return OK;
+        }
+        uint32_t step = ready_pop(run);
+        enum code rc = look_at(d, step);
+        if (rc) return rc;
+    }
+    return OK;
+}

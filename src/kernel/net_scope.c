@@ -1,0 +1,398 @@
+// What the templates of a playbook see, and how results and variables are kept.
+#include "kernel/net_inside.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct template_limits net_limits = {.step_count_max = 10000000,
+                                           .loop_count_max = 1000000,
+                                           .output_size_max = (size_t)8 << 20,
+                                           .undefined = TEMPLATE_CHAIN};
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory while deciding");
+}
+
+// ---- values
+static bool is_canonical(const struct json *value, uint32_t depth)
+{
+    bool object = value->type == JSON_OBJECT;
+    if (!object && value->type != JSON_ARRAY) return value->type != JSON_NUMBER && value->type != TEMPLATE_UNDEFINED;
+    for (uint32_t i = 0; i < value->count; i++) {
+        if (depth == 0 || !is_canonical(object ? &value->members[i].value : &value->items[i], depth - 1)) return false;
+        if (object && i > 0 && str_cmp(value->members[i - 1].key, value->members[i].key) >= 0) return false;
+    }
+    return true;
+}
+
+enum code net_canon(struct arena *arena, struct json *value, struct error *err)
+{
+    if (value->type == 0 || is_canonical(value, 8)) return OK;
+    struct buf bytes;
+    buf_init(&bytes, (size_t)64 << 20);
+    json_canon(&bytes, value);
+    struct str kept = buf_ok(&bytes) ? arena_copy(arena, buf_str(&bytes)) : (struct str){0};
+    bool ok = buf_ok(&bytes);
+    buf_release(&bytes);
+    if (!ok) return error_set(err, E_INVALID, "a value that JSON cannot hold, or one of more than 64 MiB");
+    if (!kept.ptr) return no_memory(err);
+    return json_parse(kept, &json_limits_default, arena, value, err);
+}
+
+static enum code fetch(const struct run *run, const struct digest *blob, const struct kernel_env *env,
+                       struct arena *arena, struct json *out, struct error *err)
+{
+    struct str bytes;
+    if (!env) env = run->env;
+    if (!env || !env->blob) return error_set(err, E_UNSUPPORTED, "what is kept beside the log cannot be read here");
+    enum code rc = env->blob(env->context, blob, arena, &bytes, err);
+    return rc ? rc : json_parse(bytes, &json_limits_default, arena, out, err);
+}
+
+enum code net_payload(const struct run *run, const struct moment *m, struct arena *arena, struct json *out,
+                      struct error *err)
+{
+    return fetch(run, &m->blob, run->env, arena, out, err);
+}
+
+// Whoever reads a result that is kept apart sees all of it, and that it is: `_ref`, `_store`.
+enum code net_value_get(const struct run *run, const struct net_value *value, const struct kernel_env *env,
+                        struct arena *arena, struct json *out, struct error *err)
+{
+    *out = value->value.type == 0 ? json_null() : value->value;
+    if (!value->has_blob) return OK;
+    struct json whole, made;
+    enum code rc = fetch(run, &value->blob, env, arena, &whole, err);
+    *out = whole;
+    if (rc || whole.type != JSON_OBJECT) return rc;
+    char hex[SHA256_HEX + 1];
+    digest_hex(&value->blob, hex);
+    struct json ref;
+    struct str sha = arena_copy(arena, str_from(hex));
+    bool ok = sha.ptr && json_object_with(arena, 4, &ref) &&
+              json_put(arena, &ref, STR("kind"), json_string(STR("result_ref"))) &&
+              json_put(arena, &ref, STR("store"), json_string(STR("object"))) &&
+              json_put(arena, &ref, STR("sha256"), json_string(sha)) &&
+              json_put(arena, &ref, STR("bytes"), json_int((int64_t)value->size)) &&
+              json_object_with(arena, whole.count + 2, &made);
+    for (uint32_t i = 0; ok && i < whole.count; i++)
+        ok = json_put(arena, &made, whole.members[i].key, whole.members[i].value);
+    if (ok && !json_get(&whole, STR("_ref"))) ok = json_put(arena, &made, STR("_ref"), ref);
+    if (ok && !json_get(&whole, STR("_store"))) ok = json_put(arena, &made, STR("_store"), json_string(STR("object")));
+    *out = made;
+    return ok ? OK : no_memory(err);
+}
+
+// Of a loop: {results: [...], stats: {total, succeeded, failed}, count}.
+static enum code loop_value(const struct run *run, const struct net_place *p, const struct kernel_env *env,
+                            struct arena *arena, struct json *out, struct error *err)
+{
+    struct json results = json_array(), stats;
+    for (uint32_t i = 0; i < p->scheduled; i++) {
+        struct json one;
+        enum code rc = net_value_get(run, &p->results[i], env, arena, &one, err);
+        if (rc) return rc;
+        if (!json_push(arena, &results, one)) return no_memory(err);
+    }
+    bool ok = json_object_with(arena, 4, &stats) && json_put(arena, &stats, STR("failed"), json_int(p->failures)) &&
+              json_put(arena, &stats, STR("success"), json_int(p->done)) &&
+              json_put(arena, &stats, STR("total"), json_int(p->scheduled)) && json_object_with(arena, 3, out) &&
+              json_put(arena, out, STR("count"), json_int(p->scheduled)) &&
+              json_put(arena, out, STR("results"), results) && json_put(arena, out, STR("stats"), stats);
+    return ok ? OK : no_memory(err);
+}
+
+enum code net_place_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
+                          struct json *out, struct error *err)
+{
+    const struct net_place *p = &run->net->places[place];
+    *out = (struct json){0};
+    bool under_way = p->phase == PLACE_RUNNING || p->phase == PLACE_PENDING;
+    bool loop = net_of_run(run)->steps[place].has_loop;
+    if (loop && p->looped && !under_way && p->visit > 0 && !p->skipped) return loop_value(run, p, env, arena, out, err);
+    if (loop || (p->value.value.type == 0 && !p->value.has_blob)) return OK;
+    return net_value_get(run, &p->value, env, arena, out, err);
+}
+
+// ---- patches: "a.b.c" makes objects on its way
+static enum code put_path(struct arena *arena, const struct json *object, struct str path, const struct json *value,
+                          struct json *out, struct error *err)
+{
+    struct str rest, key = str_cut(path, '.', &rest);
+    bool deeper = key.len < path.len;
+    const struct json *have = json_is(object, JSON_OBJECT) ? json_get(object, key) : NULL;
+    struct json inner = *value;
+    if (deeper) {
+        enum code rc = put_path(arena, have, rest, value, &inner, err);
+        if (rc) return rc;
+    }
+    uint32_t count = json_is(object, JSON_OBJECT) ? object->count : 0;
+    struct json made;
+    bool ok = json_object_with(arena, count + 1, &made), placed = false;
+    for (uint32_t i = 0; ok && i < count; i++) {
+        const struct json_member *member = &object->members[i];
+        int order = placed ? 1 : str_cmp(key, member->key);
+        if (order <= 0) { // canonical order, so that the state is what the log gives back
+            ok = json_put(arena, &made, key, inner);
+            placed = true;
+        }
+        if (order != 0 && ok && !str_eq(member->key, key)) ok = json_put(arena, &made, member->key, member->value);
+    }
+    if (ok && !placed) ok = json_put(arena, &made, key, inner);
+    *out = made;
+    return ok ? OK : no_memory(err);
+}
+
+enum code net_patched(struct arena *arena, const struct json *object, const struct json *patches, struct json *out,
+                      struct error *err)
+{
+    *out = *object;
+    for (uint32_t i = 0; json_is(patches, JSON_OBJECT) && i < patches->count; i++) {
+        struct json next;
+        enum code rc = put_path(arena, out, patches->members[i].key, &patches->members[i].value, &next, err);
+        if (rc) return rc;
+        *out = next;
+    }
+    return OK;
+}
+
+static enum code put_patch(struct arena *arena, struct json *patches, struct str path, const struct json *value,
+                           struct error *err)
+{
+    struct json made;
+    bool ok = json_object_with(arena, patches->count + 1, &made), placed = false;
+    for (uint32_t i = 0; ok && i < patches->count; i++) {
+        int order = placed ? 1 : str_cmp(path, patches->members[i].key);
+        if (order <= 0) {
+            ok = json_put(arena, &made, path, *value);
+            placed = true;
+        }
+        if (ok && order != 0) ok = json_put(arena, &made, patches->members[i].key, patches->members[i].value);
+    }
+    if (ok && !placed) ok = json_put(arena, &made, path, *value);
+    *patches = made;
+    return ok ? OK : no_memory(err);
+}
+
+enum code net_patches(struct net_view *view, const struct net_sets *sets, struct json *out, struct error *err)
+{
+    static const char *const scopes[] = {[NET_CTX] = "ctx", [NET_ITER] = "iter"};
+    struct json groups[] = {[NET_CTX] = json_object(), [NET_ITER] = json_object()};
+    for (int k = NET_CTX; k <= NET_ITER; k++) {
+        const struct json *have = json_key(out, scopes[k]);
+        if (have) groups[k] = *have;
+    }
+    struct json ctx = view->ctx ? *view->ctx : view->run->net->ctx;
+    const struct json *outer = view->ctx;
+    enum code rc = OK;
+    for (uint32_t i = 0; !rc && i < sets->count; i++) {
+        const struct net_set *set = &sets->items[i];
+        view->ctx = &ctx;
+        struct template_scope scope = net_scope(view);
+        struct json value;
+        rc = template_tree_render(set->value, &scope, &net_limits, view->arena, &value, err);
+        if (!rc) rc = net_canon(view->arena, &value, err);
+        if (!rc) rc = put_patch(view->arena, &groups[set->scope], set->path, &value, err);
+        if (!rc && set->scope == NET_CTX) {
+            struct json next;
+            rc = put_path(view->arena, &ctx, set->path, &value, &next, err);
+            if (!rc) ctx = next;
+        }
+        if (rc && rc != E_NOMEM) error_wrap(err, "set %s.%.*s", scopes[set->scope], STR_ARG(set->path));
+    }
+    view->ctx = outer;
+    if (rc) return rc;
+    struct json made = json_object();
+    for (int k = NET_CTX; k <= NET_ITER; k++)
+        if (groups[k].count > 0 && !json_put(view->arena, &made, str_from(scopes[k]), groups[k])) return no_memory(err);
+    *out = made;
+    return OK;
+}
+
+// ---- names
+static enum code keychain_mark(struct arena *arena, struct str name, struct str field, struct json *entry,
+                               struct error *err)
+{
+    if (json_get(entry, field)) return OK;
+    struct buf text;
+    buf_init(&text, 1024);
+    buf_printf(&text, "\x01keychain:%.*s.%.*s\x01", STR_ARG(name), STR_ARG(field));
+    struct str mark = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    return mark.ptr && json_put(arena, entry, field, json_string(mark)) ? OK : no_memory(err);
+}
+
+// Marks instead of values: whoever executes the task puts the secrets in their places.
+static enum code keychain(const struct net_view *view, struct json *out, struct error *err)
+{
+    static const char *const fields[] = {"token", "access_token", "value", "id_token", "username", "password"};
+    const struct json *entries = &net_of_run(view->run)->keychain;
+    struct json made = json_object();
+    for (uint32_t i = 0; json_is(entries, JSON_ARRAY) && i < entries->count; i++) {
+        struct str name = json_text(json_key(&entries->items[i], "name"));
+        const struct json *map = json_key(&entries->items[i], "map");
+        struct json entry = json_object();
+        enum code rc = OK;
+        for (uint32_t k = 0; !rc && json_is(map, JSON_OBJECT) && k < map->count; k++)
+            rc = keychain_mark(view->arena, name, map->members[k].key, &entry, err);
+        for (size_t k = 0; !rc && k < ARRAY_COUNT(fields); k++)
+            rc = keychain_mark(view->arena, name, str_from(fields[k]), &entry, err);
+        if (rc) return rc;
+        if (!json_put(view->arena, &made, name, entry)) return no_memory(err);
+    }
+    *out = made;
+    return OK;
+}
+
+static bool iter_value(const struct net_view *view, struct json *out)
+{
+    const struct run *run = view->run;
+    const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
+    if (!lane) return false;
+    *out = lane->iter;
+    if (lane->iteration == 0) return true;
+    const struct net_place *p = &run->net->places[lane->place];
+    const struct net_loop *loop = &net_of_run(run)->steps[lane->place].loop;
+    struct json made;
+    if (!json_object_with(view->arena, lane->iter.count + 3, &made)) return false;
+    struct json item = lane->iteration <= p->items.count ? p->items.items[lane->iteration - 1] : json_null();
+    const struct json_member given[] = {
+        {.key = loop->iterator, .value = item},
+        {.key = STR("index"), .value = json_int((int64_t)lane->iteration - 1)},
+        {.key = STR("_index"), .value = json_int((int64_t)lane->iteration - 1)},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(given); i++)
+        if (!json_get(&lane->iter, given[i].key) && !json_get(&made, given[i].key) &&
+            !json_put(view->arena, &made, given[i].key, given[i].value))
+            return false;
+    for (uint32_t i = 0; i < lane->iter.count; i++)
+        if (!json_put(view->arena, &made, lane->iter.members[i].key, lane->iter.members[i].value)) return false;
+    *out = made;
+    return true;
+}
+
+static enum code look_special(const struct net_view *view, struct str name, struct json *out, bool *found,
+                              struct error *err)
+{
+    const struct run *run = view->run;
+    const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
+    const struct net_place *p = view->place == PROGRAM_TOP ? NULL : &run->net->places[view->place];
+    *found = true;
+    if (str_is(name, "workload")) {
+        *out = run->net->workload;
+    } else if (str_is(name, "ctx")) {
+        *out = view->ctx ? *view->ctx : run->net->ctx;
+    } else if (str_is(name, "iter") && lane) {
+        return iter_value(view, out) ? OK : no_memory(err);
+    } else if (str_is(name, "args") || str_is(name, "input")) {
+        *out = view->args ? *view->args : p ? p->args : json_object();
+    } else if (str_is(name, "execution_id")) {
+        *out = json_string(run->ids.run);
+    } else if (str_is(name, "job") || str_is(name, "execution")) {
+        struct json made;
+        if (!json_object_with(view->arena, 2, &made) ||
+            !json_put(view->arena, &made, STR("execution_id"), json_string(run->ids.run)) ||
+            !json_put(view->arena, &made, STR("id"), json_string(run->ids.run)))
+            return no_memory(err);
+        *out = made;
+    } else if (str_is(name, "keychain")) {
+        return keychain(view, out, err);
+    } else if ((str_is(name, "outcome") || str_is(name, "output")) && view->outcome) {
+        *out = *view->outcome;
+    } else if (str_is(name, "event") && view->event) {
+        *out = *view->event;
+    } else if (str_is(name, "_prev") && lane) {
+        *out = json_null();
+        if (lane->last > 0) return net_value_get(run, &lane->results[lane->last - 1], view->env, view->arena, out, err);
+    } else if (str_is(name, "_task") && lane && lane->pc < net_of_run(run)->steps[lane->place].task_count) {
+        *out = json_string(net_of_run(run)->steps[lane->place].tasks[lane->pc].label);
+    } else if (str_is(name, "_attempt") && lane) {
+        *out = json_int(lane->attempt ? lane->attempt : 1);
+    } else {
+        *found = false;
+    }
+    return OK;
+}
+
+static enum code look_up(void *context, struct str name, struct json *out, struct error *err)
+{
+    const struct net_view *view = context;
+    const struct run *run = view->run;
+    const struct net *net = net_of_run(run);
+    bool found;
+    enum code rc = look_special(view, name, out, &found, err);
+    if (rc || found) return rc;
+    const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
+    if (lane) {
+        const struct net_place *p = &run->net->places[lane->place];
+        const struct net_step *ns = &net->steps[lane->place];
+        if (lane->iteration > 0 && str_eq(name, ns->loop.iterator)) {
+            *out = lane->iteration <= p->items.count ? p->items.items[lane->iteration - 1] : json_null();
+            return OK;
+        }
+        const struct json *own = json_get(&lane->iter, name);
+        if (own) {
+            *out = *own;
+            return OK;
+        }
+        for (uint32_t i = 0; i < ns->task_count; i++) {
+            if (!str_eq(name, ns->tasks[i].label) || (lane->results[i].value.type == 0 && !lane->results[i].has_blob))
+                continue;
+            return net_value_get(run, &lane->results[i], view->env, view->arena, out, err);
+        }
+    }
+    const struct json *args = view->args                   ? view->args
+                              : view->place == PROGRAM_TOP ? NULL
+                                                           : &run->net->places[view->place].args;
+    const struct json *layers[] = {args, view->ctx ? view->ctx : &run->net->ctx};
+    for (size_t i = 0; i < ARRAY_COUNT(layers); i++) {
+        const struct json *member = layers[i] ? json_get(layers[i], name) : NULL;
+        if (!member) continue;
+        *out = *member;
+        return OK;
+    }
+    uint32_t place = program_find(run->program, PROGRAM_TOP, name);
+    if (place != PROGRAM_TOP) {
+        struct json value;
+        rc = net_place_value(run, place, view->env, view->arena, &value, err);
+        if (rc || value.type != 0) {
+            *out = value;
+            return rc;
+        }
+    }
+    const struct json *member = json_get(&run->net->workload, name);
+    if (member) *out = *member;
+    return OK;
+}
+
+struct template_scope net_scope(struct net_view *view)
+{
+    return (struct template_scope){.context = view, .lookup = look_up};
+}
+
+enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err)
+{
+    *out = true;
+    if (!when->test) return OK;
+    struct template_scope scope = net_scope(view);
+    struct error local = {0};
+    enum code rc = template_condition(when->test, &scope, &net_limits, view->arena, out, &local);
+    if (rc == E_NOMEM || rc == E_IO || rc == E_CORRUPT) return error_set(err, rc, "%s", local.message);
+    if (rc) *out = false;
+    return OK;
+}
+
+enum code kernel_net_result(const struct run *run, struct str step, const struct kernel_env *env, struct arena *arena,
+                            struct json *out, struct error *err)
+{
+    const struct net *net = net_of_run(run);
+    uint32_t place = step.len > 0 ? program_find(run->program, PROGRAM_TOP, step) : PROGRAM_TOP;
+    if (place == PROGRAM_TOP && net->final != PROGRAM_TOP && run->net->places[net->final].visit > 0) place = net->final;
+    if (place == PROGRAM_TOP) place = run->net->last;
+    *out = json_null();
+    if (place == PROGRAM_TOP) return OK;
+    enum code rc = net_place_value(run, place, env, arena, out, err);
+    if (!rc && out->type == 0) *out = json_null();
+    return rc;
+}

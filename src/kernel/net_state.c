@@ -1,0 +1,220 @@
+// The state of a playbook's run: places, lanes, how they are named.
+#include "kernel/net_inside.h"
+
+#include <string.h>
+
+enum { NET_BLOCK = 1024 };
+
+struct net_state *net_new(struct run *run)
+{
+    uint32_t count = run->program->step_count;
+    struct net_state *net = ARENA_NEW(&run->arena, struct net_state);
+    if (!net) return NULL;
+    net->places = ARENA_ARRAY(&run->arena, count, struct net_place);
+    if (!net->places) return NULL;
+    net->free_lane = NO_LANE;
+    net->last = PROGRAM_TOP;
+    net->workload = net->ctx = json_object();
+    arena_init(&net->ctx_memory, NET_BLOCK, run->arena.limit);
+    for (uint32_t i = 0; i < count; i++) {
+        struct net_place *p = &net->places[i];
+        p->phase = PLACE_IDLE;
+        p->lane = NO_LANE;
+        arena_init(&p->memory, NET_BLOCK, run->arena.limit);
+        arena_init(&p->kept, NET_BLOCK, run->arena.limit);
+        arena_init(&p->token_memory, NET_BLOCK, run->arena.limit);
+    }
+    return net;
+}
+
+void net_free(struct run *run)
+{
+    struct net_state *net = run->net;
+    for (uint32_t i = 0; i < run->program->step_count; i++) {
+        arena_release(&net->places[i].memory);
+        arena_release(&net->places[i].kept);
+        arena_release(&net->places[i].token_memory);
+    }
+    for (uint32_t i = 0; i < net->lane_count; i++) arena_release(&net->lanes[i]->memory);
+    arena_release(&net->ctx_memory);
+}
+
+uint32_t run_step_count(const struct run *run)
+{
+    return run->program->step_count + (run->net ? run->net->lane_count : 0);
+}
+
+struct net_lane *lane_at(const struct run *run, uint32_t lane)
+{
+    INVARIANT(run->net && lane >= run->program->step_count && lane < run_step_count(run));
+    return run->net->lanes[lane - run->program->step_count];
+}
+
+uint32_t kernel_place(const struct run *run, uint32_t step)
+{
+    return run->net && step >= run->program->step_count ? lane_at(run, step)->place : step;
+}
+
+const struct net_task *kernel_task_of(const struct run *run, uint32_t lane)
+{
+    const struct net_lane *l = lane_at(run, lane);
+    const struct net_step *step = &net_of_run(run)->steps[l->place];
+    INVARIANT(l->phase != LANE_FREE && l->pc < step->task_count);
+    return &step->tasks[l->pc];
+}
+
+static bool lanes_grow(struct run *run)
+{
+    struct net_state *net = run->net;
+    uint32_t steps = run->program->step_count;
+    uint32_t capacity = net->lane_capacity ? net->lane_capacity * 2 : 4;
+    struct net_lane **lanes = ARENA_ARRAY(&run->arena, capacity, struct net_lane *);
+    struct run_step *grown = ARENA_ARRAY(&run->arena, steps + capacity, struct run_step);
+    if (!lanes || !grown) return false;
+    if (net->lane_count) memcpy(lanes, net->lanes, net->lane_count * sizeof(struct net_lane *));
+    memcpy(grown, run->steps, (steps + net->lane_count) * sizeof(*grown));
+    net->lanes = lanes;
+    net->lane_capacity = capacity;
+    run->steps = grown;
+    return true;
+}
+
+uint32_t lane_take(struct run *run, uint32_t place, uint32_t iteration)
+{
+    struct net_state *net = run->net;
+    uint32_t index = net->free_lane;
+    if (index != NO_LANE) {
+        net->free_lane = net->lanes[index]->next_free;
+    } else {
+        if (net->lane_count == net->lane_capacity && !lanes_grow(run)) return NO_LANE;
+        struct net_lane *made = ARENA_NEW(&run->arena, struct net_lane);
+        if (!made) return NO_LANE;
+        arena_init(&made->memory, NET_BLOCK, run->arena.limit);
+        index = net->lane_count++;
+        net->lanes[index] = made;
+    }
+    struct net_lane *lane = net->lanes[index];
+    struct arena memory = lane->memory;
+    uint32_t tasks = net_of_run(run)->steps[place].task_count;
+    *lane = (struct net_lane){.phase = LANE_READY, .place = place, .iteration = iteration, .iter = json_object()};
+    lane->memory = memory;
+    lane->runs = ARENA_ARRAY(&lane->memory, tasks + 1, uint32_t);
+    lane->results = ARENA_ARRAY(&lane->memory, tasks + 1, struct net_value);
+    struct run_step *s = &run->steps[run->program->step_count + index];
+    uint32_t link = s->next_ready; // it may still stand in the queue for its last life
+    *s = (struct run_step){.state = NODE_WAITING, .next_ready = link};
+    return lane->runs && lane->results ? run->program->step_count + index : NO_LANE;
+}
+
+void lane_give(struct run *run, uint32_t index)
+{
+    struct net_lane *lane = lane_at(run, index);
+    enter_state(run, &run->steps[index], NODE_WAITING);
+    lane->phase = LANE_FREE;
+    arena_reset(&lane->memory);
+    lane->next_free = run->net->free_lane;
+    run->net->free_lane = index - run->program->step_count;
+}
+
+uint32_t lane_of(const struct run *run, const struct moment *m, uint32_t place)
+{
+    const struct net_place *p = &run->net->places[place];
+    if (p->phase != PLACE_RUNNING || m->visit != p->visit) return NO_LANE;
+    if (m->iteration == 0) return p->lane;
+    return p->lanes && m->iteration <= p->total ? p->lanes[m->iteration - 1] : NO_LANE;
+}
+
+// "load", "load:run:2", "each[3]", and of a lane with a task under way "each[3]/fetch:run:2".
+struct str net_path(const struct run *run, uint32_t step, struct arena *arena)
+{
+    uint32_t place = kernel_place(run, step);
+    struct str id = run->program->steps[place].id;
+    if (place == step) return id;
+    const struct net_lane *lane = lane_at(run, step);
+    const struct net_step *ns = &net_of_run(run)->steps[place];
+    struct buf buf;
+    buf_init(&buf, 4096);
+    buf_add(&buf, id);
+    if (run->net->places[place].visit > 1) buf_printf(&buf, ":run:%u", run->net->places[place].visit);
+    if (lane->iteration > 0) buf_printf(&buf, "[%u]", lane->iteration);
+    if (lane->pc < ns->task_count) {
+        buf_byte(&buf, '/');
+        buf_add(&buf, ns->tasks[lane->pc].label);
+        if (lane->runs[lane->pc] > 1) buf_printf(&buf, ":run:%u", lane->runs[lane->pc]);
+    }
+    struct str path = {0};
+    if (buf_ok(&buf)) path = arena_copy(arena, buf_str(&buf));
+    buf_release(&buf);
+    return path;
+}
+
+// A number behind `mark` at the end of *text, which loses both. `otherwise` when there is none.
+static uint32_t cut_number(struct str *text, const char *mark, uint32_t otherwise)
+{
+    size_t len = strlen(mark);
+    for (size_t at = text->len; at-- > 0;) {
+        if (at + len > text->len || memcmp(text->ptr + at, mark, len) != 0) continue;
+        int64_t number;
+        if (!str_int64(str_slice(*text, at + len, text->len), &number) || number < 1 || number > UINT32_MAX) break;
+        *text = str_slice(*text, 0, at);
+        return (uint32_t)number;
+    }
+    return otherwise;
+}
+
+uint32_t net_find(const struct run *run, struct str path)
+{
+    size_t slash = str_find(path, '/', 0);
+    struct str task = slash < path.len ? str_slice(path, slash + 1, path.len) : (struct str){0};
+    struct str name = str_slice(path, 0, slash);
+    uint32_t iteration = 0;
+    if (str_ends(name, STR("]"))) {
+        name.len--;
+        iteration = cut_number(&name, "[", 0);
+    }
+    struct moment m = {.iteration = iteration};
+    uint32_t place = program_find(run->program, PROGRAM_TOP, name);
+    m.visit = 1;
+    if (place == PROGRAM_TOP) {
+        m.visit = cut_number(&name, ":run:", 1);
+        place = program_find(run->program, PROGRAM_TOP, name);
+    }
+    if (place == PROGRAM_TOP || task.len == 0) return place;
+    uint32_t lane = lane_of(run, &m, place);
+    if (lane == NO_LANE) return place;
+    const struct net_lane *l = lane_at(run, lane);
+    const struct net_step *ns = &net_of_run(run)->steps[place];
+    if (l->pc >= ns->task_count) return place;
+    uint32_t task_run = 1;
+    if (!str_eq(task, ns->tasks[l->pc].label)) task_run = cut_number(&task, ":run:", 1);
+    return str_eq(task, ns->tasks[l->pc].label) && l->runs[l->pc] == task_run ? lane : place;
+}
+
+void net_verify(const struct run *run)
+{
+    const struct net_state *net = run->net;
+    uint32_t live = 0, tokens = 0, in_flight = 0, delayed = 0;
+    for (uint32_t i = 0; i < run->program->step_count; i++) {
+        const struct net_place *p = &net->places[i];
+        live += p->phase != PLACE_IDLE;
+        tokens += p->token;
+        INVARIANT(p->phase >= PLACE_IDLE && p->phase <= PLACE_ENDED);
+        INVARIANT(p->open <= p->scheduled && p->scheduled <= p->total);
+        INVARIANT(p->done + p->failures + p->open == p->scheduled);
+        if (p->phase != PLACE_RUNNING) INVARIANT(p->lane == NO_LANE && p->open == 0);
+    }
+    for (uint32_t i = 0; i < net->lane_count; i++) {
+        const struct net_lane *lane = net->lanes[i];
+        const struct run_step *s = &run->steps[run->program->step_count + i];
+        INVARIANT((lane->phase == LANE_FLIGHT) == (s->state == NODE_RUNNING));
+        INVARIANT((lane->phase == LANE_DELAYED) == (s->state == NODE_DELAYED));
+        if (lane->phase != LANE_FREE) INVARIANT(net->places[lane->place].phase == PLACE_RUNNING);
+        if (s->live) INVARIANT(s->state == NODE_RUNNING);
+        in_flight += s->state == NODE_RUNNING;
+        delayed += s->state == NODE_DELAYED;
+    }
+    INVARIANT(live == net->live && tokens == net->tokens);
+    INVARIANT(in_flight == run->in_flight && delayed == run->delayed && run->held == 0);
+    if (run->status != RUN_STATUS_RUNNING || run->cancelling) return;
+    INVARIANT(in_flight + delayed > 0 || run->ready_head != PROGRAM_TOP); // K2
+}

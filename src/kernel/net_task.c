@@ -1,0 +1,574 @@
+// The walk through the tasks of a step: begin one, take what came out, let its policy say how it goes on.
+#include "kernel/net_inside.h"
+
+#include "base/civil.h"
+
+#include <string.h>
+
+enum {
+    INPUTS_MAX = 4096,     // bytes of a task's inputs in the log (NX-2o)
+    VALUE_MAX = 48 * 1024, // of anything else that a moment carries: more is kept beside the log
+};
+
+static const struct fault timeout_fault = {
+    .code = STR_INIT("TIMEOUT"), .message = STR_INIT("the step took too long"), .category = STR_INIT("timeout")};
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory while deciding");
+}
+
+// At least this many bytes when written; stops counting at `max`.
+static size_t weight(const struct json *value, size_t max)
+{
+    size_t sum = 8;
+    if (value->type == JSON_STRING || value->type == JSON_NUMBER) return sum + value->text.len;
+    if (value->type == JSON_ARRAY) {
+        for (uint32_t i = 0; i < value->count && sum < max; i++) sum += weight(&value->items[i], max - sum);
+    } else if (value->type == JSON_OBJECT) {
+        for (uint32_t i = 0; i < value->count && sum < max; i++)
+            sum += value->members[i].key.len + 4 + weight(&value->members[i].value, max - sum);
+    }
+    return sum;
+}
+
+static enum code keep_apart(struct decide *d, struct moment *m)
+{
+    struct outcome *out = d->out;
+    struct buf bytes;
+    buf_init(&bytes, (size_t)64 << 20);
+    json_canon(&bytes, &m->value);
+    struct str kept = buf_ok(&bytes) ? arena_copy(out->turn, buf_str(&bytes)) : (struct str){0};
+    buf_release(&bytes);
+    struct made_blob *grown =
+        arena_grow(out->turn, out->blobs, out->blob_count, out->blob_count + 1, sizeof(*grown), &out->blob_capacity);
+    if (!kept.ptr || !grown) return no_memory(d->err);
+    out->blobs = grown;
+    m->blob = sha256(kept);
+    m->has_blob = true;
+    m->blob_size = kept.len;
+    out->blobs[out->blob_count++] = (struct made_blob){.sha256 = m->blob, .bytes = kept};
+    return OK;
+}
+
+enum code net_emit(struct decide *d, struct moment *m)
+{
+    if (m->value.type != 0 && !m->has_blob && weight(&m->value, VALUE_MAX) >= VALUE_MAX) {
+        enum code rc = keep_apart(d, m);
+        if (rc) return rc;
+    }
+    uint32_t place = m->step.len > 0 ? program_find(d->run->program, PROGRAM_TOP, m->step) : PROGRAM_TOP;
+    return emit(d, m, place);
+}
+
+struct moment lane_moment(const struct decide *d, enum moment_kind kind, uint32_t index)
+{
+    const struct run *run = d->run;
+    const struct net_lane *lane = lane_at(run, index);
+    const struct net_step *ns = &net_of_run(run)->steps[lane->place];
+    struct moment m = {.kind = kind,
+                       .by = moment_emitter(kind),
+                       .step = run->program->steps[lane->place].id,
+                       .visit = run->net->places[lane->place].visit,
+                       .iteration = lane->iteration,
+                       .logical = lane->attempt ? lane->attempt : 1,
+                       .engine = run->steps[index].engine ? run->steps[index].engine : 1,
+                       .at_ms = d->input->now_ms};
+    if (lane->pc >= ns->task_count) return m;
+    m.task = ns->tasks[lane->pc].label;
+    m.task_run = lane->runs[lane->pc] ? lane->runs[lane->pc] : 1;
+    return m;
+}
+
+static struct net_view view_of(const struct decide *d, uint32_t index)
+{
+    return (struct net_view){
+        .run = d->run, .env = d->env, .place = lane_at(d->run, index)->place, .lane = index, .arena = d->out->turn};
+}
+
+static bool is_kind(const struct net_task *task, const char *kind)
+{
+    return str_is(task->kind, kind);
+}
+
+// ---- what a task is told
+// The keychain's own texts may refer to other entries: marks again.
+enum code kernel_task(const struct run *run, uint32_t index, const struct kernel_env *env, struct arena *arena,
+                      struct json *out, struct error *err)
+{
+    const struct net_lane *lane = lane_at(run, index);
+    const struct net_task *task = kernel_task_of(run, index);
+    struct net_view view = {.run = run, .env = env, .place = lane->place, .lane = index, .arena = arena};
+    struct template_scope scope = net_scope(&view);
+    struct json with, made;
+    enum code rc = template_tree_render(task->with, &scope, &net_limits, arena, &with, err);
+    if (rc) return rc;
+    struct json chain = net_of_run(run)->keychain;
+    if (chain.type != 0) {
+        const struct template_tree *tree;
+        const struct json *where;
+        rc = template_tree_compile(&chain, arena, &tree, &where, err);
+        if (!rc) rc = template_tree_render(tree, &scope, &net_limits, arena, &chain, err);
+        if (rc) return rc;
+    }
+    bool ok = json_object_with(arena, 6, &made) && json_put(arena, &made, STR("attempt"), json_int(lane->attempt)) &&
+              json_put(arena, &made, STR("execution_id"), json_string(run->ids.run));
+    if (ok && chain.type != 0) ok = json_put(arena, &made, STR("keychain"), chain);
+    ok = ok && json_put(arena, &made, STR("step"), json_string(run->program->steps[lane->place].id)) &&
+         json_put(arena, &made, STR("task"), json_string(task->label)) && json_put(arena, &made, STR("with"), with);
+    *out = made;
+    return ok ? OK : no_memory(err);
+}
+
+// Marks of secrets are told as what they stand for.
+static enum code unmark(struct arena *arena, const struct json *value, struct json *out, struct error *err)
+{
+    *out = *value;
+    if (value->type == JSON_STRING && str_find(value->text, '\x01', 0) < value->text.len) {
+        struct buf text;
+        buf_init(&text, value->text.len * 2 + 64);
+        bool open = false;
+        for (size_t i = 0; i < value->text.len; i++) {
+            char c = value->text.ptr[i];
+            if (c != '\x01') {
+                buf_byte(&text, c);
+                continue;
+            }
+            buf_text(&text, open ? " }}" : "{{ ");
+            open = !open;
+        }
+        struct str told = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
+        buf_release(&text);
+        *out = json_string(told);
+        return told.ptr ? OK : no_memory(err);
+    }
+    if (value->type != JSON_ARRAY && value->type != JSON_OBJECT) return OK;
+    bool array = value->type == JSON_ARRAY;
+    struct json made = array ? json_array() : json_object();
+    for (uint32_t i = 0; i < value->count; i++) {
+        struct json part;
+        enum code rc = unmark(arena, array ? &value->items[i] : &value->members[i].value, &part, err);
+        if (rc) return rc;
+        if (!(array ? json_push(arena, &made, part) : json_put(arena, &made, value->members[i].key, part)))
+            return no_memory(err);
+    }
+    *out = made;
+    return OK;
+}
+
+// For the reader. What cannot be rendered here fails the attempt when it is executed, and is told there.
+static enum code inputs_told(struct decide *d, uint32_t index, const struct net_task *task, struct moment *m)
+{
+    const struct json *source = template_tree_source(task->with);
+    const char *key = json_key(source, "input") ? "input" : "args";
+    if (task->in_process || !json_key(source, key)) return OK;
+    struct net_view view = view_of(d, index);
+    struct template_scope scope = net_scope(&view);
+    struct json with, told;
+    struct error local = {0};
+    enum code rc = template_tree_render(task->with, &scope, &net_limits, d->out->turn, &with, &local);
+    if (rc == E_NOMEM) return no_memory(d->err);
+    if (rc) return OK;
+    const struct json *inputs = json_key(&with, key);
+    if (!inputs || weight(inputs, INPUTS_MAX) >= INPUTS_MAX) {
+        m->truncated = true;
+        return OK;
+    }
+    rc = unmark(d->out->turn, inputs, &told, d->err);
+    if (!rc) rc = net_canon(d->out->turn, &told, d->err);
+    if (!rc) m->value = told;
+    return rc;
+}
+
+// ---- attempts
+static bool outcome_of(struct arena *arena, bool ok, const char *kind, const struct fault *fault, struct json *out)
+{
+    struct json error;
+    if (!json_object_with(arena, 3, out)) return false;
+    if (!ok) {
+        if (!json_object_with(arena, 4, &error) || !json_put(arena, &error, STR("code"), json_string(fault->code)) ||
+            !json_put(arena, &error, STR("kind"), json_string(str_from(kind))) ||
+            !json_put(arena, &error, STR("message"), json_string(fault->message)) ||
+            !json_put(arena, &error, STR("retryable"), json_bool(fault->retryable)) ||
+            !json_put(arena, out, STR("error"), error))
+            return false;
+    } else if (!json_put(arena, out, STR("result"), json_null())) {
+        return false;
+    }
+    return json_put(arena, out, STR("status"), json_string(ok ? STR("ok") : STR("error")));
+}
+
+enum code lane_fault(struct decide *d, uint32_t lane, const struct fault *fault)
+{
+    static const struct {
+        const char *code, *kind;
+    } kinds[] = {{"TIMEOUT", "timeout"},           {"CANCELLED", "cancelled"},       {"PAYLOAD_TOO_LARGE", "schema"},
+                 {"OUTPUT_NOT_JSON", "parse"},     {"TEMPLATE_ERROR", "transform"},  {"CHILD_FAILED", "playbook"},
+                 {"CHILD_CANCELLED", "cancelled"}, {"CHILD_NOT_STARTED", "playbook"}};
+    const char *kind = "unknown";
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
+        if (str_is(fault->code, kinds[i].code)) kind = kinds[i].kind;
+    struct json outcome;
+    if (!outcome_of(d->out->turn, false, kind, fault, &outcome)) return no_memory(d->err);
+    return lane_answer(d, lane, &outcome);
+}
+
+static enum code wait_until(struct decide *d, uint32_t index, const struct net_task *task, int64_t *due,
+                            struct fault *fault)
+{
+    struct net_view view = view_of(d, index);
+    struct template_scope scope = net_scope(&view);
+    struct json with;
+    struct error local = {0};
+    enum code rc = template_tree_render(task->with, &scope, &net_limits, d->out->turn, &with, &local);
+    if (rc == E_NOMEM) return no_memory(d->err);
+    static const char *const names[] = {"duration", "seconds", "delay", "duration_s"};
+    const struct json *until = json_key(&with, "until"), *length = NULL;
+    for (size_t i = 0; !length && i < ARRAY_COUNT(names); i++) length = json_key(&with, names[i]);
+    double seconds = 0;
+    bool ok = rc == OK;
+    if (ok && until) {
+        ok = civil_parse(str_trim(json_text(until)), due);
+    } else if (ok && length && length->type == JSON_STRING) {
+        int64_t ms = 0;
+        ok = duration_parse(str_trim(length->text), &ms);
+        *due = d->input->now_ms + ms;
+    } else if (ok) {
+        ok = length && json_double(length, &seconds) && seconds >= 0 && seconds < 1e9;
+        *due = d->input->now_ms + (int64_t)(seconds * 1000);
+    }
+    if (ok) return OK;
+    struct str why =
+        rc ? arena_copy(d->out->turn, str_from(local.message)) : STR("a wait needs `seconds`, `duration` or `until`");
+    *fault = (struct fault){.code = STR("TEMPLATE_ERROR"), .message = why, .category = STR("validation")};
+    return why.ptr ? OK : no_memory(d->err);
+}
+
+static enum code start_attempt_of(struct decide *d, uint32_t index)
+{
+    const struct net_task *task = kernel_task_of(d->run, index);
+    struct moment m = lane_moment(d, MOMENT_ATTEMPT_STARTED, index);
+    m.logical = lane_at(d->run, index)->attempt + 1;
+    m.engine = 1;
+    struct fault fault = {0};
+    bool waits = is_kind(task, "wait"), child = is_kind(task, "playbook");
+    if (waits) {
+        enum code rc = wait_until(d, index, task, &m.due_ms, &fault);
+        if (rc) return rc;
+    } else if (child) {
+        struct str path = net_path(d->run, index, d->out->turn);
+        if (path.ptr) m.run_ref = kernel_child_name(d->run->ids.run, path, d->run->net->serial + 1, d->out->turn);
+        if (!m.run_ref.ptr) return no_memory(d->err);
+        if (task->timeout_ms > 0) m.due_ms = d->input->now_ms + task->timeout_ms;
+    }
+    enum code rc = net_emit(d, &m);
+    if (rc) return rc;
+    if (fault.code.len > 0) return lane_fault(d, index, &fault);
+    if (task->in_process && d->out->moment_count < NET_MOMENTS_MAX) {
+        struct json outcome;
+        if (!outcome_of(d->out->turn, true, NULL, NULL, &outcome)) return no_memory(d->err);
+        return lane_answer(d, index, &outcome);
+    }
+    if (!waits) {
+        if (!effect_add(d, child ? EFFECT_SUBRUN : EFFECT_EXECUTE, index)) return E_NOMEM;
+        d->run->steps[index].live = true;
+    }
+    if (m.due_ms == 0) return OK;
+    struct effect *timer = effect_add(d, EFFECT_TIMER, index);
+    if (!timer) return E_NOMEM;
+    timer->timer = TIMER_WAKE;
+    timer->due_ms = m.due_ms;
+    return OK;
+}
+
+enum code lane_again(struct decide *d, uint32_t lane)
+{
+    INVARIANT(lane_at(d->run, lane)->phase == LANE_DELAYED);
+    return start_attempt_of(d, lane);
+}
+
+// Between two tries, or between two tasks, when the time of the visit is over.
+enum code lane_timeout(struct decide *d, uint32_t index)
+{
+    const struct net_lane *lane = lane_at(d->run, index);
+    struct moment m = lane_moment(d, lane->iteration > 0 ? MOMENT_ITERATION_FAILED : MOMENT_STEP_FAILED, index);
+    m.task = (struct str){0};
+    m.task_run = 0;
+    m.logical = m.engine = 1;
+    m.fault = timeout_fault;
+    m.duration_ms = elapsed_ms(d, lane->started_ms);
+    return net_emit(d, &m);
+}
+
+enum code lane_go(struct decide *d, uint32_t index)
+{
+    const struct net_lane *lane = lane_at(d->run, index);
+    const struct net_step *ns = &net_of_run(d->run)->steps[lane->place];
+    INVARIANT(lane->phase == LANE_READY);
+    if (d->run->net->places[lane->place].stopping) return lane_timeout(d, index);
+    if (lane->pc >= ns->task_count) return lane_over(d, index);
+    struct moment m = lane_moment(d, MOMENT_TASK_STARTED, index);
+    m.task_run = lane->runs[lane->pc] + 1;
+    m.logical = 1;
+    enum code rc = inputs_told(d, index, &ns->tasks[lane->pc], &m);
+    if (!rc) rc = net_emit(d, &m);
+    return rc ? rc : start_attempt_of(d, index);
+}
+
+enum code lane_redispatch(struct decide *d, uint32_t index)
+{
+    struct run_step *s = &d->run->steps[index];
+    const struct net_task *task = kernel_task_of(d->run, index);
+    struct moment m = lane_moment(d, MOMENT_STEP_REDISPATCHED, index);
+    m.by = EMITTER_ENGINE;
+    m.engine = s->engine + 1;
+    enum code rc = net_emit(d, &m);
+    if (rc) return rc;
+    if (!effect_add(d, is_kind(task, "playbook") ? EFFECT_SUBRUN : EFFECT_EXECUTE, index)) return E_NOMEM;
+    d->run->steps[index].live = true;
+    return OK;
+}
+
+// ---- what came out
+// What rules see: `result` under its other names too. http: the members of the body beside those of the answer.
+static enum code outcome_seen(struct arena *arena, const struct json *outcome, struct json *out, struct error *err)
+{
+    struct json made, data = json_null();
+    const struct json *result = json_key(outcome, "result");
+    if (result) data = *result;
+    const struct json *body = json_key(outcome, "http") ? json_key(&data, "data") : NULL;
+    if (json_is(body, JSON_OBJECT)) {
+        struct json both;
+        bool ok = json_object_with(arena, body->count + data.count, &both);
+        for (uint32_t i = 0; ok && i < body->count; i++)
+            ok = json_put(arena, &both, body->members[i].key, body->members[i].value);
+        for (uint32_t i = 0; ok && i < data.count; i++)
+            if (!json_get(body, data.members[i].key))
+                ok = json_put(arena, &both, data.members[i].key, data.members[i].value);
+        if (!ok) return no_memory(err);
+        data = both;
+    }
+    bool ok = json_object_with(arena, outcome->count + 4, &made);
+    for (uint32_t i = 0; ok && i < outcome->count; i++)
+        if (!str_is(outcome->members[i].key, "data") && !str_is(outcome->members[i].key, "response"))
+            ok = json_put(arena, &made, outcome->members[i].key, outcome->members[i].value);
+    ok = ok && json_put(arena, &made, STR("data"), data) && json_put(arena, &made, STR("response"), data);
+    if (ok && !json_key(&made, "http")) ok = json_put(arena, &made, STR("http"), json_object());
+    *out = made;
+    return ok ? OK : no_memory(err);
+}
+
+static enum code without_result(struct arena *arena, const struct json *outcome, struct json *out, struct error *err)
+{
+    struct json made;
+    bool ok = json_object_with(arena, outcome->count + 1, &made);
+    for (uint32_t i = 0; ok && i < outcome->count; i++)
+        if (!str_is(outcome->members[i].key, "result"))
+            ok = json_put(arena, &made, outcome->members[i].key, outcome->members[i].value);
+    *out = made;
+    return ok ? net_canon(arena, out, err) : no_memory(err);
+}
+
+static struct fault fault_of_outcome(const struct json *outcome)
+{
+    const struct json *error = json_key(outcome, "error");
+    struct str code = json_text(json_key(error, "code")), kind = json_text(json_key(error, "kind"));
+    const struct json *retryable = json_key(error, "retryable");
+    struct fault fault = {.code = code.len > 0   ? code
+                                  : kind.len > 0 ? kind
+                                                 : STR("TASK_FAILED"),
+                          .message = json_text(json_key(error, "message")),
+                          .category = kind,
+                          .retryable = json_is(retryable, JSON_BOOL) && retryable->boolean};
+    if (fault.message.len == 0) fault.message = STR("the task failed");
+    return fault;
+}
+
+struct verdict {
+    enum net_do action;
+    const struct net_rule *rule; // NULL: none matched
+    uint32_t index;
+    struct json set;
+    struct fault fault; // why it fails although its outcome did not
+};
+
+static enum code match(struct decide *d, struct net_view *view, const struct net_task *task, struct verdict *v)
+{
+    const struct net_rule *otherwise = NULL;
+    for (uint32_t i = 0; i < task->rule_count && !v->rule; i++) {
+        const struct net_rule *rule = &task->rules[i];
+        bool holds = false;
+        if (rule->otherwise) {
+            if (!otherwise) otherwise = rule;
+            continue;
+        }
+        enum code rc = net_holds(view, &rule->when, &holds, d->err);
+        if (rc) return rc;
+        if (holds) v->rule = rule;
+    }
+    if (!v->rule) v->rule = otherwise;
+    if (v->rule) v->index = (uint32_t)(v->rule - task->rules);
+    return OK;
+}
+
+// In a parallel loop a key of ctx is written once (C-50).
+static bool conflicts(const struct run *run, const struct net_lane *lane, const struct json *set)
+{
+    const struct json *ctx = json_key(set, "ctx");
+    const struct json *written = &run->net->places[lane->place].written;
+    if (lane->iteration == 0 || !net_of_run(run)->steps[lane->place].loop.parallel || !json_is(ctx, JSON_OBJECT))
+        return false;
+    for (uint32_t i = 0; i < ctx->count; i++) {
+        const struct json *before = json_get(written, ctx->members[i].key);
+        if (before && !json_equal(before, &ctx->members[i].value)) return true;
+    }
+    return false;
+}
+
+static enum code judge_task(struct decide *d, uint32_t index, const struct json *outcome, bool ok, struct verdict *v)
+{
+    const struct net_task *task = kernel_task_of(d->run, index);
+    const struct net_lane *lane = lane_at(d->run, index);
+    struct json seen;
+    enum code rc = outcome_seen(d->out->turn, outcome, &seen, d->err);
+    if (rc) return rc;
+    struct net_view view = view_of(d, index);
+    view.outcome = &seen;
+    rc = match(d, &view, task, v);
+    if (rc) return rc;
+    v->action = ok ? NET_CONTINUE : NET_FAIL;
+    if (d->run->net->places[lane->place].stopping) { // nothing begins any more
+        v->rule = NULL;
+        v->action = NET_FAIL;
+        v->set = json_object();
+        v->fault = timeout_fault;
+        return OK;
+    }
+    if (task->has_policy && !v->rule && !task->unmatched_fails) v->action = NET_CONTINUE; // C-46
+    if (task->has_policy && !v->rule && task->unmatched_fails) v->action = NET_FAIL;
+    if (v->rule) v->action = v->rule->action;
+    if (v->action == NET_RETRY && lane->attempt >= v->rule->attempts) v->action = ok ? NET_CONTINUE : NET_FAIL;
+    if (v->action == NET_JUMP && v->rule->target == PROGRAM_TOP && lane->pc == 0) v->action = NET_FAIL;
+    if (v->action == NET_FAIL && ok)
+        v->fault = (struct fault){
+            .code = STR("POLICY_FAIL"), .message = STR("the task's policy says fail"), .category = STR("business")};
+    struct error local = {0};
+    v->set = json_object();
+    if (v->rule) rc = net_patches(&view, &v->rule->sets, &v->set, &local);
+    if (!rc && v->action != NET_RETRY && v->action != NET_FAIL) rc = net_patches(&view, &task->sets, &v->set, &local);
+    if (rc == E_NOMEM || rc == E_IO || rc == E_CORRUPT) return error_set(d->err, rc, "%s", local.message);
+    bool clash = !rc && conflicts(d->run, lane, &v->set);
+    if (!rc && !clash) return OK;
+    struct str why =
+        clash ? STR("another iteration of the parallel loop has set the same variable of ctx to another value")
+              : arena_copy(d->out->turn, str_from(local.message));
+    v->fault = (struct fault){
+        .code = clash ? STR("ctx_conflict") : STR("TEMPLATE_ERROR"), .message = why, .category = STR("validation")};
+    v->action = NET_FAIL;
+    v->set = json_object();
+    return why.ptr ? OK : no_memory(d->err);
+}
+
+static const char *const action_words[] = {[NET_CONTINUE] = "continue",
+                                           [NET_RETRY] = "retry",
+                                           [NET_JUMP] = "jump",
+                                           [NET_BREAK] = "break",
+                                           [NET_FAIL] = "fail"};
+
+static enum code tell_decision(struct decide *d, uint32_t index, const struct verdict *v)
+{
+    const struct net_lane *lane = lane_at(d->run, index);
+    const struct net_step *ns = &net_of_run(d->run)->steps[lane->place];
+    struct arena *turn = d->out->turn;
+    struct moment m = lane_moment(d, MOMENT_TASK_DECIDED, index);
+    struct json action, value;
+    bool ok = json_object_with(turn, 5, &action);
+    if (ok && v->action == NET_RETRY) {
+        struct retry_policy policy = {.delay_ms = v->rule->delay_ms, .backoff = v->rule->backoff};
+        m.due_ms = d->input->now_ms + retry_delay_ms(&policy, lane->attempt, d->input->random);
+        ok = json_put(turn, &action, STR("attempts"), json_int(v->rule->attempts)) &&
+             json_put(turn, &action, STR("backoff"), json_string(str_from(backoff_name(v->rule->backoff)))) &&
+             json_put(turn, &action, STR("delay_ms"), json_int(v->rule->delay_ms));
+    }
+    ok = ok && json_put(turn, &action, STR("do"), json_string(str_from(action_words[v->action])));
+    if (ok && v->action == NET_JUMP) {
+        uint32_t to = v->rule->target == PROGRAM_TOP ? lane->pc - 1 : v->rule->target;
+        ok = json_put(turn, &action, STR("to"), json_string(ns->tasks[to].label));
+    }
+    ok = ok && json_object_with(turn, 3, &value) && json_put(turn, &value, STR("action"), action);
+    if (ok && v->rule) ok = json_put(turn, &value, STR("matched_rule_index"), json_int(v->index));
+    if (ok && v->set.count > 0) ok = json_put(turn, &value, STR("set"), v->set);
+    if (!ok) return no_memory(d->err);
+    m.value = value;
+    enum code rc = net_emit(d, &m);
+    if (rc || v->action != NET_RETRY || d->input->idle || d->run->status != RUN_STATUS_RUNNING) return rc;
+    struct effect *timer = effect_add(d, EFFECT_TIMER, index);
+    if (!timer) return E_NOMEM;
+    timer->timer = TIMER_RETRY;
+    timer->due_ms = m.due_ms;
+    return OK;
+}
+
+static enum code extract(struct decide *d, const struct net_task *task, const struct json *result, struct json *out)
+{
+    struct arena *turn = d->out->turn;
+    if (task->select_count == 0 || !json_is(result, JSON_OBJECT)) return OK;
+    *out = json_object();
+    for (uint32_t i = 0; i < task->select_count; i++) {
+        const struct json *part = json_at(result, task->selects[i].path);
+        if (part && !json_get(out, task->selects[i].name) && weight(part, INPUTS_MAX) < INPUTS_MAX &&
+            !json_put(turn, out, task->selects[i].name, *part))
+            return no_memory(d->err);
+    }
+    return net_canon(turn, out, d->err);
+}
+
+static enum code end_task(struct decide *d, uint32_t index, const struct json *outcome, const struct fault *fault)
+{
+    struct moment m = lane_moment(d, fault->code.len > 0 ? MOMENT_TASK_FAILED : MOMENT_TASK_DONE, index);
+    m.duration_ms = elapsed_ms(d, lane_at(d->run, index)->task_ms);
+    m.fault = *fault;
+    if (m.kind == MOMENT_TASK_FAILED) {
+        enum code rc = without_result(d->out->turn, outcome, &m.value, d->err);
+        return rc ? rc : net_emit(d, &m);
+    }
+    const struct json *result = json_key(outcome, "result");
+    bool apart = d->input->kind == INPUT_RESULT && d->input->step == index && d->input->has_blob;
+    if (result) m.value = *result;
+    if (apart) {
+        m.has_blob = true;
+        m.blob = d->input->blob;
+        m.blob_size = d->input->blob_size;
+        m.value = (struct json){0};
+        enum code rc = extract(d, kernel_task_of(d->run, index), result, &m.extracted);
+        if (rc) return rc;
+        struct moment stored = m;
+        stored.kind = MOMENT_RESULT_STORED;
+        stored.by = moment_emitter(stored.kind);
+        stored.duration_ms = 0;
+        rc = net_emit(d, &stored);
+        if (rc) return rc;
+    }
+    return net_emit(d, &m);
+}
+
+enum code lane_answer(struct decide *d, uint32_t index, const struct json *outcome)
+{
+    const struct net_task *task = kernel_task_of(d->run, index);
+    bool ok = str_is(json_text(json_key(outcome, "status")), "ok");
+    struct fault fault = {0};
+    if (!ok) fault = fault_of_outcome(outcome);
+    struct moment m = lane_moment(d, ok ? MOMENT_ATTEMPT_DONE : MOMENT_ATTEMPT_FAILED, index);
+    bool told = d->input->kind == INPUT_RESULT && d->input->step == index;
+    m.duration_ms = told ? d->input->duration_ms : elapsed_ms(d, d->run->steps[index].started_ms);
+    m.fault = fault;
+    enum code rc = OK;
+    if (!task->in_process) rc = without_result(d->out->turn, outcome, &m.value, d->err);
+    if (!rc) rc = net_emit(d, &m);
+    struct verdict v = {.action = ok ? NET_CONTINUE : NET_FAIL};
+    if (!rc && !d->run->cancelling) rc = judge_task(d, index, outcome, ok, &v);
+    if (rc) return rc;
+    if (!d->run->cancelling && (task->has_policy || v.set.count > 0)) rc = tell_decision(d, index, &v);
+    if (rc || v.action == NET_RETRY) return rc;
+    return end_task(d, index, outcome, v.fault.code.len > 0 ? &v.fault : &fault);
+}
