@@ -513,11 +513,12 @@ static enum code fold_run_moment(struct run *run, const struct moment *m, struct
 
 enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, struct error *err)
 {
+    bool begins = moment->kind == MOMENT_RUN_REQUESTED || moment->kind == MOMENT_RUN_STARTED;
+    if (run->net && (step != PROGRAM_TOP || begins))
+        return run_status_terminal(run->status) ? OK : net_fold(run, moment, step, err);
     // K4: audit of what came late. A signal may wait even then: for a new run.
     bool waits = moment->kind == MOMENT_SIGNAL_DEFERRED || moment->kind == MOMENT_SIGNAL_SETTLED;
     if (run_status_terminal(run->status) && !waits) return OK;
-    bool begins = moment->kind == MOMENT_RUN_REQUESTED || moment->kind == MOMENT_RUN_STARTED;
-    if (run->net && (step != PROGRAM_TOP || begins)) return net_fold(run, moment, step, err);
     if (step == PROGRAM_TOP) return fold_run_moment(run, moment, err);
     return fold_step_moment(run, moment, step, err);
 }

@@ -79,11 +79,12 @@ enum loop_verdict kernel_loop(const struct run *run, uint32_t loop)
 enum moment_kind kernel_end(const struct run *run)
 {
     if (run_status_terminal(run->status)) return MOMENT_UNKNOWN;
-    if (run->net) return net_end_kind(run);
     if (run->cancelling) return run->in_flight == 0 ? MOMENT_RUN_CANCELLED : MOMENT_UNKNOWN;
     if (run->status != RUN_STATUS_RUNNING) return MOMENT_UNKNOWN; // PAUSED: the end is withheld until RESUME (C-15)
     if (run->in_flight + run->delayed + run->held > 0) return MOMENT_UNKNOWN;
+    if (run->net && run->net->live + run->net->tokens > 0) return MOMENT_UNKNOWN;
     bool failed = run->counts.failed > 0;
     if (run->program->kind == DOCUMENT_NODES) failed = failed || run->counts.completed == 0;
+    if (run->net) failed = run->net->unhandled > 0;
     return failed ? MOMENT_RUN_FAILED : MOMENT_RUN_COMPLETED;
 }

@@ -152,7 +152,6 @@ enum code net_begin(struct decide *d) MUST_CHECK;
 enum code net_start(struct decide *d) MUST_CHECK;
 enum code net_advance(struct decide *d) MUST_CHECK;
 enum code net_end(struct decide *d, enum moment_kind kind) MUST_CHECK;
-enum moment_kind net_end_kind(const struct run *run);
 enum code lane_over(struct decide *d, uint32_t lane) MUST_CHECK;
 
 // net_input.c

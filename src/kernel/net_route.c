@@ -450,14 +450,6 @@ static enum code route(struct decide *d, uint32_t place)
 }
 
 // ---- the end
-enum moment_kind net_end_kind(const struct run *run)
-{
-    const struct net_state *net = run->net;
-    if (run->cancelling) return run->in_flight == 0 ? MOMENT_RUN_CANCELLED : MOMENT_UNKNOWN;
-    if (run->status != RUN_STATUS_RUNNING || net->live + net->tokens > 0) return MOMENT_UNKNOWN;
-    return net->unhandled > 0 ? MOMENT_RUN_FAILED : MOMENT_RUN_COMPLETED;
-}
-
 enum code net_end(struct decide *d, enum moment_kind kind)
 {
     struct run *run = d->run;
