@@ -369,9 +369,6 @@ static enum code execute(struct engine *engine, struct resident *resident, const
                          struct error *err)
 {
     if (is_lane(resident->run, effect->step)) {
-        const struct net_task *task = kernel_task_of(resident->run, effect->step);
-        if (task->in_process)
-            return input_outcome(engine, resident, effect->step, effect->logical, effect->engine, NULL, err);
         if (!engine->holding) return start_function(engine, resident, effect, err);
         resident->run->steps[effect->step].live = false;
         return OK;

@@ -231,8 +231,8 @@ static void tell_events(struct engine *engine, const struct turn *turn, const st
 static enum code bound_run(struct engine *engine, struct resident *resident, struct error *err)
 {
     if (resident->gone || resident->idle || resident->limit_hit ||
-        run_log_last_seq(resident->log) < engine->options.limits.events_per_run_max)
-        return OK;
+        run_log_last_seq(resident->log) < engine->options.limits.events_per_run_max * (resident->run->net ? 20 : 1))
+        return OK; // a task of a playbook is four events and more
     resident->limit_hit = true;
     char id[UUID_SIZE];
     new_uuid(engine, id);

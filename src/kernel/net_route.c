@@ -461,7 +461,8 @@ enum code net_end(struct decide *d, enum moment_kind kind)
         m.fault = (struct fault){.code = STR("STEP_FAILED"), .message = STR("a step failed")};
     if (kind == MOMENT_RUN_CANCELLED)
         m.fault = (struct fault){.code = STR("CANCELLED"), .message = STR("the run was cancelled")};
-    enum code rc = run->started_ms > 0 ? net_emit(d, &m) : OK;
+    bool begun = run->status == RUN_STATUS_RUNNING || run->status == RUN_STATUS_PAUSED;
+    enum code rc = begun ? net_emit(d, &m) : OK;
     if (rc) return rc;
     m.kind = kind;
     m.by = moment_emitter(kind);

@@ -264,7 +264,7 @@ static enum code start_attempt_of(struct decide *d, uint32_t index)
     enum code rc = net_emit(d, &m);
     if (rc) return rc;
     if (fault.code.len > 0) return lane_fault(d, index, &fault);
-    if (task->in_process && d->out->moment_count < NET_MOMENTS_MAX) {
+    if (task->in_process) {
         struct json outcome;
         if (!outcome_of(d->out->turn, true, NULL, NULL, &outcome)) return no_memory(d->err);
         return lane_answer(d, index, &outcome);

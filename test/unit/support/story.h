@@ -12,7 +12,7 @@
 #define CAIRN_TEST_UNIT_SUPPORT_STORY_H
 
 #include "harness/test.h"
-#include "kernel/kernel.h"
+#include "kernel/net_inside.h"
 #include "unit/support/explained.h"
 
 #include <stdlib.h>
@@ -87,7 +87,7 @@ UNUSED static void story_explain(struct story *s)
 
 UNUSED static void story_close(struct story *s)
 {
-    story_explain(s);
+    if (!s->run->net) story_explain(s);
     run_free(s->run);
     program_release(s->program);
     arena_release(&s->turn);
@@ -118,9 +118,35 @@ UNUSED static struct run *story_refold(struct story *s)
     return run;
 }
 
+// K1 for playbooks: places, lanes, variables.
+UNUSED static void story_same_net(const struct run *a, const struct run *b)
+{
+    const struct net_state *m = a->net, *n = b->net;
+    CHECK_INT(m->live, n->live);
+    CHECK_INT(m->tokens, n->tokens);
+    CHECK_INT(m->unhandled, n->unhandled);
+    CHECK_INT(m->serial, n->serial);
+    CHECK_INT(m->lane_count, n->lane_count);
+    CHECK(json_equal(&m->ctx, &n->ctx) && json_equal(&m->workload, &n->workload));
+    for (uint32_t i = 0; i < a->program->step_count; i++) {
+        const struct net_place *p = &m->places[i], *q = &n->places[i];
+        CHECK(p->phase == q->phase && p->visit == q->visit && p->token == q->token && p->failed == q->failed);
+        CHECK(p->total == q->total && p->scheduled == q->scheduled && p->done == q->done && p->failures == q->failures);
+        if (p->value.value.type != 0) CHECK(json_equal(&p->value.value, &q->value.value));
+    }
+    for (uint32_t i = 0; i < m->lane_count; i++) {
+        const struct net_lane *l = m->lanes[i], *k = n->lanes[i];
+        CHECK(l->phase == k->phase);
+        if (l->phase == LANE_FREE) continue;
+        CHECK(l->place == k->place && l->iteration == k->iteration && l->pc == k->pc && l->attempt == k->attempt);
+        CHECK(l->last == k->last && json_equal(&l->iter, &k->iter));
+    }
+}
+
 UNUSED static void story_check_fold(struct story *s)
 {
     struct run *again = story_refold(s);
+    if (s->run->net) story_same_net(again, s->run);
     CHECK_INT(again->status, s->run->status);
     CHECK_INT(again->in_flight, s->run->in_flight);
     CHECK_INT(again->delayed, s->run->delayed);
@@ -138,6 +164,10 @@ UNUSED static void story_tell(struct story *s, const struct moment *m)
 {
     buf_printf(&s->told, "[%lld] %s", (long long)s->now, moment_name(m->kind));
     if (m->step.len > 0) buf_printf(&s->told, " %.*s", STR_ARG(m->step));
+    if (m->visit > 1) buf_printf(&s->told, ":%u", m->visit);
+    if (m->iteration > 0) buf_printf(&s->told, "[%u]", m->iteration);
+    if (m->task.len > 0) buf_printf(&s->told, "/%.*s", STR_ARG(m->task));
+    if (m->task_run > 1) buf_printf(&s->told, ":%u", m->task_run);
     if (moment_is_step(m->kind) && m->kind != MOMENT_STEP_SKIPPED)
         buf_printf(&s->told, " %u.%u", m->logical, m->engine);
     if (m->kind == MOMENT_RUN_PAUSED || m->kind == MOMENT_RUN_RESUMED) buf_printf(&s->told, " cycle %u", m->logical);
@@ -197,7 +227,7 @@ UNUSED static struct effect story_take(struct story *s, enum effect_kind kind, c
 {
     for (size_t i = 0; i < s->effect_count; i++) {
         if (s->effects[i].kind != kind || s->effects[i].step == PROGRAM_TOP) continue;
-        if (!str_is(s->program->steps[s->effects[i].step].id, step)) continue;
+        if (!str_is(kernel_path(s->run, s->effects[i].step, &s->turn), step)) continue;
         struct effect found = s->effects[i];
         memmove(&s->effects[i], &s->effects[i + 1], (s->effect_count - i - 1) * sizeof(found));
         s->effect_count--;
@@ -206,11 +236,11 @@ UNUSED static struct effect story_take(struct story *s, enum effect_kind kind, c
     test_fail(__FILE__, __LINE__, "no effect %d of step %s is waiting", (int)kind, step);
 }
 
-UNUSED static bool story_waits(const struct story *s, enum effect_kind kind, const char *step)
+UNUSED static bool story_waits(struct story *s, enum effect_kind kind, const char *step)
 {
     for (size_t i = 0; i < s->effect_count; i++)
         if (s->effects[i].kind == kind && s->effects[i].step != PROGRAM_TOP &&
-            str_is(s->program->steps[s->effects[i].step].id, step))
+            str_is(kernel_path(s->run, s->effects[i].step, &s->turn), step))
             return true;
     return false;
 }
