@@ -1,9 +1,9 @@
 # Objects, the archive of everything but main, and the binary.
 SRCS := $(foreach m,$(MODULES),$(sort $(wildcard src/$(m)/*.c)))
 LIB_SRCS := $(filter-out src/cli/main.c,$(SRCS))
-GEN_SRCS := $(B)/gen/embedded.c $(B)/gen/tables.c $(B)/gen/templates.c
+GEN_SRCS := $(B)/gen/embedded.c $(B)/gen/tables.c $(B)/gen/templates.c $(B)/gen/scripts.c
 LIB_OBJS := $(LIB_SRCS:%.c=$(B)/%.o) $(if $(filter schema,$(MODULES)),$(B)/gen/embedded.o) $(if $(filter author,$(MODULES)),$(B)/gen/templates.o) \
-  $(if $(filter auth,$(MODULES)),$(B)/gen/tables.o)
+  $(if $(filter auth,$(MODULES)),$(B)/gen/tables.o) $(if $(filter task,$(MODULES)),$(B)/gen/scripts.o)
 
 .DEFAULT_GOAL := all
 .PHONY: all clean
@@ -34,6 +34,9 @@ $(B)/gen/tables.c: tools/embed $(TABLES) | $(B)/gen/.dir
 TEMPLATES := $(sort $(wildcard examples/*.json examples/*.yaml examples/scripts/*))
 $(B)/gen/templates.c: tools/embed $(TEMPLATES) | $(B)/gen/.dir
 	@sh tools/embed --as template $(TEMPLATES) > $@.tmp && mv $@.tmp $@
+SCRIPTS := src/task/python.py
+$(B)/gen/scripts.c: tools/embed $(SCRIPTS) | $(B)/gen/.dir
+	@sh tools/embed --as script $(SCRIPTS) > $@.tmp && mv $@.tmp $@
 $(B)/gen/%.o: $(B)/gen/%.c
 	$(SAY)$(CC) $(CFLAGS_PURE) $(CFLAGS) -c -o $@ $<
 

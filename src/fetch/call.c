@@ -215,6 +215,8 @@ static enum code go(const struct fetch_policy *policy, const struct uri *uri, co
     size_t body_max = call->body_max && call->body_max < policy->body_max ? call->body_max : policy->body_max;
     enum code rc = OK;
     keep->wire.deadline = deadline;
+    keep->wire.stopped = call->stopped;
+    keep->wire.stop_context = call->stop_context;
     if (uri->port)
         rc = plain_target(uri, rule, call, arena, &target, err);
     else if (uri->scheme == SCHEME_AZURE)

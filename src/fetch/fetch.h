@@ -73,6 +73,9 @@ struct fetch_call {
     bool repeatable;    // may be sent again after a kept connection broke (GET, HEAD, PUT and DELETE always may)
     fetch_sink sink;    // of the body of a 2xx; other bodies come in the answer
     void *sink_context;
+    bool (*stopped)(
+        void *context); // true: the call ends with E_CANCELLED, within 100 ms. NULL: never, or as the link says
+    void *stop_context;
 };
 
 struct fetch_answer {

@@ -22,6 +22,8 @@ struct fetch_link {
     int64_t timeout_ms;
     size_t body_max;
     struct wire wire;
+    bool (*stopped)(void *context); // of calls that do not say
+    void *stop_context;
     struct exchange *exchange;
 };
 
@@ -74,9 +76,11 @@ static enum code options_copy(struct fetch_link *link, const struct fetch_link_o
         if (!http_header_valid((struct http_header){STR("Authorization"), link->bearer}))
             return error_set(err, E_INVALID, "the token holds characters that no token has");
     }
+    link->stopped = options->stopped;
+    link->stop_context = options->stop_context;
     link->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : LINK_TIMEOUT_MS;
     link->body_max = options->body_max ? options->body_max : LINK_BODY_MAX;
-    link->wire = (struct wire){.fd = -1, .stopped = options->stopped, .stop_context = options->stop_context};
+    link->wire = (struct wire){.fd = -1};
     return url_parse(link, err);
 }
 
@@ -167,6 +171,8 @@ enum code fetch_link_call(struct fetch_link *link, const struct fetch_call *call
     if (rc) return rc;
     int64_t timeout = call->timeout_ms > 0 ? call->timeout_ms : link->timeout_ms;
     link->wire.deadline = mono_ms() + timeout;
+    link->wire.stopped = call->stopped ? call->stopped : link->stopped;
+    link->wire.stop_context = call->stopped ? call->stop_context : link->stop_context;
     if (call->sink) request.silence_ms = timeout;
     bool kept = link->wire.fd >= 0 && wire_idle(&link->wire), heard = false, reusable = false;
     if (!kept) wire_close(&link->wire);

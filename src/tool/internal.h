@@ -36,42 +36,14 @@ void proc_identity(char out[IDENTITY_SIZE]);
 
 // ---- secret.c
 #define SECRET_SIZE_MAX 65536
-struct secret_value {
-    struct str name, value;
-};
-struct secret_scope {
-    const struct tool_secrets *providers; // NULL: env: and file: of this machine
-    struct str tenant, environment;
-};
-// False: `why` says what is wrong (never the value). The value is put in `arena`; wipe it there.
-bool secret_read(const struct secret_scope *scope, const struct secret_ref *ref, struct arena *arena, struct str *value,
-                 struct error *why);
 bool secret_refuse(struct error *why, const struct secret_ref *ref, const char *reason); // false
 // A small regular file; with `private` one that nobody else can read, and no symbolic link.
 bool secret_from_file(const struct secret_ref *ref, const char *path, bool private, struct arena *arena,
                       struct str *value, struct error *why);
-void secret_wipe(struct str value);
 
 // ---- provider.c: references secret://
 bool provider_read(const struct secret_scope *scope, const struct secret_ref *ref, struct arena *arena,
                    struct str *value, struct error *why);
-
-// ---- mask.c: replaces secrets by *** in a stream of bytes
-struct mask;
-// NULL when memory ran out. Without a value of at least 4 bytes the mask is empty and passes everything through.
-struct mask *mask_new(const struct secret_value *values, size_t count, struct arena *arena);
-void mask_wipe(struct mask *mask);
-
-// owner: tool thread
-struct mask_stream {
-    const struct mask *mask;
-    struct buf held; // seen, but could be the beginning of a secret
-    size_t covered;  // bytes of `held` that belong to a secret already replaced
-};
-void mask_stream_init(struct mask_stream *stream, const struct mask *mask);
-void mask_stream_release(struct mask_stream *stream);
-// Appends what is certain by now to `out`; with `end` everything. When memory fails, bytes are lost, never shown.
-void mask_feed(struct mask_stream *stream, struct str bytes, bool end, struct buf *out);
 
 // ---- environment.c
 struct environment {
@@ -125,6 +97,7 @@ struct launch {
     struct str input;
     uint64_t tag;
     const struct cage *cage; // NULL: not confined
+    int report, report_as;   // a file of ours that the child has as 1 or 3; -1: none
 };
 struct process {
     pid_t pid; // also its process group and session
@@ -138,12 +111,11 @@ uint64_t process_tag(pid_t pid); // 0: none, or not ours to read
 // `why` is set when the verdict is not LAUNCH_OK; its code E_LIMIT or E_NOMEM: worth another try.
 enum launch_verdict process_launch(const struct launch *launch, struct arena *scratch, struct process *out,
                                    struct error *why);
+int process_report(void); // an empty file in memory for launch.report; -1: errno
 
 // ---- output.c
 // Bytes at the end of `text` that begin a character and do not finish it.
 size_t text_unfinished(struct str text);
-// Adds `text` with U+FFFD for what is not UTF-8 and for NUL.
-void text_add_clean(struct buf *out, struct str text);
 // owner: tool thread
 struct stream {
     int fd; // -1 when closed
@@ -213,7 +185,9 @@ struct job {
     char **argv;
     const struct tool_env *env;
     const struct secret_ref *secrets;
-    size_t argc, env_count, secret_count;
+    const struct secret_value *hidden;
+    size_t argc, env_count, secret_count, hidden_count;
+    int report, report_as;
     struct str input, cwd, artifacts_dir;
     struct str work_dir; // made for this attempt; empty: none
     int64_t timeout_ms;

@@ -2,15 +2,18 @@
 
 #include "base/civil.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { BLOCK_SIZE = 2048, STDERR_MAX = 4096, LAST_LINE_MAX = 400 };
 
 #define MEMORY_MAX ((size_t)1 << 30)
+#define REPORT_MAX ((size_t)256 << 20)
 
 void job_list_add(struct job_list *list, struct job *job)
 {
@@ -78,7 +81,8 @@ static bool copy_lists(struct job *job, const struct tool_request *request)
     char **argv = ARENA_ARRAY(arena, request->argc + 1, char *);
     struct tool_env *env = ARENA_ARRAY(arena, request->env_count, struct tool_env);
     struct secret_ref *secrets = ARENA_ARRAY(arena, request->secret_count, struct secret_ref);
-    if (!argv || !env || !secrets) return false;
+    struct secret_value *hidden = ARENA_ARRAY(arena, request->hidden_count, struct secret_value);
+    if (!argv || !env || !secrets || !hidden) return false;
     for (size_t i = 0; i < request->argc; i++) {
         argv[i] = arena_alloc(arena, request->argv[i].len + 1);
         if (!argv[i]) return false;
@@ -92,6 +96,9 @@ static bool copy_lists(struct job *job, const struct tool_request *request)
         secrets[i].name = keep(arena, request->secrets[i].name, &failed);
         secrets[i].ref = keep(arena, request->secrets[i].ref, &failed);
     }
+    for (size_t i = 0; i < request->hidden_count; i++) hidden[i].value = keep(arena, request->hidden[i].value, &failed);
+    job->hidden = hidden;
+    job->hidden_count = request->hidden_count;
     job->argv = argv;
     job->env = env;
     job->secrets = secrets;
@@ -107,6 +114,7 @@ static bool copy_request(struct job *job, const struct tool_request *request, co
     job->argc = request->argc;
     job->env_count = request->env_count;
     job->secret_count = request->secret_count;
+    job->report_as = request->report;
     job->timeout_ms = request->timeout_ms;
     job->refused = find_refusal(request);
     job->run = keep(&job->arena, request->run, &failed);
@@ -140,6 +148,7 @@ struct job *job_new(const struct tool_request *request, const char *mark, const 
     job->state = JOB_WAITING;
     job->tag = process_new_tag();
     job->process = (struct process){.pid = 0, .pidfd = -1, .out = -1, .err = -1};
+    job->report = -1;
     for (unsigned kind = 0; kind < WATCH_COUNT; kind++) job->watches[kind] = (struct watch){job, (enum watch_kind)kind};
     arena_init(&job->request, BLOCK_SIZE, MEMORY_MAX);
     stream_init(&job->out, false, request->output_max);
@@ -157,6 +166,8 @@ void job_free(struct job *job)
     stream_release(&job->out);
     stream_release(&job->err);
     if (job->process.pidfd >= 0) close(job->process.pidfd);
+    if (job->report >= 0) close(job->report);
+    for (size_t i = 0; job->request.blocks && i < job->hidden_count; i++) secret_wipe(job->hidden[i].value);
     arena_release(&job->request);
     step_log_release(&job->log);
     struct arena arena = job->arena;
@@ -208,7 +219,8 @@ static bool read_secrets(struct job *job, const struct tool_secrets *providers, 
             return false;
         }
     }
-    job->mask = mask_new(values, job->secret_count, &job->arena);
+    for (size_t i = 0; i < job->hidden_count; i++) values[job->secret_count + i] = job->hidden[i];
+    job->mask = mask_new(values, job->secret_count + job->hidden_count, &job->arena);
     if (!job->mask) job_fault(job, "SPAWN_FAILED", true, "out of memory");
     return job->mask;
 }
@@ -225,7 +237,9 @@ static bool launch(struct job *job, const struct environment *with, const struct
                             .cwd = job->cwd.len ? job->cwd.ptr : NULL,
                             .input = job->input,
                             .tag = job->tag,
-                            .cage = cage};
+                            .cage = cage,
+                            .report = job->report,
+                            .report_as = job->report_as};
     struct error why = {0};
     enum launch_verdict verdict = process_launch(&launch, scratch, &job->process, &why);
     environment_wipe(environment);
@@ -288,14 +302,16 @@ bool job_launch(struct job *job, const struct tool_options *options, struct aren
         job_fault(job, "SPAWN_FAILED", false, "%s", job->refused);
         return false;
     }
-    struct secret_value *values = ARENA_ARRAY(scratch, job->secret_count, struct secret_value);
-    if (!values) {
+    struct secret_value *values = ARENA_ARRAY(scratch, job->secret_count + job->hidden_count, struct secret_value);
+    if (job->report_as) job->report = process_report();
+    if (!values || (job->report_as && job->report < 0)) {
         job_fault(job, "SPAWN_FAILED", true, "out of memory");
         return false;
     }
     bool started = read_secrets(job, options->secrets, scratch, values) &&
                    start_process(job, options->confinement, values, scratch);
     for (size_t i = 0; i < job->secret_count; i++) secret_wipe(values[i].value);
+    for (size_t i = 0; i < job->hidden_count; i++) secret_wipe(job->hidden[i].value);
     arena_release(&job->request);
     if (!started) return false;
     stream_open(&job->out, job->process.out, job->mask);
@@ -348,10 +364,31 @@ static struct str category_of(struct str code)
     return ours ? STR("infrastructure") : STR("");
 }
 
+// What a process has reported, up to what a result may hold. ptr NULL: it is larger, or there is no memory.
+static struct str take_report(struct job *job)
+{
+    struct stat stat;
+    if (job->report < 0 || fstat(job->report, &stat) < 0) return (struct str){"", 0};
+    size_t size = (size_t)stat.st_size, done = 0;
+    char *bytes = size <= REPORT_MAX ? arena_alloc(&job->arena, size + 1) : NULL;
+    if (!bytes) {
+        job_fault(job, "PAYLOAD_TOO_LARGE", false, "what it reported (%zu bytes) is too large", size);
+        return (struct str){"", 0};
+    }
+    while (done < size) {
+        ssize_t got = pread(job->report, bytes + done, size - done, (off_t)done);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        done += (size_t)got;
+    }
+    return (struct str){bytes, done};
+}
+
 struct tool_result job_result(struct job *job, int64_t now_ms)
 {
     struct str output = stream_text(&job->out);
     struct str errors = stream_text(&job->err);
+    struct str report = take_report(job);
     if (!job->fault.code.len) judge(job, errors);
     if (job->fault.code.len) {
         job->fault.category = category_of(job->fault.code);
@@ -363,6 +400,8 @@ struct tool_result job_result(struct job *job, int64_t now_ms)
                                 .ok = !job->fault.code.len,
                                 .output = output,
                                 .truncated = job->out.truncated,
+                                .errors = errors,
+                                .report = report,
                                 .fault = job->fault,
                                 .duration_ms = job->started_ms ? now_ms - job->started_ms : 0,
                                 .memory = job,

@@ -32,6 +32,7 @@ enum {
     SIGNAL_COUNT = 64,
     KERNEL_MASK_SIZE = 8,
     FIRST_FREE_FD = 3,
+    REPORT_FD = 3,
     CAPABILITIES = 64,
     PROC_TRIES = 20
 };
@@ -43,6 +44,7 @@ struct birth {
     const struct launch *launch;
     char *const *paths; // to try, in order
     int in, out, err;
+    int report; // becomes REPORT_FD; -1: none
     pid_t engine;
     struct rlimit tagged;
     long fd_end;
@@ -77,9 +79,12 @@ NO_SANITIZE static bool place_files(const struct birth *birth)
     if (call(SYS_dup3, birth->in, STDIN_FILENO, 0, 0) < 0 || call(SYS_dup3, birth->out, STDOUT_FILENO, 0, 0) < 0 ||
         call(SYS_dup3, birth->err, STDERR_FILENO, 0, 0) < 0)
         return false;
+    long first = FIRST_FREE_FD;
+    if (birth->report >= 0 && call(SYS_dup3, birth->report, REPORT_FD, 0, 0) < 0) return false;
+    if (birth->report >= 0) first = REPORT_FD + 1;
     // The filters of older container runtimes do not know close_range.
-    if (call(SYS_close_range, FIRST_FREE_FD, ~0U, 0, 0) < 0) {
-        for (long fd = FIRST_FREE_FD; fd < birth->fd_end; fd++) call(SYS_close, fd, 0, 0, 0);
+    if (call(SYS_close_range, first, ~0U, 0, 0) < 0) {
+        for (long fd = first; fd < birth->fd_end; fd++) call(SYS_close, fd, 0, 0, 0);
     }
     return true;
 }
@@ -259,6 +264,17 @@ static int open_input(struct str input)
     return fd;
 }
 
+int process_report(void)
+{
+    int fd = memfd_create("cairn-report", MFD_CLOEXEC);
+    if (fd < 0 || fd > REPORT_FD) return fd;
+    int moved = fcntl(fd, F_DUPFD_CLOEXEC, REPORT_FD + 1);
+    int error = errno;
+    close(fd);
+    errno = error;
+    return moved;
+}
+
 // Only our end does not block: the flag belongs to the end, and the child expects files that wait.
 static bool open_pipe(int *read_end, int *write_end)
 {
@@ -363,6 +379,8 @@ enum launch_verdict process_launch(const struct launch *launch, struct arena *sc
         return failed(why, launch, STAGE_FILES, error);
     }
     struct birth birth = {.launch = launch, .paths = paths, .in = theirs[0], .out = theirs[1], .err = theirs[2]};
+    birth.report = launch->report_as == REPORT_FD ? launch->report : -1;
+    if (launch->report_as == STDOUT_FILENO) birth.out = launch->report;
     birth.engine = getpid();
     birth.tagged = tagged_limit(launch->tag);
     birth.fd_end = sysconf(_SC_OPEN_MAX);

@@ -50,6 +50,10 @@ struct tool_request {
     struct str log;    // file for what it writes, made with its directory when it writes something; empty = none
     size_t log_max;    // bytes of that file; further ones are dropped, with a mark
     size_t output_max; // bytes of output in the result; further ones are read and dropped, `truncated` set
+    const struct secret_value *hidden; // masked as secrets are, and given to nobody; names are not looked at
+    size_t hidden_count;
+    int report; // 1 or 3: a file in memory that the process has as this descriptor; what is in it at the end is the
+                // result's `report`, as it was written. As 1 it takes the place of stdout, which is then empty. 0: none
 };
 
 // ---- step logs: docs/format/logs.md
@@ -88,6 +92,8 @@ struct tool_result {
     struct str output; // stdout, trailing newlines cut, made valid UTF-8; of a function: JSON text, empty = null
     bool is_json;      // the output is JSON text and must be read as such
     bool truncated;
+    struct str errors; // of a process: the end of stderr, masked
+    struct str report; // tool_request.report: neither masked nor made UTF-8
     // When !ok: EXIT_NONZERO, KILLED_BY_SIGNAL, TIMEOUT, CANCELLED, COMMAND_NOT_FOUND, SPAWN_FAILED, SECRET_NOT_FOUND,
     // CONFINEMENT_UNAVAILABLE.
     struct fault fault;
@@ -170,6 +176,38 @@ enum code tool_confinement_check(const struct tool_confinement *confinement, str
 struct tool_secrets;
 enum code tool_secrets_parse(const struct json *config, struct arena *arena, struct tool_secrets **out,
                              struct error *err) MUST_CHECK;
+
+struct secret_value {
+    struct str name, value;
+};
+struct secret_scope {
+    const struct tool_secrets *providers; // NULL: env: and file: of this machine
+    struct str tenant, environment;
+};
+// False: `why` says what is wrong (never the value). The value is put in `arena`; wipe it there. Any thread.
+bool secret_read(const struct secret_scope *scope, const struct secret_ref *ref, struct arena *arena, struct str *value,
+                 struct error *why);
+void secret_wipe(struct str value);
+
+// ---- masks: secrets become *** in a stream of bytes
+struct mask;
+// NULL when memory ran out. Without a value of at least 4 bytes the mask is empty and passes everything through.
+struct mask *mask_new(const struct secret_value *values, size_t count, struct arena *arena);
+void mask_wipe(struct mask *mask);
+
+// owner: one thread at a time
+struct mask_stream {
+    const struct mask *mask;
+    struct buf held; // seen, but could be the beginning of a secret
+    size_t covered;  // bytes of `held` that belong to a secret already replaced
+};
+void mask_stream_init(struct mask_stream *stream, const struct mask *mask);
+void mask_stream_release(struct mask_stream *stream);
+// Appends what is certain by now to `out`; with `end` everything. When memory fails, bytes are lost, never shown.
+void mask_feed(struct mask_stream *stream, struct str bytes, bool end, struct buf *out);
+
+// Adds `text` with U+FFFD for what is not UTF-8 and for NUL.
+void text_add_clean(struct buf *out, struct str text);
 
 struct tool_options {
     const char *mark;     // of the store: marks children (CAIRN_MARK)

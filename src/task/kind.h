@@ -1,0 +1,221 @@
+// Private to task/: what a kind of task is, and what it is given.
+//
+//   task.c      threads, tickets, cancelling              outcome.c   what came out, as it is delivered: masked, without marks
+//   call.c      fields, logs, processes, files            keychain.c  secrets in their places; credentials by name
+//   oauth.c     tokens that are fetched, and kept         one file per kind: its vtable is in KIND_LIST
+//
+// A kind runs on a thread of the pool and may block, as long as it looks at call_stopped at least every 100 ms. It ends by
+// setting an outcome: call_done or call_fail, the last one counts.
+#ifndef CAIRN_TASK_KIND_H
+#define CAIRN_TASK_KIND_H
+
+#include "task/task.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define TASK_MEMORY_MAX ((size_t)1 << 30) // of one task
+#define TASK_BODY_MAX ((size_t)64 << 20)  // of an answer, of a file
+#define TASK_POLL_MS 100
+
+struct task_call;
+
+struct task_kind {
+    const char *name;
+    const char *const *fields; // it looks at; others are told about, not refused. NULL at the end; NULL: any
+    void (*run)(struct task_call *call);
+    bool process; // its lines and its log are those of a process
+};
+
+// Errors of §3.9: kind, whether the same again could go well.
+// X(name, word, retryable)
+#define TASK_ERROR_LIST(X)                                                                                             \
+    X(CONNECTION, "connection", true)                                                                                  \
+    X(TIMEOUT, "timeout", true)                                                                                        \
+    X(RATE_LIMIT, "rate_limit", true)                                                                                  \
+    X(AUTH, "auth", false)                                                                                             \
+    X(NOT_FOUND, "not_found", false)                                                                                   \
+    X(CLIENT, "client_error", false)                                                                                   \
+    X(SERVER, "server_error", true)                                                                                    \
+    X(SCHEMA, "schema", false)                                                                                         \
+    X(PARSE, "parse", false)                                                                                           \
+    X(TRANSFORM, "transform", false)                                                                                   \
+    X(DB_CONNECTION, "db_connection", true)                                                                            \
+    X(DB_CONSTRAINT, "db_constraint", false)                                                                           \
+    X(DB_DEADLOCK, "db_deadlock", true)                                                                                \
+    X(DB_TIMEOUT, "db_timeout", true)                                                                                  \
+    X(STORAGE_QUOTA, "storage_quota", false)                                                                           \
+    X(STORAGE_ACCESS, "storage_access", false)                                                                         \
+    X(UNKNOWN, "unknown", false)
+enum task_error {
+    TASK_OK = 0,
+#define X(name, word, retryable) TASK_##name,
+    TASK_ERROR_LIST(X)
+#undef X
+};
+
+struct task_outcome {
+    enum task_error error; // TASK_OK: it went well
+    bool said, retryable;  // said: one of both was set
+    struct str code;
+    struct str message;
+    struct json result;       // also of an error, where there is one; type 0 = none
+    struct json http, pg, py; // type 0 = none
+    bool marks;               // the result holds marks of ours (kind secrets): they are left there
+};
+
+struct task;
+
+// One task under way. owner: its thread
+struct task_call {
+    struct tasks *tasks;
+    struct task *task;
+    const struct task_kind *kind;
+    struct str name; // of the kind, as asked for: plug-ins share a vtable
+    struct arena *arena;
+    struct json input; // as requested
+    struct json with;  // secrets in their places
+    struct task_outcome out;
+    // Everything secret that was used: masked in what is delivered, and wiped.
+    struct secret_value *secrets;
+    size_t secret_count, secret_capacity;
+    struct mask *mask; // of the secrets so far; NULL: to be made
+    struct step_log log;
+    int64_t deadline; // mono ms; INT64_MAX = none
+    struct thread_room *room;
+};
+
+// What a thread of the pool keeps between tasks: connections. Made with the first use.
+struct task_links;
+struct task_bases;
+struct thread_room {
+    struct task_links *links; // http.c
+    struct task_bases *bases; // postgres.c
+};
+void links_release(struct task_links *links);
+void bases_release(struct task_bases *bases);
+
+// ---- task.c
+const struct task_options *tasks_options(const struct tasks *tasks);
+const struct tool_request *call_request(const struct task_call *call); // without its input
+// Whether it is to end: cancelled, too late, or everything ends. `call` as void * so that it fits callbacks.
+bool call_stopped(void *call);
+int64_t call_left_ms(const struct task_call *call); // at least 1; INT64_MAX = for ever
+// Runs a process as the tools do and waits for its end. `request` needs argv, env, input, report, secrets; the rest is filled in.
+// False: no memory, or it could not be asked for; the outcome is set. Release the result.
+bool call_process(struct task_call *call, struct tool_request *request, struct tool_result *result);
+// What the end of a process that did not go well means, as an outcome.
+void call_process_failed(struct task_call *call, const struct tool_result *result);
+void call_output(struct task_call *call, bool is_stderr, struct str line); // to whoever looks on
+void tasks_lock(struct tasks *tasks);                                      // for what kinds share: tokens
+void tasks_unlock(struct tasks *tasks);
+struct token_cache;
+struct token_cache **tasks_tokens(struct tasks *tasks); // under the lock
+
+// ---- call.c
+const struct json *call_get(const struct task_call *call, const char *name); // NULL: absent or null
+// The same, and where it is not: in `input`, because both are written.
+const struct json *call_find(const struct task_call *call, const char *name);
+struct str call_string(const struct task_call *call, const char *name, const char *otherwise); // also of a number
+bool call_flag(const struct task_call *call, const char *name, bool otherwise);                // also "true", "1", 1
+// A number of seconds, perhaps as text, as milliseconds; `otherwise` when it is not there or makes no sense.
+int64_t seconds_ms(const struct json *value, int64_t otherwise);
+struct str json_as_text(const struct json *value,
+                        struct arena *arena); // a string as it is, else JSON; ptr NULL: no memory
+struct str call_printf(struct task_call *call, const char *format, ...) PRINTF_LIKE(2, 3); // ptr never NULL
+// A line for the log of the step, and for whoever looks on. Masked.
+void call_log(struct task_call *call, bool is_stderr, const char *format, ...) PRINTF_LIKE(3, 4);
+// Whether a file may be touched by this process on behalf of a task: with a confinement, only below the task's directory and the paths of
+// the confinement. *real is the path to open. False: the outcome says why.
+bool call_path(struct task_call *call, struct str path, bool writes, struct str *real);
+bool call_read_file(struct task_call *call, struct str path, struct str *bytes);
+bool call_write_file(struct task_call *call, struct str path, struct str bytes);
+bool call_put(struct task_call *call, struct json *object, const char *key, struct json value); // false: outcome is set
+// Bytes from outside as JSON text: as they are when UTF-8, else with U+FFFD.
+struct str call_clean(struct task_call *call, struct str bytes);
+// JSON when it is JSON (object or array, or anything with `any`), else text.
+struct json call_parse(struct task_call *call, struct str bytes, bool any);
+extern const struct json_limits task_limits; // of what comes from outside
+
+// ---- outcome.c
+void call_done(struct task_call *call, struct json result);
+void call_fail(struct task_call *call, enum task_error error, const char *code, const char *format, ...)
+    PRINTF_LIKE(4, 5);
+void call_no_memory(struct task_call *call);
+const char *task_error_word(enum task_error error);
+// The outcome as it is delivered. False: no memory.
+bool outcome_write(struct task_call *call, int64_t duration_ms, struct buf *out);
+// Masks a text by the secrets used so far. The text itself when there are none; ptr NULL: no memory.
+struct str call_mask(struct task_call *call, struct str text);
+
+// ---- keychain.c
+// Puts secrets in the places of their marks, all through `value`. False: the outcome says which one is missing.
+bool call_resolve(struct task_call *call, const struct json *value, struct json *out);
+bool call_hide(struct task_call *call, struct str value); // from now on masked
+// What `auth` (or what else names a credential) stands for: an object with the fields of the keychain's entry or of the credential of that
+// name; an object is taken as it is, with `credential`, `key` or `name` in it looked up and merged. *trusted: it comes from the
+// configuration of this process alone. False: the outcome is set. Absent: type 0 and true.
+bool call_credential(struct task_call *call, const struct json *auth, struct json *out, bool *trusted);
+// A field of a credential under any of the names it goes by: "host|db_host|hostname". Text or number; empty: none.
+struct str credential_field(struct task_call *call, const struct json *credential, const char *names);
+
+// ---- oauth.c
+// The answer of the token endpoint, perhaps an older one that is still good.
+bool oauth_answer(struct task_call *call, const struct json *entry, struct json *out);
+void token_cache_release(struct token_cache *cache);
+
+// ---- http.c: also for those that fetch
+struct web_call {
+    struct str method, url;
+    const struct http_header *headers;
+    size_t header_count;
+    struct str body;
+    int64_t timeout_ms; // 0 = 30 s
+};
+// Members of an object as name=value&..., escaped; lists give their name several times. `plus`: blanks as +. A text stays as it is.
+struct str web_form(struct task_call *call, const struct json *members, bool plus);
+// One request under the policy. Any status is true. False: the outcome is set.
+bool web_call(struct task_call *call, const struct web_call *request, struct fetch_answer *answer);
+
+// ---- sql.c
+// The statements of a script: cut at the semicolons that end them, comments and quotes understood; empty ones are left out.
+struct sql_dialect {
+    bool dollar; // $tag$ quotes and nested comments
+};
+extern const struct sql_dialect sql_postgres, sql_sqlite;
+size_t sql_split(struct str script, const struct sql_dialect *dialect, struct str *out, size_t max);
+// The statements of `command`, `commands`, `query` or `sql`, a text or a list of texts. False: the outcome is set.
+bool call_statements(struct task_call *call, const struct sql_dialect *dialect, struct str **out, size_t *count);
+// Rows of statement `index` in the shape of the results of databases.
+bool sql_result(struct task_call *call, struct json *result, size_t index, const struct json *rows,
+                const struct json *columns, int64_t affected);
+
+// ---- rows.c: reading and writing rows, for transfer
+bool rows_from_csv(struct task_call *call, struct str text, char delimiter, struct json *rows);
+bool rows_to_csv(struct task_call *call, const struct json *rows, char delimiter, struct buf *out);
+
+// ---- postgres.c, sqlite.c: also for transfer
+struct base_ops { // a database that is open
+    // Runs one statement with parameters (an array, or NULL); rows (an array of objects) and how many were changed.
+    bool (*query)(struct task_call *call, void *base, struct str sql, const struct json *params, struct json *rows,
+                  struct json *columns, int64_t *affected);
+    void (*close)(struct task_call *call, void *base);
+    struct str (*holder)(struct task_call *call, size_t index); // of parameter `index`, from 0: "$1", "?1"
+};
+bool postgres_open(struct task_call *call, const struct json *auth, const struct json *fields, void **base);
+bool sqlite_open(struct task_call *call, const struct json *fields, void **base);
+extern const struct base_ops postgres_ops, sqlite_ops;
+
+// Kinds, in the order of NET_KIND_LIST. `wait`, `noop`, `playbook` and `workbook` are the kernel's.
+#define TASK_KIND_LIST(X)                                                                                              \
+    X(python)                                                                                                          \
+    X(shell)                                                                                                           \
+    X(http)                                                                                                            \
+    X(secrets)
+#define X(name) extern const struct task_kind kind_##name;
+TASK_KIND_LIST(X)
+#undef X
+extern const struct task_kind kind_plugin;
+bool plugin_known(const struct tasks *tasks, struct str name);
+
+#endif

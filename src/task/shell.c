@@ -1,0 +1,68 @@
+// Kind shell: command lines, in order, in one bash, until one fails.
+#include "task/kind.h"
+
+#include <string.h>
+
+// A text is a script; a list is run line by line in the same shell, so that `cd` and variables last.
+static bool command_of(struct task_call *call, struct tool_request *request, const struct json *cmds)
+{
+    size_t count = json_is(cmds, JSON_ARRAY) ? cmds->count : 1;
+    struct str *argv = ARENA_ARRAY(call->arena, count + 5, struct str);
+    if (!argv) return call_no_memory(call), false;
+    size_t argc = 0;
+    argv[argc++] = STR("bash");
+    argv[argc++] = STR("-ec");
+    if (json_is(cmds, JSON_ARRAY)) {
+        argv[argc++] = STR("for c; do eval \"$c\"; done");
+        argv[argc++] = STR("shell");
+        for (uint32_t i = 0; i < cmds->count; i++) argv[argc++] = json_as_text(&cmds->items[i], call->arena);
+    } else {
+        argv[argc++] = json_as_text(cmds, call->arena);
+    }
+    request->argv = argv;
+    request->argc = argc;
+    return true;
+}
+
+static bool environment_of(struct task_call *call, struct tool_request *request)
+{
+    const struct json *env = call_get(call, "env");
+    if (!json_is(env, JSON_OBJECT)) return true;
+    struct tool_env *list = ARENA_ARRAY(call->arena, env->count, struct tool_env);
+    if (!list) return call_no_memory(call), false;
+    for (uint32_t i = 0; i < env->count; i++)
+        list[i] = (struct tool_env){env->members[i].key, json_as_text(&env->members[i].value, call->arena)};
+    request->env = list;
+    request->env_count = env->count;
+    return true;
+}
+
+static void run(struct task_call *call)
+{
+    static const char *const names[] = {"cmds", "cmd", "commands", "command", "script", "code"};
+    const struct json *cmds = NULL;
+    for (size_t i = 0; !cmds && i < ARRAY_COUNT(names); i++) cmds = call_get(call, names[i]);
+    if (!cmds || (!json_is(cmds, JSON_ARRAY) && !json_is(cmds, JSON_STRING))) {
+        call_fail(call, TASK_CLIENT, "COMMAND_MISSING", "shell needs cmds: a text or a list of texts");
+        return;
+    }
+    struct tool_request request = {.cwd = call_string(call, "cwd", "")};
+    struct tool_result ended;
+    if (!command_of(call, &request, cmds) || !environment_of(call, &request) || !call_process(call, &request, &ended))
+        return;
+    struct json result = json_object();
+    struct str out = arena_copy(call->arena, ended.output), err = arena_copy(call->arena, ended.errors);
+    struct json data = call_parse(call, out.ptr ? out : STR(""), false);
+    int64_t code = ended.ok ? 0 : ended.fault.has_exit ? ended.fault.exit_code : -1;
+    bool good = out.ptr && err.ptr && call_put(call, &result, "stdout", json_string(out)) &&
+                call_put(call, &result, "stderr", json_string(err)) &&
+                call_put(call, &result, "exit_code", json_int(code));
+    if (good && data.type != JSON_STRING) good = call_put(call, &result, "data", data);
+    if (good && ended.truncated) good = call_put(call, &result, "truncated", json_bool(true));
+    if (good) call_done(call, result);
+    if (good && !ended.ok) call_process_failed(call, &ended);
+    tool_result_free(&ended);
+}
+
+static const char *const fields[] = {"cmds", "cmd", "commands", "command", "script", "code", "env", "cwd", NULL};
+const struct task_kind kind_shell = {.name = "shell", .fields = fields, .run = run, .process = true};
