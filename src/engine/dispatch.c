@@ -227,6 +227,24 @@ static enum code open_tools(struct engine *engine, struct error *err)
     return tools_open(&options, &engine->tools, err);
 }
 
+enum code open_tasks(struct engine *engine, struct error *err)
+{
+    struct engine_host *host = &engine->options.tasks;
+    if (host->tools) return OK;
+    struct task_options options = engine->options.task ? *engine->options.task : (struct task_options){0};
+    options.mark = engine->mark;
+    options.process_max = engine->options.limits.process_max;
+    options.confinement = engine->options.confinement;
+    options.secrets = engine->options.secrets;
+    if (options.store_url.len == 0) options.store_url = store_url(engine->store);
+    enum code rc = tasks_open(&options, &engine->tasks, err);
+    if (rc) return rc;
+    tasks_connect(engine->tasks, mailbox_result, engine->options.observer.output ? mailbox_line : NULL,
+                  &engine->mailbox);
+    *host = (struct engine_host){.tools = tasks_tools(engine->tasks), .context = engine->tasks, .knows = tasks_know};
+    return OK;
+}
+
 // Where the attempt's output is kept; empty when nowhere.
 static struct str log_path(struct engine *engine, const struct run_ids *ids, struct str step,
                            const struct effect *effect)
@@ -325,12 +343,14 @@ static enum code start_function(struct engine *engine, struct resident *resident
     const struct run *run = resident->run;
     bool lane = is_lane(run, effect->step);
     const struct program_step *ps = &run->program->steps[kernel_place(run, effect->step)];
+    enum code rc = lane ? open_tasks(engine, err) : OK;
+    if (rc) return rc;
     struct tools *tools = lane ? engine->options.tasks.tools : engine->options.host.tools;
     INVARIANT(tools); // engine_supports
     struct json with;
     struct error local = {0};
-    enum code rc = lane ? kernel_task(run, effect->step, &engine->env, &engine->turn, &with, &local)
-                        : kernel_render(run, effect->step, &engine->env, &engine->turn, &with, &local);
+    rc = lane ? kernel_task(run, effect->step, &engine->env, &engine->turn, &with, &local)
+              : kernel_render(run, effect->step, &engine->env, &engine->turn, &with, &local);
     if (rc && lane && rc != E_NOMEM && rc != E_IO) {
         struct fault broken = {
             .code = STR("TEMPLATE_ERROR"), .message = str_from(local.message), .category = STR("validation")};

@@ -252,6 +252,7 @@ void engine_close(struct engine *engine)
 {
     if (!engine) return;
     if (engine->own_tools && engine->tools) engine->tools->ops->close(engine->tools);
+    if (engine->tasks) tasks_close(engine->tasks);
     for (size_t i = 0; i < engine->ticket_count; i++) {
         if (engine->tickets[i].resident) engine->tickets[i].resident->tickets = 0;
         engine->tickets[i].resident = NULL;

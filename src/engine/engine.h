@@ -11,7 +11,7 @@
 #include "kernel/kernel.h"
 #include "os/os.h"
 #include "store/store.h"
-#include "tool/tool.h"
+#include "task/task.h"
 
 struct engine;
 
@@ -86,7 +86,9 @@ struct engine_options {
     void *arrived_context;
     bool no_processes; // it never does: runs that need them are refused (E_UNSUPPORTED)
     struct engine_host host;
-    struct engine_host tasks; // tools of playbooks (task/task.h): the same for what their tasks name
+    struct engine_host
+        tasks; // the same for what the tasks of playbooks name; tools NULL: the engine opens its own (task/task.h)
+    const struct task_options *task; // of those, beside confinement and secrets; NULL: as at a command line
     struct engine_limits limits;
     struct engine_observer observer;
     bool only_signals; // a run that RETRY_RUN makes stays as it is until engine_adopt: nothing of it starts

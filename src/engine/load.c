@@ -54,7 +54,11 @@ static enum code supports_task(const struct engine *engine, const struct net_tas
 {
     const struct engine_host *host = &engine->options.tasks;
     bool own = task->in_process || str_is(task->kind, "playbook") || str_is(task->kind, "wait");
-    if (own || (host->tools && host->knows && host->knows(host->context, task->kind))) return OK;
+    bool here = !host->tools && !engine->options.no_processes; // opened when it is needed
+    bool plugin = here && engine->options.task && engine->options.task->plugins;
+    if (own || plugin || (here && net_kind_known(task->kind)))
+        return task->child ? engine_supports(engine, task->child, err) : OK;
+    if (host->tools && host->knows && host->knows(host->context, task->kind)) return OK;
     return error_set(err, E_UNSUPPORTED, "task %.*s needs the tool \"%.*s\", which is not there", STR_ARG(task->label),
                      STR_ARG(task->kind));
 }
