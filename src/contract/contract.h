@@ -127,6 +127,8 @@ struct start_facts {
     uint64_t forked_seq;                     // and its event; 0 = before the first
     struct json parts;                       // array of {from, request, file, sha256}; type 0 = none
     struct json reuse; // ids of steps whose results of `original_run` count when the run is approved; type 0 = none
+    // Why the plan that was meant was not taken: {code, message, sha256?, uri?}; type 0 = it was. Such a run fails at once (C-37).
+    struct json refusal;
     bool requires_approval;
     struct str admission;     // "": starts at once; "QUEUE": when it is admitted; "DELAY": no step before not_before_ms
     int64_t not_before_ms;    // DELAY

@@ -48,6 +48,7 @@ static const struct field start_fields[] = {
     START_FIELD("parts", FIELD_JSON, parts, 0),
     START_FIELD("profile", FIELD_STR, profile, 0),
     START_FIELD("queue", FIELD_STR, queue, 0),
+    START_FIELD("refusal", FIELD_JSON, refusal, 0),
     START_FIELD("requiresApproval", FIELD_BOOL, requires_approval, 0),
     START_FIELD("reuse", FIELD_JSON, reuse, 0),
     START_FIELD("schemaVersion", FIELD_STR, schema_version, 0),

@@ -72,6 +72,7 @@ static const struct field run_queued_fields[] = {
     OBJECT_FIELD("planRef", plan_ref_table, ALWAYS),
     START_FIELD("profile", FIELD_STR, profile, 0),
     START_FIELD("queue", FIELD_STR, queue, 0),
+    START_FIELD("refusal", FIELD_JSON, refusal, 0),
     START_FIELD("requiresApproval", FIELD_BOOL, requires_approval, 0),
     START_FIELD("reuse", FIELD_JSON, reuse, 0),
     START_FIELD("validationReport", FIELD_STR, report, 0),

@@ -121,6 +121,8 @@ struct start_request {
     struct str target_adapter;
     bool cancel_on_pause;     // temporal: PAUSE stops what is in flight
     int64_t drain_timeout_ms; // 0 = 5 minutes
+    // The plan that was meant was refused (contract.h): the run is queued and fails. `program` is a plan that stands for it.
+    const struct json *refusal;
 };
 
 // The plan is held against the capabilities of its adapter (contract/profile.h): errors refuse the start (E_INVALID,

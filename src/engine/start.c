@@ -123,6 +123,7 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
         *target[i] = arena_copy(arena, *source[i]);
         if (!target[i]->ptr) return E_NOMEM;
     }
+    if (request->refusal && !json_copy(arena, request->refusal, &facts->refusal)) return E_NOMEM;
     if (request->trigger_source.len > 0) facts->trigger_source = arena_copy(arena, request->trigger_source);
     if (!facts->trigger_source.ptr) return E_NOMEM;
     struct error ignored = {0};
@@ -241,7 +242,7 @@ static enum code fill_start(struct engine *engine, const struct start_request *r
     if (rc) return rc;
     if (!start_blobs(request->program, resident->entry->stored, taking, queued))
         return error_set(err, E_NOMEM, "out of memory");
-    rc = validate(engine, request, queued, err);
+    if (!request->refusal) rc = validate(engine, request, queued, err);
     if (rc) return rc;
     if (request->note_count > 0) {
         rc = copy_puts(queued->arena, request->notes, request->note_count, &queued->puts, err);

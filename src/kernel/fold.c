@@ -339,6 +339,8 @@ enum code fold_facts(struct run *run, const struct start_facts *from, struct err
     if (from->inputs.type != 0 && !json_copy(&run->arena, &from->inputs, &to->inputs)) return out_of_memory(run, err);
     if (from->warnings.type != 0 && !json_copy(&run->arena, &from->warnings, &to->warnings))
         return out_of_memory(run, err);
+    if (from->refusal.type != 0 && !json_copy(&run->arena, &from->refusal, &to->refusal))
+        return out_of_memory(run, err);
     if (from->reuse.type != 0 && !json_copy(&run->arena, &from->reuse, &to->reuse)) return out_of_memory(run, err);
     return OK;
 }

@@ -80,6 +80,7 @@ enum moment_kind kernel_end(const struct run *run)
 {
     if (run_status_terminal(run->status)) return MOMENT_UNKNOWN;
     if (run->cancelling) return run->in_flight == 0 ? MOMENT_RUN_CANCELLED : MOMENT_UNKNOWN;
+    if (run->start.refusal.type) return MOMENT_RUN_FAILED;        // it was queued, and never begins (C-37)
     if (run->status != RUN_STATUS_RUNNING) return MOMENT_UNKNOWN; // PAUSED: the end is withheld until RESUME (C-15)
     if (run->in_flight + run->delayed + run->held > 0) return MOMENT_UNKNOWN;
     if (run->net && run->net->live + run->net->tokens > 0) return MOMENT_UNKNOWN;

@@ -138,7 +138,11 @@ static enum code end_run(struct decide *d, enum moment_kind kind)
     } else if (kind == MOMENT_RUN_FAILED) {
         m.fault = run->fault;
         m.reason = run->failed_step;
-        if (m.fault.code.len == 0) {
+        if (run->start.refusal.type) {
+            m.fault = (struct fault){.code = json_text(json_key(&run->start.refusal, "code")),
+                                     .message = json_text(json_key(&run->start.refusal, "message")),
+                                     .category = STR("validation")};
+        } else if (m.fault.code.len == 0) {
             m.fault.code = STR("NO_STEP_COMPLETED");
             m.fault.message = STR("every step was skipped");
         }

@@ -183,7 +183,8 @@ enum code step_start(struct decide *d)
         enum code rc = emit(d, &m, PROGRAM_TOP);
         if (rc) return rc;
     }
-    return queued || d->input->start->requires_approval ? OK : begin_run(d);
+    bool waits = queued || d->input->start->requires_approval || d->input->start->refusal.type;
+    return waits ? OK : begin_run(d);
 }
 
 // Whoever keeps the queue says so once or twice; the second time nothing is left to do (ES-3e).

@@ -3,6 +3,8 @@
 //   caller's thread   allow-list of the reference, schema version, who, the shape of ids      nothing is stored by a refusal
 //   reader thread     fetch (or take) the document, hash, compile
 //   engine thread     the same request again? audit, start; answered when it is durable
+//
+// A reference that passed the first checks and comes to nothing leaves a run that was queued and failed (C-37).
 #include "service/inside.h"
 
 #include "contract/profile.h"
@@ -14,12 +16,13 @@ enum { DOCUMENT_QUICK = 64 * 1024 };
 
 struct starting {
     struct start_call given;
-    struct program *program; // retained
     struct run_ids ids;
     struct digest key; // F3
     bool keyed;
     struct digest fingerprint, actual;
+    bool alarm; // what came has another hash
     char run[129];
+    void (*done)(struct call *call); // of a reference: call->done is refused_ref until its plan is compiled
 };
 
 static bool copy_into(struct call *call, struct str *text)
@@ -31,10 +34,23 @@ static bool copy_into(struct call *call, struct str *text)
 
 // ---- engine thread
 
-static void let_go(struct starting *starting)
+// The run that failed with it is told by its problem.
+static void name_run(struct call *call, struct str run)
 {
-    if (starting->program) program_release(starting->program);
-    starting->program = NULL;
+    struct json *body = &call->answer.body;
+    if (body->type != JSON_OBJECT) *body = json_object();
+    struct str copy = arena_copy(&call->arena, run);
+    if (copy.ptr && json_put(&call->arena, body, STR("runId"), json_string(copy)))
+        call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(run));
+}
+
+static void replay_problem(struct call *call, const struct json *problem, struct str run)
+{
+    struct str code = arena_copy(&call->arena, json_text(json_key(problem, "code"))); // ends in NUL
+    call->answer.replayed = true;
+    name_run(call, run);
+    call_problem(call, (int)json_integer(json_key(problem, "status"), 422), code.ptr ? code.ptr : "PLAN_REFUSED",
+                 "%.*s", STR_ARG(json_text(json_key(problem, "detail"))));
 }
 
 // The answer to a request that was made before: the run as it is now.
@@ -46,13 +62,18 @@ static void replay(struct call *call, const struct json *note)
     struct error err = {0};
     struct json body;
     char hex[SHA256_HEX + 1];
+    call->answer = (struct answer){0}; // whatever became of it this time
     digest_hex(&starting->fingerprint, hex);
-    let_go(starting);
     if (!str_is(json_text(json_key(note, "fingerprint")), hex)) {
         call_problem(call, 422, "IDEMPOTENCY_KEY_REUSED", "this runRequestId was used for another request");
         return;
     }
     struct str run = json_text(json_key(note, "runId"));
+    const struct json *problem = json_key(note, "problem");
+    if (problem) {
+        replay_problem(call, problem, run);
+        return;
+    }
     enum code rc = store_head(service->store, call->who.tenant, run, &call->arena, &head, &err);
     if (rc) {
         call_failed(call, &err);
@@ -81,7 +102,6 @@ static bool made_before(struct call *call)
     if (rc == E_NOT_FOUND) return false;
     if (!rc) rc = json_parse(note.value, NULL, &call->arena, &value, &err);
     if (rc) {
-        let_go(call->state);
         call_failed(call, &err);
         return true;
     }
@@ -100,7 +120,14 @@ static bool request_note(struct call *call, struct str run, struct note_put *out
     struct buf text;
     bool ok = json_put(&call->arena, &made, STR("fingerprint"), json_string(str_from(print))) &&
               json_put(&call->arena, &made, STR("runId"), json_string(run));
-    buf_init(&text, 1024);
+    if (ok && call->answer.code) { // it is refused, and will be so again
+        struct json problem = json_object();
+        ok = json_put(&call->arena, &problem, STR("code"), json_string(str_from(call->answer.code))) &&
+             json_put(&call->arena, &problem, STR("detail"), json_string(call->answer.detail)) &&
+             json_put(&call->arena, &problem, STR("status"), json_int(call->answer.status)) &&
+             json_put(&call->arena, &made, STR("problem"), problem);
+    }
+    buf_init(&text, 4096);
     if (ok) json_canon(&text, &made);
     struct str value = arena_copy(&call->arena, buf_str(&text));
     buf_release(&text);
@@ -123,8 +150,7 @@ static bool find_place(struct call *call, struct start_request *request)
     const struct queues *queues = &call->service->queues;
     if (!limits_start(call)) return false;
     request->queue = str_eq(given->queue, QUEUE_DEFAULT) ? (struct str){0} : given->queue;
-    enum queue_verdict verdict =
-        queues_ask(queues, call->who.tenant, given->queue, starting->program->requires_approval);
+    enum queue_verdict verdict = queues_ask(queues, call->who.tenant, given->queue, call->program->requires_approval);
     switch (verdict) {
     case VERDICT_START:
         break;
@@ -164,6 +190,30 @@ static bool queue_is_known(struct call *call)
     return false;
 }
 
+static bool choose_run(struct call *call, struct start_request *request)
+{
+    char id[UUID_SIZE];
+    uint8_t random[16];
+    if (request->run.len > 0) return true;
+    os_entropy()->fill(os_entropy(), random, sizeof(random));
+    uuid_format(random, id);
+    request->run = arena_copy(&call->arena, str_from(id));
+    return request->run.ptr != NULL;
+}
+
+static struct start_request request_of(const struct call *call)
+{
+    const struct starting *starting = call->state;
+    const struct start_call *given = &starting->given;
+    return (struct start_request){.program = call->program,
+                                  .tenant = call->who.tenant,
+                                  .project = starting->ids.project,
+                                  .environment = starting->ids.environment,
+                                  .run = given->run,
+                                  .triggered_by = call->who.id,
+                                  .trigger_source = given->trigger_source.len ? given->trigger_source : STR("api")};
+}
+
 static void start_on_engine(struct call *call)
 {
     struct service *service = call->service;
@@ -172,29 +222,12 @@ static void start_on_engine(struct call *call)
     struct error err = {0};
     struct note_put notes[2];
     if (made_before(call)) return;
-    struct start_request request = {.program = starting->program,
-                                    .tenant = call->who.tenant,
-                                    .project = starting->ids.project,
-                                    .environment = starting->ids.environment,
-                                    .run = given->run,
-                                    .inputs = given->inputs,
-                                    .arguments = given->arguments,
-                                    .target_adapter = given->target_adapter,
-                                    .triggered_by = call->who.id,
-                                    .trigger_source = given->trigger_source.len ? given->trigger_source : STR("api")};
-    struct program *program = starting->program;
-    if (!queue_is_known(call) || !find_place(call, &request)) { // answered: the call is gone
-        program_release(program);
-        return;
-    }
-    if (request.run.len == 0) {
-        char id[UUID_SIZE];
-        uint8_t random[16];
-        os_entropy()->fill(os_entropy(), random, sizeof(random));
-        uuid_format(random, id);
-        request.run = arena_copy(&call->arena, str_from(id));
-    }
-    enum code rc = request.run.ptr ? OK : error_set(&err, E_NOMEM, "out of memory");
+    struct start_request request = request_of(call);
+    request.inputs = given->inputs;
+    request.arguments = given->arguments;
+    request.target_adapter = given->target_adapter;
+    if (!queue_is_known(call) || !find_place(call, &request)) return; // answered: the call is gone
+    enum code rc = choose_run(call, &request) ? OK : error_set(&err, E_NOMEM, "out of memory");
     if (!rc && starting->keyed) {
         if (request_note(call, request.run, &notes[0])) {
             request.notes = notes;
@@ -210,7 +243,6 @@ static void start_on_engine(struct call *call)
     if (!rc) rc = engine_start(service->engine, &request, starting->run, &err);
     if (!rc) rc = take_place(call, &request, &err);
     if (!rc) rc = audit_call(call, OPERATION_RUN_START, str_from(starting->run), (struct str){0}, &err);
-    let_go(starting);
     int64_t until = os_now().mono_ms + (given->wait_ms > 0 ? given->wait_ms : 30000);
     enum wait_for wait_for = given->wait_ms > 0 ? WAIT_ENDED : WAIT_STORED;
     if (!rc && !waits_add(service, call, wait_for, call->who.tenant, str_from(starting->run), until))
@@ -258,31 +290,38 @@ static struct str document_file(const struct start_call *given)
     return given->file.len ? given->file : STR("<document>");
 }
 
+// F3: the same request of the same plan.
+static void find_key(struct starting *starting, struct str plan_id, struct str plan_version)
+{
+    const struct start_call *given = &starting->given;
+    struct run_ids ids = starting->ids;
+    struct str request = given->request_id.len ? given->request_id : given->run;
+    ids.plan_id = plan_id;
+    ids.plan_version = plan_version;
+    starting->keyed = request.len > 0;
+    if (starting->keyed) starting->key = request_key(&ids, request);
+}
+
 static void compile(struct call *call, struct str text)
 {
     struct starting *starting = call->state;
     struct start_call *given = &starting->given;
     struct str file = document_file(given);
-    if (documents_get(call, text, file, given->parts, &starting->program) != DOCUMENT_OK) return;
-    struct program *program = starting->program;
-    if ((given->ref.uri.len > 0 && !ref_fits(call, program)) || !adapter_fits(call, program)) { // answered, and gone
-        program_release(program);
-        return;
-    }
-    starting->ids.plan_id = program->plan_id;
-    starting->ids.plan_version = program->plan_version;
-    struct str request = given->request_id.len ? given->request_id : given->run;
-    starting->keyed = request.len > 0;
-    if (starting->keyed) starting->key = request_key(&starting->ids, request);
-    starting->ids.plan_id = starting->ids.plan_version = (struct str){0};
+    if (documents_get(call, text, file, given->parts, &call->program) != DOCUMENT_OK) return;
+    struct program *program = call->program;
+    if (given->ref.uri.len > 0 && !ref_fits(call, program)) return; // answered, and gone
+    if (!adapter_fits(call, program)) return;
+    find_key(starting, program->plan_id, program->plan_version);
+    if (starting->done) call->done = starting->done;
     service_post(call, start_on_engine);
 }
 
+// ---- references that come to nothing
+
 // Both hashes go to the audit alone (WE-3.1l): to a tenant they would tell what stands behind an address.
-static void record_alarm(struct call *call)
+static enum code audit_refusal(struct call *call, struct error *err)
 {
-    struct starting *starting = call->state;
-    struct error err = {0};
+    const struct starting *starting = call->state;
     struct json details = json_object();
     char actual[SHA256_HEX + 1];
     digest_hex(&starting->actual, actual);
@@ -292,23 +331,118 @@ static void record_alarm(struct call *call)
     record.resource_type = STR("plan");
     record.resource = starting->given.ref.uri;
     record.outcome = AUDIT_FAILED;
-    record.code = STR("PLAN_INTEGRITY_VALIDATION_FAILED");
+    record.code = str_from(call->answer.code);
     record.ip = call->source_ip;
     record.request = call->request_id;
-    if (json_put(&call->arena, &details, STR("expectedSha256"), json_string(starting->given.ref.sha256)) &&
+    if (starting->alarm &&
+        json_put(&call->arena, &details, STR("expectedSha256"), json_string(starting->given.ref.sha256)) &&
         json_put(&call->arena, &details, STR("actualSha256"), json_string(str_from(actual))))
         record.details = details;
-    if (audit_add(call->service, &record, &err)) {
-        call_failed(call, &err);
-        return;
-    }
+    return audit_add(call->service, &record, err);
+}
+
+// What is behind a question mark may be a signature that opens the place for others.
+static bool refusal_of(struct call *call, struct json *out)
+{
+    const struct starting *starting = call->state;
+    const struct plan_ref *ref = &starting->given.ref;
+    struct arena *arena = &call->arena;
+    *out = json_object();
+    return json_put(arena, out, STR("code"), json_string(str_from(call->answer.code))) &&
+           json_put(arena, out, STR("message"), json_string(call->answer.detail)) &&
+           json_put(arena, out, STR("sha256"), json_string(ref->sha256)) &&
+           json_put(arena, out, STR("uri"), json_string(str_slice(ref->uri, 0, str_find(ref->uri, '?', 0))));
+}
+
+// The run of its failure raises the alert; without one it is raised here.
+static void alarm_alone(struct call *call)
+{
+    const struct starting *starting = call->state;
     struct alert_fact fact = {.name = ALERT_PLAN_INTEGRITY_VALIDATION_FAILED,
                               .tenant = call->who.tenant,
                               .subject = starting->given.ref.uri,
                               .text = STR("a plan is not what its reference says"),
                               .at_ms = os_now().wall_ms};
-    service_alert(call->service, &fact);
-    call_problem(call, 422, "PLAN_INTEGRITY_VALIDATION_FAILED", "the plan is not what its reference says");
+    if (starting->alarm) service_alert(call->service, &fact);
+}
+
+static enum code store_refusal(struct call *call, struct error *err)
+{
+    struct service *service = call->service;
+    struct starting *starting = call->state;
+    struct start_request request = request_of(call);
+    struct note_put note;
+    struct json refusal;
+    bool ok = choose_run(call, &request) && refusal_of(call, &refusal) &&
+              (!starting->keyed || request_note(call, request.run, &note));
+    if (!ok) return error_set(err, E_NOMEM, "out of memory");
+    request.refusal = &refusal;
+    request.notes = &note;
+    request.note_count = starting->keyed;
+    enum code rc = engine_start(service->engine, &request, starting->run, err);
+    if (rc) return rc;
+    name_run(call, str_from(starting->run));
+    int64_t until = os_now().mono_ms + 30000;
+    bool waits = waits_add(service, call, WAIT_STORED, call->who.tenant, str_from(starting->run), until);
+    return waits ? OK : error_set(err, E_NOMEM, "out of memory");
+}
+
+static void refuse_on_engine(struct call *call)
+{
+    struct error err = {0};
+    if (made_before(call) || !limits_start(call)) return; // answered: the call is gone
+    enum code rc = audit_refusal(call, &err);
+    if (!rc) rc = store_refusal(call, &err);
+    if (rc) alarm_alone(call);
+    if (rc) call_failed(call, &err);
+}
+
+// A plan of one step that fails, in the place of the one that was meant: whatever is made of its run comes to nothing, too.
+static enum code stand_in(struct call *call, struct program **out, struct error *err)
+{
+    const struct plan_ref *ref = &((struct starting *)call->state)->given.ref;
+    struct arena *arena = &call->arena;
+    struct json root = json_object(), metadata = json_object(), steps = json_array(), step = json_object();
+    struct diagnostics diagnostics;
+    struct buf text;
+    bool ok = json_put(arena, &metadata, STR("planId"), json_string(ref->plan_id)) &&
+              json_put(arena, &metadata, STR("planVersion"), json_string(ref->plan_version)) &&
+              json_put(arena, &metadata, STR("schemaVersion"), json_string(ref->schema_version)) &&
+              json_put(arena, &step, STR("stepId"), json_string(STR("plan"))) &&
+              json_put(arena, &step, STR("kind"), json_string(STR("noop"))) &&
+              json_put(arena, &step, STR("simulateError"), json_string(STR("permanent"))) &&
+              json_push(arena, &steps, step) && json_put(arena, &root, STR("metadata"), metadata) &&
+              json_put(arena, &root, STR("steps"), steps);
+    buf_init(&text, 64 * 1024);
+    if (ok) json_canon(&text, &root);
+    diagnostics_init(&diagnostics, arena);
+    enum code rc = ok && buf_ok(&text) ? program_load(buf_str(&text), STR("<refused>"), NULL, &diagnostics, out, err)
+                                       : error_set(err, E_NOMEM, "out of memory");
+    buf_release(&text);
+    return rc;
+}
+
+// Whether the plan was the reason, and not us.
+static bool plan_was_refused(const struct answer *answer)
+{
+    return answer->status == 422 || answer->status == 413;
+}
+
+// Reader thread, instead of call->done while a reference is looked after: the answer is there, and waits for its run.
+static void refused_ref(struct call *call)
+{
+    struct starting *starting = call->state;
+    struct error err = {0};
+    call->done = starting->done;
+    if (call->program) program_release(call->program);
+    call->program = NULL;
+    if (!plan_was_refused(&call->answer) || stand_in(call, &call->program, &err)) {
+        alarm_alone(call);
+        call->done(call);
+        return;
+    }
+    find_key(starting, starting->given.ref.plan_id, starting->given.ref.plan_version);
+    service_post(call, refuse_on_engine);
 }
 
 static void fetch_on_reader(struct call *call, struct store *store)
@@ -325,15 +459,14 @@ static void fetch_on_reader(struct call *call, struct store *store)
         compile(call, bytes);
         return;
     }
+    starting->alarm = rc == E_CORRUPT;
     if (rc == E_CORRUPT) {
-        service_post(call, record_alarm);
+        call_problem(call, 422, "PLAN_INTEGRITY_VALIDATION_FAILED", "the plan is not what its reference says");
     } else if (rc == E_NOT_FOUND && definitions_has(ref->uri)) {
         call_problem(call, 422, "PLAN_NOT_FOUND", "there is no definition with this hash");
     } else if (rc == E_DENIED || rc == E_IO || rc == E_TIMEOUT ||
                rc == E_NOT_FOUND) { // one answer, so that nobody scans networks with us
         call_problem(call, 422, "PLAN_URI_NOT_ALLOWED", "the plan cannot be had from there");
-    } else if (rc == E_TERMINAL) {
-        call_problem(call, 422, "PLAN_REF_EXPIRED", "the reference has expired");
     } else {
         call_failed(call, &err);
     }
@@ -373,6 +506,10 @@ static bool ref_is_acceptable(struct call *call, const struct plan_ref *ref)
         call_problem(call, 400, "INVALID_REQUEST",
                      "planRef needs uri, sha256 (64 lower-case hex digits), planId, "
                      "planVersion and schemaVersion");
+        return false;
+    }
+    if (ref->expires_ms && os_now().wall_ms >= ref->expires_ms) {
+        call_problem(call, 422, "PLAN_REF_EXPIRED", "the reference has expired");
         return false;
     }
     return true;
@@ -452,6 +589,10 @@ void service_start(struct call *call, const struct start_call *start)
         return;
     }
     starting->fingerprint = fingerprint_of(given);
+    if (given->ref.uri.len > 0) {
+        starting->done = call->done;
+        call->done = refused_ref;
+    }
     // A small document that is known already needs no other thread.
     if (given->ref.uri.len == 0 && given->document.len <= DOCUMENT_QUICK &&
         documents_know(call, given->document, document_file(given), given->parts))

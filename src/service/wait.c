@@ -32,10 +32,15 @@ static struct call *unlink_call(struct service *service, struct call **at)
     return call;
 }
 
+// A call that has its problem already waited only for what it caused to be durable.
 static void answer_status(struct call *call, const struct run *run, uint64_t seq, bool ended)
 {
     struct run_summary summary;
     struct json body;
+    if (call->answer.code) {
+        call->done(call);
+        return;
+    }
     engine_summary(run, &summary);
     if (!status_json(&run->ids, &summary, seq, &call->arena, &body)) {
         call_problem(call, 503, "OVERLOADED", "out of memory");

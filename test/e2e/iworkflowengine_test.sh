@@ -63,7 +63,7 @@ test_a_plan_is_started_by_reference_and_only_that_is_kept_WE_3_1a_WE_1j_WE_1k() 
     equal "$(jq -r .status body)" COMPLETED
 }
 
-test_a_changed_plan_is_not_executed_and_alarms_WE_3_1j_WE_3_1k() {
+test_a_changed_plan_is_not_executed_and_alarms_WE_3_1j_WE_3_1k_C_37() {
     host_plans
     plan_text p "$noop" | jq -r . | tr -d '\n' >plans/p.json
     promised=$(sha plans/p.json)
@@ -71,9 +71,55 @@ test_a_changed_plan_is_not_executed_and_alarms_WE_3_1j_WE_3_1k() {
     serve
     ask POST /v1/runs "{\"planRef\":$(ref p.json "$promised"),\"runId\":\"r1\"}" && answers 422 && code_is PLAN_INTEGRITY_VALIDATION_FAILED
     hasnt body "$(sha plans/p.json)"
-    ask GET /v1/runs/r1 && answers 404
+    equal "$(jq -r .runId body)" r1
+    ask GET /v1/runs/r1 && answers 200 && equal "$(jq -r '.status + " " + .rootCause.error.code' body)" 'FAILED PLAN_INTEGRITY_VALIDATION_FAILED'
+    ask GET '/v1/runs/r1/events?limit=500' && equal "$(jq -r '[.items[].eventType] | join(" ")' body)" 'RunQueued RunFailed'
+    equal "$(jq -r '.items[0].payload.refusal | .code + " " + .uri + " " + .sha256' body)" "PLAN_INTEGRITY_VALIDATION_FAILED $plans/p.json $promised"
+    hasnt body "$(sha plans/p.json)"
+    # The same request gets the same answer, whatever stands there now.
+    truncate -s -2 plans/p.json
+    ask POST /v1/runs "{\"planRef\":$(ref p.json "$promised"),\"runId\":\"r1\"}" && answers 422 && code_is PLAN_INTEGRITY_VALIDATION_FAILED
+    has head 'dempotency-Replayed: true'
+    ask POST /v1/runs/r1/rerun '{"runId":"again"}' 'Prefer: wait=10'
+    ask GET /v1/runs/again/status && hasnt body COMPLETED # nothing can be made of it
     ask GET /v1/alerts && equal "$(jq -r '.items[] | select(.name == "PLAN_INTEGRITY_VALIDATION_FAILED") | .priority' body | tr -d P)" 1 priority
     ask GET /v1/audit && has body "$(sha plans/p.json)" && has body "$promised"
+    kill $host
+}
+
+test_a_reference_that_comes_to_nothing_is_a_failed_run_C_37_WE_4d() {
+    host_plans
+    plan_text p "$noop" | jq -r . | tr -d '\n' >plans/p.json
+    plan_text p "$noop" | jq -c 'fromjson | .metadata.requiresCapabilities = ["workflow.child.workflows"] | .metadata.targetAdapter = "conductor"' | tr -d '\n' >plans/asks.json
+    plan_text other "$noop" | jq -r . | tr -d '\n' >plans/other.json
+    echo -n '{"steps": 7}' >plans/bad.json
+    serve
+    while read -r run file code; do
+        sum=$( [ -f "plans/$file" ] && sha "plans/$file" || sha plans/p.json)
+        ask POST /v1/runs "{\"planRef\":$(ref "$file" "$sum"),\"runId\":\"$run\"}" && answers 422
+        [[ $(jq -r .code body) =~ ^($code)$ ]] || fail "$run: $(cat body)"
+        refused=$(jq -r .code body)
+        ask GET "/v1/runs/$run/events?limit=500"
+        equal "$(jq -r '[.items[].eventType] | join(" ")' body)" 'RunQueued RunFailed' "$run"
+        equal "$(jq -r '.items[1].payload.errorCode // .items[1].payload.error.code // .items[1].payload.code' body)" "$refused" "$run"
+    done <<'END'
+gone nowhere.json PLAN_URI_NOT_ALLOWED
+asks asks.json .*CAPABILIT.*
+other other.json PLAN_REF_MISMATCH
+bad bad.json INVALID_.*
+END
+    ask POST /v1/runs "{\"planRef\":$(ref asks.json "$(sha plans/asks.json)"),\"runId\":\"r9\"}"
+    jq -e .validationReport body >/dev/null || fail "no report: $(cat body)"
+    # What is seen without the plan stores nothing.
+    old=$(ref p.json "$(sha plans/p.json)" | jq -c '.expiresAt = "2020-01-01T00:00:00Z"')
+    ask POST /v1/runs "{\"planRef\":$old,\"runId\":\"old\"}" && answers 422 && code_is PLAN_REF_EXPIRED
+    elsewhere=$(ref p.json "$(sha plans/p.json)" | jq -c '.uri = "https://elsewhere.example/p.json"')
+    ask POST /v1/runs "{\"planRef\":$elsewhere,\"runId\":\"away\"}" && answers 422 && code_is PLAN_URI_NOT_ALLOWED
+    for run in old away; do ask GET /v1/runs/$run && answers 404; done
+    stop_serving
+    cairn_is 0 log verify --all "${store[@]}"
+    cairn_is 0 log replay asks "${store[@]}"
+    cairn_is 0 log export gone "${store[@]}" --out gone.cairn
     kill $host
 }
 

@@ -365,9 +365,33 @@ static void long_run_goes_on_without_rotation_until_its_limit_ES_6a_C_57(void)
     kit_close(&k);
 }
 
+// A plan that was refused: queued, failed with the code, nothing started; asked again after a crash it stays so.
+static void a_refused_plan_is_queued_and_fails_C_37(void)
+{
+    struct kit k;
+    kit_open(&k, LINEAR);
+    struct json refusal = json_object();
+    struct error err = {0};
+    char run[129];
+    CHECK(json_put(&k.memory, &refusal, STR("code"), json_string(STR("PLAN_REF_MISMATCH"))));
+    CHECK(json_put(&k.memory, &refusal, STR("message"), json_string(STR("another plan"))));
+    struct start_request request = {.program = k.program, .run = STR("r1"), .refusal = &refusal};
+    CHECK_OK(engine_start(k.engine, &request, run, &err), &err);
+    kit_idle(&k);
+    kit_expect(&k, "r1 RUN_QUEUED\nr1 RUN_FAILED PLAN_REF_MISMATCH\n");
+    CHECK_INT(kit_waiting(&k), 0);
+    kit_crash(&k);
+    CHECK_INT(engine_adopt(k.engine, STR("default"), STR("r1"), &err), E_TERMINAL);
+    struct run_head head = kit_head(&k, "r1");
+    CHECK_INT(head.summary.status, RUN_STATUS_FAILED);
+    CHECK_INT(head.last_seq, 2);
+    kit_close(&k);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
+        TEST(a_refused_plan_is_queued_and_fails_C_37),
         TEST(unsupported_plan_is_refused_and_leaves_nothing_WE_4d_WE_4c),
         TEST(degraded_run_says_so_when_it_starts_WE_4e),
         TEST(long_run_goes_on_without_rotation_until_its_limit_ES_6a_C_57),
