@@ -28,6 +28,7 @@ static void tell_steps(struct ask *ask, struct store *store, const struct run_he
         call_failed(call, &err);
         return;
     }
+    if (call->decision.payload_redacted) redact(&whole);
     const struct json *steps = json_key(&whole, "steps");
     if (ask->params[1].len == 0) {
         answer_page(ask, steps ? *steps : json_array(), (struct str){0});
@@ -41,14 +42,15 @@ static void tell_steps(struct ask *ask, struct store *store, const struct run_he
     call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
 }
 
+// How the steps are is part of how the run is; what they gave is hidden from those who may not see it.
 void handle_steps_list(struct ask *ask)
 {
-    with_run(ask, OPERATION_STEP_OUTPUT, tell_steps);
+    with_run(ask, OPERATION_RUN_GET, tell_steps);
 }
 
 void handle_step_get(struct ask *ask)
 {
-    with_run(ask, OPERATION_STEP_OUTPUT, tell_steps);
+    with_run(ask, OPERATION_RUN_GET, tell_steps);
 }
 
 // ---- why

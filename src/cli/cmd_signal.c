@@ -177,20 +177,6 @@ static int report_timeout(struct session *session, const struct request *request
     return EXIT_UNREACHABLE;
 }
 
-// The run that RETRY_RUN has made at a server: the newest of its family that came after it.
-static struct str find_retried(struct session *session, const struct run_head *head)
-{
-    struct run_filter filter = {.tenant = head->ids.tenant, .plan = head->ids.plan_id, .limit = 50};
-    struct str family = head->original_run.len ? head->original_run : head->ids.run;
-    struct run_heads heads;
-    struct error err = {0};
-    if (store_list(session->store, &filter, &session->cli->arena, &heads, &err)) return STR("");
-    for (size_t i = 0; i < heads.count; i++)
-        if (heads.items[i].position > head->position && str_eq(heads.items[i].original_run, family))
-            return heads.items[i].ids.run;
-    return STR("");
-}
-
 // EXIT_OK with *decided, EXIT_OK without it (the owner is gone: decide here), or what was reported.
 static int ask_owner(struct session *session, struct request *request, bool *decided)
 {
@@ -202,10 +188,8 @@ static int ask_owner(struct session *session, struct request *request, bool *dec
     if (rc == E_LOCKED) return report_locked(session, &err);
     if (rc) return cli_error(session->cli, &err);
     *decided = true;
-    bool made = session->remote && request->decision.accepted && request->signal.type == SIGNAL_RETRY_RUN;
-    if (made) request->decision.new_run = find_retried(session, &request->target.head);
     int code = decision_print(session, &request->target.head, &request->signal, &request->decision);
-    if (code || request->decision.new_run.len == 0 || !request->drives) return code;
+    if (code || request->decision.new_run.len == 0 || !request->drives || !session->remote) return code;
     return follow_at_server(session, request->decision.new_run);
 }
 

@@ -31,6 +31,7 @@ static enum code read_decision(struct session *session, const struct run_head *h
     out->accepted = str_is(json_text(json_key(&out->record, "decision")), "ACCEPTED");
     out->error_code = json_text(json_at(&out->record, STR("engineResult.errorCode")));
     out->error_message = json_text(json_key(&out->record, "reason"));
+    out->new_run = json_text(json_at(&out->record, STR("engineResult.newRunId")));
     if (head->terminal || out->seq > 0) return OK;
     return find_caused(session, head, record, record->signal_id, &out->seq, err);
 }

@@ -274,7 +274,7 @@ enum code poll_inbox(struct engine *engine, struct error *err) MUST_CHECK;
 enum code queue_signal(struct engine *engine, struct resident *resident, const struct signal *signal, int64_t inbox_id,
                        struct error *err) MUST_CHECK;
 enum code decision_body(struct engine *engine, const struct queued *queued, const struct effect *effect,
-                        struct json *out) MUST_CHECK;
+                        struct str new_run, struct json *out) MUST_CHECK; // new_run: of RETRY_RUN, once it is made
 enum code retry_run(struct engine *engine, struct resident *ended, const struct signal *signal, char run_out[129],
                     struct error *err) MUST_CHECK;
 

@@ -119,9 +119,10 @@ static bool audit_of(struct engine *engine, const struct signal *signal, struct 
            put(arena, out, "tenantId", tenant) && put(arena, out, "timestamp", at);
 }
 
-static bool result_of(struct arena *arena, const struct effect *effect, struct json *out)
+static bool result_of(struct arena *arena, const struct effect *effect, struct str new_run, struct json *out)
 {
-    return json_object_with(arena, 2, out) && put(arena, out, "errorCode", str_from(effect->error_code)) &&
+    return json_object_with(arena, 3, out) && put(arena, out, "errorCode", str_from(effect->error_code)) &&
+           put(arena, out, "newRunId", new_run) &&
            put(arena, out, "status", effect->accepted ? STR("success") : STR("failure"));
 }
 
@@ -143,7 +144,7 @@ static struct str verdict_of(const struct effect *effect)
 
 // The decision record of requirements §3.1. Local callers own the machine: the policy is "local", its id the decision's.
 enum code decision_body(struct engine *engine, const struct queued *queued, const struct effect *effect,
-                        struct json *out)
+                        struct str new_run, struct json *out)
 {
     struct arena *arena = &engine->turn;
     const struct signal *signal = effect->signal;
@@ -158,7 +159,7 @@ enum code decision_body(struct engine *engine, const struct queued *queued, cons
     ok = ok && put_approval(arena, effect, at, out) && json_put(arena, out, STR("audit"), audit) &&
          put(arena, out, "decision", verdict_of(effect));
     if (!effect->deferred)
-        ok = ok && put(arena, out, "engineProcessedAt", at) && result_of(arena, effect, &result) &&
+        ok = ok && put(arena, out, "engineProcessedAt", at) && result_of(arena, effect, new_run, &result) &&
              json_put(arena, out, STR("engineResult"), result);
     ok = ok && put(arena, out, "policyDecisionId", signal->policy_decision_id.len ? signal->policy_decision_id : id) &&
          put(arena, out, "reason", effect->error_message) && put(arena, out, "signalDecisionId", id) &&

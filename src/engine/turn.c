@@ -63,7 +63,8 @@ static enum code collect_decision(struct turn *turn, struct decided *decided, co
     if (!item) return no_memory(err);
     item->ledger_kind = STR("decision");
     if (!effect->settled) item->signal_id = effect->signal->id; // the first one has it
-    enum code rc = decision_body(turn->engine, &decided->queued, effect, &item->ledger_body);
+    struct str new_run = decided->made ? decided->made->ids.run : (struct str){0};
+    enum code rc = decision_body(turn->engine, &decided->queued, effect, new_run, &item->ledger_body);
     return rc ? no_memory(err) : OK;
 }
 

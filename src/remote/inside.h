@@ -30,9 +30,17 @@ void index_release(struct index *index);
 uint64_t name_key(const struct digest *name);
 
 // ---- a task: an attempt that is for a worker
+enum { POOL_MAX = METRIC_SERIES_MAX };
+struct pool { // that a task or a worker has named; the first so many, never forgotten
+    struct pool *next;
+    struct str name;
+    char text[];
+};
+
 struct queue_of { // tasks of one tenant, pool and kind that wait, oldest first
     struct queue_of *next;
     struct task *first, **last;
+    size_t count;
     struct str tenant, pool, kind;
     char text[];
 };
@@ -48,7 +56,7 @@ struct task {
     bool logged, over;
     int64_t grace_ms;
     int64_t lease_until, stop_at; // stop_at: its time is over, whatever the worker says; INT64_MAX = never
-    int64_t started_ms;
+    int64_t queued_ms, started_ms;
     uint64_t ticket, epoch;
     int64_t timeout_ms;
     uint64_t log_next[2]; // bytes of stdout, of stderr that were taken
@@ -123,6 +131,7 @@ struct remote {
     struct arena memory; // routes
     struct index names, tickets, done_index;
     struct queue_of *queues;
+    struct pool *pools;
     struct heap due;
     struct waiter *waiters, **last_waiter;
     struct answer *answers, **last_answer;
@@ -152,7 +161,8 @@ void queue_add_task(struct remote *r, struct queue_of *queue, struct task *task)
 struct queue_of *queue_for(struct remote *r, struct str tenant, struct str pool,
                            struct str kind); // NULL: out of memory
 void queue_remove_task(struct remote *r, struct task *task);
-void task_told(struct task *task, bool told); // whether its worker knows that it is cancelled
+void task_told(struct task *task, bool told);          // whether its worker knows that it is cancelled
+void pool_heard_of(struct remote *r, struct str name); // without memory it is not counted
 void remote_news(struct remote *r);
 void tell_engine(struct remote *r, struct tool_result *result);
 void tell_fault(struct remote *r, struct task *task, const char *code, const char *category, bool retryable,

@@ -18,6 +18,7 @@
 #include "engine/engine.h"
 #include "json/json.h"
 #include "tool/tool.h"
+#include "view/metrics.h"
 
 struct remote;
 
@@ -42,9 +43,10 @@ struct remote_options {
     const struct tool_confinement *confinement; // of local processes; both as in tool_options
     const struct tool_secrets *secrets;
     uint32_t process_max;
-    bool no_local;       // nothing is executed here: what no route fits goes to pool "default"
-    struct task_key key; // of the tokens; the same after a restart, so that old tokens are told from forged ones
-    int64_t lease_ms;    // 0 = REMOTE_LEASE_MS
+    bool no_local;           // nothing is executed here: what no route fits goes to pool "default"
+    struct task_key key;     // of the tokens; the same after a restart, so that old tokens are told from forged ones
+    int64_t lease_ms;        // 0 = REMOTE_LEASE_MS
+    struct metrics *metrics; // where leases that ran out are counted; NULL: nowhere
     int64_t (*now)(const void *context); // tests: monotonic ms, and remote_tick instead of a thread; NULL: the clock
     const void *now_context;
 };
@@ -86,6 +88,14 @@ struct remote_counts {
     uint64_t started, completed, expired, refused; // since the start; refused: stale or forged tokens
 };
 struct remote_counts remote_counts(struct remote *remote);
+// The same by pool, every pool that was ever heard of: of the tasks that wait, how many and for how long the oldest one. In
+// `arena`; false: out of memory.
+struct remote_pool {
+    struct str name;
+    uint64_t waiting, workers;
+    int64_t oldest_ms;
+};
+bool remote_pools(struct remote *remote, struct arena *arena, struct remote_pool **out, size_t *count) MUST_CHECK;
 // The workers of a tenant (empty: of all) that were heard of in the last ten minutes: an array of
 // {worker, tenant, pool, leases, slots, silentMs, draining}. False: out of memory.
 bool remote_workers(struct remote *remote, struct str tenant, struct arena *arena, struct json *out) MUST_CHECK;

@@ -153,6 +153,19 @@ void task_end(struct remote *r, struct task *task)
 }
 
 // ---- queues
+void pool_heard_of(struct remote *r, struct str name)
+{
+    struct pool **at = &r->pools;
+    size_t count = 0;
+    for (; *at; at = &(*at)->next, count++)
+        if (str_eq((*at)->name, name)) return;
+    struct pool *pool = count < POOL_MAX ? calloc(1, sizeof(*pool) + name.len + 1) : NULL;
+    if (!pool) return;
+    if (name.len > 0) memcpy(pool->text, name.ptr, name.len);
+    pool->name = (struct str){pool->text, name.len};
+    *at = pool;
+}
+
 struct queue_of *queue_for(struct remote *r, struct str tenant, struct str pool, struct str kind)
 {
     struct queue_of **at = &r->queues;
@@ -168,15 +181,18 @@ struct queue_of *queue_for(struct remote *r, struct str tenant, struct str pool,
         text += from[i].len;
     }
     queue->last = &queue->first;
+    pool_heard_of(r, pool);
     return *at = queue;
 }
 
 void queue_add_task(struct remote *r, struct queue_of *queue, struct task *task)
 {
     task->queue = queue;
+    task->queued_ms = remote_now(r);
     task->next = NULL;
     *queue->last = task;
     queue->last = &task->next;
+    queue->count++;
     r->waiting++;
     r->dirty = true;
 }
@@ -189,6 +205,7 @@ void queue_remove_task(struct remote *r, struct task *task)
     *at = task->next;
     if (!*at) queue->last = at;
     task->queue = NULL;
+    queue->count--;
     r->waiting--;
 }
 
@@ -229,6 +246,7 @@ void tell_lost(struct remote *r, struct task *task)
     os_log(LOG_WARN, "worker lost worker=%.*s step=%.*s", STR_ARG(task->worker ? task->worker->name : STR("?")),
            STR_ARG(task->step));
     r->counts.expired++;
+    if (r->options.metrics) metric_add(r->options.metrics, METRIC_LEASES_EXPIRED, &task->pool, 1);
     if (task->worker) task->worker->suspect = true;
     remote_news(r);
     task_end(r, task);
@@ -280,6 +298,7 @@ struct worker *worker_seen(struct remote *r, struct str tenant, struct str pool,
     worker->seen_ms = now;
     worker->next = r->workers;
     r->workers = worker;
+    pool_heard_of(r, pool);
     r->worker_count++;
     return worker;
 }

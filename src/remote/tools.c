@@ -381,6 +381,11 @@ void remote_free(struct remote *r)
     remote_shut(r);
     for (size_t i = 0; i < r->tickets.size; i++)
         while (r->tickets.slots[i]) task_end(r, CONTAINER_OF(r->tickets.slots[i], struct task, by_ticket));
+    while (r->pools) {
+        struct pool *next = r->pools->next;
+        free(r->pools);
+        r->pools = next;
+    }
     while (r->queues) {
         struct queue_of *next = r->queues->next;
         free(r->queues);

@@ -139,11 +139,27 @@ static void look_at_log(struct service *service)
     metric_set(service->metrics, METRIC_LOG_BYTES, NULL, (int64_t)(about.st_size + wal.st_size));
 }
 
+static void look_at_pools(struct service *service)
+{
+    struct arena arena;
+    struct remote_pool *pools;
+    size_t count = 0;
+    arena_init(&arena, 4096, 1 << 20);
+    if (!remote_pools(service->remote, &arena, &pools, &count)) count = 0;
+    for (size_t i = 0; i < count; i++) {
+        set_one(service, METRIC_QUEUE_DEPTH, pools[i].name, (int64_t)pools[i].waiting);
+        set_one(service, METRIC_QUEUE_AGE, pools[i].name, pools[i].oldest_ms * 1000);
+        set_one(service, METRIC_WORKERS, pools[i].name, (int64_t)pools[i].workers);
+    }
+    arena_release(&arena);
+}
+
 void service_look(struct service *service)
 {
     struct remote_counts counts = remote_counts(service->remote);
     set_one(service, METRIC_QUEUE_DEPTH, STR("all"), (int64_t)counts.waiting);
     set_one(service, METRIC_WORKERS, STR("all"), (int64_t)counts.workers);
+    look_at_pools(service);
     metric_set(service->metrics, METRIC_LEASES, NULL, (int64_t)counts.leased);
     metric_set(service->metrics, METRIC_CALLS_WAITING, NULL, (int64_t)service_health(service).waiting);
     metric_set(service->metrics, METRIC_UPTIME, NULL, (os_now().wall_ms - service->started_ms) * 1000);

@@ -246,7 +246,8 @@ static enum code open_remote(struct service *service, struct error *err)
                                      .secrets = service->settings.secrets,
                                      .routes = service->settings.routes,
                                      .route_count = service->settings.route_count,
-                                     .lease_ms = service->settings.lease_ms};
+                                     .lease_ms = service->settings.lease_ms,
+                                     .metrics = service->metrics};
     enum code rc = key_note(service, STR("task"), &options.key, err);
     return rc ? rc : remote_open(&options, &service->remote, err);
 }

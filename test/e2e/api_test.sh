@@ -176,6 +176,19 @@ test_cursors_are_sealed() {
     ask GET "/v1/audit?limit=2&cursor=$(jq -r .nextCursor body)" && equal "$(jq -r '.items[0].seq // .items[0].sequence' body)" 3
 }
 
+test_operators_see_how_steps_are_and_not_what_they_gave_C_39() {
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p '{"stepId":"a","kind":"echo","with":{"message":"a canary"}}'),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
+    ask GET /v1/runs/r1/steps && has body 'a canary'
+    ask POST /v1/tokens '{"name": "op", "roles": ["operator"]}' && answers 201
+    token=$(jq -r .token body)
+    ask GET /v1/runs/r1/steps && answers 200
+    equal "$(jq -r '.items[] | .stepId + " " + .status' body)" 'a SUCCESS'
+    hasnt body canary
+    ask GET /v1/runs/r1/steps/a && answers 200 && hasnt body canary
+    ask GET /v1/runs/r1/steps/a/output && answers 403
+}
+
 test_files_that_steps_left_are_listed_and_downloaded_in_parts() {
     serve_as_admin
     step=$(jq -nc '{stepId: "a", kind: "shell", with: {command: "printf 0123456789 >$ARTIFACTS_DIR/out.txt"}, artifacts: [{path: "out.txt", kind: "text"}]}')

@@ -299,6 +299,8 @@ test_client_makes_new_runs_of_old_ones_at_the_server() {
     agrees retry f1/b --downstream --dry-run -o json
     cairn_is 10 retry f1 "${far[@]}" --progress none
     has_line out 'RETRY_RUN accepted: run f1.*new run'
+    made=$(sed -n 's/.*new run \([0-9a-f-]*\).*/\1/p' out | head -n 1)
+    equal "$("$CAIRN" events f1 "${far[@]}" --ledger -o jsonl | jq -r 'select(.signalType == "RETRY_RUN").engineResult.newRunId')" "$made" 'the run that the decision names'
     touch ok
     cairn_is 0 retry f1 "${far[@]}" --progress none
     cairn_is 0 retry f1/b --downstream "${far[@]}" --progress none -o name
@@ -407,7 +409,7 @@ test_client_sees_what_its_token_may() {
 test_client_covers_every_command() {
     make_runs
     serve && at_server
-    agree='artifacts_cat artifacts_get artifacts_ls diff events get graph inbox log_replay log_verify logs ls ps render trace wait watch why'
+    agree='artifacts_cat artifacts_get artifacts_ls audit_verify diff events get graph inbox log_replay log_verify logs ls ps render trace wait watch why'
     act='approve cancel fork pause reject rerun resume retry run signal skip worker'
     here='config_list context_add context_test doctor log_export test_record top'
     refuse='log_import recover store_backup store_gc store_restore store_stat'
@@ -429,6 +431,8 @@ test_client_covers_every_command() {
     cairn_is 0 log export run-done run-nodes "${far[@]}" --out far.cairn
     cmp -s here.cairn far.cairn || fail "bundles differ"
     agrees test record run-done
+    agrees audit verify
+    agrees audit verify -o json
     cairn_is 0 doctor "${far[@]}"
     python3 "$e2e/terminal.py" --size 24x100 --when run-failed q -- "$CAIRN" top "${far[@]}" >tty || fail "top: exit $?"
     has tty run-failed

@@ -720,9 +720,43 @@ static void end_of_the_server_answers_everybody(void)
     CHECK_INT(said.status, 503); // never stored, never acknowledged
 }
 
+// What waits, for how long, and who is there, by pool; a pool that was named once is told of from then on.
+static void pools_are_counted(void)
+{
+    struct rig rig;
+    struct remote_pool *pools;
+    struct remote_task *tasks;
+    size_t count;
+    rig_open(&rig, ONE, NULL, 0);
+    CHECK(remote_pools(rig.remote, &rig.memory, &pools, &count));
+    CHECK_INT(count, 0);
+    rig_start(&rig, "r1");
+    rig_pass(&rig, 700);
+    rig_start(&rig, "r2");
+    rig_pass(&rig, 300);
+    CHECK(remote_pools(rig.remote, &rig.memory, &pools, &count));
+    CHECK_INT(count, 1);
+    CHECK_STR(pools[0].name, STR("default"));
+    CHECK_INT(pools[0].waiting, 2);
+    CHECK_INT(pools[0].oldest_ms, 1000);
+    CHECK_INT(pools[0].workers, 0);
+    (void)poll_one(&rig);
+    CHECK_INT(poll_with(&rig, "{\"worker\":\"w2\",\"pool\":\"other\",\"max\":1}", &tasks), 0);
+    CHECK(remote_pools(rig.remote, &rig.memory, &pools, &count));
+    CHECK_INT(count, 2);
+    CHECK_INT(pools[0].waiting, 1);
+    CHECK_INT(pools[0].oldest_ms, 300);
+    CHECK_INT(pools[0].workers, 1);
+    CHECK_STR(pools[1].name, STR("other"));
+    CHECK_INT(pools[1].waiting, 0);
+    CHECK_INT(pools[1].workers, 1);
+    rig_close(&rig);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
+        TEST(pools_are_counted),
         TEST(task_is_taken_and_completed_and_the_answer_waits_for_the_disk),
         TEST(completion_that_comes_again_is_answered_again_and_changes_nothing),
         TEST(silent_worker_is_lost_and_its_late_result_refused_C_34_I14),
