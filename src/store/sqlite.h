@@ -133,6 +133,7 @@ struct sqlite_store {
     char *path;                                                     // absolute
     int wal_frames;                                                 // in the write-ahead log after the last commit
     int next_checkpoint;                                            // at so many of them
+    int checkpoint_frames;                                          // between two checkpoints
     bool light;                                                     // commits are not synced, see sqlite_light
     struct sqlite_gather gather;
     // Leases. The lock file is held through `lock` and looked at through `probe`, so that our own locks show.

@@ -122,7 +122,7 @@ static void the_file_is_marked_private_and_in_wal_mode(void)
     sqlite3 *db = plain(path);
     CHECK_INT(ask(db, "PRAGMA application_id"), 0x43616972);
     CHECK_INT(ask(db, "PRAGMA user_version"), 1);
-    CHECK_INT(ask(db, "PRAGMA page_size"), 8192);
+    CHECK_INT(ask(db, "PRAGMA page_size"), 4096);
     CHECK_INT(ask(db, "SELECT journal_mode='wal' FROM pragma_journal_mode"), 1);
     CHECK_INT(ask(db, "SELECT count(*) FROM pragma_table_info('workflow_events') WHERE name IN "
                       "('run_id','sequence','event_type','timestamp','payload') AND \"notnull\"=1"),
