@@ -1,4 +1,4 @@
-// A list of blocks, newest first; the newest is filled from its start. Blocks double up to
+// A list of blocks, newest first; the newest is filled from its start. Each block doubles the whole, up to
 // GROWTH_MAX, so a small thing (a parked run) costs one small block and a big one few mallocs.
 #include "base/arena.h"
 
@@ -114,7 +114,7 @@ void arena_reset(struct arena *arena)
     if (first) first->used = 0;
 }
 
-// The next block: twice the newest one within GROWTH_MAX (or the caller's larger first block), less
+// The next block: as much as there is already within GROWTH_MAX (or the caller's larger first block), less
 // when the limit is near, more when `size` asks for it.
 static struct arena_block *add_block(struct arena *arena, size_t size)
 {
@@ -122,7 +122,7 @@ static struct arena_block *add_block(struct arena *arena, size_t size)
     if (!room) return NULL;
     size_t growth_max = arena->block_size > GROWTH_MAX ? arena->block_size : GROWTH_MAX;
     size_t total = arena->block_size;
-    if (arena->blocks) total = (arena->blocks->size + header_size) * 2;
+    if (arena->size > total) total = arena->size;
     if (total > growth_max) total = growth_max;
     size_t data = total > header_size ? total - header_size : 0;
     if (data > room) data = room;

@@ -1,7 +1,9 @@
 // A run in memory: making it, finding steps in it, checking it.
 #include "kernel/net_inside.h"
 
-#define RUN_ARENA_BLOCK 1024
+// The first block holds a small run, its steps and the texts it was started with: most runs are waiting, and need no more.
+#define RUN_ARENA_TEXTS 256
+#define RUN_ARENA_BLOCK 4096
 #define RUN_ARENA_LIMIT ((size_t)1 << 30) // 10,000 outputs of 64 KiB must fit
 
 enum vocabulary program_vocabulary(const struct program *program)
@@ -20,7 +22,8 @@ enum vocabulary program_vocabulary(const struct program *program)
 struct run *run_new(const struct program *program, const struct run_ids *ids)
 {
     struct arena arena;
-    arena_init(&arena, RUN_ARENA_BLOCK, RUN_ARENA_LIMIT);
+    size_t block = sizeof(struct run) + program->step_count * sizeof(struct run_step) + RUN_ARENA_TEXTS;
+    arena_init(&arena, block < RUN_ARENA_BLOCK ? block : RUN_ARENA_BLOCK, RUN_ARENA_LIMIT);
     struct run *run = ARENA_NEW(&arena, struct run);
     struct run_step *steps = run ? ARENA_ARRAY(&arena, program->step_count, struct run_step) : NULL;
     if (!steps) {

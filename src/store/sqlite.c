@@ -16,7 +16,7 @@ enum {
     PAGE_SIZE = 4096, // against 8192: half the bytes for a commit of one run, and batches cost the same
     CHECKPOINT_BYTES = 16 * 1024 * 1024, // rewritten index pages are written back once per 16 MiB instead of each time
     WAL_SIZE_KEPT = 32 * 1024 * 1024,
-    CACHE_KIB = 32 * 1024,
+    CACHE_KIB = 8 * 1024, // holds the largest batch; readers find the rest in the page cache of the system
     BUSY_LIMIT_MS = 30 * 1000,
 };
 
