@@ -385,25 +385,6 @@ static enum code start_function(struct engine *engine, struct resident *resident
     return input_fault(engine, resident, effect->step, effect->logical, effect->engine, fault, err);
 }
 
-static enum code execute(struct engine *engine, struct resident *resident, const struct effect *effect,
-                         struct error *err)
-{
-    if (is_lane(resident->run, effect->step)) {
-        if (!engine->holding) return start_function(engine, resident, effect, err);
-        resident->run->steps[effect->step].live = false;
-        return OK;
-    }
-    enum step_kind kind = resident->run->program->steps[effect->step].kind;
-    bool process = kind == STEP_EXEC || kind == STEP_SHELL || kind == STEP_SCRIPT;
-    if (engine->holding && (process || kind == STEP_HOST)) {
-        resident->run->steps[effect->step].live = false;
-        return OK;
-    }
-    if (process) return start_process(engine, resident, effect, err);
-    if (kind == STEP_HOST) return start_function(engine, resident, effect, err);
-    return input_instant(engine, resident, effect->step, effect->logical, effect->engine, err);
-}
-
 static enum code set_timer(struct engine *engine, struct resident *resident, const struct effect *effect,
                            struct error *err)
 {
@@ -426,6 +407,35 @@ static enum code set_timer(struct engine *engine, struct resident *resident, con
     if (timer->next) timer->next->link = &timer->next;
     resident->timers = timer;
     return OK;
+}
+
+// Cut off from the store: somebody else may have the run by now. When nobody does, it is looked at again in a while.
+static enum code put_off_start(struct engine *engine, struct resident *resident, const struct effect *effect,
+                               struct error *err)
+{
+    enum { AGAIN_MS = 500 };
+    struct effect later = {
+        .kind = EFFECT_TIMER, .step = effect->step, .timer = TIMER_LOOK, .due_ms = engine->now.wall_ms + AGAIN_MS};
+    resident->run->steps[effect->step].live = false;
+    return set_timer(engine, resident, &later, err);
+}
+
+static enum code execute(struct engine *engine, struct resident *resident, const struct effect *effect,
+                         struct error *err)
+{
+    bool lane = is_lane(resident->run, effect->step);
+    enum step_kind kind = lane ? STEP_TASKS : resident->run->program->steps[effect->step].kind;
+    bool process = kind == STEP_EXEC || kind == STEP_SHELL || kind == STEP_SCRIPT;
+    bool outside = process || lane || kind == STEP_HOST;
+    if (engine->holding && outside) {
+        resident->run->steps[effect->step].live = false;
+        return OK;
+    }
+    if (outside && engine->options.may_start && !engine->options.may_start(engine->options.may_start_context))
+        return put_off_start(engine, resident, effect, err);
+    if (process) return start_process(engine, resident, effect, err);
+    if (lane || kind == STEP_HOST) return start_function(engine, resident, effect, err);
+    return input_instant(engine, resident, effect->step, effect->logical, effect->engine, err);
 }
 
 static void cancel_attempt(struct engine *engine, struct resident *resident, const struct effect *effect)

@@ -4,7 +4,8 @@
 //   Nothing is dispatched or answered before it is durable (E1, E2).
 //
 // A failed append: E_FULL, E_NOMEM: the touched runs are folded again from the store and the inputs tried again later;
-// E_CONFLICT: another process owns the run now, it is dropped here; E_IO: the process ends (I8).
+// E_CONFLICT: another process owns the run now, it is dropped here; when the store has fenced this engine (store_fenced), all are,
+// and starts that wait are refused with E_LOCKED; E_IO: the process ends (I8).
 #ifndef CAIRN_ENGINE_ENGINE_H
 #define CAIRN_ENGINE_ENGINE_H
 
@@ -43,7 +44,8 @@ struct engine_observer {
     void (*decision)(void *context, const struct engine_decision *decision); // may be NULL
     void (*output)(void *context, struct str run, struct str step, bool is_stderr,
                    struct str line); // live lines; may be NULL
-    // The start of a run could not be stored (E_EXISTS: its id was taken meanwhile; E_CONFLICT: one of its notes does not fit);
+    // The start of a run could not be stored (E_EXISTS: its id was taken meanwhile; E_CONFLICT: one of its notes does not fit;
+    // E_LOCKED: this engine was taken for dead);
     // there is no such run here. May be NULL.
     void (*refused)(void *context, struct str tenant, struct str run, const struct error *why);
     // A batch was given to the store: what came of it, how long it took, how many events it held. May be NULL.
@@ -91,6 +93,10 @@ struct engine_options {
     const struct task_options *task; // of those, beside confinement and secrets; NULL: as at a command line
     struct engine_limits limits;
     struct engine_observer observer;
+    // Asked right before an attempt is given to a tool: false when too much time has passed since the store was last heard of
+    // (I29); the attempt then runs later, under the next engine attempt. NULL: always.
+    bool (*may_start)(void *context);
+    void *may_start_context;
     bool only_signals; // a run that RETRY_RUN makes stays as it is until engine_adopt: nothing of it starts
 };
 
@@ -231,6 +237,12 @@ void engine_line(struct engine *engine, uint64_t ticket, bool is_stderr, struct 
 // From now on no attempt is given to a tool. One that would have been is like one whose process died: whoever takes the run
 // up next runs it, under the next engine attempt.
 void engine_hold(struct engine *engine);
+// ---- several engines on one store (S17)
+// Shards (bit n - 1 for shard n) that have runs here with an attempt in flight, or with something in the queue.
+uint64_t engine_busy(const struct engine *engine);
+// Lets go of the runs of these shards; what is in flight of them is killed. UINT64_MAX: of all runs, of a shard or not.
+// Between two turns.
+void engine_let_go(struct engine *engine, uint64_t shards);
 // Takes signals that other processes posted from the store's inbox into the queue. engine_loop does this by itself.
 enum code engine_poll(struct engine *engine, struct error *err) MUST_CHECK;
 // Turns until *stop is set, or (when until_idle) no run is resident, or all resident runs are parked and exit_on_park.

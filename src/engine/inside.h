@@ -214,6 +214,12 @@ bool inputs_now(const struct run *run, struct arena *arena, struct json *out);
 enum code merge_inputs(const struct program *program, const struct json *given, struct arena *arena, struct json *out,
                        struct error *err) MUST_CHECK;
 
+// shards.c: the runs of an engine among others
+// The store has fenced us: all runs go, starts of the turn and of the queue are refused.
+enum code lose_all(struct engine *engine, struct error *err) MUST_CHECK;
+enum code refuse_lost(struct engine *engine, const struct queued *queued, struct error *err) MUST_CHECK;
+void bury(struct engine *engine); // those that are gone, and what waits for them
+
 // put.c: notes
 enum code copy_puts(struct arena *arena, const struct note_put *notes, size_t count, const struct note_put **out,
                     struct error *err) MUST_CHECK;

@@ -291,6 +291,9 @@ enum code start_run(struct engine *engine, const struct start_request *request, 
                                 .parent_run = request->parent_run,
                                 .original_run = request->original_run};
     if (resident_find(engine, ids.tenant, ids.run)) return error_set(err, E_EXISTS, "RUN_ALREADY_EXISTS: %s", run_out);
+    const struct resident *parent =
+        request->parent_run.len > 0 ? resident_find(engine, ids.tenant, request->parent_run) : NULL;
+    if (parent) create.shard = run_log_shard(parent->log); // families stay together
     struct run_log *log;
     rc = store_create_run(engine->store, &create, &log, err);
     if (rc) return rc;

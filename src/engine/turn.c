@@ -501,7 +501,7 @@ static bool take_inputs(struct turn *turn, size_t max)
     return true;
 }
 
-static void bury(struct engine *engine)
+void bury(struct engine *engine)
 {
     struct queue *q = &engine->queue;
     size_t kept = 0;
@@ -527,9 +527,22 @@ static void put_off(struct engine *engine, struct error *err)
     *err = (struct error){0};
 }
 
+// Nothing of this engine is stored any more, whatever run it is of (S17).
+static enum code settle_lost(struct turn *turn, struct error *err)
+{
+    struct error why = *err;
+    enum code rc = OK;
+    puts_tell(turn->puts, E_CANCELLED, &why);
+    for (size_t i = 0; !rc && i < turn->count; i++) rc = refuse_lost(turn->engine, &turn->decided[i].queued, NULL);
+    if (!rc) rc = lose_all(turn->engine, err);
+    for (size_t i = 0; i < turn->count; i++) queued_release(&turn->decided[i].queued);
+    return rc;
+}
+
 static enum code settle_turn(struct turn *turn, enum code rc, struct error *err)
 {
     struct engine *engine = turn->engine;
+    if (rc == E_CONFLICT && store_fenced(engine->store)) return settle_lost(turn, err);
     if (is_particular(rc)) {
         struct error local = {0};
         enum code taken = take_back(turn, &local);
@@ -619,6 +632,7 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     struct turn turn = {.engine = engine};
     enum code rc = gather(engine, err); // also while nothing may be stored, or the mailbox would keep us awake
     if (!rc) rc = prepare_adopted(engine, err);
+    if (rc == E_CONFLICT && store_fenced(engine->store)) return lose_all(engine, err);
     bool idle = engine->queue.count == 0 && !engine->puts;
     if (!rc && (idle || now.mono_ms < engine->full_until_mono)) return OK;
     if (!rc && !take_inputs(&turn, engine->options.limits.inputs_per_turn_max)) rc = no_memory(err);

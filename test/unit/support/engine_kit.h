@@ -56,6 +56,8 @@ struct kit {
     char decision_code[64], new_run[129];
     uint32_t decision_count;
     unsigned next_signal;
+    bool cut_off;            // nothing may be started
+    enum code start_refused; // the last one
 };
 
 UNUSED static struct kit *kit_of_tools(struct tools *tools)
@@ -112,6 +114,17 @@ UNUSED static void kit_decision(void *context, const struct engine_decision *dec
     snprintf(k->new_run, sizeof(k->new_run), "%.*s", STR_ARG(decision->new_run));
 }
 
+UNUSED static void kit_refused(void *context, struct str tenant, struct str run, const struct error *why)
+{
+    (void)tenant, (void)run;
+    ((struct kit *)context)->start_refused = why->code;
+}
+
+UNUSED static bool kit_may_start(void *context)
+{
+    return !((struct kit *)context)->cut_off;
+}
+
 UNUSED static enum code kit_commit(struct store *store, struct commit *commit, struct arena *turn, struct error *err)
 {
     struct kit *k = (struct kit *)((uintptr_t)store->ops - offsetof(struct kit, ops));
@@ -126,12 +139,15 @@ UNUSED static enum code kit_commit(struct store *store, struct commit *commit, s
 
 UNUSED static void kit_open_engine(struct kit *k)
 {
-    struct engine_options options = {.store = k->store,
-                                     .contract = k->contract,
-                                     .entropy = os_entropy(),
-                                     .tools = &k->tools,
-                                     .limits = k->limits,
-                                     .observer = {.context = k, .event = kit_event, .decision = kit_decision}};
+    struct engine_options options = {
+        .store = k->store,
+        .contract = k->contract,
+        .entropy = os_entropy(),
+        .tools = &k->tools,
+        .limits = k->limits,
+        .may_start = kit_may_start,
+        .may_start_context = k,
+        .observer = {.context = k, .event = kit_event, .decision = kit_decision, .refused = kit_refused}};
     struct error err = {0};
     CHECK_OK(engine_open(&options, &k->engine, &err), &err);
 }
@@ -160,7 +176,7 @@ UNUSED static enum code kit_load_child(void *context, enum part_kind kind, struc
     return OK;
 }
 
-UNUSED static void kit_open(struct kit *k, const char *text)
+UNUSED static void kit_open_at(struct kit *k, const char *text, const char *url)
 {
     memset(k, 0, sizeof(*k));
     os_log_level(LOG_ERROR);
@@ -173,7 +189,7 @@ UNUSED static void kit_open(struct kit *k, const char *text)
     CHECK_OK(contract_open(&k->memory, &k->contract, &err), &err);
     struct store_options options = {
         .mode = STORE_WRITE, .create = true, .contract = k->contract, .entropy = os_entropy()};
-    CHECK_OK(store_open(STR("memory:"), &options, &k->store, &err), &err);
+    CHECK_OK(store_open(str_from(url), &options, &k->store, &err), &err);
     k->real_ops = k->store->ops;
     k->ops = *k->real_ops;
     k->ops.commit = kit_commit;
@@ -181,6 +197,11 @@ UNUSED static void kit_open(struct kit *k, const char *text)
     static const struct program_loader loader = {.load = kit_load_child};
     k->program = kit_program(k, text, &loader);
     kit_open_engine(k);
+}
+
+UNUSED static void kit_open(struct kit *k, const char *text)
+{
+    kit_open_at(k, text, "memory:");
 }
 
 UNUSED static void kit_close(struct kit *k)
