@@ -14,7 +14,8 @@ enum {
     QUEUED_MAX = 256 * 1024,
     RETRY_MS = 20,
     HEARTBEAT_MS = 15000,
-    LOOK_MS = 2000
+    LOOK_MS = 2000,
+    ELSEWHERE_MS = 200
 };
 
 struct subscription {
@@ -265,6 +266,13 @@ static void mark_later(struct hub *hub)
         for (struct subscription *s = hub->slots[i]; s; s = s->next) s->moved = s->moved || s->later;
 }
 
+// Runs that another engine drives move without a word to us: every stream looks for itself.
+static void mark_all(struct hub *hub)
+{
+    for (size_t i = 0; i < SLOTS; i++)
+        for (struct subscription *s = hub->slots[i]; s; s = s->next) s->moved = true;
+}
+
 static void *pump(void *context)
 {
     struct hub *hub = context;
@@ -277,14 +285,16 @@ static void *pump(void *context)
     buf_init(&out, (size_t)256 << 20);
     pthread_mutex_lock(&hub->mutex);
     while (!hub->stop) {
+        bool several = hub->api->service && service_several(hub->api->service);
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
-        int64_t wait_ms = later ? RETRY_MS : LOOK_MS;
+        int64_t wait_ms = later ? RETRY_MS : several && hub->count > 0 ? ELSEWHERE_MS : LOOK_MS;
         until.tv_sec += (wait_ms + until.tv_nsec / 1000000) / 1000;
         until.tv_nsec = (wait_ms * 1000000 + until.tv_nsec) % 1000000000;
         if (!hub->woken) pthread_cond_timedwait(&hub->arrived, &hub->mutex, &until);
         hub->woken = false;
         if (later) mark_later(hub);
+        if (several) mark_all(hub);
         later = false;
         if (!store) store = service_reader(hub->api->service);
         struct portion portion = {0};

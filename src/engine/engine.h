@@ -48,6 +48,8 @@ struct engine_observer {
     // E_LOCKED: this engine was taken for dead);
     // there is no such run here. May be NULL.
     void (*refused)(void *context, struct str tenant, struct str run, const struct error *why);
+    // A run that has not ended is not driven here any more (engine_let_go, or the store has fenced us). May be NULL.
+    void (*left)(void *context, const struct run *run);
     // A batch was given to the store: what came of it, how long it took, how many events it held. May be NULL.
     void (*appended)(void *context, enum code rc, int64_t micros, size_t events);
 };

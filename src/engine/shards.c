@@ -23,11 +23,18 @@ uint64_t engine_busy(const struct engine *engine)
     return busy;
 }
 
+static void leave(struct engine *engine, struct resident *resident)
+{
+    const struct engine_observer *observer = &engine->options.observer;
+    if (!resident->gone && !resident->terminal && observer->left) observer->left(observer->context, resident->run);
+    resident_gone(engine, resident);
+}
+
 void engine_let_go(struct engine *engine, uint64_t shards)
 {
     for (size_t i = 0; i < engine->table_size; i++)
         for (struct resident *r = engine->table[i]; r; r = r->next)
-            if (is_in(r, shards)) resident_gone(engine, r);
+            if (is_in(r, shards)) leave(engine, r);
     if (engine->gone) bury(engine);
 }
 

@@ -52,15 +52,19 @@ static enum code load_space(struct service *service, struct str space,
     return rc;
 }
 
+enum code admission_reload(struct service *service, struct error *err)
+{
+    enum code rc = load_space(service, STR("queue"), read_queue, err);
+    return rc ? rc : load_space(service, STR("limit"), read_limits, err);
+}
+
 enum code admission_load(struct service *service, struct error *err)
 {
     uint8_t seed[16];
     os_entropy()->fill(os_entropy(), seed, sizeof(seed));
     service->queues.running_max = service->settings.runs_max;
     enum code rc = rates_open(&service->arena, RATE_KEYS, seed, &service->rates, err);
-    if (!rc) rc = load_space(service, STR("queue"), read_queue, err);
-    if (!rc) rc = load_space(service, STR("limit"), read_limits, err);
-    return rc;
+    return rc ? rc : admission_reload(service, err);
 }
 
 // ---- where runs stand

@@ -2,6 +2,8 @@
 // in the batch that holds its effects; the ends of the chains are kept beside, so that a missing end is found.
 #include "service/inside.h"
 
+#include <stdio.h>
+
 #include "reading/reading.h"
 
 #include <stdlib.h>
@@ -68,10 +70,19 @@ static bool push(struct audit *audit, struct note_put put)
     return true;
 }
 
+// One chain for each tenant; among several engines each has chains of its own, so that none waits for another.
+static struct audit_tenant *chain_of(struct service *service, struct str tenant)
+{
+    char name[512];
+    if (!service->members.several) return tenant_of(service, tenant);
+    int len = snprintf(name, sizeof(name), "%.*s~%llu", STR_ARG(tenant), (unsigned long long)service->members.self);
+    return len > 0 && (size_t)len < sizeof(name) ? tenant_of(service, (struct str){name, (size_t)len}) : NULL;
+}
+
 enum code audit_add(struct service *service, struct audit_record *record, struct error *err)
 {
     struct audit *audit = &service->audit;
-    struct audit_tenant *tenant = tenant_of(service, record->tenant);
+    struct audit_tenant *tenant = chain_of(service, record->tenant);
     struct buf bytes, key;
     uint8_t random[16];
     char id[UUID_SIZE];
@@ -84,7 +95,7 @@ enum code audit_add(struct service *service, struct audit_record *record, struct
     buf_init(&bytes, RECORD_MAX);
     buf_init(&key, 1024);
     enum code rc = audit_encode(record, &tenant->head, &audit->pending, &bytes, err);
-    if (!rc) audit_key(record->tenant, tenant->head.seq, &key);
+    if (!rc) audit_key(tenant->name, tenant->head.seq, &key);
     struct note_put put = {.space = STR("audit"),
                            .key = arena_copy(&audit->pending, buf_str(&key)),
                            .value = arena_copy(&audit->pending, buf_str(&bytes)),

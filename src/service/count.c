@@ -100,6 +100,18 @@ void count_adopted(struct service *service, const struct run_head *head)
     moved(service, &head->ids, head->summary.status, (struct str){0}, -1);
 }
 
+void count_left(struct service *service, const struct run *run)
+{
+    struct counting *counting = &service->counting;
+    if (counting->size == 0) return;
+    struct counted *slot = slot_of(counting, key_of(&run->ids));
+    if (!slot->key) return;
+    metrics_run(
+        service->metrics,
+        &(struct metric_run){.plan = run->ids.plan_id, .from = (enum run_status)slot->status, .duration_ms = -1});
+    take_out(counting, slot);
+}
+
 void count_release(struct service *service)
 {
     free(service->counting.slots);

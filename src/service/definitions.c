@@ -147,10 +147,18 @@ enum code definitions_fetch(struct call *call, struct store *store, const struct
     return rc;
 }
 
+enum code definitions_reload(struct service *service, struct error *err)
+{
+    struct arena arena;
+    arena_init(&arena, 64 * 1024, (size_t)1 << 30);
+    enum code rc = load_approvals(service, &arena, err);
+    arena_release(&arena);
+    return rc;
+}
+
 enum code definitions_open(struct service *service, struct error *err)
 {
     struct json *config = ARENA_NEW(&service->arena, struct json), allow = json_array();
-    struct arena arena;
     if (!config) return error_set(err, E_NOMEM, "out of memory");
     *config = json_object();
     if (!json_push(&service->arena, &allow, json_string(STR("cairn://plans/"))) ||
@@ -159,10 +167,7 @@ enum code definitions_open(struct service *service, struct error *err)
     enum code rc = fetch_policy_parse(config, &service->arena, &service->own_plans, err);
     if (rc) return rc;
     fetch_policy_plans(service->own_plans, (struct fetch_plans){.load = load_plan});
-    arena_init(&arena, 64 * 1024, (size_t)1 << 30);
-    rc = load_approvals(service, &arena, err);
-    arena_release(&arena);
-    return rc;
+    return definitions_reload(service, err);
 }
 
 void definitions_close(struct service *service)

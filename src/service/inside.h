@@ -112,6 +112,23 @@ struct behind {
     bool stop, wanted; // mutex
 };
 
+// ---- this engine among others (S17, ADR 0021). owner: engine thread, but for what says otherwise
+struct members {
+    bool several;                                       // of the store; does not change
+    uint64_t self;                                      // our number. Atomic
+    uint32_t count;                                     // of engines. Atomic
+    uint64_t mine, leaving;                             // shards. mine: atomic
+    uint64_t adopting, before;                          // shards whose runs are being taken up, and how far that is
+    bool shardless;                                     // those runs too
+    int64_t next_look_ms, next_poll_ms, next_reload_ms; // monotonic
+    int64_t safe_until_ms;                              // monotonic: until then nobody takes us for dead. Atomic
+    // The clerk opens and closes the sinks, which go with shard 1. shared: mutex
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    pthread_t clerk;
+    bool clerk_runs, stop, wants_sinks, has_sinks;
+};
+
 struct service_lock {
     struct disk *disk;
     struct file *file;
@@ -120,6 +137,7 @@ struct service_lock {
 struct service {
     struct service_settings settings;
     struct service_lock lock;
+    struct members members;
     struct pulse pulse;
     struct counting counting;
     struct service_hooks hooks;
@@ -177,6 +195,7 @@ void lock_release(struct service *service);
 void count_append(struct service *service, enum code rc, int64_t micros, size_t events);
 void count_event(struct service *service, const struct engine_event *event);
 void count_adopted(struct service *service, const struct run_head *head);
+void count_left(struct service *service, const struct run *run);
 void count_release(struct service *service);
 
 // health.c, engine thread
@@ -185,7 +204,18 @@ void pulse_turned(struct service *service, int64_t mono_ms);
 void pulse_tick(struct service *service, int64_t mono_ms);
 void pulse_stored(struct service *service, enum code rc);
 
+// members.c, engine thread but for members_start and members_stop
+enum code members_join(struct service *service, struct error *err) MUST_CHECK;  // before the engine turns
+enum code members_start(struct service *service, struct error *err) MUST_CHECK; // sinks, when it is our duty
+void members_stop(struct service *service);                                     // while the engine turns
+enum code members_tick(struct service *service, int64_t mono_ms, struct error *err) MUST_CHECK;
+bool members_may_start(void *service); // I29
+bool members_are_adopting(const struct service *service);
+enum code adopt_page(struct service *service, struct run_filter *filter, size_t *taken, size_t *left,
+                     struct error *err) MUST_CHECK; // service.c: one page of runs that nobody has
+
 // wait.c, engine thread
+void waits_elsewhere(struct service *service); // looks after those who wait for runs of other engines
 // Who waits for a decision has put the id of the signal in call->wait_signal.
 bool waits_add(struct service *service, struct call *call, enum wait_for wait_for, struct str tenant, struct str run,
                int64_t until_mono_ms) MUST_CHECK;
@@ -197,6 +227,7 @@ void waits_end(struct service *service); // all are refused: the service stops
 
 // signal.c, engine thread
 void signal_answer(struct call *call, const struct engine_decision *decision);
+void signal_decided(struct call *call, const struct json *record); // elsewhere; as it stands in the ledger
 
 // readers.c
 enum code readers_start(struct service *service, struct error *err) MUST_CHECK;
@@ -216,6 +247,7 @@ void keys_close(struct service *service);
 
 // definitions.c
 enum code definitions_open(struct service *service, struct error *err) MUST_CHECK;
+enum code definitions_reload(struct service *service, struct error *err) MUST_CHECK; // approvals given elsewhere
 void definitions_close(struct service *service);
 bool definitions_approved(struct service *service, struct str tenant, struct str sha256_hex); // any thread
 // A document that came with a start, as a definition without a name: what its run says in planRef can be had again. False: it is
@@ -245,6 +277,7 @@ enum code audit_flush(struct service *service, struct error *err) MUST_CHECK;
 
 // admission.c, engine thread: queues and limits
 enum code admission_load(struct service *service, struct error *err) MUST_CHECK;
+enum code admission_reload(struct service *service, struct error *err) MUST_CHECK; // what was configured elsewhere
 void admission_release(struct service *service);
 void admission_found(struct service *service, const struct run_head *head); // a run that was taken up
 void admission_event(struct service *service, const struct engine_event *event);

@@ -36,6 +36,13 @@ static void on_refused(void *context, struct str tenant, struct str run, const s
     waits_refused(context, tenant, run, why);
 }
 
+static void on_left(void *context, const struct run *run)
+{
+    struct service *service = context;
+    queues_remove(&service->queues, run->ids.tenant, run->ids.run);
+    count_left(service, run);
+}
+
 static void on_appended(void *context, enum code rc, int64_t micros, size_t events)
 {
     struct service *service = context;
@@ -115,6 +122,7 @@ static enum code look_into_inbox(struct service *service, int64_t mono_ms, struc
     if (mono_ms < service->next_poll_ms) return OK;
     service->next_poll_ms = mono_ms + POLL_MS;
     enum code rc = engine_poll(service->engine, err);
+    if (rc == E_CONFLICT && store_fenced(service->store)) rc = OK; // the next look at the shards says what to do
     if (rc != E_FULL && rc != E_LOCKED && rc != E_NOMEM) return rc;
     os_log(LOG_WARN, "inbox not read why=\"%s\"", err->message);
     *err = (struct error){0};
@@ -142,6 +150,7 @@ static enum code serve(struct service *service, struct error *err)
         pulse_turned(service, now.mono_ms);
         if (!rc) rc = engine_turn(service->engine, now, &worked, err);
         if (!rc) rc = look_into_inbox(service, now.mono_ms, err);
+        if (!rc) rc = members_tick(service, now.mono_ms, err);
         if (!rc && service->audit.broken) rc = (*err = service->audit.why).code;
         if (rc) return rc;
         admission_turned(service, now.mono_ms);
@@ -155,10 +164,11 @@ static enum code serve(struct service *service, struct error *err)
             projecting_tick(service, now.mono_ms);
             if (should_end(service, now.mono_ms)) return OK;
         }
-        if (worked || asked) continue;
+        if (worked || asked || members_are_adopting(service)) continue;
         int64_t until = engine_deadline(service->engine);
         if (until > service->next_poll_ms) until = service->next_poll_ms;
         if (until > service->next_tick_ms) until = service->next_tick_ms;
+        if (service->members.several && until > service->members.next_look_ms) until = service->members.next_look_ms;
         engine_wait(service->engine, until);
     }
 }
@@ -186,35 +196,39 @@ static void *engine_thread(void *context)
 
 // ---- open and close
 
-static enum code take_up_all(struct service *service, struct error *err)
+enum code adopt_page(struct service *service, struct run_filter *filter, size_t *taken, size_t *left, struct error *err)
 {
     struct arena arena;
+    struct run_heads heads;
+    arena_init(&arena, 64 * 1024, (size_t)1 << 30);
+    enum code rc = store_list(service->store, filter, &arena, &heads, err);
+    for (size_t i = 0; !rc && i < heads.count; i++) {
+        struct error local = {0};
+        enum code one = engine_adopt(service->engine, heads.items[i].ids.tenant, heads.items[i].ids.run, &local);
+        if (one == OK) {
+            ++*taken;
+            count_adopted(service, &heads.items[i]);
+            admission_found(service, &heads.items[i]);
+        } else if (one == E_CONFLICT && store_fenced(service->store)) {
+            break; // all of it is somebody else's now
+        } else if (one != E_TERMINAL && one != E_EXISTS) {
+            ++*left;
+            os_log(LOG_WARN, "run not taken up run=%.*s why=\"%s\"", STR_ARG(heads.items[i].ids.run), local.message);
+            if (one == E_NOMEM || one == E_IO) rc = error_set(err, one, "%s", local.message);
+        }
+    }
+    filter->before = rc ? 0 : heads.next;
+    arena_release(&arena);
+    return rc;
+}
+
+static enum code take_up_all(struct service *service, struct error *err)
+{
     struct run_filter filter = {.unfinished = true, .roots = false, .limit = 500};
     size_t taken = 0, left = 0;
     enum code rc;
-    arena_init(&arena, 64 * 1024, (size_t)1 << 30);
-    do {
-        struct run_heads heads;
-        arena_reset(&arena);
-        rc = store_list(service->store, &filter, &arena, &heads, err);
-        if (rc) break;
-        for (size_t i = 0; !rc && i < heads.count; i++) {
-            struct error local = {0};
-            enum code one = engine_adopt(service->engine, heads.items[i].ids.tenant, heads.items[i].ids.run, &local);
-            if (one == OK) {
-                taken++;
-                count_adopted(service, &heads.items[i]);
-                admission_found(service, &heads.items[i]);
-            } else if (one != E_TERMINAL && one != E_EXISTS) {
-                left++;
-                os_log(LOG_WARN, "run not taken up run=%.*s why=\"%s\"", STR_ARG(heads.items[i].ids.run),
-                       local.message);
-                if (one == E_NOMEM || one == E_IO) rc = error_set(err, one, "%s", local.message);
-            }
-        }
-        filter.before = heads.next;
-    } while (!rc && filter.before);
-    arena_release(&arena);
+    do rc = adopt_page(service, &filter, &taken, &left, err);
+    while (!rc && filter.before);
     if (taken + left > 0) os_log(LOG_INFO, "runs taken up count=%zu left=%zu", taken, left);
     return rc;
 }
@@ -232,7 +246,10 @@ static enum code key_note(struct service *service, struct str name, struct task_
     os_entropy()->fill(os_entropy(), out, sizeof(*out));
     struct note_put put = {.space = STR("key"), .key = name, .value = {(const char *)out, sizeof(*out)}};
     struct store_batch batch = {.notes = &put, .note_count = 1};
-    return store_append(service->store, &batch, os_now().wall_ms, &service->arena, err);
+    rc = store_append(service->store, &batch, os_now().wall_ms, &service->arena, err);
+    if (rc != E_CONFLICT) return rc;
+    *err = (struct error){0}; // another engine that starts just now was faster
+    return key_note(service, name, out, err);
 }
 
 static enum code open_remote(struct service *service, struct error *err)
@@ -266,10 +283,13 @@ static enum code open_engine(struct service *service, struct error *err)
         .contract = service->contract,
         .entropy = os_entropy(),
         .limits = engine_limits_default,
+        .may_start = members_may_start,
+        .may_start_context = service,
         .observer = {.context = service,
                      .event = on_event,
                      .decision = on_decision,
                      .refused = on_refused,
+                     .left = on_left,
                      .appended = on_appended}};
     if (service->settings.processes) options.limits.process_max = service->settings.processes;
     options.limits.write_budget_ms = service->settings.write_budget_ms ? service->settings.write_budget_ms : 3000;
@@ -296,14 +316,15 @@ static enum code open_parts(struct service *service, struct error *err)
     if (!rc) rc = tokens_load(service, service->store, err);
     if (!rc) rc = tokens_first(service, err);
     if (!rc) rc = admission_load(service, err);
-    if (!rc) rc = take_up_all(service, err);
+    if (!rc) rc = members_join(service, err);
+    if (!rc && !service->members.several) rc = take_up_all(service, err);
     if (!rc) rc = otlp_open(service, err);
     if (!rc) rc = projecting_open(service, err);
     if (!rc) rc = readers_start(service, err);
     if (rc) return rc;
     if (pthread_create(&service->thread, NULL, engine_thread, service)) return error_set(err, E_LIMIT, "no thread");
     service->running = true;
-    rc = sinks_open(service, err);
+    rc = service->members.several ? members_start(service, err) : sinks_open(service, err);
     if (!rc) rc = projecting_start(service, err);
     return rc ? rc : otlp_start(service, err);
 }
@@ -321,6 +342,8 @@ enum code service_open(const struct service_settings *settings, const struct ser
     service->settings.token_file = arena_copy(&service->arena, settings->token_file);
     pthread_mutex_init(&service->mutex, NULL);
     pthread_mutex_init(&service->alarm.mutex, NULL);
+    pthread_mutex_init(&service->members.mutex, NULL);
+    pthread_cond_init(&service->members.changed, NULL);
     pthread_rwlock_init(&service->bus_lock, NULL);
     pthread_mutex_init(&service->readers.mutex, NULL);
     pthread_cond_init(&service->readers.arrived, NULL);
@@ -346,6 +369,7 @@ void service_stop(struct service *service, int64_t drain_ms)
 {
     otlp_close(service);
     projecting_end(service);
+    members_stop(service);
     sinks_close(service); // while their last cursors can still be stored
     pthread_mutex_lock(&service->mutex);
     service->stopping = true;
@@ -382,6 +406,8 @@ void service_close(struct service *service)
     pthread_mutex_destroy(&service->documents.mutex);
     pthread_mutex_destroy(&service->readers.mutex);
     pthread_mutex_destroy(&service->alarm.mutex);
+    pthread_mutex_destroy(&service->members.mutex);
+    pthread_cond_destroy(&service->members.changed);
     pthread_rwlock_destroy(&service->bus_lock);
     pthread_cond_destroy(&service->readers.arrived);
     pthread_mutex_destroy(&service->mutex);

@@ -36,6 +36,7 @@ struct service_settings {
     const struct remote_route *routes; // which steps go to which pools of workers
     size_t route_count;
     int64_t lease_ms;          // of a task that a worker has; 0 = 30 s
+    int64_t engine_lease_ms;   // how long other engines of the store wait before they take this one for dead; 0 = 10 s
     uint32_t calls_max;        // waiting for the engine at once; more are refused (OVERLOADED). 0 = 10,000
     int64_t write_budget_ms;   // 0 = 3000
     const struct json *config; // [serve] of the configuration, as it stands there; may be NULL
@@ -87,11 +88,13 @@ void service_reload(struct service *service);
 // How it is. Asking makes sure that the store is written to every few seconds from now on, so that `stored_ms` means something.
 struct service_health {
     bool stopping, failed;
-    int64_t turned_ms;  // since the engine last turned
-    int64_t stored_ms;  // since something was last stored
-    bool refused;       // the last thing could not be stored (a full disk)
-    size_t waiting;     // calls
-    bool turns, writes; // what follows from it
+    int64_t turned_ms;        // since the engine last turned
+    int64_t stored_ms;        // since something was last stored
+    bool refused;             // the last thing could not be stored (a full disk)
+    size_t waiting;           // calls
+    bool turns, writes;       // what follows from it
+    uint64_t engine;          // number among the engines of the store; 0 = it is the only one
+    uint32_t engines, shards; // how many there are, and how many shards are here
 };
 struct service_health service_health(struct service *service);
 
@@ -141,6 +144,7 @@ struct call {
     void (*work)(struct call *call);
     void (*read)(struct call *call, struct store *store);
     struct str wait_tenant, wait_run, wait_signal;
+    uint64_t wait_seq;     // of a run elsewhere: where it was
     int64_t wait_until_ms; // monotonic
     int wait_for;
 };
@@ -243,6 +247,7 @@ struct run_origin {
 enum code service_origin(struct store *store, const struct run_head *head, struct arena *arena, struct run_origin *out,
                          struct error *err) MUST_CHECK;
 
+bool service_several(const struct service *service);   // other engines may drive runs of this store, too
 struct store *service_reader(struct service *service); // a new handle for reading, for one thread; NULL: logged
 // ---- alerts
 void service_alert(struct service *service, const struct alert_fact *fact);

@@ -230,6 +230,14 @@ static enum code set_otlp(const struct reading *r)
     return rc;
 }
 
+static enum code set_engine_lease(const struct reading *r)
+{
+    int64_t seconds = 0;
+    enum code rc = read_number(r, r->value, 2, 3600, &seconds);
+    if (!rc) r->out->engine_lease_ms = seconds * 1000;
+    return rc;
+}
+
 static enum code set_lease(const struct reading *r)
 {
     int64_t seconds = 0;
@@ -277,6 +285,8 @@ static const struct {
     {"stateStore", "how long a result may wait for the store (3000 ms)", set_state_store},
     {"fetch", "what plans and webhooks may be fetched from", set_fetch},
     {"routes", "which steps go to which pools of workers", set_routes},
+    {"engineLeaseSeconds", "how long other engines of the store wait before they take this one for dead (10)",
+     set_engine_lease},
     {"leaseSeconds", "how long a worker may be silent (30)", set_lease},
     {"maxRuns", "runs in flight at once, of all tenants; more wait in their queues", set_max_runs},
     {"sinks", "where events are carried to", set_sinks},

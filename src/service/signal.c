@@ -45,6 +45,32 @@ void signal_answer(struct call *call, const struct engine_decision *decision)
     call_problem(call, 409, code.len ? code.ptr : "SIGNAL_REJECTED", "%.*s", STR_ARG(decision->error_message));
 }
 
+void signal_decided(struct call *call, const struct json *record)
+{
+    const struct signalling *signalling = call->state;
+    const struct json *result = json_key(record, "engineResult");
+    struct engine_decision decision = {.tenant = call->who.tenant,
+                                       .run = signalling->run,
+                                       .signal_id = signalling->signal.id,
+                                       .type = signalling->signal.type,
+                                       .accepted = str_is(json_text(json_key(record, "decision")), "ACCEPTED"),
+                                       .decision_id = json_text(json_key(record, "signalDecisionId")),
+                                       .error_code = json_text(json_key(result, "errorCode")),
+                                       .error_message = json_text(json_key(record, "reason"))};
+    signal_answer(call, &decision);
+}
+
+// The run is driven by another engine: the signal goes to the inbox, and the ledger tells what came of it.
+static enum code post_elsewhere(struct call *call, struct error *err)
+{
+    const struct signalling *signalling = call->state;
+    struct str bytes;
+    *err = (struct error){0};
+    enum code rc = signal_encode(&signalling->signal, &call->arena, &bytes, err);
+    return rc ? rc
+              : store_post(call->service->store, call->who.tenant, signalling->run, signalling->signal.id, bytes, err);
+}
+
 static void signal_on_engine(struct call *call)
 {
     struct service *service = call->service;
@@ -62,6 +88,7 @@ static void signal_on_engine(struct call *call)
     struct str key = call_text(call, "%.*s|%.*s", STR_ARG(call->who.tenant), STR_ARG(signalling->run));
     if (!rc && !limits_take(call, &rate_signals, key, "SIGNAL_RATE_LIMITED")) return;
     if (!rc) rc = engine_signal(service->engine, call->who.tenant, signalling->run, &signalling->signal, &err);
+    if (rc == E_LOCKED && service->members.several) rc = post_elsewhere(call, &err);
     if (!rc) rc = audit_call(call, signalling->operation, signalling->run, signalling->signal.reason, &err);
     call->wait_signal = signalling->signal.id;
     int64_t until = os_now().mono_ms + DECISION_MS;

@@ -149,14 +149,79 @@ void waits_end(struct service *service)
         }
 }
 
+// ---- runs that another engine drives: their owner tells nobody here, so they are looked up
+
+static void answer_head(struct call *call, const struct run_head *head)
+{
+    struct json body;
+    if (!service_status(head, &call->arena, &body)) {
+        call_problem(call, 503, "OVERLOADED", "out of memory");
+        return;
+    }
+    call->answer.caused_seq = head->last_seq;
+    call->answer.location = call_text(call, "/v1/runs/%.*s", STR_ARG(head->ids.run));
+    call_answer(call, head->terminal ? 200 : 202, body);
+}
+
+static bool is_met(struct call *call, struct arena *scratch, struct run_head *head, struct json *decision)
+{
+    struct store *store = call->service->store;
+    struct error err = {0};
+    if (call->wait_for == WAIT_DECIDED)
+        return engine_find_decision(store, call->wait_tenant, call->wait_run, call->wait_signal, scratch, decision,
+                                    &err) == OK &&
+               json_key(decision, "engineProcessedAt");
+    if (store_head(store, call->wait_tenant, call->wait_run, scratch, head, &err)) return false;
+    return head->terminal || (call->wait_for == WAIT_MOVED && head->last_seq > call->wait_seq);
+}
+
+static void meet(struct call *call, const struct run_head *head, const struct json *decision)
+{
+    if (call->wait_for == WAIT_MOVED)
+        service_read(call, call->read);
+    else if (call->wait_for == WAIT_DECIDED)
+        signal_decided(call, decision);
+    else
+        answer_head(call, head);
+}
+
+void waits_elsewhere(struct service *service)
+{
+    enum { LOOKS = 64 };
+    struct arena scratch;
+    size_t looks = 0;
+    arena_init(&scratch, 16 * 1024, (size_t)16 << 20);
+    for (size_t i = 0; i < service->waits.size && service->waits.count > 0 && looks < LOOKS; i++)
+        for (struct call **at = &service->waits.slots[i]; *at && looks < LOOKS;) {
+            struct call *call = *at;
+            struct run_head head;
+            struct json decision;
+            bool here = engine_run(service->engine, call->wait_tenant, call->wait_run) != NULL;
+            arena_reset(&scratch);
+            looks += !here;
+            if (here || !is_met(call, &scratch, &head, &decision))
+                at = &call->wait_next;
+            else
+                meet(unlink_call(service, at), &head, &decision);
+        }
+    arena_release(&scratch);
+}
+
 // ---- waiting for a run to move
 
 static void wait_on_engine(struct call *call)
 {
     struct service *service = call->service;
     const struct run *run = engine_run(service->engine, call->who.tenant, call->wait_run);
-    // Not here: it has ended, or another process has it. Looking again is all that can be done.
-    if (!run || !waits_add(service, call, WAIT_MOVED, call->who.tenant, call->wait_run, call->wait_until_ms))
+    struct run_head head;
+    struct error err = {0};
+    bool elsewhere = !run && service->members.several &&
+                     !store_head(service->store, call->who.tenant, call->wait_run, &call->arena, &head, &err) &&
+                     !head.terminal;
+    if (elsewhere) call->wait_seq = head.last_seq;
+    // Neither here nor elsewhere: it has ended, or a process has it that is no engine among others. Looking again must do.
+    if ((!run && !elsewhere) ||
+        !waits_add(service, call, WAIT_MOVED, call->who.tenant, call->wait_run, call->wait_until_ms))
         service_read(call, call->read);
 }
 

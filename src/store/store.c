@@ -352,7 +352,10 @@ bool run_filter_matches(const struct run_filter *filter, const struct run_head *
     if (filter->since_ms && head->summary.created_ms < filter->since_ms) return false;
     if (filter->until_ms && head->summary.created_ms > filter->until_ms) return false;
     if (filter->unfinished && head->terminal) return false;
-    if (filter->shards && (head->shard == 0 || !(filter->shards >> (head->shard - 1) & 1))) return false;
+    if (filter->shards || filter->shardless) {
+        bool meant = head->shard ? filter->shards >> (head->shard - 1) & 1 : filter->shardless;
+        if (!meant) return false;
+    }
     if (filter->roots && head->parent_run.len) return false;
     return !filter->before || head->position < filter->before;
 }

@@ -285,6 +285,7 @@ struct run_filter {
     bool unfinished;            // without a terminal event
     bool roots;                 // no parent run
     uint64_t shards;            // bit n - 1 for shard n; 0 = all runs, whether they have a shard or not
+    bool shardless;             // those without one; together with shards: both
     uint64_t before;            // cursor: positions below this; 0 = from the newest
     size_t limit;               // 0 = 50
     uint64_t span; // look at no more than about so many positions: a page may be short; 0 = until it is full
