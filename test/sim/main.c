@@ -43,7 +43,7 @@ struct board {
 };
 
 struct totals {
-    uint64_t worlds[SIM_SQLITE + 1], crash_worlds[SIM_SQLITE + 1], crashes[SIM_SQLITE + 1], acts[SIM_SQLITE + 1], twice,
+    uint64_t worlds[SIM_SHARDS + 1], crash_worlds[SIM_SHARDS + 1], crashes[SIM_SHARDS + 1], acts[SIM_SHARDS + 1], twice,
         checks;
     uint32_t passed, failed;
 };
@@ -275,7 +275,7 @@ static bool run_group(const struct group *group, double seconds, bool shrink, st
 static int finish(const struct totals *totals)
 {
     uint64_t worlds = 0, crashed = 0;
-    for (int i = SIM_MEMORY; i <= SIM_SQLITE; i++) {
+    for (int i = SIM_MEMORY; i <= SIM_SHARDS; i++) {
         worlds += totals->worlds[i];
         crashed += totals->crash_worlds[i];
         if (totals->worlds[i] == 0) continue;
@@ -307,7 +307,7 @@ static int run_everything(uint64_t budget)
     struct totals totals = {0};
     double seconds = (double)budget;
     uint64_t unit = budget * 8; // worlds
-    static const enum sim_store stores[] = {SIM_MEMORY, SIM_FILES, SIM_SQLITE};
+    static const enum sim_store stores[] = {SIM_MEMORY, SIM_FILES, SIM_SQLITE, SIM_SHARDS};
     run_workloads(MODE_EXHAUSTIVE, SIM_MEMORY, WORKLOAD_COUNT, 0, unit * 40, seconds, &totals);
     run_workloads(MODE_EXHAUSTIVE, SIM_FILES, WORKLOAD_RETRY, 0, unit * 40, seconds, &totals);
     run_workloads(MODE_EXHAUSTIVE, SIM_FILES, WORKLOAD_INSTANT, 0, unit * 40, seconds, &totals);
@@ -337,10 +337,11 @@ struct arguments {
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: sim exhaustive|seeded|replay|all [--store memory|files|sqlite] [--workload NAME] [--seeds N] "
-            "[--from S]\n"
-            "           [--worlds N] [--seed S] [--vector V] [--calm] [--trace] [--no-shrink] [--budget SECONDS]\n");
+    fprintf(
+        stderr,
+        "usage: sim exhaustive|seeded|replay|all [--store memory|files|sqlite|shards] [--workload NAME] [--seeds N] "
+        "[--from S]\n"
+        "           [--worlds N] [--seed S] [--vector V] [--calm] [--trace] [--no-shrink] [--budget SECONDS]\n");
     return 2;
 }
 
@@ -424,7 +425,7 @@ int main(int argc, char **argv)
     } else if (strcmp(a.mode, "replay") == 0) {
         rc = replay(&a);
     } else if (strcmp(a.mode, "exhaustive") == 0) {
-        for (int s = SIM_MEMORY; s <= SIM_SQLITE; s++)
+        for (int s = SIM_MEMORY; s <= SIM_SHARDS; s++)
             if (!a.has_store || (int)a.group.store == s)
                 run_workloads(MODE_EXHAUSTIVE, (enum sim_store)s, a.group.workload, 0,
                               a.group.worlds == 1000 ? 500000 : a.group.worlds, 600, &totals);

@@ -47,6 +47,7 @@ static void on_refused(void *context, struct str tenant, struct str run, const s
     (void)tenant;
     struct world *w = context;
     world_trace(w, "  %.*s refused: %s", STR_ARG(run), why->message);
+    if (w->zombie_acts && why->code == E_LOCKED) return; // it was taken for dead, and says so
     checker_fail(&w->checker, "S15", "the start of %.*s was refused: %s", STR_ARG(run), why->message);
 }
 
@@ -326,7 +327,8 @@ static bool roots_stored(const struct world *w)
 // Another engine takes all runs; the first one does not know and goes on for a while.
 static void take_over(struct world *w)
 {
-    if (w->zombie || !roots_stored(w) || has_children(w)) return;
+    bool shards = w->options.store == SIM_SHARDS; // there who lost its runs makes none either
+    if (w->zombie || !roots_stored(w) || (!shards && has_children(w))) return;
     if (!world_store_second(w)) {
         if (w->died) crash(w, "while another process opened the store");
         return;
@@ -338,6 +340,29 @@ static void take_over(struct world *w)
     w->zombie_left = 1 + choice_pick(w->choice, STREAM_WORLD, 6);
     if (open_engine(w, false)) adopt_all(w);
     if (w->died) crash(w, "while runs were taken over");
+}
+
+// The engine that was taken for dead has noticed, joins again and takes everything back: now the other one does not know.
+static void come_back(struct world *w)
+{
+    struct engine *engine = w->zombie;
+    struct sim_tool *tool = w->zombie_tool;
+    struct store *store = w->zombie_store;
+    w->zombie_left = 1;
+    if (!store_fenced(store)) return; // it has had nothing to say yet
+    world_trace(w, "the other engine comes back");
+    w->zombie = w->engine;
+    w->zombie_tool = w->tool;
+    w->zombie_store = w->store;
+    w->engine = engine;
+    w->tool = tool;
+    w->store = store;
+    w->zombie_tool->fenced = true;
+    w->tool->fenced = false;
+    w->zombie_left = 1 + choice_pick(w->choice, STREAM_WORLD, 6);
+    w->idle = w->polled = false;
+    if (world_store_take(w, w->store)) adopt_all(w);
+    if (w->died) crash(w, "while runs were taken back");
 }
 
 static void zombie_turn(struct world *w)
@@ -357,6 +382,10 @@ static void zombie_turn(struct world *w)
     }
     if (rc) checker_fail(&w->checker, "S6", "the engine that lost its runs: %s", err.message);
     if (--w->zombie_left > 0 && !w->healing) return;
+    if (w->options.store == SIM_SHARDS && !w->healing && choice_pick(w->choice, STREAM_WORLD, 2) == 1) {
+        come_back(w);
+        return;
+    }
     engine_close(w->zombie);
     w->zombie = NULL;
     world_store_zombie_gone(w);
@@ -491,7 +520,8 @@ static void draw_options(struct world *w)
     w->disturb_rate = calm ? 0 : disturb_rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(disturb_rates))];
     static const uint64_t journals[] = {256 << 10, 32 << 10, 64 << 10, 1 << 20};
     w->journal_size = journals[calm ? 0 : choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(journals))];
-    w->crashes_left = calm ? (w->options.store == SIM_MEMORY ? 2 : 1) : 1 + choice_pick(choice, STREAM_OPTIONS, 5);
+    w->crashes_left = calm ? (w->options.store == SIM_MEMORY || w->options.store == SIM_SHARDS ? 2 : 1)
+                           : 1 + choice_pick(choice, STREAM_OPTIONS, 5);
     w->crash_at = calm ? 0 : 1 + choice_pick(choice, STREAM_OPTIONS, 48);
     w->disturbs_left = calm ? 0 : choice_pick(choice, STREAM_OPTIONS, 16);
     w->forks_left = !calm && choice_pick(choice, STREAM_FORK, 4) == 3; // each makes the world longer by a run

@@ -15,7 +15,7 @@
 #include "sim/workload.h"
 #include "store/backend.h"
 
-enum sim_store { SIM_MEMORY = 1, SIM_FILES, SIM_SQLITE };
+enum sim_store { SIM_MEMORY = 1, SIM_FILES, SIM_SQLITE, SIM_SHARDS }; // SHARDS: memory, with several engines (S17)
 const char *sim_store_name(enum sim_store store);
 enum sim_store sim_store_parse(struct str text); // 0 when unknown
 
@@ -56,6 +56,7 @@ struct world {
     struct arena arena;
     int64_t mono_ms, wall_ms;
 
+    struct store *keeper;               // SIM_SHARDS: has the memory while no process does
     struct store *store, *zombie_store; // the second: of the engine that lost its runs, when it has a store of its own
     const struct store_ops *real_ops;
     struct store_ops ops;          // real_ops with our commit
@@ -100,6 +101,8 @@ void world_trace(struct world *w, const char *format, ...) PRINTF_LIKE(2, 3);
 bool world_store_open(struct world *w); // false: it died on the way
 void world_store_close(struct world *w);
 bool world_store_second(struct world *w); // another process opens it as well
+// SIM_SHARDS: takes every shard, whoever had it: leases run out whenever somebody comes. False: the checker knows why.
+bool world_store_take(struct world *w, struct store *store);
 void world_store_zombie_gone(struct world *w);
 void world_power_cut(struct world *w);    // what was not synced is kept, lost or torn
 void world_store_forget(struct world *w); // at the end of the world

@@ -15,13 +15,15 @@ const char *sim_store_name(enum sim_store store)
         return "files";
     case SIM_SQLITE:
         return "sqlite";
+    case SIM_SHARDS:
+        return "shards";
     }
     return "";
 }
 
 enum sim_store sim_store_parse(struct str text)
 {
-    for (int i = SIM_MEMORY; i <= SIM_SQLITE; i++)
+    for (int i = SIM_MEMORY; i <= SIM_SHARDS; i++)
         if (str_is(text, sim_store_name((enum sim_store)i))) return (enum sim_store)i;
     return (enum sim_store)0;
 }
@@ -44,7 +46,7 @@ static enum commit_fault draw_fault(struct world *w)
     static const enum commit_fault disk[] = {DISK_STOPS,      COMMIT_DIES_AFTER, DISK_STOPS, DISK_STOPS,
                                              DISK_SYNC_FAILS, DISK_FULL,         COMMIT_FULL};
     bool calm = w->options.calm;
-    if (w->options.store == SIM_MEMORY)
+    if (w->options.store == SIM_MEMORY || w->options.store == SIM_SHARDS)
         return memory[choice_pick(w->choice, STREAM_DISK, calm ? 2 : ARRAY_COUNT(memory))];
     return disk[choice_pick(w->choice, STREAM_DISK, calm ? 2 : ARRAY_COUNT(disk))];
 }
@@ -113,6 +115,7 @@ static struct world *world_of(const struct store *store)
 // A holder that lost its leases may still say what it thinks of runs that have ended; nothing else.
 static void check_fenced(struct world *w, const struct commit *commit)
 {
+    if (w->options.store == SIM_SHARDS) checker_fail(&w->checker, "S17", "stored by an engine that was taken for dead");
     for (size_t i = 0; i < commit->head_count; i++) {
         struct model_run *run = checker_run(&w->checker, commit->heads[i].log->ids.run);
         if (run && commit->heads[i].create) run->of_zombie = true;
@@ -172,7 +175,7 @@ static void close_one(struct world *w, struct store **store)
 
 static void make_disks(struct world *w)
 {
-    if (w->options.store == SIM_MEMORY || w->disk) return;
+    if (w->options.store == SIM_MEMORY || w->options.store == SIM_SHARDS || w->disk) return;
     w->disk = sim_disk_new();
     w->image = sim_disk_new();
     INVARIANT(w->disk && w->image);
@@ -192,6 +195,7 @@ static enum code open_on(struct world *w, struct sim_disk *disk, const char *vfs
                                     .artifacts = "/proc/self/none", // nothing is made, nothing is there to be copied
                                     .journal_size = w->journal_size};
     if (w->options.store == SIM_MEMORY) return store_open(STR("memory:"), &options, out, err);
+    if (w->options.store == SIM_SHARDS) return store_open(STR("memory:world"), &options, out, err);
     if (w->options.store == SIM_FILES) {
         options.disk = sim_disk_ops(disk);
         return store_open(STR("files:store"), &options, out, err);
@@ -218,19 +222,37 @@ bool world_store_open(struct world *w)
         sim_disk_stop_after(w->disk, n);
     }
     enum code rc = open_on(w, w->disk, "cairn-sim", &w->entropy, &w->store, &err);
+    if (!rc && w->options.store == SIM_SHARDS && !w->keeper) rc = open_on(w, NULL, NULL, &w->entropy, &w->keeper, &err);
     if (rc && w->disk && sim_disk_stopped(w->disk)) return false;
     if (rc) {
         checker_fail(&w->checker, "S2", "the store cannot be opened: %s", err.message);
         return false;
     }
     watch(w);
+    return w->options.store != SIM_SHARDS || world_store_take(w, w->store);
+}
+
+bool world_store_take(struct world *w, struct store *store)
+{
+    enum { LEASE_MS = 1000 };
+    const int64_t later = INT64_MAX / 2; // a lease has run out when somebody says so
+    struct shard_map map;
+    struct error err = {0};
+    enum code rc = store_shards(store, LEASE_MS, w->wall_ms, &map, &err);
+    if (!rc) rc = store_shards_move(store, UINT64_MAX, 0, later, &map, &err);
+    if (rc || map.mine != UINT64_MAX) {
+        checker_fail(&w->checker, "S17", "shards not taken: %s", rc ? err.message : "not all of them");
+        return false;
+    }
+    store_place(store, 1 + choice_pick(w->choice, STREAM_WORLD, 7));
     return true;
 }
 
 void world_store_close(struct world *w)
 {
     if (!w->store || w->options.store == SIM_MEMORY) return;
-    if (w->died) sim_disk_stop_after(w->disk, 0); // a dead process writes nothing, also not while it is taken apart
+    if (w->died && w->disk)
+        sim_disk_stop_after(w->disk, 0); // a dead process writes nothing, also not while it is taken apart
     close_one(w, &w->zombie_store);
     close_one(w, &w->store);
 }
@@ -238,19 +260,19 @@ void world_store_close(struct world *w)
 // Memory and files stand for one process with two engines: of those stores only one process at a time can have the lease.
 bool world_store_second(struct world *w)
 {
-    if (w->options.store != SIM_SQLITE) return true;
+    if (w->options.store != SIM_SQLITE && w->options.store != SIM_SHARDS) return true;
     struct store *first = w->store;
     struct error err = {0};
     enum code rc = open_on(w, w->disk, "cairn-sim", &w->entropy, &w->store, &err);
     if (rc) {
         w->store = first;
-        w->died = sim_disk_stopped(w->disk);
+        w->died = w->disk && sim_disk_stopped(w->disk);
         if (!w->died) checker_fail(&w->checker, "S6", "the store cannot be opened a second time: %s", err.message);
         return false;
     }
     w->zombie_store = first;
     watch(w);
-    return true;
+    return w->options.store != SIM_SHARDS || world_store_take(w, w->store);
 }
 
 void world_store_zombie_gone(struct world *w)
@@ -318,6 +340,7 @@ void world_store_forget(struct world *w)
 {
     close_one(w, &w->zombie_store);
     close_one(w, &w->store);
+    store_close(w->keeper);
     if (w->vfs) sim_vfs_free(w->vfs);
     if (w->image_vfs) sim_vfs_free(w->image_vfs);
     if (w->disk) sim_disk_free(w->disk);
