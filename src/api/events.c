@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-enum code event_text(const struct contract *contract, enum vocabulary stored, enum vocabulary as,
-                     const struct run_ids *ids, const struct record *record, struct arena *arena, struct str *out,
+enum code event_text(struct store *store, const struct contract *contract, const struct run_head *head,
+                     enum vocabulary as, const struct record *record, struct arena *arena, struct str *out,
                      struct error *err)
 {
     struct moment moment;
@@ -12,9 +12,9 @@ enum code event_text(const struct contract *contract, enum vocabulary stored, en
     struct json shown;
     struct buf text;
     *out = record->bytes;
-    if (as == 0 || as == stored) return OK;
-    enum code rc = contract_decode(stored, record->bytes, arena, &moment, &seal, NULL, err);
-    if (!rc) rc = contract_show(contract, as, ids, &moment, &seal, arena, &shown, err);
+    if (as == 0 || as == head->vocabulary) return OK;
+    enum code rc = contract_decode(head->vocabulary, record->bytes, arena, &moment, &seal, NULL, err);
+    if (!rc) rc = reading_show(store, contract, as, head, &moment, &seal, arena, &shown, err);
     *out = (struct str){0};
     if (rc || shown.type == 0) return rc;
     buf_init(&text, RECORD_SIZE_MAX * 2);
@@ -86,8 +86,7 @@ static enum code write_page(struct ask *ask, struct store *store, const struct r
     for (size_t i = 0; !rc && !cut && i < records.count; i++) {
         const struct record *record = &records.items[i];
         struct str text;
-        rc = event_text(service_contract(ask->call->service), head->vocabulary, stream->as, &head->ids, record, arena,
-                        &text, err);
+        rc = event_text(store, service_contract(ask->call->service), head, stream->as, record, arena, &text, err);
         if (!rc && text.len > 0 && stream->redacted) rc = redact_event(&text, arena, err);
         page->last = record->seq;
         if (rc || text.len == 0 || !list_has(stream->types, record->type)) continue;

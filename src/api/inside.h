@@ -115,8 +115,8 @@ enum code redact_event(struct str *text, struct arena *arena,
 
 // events.c
 // One event as JSON text: as it is stored, or told in another vocabulary; empty when it has no word there.
-enum code event_text(const struct contract *contract, enum vocabulary stored, enum vocabulary as,
-                     const struct run_ids *ids, const struct record *record, struct arena *arena, struct str *out,
+enum code event_text(struct store *store, const struct contract *contract, const struct run_head *head,
+                     enum vocabulary as, const struct record *record, struct arena *arena, struct str *out,
                      struct error *err) MUST_CHECK;
 bool list_has(struct str list, struct str word); // a comma-separated list; an empty one has everything
 
@@ -176,8 +176,9 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
     X(schema_get)                                                                                                      \
     X(whoami)                                                                                                          \
     X(capabilities)                                                                                                    \
-    X(run_start) X(run_list) X(run_get) X(run_status) X(run_events) X(events_all) X(steps_list) X(step_get)            \
-        X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put) X(signal_list) X(signal_get) X(plan_validate) \
+    X(run_start)                                                                                                       \
+    X(run_list) X(run_get) X(run_status) X(run_events) X(events_all) X(steps_list) X(step_get) X(step_logs)            \
+        X(step_why) X(run_why) X(signal_post) X(signal_put) X(signal_list) X(signal_get) X(plan_validate)              \
             X(token_create) X(token_list) X(token_revoke) X(audit_list) X(audit_verify) X(alert_list) X(worker_poll)   \
                 X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail) X(worker_artifact) X(worker_list)
 #define X(name) void handle_##name(struct ask *ask);

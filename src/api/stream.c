@@ -141,14 +141,14 @@ static enum code read_portion(struct hub *hub, struct store *store, const struct
     return OK;
 }
 
-static enum code write_run(struct hub *hub, struct subscription *s, const struct portion *portion, struct arena *arena,
-                           struct buf *out, struct error *err)
+static enum code write_run(struct hub *hub, struct store *store, struct subscription *s, const struct portion *portion,
+                           struct arena *arena, struct buf *out, struct error *err)
 {
     for (size_t i = 0; i < portion->records.count && out->len < SEND_MAX; i++) {
         const struct record *record = &portion->records.items[i];
         struct str text;
-        enum code rc = event_text(service_contract(hub->api->service), portion->head.vocabulary, s->ask.as,
-                                  &portion->head.ids, record, arena, &text, err);
+        enum code rc = event_text(store, service_contract(hub->api->service), &portion->head, s->ask.as, record, arena,
+                                  &text, err);
         if (!rc && text.len > 0 && s->ask.redacted) rc = redact_event(&text, arena, err);
         if (rc) return rc;
         if (text.len > 0 && list_has(s->ask.types, record->type))
@@ -196,7 +196,7 @@ static bool serve_one(struct hub *hub, struct store *store, struct subscription 
     buf_clear(out);
     enum code rc = read_portion(hub, store, s, arena, portion, &err);
     bool full = portion->records.count == READ_MAX || portion->feed.count == READ_MAX;
-    if (!rc && s->ask.run.len > 0) rc = write_run(hub, s, portion, arena, out, &err);
+    if (!rc && s->ask.run.len > 0) rc = write_run(hub, store, s, portion, arena, out, &err);
     if (!rc && s->ask.run.len == 0) rc = write_feed(store, s, portion, arena, out, &err);
     if (rc || !buf_ok(out)) {
         os_log(LOG_WARN, "stream ended why=\"%s\"", rc ? err.message : "out of memory");

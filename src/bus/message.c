@@ -57,24 +57,11 @@ static struct str number_text(uint64_t number, struct arena *arena)
 
 // ---- what the record tells
 
-static enum code read_foreign(const struct feed_item *item, struct arena *arena, struct message *out, struct error *err)
-{
-    struct json record;
-    if (json_parse(item->record.bytes, NULL, arena, &record, err) || !json_is(&record, JSON_OBJECT))
-        return error_set(err, E_SCHEMA, "event %llu of run %.*s cannot be read", (unsigned long long)item->record.seq,
-                         STR_ARG(item->run));
-    int64_t at_ms = 0;
-    out->event_id = json_text(json_key(&record, "event_id"));
-    if (civil_parse(json_text(json_key(&record, "timestamp")), &at_ms)) civil_format(at_ms, out->time);
-    return OK;
-}
-
 static enum code read_record(const struct feed_item *item, struct arena *arena, struct message *out, struct error *err)
 {
     struct moment moment;
     struct seal seal;
     struct run_ids ids = {0};
-    if (item->vocabulary == VOCABULARY_NOETL) return read_foreign(item, arena, out, err);
     enum code rc = contract_decode(item->vocabulary, item->record.bytes, arena, &moment, &seal, &ids, err);
     if (rc == E_NOMEM) return rc;
     if (rc) return E_SCHEMA;
@@ -82,16 +69,16 @@ static enum code read_record(const struct feed_item *item, struct arena *arena, 
     out->environment = ids.environment;
     out->plan_id = ids.plan_id;
     out->plan_version = ids.plan_version;
-    out->step = moment.step;
+    if (moment.step.len > 0) out->step = moment_step_id(&moment, arena);
     out->logical = moment.logical;
     out->engine = moment.engine;
     out->event_id = arena_copy(arena, str_from(seal.event_id));
     out->key = contract_parts(item->vocabulary, item->record.bytes).key;
     civil_format(moment.at_ms ? moment.at_ms : seal.persisted_ms, out->time);
-    return out->event_id.ptr ? OK : no_memory(err);
+    return out->event_id.ptr && (moment.step.len == 0 || out->step.ptr) ? OK : no_memory(err);
 }
 
-// Node events tell project and plan in the first event only.
+// Node events and those of playbooks tell project and plan in the first event only.
 static enum code read_head(struct store *store, struct arena *arena, struct message *out, struct error *err)
 {
     struct run_head head;

@@ -34,7 +34,7 @@ bool card_has_step(struct session *session, const struct card *card, struct str 
     const char **names = ARENA_ARRAY(&cli->arena, view->step_count, const char *);
     for (size_t i = 0; names && i < view->step_count; i++) {
         struct str id = view->steps[i].id;
-        if (str_starts(id, step) && id.ptr[step.len] == '[') return true;
+        if (str_starts(id, step) && (id.ptr[step.len] == '[' || id.ptr[step.len] == ':')) return true;
         names[i] = id.ptr;
     }
     const char *near = names ? nearest_name(step, names, view->step_count) : NULL;
@@ -90,6 +90,8 @@ static void write_note(struct buf *out, const struct step_view *step, enum look 
     if (step->logical > 1) buf_printf(out, "  Retry #%u", step->logical - 1); // as the contract words it (ES-1.3g)
     if (step->engine > 1) buf_printf(out, "  redispatched %u time%s", step->engine - 1, step->engine == 2 ? "" : "s");
     if (step->iteration > 0) buf_printf(out, "  round %u", step->iteration);
+    if (step->loop.told) buf_printf(out, "  %u of %u items", step->loop.done, step->loop.total);
+    if (step->loop.failed > 0) buf_printf(out, ", %u failed", step->loop.failed);
     bool failed = look == LOOK_CANCELLED && step->fault.code.len > 0 && !str_is(step->fault.code, "CANCELLED");
     if (look == LOOK_FAILED || look == LOOK_HELD || look == LOOK_DELAYED || failed) {
         buf_text(out, "  ");

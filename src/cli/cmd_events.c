@@ -5,6 +5,7 @@
 #include "cli/follow.h"
 
 #include "base/civil.h"
+#include "reading/reading.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -49,9 +50,37 @@ static struct json copied(struct reader *reader, const char *text)
     return copy.ptr ? json_string(copy) : json_null();
 }
 
+// Where a token of a playbook goes: "-> a, b"; nowhere: "-> (end)".
+static void route_text(const struct json *selected, char *text, size_t size)
+{
+    size_t len = (size_t)snprintf(text, size, "->");
+    for (uint32_t i = 0; json_is(selected, JSON_ARRAY) && i < selected->count && len < size; i++) {
+        struct str step = json_text(json_key(&selected->items[i], "step"));
+        len += (size_t)snprintf(text + len, size - len, "%s %.*s", i ? "," : "", STR_ARG(step));
+    }
+    if (!json_is(selected, JSON_ARRAY) || selected->count == 0) snprintf(text, size, "-> (end)");
+}
+
+static bool playbook_detail(const struct moment *m, char *text, size_t size)
+{
+    struct str action = json_text(json_at(&m->value, STR("action.do")));
+    if (m->kind == MOMENT_ROUTED)
+        route_text(json_key(&m->value, "selected"), text, size);
+    else if (m->kind == MOMENT_TASK_DECIDED)
+        snprintf(text, size, "%.*s", STR_ARG(action));
+    else if (m->kind == MOMENT_LOOP_STARTED)
+        snprintf(text, size, "%u items", m->counts.total);
+    else if (m->kind == MOMENT_LOOP_DONE)
+        snprintf(text, size, "%u of %u done, %u failed", m->counts.completed, m->counts.total, m->counts.failed);
+    else
+        return false;
+    return true;
+}
+
 static struct json detail_of(struct reader *reader, const struct moment *m)
 {
     char text[512] = "";
+    if (m->visit && playbook_detail(m, text, sizeof(text))) return copied(reader, text);
     if (m->fault.code.len > 0 && m->fault.has_exit)
         snprintf(text, sizeof(text), "%.*s exit %d", STR_ARG(m->fault.code), m->fault.exit_code);
     else if (m->fault.code.len > 0)
@@ -73,7 +102,9 @@ static struct json detail_of(struct reader *reader, const struct moment *m)
 static bool has_duration(enum moment_kind kind)
 {
     return kind == MOMENT_STEP_COMPLETED || kind == MOMENT_STEP_FAILED || kind == MOMENT_ATTEMPT_FAILED ||
-           moment_is_terminal(kind);
+           kind == MOMENT_ATTEMPT_DONE || kind == MOMENT_TASK_DONE || kind == MOMENT_TASK_FAILED ||
+           kind == MOMENT_ITERATION_DONE || kind == MOMENT_ITERATION_FAILED || kind == MOMENT_LOOP_DONE ||
+           kind == MOMENT_WORKFLOW_FINISHED || moment_is_terminal(kind);
 }
 
 // Decisions have no moment: what a reader wants is inside their body.
@@ -93,12 +124,26 @@ static bool decision_row(struct reader *reader, const struct record *record, str
            put(reader, row, "detail", copied(reader, text));
 }
 
+// The step; of a playbook "<step>[iteration].task" besides, as in the ids of other documents.
+static struct str place_of(struct reader *reader, const struct moment *m)
+{
+    if (!m->visit) return arena_copy(&reader->arena, m->step);
+    struct buf text;
+    buf_init(&text, 4096);
+    buf_add(&text, moment_step_id(m, &reader->arena));
+    if (m->iteration) buf_printf(&text, "[%u]", m->iteration - 1);
+    if (m->task.len) buf_printf(&text, ".%.*s", STR_ARG(m->task));
+    struct str place = buf_ok(&text) ? arena_copy(&reader->arena, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    return place;
+}
+
 static bool moment_row(struct reader *reader, const struct moment *m, struct json *row)
 {
     char time[CIVIL_SIZE];
     civil_format(m->at_ms, time);
-    struct str step = m->step.len ? arena_copy(&reader->arena, m->step) : (struct str){0};
-    bool counted = moment_is_step(m->kind) && m->logical > 0;
+    struct str step = m->step.len ? place_of(reader, m) : (struct str){0};
+    bool counted = moment_is_step(m->kind) && m->logical > 0 && (!m->visit || m->task.len);
     return put(reader, row, "time", copied(reader, time)) &&
            put(reader, row, "step", step.ptr ? json_string(step) : json_null()) &&
            put(reader, row, "attempt", counted ? json_int(m->logical) : json_null()) &&
@@ -222,15 +267,15 @@ static enum code show_moment(void *context, const struct record *record, const s
     struct json shown = {0};
     if (!moment || moment->kind == MOMENT_UNKNOWN || record->seq <= reader->after) return OK;
     if (is_early(reader, moment) || record->seq > reader->until) return OK;
-    const char *word = moment_word(moment->kind, reader->as);
+    const char *word = contract_word(moment, reader->as);
     if (!word) return OK;
     // A fact from the ledger has no number or id of its own: it is shown at the event before it.
     struct seal beside = {
         .seq = record->seq, .persisted_ms = moment->at_ms, .event_id = "00000000-0000-0000-0000-000000000000"};
     enum code rc = OK;
     if (reader->raw)
-        rc = contract_show(reader->session->contract, reader->as, &reader->head.ids, moment, seal ? seal : &beside,
-                           &reader->arena, &shown, &reader->err);
+        rc = reading_show(reader->session->store, reader->session->contract, reader->as, &reader->head, moment,
+                          seal ? seal : &beside, &reader->arena, &shown, &reader->err);
     if (!rc && (!reader->raw || shown.type != 0))
         rc = add(reader, record, str_from(word), moment, reader->raw ? &shown : NULL);
     if (!rc && reader->rows.count >= PAGE) flush(reader);

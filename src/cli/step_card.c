@@ -198,6 +198,31 @@ static void write_state(struct buf *out, const struct term *term, const struct c
     buf_byte(out, '\n');
 }
 
+static void write_tasks(struct buf *out, const struct term *term, const struct step_view *step)
+{
+    if (step->visit > 1) {
+        card_label(out, term, "visit");
+        buf_printf(out, "%u\n", step->visit);
+    }
+    if (step->loop.told) {
+        card_label(out, term, "items");
+        buf_printf(out, "%u of %u done, %u failed\n", step->loop.done, step->loop.total, step->loop.failed);
+    }
+    for (size_t i = 0; i < step->task_count; i++) {
+        const struct task_view *task = &step->tasks[i];
+        card_label(out, term, i ? "" : "tasks");
+        text_safe(out, task->label);
+        buf_printf(out, "  %u run%s", task->runs, task->runs == 1 ? "" : "s");
+        if (task->attempts > task->runs) buf_printf(out, "  %u attempts", task->attempts);
+        if (task->failed) buf_printf(out, "  %u failed", task->failed);
+        if (task->fault.code.len) {
+            buf_text(out, "  ");
+            fault_line(out, &task->fault);
+        }
+        buf_byte(out, '\n');
+    }
+}
+
 static void write_refs(struct cli *cli, struct buf *out, const struct term *term, const struct step_view *step)
 {
     if (step->child_run.len) {
@@ -263,6 +288,7 @@ void step_card_write(struct session *session, struct buf *out, const struct term
         card_moment(out, card);
     }
     if (declared) write_needs(out, term, card, index, step->id);
+    write_tasks(out, term, step);
     write_refs(cli, out, term, step);
     bool rendered;
     const struct json *inputs = step_inputs(session, card, step, attempt ? attempt : step->logical, &rendered);

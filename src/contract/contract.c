@@ -159,6 +159,17 @@ static bool plainly(const struct moment *moment, struct arena *arena, struct mom
     return out->step.ptr;
 }
 
+const char *contract_word(const struct moment *moment, enum vocabulary to)
+{
+    enum moment_kind kind = moment->kind;
+    const struct json *allow = json_get(&moment->value, STR("allow"));
+    bool denied = kind == MOMENT_ADMIT_EVALUATED && json_is(allow, JSON_BOOL) && !allow->boolean;
+    if (to == VOCABULARY_NOETL && kind == MOMENT_STEP_SKIPPED) kind = MOMENT_ADMIT_EVALUATED;
+    if (to != VOCABULARY_NOETL && moment->visit && denied) kind = MOMENT_STEP_SKIPPED;
+    if (to != VOCABULARY_NOETL && moment->visit && moment->task.len) kind = MOMENT_UNKNOWN;
+    return kind == MOMENT_UNKNOWN ? NULL : moment_word(kind, to);
+}
+
 enum code contract_show(const struct contract *contract, enum vocabulary to, const struct run_ids *ids,
                         const struct moment *moment, const struct seal *seal, struct arena *arena, struct json *out,
                         struct error *err)

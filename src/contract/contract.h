@@ -19,6 +19,7 @@
 enum vocabulary { VOCABULARY_RUN = 1, VOCABULARY_NOETL, VOCABULARY_NODES };
 const char *vocabulary_name(enum vocabulary vocabulary); // "run", "noetl", "nodes"
 enum vocabulary vocabulary_parse(struct str text);       // 0 when unknown
+enum vocabulary vocabulary_of_document(struct str kind); // of "plan", "nodes", "playbook"; RUN when unknown
 
 // X(NAME, run word, noetl word, nodes word): NULL where the vocabulary has none. See requirements §4.1.
 #define MOMENT_LIST(X)                                                                                                 \
@@ -114,7 +115,7 @@ struct run_ids {
 // Facts of the start of a run (RUN_QUEUED and RUN_STARTED carry them).
 struct start_facts {
     struct str document_sha256; // hex
-    struct str document_kind;   // "plan", "nodes"
+    struct str document_kind;   // "plan", "nodes", "playbook"
     struct str document_file;   // where it was read from, for people
     struct str schema_version, name;
     struct json inputs; // object
@@ -246,7 +247,11 @@ enum code contract_decode_ledger(struct str bytes, struct arena *arena, struct m
 // A record from elsewhere against the schema of its type. E_SCHEMA also for a type that is not in the vocabulary.
 enum code contract_check(const struct contract *contract, enum vocabulary vocabulary, const struct json *record,
                          struct error *err) MUST_CHECK;
+// The word that contract_show tells a moment with; NULL: it shows nothing. A step that is not run is StepSkipped where there is such a
+// word and policy.admit.evaluated, skipped, in playbooks; attempts of a task are not attempts of its step, and are not shown.
+const char *contract_word(const struct moment *moment, enum vocabulary to);
 // The same moment told in another vocabulary (type 0 when it has no word there): for `events --as`. Sequence and time are kept.
+// RUN_STARTED of a playbook has the facts of its start when the caller has put them there (they are in RUN_REQUESTED).
 enum code contract_show(const struct contract *contract, enum vocabulary to, const struct run_ids *ids,
                         const struct moment *moment, const struct seal *seal, struct arena *arena, struct json *out,
                         struct error *err) MUST_CHECK;

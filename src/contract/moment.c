@@ -65,6 +65,12 @@ enum vocabulary vocabulary_parse(struct str text)
     return (enum vocabulary)find_name(vocabulary_names, ARRAY_COUNT(vocabulary_names), text);
 }
 
+enum vocabulary vocabulary_of_document(struct str kind)
+{
+    if (str_is(kind, "playbook")) return VOCABULARY_NOETL;
+    return str_is(kind, "nodes") ? VOCABULARY_NODES : VOCABULARY_RUN;
+}
+
 const char *moment_name(enum moment_kind kind)
 {
     INVARIANT(kind < MOMENT_COUNT);

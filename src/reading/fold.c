@@ -27,6 +27,32 @@ enum code reading_fold(struct store *store, const struct run_head *head, uint64_
     return store_replay(store, head->ids.tenant, head->ids.run, fold_record, &folding, err);
 }
 
+// In `arena`; NULL: it has none.
+static enum code read_start(struct store *store, const struct run_head *head, struct arena *arena,
+                            const struct start_facts **out, struct error *err)
+{
+    struct records first;
+    struct moment moment;
+    struct seal seal;
+    *out = NULL;
+    enum code rc = store_read(store, head->ids.tenant, head->ids.run, 0, 1, arena, &first, err);
+    if (rc || first.count == 0) return rc;
+    rc = contract_decode(head->vocabulary, first.items[0].bytes, arena, &moment, &seal, NULL, err);
+    if (!rc) *out = moment.start;
+    return rc;
+}
+
+enum code reading_show(struct store *store, const struct contract *contract, enum vocabulary to,
+                       const struct run_head *head, const struct moment *moment, const struct seal *seal,
+                       struct arena *arena, struct json *out, struct error *err)
+{
+    struct moment told = *moment;
+    enum code rc = OK;
+    if (told.kind == MOMENT_RUN_STARTED && !told.start && to != head->vocabulary)
+        rc = read_start(store, head, arena, &told.start, err);
+    return rc ? rc : contract_show(contract, to, &head->ids, &told, seal, arena, out, err);
+}
+
 void folded_release(struct folded *folded)
 {
     if (folded->program) program_release(folded->program);

@@ -27,6 +27,11 @@ enum code reading_fold(struct store *store, const struct run_head *head, uint64_
                        struct folded *out, struct error *err) MUST_CHECK;
 void folded_release(struct folded *folded);
 
+// ---- one event, in other words: contract_show, with the facts of the start where a playbook tells them apart from it
+enum code reading_show(struct store *store, const struct contract *contract, enum vocabulary to,
+                       const struct run_head *head, const struct moment *moment, const struct seal *seal,
+                       struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+
 // ---- one run, explained
 struct tale {
     struct run_head head;

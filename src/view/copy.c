@@ -15,6 +15,22 @@ static bool copy_attempts(struct run_view *to, const struct step_view *from, str
     return true;
 }
 
+static bool copy_tasks(struct run_view *to, const struct step_view *from, struct step_view *step)
+{
+    step->task_capacity = from->task_count;
+    step->tasks = NULL;
+    if (from->task_count == 0) return true;
+    step->tasks = ARENA_ARRAY(to->arena, from->task_count, struct task_view);
+    if (!step->tasks) return false;
+    for (size_t i = 0; i < from->task_count; i++) {
+        step->tasks[i] = from->tasks[i];
+        if (!view_keep(to, from->tasks[i].label, &step->tasks[i].label) ||
+            !view_keep_fault(to, &from->tasks[i].fault, &step->tasks[i].fault))
+            return false;
+    }
+    return true;
+}
+
 static bool copy_step(struct run_view *to, const struct step_view *from, struct step_view *step)
 {
     *step = *from;
@@ -23,7 +39,7 @@ static bool copy_step(struct run_view *to, const struct step_view *from, struct 
            view_keep(to, from->skip_detail, &step->skip_detail) && view_keep_json(to, &from->value, &step->value) &&
            view_keep_json(to, &from->artifacts, &step->artifacts) && view_keep(to, from->child_run, &step->child_run) &&
            view_keep(to, from->actor, &step->actor) && view_keep(to, from->reused_from, &step->reused_from) &&
-           copy_attempts(to, from, step);
+           copy_attempts(to, from, step) && copy_tasks(to, from, step);
 }
 
 static bool copy_steps(const struct run_view *from, struct run_view *to)

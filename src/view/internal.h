@@ -15,6 +15,15 @@ bool view_keep_start(struct run_view *view, const struct start_facts *start) MUS
 // "loop[2].tick" is the step tick in the scope of loop, whatever the iteration. NULL: the program has no such step.
 const struct program_step *view_declared(const struct program *program, struct str path);
 
+// ---- playbooks
+enum { VIEW_ID_MAX = 1100 };
+// The step's id in a view: its name, from the second visit on <name>:run:<visit> (C-65). In `text` when it is composed.
+struct str view_visit_id(const struct moment *moment, char text[VIEW_ID_MAX]);
+struct str view_visit_name(struct str id); // the name alone
+// What is told of tasks, iterations and admission, of a visit that is there. False: out of memory.
+bool view_fold_playbook(struct run_view *view, struct step_view *step, const struct moment *moment) MUST_CHECK;
+bool view_fold_skipped(struct run_view *view, struct step_view *step, const struct moment *moment) MUST_CHECK;
+
 // Moments of steps. Returns false when memory ran out.
 bool view_fold_step(struct run_view *view, const struct moment *moment, uint64_t seq) MUST_CHECK;
 

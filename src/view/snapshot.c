@@ -91,11 +91,45 @@ static void put_result(struct maker *maker, const struct step_view *step)
     put_maker(maker, "resultRef", &ref);
 }
 
+static bool tasks_json(const struct step_view *step, struct arena *arena, struct json *out)
+{
+    *out = json_array();
+    for (size_t i = 0; i < step->task_count; i++) {
+        const struct task_view *task = &step->tasks[i];
+        struct maker maker = maker_of(arena, 6);
+        put(&maker, "attempts", json_int(task->attempts));
+        put(&maker, "done", json_int(task->done));
+        put_fault(&maker, "error", &task->fault);
+        put(&maker, "failed", json_int(task->failed));
+        put(&maker, "label", json_string(task->label));
+        put(&maker, "runs", json_int(task->runs));
+        if (!maker.ok || !json_push(arena, out, maker.object)) return false;
+    }
+    return true;
+}
+
+static void put_playbook(struct maker *maker, const struct step_view *step)
+{
+    struct json tasks;
+    if (!step->visit) return;
+    if (step->loop.told) {
+        struct maker loop = maker_of(maker->arena, 4);
+        put(&loop, "done", json_int(step->loop.done));
+        put(&loop, "failed", json_int(step->loop.failed));
+        put(&loop, "started", json_int(step->loop.started));
+        put(&loop, "total", json_int(step->loop.total));
+        put_maker(maker, "loop", &loop);
+    }
+    maker->ok = maker->ok && tasks_json(step, maker->arena, &tasks);
+    if (maker->ok && step->task_count) put(maker, "tasks", tasks);
+    put(maker, "visit", json_int(step->visit));
+}
+
 static bool step_json(const struct step_view *step, struct arena *arena, struct json *out)
 {
     struct json attempts;
     if (!attempts_json(step, arena, &attempts)) return false;
-    struct maker maker = maker_of(arena, 20);
+    struct maker maker = maker_of(arena, 23);
     put_text(&maker, "actor", step->actor);
     put(&maker, "artifacts", step->artifacts.type ? step->artifacts : json_array());
     put(&maker, "attempts", attempts);
@@ -116,6 +150,7 @@ static bool step_json(const struct step_view *step, struct arena *arena, struct 
     put(&maker, "status", json_string(str_from(step_status_name(step->status))));
     put(&maker, "stepId", json_string(step->id));
     if (step->truncated) put(&maker, "truncated", json_bool(true));
+    put_playbook(&maker, step);
     *out = maker.object;
     return maker.ok;
 }

@@ -165,9 +165,8 @@ static bool fold_failed(struct run_view *view, struct step_view *step, const str
     return view_keep(view, moment->actor, &step->actor);
 }
 
-static bool fold_skipped(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
+bool view_fold_skipped(struct run_view *view, struct step_view *step, const struct moment *moment)
 {
-    (void)seq;
     if (step->status == STEP_STATUS_SKIPPED) return true;
     if (!is_active(view) || step->status == STEP_STATUS_SUCCESS) return flag(view);
     set_status(view, step, STEP_STATUS_SKIPPED);
@@ -177,6 +176,12 @@ static bool fold_skipped(struct run_view *view, struct step_view *step, const st
     step->failed_seq = 0;
     return view_keep(view, moment->reason, &step->skip_reason) && view_keep(view, moment->detail, &step->skip_detail) &&
            view_keep(view, moment->actor, &step->actor);
+}
+
+static bool fold_skipped(struct run_view *view, struct step_view *step, const struct moment *moment, uint64_t seq)
+{
+    (void)seq;
+    return view_fold_skipped(view, step, moment);
 }
 
 // C-19: a result that came after the end of the run tells how its step came out and nothing else.
@@ -222,9 +227,14 @@ bool view_fold_step(struct run_view *view, const struct moment *moment, uint64_t
         [MOMENT_ITERATION_STARTED] = fold_iteration,
     };
     step_fold fold = folds[moment->kind];
-    if (!fold) return true;
+    if (!fold && !moment->visit) return true;
+    char text[VIEW_ID_MAX];
+    struct str id = view_visit_id(moment, text);
     // Steps begin while the run is under way: a step that turns up before or after is none.
-    if (!moment->step.len || (!is_active(view) && !view_step(view, moment->step))) return flag(view);
-    struct step_view *step = view_step_make(view, moment->step);
-    return step && fold(view, step, moment, seq);
+    if (!id.len || (!is_active(view) && !view_step(view, id))) return flag(view);
+    struct step_view *step = view_step_make(view, id);
+    if (!step) return false;
+    if (moment->visit && !view_fold_playbook(view, step, moment)) return false;
+    bool inside = moment->visit && (moment->task.len || moment->iteration); // of a task: nothing about the step itself
+    return !fold || inside || fold(view, step, moment, seq);
 }

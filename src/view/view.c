@@ -67,7 +67,7 @@ bool view_init(struct run_view *view, struct arena *arena, const struct run_ids 
 
 enum vocabulary view_vocabulary(const struct run_view *view)
 {
-    return str_is(view->start.document_kind, "nodes") ? VOCABULARY_NODES : VOCABULARY_RUN;
+    return vocabulary_of_document(view->start.document_kind);
 }
 
 static const struct program_step *find_in_scope(const struct program *program, uint32_t scope, struct str id)
@@ -84,7 +84,9 @@ const struct program_step *view_declared(const struct program *program, struct s
     uint32_t scope = PROGRAM_TOP;
     for (;;) {
         size_t bracket = str_find(path, '[', 0);
-        const struct program_step *step = find_in_scope(program, scope, str_slice(path, 0, bracket));
+        struct str name = str_slice(path, 0, bracket);
+        const struct program_step *step = find_in_scope(program, scope, name);
+        if (!step) step = find_in_scope(program, scope, view_visit_name(name)); // a later visit
         size_t close = str_find(path, ']', bracket);
         if (!step || close + 2 >= path.len) return step;
         scope = (uint32_t)(step - program->steps);
@@ -254,7 +256,7 @@ static bool fold_moment(struct run_view *view, const struct moment *moment, uint
 {
     if (moment_is_step(moment->kind)) return view_fold_step(view, moment, seq);
     if (moment_is_terminal(moment->kind)) return fold_ended(view, moment);
-    if (moment->kind == MOMENT_RUN_QUEUED) return fold_queued(view, moment);
+    if (moment->kind == MOMENT_RUN_QUEUED || moment->kind == MOMENT_RUN_REQUESTED) return fold_queued(view, moment);
     if (moment->kind == MOMENT_RUN_STARTED) return fold_started(view, moment);
     if (moment->kind == MOMENT_RUN_PAUSED) return fold_paused(view, moment);
     if (moment->kind == MOMENT_RUN_APPROVED) fold_approved(view);
@@ -266,9 +268,8 @@ static bool fold_moment(struct run_view *view, const struct moment *moment, uint
 bool view_fold(struct run_view *view, const struct moment *moment, uint64_t seq)
 {
     // A start tells the vocabulary, so that the very first entry of a ledger is known for what it is.
-    bool nodes =
-        moment->start ? str_is(moment->start->document_kind, "nodes") : view_vocabulary(view) == VOCABULARY_NODES;
-    enum vocabulary vocabulary = nodes ? VOCABULARY_NODES : VOCABULARY_RUN;
+    enum vocabulary vocabulary =
+        moment->start ? vocabulary_of_document(moment->start->document_kind) : view_vocabulary(view);
     bool ledger = moment->kind != MOMENT_UNKNOWN && !moment_word(moment->kind, vocabulary);
     if (seq < view->last_seq || (seq == view->last_seq && !ledger)) return true;
     view->last_seq = seq;

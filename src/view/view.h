@@ -28,8 +28,20 @@ struct attempt_view {
     struct fault fault; // of a failed attempt
 };
 
+// Playbooks: the runs of one task in one visit of a step.
+struct task_view {
+    struct str label;
+    uint32_t runs, attempts, done, failed;
+    struct fault fault; // of the last that failed
+};
+
+struct loop_view {
+    bool told;
+    uint32_t total, started, done, failed; // iterations
+};
+
 struct step_view {
-    struct str id;
+    struct str id; // of a playbook's step from the second visit on: <name>:run:<visit> (C-65)
     enum step_status status;
     uint32_t logical, engine;
     int64_t started_ms, ended_ms; // of the first attempt, of the last; 0 = not yet
@@ -45,7 +57,11 @@ struct step_view {
     struct str child_run, actor, reused_from;
     struct attempt_view *attempts;
     size_t attempt_count, attempt_capacity;
-    uint32_t iteration;  // loops: last iteration started
+    uint32_t iteration; // loops: last iteration started
+    uint32_t visit;     // playbooks; 0: another document
+    struct loop_view loop;
+    struct task_view *tasks; // in order of first appearance
+    size_t task_count, task_capacity;
     bool held;           // failed for good, run waits for an operator (known after view_plan)
     bool retrying;       // FAILED, and another attempt follows by itself
     bool gate, holds;    // from the program: an approval step; on_failure is hold

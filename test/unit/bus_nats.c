@@ -119,6 +119,47 @@ static void playbooks_have_the_subjects_of_their_own_contract_NX_6_2a(void)
     arena_release(&arena);
 }
 
+static void playbooks_are_found_by_type_and_execution_NX_6_2a_NX_6_2b_NX_6_2c(void)
+{
+    struct bus_kit kit;
+    struct nats_message message;
+    begin(&kit, "");
+    bus_kit_open(&kit, SINK(",\"stream\":\"CAIRN\""), server.port);
+    pthread_mutex_lock(&kit.mutex);
+    struct run_log *log = kit_create(&kit.store, "exec-1", VOCABULARY_NOETL);
+    struct start_facts start = kit_start_facts();
+    struct moment request = kit_moment(MOMENT_RUN_REQUESTED, "", 1);
+    request.start = &start;
+    kit_append(&kit.store, log, request);
+    struct moment failed = kit_moment(MOMENT_ATTEMPT_FAILED, "fetch", 2);
+    failed.visit = failed.task_run = 1;
+    failed.task = STR("page");
+    failed.fault = (struct fault){.code = STR("HTTP_503"), .message = STR("503")};
+    kit_append(&kit.store, log, failed);
+    // A large result is a reference on the wire too.
+    struct moment done = kit_moment(MOMENT_TASK_DONE, "fetch", 1);
+    done.visit = done.task_run = 1;
+    done.task = STR("page");
+    done.has_blob = true;
+    done.blob = sha256(STR("large"));
+    done.blob_size = 1 << 20;
+    kit_append(&kit.store, log, done);
+    store_release_run(kit.store.store, log);
+    pthread_mutex_unlock(&kit.mutex);
+    bus_moved(kit.bus);
+    BUS_WAIT(delivered(&kit, 3));
+    nats_get(&server, "CAIRN", 2, &kit.store.arena, &message);
+    CHECK_TEXT(message.subject, "noetl.events.task.attempt.failed");
+    CHECK(nats_has(&message, "execution_id", "exec-1") && nats_has(&message, "tenant_id", "default"));
+    CHECK_STR(json_text(json_key(&message.record, "event_type")), STR("task.attempt.failed"));
+    nats_get(&server, "CAIRN", 3, &kit.store.arena, &message);
+    CHECK_TEXT(message.subject, "noetl.events.task.done");
+    CHECK_STR(json_text(json_at(&message.record, STR("payload.result_ref.kind"))), STR("result_ref"));
+    CHECK(!json_at(&message.record, STR("payload.outcome.result")));
+    bus_kit_close(&kit);
+    nats_kill(&server);
+}
+
 static void what_is_sent_again_is_a_duplicate_to_the_server_ES_4g(void)
 {
     struct bus_kit kit;
@@ -460,6 +501,7 @@ int main(int argc, char **argv)
         TEST(two_thousand_events_survive_a_killed_server_in_order_and_once_ES_4b_I31_I32),
         TEST(a_message_has_its_subject_and_its_headers),
         TEST(playbooks_have_the_subjects_of_their_own_contract_NX_6_2a),
+        TEST(playbooks_are_found_by_type_and_execution_NX_6_2a_NX_6_2b_NX_6_2c),
         TEST(what_is_sent_again_is_a_duplicate_to_the_server_ES_4g),
         TEST(a_stream_with_one_message_a_subject_has_it_already),
         TEST(a_server_that_lost_everything_is_filled_again_I31),

@@ -1,0 +1,94 @@
+// Steps of playbooks: what is told of their tasks and iterations, counted. A loop may have many thousand of them, so a view keeps
+// numbers and the last fault of each task, not a list.
+#include "view/internal.h"
+
+#include <string.h>
+
+static struct task_view *task_of(struct run_view *view, struct step_view *step, struct str label)
+{
+    for (size_t i = 0; i < step->task_count; i++) {
+        if (str_eq(step->tasks[i].label, label)) return &step->tasks[i];
+    }
+    struct task_view *tasks = arena_grow(view->arena, step->tasks, step->task_count, step->task_count + 1,
+                                         sizeof(struct task_view), &step->task_capacity);
+    if (!tasks) return NULL;
+    step->tasks = tasks;
+    tasks[step->task_count] = (struct task_view){0};
+    if (!view_keep(view, label, &tasks[step->task_count].label)) return NULL;
+    return &tasks[step->task_count++];
+}
+
+static bool fold_task(struct run_view *view, struct step_view *step, const struct moment *moment)
+{
+    struct task_view *task = task_of(view, step, moment->task);
+    if (!task) return false;
+    task->runs += moment->kind == MOMENT_TASK_STARTED;
+    task->attempts += moment->kind == MOMENT_ATTEMPT_STARTED;
+    task->done += moment->kind == MOMENT_TASK_DONE;
+    task->failed += moment->kind == MOMENT_TASK_FAILED;
+    if (moment->kind == MOMENT_TASK_DECIDED || moment->kind == MOMENT_ATTEMPT_STARTED) step->due_ms = moment->due_ms;
+    if (moment->kind == MOMENT_STEP_REDISPATCHED && moment->engine > step->engine) step->engine = moment->engine;
+    if (moment->kind == MOMENT_ATTEMPT_STARTED && moment->run_ref.len)
+        return view_keep(view, moment->run_ref, &step->child_run);
+    bool failed = moment->kind == MOMENT_ATTEMPT_FAILED || moment->kind == MOMENT_TASK_FAILED;
+    return !failed || view_keep_fault(view, &moment->fault, &task->fault);
+}
+
+static void fold_loop(struct step_view *step, const struct moment *moment)
+{
+    struct loop_view *loop = &step->loop;
+    if (moment->kind == MOMENT_LOOP_STARTED) {
+        loop->told = true;
+        loop->total = moment->counts.total;
+    }
+    loop->started += moment->kind == MOMENT_ITERATION_STARTED;
+    loop->done += moment->kind == MOMENT_ITERATION_DONE;
+    loop->failed += moment->kind == MOMENT_ITERATION_FAILED;
+}
+
+static bool fold_admitted(struct run_view *view, struct step_view *step, const struct moment *moment)
+{
+    const struct json *allow = json_get(&moment->value, STR("allow"));
+    if (!json_is(allow, JSON_BOOL) || allow->boolean) return true;
+    struct moment skipped = {.kind = MOMENT_STEP_SKIPPED,
+                             .step = moment->step,
+                             .at_ms = moment->at_ms,
+                             .reason = STR(SKIP_CONDITION_FALSE),
+                             .detail = STR("not admitted")};
+    return view_fold_skipped(view, step, &skipped);
+}
+
+bool view_fold_playbook(struct run_view *view, struct step_view *step, const struct moment *moment)
+{
+    step->visit = moment->visit;
+    if (moment->task.len) return fold_task(view, step, moment);
+    if (moment->kind == MOMENT_ADMIT_EVALUATED) return fold_admitted(view, step, moment);
+    fold_loop(step, moment);
+    return true;
+}
+
+static const char visit_part[] = ":run:";
+
+// Composed here and not in an arena: a loop tells thousands of moments of one step.
+struct str view_visit_id(const struct moment *moment, char text[VIEW_ID_MAX])
+{
+    enum { PART = sizeof(visit_part) - 1, DIGITS_MAX = 10 };
+    size_t len = moment->step.len;
+    if (moment->visit <= 1 || len + PART + DIGITS_MAX > VIEW_ID_MAX) return moment->step;
+    memcpy(text, moment->step.ptr, len);
+    memcpy(text + len, visit_part, PART);
+    len += PART;
+    size_t digits = 1;
+    for (uint32_t n = moment->visit; n >= 10; n /= 10) digits++;
+    uint32_t n = moment->visit;
+    for (size_t i = digits; i > 0; i--, n /= 10) text[len + i - 1] = (char)('0' + n % 10);
+    return (struct str){text, len + digits};
+}
+
+struct str view_visit_name(struct str id)
+{
+    size_t at = id.len;
+    while (at > 0 && id.ptr[at - 1] >= '0' && id.ptr[at - 1] <= '9') at--;
+    struct str before = str_slice(id, 0, at);
+    return at < id.len && str_ends(before, str_from(visit_part)) ? str_slice(id, 0, at - (sizeof(visit_part) - 1)) : id;
+}
