@@ -343,14 +343,15 @@ enum code input_outcome(struct engine *engine, struct resident *resident, uint32
 {
     struct queued *queued = queue_result(engine, resident, step, logical, k);
     if (!queued) return no_memory(err);
+    struct arena *turn = &engine->turn;
+    struct json outcome;
+    if (!json_object_with(turn, 2, &outcome) ||
+        !json_put(turn, &outcome, STR("result"), result && result->type != 0 ? *result : json_null()) ||
+        !json_put(turn, &outcome, STR("status"), json_string(STR("ok"))))
+        return undo(engine, no_memory(err));
     struct buf bytes;
     buf_init(&bytes, (size_t)64 << 20);
-    buf_text(&bytes, "{\"result\":");
-    if (result && result->type != 0)
-        json_canon(&bytes, result);
-    else
-        buf_text(&bytes, "null");
-    buf_text(&bytes, ",\"status\":\"ok\"}");
+    json_canon(&bytes, &outcome);
     enum code rc = buf_ok(&bytes)
                        ? outcome_value(engine, queued, kernel_task_of(resident->run, step), buf_str(&bytes), err)
                        : no_memory(err);

@@ -1,7 +1,6 @@
 // What the templates of a playbook see, and how results and variables are kept.
 #include "kernel/net_inside.h"
 
-#include <stdio.h>
 #include <string.h>
 
 const struct template_limits net_limits = {.step_count_max = 10000000,

@@ -223,11 +223,17 @@ UNUSED static void story_start(struct story *s)
     story_step(s, &input);
 }
 
+// Of a step its id, whatever iteration it is in; of a lane its path.
+UNUSED static struct str story_name(struct story *s, uint32_t step)
+{
+    return s->run->net ? kernel_path(s->run, step, &s->turn) : s->program->steps[step].id;
+}
+
 UNUSED static struct effect story_take(struct story *s, enum effect_kind kind, const char *step)
 {
     for (size_t i = 0; i < s->effect_count; i++) {
         if (s->effects[i].kind != kind || s->effects[i].step == PROGRAM_TOP) continue;
-        if (!str_is(kernel_path(s->run, s->effects[i].step, &s->turn), step)) continue;
+        if (!str_is(story_name(s, s->effects[i].step), step)) continue;
         struct effect found = s->effects[i];
         memmove(&s->effects[i], &s->effects[i + 1], (s->effect_count - i - 1) * sizeof(found));
         s->effect_count--;
@@ -240,7 +246,7 @@ UNUSED static bool story_waits(struct story *s, enum effect_kind kind, const cha
 {
     for (size_t i = 0; i < s->effect_count; i++)
         if (s->effects[i].kind == kind && s->effects[i].step != PROGRAM_TOP &&
-            str_is(kernel_path(s->run, s->effects[i].step, &s->turn), step))
+            str_is(story_name(s, s->effects[i].step), step))
             return true;
     return false;
 }
