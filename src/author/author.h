@@ -102,19 +102,18 @@ enum code author_render(const struct program *program, uint32_t step, const stru
 enum code author_schema(struct str file, struct str path, struct arena *arena, struct json *out, struct json *raw,
                         const char **nearest, struct error *err) MUST_CHECK;
 
-// ---- templates: the examples, carried in the binary
+// ---- examples, carried in the binary
 
-struct template
-{
+struct example {
     struct str id, file; // "joins", "joins.yaml"
     struct str what;     // one line
     struct str text;
     struct str needs; // another embedded file that has to stand beside it, or empty
 };
-bool template_at(size_t index, struct template *out); // false past the end
-bool template_find(struct str id, struct template *out);
-struct str template_file(struct str name); // any embedded file, also "scripts/count-words.py"; empty when absent
-// The template with another name: its planId or name. False: memory ran out.
-bool template_named(struct buf *out, const struct template *from, struct str name) MUST_CHECK;
+bool example_at(size_t index, struct example *out); // false past the end
+bool example_find(struct str id, struct example *out);
+struct str example_file(struct str name); // any embedded file, also "scripts/count-words.py"; empty when absent
+// The example with another name: its planId or name. False: memory ran out.
+bool example_named(struct buf *out, const struct example *from, struct str name) MUST_CHECK;
 
 #endif

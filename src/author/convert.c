@@ -420,6 +420,13 @@ enum code author_convert(const struct program *program, enum document_kind to, s
     diagnostics_init(&ignored, arena);
     c.file = arena_copy(diagnostics->arena, program->file);
     if (!c.file.ptr) return error_set(err, E_NOMEM, "out of memory while converting");
+    if (program->kind == DOCUMENT_PLAYBOOK) {
+        struct diagnostic *d = diagnose(diagnostics, SEVERITY_ERROR, "E0801", "", c.file, 1, 1, 1,
+                                        "a playbook routes tokens along arcs, by templates; plans and workflows have "
+                                        "neither");
+        diagnostic_hint(diagnostics, d, "it runs as it is: cairn run %.*s", STR_ARG(program->file));
+        return error_set(err, E_UNSUPPORTED, "it says what the other format cannot");
+    }
     if (doc_tree(program->text, program->file, &doc_limits_default, arena, &c.tree, &ignored))
         return error_set(err, E_NOMEM, "out of memory while converting");
     check_failures(&c);

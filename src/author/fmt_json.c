@@ -4,6 +4,8 @@
 enum { LINE_MAX = 100 };
 
 static const char *const top_keys[] = {"$schema",
+                                       "apiVersion",
+                                       "kind",
                                        "metadata",
                                        "planId",
                                        "planVersion",
@@ -14,13 +16,19 @@ static const char *const top_keys[] = {"$schema",
                                        "requiresApproval",
                                        "onStepFailure",
                                        "name",
+                                       "path",
                                        "description",
                                        "version",
                                        "tags",
+                                       "executor",
+                                       "keychain",
+                                       "workload",
                                        "inputs",
                                        "triggers",
                                        NULL};
-static const char *const last_keys[] = {"steps", "nodes", NULL};
+static const char *const last_keys[] = {"steps", "nodes", "workbook", "workflow", NULL};
+static const char *const book_keys[] = {"step", "desc", "spec", "loop", "input", "args", "tool", NULL};
+static const char *const book_last_keys[] = {"set", "set_ctx", "set_iter", "next", NULL};
 static const char *const step_keys[] = {"stepId",
                                         "id",
                                         "name",
@@ -117,6 +125,14 @@ static bool order_steps(struct json *steps, struct arena *arena)
     return true;
 }
 
+static bool order_workflow(struct json *steps, struct arena *arena)
+{
+    for (uint32_t i = 0; steps && steps->type == JSON_ARRAY && i < steps->count; i++)
+        if (steps->items[i].type == JSON_OBJECT && !sort_keys(&steps->items[i], book_keys, book_last_keys, arena))
+            return false;
+    return true;
+}
+
 static void write_flat(struct buf *out, const struct json *value)
 {
     if (value->type == JSON_OBJECT && value->count > 0) {
@@ -165,8 +181,8 @@ static void write_value(struct buf *out, const struct json *value, uint32_t dept
         if (object) {
             json_write_string(out, value->members[i].key);
             buf_text(out, ": ");
-            list = depth == 0 && (str_is(value->members[i].key, "steps") || str_is(value->members[i].key, "nodes") ||
-                                  str_is(value->members[i].key, "metadata"));
+            list = depth == 0 && (str_is(value->members[i].key, "metadata") ||
+                                  last_keys[place_in(last_keys, value->members[i].key)] != NULL);
         }
         write_value(out, child, depth + 1, line, list);
         buf_text(out, i + 1 < value->count ? ",\n" : "\n");
@@ -184,7 +200,8 @@ enum code fmt_json(struct str text, struct arena *arena, struct buf *out, struct
     bool ok = copy.type != JSON_OBJECT || sort_keys(&copy, top_keys, last_keys, arena);
     struct json *metadata = member(&copy, "metadata");
     if (ok && metadata && metadata->type == JSON_OBJECT) ok = sort_keys(metadata, top_keys, NULL, arena);
-    ok = ok && order_steps(member(&copy, "steps"), arena) && order_steps(member(&copy, "nodes"), arena);
+    ok = ok && order_steps(member(&copy, "steps"), arena) && order_steps(member(&copy, "nodes"), arena) &&
+         order_workflow(member(&copy, "workflow"), arena);
     write_value(out, &copy, 0, 0, true);
     buf_byte(out, '\n');
     return ok && buf_ok(out) ? OK : error_set(err, E_NOMEM, "out of memory while formatting");

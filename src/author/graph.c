@@ -2,6 +2,7 @@
 #include "author/graph.h"
 
 #include "base/civil.h"
+#include "program/net.h"
 
 #include <string.h>
 
@@ -56,6 +57,25 @@ static void add_state(struct buf *out, const struct graph_item *item)
     }
 }
 
+struct lines {
+    const struct graph *g;
+    struct graph_item *item;
+};
+
+static void add_net_line(void *context, struct buf *line)
+{
+    const struct lines *lines = context;
+    add_line(lines->g, lines->item, line);
+}
+
+static void add_title_line(void *context, struct buf *line)
+{
+    struct buf *out = context;
+    buf_byte(out, '\n');
+    buf_add(out, buf_str(line));
+    buf_clear(line);
+}
+
 static void describe(const struct graph *g, struct graph_item *item)
 {
     const struct program_step *ps = &g->program->steps[item->step];
@@ -75,6 +95,11 @@ static void describe(const struct graph *g, struct graph_item *item)
     add_line(g, item, &text);
     add_state(&text, item);
     add_line(g, item, &text);
+    if (ps->kind == STEP_TASKS) {
+        net_lines(g, item->step, add_net_line, &(struct lines){g, item});
+        buf_release(&text);
+        return;
+    }
     add_kind(&text, g, ps);
     add_line(g, item, &text);
     if (ps->rule != RULE_ALL_SUCCESS && ps->dep_count > 0) buf_text(&text, rule_name(ps->rule));
@@ -94,8 +119,12 @@ void graph_title(struct buf *out, const struct graph *g, uint32_t step)
     item.marked = g->options->mark && g->options->mark(g->options->context, step, &item.mark);
     buf_add(out, ps->id);
     if (!str_eq(ps->name, ps->id)) buf_printf(out, " - %.*s", STR_ARG(ps->name));
-    buf_byte(out, '\n');
-    add_kind(out, g, ps);
+    if (ps->kind == STEP_TASKS) {
+        net_lines(g, step, add_title_line, out);
+    } else {
+        buf_byte(out, '\n');
+        add_kind(out, g, ps);
+    }
     if (ps->dep_count > 0 && ps->rule != RULE_ALL_SUCCESS) buf_printf(out, "\nrule %s", rule_name(ps->rule));
     if (ps->when_text.len > 0) buf_printf(out, "\nif %.*s", STR_ARG(ps->when_text));
     if (item.marked) {
@@ -120,6 +149,9 @@ static uint64_t first_color(const struct graph *g, uint32_t step)
     if (ps->kind == STEP_LOOP) return mix(step, 77);
     uint64_t color = mix((uint64_t)ps->kind, (uint64_t)ps->rule);
     color = mix(color, ps->when_text.len > 0);
+    const struct net_step *net = g->program->net ? &g->program->net->steps[step] : NULL;
+    for (uint32_t i = 0; net && i < net->task_count; i++) color = mix(color, str_hash(net->tasks[i].kind));
+    if (net) color = mix(color, (uint64_t)net->has_loop + 2 * (uint64_t)net->inclusive + 4 * net->arc_count);
     if (g->options->mark && g->options->mark(g->options->context, step, &mark))
         color = mix(color, str_hash(str_from(mark.word)));
     return color;
@@ -262,7 +294,8 @@ enum code graph_write(struct buf *out, const struct program *program, const stru
                       struct arena *arena, struct error *err)
 {
     struct graph g = {.program = program, .options = options, .arena = arena, .err = err};
-    enum code rc = OK;
+    enum code rc = net_unrolled(program, arena, &g.program, err);
+    if (rc) return rc;
     switch (options->format) {
     case GRAPH_TEXT:
         rc = graph_text(out, &g);

@@ -5,7 +5,7 @@
 #include "author/author.h"
 #include "author/layout.h"
 
-enum { LINES_MAX = 5, SHOWN_OF_MANY = 3, MANY = 6, NEST_MAX = 16 };
+enum { LINES_MAX = 10, SHOWN_OF_MANY = 3, MANY = 6, NEST_MAX = 16 };
 
 struct graph_item {
     uint32_t step;
@@ -36,6 +36,15 @@ struct graph {
 enum code scene_make(const struct graph *g, uint32_t scope, bool fold, struct scene **out) MUST_CHECK;
 // Everything worth knowing about a step in a few lines, for tooltips.
 void graph_title(struct buf *out, const struct graph *g, uint32_t step);
+
+// ---- playbooks (graph_net.c): a net is drawn as the graph of its arcs that lead forward; arcs back are said in words.
+// A program with these arcs as dependencies and an order that follows them; the same program when it has no net.
+enum code net_unrolled(const struct program *program, struct arena *arena, const struct program **out,
+                       struct error *err) MUST_CHECK;
+// What the box of a step says besides its name: calls `add` for each line.
+void net_lines(const struct graph *g, uint32_t step, void (*add)(void *context, struct buf *line), void *context);
+// The condition of an arc, as short as it can be; empty when there is none.
+void net_condition(struct buf *out, struct str text);
 
 enum code graph_text(struct buf *out, const struct graph *g) MUST_CHECK;
 enum code graph_svg(struct buf *out, const struct graph *g) MUST_CHECK;

@@ -1,6 +1,8 @@
 // The graph for other programs: Graphviz and Mermaid. They lay it out themselves, so every step is there.
 #include "author/graph.h"
 
+#include "program/net.h"
+
 #include <string.h>
 
 static void indent(struct buf *out, uint32_t depth)
@@ -91,6 +93,36 @@ static uint32_t inside(const struct program *p, uint32_t step)
     return step;
 }
 
+// Arcs of playbooks, each with its condition; numbered where only the first that holds is taken.
+static void write_arcs(struct buf *out, const struct graph *g, bool mermaid)
+{
+    const struct program *p = g->program;
+    for (uint32_t i = 0; i < p->step_count; i++) {
+        const struct net_step *step = &p->net->steps[i];
+        for (uint32_t k = 0; k < step->arc_count; k++) {
+            struct buf text;
+            buf_init(&text, (size_t)1 << 20);
+            if (!step->inclusive && step->arc_count > 1) buf_printf(&text, "%u. ", k + 1);
+            net_condition(&text, step->arcs[k].when.text);
+            struct str said = str_trim(buf_str(&text));
+            buf_printf(out, mermaid ? "  n%u -->" : "  n%u -> ", i);
+            if (mermaid && said.len) {
+                buf_text(out, "|\"");
+                quoted(out, said, true);
+                buf_text(out, "\"|");
+            }
+            buf_printf(out, mermaid ? " n%u\n" : "n%u", step->arcs[k].step);
+            if (!mermaid) {
+                buf_text(out, " [label=\"");
+                quoted(out, said, false);
+                buf_printf(out, "\"%s];\n", step->inclusive ? ", penwidth=2" : "");
+            }
+            if (!buf_ok(&text)) out->failed = true;
+            buf_release(&text);
+        }
+    }
+}
+
 void graph_dot(struct buf *out, const struct graph *g)
 {
     const struct program *p = g->program;
@@ -99,7 +131,8 @@ void graph_dot(struct buf *out, const struct graph *g)
     buf_text(out, "\" {\n  rankdir=TB; compound=true;\n  node [shape=box, style=rounded, fontname=\"sans-serif\", "
                   "fontsize=11];\n  edge [color=\"#57606a\"];\n");
     dot_scope(out, g, PROGRAM_TOP, 0);
-    for (uint32_t i = 0; i < p->step_count; i++)
+    if (p->net) write_arcs(out, g, false);
+    for (uint32_t i = 0; !p->net && i < p->step_count; i++)
         for (uint32_t k = 0; k < p->steps[i].dep_count; k++) {
             uint32_t from = p->steps[i].deps[k];
             buf_printf(out, "  n%u -> n%u", inside(p, from), inside(p, i));
@@ -145,7 +178,8 @@ static void mermaid_scope(struct buf *out, const struct graph *g, uint32_t scope
         }
         buf_byte(out, '\n');
     }
-    for (uint32_t i = first; i < first + count; i++)
+    if (p->net) write_arcs(out, g, true);
+    for (uint32_t i = first; !p->net && i < first + count; i++)
         for (uint32_t k = 0; k < p->steps[i].dep_count; k++) {
             indent(out, depth);
             buf_printf(out, "n%u --> n%u\n", p->steps[i].deps[k], i);

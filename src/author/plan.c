@@ -1,5 +1,7 @@
 // What a document will do, without doing it: order, layers, what is needed, whom it asks, how long it may take.
-#include "author/author.h"
+#include "author/graph.h"
+
+#include "program/net.h"
 
 struct planner {
     const struct program *program;
@@ -60,6 +62,8 @@ static struct bound attempt_bound(struct planner *p, const struct program *progr
     case STEP_SUBRUN:
         if (ps->child) inner = scope_bound(p, ps->child, 0, ps->child->top_count, NULL, NULL);
         break;
+    case STEP_TASKS: // it may be visited again
+        return inner;
     case STEP_LOOP:
         inner = scope_bound(p, program, ps->first_child, ps->child_count, NULL, NULL);
         inner.ms = times_ms(inner.ms, ps->max_iterations);
@@ -68,7 +72,6 @@ static struct bound attempt_bound(struct planner *p, const struct program *progr
     case STEP_SHELL:
     case STEP_SCRIPT:
     case STEP_HOST:
-    case STEP_TASKS:
     case STEP_KIND_FIRST_UNUSED:
         break;
     }
@@ -214,6 +217,29 @@ static void add_files(struct planner *p, struct json *out)
     put(p, out, "files", list);
 }
 
+// Of a step of a playbook: its tasks, and where it may lead.
+static void add_net(struct planner *p, uint32_t index, struct json *out)
+{
+    const struct net_step *step = &p->program->net->steps[index];
+    struct json tasks = json_array(), next = json_array();
+    for (uint32_t i = 0; i < step->task_count; i++) {
+        struct json task = json_object();
+        put(p, &task, "label", json_string(step->tasks[i].label));
+        put(p, &task, "kind", json_string(step->tasks[i].kind));
+        push(p, &tasks, task);
+    }
+    for (uint32_t i = 0; i < step->arc_count; i++) {
+        struct json arc = json_object();
+        put(p, &arc, "step", json_string(p->program->steps[step->arcs[i].step].id));
+        if (step->arcs[i].when.test) put(p, &arc, "when", json_string(step->arcs[i].when.text));
+        push(p, &next, arc);
+    }
+    put(p, out, "tasks", tasks);
+    if (step->has_loop) put(p, out, "loop", json_string(step->loop.parallel ? STR("parallel") : STR("sequential")));
+    put(p, out, "mode", json_string(step->inclusive ? STR("inclusive") : STR("exclusive")));
+    put(p, out, "next", next);
+}
+
 static struct json step_json(struct planner *p, uint32_t index, uint32_t layer)
 {
     const struct program_step *ps = &p->program->steps[index];
@@ -228,6 +254,7 @@ static struct json step_json(struct planner *p, uint32_t index, uint32_t layer)
     put(p, &one, "maxAttempts", json_int(ps->retry.max_attempts));
     put(p, &one, "timeoutMs", ps->timeout_ms > 0 ? json_int(ps->timeout_ms) : json_null());
     if (ps->child) put(p, &one, "document", json_string(ps->child->plan_id));
+    if (p->program->net) add_net(p, index, &one);
     if (ps->kind != STEP_LOOP) return one;
     struct json children = json_array();
     for (uint32_t i = 0; i < ps->child_count; i++)
@@ -286,6 +313,8 @@ enum code author_plan(const struct program *program, struct str uri, struct aren
 {
     struct planner p = {.program = program, .arena = arena};
     *out = json_object();
+    enum code rc = net_unrolled(program, arena, &p.program, err);
+    if (rc) return rc;
     add_ref(&p, uri, out);
     put(&p, out, "kind", json_string(str_from(document_kind_name(program->kind))));
     put(&p, out, "name", json_string(program->name));

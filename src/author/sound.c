@@ -1,6 +1,8 @@
 // What can never happen, told to the author: one diagnostic for each cause, with the outcomes and values that show it.
 #include "author/sound.h"
 
+#include "program/net.h"
+
 #include <string.h>
 
 enum { NAMES_MAX = 6, TEXT_SIZE = 2048 };
@@ -377,6 +379,45 @@ static enum code each_scope(const struct program *program, struct arena *arena, 
     return OK;
 }
 
+// ---- playbooks: what stands behind something that always holds is never asked
+
+struct net_teller {
+    const struct program *program;
+    struct diagnostics *diagnostics;
+    struct str file;
+};
+
+static void tell_behind(const struct net_teller *t, uint32_t line, uint32_t column, const char *what, uint32_t first)
+{
+    struct diagnostic *d = diagnose(t->diagnostics, SEVERITY_WARNING, "E0603", "", t->file, line, column, 1,
+                                    "the %s is never asked: the one on line %u always holds", what, first);
+    diagnostic_hint(t->diagnostics, d, "put it before that one, or remove it");
+}
+
+static void check_net_step(const struct net_teller *t, const struct net_step *step)
+{
+    for (uint32_t i = 1; i < step->arc_count && !step->inclusive; i++)
+        if (!step->arcs[i - 1].when.test) {
+            tell_behind(t, step->arcs[i].line, step->arcs[i].column, "arc", step->arcs[i - 1].line);
+            break;
+        }
+    for (uint32_t i = 0; i < step->task_count; i++)
+        for (uint32_t k = 1; k < step->tasks[i].rule_count; k++) {
+            const struct net_rule *rules = step->tasks[i].rules;
+            if (rules[k - 1].when.test) continue;
+            tell_behind(t, rules[k].line, rules[k].column, "rule", rules[k - 1].line);
+            break;
+        }
+}
+
+static enum code check_net(const struct program *program, struct diagnostics *diagnostics, struct error *err)
+{
+    struct net_teller t = {program, diagnostics, arena_copy(diagnostics->arena, program->file)};
+    if (!t.file.ptr) return error_set(err, E_NOMEM, "out of memory while looking at the document");
+    for (uint32_t i = 0; i < program->step_count; i++) check_net_step(&t, &program->net->steps[i]);
+    return OK;
+}
+
 enum code sound_reach(const struct program *program, struct arena *arena, enum sound_answer *answers, struct error *err)
 {
     return each_scope(program, arena, answers, NULL, err);
@@ -385,6 +426,7 @@ enum code sound_reach(const struct program *program, struct arena *arena, enum s
 enum code sound_check(const struct program *program, struct diagnostics *diagnostics, struct error *err)
 {
     struct arena arena;
+    if (program->net) return check_net(program, diagnostics, err);
     arena_init(&arena, 64 * 1024, (size_t)256 << 20);
     enum sound_answer *answers = ARENA_ARRAY(&arena, program->step_count + 1, enum sound_answer);
     enum code rc = answers ? each_scope(program, &arena, answers, diagnostics, err)

@@ -31,13 +31,13 @@ static struct str summary(struct str text)
     return str_ends(text, STR(".")) ? str_slice(text, 0, text.len - 1) : text;
 }
 
-bool template_at(size_t index, struct template *out)
+bool example_at(size_t index, struct example *out)
 {
     size_t seen = 0;
     for (size_t i = 0; i < embedded_template_count; i++) {
         struct str file = str_from(embedded_templates[i].name);
         if (str_find(file, '/', 0) < file.len || seen++ != index) continue;
-        *out = (struct template){.file = file, .text = bytes_of(i), .what = summary(bytes_of(i))};
+        *out = (struct example){.file = file, .text = bytes_of(i), .what = summary(bytes_of(i))};
         size_t dot = file.len;
         while (file.ptr[dot - 1] != '.') dot--;
         out->id = str_slice(file, 0, dot - 1);
@@ -48,14 +48,14 @@ bool template_at(size_t index, struct template *out)
     return false;
 }
 
-bool template_find(struct str id, struct template *out)
+bool example_find(struct str id, struct example *out)
 {
-    for (size_t i = 0; template_at(i, out); i++)
+    for (size_t i = 0; example_at(i, out); i++)
         if (str_eq(out->id, id) || str_eq(out->file, id)) return true;
     return false;
 }
 
-struct str template_file(struct str name)
+struct str example_file(struct str name)
 {
     for (size_t i = 0; i < embedded_template_count; i++)
         if (str_is(name, embedded_templates[i].name)) return bytes_of(i);
@@ -84,13 +84,20 @@ static bool find_value(struct str text, const char *key, size_t *from, size_t *e
     return false;
 }
 
-bool template_named(struct buf *out, const struct template *from, struct str name)
+bool example_named(struct buf *out, const struct example *from, struct str name)
 {
     size_t start, end;
     bool plan = find_value(from->text, "planId", &start, &end);
     if (!plan && !find_value(from->text, "name", &start, &end)) return false;
     buf_add(out, str_slice(from->text, 0, start));
     buf_add(out, name);
-    buf_add(out, str_slice(from->text, end, from->text.len));
+    struct str rest = str_slice(from->text, end, from->text.len);
+    bool playbook = find_value(from->text, "apiVersion", &start, &end);
+    if (playbook && find_value(rest, "path", &start, &end)) { // its id
+        buf_add(out, str_slice(rest, 0, start));
+        buf_add(out, name);
+        rest = str_slice(rest, end, rest.len);
+    }
+    buf_add(out, rest);
     return buf_ok(out);
 }

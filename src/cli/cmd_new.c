@@ -15,10 +15,10 @@ static int list_examples(struct cli *cli)
 {
     enum format format = format_of(cli, FORMAT_TEXT);
     struct json all = json_array();
-    struct template t;
+    struct example t;
     struct buf out;
     buf_init(&out, TEXT_MAX);
-    for (size_t i = 0; template_at(i, &t); i++) {
+    for (size_t i = 0; example_at(i, &t); i++) {
         struct json one = json_object();
         bool ok = json_put(&cli->arena, &one, STR("id"), json_string(t.id)) &&
                   json_put(&cli->arena, &one, STR("file"), json_string(t.file)) &&
@@ -49,9 +49,8 @@ static int no_template(struct cli *cli, struct str id)
 {
     const char *names[64];
     size_t count = 0;
-    struct template t;
-    while (count < ARRAY_COUNT(names) && template_at(count, &t))
-        names[count++] = cli_format(cli, "%.*s", STR_ARG(t.id));
+    struct example t;
+    while (count < ARRAY_COUNT(names) && example_at(count, &t)) names[count++] = cli_format(cli, "%.*s", STR_ARG(t.id));
     const char *near = nearest_name(id, names, count);
     int code = cli_fail(cli, EXIT_NOT_FOUND, "there is no example %.*s", STR_ARG(id));
     if (near)
@@ -63,10 +62,10 @@ static int no_template(struct cli *cli, struct str id)
 
 int command_example(struct cli *cli)
 {
-    struct template t;
+    struct example t;
     struct buf out;
     if (cli->args.word_count == 0) return list_examples(cli);
-    if (!template_find(cli->args.words[0], &t)) return no_template(cli, cli->args.words[0]);
+    if (!example_find(cli->args.words[0], &t)) return no_template(cli, cli->args.words[0]);
     buf_init(&out, TEXT_MAX);
     buf_add(&out, t.text);
     cli_print(cli, &out);
@@ -109,12 +108,12 @@ static bool is_name(struct str name)
     return name.len > 0 && name.len <= 64;
 }
 
-static int write_new(struct cli *cli, const struct template *t, const char *path, struct str name)
+static int write_new(struct cli *cli, const struct example *t, const char *path, struct str name)
 {
     struct error err = {0};
     struct buf text;
     buf_init(&text, TEXT_MAX);
-    if (!template_named(&text, t, name)) {
+    if (!example_named(&text, t, name)) {
         buf_release(&text);
         return cli_nomem(cli);
     }
@@ -130,7 +129,7 @@ static int write_new(struct cli *cli, const struct template *t, const char *path
     if (t->needs.len == 0) return EXIT_OK;
     const char *slash = strrchr(path, '/');
     const char *beside = cli_format(cli, "%.*s%.*s", slash ? (int)(slash - path + 1) : 0, path, STR_ARG(t->needs));
-    made = make_file(cli, beside, template_file(t->needs), &err);
+    made = make_file(cli, beside, example_file(t->needs), &err);
     if (made == NOT_MADE) return cli_error(cli, &err);
     cli_note(cli, made == MADE ? "wrote %s" : "kept %s, which was there", beside);
     return EXIT_OK;
@@ -138,9 +137,9 @@ static int write_new(struct cli *cli, const struct template *t, const char *path
 
 int command_new(struct cli *cli)
 {
-    struct template t;
+    struct example t;
     struct str word = cli->args.words[0], id = args_text(&cli->args, FLAG_TEMPLATE, "hello");
-    if (!template_find(id, &t)) return no_template(cli, id);
+    if (!example_find(id, &t)) return no_template(cli, id);
     struct str extension = str_slice(t.file, t.id.len, t.file.len);
     if (str_ends(word, extension)) word.len -= extension.len;
     size_t from = word.len;
@@ -180,7 +179,8 @@ int command_init(struct cli *cli)
     } files[] = {{"cairn.toml", str_from(settings)},
                  {"flows/hello.yaml", str_from(first)},
                  {"schemas/plan.json", schema_embedded("plan.json")},
-                 {"schemas/nodes.json", schema_embedded("nodes.json")}};
+                 {"schemas/nodes.json", schema_embedded("nodes.json")},
+                 {"schemas/playbook.json", schema_embedded("playbook.json")}};
     const char *dir = cli->args.word_count > 0 ? cli->args.words[0].ptr : ".";
     struct error err = {0};
     if (os_make_dirs(dir, &err)) return cli_error(cli, &err);

@@ -207,7 +207,7 @@ static int write_plan(struct cli *cli, struct document *document)
     buf_init(&out, TEXT_MAX);
     struct program_loader loader = source_loader(&document->sources);
     enum code rc = OK;
-    if (document->program->kind == DOCUMENT_NODES) {
+    if (document->program->kind != DOCUMENT_PLAN) {
         rc = author_convert(document->program, DOCUMENT_PLAN, &document->diagnostics, &cli->arena, &out, &err);
         text = buf_str(&out);
     } else {
@@ -217,7 +217,8 @@ static int write_plan(struct cli *cli, struct document *document)
     if (rc == E_UNSUPPORTED) {
         diagnostics_sort(&document->diagnostics);
         document_report(cli, document);
-        cli_note(cli, "nothing was written: a plan cannot say what the workflow does");
+        cli_note(cli, "nothing was written: a plan cannot say what the %s does",
+                 document->program->kind == DOCUMENT_PLAYBOOK ? "playbook" : "workflow");
     }
     if (!code) code = write_file(cli, args_text(&cli->args, FLAG_OUT, "").ptr, text);
     buf_release(&out);

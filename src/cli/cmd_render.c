@@ -211,6 +211,11 @@ static void write_step(struct cli *cli, struct buf *out, const struct json *step
 
 static int render_all(struct rendering *r, struct str only)
 {
+    if (r->program->kind == DOCUMENT_PLAYBOOK) {
+        int code = cli_fail(r->cli, EXIT_INVALID, "templates of playbooks are rendered task by task, when they run");
+        cli_hint(r->cli, "the inputs of every task are in the log: cairn events RUN; the net: cairn graph FILE");
+        return code;
+    }
     struct cli *cli = r->cli;
     uint32_t chosen = only.len > 0 ? find_step(r->program, only) : PROGRAM_TOP;
     struct json all = json_array();

@@ -150,7 +150,8 @@ static int list_all(struct cli *cli, const char *only)
     for (size_t i = 0; schema_embedded_name(i); i++) {
         struct str file = str_from(schema_embedded_name(i));
         struct str base = str_slice(file, 0, file.len - strlen(".json"));
-        bool event = str_starts(file, STR("run-events/")) || str_starts(file, STR("node-events/"));
+        bool event = str_starts(file, STR("run-events/")) || str_starts(file, STR("node-events/")) ||
+                     str_starts(file, STR("noetl-events/"));
         bool signal = str_starts(file, STR("signals/"));
         const char *word = event ? "event " : signal ? "signal " : "";
         size_t slash = str_find(base, '/', 0);
@@ -188,7 +189,7 @@ static const char *nearest_schema(struct cli *cli, const char *const *folders, s
 
 int command_schema(struct cli *cli)
 {
-    static const char *const event_folders[] = {"run-events/", "node-events/", NULL};
+    static const char *const event_folders[] = {"run-events/", "node-events/", "noetl-events/", NULL};
     static const char *const signal_folders[] = {"signals/", NULL};
     static const char *const top_folders[] = {"", NULL};
     struct args *args = &cli->args;

@@ -1,4 +1,5 @@
 // Files that documents name: child documents and scripts, looked for near the document.
+#include "engine/catalog.h"
 #include "engine/engine.h"
 
 #include <stdio.h>
@@ -87,15 +88,23 @@ static enum code try_upward(struct search *search, const char *directory)
     }
 }
 
-static enum code search_all(struct search *search, struct str from)
+// Of the file; "." when it has none.
+static void directory_of(struct str from, char directory[static PATH_LENGTH_MAX])
 {
-    char directory[PATH_LENGTH_MAX] = ".";
     size_t end = from.len;
     while (end > 0 && from.ptr[end - 1] != '/') end--;
-    if (end > 0 && end < sizeof(directory)) {
+    directory[0] = '.';
+    directory[1] = '\0';
+    if (end > 0 && end < PATH_LENGTH_MAX) {
         memcpy(directory, from.ptr, end);
         directory[end > 1 ? end - 1 : 1] = '\0';
     }
+}
+
+static enum code search_all(struct search *search, struct str from)
+{
+    char directory[PATH_LENGTH_MAX];
+    directory_of(from, directory);
     enum code rc = try_directory(search, directory);
     if (rc != E_NOT_FOUND || search->request.ptr[0] == '/') return rc;
     rc = try_upward(search, directory);
@@ -124,6 +133,12 @@ enum code engine_find_part(enum part_kind kind, struct str from, struct str requ
     if (request.len == 0 || memchr(request.ptr, '\0', request.len)) return error_set(err, E_NOT_FOUND, "an empty name");
     buf_init(&search.places, 4096);
     enum code rc = search_all(&search, from);
+    // A path with several parts may be that of a playbook in a catalog.
+    if (rc == E_NOT_FOUND && err->code == OK && kind == PART_DOCUMENT && memchr(request.ptr, '/', request.len)) {
+        char directory[PATH_LENGTH_MAX];
+        directory_of(from, directory);
+        rc = catalog_find(directory, request, arena, &search.file, &search.text, err);
+    }
     if (rc == E_NOT_FOUND && err->code == OK)
         error_set(err, E_NOT_FOUND, "there is no %s \"%.*s\" in %s%s", kind == PART_SCRIPT ? "script" : "document",
                   STR_ARG(request), search.places.ptr, search.place_count > 6 ? " and further up" : "");

@@ -53,10 +53,13 @@ struct playbook {
     size_t child_count, child_capacity;
 };
 
+// Where patches stand: a task or a rule in a loop, one elsewhere, a step or an arc.
+enum set_site { SET_ITERATION = 1, SET_VISIT, SET_STEP };
+
 // What the tasks of a step come to know from around them.
 struct task_site {
     struct str step;             // its name
-    bool loop;                   // keys without a scope are of the iteration
+    enum set_site sets;          // whose patches those of tasks and rules are
     const struct json *input;    // of the step; NULL when there is none
     const struct json *specs[3]; // loop.spec, step.spec, executor.spec; any may be NULL
     const struct json *controls; // `result` or `output` of the step; NULL when there are none
@@ -69,10 +72,10 @@ const struct template_tree *tree_of(struct playbook *pb, const struct json *valu
 const struct template_tree *tree_but(struct playbook *pb, const struct json *value, const char *constant);
 // Reports texts that are no templates, keeps nothing.
 void tree_check(struct playbook *pb, const struct json *value);
-enum when_site { WHEN_RULE = 1, WHEN_ARC, WHEN_LOOP_ARC };
+enum when_site { WHEN_RULE = 1, WHEN_ARC };
 void read_condition(struct playbook *pb, const struct json *value, enum when_site site, struct net_when *out);
 // `set`, `set_ctx` and `set_iter` of an object.
-void read_sets(struct playbook *pb, const struct json *object, bool iteration, struct net_sets *out);
+void read_sets(struct playbook *pb, const struct json *object, enum set_site site, struct net_sets *out);
 // A list of rules, each {when, then} or one of the shapes of `else`: calls `each` with the condition and what follows from it
 // (NULL when nothing was written).
 void read_rules(struct playbook *pb, const struct json *rules,

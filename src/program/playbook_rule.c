@@ -94,7 +94,8 @@ static enum code find_workload(void *context, struct str name, struct json *out,
     return OK;
 }
 
-// A template is answered from the workload as written; what the start of a run gives does not change it any more.
+// A template is answered from the workload as written; what the start of a run gives does not change it any more. False: what
+// is usual is taken.
 static bool settle(struct playbook *pb, const struct json *value, const char *name, struct json *out)
 {
     struct reader *r = pb->r;
@@ -115,7 +116,8 @@ static bool settle(struct playbook *pb, const struct json *value, const char *na
     struct place at = place_of(r, value);
     if (rc) {
         struct diagnostic *d =
-            ERROR(r, "E0225", at, "\"%s\" must be known when the document is read: %s", name, err.message);
+            WARNING(r, "E0225", at, "\"%s\" is not known when the document is read, so the usual one is taken: %s",
+                    name, err.message);
         HINT(r, d, "write a number, or a template over values of the workload");
         return false;
     }
@@ -207,15 +209,11 @@ static bool names_event(struct str text, const char *event)
 }
 
 // Other names of events inside quotes become the ones that the log has (C-47).
-static struct str canonical_events(struct reader *r, struct str text, enum when_site site)
+static struct str canonical_events(struct reader *r, struct str text)
 {
-    const struct {
+    static const struct {
         const char *from, *to;
-    } names[] = {
-        {"call.done", site == WHEN_LOOP_ARC ? "loop.done" : "step.done"},
-        {"step.done", site == WHEN_LOOP_ARC ? "loop.done" : "step.done"},
-        {"call.error", "step.failed"},
-    };
+    } names[] = {{"call.done", "step.done"}, {"call.error", "step.failed"}};
     bool any = false;
     for (size_t i = 0; i < ARRAY_COUNT(names); i++) any = any || names_event(text, names[i].from);
     if (!any) return text;
@@ -279,7 +277,7 @@ void read_condition(struct playbook *pb, const struct json *value, enum when_sit
     template_names(out->test, see_name, out);
     if (site == WHEN_RULE) return;
     out->exit = names_event(given.text, "step.exit");
-    struct str canonical = canonical_events(r, given.text, site);
+    struct str canonical = canonical_events(r, given.text);
     if (canonical.ptr != given.text.ptr && compile_condition(r, canonical, &out->test, &err)) r->failed = true;
 }
 
@@ -312,11 +310,11 @@ static void add_set(struct playbook *pb, struct set_list *list, enum net_scope s
     list->items[list->count++] = (struct net_set){scope, path, tree_of(pb, &member->value)};
 }
 
-static void add_scoped(struct playbook *pb, struct set_list *list, const struct json_member *member, bool iteration)
+static void add_scoped(struct playbook *pb, struct set_list *list, const struct json_member *member, enum set_site site)
 {
     static const char *const fixed[] = {"workload.", "keychain.", "args.", "event."};
     struct str key = member->key;
-    enum net_scope otherwise = iteration ? NET_ITER : NET_CTX;
+    enum net_scope otherwise = site == SET_ITERATION ? NET_ITER : NET_CTX;
     bool ctx = str_is(key, "ctx"), iter = str_is(key, "iter");
     if ((ctx || iter) && member->value.type == JSON_OBJECT) {
         for (uint32_t i = 0; i < member->value.count; i++)
@@ -335,12 +333,13 @@ static void add_scoped(struct playbook *pb, struct set_list *list, const struct 
     else if (str_starts(key, STR("iter.")))
         add_set(pb, list, NET_ITER, str_slice(key, 5, key.len), member);
     else if (str_starts(key, STR("step.")))
-        add_set(pb, list, NET_CTX, key, member); // {{ step.name }} finds it in ctx
+        // {{ step.name }} is found in the iteration or the visit, and what the step leaves behind in ctx.
+        add_set(pb, list, site == SET_STEP ? NET_CTX : NET_ITER, key, member);
     else
         add_set(pb, list, otherwise, key, member);
 }
 
-void read_sets(struct playbook *pb, const struct json *object, bool iteration, struct net_sets *out)
+void read_sets(struct playbook *pb, const struct json *object, enum set_site site, struct net_sets *out)
 {
     struct reader *r = pb->r;
     struct set_list list = {0};
@@ -352,7 +351,7 @@ void read_sets(struct playbook *pb, const struct json *object, bool iteration, s
             const struct json_member *member = &sets->members[i];
             bool scoped = k == 0 || str_starts(member->key, STR("ctx.")) || str_starts(member->key, STR("iter."));
             if (scoped)
-                add_scoped(pb, &list, member, iteration);
+                add_scoped(pb, &list, member, site);
             else
                 add_set(pb, &list, k == 1 ? NET_CTX : NET_ITER, member->key, member);
         }
@@ -383,7 +382,7 @@ void read_rules(struct playbook *pb, const struct json *rules,
         if (!read_object(r, rule, "rules")) continue;
         for (uint32_t k = 0; k < rule->count; k++)
             if (!refuse_deprecated(pb, &rule->members[k], gone, ARRAY_COUNT(gone), "rules"))
-                unknown_member(pb, &rule->members[k], known, "a rule", true);
+                unknown_member(pb, &rule->members[k], known, "a rule", false);
         const struct json *condition = field(rule, "when", NULL), *otherwise = json_key(rule, "else");
         if (condition) read_condition(pb, condition, WHEN_RULE, &when);
         if (condition && otherwise) {
@@ -461,7 +460,7 @@ static void add_rule(struct playbook *pb, void *context, const struct json *writ
         return;
     }
     if (!read_object(r, then, "then")) return;
-    for (uint32_t i = 0; i < then->count; i++) unknown_member(pb, &then->members[i], known, "a rule's then", true);
+    for (uint32_t i = 0; i < then->count; i++) unknown_member(pb, &then->members[i], known, "a rule's then", false);
     const struct json *what = field(then, "do", NULL);
     if (what && read_choice(r, what, "do", actions, &action)) rule->action = (enum net_do)(action + NET_CONTINUE);
     if (rule->action == NET_RETRY) read_retry(pb, then, rule);
@@ -470,7 +469,7 @@ static void add_rule(struct playbook *pb, void *context, const struct json *writ
         struct place place = place_of(r, what);
         ERROR(r, "E0204", place, "do: jump needs \"to\" with the label of a task");
     }
-    read_sets(pb, then, list->site->loop, &rule->sets);
+    read_sets(pb, then, list->site->sets, &rule->sets);
 }
 
 static const struct json **remember_targets(struct playbook *pb, uint32_t count)

@@ -50,15 +50,12 @@ static void read_admission(struct playbook *pb, const struct json *admit, struct
 
 static void read_step_policy(struct playbook *pb, const struct json *policy, struct net_step *step)
 {
-    static const char *const known[] = {"admit", "lifecycle", "failure", "emit", NULL};
+    static const char *const known[] = {"admit", "lifecycle", "failure", "emit", "rules", "on_unmatched", NULL};
     static const char *const modes[] = {"fail_fast", "best_effort", NULL};
-    static const struct deprecated gone[] = {
-        {"rules", "rules about outcomes belong to the task: tool.spec.policy.rules"}};
     struct reader *r = pb->r;
     if (!policy || !read_object(r, policy, "policy")) return;
     for (uint32_t i = 0; i < policy->count; i++)
-        if (!refuse_deprecated(pb, &policy->members[i], gone, ARRAY_COUNT(gone), "a step's policy"))
-            unknown_member(pb, &policy->members[i], known, "a step's policy", false);
+        unknown_member(pb, &policy->members[i], known, "a step's policy", false);
     read_admission(pb, field(policy, "admit", NULL), step);
     const struct json *lifecycle = field(policy, "lifecycle", NULL);
     if (lifecycle && read_object(r, lifecycle, "lifecycle")) {
@@ -138,7 +135,7 @@ static const struct json *read_net_loop(struct playbook *pb, const struct json *
 
 // ---- arcs
 
-static void add_arc(struct playbook *pb, const struct json *item, enum when_site site, struct net_arc *arc)
+static void add_arc(struct playbook *pb, const struct json *item, struct net_arc *arc)
 {
     static const char *const known[] = {"step",     "when", "args", "input",       "set",  "set_ctx",
                                         "set_iter", "spec", "desc", "description", "name", NULL};
@@ -158,10 +155,10 @@ static void add_arc(struct playbook *pb, const struct json *item, enum when_site
         struct place at = place_of(r, item);
         name = field_required(r, item, "step", NULL, at, "an arc");
         const struct json *when = field(item, "when", NULL);
-        if (when) read_condition(pb, when, site, &arc->when);
+        if (when) read_condition(pb, when, WHEN_ARC, &arc->when);
         const struct json *args = field(item, "args", "input");
         if (args && read_object(r, args, "args")) arc->args = tree_of(pb, args);
-        read_sets(pb, item, false, &arc->sets);
+        read_sets(pb, item, SET_STEP, &arc->sets);
     }
     if (!name) return;
     struct arc_wanted *grown =
@@ -182,7 +179,7 @@ static void read_next(struct playbook *pb, const struct json *next, struct net_s
     const struct json *arcs = next;
     if (!next) return;
     if (next->type == JSON_OBJECT && !json_key(next, "step")) {
-        for (uint32_t i = 0; i < next->count; i++) unknown_member(pb, &next->members[i], known, "next", true);
+        for (uint32_t i = 0; i < next->count; i++) unknown_member(pb, &next->members[i], known, "next", false);
         const struct json *spec = field(next, "spec", NULL);
         const struct json *mode = field(next, "mode", NULL);
         size_t index;
@@ -208,8 +205,7 @@ static void read_next(struct playbook *pb, const struct json *next, struct net_s
         r->failed = true;
         return;
     }
-    for (uint32_t i = 0; i < count && !r->failed; i++)
-        add_arc(pb, one ? arcs : &arcs->items[i], step->has_loop ? WHEN_LOOP_ARC : WHEN_ARC, &made[i]);
+    for (uint32_t i = 0; i < count && !r->failed; i++) add_arc(pb, one ? arcs : &arcs->items[i], &made[i]);
     step->arcs = made;
     step->arc_count = count;
 }
@@ -226,7 +222,9 @@ static const struct deprecated step_deprecated[] = {
 };
 
 static const struct deprecated spec_deprecated[] = {
-    {"next_mode", "write next: {spec: {mode: inclusive}, arcs: [...]}"}};
+    {"next_mode", "write next: {spec: {mode: inclusive}, arcs: [...]}"},
+    {"set", "set stands beside spec"},
+};
 
 static void read_step_name(struct playbook *pb, const struct json *object, struct draft *draft)
 {
@@ -302,7 +300,7 @@ void read_playbook_step(struct playbook *pb, const struct json *object, struct d
     site.specs[1] = read_step_spec(pb, object, step);
     site.specs[0] = read_net_loop(pb, field(object, "loop", NULL), step);
     site.specs[2] = pb->spec;
-    site.loop = step->has_loop;
+    site.sets = step->has_loop ? SET_ITERATION : SET_VISIT;
     const struct json *input = field(object, "input", "args");
     if (input && read_object(r, input, "input")) {
         site.input = input;
@@ -325,7 +323,7 @@ void read_playbook_step(struct playbook *pb, const struct json *object, struct d
         struct place at = place_of(r, field(object, "loop", NULL));
         ERROR(r, "E0227", at, "step \"%.*s\" has a loop, so a \"tool\" is required", SHOW(draft->step.id));
     }
-    read_sets(pb, object, false, &step->sets);
+    read_sets(pb, object, SET_STEP, &step->sets);
     read_next(pb, next, step);
     draft->step.timeout_ms = step->timeout_ms;
 }

@@ -276,6 +276,12 @@ static const struct deprecated task_deprecated[] = {
     {"next", "arcs belong to the step: next stands beside tool"},
 };
 
+static const struct deprecated spec_deprecated[] = {
+    {"eval", "decide what to do with an outcome under spec.policy.rules"},
+    {"expr", "conditions are written under when, in spec.policy.rules"},
+    {"set", "set stands beside spec"},
+};
+
 // The input of the step is also that of its tasks, under their own.
 static bool takes_input(struct str kind)
 {
@@ -339,6 +345,27 @@ static void read_child(struct playbook *pb, struct net_task *task)
     pb->children[pb->child_count++] = (struct child_wanted){task, path};
 }
 
+// The task's own policy, or the rules of what is around it; those have more than rules.
+static const struct json **read_layered_policy(struct playbook *pb, const struct layers *layers, size_t own,
+                                               const struct task_site *site, struct net_task *task)
+{
+    for (size_t i = 0; i < layers->count; i++) {
+        const struct json *policy = field(layers->items[i], "policy", NULL);
+        if (!policy || (i >= own && !(json_is(policy, JSON_OBJECT) && json_key(policy, "rules")))) continue;
+        if (i < own) return read_policy(pb, policy, site, task);
+        struct json rules = json_object();
+        for (uint32_t k = 0; k < policy->count; k++) {
+            const struct json_member *member = &policy->members[k];
+            bool taken = str_is(member->key, "rules") || str_is(member->key, "on_unmatched");
+            if (taken && !json_put(pb->r->arena, &rules, member->key, member->value)) pb->r->failed = true;
+        }
+        rules.line = policy->line;
+        rules.column = policy->column;
+        return read_policy(pb, &rules, site, task);
+    }
+    return NULL;
+}
+
 static const struct json **read_task(struct playbook *pb, const struct json *body, const struct task_site *site,
                                      struct net_task *task)
 {
@@ -350,7 +377,7 @@ static const struct json **read_task(struct playbook *pb, const struct json *bod
     const struct json *spec = field(body, "spec", NULL), *entry = NULL;
     if (spec && !read_object(r, spec, "spec")) return NULL;
     for (uint32_t i = 0; spec && i < spec->count; i++)
-        refuse_deprecated(pb, &spec->members[i], task_deprecated, 2, "a task's spec");
+        refuse_deprecated(pb, &spec->members[i], spec_deprecated, ARRAY_COUNT(spec_deprecated), "a task's spec");
     if (!read_kind(pb, body, &task->kind)) return NULL;
     if (str_is(task->kind, "workbook")) {
         entry = find_entry(pb, body, task->label);
@@ -374,12 +401,8 @@ static const struct json **read_task(struct playbook *pb, const struct json *bod
     for (size_t i = 0; i < ARRAY_COUNT(site->specs); i++) layer_add(&layers, site->specs[i]);
     read_timeout(pb, &layers, task);
     read_results(pb, &layers, site, task);
-    read_sets(pb, body, site->loop, &task->sets);
-    for (size_t i = 0; i < own; i++) {
-        const struct json *policy = field(layers.items[i], "policy", NULL);
-        if (policy) return read_policy(pb, policy, site, task);
-    }
-    return NULL;
+    read_sets(pb, body, site->sets, &task->sets);
+    return read_layered_policy(pb, &layers, own, site, task);
 }
 
 // ---- shapes

@@ -67,6 +67,31 @@ static void goldens_of_every_format(void)
     kit_release(&kit);
 }
 
+static void playbooks_are_drawn_as_nets_C_48(void)
+{
+    static const char net[] =
+        "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: net}\nworkflow:\n"
+        "  - step: start\n    next: {spec: {mode: inclusive}, arcs: [fetch, {step: each, when: '{{ names }}'}]}\n"
+        "  - step: fetch\n    desc: page after page\n    tool:\n      - {name: page, kind: http, url: x}\n"
+        "      - {name: more, kind: noop, spec: {policy: {rules: [{when: '{{ iter.more }}', then: {do: jump, to: "
+        "page}}]}}}\n"
+        "    next: {arcs: [{step: start, when: \"{{ output.data.again == '<yes>' }}\"}, {step: join}]}\n"
+        "  - step: each\n    loop: {in: '{{ names }}', iterator: name, spec: {mode: parallel, max_in_flight: 4}}\n"
+        "    tool: {kind: python, code: x, spec: {policy: {rules: [{when: e, then: {do: retry, attempts: 5}}]}}}\n    "
+        "next: join\n"
+        "  - step: join\n    spec: {policy: {admit: {rules: [{when: '{{ ok }}', then: {allow: true}}]}}}\n    tool: "
+        "{kind: shell, cmds: x}\n";
+    kit_must_load(&kit, net);
+    test_golden("graph/net.txt", draw((struct graph_options){.format = GRAPH_TEXT, .columns = 100, .utf8 = true}));
+    test_golden("graph/net.ascii", draw((struct graph_options){.format = GRAPH_TEXT, .columns = 100}));
+    test_golden("graph/net.dot", draw((struct graph_options){.format = GRAPH_DOT}));
+    test_golden("graph/net.mermaid", draw((struct graph_options){.format = GRAPH_MERMAID}));
+    test_golden("graph/net.svg", draw((struct graph_options){.format = GRAPH_SVG}));
+    test_golden("graph/net-run.txt",
+                draw((struct graph_options){.format = GRAPH_TEXT, .columns = 100, .utf8 = true, .mark = mark_all}));
+    kit_release(&kit);
+}
+
 // A thousand like steps are four boxes; each of them alone needs a list.
 static void fan_outs_share_a_box(void)
 {
@@ -255,10 +280,8 @@ static void lines_lead_where_the_edges_do(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(goldens_of_every_format),
-        TEST(fan_outs_share_a_box),
-        TEST(long_chains_are_not_folded),
-        TEST(lines_lead_where_the_edges_do),
+        TEST(goldens_of_every_format),    TEST(playbooks_are_drawn_as_nets_C_48), TEST(fan_outs_share_a_box),
+        TEST(long_chains_are_not_folded), TEST(lines_lead_where_the_edges_do),
     };
     return test_main("author_graph", tests, ARRAY_COUNT(tests), argc, argv);
 }

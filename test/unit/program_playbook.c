@@ -103,6 +103,8 @@ static void rules_NX_3_6b_C_46(void)
     refuse(RULES("            - {expr: a, then: {do: fail}}\n"), "E0222", "\"expr\"");
     refuse(RULES("            - {when: a, then: {do: retry, attempts: 0}}\n"), "E0210", "attempts");
     refuse(RULES("            - {when: [], then: {do: fail}}\n"), "E0205", "\"when\"");
+    refuse(RULES("            - {when: a, then: {do: fail, sett: {}}}\n"), "E0203", "\"sett\"");
+    kit_must_warn(&kit, RULES("            - {when: a, then: {do: fail, reason: because}}\n"), "E0219", "\"reason\"");
     refuse(RULES("            - {when: '', then: {do: fail}}\n"), "E0401", "empty");
 }
 
@@ -116,6 +118,9 @@ static void numbers_may_come_from_the_workload(void)
                   "E0225", "\"attempts\" is taken from the workload");
     CHECK_INT(net_step("start")->tasks[0].rules[0].attempts, 5);
     CHECK_INT(net_step("start")->tasks[0].rules[0].delay_ms, 500);
+    kit_must_warn(&kit, RULES("            - {when: a, then: {do: retry, attempts: '{{ ctx.n }}'}}\n"), "E0225",
+                  "the usual one");
+    CHECK_INT(net_step("start")->tasks[0].rules[0].attempts, 3);
 }
 
 static void jumps_stay_in_their_step(void)
@@ -176,7 +181,7 @@ static void patches_have_a_scope(void)
     static const struct {
         enum net_scope scope;
         const char *path;
-    } want[] = {{NET_ITER, "a"}, {NET_CTX, "b"}, {NET_ITER, "c.d"}, {NET_CTX, "step.e"},
+    } want[] = {{NET_ITER, "a"}, {NET_CTX, "b"}, {NET_ITER, "c.d"}, {NET_ITER, "step.e"},
                 {NET_CTX, "f"},  {NET_CTX, "g"}, {NET_ITER, "h"}};
     const struct net_sets *sets = &net_step("start")->tasks[0].sets;
     CHECK_INT(sets->count, ARRAY_COUNT(want));
@@ -189,6 +194,8 @@ static void patches_have_a_scope(void)
     CHECK_INT(net_step("start")->tasks[0].sets.items[0].scope, NET_CTX);
     refuse(STEP("    tool: {kind: noop, set: {workload.a: 1}}\n"), "E0206", "never changes");
     refuse(STEP("    tool: {kind: noop, set: {ctx.a..b: 1}}\n"), "E0208", "names nothing");
+    refuse(STEP("    tool: {kind: noop, spec: {set: {ctx.a: 1}}}\n"), "E0222", "\"set\"");
+    refuse(STEP("    spec: {set: {ctx.a: 1}}\n    tool: {kind: noop}\n"), "E0222", "\"set\"");
 }
 
 static void shapes_of_next_NX_0f(void)
@@ -243,9 +250,10 @@ static void old_names_of_events_in_arcs_C_47(void)
     when = arc_when(
         STEP("    tool: {kind: noop}\n    next: [{step: end, when: \"{{ event.name in ['step.exit'] }}\"}]\n" END));
     CHECK(when->event && when->exit && holds(when, "step.exit"));
+    // A loop ends with loop.done, too; that one also comes when it failed.
     when = arc_when(STEP("    loop: {in: [], iterator: i}\n    tool: {kind: noop}\n"
                          "    next: [{step: end, when: \"{{ event.name == 'call.done' }}\"}]\n" END));
-    CHECK(holds(when, "loop.done") && !holds(when, "step.done"));
+    CHECK(holds(when, "step.done") && !holds(when, "loop.done"));
 }
 
 static uint64_t waits(const char *id)
@@ -329,6 +337,16 @@ static void layers_of_spec(void)
     kit_must_be_silent(&kit,
                        HEAD "executor: {spec: {policy: {defaults: {timeouts: {task_s: 30}}}}}\nworkflow:\n" LAST("a"));
     CHECK_INT(net_step("a")->tasks[0].timeout_ms, 30000);
+}
+
+static void rules_around_a_task_are_its_rules(void)
+{
+    kit_must_be_silent(&kit,
+                       STEP("    spec: {policy: {failure: {mode: best_effort}, rules: [{else: {do: break}}]}}\n"
+                            "    tool: [{kind: noop}, {kind: noop, spec: {policy: {rules: [{else: {do: fail}}]}}}]\n"));
+    CHECK_INT(net_step("start")->tasks[0].rules[0].action, NET_BREAK);
+    CHECK_INT(net_step("start")->tasks[1].rules[0].action, NET_FAIL);
+    CHECK(net_step("start")->best_effort);
 }
 
 static void result_controls_C_62(void)
@@ -436,6 +454,7 @@ int main(int argc, char **argv)
         TEST(what_a_step_needs),
         TEST(identity_and_version_C_64),
         TEST(layers_of_spec),
+        TEST(rules_around_a_task_are_its_rules),
         TEST(result_controls_C_62),
         TEST(children_are_parts_of_the_program),
         TEST(steps_are_compared_by_what_they_do),

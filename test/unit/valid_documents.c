@@ -1,4 +1,4 @@
-// schemas/plan.json and schemas/nodes.json against the readers: every document that compiles fits its schema, and what
+// schemas/plan.json, nodes.json and playbook.json against the readers: every document that compiles fits its schema, and what
 // a schema can know about a broken one, it refuses.
 #include "harness/test.h"
 #include "program/program.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 static struct arena arena;
-static const struct schema *plan_schema, *nodes_schema;
+static const struct schema *plan_schema, *nodes_schema, *playbook_schema;
 
 static const struct schema *open_schema(const char *name)
 {
@@ -32,6 +32,7 @@ static void open_schemas(void)
     arena_init(&arena, 65536, 1 << 28);
     plan_schema = open_schema("plan.json");
     nodes_schema = open_schema("nodes.json");
+    playbook_schema = open_schema("playbook.json");
 }
 
 static bool fits(struct str text, struct schema_fault *fault)
@@ -40,7 +41,8 @@ static bool fits(struct str text, struct schema_fault *fault)
     struct json root;
     diagnostics_init(&diagnostics, &arena);
     CHECK_INT(doc_tree(text, STR("t"), NULL, &arena, &root, &diagnostics), OK);
-    return schema_valid(json_key(&root, "steps") ? plan_schema : nodes_schema, &root, fault);
+    const struct schema *schema = json_key(&root, "steps") ? plan_schema : nodes_schema;
+    return schema_valid(json_key(&root, "apiVersion") ? playbook_schema : schema, &root, fault);
 }
 
 static unsigned check_directory(const char *dir, const char *prefix)
@@ -76,7 +78,11 @@ static void every_valid_document_fits_its_schema(void)
         count += check_directory(path, "plan-");
         snprintf(path, sizeof(path), "%s/workflows", corpus);
         count += check_directory(path, "e2e-");
-        CHECK(count >= 12);
+        snprintf(path, sizeof(path), "%s/playbooks", corpus);
+        for (char first[2] = "c"; first[0] <= 'z'; first[0]++)
+            count += check_directory(path, first); // not actions, batch, broken
+        count += check_directory(path, "a") + check_directory(path, "batch");
+        CHECK(count >= 36);
     }
     printf("# %u documents\n", count);
 }
@@ -84,6 +90,9 @@ static void every_valid_document_fits_its_schema(void)
 static void broken_documents_do_not_fit(void)
 {
 #define PLAN(step) "planId: p\nplanVersion: '1'\nsteps: [{id: a, kind: noop}, " step "]\n"
+#define BOOK(step)                                                                                                     \
+    "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: p}\nworkflow: [{step: a, tool: {kind: noop}}, " step    \
+    "]\n"
 #define NODES(node) "name: n\nnodes: [{id: a, noop: true}, " node "]\n"
     static const char *const broken[] = {
         "planId: p\nsteps: [{id: a, kind: noop}]\n",
@@ -106,6 +115,22 @@ static void broken_documents_do_not_fit(void)
         PLAN("{id: b, kind: noop, secrets: [{name: A, value: x}]}"),
         PLAN("{id: b, kind: noop, retry: {maxAttempts: 0}}"),
         PLAN("{id: b, kind: merge, simulateError: permanent}"),
+        "apiVersion: noetl.io/v1\nkind: Playbook\nmetadata: {name: p}\nworkflow: [{step: a, tool: {kind: noop}}]\n",
+        "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {}\nworkflow: [{step: a, tool: {kind: noop}}]\n",
+        "apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: p}\nvars: {}\nworkflow: [{step: a, tool: {kind: "
+        "noop}}]\n",
+        BOOK("{step: b}"),
+        BOOK("{tool: {kind: noop}}"),
+        BOOK("{step: b, tool: []}"),
+        BOOK("{step: b, tool: {code: x}}"),
+        BOOK("{step: b, tool: {kind: noop}, when: x}"),
+        BOOK("{step: b, tool: {kind: noop, retry: 3}}"),
+        BOOK("{step: b, tool: {kind: noop, spec: {policy: {}}}}"),
+        BOOK("{step: b, tool: {kind: noop, spec: {policy: {rules: [{when: a, then: {do: stop}}]}}}}"),
+        BOOK("{step: b, loop: {in: []}, tool: {kind: noop}}"),
+        BOOK("{step: b, next: {arcs: [{when: a}]}}"),
+        BOOK("{step: b, next: {spec: {mode: some}, arcs: [a]}}"),
+        BOOK("{step: b, spec: {next_mode: inclusive}, next: a}"),
         "nodes: []\n",
         NODES("{bash: x}"),
         NODES("{id: b}"),

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# What helps to write playbooks: their faults, pictures, layout, schemas, and where others are found.
+. "$(dirname "$0")/lib.sh"
+ex=$root/examples
+corpus=${CAIRN_CORPUS:-$root/../shared/corpus}
+
+book() { printf 'apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: %s, path: %s}\nworkflow:\n' "$1" "$2"; cat; }
+
+test_playbooks_of_the_corpus_are_valid_C_47() {
+    [ -d "$corpus/playbooks" ] || skip 'no corpus here; set CAIRN_CORPUS'
+    local f count=0
+    for f in "$corpus"/playbooks/*.yaml; do
+        case $(basename "$f") in
+        broken_*) cairn_is 3 validate "$f"; has_line err 'tool.*required' ;;
+        *) cairn_is 0 validate --strict "$f"; count=$((count + 1)) ;;
+        esac
+    done
+    [ $count -ge 24 ] || fail "only $count playbooks"
+}
+test_unknown_kinds_are_refused_with_the_list() {
+    book a a <<<'  - {step: a, tool: {kind: pyhton}}' >a.yaml
+    cairn_is 3 validate a.yaml; has err 'a.yaml:5:28: error[E0223]'; has err 'did you mean "python"'; has err 'postgres'
+    cairn_is 3 validate a.yaml -o json; equal "$(jq -r '.[0].id' out)" E0223
+    cairn_is 0 help E0223; has out 'plug-ins'
+}
+test_old_playbooks_are_told_what_to_write() {
+    book a a <<<'  - {step: a, when: x, sink: {}, tool: {kind: noop, eval: []}}' >a.yaml
+    cairn_is 3 validate a.yaml; has err 'spec.policy.admit.rules'; has err 'a task of its own'; has err '3 errors'
+}
+test_graph_in_every_format() {
+    cairn_is 0 graph "$ex/sweep.yaml"; has out 'waits for square, describe'; has out 'for each number in numbers'
+    cairn_is 0 graph "$ex/pages.yaml" -o ascii; LC_ALL=C grep -q '[^ -~]' out && fail 'not ASCII'
+    has out 'next_page: jumps to fetch'
+    cairn_is 0 graph "$ex/sweep.yaml" -o dot; has out "n1 -> n3 [label=\"event.name == 'loop.done'\"]"
+    ! command -v dot >/dev/null || dot -Tsvg out >/dev/null || fail 'graphviz does not take it'
+    cairn_is 0 graph "$ex/sweep.yaml" -o mermaid; has out "n1 -->|\"event.name == 'loop.done'\"| n3"
+    cairn_is 0 graph "$ex/sweep.yaml" -o svg; python3 -c 'import xml.dom.minidom as m; m.parse("out")' || fail 'not XML'
+}
+test_what_other_commands_say() {
+    cairn_is 0 plan "$ex/sweep.yaml"; has out 'playbook, 4 steps in 3 layers'
+    cairn_is 0 plan "$ex/sweep.yaml" -o json; equal "$(jq -c '[.steps[]|select(.stepId=="square")|.loop,.tasks[0].kind,.next[0].step]' out)" '["parallel","python","summary"]'
+    cairn_is 3 convert "$ex/sweep.yaml" --to plan; has err 'E0801'; empty out
+    cairn_is 3 plan "$ex/sweep.yaml" --out plan.json; has err 'a plan cannot say what the playbook does'; [ ! -e plan.json ] || fail 'written'
+    cairn_is 3 render "$ex/sweep.yaml"; has err 'when they run'
+    cairn_is 0 fmt --check "$ex/sweep.yaml" "$ex/pages.yaml" "$ex/playbook.yaml"
+    python3 -c 'import json,sys; json.dump({"workflow": [{"next": ["b"], "set": {"z": 1, "a": 2}, "step": "a"}, {"tool": {"kind": "noop"}, "step": "b"}],
+        "metadata": {"path": "p", "name": "n"}, "kind": "Playbook", "apiVersion": "noetl.io/v2"}, sys.stdout)' >book.json
+    cairn_is 0 fmt book.json; equal "$(jq -c keys_unsorted out)" '["apiVersion","kind","metadata","workflow"]'
+    equal "$(jq -c '.workflow[0]' out)" '{"step":"a","set":{"z":1,"a":2},"next":["b"]}'
+    cairn_is 0 schema playbook workflow.loop; has out 'iterator'
+    cairn_is 0 schema; has_line out '^playbook$'; has out 'event task.attempt.failed'
+}
+test_soundness_finds_what_is_never_asked() {
+    book a a <<'YAML' >a.yaml
+  - step: a
+    tool: {kind: noop, spec: {policy: {rules: [{then: {do: continue}}, {when: x, then: {do: fail}}]}}}
+    next: [b, {step: b, when: x}]
+  - {step: b, tool: {kind: noop}}
+YAML
+    cairn_is 0 validate a.yaml; empty err
+    cairn_is 0 validate --sound a.yaml; has err 'the arc is never asked'; has err 'the rule is never asked'
+}
+test_new_playbook() {
+    cairn_is 0 new flows/mine --template playbook; has flows/mine.yaml 'name: mine'; has flows/mine.yaml 'path: mine'
+    cairn_is 0 validate --strict flows/mine.yaml
+    cairn_is 0 init there; cmp there/schemas/playbook.json "$root/schemas/playbook.json" || fail 'another schema'
+}
+test_playbooks_run_by_others_are_found() {
+    mkdir -p lib/books/deep odd
+    book child lib/books/child <<<'  - {step: x, tool: {kind: noop}}' >lib/books/child.yaml
+    book deep lib/books/deep <<<'  - {step: x, tool: {kind: noop}}' >lib/books/deep/deep.yaml
+    book named catalog/of/its/own <<<'  - {step: x, tool: {kind: noop}}' >odd/file.yaml
+    for path in lib/books/child /lib/books/child lib/books/deep catalog/of/its/own file; do
+        book p p <<<"  - {step: a, tool: {kind: playbook, path: $path}}" >odd/parent.yaml
+        cairn_is 0 validate --strict odd/parent.yaml
+        cairn_is 0 plan odd/parent.yaml -o json; equal "$(jq '.files|length' out)" 1 "files for $path"
+    done
+    book p p <<<"  - {step: a, tool: {kind: playbook, path: no/such/one}}" >odd/parent.yaml
+    cairn_is 0 validate odd/parent.yaml; has err 'warning[E0218]'; has err 'no/such/one'
+    cairn_is 3 validate --strict odd/parent.yaml
+}
+
+run_tests "$@"
