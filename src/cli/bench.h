@@ -1,7 +1,8 @@
 // `cairn bench`: the workloads W1–W6, each figure beside the floor measured in the same run. One JSON object a line.
 //
 // Machines are noisy, so a figure alone says little: every latency is also printed as a ratio to one durable commit of the
-// same kind (SQLite: one row in WAL mode with synchronous=FULL; files: one append with fdatasync).
+// same kind (SQLite: one row in WAL mode with synchronous=FULL; Postgres: one row in an autocommitted INSERT; files: one
+// append with fdatasync).
 #ifndef CAIRN_CLI_BENCH_H
 #define CAIRN_CLI_BENCH_H
 
@@ -13,9 +14,11 @@ struct floors {
     double prealloc_us;       // the same into a preallocated file
     double sqlite_us;         // p50 of one 400-byte row per transaction
     double sqlite_group_rows; // rows/s at 256 rows per transaction
+    double postgres_us, postgres_group_rows;
 };
 
 struct floor_db;
+struct postgres_floor;
 
 struct bench {
     struct cli *cli;
@@ -23,14 +26,23 @@ struct bench {
     const struct contract *contract;
     struct floors floors;
     struct floor_db *floor; // open between looks at the floor
+    struct str postgres;    // URL, when that is what is measured
+    struct postgres_floor *postgres_floor;
 };
 
 // One store kind in a scratch place of its own.
 struct bench_store {
-    char url[320];
+    char url[1100];
     struct store *store;
     struct engine *engine;
 };
+
+// URL of the store of a workload; a place of its own.
+void bench_url(const struct bench *bench, const char *kind, const char *name, char *out, size_t size);
+// bench_postgres.c
+void bench_postgres_url(const struct bench *bench, const char *name, char *out, size_t size);
+double bench_postgres_floor(struct bench *bench, int rows, double seconds, double *rows_per_second);
+void bench_postgres_end(struct bench *bench);
 
 int bench_open(struct bench *bench, struct bench_store *target, const char *kind, const char *name,
                const struct engine_observer *observer);

@@ -90,6 +90,10 @@ double bench_floor_now(struct bench *bench, const char *kind, double seconds)
     double *samples = calloc(SAMPLES_MAX, sizeof(*samples));
     char path[320];
     double us = 0, ignored;
+    if (strcmp(kind, "postgres") == 0) {
+        free(samples);
+        return bench_postgres_floor(bench, 1, seconds, NULL);
+    }
     snprintf(path, sizeof(path), "%s/floor-%s", bench->dir, kind);
     if (samples && strcmp(kind, "sqlite") != 0) {
         us = append_floor(path, false, seconds, samples);
@@ -126,12 +130,23 @@ int bench_floors(struct bench *bench)
     }
     floor_close(&floor);
     free(samples);
+    if (bench->postgres.len) {
+        (void)bench_postgres_floor(bench, 256, 1.0, &bench->floors.postgres_group_rows);
+        bench->floors.postgres_us = bench_postgres_floor(bench, 1, 1.0, NULL);
+        if (bench->floors.postgres_us <= 0)
+            return cli_fail(bench->cli, EXIT_ERROR,
+                            "bench: the database cannot be measured; `cairn doctor --store URL` tells why");
+    }
     struct bench_line line;
     bench_line(bench, &line, "floor", "");
     bench_number(&line, "append_fdatasync_p50_us", bench->floors.append_us, 1);
     bench_number(&line, "prealloc_fdatasync_p50_us", bench->floors.prealloc_us, 1);
     bench_number(&line, "sqlite_commit_p50_us", bench->floors.sqlite_us, 1);
     bench_number(&line, "sqlite_group256_rows_per_s", bench->floors.sqlite_group_rows, 0);
+    if (bench->postgres.len) {
+        bench_number(&line, "postgres_commit_p50_us", bench->floors.postgres_us, 1);
+        bench_number(&line, "postgres_group256_rows_per_s", bench->floors.postgres_group_rows, 0);
+    }
     bench_print(bench, &line);
     return EXIT_OK;
 }

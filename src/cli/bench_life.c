@@ -191,10 +191,10 @@ int bench_w6(struct bench *bench, const char *kind)
 {
     enum { TRIES = 21 };
     double walls[TRIES];
-    char document[320], parked[320], store[340];
+    char document[320], parked[320], store[1100];
     snprintf(document, sizeof(document), "%s/w6.yaml", bench->dir);
     snprintf(parked, sizeof(parked), "%s/w6-parked.yaml", bench->dir);
-    snprintf(store, sizeof(store), "%s:%s/w6-%s", kind, bench->dir, kind);
+    bench_url(bench, kind, "w6", store, sizeof(store));
     if (!write_text(document, "name: one\nnodes:\n  - {id: a, noop: true}\n") || !write_text(parked, PARKED))
         return cli_fail(bench->cli, EXIT_ERROR, "bench: cannot write %s", document);
     const char *argv[] = {"cairn", "run", document, "--store", store, "--progress", "none", NULL};

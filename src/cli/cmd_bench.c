@@ -52,6 +52,7 @@ double bench_percentile(double *samples, size_t count, double share)
 
 double bench_floor_us(const struct bench *bench, const char *kind)
 {
+    if (strcmp(kind, "postgres") == 0) return bench->floors.postgres_us;
     return strcmp(kind, "sqlite") == 0 ? bench->floors.sqlite_us : bench->floors.append_us;
 }
 
@@ -102,11 +103,19 @@ int bench_reopen(struct bench *bench, struct bench_store *target, const struct e
     return EXIT_OK;
 }
 
+void bench_url(const struct bench *bench, const char *kind, const char *name, char *out, size_t size)
+{
+    if (strcmp(kind, "postgres") == 0)
+        bench_postgres_url(bench, name, out, size);
+    else
+        snprintf(out, size, "%s:%s/%s-%s", kind, bench->dir, name, kind);
+}
+
 int bench_open(struct bench *bench, struct bench_store *target, const char *kind, const char *name,
                const struct engine_observer *observer)
 {
     memset(target, 0, sizeof(*target));
-    snprintf(target->url, sizeof(target->url), "%s:%s/%s-%s", kind, bench->dir, name, kind);
+    bench_url(bench, kind, name, target->url, sizeof(target->url));
     return bench_reopen(bench, target, observer);
 }
 
@@ -186,15 +195,18 @@ int command_bench(struct cli *cli)
     if (!mkdtemp(bench.dir))
         return cli_fail(cli, EXIT_ERROR, "bench: cannot make a directory below %s", base ? base : "/var/tmp");
     int rc = contract_open(&cli->arena, &bench.contract, &err) == OK ? EXIT_OK : cli_error(cli, &err);
-    static const char *const kinds[] = {"sqlite", "files"};
+    static const char *const kinds[] = {"sqlite", "files", "postgres"};
     struct str store = args_has(&cli->args, FLAG_STORE) ? args_text(&cli->args, FLAG_STORE, "") : STR("");
+    if (str_starts(store, STR("postgres"))) bench.postgres = store;
     for (size_t k = 0; !rc && k < ARRAY_COUNT(kinds); k++) {
-        if (store.len > 0 && !str_is(store, kinds[k])) continue;
+        bool postgres = strcmp(kinds[k], "postgres") == 0;
+        if (postgres ? !bench.postgres.len : store.len > 0 && !str_is(store, kinds[k])) continue;
         rc = bench_floors(&bench);
         for (size_t i = 0; !rc && i < ARRAY_COUNT(workloads); i++)
             if (wanted(cli, workloads[i].name)) rc = workloads[i].run(&bench, kinds[k]);
     }
     bench_floor_end(&bench);
+    bench_postgres_end(&bench);
     remove_tree(bench.dir);
     return rc;
 }

@@ -803,7 +803,9 @@ static const struct command commands[] = {
      "",
      "measure this machine: latency, throughput, recovery, size",
      "Prints one JSON object a line; each figure stands beside the floor (one durable write) measured in the same run. "
-     "Writes below /var/tmp, or $CAIRN_BENCH_DIR. --store sqlite or --store files measures one store only.",
+     "Writes below /var/tmp, or $CAIRN_BENCH_DIR. --store sqlite or --store files measures one store only, --store "
+     "postgres://... that server."
+     " Schemas of its own are made there, and dropped.",
      "cairn bench --only w3 --store sqlite",
      NULL,
      0,

@@ -67,6 +67,15 @@ int session_contract(struct session *session)
     return contract_open(&session->cli->arena, &session->contract, &err) ? cli_error(session->cli, &err) : EXIT_OK;
 }
 
+// What may stand on a screen or in a log.
+static const char *shown(struct cli *cli, const char *url)
+{
+    char text[2048];
+    if (!is_postgres(url)) return url;
+    store_hide_password(str_from(url), text, sizeof(text));
+    return cli_format(cli, "%s", text);
+}
+
 static bool is_plain_word(const char *text)
 {
     return text[strcspn(text, " '\"\\$&|;<>()*?[]#~`!{}\t\n")] == '\0';
@@ -82,7 +91,8 @@ static const char *quoted(struct cli *cli, const char *text)
 static const char *flag_again(struct cli *cli, enum flag flag)
 {
     if (!args_has(&cli->args, flag)) return "";
-    return cli_format(cli, " --%s %s", flag_info(flag)->name, quoted(cli, args_text(&cli->args, flag, "").ptr));
+    return cli_format(cli, " --%s %s", flag_info(flag)->name,
+                      quoted(cli, shown(cli, args_text(&cli->args, flag, "").ptr)));
 }
 
 static int choose(struct session *session, struct cli *cli)
@@ -91,7 +101,8 @@ static int choose(struct session *session, struct cli *cli)
     const char *server;
     *session = (struct session){.cli = cli, .tenant = args_text(&cli->args, FLAG_TENANT, "default")};
     int code = server_choose(cli, &server);
-    session->url = server ? server : named.len ? named.ptr : default_url(cli);
+    session->address = server ? server : named.len ? named.ptr : default_url(cli);
+    session->url = shown(cli, session->address);
     session->remote = url_is_server(session->url);
     cli->tail = cli_format(cli, "%s%s%s%s%s", flag_again(cli, FLAG_STORE), flag_again(cli, FLAG_SERVER),
                            session->remote ? flag_again(cli, FLAG_TOKEN_FILE) : "",
@@ -104,7 +115,7 @@ int session_url(struct cli *cli, const char **out)
     struct session session;
     struct error err = {0};
     int code = choose(&session, cli);
-    *out = absolute_url(cli, session.url);
+    *out = absolute_url(cli, session.address);
     if (!code && session.remote)
         code = cli_fail(cli, EXIT_USAGE, "`cairn %s` needs a store of its own, and %s is a server",
                         cli->args.command->name, session.url);
@@ -184,7 +195,7 @@ static int open_server(struct session *session, enum store_mode mode)
     if (code) return code;
     struct store_options options = {
         .mode = STORE_READ, .contract = session->contract, .token = access.token, .ca_file = access.ca_file};
-    if (store_open(str_from(absolute_url(cli, session->url)), &options, &session->store, &err))
+    if (store_open(str_from(absolute_url(cli, session->address)), &options, &session->store, &err))
         return report_server(session, &err, &access);
     return take_tenant(session);
 }
@@ -199,17 +210,51 @@ int session_where(struct cli *cli, bool *remote)
 
 // ---- opening
 
+// What to do about a database server that does not let us in, or that we must not trust.
+static const char *postgres_hint(const struct error *err)
+{
+    static const struct {
+        enum code code;
+        const char *word, *hint;
+    } hints[] = {
+        {E_UNREACHABLE, "database \"", "`createdb NAME` on the server makes it (UTF8)"},
+        {E_UNREACHABLE, "too many",
+         "raise max_connections or the limit of the role, or end sessions: pg_stat_activity"},
+        {E_UNREACHABLE, "", "is the server running, and is that its host, port or socket? `pg_isready` tells"},
+        {E_DENIED, "takes no writes", "give the primary, or target_session_attrs=read-write with all hosts"},
+        {E_DENIED, "role \"", "`createuser NAME` on the server, or another user in the URL"},
+        {E_DENIED, "lacks a right",
+         "as the owner of the store: SELECT cairn.allow_engine('ROLE'); for a new one: GRANT CREATE ON DATABASE"},
+        {E_DENIED, "",
+         "the password comes from ~/.pgpass, PGPASSFILE or PGPASSWORD; who may come in, from pg_hba.conf"},
+        {E_UNSUPPORTED, "=off",
+         "ALTER SYSTEM RESET it, then SELECT pg_reload_conf(); what was lost meanwhile stays lost"},
+        {E_VERSION, "newer Cairn", "every process that shares a store must know its format: upgrade this one"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(hints); i++)
+        if (hints[i].code == err->code && strstr(err->message, hints[i].word)) return hints[i].hint;
+    return NULL;
+}
+
+static int report_store(const struct session *session, const struct error *err)
+{
+    int code = cli_error(session->cli, err);
+    const char *hint = is_postgres(session->url) ? postgres_hint(err) : NULL;
+    if (hint) cli_hint(session->cli, "%s", hint);
+    return code;
+}
+
 static int open_store(struct session *session, enum store_mode mode, struct error *err, enum code *rc)
 {
     struct cli *cli = session->cli;
     if (session->remote) return open_server(session, mode);
-    const char *url = absolute_url(cli, session->url);
+    const char *url = absolute_url(cli, session->address);
     struct store_options options = {.mode = mode, .create = mode == STORE_WRITE, .entropy = os_entropy()};
     if (mode == STORE_WRITE) {
         int code = session_contract(session);
         if (code) return code;
         *rc = make_parent(cli, url, err);
-        url = absolute_url(cli, session->url);
+        url = absolute_url(cli, session->address);
     }
     options.contract = session->contract;
     if (!*rc) *rc = store_open(str_from(url), &options, &session->store, err);
@@ -223,7 +268,7 @@ int session_open(struct session *session, struct cli *cli, enum store_mode mode)
     int code = choose(session, cli);
     if (!code) code = open_store(session, mode, &err, &rc);
     if (code || rc == OK) return code;
-    if (rc != E_NOT_FOUND || mode == STORE_WRITE) return cli_error(cli, &err);
+    if (rc != E_NOT_FOUND || mode == STORE_WRITE) return report_store(session, &err);
     return args_text(&cli->args, FLAG_STORE, "").len > 0 ? report_missing(session) : EXIT_OK;
 }
 
@@ -236,17 +281,18 @@ int session_open_write(struct session *session, struct cli *cli, const struct co
     session->contract = contract;
     if (!code) code = open_store(session, STORE_WRITE, &err, &rc);
     *locked = !code && rc == E_LOCKED;
-    return code || rc == OK || *locked ? code : cli_error(cli, &err);
+    return code || rc == OK || *locked ? code : report_store(session, &err);
 }
 
 int session_open_url(struct session *session, struct cli *cli, const char *url, enum store_mode mode)
 {
     struct error err = {0};
     enum code rc = OK;
-    *session = (struct session){.cli = cli, .tenant = args_text(&cli->args, FLAG_TENANT, "default"), .url = url};
+    *session = (struct session){.cli = cli, .tenant = args_text(&cli->args, FLAG_TENANT, "default"), .address = url};
+    session->url = shown(cli, url);
     session->remote = url_is_server(url);
     int code = open_store(session, mode, &err, &rc);
-    return code || rc == OK ? code : cli_error(cli, &err);
+    return code || rc == OK ? code : report_store(session, &err);
 }
 
 void session_close(struct session *session)

@@ -9,7 +9,8 @@ struct session {
     struct cli *cli;
     struct store *store;             // NULL: the default store does not exist yet, so it is empty (reading only)
     const struct contract *contract; // NULL when only reading
-    const char *url;                 // as people write it
+    const char *url;                 // as people write it, without a password
+    const char *address;             // where it really is
     struct str tenant;
     bool remote; // a server's runs: nothing is written here but signals
 };

@@ -35,7 +35,7 @@ static void make_argv(const struct top *top, const char *const *words, bool colo
     argv[count++] = "cairn";
     for (size_t i = 0; i < TOP_ARGS_MAX && words[i]; i++) argv[count++] = words[i];
     argv[count++] = "--store";
-    argv[count++] = top->session->url;
+    argv[count++] = top->session->address;
     argv[count++] = "--tenant";
     argv[count++] = top->session->tenant.ptr;
     argv[count++] = color ? "--color=always" : "--color=never";

@@ -174,17 +174,19 @@ static enum code why_unreachable(struct pg_store *store, struct error *err)
     static const struct {
         const char *part;
         enum code code;
-    } known[] = {{"does not exist", E_NOT_FOUND},       {"password authentication failed", E_DENIED},
-                 {"no password supplied", E_DENIED},    {"authentication failed", E_DENIED},
-                 {"no pg_hba.conf entry", E_DENIED},    {"permission denied", E_DENIED},
-                 {"not permitted to log in", E_DENIED}, {"certificate", E_DENIED}};
-    enum code code = E_UNREACHABLE;
-    for (size_t i = 0; i < ARRAY_COUNT(known) && code == E_UNREACHABLE; i++)
-        if (strstr(PQerrorMessage(store->link), known[i].part)) code = known[i].code;
-    // "role does not exist" is about who we are, not about what is missing.
-    if (code == E_NOT_FOUND && strstr(PQerrorMessage(store->link), "role ")) code = E_DENIED;
-    for (size_t i = 0; i < text.len; i++)
-        if (text.ptr[i] == '\n') text.len = i;
+    } known[] = {{"too many connections", E_UNREACHABLE},
+                 {"role \"", E_DENIED},
+                 {"password authentication failed", E_DENIED},
+                 {"no password supplied", E_DENIED},
+                 {"authentication failed", E_DENIED},
+                 {"no pg_hba.conf entry", E_DENIED},
+                 {"permission denied", E_DENIED},
+                 {"not permitted to log in", E_DENIED},
+                 {"certificate", E_DENIED}};
+    size_t i = 0;
+    while (i < ARRAY_COUNT(known) && !strstr(PQerrorMessage(store->link), known[i].part)) i++;
+    enum code code = i < ARRAY_COUNT(known) ? known[i].code : E_UNREACHABLE;
+    text = str_cut(text, '\n', &(struct str){0});
     return error_set(err, code, "%.*s", STR_ARG(text));
 }
 

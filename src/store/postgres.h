@@ -31,7 +31,8 @@
 // Each list walks an index that is in the order of the answer, newest first; several states are several such walks, merged. So a
 // page costs what it returns, unless plan, prefix or time filter many rows away.
 #define PG_LIST_FILTER                                                                                                 \
-    "h.run_no<$2::int8 AND ($3::text='' OR r.plan_id=$3) AND ($4::int8=0 OR h.created_ms>=$4) "                        \
+    "h.run_no<$2::int8 AND h.run_no>=$11::int8 AND ($3::text='' OR r.plan_id=$3) AND ($4::int8=0 OR "                  \
+    "h.created_ms>=$4) "                                                                                               \
     "AND ($5::int8=0 OR h.created_ms<=$5) AND (NOT $6::bool OR NOT h.terminal) AND (NOT $7::bool OR r.parent_run='') " \
     "AND starts_with(r.run_id,$8::text) AND (cardinality($9::text[])=0 OR h.status=ANY($9))"
 #define PG_LIST_HEADS(where)                                                                                           \
@@ -52,13 +53,14 @@
     X(READ_LEDGER, "SELECT ledger_seq,after_seq,kind,signal_id,bytes,hash FROM ledger "                                \
                    "WHERE run_no=$1::int8 AND ledger_seq>$2::int8 ORDER BY ledger_seq LIMIT $3::int8")                 \
     X(FIND_RUN, "SELECT run_no FROM runs WHERE tenant_id=$1::text AND run_id=$2::text")                                \
+    X(NEWEST_RUN, "SELECT run_no FROM runs ORDER BY run_no DESC LIMIT 1")                                              \
     X(LIST, PG_LIST_HEADS(""))                                                                                         \
     X(LIST_UNFINISHED, PG_LIST_HEADS("NOT h.terminal AND "))                                                           \
     X(LIST_BY_STATUS,                                                                                                  \
-      "SELECT x.* FROM unnest($11::text[]) s(status) CROSS JOIN LATERAL (SELECT " PG_HEAD_COLUMNS                      \
+      "SELECT x.* FROM unnest($12::text[]) s(status) CROSS JOIN LATERAL (SELECT " PG_HEAD_COLUMNS                      \
       " FROM run_heads h JOIN runs r USING(run_no) WHERE h.tenant_id=$1::text AND h.status=s.status "                  \
       "AND " PG_LIST_FILTER " ORDER BY h.run_no DESC LIMIT $10::int8) x ORDER BY x.run_no DESC LIMIT $10")             \
-    X(LIST_BY_PLAN, PG_LIST_RUNS("r.plan_id=$3 AND r.run_no<$2 AND "))                                                 \
+    X(LIST_BY_PLAN, PG_LIST_RUNS("r.plan_id=$3 AND r.run_no<$2 AND r.run_no>=$11 AND "))                               \
     X(LIST_BY_PREFIX, PG_LIST_RUNS("r.run_id>=$8 AND r.run_id<$8||chr(1114111) AND "))                                 \
     X(BLOB, "SELECT bytes FROM blobs WHERE sha256=$1::bytea")                                                          \
     X(BLOBS, "SELECT sha256 FROM blobs ORDER BY sha256")                                                               \
@@ -159,7 +161,7 @@ void pg_array_null(struct pg_store *store);
 void pg_array_end(struct pg_store *store);
 enum { PG_BOOL = 16, PG_BYTEA = 17, PG_INT8 = 20, PG_INT4 = 23, PG_TEXT = 25 }; // Oids of the types, fixed for ever
 
-// Connects and sets the session up. E_UNREACHABLE, E_NOT_FOUND (no such database), E_DENIED, E_VERSION, E_UNSUPPORTED.
+// Connects and sets the session up. E_UNREACHABLE (no such database, too), E_DENIED, E_VERSION, E_UNSUPPORTED.
 enum code pg_connect(struct pg_store *store, struct error *err) MUST_CHECK;
 // Runs a statement with the parameters that were put together; *out must be PQclear'ed when OK. One that only reads, or that
 // may be done twice, is tried again on a new connection when the old one was lost. E_IO: nobody answers.

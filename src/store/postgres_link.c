@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { WAIT_LIMIT_MS = 30 * 1000, LOST_MAX = 3, RESULT_BINARY = 1 };
+enum { WAIT_LIMIT_MS = 30 * 1000, TRIES_MAX = 10, RESULT_BINARY = 1 };
 
 static const char *const statement_text[] = {
 #define X(name, text) text,
@@ -205,12 +205,13 @@ static bool class_is(const char *state, const char *class)
     return strncmp(state, class, 2) == 0;
 }
 
-// 57P01 admin_shutdown, 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P05 idle_session_timeout: the backend has gone.
+// 57P01 admin_shutdown, 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P05 idle_session_timeout: the backend has gone. A failure
+// without a state was not told by the server: after a write that failed libpq believes for a while that the connection is good.
 bool pg_is_lost(const struct pg_store *store, const PGresult *result)
 {
     if (PQstatus(store->link) == CONNECTION_BAD) return true;
     const char *state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;
-    return state && (class_is(state, "08") || strncmp(state, "57P0", 4) == 0);
+    return !state || class_is(state, "08") || strncmp(state, "57P0", 4) == 0;
 }
 
 struct meaning {
@@ -226,7 +227,7 @@ static const struct meaning meanings[] = {
     {"25006", E_DENIED, "the server takes no writes (a standby, or default_transaction_read_only)"},
     {"42501", E_DENIED, "the role lacks a right"},
     {"28", E_DENIED, "the server does not let this role in"},
-    {"3D000", E_NOT_FOUND, "there is no such database"},
+    {"3D000", E_UNREACHABLE, "there is no such database"},
     {"55P03", E_LOCKED, "another session holds a lock"},
     {"57014", E_LOCKED, "the server cancelled it (statement_timeout?)"},
     {"40", E_LOCKED, "other sessions were in the way, again and again"},
@@ -309,13 +310,15 @@ enum code pg_once(struct pg_store *store, enum pg_statement which, const char *w
 
 enum code pg_query(struct pg_store *store, enum pg_statement which, const char *what, PGresult **out, struct error *err)
 {
+    int64_t until_ms = 0; // of tries after the connection was lost
     for (int tries = 0;; tries++) {
         bool lost;
         struct error local = {0};
         enum code rc = pg_once(store, which, what, out, &lost, &local);
         if (rc == OK) return OK;
-        bool again = lost || pg_state_is(*out, "40001") || pg_state_is(*out, "40P01");
-        if (!again || tries == LOST_MAX) {
+        bool again = tries < TRIES_MAX && (pg_state_is(*out, "40001") || pg_state_is(*out, "40P01"));
+        if (lost && until_ms == 0) until_ms = os_now().mono_ms + pg_wait_ms(store);
+        if (lost ? os_now().mono_ms > until_ms : !again) {
             PQclear(*out);
             *out = NULL;
             return error_set(err, rc, "%s", local.message);

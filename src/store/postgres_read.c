@@ -103,7 +103,25 @@ static void status_args(struct pg_store *store, uint32_t mask)
     pg_array_end(store);
 }
 
-static void list_args(struct pg_store *store, const struct run_filter *filter, enum pg_statement which)
+// The lowest number to be looked at: `span` below where the page begins.
+static enum code find_bound(struct pg_store *store, const struct run_filter *filter, int64_t *from, struct error *err)
+{
+    *from = 0;
+    if (!filter->span) return OK;
+    uint64_t before = filter->before;
+    if (!before) {
+        PGresult *rows = NULL;
+        pg_clear(store);
+        enum code rc = pg_query(store, PG_NEWEST_RUN, "list runs", &rows, err);
+        if (rc) return rc;
+        before = PQntuples(rows) ? (uint64_t)pg_get_int(rows, 0, 0) + 1 : 1;
+        PQclear(rows);
+    }
+    if (before > filter->span) *from = clamp(before - filter->span);
+    return OK;
+}
+
+static void list_args(struct pg_store *store, const struct run_filter *filter, enum pg_statement which, int64_t from)
 {
     pg_clear(store);
     pg_text(store, filter->tenant);
@@ -117,6 +135,7 @@ static void list_args(struct pg_store *store, const struct run_filter *filter, e
     status_args(store, filter->status_mask);
     pg_int(store,
            filter->limit < INT64_MAX ? (int64_t)filter->limit + 1 : INT64_MAX); // one more tells whether it ends here
+    pg_int(store, from);
     if (which == PG_LIST_BY_STATUS) status_args(store, filter->status_mask ? filter->status_mask : UINT32_MAX);
 }
 
@@ -126,8 +145,11 @@ enum code pg_list(struct store *base, const struct run_filter *filter, struct ar
     struct pg_store *store = pg_of(base);
     enum pg_statement which = choose_list(filter);
     PGresult *rows = NULL;
-    list_args(store, filter, which);
-    enum code rc = pg_query(store, which, "list runs", &rows, err);
+    int64_t from = 0;
+    enum code rc = find_bound(store, filter, &from, err);
+    if (rc) return rc;
+    list_args(store, filter, which, from);
+    rc = pg_query(store, which, "list runs", &rows, err);
     if (rc) return rc;
     size_t count = (size_t)PQntuples(rows);
     bool more = count > filter->limit;
@@ -139,7 +161,7 @@ enum code pg_list(struct store *base, const struct run_filter *filter, struct ar
     PQclear(rows);
     if (rc) return rc;
     out->count = count;
-    out->next = more && count ? out->items[count - 1].position : 0;
+    out->next = more && count ? out->items[count - 1].position : from > 1 ? (uint64_t)from : 0;
     return pg_mark_owned(store, out->items, owners, count, err);
 }
 

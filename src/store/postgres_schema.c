@@ -16,10 +16,13 @@ static const struct migration migrations[PG_FORMAT] = {{first, 1}};
 
 enum code pg_check_schema(struct pg_store *store, bool *fresh, int64_t *format, struct error *err)
 {
-    char sql[200];
+    char sql[320];
     *fresh = false;
     *format = 0;
-    snprintf(sql, sizeof(sql), "SELECT to_regclass('%s.migrations') IS NULL", store->place.schema);
+    snprintf(sql, sizeof(sql),
+             "SELECT NOT EXISTS(SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid=c.relnamespace "
+             "WHERE n.nspname='%s' AND c.relname='migrations')",
+             store->place.schema);
     PGresult *result = PQexec(store->link, sql);
     if (PQresultStatus(result) == PGRES_TUPLES_OK) {
         *fresh = PQgetvalue(result, 0, 0)[0] == 't';
@@ -62,8 +65,10 @@ static enum code take(struct pg_store *store, int64_t number, struct error *err)
     struct buf text;
     buf_init(&text, 1024 * 1024);
     if (number == 1) {
-        buf_printf(&text, "DO $$ BEGIN IF to_regnamespace('%s') IS NULL THEN CREATE SCHEMA %s; END IF; END $$;", schema,
-                   schema);
+        buf_printf(&text,
+                   "DO $$ BEGIN IF NOT EXISTS(SELECT 1 FROM pg_namespace WHERE nspname='%s') THEN CREATE SCHEMA %s; "
+                   "END IF; END $$;",
+                   schema, schema);
         buf_printf(&text,
                    "CREATE TABLE %s.migrations(version int PRIMARY KEY, needs int NOT NULL,"
                    " taken_at timestamptz NOT NULL DEFAULT clock_timestamp());",
@@ -80,16 +85,22 @@ static enum code take(struct pg_store *store, int64_t number, struct error *err)
 
 enum code pg_migrate(struct pg_store *store, struct error *err)
 {
-    char lock[200];
-    snprintf(lock, sizeof(lock), "BEGIN;SELECT pg_advisory_xact_lock(hashtextextended('cairn migrations %s',0))",
+    // The transaction begins when the lock is there: one that was begun before would go on believing what it knew of the schema.
+    char lock[200], unlock[200];
+    snprintf(lock, sizeof(lock), "SELECT pg_advisory_lock(hashtextextended('cairn migrations %s',0))",
+             store->place.schema);
+    snprintf(unlock, sizeof(unlock), "SELECT pg_advisory_unlock(hashtextextended('cairn migrations %s',0))",
              store->place.schema);
     bool fresh = false;
     int64_t format = 0;
     enum code rc = pg_run(store, lock, "wait for a migration", err);
+    if (rc) return rc;
+    rc = pg_run(store, "BEGIN", "bring the schema up to date", err);
     // Another process may have done it while we waited.
     if (!rc) rc = pg_check_schema(store, &fresh, &format, err);
     for (int64_t number = format + 1; number <= PG_FORMAT && !rc; number++) rc = take(store, number, err);
-    if (!rc) return pg_run(store, "COMMIT", "bring the schema up to date", err);
-    PQclear(PQexec(store->link, "ROLLBACK"));
+    if (!rc) rc = pg_run(store, "COMMIT", "bring the schema up to date", err);
+    if (rc) PQclear(PQexec(store->link, "ROLLBACK"));
+    PQclear(PQexec(store->link, unlock));
     return rc;
 }

@@ -66,9 +66,9 @@ static inline pid_t pg_spawn(const char *program, const char *const *argv)
     if (chdir(pg_cluster.dir)) _exit(125);
     setsid();
     prctl(PR_SET_PDEATHSIG, SIGQUIT); // immediate shutdown
-    char *words[16];
+    char *words[24];
     int count = 0;
-    for (; argv[count] && count < 15; count++) words[count] = strdup(argv[count]);
+    for (; argv[count] && count < 23; count++) words[count] = strdup(argv[count]);
     words[count] = NULL;
     execv(path, words);
     _exit(127);
@@ -110,16 +110,29 @@ static inline bool pg_cluster_up(void)
     return false;
 }
 
-static inline bool pg_cluster_run(void)
+static inline bool pg_cluster_run(bool sync)
 {
-    const char *const argv[] = {"postgres",          "-D", pg_cluster.data,      "-k", pg_cluster.dir,          "-c",
-                                "listen_addresses=", "-c", "max_connections=60", "-c", "autovacuum_naptime=5s", NULL};
+    const char *const argv[] = {"postgres",
+                                "-D",
+                                pg_cluster.data,
+                                "-k",
+                                pg_cluster.dir,
+                                "-c",
+                                "listen_addresses=",
+                                "-c",
+                                "max_connections=60",
+                                "-c",
+                                "autovacuum_naptime=5s",
+                                "-c",
+                                sync ? "port=5432" : "fsync=off",
+                                NULL};
     pg_cluster.pid = pg_spawn("postgres", argv);
     return pg_cluster.pid > 0 && pg_cluster_up();
 }
 
+// Without `sync` it forgets what the machine forgets, which no test of processes notices, and is faster.
 // False: Postgres is not installed here, or does not start.
-static inline bool pg_cluster_start(void)
+static inline bool pg_cluster_start(bool sync)
 {
     if (!pg_find_programs(pg_cluster.programs, sizeof(pg_cluster.programs))) return false;
     const struct passwd *user = geteuid() == 0 ? getpwnam("postgres") : NULL;
@@ -134,7 +147,7 @@ static inline bool pg_cluster_start(void)
     atexit(pg_cluster_stop);
     const char *const argv[] = {"initdb", "-D", pg_cluster.data, "-U",         "postgres",  "-A",
                                 "trust",  "-E", "UTF8",          "--locale=C", "--no-sync", NULL};
-    return pg_wait(pg_spawn("initdb", argv)) && pg_cluster_run();
+    return pg_wait(pg_spawn("initdb", argv)) && pg_cluster_run(sync);
 }
 
 static inline PGconn *pg_raw(const char *url)
