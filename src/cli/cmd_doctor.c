@@ -146,6 +146,16 @@ static void check_store(struct doctor *d)
                        "the WAL has grown to %llu MiB", (unsigned long long)wal.st_size >> 20);
 }
 
+static void check_advice(struct doctor *d)
+{
+    struct advices advices = {0};
+    struct error err = {0};
+    if (!d->session.store || d->session.remote) return;
+    if (store_advise(d->session.store, &d->cli->arena, &advices, &err)) doctor_problem(d, "", "%s", err.message);
+    for (size_t i = 0; i < advices.count; i++)
+        doctor_problem(d, advices.items[i].hint.ptr, "%s", advices.items[i].what.ptr);
+}
+
 static void check_clock(struct doctor *d)
 {
     struct error err = {0};
@@ -305,6 +315,7 @@ static const struct {
     {"place", "the store is on a local disk with room", check_place},
     {"sync", "a sync reaches the disk", check_sync},
     {"store", "the store opened cleanly and its WAL is small", check_store},
+    {"database", "the database server is set up for what the store promises", check_advice},
     {"clock", "the clock has not gone back", check_clock},
     {"limits", "open files, processes and file sizes are not limited too much", check_limits},
     {"runtimes", "what steps need is installed", check_runtimes},

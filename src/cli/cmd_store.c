@@ -149,3 +149,30 @@ int command_store_restore(struct cli *cli)
     session_close(&to);
     return code;
 }
+
+// ---- formats
+
+int command_store_migrate(struct cli *cli)
+{
+    struct session session = {0};
+    struct store_format format;
+    struct error err = {0};
+    struct json out = json_object();
+    bool check = args_has(&cli->args, FLAG_CHECK);
+    int code = session_open(&session, cli, check ? STORE_READ : STORE_WRITE);
+    if (!code && !session.store) code = cli_fail(cli, EXIT_NOT_FOUND, "there is no store at %s", session.url);
+    if (!code && store_format(session.store, &format, &err)) code = cli_error(cli, &err);
+    session_close(&session);
+    if (code) return code;
+    bool behind = format.have < format.newest;
+    if (format_of(cli, FORMAT_TEXT) == FORMAT_JSON) {
+        if (!json_put(&cli->arena, &out, STR("format"), json_int(format.have)) ||
+            !json_put(&cli->arena, &out, STR("newest"), json_int(format.newest)))
+            return cli_nomem(cli);
+        print_json(cli, FORMAT_JSON, &out);
+    } else {
+        cli_note(cli, "format %lld, %s", (long long)format.have,
+                 behind ? cli_format(cli, "to be brought to %lld", (long long)format.newest) : "up to date");
+    }
+    return behind ? EXIT_DIFFERENCE : EXIT_OK;
+}

@@ -58,12 +58,10 @@ static const struct command commands[] = {
      "FILE...",
      "check documents without running them",
      "Reports every fault at once, each with its place, cause and a hint. Exits 3 when there are errors. Tests "
-     "(*.test.yaml) "
-     "are checked against their documents.\n\n"
-     "--sound looks at all runs that are possible and reports steps that can never run, joins that can never fire, "
-     "conditions that never hold, approvals that nobody is ever asked for, and more, each with the outcomes and values "
-     "that show it. What it reports is proved, for runs in which nobody skips steps by hand; what it cannot "
-     "decide it does not report.",
+     "(*.test.yaml) are checked against their documents.\n\n--sound looks at all runs that are possible and reports "
+     "steps that can never run, joins that can never fire, conditions that never hold, approvals that nobody is "
+     "ever asked for, and more, each with the outcomes and values that show it. What it reports is proved, for runs "
+     "in which nobody skips steps by hand; what it cannot decide it does not report.",
      "cairn validate plan.json flows/*.yaml\ncairn validate --sound examples/joins.yaml\ncairn validate --strict "
      "flow.yaml -o json",
      "text|json|jsonl",
@@ -75,11 +73,9 @@ static const struct command commands[] = {
      "fmt",
      "FILE...",
      "lay documents out in the canonical way",
-     "JSON gets the order of fields of the reference and two blanks; YAML is indented by two and keeps its comments, "
-     "its "
-     "order and its texts. The result is compiled and compared with the original before anything is printed or "
-     "written: "
-     "a document that cannot be laid out without changing its meaning is left as it is.",
+     "JSON gets the order of fields of the reference and two blanks; YAML is indented by two and keeps its "
+     "comments, its order and its texts. The result is compiled and compared with the original before anything is "
+     "printed or written: a document that cannot be laid out without changing its meaning is left as it is.",
      "cairn fmt examples/joins.yaml\ncairn fmt -w flows/*.yaml\ncairn fmt --check flows/*.yaml",
      NULL,
      1,
@@ -91,9 +87,8 @@ static const struct command commands[] = {
      "FILE",
      "show what a document will do, before it does it",
      "Compiles the document and prints its planRef (uri, sha256, versions), the inputs it needs, whom it asks, the "
-     "files "
-     "and secrets it reads, its steps by layers, and the longest way through by declared limits. --out writes the "
-     "canonical plan as JSON, of a node workflow too when a plan can say the same.",
+     "files and secrets it reads, its steps by layers, and the longest way through by declared limits. --out writes "
+     "the canonical plan as JSON, of a node workflow too when a plan can say the same.",
      "cairn plan examples/demo.yaml\ncairn plan examples/fan-out.yaml --out plan.json\n"
      "cairn plan examples/hello.json -o json | jq .planRef",
      "text|json|yaml",
@@ -132,8 +127,7 @@ static const struct command commands[] = {
      "[plan | nodes | event TYPE | signal TYPE] [PATH]",
      "explain a field of a document, an event or a signal",
      "PATH is the names of fields as documents have them, with dots; lists are passed through. Without words the "
-     "schemas "
-     "are listed. -o json prints the schema itself (JSON Schema 2020-12), for editors and validators.",
+     "schemas are listed. -o json prints the schema itself (JSON Schema 2020-12), for editors and validators.",
      "cairn schema plan steps.retry.backoff\ncairn schema nodes nodes.loop_group\ncairn schema event StepFailed "
      "payload\n"
      "cairn schema plan -o json > plan.schema.json",
@@ -146,12 +140,11 @@ static const struct command commands[] = {
      "graph",
      "FILE | RUN[@SEQ]",
      "draw a document, or a run with the states of its steps",
-     "Layers from top to bottom, loops as boxes around their steps, conditions and trigger rules in the box. Steps of "
-     "a "
-     "wide fan-out that are alike share one box (--all shows each). A picture that does not fit the terminal becomes a "
-     "list. With a run the states are shown, at any moment of the past with RUN@SEQ.\n\n"
-     "-o svg stands alone (light and dark, tooltips); -o dot and -o mermaid are for other programs; -o ascii is text "
-     "without box-drawing characters.",
+     "Layers from top to bottom, loops as boxes around their steps, conditions and trigger rules in the box. Steps "
+     "of a wide fan-out that are alike share one box (--all shows each). A picture that does not fit the terminal "
+     "becomes a list. With a run the states are shown, at any moment of the past with RUN@SEQ.\n\n-o svg stands "
+     "alone (light and dark, tooltips); -o dot and -o mermaid are for other programs; -o ascii is text without "
+     "box-drawing characters.",
      "cairn graph examples/joins.yaml\ncairn graph @last\ncairn graph flow.yaml -o svg > flow.svg\n"
      "cairn graph flow.yaml -o dot | dot -Tpdf > flow.pdf",
      "text|ascii|dot|mermaid|svg",
@@ -165,9 +158,8 @@ static const struct command commands[] = {
      "play the tests of documents, with mocked steps in virtual time",
      "Plays every case of every *.test.yaml (below the current directory when none is named) on the real engine: no "
      "process is started, time is virtual, ids are the same every time. A case says what the steps give back, what "
-     "people "
-     "answer and send, and what shall be the case in the end; what differs is told with its place in the test file. "
-     "docs/format/test.md describes the format. Exits 20 when a test fails, 3 when a file is invalid.",
+     "people answer and send, and what shall be the case in the end; what differs is told with its place in the "
+     "test file. docs/format/test.md describes the format. Exits 20 when a test fails, 3 when a file is invalid.",
      "cairn test\n"
      "cairn test flows/ --filter 'fails twice'\n"
      "cairn test release.test.yaml --update\n"
@@ -182,11 +174,9 @@ static const struct command commands[] = {
      "RUN",
      "make a test of a run that has been",
      "Writes a test file with every result of the run as a mock (by step, iteration and attempt), every answer and "
-     "signal "
-     "at its place, and what came out as expectations, and plays it once. Secrets were masked when the run was "
-     "recorded; "
-     "--redact also replaces inputs and outputs by placeholders of the same shape, except those that decide a "
-     "condition.",
+     "signal at its place, and what came out as expectations, and plays it once. Secrets were masked when the run "
+     "was recorded; --redact also replaces inputs and outputs by placeholders of the same shape, except those that "
+     "decide a condition.",
      "cairn test record @last --out release.test.yaml\ncairn test record nightly-2026-02-11 --redact",
      NULL,
      1,
@@ -197,19 +187,15 @@ static const struct command commands[] = {
      "crashtest",
      "FILE | TEST",
      "kill a run at every boundary, recover it, and tell what could happen twice",
-     "Plays the document (or each case of a test file) on a disk in memory and kills it before and after every append, "
-     "sync, dispatch and answer: each boundary is a world of its own, in which what was not synced is lost or torn. "
-     "Each "
-     "is recovered to the end and must come out as the undisturbed run: same status, path and outputs, nothing lost, "
-     "no "
-     "finished step run again, a log that verifies. Steps are mocked, so nothing happens outside; with --sandbox "
-     "they really run, in a temporary directory per world.\n\n"
-     "What no engine can promise is that a step that is running when the machine dies does not run again. The report "
-     "lists "
-     "each effect that could happen twice, with the place and the world to play again.\n\n"
-     "Exits 20 when something was lost or differs; with --strict also when an effect can happen twice whose step "
-     "neither "
-     "uses CAIRN_IDEMPOTENCY_KEY nor is marked idempotent in the test file.",
+     "Plays the document (or each case of a test file) on a disk in memory and kills it before and after every "
+     "append, sync, dispatch and answer: each boundary is a world of its own, in which what was not synced is lost "
+     "or torn. Each is recovered to the end and must come out as the undisturbed run: same status, path and "
+     "outputs, nothing lost, no finished step run again, a log that verifies. Steps are mocked, so nothing happens "
+     "outside; with --sandbox they really run, in a temporary directory per world.\n\nWhat no engine can promise is "
+     "that a step that is running when the machine dies does not run again. The report lists each effect that could "
+     "happen twice, with the place and the world to play again.\n\nExits 20 when something was lost or differs; "
+     "with --strict also when an effect can happen twice whose step neither uses CAIRN_IDEMPOTENCY_KEY nor is "
+     "marked idempotent in the test file.",
      "cairn crashtest release.yaml\n"
      "cairn crashtest release.test.yaml --double --strict\n"
      "cairn crashtest release.yaml --world 17\n"
@@ -786,17 +772,30 @@ static const struct command commands[] = {
      "store copy",
      "FROM TO",
      "copy all runs into another store, byte for byte",
-     "Between sqlite and files, both ways, or out of a bundle. Numbers, ids, times and hashes stay; artifacts and step "
-     "logs come "
+     "Between stores of any kind, or out of a bundle. Numbers, ids, times and hashes stay; artifacts and step logs "
+     "come "
      "along. Run it again to go on after an interruption, or to bring the copy up to date. A run that is damaged, or "
      "has "
      "another log under its id, is left out and named. The copy is verified at the end.",
-     "cairn store copy sqlite:./cairn.db files:./runs",
+     "cairn store copy sqlite:./cairn.db files:./runs\ncairn store copy sqlite:./cairn.db postgres://db.example/cairn",
      "text|json",
      2,
      2,
      {FLAG_TENANT, FLAG_OUTPUT},
      command_store_copy},
+    {"Store",
+     "store migrate",
+     "",
+     "bring the store to the format of this version",
+     "Every command that writes does so when it opens a store; this one does nothing else. Forward only, safe while "
+     "others "
+     "open it too.",
+     "cairn store migrate --check\ncairn store migrate --store postgres://db.example/cairn",
+     "text|json",
+     0,
+     0,
+     {STORE_FLAGS, FLAG_CHECK, FLAG_OUTPUT},
+     command_store_migrate},
 
     {"Other",
      "bench",

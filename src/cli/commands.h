@@ -46,6 +46,7 @@ int command_log_import(struct cli *cli);
 int command_key_new(struct cli *cli);
 int command_key_show(struct cli *cli);
 int command_store_copy(struct cli *cli);
+int command_store_migrate(struct cli *cli);
 int command_store_stat(struct cli *cli);
 int command_store_gc(struct cli *cli);
 int command_store_backup(struct cli *cli);

@@ -129,6 +129,9 @@ struct store_ops {
     enum code (*blobs)(struct store *, struct arena *, struct digests *, struct error *);
     enum code (*drop_blobs)(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
     enum code (*usage)(struct store *, struct arena *, struct usages *, struct error *);
+    // NULL: there is one format; nothing to say.
+    enum code (*format)(struct store *, struct store_format *, struct error *);
+    enum code (*advise)(struct store *, struct arena *, struct advices *, struct error *);
     // S17. NULL: one engine at a time. `shards` joins (base.member is 0) or renews. E_CONFLICT: fenced.
     enum code (*shards)(struct store *, int64_t lease_ms, int64_t now_ms, struct shard_map *, struct error *);
     enum code (*move)(struct store *, uint64_t take, uint64_t give, int64_t now_ms, struct shard_map *, struct error *);

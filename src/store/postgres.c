@@ -356,6 +356,8 @@ static const struct store_ops pg_ops = {
     .blobs = pg_blobs,
     .drop_blobs = pg_drop_blobs,
     .usage = pg_usage,
+    .format = pg_format,
+    .advise = pg_advise,
     .run_dir = pg_run_dir,
     .close = pg_close,
 };

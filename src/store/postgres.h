@@ -10,6 +10,7 @@
 //   postgres_notes.c   notes and the feed
 //   postgres_lease.c   engines, claims, inbox
 //   postgres_remove.c  removing runs, and where the bytes are
+//   postgres_advise.c  what is wrong with the server although it works
 #ifndef CAIRN_STORE_POSTGRES_H
 #define CAIRN_STORE_POSTGRES_H
 
@@ -85,6 +86,7 @@
     X(ENGINES_SEEN, "SELECT last_value,(SELECT count(*) FROM living_engines WHERE engine_no<>$1::int8) "               \
                     "FROM engines_engine_no_seq")                                                                      \
     X(DROP_BLOBS, "SELECT drop_blobs($1::bytea[],$2::int8,$3::int8)")                                                  \
+    X(ADVISE, NULL)                                                                                                    \
     X(USAGE, "SELECT 'database',pg_database_size(current_database()),0::int8 UNION ALL "                               \
              "SELECT 'blobs',coalesce(sum(length(bytes)),0)::int8,count(*) FROM blobs UNION ALL "                      \
              "SELECT 'signals waiting',0::int8,count(*) FROM inbox UNION ALL "                                         \
@@ -195,6 +197,7 @@ extern const char *const pg_tables[], *const pg_doors[]; // pieces, @S@ stands f
 enum code pg_check_schema(struct pg_store *store, bool *fresh, int64_t *format, struct error *err) MUST_CHECK;
 // Makes it, or brings it up to date. Any number of processes may do so at once.
 enum code pg_migrate(struct pg_store *store, struct error *err) MUST_CHECK;
+extern const char pg_advise_sql[];
 extern const char pg_append_sql[]; // the call; its parameters are those of postgres_commit.c
 
 // ---- the operations
@@ -234,6 +237,8 @@ enum code pg_remove(struct store *, const struct run_name *, size_t count, int64
 enum code pg_tombstones(struct store *, struct arena *, struct tombstones *, struct error *);
 enum code pg_blobs(struct store *, struct arena *, struct digests *, struct error *);
 enum code pg_drop_blobs(struct store *, const struct digest *, size_t count, uint64_t *bytes, struct error *);
+enum code pg_format(struct store *, struct store_format *, struct error *);
+enum code pg_advise(struct store *, struct arena *, struct advices *, struct error *);
 enum code pg_usage(struct store *, struct arena *, struct usages *, struct error *);
 
 #endif

@@ -268,7 +268,7 @@ static PGresult *prepare(struct pg_store *store, enum pg_statement which)
 {
     char name[16];
     snprintf(name, sizeof(name), "s%d", (int)which);
-    const char *text = which == PG_APPEND ? pg_append_sql : statement_text[which];
+    const char *text = which == PG_APPEND ? pg_append_sql : which == PG_ADVISE ? pg_advise_sql : statement_text[which];
     PGresult *result = PQprepare(store->link, name, text, 0, NULL);
     if (PQresultStatus(result) != PGRES_COMMAND_OK) return result;
     PQclear(result);

@@ -48,6 +48,13 @@ enum code pg_check_schema(struct pg_store *store, bool *fresh, int64_t *format, 
     return rc;
 }
 
+enum code pg_format(struct store *base, struct store_format *out, struct error *err)
+{
+    bool fresh;
+    out->newest = PG_FORMAT;
+    return pg_check_schema(pg_of(base), &fresh, &out->have, err);
+}
+
 // @S@ becomes the schema.
 static void add_piece(struct buf *text, const char *piece, const char *schema)
 {

@@ -367,6 +367,18 @@ enum code store_blob(struct store *store, const struct digest *sha256, struct ar
     return store->ops->blob(store, sha256, arena, out, err);
 }
 
+enum code store_format(struct store *store, struct store_format *out, struct error *err)
+{
+    *out = (struct store_format){.have = 1, .newest = 1};
+    return store->ops->format ? store->ops->format(store, out, err) : OK;
+}
+
+enum code store_advise(struct store *store, struct arena *arena, struct advices *out, struct error *err)
+{
+    *out = (struct advices){0};
+    return store->ops->advise ? store->ops->advise(store, arena, out, err) : OK;
+}
+
 enum code store_post(struct store *store, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                      struct error *err)
 {

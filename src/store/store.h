@@ -373,6 +373,24 @@ enum code store_blobs(struct store *store, struct arena *arena, struct digests *
 enum code store_drop_blobs(struct store *store, const struct digest *blobs, size_t count, uint64_t *bytes,
                            struct error *err) MUST_CHECK;
 
+// ---- formats
+struct store_format {
+    int64_t have, newest; // what the store has, and what this program would make of it
+};
+// STORE_WRITE brings a store to the newest format when it opens it, forward only; STORE_READ leaves it as it is.
+enum code store_format(struct store *store, struct store_format *out, struct error *err) MUST_CHECK;
+
+// ---- advice
+struct advice {
+    struct str what, hint;
+};
+struct advices {
+    struct advice *items;
+    size_t count, capacity;
+};
+// What a store knows to be wrong with where it lives, although it works: for people.
+enum code store_advise(struct store *store, struct arena *arena, struct advices *out, struct error *err) MUST_CHECK;
+
 // ---- space
 struct usage {
     struct str what; // "database", "journal", "blobs", ...

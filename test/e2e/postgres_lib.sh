@@ -28,7 +28,8 @@ postgres_up() {
     trap postgres_down EXIT
     (cd "$pg_dir" && as_postgres "$pg_bin/initdb" -D "$pg_dir/data" -U postgres -A trust -E UTF8 --locale=C --no-sync) >"$PWD/initdb.log" 2>&1 || fail "initdb: $(tail -n 2 initdb.log)"
     postgres_run "$@"
-    pg="postgres:///postgres?host=$pg_dir&user=postgres"
+    pg_sql 'create role app login; grant create on database postgres to app'
+    pg="postgres:///postgres?host=$pg_dir&user=app"
     store=(--store "$pg")
 }
 pg_sql() { "$pg_bin/psql" -h "$pg_dir" -U postgres -X -q -A -t -v ON_ERROR_STOP=1 -d postgres -c "$1"; }

@@ -25,6 +25,9 @@ test_postgres_every_command_works() {
     intact
     equal "$(pg_sql "select count(*) from cairn.tombstones")" 4
     cairn_is 0 doctor "${store[@]}"
+    cairn_is 0 store migrate --check "${store[@]}"; has err 'format 1, up to date'
+    pg_sql 'alter table cairn.workflow_events disable trigger workflow_events_no_update'
+    cairn_is 1 doctor "${store[@]}"; has err 'triggers of workflow_events are disabled'
 }
 test_postgres_a_killed_run_goes_on() {
     postgres_up
@@ -85,7 +88,7 @@ test_postgres_serve() {
 test_postgres_what_is_wrong_is_explained() {
     postgres_up
     cairn_is 7 ls --store "postgres:///postgres?host=/nowhere"; has err pg_isready
-    cairn_is 7 ls --store "postgres:///nosuch?host=$pg_dir&user=postgres"; has err createdb
+    cairn_is 7 ls --store "postgres:///nosuch?host=$pg_dir&user=app"; has err createdb
     cairn_is 5 ls --store "$pg&schema=none"; has err 'there is no store'
     cairn_is 1 doctor --store "postgres:///postgres?host=/nowhere"; has err pg_isready
     pg_sql "create role poor login" >/dev/null; plan
