@@ -474,7 +474,7 @@ static void *write_batches(void *name)
     for (int i = 0; i < BATCHES; i++) {
         struct moment moments[EACH];
         struct append_item items[EACH] = {{0}};
-        char steps[EACH][24];
+        char steps[EACH][32];
         for (int k = 0; k < EACH; k++) {
             snprintf(steps[k], sizeof(steps[k]), "s%d-%d", i, k);
             moments[k] = kit_moment(MOMENT_STEP_STARTED, steps[k], 1);
