@@ -39,8 +39,9 @@ struct pattern_code {
 
 // next[state * class_count + class]; state 0 is dead, state 1 is where a subject starts.
 struct pattern_table {
-    const uint16_t *next;
+    const uint32_t *next;   // [state * class_count + class] is the next state, times class_count
     const uint8_t *accepts; // per state: enum pattern_accept
+    bool early;             // some state accepts before the end
     uint16_t class_count;
     uint8_t ascii[128];         // code point -> class
     const uint32_t *cuts;       // ascending; interval i is [cuts[i], cuts[i + 1])

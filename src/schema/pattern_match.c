@@ -186,9 +186,11 @@ bool pattern_match(const struct pattern *pattern, struct str subject)
 {
     const struct pattern_table *table = pattern->table;
     if (!table) return simulate(pattern, subject);
-    uint32_t state = STATE_START;
+    const uint32_t *next = table->next;
+    uint32_t row =
+        (uint32_t)STATE_START * table->class_count; // states as they stand in the table: no product on the way
     for (size_t at = 0; at < subject.len;) {
-        if (table->accepts[state] & ACCEPT_NOW) return true;
+        if (table->early && table->accepts[row / table->class_count] & ACCEPT_NOW) return true;
         unsigned char byte = (unsigned char)subject.ptr[at];
         uint16_t class;
         if (byte < 0x80) {
@@ -197,10 +199,10 @@ bool pattern_match(const struct pattern *pattern, struct str subject)
         } else {
             class = class_of(table, pattern_decode(subject, &at));
         }
-        state = table->next[state * table->class_count + class];
-        if (state == STATE_DEAD) return false;
+        row = next[row + class];
+        if (row == STATE_DEAD) return false;
     }
-    return table->accepts[state] != 0;
+    return table->accepts[row / table->class_count] != 0;
 }
 
 // ---- the table
@@ -341,7 +343,7 @@ static uint16_t step(struct build *b, uint16_t state, uint16_t class)
 static enum code build_states(struct build *b)
 {
     uint16_t class_count = b->table->class_count;
-    uint16_t *next = ARENA_ARRAY(b->arena, (size_t)TABLE_STATE_MAX * class_count, uint16_t);
+    uint32_t *next = ARENA_ARRAY(b->arena, (size_t)TABLE_STATE_MAX * class_count, uint32_t);
     if (!next) return E_NOMEM;
     b->state_count = 1; // STATE_DEAD, without items
     struct threads t;
@@ -351,7 +353,7 @@ static enum code build_states(struct build *b)
     INVARIANT(first == STATE_START || b->too_large);
     for (uint32_t state = STATE_START; state < b->state_count && !b->too_large; state++) {
         for (uint16_t class = 0; class < class_count && !b->too_large; class ++) {
-            next[state * class_count + class] = step(b, (uint16_t)state, class);
+            next[state * class_count + class] = (uint32_t)step(b, (uint16_t)state, class) * class_count;
             b->too_large |= b->work > TABLE_WORK_MAX;
         }
     }
@@ -363,7 +365,7 @@ static enum code table_keep(const struct build *b, struct arena *arena, const st
 {
     struct pattern_table *table = ARENA_NEW(arena, struct pattern_table);
     size_t next_count = (size_t)b->state_count * b->table->class_count;
-    uint16_t *next = ARENA_ARRAY(arena, next_count, uint16_t);
+    uint32_t *next = ARENA_ARRAY(arena, next_count, uint32_t);
     uint8_t *accepts = ARENA_ARRAY(arena, b->state_count, uint8_t);
     uint32_t *cuts = ARENA_ARRAY(arena, b->table->cut_count, uint32_t);
     uint8_t *cut_classes = ARENA_ARRAY(arena, b->table->cut_count, uint8_t);
@@ -371,6 +373,7 @@ static enum code table_keep(const struct build *b, struct arena *arena, const st
     *table = *b->table;
     table->next = memcpy(next, b->table->next, next_count * sizeof(next[0]));
     table->accepts = memcpy(accepts, b->accepts, b->state_count);
+    for (uint32_t i = 0; i < b->state_count; i++) table->early |= (accepts[i] & ACCEPT_NOW) != 0;
     table->cuts = memcpy(cuts, b->table->cuts, table->cut_count * sizeof(cuts[0]));
     table->cut_classes = memcpy(cut_classes, b->table->cut_classes, table->cut_count);
     *out = table;
