@@ -8,6 +8,8 @@
 
 #define HEADER_MAGIC "CAIRNJ1\n"
 #define GROWTH_STEP (1u << 20)
+#define LARGE_FRAME (64u << 10)
+#define LARGE_SHARE 16 // of a small journal
 #define FRAME_SIZE_MAX (1u << 30)
 
 // Blocks that a frame takes, with its checksum.
@@ -295,7 +297,9 @@ enum code journal_append(struct files_store *files, struct error *err)
     frame->len = whole;
     enum code rc = OK;
     if (journal->end + whole > journal->capacity && journal->end > JOURNAL_FRAMES) rc = journal_checkpoint(files, err);
-    if (rc == OK) rc = grow(files, journal->end + whole, err);
+    // Zeros that are there already make the sync of a small frame cheaper. A large one would be written twice for that.
+    bool large = whole >= LARGE_FRAME || whole >= journal->capacity / LARGE_SHARE;
+    if (rc == OK && !large) rc = grow(files, journal->end + whole, err);
     if (rc != OK) return rc;
     struct frame_header header;
     memcpy(&header, frame->ptr, sizeof(header));
@@ -308,6 +312,7 @@ enum code journal_append(struct files_store *files, struct error *err)
     if (rc == OK) rc = files->disk->ops->sync(journal->file, err);
     if (rc != OK) return rc;
     journal->end += whole;
+    if (journal->size < journal->end) journal->size = journal->end;
     journal->next_batch++;
     return OK;
 }
