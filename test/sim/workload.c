@@ -71,6 +71,12 @@ static const char instant_text[] = PLAN("instant", "")
 static const char host_text[] = PLAN("host", "")
     STEP("a", "work", "", "x: 1", RETRY("2", "100ms")) STEP("b", "work", "a", "of: $a.output", ", timeout: 2s") SHELL("c", "b", "");
 
+// Most of its life it waits for the next attempt: pauses, clocks that are set and crashes fall into that time.
+static const char patient_text[] = PLAN("patient", "")
+    SHELL("p1", "", RETRY("9", "500ms")) SHELL("p2", "", RETRY("9", "1s")) SHELL("p3", "", RETRY("9", "2s"))
+    SHELL("p4", "", RETRY("9", "4s")) SHELL("p5", "", RETRY("9", "8s")) SHELL("p6", "", RETRY("9", "16s"))
+    SHELL("p7", "", RETRY("9", "500ms")) SHELL("p8", "", RETRY("9", "1s")) SHELL("p9", "", RETRY("9", "2s"));
+
 static const char fan_text[] = PLAN("fan", "")
     SHELL("f1", "", "") SHELL("f2", "", "") SHELL("f3", "", "") SHELL("f4", "", "") SHELL("f5", "", "")
     SHELL("f6", "", "") SHELL("f7", "", "") SHELL("f8", "", "") SHELL("f9", "", "") SHELL("f10", "", "")
@@ -192,6 +198,7 @@ static const struct workload workloads[WORKLOAD_COUNT] = {
     [WORKLOAD_NESTED] = {"nested", nested_text, false},
     [WORKLOAD_SINGLE] = {"single", single_text, true},
     [WORKLOAD_HOST] = {"host", host_text, true},
+    [WORKLOAD_PATIENT] = {"patient", patient_text, false},
 };
 
 static struct program *programs[WORKLOAD_COUNT];

@@ -14,7 +14,9 @@
     X(RULES)                                                                                                           \
     X(WAIT)                                                                                                            \
     X(APPROVAL)                                                                                                        \
-    X(LOOP) X(SUBRUN) X(CANCEL) X(FAN) X(MIXED) X(GATED) X(TIMEOUT) X(INSTANT) X(CHILDREN) X(NESTED) X(SINGLE) X(HOST)
+    X(LOOP)                                                                                                            \
+    X(SUBRUN) X(CANCEL) X(FAN) X(MIXED) X(GATED) X(TIMEOUT) X(INSTANT) X(CHILDREN) X(NESTED) X(SINGLE) X(HOST)         \
+        X(PATIENT)
 
 enum workload_id {
 #define X(name) WORKLOAD_##name,
