@@ -496,7 +496,7 @@ static enum code tell_decision(struct decide *d, uint32_t index, const struct ve
         ok = json_put(turn, &action, STR("to"), json_string(ns->tasks[to].label));
     }
     ok = ok && json_object_with(turn, 3, &value) && json_put(turn, &value, STR("action"), action);
-    if (ok && v->rule) ok = json_put(turn, &value, STR("matched_rule_index"), json_int(v->index));
+    ok = ok && json_put(turn, &value, STR("matched_rule_index"), v->rule ? json_int(v->index) : json_null());
     if (ok && v->set.count > 0) ok = json_put(turn, &value, STR("set"), v->set);
     if (!ok) return no_memory(d->err);
     m.value = value;

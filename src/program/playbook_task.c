@@ -488,7 +488,7 @@ static uint32_t count_tasks(const struct json *tool)
     return count;
 }
 
-static void find_jump(struct playbook *pb, const struct task_list *list, struct net_rule *rule,
+static void find_jump(struct playbook *pb, const struct task_list *list, uint32_t from, struct net_rule *rule,
                       const struct json *target)
 {
     struct reader *r = pb->r;
@@ -501,7 +501,7 @@ static void find_jump(struct playbook *pb, const struct task_list *list, struct 
         rule->target = i;
         return;
     }
-    if (str_is(name, "previous")) return;
+    if (str_is(name, "previous") && from > 0) return;
     struct place at = place_of(r, target);
     struct diagnostic *d = ERROR(r, "E0310", at, "there is no task \"%.*s\" in this step to jump to", SHOW(name));
     if (nearest.best.len)
@@ -519,7 +519,7 @@ static void find_jumps(struct playbook *pb, const struct task_list *list)
             struct net_rule *own;
         } rules = {list->items[i].rules};
         for (uint32_t k = 0; list->jumps[i] && k < list->items[i].rule_count; k++)
-            find_jump(pb, list, &rules.own[k], list->jumps[i][k]);
+            find_jump(pb, list, i, &rules.own[k], list->jumps[i][k]);
     }
 }
 

@@ -65,6 +65,50 @@ test_new_playbook() {
     cairn_is 0 validate --strict flows/mine.yaml
     cairn_is 0 init there; cmp there/schemas/playbook.json "$root/schemas/playbook.json" || fail 'another schema'
 }
+# Earlier generations of the language in one document, and what comes of them.
+test_dialects_run_C_47() {
+    command -v python3 >/dev/null || skip 'python3 is not installed'
+    book old old >old.yaml <<'YAML'
+  - step: start
+    tool:
+      - init:
+          kind: python
+          args: {n: 2}
+          code: |
+            def main(n):
+                return {"n": n * 2}
+          spec:
+            policy:
+              rules:
+                - else:
+                  then: {do: continue, set_ctx: {n: "{{ outcome.result.n }}"}, set_iter: {seen: true}}
+      - second:
+          kind: python
+          spec:
+            args: {prev: "{{ _prev }}", seen: "{{ iter.seen }}"}
+            code: |
+              return {"prev": prev, "seen": seen}
+          set: {step.mark: "{{ output.data.prev.n }}"}
+      - kind: python
+        input: {mark: "{{ step.mark }}"}
+        code: result = mark
+    next:
+      - {step: each, when: "{{ event.name == 'call.done' and ctx.n == 4 }}", args: {k: 2}}
+      - {step: bad, when: "{{ event.name == 'call.error' }}"}
+  - step: each
+    loop: {in: [a, b], iterator: nm}
+    tool: {kind: python, args: {nm: "{{ nm }}", k: "{{ args.k }}"}, code: result = nm * k}
+    next: {arcs: [{step: end, when: "{{ event.name == 'step.exit' }}"}]}
+  - step: end
+    tool: {kind: python, input: {xs: "{{ each.results }}", mark: "{{ start }}"}, code: "result = {'all': '+'.join(xs), 'mark': mark}"}
+  - step: bad
+    tool: {kind: noop}
+YAML
+    cairn_is 0 validate --strict old.yaml
+    cairn_is 0 run old.yaml "${store[@]}" --progress none -o json
+    equal "$(jq -c '.steps[]|select(.stepId=="end").result' out)" '{"all":"aa+bb","mark":4}'
+    intact
+}
 test_playbooks_run_by_others_are_found() {
     mkdir -p lib/books/deep odd
     book child lib/books/child <<<'  - {step: x, tool: {kind: noop}}' >lib/books/child.yaml

@@ -43,6 +43,7 @@ static void check_task(const struct net_step *step, uint32_t index)
         INVARIANT(rule->action >= NET_CONTINUE && rule->action <= NET_FAIL);
         INVARIANT(rule->attempts >= 1 && rule->delay_ms >= 0);
         INVARIANT(rule->target == PROGRAM_TOP || rule->target < step->task_count);
+        INVARIANT(rule->action != NET_JUMP || rule->target != PROGRAM_TOP || index > 0);
         check_when(&rule->when);
         check_sets(&rule->sets);
     }

@@ -131,6 +131,8 @@ static void jumps_stay_in_their_step(void)
     CHECK_INT(net_step("start")->tasks[1].rules[0].target, 0);
     CHECK_INT(net_step("start")->tasks[1].rules[1].target, PROGRAM_TOP);
     refuse(RULES("            - {when: a, then: {do: jump, to: start}}\n"), "E0310", "no task \"start\"");
+    refuse(RULES("            - {when: a, then: {do: jump, to: previous}}\n"), "E0310",
+           "no task \"previous\""); // it is the first
 }
 
 static void aliases_have_one_name_C_47(void)
