@@ -2,6 +2,7 @@
 //
 //   image.c    one run, read whole
 //   copy.c     runs of one store into another, as they are
+//   notes.c    what a service remembers beside them, mirrored or put back
 //   export.c   runs into a bundle (store/bundle.h, docs/format/bundle.md)
 //   redact.c   a record without its values
 //   proof.c    a bundle checked: container, hashes, signature, chains
@@ -67,6 +68,24 @@ struct copy_options {
 // others are copied.
 enum code archive_copy(struct store *from, struct store *to, const struct copy_options *options, struct arena *arena,
                        struct copy_report *out, struct error *err) MUST_CHECK;
+
+// ---- what a service remembers beside the runs (S15)
+enum notes_how {
+    NOTES_MIRROR = 1, // a backup: the notes of `to` become those of `from`. E_CONFLICT: `to` has those of another store
+    // A restore: `to` begins its next life (I46). Cursors of sinks and their dead letters, tokens of workers and of callers are void.
+    NOTES_NEXT_LIFE,
+    NOTES_DEFINITIONS // only definitions and their documents that `to` does not have
+};
+struct notes_report {
+    uint64_t put_count, removed_count, void_count;
+};
+enum code archive_notes(struct store *from, struct store *to, enum notes_how how, int64_t now_ms, struct arena *arena,
+                        struct notes_report *out, struct error *err) MUST_CHECK;
+bool archive_has_notes(struct store *store, struct arena *arena);
+// Between the two a backup is not whole, and a restore refuses it (E_CONFLICT).
+enum code archive_backup_begin(struct store *to, int64_t now_ms, struct error *err) MUST_CHECK;
+enum code archive_backup_end(struct store *to, int64_t now_ms, struct error *err) MUST_CHECK;
+enum code archive_backup_check(struct store *from, struct error *err) MUST_CHECK;
 
 #define ARCHIVE_IMPORTED "IMPORTED" // substatus of an unfinished run that came from elsewhere
 

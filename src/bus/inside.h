@@ -40,7 +40,8 @@ struct sink_config {
     uint32_t max_attempts;
     int64_t backoff_ms, backoff_max_ms, probe_max_ms, timeout_ms, cursor_ms;
     struct secret signing, token, user, password, credentials;
-    struct json headers; // of a webhook: object of strings
+    struct json headers;      // of a webhook: object of strings
+    struct store_lives lives; // of the store, once it has been looked at
 };
 
 // The sinks of a configuration, in `arena`. E_INVALID names the place; E_DENIED.
@@ -53,7 +54,9 @@ enum code sink_secret(const struct secret *secret, struct arena *arena, struct s
 
 // ---- messages
 struct message {
-    struct str id; // "run:seq", or "tenant/run:seq" beside the default tenant: the same whenever it is sent
+    // "run:seq", or "tenant/run:seq" beside the default tenant: the same whenever it is sent. What a store recorded after it was put back
+    // from a backup has "~2" behind it, "~3" after the second time: another event may have been delivered under that number before.
+    struct str id;
     enum vocabulary vocabulary;
     struct str tenant, project, environment, run, plan_id, plan_version, type, step, event_id, key, trace;
     uint64_t seq;

@@ -94,12 +94,13 @@ static enum code read_head(struct store *store, struct arena *arena, struct mess
 }
 
 // Runs are told apart by tenant and id, so an id that two tenants chose must not make one event look like the other's.
-static bool make_id(struct message *message, struct arena *arena)
+static bool make_id(struct message *message, uint32_t life, struct arena *arena)
 {
     struct buf text;
     buf_init(&text, 4096);
     if (!str_is(message->tenant, "default")) buf_printf(&text, "%.*s/", STR_ARG(message->tenant));
     buf_printf(&text, "%.*s:%llu", STR_ARG(message->run), (unsigned long long)message->seq);
+    if (life > 1) buf_printf(&text, "~%u", life);
     message->id = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
     buf_release(&text);
     return message->id.ptr != NULL;
@@ -237,7 +238,7 @@ enum code message_make(const struct sink_config *config, struct store *store, co
     enum code rc = read_record(item, arena, out, err);
     if (!rc) rc = read_head(store, arena, out, err);
     if (rc) return rc;
-    if (!make_id(out, arena) || !make_trace(out, arena)) return no_memory(err);
+    if (!make_id(out, life_of(&config->lives, item->position), arena) || !make_trace(out, arena)) return no_memory(err);
     if (config->format == FORMAT_RECORD) return OK;
     return config->structured ? ce_body(out, arena, err) : ce_headers(out, arena, err);
 }

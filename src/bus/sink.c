@@ -385,7 +385,8 @@ static void report_old(struct sink *sink)
 static enum code find_cursor(struct sink *sink, struct error *err)
 {
     arena_reset(&sink->loading);
-    enum code rc = cursor_load(sink->store, sink->config.name, &sink->loading, &sink->cursor, err);
+    enum code rc = store_lives(sink->store, &sink->loading, &sink->config.lives, err);
+    if (!rc) rc = cursor_load(sink->store, sink->config.name, &sink->loading, &sink->cursor, err);
     if (rc != E_NOT_FOUND) return rc;
     *err = (struct error){0};
     sink->cursor_dirty = true; // where it began is worth a note: it is what "from" meant

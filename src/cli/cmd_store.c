@@ -30,7 +30,8 @@ static void tell_copy(void *context, const struct copy_report *report, uint64_t 
     buf_release(&text);
 }
 
-static int report_copy(struct cli *cli, const struct copy_report *report, const struct verify_report *proof)
+static int report_copy(struct cli *cli, const struct copy_report *report, const struct notes_report *notes,
+                       const struct verify_report *proof)
 {
     struct buf text;
     bool intact = proof->fault_count == 0;
@@ -41,7 +42,9 @@ static int report_copy(struct cli *cli, const struct copy_report *report, const 
                   put(cli, &out, "present", (int64_t)report->same_count) &&
                   put(cli, &out, "events", (int64_t)report->event_count) &&
                   put(cli, &out, "blobs", (int64_t)report->blob_count) &&
-                  put(cli, &out, "files", (int64_t)report->file_count);
+                  put(cli, &out, "files", (int64_t)report->file_count) &&
+                  put(cli, &out, "notes", (int64_t)(notes->put_count + notes->removed_count)) &&
+                  put(cli, &out, "void", (int64_t)notes->void_count);
         for (size_t i = 0; ok && i < report->fault_count; i++) {
             struct json fault = json_object();
             ok = json_put(&cli->arena, &fault, STR("runId"), json_string(report->faults[i].run)) &&
@@ -63,24 +66,53 @@ static int report_copy(struct cli *cli, const struct copy_report *report, const 
         buf_printf(&text, ", %llu brought up to date", (unsigned long long)report->extended_count);
     if (report->same_count) buf_printf(&text, ", %llu were there", (unsigned long long)report->same_count);
     if (report->fault_count) buf_printf(&text, ", %zu left out", report->fault_count);
-    buf_printf(&text, ": %llu events, %llu blobs, %llu files; the copy is %s\n",
-               (unsigned long long)report->event_count, (unsigned long long)report->blob_count,
-               (unsigned long long)report->file_count, intact ? "intact" : "damaged");
+    buf_printf(&text, ": %llu events, %llu blobs, %llu files", (unsigned long long)report->event_count,
+               (unsigned long long)report->blob_count, (unsigned long long)report->file_count);
+    if (notes->put_count + notes->removed_count)
+        buf_printf(&text, ", %llu notes", (unsigned long long)(notes->put_count + notes->removed_count));
+    buf_printf(&text, "; the copy is %s\n", intact ? "intact" : "damaged");
     cli_print(cli, &text);
     buf_release(&text);
     return EXIT_OK;
 }
 
-static int copy_and_verify(struct cli *cli, struct store *from, struct store *to, struct str tenant)
+// Notes refer to runs, never the other way: of a store that cannot be read as of one moment they are read first, so that nothing they
+// speak of is missing. A life begins where the feed ends, when all runs are there.
+static enum code copy_all(struct cli *cli, struct store *from, struct store *to, const struct copy_options *options,
+                          enum notes_how how, struct copy_report *report, struct notes_report *notes, struct error *err)
+{
+    int64_t now = os_now().wall_ms;
+    enum code rc = store_freeze(from, err);
+    if (rc == E_UNSUPPORTED) {
+        *err = (struct error){0};
+        rc = OK;
+    }
+    if (!rc && how == NOTES_MIRROR) rc = archive_backup_begin(to, now, err);
+    if (!rc && how == NOTES_MIRROR) rc = archive_notes(from, to, how, now, &cli->arena, notes, err);
+    if (!rc) rc = archive_copy(from, to, options, &cli->arena, report, err);
+    if (!rc && how && how != NOTES_MIRROR) rc = archive_notes(from, to, how, now, &cli->arena, notes, err);
+    if (!rc && how == NOTES_MIRROR) rc = archive_backup_end(to, now, err);
+    return rc;
+}
+
+static int copy_and_verify(struct cli *cli, struct store *from, struct store *to, enum notes_how how)
 {
     struct copy_report report;
+    struct notes_report notes = {0};
     struct verify_report proof = {0};
     struct error err = {0};
+    struct str tenant = args_text(&cli->args, FLAG_TENANT, "");
     struct copy_options options = {.tenant = tenant, .files = true, .extend = true, .tell = tell_copy, .context = cli};
-    if (archive_copy(from, to, &options, &cli->arena, &report, &err)) return cli_error(cli, &err);
+    if (tenant.len) how = 0; // tokens and the audit are not of one tenant alone
+    if (copy_all(cli, from, to, &options, how, &report, &notes, &err)) return cli_error(cli, &err);
     if (store_verify(to, tenant, STR(""), &cli->arena, &proof, &err)) return cli_error(cli, &err);
     for (size_t i = 0; i < report.fault_count; i++) cli_warn(cli, "left out: %.*s", STR_ARG(report.faults[i].what));
-    int code = report_copy(cli, &report, &proof);
+    if (notes.void_count)
+        cli_note(
+            cli,
+            "%llu tokens, cursors and keys of the former life are void; the next `cairn serve` writes a first token",
+            (unsigned long long)notes.void_count);
+    int code = report_copy(cli, &report, &notes, &proof);
     if (code) return code;
     return proof.fault_count ? EXIT_INTEGRITY : report.fault_count ? EXIT_CONFLICT : EXIT_OK;
 }
@@ -92,7 +124,9 @@ int command_store_copy(struct cli *cli)
     if (str_eq(words[0], words[1])) return cli_fail(cli, EXIT_USAGE, "the two stores are the same");
     int code = session_open_url(&from, cli, words[0].ptr, STORE_READ);
     if (!code) code = session_open_url(&to, cli, words[1].ptr, STORE_WRITE);
-    if (!code) code = copy_and_verify(cli, from.store, to.store, args_text(&cli->args, FLAG_TENANT, ""));
+    if (!code)
+        code = copy_and_verify(cli, from.store, to.store,
+                               archive_has_notes(to.store, &cli->arena) ? NOTES_DEFINITIONS : NOTES_NEXT_LIFE);
     session_close(&from);
     session_close(&to);
     return code;
@@ -119,7 +153,7 @@ int command_store_backup(struct cli *cli)
     if (!code) code = session_open_url(&to, cli, same_kind(cli, &from, cli->args.words[0]), STORE_WRITE);
     if (!code && str_eq(store_url(from.store), store_url(to.store)))
         code = cli_fail(cli, EXIT_USAGE, "the backup would be the store itself");
-    if (!code) code = copy_and_verify(cli, from.store, to.store, args_text(&cli->args, FLAG_TENANT, ""));
+    if (!code) code = copy_and_verify(cli, from.store, to.store, NOTES_MIRROR);
     session_close(&from);
     session_close(&to);
     return code;
@@ -132,7 +166,7 @@ static int check_empty(struct session *session)
     struct error err = {0};
     struct run_filter filter = {.limit = 1};
     if (store_list(session->store, &filter, &cli->arena, &heads, &err)) return cli_error(cli, &err);
-    if (heads.count == 0) return EXIT_OK;
+    if (heads.count == 0 && !archive_has_notes(session->store, &cli->arena)) return EXIT_OK;
     cli_fail(cli, EXIT_CONFLICT, "the store %s is not empty", session->url);
     cli_hint(cli, "`cairn store copy FROM TO` adds runs to a store");
     return EXIT_CONFLICT;
@@ -144,7 +178,9 @@ int command_store_restore(struct cli *cli)
     int code = session_open(&to, cli, STORE_WRITE);
     if (!code) code = check_empty(&to);
     if (!code) code = session_open_url(&from, cli, same_kind(cli, &to, cli->args.words[0]), STORE_READ);
-    if (!code) code = copy_and_verify(cli, from.store, to.store, args_text(&cli->args, FLAG_TENANT, ""));
+    struct error err = {0};
+    if (!code && archive_backup_check(from.store, &err)) code = cli_error(cli, &err);
+    if (!code) code = copy_and_verify(cli, from.store, to.store, NOTES_NEXT_LIFE);
     session_close(&from);
     session_close(&to);
     return code;

@@ -748,8 +748,7 @@ static const struct command commands[] = {
      "store backup",
      "DEST",
      "copy the store while it is being used",
-     "Every run as it is at one moment, older runs first, so that a run is never behind the ones it started. The same "
-     "DEST "
+     "Every run as it is at one moment, older runs first, and what a service remembers beside them. The same DEST "
      "again brings the backup up to date. DEST is a store: a path is one of the same kind. Verified at the end.",
      "cairn store backup /mnt/backup/cairn.db\ncairn store backup files:/mnt/backup/runs",
      "text|json",
@@ -761,7 +760,9 @@ static const struct command commands[] = {
      "store restore",
      "BACKUP",
      "fill an empty store from a backup",
-     "Unfinished runs can go on with `cairn recover`; see to it that nobody still runs them elsewhere.",
+     "Unfinished runs can go on with `cairn recover`; see to it that nobody still runs them elsewhere. The store "
+     "begins its "
+     "next life: tokens of a service, leases of its workers and cursors of its sinks are void.",
      "cairn store restore /mnt/backup/cairn.db --store sqlite:./cairn.db",
      "text|json",
      1,

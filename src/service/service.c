@@ -252,6 +252,18 @@ static enum code key_note(struct service *service, struct str name, struct task_
     return key_note(service, name, out, err);
 }
 
+// The life of the store has a name from its first service on, so that a backup can be told from another store (I46).
+static enum code name_life(struct service *service, struct error *err)
+{
+    struct store_lives lives, none = {0};
+    struct note_put put;
+    enum code rc = store_lives(service->store, &service->arena, &lives, err);
+    if (rc || lives.id[0]) return rc;
+    rc = life_next(&none, 0, os_now().wall_ms, os_entropy(), &service->arena, &put, err);
+    struct store_batch batch = {.notes = &put, .note_count = 1};
+    return rc ? rc : store_append(service->store, &batch, os_now().wall_ms, &service->arena, err);
+}
+
 static enum code open_remote(struct service *service, struct error *err)
 {
     char mark[33];
@@ -309,6 +321,7 @@ static enum code open_parts(struct service *service, struct error *err)
     if (!rc) rc = lock_take(service, err);
     if (!rc) rc = open_engine(service, err);
     if (!rc) rc = alerts_open(service, err);
+    if (!rc) rc = name_life(service, err);
     if (!rc) rc = audit_load(service, err);
     if (!rc) rc = key_note(service, STR("cursor"), &service->cursor_key, err);
     if (!rc) rc = keys_open(service, err);

@@ -190,6 +190,14 @@ const char *service_token_file(const struct service *service)
     return service->settings.token_file.ptr;
 }
 
+// After a restore all tokens are revoked (I46), and somebody must be able to come in.
+static bool any_valid(const struct tokens *tokens)
+{
+    for (size_t i = 0; i < tokens->count; i++)
+        if (!tokens->rows[i]->token.principal.revoked) return true;
+    return false;
+}
+
 enum code tokens_first(struct service *service, struct error *err)
 {
     uint8_t entropy[TOKEN_ENTROPY];
@@ -199,7 +207,7 @@ enum code tokens_first(struct service *service, struct error *err)
     struct str path = token_path(service, &service->arena);
     if (!path.ptr) return error_set(err, E_NOMEM, "out of memory");
     service->settings.token_file = path;
-    if (service->tokens.count > 0) return OK;
+    if (any_valid(&service->tokens)) return OK;
     os_entropy()->fill(os_entropy(), entropy, sizeof(entropy));
     auth_token_make(entropy, text, &token.id, &token.secret);
     token.principal = (struct principal){.id = token.id,

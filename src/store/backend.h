@@ -119,6 +119,9 @@ struct store_ops {
     enum code (*note)(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);
     enum code (*notes)(struct store *, struct str space, struct str after, size_t limit, struct arena *, struct notes *,
                        struct error *);
+    // The first space above `after`, in `arena`; empty: there is none. Where there is `notes`.
+    enum code (*next_space)(struct store *, struct str after, struct arena *, struct str *out, struct error *);
+    enum code (*freeze)(struct store *, struct error *); // NULL: cannot
     // S16. NULL: this store has no feed. `hash` of the records need not be set; `next` is set when it is not the last item's position.
     enum code (*feed)(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
     enum code (*feed_end)(struct store *, uint64_t *, struct error *);

@@ -437,6 +437,7 @@ static const struct store_ops files_ops = {
     .inbox = files_inbox,
     .note = files_note,
     .notes = files_notes,
+    .next_space = files_next_space,
     .feed = files_feed,
     .feed_end = files_feed_end,
     .remove = files_remove,

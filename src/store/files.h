@@ -362,6 +362,8 @@ void notes_close(struct files_store *files);
 enum code files_note(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);
 enum code files_notes(struct store *, struct str space, struct str after, size_t limit, struct arena *, struct notes *,
                       struct error *);
+enum code files_next_space(struct store *base, struct str after, struct arena *arena, struct str *out,
+                           struct error *err);
 
 // files_remove.c
 enum code files_remove(struct store *, const struct run_name *, size_t count, int64_t now_ms, struct str reason,

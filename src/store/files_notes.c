@@ -370,6 +370,18 @@ enum code files_notes(struct store *base, struct str space, struct str after, si
     return rc;
 }
 
+enum code files_next_space(struct store *base, struct str after, struct arena *arena, struct str *out,
+                           struct error *err)
+{
+    struct files_store *files = files_of(base);
+    *out = STR("");
+    enum code rc = prepare(files, err);
+    const struct note_node *node = rc == OK ? note_list_beyond(&files->notes.list, after) : NULL;
+    if (!node) return rc;
+    *out = arena_copy(arena, node->space);
+    return out->ptr ? OK : out_of_memory(err);
+}
+
 // ---- written anew
 
 static enum code copy_notes(struct files_store *files, struct file *file, uint64_t *end, struct error *err)

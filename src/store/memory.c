@@ -518,6 +518,14 @@ static enum code memory_notes(struct store *base, struct str space, struct str a
     return OK;
 }
 
+static enum code memory_next_space(struct store *base, struct str after, struct arena *arena, struct str *out,
+                                   struct error *err)
+{
+    const struct note_node *node = note_list_beyond(&memory(base)->notes, after);
+    *out = node ? node->space : STR("");
+    return !node || copy_to(arena, out) ? OK : out_of_memory(err);
+}
+
 static enum code memory_feed(struct store *base, uint64_t after, size_t limit, struct arena *arena, struct feed *out,
                              struct error *err)
 {
@@ -735,6 +743,7 @@ static const struct store_ops memory_ops = {
     .inbox = memory_inbox,
     .note = memory_note,
     .notes = memory_notes,
+    .next_space = memory_next_space,
     .feed = memory_feed,
     .feed_end = memory_feed_end,
     .remove = memory_remove,

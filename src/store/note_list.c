@@ -83,6 +83,17 @@ const struct note_node *note_list_above(const struct note_list *list, struct str
     return node && str_eq(node->space, space) ? node : NULL;
 }
 
+const struct note_node *note_list_beyond(const struct note_list *list, struct str space)
+{
+    // Above every key of the space and below every longer name: spaces have no such byte.
+    char room[NOTE_SPACE_MAX + 1];
+    struct name text;
+    INVARIANT(space.len < sizeof(room));
+    if (space.len) memcpy(room, space.ptr, space.len);
+    room[space.len] = '\x01';
+    return space.len ? not_below(list, name_of((struct str){room, space.len + 1}, STR(""), &text)) : list->first[0];
+}
+
 static void unlink_at(struct note_list *list, struct note_node **links[NOTE_HEIGHT_MAX], struct str name)
 {
     struct note_node *old = *links[0];

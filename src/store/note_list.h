@@ -26,6 +26,7 @@ struct note_node *note_node_new(struct str space, struct str key, uint64_t versi
 const struct note_node *note_list_find(const struct note_list *list, struct str space, struct str key);
 // The first one of the space with a key above `after`; NULL: none. The next one is next[0], as long as its space is the same.
 const struct note_node *note_list_above(const struct note_list *list, struct str space, struct str after);
+const struct note_node *note_list_beyond(const struct note_list *list, struct str space); // the first of a later space
 void note_list_put(struct note_list *list, struct note_node *node); // takes it over, in the place of one of that name
 void note_list_drop(struct note_list *list, struct str space, struct str key);
 // Each change finds the version that it expects, in the list or made by one before it; else E_CONFLICT.

@@ -150,6 +150,28 @@ enum code store_notes(struct store *store, struct str space, struct str after, s
     return rc || limit == 0 ? rc : store->ops->notes(store, space, after, limit, arena, out, err);
 }
 
+enum code store_note_spaces(struct store *store, struct arena *arena, struct note_spaces *out, struct error *err)
+{
+    *out = (struct note_spaces){0};
+    struct str after = STR("");
+    size_t capacity = 0;
+    if (!store->ops->next_space) return OK;
+    for (;;) {
+        enum code rc = store->ops->next_space(store, after, arena, &after, err);
+        if (rc || after.len == 0) return rc;
+        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
+        if (!out->items) return out_of_memory(err);
+        out->items[out->count++] = after;
+    }
+}
+
+enum code store_freeze(struct store *store, struct error *err)
+{
+    if (store->ops->freeze) return store->ops->freeze(store, err);
+    if (strcmp(store->ops->kind, "bundle") == 0) return OK;
+    return error_set(err, E_UNSUPPORTED, "a %s store cannot be read as it is at one moment", store->ops->kind);
+}
+
 enum code store_feed(struct store *store, uint64_t after, size_t limit, struct arena *arena, struct feed *out,
                      struct error *err)
 {

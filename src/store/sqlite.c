@@ -354,6 +354,7 @@ static void sqlite_close(struct store *base)
     if (store->db) sqlite_leave(store);
     for (size_t i = 0; i < STATEMENT_COUNT; i++) sqlite3_finalize(store->statements[i]);
     sqlite_forget_lists(store);
+    if (store->frozen) sqlite_rollback(store);
     int rc = sqlite3_close(store->db);
     INVARIANT(rc != SQLITE_BUSY); // somebody kept a statement
     sqlite_gather_free(store);
@@ -376,6 +377,8 @@ static const struct store_ops sqlite_ops = {
     .inbox = sqlite_inbox,
     .note = sqlite_note,
     .notes = sqlite_notes,
+    .next_space = sqlite_next_space,
+    .freeze = sqlite_freeze,
     .feed = sqlite_feed,
     .feed_end = sqlite_feed_end,
     .remove = sqlite_remove,

@@ -53,6 +53,7 @@
     X(DROP_NOTE, "DELETE FROM notes WHERE space=?1 AND key=?2 AND version=?3")                                         \
     X(NOTE, "SELECT version,value FROM notes WHERE space=?1 AND key=?2")                                               \
     X(NOTES, "SELECT key,version,value FROM notes WHERE space=?1 AND key>?2 ORDER BY key LIMIT ?3")                    \
+    X(NEXT_SPACE, "SELECT min(space) FROM notes WHERE space>?1")                                                       \
     X(FEED, "SELECT e.sequence,e.event_type,e.timestamp,e.payload,e.record_prefix,e.record_suffix,e.key,e.run_id,"     \
             "e.position,r.tenant_id,r.vocabulary FROM workflow_events e CROSS JOIN runs r USING(run_no) "              \
             "WHERE e.position>?1 ORDER BY e.position LIMIT ?2")                                                        \
@@ -144,6 +145,7 @@ struct sqlite_store {
     // has written. The version of the pager tells.
     bool above_floor;
     unsigned pager_version;
+    bool frozen;           // a transaction is open for as long as the handle is: it shows one moment
     int64_t blobs_version; // of the data when the blobs were listed; 0 = they were not
     struct released *released;
     size_t released_count, released_capacity;
@@ -204,6 +206,8 @@ enum code sqlite_write_notes(struct sqlite_store *store, const struct commit *co
 enum code sqlite_note(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);
 enum code sqlite_notes(struct store *, struct str space, struct str after, size_t limit, struct arena *, struct notes *,
                        struct error *);
+enum code sqlite_next_space(struct store *, struct str after, struct arena *, struct str *, struct error *);
+enum code sqlite_freeze(struct store *, struct error *);
 enum code sqlite_feed(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
 enum code sqlite_feed_end(struct store *, uint64_t *, struct error *);
 

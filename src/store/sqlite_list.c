@@ -286,11 +286,28 @@ static enum code bound(struct listing *listing, struct error *err)
     return rc;
 }
 
+// A handle that shows one moment is in a transaction already.
 static enum code look(struct sqlite_store *store, enum statement which, struct error *err)
 {
-    enum code rc;
+    enum code rc = OK;
+    if (store->frozen) return OK;
     sqlite3_stmt *statement = sqlite_statement(store, which, &rc, err);
     return statement ? sqlite_step(store, statement, "list runs", err) : rc;
+}
+
+enum code sqlite_freeze(struct store *base, struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    enum code rc = store->frozen ? OK : look(store, STATEMENT_LOOK, err);
+    if (rc || store->frozen) return rc;
+    store->frozen = true;
+    // The moment is that of the first look.
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_NEWEST_RUN, &rc, err);
+    if (!statement) return rc;
+    int got = sqlite3_step(statement);
+    if (got != SQLITE_ROW) rc = sqlite_code(store, got, "read the store", err);
+    sqlite_done(statement);
+    return rc;
 }
 
 enum code sqlite_list(struct store *base, const struct run_filter *filter, struct arena *arena, struct run_heads *out,

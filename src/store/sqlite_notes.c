@@ -113,6 +113,25 @@ enum code sqlite_notes(struct store *base, struct str space, struct str after, s
     return rc;
 }
 
+enum code sqlite_next_space(struct store *base, struct str after, struct arena *arena, struct str *out,
+                            struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    *out = STR("");
+    if (is_older(store, STATEMENT_NEXT_SPACE)) return OK;
+    enum code rc;
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_NEXT_SPACE, &rc, err);
+    if (!statement) return rc;
+    sqlite_bind_str(statement, 1, after);
+    int got = sqlite3_step(statement);
+    if (got != SQLITE_ROW)
+        rc = sqlite_code(store, got, "read notes", err);
+    else if (!sqlite_copy(statement, 0, arena, out))
+        rc = out_of_memory(err);
+    sqlite_done(statement);
+    return rc;
+}
+
 static enum code take_item(sqlite3_stmt *row, struct arena *arena, struct feed_item *out)
 {
     *out = (struct feed_item){.position = (uint64_t)sqlite3_column_int64(row, 8)};

@@ -309,6 +309,33 @@ enum code store_note(struct store *store, struct str space, struct str key, stru
 enum code store_notes(struct store *store, struct str space, struct str after, size_t limit, struct arena *arena,
                       struct notes *out, struct error *err) MUST_CHECK;
 
+// Spaces that have notes, ascending, in `arena`.
+struct note_spaces {
+    struct str *items;
+    size_t count;
+};
+enum code store_note_spaces(struct store *store, struct arena *arena, struct note_spaces *out,
+                            struct error *err) MUST_CHECK;
+
+// The lives of a store (I46): one that was put back from a backup goes on in its next life, so that what the former one gave out (leases,
+// tokens, cursors, ids of deliveries) is told from its own. A note, "store"/"life".
+#define LIVES_KEPT 32
+struct store_lives {
+    uint32_t number;                // 1 = it was never put back
+    uint64_t positions[LIVES_KEPT]; // end of the feed when the last lives began, ascending
+    size_t position_count;
+    char id[33]; // of this life, hex; empty: nobody has asked for one yet
+};
+enum code store_lives(struct store *store, struct arena *arena, struct store_lives *out, struct error *err) MUST_CHECK;
+uint32_t life_of(const struct store_lives *lives, uint64_t position); // in which the event there was recorded
+// The note of the life after `lives`, which begins at `position`; with number 0: of the first. In `arena`.
+enum code life_next(const struct store_lives *lives, uint64_t position, int64_t now_ms, struct entropy *entropy,
+                    struct arena *arena, struct note_put *out, struct error *err) MUST_CHECK;
+
+// From now on this handle, opened for reading, shows the store as it is at this moment, whoever writes: runs, events, ledger, blobs and notes
+// fit together. E_UNSUPPORTED: this store cannot do that (files, servers); bundles never change. Until the handle is closed.
+enum code store_freeze(struct store *store, struct error *err) MUST_CHECK;
+
 struct feed_item {
     uint64_t position;
     struct str tenant, run;

@@ -172,6 +172,12 @@ static void S15_notes_of_a_space_come_by_the_bytes_of_their_keys_in_pages(void)
             after = page.items[page.count - 1].key;
         }
         CHECK_INT(seen, ARRAY_COUNT(sorted));
+        struct note_spaces spaces;
+        CHECK_OK(store_note_spaces(kit.store, &kit.arena, &spaces, &kit.err), &kit.err);
+        CHECK_INT(spaces.count, 3);
+        CHECK_STR(spaces.items[0], STR("pag"));
+        CHECK_STR(spaces.items[1], STR("page"));
+        CHECK_STR(spaces.items[2], STR("page2"));
         suite_reopen(&kit, STORE_READ);
     }
     struct notes none;

@@ -442,6 +442,32 @@ static void events_share_a_connection(void)
     bus_kit_close(&kit);
 }
 
+// Another event may have been delivered under the number that a store gives again after it was put back (I46).
+static void what_is_recorded_after_a_restore_has_ids_of_its_own_I46(void)
+{
+    struct bus_kit kit;
+    begin(&kit);
+    bus_kit_run(&kit, "default", "old", 1);
+    struct store_lives lives;
+    struct note_put put;
+    uint64_t end = 0;
+    struct error err = {0};
+    CHECK_OK(store_lives(kit.store.store, &kit.store.arena, &lives, &err), &err);
+    CHECK_INT(lives.number, 1);
+    CHECK_OK(store_feed_end(kit.store.store, &end, &err), &err);
+    CHECK_OK(life_next(&lives, end, KIT_NOW, os_entropy(), &kit.store.arena, &put, &err), &err);
+    struct store_batch batch = {.notes = &put, .note_count = 1};
+    CHECK_OK(store_append(kit.store.store, &batch, KIT_NOW, &kit.store.arena, &err), &err);
+    bus_kit_open(&kit, SINK(""), receiver.server.port);
+    bus_kit_run(&kit, "default", "new", 1);
+    BUS_WAIT(delivered(&kit, 6));
+    pthread_mutex_lock(&receiver.mutex);
+    CHECK_TEXT(receiver.seen[0].id, "old:1");
+    CHECK_TEXT(receiver.seen[3].id, "new:1~2");
+    pthread_mutex_unlock(&receiver.mutex);
+    bus_kit_close(&kit);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -456,6 +482,7 @@ int main(int argc, char **argv)
         TEST(not_now_is_believed_and_costs_no_attempts),
         TEST(a_receiver_that_is_gone_for_good_switches_its_sink_off),
         TEST(events_share_a_connection),
+        TEST(what_is_recorded_after_a_restore_has_ids_of_its_own_I46),
     };
     return test_main("bus_webhook", tests, ARRAY_COUNT(tests), argc, argv);
 }

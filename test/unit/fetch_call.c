@@ -649,7 +649,7 @@ static void a_connection_that_the_server_has_left_is_made_anew(void)
     struct fetch_keep *keep = fetch_keep_open();
     for (int i = 0; i < 10; i++) CHECK_OK(post(policy, keep, server.port, true, &err), &err);
     CHECK_INT(atomic_load(&server.accepted), 5);
-    CHECK_INT(atomic_load(&server.requests), 14); // every third was not answered, and sent again
+    CHECK_INT(atomic_load(&server.requests), 14);                  // every third was not answered, and sent again
     CHECK_INT(post(policy, keep, server.port, false, &err), E_IO); // it may have been done: not ours to repeat
     CHECK_OK(post(policy, keep, server.port, false, &err), &err);
     fetch_keep_close(keep);

@@ -578,6 +578,41 @@ static void a_damaged_page_is_told_in_words(void)
     kit_release(&kit);
 }
 
+// A backup is of one moment, whatever is written meanwhile (I46).
+static void a_frozen_reader_shows_one_moment_I46(void)
+{
+    struct kit kit, reader;
+    const char *path = scratch_path();
+    start(&kit, path, NULL);
+    kit_init(&reader);
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
+    kit_step(&kit, log, "a");
+    CHECK_OK(try_open(&reader, path, STORE_READ, NULL), &reader.err);
+    CHECK_OK(store_freeze(reader.store, &reader.err), &reader.err);
+    kit_step(&kit, log, "b");
+    struct run_log *other = kit_create(&kit, "other", VOCABULARY_RUN);
+    kit_step(&kit, other, "a");
+    struct note_put put = {.space = STR("x"), .key = STR("k"), .value = STR("v")};
+    struct store_batch batch = {.notes = &put, .note_count = 1};
+    CHECK_OK(store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err), &kit.err);
+    for (int i = 0; i < 2; i++) {
+        struct run_filter filter = {.tenant = STR("default")};
+        struct run_heads heads;
+        struct note_spaces spaces;
+        CHECK_OK(store_list(reader.store, &filter, &reader.arena, &heads, &reader.err), &reader.err);
+        CHECK_INT(heads.count, 1);
+        CHECK_INT(heads.items[0].last_seq, 1);
+        CHECK_INT(kit_read(&reader, "r").count, 1);
+        CHECK_OK(store_note_spaces(reader.store, &reader.arena, &spaces, &reader.err), &reader.err);
+        CHECK_INT(spaces.count, 0);
+        kit_step(&kit, log, i ? "d" : "c");
+    }
+    kit_release(&reader);
+    store_release_run(kit.store, log);
+    store_release_run(kit.store, other);
+    kit_release(&kit);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -596,6 +631,7 @@ int main(int argc, char **argv)
         TEST(a_lease_given_back_is_seen_by_others_while_we_idle),
         TEST(other_files_are_refused_with_words),
         TEST(a_damaged_page_is_told_in_words),
+        TEST(a_frozen_reader_shows_one_moment_I46),
     };
     return test_main("store_sqlite", tests, ARRAY_COUNT(tests), argc, argv);
 }
