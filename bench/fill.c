@@ -56,7 +56,7 @@ static void run_all(struct fill *fill, size_t count, struct error *err)
     size_t started = 0;
     bool worked = true;
     while (started < count || engine_activity(fill->engine).resident > engine_activity(fill->engine).parked) {
-        while (started < count && engine_activity(fill->engine).resident < OUTSTANDING) {
+        while (started < count && engine_resident(fill->engine) < OUTSTANDING) {
             char run[129];
             struct start_request request = {.program = choose(fill, started, count), .triggered_by = STR("bench")};
             if (started % 1000 > 0 && started % 1000 < 15 && started % 20 != 7) request.tenant = STR("acme");

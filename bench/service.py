@@ -4,7 +4,7 @@
 Prints a JSON object per line, as `cairn bench` does. Needs wrk. Each figure stands beside the floor of the same run: what the
 same server answers to /livez, where nothing is read, decided or stored.
 """
-import argparse, json, os, re, select, shutil, signal, socket, subprocess, sys, tempfile, time
+import argparse, json, os, re, select, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 from datetime import datetime, timezone
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "crash"))
@@ -235,6 +235,72 @@ def bench_worker(cairn, directory, seconds):
     server.stop()
 
 
+class Watch(threading.Thread):
+    """The highest resident size of a server while something happens."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server, self.top, self.over = server, 0, False
+        self.start()
+
+    def run(self):
+        while not self.over:
+            self.top = max(self.top, self.server.rss_mib() or 0)
+            time.sleep(0.05)
+
+    def end(self):
+        self.over = True
+        self.join()
+        return round(self.top, 1)
+
+
+def flood(server, path, seconds, connections, body, headers=()):
+    """As wrk(), but answers are counted by status. One thread of wrk, so that its table is the only one."""
+    script = os.path.join(server.dir, "flood.lua")
+    with open(script, "w") as out:
+        out.write(f'wrk.headers["Authorization"] = "Bearer {server.token}"\nwrk.method = "POST"\nwrk.headers["Content-Type"] = "application/json"\nwrk.body = [==[' + json.dumps(body) + "]==]\n")
+        for name, value in headers:
+            out.write(f'wrk.headers["{name}"] = "{value}"\n')
+        out.write("""
+counts = {}
+function response(status, headers, body)
+  counts[status] = (counts[status] or 0) + 1
+  if status == 429 and not headers["Retry-After"] then counts[1] = (counts[1] or 0) + 1 end
+  text = ""
+  for k, v in pairs(counts) do text = text .. k .. "=" .. v .. " " end
+end
+local all = {}
+function setup(thread) table.insert(all, thread) end
+function done(summary, latency, requests)
+  for _, thread in ipairs(all) do io.write("CODES " .. (thread:get("text") or "") .. "\\n") end
+  io.write(string.format("TIME %d %d %d\\n", summary.duration, latency:percentile(50), latency:percentile(99)))
+end
+""")
+    watch, before = Watch(server), server.cpu()
+    text = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}", "--timeout", "30s", "-s", script, server.url + path], capture_output=True, text=True).stdout
+    micros, p50, p99 = (int(x) for x in re.search(r"TIME (.*)", text).group(1).split())
+    codes = {int(k): int(v) for k, v in (part.split("=") for part in re.search(r"CODES (.*)", text).group(1).split())}
+    good = sum(count for code, count in codes.items() if 200 <= code < 300)
+    return {"perSecond": round(good / (micros / 1e6)), "refused": codes.get(429, 0), "refusedWithoutRetryAfter": codes.pop(1, 0), "others": sum(count for code, count in codes.items() if code >= 300 and code != 429), "p50Ms": p50 / 1000, "p99Ms": p99 / 1000, "cpuUs": round((server.cpu() - before) * 1e6 / max(good, 1), 1), "rssMiB": watch.end()}
+
+
+def bench_overload(cairn, directory, seconds):
+    """Ten times as many clients as it takes to be busy; then runs that do not end, as fast as they can be started."""
+    server = Server(cairn, os.path.join(directory, "overload"))
+    body, wait = {"document": json.dumps(NOOP)}, [("Prefer", "wait=30")]
+    flood(server, "/v1/runs", 1, 64, body, wait)
+    peak = flood(server, "/v1/runs", 2 * seconds, 256, body, wait)
+    tell("overload", clients=256, what="peak", **peak)
+    flooded = flood(server, "/v1/runs", 3 * seconds, 2560, body, wait)
+    tell("overload", clients=2560, what="ten times as many", **flooded, ofPeak=round(flooded["perSecond"] / max(peak["perSecond"], 1), 2))
+    sleepy = {"metadata": {"planId": "sleepy", "planVersion": "1", "schemaVersion": "v1.2"}, "steps": [{"stepId": "a", "kind": "wait", "with": {"duration": "1h"}}]}
+    kept = flood(server, "/v1/runs", 2 * seconds, 256, {"document": json.dumps(sleepy)})
+    tell("overload", clients=256, what="runs that do not end", **kept)
+    after = flood(server, "/v1/runs", seconds, 256, body, wait)
+    tell("overload", clients=256, what="and others beside them", **after)
+    server.stop()
+
+
 def bench_sinks(cairn, directory):
     """25,000 events of a filled store, to a receiver of webhooks, to NATS, to a file: what delivering an event costs."""
     runs = 5000
@@ -273,7 +339,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=5)
     parser.add_argument("--stored", type=int, default=0, help="runs in the store before lists are measured")
     parser.add_argument("--clients", type=int, default=1000)
-    parser.add_argument("--only", default="start,status,sse,list,worker,sinks")
+    parser.add_argument("--only", default="start,status,sse,list,worker,sinks,overload")
     parser.add_argument("--dir", default=None)
     parser.add_argument("--store", default=None, help="directory with the bench.db of an earlier fill; it is kept")
     parser.add_argument("--beside", help=argparse.SUPPRESS)
@@ -305,6 +371,8 @@ def main():
         server.stop()
     if "worker" in only:
         bench_worker(args.cairn, directory, args.seconds)
+    if "overload" in only:
+        bench_overload(args.cairn, directory, args.seconds)
     if "sinks" in only:
         bench_sinks(args.cairn, directory)
     shutil.rmtree(directory)

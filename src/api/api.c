@@ -174,6 +174,12 @@ void api_handle(void *context, struct net_exchange *exchange)
     char allow[64];
     int status = 404;
     const struct route *route = route_find(request->method, request->path, params, &status, allow);
+    // Cheaply, before tokens and bodies are looked at: a refusal must cost less than what it refuses.
+    if (route && (route->flags & ROUTE_MAKES) && service_is_full(api->service)) {
+        net_come_again(exchange, 1000);
+        reply_now(exchange, 429, "OVERLOADED", "as many calls wait for the engine as may");
+        return;
+    }
     struct ask *ask = ask_new(api, exchange);
     if (!ask) {
         reply_now(exchange, 503, "OVERLOADED", "out of memory");

@@ -33,9 +33,10 @@ struct ask {
 };
 
 enum route_flags {
-    ROUTE_OPEN = 1, // needs no token
-    ROUTE_BODY = 2, // a JSON object, in ask->body
-    ROUTE_JSON = 4, // JSON that the handler reads itself
+    ROUTE_OPEN = 1,  // needs no token
+    ROUTE_BODY = 2,  // a JSON object, in ask->body
+    ROUTE_JSON = 4,  // JSON that the handler reads itself
+    ROUTE_MAKES = 8, // a new run: refused before anything else is done when the service is full
 };
 
 struct route {

@@ -120,18 +120,23 @@ void reply(struct call *call)
 // Without a call, and so without memory of its own.
 void reply_now(struct net_exchange *exchange, int status, const char *code, const char *detail)
 {
-    struct http_header type = {STR("Content-Type"), STR("application/problem+json")};
+    const struct http_header headers[] = {{STR("Content-Type"), STR("application/problem+json")},
+                                          {STR("Retry-After"), STR("1")}};
+    bool later = status == 429 || status == 503;
     struct arena *arena = net_arena(exchange);
     struct json problem;
     struct buf out;
-    bool ok = json_object_with(arena, 4, &problem) &&
+    bool ok = json_object_with(arena, 8, &problem) &&
+              json_put(arena, &problem, STR("type"), json_string(STR("about:blank"))) &&
               json_put(arena, &problem, STR("title"), json_string(str_from(http_reason(status)))) &&
               json_put(arena, &problem, STR("status"), json_int(status)) &&
               json_put(arena, &problem, STR("code"), json_string(str_from(code))) &&
+              json_put(arena, &problem, STR("retryable"), json_bool(later)) &&
+              (!later || json_put(arena, &problem, STR("retryAfterMs"), json_int(1000))) &&
               json_put(arena, &problem, STR("detail"), json_string(str_from(detail)));
     buf_init(&out, 4096);
     if (ok) json_write(&out, &problem);
-    net_reply(exchange, status, &type, 1, buf_str(&out));
+    net_reply(exchange, status, headers, later ? 2 : 1, buf_str(&out));
     buf_release(&out);
 }
 

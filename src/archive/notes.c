@@ -47,7 +47,7 @@ static bool is_mark(const struct note *note)
 // The positions of a feed are those of its store, and keys of tokens and of pages are what makes old ones void.
 static bool is_void(const struct note *note)
 {
-    static const char *const spaces[] = {"sink", "dlq", "otlp", "health", "store"};
+    static const char *const spaces[] = {"sink", "dlq", "otlp", "projector", "health", "store"};
     for (size_t i = 0; i < ARRAY_COUNT(spaces); i++)
         if (str_is(note->space, spaces[i])) return true;
     return str_is(note->space, "key") && !str_is(note->key, "bundle");

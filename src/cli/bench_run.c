@@ -59,11 +59,11 @@ static enum code flood(struct engine *engine, const struct program *program, siz
     size_t started = 0;
     enum code rc = OK;
     while (!rc) {
-        while (!rc && started < runs && engine_activity(engine).resident < outstanding) {
+        while (!rc && started < runs && engine_resident(engine) < outstanding) {
             rc = bench_start(engine, program, (struct str){0}, err);
             started++;
         }
-        if (rc || (started == runs && engine_activity(engine).resident == 0)) break;
+        if (rc || (started == runs && engine_resident(engine) == 0)) break;
         rc = bench_turn(engine, err);
     }
     return rc;
@@ -105,7 +105,7 @@ static enum code w1_round(struct bench *bench, const char *kind, struct engine *
     for (size_t i = 0; !code && i < W1_ROUND; i++) {
         double begin = w1->latency.last = bench_now();
         code = bench_start(engine, program, (struct str){0}, err);
-        while (!code && engine_activity(engine).resident > 0) code = bench_turn(engine, err);
+        while (!code && engine_resident(engine) > 0) code = bench_turn(engine, err);
         w1->runs[round * W1_ROUND + i] = bench_now() - begin;
     }
     w1->floors[round] = (before + bench_floor_now(bench, kind, 0.15)) / 2;

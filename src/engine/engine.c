@@ -315,6 +315,11 @@ struct engine_activity engine_activity(const struct engine *engine)
     return activity;
 }
 
+size_t engine_resident(const struct engine *engine)
+{
+    return engine->resident_count;
+}
+
 void engine_summary(const struct run *run, struct run_summary *out)
 {
     memset(out, 0, sizeof(*out));

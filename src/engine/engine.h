@@ -223,7 +223,8 @@ struct engine_activity {
     size_t in_flight;     // attempts dispatched by this process
     uint64_t slow_writes; // appends that took longer than limits.write_budget_ms, so far
 };
-struct engine_activity engine_activity(const struct engine *engine);
+struct engine_activity engine_activity(const struct engine *engine); // looks at every resident run
+size_t engine_resident(const struct engine *engine);                 // how many there are, at no cost
 const struct run *engine_run(const struct engine *engine, struct str tenant, struct str run); // NULL: not resident
 
 // One turn. *worked: something was decided or delivered. Call again at once while it is true.

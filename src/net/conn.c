@@ -97,7 +97,7 @@ static size_t feed(struct conn *conn, struct str bytes)
     size_t at = 0, used;
     enum http_step step = HTTP_DONE;
     while (conn->state == CONN_READING && (at < bytes.len || step == HTTP_HEAD)) {
-        if (conn->out_bytes >= OUT_HIGH && !conn->parser.began) break;
+        if (!conn->parser.began && (conn->out_bytes >= OUT_HIGH || conn->quiet_until)) break;
         if (!conn->parser.began && conn->served) conn->since = conn->server->now;
         step = http_parser_feed(&conn->parser, str_slice(bytes, at, bytes.len), &used);
         at += used;
@@ -173,13 +173,13 @@ void conn_run(struct conn *conn)
     if (conn->state == CONN_LINGERING) linger(conn);
     if (conn->state == CONN_READING && conn->pending.len) feed_pending(conn);
     // One read a turn, so that a client with much to say does not keep others waiting.
-    if (conn->state == CONN_READING && !conn->pending.len && conn->readable) feed_input(conn);
+    if (conn->state == CONN_READING && !conn->pending.len && conn->readable && !conn->quiet_until) feed_input(conn);
     if (conn->state == CONN_DEAD) return;
     out_flush(conn);
     if (conn->state == CONN_READING && conn->eof) conn->state = CONN_CLOSING;
     if (conn->state == CONN_CLOSING && !conn->out_first) finish(conn);
     if (conn->state == CONN_DEAD) return;
-    bool more = conn->state == CONN_READING && (conn->pending.len || conn->readable);
+    bool more = conn->state == CONN_READING && !conn->quiet_until && (conn->pending.len || conn->readable);
     if (more && conn->out_bytes < OUT_HIGH) conn_ready(conn);
     conn_watch(conn);
 }

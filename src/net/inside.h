@@ -111,8 +111,10 @@ struct conn {
     struct piece *out_first, *out_last;
     size_t out_bytes;
     struct heap_node timer;
-    int64_t since;    // the state, the head or the body began
-    int64_t progress; // bytes were last written
+    int64_t since;       // the state, the head or the body began
+    int64_t progress;    // bytes were last written
+    int64_t come_again;  // what it was told when it was refused; 0 = it was not
+    int64_t quiet_until; // no request is read before; 0 = any time
     // Of the handler, while it holds the exchange.
     struct buf answer;    // head, and a small body
     struct piece *body;   // a large body

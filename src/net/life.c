@@ -76,7 +76,7 @@ int64_t conn_deadline(const struct conn *conn)
     int64_t reading;
     switch (conn->state) {
     case CONN_READING:
-        reading = reading_deadline(conn);
+        reading = conn->quiet_until ? conn->quiet_until : reading_deadline(conn);
         return reading < writing ? reading : writing;
     case CONN_LINGERING:
         return conn->since + limits->linger_ms;
@@ -106,6 +106,11 @@ void conn_watch(struct conn *conn)
 
 void conn_timer(struct conn *conn)
 {
+    if (conn->quiet_until && conn->quiet_until <= conn->server->now && conn->state == CONN_READING) {
+        conn->quiet_until = 0;
+        conn->since = conn->server->now;
+        conn_ready(conn);
+    }
     int64_t due = conn_deadline(conn);
     if (due > conn->server->now) {
         set_timer(conn, due);

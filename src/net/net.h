@@ -80,6 +80,9 @@ struct str net_peer(const struct net_exchange *x);  // "127.0.0.1", "::1", "unix
 int64_t net_peer_uid(const struct net_exchange *x); // of the process behind a Unix socket; -1 otherwise
 // False once the client has closed its side: nobody may be waiting. Any thread.
 bool net_alive(const struct net_exchange *x);
+// The answer will be a refusal that says when to come again. A client that does not wait so long is answered once more, and then no
+// request of its connection is read before the time. Net thread, before the answer.
+void net_come_again(struct net_exchange *x, int64_t ms);
 
 // Answers: the exchange, its request and its arena are then gone. Any thread; copies. Length, Connection and Date are added.
 // A header that may not be written (CR, LF, NUL) makes it a 500. The body of a HEAD, 204 or 304 is left out.

@@ -33,6 +33,14 @@ int64_t net_peer_uid(const struct net_exchange *x)
     return conn_of(x)->uid;
 }
 
+void net_come_again(struct net_exchange *x, int64_t ms)
+{
+    struct conn *conn = conn_of(x);
+    int64_t now = conn->server->now;
+    if (conn->come_again > now) conn->quiet_until = conn->come_again;
+    conn->come_again = now + ms;
+}
+
 bool net_alive(const struct net_exchange *x)
 {
     return !atomic_load(&conn_of(x)->gone);

@@ -178,6 +178,14 @@ bool limits_take(struct call *call, const struct rate_rule *rule, struct str key
 
 bool limits_start(struct call *call)
 {
+    enum { RESIDENT_MAX = 100000, HINT_MS = 5000 };
+    uint32_t max = call->service->settings.resident_max ? call->service->settings.resident_max : RESIDENT_MAX;
+    if (engine_resident(call->service->engine) >= max) {
+        call->answer.retryable = true;
+        call->answer.retry_after_ms = HINT_MS;
+        call_problem(call, 429, "OVERLOADED", "%u runs have not ended, and no more are kept in memory", max);
+        return false;
+    }
     struct rate_rule rule = rate_starts;
     struct queue_tenant *tenant = queues_tenant(&call->service->queues, call->who.tenant);
     if (tenant && tenant->limits.starts_per_second) rule.quota = tenant->limits.starts_per_second;

@@ -105,7 +105,7 @@ static void fork_on_engine(struct call *call)
     const struct fork_call *given = &forking->given;
     struct error err = {0};
     struct fork *fork;
-    if (made_before(call)) return;
+    if (made_before(call) || !limits_start(call)) return;
     enum code rc = fork_open(service->store, &given->request, &fork, &err);
     if (rc) {
         refuse(call, &err);
@@ -199,8 +199,10 @@ static void check_source(struct call *call, struct store *store)
     given->request.now_ms = os_now().wall_ms;
     if (given->preview)
         tell_preview(call, store);
-    else
+    else {
+        call->makes_run = true;
         service_post(call, fork_on_engine);
+    }
 }
 
 void service_fork(struct call *call, struct str source, const struct fork_call *fork)

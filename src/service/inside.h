@@ -75,6 +75,7 @@ struct readers {
     pthread_t threads[16];
     uint32_t count;
     struct call *first, **last;
+    size_t waiting;
     bool stop;
 };
 
@@ -155,6 +156,7 @@ struct service {
     pthread_mutex_t mutex;
     struct call *posted, **posted_last;
     size_t posted_count;
+    size_t posted_starts; // of these: that make runs. Atomic too, for service_is_full
     bool stopping;
     int64_t stop_at_ms; // monotonic
     enum code failed;

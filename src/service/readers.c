@@ -15,20 +15,30 @@ struct store *service_reader(struct service *service)
     return store;
 }
 
+enum { READS_MAX = 2000 };
+
 void service_read(struct call *call, void (*read)(struct call *call, struct store *store))
 {
     struct readers *readers = &call->service->readers;
+    size_t max = call->service->settings.reads_max ? call->service->settings.reads_max : READS_MAX;
     call->read = read;
     call->next = NULL;
     pthread_mutex_lock(&readers->mutex);
-    bool stopped = readers->stop;
-    if (!stopped) {
+    bool stopped = readers->stop, full = readers->waiting >= max;
+    if (!stopped && !full) {
+        readers->waiting++;
         *readers->last = call;
         readers->last = &call->next;
         pthread_cond_signal(&readers->arrived);
     }
     pthread_mutex_unlock(&readers->mutex);
-    if (stopped) call_problem(call, 503, "SHUTTING_DOWN", "the service is stopping");
+    if (!stopped && !full) return;
+    call->answer.retryable = true;
+    call->answer.retry_after_ms = 1000;
+    if (stopped)
+        call_problem(call, 503, "SHUTTING_DOWN", "the service is stopping");
+    else
+        call_problem(call, 429, "OVERLOADED", "as many calls wait to read as may");
 }
 
 static struct call *take(struct readers *readers)
@@ -37,6 +47,7 @@ static struct call *take(struct readers *readers)
     while (!readers->first && !readers->stop) pthread_cond_wait(&readers->arrived, &readers->mutex);
     struct call *call = readers->first;
     if (call) {
+        readers->waiting--;
         readers->first = call->next;
         if (!readers->first) readers->last = &readers->first;
     }

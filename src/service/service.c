@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POLL_MS = 50, TICK_MS = 25, WAIT_SLOTS = 4096, CALLS_MAX = 10000 };
+enum { POLL_MS = 50, TICK_MS = 25, WAIT_SLOTS = 4096, CALLS_MAX = 10000, STARTS_MAX = 1000 };
 
 static enum code no_memory(struct error *err)
 {
@@ -62,6 +62,16 @@ static bool tenant_is_greedy(struct service *service, struct str tenant)
     return count >= max;
 }
 
+static size_t starts_max(const struct service *service)
+{
+    return service->settings.starts_max ? service->settings.starts_max : STARTS_MAX;
+}
+
+bool service_is_full(const struct service *service)
+{
+    return __atomic_load_n(&service->posted_starts, __ATOMIC_RELAXED) >= starts_max(service);
+}
+
 void service_post(struct call *call, void (*work)(struct call *call))
 {
     struct service *service = call->service;
@@ -70,12 +80,13 @@ void service_post(struct call *call, void (*work)(struct call *call))
     call->next = NULL;
     pthread_mutex_lock(&service->mutex);
     bool stopping = service->stopping || service->failed;
-    bool full = service->posted_count >= max;
+    bool full = service->posted_count >= max || (call->makes_run && service->posted_starts >= starts_max(service));
     bool greedy = !full && tenant_is_greedy(service, call->who.tenant);
     if (!stopping && !full && !greedy) {
         *service->posted_last = call;
         service->posted_last = &call->next;
         service->posted_count++;
+        if (call->makes_run) __atomic_store_n(&service->posted_starts, service->posted_starts + 1, __ATOMIC_RELAXED);
     }
     pthread_mutex_unlock(&service->mutex);
     if (!stopping && !full && !greedy) {
@@ -90,7 +101,7 @@ void service_post(struct call *call, void (*work)(struct call *call))
         call_problem(call, 429, "TENANT_OVERLOADED", "%u calls of this tenant wait for the engine",
                      service->settings.calls_per_tenant);
     else
-        call_problem(call, 429, "OVERLOADED", "%u calls wait for the engine", max);
+        call_problem(call, 429, "OVERLOADED", "as many calls wait for the engine as may");
 }
 
 static struct call *take_posted(struct service *service)
@@ -100,6 +111,7 @@ static struct call *take_posted(struct service *service)
     service->posted = NULL;
     service->posted_last = &service->posted;
     service->posted_count = 0;
+    __atomic_store_n(&service->posted_starts, 0, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&service->mutex);
     return calls;
 }

@@ -44,7 +44,11 @@ struct service_settings {
     const struct tool_confinement *confinement; // of steps that run here; both as in tool_options, and live as long
     const struct tool_secrets *secrets;
     uint32_t calls_per_tenant; // of calls_max; more are refused (TENANT_OVERLOADED). 0 = as many as calls_max
-    uint32_t runs_max;         // in flight at once, of all tenants; more wait in their queues. 0 = no limit
+    // What is refused first (OVERLOADED), so that signals still get through, answers stay quick and memory bounded:
+    uint32_t starts_max;   // new runs that wait for the engine at once. 0 = 1000
+    uint32_t reads_max;    // calls that wait for a reader. 0 = 2000
+    uint32_t resident_max; // new runs when so many have not ended. 0 = 100,000
+    uint32_t runs_max;     // in flight at once, of all tenants; more wait in their queues. 0 = no limit
     // for the door in front of it
     const struct str *listen, *hosts;
     size_t listen_count, host_count;
@@ -137,6 +141,7 @@ struct call {
     void (*done)(struct call *call); // owns the call from here on
     void *context;
     void *state;             // of the operation
+    bool makes_run;          // refused before others are
     struct program *program; // of the operation: let go with the call; may be NULL
     // private to service
     struct service *service;
@@ -185,6 +190,8 @@ struct start_call {
     int64_t wait_ms; // answer when the run has ended, at the latest after so long
 };
 void service_start(struct call *call, const struct start_call *start);
+// As many starts wait for the engine as may: whoever comes now will be refused. Any thread, costs a look.
+bool service_is_full(const struct service *service);
 // Compiles and tells what is wrong. Reader thread.
 struct validate_call {
     struct str document, file, target_adapter;

@@ -251,12 +251,19 @@ static enum code set_max_runs(const struct reading *r)
     return read_count(r, r->value, 1000000, &r->out->runs_max);
 }
 
+static enum code set_runs_in_memory(const struct reading *r)
+{
+    return read_count(r, r->value, 10000000, &r->out->resident_max);
+}
+
 static enum code set_http(const struct reading *r)
 {
-    static const char *const names[] = {"connections", "connectionsPerAddress", "streamsPerToken", "waitingCalls",
-                                        "waitingCallsPerTenant"};
-    uint32_t *numbers[] = {&r->out->connections, &r->out->per_address, &r->out->streams_per_token, &r->out->calls_max,
-                           &r->out->calls_per_tenant};
+    static const char *const names[] = {"connections",  "connectionsPerAddress", "streamsPerToken",
+                                        "waitingCalls", "waitingCallsPerTenant", "waitingStarts",
+                                        "waitingReads"};
+    uint32_t *numbers[] = {&r->out->connections, &r->out->per_address,      &r->out->streams_per_token,
+                           &r->out->calls_max,   &r->out->calls_per_tenant, &r->out->starts_max,
+                           &r->out->reads_max};
     enum code rc = check_object(r, r->value, names, ARRAY_COUNT(names));
     for (size_t i = 0; !rc && i < ARRAY_COUNT(names); i++) {
         const struct json *number = json_key(r->value, names[i]);
@@ -289,6 +296,7 @@ static const struct {
      set_engine_lease},
     {"leaseSeconds", "how long a worker may be silent (30)", set_lease},
     {"maxRuns", "runs in flight at once, of all tenants; more wait in their queues", set_max_runs},
+    {"runsInMemory", "runs that have not ended, of all tenants; no more are started (100,000)", set_runs_in_memory},
     {"sinks", "where events are carried to", set_sinks},
     {"otlp", "where traces of ended runs are posted", set_otlp},
     {"http", "limits of connections, streams and waiting calls", set_http},

@@ -313,6 +313,7 @@ static void compile(struct call *call, struct str text)
     if (!adapter_fits(call, program)) return;
     find_key(starting, program->plan_id, program->plan_version);
     if (starting->done) call->done = starting->done;
+    call->makes_run = true;
     service_post(call, start_on_engine);
 }
 

@@ -1,4 +1,5 @@
 // Requests and answers over real sockets: order, threads, limits, timeouts, stopping.
+#include "os/os.h"
 #include "support/net_kit.h"
 
 #include <signal.h>
@@ -735,6 +736,40 @@ static void closed_connections_are_not_heard_of_again_while_a_child_holds_them(v
     kit_stop(&kit);
 }
 
+// Refuses /full and says: in 300 ms.
+static void refuse_some(void *context, struct net_exchange *x)
+{
+    (void)context;
+    bool full = str_is(net_request(x)->path, "/full");
+    if (full) net_come_again(x, 300);
+    net_reply(x, full ? 429 : 200, NULL, 0, STR(""));
+}
+
+static void clients_that_do_not_wait_are_read_when_they_should_have_come(void)
+{
+    struct kit kit = {.options.handle = refuse_some, .limits = net_limits_default};
+    struct answers hasty, patient;
+    kit.limits.header_ms = 100; // of a request that has begun to come: it has not
+    kit_start(&kit);
+    answers_init(&hasty, kit_connect(&kit));
+    answers_init(&patient, kit_connect(&kit));
+    int64_t began = os_mono_us();
+    kit_send(patient.fd, STR(GET("/full")));
+    CHECK_INT(answers_next(&patient), 429);
+    kit_send(patient.fd, STR(GET("/something-else"))); // once refused is not held
+    CHECK_INT(answers_next(&patient), 200);
+    // Pipelined or not: two refusals at once, the third request waits, and what was sent with it.
+    kit_send(hasty.fd, STR(GET("/full") GET("/full") GET("/after") GET("/full")));
+    CHECK_INT(answers_next(&hasty), 429);
+    CHECK_INT(answers_next(&hasty), 429);
+    CHECK_INT(answers_next(&hasty), 200);
+    CHECK(os_mono_us() - began >= 290000);
+    CHECK_INT(answers_next(&hasty), 429);
+    answers_release(&hasty);
+    answers_release(&patient);
+    kit_stop(&kit);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -759,6 +794,7 @@ int main(int argc, char **argv)
         TEST(addresses_are_checked),
         TEST(sockets_of_a_service_manager_are_used),
         TEST(ticks_run_on_the_net_thread),
+        TEST(clients_that_do_not_wait_are_read_when_they_should_have_come),
         TEST(closed_connections_are_not_heard_of_again_while_a_child_holds_them),
     };
     return test_main("net_serve", tests, ARRAY_COUNT(tests), argc, argv);
