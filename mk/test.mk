@@ -44,7 +44,7 @@ test:
 	@tools/run-tests build/test
 
 # ---- longer targets, each stands alone
-.PHONY: check asan tsan soak storm fuzz tidy lint objects model
+.PHONY: check asan tsan soak storm fuzz tidy lint objects model canaries
 asan tsan:
 	@$(MAKE) -j2 V=$@ WERROR=1 programs
 	@CAIRN_TEST_SECONDS=300 tools/run-tests --quick build/$@
@@ -67,6 +67,10 @@ storm:
 	@test/crash/storm $(or $(KILLS),1000)
 	@python3 test/crash/service_storm.py build/cairn --kills $(or $(KILLS),1000) --stops $(or $(STOPS),100)
 	@python3 test/crash/service_storm.py build/cairn --nats-outage $(or $(OUTAGE),60)
+# Secrets of every kind of provider in so many runs, searched for in everything that is kept, sent or shown
+canaries:
+	@$(MAKE) -j2 all
+	@python3 test/crash/canaries.py build/cairn --runs $(or $(RUNS),10000)
 # The protocol of several engines, searched by spin: all states, and each wrong variant refuted (ADR 0021)
 model:
 	@./setup tools

@@ -122,9 +122,11 @@ class NatsClient:
 
 # ---- webhooks
 class Receiver:
-    """Answers 204 to everything, and remembers ids in the order of their arrival. A connection is a thread; it may be kept."""
+    """Answers 204 to everything, and remembers ids in the order of their arrival; with `keep` (a path) every byte that came. A connection is a
+    thread; it may be kept."""
 
-    def __init__(self):
+    def __init__(self, keep=None):
+        self.keep = open(keep, "ab") if keep else None
         self.port = free_port()
         self.lock = threading.Lock()
         self.ids, self.accepted = [], 0
@@ -176,9 +178,11 @@ class Receiver:
                 length = int(headers.get(b"content-length", 0))
                 while len(data) < length:
                     data += connection.recv(1 << 16)
-                data = data[length:]
                 with self.lock:
-                    self.ids.append(headers[b"webhook-id"].decode())
+                    self.ids.append(headers.get(b"webhook-id", b"").decode())
+                    if self.keep:
+                        self.keep.write(head + b"\n\n" + data[:length] + b"\n")
+                data = data[length:]
                 connection.sendall(b"HTTP/1.1 204 No Content\r\n" + (b"Connection: close\r\n\r\n" if headers.get(b"connection") == b"close" else b"\r\n"))
                 if headers.get(b"connection") == b"close":
                     return
