@@ -106,6 +106,8 @@ struct store_ops {
                       struct error *);
     // An empty tenant in the filter: all tenants.
     enum code (*list)(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
+    // NULL, or E_UNSUPPORTED without a word: not for this filter.
+    enum code (*count)(struct store *, const struct run_filter *, uint64_t *, struct error *);
     // `hash` need not be set (store.c computes it); `columns` when the store keeps some.
     enum code (*read)(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,
                       struct records *, struct error *);

@@ -370,6 +370,7 @@ static const struct store_ops sqlite_ops = {
     .release = sqlite_release,
     .head = sqlite_head,
     .list = sqlite_list,
+    .count = sqlite_count,
     .read = sqlite_read,
     .read_ledger = sqlite_read_ledger,
     .blob = sqlite_blob,

@@ -192,6 +192,7 @@ enum code sqlite_take_head(struct sqlite_store *store, sqlite3_stmt *row, struct
 enum code sqlite_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *,
                       struct error *);
 void sqlite_forget_lists(struct sqlite_store *store);
+enum code sqlite_count(struct store *, const struct run_filter *, uint64_t *, struct error *);
 enum code sqlite_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
 enum code sqlite_read(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,
                       struct records *, struct error *);

@@ -113,10 +113,10 @@ static bool wants(const struct run_filter *filter, unsigned status)
     return !filter->status_mask || (filter->status_mask & (1u << status));
 }
 
-static enum code weigh_one(struct listing *listing, enum list_way way, const char *status, size_t *weight,
+static enum code weigh_one(struct listing *listing, enum list_way way, const char *status, size_t max, size_t *weight,
                            struct error *err)
 {
-    enum code rc = ready(listing, weighings[way], &listing->store->weighings[way], status, WEIGHED_MAX, err);
+    enum code rc = ready(listing, weighings[way], &listing->store->weighings[way], status, max, err);
     if (rc) return rc;
     sqlite3_stmt *statement = listing->store->weighings[way];
     int got = sqlite3_step(statement);
@@ -128,18 +128,14 @@ static enum code weigh_one(struct listing *listing, enum list_way way, const cha
     return rc;
 }
 
-static enum code weigh(struct listing *listing, enum list_way way, size_t *weight, struct error *err)
+static enum code weigh(struct listing *listing, enum list_way way, size_t max, size_t *weight, struct error *err)
 {
     enum code rc = OK;
     *weight = 0;
-    if (way != LIST_BY_STATUS) return weigh_one(listing, way, NULL, weight, err);
-    if (!listing->filter->status_mask) { // the whole tenant
-        *weight = SIZE_MAX;
-        return OK;
-    }
+    if (way != LIST_BY_STATUS) return weigh_one(listing, way, NULL, max, weight, err);
     for (unsigned status = RUN_STATUS_PENDING; !rc && status <= RUN_STATUS_CANCELLED; status++)
         if (wants(listing->filter, status))
-            rc = weigh_one(listing, way, run_status_name((enum run_status)status), weight, err);
+            rc = weigh_one(listing, way, run_status_name((enum run_status)status), max, weight, err);
     return rc;
 }
 
@@ -173,9 +169,10 @@ static enum code choose(struct listing *listing, enum list_way *out, struct erro
     *out = LIST_BY_STATUS;
     if (!filter->plan.len && !filter->run_prefix.len && !filter->since_ms) return OK;
     for (size_t i = 0; i < ARRAY_COUNT(ways); i++) {
-        size_t weight = 0;
+        size_t weight = SIZE_MAX;
         if (!ways[i].offered) continue;
-        enum code rc = weigh(listing, ways[i].way, &weight, err);
+        bool whole = ways[i].way == LIST_BY_STATUS && !filter->status_mask; // the whole tenant
+        enum code rc = whole ? OK : weigh(listing, ways[i].way, WEIGHED_MAX, &weight, err);
         if (rc) return rc;
         // Of two heavy ones the narrower: a plan is more telling than all states together.
         if (weight > lightest || (ways[i].sorts && weight >= WEIGHED_MAX)) continue;
@@ -324,5 +321,20 @@ enum code sqlite_list(struct store *base, const struct run_filter *filter, struc
     if (!rc) rc = merge_walks(&listing, arena, out, err);
     for (size_t i = 0; i < listing.walk_count; i++) sqlite_done(listing.walks[i].statement);
     if (look(store, STATEMENT_LOOKED, NULL)) sqlite_rollback(store);
+    return rc;
+}
+
+// Entries of one index, without looking at the runs.
+enum code sqlite_count(struct store *base, const struct run_filter *filter, uint64_t *out, struct error *err)
+{
+    struct listing listing = {.store = sqlite_of(base), .filter = filter, .before = INT64_MAX};
+    size_t weight = 0;
+    bool more = filter->run_prefix.len || filter->since_ms || filter->until_ms || filter->unfinished || filter->roots;
+    if (!filter->tenant.len || more || (filter->plan.len && filter->status_mask)) return E_UNSUPPORTED;
+    enum code rc = look(listing.store, STATEMENT_LOOK, err);
+    if (rc) return rc;
+    rc = weigh(&listing, filter->plan.len ? LIST_BY_PLAN : LIST_BY_STATUS, SIZE_MAX, &weight, err);
+    if (look(listing.store, STATEMENT_LOOKED, NULL)) sqlite_rollback(listing.store);
+    *out = weight;
     return rc;
 }

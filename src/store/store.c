@@ -343,6 +343,11 @@ enum code store_list(struct store *store, const struct run_filter *filter, struc
     return store->ops->list(store, &full, arena, out, err);
 }
 
+enum code store_count(struct store *store, const struct run_filter *filter, uint64_t *out, struct error *err)
+{
+    return store->ops->count ? store->ops->count(store, filter, out, err) : E_UNSUPPORTED;
+}
+
 bool run_filter_matches(const struct run_filter *filter, const struct run_head *head)
 {
     if (filter->tenant.len && !str_eq(filter->tenant, head->ids.tenant)) return false;

@@ -299,6 +299,9 @@ struct run_heads {
 // filters are met by many runs each and by few together it is linear in the many, and `span` bounds it.
 enum code store_list(struct store *store, const struct run_filter *filter, struct arena *arena, struct run_heads *out,
                      struct error *err) MUST_CHECK;
+// How many runs a filter means, whatever its cursor and limit, when that can be told without looking at each of them; else E_UNSUPPORTED.
+enum code store_count(struct store *store, const struct run_filter *filter, uint64_t *out,
+                      struct error *err) MUST_CHECK;
 enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
                      struct error *err) MUST_CHECK;
 
