@@ -155,7 +155,7 @@ enum code store_note_spaces(struct store *store, struct arena *arena, struct not
     *out = (struct note_spaces){0};
     struct str after = STR("");
     size_t capacity = 0;
-    if (!store->ops->next_space) return OK;
+    if (!store->ops->notes) return OK;
     for (;;) {
         enum code rc = store->ops->next_space(store, after, arena, &after, err);
         if (rc || after.len == 0) return rc;

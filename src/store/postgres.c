@@ -349,6 +349,7 @@ static const struct store_ops pg_ops = {
     .inbox = pg_inbox,
     .note = pg_note,
     .notes = pg_notes,
+    .next_space = pg_next_space,
     .feed = pg_feed,
     .feed_end = pg_feed_end,
     .remove = pg_remove,

@@ -68,6 +68,7 @@
     X(NOTE, "SELECT version,CASE WHEN $3::bool THEN value ELSE ''::bytea END FROM notes "                              \
             "WHERE space=$1::text AND key=$2::bytea")                                                                  \
     X(NOTES, "SELECT key,version,value FROM notes WHERE space=$1::text AND key>$2::bytea ORDER BY key LIMIT $3::int8") \
+    X(NEXT_SPACE, "SELECT coalesce(min(space),'') FROM notes WHERE space>$1::text")                                    \
     X(FEED, "SELECT * FROM feed($1::int8,$2::int8)")                                                                   \
     X(FEED_END, "SELECT feed_end()")                                                                                   \
     X(JOIN, "SELECT join_engine($1::text,$2::int8,$3::text,$4::int8)")                                                 \
@@ -215,6 +216,7 @@ enum code pg_blob(struct store *, const struct digest *, struct arena *, struct 
 enum code pg_note(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);
 enum code pg_notes(struct store *, struct str space, struct str after, size_t limit, struct arena *, struct notes *,
                    struct error *);
+enum code pg_next_space(struct store *, struct str after, struct arena *, struct str *, struct error *);
 enum code pg_feed(struct store *, uint64_t after, size_t limit, struct arena *, struct feed *, struct error *);
 enum code pg_feed_end(struct store *, uint64_t *, struct error *);
 enum code pg_become_engine(struct pg_store *store, struct error *err) MUST_CHECK; // no-op when it is one

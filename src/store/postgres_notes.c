@@ -63,6 +63,19 @@ enum code pg_notes(struct store *base, struct str space, struct str after, size_
     return rc;
 }
 
+enum code pg_next_space(struct store *base, struct str after, struct arena *arena, struct str *out, struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    PGresult *rows = NULL;
+    pg_clear(store);
+    pg_text(store, after);
+    enum code rc = pg_query(store, PG_NEXT_SPACE, "read notes", &rows, err);
+    if (rc) return rc;
+    if (!pg_copy(rows, 0, 0, arena, out)) rc = out_of_memory(err);
+    PQclear(rows);
+    return rc;
+}
+
 static enum code take_item(const PGresult *rows, int row, struct arena *arena, struct feed_item *out)
 {
     *out = (struct feed_item){.position = (uint64_t)pg_get_int(rows, row, 8)};
