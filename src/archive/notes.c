@@ -9,6 +9,8 @@ enum { PAGE = 200 };
 
 #define MARK_SPACE STR("store")
 #define MARK_KEY STR("backup") // of a copy, not of what it is a copy of
+#define BEGUN "begun"
+#define WHOLE "whole"
 
 struct carry {
     struct store *from, *to;
@@ -227,12 +229,12 @@ static enum code mark(struct store *to, const char *state, int64_t now_ms, struc
 
 enum code archive_backup_begin(struct store *to, int64_t now_ms, struct error *err)
 {
-    return mark(to, "{\"state\":\"begun\"}", now_ms, err);
+    return mark(to, BEGUN, now_ms, err);
 }
 
 enum code archive_backup_end(struct store *to, int64_t now_ms, struct error *err)
 {
-    return mark(to, "{\"state\":\"whole\"}", now_ms, err);
+    return mark(to, WHOLE, now_ms, err);
 }
 
 enum code archive_backup_check(struct store *from, struct error *err)
@@ -241,7 +243,7 @@ enum code archive_backup_check(struct store *from, struct error *err)
     struct note note;
     arena_init(&arena, 4096, SIZE_MAX);
     enum code rc = store_note(from, MARK_SPACE, MARK_KEY, &arena, &note, NULL);
-    bool begun = rc == OK && str_is(note.value, "{\"state\":\"begun\"}");
+    bool begun = rc == OK && str_is(note.value, BEGUN);
     arena_release(&arena);
     return begun ? error_set(err, E_CONFLICT, "this backup was cut short: it is not whole") : OK;
 }

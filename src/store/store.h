@@ -299,7 +299,8 @@ struct run_heads {
 // filters are met by many runs each and by few together it is linear in the many, and `span` bounds it.
 enum code store_list(struct store *store, const struct run_filter *filter, struct arena *arena, struct run_heads *out,
                      struct error *err) MUST_CHECK;
-// How many runs a filter means, whatever its cursor and limit, when that can be told without looking at each of them; else E_UNSUPPORTED.
+// How many runs a filter means, whatever its cursor and limit, when that can be told without looking at each of them; else
+// E_UNSUPPORTED.
 enum code store_count(struct store *store, const struct run_filter *filter, uint64_t *out,
                       struct error *err) MUST_CHECK;
 enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
@@ -335,8 +336,8 @@ uint32_t life_of(const struct store_lives *lives, uint64_t position); // in whic
 enum code life_next(const struct store_lives *lives, uint64_t position, int64_t now_ms, struct entropy *entropy,
                     struct arena *arena, struct note_put *out, struct error *err) MUST_CHECK;
 
-// From now on this handle, opened for reading, shows the store as it is at this moment, whoever writes: runs, events, ledger, blobs and notes
-// fit together. E_UNSUPPORTED: this store cannot do that (files, servers); bundles never change. Until the handle is closed.
+// From now on this handle, opened for reading, shows the store as it is at this moment, whoever writes: runs, events, ledger, blobs and
+// notes fit together. Until it is closed. E_UNSUPPORTED: this store cannot do that (files, Postgres, servers).
 enum code store_freeze(struct store *store, struct error *err) MUST_CHECK;
 
 struct feed_item {

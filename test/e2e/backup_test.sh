@@ -84,7 +84,7 @@ test_half_backups_and_stores_in_use_are_refused_I46() {
     cairn_is 0 store backup "$PWD/backup.db" --store "sqlite:$PWD/store.db"
     cairn_is 6 store restore "$PWD/backup.db" --store "sqlite:$PWD/store.db"
     has err 'not empty'
-    python3 -c 'import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute("update notes set value = ? where space = ? and key = ?", (b"{\"state\":\"begun\"}", "store", "backup")); db.commit()' backup.db
+    python3 -c 'import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute("update notes set value = ? where space = ? and key = ?", (b"begun", "store", "backup")); db.commit()' backup.db
     cairn_is 6 store restore "$PWD/backup.db" --store "sqlite:$PWD/fresh.db"
     has err 'cut short'
 }
