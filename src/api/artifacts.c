@@ -58,26 +58,32 @@ static bool read_slice(struct ask *ask, int fd, uint64_t from, uint64_t size, st
 static bool take(struct ask *ask, const struct folded *folded, const struct step_view *step, const struct json *ref,
                  struct artifact *out)
 {
-    struct str dir = folded->view.start.artifacts_dir, scheme = STR("file://");
-    struct str uri = json_text(json_key(ref, "uri"));
-    struct str path = str_slice(uri, str_starts(uri, scheme) ? scheme.len : 0, uri.len);
-    if (dir.len == 0 || path.len <= dir.len + 1 || !str_starts(path, dir) || path.ptr[dir.len] != '/') return false;
-    *out = (struct artifact){
-        .step = step, .ref = ref, .name = arena_copy(&ask->call->arena, str_slice(path, dir.len + 1, path.len))};
+    struct str name;
+    if (!artifact_name(json_text(json_key(ref, "uri")), folded->view.start.artifacts_dir, &name)) return false;
+    *out = (struct artifact){.step = step, .ref = ref, .name = arena_copy(&ask->call->arena, name)};
     return out->name.ptr != NULL;
 }
 
-static const char *state_of(const struct folded *folded, struct ask *ask, const struct artifact *artifact)
+static int open_artifact(struct ask *ask, const struct store *store, const struct folded *folded, struct str name)
 {
-    struct str dir = arena_copy(&ask->call->arena, folded->view.start.artifacts_dir);
-    int fd = dir.ptr ? open_below(dir, artifact->name) : -1;
+    struct str dir;
+    const struct run_view *view = &folded->view;
+    enum code rc = store_files_dir(store, &view->ids, view->start.artifacts_dir, &ask->call->arena, &dir);
+    return rc ? -1 : open_below(dir, name);
+}
+
+static const char *state_of(struct ask *ask, const struct store *store, const struct folded *folded,
+                            const struct artifact *artifact)
+{
+    int fd = open_artifact(ask, store, folded, artifact->name);
     int64_t size = size_of(fd);
     if (fd < 0) return "missing";
     close(fd);
     return size == json_integer(json_key(artifact->ref, "sizeBytes"), -1) ? "ok" : "changed";
 }
 
-static bool row(struct ask *ask, const struct folded *folded, const struct artifact *artifact, struct json *out)
+static bool row(struct ask *ask, const struct store *store, const struct folded *folded,
+                const struct artifact *artifact, struct json *out)
 {
     *out = json_object();
     int64_t size = json_integer(json_key(artifact->ref, "sizeBytes"), 0);
@@ -85,7 +91,7 @@ static bool row(struct ask *ask, const struct folded *folded, const struct artif
            ask_text(ask, out, "kind", json_text(json_key(artifact->ref, "kind"))) &&
            ask_json(ask, out, "sizeBytes", json_int(size)) &&
            ask_text(ask, out, "sha256", json_text(json_key(artifact->ref, "sha256"))) &&
-           ask_text(ask, out, "state", str_from(state_of(folded, ask, artifact)));
+           ask_text(ask, out, "state", str_from(state_of(ask, store, folded, artifact)));
 }
 
 static void tell_artifacts(struct ask *ask, struct store *store, const struct run_head *head)
@@ -101,7 +107,7 @@ static void tell_artifacts(struct ask *ask, struct store *store, const struct ru
             struct artifact artifact;
             struct json one;
             if (!take(ask, &folded, step, &step->artifacts.items[k], &artifact)) continue;
-            if (!row(ask, &folded, &artifact, &one) || !json_push(&call->arena, &items, one))
+            if (!row(ask, store, &folded, &artifact, &one) || !json_push(&call->arena, &items, one))
                 rc = error_set(&err, E_NOMEM, "out of memory");
         }
     }
@@ -188,8 +194,7 @@ static void tell_content(struct ask *ask, struct store *store, const struct run_
     } else if (!find(ask, &folded, name, step, &artifact)) {
         call_problem(call, 404, "ARTIFACT_NOT_FOUND", "no step has left a file of this name");
     } else {
-        struct str dir = arena_copy(&call->arena, folded.view.start.artifacts_dir);
-        int fd = dir.ptr ? open_below(dir, artifact.name) : -1;
+        int fd = open_artifact(ask, store, &folded, artifact.name);
         folded_release(&folded);
         send(ask, &artifact, fd);
         if (fd >= 0) close(fd);

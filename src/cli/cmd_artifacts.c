@@ -137,21 +137,32 @@ static const char *state_of(struct artifacts *all, const struct artifact *artifa
     return read && str_is(sha, hex) ? "ok" : "changed";
 }
 
+// Its name in the directory of the run, and the path where it is; at a server only the server knows that.
+static bool locate(struct artifacts *all, struct str uri, struct artifact *out)
+{
+    const struct run_view *view = &all->card.view;
+    struct arena *arena = &all->session.cli->arena;
+    struct str dir, scheme = STR("file://");
+    bool inside = artifact_name(uri, view->start.artifacts_dir, &out->name);
+    out->path = arena_copy(arena, str_slice(uri, str_starts(uri, scheme) ? scheme.len : 0, uri.len));
+    if (!inside) out->name = out->path;
+    if (!out->path.ptr || !inside || all->session.remote || !str_starts(uri, STR(FILES_URI))) return out->path.ptr;
+    if (store_files_dir(all->session.store, &view->ids, view->start.artifacts_dir, arena, &dir)) return false;
+    const char *path = cli_format(all->session.cli, "%.*s/%.*s", STR_ARG(dir), STR_ARG(out->name));
+    out->path = str_from(path);
+    return true;
+}
+
 static bool add(struct artifacts *all, const struct step_view *step, const struct json *ref)
 {
     struct cli *cli = all->session.cli;
     struct artifact *grown =
         arena_grow(&cli->arena, all->items, all->count, all->count + 1, sizeof(*grown), &all->capacity);
-    struct str uri = json_text(json_key(ref, "uri")), scheme = STR("file://");
-    struct str dir = all->card.view.start.artifacts_dir;
-    struct str path = str_slice(uri, str_starts(uri, scheme) ? scheme.len : 0, uri.len);
     if (!grown) return false;
     all->items = grown;
     struct artifact *artifact = &all->items[all->count++];
-    *artifact = (struct artifact){.step = step, .ref = ref, .path = arena_copy(&cli->arena, path)};
-    if (!artifact->path.ptr) return false;
-    bool inside = dir.len && str_starts(artifact->path, dir) && artifact->path.ptr[dir.len] == '/';
-    artifact->name = inside ? str_slice(artifact->path, dir.len + 1, artifact->path.len) : artifact->path;
+    *artifact = (struct artifact){.step = step, .ref = ref};
+    if (!locate(all, json_text(json_key(ref, "uri")), artifact)) return false;
     artifact->state = state_of(all, artifact);
     return true;
 }

@@ -142,6 +142,12 @@ struct start_facts {
     struct str report;        // where the whole report is: "cairn://blobs/<sha256>"
 };
 #define DRAIN_TIMEOUT_MS ((int64_t)300000)
+// artifacts_dir is a path, or "run:ID": where the store of the run keeps the files of run ID, whichever machine that is on.
+// Artifacts that were left there have the uri "cairn://artifacts/ID/NAME".
+#define FILES_OF_RUN "run:"
+#define FILES_URI "cairn://artifacts/"
+// The name below `dir` (artifacts_dir) of an artifact; false when it is elsewhere.
+bool artifact_name(struct str uri, struct str dir, struct str *out);
 
 struct fault {
     struct str code; // "TIMEOUT", "EXIT_NONZERO", ...; empty = no fault

@@ -141,7 +141,7 @@ static enum code common_env(struct command *command, const struct run *run, cons
     enum code rc = OK;
     if (run->start.arguments.len > 0) rc = add_env(command, arena, STR("ARGUMENTS"), run->start.arguments);
     if (!rc) rc = add_env(command, arena, STR("WORKFLOW_ID"), run->ids.run);
-    if (!rc) rc = add_env(command, arena, STR("ARTIFACTS_DIR"), run->start.artifacts_dir);
+    if (!rc) rc = add_env(command, arena, STR("ARTIFACTS_DIR"), run_artifacts_dir(run));
     const struct json *env = json_key(with, "env");
     for (uint32_t i = 0; !rc && json_is(env, JSON_OBJECT) && i < env->count; i++) {
         struct str value;
@@ -275,7 +275,7 @@ static struct tool_request request_of(struct engine *engine, const struct reside
                                  .environment = run->ids.environment,
                                  .run = run->ids.run,
                                  .kind = task ? task->kind : kind,
-                                 .artifacts_dir = run->start.artifacts_dir,
+                                 .artifacts_dir = run_artifacts_dir(run),
                                  .artifacts = ps->artifacts,
                                  .artifact_count = ps->artifact_count,
                                  .epoch = run_log_epoch(resident->log),
@@ -291,7 +291,8 @@ static struct tool_request request_of(struct engine *engine, const struct reside
 static void make_artifacts_dir(const struct run *run)
 {
     struct error err = {0};
-    if (run->start.artifacts_dir.len > 0 && os_make_dirs(run->start.artifacts_dir.ptr, &err) != OK)
+    struct str dir = run_artifacts_dir(run);
+    if (dir.len > 0 && os_make_dirs(dir.ptr, &err) != OK)
         os_log(LOG_WARN, "no artifacts directory why=\"%s\"", err.message);
 }
 

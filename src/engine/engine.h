@@ -99,7 +99,8 @@ struct engine_options {
     // (I29); the attempt then runs later, under the next engine attempt. NULL: always.
     bool (*may_start)(void *context);
     void *may_start_context;
-    bool only_signals; // a run that RETRY_RUN makes stays as it is until engine_adopt: nothing of it starts
+    bool private_files; // the log does not say where artifacts are on this machine, only whose they are
+    bool only_signals;  // a run that RETRY_RUN makes stays as it is until engine_adopt: nothing of it starts
 };
 
 enum code engine_open(const struct engine_options *options, struct engine **out, struct error *err) MUST_CHECK;

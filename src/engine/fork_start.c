@@ -117,20 +117,20 @@ static enum code copy_artifacts(struct engine *engine, const struct fork *fork, 
     if (!run_id_valid(ids.run)) return OK; // refused in a moment
     if (store_head(engine->store, ids.tenant, ids.run, arena, &taken, &ignored) == OK)
         return error_set(err, E_EXISTS, "RUN_ALREADY_EXISTS: %.*s", STR_ARG(ids.run));
-    enum code rc = store_artifacts_dir(engine->store, &ids, arena, &request->artifacts_dir);
-    if (rc) return no_memory(err);
-    struct str from = arena_copy(arena, fork->facts.artifacts_dir);
-    if (!from.ptr) return no_memory(err);
-    if (from.len == 0 || !takes_results(fork)) return OK;
-    rc = os_copy_tree(from.ptr, request->artifacts_dir.ptr, err);
+    struct str from, to;
+    if (fork->facts.artifacts_dir.len == 0 || !takes_results(fork)) return OK;
+    if (store_files_dir(engine->store, &fork->head.ids, fork->facts.artifacts_dir, arena, &from) ||
+        store_artifacts_dir(engine->store, &ids, arena, &to))
+        return no_memory(err);
+    enum code rc = os_copy_tree(from.ptr, to.ptr, err);
     if (rc != E_EXISTS) return rc;
     // Of no run: somebody copied it for a fork and died before that was stored.
     char ending[UUID_SIZE];
     new_uuid(engine, ending);
     if (err) *err = (struct error){0};
-    os_log(LOG_WARN, "files of no run are set aside dir=%s.%s", request->artifacts_dir.ptr, ending);
-    rc = os_set_aside(request->artifacts_dir.ptr, ending, err);
-    return rc ? rc : os_copy_tree(from.ptr, request->artifacts_dir.ptr, err);
+    os_log(LOG_WARN, "files of no run are set aside dir=%s.%s", to.ptr, ending);
+    rc = os_set_aside(to.ptr, ending, err);
+    return rc ? rc : os_copy_tree(from.ptr, to.ptr, err);
 }
 
 enum code engine_fork(struct engine *engine, struct fork *fork, const struct fork_start *start, char run_out[129],

@@ -281,6 +281,8 @@ enum code queue_signal(struct engine *engine, struct resident *resident, const s
                        struct error *err) MUST_CHECK;
 enum code decision_body(struct engine *engine, const struct queued *queued, const struct effect *effect,
                         struct str new_run, struct json *out) MUST_CHECK; // new_run: of RETRY_RUN, once it is made
+// Where what the start says about artifacts is here; E_NOMEM.
+enum code find_files(const struct store *store, struct run *run, struct str said) MUST_CHECK;
 enum code retry_run(struct engine *engine, struct resident *ended, const struct signal *signal, char run_out[129],
                     struct error *err) MUST_CHECK;
 

@@ -186,6 +186,7 @@ enum code fold_stored(struct store *store, const struct program *program, const 
     run->env = &env;
     enum code rc = store_replay(store, ids->tenant, ids->run, fold_one, &fold, err);
     run->env = NULL;
+    if (!rc && find_files(store, run, run->start.artifacts_dir)) rc = error_set(err, E_NOMEM, "out of memory");
     if (rc) {
         run_free(run);
         return rc;
@@ -235,9 +236,13 @@ enum code reload(struct engine *engine, struct resident *resident, struct error 
     if (rc == E_NOT_FOUND && run_log_last_seq(resident->log) == 0) { // its first batch was never stored
         if (err) *err = (struct error){0};
         run = run_new(resident->entry->program, ids);
-        rc = run ? OK : error_set(err, E_NOMEM, "out of memory");
+        if (run) run->files = arena_copy(&run->arena, resident->run->files); // its start is still in the queue
+        rc = run && run->files.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
     }
-    if (rc) return rc;
+    if (rc) {
+        run_free(run);
+        return rc;
+    }
     run_free(resident->run);
     resident->run = run;
     relive(engine, resident);

@@ -176,8 +176,9 @@ static bool artifact_ref(struct engine *engine, const struct run *run, const str
 {
     struct buf path;
     buf_init(&path, 8192);
-    if (decl->path.len > 0 && decl->path.ptr[0] != '/') {
-        buf_add(&path, run->start.artifacts_dir);
+    bool relative = decl->path.len > 0 && decl->path.ptr[0] != '/';
+    if (relative) {
+        buf_add(&path, run_artifacts_dir(run));
         buf_byte(&path, '/');
     }
     buf_add(&path, decl->path);
@@ -190,8 +191,11 @@ static bool artifact_ref(struct engine *engine, const struct run *run, const str
         found = json_object_with(arena, 4, out);
         struct buf full;
         buf_init(&full, 8192);
-        buf_text(&full, "file://");
-        buf_add(&full, buf_str(&path));
+        struct str token = STR(FILES_OF_RUN), dir = run->start.artifacts_dir;
+        if (relative && str_starts(dir, token))
+            buf_printf(&full, FILES_URI "%.*s/%.*s", STR_ARG(str_slice(dir, token.len, dir.len)), STR_ARG(decl->path));
+        else
+            buf_printf(&full, "file://%.*s", STR_ARG(buf_str(&path)));
         uri = arena_copy(arena, buf_str(&full));
         buf_release(&full);
         struct error ignored;

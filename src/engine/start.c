@@ -95,6 +95,23 @@ enum code merge_inputs(const struct program *program, const struct json *given, 
     return rc;
 }
 
+static enum code own_files(const struct engine *engine, const struct run_ids *ids, struct arena *arena, struct str *out)
+{
+    if (!engine->options.private_files) return store_artifacts_dir(engine->store, ids, arena, out);
+    struct buf said;
+    buf_init(&said, 512);
+    buf_printf(&said, FILES_OF_RUN "%.*s", STR_ARG(ids->run));
+    *out = buf_ok(&said) ? arena_copy(arena, buf_str(&said)) : (struct str){0};
+    buf_release(&said);
+    return out->ptr ? OK : E_NOMEM;
+}
+
+enum code find_files(const struct store *store, struct run *run, struct str said)
+{
+    if (!str_starts(said, STR(FILES_OF_RUN))) return OK; // a path stays as it is
+    return store_files_dir(store, &run->ids, said, &run->arena, &run->files);
+}
+
 static enum code start_facts_of(struct engine *engine, const struct start_request *request, const struct run_ids *ids,
                                 struct arena *arena, struct start_facts *facts)
 {
@@ -128,8 +145,7 @@ static enum code start_facts_of(struct engine *engine, const struct start_reques
     if (!facts->trigger_source.ptr) return E_NOMEM;
     struct error ignored = {0};
     enum code rc = merge_inputs(program, &request->inputs, arena, &facts->inputs, &ignored);
-    if (!rc && facts->artifacts_dir.len == 0)
-        rc = store_artifacts_dir(engine->store, ids, arena, &facts->artifacts_dir);
+    if (!rc && facts->artifacts_dir.len == 0) rc = own_files(engine, ids, arena, &facts->artifacts_dir);
     if (rc) return rc;
     return describe_parts(program, arena, &facts->parts) ? OK : E_NOMEM;
 }
@@ -237,6 +253,7 @@ static enum code fill_start(struct engine *engine, const struct start_request *r
     queued->facts = queued->arena ? ARENA_NEW(queued->arena, struct start_facts) : NULL;
     if (!queued->facts) return error_set(err, E_NOMEM, "out of memory");
     enum code rc = start_facts_of(engine, request, &resident->ids, queued->arena, queued->facts);
+    if (!rc) rc = find_files(engine->store, resident->run, queued->facts->artifacts_dir);
     if (rc) return error_set(err, rc, "cannot prepare the start of the run");
     rc = queue_reuse(queued, request->reuse, request->reuse_count, err);
     if (rc) return rc;

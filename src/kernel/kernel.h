@@ -91,6 +91,7 @@ struct run {
     const struct program *program;
     struct run_ids ids;
     struct start_facts start;
+    struct str files; // where start.artifacts_dir is here (not from the log)
     enum run_status status;
     bool cancelling; // accepted, waiting until nothing is in flight
     bool emergency;
@@ -248,6 +249,7 @@ struct outcome {
 // A run before its first moment. NULL when memory ran out. The program and the strings of `ids` are borrowed: they must
 // outlive the run.
 struct run *run_new(const struct program *program, const struct run_ids *ids);
+struct str run_artifacts_dir(const struct run *run); // `files` when somebody has set it, else as the start says
 void run_free(struct run *run);
 void run_verify(const struct run *run);
 

@@ -19,6 +19,11 @@ enum vocabulary program_vocabulary(const struct program *program)
     return VOCABULARY_RUN;
 }
 
+struct str run_artifacts_dir(const struct run *run)
+{
+    return run->files.len > 0 ? run->files : run->start.artifacts_dir;
+}
+
 struct run *run_new(const struct program *program, const struct run_ids *ids)
 {
     struct arena arena;

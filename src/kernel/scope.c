@@ -143,7 +143,7 @@ static enum code lookup(void *context, const struct ref *ref, struct arena *aren
         *out = json_string(run->ids.run);
         return OK;
     case REF_ARTIFACTS_DIR:
-        *out = json_string(run->start.artifacts_dir);
+        *out = json_string(run_artifacts_dir(run));
         return OK;
     }
     return error_set(err, E_NOT_FOUND, "%.*s: unknown reference", STR_ARG(ref->text));

@@ -309,6 +309,7 @@ static enum code open_engine(struct service *service, struct error *err)
         .limits = engine_limits_default,
         .may_start = members_may_start,
         .may_start_context = service,
+        .private_files = true,
         .observer = {.context = service,
                      .event = on_event,
                      .decision = on_decision,

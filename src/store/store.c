@@ -95,6 +95,19 @@ enum code store_artifacts_dir(const struct store *store, const struct run_ids *i
     return store->ops->run_dir(store, ids, "artifacts", arena, out);
 }
 
+enum code store_files_dir(const struct store *store, const struct run_ids *ids, struct str said, struct arena *arena,
+                          struct str *out)
+{
+    const struct str token = STR(FILES_OF_RUN);
+    struct run_ids other = *ids;
+    if (!str_starts(said, token)) {
+        *out = arena_copy(arena, said);
+        return out->ptr ? OK : E_NOMEM;
+    }
+    other.run = str_slice(said, token.len, said.len);
+    return store_artifacts_dir(store, &other, arena, out);
+}
+
 enum code store_logs_dir(const struct store *store, const struct run_ids *ids, struct arena *arena, struct str *out)
 {
     *out = (struct str){0};

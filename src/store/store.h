@@ -82,6 +82,9 @@ struct str store_url(const struct store *store);
 // Directory for the artifacts of a run, as a path for people and steps (not created): beside the store.
 enum code store_artifacts_dir(const struct store *store, const struct run_ids *ids, struct arena *arena,
                               struct str *out) MUST_CHECK;
+// Of what a start says (start_facts.artifacts_dir): a path as it is, "run:ID" as the directory of that run of the same tenant.
+enum code store_files_dir(const struct store *store, const struct run_ids *ids, struct str said, struct arena *arena,
+                          struct str *out) MUST_CHECK;
 // The same for what its steps write (docs/format/logs.md). Empty: this store keeps no logs.
 enum code store_logs_dir(const struct store *store, const struct run_ids *ids, struct arena *arena,
                          struct str *out) MUST_CHECK;

@@ -176,6 +176,37 @@ test_cursors_are_sealed() {
     ask GET "/v1/audit?limit=2&cursor=$(jq -r .nextCursor body)" && equal "$(jq -r '.items[0].seq // .items[0].sequence' body)" 3
 }
 
+test_nothing_tells_where_files_are_on_the_server_H8() {
+    serve
+    left='{"stepId":"a","kind":"shell","with":{"command":"echo one >$ARTIFACTS_DIR/one.txt"},"artifacts":[{"path":"one.txt","kind":"text"}]}'
+    uses='{"stepId":"b","kind":"shell","dependsOn":["a"],"with":{"command":"cat $ARTIFACTS_DIR/one.txt && test -e ok"}}'
+    uses=${uses/test -e ok/test -e $PWD\/ok}
+    ask POST /v1/runs "{\"document\":$(plan_text p "$left" "$(jq -c 'del(.dependsOn)' <<<"${left//one/two}" | sed 's/"a"/"c"/')" "$uses"),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
+    equal "$(jq -r .status body)" FAILED
+    touch ok
+    ask POST /v1/runs/r1/retry '{"stepId":"b","runId":"r2"}' 'Prefer: wait=20' && answers 200 && equal "$(jq -r .status body)" COMPLETED
+    for run in r1 r2; do
+        for path in '' /status '/events?limit=500' /steps /steps/a /why /artifacts /store; do
+            [ "$path" = /store ] && ask GET "/v1/store/runs/$run/records?after=0&limit=100" || ask GET "/v1/runs/$run$path"
+            sed "s|test -e $PWD/ok||g" body >shown # which the plan itself says
+            hasnt shown "$PWD"
+        done
+        ask GET "/v1/runs/$run/artifacts" && equal "$(jq -r '[.items[] | .name + " " + .state] | sort | join(",")' body)" 'one.txt ok,two.txt ok'
+        ask GET "/v1/runs/$run/artifacts/content?name=one.txt" && equal "$(cat body)" one
+        CAIRN_TOKEN=$token cairn_is 0 artifacts cat $run one.txt --server "$url" && equal "$(cat out)" one
+    done
+    ask GET '/v1/runs/r1/events?limit=500'
+    equal "$(jq -r '.items[] | select(.eventType == "RunStarted").payload.artifactsDir' body)" run:r1
+    equal "$(jq -r '.items[] | select(.eventType == "StepCompleted").payload.artifacts[0].uri' body | sort | head -n 1)" cairn://artifacts/r1/one.txt
+    stop_serving
+    cairn_is 0 artifacts ls r2 "${store[@]}" && has out one.txt
+    cairn_is 0 artifacts cat r1 two.txt "${store[@]}" && equal "$(cat out)" two
+    cairn_is 0 fork r1 --from b "${store[@]}" --run-id r3
+    cairn_is 0 artifacts cat r3 one.txt "${store[@]}" && equal "$(cat out)" one
+    cairn_is 0 rerun r1 "${store[@]}" --run-id r4
+    cairn_is 0 artifacts ls r4 "${store[@]}" && has out two.txt
+}
+
 test_operators_see_how_steps_are_and_not_what_they_gave_C_39() {
     serve
     ask POST /v1/runs "{\"document\":$(plan_text p '{"stepId":"a","kind":"echo","with":{"message":"a canary"}}'),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
