@@ -66,47 +66,14 @@ void handle_token_revoke(struct ask *ask)
     service_token_revoke(ask->call, ask->params[0]);
 }
 
-static bool token_json(struct ask *ask, const struct token *token, struct json *out)
-{
-    struct json roles = json_array();
-    bool ok = true;
-    for (unsigned role = 1; ok && role <= ROLE_ALL; role <<= 1)
-        if (token->principal.roles & role)
-            ok = json_push(&ask->call->arena, &roles, json_string(str_from(role_word((enum role)role))));
-    *out = json_object();
-    return ok && ask_text(ask, out, "id", token->id) && ask_text(ask, out, "name", token->name) &&
-           ask_text(ask, out, "tenantId", token->principal.tenant) && ask_json(ask, out, "roles", roles) &&
-           ask_text(ask, out, "pool", token->principal.pool) && ask_text(ask, out, "createdBy", token->created_by) &&
-           ask_time(ask, out, "createdAt", token->created_ms) &&
-           ask_time(ask, out, "expiresAt", token->principal.expires_ms) &&
-           ask_time(ask, out, "revokedAt", token->revoked_ms);
-}
-
 static void list_tokens(struct call *call, struct store *store)
 {
-    struct ask *ask = call->context;
-    struct json items = json_array();
     struct error err = {0};
-    struct str after = {0};
-    for (;;) {
-        struct notes notes;
-        enum code rc = store_notes(store, STR("token"), after, PAGE_MAX, &call->arena, &notes, &err);
-        for (size_t i = 0; !rc && i < notes.count; i++) {
-            struct token token;
-            struct json row;
-            rc = auth_token_decode(notes.items[i].value, &call->arena, &token, &err);
-            if (rc || !str_eq(token.principal.tenant, call->who.tenant)) continue;
-            if (!token_json(ask, &token, &row) || !json_push(&call->arena, &items, row))
-                rc = error_set(&err, E_NOMEM, "out of memory");
-        }
-        if (rc) {
-            call_failed(call, &err);
-            return;
-        }
-        if (notes.count == 0) break;
-        after = notes.items[notes.count - 1].key;
-    }
-    answer_page(ask, items, (struct str){0});
+    struct json items;
+    if (service_token_list(call, store, &items, &err))
+        call_failed(call, &err);
+    else
+        answer_page(call->context, items, (struct str){0});
 }
 
 void handle_token_list(struct ask *ask)
@@ -121,33 +88,18 @@ static void list_audit(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
     struct error err = {0};
-    struct json items = json_array();
-    struct notes notes;
-    struct buf key;
+    struct json items;
     struct str cursor;
     int64_t after, limit;
+    bool more;
     if (!query_number(ask, "after", 0, INT64_MAX, 0, &after) || !query_cursor(ask, &cursor) ||
         (cursor.len > 0 && !str_int64(cursor, &after)) ||
         !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit))
         return;
-    buf_init(&key, 1024);
-    audit_key(call->who.tenant, (uint64_t)after, &key);
-    enum code rc = store_notes(store, STR("audit"), buf_str(&key), (size_t)limit, &call->arena, &notes, &err);
-    buf_release(&key);
-    struct str prefix = call_text(call, "%.*s/", STR_ARG(call->who.tenant));
-    size_t count = 0;
-    for (size_t i = 0; !rc && i < notes.count; i++) {
-        struct json record;
-        if (!str_starts(notes.items[i].key, prefix)) break; // another tenant's
-        rc = json_parse(notes.items[i].value, NULL, &call->arena, &record, &err);
-        if (!rc && !json_push(&call->arena, &items, record)) rc = error_set(&err, E_NOMEM, "out of memory");
-        count++;
-    }
-    if (rc)
+    if (service_audit_list(call, store, (uint64_t)after, (size_t)limit, &items, &more, &err))
         call_failed(call, &err);
     else
-        answer_page(ask, items,
-                    count == (size_t)limit ? call_text(call, "%lld", (long long)(after + limit)) : (struct str){0});
+        answer_page(ask, items, more ? call_text(call, "%lld", (long long)(after + limit)) : (struct str){0});
 }
 
 void handle_audit_list(struct ask *ask)

@@ -165,7 +165,31 @@ enum code audit_call(struct call *call, enum operation operation, struct str res
     return audit_add(call->service, &record, err);
 }
 
-// ---- verifying. Reader thread
+// ---- reading. Reader thread
+
+enum code service_audit_list(struct call *call, struct store *store, uint64_t after, size_t limit, struct json *items,
+                             bool *more, struct error *err)
+{
+    struct str tenant = call->who.tenant, prefix;
+    struct notes notes;
+    struct buf key;
+    *items = json_array();
+    *more = false;
+    buf_init(&key, 1024);
+    audit_key(tenant, after, &key);
+    struct str from = arena_copy(&call->arena, buf_str(&key));
+    buf_release(&key);
+    if (!from.ptr) return error_set(err, E_NOMEM, "out of memory");
+    prefix = str_slice(from, 0, tenant.len + 1);
+    enum code rc = store_notes(store, STR("audit"), from, limit, &call->arena, &notes, err);
+    for (size_t i = 0; !rc && i < notes.count && str_starts(notes.items[i].key, prefix); i++) {
+        struct json record;
+        rc = json_parse(notes.items[i].value, NULL, &call->arena, &record, err);
+        if (!rc && !json_push(&call->arena, items, record)) rc = error_set(err, E_NOMEM, "out of memory");
+    }
+    *more = items->count == limit;
+    return rc;
+}
 
 static void verify(struct call *call, struct store *store)
 {

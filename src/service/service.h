@@ -289,9 +289,14 @@ struct token_call {
 };
 void service_token_create(struct call *call, const struct token_call *token);
 void service_token_revoke(struct call *call, struct str id);
+// Those of the caller's tenant, without their secrets. Reader thread; in the call.
+enum code service_token_list(struct call *call, struct store *store, struct json *items, struct error *err) MUST_CHECK;
 
 // ---- audit: the chain of the caller's tenant, from its first record to its end
 void service_audit_verify(struct call *call);
+// Its records behind number `after`, `limit` at most; *more: there may be others. Reader thread; in the call.
+enum code service_audit_list(struct call *call, struct store *store, uint64_t after, size_t limit, struct json *items,
+                             bool *more, struct error *err) MUST_CHECK;
 
 const struct auth *service_auth(const struct service *service);
 const struct contract *service_contract(const struct service *service);

@@ -171,3 +171,48 @@ void service_token_revoke(struct call *call, struct str id)
     call->resource = tokening->id;
     service_read(call, find_token);
 }
+
+// ---- listing. Reader thread
+
+static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
+{
+    struct str copy = arena_copy(arena, text);
+    return text.len == 0 || (copy.ptr && json_put(arena, object, str_from(key), json_string(copy)));
+}
+
+static bool row_of(const struct token *token, struct arena *arena, struct json *out)
+{
+    const struct principal *who = &token->principal;
+    struct json roles = json_array();
+    bool ok = true;
+    for (unsigned role = 1; ok && role <= ROLE_ALL; role <<= 1)
+        if (who->roles & role) ok = json_push(arena, &roles, json_string(str_from(role_word((enum role)role))));
+    *out = json_object();
+    return ok && put(arena, out, "id", token->id) && put(arena, out, "name", token->name) &&
+           put(arena, out, "tenantId", who->tenant) && json_put(arena, out, STR("roles"), roles) &&
+           put(arena, out, "pool", who->pool) && put(arena, out, "createdBy", token->created_by) &&
+           json_time(arena, out, "createdAt", token->created_ms) &&
+           json_time(arena, out, "expiresAt", who->expires_ms) && json_time(arena, out, "revokedAt", token->revoked_ms);
+}
+
+enum code service_token_list(struct call *call, struct store *store, struct json *items, struct error *err)
+{
+    enum { PAGE = 500 };
+    struct str after = {0};
+    struct notes notes;
+    *items = json_array();
+    do {
+        enum code rc = store_notes(store, STR("token"), after, PAGE, &call->arena, &notes, err);
+        for (size_t i = 0; !rc && i < notes.count; i++) {
+            struct token token;
+            struct json row;
+            rc = auth_token_decode(notes.items[i].value, &call->arena, &token, err);
+            if (rc || !str_eq(token.principal.tenant, call->who.tenant)) continue;
+            if (!row_of(&token, &call->arena, &row) || !json_push(&call->arena, items, row))
+                rc = error_set(err, E_NOMEM, "out of memory");
+        }
+        if (rc) return rc;
+        if (notes.count > 0) after = notes.items[notes.count - 1].key;
+    } while (notes.count > 0);
+    return OK;
+}

@@ -109,7 +109,7 @@ static void runs_that_do_not_fit_are_read_again_ES_1_5_4_ES_1_5b(void)
     for (size_t t = 0; t < ARRAY_COUNT(texts); t++) {
         struct kit k;
         struct following following;
-        char run[12][8];
+        char run[12][24];
         kit_open(&k, texts[t]);
         struct follower *follower = following_open(&following, 2, 3, k.now.wall_ms);
         veil_put(&k);
@@ -295,7 +295,7 @@ static void late_pages_are_one_alert_for_their_tenant_ES_1_5_5a(void)
     kit_open(&k, LINEAR);
     struct follower *follower = following_open(&following, 2, 0, k.now.wall_ms);
     for (int i = 0; i < 5; i++) {
-        char run[8];
+        char run[16];
         snprintf(run, sizeof(run), "r%d", i);
         kit_start(&k, run);
     }
