@@ -255,7 +255,9 @@ static void tell_where(struct serving *serving)
                                     (int)(colon - address), address, port));
     }
     say(serving, cli_format(cli, "the token of the first start is in %s", service_token_file(serving->service)));
-    os_notify(cli_format(cli, "READY=1\nSTATUS=serving %.*s", STR_ARG(serving->settings->store)));
+    char shown[1024];
+    store_hide_password(serving->settings->store, shown, sizeof(shown));
+    os_notify(cli_format(cli, "READY=1\nSTATUS=serving %s", shown));
 }
 
 static int open_all(struct serving *serving)

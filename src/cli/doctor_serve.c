@@ -49,9 +49,10 @@ static int64_t server_process(struct doctor *d)
 static void check_token_file(struct doctor *d, const struct service_settings *settings)
 {
     const char *store = store_path(d);
+    if (!store && !settings->token_file.len) return; // a database: the token is where the service said
     const char *path = settings->token_file.len ? settings->token_file.ptr : cli_format(d->cli, "%s.token", store);
     struct stat about;
-    bool served = access(cli_format(d->cli, "%s.serve", store), F_OK) == 0;
+    bool served = store && access(cli_format(d->cli, "%s.serve", store), F_OK) == 0;
     if (stat(path, &about) != 0) {
         if (served)
             doctor_problem(d,

@@ -176,13 +176,21 @@ static struct str token_path(struct service *service, struct arena *arena)
 {
     struct buf path;
     if (service->settings.token_file.len) return service->settings.token_file;
-    struct str url = service->settings.store, rest;
-    str_cut(url, ':', &rest);
     buf_init(&path, 8192);
-    buf_printf(&path, "%.*s.token", STR_ARG(rest));
+    buf_printf(&path, "%.*s.token", STR_ARG(store_beside(service->store)));
     struct str copy = arena_copy(arena, buf_str(&path));
     buf_release(&path);
     return copy;
+}
+
+// Beside a database there may be nothing yet.
+static enum code make_directory(struct str path, struct arena *arena, struct error *err)
+{
+    size_t slash = path.len;
+    while (slash > 0 && path.ptr[slash - 1] != '/') slash--;
+    if (slash < 2) return OK;
+    struct str directory = arena_copy(arena, str_slice(path, 0, slash - 1));
+    return directory.ptr ? os_make_dirs(directory.ptr, err) : error_set(err, E_NOMEM, "out of memory");
 }
 
 const char *service_token_file(const struct service *service)
@@ -220,6 +228,7 @@ enum code tokens_first(struct service *service, struct error *err)
     text[TOKEN_SIZE] = '\n';
     text[TOKEN_SIZE + 1] = '\0';
     // The file first: a token that nobody has is of no use, one that opens nothing does no harm.
+    if (!rc) rc = make_directory(path, &service->arena, err);
     if (!rc) rc = os_write_file(path.ptr, (struct str){text, TOKEN_SIZE + 1}, 0600, true, err);
     struct store_batch batch = {.notes = &put, .note_count = 1};
     if (!rc) rc = store_append(service->store, &batch, token.created_ms, &service->arena, err);

@@ -140,6 +140,8 @@ struct store_ops {
     // S17. NULL: one engine at a time. `shards` joins (base.member is 0) or renews. E_CONFLICT: fenced.
     enum code (*shards)(struct store *, int64_t lease_ms, int64_t now_ms, struct shard_map *, struct error *);
     enum code (*move)(struct store *, uint64_t take, uint64_t give, int64_t now_ms, struct shard_map *, struct error *);
+    // NULL: what follows the colon of the URL.
+    struct str (*beside)(const struct store *);
     // Where the files of a run go that are no part of the log. `what` is "artifacts" or "logs"; empty: kept nowhere.
     enum code (*run_dir)(const struct store *, const struct run_ids *, const char *what, struct arena *, struct str *);
     // NULL: run_dir is a directory of this machine, and files are read there.

@@ -321,6 +321,11 @@ static enum code pg_run_dir(const struct store *base, const struct run_ids *ids,
     return run_dir_path(str_from(pg_of(base)->place.files), what, ids, arena, out);
 }
 
+static struct str pg_beside(const struct store *base)
+{
+    return str_from(pg_of(base)->place.files);
+}
+
 static void pg_close(struct store *base)
 {
     struct pg_store *store = pg_of(base);
@@ -360,6 +365,7 @@ static const struct store_ops pg_ops = {
     .format = pg_format,
     .advise = pg_advise,
     .run_dir = pg_run_dir,
+    .beside = pg_beside,
     .close = pg_close,
 };
 

@@ -73,6 +73,14 @@ struct str store_url(const struct store *store)
     return str_from(store->url);
 }
 
+struct str store_beside(const struct store *store)
+{
+    struct str path;
+    if (store->ops->beside) return store->ops->beside(store);
+    str_cut(str_from(store->url), ':', &path);
+    return path;
+}
+
 bool store_is_remote(const struct store *store)
 {
     return store->ops->file != NULL;

@@ -79,6 +79,9 @@ const char *store_kind(const struct store *store); // "sqlite"
 // The URL for people: without the password that it may hold. Cut to `size`.
 void store_hide_password(struct str url, char *out, size_t size);
 struct str store_url(const struct store *store);
+// A path of this machine beside which stand files that belong to the store but are no part of it: PATH of sqlite:PATH, and so on.
+// Empty: there is none. Its directory need not be there.
+struct str store_beside(const struct store *store);
 // Directory for the artifacts of a run, as a path for people and steps (not created): beside the store.
 enum code store_artifacts_dir(const struct store *store, const struct run_ids *ids, struct arena *arena,
                               struct str *out) MUST_CHECK;

@@ -75,7 +75,7 @@ test_postgres_copies_both_ways_are_the_same_bytes() {
 }
 test_postgres_serve() {
     postgres_up
-    service_store=$pg serve --token-file "$PWD/token"
+    service_store=$pg serve
     trap 'kill -9 $server 2>/dev/null; postgres_down' EXIT
     ask POST /v1/runs "{\"runId\":\"s-1\",\"document\":$(plan_text p '{"stepId":"a","kind":"shell","with":{"command":"echo hi"}}')}"
     case $status in 20?) ;; *) fail "start: $status $(cat body)" ;; esac
