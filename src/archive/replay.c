@@ -443,6 +443,7 @@ static enum code first_life(struct replay *replay, const struct program *program
 {
     const struct run_ids *ids = &replay->head->ids;
     replay->folded = run_new(program, ids);
+    if (replay->folded) replay->folded->env = &replay->env;
     if (!replay->folded || !view_init(&replay->view, &replay->kept, ids)) return out_of_memory(replay->err);
     enum code rc = store_replay(replay->store, ids->tenant, ids->run, fold_first, replay, replay->err);
     if (!rc) compare_state(replay);
@@ -468,7 +469,8 @@ enum code archive_replay(struct store *store, const struct run_head *head, const
     arena_init(&replay.kept, 64 * 1024, SIZE_MAX);
     arena_init(&replay.turn, 64 * 1024, SIZE_MAX);
     rc = first_life(&replay, program);
-    if (!rc) rc = second_life(&replay, other ? other : program);
+    // What a playbook decided is told by its log itself (next.evaluated, policy.*), and asked again by `why`.
+    if (!rc && !program->net) rc = second_life(&replay, other ? other : program);
     run_free(replay.folded);
     run_free(replay.again);
     arena_release(&replay.turn);

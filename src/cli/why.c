@@ -244,6 +244,63 @@ static void write_when(struct page *p)
 
 // ---- gate, loop, attempts
 
+static void add_values(struct page *p, const struct json *values)
+{
+    for (uint32_t i = 0; json_is(values, JSON_OBJECT) && i < values->count; i++) {
+        struct buf text;
+        buf_init(&text, (size_t)1 << 20);
+        json_write(&text, &values->members[i].value);
+        buf_text(&p->line, i == 0 ? "  with " : ", ");
+        add(p, values->members[i].key);
+        buf_text(&p->line, " = ");
+        struct str shown = buf_str(&text);
+        if (shown.len > 120) shown.len = 120;
+        add(p, shown);
+        if (text.len > 120) buf_text(&p->line, "...");
+        buf_release(&text);
+    }
+}
+
+// Playbooks: the arcs that lead here, as they were decided.
+static void write_arcs(struct page *p)
+{
+    const struct json *arcs = json_key(p->answer, "arcs"), *admission = json_key(p->answer, "admission");
+    for (uint32_t i = 0; json_is(arcs, JSON_ARRAY) && i < arcs->count; i++) {
+        const struct json *arc = &arcs->items[i], *taken = json_key(arc, "taken");
+        buf_text(&p->line, taken->boolean ? "taken from " : "not taken from ");
+        add(p, text_of(arc, "from"));
+        add_event(p, "  ", arc, "");
+        if (json_key(arc, "merged")) buf_text(&p->line, "  merged with the one under way");
+        add_member(p, "  when ", arc, "when");
+        add_values(p, json_key(arc, "values"));
+        row(p, i == 0 ? "arcs" : "");
+    }
+    if (!admission) return;
+    const struct json *allowed = json_key(admission, "allowed");
+    buf_text(&p->line, allowed->boolean ? "granted" : "refused");
+    if (json_key(admission, "rule")) buf_printf(&p->line, " by rule %lld", (long long)int_of(admission, "rule"));
+    add_member(p, "  when ", admission, "when");
+    add_event(p, "  ", admission, "");
+    row(p, "admission");
+}
+
+static void write_policy(struct page *p)
+{
+    const struct json *list = json_key(p->answer, "policy");
+    uint32_t count = json_is(list, JSON_ARRAY) ? list->count : 0;
+    for (uint32_t i = count > 8 ? count - 8 : 0; i < count; i++) {
+        const struct json *one = &list->items[i];
+        add(p, text_of(one, "task"));
+        if (json_key(one, "iteration")) buf_printf(&p->line, "[%lld]", (long long)int_of(one, "iteration"));
+        buf_printf(&p->line, " try %lld: ", (long long)int_of(one, "attempt"));
+        add(p, text_of(one, "action"));
+        if (json_key(one, "rule")) buf_printf(&p->line, " by rule %lld", (long long)int_of(one, "rule"));
+        add_member(p, "  ", one, "when");
+        add_event(p, "  ", one, "");
+        row(p, i == 0 || i == count - 8 ? "policy" : "");
+    }
+}
+
 static void write_gate(struct page *p)
 {
     const struct json *gate = json_key(p->answer, "gate"), *answer = gate ? json_key(gate, "answer") : NULL;
@@ -501,10 +558,12 @@ static void write_step(struct page *p)
     write_dependencies(p);
     write_rule(p);
     write_when(p);
+    write_arcs(p);
     write_gate(p);
     write_loop(p);
     write_attempts(p);
     write_retry(p);
+    write_policy(p);
     const struct {
         const char *key, *label;
     } names[] = {{"childRun", "child run"}, {"reusedFrom", "reused from"}, {"givenBy", "given by"}};

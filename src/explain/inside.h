@@ -37,6 +37,21 @@ struct join_note { // how rule and condition were decided
     bool reuse;        // not asked: the result of an earlier run is taken over
 };
 
+struct arrival_note { // playbooks: an arc to the step was asked
+    uint32_t from, visit;
+    struct place at;
+    bool holds, taken, merged;
+    struct json arc; // {step, when, holds, values}
+};
+
+struct rule_note { // playbooks: what the policy of a task said
+    uint32_t task, iteration, attempt;
+    int32_t index; // -1: no rule matched
+    struct place at;
+    struct str action;
+    int64_t due_ms;
+};
+
 struct step_note { // a step in one iteration
     struct str path;
     uint32_t step;
@@ -57,6 +72,13 @@ struct step_note { // a step in one iteration
     uint64_t blob_size;
     uint32_t checked, reproduced; // decisions about it, and those that came out the same again
     struct str doubt;             // the first that did not
+    struct arrival_note *arrivals;
+    size_t arrival_count, arrival_capacity;
+    struct rule_note *rules;
+    size_t rule_count, rule_capacity;
+    struct place admitted;
+    bool allowed;
+    int32_t admit_rule; // -1: none matched
 };
 
 struct signal_note {
@@ -98,6 +120,8 @@ struct explain {
 
 // ---- notes.c
 struct step_note *note_find(const struct explain *e, struct str path); // NULL: nothing has happened to it
+enum code note_for(struct explain *e, struct str path, uint32_t step, struct step_note **out,
+                   struct error *err) MUST_CHECK; // made when there is none
 // The path of a dependency as seen from `path`: same scope, same iteration.
 struct str sibling_path(struct str path, struct str id, struct arena *arena);
 struct str scope_path(struct str path); // "loop[2]." of "loop[2].tick"; empty at the top
@@ -109,6 +133,10 @@ enum code judge_moment(struct explain *e, const struct moment *m, struct step_no
 // Every comparison of the condition with its value as far as it can be had now.
 enum code atoms_now(const struct explain *e, uint32_t step, struct arena *arena, struct json *out,
                     struct error *err) MUST_CHECK;
+
+// ---- net.c: playbooks
+enum code net_note(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
+                   struct error *err) MUST_CHECK; // before the moment is folded
 
 // ---- make.c: JSON whose failures are seen once, at the end
 struct maker {
@@ -160,6 +188,8 @@ bool step_cancelled(const struct view_of_step *v);
 bool step_given(const struct view_of_step *v);          // success: by a person, when the run was forked
 struct place state_place(const struct view_of_step *v); // of the moment that decided the state
 
+bool net_told(struct buf *out, const struct view_of_step *v); // net.c: playbooks; false: as of any step
+
 // ---- verdict.c: sentences
 struct str verdict_told(struct maker *m, const struct view_of_step *v);
 struct str run_verdict_told(struct maker *m, const char **reason);
@@ -174,6 +204,8 @@ void put_rule(struct maker *m, struct json *out, const struct view_of_step *v);
 enum code put_when(struct maker *m, struct json *out, const struct view_of_step *v, struct error *err) MUST_CHECK;
 void put_retry(struct maker *m, struct json *out, const struct view_of_step *v);
 void put_attempts(struct maker *m, struct json *out, const struct view_of_step *v);
+void put_arcs(struct maker *m, struct json *out, const struct view_of_step *v);
+void put_rules(struct maker *m, struct json *out, const struct view_of_step *v);
 
 // ---- values.c, documents.c: for diffs
 // Adds {path, a, b} for every place where the values differ. How many were left out.

@@ -27,6 +27,7 @@ enum code explain_open(const struct program *program, const struct run_ids *ids,
     e->run = run;
     e->program = program;
     e->env = *env;
+    run->env = &e->env;
     e->arena = arena;
     arena_init(&e->scratch, ARENA_BLOCK, ARENA_LIMIT);
     map_init(&e->index, &e->arena);
@@ -81,7 +82,7 @@ const struct signal_note *signal_find(const struct explain *e, struct str id)
     return NULL;
 }
 
-static enum code note_for(struct explain *e, struct str path, uint32_t step, struct step_note **out, struct error *err)
+enum code note_for(struct explain *e, struct str path, uint32_t step, struct step_note **out, struct error *err)
 {
     *out = note_find(e, path);
     if (*out) return OK;
@@ -176,7 +177,8 @@ static enum code note_step(struct explain *e, struct step_note *note, const stru
 {
     struct attempt_note *attempt = note->attempt_count ? &note->attempts[note->attempt_count - 1] : NULL;
     enum code rc = OK;
-    switch ((int)m->kind) {
+    bool task = m->task.len > 0 || m->iteration > 0; // of a playbook: the step goes on
+    switch (task ? (int)MOMENT_UNKNOWN : (int)m->kind) {
     case MOMENT_STEP_STARTED:
         return note_start(e, note, m, at, err);
     case MOMENT_STEP_COMPLETED:
@@ -358,7 +360,8 @@ enum code explain_fold(struct explain *e, const struct moment *m, uint64_t seq, 
     if (ended || m->kind == MOMENT_LATE_RESULT) return kernel_fold(e->run, m, err); // kept for audit, changes nothing
     uint32_t step = moment_is_step(m->kind) ? kernel_find(e->run, m->step) : PROGRAM_TOP;
     if (step != PROGRAM_TOP) rc = note_for(e, m->step, step, &note, err);
-    if (!rc) rc = judge_moment(e, m, note, at, err);
+    if (!rc && note && e->program->net) rc = net_note(e, m, note, at, err);
+    if (!rc && (!note || !e->program->net)) rc = judge_moment(e, m, note, at, err);
     if (!rc && !note) rc = note_run(e, m, at, err);
     if (!rc) rc = kernel_fold(e->run, m, err);
     if (!rc && note) rc = note_step(e, note, m, at, err);

@@ -144,6 +144,9 @@ static bool look_without_note(struct view_of_step *v)
     const struct run *run = v->e->run;
     const struct run_step *s = &run->steps[v->step];
     if (v->ps->scope != PROGRAM_TOP && look_at_scope(v)) return true;
+    if (run->net && (run->status == RUN_STATUS_COMPLETED || run->status == RUN_STATUS_FAILED))
+        return set(v, STATE_NOT_RUN, "NOT_REACHED");
+    if (run->net && run->status == RUN_STATUS_RUNNING && !run->cancelling) return set(v, STATE_WAITING, "NOT_REACHED");
     switch (run->status) {
     case RUN_STATUS_CANCELLED:
         return set(v, STATE_CANCELLED, "RUN_CANCELLED");
@@ -259,10 +262,10 @@ static bool look_with_note(struct view_of_step *v)
         if (step_given(v)) return set(v, STATE_DONE, "GIVEN");
         return set(v, STATE_DONE, v->ps->kind == STEP_APPROVAL ? "APPROVED" : "COMPLETED");
     case NODE_SKIPPED:
-        return set(v, STATE_SKIPPED, skip_reason(note->skip_reason));
+        return set(v, STATE_SKIPPED, run->net ? "ADMISSION" : skip_reason(note->skip_reason));
     case NODE_FAILED:
         if (step_cancelled(v)) return set(v, STATE_CANCELLED, "RUN_CANCELLED");
-        return set(v, STATE_FAILED, failure_reason(last_attempt(note)));
+        return set(v, STATE_FAILED, run->net ? "TASK_FAILED" : failure_reason(last_attempt(note)));
     }
     return false;
 }

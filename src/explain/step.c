@@ -135,10 +135,12 @@ static enum code put_parts(struct maker *m, struct json *out, const struct view_
     put_rule(m, out, v);
     enum code rc = put_when(m, out, v, err);
     if (rc) return rc;
+    put_arcs(m, out, v);
     put_gate(m, out, v);
     put_loop(m, out, v);
     put_attempts(m, out, v);
     put_retry(m, out, v);
+    put_rules(m, out, v);
     if (v->note && v->note->state == NODE_RUNNING && v->state != STATE_APPROVAL)
         put_time(m, out, "due", v->note->due_ms);
     put_count(m, out, "timeoutMs", v->ps->timeout_ms);
@@ -159,6 +161,7 @@ static enum code check_open(struct maker *m, const struct view_of_step *v, bool 
     struct error local = {0};
     const struct run *run = m->e->run;
     *same = true;
+    if (run->net) return OK; // its arcs were asked when they were
     if (!v->current || v->note || v->state != STATE_WAITING || run->status != RUN_STATUS_RUNNING || run->cancelling)
         return OK;
     enum code rc = kernel_join(run, v->step, &m->e->env, m->arena, &join, &local);

@@ -349,6 +349,10 @@ struct str verdict_told(struct maker *m, const struct view_of_step *v)
     struct buf out;
     buf_init(&out, (size_t)1 << 20);
     buf_add(&out, v->path);
+    if (net_told(&out, v)) {
+        buf_byte(&out, '.');
+        return kept(m, &out);
+    }
     switch (v->state) {
     case STATE_WAITING:
         waiting_told(m, &out, v);

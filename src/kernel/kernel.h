@@ -131,6 +131,9 @@ uint32_t kernel_place(const struct run *run, uint32_t step);       // the step t
 enum code kernel_task(const struct run *run, uint32_t lane, const struct kernel_env *env, struct arena *arena,
                       struct json *out, struct error *err) MUST_CHECK;
 const struct net_task *kernel_task_of(const struct run *run, uint32_t lane); // under way
+// The arcs of a step that has ended and is not yet routed, as they would be decided now: [{step, when, holds, values}], in `arena`.
+enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
+                      struct json *out, struct error *err) MUST_CHECK;
 // What a playbook gives to whoever ran it: the result of `step`, else of the final step, else of the one that ended last.
 enum code kernel_net_result(const struct run *run, struct str step, const struct kernel_env *env, struct arena *arena,
                             struct json *out, struct error *err) MUST_CHECK;

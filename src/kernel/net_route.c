@@ -449,6 +449,60 @@ static enum code route(struct decide *d, uint32_t place)
     return ok ? net_emit(d, &m) : no_memory(d->err);
 }
 
+struct values {
+    struct net_view *view;
+    struct json out;
+    enum code rc;
+    struct error *err;
+};
+
+static void add_value(void *context, struct str name)
+{
+    struct values *values = context;
+    struct json value = {0};
+    struct template_scope scope = net_scope(values->view);
+    struct error ignored = {0};
+    if (values->rc || json_get(&values->out, name)) return;
+    if (scope.lookup(scope.context, name, &value, &ignored) != OK || value.type == 0) return;
+    struct json kept;
+    if (!json_copy(values->view->arena, &value, &kept) || !json_put(values->view->arena, &values->out, name, kept))
+        values->rc = no_memory(values->err);
+}
+
+enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
+                      struct json *out, struct error *err)
+{
+    struct input input = {0};
+    struct outcome outcome = {.turn = arena};
+    struct decide d = {.run = run, .input = &input, .env = env, .out = &outcome, .err = err};
+    const struct net_step *ns = &net_of_run(run)->steps[place];
+    struct net_view view = view_of(&d, place);
+    struct json set = json_object(), ctx = run->net->ctx;
+    struct error local = {0};
+    enum code rc = run->net->places[place].failed ? OK : net_patches(&view, &ns->sets, &set, &local);
+    if (!rc) rc = net_patched(arena, &run->net->ctx, json_key(&set, "ctx"), &ctx, &local);
+    if (is_grave(rc)) return error_set(err, rc, "%s", local.message);
+    view.ctx = &ctx;
+    *out = json_array();
+    for (uint32_t i = 0; i < ns->arc_count; i++) {
+        const struct net_arc *arc = &ns->arcs[i];
+        bool holds;
+        rc = arc_holds(&d, &view, arc, ns->has_loop, &holds);
+        if (rc) return rc;
+        struct values values = {.view = &view, .out = json_object(), .err = err};
+        if (arc->when.test) template_names(arc->when.test, add_value, &values);
+        if (values.rc) return values.rc;
+        view.event = NULL;
+        struct json one;
+        if (!json_object_with(arena, 4, &one) || !json_put(arena, &one, STR("holds"), json_bool(holds)) ||
+            !json_put(arena, &one, STR("step"), json_string(run->program->steps[arc->step].id)) ||
+            !json_put(arena, &one, STR("values"), values.out) ||
+            !json_put(arena, &one, STR("when"), json_string(arc->when.text)) || !json_push(arena, out, one))
+            return no_memory(err);
+    }
+    return OK;
+}
+
 // ---- the end
 enum code net_end(struct decide *d, enum moment_kind kind)
 {

@@ -1,0 +1,250 @@
+// Playbooks: which arc led to a step and which did not, what admission and policies said. The kernel is asked again before a
+// decision about arcs is folded (kernel_arcs), with the values that it was made on.
+#include "explain/inside.h"
+
+enum { NOTES_MAX = 200 }; // of one kind for one step: the first so many are kept
+
+static enum code no_memory(struct error *err)
+{
+    return error_set(err, E_NOMEM, "out of memory while explaining");
+}
+
+static bool names_step(const struct json *list, struct str step, bool *merged)
+{
+    for (uint32_t i = 0; json_is(list, JSON_ARRAY) && i < list->count; i++) {
+        if (!str_eq(json_text(json_key(&list->items[i], "step")), step)) continue;
+        *merged = json_key(&list->items[i], "merged") != NULL;
+        return true;
+    }
+    return false;
+}
+
+static enum code add_arrival(struct explain *e, const struct moment *m, struct place at, const struct json *arc,
+                             bool taken, bool merged, struct error *err)
+{
+    struct step_note *note;
+    struct str to = json_text(json_key(arc, "step"));
+    enum code rc = note_for(e, to, program_find(e->program, PROGRAM_TOP, to), &note, err);
+    if (rc || note->arrival_count >= NOTES_MAX) return rc;
+    struct arrival_note *grown = arena_grow(&e->arena, note->arrivals, note->arrival_count, note->arrival_count + 1,
+                                            sizeof(*grown), &note->arrival_capacity);
+    if (!grown) return no_memory(err);
+    note->arrivals = grown;
+    struct arrival_note *arrival = &note->arrivals[note->arrival_count++];
+    const struct json *holds = json_key(arc, "holds");
+    *arrival = (struct arrival_note){.from = program_find(e->program, PROGRAM_TOP, m->step),
+                                     .visit = m->visit,
+                                     .at = at,
+                                     .holds = json_is(holds, JSON_BOOL) && holds->boolean,
+                                     .taken = taken,
+                                     .merged = merged};
+    return json_copy(&e->arena, arc, &arrival->arc) ? OK : no_memory(err);
+}
+
+// The arcs of a step that has ended, asked again: the first that holds, or all, must be those that were taken.
+static enum code note_routed(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
+                             struct error *err)
+{
+    struct json arcs, value = m->value;
+    arena_reset(&e->scratch);
+    if (m->has_blob && value.type == 0) {
+        struct str bytes;
+        enum code rc = e->env.blob(e->env.context, &m->blob, &e->scratch, &bytes, err);
+        if (!rc) rc = json_parse(bytes, &json_limits_default, &e->scratch, &value, err);
+        if (rc) return rc;
+    }
+    enum code rc = kernel_arcs(e->run, note->step, &e->env, &e->scratch, &arcs, err);
+    if (rc) return rc;
+    const struct json *selected = json_key(&value, "selected");
+    bool inclusive = str_is(json_text(json_key(&value, "mode")), "inclusive"), same = true, first = true;
+    for (uint32_t i = 0; !rc && i < arcs.count; i++) {
+        const struct json *holds = json_key(&arcs.items[i], "holds");
+        bool merged = false;
+        bool taken = names_step(selected, json_text(json_key(&arcs.items[i], "step")), &merged);
+        bool expected = holds->boolean && (inclusive || first);
+        first = first && !holds->boolean;
+        same = same && (taken == expected || json_key(&value, "error") != NULL);
+        rc = add_arrival(e, m, at, &arcs.items[i], taken && expected, merged, err);
+    }
+    e->checked++;
+    e->reproduced += same;
+    note->checked++;
+    note->reproduced += same;
+    return rc;
+}
+
+static enum code note_rule(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
+                           struct error *err)
+{
+    if (note->rule_count >= NOTES_MAX) return OK;
+    struct rule_note *grown = arena_grow(&e->arena, note->rules, note->rule_count, note->rule_count + 1, sizeof(*grown),
+                                         &note->rule_capacity);
+    if (!grown) return no_memory(err);
+    note->rules = grown;
+    struct rule_note *rule = &note->rules[note->rule_count++];
+    const struct net_step *ns = &e->program->net->steps[note->step];
+    *rule = (struct rule_note){.iteration = m->iteration,
+                               .attempt = m->logical,
+                               .at = at,
+                               .index = (int32_t)json_integer(json_key(&m->value, "matched_rule_index"), -1),
+                               .due_ms = m->due_ms};
+    for (uint32_t i = 0; i < ns->task_count; i++)
+        if (str_eq(ns->tasks[i].label, m->task)) rule->task = i;
+    rule->action = arena_copy(&e->arena, json_text(json_at(&m->value, STR("action.do"))));
+    return rule->action.ptr ? OK : no_memory(err);
+}
+
+enum code net_note(struct explain *e, const struct moment *m, struct step_note *note, struct place at,
+                   struct error *err)
+{
+    switch ((int)m->kind) {
+    case MOMENT_ROUTED:
+        return note_routed(e, m, note, at, err);
+    case MOMENT_TASK_DECIDED:
+        return note_rule(e, m, note, at, err);
+    case MOMENT_ADMIT_EVALUATED: {
+        const struct json *allow = json_key(&m->value, "allow");
+        note->admitted = at;
+        note->allowed = json_is(allow, JSON_BOOL) && allow->boolean;
+        note->admit_rule = (int32_t)json_integer(json_key(&m->value, "matched_rule_index"), -1);
+        return OK;
+    }
+    default:
+        return OK;
+    }
+}
+
+// ---- answers
+static struct str step_id(const struct explain *e, uint32_t step)
+{
+    return e->program->steps[step].id;
+}
+
+void put_arcs(struct maker *m, struct json *out, const struct view_of_step *v)
+{
+    if (!m->e->program->net) return;
+    struct json list = json_array();
+    for (size_t i = 0; v->note && i < v->note->arrival_count; i++) {
+        const struct arrival_note *a = &v->note->arrivals[i];
+        struct json one = json_object();
+        put_text(m, &one, "from", step_id(m->e, a->from));
+        if (a->visit > 1) put_int(m, &one, "visit", a->visit);
+        put_place(m, &one, "", a->at);
+        put_bool(m, &one, "taken", a->taken);
+        if (a->merged) put_bool(m, &one, "merged", true);
+        put_text(m, &one, "when", json_text(json_key(&a->arc, "when")));
+        put_bool(m, &one, "holds", a->holds);
+        const struct json *values = json_key(&a->arc, "values");
+        if (values && values->count > 0) put_value(m, &one, "values", *values);
+        push_value(m, &list, one);
+    }
+    put_value(m, out, "arcs", list);
+    if (v->note && v->note->admitted.seq > 0) {
+        struct json admission = json_object();
+        put_bool(m, &admission, "allowed", v->note->allowed);
+        if (v->note->admit_rule >= 0) put_int(m, &admission, "rule", v->note->admit_rule);
+        put_place(m, &admission, "", v->note->admitted);
+        const struct net_step *ns = &m->e->program->net->steps[v->step];
+        if (v->note->admit_rule >= 0 && (uint32_t)v->note->admit_rule < ns->admit_count)
+            put_text(m, &admission, "when", ns->admit[v->note->admit_rule].when.text);
+        put_value(m, out, "admission", admission);
+    }
+}
+
+void put_rules(struct maker *m, struct json *out, const struct view_of_step *v)
+{
+    if (!m->e->program->net || !v->note || v->note->rule_count == 0) return;
+    const struct net_step *ns = &m->e->program->net->steps[v->step];
+    struct json list = json_array();
+    for (size_t i = 0; i < v->note->rule_count; i++) {
+        const struct rule_note *r = &v->note->rules[i];
+        const struct net_task *task = &ns->tasks[r->task];
+        struct json one = json_object();
+        put_text(m, &one, "task", task->label);
+        put_count(m, &one, "iteration", r->iteration);
+        put_int(m, &one, "attempt", r->attempt);
+        put_place(m, &one, "", r->at);
+        put_text(m, &one, "action", r->action);
+        if (r->index >= 0) put_int(m, &one, "rule", r->index);
+        if (r->index >= 0 && (uint32_t)r->index < task->rule_count) {
+            const struct net_rule *rule = &task->rules[r->index];
+            if (rule->otherwise)
+                put_word(m, &one, "when", "else");
+            else
+                put_text(m, &one, "when", rule->when.text);
+        }
+        put_time(m, &one, "due", r->due_ms);
+        push_value(m, &list, one);
+    }
+    put_value(m, out, "policy", list);
+}
+
+static void arrivals_told(struct buf *out, const struct view_of_step *v, bool taken)
+{
+    const struct explain *e = v->e;
+    uint32_t told = 0;
+    for (size_t i = 0; v->note && i < v->note->arrival_count; i++) {
+        const struct arrival_note *a = &v->note->arrivals[i];
+        if (a->taken != taken || told++ >= 3) continue;
+        struct str id = step_id(e, a->from), when = json_text(json_key(&a->arc, "when"));
+        buf_text(out, told == 1 ? "" : "; ");
+        if (taken) {
+            buf_printf(out, "%.*s led to it (event %llu)", STR_ARG(id), (unsigned long long)a->at.seq);
+        } else if (a->holds) {
+            buf_printf(out, "%.*s went another way first (event %llu)", STR_ARG(id), (unsigned long long)a->at.seq);
+        } else if (when.len == 0) {
+            buf_printf(out, "%.*s failed, and its arc has no condition for that (event %llu)", STR_ARG(id),
+                       (unsigned long long)a->at.seq);
+        } else {
+            buf_printf(out, "the arc of %.*s needs %.*s, which did not hold (event %llu)", STR_ARG(id), STR_ARG(when),
+                       (unsigned long long)a->at.seq);
+        }
+    }
+    if (told == 0) buf_text(out, taken ? "it is where the playbook begins" : "no step that has an arc to it has ended");
+}
+
+static void waiting_at_barrier(struct buf *out, const struct view_of_step *v)
+{
+    const struct run *run = v->e->run;
+    const uint64_t *upstream = v->e->program->net->steps[v->step].upstream;
+    uint32_t told = 0;
+    buf_text(out, " waits for ");
+    for (uint32_t i = 0; upstream && i < v->e->program->step_count; i++) {
+        uint8_t state = run->steps[i].state;
+        if (!(upstream[i / 64] >> (i % 64) & 1) || i == v->step || state != NODE_RUNNING) continue;
+        buf_printf(out, "%s%.*s", told++ ? ", " : "", STR_ARG(step_id(v->e, i)));
+    }
+    buf_text(out, told ? ", which can still lead to it: " : "its turn: ");
+    arrivals_told(out, v, true);
+}
+
+// True: told.
+bool net_told(struct buf *out, const struct view_of_step *v)
+{
+    if (!v->e->program->net) return false;
+    bool reached = false;
+    for (size_t i = 0; v->note && i < v->note->arrival_count; i++) reached = reached || v->note->arrivals[i].taken;
+    switch ((int)v->state) {
+    case STATE_NOT_RUN:
+        buf_text(out, " was never reached: ");
+        arrivals_told(out, v, false);
+        return true;
+    case STATE_WAITING:
+        if (run_status_terminal(v->e->run->status) || v->e->run->status != RUN_STATUS_RUNNING) return false;
+        if (reached) {
+            waiting_at_barrier(out, v);
+        } else {
+            buf_text(out, " has not been reached: ");
+            arrivals_told(out, v, false);
+        }
+        return true;
+    case STATE_SKIPPED:
+        buf_text(out, " was refused admission");
+        if (v->note && v->note->admit_rule >= 0) buf_printf(out, " by rule %d", v->note->admit_rule);
+        buf_text(out, ": ");
+        arrivals_told(out, v, true);
+        return true;
+    default:
+        return false;
+    }
+}
