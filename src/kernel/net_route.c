@@ -348,20 +348,21 @@ static enum code arc_holds(struct decide *d, struct net_view *view, const struct
     if (!arc->when.event) count = 1;
     *out = false;
     for (size_t i = 0; i < count && !*out; i++) {
-        struct json event, error;
+        struct json error;
         struct arena *turn = d->out->turn;
-        bool ok = json_object_with(turn, 5, &event) &&
-                  json_put(turn, &event, STR("name"), json_string(str_from(names[i]))) &&
-                  json_put(turn, &event, STR("type"), json_string(str_from(names[i]))) &&
-                  json_put(turn, &event, STR("step"), json_string(d->run->program->steps[view->place].id)) &&
-                  json_put(turn, &event, STR("status"), json_string(p->failed ? STR("error") : STR("success")));
+        struct json *event = ARENA_NEW(turn, struct json); // what is made of the arc sees it too
+        bool ok = event && json_object_with(turn, 5, event) &&
+                  json_put(turn, event, STR("name"), json_string(str_from(names[i]))) &&
+                  json_put(turn, event, STR("type"), json_string(str_from(names[i]))) &&
+                  json_put(turn, event, STR("step"), json_string(d->run->program->steps[view->place].id)) &&
+                  json_put(turn, event, STR("status"), json_string(p->failed ? STR("error") : STR("success")));
         if (ok && p->failed)
             ok = json_object_with(turn, 3, &error) && json_put(turn, &error, STR("code"), json_string(p->fault.code)) &&
                  json_put(turn, &error, STR("kind"), json_string(p->fault.category)) &&
                  json_put(turn, &error, STR("message"), json_string(p->fault.message)) &&
-                 json_put(turn, &event, STR("error"), error);
+                 json_put(turn, event, STR("error"), error);
         if (!ok) return no_memory(d->err);
-        view->event = &event;
+        view->event = event;
         enum code rc = net_holds(view, &arc->when, out, d->err);
         if (rc) return rc;
     }
