@@ -30,7 +30,14 @@ static void serve(struct ask *ask, enum operation operation, enum remote_call ca
         .tenant = ask->call->who.tenant, .exists = true, .own_task = true, .pool = ask->call->who.pool};
     if (!service_may(ask->call, operation, &object, (struct str){0})) return;
     struct remote_caller caller = caller_of(ask);
+    if (call == REMOTE_EVENTS) caller.execution = ask->params[0];
     remote_serve(service_remote(ask->call->service), call, &caller, ask->request->body, on_answer, ask);
+}
+
+// Workers of other make, in the words of playbooks.
+void handle_execution_events(struct ask *ask)
+{
+    serve(ask, OPERATION_WORKER_RESULT, REMOTE_EVENTS);
 }
 
 void handle_worker_poll(struct ask *ask)

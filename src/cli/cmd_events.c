@@ -124,15 +124,16 @@ static bool decision_row(struct reader *reader, const struct record *record, str
            put(reader, row, "detail", copied(reader, text));
 }
 
-// The step; of a playbook "<step>[iteration].task" besides, as in the ids of other documents.
+// The step; of a playbook "each[3]/fetch:run:2" besides: the third item, the second run of the task.
 static struct str place_of(struct reader *reader, const struct moment *m)
 {
     if (!m->visit) return arena_copy(&reader->arena, m->step);
     struct buf text;
     buf_init(&text, 4096);
     buf_add(&text, moment_step_id(m, &reader->arena));
-    if (m->iteration) buf_printf(&text, "[%u]", m->iteration - 1);
-    if (m->task.len) buf_printf(&text, ".%.*s", STR_ARG(m->task));
+    if (m->iteration) buf_printf(&text, "[%u]", m->iteration);
+    if (m->task.len) buf_printf(&text, "/%.*s", STR_ARG(m->task));
+    if (m->task_run > 1) buf_printf(&text, ":run:%u", m->task_run);
     struct str place = buf_ok(&text) ? arena_copy(&reader->arena, buf_str(&text)) : (struct str){0};
     buf_release(&text);
     return place;

@@ -291,6 +291,23 @@ struct str result_ref_format(const struct result_place *place, struct arena *are
 bool result_ref_parse(struct str ref, struct arena *arena,
                       struct result_place *out); // false: it is none, or out of memory
 
+// ---- events of playbooks from workers of other make
+struct ingested {
+    struct str event_id, execution;
+    struct str type; // as it is called now
+    struct str step; // name
+    uint32_t visit;  // 0: not told
+    struct str task; // label; empty: not told
+    bool ends;       // it tells how an attempt came out: `outcome`
+    struct json outcome;
+};
+// What a reported event says. Texts borrow it. Older names are read as the new ones, but not from components of ours (`first_party`).
+// E_DENIED: EVENT_NOT_ALLOWED, only the server tells such a thing (workers do not start steps); E_INVALID: INVALID_EVENT,
+// EVENT_TYPE_UNKNOWN, LEGACY_EVENT. The code begins the message.
+enum code noetl_ingest(const struct json *event, bool first_party, struct arena *arena, struct ingested *out,
+                       struct error *err) MUST_CHECK;
+struct str noetl_name_now(const struct json *event, struct str type); // of an older name; itself when it is none
+
 // ---- signals
 // X(NAME, least role, destructive, reason apart, payload recorded): requirements §3.1.
 //   destructive: needs a reason and raises P1. System is a role of its own: no person has it (C-60).

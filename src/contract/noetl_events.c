@@ -425,6 +425,11 @@ static bool cut_id(struct str *text, struct str middle, uint32_t *n)
 #define RUN_PART ":run:"
 #define ITERATION_PART ":iteration:"
 
+bool noetl_cut_run(struct str *id, uint32_t *n)
+{
+    return cut_id(id, STR(RUN_PART), n);
+}
+
 static bool derive_step(const struct moment *moment, struct arena *arena, struct derived *d)
 {
     d->step_run_id = join_id(arena, STR(STEP_PREFIX), moment->step, STR(RUN_PART), moment->visit);

@@ -180,6 +180,7 @@ struct call {
     enum remote_call kind;
     struct json body;
     struct str tenant, pool, worker; // tenant empty: all
+    struct str execution;            // REMOTE_EVENTS
     struct arena *arena;
     remote_reply reply;
     bool (*alive)(const void *context);
@@ -188,6 +189,7 @@ struct call {
 void serve_waiting_call(struct remote *r, const struct call *call);
 void serve_logs(struct remote *r, const struct call *call);
 void serve_results(struct remote *r, const struct call *call); // complete.c
+void serve_events(struct remote *r, const struct call *call);  // events.c
 void call_refuse(remote_reply reply, void *context, int status, const char *code, const char *why);
 int write_answer(struct buf *out, const struct remote_answer *answers, size_t count); // the status
 void write_states(struct buf *out, const struct remote_answer *answers, size_t count);

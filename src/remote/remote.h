@@ -65,10 +65,11 @@ void remote_free(struct remote *remote); // NULL is fine
 void remote_tick(struct remote *remote); // with options.now only: what the thread would do now
 
 // ---- what workers ask for. Bodies and answers are JSON: docs/format/worker.md
-enum remote_call { REMOTE_POLL = 1, REMOTE_HEARTBEAT, REMOTE_LOGS, REMOTE_COMPLETE, REMOTE_FAIL };
-struct remote_caller { // who the caller is, as its credentials say
-    struct str tenant; // empty: serves all tenants
-    struct str pool;   // empty: serves all pools
+enum remote_call { REMOTE_POLL = 1, REMOTE_HEARTBEAT, REMOTE_LOGS, REMOTE_COMPLETE, REMOTE_FAIL, REMOTE_EVENTS };
+struct remote_caller {    // who the caller is, as its credentials say
+    struct str tenant;    // empty: serves all tenants
+    struct str pool;      // empty: serves all pools
+    struct str execution; // REMOTE_EVENTS: the run that the address names
     // Whether anybody still waits for the answer to the call with this context: no task is given to nobody. NULL: always.
     bool (*alive)(const void *context);
 };

@@ -384,7 +384,7 @@ static const char *refused_because(const struct call *call, int *status)
     *status = 400;
     if (!json_is(&call->body, JSON_OBJECT)) return "the body is not a JSON object";
     if (name.len == 0 || name.len > WORKER_NAME_MAX) return "\"worker\" must be a name of 1 to 128 bytes";
-    static const char *const lists[] = {"kinds", "tasks", "chunks", "results"};
+    static const char *const lists[] = {"kinds", "tasks", "chunks", "results", "events"};
     for (size_t i = 0; i < ARRAY_COUNT(lists); i++) {
         const struct json *list = json_key(&call->body, lists[i]);
         if (list && !json_is(list, JSON_ARRAY)) return "a list of the body is none";
@@ -400,6 +400,7 @@ static const char *refused_because(const struct call *call, int *status)
 static void serve_parsed(struct remote *r, struct call *call, const struct remote_caller *caller)
 {
     call->worker = json_text(json_key(&call->body, "worker"));
+    call->execution = caller->execution;
     call->tenant = caller->tenant.len > 0 ? caller->tenant : json_text(json_key(&call->body, "tenant"));
     call->pool = caller->pool.len > 0 ? caller->pool : json_text(json_key(&call->body, "pool"));
     if (call->pool.len == 0 && call->kind == REMOTE_POLL) call->pool = STR("default");
@@ -411,6 +412,8 @@ static void serve_parsed(struct remote *r, struct call *call, const struct remot
         serve_waiting_call(r, call);
     else if (call->kind == REMOTE_LOGS)
         serve_logs(r, call);
+    else if (call->kind == REMOTE_EVENTS)
+        serve_events(r, call);
     else
         serve_results(r, call);
 }

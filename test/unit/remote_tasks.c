@@ -325,6 +325,109 @@ static void task_that_is_given_back_runs_again_at_once(void)
     rig_close(&rig);
 }
 
+// ---- events of playbooks, from workers that speak in them
+static void report(struct rig *rig, const struct remote_task *task, const char *events, struct said *said)
+{
+    struct buf out;
+    buf_init(&out, 65536);
+    buf_printf(&out, "{\"worker\":\"w1\",\"token\":\"%.*s\",\"epoch\":%llu,\"events\":[%s]}", STR_ARG(task->token),
+               (unsigned long long)task->request.epoch, events);
+    struct str kept = arena_copy(&rig->memory, buf_str(&out));
+    CHECK(buf_ok(&out) && kept.ptr);
+    buf_release(&out);
+    rig->caller.execution = STR("r1");
+    ask(rig, REMOTE_EVENTS, kept.ptr, said);
+}
+#define EVENT(type, step, more)                                                                                        \
+    "{\"event_id\":\"e1\",\"execution_id\":\"r1\",\"event_type\":\"" type "\",\"step_run_id\":\"step:" step            \
+    ":run:1\"" more "}"
+#define GOOD ",\"payload\":{\"outcome\":{\"status\":\"ok\",\"result\":7}}"
+
+static void an_outcome_that_is_reported_as_an_event_is_the_result_NX_5_2_NX_2t(void)
+{
+    struct rig rig;
+    struct said said;
+    rig_open(&rig, ONE, NULL, 0);
+    rig_start(&rig, "r1");
+    struct remote_task task = poll_one(&rig);
+    buf_clear(&rig.told);
+    report(&rig, &task, EVENT("step.started", "a", "") "," EVENT("task.started", "a", ""), &said);
+    CHECK_INT(said.status, 200);
+    rig_idle(&rig);
+    rig_expect(&rig, ""); // told already
+    report(&rig, &task, EVENT("task.attempt.done", "a", GOOD) "," EVENT("task.done", "a", GOOD), &said);
+    CHECK_INT(said.count, 0); // not stored yet
+    rig_idle(&rig);
+    CHECK_INT(said.status, 200);
+    rig_expect(&rig, "STEP_COMPLETED a 1.1\nRUN_COMPLETED\n");
+    for (int i = 0; i < 2; i++) { // the same again, also in older words
+        report(&rig, &task, i ? EVENT("call.done", "a", GOOD) : EVENT("task.done", "a", GOOD), &said);
+        CHECK_INT(said.status, 200);
+    }
+    report(&rig, &task, EVENT("task.failed", "a", ""), &said);
+    CHECK_INT(said.status, 409);
+    rig_idle(&rig);
+    rig_expect(&rig, "");
+    rig_close(&rig);
+}
+
+static void what_a_worker_may_not_report_is_refused_whole_NX_5_3_NX_4g(void)
+{
+    struct rig rig;
+    struct said said;
+    rig_open(&rig, ONE, NULL, 0);
+    rig_start(&rig, "r1");
+    struct remote_task task = poll_one(&rig);
+    buf_clear(&rig.told);
+    static const char *const events[] = {EVENT("step.scheduled", "b", ""), EVENT("next.evaluated", "a", ""),
+                                         EVENT("task.done", "b", GOOD), EVENT("command.issued", "a", "")};
+    for (size_t i = 0; i < ARRAY_COUNT(events); i++) {
+        char both[1024];
+        snprintf(both, sizeof(both), "%s,%s", EVENT("task.done", "a", GOOD), events[i]);
+        report(&rig, &task, both, &said);
+        CHECK_INT(said.status, 403);
+        CHECK(has(&said, "EVENT_NOT_ALLOWED") && has(&said, "event 2"));
+    }
+    report(&rig, &task,
+           "{\"event_id\":\"e1\",\"execution_id\":\"r2\",\"event_type\":\"task.done\",\"step_run_id\":"
+           "\"step:a:run:1\"}",
+           &said);
+    CHECK_INT(said.status, 403);
+    report(&rig, &task, EVENT("task.sang", "a", ""), &said);
+    CHECK_INT(said.status, 400);
+    CHECK(has(&said, "EVENT_TYPE_UNKNOWN"));
+    task.token = STR("ctask_x_y");
+    report(&rig, &task, EVENT("task.done", "a", GOOD), &said);
+    CHECK_INT(said.status, 403);
+    CHECK(has(&said, "TASK_TOKEN_INVALID"));
+    ask(&rig, REMOTE_EVENTS, "{\"worker\":\"w1\",\"events\":[]}", &said);
+    CHECK_INT(said.status, 400);
+    rig_idle(&rig);
+    rig_expect(&rig, ""); // nothing of all that was done
+    rig_close(&rig);
+}
+
+static void reported_events_renew_the_lease(void)
+{
+    struct rig rig;
+    struct said said;
+    rig_open(&rig, ONE, NULL, 0);
+    rig_start(&rig, "r1");
+    struct remote_task task = poll_one(&rig);
+    buf_clear(&rig.told);
+    for (int i = 0; i < 3; i++) {
+        rig_pass(&rig, REMOTE_LEASE_MS - 1);
+        report(&rig, &task, EVENT("policy.task.evaluated", "a", ""), &said);
+        CHECK_INT(said.status, 200);
+    }
+    rig_expect(&rig, "");
+    rig_pass(&rig, REMOTE_LEASE_MS);
+    rig_expect(&rig, "STEP_REDISPATCHED a 1.2\n");
+    report(&rig, &task, EVENT("task.done", "a", GOOD), &said);
+    CHECK_INT(said.status, 409);
+    rig_close(&rig);
+}
+
 static void heartbeat_renews_the_lease(void)
 {
     struct rig rig;
@@ -761,6 +864,9 @@ int main(int argc, char **argv)
         TEST(completion_that_comes_again_is_answered_again_and_changes_nothing),
         TEST(silent_worker_is_lost_and_its_late_result_refused_C_34_I14),
         TEST(task_that_is_given_back_runs_again_at_once),
+        TEST(an_outcome_that_is_reported_as_an_event_is_the_result_NX_5_2_NX_2t),
+        TEST(what_a_worker_may_not_report_is_refused_whole_NX_5_3_NX_4g),
+        TEST(reported_events_renew_the_lease),
         TEST(heartbeat_renews_the_lease),
         TEST(poll_waits_for_work_or_for_its_time),
         TEST(cancelled_task_is_told_to_its_worker_at_once),
