@@ -79,7 +79,7 @@ static void a_failed_attempt_as_in_the_example_NX_7_1_NX_2l_NX_2r(void)
     check_text(&record, "payload.error.kind", "http");
 }
 
-static void a_decision_as_in_the_example_NX_7_2_NX_3_6b(void)
+static void a_decision_as_in_the_example_NX_7_2_NX_3_6b_NX_2s(void)
 {
     open_contract();
     struct moment moment = task_moment(MOMENT_TASK_DECIDED);
@@ -123,6 +123,23 @@ static void a_stored_result_as_in_the_example_NX_7_3_NX_3_7a_NX_2q(void)
     check_text(&record, "payload.result_ref.meta.sha256", plan_sha);
     CHECK_INT(json_integer(json_at(&record, STR("payload.result_ref.meta.bytes")), 0), 52480);
     CHECK(json_equal(json_at(&record, STR("payload.extracted")), &moment.extracted));
+}
+
+static void a_manifest_lists_stored_results_NX_3_7b(void)
+{
+    open_contract();
+    struct moment moment = task_moment(MOMENT_MANIFEST_UPDATED);
+    moment.value =
+        parsed("{\"kind\":\"manifest\",\"ref\":\"noetl://execution/run-001/manifest/pages/1\",\"strategy\":"
+               "\"append\",\"parts\":[{\"ref\":\"noetl://execution/run-001/step/a\",\"index\":0,\"bytes\":9}],"
+               "\"total_parts\":1,\"total_bytes\":9}");
+    struct json record = record_of(VOCABULARY_NOETL, moment);
+    check_text(&record, "event_type", "result.manifest.updated");
+    check_text(&record, "entity_type", "result");
+    check_text(&record, "parent_id", "task:fetch_page:run:1");
+    CHECK(json_equal(json_at(&record, STR("payload.manifest")), &moment.value));
+    struct json other = with_member(&record, "payload", parsed("{\"manifest\":{\"kind\":\"result_ref\"}}"));
+    check_refused(VOCABULARY_NOETL, &other, "manifest");
 }
 
 static void routing_as_in_the_example_NX_7_4_NX_3_6c(void)
@@ -414,8 +431,9 @@ int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(a_failed_attempt_as_in_the_example_NX_7_1_NX_2l_NX_2r),
-        TEST(a_decision_as_in_the_example_NX_7_2_NX_3_6b),
+        TEST(a_decision_as_in_the_example_NX_7_2_NX_3_6b_NX_2s),
         TEST(a_stored_result_as_in_the_example_NX_7_3_NX_3_7a_NX_2q),
+        TEST(a_manifest_lists_stored_results_NX_3_7b),
         TEST(routing_as_in_the_example_NX_7_4_NX_3_6c),
         TEST(catalogue_of_29_types_is_shipped_NX_1_1a_NX_1_1b_NX_1_1c),
         TEST(verbs_are_the_recommended_ones_NX_1_1d_NX_1_1e),
