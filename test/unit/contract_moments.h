@@ -340,8 +340,7 @@ static inline struct json pick_decision(struct source *source, enum moment_kind 
     }
     CHECK(json_put(source->arena, &action, STR("do"), json_string(STR("retry"))));
     CHECK(json_put(source->arena, &action, STR("delay"), json_number(STR("2.5"))));
-    CHECK(json_put(source->arena, &value, STR("matched_rule_index"),
-                   maybe(source) ? json_null() : json_int(pick(source, 4))));
+    if (maybe(source)) CHECK(json_put(source->arena, &value, STR("matched_rule_index"), json_int(pick(source, 4))));
     CHECK(json_put(source->arena, &value, STR("action"), action));
     return pick_members(source, value, set);
 }
