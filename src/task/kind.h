@@ -9,6 +9,7 @@
 #ifndef CAIRN_TASK_KIND_H
 #define CAIRN_TASK_KIND_H
 
+#include "base/sha256.h"
 #include "task/task.h"
 
 #include <pthread.h>
@@ -91,6 +92,7 @@ struct task_bases;
 struct thread_room {
     struct task_links *links; // http.c
     struct task_bases *bases; // postgres.c
+    struct digest base_key;   // of the connection in use
 };
 void links_release(struct task_links *links);
 void bases_release(struct task_bases *bases);
@@ -178,30 +180,34 @@ struct str web_form(struct task_call *call, const struct json *members, bool plu
 bool web_call(struct task_call *call, const struct web_call *request, struct fetch_answer *answer);
 
 // ---- sql.c
-// The statements of a script: cut at the semicolons that end them, comments and quotes understood; empty ones are left out.
-struct sql_dialect {
-    bool dollar; // $tag$ quotes and nested comments
-};
-extern const struct sql_dialect sql_postgres, sql_sqlite;
-size_t sql_split(struct str script, const struct sql_dialect *dialect, struct str *out, size_t max);
-// The statements of `command`, `commands`, `query` or `sql`, a text or a list of texts. False: the outcome is set.
-bool call_statements(struct task_call *call, const struct sql_dialect *dialect, struct str **out, size_t *count);
-// Rows of statement `index` in the shape of the results of databases.
-bool sql_result(struct task_call *call, struct json *result, size_t index, const struct json *rows,
-                const struct json *columns, int64_t affected);
+// The statements of a script of Postgres: cut at the semicolons that end them, quotes and comments understood; empty ones left out.
+size_t sql_split(struct str script, struct str *out, size_t max);
+// The texts of `command`, `commands`, `query` or their like, and the statements in them. False: the outcome is set.
+bool call_script(struct task_call *call, struct str **out, size_t *count);
+bool call_statements(struct task_call *call, struct str **out, size_t *count);
 
-// ---- rows.c: reading and writing rows, for transfer
-bool rows_from_csv(struct task_call *call, struct str text, char delimiter, struct json *rows);
-bool rows_to_csv(struct task_call *call, const struct json *rows, char delimiter, struct buf *out);
+struct sql_params {
+    const struct json *values; // an array or an object
+    size_t *next;              // of an array: the first that no %s has taken yet
+};
+// Names (:name, %(name)s) and %s become $1, $2, ...; *list has their values. `params` may be NULL.
+bool sql_bind(struct task_call *call, struct str sql, const struct sql_params *params, struct str *out,
+              struct json *list);
+
+struct base_ops {       // a database that is open
+    bool whole_scripts; // it finds the end of a statement itself
+    // Runs the first statement of `sql`; *after (may be NULL) is the rest. Rows are an array of objects; type 0: there was no statement.
+    bool (*query)(struct task_call *call, void *base, struct str sql, struct str *after,
+                  const struct sql_params *params, struct json *rows, struct json *columns, int64_t *affected);
+    void (*close)(struct task_call *call, void *base);
+    struct str (*holder)(struct task_call *call, size_t index); // of a parameter, from 0: "$1", "?1"
+};
+// All statements of the task, one after the other: {"command_0": {"status", "rows", "row_count", "columns"}, ...}.
+void sql_run(struct task_call *call, const struct base_ops *ops, void *base);
+bool sql_put(struct task_call *call, struct json *row, struct str column,
+             struct json value); // replaces one of that name
 
 // ---- postgres.c, sqlite.c: also for transfer
-struct base_ops { // a database that is open
-    // Runs one statement with parameters (an array, or NULL); rows (an array of objects) and how many were changed.
-    bool (*query)(struct task_call *call, void *base, struct str sql, const struct json *params, struct json *rows,
-                  struct json *columns, int64_t *affected);
-    void (*close)(struct task_call *call, void *base);
-    struct str (*holder)(struct task_call *call, size_t index); // of parameter `index`, from 0: "$1", "?1"
-};
 bool postgres_open(struct task_call *call, const struct json *auth, const struct json *fields, void **base);
 bool sqlite_open(struct task_call *call, const struct json *fields, void **base);
 extern const struct base_ops postgres_ops, sqlite_ops;
@@ -211,6 +217,9 @@ extern const struct base_ops postgres_ops, sqlite_ops;
     X(python)                                                                                                          \
     X(shell)                                                                                                           \
     X(http)                                                                                                            \
+    X(postgres)                                                                                                        \
+    X(sqlite)                                                                                                          \
+    X(duckdb)                                                                                                          \
     X(secrets)
 #define X(name) extern const struct task_kind kind_##name;
 TASK_KIND_LIST(X)

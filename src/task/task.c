@@ -426,6 +426,7 @@ static void *thread(void *context)
     }
     pthread_mutex_unlock(&tasks->mutex);
     links_release(room.links);
+    bases_release(room.bases);
     return NULL;
 }
 

@@ -1,0 +1,73 @@
+// Kind duckdb: the user's `duckdb`, which prints the rows of each query as a JSON array; the last one is the result.
+#include "task/kind.h"
+
+#include <string.h>
+
+// The arrays of what was printed, one behind the other; the last one counts.
+static struct json last_rows(struct task_call *call, struct str text)
+{
+    struct json rows = json_array(), value;
+    for (size_t at = 0; at < text.len;) {
+        size_t from = str_find(text, '[', at), end = from;
+        unsigned depth = 0;
+        bool quoted = false;
+        for (; end < text.len; end++) {
+            char c = text.ptr[end];
+            if (quoted && c == '\\')
+                end++;
+            else if (c == '"')
+                quoted = !quoted;
+            else if (!quoted && (c == '[' || c == '{'))
+                depth++;
+            else if (!quoted && (c == ']' || c == '}') && --depth == 0)
+                break;
+        }
+        if (end >= text.len) break;
+        struct str array = str_slice(text, from, end + 1);
+        if (json_parse(array, &task_limits, call->arena, &value, NULL) == OK) rows = value;
+        at = end + 1;
+    }
+    return rows;
+}
+
+static bool script_of(struct task_call *call, struct buf *script)
+{
+    struct str *texts;
+    size_t count;
+    if (!call_script(call, &texts, &count)) return false;
+    for (size_t i = 0; i < count; i++) buf_printf(script, "%.*s;\n", STR_ARG(texts[i]));
+    if (!buf_ok(script)) call_no_memory(call);
+    return buf_ok(script);
+}
+
+static void run(struct task_call *call)
+{
+    struct buf script;
+    struct tool_result ended;
+    struct str database = call_string(call, "database", ":memory:");
+    buf_init(&script, TASK_BODY_MAX);
+    const struct str argv[] = {STR("duckdb"), STR("-batch"), STR("-bail"), STR("-json"), database};
+    bool ran = script_of(call, &script);
+    struct tool_request request = {.argv = argv, .argc = ARRAY_COUNT(argv), .input = buf_str(&script), .report = 1};
+    if (ran) ran = call_process(call, &request, &ended);
+    secret_wipe(buf_str(&script));
+    buf_release(&script);
+    if (!ran) return;
+    struct str text = arena_copy(call->arena, ended.report);
+    if (ended.ok) {
+        call_done(call, last_rows(call, text.ptr ? text : STR("")));
+    } else if (str_is(ended.fault.code, "COMMAND_NOT_FOUND")) {
+        call_fail(call, TASK_NOT_FOUND, "DUCKDB_NOT_INSTALLED",
+                  "the program duckdb is not in PATH; kind duckdb runs with the user's own");
+    } else if (ended.fault.has_exit) {
+        struct str why = str_trim(ended.errors);
+        call_fail(call, TASK_SCHEMA, "DUCKDB_FAILED", "%.*s", STR_ARG(why.len ? why : ended.fault.message));
+    } else {
+        call_process_failed(call, &ended);
+    }
+    tool_result_free(&ended);
+}
+
+static const char *const fields[] = {"database", "auth", "command",   "commands",   "query",
+                                     "queries",  "sql",  "statement", "statements", NULL};
+const struct task_kind kind_duckdb = {.name = "duckdb", .fields = fields, .run = run, .process = true};

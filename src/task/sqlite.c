@@ -1,0 +1,208 @@
+// Kind sqlite: SQL in a file, or in memory for as long as the task runs.
+#include "task/kind.h"
+
+#include <sqlite3.h>
+#include <string.h>
+
+enum { STEPS_BETWEEN_LOOKS = 1000, BUSY_NAP_MS = 20 };
+#define BUSY_MAX_MS 10000
+
+static enum task_error error_of(int rc)
+{
+    switch (rc & 0xFF) {
+    case SQLITE_CONSTRAINT:
+        return TASK_DB_CONSTRAINT;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return TASK_DB_DEADLOCK;
+    case SQLITE_INTERRUPT:
+        return TASK_DB_TIMEOUT;
+    case SQLITE_CANTOPEN:
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+    case SQLITE_IOERR:
+        return TASK_DB_CONNECTION;
+    case SQLITE_FULL:
+        return TASK_STORAGE_QUOTA;
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return TASK_STORAGE_ACCESS;
+    default:
+        return TASK_SCHEMA; // of SQL: no such table, syntax
+    }
+}
+
+static bool failed(struct task_call *call, sqlite3 *db, int rc)
+{
+    int code = sqlite3_extended_errcode(db);
+    call_fail(call, error_of(rc), call_printf(call, "SQLITE_%d", code).ptr, "%s", sqlite3_errmsg(db));
+    call->out.retryable = (rc & 0xFF) == SQLITE_BUSY || (rc & 0xFF) == SQLITE_LOCKED;
+    return false;
+}
+
+static int look(void *context)
+{
+    return call_stopped(context);
+}
+
+static int busy(void *context, int count)
+{
+    struct task_call *call = context;
+    if (count * BUSY_NAP_MS > BUSY_MAX_MS || call_stopped(call)) return 0;
+    sqlite3_sleep(BUSY_NAP_MS);
+    return 1;
+}
+
+// Another file could be anything that this process may open.
+static int authorize(void *context, int action, const char *a, const char *b, const char *c, const char *d)
+{
+    (void)context, (void)a, (void)b, (void)c, (void)d;
+    return action == SQLITE_ATTACH ? SQLITE_DENY : SQLITE_OK;
+}
+
+bool sqlite_open(struct task_call *call, const struct json *fields, void **base)
+{
+    struct str path = credential_field(call, fields, "database|db|path|file"), real = STR(":memory:");
+    const struct tool_confinement *cage = tasks_options(call->tasks)->confinement;
+    sqlite3 *db = NULL;
+    if (path.len && !str_is(path, ":memory:") && !call_path(call, path, true, &real)) return false;
+    int rc = sqlite3_open_v2(real.ptr, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc != SQLITE_OK) {
+        if (db)
+            failed(call, db, rc);
+        else
+            call_no_memory(call);
+        sqlite3_close(db);
+        return false;
+    }
+    sqlite3_progress_handler(db, STEPS_BETWEEN_LOOKS, look, call);
+    sqlite3_busy_handler(db, busy, call);
+    if (cage && cage->level != TOOL_LEVEL_NONE) sqlite3_set_authorizer(db, authorize, NULL);
+    *base = db;
+    return true;
+}
+
+static void close_base(struct task_call *call, void *base)
+{
+    (void)call;
+    sqlite3_close(base);
+}
+
+static int bind_one(struct task_call *call, sqlite3_stmt *statement, int index, const struct json *value)
+{
+    double number;
+    if (value->type == JSON_NULL) return sqlite3_bind_null(statement, index);
+    if (value->type == JSON_BOOL) return sqlite3_bind_int(statement, index, value->boolean);
+    if (value->type == JSON_INT) return sqlite3_bind_int64(statement, index, value->integer);
+    if (value->type == JSON_NUMBER && json_double(value, &number)) return sqlite3_bind_double(statement, index, number);
+    struct str text = json_as_text(value, call->arena);
+    return sqlite3_bind_text64(statement, index, text.ptr ? text.ptr : "", text.len, SQLITE_STATIC, SQLITE_UTF8);
+}
+
+static bool bind_all(struct task_call *call, sqlite3 *db, sqlite3_stmt *statement, const struct sql_params *params)
+{
+    int count = sqlite3_bind_parameter_count(statement), rc = SQLITE_OK;
+    for (int i = 1; rc == SQLITE_OK && params && i <= count; i++) {
+        const char *name = sqlite3_bind_parameter_name(statement, i);
+        const struct json *value = NULL;
+        if (json_is(params->values, JSON_OBJECT) && name)
+            value = json_key(params->values, name + 1);
+        else if (json_is(params->values, JSON_ARRAY) && (uint32_t)i <= params->values->count)
+            value = &params->values->items[i - 1];
+        if (!value) {
+            call_fail(call, TASK_CLIENT, "PARAMETER_MISSING", "there is no parameter %s",
+                      name ? name : "of that number");
+            return false;
+        }
+        rc = bind_one(call, statement, i, value);
+    }
+    return rc == SQLITE_OK || failed(call, db, rc);
+}
+
+static struct json value_of(struct task_call *call, sqlite3_stmt *statement, int column)
+{
+    char number[32];
+    struct json value;
+    switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER:
+        return json_int(sqlite3_column_int64(statement, column));
+    case SQLITE_FLOAT:
+        json_double_format(sqlite3_column_double(statement, column), number);
+        value = json_number(call_printf(call, "%s", number));
+        return value;
+    case SQLITE_NULL:
+        return json_null();
+    default:
+        break;
+    }
+    struct str bytes = {sqlite3_column_blob(statement, column), (size_t)sqlite3_column_bytes(statement, column)};
+    bytes = bytes.len ? arena_copy(call->arena, bytes) : STR("");
+    return json_string(bytes.ptr ? call_clean(call, bytes) : STR(""));
+}
+
+static bool read_row(struct task_call *call, sqlite3_stmt *statement, const struct json *columns, struct json *rows)
+{
+    struct json row = json_object();
+    for (uint32_t i = 0; i < columns->count; i++)
+        if (!sql_put(call, &row, columns->items[i].text, value_of(call, statement, (int)i))) return false;
+    if (json_push(call->arena, rows, row)) return true;
+    call_no_memory(call);
+    return false;
+}
+
+static bool step_all(struct task_call *call, sqlite3 *db, sqlite3_stmt *statement, struct json *rows,
+                     struct json *columns)
+{
+    int width = sqlite3_column_count(statement), rc;
+    for (int i = 0; i < width; i++) {
+        struct str name = call_clean(call, call_printf(call, "%s", sqlite3_column_name(statement, i)));
+        if (!json_push(call->arena, columns, json_string(name))) return call_no_memory(call), false;
+    }
+    while ((rc = sqlite3_step(statement)) == SQLITE_ROW)
+        if (!read_row(call, statement, columns, rows)) return false;
+    return rc == SQLITE_DONE || failed(call, db, rc);
+}
+
+static bool query(struct task_call *call, void *base, struct str sql, struct str *after,
+                  const struct sql_params *params, struct json *rows, struct json *columns, int64_t *affected)
+{
+    sqlite3 *db = base;
+    sqlite3_stmt *statement = NULL;
+    const char *tail = NULL;
+    *rows = *columns = json_array();
+    *affected = 0;
+    if (after) *after = STR("");
+    int rc = sqlite3_prepare_v2(db, sql.ptr, (int)sql.len, &statement, &tail);
+    if (rc != SQLITE_OK) return failed(call, db, rc);
+    if (after && tail) *after = str_slice(sql, (size_t)(tail - sql.ptr), sql.len);
+    if (!statement) { // a comment
+        rows->type = 0;
+        return true;
+    }
+    int before = sqlite3_total_changes(db);
+    bool good = bind_all(call, db, statement, params) && step_all(call, db, statement, rows, columns);
+    *affected = sqlite3_total_changes(db) - before;
+    sqlite3_finalize(statement);
+    return good;
+}
+
+static struct str holder(struct task_call *call, size_t index)
+{
+    return call_printf(call, "?%zu", index + 1);
+}
+
+const struct base_ops sqlite_ops = {.whole_scripts = true, .query = query, .close = close_base, .holder = holder};
+
+static void run(struct task_call *call)
+{
+    void *base;
+    if (!sqlite_open(call, &call->with, &base)) return;
+    sql_run(call, &sqlite_ops, base);
+    sqlite_ops.close(call, base);
+}
+
+static const char *const fields[] = {"database",   "db",     "path",       "file",        "command",
+                                     "commands",   "query",  "queries",    "sql",         "statement",
+                                     "statements", "params", "parameters", "transaction", NULL};
+const struct task_kind kind_sqlite = {.name = "sqlite", .fields = fields, .run = run};

@@ -1,0 +1,63 @@
+// Where there is no duckdb, sqlite3 stands in for it: it takes the same options and prints the same.
+#include "conformance/task_suite.h"
+#include "json/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void prepare(void)
+{
+    char path[700], text[1000];
+    if (system("command -v duckdb >/dev/null 2>&1") == 0) return;
+    if (system("command -v sqlite3 >/dev/null 2>&1") != 0) test_skip("neither duckdb nor sqlite3 is installed");
+    snprintf(path, sizeof(path), "%s/bin", test_dir());
+    mkdir(path, 0755);
+    snprintf(text, sizeof(text), "%s:%s", path, getenv("PATH"));
+    setenv("PATH", text, 1);
+    snprintf(path, sizeof(path), "%s/bin/duckdb", test_dir());
+    test_write_file(path, STR("#!/bin/sh\nexec sqlite3 \"$@\"\n"));
+    chmod(path, 0755);
+}
+
+static struct task_case duckdb = {
+    .kind = "duckdb",
+    .prepare = prepare,
+    .ok = "{\"database\":\":memory:\",\"query\":\"create table u (name varchar, age integer); insert into u values "
+          "('A', 30), ('B', 25); "
+          "select 1 as x; select name, age from u where age >= 30;\"}",
+    .ok_result = "[{\"name\":\"A\",\"age\":30}]",
+    .fails = "{\"commands\":[\"select * from no_such_table\"]}",
+    .fails_kind = "schema",
+    .secret = "{\"query\":\"select '@SECRET@' as p\"}",
+};
+
+static void nothing_selected_is_no_row(void)
+{
+    task_begin(&duckdb, NULL);
+    struct json outcome = task_do("{\"commands\":[\"create table t (a integer)\",\"insert into t values (1)\"]}");
+    task_is(&outcome, "result", "[]");
+    outcome = task_do("{}");
+    task_is(&outcome, "error.code", "\"SQL_MISSING\"");
+    task_end();
+}
+
+static void without_the_program_it_says_so(void)
+{
+    struct stat stat_;
+    task_begin(&duckdb, NULL);
+    if (stat("/usr/bin/duckdb", &stat_) == 0) test_skip("duckdb is installed");
+    setenv("PATH", "/nowhere", 1);
+    struct json outcome = task_do("{\"query\":\"select 1\"}");
+    task_is(&outcome, "error.code", "\"DUCKDB_NOT_INSTALLED\"");
+    task_end();
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test more[] = {TEST(nothing_selected_is_no_row), TEST(without_the_program_it_says_so)};
+    duckdb.more = more;
+    duckdb.more_count = ARRAY_COUNT(more);
+    return task_suite(&duckdb, argc, argv);
+}
