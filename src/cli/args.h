@@ -72,6 +72,8 @@ enum exit_code {
       "what steps are kept from (default: none); a level that the kernel has not refuses the step")                    \
     X(SECRETS, "secrets", 0, "FILE", "",                                                                               \
       "providers of secret://PROVIDER/NAME (JSON); with it env: and file: are refused")                                \
+    X(CREDENTIALS, "credentials", 0, "FILE", "", "credentials of the tasks of playbooks, by name (JSON or YAML)")      \
+    X(TOOLS, "tools", 0, "DIR", "", "executables that are further tools of playbooks")                                 \
     X(LISTEN, "listen", 0, "ADDRESS", "", "where to listen: HOST:PORT or unix:PATH (repeat; default: 127.0.0.1:7117)") \
     X(HOST, "host", 0, "NAME", "", "a further name that requests may address the service by (repeat)")                 \
     X(TLS_CERT, "tls-cert", 0, "FILE", "", "certificate chain, PEM")                                                   \
@@ -148,7 +150,7 @@ enum exit_code {
       "instead of a store, a server: http://HOST:PORT, https://HOST or unix:PATH (default: $CAIRN_SERVER)")            \
     X(CA_FILE, "ca-file", 0, "FILE", "", "certificates of who may have signed the server's (default: the system's)")   \
     X(POOL, "pool", 0, "NAME", "", "the pool of workers (default: default)")                                           \
-    X(KINDS, "kinds", 0, "A,B", "", "only steps of these kinds: shell, exec, script, functions of plugins")            \
+    X(KINDS, "kinds", 0, "A,B", "", "only steps of these kinds: shell, exec, script, functions, tools of playbooks")   \
     X(CONCURRENCY, "concurrency", 0, "N", "", "so many steps at once (default: one a core)")                           \
     X(NAME, "name", 0, "NAME", "", "what the worker is called in lists (default: host and process)")                   \
     X(ONLY, "only", 0, "W,..", "", "only these workloads: w1 w2 w3 w4 w5 w6 scale list")

@@ -218,7 +218,7 @@ static int recover(struct recovery *recovery)
     recovery->drive.progress.mode = PROGRESS_NONE;
     if (!code) code = print_rows(recovery);
     int end = report(recovery, say);
-    engine_close(recovery->drive.engine);
+    drive_shut(&recovery->drive);
     return code ? code : end;
 }
 

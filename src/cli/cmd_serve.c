@@ -5,6 +5,7 @@
 #include "cli/interrupt.h"
 #include "cli/serve_config.h"
 #include "cli/session.h"
+#include "cli/tasking.h"
 
 #include "base/civil.h"
 
@@ -173,6 +174,12 @@ static int read_settings(struct serving *serving, int64_t *drain_s)
     bool said = settings->confinement_said || args_text(&cli->args, FLAG_CONFINE, "").len > 0;
     if (!said && !(settings->confinement = confine_as_far_as_possible(cli))) return cli_nomem(cli);
     if (steps.secrets && (args_has(&cli->args, FLAG_SECRETS) || !settings->secrets)) settings->secrets = steps.secrets;
+    struct json credentials;
+    code = credentials_read(cli, &credentials);
+    if (code) return code;
+    if (credentials.type) settings->credentials = credentials;
+    struct str tools = args_text(&cli->args, FLAG_TOOLS, "");
+    if (tools.len) settings->tools_dir = tools;
     if (args_has(&cli->args, FLAG_NO_LOCAL_STEPS)) settings->local_steps = false;
     if (args_has(&cli->args, FLAG_TOKEN_FILE)) settings->token_file = args_text(&cli->args, FLAG_TOKEN_FILE, "");
     if (args_has(&cli->args, FLAG_TLS_CERT)) settings->tls_certificate = args_text(&cli->args, FLAG_TLS_CERT, "");

@@ -4,6 +4,7 @@
 #include "cli/crew.h"
 #include "cli/interrupt.h"
 #include "cli/plugins.h"
+#include "cli/tasking.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -67,17 +68,34 @@ static int read_options(struct cli *cli, struct crew_options *out)
     return code;
 }
 
+static int open_tasks(struct cli *cli, struct crew_options *out)
+{
+    struct engine_options steps = {.confinement = out->confinement, .secrets = out->secrets};
+    const char *mark = cli_format(cli, "worker-%ld", (long)getpid()); // whoever else works here is left alone
+    return tasking_open(cli, &steps, mark, STR(""), out->slots, &out->tasks);
+}
+
 static int read_kinds(struct cli *cli, struct crew_options *out)
 {
     static const struct str processes[] = {STR_INIT("shell"), STR_INIT("exec"), STR_INIT("script")};
     struct str all = args_text(&cli->args, FLAG_KINDS, "");
-    size_t named = all.len > 0, count = ARRAY_COUNT(processes);
+    size_t named = all.len > 0, count = ARRAY_COUNT(processes), tools = 0;
     if (out->functions) count += functions_names(out->functions, NULL, 0);
+    size_t others = count;
+    while (task_kind_name(tools)) tools++;
+    count += tools;
     if (count > REMOTE_BATCH_MAX) return cli_fail(cli, EXIT_USAGE, "more than %d kinds", REMOTE_BATCH_MAX);
     struct str *kinds = ARENA_ARRAY(&cli->arena, count + all.len + 1, struct str);
     if (!kinds) return cli_nomem(cli);
     memcpy(kinds, processes, sizeof(processes));
     if (out->functions) functions_names(out->functions, kinds + ARRAY_COUNT(processes), count);
+    for (size_t i = 0, at = others; i < tools; i++) {
+        struct str name = str_from(task_kind_name(i));
+        if (str_is(name, "shell")) // is there already, as a process
+            count--;
+        else
+            kinds[at++] = name;
+    }
     struct str *known = kinds;
     out->kinds = named ? kinds + count : kinds;
     out->kind_count = named ? 0 : count;
@@ -85,11 +103,11 @@ static int read_kinds(struct cli *cli, struct crew_options *out)
         struct str kind = str_trim(str_cut(all, ',', &all));
         size_t i = 0;
         while (i < count && !str_eq(kind, known[i])) i++;
-        if (i == count)
-            return cli_fail(
-                cli, EXIT_USAGE,
-                "--kinds: this worker executes shell, exec, script and the functions of its plugins, not \"%.*s\"",
-                STR_ARG(kind));
+        if (i == count && !tasks_know(out->tasks, kind))
+            return cli_fail(cli, EXIT_USAGE,
+                            "--kinds: this worker executes shell, exec, script, the functions of its plugins and the "
+                            "tools of playbooks, not \"%.*s\"",
+                            STR_ARG(kind));
         kinds[count + out->kind_count++] = kind;
     }
     return EXIT_OK;
@@ -134,9 +152,13 @@ int command_worker(struct cli *cli)
     int code = read_options(cli, &options);
     if (code == EXIT_OK) code = plugins_open_for(cli, options.slots);
     options.functions = cli->functions;
+    if (code == EXIT_OK) code = open_tasks(cli, &options);
     options.quiet = cli->verbose == 0;
     if (code == EXIT_OK) code = read_kinds(cli, &options);
-    if (code) return code;
+    if (code) {
+        tasks_close(options.tasks);
+        return code;
+    }
     interrupts_catch();
     cli_note(cli, "worker %.*s: pool %.*s of %.*s, %u step%s at once", STR_ARG(options.name), STR_ARG(options.pool),
              STR_ARG(options.link.url), options.slots, options.slots == 1 ? "" : "s");

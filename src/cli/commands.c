@@ -11,7 +11,7 @@
 // Signals that may be followed by going on with the run in the foreground.
 #define DRIVE_FLAGS                                                                                                    \
     FLAG_PROGRESS, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_NO_RUN, FLAG_PLUGIN, FLAG_CONFINE,          \
-        FLAG_SECRETS
+        FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS
 // What is to be different in a new run that takes over from another.
 #define FORK_FLAGS                                                                                                     \
     FLAG_SET, FLAG_INPUT, FLAG_EDIT, FLAG_EDIT_FILE, FLAG_PLAN, FLAG_FROM, FLAG_RUN_ID, FLAG_REASON, FLAG_DRY_RUN,     \
@@ -67,7 +67,7 @@ static const struct command commands[] = {
      "text|json|jsonl",
      1,
      SIZE_MAX,
-     {FLAG_STRICT, FLAG_SOUND, FLAG_PLUGIN, FLAG_OUTPUT},
+     {FLAG_STRICT, FLAG_SOUND, FLAG_PLUGIN, FLAG_TOOLS, FLAG_OUTPUT},
      command_validate},
     {"Author",
      "fmt",
@@ -223,9 +223,10 @@ static const struct command commands[] = {
      "json|yaml|name",
      1,
      1,
-     {STORE_FLAGS, FLAG_PROJECT, FLAG_ENVIRONMENT, FLAG_RUN_ID, FLAG_SET, FLAG_INPUT, FLAG_ARGUMENTS, FLAG_PROGRESS,
-      FLAG_EXIT_ON_WAIT, FLAG_APPROVE, FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_REASON, FLAG_PLUGIN, FLAG_CONFINE,
-      FLAG_SECRETS, FLAG_DETACH, FLAG_OUTPUT},
+     {STORE_FLAGS,      FLAG_PROJECT,      FLAG_ENVIRONMENT, FLAG_RUN_ID,       FLAG_SET,
+      FLAG_INPUT,       FLAG_ARGUMENTS,    FLAG_PROGRESS,    FLAG_EXIT_ON_WAIT, FLAG_APPROVE,
+      FLAG_APPROVE_ALL, FLAG_ON_INTERRUPT, FLAG_REASON,      FLAG_PLUGIN,       FLAG_CONFINE,
+      FLAG_SECRETS,     FLAG_CREDENTIALS,  FLAG_TOOLS,       FLAG_DETACH,       FLAG_OUTPUT},
      command_run},
     {"Run",
      "worker",
@@ -241,7 +242,7 @@ static const struct command commands[] = {
      0,
      0,
      {FLAG_SERVER, FLAG_TOKEN_FILE, FLAG_CA_FILE, FLAG_POOL, FLAG_KINDS, FLAG_CONCURRENCY, FLAG_NAME, FLAG_PLUGIN,
-      FLAG_CONFINE, FLAG_SECRETS},
+      FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS},
      command_worker},
     {"Run",
      "recover",
@@ -255,7 +256,8 @@ static const struct command commands[] = {
      "table|json|jsonl|name",
      0,
      SIZE_MAX,
-     {STORE_FLAGS, FLAG_PROGRESS, FLAG_ON_INTERRUPT, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS, FLAG_OUTPUT},
+     {STORE_FLAGS, FLAG_PROGRESS, FLAG_ON_INTERRUPT, FLAG_PLUGIN, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS,
+      FLAG_TOOLS, FLAG_OUTPUT},
      command_recover},
     {"Run",
      "serve",
@@ -277,7 +279,8 @@ static const struct command commands[] = {
      0,
      0,
      {FLAG_LISTEN, FLAG_HOST, FLAG_TLS_CERT, FLAG_TLS_KEY, FLAG_INSECURE, FLAG_TOKEN_FILE, FLAG_ROUTE, FLAG_LEASE,
-      FLAG_DRAIN, FLAG_MAX_RUNS, FLAG_CONFINE, FLAG_SECRETS, FLAG_NO_LOCAL_STEPS, FLAG_STORE},
+      FLAG_DRAIN, FLAG_MAX_RUNS, FLAG_CONFINE, FLAG_SECRETS, FLAG_CREDENTIALS, FLAG_TOOLS, FLAG_NO_LOCAL_STEPS,
+      FLAG_STORE},
      command_serve},
 
     {"Look",

@@ -28,6 +28,8 @@ static const struct setting settings[] = {
     {"token-file", FLAG_TOKEN_FILE, "", "file with the token for the server"},
     {"ca-file", FLAG_CA_FILE, "", "certificates that the server's is checked against"},
     {"secrets", FLAG_SECRETS, "", "file with the providers of secret://PROVIDER/NAME"},
+    {"credentials", FLAG_CREDENTIALS, "", "file with the credentials of the tasks of playbooks"},
+    {"tools", FLAG_TOOLS, "", "directory of further tools of playbooks"},
 };
 
 const struct setting *setting_at(size_t index)

@@ -134,6 +134,14 @@ static bool keep_artifacts(struct job *job, const struct tool_request *request)
     return decls != NULL;
 }
 
+// Who executes what is no process: a plugin's function, or a tool of playbooks. NULL: nobody here.
+static struct tools *tools_for(const struct crew *crew, struct str function)
+{
+    const struct crew_options *options = &crew->options;
+    if (options->functions && functions_know(options->functions, function)) return functions_tools(options->functions);
+    return options->tasks && tasks_know(options->tasks, function) ? tasks_tools(options->tasks) : NULL;
+}
+
 void crew_job_start(struct crew *crew, struct job *job, const struct remote_task *task)
 {
     struct tool_request request = task->request;
@@ -149,14 +157,15 @@ void crew_job_start(struct crew *crew, struct job *job, const struct remote_task
     pthread_mutex_lock(&crew->mutex);
     job->since_ms = os_now().mono_ms;
     job->lease_until = job->since_ms + task->lease_ms;
-    job->tools = function && crew->options.functions ? functions_tools(crew->options.functions) : crew->tools;
+    struct tools *tools = function ? tools_for(crew, request.function) : crew->tools;
+    job->tools = tools ? tools : crew->tools;
     job->state = JOB_RUNNING;
     if (job->lane->busy == 1) pthread_cond_signal(&job->lane->changed); // there was nothing to keep
     pthread_mutex_unlock(&crew->mutex);
     if (request.cwd.len > 0 && !os_is_dir(copy(job, request.cwd).ptr))
         request.cwd = (struct str){0}; // the server's own
     enum code rc = OK;
-    if (function && !(crew->options.functions && functions_know(crew->options.functions, request.function)))
+    if (!tools)
         rc = error_set(&err, E_UNSUPPORTED, "this worker has no function %.*s", STR_ARG(request.function));
     else if (!keep_artifacts(job, &request))
         rc = error_set(&err, E_NOMEM, "out of memory");
@@ -242,6 +251,7 @@ static enum code prepare(struct crew *crew, struct error *err)
     enum code rc = tools_open(&tools, &crew->tools, err);
     if (rc) return rc;
     if (crew->options.functions) functions_connect(crew->options.functions, on_result, on_line, crew);
+    if (crew->options.tasks) tasks_connect(crew->options.tasks, on_result, on_line, crew);
     return start_threads(crew) ? OK : error_set(err, E_LIMIT, "no thread can be made");
 }
 
@@ -307,6 +317,7 @@ void crew_close(struct crew *crew)
     pthread_mutex_unlock(&crew->mutex);
     for (size_t i = 0; i < crew->thread_count; i++) pthread_join(crew->threads[i], NULL);
     if (crew->options.functions) functions_connect(crew->options.functions, NULL, NULL, NULL);
+    tasks_close(crew->options.tasks);
     if (crew->tools) crew->tools->ops->close(crew->tools);
     for (size_t i = 0; i < crew->lane_count; i++) end_lane(&crew->lanes[i]);
     if (crew->dir[0]) remove_tree(crew->dir);

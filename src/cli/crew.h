@@ -7,6 +7,7 @@
 #include "fetch/fetch.h"
 #include "lib/functions.h"
 #include "remote/remote.h"
+#include "task/task.h"
 
 struct crew_options {
     struct fetch_link_options link; // `stopped` is the crew's own
@@ -17,8 +18,9 @@ struct crew_options {
     const struct tool_confinement *confinement;
     const struct tool_secrets *secrets;
     struct functions
-        *functions; // executes kinds that are no processes; connected to the crew while it is open. May be NULL
-    bool quiet;     // nobody wants to hear of every task
+        *functions;      // executes kinds that are no processes; connected to the crew while it is open. May be NULL
+    struct tasks *tasks; // executes tools of playbooks; the crew's from now on, which closes them. May be NULL
+    bool quiet;          // nobody wants to hear of every task
     // Something to tell people. Any thread.
     void (*say)(void *context, bool warning, const char *text);
     void *context;

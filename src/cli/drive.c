@@ -5,6 +5,7 @@
 #include "cli/plugins.h"
 
 #include "base/map.h"
+#include "cli/tasking.h"
 #include "lib/functions.h"
 
 #include <pwd.h>
@@ -359,8 +360,18 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
     if (cli->functions)
         options.host = (struct engine_host){
             .tools = functions_tools(cli->functions), .context = cli->functions, .knows = functions_know};
+    char mark[33];
+    engine_mark(session->store, mark);
+    code = tasking_open(cli, &options, mark, str_from(session->url), options.limits.process_max, &drive->tasks);
+    if (code) return code;
+    options.tasks =
+        (struct engine_host){.tools = tasks_tools(drive->tasks), .context = drive->tasks, .knows = tasks_know};
     interrupts_catch();
-    if (engine_open(&options, &drive->engine, &err)) return cli_error(cli, &err);
+    if (engine_open(&options, &drive->engine, &err)) {
+        tasks_close(drive->tasks);
+        return cli_error(cli, &err);
+    }
+    tasking_attach(drive->tasks, drive->engine);
     if (cli->functions) functions_attach(cli->functions, drive->engine);
     return EXIT_OK;
 }
@@ -368,7 +379,14 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
 void drive_close(struct drive *drive)
 {
     progress_close(&drive->progress);
+    drive_shut(drive);
+}
+
+void drive_shut(struct drive *drive)
+{
     if (drive->cli->functions) functions_attach(drive->cli->functions, NULL);
+    tasks_close(drive->tasks);
+    drive->tasks = NULL;
     engine_close(drive->engine);
     drive->engine = NULL;
 }

@@ -23,6 +23,7 @@ struct drive {
     struct cli *cli;
     struct session *session;
     struct engine *engine;
+    struct tasks *tasks; // the tools of playbooks
     struct progress progress;
     struct driven *runs;
     size_t run_count, run_capacity;
@@ -52,6 +53,7 @@ struct drive {
 // Opens the engine over the session's store, which must be open for writing. EXIT_OK or what was reported.
 int drive_open(struct drive *drive, struct session *session, enum progress_mode mode);
 void drive_close(struct drive *drive);
+void drive_shut(struct drive *drive); // the engine and its tools alone
 // Takes a run over. OK, or the engine's code with `err` set and nothing reported.
 enum code drive_adopt(struct drive *drive, struct str run, struct error *err) MUST_CHECK;
 // Until every run has ended, waits (exit_on_wait) or was interrupted. EXIT_OK, or an error that was reported.

@@ -1,6 +1,7 @@
 #include "cli/document.h"
 
 #include "lib/functions.h"
+#include "task/task.h"
 
 bool sources_add(struct sources *sources, const struct source *source)
 {
@@ -30,11 +31,13 @@ static bool know_function(void *context, struct str name)
     return cli->functions && functions_know(cli->functions, name);
 }
 
-// The tools of playbooks are those of the binary.
+// The tools of playbooks are those of the binary, which the compiler knows, and those of --tools.
 static bool know_task(void *context, struct str kind)
 {
-    (void)context, (void)kind;
-    return false;
+    const struct cli *cli = ((const struct sources *)context)->cli;
+    if (!cli->args.command || !command_takes(cli->args.command, FLAG_TOOLS)) return false;
+    struct str dir = args_text(&cli->args, FLAG_TOOLS, "");
+    return dir.len && task_plugin_known(dir.ptr, kind);
 }
 
 struct program_loader source_loader(struct sources *sources)

@@ -4,6 +4,7 @@
 
 #include "service/queue.h"
 #include "service/service.h"
+#include "task/task.h"
 
 #include <pthread.h>
 
@@ -39,6 +40,13 @@ struct tokens {
     struct token_row **rows; // sorted by id
     size_t count, capacity;
 };
+
+// ---- toolset.c: the tools of playbooks, here or at workers
+struct toolset;
+enum code toolset_open(struct service *service, struct error *err) MUST_CHECK; // the store and service->remote are open
+struct engine_host toolset_host(struct toolset *toolset);
+void toolset_attach(struct toolset *toolset, struct engine *engine);
+void toolset_close(struct toolset *toolset); // before the engine; NULL is fine
 
 // ---- audit. owner: engine thread
 struct audit_tenant {
@@ -147,6 +155,8 @@ struct service {
     struct store *store;
     struct engine *engine;
     struct remote *remote;
+    struct toolset *toolset; // tools of playbooks
+    char mark[33];
     struct metrics *metrics;
     struct auth *auth;
     pthread_t thread;

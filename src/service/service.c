@@ -299,11 +299,13 @@ static enum code open_engine(struct service *service, struct error *err)
         .mode = STORE_WRITE, .create = true, .contract = service->contract, .entropy = os_entropy()};
     enum code rc = store_open(service->settings.store, &store, &service->store, err);
     if (!rc) rc = open_remote(service, err);
+    if (!rc) rc = toolset_open(service, err);
     if (rc) return rc;
     struct engine_options options = {
         .store = service->store,
         .tools = remote_tools(service->remote),
         .host = {.tools = remote_tools(service->remote), .context = service->remote, .knows = remote_knows},
+        .tasks = toolset_host(service->toolset),
         .contract = service->contract,
         .entropy = os_entropy(),
         .limits = engine_limits_default,
@@ -319,8 +321,10 @@ static enum code open_engine(struct service *service, struct error *err)
     if (service->settings.processes) options.limits.process_max = service->settings.processes;
     options.limits.write_budget_ms = service->settings.write_budget_ms ? service->settings.write_budget_ms : 3000;
     rc = engine_open(&options, &service->engine, err);
-    if (!rc) remote_attach(service->remote, service->engine);
-    return rc;
+    if (rc) return rc;
+    remote_attach(service->remote, service->engine);
+    toolset_attach(service->toolset, service->engine);
+    return OK;
 }
 
 static enum code open_parts(struct service *service, struct error *err)
@@ -415,6 +419,7 @@ void service_close(struct service *service)
     if (!service) return;
     service_stop(service, 0);
     if (service->remote) remote_mute(service->remote);
+    toolset_close(service->toolset);
     if (service->engine) engine_close(service->engine);
     projecting_close(service);
     remote_free(service->remote);

@@ -43,6 +43,8 @@ struct service_settings {
     bool confinement_said;     // in the configuration; without a word steps are confined as far as the kernel can
     const struct tool_confinement *confinement; // of steps that run here; both as in tool_options, and live as long
     const struct tool_secrets *secrets;
+    struct json credentials;   // of the tasks of playbooks, by name (docs/format/task.md); type 0 = none
+    struct str tools_dir;      // executables that are further tools of playbooks; empty = none
     uint32_t calls_per_tenant; // of calls_max; more are refused (TENANT_OVERLOADED). 0 = as many as calls_max
     // What is refused first (OVERLOADED), so that signals still get through, answers stay quick and memory bounded:
     uint32_t starts_max;   // new runs that wait for the engine at once. 0 = 1000

@@ -164,6 +164,18 @@ static enum code set_secrets(const struct reading *r)
     return rc;
 }
 
+static enum code set_credentials(const struct reading *r)
+{
+    if (r->value->type != JSON_OBJECT) return wrong(r, NULL, "must be a table of credentials by name");
+    r->out->credentials = *r->value;
+    return OK;
+}
+
+static enum code set_tools(const struct reading *r)
+{
+    return read_path(r, r->value, &r->out->tools_dir);
+}
+
 static enum code set_state_store(const struct reading *r)
 {
     return engine_write_budget_parse(r->value, &r->out->write_budget_ms, r->err);
@@ -289,6 +301,8 @@ static const struct {
     {"localSteps", "false: every step goes to a worker", set_local_steps},
     {"confinement", "what steps that run here are kept from", set_confinement},
     {"secrets", "providers of secret://PROVIDER/NAME", set_secrets},
+    {"credentials", "of the tasks of playbooks, by name", set_credentials},
+    {"tools", "directory of executables that are further tools of playbooks", set_tools},
     {"stateStore", "how long a result may wait for the store (3000 ms)", set_state_store},
     {"fetch", "what plans and webhooks may be fetched from", set_fetch},
     {"routes", "which steps go to which pools of workers", set_routes},

@@ -225,6 +225,5 @@ extern const struct base_ops postgres_ops, sqlite_ops;
 TASK_KIND_LIST(X)
 #undef X
 extern const struct task_kind kind_plugin;
-bool plugin_known(const struct tasks *tasks, struct str name);
 
 #endif

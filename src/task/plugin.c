@@ -9,9 +9,8 @@
 
 enum { PATH_SIZE = 4096 };
 
-static bool path_of(const struct tasks *tasks, struct str name, char path[PATH_SIZE])
+static bool path_of(const char *dir, struct str name, char path[PATH_SIZE])
 {
-    const char *dir = tasks_options(tasks)->plugins;
     if (!dir || !name.len || name.ptr[0] == '.') return false;
     for (size_t i = 0; i < name.len; i++) {
         char c = name.ptr[i];
@@ -23,11 +22,11 @@ static bool path_of(const struct tasks *tasks, struct str name, char path[PATH_S
     return used > 0 && used < PATH_SIZE;
 }
 
-bool plugin_known(const struct tasks *tasks, struct str name)
+bool task_plugin_known(const char *dir, struct str name)
 {
     char path[PATH_SIZE];
     struct stat stat;
-    return path_of(tasks, name, path) && lstat(path, &stat) == 0 && !S_ISDIR(stat.st_mode) && access(path, X_OK) == 0;
+    return path_of(dir, name, path) && lstat(path, &stat) == 0 && !S_ISDIR(stat.st_mode) && access(path, X_OK) == 0;
 }
 
 static bool is_outcome(const struct json *value)
@@ -75,7 +74,7 @@ static void run(struct task_call *call)
     char path[PATH_SIZE];
     struct buf input;
     struct tool_result ended;
-    if (!path_of(call->tasks, call->name, path)) {
+    if (!path_of(tasks_options(call->tasks)->plugins, call->name, path)) {
         call_fail(call, TASK_NOT_FOUND, "UNKNOWN_KIND", "the plug-in %.*s is gone", STR_ARG(call->name));
         return;
     }

@@ -82,7 +82,12 @@ static const struct task_kind *kind_of(const struct tasks *tasks, struct str nam
 {
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
         if (str_is(name, kinds[i]->name)) return kinds[i];
-    return plugin_known(tasks, name) ? &kind_plugin : NULL;
+    return task_plugin_known(tasks->options.plugins, name) ? &kind_plugin : NULL;
+}
+
+const char *task_kind_name(size_t index)
+{
+    return index < ARRAY_COUNT(kinds) ? kinds[index]->name : NULL;
 }
 
 bool tasks_know(void *tasks, struct str kind)

@@ -39,7 +39,10 @@ void tasks_connect(struct tasks *tasks, tool_deliver deliver, tool_output output
 //   {"with": the task's, rendered; "keychain": entries as in net.keychain, rendered, marks in them too; "execution_id", "step", "task",
 //    "attempt"}
 struct tools *tasks_tools(struct tasks *tasks);
-bool tasks_know(void *tasks, struct str kind); // any thread; also program_loader.host_kind
+bool tasks_know(void *tasks, struct str kind); // any thread
+// The kinds that the binary brings; NULL past the end. And whether DIR has an executable of that name.
+const char *task_kind_name(size_t index);
+bool task_plugin_known(const char *dir, struct str kind);
 // Kills and reaps what runs; nothing is delivered afterwards.
 void tasks_close(struct tasks *tasks);
 
