@@ -66,6 +66,7 @@ storm:
 	@$(MAKE) -j2 all
 	@test/crash/storm $(or $(KILLS),1000)
 	@python3 test/crash/service_storm.py build/cairn --kills $(or $(KILLS),1000) --stops $(or $(STOPS),100)
+	@python3 test/crash/engines_storm.py build/cairn --kills $(or $(KILLS),1000) --stops $(or $(STOPS),200) --restarts $(or $(RESTARTS),200)
 	@python3 test/crash/service_storm.py build/cairn --nats-outage $(or $(OUTAGE),60)
 # Secrets of every kind of provider in so many runs, searched for in everything that is kept, sent or shown
 canaries:

@@ -123,12 +123,13 @@ struct behind {
 
 // ---- this engine among others (S17, ADR 0021). owner: engine thread, but for what says otherwise
 struct members {
-    bool several;                                       // of the store; does not change
-    uint64_t self;                                      // our number. Atomic
-    uint32_t count;                                     // of engines. Atomic
-    uint64_t mine, leaving;                             // shards. mine: atomic
-    uint64_t adopting, before;                          // shards whose runs are being taken up, and how far that is
-    bool shardless;                                     // those runs too
+    bool several;              // of the store; does not change
+    uint64_t self;             // our number. Atomic
+    uint32_t count;            // of engines. Atomic
+    uint64_t mine, leaving;    // shards. mine: atomic
+    uint64_t adopting, before; // shards whose runs are being taken up, and how far that is
+    bool shardless;            // those runs too
+    int64_t next_shardless_ms;
     int64_t next_look_ms, next_poll_ms, next_reload_ms; // monotonic
     int64_t safe_until_ms;                              // monotonic: until then nobody takes us for dead. Atomic
     // The clerk opens and closes the sinks, which go with shard 1. shared: mutex

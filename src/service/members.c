@@ -4,7 +4,14 @@
 // The clerk is a thread of its own: closing sinks waits for notes that the engine's thread stores.
 #include "service/inside.h"
 
-enum { LEASE_MS = 10000, LOOK_MS = 1000, RELOAD_MS = 2000, ADOPT_PAGE = 64, POLL_WAITING_MS = 50 };
+enum {
+    LEASE_MS = 10000,
+    LOOK_MS = 1000,
+    RELOAD_MS = 2000,
+    SHARDLESS_MS = 30000,
+    ADOPT_PAGE = 64,
+    POLL_WAITING_MS = 50
+};
 #define SHARD_OF_DUTY UINT64_C(1)
 
 static int64_t lease_of(const struct service *service)
@@ -150,7 +157,7 @@ static void told(struct service *service, const struct shard_map *map, int64_t a
 static void begin_anew(struct service *service)
 {
     struct members *members = &service->members;
-    os_log(LOG_WARN, "engine fenced number=%llu shards=%d: it was silent for longer than its lease; joins again",
+    os_log(LOG_WARN, "engine fenced, joins again number=%llu shards=%d why=\"it was silent for longer than its lease\"",
            (unsigned long long)members->self, __builtin_popcountll(members->mine));
     engine_let_go(service->engine, UINT64_MAX);
     want_sinks(members, false);
@@ -227,6 +234,14 @@ static enum code reload(struct service *service, struct error *err)
     return rc ? rc : admission_reload(service, err);
 }
 
+// Runs of processes that are no engine among others (`cairn run`), and died: who has the duty takes them up.
+static void look_for_shardless(struct members *members, int64_t mono_ms)
+{
+    if (mono_ms < members->next_shardless_ms) return;
+    members->next_shardless_ms = mono_ms + SHARDLESS_MS;
+    if (members->mine & SHARD_OF_DUTY) members->shardless = true;
+}
+
 enum code members_tick(struct service *service, int64_t mono_ms, struct error *err)
 {
     struct members *members = &service->members;
@@ -237,6 +252,7 @@ enum code members_tick(struct service *service, int64_t mono_ms, struct error *e
         members->next_look_ms = mono_ms + (pause < LOOK_MS ? pause : LOOK_MS);
         rc = look(service, err);
     }
+    look_for_shardless(members, mono_ms);
     if (!rc && members_are_adopting(service)) rc = adopt_some(service, err);
     if (!rc && service->waits.count > 0 && mono_ms >= members->next_poll_ms) {
         members->next_poll_ms = mono_ms + POLL_WAITING_MS;

@@ -222,6 +222,12 @@ static void start_on_engine(struct call *call)
     struct error err = {0};
     struct note_put notes[2];
     if (made_before(call)) return;
+    if (service->members.several && service->members.mine == 0) { // it has joined, and others are about to give it some
+        call->answer.retryable = true;
+        call->answer.retry_after_ms = 500;
+        call_problem(call, 503, "ENGINE_STARTING", "this engine has no shard yet");
+        return;
+    }
     struct start_request request = request_of(call);
     request.inputs = given->inputs;
     request.arguments = given->arguments;

@@ -9,6 +9,7 @@
 //   postgres_read.c    heads, lists, records, blobs
 //   postgres_notes.c   notes and the feed
 //   postgres_lease.c   engines, claims, inbox
+//   postgres_shards.c  several engines
 //   postgres_remove.c  removing runs, and where the bytes are
 //   postgres_advise.c  what is wrong with the server although it works
 #ifndef CAIRN_STORE_POSTGRES_H
@@ -24,7 +25,7 @@
     "r.run_no,r.tenant_id,r.run_id,r.project_id,r.environment_id,r.plan_id,r.plan_version,r.name,r.vocabulary,"        \
     "r.document,r.parent_run,r.original_run,h.last_seq,h.ledger_seq,h.head,h.ledger_head,h.updated_ms,h.terminal,"     \
     "h.epoch,h.owner,h.status,h.substatus,h.steps_total,h.steps_completed,h.steps_failed,h.steps_skipped,"             \
-    "h.steps_running,h.created_ms,h.started_ms,h.ended_ms,h.cause"
+    "h.steps_running,h.created_ms,h.started_ms,h.ended_ms,h.cause,h.shard::int8"
 // workflow_events as e, in the order that pg_take_event expects.
 #define PG_EVENT_COLUMNS                                                                                               \
     "e.sequence,e.event_type,e.\"timestamp\",e.payload,e.record_prefix,e.record_suffix,e.key,e.run_id"
@@ -57,6 +58,9 @@
     X(NEWEST_RUN, "SELECT run_no FROM runs ORDER BY run_no DESC LIMIT 1")                                              \
     X(LIST, PG_LIST_HEADS(""))                                                                                         \
     X(LIST_UNFINISHED, PG_LIST_HEADS("NOT h.terminal AND "))                                                           \
+    X(LIST_OF_SHARDS, PG_LIST_HEADS("NOT h.terminal AND h.shard=ANY($12::int8[]) AND "))                               \
+    X(SHARDS, "SELECT shard::int8,holder,ep,free,members FROM shards_now($1::int8,$2::int8)")                          \
+    X(MOVE, "SELECT move_shards($1::int8,$2::int8,$3::int8[]::int4[],$4::int8[]::int4[])")                             \
     X(LIST_BY_STATUS,                                                                                                  \
       "SELECT x.* FROM unnest($12::text[]) s(status) CROSS JOIN LATERAL (SELECT " PG_HEAD_COLUMNS                      \
       " FROM run_heads h JOIN runs r USING(run_no) WHERE h.tenant_id=$1::text AND h.status=s.status "                  \
@@ -80,7 +84,8 @@
     X(RELEASE, "SELECT release_runs($1::int8,$2::int8[],$3::int8[])")                                                  \
     X(POST, "SELECT post_signal($1::text,$2::text,$3::text,$4::bytea)")                                                \
     X(INBOX, "SELECT i.id,i.tenant_id,i.run_id,i.signal_id,i.bytes FROM inbox i JOIN runs r USING(tenant_id,run_id) "  \
-             "JOIN run_heads h USING(run_no) WHERE h.owner=$1::int8 OR h.terminal ORDER BY i.id")                      \
+             "JOIN run_heads h USING(run_no) WHERE h.owner=$1::int8 OR (h.terminal AND "             \
+             "(h.shard=0 OR EXISTS(SELECT 1 FROM shards s WHERE s.shard_no=h.shard AND s.owner=$1))) ORDER BY i.id")                      \
     X(REMOVE, "SELECT remove_runs($1::text[],$2::text[],$3::int8,$4::text,$5::int8)")                                  \
     X(TOMBSTONES, "SELECT run_no,tenant_id,run_id,last_seq,ledger_seq,head,ledger_head,removed_ms,reason "             \
                   "FROM tombstones ORDER BY run_no")                                                                   \
@@ -229,6 +234,9 @@ enum code pg_mark_owned(struct pg_store *store, struct run_head *heads, const in
 enum code pg_claim(struct store *, struct str tenant, struct str run, struct run_head *, struct arena *,
                    int64_t *backend_id, struct error *);
 void pg_release(struct store *, struct run_log *);
+enum code pg_shards(struct store *, int64_t lease_ms, int64_t now_ms, struct shard_map *, struct error *);
+enum code pg_move(struct store *, uint64_t take, uint64_t give, int64_t now_ms, struct shard_map *, struct error *);
+enum code pg_fenced(struct pg_store *store, struct error *err); // our row is gone: the next look joins anew
 void pg_released_args(struct pg_store *store); // two arrays: numbers of runs, epochs
 void pg_leave(struct pg_store *store);
 enum code pg_post(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes,

@@ -96,6 +96,9 @@ static void run_args(struct pg_store *store, const struct heads *heads)
         for (size_t i = 0; i < heads->created; i++) pg_array_text(store, run_text(heads->items[i]->log, which));
         pg_array_end(store);
     }
+    pg_array(store, PG_INT8);
+    for (size_t i = 0; i < heads->created; i++) pg_array_int(store, heads->items[i]->log->shard);
+    pg_array_end(store);
 }
 
 // The record is prefix, payload, suffix: the payload stands in a column of its own and nothing is stored twice.
@@ -214,6 +217,7 @@ static enum code refusal(struct pg_store *store, const struct commit *commit, co
                          STR_ARG(heads->items[place - 1]->log->ids.run));
     if (pg_state_is(result, "CA003") && place > 0 && (size_t)place <= commit->note_count)
         return note_conflict(&commit->notes[place - 1], err);
+    if (pg_state_is(result, "CA004") && store->base.member) return pg_fenced(store, err);
     if (pg_state_is(result, "CA004"))
         return error_set(err, E_IO, "%s: this engine was declared dead; it must begin again", store->where);
     return pg_code(store, result, "store a batch", err);

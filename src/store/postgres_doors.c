@@ -46,6 +46,33 @@ static const char engines[] =
     " UPDATE engines SET lease_until=clock_timestamp()+a_lease_ms*interval '1 millisecond' WHERE engine_no=a_engine;"
     " IF NOT FOUND THEN RAISE EXCEPTION 'engine % is gone',a_engine USING ERRCODE='CA004'; END IF; END $$;";
 
+// Several engines (S17, ADR 0021). An engine is fenced by taking its row away, and every batch finds its row in its own transaction: a
+// batch under way holds the row, and whoever wants to take it waits, looks again and finds the lease renewed.
+// After a start of the server nobody could renew for a while: everybody gets a lease's time to do so.
+#define LEASE(ms) "clock_timestamp()+" ms "*interval '1 millisecond'"
+#define IS_DEAD(e)                                                                                                     \
+    "(" e ".lease_until IS NOT NULL AND greatest(" e ".lease_until,pg_postmaster_start_time()+" e ".lease_ms"          \
+    "*interval '1 millisecond')<clock_timestamp())"
+static const char shards[] =
+    "CREATE FUNCTION @S@.shards_now(a_engine bigint,a_lease_ms bigint) RETURNS TABLE(shard int,holder bigint,ep bigint,"
+    " free boolean,members bigint) " DOOR " AS $$ BEGIN"
+    " UPDATE engines SET member=true,lease_ms=a_lease_ms,lease_until=" LEASE("a_lease_ms") " WHERE engine_no=a_engine;"
+    " IF NOT FOUND THEN RAISE EXCEPTION 'engine % is gone',a_engine USING ERRCODE='CA004'; END IF;"
+    " RETURN QUERY SELECT s.shard_no,s.owner,s.epoch,e.engine_no IS NULL OR " IS_DEAD("e") ","
+    "  (SELECT count(*) FROM engines m WHERE m.member AND NOT " IS_DEAD("m") ")"
+    "  FROM shards s LEFT JOIN engines e ON e.engine_no=s.owner ORDER BY 1; END $$;"
+    "CREATE FUNCTION @S@.move_shards(a_engine bigint,a_lease_ms bigint,a_take int[],a_give int[]) RETURNS void " DOOR " AS $$"
+    " DECLARE v record; BEGIN"
+    " UPDATE engines SET lease_until=" LEASE("a_lease_ms") " WHERE engine_no=a_engine;"
+    " IF NOT FOUND THEN RAISE EXCEPTION 'engine % is gone',a_engine USING ERRCODE='CA004'; END IF;"
+    " FOR v IN SELECT * FROM shards WHERE shard_no=ANY(a_take||a_give) ORDER BY shard_no FOR UPDATE LOOP"
+    "  IF v.owner=a_engine THEN IF v.shard_no=ANY(a_give) THEN UPDATE shards SET owner=0 WHERE shard_no=v.shard_no; END IF;"
+    "  ELSIF v.shard_no=ANY(a_take) THEN"
+    "   DELETE FROM engines e WHERE e.engine_no=v.owner AND " IS_DEAD("e") ";" // the fence, before anything is taken
+    "   IF NOT EXISTS(SELECT 1 FROM engines e WHERE e.engine_no=v.owner) THEN"
+    "    UPDATE shards SET owner=a_engine,epoch=epoch+1 WHERE shard_no=v.shard_no; END IF;"
+    "  END IF; END LOOP; END $$;";
+
 static const char claims[] =
     // Waits for a transaction of ours that is still under way somewhere.
     "CREATE FUNCTION @S@.token_of(a_engine bigint) RETURNS bigint " DOOR " AS $$ DECLARE v_token bigint; BEGIN"
@@ -56,11 +83,19 @@ static const char claims[] =
     "CREATE FUNCTION @S@.leave_engine(a_engine bigint,a_runs bigint[],a_epochs bigint[]) RETURNS void " DOOR " AS $$ BEGIN"
     " PERFORM release_runs(a_engine,a_runs,a_epochs); DELETE FROM engines WHERE engine_no=a_engine; END $$;"
     "CREATE FUNCTION @S@.claim_run(a_engine bigint,a_tenant text,a_run text,a_again boolean,a_runs bigint[],"
-    " a_epochs bigint[]) RETURNS bigint " DOOR " AS $$ DECLARE v_no bigint; v_owner bigint; v_pid text; v_epoch bigint; BEGIN"
+    " a_epochs bigint[]) RETURNS bigint " DOOR " AS $$ DECLARE v_no bigint; v_owner bigint; v_pid text; v_epoch bigint;"
+    " v_shard int; v_holder bigint; v_member boolean; BEGIN"
+    " SELECT member INTO v_member FROM engines WHERE engine_no=a_engine FOR SHARE;"
+    " IF NOT FOUND THEN RAISE EXCEPTION 'engine % is gone',a_engine USING ERRCODE='CA004'; END IF;"
     " PERFORM release_runs(a_engine,a_runs,a_epochs);"
-    " SELECT r.run_no,h.owner INTO v_no,v_owner FROM runs r JOIN run_heads h USING(run_no)"
+    " SELECT r.run_no,h.owner,h.shard INTO v_no,v_owner,v_shard FROM runs r JOIN run_heads h USING(run_no)"
     "  WHERE r.tenant_id=a_tenant AND r.run_id=a_run FOR UPDATE OF h;"
     " IF v_no IS NULL THEN RAISE EXCEPTION 'no run' USING ERRCODE='CA006'; END IF;"
+    " IF v_shard>0 THEN SELECT owner INTO v_holder FROM shards WHERE shard_no=v_shard;"
+    "  IF v_holder<>a_engine THEN SELECT l.pid||' '||l.host INTO v_pid FROM living_engines l WHERE l.engine_no=v_holder;"
+    "   IF v_pid IS NULL AND v_member THEN v_pid:='0 '; END IF;" // it must take the shard first
+    "   IF v_pid IS NOT NULL THEN RAISE EXCEPTION 'owned' USING ERRCODE='CA005',DETAIL=v_pid; END IF; END IF;"
+    "  IF v_holder=a_engine THEN v_owner:=0; END IF; END IF;" // whoever had it before is fenced by the epoch
     " IF v_owner<>0 AND NOT (a_again AND v_owner=a_engine) THEN"
     "  SELECT l.pid||' '||l.host INTO v_pid FROM living_engines l WHERE l.engine_no=v_owner;"
     "  IF v_pid IS NOT NULL THEN RAISE EXCEPTION 'owned' USING ERRCODE='CA005',DETAIL=v_pid; END IF; END IF;"
@@ -78,7 +113,7 @@ static const char claims[] =
     "h_total bigint[],h_completed bigint[],h_failed bigint[],h_skipped bigint[],h_running bigint[],h_created bigint[]," \
     "h_started bigint[],h_ended bigint[],h_cause text[],"                                                              \
     "r_tenant text[],r_run text[],r_project text[],r_environment text[],r_plan text[],r_plan_version text[],"          \
-    "r_name text[],r_vocabulary text[],r_document bytea[],r_parent text[],r_original text[],"                          \
+    "r_name text[],r_vocabulary text[],r_document bytea[],r_parent text[],r_original text[],r_shard bigint[],"         \
     "e_head int[],e_tenant text[],e_run text[],e_seq bigint[],e_type text[],e_time text[],e_payload text[],"           \
     "e_prefix text[],e_suffix text[],e_key bytea[],"                                                                   \
     "l_head int[],l_tenant text[],l_seq bigint[],l_after bigint[],l_kind text[],l_signal text[],l_bytes text[],"       \
@@ -87,12 +122,14 @@ static const char claims[] =
 const char pg_append_sql[] =
     "SELECT append($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11,$12,$13,$14,$15,$16,$17,$18,$19,$20,$21,$22,$23,$24,$25,$26,$27,$28,"
     "$29,$30,$31,$32,$33,$34,$35,$36,$37,$38,$39,$40,$41,$42,$43,$44,$45,$46,$47,$48,$49,$50,$51,$52,$53,$54,$55,$56,$57,"
-    "$58,$59,$60,$61,$62,$63)";
+    "$58,$59,$60,$61,$62,$63,$64)";
 
 // Heads come first: moving them is the fence (epoch, owner and both last numbers must be what the writer believes). Those of new
 // runs stand before the others in the h_ arrays; h_run has only the others' numbers.
 #define NEW_RUNS                                                                                                       \
     " IF v_new>0 THEN"                                                                                                 \
+    "  IF EXISTS(SELECT 1 FROM unnest(r_shard) u(no) WHERE u.no>0 AND NOT EXISTS(SELECT 1 FROM shards s WHERE"         \
+    "   s.shard_no=u.no AND s.owner=a_engine)) THEN RAISE EXCEPTION 'fenced' USING ERRCODE='CA002',DETAIL=1; END IF;"  \
     "  WITH n AS MATERIALIZED (SELECT nextval('run_no') AS no,u.* FROM unnest(r_tenant,r_run,r_project,r_environment," \
     "   r_plan,r_plan_version,r_name,r_vocabulary,r_document,r_parent,r_original) WITH ORDINALITY"                     \
     "   u(a,b,c,d,e,f,g,h,i,j,k,ord)), made AS (INSERT INTO runs SELECT no,a,b,c,d,e,f,g,h,i,j,k FROM n"               \
@@ -102,12 +139,12 @@ const char pg_append_sql[] =
     "   JOIN runs r USING(tenant_id,run_id) WHERE r.run_no<>ALL(v_runs) LIMIT 1;"                                      \
     "   RAISE EXCEPTION 'exists' USING ERRCODE='CA001',DETAIL=coalesce(v_name,r_run[1]); END IF;"                      \
     "  INSERT INTO run_heads SELECT no,tenant,last,ledger,head,lhead,updated,terminal,epoch,a_engine,status,"        \
-    "   substatus,total,completed,failed,skipped,running,created,started,ended,cause FROM unnest(v_runs,r_tenant,"     \
+    "   substatus,total,completed,failed,skipped,running,created,started,ended,cause,shard FROM unnest(v_runs,r_tenant," \
     "   h_last[:v_new],h_ledger[:v_new],h_head[:v_new],h_ledger_head[:v_new],h_updated[:v_new],h_terminal[:v_new],"    \
     "   h_epoch[:v_new],h_status[:v_new],h_substatus[:v_new],h_total[:v_new],h_completed[:v_new],h_failed[:v_new],"    \
-    "   h_skipped[:v_new],h_running[:v_new],h_created[:v_new],h_started[:v_new],h_ended[:v_new],h_cause[:v_new])"      \
+    "   h_skipped[:v_new],h_running[:v_new],h_created[:v_new],h_started[:v_new],h_ended[:v_new],h_cause[:v_new],r_shard)" \
     "   u(no,tenant,last,ledger,head,lhead,updated,terminal,epoch,status,substatus,total,completed,failed,skipped,"  \
-    "   running,created,started,ended,cause);"                                                                         \
+    "   running,created,started,ended,cause,shard);"                                                                   \
     " END IF;"
 #define OLD_RUNS                                                                                                       \
     " IF cardinality(h_run)>0 THEN"                                                                                    \
@@ -249,6 +286,7 @@ static const char rights[] =
     " END LOOP; END $$;"
     "REVOKE ALL ON ALL FUNCTIONS IN SCHEMA @S@ FROM PUBLIC;REVOKE ALL ON ALL TABLES IN SCHEMA @S@ FROM PUBLIC;";
 
-const char *const pg_doors[] = {engines,        claims,        append_begin, append_new, append_old, append_records, append_beside, feed,
+const char *const pg_doors[] = {engines,        shards,
+                                       claims,        append_begin, append_new, append_old, append_records, append_beside, feed,
                                 removal,        rights,       NULL};
 // clang-format on

@@ -121,8 +121,9 @@ static enum code owned_by(struct pg_store *store, const PGresult *result, struct
     struct str host, pid = str_cut(str_from(detail), ' ', &host);
     int64_t number = 0;
     (void)str_int64(pid, &number);
-    *again = lingers(store, host, number, tries);
+    *again = number && lingers(store, host, number, tries);
     if (*again) return OK;
+    if (number == 0) return error_set(err, E_LOCKED, "run %.*s is of a shard that nobody has just now", STR_ARG(run));
     bool here = str_is(host, store->host);
     struct str name = str_cut(host, ' ', &(struct str){0});
     return error_set(err, E_LOCKED, "run %.*s is owned by process %lld%s%.*s", STR_ARG(run), (long long)number,
@@ -151,6 +152,8 @@ static enum code claim(struct pg_store *store, struct str tenant, struct str run
             rc = owned_by(store, result, run, &again, &tries, err);
         else if (pg_state_is(result, "CA006"))
             rc = error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+        else if (pg_state_is(result, "CA004") && store->base.member)
+            rc = pg_fenced(store, err);
         else if (pg_state_is(result, "40P01") || pg_state_is(result, "40001"))
             again = true;
         else if (rc)
@@ -219,7 +222,12 @@ static enum code renew(struct pg_store *store, int64_t now_ms, struct error *err
     pg_clear(store);
     pg_int(store, store->engine);
     pg_int(store, store->place.lease_ms);
-    enum code rc = pg_call(store, PG_RENEW, "renew the lease", err);
+    PGresult *result = NULL;
+    bool lost;
+    enum code rc = pg_once(store, PG_RENEW, "renew the lease", &result, &lost, err);
+    if (pg_state_is(result, "CA004") && store->base.member) rc = pg_fenced(store, err);
+    PQclear(result);
+    if (lost) return pg_reconnect(store, err); // asked again with the next look
     if (!rc) store->renew_at_ms = now_ms + store->place.lease_ms / 3;
     return rc;
 }

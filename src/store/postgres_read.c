@@ -63,6 +63,7 @@ enum code pg_take_head(const PGresult *rows, int row, struct arena *arena, struc
     out->epoch = (uint64_t)pg_get_int(rows, row, 18);
     *owner = pg_get_int(rows, row, 19);
     take_summary(rows, row, &out->summary);
+    out->shard = (uint32_t)pg_get_int(rows, row, 31);
     if (!out->vocabulary || !out->summary.status || !pg_get_digest(rows, row, 9, &out->document) ||
         !pg_get_digest(rows, row, 14, &out->head) || !pg_get_digest(rows, row, 15, &out->ledger_head))
         return error_set(err, E_CORRUPT, "run %.*s: its row is damaged", STR_ARG(out->ids.run));
@@ -89,6 +90,7 @@ enum code pg_head(struct store *base, struct str tenant, struct str run, struct 
 
 static enum pg_statement choose_list(const struct run_filter *filter)
 {
+    if (filter->shards || filter->shardless) return PG_LIST_OF_SHARDS;
     if (filter->tenant.len && filter->run_prefix.len) return PG_LIST_BY_PREFIX;
     if (filter->tenant.len && filter->plan.len) return PG_LIST_BY_PLAN;
     if (filter->unfinished) return PG_LIST_UNFINISHED;
@@ -121,6 +123,15 @@ static enum code find_bound(struct pg_store *store, const struct run_filter *fil
     return OK;
 }
 
+static void shard_args(struct pg_store *store, const struct run_filter *filter)
+{
+    pg_array(store, PG_INT8);
+    if (filter->shardless) pg_array_int(store, 0);
+    for (unsigned i = 0; i < SHARD_COUNT; i++)
+        if (filter->shards >> i & 1) pg_array_int(store, (int64_t)i + 1);
+    pg_array_end(store);
+}
+
 static void list_args(struct pg_store *store, const struct run_filter *filter, enum pg_statement which, int64_t from)
 {
     pg_clear(store);
@@ -136,6 +147,7 @@ static void list_args(struct pg_store *store, const struct run_filter *filter, e
     pg_int(store,
            filter->limit < INT64_MAX ? (int64_t)filter->limit + 1 : INT64_MAX); // one more tells whether it ends here
     pg_int(store, from);
+    if (which == PG_LIST_OF_SHARDS) shard_args(store, filter);
     if (which == PG_LIST_BY_STATUS) status_args(store, filter->status_mask ? filter->status_mask : UINT32_MAX);
 }
 

@@ -46,7 +46,9 @@ static const char tables[] =
     " created_ms bigint NOT NULL,"
     " started_ms bigint NOT NULL,"
     " ended_ms bigint NOT NULL,"
-    " cause text NOT NULL) WITH (fillfactor=65);"
+    " cause text NOT NULL,"
+    " shard int NOT NULL CHECK(shard BETWEEN 0 AND 64)) WITH (fillfactor=65);" // 0 = none; for ever
+    "CREATE INDEX run_heads_by_shard ON @S@.run_heads(shard,run_no) WHERE NOT terminal;"
     "CREATE INDEX run_heads_by_status ON @S@.run_heads(tenant_id,status,run_no);"
     "CREATE INDEX run_heads_unfinished ON @S@.run_heads(tenant_id,run_no) WHERE NOT terminal;"
     "CREATE INDEX run_heads_unfinished_all ON @S@.run_heads(run_no) WHERE NOT terminal;"
@@ -108,7 +110,14 @@ static const char tables_beside[] =
     " host text NOT NULL,"
     " started_at timestamptz NOT NULL DEFAULT clock_timestamp(),"
     " lease_until timestamptz," // NULL: it lives as long as its session
-    " commit_token bigint NOT NULL DEFAULT 0) WITH (fillfactor=50);";
+    " lease_ms bigint NOT NULL DEFAULT 0," // of a member
+    " member boolean NOT NULL DEFAULT false," // shares the runs with others (S17)
+    " commit_token bigint NOT NULL DEFAULT 0) WITH (fillfactor=50);"
+    "CREATE TABLE @S@.shards("
+    " shard_no int PRIMARY KEY CHECK(shard_no BETWEEN 1 AND 64),"
+    " owner bigint NOT NULL DEFAULT 0," // an engine; 0, or one without a row: nobody
+    " epoch bigint NOT NULL DEFAULT 0) WITH (fillfactor=50);"
+    "INSERT INTO @S@.shards(shard_no) SELECT generate_series(1,64);";
 
 // For people with a shell and a question.
 static const char views[] =
@@ -152,7 +161,7 @@ static const char guards[] =
     REFUSE("ledger", "no_update", "UPDATE", "", KEPT)
     REFUSE("runs", "no_update", "UPDATE", "", "EVENT_LOG_APPEND_ONLY: the identity of a run does not change")
     REFUSE("run_heads", "only_forward", "UPDATE", "WHEN (NEW.epoch<OLD.epoch OR NEW.last_seq<OLD.last_seq"
-           " OR NEW.ledger_seq<OLD.ledger_seq OR NEW.run_no<>OLD.run_no OR NEW.tenant_id<>OLD.tenant_id"
+           " OR NEW.ledger_seq<OLD.ledger_seq OR NEW.run_no<>OLD.run_no OR NEW.tenant_id<>OLD.tenant_id OR NEW.shard<>OLD.shard"
            " OR (OLD.terminal AND NOT NEW.terminal))", "EVENT_LOG_APPEND_ONLY: the head of a run does not go back")
     REFUSE_DELETE("workflow_events") REFUSE_DELETE("ledger") REFUSE_DELETE("runs") REFUSE_DELETE("run_heads")
     REFUSE("tombstones", "no_change", "UPDATE OR DELETE", "", BURIED) REFUSE_TRUNCATE("tombstones")
@@ -162,6 +171,8 @@ static const char note_guards[] =
     REFUSE("notes", "audit_no_update", "UPDATE", "WHEN ('" NOTE_AUDIT "' IN (OLD.space,NEW.space))", AUDIT)
     REFUSE("notes", "audit_no_delete", "DELETE", "WHEN (OLD.space='" NOTE_AUDIT "')", AUDIT)
     "CREATE TRIGGER notes_no_truncate BEFORE TRUNCATE ON @S@.notes FOR EACH STATEMENT EXECUTE FUNCTION @S@.refuse('" AUDIT "');"
+    REFUSE("shards", "only_forward", "UPDATE", "WHEN (NEW.epoch<OLD.epoch OR NEW.shard_no<>OLD.shard_no)",
+           "epochs of shards only rise")
     REFUSE("feed_floor", "no_fall", "UPDATE", "WHEN (NEW.position<OLD.position)",
            "EVENT_LOG_APPEND_ONLY: positions are not given again")
     REFUSE("feed_floor", "no_delete", "DELETE", "", "EVENT_LOG_APPEND_ONLY: positions are not given again")

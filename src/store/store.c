@@ -239,6 +239,8 @@ enum code store_create_run(struct store *store, const struct run_create *create,
     if (rc == OK) return error_set(err, E_EXISTS, "run %.*s exists", STR_ARG(create->ids.run));
     if (rc != E_NOT_FOUND)
         return error_set(err, rc, "cannot look for run %.*s: %s", STR_ARG(create->ids.run), code_text(rc));
+    if (store->member && store->place == 0 && create->shard == 0) // it would be nobody's when we die
+        return error_set(err, E_LOCKED, "this engine has no shard just now");
     struct run_log *log = run_log_new(store, create);
     if (!log) return error_set(err, E_NOMEM, "out of memory");
     log->epoch = 1;

@@ -126,7 +126,7 @@ struct run_create {
 };
 
 // A new run, in memory until the first append that names it (then it is created in the same transaction).
-// E_EXISTS when (tenant, run) is there.
+// E_EXISTS when (tenant, run) is there. E_LOCKED: a member without shards (S17).
 enum code store_create_run(struct store *store, const struct run_create *create, struct run_log **out,
                            struct error *err) MUST_CHECK;
 // An existing run, with its lease: the epoch rises. E_NOT_FOUND; E_LOCKED when a living process owns it (err names it).
@@ -290,11 +290,11 @@ struct run_filter {
     int64_t since_ms, until_ms; // created; 0 = open
     bool unfinished;            // without a terminal event
     bool roots;                 // no parent run
-    uint64_t shards;            // bit n - 1 for shard n; 0 = all runs, whether they have a shard or not
-    bool shardless;             // those without one; together with shards: both
-    uint64_t before;            // cursor: positions below this; 0 = from the newest
-    size_t limit;               // 0 = 50
-    uint64_t span; // look at no more than about so many positions: a page may be short; 0 = until it is full
+    uint64_t shards; // bit n - 1 for shard n, with `unfinished`; 0 = all runs, whether they have a shard or not
+    bool shardless;  // those without one; together with shards: both
+    uint64_t before; // cursor: positions below this; 0 = from the newest
+    size_t limit;    // 0 = 50
+    uint64_t span;   // look at no more than about so many positions: a page may be short; 0 = until it is full
 };
 struct run_heads {
     struct run_head *items; // newest first

@@ -236,6 +236,7 @@ int main(int argc, char **argv)
         .shared = true,
         .many_writers = true,
         .scratch = scratch,
+        .several = scratch,
         .tamper = tamper,
         .flip_stride = 101,
         .usurp = usurp,
