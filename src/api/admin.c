@@ -89,17 +89,15 @@ static void list_audit(struct call *call, struct store *store)
     struct ask *ask = call->context;
     struct error err = {0};
     struct json items;
-    struct str cursor;
+    struct str cursor, next;
     int64_t after, limit;
-    bool more;
     if (!query_number(ask, "after", 0, INT64_MAX, 0, &after) || !query_cursor(ask, &cursor) ||
-        (cursor.len > 0 && !str_int64(cursor, &after)) ||
         !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit))
         return;
-    if (service_audit_list(call, store, (uint64_t)after, (size_t)limit, &items, &more, &err))
+    if (service_audit_list(call, store, cursor, (uint64_t)after, (size_t)limit, &items, &next, &err))
         call_failed(call, &err);
     else
-        answer_page(ask, items, more ? call_text(call, "%lld", (long long)(after + limit)) : (struct str){0});
+        answer_page(ask, items, next);
 }
 
 void handle_audit_list(struct ask *ask)

@@ -72,20 +72,67 @@ static enum code follow(struct store *store, struct str tenant, const struct aud
     return OK;
 }
 
-enum code reading_audit(struct store *store, struct str tenant, struct audit_report *out, struct error *err)
+static enum code verify_chain(struct store *store, struct str chain, struct audit_report *out, struct error *err)
 {
     struct arena arena;
     struct audit_head end;
     *out = (struct audit_report){0};
     arena_init(&arena, 64 * 1024, (size_t)64 << 20);
-    enum code rc = head_of(store, tenant, &arena, &end, err);
+    enum code rc = head_of(store, chain, &arena, &end, err);
     while (!rc && !out->fault && out->head.seq < end.seq) {
         arena_reset(&arena);
-        rc = follow(store, tenant, &end, &arena, out, err);
+        rc = follow(store, chain, &end, &arena, out, err);
     }
-    if (!rc && !out->fault) rc = look_behind(store, tenant, &end, &arena, out, err);
+    if (!rc && !out->fault) rc = look_behind(store, chain, &end, &arena, out, err);
     arena_release(&arena);
     return rc;
+}
+
+// Several chains are told as one: their records counted, their ends hashed one after the other.
+static void add_chain(struct audit_report *out, const struct audit_report *chain)
+{
+    const struct str ends[] = {{(const char *)out->head.hash.b, SHA256_SIZE},
+                               {(const char *)chain->head.hash.b, SHA256_SIZE}};
+    out->head.hash = out->head.seq ? sha256_parts(ends, ARRAY_COUNT(ends)) : chain->head.hash;
+    out->head.seq += chain->head.seq;
+    out->fault = chain->fault;
+    out->seq = chain->seq;
+}
+
+// Engines that share a store have chains of their own, TENANT~NUMBER, in the order of their names after the tenant's own.
+static enum code verify_shared(struct store *store, struct str tenant, struct audit_report *out, struct error *err)
+{
+    struct arena arena;
+    struct notes notes = {0};
+    struct buf key;
+    enum code rc = OK;
+    arena_init(&arena, 16 * 1024, (size_t)64 << 20);
+    buf_init(&key, 1024);
+    audit_head_key(tenant, &key);
+    const size_t named = key.len - tenant.len; // before the name
+    buf_add(&key, STR("~"));
+    struct str prefix = arena_copy(&arena, buf_str(&key)), after = prefix;
+    buf_release(&key);
+    if (!prefix.ptr) rc = error_set(err, E_NOMEM, "out of memory");
+    while (!rc && !out->fault) {
+        rc = store_notes(store, STR("audit.head"), after, PAGE, &arena, &notes, err);
+        size_t i = 0;
+        for (; !rc && !out->fault && i < notes.count && str_starts(notes.items[i].key, prefix); i++) {
+            struct audit_report chain;
+            after = notes.items[i].key;
+            rc = verify_chain(store, str_slice(after, named, after.len), &chain, err);
+            if (!rc) add_chain(out, &chain);
+        }
+        if (i < PAGE) break;
+    }
+    arena_release(&arena);
+    return rc;
+}
+
+enum code reading_audit(struct store *store, struct str tenant, struct audit_report *out, struct error *err)
+{
+    enum code rc = verify_chain(store, tenant, out, err);
+    return rc || out->fault ? rc : verify_shared(store, tenant, out, err);
 }
 
 bool audit_report_json(const struct audit_report *report, struct str tenant, struct arena *arena, struct json *out)

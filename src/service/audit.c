@@ -167,27 +167,46 @@ enum code audit_call(struct call *call, enum operation operation, struct str res
 
 // ---- reading. Reader thread
 
-enum code service_audit_list(struct call *call, struct store *store, uint64_t after, size_t limit, struct json *items,
-                             bool *more, struct error *err)
+static struct str audit_start(struct call *call, uint64_t after)
 {
-    struct str tenant = call->who.tenant, prefix;
-    struct notes notes;
     struct buf key;
-    *items = json_array();
-    *more = false;
     buf_init(&key, 1024);
-    audit_key(tenant, after, &key);
-    struct str from = arena_copy(&call->arena, buf_str(&key));
+    audit_key(call->who.tenant, after, &key);
+    struct str copy = arena_copy(&call->arena, buf_str(&key));
     buf_release(&key);
-    if (!from.ptr) return error_set(err, E_NOMEM, "out of memory");
-    prefix = str_slice(from, 0, tenant.len + 1);
+    return copy;
+}
+
+// Records whose keys begin with `prefix`, behind `from`; *last is the key of the last one.
+static enum code push_audit(struct call *call, struct store *store, struct str prefix, struct str from, size_t limit,
+                            struct json *items, struct str *last, struct error *err)
+{
+    struct notes notes;
     enum code rc = store_notes(store, STR("audit"), from, limit, &call->arena, &notes, err);
     for (size_t i = 0; !rc && i < notes.count && str_starts(notes.items[i].key, prefix); i++) {
         struct json record;
+        *last = notes.items[i].key;
         rc = json_parse(notes.items[i].value, NULL, &call->arena, &record, err);
         if (!rc && !json_push(&call->arena, items, record)) rc = error_set(err, E_NOMEM, "out of memory");
     }
-    *more = items->count == limit;
+    return rc;
+}
+
+// The tenant's own chain, then those of engines that share the store (TENANT~NUMBER).
+enum code service_audit_list(struct call *call, struct store *store, struct str cursor, uint64_t after, size_t limit,
+                             struct json *items, struct str *next, struct error *err)
+{
+    struct str last = {0}, own = call_text(call, "%.*s/", STR_ARG(call->who.tenant));
+    struct str shared = call_text(call, "%.*s~", STR_ARG(call->who.tenant));
+    struct str from = cursor.len > 0 ? cursor : audit_start(call, after);
+    *items = json_array();
+    *next = (struct str){0};
+    if (!own.ptr || !shared.ptr || !from.ptr) return error_set(err, E_NOMEM, "out of memory");
+    bool second = str_starts(from, shared);
+    enum code rc = second ? OK : push_audit(call, store, own, from, limit, items, &last, err);
+    if (!rc && items->count < limit)
+        rc = push_audit(call, store, shared, second ? from : shared, limit - items->count, items, &last, err);
+    if (!rc && items->count == limit) *next = last;
     return rc;
 }
 

@@ -87,11 +87,23 @@ enum code behind_begin(struct behind *behind, uint64_t *position, struct error *
     return rc;
 }
 
+void behind_again(struct behind *behind, struct store *store, uint64_t *position)
+{
+    struct arena arena;
+    struct note note;
+    struct error err = {0};
+    int64_t kept = 0;
+    arena_init(&arena, 1024, 64 * 1024);
+    enum code rc = store_note(store, str_from(behind->space), str_from(behind->key), &arena, &note, &err);
+    if (!rc && str_int64(note.value, &kept) && kept > 0) *position = behind->kept = (uint64_t)kept;
+    arena_release(&arena);
+}
+
 void behind_keep(struct behind *behind, uint64_t position)
 {
     char text[24];
     struct buf value;
-    if (behind->kept == position) return;
+    if (behind->kept == position || !members_have_duty(behind->service)) return;
     buf_init(&value, sizeof(text));
     buf_printf(&value, "%llu", (unsigned long long)position);
     struct note_put put = {

@@ -222,7 +222,8 @@ enum code members_join(struct service *service, struct error *err) MUST_CHECK;  
 enum code members_start(struct service *service, struct error *err) MUST_CHECK; // sinks, when it is our duty
 void members_stop(struct service *service);                                     // while the engine turns
 enum code members_tick(struct service *service, int64_t mono_ms, struct error *err) MUST_CHECK;
-bool members_may_start(void *service); // I29
+bool members_may_start(void *service);                 // I29
+bool members_have_duty(const struct service *service); // what is done once for the whole store is done here. Any thread
 bool members_are_adopting(const struct service *service);
 enum code adopt_page(struct service *service, struct run_filter *filter, size_t *taken, size_t *left,
                      struct error *err) MUST_CHECK; // service.c: one page of runs that nobody has
@@ -318,6 +319,8 @@ bool behind_stopped(struct behind *behind);
 void behind_rest(struct behind *behind, int64_t ms); // until woken or ended
 void behind_wake(struct behind *behind);             // any thread
 void behind_keep(struct behind *behind, uint64_t position);
+// Where whoever had the duty before us was; *position stays as it is when nobody was, or it cannot be read.
+void behind_again(struct behind *behind, struct store *store, uint64_t *position);
 
 // projecting.c
 enum code projecting_open(struct service *service, struct error *err) MUST_CHECK; // before the engine's thread

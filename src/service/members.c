@@ -99,6 +99,12 @@ bool members_may_start(void *context)
     return !members->several || os_now().mono_ms < __atomic_load_n(&members->safe_until_ms, __ATOMIC_RELAXED);
 }
 
+bool members_have_duty(const struct service *service)
+{
+    const struct members *members = &service->members;
+    return !members->several || (__atomic_load_n(&members->mine, __ATOMIC_RELAXED) & SHARD_OF_DUTY);
+}
+
 bool members_are_adopting(const struct service *service)
 {
     const struct members *members = &service->members;

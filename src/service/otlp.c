@@ -148,7 +148,15 @@ static void *otlp_thread(void *context)
     arena_init(&feed, 256 * 1024, (size_t)256 << 20);
     arena_init(&arena, 256 * 1024, (size_t)512 << 20);
     if (fetch_link_open(&options, &link, &err)) os_log(LOG_ERROR, "no traces why=\"%s\"", err.message);
+    bool had = !service_several(otlp->behind.service);
     while (store && link && !stopped(otlp)) {
+        bool has = members_have_duty(otlp->behind.service); // among several engines one posts the traces of all
+        if (has && !had) behind_again(&otlp->behind, store, &otlp->position);
+        had = has;
+        if (!has) {
+            behind_rest(&otlp->behind, LOOK_MS);
+            continue;
+        }
         if (round_of(otlp, link, store, &feed, &arena)) continue;
         behind_keep(&otlp->behind, otlp->position);
         behind_rest(&otlp->behind, LOOK_MS);

@@ -95,6 +95,10 @@ static void publish_state(struct projecting *projecting)
 static enum code catch_up(struct projecting *projecting, struct store *store, struct error *err)
 {
     struct backlog *backlog = &projecting->behind.service->backlog;
+    if (!members_have_duty(projecting->behind.service)) { // another engine does it for the whole store
+        __atomic_store_n(&backlog->since_ms, 0, __ATOMIC_SEQ_CST);
+        return OK;
+    }
     bool more = true;
     uint64_t seen = 0;
     while (more && !behind_stopped(&projecting->behind)) {

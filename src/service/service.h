@@ -152,6 +152,7 @@ struct call {
     void (*read)(struct call *call, struct store *store);
     struct str wait_tenant, wait_run, wait_signal;
     uint64_t wait_seq;     // of a run elsewhere: where it was
+    bool asked_again;      // of the engine, after another one was faster
     int64_t wait_until_ms; // monotonic
     int wait_for;
 };
@@ -296,9 +297,10 @@ enum code service_token_list(struct call *call, struct store *store, struct json
 
 // ---- audit: the chain of the caller's tenant, from its first record to its end
 void service_audit_verify(struct call *call);
-// Its records behind number `after`, `limit` at most; *more: there may be others. Reader thread; in the call.
-enum code service_audit_list(struct call *call, struct store *store, uint64_t after, size_t limit, struct json *items,
-                             bool *more, struct error *err) MUST_CHECK;
+// Its records behind `cursor`, which is *next of an earlier page; without one behind number `after`; `limit` at most. Of engines that
+// share the store each has a chain of its own: they follow one another. Reader thread; in the call.
+enum code service_audit_list(struct call *call, struct store *store, struct str cursor, uint64_t after, size_t limit,
+                             struct json *items, struct str *next, struct error *err) MUST_CHECK;
 
 const struct auth *service_auth(const struct service *service);
 const struct contract *service_contract(const struct service *service);

@@ -104,7 +104,13 @@ void waits_refused(struct service *service, struct str tenant, struct str run, c
             continue;
         }
         unlink_call(service, at);
-        call_failed(call, why);
+        // The same request at another engine was faster: asked once more, it is answered with what that one made.
+        bool again = why->code == E_CONFLICT && service->members.several && !call->asked_again;
+        call->asked_again = true;
+        if (again)
+            service_post(call, call->work);
+        else
+            call_failed(call, why);
     }
 }
 

@@ -233,6 +233,37 @@ class Storm:
         victim.wait_up()
         return faults
 
+    # ---- a run of one engine, seen and steered from the others
+    def elsewhere(self):
+        first, second, third = self.engines[0], self.engines[1], self.engines[-1]
+        run = self.begin(self.slow, f"elsewhere-{uuid.uuid4()}", first)
+        took = []
+        for engine, kind, state in ((second, "PAUSE", "PAUSED"), (third, "RESUME", None)):
+            before = time.monotonic()
+            status, body = engine.call("PUT", f"/v1/runs/{run}/signals/{uuid.uuid4()}", {"signalType": kind, "payload": {}})
+            took.append(time.monotonic() - before)
+            if status != 202 or body.get("decision") != "ACCEPTED":
+                yield f"{kind} through another engine: {status} {body}"
+        self.told.append(f"signals elsewhere took {max(took) * 1000:.0f} ms")
+        # The same request at two engines at once is one run.
+        request, answers = f"both-{uuid.uuid4()}", []
+        ask = lambda engine: answers.append(engine.call("POST", "/v1/runs", {"document": self.plan, "runRequestId": request}))
+        threads = [threading.Thread(target=ask, args=(engine,)) for engine in (first, second, third)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if len({body.get("runId") for status, body in answers if status in (200, 202)}) != 1 or len(answers) != 3:
+            yield f"one request at three engines: {answers}"
+        self.history.append((request, "ok", answers[0][1].get("runId")))
+        status, page = second.call("GET", "/v1/audit?limit=500", None)
+        engines = len({item["seq"] for item in page["items"]}), len(page["items"])
+        if status != 200 or engines[1] <= engines[0]:
+            yield f"the audit shows one chain only: {engines}"
+        status, body = third.call("GET", "/v1/audit:verify", None)
+        if status != 200 or not body.get("intact") or body["records"] < 3:
+            yield f"audit: {status} {body}"
+
     # ---- fire
     def fire(self):
         rng = random.Random(self.args.seed)
@@ -271,7 +302,7 @@ class Storm:
         have = self.spread()
         self.told.append(f"shards {have}")
         self.begin(self.plan, "first")
-        faults = []
+        faults = list(self.elsewhere())
         for how in ("kill", "stop"):
             self.spread()
             faults += self.takeover(how)
