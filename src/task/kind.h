@@ -220,7 +220,10 @@ extern const struct base_ops postgres_ops, sqlite_ops;
     X(postgres)                                                                                                        \
     X(sqlite)                                                                                                          \
     X(duckdb)                                                                                                          \
-    X(secrets)
+    X(secrets)                                                                                                         \
+    X(artifact)                                                                                                        \
+    X(nats)                                                                                                            \
+    X(transfer)
 #define X(name) extern const struct task_kind kind_##name;
 TASK_KIND_LIST(X)
 #undef X
