@@ -226,7 +226,8 @@ bool call_write_file(struct task_call *call, struct str path, struct str bytes)
     struct str real;
     struct error err = {0};
     if (!call_path(call, path, true, &real)) return false;
-    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; // two tasks may write one file: its new version has one name
+    static pthread_mutex_t one =
+        PTHREAD_MUTEX_INITIALIZER; // two tasks may write one file: its new version has one name
     pthread_mutex_lock(&one);
     enum code rc = os_write_file(real.ptr, bytes, 0644, true, &err);
     pthread_mutex_unlock(&one);

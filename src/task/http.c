@@ -166,7 +166,8 @@ bool web_call(struct task_call *call, const struct web_call *request, struct fet
     bool object = str_starts(url, STR("s3://")) || str_starts(url, STR("gs://")) || str_starts(url, STR("azure://"));
     enum code rc;
     if (policy) {
-        rc = fetch_call(policy, &to, call->arena, answer, &err);
+        if (!call->room->keep) call->room->keep = fetch_keep_open(); // without one each call has its own connection
+        rc = fetch_call_kept(policy, call->room->keep, &to, call->arena, answer, &err);
         return rc ? refused(call, rc, &err) : true;
     }
     if (object || !split_url(url, &origin, &target)) {

@@ -91,6 +91,7 @@ struct task_links;
 struct task_bases;
 struct thread_room {
     struct task_links *links; // http.c
+    struct fetch_keep *keep;  // the same under a policy
     struct task_bases *bases; // postgres.c
     struct digest base_key;   // of the connection in use
 };

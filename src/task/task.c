@@ -431,6 +431,7 @@ static void *thread(void *context)
     }
     pthread_mutex_unlock(&tasks->mutex);
     links_release(room.links);
+    fetch_keep_close(room.keep);
     bases_release(room.bases);
     return NULL;
 }

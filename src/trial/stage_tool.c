@@ -87,6 +87,37 @@ static void apply_mock(struct stage *stage, const struct tool_request *request, 
     answer->duration_ms = takes;
 }
 
+// A task of a playbook answers with an outcome, also when it fails: its policy is to see it. Only what ends without one stays a fault.
+static enum code as_outcome(struct stage *stage, struct desk_answer *answer, struct error *err)
+{
+    struct arena *arena = stage->arena;
+    const struct fault *fault = &answer->fault;
+    struct json outcome = json_object(), part = json_object();
+    if (!answer->ok && (str_is(fault->code, "TIMEOUT") || str_is(fault->code, "CANCELLED"))) return OK;
+    bool text = answer->ok && !answer->is_json;
+    enum code rc = OK;
+    if (answer->ok && !text && answer->output.len) rc = json_parse(answer->output, NULL, arena, &part, err);
+    if (rc) return rc;
+    if (answer->ok && !answer->output.len) part = json_null();
+    if (text) part = json_string(answer->output);
+    bool good = json_put(arena, &outcome, STR("status"), json_string(answer->ok ? STR("ok") : STR("error")));
+    if (!answer->ok)
+        good = good && json_put(arena, &part, STR("kind"), json_string(STR("unknown"))) &&
+               json_put(arena, &part, STR("code"), json_string(fault->code)) &&
+               json_put(arena, &part, STR("message"), json_string(fault->message)) &&
+               json_put(arena, &part, STR("retryable"), json_bool(fault->retryable));
+    good = good && json_put(arena, &outcome, answer->ok ? STR("result") : STR("error"), part);
+    struct buf out;
+    buf_init(&out, (size_t)64 << 20);
+    json_write(&out, &outcome);
+    struct str kept = good && buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){NULL, 0};
+    buf_release(&out);
+    if (!kept.ptr) return error_set(err, E_NOMEM, "out of memory");
+    answer->output = kept;
+    answer->ok = answer->is_json = true;
+    return OK;
+}
+
 static void no_mock(struct stage *stage, struct str path, uint32_t logical)
 {
     const struct trial_script *script = stage->options->script;
@@ -127,6 +158,7 @@ static enum code make_answer(struct stage *stage, const struct tool_request *req
     bool real = (mock && mock->real) || (stage->sandbox && !(mock && mock->fails));
     apply_mock(stage, request, mock, answer);
     if (real && !request->function.len) return real_run(stage, request, answer, err);
+    if (effect->program && effect->program->net) return as_outcome(stage, answer, err);
     if (answer->ok && effect->step && effect->step->artifact_count) make_artifacts(stage, request, effect->step);
     return OK;
 }
