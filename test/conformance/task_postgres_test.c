@@ -179,6 +179,6 @@ int main(int argc, char **argv)
                                        TEST(a_service_reaches_what_it_was_told_about_only)};
     postgres.more = more;
     postgres.more_count = ARRAY_COUNT(more);
-    if (!pg_cluster_start()) pg_cluster.pid = 0;
+    if (!pg_cluster_start(false)) pg_cluster.pid = 0;
     return task_suite(&postgres, argc, argv);
 }
