@@ -4,8 +4,9 @@
 
 static bool reference_of(struct task_call *call, struct str *out)
 {
-    struct str provider = call_string(call, "provider", "env"), name = call_string(call, "name", ""), version;
-    static const char *const names[] = {"secret_name", "secret", "key", "variable", "path", "ref"};
+    struct str provider = call_string(call, "provider", "env"), name = STR(""), version;
+    // `name` last: it may be the task's own.
+    static const char *const names[] = {"secret_name", "secret", "key", "variable", "path", "ref", "name"};
     for (size_t i = 0; !name.len && i < ARRAY_COUNT(names); i++) name = call_string(call, names[i], "");
     if (!name.len) {
         call_fail(call, TASK_CLIENT, "SECRET_NAME_MISSING", "secrets needs the name of the secret");
