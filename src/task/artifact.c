@@ -9,19 +9,26 @@
 
 // ---- stored results
 
-static const struct json *find_ref(const struct json *value, struct str ref, unsigned depth)
+// What is looked for: a reference, or the hash alone, which templates give as NAME._ref.
+static bool is_wanted(const struct json *value, struct str wanted, struct str *hash)
 {
-    if (depth > 8) return NULL;
-    const struct json *found = NULL;
-    bool here = str_eq(json_text(json_key(value, "ref")), ref);
-    if (here && (json_key(value, "sha256") || json_at(value, STR("meta.sha256")))) return value;
-    for (uint32_t i = 0; !found && json_is(value, JSON_OBJECT) && i < value->count; i++)
-        found = find_ref(&value->members[i].value, ref, depth + 1);
-    return found;
+    *hash = json_text(json_key(value, "sha256"));
+    if (!hash->len) *hash = json_text(json_at(value, STR("meta.sha256")));
+    return hash->len && (str_eq(json_text(json_key(value, "ref")), wanted) || str_eq(*hash, wanted));
 }
 
-// The hash of the blob that an event of the execution says the reference stands for. Events of other tenants are not seen.
-static bool find_stored(struct task_call *call, struct store *store, struct str execution, struct str ref,
+static bool find_hash(const struct json *value, struct str wanted, unsigned depth, struct str *hash)
+{
+    if (depth > 8) return false;
+    if (is_wanted(value, wanted, hash)) return true;
+    for (uint32_t i = 0; json_is(value, JSON_OBJECT) && i < value->count; i++)
+        if (find_hash(&value->members[i].value, wanted, depth + 1, hash)) return true;
+    return false;
+}
+
+// The hash of a blob that an event of the execution names. Events of other tenants are not seen, and a hash that somebody only
+// knows opens nothing.
+static bool find_stored(struct task_call *call, struct store *store, struct str execution, struct str wanted,
                         struct digest *out)
 {
     struct error err = {0};
@@ -33,13 +40,11 @@ static bool find_stored(struct task_call *call, struct store *store, struct str 
             return false;
         for (size_t i = 0; i < page.count; i++) {
             struct json record;
+            struct str hash;
             after = page.items[i].seq;
-            if (!memmem(page.items[i].bytes.ptr, page.items[i].bytes.len, "noetl://", 8)) continue;
+            if (!memmem(page.items[i].bytes.ptr, page.items[i].bytes.len, wanted.ptr, wanted.len)) continue;
             if (json_parse(page.items[i].bytes, &task_limits, call->arena, &record, NULL)) continue;
-            const struct json *object = find_ref(&record, ref, 0);
-            struct str hash = object ? json_text(json_key(object, "sha256")) : (struct str){0};
-            if (object && !hash.len) hash = json_text(json_at(object, STR("meta.sha256")));
-            found |= hash.len && digest_parse(hash, out);
+            if (find_hash(&record, wanted, 0, &hash)) found |= digest_parse(hash, out);
         }
         if (page.count < PAGE || call_stopped(call)) return found;
     }
@@ -58,7 +63,11 @@ static bool read_stored(struct task_call *call, struct str ref, struct str *byte
     struct digest hash;
     struct store *store = NULL;
     struct str url = tasks_options(call->tasks)->store_url;
-    if (!result_ref_parse(ref, call->arena, &place)) return missing(call, ref, "it is no reference of a result");
+    bool by_hash = digest_parse(ref, &hash);
+    if (by_hash)
+        place = (struct result_place){.execution = call_request(call)->run};
+    else if (!result_ref_parse(ref, call->arena, &place))
+        return missing(call, ref, "it is no reference of a result");
     if (!url.len) return missing(call, ref, "stored results cannot be read here");
     struct store_options options = {.mode = STORE_READ};
     if (store_open(url, &options, &store, &err)) return missing(call, ref, err.message);
@@ -76,6 +85,12 @@ static bool is_web(struct str uri)
     for (size_t i = 0; i < ARRAY_COUNT(schemes); i++)
         if (str_starts(uri, str_from(schemes[i]))) return true;
     return false;
+}
+
+static bool is_hash(struct str text)
+{
+    struct digest hash;
+    return digest_parse(text, &hash);
 }
 
 static bool known_place(struct task_call *call, struct str uri)
@@ -114,9 +129,9 @@ static void get(struct task_call *call, struct str uri)
     struct json result = json_object();
     bool good = known_place(call, uri);
     if (good)
-        good = str_starts(uri, STR("noetl://")) ? read_stored(call, uri, &bytes)
-               : is_web(uri)                    ? web(call, "GET", uri, STR(""), &bytes)
-                                                : call_read_file(call, uri, &bytes);
+        good = str_starts(uri, STR("noetl://")) || is_hash(uri) ? read_stored(call, uri, &bytes)
+               : is_web(uri)                                    ? web(call, "GET", uri, STR(""), &bytes)
+                                                                : call_read_file(call, uri, &bytes);
     if (!good) return;
     if (call_put(call, &result, "data", call_parse(call, bytes, true)) &&
         call_put(call, &result, "uri", json_string(uri)) &&
@@ -157,6 +172,7 @@ static void run(struct task_call *call)
     struct str action = call_string(call, "action", "get"), uri = call_string(call, "uri", "");
     if (!ref) ref = call_find(call, "ref");
     if (!uri.len) uri = json_is(ref, JSON_OBJECT) ? json_text(json_key(ref, "ref")) : json_text(ref);
+    if (!uri.len) uri = json_text(json_key(ref, "sha256"));
     if (!uri.len)
         call_fail(call, TASK_CLIENT, "REFERENCE_MISSING", "artifact needs result_ref or uri");
     else if (str_is(action, "get"))

@@ -95,11 +95,20 @@ static void stored_results_are_found_by_their_reference_within_their_tenant(void
     CHECK_OK(store_open(str_from(url), &options, &kit.store, &kit.err), &kit.err);
     struct str mine = store_result(&kit, "default", "run-1", STR("{\"rows\":[1,2,3]}"));
     struct str theirs = store_result(&kit, "others", "run-2", STR("{\"rows\":[4]}"));
+    (void)store_result(&kit, "default", "e-1", STR("{\"rows\":[5]}")); // the suite's own execution
     task_begin(&artifact, with_store);
     snprintf(with, sizeof(with), "{\"result_ref\":\"%.*s\"}", STR_ARG(mine));
     check(with, "result.data.rows", "[1,2,3]");
     snprintf(with, sizeof(with), "{\"result_ref\":{\"kind\":\"result_ref\",\"ref\":\"%.*s\"}}", STR_ARG(mine));
     check(with, "result.data.rows", "[1,2,3]");
+    char hex[65];
+    struct digest own = sha256(STR("{\"rows\":[5]}")), other = sha256(STR("{\"rows\":[4]}"));
+    digest_hex(&own, hex);
+    snprintf(with, sizeof(with), "{\"result_ref\":{\"kind\":\"result_ref\",\"sha256\":\"%s\"}}", hex);
+    check(with, "result.data.rows", "[5]");
+    digest_hex(&other, hex);
+    snprintf(with, sizeof(with), "{\"result_ref\":{\"kind\":\"result_ref\",\"sha256\":\"%s\"}}", hex);
+    check(with, "error.code", "\"REFERENCE_NOT_AVAILABLE\"");
     snprintf(with, sizeof(with), "{\"result_ref\":\"%.*s\"}", STR_ARG(theirs));
     check(with, "error.code", "\"REFERENCE_NOT_AVAILABLE\"");
     task_end();
