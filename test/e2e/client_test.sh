@@ -412,14 +412,14 @@ test_client_covers_every_command() {
     agree='artifacts_cat artifacts_get artifacts_ls audit_verify diff events get graph inbox log_replay log_verify logs ls ps render trace wait watch why'
     act='approve cancel fork pause reject rerun resume retry run signal skip worker'
     here='config_list context_add context_test doctor log_export test_record top'
-    refuse='log_import recover store_backup store_gc store_restore store_stat'
+    refuse='log_import recover store_backup store_gc store_migrate store_restore store_stat'
     for name in $("$CAIRN" help | sed -n 's/^  \([a-z]\+\( [a-z]\+\)\?\)  .*/\1/p' | tr ' ' _); do
         "$CAIRN" ${name/_/ } --help | grep -q -- '^  *--server' || continue
         [[ " $agree $act $here $refuse " = *" $name "* ]] || fail "nobody has tried cairn ${name/_/ } with a server"
     done
     "$CAIRN" log export run-done run-nodes "${store[@]}" --out here.cairn >/dev/null
     for words in 'log import here.cairn' recover 'recover run-done' 'store backup b.db' 'store gc --keep 1d' 'store gc --keep 1d --dry-run' \
-        'store restore b.db' 'store stat'; do
+        'store migrate' 'store restore b.db' 'store stat'; do
         cairn_is 2 $words "${far[@]}"
         has err 'is a server'
         has err 'hint:'
