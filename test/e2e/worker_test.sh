@@ -40,6 +40,28 @@ test_worker_executes_what_the_server_orders_and_drains() {
     intact
 }
 
+# events TOKEN-OF-THE-CALLER EVENT...: reported for the task of the last poll
+events() {
+    local token=$1 task
+    task=$(jq -c '.tasks[0]|{token, epoch}' polled)
+    shift
+    ask POST /v1/executions/r1/events "$(jq -nc --argjson t "$task" --argjson e "[$(IFS=,; echo "$*")]" '{worker: "mine", events: $e} + $t')"
+}
+event() { jq -nc --arg t "$1" --argjson o "${2:-null}" '{event_id: "01JH", execution_id: "r1", event_type: $t, step_run_id: "step:a:run:1", payload: {outcome: $o}} | if $o then . else del(.payload) end'; }
+test_worker_of_another_make_reports_in_events_NX_5_2_NX_5_3_NX_4b() {
+    site 30s
+    start r1 "$(shell a 'echo never run here')"
+    (token=$worker_token; ask POST /v1/worker/poll '{"worker":"mine","max":1,"waitMs":10000}'; cp body polled)
+    events "$worker_token" "$(event step.started)" "$(event task.started)"; answers 200
+    events "$worker_token" "$(event step.scheduled)"; answers 403; code_is EVENT_NOT_ALLOWED
+    events "$worker_token" "$(event task.sang)"; answers 400; code_is EVENT_TYPE_UNKNOWN
+    ask POST /v1/tokens '{"name":"o","roles":["Operator"]}'
+    events "$(jq -r .token body)" "$(event task.done '{"status":"ok","result":7}')"; answers 403; code_is AUTHZ_DENIED
+    events "$worker_token" "$(event tool.processed '{"status":"ok","result":7}')"; answers 200 # as it was called once
+    events "$worker_token" "$(event task.done '{"status":"ok","result":7}')"; answers 200      # and the same again
+    wait_for ended r1 COMPLETED
+    ask GET /v1/runs/r1 && equal "$(jq -c '.steps[0].result' body)" '{"result":7,"status":"ok"}'
+}
 test_worker_that_is_killed_costs_a_lease_and_no_logical_attempt_RE_5c() {
     site 1s
     worker w1

@@ -54,6 +54,28 @@ static void check_moment(const struct moment *moment, const struct seal *seal, s
     INVARIANT(contract_show(contract_once(), VOCABULARY_NODES, &ids, moment, seal, arena, &shown, &err) == OK);
 }
 
+// What a worker reports is taken as one of its own events, or refused with a code.
+static void check_ingest(struct str line, struct arena *arena)
+{
+    struct json event;
+    struct error err = {0};
+    if (json_parse(line, &json_limits_default, arena, &event, &err)) return;
+    for (int first_party = 0; first_party < 2; first_party++) {
+        struct ingested said;
+        err = (struct error){0};
+        enum code rc = noetl_ingest(&event, first_party, arena, &said, &err);
+        INVARIANT(rc == OK || ((rc == E_INVALID || rc == E_DENIED) && rc == err.code && err.message[0]));
+        if (rc == OK)
+            INVARIANT(said.step.len && said.execution.len && (!said.ends || said.outcome.type == JSON_OBJECT));
+    }
+    struct result_place place, again;
+    struct str ref = json_text(json_at(&event, STR("payload.result_ref.ref")));
+    if (!result_ref_parse(ref, arena, &place)) return;
+    INVARIANT(result_ref_parse(result_ref_format(&place, arena), arena, &again));
+    INVARIANT(str_eq(place.step, again.step) && str_eq(place.task, again.task) && place.visit == again.visit &&
+              place.iteration == again.iteration && place.attempt == again.attempt);
+}
+
 static void check_line(struct str line, struct run_view *view, struct arena *arena)
 {
     struct moment moment;
@@ -64,6 +86,7 @@ static void check_line(struct str line, struct run_view *view, struct arena *are
         INVARIANT(rc == OK || (rc == E_CORRUPT && rc == err.code && err.message[0]));
         if (rc == OK) check_moment(&moment, &seal, view, arena);
     }
+    check_ingest(line, arena);
     struct error err = {0};
     enum code rc = contract_decode_ledger(line, arena, &moment, &err);
     INVARIANT(rc == OK || rc == E_CORRUPT);
