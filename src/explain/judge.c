@@ -174,7 +174,7 @@ enum code judge_moment(struct explain *e, const struct moment *m, struct step_no
                        struct error *err)
 {
     if (moment_is_terminal(m->kind)) return judge_end(e, m, err);
-    if (!note) return OK;
+    if (!note || m->visit) return OK; // a playbook's log has its decisions itself
     bool is_loop = e->program->steps[note->step].kind == STEP_LOOP;
     switch ((int)m->kind) {
     case MOMENT_STEP_STARTED:

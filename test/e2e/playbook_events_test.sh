@@ -179,6 +179,7 @@ test_other_words_for_a_playbook_and_for_a_plan_C_65_C_31() {
     cairn_is 0 run "$root/examples/hello.json" "${store[@]}" --run-id p --progress none
     equal "$("$CAIRN" events p "${store[@]}" --as noetl -o jsonl | jq -r .event_type | head -2 | tr '\n' ' ')" 'playbook.started step.started '
     cairn_is 0 get e "${store[@]}"; has out '2 of 2 items'
+    cairn_is 0 why e/each "${store[@]}"; hasnt out differently
     equal "$("$CAIRN" get e "${store[@]}" -o json | jq -r '.steps[]|select(.stepId=="each")|.tasks[0]|[.label,.runs,.done]|tojson')" '["body",2,2]'
 }
 run_tests "$@"
