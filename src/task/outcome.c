@@ -156,7 +156,9 @@ static bool error_json(struct task_call *call, struct json *out)
 static bool meta_json(struct task_call *call, int64_t duration_ms, struct json *out)
 {
     *out = json_object();
-    return json_put(call->arena, out, STR("attempt"), json_int(call_request(call)->logical)) &&
+    int64_t attempt =
+        json_integer(json_key(&call->input, "attempt"), 1); // of the task; the request counts those of the run
+    return json_put(call->arena, out, STR("attempt"), json_int(attempt)) &&
            json_put(call->arena, out, STR("duration_ms"), json_int(duration_ms));
 }
 
