@@ -1,10 +1,10 @@
 # libcairn: the modules up to lib, compiled for shared objects in a variant of their own, so that build/cairn pays nothing.
 #   build/libcairn.so.0   only cairn_ names, version CAIRN_0.1 (mk/libcairn.map)
 #   build/libcairn.a      one object whose inner names are local
-LIBRARY_MODULES := base json schema expr doc program contract kernel view explain http os fetch store tool engine reading lib
+LIBRARY_MODULES := base json schema expr template doc program contract kernel view explain http auth os fetch store bus tool task engine reading lib
 PIC := build/pic
 PIC_CFLAGS = $(WARN) $(subst -I$(B)/gen,-I$(PIC)/gen,$(COMMON)) -O2 $(subst -fPIE,-fPIC,$(HARDEN)) $(EXTRA)
-PIC_OBJS := $(patsubst %.c,$(PIC)/%.o,$(foreach m,$(LIBRARY_MODULES),$(sort $(wildcard src/$(m)/*.c)))) $(PIC)/gen/embedded.o
+PIC_OBJS := $(patsubst %.c,$(PIC)/%.o,$(foreach m,$(LIBRARY_MODULES),$(sort $(wildcard src/$(m)/*.c)))) $(addprefix $(PIC)/gen/,embedded.o tables.o scripts.o)
 SOVERSION := 0
 LIBRARY_VERSION = $(shell sed -n 's/^\#define CAIRN_VERSION "\(.*\)"/\1/p' include/cairn/cairn.h)
 
@@ -23,7 +23,11 @@ $(PIC)/gen/.dir:
 	@mkdir -p $(@D) && touch $@
 $(PIC)/gen/embedded.c: tools/embed $(EMBED) | $(PIC)/gen/.dir
 	@sh tools/embed $(EMBED) > $@.tmp && mv $@.tmp $@
-$(PIC)/gen/embedded.o: $(PIC)/gen/embedded.c
+$(PIC)/gen/tables.c: tools/embed $(TABLES) | $(PIC)/gen/.dir
+	@sh tools/embed --as table $(TABLES) > $@.tmp && mv $@.tmp $@
+$(PIC)/gen/scripts.c: tools/embed $(SCRIPTS) | $(PIC)/gen/.dir
+	@sh tools/embed --as script $(SCRIPTS) > $@.tmp && mv $@.tmp $@
+$(PIC)/gen/%.o: $(PIC)/gen/%.c
 	$(SAY)$(CC) $(CFLAGS_PURE) $(PIC_CFLAGS) -c -o $@ $<
 
 # Threads of the library may outlive a dlclose, so it refuses to be unloaded.
