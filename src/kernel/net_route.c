@@ -70,12 +70,39 @@ static bool merged(struct arena *arena, const struct json *under, const struct j
     return true;
 }
 
+// Marks of secrets come of templates alone: whoever starts a run cannot ask for one by writing it into an input.
+static bool without_marks(struct arena *arena, const struct json *value, struct json *out)
+{
+    *out = *value;
+    if (value->type == JSON_STRING) {
+        if (str_find(value->text, '\x01', 0) == value->text.len) return true;
+        char *text = arena_alloc(arena, value->text.len);
+        for (size_t i = 0; text && i < value->text.len; i++) {
+            char c = value->text.ptr[i];
+            text[i] = c == '\x01' ? ' ' : c;
+        }
+        *out = json_string((struct str){text, value->text.len});
+        return text != NULL;
+    }
+    bool array = value->type == JSON_ARRAY;
+    if (!array && value->type != JSON_OBJECT) return true;
+    struct json made = array ? json_array() : json_object();
+    for (uint32_t i = 0; i < value->count; i++) {
+        struct json part;
+        if (!without_marks(arena, array ? &value->items[i] : &value->members[i].value, &part)) return false;
+        if (!(array ? json_push(arena, &made, part) : json_put(arena, &made, value->members[i].key, part)))
+            return false;
+    }
+    *out = made;
+    return true;
+}
+
 enum code net_begin(struct decide *d)
 {
     struct run *run = d->run;
     struct moment m = moment_of(d, MOMENT_RUN_STARTED, PROGRAM_TOP);
     struct template_scope scope = {.context = run, .lookup = look_input};
-    struct json rendered = json_object(), whole;
+    struct json rendered = json_object(), given, whole;
     struct error local = {0};
     enum code rc =
         template_tree_render(net_of_run(run)->workload, &scope, &net_limits, d->out->turn, &rendered, &local);
@@ -85,7 +112,8 @@ enum code net_begin(struct decide *d)
         fault = template_fault(d, &local);
         rendered = json_object();
     }
-    if (!merged(d->out->turn, &rendered, &run->start.inputs, &whole)) return no_memory(d->err);
+    if (!merged(d->out->turn, &rendered, &run->start.inputs, &given) || !without_marks(d->out->turn, &given, &whole))
+        return no_memory(d->err);
     rc = net_canon(d->out->turn, &whole, d->err);
     m.value = whole;
     if (!rc) rc = net_emit(d, &m);

@@ -232,7 +232,7 @@ static void a_step_may_be_visited_again_C_65(void)
 #define LOOP(mode)                                                                                                     \
     HEAD "workload: {xs: [1, 2, 3, 4]}\nworkflow:\n  - step: each\n    loop: {in: \"{{ xs }}\", iterator: x, spec: "   \
          "{" mode "}}\n    tool: {name: t, kind: shell, cmds: \"{{ iter.x }}\"}\n    next: {arcs: [{step: end, when: " \
-                  "\"{{ event.name == "                                                                                \
+         "\"{{ event.name == "                                                                                         \
          "'loop.done' }}\"}]}\n  - step: end\n    tool: {kind: noop}\n    set: {ctx.sum: \"{{ each.results | sum "     \
          "}}\"}\n"
 
@@ -382,6 +382,25 @@ static void a_visit_has_a_time_and_waits_have_none_to_lose(void)
     story_close(&s);
 }
 
+static void an_input_cannot_ask_for_a_secret(void)
+{
+    struct story s;
+    story_open(
+        &s, HEAD
+        "keychain: [{name: k, kind: static, map: {x: y}}]\nworkload: {a: b}\nworkflow:\n  - step: start\n    tool: "
+        "{kind: shell, cmds: \"{{ workload.a }} {{ keychain.k.x }}\"}\n");
+    struct error err = {0};
+    CHECK_OK(
+        json_parse(STR("{\"a\":\"\\u0001keychain:k.x\\u0001\"}"), &json_limits_default, &s.memory, &s.inputs, &err),
+        &err);
+    story_start(&s);
+    struct effect e = story_take(&s, EFFECT_EXECUTE, "start/start_task");
+    struct json task;
+    CHECK_OK(kernel_task(s.run, e.step, &story_env, &s.turn, &task, &err), &err);
+    CHECK_STR(json_text(json_at(&task, STR("with.cmds"))), STR(" keychain:k.x  \x01keychain:k.x\x01"));
+    story_close(&s);
+}
+
 static void a_long_loop_yields_between_turns_and_ends(void)
 {
     struct story s;
@@ -431,6 +450,7 @@ int main(int argc, char **argv)
         TEST(a_cancelled_playbook_ends_when_nothing_runs_C_27),
         TEST(a_task_in_flight_at_a_crash_runs_again_under_the_next_engine_attempt_C_34),
         TEST(a_visit_has_a_time_and_waits_have_none_to_lose),
+        TEST(an_input_cannot_ask_for_a_secret),
         TEST(a_long_loop_yields_between_turns_and_ends),
     };
     return test_main("kernel_net", tests, ARRAY_COUNT(tests), argc, argv);
