@@ -17,6 +17,7 @@ struct logged_run {
     struct replay_cursor cursor; // of the view
     uint64_t seen_seq, seen_ledger;
     bool seen_owned, seen_terminal;
+    uint32_t serial; // playbooks: attempts so far, of all tasks; their files are numbered by it
 };
 
 const char *log_state_name(enum log_state state)
@@ -125,13 +126,15 @@ static bool wanted(const struct logs *logs, const struct logged_run *run, struct
 {
     if (logs->step.len == 0 || run->depth > 0) return true;
     if (!str_starts(step, logs->step)) return false;
-    if (step.len > logs->step.len) return step.ptr[logs->step.len] == '['; // inside a loop
+    char next = step.len > logs->step.len ? step.ptr[logs->step.len] : '\0';
+    if (next != '\0')
+        return next == '[' || next == '/' || next == ':'; // inside a loop; a task or another visit of a playbook's step
     return logs->attempt == 0 || logs->attempt == attempt;
 }
 
 static bool take_attempts(struct logs *logs, const struct logged_run *run, const struct step_view *step, size_t number)
 {
-    for (size_t i = 0; i < step->attempt_count; i++) {
+    for (size_t i = 0; run->serial == 0 && i < step->attempt_count; i++) {
         const struct attempt_view *attempt = &step->attempts[i];
         if (!wanted(logs, run, step->id, attempt->logical)) continue;
         struct log_source *source = source_of(logs, run, step, attempt, number);
@@ -166,11 +169,65 @@ static bool add_child(struct logs *logs, struct logged_run run, const struct ste
     return add_run(logs, step->child_run, prefix, run.depth + 1);
 }
 
+// ---- tasks of playbooks: the path as net_path of the kernel has it
+static struct str task_path(struct logs *logs, const struct moment *m)
+{
+    struct buf path;
+    buf_init(&path, 4096);
+    buf_add(&path, m->step);
+    if (m->visit > 1) buf_printf(&path, ":run:%u", m->visit);
+    if (m->iteration > 0) buf_printf(&path, "[%u]", m->iteration);
+    buf_byte(&path, '/');
+    buf_add(&path, m->task);
+    if (m->task_run > 1) buf_printf(&path, ":run:%u", m->task_run);
+    struct str kept = buf_ok(&path) ? arena_copy(&logs->arena, buf_str(&path)) : (struct str){0};
+    buf_release(&path);
+    return kept;
+}
+
+static struct log_source *task_source(const struct logs *logs, const struct logged_run *run, struct str path)
+{
+    for (size_t i = logs->count; i > 0; i--)
+        if (str_eq(logs->sources[i - 1]->step, path) && str_eq(logs->sources[i - 1]->run, run->id))
+            return logs->sources[i - 1];
+    return NULL;
+}
+
+static bool take_task(struct logs *logs, struct logged_run *run, const struct moment *m)
+{
+    bool begins = m->kind == MOMENT_ATTEMPT_STARTED, again = m->kind == MOMENT_STEP_REDISPATCHED;
+    bool ends = m->kind == MOMENT_ATTEMPT_DONE || m->kind == MOMENT_ATTEMPT_FAILED;
+    run->serial += begins;
+    if (m->task.len == 0 || !(begins || again || ends)) return true;
+    struct str path = task_path(logs, m);
+    if (!path.ptr) return false;
+    if (!wanted(logs, run, path, m->logical)) return true;
+    struct log_source *before = begins ? NULL : task_source(logs, run, path);
+    if (ends && before) before->ended = true;
+    if (ends) return true;
+    if (before) before->superseded = true;
+    struct step_view step = {.id = path};
+    struct attempt_view attempt = {.logical = before ? before->logical : run->serial, .engine = m->engine};
+    struct log_source *source = source_of(logs, run, &step, &attempt, (size_t)str_hash(m->step) % 97);
+    if (!source) return false;
+    attempt.logical = m->logical; // people count the tries of the task
+    source->label = label_of(logs, run, &step, &attempt);
+    return true;
+}
+
+struct folding {
+    struct logs *logs;
+    size_t run;
+};
+
 static enum code fold_record(void *context, const struct record *record, const struct moment *moment,
                              const struct seal *seal)
 {
     (void)seal;
-    return !moment || view_fold(context, moment, record->seq) ? OK : E_NOMEM;
+    const struct folding *folding = context;
+    struct logged_run *run = &folding->logs->runs[folding->run];
+    if (moment && moment->visit > 0 && !take_task(folding->logs, run, moment)) return E_NOMEM;
+    return !moment || view_fold(run->view, moment, record->seq) ? OK : E_NOMEM;
 }
 
 // Folds what has happened since the last time.
@@ -185,7 +242,8 @@ static int read_attempts(struct logs *logs, size_t index)
         if (!run->view || !view_init(run->view, &logs->arena, &ids)) return cli_nomem(cli);
     }
     struct run_view *view = run->view;
-    if (store_replay_from(logs->session->store, ids.tenant, ids.run, &run->cursor, fold_record, view, &err))
+    struct folding folding = {logs, index};
+    if (store_replay_from(logs->session->store, ids.tenant, ids.run, &run->cursor, fold_record, &folding, &err))
         return cli_error(cli, &err);
     for (size_t i = 0; i < view->step_count; i++)
         if (!take_attempts(logs, &logs->runs[index], &view->steps[i], i + index) ||

@@ -124,4 +124,26 @@ test_playbooks_run_by_others_are_found() {
     cairn_is 3 validate --strict odd/parent.yaml
 }
 
+test_logs_are_told_by_task_and_why_by_arc() {
+    book told told >told.yaml <<'YAML'
+  - step: start
+    loop: {in: [1, 2], iterator: n}
+    tool: {name: say, kind: shell, cmds: "echo number {{ iter.n }}"}
+    next: {arcs: [{step: yes, when: "{{ start.count == 2 }}"}, {step: no}]}
+  - {step: "yes", tool: {kind: noop}}
+  - {step: "no", tool: {kind: noop}}
+YAML
+    cairn_is 0 run told.yaml "${store[@]}" --run-id t --progress none
+    cairn_is 0 logs t "${store[@]}"
+    has out 'start[2]/say'
+    has out 'number 2'
+    cairn_is 0 logs t/start "${store[@]}"
+    has out 'number 1'
+    cairn_is 0 why t/yes "${store[@]}"
+    has out 'taken from start'
+    has out '"count":2'
+    cairn_is 0 why t/no "${store[@]}"
+    has out 'no was never reached: start went another way first'
+    cairn_is 0 log replay t "${store[@]}"
+}
 run_tests "$@"
