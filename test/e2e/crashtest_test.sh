@@ -26,6 +26,7 @@ DOC
 
 test_every_boundary_of_every_example() {
     for f in "$examples"/*.json "$examples"/*.yaml; do
+        grep -q '^kind: Playbook' "$f" && continue # what its tasks give decides its way, and here they give nothing
         cairn_is 0 crashtest "$f"
         has out 'recovered: nothing lost'; has out 'same path and outputs, no finished step ran again, every log verifies'
         hasnt out 'drawn from'; hasnt out 'FAILED'; has_line err '^[0-9]+ worlds in .* worlds/s\), seed 1$'

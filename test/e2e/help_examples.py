@@ -285,7 +285,7 @@ def play(world, name, line):
     if line.endswith("| source"):
         line = line[:-len("| source")] + "| grep -q complete"
     done = world.bash("{\n%s\n} >stage.log 2>&1 </dev/null\n%s" % (stage(name, line), line), terminal)
-    want = EXITS.get(line, 0)
+    want = EXITS.get(line, 7 if "postgres://" in line else 0)  # nobody answers at db.example, and the command says so
     if done.returncode == want or (name == "doctor" and done.returncode == 1):  # this machine may well have a problem
         return None
     with open(os.path.join(world.work, "stage.log"), errors="replace") as f:

@@ -65,7 +65,7 @@ test_paused_run_with_an_open_approval_does_not_drain() {
 }
 test_version_lists_are_lists() {
     cairn_is 0 version -o json
-    equal "$(jq -c '[.planSchemaVersions, .stores]' out)" '[["v1.0","v1.1","v1.2"],["sqlite","files","memory"]]'
+    equal "$(jq -c '[.planSchemaVersions, .stores]' out)" '[["v1.0","v1.1","v1.2"],["sqlite","files","postgres","memory"]]'
 }
 test_second_word_of_a_command_finds_it() {
     cairn_is 2 verify; has err 'did you mean `cairn log verify`?'

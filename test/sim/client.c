@@ -95,9 +95,10 @@ static bool needs_step(enum signal_type type)
 }
 
 // Of what waits for a second pair of eyes, the newest is answered.
-static struct sent_signal *new_answer(struct world *w, const struct model_run *run)
+static struct sent_signal *new_answer(struct world *w, const struct model_run *run, bool retries)
 {
-    if (!run->shadow->deferred || choice_pick(w->choice, STREAM_CLIENT, 3) == 0) return NULL;
+    bool retry = run->shadow->deferred && run->shadow->deferred->signal.type == SIGNAL_RETRY_RUN;
+    if (!run->shadow->deferred || (retry && !retries) || choice_pick(w->choice, STREAM_CLIENT, 3) == 0) return NULL;
     bool yes = choice_pick(w->choice, STREAM_CLIENT, 3) > 0;
     struct sent_signal *sent = new_signal(w, run->ids.run, yes ? SIGNAL_APPROVE : SIGNAL_REJECT, (struct str){0});
     if (!sent) return NULL;
@@ -108,7 +109,7 @@ static struct sent_signal *new_answer(struct world *w, const struct model_run *r
 
 static struct sent_signal *new_any(struct world *w, const struct model_run *run, bool retries)
 {
-    struct sent_signal *sent = new_answer(w, run);
+    struct sent_signal *sent = new_answer(w, run, retries);
     if (sent) return sent;
     enum signal_type type = pick_type(w);
     if (type == SIGNAL_RETRY_RUN && (!retries || !run->terminal || w->checker.run_count > 8)) type = SIGNAL_PAUSE;

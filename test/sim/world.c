@@ -351,6 +351,7 @@ static void come_back(struct world *w)
     w->zombie_left = 1;
     if (!store_fenced(store)) return; // it has had nothing to say yet
     world_trace(w, "the other engine comes back");
+    engine_let_go(engine, UINT64_MAX); // as a service does, which may have heard of it before its engine did
     w->zombie = w->engine;
     w->zombie_tool = w->tool;
     w->zombie_store = w->store;

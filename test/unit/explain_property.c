@@ -284,7 +284,9 @@ static bool play_text(struct str text, const char *file, const char *dir, uint64
     arena_init(&p.memory, 4096, (size_t)256 << 20);
     arena_init(&p.turn, 4096, (size_t)64 << 20);
     bool loaded = load(&p, text, file);
-    if (loaded) {
+    if (loaded && p.program->net) { // results of tasks are outcomes: playbooks have stories of their own (kernel_net, playbook_logs)
+        program_release(p.program);
+    } else if (loaded) {
         struct run *ended = NULL;
         for (int life = 0; life < 2; life++) {
             play(&p, ended);
