@@ -37,7 +37,7 @@ CFLAGS_PURE := -std=c17
 CFLAGS_EFFECT := -std=gnu17 -D_GNU_SOURCE
 CFLAGS := $(WARN) $(COMMON) $(OPT_$(V)) $(EXTRA)
 LDFLAGS := $(LD_$(V)) $(EXTRA_LD)
-LIBS := -lsqlite3 -lpq -lyaml -lssl -lcrypto -lz -lpthread -lm
+LIBS := -lsqlite3 -lyaml -lssl -lcrypto -lz -lpthread -lm
 
 # Quiet unless VERBOSE=1.
 SAY = $(if $(VERBOSE),,@echo "  $(if $(filter %.o,$@),CC,LD) $@";)

@@ -18,7 +18,7 @@ $(B)/test/%.o: test/%.c
 	@mkdir -p $(@D)
 	$(SAY)$(CC) $(CFLAGS_EFFECT) $(CFLAGS) -Itest -MMD -MP -c -o $@ $<
 $(B)/test/conformance/%_test: $(B)/test/conformance/%_test.o $(CONF_SHARED:test/%.c=$(B)/test/%.o) $(HARNESS_OBJS) $(B)/libcairn-all.a
-	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS) -Wl,--as-needed -lpq
 $(B)/test/unit/%: $(B)/test/unit/%.o $(HARNESS_OBJS) $(B)/libcairn-all.a
 	$(SAY)$(CC) $(LDFLAGS) -o $@ $^ $(LIBS)
 $(B)/test/fuzz/%: $(B)/test/fuzz/%.o $(B)/test/fuzz/replay.o $(B)/libcairn-all.a

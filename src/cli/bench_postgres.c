@@ -2,6 +2,8 @@
 // client. Each workload has a schema of its own, dropped in the end.
 #include "cli/bench.h"
 
+#include "os/pq.h"
+
 #include <postgresql/libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +49,8 @@ static PGconn *open_link(struct bench *bench)
 {
     char url[1024];
     plain_url(bench->postgres, url, sizeof(url));
+    struct error err = {0};
+    if (pq_load(&err)) return NULL;
     PGconn *link = PQconnectdb(url);
     PQsetNoticeProcessor(link, say_nothing, NULL);
     if (PQstatus(link) == CONNECTION_OK && run_sql(link, "SET synchronous_commit=on")) return link;

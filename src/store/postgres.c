@@ -377,6 +377,8 @@ enum code store_open_postgres(struct str url, const struct store_options *option
     size_t scheme;
     if (!is_postgres(url, &scheme))
         return error_set(err, E_INVALID, "expected postgres://[USER@]HOST[:PORT]/DATABASE[?schema=NAME]");
+    enum code found = pq_load(err);
+    if (found) return found;
     struct pg_store *store = calloc(1, sizeof(*store));
     if (!store) return error_set(err, E_NOMEM, "out of memory");
     store->base.ops = &pg_ops;

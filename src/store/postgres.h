@@ -18,6 +18,8 @@
 #include "base/buf.h"
 #include "store/backend.h"
 
+#include "os/pq.h"
+
 #include <postgresql/libpq-fe.h>
 
 // runs as r, run_heads as h, in the order that pg_take_head expects.
@@ -84,8 +86,8 @@
     X(RELEASE, "SELECT release_runs($1::int8,$2::int8[],$3::int8[])")                                                  \
     X(POST, "SELECT post_signal($1::text,$2::text,$3::text,$4::bytea)")                                                \
     X(INBOX, "SELECT i.id,i.tenant_id,i.run_id,i.signal_id,i.bytes FROM inbox i JOIN runs r USING(tenant_id,run_id) "  \
-             "JOIN run_heads h USING(run_no) WHERE h.owner=$1::int8 OR (h.terminal AND "             \
-             "(h.shard=0 OR EXISTS(SELECT 1 FROM shards s WHERE s.shard_no=h.shard AND s.owner=$1))) ORDER BY i.id")                      \
+             "JOIN run_heads h USING(run_no) WHERE h.owner=$1::int8 OR (h.terminal AND "                               \
+             "(h.shard=0 OR EXISTS(SELECT 1 FROM shards s WHERE s.shard_no=h.shard AND s.owner=$1))) ORDER BY i.id")   \
     X(REMOVE, "SELECT remove_runs($1::text[],$2::text[],$3::int8,$4::text,$5::int8)")                                  \
     X(TOMBSTONES, "SELECT run_no,tenant_id,run_id,last_seq,ledger_seq,head,ledger_head,removed_ms,reason "             \
                   "FROM tombstones ORDER BY run_no")                                                                   \
@@ -237,7 +239,7 @@ void pg_release(struct store *, struct run_log *);
 enum code pg_shards(struct store *, int64_t lease_ms, int64_t now_ms, struct shard_map *, struct error *);
 enum code pg_move(struct store *, uint64_t take, uint64_t give, int64_t now_ms, struct shard_map *, struct error *);
 enum code pg_fenced(struct pg_store *store, struct error *err); // our row is gone: the next look joins anew
-void pg_released_args(struct pg_store *store); // two arrays: numbers of runs, epochs
+void pg_released_args(struct pg_store *store);                  // two arrays: numbers of runs, epochs
 void pg_leave(struct pg_store *store);
 enum code pg_post(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                   struct error *);

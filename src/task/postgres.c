@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <poll.h>
+#include "os/pq.h"
+
 #include <postgresql/libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -327,6 +329,11 @@ static bool keywords_of(struct task_call *call, const struct json *auth, const s
 
 static bool connect_to(struct task_call *call, const char *const *keys, const char *const *values, PGconn **out)
 {
+    struct error err = {0};
+    if (pq_load(&err)) {
+        call_fail(call, TASK_CLIENT, "TOOL_NOT_INSTALLED", "%s", err.message);
+        return false;
+    }
     PGconn *link = PQconnectStartParams(keys, values, 1);
     bool good = link && connect_wait(call, link);
     if (good) {

@@ -8,6 +8,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
+#include "os/pq.h"
+
 #include <postgresql/libpq-fe.h>
 #include <pwd.h>
 #include <signal.h>
@@ -100,6 +102,8 @@ static inline const char *pg_url(const char *database, const char *more)
 
 static inline bool pg_cluster_up(void)
 {
+    struct error err = {0};
+    CHECK_OK(pq_load(&err), &err);
     for (int i = 0; i < 600; i++) {
         PGconn *link = PQconnectdb(pg_url("postgres", ""));
         bool good = PQstatus(link) == CONNECTION_OK;

@@ -1,0 +1,11 @@
+// libpq, loaded when it is first needed. It brings Kerberos, LDAP and two more TLS libraries with it: a process that never asks a
+// database server must not pay for them. The functions of libpq are called by their own names; os/pq.c defines those that are used.
+#ifndef CAIRN_OS_PQ_H
+#define CAIRN_OS_PQ_H
+
+#include "base/error.h"
+
+// Before anything of libpq is called. Any thread, any number of times. E_UNSUPPORTED: it is not on this machine.
+enum code pq_load(struct error *err) MUST_CHECK;
+
+#endif
