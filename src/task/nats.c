@@ -290,6 +290,8 @@ static bool make_bucket(struct line *line, struct str bucket)
     return good && !said_no(line, &answer);
 }
 
+enum { BUCKET_TRIES = 12 }; // about half a second
+
 static void kv_put(struct line *line, struct str bucket, struct str key, struct str head)
 {
     struct task_call *call = line->call;
@@ -302,7 +304,12 @@ static void kv_put(struct line *line, struct str bucket, struct str key, struct 
         call_fail(call, TASK_NOT_FOUND, "NATS_NOT_FOUND", "there is no bucket %.*s", STR_ARG(bucket));
         return;
     }
-    if (none && (!make_bucket(line, bucket) || !ask(line, subject, head, value, &answer, &none))) return;
+    if (none && !make_bucket(line, bucket)) return;
+    // The server has the bucket, and a moment later it also listens for it.
+    for (int tries = 0; none && tries < BUCKET_TRIES; tries++) {
+        if (tries > 0) poll(NULL, 0, 1 << (tries < 6 ? tries : 6));
+        if (!ask(line, subject, head, value, &answer, &none)) return;
+    }
     if (none ? !broken(line, "JetStream is not there", "") : said_no(line, &answer)) return;
     if (call_put(call, &result, "status", json_string(STR("success"))) &&
         call_put(call, &result, "key", json_string(key)) &&
