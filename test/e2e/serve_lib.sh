@@ -8,6 +8,7 @@
 export CAIRN_CONFINE=none
 
 serve() {
+    rm -f serve.out serve.err # what a server before it said is not what this one says
     "$CAIRN" serve --store "${service_store:-sqlite:$PWD/store.db}" --listen 127.0.0.1:0 "$@" >serve.out 2>serve.err &
     server=$!
     trap 'kill -9 $server 2>/dev/null; wait $server 2>/dev/null' EXIT
