@@ -153,6 +153,7 @@ struct replay_report {
     uint64_t event_count;
     uint64_t fact_count;    // inputs that were given to the kernel again, and accidents
     uint64_t decided_count; // moments that came out as they were recorded
+    bool folded_only;       // a playbook: its decisions stand in its log and were not asked again
     bool state_differs;     // the summary that the store keeps is not what the log says
     char state[REPLAY_TEXT];
     bool

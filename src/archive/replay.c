@@ -470,6 +470,7 @@ enum code archive_replay(struct store *store, const struct run_head *head, const
     arena_init(&replay.turn, 64 * 1024, SIZE_MAX);
     rc = first_life(&replay, program);
     // What a playbook decided is told by its log itself (next.evaluated, policy.*), and asked again by `why`.
+    out->folded_only = program->net != NULL;
     if (!rc && !program->net) rc = second_life(&replay, other ? other : program);
     run_free(replay.folded);
     run_free(replay.again);

@@ -46,6 +46,9 @@ static void print_report(struct cli *cli, struct str run, const struct replay_re
         text_safe(&out, str_from(report->recorded));
         buf_text(&out, "\n    decided   ");
         text_safe(&out, str_from(report->decided));
+    } else if (report->folded_only) {
+        buf_printf(&out, ": %llu events fold to what the store says; decisions of playbooks are not asked again here",
+                   (unsigned long long)report->event_count);
     } else {
         buf_printf(&out, ": %llu events, %llu facts; all %llu moments came out as recorded",
                    (unsigned long long)report->event_count, (unsigned long long)report->fact_count,

@@ -72,6 +72,8 @@ enum code step_signal(struct decide *d) MUST_CHECK;
 enum code step_recover(struct decide *d) MUST_CHECK;
 enum code step_admit(struct decide *d) MUST_CHECK;
 
+// Objects are merged, everything else is replaced. False: out of memory.
+bool merge_values(struct arena *arena, const struct json *under, const struct json *over, struct json *out) MUST_CHECK;
 bool kind_is_executed(enum step_kind kind); // by a tool or in process: has a result to wait for
 // The condition with the values that it was decided on, for the log.
 struct str when_told(struct decide *d, uint32_t step, const struct when_step *trace);

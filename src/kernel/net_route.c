@@ -49,27 +49,6 @@ static enum code look_input(void *context, struct str name, struct json *out, st
     return OK;
 }
 
-// Objects are merged, everything else is replaced.
-static bool merged(struct arena *arena, const struct json *under, const struct json *over, struct json *out)
-{
-    if (!json_is(under, JSON_OBJECT) || !json_is(over, JSON_OBJECT)) {
-        *out = *over;
-        return true;
-    }
-    if (!json_object_with(arena, under->count + over->count, out)) return false;
-    for (uint32_t i = 0; i < under->count; i++) {
-        struct json value = under->members[i].value;
-        const struct json *instead = json_get(over, under->members[i].key);
-        if (instead && !merged(arena, &under->members[i].value, instead, &value)) return false;
-        if (!json_put(arena, out, under->members[i].key, value)) return false;
-    }
-    for (uint32_t i = 0; i < over->count; i++)
-        if (!json_get(under, over->members[i].key) &&
-            !json_put(arena, out, over->members[i].key, over->members[i].value))
-            return false;
-    return true;
-}
-
 // Marks of secrets come of templates alone: whoever starts a run cannot ask for one by writing it into an input.
 static bool without_marks(struct arena *arena, const struct json *value, struct json *out)
 {
@@ -112,7 +91,8 @@ enum code net_begin(struct decide *d)
         fault = template_fault(d, &local);
         rendered = json_object();
     }
-    if (!merged(d->out->turn, &rendered, &run->start.inputs, &given) || !without_marks(d->out->turn, &given, &whole))
+    if (!merge_values(d->out->turn, &rendered, &run->start.inputs, &given) ||
+        !without_marks(d->out->turn, &given, &whole))
         return no_memory(d->err);
     rc = net_canon(d->out->turn, &whole, d->err);
     m.value = whole;
@@ -201,7 +181,7 @@ static enum code schedule(struct decide *d, uint32_t place)
     if (is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     struct fault fault = {0};
     if (rc) fault = template_fault(d, &local);
-    if (!merged(d->out->turn, &own, &given, &args)) return no_memory(d->err);
+    if (!merge_values(d->out->turn, &own, &given, &args)) return no_memory(d->err);
     rc = net_canon(d->out->turn, &args, d->err);
     if (args.count > 0) m.value = args;
     if (!rc) rc = net_emit(d, &m);

@@ -33,8 +33,7 @@ struct str kernel_queue(const struct run *run, uint32_t step)
     return (struct str){0};
 }
 
-// Objects are merged, everything else is replaced.
-static bool merge(struct arena *arena, const struct json *under, const struct json *over, struct json *out)
+bool merge_values(struct arena *arena, const struct json *under, const struct json *over, struct json *out)
 {
     if (!json_is(under, JSON_OBJECT) || !json_is(over, JSON_OBJECT)) {
         *out = *over;
@@ -44,7 +43,7 @@ static bool merge(struct arena *arena, const struct json *under, const struct js
     for (uint32_t i = 0; i < under->count; i++) {
         struct json value = under->members[i].value;
         const struct json *instead = json_get(over, under->members[i].key);
-        if (instead && !merge(arena, &under->members[i].value, instead, &value)) return false;
+        if (instead && !merge_values(arena, &under->members[i].value, instead, &value)) return false;
         if (!json_put(arena, out, under->members[i].key, value)) return false;
     }
     for (uint32_t i = 0; i < over->count; i++)
@@ -172,7 +171,7 @@ enum code kernel_render(const struct run *run, uint32_t step, const struct kerne
     if (!err) err = &local;
     struct json with = ps->with;
     const struct json *override = override_of(run, step);
-    if (override && !merge(arena, &ps->with, override, &with)) return error_set(err, E_NOMEM, "out of memory");
+    if (override && !merge_values(arena, &ps->with, override, &with)) return error_set(err, E_NOMEM, "out of memory");
     if (!json_object_with(arena, with.count + 1, out)) return error_set(err, E_NOMEM, "out of memory");
     for (uint32_t i = 0; i < with.count; i++) {
         const struct json_member *member = &with.members[i];

@@ -305,3 +305,25 @@ void read_inputs(struct reader *r, const struct json *value)
         if (!json_put(r->arena, &program->inputs, member->key, otherwise)) r->failed = true;
     }
 }
+
+void version_read(struct reader *r, const struct json *version)
+{
+    struct program *program = r->program;
+    struct str text;
+    program->plan_version = (struct str){program->sha256_hex, 12}; // C-64
+    if (!version) return;
+    if (version->type == JSON_INT || version->type == JSON_NUMBER) {
+        if (expr_text(version, r->arena, &text) != OK) {
+            r->failed = true;
+            return;
+        }
+    } else if (!read_text(r, version, "version", &text)) {
+        return;
+    }
+    if (name_valid(text)) {
+        program->plan_version = text;
+        return;
+    }
+    struct place at = place_of(r, version);
+    ERROR(r, "E0208", at, "\"version\" must have 1 to 128 bytes without '|' and control characters");
+}

@@ -134,6 +134,8 @@ struct field {
     const char *name, *other; // two spellings of one field; `other` may be NULL
 };
 // Reports members that are in no row and fields given in both spellings. `what` names the object in messages.
+// The version of a document: a text or a number; without one the beginning of its hash (C-64).
+void version_read(struct reader *r, const struct json *version);
 void fields_check(struct reader *r, const struct json *object, const struct field *fields, size_t count,
                   const char *what);
 // NULL when absent or null.

@@ -576,30 +576,11 @@ static struct str base_name(struct str file)
 
 static void read_version(struct reader *r, const struct json *root)
 {
-    struct program *program = r->program;
-    program->plan_version = (struct str){program->sha256_hex, 12};
     const struct json *version = field(root, "version", NULL);
     const struct json *metadata = field(root, "metadata", NULL);
     if (metadata && read_object(r, metadata, "metadata") && field(metadata, "version", NULL))
         version = field(metadata, "version", NULL);
-    if (!version) return;
-    struct str text;
-    if (version->type == JSON_INT || version->type == JSON_NUMBER) {
-        if (expr_text(version, r->arena, &text) != OK) {
-            r->failed = true;
-            return;
-        }
-    } else if (!read_text(r, version, "version", &text)) {
-        return;
-    }
-    if (name_valid(text)) {
-        program->plan_version = text;
-        return;
-    }
-    struct place at = place_of(r, version);
-    ERROR(r, "E0208", at,
-          "\"version\" must have 1 to 128 bytes without '|' and control "
-          "characters");
+    version_read(r, version);
 }
 
 void nodes_read(struct reader *r, const struct json *root, struct draft_list *list)

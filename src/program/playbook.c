@@ -35,29 +35,6 @@ bool refuse_deprecated(struct playbook *pb, const struct json_member *member, co
 
 // ---- metadata
 
-static void read_playbook_version(struct playbook *pb, const struct json *version)
-{
-    struct reader *r = pb->r;
-    struct program *program = r->program;
-    program->plan_version = (struct str){program->sha256_hex, 12};
-    struct str text;
-    if (!version) return;
-    if (version->type == JSON_INT || version->type == JSON_NUMBER) {
-        if (expr_text(version, r->arena, &text) != OK) {
-            r->failed = true;
-            return;
-        }
-    } else if (!read_text(r, version, "version", &text)) {
-        return;
-    }
-    if (name_valid(text)) {
-        program->plan_version = text;
-        return;
-    }
-    struct place at = place_of(r, version);
-    ERROR(r, "E0208", at, "\"version\" must have 1 to 128 bytes without '|' and control characters");
-}
-
 static bool read_identity(struct playbook *pb, const struct json *value, const char *name, struct str *out)
 {
     struct str text;
@@ -95,7 +72,7 @@ static void read_metadata(struct playbook *pb, const struct json *root)
     if (placed && !named) program->name = program->plan_id;
     const struct json *description = field(metadata, "description", "desc");
     if (description) read_text(r, description, "description", &program->description);
-    read_playbook_version(pb, field(metadata, "version", NULL));
+    version_read(pb->r, field(metadata, "version", NULL));
     const struct json *tags = field(metadata, "tags", NULL);
     if (json_is(tags, JSON_ARRAY)) read_tags(r, tags);
 }

@@ -145,5 +145,6 @@ YAML
     cairn_is 0 why t/no "${store[@]}"
     has out 'no was never reached: start went another way first'
     cairn_is 0 log replay t "${store[@]}"
+    has out 'not asked again here'
 }
 run_tests "$@"
