@@ -109,13 +109,13 @@ test_worker_survives_a_server_that_is_killed() {
     wait_for test -e ran
     kill -9 "$server"
     wait "$server" 2>/dev/null
+    wait_for grep -q 'does not answer' w1.err
     "$CAIRN" serve "${store[@]}" --listen "127.0.0.1:$port" --route '*=default' --lease 2s >serve.out 2>serve2.err &
     server=$!
     wait_for ended r1 COMPLETED
     ask GET /v1/runs/r1 && equal "$(jq -r '.steps[1].result' body)" more
     kill -TERM "$worker"
     wait "$worker" || fail "the worker ended with $?: $(tail -n 3 w1.err)"
-    has w1.err 'does not answer'
     has w1.err 'answers again'
     stop_serving
     intact
