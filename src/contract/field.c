@@ -142,17 +142,57 @@ static enum code encode_field(const struct field *field, const struct facts_in *
     return E_INVALID;
 }
 
+// Goes through the fields of a table and of what it takes in, in canonical order.
+struct walk {
+    const struct field *at[TABLE_PARTS_MAX], *end[TABLE_PARTS_MAX];
+    uint32_t parts;
+};
+
+static struct walk walk_table(const struct table *table)
+{
+    struct walk walk = {.parts = 0};
+    for (; table; table = table->also) {
+        INVARIANT(walk.parts < TABLE_PARTS_MAX);
+        walk.at[walk.parts] = table->fields;
+        walk.end[walk.parts++] = table->fields + table->count;
+    }
+    return walk;
+}
+
+static const struct field *walk_merged(struct walk *walk)
+{
+    const struct field **first = NULL;
+    for (uint32_t i = 0; i < walk->parts; i++) {
+        if (walk->at[i] == walk->end[i]) continue;
+        if (!first || str_cmp(walk->at[i]->name, (*first)->name) < 0) first = &walk->at[i];
+    }
+    return first ? (*first)++ : NULL;
+}
+
+static inline const struct field *walk_next(struct walk *walk)
+{
+    if (walk->parts > 1) return walk_merged(walk);
+    return walk->at[0] == walk->end[0] ? NULL : walk->at[0]++;
+}
+
+static uint32_t table_size(const struct table *table)
+{
+    uint32_t size = 0;
+    for (; table; table = table->also) size += table->count;
+    return size;
+}
+
 enum code fields_encode(const struct table *table, const struct facts_in *facts, struct arena *arena, struct json *out,
                         struct error *err)
 {
-    if (!json_object_with(arena, table->count, out)) return error_set(err, E_NOMEM, "out of memory for a record");
-    for (uint32_t i = 0; i < table->count; i++) {
-        const struct field *field = &table->fields[i];
+    if (!json_object_with(arena, table_size(table), out)) return record_no_memory(err);
+    struct walk walk = walk_table(table);
+    for (const struct field *field; (field = walk_next(&walk));) {
         struct json value;
         enum code rc = encode_field(field, facts, arena, &value, err);
         if (rc) return error_set(err, rc, "out of memory for a record");
         if (!value.type) continue;
-        if (!json_put(arena, out, field->name, value)) return error_set(err, E_NOMEM, "out of memory for a record");
+        if (!json_put(arena, out, field->name, value)) return record_no_memory(err);
     }
     return OK;
 }
@@ -283,8 +323,8 @@ enum code fields_decode(const struct table *table, const struct json *object, co
     static const struct json nothing = {.type = JSON_OBJECT};
     uint32_t cursor = 0;
     if (!object) object = &nothing;
-    for (uint32_t i = 0; i < table->count; i++) {
-        const struct field *field = &table->fields[i];
+    struct walk walk = walk_table(table);
+    for (const struct field *field; (field = walk_next(&walk));) {
         if (field->flags & DERIVED) continue;
         const struct json *value = find_member(object, field->name, &cursor);
         if (value) {
@@ -301,9 +341,10 @@ enum code fields_decode(const struct table *table, const struct json *object, co
 
 void table_verify(const struct table *table)
 {
-    for (uint32_t i = 0; i < table->count; i++) {
-        const struct field *field = &table->fields[i];
-        INVARIANT(i == 0 || str_cmp(table->fields[i - 1].name, field->name) < 0);
+    const struct field *last = NULL;
+    struct walk walk = walk_table(table);
+    for (const struct field *field; (field = walk_next(&walk)); last = field) {
+        INVARIANT(!last || str_cmp(last->name, field->name) < 0);
         INVARIANT(field->type >= FIELD_STR && field->type <= FIELD_OBJECT);
         if (field->flags & REQUIRED) INVARIANT(field->flags & ALWAYS);
         if (field->type == FIELD_OBJECT) table_verify(field->table);
@@ -320,7 +361,7 @@ static enum code explain_failure(const struct json *value, struct error *err)
     bool written = buf_ok(&buf);
     size_t size = buf.len;
     buf_release(&buf);
-    if (!written) return error_set(err, E_NOMEM, "out of memory for a record");
+    if (!written) return record_no_memory(err);
     if (size > RECORD_SIZE_MAX)
         return error_set(err, E_LIMIT, "a record of %zu bytes is larger than %zu", size, RECORD_SIZE_MAX);
     return error_set(err, E_INVALID, "a record holds a number that no double can hold");
@@ -340,7 +381,7 @@ enum code record_write(const struct json *value, struct arena *arena, struct str
         rc = error_set(err, E_INVALID, "a record holds a value that is not UTF-8");
     } else {
         *out = arena_copy(arena, buf_str(&buf));
-        if (!out->ptr) rc = error_set(err, E_NOMEM, "out of memory for a record");
+        if (!out->ptr) rc = record_no_memory(err);
     }
     buf_release(&buf);
     return rc;
@@ -350,7 +391,7 @@ enum code record_parse(struct str bytes, struct arena *arena, struct json *out, 
 {
     struct error inner = {0};
     enum code rc = json_parse(bytes, &json_limits_default, arena, out, &inner);
-    if (rc == E_NOMEM) return error_set(err, E_NOMEM, "out of memory for a record");
+    if (rc == E_NOMEM) return record_no_memory(err);
     if (rc) return error_set(err, E_CORRUPT, "not a record: %s", inner.message);
     if (out->type != JSON_OBJECT) return error_set(err, E_CORRUPT, "not a record: no JSON object");
     return OK;

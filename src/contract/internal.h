@@ -1,7 +1,8 @@
 // What the files of contract/ share: facts to JSON members and back, driven by tables.
 //
-// A table lists the members of one object in canonical order (RFC 8785), so that what is built needs no sorting. A field
-// says where its fact lives: in the moment, its start facts, the run's ids, the seal, or in `struct derived`, which holds
+// A table lists the members of one object in canonical order (RFC 8785), so that what is built needs no sorting. It may take
+// in another one (`also`), whose members then stand among its own: what several kinds or vocabularies say alike is one table
+// (shared.c). Records of attempts have tables without, because merging costs a comparison a member. A field says where its fact lives: in the moment, its start facts, the run's ids, the seal, or in `struct derived`, which holds
 // what a vocabulary computes (words, references) before it writes and after it reads.
 #ifndef CAIRN_CONTRACT_INTERNAL_H
 #define CAIRN_CONTRACT_INTERNAL_H
@@ -47,12 +48,18 @@ struct field {
 struct table {
     const struct field *fields;
     uint32_t count;
+    const struct table *also; // members of the same object; NULL: none
 };
+enum { TABLE_PARTS_MAX = 3 }; // a table and what it takes in, and what that takes in
 
-#define TABLE(fields)                                                                                                  \
+#define TABLE_WITH(fields, others)                                                                                     \
     {                                                                                                                  \
-        (fields), ARRAY_COUNT(fields)                                                                                  \
+        (fields), ARRAY_COUNT(fields), (others)                                                                        \
     }
+#define TABLE(fields) TABLE_WITH(fields, NULL)
+
+// Said alike by the vocabularies that write their names like that. `counts` has all four members, always.
+extern const struct table start_in_camel, start_in_snake, counts_table;
 
 #define FIELD_AT(text, kind, from, whole, member, how)                                                                 \
     {                                                                                                                  \
@@ -118,12 +125,26 @@ struct facts_out {
     void *base[SOURCE_COUNT];
 };
 
+// Where the facts of a record are.
+struct facts_in facts_of(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,
+                         const struct derived *derived);
+struct facts_out facts_into(struct run_ids *ids, struct moment *moment, struct seal *seal, struct derived *derived);
+// Gives the moment start facts to be read into.
+enum code facts_start(struct facts_out *facts, struct arena *arena, struct moment *moment,
+                      struct error *err) MUST_CHECK;
+enum code start_missing(struct error *err);    // a moment to be written that ought to have start facts
+enum code record_no_memory(struct error *err); // E_NOMEM
+// The emitter that the record names, else the one that the contract does.
+enum emitter emitter_told(struct str by, enum moment_kind kind);
+
 enum code fields_encode(const struct table *table, const struct facts_in *facts, struct arena *arena, struct json *out,
                         struct error *err) MUST_CHECK;
 // `object` may be NULL: an empty object.
 enum code fields_decode(const struct table *table, const struct json *object, const struct facts_out *facts,
                         struct error *err) MUST_CHECK;
 void table_verify(const struct table *table); // INVARIANT: canonical order, no repeats, sane flags
+// The tables of a vocabulary with one per kind: a kind has a payload when it has a word.
+void payloads_verify(enum vocabulary vocabulary, const struct table payloads[MOMENT_COUNT]);
 
 // The value in canonical form, in `arena`. E_LIMIT, E_INVALID (no canonical form), E_NOMEM.
 enum code record_write(const struct json *value, struct arena *arena, struct str *out, struct error *err) MUST_CHECK;

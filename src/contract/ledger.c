@@ -7,13 +7,13 @@ static const struct field blob_fields[] = {
 };
 static const struct table blob_table = TABLE(blob_fields);
 
-static const struct field counts_fields[] = {
+static const struct field told_counts_fields[] = {
     MOMENT_FIELD("completed", FIELD_U32, counts.completed, 0),
     MOMENT_FIELD("failed", FIELD_U32, counts.failed, 0),
     MOMENT_FIELD("skipped", FIELD_U32, counts.skipped, 0),
     MOMENT_FIELD("total", FIELD_U32, counts.total, 0),
 };
-static const struct table counts_table = TABLE(counts_fields);
+static const struct table told_counts = TABLE(told_counts_fields);
 
 static const struct field fault_fields[] = {
     MOMENT_FIELD("category", FIELD_STR, fault.category, 0), MOMENT_FIELD("code", FIELD_STR, fault.code, 0),
@@ -29,36 +29,16 @@ static const struct field forked_from_fields[] = {
 static const struct table forked_from_table = TABLE(forked_from_fields);
 
 static const struct field start_fields[] = {
-    START_FIELD("admission", FIELD_STR, admission, 0),
-    START_FIELD("arguments", FIELD_STR, arguments, 0),
-    START_FIELD("artifactsDir", FIELD_STR, artifacts_dir, 0),
-    START_FIELD("cancelOnPause", FIELD_BOOL, cancel_on_pause, 0),
-    START_FIELD("degraded", FIELD_BOOL, degraded, 0),
-    START_FIELD("documentFile", FIELD_STR, document_file, 0),
     START_FIELD("documentKind", FIELD_STR, document_kind, 0),
     START_FIELD("documentSha256", FIELD_STR, document_sha256, 0),
-    START_FIELD("drainTimeoutMs", FIELD_MS, drain_timeout_ms, 0),
     FORK_FIELD("forkedFrom", forked_from_table),
     START_FIELD("inputs", FIELD_JSON, inputs, 0),
-    START_FIELD("name", FIELD_STR, name, 0),
-    START_FIELD("notBefore", FIELD_TIME, not_before_ms, 0),
-    START_FIELD("originalRunId", FIELD_STR, original_run, 0),
-    START_FIELD("parentRunId", FIELD_STR, parent_run, 0),
-    START_FIELD("parentStepId", FIELD_STR, parent_step, 0),
-    START_FIELD("parts", FIELD_JSON, parts, 0),
-    START_FIELD("profile", FIELD_STR, profile, 0),
-    START_FIELD("queue", FIELD_STR, queue, 0),
     START_FIELD("refusal", FIELD_JSON, refusal, 0),
-    START_FIELD("requiresApproval", FIELD_BOOL, requires_approval, 0),
-    START_FIELD("reuse", FIELD_JSON, reuse, 0),
     START_FIELD("schemaVersion", FIELD_STR, schema_version, 0),
     START_FIELD("triggerSource", FIELD_STR, trigger_source, 0),
     START_FIELD("triggeredBy", FIELD_STR, triggered_by, 0),
-    START_FIELD("validationReport", FIELD_STR, report, 0),
-    START_FIELD("warnings", FIELD_JSON, warnings, 0),
-    START_FIELD("workDir", FIELD_STR, work_dir, 0),
 };
-static const struct table start_table = TABLE(start_fields);
+static const struct table start_table = TABLE_WITH(start_fields, &start_in_camel);
 
 static const struct field entry_fields[] = {
     MOMENT_FIELD("actor", FIELD_STR, actor, 0),
@@ -66,7 +46,7 @@ static const struct field entry_fields[] = {
     MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS | REQUIRED),
     BLOB_FIELD("blob", blob_table),
     DERIVED_FIELD("by", FIELD_STR, by, 0),
-    OBJECT_FIELD("counts", counts_table, 0),
+    OBJECT_FIELD("counts", told_counts, 0),
     MOMENT_FIELD("decisionId", FIELD_STR, decision_id, 0),
     MOMENT_FIELD("detail", FIELD_STR, detail, 0),
     MOMENT_FIELD("dueAt", FIELD_TIME, due_ms, 0),
@@ -99,8 +79,7 @@ enum code contract_encode_ledger(const struct moment *moment, struct arena *aren
     INVARIANT(moment->kind > MOMENT_UNKNOWN && moment->kind < MOMENT_COUNT);
     struct derived derived = {.type = str_from(moment_name(moment->kind))};
     if (moment->by) derived.by = str_from(emitter_name(moment->by));
-    const struct facts_in facts = {
-        .base = {[SOURCE_MOMENT] = moment, [SOURCE_START] = moment->start, [SOURCE_DERIVED] = &derived}};
+    const struct facts_in facts = facts_of(NULL, moment, NULL, &derived);
     struct json entry;
     enum code rc = fields_encode(&entry_table, &facts, arena, &entry, err);
     if (rc) return rc;
@@ -114,20 +93,15 @@ enum code contract_decode_ledger(struct str bytes, struct arena *arena, struct m
     enum code rc = record_parse(bytes, arena, &entry, err);
     if (rc) return rc;
     struct derived derived = {0};
-    struct start_facts *start = NULL;
-    if (json_get(&entry, STR("start"))) {
-        start = ARENA_NEW(arena, struct start_facts);
-        if (!start) return error_set(err, E_NOMEM, "out of memory for a ledger entry");
-    }
-    const struct facts_out facts = {
-        .base = {[SOURCE_MOMENT] = out, [SOURCE_START] = start, [SOURCE_DERIVED] = &derived}};
-    rc = fields_decode(&entry_table, &entry, &facts, err);
+    struct facts_out facts = facts_into(NULL, out, NULL, &derived);
+    if (json_get(&entry, STR("start"))) rc = facts_start(&facts, arena, out, err);
+    if (!rc) rc = fields_decode(&entry_table, &entry, &facts, err);
     if (rc) return rc;
     out->kind = moment_parse(derived.type);
     out->by = emitter_parse(derived.by);
-    out->start = start;
     bool starts = out->kind == MOMENT_RUN_QUEUED || out->kind == MOMENT_RUN_REQUESTED;
-    if (starts && !start) return error_set(err, E_CORRUPT, "ledger entry: %s has no start", moment_name(out->kind));
+    if (starts && !out->start)
+        return error_set(err, E_CORRUPT, "ledger entry: %s has no start", moment_name(out->kind));
     return OK;
 }
 

@@ -11,14 +11,6 @@ static const struct field record_fields[] = {
     SEAL_FIELD("timestamp", FIELD_TIME, persisted_ms, ALWAYS | REQUIRED),
 };
 
-static const struct field counts_fields[] = {
-    MOMENT_FIELD("completed", FIELD_U32, counts.completed, ALWAYS),
-    MOMENT_FIELD("failed", FIELD_U32, counts.failed, ALWAYS),
-    MOMENT_FIELD("skipped", FIELD_U32, counts.skipped, ALWAYS),
-    MOMENT_FIELD("total", FIELD_U32, counts.total, ALWAYS),
-};
-static const struct table counts_table = TABLE(counts_fields);
-
 static const struct field error_fields[] = {
     MOMENT_FIELD("category", FIELD_STR, fault.category, 0),
     MOMENT_FIELD("code", FIELD_STR, fault.code, ALWAYS),
@@ -41,99 +33,71 @@ static const struct field forked_from_fields[] = {
 };
 static const struct table forked_from_table = TABLE(forked_from_fields);
 
+// What stands in most records. The attempt of a node is always told, that of a workflow from the second on.
+#define AT_FIELD MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS)
+#define ATTEMPT_FIELD(how) MOMENT_FIELD("attempt", FIELD_ATTEMPT, logical, how)
+#define ATTEMPTS_FIELD MOMENT_FIELD("attempts", FIELD_U32, logical, ALWAYS | DERIVED)
+#define ACTOR_FIELD MOMENT_FIELD("actor", FIELD_STR, actor, 0)
+#define BY_FIELD DERIVED_FIELD("by", FIELD_STR, by, 0)
+#define DURATION_FIELD MOMENT_FIELD("duration_ms", FIELD_MS, duration_ms, ALWAYS)
+#define ENGINE_FIELD(how) MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, how)
+#define ERROR_FIELD OBJECT_FIELD("error", error_table, ALWAYS)
+#define EVENT_ID_FIELD SEAL_FIELD("event_id", FIELD_ID, event_id, 0)
+#define NODE_FIELD MOMENT_FIELD("node_id", FIELD_STR, step, ALWAYS | REQUIRED)
+#define SIGNAL_FIELD MOMENT_FIELD("signal_id", FIELD_STR, signal_id, 0)
+
 static const struct field workflow_started_fields[] = {
-    START_FIELD("admission", FIELD_STR, admission, 0),
-    START_FIELD("arguments", FIELD_STR, arguments, 0),
-    START_FIELD("artifacts_dir", FIELD_STR, artifacts_dir, 0),
-    MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS),
-    MOMENT_FIELD("attempt", FIELD_ATTEMPT, logical, 0),
-    DERIVED_FIELD("by", FIELD_STR, by, 0),
-    START_FIELD("cancel_on_pause", FIELD_BOOL, cancel_on_pause, 0),
-    START_FIELD("degraded", FIELD_BOOL, degraded, 0),
-    START_FIELD("document_file", FIELD_STR, document_file, 0),
-    START_FIELD("document_kind", FIELD_STR, document_kind, ALWAYS),
-    START_FIELD("document_sha256", FIELD_STR, document_sha256, ALWAYS),
-    START_FIELD("drain_timeout_ms", FIELD_MS, drain_timeout_ms, 0),
-    MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, 0),
-    IDS_FIELD("environment_id", environment, ALWAYS),
-    SEAL_FIELD("event_id", FIELD_ID, event_id, 0),
+    AT_FIELD,
+    ATTEMPT_FIELD(0),
+    EVENT_ID_FIELD,
     FORK_FIELD("forked_from", forked_from_table),
     START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
-    START_FIELD("not_before", FIELD_TIME, not_before_ms, 0),
     START_FIELD("original_run_id", FIELD_STR, original_run, 0),
     START_FIELD("parent_node_id", FIELD_STR, parent_step, 0),
     START_FIELD("parent_run_id", FIELD_STR, parent_run, 0),
-    START_FIELD("parts", FIELD_JSON, parts, 0),
-    IDS_FIELD("plan_id", plan_id, ALWAYS),
-    IDS_FIELD("plan_version", plan_version, ALWAYS),
-    START_FIELD("profile", FIELD_STR, profile, 0),
-    IDS_FIELD("project_id", project, ALWAYS),
-    START_FIELD("queue", FIELD_STR, queue, 0),
-    START_FIELD("requires_approval", FIELD_BOOL, requires_approval, 0),
-    START_FIELD("schema_version", FIELD_STR, schema_version, 0),
-    IDS_FIELD("tenant_id", tenant, ALWAYS),
-    START_FIELD("trigger_source", FIELD_STR, trigger_source, 0),
-    START_FIELD("triggered_by", FIELD_STR, triggered_by, 0),
-    START_FIELD("validation_report", FIELD_STR, report, 0),
-    START_FIELD("warnings", FIELD_JSON, warnings, 0),
-    START_FIELD("work_dir", FIELD_STR, work_dir, 0),
     START_FIELD("workflow", FIELD_STR, name, ALWAYS),
 };
 
 static const struct field workflow_completed_fields[] = {
-    MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS),
-    MOMENT_FIELD("attempt", FIELD_ATTEMPT, logical, 0),
-    DERIVED_FIELD("by", FIELD_STR, by, 0),
-    OBJECT_FIELD("counts", counts_table, ALWAYS),
-    MOMENT_FIELD("duration_ms", FIELD_MS, duration_ms, ALWAYS),
-    MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, 0),
-    SEAL_FIELD("event_id", FIELD_ID, event_id, 0),
+    AT_FIELD,       ATTEMPT_FIELD(0), BY_FIELD,       OBJECT_FIELD("counts", counts_table, ALWAYS),
+    DURATION_FIELD, ENGINE_FIELD(0),  EVENT_ID_FIELD,
 };
+static const struct table workflow_ended = TABLE(workflow_completed_fields);
 
 static const struct field workflow_failed_fields[] = {
-    MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS),
-    MOMENT_FIELD("attempt", FIELD_ATTEMPT, logical, 0),
-    DERIVED_FIELD("by", FIELD_STR, by, 0),
-    OBJECT_FIELD("counts", counts_table, ALWAYS),
-    MOMENT_FIELD("duration_ms", FIELD_MS, duration_ms, ALWAYS),
-    MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, 0),
-    OBJECT_FIELD("error", error_table, ALWAYS),
-    SEAL_FIELD("event_id", FIELD_ID, event_id, 0),
+    ERROR_FIELD,
     MOMENT_FIELD("failed_node", FIELD_STR, reason, 0),
 };
 
 static const struct field workflow_cancelled_fields[] = {
-    MOMENT_FIELD("actor", FIELD_STR, actor, 0),
-    MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS),
-    MOMENT_FIELD("attempt", FIELD_ATTEMPT, logical, 0),
-    DERIVED_FIELD("by", FIELD_STR, by, 0),
-    OBJECT_FIELD("counts", counts_table, ALWAYS),
-    MOMENT_FIELD("duration_ms", FIELD_MS, duration_ms, ALWAYS),
-    MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, 0),
-    SEAL_FIELD("event_id", FIELD_ID, event_id, 0),
+    ACTOR_FIELD,
     MOMENT_FIELD("reason", FIELD_STR, reason, 0),
-    MOMENT_FIELD("signal_id", FIELD_STR, signal_id, 0),
+    SIGNAL_FIELD,
     MOMENT_FIELD("signal_type", FIELD_STR, signal_type, 0),
 };
 
 static const struct field node_started_fields[] = {
-    MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS), MOMENT_FIELD("attempt", FIELD_ATTEMPT, logical, ALWAYS),
-    DERIVED_FIELD("by", FIELD_STR, by, 0),         MOMENT_FIELD("child_run_id", FIELD_STR, run_ref, 0),
-    MOMENT_FIELD("due_at", FIELD_TIME, due_ms, 0), MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, ALWAYS),
-    SEAL_FIELD("event_id", FIELD_ID, event_id, 0), MOMENT_FIELD("node_id", FIELD_STR, step, ALWAYS | REQUIRED),
+    AT_FIELD,
+    ATTEMPT_FIELD(ALWAYS),
+    BY_FIELD,
+    MOMENT_FIELD("child_run_id", FIELD_STR, run_ref, 0),
+    MOMENT_FIELD("due_at", FIELD_TIME, due_ms, 0),
+    ENGINE_FIELD(ALWAYS),
+    EVENT_ID_FIELD,
+    NODE_FIELD,
 };
 
 static const struct field node_completed_fields[] = {
-    MOMENT_FIELD("actor", FIELD_STR, actor, 0),
+    ACTOR_FIELD,
     MOMENT_FIELD("artifacts", FIELD_JSON, artifacts, 0),
-    MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS),
-    MOMENT_FIELD("attempt", FIELD_ATTEMPT, logical, ALWAYS),
-    MOMENT_FIELD("attempts", FIELD_U32, logical, ALWAYS | DERIVED),
-    DERIVED_FIELD("by", FIELD_STR, by, 0),
-    MOMENT_FIELD("duration_ms", FIELD_MS, duration_ms, ALWAYS),
-    MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, ALWAYS),
-    SEAL_FIELD("event_id", FIELD_ID, event_id, 0),
-    MOMENT_FIELD("node_id", FIELD_STR, step, ALWAYS | REQUIRED),
+    AT_FIELD,
+    ATTEMPT_FIELD(ALWAYS),
+    ATTEMPTS_FIELD,
+    BY_FIELD,
+    DURATION_FIELD,
+    ENGINE_FIELD(ALWAYS),
+    EVENT_ID_FIELD,
+    NODE_FIELD,
     MOMENT_FIELD("output", FIELD_JSON, value, 0),
     BLOB_FIELD("output_ref", output_ref_table),
     MOMENT_FIELD("reused_from", FIELD_STR, run_ref, 0),
@@ -141,26 +105,14 @@ static const struct field node_completed_fields[] = {
 };
 
 static const struct field node_failed_fields[] = {
-    MOMENT_FIELD("actor", FIELD_STR, actor, 0),
-    MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS),
-    MOMENT_FIELD("attempt", FIELD_ATTEMPT, logical, ALWAYS),
-    MOMENT_FIELD("attempts", FIELD_U32, logical, ALWAYS | DERIVED),
-    DERIVED_FIELD("by", FIELD_STR, by, 0),
-    MOMENT_FIELD("duration_ms", FIELD_MS, duration_ms, ALWAYS),
-    MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, ALWAYS),
-    OBJECT_FIELD("error", error_table, ALWAYS),
-    SEAL_FIELD("event_id", FIELD_ID, event_id, 0),
-    MOMENT_FIELD("node_id", FIELD_STR, step, ALWAYS | REQUIRED),
+    ACTOR_FIELD,          AT_FIELD,    ATTEMPT_FIELD(ALWAYS), ATTEMPTS_FIELD, BY_FIELD, DURATION_FIELD,
+    ENGINE_FIELD(ALWAYS), ERROR_FIELD, EVENT_ID_FIELD,        NODE_FIELD,
 };
 
 // `detail` is the condition (expr) or the states of the parents (detail); the other one is absent.
 #define NODE_SKIPPED_FIELDS(detail_first, expr_then)                                                                   \
-    MOMENT_FIELD("actor", FIELD_STR, actor, 0), MOMENT_FIELD("at", FIELD_TIME, at_ms, ALWAYS),                         \
-        MOMENT_FIELD("attempt", FIELD_ATTEMPT, logical, ALWAYS), DERIVED_FIELD("by", FIELD_STR, by, 0),                \
-        detail_first MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, ALWAYS),                                    \
-        SEAL_FIELD("event_id", FIELD_ID, event_id, 0),                                                                 \
-        expr_then MOMENT_FIELD("node_id", FIELD_STR, step, ALWAYS | REQUIRED),                                         \
-        DERIVED_FIELD("reason", FIELD_STR, reason, ALWAYS), MOMENT_FIELD("signal_id", FIELD_STR, signal_id, 0),
+    ACTOR_FIELD, AT_FIELD, ATTEMPT_FIELD(ALWAYS), BY_FIELD, detail_first ENGINE_FIELD(ALWAYS), EVENT_ID_FIELD,         \
+        expr_then NODE_FIELD, DERIVED_FIELD("reason", FIELD_STR, reason, ALWAYS), SIGNAL_FIELD,
 #define COMMA ,
 
 static const struct field node_skipped_fields[] = {
@@ -172,15 +124,15 @@ static const struct table record_table = TABLE(record_fields);
 static const struct table skipped_by_condition = TABLE(node_skipped_by_condition_fields);
 
 static const struct table payloads[MOMENT_COUNT] = {
-    [MOMENT_RUN_STARTED] = TABLE(workflow_started_fields),
+    [MOMENT_RUN_STARTED] = TABLE_WITH(workflow_started_fields, &start_in_snake),
     [MOMENT_STEP_STARTED] = TABLE(node_started_fields),
     [MOMENT_STEP_REDISPATCHED] = TABLE(node_started_fields),
     [MOMENT_STEP_COMPLETED] = TABLE(node_completed_fields),
     [MOMENT_STEP_FAILED] = TABLE(node_failed_fields),
     [MOMENT_STEP_SKIPPED] = TABLE(node_skipped_fields),
-    [MOMENT_RUN_CANCELLED] = TABLE(workflow_cancelled_fields),
+    [MOMENT_RUN_CANCELLED] = TABLE_WITH(workflow_cancelled_fields, &workflow_ended),
     [MOMENT_RUN_COMPLETED] = TABLE(workflow_completed_fields),
-    [MOMENT_RUN_FAILED] = TABLE(workflow_failed_fields),
+    [MOMENT_RUN_FAILED] = TABLE_WITH(workflow_failed_fields, &workflow_ended),
 };
 
 struct skip_reason {
@@ -217,8 +169,7 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
 {
     const struct table *payload = &payloads[moment->kind];
     INVARIANT(payload->count);
-    if (moment->kind == MOMENT_RUN_STARTED && !moment->start)
-        return error_set(err, E_INVALID, "a start of a run without its facts");
+    if (moment->kind == MOMENT_RUN_STARTED && !moment->start) return start_missing(err);
     struct derived derived = {.type = str_from(moment_word(moment->kind, VOCABULARY_NODES)), .key = *key};
     if (moment->by && moment->by != moment_emitter(moment->kind)) derived.by = str_from(emitter_name(moment->by));
     if (moment->kind == MOMENT_STEP_SKIPPED) {
@@ -226,11 +177,7 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
         derived.reason = reason ? str_from(reason->word) : moment->reason;
         if (reason && reason->condition) payload = &skipped_by_condition;
     }
-    const struct facts_in facts = {.base = {[SOURCE_MOMENT] = moment,
-                                            [SOURCE_START] = moment->start,
-                                            [SOURCE_IDS] = ids,
-                                            [SOURCE_SEAL] = seal,
-                                            [SOURCE_DERIVED] = &derived}};
+    const struct facts_in facts = facts_of(ids, moment, seal, &derived);
     enum code rc = fields_encode(payload, &facts, arena, &derived.payload, err);
     if (rc) return rc;
     return fields_encode(&record_table, &facts, arena, out, err);
@@ -254,8 +201,7 @@ static enum code read(const struct json *record, struct arena *arena, struct mom
                       struct run_ids *ids, struct error *err)
 {
     struct derived derived = {0};
-    struct facts_out facts = {
-        .base = {[SOURCE_MOMENT] = out, [SOURCE_IDS] = ids, [SOURCE_SEAL] = seal, [SOURCE_DERIVED] = &derived}};
+    struct facts_out facts = facts_into(ids, out, seal, &derived);
     enum code rc = fields_decode(&record_table, record, &facts, err);
     if (rc) return rc;
     if (derived.payload.type != JSON_OBJECT) return error_set(err, E_CORRUPT, "record: payload is not an object");
@@ -264,19 +210,13 @@ static enum code read(const struct json *record, struct arena *arena, struct mom
         out->at_ms = seal->persisted_ms;
         return OK;
     }
-    if (out->kind == MOMENT_RUN_STARTED) {
-        struct start_facts *start = ARENA_NEW(arena, struct start_facts);
-        if (!start) return error_set(err, E_NOMEM, "out of memory for a record");
-        facts.base[SOURCE_START] = start;
-        out->start = start;
-    }
+    if (out->kind == MOMENT_RUN_STARTED) rc = facts_start(&facts, arena, out, err);
     out->at_ms = seal->persisted_ms; // until the payload says otherwise
-    rc = fields_decode(payload_table(out->kind, &derived.payload), &derived.payload, &facts, err);
+    if (!rc) rc = fields_decode(payload_table(out->kind, &derived.payload), &derived.payload, &facts, err);
     if (rc) return rc;
     const struct skip_reason *reason = reason_by_word(derived.reason);
     if (out->kind == MOMENT_STEP_SKIPPED) out->reason = reason ? str_from(reason->code) : derived.reason;
-    out->by = emitter_parse(derived.by);
-    if (!out->by) out->by = moment_emitter(out->kind);
+    out->by = emitter_told(derived.by, out->kind);
     return OK;
 }
 
@@ -284,10 +224,7 @@ static void verify(void)
 {
     table_verify(&record_table);
     table_verify(&skipped_by_condition);
-    for (size_t kind = 1; kind < MOMENT_COUNT; kind++) {
-        table_verify(&payloads[kind]);
-        INVARIANT((moment_word((enum moment_kind)kind, VOCABULARY_NODES) != NULL) == (payloads[kind].count > 0));
-    }
+    payloads_verify(VOCABULARY_NODES, payloads);
 }
 
 const struct codec node_codec = {

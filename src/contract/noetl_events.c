@@ -96,14 +96,6 @@ static const struct field cancelled_error_fields[] = {
 };
 static const struct table cancelled_error = TABLE(cancelled_error_fields);
 
-static const struct field counts_fields[] = {
-    MOMENT_FIELD("completed", FIELD_U32, counts.completed, ALWAYS),
-    MOMENT_FIELD("failed", FIELD_U32, counts.failed, ALWAYS),
-    MOMENT_FIELD("skipped", FIELD_U32, counts.skipped, ALWAYS),
-    MOMENT_FIELD("total", FIELD_U32, counts.total, ALWAYS),
-};
-static const struct table counts_table = TABLE(counts_fields);
-
 static const struct field ref_meta_fields[] = {
     MOMENT_FIELD("bytes", FIELD_U64, blob_size, ALWAYS),
     WORD_FIELD("content_type", "application/json"),
@@ -133,43 +125,16 @@ static const struct field forked_from_fields[] = {
 static const struct table forked_from = TABLE(forked_from_fields);
 
 static const struct field start_meta_fields[] = {
-    START_FIELD("admission", FIELD_STR, admission, 0),
     DERIVED_FIELD("appended_ms", FIELD_MS, appended, 0),
-    START_FIELD("arguments", FIELD_STR, arguments, 0),
-    START_FIELD("artifacts_dir", FIELD_STR, artifacts_dir, 0),
-    BY_FIELD,
-    START_FIELD("cancel_on_pause", FIELD_BOOL, cancel_on_pause, 0),
     MOMENT_FIELD("cycle", FIELD_ATTEMPT, logical, 0),
-    START_FIELD("degraded", FIELD_BOOL, degraded, 0),
-    START_FIELD("document_file", FIELD_STR, document_file, 0),
-    START_FIELD("document_kind", FIELD_STR, document_kind, ALWAYS),
-    START_FIELD("document_sha256", FIELD_STR, document_sha256, ALWAYS),
-    START_FIELD("drain_timeout_ms", FIELD_MS, drain_timeout_ms, 0),
-    MOMENT_FIELD("engine_attempt", FIELD_ATTEMPT, engine, 0),
-    IDS_FIELD("environment_id", environment, ALWAYS),
     FORK_FIELD("forked_from", forked_from),
     START_FIELD("name", FIELD_STR, name, 0),
-    START_FIELD("not_before", FIELD_TIME, not_before_ms, 0),
     START_FIELD("original_execution_id", FIELD_STR, original_run, 0),
     START_FIELD("parent_execution_id", FIELD_STR, parent_run, 0),
     START_FIELD("parent_step", FIELD_STR, parent_step, 0),
-    START_FIELD("parts", FIELD_JSON, parts, 0),
-    IDS_FIELD("plan_id", plan_id, ALWAYS),
-    IDS_FIELD("plan_version", plan_version, ALWAYS),
-    START_FIELD("profile", FIELD_STR, profile, 0),
-    IDS_FIELD("project_id", project, ALWAYS),
-    START_FIELD("queue", FIELD_STR, queue, 0),
-    START_FIELD("requires_approval", FIELD_BOOL, requires_approval, 0),
     START_FIELD("reuse", FIELD_JSON, reuse, 0),
-    START_FIELD("schema_version", FIELD_STR, schema_version, 0),
-    IDS_FIELD("tenant_id", tenant, ALWAYS),
-    START_FIELD("trigger_source", FIELD_STR, trigger_source, 0),
-    START_FIELD("triggered_by", FIELD_STR, triggered_by, 0),
-    START_FIELD("validation_report", FIELD_STR, report, 0),
-    START_FIELD("warnings", FIELD_JSON, warnings, 0),
-    START_FIELD("work_dir", FIELD_STR, work_dir, 0),
 };
-static const struct table start_meta = TABLE(start_meta_fields);
+static const struct table start_meta = TABLE_WITH(start_meta_fields, &start_in_snake);
 
 // ---- payloads
 
@@ -498,11 +463,6 @@ static bool derive_entity(const struct run_ids *ids, const struct moment *moment
 
 // ---- records
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory for a record");
-}
-
 // Members of the value and of `payload`, in one object. Canonical order is made when it is written.
 static enum code flatten(const struct moment *moment, struct arena *arena, struct json *payload, struct error *err)
 {
@@ -516,7 +476,7 @@ static enum code flatten(const struct moment *moment, struct arena *arena, struc
     for (uint32_t i = 0; ok && i < payload->count; i++)
         ok = json_put(arena, &flat, payload->members[i].key, payload->members[i].value);
     *payload = flat;
-    return ok ? OK : no_memory(err);
+    return ok ? OK : record_no_memory(err);
 }
 
 static enum code derive(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,
@@ -533,12 +493,12 @@ static enum code derive(const struct run_ids *ids, const struct moment *moment, 
     d->source = by == EMITTER_WORKER ? STR("worker") : STR("server");
     if (by != EMITTER_WORKER && by != EMITTER_ENGINE) d->by = str_from(emitter_name(by));
     d->appended = seal->persisted_ms - moment->at_ms;
-    if (moment->step.len && !derive_step(moment, arena, d)) return no_memory(err);
-    if (!derive_entity(ids, moment, (enum entity)row->entity, arena, d)) return no_memory(err);
+    if (moment->step.len && !derive_step(moment, arena, d)) return record_no_memory(err);
+    if (!derive_entity(ids, moment, (enum entity)row->entity, arena, d)) return record_no_memory(err);
     if (!moment->has_blob) return OK;
     const struct result_place place = result_place(ids->run, moment);
     d->ref = result_ref_format(&place, arena);
-    return d->ref.ptr ? OK : no_memory(err);
+    return d->ref.ptr ? OK : record_no_memory(err);
 }
 
 static enum code build(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,
@@ -546,16 +506,11 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
 {
     const struct row *row = &rows[moment->kind];
     INVARIANT(row->payload);
-    if (moment->kind == MOMENT_RUN_REQUESTED && !moment->start)
-        return error_set(err, E_INVALID, "a request of a run without its facts");
+    if (moment->kind == MOMENT_RUN_REQUESTED && !moment->start) return start_missing(err);
     struct derived derived = {.key = *key};
     enum code rc = derive(ids, moment, seal, arena, &derived, err);
     if (rc) return rc;
-    const struct facts_in facts = {.base = {[SOURCE_MOMENT] = moment,
-                                            [SOURCE_START] = moment->start,
-                                            [SOURCE_IDS] = ids,
-                                            [SOURCE_SEAL] = seal,
-                                            [SOURCE_DERIVED] = &derived}};
+    const struct facts_in facts = facts_of(ids, moment, seal, &derived);
     rc = fields_encode(payload_table(moment), &facts, arena, &derived.payload, err);
     if (!rc && row->flat) rc = flatten(moment, arena, &derived.payload, err);
     if (rc) return rc;
@@ -603,31 +558,25 @@ static enum code read_ids(const struct derived *derived, struct moment *moment, 
 // What the payload has besides meta.
 static enum code read_flat(const struct json *payload, struct arena *arena, struct json *out, struct error *err)
 {
-    if (!json_object_with(arena, payload->count, out)) return no_memory(err);
+    if (!json_object_with(arena, payload->count, out)) return record_no_memory(err);
     for (uint32_t i = 0; i < payload->count; i++) {
         const struct json_member *member = &payload->members[i];
         if (str_is(member->key, "meta")) continue;
-        if (!json_put(arena, out, member->key, member->value)) return no_memory(err);
+        if (!json_put(arena, out, member->key, member->value)) return record_no_memory(err);
     }
     return OK;
 }
 
-static enum code read_payload(const struct facts_out *told, struct arena *arena, struct derived *derived,
+static enum code read_payload(const struct json *payload, struct facts_out *facts, struct arena *arena,
                               struct moment *moment, struct error *err)
 {
-    struct facts_out facts = *told;
-    if (moment->kind == MOMENT_RUN_REQUESTED) {
-        struct start_facts *start = ARENA_NEW(arena, struct start_facts);
-        if (!start) return no_memory(err);
-        facts.base[SOURCE_START] = start;
-        moment->start = start;
-    }
-    const struct json *payload = &derived->payload;
+    enum code rc = OK;
+    if (moment->kind == MOMENT_RUN_REQUESTED) rc = facts_start(facts, arena, moment, err);
     const struct table *table = rows[moment->kind].payload;
     bool bad = json_get(payload, STR("error")) != NULL;
     if (bad && moment->kind == MOMENT_REQUEST_EVALUATED) table = &refused;
     if (bad && moment->kind == MOMENT_WORKFLOW_FINISHED) table = &finished_badly;
-    enum code rc = fields_decode(table, payload, &facts, err);
+    if (!rc) rc = fields_decode(table, payload, facts, err);
     if (!rc && rows[moment->kind].flat) rc = read_flat(payload, arena, &moment->value, err);
     return rc;
 }
@@ -636,8 +585,7 @@ static enum code read(const struct json *record, struct arena *arena, struct mom
                       struct run_ids *ids, struct error *err)
 {
     struct derived derived = {0};
-    const struct facts_out facts = {
-        .base = {[SOURCE_MOMENT] = out, [SOURCE_IDS] = ids, [SOURCE_SEAL] = seal, [SOURCE_DERIVED] = &derived}};
+    struct facts_out facts = facts_into(ids, out, seal, &derived);
     out->logical = out->engine = 1; // until the record says otherwise
     enum code rc = fields_decode(&of_step, record, &facts, err);
     if (rc) return rc;
@@ -645,7 +593,7 @@ static enum code read(const struct json *record, struct arena *arena, struct mom
     out->kind = kind_of(derived.type, derived.status, &derived.payload);
     if (out->kind != MOMENT_UNKNOWN) {
         rc = read_ids(&derived, out, err);
-        if (!rc) rc = read_payload(&facts, arena, &derived, out, err);
+        if (!rc) rc = read_payload(&derived.payload, &facts, arena, out, err);
         if (rc) return rc;
     }
     seal->persisted_ms = out->at_ms + derived.appended;

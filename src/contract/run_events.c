@@ -50,66 +50,24 @@ static const struct field forked_from_fields[] = {
 };
 static const struct table forked_from_table = TABLE(forked_from_fields);
 
-static const struct field run_queued_fields[] = {
-    START_FIELD("admission", FIELD_STR, admission, 0),
-    START_FIELD("arguments", FIELD_STR, arguments, 0),
-    START_FIELD("artifactsDir", FIELD_STR, artifacts_dir, 0),
-    START_FIELD("cancelOnPause", FIELD_BOOL, cancel_on_pause, 0),
+static const struct field start_fields[] = {
     OBJECT_FIELD("context", context_table, ALWAYS),
-    START_FIELD("degraded", FIELD_BOOL, degraded, 0),
-    START_FIELD("documentFile", FIELD_STR, document_file, 0),
     START_FIELD("documentKind", FIELD_STR, document_kind, ALWAYS),
-    START_FIELD("drainTimeoutMs", FIELD_MS, drain_timeout_ms, 0),
     WORD_FIELD("engineType", "cairn"),
     FORK_FIELD("forkedFrom", forked_from_table),
     START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
-    START_FIELD("name", FIELD_STR, name, 0),
-    START_FIELD("notBefore", FIELD_TIME, not_before_ms, 0),
-    START_FIELD("originalRunId", FIELD_STR, original_run, 0),
-    START_FIELD("parentRunId", FIELD_STR, parent_run, 0),
-    START_FIELD("parentStepId", FIELD_STR, parent_step, 0),
-    START_FIELD("parts", FIELD_JSON, parts, 0),
     OBJECT_FIELD("planRef", plan_ref_table, ALWAYS),
-    START_FIELD("profile", FIELD_STR, profile, 0),
-    START_FIELD("queue", FIELD_STR, queue, 0),
+};
+static const struct table start_table = TABLE_WITH(start_fields, &start_in_camel);
+
+static const struct field run_queued_fields[] = {
     START_FIELD("refusal", FIELD_JSON, refusal, 0),
-    START_FIELD("requiresApproval", FIELD_BOOL, requires_approval, 0),
-    START_FIELD("reuse", FIELD_JSON, reuse, 0),
-    START_FIELD("validationReport", FIELD_STR, report, 0),
-    START_FIELD("warnings", FIELD_JSON, warnings, 0),
-    START_FIELD("workDir", FIELD_STR, work_dir, 0),
 };
 
 static const struct field run_started_fields[] = {
-    START_FIELD("admission", FIELD_STR, admission, 0),
-    START_FIELD("arguments", FIELD_STR, arguments, 0),
-    START_FIELD("artifactsDir", FIELD_STR, artifacts_dir, 0),
-    START_FIELD("cancelOnPause", FIELD_BOOL, cancel_on_pause, 0),
-    OBJECT_FIELD("context", context_table, ALWAYS),
-    START_FIELD("degraded", FIELD_BOOL, degraded, 0),
-    START_FIELD("documentFile", FIELD_STR, document_file, 0),
-    START_FIELD("documentKind", FIELD_STR, document_kind, ALWAYS),
-    START_FIELD("drainTimeoutMs", FIELD_MS, drain_timeout_ms, 0),
     DERIVED_FIELD("engineRunRef", FIELD_STR, engine_run_ref, ALWAYS | DERIVED),
-    WORD_FIELD("engineType", "cairn"),
-    FORK_FIELD("forkedFrom", forked_from_table),
-    START_FIELD("inputs", FIELD_JSON, inputs, ALWAYS),
-    START_FIELD("name", FIELD_STR, name, 0),
-    START_FIELD("notBefore", FIELD_TIME, not_before_ms, 0),
-    START_FIELD("originalRunId", FIELD_STR, original_run, 0),
-    START_FIELD("parentRunId", FIELD_STR, parent_run, 0),
-    START_FIELD("parentStepId", FIELD_STR, parent_step, 0),
-    START_FIELD("parts", FIELD_JSON, parts, 0),
-    OBJECT_FIELD("planRef", plan_ref_table, ALWAYS),
-    START_FIELD("profile", FIELD_STR, profile, 0),
-    START_FIELD("queue", FIELD_STR, queue, 0),
-    START_FIELD("requiresApproval", FIELD_BOOL, requires_approval, 0),
-    START_FIELD("reuse", FIELD_JSON, reuse, 0),
     MOMENT_FIELD("startedAt", FIELD_TIME, at_ms, ALWAYS | DERIVED),
     WORD_FIELD("status", "RUNNING"),
-    START_FIELD("validationReport", FIELD_STR, report, 0),
-    START_FIELD("warnings", FIELD_JSON, warnings, 0),
-    START_FIELD("workDir", FIELD_STR, work_dir, 0),
 };
 
 static const struct field run_approved_fields[] = {
@@ -118,7 +76,7 @@ static const struct field run_approved_fields[] = {
     MOMENT_FIELD("signalId", FIELD_STR, signal_id, 0),
 };
 
-// RunPaused and RunResumed.
+// RunPaused and RunResumed, and why a run was cancelled.
 static const struct field run_signalled_fields[] = {
     MOMENT_FIELD("actor", FIELD_STR, actor, 0),
     MOMENT_FIELD("reason", FIELD_STR, reason, 0),
@@ -126,39 +84,23 @@ static const struct field run_signalled_fields[] = {
     MOMENT_FIELD("signalType", FIELD_STR, signal_type, 0),
 };
 
-static const struct field run_cancelled_fields[] = {
-    MOMENT_FIELD("actor", FIELD_STR, actor, 0),
-    MOMENT_FIELD("completedSteps", FIELD_U32, counts.completed, ALWAYS),
-    MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),
-    MOMENT_FIELD("failedSteps", FIELD_U32, counts.failed, ALWAYS),
-    MOMENT_FIELD("reason", FIELD_STR, reason, 0),
-    MOMENT_FIELD("signalId", FIELD_STR, signal_id, 0),
-    MOMENT_FIELD("signalType", FIELD_STR, signal_type, 0),
-    MOMENT_FIELD("skippedSteps", FIELD_U32, counts.skipped, ALWAYS),
-    MOMENT_FIELD("totalSteps", FIELD_U32, counts.total, ALWAYS),
-};
-
-static const struct field run_completed_fields[] = {
+static const struct field run_ended_fields[] = {
     MOMENT_FIELD("completedSteps", FIELD_U32, counts.completed, ALWAYS),
     MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),
     MOMENT_FIELD("failedSteps", FIELD_U32, counts.failed, ALWAYS),
     MOMENT_FIELD("skippedSteps", FIELD_U32, counts.skipped, ALWAYS),
     MOMENT_FIELD("totalSteps", FIELD_U32, counts.total, ALWAYS),
 };
+static const struct table run_ended = TABLE(run_ended_fields);
 
 static const struct field run_failed_fields[] = {
     MOMENT_FIELD("category", FIELD_STR, fault.category, 0),
-    MOMENT_FIELD("completedSteps", FIELD_U32, counts.completed, ALWAYS),
-    MOMENT_FIELD("durationMs", FIELD_MS, duration_ms, ALWAYS),
     MOMENT_FIELD("errorCode", FIELD_STR, fault.code, ALWAYS),
     MOMENT_FIELD("errorMessage", FIELD_STR, fault.message, ALWAYS),
     EXIT_FIELD("exitCode"),
     MOMENT_FIELD("failedStepId", FIELD_STR, reason, 0),
-    MOMENT_FIELD("failedSteps", FIELD_U32, counts.failed, ALWAYS),
     MOMENT_FIELD("retryable", FIELD_BOOL, fault.retryable, ALWAYS),
-    MOMENT_FIELD("skippedSteps", FIELD_U32, counts.skipped, ALWAYS),
     MOMENT_FIELD("stack", FIELD_STR, fault.detail, 0),
-    MOMENT_FIELD("totalSteps", FIELD_U32, counts.total, ALWAYS),
 };
 
 // StepStarted and StepRedispatched.
@@ -228,21 +170,34 @@ static const struct field signal_rejected_fields[] = {
 static const struct table envelope = TABLE(envelope_fields);
 
 static const struct table payloads[MOMENT_COUNT] = {
-    [MOMENT_RUN_QUEUED] = TABLE(run_queued_fields),           [MOMENT_RUN_APPROVED] = TABLE(run_approved_fields),
-    [MOMENT_RUN_STARTED] = TABLE(run_started_fields),         [MOMENT_STEP_DELAYED] = TABLE(step_delayed_fields),
-    [MOMENT_STEP_STARTED] = TABLE(step_started_fields),       [MOMENT_STEP_REDISPATCHED] = TABLE(step_started_fields),
-    [MOMENT_ATTEMPT_FAILED] = TABLE(attempt_failed_fields),   [MOMENT_STEP_COMPLETED] = TABLE(step_completed_fields),
-    [MOMENT_STEP_FAILED] = TABLE(step_failed_fields),         [MOMENT_STEP_SKIPPED] = TABLE(step_skipped_fields),
-    [MOMENT_SIGNAL_ACCEPTED] = TABLE(signal_accepted_fields), [MOMENT_SIGNAL_REJECTED] = TABLE(signal_rejected_fields),
-    [MOMENT_RUN_PAUSED] = TABLE(run_signalled_fields),        [MOMENT_RUN_RESUMED] = TABLE(run_signalled_fields),
-    [MOMENT_RUN_CANCELLED] = TABLE(run_cancelled_fields),     [MOMENT_RUN_COMPLETED] = TABLE(run_completed_fields),
-    [MOMENT_RUN_FAILED] = TABLE(run_failed_fields),
+    [MOMENT_RUN_QUEUED] = TABLE_WITH(run_queued_fields, &start_table),
+    [MOMENT_RUN_APPROVED] = TABLE(run_approved_fields),
+    [MOMENT_RUN_STARTED] = TABLE_WITH(run_started_fields, &start_table),
+    [MOMENT_STEP_DELAYED] = TABLE(step_delayed_fields),
+    [MOMENT_STEP_STARTED] = TABLE(step_started_fields),
+    [MOMENT_STEP_REDISPATCHED] = TABLE(step_started_fields),
+    [MOMENT_ATTEMPT_FAILED] = TABLE(attempt_failed_fields),
+    [MOMENT_STEP_COMPLETED] = TABLE(step_completed_fields),
+    [MOMENT_STEP_FAILED] = TABLE(step_failed_fields),
+    [MOMENT_STEP_SKIPPED] = TABLE(step_skipped_fields),
+    [MOMENT_SIGNAL_ACCEPTED] = TABLE(signal_accepted_fields),
+    [MOMENT_SIGNAL_REJECTED] = TABLE(signal_rejected_fields),
+    [MOMENT_RUN_PAUSED] = TABLE(run_signalled_fields),
+    [MOMENT_RUN_RESUMED] = TABLE(run_signalled_fields),
+    [MOMENT_RUN_CANCELLED] = TABLE_WITH(run_signalled_fields, &run_ended),
+    [MOMENT_RUN_COMPLETED] = TABLE(run_ended_fields),
+    [MOMENT_RUN_FAILED] = TABLE_WITH(run_failed_fields, &run_ended),
 };
 
 struct str contract_run_ref(const struct run_ids *ids, struct arena *arena)
 {
     const struct run_ref ref = {.provider = PROVIDER_CAIRN, .workflow_id = ids->run, .run_id = ids->run};
     return run_ref_format(&ref, ids->plan_id, arena);
+}
+
+static bool has_start(enum moment_kind kind)
+{
+    return kind == MOMENT_RUN_STARTED || kind == MOMENT_RUN_QUEUED;
 }
 
 static bool derive_start(const struct run_ids *ids, const struct start_facts *start, struct arena *arena,
@@ -261,16 +216,11 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
     INVARIANT(payload->count);
     struct derived derived = {.type = str_from(moment_word(moment->kind, VOCABULARY_RUN)), .key = *key};
     derived.by = str_from(emitter_name(moment->by ? moment->by : moment_emitter(moment->kind)));
-    if (moment->kind == MOMENT_RUN_STARTED || moment->kind == MOMENT_RUN_QUEUED) {
-        if (!moment->start) return error_set(err, E_INVALID, "a start of a run without its facts");
-        if (!derive_start(ids, moment->start, arena, &derived))
-            return error_set(err, E_NOMEM, "out of memory for a record");
+    if (has_start(moment->kind)) {
+        if (!moment->start) return start_missing(err);
+        if (!derive_start(ids, moment->start, arena, &derived)) return record_no_memory(err);
     }
-    const struct facts_in facts = {.base = {[SOURCE_MOMENT] = moment,
-                                            [SOURCE_START] = moment->start,
-                                            [SOURCE_IDS] = ids,
-                                            [SOURCE_SEAL] = seal,
-                                            [SOURCE_DERIVED] = &derived}};
+    const struct facts_in facts = facts_of(ids, moment, seal, &derived);
     enum code rc = fields_encode(payload, &facts, arena, &derived.payload, err);
     if (rc) return rc;
     return fields_encode(&envelope, &facts, arena, out, err);
@@ -294,25 +244,11 @@ static enum code read_time(const struct json *record, const struct facts_out *fa
     return fields_decode(&alias, record, facts, err);
 }
 
-static enum code read_payload(const struct json *payload, struct arena *arena, const struct facts_out *envelope_facts,
-                              struct moment *moment, struct error *err)
-{
-    struct facts_out facts = *envelope_facts;
-    if (moment->kind == MOMENT_RUN_STARTED || moment->kind == MOMENT_RUN_QUEUED) {
-        struct start_facts *start = ARENA_NEW(arena, struct start_facts);
-        if (!start) return error_set(err, E_NOMEM, "out of memory for a record");
-        facts.base[SOURCE_START] = start;
-        moment->start = start;
-    }
-    return fields_decode(&payloads[moment->kind], payload, &facts, err);
-}
-
 static enum code read(const struct json *record, struct arena *arena, struct moment *out, struct seal *seal,
                       struct run_ids *ids, struct error *err)
 {
     struct derived derived = {0};
-    const struct facts_out facts = {
-        .base = {[SOURCE_MOMENT] = out, [SOURCE_IDS] = ids, [SOURCE_SEAL] = seal, [SOURCE_DERIVED] = &derived}};
+    struct facts_out facts = facts_into(ids, out, seal, &derived);
     const struct json *type = json_get(record, STR("eventType"));
     const struct json *payload = json_get(record, STR("payload"));
     out->kind = kind_of(json_text(type), payload);
@@ -320,22 +256,19 @@ static enum code read(const struct json *record, struct arena *arena, struct mom
     if (!rc) rc = read_time(record, &facts, err);
     if (rc) return rc;
     if (payload && payload->type != JSON_OBJECT) return error_set(err, E_CORRUPT, "record: payload is not an object");
-    out->by = emitter_parse(derived.by);
-    if (!out->by) out->by = moment_emitter(out->kind);
+    out->by = emitter_told(derived.by, out->kind);
     if (out->kind == MOMENT_UNKNOWN) return OK;
     if (moment_is_step(out->kind) != (out->step.len > 0))
         return error_set(err, E_CORRUPT, "record: %s %s stepId", moment_word(out->kind, VOCABULARY_RUN),
                          out->step.len ? "must not have a" : "has no");
-    return read_payload(payload, arena, &facts, out, err);
+    if (has_start(out->kind)) rc = facts_start(&facts, arena, out, err);
+    return rc ? rc : fields_decode(&payloads[out->kind], payload, &facts, err);
 }
 
 static void verify(void)
 {
     table_verify(&envelope);
-    for (size_t kind = 1; kind < MOMENT_COUNT; kind++) {
-        table_verify(&payloads[kind]);
-        INVARIANT((moment_word((enum moment_kind)kind, VOCABULARY_RUN) != NULL) == (payloads[kind].count > 0));
-    }
+    payloads_verify(VOCABULARY_RUN, payloads);
 }
 
 const struct codec run_codec = {
