@@ -2,8 +2,9 @@
 //
 // A table lists the members of one object in canonical order (RFC 8785), so that what is built needs no sorting. It may take
 // in another one (`also`), whose members then stand among its own: what several kinds or vocabularies say alike is one table
-// (shared.c). Records of attempts have tables without, because merging costs a comparison a member. A field says where its fact lives: in the moment, its start facts, the run's ids, the seal, or in `struct derived`, which holds
-// what a vocabulary computes (words, references) before it writes and after it reads.
+// (shared.c). Records of attempts have tables without, because merging costs a comparison a member. A field says where its
+// fact lives: in the moment, its start facts, the run's ids, the seal, or in `struct derived`, which holds what a vocabulary
+// computes (words, references) before it writes and after it reads.
 #ifndef CAIRN_CONTRACT_INTERNAL_H
 #define CAIRN_CONTRACT_INTERNAL_H
 
