@@ -111,14 +111,16 @@ static enum look look_of_node(enum step_kind kind, uint8_t state)
     return LOOK_WAITING;
 }
 
-static void sync_row(struct row *row, const struct run_step *step, enum run_status status)
+static void sync_row(struct row *row, const struct run *run, uint32_t at)
 {
-    row->look = look_at_end(look_of_node(row->kind, step->state), status);
+    const struct run_step *step = &run->steps[at];
+    row->look = look_at_end(look_of_node(row->kind, step->state), run->status);
     row->attempt = step->logical;
     row->iteration = step->iteration;
     // Of the first attempt, as everywhere: what people wait for is the step.
     if (step->logical <= 1 || row->started_ms == 0) row->started_ms = step->started_ms;
     row->due_ms = step->due_ms;
+    if (!kernel_items(run, at, &row->loop)) row->loop = (struct loop_counts){0};
 }
 
 static void sync_flow(struct flow *flow, const struct run *run)
@@ -131,7 +133,7 @@ static void sync_flow(struct flow *flow, const struct run *run)
 
 static void sync_rows(struct flow *flow, const struct run *run)
 {
-    for (uint32_t i = 0; i < flow->row_count; i++) sync_row(&flow->rows[i], &run->steps[i], run->status);
+    for (uint32_t i = 0; i < flow->row_count; i++) sync_row(&flow->rows[i], run, i);
 }
 
 void tree_attach(struct tree *tree, const struct run *run)
@@ -218,7 +220,7 @@ void tree_event(struct tree *tree, const struct engine_event *event)
     uint32_t at = map_get(&flow->index, str_cut(m->step, '[', &inside));
     if (at == MAP_NONE) return;
     struct row *row = &flow->rows[at];
-    sync_row(row, &event->state->steps[at], event->state->status);
+    sync_row(row, event->state, at);
     if (inside.len > 0) {
         struct row_text *text = text_of(tree, row);
         if (text && m->fault.code.len == 0) keep_text(tree, text->output, m->step);

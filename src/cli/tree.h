@@ -17,7 +17,9 @@ struct row {
     struct str id;
     enum look look;
     enum step_kind kind;
-    uint32_t attempt, attempt_max, iteration, iteration_max;
+    uint32_t attempt, attempt_max;
+    uint32_t iteration, iteration_max; // playbooks: of its visits, without a limit
+    struct loop_counts loop;           // playbooks; total 0 = none
     int64_t started_ms, ended_ms, due_ms;
     const uint32_t *deps;
     uint32_t dep_count;

@@ -99,6 +99,16 @@ static void write_until(struct buf *out, const char *before, int64_t due_ms, int
     buf_printf(out, "%s%s", before, text);
 }
 
+static void write_rounds(struct buf *out, const struct row *row)
+{
+    if (row->iteration_max > 0 && row->iteration > 0)
+        buf_printf(out, "  round %u/%u", row->iteration, row->iteration_max);
+    if (row->iteration_max == 0 && row->iteration > 1) buf_printf(out, "  visit %u", row->iteration);
+    if (row->loop.total == 0) return;
+    buf_printf(out, "  %u of %u items", row->loop.done, row->loop.total);
+    if (row->loop.failed > 0) buf_printf(out, ", %u failed", row->loop.failed);
+}
+
 static void write_note(struct tree *tree, const struct flow *flow, const struct row *row, int64_t now_ms)
 {
     struct buf *out = &tree->work;
@@ -106,7 +116,7 @@ static void write_note(struct tree *tree, const struct flow *flow, const struct 
     const struct row_text *text = row->text;
     if (row->attempt > 1 && row->look != LOOK_SKIPPED)
         buf_printf(out, "  attempt %u/%u", row->attempt, row->attempt_max);
-    if (row->iteration > 0) buf_printf(out, "  round %u/%u", row->iteration, row->iteration_max);
+    write_rounds(out, row);
     switch (row->look) {
     case LOOK_WAITING:
         buf_text(out, "  ");

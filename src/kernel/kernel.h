@@ -131,6 +131,11 @@ uint32_t kernel_place(const struct run *run, uint32_t step);       // the step t
 enum code kernel_task(const struct run *run, uint32_t lane, const struct kernel_env *env, struct arena *arena,
                       struct json *out, struct error *err) MUST_CHECK;
 const struct net_task *kernel_task_of(const struct run *run, uint32_t lane); // under way
+// The loop of a step in its last visit. False: it has none, or it has not begun.
+struct loop_counts {
+    uint32_t total, done, failed;
+};
+bool kernel_items(const struct run *run, uint32_t place, struct loop_counts *out);
 // The arcs of a step that has ended and is not yet routed, as they would be decided now: [{step, when, holds, values}], in `arena`.
 enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
                       struct json *out, struct error *err) MUST_CHECK;

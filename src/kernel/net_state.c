@@ -125,6 +125,14 @@ uint32_t lane_of(const struct run *run, const struct moment *m, uint32_t place)
 }
 
 // "load", "load:run:2", "each[3]", and of a lane with a task under way "each[3]/fetch:run:2".
+bool kernel_items(const struct run *run, uint32_t place, struct loop_counts *out)
+{
+    if (!run->net || place >= run->program->top_count || !run->net->places[place].looped) return false;
+    const struct net_place *p = &run->net->places[place];
+    *out = (struct loop_counts){.total = p->total, .done = p->done, .failed = p->failures};
+    return true;
+}
+
 struct str net_path(const struct run *run, uint32_t step, struct arena *arena)
 {
     uint32_t place = kernel_place(run, step);

@@ -112,6 +112,29 @@ P
     shot; [ "$(head -n 1 shot | cut -c1-10)" = 'run wide-1' ] || fail "the head scrolled away: $(cat shot)"
     touch go
 }
+test_tree_counts_the_items_of_a_playbooks_loop_and_the_visits_of_its_steps() {
+    cat >loop.yaml <<Y
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: loop, path: loop}
+workflow:
+  - step: each
+    loop: {in: [1, 2, 3], iterator: n}
+    tool: {kind: noop}
+    next:
+      spec: {mode: exclusive}
+      arcs:
+        - {step: again, when: "{{ ctx.again is not defined }}"}
+  - step: again
+    tool: {kind: noop, set: {ctx.again: true}}
+    next: {arcs: [{step: each}]}
+Y
+    open_screen 100x20 "$CAIRN" run loop.yaml "${store[@]}" --run-id l
+    see 'exit=0'
+    shot_has 'visit 2  3 of 3 items' || fail "no count: $(cat shot)"
+    grep 'again' shot | grep -qE 'round|visit' && fail "a step that was visited once: $(cat shot)"
+    return 0
+}
 test_tree_follows_a_resized_terminal() {
     long
     open_screen 100x20 "$CAIRN" watch long-1 "${store[@]}"
