@@ -114,6 +114,7 @@ struct start_request {
     const struct program *program; // retained by the engine while the run is resident
     struct str tenant, project, environment;
     struct str run;     // empty: a new UUID; the id is in *run_out
+    bool fresh;         // `run` was made of random bytes just now: the store is not asked whether it is there
     struct json inputs; // object; defaults of the program are added
     struct str arguments, work_dir, triggered_by, trigger_source;
     struct str original_run;  // RETRY_RUN

@@ -306,7 +306,8 @@ enum code start_run(struct engine *engine, const struct start_request *request, 
                                 .document = request->program->sha256,
                                 .name = request->program->name,
                                 .parent_run = request->parent_run,
-                                .original_run = request->original_run};
+                                .original_run = request->original_run,
+                                .fresh = request->fresh || request->run.len == 0};
     if (resident_find(engine, ids.tenant, ids.run)) return error_set(err, E_EXISTS, "RUN_ALREADY_EXISTS: %s", run_out);
     const struct resident *parent =
         request->parent_run.len > 0 ? resident_find(engine, ids.tenant, request->parent_run) : NULL;

@@ -198,6 +198,7 @@ static bool choose_run(struct call *call, struct start_request *request)
     os_entropy()->fill(os_entropy(), random, sizeof(random));
     uuid_format(random, id);
     request->run = arena_copy(&call->arena, str_from(id));
+    request->fresh = true;
     return request->run.ptr != NULL;
 }
 

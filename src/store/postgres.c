@@ -249,6 +249,7 @@ enum code pg_connect(struct pg_store *store, struct error *err)
 {
     if (store->link) PQfinish(store->link);
     memset(store->prepared, 0, sizeof(store->prepared));
+    store->plans = (struct pg_plans){0};
     char name[64];
     snprintf(name, sizeof(name), "cairn %s", store->id);
     // Those before dbname give way to what the URL says. A peer that is silent for half a minute is gone.

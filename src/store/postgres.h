@@ -134,12 +134,20 @@ struct pg_place {   // what the URL says beyond what libpq understands
     bool unsafe; // servers that lose what they acknowledged are accepted (tests)
 };
 
+// A plan is made for the size that the tables have at that moment, and kept: one that was made when they were empty reads them whole for
+// ever after. So plans are made anew whenever what this handle has stored has doubled, and after 2, 4, 8 ... 64 seconds.
+struct pg_plans {
+    size_t rows, rows_next;
+    int64_t next_ms, pause_ms;
+};
+
 struct pg_store {
     struct store base;
     struct pg_place place;
     PGconn *link;
     bool prepared[PG_STATEMENT_COUNT]; // on this connection
-    char where[200];                   // database and host, for people
+    struct pg_plans plans;
+    char where[200];    // database and host, for people
     char id[UUID_SIZE]; // of this handle, in application_name: the backend of a lost connection is known by it
     char host[80];      // what distinguishes process numbers of machines
     struct pg_args args;

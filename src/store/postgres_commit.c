@@ -310,6 +310,7 @@ enum code pg_commit(struct store *base, struct commit *commit, struct arena *tur
     if (rc) return rc;
     store->released_count = 0;
     store->idle_polls = 0;
+    store->plans.rows += commit->event_count + commit->ledger_count;
     store->renew_at_ms = os_now().mono_ms + store->place.lease_ms / 3;
     return OK;
 }

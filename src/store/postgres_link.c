@@ -276,8 +276,23 @@ static PGresult *prepare(struct pg_store *store, enum pg_statement which)
     return NULL;
 }
 
+static void plan_anew(struct pg_store *store)
+{
+    enum { ROWS_FIRST = 128, PAUSE_FIRST_MS = 2000, PAUSE_MAX_MS = 64000 };
+    struct pg_plans *plans = &store->plans;
+    int64_t now_ms = os_now().mono_ms;
+    bool first = plans->pause_ms == 0;
+    if (!first && plans->rows < plans->rows_next && now_ms < plans->next_ms) return;
+    // Nothing depends on it: a connection that is lost tells with the next call.
+    if (!first) PQclear(PQexec(store->link, "DISCARD PLANS"));
+    plans->rows_next = plans->rows < ROWS_FIRST ? ROWS_FIRST : plans->rows * 2;
+    plans->pause_ms = first ? PAUSE_FIRST_MS : plans->pause_ms * 2 > PAUSE_MAX_MS ? PAUSE_MAX_MS : plans->pause_ms * 2;
+    plans->next_ms = now_ms + plans->pause_ms;
+}
+
 static PGresult *execute(struct pg_store *store, enum pg_statement which)
 {
+    plan_anew(store);
     struct pg_args *args = &store->args;
     const char *values[PG_PARAMETERS_MAX];
     int formats[PG_PARAMETERS_MAX];

@@ -220,6 +220,18 @@ static uint32_t next_place(struct store *store)
     return store->placed;
 }
 
+static enum code look_for(struct store *store, const struct run_create *create, struct error *err)
+{
+    struct arena scratch;
+    arena_init(&scratch, 4096, SIZE_MAX);
+    struct run_head head;
+    enum code rc = store->ops->head(store, create->ids.tenant, create->ids.run, &scratch, &head, NULL);
+    arena_release(&scratch);
+    if (rc == OK) return error_set(err, E_EXISTS, "run %.*s exists", STR_ARG(create->ids.run));
+    if (rc == E_NOT_FOUND) return OK;
+    return error_set(err, rc, "cannot look for run %.*s: %s", STR_ARG(create->ids.run), code_text(rc));
+}
+
 enum code store_create_run(struct store *store, const struct run_create *create, struct run_log **out,
                            struct error *err)
 {
@@ -231,14 +243,8 @@ enum code store_create_run(struct store *store, const struct run_create *create,
         return error_set(err, E_INVALID, "tenant id \"%.*s\" cannot be used", STR_ARG(create->ids.tenant));
     if (!id_fits(create->ids.run))
         return error_set(err, E_INVALID, "run id \"%.*s\" cannot be used", STR_ARG(create->ids.run));
-    struct arena scratch;
-    arena_init(&scratch, 4096, SIZE_MAX);
-    struct run_head head;
-    rc = store->ops->head(store, create->ids.tenant, create->ids.run, &scratch, &head, NULL);
-    arena_release(&scratch);
-    if (rc == OK) return error_set(err, E_EXISTS, "run %.*s exists", STR_ARG(create->ids.run));
-    if (rc != E_NOT_FOUND)
-        return error_set(err, rc, "cannot look for run %.*s: %s", STR_ARG(create->ids.run), code_text(rc));
+    rc = create->fresh ? OK : look_for(store, create, err);
+    if (rc) return rc;
     if (store->member && store->place == 0 && create->shard == 0) // it would be nobody's when we die
         return error_set(err, E_LOCKED, "this engine has no shard just now");
     struct run_log *log = run_log_new(store, create);

@@ -123,10 +123,11 @@ struct run_create {
     struct digest document;
     struct str name, parent_run, original_run;
     uint32_t shard; // S17; 0: one of those of store_place
+    bool fresh;     // the id was made of random bytes just now: nobody is asked whether it is there before the append
 };
 
 // A new run, in memory until the first append that names it (then it is created in the same transaction).
-// E_EXISTS when (tenant, run) is there. E_LOCKED: a member without shards (S17).
+// E_EXISTS when (tenant, run) is there (a fresh one: the append says so). E_LOCKED: a member without shards (S17).
 enum code store_create_run(struct store *store, const struct run_create *create, struct run_log **out,
                            struct error *err) MUST_CHECK;
 // An existing run, with its lease: the epoch rises. E_NOT_FOUND; E_LOCKED when a living process owns it (err names it).
