@@ -4,6 +4,7 @@
 #include "harness/test.h"
 #include "net/net.h"
 #include "unit/support/explained_store.h"
+#include "unit/support/told.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -87,13 +88,7 @@ static void *serve(void *context)
 
 static void seen(void *context, const struct engine_event *event)
 {
-    struct site *site = context;
-    buf_printf(&site->told, "%s", moment_name(event->moment->kind));
-    if (event->moment->step.len > 0)
-        buf_printf(&site->told, " %.*s %u.%u", STR_ARG(event->moment->step), event->moment->logical,
-                   event->moment->engine);
-    if (event->moment->fault.code.len > 0) buf_printf(&site->told, " %.*s", STR_ARG(event->moment->fault.code));
-    buf_byte(&site->told, '\n');
+    told_moment(&((struct site *)context)->told, event->moment);
 }
 
 static bool any_function(void *context, struct str kind)
@@ -221,6 +216,43 @@ static bool told(const struct site *site, const char *text)
     return strstr(site->told.ptr, text) != NULL;
 }
 
+// Run r1, of whose steps so many are in the hands of the crew.
+static void start_and_lease(struct site *site, uint32_t slots, uint32_t leases)
+{
+    crew_start(site, slots);
+    start(site, "r1");
+    run_until(site, "STEP_STARTED");
+    int64_t until = os_now().mono_ms + 20000;
+    while (remote_counts(site->remote).leased < leases) {
+        CHECK(os_now().mono_ms < until);
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+}
+
+static void run_many(struct site *site, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char run[16];
+        snprintf(run, sizeof(run), "r%d", i);
+        start(site, run);
+    }
+    run_until(site, NULL);
+    CHECK(!told(site, "REDISPATCHED") && !told(site, "FAILED"));
+}
+
+static void emergency_stop(struct site *site)
+{
+    struct signal signal = {.type = SIGNAL_EMERGENCY_STOP,
+                            .id = STR("11111111-1111-4111-8111-111111111111"),
+                            .reason = STR("fire"),
+                            .actor = STR("ann"),
+                            .role = STR("Admin"),
+                            .payload = json_object()};
+    struct error err = {0};
+    CHECK_OK(engine_signal(site->engine, STR("default"), STR("r1"), &signal, &err), &err);
+    run_until(site, NULL);
+}
+
 static struct str file(struct site *site, const char *name)
 {
     struct str text = {0};
@@ -267,13 +299,7 @@ static void many_steps_pass_through_few_slots(void)
     struct site site;
     site_open(&site, PLAN(SHELL("a", "true", "") "," SHELL("b", "true", "") "," SHELL("c", "true", "")), 0);
     crew_start(&site, 3);
-    for (int i = 0; i < RUNS; i++) {
-        char run[16];
-        snprintf(run, sizeof(run), "r%d", i);
-        start(&site, run);
-    }
-    run_until(&site, NULL);
-    CHECK(!told(&site, "REDISPATCHED") && !told(&site, "FAILED"));
+    run_many(&site, RUNS);
     crew_end(&site, 3 * RUNS);
     site_close(&site);
 }
@@ -282,21 +308,9 @@ static void cancelled_run_kills_the_process_at_the_worker(void)
 {
     struct site site;
     site_open(&site, PLAN(SHELL("a", "trap '' TERM; sleep 60; sleep 60", "")), 0);
-    crew_start(&site, 1);
-    start(&site, "r1");
-    run_until(&site, "STEP_STARTED a");
-    int64_t until = os_now().mono_ms + 20000;
-    while (remote_counts(site.remote).leased == 0) CHECK(os_now().mono_ms < until);
-    struct signal signal = {.type = SIGNAL_EMERGENCY_STOP,
-                            .id = STR("11111111-1111-4111-8111-111111111111"),
-                            .reason = STR("fire"),
-                            .actor = STR("ann"),
-                            .role = STR("Admin"),
-                            .payload = json_object()};
-    struct error err = {0};
+    start_and_lease(&site, 1, 1);
     int64_t began = os_now().mono_ms;
-    CHECK_OK(engine_signal(site.engine, STR("default"), STR("r1"), &signal, &err), &err);
-    run_until(&site, NULL);
+    emergency_stop(&site);
     CHECK(told(&site, "STEP_FAILED a 1.1 CANCELLED\nRUN_CANCELLED"));
     CHECK(os_now().mono_ms - began < 8000); // by the notice, not by the end of the lease
     crew_end(&site, 1);
@@ -307,10 +321,7 @@ static void server_that_is_away_is_waited_for_and_nothing_is_lost(void)
 {
     struct site site;
     site_open(&site, PLAN(SHELL("a", "sleep 0.3; echo done", "")), 0);
-    crew_start(&site, 1);
-    start(&site, "r1");
-    run_until(&site, "STEP_STARTED a");
-    while (remote_counts(site.remote).leased == 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    start_and_lease(&site, 1, 1);
     atomic_store(&site.down, true);
     for (bool warned = false; !warned;) { // it has ended meanwhile, and cannot say so
         pthread_mutex_lock(&site.mutex);
@@ -329,10 +340,7 @@ static void attempt_whose_lease_cannot_be_renewed_is_stopped_and_runs_elsewhere_
     enum { LEASE_MS = 600 };
     struct site site;
     site_open(&site, PLAN(SHELL("a", "if [ $CAIRN_ENGINE_ATTEMPT = 1 ]; then sleep 60; fi; echo done", "")), LEASE_MS);
-    crew_start(&site, 2);
-    start(&site, "r1");
-    run_until(&site, "STEP_STARTED a");
-    while (remote_counts(site.remote).leased == 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    start_and_lease(&site, 2, 1);
     atomic_store(&site.down, true);
     run_until(&site, "STEP_REDISPATCHED a 1.2");
     atomic_store(&site.down, false);
@@ -347,10 +355,7 @@ static void stopped_worker_gives_its_steps_back(void)
 {
     struct site site;
     site_open(&site, PLAN(SHELL("a", "if [ $CAIRN_ENGINE_ATTEMPT = 1 ]; then sleep 60; fi; echo done", "")), 0);
-    crew_start(&site, 1);
-    start(&site, "r1");
-    run_until(&site, "STEP_STARTED a");
-    while (remote_counts(site.remote).leased == 0) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    start_and_lease(&site, 1, 1);
     // The last call is answered when it is durable, so somebody has to turn the engine meanwhile.
     pthread_t closing;
     CHECK(pthread_create(&closing, NULL, (void *(*)(void *))(void (*)(void))crew_close, site.crew) == 0);
@@ -481,13 +486,7 @@ static void functions_by_the_hundred_are_at_hand_at_once(void)
     functions_start(&site);
     later.enough = RUNS;
     crew_start(&site, RUNS);
-    for (int i = 0; i < RUNS; i++) {
-        char run[16];
-        snprintf(run, sizeof(run), "r%d", i);
-        start(&site, run);
-    }
-    run_until(&site, NULL);
-    CHECK(!told(&site, "REDISPATCHED") && !told(&site, "FAILED"));
+    run_many(&site, RUNS);
     crew_end(&site, RUNS);
     functions_end(&site);
     site_close(&site);
@@ -499,20 +498,8 @@ static void cancelled_function_is_told_wherever_it_waits(void)
     site_open(&site, PLAN(CALL("a", "gather", "") "," CALL("b", "block", "")), 0);
     functions_start(&site);
     later.enough = PENDING_MAX;
-    crew_start(&site, 2);
-    start(&site, "r1");
-    run_until(&site, "STEP_STARTED b");
-    int64_t until = os_now().mono_ms + 20000;
-    while (remote_counts(site.remote).leased < 2) CHECK(os_now().mono_ms < until);
-    struct signal signal = {.type = SIGNAL_EMERGENCY_STOP,
-                            .id = STR("11111111-1111-4111-8111-111111111111"),
-                            .reason = STR("fire"),
-                            .actor = STR("ann"),
-                            .role = STR("Admin"),
-                            .payload = json_object()};
-    struct error err = {0};
-    CHECK_OK(engine_signal(site.engine, STR("default"), STR("r1"), &signal, &err), &err);
-    run_until(&site, NULL);
+    start_and_lease(&site, 2, 2);
+    emergency_stop(&site);
     CHECK(told(&site, "STEP_FAILED a 1.1 CANCELLED") && told(&site, "STEP_FAILED b 1.1"));
     CHECK(told(&site, "RUN_CANCELLED"));
     crew_end(&site, 2);

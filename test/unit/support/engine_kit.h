@@ -15,6 +15,7 @@
 #include "store/backend.h"
 #include "unit/support/explained_store.h"
 #include "unit/support/followed_store.h"
+#include "unit/support/told.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,12 +98,8 @@ UNUSED static void kit_event(void *context, const struct engine_event *event)
 {
     struct kit *k = context;
     if (event->past) return; // did not happen now
-    buf_printf(&k->told, "%.*s %s", STR_ARG(event->run), moment_name(event->moment->kind));
-    if (event->moment->step.len > 0)
-        buf_printf(&k->told, " %.*s %u.%u", STR_ARG(event->moment->step), event->moment->logical,
-                   event->moment->engine);
-    if (event->moment->fault.code.len > 0) buf_printf(&k->told, " %.*s", STR_ARG(event->moment->fault.code));
-    buf_byte(&k->told, '\n');
+    buf_printf(&k->told, "%.*s ", STR_ARG(event->run));
+    told_moment(&k->told, event->moment);
 }
 
 UNUSED static void kit_decision(void *context, const struct engine_decision *decision)

@@ -1,0 +1,257 @@
+// What workers report: results, events of playbooks, logs, artifacts; and whom they are believed.
+#include "unit/support/remote_kit.h"
+
+static void an_outcome_that_is_reported_as_an_event_is_the_result_NX_5_2_NX_2t(void)
+{
+    struct rig rig;
+    struct remote_task task = rig_taken(&rig, ONE);
+    CHECK_INT(report(&rig, &task, EVENT("step.started", "a", "") "," EVENT("task.started", "a", "")), 200);
+    rig_idle(&rig);
+    rig_expect(&rig, ""); // told already
+    report(&rig, &task, EVENT("task.attempt.done", "a", GOOD) "," EVENT("task.done", "a", GOOD));
+    CHECK_INT(rig.said.count, 0); // not stored yet
+    rig_idle(&rig);
+    CHECK_INT(rig.said.status, 200);
+    rig_expect(&rig, "STEP_COMPLETED a 1.1\nRUN_COMPLETED\n");
+    for (int i = 0; i < 2; i++) { // the same again, also in older words
+        CHECK_INT(report(&rig, &task, i ? EVENT("call.done", "a", GOOD) : EVENT("task.done", "a", GOOD)), 200);
+    }
+    CHECK_INT(report(&rig, &task, EVENT("task.failed", "a", "")), 409);
+    rig_idle(&rig);
+    rig_expect(&rig, "");
+    rig_close(&rig);
+}
+
+static void what_a_worker_may_not_report_is_refused_whole_NX_5_3_NX_4g(void)
+{
+    struct rig rig;
+    struct remote_task task = rig_taken(&rig, ONE);
+    static const char *const events[] = {EVENT("step.scheduled", "b", ""), EVENT("next.evaluated", "a", ""),
+                                         EVENT("task.done", "b", GOOD), EVENT("command.issued", "a", "")};
+    for (size_t i = 0; i < ARRAY_COUNT(events); i++) {
+        char both[1024];
+        snprintf(both, sizeof(both), "%s,%s", EVENT("task.done", "a", GOOD), events[i]);
+        CHECK_INT(report(&rig, &task, both), 403);
+        CHECK(has(&rig.said, "EVENT_NOT_ALLOWED") && has(&rig.said, "event 2"));
+    }
+    CHECK_INT(report(&rig, &task,
+                     "{\"event_id\":\"e1\",\"execution_id\":\"r2\",\"event_type\":\"task.done\",\"step_run_id\":"
+                     "\"step:a:run:1\"}"),
+              403);
+    CHECK_INT(report(&rig, &task, EVENT("task.sang", "a", "")), 400);
+    CHECK(has(&rig.said, "EVENT_TYPE_UNKNOWN"));
+    task.token = STR("ctask_x_y");
+    CHECK_INT(report(&rig, &task, EVENT("task.done", "a", GOOD)), 403);
+    CHECK(has(&rig.said, "TASK_TOKEN_INVALID"));
+    CHECK_INT(ask(&rig, REMOTE_EVENTS, "{\"worker\":\"w1\",\"events\":[]}"), 400);
+    rig_idle(&rig);
+    rig_expect(&rig, ""); // nothing of all that was done
+    rig_close(&rig);
+}
+
+static void reported_events_renew_the_lease(void)
+{
+    struct rig rig;
+    struct remote_task task = rig_taken(&rig, ONE);
+    for (int i = 0; i < 3; i++) {
+        rig_pass(&rig, REMOTE_LEASE_MS - 1);
+        CHECK_INT(report(&rig, &task, EVENT("policy.task.evaluated", "a", "")), 200);
+    }
+    rig_expect(&rig, "");
+    rig_pass(&rig, REMOTE_LEASE_MS);
+    rig_expect(&rig, "STEP_REDISPATCHED a 1.2\n");
+    CHECK_INT(report(&rig, &task, EVENT("task.done", "a", GOOD)), 409);
+    rig_close(&rig);
+}
+
+static size_t last_of(struct str token) // the '_' before the signature
+{
+    size_t at = token.len;
+    while (token.ptr[--at] != '_') {
+    }
+    return at;
+}
+
+static void forged_or_borrowed_token_is_refused_A7(void)
+{
+    struct rig rig;
+    struct remote_task task = rig_taken(&rig, ONE), forged = task;
+    struct task_key key, other_key = {{1}};
+    memset(&key, 7, sizeof(key));
+    struct task_claim facts = {.tenant = STR("default"),
+                               .run = STR("r1"),
+                               .step = STR("a"),
+                               .logical = 1,
+                               .engine = 1,
+                               .epoch = task.request.epoch};
+    struct task_claim swaps[6] = {facts, facts, facts, facts, facts, facts};
+    swaps[0].tenant = STR("acme");
+    swaps[1].run = STR("r2");
+    swaps[2].step = STR("b");
+    swaps[3].logical = 2;
+    swaps[4].engine = 2;
+    swaps[5].epoch++;
+    for (size_t i = 0; i < ARRAY_COUNT(swaps); i++) {
+        struct buf mine, theirs;
+        buf_init(&mine, 4096);
+        buf_init(&theirs, 4096);
+        auth_task_seal(&key, &facts, &mine);
+        CHECK_STR(buf_str(&mine), task.token);
+        auth_task_seal(&key, &swaps[i], &theirs); // the payload of one, the signature of the other
+        theirs.len = last_of(buf_str(&theirs));
+        buf_add(&theirs, str_slice(task.token, last_of(task.token), task.token.len));
+        forged.token = buf_str(&theirs);
+        CHECK_INT(complete(&rig, &forged, DONE), 403);
+        CHECK(has(&rig.said, "TASK_TOKEN_INVALID"));
+        buf_clear(&theirs);
+        auth_task_seal(&key, &swaps[i], &theirs); // genuine, of another attempt
+        forged.token = buf_str(&theirs);
+        CHECK_INT(complete(&rig, &forged, DONE), 409);
+        buf_clear(&theirs);
+        auth_task_seal(&other_key, &facts, &theirs);
+        forged.token = buf_str(&theirs);
+        CHECK_INT(complete(&rig, &forged, DONE), 403);
+        buf_release(&mine);
+        buf_release(&theirs);
+    }
+    static const char *const junk[] = {"", ".", "x", "a.b", "=.", "AAAA"};
+    for (size_t i = 0; i < ARRAY_COUNT(junk); i++) {
+        forged.token = str_from(junk[i]);
+        CHECK_INT(complete(&rig, &forged, DONE), 403);
+    }
+    forged = task;
+    forged.request.epoch++;
+    CHECK_INT(complete(&rig, &forged, DONE), 409);
+    rig.caller.tenant = STR("acme");
+    CHECK_INT(complete(&rig, &task, DONE), 403);
+    rig.caller = (struct remote_caller){.pool = STR("gpu")};
+    CHECK_INT(complete(&rig, &task, DONE), 403);
+    rig.caller.pool = STR("default");
+    complete(&rig, &task, DONE);
+    rig_idle(&rig);
+    CHECK_INT(rig.said.status, 200);
+    rig_close(&rig);
+}
+
+static void functions_and_batches_and_refusals(void)
+{
+    struct rig rig;
+    struct remote_task *tasks;
+    rig_open(&rig, PLAN(SHELL("a", "", "") "," SHELL("b", "", "") "," SHELL("c", "", "")), NULL, 0);
+    rig_start(&rig, "r1");
+    CHECK_INT(poll_with(&rig, "{\"worker\":\"w1\",\"max\":9}", &tasks), 3);
+    struct buf body;
+    buf_init(&body, 65536);
+    buf_text(&body, "{\"worker\":\"w1\",\"results\":[");
+    struct tool_result ok = {.ok = true, .output = STR("fine\n\"x\""), .duration_ms = 5};
+    struct tool_result json = {.ok = true, .is_json = true, .output = STR("{\"n\":[1,2]}")};
+    struct tool_result bad = {.fault = {.code = STR("EXIT_NONZERO"), .message = STR("exit 3"), .has_exit = true}};
+    bad.fault.exit_code = 3;
+    remote_result_write(&body, tasks[0].token, tasks[0].request.epoch, &ok);
+    buf_byte(&body, ',');
+    remote_result_write(&body, tasks[1].token, tasks[1].request.epoch, &json);
+    buf_byte(&body, ',');
+    remote_result_write(&body, tasks[2].token, tasks[2].request.epoch, &bad);
+    buf_text(&body, ",{\"token\":\"x\",\"output\":\"y\"}]}");
+    CHECK(buf_ok(&body));
+    buf_clear(&rig.told);
+    ask(&rig, REMOTE_COMPLETE, body.ptr);
+    rig_idle(&rig);
+    CHECK_INT(rig.said.status, 200);
+    struct remote_answer *answers;
+    size_t count;
+    struct error err = {0};
+    CHECK_OK(remote_answers_read(str_from(rig.said.body), &rig.memory, &answers, &count, &err), &err);
+    CHECK_INT(count, 4);
+    CHECK(answers[0].state == REMOTE_OK && answers[2].state == REMOTE_OK && answers[3].state == REMOTE_DENIED);
+    rig_expect(&rig, "STEP_COMPLETED a 1.1\nSTEP_COMPLETED b 1.1\nSTEP_FAILED c 1.1 EXIT_NONZERO\nRUN_FAILED "
+                     "EXIT_NONZERO\n");
+    static const char *const broken[] = {"", "[]", "{}", "{\"worker\":\"\"}", "{\"worker\":\"w\",\"results\":7}"};
+    for (size_t i = 0; i < ARRAY_COUNT(broken); i++) {
+        CHECK_INT(ask(&rig, REMOTE_COMPLETE, broken[i]), 400);
+        CHECK_INT(rig.said.count, 1);
+    }
+    rig_start(&rig, "r2");
+    struct remote_task task = poll_one(&rig);
+    CHECK_INT(complete(&rig, &task, ",\"output\":7"), 400);
+    CHECK_INT(complete(&rig, &task, ",\"error\":{}"), 400);
+    CHECK_INT(ask(&rig, REMOTE_FAIL, item(&rig, &task, "results", ",\"output\":\"x\"")), 400);
+    buf_release(&body);
+    rig_close(&rig);
+}
+
+static void log_chunks_are_kept_once_and_artifacts_only_if_declared(void)
+{
+    struct rig rig;
+    struct error err = {0};
+    rig_open(&rig, ONE, NULL, 0);
+    char path[512], dir[512];
+    snprintf(path, sizeof(path), "%s/logs/a.1.1.log", test_dir());
+    snprintf(dir, sizeof(dir), "%s/artifacts", test_dir());
+    struct artifact_decl decls[] = {{.path = STR("out/report.txt")}, {.path = STR("../x")}, {.path = STR("/etc/x")}};
+    struct str argv[] = {STR("true")};
+    struct tool_request request = {.ticket = 77,
+                                   .tenant = STR("default"),
+                                   .run = STR("r9"),
+                                   .step = STR("a"),
+                                   .kind = STR("exec"),
+                                   .epoch = 1,
+                                   .logical = 1,
+                                   .engine = 1,
+                                   .argv = argv,
+                                   .argc = 1,
+                                   .log = str_from(path),
+                                   .log_max = 1 << 20,
+                                   .artifacts_dir = str_from(dir),
+                                   .artifacts = decls,
+                                   .artifact_count = 3};
+    struct tools *tools = remote_tools(rig.remote);
+    CHECK_OK(tools->ops->start(tools, &request, &err), &err);
+    struct remote_task task = poll_one(&rig);
+    CHECK_INT(task.request.artifact_count, 3);
+    const char *one = item(&rig, &task, "chunks", ",\"stream\":\"stdout\",\"offset\":0,\"text\":\"hello\\nwor\"");
+    CHECK_INT(ask(&rig, REMOTE_LOGS, one), 200);
+    ask(&rig, REMOTE_LOGS, one); // again
+    ask(&rig, REMOTE_LOGS, item(&rig, &task, "chunks", ",\"stream\":\"stdout\",\"offset\":6,\"text\":\"world\\n\""));
+    ask(&rig, REMOTE_LOGS, item(&rig, &task, "chunks", ",\"stream\":\"stderr\",\"offset\":0,\"text\":\"oh\\n\""));
+    CHECK_INT(ask(&rig, REMOTE_LOGS, item(&rig, &task, "chunks", ",\"stream\":\"other\",\"text\":\"x\"")), 400);
+    CHECK_OK(remote_artifact(rig.remote, &rig.caller, task.token, STR("out/report.txt"), STR("42"), &err), &err);
+    struct str text;
+    char file[600];
+    snprintf(file, sizeof(file), "%s/out/report.txt", dir);
+    CHECK_OK(os_read_file(file, 100, &rig.memory, &text, &err), &err);
+    CHECK_STR(text, STR("42"));
+    static const char *const names[] = {"other.txt", "../x", "/etc/x", "", "out", "out/report.txt/"};
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+        CHECK_INT(remote_artifact(rig.remote, &rig.caller, task.token, str_from(names[i]), STR("1"), NULL),
+                  E_NOT_FOUND);
+    CHECK_INT(remote_artifact(rig.remote, &rig.caller, STR("x"), STR("out/report.txt"), STR("1"), NULL), E_DENIED);
+    complete(&rig, &task, DONE);
+    rig_idle(&rig); // nobody knows ticket 77: it is dropped
+    CHECK_INT(rig.said.status, 409);
+    CHECK_INT(remote_artifact(rig.remote, &rig.caller, task.token, STR("out/report.txt"), STR("1"), NULL), E_CONFLICT);
+    CHECK_INT(ask(&rig, REMOTE_LOGS, one), 409);
+    CHECK_OK(os_read_file(path, 4096, &rig.memory, &text, &err), &err);
+    struct buf seen;
+    buf_init(&seen, 4096);
+    for (struct str rest = text; rest.len > 0;) {
+        struct str line = str_cut(rest, '\n', &rest);
+        buf_printf(&seen, "%.*s|", STR_ARG(str_slice(line, 25, line.len)));
+    }
+    CHECK_TEXT(seen.ptr, "out hello|out world|err oh|end exit 0|");
+    buf_release(&seen);
+    rig_close(&rig);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct test tests[] = {
+        TEST(an_outcome_that_is_reported_as_an_event_is_the_result_NX_5_2_NX_2t),
+        TEST(what_a_worker_may_not_report_is_refused_whole_NX_5_3_NX_4g),
+        TEST(reported_events_renew_the_lease),
+        TEST(forged_or_borrowed_token_is_refused_A7),
+        TEST(functions_and_batches_and_refusals),
+        TEST(log_chunks_are_kept_once_and_artifacts_only_if_declared),
+    };
+    return test_main("remote_reports", tests, ARRAY_COUNT(tests), argc, argv);
+}
