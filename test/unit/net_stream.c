@@ -7,8 +7,6 @@
 #include <openssl/pem.h>
 #include <openssl/evp.h>
 
-#define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
-
 static struct {
     _Atomic(struct net_stream *) stream;
     atomic_int closed; // calls

@@ -137,13 +137,28 @@ static inline int answers_next(struct answers *answers)
     }
 }
 
+static inline void answers_open(struct answers *answers, struct kit *kit)
+{
+    answers_init(answers, kit_connect(kit));
+}
+
+static inline int answers_to(struct answers *answers, struct str request)
+{
+    kit_send(answers->fd, request);
+    return answers_next(answers);
+}
+
+static inline struct str answers_header(const struct answers *answers, const char *name) // empty: there is none
+{
+    return http_header_find(answers->parser.answer.headers, answers->parser.answer.header_count, name);
+}
+
 // Sends one request on a connection of its own; status of the answer, 0 for none.
 static inline int kit_status(struct kit *kit, const char *request)
 {
     struct answers answers;
-    answers_init(&answers, kit_connect(kit));
-    kit_send(answers.fd, str_from(request));
-    int status = answers_next(&answers);
+    answers_open(&answers, kit);
+    int status = answers_to(&answers, str_from(request));
     answers_release(&answers);
     return status;
 }
@@ -153,6 +168,51 @@ static inline void kit_await(atomic_int *counter, int want)
 {
     for (int i = 0; i < KIT_WAIT_MS && atomic_load(counter) < want; i++) usleep(1000);
     CHECK(atomic_load(counter) >= want);
+}
+
+#define GET(path) "GET " path " HTTP/1.1\r\nHost: x\r\n\r\n"
+
+// Answers with method, path and body.
+static inline void echo(void *context, struct net_exchange *x)
+{
+    const struct http_request *request = net_request(x);
+    struct http_header header = {STR("Content-Type"), STR("text/plain")};
+    char text[512];
+    (void)context;
+    int len = snprintf(text, sizeof(text), "%.*s %.*s %.*s", STR_ARG(request->method), STR_ARG(request->path),
+                       STR_ARG(str_slice(request->body, 0, 100)));
+    net_reply(x, 200, &header, 1, (struct str){text, (size_t)len});
+}
+
+// ---- answers that come later, from another thread
+UNUSED static struct {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct net_exchange *held[64];
+    size_t count;
+    bool open;
+} desk = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, {0}, 0, false};
+
+static inline void put_on_desk(void *context, struct net_exchange *x)
+{
+    (void)context;
+    if (str_is(net_request(x)->path, "/now")) {
+        echo(NULL, x);
+        return;
+    }
+    pthread_mutex_lock(&desk.mutex);
+    desk.held[desk.count++] = x;
+    pthread_cond_broadcast(&desk.changed);
+    pthread_mutex_unlock(&desk.mutex);
+}
+
+static inline struct net_exchange *take_from_desk(void)
+{
+    pthread_mutex_lock(&desk.mutex);
+    while (!desk.count) pthread_cond_wait(&desk.changed, &desk.mutex);
+    struct net_exchange *x = desk.held[--desk.count];
+    pthread_mutex_unlock(&desk.mutex);
+    return x;
 }
 
 #endif
