@@ -4,12 +4,30 @@
 
 // ---- a story in both vocabularies
 
+// All three ways to end, one after the other.
+static void tell_ends(struct story *story, const char *failed, const char *actor)
+{
+    struct run_counts counts = {.total = 3, .completed = 2, .skipped = 1};
+    tell(story, (struct moment){.kind = MOMENT_RUN_COMPLETED, .counts = counts, .duration_ms = 1000});
+    tell(story, (struct moment){.kind = MOMENT_RUN_FAILED,
+                                .counts = counts,
+                                .duration_ms = 1000,
+                                .reason = str_from(failed),
+                                .fault = exit_fault()});
+    tell(story, (struct moment){.kind = MOMENT_RUN_CANCELLED,
+                                .counts = counts,
+                                .duration_ms = 1000,
+                                .signal_id = SIGNAL_ID,
+                                .signal_type = STR("CANCEL"),
+                                .reason = STR("enough"),
+                                .actor = str_from(actor)});
+}
+
 static void golden_log_of_a_plan_RE_1_1a_RE_2_1g_RE_2_1h(void)
 {
     struct story story;
     story_open(&story, VOCABULARY_RUN);
     struct start_facts start = story_start("plan");
-    struct run_counts counts = {.total = 3, .completed = 2, .skipped = 1};
     tell(&story, (struct moment){.kind = MOMENT_RUN_QUEUED, .start = &start});
     tell(&story, (struct moment){.kind = MOMENT_RUN_APPROVED, .actor = STR("bob"), .reason = STR("change 42")});
     tell(&story, (struct moment){.kind = MOMENT_RUN_STARTED, .start = &start});
@@ -61,19 +79,7 @@ static void golden_log_of_a_plan_RE_1_1a_RE_2_1g_RE_2_1h(void)
                                  .detail = STR("$load.output == '8'")});
     tell(&story,
          (struct moment){.kind = MOMENT_STEP_FAILED, .step = STR("last"), .fault = exit_fault(), .duration_ms = 3});
-    tell(&story, (struct moment){.kind = MOMENT_RUN_COMPLETED, .counts = counts, .duration_ms = 1000});
-    tell(&story, (struct moment){.kind = MOMENT_RUN_FAILED,
-                                 .counts = counts,
-                                 .duration_ms = 1000,
-                                 .reason = STR("last"),
-                                 .fault = exit_fault()});
-    tell(&story, (struct moment){.kind = MOMENT_RUN_CANCELLED,
-                                 .counts = counts,
-                                 .duration_ms = 1000,
-                                 .signal_id = SIGNAL_ID,
-                                 .signal_type = STR("CANCEL"),
-                                 .reason = STR("enough"),
-                                 .actor = STR("ada")});
+    tell_ends(&story, "last", "ada");
     test_golden("records-run.jsonl", buf_str(&story.text));
     buf_release(&story.text);
 }
@@ -86,7 +92,6 @@ static void golden_log_of_a_workflow_EL_2a_C_63(void)
     start.arguments = STR("all of it");
     start.parent_run = STR("run-000");
     start.parent_step = STR("child");
-    struct run_counts counts = {.total = 3, .completed = 2, .skipped = 1};
     tell(&story, (struct moment){.kind = MOMENT_RUN_STARTED, .start = &start});
     tell(&story, (struct moment){.kind = MOMENT_STEP_STARTED, .step = STR("build"), .due_ms = 1770829260000});
     tell(&story, (struct moment){.kind = MOMENT_STEP_REDISPATCHED, .step = STR("build"), .engine = 2});
@@ -114,18 +119,7 @@ static void golden_log_of_a_workflow_EL_2a_C_63(void)
                                  .step = STR("notify"),
                                  .reason = STR(SKIP_CONDITION_FALSE),
                                  .detail = STR("$build.output == 'no'")});
-    tell(&story, (struct moment){.kind = MOMENT_RUN_COMPLETED, .counts = counts, .duration_ms = 1000});
-    tell(&story, (struct moment){.kind = MOMENT_RUN_FAILED,
-                                 .counts = counts,
-                                 .duration_ms = 1000,
-                                 .reason = STR("test"),
-                                 .fault = exit_fault()});
-    tell(&story, (struct moment){.kind = MOMENT_RUN_CANCELLED,
-                                 .counts = counts,
-                                 .duration_ms = 1000,
-                                 .signal_id = SIGNAL_ID,
-                                 .signal_type = STR("CANCEL"),
-                                 .reason = STR("enough")});
+    tell_ends(&story, "test", "");
     test_golden("records-nodes.jsonl", buf_str(&story.text));
     buf_release(&story.text);
 }

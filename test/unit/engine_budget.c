@@ -9,6 +9,17 @@ static void open_with_budget(struct kit *k, const char *plan, int64_t budget_ms)
     k->engine->options.limits.write_budget_ms = budget_ms;
 }
 
+// The result of a's first attempt comes when there is no room, for so many tries of 200 ms.
+static void finish_while_full(struct kit *k, uint32_t tries)
+{
+    kit_start(k, "r1");
+    buf_clear(&k->told);
+    k->full_left = tries;
+    kit_deliver(k, "a", true, "ok", false);
+    kit_turn(k);
+    for (uint32_t i = 0; i <= tries; i++) kit_pass(k, 200);
+}
+
 static bool is_recorded(struct kit *k, const char *text)
 {
     struct records records;
@@ -62,12 +73,7 @@ static void a_result_over_budget_fails_its_attempt_ES_5c(void)
 {
     struct kit k;
     open_with_budget(&k, RETRIED, 300);
-    kit_start(&k, "r1");
-    buf_clear(&k.told);
-    k.full_left = 3;
-    kit_deliver(&k, "a", true, "ok", false);
-    kit_turn(&k);
-    for (int i = 0; i < 4; i++) kit_pass(&k, 200);
+    finish_while_full(&k, 3);
     CHECK(kit_told(&k, "r1 ATTEMPT_FAILED a 1.1 STATE_STORE_WRITE_BUDGET_EXCEEDED"));
     CHECK(!kit_told(&k, "STEP_COMPLETED"));
     CHECK(is_recorded(&k, "STATE_STORE_WRITE_BUDGET_EXCEEDED"));
@@ -84,12 +90,7 @@ static void a_result_within_budget_waits_for_its_store_ES_5c(void)
 {
     struct kit k;
     open_with_budget(&k, RETRIED, 1000);
-    kit_start(&k, "r1");
-    buf_clear(&k.told);
-    k.full_left = 3;
-    kit_deliver(&k, "a", true, "ok", false);
-    kit_turn(&k);
-    for (int i = 0; i < 4; i++) kit_pass(&k, 200);
+    finish_while_full(&k, 3);
     kit_expect(&k, "r1 STEP_COMPLETED a 1.1\nr1 RUN_COMPLETED\n");
     kit_close(&k);
 }
@@ -99,12 +100,7 @@ static void without_a_budget_results_wait_as_long_as_it_takes_I9(void)
 {
     struct kit k;
     open_with_budget(&k, RETRIED, engine_limits_default.write_budget_ms);
-    kit_start(&k, "r1");
-    buf_clear(&k.told);
-    k.full_left = 100;
-    kit_deliver(&k, "a", true, "ok", false);
-    kit_turn(&k);
-    for (int i = 0; i < 101; i++) kit_pass(&k, 200);
+    finish_while_full(&k, 100);
     kit_expect(&k, "r1 STEP_COMPLETED a 1.1\nr1 RUN_COMPLETED\n");
     kit_close(&k);
 }

@@ -104,6 +104,13 @@ static void check_bad(const struct bad *bad)
     CHECK_TEXT(err.message, bad->message);
 }
 
+static void check_all_bad(const struct bad *table, size_t count)
+{
+    start();
+    for (size_t i = 0; i < count; i++) check_bad(&table[i]);
+    arena_release(&arena);
+}
+
 static void bad_structure(void)
 {
     static const struct bad table[] = {
@@ -142,9 +149,7 @@ static void bad_structure(void)
         {STR_INIT("{\"a\":1,\"\\u0061\":2}"), 1, 8, "duplicate key \"a\""},
         {STR_INIT("{\"\":{},\"\":1}"), 1, 8, "duplicate key \"\""},
     };
-    start();
-    for (size_t i = 0; i < ARRAY_COUNT(table); i++) check_bad(&table[i]);
-    arena_release(&arena);
+    check_all_bad(table, ARRAY_COUNT(table));
 }
 
 static void bad_scalars(void)
@@ -190,9 +195,7 @@ static void bad_scalars(void)
         {STR_INIT("{\"\xFF\":1}"), 1, 3, "malformed UTF-8"},
         {STR_INIT("[\n  \"\\ud800\"]"), 2, 4, "half of a surrogate pair in a string"},
     };
-    start();
-    for (size_t i = 0; i < ARRAY_COUNT(table); i++) check_bad(&table[i]);
-    arena_release(&arena);
+    check_all_bad(table, ARRAY_COUNT(table));
 }
 
 static void values_know_their_position(void)

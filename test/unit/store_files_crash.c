@@ -198,6 +198,20 @@ static void a_full_disk_is_survived_wherever_it_comes_I9(void)
     lab_release(&lab);
 }
 
+// On a new disk, batch after batch until one is refused.
+static enum code append_until(struct lab *lab, struct sim_fault fault, struct lab_logs *logs, size_t *acked)
+{
+    sim_disk_free(lab->sim);
+    lab->sim = sim_disk_new();
+    sim_disk_fault(lab->sim, fault);
+    enum code rc = lab_try_open(lab, STORE_WRITE, &lab->kit.store);
+    for (*acked = 0; rc == OK && *acked < LAB_BATCHES;) {
+        rc = lab_append(lab, logs, *acked);
+        if (rc == OK) ++*acked;
+    }
+    return rc;
+}
+
 // E_FULL said that nothing was stored: then nothing is, even when the process dies the next moment.
 static void a_batch_that_found_no_space_does_not_come_back_S10(void)
 {
@@ -206,15 +220,9 @@ static void a_batch_that_found_no_space_does_not_come_back_S10(void)
     bool hit = true;
     for (uint64_t at = 1; hit; at++) {
         struct lab_logs logs = {0};
-        size_t acked = 0;
-        sim_disk_free(lab.sim);
-        lab.sim = sim_disk_new();
-        sim_disk_fault(lab.sim, (struct sim_fault){.call = SIM_WRITE, .at = at, .code = E_FULL});
-        enum code rc = lab_try_open(&lab, STORE_WRITE, &lab.kit.store);
-        for (size_t i = 0; rc == OK && i < LAB_BATCHES; i++) {
-            rc = lab_append(&lab, &logs, i);
-            if (rc == OK) acked = i + 1;
-        }
+        size_t acked;
+        enum code rc =
+            append_until(&lab, (struct sim_fault){.call = SIM_WRITE, .at = at, .code = E_FULL}, &logs, &acked);
         hit = sim_disk_fault_hit(lab.sim);
         CHECK(rc == (hit ? E_FULL : OK) || acked == LAB_BATCHES); // the last one may wait in the journal
         if (lab.kit.store) lab_release_logs(&lab, &logs);
@@ -237,16 +245,10 @@ static void a_failed_sync_ends_the_store_and_what_it_covered_is_proven_anew_I8(v
     bool hit = true;
     for (uint64_t at = 1; hit; at++) {
         struct lab_logs logs = {0};
-        size_t acked = 0;
-        sim_disk_free(lab.sim);
-        lab.sim = sim_disk_new();
+        size_t acked;
         lab.journal_size = at % 2 ? SMALL_JOURNAL : 3 * 4096;
-        sim_disk_fault(lab.sim, (struct sim_fault){.call = SIM_SYNC, .at = at, .count = 1, .code = E_IO});
-        enum code rc = lab_try_open(&lab, STORE_WRITE, &lab.kit.store);
-        for (size_t i = 0; rc == OK && i < LAB_BATCHES; i++) {
-            rc = lab_append(&lab, &logs, i);
-            if (rc == OK) acked = i + 1;
-        }
+        enum code rc =
+            append_until(&lab, (struct sim_fault){.call = SIM_SYNC, .at = at, .count = 1, .code = E_IO}, &logs, &acked);
         hit = sim_disk_fault_hit(lab.sim);
         CHECK_INT(rc, hit ? E_IO : OK);
         if (lab.kit.store && hit) {
@@ -279,15 +281,9 @@ static void errors_of_reading_and_writing_never_make_wrong_data(void)
         bool hit = true;
         for (uint64_t at = 1; hit; at++) {
             struct lab_logs logs = {0};
-            size_t acked = 0, done = 0;
-            sim_disk_free(lab.sim);
-            lab.sim = sim_disk_new();
-            sim_disk_fault(lab.sim, (struct sim_fault){.call = calls[call], .at = at, .count = at % 2, .code = E_IO});
-            enum code rc = lab_try_open(&lab, STORE_WRITE, &lab.kit.store);
-            for (; rc == OK && done < LAB_BATCHES; done++) {
-                rc = lab_append(&lab, &logs, done);
-                if (rc == OK) acked = done + 1;
-            }
+            size_t acked;
+            struct sim_fault fault = {.call = calls[call], .at = at, .count = at % 2, .code = E_IO};
+            enum code rc = append_until(&lab, fault, &logs, &acked);
             hit = sim_disk_fault_hit(lab.sim);
             CHECK(rc == OK || hit);
             if (lab.kit.store) lab_release_logs(&lab, &logs);
