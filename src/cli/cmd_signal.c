@@ -211,8 +211,7 @@ static int decide_here(struct drive *drive, struct request *request)
     *decision = (struct decision){.seq = drive->decision.seq, .new_run = drive->decision.new_run};
     if (decision_find(drive->session, head, request->signal.id, decision, &err))
         return cli_fail(cli, EXIT_ERROR, "the decision record cannot be read: %s", err.message);
-    if (drive->decision.duplicate)
-        cli_note(cli, "the signal %.*s had been decided before", STR_ARG(request->signal.id));
+    decision->again = drive->decision.duplicate;
     return decision_print(drive->session, head, &request->signal, decision);
 }
 

@@ -74,6 +74,7 @@ enum code decision_post(struct session *session, const struct run_head *head, co
     struct str bytes;
     enum code rc = signal_encode(signal, arena, &bytes, err);
     if (!rc) rc = decision_find(session, head, signal->id, out, err);
+    out->again = !rc;
     if (rc == E_NOT_FOUND)
         rc = store_post(session->store, head->ids.tenant, head->ids.run, signal->id, bytes, err);
     else
@@ -127,10 +128,26 @@ static bool complete_record(struct cli *cli, const struct run_head *head, const 
            (decision->new_run.len == 0 || json_put(&cli->arena, out, STR("newRunId"), json_string(decision->new_run)));
 }
 
+// False: the id was that of another signal, and this one was not decided at all.
+static bool told_before(struct cli *cli, const struct run_head *head, const struct signal *signal,
+                        const struct decision *decision)
+{
+    struct str other = json_text(json_key(&decision->record, "signalType"));
+    if (engine_same_signal(signal, &decision->record)) {
+        cli_note(cli, "the signal %.*s had been decided before", STR_ARG(signal->id));
+        return true;
+    }
+    cli_fail(cli, EXIT_CONFLICT, "SIGNAL_DUPLICATE: --id %.*s was used for another signal of run %.*s (%.*s)",
+             STR_ARG(signal->id), STR_ARG(head->ids.run), STR_ARG(other));
+    cli_hint(cli, "one id is one signal; without --id each one gets its own");
+    return false;
+}
+
 int decision_print(struct session *session, const struct run_head *head, const struct signal *signal,
                    const struct decision *decision)
 {
     struct cli *cli = session->cli;
+    if (decision->again && !told_before(cli, head, signal, decision)) return EXIT_CONFLICT;
     enum format format = format_of(cli, FORMAT_TEXT);
     struct json record;
     struct buf out;

@@ -10,6 +10,7 @@
 struct decision {
     struct json record; // as in the ledger
     bool accepted;
+    bool again; // it was there before: the signal was decided earlier
     struct str error_code, error_message;
     uint64_t seq;       // of the last event that it caused, 0 = none
     struct str new_run; // RETRY_RUN

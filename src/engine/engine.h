@@ -156,9 +156,11 @@ enum code engine_signal(struct engine *engine, struct str tenant, struct str run
                         struct error *err) MUST_CHECK;
 
 // The newest decision record (schemas/decision.json) of a run with this signalId, policyDecisionId or signalDecisionId, in
-// `arena`. E_NOT_FOUND.
+// `arena`. `seq` (may be NULL): the last event that names the signal, 0 = none. E_NOT_FOUND.
 enum code engine_find_decision(struct store *store, struct str tenant, struct str run, struct str id,
-                               struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+                               struct arena *arena, struct json *out, uint64_t *seq, struct error *err) MUST_CHECK;
+// Whether that record is of this very request. An id that comes again with another one is a mistake of the sender (I22).
+bool engine_same_signal(const struct signal *signal, const struct json *record);
 
 // Notes (S15), copied; they ride in the batch of the next turn. `done` (may be NULL) is called on the engine thread when they are
 // durable (OK), or will never be: E_CONFLICT, E_DENIED, E_INVALID, E_LIMIT, E_UNSUPPORTED; E_CANCELLED: the engine was closed before;

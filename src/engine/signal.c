@@ -175,6 +175,7 @@ struct wanted {
     struct arena *arena;
     struct json *out;
     bool found;
+    uint64_t seq;
     struct error *err;
 };
 
@@ -185,6 +186,9 @@ static enum code match_decision(void *context, const struct record *record, cons
     static const char *const ids[] = {"signalId", "policyDecisionId", "signalDecisionId"};
     struct wanted *wanted = context;
     struct json body;
+    if (moment && wanted->found && record->ledger_seq == 0 &&
+        str_eq(moment->signal_id, json_text(json_key(wanted->out, "signalId"))))
+        wanted->seq = record->seq;
     if (moment || !str_is(record->type, "decision")) return OK;
     enum code rc = json_parse(record->bytes, &json_limits_default, wanted->arena, &body, wanted->err);
     if (rc) return rc;
@@ -197,12 +201,23 @@ static enum code match_decision(void *context, const struct record *record, cons
 }
 
 enum code engine_find_decision(struct store *store, struct str tenant, struct str run, struct str id,
-                               struct arena *arena, struct json *out, struct error *err)
+                               struct arena *arena, struct json *out, uint64_t *seq, struct error *err)
 {
     struct wanted wanted = {.id = id, .arena = arena, .out = out, .err = err};
     enum code rc = store_replay(store, tenant, run, match_decision, &wanted, err);
     if (rc) return rc;
+    if (seq) *seq = wanted.seq;
     return wanted.found ? OK : error_set(err, E_NOT_FOUND, "SIGNAL_NOT_FOUND: no decision %.*s", STR_ARG(id));
+}
+
+bool engine_same_signal(const struct signal *signal, const struct json *record)
+{
+    const struct json none = json_object();
+    const struct json *payload = signal->payload.type != 0 ? &signal->payload : &none;
+    const struct json *stored = json_key(record, "signalPayload");
+    return str_is(json_text(json_key(record, "signalType")), signal_name(signal->type)) &&
+           str_eq(json_text(json_at(record, STR("audit.reason"))), signal->reason) &&
+           json_equal(payload, stored ? stored : &none);
 }
 
 enum code retry_run(struct engine *engine, struct resident *ended, const struct signal *signal, char run_out[129],

@@ -405,18 +405,43 @@ static enum code signal_of(struct cairn *cairn, const struct cairn_signal *given
     return rc ? rc : signal_decode(cairn->contract, out->bytes, &out->arena, &checked, err);
 }
 
+static void tell_decision(const struct json *record, uint64_t seq, struct cairn_decision *out)
+{
+    struct str code = json_text(json_at(record, STR("engineResult.errorCode")));
+    struct str why = json_text(json_key(record, "reason"));
+    out->accepted = str_is(json_text(json_key(record, "decision")), "ACCEPTED");
+    out->seq = seq;
+    memcpy(out->code, code.ptr ? code.ptr : "", code.len < sizeof(out->code) ? code.len : sizeof(out->code) - 1);
+    memcpy(out->message, why.ptr ? why.ptr : "", why.len < sizeof(out->message) ? why.len : sizeof(out->message) - 1);
+}
+
 static void read_decision(const struct record *record, struct arena *arena, struct cairn_decision *out)
 {
     struct json body;
     struct error ignored = {0};
     struct str bytes = arena_copy(arena, record->bytes);
-    if (!bytes.ptr || json_parse(bytes, &json_limits_default, arena, &body, &ignored)) return;
-    struct str code = json_text(json_at(&body, STR("engineResult.errorCode")));
-    struct str why = json_text(json_key(&body, "reason"));
-    out->accepted = str_is(json_text(json_key(&body, "decision")), "ACCEPTED");
-    out->seq = record->seq;
-    memcpy(out->code, code.ptr ? code.ptr : "", code.len < sizeof(out->code) ? code.len : sizeof(out->code) - 1);
-    memcpy(out->message, why.ptr ? why.ptr : "", why.len < sizeof(out->message) ? why.len : sizeof(out->message) - 1);
+    if (bytes.ptr && !json_parse(bytes, &json_limits_default, arena, &body, &ignored))
+        tell_decision(&body, record->seq, out);
+}
+
+// It was decided before: what was said then holds.
+static enum code recall_decision(struct cairn *cairn, struct str run, struct sending *sending, struct error *err)
+{
+    struct visit visit;
+    struct json record;
+    uint64_t seq = 0;
+    enum code rc = visit_reader(cairn, &visit, err);
+    if (rc) return rc;
+    rc = engine_find_decision(visit.store, cairn->tenant, run, sending->signal.id, &sending->arena, &record, &seq, err);
+    visit_reader_end(cairn, &visit);
+    if (!rc && !engine_same_signal(&sending->signal, &record))
+        rc = error_set(err, E_CONFLICT, "SIGNAL_DUPLICATE: this id was used for another signal");
+    if (rc) return rc;
+    tell_decision(&record, seq, &sending->decision);
+    struct str made = json_text(json_at(&record, STR("engineResult.newRunId")));
+    if (made.len > 0 && made.len < sizeof(sending->decision.new_run))
+        memcpy(sending->decision.new_run, made.ptr, made.len);
+    return OK;
 }
 
 static enum code look_for_decision(struct cairn *cairn, struct str run, uint64_t after, struct sending *sending,
@@ -499,6 +524,7 @@ enum cairn_code cairn_signal(struct cairn *cairn, const char *run, const struct 
     rc = signal_of(cairn, signal, sending, &err);
     if (!rc) rc = send(cairn, str_from(run), sending, &err);
     if (rc == E_LOCKED) rc = post(cairn, str_from(run), sending, &err);
+    if (!rc && sending->decision.duplicate) rc = recall_decision(cairn, str_from(run), sending, &err);
     if (!rc && decision) {
         size_t size = decision->size < sizeof(*decision) ? decision->size : sizeof(*decision);
         sending->decision.size = size;

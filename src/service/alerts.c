@@ -97,7 +97,7 @@ static void escalated(struct service *service, const struct engine_event *event)
     struct json decision;
     struct error err = {0};
     arena_init(&arena, 16 * 1024, 16 << 20);
-    if (engine_find_decision(service->store, ids->tenant, ids->run, event->moment->signal_id, &arena, &decision,
+    if (engine_find_decision(service->store, ids->tenant, ids->run, event->moment->signal_id, &arena, &decision, NULL,
                              &err) == OK) {
         pthread_mutex_lock(&service->alarm.mutex);
         alerts_decision(&service->alarm.alerts, ids, &decision, event->moment->at_ms);

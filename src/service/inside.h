@@ -241,7 +241,8 @@ void waits_end(struct service *service); // all are refused: the service stops
 
 // signal.c, engine thread
 void signal_answer(struct call *call, const struct engine_decision *decision);
-void signal_decided(struct call *call, const struct json *record); // elsewhere; as it stands in the ledger
+// As it stands in the ledger: decided by another engine, or before (`again`). `seq`: the last event that it caused.
+void signal_decided(struct call *call, const struct json *record, uint64_t seq, bool again);
 
 // readers.c
 enum code readers_start(struct service *service, struct error *err) MUST_CHECK;

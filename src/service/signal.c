@@ -16,48 +16,86 @@ static bool put(struct arena *arena, struct json *object, const char *key, struc
     return copy.ptr && (text.len == 0 || json_put(arena, object, str_from(key), json_string(copy)));
 }
 
+// What is answered, wherever it was decided.
+struct verdict {
+    struct str word, decision_id, error_code, error_message, new_run;
+    uint64_t seq;
+    bool again;
+};
+
 // The decision, with what it caused. A refusal is an answer too: the signal was decided, and the record stays.
-void signal_answer(struct call *call, const struct engine_decision *decision)
+static void answer(struct call *call, const struct verdict *verdict)
 {
     struct arena *arena = &call->arena;
     const struct signalling *signalling = call->state;
+    const struct signal *signal = &signalling->signal;
     struct json body;
-    bool ok = json_object_with(arena, 8, &body) && put(arena, &body, "signalId", decision->signal_id) &&
-              put(arena, &body, "signalType", str_from(signal_name(decision->type))) &&
-              put(arena, &body, "decision", decision->accepted ? STR("ACCEPTED") : STR("REJECTED")) &&
-              put(arena, &body, "policyDecisionId", decision->decision_id) &&
-              put(arena, &body, "runId", signalling->run) && put(arena, &body, "newRunId", decision->new_run) &&
-              json_put(arena, &body, STR("causedSeq"), json_int((int64_t)decision->seq));
+    bool ok = json_object_with(arena, 8, &body) && put(arena, &body, "signalId", signal->id) &&
+              put(arena, &body, "signalType", str_from(signal_name(signal->type))) &&
+              put(arena, &body, "decision", verdict->word) &&
+              put(arena, &body, "policyDecisionId", verdict->decision_id) &&
+              put(arena, &body, "runId", signalling->run) && put(arena, &body, "newRunId", verdict->new_run) &&
+              json_put(arena, &body, STR("causedSeq"), json_int((int64_t)verdict->seq));
     if (!ok) {
         call_problem(call, 503, "OVERLOADED", "out of memory");
         return;
     }
-    call->answer.caused_seq = decision->seq;
-    call->answer.replayed = decision->duplicate;
+    call->answer.caused_seq = verdict->seq;
+    call->answer.replayed = verdict->again;
     call->answer.location =
-        call_text(call, "/v1/runs/%.*s/signals/%.*s", STR_ARG(signalling->run), STR_ARG(decision->signal_id));
-    if (decision->accepted || decision->duplicate) {
-        call_answer(call, decision->duplicate ? 200 : 202, body);
+        call_text(call, "/v1/runs/%.*s/signals/%.*s", STR_ARG(signalling->run), STR_ARG(signal->id));
+    if (!str_is(verdict->word, "REJECTED")) {
+        call_answer(call, verdict->again ? 200 : 202, body);
         return;
     }
     call->answer.body = body;
-    struct str code = arena_copy(arena, decision->error_code);
-    call_problem(call, 409, code.len ? code.ptr : "SIGNAL_REJECTED", "%.*s", STR_ARG(decision->error_message));
+    struct str code = arena_copy(arena, verdict->error_code);
+    call_problem(call, 409, code.len ? code.ptr : "SIGNAL_REJECTED", "%.*s", STR_ARG(verdict->error_message));
 }
 
-void signal_decided(struct call *call, const struct json *record)
+void signal_decided(struct call *call, const struct json *record, uint64_t seq, bool again)
 {
     const struct signalling *signalling = call->state;
     const struct json *result = json_key(record, "engineResult");
-    struct engine_decision decision = {.tenant = call->who.tenant,
-                                       .run = signalling->run,
-                                       .signal_id = signalling->signal.id,
-                                       .type = signalling->signal.type,
-                                       .accepted = str_is(json_text(json_key(record, "decision")), "ACCEPTED"),
-                                       .decision_id = json_text(json_key(record, "signalDecisionId")),
-                                       .error_code = json_text(json_key(result, "errorCode")),
-                                       .error_message = json_text(json_key(record, "reason"))};
-    signal_answer(call, &decision);
+    if (!engine_same_signal(&signalling->signal, record)) {
+        call_problem(call, 409, "SIGNAL_DUPLICATE", "this signalId was used for another signal");
+        return;
+    }
+    answer(call, &(struct verdict){.word = json_text(json_key(record, "decision")),
+                                   .decision_id = json_text(json_key(record, "policyDecisionId")),
+                                   .error_code = json_text(json_key(result, "errorCode")),
+                                   .error_message = json_text(json_key(record, "reason")),
+                                   .new_run = json_text(json_key(result, "newRunId")),
+                                   .seq = seq,
+                                   .again = again});
+}
+
+// It was decided before: what was said then holds, whatever the run is like now.
+static enum code answer_again(struct call *call, struct error *err)
+{
+    const struct signalling *signalling = call->state;
+    struct json record;
+    uint64_t seq = 0;
+    enum code rc = engine_find_decision(call->service->store, call->who.tenant, signalling->run, signalling->signal.id,
+                                        &call->arena, &record, &seq, err);
+    if (!rc) signal_decided(call, &record, seq, true);
+    return rc;
+}
+
+void signal_answer(struct call *call, const struct engine_decision *decision)
+{
+    struct error err = {0};
+    if (decision->duplicate) {
+        if (answer_again(call, &err)) call_failed(call, &err);
+        return;
+    }
+    struct str word = decision->deferred ? STR("REVISION_REQUIRED") : STR("REJECTED");
+    answer(call, &(struct verdict){.word = decision->accepted ? STR("ACCEPTED") : word,
+                                   .decision_id = decision->decision_id,
+                                   .error_code = decision->error_code,
+                                   .error_message = decision->error_message,
+                                   .new_run = decision->new_run,
+                                   .seq = decision->seq});
 }
 
 // The run is driven by another engine: the signal goes to the inbox, and the ledger tells what came of it.
@@ -81,6 +119,8 @@ static void signal_on_engine(struct call *call)
     if (signalling->if_seq) {
         rc = store_head(service->store, call->who.tenant, signalling->run, &call->arena, &head, &err);
         if (!rc && head.last_seq != signalling->if_seq) {
+            // Perhaps by this very signal, whose answer was lost.
+            if (answer_again(call, &err) == OK) return;
             call_problem(call, 412, "RUN_HAS_MOVED", "the run is at event %llu", (unsigned long long)head.last_seq);
             return;
         }

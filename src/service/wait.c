@@ -169,24 +169,25 @@ static void answer_head(struct call *call, const struct run_head *head)
     call_answer(call, head->terminal ? 200 : 202, body);
 }
 
-static bool is_met(struct call *call, struct arena *scratch, struct run_head *head, struct json *decision)
+static bool is_met(struct call *call, struct arena *scratch, struct run_head *head, struct json *decision,
+                   uint64_t *seq)
 {
     struct store *store = call->service->store;
     struct error err = {0};
     if (call->wait_for == WAIT_DECIDED)
-        return engine_find_decision(store, call->wait_tenant, call->wait_run, call->wait_signal, scratch, decision,
+        return engine_find_decision(store, call->wait_tenant, call->wait_run, call->wait_signal, scratch, decision, seq,
                                     &err) == OK &&
                json_key(decision, "engineProcessedAt");
     if (store_head(store, call->wait_tenant, call->wait_run, scratch, head, &err)) return false;
     return head->terminal || (call->wait_for == WAIT_MOVED && head->last_seq > call->wait_seq);
 }
 
-static void meet(struct call *call, const struct run_head *head, const struct json *decision)
+static void meet(struct call *call, const struct run_head *head, const struct json *decision, uint64_t seq)
 {
     if (call->wait_for == WAIT_MOVED)
         service_read(call, call->read);
     else if (call->wait_for == WAIT_DECIDED)
-        signal_decided(call, decision);
+        signal_decided(call, decision, seq, false);
     else
         answer_head(call, head);
 }
@@ -202,13 +203,14 @@ void waits_elsewhere(struct service *service)
             struct call *call = *at;
             struct run_head head;
             struct json decision;
+            uint64_t seq = 0;
             bool here = engine_run(service->engine, call->wait_tenant, call->wait_run) != NULL;
             arena_reset(&scratch);
             looks += !here;
-            if (here || !is_met(call, &scratch, &head, &decision))
+            if (here || !is_met(call, &scratch, &head, &decision, &seq))
                 at = &call->wait_next;
             else
-                meet(unlink_call(service, at), &head, &decision);
+                meet(unlink_call(service, at), &head, &decision, seq);
         }
     arena_release(&scratch);
 }

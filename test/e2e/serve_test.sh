@@ -80,7 +80,13 @@ test_signals_are_decided_and_remembered() {
     id=11111111-1111-4111-8111-111111111111
     ask PUT /v1/runs/r1/signals/$id '{"signalType":"PAUSE","payload":{"reason":"lunch"}}' && answers 202
     equal "$(jq -r .decision body)" ACCEPTED
+    first=$(jq -cS . body)
     ask PUT /v1/runs/r1/signals/$id '{"signalType":"PAUSE","payload":{"reason":"lunch"}}' && answers 200
+    has head 'Idempotency-Replayed: true'
+    equal "$(jq -cS . body)" "$first" 'the same signal again: the answer of the first time'
+    ask PUT /v1/runs/r1/signals/$id '{"signalType":"PAUSE","payload":{"reason":"lunch"}}' 'If-Match: "r-3"' && answers 200
+    ask PUT /v1/runs/r1/signals/$id '{"signalType":"PAUSE","payload":{"reason":"dinner"}}'
+    answers 409 && code_is SIGNAL_DUPLICATE
     ask GET /v1/runs/r1/status && equal "$(jq -r '.status + "/" + .substatus' body)" PAUSED/DRAINING 'ES-6-5'
     ask POST /v1/runs/r1/signals '{"signalType":"PAUSE","payload":{"colour":1},"signalId":"21111111-1111-4111-8111-111111111111"}'
     answers 400 && code_is SIGNAL_INVALID_PAYLOAD
@@ -88,6 +94,8 @@ test_signals_are_decided_and_remembered() {
     wait_for eval 'ask GET /v1/runs/r1/status && [ "$(jq -r .status body)" = CANCELLED ]'
     ask POST /v1/runs/r1/signals '{"signalType":"PAUSE","payload":{},"signalId":"41111111-1111-4111-8111-111111111111"}'
     answers 409 && code_is RUN_TERMINAL
+    ask POST /v1/runs/r1/signals '{"signalType":"PAUSE","payload":{},"signalId":"41111111-1111-4111-8111-111111111111"}'
+    answers 409 && code_is RUN_TERMINAL && has head 'Idempotency-Replayed: true'
     ask GET /v1/runs/r1/signals/$id && equal "$(jq -r '.decision + " " + .audit.reason' body)" 'ACCEPTED lunch'
     policy=$(jq -r .policyDecisionId body)
     ask GET /v1/runs/r1/signals/$policy && equal "$(jq -r .signalId body)" $id

@@ -155,6 +155,7 @@ test_a_signal_id_is_decided_once() {
     "$CAIRN" approve g-1/g --id $id "${store[@]}" >out 2>err
     equal "$("$CAIRN" events g-1 "${store[@]}" -o jsonl | wc -l)" "$before" events
     equal "$("$CAIRN" events g-1 "${store[@]}" --ledger -o jsonl | jq -rs "[.[]|select(.signalId==\"$id\")]|length")" 1 'decision records'
+    cairn_is 6 reject g-1/g --id $id "${store[@]}"; has err SIGNAL_DUPLICATE
     cairn_is 2 approve g-1 --id nonsense "${store[@]}"; has err 'not a UUID'
 }
 test_decision_record_as_json() {

@@ -297,7 +297,7 @@ static void decision_is_found_by_all_of_its_ids_and_tells_everything_WE_2_3a(voi
     CHECK(k.decision.deferred && !k.decision.accepted);
     struct json record;
     struct error err = {0};
-    CHECK_OK(engine_find_decision(k.store, STR("default"), STR("r1"), stop.id, &k.memory, &record, &err), &err);
+    CHECK_OK(engine_find_decision(k.store, STR("default"), STR("r1"), stop.id, &k.memory, &record, NULL, &err), &err);
     CHECK_STR(json_text(json_key(&record, "decision")), STR("REVISION_REQUIRED"));
     CHECK_STR(json_text(json_at(&record, STR("audit.sourceIp"))), STR("192.0.2.7"));
     CHECK(!json_key(&record, "engineResult"));
@@ -308,13 +308,13 @@ static void decision_is_found_by_all_of_its_ids_and_tells_everything_WE_2_3a(voi
     const struct str ids[] = {stop.id, policy, json_text(json_key(&record, "signalDecisionId"))};
     for (size_t i = 0; i < ARRAY_COUNT(ids); i++) {
         struct json now;
-        CHECK_OK(engine_find_decision(k.store, STR("default"), STR("r1"), ids[i], &k.memory, &now, &err), &err);
+        CHECK_OK(engine_find_decision(k.store, STR("default"), STR("r1"), ids[i], &k.memory, &now, NULL, &err), &err);
         CHECK_STR(json_text(json_key(&now, "decision")), STR("ACCEPTED"));
         CHECK_STR(json_text(json_key(&now, "approvedBy")), STR("bob"));
         CHECK(json_key(&now, "approvalTimestamp") && json_key(&now, "approvalRequired")->boolean);
         CHECK_STR(json_text(json_key(&now, "signalDecisionId")), ids[2]);
     }
-    CHECK_INT(engine_find_decision(k.store, STR("default"), STR("r1"), STR("nothing"), &k.memory, &record, &err),
+    CHECK_INT(engine_find_decision(k.store, STR("default"), STR("r1"), STR("nothing"), &k.memory, &record, NULL, &err),
               E_NOT_FOUND);
     CHECK(kit_attempt(&k, "a")->cancelled);
     kit_close(&k);

@@ -319,9 +319,18 @@ static void signals_are_decided_and_told(void)
     struct cairn_signal signal = {.size = sizeof(signal), .type = "RETRY_STEP", .step = "gate"};
     LIB_OK(cairn_signal(c, "r1", &signal, &decision, e));
     CHECK(!decision.accepted && decision.code[0]);
-    signal = (struct cairn_signal){.size = sizeof(signal), .type = "APPROVE", .step = "gate", .reason = "fine"};
+    signal = (struct cairn_signal){.size = sizeof(signal),
+                                   .id = "11111111-1111-4111-8111-111111111111",
+                                   .type = "APPROVE",
+                                   .step = "gate",
+                                   .reason = "fine"};
     LIB_OK(cairn_signal(c, "r1", &signal, &decision, e));
-    CHECK(decision.accepted && decision.seq > 0);
+    CHECK(decision.accepted && !decision.duplicate && decision.seq > 0);
+    LIB_OK(cairn_signal(c, "r1", &signal, &decision, e));
+    CHECK(decision.accepted && decision.duplicate && decision.seq > 0);
+    signal.reason = "not so fine";
+    CHECK_INT(cairn_signal(c, "r1", &signal, NULL, &error), CAIRN_E_CONFLICT);
+    signal.id = NULL;
     CHECK_INT(lib_wait(c, "r1"), CAIRN_COMPLETED);
     signal.type = "DANCE";
     CHECK_INT(cairn_signal(c, "r1", &signal, NULL, &error), CAIRN_E_INVALID);
