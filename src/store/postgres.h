@@ -153,6 +153,7 @@ struct pg_store {
     struct pg_args args;
     // Leases
     int64_t engine; // our number; 0 = not an engine yet
+    bool several;   // it is one among others (S17): when its row is gone it is fenced, and joins anew
     int64_t token;  // of the last call of append; the engine's row has that of the last one that was committed
     int64_t renew_at_ms;
     struct pg_released *released;

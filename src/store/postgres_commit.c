@@ -217,7 +217,7 @@ static enum code refusal(struct pg_store *store, const struct commit *commit, co
                          STR_ARG(heads->items[place - 1]->log->ids.run));
     if (pg_state_is(result, "CA003") && place > 0 && (size_t)place <= commit->note_count)
         return note_conflict(&commit->notes[place - 1], err);
-    if (pg_state_is(result, "CA004") && store->base.member) return pg_fenced(store, err);
+    if (pg_state_is(result, "CA004") && store->several) return pg_fenced(store, err);
     if (pg_state_is(result, "CA004"))
         return error_set(err, E_IO, "%s: this engine was declared dead; it must begin again", store->where);
     return pg_code(store, result, "store a batch", err);
@@ -283,6 +283,9 @@ static enum code send(struct pg_store *store, const struct commit *commit, const
         if (!lost && !(rc && again && tries < TRIES_MAX)) return rc;
         if (!lost) continue;
         rc = pg_reconnect(store, err);
+        // With our row went the number: the batch may be stored, and whoever has its runs now goes on from there. So do we, as after
+        // any fence: nothing of ours counts any more, and whoever asked asks again.
+        if (!rc && store->base.fenced) return pg_fenced(store, err);
         if (!rc) rc = find_out(store, &stored, err);
         if (!rc && stored) rc = find_numbers(store, heads, err);
         if (rc) return error_set(err, E_IO, "cannot tell whether a batch was stored: %s", local.message);

@@ -38,6 +38,8 @@ enum code pg_hold_engine(struct pg_store *store, struct error *err)
     pg_clear(store);
     pg_int(store, store->engine);
     enum code rc = pg_once(store, PG_HOLD, "join the engines again", &result, &lost, err);
+    // One among others was taken for dead meanwhile. The connection is good, and whoever writes on it is told.
+    if (pg_state_is(result, "CA004") && store->several && pg_fenced(store, err) == E_CONFLICT) rc = OK;
     PQclear(result);
     return rc;
 }
@@ -146,13 +148,14 @@ static enum code claim(struct pg_store *store, struct str tenant, struct str run
         pg_released_args(store);
         again = false;
         enum code rc = pg_once(store, PG_CLAIM, "claim a run", &result, &lost, &local);
-        if (lost)
+        if (lost) {
             rc = pg_reconnect(store, err);
-        else if (pg_state_is(result, "CA005"))
+            if (!rc && store->base.fenced) rc = pg_fenced(store, err);
+        } else if (pg_state_is(result, "CA005"))
             rc = owned_by(store, result, run, &again, &tries, err);
         else if (pg_state_is(result, "CA006"))
             rc = error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
-        else if (pg_state_is(result, "CA004") && store->base.member)
+        else if (pg_state_is(result, "CA004") && store->several)
             rc = pg_fenced(store, err);
         else if (pg_state_is(result, "40P01") || pg_state_is(result, "40001"))
             again = true;
@@ -223,13 +226,15 @@ static enum code renew(struct pg_store *store, int64_t now_ms, struct error *err
     pg_int(store, store->engine);
     pg_int(store, store->place.lease_ms);
     PGresult *result = NULL;
+    struct error local = {0};
     bool lost;
-    enum code rc = pg_once(store, PG_RENEW, "renew the lease", &result, &lost, err);
-    if (pg_state_is(result, "CA004") && store->base.member) rc = pg_fenced(store, err);
+    enum code rc = pg_once(store, PG_RENEW, "renew the lease", &result, &lost, &local);
+    if (pg_state_is(result, "CA004") && store->several) rc = pg_fenced(store, &local);
     PQclear(result);
     if (lost) return pg_reconnect(store, err); // asked again with the next look
-    if (!rc) store->renew_at_ms = now_ms + store->place.lease_ms / 3;
-    return rc;
+    if (rc) return error_set(err, rc, "%s", local.message);
+    store->renew_at_ms = now_ms + store->place.lease_ms / 3;
+    return OK;
 }
 
 // ---- inbox

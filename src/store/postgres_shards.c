@@ -44,7 +44,7 @@ static enum code ask(struct pg_store *store, enum pg_statement which, void (*arg
         PQclear(*out);
         *out = NULL;
         if (lost) rc = pg_reconnect(store, err);
-        if (fenced) return pg_fenced(store, err);
+        if (fenced || (!rc && store->base.fenced)) return pg_fenced(store, err);
         if (rc && !lost && !(again && tries < TRIES_MAX)) return error_set(err, rc, "%s", local.message);
         if (rc && lost) return rc;
     }
@@ -73,6 +73,7 @@ enum code pg_shards(struct store *base, int64_t lease_ms, int64_t now_ms UNUSED,
 {
     struct pg_store *store = pg_of(base);
     store->place.lease_ms = lease_ms;
+    store->several = true;
     enum code rc = pg_become_engine(store, err);
     return rc ? rc : look(store, out, err);
 }

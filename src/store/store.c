@@ -263,6 +263,7 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
 {
     *out = NULL;
     enum code rc = writable(store, err);
+    if (!rc && store->fenced) rc = shard_fenced(store, err); // it must join again first
     if (rc) return rc;
     struct arena scratch;
     arena_init(&scratch, 4096, SIZE_MAX);

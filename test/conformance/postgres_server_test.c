@@ -462,6 +462,58 @@ static void S6_a_lease_that_ran_out_lets_the_run_go_and_fences_its_owner_I27(voi
     kit_release(&kit);
 }
 
+// The session of a handle ends, and the handle has not noticed it.
+static void end_sessions(void)
+{
+    PGconn *link = pg_raw(pg_url("postgres", ""));
+    pg_do(link, "SELECT pg_terminate_backend(pid,2000) FROM pg_stat_activity WHERE application_name LIKE 'cairn %'");
+    PQfinish(link);
+}
+
+static void S17_a_lost_connection_of_one_that_was_taken_for_dead_fences_it_and_it_joins_again_I28(void)
+{
+    struct kit kit, other;
+    struct shard_map map;
+    struct inbox_item *items;
+    size_t count;
+    start_with(&kit, "");
+    kit_init(&other);
+    CHECK_OK(try_open(&other, url, &other.store), &other.err);
+    CHECK_OK(store_shards(kit.store, 150, KIT_NOW, &map, &kit.err), &kit.err);
+    uint64_t self = map.self;
+    CHECK_OK(store_shards_move(kit.store, 0x1, 0, KIT_NOW, &map, &kit.err), &kit.err);
+    store_place(kit.store, 0x1);
+    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
+    kit_step(&kit, log, "a");
+    usleep(60000); // it is time to renew, and the connection is gone: that is no error
+    end_sessions();
+    CHECK_OK(store_inbox(kit.store, &kit.arena, &items, &count, &kit.err), &kit.err);
+    CHECK_INT(kit.err.code, OK);
+    CHECK(!store_fenced(kit.store));
+    for (bool taken = false; !taken; usleep(20000)) {
+        CHECK_OK(store_shards(other.store, 60000, KIT_NOW, &map, &other.err), &other.err);
+        if (map.free & 0x1) CHECK_OK(store_shards_move(other.store, 0x1, 0, KIT_NOW, &map, &other.err), &other.err);
+        taken = map.mine & 0x1;
+    }
+    end_sessions();
+    CHECK_OK(store_inbox(kit.store, &kit.arena, &items, &count, &kit.err), &kit.err); // whoever reads can go on
+    CHECK_INT(kit.err.code, OK);
+    CHECK_INT(kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, "b", 1), NULL), E_CONFLICT);
+    CHECK(store_fenced(kit.store));
+    struct run_log *claimed = NULL;
+    CHECK_INT(store_claim_run(kit.store, STR("default"), STR("r"), &claimed, NULL),
+              E_CONFLICT); // it is nobody just now
+    CHECK_OK(store_shards(kit.store, 60000, KIT_NOW, &map, &kit.err), &kit.err);
+    CHECK(map.self > self && map.mine == 0 && !store_fenced(kit.store));
+    store_release_run(kit.store, log);
+    log = kit_claim(&other, "r");
+    CHECK_INT(kit_step(&other, log, "b").seq, 2);
+    store_release_run(other.store, log);
+    kit_check_sound(&other);
+    kit_release(&other);
+    kit_release(&kit);
+}
+
 // ---- the feed
 
 enum { WRITERS = 4, BATCHES = 60, EACH = 3 };
@@ -591,6 +643,7 @@ int main(int argc, char **argv)
         TEST(S10_an_unreachable_server_ends_the_handle_and_the_next_one_finds_what_was_stored),
         TEST(S6_a_lease_that_ran_out_lets_the_run_go_and_fences_its_owner_I27),
         TEST(a_plan_made_for_empty_tables_is_not_kept),
+        TEST(S17_a_lost_connection_of_one_that_was_taken_for_dead_fences_it_and_it_joins_again_I28),
         TEST(S16_a_reader_beside_many_writers_misses_no_event_and_sees_none_late),
     };
     missing = !pg_find_programs(pg_cluster.programs, sizeof(pg_cluster.programs));

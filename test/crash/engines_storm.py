@@ -1,108 +1,81 @@
 #!/usr/bin/env python3
-"""test/crash/engines_storm.py CAIRN [--engines N] [--kills N] [--stops N] [--restarts N] [--keep]
+"""test/crash/engines_storm.py CAIRN [--engines N] [--kills N] [--stops N] [--restarts N] [--cuts N] [--withheld N] [--partitions N]
+                                    [--minutes N] [--rounds N] [--prove] [--keep]
 
-Several engines on one Postgres under fire: kill -9, SIGSTOP for longer than their lease, immediate restarts of the database, while
-clients start runs at any engine and signal them through any other. Every call that was answered is kept in a history, every
-execution of a step leaves a line outside; at the end both are held against the log, read by psql and not by Cairn.
+Several engines on one Postgres under fire, all at once: kill -9; SIGSTOP for longer than their lease; immediate restarts of the database;
+connections cut after any byte by a proxy, some of them after a batch was committed and before the engine heard of it, some so that the
+server gets the batch after the engine has gone; networks that lose what is sent, answered, or both. Clients start runs at any engine,
+signal them through any other and read their events, and keep what they were told; every execution of a step leaves a line outside;
+triggers of our own keep who wrote what. engines_check.py holds all of that against the log, read by psql and not by Cairn; `cairn log
+verify` must agree.
 
-What must hold: every acknowledged start is one run and has ended; no request became two runs; every execution has its event, and
-none ran twice; one terminal event, dense numbers; epochs of shards only rose; no run is stuck; the chains verify. A stopped engine
-that wakes up says that it was fenced. Before the storm: the runs of an engine that is shot, and of one that is stopped, go on elsewhere
-within its lease and two seconds.
+After each round of fire it is calm for a moment and one engine is shot, or stopped: its runs must go on elsewhere within its lease and two
+seconds. A stopped engine that wakes up says that it was fenced. A batch that is delivered when its engine has been taken for dead
+already must be refused.
+
+With --prove the checker is proven, too: a database whose append function does not compare, and records that were tampered with
+(engines_proof.py).
 """
-import argparse, glob, http.client, json, os, pwd, random, shutil, signal, subprocess, sys, tempfile, threading, time, uuid
+import argparse, json, os, random, signal, subprocess, sys, tempfile, threading, time, uuid
 
-LEASE_S = 2
-MARK = 'echo "$CAIRN_RUN_ID $CAIRN_STEP_ID $CAIRN_ATTEMPT $CAIRN_ENGINE_ATTEMPT" >> "%s"'
-GONE = (OSError, http.client.HTTPException, json.JSONDecodeError)
+from engines_check import Records, check, digest, keep_records
+from partitions import make_islands
+from pgcluster import WITNESS, Cluster
+from pgproxy import Proxy
+from storming import BUSY, GONE, call, document, free_port, shell, storm_plan, tell
 
-
-def free_port():
-    import socket
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-class Cluster:
-    """A Postgres of our own, reached through a Unix socket. It does not run as root."""
-
-    def __init__(self, directory):
-        found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"), key=lambda p: int(p.split("/")[4]))
-        self.bin = os.path.dirname(found[-1]) if found else None
-        self.dir = os.path.join(directory, "pg")
-        self.process = None
-
-    def as_user(self):
-        if os.geteuid() != 0:
-            return {}
-        user = pwd.getpwnam("postgres")
-        return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-
-    def make(self):
-        os.mkdir(self.dir)
-        os.chmod(os.path.dirname(self.dir), 0o755)
-        if os.geteuid() == 0:
-            user = pwd.getpwnam("postgres")
-            os.chown(self.dir, user.pw_uid, user.pw_gid)
-        subprocess.run([self.bin + "/initdb", "-D", self.dir + "/data", "-A", "trust", "-U", "postgres", "--no-sync", "-E", "UTF8", "--locale=C"], check=True, stdout=subprocess.DEVNULL, cwd="/", **self.as_user())
-        self.start()
-
-    def start(self):
-        log = open(self.dir + "/../postgres.log", "a")
-        self.process = subprocess.Popen([self.bin + "/postgres", "-D", self.dir + "/data", "-k", self.dir, "-c", "listen_addresses=", "-c", "max_connections=200"], stdout=log, stderr=log, cwd="/", **self.as_user())
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            if subprocess.run([self.bin + "/pg_isready", "-q", "-h", self.dir], cwd="/").returncode == 0:
-                return
-            time.sleep(0.05)
-        raise SystemExit("not ok engines_storm: Postgres does not start")
-
-    def stop(self, how):
-        self.process.send_signal(how)
-        self.process.wait(60)
-
-    def url(self):
-        return f"postgres://postgres@/postgres?host={self.dir}"
-
-    def ask(self, sql):
-        out = subprocess.run([self.bin + "/psql", "-h", self.dir, "-U", "postgres", "-AtX", "-c", "SET search_path=cairn", "-c", sql], check=True, capture_output=True, text=True, cwd="/").stdout
-        return out.splitlines()[1:]
+OPEN_MAX = 60  # what is shot at must be work in flight, not a queue
+KINDS = ("kill", "stop", "restart", "cut", "withheld", "partition")
 
 
 class Engine:
-    def __init__(self, storm, number):
-        self.storm, self.number, self.port = storm, number, free_port()
+    def __init__(self, storm, number, island):
+        self.storm, self.number, self.island = storm, number, island
+        self.host, self.port = (island.host if island else "127.0.0.1"), free_port()
+        self.proxy = Proxy(island.database if island else "127.0.0.1", storm.cluster.socket, number)
         self.process = None
+        self.lock = threading.Lock()  # held by whoever shoots at it
         self.log = os.path.join(storm.dir, f"engine-{number}.err")
 
     def start(self):
-        log = open(self.log, "a")
-        self.process = subprocess.Popen([self.storm.args.cairn, "serve", "--store", self.storm.url, "--listen", f"127.0.0.1:{self.port}", "--confine", "none"], stdout=log, stderr=log, cwd=self.storm.dir)
+        with open(self.log, "a") as log:
+            self.began = log.tell()
+            inside = self.island.command() if self.island else []
+            self.process = subprocess.Popen([*inside, self.storm.args.cairn, "serve", "--store", self.proxy.url(), "--listen", f"{self.host}:{self.port}", "--confine", "none", *(["--insecure"] if self.island else [])], stdout=log, stderr=log, cwd=self.storm.dir)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def watch(self):
+        """Whoever watches it starts it again: the database was not there when it began, or away for too long."""
+        with self.lock:
+            if self.process.poll() is not None:
+                self.storm.count["ended" if self.listened() else "not begun"] += 1
+                self.start()
+
+    def listened(self):
+        with open(self.log) as log:
+            log.seek(self.began)
+            return "listening on" in log.read()
 
     def call(self, method, path, body, timeout=30):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        return call(self.host, self.port, self.storm.token, method, path, body, timeout)
+
+    def is_up(self):
         try:
-            connection.request(method, path, json.dumps(body), {"Authorization": "Bearer " + self.storm.token, "Content-Type": "application/json"})
-            answer = connection.getresponse()
-            text = answer.read()
-            return answer.status, json.loads(text) if text[:1] in b"{[" and text else None
-        finally:
-            connection.close()
+            if not self.storm.token and os.path.exists(self.storm.token_file):
+                self.storm.token = open(self.storm.token_file).read().strip()
+            return bool(self.storm.token) and self.call("GET", "/livez", None, 2)[0] == 200
+        except GONE:
+            return False
 
     def wait_up(self, seconds=60):
         until = time.monotonic() + seconds
         while time.monotonic() < until:
-            if self.process.poll() is not None:
-                self.start()  # the database was away, or it was told that it is dead: whoever watches it starts it again
-                self.storm.restarted += 1
-            try:
-                if not self.storm.token and os.path.exists(self.storm.token_file):
-                    self.storm.token = open(self.storm.token_file).read().strip()
-                if self.storm.token and self.call("GET", "/livez", None, 2)[0] == 200:
-                    return
-            except GONE:
-                pass
+            self.watch()
+            if self.is_up():
+                return
             time.sleep(0.05)
         self.storm.give_up(f"engine {self.number} does not come up: " + open(self.log).read()[-1500:])
 
@@ -113,132 +86,300 @@ class Storm:
         self.dir = tempfile.mkdtemp(prefix="cairn-engines-", dir=args.dir)
         self.effects = os.path.join(self.dir, "effects")
         open(self.effects, "w").close()
-        self.token_file = os.path.join(self.dir, "token")
+        self.history = open(os.path.join(self.dir, "history.jsonl"), "w")
+        self.token_file, self.token = os.path.join(self.dir, "token"), None
         self.cluster = Cluster(self.dir)
-        self.stop, self.lock, self.calm = threading.Event(), threading.Lock(), threading.Event()
-        self.history, self.token, self.restarted = [], None, 0
-        self.count = {"kill": 0, "stop": 0, "restart": 0}
-        self.told = []
-        mark = MARK % self.effects
-        shell = lambda step, command, deps, **more: {"stepId": step, "kind": "shell", "with": {"command": mark + "; " + command}, "dependsOn": deps, **more}
-        self.plan = self.document("storm", [
-            shell("a", "sleep 0.05; echo one", []),
-            shell("b", "test $CAIRN_ATTEMPT -ge 2", ["a"], retry={"maxAttempts": 5, "delay": "5ms"}),
-            shell("c", "test $a.output = one", ["a"]),
-            {"stepId": "d", "kind": "merge", "dependsOn": ["b", "c"]}])
-        self.slow = self.document("slow", [shell("a", "sleep ${SLOW:-1}; echo one", []), shell("b", "true", ["a"]), shell("c", "true", ["a"]), {"stepId": "d", "kind": "merge", "dependsOn": ["b", "c"]}])
-        with open(os.path.join(self.dir, "cairn.toml"), "w") as out:
-            out.write(f'[serve]\nengineLeaseSeconds = {LEASE_S}\ntokenFile = "{self.token_file}"\n')
+        self.stop, self.lock = threading.Event(), threading.Lock()
+        self.count = {**{kind: 0 for kind in KINDS}, "ended": 0, "not begun": 0, "late": 0}
+        self.engines, self.islands, self.told, self.faults, self.failovers = [], [], [], [], []
+        self.open, self.frozen = 0, set()
+        self.plan = storm_plan(self.effects)
+        self.slow = document("slow", [shell(self.effects, "a", "sleep 1; echo one", []), shell(self.effects, "b", "true", ["a"]), shell(self.effects, "c", "true", ["a"]), {"stepId": "d", "kind": "merge", "dependsOn": ["b", "c"]}])
 
-    @staticmethod
-    def document(name, steps):
-        return json.dumps({"metadata": {"planId": name, "planVersion": "1", "schemaVersion": "v1.2"}, "steps": steps})
+    def end_all(self):
+        for engine in self.engines:
+            if engine.process and engine.process.poll() is None:
+                engine.process.kill()
+                engine.process.wait()
+        if self.cluster.process and self.cluster.process.poll() is None:
+            self.cluster.process.send_signal(signal.SIGQUIT)
+            self.cluster.process.wait()
+        for island in self.islands:
+            island.remove()
 
     def give_up(self, why):
         print("not ok engines_storm: " + why)
-        for engine in getattr(self, "engines", []):
-            if engine.process:
-                engine.process.kill()
-        if self.cluster.process:
-            self.cluster.process.kill()
+        print("  kept: " + self.dir, file=sys.stderr)
+        sys.stdout.flush()
+        self.end_all()
         os._exit(1)
 
     # ---- clients
-    def anywhere(self, method, path, body, good, tries=600):
+    def keep(self, **what):
+        with self.lock:
+            self.history.write(json.dumps(what) + "\n")
+
+    def anywhere(self, method, path, body, good, seconds=60):
         """Asks some engine, and another one when that one is not there."""
-        for _ in range(tries):
-            engine = random.choice(self.engines)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
             try:
-                status, answer = engine.call(method, path, body)
-                if status in good:
-                    return status, answer
-                if status not in (409, 429, 503, 504):
+                status, answer = random.choice(self.engines).call(method, path, body, 10)
+                if status in good or status not in (409, *BUSY):
                     return status, answer
             except GONE:
                 pass
             time.sleep(0.05)
         return 0, "nobody answers"
 
-    def begin(self, document, request, engine=None):
-        body = {"document": document, "runRequestId": request}
-        status, answer = engine.call("POST", "/v1/runs", body) if engine else self.anywhere("POST", "/v1/runs", body, (200, 202))
-        with self.lock:
-            self.history.append((request, "ok" if status in (200, 202) else f"refused {status} {answer}", (answer or {}).get("runId") if isinstance(answer, dict) else None))
-        return self.history[-1][2]
+    def begin(self, plan, request, engine=None):
+        body = {"document": plan, "runRequestId": request}
+        status, answer = engine.call("POST", "/v1/runs", body) if engine else self.anywhere("POST", "/v1/runs", body, (200, 202), 300)
+        ok = status in (200, 202)
+        self.keep(call="start", request=request, ok=ok, run=answer["runId"] if ok else None, why=None if ok else f"{status} {answer}")
+        if ok:
+            self.keep(call="state", run=answer["runId"], last=answer.get("lastEventSeq", 0))
+        return answer["runId"] if ok else None
+
+    def send(self, run, kind):
+        ident = str(uuid.uuid4())
+        status, answer = self.anywhere("PUT", f"/v1/runs/{run}/signals/{ident}", {"signalType": kind, "payload": {}}, (200, 202, 409), 30)
+        if status in (200, 202):
+            self.keep(call="signal", run=run, signal=ident, decision=answer["decision"], caused=answer.get("causedSeq", 0))
+
+    def read(self, run):
+        status, page = self.anywhere("GET", f"/v1/runs/{run}/events", None, (200,), 10)
+        if status == 200:
+            self.keep(call="events", run=run, seen=[digest(event) for event in page["items"]])
 
     def client(self, seed):
-        rng = random.Random(seed)
+        rng, mine = random.Random(seed), []
         while not self.stop.is_set():
             run = self.begin(self.plan, f"q-{seed}-{uuid.uuid4()}")
+            mine = (mine + [run])[-8:]
             if run and rng.random() < 0.1:
-                for kind in ("PAUSE", "RESUME"):
-                    self.anywhere("PUT", f"/v1/runs/{run}/signals/{uuid.uuid4()}", {"signalType": kind, "payload": {}}, (200, 202, 409), 100)
-            time.sleep(rng.random() * 0.1)
+                self.send(run, "PAUSE")
+                self.send(run, "RESUME")
+            if run and rng.random() < 0.3:
+                self.read(rng.choice(mine))
+            self.stop.wait(rng.uniform(0, 2 * self.args.clients / self.args.rate))
+            while self.open > OPEN_MAX and not self.stop.is_set():
+                time.sleep(0.1)
 
     def open_runs(self):
-        return int(self.cluster.ask("select count(*) from run_heads where not terminal")[0])
+        return int(self.cluster.ask_while_shot("select count(*) from run_heads where not terminal")[0])
+
+    def look(self):
+        """How much is open, so that clients hold back."""
+        while not self.stop.is_set():
+            self.open = self.open_runs()
+            self.stop.wait(0.5)
 
     def settle(self, seconds=120):
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if self.open_runs() == 0:
                 return True
-            time.sleep(0.2)
+            time.sleep(0.1)
         return False
 
-    # ---- one engine shot, one stopped, each with work in flight
+    # ---- fire
+    def pick(self, rng):
+        """Some engine that nobody else shoots at just now, held; stopped ones are left to whoever wakes them."""
+        while True:
+            engine = rng.choice(self.engines)
+            if engine.lock.acquire(timeout=0.2):
+                if engine.number not in self.frozen:
+                    return engine
+                engine.lock.release()
+            time.sleep(0.05)
+
+    def kill(self, rng):
+        engine = self.pick(rng)
+        try:
+            engine.kill()
+            engine.start()
+        finally:
+            engine.lock.release()
+        return True
+
+    def freeze(self, rng):
+        engine = self.pick(rng)
+        self.frozen.add(engine.number)
+        engine.lock.release()
+        engine.process.send_signal(signal.SIGSTOP)
+        time.sleep(self.args.lease * rng.uniform(1.1, 2))
+        engine.process.send_signal(signal.SIGCONT)
+        self.frozen.discard(engine.number)
+        return True
+
+    def restart(self, rng):
+        self.cluster.stop(signal.SIGQUIT)
+        time.sleep(rng.choice((0, 0, 0.3)))
+        self.cluster.start()
+        return True
+
+    def cut(self, rng):
+        proxy = rng.choice(self.engines).proxy
+        if rng.random() < 0.1:
+            self.count["late"] += proxy.cut_appending("late") or 0
+            return True
+        return proxy.cut_somewhere()
+
+    def withhold(self, rng):
+        return rng.choice(self.engines).proxy.cut_appending("withhold")
+
+    def part(self, rng):
+        island = rng.choice(self.islands)
+        island.lose(rng.choice(("requests", "answers", "both")))
+        time.sleep(self.args.lease * rng.uniform(0.2, 2.5))
+        island.heal()
+        return True
+
+    def barrage(self, kind, act, times, seed):
+        """Acts at their times, or as soon after them as can be; one that did not come about is tried again."""
+        rng, began = random.Random(seed), time.monotonic()
+        for at in sorted(rng.uniform(0, times[1]) for _ in range(times[0])):
+            time.sleep(max(0, began + at - time.monotonic()))
+            while not act(rng):
+                time.sleep(0.02)
+            with self.lock:
+                self.count[kind] += 1
+
+    def guard(self, over):
+        while not over.is_set():
+            for engine in self.engines:
+                engine.watch()
+            over.wait(0.1)
+
+    def fire(self, number):
+        rounds, args = self.args.rounds, self.args
+        share = lambda all_of_them: all_of_them * (number + 1) // rounds - all_of_them * number // rounds
+        seconds = args.minutes * 60 / rounds
+        lanes = 3  # cuts in a row take longer than there is time
+        plan = [("kill", self.kill, share(args.kills)), ("stop", self.freeze, share(args.stops)), ("restart", self.restart, share(args.restarts)), ("partition", self.part, share(args.partitions) if self.islands else 0)]
+        for lane in range(lanes):
+            part = lambda n: share(n) * (lane + 1) // lanes - share(n) * lane // lanes
+            plan += [("cut", self.cut, part(max(0, args.cuts - args.withheld))), ("withheld", self.withhold, part(args.withheld))]
+        threads = [threading.Thread(target=self.barrage, args=(kind, act, (count, seconds), args.seed * 1000 + number * 100 + i)) for i, (kind, act, count) in enumerate(plan)]
+        over = threading.Event()
+        guard = threading.Thread(target=self.guard, args=(over,))
+        guard.start()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        over.set()
+        guard.join()
+
+    # ---- calm: one engine shot, one stopped, each with work in flight
     def spread(self):
         """Shards spread over all engines that are there."""
-        until = time.monotonic() + 30
+        until, have = time.monotonic() + 60, None
+        for engine in self.engines:
+            engine.wait_up()
         while time.monotonic() < until:
-            have = [int(n) for n in self.cluster.ask("select count(*) from shards s join engines e on e.engine_no=s.owner where e.lease_until>clock_timestamp() group by owner")]
+            have = [int(n) for n in self.cluster.ask_while_shot("select count(*) from shards s join engines e on e.engine_no=s.owner where e.lease_until>clock_timestamp() group by owner")]
             if len(have) == len(self.engines) and sum(have) == 64 and max(have) - min(have) <= 64 // len(self.engines):
                 return have
             time.sleep(0.1)
         self.give_up("shards are not spread: " + str(have))
 
-    def takeover(self, how):
-        victim = self.engines[0]
-        runs = [self.begin(self.slow, f"{how}-{uuid.uuid4()}", victim) for _ in range(6)]
-        time.sleep(0.3)
-        before = time.monotonic()
-        if how == "kill":
-            victim.process.kill()
-            victim.process.wait()
-        else:
-            victim.process.send_signal(signal.SIGSTOP)
-        names = ",".join(f"'{run}'" for run in runs)
-        limit = LEASE_S + self.args.slack
-        while True:
-            again = int(self.cluster.ask(f"select count(distinct run_id) from workflow_events where event_type='StepRedispatched' and run_id in ({names})")[0])
-            took = time.monotonic() - before
-            if again == len(runs):
-                break
-            if took > limit + 20:
-                self.give_up(f"after {how}: {again} of {len(runs)} runs went on elsewhere after {took:.1f} s")
-            time.sleep(0.05)
-        self.told.append(f"{how}: runs went on after {took:.1f} s")
-        faults = [f"{how}: runs went on only after {took:.1f} s"] if took > limit else []
-        if how == "stop":
-            size = os.path.getsize(victim.log)
-            victim.process.send_signal(signal.SIGCONT)
-            until = time.monotonic() + 20
-            while "fenced" not in open(victim.log).read()[size:]:
-                if time.monotonic() > until or victim.process.poll() is not None:
-                    faults.append("the engine that woke up does not say that it was fenced")
-                    break
+    def begin_at(self, engine, plan, name):
+        while True:  # an engine that was fenced a moment ago answers 503
+            try:
+                return self.begin_once(engine, plan, name)
+            except GONE:
                 time.sleep(0.05)
-        else:
-            victim.start()
+
+    def begin_once(self, engine, plan, name):
+        status, answer = engine.call("POST", "/v1/runs", {"document": plan, "runRequestId": name})
+        if status not in (200, 202):
+            raise OSError(f"{status} {answer}")
+        self.keep(call="start", request=name, ok=True, run=answer["runId"], why=None)
+        return answer["runId"]
+
+    def takeover(self, how):
+        self.spread()
+        victim = self.engines[len(self.failovers) % len(self.engines)]
+        runs = [self.begin_at(victim, self.slow, f"{how}-{uuid.uuid4()}") for _ in range(6)]
+        size, before = os.path.getsize(victim.log), time.monotonic()
+        time.sleep(0.3)
+        with victim.lock:
+            before = time.monotonic()
+            victim.kill() if how == "kill" else victim.process.send_signal(signal.SIGSTOP)
+            took = self.went_on(how, runs, before)
+            self.faults += [f"{how}: runs went on only after {t:.1f} s" for t in took if t > self.args.lease + self.args.slack][:1]
+            self.failovers.append((how, took))
+            self.say(f"{how}: {took[-1]:.1f} s")
+            self.count[how] += 1
+            victim.start() if how == "kill" else self.wake(victim, size)
         victim.wait_up()
-        return faults
+
+    def went_on(self, how, runs, before):
+        names, took = ",".join(f"'{run}'" for run in runs), {}
+        while len(took) < len(runs):
+            again = self.cluster.ask(f"select distinct run_id from workflow_events where event_type='StepRedispatched' and run_id in ({names})")
+            now = time.monotonic() - before
+            for run in again:
+                took.setdefault(run, now)
+            if now > self.args.lease + self.args.slack + 30:
+                self.give_up(f"after {how}: {len(took)} of {len(runs)} runs went on elsewhere after {now:.1f} s")
+            time.sleep(0.03)
+        return sorted(took.values())
+
+    def wake(self, victim, size):
+        victim.process.send_signal(signal.SIGCONT)
+        until = time.monotonic() + 20
+        while "fenced" not in open(victim.log).read()[size:]:
+            if time.monotonic() > until or victim.process.poll() is not None:
+                self.faults.append("the engine that woke up does not say that it was fenced")
+                return
+            time.sleep(0.05)
+
+    # ---- a batch that comes when its engine has been taken for dead
+    def delayed(self, name):
+        """Whether the database took it, which it must not, and the run that it was of."""
+        self.spread()
+        victim = self.engines[0]
+        waits = document("waits", [shell(self.effects, "a", "test $CAIRN_ATTEMPT -ge 2 && echo one", [], retry={"maxAttempts": 3, "delay": "8s"}), shell(self.effects, "b", "true", ["a"]), shell(self.effects, "c", "true", ["a"]), {"stepId": "d", "kind": "merge", "dependsOn": ["b", "c"]}])
+        run = self.begin_at(victim, waits, f"{name}-{uuid.uuid4()}")
+        epoch_now = lambda: int(self.cluster.ask(f"select h.epoch from run_heads h join runs r using(run_no) where run_id='{run}'")[0])
+        has = lambda event: self.cluster.ask(f"select 1 from workflow_events where run_id='{run}' and event_type='{event}'")
+        while not has("StepDelayed"):  # failed, and waits for its second attempt
+            time.sleep(0.05)
+        epoch = epoch_now()
+        signalling = threading.Thread(target=self.ignore, args=(victim, run))
+        held = []
+        holding = threading.Thread(target=lambda: held.append(victim.proxy.hold_append(b"RunPaused", 10)))
+        holding.start()
+        signalling.start()
+        holding.join()
+        with victim.lock:
+            victim.process.send_signal(signal.SIGSTOP)
+            until = time.monotonic() + self.args.lease + 20
+            while epoch_now() == epoch and time.monotonic() < until:
+                time.sleep(0.05)
+            if not held[0] or epoch_now() == epoch:
+                self.give_up(f"no batch was held ({held}), or nobody took the run over (epoch {epoch})")
+            held[0].let_go.set()
+            held[0].ended.wait(5)
+            stored = bool(has("RunPaused"))
+            victim.process.send_signal(signal.SIGCONT)
+        return stored, run
+
+    def ignore(self, engine, run):
+        try:
+            engine.call("PUT", f"/v1/runs/{run}/signals/{uuid.uuid4()}", {"signalType": "PAUSE", "payload": {}}, 20)
+        except GONE:
+            pass
 
     # ---- a run of one engine, seen and steered from the others
     def elsewhere(self):
         first, second, third = self.engines[0], self.engines[1], self.engines[-1]
-        run = self.begin(self.slow, f"elsewhere-{uuid.uuid4()}", first)
+        run = self.begin_at(first, self.slow, f"elsewhere-{uuid.uuid4()}")
         took = []
-        for engine, kind, state in ((second, "PAUSE", "PAUSED"), (third, "RESUME", None)):
+        for engine, kind in ((second, "PAUSE"), (third, "RESUME")):
             before = time.monotonic()
             status, body = engine.call("PUT", f"/v1/runs/{run}/signals/{uuid.uuid4()}", {"signalType": kind, "payload": {}})
             took.append(time.monotonic() - before)
@@ -255,139 +396,96 @@ class Storm:
             thread.join()
         if len({body.get("runId") for status, body in answers if status in (200, 202)}) != 1 or len(answers) != 3:
             yield f"one request at three engines: {answers}"
-        self.history.append((request, "ok", answers[0][1].get("runId")))
+        self.keep(call="start", request=request, ok=True, run=answers[0][1].get("runId"), why=None)
         status, page = second.call("GET", "/v1/audit?limit=500", None)
         engines = len({item["seq"] for item in page["items"]}), len(page["items"])
         if status != 200 or engines[1] <= engines[0]:
             yield f"the audit shows one chain only: {engines}"
-        status, body = third.call("GET", "/v1/audit:verify", None)
+        yield from self.audit(third)
+
+    @staticmethod
+    def audit(engine):
+        status, body = engine.call("GET", "/v1/audit:verify", None)
         if status != 200 or not body.get("intact") or body["records"] < 3:
             yield f"audit: {status} {body}"
 
-    # ---- fire
-    def fire(self):
-        rng = random.Random(self.args.seed)
-        acts = ["kill"] * self.args.kills + ["stop"] * self.args.stops + ["restart"] * self.args.restarts
-        rng.shuffle(acts)
-        for act in acts:
-            time.sleep(rng.uniform(0.05, 0.5))
-            engine = rng.choice(self.engines)
-            self.count[act] += 1
-            if act == "kill":
-                engine.process.kill()
-                engine.process.wait()
-                engine.start()
-            elif act == "stop":
-                engine.process.send_signal(signal.SIGSTOP)
-                time.sleep(LEASE_S * rng.uniform(0.5, 2))
-                engine.process.send_signal(signal.SIGCONT)
-            else:
-                self.cluster.stop(signal.SIGQUIT)
-                self.cluster.start()
-            for one in self.engines:
-                if one.process.poll() is not None:
-                    one.start()
-                    self.restarted += 1
+    # ---- all of it
+    def say(self, what):
+        if self.args.verbose:
+            print(f"  {time.monotonic() - self.began:6.1f} s  {what}", file=sys.stderr, flush=True)
 
-    def run(self):
+    def start(self):
         self.cluster.make()
-        self.url = self.cluster.url()
-        self.engines = [Engine(self, i + 1) for i in range(self.args.engines)]
+        if self.args.partitions:
+            self.islands, why = make_islands(self.args.engines)
+            self.told += [f"partitions left out ({why})"] if why else []
+        with open(os.path.join(self.dir, "cairn.toml"), "w") as out:
+            out.write(f'[serve]\nengineLeaseSeconds = {self.args.lease}\ntokenFile = "{self.token_file}"\nhosts = {json.dumps([island.host for island in self.islands])}\n')
+        self.engines = [Engine(self, i + 1, self.islands[i] if self.islands else None) for i in range(self.args.engines)]
         self.engines[0].start()
         self.engines[0].wait_up()
+        self.cluster.ask(WITNESS)
         for engine in self.engines[1:]:
             engine.start()
-        for engine in self.engines:
-            engine.wait_up()
-        have = self.spread()
-        self.told.append(f"shards {have}")
-        self.begin(self.plan, "first")
-        faults = list(self.elsewhere())
-        for how in ("kill", "stop"):
-            self.spread()
-            faults += self.takeover(how)
-        clients = [threading.Thread(target=self.client, args=(i,)) for i in range(self.args.clients)]
+        self.told.append(f"shards {self.spread()}")
+        self.say("begun")
+
+    def storm(self):
+        self.faults += list(self.elsewhere())
+        stored, run = self.delayed("delayed")
+        if stored:
+            self.faults.append(f"{run}: a batch of an engine that was taken for dead was stored")
+        self.say("a batch came late")
+        clients = [threading.Thread(target=self.client, args=(i,)) for i in range(self.args.clients)] + [threading.Thread(target=self.look)]
         for thread in clients:
             thread.start()
-        self.fire()
-        for engine in self.engines:
-            engine.wait_up()
+        for number in range(self.args.rounds):
+            self.fire(number)
+            self.say(f"round {number + 1} of {self.args.rounds}: {self.count}")
+            self.takeover(("stop", "kill")[number % 2])
         self.stop.set()
         for thread in clients:
             thread.join()
+        self.send(run, "RESUME")  # the signal may have found its way to the new owner
+        for engine in self.engines:
+            engine.wait_up()
         if not self.settle():
-            faults.append(f"{self.open_runs()} runs are stuck")
-        for engine in self.engines:
-            engine.process.send_signal(signal.SIGTERM)
-        for engine in self.engines:
-            engine.process.wait(60)
-        return self.check(faults)
+            self.faults.append(f"{self.open_runs()} runs are stuck")
+        self.say("settled")
+        self.faults += list(self.audit(self.engines[-1]))
 
-    # ---- the checker: history and effects against the log as SQL shows it
-    def check(self, faults):
-        runs = {}
-        for line in self.cluster.ask("select r.run_id||' '||coalesce(e.record_prefix||e.payload||e.record_suffix,'') from runs r left join workflow_events e using(run_no) order by r.run_no,e.sequence"):
-            run, text = line.split(" ", 1)
-            runs.setdefault(run, []).append(json.loads(text))
-        started, seen = {}, {}
-        for request, what, run in self.history:
-            if what != "ok":
-                faults.append(f"{request}: {what}")
-            elif run is None or run not in runs:
-                faults.append(f"acknowledged and lost: {request} {run}")
-            elif started.setdefault(request, run) != run:
-                faults.append(f"one request, two runs: {request}")
-            elif seen.setdefault(run, request) != request:
-                faults.append(f"two requests, one run: {run}")
-        if len(runs) != len(seen):
-            faults.append(f"{len(runs)} runs were stored, {len(seen)} acknowledged")
-        effects = {}
-        for line in open(self.effects):
-            run, step, logical, engine = line.split()
-            effects.setdefault(run, []).append((step, int(logical), int(engine)))
-        again = 0
-        for run, events in runs.items():
-            faults += [f"{run}: {fault}" for fault in self.check_run(events, effects.pop(run, []))]
-            again += sum(e["eventType"] == "StepRedispatched" for e in events)
-        if effects:
-            faults.append(f"effects of runs that are not stored: {sorted(effects)[:3]}")
-        verify = subprocess.run([self.args.cairn, "log", "verify", "--all", "--store", self.url], capture_output=True, text=True, cwd=self.dir)
+    def run(self):
+        self.began = time.monotonic()
+        self.start()
+        self.storm()
+        self.seconds = time.monotonic() - self.began
+        status = self.check()
+        if self.args.prove and not status:
+            from engines_proof import prove
+            status = prove(self)
+        self.end_all()
+        return status
+
+    def check(self):
+        self.history.flush()
+        keep_records(self.cluster, self.dir)
+        records = Records(self.dir)
+        faults = self.faults + [what for _kind, what in check(records)]
+        verify = subprocess.run([self.args.cairn, "log", "verify", "--all", "--store", self.cluster.url()], capture_output=True, text=True, cwd=self.dir)
         if verify.returncode:
             faults.append("log verify: " + (verify.stdout + verify.stderr)[-300:])
-        epochs = [int(n) for n in self.cluster.ask("select max(epoch) from shards")]
-        self.cluster.stop(signal.SIGINT)
-        for fault in faults[:20]:
-            print("  " + fault, file=sys.stderr)
-        fenced = sum(open(engine.log).read().count("joins again") for engine in self.engines)
-        told = f"{len(self.engines)} engines: {self.count['kill']} kills, {self.count['stop']} stops, {self.count['restart']} restarts of Postgres; {len(runs)} runs, {again} attempts begun again, {fenced} fenced, {self.restarted} started again, shard epochs up to {epochs[0]}; " + ", ".join(self.told)
-        print(f"{'not ok' if faults else 'ok'} engines_storm_I27_I28{': ' + str(len(faults)) + ' faults' if faults else ''} ({told})")
-        if faults or self.args.keep:
-            print("  kept: " + self.dir, file=sys.stderr)
-        else:
-            shutil.rmtree(self.dir)
-        return 1 if faults else 0
+        told = self.tell(records)
+        return tell("engines_storm_I27_I28", faults, told, self.dir, self.args.keep, self.args.prove)
 
-    def check_run(self, events, effects):
-        if [e["runSeq"] for e in events] != list(range(1, len(events) + 1)):
-            yield "numbers have gaps"
-        ends = [e["eventType"] for e in events if e["eventType"] in ("RunCompleted", "RunFailed", "RunCancelled")]
-        if ends != ["RunCompleted"] or events[-1]["eventType"] != "RunCompleted":
-            yield f"ended as {ends}"
-        ordered = {(e["stepId"], e["logicalAttemptId"], e["engineAttemptId"]) for e in events if e["eventType"] in ("StepStarted", "StepRedispatched")}
-        if not set(effects) <= ordered:
-            yield f"ran without an event: {sorted(set(effects) - ordered)} (I11)"
-        if len(set(effects)) != len(effects):
-            yield f"one attempt ran twice: {sorted(effects)} (I13)"
-        for step in "abcd":
-            mine = [e for e in events if e.get("stepId") == step]
-            done = [i for i, e in enumerate(mine) if e["eventType"] == "StepCompleted"]
-            if len(done) != 1 or done[0] != len(mine) - 1:
-                yield f"{step} completed {len(done)} times, or went on (I12)"
-            outcomes = [e["logicalAttemptId"] for e in mine if e["eventType"] in ("StepCompleted", "StepFailed", "StepSkipped")]
-            if len(set(outcomes)) != len(outcomes):
-                yield f"two outcomes of one attempt of {step} (I14)"
-            if step != "d" and not [e for e in effects if e[0] == step]:
-                yield f"{step} completed and never ran"
+    def tell(self, records):
+        took = sorted(t for _how, times in self.failovers for t in times)
+        fenced = sum(open(engine.log).read().count("joins again") for engine in self.engines)
+        again = sum(e["eventType"] == "StepRedispatched" for events in records.events.values() for e in events)
+        count = self.count
+        return (f"{self.seconds:.0f} s, {len(self.engines)} engines: {count['kill']} kills, {count['stop']} stops, {count['restart']} restarts of Postgres, "
+                f"{count['cut'] + count['withheld']} connections cut, {count['withheld']} of them after a commit whose answer was withheld and {count['late']} before one, {count['partition']} partitions; "
+                f"{len(records.heads)} runs, {sum(map(len, records.events.values()))} events, {again} attempts begun again, {fenced} fenced, {count['ended']} engines ended by themselves, {count['not begun']} began before the database did, "
+                f"shard epochs up to {max([move[1] for move in records.shard_moves], default=0)}; runs went on elsewhere after {took[int(len(took) * 0.99)]:.1f} s (p99), {took[-1]:.1f} s (max); " + ", ".join(self.told))
 
 
 def main():
@@ -397,9 +495,18 @@ def main():
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--stops", type=int, default=200)
     parser.add_argument("--restarts", type=int, default=200)
+    parser.add_argument("--cuts", type=int, default=5000, help="connections cut, those with a withheld answer among them")
+    parser.add_argument("--withheld", type=int, default=500, help="cut when a batch was committed and nobody had heard of it")
+    parser.add_argument("--partitions", type=int, default=100)
+    parser.add_argument("--minutes", type=float, default=24, help="of fire")
+    parser.add_argument("--rounds", type=int, default=20, help="after each, one engine is shot or stopped while it is calm")
+    parser.add_argument("--lease", type=int, default=2, help="of an engine, in seconds")
     parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--rate", type=float, default=10, help="runs that are started each second")
     parser.add_argument("--slack", type=float, default=2.0, help="seconds beyond the lease until runs must go on")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--prove", action="store_true", help="plant bugs afterwards: the checker must report each")
+    parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--dir")
     args = parser.parse_args()
@@ -407,7 +514,14 @@ def main():
     if not storm.cluster.bin:
         print("skip engines_storm: Postgres is not installed")
         sys.exit(0)
-    sys.exit(storm.run())
+    try:
+        status = storm.run()
+    except BaseException:
+        storm.end_all()
+        raise
+    sys.stdout.flush()
+    os._exit(status)  # threads of the proxies may still wait for somebody
 
 
-main()
+if __name__ == "__main__":
+    main()

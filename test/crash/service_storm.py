@@ -13,11 +13,10 @@ With --nats-outage the sinks go instead: nats-server is killed and the receiver 
 the server itself is killed too. Runs must go on as quickly as before; when the sinks are back, every event of the log must be in the stream
 once, and at the receiver, in the order of its run.
 """
-import argparse, http.client, json, os, random, shutil, signal, sqlite3, subprocess, sys, tempfile, threading, time, uuid
+import argparse, http.client, json, os, random, signal, sqlite3, subprocess, sys, tempfile, threading, time, uuid
 
-from sinks import Nats, Receiver, free_port
-
-MARK = 'echo "$CAIRN_RUN_ID $CAIRN_STEP_ID $CAIRN_ATTEMPT $CAIRN_ENGINE_ATTEMPT" >> "%s"'
+from sinks import Nats, Receiver
+from storming import BUSY, GONE, call, check_run, check_starts, document, free_port, read_effects, storm_plan, tell
 
 
 class Storm:
@@ -34,16 +33,7 @@ class Storm:
         self.server, self.workers = None, {}
         self.token = None
         self.kills = {"server": 0, "worker": 0, "stop": 0}
-        mark = MARK % self.effects
-        self.plan = {
-            "metadata": {"planId": "storm", "planVersion": "1", "schemaVersion": "v1.2"},
-            "steps": [
-                {"stepId": "a", "kind": "shell", "with": {"command": mark + "; sleep 0.05; echo one"}, "dependsOn": []},
-                {"stepId": "b", "kind": "shell", "with": {"command": mark + "; test $CAIRN_ATTEMPT -ge 2"}, "dependsOn": ["a"], "retry": {"maxAttempts": 5, "delay": "5ms"}},
-                {"stepId": "c", "kind": "shell", "with": {"command": mark + "; test $a.output = one"}, "dependsOn": ["a"]},
-                {"stepId": "d", "kind": "merge", "dependsOn": ["b", "c"]},
-            ],
-        }
+        self.plan = storm_plan(self.effects)
 
     def give_up(self, why):
         print("not ok service_storm: " + why)
@@ -77,13 +67,7 @@ class Storm:
 
     # ---- clients
     def call(self, method, path, body):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        try:
-            connection.request(method, path, json.dumps(body), {"Authorization": "Bearer " + self.token, "Content-Type": "application/json"})
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read() or b"null")
-        finally:
-            connection.close()
+        return call("127.0.0.1", self.port, self.token, method, path, body)
 
     def client(self, seed):
         rng = random.Random(seed)
@@ -92,14 +76,14 @@ class Storm:
             run = None
             while run is None:  # until it is acknowledged: the same request again never starts a second run
                 try:
-                    status, body = self.call("POST", "/v1/runs", {"document": json.dumps(self.plan), "runRequestId": request})
+                    status, body = self.call("POST", "/v1/runs", {"document": self.plan, "runRequestId": request})
                     if status in (200, 202):
                         run = body["runId"]
-                    elif status not in (429, 503, 504):
+                    elif status not in BUSY:
                         with self.lock:
                             self.history.append((request, f"refused {status} {body}", None))
                         break
-                except (OSError, http.client.HTTPException, json.JSONDecodeError):
+                except GONE:
                     pass
                 if run is None:
                     time.sleep(0.02)
@@ -117,7 +101,7 @@ class Storm:
                 status, page = self.call("GET", "/v1/runs?limit=60&q=status%3Dactive", None)
                 if status == 200 and len(page["items"]) < 60:
                     return
-            except (OSError, http.client.HTTPException, json.JSONDecodeError):
+            except GONE:
                 pass
             time.sleep(0.05)
 
@@ -129,7 +113,7 @@ class Storm:
                     status, _body = self.call("PUT", f"/v1/runs/{run}/signals/{signal_id}", {"signalType": kind, "payload": {}})
                     if status in (200, 202, 409):
                         break
-                except (OSError, http.client.HTTPException, json.JSONDecodeError):
+                except GONE:
                     pass
                 time.sleep(0.05)
 
@@ -173,7 +157,7 @@ class Storm:
                 status, page = self.call("GET", "/v1/runs?limit=1&q=status%3Dactive", None)
                 if status == 200 and not page["items"]:
                     return True
-            except (OSError, http.client.HTTPException, json.JSONDecodeError):
+            except GONE:
                 pass
             time.sleep(0.2)
         return False
@@ -183,7 +167,7 @@ class Storm:
         if not self.args.local:
             for name in ("w1", "w2", "w3"):
                 self.start_worker(name)
-        status, body = self.call("POST", "/v1/runs", {"document": json.dumps(self.plan), "runRequestId": "first"})
+        status, body = self.call("POST", "/v1/runs", {"document": self.plan, "runRequestId": "first"})
         self.history.append(("first", "ok", body.get("runId")))
         if not self.settle(20):
             self.give_up("not even an undisturbed run ends")
@@ -213,64 +197,20 @@ class Storm:
         faults = [] if settled else ["runs are stuck"]
         db = sqlite3.connect(f"file:{self.store}?mode=ro", uri=True)
         runs = dict(db.execute("select run_id, run_no from runs"))
-        started, seen = {}, {}
-        for request, what, run in self.history:
-            if what != "ok":
-                faults.append(f"{request}: {what}")
-            elif run is None or run not in runs:
-                faults.append(f"acknowledged and lost: {request} {run}")
-            elif started.setdefault(request, run) != run:
-                faults.append(f"one request, two runs: {request}")
-            elif seen.setdefault(run, request) != request:
-                faults.append(f"two requests, one run: {run}")
-        if len(runs) != len(seen):  # a start whose answer was lost is answered when it is asked again
-            faults.append(f"{len(runs)} runs were stored, {len(seen)} acknowledged")
-        effects = {}
-        for line in open(self.effects):
-            run, step, logical, engine = line.split()
-            effects.setdefault(run, []).append((step, int(logical), int(engine)))
+        faults += [what for _kind, what in check_starts(self.history, runs)]
+        effects = read_effects(self.effects)
         redispatched = 0
         for run, number in runs.items():
             events = [json.loads(text) for (text,) in db.execute("select record_prefix || payload || record_suffix from workflow_events where run_no = ? order by sequence", (number,))]
-            for fault in self.check_run(run, events, effects.pop(run, [])):
-                faults.append(f"{run}: {fault}")
+            faults += [f"{run}: {what}" for _kind, what in check_run(events, effects.pop(run, []))]
             redispatched += sum(e["eventType"] == "StepRedispatched" for e in events)
         if effects:
             faults.append(f"effects of runs that are not stored: {sorted(effects)[:3]}")
         verify = subprocess.run([self.args.cairn, "log", "verify", "--all", "--store", "sqlite:" + self.store], capture_output=True, text=True)
         if verify.returncode:
             faults.append("log verify: " + (verify.stdout + verify.stderr)[-300:])
-        for fault in faults[:20]:
-            print("  " + fault, file=sys.stderr)
         told = f"{self.kills['server']} kills of the server, {self.kills['worker']} of workers, {self.kills['stop']} stops; {len(runs)} runs, {redispatched} attempts begun again"
-        print(f"{'not ok' if faults else 'ok'} service_storm{': ' + str(len(faults)) + ' faults' if faults else ''} ({told})")
-        if faults or self.args.keep:
-            print("  kept: " + self.dir, file=sys.stderr)
-        else:
-            shutil.rmtree(self.dir)
-        return 1 if faults else 0
-
-    def check_run(self, run, events, effects):
-        if [e["runSeq"] for e in events] != list(range(1, len(events) + 1)):
-            yield "numbers have gaps"
-        ends = [e["eventType"] for e in events if e["eventType"] in ("RunCompleted", "RunFailed", "RunCancelled")]
-        if ends != ["RunCompleted"] or events[-1]["eventType"] != "RunCompleted":
-            yield f"ended as {ends}"
-        ordered = {(e["stepId"], e["logicalAttemptId"], e["engineAttemptId"]) for e in events if e["eventType"] in ("StepStarted", "StepRedispatched")}
-        if not set(effects) <= ordered:
-            yield f"ran without an event: {sorted(set(effects) - ordered)} (I11)"
-        if len(set(effects)) != len(effects):
-            yield f"one attempt ran twice: {sorted(effects)} (I13)"
-        for step in "abcd":
-            mine = [e for e in events if e.get("stepId") == step]
-            done = [i for i, e in enumerate(mine) if e["eventType"] == "StepCompleted"]
-            if len(done) != 1 or done[0] != len(mine) - 1:
-                yield f"{step} completed {len(done)} times, or went on (I12)"
-            outcomes = [e["logicalAttemptId"] for e in mine if e["eventType"] in ("StepCompleted", "StepFailed", "StepSkipped")]
-            if len(set(outcomes)) != len(outcomes):
-                yield f"two outcomes of one attempt of {step} (I14)"
-            if step != "d" and not [e for e in effects if e[0] == step]:
-                yield f"{step} completed and never ran"
+        return tell("service_storm", faults, told, self.dir, self.args.keep)
 
 
 class Outage(Storm):
@@ -280,10 +220,7 @@ class Outage(Storm):
         super().__init__(args)
         args.local = True
         self.nats, self.receiver = Nats(self.dir), Receiver()
-        self.plan = {
-            "metadata": {"planId": "outage", "planVersion": "1", "schemaVersion": "v1.2"},
-            "steps": [{"stepId": "a", "kind": "noop"}, {"stepId": "b", "kind": "echo", "with": {"message": "hello"}, "dependsOn": ["a"]}],
-        }
+        self.plan = document("outage", [{"stepId": "a", "kind": "noop"}, {"stepId": "b", "kind": "echo", "with": {"message": "hello"}, "dependsOn": ["a"]}])
         self.times = {"before": [], "outage": [], "after": []}
         self.phase = "before"
         with open(os.path.join(self.dir, "cairn.toml"), "w") as out:
@@ -305,14 +242,14 @@ allow = [{{ uri = "http://127.0.0.1:{self.receiver.port}/", allowPrivate = true 
             began, phase = time.monotonic(), self.phase
             try:
                 connection = connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-                connection.request("POST", "/v1/runs", json.dumps({"document": json.dumps(self.plan), "runRequestId": request}), {"Authorization": "Bearer " + self.token, "Content-Type": "application/json", "Prefer": "wait=30"})
+                connection.request("POST", "/v1/runs", json.dumps({"document": self.plan, "runRequestId": request}), {"Authorization": "Bearer " + self.token, "Content-Type": "application/json", "Prefer": "wait=30"})
                 answer = connection.getresponse()
                 status, body = answer.status, json.loads(answer.read())
-            except (OSError, http.client.HTTPException, json.JSONDecodeError):
+            except GONE:
                 connection = None
                 time.sleep(0.01)
                 continue
-            if status in (429, 503, 504):
+            if status in BUSY:
                 time.sleep(0.01)
                 continue
             with self.lock:
@@ -331,7 +268,7 @@ allow = [{{ uri = "http://127.0.0.1:{self.receiver.port}/", allowPrivate = true 
                 sinks = self.sinks()
                 if len(sinks) == 2 and all(sink["waiting"] == 0 and not sink["deadLetters"] for sink in sinks):
                     return True
-            except (OSError, http.client.HTTPException, json.JSONDecodeError):
+            except GONE:
                 pass
             time.sleep(0.1)
         return False
@@ -424,17 +361,10 @@ allow = [{{ uri = "http://127.0.0.1:{self.receiver.port}/", allowPrivate = true 
             yield f"{name}: {doubles} events came twice"
 
     def tell(self, faults, waiting):
-        for fault in faults[:20]:
-            print("  " + fault, file=sys.stderr)
         rates = getattr(self, "rates", {})
         p99 = {phase: round(1000 * sorted(times)[int(len(times) * 0.99)], 1) for phase, times in self.times.items() if times}
         told = f"sinks away for {self.args.nats_outage} s, {getattr(self, 'events', 0)} events, {waiting} waited; runs/s {({k: round(v) for k, v in rates.items()})}, p99 ms {p99}"
-        print(f"{'not ok' if faults else 'ok'} sink_outage{': ' + str(len(faults)) + ' faults' if faults else ''} ({told})")
-        if faults or self.args.keep:
-            print("  kept: " + self.dir, file=sys.stderr)
-        else:
-            shutil.rmtree(self.dir)
-        return 1 if faults else 0
+        return tell("sink_outage", faults, told, self.dir, self.args.keep)
 
 
 def main():
