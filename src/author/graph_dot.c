@@ -53,37 +53,38 @@ static const struct {
     {"cancelled", "#ffe9d0", "#bc4c00"}, {"not run", "#f0f0f0", "#6e7781"},
 };
 
-static void dot_scope(struct buf *out, const struct graph *g, uint32_t scope, uint32_t depth)
+static void dot_node(struct buf *out, const struct graph *g, uint32_t i, const char *state)
 {
-    const struct program *p = g->program;
-    uint32_t first;
-    uint32_t count = program_scope(p, scope, &first);
-    for (uint32_t i = first; i < first + count; i++) {
-        const struct program_step *ps = &p->steps[i];
-        const char *state = state_of(g, i);
-        indent(out, depth);
-        if (ps->kind == STEP_LOOP) {
-            buf_printf(out, "subgraph cluster_%u {\n", i);
-            indent(out, depth + 1);
-            buf_text(out, "label=\"");
-            label(out, g, i, false);
-            buf_text(out, "\"; style=rounded;\n");
-            dot_scope(out, g, i, depth + 1);
-            indent(out, depth);
-            buf_text(out, "}\n");
-            continue;
-        }
-        buf_printf(out, "n%u [label=\"", i);
-        label(out, g, i, false);
-        buf_byte(out, '"');
-        if (ps->kind == STEP_APPROVAL) buf_text(out, ", shape=octagon");
-        if (ps->kind == STEP_SUBRUN) buf_text(out, ", peripheries=2");
-        for (size_t k = 0; k < ARRAY_COUNT(colors); k++)
-            if (strcmp(colors[k].word, state) == 0)
-                buf_printf(out, ", style=\"rounded,filled\", fillcolor=\"%s\", color=\"%s\"", colors[k].fill,
-                           colors[k].line);
-        buf_text(out, "];\n");
+    enum step_kind kind = g->program->steps[i].kind;
+    buf_printf(out, "n%u [label=\"", i);
+    label(out, g, i, false);
+    buf_byte(out, '"');
+    if (kind == STEP_APPROVAL) buf_text(out, ", shape=octagon");
+    if (kind == STEP_SUBRUN) buf_text(out, ", peripheries=2");
+    for (size_t k = 0; k < ARRAY_COUNT(colors); k++)
+        if (strcmp(colors[k].word, state) == 0)
+            buf_printf(out, ", style=\"rounded,filled\", fillcolor=\"%s\", color=\"%s\"", colors[k].fill,
+                       colors[k].line);
+    buf_text(out, "];\n");
+}
+
+// Names of classes have no blanks: "not_run".
+static void class_name(struct buf *out, const char *word)
+{
+    for (; *word; word++) buf_byte(out, *word == ' ' ? '_' : *word);
+}
+
+static void mermaid_node(struct buf *out, const struct graph *g, uint32_t i, const char *state)
+{
+    enum step_kind kind = g->program->steps[i].kind;
+    buf_printf(out, "n%u%s", i, kind == STEP_APPROVAL ? "{{\"" : kind == STEP_SUBRUN ? "[[\"" : "[\"");
+    label(out, g, i, true);
+    buf_text(out, kind == STEP_APPROVAL ? "\"}}" : kind == STEP_SUBRUN ? "\"]]" : "\"]");
+    if (state[0]) {
+        buf_text(out, ":::");
+        class_name(out, state);
     }
+    buf_byte(out, '\n');
 }
 
 // An edge to or from a loop ends at the border of its cluster, and needs a node inside to aim at.
@@ -123,6 +124,43 @@ static void write_arcs(struct buf *out, const struct graph *g, bool mermaid)
     }
 }
 
+static void write_scope(struct buf *out, const struct graph *g, uint32_t scope, uint32_t depth, bool mermaid);
+
+static void write_loop(struct buf *out, const struct graph *g, uint32_t i, uint32_t depth, bool mermaid)
+{
+    buf_printf(out, mermaid ? "subgraph n%u [\"" : "subgraph cluster_%u {\n", i);
+    if (!mermaid) {
+        indent(out, depth + 1);
+        buf_text(out, "label=\"");
+    }
+    label(out, g, i, mermaid);
+    buf_text(out, mermaid ? "\"]\n" : "\"; style=rounded;\n");
+    write_scope(out, g, i, depth + 1, mermaid);
+    indent(out, depth);
+    buf_text(out, mermaid ? "end\n" : "}\n");
+}
+
+// Mermaid wants the edges of a loop inside it.
+static void write_scope(struct buf *out, const struct graph *g, uint32_t scope, uint32_t depth, bool mermaid)
+{
+    const struct program *p = g->program;
+    uint32_t first;
+    uint32_t count = program_scope(p, scope, &first);
+    for (uint32_t i = first; i < first + count; i++) {
+        indent(out, depth);
+        if (p->steps[i].kind == STEP_LOOP)
+            write_loop(out, g, i, depth, mermaid);
+        else
+            (mermaid ? mermaid_node : dot_node)(out, g, i, state_of(g, i));
+    }
+    if (mermaid && p->net) write_arcs(out, g, true);
+    for (uint32_t i = first; mermaid && !p->net && i < first + count; i++)
+        for (uint32_t k = 0; k < p->steps[i].dep_count; k++) {
+            indent(out, depth);
+            buf_printf(out, "n%u --> n%u\n", p->steps[i].deps[k], i);
+        }
+}
+
 void graph_dot(struct buf *out, const struct graph *g)
 {
     const struct program *p = g->program;
@@ -130,7 +168,7 @@ void graph_dot(struct buf *out, const struct graph *g)
     quoted(out, p->plan_id, false);
     buf_text(out, "\" {\n  rankdir=TB; compound=true;\n  node [shape=box, style=rounded, fontname=\"sans-serif\", "
                   "fontsize=11];\n  edge [color=\"#57606a\"];\n");
-    dot_scope(out, g, PROGRAM_TOP, 0);
+    write_scope(out, g, PROGRAM_TOP, 0, false);
     if (p->net) write_arcs(out, g, false);
     for (uint32_t i = 0; !p->net && i < p->step_count; i++)
         for (uint32_t k = 0; k < p->steps[i].dep_count; k++) {
@@ -143,53 +181,10 @@ void graph_dot(struct buf *out, const struct graph *g)
     buf_text(out, "}\n");
 }
 
-// Names of classes have no blanks: "not_run".
-static void class_name(struct buf *out, const char *word)
-{
-    for (; *word; word++) buf_byte(out, *word == ' ' ? '_' : *word);
-}
-
-static void mermaid_scope(struct buf *out, const struct graph *g, uint32_t scope, uint32_t depth)
-{
-    const struct program *p = g->program;
-    uint32_t first;
-    uint32_t count = program_scope(p, scope, &first);
-    for (uint32_t i = first; i < first + count; i++) {
-        const struct program_step *ps = &p->steps[i];
-        const char *state = state_of(g, i);
-        indent(out, depth);
-        if (ps->kind == STEP_LOOP) {
-            buf_printf(out, "subgraph n%u [\"", i);
-            label(out, g, i, true);
-            buf_text(out, "\"]\n");
-            mermaid_scope(out, g, i, depth + 1);
-            indent(out, depth);
-            buf_text(out, "end\n");
-            continue;
-        }
-        const char *open = ps->kind == STEP_APPROVAL ? "{{\"" : ps->kind == STEP_SUBRUN ? "[[\"" : "[\"";
-        const char *close = ps->kind == STEP_APPROVAL ? "\"}}" : ps->kind == STEP_SUBRUN ? "\"]]" : "\"]";
-        buf_printf(out, "n%u%s", i, open);
-        label(out, g, i, true);
-        buf_text(out, close);
-        if (state[0]) {
-            buf_text(out, ":::");
-            class_name(out, state);
-        }
-        buf_byte(out, '\n');
-    }
-    if (p->net) write_arcs(out, g, true);
-    for (uint32_t i = first; !p->net && i < first + count; i++)
-        for (uint32_t k = 0; k < p->steps[i].dep_count; k++) {
-            indent(out, depth);
-            buf_printf(out, "n%u --> n%u\n", p->steps[i].deps[k], i);
-        }
-}
-
 void graph_mermaid(struct buf *out, const struct graph *g)
 {
     buf_text(out, "flowchart TD\n");
-    mermaid_scope(out, g, PROGRAM_TOP, 0);
+    write_scope(out, g, PROGRAM_TOP, 0, true);
     for (size_t k = 0; g->options->mark && k < ARRAY_COUNT(colors); k++) {
         buf_text(out, "  classDef ");
         class_name(out, colors[k].word);

@@ -31,31 +31,36 @@ static void format_message(char *out, size_t size, const char *format, va_list a
         trim_partial_utf8(out, size - 1);
 }
 
-enum code error_set(struct error *err, enum code code, const char *format, ...)
+static void set_error(struct error *err, enum code code, uint32_t line, uint32_t column, const char *format,
+                      va_list arguments) __attribute__((format(printf, 5, 0)));
+
+// The first one counts.
+static void set_error(struct error *err, enum code code, uint32_t line, uint32_t column, const char *format,
+                      va_list arguments)
 {
     INVARIANT(code != OK);
-    if (!err || err->code != OK) return code;
+    if (!err || err->code != OK) return;
+    format_message(err->message, sizeof(err->message), format, arguments);
+    err->code = code;
+    err->line = line;
+    err->column = column;
+}
+
+enum code error_set(struct error *err, enum code code, const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    format_message(err->message, sizeof(err->message), format, arguments);
+    set_error(err, code, 0, 0, format, arguments);
     va_end(arguments);
-    err->code = code;
-    err->line = 0;
-    err->column = 0;
     return code;
 }
 
 enum code error_at(struct error *err, enum code code, uint32_t line, uint32_t column, const char *format, ...)
 {
-    INVARIANT(code != OK);
-    if (!err || err->code != OK) return code;
     va_list arguments;
     va_start(arguments, format);
-    format_message(err->message, sizeof(err->message), format, arguments);
+    set_error(err, code, line, column, format, arguments);
     va_end(arguments);
-    err->code = code;
-    err->line = line;
-    err->column = column;
     return code;
 }
 

@@ -1,5 +1,5 @@
-// RFC 8785, the JSON Canonicalization Scheme: no white space, members in the order of their keys'
-// UTF-16 code units, strings and numbers as ECMAScript prints them.
+// RFC 8785, the JSON Canonicalization Scheme: members in the order of their keys' UTF-16 code units, numbers as ECMAScript
+// prints them. The rest of it is how write.c writes anyway.
 #include "json/internal.h"
 
 #define SAFE_INTEGER (INT64_C(1) << 53)
@@ -19,7 +19,7 @@ int json_key_cmp(struct str a, struct str b)
     return (a.len > b.len) - (a.len < b.len);
 }
 
-static bool in_order(const struct json_member *members, uint32_t count)
+bool json_in_order(const struct json_member *members, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++) {
         if (json_key_cmp(members[i - 1].key, members[i].key) >= 0) return false;
@@ -58,7 +58,7 @@ bool json_order_init(struct json_order *order, const struct json_member *members
 {
     order->index = NULL;
     buf_init(&order->spill, SIZE_MAX / 4);
-    if (in_order(members, count)) return true;
+    if (json_in_order(members, count)) return true;
     uint32_t *index = order->local;
     if (count > ARRAY_COUNT(order->local)) {
         index = (uint32_t *)(void *)buf_reserve(&order->spill, count * sizeof(*index));
@@ -74,57 +74,13 @@ void json_order_release(struct json_order *order)
     buf_release(&order->spill);
 }
 
-static void write_value(struct buf *out, const struct json *value, uint32_t depth);
-
-static void write_member(struct buf *out, const struct json_member *member, uint32_t depth)
-{
-    json_write_string(out, member->key);
-    buf_byte(out, ':');
-    write_value(out, &member->value, depth + 1);
-}
-
-// A function of its own, so that the common path does not carry the index on its stack.
-static __attribute__((noinline)) void write_sorted(struct buf *out, const struct json *object, uint32_t depth)
-{
-    struct json_order order;
-    if (!json_order_init(&order, object->members, object->count)) {
-        out->failed = true;
-        return;
-    }
-    for (uint32_t i = 0; i < object->count && buf_ok(out); i++) {
-        if (i) buf_byte(out, ',');
-        write_member(out, &object->members[order.index ? order.index[i] : i], depth);
-    }
-    json_order_release(&order);
-}
-
-static void write_object(struct buf *out, const struct json *object, uint32_t depth)
-{
-    buf_byte(out, '{');
-    if (in_order(object->members, object->count)) {
-        for (uint32_t i = 0; i < object->count && buf_ok(out); i++) {
-            if (i) buf_byte(out, ',');
-            write_member(out, &object->members[i], depth);
-        }
-    } else {
-        write_sorted(out, object, depth);
-    }
-    buf_byte(out, '}');
-}
-
-static void write_array(struct buf *out, const struct json *array, uint32_t depth)
-{
-    buf_byte(out, '[');
-    for (uint32_t i = 0; i < array->count && buf_ok(out); i++) {
-        if (i) buf_byte(out, ',');
-        write_value(out, &array->items[i], depth + 1);
-    }
-    buf_byte(out, ']');
-}
-
-static void write_number(struct buf *out, const struct json *number)
+void json_canon_number(struct buf *out, const struct json *number)
 {
     double value;
+    if (number->type == JSON_INT && number->integer >= -SAFE_INTEGER && number->integer <= SAFE_INTEGER) {
+        buf_int(out, number->integer);
+        return;
+    }
     if (!json_double(number, &value)) {
         out->failed = true; // no double, no canonical form
         return;
@@ -132,44 +88,4 @@ static void write_number(struct buf *out, const struct json *number)
     char text[32];
     size_t len = json_double_format(value, text);
     buf_add(out, (struct str){text, len});
-}
-
-static void write_value(struct buf *out, const struct json *value, uint32_t depth)
-{
-    if (depth > JSON_DEPTH_MAX) {
-        out->failed = true;
-        return;
-    }
-    switch ((enum json_type)value->type) {
-    case JSON_NULL:
-        buf_add(out, STR("null"));
-        return;
-    case JSON_BOOL:
-        buf_add(out, value->boolean ? STR("true") : STR("false"));
-        return;
-    case JSON_INT:
-        if (value->integer >= -SAFE_INTEGER && value->integer <= SAFE_INTEGER)
-            buf_int(out, value->integer);
-        else
-            write_number(out, value);
-        return;
-    case JSON_NUMBER:
-        write_number(out, value);
-        return;
-    case JSON_STRING:
-        json_write_string(out, value->text);
-        return;
-    case JSON_ARRAY:
-        write_array(out, value, depth);
-        return;
-    case JSON_OBJECT:
-        write_object(out, value, depth);
-        return;
-    }
-    INVARIANT(value->type >= JSON_NULL && value->type <= JSON_OBJECT);
-}
-
-void json_canon(struct buf *out, const struct json *value)
-{
-    write_value(out, value, 0);
 }

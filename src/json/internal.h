@@ -49,6 +49,9 @@ bool json_number_equal(struct str a, struct str b);
 // RFC 8785 §3.2.3: by UTF-16 code units.
 int json_key_cmp(struct str a, struct str b);
 
+bool json_in_order(const struct json_member *members, uint32_t count);
+void json_canon_number(struct buf *out, const struct json *number); // fails the buf where no double holds it
+
 // The order of members by key. index is NULL when they already are in order.
 struct json_order {
     const uint32_t *index;

@@ -66,15 +66,17 @@ void json_write_string(struct buf *out, struct str text)
     out->ptr[out->len] = '\0';
 }
 
-// One writer for both forms: pretty is compact plus line breaks.
+// One writer for all forms: pretty is compact plus line breaks, canonical is compact in order.
+enum form { COMPACT, PRETTY, CANONICAL };
+
 struct writer {
     struct buf *out;
-    bool pretty;
+    enum form form;
 };
 
 static void write_break(const struct writer *writer, uint32_t depth)
 {
-    if (!writer->pretty) return;
+    if (writer->form != PRETTY) return;
     char *to = buf_reserve(writer->out, (size_t)depth * 2 + 1);
     if (!to) return;
     to[0] = '\n';
@@ -98,19 +100,43 @@ static void write_array(const struct writer *writer, const struct json *array, u
     buf_byte(out, ']');
 }
 
-static void write_object(const struct writer *writer, const struct json *object, uint32_t depth)
+// `order` may be NULL: as they are.
+static void write_members(const struct writer *writer, const struct json *object, const uint32_t *order, uint32_t depth)
 {
     struct buf *out = writer->out;
-    buf_byte(out, '{');
     for (uint32_t i = 0; i < object->count && buf_ok(out); i++) {
+        const struct json_member *member = &object->members[order ? order[i] : i];
         if (i) buf_byte(out, ',');
         write_break(writer, depth + 1);
-        json_write_string(out, object->members[i].key);
-        buf_add(out, writer->pretty ? STR(": ") : STR(":"));
-        write_value(writer, &object->members[i].value, depth + 1);
+        json_write_string(out, member->key);
+        buf_byte(out, ':');
+        if (writer->form == PRETTY) buf_byte(out, ' ');
+        write_value(writer, &member->value, depth + 1);
     }
+}
+
+// A function of its own, so that the common path does not carry the index on its stack.
+static __attribute__((noinline)) void write_sorted(const struct writer *writer, const struct json *object,
+                                                   uint32_t depth)
+{
+    struct json_order order;
+    if (!json_order_init(&order, object->members, object->count)) {
+        writer->out->failed = true;
+        return;
+    }
+    write_members(writer, object, order.index, depth);
+    json_order_release(&order);
+}
+
+static void write_object(const struct writer *writer, const struct json *object, uint32_t depth)
+{
+    buf_byte(writer->out, '{');
+    if (writer->form == CANONICAL && !json_in_order(object->members, object->count))
+        write_sorted(writer, object, depth);
+    else
+        write_members(writer, object, NULL, depth);
     if (object->count) write_break(writer, depth);
-    buf_byte(out, '}');
+    buf_byte(writer->out, '}');
 }
 
 static void write_value(const struct writer *writer, const struct json *value, uint32_t depth)
@@ -128,10 +154,13 @@ static void write_value(const struct writer *writer, const struct json *value, u
         buf_add(out, value->boolean ? STR("true") : STR("false"));
         return;
     case JSON_INT:
-        buf_int(out, value->integer);
-        return;
     case JSON_NUMBER:
-        buf_add(out, value->text);
+        if (writer->form == CANONICAL)
+            json_canon_number(out, value);
+        else if (value->type == JSON_INT)
+            buf_int(out, value->integer);
+        else
+            buf_add(out, value->text);
         return;
     case JSON_STRING:
         json_write_string(out, value->text);
@@ -148,12 +177,15 @@ static void write_value(const struct writer *writer, const struct json *value, u
 
 void json_write(struct buf *out, const struct json *value)
 {
-    struct writer writer = {.out = out};
-    write_value(&writer, value, 0);
+    write_value(&(struct writer){.out = out, .form = COMPACT}, value, 0);
 }
 
 void json_write_pretty(struct buf *out, const struct json *value)
 {
-    struct writer writer = {.out = out, .pretty = true};
-    write_value(&writer, value, 0);
+    write_value(&(struct writer){.out = out, .form = PRETTY}, value, 0);
+}
+
+void json_canon(struct buf *out, const struct json *value)
+{
+    write_value(&(struct writer){.out = out, .form = CANONICAL}, value, 0);
 }

@@ -94,6 +94,9 @@ void visit_end(struct cairn *cairn, struct visit *visit);
 // A store for reading, in visit->store.
 enum code visit_reader(struct cairn *cairn, struct visit *visit, struct error *err) MUST_CHECK;
 void visit_reader_end(struct cairn *cairn, struct visit *visit);
+// A call of its own that only reads: call_begin and visit_reader, and their ends.
+enum code reader_begin(struct cairn *cairn, struct visit *visit, struct error *err) MUST_CHECK;
+void reader_end(struct cairn *cairn, struct visit *visit);
 // Only the routes: for work that needs neither.
 void visit_routes(struct cairn *cairn, struct visit *visit);
 void visit_routes_end(const struct visit *visit);

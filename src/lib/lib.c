@@ -149,6 +149,21 @@ void visit_reader_end(struct cairn *cairn, struct visit *visit)
     visit_routes_end(visit);
 }
 
+enum code reader_begin(struct cairn *cairn, struct visit *visit, struct error *err)
+{
+    enum code rc = call_begin(cairn, err);
+    if (rc) return rc;
+    rc = visit_reader(cairn, visit, err);
+    if (rc) call_end(cairn);
+    return rc;
+}
+
+void reader_end(struct cairn *cairn, struct visit *visit)
+{
+    visit_reader_end(cairn, visit);
+    call_end(cairn);
+}
+
 // ---- opening
 
 // Straight from the system: no buffer that a fork could share.

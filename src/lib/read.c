@@ -19,6 +19,16 @@ static enum code give(struct str text, char **out, size_t *len, struct error *er
     return OK;
 }
 
+static enum code give_json(const struct json *value, char **out, size_t *len, struct error *err)
+{
+    struct buf text;
+    buf_init(&text, (size_t)512 << 20);
+    json_write(&text, value);
+    enum code rc = buf_ok(&text) ? give(buf_str(&text), out, len, err) : error_set(err, E_NOMEM, "out of memory");
+    buf_release(&text);
+    return rc;
+}
+
 // ---- one run
 
 struct found {
@@ -50,25 +60,13 @@ enum cairn_code cairn_view(struct cairn *cairn, const char *run, uint64_t at, ch
     struct found found;
     struct json value;
     *json = NULL;
-    enum code rc = call_begin(cairn, &err);
+    enum code rc = reader_begin(cairn, &visit, &err);
     if (rc) return tell(error, rc, &err, NULL);
-    rc = visit_reader(cairn, &visit, &err);
-    if (rc) {
-        call_end(cairn);
-        return tell(error, rc, &err, NULL);
-    }
     rc = fold(cairn, visit.store, str_from(run), at, &found, &err);
     if (!rc && !view_json(&found.folded.view, &found.arena, &value)) rc = error_set(&err, E_NOMEM, "out of memory");
-    if (!rc) {
-        struct buf text;
-        buf_init(&text, (size_t)512 << 20);
-        json_write(&text, &value);
-        rc = buf_ok(&text) ? give(buf_str(&text), json, len, &err) : error_set(&err, E_NOMEM, "out of memory");
-        buf_release(&text);
-    }
+    if (!rc) rc = give_json(&value, json, len, &err);
     found_release(&found);
-    visit_reader_end(cairn, &visit);
-    call_end(cairn);
+    reader_end(cairn, &visit);
     return tell(error, rc, &err, NULL);
 }
 
@@ -85,12 +83,7 @@ static enum code output_of(struct store *store, struct found *found, const char 
         return rc ? rc : give(bytes, json, len, err);
     }
     struct json value = step->value.type == 0 ? json_null() : step->value;
-    struct buf text;
-    buf_init(&text, (size_t)64 << 20);
-    json_write(&text, &value);
-    enum code rc = buf_ok(&text) ? give(buf_str(&text), json, len, err) : error_set(err, E_NOMEM, "out of memory");
-    buf_release(&text);
-    return rc;
+    return give_json(&value, json, len, err);
 }
 
 enum cairn_code cairn_output(struct cairn *cairn, const char *run, const char *step, char **json, size_t *len,
@@ -100,18 +93,12 @@ enum cairn_code cairn_output(struct cairn *cairn, const char *run, const char *s
     struct visit visit;
     struct found found;
     *json = NULL;
-    enum code rc = call_begin(cairn, &err);
+    enum code rc = reader_begin(cairn, &visit, &err);
     if (rc) return tell(error, rc, &err, NULL);
-    rc = visit_reader(cairn, &visit, &err);
-    if (rc) {
-        call_end(cairn);
-        return tell(error, rc, &err, NULL);
-    }
     rc = fold(cairn, visit.store, str_from(run), 0, &found, &err);
     if (!rc) rc = output_of(visit.store, &found, step ? step : "", json, len, &err);
     found_release(&found);
-    visit_reader_end(cairn, &visit);
-    call_end(cairn);
+    reader_end(cairn, &visit);
     return tell(error, rc, &err, NULL);
 }
 
@@ -132,14 +119,12 @@ enum cairn_code cairn_events_open(struct cairn *cairn, const char *run, uint64_t
     struct error err = {0};
     struct visit visit;
     *out = NULL;
-    enum code rc = call_begin(cairn, &err);
+    enum code rc = reader_begin(cairn, &visit, &err);
     if (rc) return tell(error, rc, &err, NULL);
     struct cairn_events *events = calloc(1, sizeof(*events));
-    rc = events ? visit_reader(cairn, &visit, &err) : error_set(&err, E_NOMEM, "out of memory");
-    if (rc) {
-        free(events);
-        call_end(cairn);
-        return tell(error, rc, &err, NULL);
+    if (!events) {
+        reader_end(cairn, &visit);
+        return tell(error, E_NOMEM, NULL, NULL);
     }
     struct run_head head;
     events->cairn = cairn;
@@ -149,8 +134,7 @@ enum cairn_code cairn_events_open(struct cairn *cairn, const char *run, uint64_t
     events->run = arena_copy(&events->names, str_from(run));
     rc = events->run.ptr ? store_head(visit.store, cairn->tenant, events->run, &events->arena, &head, &err)
                          : error_set(&err, E_NOMEM, "out of memory");
-    visit_reader_end(cairn, &visit);
-    call_end(cairn);
+    reader_end(cairn, &visit);
     if (rc)
         cairn_events_close(events);
     else
@@ -161,13 +145,8 @@ enum cairn_code cairn_events_open(struct cairn *cairn, const char *run, uint64_t
 static enum code next_page(struct cairn_events *events, struct error *err)
 {
     struct visit visit;
-    enum code rc = call_begin(events->cairn, err);
+    enum code rc = reader_begin(events->cairn, &visit, err);
     if (rc) return rc;
-    rc = visit_reader(events->cairn, &visit, err);
-    if (rc) {
-        call_end(events->cairn);
-        return rc;
-    }
     arena_reset(&events->arena);
     events->next = 0;
     events->page = (struct records){0};
@@ -180,8 +159,7 @@ static enum code next_page(struct cairn_events *events, struct error *err)
         if (!record->bytes.ptr || !record->type.ptr) rc = error_set(err, E_NOMEM, "out of memory");
     }
     if (rc) events->page.count = 0;
-    visit_reader_end(events->cairn, &visit);
-    call_end(events->cairn);
+    reader_end(events->cairn, &visit);
     return rc;
 }
 
@@ -274,13 +252,8 @@ static bool end_in_nul(struct arena *arena, struct run_head *head)
 static enum code next_runs(struct cairn_runs *runs, struct error *err)
 {
     struct visit visit;
-    enum code rc = call_begin(runs->cairn, err);
+    enum code rc = reader_begin(runs->cairn, &visit, err);
     if (rc) return rc;
-    rc = visit_reader(runs->cairn, &visit, err);
-    if (rc) {
-        call_end(runs->cairn);
-        return rc;
-    }
     arena_reset(&runs->arena);
     runs->next = 0;
     runs->page = (struct run_heads){0};
@@ -290,8 +263,7 @@ static enum code next_runs(struct cairn_runs *runs, struct error *err)
     if (rc) runs->page.count = 0;
     runs->filter.before = runs->page.next;
     runs->over = !rc && runs->page.next == 0;
-    visit_reader_end(runs->cairn, &visit);
-    call_end(runs->cairn);
+    reader_end(runs->cairn, &visit);
     return rc;
 }
 

@@ -446,42 +446,45 @@ static enum code parse_term(struct parser *p, int depth, const struct tree **out
     return rc ? rc : parse_quantifier(p, atom, out);
 }
 
-// Lists are built back to front in an array of links, so that long patterns do not recurse.
+// Lists grow at their end, so that long patterns do not recurse.
+struct links {
+    struct tree *first, *last;
+};
+
+static struct tree *add_link(struct parser *p, struct links *links, enum tree_kind kind) // NULL: out of memory
+{
+    struct tree *link = ARENA_NEW(p->arena, struct tree);
+    if (!link) return NULL;
+    link->kind = kind;
+    if (links->last)
+        links->last->right = link;
+    else
+        links->first = link;
+    links->last = link;
+    return link;
+}
+
 static enum code parse_sequence(struct parser *p, int depth, const struct tree **out)
 {
-    struct tree *first = NULL, *last = NULL;
+    struct links links = {0};
     while (!at_end(p) && peek(p) != '|' && peek(p) != ')') {
-        struct tree *link = ARENA_NEW(p->arena, struct tree);
-        if (!link) return out_of_memory(p);
-        link->kind = TREE_CONCAT;
-        enum code rc = parse_term(p, depth, &link->left);
+        struct tree *link = add_link(p, &links, TREE_CONCAT);
+        enum code rc = link ? parse_term(p, depth, &link->left) : out_of_memory(p);
         if (rc) return rc;
-        if (last)
-            last->right = link;
-        else
-            first = link;
-        last = link;
     }
-    *out = first;
-    return first ? OK : new_tree(p, (struct tree){.kind = TREE_EMPTY}, out);
+    *out = links.first;
+    return links.first ? OK : new_tree(p, (struct tree){.kind = TREE_EMPTY}, out);
 }
 
 static enum code parse_alternatives(struct parser *p, int depth, const struct tree **out)
 {
-    struct tree *first = NULL, *last = NULL;
+    struct links links = {0};
     do {
-        struct tree *link = ARENA_NEW(p->arena, struct tree);
-        if (!link) return out_of_memory(p);
-        link->kind = TREE_ALTERNATE;
-        enum code rc = parse_sequence(p, depth, &link->left);
+        struct tree *link = add_link(p, &links, TREE_ALTERNATE);
+        enum code rc = link ? parse_sequence(p, depth, &link->left) : out_of_memory(p);
         if (rc) return rc;
-        if (last)
-            last->right = link;
-        else
-            first = link;
-        last = link;
     } while (accept(p, "|"));
-    *out = first;
+    *out = links.first;
     return OK;
 }
 

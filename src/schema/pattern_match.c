@@ -109,6 +109,17 @@ static bool matched(const struct pattern *pattern, const struct threads *t)
     return threads_hold(t, (uint16_t)(pattern->code_count - 1)); // OP_MATCH is last
 }
 
+// Those of `from` that take the character, one instruction further on.
+static void consume(const struct pattern *pattern, const struct threads *from, uint32_t c, struct threads *to)
+{
+    to->count = 0;
+    for (uint32_t i = 0; i < from->count; i++) {
+        const struct pattern_code *code = &pattern->code[from->items[i]];
+        if (code->op == OP_SET && set_holds(&pattern->sets[code->x], c))
+            threads_put(to, (uint16_t)(from->items[i] + 1));
+    }
+}
+
 static bool simulate(const struct pattern *pattern, struct str subject)
 {
     struct threads sets[2];
@@ -128,12 +139,7 @@ static bool simulate(const struct pattern *pattern, struct str subject)
         follow(pattern, next, 0, place);
         if (matched(pattern, next)) return true;
         if (end) return false;
-        now->count = 0;
-        for (uint32_t i = 0; i < next->count; i++) {
-            const struct pattern_code *code = &pattern->code[next->items[i]];
-            if (code->op == OP_SET && set_holds(&pattern->sets[code->x], c))
-                threads_put(now, (uint16_t)(next->items[i] + 1));
-        }
+        consume(pattern, next, c, now);
         word_before = word_after;
     }
 }
@@ -158,12 +164,7 @@ size_t pattern_match_at(const struct pattern *pattern, struct str subject, size_
         if (matched(pattern, next)) found = start;
         ++*seen;
         if (end) break;
-        now->count = 0;
-        for (uint32_t i = 0; i < next->count; i++) {
-            const struct pattern_code *code = &pattern->code[next->items[i]];
-            if (code->op == OP_SET && set_holds(&pattern->sets[code->x], c))
-                threads_put(now, (uint16_t)(next->items[i] + 1));
-        }
+        consume(pattern, next, c, now);
         word_before = word_after;
     }
     return found;

@@ -189,11 +189,6 @@ static enum code run_fromjson(struct eval *e, struct call *call, struct json *ou
     return rc ? eval_fault(e, rc, "fromjson: %s", fault.message) : OK;
 }
 
-static enum code run_safe(struct eval *e, struct call *call, struct json *out)
-{
-    return run_string(e, call, out);
-}
-
 static enum code run_escape(struct eval *e, struct call *call, struct json *out)
 {
     static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
@@ -256,7 +251,7 @@ const struct function *filter_find(struct str name)
         {"to_json", "indent", 0, run_tojson},
         {"fromjson", NULL, 0, run_fromjson},
         {"from_json", NULL, 0, run_fromjson},
-        {"safe", NULL, 0, run_safe},
+        {"safe", NULL, 0, run_string},
         {"escape", NULL, 0, run_escape},
         {"e", NULL, 0, run_escape},
         {"format", "*", 0, run_format},

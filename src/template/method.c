@@ -44,37 +44,22 @@ static enum code run_get(struct eval *e, struct call *call, struct json *out)
     return eval_charge(e, call->self.count / 256);
 }
 
-static enum code members(struct eval *e, const struct call *call, bool keys, bool values, struct json *out)
+// items, keys, values
+static enum code run_members(struct eval *e, struct call *call, struct json *out)
 {
+    char which = call->function->name[0];
     enum code rc = OK;
     if (call->self.type != JSON_OBJECT) return no_method(e, call);
     struct json list = json_array();
     for (uint32_t i = 0; i < call->self.count && !rc; i++) {
         const struct json_member *m = &call->self.members[i];
-        struct json pair = value_tuple();
-        if (keys && values) {
-            rc = value_push(e, &pair, json_string(m->key));
-            if (!rc) rc = value_push(e, &pair, m->value);
-        }
-        if (!rc) rc = value_push(e, &list, keys && values ? pair : keys ? json_string(m->key) : m->value);
+        struct json item = which == 'i' ? value_tuple() : which == 'k' ? json_string(m->key) : m->value;
+        if (which == 'i') rc = value_push(e, &item, json_string(m->key));
+        if (which == 'i' && !rc) rc = value_push(e, &item, m->value);
+        if (!rc) rc = value_push(e, &list, item);
     }
     *out = list;
     return rc;
-}
-
-static enum code run_items(struct eval *e, struct call *call, struct json *out)
-{
-    return members(e, call, true, true, out);
-}
-
-static enum code run_keys(struct eval *e, struct call *call, struct json *out)
-{
-    return members(e, call, true, false, out);
-}
-
-static enum code run_values(struct eval *e, struct call *call, struct json *out)
-{
-    return members(e, call, false, true, out);
 }
 
 static enum code run_copy(struct eval *e, struct call *call, struct json *out)
@@ -86,23 +71,15 @@ static enum code run_copy(struct eval *e, struct call *call, struct json *out)
 
 // ---- strings
 
-static enum code split_self(struct eval *e, struct call *call, bool from_right, struct json *out)
+// split, rsplit
+static enum code run_split(struct eval *e, struct call *call, struct json *out)
 {
     struct str s;
     int64_t max = -1;
+    bool from_right = call->function->name[0] == 'r';
     enum code rc = text_self(e, call, &s);
     if (!rc) rc = int_arg(e, call, 1, -1, &max);
     return rc ? rc : text_split(e, s, call_arg(call, 0), max < 0 ? -1 : max, from_right, out);
-}
-
-static enum code run_split(struct eval *e, struct call *call, struct json *out)
-{
-    return split_self(e, call, false, out);
-}
-
-static enum code run_rsplit(struct eval *e, struct call *call, struct json *out)
-{
-    return split_self(e, call, true, out);
 }
 
 static enum code run_splitlines(struct eval *e, struct call *call, struct json *out)
@@ -120,30 +97,17 @@ static enum code run_splitlines(struct eval *e, struct call *call, struct json *
     return rc;
 }
 
-static enum code strip_self(struct eval *e, struct call *call, bool left, bool right, struct json *out)
+// strip, lstrip, rstrip
+static enum code run_strip(struct eval *e, struct call *call, struct json *out)
 {
     struct str s, set = {0};
+    char side = call->function->name[0];
     bool spaces = !call_arg(call, 0) || call->args[0].type == JSON_NULL;
     enum code rc = text_self(e, call, &s);
     if (!rc && !spaces) rc = text_arg(e, call, 0, &set);
     if (!rc) rc = eval_charge(e, set.len ? s.len * set.len / BYTES_PER_STEP : 0);
-    if (!rc) *out = json_string(text_strip(s, set, spaces, left, right));
+    if (!rc) *out = json_string(text_strip(s, set, spaces, side != 'r', side != 'l'));
     return rc;
-}
-
-static enum code run_strip(struct eval *e, struct call *call, struct json *out)
-{
-    return strip_self(e, call, true, true, out);
-}
-
-static enum code run_lstrip(struct eval *e, struct call *call, struct json *out)
-{
-    return strip_self(e, call, true, false, out);
-}
-
-static enum code run_rstrip(struct eval *e, struct call *call, struct json *out)
-{
-    return strip_self(e, call, false, true, out);
 }
 
 static enum code run_case(struct eval *e, struct call *call, struct json *out)
@@ -385,16 +349,16 @@ const struct function *method_find(struct str name)
 {
     static const struct function table[] = {
         {"get", "key,default", 1, run_get},
-        {"items", NULL, 0, run_items},
-        {"keys", NULL, 0, run_keys},
-        {"values", NULL, 0, run_values},
+        {"items", NULL, 0, run_members},
+        {"keys", NULL, 0, run_members},
+        {"values", NULL, 0, run_members},
         {"copy", NULL, 0, run_copy},
         {"split", "sep,maxsplit", 0, run_split},
-        {"rsplit", "sep,maxsplit", 0, run_rsplit},
+        {"rsplit", "sep,maxsplit", 0, run_split},
         {"splitlines", NULL, 0, run_splitlines},
         {"strip", "chars", 0, run_strip},
-        {"lstrip", "chars", 0, run_lstrip},
-        {"rstrip", "chars", 0, run_rstrip},
+        {"lstrip", "chars", 0, run_strip},
+        {"rstrip", "chars", 0, run_strip},
         {"lower", NULL, 0, run_case},
         {"upper", NULL, 0, run_case},
         {"title", NULL, 0, run_case},
