@@ -2,82 +2,14 @@
 // process, which are then the handles of one store (one thread at a time, all of them). A commit first copies and makes
 // room for all it brings, which may fail, and then shows it, which cannot: an entry below a count is visible, one above is
 // not there.
-#include "base/map.h"
-#include "store/note_list.h"
-#include "store/shard_board.h"
+#include "store/memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-struct stored { // an event or a ledger entry
-    uint64_t after_seq;
-    struct str bytes, type, signal_id;
-    struct digest hash; // ledger
-};
-
-struct stored_list {
-    struct stored *items;
-    size_t count, capacity;
-    size_t drafted; // filled by the commit under way, beyond count
-};
-
-struct memory_run {
-    bool present; // false: a commit that failed left it behind
-    bool drafted; // by the commit under way
-    bool held;    // by a run_log
-    bool removed; // has a tombstone
-    struct run_head head;
-    struct stored_list events, ledger;
-};
-
-struct memory_blob {
-    struct digest sha256;
-    struct str bytes;
-    bool gone;
-};
-
-struct memory_place { // of an event in the feed; its position is its index + 1
-    const struct memory_run *run;
-    uint64_t seq;
-};
-
-struct memory_store {
-    struct str name; // empty: of one handle
-    size_t handles;
-    struct memory_store *next; // of those with a name
-    struct shard_board board;
-    struct note_list notes;
-    struct memory_place *feed;
-    size_t feed_count, feed_capacity;
-    struct tombstones tombstones;
-    size_t tombstone_capacity;
-    struct arena arena;
-    struct map by_id; // "tenant/run" -> runs
-    struct memory_run **runs;
-    size_t run_count, run_capacity;
-    struct memory_run **order; // present ones, by position - 1
-    size_t present_count, order_capacity;
-    struct map by_hash; // -> blobs
-    struct memory_blob *blobs;
-    size_t blob_count, blob_capacity;
-    struct inbox_item *inbox;
-    size_t inbox_count, inbox_capacity;
-    int64_t next_inbox;
-};
-
-struct memory_handle {
-    struct store base;
-    struct memory_store *data;
-};
-
-static struct memory_store *memory(const struct store *store)
-{
-    return CONTAINER_OF((void *)(uintptr_t)store, struct memory_handle, base)->data;
-}
-
-static enum code out_of_memory(struct error *err)
+enum code memory_out_of(struct error *err)
 {
     return error_set(err, E_NOMEM, "out of memory");
 }
@@ -103,8 +35,8 @@ static struct memory_run *find_run(const struct memory_store *store, struct str 
     return at == MAP_NONE ? NULL : store->runs[at];
 }
 
-static enum code find_present(const struct memory_store *store, struct str tenant, struct str run,
-                              struct memory_run **out, struct error *err)
+enum code memory_find(const struct memory_store *store, struct str tenant, struct str run, struct memory_run **out,
+                      struct error *err)
 {
     *out = find_run(store, tenant, run);
     if (!*out || !(*out)->present) return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
@@ -113,18 +45,14 @@ static enum code find_present(const struct memory_store *store, struct str tenan
 
 // ---- commit
 
-static bool copy_to(struct arena *arena, struct str *s)
-{
-    *s = arena_copy(arena, *s);
-    return s->ptr != NULL;
-}
-
 static bool copy_identity(struct arena *arena, struct run_head *head)
 {
     struct run_ids *ids = &head->ids;
-    return copy_to(arena, &ids->tenant) && copy_to(arena, &ids->project) && copy_to(arena, &ids->environment) &&
-           copy_to(arena, &ids->run) && copy_to(arena, &ids->plan_id) && copy_to(arena, &ids->plan_version) &&
-           copy_to(arena, &head->name) && copy_to(arena, &head->parent_run) && copy_to(arena, &head->original_run);
+    return memory_copy(arena, &ids->tenant) && memory_copy(arena, &ids->project) &&
+           memory_copy(arena, &ids->environment) && memory_copy(arena, &ids->run) &&
+           memory_copy(arena, &ids->plan_id) && memory_copy(arena, &ids->plan_version) &&
+           memory_copy(arena, &head->name) && memory_copy(arena, &head->parent_run) &&
+           memory_copy(arena, &head->original_run);
 }
 
 static enum code draft_run(struct memory_store *store, const struct run_log *log, struct error *err)
@@ -139,7 +67,7 @@ static enum code draft_run(struct memory_store *store, const struct run_log *log
                                 sizeof(*store->runs), &store->run_capacity);
         if (runs) store->runs = runs;
         if (!run || !id.ptr || !runs || !map_put(&store->by_id, id, (uint32_t)store->run_count, NULL))
-            return out_of_memory(err);
+            return memory_out_of(err);
         store->runs[store->run_count++] = run;
     }
     run->head = (struct run_head){
@@ -152,7 +80,7 @@ static enum code draft_run(struct memory_store *store, const struct run_log *log
         .epoch = log->epoch,
         .shard = log->shard,
     };
-    if (!copy_identity(&store->arena, &run->head)) return out_of_memory(err);
+    if (!copy_identity(&store->arena, &run->head)) return memory_out_of(err);
     run->drafted = true;
     return OK;
 }
@@ -190,7 +118,7 @@ static enum code draft_heads(struct memory_store *store, const struct commit *co
     }
     void *order = arena_grow(&store->arena, store->order, store->present_count, store->present_count + created,
                              sizeof(*store->order), &store->order_capacity);
-    if (!order) return out_of_memory(err);
+    if (!order) return memory_out_of(err);
     store->order = order;
     return OK;
 }
@@ -201,8 +129,8 @@ static bool draft_stored(struct memory_store *store, struct stored_list *list, s
                              sizeof(*list->items), &list->capacity);
     if (!items) return false;
     list->items = items;
-    if (!copy_to(&store->arena, &item.bytes) || !copy_to(&store->arena, &item.type) ||
-        !copy_to(&store->arena, &item.signal_id))
+    if (!memory_copy(&store->arena, &item.bytes) || !memory_copy(&store->arena, &item.type) ||
+        !memory_copy(&store->arena, &item.signal_id))
         return false;
     list->items[list->count + list->drafted++] = item;
     return true;
@@ -215,7 +143,7 @@ static enum code draft_records(struct memory_store *store, const struct commit *
         struct memory_run *run = find_run(store, event->log->ids.tenant, event->log->ids.run);
         if (!draft_stored(store, &run->events,
                           (struct stored){.bytes = event->encoded.bytes, .type = event->encoded.type}))
-            return out_of_memory(err);
+            return memory_out_of(err);
     }
     for (size_t i = 0; i < commit->ledger_count; i++) {
         const struct commit_ledger *entry = &commit->ledger[i];
@@ -226,12 +154,12 @@ static enum code draft_records(struct memory_store *store, const struct commit *
                                           .type = entry->kind,
                                           .signal_id = entry->signal_id,
                                           .hash = entry->hash}))
-            return out_of_memory(err);
+            return memory_out_of(err);
     }
     return OK;
 }
 
-static struct str digest_bytes(const struct digest *digest)
+struct str memory_blob_key(const struct digest *digest)
 {
     return (struct str){(const char *)digest->b, SHA256_SIZE};
 }
@@ -239,18 +167,18 @@ static struct str digest_bytes(const struct digest *digest)
 // Blobs are named by their content, so one that a failed commit left behind is no half truth.
 static enum code add_blob(struct memory_store *store, const struct append_blob *blob, struct error *err)
 {
-    uint32_t there = map_get(&store->by_hash, digest_bytes(&blob->sha256));
+    uint32_t there = map_get(&store->by_hash, memory_blob_key(&blob->sha256));
     if (there != MAP_NONE) {
         store->blobs[there].gone = false;
         return OK;
     }
     void *blobs = arena_grow(&store->arena, store->blobs, store->blob_count, store->blob_count + 1,
                              sizeof(*store->blobs), &store->blob_capacity);
-    struct str key = arena_copy(&store->arena, digest_bytes(&blob->sha256));
+    struct str key = arena_copy(&store->arena, memory_blob_key(&blob->sha256));
     struct str bytes = arena_copy(&store->arena, blob->bytes);
     if (blobs) store->blobs = blobs;
     if (!blobs || !key.ptr || !bytes.ptr || !map_put(&store->by_hash, key, (uint32_t)store->blob_count, NULL))
-        return out_of_memory(err);
+        return memory_out_of(err);
     store->blobs[store->blob_count++] = (struct memory_blob){blob->sha256, bytes, false};
     return OK;
 }
@@ -303,7 +231,7 @@ static enum code draft_feed(struct memory_store *store, const struct commit *com
 {
     void *feed = arena_grow(&store->arena, store->feed, store->feed_count, store->feed_count + commit->event_count,
                             sizeof(*store->feed), &store->feed_capacity);
-    if (!feed) return out_of_memory(err);
+    if (!feed) return memory_out_of(err);
     store->feed = feed;
     return OK;
 }
@@ -321,12 +249,12 @@ static enum code draft_notes(struct memory_store *store, const struct commit *co
                              struct note_node ***out, struct error *err)
 {
     struct note_node **nodes = ARENA_ARRAY(turn, commit->note_count, struct note_node *);
-    enum code rc = nodes ? note_list_check(&store->notes, commit, err) : out_of_memory(err);
+    enum code rc = nodes ? note_list_check(&store->notes, commit, err) : memory_out_of(err);
     for (size_t i = 0; i < commit->note_count && !rc; i++) {
         const struct note_change *note = &commit->notes[i];
         if (note->after == 0) continue;
         nodes[i] = note_node_new(note->space, note->key, note->after, note->value);
-        if (!nodes[i]) rc = out_of_memory(err);
+        if (!nodes[i]) rc = memory_out_of(err);
     }
     for (size_t i = 0; i < commit->note_count && rc && nodes; i++) free(nodes[i]);
     *out = nodes;
@@ -378,7 +306,7 @@ static enum code memory_commit(struct store *base, struct commit *commit, struct
 
 // ---- leases: there is no other process, so a run without a shard is always free to take; who had it before is fenced by the epoch
 
-static enum code copy_head(const struct memory_run *run, struct arena *arena, struct run_head *out)
+enum code memory_copy_head(const struct memory_run *run, struct arena *arena, struct run_head *out)
 {
     *out = run->head;
     out->owned = run->held;
@@ -390,13 +318,13 @@ static enum code memory_claim(struct store *base, struct str tenant, struct str 
                               struct arena *arena, int64_t *backend_id, struct error *err)
 {
     struct memory_run *run;
-    enum code rc = find_present(memory(base), tenant, name, &run, err);
+    enum code rc = memory_find(memory(base), tenant, name, &run, err);
     if (rc) return rc;
     if (base->member && !board_knows(&memory(base)->board, base->member)) return shard_fenced(base, err);
     if (!board_allows(&memory(base)->board, base->member, run->head.shard))
         return error_set(err, E_LOCKED, "run %.*s is owned by engine %llu", STR_ARG(name),
                          (unsigned long long)memory(base)->board.owner[run->head.shard - 1]);
-    if (copy_head(run, arena, out)) return out_of_memory(err);
+    if (memory_copy_head(run, arena, out)) return memory_out_of(err);
     run->held = true;
     out->epoch = ++run->head.epoch;
     *backend_id = (int64_t)run->head.position;
@@ -407,195 +335,6 @@ static void memory_release(struct store *base, struct run_log *log)
 {
     struct memory_run *run = find_run(memory(base), log->ids.tenant, log->ids.run);
     if (run && run->head.epoch == log->epoch) run->held = false;
-}
-
-// ---- reading
-
-static enum code memory_head(struct store *base, struct str tenant, struct str name, struct arena *arena,
-                             struct run_head *out, struct error *err)
-{
-    struct memory_run *run;
-    enum code rc = find_present(memory(base), tenant, name, &run, err);
-    if (rc) return rc;
-    return copy_head(run, arena, out) ? out_of_memory(err) : OK;
-}
-
-static enum code memory_list(struct store *base, const struct run_filter *filter, struct arena *arena,
-                             struct run_heads *out, struct error *err)
-{
-    const struct memory_store *store = memory(base);
-    size_t capacity = 0;
-    size_t from = store->present_count;
-    if (filter->before && filter->before - 1 < from) from = filter->before - 1;
-    for (size_t i = from; i > 0; i--) {
-        const struct memory_run *run = store->order[i - 1];
-        if (run->removed || !run_filter_matches(filter, &run->head)) continue;
-        if (out->count == filter->limit) {
-            out->next = out->items[out->count - 1].position;
-            return OK;
-        }
-        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        if (!out->items || copy_head(run, arena, &out->items[out->count++])) return out_of_memory(err);
-    }
-    return OK;
-}
-
-static enum code read_list(const struct stored_list *list, bool ledger, uint64_t after, size_t limit,
-                           struct arena *arena, struct records *out, struct error *err)
-{
-    size_t count = after < list->count ? list->count - after : 0;
-    if (count > limit) count = limit;
-    out->items = ARENA_ARRAY(arena, count, struct record);
-    if (!out->items) return out_of_memory(err);
-    for (size_t i = 0; i < count; i++) {
-        const struct stored *stored = &list->items[after + i];
-        struct record *record = &out->items[i];
-        uint64_t number = after + i + 1;
-        *record = (struct record){
-            .seq = ledger ? stored->after_seq : number,
-            .ledger_seq = ledger ? number : 0,
-            .type = stored->type,
-            .signal_id = stored->signal_id,
-            .bytes = stored->bytes,
-            .hash = stored->hash,
-        };
-        if (!copy_to(arena, &record->type) || !copy_to(arena, &record->signal_id) || !copy_to(arena, &record->bytes))
-            return out_of_memory(err);
-    }
-    out->count = count;
-    return OK;
-}
-
-static enum code memory_read(struct store *base, struct str tenant, struct str name, uint64_t after, size_t limit,
-                             struct arena *arena, struct records *out, struct error *err)
-{
-    struct memory_run *run;
-    enum code rc = find_present(memory(base), tenant, name, &run, err);
-    return rc ? rc : read_list(&run->events, false, after, limit, arena, out, err);
-}
-
-static enum code memory_read_ledger(struct store *base, struct str tenant, struct str name, uint64_t after,
-                                    size_t limit, struct arena *arena, struct records *out, struct error *err)
-{
-    struct memory_run *run;
-    enum code rc = find_present(memory(base), tenant, name, &run, err);
-    return rc ? rc : read_list(&run->ledger, true, after, limit, arena, out, err);
-}
-
-static enum code memory_blob(struct store *base, const struct digest *sha256, struct arena *arena, struct str *out,
-                             struct error *err)
-{
-    const struct memory_store *store = memory(base);
-    uint32_t at = map_get(&store->by_hash, digest_bytes(sha256));
-    if (at == MAP_NONE || store->blobs[at].gone) return error_set(err, E_NOT_FOUND, "there is no such blob");
-    *out = arena_copy(arena, store->blobs[at].bytes);
-    return out->ptr ? OK : out_of_memory(err);
-}
-
-static bool copy_note(const struct note_node *node, struct arena *arena, struct note *out)
-{
-    *out = (struct note){.space = node->space, .key = node->key, .value = node->value, .version = node->version};
-    return !arena || (copy_to(arena, &out->space) && copy_to(arena, &out->key) && copy_to(arena, &out->value));
-}
-
-static enum code memory_note(struct store *base, struct str space, struct str key, struct arena *arena,
-                             struct note *out, struct error *err)
-{
-    const struct note_node *node = note_list_find(&memory(base)->notes, space, key);
-    if (!node) return note_missing(space, key, err);
-    return copy_note(node, arena, out) ? OK : out_of_memory(err);
-}
-
-static enum code memory_notes(struct store *base, struct str space, struct str after, size_t limit, struct arena *arena,
-                              struct notes *out, struct error *err)
-{
-    size_t capacity = 0;
-    const struct note_node *node = note_list_above(&memory(base)->notes, space, after);
-    for (; node && str_eq(node->space, space) && out->count < limit; node = node->next[0]) {
-        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        if (!out->items || !copy_note(node, arena, &out->items[out->count++])) return out_of_memory(err);
-    }
-    return OK;
-}
-
-static enum code memory_next_space(struct store *base, struct str after, struct arena *arena, struct str *out,
-                                   struct error *err)
-{
-    const struct note_node *node = note_list_beyond(&memory(base)->notes, after);
-    *out = node ? node->space : STR("");
-    return !node || copy_to(arena, out) ? OK : out_of_memory(err);
-}
-
-static enum code memory_feed(struct store *base, uint64_t after, size_t limit, struct arena *arena, struct feed *out,
-                             struct error *err)
-{
-    const struct memory_store *store = memory(base);
-    size_t capacity = 0;
-    for (size_t at = after; at < store->feed_count && out->count < limit; at++) {
-        const struct memory_run *run = store->feed[at].run;
-        out->next = at + 1;
-        if (run->removed) continue;
-        const struct stored *stored = &run->events.items[store->feed[at].seq - 1];
-        struct feed_item item = {
-            .position = at + 1,
-            .tenant = arena_copy(arena, run->head.ids.tenant),
-            .run = arena_copy(arena, run->head.ids.run),
-            .vocabulary = run->head.vocabulary,
-            .record = {.seq = store->feed[at].seq,
-                       .type = arena_copy(arena, stored->type),
-                       .bytes = arena_copy(arena, stored->bytes)},
-        };
-        out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        if (!out->items || !item.tenant.ptr || !item.run.ptr || !item.record.type.ptr || !item.record.bytes.ptr)
-            return out_of_memory(err);
-        out->items[out->count++] = item;
-    }
-    return OK;
-}
-
-static enum code memory_feed_end(struct store *base, uint64_t *out, struct error *err UNUSED)
-{
-    *out = memory(base)->feed_count;
-    return OK;
-}
-
-// ---- inbox
-
-static enum code memory_post(struct store *base, struct str tenant, struct str name, struct str signal_id,
-                             struct str bytes, struct error *err)
-{
-    struct memory_store *store = memory(base);
-    struct memory_run *run;
-    enum code rc = find_present(store, tenant, name, &run, err);
-    if (rc) return rc;
-    struct inbox_item item = {.tenant = tenant, .run = name, .signal_id = signal_id, .bytes = bytes};
-    void *items = arena_grow(&store->arena, store->inbox, store->inbox_count, store->inbox_count + 1,
-                             sizeof(*store->inbox), &store->inbox_capacity);
-    if (items) store->inbox = items;
-    if (!items || !copy_to(&store->arena, &item.tenant) || !copy_to(&store->arena, &item.run) ||
-        !copy_to(&store->arena, &item.signal_id) || !copy_to(&store->arena, &item.bytes))
-        return out_of_memory(err);
-    item.id = ++store->next_inbox;
-    store->inbox[store->inbox_count++] = item;
-    return OK;
-}
-
-static enum code memory_inbox(struct store *base, struct arena *arena, struct inbox_item **items, size_t *count,
-                              struct error *err)
-{
-    const struct memory_store *store = memory(base);
-    if (store->inbox_count == 0) return OK;
-    *items = ARENA_ARRAY(arena, store->inbox_count, struct inbox_item);
-    if (!*items) return out_of_memory(err);
-    for (size_t i = 0; i < store->inbox_count; i++) {
-        struct inbox_item *item = &(*items)[i];
-        *item = store->inbox[i];
-        if (!copy_to(arena, &item->tenant) || !copy_to(arena, &item->run) || !copy_to(arena, &item->signal_id) ||
-            !copy_to(arena, &item->bytes))
-            return out_of_memory(err);
-    }
-    *count = store->inbox_count;
-    return OK;
 }
 
 static enum code memory_run_dir(const struct store *base UNUSED, const struct run_ids *ids, const char *what,
@@ -649,86 +388,6 @@ static enum code memory_move(struct store *base, uint64_t take, uint64_t give, i
     return OK;
 }
 
-// ---- removing
-
-// The entry of a removed run stays in the order of creation; a new run of that id gets a new one.
-static enum code memory_remove(struct store *base, const struct run_name *runs, size_t count, int64_t now_ms,
-                               struct str reason, struct error *err)
-{
-    struct memory_store *store = memory(base);
-    struct memory_run **fresh = ARENA_ARRAY(&store->arena, count, struct memory_run *);
-    if (!fresh) return out_of_memory(err);
-    size_t before = store->tombstones.count;
-    for (size_t i = 0; i < count; i++) {
-        struct memory_run *run;
-        enum code rc = find_present(store, runs[i].tenant, runs[i].run, &run, err);
-        struct tombstone one = {.tenant = runs[i].tenant, .run = runs[i].run, .reason = reason, .removed_ms = now_ms};
-        if (!rc) {
-            one.position = run->head.position;
-            one.last_seq = run->head.last_seq;
-            one.last_ledger_seq = run->head.last_ledger_seq;
-            one.head = run->head.head;
-            one.ledger_head = run->head.ledger_head;
-            fresh[i] = ARENA_NEW(&store->arena, struct memory_run);
-            bool added = tombstone_add(&store->tombstones, &store->tombstone_capacity, &store->arena, &one);
-            if (!fresh[i] || !added) rc = out_of_memory(err);
-        }
-        if (rc) {
-            store->tombstones.count = before;
-            return rc;
-        }
-    }
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < store->run_count; k++) {
-            struct memory_run *run = store->runs[k];
-            if (!run->present || !str_eq(run->head.ids.run, runs[i].run) ||
-                !str_eq(run->head.ids.tenant, runs[i].tenant))
-                continue;
-            run->removed = true;
-            store->runs[k] = fresh[i];
-        }
-    return OK;
-}
-
-static enum code memory_tombstones(struct store *base, struct arena *arena, struct tombstones *out, struct error *err)
-{
-    const struct memory_store *store = memory(base);
-    size_t capacity = 0;
-    for (size_t i = 0; i < store->tombstones.count; i++)
-        if (!tombstone_add(out, &capacity, arena, &store->tombstones.items[i])) return out_of_memory(err);
-    return OK;
-}
-
-static enum code memory_blobs(struct store *base, struct arena *arena, struct digests *out, struct error *err)
-{
-    const struct memory_store *store = memory(base);
-    for (size_t i = 0; i < store->blob_count; i++)
-        if (!store->blobs[i].gone && !digest_add(out, arena, &store->blobs[i].sha256)) return out_of_memory(err);
-    return OK;
-}
-
-static enum code memory_drop_blobs(struct store *base, const struct digest *blobs, size_t count, uint64_t *bytes,
-                                   struct error *err UNUSED)
-{
-    struct memory_store *store = memory(base);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t at = map_get(&store->by_hash, digest_bytes(&blobs[i]));
-        bool used = at == MAP_NONE || store->blobs[at].gone;
-        for (size_t k = 0; !used && k < store->present_count; k++)
-            used = !store->order[k]->removed && digest_eq(&store->order[k]->head.document, &blobs[i]);
-        if (used) continue;
-        store->blobs[at].gone = true;
-        *bytes += store->blobs[at].bytes.len;
-    }
-    return OK;
-}
-
-static enum code memory_usage(struct store *base, struct arena *arena, struct usages *out, struct error *err)
-{
-    const struct memory_store *store = memory(base);
-    return usage_add(out, arena, "memory", store->arena.size, store->run_count) ? OK : out_of_memory(err);
-}
-
 static const struct store_ops memory_ops = {
     .kind = "memory",
     .commit = memory_commit,
@@ -773,7 +432,7 @@ static struct memory_store *memory_new(struct str name)
 enum code store_open_memory(struct str name, const struct store_options *options, struct store **out, struct error *err)
 {
     struct memory_handle *handle = calloc(1, sizeof(*handle));
-    if (!handle) return out_of_memory(err);
+    if (!handle) return memory_out_of(err);
     handle->base.ops = &memory_ops;
     handle->base.options = *options;
     pthread_mutex_lock(&named_mutex);
@@ -790,7 +449,7 @@ enum code store_open_memory(struct str name, const struct store_options *options
     pthread_mutex_unlock(&named_mutex);
     if (!store) {
         free(handle);
-        return out_of_memory(err);
+        return memory_out_of(err);
     }
     handle->data = store;
     *out = &handle->base;
