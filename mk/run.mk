@@ -12,6 +12,7 @@ bench:
 	@rm -f build.log
 	@build/cairn bench $(BENCH_ARGS)
 	@python3 bench/service.py build/cairn $(SERVICE_ARGS)
+	@python3 bench/postgres.py build/cairn $(POSTGRES_ARGS)
 
 # What fills a store for the bench of lists.
 build/bench/%: bench/%.c build/release/libcairn-all.a

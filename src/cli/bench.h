@@ -71,6 +71,12 @@ void bench_text(struct bench_line *line, const char *name, const char *value);
 void bench_print(struct bench *bench, struct bench_line *line);
 double bench_percentile(double *samples, size_t count, double share); // sorts
 
+enum { BENCH_STEPS = 10 };                                        // of the plan of most workloads
+struct program *bench_chain(struct bench *bench, unsigned steps); // steps that do nothing, one after the other
+// Keeps `outstanding` runs going until `runs` have ended.
+enum code bench_flood(struct engine *engine, const struct program *program, size_t runs, size_t outstanding,
+                      struct error *err);
+
 int bench_floors(struct bench *bench);
 int bench_w1(struct bench *bench, const char *kind);
 int bench_w2(struct bench *bench, const char *kind);
@@ -80,5 +86,8 @@ int bench_w5(struct bench *bench, const char *kind);
 int bench_w6(struct bench *bench, const char *kind);
 int bench_scale(struct bench *bench, const char *kind); // 10-step against 10,000-step plans
 int bench_list(struct bench *bench, const char *kind);  // ls on a store with 1,000,000 events
+// bench_load.c
+int bench_load(struct bench *bench, const char *kind);    // appends at 70 % of what the store can take
+int bench_engines(struct bench *bench, const char *kind); // two engines on one store against one; Postgres only
 
 #endif

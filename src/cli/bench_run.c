@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STEPS 10
-#define W2_RUNS 2000
+enum { STEPS = BENCH_STEPS, W2_RUNS = 2000 };
 
 // ---- documents
-static struct program *chain(struct bench *bench, unsigned steps)
+struct program *bench_chain(struct bench *bench, unsigned steps)
 {
     struct buf text;
     buf_init(&text, (size_t)8 << 20);
@@ -52,9 +51,8 @@ static struct program *fan(struct bench *bench, unsigned width)
     return program;
 }
 
-// Keeps `outstanding` runs going until `runs` have ended.
-static enum code flood(struct engine *engine, const struct program *program, size_t runs, size_t outstanding,
-                       struct error *err)
+enum code bench_flood(struct engine *engine, const struct program *program, size_t runs, size_t outstanding,
+                      struct error *err)
 {
     size_t started = 0;
     enum code rc = OK;
@@ -126,7 +124,7 @@ static int w1_all(struct bench *bench, const char *kind, const struct program *p
     if (rc) return rc;
     // Both logs are warm, not growing, before anything counts.
     (void)bench_floor_now(bench, kind, 1.0);
-    enum code code = flood(target.engine, program, 800, 1, &err);
+    enum code code = bench_flood(target.engine, program, 800, 1, &err);
     for (size_t round = 0; !code && round < W1_ROUNDS; round++)
         code = w1_round(bench, kind, target.engine, program, w1, round, &err);
     bench_close(&target);
@@ -137,7 +135,7 @@ int bench_w1(struct bench *bench, const char *kind)
 {
     struct w1 *w1 = calloc(1, sizeof(*w1));
     if (!w1) return cli_nomem(bench->cli);
-    struct program *program = chain(bench, STEPS);
+    struct program *program = bench_chain(bench, STEPS);
     int rc = program ? w1_all(bench, kind, program, w1) : cli_nomem(bench->cli);
     if (!rc) {
         struct bench_line line;
@@ -157,7 +155,7 @@ int bench_w1(struct bench *bench, const char *kind)
 // ---- W2
 static int w2_at(struct bench *bench, const char *kind, size_t outstanding)
 {
-    struct program *program = chain(bench, STEPS);
+    struct program *program = bench_chain(bench, STEPS);
     struct bench_store target;
     struct error err = {0};
     char name[32];
@@ -166,7 +164,7 @@ static int w2_at(struct bench *bench, const char *kind, size_t outstanding)
     int rc = bench_open(bench, &target, kind, name, NULL);
     if (rc) return rc;
     double begin = bench_now(), cpu = bench_cpu();
-    enum code code = flood(target.engine, program, W2_RUNS, outstanding, &err);
+    enum code code = bench_flood(target.engine, program, W2_RUNS, outstanding, &err);
     double wall = bench_now() - begin;
     cpu = bench_cpu() - cpu;
     bench_close(&target);
@@ -221,7 +219,7 @@ int bench_w3(struct bench *bench, const char *kind)
 // ---- growth
 static int chain_cost(struct bench *bench, const char *kind, unsigned steps, unsigned runs, double *us_per_step)
 {
-    struct program *program = chain(bench, steps);
+    struct program *program = bench_chain(bench, steps);
     struct bench_store target;
     struct error err = {0};
     char name[32];
@@ -230,7 +228,7 @@ static int chain_cost(struct bench *bench, const char *kind, unsigned steps, uns
     int rc = bench_open(bench, &target, kind, name, NULL);
     if (rc) return rc;
     double begin = bench_now();
-    enum code code = flood(target.engine, program, runs, 1, &err);
+    enum code code = bench_flood(target.engine, program, runs, 1, &err);
     *us_per_step = (bench_now() - begin) * 1e6 / ((double)steps * runs);
     bench_close(&target);
     program_release(program);
@@ -255,14 +253,14 @@ int bench_scale(struct bench *bench, const char *kind)
 int bench_list(struct bench *bench, const char *kind)
 {
     enum { RUNS = 45000, TRIES = 21 }; // 22 events and more each: a million
-    struct program *program = chain(bench, STEPS);
+    struct program *program = bench_chain(bench, STEPS);
     struct bench_store target;
     struct error err = {0};
     double walls[TRIES];
     if (!program) return cli_nomem(bench->cli);
     int rc = bench_open(bench, &target, kind, "list", NULL);
     if (rc) return rc;
-    enum code code = flood(target.engine, program, RUNS, 1024, &err);
+    enum code code = bench_flood(target.engine, program, RUNS, 1024, &err);
     size_t seen = 0;
     for (size_t i = 0; !code && i < TRIES; i++) {
         struct arena arena;

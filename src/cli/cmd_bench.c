@@ -163,8 +163,10 @@ struct workload {
 };
 
 static const struct workload workloads[] = {
-    {"w1", bench_w1, true}, {"w2", bench_w2, true}, {"w3", bench_w3, true},       {"w4", bench_w4, true},
-    {"w5", bench_w5, true}, {"w6", bench_w6, true}, {"scale", bench_scale, true}, {"list", bench_list, true},
+    {"w1", bench_w1, true},           {"w2", bench_w2, true},     {"w3", bench_w3, true},
+    {"w4", bench_w4, true},           {"w5", bench_w5, true},     {"w6", bench_w6, true},
+    {"scale", bench_scale, true},     {"list", bench_list, true}, {"load", bench_load, true},
+    {"engines", bench_engines, true},
 };
 
 static bool wanted(const struct cli *cli, const char *name)
