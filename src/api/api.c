@@ -86,9 +86,11 @@ static bool read_body(struct ask *ask)
     }
     if (!(ask->route->flags & ROUTE_BODY)) return true;
     enum code rc = json_parse(request->body, NULL, &ask->call->arena, &ask->body, &err);
-    if (!rc && ask->body.type != JSON_OBJECT) rc = error_set(&err, E_INVALID, "the body must be an object");
-    if (!rc) return body_fits(ask);
-    call_problem(ask->call, 400, "INVALID_REQUEST", "line %u, column %u: %s", err.line, err.column, err.message);
+    if (!rc && ask->body.type == JSON_OBJECT) return body_fits(ask);
+    if (!rc)
+        call_problem(ask->call, 400, "INVALID_REQUEST", "the body must be an object");
+    else
+        call_problem(ask->call, 400, "INVALID_REQUEST", "line %u, column %u: %s", err.line, err.column, err.message);
     return false;
 }
 

@@ -1,35 +1,80 @@
 // Events of a run: a page, lines, or a stream, as the caller accepts them.
 #include "api/inside.h"
 
+#include <stdint.h>
 #include <string.h>
 
-enum code event_text(struct store *store, const struct contract *contract, const struct run_head *head,
-                     enum vocabulary as, const struct record *record, struct arena *arena, struct str *out,
-                     struct error *err)
+// '*' is any text.
+static bool like(struct str pattern, struct str word)
 {
-    struct moment moment;
-    struct seal seal;
-    struct json shown;
-    struct buf text;
-    *out = record->bytes;
-    if (as == 0 || as == head->vocabulary) return OK;
-    enum code rc = contract_decode(head->vocabulary, record->bytes, arena, &moment, &seal, NULL, err);
-    if (!rc) rc = reading_show(store, contract, as, head, &moment, &seal, arena, &shown, err);
-    *out = (struct str){0};
-    if (rc || shown.type == 0) return rc;
-    buf_init(&text, RECORD_SIZE_MAX * 2);
-    json_write(&text, &shown);
-    if (buf_ok(&text)) *out = arena_copy(arena, buf_str(&text));
-    buf_release(&text);
-    return out->ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+    size_t p = 0, w = 0, star = SIZE_MAX, from = 0;
+    while (w < word.len) {
+        if (p < pattern.len && pattern.ptr[p] == '*') {
+            star = p++;
+            from = w;
+        } else if (p < pattern.len && pattern.ptr[p] == word.ptr[w]) {
+            p++;
+            w++;
+        } else if (star != SIZE_MAX) {
+            p = star + 1;
+            w = ++from;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.len && pattern.ptr[p] == '*') p++;
+    return p == pattern.len;
 }
 
-bool list_has(struct str list, struct str word)
+bool types_have(struct str list, struct str type)
 {
     if (list.len == 0) return true;
     while (list.len > 0)
-        if (str_eq(str_trim(str_cut(list, ',', &list)), word)) return true;
+        if (like(str_trim(str_cut(list, ',', &list)), type)) return true;
     return false;
+}
+
+// The step, or anything inside of it when it is a loop.
+static bool is_step(struct str path, struct str step)
+{
+    return str_starts(path, step) && (path.len == step.len || path.ptr[step.len] == '[');
+}
+
+static enum code show_as(struct store *store, const struct contract *contract, const struct run_head *head,
+                         enum vocabulary as, const struct moment *moment, const struct seal *seal, struct arena *arena,
+                         struct told_event *out, struct error *err)
+{
+    struct json shown;
+    struct buf text;
+    enum code rc = reading_show(store, contract, as, head, moment, seal, arena, &shown, err);
+    *out = (struct told_event){0};
+    if (rc || shown.type == 0) return rc; // there is no word for it
+    const struct json *type = json_key(&shown, "eventType");
+    out->type = json_text(type ? type : json_key(&shown, "event_type"));
+    buf_init(&text, RECORD_SIZE_MAX * 2);
+    json_write(&text, &shown);
+    if (buf_ok(&text)) out->text = arena_copy(arena, buf_str(&text));
+    buf_release(&text);
+    return out->text.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+}
+
+enum code event_tell(struct store *store, const struct contract *contract, const struct run_head *head,
+                     const struct stream_ask *stream, const struct record *record, struct arena *arena,
+                     struct told_event *out, struct error *err)
+{
+    struct moment moment;
+    struct seal seal;
+    enum code rc = OK;
+    bool other = stream->as != 0 && stream->as != head->vocabulary;
+    *out = (struct told_event){.text = record->bytes, .type = record->type};
+    if (other || stream->step.len > 0)
+        rc = contract_decode(head->vocabulary, record->bytes, arena, &moment, &seal, NULL, err);
+    bool meant = rc || stream->step.len == 0 || is_step(moment.step, stream->step);
+    if (!rc && meant && other) rc = show_as(store, contract, head, stream->as, &moment, &seal, arena, out, err);
+    if (!rc && meant && out->text.len > 0 && types_have(stream->types, out->type))
+        return stream->redacted ? redact_event(&out->text, arena, err) : OK;
+    *out = (struct told_event){0};
+    return rc;
 }
 
 enum { PAGE_BYTES = 4 << 20 };
@@ -85,13 +130,12 @@ static enum code write_page(struct ask *ask, struct store *store, const struct r
     bool cut = false; // large events make short pages
     for (size_t i = 0; !rc && !cut && i < records.count; i++) {
         const struct record *record = &records.items[i];
-        struct str text;
-        rc = event_text(store, service_contract(ask->call->service), head, stream->as, record, arena, &text, err);
-        if (!rc && text.len > 0 && stream->redacted) rc = redact_event(&text, arena, err);
+        struct told_event event;
+        rc = event_tell(store, service_contract(ask->call->service), head, stream, record, arena, &event, err);
         page->last = record->seq;
-        if (rc || text.len == 0 || !list_has(stream->types, record->type)) continue;
+        if (rc || event.text.len == 0) continue;
         if (page->count++ > 0) buf_byte(&page->text, paging->lines ? '\n' : ',');
-        buf_add(&page->text, text);
+        buf_add(&page->text, event.text);
         cut = page->text.len >= PAGE_BYTES;
     }
     page->more = !rc && (cut || records.count == (size_t)paging->limit) && page->last < head->last_seq;
@@ -104,6 +148,29 @@ static void begin_page(struct buf *out)
     buf_byte(out, '{');
     json_write_string(out, STR("items"));
     buf_text(out, ":[");
+}
+
+static void query_add(struct buf *path, const char *name, struct str value)
+{
+    if (value.len == 0) return;
+    buf_printf(path, "&%s=", name);
+    http_percent_encode(path, value);
+}
+
+// The same question, further on.
+static struct str next_page(struct ask *ask, const struct run_head *head, const struct paging *paging, uint64_t last)
+{
+    const struct stream_ask *stream = &paging->stream;
+    struct buf path;
+    buf_init(&path, 16 * 1024);
+    buf_printf(&path, "/v1/runs/%.*s/events?after=%llu&limit=%lld", STR_ARG(head->ids.run), (unsigned long long)last,
+               (long long)paging->limit);
+    query_add(&path, "types", stream->types);
+    query_add(&path, "step", stream->step);
+    query_add(&path, "as", stream->as ? str_from(vocabulary_name(stream->as)) : (struct str){0});
+    struct str copy = buf_ok(&path) ? arena_copy(&ask->call->arena, buf_str(&path)) : (struct str){0};
+    buf_release(&path);
+    return copy;
 }
 
 static void tell_page(struct ask *ask, const struct run_head *head, const struct paging *paging, struct page *page)
@@ -130,9 +197,7 @@ static void tell_page(struct ask *ask, const struct run_head *head, const struct
         return;
     }
     call->answer.etag = call_text(call, "\"r-%llu\"", (unsigned long long)head->last_seq);
-    if (page->more)
-        call->answer.next = call_text(call, "/v1/runs/%.*s/events?after=%llu&limit=%lld", STR_ARG(head->ids.run),
-                                      (unsigned long long)page->last, (long long)paging->limit);
+    if (page->more) call->answer.next = next_page(ask, head, paging, page->last);
     answer_text(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", copy);
 }
 
@@ -175,7 +240,8 @@ static void begin_stream(struct ask *ask, struct store *store, const struct run_
     const struct paging *paging = ask->state;
     struct stream_ask stream = paging->stream;
     (void)store;
-    (void)head;
+    stream.resync = stream.after > head->last_seq; // what it has seen is not of this log
+    if (stream.resync) stream.after = head->last_seq;
     stream.redacted = ask->call->decision.payload_redacted;
     hub_stream(ask, &stream);
 }
@@ -236,7 +302,7 @@ static void tell_feed(struct call *call, struct store *store)
     for (size_t i = 0, count = 0; !rc && i < feed.count; i++) {
         const struct feed_item *item = &feed.items[i];
         struct str event = item->record.bytes;
-        if (!str_eq(item->tenant, call->who.tenant) || !list_has(paging->stream.types, item->record.type) ||
+        if (!str_eq(item->tenant, call->who.tenant) || !types_have(paging->stream.types, item->record.type) ||
             !stream_sees(&paging->stream, store, item->run, &call->arena, &known))
             continue;
         if (paging->stream.redacted) rc = redact_event(&event, &call->arena, &err);

@@ -115,11 +115,17 @@ enum code redact_event(struct str *text, struct arena *arena,
                        struct error *err) MUST_CHECK; // a copy without its payload
 
 // events.c
-// One event as JSON text: as it is stored, or told in another vocabulary; empty when it has no word there.
-enum code event_text(struct store *store, const struct contract *contract, const struct run_head *head,
-                     enum vocabulary as, const struct record *record, struct arena *arena, struct str *out,
-                     struct error *err) MUST_CHECK;
-bool list_has(struct str list, struct str word); // a comma-separated list; an empty one has everything
+// One event as it is told to whoever asked like this: as it is stored, or in another vocabulary, with or without its payload.
+// text empty: it is not told, because it has no word there or is not asked for.
+struct told_event {
+    struct str text, type;
+};
+struct stream_ask;
+enum code event_tell(struct store *store, const struct contract *contract, const struct run_head *head,
+                     const struct stream_ask *stream, const struct record *record, struct arena *arena,
+                     struct told_event *out, struct error *err) MUST_CHECK;
+bool types_have(struct str list,
+                struct str type); // a comma-separated list, '*' is any text; an empty one has everything
 
 // logs.c
 enum code followers_start(struct api *api, struct error *err) MUST_CHECK;
@@ -154,6 +160,7 @@ struct stream_ask {
     struct str types, step; // filters; empty = all
     bool sse;
     bool redacted; // payloads are left out
+    bool resync;   // the reader has seen numbers that this log does not have
     // Of everything, only what happens here; empty = anywhere. Borrowed until hub_stream has returned.
     struct names projects, environments;
     struct str project, environment;
@@ -179,7 +186,8 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
     X(capabilities)                                                                                                    \
     X(run_start)                                                                                                       \
     X(run_list)                                                                                                        \
-    X(run_get) X(run_status) X(run_events) X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) \
+    X(run_get)                                                                                                         \
+    X(run_status) X(run_events) X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why)            \
         X(signal_post) X(signal_put) X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list)       \
             X(token_revoke) X(audit_list) X(audit_verify) X(alert_list) X(worker_poll) X(execution_events)             \
                 X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail) X(worker_artifact) X(worker_list)

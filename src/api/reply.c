@@ -1,6 +1,8 @@
 // Answers: JSON, problem+json, pages; and the small change of requests.
 #include "api/inside.h"
 
+#include "cairn/cairn.h"
+
 #include "base/civil.h"
 
 #include <stdio.h>
@@ -83,6 +85,7 @@ static void write_headers(struct ask *ask, struct headers *headers, char seq[24]
     header(headers, "Content-Range", answer->range);
     header(headers, "Content-Disposition", answer->disposition);
     header(headers, "Cairn-Request-Id", ask->call->request_id);
+    header(headers, "Cairn-Version", STR(CAIRN_VERSION));
 }
 
 // Routes are those of the table, so that no client can make new series.

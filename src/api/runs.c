@@ -27,15 +27,24 @@ static bool read_place(struct ask *ask, const char *name, struct str path, struc
     return true;
 }
 
+// A member of the context stands in `context` or beside the document; in both places only when it says the same.
+static bool read_member(struct ask *ask, const char *name, struct str *out)
+{
+    struct str inside = json_text(json_key(json_key(&ask->body, "context"), name));
+    struct str beside = json_text(json_key(&ask->body, name));
+    *out = inside.len > 0 ? inside : beside;
+    if (inside.len == 0 || beside.len == 0 || str_eq(inside, beside)) return true;
+    call_problem(ask->call, 400, "INVALID_REQUEST", "%s and context.%s differ", name, name);
+    return false;
+}
+
 static bool read_context(struct ask *ask, struct start_call *start)
 {
-    const struct json *context = json_key(&ask->body, "context");
-    if (!context) context = &ask->body;
-    struct str tenant = json_text(json_key(context, "tenantId"));
-    start->project = json_text(json_key(context, "projectId"));
-    start->environment = json_text(json_key(context, "environmentId"));
-    start->run = json_text(json_key(context, "runId"));
-    start->target_adapter = json_text(json_key(context, "targetAdapter"));
+    struct str tenant;
+    if (!read_member(ask, "tenantId", &tenant) || !read_member(ask, "projectId", &start->project) ||
+        !read_member(ask, "environmentId", &start->environment) || !read_member(ask, "runId", &start->run) ||
+        !read_member(ask, "targetAdapter", &start->target_adapter))
+        return false;
     if (!read_place(ask, "projectId", ask->call->place.project, &start->project) ||
         !read_place(ask, "environmentId", ask->call->place.environment, &start->environment))
         return false;

@@ -146,13 +146,11 @@ static enum code write_run(struct hub *hub, struct store *store, struct subscrip
 {
     for (size_t i = 0; i < portion->records.count && out->len < SEND_MAX; i++) {
         const struct record *record = &portion->records.items[i];
-        struct str text;
-        enum code rc = event_text(store, service_contract(hub->api->service), &portion->head, s->ask.as, record, arena,
-                                  &text, err);
-        if (!rc && text.len > 0 && s->ask.redacted) rc = redact_event(&text, arena, err);
+        struct told_event event;
+        enum code rc =
+            event_tell(store, service_contract(hub->api->service), &portion->head, &s->ask, record, arena, &event, err);
         if (rc) return rc;
-        if (text.len > 0 && list_has(s->ask.types, record->type))
-            write_event(out, record->seq, s->last, record->type, text);
+        if (event.text.len > 0) write_event(out, record->seq, s->last, event.type, event.text);
         s->last = record->seq;
     }
     return OK;
@@ -167,7 +165,7 @@ static enum code write_feed(struct store *store, struct subscription *s, const s
     for (; !rc && i < portion->feed.count && out->len < SEND_MAX; i++) {
         const struct feed_item *item = &portion->feed.items[i];
         struct str text = item->record.bytes;
-        bool meant = str_eq(item->tenant, s->ask.tenant) && list_has(s->ask.types, item->record.type) &&
+        bool meant = str_eq(item->tenant, s->ask.tenant) && types_have(s->ask.types, item->record.type) &&
                      stream_sees(&s->ask, store, item->run, arena, &known);
         if (meant && s->ask.redacted) rc = redact_event(&text, arena, err);
         if (meant && !rc) write_event(out, item->position, s->last, item->record.type, text);
@@ -361,6 +359,18 @@ static bool copy_names(struct arena *arena, struct names *names)
     return copy != NULL;
 }
 
+// The reader is ahead of the log, so it has seen another one (a restored store, a run that was removed and begun anew): it must
+// read the run again, and hears from here what comes.
+static void send_resync(const struct subscription *s)
+{
+    struct buf text;
+    buf_init(&text, 256);
+    buf_printf(&text, "id: %llu\nevent: resync\ndata: {\"lastSeq\":%llu}\n\n", (unsigned long long)s->last,
+               (unsigned long long)s->last);
+    net_stream_send(s->stream, buf_str(&text));
+    buf_release(&text);
+}
+
 void hub_stream(struct ask *ask, const struct stream_ask *stream)
 {
     struct hub *hub = ask->api->hub;
@@ -397,6 +407,7 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream)
     s->stream = net_stream(ask->exchange, 200, headers, ARRAY_COUNT(headers), on_closed, s);
     call_free(ask->call);
     net_stream_send(s->stream, STR("retry: 2000\n\n"));
+    if (s->ask.resync) send_resync(s);
     size_t slot = slot_of(s->ask.run);
     pthread_mutex_lock(&hub->mutex);
     s->next = hub->slots[slot];

@@ -259,14 +259,16 @@ static void topic_query(struct cli *cli, struct buf *out)
         out,
         STR("A query is a list of clauses, all of which must hold; `or`, `not` and parentheses do what they say. A "
             "clause is FIELD OPERATOR VALUE. Operators: = (with * and ?), != , ~ (holds the text, in any case), "
-            "!~, and for times, durations and numbers < <= > >=. status=FAILED,CANCELLED is any of them. Values "
+            "!~, and for times, durations and numbers < <= > >=. status=FAILED,CANCELLED, or status in "
+            "(FAILED,CANCELLED), is any of them. Values "
             "with blanks are quoted: name=\"my run\". A word alone is looked for in the run's id, plan and name."),
         0, columns_of(cli));
     buf_byte(out, '\n');
-    text_wrap(out,
-              STR("A time is 2h or 7d (so long ago), today, yesterday, 2026-02-11 or 2026-02-11T17:00:00Z. Later is "
-                  "greater: started>2h is within the last two hours, started<2h is longer ago."),
-              0, columns_of(cli));
+    text_wrap(
+        out,
+        STR("A time is 2h or now-7d (so long ago), now, today, yesterday, 2026-02-11 or 2026-02-11T17:00:00Z. Later is "
+            "greater: started>2h is within the last two hours, started<2h is longer ago."),
+        0, columns_of(cli));
     buf_byte(out, '\n');
     heading(cli, out, "Fields");
     for (size_t i = 0; query_field_at(i); i++) {

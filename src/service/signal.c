@@ -188,7 +188,10 @@ void service_signal(struct call *call, struct str run, struct str body, uint64_t
     signalling->if_seq = if_seq;
     enum code rc = signal_decode(call->service->contract, copy, &call->arena, &signalling->signal, &err);
     if (rc) {
-        call_problem(call, 400, "SIGNAL_INVALID_PAYLOAD", "%s", err.message);
+        struct str told, code = str_cut(str_from(err.message), ' ', &told);
+        if (!str_is(code, "SIGNAL_INVALID_PAYLOAD:")) told = str_from(err.message);
+        call_problem(call, 400, "SIGNAL_INVALID_PAYLOAD", "%s%.*s", str_starts(told, STR(" ")) ? "the signal" : "",
+                     STR_ARG(told));
         return;
     }
     signalling->signal.actor = call->who.id;

@@ -120,7 +120,7 @@ static enum query_op read_op(struct reader *r)
     static const struct {
         const char *text;
         enum query_op op;
-    } ops[] = {{"!=", OP_NE}, {"!~", OP_UNLIKE}, {"<=", OP_LE}, {">=", OP_GE},
+    } ops[] = {{"!=", OP_NE}, {"!~", OP_UNLIKE}, {"<=", OP_LE}, {">=", OP_GE}, {"==", OP_EQ},
                {"=", OP_EQ},  {"~", OP_LIKE},    {"<", OP_LT},  {">", OP_GT}};
     size_t before = r->at;
     skip_blanks(r);
@@ -136,9 +136,31 @@ static enum query_op read_op(struct reader *r)
 
 // ---- fields
 
+// The names that runs have in JSON.
+static const struct alias {
+    const char *name, *field;
+} aliases[] = {{"runId", "run"},
+               {"planId", "plan"},
+               {"planVersion", "version"},
+               {"projectId", "project"},
+               {"environmentId", "environment"},
+               {"parentRunId", "parent"},
+               {"originalRunId", "original"},
+               {"createdAt", "created"},
+               {"startedAt", "started"},
+               {"endedAt", "ended"},
+               {"completedAt", "ended"},
+               {"updatedAt", "updated"},
+               {"runningSteps", "running"},
+               {"failedSteps", "failed"},
+               {"completedSteps", "completed"},
+               {"skippedSteps", "skipped"}};
+
 static enum query_field find_field(struct str name, struct str *path)
 {
     *path = STR("");
+    for (size_t i = 0; i < ARRAY_COUNT(aliases); i++)
+        if (str_is(name, aliases[i].name)) name = str_from(aliases[i].field);
     for (size_t i = 1; i < FIELD_WORD; i++) {
         struct str own = str_from(fields[i].info.name);
         if (str_eq(name, own) && !str_ends(own, STR("."))) return (enum query_field)i;
@@ -253,7 +275,7 @@ static bool read_step_status(struct reader *r, size_t at, struct query_value *va
     return false;
 }
 
-// 2h (ago), 2026-02-11 (that day, UTC), today, yesterday, 2026-02-11T17:00:00Z.
+// 2h, now-2h (ago), 2026-02-11 (that day, UTC), today, yesterday, 2026-02-11T17:00:00Z.
 static bool read_time(struct reader *r, size_t at, enum query_op op, struct query_value *value)
 {
     char whole[24];
@@ -268,7 +290,9 @@ static bool read_time(struct reader *r, size_t at, enum query_op op, struct quer
     }
     value->until = value->from + DAY_MS;
     if (day) return true;
-    struct str age = text.len > 1 && text.ptr[0] == '-' ? str_slice(text, 1, text.len) : text;
+    struct str age = text.len > 3 && str_starts(text, STR("now")) ? str_slice(text, 3, text.len) : text;
+    if (same_word(text, "now")) age = STR("0s");
+    if (age.len > 1 && age.ptr[0] == '-') age = str_slice(age, 1, age.len);
     if (civil_parse(text, &value->from)) {
         value->until = value->from + 1;
         return true;
@@ -346,13 +370,16 @@ static bool read_quoted(struct reader *r, struct str *out)
     return true;
 }
 
-static bool read_values(struct reader *r, struct query_clause *clause)
+// Behind an operator: a, b and c with commas between them. Behind "in": the same in parentheses, with blanks where they please.
+static bool read_values(struct reader *r, struct query_clause *clause, bool listed)
 {
     struct query_value values[VALUES_MAX];
+    size_t open = r->at;
+    r->at += listed;
     do {
         if (clause->count == VALUES_MAX) return fail(r, r->at, 1, "more than %d values", VALUES_MAX) != NULL;
         struct query_value *value = &values[clause->count++];
-        if (clause->count == 1) skip_blanks(r);
+        if (clause->count == 1 || listed) skip_blanks(r);
         size_t at = r->at;
         *value = (struct query_value){0};
         if (peek(r) == '"' || peek(r) == '\'') {
@@ -361,7 +388,10 @@ static bool read_values(struct reader *r, struct query_clause *clause)
             value->text = read_word(r, ",");
         }
         if (!compile_value(r, at, clause, value)) return false;
+        if (listed) skip_blanks(r);
     } while (peek(r) == ',' && r->at++ < r->text.len);
+    if (listed && peek(r) != ')') return fail(r, open, 1, "the parenthesis is not closed") != NULL;
+    r->at += listed;
     if (clause->count > 1 && clause->op >= OP_LT)
         return fail(r, r->at, 0, "a list of values goes with =, !=, ~ and !~ only") != NULL;
     clause->values = ARENA_ARRAY(r->arena, clause->count, struct query_value);
@@ -393,37 +423,78 @@ static const struct query_node *bare_word(struct reader *r, struct str word)
     return made;
 }
 
+// "in (A,B)" is "=A,B", "not in (A,B)" is "!=A,B". Words like these are an operator only before a parenthesis.
+static enum query_op read_membership(struct reader *r)
+{
+    size_t before = r->at;
+    bool none = next_is(r, "not");
+    if (next_is(r, "in")) {
+        skip_blanks(r);
+        if (peek(r) == '(') return none ? OP_NE : OP_EQ;
+    }
+    r->at = before;
+    return 0;
+}
+
+// step("load").error.code, step("load").status: of the step of that name. False: it is none of them (told).
+static bool read_step_call(struct reader *r, struct query_clause *clause)
+{
+    size_t at = r->at++;
+    bool quoted = peek(r) == '"' || peek(r) == '\'';
+    if (quoted && !read_quoted(r, &clause->path)) return false;
+    if (!quoted) clause->path = read_word(r, "");
+    if (peek(r) != ')' || clause->path.len == 0) return fail(r, at, 1, "the name of a step is expected here") != NULL;
+    at = ++r->at;
+    struct str member = read_word(r, "=!~<>");
+    if (member.len == 0 || str_is(member, ".status"))
+        clause->field = FIELD_STEP_OF;
+    else if (str_is(member, ".error.code") || str_is(member, ".error"))
+        clause->field = FIELD_ERROR_OF;
+    if (clause->field) return true;
+    fail(r, at, member.len, "a step has no %.*s here", STR_ARG(member));
+    advise(r, "step(\"load\").status, step(\"load\").error.code");
+    return false;
+}
+
+static const struct query_node *read_comparison(struct reader *r, size_t at, struct query_node *made, enum query_op op,
+                                                bool listed)
+{
+    struct query_clause *clause = &made->clause;
+    clause->op = op;
+    if (!op_fits(query_field_type(clause->field), op)) {
+        fail(r, at, r->at - at, "%s cannot be compared this way", fields[clause->field].info.name);
+        advise(r, query_field_type(clause->field) == TYPE_TEXT || query_field_type(clause->field) == TYPE_STATUS
+                      ? "with = and !=, texts also with ~ (holds) and !~"
+                      : "with =, !=, <, <=, > and >=");
+        return NULL;
+    }
+    if (!read_values(r, clause, listed)) return NULL;
+    enum query_level level = query_field_level(clause->field);
+    if (level > r->query->level) r->query->level = level;
+    if (level == LEVEL_PROGRAM) r->query->needs_program = true;
+    return made;
+}
+
 static const struct query_node *read_clause(struct reader *r)
 {
     size_t at = r->at;
     struct str word;
     if (peek(r) == '"' || peek(r) == '\'') return read_quoted(r, &word) ? bare_word(r, word) : NULL;
     word = read_word(r, "=!~<>");
-    enum query_op op = read_op(r);
-    if (!op && word.len > 0) return bare_word(r, word);
-    if (!op || word.len == 0) {
+    struct query_node *made = node(r, QUERY_CLAUSE, NULL, NULL);
+    if (!made) return NULL;
+    bool call = str_is(word, "step") && peek(r) == '(';
+    if (call && !read_step_call(r, &made->clause)) return NULL;
+    enum query_op op = read_op(r), member = op ? 0 : read_membership(r);
+    if (!op && !member && word.len > 0 && !call) return bare_word(r, word);
+    if ((!op && !member) || word.len == 0) {
         fail(r, at, 1, "a field or a word is expected here");
         advise(r, "status=FAILED, plan~release, started>2h; see `cairn help query`");
         return NULL;
     }
-    struct query_node *made = node(r, QUERY_CLAUSE, NULL, NULL);
-    if (!made) return NULL;
-    struct query_clause *clause = &made->clause;
-    clause->op = op;
-    clause->field = find_field(word, &clause->path);
-    if (!clause->field) return unknown_field(r, at, word);
-    if (!op_fits(query_field_type(clause->field), op)) {
-        fail(r, at, r->at - at, "%.*s cannot be compared this way", STR_ARG(word));
-        advise(r, query_field_type(clause->field) == TYPE_TEXT || query_field_type(clause->field) == TYPE_STATUS
-                      ? "with = and !=, texts also with ~ (holds) and !~"
-                      : "with =, !=, <, <=, > and >=");
-        return NULL;
-    }
-    if (!read_values(r, clause)) return NULL;
-    enum query_level level = query_field_level(clause->field);
-    if (level > r->query->level) r->query->level = level;
-    if (level == LEVEL_PROGRAM) r->query->needs_program = true;
-    return made;
+    if (!call) made->clause.field = find_field(word, &made->clause.path);
+    if (!made->clause.field) return unknown_field(r, at, word);
+    return read_comparison(r, at, made, op ? op : member, member != 0);
 }
 
 static const struct query_node *read_or(struct reader *r);

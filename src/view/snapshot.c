@@ -217,6 +217,11 @@ static void put_status(struct maker *maker, const struct run_view *view)
 {
     put(maker, "status", json_string(str_from(run_status_name(view->status))));
     put_text(maker, "substatus", str_from(view_substatus(view)));
+    struct str message;
+    if (view_message(view, str_from(view_substatus(view)), maker->arena, &message))
+        put_text(maker, "message", message);
+    else
+        maker->ok = false;
     put_text(maker, "cancelReason", view->cancel_reason);
     put_text(maker, "pauseReason", view->pause_reason);
     put(maker, "stale", json_bool(view->stale));

@@ -97,16 +97,22 @@ static bool put_time(struct arena *arena, struct json *out, const char *key, int
     return kept.ptr && json_put(arena, out, str_from(key), json_string(kept));
 }
 
-bool view_status_json(const struct run_view *view, struct str live, struct arena *arena, struct json *out)
+bool view_message(const struct run_view *view, struct str substatus, struct arena *arena, struct str *out)
 {
-    enum { MEMBERS = 6 };
-    struct str substatus = live.len > 0 ? live : str_from(view_status_detail(view));
     struct buf message;
     buf_init(&message, 4096);
     tell(view, substatus, &message);
-    struct str told = buf_ok(&message) && message.len > 0 ? arena_copy(arena, buf_str(&message)) : (struct str){"", 0};
-    bool ok = buf_ok(&message) && told.ptr && json_object_with(arena, MEMBERS, out);
+    *out = message.len > 0 ? arena_copy(arena, buf_str(&message)) : (struct str){"", 0};
+    bool ok = buf_ok(&message) && out->ptr;
     buf_release(&message);
+    return ok;
+}
+
+bool view_status_json(const struct run_view *view, struct str live, struct arena *arena, struct json *out)
+{
+    enum { MEMBERS = 6 };
+    struct str substatus = live.len > 0 ? live : str_from(view_status_detail(view)), told;
+    bool ok = view_message(view, substatus, arena, &told) && json_object_with(arena, MEMBERS, out);
     bool terminal = run_status_terminal(view->status);
     ok = ok && put_time(arena, out, "completedAt", terminal ? view->ended_ms : 0);
     if (ok && told.len > 0) ok = json_put(arena, out, STR("message"), json_string(told));

@@ -110,6 +110,8 @@ const char *view_substatus(const struct run_view *view);
 // and RETRYING also between two attempts. False when memory ran out.
 bool view_status_json(const struct run_view *view, struct str live, struct arena *arena, struct json *out) MUST_CHECK;
 const char *view_status_detail(const struct run_view *view);
+// What `message` says there: what the run waits for, why it failed, was paused or cancelled; "" when there is nothing to say.
+bool view_message(const struct run_view *view, struct str substatus, struct arena *arena, struct str *out) MUST_CHECK;
 bool substatus_valid(struct str text); // canonical, or "<provider>/<VALUE>" (WE-2.1.2h)
 // RunSnapshot (ES-1.4) as JSON, camelCase.
 bool view_json(const struct run_view *view, struct arena *arena, struct json *out) MUST_CHECK;

@@ -17,6 +17,7 @@ test_serve_needs_a_token_even_on_this_machine() {
     token=$real
     ask GET /v1/whoami && answers 200
     equal "$(jq -r .tenantId body)" default tenant
+    has head "Cairn-Version: $("$CAIRN" version | cut -d' ' -f2)"
 }
 
 test_serve_refuses_to_be_reached_from_elsewhere_without_tls() {
@@ -88,8 +89,10 @@ test_signals_are_decided_and_remembered() {
     ask PUT /v1/runs/r1/signals/$id '{"signalType":"PAUSE","payload":{"reason":"dinner"}}'
     answers 409 && code_is SIGNAL_DUPLICATE
     ask GET /v1/runs/r1/status && equal "$(jq -r '.status + "/" + .substatus' body)" PAUSED/DRAINING 'ES-6-5'
+    ask GET /v1/runs/r1 && equal "$(jq -r .message body)" 'waiting for 1 step in flight' 'ES-6-5'
     ask POST /v1/runs/r1/signals '{"signalType":"PAUSE","payload":{"colour":1},"signalId":"21111111-1111-4111-8111-111111111111"}'
     answers 400 && code_is SIGNAL_INVALID_PAYLOAD
+    ask POST /v1/runs/r1/signals '{"signalType":"PAUSE","payload":{}}' && answers 400 && has body '"the signal lacks the property'
     ask POST /v1/runs/r1/signals '{"signalType":"CANCEL","payload":{},"signalId":"31111111-1111-4111-8111-111111111111"}' && answers 202
     wait_for eval 'ask GET /v1/runs/r1/status && [ "$(jq -r .status body)" = CANCELLED ]'
     ask POST /v1/runs/r1/signals '{"signalType":"PAUSE","payload":{},"signalId":"41111111-1111-4111-8111-111111111111"}'
@@ -110,6 +113,41 @@ test_events_stream_resumes_where_it_stopped() {
     timeout 20 curl -sN -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' -H 'Last-Event-ID: 3' "$url/v1/runs/r1/events" >rest
     equal "$(sed -n 's/^id: //p' rest | tr '\n' ' ')" '4 5 '
     has rest 'event: RunCompleted'
+}
+
+types_of() { ask GET "/v1/runs/r1/events?$1" && equal "$(jq -r '[.items[] | .eventType // .event_type] | join(" ")' body)" "$2" "$1"; }
+test_events_are_chosen_by_type_and_by_step() {
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop" "$(shell b 'echo hello')"),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
+    types_of 'step=b' 'StepStarted StepCompleted'
+    types_of 'types=Step*&step=a' 'StepStarted StepCompleted'
+    types_of 'types=Run*,StepStarted' 'RunQueued RunStarted StepStarted StepStarted RunCompleted'
+    types_of 'as=nodes&types=node_*' 'node_started node_completed node_started node_completed'
+    ask GET '/v1/runs/r1/events?types=Step*&step=b&as=run&limit=4' && has head 'after=4&limit=4&types=Step%2A&step=b&as=run>'
+    ask GET '/v1/runs/r1/events?step=b&as=nodes' '' 'Accept: text/event-stream'
+    equal "$(sed -n 's/^event: //p' body | tr '\n' ' ')" 'node_started node_completed end '
+}
+
+test_a_reader_ahead_of_the_log_is_told_to_read_again() {
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a "until [ -e $PWD/go ]; do sleep 0.1; done")"),\"runId\":\"r1\"}" && answers 202
+    wait_for eval 'ask GET /v1/runs/r1/status && [ "$(jq -r .lastEventSeq body)" = 3 ]'
+    timeout 20 curl -sN -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' -H 'Last-Event-ID: 99' "$url/v1/runs/r1/events" >stream &
+    reader=$!
+    wait_for grep -q resync stream
+    touch go
+    wait $reader
+    equal "$(sed -n 's/^\(event\|id\): //p' stream | tr '\n' ' ')" '3 resync 4 StepCompleted 5 RunCompleted end '
+}
+
+test_the_context_stands_beside_the_document_or_in_an_object() {
+    serve
+    plan=$(plan_text p "$noop")
+    ask POST /v1/runs "{\"document\":$plan,\"context\":{\"projectId\":\"x\"},\"runId\":\"r1\"}" 'Prefer: wait=20'
+    answers 200 && equal "$(jq -r .runId body)" r1
+    ask GET /v1/runs/r1 && equal "$(jq -r .projectId body)" x
+    ask POST /v1/runs "{\"document\":$plan,\"context\":{\"runId\":\"r2\"},\"runId\":\"r3\"}" && answers 400 && has body 'context.runId differ'
+    ask POST /v1/runs '[]' && answers 400 && has body '"the body must be an object"'
 }
 
 test_server_killed_in_the_middle_goes_on() {

@@ -215,6 +215,25 @@ static void words_between_clauses(void)
     check_no("notes");
 }
 
+// The form of the design papers: lists in parentheses, the names of JSON, now-2d, step("load").error.code.
+static void the_long_form_means_the_same(void)
+{
+    begin();
+    check_yes("status in (FAILED,PAUSED) and plan = \"release\" and startedAt > now-2d and "
+              "step(\"load\").error.code = \"TIMEOUT\"");
+    check_yes("status in ( FAILED , PAUSED )");
+    check_no("status in (RUNNING)");
+    check_yes("status not in (RUNNING, PAUSED)");
+    check_no("not status in (FAILED)");
+    check_yes("plan in (\"a b\", release) or status=RUNNING");
+    check_yes("status == FAILED and runId=3f2a* planId=release planVersion=1.2");
+    check_yes("createdAt<now endedAt<=now-45m completedAt>now-1h failedSteps=1 completedSteps=1");
+    check_yes("step(\"load\")=FAILED step('load').status!=SUCCESS step(build).error=EXIT_NONZERO");
+    check_no("step(\"build\").error.code=TIMEOUT");
+    check_no("in"); // a word
+    check_no("weekly in");
+}
+
 static void check_fault(const char *text, size_t at, size_t len, const char *message, const char *hint)
 {
     struct query_fault fault;
@@ -254,6 +273,13 @@ static void faults_have_a_place_and_a_hint(void)
     check_fault("not", 3, 1, "expected", "");
     check_fault("()", 1, 1, "expected", "");
     check_fault("=a", 0, 1, "expected", "cairn help query");
+    check_fault("status in (FAILED", 10, 1, "not closed", "");
+    check_fault("status in (FAILED plan", 10, 1, "not closed", "");
+    check_fault("status in (FAILED,QQ)", 18, 2, "no status QQ", "");
+    check_fault("stauts in (FAILED)", 0, 6, "no field stauts", "did you mean status?");
+    check_fault("took in (1m,2m) step(\"a\").colour=1", 25, 7, "a step has no .colour", "error.code");
+    check_fault("step(", 4, 1, "name of a step", "");
+    check_fault("step(\"a\")", 0, 1, "expected", "");
     char deep[400] = "";
     memset(deep, '(', 300);
     check_fault(deep, 64, 1, "deeper", "");
@@ -424,6 +450,7 @@ int main(int argc, char **argv)
     static const struct test tests[] = {
         TEST(clauses_mean_what_they_say),
         TEST(words_between_clauses),
+        TEST(the_long_form_means_the_same),
         TEST(faults_have_a_place_and_a_hint),
         TEST(bounds_are_what_a_store_can_look_up),
         TEST(logs_are_needed_only_when_nothing_else_decides),
