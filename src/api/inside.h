@@ -190,7 +190,8 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
     X(run_status) X(run_events) X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why)            \
         X(signal_post) X(signal_put) X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list)       \
             X(token_revoke) X(audit_list) X(audit_verify) X(alert_list) X(worker_poll) X(execution_events)             \
-                X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail) X(worker_artifact) X(worker_list)
+                X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail) X(worker_artifact) X(worker_read) \
+                    X(worker_list)
 #define X(name) void handle_##name(struct ask *ask);
 HANDLER_LIST(X)
 #undef X

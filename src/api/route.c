@@ -112,6 +112,8 @@ static const struct route routes[] = {
     {"POST", "/v1/executions/{run}/events", ROUTE_JSON, handle_execution_events, 64u << 20,
      "Events of a playbook's run that a worker reports (docs/format/noetl-events.md)", "", "WorkerCall", "WorkerAnswer",
      200},
+    {"GET", "/v1/worker/results/{token}", 0, handle_worker_read, 0, "A stored result, by its reference, for a task",
+     "ref", NULL, NULL, 200},
     {"PUT", "/v1/worker/artifacts/{token}/{name}", 0, handle_worker_artifact, 64u << 20, "A file that a step declared",
      "", NULL, NULL, 204},
     {"GET", "/v1/tokens", 0, handle_token_list, 0, "Tokens of the tenant, without their secrets", "", NULL, "TokenPage",

@@ -81,13 +81,44 @@ static void store_artifact(struct call *call, struct store *store)
         answer_text(ask, 204, NULL, (struct str){0});
 }
 
-// Writes a file, so not on the net thread.
-void handle_worker_artifact(struct ask *ask)
+// A stored result that the task of a lease may see: one of the tenant whose task it is.
+static void read_result(struct call *call, struct store *store)
+{
+    struct ask *ask = call->context;
+    struct error err = {0};
+    struct remote_caller caller = caller_of(ask);
+    struct str ref, tenant, run, bytes;
+    if (!query_text(ask, "ref", &ref)) return;
+    enum code rc =
+        remote_whose(service_remote(call->service), &caller, ask->params[0], &call->arena, &tenant, &run, &err);
+    bool leased = rc == OK;
+    if (leased) rc = store_result(store, tenant, run, ref, &call->arena, &bytes, &err);
+    if (rc == E_CONFLICT)
+        call_problem(call, 409, "STALE_ATTEMPT", "%s", err.message);
+    else if (leased && (rc == E_NOT_FOUND || rc == E_INVALID))
+        call_problem(call, 404, "REFERENCE_NOT_AVAILABLE", "%s", err.message);
+    else if (rc)
+        call_failed(call, &err);
+    else
+        answer_text(ask, 200, "application/octet-stream", bytes);
+}
+
+// Both read or write files, so not on the net thread.
+static void serve_file(struct ask *ask, void (*read)(struct call *, struct store *))
 {
     struct auth_object object = {
         .tenant = ask->call->who.tenant, .exists = true, .own_task = true, .pool = ask->call->who.pool};
-    if (service_may(ask->call, OPERATION_WORKER_RESULT, &object, (struct str){0}))
-        service_read(ask->call, store_artifact);
+    if (service_may(ask->call, OPERATION_WORKER_RESULT, &object, (struct str){0})) service_read(ask->call, read);
+}
+
+void handle_worker_artifact(struct ask *ask)
+{
+    serve_file(ask, store_artifact);
+}
+
+void handle_worker_read(struct ask *ask)
+{
+    serve_file(ask, read_result);
 }
 
 void handle_worker_list(struct ask *ask)

@@ -72,7 +72,7 @@ static int open_tasks(struct cli *cli, struct crew_options *out)
 {
     struct engine_options steps = {.confinement = out->confinement, .secrets = out->secrets};
     const char *mark = cli_format(cli, "worker-%ld", (long)getpid()); // whoever else works here is left alone
-    return tasking_open(cli, &steps, mark, STR(""), out->slots, &out->tasks);
+    return tasking_open(cli, &steps, mark, out->slots, &out->tasks);
 }
 
 static int read_kinds(struct cli *cli, struct crew_options *out)

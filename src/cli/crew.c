@@ -36,6 +36,15 @@ static struct job *job_with(struct crew *crew, uint64_t ticket)
     return job->state != JOB_FREE && job->generation == (uint32_t)(ticket >> 32) ? job : NULL;
 }
 
+struct str crew_token(struct crew *crew, uint64_t ticket, struct arena *arena)
+{
+    pthread_mutex_lock(&crew->mutex);
+    const struct job *job = job_with(crew, ticket);
+    struct str token = job ? arena_copy(arena, job->token) : (struct str){0};
+    pthread_mutex_unlock(&crew->mutex);
+    return token;
+}
+
 static void job_free(struct lane *lane, struct job *job) // with the lock
 {
     lane->done -= job->state == JOB_DONE;
@@ -251,7 +260,10 @@ static enum code prepare(struct crew *crew, struct error *err)
     enum code rc = tools_open(&tools, &crew->tools, err);
     if (rc) return rc;
     if (crew->options.functions) functions_connect(crew->options.functions, on_result, on_line, crew);
-    if (crew->options.tasks) tasks_connect(crew->options.tasks, on_result, on_line, crew);
+    if (crew->options.tasks) {
+        tasks_connect(crew->options.tasks, on_result, on_line, crew);
+        tasks_read_with(crew->options.tasks, (struct task_results){.read = crew_read_result, .context = crew});
+    }
     return start_threads(crew) ? OK : error_set(err, E_LIMIT, "no thread can be made");
 }
 

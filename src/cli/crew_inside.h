@@ -83,6 +83,11 @@ void crew_refused(struct crew *crew, const char *call, const struct fetch_answer
 void *crew_poll(void *lane);
 void *crew_beat(void *lane);
 void *crew_send(void *lane);            // crew_send.c
+// A stored result for a task at hand; a struct task_results. Its own connection: tasks that want one are few.
+enum code crew_read_result(void *crew, const struct tool_request *request, struct str ref, struct arena *arena,
+                           struct str *out, struct error *err) MUST_CHECK;
+// The token of a job at hand, in `arena`; empty: there is none such, or out of memory.
+struct str crew_token(struct crew *crew, uint64_t ticket, struct arena *arena);
 void crew_give_back(struct lane *lane); // what is at hand, in one last call
 // A body is an object that stays open.
 void body_list(struct buf *body, const char *name);

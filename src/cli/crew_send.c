@@ -105,13 +105,9 @@ static bool send_artifact(struct link_of *link, const struct job *job, struct st
     struct buf uri;
     buf_init(&uri, 16384);
     buf_printf(&uri, "/v1/worker/artifacts/%.*s/", STR_ARG(job->token));
-    for (size_t i = 0; i < name.len; i++) {
-        unsigned char c = (unsigned char)name.ptr[i];
-        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || strchr("-._~/", c);
-        if (plain)
-            buf_byte(&uri, (char)c);
-        else
-            buf_printf(&uri, "%%%02X", c);
+    for (struct str rest = name; rest.len > 0;) {
+        http_percent_encode(&uri, str_cut(rest, '/', &rest));
+        if (rest.len > 0) buf_byte(&uri, '/');
     }
     struct fetch_call call = {.method = STR("PUT"), .uri = buf_str(&uri), .body = bytes, .timeout_ms = CALL_MS};
     bool sent = buf_ok(&uri) && link_call(link, &call, &answer, &err) == OK;
@@ -127,6 +123,34 @@ static bool send_artifacts(struct link_of *link, struct job **jobs, size_t count
         jobs[i]->artifact_count = 0;
     }
     return true;
+}
+
+// ---- what is stored at the server
+enum code crew_read_result(void *context, const struct tool_request *request, struct str ref, struct arena *arena,
+                           struct str *out, struct error *err)
+{
+    struct crew *crew = context;
+    struct fetch_link *link = NULL;
+    struct fetch_answer answer;
+    struct str token = crew_token(crew, request->ticket, arena);
+    if (!token.len) return error_set(err, E_CANCELLED, "the task is over");
+    enum code rc = fetch_link_open(&crew->options.link, &link, err);
+    if (rc) return rc;
+    struct buf uri;
+    buf_init(&uri, 16384);
+    buf_printf(&uri, "/v1/worker/results/%.*s?ref=", STR_ARG(token));
+    http_percent_encode(&uri, ref);
+    struct fetch_call call = {.method = STR("GET"), .uri = buf_str(&uri), .timeout_ms = CALL_MS, .repeatable = true};
+    rc = buf_ok(&uri) ? fetch_link_call(link, &call, arena, &answer, err)
+                      : error_set(err, E_INVALID, "it is no reference of a result");
+    if (!rc && answer.status == 404)
+        rc = error_set(err, E_NOT_FOUND, "no stored result has it");
+    else if (!rc && answer.status != 200)
+        rc = error_set(err, E_IO, "the server answered %d", answer.status);
+    if (!rc) *out = answer.body;
+    buf_release(&uri);
+    fetch_link_close(link);
+    return rc;
 }
 
 // ---- results

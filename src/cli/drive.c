@@ -362,7 +362,7 @@ int drive_open(struct drive *drive, struct session *session, enum progress_mode 
             .tools = functions_tools(cli->functions), .context = cli->functions, .knows = functions_know};
     char mark[33];
     engine_mark(session->store, mark);
-    code = tasking_open(cli, &options, mark, str_from(session->url), options.limits.process_max, &drive->tasks);
+    code = tasking_open(cli, &options, mark, options.limits.process_max, &drive->tasks);
     if (code) return code;
     options.tasks =
         (struct engine_host){.tools = tasks_tools(drive->tasks), .context = drive->tasks, .knows = tasks_know};

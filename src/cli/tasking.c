@@ -24,19 +24,18 @@ int credentials_read(struct cli *cli, struct json *out)
     return EXIT_OK;
 }
 
-int tasking_open(struct cli *cli, const struct engine_options *steps, const char *mark, struct str store_url,
-                 uint32_t process_max, struct tasks **out)
+int tasking_open(struct cli *cli, const struct engine_options *steps, const char *mark, uint32_t process_max,
+                 struct tasks **out)
 {
     struct error err = {0};
     struct str plugins = args_text(&cli->args, FLAG_TOOLS, "");
-    struct str kept = arena_copy(&cli->arena, str_from(mark)), url = arena_copy(&cli->arena, store_url);
+    struct str kept = arena_copy(&cli->arena, str_from(mark));
     struct task_options options = {.mark = kept.ptr,
                                    .process_max = process_max,
                                    .confinement = steps->confinement,
                                    .secrets = steps->secrets,
-                                   .plugins = plugins.len ? plugins.ptr : NULL,
-                                   .store_url = url};
-    if (!kept.ptr || !url.ptr) return cli_nomem(cli);
+                                   .plugins = plugins.len ? plugins.ptr : NULL};
+    if (!kept.ptr) return cli_nomem(cli);
     int code = credentials_read(cli, &options.credentials);
     if (code) return code;
     return tasks_open(&options, out, &err) ? cli_error(cli, &err) : EXIT_OK;
@@ -55,4 +54,5 @@ static void line_to_engine(void *engine, uint64_t ticket, bool is_stderr, struct
 void tasking_attach(struct tasks *tasks, struct engine *engine)
 {
     tasks_connect(tasks, to_engine, line_to_engine, engine);
+    tasks_read_with(tasks, engine_results(engine));
 }

@@ -227,6 +227,25 @@ static enum code open_tools(struct engine *engine, struct error *err)
     return tools_open(&options, &engine->tools, err);
 }
 
+// A handle of its own: tasks run in threads of theirs.
+static enum code read_result(void *context, const struct tool_request *request, struct str ref, struct arena *arena,
+                             struct str *out, struct error *err)
+{
+    const struct engine *engine = context;
+    struct store_options options = {.mode = STORE_READ};
+    struct store *store = NULL;
+    enum code rc = store_open(store_url(engine->store), &options, &store, err);
+    if (rc) return rc;
+    rc = store_result(store, request->tenant, request->run, ref, arena, out, err);
+    store_close(store);
+    return rc;
+}
+
+struct task_results engine_results(struct engine *engine)
+{
+    return (struct task_results){.read = read_result, .context = engine};
+}
+
 enum code open_tasks(struct engine *engine, struct error *err)
 {
     struct engine_host *host = &engine->options.tasks;
@@ -236,9 +255,9 @@ enum code open_tasks(struct engine *engine, struct error *err)
     options.process_max = engine->options.limits.process_max;
     options.confinement = engine->options.confinement;
     options.secrets = engine->options.secrets;
-    if (options.store_url.len == 0) options.store_url = store_url(engine->store);
     enum code rc = tasks_open(&options, &engine->tasks, err);
     if (rc) return rc;
+    tasks_read_with(engine->tasks, engine_results(engine));
     tasks_connect(engine->tasks, mailbox_result, engine->options.observer.output ? mailbox_line : NULL,
                   &engine->mailbox);
     *host = (struct engine_host){.tools = tasks_tools(engine->tasks), .context = engine->tasks, .knows = tasks_know};

@@ -241,6 +241,8 @@ void engine_wake(struct engine *engine); // any thread
 // For tools that the caller brought: hands in the result of a ticket. Takes over its memory. Any thread.
 void engine_deliver(struct engine *engine, struct tool_result *result);
 void engine_line(struct engine *engine, uint64_t ticket, bool is_stderr, struct str line); // a live line; any thread
+// Reads stored results out of the engine's store, for tools that the caller brought.
+struct task_results engine_results(struct engine *engine);
 // From now on no attempt is given to a tool. One that would have been is like one whose process died: whoever takes the run
 // up next runs it, under the next engine attempt.
 void engine_hold(struct engine *engine);

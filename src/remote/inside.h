@@ -61,7 +61,7 @@ struct task {
     int64_t timeout_ms;
     uint64_t log_next[2]; // bytes of stdout, of stderr that were taken
     struct step_log log;
-    struct str token, tenant, pool, kind, step, artifacts_dir, log_path;
+    struct str token, tenant, pool, kind, run, step, artifacts_dir, log_path;
     struct str wire; // what a worker gets to see, JSON
     struct str *artifacts;
     size_t artifact_count;

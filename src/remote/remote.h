@@ -83,6 +83,10 @@ void remote_serve(struct remote *remote, enum remote_call call, const struct rem
 enum code remote_artifact(struct remote *remote, const struct remote_caller *caller, struct str token, struct str name,
                           struct str bytes, struct error *err) MUST_CHECK;
 
+// GET /v1/worker/results/{token}?ref=: whose run the task of that token is, in `arena`; its lease is renewed. Errors as above.
+enum code remote_whose(struct remote *remote, const struct remote_caller *caller, struct str token, struct arena *arena,
+                       struct str *tenant, struct str *run, struct error *err) MUST_CHECK;
+
 // ---- for people
 struct remote_counts {
     uint64_t waiting, leased, workers;             // now

@@ -460,21 +460,43 @@ static enum code write_artifact(const char *path, struct str bytes, struct error
     return rc ? rc : os_write_file(path, bytes, 0644, true, err);
 }
 
+// With the lock: the task that the caller has leased, or why not.
+static enum code leased_task(struct remote *r, const struct remote_caller *caller, struct str token, struct task **out,
+                             struct error *err)
+{
+    *out = task_find(r, token);
+    if (!*out)
+        return token_state(r, token) == REMOTE_STALE ? error_set(err, E_CONFLICT, "STALE_ATTEMPT: the attempt is over")
+                                                     : error_set(err, E_DENIED, "not a task token of this server");
+    if ((*out)->queue || !task_allowed(*out, caller)) return error_set(err, E_DENIED, "the task is not the caller's");
+    return OK;
+}
+
+enum code remote_whose(struct remote *r, const struct remote_caller *caller, struct str token, struct arena *arena,
+                       struct str *tenant, struct str *run, struct error *err)
+{
+    struct task *task;
+    pthread_mutex_lock(&r->mutex);
+    enum code rc = leased_task(r, caller, token, &task, err);
+    if (!rc) {
+        *tenant = arena_copy(arena, task->tenant);
+        *run = arena_copy(arena, task->run);
+        task_renew(r, task);
+        if (!tenant->ptr || !run->ptr) rc = error_set(err, E_NOMEM, "out of memory");
+    }
+    pthread_mutex_unlock(&r->mutex);
+    return rc;
+}
+
 enum code remote_artifact(struct remote *r, const struct remote_caller *caller, struct str token, struct str name,
                           struct str bytes, struct error *err)
 {
     struct buf path;
     buf_init(&path, 8192);
     pthread_mutex_lock(&r->mutex);
-    struct task *task = task_find(r, token);
-    enum code rc = OK;
-    if (!task)
-        rc = token_state(r, token) == REMOTE_STALE ? error_set(err, E_CONFLICT, "STALE_ATTEMPT: the attempt is over")
-                                                   : error_set(err, E_DENIED, "not a task token of this server");
-    else if (task->queue || !task_allowed(task, caller))
-        rc = error_set(err, E_DENIED, "the task is not the caller's");
-    else
-        rc = artifact_path(task, name, &path, err);
+    struct task *task;
+    enum code rc = leased_task(r, caller, token, &task, err);
+    if (!rc) rc = artifact_path(task, name, &path, err);
     if (!rc) task_renew(r, task);
     pthread_mutex_unlock(&r->mutex);
     if (!rc) rc = write_artifact(path.ptr, bytes, err);

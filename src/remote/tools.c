@@ -147,8 +147,8 @@ static struct str put(char **at, struct str text)
 
 static struct task *task_new(const struct tool_request *request, struct str token, struct str wire, struct str pool)
 {
-    struct str texts[] = {token,         wire,          request->tenant, pool,
-                          request->kind, request->step, request->log,    request->artifacts_dir};
+    struct str texts[] = {token,         wire,         request->tenant,       pool, request->kind, request->run,
+                          request->step, request->log, request->artifacts_dir};
     size_t size = request->artifact_count * sizeof(struct str) + 16;
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) size += texts[i].len + 1;
     for (size_t i = 0; i < request->artifact_count; i++) size += request->artifacts[i].path.len + 1;
@@ -165,8 +165,8 @@ static struct task *task_new(const struct tool_request *request, struct str toke
         task->artifacts = (struct str *)(void *)at;
         at += request->artifact_count * sizeof(struct str);
     }
-    struct str *to[] = {&task->token, &task->wire, &task->tenant,   &task->pool,
-                        &task->kind,  &task->step, &task->log_path, &task->artifacts_dir};
+    struct str *to[] = {&task->token, &task->wire, &task->tenant,   &task->pool,         &task->kind,
+                        &task->run,   &task->step, &task->log_path, &task->artifacts_dir};
     for (size_t i = 0; i < ARRAY_COUNT(to); i++) *to[i] = put(&at, texts[i]);
     for (size_t i = 0; i < request->artifact_count; i++) task->artifacts[i] = put(&at, request->artifacts[i].path);
     task->artifact_count = request->artifact_count;

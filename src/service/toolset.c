@@ -56,7 +56,6 @@ enum code toolset_open(struct service *service, struct error *err)
                                    .secrets = settings->secrets,
                                    .policy = policy,
                                    .plugins = settings->tools_dir.len ? settings->tools_dir.ptr : NULL,
-                                   .store_url = settings->store,
                                    .credentials = settings->credentials};
     if (!rc) rc = tasks_open(&options, &toolset->tasks, err);
     if (rc) return rc;
@@ -79,6 +78,7 @@ static void line_to_engine(void *engine, uint64_t ticket, bool is_stderr, struct
 void toolset_attach(struct toolset *toolset, struct engine *engine)
 {
     tasks_connect(toolset->tasks, to_engine, line_to_engine, engine);
+    tasks_read_with(toolset->tasks, engine_results(engine));
 }
 
 static bool knows(void *context, struct str kind)

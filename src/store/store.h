@@ -312,6 +312,10 @@ enum code store_count(struct store *store, const struct run_filter *filter, uint
                       struct error *err) MUST_CHECK;
 enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
                      struct error *err) MUST_CHECK;
+// A result that an event of a run of the tenant names: a noetl:// reference (contract/contract.h), or the hash alone, of `run`.
+// E_INVALID: no reference; E_NOT_FOUND: no event names it, or its content is gone.
+enum code store_result(struct store *store, struct str tenant, struct str run, struct str ref, struct arena *arena,
+                       struct str *out, struct error *err) MUST_CHECK;
 
 // E_NOT_FOUND.
 enum code store_note(struct store *store, struct str space, struct str key, struct arena *arena, struct note *out,

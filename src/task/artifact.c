@@ -1,80 +1,21 @@
 // Kind artifact: reads or writes what is kept outside of the log: stored results (noetl://), files, objects behind URLs.
 #include "task/kind.h"
 
-#include "store/store.h"
-
 #include <string.h>
 
-#define PAGE 256
-
 // ---- stored results
-
-// What is looked for: a reference, or the hash alone, which templates give as NAME._ref.
-static bool is_wanted(const struct json *value, struct str wanted, struct str *hash)
-{
-    *hash = json_text(json_key(value, "sha256"));
-    if (!hash->len) *hash = json_text(json_at(value, STR("meta.sha256")));
-    return hash->len && (str_eq(json_text(json_key(value, "ref")), wanted) || str_eq(*hash, wanted));
-}
-
-static bool find_hash(const struct json *value, struct str wanted, unsigned depth, struct str *hash)
-{
-    if (depth > 8) return false;
-    if (is_wanted(value, wanted, hash)) return true;
-    for (uint32_t i = 0; json_is(value, JSON_OBJECT) && i < value->count; i++)
-        if (find_hash(&value->members[i].value, wanted, depth + 1, hash)) return true;
-    return false;
-}
-
-// The hash of a blob that an event of the execution names. Events of other tenants are not seen, and a hash that somebody only
-// knows opens nothing.
-static bool find_stored(struct task_call *call, struct store *store, struct str execution, struct str wanted,
-                        struct digest *out)
-{
-    struct error err = {0};
-    uint64_t after = 0;
-    bool found = false;
-    for (;;) {
-        struct records page;
-        if (store_read(store, call_request(call)->tenant, execution, after, PAGE, call->arena, &page, &err))
-            return false;
-        for (size_t i = 0; i < page.count; i++) {
-            struct json record;
-            struct str hash;
-            after = page.items[i].seq;
-            if (!memmem(page.items[i].bytes.ptr, page.items[i].bytes.len, wanted.ptr, wanted.len)) continue;
-            if (json_parse(page.items[i].bytes, &task_limits, call->arena, &record, NULL)) continue;
-            if (find_hash(&record, wanted, 0, &hash)) found |= digest_parse(hash, out);
-        }
-        if (page.count < PAGE || call_stopped(call)) return found;
-    }
-}
-
-static bool missing(struct task_call *call, struct str ref, const char *why)
-{
-    call_fail(call, TASK_NOT_FOUND, "REFERENCE_NOT_AVAILABLE", "%.*s: %s", STR_ARG(ref), why);
-    return false;
-}
 
 static bool read_stored(struct task_call *call, struct str ref, struct str *bytes)
 {
     struct error err = {0};
-    struct result_place place;
-    struct digest hash;
-    struct store *store = NULL;
-    struct str url = tasks_options(call->tasks)->store_url;
-    bool by_hash = digest_parse(ref, &hash);
-    if (by_hash)
-        place = (struct result_place){.execution = call_request(call)->run};
-    else if (!result_ref_parse(ref, call->arena, &place))
-        return missing(call, ref, "it is no reference of a result");
-    if (!url.len) return missing(call, ref, "stored results cannot be read here");
-    struct store_options options = {.mode = STORE_READ};
-    if (store_open(url, &options, &store, &err)) return missing(call, ref, err.message);
-    bool good = find_stored(call, store, place.execution, ref, &hash);
-    if (good && store_blob(store, &hash, call->arena, bytes, &err)) good = false;
-    store_close(store);
-    return good ? true : missing(call, ref, "no stored result has it");
+    const struct task_results *results = &tasks_options(call->tasks)->results;
+    enum code rc = results->read ? results->read(results->context, call_request(call), ref, call->arena, bytes, &err)
+                                 : error_set(&err, E_UNSUPPORTED, "stored results cannot be read here");
+    if (rc == E_NOT_FOUND || rc == E_INVALID || rc == E_UNSUPPORTED)
+        call_fail(call, TASK_NOT_FOUND, "REFERENCE_NOT_AVAILABLE", "%.*s: %s", STR_ARG(ref), err.message);
+    else if (rc)
+        call_fail(call, TASK_CONNECTION, "STORAGE_UNREACHABLE", "%.*s: %s", STR_ARG(ref), err.message);
+    return rc == OK;
 }
 
 // ---- get and put

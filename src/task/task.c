@@ -570,6 +570,11 @@ void tasks_connect(struct tasks *tasks, tool_deliver deliver, tool_output output
     tasks->context = context;
 }
 
+void tasks_read_with(struct tasks *tasks, struct task_results results)
+{
+    if (!tasks->options.results.read) tasks->options.results = results;
+}
+
 struct tools *tasks_tools(struct tasks *tasks)
 {
     return &tasks->base;

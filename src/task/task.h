@@ -20,6 +20,13 @@
 
 struct tasks;
 
+// artifact: reads a result by its reference (store_result in store/store.h), any thread. E_UNSUPPORTED, E_IO beside its errors.
+struct task_results {
+    enum code (*read)(void *context, const struct tool_request *request, struct str ref, struct arena *arena,
+                      struct str *out, struct error *err);
+    void *context;
+};
+
 struct task_options {
     const char *mark; // as in tool_options, and likewise:
     uint32_t process_max;
@@ -27,7 +34,7 @@ struct task_options {
     const struct tool_secrets *secrets;
     const struct fetch_policy *policy; // where http and its kin may go; NULL: wherever the user could (a command line)
     const char *plugins;               // directory of executables that are kinds of their own; NULL: none
-    struct str store_url;              // artifact: where stored results are read and put; empty: nowhere
+    struct task_results results;       // read NULL: they cannot be read here
     struct json credentials;           // by name; type 0 = none
     uint32_t thread_max;               // 0 = 128
 };
@@ -35,6 +42,8 @@ struct task_options {
 enum code tasks_open(const struct task_options *options, struct tasks **out, struct error *err) MUST_CHECK;
 // Where outcomes and lines go; any thread of theirs. Before the first request.
 void tasks_connect(struct tasks *tasks, tool_deliver deliver, tool_output output, void *context);
+// Who reads stored results, if the options did not say. Before the first request.
+void tasks_read_with(struct tasks *tasks, struct task_results results);
 // Executes tool_request.function, which is a kind, with tool_request.input:
 //   {"with": the task's, rendered; "keychain": entries as in net.keychain, rendered, marks in them too; "execution_id", "step", "task",
 //    "attempt"}

@@ -58,13 +58,24 @@ static void what_is_put_can_be_got(void)
 
 static char url[700];
 
+static enum code read_result(void *context, const struct tool_request *request, struct str ref, struct arena *arena,
+                             struct str *out, struct error *err)
+{
+    struct store_options options = {.mode = STORE_READ};
+    struct store *store = NULL;
+    enum code rc = store_open(str_from(context), &options, &store, err);
+    if (!rc) rc = store_result(store, request->tenant, request->run, ref, arena, out, err);
+    store_close(store);
+    return rc;
+}
+
 static void with_store(struct task_options *options)
 {
-    options->store_url = str_from(url);
+    options->results = (struct task_results){.read = read_result, .context = url};
 }
 
 // A run of a playbook with a result that is kept as a blob.
-static struct str store_result(struct kit *kit, const char *tenant, const char *run, struct str bytes)
+static struct str keep_result(struct kit *kit, const char *tenant, const char *run, struct str bytes)
 {
     struct run_create create = kit_run(tenant, run, VOCABULARY_NOETL);
     struct run_log *log = NULL;
@@ -93,9 +104,9 @@ static void stored_results_are_found_by_their_reference_within_their_tenant(void
     snprintf(url, sizeof(url), "sqlite:%s/store.db", test_dir());
     struct store_options options = kit_options(&kit, STORE_WRITE);
     CHECK_OK(store_open(str_from(url), &options, &kit.store, &kit.err), &kit.err);
-    struct str mine = store_result(&kit, "default", "run-1", STR("{\"rows\":[1,2,3]}"));
-    struct str theirs = store_result(&kit, "others", "run-2", STR("{\"rows\":[4]}"));
-    (void)store_result(&kit, "default", "e-1", STR("{\"rows\":[5]}")); // the suite's own execution
+    struct str mine = keep_result(&kit, "default", "run-1", STR("{\"rows\":[1,2,3]}"));
+    struct str theirs = keep_result(&kit, "others", "run-2", STR("{\"rows\":[4]}"));
+    (void)keep_result(&kit, "default", "e-1", STR("{\"rows\":[5]}")); // the suite's own execution
     task_begin(&artifact, with_store);
     snprintf(with, sizeof(with), "{\"result_ref\":\"%.*s\"}", STR_ARG(mine));
     check(with, "result.data.rows", "[1,2,3]");

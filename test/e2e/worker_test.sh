@@ -40,6 +40,40 @@ test_worker_executes_what_the_server_orders_and_drains() {
     intact
 }
 
+# A result beside the log is read through the server, by the lease of the task that wants it.
+test_worker_reads_stored_results_by_reference_NX_2q_and_only_with_a_lease() {
+    site 30s
+    worker w1
+    cat >big.yaml <<'Y'
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: big, path: big}
+workflow:
+  - step: make
+    tool: {kind: python, code: "result = {'rows': ['x' * 1000] * 100}"}
+    next: {arcs: [{step: load}]}
+  - step: load
+    tool: {kind: artifact, action: get, input: {result_ref: "{{ make._ref }}"}}
+    next: {arcs: [{step: count}]}
+  - step: count
+    tool: {kind: python, input: {data: "{{ load.data }}"}, code: "result = {'rows': len(data['rows'])}"}
+Y
+    ask POST /v1/runs "$(jq -nc --rawfile d big.yaml '{document: $d, runId: "big"}')" && [ "$status" -lt 300 ] || fail "not started: $(cat body)"
+    wait_for ended big COMPLETED
+    ask GET /v1/runs/big && equal "$(jq -c '.steps[]|select(.stepId=="count").result' body)" '{"rows":100}'
+    ref=$("$CAIRN" events big "${store[@]}" -o jsonl | jq -rs "[..|.sha256? // empty][0]")
+    kill -TERM "$worker"; wait "$worker"
+    start r2 "$(shell a 'echo for me')"
+    (token=$worker_token; ask POST /v1/worker/poll '{"worker":"mine","max":1,"waitMs":10000}'; cp body polled)
+    lease=$(jq -r '.tasks[0].token' polled)
+    token=$worker_token
+    ask GET "/v1/worker/results/nothing?ref=$ref"; answers 403
+    ask GET "/v1/worker/results/$lease?ref=$ref"; answers 404; code_is REFERENCE_NOT_AVAILABLE # of another run: a hash alone opens nothing
+    ask GET "/v1/worker/results/$lease?ref=noetl://execution/big/step/make"; answers 200
+    equal "$(jq '.rows|length' body)" 100
+    ask GET "/v1/worker/results/$lease?ref=nonsense"; answers 404; code_is REFERENCE_NOT_AVAILABLE
+}
+
 # events TOKEN-OF-THE-CALLER EVENT...: reported for the task of the last poll
 events() {
     local token=$1 task
