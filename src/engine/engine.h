@@ -100,7 +100,9 @@ struct engine_options {
     bool (*may_start)(void *context);
     void *may_start_context;
     bool private_files; // the log does not say where artifacts are on this machine, only whose they are
-    bool only_signals;  // a run that RETRY_RUN makes stays as it is until engine_adopt: nothing of it starts
+    bool
+        no_files; // a playbook that a task names when it runs is one that the run holds: none is looked for among files
+    bool only_signals; // a run that RETRY_RUN makes stays as it is until engine_adopt: nothing of it starts
 };
 
 enum code engine_open(const struct engine_options *options, struct engine **out, struct error *err) MUST_CHECK;

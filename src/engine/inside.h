@@ -267,6 +267,13 @@ enum code input_value(struct engine *engine, struct queued *queued, const struct
                       struct error *err) MUST_CHECK;
 
 // subrun.c
+// playbooks.c
+enum { CHILD_DEPTH_MAX = 32 }; // runs that run runs
+enum code check_depth(struct engine *engine, const struct run *run, struct error *err) MUST_CHECK;
+// The playbook that the task of a lane runs when its `path` is this one, retained. E_NOT_FOUND, E_INVALID, E_NOMEM, E_IO.
+enum code child_playbook(struct engine *engine, const struct resident *parent, uint32_t step, struct str path,
+                         struct program **out, struct error *err) MUST_CHECK;
+
 enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect,
                        struct error *err) MUST_CHECK;
 enum code subrun_cancel(struct engine *engine, struct resident *parent, const struct effect *effect,

@@ -49,6 +49,18 @@ static int64_t lifetime_ms(const struct run *child)
     return child->ended_ms > child->started_ms && child->started_ms > 0 ? child->ended_ms - child->started_ms : 0;
 }
 
+// Of a child whose child failed: what went wrong there, without the way to it.
+static struct str root_cause(struct str message)
+{
+    struct str rest = message;
+    while (str_starts(rest, STR("child run "))) {
+        size_t at = str_find(rest, ':', 0);
+        if (at + 2 >= rest.len || rest.ptr[at + 1] != ' ') break;
+        rest = str_slice(rest, at + 2, rest.len);
+    }
+    return rest;
+}
+
 static enum code deliver(struct engine *engine, struct resident *parent, uint32_t step, const struct run *child,
                          struct error *err)
 {
@@ -58,8 +70,12 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
         struct buf text;
         buf_init(&text, 1024);
         buf_printf(&text, "child run %.*s %s", STR_ARG(child->ids.run), cancelled ? "was cancelled" : "failed");
-        if (child->failed_step.len > 0)
-            buf_printf(&text, " at %.*s: %.*s", STR_ARG(child->failed_step), STR_ARG(child->fault.message));
+        if (child->failed_step.len > 0) {
+            struct str why = root_cause(child->fault.message);
+            bool below = why.len < child->fault.message.len;
+            buf_printf(&text, " at %.*s%s: %.*s", STR_ARG(child->failed_step), below ? ", in a run below it" : "",
+                       STR_ARG(why));
+        }
         struct fault fault = {.code = cancelled ? STR("CHILD_CANCELLED") : STR("CHILD_FAILED"),
                               .message = buf_str(&text),
                               .category = STR("business"),
@@ -103,8 +119,9 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
     return rc;
 }
 
+// *path is that of the playbook that a task names.
 static enum code inputs_of(struct engine *engine, struct resident *parent, uint32_t step, struct start_request *request,
-                           struct error *err)
+                           struct str *path, struct error *err)
 {
     struct json with;
     if (step >= parent->run->program->step_count) {
@@ -113,6 +130,7 @@ static enum code inputs_of(struct engine *engine, struct resident *parent, uint3
         const struct json *told = json_key(&with, "with");
         const struct json *given = json_key(told, "input") ? json_key(told, "input") : json_key(told, "args");
         if (json_is(given, JSON_OBJECT)) request->inputs = *given;
+        *path = json_text(json_key(told, "path"));
         return OK;
     }
     enum code rc = kernel_render(parent->run, step, &engine->env, &engine->turn, &with, err);
@@ -123,18 +141,13 @@ static enum code inputs_of(struct engine *engine, struct resident *parent, uint3
     return arguments ? expr_text(arguments, &engine->turn, &request->arguments) : OK;
 }
 
-static const struct program *child_program(const struct run *run, uint32_t step)
-{
-    bool lane = step >= run->program->step_count;
-    return lane ? kernel_task_of(run, step)->child : run->program->steps[step].child;
-}
-
 static enum code start_child(struct engine *engine, struct resident *parent, uint32_t step, struct str id,
                              struct error *err)
 {
     const struct run *run = parent->run;
-    const struct program *program = child_program(run, step);
-    struct start_request request = {.program = program,
+    bool lane = step >= run->program->step_count;
+    struct program *program = NULL; // of a task: found now, and held until the run holds it
+    struct start_request request = {.program = lane ? NULL : run->program->steps[step].child,
                                     .tenant = run->ids.tenant,
                                     .project = run->ids.project,
                                     .environment = run->ids.environment,
@@ -146,10 +159,14 @@ static enum code start_child(struct engine *engine, struct resident *parent, uin
     request.parent_step = kernel_path(run, step, &engine->turn);
     const struct run_step *s = &run->steps[step];
     struct error local = {0};
-    enum code rc = inputs_of(engine, parent, step, &request, &local);
+    struct str path = {0};
+    enum code rc = inputs_of(engine, parent, step, &request, &path, &local);
     char ignored[129];
-    if (!rc && !program) rc = error_set(&local, E_NOT_FOUND, "the playbook was not found when the document was read");
+    if (!rc && lane) rc = check_depth(engine, run, &local);
+    if (!rc && lane) rc = child_playbook(engine, parent, step, path, &program, &local);
+    if (lane) request.program = program;
     if (!rc) rc = engine_start(engine, &request, ignored, &local);
+    if (program) program_release(program);
     if (rc == OK || rc == E_NOMEM || rc == E_IO) return rc ? error_set(err, rc, "%s", local.message) : OK;
     struct fault fault = {
         .code = STR("CHILD_NOT_STARTED"), .message = str_from(local.message), .category = STR("validation")};

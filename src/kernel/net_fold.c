@@ -354,7 +354,8 @@ static enum code fold_task_over(struct run *run, const struct moment *m, uint32_
     enum code rc = fold_value(&lane->memory, m, &lane->results[lane->pc], err);
     if (!rc && failed) rc = keep_fault(&lane->memory, &m->fault, &lane->fault, err);
     if (rc) return rc;
-    lane->last = lane->pc + 1;
+    // A noop passes on what came before it.
+    if (lane->last == 0 || failed || !ns->tasks[lane->pc].in_process) lane->last = lane->pc + 1;
     uint8_t action = lane->action ? lane->action : failed ? NET_FAIL : NET_CONTINUE;
     lane->phase = LANE_READY;
     lane->attempt = 0;
@@ -485,6 +486,7 @@ static bool is_kept_apart(enum moment_kind kind)
 
 enum code net_fold(struct run *run, const struct moment *m, uint32_t step, struct error *err)
 {
+    run->net->now_ms = m->at_ms;
     if (!m->has_blob || m->value.type != 0 || is_kept_apart(m->kind)) return fold_kind(run, m, step, err);
     struct moment whole = *m;
     struct arena scratch;

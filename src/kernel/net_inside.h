@@ -81,6 +81,7 @@ struct net_state {
     uint32_t last;      // place that ended last; PROGRAM_TOP = none
     struct json workload, ctx;
     struct arena ctx_memory;
+    int64_t now_ms;   // of the last event: what now() tells
     size_t ctx_floor; // size of ctx_memory after it was last made anew
 };
 
@@ -115,14 +116,21 @@ struct net_view {
     const struct json *args;    // instead of the place's
     const struct json *outcome; // rules
     const struct json *event;   // arcs
+    bool ended;                 // the step has ended: what it set and its arcs see what came out
     struct arena *arena;
 };
 extern const struct template_limits net_limits;
 struct template_scope net_scope(struct net_view *view); // `view` must outlive it
-enum code net_value_get(const struct run *run, const struct net_value *value, const struct kernel_env *env,
-                        struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+// `place`, `iteration`: whose it is, for its address; PROGRAM_TOP: a task's.
+enum code net_value_get(const struct run *run, const struct net_value *value, uint32_t place, uint32_t iteration,
+                        const struct kernel_env *env, struct arena *arena, struct json *out,
+                        struct error *err) MUST_CHECK;
 enum code net_place_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
                           struct json *out, struct error *err) MUST_CHECK;
+// What rules and arcs see of an outcome: `result` under its other names too.
+enum code net_outcome_seen(struct arena *arena, const struct json *outcome, struct json *out,
+                           struct error *err) MUST_CHECK;
+enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 // Whether it holds; one that cannot be evaluated does not. E_NOMEM, E_IO, E_CORRUPT.
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err) MUST_CHECK;
 // What `m` carries, fetched when it is beside the log.

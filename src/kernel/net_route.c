@@ -36,13 +36,19 @@ static bool is_grave(enum code rc)
 }
 
 // ---- the beginning
+struct beginning {
+    const struct run *run;
+    struct arena *arena;
+};
+
 static enum code look_input(void *context, struct str name, struct json *out, struct error *err)
 {
-    (void)err;
-    const struct run *run = context;
+    const struct beginning *beginning = context;
+    const struct run *run = beginning->run;
     const struct json *given = &run->start.inputs;
     if (str_is(name, "input") || str_is(name, "payload") || str_is(name, "request")) *out = *given;
     if (str_is(name, "execution_id")) *out = json_string(run->ids.run);
+    if (str_is(name, TEMPLATE_NOW)) return net_now(run, beginning->arena, out, err);
     const struct json *value = json_get(given, name);
     if (!value) value = json_get(&run->program->inputs, name); // a plain value of the workload beside it
     if (value && !(value->type == JSON_STRING && template_is_dynamic(value->text))) *out = *value;
@@ -80,7 +86,8 @@ enum code net_begin(struct decide *d)
 {
     struct run *run = d->run;
     struct moment m = moment_of(d, MOMENT_RUN_STARTED, PROGRAM_TOP);
-    struct template_scope scope = {.context = run, .lookup = look_input};
+    struct beginning beginning = {run, d->out->turn};
+    struct template_scope scope = {.context = &beginning, .lookup = look_input};
     struct json rendered = json_object(), given, whole;
     struct error local = {0};
     enum code rc =
@@ -429,6 +436,7 @@ static enum code route(struct decide *d, uint32_t place)
     const struct net_step *ns = &net_of_run(run)->steps[place];
     struct arena *turn = d->out->turn;
     struct net_view view = view_of(d, place);
+    view.ended = true;
     struct route found = {.matched = json_array(), .selected = json_array(), .set = json_object()};
     struct error local = {0};
     enum code rc = p->failed ? OK : net_patches(&view, &ns->sets, &found.set, &local);
@@ -486,6 +494,7 @@ enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *
     struct decide d = {.run = run, .input = &input, .env = env, .out = &outcome, .err = err};
     const struct net_step *ns = &net_of_run(run)->steps[place];
     struct net_view view = view_of(&d, place);
+    view.ended = true;
     struct json set = json_object(), ctx = run->net->ctx;
     struct error local = {0};
     enum code rc = run->net->places[place].failed ? OK : net_patches(&view, &ns->sets, &set, &local);

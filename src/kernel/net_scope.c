@@ -1,6 +1,8 @@
 // What the templates of a playbook see, and how results and variables are kept.
 #include "kernel/net_inside.h"
 
+#include "base/civil.h"
+
 #include <string.h>
 
 const struct template_limits net_limits = {.step_count_max = 10000000,
@@ -55,9 +57,22 @@ enum code net_payload(const struct run *run, const struct moment *m, struct aren
     return fetch(run, &m->blob, run->env, arena, out, err);
 }
 
+// noetl:// of what a step or an iteration gave.
+static struct str address_of(const struct run *run, uint32_t place, uint32_t iteration, struct arena *arena)
+{
+    struct buf out;
+    buf_init(&out, 1024);
+    buf_printf(&out, "noetl://execution/%.*s/step/%.*s", STR_ARG(run->ids.run), STR_ARG(run->program->steps[place].id));
+    if (run->net->places[place].visit > 1) buf_printf(&out, "/visit/%u", run->net->places[place].visit);
+    if (iteration > 0) buf_printf(&out, "/iteration/%u", iteration - 1);
+    struct str address = buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){0};
+    buf_release(&out);
+    return address;
+}
+
 // Whoever reads a result that is kept apart sees all of it, and that it is: `_ref`, `_store`.
-enum code net_value_get(const struct run *run, const struct net_value *value, const struct kernel_env *env,
-                        struct arena *arena, struct json *out, struct error *err)
+enum code net_value_get(const struct run *run, const struct net_value *value, uint32_t place, uint32_t iteration,
+                        const struct kernel_env *env, struct arena *arena, struct json *out, struct error *err)
 {
     *out = value->value.type == 0 ? json_null() : value->value;
     if (!value->has_blob) return OK;
@@ -68,29 +83,36 @@ enum code net_value_get(const struct run *run, const struct net_value *value, co
     char hex[SHA256_HEX + 1];
     digest_hex(&value->blob, hex);
     struct json ref;
-    struct str sha = arena_copy(arena, str_from(hex));
-    bool ok = sha.ptr && json_object_with(arena, 4, &ref) &&
+    struct str sha = arena_copy(arena, str_from(hex)), address = {0};
+    if (place != PROGRAM_TOP) address = address_of(run, place, iteration, arena);
+    bool ok = sha.ptr && json_object_with(arena, 5, &ref) &&
+              (address.len == 0 || json_put(arena, &ref, STR("ref"), json_string(address))) &&
               json_put(arena, &ref, STR("kind"), json_string(STR("result_ref"))) &&
               json_put(arena, &ref, STR("store"), json_string(STR("object"))) &&
               json_put(arena, &ref, STR("sha256"), json_string(sha)) &&
               json_put(arena, &ref, STR("bytes"), json_int((int64_t)value->size)) &&
-              json_object_with(arena, whole.count + 2, &made);
+              json_object_with(arena, whole.count + 3 + value->extracted.count, &made);
     for (uint32_t i = 0; ok && i < whole.count; i++)
         ok = json_put(arena, &made, whole.members[i].key, whole.members[i].value);
+    for (uint32_t i = 0; ok && json_is(&value->extracted, JSON_OBJECT) && i < value->extracted.count; i++)
+        if (!json_get(&whole, value->extracted.members[i].key))
+            ok = json_put(arena, &made, value->extracted.members[i].key, value->extracted.members[i].value);
     if (ok && !json_get(&whole, STR("_ref"))) ok = json_put(arena, &made, STR("_ref"), ref);
+    if (ok && !json_get(&whole, STR("__ref__"))) ok = json_put(arena, &made, STR("__ref__"), ref);
     if (ok && !json_get(&whole, STR("_store"))) ok = json_put(arena, &made, STR("_store"), json_string(STR("object")));
     *out = made;
     return ok ? OK : no_memory(err);
 }
 
 // Of a loop: {results: [...], stats: {total, succeeded, failed}, count}.
-static enum code loop_value(const struct run *run, const struct net_place *p, const struct kernel_env *env,
-                            struct arena *arena, struct json *out, struct error *err)
+static enum code loop_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
+                            struct json *out, struct error *err)
 {
+    const struct net_place *p = &run->net->places[place];
     struct json results = json_array(), stats;
     for (uint32_t i = 0; i < p->scheduled; i++) {
         struct json one;
-        enum code rc = net_value_get(run, &p->results[i], env, arena, &one, err);
+        enum code rc = net_value_get(run, &p->results[i], place, i + 1, env, arena, &one, err);
         if (rc) return rc;
         if (!json_push(arena, &results, one)) return no_memory(err);
     }
@@ -102,6 +124,34 @@ static enum code loop_value(const struct run *run, const struct net_place *p, co
     return ok ? OK : no_memory(err);
 }
 
+static enum code fault_value(const struct fault *fault, struct arena *arena, struct json *out, struct error *err)
+{
+    bool ok = json_object_with(arena, 3, out) && json_put(arena, out, STR("code"), json_string(fault->code)) &&
+              json_put(arena, out, STR("kind"), json_string(fault->category)) &&
+              json_put(arena, out, STR("message"), json_string(fault->message));
+    return ok ? OK : no_memory(err);
+}
+
+// Of a step whose failure an arc has taken further.
+static enum code failed_value(const struct net_place *p, struct arena *arena, struct json *out, struct error *err)
+{
+    struct json error;
+    enum code rc = fault_value(&p->fault, arena, &error, err);
+    if (rc) return rc;
+    bool ok = json_object_with(arena, 2, out) && json_put(arena, out, STR("error"), error) &&
+              json_put(arena, out, STR("status"), json_string(STR("error")));
+    return ok ? OK : no_memory(err);
+}
+
+enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err)
+{
+    char text[CIVIL_SIZE];
+    civil_format(run->net->now_ms, text);
+    struct str kept = arena_copy(arena, str_from(text));
+    *out = json_string(kept);
+    return kept.ptr ? OK : no_memory(err);
+}
+
 enum code net_place_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
                           struct json *out, struct error *err)
 {
@@ -109,9 +159,11 @@ enum code net_place_value(const struct run *run, uint32_t place, const struct ke
     *out = (struct json){0};
     bool under_way = p->phase == PLACE_RUNNING || p->phase == PLACE_PENDING;
     bool loop = net_of_run(run)->steps[place].has_loop;
-    if (loop && p->looped && !under_way && p->visit > 0 && !p->skipped) return loop_value(run, p, env, arena, out, err);
+    if (loop && p->looped && !under_way && p->visit > 0 && !p->skipped)
+        return loop_value(run, place, env, arena, out, err);
+    if (p->failed && !under_way && !p->skipped) return failed_value(p, arena, out, err);
     if (loop || (p->value.value.type == 0 && !p->value.has_blob)) return OK;
-    return net_value_get(run, &p->value, env, arena, out, err);
+    return net_value_get(run, &p->value, place, 0, env, arena, out, err);
 }
 
 // ---- patches: "a.b.c" makes objects on its way
@@ -271,6 +323,85 @@ static bool iter_value(const struct net_view *view, struct json *out)
     return true;
 }
 
+// In rules: what the task gave. In what a step sets and in its arcs: what the step gave.
+static enum code outcome_value(const struct net_view *view, struct json *out, struct error *err)
+{
+    if (view->outcome) {
+        *out = *view->outcome;
+        return OK;
+    }
+    const struct net_place *p = &view->run->net->places[view->place];
+    struct arena *arena = view->arena;
+    struct json made, part;
+    bool ok = json_object_with(arena, 3, &made);
+    enum code rc = OK;
+    if (p->failed) {
+        rc = fault_value(&p->fault, arena, &part, err);
+        ok = ok && !rc && json_put(arena, &made, STR("error"), part);
+    } else {
+        rc = net_place_value(view->run, view->place, view->env, arena, &part, err);
+        bool http = !rc && json_key(&part, "status_code") && json_key(&part, "headers");
+        ok = ok && !rc && (!http || json_put(arena, &made, STR("http"), json_object())) &&
+             json_put(arena, &made, STR("result"), part.type == 0 ? json_null() : part);
+    }
+    ok = ok && json_put(arena, &made, STR("status"), json_string(p->failed ? STR("error") : STR("ok")));
+    if (rc) return rc;
+    return ok ? net_outcome_seen(arena, &made, out, err) : no_memory(err);
+}
+
+// With what came out, unless that is large: then the step's name has it.
+static enum code event_value(const struct net_view *view, struct json *out, struct error *err)
+{
+    const struct net_place *p = &view->run->net->places[view->place];
+    *out = *view->event;
+    if (net_of_run(view->run)->steps[view->place].has_loop || (!p->failed && p->value.has_blob)) return OK;
+    struct json result = p->value.value.type == 0 || p->failed ? json_null() : p->value.value, payload, made;
+    const struct json *error = json_key(view->event, "error");
+    bool ok = json_object_with(view->arena, 2, &payload) &&
+              (!error || json_put(view->arena, &payload, STR("error"), *error)) &&
+              json_put(view->arena, &payload, STR("result"), result) &&
+              json_object_with(view->arena, view->event->count + 3, &made);
+    for (uint32_t i = 0; ok && i < view->event->count; i++)
+        ok = json_put(view->arena, &made, view->event->members[i].key, view->event->members[i].value);
+    ok = ok && json_put(view->arena, &made, STR("payload"), payload) &&
+         json_put(view->arena, &made, STR("data"), result) && json_put(view->arena, &made, STR("result"), result);
+    *out = made;
+    return ok ? OK : no_memory(err);
+}
+
+// Names that earlier generations of the language had for ctx and for parts of the outcome; anything else of that name wins.
+static enum code look_outcome(const struct net_view *view, struct str name, struct json *out, struct error *err)
+{
+    if (str_is(name, "vars")) *out = view->ctx ? *view->ctx : view->run->net->ctx;
+    const char *part = str_is(name, "error") ? "error" : NULL;
+    if (str_is(name, "result") || str_is(name, "response")) part = "data";
+    if (!part || (!view->outcome && !view->ended)) return OK;
+    struct json outcome;
+    enum code rc = outcome_value(view, &outcome, err);
+    const struct json *found = rc ? NULL : json_key(&outcome, part);
+    if (found) *out = *found;
+    return rc;
+}
+
+// A result that has no member data, result or output is that itself.
+static bool stands_for(void *context, struct str name, struct str member)
+{
+    const struct net_view *view = context;
+    const struct run *run = view->run;
+    if (!str_is(member, "data") && !str_is(member, "result") && !str_is(member, "output")) return false;
+    const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
+    const struct json *args = view->place == PROGRAM_TOP ? NULL : &run->net->places[view->place].args;
+    const struct json *named[] = {lane ? &lane->iter : NULL, view->args ? view->args : args,
+                                  view->ctx ? view->ctx : &run->net->ctx};
+    for (size_t i = 0; i < ARRAY_COUNT(named); i++)
+        if (json_is(named[i], JSON_OBJECT) && json_get(named[i], name)) return false;
+    const struct net_step *ns = lane ? &net_of_run(run)->steps[lane->place] : NULL;
+    if (lane && lane->iteration > 0 && str_eq(name, ns->loop.iterator)) return false;
+    for (uint32_t i = 0; ns && i < ns->task_count; i++)
+        if (str_eq(name, ns->tasks[i].label)) return true;
+    return str_is(name, "_prev") || program_find(run->program, PROGRAM_TOP, name) != PROGRAM_TOP;
+}
+
 static enum code look_special(const struct net_view *view, struct str name, struct json *out, bool *found,
                               struct error *err)
 {
@@ -297,13 +428,16 @@ static enum code look_special(const struct net_view *view, struct str name, stru
         *out = made;
     } else if (str_is(name, "keychain")) {
         return keychain(view, out, err);
-    } else if ((str_is(name, "outcome") || str_is(name, "output")) && view->outcome) {
-        *out = *view->outcome;
+    } else if ((str_is(name, "outcome") || str_is(name, "output")) && (view->outcome || view->ended)) {
+        return outcome_value(view, out, err);
     } else if (str_is(name, "event") && view->event) {
-        *out = *view->event;
+        return event_value(view, out, err);
+    } else if (str_is(name, TEMPLATE_NOW)) {
+        return net_now(run, view->arena, out, err);
     } else if (str_is(name, "_prev") && lane) {
         *out = json_null();
-        if (lane->last > 0) return net_value_get(run, &lane->results[lane->last - 1], view->env, view->arena, out, err);
+        if (lane->last > 0)
+            return net_value_get(run, &lane->results[lane->last - 1], PROGRAM_TOP, 0, view->env, view->arena, out, err);
     } else if (str_is(name, "_task") && lane && lane->pc < net_of_run(run)->steps[lane->place].task_count) {
         *out = json_string(net_of_run(run)->steps[lane->place].tasks[lane->pc].label);
     } else if (str_is(name, "_attempt") && lane) {
@@ -338,7 +472,7 @@ static enum code look_up(void *context, struct str name, struct json *out, struc
         for (uint32_t i = 0; i < ns->task_count; i++) {
             if (!str_eq(name, ns->tasks[i].label) || (lane->results[i].value.type == 0 && !lane->results[i].has_blob))
                 continue;
-            return net_value_get(run, &lane->results[i], view->env, view->arena, out, err);
+            return net_value_get(run, &lane->results[i], PROGRAM_TOP, 0, view->env, view->arena, out, err);
         }
     }
     const struct json *args = view->args                   ? view->args
@@ -361,13 +495,14 @@ static enum code look_up(void *context, struct str name, struct json *out, struc
         }
     }
     const struct json *member = json_get(&run->net->workload, name);
-    if (member) *out = *member;
+    if (!member) return look_outcome(view, name, out, err);
+    *out = *member;
     return OK;
 }
 
 struct template_scope net_scope(struct net_view *view)
 {
-    return (struct template_scope){.context = view, .lookup = look_up};
+    return (struct template_scope){.context = view, .lookup = look_up, .stands_for = stands_for};
 }
 
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err)

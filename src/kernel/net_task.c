@@ -331,7 +331,7 @@ enum code lane_redispatch(struct decide *d, uint32_t index)
 
 // ---- what came out
 // What rules see: `result` under its other names too. http: the members of the body beside those of the answer.
-static enum code outcome_seen(struct arena *arena, const struct json *outcome, struct json *out, struct error *err)
+enum code net_outcome_seen(struct arena *arena, const struct json *outcome, struct json *out, struct error *err)
 {
     struct json made, data = json_null();
     const struct json *result = json_key(outcome, "result");
@@ -430,7 +430,7 @@ static enum code judge_task(struct decide *d, uint32_t index, const struct json 
     const struct net_task *task = kernel_task_of(d->run, index);
     const struct net_lane *lane = lane_at(d->run, index);
     struct json seen;
-    enum code rc = outcome_seen(d->out->turn, outcome, &seen, d->err);
+    enum code rc = net_outcome_seen(d->out->turn, outcome, &seen, d->err);
     if (rc) return rc;
     struct net_view view = view_of(d, index);
     view.outcome = &seen;

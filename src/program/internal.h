@@ -212,7 +212,11 @@ bool part_load(struct reader *r, enum part_kind kind, const struct json *request
 void children_load(struct reader *r, struct draft **drafts, const struct chain *chain);
 // The program that `document` names, retained, or NULL (reported). `later`: what cannot be had now may be there when it is
 // needed, so that everything wrong with it is a warning.
-const struct program *child_of(struct reader *r, const struct json *document, const struct chain *chain, bool later);
+// REQUIRED: what is not there is a mistake. LATER: a warning; it is looked for again when it is needed. MAYBE: not a word.
+enum child_need { CHILD_REQUIRED, CHILD_LATER, CHILD_MAYBE };
+// NULL when there is none; *file (may be NULL) is then that of the document around this one that it would be, if it is one.
+const struct program *child_of(struct reader *r, const struct json *document, const struct chain *chain,
+                               enum child_need need, struct str *around);
 void parts_finish(struct reader *r);
 
 #endif

@@ -63,10 +63,12 @@ struct net_task {
     uint64_t preview_max;
     const struct net_select *selects;
     uint32_t select_count;
-    struct str playbook; // kind playbook: `path` when it is a constant; else empty and found when it runs
-    // Kind playbook with a constant path that the loader found: its bytes are a part of the program (I20). NULL: it is looked
-    // for when the task runs.
+    // Kind playbook: `path`, or what that is with the workload as it is written; empty when that does not say.
+    struct str playbook;
+    bool path_rendered; // `path` is a template: it may be another one when it runs
+    // What the loader found under `playbook`: its bytes are a part of the program (I20). NULL: it is looked for when the task runs.
     const struct program *child;
+    struct str around; // it is this document, or one that runs it: that one's file; else empty
     struct str return_step;
     uint32_t line, column;
 };

@@ -41,10 +41,11 @@ static const struct program_part *part_add(struct reader *r, const struct progra
     return &r->parts[r->part_count++];
 }
 
-static bool refuse_part(struct reader *r, const struct json *request, const struct error *err, bool later)
+static bool refuse_part(struct reader *r, const struct json *request, const struct error *err, enum child_need need)
 {
     struct place at = place_of(r, request);
-    if (later) {
+    if (need == CHILD_MAYBE) return false;
+    if (need == CHILD_LATER) {
         struct diagnostic *d = WARNING(r, "E0218", at, "%s", err->message);
         HINT(r, d, "it is looked for again when the task runs");
     } else {
@@ -53,8 +54,8 @@ static bool refuse_part(struct reader *r, const struct json *request, const stru
     return false;
 }
 
-static bool part_find(struct reader *r, enum part_kind kind, const struct json *request, struct str runtime, bool later,
-                      struct str *file, struct str *text)
+static bool part_find(struct reader *r, enum part_kind kind, const struct json *request, struct str runtime,
+                      enum child_need need, struct str *file, struct str *text)
 {
     struct program *program = r->program;
     struct error err = {0};
@@ -72,7 +73,7 @@ static bool part_find(struct reader *r, enum part_kind kind, const struct json *
     const struct program_loader *loader = r->load->loader;
     if (!loader || !loader->load) {
         error_set(&err, E_NOT_FOUND, "\"%.*s\" is another file, and none can be read here", SHOW(request->text));
-        return refuse_part(r, request, &err, later);
+        return refuse_part(r, request, &err, need);
     }
     *file = *text = (struct str){NULL, 0};
     enum code rc =
@@ -83,7 +84,7 @@ static bool part_find(struct reader *r, enum part_kind kind, const struct json *
     }
     if (rc) {
         if (err.code == OK) error_set(&err, rc, "\"%.*s\" cannot be read", SHOW(request->text));
-        return refuse_part(r, request, &err, later);
+        return refuse_part(r, request, &err, need);
     }
     struct program_part part = {
         .kind = kind,
@@ -101,7 +102,7 @@ static bool part_find(struct reader *r, enum part_kind kind, const struct json *
 bool part_load(struct reader *r, enum part_kind kind, const struct json *request, struct str runtime, struct str *file,
                struct str *text)
 {
-    return part_find(r, kind, request, runtime, false, file, text);
+    return part_find(r, kind, request, runtime, CHILD_REQUIRED, file, text);
 }
 
 void parts_finish(struct reader *r)
@@ -193,15 +194,20 @@ static const struct program *doubt(struct reader *r, const struct json *document
     return NULL;
 }
 
-const struct program *child_of(struct reader *r, const struct json *document, const struct chain *chain, bool later)
+const struct program *child_of(struct reader *r, const struct json *document, const struct chain *chain,
+                               enum child_need need, struct str *around)
 {
     INVARIANT(chain); // its first link is the outermost document
     struct str file;
     struct str text;
-    if (!part_find(r, PART_DOCUMENT, document, STR(""), later, &file, &text)) return NULL;
+    bool later = need != CHILD_REQUIRED;
+    if (!part_find(r, PART_DOCUMENT, document, STR(""), need, &file, &text)) return NULL;
     for (const struct chain *link = chain; link; link = link->outer) {
         if (!str_eq(link->file, file)) continue;
-        if (later) return NULL; // it is there when it runs; how deep it goes is seen then
+        if (later) { // it is there when it runs; how deep it goes is seen then
+            *around = link->file;
+            return NULL;
+        }
         report_recursion(r, document, file, chain);
         return NULL;
     }
@@ -215,6 +221,7 @@ const struct program *child_of(struct reader *r, const struct json *document, co
     const struct loaded *child = load_child(r, file, text, chain, later ? &aside : r->diagnostics);
     if (aside.failed) r->failed = true;
     if (!child) return NULL;
+    if (!child->program && need == CHILD_MAYBE) return NULL;
     if (!child->program && later) return doubt(r, document, "has errors (cairn validate lists them)", file);
     if (!child->program) {
         ERROR(r, "E0308", at, "the document %.*s has errors", SHOW(file));
@@ -233,5 +240,6 @@ const struct program *child_of(struct reader *r, const struct json *document, co
 void children_load(struct reader *r, struct draft **drafts, const struct chain *chain)
 {
     for (uint32_t i = 0; i < r->program->step_count && !r->failed; i++)
-        if (drafts[i]->document) r->program->steps[i].child = child_of(r, drafts[i]->document, chain, false);
+        if (drafts[i]->document)
+            r->program->steps[i].child = child_of(r, drafts[i]->document, chain, CHILD_REQUIRED, NULL);
 }

@@ -189,7 +189,7 @@ static void add_entry(struct playbook *pb, struct str name, struct place at, con
 {
     struct reader *r = pb->r;
     if (!read_object(r, value, "workbook")) return;
-    const struct json *tool = field(value, "tool", NULL);
+    const struct json *tool = entry_today(pb, value);
     if (!tool && json_key(value, "kind")) tool = value;
     if (name.len == 0) {
         ERROR(r, "E0204", at, "an entry of the workbook needs \"name\"");

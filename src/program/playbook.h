@@ -4,6 +4,7 @@
 //   playbook_step.c  a step: admission, loop, arcs, what its tasks inherit
 //   playbook_task.c  tasks in all their shapes: `with`, workbook entries, timeouts, results
 //   playbook_rule.c  rules, patches, conditions, templates and where their faults stand
+//   playbook_old.c   what earlier generations of the language wrote otherwise
 //   playbook_net.c   once all names are known: arcs, entry, barriers, children
 //
 // Whatever the dialect, one name is kept for each thing; net.h says which.
@@ -29,6 +30,7 @@ struct arc_wanted { // an arc whose step is found when all steps are known
 struct child_wanted { // a task that runs another playbook
     struct net_task *task;
     const struct json *path;
+    enum child_need need;
 };
 
 struct workbook_entry {
@@ -87,6 +89,8 @@ const struct json **read_policy(struct playbook *pb, const struct json *policy, 
                                 struct net_task *task);
 // Seconds, as a number, a text or a template over the workload, in milliseconds.
 bool read_seconds(struct playbook *pb, const struct json *value, const char *name, int64_t *ms);
+// A text that is a template, answered from the workload as written; false when that does not know it.
+bool read_known(struct playbook *pb, const struct json *value, struct json *out);
 bool read_number(struct playbook *pb, const struct json *value, const char *name, int64_t min, int64_t max,
                  int64_t *out);
 
@@ -103,6 +107,18 @@ struct deprecated {
 };
 bool refuse_deprecated(struct playbook *pb, const struct json_member *member, const struct deprecated *list,
                        size_t count, const char *where);
+
+// ---- playbook_old.c: today's form of something, or itself when it is that already
+const struct json *step_today(struct playbook *pb, const struct json *object);
+// The tool of an entry of the workbook; NULL when it has none.
+const struct json *entry_today(struct playbook *pb, const struct json *entry);
+struct renamed {
+    const char *old, *now;
+};
+// `object` with its members under the names that they have now; one that has both keeps both.
+const struct json *members_today(struct playbook *pb, const struct json *object, const struct renamed *names,
+                                 size_t count);
+const struct json *arcs_today(struct playbook *pb, const struct json *arcs);
 
 // ---- playbook.c
 struct playbook *playbook_read(struct reader *r, const struct json *root, struct draft_list *list);

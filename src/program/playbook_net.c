@@ -219,6 +219,11 @@ void playbook_finish(struct playbook *pb, const struct chain *chain)
         find_unreached(pb);
         find_barriers(pb);
     }
-    for (size_t i = 0; i < pb->child_count && !r->failed; i++)
-        pb->children[i].task->child = child_of(r, pb->children[i].path, chain, true);
+    for (size_t i = 0; i < pb->child_count && !r->failed; i++) {
+        struct child_wanted *wanted = &pb->children[i];
+        struct str around = {0};
+        wanted->task->child = child_of(r, wanted->path, chain, wanted->need, &around);
+        wanted->task->around = arena_copy(r->arena, around);
+        if (!wanted->task->around.ptr) r->failed = true;
+    }
 }

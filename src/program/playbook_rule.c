@@ -94,6 +94,29 @@ static enum code find_workload(void *context, struct str name, struct json *out,
     return OK;
 }
 
+static enum code settled(struct playbook *pb, const struct template *made, struct json *out, struct error *err)
+{
+    struct template_scope scope = {.context = pb, .lookup = find_workload};
+    struct template_limits limits = template_limits_default;
+    limits.undefined = TEMPLATE_STRICT;
+    enum code rc = template_render(made, &scope, &limits, pb->r->scratch, out, err);
+    if (rc == E_NOMEM) pb->r->failed = true;
+    if (!rc && out->type == JSON_STRING) out->text = arena_copy(pb->r->arena, out->text);
+    if (!rc && out->type == JSON_STRING && !out->text.ptr) pb->r->failed = true;
+    return rc;
+}
+
+bool read_known(struct playbook *pb, const struct json *value, struct json *out)
+{
+    const struct template *made = NULL;
+    struct error err = {0};
+    if (template_compile(value->text, pb->r->scratch, &made, &err)) return false; // reported with the other texts
+    if (settled(pb, made, out, &err) || out->type != JSON_STRING || out->text.len == 0) return false;
+    out->line = value->line;
+    out->column = value->column;
+    return !template_is_dynamic(out->text) && !pb->r->failed;
+}
+
 // A template is answered from the workload as written; what the start of a run gives does not change it any more. False: what
 // is usual is taken.
 static bool settle(struct playbook *pb, const struct json *value, const char *name, struct json *out)
@@ -101,9 +124,6 @@ static bool settle(struct playbook *pb, const struct json *value, const char *na
     struct reader *r = pb->r;
     *out = *value;
     if (value->type != JSON_STRING || !template_is_dynamic(value->text)) return true;
-    struct template_scope scope = {.context = pb, .lookup = find_workload};
-    struct template_limits limits = template_limits_default;
-    limits.undefined = TEMPLATE_STRICT;
     const struct template *made = NULL;
     struct error err = {0};
     enum code rc = template_compile(value->text, r->scratch, &made, &err);
@@ -111,8 +131,7 @@ static bool settle(struct playbook *pb, const struct json *value, const char *na
         bad_template(pb, value, &err);
         return false;
     }
-    rc = template_render(made, &scope, &limits, r->scratch, out, &err);
-    if (rc == E_NOMEM) r->failed = true;
+    rc = settled(pb, made, out, &err);
     struct place at = place_of(r, value);
     if (rc) {
         struct diagnostic *d =
@@ -123,8 +142,6 @@ static bool settle(struct playbook *pb, const struct json *value, const char *na
     }
     out->line = value->line;
     out->column = value->column;
-    if (out->type == JSON_STRING) out->text = arena_copy(r->arena, out->text);
-    if (out->type == JSON_STRING && !out->text.ptr) r->failed = true;
     WARNING(r, "E0225", at, "\"%s\" is taken from the workload as it is written here, not as a run is started with it",
             name);
     return !r->failed;
@@ -343,7 +360,7 @@ void read_sets(struct playbook *pb, const struct json *object, enum set_site sit
 {
     struct reader *r = pb->r;
     struct set_list list = {0};
-    static const char *const names[] = {"set", "set_ctx", "set_iter"};
+    static const char *const names[] = {"set", "set_ctx", "set_iter", "vars"};
     for (size_t k = 0; k < ARRAY_COUNT(names); k++) {
         const struct json *sets = field(object, names[k], NULL);
         if (!sets || !read_object(r, sets, names[k])) continue;
@@ -353,7 +370,7 @@ void read_sets(struct playbook *pb, const struct json *object, enum set_site sit
             if (scoped)
                 add_scoped(pb, &list, member, site);
             else
-                add_set(pb, &list, k == 1 ? NET_CTX : NET_ITER, member->key, member);
+                add_set(pb, &list, k == 2 ? NET_ITER : NET_CTX, member->key, member);
         }
     }
     *out = (struct net_sets){list.items, (uint32_t)list.count};

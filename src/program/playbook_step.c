@@ -105,15 +105,14 @@ static const struct json *read_net_loop(struct playbook *pb, const struct json *
 {
     static const char *const known[] = {"in", "iterator", "spec", "mode", "max_in_flight", "desc", NULL};
     static const struct deprecated gone[] = {
-        {"collection", "write the list under in"},
-        {"items", "write the list under in"},
-        {"element", "name the item under iterator"},
-        {"as", "name the item under iterator"},
         {"until", "repeat with an arc back to an earlier step, or with do: jump"},
         {"where", "leave items out with a filter: in: \"{{ items | selectattr('ok') | list }}\""},
     };
+    static const struct renamed names[] = {
+        {"collection", "in"}, {"items", "in"}, {"element", "iterator"}, {"as", "iterator"}};
     struct reader *r = pb->r;
     if (!loop || !read_object(r, loop, "loop")) return NULL;
+    loop = members_today(pb, loop, names, ARRAY_COUNT(names));
     step->has_loop = true;
     for (uint32_t i = 0; i < loop->count; i++)
         if (!refuse_deprecated(pb, &loop->members[i], gone, ARRAY_COUNT(gone), "loops"))
@@ -142,11 +141,11 @@ static void add_arc(struct playbook *pb, const struct json *item, struct net_arc
     static const struct deprecated gone[] = {
         {"then", "an arc leads to one step: {step: name, when: \"{{ ... }}\"}"},
         {"else", "an arc without when is always true; put it last"},
-        {"with", "what the next step is given stands under args"},
-        {"data", "what the next step is given stands under args"},
     };
+    static const struct renamed names[] = {{"with", "args"}, {"data", "args"}};
     struct reader *r = pb->r;
     *arc = (struct net_arc){.step = PROGRAM_TOP, .line = item->line, .column = item->column};
+    if (item->type == JSON_OBJECT) item = members_today(pb, item, names, ARRAY_COUNT(names));
     const struct json *name = item;
     if (item->type == JSON_OBJECT) {
         for (uint32_t i = 0; i < item->count; i++)
@@ -189,6 +188,7 @@ static void read_next(struct playbook *pb, const struct json *next, struct net_s
         arcs = field_required(r, next, "arcs", NULL, at, "next");
         if (!arcs) return;
     }
+    arcs = arcs_today(pb, arcs);
     bool one = arcs->type == JSON_OBJECT || arcs->type == JSON_STRING;
     if (!one && arcs->type != JSON_ARRAY) {
         wrong_type(r, arcs, "next", "a list of arcs");
@@ -208,6 +208,10 @@ static void read_next(struct playbook *pb, const struct json *next, struct net_s
     for (uint32_t i = 0; i < count && !r->failed; i++) add_arc(pb, one ? arcs : &arcs->items[i], &made[i]);
     step->arcs = made;
     step->arc_count = count;
+    // A plain list of steps without a condition is for all of them: with the first alone the others would never be reached.
+    bool all = arcs == next && count > 1;
+    for (uint32_t i = 0; i < count; i++) all = all && !made[i].when.test;
+    step->inclusive = step->inclusive || all;
 }
 
 // ---- the step
@@ -218,7 +222,6 @@ static const struct deprecated step_deprecated[] = {
     {"retry", "try again with a rule of the task: tool.spec.policy.rules, do: retry"},
     {"sink", "store a result with a task of its own, after the one that made it"},
     {"type", "what a step does is its tool: tool: {kind: python, ...}"},
-    {"vars", "keep values with set: {ctx.name: value}"},
 };
 
 static const struct deprecated spec_deprecated[] = {
@@ -278,7 +281,7 @@ static void check_step_fields(struct playbook *pb, const struct json *object)
 {
     static const char *const known[] = {"step",   "desc",   "description",   "spec", "loop",    "tool",
                                         "next",   "args",   "input",         "set",  "set_ctx", "set_iter",
-                                        "result", "output", "output_select", "name", NULL};
+                                        "result", "output", "output_select", "name", "vars",    NULL};
     for (uint32_t i = 0; i < object->count; i++)
         if (!refuse_deprecated(pb, &object->members[i], step_deprecated, ARRAY_COUNT(step_deprecated), "steps"))
             unknown_member(pb, &object->members[i], known, "a step", false);
@@ -292,6 +295,7 @@ void read_playbook_step(struct playbook *pb, const struct json *object, struct d
     draft->step.line = object->line;
     draft->step.column = object->column;
     if (!read_object(r, object, "workflow")) return;
+    object = step_today(pb, object);
     read_step_name(pb, object, draft);
     check_step_fields(pb, object);
     const struct json *desc = field(object, "desc", "description");

@@ -38,8 +38,8 @@ struct json merged(struct playbook *pb, const struct json *inner, const struct j
 
 static bool is_control(struct str key, const struct json *value)
 {
-    static const char *const names[] = {"name",   "kind", "spec",        "set",    "set_ctx",  "set_iter",
-                                        "policy", "desc", "description", "assert", "timeout_s"};
+    static const char *const names[] = {"name",   "kind", "spec",        "set",    "set_ctx",   "set_iter",
+                                        "policy", "desc", "description", "assert", "timeout_s", "vars"};
     for (size_t i = 0; i < ARRAY_COUNT(names); i++)
         if (str_is(key, names[i])) return true;
     bool controls = str_is(key, "result") || str_is(key, "output") || str_is(key, "output_select");
@@ -118,11 +118,26 @@ static void read_timeout(struct playbook *pb, const struct layers *layers, struc
     if (is_whole_timeout(value)) read_seconds(pb, value, "timeout_s", &task->timeout_ms);
 }
 
+// "a[0].b" is a.0.b
+static struct str dotted(struct playbook *pb, struct str path)
+{
+    char *to = arena_alloc(pb->r->arena, path.len + 1);
+    size_t len = 0;
+    for (size_t i = 0; to && i < path.len; i++) {
+        char c = path.ptr[i];
+        if (c == '[' && len > 0) to[len++] = '.';
+        if (c != '[' && c != ']' && c != '\'' && c != '"') to[len++] = c;
+    }
+    if (!to) pb->r->failed = true;
+    return to ? (struct str){to, len} : path;
+}
+
 // "$.a.b" and "a.b" are the same path; its last part is the name unless there is another.
 static bool select_path(struct playbook *pb, const struct json *value, struct net_select *out)
 {
     struct str path = json_text(value);
     if (str_starts(path, STR("$."))) path = str_slice(path, 2, path.len);
+    if (str_find(path, '[', 0) < path.len) path = dotted(pb, path);
     if (path.len == 0 || str_is(path, "$")) {
         struct place at = place_of(pb->r, value);
         struct diagnostic *d = ERROR(pb->r, "E0206", at, "a path of a result is needed");
@@ -272,7 +287,6 @@ static const struct deprecated task_deprecated[] = {
     {"sink", "store a result with a task of its own, after this one"},
     {"case", "decide under spec.policy.rules, and route under the step's next.arcs"},
     {"when", "a task runs when it is its turn; skip it with a rule of the task before, or with an arc"},
-    {"vars", "keep values with set: {ctx.name: value}"},
     {"next", "arcs belong to the step: next stands beside tool"},
 };
 
@@ -331,9 +345,14 @@ static void read_child(struct playbook *pb, struct net_task *task)
     const struct json *step = field(with, "return_step", NULL);
     if (step) read_text(r, step, "return_step", &task->return_step);
     if (!path || !read_text(r, path, "path", &task->playbook)) return;
-    if (template_is_dynamic(task->playbook)) {
-        task->playbook = (struct str){0};
-        return;
+    struct json *known = ARENA_NEW(r->arena, struct json);
+    task->path_rendered = template_is_dynamic(task->playbook);
+    if (task->path_rendered) task->playbook = (struct str){0};
+    if (!known) r->failed = true;
+    if (!known || (task->path_rendered && !read_known(pb, path, known))) return;
+    if (task->path_rendered) {
+        task->playbook = json_text(known);
+        path = known;
     }
     struct child_wanted *grown =
         arena_grow(r->scratch, pb->children, pb->child_count, pb->child_count + 1, sizeof(*grown), &pb->child_capacity);
@@ -342,7 +361,8 @@ static void read_child(struct playbook *pb, struct net_task *task)
         return;
     }
     pb->children = grown;
-    pb->children[pb->child_count++] = (struct child_wanted){task, path};
+    pb->children[pb->child_count++] =
+        (struct child_wanted){task, path, task->path_rendered ? CHILD_MAYBE : CHILD_LATER};
 }
 
 // The task's own policy, or the rules of what is around it; those have more than rules.

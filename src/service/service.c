@@ -321,6 +321,7 @@ static enum code open_engine(struct service *service, struct error *err)
                      .appended = on_appended}};
     if (service->settings.processes) options.limits.process_max = service->settings.processes;
     options.limits.write_budget_ms = service->settings.write_budget_ms ? service->settings.write_budget_ms : 3000;
+    options.no_files = true; // what a run may read was sent with it
     rc = engine_open(&options, &service->engine, err);
     if (rc) return rc;
     remote_attach(service->remote, service->engine);

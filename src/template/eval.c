@@ -306,6 +306,16 @@ static enum code eval_if(struct eval *e, const struct node *n, struct json *out)
     return OK;
 }
 
+static bool stands_for(const struct eval *e, const struct node *n)
+{
+    if (n->a->kind != NODE_NAME || !e->scope->stands_for) return false;
+    for (const struct local *l = e->locals; l; l = l->next)
+        if (str_eq(l->name, n->a->text)) return false;
+    for (size_t i = 0; i < e->scope->local_count; i++)
+        if (str_eq(e->scope->locals[i].name, n->a->text)) return false;
+    return e->scope->stands_for(e->scope->context, n->a->text, n->text);
+}
+
 static enum code eval_member(struct eval *e, const struct node *n, struct json *out)
 {
     struct json value, key;
@@ -318,7 +328,11 @@ static enum code eval_member(struct eval *e, const struct node *n, struct json *
         return eval_fault(e, E_NOT_FOUND, "%.*s is undefined, and a member of it is asked for",
                           STR_ARG(n->a->text.len ? n->a->text : STR("this")));
     }
-    if (n->kind == NODE_MEMBER) return value_member(e, &value, n->text, out);
+    if (n->kind == NODE_MEMBER) {
+        rc = value_member(e, &value, n->text, out);
+        if (!rc && out->type == TEMPLATE_UNDEFINED && stands_for(e, n)) *out = value;
+        return rc;
+    }
     rc = eval_node(e, n->b, &key);
     e->at = n->at;
     return rc ? rc : value_item(e, &value, &key, out);

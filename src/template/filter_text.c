@@ -288,7 +288,7 @@ static bool write_moment(const struct moment *m, char directive, struct buf *out
     }
 }
 
-static enum code run_strftime(struct eval *e, struct call *call, struct json *out)
+enum code run_strftime(struct eval *e, struct call *call, struct json *out)
 {
     struct moment m;
     struct str format = STR("%Y-%m-%dT%H:%M:%SZ");
@@ -308,6 +308,83 @@ static enum code run_strftime(struct eval *e, struct call *call, struct json *ou
     return eval_take(e, &buf, rc, out);
 }
 
+// ---- lengths and lines
+
+static enum code run_truncate(struct eval *e, struct call *call, struct json *out)
+{
+    struct str s, end = STR("...");
+    int64_t most = 255, leeway = 5;
+    enum code rc = value_str(e, &call->self, &s);
+    if (!rc && call_arg(call, 0)) rc = value_index(e, &call->args[0], "truncate", &most);
+    if (!rc && call_arg(call, 2)) rc = value_str(e, &call->args[2], &end);
+    if (!rc && call_arg(call, 3)) rc = value_index(e, &call->args[3], "truncate", &leeway);
+    if (rc) return rc;
+    int64_t tail = (int64_t)text_count(end);
+    if (most < tail || leeway < 0) return eval_fault(e, E_INVALID, "truncate: there is no room for its end");
+    *out = json_string(s);
+    if ((int64_t)text_count(s) <= most + leeway) return OK;
+    struct str kept = str_slice(s, 0, text_offset(s, (size_t)(most - tail)));
+    bool whole = !(call_arg(call, 1) && value_truth(&call->args[1]));
+    size_t blank = kept.len;
+    while (whole && blank > 0 && kept.ptr[blank - 1] != ' ') blank--;
+    if (whole && blank > 0) kept.len = blank - 1;
+    struct buf buf;
+    eval_buf(e, &buf);
+    buf_add(&buf, kept);
+    buf_add(&buf, end);
+    return eval_take(e, &buf, OK, out);
+}
+
+static enum code run_indent(struct eval *e, struct call *call, struct json *out)
+{
+    struct str s, by = {0};
+    int64_t width = 4;
+    enum code rc = value_str(e, &call->self, &s);
+    if (!rc && call_arg(call, 0) && call->args[0].type == JSON_STRING)
+        rc = value_str(e, &call->args[0], &by);
+    else if (!rc && call_arg(call, 0))
+        rc = value_index(e, &call->args[0], "indent", &width);
+    if (rc) return rc;
+    bool first = call_arg(call, 1) && value_truth(&call->args[1]);
+    bool blank = call_arg(call, 2) && value_truth(&call->args[2]);
+    struct buf buf;
+    eval_buf(e, &buf);
+    struct str rest = s;
+    for (size_t line = 0; line == 0 || rest.ptr < s.ptr + s.len; line++) {
+        struct str text = str_cut(rest, '\n', &rest);
+        if (line > 0) buf_byte(&buf, '\n');
+        if (line > 0 ? text.len > 0 || blank : first) {
+            if (by.ptr) buf_add(&buf, by);
+            for (int64_t i = 0; !by.ptr && i < width && !buf.failed; i++) buf_byte(&buf, ' ');
+        }
+        buf_add(&buf, text);
+        if (text.ptr + text.len >= s.ptr + s.len) break;
+    }
+    if (s.len > 0 && s.ptr[s.len - 1] == '\n') { // the last line is empty
+        buf_byte(&buf, '\n');
+        for (int64_t i = 0; blank && !by.ptr && i < width && !buf.failed; i++) buf_byte(&buf, ' ');
+        if (blank) buf_add(&buf, by);
+    }
+    return eval_take(e, &buf, OK, out);
+}
+
+static enum code run_wordcount(struct eval *e, struct call *call, struct json *out)
+{
+    struct str s;
+    enum code rc = value_str(e, &call->self, &s);
+    if (rc) return rc;
+    int64_t count = 0;
+    bool inside = false;
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned char c = (unsigned char)s.ptr[i];
+        bool word = c == '_' || c >= 0x80 || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+        count += word && !inside;
+        inside = word;
+    }
+    *out = json_int(count);
+    return OK;
+}
+
 const struct function *filter_text_find(struct str name)
 {
     static const struct function table[] = {
@@ -317,6 +394,9 @@ const struct function *filter_text_find(struct str name)
         {"regex_replace", "pattern,replacement", 2, run_regex_replace},
         {"regex_search", "pattern", 1, run_regex_search},
         {"strftime", "format", 0, run_strftime},
+        {"truncate", "length,killwords,end,leeway", 0, run_truncate},
+        {"indent", "width,first,blank", 0, run_indent},
+        {"wordcount", NULL, 0, run_wordcount},
     };
     return function_in(table, ARRAY_COUNT(table), name);
 }

@@ -225,6 +225,7 @@ const struct function *global_find(struct str name);
 // More filters, by file.
 const struct function *filter_list_find(struct str name);
 const struct function *filter_text_find(struct str name);
+enum code run_strftime(struct eval *e, struct call *call, struct json *out); // also a method
 const struct function *function_in(const struct function *table, size_t count, struct str name);
 
 uint32_t eval_line(const struct eval *e);

@@ -294,6 +294,14 @@ static enum code run_cycle(struct eval *e, struct call *call, struct json *out)
     return OK;
 }
 
+// ---- times
+
+static enum code run_isoformat(struct eval *e, struct call *call, struct json *out)
+{
+    *out = call->self;
+    return call->self.type == JSON_STRING ? OK : eval_fault(e, E_INVALID, "isoformat: this is no time");
+}
+
 // ---- functions
 
 static enum code run_range(struct eval *e, struct call *call, struct json *out)
@@ -388,8 +396,21 @@ const struct function *method_find(struct str name)
         {"rjust", "width,fill", 1, run_pad},
         {"center", "width,fill", 1, run_pad},
         {"cycle", "*", 1, run_cycle},
+        {"isoformat", NULL, 0, run_isoformat},
+        {"strftime", "format", 1, run_strftime},
     };
     return function_in(table, ARRAY_COUNT(table), name);
+}
+
+// The time of the scope: nothing here reads a clock.
+static enum code run_now(struct eval *e, struct call *call, struct json *out)
+{
+    (void)call;
+    *out = value_undefined();
+    enum code rc = OK;
+    if (e->scope->lookup) rc = e->scope->lookup(e->scope->context, STR(TEMPLATE_NOW), out, e->err);
+    if (!rc && out->type == TEMPLATE_UNDEFINED) return eval_fault(e, E_NOT_FOUND, "now: there is no time here");
+    return rc;
 }
 
 const struct function *global_find(struct str name)
@@ -397,6 +418,8 @@ const struct function *global_find(struct str name)
     static const struct function table[] = {
         {"range", "start,stop,step", 1, run_range},
         {"dict", "*", 0, run_dict},
+        {"now", NULL, 0, run_now},
+        {"utcnow", NULL, 0, run_now},
     };
     return function_in(table, ARRAY_COUNT(table), name);
 }

@@ -37,11 +37,16 @@ struct template_local {
     struct json value;
 };
 
+#define TEMPLATE_NOW "{now}"
+
 struct template_scope {
     void *context;
     // The value of a free name, asked for when it is needed, maybe more than once. OK with *out untouched: there is none.
-    // May be NULL. Values must live as long as the arena of the rendering.
+    // May be NULL. Values must live as long as the arena of the rendering. TEMPLATE_NOW, which no template can write, is the
+    // time that now() tells, as RFC 3339 text.
     enum code (*lookup)(void *context, struct str name, struct json *out, struct error *err);
+    // Does what `name` has stand for its member `member` too, when it has no such member? May be NULL: it does not.
+    bool (*stands_for)(void *context, struct str name, struct str member);
     const struct template_local *locals; // seen before `lookup` is asked
     size_t local_count;
 };

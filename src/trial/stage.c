@@ -276,6 +276,7 @@ static enum code open_engine(struct stage *stage, struct error *err)
         .tools = &stage->desk.base,
         .host = {.tools = &stage->desk.base, .knows = knows},
         .tasks = {.tools = &stage->desk.base, .knows = knows},
+        .no_files = true,
         .limits = engine_limits_default,
         .observer = {.context = stage, .event = on_event, .decision = on_decision, .refused = on_refused}};
     enum code rc = engine_open(&options, &stage->engine, err);

@@ -47,7 +47,8 @@ static void four_shapes_of_tasks_NX_0e_C_47(void)
     check_label(STEP("    tool: [{list: {kind: shell, cmds: ls}}]\n"), "list");
     check_label(STEP("    tool: {list: {kind: shell, spec: {cmds: ls}}}\n"), "list");
     refuse(STEP("    tool: []\n"), "E0214", "empty list of tasks");
-    refuse(STEP("    tool: python\n"), "E0205", "\"tool\" must be");
+    check_label(STEP("    tool: shell\n    cmds: ls\n"), "start_task");
+    refuse(STEP("    tool: 5\n"), "E0205", "\"tool\" must be");
     refuse(STEP("    tool: {code: x}\n"), "E0204", "a task needs \"kind\"");
     refuse(STEP("    tool: [{name: a, kind: noop}, {a: {kind: noop}}]\n"), "E0312", "used twice");
 }
@@ -221,6 +222,34 @@ static void shapes_of_next_NX_0f(void)
     refuse(STEP("    next: {spec: {}}\n" END), "E0204", "\"arcs\"");
     refuse(STEP("    next: [{when: a}]\n" END), "E0204", "\"step\"");
     kit_must_warn(&kit, STEP("    tool: {kind: noop}\n" END), "E0313", "no arc leads to step \"end\"");
+}
+
+static void what_was_written_before_v10_C_47(void)
+{
+    kit_must_be_silent(&kit, STEP("    tool: {kind: noop}\n    next:\n"
+                                  "      - {when: a, then: [{step: end, data: {x: 1}}]}\n"
+                                  "      - {when: b, then: start}\n"
+                                  "      - {else: [end]}\n" END));
+    const struct net_step *step = net_step("start");
+    CHECK_INT(step->arc_count, 3);
+    CHECK(!step->inclusive && step->arcs[0].when.test && step->arcs[1].when.test && !step->arcs[2].when.test);
+    CHECK_INT(step->arcs[1].step, 0);
+    check_json(template_tree_source(step->arcs[0].args), "{\"x\":1}");
+    refuse(STEP("    next: [{when: a, then: [end, start]}]\n" END), "E0222", "\"then\"");
+    kit_must_be_silent(&kit, STEP("    next: [end, also]\n" END "  - step: also\n    tool: noop\n"));
+    CHECK(net_step("start")->inclusive);
+    CHECK_STR(net_step("also")->tasks[0].kind, STR("noop"));
+    kit_must_be_silent(&kit, STEP("    loop: {collection: [1], element: x}\n    tool: python\n    code: result = 1\n"
+                                  "    args: {x: '{{ x }}'}\n    vars: {a: 1}\n"));
+    CHECK_STR(net_step("start")->loop.iterator, STR("x"));
+    CHECK_INT(net_step("start")->sets.items[0].scope, NET_CTX);
+    check_json(template_tree_source(net_step("start")->tasks[0].with),
+               "{\"code\":\"result = 1\",\"input\":{\"x\":\"{{ x }}\"}}");
+    refuse(STEP("    loop: {in: [1], iterator: x, until: y}\n    tool: noop\n"), "E0222", "\"until\"");
+    refuse(STEP("    tool: noop\n    type: python\n"), "E0222", "\"type\"");
+    kit_must_be_silent(&kit, HEAD "workbook: [{name: w, type: shell, cmds: ls}]\nworkflow:\n  - step: start\n"
+                                  "    tool: workbook\n    name: w\n");
+    CHECK_STR(net_step("start")->tasks[0].kind, STR("shell"));
 }
 
 static const struct net_when *arc_when(const char *text)
@@ -451,6 +480,7 @@ int main(int argc, char **argv)
         TEST(input_of_a_step_is_its_tasks_input_too),
         TEST(patches_have_a_scope),
         TEST(shapes_of_next_NX_0f),
+        TEST(what_was_written_before_v10_C_47),
         TEST(old_names_of_events_in_arcs_C_47),
         TEST(tokens_of_one_fan_out_meet_C_48),
         TEST(what_a_step_needs),

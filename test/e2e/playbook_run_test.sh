@@ -1,0 +1,172 @@
+#!/usr/bin/env bash
+# What authors of playbooks write, in every generation of the language, and what comes of it.
+. "$(dirname "$0")/lib.sh"
+store=(--store "sqlite:runs.db")
+command -v python3 >/dev/null || { echo 'skip all: python3 is not installed'; exit 0; }
+
+book() { printf 'apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: %s, path: %s}\n' "$1" "${2:-$1}"; cat; }
+# runs NAME [ARGS]: NAME.yaml to the end, under the id NAME
+runs() { local name=$1; shift; cairn_is 0 run "$name.yaml" "${store[@]}" --run-id "$name" --progress none "$@"; }
+# result RUN STEP: what the step gave
+result() { "$CAIRN" events "$1" "${store[@]}" -o jsonl | jq -c "select(.event_type==\"step.done\" and .entity_id==\"$2\").payload.outcome.result" | tail -n 1; }
+
+test_what_was_written_before_v10_C_47() {
+    book old >old.yaml <<'YAML'
+workbook:
+  - name: double
+    type: python
+    args: {n: 0}
+    code: |
+      def main(n):
+          return {"n": n * 2}
+workflow:
+  - step: start
+    tool: python
+    args: {n: 20}
+    code: |
+      result = {"n": n + 1}
+    vars: {got: "{{ result.n }}"}
+    next:
+      - when: "{{ start.n > 100 }}"
+        then: [{step: small}]
+      - else: [{step: each, data: {k: 3}}]
+  - step: each
+    tool: {kind: python, input: {x: "{{ x }}", k: "{{ k }}"}, code: result = x * k}
+    loop: {collection: [1, 2], element: x}
+    next: [twice, other]
+  - step: twice
+    tool: workbook
+    name: double
+    args: {n: "{{ vars.got }}"}
+    next: [end]
+  - {step: other, tool: noop, next: [end]}
+  - {step: small, tool: noop}
+  - step: end
+    tool: python
+    input: {a: "{{ each.results }}", b: "{{ twice.n }}", c: "{{ other is defined }}"}
+    code: result = input_data
+YAML
+    cairn_is 0 validate --strict old.yaml
+    runs old
+    equal "$(result old end)" '{"a":[3,6],"b":42,"c":true}'
+    equal "$(events_of old | grep -c '^step.started')" 5 'steps started, each once'
+}
+test_results_have_the_names_that_playbooks_use_C_47() {
+    book names >names.yaml <<'YAML'
+workflow:
+  - step: start
+    tool:
+      - {name: first, kind: python, code: 'result = {"x": 5}'}
+      - {name: then, kind: python, input: {a: "{{ first.data.x }}", b: "{{ _prev.result.x }}"}, code: result = input_data}
+      - {name: last, kind: noop}
+    set: {ctx.seen: "{{ output.data.a }}", ctx.status: "{{ outcome.status }}"}
+    next: {arcs: [{step: b, when: "{{ event.payload.result.a == 5 and response.b == 5 }}", args: {c: "{{ result.a }}"}}]}
+  - step: b
+    tool:
+      kind: python
+      input: {a: "{{ start.a }}", d: "{{ start.data.a }}", r: "{{ start.result.b }}", o: "{{ start.output.a }}", n: "{{ start.none is defined }}",
+              c: "{{ c }}", s: "{{ ctx.seen }}", t: "{{ ctx.status }}", y: "{{ now()[:2] }}", z: "{{ now().strftime('%Z') }}"}
+      code: result = input_data
+YAML
+    runs names
+    equal "$(result names b)" '{"a":5,"c":5,"d":5,"n":false,"o":5,"r":5,"s":5,"t":"ok","y":"20","z":"UTC"}'
+}
+test_a_failure_is_told_to_where_it_is_taken() {
+    book bad >bad.yaml <<'YAML'
+workflow:
+  - step: start
+    tool: {kind: python, code: 'raise ValueError("no")'}
+    next:
+      arcs:
+        - {step: fine, when: "{{ event.name == 'call.done' }}"}
+        - {step: mend, when: "{{ event.name == 'call.error' and output.error.code == 'ValueError' }}",
+           args: {e: "{{ event.error.message }}", k: "{{ error.kind }}", p: "{{ event.payload.error.code }}"}}
+  - {step: fine, tool: {kind: noop}}
+  - step: mend
+    tool: {kind: python, input: {e: "{{ e }}", k: "{{ k }}", p: "{{ p }}", s: "{{ start.status }}", m: "{{ start.error.message }}"}, code: result = input_data}
+YAML
+    runs bad
+    equal "$(result bad mend)" '{"e":"no","k":"transform","m":"no","p":"ValueError","s":"error"}'
+}
+test_parts_of_large_results_under_other_names_NX_2v() {
+    book large >large.yaml <<'YAML'
+workflow:
+  - step: start
+    tool: {kind: python, code: 'result = {"rows": [{"i": i, "p": "x" * 100} for i in range(1000)], "n": 1000}'}
+    output: {select: [n, {path: "$.rows[7].i", as: seventh}]}
+    next: [b]
+  - step: b
+    tool:
+      - {name: load, kind: artifact, action: get, input: {result_ref: "{{ start._ref.ref }}"}}
+      - {name: count, kind: python, input: {n: "{{ start.n }}", i: "{{ start.seventh }}", rows: "{{ load.data.rows }}", r: "{{ start.__ref__.kind }}"},
+         code: 'result = [n, i, len(rows), r]'}
+YAML
+    runs large
+    equal "$(result large b)" '[1000,7,1000,"result_ref"]'
+}
+test_a_playbook_that_a_template_names() {
+    mkdir -p kids
+    book child kids/child <<<'workflow: [{step: end, tool: {kind: python, input: {n: "{{ n }}"}, code: result = n * 2}}]' >kids/child.yaml
+    book parent >parent.yaml <<'YAML'
+workload: {which: kids/child}
+workflow:
+  - step: start
+    tool: {kind: playbook, path: "{{ which }}", input: {n: 4}}
+    next: [each]
+  - step: each
+    loop: {in: [child], iterator: k}
+    tool: {kind: playbook, path: "kids/{{ iter.k }}", input: {n: "{{ start }}"}}
+    next: [end]
+  - {step: end, tool: {kind: python, input: {r: "{{ each.results }}"}, code: result = r}}
+YAML
+    cairn_is 0 plan parent.yaml -o json; equal "$(jq -c '[.files[].file]' out)" '["kids/child.yaml"]'
+    runs parent
+    equal "$(result parent end)" '[16]'
+    cairn_is 10 run parent.yaml "${store[@]}" --run-id none --progress none --set which=no/such
+    events_of none >/dev/null
+    "$CAIRN" events none "${store[@]}" -o jsonl | jq -r 'select(.event_type=="step.failed").payload.error.message' >out
+    has out 'no/such'
+    intact
+}
+test_a_playbook_that_runs_itself() {
+    book self x/self >self.yaml <<'YAML'
+workload: {n: 3}
+workflow:
+  - step: start
+    next: {arcs: [{step: again, when: "{{ n > 0 }}"}, {step: end}]}
+  - {step: again, tool: {kind: playbook, path: self.yaml, input: {n: "{{ n - 1 }}"}}, next: [end]}
+  - {step: end, tool: {kind: python, input: {below: "{{ again | default(0) }}"}, code: result = below + 1}}
+YAML
+    runs self
+    equal "$(result self end)" 4
+    sed 's/n > 0/true/' self.yaml >on.yaml && mv on.yaml self.yaml
+    cairn_is 10 run self.yaml "${store[@]}" --run-id deep --progress none
+    cairn_is 0 get deep "${store[@]}"; has out 'more than 32 deep'
+    intact
+}
+test_children_of_templates_go_on_after_a_crash() {
+    mkdir -p kids
+    book child kids/child >kids/child.yaml <<'YAML'
+workflow:
+  - step: end
+    tool: {kind: shell, cmds: ['echo $$ >child.pid', 'while [ ! -e go ]; do sleep 0.05; done', 'echo done']}
+YAML
+    book parent >parent.yaml <<'YAML'
+workflow:
+  - step: start
+    loop: {in: [child], iterator: k}
+    tool: {kind: playbook, path: "kids/{{ iter.k }}"}
+    next: [end]
+  - {step: end, tool: {kind: python, input: {r: "{{ start.results }}"}, code: 'result = r[0]["stdout"]'}}
+YAML
+    "$CAIRN" run parent.yaml "${store[@]}" --run-id parent --progress none >/dev/null 2>&1 &
+    local pid=$!
+    wait_for test -s child.pid
+    kill -9 $pid; wait $pid 2>/dev/null
+    touch go
+    rm -r kids # what was started is kept with the run
+    cairn_is 0 recover "${store[@]}"
+    equal "$(result parent end)" '"done"'
+    intact
+}
+run_tests "$@"
