@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The authorization matrix is data; what is written about it elsewhere must say the same.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/serve_lib.sh"
 matrix=$root/test/e2e/matrix
 
 test_the_document_shows_the_table_C_39() {
@@ -22,6 +22,18 @@ test_every_operation_has_its_request() {
     python3 "$matrix/requests.py" check >out 2>err || fail "$(head -3 err)"
     read -r count _ <out
     [ "$count" -ge 3500 ] || fail "only $count requests"
+}
+
+test_every_request_has_its_door() {
+    serve
+    ask GET /openapi.json && answers 200
+    python3 "$matrix/requests.py" doors body 2>err || fail "$(cat err)"
+    for edit in 's#"/livez"#"/lives"#' 's#"DELETE", "path": "/v1/tokens#"PATCH", "path": "/v1/tokens#' 's#{place}/queues"#{place}/queues/a/b"#'; do
+        sed "$edit" "$root/test/e2e/authorization_routes.json" >changed.json
+        ! cmp -s changed.json "$root/test/e2e/authorization_routes.json" || fail "the edit $edit did nothing"
+        ! python3 "$matrix/requests.py" doors body changed.json 2>err || fail "a route that does not exist is taken for one: $edit"
+    done
+    stop_serving
 }
 
 # The driver itself: against a server that answers as the table wants, and against one that lets everybody in.

@@ -1,6 +1,7 @@
 """The cases of expect.py as HTTP requests.
 
 requests.py check                      every operation has a route that can be filled in; prints how many requests there are
+requests.py doors OPENAPI.json [FILE]  every route (of FILE) is one of the server's; prints those that are not
 requests.py list WORLD.json            the requests, one JSON object a line
 requests.py drive WORLD.json URL [X…]  sends them; prints what answered otherwise, and "N requests, N wrong". X: operations to leave out
 
@@ -21,8 +22,17 @@ DIFFER = {"date", "cairn-request-id", "content-length"}  # headers of which ever
 NEVER = {"internal", "unix_socket"}  # a caller over TCP is neither
 
 
-def routes():
-    return json.load(open(ROUTES))["routes"]
+def routes(path=ROUTES):
+    return json.load(open(path))["routes"]
+
+
+def without_door(described, table):
+    """Rows whose request goes to no route of the server's own description."""
+    def shape(path):
+        return re.compile("[^/]+".join(map(re.escape, re.split(r"\{\w+\}", path))) + "$")
+    known = [(method.upper(), shape(path)) for path, methods in described["paths"].items() for method in methods]
+    return sorted(name for name, route in table.items() if route and not any(
+        method == route["method"] and path.match(route["path"].split("?")[0].replace("{place}", "/v1")) for method, path in known))
 
 
 def fill(template, names):
@@ -195,6 +205,9 @@ def check():
 def main(arguments):
     if arguments[:1] == ["check"]:
         check()
+    elif arguments[:1] == ["doors"] and len(arguments) in (2, 3):
+        absent = without_door(json.load(open(arguments[1])), routes(*arguments[2:]))
+        sys.exit("no such route: " + " ".join(absent) if absent else 0)
     elif arguments[:1] == ["list"] and len(arguments) == 2:
         for request in in_order(requests(json.load(open(arguments[1])))):
             print(json.dumps(request))
