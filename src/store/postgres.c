@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VERSION_MIN = 130000, VERSION_MIN_SHOWN = 13 };
+enum { VERSION_MIN = 130000, VERSION_MIN_SHOWN = 13, COMING_PAUSE_MS = 50 };
 
 // ---- the URL
 
@@ -267,6 +267,29 @@ enum code pg_connect(struct pg_store *store, struct error *err)
 
 // ---- opening
 
+// 57P03: a server that comes up, or goes to come again, says so. Whoever is going to work with it waits as long as one who lost his
+// connection; whoever only reads has somebody who waits for the answer.
+static bool is_coming(const struct pg_store *store)
+{
+    static const char *const said[] = {"is starting up", "is shutting down", "not yet accepting connections"};
+    const char *text = PQerrorMessage(store->link);
+    bool coming = false;
+    for (size_t i = 0; i < ARRAY_COUNT(said); i++) coming |= strstr(text, said[i]) != NULL;
+    return coming && store->base.options.mode == STORE_WRITE;
+}
+
+static enum code first_connect(struct pg_store *store, struct error *err)
+{
+    int64_t until_ms = os_now().mono_ms + pg_wait_ms(store);
+    for (;;) {
+        struct error local = {0};
+        enum code rc = pg_connect(store, &local);
+        if (rc != E_UNREACHABLE || !is_coming(store) || os_now().mono_ms > until_ms)
+            return rc ? error_set(err, rc, "%s", local.message) : OK;
+        pg_pause(COMING_PAUSE_MS);
+    }
+}
+
 static enum code prepare_store(struct pg_store *store, struct error *err)
 {
     bool fresh = false;
@@ -390,7 +413,7 @@ enum code store_open_postgres(struct str url, const struct store_options *option
     uuid_format(random, store->id);
     name_host(store);
     enum code rc = read_url(&store->place, url, err);
-    if (!rc) rc = pg_connect(store, err);
+    if (!rc) rc = first_connect(store, err);
     if (!rc) rc = place_files(store, err);
     if (!rc) rc = prepare_store(store, err);
     if (rc) {

@@ -16,6 +16,7 @@ struct pg_proxy {
     int listener;
     atomic_int cuts[2]; // towards the server, towards the client
     atomic_bool whole;  // from now on nothing breaks
+    atomic_int coming;  // so many connections are told that the server starts
     unsigned seed;
 };
 
@@ -72,12 +73,25 @@ static inline void *pg_relay_run(void *context)
     return NULL;
 }
 
+static inline bool pg_refuse_start(struct pg_proxy *proxy, int client)
+{
+    static const char error[] = "E\0\0\0\x3eSFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0";
+    char bytes[4096];
+    if (atomic_load(&proxy->coming) <= 0) return false;
+    atomic_fetch_sub(&proxy->coming, 1);
+    (void)!recv(client, bytes, sizeof(bytes), 0);
+    CHECK(pg_send_all(client, error, sizeof(error)));
+    close(client);
+    return true;
+}
+
 static inline void *pg_proxy_run(void *context)
 {
     struct pg_proxy *proxy = context;
     for (;;) {
         int client = accept4(proxy->listener, NULL, NULL, SOCK_CLOEXEC);
         if (client < 0) return NULL;
+        if (pg_refuse_start(proxy, client)) continue;
         struct sockaddr_un to;
         int server = pg_socket(pg_cluster.dir, &to);
         struct pg_relay *relay = calloc(1, sizeof(*relay));
@@ -96,7 +110,8 @@ static inline void pg_proxy_start(struct pg_proxy *proxy)
 {
     struct sockaddr_un to;
     pthread_t thread;
-    snprintf(proxy->dir, sizeof(proxy->dir), "%s/p%d", pg_cluster.dir, (int)getpid());
+    static int count;
+    snprintf(proxy->dir, sizeof(proxy->dir), "%s/p%d-%d", pg_cluster.dir, (int)getpid(), ++count);
     CHECK(mkdir(proxy->dir, 0700) == 0);
     proxy->listener = pg_socket(proxy->dir, &to);
     proxy->seed = 11;

@@ -427,6 +427,28 @@ static void S10_an_unreachable_server_ends_the_handle_and_the_next_one_finds_wha
     PQfinish(link);
 }
 
+static void a_server_that_starts_is_waited_for_by_who_writes_and_told_to_who_reads(void)
+{
+    static struct pg_proxy proxy;
+    struct kit kit;
+    start_with(&kit, "");
+    pg_proxy_start(&proxy);
+    char through[800];
+    snprintf(through, sizeof(through), "postgres:///postgres?host=%s&user=postgres&schema=%s", proxy.dir, schema);
+    atomic_store(&proxy.whole, true);
+    atomic_store(&proxy.coming, 3);
+    struct store *store = NULL;
+    CHECK_OK(try_open(&kit, through, &store), &kit.err);
+    CHECK_INT(atomic_load(&proxy.coming), 0);
+    CHECK_INT(kit.err.code, OK);
+    store_close(store);
+    atomic_store(&proxy.coming, 1);
+    struct store_options options = kit_options(&kit, STORE_READ);
+    CHECK_INT(store_open(str_from(through), &options, &store, &kit.err), E_UNREACHABLE);
+    CHECK(strstr(kit.err.message, "is starting up"));
+    kit_release(&kit);
+}
+
 // ---- leases
 
 static void S6_a_lease_that_ran_out_lets_the_run_go_and_fences_its_owner_I27(void)
@@ -641,6 +663,7 @@ int main(int argc, char **argv)
         TEST(S10_deadlocks_are_tried_again_and_a_full_disk_stores_nothing),
         TEST(S10_connections_cut_at_any_byte_lose_and_double_nothing_I1_I2),
         TEST(S10_an_unreachable_server_ends_the_handle_and_the_next_one_finds_what_was_stored),
+        TEST(a_server_that_starts_is_waited_for_by_who_writes_and_told_to_who_reads),
         TEST(S6_a_lease_that_ran_out_lets_the_run_go_and_fences_its_owner_I27),
         TEST(a_plan_made_for_empty_tables_is_not_kept),
         TEST(S17_a_lost_connection_of_one_that_was_taken_for_dead_fences_it_and_it_joins_again_I28),

@@ -25,6 +25,7 @@ from pgproxy import Proxy
 from storming import BUSY, GONE, call, document, free_port, shell, storm_plan, tell
 
 OPEN_MAX = 60  # what is shot at must be work in flight, not a queue
+CALL_S = 4  # then another engine is asked
 KINDS = ("kill", "stop", "restart", "cut", "withheld", "partition")
 
 
@@ -124,7 +125,7 @@ class Storm:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             try:
-                status, answer = random.choice(self.engines).call(method, path, body, 10)
+                status, answer = random.choice(self.engines).call(method, path, body, CALL_S)
                 if status in good or status not in (409, *BUSY):
                     return status, answer
             except GONE:
@@ -250,7 +251,7 @@ class Storm:
         while not over.is_set():
             for engine in self.engines:
                 engine.watch()
-            over.wait(0.1)
+            over.wait(0.2)
 
     def fire(self, number):
         rounds, args = self.args.rounds, self.args
@@ -501,8 +502,8 @@ def main():
     parser.add_argument("--minutes", type=float, default=24, help="of fire")
     parser.add_argument("--rounds", type=int, default=20, help="after each, one engine is shot or stopped while it is calm")
     parser.add_argument("--lease", type=int, default=2, help="of an engine, in seconds")
-    parser.add_argument("--clients", type=int, default=4)
-    parser.add_argument("--rate", type=float, default=10, help="runs that are started each second")
+    parser.add_argument("--clients", type=int, default=12)
+    parser.add_argument("--rate", type=float, default=12, help="runs that are started each second")
     parser.add_argument("--slack", type=float, default=2.0, help="seconds beyond the lease until runs must go on")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--prove", action="store_true", help="plant bugs afterwards: the checker must report each")
