@@ -215,6 +215,7 @@ static struct json plan_step(struct converter *c, uint32_t index)
     struct json out = json_object();
     if (ps->kind == STEP_LOOP) refuse(c, ps, "plans have no loops");
     if (ps->kind == STEP_CANCEL) refuse(c, ps, "plans have no step that cancels the run");
+    if (json_key(&ps->with, "fanOut")) refuse(c, ps, "plans have no \"fan_out\"");
     if (ps->always_run) refuse(c, ps, "plans have no \"always_run\"");
     if (ps->when_broken) refuse(c, ps, "a condition that does not parse is false here and an error in a plan");
     put(c, &out, "stepId", json_string(ps->id));

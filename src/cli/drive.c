@@ -232,16 +232,25 @@ static bool all_wait(struct drive *drive, struct moment_in_time now)
 }
 
 // ---- children of runs that were taken over
+static void meet_child(struct drive *drive, struct str id)
+{
+    const struct run *child = engine_run(drive->engine, drive->session->tenant, id);
+    if (!child || find(drive, id)) return;
+    struct driven *driven = add_run(drive, child);
+    if (driven) driven->status = child->status;
+    progress_attach(&drive->progress, child);
+}
+
 static void meet_children(struct drive *drive, const struct run *run)
 {
+    struct str id;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
         if (run->steps[i].state != NODE_RUNNING || run->program->steps[i].kind != STEP_SUBRUN) continue;
-        struct str id = kernel_child_id(run, i, &drive->progress.scratch);
-        const struct run *child = id.ptr ? engine_run(drive->engine, drive->session->tenant, id) : NULL;
-        if (!child || find(drive, id)) continue;
-        struct driven *driven = add_run(drive, child);
-        if (driven) driven->status = child->status;
-        progress_attach(&drive->progress, child);
+        for (uint32_t k = 0;
+             (id = engine_child(drive->engine, drive->session->tenant, run->ids.run, i, k, &drive->progress.scratch))
+                 .ptr;
+             k++)
+            meet_child(drive, id);
     }
 }
 

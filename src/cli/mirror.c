@@ -72,20 +72,41 @@ static enum code tell(void *context, const struct record *record, const struct m
     return OK;
 }
 
+static int add_child(struct mirror *mirror, struct str id, bool *there)
+{
+    struct error err = {0};
+    struct run_head head;
+    *there = mirror_find(mirror, id) != NULL;
+    // It may not be there yet: its step is durable before the child is.
+    if (*there ||
+        store_head(mirror->session->store, mirror->session->tenant, id, &mirror->session->cli->arena, &head, &err))
+        return EXIT_OK;
+    *there = true;
+    return mirror_add(mirror, &head);
+}
+
+// They begin in the order of the list: the first that is missing is the end for now.
+static int add_list(struct mirror *mirror, struct str group, struct arena *scratch)
+{
+    bool there = true;
+    for (uint32_t i = 0; there; i++) {
+        struct str id = kernel_fan_child(group, i, scratch);
+        int code = id.ptr ? add_child(mirror, id, &there) : (there = false, EXIT_OK);
+        if (code) return code;
+    }
+    return EXIT_OK;
+}
+
 static int add_children(struct mirror *mirror, size_t index, struct arena *scratch)
 {
     const struct program *program = mirror->runs[index].program;
     const struct run *state = mirror->runs[index].state;
     for (uint32_t i = 0; i < program->step_count; i++) {
         if (program->steps[i].kind != STEP_SUBRUN || state->steps[i].state != NODE_RUNNING) continue;
-        struct error err = {0};
-        struct run_head head;
         struct str id = kernel_child_id(state, i, scratch);
-        if (!id.ptr || mirror_find(mirror, id)) continue;
-        // It may not be there yet: its step is durable before the child is.
-        if (store_head(mirror->session->store, mirror->session->tenant, id, &mirror->session->cli->arena, &head, &err))
-            continue;
-        int code = mirror_add(mirror, &head);
+        int code = !id.ptr                     ? EXIT_OK
+                   : kernel_fans_out(state, i) ? add_list(mirror, id, scratch)
+                                               : add_child(mirror, id, &(bool){false});
         if (code) return code;
     }
     return EXIT_OK;

@@ -100,6 +100,7 @@ void resident_remove(struct engine *engine, struct resident *resident)
         engine->tickets[i].resident = NULL;
         resident->tickets--;
     }
+    fans_release(resident);
     run_free(resident->run); // borrows the ids of its log
     store_release_run(engine->store, resident->log);
     resident->entry->users--;

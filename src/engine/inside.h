@@ -63,6 +63,7 @@ struct resident {
     bool taken_up; // that input has been queued
     bool adopted;  // its orphans have not been looked for yet
     bool limit_hit;
+    struct fan *fans; // steps whose child runs are a list; what is kept of them in memory
 };
 
 struct timer {
@@ -281,6 +282,26 @@ enum code subrun_cancel(struct engine *engine, struct resident *parent, const st
 enum code subrun_refused(struct engine *engine, struct str tenant, const struct start_facts *facts, enum code why,
                          struct error *err) MUST_CHECK;
 enum code subrun_ended(struct engine *engine, struct resident *child, struct error *err) MUST_CHECK;
+bool subrun_is_child(struct engine *engine, const struct resident *child, const struct resident *parent, uint32_t step);
+// What an ended child gave, of any kind of document. *size: what was fetched for it is added. E_LIMIT.
+enum code subrun_outputs(struct engine *engine, const struct run *child, struct json *out, uint64_t *size,
+                         struct error *err) MUST_CHECK;
+enum code subrun_request(struct engine *engine, struct resident *parent, uint32_t step, struct str id,
+                         struct start_request *out, struct error *err) MUST_CHECK; // the start of the child `id`
+enum code subrun_look_again(struct engine *engine, struct resident *parent, uint32_t step,
+                            struct error *err) MUST_CHECK; // in a second
+// Cancels a child that has not ended, as the parent is being; NULL: another process has it.
+enum code subrun_ask_to_end(struct engine *engine, struct resident *parent, struct resident *child, struct str id,
+                            struct error *err) MUST_CHECK;
+
+// fan.c: a step with a list of child runs
+enum code fan_start(struct engine *engine, struct resident *parent, const struct effect *effect,
+                    struct error *err) MUST_CHECK;
+enum code fan_cancel(struct engine *engine, struct resident *parent, const struct effect *effect,
+                     struct error *err) MUST_CHECK;
+enum code fan_ended(struct engine *engine, struct resident *parent, uint32_t step, const struct resident *child,
+                    struct error *err) MUST_CHECK;
+void fans_release(struct resident *parent);
 
 // signal.c
 enum code poll_inbox(struct engine *engine, struct error *err) MUST_CHECK;

@@ -9,8 +9,7 @@ static enum code no_memory(struct error *err)
 }
 
 // The id alone does not make a run a child: anybody may start a run under it.
-static bool is_child_of(struct engine *engine, const struct resident *child, const struct resident *parent,
-                        uint32_t step)
+bool subrun_is_child(struct engine *engine, const struct resident *child, const struct resident *parent, uint32_t step)
 {
     const struct start_facts *start = &child->run->start;
     const struct queue *q = &engine->queue;
@@ -23,17 +22,17 @@ static bool is_child_of(struct engine *engine, const struct resident *child, con
 }
 
 // What the child gave: one step without dependents gives its output as it is, several give an object by id.
-static enum code child_outputs(struct engine *engine, const struct run *run, struct json *out, struct error *err)
+static enum code child_outputs(struct engine *engine, const struct run *run, struct json *out, uint64_t *total,
+                               struct error *err)
 {
     struct arena *arena = &engine->turn;
     struct json all;
     uint32_t count = 0;
-    uint64_t total = 0;
     if (!json_object_with(arena, 4, &all)) return no_memory(err);
     for (uint32_t i = 0; i < run->program->top_count; i++) {
         if (run->program->steps[i].dependent_count > 0 || run->steps[i].state != NODE_SUCCESS) continue;
         struct json value;
-        if (!output_fits(run, i, &total)) return error_set(err, E_LIMIT, RESULT_TOO_LARGE);
+        if (!output_fits(run, i, total)) return error_set(err, E_LIMIT, RESULT_TOO_LARGE);
         enum code rc = kernel_output(run, i, &engine->env, arena, &value, err);
         if (rc) return rc;
         if (value.type == 0) value = json_null();
@@ -42,6 +41,13 @@ static enum code child_outputs(struct engine *engine, const struct run *run, str
     }
     *out = count == 1 ? all.members[0].value : all;
     return OK;
+}
+
+enum code subrun_outputs(struct engine *engine, const struct run *child, struct json *out, uint64_t *size,
+                         struct error *err)
+{
+    if (child->net) return kernel_net_result(child, (struct str){0}, &engine->env, &engine->turn, out, err);
+    return child_outputs(engine, child, out, size, err);
 }
 
 static int64_t lifetime_ms(const struct run *child)
@@ -89,8 +95,9 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
     struct error local = {0};
     bool lane = step >= parent->run->program->step_count;
     struct str wanted = lane ? kernel_task_of(parent->run, step)->return_step : (struct str){0};
+    uint64_t size = 0;
     enum code rc = child->net ? kernel_net_result(child, wanted, &engine->env, &engine->turn, &outputs, &local)
-                              : child_outputs(engine, child, &outputs, &local);
+                              : child_outputs(engine, child, &outputs, &size, &local);
     if (rc) return input_unavailable(engine, parent, step, s->logical, s->engine, rc, local.message, err);
     value = outputs;
     if (lane) {
@@ -141,25 +148,40 @@ static enum code inputs_of(struct engine *engine, struct resident *parent, uint3
     return arguments ? expr_text(arguments, &engine->turn, &request->arguments) : OK;
 }
 
+static void fill_request(struct engine *engine, const struct run *run, uint32_t step, struct str id,
+                         struct start_request *out)
+{
+    *out = (struct start_request){.tenant = run->ids.tenant,
+                                  .project = run->ids.project,
+                                  .environment = run->ids.environment,
+                                  .run = id,
+                                  .work_dir = run->start.work_dir,
+                                  .triggered_by = run->start.triggered_by,
+                                  .trigger_source = STR("api"),
+                                  .parent_run = run->ids.run};
+    if (step < run->program->step_count) out->program = run->program->steps[step].child;
+    out->parent_step = kernel_path(run, step, &engine->turn);
+}
+
+enum code subrun_request(struct engine *engine, struct resident *parent, uint32_t step, struct str id,
+                         struct start_request *out, struct error *err)
+{
+    struct str ignored;
+    fill_request(engine, parent->run, step, id, out);
+    return inputs_of(engine, parent, step, out, &ignored, err);
+}
+
 static enum code start_child(struct engine *engine, struct resident *parent, uint32_t step, struct str id,
                              struct error *err)
 {
     const struct run *run = parent->run;
     bool lane = step >= run->program->step_count;
     struct program *program = NULL; // of a task: found now, and held until the run holds it
-    struct start_request request = {.program = lane ? NULL : run->program->steps[step].child,
-                                    .tenant = run->ids.tenant,
-                                    .project = run->ids.project,
-                                    .environment = run->ids.environment,
-                                    .run = id,
-                                    .work_dir = run->start.work_dir,
-                                    .triggered_by = run->start.triggered_by,
-                                    .trigger_source = STR("api"),
-                                    .parent_run = run->ids.run};
-    request.parent_step = kernel_path(run, step, &engine->turn);
+    struct start_request request;
     const struct run_step *s = &run->steps[step];
     struct error local = {0};
     struct str path = {0};
+    fill_request(engine, run, step, id, &request);
     enum code rc = inputs_of(engine, parent, step, &request, &path, &local);
     char ignored[129];
     if (!rc && lane) rc = check_depth(engine, run, &local);
@@ -174,7 +196,7 @@ static enum code start_child(struct engine *engine, struct resident *parent, uin
 }
 
 // The child is owned by another process, whose end nobody tells us: the parent looks again every second.
-static enum code look_again(struct engine *engine, struct resident *parent, uint32_t step, struct error *err)
+enum code subrun_look_again(struct engine *engine, struct resident *parent, uint32_t step, struct error *err)
 {
     parent->run->steps[step].live = false;
     struct effect later = {
@@ -198,13 +220,14 @@ static enum code taken(struct engine *engine, struct resident *parent, const str
 // Starts the child, or takes up the one that an earlier owner of the parent started.
 enum code subrun_start(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err)
 {
+    if (kernel_fans_out(parent->run, effect->step)) return fan_start(engine, parent, effect, err);
     struct str id = kernel_child_id(parent->run, effect->step, &engine->turn);
     if (!id.ptr) return no_memory(err);
     struct resident *child = resident_find(engine, parent->ids.tenant, id);
     bool here = child != NULL;
     struct error local = {0};
     enum code rc = here ? OK : load_resident(engine, parent->ids.tenant, id, true, &child, &local);
-    if (!rc && !is_child_of(engine, child, parent, effect->step)) {
+    if (!rc && !subrun_is_child(engine, child, parent, effect->step)) {
         if (!here) resident_remove(engine, child);
         return taken(engine, parent, effect, id, err);
     }
@@ -215,7 +238,7 @@ enum code subrun_start(struct engine *engine, struct resident *parent, const str
         if (!here) resident_remove(engine, child);
     }
     if (rc == E_NOT_FOUND) return start_child(engine, parent, effect->step, id, err);
-    if (rc == E_LOCKED) return look_again(engine, parent, effect->step, err); // it lives in another process
+    if (rc == E_LOCKED) return subrun_look_again(engine, parent, effect->step, err); // it lives in another process
     if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
     if (rc) {
         struct fault fault = {
@@ -228,20 +251,35 @@ enum code subrun_start(struct engine *engine, struct resident *parent, const str
 }
 
 // The child lives in another process: the wish goes to its inbox, under an id made from the child's, so that asking again is
-// no second signal. A parent that waits for the end looks again until it sees it.
-static enum code post_cancel(struct engine *engine, struct resident *parent, const struct effect *effect,
-                             struct signal *signal, bool waits, struct error *err)
+// no second signal.
+static enum code post_cancel(struct engine *engine, struct resident *parent, struct str child, struct signal *signal,
+                             struct error *err)
 {
-    const struct str asked[] = {str_from(signal_name(signal->type)), effect->child};
+    const struct str asked[] = {str_from(signal_name(signal->type)), child};
     struct digest digest = sha256_parts(asked, ARRAY_COUNT(asked));
     char uuid[UUID_SIZE];
     uuid_format(digest.b, uuid);
     signal->id = str_from(uuid);
     struct str bytes;
     enum code rc = signal_encode(signal, &engine->turn, &bytes, err);
-    if (!rc) rc = store_post(engine->store, parent->ids.tenant, effect->child, signal->id, bytes, err);
-    if (rc == E_IO || rc == E_NOMEM || !waits) return rc;
-    return look_again(engine, parent, effect->step, err); // also when there was no room for it
+    return rc ? rc : store_post(engine->store, parent->ids.tenant, child, signal->id, bytes, err);
+}
+
+enum code subrun_ask_to_end(struct engine *engine, struct resident *parent, struct resident *child, struct str id,
+                            struct error *err)
+{
+    char uuid[UUID_SIZE];
+    new_uuid(engine, uuid);
+    struct signal signal = {.type = parent->run->emergency ? SIGNAL_EMERGENCY_STOP : SIGNAL_CANCEL,
+                            .id = str_from(uuid),
+                            .reason = STR("the parent run was cancelled"),
+                            .actor = STR("cairn"),
+                            .role = STR("System")};
+    if (child) return queue_signal(engine, child, &signal, 0, err);
+    enum code rc = post_cancel(engine, parent, id, &signal, err);
+    if (rc == E_IO || rc == E_NOMEM) return rc;
+    *err = (struct error){0}; // no room for it now: it is asked again
+    return OK;
 }
 
 // Ends the child wherever it stands: here, in another process, in the log only, ended already, or never stored.
@@ -250,31 +288,29 @@ enum code subrun_cancel(struct engine *engine, struct resident *parent, const st
     struct resident *child = resident_find(engine, parent->ids.tenant, effect->child);
     const struct run_step *s = &parent->run->steps[effect->step];
     bool waits = s->state == NODE_RUNNING && s->logical == effect->logical;
-    char uuid[UUID_SIZE];
-    new_uuid(engine, uuid);
-    struct signal signal = {.type = parent->run->emergency ? SIGNAL_EMERGENCY_STOP : SIGNAL_CANCEL,
-                            .id = str_from(uuid),
-                            .reason = STR("the parent run was cancelled"),
-                            .actor = STR("cairn"),
-                            .role = STR("System")};
+    if (kernel_fans_out(parent->run, effect->step)) return fan_cancel(engine, parent, effect, err);
     if (!child) {
         struct error local = {0};
         enum code rc = load_resident(engine, parent->ids.tenant, effect->child, true, &child, &local);
         if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
-        if (rc == E_LOCKED) return post_cancel(engine, parent, effect, &signal, waits, err);
+        if (rc == E_LOCKED) {
+            rc = subrun_ask_to_end(engine, parent, NULL, effect->child, err);
+            // A parent that waits for the end looks again until it sees it.
+            return rc || !waits ? rc : subrun_look_again(engine, parent, effect->step, err);
+        }
         if (rc) {
             struct fault fault = {
                 .code = STR("CANCELLED"), .message = STR("the run was cancelled"), .category = STR("")};
             return waits ? input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err) : OK;
         }
-        if (child->terminal || !is_child_of(engine, child, parent, effect->step)) resident_gone(engine, child);
+        if (child->terminal || !subrun_is_child(engine, child, parent, effect->step)) resident_gone(engine, child);
     }
-    if (!is_child_of(engine, child, parent, effect->step)) { // somebody else's
+    if (!subrun_is_child(engine, child, parent, effect->step)) { // somebody else's
         struct fault fault = {.code = STR("CANCELLED"), .message = STR("the run was cancelled"), .category = STR("")};
         return waits ? input_fault(engine, parent, effect->step, effect->logical, effect->engine, fault, err) : OK;
     }
     if (child->terminal) return waits ? deliver(engine, parent, effect->step, child->run, err) : OK;
-    return queue_signal(engine, child, &signal, 0, err);
+    return subrun_ask_to_end(engine, parent, child, effect->child, err);
 }
 
 // The start of a run could not be stored. When it is a child, its parent must hear of it.
@@ -306,8 +342,9 @@ enum code subrun_ended(struct engine *engine, struct resident *child, struct err
     if (step == PROGRAM_TOP || parent->run->steps[step].state != NODE_RUNNING) return OK;
     struct str id = kernel_child_id(parent->run, step, &engine->turn);
     if (!id.ptr) return no_memory(err);
-    if (!str_eq(id, child->ids.run)) return OK; // of an older attempt
-    enum code rc = deliver(engine, parent, step, child->run, err);
+    bool list = kernel_fans_out(parent->run, step);
+    if (!list && !str_eq(id, child->ids.run)) return OK; // of an older attempt
+    enum code rc = list ? fan_ended(engine, parent, step, child, err) : deliver(engine, parent, step, child->run, err);
     if (rc != E_NOMEM) return rc;
     // The child will not be heard of again: the parent asks.
     *err = (struct error){0};

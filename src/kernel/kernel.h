@@ -338,6 +338,10 @@ uint32_t kernel_find(const struct run *run, struct str path);
 // Id of the child run of a SUBRUN step's attempt: "<run>.<step>.<logical>", or "sub-<hash>" when that is no valid id.
 struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena);
 struct str kernel_child_name(struct str run, struct str path, uint32_t logical, struct arena *arena); // of the same
+// Whether it has a list of child runs instead (fan_out), and the id of the one at a place of the list, counted from 0: the id above
+// with ".<place>" behind it, counted from 1.
+bool kernel_fans_out(const struct run *run, uint32_t step);
+struct str kernel_fan_child(struct str group, uint32_t index, struct arena *arena);
 
 // ---- a new run that takes over what another one has (ADR 0015)
 enum fate_kind {

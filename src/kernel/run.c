@@ -128,6 +128,23 @@ uint32_t kernel_find(const struct run *run, struct str path)
     return find_path(run, path, &ignored);
 }
 
+// What is no valid id is hashed. Releases the buf.
+static struct str valid_id(struct buf *buf, struct arena *arena)
+{
+    struct str id = {0};
+    if (buf_ok(buf)) {
+        if (!run_id_valid(buf_str(buf))) {
+            struct digest digest = sha256(buf_str(buf));
+            buf_clear(buf);
+            buf_text(buf, "sub-");
+            buf_hex(buf, digest.b, 16);
+        }
+        id = arena_copy(arena, buf_str(buf));
+    }
+    buf_release(buf);
+    return id;
+}
+
 struct str kernel_child_name(struct str run, struct str path, uint32_t logical, struct arena *arena)
 {
     struct buf buf;
@@ -137,18 +154,23 @@ struct str kernel_child_name(struct str run, struct str path, uint32_t logical, 
     buf_add(&buf, path);
     buf_byte(&buf, '.');
     buf_int(&buf, logical ? logical : 1);
-    struct str id = {0};
-    if (buf_ok(&buf)) {
-        if (!run_id_valid(buf_str(&buf))) {
-            struct digest digest = sha256(buf_str(&buf));
-            buf_clear(&buf);
-            buf_text(&buf, "sub-");
-            buf_hex(&buf, digest.b, 16);
-        }
-        id = arena_copy(arena, buf_str(&buf));
-    }
-    buf_release(&buf);
-    return id;
+    return valid_id(&buf, arena);
+}
+
+bool kernel_fans_out(const struct run *run, uint32_t step)
+{
+    return !run->net && step < run->program->step_count && run->program->steps[step].kind == STEP_SUBRUN &&
+           json_key(&run->program->steps[step].with, "fanOut");
+}
+
+struct str kernel_fan_child(struct str group, uint32_t index, struct arena *arena)
+{
+    struct buf buf;
+    buf_init(&buf, 256);
+    buf_add(&buf, group);
+    buf_byte(&buf, '.');
+    buf_int(&buf, index + 1);
+    return valid_id(&buf, arena);
 }
 
 struct str kernel_child_id(const struct run *run, uint32_t step, struct arena *arena)

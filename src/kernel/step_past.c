@@ -15,7 +15,7 @@ static enum code set_forward(struct decide *d, struct moment *m, uint32_t step, 
     if (m->due_ms > 0) m->due_ms += gap;
     if (m->kind == MOMENT_STEP_DELAYED) return OK;
     m->at_ms += gap;
-    if (ps->kind != STEP_SUBRUN) return OK;
+    if (ps->kind != STEP_SUBRUN || json_key(&ps->with, "fanOut")) return OK;
     m->run_ref = kernel_child_name(d->run->ids.run, m->step, m->logical, d->out->turn);
     return m->run_ref.ptr ? OK : error_set(d->err, E_NOMEM, "out of memory while deciding");
 }

@@ -259,6 +259,11 @@ static enum code resume_run(struct decide *d, const struct signal *signal)
     if (rc || d->input->idle) return rc;
     if (run->net) return net_resume(d);
     rc = redispatch_lost(d);
+    for (uint32_t i = 0; !rc && i < run->program->step_count; i++) { // lists of child runs go on
+        if (run->steps[i].state != NODE_RUNNING || !kernel_fans_out(run, i)) continue;
+        if (!effect_add(d, EFFECT_SUBRUN, i)) return E_NOMEM;
+        run->steps[i].live = true;
+    }
     for (uint32_t i = 0; !rc && run->delayed > 0 && i < run->program->step_count; i++) {
         if (run->steps[i].state != NODE_DELAYED) continue;
         if (run->steps[i].due_ms <= d->input->now_ms) {

@@ -111,11 +111,10 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
         int64_t timeout = json_integer(kernel_member(d->run, step, "timeoutMs"), ps->timeout_ms);
         if (timeout > 0) m.due_ms = d->input->now_ms + timeout;
     } else if (ps->kind == STEP_SUBRUN) {
-        uint32_t before = d->run->steps[step].logical;
-        d->run->steps[step].logical = logical; // the child's id names the attempt that is about to start
-        m.run_ref = kernel_child_id(d->run, step, d->out->turn);
-        d->run->steps[step].logical = before;
+        struct str path = kernel_path(d->run, step, d->out->turn);
+        if (path.ptr) m.run_ref = kernel_child_name(d->run->ids.run, path, logical, d->out->turn);
         if (!m.run_ref.ptr) return error_set(d->err, E_NOMEM, "out of memory while deciding");
+        if (json_key(&ps->with, "fanOut")) m.run_ref = (struct str){0}; // its children are many
         if (ps->timeout_ms > 0) m.due_ms = d->input->now_ms + ps->timeout_ms;
     }
     enum code rc = emit(d, &m, step);

@@ -15,8 +15,8 @@ enum node_field_class {
     BODY_OTHER, // not supported
     SCRIPT_ONLY,
     INPUTS_ONLY, // of a workflow or a function of the host
-    AI_ONLY,     // no effect on a node that is not for a provider
-    REFUSED,
+    WORKFLOW_ONLY,
+    AI_ONLY, // no effect on a node that is not for a provider
 };
 
 static const struct node_field {
@@ -56,7 +56,7 @@ static const struct node_field {
     {"runtime", SCRIPT_ONLY},
     {"deps", SCRIPT_ONLY},
     {"with", INPUTS_ONLY},
-    {"fan_out", REFUSED},
+    {"fan_out", WORKFLOW_ONLY},
     {"model", AI_ONLY},
     {"provider", AI_ONLY},
     {"context", AI_ONLY},
@@ -141,13 +141,14 @@ static void check_node_fields(struct reader *r, const struct json *object, const
         }
         bool idle = (known->class == AI_ONLY && !ai) ||
                     (known->class == SCRIPT_ONLY && kind && strcmp(kind->name, "script") != 0) ||
+                    (known->class == WORKFLOW_ONLY && kind && strcmp(kind->name, "workflow") != 0) ||
                     (known->class == INPUTS_ONLY && kind && strcmp(kind->name, "workflow") != 0 &&
                      strcmp(kind->name, "use") != 0);
         bool deps = strcmp(known->name, "deps") == 0;
-        if (known->class != REFUSED && !(idle && kind) && !deps) continue;
+        if (!(idle && kind) && !deps) continue;
         struct place at = place_of_key(r, member);
-        if (known->class == REFUSED)
-            ERROR(r, "E0217", at, "\"%s\" is not supported", known->name);
+        if (known->class == WORKFLOW_ONLY)
+            ERROR(r, "E0217", at, "\"%s\" is for workflow nodes", known->name);
         else if (idle && kind)
             WARNING(r, "E0219", at, "\"%s\" has no effect on a %s node", known->name, kind->name);
         else
@@ -215,6 +216,34 @@ static void read_approval(struct reader *r, const struct json *value, struct dra
     struct place at = place_of(r, value);
     body_approval(r, draft, field_required(r, value, "message", NULL, at, "an approval"), field(value, "timeout", NULL),
                   field(value, "on_timeout", NULL));
+}
+
+// The child runs once per item, so many at a time; what they give is a list.
+static void read_fan_out(struct reader *r, const struct json *value, struct draft *draft)
+{
+    static const struct field fields[] = {{"items", NULL}, {"as", NULL}, {"max_parallel", NULL}, {"join", NULL}};
+    static const char *const joins[] = {"all_done", "all_success", NULL};
+    if (!value || !read_object(r, value, "fan_out")) return;
+    struct place at = place_of(r, value);
+    fields_check(r, value, fields, ARRAY_COUNT(fields), "fan_out");
+    const struct json *items = field_required(r, value, "items", NULL, at, "fan_out");
+    const struct json *as = field(value, "as", NULL), *parallel = field(value, "max_parallel", NULL),
+                      *join = field(value, "join", NULL);
+    struct json how = json_object();
+    struct str name;
+    int64_t count;
+    size_t index = 0;
+    bool ok = true;
+    if (items && items->type != JSON_STRING && items->type != JSON_ARRAY)
+        wrong_type(r, items, "items", "a list, or a reference to one");
+    else if (items)
+        ok = json_put(r->arena, &how, STR("items"), *items);
+    if (as && read_text(r, as, "as", &name)) ok = ok && json_put(r->arena, &how, STR("as"), *as);
+    if (parallel && read_count(r, parallel, "max_parallel", 1, FAN_OUT_MAX, &count))
+        ok = ok && json_put(r->arena, &how, STR("maxParallel"), json_int(count));
+    if (join) read_choice(r, join, "join", joins, &index);
+    ok = ok && json_put(r->arena, &how, STR("join"), json_string(str_from(joins[index])));
+    if (!ok || !json_put(r->arena, &draft->step.with, STR("fanOut"), how)) r->failed = true;
 }
 
 static void read_workflow(struct reader *r, const struct json *object, const struct json *value, struct draft *draft)
@@ -398,6 +427,7 @@ static void read_body(struct reader *r, const struct json *object, const struct 
         read_cancel(r, value, draft);
     } else if (str_is(key, "workflow")) {
         read_workflow(r, object, value, draft);
+        read_fan_out(r, field(object, "fan_out", NULL), draft);
     } else if (str_is(key, "loop_group")) {
         read_loop(r, value, depth, draft);
     } else if (str_is(key, "wait")) {

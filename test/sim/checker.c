@@ -117,6 +117,21 @@ static void check_child(struct checker *checker, const struct model_run *run, co
                  id);
 }
 
+// A list is told when every child of this attempt has ended; with all_success, when all of them completed.
+static void check_list(struct checker *checker, const struct model_run *run, const struct json *how,
+                       const struct moment *m)
+{
+    bool all = str_is(json_text(json_key(how, "join")), "all_success");
+    for (uint32_t i = 0; i < json_key(how, "items")->count; i++) {
+        char id[300];
+        snprintf(id, sizeof(id), "%.*s.%.*s.%u.%u", STR_ARG(run->ids.run), STR_ARG(m->step), m->logical, i + 1);
+        const struct model_run *child = checker_run(checker, str_from(id));
+        if (child && child->terminal && (!all || child->status == RUN_STATUS_COMPLETED)) continue;
+        checker_fail(checker, "I14", "%.*s: %.*s completed, its child %s did not", STR_ARG(run->ids.run),
+                     STR_ARG(m->step), id);
+    }
+}
+
 static void absorb_outcome(struct checker *checker, struct model_run *run, const struct moment *m)
 {
     struct model_step *step = step_for(checker, run, m->step);
@@ -148,7 +163,11 @@ static void absorb_outcome(struct checker *checker, struct model_run *run, const
     if (index == PROGRAM_TOP || m->kind != MOMENT_STEP_COMPLETED) return;
     step->given = model_given(checker, run, m);
     if (m->run_ref.len > 0 || step->given) return; // it came out elsewhere
-    if (run->program->steps[index].kind == STEP_SUBRUN) check_child(checker, run, m);
+    const struct json *list = json_key(&run->program->steps[index].with, "fanOut");
+    if (list)
+        check_list(checker, run, list, m);
+    else if (run->program->steps[index].kind == STEP_SUBRUN)
+        check_child(checker, run, m);
     if (run->program->steps[index].kind != STEP_LOOP) return;
     model_check_loop(checker, run, step, run->shadow->steps[index].iteration, true);
 }

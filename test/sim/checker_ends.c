@@ -112,8 +112,11 @@ static const struct model_step *parent_step(const struct model_run *run, const s
         snprintf(id, sizeof(id), "%.*s.%.*s.%u", STR_ARG(run->ids.run), STR_ARG(run->steps[i].path),
                  run->steps[i].logical);
         uint32_t index = program_find(run->program, PROGRAM_TOP, run->steps[i].path);
-        if (index != PROGRAM_TOP && run->program->steps[index].timeout_ms == 0 && str_is(child->ids.run, id))
-            return &run->steps[i];
+        if (index == PROGRAM_TOP || run->program->steps[index].timeout_ms > 0) continue;
+        struct str end = child->ids.run;
+        bool list = json_key(&run->program->steps[index].with, "fanOut") && str_starts(end, str_from(id)) &&
+                    end.len > strlen(id) && end.ptr[strlen(id)] == '.';
+        if (list || str_is(end, id)) return &run->steps[i];
     }
     return NULL;
 }

@@ -177,6 +177,22 @@ static const char nested_text[] = "name: nested\n"
                                   "    trigger_rule: all_done\n"
                                   "    bash: do after\n";
 
+// Lists of child runs, of which any may fail; one list is tried again, one has a time limit.
+static const char spread_text[] = "name: spread\n"
+                                  "nodes:\n"
+                                  "  - id: all\n"
+                                  "    workflow: child\n"
+                                  "    fan_out: {items: [1, 2, 3], max_parallel: 2, join: all_success}\n"
+                                  "    retry: {max_attempts: 1, delay_ms: 1000}\n"
+                                  "  - id: some\n"
+                                  "    workflow: child\n"
+                                  "    fan_out: {items: [1, 2], max_parallel: 1}\n"
+                                  "    timeout: 10000\n"
+                                  "  - id: last\n"
+                                  "    depends_on: [all, some]\n"
+                                  "    trigger_rule: all_done\n"
+                                  "    bash: do last\n";
+
 static const struct workload workloads[WORKLOAD_COUNT] = {
     [WORKLOAD_LINEAR] = {"linear", linear_text, true},
     [WORKLOAD_DIAMOND] = {"diamond", diamond_text, true},
@@ -199,6 +215,7 @@ static const struct workload workloads[WORKLOAD_COUNT] = {
     [WORKLOAD_SINGLE] = {"single", single_text, true},
     [WORKLOAD_HOST] = {"host", host_text, true},
     [WORKLOAD_PATIENT] = {"patient", patient_text, false},
+    [WORKLOAD_SPREAD] = {"spread", spread_text, false},
 };
 
 static struct program *programs[WORKLOAD_COUNT];

@@ -15,8 +15,9 @@
     X(WAIT)                                                                                                            \
     X(APPROVAL)                                                                                                        \
     X(LOOP)                                                                                                            \
-    X(SUBRUN) X(CANCEL) X(FAN) X(MIXED) X(GATED) X(TIMEOUT) X(INSTANT) X(CHILDREN) X(NESTED) X(SINGLE) X(HOST)         \
-        X(PATIENT)
+    X(SUBRUN)                                                                                                          \
+    X(CANCEL) X(FAN) X(MIXED) X(GATED) X(TIMEOUT) X(INSTANT) X(CHILDREN) X(NESTED) X(SINGLE) X(HOST) X(PATIENT)        \
+        X(SPREAD)
 
 enum workload_id {
 #define X(name) WORKLOAD_##name,

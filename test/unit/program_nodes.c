@@ -158,7 +158,12 @@ static void tolerated_fields(void)
     kit_must_warn(&kit, NODE("approval: {message: x, capture_response: true}"), "E0219", "capture_response");
     refuse(NODE("bash: x, depend_on: [b]"), "E0203", "depend_on");
     CHECK_STR(kit_found(&kit, "E0203")->hint, STR("did you mean \"depends_on\"?"));
-    refuse(NODE("bash: x, fan_out: {}"), "E0217", "fan_out");
+    refuse(NODE("bash: x, fan_out: {}"), "E0217", "for workflow nodes");
+    refuse(NODE("workflow: w, fan_out: {}"), "E0204", "items");
+    refuse(NODE("workflow: w, fan_out: {items: 7}"), "E0205", "items");
+    refuse(NODE("workflow: w, fan_out: {items: [], max_parallel: 0}"), "E0210", "max_parallel");
+    refuse(NODE("workflow: w, fan_out: {items: [], join: some}"), "E0206", "join");
+    refuse(NODE("workflow: w, fan_out: {item: []}"), "E0203", "item");
 }
 
 static void flags_of_nodes(void)
