@@ -88,7 +88,9 @@ static int report(struct wish *wish, const struct error *err)
     struct cli *cli = wish->cli;
     struct str run = wish->target.head.ids.run;
     int code = cli_error(cli, err);
-    if (err->code == E_CONFLICT && wish->changes.count > 0)
+    if (err->code == E_CONFLICT && wish->target.head.vocabulary == VOCABULARY_NOETL)
+        cli_hint(cli, "begin it anew: %s", cli_command(cli, "rerun %.*s", STR_ARG(run)));
+    else if (err->code == E_CONFLICT && wish->changes.count > 0)
         cli_hint(cli, "fork at a later event, when what it depends on has ended: %s",
                  cli_command(cli, "events %.*s", STR_ARG(run)));
     return code;
@@ -111,7 +113,8 @@ static int read_changes(struct wish *wish, struct session *session, bool *nothin
     plain.from_count = 0;
     plain.results_only = false; // whatever has ended may be edited
     plain.now_ms = os_now().wall_ms;
-    if (wish->request.at == 0) plain.at = strcmp(wish->how, "fork") == 0 ? 0 : UINT64_MAX;
+    bool playbook = wish->target.head.vocabulary == VOCABULARY_NOETL; // nothing of it may be edited but its inputs
+    if (wish->request.at == 0) plain.at = strcmp(wish->how, "fork") == 0 || playbook ? 0 : UINT64_MAX;
     if (fork_open(session->store, &plain, &base, &err)) return report(wish, &err);
     int code = changes_read(cli, base, &wish->changes);
     if (!code) code = changes_edit(cli, base, &wish->changes, nothing);

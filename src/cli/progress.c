@@ -131,9 +131,14 @@ static void plain_event(struct progress *progress, const struct engine_event *ev
     const struct moment *m = event->moment;
     const char *word = word_of(m->kind);
     struct buf *out = &progress->line;
-    if (!word) return;
+    uint32_t place = m->task.len > 0 ? kernel_find(event->state, m->step) : PROGRAM_TOP;
+    // The end of a step tells of the attempt that it ended with.
+    bool last =
+        m->kind == MOMENT_ATTEMPT_FAILED && place != PROGRAM_TOP && event->state->steps[place].state == NODE_FAILED;
+    if (!word || last) return;
     plain_begin(progress, m->at_ms, event->run);
     add_field(out, "step", m->step);
+    if (m->kind == MOMENT_ATTEMPT_FAILED) add_field(out, "task", m->task);
     add_field(out, "signal", m->signal_type);
     add_field(out, is_signal(m->kind) ? "decision" : "status", str_from(word));
     bool attempts = moment_is_step(m->kind) && m->kind != MOMENT_STEP_SKIPPED && m->logical > 0;

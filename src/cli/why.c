@@ -499,7 +499,9 @@ static void write_proof(struct page *p)
 {
     const struct json *proof = json_key(p->answer, "decisions");
     long long checked = int_of(proof, "checked"), same = int_of(proof, "reproduced");
-    if (checked == same) {
+    if (checked == 0) {
+        buf_text(&p->line, "nothing was decided about it that could be asked again");
+    } else if (checked == same) {
         buf_printf(&p->line, "%lld decision%s asked again, same answer%s as recorded", checked, checked == 1 ? "" : "s",
                    checked == 1 ? "" : "s");
     } else {

@@ -334,6 +334,19 @@ static enum code open_programs(struct store *store, const struct fork_request *r
                      document_kind_name(fork->program->kind));
 }
 
+// Variables, tokens and loops of a playbook come of all that happened in it: a new run takes over all or nothing, and so it
+// begins anew.
+static enum code begin_anew(const struct fork_request *request, struct fork *fork, struct error *err)
+{
+    bool part = request->from_count > 0 || request->output_count > 0 || (!request->results_only && fork->at > 0);
+    fork->at = 0;
+    if (!part) return OK;
+    return error_set(err, E_CONFLICT,
+                     "run %.*s is of a playbook, and a new run cannot take over a part of what happened in one: its "
+                     "variables, tokens and loops come of all of it",
+                     STR_ARG(fork->head.ids.run));
+}
+
 static enum code open_all(struct store *store, const struct fork_request *request, struct fork *fork, struct error *err)
 {
     struct fork_private *private = fork->private;
@@ -347,6 +360,7 @@ static enum code open_all(struct store *store, const struct fork_request *reques
     fork->results_only = request->results_only;
     struct reading reading = {.fork = fork, .err = err};
     rc = open_programs(store, request, fork, err);
+    if (!rc && fork->program->net) rc = begin_anew(request, fork, err);
     if (!rc) rc = read_source(store, &reading, err);
     if (rc) return rc;
     private->decisions = reading.decisions;

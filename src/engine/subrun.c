@@ -126,6 +126,19 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
     return rc;
 }
 
+// The loop around a child is `iter.parent` of its own: an input of a name that no playbook uses.
+static enum code put_iter(struct arena *arena, const struct json *iter, struct json *inputs, struct error *err)
+{
+    struct json made;
+    if (!iter || json_get(inputs, STR("_iter"))) return OK;
+    bool ok = json_object_with(arena, inputs->count + 1, &made);
+    for (uint32_t i = 0; ok && i < inputs->count; i++)
+        ok = json_put(arena, &made, inputs->members[i].key, inputs->members[i].value);
+    ok = ok && json_put(arena, &made, STR("_iter"), *iter);
+    *inputs = made;
+    return ok ? OK : no_memory(err);
+}
+
 // *path is that of the playbook that a task names.
 static enum code inputs_of(struct engine *engine, struct resident *parent, uint32_t step, struct start_request *request,
                            struct str *path, struct error *err)
@@ -138,7 +151,7 @@ static enum code inputs_of(struct engine *engine, struct resident *parent, uint3
         const struct json *given = json_key(told, "input") ? json_key(told, "input") : json_key(told, "args");
         if (json_is(given, JSON_OBJECT)) request->inputs = *given;
         *path = json_text(json_key(told, "path"));
-        return OK;
+        return put_iter(&engine->turn, json_key(&with, "iter"), &request->inputs, err);
     }
     enum code rc = kernel_render(parent->run, step, &engine->env, &engine->turn, &with, err);
     if (rc) return rc;

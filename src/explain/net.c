@@ -77,6 +77,9 @@ static enum code note_rule(struct explain *e, const struct moment *m, struct ste
                            struct error *err)
 {
     if (note->rule_count >= NOTES_MAX) return OK;
+    const struct net_step *around = &e->program->net->steps[note->step];
+    for (uint32_t i = 0; i < around->task_count; i++) // without rules there is nothing to explain
+        if (str_eq(around->tasks[i].label, m->task) && !around->tasks[i].has_policy) return OK;
     struct rule_note *grown = arena_grow(&e->arena, note->rules, note->rule_count, note->rule_count + 1, sizeof(*grown),
                                          &note->rule_capacity);
     if (!grown) return no_memory(err);

@@ -105,7 +105,6 @@ static void put_next(struct maker *m, struct json *out, const struct view_of_ste
     struct view_of_step root;
     const struct run *run = m->e->run;
     root_of(m, v, &root);
-    bool ended = run_status_terminal(run->status);
     if (root.state == STATE_APPROVAL && !run->cancelling) {
         next_command(m, &list, "approve", root.path, "");
         next_command(m, &list, "reject", root.path, " --reason WHY");
@@ -123,7 +122,8 @@ static void put_next(struct maker *m, struct json *out, const struct view_of_ste
     if (!str_eq(root.path, v->path)) next_command(m, &list, "why", root.path, "");
     if (root.state == STATE_FAILED || root.state == STATE_CANCELLED || root.state == STATE_NOT_RUN) {
         if (root.state == STATE_NOT_RUN) next_command(m, &list, "why", nothing, "");
-        if (ended) next_command(m, &list, "retry", nothing, "");
+        bool failed = run->status == RUN_STATUS_FAILED || run->status == RUN_STATUS_CANCELLED;
+        if (failed) next_command(m, &list, "retry", nothing, "");
     }
     if (list.count > 0) put_value(m, out, "next", list);
 }

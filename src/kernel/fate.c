@@ -182,6 +182,9 @@ enum code kernel_results(const struct revision *revision, const struct step_fate
 
 enum code kernel_reusable(const struct run *source, struct arena *arena, struct reuse **out, uint32_t *count)
 {
+    *count = 0;
+    *out = NULL;
+    if (source->net) return OK; // a playbook begins anew
     struct revision same = {
         .source = source, .program = source->program, .inputs = &source->start.inputs, .results_only = true};
     struct step_fate *fates;

@@ -104,6 +104,15 @@ static void wake_waiting(struct run *run)
         if (run->net->places[i].token) ready_push(run, i);
 }
 
+// Nothing is left to do: the final step is, once, whatever came out.
+static enum code come_to_final(struct run *run, struct error *err)
+{
+    const struct net_state *net = run->net;
+    uint32_t final = net_of_run(run)->final;
+    if (final == PROGRAM_TOP || net->live + net->tokens > 0 || net->places[final].visit > 0) return OK;
+    return token_arrives(run, final, NULL, err);
+}
+
 static enum code fold_admitted(struct run *run, const struct moment *m, uint32_t place, struct error *err)
 {
     struct net_place *p = &run->net->places[place];
@@ -116,7 +125,7 @@ static enum code fold_admitted(struct run *run, const struct moment *m, uint32_t
     run->steps[place].state = NODE_SKIPPED;
     run->counts.skipped += m->visit == 1;
     wake_waiting(run);
-    return OK;
+    return come_to_final(run, err);
 }
 
 static enum code fold_scheduled(struct run *run, const struct moment *m, uint32_t place, struct error *err)
@@ -422,7 +431,7 @@ static enum code fold_routed(struct run *run, const struct moment *m, uint32_t p
         rc = token_arrives(run, to, json_key(one, "args"), err);
     }
     if (!rc) wake_waiting(run);
-    return rc;
+    return rc ? rc : come_to_final(run, err);
 }
 
 static enum code fold_begun(struct run *run, const struct moment *m, struct error *err)

@@ -119,6 +119,8 @@ struct net_view {
     bool ended;                 // the step has ended: what it set and its arcs see what came out
     struct arena *arena;
 };
+// `iter` of the view's lane. `parent` in it is that of the iteration that runs this playbook.
+bool net_iter(const struct net_view *view, struct json *out);
 extern const struct template_limits net_limits;
 struct template_scope net_scope(struct net_view *view); // `view` must outlive it
 // `place`, `iteration`: whose it is, for its address; PROGRAM_TOP: a task's.
@@ -130,6 +132,7 @@ enum code net_place_value(const struct run *run, uint32_t place, const struct ke
 // What rules and arcs see of an outcome: `result` under its other names too.
 enum code net_outcome_seen(struct arena *arena, const struct json *outcome, struct json *out,
                            struct error *err) MUST_CHECK;
+struct str net_address(const struct run *run, uint32_t place, uint32_t iteration, struct arena *arena); // ptr NULL
 enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 // Whether it holds; one that cannot be evaluated does not. E_NOMEM, E_IO, E_CORRUPT.
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err) MUST_CHECK;

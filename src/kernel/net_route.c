@@ -274,10 +274,50 @@ static enum code begin_iteration(struct decide *d, uint32_t place)
     return rc ? rc : net_emit(d, &m);
 }
 
+static bool add_part(struct arena *turn, const struct run *run, uint32_t place, uint32_t index, struct json *parts)
+{
+    struct json part;
+    struct str ref = net_address(run, place, index + 1, turn);
+    return ref.ptr && json_object_with(turn, 3, &part) &&
+           json_put(turn, &part, STR("bytes"), json_int((int64_t)run->net->places[place].results[index].size)) &&
+           json_put(turn, &part, STR("index"), json_int(index)) &&
+           json_put(turn, &part, STR("ref"), json_string(ref)) && json_push(turn, parts, part);
+}
+
+// What a loop gave is in parts beside the log when results of its iterations are: the manifest says where. Parts that do not fit
+// into an event are counted all the same.
+static enum code tell_manifest(struct decide *d, uint32_t place)
+{
+    enum { PARTS_MAX = 200 };
+    const struct net_place *p = &d->run->net->places[place];
+    struct arena *turn = d->out->turn;
+    struct json parts = json_array();
+    uint32_t count = 0;
+    uint64_t bytes = 0;
+    bool ok = true;
+    for (uint32_t i = 0; i < p->scheduled; i++) {
+        if (!p->results[i].has_blob) continue;
+        bytes += p->results[i].size;
+        if (count++ < PARTS_MAX) ok = ok && add_part(turn, d->run, place, i, &parts);
+    }
+    if (count == 0) return OK;
+    struct moment m = place_moment(d, MOMENT_MANIFEST_UPDATED, place);
+    struct str ref = net_address(d->run, place, 0, turn);
+    ok = ok && ref.ptr && json_object_with(turn, 6, &m.value) &&
+         json_put(turn, &m.value, STR("kind"), json_string(STR("manifest"))) &&
+         json_put(turn, &m.value, STR("parts"), parts) && json_put(turn, &m.value, STR("ref"), json_string(ref)) &&
+         json_put(turn, &m.value, STR("strategy"), json_string(STR("append"))) &&
+         json_put(turn, &m.value, STR("total_bytes"), json_int((int64_t)bytes)) &&
+         json_put(turn, &m.value, STR("total_parts"), json_int(count));
+    return ok ? net_emit(d, &m) : no_memory(d->err);
+}
+
 static enum code end_loop(struct decide *d, uint32_t place)
 {
     const struct net_place *p = &d->run->net->places[place];
     const struct net_step *ns = &net_of_run(d->run)->steps[place];
+    enum code told = tell_manifest(d, place);
+    if (told) return told;
     struct moment m = place_moment(d, MOMENT_LOOP_DONE, place);
     m.counts = (struct run_counts){.total = p->total, .completed = p->done, .failed = p->failures};
     m.counts.skipped = p->total - p->scheduled;

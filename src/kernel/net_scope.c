@@ -58,7 +58,7 @@ enum code net_payload(const struct run *run, const struct moment *m, struct aren
 }
 
 // noetl:// of what a step or an iteration gave.
-static struct str address_of(const struct run *run, uint32_t place, uint32_t iteration, struct arena *arena)
+struct str net_address(const struct run *run, uint32_t place, uint32_t iteration, struct arena *arena)
 {
     struct buf out;
     buf_init(&out, 1024);
@@ -70,12 +70,30 @@ static struct str address_of(const struct run *run, uint32_t place, uint32_t ite
     return address;
 }
 
+// What a task gave that failed and was continued with: its error, and the members of its result.
+static enum code failed_result(struct arena *arena, struct json *value, struct error *err)
+{
+    const struct json *result = json_key(value, "result");
+    bool failed = json_is(result, JSON_OBJECT) && json_is(json_key(value, "error"), JSON_OBJECT) &&
+                  str_is(json_text(json_key(value, "status")), "error");
+    struct json made;
+    if (!failed) return OK;
+    bool ok = json_object_with(arena, value->count + result->count, &made);
+    for (uint32_t i = 0; ok && i < value->count; i++)
+        ok = json_put(arena, &made, value->members[i].key, value->members[i].value);
+    for (uint32_t i = 0; ok && i < result->count; i++)
+        if (!json_get(value, result->members[i].key))
+            ok = json_put(arena, &made, result->members[i].key, result->members[i].value);
+    *value = made;
+    return ok ? OK : no_memory(err);
+}
+
 // Whoever reads a result that is kept apart sees all of it, and that it is: `_ref`, `_store`.
 enum code net_value_get(const struct run *run, const struct net_value *value, uint32_t place, uint32_t iteration,
                         const struct kernel_env *env, struct arena *arena, struct json *out, struct error *err)
 {
     *out = value->value.type == 0 ? json_null() : value->value;
-    if (!value->has_blob) return OK;
+    if (!value->has_blob) return failed_result(arena, out, err);
     struct json whole, made;
     enum code rc = fetch(run, &value->blob, env, arena, &whole, err);
     *out = whole;
@@ -84,7 +102,7 @@ enum code net_value_get(const struct run *run, const struct net_value *value, ui
     digest_hex(&value->blob, hex);
     struct json ref;
     struct str sha = arena_copy(arena, str_from(hex)), address = {0};
-    if (place != PROGRAM_TOP) address = address_of(run, place, iteration, arena);
+    if (place != PROGRAM_TOP) address = net_address(run, place, iteration, arena);
     bool ok = sha.ptr && json_object_with(arena, 5, &ref) &&
               (address.len == 0 || json_put(arena, &ref, STR("ref"), json_string(address))) &&
               json_put(arena, &ref, STR("kind"), json_string(STR("result_ref"))) &&
@@ -296,29 +314,36 @@ static enum code keychain(const struct net_view *view, struct json *out, struct 
     return OK;
 }
 
-static bool iter_value(const struct net_view *view, struct json *out)
+#define ITER_ABOVE "_iter" // an input of a child: `iter` of what runs it
+
+bool net_iter(const struct net_view *view, struct json *out)
 {
     const struct run *run = view->run;
     const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
     if (!lane) return false;
     *out = lane->iter;
-    if (lane->iteration == 0) return true;
+    const struct json *above = json_get(&run->net->workload, STR(ITER_ABOVE));
+    if (lane->iteration == 0 && !json_is(above, JSON_OBJECT)) return true;
     const struct net_place *p = &run->net->places[lane->place];
     const struct net_loop *loop = &net_of_run(run)->steps[lane->place].loop;
     struct json made;
-    if (!json_object_with(view->arena, lane->iter.count + 3, &made)) return false;
-    struct json item = lane->iteration <= p->items.count ? p->items.items[lane->iteration - 1] : json_null();
+    if (!json_object_with(view->arena, lane->iter.count + 4, &made)) return false;
+    bool known = lane->iteration > 0 && lane->iteration <= p->items.count;
+    struct json item = known ? p->items.items[lane->iteration - 1] : json_null();
     const struct json_member given[] = {
         {.key = loop->iterator, .value = item},
         {.key = STR("index"), .value = json_int((int64_t)lane->iteration - 1)},
         {.key = STR("_index"), .value = json_int((int64_t)lane->iteration - 1)},
     };
-    for (size_t i = 0; i < ARRAY_COUNT(given); i++)
+    for (size_t i = 0; lane->iteration > 0 && i < ARRAY_COUNT(given); i++)
         if (!json_get(&lane->iter, given[i].key) && !json_get(&made, given[i].key) &&
             !json_put(view->arena, &made, given[i].key, given[i].value))
             return false;
     for (uint32_t i = 0; i < lane->iter.count; i++)
         if (!json_put(view->arena, &made, lane->iter.members[i].key, lane->iter.members[i].value)) return false;
+    if (json_is(above, JSON_OBJECT) && !json_get(&made, STR("parent")) &&
+        !json_put(view->arena, &made, STR("parent"), *above))
+        return false;
     *out = made;
     return true;
 }
@@ -414,7 +439,7 @@ static enum code look_special(const struct net_view *view, struct str name, stru
     } else if (str_is(name, "ctx")) {
         *out = view->ctx ? *view->ctx : run->net->ctx;
     } else if (str_is(name, "iter") && lane) {
-        return iter_value(view, out) ? OK : no_memory(err);
+        return net_iter(view, out) ? OK : no_memory(err);
     } else if (str_is(name, "args") || str_is(name, "input")) {
         *out = view->args ? *view->args : p ? p->args : json_object();
     } else if (str_is(name, "execution_id")) {

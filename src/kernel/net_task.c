@@ -111,8 +111,12 @@ enum code kernel_task(const struct run *run, uint32_t index, const struct kernel
         if (!rc) rc = template_tree_render(tree, &scope, &net_limits, arena, &chain, err);
         if (rc) return rc;
     }
-    bool ok = json_object_with(arena, 6, &made) && json_put(arena, &made, STR("attempt"), json_int(lane->attempt)) &&
+    bool ok = json_object_with(arena, 8, &made) && json_put(arena, &made, STR("attempt"), json_int(lane->attempt)) &&
+              json_put(arena, &made, STR("document"), json_string(run->program->file)) &&
               json_put(arena, &made, STR("execution_id"), json_string(run->ids.run));
+    struct json iter = json_object();
+    if (ok && is_kind(task, "playbook")) ok = net_iter(&view, &iter);
+    if (ok && iter.count > 0 && weight(&iter, VALUE_MAX) < VALUE_MAX) ok = json_put(arena, &made, STR("iter"), iter);
     if (ok && chain.type != 0) ok = json_put(arena, &made, STR("keychain"), chain);
     ok = ok && json_put(arena, &made, STR("step"), json_string(run->program->steps[lane->place].id)) &&
          json_put(arena, &made, STR("task"), json_string(task->label)) && json_put(arena, &made, STR("with"), with);
@@ -358,12 +362,16 @@ enum code net_outcome_seen(struct arena *arena, const struct json *outcome, stru
     return ok ? OK : no_memory(err);
 }
 
-static enum code without_result(struct arena *arena, const struct json *outcome, struct json *out, struct error *err)
+// `small`: unless it is small.
+static enum code without_result(struct arena *arena, const struct json *outcome, bool small, struct json *out,
+                                struct error *err)
 {
     struct json made;
+    const struct json *result = json_key(outcome, "result");
+    bool kept = small && json_is(result, JSON_OBJECT) && weight(result, INPUTS_MAX) < INPUTS_MAX;
     bool ok = json_object_with(arena, outcome->count + 1, &made);
     for (uint32_t i = 0; ok && i < outcome->count; i++)
-        if (!str_is(outcome->members[i].key, "result"))
+        if (kept || !str_is(outcome->members[i].key, "result"))
             ok = json_put(arena, &made, outcome->members[i].key, outcome->members[i].value);
     *out = made;
     return ok ? net_canon(arena, out, err) : no_memory(err);
@@ -529,7 +537,8 @@ static enum code end_task(struct decide *d, uint32_t index, const struct json *o
     m.duration_ms = elapsed_ms(d, lane_at(d->run, index)->task_ms);
     m.fault = *fault;
     if (m.kind == MOMENT_TASK_FAILED) {
-        enum code rc = without_result(d->out->turn, outcome, &m.value, d->err);
+        bool apart = d->input->kind == INPUT_RESULT && d->input->step == index && d->input->has_blob;
+        enum code rc = without_result(d->out->turn, outcome, !apart, &m.value, d->err);
         return rc ? rc : net_emit(d, &m);
     }
     const struct json *result = json_key(outcome, "result");
@@ -563,12 +572,13 @@ enum code lane_answer(struct decide *d, uint32_t index, const struct json *outco
     m.duration_ms = told ? d->input->duration_ms : elapsed_ms(d, d->run->steps[index].started_ms);
     m.fault = fault;
     enum code rc = OK;
-    if (!task->in_process) rc = without_result(d->out->turn, outcome, &m.value, d->err);
+    if (!task->in_process) rc = without_result(d->out->turn, outcome, false, &m.value, d->err);
     if (!rc) rc = net_emit(d, &m);
     struct verdict v = {.action = ok ? NET_CONTINUE : NET_FAIL};
     if (!rc && !d->run->cancelling) rc = judge_task(d, index, outcome, ok, &v);
     if (rc) return rc;
-    if (!d->run->cancelling && (task->has_policy || v.set.count > 0)) rc = tell_decision(d, index, &v);
+    bool told_of = task->has_policy || v.set.count > 0 || !task->quiet; // C-28
+    if (!d->run->cancelling && told_of) rc = tell_decision(d, index, &v);
     if (rc || v.action == NET_RETRY) return rc;
     return end_task(d, index, outcome, v.fault.code.len > 0 ? &v.fault : &fault);
 }

@@ -57,6 +57,7 @@ struct net_task {
     const struct net_rule *rules;
     uint32_t rule_count;
     bool unmatched_fails; // on_unmatched: fail (C-46)
+    bool quiet;           // without a policy: what follows from its outcome is no event of its own (policy.emit.events)
     int64_t timeout_ms;   // 0 = none
     struct net_sets sets; // of the task itself: after its outcome is decided to be kept
     uint64_t inline_max;  // bytes of a result in the log; more is kept by reference

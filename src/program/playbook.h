@@ -96,6 +96,7 @@ bool read_number(struct playbook *pb, const struct json *value, const char *name
 
 // ---- playbook_task.c
 void read_tasks(struct playbook *pb, const struct json *tool, const struct task_site *site, struct net_step *step);
+void warn_assert(struct playbook *pb, const struct json *task); // what has no effect is told
 // `inner` with what only `outer` has; mappings are merged, everything else is replaced. Either may be NULL.
 struct json merged(struct playbook *pb, const struct json *inner, const struct json *outer);
 

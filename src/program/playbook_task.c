@@ -118,6 +118,21 @@ static void read_timeout(struct playbook *pb, const struct layers *layers, struc
     if (is_whole_timeout(value)) read_seconds(pb, value, "timeout_s", &task->timeout_ms);
 }
 
+// policy.emit.events of what is around the task, when it names events and not these.
+static void read_quiet(const struct layers *layers, struct net_task *task)
+{
+    for (size_t i = 0; i < layers->count; i++) {
+        const struct json *policy = field(layers->items[i], "policy", NULL);
+        const struct json *emit = json_is(policy, JSON_OBJECT) ? field(policy, "emit", NULL) : NULL;
+        const struct json *events = json_is(emit, JSON_OBJECT) ? field(emit, "events", NULL) : NULL;
+        if (!json_is(events, JSON_ARRAY)) continue;
+        task->quiet = true;
+        for (uint32_t k = 0; k < events->count; k++)
+            if (str_is(json_text(&events->items[k]), "policy.task.evaluated")) task->quiet = false;
+        return;
+    }
+}
+
 // "a[0].b" is a.0.b
 static struct str dotted(struct playbook *pb, struct str path)
 {
@@ -178,6 +193,18 @@ static void read_selects(struct playbook *pb, const struct json *list, struct ne
     task->select_count = count;
 }
 
+// Results are kept by the store of the run, for as long as the run is.
+static void check_store(struct playbook *pb, const struct json *store)
+{
+    const struct json *kind = json_is(store, JSON_OBJECT) ? field(store, "kind", NULL) : store;
+    if (!store || ((!kind || str_is(json_text(kind), "auto")) && (store->type != JSON_OBJECT || store->count <= 1)))
+        return;
+    struct place at = place_of(pb->r, store);
+    struct diagnostic *d =
+        WARNING(pb->r, "E0219", at, "\"store\" has no effect on where and how long a result is kept");
+    HINT(pb->r, d, "the store of the run keeps it as long as it keeps the run; what is read back is the same");
+}
+
 static void read_results(struct playbook *pb, const struct layers *layers, const struct task_site *site,
                          struct net_task *task)
 {
@@ -204,6 +231,7 @@ static void read_results(struct playbook *pb, const struct layers *layers, const
     if (preview && read_number(pb, preview, "preview_max_bytes", 0, INT32_MAX, &number))
         task->preview_max = (uint64_t)number;
     read_selects(pb, field(&controls, "select", "output_select"), task);
+    check_store(pb, field(&controls, "store", NULL));
 }
 
 // ---- kinds
@@ -234,7 +262,15 @@ void hint_kinds(struct reader *r, struct diagnostic *d, struct str name)
 #define X(kind, what) kind ", "
     static const char all[] = NET_KIND_LIST(X);
 #undef X
+    static const char *const elsewhere[] = {
+        "container", "gcs", "snowflake", "snowflake_transfer", "ducklake", "gateway", "agent", "script", "rhai", "mcp"};
     int len = (int)sizeof(all) - 3; // without the last comma
+    for (size_t i = 0; i < ARRAY_COUNT(elsewhere); i++) {
+        if (!str_is(name, elsewhere[i])) continue;
+        HINT(r, d, "it needs a cloud, a cluster or a runtime that is not here. There are %.*s, and those of plug-ins",
+             len, all);
+        return;
+    }
     if (nearest.best.len)
         HINT(r, d, "did you mean \"%.*s\"? There are %.*s, and those of plug-ins", SHOW(nearest.best), len, all);
     else
@@ -386,6 +422,15 @@ static const struct json **read_layered_policy(struct playbook *pb, const struct
     return NULL;
 }
 
+void warn_assert(struct playbook *pb, const struct json *task)
+{
+    for (uint32_t i = 0; i < task->count; i++) {
+        if (!str_is(task->members[i].key, "assert")) continue;
+        struct place at = place_of_key(pb->r, &task->members[i]);
+        WARNING(pb->r, "E0219", at, "\"assert\" is not checked");
+    }
+}
+
 static const struct json **read_task(struct playbook *pb, const struct json *body, const struct task_site *site,
                                      struct net_task *task)
 {
@@ -394,6 +439,7 @@ static const struct json **read_task(struct playbook *pb, const struct json *bod
     task->column = body->column;
     for (uint32_t i = 0; i < body->count; i++)
         refuse_deprecated(pb, &body->members[i], task_deprecated, ARRAY_COUNT(task_deprecated), "tasks");
+    warn_assert(pb, body);
     const struct json *spec = field(body, "spec", NULL), *entry = NULL;
     if (spec && !read_object(r, spec, "spec")) return NULL;
     for (uint32_t i = 0; spec && i < spec->count; i++)
@@ -420,6 +466,7 @@ static const struct json **read_task(struct playbook *pb, const struct json *bod
     size_t own = layers.count;
     for (size_t i = 0; i < ARRAY_COUNT(site->specs); i++) layer_add(&layers, site->specs[i]);
     read_timeout(pb, &layers, task);
+    read_quiet(&layers, task);
     read_results(pb, &layers, site, task);
     read_sets(pb, body, site->sets, &task->sets);
     return read_layered_policy(pb, &layers, own, site, task);

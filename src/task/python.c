@@ -30,6 +30,8 @@ static bool add_script(struct task_call *call, const struct json *script, struct
     // The process opens files itself: what it may read is its confinement's business.
     if (!web) {
         if (str_starts(uri, STR("file://"))) uri = str_slice(uri, 7, uri.len);
+        const struct json *document = json_key(&call->input, "document");
+        if (document && !call_put(call, job, "document", *document)) return false;
         return call_put(call, job, "open", json_string(uri));
     }
     struct fetch_answer answer;

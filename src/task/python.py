@@ -88,14 +88,23 @@ def _call_main(main, given, data):
         elif p.kind == kinds.VAR_POSITIONAL: pass
         elif p.name in given: (args.append(given[p.name]) if p.kind == kinds.POSITIONAL_ONLY else kwargs.__setitem__(p.name, given[p.name]))
         elif p.name in ('input_data', 'context', 'args', 'inputs', 'input'): kwargs[p.name] = data
+        elif p.name == 'results' and p.default is kinds.empty: kwargs[p.name] = {}
         elif p.default is kinds.empty and len(parameters) == 1: args.append(data)
     return main(*args, **kwargs)
+def _near(path, document): # as it is; else beside the document and further up
+    if os.path.isabs(path) or os.path.exists(path) or not document: return path
+    here = os.path.dirname(os.path.abspath(document))
+    while True:
+        there = os.path.join(here, path)
+        if os.path.isfile(there): return there
+        if os.path.dirname(here) == here: return path
+        here = os.path.dirname(here)
 def _run(job):
     import ast, keyword
     code = job.get('code')
     name = job.get('file') or '<task>'
     if job.get('open'):
-        with open(job['open'], encoding='utf-8') as f: code = f.read()
+        with open(_near(job['open'], job.get('document')), encoding='utf-8') as f: code = f.read()
     given = job.get('input')
     data = given if isinstance(given, dict) else {} if given is None else given
     given = {k: v for k, v in data.items()} if isinstance(data, dict) else {}

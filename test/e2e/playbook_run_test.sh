@@ -169,4 +169,82 @@ YAML
     equal "$(result parent end)" '"done"'
     intact
 }
+# A loop in a loop is a playbook with a loop, run by one.
+test_nested_loops_see_the_iteration_around_them() {
+    book inner >inner.yaml <<'YAML'
+workload: {xs: []}
+workflow:
+  - step: start
+    loop: {in: "{{ xs }}", iterator: x}
+    tool: {kind: python, input: {v: "{{ iter.parent.row.name }}{{ iter.parent.index }}{{ iter.x }}{{ iter.index }}", up: "{{ iter.parent.parent.index | default('top') }}"},
+           code: result = v + str(up)}
+    next: [end]
+  - {step: end, tool: {kind: python, input: {r: "{{ start.results }}", p: "{{ iter.parent.row.name }}"}, code: 'result = r + [p]'}}
+YAML
+    book middle >middle.yaml <<'YAML'
+workload: {rows: [{name: a, xs: [1, 2]}, {name: b, xs: [3]}]}
+workflow:
+  - step: start
+    loop: {in: "{{ rows }}", iterator: row}
+    tool: {kind: playbook, path: inner.yaml, input: {xs: "{{ iter.row.xs }}"}}
+    next: [end]
+  - {step: end, tool: {kind: python, input: {r: "{{ start.results }}"}, code: result = r}}
+YAML
+    book outer >outer.yaml <<'YAML'
+workflow:
+  - step: start
+    loop: {in: [only], iterator: o}
+    tool: {kind: playbook, path: middle.yaml}
+    next: [end]
+  - {step: end, tool: {kind: python, input: {r: "{{ start.results[0] }}"}, code: result = r}}
+YAML
+    runs middle
+    equal "$(result middle end)" '[["a010top","a021top","a"],["b130top","b"]]'
+    runs outer
+    equal "$(result outer end)" '[["a0100","a0210","a"],["b1300","b"]]'
+    intact
+}
+test_a_failure_that_is_continued_with_keeps_its_result() {
+    book go >go.yaml <<'YAML'
+executor: {spec: {final_step: last}}
+workflow:
+  - step: start
+    tool:
+      - {name: bad, kind: shell, cmds: ["echo out", "exit 3"], spec: {policy: {rules: [{then: {do: continue}}]}}}
+      - {name: after, kind: python, input: {c: "{{ bad.exit_code }}", o: "{{ bad.stdout }}", s: "{{ bad.status }}", k: "{{ bad.error.code }}"}, code: result = input_data}
+    next: [gone]
+  - {step: gone, tool: {kind: python, code: 'raise KeyError("x")'}}
+  - {step: last, tool: {kind: python, script: scripts/hello.py, input: {name: "{{ start.c }}"}}}
+YAML
+    mkdir -p scripts deep/er && echo 'result = f"hello {name}"' >scripts/hello.py && mv go.yaml deep/er/go.yaml && mv scripts deep/
+    cairn_is 10 run deep/er/go.yaml "${store[@]}" --run-id go --progress plain
+    equal "$(result go start)" '{"c":3,"k":"EXIT_NONZERO","o":"out","s":"error"}'
+    equal "$(result go last)" '"hello 3"' 'the final step'
+    equal "$(grep -c 'step=gone status=FAILED' err)" 1 'lines of the failure'
+    status_is go FAILED || fail 'it is not FAILED'
+}
+test_a_new_run_of_a_playbook_begins_anew() {
+    book fails >fails.yaml <<'YAML'
+workload: {ok: false}
+workflow:
+  - {step: start, tool: {kind: noop}, next: [mid]}
+  - step: mid
+    tool: {kind: python, input: {ok: "{{ ok }}"}, code: "assert ok\nresult = 1"}
+    next: {arcs: [{step: never, when: "{{ mid == 7 }}"}, {step: end}]}
+  - {step: never, tool: {kind: noop}}
+  - {step: end, tool: {kind: noop}}
+YAML
+    cairn_is 10 run fails.yaml "${store[@]}" --run-id a --progress none
+    for what in 'fork a' 'fork a@8' 'fork a --from mid' 'rerun a --from mid' 'rerun a --set mid.output=1' 'retry a/mid --downstream'; do
+        cairn_is 6 $what "${store[@]}" --progress none
+        has err 'is of a playbook'; has err 'rerun a'
+    done
+    cairn_is 0 ls "${store[@]}" -o name; equal "$(wc -l <out)" 1 runs
+    cairn_is 0 rerun a "${store[@]}" --set ok=true --run-id b --progress none; has err 'to come   start, mid'
+    cairn_is 10 retry a "${store[@]}" --progress none; hasnt err kept
+    equal "$(events_of b | grep -c '^task.done')" 3 'tasks of the new run'
+    cairn_is 0 why b/never "${store[@]}"; hasnt out retry; has out 'nothing was decided about it'
+    cairn_is 6 retry a/mid "${store[@]}"; cairn_is 6 skip a/mid "${store[@]}"
+    intact
+}
 run_tests "$@"

@@ -55,11 +55,50 @@ static void the_events_of_a_minimal_run_in_their_order_NX_5_1_NX_5_2_NX_3_1A_NX_
     story_expect(&s, "[0] RUN_REQUESTED\n[0] REQUEST_EVALUATED\n[0] RUN_STARTED\n[0] WORKFLOW_STARTED\n"
                      "[0] ADMIT_EVALUATED start 1.1\n[0] STEP_SCHEDULED start 1.1\n[0] STEP_STARTED start 1.1\n"
                      "[0] TASK_STARTED start/start_task 1.1\n[0] ATTEMPT_STARTED start/start_task 1.1\n"
-                     "[0] ATTEMPT_DONE start/start_task 1.1\n[0] TASK_DONE start/start_task 1.1\n"
-                     "[0] STEP_COMPLETED start 1.1\n[0] ROUTED start 1.1\n[0] WORKFLOW_FINISHED\n[0] RUN_COMPLETED\n"
+                     "[0] ATTEMPT_DONE start/start_task 1.1\n[0] TASK_DECIDED start/start_task 1.1\n"
+                     "[0] TASK_DONE start/start_task 1.1\n[0] STEP_COMPLETED start 1.1\n[0] ROUTED start 1.1\n[0] "
+                     "WORKFLOW_FINISHED\n[0] RUN_COMPLETED\n"
                      "[0] RUN_PROCESSED\n");
     CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
     story_close(&s);
+}
+
+static void decisions_without_a_policy_are_told_unless_they_are_not_wanted_C_28(void)
+{
+    static const char *const wanted[] = {"[policy.task.evaluated]", "[step.done]"};
+    for (size_t i = 0; i < ARRAY_COUNT(wanted); i++) {
+        struct story s;
+        char text[512];
+        (void)snprintf(text, sizeof(text),
+                       HEAD "workflow:\n  - {step: start, spec: {policy: {emit: {events: %s}}}, tool: " SHELL "}\n",
+                       wanted[i]);
+        story_open(&s, text);
+        story_start(&s);
+        buf_clear(&s.told);
+        ok(&s, "start/start_task", "7");
+        buf_byte(&s.told, '\0');
+        CHECK((strstr(s.told.ptr, "TASK_DECIDED") != NULL) == (i == 0));
+        story_close(&s);
+    }
+}
+
+static void the_final_step_runs_when_nothing_else_is_left_whatever_came_out(void)
+{
+    for (int fails = 0; fails < 2; fails++) {
+        struct story s;
+        story_open(&s, HEAD "executor: {spec: {final_step: last}}\nworkflow:\n  - {step: start, tool: " SHELL
+                            ", next: [mid]}\n  - {step: mid, tool: " SHELL "}\n  - {step: last, tool: " SHELL "}\n");
+        story_start(&s);
+        ok(&s, "start/start_task", "7");
+        if (fails)
+            bad(&s, "mid/mid_task", "unknown", false);
+        else
+            ok(&s, "mid/mid_task", "8");
+        CHECK_INT(s.run->status, RUN_STATUS_RUNNING);
+        ok(&s, "last/last_task", "9");
+        CHECK_INT(s.run->status, fails ? RUN_STATUS_FAILED : RUN_STATUS_COMPLETED);
+        story_close(&s);
+    }
 }
 
 static void a_retry_is_attempts_and_policy_decisions_NX_0C_NX_3_4N1_C_46(void)
@@ -433,6 +472,8 @@ int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(the_events_of_a_minimal_run_in_their_order_NX_5_1_NX_5_2_NX_3_1A_NX_3_1F),
+        TEST(decisions_without_a_policy_are_told_unless_they_are_not_wanted_C_28),
+        TEST(the_final_step_runs_when_nothing_else_is_left_whatever_came_out),
         TEST(a_retry_is_attempts_and_policy_decisions_NX_0C_NX_3_4N1_C_46),
         TEST(a_policy_without_a_match_continues_unless_told_otherwise_C_46),
         TEST(jumps_go_round_until_a_break_and_a_task_has_one_outcome_per_run_NX_0E),

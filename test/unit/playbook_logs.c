@@ -350,6 +350,7 @@ static void results_are_what_their_authors_mean(void)
                  {"big_result.yaml", "read", "70000"},
                  {"big_result.yaml", "ref", "true"},
                  {"big_result.yaml", "size", "70000"},
+                 {"large_iterations.yaml", "lengths", "[70000,5,80000]"},
                  {"wait_and_continue.yaml", "kind", "\"unknown\""}};
     for (size_t i = 0; i < ARRAY_COUNT(wants); i++) {
         begin(wants[i].file, BATCHES_MAX);
