@@ -151,7 +151,7 @@ static enum code common_env(struct command *command, const struct run *run, cons
     return rc;
 }
 
-// A value too large for the environment goes to a file that the shell reads.
+// References become expansions of variables, which hold the values.
 static enum code shell_text(struct engine *engine, struct resident *resident, uint32_t step, struct str text,
                             struct command *command, struct error *err)
 {

@@ -223,7 +223,11 @@ static void running_told(struct maker *m, struct buf *out, const struct view_of_
         buf_text(out, " waits until ");
         until_told(out, m, v->note->due_ms);
     } else if (str_is(reason, "CHILD_RUN")) {
-        buf_printf(out, " waits for its child run %.*s", STR_ARG(v->note->child_run));
+        if (v->note->child_run.len > 0)
+            buf_printf(out, " waits for its child run %.*s", STR_ARG(v->note->child_run));
+        else
+            buf_printf(out, " waits for its child runs (`cairn ls parent=%.*s` lists them)",
+                       STR_ARG(m->e->run->ids.run));
     } else if (str_is(reason, "LOOP")) {
         buf_printf(out, " is in round %u of at most %u", v->note->iteration, v->ps->max_iterations);
     } else {

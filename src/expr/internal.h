@@ -90,7 +90,8 @@ struct shell {
     size_t heredoc_count;
     // what has been written so far
     struct buf out;
-    size_t copied; // of text
+    struct buf prelude; // goes before it
+    size_t copied;      // of text
     struct subst_env *env;
     struct str *env_refs; // as written; same index as env
     size_t env_count, env_capacity, ref_capacity, env_size;

@@ -7,7 +7,7 @@
 enum {
     TEXT_SIZE_MAX = 16 * 1024 * 1024,
     ENV_VALUE_MAX = 100 * 1024,  // Linux takes 128 KiB for name, '=' and value
-    ENV_TOTAL_MAX = 1024 * 1024, // of 2 MiB for arguments and environment together
+    ENV_TOTAL_MAX = 1536 * 1024, // of 2 MiB for arguments and environment together
     JSON_DEPTH = 128
 };
 
@@ -132,6 +132,51 @@ static struct str fresh_name(struct shell *sh)
     return arena_copy(sh->arena, (struct str){text + at, sizeof(text) - at});
 }
 
+static enum code env_put(struct shell *sh, struct str name, struct str ref, struct str value)
+{
+    value = arena_copy(sh->arena, value);
+    sh->env = arena_grow(sh->arena, sh->env, sh->env_count, sh->env_count + 1, sizeof(sh->env[0]), &sh->env_capacity);
+    sh->env_refs = arena_grow(sh->arena, sh->env_refs, sh->env_count, sh->env_count + 1, sizeof(sh->env_refs[0]),
+                              &sh->ref_capacity);
+    if (!name.ptr || !value.ptr || !sh->env || !sh->env_refs) {
+        sh->env_count = 0;
+        return expr_nomem(sh->err);
+    }
+    sh->env[sh->env_count] = (struct subst_env){name, value};
+    sh->env_refs[sh->env_count++] = ref;
+    return OK;
+}
+
+// What is too large for one variable of the environment travels in several, which the shell puts together before anything else:
+// a variable of its own may have any size. They are gone then, or no program that it starts would have room for its own.
+static enum code env_parts(struct shell *sh, struct str name, struct str ref, struct str value)
+{
+    struct buf *out = &sh->prelude;
+    struct buf gone;
+    enum code rc = env_put(sh, name, ref, STR("")); // so that it is found; the shell sets it
+    buf_init(&gone, TEXT_SIZE_MAX);
+    buf_printf(out, "unset -v %.*s; %.*s=", STR_ARG(name), STR_ARG(name)); // not of the environment any more
+    for (size_t at = 0, part = 1; !rc && at < value.len; at += ENV_VALUE_MAX, part++) {
+        struct buf text;
+        buf_init(&text, 256);
+        buf_add(&text, name);
+        buf_byte(&text, '_');
+        buf_int(&text, (int64_t)part);
+        struct str own = buf_ok(&text) ? arena_copy(sh->arena, buf_str(&text)) : (struct str){0};
+        buf_release(&text);
+        size_t end = value.len - at < ENV_VALUE_MAX ? value.len : at + ENV_VALUE_MAX;
+        rc = env_put(sh, own, STR(""), str_slice(value, at, end));
+        buf_printf(out, "${%.*s}", STR_ARG(own));
+        buf_printf(&gone, " %.*s", STR_ARG(own));
+    }
+    buf_text(out, "; unset -v");
+    buf_add(out, buf_str(&gone));
+    buf_text(out, "; ");
+    if (!buf_ok(&gone)) rc = expr_nomem(sh->err);
+    buf_release(&gone);
+    return rc;
+}
+
 // Sets `name` (or, when it is empty, a fresh CAIRN_REF_n) once per reference as written; *out is the name.
 static enum code env_add(struct shell *sh, struct str name, struct str ref, struct str value, struct str *out)
 {
@@ -143,26 +188,18 @@ static enum code env_add(struct shell *sh, struct str name, struct str ref, stru
     }
     enum code rc = check_value(sh, ref, value);
     if (rc) return rc;
-    if (value.len > ENV_VALUE_MAX)
+    bool own = name.len == 0; // ours alone: programs that the script starts do not look for it
+    if (value.len > ENV_VALUE_MAX && !own)
         return error_set(sh->err, E_LIMIT, "%.*s holds %zu bytes; a shell variable can carry %d", STR_ARG(ref),
                          value.len, ENV_VALUE_MAX);
     sh->env_size += value.len;
     if (sh->env_size > ENV_TOTAL_MAX)
         return error_set(sh->err, E_LIMIT, "with %.*s the values for this script exceed %d bytes", STR_ARG(ref),
                          ENV_TOTAL_MAX);
-    name = name.len ? arena_copy(sh->arena, name) : fresh_name(sh);
-    value = arena_copy(sh->arena, value);
-    sh->env = arena_grow(sh->arena, sh->env, sh->env_count, sh->env_count + 1, sizeof(sh->env[0]), &sh->env_capacity);
-    sh->env_refs = arena_grow(sh->arena, sh->env_refs, sh->env_count, sh->env_count + 1, sizeof(sh->env_refs[0]),
-                              &sh->ref_capacity);
-    if (!name.ptr || !value.ptr || !sh->env || !sh->env_refs) {
-        sh->env_count = 0;
-        return expr_nomem(sh->err);
-    }
-    sh->env[sh->env_count] = (struct subst_env){name, value};
-    sh->env_refs[sh->env_count++] = ref;
+    name = own ? fresh_name(sh) : arena_copy(sh->arena, name);
+    if (!name.ptr) return expr_nomem(sh->err);
     *out = name;
-    return OK;
+    return value.len > ENV_VALUE_MAX ? env_parts(sh, name, ref, value) : env_put(sh, name, ref, value);
 }
 
 static bool is_number_text(struct str text)
@@ -302,12 +339,21 @@ enum code subst_shell(struct str text, const struct scope *scope, struct arena *
     sh->arena = arena;
     sh->err = err;
     buf_init(&sh->out, TEXT_SIZE_MAX);
+    buf_init(&sh->prelude, TEXT_SIZE_MAX);
     enum code rc = shell_scan(sh);
     if (rc) {
+        buf_release(&sh->prelude);
         buf_release(&sh->out);
         return rc;
     }
     shell_copy(sh, text.len);
     *out = (struct subst){.env = sh->env, .env_count = sh->env_count};
+    if (sh->prelude.len > 0) { // on the first line: those of the text keep their numbers
+        buf_add(&sh->prelude, buf_str(&sh->out));
+        struct buf swap = sh->out;
+        sh->out = sh->prelude;
+        sh->prelude = swap;
+    }
+    buf_release(&sh->prelude);
     return finish(&sh->out, arena, &out->text, err);
 }

@@ -20,6 +20,7 @@ void nearest_try(struct nearest *nearest, struct str candidate)
 {
     if (nearest->distance == 0 || candidate.len == 0) return;
     size_t distance = str_distance(nearest->name, candidate, nearest->distance - 1);
+    if (distance >= candidate.len && distance >= nearest->name.len) return; // they have nothing in common
     if (distance < nearest->distance) {
         nearest->distance = distance;
         nearest->best = candidate;
@@ -209,6 +210,15 @@ bool read_object(struct reader *r, const struct json *value, const char *name)
 {
     if (value->type == JSON_OBJECT) return true;
     wrong_type(r, value, name, "a mapping");
+    return false;
+}
+
+bool read_item(struct reader *r, const struct json *value, const char *what)
+{
+    if (value->type == JSON_OBJECT) return true;
+    struct place at = place_of(r, value);
+    ERROR(r, "E0205", at, "%s must be a mapping, but it is of type %s", what,
+          json_type_name((enum json_type)value->type));
     return false;
 }
 

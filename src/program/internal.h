@@ -154,6 +154,7 @@ bool read_ms(struct reader *r, const struct json *value, const char *name, int64
 bool read_choice(struct reader *r, const struct json *value, const char *name, const char *const *choices, size_t *out);
 bool read_texts(struct reader *r, const struct json *value, const char *name, const struct str **out, uint32_t *count);
 bool read_object(struct reader *r, const struct json *value, const char *name);
+bool read_item(struct reader *r, const struct json *value, const char *what); // "a step", of a list
 void read_tags(struct reader *r, const struct json *value);
 void read_inputs(struct reader *r, const struct json *value);
 void read_rule(struct reader *r, const struct json *value, const char *name, enum trigger_rule *out);

@@ -418,7 +418,8 @@ static void read_body(struct reader *r, const struct json *object, const struct 
         struct diagnostic *d = ERROR(r, "E0217", at, "\"include\" is not supported");
         HINT(r, d, "run the other document with workflow: NAME");
     } else if (str_is(key, "bash")) {
-        body_shell(r, draft, value);
+        struct str text;
+        if (read_text(r, value, "bash", &text)) body_shell(r, draft, value);
     } else if (str_is(key, "script")) {
         read_script(r, object, value, draft);
     } else if (str_is(key, "approval")) {
@@ -479,7 +480,7 @@ static void read_node(struct reader *r, const struct json *object, uint32_t dept
     draft->at = place_of(r, object);
     step->line = object->line;
     step->column = object->column;
-    if (!read_object(r, object, "nodes")) return;
+    if (!read_item(r, object, "a node")) return;
     read_node_id(r, object, draft);
     step->name = step->id;
     const struct json_member *body = find_body(r, object, draft->at);

@@ -292,7 +292,7 @@ static void read_step(struct reader *r, const struct json *object, struct draft 
     draft->at = place_of(r, object);
     step->line = object->line;
     step->column = object->column;
-    if (!read_object(r, object, "steps")) return;
+    if (!read_item(r, object, "a step")) return;
     fields_check(r, object, step_fields, ARRAY_COUNT(step_fields), "a step");
     read_step_id(r, object, draft);
     step->name = step->id;

@@ -75,7 +75,7 @@ void read_deps(struct reader *r, const struct json *value, const char *name, str
         struct place at = place_of(r, value);
         struct diagnostic *d = ERROR(r, "E0205", at, "\"%s\" must be a list of ids, but it is of type %s", name,
                                      json_type_name((enum json_type)value->type));
-        if (value->type == JSON_STRING) HINT(r, d, "write [%.*s]", SHOW(value->text));
+        if (value->type == JSON_STRING) HINT(r, d, "write [\"%.*s\"]", SHOW(value->text));
         return;
     }
     draft->deps = value;

@@ -166,6 +166,19 @@ test_signals_of_a_step_stay_its_own() {
     plan k '{"stepId":"a","kind":"shell","with":{"command":"kill -TERM 0"}}'
     cairn_is 10 run k.json "${store[@]}"; has err 'KILLED_BY_SIGNAL'
 }
+test_large_outputs_reach_the_shell_whole() {
+    cat >n.yaml <<'NODES'
+name: n
+nodes:
+  - {id: a, bash: "head -c 700000 /dev/zero | tr '\\0' x; echo é"}
+  - {id: b, depends_on: [a], bash: "v=$a.output; echo ${#v} $(printf %s $a.output | wc -c); env | wc -c"}
+  - {id: c, depends_on: [a], runtime: sh, script: "v=$a.output; echo ${#v}; date >/dev/null"}
+NODES
+    cairn_is 0 run n.yaml "${store[@]}" --run-id n-1
+    "$CAIRN" get n-1/b "${store[@]}" -o json | jq -r .result >b
+    equal "$(sed -n '1s/.* //p' b)" 700002
+    [ "$(sed -n 2p b)" -lt 10000 ] || fail "programs that the script starts get it too"
+}
 test_subrun_has_a_log_of_its_own() {
     printf 'name: child\ninputs: {n: 1}\nnodes:\n  - {id: x, bash: "echo $((2 * $INPUTS.n))"}\n' >child.yaml
     printf 'name: parent\nnodes:\n  - {id: s, workflow: child, with: {n: 21}}\n  - {id: z, bash: "echo $s.output", depends_on: [s]}\n' >parent.yaml

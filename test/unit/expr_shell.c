@@ -501,9 +501,28 @@ static void the_text_is_as_written_in_the_header(void)
     CHECK_STR(out.env[1].name, STR("WORKFLOW_ID"));
 }
 
+static void large_values_travel_in_parts(void)
+{
+    static char large[250 * 1024 + 1];
+    memset(large, 'x', sizeof(large) - 1);
+    struct world world = {.value = str_from(large)};
+    struct subst out = {0};
+    struct error err = {0};
+    CHECK_OK(subst("a=$v.output\nb=\"$v.output\"", &world, &out, &err), &err);
+    CHECK_STR(out.text, STR("unset -v CAIRN_REF_1; CAIRN_REF_1=${CAIRN_REF_1_1}${CAIRN_REF_1_2}${CAIRN_REF_1_3}; "
+                            "unset -v CAIRN_REF_1_1 CAIRN_REF_1_2 CAIRN_REF_1_3; a=\"${CAIRN_REF_1}\"\n"
+                            "b=\"${CAIRN_REF_1}\""));
+    size_t total = 0;
+    for (size_t i = 0; i < out.env_count; i++) {
+        CHECK(out.env[i].value.len <= 100 * 1024);
+        total += out.env[i].value.len;
+    }
+    CHECK_INT(total, sizeof(large) - 1);
+}
+
 static void what_cannot_be_safe_is_refused(void)
 {
-    static char large[120 * 1024];
+    static char large[1600 * 1024];
     memset(large, 'x', sizeof(large) - 1);
     static const struct {
         const char *script, *value;
@@ -596,9 +615,13 @@ static void memory_may_run_out_anywhere(void)
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
-        TEST(the_text_is_as_written_in_the_header), TEST(what_cannot_be_safe_is_refused),
-        TEST(integers_may_be_computed_with),        TEST(every_value_arrives_in_every_place),
-        TEST(random_nesting_keeps_values_whole),    TEST(deep_nesting_is_refused),
+        TEST(the_text_is_as_written_in_the_header),
+        TEST(large_values_travel_in_parts),
+        TEST(what_cannot_be_safe_is_refused),
+        TEST(integers_may_be_computed_with),
+        TEST(every_value_arrives_in_every_place),
+        TEST(random_nesting_keeps_values_whole),
+        TEST(deep_nesting_is_refused),
         TEST(memory_may_run_out_anywhere),
     };
     arena_init(&arena, 64 * 1024, 256 * 1024 * 1024);

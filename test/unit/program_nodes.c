@@ -55,7 +55,7 @@ static void a_node_has_exactly_one_body(void)
     refuse(NODE("bash: x, script: 'y z', runtime: sh"), "E0215", "\"bash\" and \"script\"");
     refuse(NODE("when: x"), "E0215", "does nothing");
     refuse(NODE("noop: false"), "E0205", "noop");
-    refuse(NODE("bash: 7"), "E0205", "command");
+    refuse(NODE("bash: 7"), "E0205", "bash");
     refuse(NODE("bash: ''"), "E0206", "no command");
     refuse(NODE("script: 'a b'"), "E0204", "runtime");
     refuse(NODE("script: 'a b', runtime: ruby"), "E0206", "runtime");
@@ -177,7 +177,7 @@ static void flags_of_nodes(void)
     CHECK_INT(a->secret_count, 1);
     refuse(NODE("bash: x, trigger_rule: sometimes"), "E0206", "sometimes");
     refuse(NODE("bash: x, depends_on: b"), "E0205", "a list of ids");
-    CHECK_STR(kit_found(&kit, "E0205")->hint, STR("write [b]"));
+    CHECK_STR(kit_found(&kit, "E0205")->hint, STR("write [\"b\"]"));
 }
 
 static void a_broken_condition_counts_as_false(void)
