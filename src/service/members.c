@@ -9,7 +9,7 @@ enum {
     LOOK_MS = 1000,
     RELOAD_MS = 2000,
     SHARDLESS_MS = 30000,
-    ADOPT_PAGE = 64,
+    ADOPT_PAGE = 256,
     POLL_WAITING_MS = 50
 };
 #define SHARD_OF_DUTY UINT64_C(1)

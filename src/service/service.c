@@ -208,12 +208,23 @@ static void *engine_thread(void *context)
 
 // ---- open and close
 
+static enum code claim_page(struct service *service, const struct run_heads *heads, struct arena *arena,
+                            struct error *err)
+{
+    struct run_name *names = ARENA_ARRAY(arena, heads->count + 1, struct run_name);
+    if (!names) return error_set(err, E_NOMEM, "out of memory");
+    for (size_t i = 0; i < heads->count; i++)
+        names[i] = (struct run_name){heads->items[i].ids.tenant, heads->items[i].ids.run};
+    return store_claim_ahead(service->store, names, heads->count, err);
+}
+
 enum code adopt_page(struct service *service, struct run_filter *filter, size_t *taken, size_t *left, struct error *err)
 {
     struct arena arena;
     struct run_heads heads;
     arena_init(&arena, 64 * 1024, (size_t)1 << 30);
     enum code rc = store_list(service->store, filter, &arena, &heads, err);
+    if (!rc) rc = claim_page(service, &heads, &arena, err);
     for (size_t i = 0; !rc && i < heads.count; i++) {
         struct error local = {0};
         if (service->members.several && heads.items[i].shard == 0 && heads.items[i].owned) continue;
@@ -230,6 +241,7 @@ enum code adopt_page(struct service *service, struct run_filter *filter, size_t 
             if (one == E_NOMEM || one == E_IO) rc = error_set(err, one, "%s", local.message);
         }
     }
+    if (!rc) rc = store_claim_ahead(service->store, NULL, 0, err);
     filter->before = rc ? 0 : heads.next;
     arena_release(&arena);
     return rc;

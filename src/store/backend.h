@@ -101,6 +101,9 @@ struct store_ops {
     enum code (*commit)(struct store *, struct commit *, struct arena *turn, struct error *);
     enum code (*claim)(struct store *, struct str tenant, struct str run, struct run_head *out, struct arena *,
                        int64_t *backend_id, struct error *);
+    // Claims of runs that are claimed one by one right after, in one transaction; NULL: nothing is gained by it. `count` 0: what was not
+    // claimed after all is given back.
+    enum code (*claim_ahead)(struct store *, const struct run_name *, size_t count, struct error *);
     void (*release)(struct store *, struct run_log *);
     enum code (*head)(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *,
                       struct error *);

@@ -61,7 +61,8 @@
     X(LIST, PG_LIST_HEADS(""))                                                                                         \
     X(LIST_UNFINISHED, PG_LIST_HEADS("NOT h.terminal AND "))                                                           \
     X(LIST_OF_SHARDS, PG_LIST_HEADS("NOT h.terminal AND h.shard=ANY($12::int8[]) AND "))                               \
-    X(SHARDS, "SELECT shard::int8,holder,ep,free,members FROM shards_now($1::int8,$2::int8)")                          \
+    X(SHARDS, "SELECT shard::int8,holder,ep,free,members,(SELECT max(needs) FROM migrations)::int8 "                   \
+              "FROM shards_now($1::int8,$2::int8)")                                                                    \
     X(MOVE, "SELECT move_shards($1::int8,$2::int8,$3::int8[]::int4[],$4::int8[]::int4[])")                             \
     X(LIST_BY_STATUS,                                                                                                  \
       "SELECT x.* FROM unnest($12::text[]) s(status) CROSS JOIN LATERAL (SELECT " PG_HEAD_COLUMNS                      \
@@ -83,6 +84,7 @@
     X(RENEW, "SELECT renew_engine($1::int8,$2::int8)")                                                                 \
     X(LIVING, "SELECT engine_no,pid,host,lease_until IS NULL FROM living_engines")                                     \
     X(CLAIM, "SELECT claim_run($1::int8,$2::text,$3::text,$4::bool,$5::int8[],$6::int8[])")                            \
+    X(CLAIM_AHEAD, "SELECT claimed,ep FROM claim_runs($1::int8,$2::text[],$3::text[])")                                \
     X(RELEASE, "SELECT release_runs($1::int8,$2::int8[],$3::int8[])")                                                  \
     X(POST, "SELECT post_signal($1::text,$2::text,$3::text,$4::bytea)")                                                \
     X(INBOX, "SELECT i.id,i.tenant_id,i.run_id,i.signal_id,i.bytes FROM inbox i JOIN runs r USING(tenant_id,run_id) "  \
@@ -120,7 +122,7 @@ struct pg_args {
     uint32_t elements; // of it
 };
 
-struct pg_released { // a lease given back in memory, not yet in the store
+struct pg_released { // a lease given back in memory, not yet in the store; or one taken ahead
     int64_t run_no;
     uint64_t epoch;
 };
@@ -158,6 +160,8 @@ struct pg_store {
     int64_t renew_at_ms;
     struct pg_released *released;
     size_t released_count, released_capacity;
+    struct pg_released *ahead; // claimed in the store, not yet by anybody here
+    size_t ahead_count;
     int64_t
         blobs_engine;    // last number given to an engine when the blobs were listed; -1 = others lived, 0 = not listed
     uint32_t idle_polls; // looks into the inbox since the last commit
@@ -208,8 +212,12 @@ bool pg_copy(const PGresult *result, int row, int column, struct arena *arena, s
 bool pg_get_digest(const PGresult *result, int row, int column, struct digest *out) MUST_CHECK;
 
 // ---- postgres_schema.c, postgres_tables.c, postgres_doors.c
-#define PG_FORMAT 1
-extern const char *const pg_tables[], *const pg_doors[]; // pieces, @S@ stands for the schema; ended by NULL
+#define PG_FORMAT 2
+extern const char *const pg_tables[], *const pg_doors[],
+                                          *const pg_doors_2[]; // pieces, @S@ stands for the schema; ended by NULL
+// The newest format that this program knows. Tests make it an older program (CAIRN_PG_FORMAT).
+int64_t pg_known_format(void);
+enum code pg_too_new(const struct pg_store *store, int64_t format, struct error *err); // E_VERSION
 // Whether the schema is there, of a format that this program may use. E_VERSION, E_CORRUPT.
 enum code pg_check_schema(struct pg_store *store, bool *fresh, int64_t *format, struct error *err) MUST_CHECK;
 // Makes it, or brings it up to date. Any number of processes may do so at once.
@@ -244,6 +252,7 @@ enum code pg_mark_owned(struct pg_store *store, struct run_head *heads, const in
                         struct error *err) MUST_CHECK;
 enum code pg_claim(struct store *, struct str tenant, struct str run, struct run_head *, struct arena *,
                    int64_t *backend_id, struct error *);
+enum code pg_claim_ahead(struct store *, const struct run_name *, size_t count, struct error *);
 void pg_release(struct store *, struct run_log *);
 enum code pg_shards(struct store *, int64_t lease_ms, int64_t now_ms, struct shard_map *, struct error *);
 enum code pg_move(struct store *, uint64_t take, uint64_t give, int64_t now_ms, struct shard_map *, struct error *);

@@ -167,11 +167,71 @@ static enum code claim(struct pg_store *store, struct str tenant, struct str run
     return OK;
 }
 
+// Epochs only rise, and whoever raises one becomes the owner: one that is still what we made it is ours.
+static bool taken_ahead(struct pg_store *store, const struct run_head *head)
+{
+    for (size_t i = 0; i < store->ahead_count; i++) {
+        struct pg_released *one = &store->ahead[i];
+        if (one->run_no != (int64_t)head->position) continue;
+        bool ours = one->epoch == head->epoch;
+        *one = store->ahead[--store->ahead_count];
+        return ours;
+    }
+    return false;
+}
+
+static void give_back(struct pg_store *store, struct pg_released one)
+{
+    if (store->released_count == store->released_capacity) {
+        size_t capacity = store->released_capacity ? store->released_capacity * 2 : 16;
+        void *grown = realloc(store->released, capacity * sizeof(*store->released));
+        if (!grown) return; // it stays ours until we end
+        store->released = grown;
+        store->released_capacity = capacity;
+    }
+    store->released[store->released_count++] = one;
+}
+
+enum code pg_claim_ahead(struct store *base, const struct run_name *runs, size_t count, struct error *err)
+{
+    struct pg_store *store = pg_of(base);
+    while (store->ahead_count > 0) give_back(store, store->ahead[--store->ahead_count]);
+    if (count == 0 || !base->member || !store->engine) return OK;
+    void *room = realloc(store->ahead, count * sizeof(*store->ahead));
+    if (!room) return error_set(err, E_NOMEM, "out of memory");
+    store->ahead = room;
+    pg_clear(store);
+    pg_int(store, store->engine);
+    pg_array(store, PG_TEXT);
+    for (size_t i = 0; i < count; i++) pg_array_text(store, runs[i].tenant);
+    pg_array_end(store);
+    pg_array(store, PG_TEXT);
+    for (size_t i = 0; i < count; i++) pg_array_text(store, runs[i].run);
+    pg_array_end(store);
+    PGresult *rows = NULL;
+    struct error local = {0};
+    bool lost;
+    enum code rc = pg_once(store, PG_CLAIM_AHEAD, "claim runs", &rows, &lost, &local);
+    for (int i = 0; !rc && i < PQntuples(rows) && store->ahead_count < count; i++)
+        store->ahead[store->ahead_count++] =
+            (struct pg_released){pg_get_int(rows, i, 0), (uint64_t)pg_get_int(rows, i, 1)};
+    bool fenced = pg_state_is(rows, "CA004");
+    PQclear(rows);
+    if (lost) return pg_reconnect(store, err);
+    if (fenced) return pg_fenced(store, err);
+    return OK; // whatever else it was: the claims that follow find out
+}
+
 enum code pg_claim(struct store *base, struct str tenant, struct str run, struct run_head *out, struct arena *arena,
                    int64_t *backend_id, struct error *err)
 {
     struct pg_store *store = pg_of(base);
     enum code rc = pg_become_engine(store, err);
+    if (!rc && store->ahead_count > 0) {
+        rc = pg_head(base, tenant, run, arena, out, err);
+        *backend_id = (int64_t)out->position;
+        if (rc || taken_ahead(store, out)) return rc;
+    }
     if (!rc) rc = claim(store, tenant, run, err);
     if (rc) return rc;
     store->released_count = 0;
@@ -183,15 +243,7 @@ enum code pg_claim(struct store *base, struct str tenant, struct str run, struct
 // Written with the next batch, or when there is none for a while: the end of a run must not cost a transaction.
 void pg_release(struct store *base, struct run_log *log)
 {
-    struct pg_store *store = pg_of(base);
-    if (store->released_count == store->released_capacity) {
-        size_t capacity = store->released_capacity ? store->released_capacity * 2 : 16;
-        void *grown = realloc(store->released, capacity * sizeof(*store->released));
-        if (!grown) return; // it stays ours until we end
-        store->released = grown;
-        store->released_capacity = capacity;
-    }
-    store->released[store->released_count++] = (struct pg_released){log->backend_id, log->epoch};
+    give_back(pg_of(base), (struct pg_released){log->backend_id, log->epoch});
 }
 
 static enum code flush_released(struct pg_store *store, struct error *err)

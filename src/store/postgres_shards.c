@@ -6,7 +6,7 @@
 enum code pg_fenced(struct pg_store *store, struct error *err)
 {
     store->engine = 0;
-    store->released_count = 0;
+    store->released_count = store->ahead_count = 0;
     if (err) *err = (struct error){0};
     return shard_fenced(&store->base, err);
 }
@@ -63,7 +63,10 @@ static enum code look(struct pg_store *store, struct shard_map *out, struct erro
     enum code rc = ask(store, PG_SHARDS, look_args, NULL, "look at the shards", &rows, err);
     if (rc) return rc;
     take_map(store, rows, out);
+    // Somebody has brought the store to a format that we may not write to: we end before we do harm.
+    int64_t needs = PQntuples(rows) > 0 ? pg_get_int(rows, 0, 5) : 0;
     PQclear(rows);
+    if (needs > pg_known_format()) return pg_too_new(store, needs, err);
     store->renew_at_ms = os_now().mono_ms + store->place.lease_ms / 3;
     return OK;
 }

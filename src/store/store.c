@@ -301,6 +301,12 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
     return rc;
 }
 
+enum code store_claim_ahead(struct store *store, const struct run_name *runs, size_t count, struct error *err)
+{
+    enum code rc = writable(store, err);
+    return rc || !store->ops->claim_ahead ? rc : store->ops->claim_ahead(store, runs, count, err);
+}
+
 void store_release_run(struct store *store, struct run_log *log)
 {
     if (!log) return;

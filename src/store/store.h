@@ -133,6 +133,13 @@ enum code store_create_run(struct store *store, const struct run_create *create,
 // An existing run, with its lease: the epoch rises. E_NOT_FOUND; E_LOCKED when a living process owns it (err names it).
 enum code store_claim_run(struct store *store, struct str tenant, struct str run, struct run_log **out,
                           struct error *err) MUST_CHECK;
+struct run_name {
+    struct str tenant, run;
+};
+// Before many claims in a row: does for all of them, in one transaction, what claims of runs of our shards cost most (S17). Each is
+// claimed as ever after it. With `count` 0 when that is over. Whoever does not call it loses nothing but time.
+enum code store_claim_ahead(struct store *store, const struct run_name *runs, size_t count,
+                            struct error *err) MUST_CHECK;
 // Gives the lease back (not durable work: an owner that died is the same) and frees the log.
 void store_release_run(struct store *store, struct run_log *log);
 const struct run_ids *run_log_ids(const struct run_log *log);
@@ -386,9 +393,6 @@ enum code store_import(struct store *store, struct run_import *runs, size_t run_
                        size_t blob_count, struct arena *turn, struct error *err) MUST_CHECK;
 
 // ---- removing runs (S14)
-struct run_name {
-    struct str tenant, run;
-};
 struct tombstone {
     struct str tenant, run, reason;
     uint64_t position, last_seq, last_ledger_seq;

@@ -210,7 +210,7 @@ static void many_who_open_a_new_store_at_once_make_it_once(void)
     for (size_t i = 0; i < OPENERS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
     for (size_t i = 0; i < OPENERS; i++) CHECK_INT(codes[i], OK);
     PGconn *link = raw_as("postgres");
-    CHECK_INT(pg_number(link, "SELECT count(*) FROM migrations"), 1);
+    CHECK_INT(pg_number(link, "SELECT count(*) FROM migrations"), PG_FORMAT);
     PQfinish(link);
 }
 
@@ -226,6 +226,56 @@ static void a_newer_format_is_refused_when_it_says_so(void)
     store_close(kit.store);
     pg_do(link, "INSERT INTO migrations VALUES(1001,1001)");
     CHECK_INT(try_open(&kit, url, &kit.store), E_VERSION);
+    CHECK(strstr(kit.err.message, "newer Cairn"));
+    PQfinish(link);
+    kit_release(&kit);
+}
+
+// Version 1 of the store is what version 2 added taken away.
+static void an_older_format_is_used_by_who_may_not_change_it_and_brought_forward_by_its_owner(void)
+{
+    struct kit kit;
+    struct store_format format;
+    char as_app[800];
+    start_with(&kit, "");
+    one_run(&kit, "default", "r", true);
+    store_close(kit.store);
+    PGconn *link = raw_as("postgres");
+    pg_do(link, "DROP FUNCTION claim_runs; DELETE FROM migrations WHERE version=2; CREATE ROLE hand LOGIN;"
+                "SELECT allow_engine('hand')");
+    snprintf(as_app, sizeof(as_app), "postgres:///postgres?host=%s&user=hand&schema=%s", pg_cluster.dir, schema);
+    CHECK_OK(try_open(&kit, as_app, &kit.store), &kit.err);
+    CHECK_OK(store_format(kit.store, &format, &kit.err), &kit.err);
+    CHECK(format.have == 1 && format.newest == 2);
+    one_run(&kit, "default", "old", false);
+    store_close(kit.store);
+    CHECK_OK(try_open(&kit, url, &kit.store), &kit.err);
+    CHECK_OK(store_format(kit.store, &format, &kit.err), &kit.err);
+    CHECK_INT(format.have, 2);
+    store_close(kit.store);
+    PGconn *hand = raw_as("hand"); // it may call what came new
+    pg_refused(hand, "SELECT claim_runs(1000,'{}','{}')", "is gone");
+    PQfinish(hand);
+    CHECK_OK(try_open(&kit, as_app, &kit.store), &kit.err);
+    one_run(&kit, "default", "new", true);
+    kit_check_sound(&kit);
+    kit_release(&kit);
+    pg_do(link, "DROP OWNED BY hand; DROP ROLE hand");
+    PQfinish(link);
+}
+
+// An engine that is at work when the store is brought to a format that it may not write to ends with the next look.
+static void an_engine_of_an_older_version_ends_when_the_format_says_so(void)
+{
+    struct kit kit;
+    struct shard_map map;
+    start_with(&kit, "");
+    CHECK_OK(store_shards(kit.store, 60000, os_now().wall_ms, &map, &kit.err), &kit.err);
+    PGconn *link = raw_as("postgres");
+    pg_do(link, "INSERT INTO migrations VALUES(3,2)"); // newer, but we may go on
+    CHECK_OK(store_shards(kit.store, 60000, os_now().wall_ms, &map, &kit.err), &kit.err);
+    pg_do(link, "INSERT INTO migrations VALUES(4,4)");
+    CHECK_INT(store_shards(kit.store, 60000, os_now().wall_ms, &map, &kit.err), E_VERSION);
     CHECK(strstr(kit.err.message, "newer Cairn"));
     PQfinish(link);
     kit_release(&kit);
@@ -658,6 +708,8 @@ int main(int argc, char **argv)
         TEST(S11_row_level_security_is_a_second_wall_between_tenants),
         TEST(many_who_open_a_new_store_at_once_make_it_once),
         TEST(a_newer_format_is_refused_when_it_says_so),
+        TEST(an_older_format_is_used_by_who_may_not_change_it_and_brought_forward_by_its_owner),
+        TEST(an_engine_of_an_older_version_ends_when_the_format_says_so),
         TEST(a_server_that_does_not_fit_is_refused_with_the_reason),
         TEST(S1_synchronous_commit_is_on_whatever_the_database_says),
         TEST(S10_deadlocks_are_tried_again_and_a_full_disk_stores_nothing),

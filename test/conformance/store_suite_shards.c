@@ -169,6 +169,47 @@ static void S17_who_is_taken_for_dead_stores_nothing_any_more(void)
     pair_end(&pair);
 }
 
+// Claims of many at once: the epoch rises once, what is not claimed after all is given back, and what changed hands is not ours.
+static void S17_claims_ahead_are_claims(void)
+{
+    static const struct run_name names[] = {{STR_INIT("default"), STR_INIT("one")},
+                                            {STR_INIT("default"), STR_INIT("two")},
+                                            {STR_INIT("default"), STR_INIT("none")},
+                                            {STR_INIT("default"), STR_INIT("three")}};
+    struct pair pair;
+    pair_start(&pair);
+    look(&pair.a, LONG_MS);
+    look(&pair.b, LONG_MS);
+    move(&pair.a, 0x6, 0);
+    store_place(pair.a.store, 0x6);
+    for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+        if (i != 2) store_release_run(pair.a.store, make(&pair.a, names[i].run.ptr));
+    CHECK_OK(store_claim_ahead(pair.b.store, names, ARRAY_COUNT(names), &pair.b.err), &pair.b.err); // not its shards
+    struct run_log *log = NULL;
+    CHECK_INT(store_claim_run(pair.b.store, names[0].tenant, names[0].run, &log, NULL), E_LOCKED);
+    move(&pair.a, 0, 0x6);
+    move(&pair.b, 0x6, 0);
+    CHECK_OK(store_claim_ahead(pair.b.store, names, ARRAY_COUNT(names), &pair.b.err), &pair.b.err);
+    struct run_log *one = kit_claim(&pair.b, "one"), *two = kit_claim(&pair.b, "two");
+    CHECK_INT(run_log_epoch(one), 2);
+    CHECK_INT(run_log_epoch(two), 2);
+    CHECK_INT(kit_step(&pair.b, one, "x").seq, 2);
+    store_release_run(pair.b.store, two);
+    CHECK_OK(store_claim_ahead(pair.b.store, NULL, 0, &pair.b.err), &pair.b.err);
+    CHECK_INT(kit_step(&pair.b, one, "y").seq, 3); // one that is driven here keeps its epoch
+    store_release_run(pair.b.store, one);
+    CHECK(!kit_head(&pair.a, "three").owned);
+    // Claimed ahead, but it went to another owner before it was claimed.
+    CHECK_OK(store_claim_ahead(pair.b.store, names, ARRAY_COUNT(names), &pair.b.err), &pair.b.err);
+    move(&pair.b, 0, 0x6);
+    move(&pair.a, 0x6, 0);
+    one = kit_claim(&pair.a, "one");
+    CHECK_INT(store_claim_run(pair.b.store, names[0].tenant, names[0].run, &log, NULL), E_LOCKED);
+    CHECK_INT(kit_step(&pair.a, one, "z").seq, 4);
+    store_release_run(pair.a.store, one);
+    pair_end(&pair);
+}
+
 static void S17_a_look_tells_who_was_taken_for_dead(void)
 {
     struct pair pair;
@@ -221,6 +262,7 @@ const struct test suite_shards_tests[] = {
     TEST(S17_a_shard_has_one_owner_and_its_epoch_rises),
     TEST(S17_runs_are_made_and_claimed_by_the_owner_of_their_shard),
     TEST(S17_who_is_taken_for_dead_stores_nothing_any_more),
+    TEST(S17_claims_ahead_are_claims),
     TEST(S17_a_look_tells_who_was_taken_for_dead),
     TEST(S17_a_lease_that_ran_out_unnoticed_is_no_harm),
     TEST(S17_shards_are_spread_evenly),
