@@ -271,6 +271,21 @@ CAIRN_API enum cairn_code cairn_view(struct cairn *engine, const char *run, uint
 // The output of a step as JSON, however large. CAIRN_E_NOT_FOUND: no such step, or it has none. cairn_free(*json).
 CAIRN_API enum cairn_code cairn_output(struct cairn *engine, const char *run, const char *step, char **json,
                                        size_t *len, struct cairn_error *error);
+// What the run was given: {runId, inputs, arguments?}. cairn_free(*json).
+CAIRN_API enum cairn_code cairn_payload(struct cairn *engine, const char *run, char **json, size_t *len,
+                                        struct cairn_error *error);
+// Files that its steps left: [{name, stepId, kind, sizeBytes, sha256?, state}], state "ok", "changed" or "missing" by their
+// size. cairn_free(*json).
+CAIRN_API enum cairn_code cairn_artifacts(struct cairn *engine, const char *run, char **json, size_t *len,
+                                          struct cairn_error *error);
+// The bytes of one, with a NUL after the end; `step` NULL: whoever left it last. CAIRN_E_NOT_FOUND: none of that name, or it
+// is gone. CAIRN_E_CORRUPT: it is not what the step left. cairn_free(*bytes).
+CAIRN_API enum cairn_code cairn_artifact(struct cairn *engine, const char *run, const char *step, const char *name,
+                                         char **bytes, size_t *len, struct cairn_error *error);
+// Where the chains of its log end, and whether they hold: {checkpoint, verified, faults}. Whoever keeps or signs the
+// checkpoint can show later that nothing before it was changed. cairn_free(*json).
+CAIRN_API enum cairn_code cairn_proof(struct cairn *engine, const char *run, char **json, size_t *len,
+                                      struct cairn_error *error);
 
 struct cairn_event {
     size_t size;

@@ -1,22 +1,6 @@
 // What runs were given, what steps gave, how each attempt went.
 #include "api/inside.h"
 
-// The run as it is, in the arena of the call. False: answered.
-static bool snapshot(struct ask *ask, struct store *store, const struct run_head *head, struct json *out)
-{
-    struct call *call = ask->call;
-    struct folded folded;
-    struct error err = {0};
-    struct json told;
-    enum code rc = reading_fold(store, head, READING_NOW, &call->arena, &folded, &err);
-    // It borrows the program's texts: they are copied before it goes.
-    if (!rc && (!view_json(&folded.view, &call->arena, &told) || !json_copy(&call->arena, &told, out)))
-        rc = error_set(&err, E_NOMEM, "out of memory");
-    folded_release(&folded);
-    if (rc) call_failed(call, &err);
-    return rc == OK;
-}
-
 static const struct json *step_of(struct ask *ask, const struct json *whole)
 {
     const struct json *steps = json_key(whole, "steps");
@@ -30,6 +14,7 @@ static const struct json *step_of(struct ask *ask, const struct json *whole)
 
 static void tell_attempts(struct ask *ask, struct store *store, const struct run_head *head)
 {
+    struct error err = {0};
     struct json whole, found = json_array();
     int64_t wanted = 0;
     bool one = ask->params[2].len > 0;
@@ -37,7 +22,10 @@ static void tell_attempts(struct ask *ask, struct store *store, const struct run
         call_problem(ask->call, 404, "ATTEMPT_NOT_FOUND", "attempts have numbers from 1");
         return;
     }
-    if (!snapshot(ask, store, head, &whole)) return;
+    if (reading_snapshot(store, head, READING_NOW, &ask->call->arena, &whole, &err)) {
+        call_failed(ask->call, &err);
+        return;
+    }
     const struct json *step = step_of(ask, &whole);
     if (!step) return;
     const struct json *attempts = json_key(step, "attempts");
@@ -71,28 +59,21 @@ void handle_attempt_get(struct ask *ask)
 static void tell_output(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
-    struct folded folded;
     struct error err = {0};
-    struct json value = {0}, body = json_object();
-    struct str bytes = {0};
-    enum code rc = reading_fold(store, head, READING_NOW, &call->arena, &folded, &err);
-    const struct step_view *step = rc ? NULL : view_step(&folded.view, ask->params[1]);
-    bool known = step != NULL, truncated = step && step->truncated;
-    if (step && step->has_blob)
-        rc = store_blob(store, &step->blob, &call->arena, &bytes, &err);
-    else if (step && step->value.type && !json_copy(&call->arena, &step->value, &value))
-        rc = error_set(&err, E_NOMEM, "out of memory");
-    folded_release(&folded);
+    struct step_output output;
+    struct json body = json_object();
+    enum code rc = reading_output(store, head, ask->params[1], &call->arena, &output, &err);
     // Large results are kept as the text of what they are.
-    if (!rc && bytes.ptr && json_parse(bytes, NULL, &call->arena, &value, &err)) value = json_string(bytes);
+    if (!rc && output.bytes.ptr && json_parse(output.bytes, NULL, &call->arena, &output.value, &err))
+        output.value = json_string(output.bytes);
     if (rc)
         call_failed(call, &err);
-    else if (!known)
+    else if (!output.known)
         call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
-    else if (!value.type)
+    else if (!output.value.type)
         call_problem(call, 404, "OUTPUT_NOT_FOUND", "the step has given nothing yet");
-    else if (ask_text(ask, &body, "stepId", ask->params[1]) && ask_json(ask, &body, "result", value) &&
-             ask_json(ask, &body, "truncated", json_bool(truncated)))
+    else if (ask_text(ask, &body, "stepId", ask->params[1]) && ask_json(ask, &body, "result", output.value) &&
+             ask_json(ask, &body, "truncated", json_bool(output.truncated)))
         call_answer(call, 200, body);
     else
         no_memory(ask);
@@ -108,17 +89,9 @@ void handle_step_output(struct ask *ask)
 static void tell_payload(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
-    struct folded folded;
     struct error err = {0};
-    struct json inputs = json_object(), body = json_object();
-    enum code rc = reading_fold(store, head, READING_NOW, &call->arena, &folded, &err);
-    if (!rc && folded.view.start.inputs.type && !json_copy(&call->arena, &folded.view.start.inputs, &inputs))
-        rc = error_set(&err, E_NOMEM, "out of memory");
-    if (!rc && !(ask_text(ask, &body, "runId", head->ids.run) && ask_json(ask, &body, "inputs", inputs) &&
-                 ask_text(ask, &body, "arguments", folded.view.start.arguments)))
-        rc = error_set(&err, E_NOMEM, "out of memory");
-    folded_release(&folded);
-    if (rc)
+    struct json body;
+    if (reading_payload(store, head, &call->arena, &body, &err))
         call_failed(call, &err);
     else
         call_answer(call, 200, body);

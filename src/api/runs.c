@@ -245,18 +245,11 @@ void handle_run_list(struct ask *ask)
 static void tell_run(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
-    struct folded folded;
     struct error err = {0};
-    struct json body;
+    struct json whole;
     int64_t at;
     if (!query_number(ask, "at", 1, INT64_MAX, INT64_MAX, &at)) return;
-    enum code rc = reading_fold(store, head, at == INT64_MAX ? READING_NOW : (uint64_t)at, &call->arena, &folded, &err);
-    if (!rc && !view_json(&folded.view, &call->arena, &body)) rc = error_set(&err, E_NOMEM, "out of memory");
-    // The snapshot borrows the program's texts: they are copied before it goes.
-    struct json whole;
-    if (!rc && !json_copy(&call->arena, &body, &whole)) rc = error_set(&err, E_NOMEM, "out of memory");
-    folded_release(&folded);
-    if (rc) {
+    if (reading_snapshot(store, head, at == INT64_MAX ? READING_NOW : (uint64_t)at, &call->arena, &whole, &err)) {
         call_failed(call, &err);
         return;
     }

@@ -14,17 +14,12 @@ static uint64_t moment_of(struct ask *ask, bool *ok)
 static void tell_steps(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
-    struct folded folded;
     struct error err = {0};
-    struct json body, whole;
+    struct json whole;
     bool ok;
     uint64_t at = moment_of(ask, &ok);
     if (!ok) return;
-    enum code rc = reading_fold(store, head, at, &call->arena, &folded, &err);
-    if (!rc && (!view_json(&folded.view, &call->arena, &body) || !json_copy(&call->arena, &body, &whole)))
-        rc = error_set(&err, E_NOMEM, "out of memory");
-    folded_release(&folded);
-    if (rc) {
+    if (reading_snapshot(store, head, at, &call->arena, &whole, &err)) {
         call_failed(call, &err);
         return;
     }

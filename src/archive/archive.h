@@ -108,6 +108,9 @@ enum code key_id(const struct archive_key *key, char out[KEY_ID_SIZE], struct er
 enum code key_sign(const struct archive_key *key, struct str bytes, uint8_t out[SIGNATURE_SIZE],
                    struct error *err) MUST_CHECK;
 bool key_verifies(const struct archive_key *key, struct str bytes, struct str signature);
+// Adds {signature, keyId, publicKey} to `object`: of the canonical form of `part`.
+enum code key_seal(const struct archive_key *key, const struct json *part, struct arena *arena, struct json *object,
+                   struct error *err) MUST_CHECK;
 
 // ---- bundles
 struct export_options {

@@ -135,3 +135,31 @@ bool key_verifies(const struct archive_key *key, struct str bytes, struct str si
     EVP_MD_CTX_free(context);
     return right;
 }
+
+static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
+{
+    struct str copy = arena_copy(arena, text);
+    return copy.ptr && json_put(arena, object, str_from(key), json_string(copy));
+}
+
+enum code key_seal(const struct archive_key *key, const struct json *part, struct arena *arena, struct json *object,
+                   struct error *err)
+{
+    uint8_t signature[SIGNATURE_SIZE];
+    char id[KEY_ID_SIZE];
+    struct str pem;
+    struct buf text, hex;
+    buf_init(&text, 64 * 1024);
+    buf_init(&hex, 2 * SIGNATURE_SIZE + 1);
+    json_canon(&text, part);
+    enum code rc = key_sign(key, buf_str(&text), signature, err);
+    if (!rc) rc = key_id(key, id, err);
+    if (!rc) rc = key_pem(key, false, arena, &pem, err);
+    buf_hex(&hex, signature, SIGNATURE_SIZE);
+    if (!rc && !(put(arena, object, "signature", buf_str(&hex)) && put(arena, object, "keyId", str_from(id)) &&
+                 put(arena, object, "publicKey", pem)))
+        rc = error_set(err, E_NOMEM, "out of memory");
+    buf_release(&text);
+    buf_release(&hex);
+    return rc;
+}

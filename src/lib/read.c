@@ -31,58 +31,96 @@ static enum code give_json(const struct json *value, char **out, size_t *len, st
 
 // ---- one run
 
-struct found {
+struct look {
+    struct cairn *cairn;
+    struct visit visit;
     struct arena arena;
-    struct folded folded;
+    struct run_head head;
 };
 
-static enum code fold(struct cairn *cairn, struct store *store, struct str run, uint64_t at, struct found *out,
-                      struct error *err)
+// look_end in every case but a failure.
+static enum code look_begin(struct look *look, struct cairn *cairn, const char *run, struct error *err)
 {
-    struct run_head head;
-    *out = (struct found){0};
-    arena_init(&out->arena, 16384, (size_t)512 << 20);
-    enum code rc = store_head(store, cairn->tenant, run, &out->arena, &head, err);
-    return rc ? rc : reading_fold(store, &head, at ? at : READING_NOW, &out->arena, &out->folded, err);
+    look->cairn = cairn;
+    enum code rc = reader_begin(cairn, &look->visit, err);
+    if (rc) return rc;
+    arena_init(&look->arena, 16384, (size_t)512 << 20);
+    rc = store_head(look->visit.store, cairn->tenant, str_from(run), &look->arena, &look->head, err);
+    if (!rc) return OK;
+    arena_release(&look->arena);
+    reader_end(cairn, &look->visit);
+    return rc;
 }
 
-static void found_release(struct found *found)
+static void look_end(struct look *look)
 {
-    folded_release(&found->folded);
-    arena_release(&found->arena);
+    arena_release(&look->arena);
+    reader_end(look->cairn, &look->visit);
+}
+
+// What `read` finds in a run, as JSON.
+static enum cairn_code tell_part(struct cairn *cairn, const char *run,
+                                 enum code (*read)(struct look *look, const void *what, struct json *out,
+                                                   struct error *err),
+                                 const void *what, char **json, size_t *len, struct cairn_error *error)
+{
+    struct error err = {0};
+    struct look look;
+    struct json value;
+    *json = NULL;
+    enum code rc = look_begin(&look, cairn, run, &err);
+    if (rc) return tell(error, rc, &err, NULL);
+    rc = read(&look, what, &value, &err);
+    if (!rc) rc = give_json(&value, json, len, &err);
+    look_end(&look);
+    return tell(error, rc, &err, NULL);
+}
+
+static enum code read_view(struct look *look, const void *what, struct json *out, struct error *err)
+{
+    uint64_t at = *(const uint64_t *)what;
+    return reading_snapshot(look->visit.store, &look->head, at ? at : READING_NOW, &look->arena, out, err);
 }
 
 enum cairn_code cairn_view(struct cairn *cairn, const char *run, uint64_t at, char **json, size_t *len,
                            struct cairn_error *error)
 {
-    struct error err = {0};
-    struct visit visit;
-    struct found found;
-    struct json value;
-    *json = NULL;
-    enum code rc = reader_begin(cairn, &visit, &err);
-    if (rc) return tell(error, rc, &err, NULL);
-    rc = fold(cairn, visit.store, str_from(run), at, &found, &err);
-    if (!rc && !view_json(&found.folded.view, &found.arena, &value)) rc = error_set(&err, E_NOMEM, "out of memory");
-    if (!rc) rc = give_json(&value, json, len, &err);
-    found_release(&found);
-    reader_end(cairn, &visit);
-    return tell(error, rc, &err, NULL);
+    return tell_part(cairn, run, read_view, &at, json, len, error);
 }
 
-static enum code output_of(struct store *store, struct found *found, const char *path, char **json, size_t *len,
-                           struct error *err)
+static enum code read_payload(struct look *look, const void *what, struct json *out, struct error *err)
 {
-    const struct step_view *step = view_step(&found->folded.view, str_from(path));
-    if (!step) return error_set(err, E_NOT_FOUND, "the run has no step \"%s\"", path);
-    if (step->status != STEP_STATUS_SUCCESS)
-        return error_set(err, E_NOT_FOUND, "step \"%s\" has no output: it is %s", path, step_status_name(step->status));
-    if (step->has_blob) {
-        struct str bytes;
-        enum code rc = store_blob(store, &step->blob, &found->arena, &bytes, err);
-        return rc ? rc : give(bytes, json, len, err);
-    }
-    struct json value = step->value.type == 0 ? json_null() : step->value;
+    (void)what;
+    return reading_payload(look->visit.store, &look->head, &look->arena, out, err);
+}
+
+enum cairn_code cairn_payload(struct cairn *cairn, const char *run, char **json, size_t *len, struct cairn_error *error)
+{
+    return tell_part(cairn, run, read_payload, NULL, json, len, error);
+}
+
+static enum code read_proof(struct look *look, const void *what, struct json *out, struct error *err)
+{
+    (void)what;
+    return reading_proof(look->visit.store, &look->head, lib_now(look->cairn).wall_ms, &look->arena, out, err);
+}
+
+enum cairn_code cairn_proof(struct cairn *cairn, const char *run, char **json, size_t *len, struct cairn_error *error)
+{
+    return tell_part(cairn, run, read_proof, NULL, json, len, error);
+}
+
+static enum code output_of(struct look *look, const char *step, char **json, size_t *len, struct error *err)
+{
+    struct step_output output;
+    enum code rc = reading_output(look->visit.store, &look->head, str_from(step), &look->arena, &output, err);
+    if (rc) return rc;
+    if (!output.known) return error_set(err, E_NOT_FOUND, "the run has no step \"%s\"", step);
+    if (output.status != STEP_STATUS_SUCCESS)
+        return error_set(err, E_NOT_FOUND, "step \"%s\" has no output: it is %s", step,
+                         step_status_name(output.status));
+    if (output.bytes.ptr) return give(output.bytes, json, len, err);
+    struct json value = output.value.type == 0 ? json_null() : output.value;
     return give_json(&value, json, len, err);
 }
 
@@ -90,15 +128,60 @@ enum cairn_code cairn_output(struct cairn *cairn, const char *run, const char *s
                              struct cairn_error *error)
 {
     struct error err = {0};
-    struct visit visit;
-    struct found found;
+    struct look look;
     *json = NULL;
-    enum code rc = reader_begin(cairn, &visit, &err);
+    enum code rc = look_begin(&look, cairn, run, &err);
     if (rc) return tell(error, rc, &err, NULL);
-    rc = fold(cairn, visit.store, str_from(run), 0, &found, &err);
-    if (!rc) rc = output_of(visit.store, &found, step ? step : "", json, len, &err);
-    found_release(&found);
-    reader_end(cairn, &visit);
+    rc = output_of(&look, step ? step : "", json, len, &err);
+    look_end(&look);
+    return tell(error, rc, &err, NULL);
+}
+
+// ---- files that its steps left
+
+static enum code read_artifacts(struct look *look, const void *what, struct json *out, struct error *err)
+{
+    struct artifacts all;
+    (void)what;
+    enum code rc = reading_artifacts(look->visit.store, &look->head, &look->arena, &all, err);
+    if (!rc && !artifacts_json(&all, &look->arena, out)) rc = error_set(err, E_NOMEM, "out of memory");
+    return rc;
+}
+
+enum cairn_code cairn_artifacts(struct cairn *cairn, const char *run, char **json, size_t *len,
+                                struct cairn_error *error)
+{
+    return tell_part(cairn, run, read_artifacts, NULL, json, len, error);
+}
+
+static enum code bytes_of(struct look *look, const char *step, const char *name, char **bytes, size_t *len,
+                          struct error *err)
+{
+    struct artifacts all;
+    struct file_piece piece;
+    enum code rc = reading_artifacts(look->visit.store, &look->head, &look->arena, &all, err);
+    if (rc) return rc;
+    const struct artifact *artifact = artifact_find(&all, str_from(name), str_from(step));
+    if (!artifact) return error_set(err, E_NOT_FOUND, "no step has left a file \"%s\"", name);
+    rc = artifact_read(&all, artifact, 0, 0, &look->arena, &piece, err);
+    size_t size = rc ? 0 : (size_t)piece.size;
+    if (!rc) rc = artifact_read(&all, artifact, 0, size, &look->arena, &piece, err);
+    if (rc) return rc;
+    if (piece.bytes.len != size || !artifact_is_whole(artifact, piece.bytes))
+        return error_set(err, E_CORRUPT, "the file \"%s\" is not what the step left", name);
+    return give(piece.bytes, bytes, len, err);
+}
+
+enum cairn_code cairn_artifact(struct cairn *cairn, const char *run, const char *step, const char *name, char **bytes,
+                               size_t *len, struct cairn_error *error)
+{
+    struct error err = {0};
+    struct look look;
+    *bytes = NULL;
+    enum code rc = look_begin(&look, cairn, run, &err);
+    if (rc) return tell(error, rc, &err, NULL);
+    rc = bytes_of(&look, step ? step : "", name ? name : "", bytes, len, &err);
+    look_end(&look);
     return tell(error, rc, &err, NULL);
 }
 

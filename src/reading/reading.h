@@ -27,6 +27,53 @@ enum code reading_fold(struct store *store, const struct run_head *head, uint64_
                        struct folded *out, struct error *err) MUST_CHECK;
 void folded_release(struct folded *folded);
 
+// ---- parts of a run, in `arena`, as the service and the library tell them
+// RunSnapshot (schemas/run-snapshot.json) right after event `at`.
+enum code reading_snapshot(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,
+                           struct json *out, struct error *err) MUST_CHECK;
+// What it was given: {runId, inputs, arguments?}.
+enum code reading_payload(struct store *store, const struct run_head *head, struct arena *arena, struct json *out,
+                          struct error *err) MUST_CHECK;
+struct step_output {
+    bool known; // the run has such a step
+    bool truncated;
+    enum step_status status;
+    struct json value; // type 0: none, or it is large
+    struct str bytes;  // a large one, as the text that is kept; usually JSON
+};
+enum code reading_output(struct store *store, const struct run_head *head, struct str step, struct arena *arena,
+                         struct step_output *out, struct error *err) MUST_CHECK;
+// Where its chains end, and whether they hold: {checkpoint, verified, faults}. `checkpoint` is what a signature is made of.
+enum code reading_proof(struct store *store, const struct run_head *head, int64_t now_ms, struct arena *arena,
+                        struct json *out, struct error *err) MUST_CHECK;
+
+// ---- files that its steps left. A step may have put anything into its directory, links too: what is read is a regular file
+// below the directory of the run, reached without any link, or nothing.
+struct artifact {
+    struct str name; // below the directory of the run
+    struct str step, kind;
+    struct str sha256; // empty: the log has none
+    int64_t size;      // when it was left; -1: the log does not say
+};
+struct artifacts {
+    struct store *store;       // borrowed, with ids
+    const struct run_ids *ids; // of the run
+    struct str dir;            // as its start says it
+    struct artifact *items;    // in the order of steps; of one name, the last one is what is there
+    size_t count, capacity;
+};
+enum code reading_artifacts(struct store *store, const struct run_head *head, struct arena *arena,
+                            struct artifacts *out, struct error *err) MUST_CHECK;
+const struct artifact *artifact_find(const struct artifacts *all, struct str name,
+                                     struct str step); // step empty: of any; NULL: none
+// A piece of it; limit 0: only how large it is now. E_NOT_FOUND: it is not there any more.
+enum code artifact_read(const struct artifacts *all, const struct artifact *artifact, uint64_t offset, size_t limit,
+                        struct arena *arena, struct file_piece *out, struct error *err) MUST_CHECK;
+bool artifact_is_whole(const struct artifact *artifact,
+                       struct str bytes); // they are what the step left, as far as is known
+// [{name, stepId, kind, sizeBytes, sha256?, state}], state "ok", "changed" or "missing" by size. False: no memory. Borrows `all`.
+bool artifacts_json(const struct artifacts *all, struct arena *arena, struct json *out) MUST_CHECK;
+
 // ---- one event, in other words: contract_show, with the facts of the start where a playbook tells them apart from it
 enum code reading_show(struct store *store, const struct contract *contract, enum vocabulary to,
                        const struct run_head *head, const struct moment *moment, const struct seal *seal,

@@ -57,20 +57,15 @@ static enum code read_part(int fd, uint64_t offset, size_t limit, struct arena *
     return OK;
 }
 
-static enum code read_local(const struct store *store, const struct run_ids *ids, const char *what, struct str name,
-                            uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out,
-                            struct error *err)
+static enum code read_below(struct str dir, struct str name, uint64_t offset, size_t limit, struct arena *arena,
+                            struct file_piece *out, struct error *err)
 {
-    struct str dir = {0};
-    bool logs = strcmp(what, "logs") == 0;
-    enum code rc = (logs ? store_logs_dir : store_artifacts_dir)(store, ids, arena, &dir);
-    if (rc) return error_set(err, rc, "out of memory");
     if (dir.len == 0) return missing(name, err);
     struct str path = arena_copy(arena, dir);
     if (!path.ptr) return error_set(err, E_NOMEM, "out of memory");
     int fd = open_below(open(path.ptr, O_RDONLY | O_CLOEXEC | O_DIRECTORY), name);
     if (fd < 0) return missing(name, err);
-    rc = read_part(fd, offset, limit, arena, out, err);
+    enum code rc = read_part(fd, offset, limit, arena, out, err);
     close(fd);
     return rc;
 }
@@ -78,7 +73,26 @@ static enum code read_local(const struct store *store, const struct run_ids *ids
 enum code store_run_file(struct store *store, const struct run_ids *ids, const char *what, struct str name,
                          uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out, struct error *err)
 {
+    struct str dir = {0};
+    bool logs = strcmp(what, "logs") == 0;
     *out = (struct file_piece){.bytes = STR("")};
     if (store->ops->file) return store->ops->file(store, ids, what, name, offset, limit, arena, out, err);
-    return read_local(store, ids, what, name, offset, limit, arena, out, err);
+    enum code rc = (logs ? store_logs_dir : store_artifacts_dir)(store, ids, arena, &dir);
+    if (rc) return error_set(err, rc, "out of memory");
+    return read_below(dir, name, offset, limit, arena, out, err);
+}
+
+enum code store_left_file(struct store *store, const struct run_ids *ids, struct str said, struct str name,
+                          uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out, struct error *err)
+{
+    struct str dir = {0};
+    *out = (struct file_piece){.bytes = STR("")};
+    if (store->ops->file) { // a server gives one byte at least
+        enum code rc = store->ops->file(store, ids, "artifacts", name, offset, limit ? limit : 1, arena, out, err);
+        if (limit == 0) out->bytes = STR("");
+        return rc;
+    }
+    enum code rc = store_files_dir(store, ids, said, arena, &dir);
+    if (rc) return error_set(err, rc, "out of memory");
+    return read_below(dir, name, offset, limit, arena, out, err);
 }

@@ -101,6 +101,10 @@ struct file_piece {
 enum code store_run_file(struct store *store, const struct run_ids *ids, const char *what, struct str name,
                          uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out,
                          struct error *err) MUST_CHECK;
+// The same of a file that a step left, where the start says that they are (see store_files_dir).
+enum code store_left_file(struct store *store, const struct run_ids *ids, struct str said, struct str name,
+                          uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out,
+                          struct error *err) MUST_CHECK;
 // A server keeps the runs: its files are not ours, and it alone writes.
 bool store_is_remote(const struct store *store);
 // The only tenant that this handle can see; empty: all.

@@ -269,15 +269,52 @@ static void an_engine_is_not_for_forked_children(void)
 
 // ---- what a step leaves beside the log
 
+static char report_path[4200];
+
 static enum cairn_answer write_report(void *context, const struct cairn_attempt *attempt, struct cairn_result *result)
 {
-    char path[4200];
     (void)result;
     cairn_log(*(struct cairn **)context, attempt->token, "writing");
     cairn_log(*(struct cairn **)context, attempt->token, "a b\nc");
-    snprintf(path, sizeof(path), "%s/report.txt", attempt->artifacts_dir);
-    test_write_file(path, STR("fine\n"));
+    snprintf(report_path, sizeof(report_path), "%s/report.txt", attempt->artifacts_dir);
+    test_write_file(report_path, STR("fine\n"));
     return CAIRN_DONE;
+}
+
+// The file that write_report left: told of, read, and known for another one when it is changed or gone.
+static void check_artifacts(struct cairn *c)
+{
+    char *rows = NULL, *bytes = NULL, *kept = NULL;
+    size_t len = 0;
+    struct cairn_error error;
+    LIB_OK(cairn_artifacts(c, "r1", &rows, NULL, e));
+    CHECK_TEXT(rows, "[{\"name\":\"report.txt\",\"stepId\":\"a\",\"kind\":\"report\",\"sizeBytes\":5,\"sha256\":"
+                     "\"8ecc5f94c57b05d6c5e0ee316bee4875427e1845bbeef3ead59df29c72aab36e\",\"state\":\"ok\"}]");
+    cairn_free(rows);
+    LIB_OK(cairn_artifact(c, "r1", NULL, "report.txt", &bytes, &len, e));
+    CHECK_STR(((struct str){bytes, len}), STR("fine\n"));
+    cairn_free(bytes);
+    LIB_OK(cairn_artifact(c, "r1", "a", "report.txt", &bytes, NULL, e));
+    cairn_free(bytes);
+    static const char *const none[][2] = {{"b", "report.txt"}, {"a", "other.txt"}, {"a", "../report.txt"}, {"a", ""}};
+    for (size_t i = 0; i < ARRAY_COUNT(none); i++)
+        CHECK_INT(cairn_artifact(c, "r1", none[i][0], none[i][1], &bytes, &len, &error), CAIRN_E_NOT_FOUND);
+    test_write_file(report_path, STR("FINE\n"));
+    CHECK_INT(cairn_artifact(c, "r1", "a", "report.txt", &bytes, &len, &error), CAIRN_E_CORRUPT);
+    CHECK(bytes == NULL);
+    test_write_file(report_path, STR("fine, and more\n"));
+    LIB_OK(cairn_artifacts(c, "r1", &rows, NULL, e));
+    CHECK(strstr(rows, "\"state\":\"changed\""));
+    cairn_free(rows);
+    CHECK(unlink(report_path) == 0 && symlink("/etc/hostname", report_path) == 0);
+    CHECK_INT(cairn_artifact(c, "r1", "a", "report.txt", &bytes, &len, &error), CAIRN_E_NOT_FOUND);
+    LIB_OK(cairn_artifacts(c, "r1", &rows, NULL, e));
+    CHECK(strstr(rows, "\"state\":\"missing\""));
+    cairn_free(rows);
+    LIB_OK(cairn_proof(c, "r1", &kept, NULL, e));
+    CHECK(strstr(kept, "{\"checkpoint\":{\"tenantId\":\"default\",\"runId\":\"r1\",\"lastSeq\":") &&
+          strstr(kept, "\"verified\":true,\"faults\":[]}"));
+    cairn_free(kept);
 }
 
 static void lines_are_kept_and_artifacts_collected_in_every_store(void)
@@ -301,6 +338,7 @@ static void lines_are_kept_and_artifacts_collected_in_every_store(void)
         CHECK(strstr(log.ptr, " out writing\n") && strstr(log.ptr, " out a b\n") && strstr(log.ptr, " out c\n") &&
               strstr(log.ptr, " end done\n"));
         CHECK(lib_count(c, "r1", "StepCompleted") == 1);
+        check_artifacts(c);
         cairn_close(c, CAIRN_NOW, -1);
     }
 }

@@ -335,19 +335,34 @@ class Run:
         except TimeoutError:
             return Status[self.view()["status"]]
 
+    def _read(self, function: Any, *words: Any) -> bytes:
+        pointer, size, error = ctypes.c_void_p(), ctypes.c_size_t(), native.Error()
+        _check(self.engine._call(function, _bytes(self.id), *words, ctypes.byref(pointer), ctypes.byref(size), ctypes.byref(error)), error)
+        return _take(pointer, size.value)
+
     def view(self, at: int = 0) -> "dict[str, Any]":
         """The snapshot of the run: now, or right after event ``at``."""
-        pointer, size, error = ctypes.c_void_p(), ctypes.c_size_t(), native.Error()
-        _check(self.engine._call(lib.cairn_view, _bytes(self.id), at, ctypes.byref(pointer), ctypes.byref(size),
-                              ctypes.byref(error)), error)
-        return json.loads(_take(pointer, size.value))
+        return json.loads(self._read(lib.cairn_view, at))
 
     def output(self, step: str) -> Json:
         """What a step gave. CairnError NOT_FOUND: it has given nothing."""
-        pointer, size, error = ctypes.c_void_p(), ctypes.c_size_t(), native.Error()
-        _check(self.engine._call(lib.cairn_output, _bytes(self.id), _bytes(step), ctypes.byref(pointer), ctypes.byref(size),
-                                ctypes.byref(error)), error)
-        return json.loads(_take(pointer, size.value))
+        return json.loads(self._read(lib.cairn_output, _bytes(step)))
+
+    def payload(self) -> "dict[str, Any]":
+        """What the run was given: runId, inputs and, where there are some, arguments."""
+        return json.loads(self._read(lib.cairn_payload))
+
+    def artifacts(self) -> "list[dict[str, Any]]":
+        """Files that its steps left: name, stepId, kind, sizeBytes, sha256, state (ok, changed, missing)."""
+        return json.loads(self._read(lib.cairn_artifacts))
+
+    def artifact(self, name: str, step: Optional[str] = None) -> bytes:
+        """The bytes of one. CairnError NOT_FOUND: there is none; CORRUPT: it is not what the step left."""
+        return self._read(lib.cairn_artifact, None if step is None else _bytes(step), _bytes(name))
+
+    def proof(self) -> "dict[str, Any]":
+        """Where the chains of its log end, and whether they hold: checkpoint, verified, faults."""
+        return json.loads(self._read(lib.cairn_proof))
 
     def outputs(self) -> "dict[str, Json]":
         """Of every step that has succeeded."""

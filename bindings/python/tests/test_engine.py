@@ -232,6 +232,27 @@ class Runs(Case):
         info = next(engine.runs(status=cairn.Status.COMPLETED))
         self.assertEqual((info.plan, info.steps, info.completed), ("p", 1, 1))
 
+    def test_what_was_given_and_what_is_left(self):
+        engine = self.engine(self.url)
+
+        def report(path):
+            with open(os.path.join(cairn.attempt().artifacts_dir, path), "w") as file:
+                file.write("fine")
+
+        engine.register("report", report)
+        step = call("a", "report", inputs={"path": "r.txt"}, artifacts=[{"path": "r.txt", "kind": "report"}])
+        run = engine.run(plan(step), run_id="r1", inputs={"day": 1})
+        run.wait(20)
+        self.assertEqual(run.payload(), {"runId": "r1", "inputs": {"day": 1}})
+        self.assertEqual([(a["name"], a["stepId"], a["state"]) for a in run.artifacts()], [("r.txt", "a", "ok")])
+        self.assertEqual(run.artifact("r.txt"), b"fine")
+        self.assertEqual(run.artifact("r.txt", step="a"), b"fine")
+        with self.assertRaises(cairn.CairnError):
+            run.artifact("r.txt", step="b")
+        proof = run.proof()
+        self.assertTrue(proof["verified"])
+        self.assertEqual(proof["checkpoint"]["runId"], "r1")
+
     def test_signals_are_answered(self):
         engine = self.engine()
         run = engine.run(plan({"stepId": "gate", "kind": "approval"}))

@@ -1,0 +1,89 @@
+// Files that the steps of a run left: which the log tells of, and what is there of them.
+#include "reading/reading.h"
+
+static bool add(struct artifacts *all, struct str artifacts_dir, const struct step_view *step, const struct json *ref,
+                struct arena *arena)
+{
+    struct str name;
+    if (!artifact_name(json_text(json_key(ref, "uri")), artifacts_dir, &name))
+        return true; // elsewhere: not ours to read
+    struct artifact *grown = arena_grow(arena, all->items, all->count, all->count + 1, sizeof(*grown), &all->capacity);
+    if (!grown) return false;
+    all->items = grown;
+    struct artifact *one = &all->items[all->count++];
+    *one = (struct artifact){.name = arena_copy(arena, name),
+                             .step = arena_copy(arena, step->id),
+                             .kind = arena_copy(arena, json_text(json_key(ref, "kind"))),
+                             .sha256 = arena_copy(arena, json_text(json_key(ref, "sha256"))),
+                             .size = json_integer(json_key(ref, "sizeBytes"), -1)};
+    return one->name.ptr && one->step.ptr && one->kind.ptr && one->sha256.ptr;
+}
+
+enum code reading_artifacts(struct store *store, const struct run_head *head, struct arena *arena,
+                            struct artifacts *out, struct error *err)
+{
+    struct folded folded;
+    *out = (struct artifacts){.store = store, .ids = &head->ids};
+    enum code rc = reading_fold(store, head, READING_NOW, arena, &folded, err);
+    bool ok = !rc;
+    if (ok) out->dir = arena_copy(arena, folded.view.start.artifacts_dir);
+    ok = ok && out->dir.ptr;
+    for (size_t i = 0; ok && i < folded.view.step_count; i++) {
+        const struct step_view *step = &folded.view.steps[i];
+        for (uint32_t k = 0; ok && step->artifacts.type == JSON_ARRAY && k < step->artifacts.count; k++)
+            ok = add(out, out->dir, step, &step->artifacts.items[k], arena);
+    }
+    folded_release(&folded);
+    return rc ? rc : ok ? OK : error_set(err, E_NOMEM, "out of memory");
+}
+
+const struct artifact *artifact_find(const struct artifacts *all, struct str name, struct str step)
+{
+    for (size_t i = all->count; i > 0; i--) {
+        const struct artifact *one = &all->items[i - 1];
+        if (str_eq(one->name, name) && (step.len == 0 || str_eq(one->step, step))) return one;
+    }
+    return NULL;
+}
+
+enum code artifact_read(const struct artifacts *all, const struct artifact *artifact, uint64_t offset, size_t limit,
+                        struct arena *arena, struct file_piece *out, struct error *err)
+{
+    return store_left_file(all->store, all->ids, all->dir, artifact->name, offset, limit, arena, out, err);
+}
+
+bool artifact_is_whole(const struct artifact *artifact, struct str bytes)
+{
+    struct digest digest = sha256(bytes);
+    char hex[SHA256_HEX + 1];
+    digest_hex(&digest, hex);
+    return artifact->sha256.len == 0 || str_is(artifact->sha256, hex);
+}
+
+static const char *state_of(const struct artifacts *all, const struct artifact *artifact, struct arena *arena)
+{
+    struct file_piece piece;
+    if (artifact_read(all, artifact, 0, 0, arena, &piece, NULL)) return "missing";
+    return (int64_t)piece.size == artifact->size ? "ok" : "changed";
+}
+
+static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
+{
+    return text.len == 0 || json_put(arena, object, str_from(key), json_string(text));
+}
+
+bool artifacts_json(const struct artifacts *all, struct arena *arena, struct json *out)
+{
+    *out = json_array();
+    for (size_t i = 0; i < all->count; i++) {
+        const struct artifact *one = &all->items[i];
+        struct json row = json_object();
+        if (!put(arena, &row, "name", one->name) || !put(arena, &row, "stepId", one->step) ||
+            !put(arena, &row, "kind", one->kind) ||
+            !json_put(arena, &row, STR("sizeBytes"), json_int(one->size < 0 ? 0 : one->size)) ||
+            !put(arena, &row, "sha256", one->sha256) ||
+            !put(arena, &row, "state", str_from(state_of(all, one, arena))) || !json_push(arena, out, row))
+            return false;
+    }
+    return true;
+}
