@@ -59,6 +59,25 @@ static enum code try_files(struct catalog *c, const char *directory)
     return E_NOT_FOUND;
 }
 
+static bool has_path(struct str text, struct str path);
+
+// The beginning of the path may be that of a tree which was put elsewhere: a file under the rest of it that says that it is the one.
+static enum code try_rest(struct catalog *c, const char *directory)
+{
+    char file[PATH_SIZE];
+    struct str rest = c->path;
+    for (size_t slash = str_find(rest, '/', 0); slash < rest.len; slash = str_find(rest, '/', 0)) {
+        rest = str_slice(rest, slash + 1, rest.len);
+        for (size_t i = 0; i < ARRAY_COUNT(extensions); i++) {
+            int len = snprintf(file, sizeof(file), "%s/%.*s%s", directory, STR_ARG(rest), extensions[i]);
+            if (len <= 0 || (size_t)len >= sizeof(file)) continue;
+            enum code rc = take(c, file);
+            if (rc == E_NOMEM || (rc == OK && has_path(c->text, c->path))) return rc;
+        }
+    }
+    return E_NOT_FOUND;
+}
+
 static bool is_blank(char c)
 {
     return c == ' ' || c == '"' || c == '\'' || c == '/';
@@ -137,6 +156,7 @@ enum code catalog_find(const char *directory, struct str path, struct arena *are
     bool repository = false;
     for (uint32_t level = 0; rc == E_NOT_FOUND && level < LEVELS_MAX && at[0]; level++) {
         rc = try_files(&c, at);
+        if (rc == E_NOT_FOUND) rc = try_rest(&c, at);
         repository = repository || is_repository(at);
         *strrchr(at, '/') = '\0';
     }

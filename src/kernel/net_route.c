@@ -41,6 +41,18 @@ struct beginning {
     struct arena *arena;
 };
 
+// What the start gave over what is no template in the workload.
+static enum code plain_workload(const struct run *run, struct arena *arena, struct json *out, struct error *err)
+{
+    struct json plain = json_object();
+    for (uint32_t i = 0; i < run->program->inputs.count; i++) {
+        const struct json_member *member = &run->program->inputs.members[i];
+        if (member->value.type == JSON_STRING && template_is_dynamic(member->value.text)) continue;
+        if (!json_put(arena, &plain, member->key, member->value)) return no_memory(err);
+    }
+    return merge_values(arena, &plain, &run->start.inputs, out) ? OK : no_memory(err);
+}
+
 static enum code look_input(void *context, struct str name, struct json *out, struct error *err)
 {
     const struct beginning *beginning = context;
@@ -49,6 +61,8 @@ static enum code look_input(void *context, struct str name, struct json *out, st
     if (str_is(name, "input") || str_is(name, "payload") || str_is(name, "request")) *out = *given;
     if (str_is(name, "execution_id")) *out = json_string(run->ids.run);
     if (str_is(name, TEMPLATE_NOW)) return net_now(run, beginning->arena, out, err);
+    if (str_is(name, "workload") && !json_get(given, name) && !json_get(&run->program->inputs, name))
+        return plain_workload(run, beginning->arena, out, err);
     const struct json *value = json_get(given, name);
     if (!value) value = json_get(&run->program->inputs, name); // a plain value of the workload beside it
     if (value && !(value->type == JSON_STRING && template_is_dynamic(value->text))) *out = *value;
@@ -230,12 +244,19 @@ static enum code fail_place(struct decide *d, uint32_t place, const struct fault
     return net_emit(d, &m);
 }
 
-// null is an empty list; a mapping or a plain value is a list of one.
+// null is an empty list; a text that is a JSON array is that; a mapping or a plain value is a list of one.
 static bool as_list(struct arena *arena, const struct json *value, struct json *out)
 {
     *out = json_array();
     if (value->type == JSON_ARRAY) {
         *out = *value;
+        return true;
+    }
+    struct json parsed;
+    bool text = value->type == JSON_STRING && str_starts(str_trim(value->text), STR("["));
+    if (text && json_parse(value->text, &json_limits_default, arena, &parsed, NULL) == OK &&
+        parsed.type == JSON_ARRAY) {
+        *out = parsed; // of a list that was written as JSON on its way here
         return true;
     }
     if (value->type == JSON_NULL || value->type == 0 || (value->type == JSON_STRING && str_trim(value->text).len == 0))

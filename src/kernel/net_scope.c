@@ -103,8 +103,9 @@ enum code net_value_get(const struct run *run, const struct net_value *value, ui
     struct json ref;
     struct str sha = arena_copy(arena, str_from(hex)), address = {0};
     if (place != PROGRAM_TOP) address = net_address(run, place, iteration, arena);
-    bool ok = sha.ptr && json_object_with(arena, 5, &ref) &&
-              (address.len == 0 || json_put(arena, &ref, STR("ref"), json_string(address))) &&
+    bool ok = sha.ptr && json_object_with(arena, 6, &ref) &&
+              (address.len == 0 || (json_put(arena, &ref, STR("ref"), json_string(address)) &&
+                                    json_put(arena, &ref, STR("uri"), json_string(address)))) &&
               json_put(arena, &ref, STR("kind"), json_string(STR("result_ref"))) &&
               json_put(arena, &ref, STR("store"), json_string(STR("object"))) &&
               json_put(arena, &ref, STR("sha256"), json_string(sha)) &&

@@ -280,6 +280,7 @@ static void read_workflow_list(struct playbook *pb, const struct json *root, str
         wrong_type(r, workflow, "workflow", "a list of steps");
         return;
     }
+    workflow = cursors_today(pb, workflow);
     at = place_of(r, workflow);
     if (workflow->count == 0) ERROR(r, "E0214", at, "the workflow has no steps");
     if (workflow->count > STEP_COUNT_MAX) {

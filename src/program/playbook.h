@@ -5,6 +5,7 @@
 //   playbook_task.c  tasks in all their shapes: `with`, workbook entries, timeouts, results
 //   playbook_rule.c  rules, patches, conditions, templates and where their faults stand
 //   playbook_old.c   what earlier generations of the language wrote otherwise
+//   playbook_cursor.c  loops over the rows of a query that is asked again and again
 //   playbook_net.c   once all names are known: arcs, entry, barriers, children
 //
 // Whatever the dialect, one name is kept for each thing; net.h says which.
@@ -33,6 +34,10 @@ struct child_wanted { // a task that runs another playbook
     enum child_need need;
 };
 
+struct cursor { // a loop over a cursor, and the step that asks it for rows: who leads to the one leads to the other
+    struct str step, claim;
+};
+
 struct workbook_entry {
     struct str name;
     const struct json *tool; // an object
@@ -51,6 +56,8 @@ struct playbook {
     uint32_t workbook_count;
     struct arc_wanted *arcs;
     size_t arc_count, arc_capacity;
+    struct cursor *cursors;
+    size_t cursor_count, cursor_capacity;
     struct child_wanted *children;
     size_t child_count, child_capacity;
 };
@@ -120,6 +127,10 @@ struct renamed {
 const struct json *members_today(struct playbook *pb, const struct json *object, const struct renamed *names,
                                  size_t count);
 const struct json *arcs_today(struct playbook *pb, const struct json *arcs);
+
+// ---- playbook_cursor.c
+// The list of steps without loops over cursors; itself when there are none.
+const struct json *cursors_today(struct playbook *pb, const struct json *workflow);
 
 // ---- playbook.c
 struct playbook *playbook_read(struct reader *r, const struct json *root, struct draft_list *list);

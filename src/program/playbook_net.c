@@ -24,14 +24,28 @@ static uint32_t find_step(struct playbook *pb, const struct json *name, const ch
     return PROGRAM_TOP;
 }
 
+// Who leads to a loop over a cursor leads to the step that asks for its rows; only that one leads to the loop.
+static uint32_t before_cursor(const struct playbook *pb, uint32_t step, const struct net_arc *arc)
+{
+    for (size_t i = 0; step != PROGRAM_TOP && i < pb->cursor_count; i++) {
+        if (!str_eq(pb->r->program->steps[step].id, pb->cursors[i].step)) continue;
+        uint32_t claim = program_find(pb->r->program, PROGRAM_TOP, pb->cursors[i].claim);
+        if (claim != PROGRAM_TOP && pb->steps[claim].arcs != arc) return claim;
+    }
+    return step;
+}
+
 // Arcs that lead nowhere were reported; nothing of the net is asked any further then.
 static bool find_arcs(struct playbook *pb)
 {
     bool ok = true;
-    for (size_t i = 0; i < pb->arc_count; i++) pb->arcs[i].arc->step = find_step(pb, pb->arcs[i].name, "step");
+    for (size_t i = 0; i < pb->arc_count; i++) {
+        struct net_arc *arc = pb->arcs[i].arc;
+        arc->step = before_cursor(pb, find_step(pb, pb->arcs[i].name, "step"), arc);
+    }
     for (uint32_t i = 0; i < pb->r->program->step_count; i++)
         for (uint32_t k = 0; k < pb->steps[i].arc_count; k++) ok = ok && pb->steps[i].arcs[k].step != PROGRAM_TOP;
-    if (pb->entry) pb->net->entry = find_step(pb, pb->entry, "entry_step");
+    if (pb->entry) pb->net->entry = before_cursor(pb, find_step(pb, pb->entry, "entry_step"), NULL);
     if (pb->final) pb->net->final = find_step(pb, pb->final, "final_step");
     return ok && pb->net->entry != PROGRAM_TOP;
 }

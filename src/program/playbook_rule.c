@@ -417,6 +417,7 @@ void read_rules(struct playbook *pb, const struct json *rules,
         } else if (json_is(otherwise, JSON_STRING)) {
             then = otherwise;
         }
+        if (json_is(then, JSON_ARRAY) && then->count == 1) then = &then->items[0];
         if (!then && (json_key(rule, "do") || json_key(rule, "allow") || json_key(rule, "set"))) then = rule;
         each(pb, context, rule, when, otherwise != NULL, then);
     }

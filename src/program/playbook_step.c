@@ -85,7 +85,7 @@ static bool is_name(struct str text)
 
 static void read_loop_mode(struct playbook *pb, const struct json *loop, const struct json *spec, struct net_loop *out)
 {
-    static const char *const modes[] = {"sequential", "parallel", "async", NULL};
+    static const char *const modes[] = {"sequential", "parallel", "async", "fanout", NULL};
     struct reader *r = pb->r;
     size_t index = 0;
     const struct json *mode = spec ? field(spec, "mode", NULL) : NULL;

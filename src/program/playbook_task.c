@@ -54,6 +54,7 @@ static struct str canonical_key(struct str kind, struct str key)
     static const char *const sql[] = {"query", "commands", "sql", "statement", "statements"};
     if (str_is(key, "args")) return STR("input");
     if (str_is(key, "endpoint")) return STR("url");
+    if (str_is(kind, "playbook") && str_is(key, "payload")) return STR("input");
     if (!str_is(kind, "postgres") && !str_is(kind, "sqlite") && !str_is(kind, "duckdb")) return key;
     for (size_t i = 0; i < ARRAY_COUNT(sql); i++)
         if (str_is(key, sql[i])) return STR("command");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What authors of playbooks write, in every generation of the language, and what comes of it.
-. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/serve_lib.sh"
 store=(--store "sqlite:runs.db")
 command -v python3 >/dev/null || { echo 'skip all: python3 is not installed'; exit 0; }
 
@@ -144,6 +144,25 @@ YAML
     cairn_is 0 get deep "${store[@]}"; has out 'more than 32 deep'
     intact
 }
+test_playbooks_of_a_tree_that_was_put_elsewhere_are_found() {
+    mkdir -p here/a here/b
+    book child fixtures/playbooks/b/child <<<'workflow: [{step: end, tool: {kind: python, input: {n: "{{ n }}"}, code: result = n}}]' >here/b/child.yaml
+    book near other/b/near <<<'workflow: [{step: end, tool: {kind: noop}}]' >here/b/near.yaml
+    book parent >here/a/parent.yaml <<'YAML'
+workload: {base: 4, list: "{{ [workload.base, 5] | tojson }}"}
+workflow:
+  - step: start
+    loop: {in: "{{ list }}", iterator: n, spec: {mode: fanout}}
+    tool: {kind: playbook, path: fixtures/playbooks/b/child, payload: {n: "{{ iter.n }}"}}
+    next: [end]
+  - {step: end, tool: {kind: python, input: {r: "{{ start.results }}"}, code: result = r}}
+YAML
+    cairn_is 0 validate --strict here/a/parent.yaml
+    cairn_is 0 run here/a/parent.yaml "${store[@]}" --run-id parent --progress none
+    equal "$(result parent end)" '[4,5]'
+    sed -i 's#b/child#b/near#' here/a/parent.yaml # one of that name that says that it is another
+    cairn_is 3 validate --strict here/a/parent.yaml
+}
 test_children_of_templates_go_on_after_a_crash() {
     mkdir -p kids
     book child kids/child >kids/child.yaml <<'YAML'
@@ -167,6 +186,63 @@ YAML
     rm -r kids # what was started is kept with the run
     cairn_is 0 recover "${store[@]}"
     equal "$(result parent end)" '"done"'
+    intact
+}
+# What a run may need is sent with it: a server looks for nothing among files.
+test_a_server_runs_what_was_sent_with_the_playbook() {
+    mkdir -p kids other
+    book child kids/child <<<'workflow: [{step: end, tool: {kind: python, input: {n: "{{ n }}"}, code: result = n * 2}}]' >kids/child.yaml
+    book secret other/secret <<<'workflow: [{step: end, tool: {kind: noop}}]' >other/secret.yaml
+    book self x/self >self.yaml <<'YAML'
+workload: {n: 2, which: kids/child, me: x/self}
+workflow:
+  - step: start
+    next: {arcs: [{step: again, when: "{{ n > 0 }}"}, {step: end}]}
+  - {step: again, tool: {kind: playbook, path: "{{ me }}", input: {n: "{{ n - 1 }}"}}, next: [end]}
+  - {step: end, tool: {kind: playbook, path: "{{ which }}", input: {n: "{{ n }}"}}, next: [last]}
+  - {step: last, tool: {kind: python, input: {below: "{{ again | default(0) }}", own: "{{ end }}"}, code: result = below + own}}
+YAML
+    serve
+    cairn_is 0 run self.yaml --server "$url" --token-file store.db.token --run-id self --progress none
+    equal "$(result self last)" 6
+    cairn_is 10 run self.yaml --server "$url" --token-file store.db.token --run-id bad --progress none --set which=other/secret --set n=0
+    cairn_is 0 get bad "${store[@]}"; has out 'not among the documents'
+    intact
+}
+test_a_loop_over_a_cursor_takes_rows_until_there_are_none() {
+    book queue >queue.yaml <<'YAML'
+workflow:
+  - step: make
+    tool:
+      kind: sqlite
+      database: q.db
+      commands: |
+        create table q (id integer primary key, name text, status text default 'pending', made text);
+        insert into q (name) values ('a'), ('b'), ('c'), ('d'), ('e');
+    next: {arcs: [{step: work}]}
+  - step: work
+    loop:
+      cursor:
+        kind: sqlite
+        database: q.db
+        claim: |
+          UPDATE q SET status = 'taken' WHERE id IN (SELECT id FROM q WHERE status = 'pending' ORDER BY id LIMIT {{ __frame_max_rows | default(1) }})
+          RETURNING id, name
+      iterator: row
+      spec: {mode: cursor, max_in_flight: 1, frame: {max_rows: 2}}
+    tool:
+      - {name: calc, kind: python, input: {n: "{{ iter.row.name }}"}, code: result = n.upper()}
+      - {name: save, kind: sqlite, database: q.db, command: "update q set status = 'done', made = '{{ calc }}' where id = {{ iter.row.id }}"}
+    next: {spec: {mode: exclusive}, arcs: [{step: check, when: "{{ event.name == 'loop.done' }}"}]}
+  - step: check
+    tool: {kind: sqlite, database: q.db, query: "select group_concat(made, '') as s, count(*) as n from q where status = 'done'"}
+    next: [end]
+  - {step: end, tool: {kind: python, input: {r: "{{ check.command_0.rows[0] }}"}, code: result = r}}
+YAML
+    cairn_is 0 validate --strict queue.yaml
+    runs queue
+    equal "$(result queue end)" '{"n":5,"s":"ABCDE"}'
+    equal "$(events_of queue | grep -c '^loop.started')" 4 'frames, the last one empty'
     intact
 }
 # A loop in a loop is a playbook with a loop, run by one.

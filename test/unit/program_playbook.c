@@ -252,6 +252,31 @@ static void what_was_written_before_v10_C_47(void)
     CHECK_STR(net_step("start")->tasks[0].kind, STR("shell"));
 }
 
+static void a_cursor_is_a_step_that_asks_and_a_loop_that_leads_back(void)
+{
+    kit_must_be_silent(&kit, STEP("    tool: {kind: noop}\n    next: [work]\n"
+                                  "  - step: work\n    loop:\n      cursor: {auth: pg, claim: select 1}\n"
+                                  "      iterator: row\n      spec: {mode: cursor, max_in_flight: 3}\n"
+                                  "    tool: {kind: noop}\n    next: {arcs: [{step: end}]}\n" END));
+    CHECK_INT(net_step("start")->arcs[0].step, program_find(kit.program, PROGRAM_TOP, STR("work__claim")));
+    const struct net_step *claim = net_step("work__claim"), *work = net_step("work");
+    CHECK_STR(claim->tasks[0].kind, STR("postgres"));
+    check_json(template_tree_source(claim->tasks[0].with), "{\"auth\":\"pg\",\"command\":\"select 1\"}");
+    CHECK_INT(claim->arcs[0].step, program_find(kit.program, PROGRAM_TOP, STR("work")));
+    CHECK(work->has_loop && work->loop.parallel && work->loop.max_in_flight == 3 && work->arc_count == 2);
+    CHECK_INT(work->arcs[0].step, program_find(kit.program, PROGRAM_TOP, STR("work__claim")));
+    CHECK(work->arcs[0].when.test && !work->arcs[1].when.test && !work->inclusive);
+    // The loop may be where it begins.
+    kit_must_be_silent(&kit,
+                       STEP("    loop: {cursor: {kind: sqlite, claim: x}, iterator: r}\n    tool: {kind: noop}\n"));
+    CHECK_STR(kit.program->steps[kit.program->net->entry].id, STR("start__claim"));
+    refuse(STEP("    loop: {cursor: {kind: sqlite}, iterator: r}\n    tool: {kind: noop}\n"), "E0204", "claim");
+    refuse(STEP("    loop: {cursor: {claim: x}, iterator: r}\n    tool: {kind: noop}\n"
+                "    next: {spec: {mode: inclusive}, arcs: [end]}\n" END),
+           "E0215", "exclusive");
+    refuse(STEP("    loop: {cursor: 5, iterator: r}\n    tool: {kind: noop}\n"), "E0204", "a loop needs");
+}
+
 static const struct net_when *arc_when(const char *text)
 {
     kit_must_be_silent(&kit, text);
@@ -481,6 +506,7 @@ int main(int argc, char **argv)
         TEST(patches_have_a_scope),
         TEST(shapes_of_next_NX_0f),
         TEST(what_was_written_before_v10_C_47),
+        TEST(a_cursor_is_a_step_that_asks_and_a_loop_that_leads_back),
         TEST(old_names_of_events_in_arcs_C_47),
         TEST(tokens_of_one_fan_out_meet_C_48),
         TEST(what_a_step_needs),
