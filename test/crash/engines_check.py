@@ -5,6 +5,7 @@ The checker of engines_storm.py. It knows nothing of Cairn but the shape of its 
 
   history.jsonl   every call of a client that was answered, and what it was told
   effects         a line for each execution of a step
+  delivered       ids of what came to the webhook, as it came
   events, signals, heads      the log as psql shows it in the end
   writes, head_moves, shard_moves     the witness: who wrote each event, and every move of a head and of a shard (pgcluster.py)
 
@@ -48,6 +49,7 @@ class Records:
             run, text = line.rstrip("\n").split(" ", 1)
             self.texts.setdefault(run, []).append(text)
             self.events.setdefault(run, []).append(json.loads(text))
+        self.delivered = [(run, int(number)) for run, number in (line.strip().rsplit(":", 1) for line in open(path("delivered")))]
         self.signals = {}
         for line in open(path("signals")):
             run, signal, after, _ = line.split(" ", 3)
@@ -72,6 +74,8 @@ def check_history(records):
                 yield "lost", f"{run}: {len(told['seen'])} events were shown to a client, {len(events)} are there"
             elif [digest(e) for e in events[: len(told["seen"])]] != told["seen"]:
                 yield "changed", f"{run}: events are not those that were shown to a client"
+        elif told["call"] == "refused":
+            yield "refused", f"{run}: {told['why']}"
         elif told["call"] == "state" and told["last"] > len(events):
             yield "lost", f"{run}: a client was told of event {told['last']}, {len(events)} are there"
 
@@ -138,9 +142,25 @@ def check_witness(records):
         yield "lost", f"run number {run}: {written[run]} events were committed, and the run is not there"
 
 
+# ---- what left
+def check_delivered(records):
+    """Each event at least once; the first time in the order of its run. An id that comes again is one event."""
+    last, seen = {}, set(records.delivered)
+    for run, number in dict.fromkeys(records.delivered):
+        if number != last.get(run, 0) + 1:
+            yield "order", f"{run}: event {number} was delivered after {last.get(run, 0)}"
+        last[run] = number
+    log = {(run, event["runSeq"]) for run, events in records.events.items() for event in events}
+    for run, number in sorted(log - seen)[:5]:
+        yield "lost", f"{run}: event {number} was not delivered"
+    for run, number in sorted(seen - log)[:5]:
+        yield "lost", f"{run}: event {number} was delivered, and is not there"
+
+
 def check(records):
     yield from check_history(records)
     yield from check_log(records)
+    yield from check_delivered(records)
     yield from check_witness(records)
 
 

@@ -6,7 +6,7 @@ under the right name. With a database at hand bugs are planted into its function
 """
 import copy, json, re, shutil, sys, threading, time, uuid
 
-from engines_check import Records, check, keep_records
+from engines_check import Records, check
 
 
 # ---- records that lie
@@ -109,10 +109,20 @@ def went_on(r):
     r.head_moves.append((number, epoch, owner, last + 1, 1))
 
 
+def undelivered(r):
+    last = r.delivered[-1]
+    r.delivered = [one for one in r.delivered if one != last]
+
+
+def delivered_out_of_order(r):
+    run = some_run(r)
+    r.delivered = [one for one in r.delivered if one != (run, 3)] + [(run, 3)]
+
+
 LIES = [(lost_run, "lost"), (lost_event, "lost"), (dropped_commit, "lost"), (changed_event, "changed"), (lost_signal, "lost"), (doubled_run, "doubled-run"),
         (doubled_effect, "doubled-effect"), (effect_without_event, "effect-without-event"), (effect_forgotten, "lost-effect"), (completed_twice, "doubled-effect"),
         (stuck, "stuck"), (no_end, "stuck"), (shard_epoch_back, "epoch-back"), (run_epoch_back, "epoch-back"), (epoch_shared, "epoch-shared"),
-        (foreign_write, "foreign-write"), (went_on, "end")]
+        (foreign_write, "foreign-write"), (went_on, "end"), (undelivered, "lost"), (delivered_out_of_order, "order")]
 
 
 def verdict(name, kind, faults):
@@ -188,8 +198,7 @@ def prove(storm):
     good = prove_lies(storm.dir)
     for plant, kind in PLANTS:
         plant(storm)
-        storm.history.flush()
-        keep_records(storm.cluster, storm.dir)
+        storm.keep_records()
         storm.say(f"planted {plant.__name__}")
         good &= verdict(plant.__name__, kind, list(check(Records(storm.dir))))
     storm.end_all()

@@ -6,7 +6,7 @@ Several engines on one Postgres under fire, all at once: kill -9; SIGSTOP for lo
 connections cut after any byte by a proxy, some of them after a batch was committed and before the engine heard of it, some so that the
 server gets the batch after the engine has gone; networks that lose what is sent, answered, or both. Clients start runs at any engine,
 signal them through any other and read their events, and keep what they were told; every execution of a step leaves a line outside;
-triggers of our own keep who wrote what. engines_check.py holds all of that against the log, read by psql and not by Cairn; `cairn log
+what is delivered to a webhook is kept as it comes; triggers of our own keep who wrote what. engines_check.py holds all of that against the log, read by psql and not by Cairn; `cairn log
 verify` must agree.
 
 After each round of fire it is calm for a moment and one engine is shot, or stopped: its runs must go on elsewhere within its lease and two
@@ -22,6 +22,7 @@ from engines_check import Records, check, digest, keep_records
 from partitions import make_islands
 from pgcluster import WITNESS, Cluster
 from pgproxy import Proxy
+from sinks import Receiver
 from storming import BUSY, GONE, call, document, free_port, shell, storm_plan, tell
 
 OPEN_MAX = 60  # what is shot at must be work in flight, not a queue
@@ -37,22 +38,40 @@ class Engine:
         self.process = None
         self.lock = threading.Lock()  # held by whoever shoots at it
         self.log = os.path.join(storm.dir, f"engine-{number}.err")
+        self.dir = os.path.join(storm.dir, f"engine-{number}")
+        self.configure(f"http://{island.outer if island else '127.0.0.1'}:{storm.receiver.port}/")
+
+    def configure(self, receiver):
+        os.mkdir(self.dir)
+        with open(os.path.join(self.dir, "cairn.toml"), "w") as out:
+            out.write(f"""
+[serve]
+engineLeaseSeconds = {self.storm.args.lease}
+tokenFile = "{self.storm.token_file}"
+hosts = ["{self.host}"]
+sinks = [{{ name = "hook", type = "webhook", url = "{receiver}in", probeMaxMs = 500 }}]
+[serve.fetch]
+allow = [{{ uri = "{receiver}", allowPrivate = true }}]
+""")
 
     def start(self):
         with open(self.log, "a") as log:
             self.began = log.tell()
             inside = self.island.command() if self.island else []
-            self.process = subprocess.Popen([*inside, self.storm.args.cairn, "serve", "--store", self.proxy.url(), "--listen", f"{self.host}:{self.port}", "--confine", "none", *(["--insecure"] if self.island else [])], stdout=log, stderr=log, cwd=self.storm.dir)
+            self.process = subprocess.Popen([*inside, self.storm.args.cairn, "serve", "--store", self.proxy.url(), "--listen", f"{self.host}:{self.port}", "--confine", "none", *(["--insecure"] if self.island else [])], stdout=log, stderr=log, cwd=self.dir)
 
     def kill(self):
         self.process.kill()
         self.process.wait()
 
     def watch(self):
-        """Whoever watches it starts it again: the database was not there when it began, or away for too long."""
+        """Whoever watches it starts it again: the database was not there when it began."""
         with self.lock:
             if self.process.poll() is not None:
-                self.storm.count["ended" if self.listened() else "not begun"] += 1
+                ended = self.listened()
+                self.storm.count["ended" if ended else "not begun"] += 1
+                if ended:  # the database is never away for so long that this would be right
+                    self.storm.faults.append(f"engine {self.number} ended by itself: {open(self.log).read()[-400:]}")
                 self.start()
 
     def listened(self):
@@ -147,11 +166,15 @@ class Storm:
         status, answer = self.anywhere("PUT", f"/v1/runs/{run}/signals/{ident}", {"signalType": kind, "payload": {}}, (200, 202, 409), 30)
         if status in (200, 202):
             self.keep(call="signal", run=run, signal=ident, decision=answer["decision"], caused=answer.get("causedSeq", 0))
+        elif status not in (0, 409):  # 409: the run has ended, or is paused already
+            self.keep(call="refused", run=run, why=f"{kind}: {status} {answer}")
 
     def read(self, run):
         status, page = self.anywhere("GET", f"/v1/runs/{run}/events", None, (200,), 10)
         if status == 200:
             self.keep(call="events", run=run, seen=[digest(event) for event in page["items"]])
+        elif status:
+            self.keep(call="refused", run=run, why=f"reading: {status} {page}")
 
     def client(self, seed):
         rng, mine = random.Random(seed), []
@@ -180,6 +203,16 @@ class Storm:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             if self.open_runs() == 0:
+                return True
+            time.sleep(0.1)
+        return False
+
+    def drained(self, seconds=60):
+        """Everything was delivered."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            status, page = self.anywhere("GET", "/v1/outbox", None, (200,))
+            if status == 200 and len(page["items"]) == 1 and not page["items"][0]["waiting"] and not page["items"][0]["deadLetters"]:
                 return True
             time.sleep(0.1)
         return False
@@ -420,8 +453,8 @@ class Storm:
         if self.args.partitions:
             self.islands, why = make_islands(self.args.engines)
             self.told += [f"partitions left out ({why})"] if why else []
-        with open(os.path.join(self.dir, "cairn.toml"), "w") as out:
-            out.write(f'[serve]\nengineLeaseSeconds = {self.args.lease}\ntokenFile = "{self.token_file}"\nhosts = {json.dumps([island.host for island in self.islands])}\n')
+        self.receiver = Receiver(host="0.0.0.0" if self.islands else "127.0.0.1")
+        self.receiver.up()
         self.engines = [Engine(self, i + 1, self.islands[i] if self.islands else None) for i in range(self.args.engines)]
         self.engines[0].start()
         self.engines[0].wait_up()
@@ -452,6 +485,8 @@ class Storm:
             engine.wait_up()
         if not self.settle():
             self.faults.append(f"{self.open_runs()} runs are stuck")
+        if not self.drained():
+            self.faults.append("events wait for the sink")
         self.say("settled")
         self.faults += list(self.audit(self.engines[-1]))
 
@@ -467,9 +502,14 @@ class Storm:
         self.end_all()
         return status
 
-    def check(self):
+    def keep_records(self):
         self.history.flush()
+        with open(os.path.join(self.dir, "delivered"), "w") as out:
+            out.writelines(name + "\n" for name in list(self.receiver.ids))
         keep_records(self.cluster, self.dir)
+
+    def check(self):
+        self.keep_records()
         records = Records(self.dir)
         faults = self.faults + [what for _kind, what in check(records)]
         verify = subprocess.run([self.args.cairn, "log", "verify", "--all", "--store", self.cluster.url()], capture_output=True, text=True, cwd=self.dir)
@@ -485,7 +525,7 @@ class Storm:
         count = self.count
         return (f"{self.seconds:.0f} s, {len(self.engines)} engines: {count['kill']} kills, {count['stop']} stops, {count['restart']} restarts of Postgres, "
                 f"{count['cut'] + count['withheld']} connections cut, {count['withheld']} of them after a commit whose answer was withheld and {count['late']} before one, {count['partition']} partitions; "
-                f"{len(records.heads)} runs, {sum(map(len, records.events.values()))} events, {again} attempts begun again, {fenced} fenced, {count['ended']} engines ended by themselves, {count['not begun']} began before the database did, "
+                f"{len(records.heads)} runs, {sum(map(len, records.events.values()))} events, {again} attempts begun again, {len(records.delivered) - len(set(records.delivered))} deliveries repeated, {fenced} fenced, {count['ended']} engines ended by themselves, {count['not begun']} began before the database did, "
                 f"shard epochs up to {max([move[1] for move in records.shard_moves], default=0)}; runs went on elsewhere after {took[int(len(took) * 0.99)]:.1f} s (p99), {took[-1]:.1f} s (max); " + ", ".join(self.told))
 
 
@@ -515,6 +555,7 @@ def main():
     if not storm.cluster.bin:
         print("skip engines_storm: Postgres is not installed")
         sys.exit(0)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         status = storm.run()
     except BaseException:

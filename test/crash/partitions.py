@@ -33,6 +33,7 @@ class Island:
             ip("link", "set", link, "up")
             ip("-n", self.name, "addr", "add", there + "/30", "dev", inside)
             ip("-n", self.name, "link", "set", inside, "up")
+        subprocess.run([*self.command(), "true"], check=True, capture_output=True)
         self.mac["answers"] = json.loads(ip("-n", self.name, "-j", "link", "show", "database"))[0]["address"]
         self.mac["requests"] = json.loads(ip("-j", "link", "show", self.links[1]))[0]["address"]
 
@@ -69,7 +70,7 @@ def make_islands(count):
         for island in islands:
             island.make()
         return islands, None
-    except OSError as e:
+    except (OSError, subprocess.CalledProcessError) as e:
         for island in islands:
             island.remove()
         return [], str(e)

@@ -125,7 +125,8 @@ class Receiver:
     """Answers 204 to everything, and remembers ids in the order of their arrival; with `keep` (a path) every byte that came. A connection is a
     thread; it may be kept."""
 
-    def __init__(self, keep=None):
+    def __init__(self, keep=None, host="127.0.0.1"):
+        self.host = host
         self.keep = open(keep, "ab") if keep else None
         self.port = free_port()
         self.lock = threading.Lock()
@@ -135,7 +136,7 @@ class Receiver:
     def up(self):
         listener = socket.socket()
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", self.port))
+        listener.bind((self.host, self.port))
         listener.listen(64)
         self.listener = listener
         threading.Thread(target=self.accept, args=(listener,), daemon=True).start()
@@ -177,7 +178,10 @@ class Receiver:
                 headers = {name.strip().lower(): value.strip() for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])}
                 length = int(headers.get(b"content-length", 0))
                 while len(data) < length:
-                    data += connection.recv(1 << 16)
+                    more = connection.recv(1 << 16)
+                    if not more:  # its sender was shot
+                        return
+                    data += more
                 with self.lock:
                     self.ids.append(headers.get(b"webhook-id", b"").decode())
                     if self.keep:
