@@ -111,7 +111,9 @@ enum code puts_one_by_one(struct engine *engine, struct put **puts, struct error
         struct error why = {0};
         struct store_batch batch = {.notes = put->notes, .note_count = put->count};
         enum code rc = store_append(engine->store, &batch, engine->now.wall_ms, &engine->turn, &why);
-        if (rc && !put_is_refused(rc)) return error_set(err, rc, "%s", why.message);
+        bool lost =
+            rc == E_CONFLICT && store_fenced(engine->store); // the put is as good as any: it is this engine that is not
+        if (rc && (lost || !put_is_refused(rc))) return error_set(err, rc, "%s", why.message);
         *puts = put->next;
         tell(put, rc, &why);
     }

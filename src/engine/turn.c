@@ -437,6 +437,12 @@ static bool is_particular(enum code rc)
            rc == E_EXISTS || rc == E_INVALID;
 }
 
+// This engine was taken for dead (S17): no other input will be stored either.
+static bool is_lost(const struct engine *engine, enum code rc)
+{
+    return rc == E_CONFLICT && store_fenced(engine->store);
+}
+
 static enum code one_by_one(struct turn *turn, struct error *err)
 {
     struct decided *all = turn->decided;
@@ -448,7 +454,7 @@ static enum code one_by_one(struct turn *turn, struct error *err)
         struct turn single = {.engine = turn->engine, .decided = room, .count = 1, .taken = 1};
         *err = (struct error){0};
         rc = run_batch(&single, err);
-        if (is_particular(rc)) {
+        if (is_particular(rc) && !is_lost(turn->engine, rc)) {
             enum code why = rc;
             struct error local = {0};
             rc = take_back(&single, &local);
@@ -533,7 +539,8 @@ static enum code settle_lost(struct turn *turn, struct error *err)
     struct error why = *err;
     enum code rc = OK;
     puts_tell(turn->puts, E_CANCELLED, &why);
-    for (size_t i = 0; !rc && i < turn->count; i++) rc = refuse_lost(turn->engine, &turn->decided[i].queued, NULL);
+    for (size_t i = 0; !rc && i < turn->count; i++)
+        if (!turn->decided[i].done) rc = refuse_lost(turn->engine, &turn->decided[i].queued, NULL);
     if (!rc) rc = lose_all(turn->engine, err);
     for (size_t i = 0; i < turn->count; i++) queued_release(&turn->decided[i].queued);
     return rc;
@@ -542,13 +549,13 @@ static enum code settle_lost(struct turn *turn, struct error *err)
 static enum code settle_turn(struct turn *turn, enum code rc, struct error *err)
 {
     struct engine *engine = turn->engine;
-    if (rc == E_CONFLICT && store_fenced(engine->store)) return settle_lost(turn, err);
-    if (is_particular(rc)) {
+    if (is_particular(rc) && !is_lost(engine, rc)) {
         struct error local = {0};
         enum code taken = take_back(turn, &local);
         rc = taken ? error_set(err, taken, "%s", local.message) : one_by_one(turn, err);
         if (!rc) rc = puts_one_by_one(engine, &turn->puts, err);
     }
+    if (is_lost(engine, rc)) return settle_lost(turn, err);
     if (rc == E_FULL || rc == E_NOMEM || rc == E_LOCKED) {
         // Nothing was stored and nothing was done. Try again when there may be room.
         struct error local = {0};
@@ -632,7 +639,7 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     struct turn turn = {.engine = engine};
     enum code rc = gather(engine, err); // also while nothing may be stored, or the mailbox would keep us awake
     if (!rc) rc = prepare_adopted(engine, err);
-    if (rc == E_CONFLICT && store_fenced(engine->store)) return lose_all(engine, err);
+    if (is_lost(engine, rc)) return lose_all(engine, err);
     bool idle = engine->queue.count == 0 && !engine->puts;
     if (!rc && (idle || now.mono_ms < engine->full_until_mono)) return OK;
     if (!rc && !take_inputs(&turn, engine->options.limits.inputs_per_turn_max)) rc = no_memory(err);

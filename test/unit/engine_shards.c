@@ -90,6 +90,52 @@ static void I27_who_was_taken_for_dead_changes_nothing_and_drops_all(void)
     kit_close(&a);
 }
 
+static void note_answer(void *context, enum code rc, const struct error *why UNUSED)
+{
+    *(enum code *)context = rc;
+}
+
+// A batch that cannot be stored as a whole is tried one by one, and in the midst of that nothing is ours any more.
+static void I27_who_is_fenced_between_inputs_drops_all_and_goes_on(void)
+{
+    static char large[300 * 1024];
+    struct kit a, b;
+    struct error err = {0};
+    enum code noted = OK;
+    struct note_put note = {.space = STR("s"), .key = STR("k"), .value = STR("v")};
+    kit_open_at(&a, LINEAR, "memory:between");
+    kit_open_at(&b, LINEAR, "memory:between");
+    engine_close(a.engine);
+    a.limits.inline_max = (size_t)1 << 20; // so that it does not become a blob
+    kit_open_engine(&a);
+    take(&a, 0x3);
+    kit_start(&a, "r1");
+    kit_start(&a, "r2");
+    b.now.wall_ms = a.now.wall_ms + 2 * LEASE_MS;
+    take(&b, 0x3);
+    memset(large, 'x', sizeof(large) - 1);
+    kit_deliver(&a, "a", true, "fits", false);
+    kit_deliver(&a, "a", true, large, false); // for this one the batch is refused before the store looks whose it is
+    kit_queue_start(&a, "r3");
+    CHECK_OK(engine_put(a.engine, &note, 1, note_answer, &noted, &err), &err);
+    buf_clear(&a.told);
+    kit_idle(&a);
+    kit_expect(&a, "");
+    CHECK(store_fenced(a.store));
+    CHECK_INT(noted, E_CANCELLED); // not E_CONFLICT: nothing was wrong with the note
+    CHECK_INT(a.start_refused, E_LOCKED);
+    CHECK_INT(engine_activity(a.engine).resident, 0);
+    CHECK_INT(kit_head(&b, "r1").last_seq, 3);
+    a.now.wall_ms = b.now.wall_ms;
+    take(&a, 0x4);
+    kit_start(&a, "r3");
+    CHECK_OK(engine_put(a.engine, &note, 1, note_answer, &noted, &err), &err);
+    kit_idle(&a);
+    CHECK_INT(noted, OK);
+    kit_close(&a);
+    kit_close(&b);
+}
+
 static void what_is_in_flight_is_killed_when_its_engine_is_fenced(void)
 {
     struct kit a, b;
@@ -164,6 +210,7 @@ int main(int argc, char **argv)
     static const struct test tests[] = {
         TEST(a_child_is_in_the_shard_of_its_parent),
         TEST(I27_who_was_taken_for_dead_changes_nothing_and_drops_all),
+        TEST(I27_who_is_fenced_between_inputs_drops_all_and_goes_on),
         TEST(what_is_in_flight_is_killed_when_its_engine_is_fenced),
         TEST(a_shard_changes_hands_while_nothing_of_it_is_in_flight),
         TEST(I29_who_is_cut_off_starts_nothing_and_goes_on_when_it_is_not),
