@@ -260,6 +260,10 @@ enum code members_tick(struct service *service, int64_t mono_ms, struct error *e
     }
     look_for_shardless(members, mono_ms);
     if (!rc && members_are_adopting(service)) rc = adopt_some(service, err);
+    if (rc == E_CONFLICT && store_fenced(service->store)) { // the next look begins anew
+        *err = (struct error){0};
+        return OK;
+    }
     if (!rc && service->waits.count > 0 && mono_ms >= members->next_poll_ms) {
         members->next_poll_ms = mono_ms + POLL_WAITING_MS;
         waits_elsewhere(service);
