@@ -40,6 +40,24 @@ static int read_token(struct cli *cli, struct str *token)
     return EXIT_OK;
 }
 
+// The first one and, after commas, others that share their runs with it.
+static int read_servers(struct cli *cli, struct crew_options *out)
+{
+    struct str all = args_text(&cli->args, FLAG_SERVER, "");
+    struct str *more = ARENA_ARRAY(&cli->arena, CREW_SERVERS_MAX, struct str);
+    if (!more) return cli_nomem(cli);
+    out->link.url = str_trim(str_cut(all, ',', &all));
+    out->more_servers = more;
+    while (all.len > 0) {
+        struct str one = str_trim(str_cut(all, ',', &all));
+        if (one.len == 0) continue;
+        if (out->more_count + 1 == CREW_SERVERS_MAX)
+            return cli_fail(cli, EXIT_USAGE, "--server: more than %d servers", CREW_SERVERS_MAX);
+        more[out->more_count++] = one;
+    }
+    return EXIT_OK;
+}
+
 static int read_options(struct cli *cli, struct crew_options *out)
 {
     int64_t slots;
@@ -51,7 +69,8 @@ static int read_options(struct cli *cli, struct crew_options *out)
     if (!args_int(&cli->args, FLAG_CONCURRENCY, 1, CREW_SLOTS_MAX, cores > 0 && cores < 64 ? cores : 4, &cli->arena,
                   &slots))
         return cli_usage(cli);
-    out->link.url = args_text(&cli->args, FLAG_SERVER, "");
+    int listed = read_servers(cli, out);
+    if (listed) return listed;
     out->link.ca_file = args_text(&cli->args, FLAG_CA_FILE, "");
     out->name = args_text(&cli->args, FLAG_NAME, name);
     out->pool = args_text(&cli->args, FLAG_POOL, "default");

@@ -220,7 +220,9 @@ static const struct command commands[] = {
      "",
      "execute steps of a server",
      "Asks a server for steps of its pool, executes them here with the confinement and the secrets of this machine, "
-     "and hands in what came out. A server that is away is waited for. The first ^C or SIGTERM takes nothing new and "
+     "and hands in what came out. A server that is away is waited for. Engines that share a store each hand out the "
+     "tasks of their own runs: --server takes several, with commas between them, and divides --concurrency among them. "
+     "The first ^C or SIGTERM takes nothing new and "
      "lets running steps finish; the second stops them and gives them back. Functions of plugins are executed "
      "without a process, and asked for by name. Any program can be a worker: docs/format/worker.md.",
      "cairn worker --server http://127.0.0.1:7777 --pool builds --concurrency 8\n"

@@ -36,11 +36,12 @@ static struct job *job_with(struct crew *crew, uint64_t ticket)
     return job->state != JOB_FREE && job->generation == (uint32_t)(ticket >> 32) ? job : NULL;
 }
 
-struct str crew_token(struct crew *crew, uint64_t ticket, struct arena *arena)
+struct str crew_token(struct crew *crew, uint64_t ticket, struct arena *arena, uint32_t *server)
 {
     pthread_mutex_lock(&crew->mutex);
     const struct job *job = job_with(crew, ticket);
     struct str token = job ? arena_copy(arena, job->token) : (struct str){0};
+    if (job) *server = job->lane->server;
     pthread_mutex_unlock(&crew->mutex);
     return token;
 }
@@ -210,7 +211,10 @@ static bool start_threads(struct crew *crew)
 
 static bool make_lanes(struct crew *crew)
 {
+    uint32_t servers = (uint32_t)crew->options.more_count + 1;
+    if (crew->options.slots < servers) crew->options.slots = servers; // one for each at least
     uint32_t slots = crew->options.slots, count = (slots + REMOTE_BATCH_MAX - 1) / REMOTE_BATCH_MAX;
+    if (count < servers) count = servers;
     pthread_condattr_t attr;
     crew->jobs = calloc(slots, sizeof(*crew->jobs));
     crew->lanes = calloc(count, sizeof(*crew->lanes));
@@ -219,7 +223,8 @@ static bool make_lanes(struct crew *crew)
     for (uint32_t i = 0, first = 0; i < count; i++) {
         struct lane *lane = &crew->lanes[i];
         uint32_t left = slots - first;
-        *lane = (struct lane){.crew = crew, .jobs = crew->jobs + first, .slots = left / (count - i)};
+        *lane =
+            (struct lane){.crew = crew, .jobs = crew->jobs + first, .slots = left / (count - i), .server = i % servers};
         first += lane->slots;
         pthread_cond_t *conditions[] = {&lane->room, &lane->results, &lane->changed};
         for (size_t k = 0; k < ARRAY_COUNT(conditions); k++) INVARIANT(pthread_cond_init(conditions[k], &attr) == 0);

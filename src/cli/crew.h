@@ -10,7 +10,10 @@
 #include "task/task.h"
 
 struct crew_options {
-    struct fetch_link_options link; // `stopped` is the crew's own
+    struct fetch_link_options link; // `stopped` is the crew's own; `url` is the first server
+    // Others that share their runs with it: each hands out the tasks of its own. Slots are divided evenly.
+    const struct str *more_servers;
+    size_t more_count; // below CREW_SERVERS_MAX
     struct str name, pool;
     const struct str *kinds; // that are asked for
     size_t kind_count;
@@ -28,7 +31,7 @@ struct crew_options {
 
 struct crew;
 
-enum { CREW_SLOTS_MAX = 4096 };
+enum { CREW_SLOTS_MAX = 4096, CREW_SERVERS_MAX = 16 };
 
 enum code crew_open(const struct crew_options *options, struct crew **out, struct error *err) MUST_CHECK;
 void crew_drain(struct crew *crew); // takes nothing new; what is at hand goes on

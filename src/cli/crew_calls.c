@@ -15,11 +15,19 @@ void lane_wait(struct lane *lane, pthread_cond_t *condition, int64_t until)
 }
 
 // ---- calls
+struct fetch_link_options crew_link(const struct crew *crew, uint32_t server)
+{
+    struct fetch_link_options options = crew->options.link;
+    if (server > 0) options.url = crew->options.more_servers[server - 1];
+    return options;
+}
+
 enum code link_open(struct lane *lane, struct link_of *out, struct error *err)
 {
     *out = (struct link_of){.crew = lane->crew, .lane = lane};
     arena_init(&out->arena, 65536, (size_t)512 << 20);
-    return fetch_link_open(&lane->crew->options.link, &out->link, err);
+    struct fetch_link_options options = crew_link(lane->crew, lane->server);
+    return fetch_link_open(&options, &out->link, err);
 }
 
 void link_close(struct link_of *link)
@@ -65,14 +73,16 @@ void body_task(struct buf *body, const struct job *job) // open: a member may fo
 }
 
 // People hear of a server that is away once, and once when it is back.
-static void note_away(struct crew *crew, bool away, const char *why)
+static void note_away(const struct lane *lane, bool away, const char *why)
 {
+    struct crew *crew = lane->crew;
     pthread_mutex_lock(&crew->mutex);
-    bool changed = crew->away != away && !crew->stopping;
-    crew->away = away;
+    bool changed = crew->away[lane->server] != away && !crew->stopping;
+    crew->away[lane->server] = away;
     pthread_mutex_unlock(&crew->mutex);
-    if (changed && away) crew_say(crew, true, "the server does not answer: %s; trying again", why);
-    if (changed && !away) crew_say(crew, false, "the server answers again");
+    struct str name = crew->options.more_count ? crew_link(crew, lane->server).url : STR("the server");
+    if (changed && away) crew_say(crew, true, "%.*s does not answer: %s; trying again", STR_ARG(name), why);
+    if (changed && !away) crew_say(crew, false, "%.*s answers again", STR_ARG(name));
 }
 
 enum code link_call(struct link_of *link, const struct fetch_call *call, struct fetch_answer *answer, struct error *err)
@@ -85,7 +95,7 @@ enum code link_call(struct link_of *link, const struct fetch_call *call, struct 
     if (!rc && (answer->status >= 500 || answer->status == 429)) rc = error_set(err, E_IO, "status %d", answer->status);
     if (rc == E_CANCELLED) return rc;
     if (rc == E_TIMEOUT) rc = E_IO;
-    if (rc != E_NOMEM) note_away(link->crew, rc != OK, err->message);
+    if (rc != E_NOMEM) note_away(link->lane, rc != OK, err->message);
     if (!rc) link->tries = 0;
     return rc;
 }
@@ -176,8 +186,18 @@ static void start_tasks(struct lane *lane, const struct fetch_answer *answer, st
     }
 }
 
-static void poll_body(const struct crew *crew, struct buf *body, size_t max)
+// What this worker has for the server of this lane.
+static int64_t server_slots(const struct lane *lane)
 {
+    int64_t slots = 0;
+    for (size_t i = 0; i < lane->crew->lane_count; i++)
+        if (lane->crew->lanes[i].server == lane->server) slots += lane->crew->lanes[i].slots;
+    return slots;
+}
+
+static void poll_body(const struct lane *lane, struct buf *body, size_t max)
+{
+    const struct crew *crew = lane->crew;
     body_begin(crew, body);
     body_list(body, "kinds");
     for (size_t i = 0; i < crew->options.kind_count; i++) {
@@ -187,7 +207,7 @@ static void poll_body(const struct crew *crew, struct buf *body, size_t max)
     buf_byte(body, ']');
     body_number(body, "max", (int64_t)(max < REMOTE_BATCH_MAX ? max : REMOTE_BATCH_MAX));
     body_number(body, "waitMs", POLL_WAIT_MS);
-    body_number(body, "slots", crew->options.slots);
+    body_number(body, "slots", server_slots(lane));
     buf_byte(body, '}');
 }
 
@@ -203,7 +223,7 @@ void *crew_poll(void *context)
     for (size_t max; link.link && (max = free_slots(lane)) > 0;) {
         struct fetch_answer answer;
         buf_clear(&body);
-        poll_body(crew, &body, max);
+        poll_body(lane, &body, max);
         enum code rc = link_post(&link, "/v1/worker/poll", buf_str(&body), POLL_WAIT_MS + CALL_MS, &answer, &err);
         if (rc == E_CANCELLED) break;
         if (!rc && answer.status == 200)

@@ -34,6 +34,7 @@ struct lane {
     struct crew *crew;
     struct job *jobs, *free;
     uint32_t slots, busy, done;
+    uint32_t server; // whose tasks: 0 is options.link.url, others are more_servers
     int64_t wait_ms; // of the last heartbeat
     bool hurry;      // the last heartbeat was answered early: the next one has all tasks, however young. Its thread's
     pthread_cond_t room, results, changed; // a slot is free; a job is done; anything else, for the other two
@@ -47,7 +48,8 @@ struct crew {
     struct tools *tools;
     struct job *jobs;
     struct lane *lanes;
-    bool draining, stopping, away;
+    bool draining, stopping;
+    bool away[CREW_SERVERS_MAX];
     struct error fatal;
     uint64_t count;
     char dir[64];
@@ -67,6 +69,7 @@ struct link_of { // one thread's
     struct arena arena; // of one call
     unsigned tries;
 };
+struct fetch_link_options crew_link(const struct crew *crew, uint32_t server); // how a server is reached
 enum code link_open(struct lane *lane, struct link_of *out, struct error *err) MUST_CHECK;
 void link_close(struct link_of *link);
 // One call. E_IO: say it again after crew_pause. The arena is reset before.
@@ -82,12 +85,13 @@ void crew_give_up(struct crew *crew, enum code code, const char *why);
 void crew_refused(struct crew *crew, const char *call, const struct fetch_answer *answer, struct arena *arena);
 void *crew_poll(void *lane);
 void *crew_beat(void *lane);
-void *crew_send(void *lane);            // crew_send.c
+void *crew_send(void *lane); // crew_send.c
 // A stored result for a task at hand; a struct task_results. Its own connection: tasks that want one are few.
 enum code crew_read_result(void *crew, const struct tool_request *request, struct str ref, struct arena *arena,
                            struct str *out, struct error *err) MUST_CHECK;
 // The token of a job at hand, in `arena`; empty: there is none such, or out of memory.
-struct str crew_token(struct crew *crew, uint64_t ticket, struct arena *arena);
+// *server: who gave it, when there is one.
+struct str crew_token(struct crew *crew, uint64_t ticket, struct arena *arena, uint32_t *server);
 void crew_give_back(struct lane *lane); // what is at hand, in one last call
 // A body is an object that stays open.
 void body_list(struct buf *body, const char *name);

@@ -132,9 +132,11 @@ enum code crew_read_result(void *context, const struct tool_request *request, st
     struct crew *crew = context;
     struct fetch_link *link = NULL;
     struct fetch_answer answer;
-    struct str token = crew_token(crew, request->ticket, arena);
+    uint32_t server = 0;
+    struct str token = crew_token(crew, request->ticket, arena, &server);
     if (!token.len) return error_set(err, E_CANCELLED, "the task is over");
-    enum code rc = fetch_link_open(&crew->options.link, &link, err);
+    struct fetch_link_options options = crew_link(crew, server);
+    enum code rc = fetch_link_open(&options, &link, err);
     if (rc) return rc;
     struct buf uri;
     buf_init(&uri, 16384);

@@ -203,13 +203,14 @@ static void name_place(struct pg_store *store)
 // it whole. Our own schema comes first in names; a session that is not told otherwise belongs to all tenants.
 static enum code set_session(struct pg_store *store, struct error *err)
 {
-    char sql[1400];
+    char sql[1600];
     char *tenant = PQescapeLiteral(store->link, store->place.tenant ? store->place.tenant : "*",
                                    store->place.tenant ? strlen(store->place.tenant) : 1);
     if (!tenant) return error_set(err, E_NOMEM, "out of memory");
     snprintf(sql, sizeof(sql),
              "SET search_path=%s,pg_catalog,pg_temp;SET enable_seqscan=off;SET enable_bitmapscan=off;"
-             "SET enable_hashjoin=off;SET enable_mergejoin=off;SET jit=off;SET plan_cache_mode=force_generic_plan;"
+             "SET enable_hashjoin=off;SET enable_mergejoin=off;SET enable_sort=off;SET enable_incremental_sort=off;SET "
+             "jit=off;SET plan_cache_mode=force_generic_plan;"
              "SET lock_timeout=%lld;SET default_transaction_isolation='read committed';%s"
              "SELECT set_config('cairn.tenant',%s,false),set_config('synchronous_commit',"
              "CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END,false);"

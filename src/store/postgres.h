@@ -33,18 +33,21 @@
     "e.sequence,e.event_type,e.\"timestamp\",e.payload,e.record_prefix,e.record_suffix,e.key,e.run_id"
 
 // Each list walks an index that is in the order of the answer, newest first; several states are several such walks, merged. So a
-// page costs what it returns, unless plan, prefix or time filter many rows away.
+// page costs what it returns, unless plan, prefix or time filter many rows away. The planner does not know that: it would rather walk
+// all runs than those of a state, or sort. Where the order is that of an index of several columns, all of them are in the order and
+// in the bounds, so that no other index will do; and sorting is forbidden where there is another way (set_session).
+#define PG_LIST_RANGE "h.run_no<$2::int8 AND h.run_no>=$11::int8 AND "
 #define PG_LIST_FILTER                                                                                                 \
-    "h.run_no<$2::int8 AND h.run_no>=$11::int8 AND ($3::text='' OR r.plan_id=$3) AND ($4::int8=0 OR "                  \
-    "h.created_ms>=$4) "                                                                                               \
+    "($3::text='' OR r.plan_id=$3) AND ($4::int8=0 OR h.created_ms>=$4) "                                              \
     "AND ($5::int8=0 OR h.created_ms<=$5) AND (NOT $6::bool OR NOT h.terminal) AND (NOT $7::bool OR r.parent_run='') " \
     "AND starts_with(r.run_id,$8::text) AND (cardinality($9::text[])=0 OR h.status=ANY($9))"
 #define PG_LIST_HEADS(where)                                                                                           \
     "SELECT " PG_HEAD_COLUMNS " FROM run_heads h JOIN runs r USING(run_no) WHERE ($1::text='' OR h.tenant_id=$1) "     \
-    "AND " where PG_LIST_FILTER " ORDER BY h.run_no DESC LIMIT $10::int8"
-#define PG_LIST_RUNS(where)                                                                                            \
-    "SELECT " PG_HEAD_COLUMNS " FROM runs r JOIN run_heads h USING(run_no) WHERE r.tenant_id=$1::text "                \
-    "AND " where PG_LIST_FILTER " ORDER BY r.run_no DESC LIMIT $10::int8"
+    "AND " where PG_LIST_RANGE PG_LIST_FILTER " ORDER BY h.run_no DESC LIMIT $10::int8"
+// `two`: the columns of an index before run_no; `values`: what they must be.
+#define PG_LIST_WALK(from, two, no, values)                                                                            \
+    "SELECT " PG_HEAD_COLUMNS " FROM " from " USING(run_no) WHERE (" two "," no ")<(" values ",$2::int8) "             \
+    "AND (" two "," no ")>=(" values ",$11::int8) AND "
 
 // X(NAME, SQL): prepared at first use on each connection.
 #define PG_STATEMENTS(X)                                                                                               \
@@ -65,11 +68,15 @@
               "FROM shards_now($1::int8,$2::int8)")                                                                    \
     X(MOVE, "SELECT move_shards($1::int8,$2::int8,$3::int8[]::int4[],$4::int8[]::int4[])")                             \
     X(LIST_BY_STATUS,                                                                                                  \
-      "SELECT x.* FROM unnest($12::text[]) s(status) CROSS JOIN LATERAL (SELECT " PG_HEAD_COLUMNS                      \
-      " FROM run_heads h JOIN runs r USING(run_no) WHERE h.tenant_id=$1::text AND h.status=s.status "                  \
-      "AND " PG_LIST_FILTER " ORDER BY h.run_no DESC LIMIT $10::int8) x ORDER BY x.run_no DESC LIMIT $10")             \
-    X(LIST_BY_PLAN, PG_LIST_RUNS("r.plan_id=$3 AND r.run_no<$2 AND r.run_no>=$11 AND "))                               \
-    X(LIST_BY_PREFIX, PG_LIST_RUNS("r.run_id>=$8 AND r.run_id<$8||chr(1114111) AND "))                                 \
+      "SELECT x.* FROM unnest($12::text[]) s(status) CROSS JOIN LATERAL (" PG_LIST_WALK(                               \
+          "run_heads h JOIN runs r", "h.tenant_id,h.status", "h.run_no", "$1::text,s.status") PG_LIST_FILTER           \
+      " ORDER BY h.tenant_id DESC,h.status DESC,h.run_no DESC LIMIT $10::int8) x ORDER BY x.run_no DESC LIMIT $10")    \
+    X(LIST_BY_PLAN, PG_LIST_WALK("runs r JOIN run_heads h", "r.tenant_id,r.plan_id", "r.run_no", "$1::text,$3::text")  \
+                        PG_LIST_FILTER " ORDER BY r.tenant_id DESC,r.plan_id DESC,r.run_no DESC LIMIT $10::int8")      \
+    X(LIST_BY_PREFIX,                                                                                                  \
+      "WITH found AS MATERIALIZED (SELECT run_no FROM runs WHERE tenant_id=$1::text AND run_id>=$8::text "             \
+      "AND run_id<$8||chr(1114111)) SELECT " PG_HEAD_COLUMNS " FROM found f JOIN runs r USING(run_no) "                \
+      "JOIN run_heads h USING(run_no) WHERE " PG_LIST_RANGE PG_LIST_FILTER " ORDER BY f.run_no DESC LIMIT $10::int8")  \
     X(BLOB, "SELECT bytes FROM blobs WHERE sha256=$1::bytea")                                                          \
     X(BLOBS, "SELECT sha256 FROM blobs ORDER BY sha256")                                                               \
     X(NOTE, "SELECT version,CASE WHEN $3::bool THEN value ELSE ''::bytea END FROM notes "                              \

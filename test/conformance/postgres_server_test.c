@@ -662,44 +662,6 @@ static void S16_a_reader_beside_many_writers_misses_no_event_and_sees_none_late(
     kit_release(&kit);
 }
 
-// ---- plans
-
-// How the session of the store itself finds a run by its name.
-static void plan_of_a_head(struct kit *kit, char *out, size_t size)
-{
-    char sql[100];
-    snprintf(sql, sizeof(sql), "EXPLAIN EXECUTE s%d('default','r')", PG_HEAD);
-    PGresult *result = PQexec(pg_of(kit->store)->link, sql);
-    CHECK_INT(PQresultStatus(result), PGRES_TUPLES_OK);
-    out[0] = '\0';
-    for (int i = 0; i < PQntuples(result); i++)
-        snprintf(out + strlen(out), size - strlen(out), "%s\n", PQgetvalue(result, i, 0));
-    PQclear(result);
-}
-
-// A session that began when the tables were empty must not go on reading them whole: what it costs to find a run does not grow.
-static void a_plan_made_for_empty_tables_is_not_kept(void)
-{
-    enum { RUNS = 300 };
-    struct kit kit;
-    char plan[4000];
-    start_with(&kit, "");
-    one_run(&kit, "default", "r", false);
-    for (int i = 0; i < RUNS; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "n%d", i);
-        struct run_create create = kit_run("default", name, VOCABULARY_RUN);
-        struct run_log *log = NULL;
-        CHECK_OK(store_create_run(kit.store, &create, &log, &kit.err), &kit.err);
-        kit_step(&kit, log, "a");
-        store_release_run(kit.store, log);
-    }
-    plan_of_a_head(&kit, plan, sizeof(plan));
-    CHECK(strstr(plan, "runs_tenant_id_run_id_key"));
-    CHECK(strstr(plan, "run_heads_pkey"));
-    kit_release(&kit);
-}
-
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -717,7 +679,6 @@ int main(int argc, char **argv)
         TEST(S10_an_unreachable_server_ends_the_handle_and_the_next_one_finds_what_was_stored),
         TEST(a_server_that_starts_is_waited_for_by_who_writes_and_told_to_who_reads),
         TEST(S6_a_lease_that_ran_out_lets_the_run_go_and_fences_its_owner_I27),
-        TEST(a_plan_made_for_empty_tables_is_not_kept),
         TEST(S17_a_lost_connection_of_one_that_was_taken_for_dead_fences_it_and_it_joins_again_I28),
         TEST(S16_a_reader_beside_many_writers_misses_no_event_and_sees_none_late),
     };
