@@ -334,6 +334,32 @@ static void tell_whole(struct ask *ask, struct str path, int64_t attempt, enum f
         answer_slice(ask, type_of(form), str_slice(out, range.from, range.from + range.size), &range, (struct str){0});
 }
 
+// Of what the caller leaves open, the latest: attempt, and engine attempt of that attempt (0 = open). False: answered.
+static bool choose_attempt(struct ask *ask, struct store *store, const struct run_head *head, int64_t *attempt,
+                           int64_t *engine)
+{
+    struct folded folded;
+    struct error err = {0};
+    if (*attempt > 0 && *engine > 0) return true;
+    if (reading_fold(store, head, READING_NOW, &ask->call->arena, &folded, &err)) {
+        call_failed(ask->call, &err);
+        return false;
+    }
+    uint32_t wanted = (uint32_t)*attempt, last = 1, tries = 1;
+    for (size_t i = 0; i < folded.view.step_count; i++) {
+        const struct step_view *step = &folded.view.steps[i];
+        for (size_t k = 0; str_eq(step->id, ask->params[1]) && k < step->attempt_count; k++) {
+            if (wanted > 0 && step->attempts[k].logical != wanted) continue;
+            last = step->attempts[k].logical;
+            tries = step->attempts[k].engine;
+        }
+    }
+    folded_release(&folded);
+    if (*attempt == 0) *attempt = last;
+    if (*engine == 0) *engine = tries;
+    return true;
+}
+
 static void tell_logs(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
@@ -343,8 +369,9 @@ static void tell_logs(struct ask *ask, struct store *store, const struct run_hea
     enum form form = accepts(ask->request, "text/event-stream")      ? FORM_SSE
                      : accepts(ask->request, "application/x-ndjson") ? FORM_LINES
                                                                      : FORM_TEXT;
-    if (!query_number(ask, "attempt", 1, INT32_MAX, 1, &attempt) ||
-        !query_number(ask, "engineAttempt", 1, INT32_MAX, 1, &engine) || !query_text(ask, "follow", &follow))
+    if (!query_number(ask, "attempt", 1, INT32_MAX, 0, &attempt) ||
+        !query_number(ask, "engineAttempt", 1, INT32_MAX, 0, &engine) || !query_text(ask, "follow", &follow) ||
+        !choose_attempt(ask, store, head, &attempt, &engine))
         return;
     if (store_logs_dir(store, &head->ids, &call->arena, &dir)) {
         no_memory(ask);

@@ -121,6 +121,23 @@ static const char *const *script_extensions(struct str runtime)
     return str_is(runtime, "node") ? node : str_is(runtime, "python3") ? python : shell;
 }
 
+// Where it could be put, and under which name.
+static void tell_places(const struct search *search, enum part_kind kind)
+{
+    struct buf names, folders;
+    buf_init(&names, 256);
+    buf_init(&folders, 256);
+    for (size_t i = 1; search->extensions[i]; i++) buf_printf(&names, "%s%s", i > 1 ? ", " : "", search->extensions[i]);
+    for (size_t i = 0; search->folders[i]; i++)
+        buf_printf(&folders, "%s%s", i == 0 ? "" : search->folders[i + 1] ? ", " : " or ", search->folders[i]);
+    error_set(search->err, E_NOT_FOUND,
+              "there is no %s \"%.*s\" (or with %.*s) in %s%s, nor in %.*s from there upwards",
+              kind == PART_SCRIPT ? "script" : "document", STR_ARG(search->request), STR_ARG(buf_str(&names)),
+              search->places.ptr, search->place_count > 6 ? ", ..." : "", STR_ARG(buf_str(&folders)));
+    buf_release(&names);
+    buf_release(&folders);
+}
+
 enum code engine_find_part(enum part_kind kind, struct str from, struct str request, struct str runtime,
                            struct arena *arena, struct str *file, struct str *text, struct error *err)
 {
@@ -139,9 +156,7 @@ enum code engine_find_part(enum part_kind kind, struct str from, struct str requ
         directory_of(from, directory);
         rc = catalog_find(directory, request, arena, &search.file, &search.text, err);
     }
-    if (rc == E_NOT_FOUND && err->code == OK)
-        error_set(err, E_NOT_FOUND, "there is no %s \"%.*s\" in %s%s", kind == PART_SCRIPT ? "script" : "document",
-                  STR_ARG(request), search.places.ptr, search.place_count > 6 ? " and further up" : "");
+    if (rc == E_NOT_FOUND && err->code == OK) tell_places(&search, kind);
     buf_release(&search.places);
     *file = search.file;
     *text = search.text;

@@ -115,6 +115,15 @@ test_events_stream_resumes_where_it_stopped() {
     has rest 'event: RunCompleted'
 }
 
+test_logs_are_those_of_the_last_attempt_unless_another_is_named() {
+    serve
+    retried='{"stepId":"a","kind":"shell","retry":{"maxAttempts":3,"delay":"1ms"},"with":{"command":"echo try >>'$PWD'/tries; echo $(wc -l <'$PWD'/tries); [ $(wc -l <'$PWD'/tries) = 3 ]"}}'
+    ask POST /v1/runs "{\"document\":$(plan_text p "$retried"),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
+    ask GET /v1/runs/r1/steps/a/logs && equal "$(cat body)" 3
+    ask GET '/v1/runs/r1/steps/a/logs?attempt=2' && equal "$(cat body)" 2
+    ask GET '/v1/runs/r1/steps/a/logs?attempt=9' && answers 404
+}
+
 types_of() { ask GET "/v1/runs/r1/events?$1" && equal "$(jq -r '[.items[] | .eventType // .event_type] | join(" ")' body)" "$2" "$1"; }
 test_events_are_chosen_by_type_and_by_step() {
     serve
