@@ -42,6 +42,15 @@ static int64_t times_ms(int64_t a, int64_t b)
 static struct bound scope_bound(struct planner *p, const struct program *program, uint32_t first, uint32_t count,
                                 uint32_t *path, uint32_t *path_count);
 
+// A list of child runs takes its time that often one after the other; a list that is not known yet may be as long as any.
+static int64_t rounds_of(const struct program_step *ps)
+{
+    const struct json *how = json_key(&ps->with, "fanOut"), *items = json_key(how, "items");
+    int64_t parallel = json_integer(json_key(how, "maxParallel"), 1);
+    if (!how) return 1;
+    return ((json_is(items, JSON_ARRAY) ? (int64_t)items->count : FAN_OUT_MAX) + parallel - 1) / parallel;
+}
+
 static struct bound attempt_bound(struct planner *p, const struct program *program, const struct program_step *ps)
 {
     struct bound inner = {.open = true};
@@ -61,6 +70,7 @@ static struct bound attempt_bound(struct planner *p, const struct program *progr
         break;
     case STEP_SUBRUN:
         if (ps->child) inner = scope_bound(p, ps->child, 0, ps->child->top_count, NULL, NULL);
+        inner.ms = times_ms(inner.ms, rounds_of(ps));
         break;
     case STEP_TASKS: // it may be visited again
         return inner;

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ITEMS_MAX = 1000, PARALLEL_DEFAULT = 5 };
-
 enum slot_state {
     SLOT_TO_COME = 0,
     SLOT_OPEN,
@@ -83,8 +81,8 @@ static enum code read_items(const struct json *given, struct arena *arena, struc
     if (!json_is(given, JSON_ARRAY))
         return error_set(err, E_INVALID, "the items of fan_out are no JSON list%s%s", local.code ? ": " : "",
                          local.code ? local.message : "");
-    if (given->count > ITEMS_MAX)
-        return error_set(err, E_LIMIT, "fan_out has %u items; %d are the most", given->count, ITEMS_MAX);
+    if (given->count > FAN_OUT_MAX)
+        return error_set(err, E_LIMIT, "fan_out has %u items; %d are the most", given->count, FAN_OUT_MAX);
     return json_copy(arena, given, out) ? OK : no_memory(err);
 }
 
@@ -103,7 +101,7 @@ static enum code open_fan(struct engine *engine, struct resident *parent, uint32
     fan->step = step;
     fan->logical = logical;
     fan->group = kernel_child_name(parent->ids.run, path, logical, &fan->arena);
-    fan->parallel = (uint32_t)json_integer(json_key(how, "maxParallel"), PARALLEL_DEFAULT);
+    fan->parallel = (uint32_t)json_integer(json_key(how, "maxParallel"), FAN_OUT_PARALLEL);
     fan->all_success = str_is(json_text(json_key(how, "join")), "all_success");
     rc = read_items(json_key(how, "items"), &fan->arena, &fan->items, err);
     if (!rc && !fan->group.ptr) rc = no_memory(err);

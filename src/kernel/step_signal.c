@@ -290,8 +290,11 @@ static enum code skip_step(struct decide *d, const struct signal *signal, uint32
     return emit(d, &m, step);
 }
 
-static bool answer_value(struct arena *turn, const struct signal *signal, struct json *out)
+// An object that tells who agreed and why; with captureResponse the words alone.
+static bool answer_value(struct arena *turn, const struct signal *signal, bool words, struct json *out)
 {
+    *out = json_string(signal->reason);
+    if (words) return true;
     if (!json_object_with(turn, 4, out)) return false;
     if (!json_put(turn, out, STR("approved"), json_bool(true))) return false;
     if (signal->actor.len > 0 && !json_put(turn, out, STR("by"), json_string(signal->actor))) return false;
@@ -309,7 +312,7 @@ static enum code answer_gate(struct decide *d, const struct signal *signal, uint
         return fail_step(d, step, &fault);
     }
     struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
-    if (!answer_value(d->out->turn, signal, &m.value))
+    if (!answer_value(d->out->turn, signal, kernel_member(d->run, step, "captureResponse"), &m.value))
         return error_set(d->err, E_NOMEM, "out of memory while deciding");
     m.actor = signal->actor;
     m.duration_ms = elapsed_ms(d, d->run->steps[step].started_ms);

@@ -15,7 +15,7 @@ static enum code approval_deadline(struct decide *d, uint32_t step)
             return error_set(d->err, E_NOMEM, "out of memory while deciding");
         if (!json_put(d->out->turn, &value, STR("approved"), json_bool(true))) return E_NOMEM;
         if (!json_put(d->out->turn, &value, STR("by"), json_string(STR("timeout")))) return E_NOMEM;
-        m.value = value;
+        m.value = kernel_member(d->run, step, "captureResponse") ? json_string(STR("")) : value;
         m.duration_ms = elapsed_ms(d, d->run->steps[step].started_ms);
         return emit(d, &m, step);
     }

@@ -16,7 +16,6 @@ enum {
     EDGE_COUNT_MAX = 50000,
     NESTING_MAX = 16,         // loops in loops, documents in documents
     ITERATION_MAX = 10000,    // max_iterations
-    FAN_OUT_MAX = 1000,       // items, and how many at a time
     NODE_TIMEOUT_MS = 120000, // of bash and script nodes
 };
 

@@ -210,8 +210,10 @@ static void read_approval(struct reader *r, const struct json *value, struct dra
         struct place at = place_of_key(r, member);
         if (str_is(member->key, "on_reject"))
             WARNING(r, "E0219", at, "\"on_reject\" has no effect: a rejected approval fails");
-        if (str_is(member->key, "capture_response"))
-            WARNING(r, "E0219", at, "\"capture_response\" has no effect: the answer is always the output");
+        bool captures;
+        if (str_is(member->key, "capture_response") && read_bool(r, &member->value, "capture_response", &captures) &&
+            captures && !json_put(r->arena, &draft->step.with, STR("captureResponse"), json_bool(true)))
+            r->failed = true;
     }
     struct place at = place_of(r, value);
     body_approval(r, draft, field_required(r, value, "message", NULL, at, "an approval"), field(value, "timeout", NULL),
@@ -231,7 +233,7 @@ static void read_fan_out(struct reader *r, const struct json *value, struct draf
                       *join = field(value, "join", NULL);
     struct json how = json_object();
     struct str name;
-    int64_t count;
+    int64_t count = FAN_OUT_PARALLEL;
     size_t index = 0;
     bool ok = true;
     if (items && items->type != JSON_STRING && items->type != JSON_ARRAY)
@@ -239,8 +241,8 @@ static void read_fan_out(struct reader *r, const struct json *value, struct draf
     else if (items)
         ok = json_put(r->arena, &how, STR("items"), *items);
     if (as && read_text(r, as, "as", &name)) ok = ok && json_put(r->arena, &how, STR("as"), *as);
-    if (parallel && read_count(r, parallel, "max_parallel", 1, FAN_OUT_MAX, &count))
-        ok = ok && json_put(r->arena, &how, STR("maxParallel"), json_int(count));
+    if (parallel) read_count(r, parallel, "max_parallel", 1, FAN_OUT_MAX, &count);
+    ok = ok && json_put(r->arena, &how, STR("maxParallel"), json_int(count));
     if (join) read_choice(r, join, "join", joins, &index);
     ok = ok && json_put(r->arena, &how, STR("join"), json_string(str_from(joins[index])));
     if (!ok || !json_put(r->arena, &draft->step.with, STR("fanOut"), how)) r->failed = true;
@@ -280,10 +282,10 @@ static void read_workflow(struct reader *r, const struct json *object, const str
 // "5s", 5000, a moment, a reference, or {duration | until}.
 static void read_wait(struct reader *r, const struct json *value, struct draft *draft)
 {
-    static const struct field fields[] = {{"duration", NULL}, {"until", NULL}};
+    static const struct field fields[] = {{"duration", "duration_ms"}, {"until", NULL}};
     if (value->type == JSON_OBJECT) {
         fields_check(r, value, fields, ARRAY_COUNT(fields), "wait");
-        body_wait(r, draft, field(value, "duration", NULL), field(value, "until", NULL), draft->at);
+        body_wait(r, draft, field(value, "duration", "duration_ms"), field(value, "until", NULL), draft->at);
         return;
     }
     int64_t ms;

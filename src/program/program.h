@@ -65,6 +65,7 @@ struct artifact_decl {
 };
 
 #define PROGRAM_TOP UINT32_MAX
+enum { FAN_OUT_MAX = 1000, FAN_OUT_PARALLEL = 5 }; // items of a list of child runs; how many at a time by default
 
 struct program_step {
     struct str id;   // as written, unique in its scope
@@ -85,7 +86,7 @@ struct program_step {
     enum on_failure on_failure;
     // Inputs of the kind, not yet substituted, always an object with these members:
     //   ECHO message · MERGE [message] · EXEC argv [env cwd stdin] · SHELL command [env cwd] · SCRIPT runtime code [file env cwd args]
-    //   WAIT durationMs | until · APPROVAL message [timeoutMs onTimeout(approve|reject|fail)] · SUBRUN document [inputs arguments]
+    //   WAIT durationMs | until · APPROVAL message [timeoutMs onTimeout(approve|reject|fail) captureResponse] · SUBRUN document [inputs arguments fanOut{items as maxParallel join}]
     //   CANCEL reason · LOOP (nothing) · NOOP (nothing) · HOST whatever the document says
     struct json with;
     const struct secret_ref *secrets;

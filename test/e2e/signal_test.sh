@@ -140,6 +140,12 @@ test_approve_while_it_waits() {
     cairn_is 0 approve g-1 "${store[@]}"
     ends 0
 }
+test_the_words_of_an_answer_are_the_output_when_they_are_captured() {
+    printf 'name: n\nnodes:\n  - {id: g, approval: {message: "go?", capture_response: true}}\n  - {id: z, depends_on: [g], when: "$g.output == '"'ship it'"'", bash: "printf %%s $g.output"}\n' >n.yaml
+    cairn_is 13 run n.yaml "${store[@]}" --run-id n-1 --exit-on-wait
+    cairn_is 0 approve n-1/g --reason 'ship it' "${store[@]}"
+    cairn_is 0 get n-1/z "${store[@]}" -o json; equal "$(jq -r .result out)" 'ship it'
+}
 test_no_run_only_records() {
     gate_plan
     cairn_is 13 run gate.json "${store[@]}" --run-id g-1 --exit-on-wait

@@ -155,7 +155,9 @@ static void tolerated_fields(void)
     kit_must_warn(&kit, NODE("bash: x, runtime: sh"), "E0219", "no effect on a bash node");
     kit_must_warn(&kit, NODE("script: 'a b', runtime: sh, deps: [x]"), "E0219", "deps");
     kit_must_warn(&kit, NODE("approval: {message: x, on_reject: {prompt: y}}"), "E0219", "on_reject");
-    kit_must_warn(&kit, NODE("approval: {message: x, capture_response: true}"), "E0219", "capture_response");
+    refuse(NODE("approval: {message: x, capture_response: 7}"), "E0205", "capture_response");
+    kit_must_be_silent(&kit, NODE("wait: {duration_ms: 5000}"));
+    CHECK_INT(json_integer(json_key(&kit_step(&kit, "a")->with, "durationMs"), 0), 5000);
     refuse(NODE("bash: x, depend_on: [b]"), "E0203", "depend_on");
     CHECK_STR(kit_found(&kit, "E0203")->hint, STR("did you mean \"depends_on\"?"));
     refuse(NODE("bash: x, fan_out: {}"), "E0217", "for workflow nodes");
