@@ -88,9 +88,10 @@ struct paging {
 static bool read_paging(struct ask *ask, struct paging *paging)
 {
     struct str as, last = http_find(ask->request, "last-event-id");
-    int64_t after, wait;
+    int64_t after, cursor, wait;
     *paging = (struct paging){.stream = {.tenant = ask->call->who.tenant, .run = ask->params[0]}};
     if (!query_number(ask, "after", 0, INT64_MAX, 0, &after) ||
+        !query_number(ask, "cursor", 0, INT64_MAX, 0, &cursor) ||
         !query_number(ask, "limit", 1, PAGE_MAX, 100, &paging->limit) ||
         !query_number(ask, "wait", 0, WAIT_MAX_MS / 1000, 0, &wait) ||
         !query_text(ask, "types", &paging->stream.types) || !query_text(ask, "step", &paging->stream.step) ||
@@ -104,7 +105,7 @@ static bool read_paging(struct ask *ask, struct paging *paging)
         call_problem(ask->call, 400, "INVALID_REQUEST", "as must be run, noetl or nodes");
         return false;
     }
-    paging->stream.after = (uint64_t)after;
+    paging->stream.after = (uint64_t)(cursor > after ? cursor : after); // nextCursor is a number of an event
     paging->wait_ms = wait * 1000 > prefer_wait_ms(ask->request) ? wait * 1000 : prefer_wait_ms(ask->request);
     paging->stream.sse = accepts(ask->request, "text/event-stream");
     paging->lines = accepts(ask->request, "application/x-ndjson");

@@ -132,6 +132,8 @@ test_events_are_chosen_by_type_and_by_step() {
     types_of 'types=Step*&step=a' 'StepStarted StepCompleted'
     types_of 'types=Run*,StepStarted' 'RunQueued RunStarted StepStarted StepStarted RunCompleted'
     types_of 'as=nodes&types=node_*' 'node_started node_completed node_started node_completed'
+    ask GET '/v1/runs/r1/events?limit=5' && next=$(jq -r .nextCursor body)
+    types_of "limit=5&cursor=$next" 'StepCompleted RunCompleted'
     ask GET '/v1/runs/r1/events?types=Step*&step=b&as=run&limit=4' && has head 'after=4&limit=4&types=Step%2A&step=b&as=run>'
     ask GET '/v1/runs/r1/events?step=b&as=nodes' '' 'Accept: text/event-stream'
     equal "$(sed -n 's/^event: //p' body | tr '\n' ' ')" 'node_started node_completed end '
