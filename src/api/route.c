@@ -16,7 +16,7 @@ static const struct route routes[] = {
     {"GET", "/v1/capabilities", 0, handle_capabilities, 0, "What this engine can do", "", NULL, "Capabilities", 200},
 
     {"GET", "/v1/runs", 0, handle_run_list, 0, "Runs, newest first",
-     "q status plan startedAfter startedBefore limit cursor fields count", NULL, "RunPage", 200},
+     "q status plan tag startedAfter startedBefore sort limit cursor fields count", NULL, "RunPage", 200},
     {"POST", "/v1/runs", ROUTE_BODY | ROUTE_MAKES, handle_run_start, 8u << 20, "Start a run", "", "StartRun",
      "RunStatus", 202},
     {"GET", "/v1/runs/{run}", 0, handle_run_get, 0, "A run, folded up to a moment", "at fields", NULL, "RunSnapshot",

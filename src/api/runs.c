@@ -84,6 +84,7 @@ void handle_run_start(struct ask *ask)
 struct listing {
     struct run_filter filter;
     struct str query, count; // count: "", "exact", "estimate"
+    size_t before;           // bytes of `query` before what the caller wrote
     size_t limit;
 };
 
@@ -107,8 +108,10 @@ static bool read_cursor(struct ask *ask, uint64_t *out)
 
 static void tell_fault(struct ask *ask, const struct query_fault *fault)
 {
+    const struct listing *listing = ask->state;
     ask->call->answer.hint = arena_copy(&ask->call->arena, str_from(fault->hint.message));
-    call_problem(ask->call, 400, "INVALID_QUERY", "q, at character %zu: %s", fault->at + 1, fault->error.message);
+    call_problem(ask->call, 400, "INVALID_QUERY", "q, at character %zu: %s", fault->at + 1 - listing->before,
+                 fault->error.message);
 }
 
 // All that the query means, whatever the page. An estimate stops when it has seen many, and every count when it takes too long.
@@ -218,6 +221,33 @@ static bool read_time(struct ask *ask, const char *name, int64_t *out)
     return false;
 }
 
+// A tag is one more clause of the query.
+static bool read_tag(struct ask *ask, struct listing *listing)
+{
+    struct str tag, query = listing->query;
+    if (!query_text(ask, "tag", &tag)) return false;
+    if (tag.len == 0) return true;
+    char quote = str_find(tag, '"', 0) < tag.len ? '\'' : '"';
+    if (str_find(tag, quote, 0) < tag.len) {
+        call_problem(ask->call, 400, "INVALID_REQUEST", "tag has both kinds of quotes");
+        return false;
+    }
+    listing->query = call_text(ask->call, "tag=%c%.*s%c %s%.*s%s", quote, STR_ARG(tag), quote, query.len ? "(" : "",
+                               STR_ARG(query), query.len ? ")" : "");
+    listing->before = query.len ? tag.len + sizeof("tag=\"\" (") - 1 : 0;
+    return true;
+}
+
+// Lists have one order: newest first.
+static bool read_order(struct ask *ask)
+{
+    struct str sort;
+    if (!query_text(ask, "sort", &sort)) return false;
+    if (sort.len == 0 || str_is(sort, "-createdAt")) return true;
+    call_problem(ask->call, 400, "INVALID_REQUEST", "runs are listed newest first: sort can be -createdAt");
+    return false;
+}
+
 void handle_run_list(struct ask *ask)
 {
     struct listing *listing = ARENA_NEW(&ask->call->arena, struct listing);
@@ -230,10 +260,10 @@ void handle_run_list(struct ask *ask)
     struct run_filter *filter = &listing->filter;
     filter->tenant = ask->call->who.tenant;
     if (!service_may(ask->call, OPERATION_RUN_LIST, &all, (struct str){0}) || !query_text(ask, "q", &listing->query) ||
-        !query_text(ask, "plan", &filter->plan) || !read_status(ask, &filter->status_mask) ||
-        !read_time(ask, "startedAfter", &filter->since_ms) || !read_time(ask, "startedBefore", &filter->until_ms) ||
-        !read_cursor(ask, &filter->before) || !read_count(ask, &listing->count) ||
-        !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit))
+        !read_tag(ask, listing) || !read_order(ask) || !query_text(ask, "plan", &filter->plan) ||
+        !read_status(ask, &filter->status_mask) || !read_time(ask, "startedAfter", &filter->since_ms) ||
+        !read_time(ask, "startedBefore", &filter->until_ms) || !read_cursor(ask, &filter->before) ||
+        !read_count(ask, &listing->count) || !query_number(ask, "limit", 1, PAGE_MAX, PAGE_DEFAULT, &limit))
         return;
     listing->limit = (size_t)limit;
     ask->state = listing;

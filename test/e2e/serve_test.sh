@@ -124,6 +124,18 @@ test_logs_are_those_of_the_last_attempt_unless_another_is_named() {
     ask GET '/v1/runs/r1/steps/a/logs?attempt=9' && answers 404
 }
 
+test_runs_are_listed_by_tag() {
+    serve
+    tagged() { jq -nc --arg t "$1" '{metadata: {planId: "p", planVersion: "1", schemaVersion: "v1.2", tags: [$t]}, steps: [{stepId: "a", kind: "noop"}]} | tojson'; }
+    ask POST /v1/runs "{\"document\":$(tagged nightly),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
+    ask POST /v1/runs "{\"document\":$(tagged "it's"),\"runId\":\"r2\"}" 'Prefer: wait=20' && answers 200
+    ask GET '/v1/runs?tag=nightly&sort=-createdAt' && equal "$(jq -r '[.items[].runId] | join(" ")' body)" r1
+    ask GET '/v1/runs?tag=it%27s&q=status=COMPLETED' && equal "$(jq -r '[.items[].runId] | join(" ")' body)" r2
+    ask GET '/v1/runs?tag=it%27s&q=status=FAILED%20or%20plan=none' && equal "$(jq '.items | length' body)" 0
+    ask GET '/v1/runs?tag=x&q=stauts=1' && answers 400 && has body 'at character 1: there is no field stauts'
+    ask GET '/v1/runs?sort=name' && answers 400
+}
+
 types_of() { ask GET "/v1/runs/r1/events?$1" && equal "$(jq -r '[.items[] | .eventType // .event_type] | join(" ")' body)" "$2" "$1"; }
 test_events_are_chosen_by_type_and_by_step() {
     serve
