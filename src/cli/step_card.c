@@ -54,7 +54,7 @@ const struct json *step_inputs(struct session *session, const struct card *card,
     struct error err = {0};
     uint32_t index;
     const struct program_step *declared = find_step(card, step->id, &index);
-    struct json *out = ARENA_NEW(&cli->arena, struct json);
+    struct json *out = ARENA_NEW(&cli->arena, struct json), borrowed;
     *rendered = false;
     if (!declared || !out) return NULL;
     struct rendering r = {.session = session, .step = step->id, .logical = logical, .at = card->view.last_seq};
@@ -62,7 +62,8 @@ const struct json *step_inputs(struct session *session, const struct card *card,
     const struct kernel_env env = {.context = session, .blob = read_blob};
     const struct run_ids *ids = &card->head.ids;
     *rendered = r.run && store_replay(session->store, ids->tenant, ids->run, fold_until, &r, &err) == OK &&
-                kernel_render(r.run, index, &env, &cli->arena, out, &err) == OK;
+                kernel_render(r.run, index, &env, &cli->arena, &borrowed, &err) == OK &&
+                json_copy(&cli->arena, &borrowed, out); // a lone reference is a value of the run
     if (r.run) run_free(r.run);
     return *rendered ? out : &declared->with;
 }

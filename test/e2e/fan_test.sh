@@ -25,6 +25,7 @@ test_fan_out_runs_the_child_once_per_item() {
     printf 'name: parent\nnodes:\n  - {id: l, bash: "seq 7 | jq -sc ."}\n  - {id: s, depends_on: [l], workflow: child, with: {m: 1}, fan_out: {items: $l.output, as: n}}\n' >parent.yaml
     printf 'name: child\ninputs: {n: 0, m: 0}\nnodes:\n  - {id: x, bash: "echo $(( $INPUTS.n * $INPUTS.n + $INPUTS.m ))"}\n' >child.yaml
     cairn_is 0 run parent.yaml "${store[@]}" --run-id f-5; equal "$(output f-5/s)" '["2","5","10","17","26","37","50"]'
+    equal "$("$CAIRN" get f-5/s "${store[@]}" -o json | jq -r .inputs.fanOut.items)" '[1,2,3,4,5,6,7]' 'a value that was referred to'
     intact
 }
 test_fan_out_goes_on_after_a_kill_and_ends_when_cancelled() {
