@@ -213,7 +213,7 @@ static enum code read_blob(void *context, const struct digest *sha256, struct ar
                            struct error *err)
 {
     struct engine *engine = context;
-    return store_blob(engine->store, sha256, arena, out, err);
+    return turn_blob(engine, sha256, out) ? OK : store_blob(engine->store, sha256, arena, out, err);
 }
 
 void engine_mark(const struct store *store, char out[33])

@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 struct resident;
+struct turn;
 
 // ---- mailbox: the only mutable object shared between threads
 struct message {
@@ -148,6 +149,7 @@ struct engine {
     struct mailbox mailbox;
     struct message *arrived; // taken from the mailbox, not yet in the queue
     struct queue queue;
+    const struct turn *deciding;  // the turn whose inputs the kernel is asked about now; NULL: none
     struct put *puts, **last_put; // waiting for the next turn; last_put NULL: none
     struct heap timers;
     struct resident **table;
@@ -268,6 +270,8 @@ enum code input_value(struct engine *engine, struct queued *queued, const struct
                       struct error *err) MUST_CHECK;
 
 // subrun.c
+// turn.c
+bool turn_blob(const struct engine *engine, const struct digest *sha256, struct str *out);
 // playbooks.c
 enum { CHILD_DEPTH_MAX = 32 }; // runs that run runs
 enum code check_depth(struct engine *engine, const struct run *run, struct error *err) MUST_CHECK;

@@ -129,7 +129,30 @@ static enum code step_one(struct turn *turn, struct decided *decided, struct err
     if (rc) return rc;
     input->reuse = queued->reuse;
     decided->outcome = (struct outcome){.turn = &engine->turn};
-    return kernel_step(queued->resident->run, input, &engine->env, &decided->outcome, err);
+    engine->deciding = turn;
+    rc = kernel_step(queued->resident->run, input, &engine->env, &decided->outcome, err);
+    engine->deciding = NULL;
+    return rc;
+}
+
+// What this turn will store: a result is read by what is decided about it before it is there.
+bool turn_blob(const struct engine *engine, const struct digest *sha256, struct str *out)
+{
+    const struct turn *turn = engine->deciding;
+    for (size_t i = 0; turn && i < turn->count; i++) {
+        const struct decided *decided = &turn->decided[i];
+        for (size_t k = 0; k < decided->queued.blob_count; k++) {
+            if (!digest_eq(&decided->queued.blobs[k].sha256, sha256)) continue;
+            *out = decided->queued.blobs[k].bytes;
+            return true;
+        }
+        for (size_t k = 0; k < decided->outcome.blob_count; k++) {
+            if (!digest_eq(&decided->outcome.blobs[k].sha256, sha256)) continue;
+            *out = decided->outcome.blobs[k].bytes;
+            return true;
+        }
+    }
+    return false;
 }
 
 // An accepted RETRY_RUN and the start of the new run are one batch: who is told of the new run will find it (E2).
@@ -352,6 +375,7 @@ static enum code run_batch(struct turn *turn, struct error *err)
     turn->item_count = turn->summary_count = turn->blob_count = turn->inbox_count = 0;
     turn->items = NULL;
     turn->item_capacity = 0;
+    for (size_t i = 0; i < turn->count; i++) turn->decided[i].outcome = (struct outcome){0}; // of a try before this one
     note_draft_init(&turn->notes, engine->store, &engine->turn);
     enum code rc = step_all(turn, err);
     if (!rc) rc = make_room(turn, err);

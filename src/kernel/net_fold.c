@@ -417,7 +417,14 @@ static enum code fold_routed(struct run *run, const struct moment *m, uint32_t p
     uint32_t count = json_is(selected, JSON_ARRAY) ? selected->count : 0;
     p->phase = PLACE_IDLE;
     net->live--;
-    if (p->failed && count == 0)
+    const struct json *error = json_key(&m->value, "error");
+    if (!rc && error) { // what it set or passed on cannot be had
+        struct moment failed = *m;
+        failed.fault =
+            (struct fault){.code = STR("TEMPLATE_ERROR"), .message = json_text(error), .category = STR("validation")};
+        net->unhandled++;
+        rc = keep_root_cause(run, &failed, err);
+    } else if (p->failed && count == 0)
         net->unhandled++;
     else if (p->failed && net->unhandled == 0) { // taken care of: not why the run may fail later
         run->failed_step = (struct str){0};

@@ -133,6 +133,8 @@ enum code net_place_value(const struct run *run, uint32_t place, const struct ke
 enum code net_outcome_seen(struct arena *arena, const struct json *outcome, struct json *out,
                            struct error *err) MUST_CHECK;
 struct str net_address(const struct run *run, uint32_t place, uint32_t iteration, struct arena *arena); // ptr NULL
+// A result that is kept apart, as templates see it: {kind, store, sha256, bytes}.
+bool net_reference(struct arena *arena, const struct digest *blob, uint64_t size, struct json *out);
 enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 // Whether it holds; one that cannot be evaluated does not. E_NOMEM, E_IO, E_CORRUPT.
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err) MUST_CHECK;

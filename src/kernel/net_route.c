@@ -511,14 +511,13 @@ static enum code route(struct decide *d, uint32_t place)
     struct moment m = place_moment(d, MOMENT_ROUTED, place);
     if (rc) {
         // What was to be set or passed on cannot be had: the token stops here, and the run fails for it.
-        m.fault = template_fault(d, &local);
-        m.reason = m.fault.message;
+        m.reason = template_fault(d, &local).message;
         found.selected = json_array();
         found.set = json_object();
     }
     const char *event = p->failed ? "step.failed" : ns->has_loop ? "loop.done" : "step.done";
     bool ok = json_object_with(turn, 6, &m.value);
-    if (ok && m.fault.code.len > 0) ok = json_put(turn, &m.value, STR("error"), json_string(m.fault.message));
+    if (ok && rc) ok = json_put(turn, &m.value, STR("error"), json_string(m.reason));
     ok = ok && json_put(turn, &m.value, STR("event"), json_string(str_from(event))) &&
          json_put(turn, &m.value, STR("matched"), found.matched) &&
          json_put(turn, &m.value, STR("mode"), json_string(ns->inclusive ? STR("inclusive") : STR("exclusive"))) &&

@@ -57,6 +57,18 @@ enum code net_payload(const struct run *run, const struct moment *m, struct aren
     return fetch(run, &m->blob, run->env, arena, out, err);
 }
 
+bool net_reference(struct arena *arena, const struct digest *blob, uint64_t size, struct json *out)
+{
+    char hex[SHA256_HEX + 1];
+    digest_hex(blob, hex);
+    struct str sha = arena_copy(arena, str_from(hex));
+    return sha.ptr && json_object_with(arena, 6, out) &&
+           json_put(arena, out, STR("kind"), json_string(STR("result_ref"))) &&
+           json_put(arena, out, STR("store"), json_string(STR("object"))) &&
+           json_put(arena, out, STR("sha256"), json_string(sha)) &&
+           json_put(arena, out, STR("bytes"), json_int((int64_t)size));
+}
+
 // noetl:// of what a step or an iteration gave.
 struct str net_address(const struct run *run, uint32_t place, uint32_t iteration, struct arena *arena)
 {
@@ -98,18 +110,12 @@ enum code net_value_get(const struct run *run, const struct net_value *value, ui
     enum code rc = fetch(run, &value->blob, env, arena, &whole, err);
     *out = whole;
     if (rc || whole.type != JSON_OBJECT) return rc;
-    char hex[SHA256_HEX + 1];
-    digest_hex(&value->blob, hex);
     struct json ref;
-    struct str sha = arena_copy(arena, str_from(hex)), address = {0};
+    struct str address = {0};
     if (place != PROGRAM_TOP) address = net_address(run, place, iteration, arena);
-    bool ok = sha.ptr && json_object_with(arena, 6, &ref) &&
+    bool ok = net_reference(arena, &value->blob, value->size, &ref) &&
               (address.len == 0 || (json_put(arena, &ref, STR("ref"), json_string(address)) &&
                                     json_put(arena, &ref, STR("uri"), json_string(address)))) &&
-              json_put(arena, &ref, STR("kind"), json_string(STR("result_ref"))) &&
-              json_put(arena, &ref, STR("store"), json_string(STR("object"))) &&
-              json_put(arena, &ref, STR("sha256"), json_string(sha)) &&
-              json_put(arena, &ref, STR("bytes"), json_int((int64_t)value->size)) &&
               json_object_with(arena, whole.count + 3 + value->extracted.count, &made);
     for (uint32_t i = 0; ok && i < whole.count; i++)
         ok = json_put(arena, &made, whole.members[i].key, whole.members[i].value);
@@ -359,13 +365,15 @@ static enum code outcome_value(const struct net_view *view, struct json *out, st
     const struct net_place *p = &view->run->net->places[view->place];
     struct arena *arena = view->arena;
     struct json made, part;
-    bool ok = json_object_with(arena, 3, &made);
+    bool ok = json_object_with(arena, 4, &made);
     enum code rc = OK;
     if (p->failed) {
         rc = fault_value(&p->fault, arena, &part, err);
         ok = ok && !rc && json_put(arena, &made, STR("error"), part);
     } else {
         rc = net_place_value(view->run, view->place, view->env, arena, &part, err);
+        const struct json *ref = rc ? NULL : json_key(&part, "_ref");
+        if (ok && p->value.has_blob && ref) ok = json_put(arena, &made, STR("ref"), *ref);
         bool http = !rc && json_key(&part, "status_code") && json_key(&part, "headers");
         ok = ok && !rc && (!http || json_put(arena, &made, STR("http"), json_object())) &&
              json_put(arena, &made, STR("result"), part.type == 0 ? json_null() : part);

@@ -440,6 +440,12 @@ static enum code judge_task(struct decide *d, uint32_t index, const struct json 
     struct json seen;
     enum code rc = net_outcome_seen(d->out->turn, outcome, &seen, d->err);
     if (rc) return rc;
+    if (d->input->kind == INPUT_RESULT && d->input->step == index && d->input->has_blob) {
+        struct json ref;
+        bool ok_ref = net_reference(d->out->turn, &d->input->blob, d->input->blob_size, &ref) &&
+                      json_put(d->out->turn, &seen, STR("ref"), ref);
+        if (!ok_ref) return no_memory(d->err);
+    }
     struct net_view view = view_of(d, index);
     view.outcome = &seen;
     rc = match(d, &view, task, v);

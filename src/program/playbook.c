@@ -221,6 +221,10 @@ static void read_workbook(struct playbook *pb, const struct json *workbook)
         wrong_type(r, workbook, "workbook", "a list of entries");
         return;
     }
+    const struct json *tasks =
+        workbook->type == JSON_OBJECT && workbook->count == 1 ? json_key(workbook, "tasks") : NULL;
+    if (tasks && (tasks->type == JSON_ARRAY || (tasks->type == JSON_OBJECT && !json_key(tasks, "kind"))))
+        workbook = tasks;
     pb->workbook = ARENA_ARRAY(r->scratch, workbook->count, struct workbook_entry);
     if (!pb->workbook) {
         r->failed = true;

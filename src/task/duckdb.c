@@ -68,6 +68,7 @@ static void run(struct task_call *call)
     tool_result_free(&ended);
 }
 
-static const char *const fields[] = {"database", "auth", "command",   "commands",   "query",
-                                     "queries",  "sql",  "statement", "statements", NULL};
+static const char *const fields[] = {"database",    "auth",         "command",   "commands",   "query",
+                                     "queries",     "sql",          "statement", "statements", "script",
+                                     "command_b64", "commands_b64", NULL};
 const struct task_kind kind_duckdb = {.name = "duckdb", .fields = fields, .run = run, .process = true};

@@ -2,6 +2,7 @@
 #include "task/kind.h"
 
 #include <string.h>
+#include <unistd.h>
 
 enum { STATEMENTS_MAX = 1001, PARAMETERS_MAX = 1000 };
 
@@ -87,6 +88,83 @@ size_t sql_split(struct str script, struct str *out, size_t max)
     return count;
 }
 
+// ---- texts that stand elsewhere
+
+static int sixtet(char c)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? strchr(letters, c) : NULL;
+    return at ? (int)(at - letters) : -1;
+}
+
+// command_b64 and commands_b64
+static bool decode(struct task_call *call, struct str text, struct str *out)
+{
+    char *made = arena_alloc(call->arena, text.len + 1);
+    if (!made) return call_no_memory(call), false;
+    size_t len = 0;
+    uint32_t bits = 0;
+    unsigned have = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        int six = sixtet(text.ptr[i]);
+        if (six < 0 && text.ptr[i] != '=' && !strchr(" \r\n\t", text.ptr[i])) {
+            call_fail(call, TASK_CLIENT, "SQL_MISSING", "no SQL command provided: this is not base64");
+            return false;
+        }
+        if (six < 0) continue;
+        bits = bits << 6 | (uint32_t)six;
+        have += 6;
+        if (have < 8) continue;
+        have -= 8;
+        made[len++] = (char)(bits >> have & 0xFF);
+    }
+    *out = call_clean(call, (struct str){made, len});
+    return true;
+}
+
+// A file as it is named, else beside the document and further up.
+static struct str near_document(struct task_call *call, struct str path)
+{
+    struct str document = json_text(json_key(&call->input, "document")), here = document;
+    if (str_starts(path, STR("/")) || access(call_printf(call, "%.*s", STR_ARG(path)).ptr, R_OK) == 0) return path;
+    while (here.len > 0) {
+        while (here.len > 0 && here.ptr[here.len - 1] != '/') here.len--;
+        struct str there = call_printf(call, "%.*s%.*s", STR_ARG(here), STR_ARG(path));
+        if (access(there.ptr, R_OK) == 0) return there;
+        if (here.len > 0) here.len--;
+    }
+    return path;
+}
+
+static bool load_script(struct task_call *call, const struct json *script, struct str *out)
+{
+    struct str uri = json_is(script, JSON_STRING) ? script->text : json_text(json_key(script, "uri"));
+    struct fetch_answer answer;
+    struct web_call request = {.method = STR("GET"), .url = uri};
+    bool web = str_starts(uri, STR("http://")) || str_starts(uri, STR("https://")) || str_starts(uri, STR("s3://")) ||
+               str_starts(uri, STR("gs://"));
+    if (str_starts(uri, STR("file://"))) uri = str_slice(uri, 7, uri.len);
+    if (!web) return call_read_file(call, near_document(call, uri), out);
+    if (!web_call(call, &request, &answer)) return false;
+    if (answer.status != 200) {
+        call_fail(call, TASK_NOT_FOUND, "SCRIPT_NOT_FOUND", "%.*s answered %d", STR_ARG(uri), answer.status);
+        call->out.retryable = answer.status >= 500;
+        return false;
+    }
+    *out = call_clean(call, answer.body);
+    return true;
+}
+
+// SQL that is not written out. *out is empty when there is none.
+static bool text_elsewhere(struct task_call *call, struct str *out)
+{
+    const struct json *encoded = call_get(call, "command_b64"), *script = call_get(call, "script");
+    if (!encoded) encoded = call_get(call, "commands_b64");
+    *out = (struct str){0};
+    if (json_is(encoded, JSON_STRING)) return decode(call, encoded->text, out);
+    return !script || load_script(call, script, out);
+}
+
 bool call_script(struct task_call *call, struct str **out, size_t *count)
 {
     static const char *const names[] = {"command", "commands", "query", "queries", "sql", "statement", "statements"};
@@ -103,6 +181,10 @@ bool call_script(struct task_call *call, struct str **out, size_t *count)
         struct str text = str_trim(json_text(item));
         if (text.len) (*out)[(*count)++] = text;
     }
+    struct str found = {0};
+    if (!value && !text_elsewhere(call, &found)) return false;
+    found = str_trim(found);
+    if (found.len) (*out)[(*count)++] = found;
     if (*count) return true;
     call_fail(call, TASK_CLIENT, "SQL_MISSING", "no SQL command provided: %s needs command, commands or query",
               call->kind->name);

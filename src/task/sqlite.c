@@ -202,7 +202,7 @@ static void run(struct task_call *call)
     sqlite_ops.close(call, base);
 }
 
-static const char *const fields[] = {"database",   "db",     "path",       "file",        "command",
-                                     "commands",   "query",  "queries",    "sql",         "statement",
-                                     "statements", "params", "parameters", "transaction", NULL};
+static const char *const fields[] = {"database",    "db",           "path",   "file",       "command",     "commands",
+                                     "query",       "queries",      "sql",    "statement",  "statements",  "script",
+                                     "command_b64", "commands_b64", "params", "parameters", "transaction", NULL};
 const struct task_kind kind_sqlite = {.name = "sqlite", .fields = fields, .run = run};

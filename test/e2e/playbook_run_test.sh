@@ -245,6 +245,52 @@ YAML
     equal "$(events_of queue | grep -c '^loop.started')" 4 'frames, the last one empty'
     intact
 }
+# What is decided about a large result is decided before it is stored.
+test_arcs_and_patches_read_large_results_NX_2u() {
+    book arcs >arcs.yaml <<'YAML'
+workflow:
+  - step: start
+    tool:
+      kind: python
+      code: 'result = {"rows": ["x" * 100] * 2000, "n": 2000}'
+      spec: {policy: {rules: [{else: {then: {do: continue, set: {ctx.ref: "{{ output.ref }}"}}}}]}}
+    set: {ctx.address: "{{ output.ref.uri }}", ctx.n: "{{ start.n }}"}
+    next: {arcs: [{step: many, when: "{{ start.n > 1000 }}", args: {first: "{{ start.rows[0] | length }}"}}, {step: few}]}
+  - step: many
+    tool:
+      - {name: load, kind: artifact, action: get, input: {result_ref: "{{ ctx.ref }}"}}
+      - {name: told, kind: python, input: {n: "{{ load.data.n }}", a: "{{ ctx.address }}", m: "{{ ctx.n }}", f: "{{ first }}"}, code: 'result = [n, m, f, a]'}
+  - {step: few, tool: {kind: noop}}
+YAML
+    runs arcs
+    equal "$(result arcs many)" '[2000,2000,100,"noetl://execution/arcs/step/start"]'
+    intact
+}
+test_what_cannot_be_set_or_passed_on_fails_the_run() {
+    for wrong in 'set: {ctx.x: "{{ 1 / 0 }}"}, next: [end]' 'next: {arcs: [{step: end, args: {x: "{{ 1 / 0 }}"}}]}'; do
+        book wrong <<<"workflow: [{step: start, tool: {kind: noop}, $wrong}, {step: end, tool: {kind: noop}}]" >wrong.yaml
+        rm -f store.db*
+        cairn_is 10 run wrong.yaml "${store[@]}" --run-id wrong --progress none
+        cairn_is 0 get wrong "${store[@]}"; has out 'division by zero'
+    done
+}
+test_sql_that_stands_elsewhere() {
+    mkdir -p deep/er
+    echo 'select 41 + 1 as n;' >deep/q.sql
+    book sql >deep/er/sql.yaml <<'YAML'
+workbook: {tasks: {}}
+workflow:
+  - step: start
+    tool: {kind: sqlite, command_b64: "c2VsZWN0IDEgYXMgYTsgc2VsZWN0IDIgYXMgYjs="}
+    next: [b]
+  - {step: b, tool: {kind: sqlite, script: {uri: q.sql, source: {type: file}}}, next: [c]}
+  - {step: c, tool: {kind: sqlite, script: no.sql, spec: {policy: {rules: [{then: {do: continue}}]}}}, next: [d]}
+  - step: d
+    tool: {kind: python, input: {a: "{{ start.command_1.rows[0].b }}", b: "{{ b.command_0.rows[0].n }}", c: "{{ c.error.code }}"}, code: 'result = [a, b, c]'}
+YAML
+    cairn_is 0 run deep/er/sql.yaml "${store[@]}" --run-id sql --progress none
+    equal "$(result sql d)" '[2,42,"FILE_NOT_READABLE"]'
+}
 # A loop in a loop is a playbook with a loop, run by one.
 test_nested_loops_see_the_iteration_around_them() {
     book inner >inner.yaml <<'YAML'
