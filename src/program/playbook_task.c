@@ -119,9 +119,10 @@ static void read_timeout(struct playbook *pb, const struct layers *layers, struc
     if (is_whole_timeout(value)) read_seconds(pb, value, "timeout_s", &task->timeout_ms);
 }
 
-// policy.emit.events of what is around the task, when it names events and not these.
+// Decisions about tasks without a policy are told, but for noop; policy.emit.events of what is around the task is the switch.
 static void read_quiet(const struct layers *layers, struct net_task *task)
 {
+    task->quiet = task->in_process; // nothing can follow from a noop but that it goes on
     for (size_t i = 0; i < layers->count; i++) {
         const struct json *policy = field(layers->items[i], "policy", NULL);
         const struct json *emit = json_is(policy, JSON_OBJECT) ? field(policy, "emit", NULL) : NULL;
