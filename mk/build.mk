@@ -34,7 +34,7 @@ $(B)/gen/tables.c: tools/embed $(TABLES) | $(B)/gen/.dir
 TEMPLATES := $(sort $(wildcard examples/*.json examples/*.yaml examples/scripts/*))
 $(B)/gen/templates.c: tools/embed $(TEMPLATES) | $(B)/gen/.dir
 	@sh tools/embed --as template $(TEMPLATES) > $@.tmp && mv $@.tmp $@
-SCRIPTS := src/task/python.py
+SCRIPTS := $(sort $(wildcard src/task/*.py))
 $(B)/gen/scripts.c: tools/embed $(SCRIPTS) | $(B)/gen/.dir
 	@sh tools/embed --as script $(SCRIPTS) > $@.tmp && mv $@.tmp $@
 $(B)/gen/%.o: $(B)/gen/%.c

@@ -1,6 +1,8 @@
 // What every kind needs: its fields, lines for the log, files.
 #include "task/kind.h"
 
+#include "schema/embedded.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -17,6 +19,15 @@ const struct json_limits task_limits = {
     .key_count_max = 1000000,
     .number_size_max = 512,
 };
+
+struct str task_script(const char *path)
+{
+    for (size_t i = 0; i < embedded_script_count; i++)
+        if (strcmp(embedded_scripts[i].name, path) == 0)
+            return (struct str){(const char *)embedded_scripts[i].bytes, embedded_scripts[i].size};
+    INVARIANT(!"a script that the binary carries");
+    return (struct str){0};
+}
 
 // ---- fields
 

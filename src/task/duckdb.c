@@ -1,7 +1,10 @@
-// Kind duckdb: the user's `duckdb`, which prints the rows of each query as a JSON array; the last one is the result.
+// Kind duckdb: the user's `duckdb`, which prints the rows of each query as a JSON array; the last one is the result. Where there is
+// only Python's library, duckdb.py does the same with it.
 #include "task/kind.h"
 
 #include <string.h>
+
+enum { NO_LIBRARY = 3 }; // exit of duckdb.py
 
 // The arrays of what was printed, one behind the other; the last one counts.
 static struct json last_rows(struct task_call *call, struct str text)
@@ -40,25 +43,41 @@ static bool script_of(struct task_call *call, struct buf *script)
     return buf_ok(script);
 }
 
+static bool is_missing(const struct tool_result *ended)
+{
+    return !ended->ok && str_is(ended->fault.code, "COMMAND_NOT_FOUND");
+}
+
+static bool execute(struct task_call *call, struct str script, struct tool_result *ended)
+{
+    struct str database = call_string(call, "database", ":memory:");
+    const struct str program[] = {STR("duckdb"), STR("-batch"), STR("-bail"), STR("-json"), database};
+    const struct str python[] = {STR("python3"), STR("-c"), task_script("src/task/duckdb.py"), database};
+    struct tool_request request = {.argv = program, .argc = ARRAY_COUNT(program), .input = script, .report = 1};
+    if (!call_process(call, &request, ended)) return false;
+    if (!is_missing(ended)) return true;
+    tool_result_free(ended);
+    request.argv = python;
+    request.argc = ARRAY_COUNT(python);
+    return call_process(call, &request, ended);
+}
+
 static void run(struct task_call *call)
 {
     struct buf script;
     struct tool_result ended;
-    struct str database = call_string(call, "database", ":memory:");
     buf_init(&script, TASK_BODY_MAX);
-    const struct str argv[] = {STR("duckdb"), STR("-batch"), STR("-bail"), STR("-json"), database};
-    bool ran = script_of(call, &script);
-    struct tool_request request = {.argv = argv, .argc = ARRAY_COUNT(argv), .input = buf_str(&script), .report = 1};
-    if (ran) ran = call_process(call, &request, &ended);
+    bool ran = script_of(call, &script) && execute(call, buf_str(&script), &ended);
     secret_wipe(buf_str(&script));
     buf_release(&script);
     if (!ran) return;
     struct str text = arena_copy(call->arena, ended.report);
     if (ended.ok) {
         call_done(call, last_rows(call, text.ptr ? text : STR("")));
-    } else if (str_is(ended.fault.code, "COMMAND_NOT_FOUND")) {
+    } else if (is_missing(&ended) || (ended.fault.has_exit && ended.fault.exit_code == NO_LIBRARY)) {
         call_fail(call, TASK_NOT_FOUND, "DUCKDB_NOT_INSTALLED",
-                  "the program duckdb is not in PATH; kind duckdb runs with the user's own");
+                  "neither the program duckdb is in PATH nor has python3 the module duckdb; kind duckdb runs with the "
+                  "user's own");
     } else if (ended.fault.has_exit) {
         struct str why = str_trim(ended.errors);
         call_fail(call, TASK_SCHEMA, "DUCKDB_FAILED", "%.*s", STR_ARG(why.len ? why : ended.fault.message));

@@ -100,6 +100,7 @@ void bases_release(struct task_bases *bases);
 
 // ---- task.c
 const struct task_options *tasks_options(const struct tasks *tasks);
+struct str task_script(const char *path); // a script of this directory that the binary carries, for an interpreter's -c
 const struct tool_request *call_request(const struct task_call *call); // without its input
 // Whether it is to end: cancelled, too late, or everything ends. `call` as void * so that it fits callbacks.
 bool call_stopped(void *call);

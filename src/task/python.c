@@ -1,6 +1,5 @@
 // Kind python: the user's python3, as a process of the tools. A fixed wrapper reads what it has to do from stdin, runs it, and writes an
 // outcome to descriptor 3, so that stdout and stderr are the log of the step and nothing else.
-#include "schema/embedded.h"
 #include "task/kind.h"
 
 #include <string.h>
@@ -117,8 +116,7 @@ static void run(struct task_call *call)
         call_no_memory(call);
         return;
     }
-    const struct str argv[] = {
-        STR("python3"), STR("-c"), {(const char *)embedded_scripts[0].bytes, embedded_scripts[0].size}};
+    const struct str argv[] = {STR("python3"), STR("-c"), task_script("src/task/python.py")};
     struct tool_request request = {.argv = argv, .argc = ARRAY_COUNT(argv), .input = buf_str(&input), .report = 3};
     bool ran = call_process(call, &request, &ended);
     secret_wipe(buf_str(&input));

@@ -43,20 +43,57 @@ static void nothing_selected_is_no_row(void)
     task_end();
 }
 
-static void without_the_program_it_says_so(void)
+// A directory with only a python3 in it comes instead of PATH.
+static void only_python(void)
 {
-    struct stat stat_;
+    char dir[700], line[2000];
+    snprintf(dir, sizeof(dir), "%s/only", test_dir());
+    mkdir(dir, 0755);
+    snprintf(line, sizeof(line),
+             "python3 -c 'import sys; print(\"#!/bin/sh\\nexec\", sys.executable, \"\\\"$@\\\"\")' >'%s/python3' && "
+             "chmod +x '%s/python3'",
+             dir, dir);
+    CHECK(system(line) == 0);
+    setenv("PATH", dir, 1);
+}
+
+static void without_the_program_the_library_of_python_does_the_same(void)
+{
+    if (system("python3 -c 'import duckdb' >/dev/null 2>&1") != 0) test_skip("python3 has no module duckdb");
     task_begin(&duckdb, NULL);
-    if (stat("/usr/bin/duckdb", &stat_) == 0) test_skip("duckdb is installed");
-    setenv("PATH", "/nowhere", 1);
+    only_python();
+    struct json outcome = task_do(duckdb.ok);
+    task_is(&outcome, "result", duckdb.ok_result);
+    outcome = task_do(duckdb.fails);
+    task_is(&outcome, "error.kind", "\"schema\"");
+    outcome = task_do("{\"query\":\"select 1.50::decimal(4,2) as d, date '2026-01-02' as day, [1, 2] as l\"}");
+    task_is(&outcome, "result", "[{\"d\":1.5,\"day\":\"2026-01-02\",\"l\":[1,2]}]");
+    outcome = task_do("{\"commands\":[\"create table t (a integer)\",\"insert into t values (1)\"]}");
+    task_is(&outcome, "result", "[]");
+    task_end();
+}
+
+static void without_the_program_and_the_library_it_says_so(void)
+{
+    bool library = system("python3 -c 'import duckdb' >/dev/null 2>&1") == 0;
+    task_begin(&duckdb, NULL);
+    if (library)
+        setenv("PATH", "/nowhere", 1);
+    else
+        only_python();
     struct json outcome = task_do("{\"query\":\"select 1\"}");
+    task_is(&outcome, "error.code", "\"DUCKDB_NOT_INSTALLED\"");
+    setenv("PATH", "/nowhere", 1);
+    outcome = task_do("{\"query\":\"select 1\"}");
     task_is(&outcome, "error.code", "\"DUCKDB_NOT_INSTALLED\"");
     task_end();
 }
 
 int main(int argc, char **argv)
 {
-    static const struct test more[] = {TEST(nothing_selected_is_no_row), TEST(without_the_program_it_says_so)};
+    static const struct test more[] = {TEST(nothing_selected_is_no_row),
+                                       TEST(without_the_program_the_library_of_python_does_the_same),
+                                       TEST(without_the_program_and_the_library_it_says_so)};
     duckdb.more = more;
     duckdb.more_count = ARRAY_COUNT(more);
     return task_suite(&duckdb, argc, argv);
