@@ -164,10 +164,11 @@ void crew_job_start(struct crew *crew, struct job *job, const struct remote_task
     job->log_max = request.log_max < LOG_HELD_MAX ? request.log_max : LOG_HELD_MAX;
     request.ticket = crew_job_ticket(crew, job);
     bool function = request.function.len > 0;
+    // Before our lock: functions deliver with theirs held.
+    struct tools *tools = function ? tools_for(crew, request.function) : crew->tools;
     pthread_mutex_lock(&crew->mutex);
     job->since_ms = os_now().mono_ms;
     job->lease_until = job->since_ms + task->lease_ms;
-    struct tools *tools = function ? tools_for(crew, request.function) : crew->tools;
     job->tools = tools ? tools : crew->tools;
     job->state = JOB_RUNNING;
     if (job->lane->busy == 1) pthread_cond_signal(&job->lane->changed); // there was nothing to keep
