@@ -369,7 +369,7 @@ static void pg_close(struct store *base)
     if (store->link && PQstatus(store->link) == CONNECTION_OK) pg_leave(store);
     PQfinish(store->link);
     buf_release(&store->args.bytes);
-    free(store->released);
+    free(store->released.items);
     free(store->ahead);
     free(store->place.conninfo);
     free(store->place.schema);

@@ -16,19 +16,15 @@
 #define CAIRN_STORE_POSTGRES_H
 
 #include "base/buf.h"
-#include "store/backend.h"
+#include "store/sql.h"
 
 #include "os/pq.h"
 
 #include <postgresql/libpq-fe.h>
 
-// runs as r, run_heads as h, in the order that pg_take_head expects.
-#define PG_HEAD_COLUMNS                                                                                                \
-    "r.run_no,r.tenant_id,r.run_id,r.project_id,r.environment_id,r.plan_id,r.plan_version,r.name,r.vocabulary,"        \
-    "r.document,r.parent_run,r.original_run,h.last_seq,h.ledger_seq,h.head,h.ledger_head,h.updated_ms,h.terminal,"     \
-    "h.epoch,h.owner,h.status,h.substatus,h.steps_total,h.steps_completed,h.steps_failed,h.steps_skipped,"             \
-    "h.steps_running,h.created_ms,h.started_ms,h.ended_ms,h.cause,h.shard::int8"
-// workflow_events as e, in the order that pg_take_event expects.
+// SQL_HEAD_COLUMNS, and the shard.
+#define PG_HEAD_COLUMNS SQL_HEAD_COLUMNS ",h.shard::int8"
+// workflow_events as e, in the order that sql_take_event expects.
 #define PG_EVENT_COLUMNS                                                                                               \
     "e.sequence,e.event_type,e.\"timestamp\",e.payload,e.record_prefix,e.record_suffix,e.key,e.run_id"
 
@@ -129,11 +125,6 @@ struct pg_args {
     uint32_t elements; // of it
 };
 
-struct pg_released { // a lease given back in memory, not yet in the store; or one taken ahead
-    int64_t run_no;
-    uint64_t epoch;
-};
-
 struct pg_place {   // what the URL says beyond what libpq understands
     char *conninfo; // for libpq, without our own parameters
     char *schema;   // as given, "cairn" when it is not
@@ -165,9 +156,8 @@ struct pg_store {
     bool several;   // it is one among others (S17): when its row is gone it is fenced, and joins anew
     int64_t token;  // of the last call of append; the engine's row has that of the last one that was committed
     int64_t renew_at_ms;
-    struct pg_released *released;
-    size_t released_count, released_capacity;
-    struct pg_released *ahead; // claimed in the store, not yet by anybody here
+    struct sql_released_list released;
+    struct sql_released *ahead; // claimed in the store, not yet by anybody here
     size_t ahead_count;
     int64_t
         blobs_engine;    // last number given to an engine when the blobs were listed; -1 = others lived, 0 = not listed
@@ -234,9 +224,7 @@ extern const char pg_append_sql[]; // the call; its parameters are those of post
 
 // ---- the operations
 enum code pg_commit(struct store *, struct commit *, struct arena *turn, struct error *);
-enum code pg_take_head(const PGresult *rows, int row, struct arena *arena, struct run_head *out, int64_t *owner,
-                       struct error *err) MUST_CHECK;
-enum code pg_take_event(const PGresult *rows, int row, struct arena *arena, struct record *out) MUST_CHECK;
+struct sql_row pg_row(const PGresult *rows, int row);
 enum code pg_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *, struct error *);
 enum code pg_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
 enum code pg_read(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,

@@ -101,25 +101,6 @@ static void run_args(struct pg_store *store, const struct heads *heads)
     pg_array_end(store);
 }
 
-// The record is prefix, payload, suffix: the payload stands in a column of its own and nothing is stored twice.
-enum part { PREFIX, PAYLOAD, SUFFIX };
-
-static struct str record_part(const struct encoded *encoded, enum part part)
-{
-    struct str bytes = encoded->bytes;
-    size_t from = bytes.len;
-    size_t to = bytes.len;
-    if (encoded->payload.len) {
-        INVARIANT(encoded->payload.ptr >= bytes.ptr);
-        from = (size_t)(encoded->payload.ptr - bytes.ptr);
-        to = from + encoded->payload.len;
-        INVARIANT(to <= bytes.len);
-    }
-    return part == PREFIX    ? str_slice(bytes, 0, from)
-           : part == PAYLOAD ? str_slice(bytes, from, to)
-                             : str_slice(bytes, to, bytes.len);
-}
-
 #define ITEMS(list, put, type, field)                                                                                  \
     do {                                                                                                               \
         pg_array(store, type);                                                                                         \
@@ -143,9 +124,9 @@ static void event_args(struct pg_store *store, const struct commit *commit, cons
         pg_array_text(store, (struct str){time, CIVIL_SIZE - 1});
     }
     pg_array_end(store);
-    ITEMS(event, pg_array_text, PG_TEXT, record_part(&EVENT->encoded, PAYLOAD));
-    ITEMS(event, pg_array_text, PG_TEXT, record_part(&EVENT->encoded, PREFIX));
-    ITEMS(event, pg_array_text, PG_TEXT, record_part(&EVENT->encoded, SUFFIX));
+    ITEMS(event, pg_array_text, PG_TEXT, sql_record(&EVENT->encoded).payload);
+    ITEMS(event, pg_array_text, PG_TEXT, sql_record(&EVENT->encoded).prefix);
+    ITEMS(event, pg_array_text, PG_TEXT, sql_record(&EVENT->encoded).suffix);
     ITEMS(event, pg_array_text, PG_BYTEA, ((struct str){(const char *)EVENT->encoded.key.b, KEY_SIZE}));
 #undef EVENT
 }
@@ -311,7 +292,7 @@ enum code pg_commit(struct store *base, struct commit *commit, struct arena *tur
     }
     rc = send(store, commit, &heads, err);
     if (rc) return rc;
-    store->released_count = 0;
+    store->released.count = 0;
     store->idle_polls = 0;
     store->plans.rows += commit->event_count + commit->ledger_count;
     store->renew_at_ms = os_now().mono_ms + store->place.lease_ms / 3;

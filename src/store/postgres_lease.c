@@ -5,9 +5,7 @@
 // Neither is what keeps runs safe: a claim raises the epoch, and an append of an older one is refused inside its transaction.
 #include "store/postgres.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { IDLE_POLLS = 2 };
@@ -108,10 +106,10 @@ enum code pg_mark_owned(struct pg_store *store, struct run_head *heads, const in
 void pg_released_args(struct pg_store *store)
 {
     pg_array(store, PG_INT8);
-    for (size_t i = 0; i < store->released_count; i++) pg_array_int(store, store->released[i].run_no);
+    for (size_t i = 0; i < store->released.count; i++) pg_array_int(store, store->released.items[i].run_no);
     pg_array_end(store);
     pg_array(store, PG_INT8);
-    for (size_t i = 0; i < store->released_count; i++) pg_array_int(store, (int64_t)store->released[i].epoch);
+    for (size_t i = 0; i < store->released.count; i++) pg_array_int(store, (int64_t)store->released.items[i].epoch);
     pg_array_end(store);
 }
 
@@ -171,7 +169,7 @@ static enum code claim(struct pg_store *store, struct str tenant, struct str run
 static bool taken_ahead(struct pg_store *store, const struct run_head *head)
 {
     for (size_t i = 0; i < store->ahead_count; i++) {
-        struct pg_released *one = &store->ahead[i];
+        struct sql_released *one = &store->ahead[i];
         if (one->run_no != (int64_t)head->position) continue;
         bool ours = one->epoch == head->epoch;
         *one = store->ahead[--store->ahead_count];
@@ -180,22 +178,13 @@ static bool taken_ahead(struct pg_store *store, const struct run_head *head)
     return false;
 }
 
-static void give_back(struct pg_store *store, struct pg_released one)
-{
-    if (store->released_count == store->released_capacity) {
-        size_t capacity = store->released_capacity ? store->released_capacity * 2 : 16;
-        void *grown = realloc(store->released, capacity * sizeof(*store->released));
-        if (!grown) return; // it stays ours until we end
-        store->released = grown;
-        store->released_capacity = capacity;
-    }
-    store->released[store->released_count++] = one;
-}
-
 enum code pg_claim_ahead(struct store *base, const struct run_name *runs, size_t count, struct error *err)
 {
     struct pg_store *store = pg_of(base);
-    while (store->ahead_count > 0) give_back(store, store->ahead[--store->ahead_count]);
+    while (store->ahead_count > 0) {
+        const struct sql_released *one = &store->ahead[--store->ahead_count];
+        sql_release(&store->released, one->run_no, one->epoch);
+    }
     if (count == 0 || !base->member || !store->engine) return OK;
     void *room = realloc(store->ahead, count * sizeof(*store->ahead));
     if (!room) return error_set(err, E_NOMEM, "out of memory");
@@ -214,7 +203,7 @@ enum code pg_claim_ahead(struct store *base, const struct run_name *runs, size_t
     enum code rc = pg_once(store, PG_CLAIM_AHEAD, "claim runs", &rows, &lost, &local);
     for (int i = 0; !rc && i < PQntuples(rows) && store->ahead_count < count; i++)
         store->ahead[store->ahead_count++] =
-            (struct pg_released){pg_get_int(rows, i, 0), (uint64_t)pg_get_int(rows, i, 1)};
+            (struct sql_released){pg_get_int(rows, i, 0), (uint64_t)pg_get_int(rows, i, 1)};
     bool fenced = pg_state_is(rows, "CA004");
     PQclear(rows);
     if (lost) return pg_reconnect(store, err);
@@ -234,7 +223,7 @@ enum code pg_claim(struct store *base, struct str tenant, struct str run, struct
     }
     if (!rc) rc = claim(store, tenant, run, err);
     if (rc) return rc;
-    store->released_count = 0;
+    store->released.count = 0;
     rc = pg_head(base, tenant, run, arena, out, err);
     *backend_id = (int64_t)out->position;
     return rc;
@@ -243,17 +232,17 @@ enum code pg_claim(struct store *base, struct str tenant, struct str run, struct
 // Written with the next batch, or when there is none for a while: the end of a run must not cost a transaction.
 void pg_release(struct store *base, struct run_log *log)
 {
-    give_back(pg_of(base), (struct pg_released){log->backend_id, log->epoch});
+    sql_release(&pg_of(base)->released, log->backend_id, log->epoch);
 }
 
 static enum code flush_released(struct pg_store *store, struct error *err)
 {
-    if (store->released_count == 0) return OK;
+    if (store->released.count == 0) return OK;
     pg_clear(store);
     pg_int(store, store->engine);
     pg_released_args(store);
     enum code rc = pg_call(store, PG_RELEASE, "release runs", err);
-    if (!rc) store->released_count = 0;
+    if (!rc) store->released.count = 0;
     return rc;
 }
 
@@ -291,26 +280,13 @@ static enum code renew(struct pg_store *store, int64_t now_ms, struct error *err
 
 // ---- inbox
 
-// A handle that only reads writes through another one.
-static enum code post_from_reader(struct pg_store *store, struct str tenant, struct str run, struct str signal_id,
-                                  struct str bytes, struct error *err)
-{
-    struct store_options options = store->base.options;
-    options.mode = STORE_WRITE;
-    options.create = false;
-    struct store *writer = NULL;
-    enum code rc = store_open_postgres(str_from(store->base.url), &options, &writer, err);
-    if (rc) return rc;
-    rc = pg_post(writer, tenant, run, signal_id, bytes, err);
-    writer->ops->close(writer);
-    return rc;
-}
-
 enum code pg_post(struct store *base, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                   struct error *err)
 {
     struct pg_store *store = pg_of(base);
-    if (base->options.mode != STORE_WRITE) return post_from_reader(store, tenant, run, signal_id, bytes, err);
+    const struct run_name name = {tenant, run};
+    if (base->options.mode != STORE_WRITE)
+        return sql_post_as_writer(base, store_open_postgres, str_from(base->url), 0, &name, signal_id, bytes, err);
     pg_clear(store);
     pg_text(store, tenant);
     pg_text(store, run);

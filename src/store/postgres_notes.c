@@ -76,17 +76,6 @@ enum code pg_next_space(struct store *base, struct str after, struct arena *aren
     return rc;
 }
 
-static enum code take_item(const PGresult *rows, int row, struct arena *arena, struct feed_item *out)
-{
-    *out = (struct feed_item){.position = (uint64_t)pg_get_int(rows, row, 8)};
-    enum code rc = pg_take_event(rows, row, arena, &out->record);
-    if (rc) return rc;
-    out->run = out->record.columns->run;
-    out->vocabulary = vocabulary_parse(pg_get(rows, row, 10));
-    if (!out->vocabulary) return E_CORRUPT;
-    return pg_copy(rows, row, 9, arena, &out->tenant) ? OK : E_NOMEM;
-}
-
 enum code pg_feed(struct store *base, uint64_t after, size_t limit, struct arena *arena, struct feed *out,
                   struct error *err)
 {
@@ -100,7 +89,10 @@ enum code pg_feed(struct store *base, uint64_t after, size_t limit, struct arena
     size_t count = (size_t)PQntuples(rows);
     out->items = ARENA_ARRAY(arena, count + 1, struct feed_item);
     if (!out->items) rc = E_NOMEM;
-    for (size_t i = 0; i < count && !rc; i++) rc = take_item(rows, (int)i, arena, &out->items[i]);
+    for (size_t i = 0; i < count && !rc; i++) {
+        struct sql_row row = pg_row(rows, (int)i);
+        rc = sql_take_item(&row, arena, &out->items[i]);
+    }
     PQclear(rows);
     if (rc) return error_set(err, rc, "cannot read the feed: %s", code_text(rc));
     out->count = count;

@@ -1,7 +1,5 @@
 #include "store/postgres.h"
 
-#include <stdio.h>
-#include <string.h>
 
 static enum code out_of_memory(struct error *err)
 {
@@ -20,54 +18,29 @@ static int64_t clamp(uint64_t value)
 
 // ---- heads
 
-static void take_text(const PGresult *rows, int row, int column, char *out, size_t size)
+static struct str row_bytes(const struct sql_row *row, int column)
 {
-    snprintf(out, size, "%.*s", STR_ARG(pg_get(rows, row, column)));
+    return pg_get(row->answer, row->index, column);
 }
 
-static bool take_identity(const PGresult *rows, int row, struct arena *arena, struct run_head *out)
+static int64_t row_number(const struct sql_row *row, int column)
 {
-    struct str *const texts[] = {&out->ids.tenant,  &out->ids.run,          &out->ids.project, &out->ids.environment,
-                                 &out->ids.plan_id, &out->ids.plan_version, &out->name};
-    for (int i = 0; i < (int)ARRAY_COUNT(texts); i++)
-        if (!pg_copy(rows, row, i + 1, arena, texts[i])) return false;
-    return pg_copy(rows, row, 10, arena, &out->parent_run) && pg_copy(rows, row, 11, arena, &out->original_run);
+    return PQgetlength(row->answer, row->index, column) == 1 ? pg_get_bool(row->answer, row->index, column)
+                                                             : pg_get_int(row->answer, row->index, column);
 }
 
-static void take_summary(const PGresult *rows, int row, struct run_summary *out)
+struct sql_row pg_row(const PGresult *rows, int row)
 {
-    out->status = run_status_parse(pg_get(rows, row, 20));
-    take_text(rows, row, 21, out->substatus, sizeof(out->substatus));
-    out->counts.total = (uint32_t)pg_get_int(rows, row, 22);
-    out->counts.completed = (uint32_t)pg_get_int(rows, row, 23);
-    out->counts.failed = (uint32_t)pg_get_int(rows, row, 24);
-    out->counts.skipped = (uint32_t)pg_get_int(rows, row, 25);
-    out->running = (uint32_t)pg_get_int(rows, row, 26);
-    out->created_ms = pg_get_int(rows, row, 27);
-    out->started_ms = pg_get_int(rows, row, 28);
-    out->ended_ms = pg_get_int(rows, row, 29);
-    take_text(rows, row, 30, out->cause, sizeof(out->cause));
+    return (struct sql_row){.bytes = row_bytes, .number = row_number, .answer = rows, .index = row};
 }
 
-enum code pg_take_head(const PGresult *rows, int row, struct arena *arena, struct run_head *out, int64_t *owner,
-                       struct error *err)
+static enum code take_head(const PGresult *rows, int row, struct arena *arena, struct run_head *out, int64_t *owner,
+                           struct error *err)
 {
-    *out = (struct run_head){0};
-    if (!take_identity(rows, row, arena, out)) return out_of_memory(err);
-    out->position = (uint64_t)pg_get_int(rows, row, 0);
-    out->vocabulary = vocabulary_parse(pg_get(rows, row, 8));
-    out->last_seq = (uint64_t)pg_get_int(rows, row, 12);
-    out->last_ledger_seq = (uint64_t)pg_get_int(rows, row, 13);
-    out->updated_ms = pg_get_int(rows, row, 16);
-    out->terminal = pg_get_bool(rows, row, 17);
-    out->epoch = (uint64_t)pg_get_int(rows, row, 18);
-    *owner = pg_get_int(rows, row, 19);
-    take_summary(rows, row, &out->summary);
-    out->shard = (uint32_t)pg_get_int(rows, row, 31);
-    if (!out->vocabulary || !out->summary.status || !pg_get_digest(rows, row, 9, &out->document) ||
-        !pg_get_digest(rows, row, 14, &out->head) || !pg_get_digest(rows, row, 15, &out->ledger_head))
-        return error_set(err, E_CORRUPT, "run %.*s: its row is damaged", STR_ARG(out->ids.run));
-    return OK;
+    struct sql_row at = pg_row(rows, row);
+    enum code rc = sql_take_head(&at, arena, out, owner, err);
+    if (!rc) out->shard = (uint32_t)pg_get_int(rows, row, SQL_HEAD_END);
+    return rc;
 }
 
 enum code pg_head(struct store *base, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
@@ -81,7 +54,7 @@ enum code pg_head(struct store *base, struct str tenant, struct str run, struct 
     pg_text(store, run);
     enum code rc = pg_query(store, PG_HEAD, "read a run", &rows, err);
     if (rc) return rc;
-    rc = PQntuples(rows) == 1 ? pg_take_head(rows, 0, arena, out, &owner, err) : no_run(run, err);
+    rc = PQntuples(rows) == 1 ? take_head(rows, 0, arena, out, &owner, err) : no_run(run, err);
     PQclear(rows);
     return rc ? rc : pg_mark_owned(store, out, &owner, 1, err);
 }
@@ -169,7 +142,7 @@ enum code pg_list(struct store *base, const struct run_filter *filter, struct ar
     out->items = ARENA_ARRAY(arena, count + 1, struct run_head);
     int64_t *owners = ARENA_ARRAY(arena, count + 1, int64_t);
     if (!out->items || !owners) rc = out_of_memory(err);
-    for (size_t i = 0; i < count && !rc; i++) rc = pg_take_head(rows, (int)i, arena, &out->items[i], &owners[i], err);
+    for (size_t i = 0; i < count && !rc; i++) rc = take_head(rows, (int)i, arena, &out->items[i], &owners[i], err);
     PQclear(rows);
     if (rc) return rc;
     out->count = count;
@@ -195,40 +168,6 @@ static enum code find_run(struct pg_store *store, struct str tenant, struct str 
     return rc;
 }
 
-enum code pg_take_event(const PGresult *rows, int row, struct arena *arena, struct record *out)
-{
-    const struct str parts[] = {pg_get(rows, row, 4), pg_get(rows, row, 3), pg_get(rows, row, 5)};
-    struct record_columns *columns = ARENA_NEW(arena, struct record_columns);
-    char *bytes = arena_alloc(arena, parts[0].len + parts[1].len + parts[2].len + 1);
-    if (!columns || !bytes) return E_NOMEM;
-    char *to = bytes;
-    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
-        memcpy(to, parts[i].ptr, parts[i].len);
-        to += parts[i].len;
-    }
-    columns->payload = (struct str){bytes + parts[0].len, parts[1].len};
-    *out = (struct record){
-        .seq = (uint64_t)pg_get_int(rows, row, 0),
-        .bytes = {bytes, (size_t)(to - bytes)},
-        .columns = columns,
-    };
-    bool copied = pg_copy(rows, row, 1, arena, &out->type) && pg_copy(rows, row, 2, arena, &columns->timestamp) &&
-                  pg_copy(rows, row, 6, arena, &columns->key) && pg_copy(rows, row, 7, arena, &columns->run);
-    return copied ? OK : E_NOMEM;
-}
-
-static enum code take_entry(const PGresult *rows, int row, struct arena *arena, struct record *out)
-{
-    *out = (struct record){
-        .seq = (uint64_t)pg_get_int(rows, row, 1),
-        .ledger_seq = (uint64_t)pg_get_int(rows, row, 0),
-    };
-    if (!pg_get_digest(rows, row, 5, &out->hash)) return E_CORRUPT;
-    bool copied = pg_copy(rows, row, 2, arena, &out->type) && pg_copy(rows, row, 3, arena, &out->signal_id) &&
-                  pg_copy(rows, row, 4, arena, &out->bytes);
-    return copied ? OK : E_NOMEM;
-}
-
 static enum code read_page(struct pg_store *store, enum pg_statement which, int64_t run_no, uint64_t after,
                            size_t limit, struct arena *arena, struct records *out, struct error *err)
 {
@@ -242,9 +181,10 @@ static enum code read_page(struct pg_store *store, enum pg_statement which, int6
     size_t count = (size_t)PQntuples(rows);
     out->items = ARENA_ARRAY(arena, count + 1, struct record);
     if (!out->items) rc = E_NOMEM;
-    for (size_t i = 0; i < count && !rc; i++)
-        rc = which == PG_READ ? pg_take_event(rows, (int)i, arena, &out->items[i])
-                              : take_entry(rows, (int)i, arena, &out->items[i]);
+    for (size_t i = 0; i < count && !rc; i++) {
+        struct sql_row row = pg_row(rows, (int)i);
+        rc = (which == PG_READ ? sql_take_event : sql_take_entry)(&row, arena, &out->items[i]);
+    }
     PQclear(rows);
     if (rc) return error_set(err, rc, "cannot read events: %s", code_text(rc));
     out->count = count;

@@ -6,7 +6,7 @@
 enum code pg_fenced(struct pg_store *store, struct error *err)
 {
     store->engine = 0;
-    store->released_count = store->ahead_count = 0;
+    store->released.count = store->ahead_count = 0;
     if (err) *err = (struct error){0};
     return shard_fenced(&store->base, err);
 }

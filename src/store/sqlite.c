@@ -358,7 +358,7 @@ static void sqlite_close(struct store *base)
     int rc = sqlite3_close(store->db);
     INVARIANT(rc != SQLITE_BUSY); // somebody kept a statement
     sqlite_gather_free(store);
-    free(store->released);
+    free(store->released.items);
     free(store->path);
     free(store);
 }

@@ -13,7 +13,7 @@
 #ifndef CAIRN_STORE_SQLITE_H
 #define CAIRN_STORE_SQLITE_H
 
-#include "store/backend.h"
+#include "store/sql.h"
 
 #include <sqlite3.h>
 
@@ -59,7 +59,7 @@
             "WHERE e.position>?1 ORDER BY e.position LIMIT ?2")                                                        \
     X(DROP_INBOX, "DELETE FROM inbox WHERE id=?1")                                                                     \
     X(FIND_RUN, "SELECT run_no FROM runs WHERE tenant_id=?1 AND run_id=?2")                                            \
-    X(HEAD, "SELECT " SQLITE_HEAD_COLUMNS " FROM runs r CROSS JOIN run_heads h USING(run_no) "                         \
+    X(HEAD, "SELECT " SQL_HEAD_COLUMNS " FROM runs r CROSS JOIN run_heads h USING(run_no) "                            \
             "WHERE r.tenant_id=?1 AND r.run_id=?2")                                                                    \
     X(READ, "SELECT sequence,event_type,timestamp,payload,record_prefix,record_suffix,key,run_id "                     \
             "FROM workflow_events WHERE run_no=?1 AND sequence>?2 ORDER BY sequence LIMIT ?3")                         \
@@ -82,12 +82,6 @@
     X(DATA_VERSION, "PRAGMA data_version")
 
 // run_heads as h, runs as r, in the order that sqlite_read_head expects.
-#define SQLITE_HEAD_COLUMNS                                                                                            \
-    "r.run_no,r.tenant_id,r.run_id,r.project_id,r.environment_id,r.plan_id,r.plan_version,r.name,r.vocabulary,"        \
-    "r.document,r.parent_run,r.original_run,h.last_seq,h.ledger_seq,h.head,h.ledger_head,h.updated_ms,h.terminal,"     \
-    "h.epoch,h.owner,h.status,h.substatus,h.steps_total,h.steps_completed,h.steps_failed,h.steps_skipped,"             \
-    "h.steps_running,h.created_ms,h.started_ms,h.ended_ms,h.cause"
-
 enum statement {
 #define X(name, text) STATEMENT_##name,
     SQLITE_STATEMENTS(X)
@@ -107,11 +101,6 @@ enum list_way {
     LIST_BY_PREFIX,
     LIST_BY_TIME,
     LIST_WAY_COUNT
-};
-
-struct released { // a lease given back in memory, not yet in the store
-    int64_t run_no;
-    uint64_t epoch;
 };
 
 struct sqlite_gather {              // sqlite_gather.c
@@ -147,8 +136,7 @@ struct sqlite_store {
     unsigned pager_version;
     bool frozen;           // a transaction is open for as long as the handle is: it shows one moment
     int64_t blobs_version; // of the data when the blobs were listed; 0 = they were not
-    struct released *released;
-    size_t released_count, released_capacity;
+    struct sql_released_list released;
     // Inbox: looked at only when another connection wrote, we own more runs, or something is still waiting.
     int64_t data_version;
     bool inbox_stale;
@@ -186,9 +174,10 @@ enum code sqlite_check_schema(struct sqlite_store *store, bool *fresh, struct er
 
 enum code sqlite_commit(struct store *, struct commit *, struct arena *turn, struct error *);
 
-// The row of a SELECT of SQLITE_HEAD_COLUMNS; *owner (may be NULL) gets the engine's number, dead or alive.
+struct sql_row sqlite_row(sqlite3_stmt *statement); // that it stands at
+// The row of a SELECT of SQL_HEAD_COLUMNS, and whether its owner lives.
 enum code sqlite_take_head(struct sqlite_store *store, sqlite3_stmt *row, struct arena *arena, struct run_head *out,
-                           int64_t *owner, struct error *err) MUST_CHECK;
+                           struct error *err) MUST_CHECK;
 enum code sqlite_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *,
                       struct error *);
 void sqlite_forget_lists(struct sqlite_store *store);
@@ -201,7 +190,6 @@ enum code sqlite_read_ledger(struct store *, struct str tenant, struct str run, 
 enum code sqlite_blob(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
 
 // The row of a SELECT of sequence, event_type, timestamp, payload, record_prefix, record_suffix, key, run_id.
-enum code sqlite_take_event(sqlite3_stmt *row, struct arena *arena, struct record *out) MUST_CHECK;
 // sqlite_notes.c
 enum code sqlite_write_notes(struct sqlite_store *store, const struct commit *commit, struct error *err) MUST_CHECK;
 enum code sqlite_note(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);

@@ -123,21 +123,12 @@ static struct place *order_events(const struct commit *commit, struct arena *tur
     return places;
 }
 
-// The record is prefix, payload, suffix: the payload stands in a column of its own and nothing is stored twice.
 static void bind_record(sqlite3_stmt *statement, const struct encoded *encoded)
 {
-    struct str bytes = encoded->bytes;
-    size_t from = bytes.len;
-    size_t to = bytes.len;
-    if (encoded->payload.len) {
-        INVARIANT(encoded->payload.ptr >= bytes.ptr);
-        from = (size_t)(encoded->payload.ptr - bytes.ptr);
-        to = from + encoded->payload.len;
-        INVARIANT(to <= bytes.len);
-    }
-    sqlite_bind_str(statement, 6, str_slice(bytes, from, to));
-    sqlite_bind_str(statement, 7, str_slice(bytes, 0, from));
-    sqlite_bind_str(statement, 8, str_slice(bytes, to, bytes.len));
+    struct sql_record record = sql_record(encoded);
+    sqlite_bind_str(statement, 6, record.payload);
+    sqlite_bind_str(statement, 7, record.prefix);
+    sqlite_bind_str(statement, 8, record.suffix);
 }
 
 unsigned sqlite_pager_version(struct sqlite_store *store)

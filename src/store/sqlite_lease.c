@@ -6,7 +6,6 @@
 // the last lease is remembered; after the death of a process the file is what it was.
 #include "store/sqlite.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -136,23 +135,11 @@ bool sqlite_alone(struct sqlite_store *store)
 static enum code claim_row(struct sqlite_store *store, struct str tenant, struct str run, struct run_head *out,
                            struct arena *arena, struct error *err)
 {
-    enum code rc;
-    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_HEAD, &rc, err);
-    if (!statement) return rc;
-    sqlite_bind_str(statement, 1, tenant);
-    sqlite_bind_str(statement, 2, run);
-    int got = sqlite3_step(statement);
-    if (got == SQLITE_ROW)
-        rc = sqlite_take_head(store, statement, arena, out, NULL, err);
-    else if (got == SQLITE_DONE)
-        rc = error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
-    else
-        rc = sqlite_code(store, got, "read a run", err);
-    sqlite_done(statement);
+    enum code rc = sqlite_head(&store->base, tenant, run, arena, out, err);
     if (rc) return rc;
     if (out->owned)
         return error_set(err, E_LOCKED, "run %.*s is owned by process %lld", STR_ARG(run), (long long)out->owner_pid);
-    statement = sqlite_statement(store, STATEMENT_CLAIM, &rc, err);
+    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_CLAIM, &rc, err);
     if (!statement) return rc;
     sqlite3_bind_int64(statement, 1, (int64_t)out->position);
     sqlite3_bind_int64(statement, 2, store->engine);
@@ -182,24 +169,16 @@ enum code sqlite_claim(struct store *base, struct str tenant, struct str run, st
 // Written with the next batch, or when there is none for a while: the end of a run must not cost a transaction.
 void sqlite_release(struct store *base, struct run_log *log)
 {
-    struct sqlite_store *store = sqlite_of(base);
-    if (store->released_count == store->released_capacity) {
-        size_t capacity = store->released_capacity ? store->released_capacity * 2 : 16;
-        void *grown = realloc(store->released, capacity * sizeof(*store->released));
-        if (!grown) return; // it stays ours until we end
-        store->released = grown;
-        store->released_capacity = capacity;
-    }
-    store->released[store->released_count++] = (struct released){log->backend_id, log->epoch};
+    sql_release(&sqlite_of(base)->released, log->backend_id, log->epoch);
 }
 
 enum code sqlite_write_released(struct sqlite_store *store, struct error *err)
 {
     enum code rc = OK;
     sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_RELEASE, &rc, err);
-    for (size_t i = 0; i < store->released_count && !rc; i++) {
-        sqlite3_bind_int64(statement, 1, store->released[i].run_no);
-        sqlite3_bind_int64(statement, 2, (int64_t)store->released[i].epoch);
+    for (size_t i = 0; i < store->released.count && !rc; i++) {
+        sqlite3_bind_int64(statement, 1, store->released.items[i].run_no);
+        sqlite3_bind_int64(statement, 2, (int64_t)store->released.items[i].epoch);
         sqlite3_bind_int64(statement, 3, store->engine);
         rc = sqlite_step(store, statement, "release a run", err);
     }
@@ -208,12 +187,12 @@ enum code sqlite_write_released(struct sqlite_store *store, struct error *err)
 
 void sqlite_forget_released(struct sqlite_store *store)
 {
-    store->released_count = 0;
+    store->released.count = 0;
 }
 
 static enum code flush_released(struct sqlite_store *store, struct error *err)
 {
-    if (store->released_count == 0) return OK;
+    if (store->released.count == 0) return OK;
     enum code rc = light_begin(store, err);
     if (rc) return rc;
     rc = light_end(store, sqlite_write_released(store, err), err);
@@ -246,27 +225,14 @@ static enum code add_post(struct sqlite_store *store, struct str tenant, struct 
     return rc;
 }
 
-// A handle that only reads writes through another one.
-static enum code post_from_reader(struct sqlite_store *store, struct str tenant, struct str run, struct str signal_id,
-                                  struct str bytes, struct error *err)
-{
-    struct store_options options = store->base.options;
-    options.mode = STORE_WRITE;
-    options.create = false;
-    if (options.lock_wait_ms == 0) options.lock_wait_ms = POST_WAIT_MS; // a person waits for it
-    struct store *writer = NULL;
-    enum code rc = store_open_sqlite(str_from(store->path), &options, &writer, err);
-    if (rc) return rc;
-    rc = sqlite_post(writer, tenant, run, signal_id, bytes, err);
-    writer->ops->close(writer);
-    return rc;
-}
-
 enum code sqlite_post(struct store *base, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                       struct error *err)
 {
     struct sqlite_store *store = sqlite_of(base);
-    if (base->options.mode != STORE_WRITE) return post_from_reader(store, tenant, run, signal_id, bytes, err);
+    const struct run_name name = {tenant, run};
+    if (base->options.mode != STORE_WRITE) // a person waits for it
+        return sql_post_as_writer(base, store_open_sqlite, str_from(store->path), POST_WAIT_MS, &name, signal_id, bytes,
+                                  err);
     enum code rc = sqlite_begin(store, err);
     if (rc) return rc;
     rc = add_post(store, tenant, run, signal_id, bytes, err);

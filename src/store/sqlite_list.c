@@ -10,8 +10,7 @@
 
 enum { WEIGHED_MAX = 4000, STATUSES_SIZE = 128 };
 
-#define LIST_FROM(first, second)                                                                                       \
-    "SELECT " SQLITE_HEAD_COLUMNS " FROM " first " CROSS JOIN " second " USING(run_no) WHERE "
+#define LIST_FROM(first, second) "SELECT " SQL_HEAD_COLUMNS " FROM " first " CROSS JOIN " second " USING(run_no) WHERE "
 #define LIST_FILTER                                                                                                    \
     "h.run_no<?2 AND h.run_no>=?11 AND (?4='' OR r.plan_id=?4) AND (?5=0 OR h.created_ms>=?5) "                        \
     "AND (?6=0 OR h.created_ms<=?6) AND (?7=0 OR h.terminal=0) AND (?8=0 OR r.parent_run='') "                         \
@@ -237,7 +236,7 @@ static enum code merge_walks(struct listing *listing, struct arena *arena, struc
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
         if (!out->items) return error_set(err, E_NOMEM, "out of memory");
         struct run_head *head = &out->items[out->count];
-        enum code rc = sqlite_take_head(listing->store, walk->statement, arena, head, NULL, err);
+        enum code rc = sqlite_take_head(listing->store, walk->statement, arena, head, err);
         rows++;
         last = head->position;
         if (!rc && run_filter_matches(filter, head)) out->count++;

@@ -132,18 +132,6 @@ enum code sqlite_next_space(struct store *base, struct str after, struct arena *
     return rc;
 }
 
-static enum code take_item(sqlite3_stmt *row, struct arena *arena, struct feed_item *out)
-{
-    *out = (struct feed_item){.position = (uint64_t)sqlite3_column_int64(row, 8)};
-    enum code rc = sqlite_take_event(row, arena, &out->record);
-    if (rc) return rc;
-    out->run = out->record.columns->run;
-    struct str word = {(const char *)sqlite3_column_text(row, 10), (size_t)sqlite3_column_bytes(row, 10)};
-    out->vocabulary = vocabulary_parse(word);
-    if (!out->vocabulary) return E_CORRUPT;
-    return sqlite_copy(row, 9, arena, &out->tenant) ? OK : E_NOMEM;
-}
-
 enum code sqlite_feed(struct store *base, uint64_t after, size_t limit, struct arena *arena, struct feed *out,
                       struct error *err)
 {
@@ -153,6 +141,7 @@ enum code sqlite_feed(struct store *base, uint64_t after, size_t limit, struct a
     if (!statement) return rc;
     sqlite3_bind_int64(statement, 1, after < INT64_MAX ? (int64_t)after : INT64_MAX);
     sqlite3_bind_int64(statement, 2, limit < INT64_MAX ? (int64_t)limit : INT64_MAX);
+    struct sql_row row = sqlite_row(statement);
     size_t capacity = 0;
     int got;
     while (!rc && (got = sqlite3_step(statement)) != SQLITE_DONE) {
@@ -161,7 +150,7 @@ enum code sqlite_feed(struct store *base, uint64_t after, size_t limit, struct a
             break;
         }
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        rc = out->items ? take_item(statement, arena, &out->items[out->count]) : E_NOMEM;
+        rc = out->items ? sql_take_item(&row, arena, &out->items[out->count]) : E_NOMEM;
         if (rc) rc = error_set(err, rc, "cannot read the feed: %s", code_text(rc));
         out->count++;
     }

@@ -1,7 +1,5 @@
 #include "store/sqlite.h"
 
-#include <stdio.h>
-#include <string.h>
 
 static enum code out_of_memory(struct error *err)
 {
@@ -15,70 +13,31 @@ static enum code no_run(struct str run, struct error *err)
 
 // ---- heads
 
-static bool take_digest(sqlite3_stmt *row, int column, struct digest *out)
+static struct str row_bytes(const struct sql_row *row, int column)
 {
-    const void *bytes = sqlite3_column_blob(row, column);
-    if (!bytes || sqlite3_column_bytes(row, column) != SHA256_SIZE) return false;
-    memcpy(out->b, bytes, SHA256_SIZE);
-    return true;
+    sqlite3_stmt *statement = (sqlite3_stmt *)(uintptr_t)row->answer;
+    const void *bytes = sqlite3_column_blob(statement, column);
+    return (struct str){bytes ? bytes : "", (size_t)sqlite3_column_bytes(statement, column)};
 }
 
-static void take_text(sqlite3_stmt *row, int column, char *out, size_t size)
+static int64_t row_number(const struct sql_row *row, int column)
 {
-    const unsigned char *text = sqlite3_column_text(row, column);
-    snprintf(out, size, "%s", text ? (const char *)text : "");
+    return sqlite3_column_int64((sqlite3_stmt *)(uintptr_t)row->answer, column);
 }
 
-static struct str column_str(sqlite3_stmt *row, int column)
+struct sql_row sqlite_row(sqlite3_stmt *statement)
 {
-    const void *bytes = sqlite3_column_blob(row, column);
-    return (struct str){bytes ? bytes : "", (size_t)sqlite3_column_bytes(row, column)};
-}
-
-static bool take_identity(sqlite3_stmt *row, struct arena *arena, struct run_head *out)
-{
-    struct str *const texts[] = {&out->ids.tenant,  &out->ids.run,          &out->ids.project, &out->ids.environment,
-                                 &out->ids.plan_id, &out->ids.plan_version, &out->name};
-    for (int i = 0; i < (int)ARRAY_COUNT(texts); i++)
-        if (!sqlite_copy(row, i + 1, arena, texts[i])) return false;
-    return sqlite_copy(row, 10, arena, &out->parent_run) && sqlite_copy(row, 11, arena, &out->original_run);
-}
-
-static void take_summary(sqlite3_stmt *row, struct run_summary *out)
-{
-    out->status = run_status_parse(column_str(row, 20));
-    take_text(row, 21, out->substatus, sizeof(out->substatus));
-    out->counts.total = (uint32_t)sqlite3_column_int64(row, 22);
-    out->counts.completed = (uint32_t)sqlite3_column_int64(row, 23);
-    out->counts.failed = (uint32_t)sqlite3_column_int64(row, 24);
-    out->counts.skipped = (uint32_t)sqlite3_column_int64(row, 25);
-    out->running = (uint32_t)sqlite3_column_int64(row, 26);
-    out->created_ms = sqlite3_column_int64(row, 27);
-    out->started_ms = sqlite3_column_int64(row, 28);
-    out->ended_ms = sqlite3_column_int64(row, 29);
-    take_text(row, 30, out->cause, sizeof(out->cause));
+    return (struct sql_row){.bytes = row_bytes, .number = row_number, .answer = statement};
 }
 
 enum code sqlite_take_head(struct sqlite_store *store, sqlite3_stmt *row, struct arena *arena, struct run_head *out,
-                           int64_t *owner, struct error *err)
+                           struct error *err)
 {
-    *out = (struct run_head){0};
-    if (!take_identity(row, arena, out)) return out_of_memory(err);
-    out->position = (uint64_t)sqlite3_column_int64(row, 0);
-    out->vocabulary = vocabulary_parse(column_str(row, 8));
-    out->last_seq = (uint64_t)sqlite3_column_int64(row, 12);
-    out->last_ledger_seq = (uint64_t)sqlite3_column_int64(row, 13);
-    out->updated_ms = sqlite3_column_int64(row, 16);
-    out->terminal = sqlite3_column_int(row, 17) != 0;
-    out->epoch = (uint64_t)sqlite3_column_int64(row, 18);
-    take_summary(row, &out->summary);
-    if (!out->vocabulary || !out->summary.status || !take_digest(row, 9, &out->document) ||
-        !take_digest(row, 14, &out->head) || !take_digest(row, 15, &out->ledger_head))
-        return error_set(err, E_CORRUPT, "run %.*s: its row is damaged", STR_ARG(out->ids.run));
-    int64_t engine = sqlite3_column_int64(row, 19);
-    out->owned = engine && sqlite_alive(store, engine, &out->owner_pid);
-    if (owner) *owner = engine;
-    return OK;
+    struct sql_row at = sqlite_row(row);
+    int64_t engine;
+    enum code rc = sql_take_head(&at, arena, out, &engine, err);
+    if (!rc) out->owned = engine && sqlite_alive(store, engine, &out->owner_pid);
+    return rc;
 }
 
 enum code sqlite_head(struct store *base, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
@@ -92,7 +51,7 @@ enum code sqlite_head(struct store *base, struct str tenant, struct str run, str
     sqlite_bind_str(statement, 2, run);
     int got = sqlite3_step(statement);
     if (got == SQLITE_ROW)
-        rc = sqlite_take_head(store, statement, arena, out, NULL, err);
+        rc = sqlite_take_head(store, statement, arena, out, err);
     else if (got == SQLITE_DONE)
         rc = no_run(run, err);
     else
@@ -122,40 +81,6 @@ static enum code find_run(struct sqlite_store *store, struct str tenant, struct 
     return rc;
 }
 
-enum code sqlite_take_event(sqlite3_stmt *row, struct arena *arena, struct record *out)
-{
-    const struct str parts[] = {column_str(row, 4), column_str(row, 3), column_str(row, 5)};
-    struct record_columns *columns = ARENA_NEW(arena, struct record_columns);
-    char *bytes = arena_alloc(arena, parts[0].len + parts[1].len + parts[2].len + 1);
-    if (!columns || !bytes) return E_NOMEM;
-    char *to = bytes;
-    for (size_t i = 0; i < ARRAY_COUNT(parts); i++) {
-        memcpy(to, parts[i].ptr, parts[i].len);
-        to += parts[i].len;
-    }
-    columns->payload = (struct str){bytes + parts[0].len, parts[1].len};
-    *out = (struct record){
-        .seq = (uint64_t)sqlite3_column_int64(row, 0),
-        .bytes = {bytes, (size_t)(to - bytes)},
-        .columns = columns,
-    };
-    bool copied = sqlite_copy(row, 1, arena, &out->type) && sqlite_copy(row, 2, arena, &columns->timestamp) &&
-                  sqlite_copy(row, 6, arena, &columns->key) && sqlite_copy(row, 7, arena, &columns->run);
-    return copied ? OK : E_NOMEM;
-}
-
-static enum code take_entry(sqlite3_stmt *row, struct arena *arena, struct record *out)
-{
-    *out = (struct record){
-        .seq = (uint64_t)sqlite3_column_int64(row, 1),
-        .ledger_seq = (uint64_t)sqlite3_column_int64(row, 0),
-    };
-    if (!take_digest(row, 5, &out->hash)) return E_CORRUPT;
-    bool copied = sqlite_copy(row, 2, arena, &out->type) && sqlite_copy(row, 3, arena, &out->signal_id) &&
-                  sqlite_copy(row, 4, arena, &out->bytes);
-    return copied ? OK : E_NOMEM;
-}
-
 static enum code read_page(struct sqlite_store *store, enum statement which, int64_t run_no, uint64_t after,
                            size_t limit, struct arena *arena, struct records *out, struct error *err)
 {
@@ -165,6 +90,9 @@ static enum code read_page(struct sqlite_store *store, enum statement which, int
     sqlite3_bind_int64(statement, 1, run_no);
     sqlite3_bind_int64(statement, 2, after < INT64_MAX ? (int64_t)after : INT64_MAX);
     sqlite3_bind_int64(statement, 3, limit < INT64_MAX ? (int64_t)limit : INT64_MAX);
+    enum code (*take)(const struct sql_row *, struct arena *, struct record *) =
+        which == STATEMENT_READ ? sql_take_event : sql_take_entry;
+    struct sql_row row = sqlite_row(statement);
     size_t capacity = 0;
     int got;
     while (!rc && (got = sqlite3_step(statement)) != SQLITE_DONE) {
@@ -173,9 +101,7 @@ static enum code read_page(struct sqlite_store *store, enum statement which, int
             break;
         }
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        rc = !out->items               ? E_NOMEM
-             : which == STATEMENT_READ ? sqlite_take_event(statement, arena, &out->items[out->count])
-                                       : take_entry(statement, arena, &out->items[out->count]);
+        rc = out->items ? take(&row, arena, &out->items[out->count]) : E_NOMEM;
         if (rc) rc = error_set(err, rc, "cannot read events: %s", code_text(rc));
         out->count++;
     }

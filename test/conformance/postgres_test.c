@@ -1,7 +1,6 @@
 // The suite on a real Postgres, and what only it has: columns that must agree with the bytes, walls, and sessions.
 #include "conformance/pg_cluster.h"
-#include "conformance/store_kit.h"
-#include "conformance/store_suite.h"
+#include "conformance/sql_kit.h"
 
 static unsigned schemas;
 static bool missing; // no Postgres here
@@ -46,11 +45,29 @@ static PGconn *raw_kept(struct store *store)
     return link;
 }
 
-// Flips one bit in the columns of one row, taken one after the other; false when there is no such bit. For a bit that would make a
-// text that the database cannot hold the lowest one is flipped.
-static bool flip(PGconn *link, const char *table, const char *number, const char *const *columns, size_t column_count,
-                 struct str run, uint64_t seq, size_t bit)
+static void raw(struct store *store, const char *sql)
 {
+    pg_do(raw_kept(store), sql);
+}
+
+static int64_t raw_number(struct store *store, const char *sql)
+{
+    return pg_number(raw_kept(store), sql);
+}
+
+// The owner's row is made to look as if its lease had run out.
+static void seem_dead(struct store *store)
+{
+    PGconn *link = raw_open(store);
+    pg_do(link, "UPDATE engines SET lease_until=clock_timestamp()-interval '1 second'");
+    PQfinish(link);
+}
+
+// For a bit that would make a text that the database cannot hold the lowest one is flipped.
+static bool flip(struct store *store, const char *table, const char *number, const char *const *columns,
+                 size_t column_count, struct str run, uint64_t seq, size_t bit)
+{
+    PGconn *link = raw_kept(store);
     for (size_t i = 0; i < column_count; i++) {
         char sql[600];
         snprintf(
@@ -97,134 +114,21 @@ static bool flip(PGconn *link, const char *table, const char *number, const char
     return false;
 }
 
-static const char *const record_columns[] = {"record_prefix", "payload", "record_suffix"};
-static const char *const entry_columns[] = {"bytes"};
-
-static void edit(PGconn *link, enum tamper what, struct str run, uint64_t seq)
-{
-    const char *sql = NULL;
-    switch (what) {
-    case TAMPER_DELETE:
-        sql = "DELETE FROM workflow_events WHERE run_no=%lld AND sequence=%llu";
-        break;
-    case TAMPER_CUT:
-        sql = "DELETE FROM workflow_events WHERE run_no=%lld AND sequence>=%llu";
-        break;
-    case TAMPER_SWAP:
-        sql = "UPDATE workflow_events SET sequence=-sequence WHERE run_no=%lld AND sequence IN (%llu,%llu+1);"
-              "UPDATE workflow_events SET sequence=2*%llu+1+sequence WHERE sequence<0";
-        break;
-    case TAMPER_REPEAT:
-        sql = "INSERT INTO workflow_events SELECT nextval('feed_position'),run_no,tenant_id,run_id,1+(SELECT "
-              "max(sequence) "
-              "FROM workflow_events w WHERE w.run_no=e.run_no),event_type,\"timestamp\",payload,record_prefix,"
-              "record_suffix,key FROM workflow_events e WHERE run_no=%lld AND sequence=%llu";
-        break;
-    case TAMPER_LEDGER_DELETE:
-        sql = "DELETE FROM ledger WHERE run_no=%lld AND ledger_seq=%llu";
-        break;
-    case TAMPER_LEDGER_CUT:
-        sql = "DELETE FROM ledger WHERE run_no=%lld AND ledger_seq>=%llu";
-        break;
-    case TAMPER_FLIP:
-    case TAMPER_LEDGER_FLIP:
-        CHECK(false);
-    }
-    char text[800];
-    unsigned long long n = seq;
-    snprintf(text, sizeof(text), "SELECT run_no FROM runs WHERE run_id='%.*s'", STR_ARG(run));
-    long long run_no = pg_number(link, text);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-    snprintf(text, sizeof(text), sql, run_no, n, n, n);
-#pragma GCC diagnostic pop
-    pg_do(link, text);
-}
-
-static bool tamper(struct store *store, enum tamper what, struct str run, uint64_t seq, size_t bit)
-{
-    PGconn *link = raw_kept(store);
-    if (what == TAMPER_FLIP)
-        return flip(link, "workflow_events", "sequence", record_columns, ARRAY_COUNT(record_columns), run, seq, bit);
-    if (what == TAMPER_LEDGER_FLIP)
-        return flip(link, "ledger", "ledger_seq", entry_columns, ARRAY_COUNT(entry_columns), run, seq, bit);
-    edit(link, what, run, seq);
-    return true;
-}
-
-// The owner's row is made to look as if its lease had run out.
-static void usurp(struct store *store, struct str tenant, struct str run)
-{
-    struct kit other;
-    kit_init(&other);
-    struct str url = arena_copy(&other.arena, store_url(store));
-    PGconn *link = raw_open(store);
-    pg_do(link, "UPDATE engines SET lease_until=clock_timestamp()-interval '1 second'");
-    PQfinish(link);
-    struct store_options options = kit_options(&other, STORE_WRITE);
-    CHECK_OK(store_open(url, &options, &other.store, &other.err), &other.err);
-    struct run_log *log = NULL;
-    CHECK_OK(store_claim_run(other.store, tenant, run, &log, &other.err), &other.err);
-    kit_step(&other, log, "usurped");
-    store_release_run(other.store, log);
-    kit_release(&other);
-}
-
-// ---- columns
-
-static void start(struct kit *kit)
-{
-    kit_init(kit);
-    struct store_options options = kit_options(kit, STORE_WRITE);
-    CHECK_OK(store_open(str_from(scratch()), &options, &kit->store, &kit->err), &kit->err);
-}
-
-static void start_columns(struct kit *kit)
-{
-    start(kit);
-    struct run_log *log = kit_create(kit, "r", VOCABULARY_RUN);
-    kit_append(kit, log, kit_moment(MOMENT_RUN_STARTED, "", 1));
-    kit_step(kit, log, "a");
-    store_release_run(kit->store, log);
-    kit_check_sound(kit);
-}
-
-static void S9_every_flipped_bit_of_a_column_is_found_and_named_I7(void)
-{
-    struct kit kit;
-    start_columns(&kit);
-    static const char *const columns[] = {"run_id", "event_type", "\"timestamp\"", "key"};
-    PGconn *link = raw_kept(kit.store);
-    for (uint64_t seq = 1; seq <= 2; seq++)
-        for (size_t bit = 0;
-             flip(link, "workflow_events", "sequence", columns, ARRAY_COUNT(columns), STR("r"), seq, bit); bit += 37) {
-            struct verify_report report = kit_verify(&kit);
-            CHECK_INT(report.fault_count, 1);
-            CHECK_INT(report.faults[0].seq, seq);
-            CHECK(flip(link, "workflow_events", "sequence", columns, ARRAY_COUNT(columns), STR("r"), seq, bit));
-        }
-    kit_check_sound(&kit);
-    kit_release(&kit);
-}
-
-static void S9_changed_heads_are_found_I7(void)
-{
-    static const char *const changes[] = {
-        "UPDATE run_heads SET last_seq=1",    "UPDATE run_heads SET last_seq=3",
-        "UPDATE run_heads SET ledger_seq=1",  "UPDATE run_heads SET head=decode(repeat('00',32),'hex')",
-        "UPDATE run_heads SET terminal=true", "UPDATE run_heads SET ledger_head=decode(repeat('5a',32),'hex')",
-        "UPDATE runs SET plan_version='2'",   "UPDATE runs SET plan_id='x'",
-        "UPDATE runs SET tenant_id='x'",      "UPDATE runs SET run_id='s'",
-        "UPDATE runs SET vocabulary='nodes'", "UPDATE runs SET project_id='x'",
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(changes); i++) {
-        struct kit kit;
-        start_columns(&kit);
-        pg_do(raw_kept(kit.store), changes[i]);
-        if (kit_verify(&kit).fault_count == 0) test_fail(__FILE__, __LINE__, "not found: %s", changes[i]);
-        kit_release(&kit);
-    }
-}
+const struct sql_case sql_case = {
+    .scratch = scratch,
+    .raw = raw,
+    .number = raw_number,
+    .flip = flip,
+    .seem_dead = seem_dead,
+    .timestamp = "\"timestamp\"",
+    .repeat = "INSERT INTO workflow_events SELECT nextval('feed_position'),run_no,tenant_id,run_id,1+(SELECT "
+              "max(sequence) FROM workflow_events w WHERE w.run_no=e.run_no),event_type,\"timestamp\",payload,"
+              "record_prefix,record_suffix,key FROM workflow_events e WHERE run_no=%lld AND sequence=%llu",
+    .no_head = "UPDATE run_heads SET head=decode(repeat('00',32),'hex')",
+    .other_ledger = "UPDATE run_heads SET ledger_head=decode(repeat('5a',32),'hex')",
+    .terminal = "UPDATE run_heads SET terminal=true",
+    .stride = 37,
+};
 
 int main(int argc, char **argv)
 {

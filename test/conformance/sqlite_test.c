@@ -1,6 +1,5 @@
 // The suite on SQLite, and what only SQLite has: columns that must agree with the bytes.
-#include "conformance/store_kit.h"
-#include "conformance/store_suite.h"
+#include "conformance/sql_kit.h"
 
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@ static const char *scratch(void)
     return url;
 }
 
-static void raw(sqlite3 *db, const char *sql)
+static void db_do(sqlite3 *db, const char *sql)
 {
     char *text = NULL;
     if (sqlite3_exec(db, sql, NULL, NULL, &text) != SQLITE_OK) test_fail(__FILE__, __LINE__, "%s: %s", sql, text);
@@ -25,8 +24,17 @@ static sqlite3 *raw_open(struct store *store)
     sqlite3 *db = NULL;
     CHECK_INT(sqlite3_open(store_url(store).ptr + strlen("sqlite:"), &db), SQLITE_OK);
     sqlite3_busy_timeout(db, 5000);
-    raw(db, "PRAGMA synchronous=OFF");
+    db_do(db, "PRAGMA synchronous=OFF");
     return db;
+}
+
+static void drop_guards(sqlite3 *db)
+{
+    db_do(db, "DROP TRIGGER IF EXISTS workflow_events_no_update; DROP TRIGGER IF EXISTS workflow_events_no_delete;"
+              "DROP TRIGGER IF EXISTS workflow_events_no_replace; DROP TRIGGER IF EXISTS ledger_no_update;"
+              "DROP TRIGGER IF EXISTS ledger_no_delete; DROP TRIGGER IF EXISTS ledger_no_replace;"
+              "DROP TRIGGER IF EXISTS runs_no_update; DROP TRIGGER IF EXISTS runs_no_delete;"
+              "DROP TRIGGER IF EXISTS run_heads_no_delete;");
 }
 
 // One connection for thousands of flips.
@@ -39,22 +47,39 @@ static sqlite3 *raw_kept(struct store *store)
         db = raw_open(store);
         snprintf(url, sizeof(url), "%s", store_url(store).ptr);
     }
+    drop_guards(db); // a store that is opened again makes them again
     return db;
 }
 
-static void drop_guards(sqlite3 *db)
+static void raw(struct store *store, const char *sql)
 {
-    raw(db, "DROP TRIGGER IF EXISTS workflow_events_no_update; DROP TRIGGER IF EXISTS workflow_events_no_delete;"
-            "DROP TRIGGER IF EXISTS workflow_events_no_replace; DROP TRIGGER IF EXISTS ledger_no_update;"
-            "DROP TRIGGER IF EXISTS ledger_no_delete; DROP TRIGGER IF EXISTS ledger_no_replace;"
-            "DROP TRIGGER IF EXISTS runs_no_update; DROP TRIGGER IF EXISTS runs_no_delete;"
-            "DROP TRIGGER IF EXISTS run_heads_no_delete;");
+    db_do(raw_kept(store), sql);
 }
 
-// Flips one bit in the columns of one row, taken one after the other; false when there is no such bit.
-static bool flip(sqlite3 *db, const char *table, const char *number, const char *const *columns, size_t column_count,
-                 struct str run, uint64_t seq, size_t bit)
+static int64_t raw_number(struct store *store, const char *sql)
 {
+    sqlite3_stmt *statement = NULL;
+    CHECK_INT(sqlite3_prepare_v2(raw_kept(store), sql, -1, &statement, NULL), SQLITE_OK);
+    CHECK_INT(sqlite3_step(statement), SQLITE_ROW);
+    int64_t number = sqlite3_column_int64(statement, 0);
+    sqlite3_finalize(statement);
+    return number;
+}
+
+// The lock file is taken away.
+static void seem_dead(struct store *store)
+{
+    struct buf lock;
+    buf_init(&lock, 4096);
+    buf_printf(&lock, "%s-engines", store_url(store).ptr + strlen("sqlite:"));
+    CHECK(unlink(lock.ptr) == 0);
+    buf_release(&lock);
+}
+
+static bool flip(struct store *store, const char *table, const char *number, const char *const *columns,
+                 size_t column_count, struct str run, uint64_t seq, size_t bit)
+{
+    sqlite3 *db = raw_kept(store);
     for (size_t i = 0; i < column_count; i++) {
         char *sql = sqlite3_mprintf(
             "SELECT rowid,%s FROM %s WHERE run_no=(SELECT run_no FROM runs WHERE run_id='%.*s') AND %s=%llu",
@@ -91,153 +116,31 @@ static bool flip(sqlite3 *db, const char *table, const char *number, const char 
     return false;
 }
 
-static const char *const record_columns[] = {"record_prefix", "payload", "record_suffix"};
-static const char *const entry_columns[] = {"bytes"};
-
-static void edit(sqlite3 *db, enum tamper what, struct str run, uint64_t seq)
-{
-    unsigned long long n = seq;
-    const char *sql = NULL;
-    switch (what) {
-    case TAMPER_DELETE:
-        sql = "DELETE FROM workflow_events WHERE run_no=%lld AND sequence=%llu";
-        break;
-    case TAMPER_CUT:
-        sql = "DELETE FROM workflow_events WHERE run_no=%lld AND sequence>=%llu";
-        break;
-    case TAMPER_SWAP:
-        sql = "UPDATE workflow_events SET sequence=-sequence WHERE run_no=%lld AND sequence IN (%llu,%llu+1);"
-              "UPDATE workflow_events SET sequence=2*%llu+1+sequence WHERE sequence<0";
-        break;
-    case TAMPER_REPEAT:
-        sql = "INSERT INTO workflow_events SELECT NULL,run_no,run_id,1+(SELECT max(sequence) FROM workflow_events w "
-              "WHERE "
-              "w.run_no=e.run_no),event_type,timestamp,payload,record_prefix,record_suffix,key FROM workflow_events e "
-              "WHERE run_no=%lld AND sequence=%llu";
-        break;
-    case TAMPER_LEDGER_DELETE:
-        sql = "DELETE FROM ledger WHERE run_no=%lld AND ledger_seq=%llu";
-        break;
-    case TAMPER_LEDGER_CUT:
-        sql = "DELETE FROM ledger WHERE run_no=%lld AND ledger_seq>=%llu";
-        break;
-    case TAMPER_FLIP:
-    case TAMPER_LEDGER_FLIP:
-        CHECK(false);
-    }
-    sqlite3_stmt *statement = NULL;
-    char *find = sqlite3_mprintf("SELECT run_no FROM runs WHERE run_id='%.*s'", STR_ARG(run));
-    CHECK_INT(sqlite3_prepare_v2(db, find, -1, &statement, NULL), SQLITE_OK);
-    CHECK_INT(sqlite3_step(statement), SQLITE_ROW);
-    char *text = sqlite3_mprintf(sql, sqlite3_column_int64(statement, 0), n, n, n);
-    sqlite3_finalize(statement);
-    raw(db, text);
-    sqlite3_free(find);
-    sqlite3_free(text);
-}
-
-static bool tamper(struct store *store, enum tamper what, struct str run, uint64_t seq, size_t bit)
-{
-    sqlite3 *db = raw_kept(store);
-    drop_guards(db);
-    bool done = true;
-    if (what == TAMPER_FLIP)
-        done = flip(db, "workflow_events", "sequence", record_columns, ARRAY_COUNT(record_columns), run, seq, bit);
-    else if (what == TAMPER_LEDGER_FLIP)
-        done = flip(db, "ledger", "ledger_seq", entry_columns, ARRAY_COUNT(entry_columns), run, seq, bit);
-    else
-        edit(db, what, run, seq);
-    return done;
-}
-
-// The lock file is taken away, so that the other handle believes the owner dead.
-static void usurp(struct store *store, struct str tenant, struct str run)
-{
-    struct kit other;
-    kit_init(&other);
-    struct str url = arena_copy(&other.arena, store_url(store));
-    struct buf lock;
-    buf_init(&lock, 4096);
-    buf_printf(&lock, "%s-engines", url.ptr + strlen("sqlite:"));
-    CHECK(unlink(lock.ptr) == 0);
-    buf_release(&lock);
-    struct store_options options = kit_options(&other, STORE_WRITE);
-    CHECK_OK(store_open(url, &options, &other.store, &other.err), &other.err);
-    struct run_log *log = NULL;
-    CHECK_OK(store_claim_run(other.store, tenant, run, &log, &other.err), &other.err);
-    kit_step(&other, log, "usurped");
-    store_release_run(other.store, log);
-    kit_release(&other);
-}
-
-// ---- columns
-
-static void start_columns(struct kit *kit)
-{
-    kit_init(kit);
-    struct store_options options = kit_options(kit, STORE_WRITE);
-    CHECK_OK(store_open(str_from(scratch()), &options, &kit->store, &kit->err), &kit->err);
-    struct run_log *log = kit_create(kit, "r", VOCABULARY_RUN);
-    kit_append(kit, log, kit_moment(MOMENT_RUN_STARTED, "", 1));
-    kit_step(kit, log, "a");
-    store_release_run(kit->store, log);
-    kit_check_sound(kit);
-}
-
-static void S9_every_flipped_bit_of_a_column_is_found_and_named_I7(void)
-{
-    struct kit kit;
-    start_columns(&kit);
-    static const char *const columns[] = {"run_id", "event_type", "timestamp", "key"};
-    sqlite3 *db = raw_open(kit.store);
-    drop_guards(db);
-    for (uint64_t seq = 1; seq <= 2; seq++)
-        for (size_t bit = 0; flip(db, "workflow_events", "sequence", columns, ARRAY_COUNT(columns), STR("r"), seq, bit);
-             bit++) {
-            struct verify_report report = kit_verify(&kit);
-            CHECK_INT(report.fault_count, 1);
-            CHECK_INT(report.faults[0].seq, seq);
-            CHECK(flip(db, "workflow_events", "sequence", columns, ARRAY_COUNT(columns), STR("r"), seq, bit));
-        }
-    kit_check_sound(&kit);
-    sqlite3_close(db);
-    kit_release(&kit);
-}
+const struct sql_case sql_case = {
+    .scratch = scratch,
+    .raw = raw,
+    .number = raw_number,
+    .flip = flip,
+    .seem_dead = seem_dead,
+    .timestamp = "timestamp",
+    .repeat = "INSERT INTO workflow_events SELECT NULL,run_no,run_id,1+(SELECT max(sequence) FROM workflow_events w "
+              "WHERE w.run_no=e.run_no),event_type,timestamp,payload,record_prefix,record_suffix,key FROM "
+              "workflow_events e WHERE run_no=%lld AND sequence=%llu",
+    .no_head = "UPDATE run_heads SET head=zeroblob(32)",
+    .other_ledger = "UPDATE run_heads SET ledger_head=randomblob(32)",
+    .terminal = "UPDATE run_heads SET terminal=1",
+    .stride = 1,
+};
 
 static void S9_bytes_moved_between_columns_are_found_I7(void)
 {
     struct kit kit;
     start_columns(&kit);
-    sqlite3 *db = raw_open(kit.store);
-    drop_guards(db);
-    raw(db,
+    raw(kit.store,
         "UPDATE workflow_events SET payload=payload||substr(record_suffix,1,1),record_suffix=substr(record_suffix,2) "
         "WHERE sequence=2");
     CHECK_INT(kit_verify(&kit).fault_count, 1);
-    sqlite3_close(db);
     kit_release(&kit);
-}
-
-static void S9_changed_heads_are_found_I7(void)
-{
-    static const char *const changes[] = {
-        "UPDATE run_heads SET last_seq=1",    "UPDATE run_heads SET last_seq=3",
-        "UPDATE run_heads SET ledger_seq=1",  "UPDATE run_heads SET head=zeroblob(32)",
-        "UPDATE run_heads SET terminal=1",    "UPDATE run_heads SET ledger_head=randomblob(32)",
-        "UPDATE runs SET plan_version='2'",   "UPDATE runs SET plan_id='x'",
-        "UPDATE runs SET tenant_id='x'",      "UPDATE runs SET run_id='s'",
-        "UPDATE runs SET vocabulary='nodes'", "UPDATE runs SET project_id='x'",
-    };
-    for (size_t i = 0; i < ARRAY_COUNT(changes); i++) {
-        struct kit kit;
-        start_columns(&kit);
-        sqlite3 *db = raw_open(kit.store);
-        drop_guards(db);
-        raw(db, changes[i]);
-        sqlite3_close(db);
-        if (kit_verify(&kit).fault_count == 0) test_fail(__FILE__, __LINE__, "not found: %s", changes[i]);
-        kit_release(&kit);
-    }
 }
 
 // ---- notes and the feed
@@ -250,7 +153,7 @@ static void S15_S16_a_database_of_before_them_opens_and_tells_its_old_events(voi
     snprintf(url, sizeof(url), "%.*s", STR_ARG(store_url(kit.store)));
     sqlite3 *db = raw_open(kit.store);
     store_close(kit.store);
-    raw(db, "DROP TABLE notes; DROP TABLE feed_floor;");
+    db_do(db, "DROP TABLE notes; DROP TABLE feed_floor;");
     sqlite3_close(db);
     struct store_options options = kit_options(&kit, STORE_READ);
     struct note note;
@@ -304,9 +207,9 @@ static void S15_audit_records_are_kept_by_triggers_on_any_connection(void)
     refused(db, "UPDATE notes SET space='other'");
     refused(db, "UPDATE feed_floor SET position=-1");
     refused(db, "DELETE FROM feed_floor");
-    raw(db, "INSERT INTO notes VALUES('s','1',1,x'00'); UPDATE notes SET version=2 WHERE space='s'");
+    db_do(db, "INSERT INTO notes VALUES('s','1',1,x'00'); UPDATE notes SET version=2 WHERE space='s'");
     refused(db, "UPDATE notes SET space='audit' WHERE space='s'");
-    raw(db, "DELETE FROM notes WHERE space='s'");
+    db_do(db, "DELETE FROM notes WHERE space='s'");
     sqlite3_close(db);
     struct note note;
     CHECK_OK(store_note(kit.store, STR("audit"), STR("1"), &kit.arena, &note, &kit.err), &kit.err);
@@ -332,7 +235,7 @@ static void S16_a_vacuum_leaves_positions_as_they_are(void)
     CHECK_INT(before.count, 3);
     CHECK_INT(before.items[2].position, 5);
     sqlite3 *db = raw_open(kit.store);
-    raw(db, "VACUUM");
+    db_do(db, "VACUUM");
     sqlite3_close(db);
     CHECK_OK(store_feed(kit.store, 0, 10, &kit.arena, &after, &kit.err), &kit.err);
     CHECK_INT(after.count, 3);

@@ -1,0 +1,60 @@
+// Private to store/: what the two stores in SQL have in common. They ask in different ways, and get the same rows.
+#ifndef CAIRN_STORE_SQL_H
+#define CAIRN_STORE_SQL_H
+
+#include "store/backend.h"
+
+// runs as r, run_heads as h, in the order that sql_take_head expects.
+#define SQL_HEAD_COLUMNS                                                                                               \
+    "r.run_no,r.tenant_id,r.run_id,r.project_id,r.environment_id,r.plan_id,r.plan_version,r.name,r.vocabulary,"        \
+    "r.document,r.parent_run,r.original_run,h.last_seq,h.ledger_seq,h.head,h.ledger_head,h.updated_ms,h.terminal,"     \
+    "h.epoch,h.owner,h.status,h.substatus,h.steps_total,h.steps_completed,h.steps_failed,h.steps_skipped,"             \
+    "h.steps_running,h.created_ms,h.started_ms,h.ended_ms,h.cause"
+enum { SQL_HEAD_END = 31 }; // the first column after them
+
+// A row of an answer. What it points to lives until the answer goes on.
+struct sql_row {
+    struct str (*bytes)(const struct sql_row *row, int column); // of a text or a blob
+    int64_t (*number)(const struct sql_row *row, int column);   // of a boolean, too; 0: it is none
+    const void *answer;
+    int index; // in it
+};
+
+bool sql_copy(const struct sql_row *row, int column, struct arena *arena, struct str *out) MUST_CHECK;
+// *owner is the engine's number, dead or alive; whether that owns the run is for the store to say.
+enum code sql_take_head(const struct sql_row *row, struct arena *arena, struct run_head *out, int64_t *owner,
+                        struct error *err) MUST_CHECK;
+// sequence, event_type, timestamp, payload, record_prefix, record_suffix, key, run_id. E_NOMEM.
+enum code sql_take_event(const struct sql_row *row, struct arena *arena, struct record *out) MUST_CHECK;
+// ledger_seq, after_seq, kind, signal_id, bytes, hash. E_NOMEM, E_CORRUPT.
+enum code sql_take_entry(const struct sql_row *row, struct arena *arena, struct record *out) MUST_CHECK;
+// An event, and its position, tenant and vocabulary. E_NOMEM, E_CORRUPT.
+enum code sql_take_item(const struct sql_row *row, struct arena *arena, struct feed_item *out) MUST_CHECK;
+
+// A record is prefix, payload, suffix: the payload stands in a column of its own and nothing is stored twice.
+struct sql_record {
+    struct str prefix, payload, suffix;
+};
+struct sql_record sql_record(const struct encoded *encoded);
+
+// ---- leases given back in memory, not yet in the store
+struct sql_released {
+    int64_t run_no;
+    uint64_t epoch;
+};
+struct sql_released_list {
+    struct sql_released *items;
+    size_t count, capacity;
+};
+// Without memory it is not added: the run stays ours until we end.
+void sql_release(struct sql_released_list *list, int64_t run_no, uint64_t epoch);
+
+// A signal posted by a handle that only reads: through another one, which `open` makes of `where`. `wait_ms` instead of no patience
+// at all.
+enum code sql_post_as_writer(struct store *reader,
+                             enum code (*open)(struct str where, const struct store_options *options,
+                                               struct store **out, struct error *err),
+                             struct str where, int64_t wait_ms, const struct run_name *run, struct str signal_id,
+                             struct str bytes, struct error *err) MUST_CHECK;
+
+#endif
