@@ -86,7 +86,8 @@ struct program_step {
     enum on_failure on_failure;
     // Inputs of the kind, not yet substituted, always an object with these members:
     //   ECHO message · MERGE [message] · EXEC argv [env cwd stdin] · SHELL command [env cwd] · SCRIPT runtime code [file env cwd args]
-    //   WAIT durationMs | until · APPROVAL message [timeoutMs onTimeout(approve|reject|fail) captureResponse] · SUBRUN document [inputs arguments fanOut{items as maxParallel join}]
+    //   WAIT durationMs | until · APPROVAL message [timeoutMs onTimeout(approve|reject|fail) captureResponse]
+    //   SUBRUN document [inputs arguments fanOut{items as maxParallel join}]
     //   CANCEL reason · LOOP (nothing) · NOOP (nothing) · HOST whatever the document says
     struct json with;
     const struct secret_ref *secrets;
