@@ -33,3 +33,22 @@ postgres_up() {
     store=(--store "$pg")
 }
 pg_sql() { "$pg_bin/psql" -h "$pg_dir" -U postgres -X -q -A -t -v ON_ERROR_STOP=1 -d postgres -c "$1"; }
+
+# engine NAME [VARIABLE=VALUE...] PROGRAM [FLAG...]: one of several servers over $pg, with a lease of two seconds, in the directory NAME; its
+# URL is in NAME/url, its process in NAME/pid. asks, start_at, is_at ask one of them.
+engine() {
+    local name=$1 place=$PWD
+    shift
+    mkdir -p "$name"
+    printf '[serve]\nengineLeaseSeconds = 2\n' >"$name/cairn.toml"
+    local words=()
+    while [ $# -gt 0 ] && [ "${1#--}" = "$1" ]; do words+=("$1"); shift; done
+    (cd "$name" && exec env "${words[@]}" serve --store "$pg&files=$place/files" --listen 127.0.0.1:0 "$@" >/dev/null 2>serve.err) &
+    echo $! >"$name/pid"
+    wait_for grep -q '^listening on' "$name/serve.err"
+    sed -n 's/^listening on //p' "$name/serve.err" >"$name/url"
+}
+asks() { curl -s -X "$2" -H "Authorization: Bearer $(cat files.token)" -H 'Content-Type: application/json' ${4:+--data-binary "$4"} "$(cat "$1/url")$3"; }
+started_at() { asks "$1" POST /v1/runs "{\"runId\":\"$2\",\"document\":$(jq -R -s . <"$3")}" >"$2.started"; [ "$(jq -r .runId "$2.started")" = "$2" ]; }
+start_at() { wait_for started_at "$@"; } # one that has just joined has no shard yet
+is_at() { [ "$(asks "$1" GET "/v1/runs/$2" | jq -r .status)" = "$3" ]; }

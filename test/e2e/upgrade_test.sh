@@ -8,22 +8,6 @@ needs_faulty() { CAIRN_PG_FORMAT=1 "${CAIRN_FAULTY:-/nonexistent}" version >/dev
 noop() { echo '{"planId":"v","planVersion":"1","steps":[{"stepId":"a","kind":"noop"}]}' >v.json; }
 formats() { pg_sql "select string_agg(version::text,',' order by version) from cairn.migrations"; }
 
-# engine NAME PROGRAM...: a server over $pg with a lease of two seconds; its URL in the file NAME.url
-engine() {
-    local name=$1 place=$PWD
-    shift
-    mkdir -p "$name"
-    printf '[serve]\nengineLeaseSeconds = 2\n' >"$name/cairn.toml"
-    (cd "$name" && exec env "$@" serve --store "$pg&files=$place/files" --listen 127.0.0.1:0 >/dev/null 2>serve.err) &
-    echo $! >"$name/pid"
-    wait_for grep -q '^listening on' "$name/serve.err"
-    sed -n 's/^listening on //p' "$name/serve.err" >"$name/url"
-}
-asks() { curl -s -X "$2" -H "Authorization: Bearer $(cat files.token)" -H 'Content-Type: application/json' ${4:+--data-binary "$4"} "$(cat "$1/url")$3"; }
-started_at() { asks "$1" POST /v1/runs "{\"runId\":\"$2\",\"document\":$(jq -R -s . <"$3")}" >"$2.started"; [ "$(jq -r .runId "$2.started")" = "$2" ]; }
-start_at() { wait_for started_at "$@"; } # one that has just joined has no shard yet
-is_at() { [ "$(asks "$1" GET "/v1/runs/$2" | jq -r .status)" = "$3" ]; }
-
 test_upgrade_both_versions_work_on_one_store() {
     needs_faulty; postgres_up; noop
     mkdir -p files

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Several engines on one Postgres, as those who run them see it: workers of several engines, and runs that leave for an archive.
+. "$(dirname "$0")/postgres_lib.sh"
+export CAIRN_CONFINE=none
+
+test_engines_a_worker_serves_several_of_them() {
+    postgres_up; mkdir -p files
+    echo '{"planId":"v","planVersion":"1","steps":[{"stepId":"a","kind":"shell","with":{"command":"echo $CAIRN_RUN_ID"}}]}' >v.json
+    engine one "$CAIRN" --route '*=default'
+    engine two "$CAIRN" --route '*=default'
+    wait_for test -s files.token
+    asks one POST /v1/tokens '{"name":"w","roles":["Worker"],"pool":"default"}' | jq -r .token >w.token
+    knows_token() { [ "$(curl -s -o /dev/null -w '%{http_code}' -X POST -H "Authorization: Bearer $(cat w.token)" -H 'Content-Type: application/json' --data '{"worker":"w1","waitMs":0}' "$(cat two/url)/v1/worker/poll")" = 200 ]; }
+    wait_for knows_token # others read tokens every two seconds
+    CAIRN_TOKEN=$(cat w.token) "$CAIRN" worker --server "$(cat one/url),$(cat two/url)" --name w1 --concurrency 2 -v >/dev/null 2>w.err &
+    local worker=$!
+    start_at one r-1 v.json; start_at two r-2 v.json
+    wait_for is_at one r-1 COMPLETED; wait_for is_at two r-2 COMPLETED
+    # One that is away holds up nobody else.
+    kill -9 "$(cat one/pid)"
+    wait_for grep -q "$(cat one/url) does not answer" w.err
+    start_at two r-3 v.json; wait_for is_at two r-3 COMPLETED
+    kill -TERM $worker; wait $worker || fail "the worker ended with $?: $(tail -n 2 w.err)"
+    has w.err '3 results handed in'
+    kill -TERM "$(cat two/pid)"; wait "$(cat two/pid)"
+    cairn_is 2 worker --server "$(printf 'http://127.0.0.1:1,%.0s' {1..17})"; has err 'more than 16 servers'
+}
+# Archive first, then remove: the tombstone has the head of the chain, and the archive is what it was the head of.
+test_engines_ended_runs_leave_for_an_archive_and_stay_provable_I7() {
+    postgres_up
+    echo '{"planId":"v","planVersion":"1","steps":[{"stepId":"a","kind":"noop"}]}' >v.json
+    for i in 1 2; do cairn_is 0 run v.json "${store[@]}" --run-id "v-$i" --progress none; done
+    echo '{"planId":"g","planVersion":"1","steps":[{"stepId":"g","kind":"approval"}]}' >g.json
+    cairn_is 13 run g.json "${store[@]}" --run-id open --exit-on-wait
+    pg_sql "create role hand login; select cairn.allow_engine('hand')" >/dev/null
+    local hand="postgres:///postgres?host=$pg_dir&user=hand"
+    cairn_is 0 store backup "files:$PWD/archive" --store "$hand"
+    cairn_is 0 log verify --all --store "files:$PWD/archive"
+    pg_sql "select encode(head,'hex') from cairn.run_heads h join cairn.runs r using(run_no) where run_id='v-1'" >head
+    # Who may run workflows removes ended runs by the one door for it, and nothing by hand.
+    "$pg_bin/psql" -h "$pg_dir" -U hand -X -q -d postgres -c "set cairn.tenant='*'" -c "delete from cairn.workflow_events" >out 2>err && fail 'events were deleted by hand'
+    has err 'permission denied'
+    cairn_is 0 store gc --keep 0s --reason archived --store "$hand"
+    equal "$(pg_sql "select run_id||' '||reason||' '||(encode(head,'hex')='$(cat head)') from cairn.tombstones where run_id='v-1'")" 'v-1 archived true'
+    equal "$(pg_sql 'select count(*) from cairn.workflow_events e join cairn.tombstones t using(run_no)')" 0
+    cairn_is 0 ls "${store[@]}" -o name; equal "$(cat out)" open
+    cairn_is 0 log verify --all "${store[@]}"
+    # From the archive back into a store of its own, with the same hash.
+    cairn_is 0 log export v-1 --store "files:$PWD/archive" --out v-1.cairn
+    cairn_is 0 log verify v-1.cairn
+    cairn_is 0 store copy "files:$PWD/archive" "$pg&schema=again"
+    equal "$(pg_sql "select encode(head,'hex') from again.run_heads h join again.runs r using(run_no) where run_id='v-1'")" "$(cat head)"
+}
+run_tests "$@"
