@@ -417,12 +417,10 @@ static enum code look_outcome(const struct net_view *view, struct str name, stru
     return rc;
 }
 
-// A result that has no member data, result or output is that itself.
-static bool stands_for(void *context, struct str name, struct str member)
+// Whether `name` is a step, or a task before this one, and not something that was set.
+static bool is_result(const struct net_view *view, struct str name)
 {
-    const struct net_view *view = context;
     const struct run *run = view->run;
-    if (!str_is(member, "data") && !str_is(member, "result") && !str_is(member, "output")) return false;
     const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
     const struct json *args = view->place == PROGRAM_TOP ? NULL : &run->net->places[view->place].args;
     const struct json *named[] = {lane ? &lane->iter : NULL, view->args ? view->args : args,
@@ -434,6 +432,20 @@ static bool stands_for(void *context, struct str name, struct str member)
     for (uint32_t i = 0; ns && i < ns->task_count; i++)
         if (str_eq(name, ns->tasks[i].label)) return true;
     return str_is(name, "_prev") || program_find(run->program, PROGRAM_TOP, name) != PROGRAM_TOP;
+}
+
+// A result that has no member data, result or output is that itself; of SQL the first statement, and of an answer over HTTP its
+// body, have what is missing.
+static const struct json *instead(void *context, struct str name, const struct json *value, struct str member)
+{
+    const struct json *first = json_key(value, "command_0"), *found = NULL;
+    const struct json *body =
+        json_key(value, "status_code") && json_key(value, "headers") ? json_key(value, "data") : NULL;
+    bool whole = str_is(member, "data") || str_is(member, "result") || str_is(member, "output");
+    if (json_is(first, JSON_OBJECT) && !whole) found = json_get(first, member);
+    if (json_is(body, JSON_OBJECT) && !whole) found = json_get(body, member);
+    if (whole) found = value;
+    return found && is_result(context, name) ? found : NULL;
 }
 
 static enum code look_special(const struct net_view *view, struct str name, struct json *out, bool *found,
@@ -536,7 +548,7 @@ static enum code look_up(void *context, struct str name, struct json *out, struc
 
 struct template_scope net_scope(struct net_view *view)
 {
-    return (struct template_scope){.context = view, .lookup = look_up, .stands_for = stands_for};
+    return (struct template_scope){.context = view, .lookup = look_up, .instead = instead};
 }
 
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err)

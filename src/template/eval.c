@@ -306,14 +306,14 @@ static enum code eval_if(struct eval *e, const struct node *n, struct json *out)
     return OK;
 }
 
-static bool stands_for(const struct eval *e, const struct node *n)
+static const struct json *instead(const struct eval *e, const struct node *n, const struct json *value)
 {
-    if (n->a->kind != NODE_NAME || !e->scope->stands_for) return false;
+    if (n->a->kind != NODE_NAME || !e->scope->instead) return NULL;
     for (const struct local *l = e->locals; l; l = l->next)
-        if (str_eq(l->name, n->a->text)) return false;
+        if (str_eq(l->name, n->a->text)) return NULL;
     for (size_t i = 0; i < e->scope->local_count; i++)
-        if (str_eq(e->scope->locals[i].name, n->a->text)) return false;
-    return e->scope->stands_for(e->scope->context, n->a->text, n->text);
+        if (str_eq(e->scope->locals[i].name, n->a->text)) return NULL;
+    return e->scope->instead(e->scope->context, n->a->text, value, n->text);
 }
 
 static enum code eval_member(struct eval *e, const struct node *n, struct json *out)
@@ -330,7 +330,8 @@ static enum code eval_member(struct eval *e, const struct node *n, struct json *
     }
     if (n->kind == NODE_MEMBER) {
         rc = value_member(e, &value, n->text, out);
-        if (!rc && out->type == TEMPLATE_UNDEFINED && stands_for(e, n)) *out = value;
+        const struct json *other = !rc && out->type == TEMPLATE_UNDEFINED ? instead(e, n, &value) : NULL;
+        if (other) *out = *other;
         return rc;
     }
     rc = eval_node(e, n->b, &key);

@@ -286,10 +286,10 @@ workflow:
   - {step: b, tool: {kind: sqlite, script: {uri: q.sql, source: {type: file}}}, next: [c]}
   - {step: c, tool: {kind: sqlite, script: no.sql, spec: {policy: {rules: [{then: {do: continue}}]}}}, next: [d]}
   - step: d
-    tool: {kind: python, input: {a: "{{ start.command_1.rows[0].b }}", b: "{{ b.command_0.rows[0].n }}", c: "{{ c.error.code }}"}, code: 'result = [a, b, c]'}
+    tool: {kind: python, input: {a: "{{ start.command_1.rows[0].b }}", b: "{{ b.rows[0].n }}", c: "{{ c.error.code }}", r: "{{ b.row_count }}"}, code: 'result = [a, b, c, r]'}
 YAML
     cairn_is 0 run deep/er/sql.yaml "${store[@]}" --run-id sql --progress none
-    equal "$(result sql d)" '[2,42,"FILE_NOT_READABLE"]'
+    equal "$(result sql d)" '[2,42,"FILE_NOT_READABLE",1]'
 }
 # A loop in a loop is a playbook with a loop, run by one.
 test_nested_loops_see_the_iteration_around_them() {
