@@ -186,44 +186,6 @@ void handle_store_ledger(struct ask *ask)
 
 // ---- blobs: of a run that refers to them, for bytes under a hash belong to whoever stored them
 
-static bool refers(const struct moment *moment, const struct digest *wanted)
-{
-    if (moment->has_blob && digest_eq(&moment->blob, wanted)) return true;
-    const struct json *parts = moment->start ? &moment->start->parts : NULL;
-    for (uint32_t i = 0; json_is(parts, JSON_ARRAY) && i < parts->count; i++) {
-        struct digest part;
-        if (digest_parse(json_text(json_key(&parts->items[i], "sha256")), &part) && digest_eq(&part, wanted))
-            return true;
-    }
-    return false;
-}
-
-// An event that cannot be read refers to nothing; the others still do.
-static enum code find_reference(struct store *store, const struct run_head *head, const struct digest *wanted,
-                                bool *found, struct error *err)
-{
-    struct arena scratch;
-    enum code rc = OK;
-    struct records page = {0};
-    uint64_t after = 0;
-    *found = digest_eq(wanted, &head->document);
-    if (*found) return OK;
-    arena_init(&scratch, 64 * 1024, RAW_MAX);
-    do {
-        arena_reset(&scratch);
-        rc = store_read(store, head->ids.tenant, head->ids.run, after, RAW_PAGE, &scratch, &page, err);
-        for (size_t i = 0; !rc && !*found && i < page.count; i++) {
-            struct moment moment = {0};
-            struct seal seal;
-            after = page.items[i].seq;
-            if (contract_decode(head->vocabulary, page.items[i].bytes, &scratch, &moment, &seal, NULL, NULL) == OK)
-                *found = refers(&moment, wanted);
-        }
-    } while (!rc && !*found && page.count > 0);
-    arena_release(&scratch);
-    return rc;
-}
-
 static void tell_blob(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct digest wanted;
@@ -234,7 +196,7 @@ static void tell_blob(struct ask *ask, struct store *store, const struct run_hea
         return;
     }
     bool found;
-    enum code rc = find_reference(store, head, &wanted, &found, &err);
+    enum code rc = reading_refers(store, head, &wanted, &found, &err);
     if (!rc && found) rc = store_blob(store, &wanted, &ask->call->arena, &bytes, &err);
     if (rc == E_NOT_FOUND || (!rc && !found))
         call_problem(ask->call, 404, "NOT_FOUND", "the run refers to no such blob");

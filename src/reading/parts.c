@@ -3,6 +3,8 @@
 
 #include "base/civil.h"
 
+enum { PAGE_EVENTS = 64, PAGE_SIZE_MAX = 48 << 20 };
+
 static enum code no_memory(struct error *err)
 {
     return error_set(err, E_NOMEM, "out of memory");
@@ -65,6 +67,46 @@ enum code reading_output(struct store *store, const struct run_head *head, struc
             rc = no_memory(err);
     }
     folded_release(&folded);
+    return rc;
+}
+
+// ---- what it refers to
+
+static bool refers(const struct moment *moment, const struct digest *wanted)
+{
+    if (moment->has_blob && digest_eq(&moment->blob, wanted)) return true;
+    const struct json *parts = moment->start ? &moment->start->parts : NULL;
+    for (uint32_t i = 0; json_is(parts, JSON_ARRAY) && i < parts->count; i++) {
+        struct digest part;
+        if (digest_parse(json_text(json_key(&parts->items[i], "sha256")), &part) && digest_eq(&part, wanted))
+            return true;
+    }
+    return false;
+}
+
+// An event that cannot be read refers to nothing; the others still do.
+enum code reading_refers(struct store *store, const struct run_head *head, const struct digest *wanted, bool *found,
+                         struct error *err)
+{
+    struct arena scratch;
+    enum code rc = OK;
+    struct records page = {0};
+    uint64_t after = 0;
+    *found = digest_eq(wanted, &head->document);
+    if (*found) return OK;
+    arena_init(&scratch, 64 * 1024, PAGE_SIZE_MAX);
+    do {
+        arena_reset(&scratch);
+        rc = store_read(store, head->ids.tenant, head->ids.run, after, PAGE_EVENTS, &scratch, &page, err);
+        for (size_t i = 0; !rc && !*found && i < page.count; i++) {
+            struct moment moment = {0};
+            struct seal seal;
+            after = page.items[i].seq;
+            if (contract_decode(head->vocabulary, page.items[i].bytes, &scratch, &moment, &seal, NULL, NULL) == OK)
+                *found = refers(&moment, wanted);
+        }
+    } while (!rc && !*found && page.count > 0);
+    arena_release(&scratch);
     return rc;
 }
 

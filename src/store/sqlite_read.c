@@ -1,6 +1,5 @@
 #include "store/sqlite.h"
 
-
 static enum code out_of_memory(struct error *err)
 {
     return error_set(err, E_NOMEM, "out of memory");
@@ -40,22 +39,31 @@ enum code sqlite_take_head(struct sqlite_store *store, sqlite3_stmt *row, struct
     return rc;
 }
 
-enum code sqlite_head(struct store *base, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
-                      struct error *err)
+// A statement of tenant and run, standing at its one row: sqlite_done.
+static enum code row_of(struct sqlite_store *store, enum statement which, struct str tenant, struct str run,
+                        sqlite3_stmt **out, struct error *err)
 {
-    struct sqlite_store *store = sqlite_of(base);
     enum code rc;
-    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_HEAD, &rc, err);
+    sqlite3_stmt *statement = sqlite_statement(store, which, &rc, err);
     if (!statement) return rc;
     sqlite_bind_str(statement, 1, tenant);
     sqlite_bind_str(statement, 2, run);
     int got = sqlite3_step(statement);
-    if (got == SQLITE_ROW)
-        rc = sqlite_take_head(store, statement, arena, out, err);
-    else if (got == SQLITE_DONE)
-        rc = no_run(run, err);
-    else
-        rc = sqlite_code(store, got, "read a run", err);
+    *out = statement;
+    if (got == SQLITE_ROW) return OK;
+    rc = got == SQLITE_DONE ? no_run(run, err) : sqlite_code(store, got, "read a run", err);
+    sqlite_done(statement);
+    return rc;
+}
+
+enum code sqlite_head(struct store *base, struct str tenant, struct str run, struct arena *arena, struct run_head *out,
+                      struct error *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    sqlite3_stmt *statement;
+    enum code rc = row_of(store, STATEMENT_HEAD, tenant, run, &statement, err);
+    if (rc) return rc;
+    rc = sqlite_take_head(store, statement, arena, out, err);
     sqlite_done(statement);
     return rc;
 }
@@ -65,20 +73,12 @@ enum code sqlite_head(struct store *base, struct str tenant, struct str run, str
 static enum code find_run(struct sqlite_store *store, struct str tenant, struct str run, int64_t *run_no,
                           struct error *err)
 {
-    enum code rc;
-    sqlite3_stmt *statement = sqlite_statement(store, STATEMENT_FIND_RUN, &rc, err);
-    if (!statement) return rc;
-    sqlite_bind_str(statement, 1, tenant);
-    sqlite_bind_str(statement, 2, run);
-    int got = sqlite3_step(statement);
-    if (got == SQLITE_ROW)
-        *run_no = sqlite3_column_int64(statement, 0);
-    else if (got == SQLITE_DONE)
-        rc = no_run(run, err);
-    else
-        rc = sqlite_code(store, got, "read a run", err);
+    sqlite3_stmt *statement;
+    enum code rc = row_of(store, STATEMENT_FIND_RUN, tenant, run, &statement, err);
+    if (rc) return rc;
+    *run_no = sqlite3_column_int64(statement, 0);
     sqlite_done(statement);
-    return rc;
+    return OK;
 }
 
 static enum code read_page(struct sqlite_store *store, enum statement which, int64_t run_no, uint64_t after,
