@@ -167,7 +167,7 @@ static bool derive_entity(const struct run_ids *ids, const struct moment *moment
 static enum code flatten(const struct moment *moment, struct arena *arena, struct json *payload, struct error *err)
 {
     const struct json *value = &moment->value;
-    if (value->type != JSON_OBJECT || json_get(value, STR("meta")))
+    if (value->type != JSON_OBJECT || json_get(value, STR("meta")) || json_get(value, STR("value_ref")))
         return error_set(err, E_INVALID, "%s needs an object without \"meta\"", moment_name(moment->kind));
     struct json flat;
     bool ok = json_object_with(arena, value->count + payload->count, &flat);
@@ -255,13 +255,13 @@ static enum code read_ids(const struct derived *derived, struct moment *moment, 
     return ok ? OK : error_set(err, E_CORRUPT, "record: step_run_id or task_run_id is none");
 }
 
-// What the payload has besides meta.
+// What the payload has besides meta and the reference.
 static enum code read_flat(const struct json *payload, struct arena *arena, struct json *out, struct error *err)
 {
     if (!json_object_with(arena, payload->count, out)) return record_no_memory(err);
     for (uint32_t i = 0; i < payload->count; i++) {
         const struct json_member *member = &payload->members[i];
-        if (str_is(member->key, "meta")) continue;
+        if (str_is(member->key, "meta") || str_is(member->key, "value_ref")) continue;
         if (!json_put(arena, out, member->key, member->value)) return record_no_memory(err);
     }
     return OK;

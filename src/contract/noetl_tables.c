@@ -138,9 +138,12 @@ static const struct field requested_fields[] = {
 static const struct field evaluated_fields[] = {META(run_meta)};
 static const struct field refused_fields[] = {OBJECT_FIELD("error", error_table, ALWAYS), META(run_meta)};
 static const struct field resumed_fields[] = {META(resume_meta)};
+// A value that is larger than an event is kept beside the log; of a decision, the parts that are large.
+#define VALUE_REF BLOB_FIELD("value_ref", ref_meta)
 static const struct field started_fields[] = {
     MOMENT_FIELD("inputs", FIELD_JSON, value, 0),
     META(run_meta),
+    VALUE_REF,
 };
 static const struct field finished_fields[] = {OBJECT_FIELD("counts", counts_table, ALWAYS), META(run_meta)};
 static const struct field finished_badly_fields[] = {
@@ -154,7 +157,8 @@ static const struct field cancelled_fields[] = {
     META(cancelled_meta),
 };
 static const struct field bare_fields[] = {META(step_meta)};
-static const struct field inputs_fields[] = {MOMENT_FIELD("inputs", FIELD_JSON, value, 0), META(step_meta)};
+static const struct field decided_fields[] = {META(step_meta), VALUE_REF};
+static const struct field inputs_fields[] = {MOMENT_FIELD("inputs", FIELD_JSON, value, 0), META(step_meta), VALUE_REF};
 static const struct field loop_started_fields[] = {
     MOMENT_FIELD("inputs", FIELD_JSON, value, 0),
     META(step_meta),
@@ -162,11 +166,13 @@ static const struct field loop_started_fields[] = {
     MOMENT_FIELD("total", FIELD_U32, counts.total, ALWAYS),
 };
 static const struct field loop_done_fields[] = {OBJECT_FIELD("counts", counts_table, ALWAYS), META(step_meta)};
-static const struct field outcome_fields[] = {META(step_meta), MOMENT_FIELD("outcome", FIELD_JSON, value, 0)};
+static const struct field outcome_fields[] = {META(step_meta), MOMENT_FIELD("outcome", FIELD_JSON, value, 0),
+                                              VALUE_REF};
 static const struct field failed_fields[] = {
     OBJECT_FIELD("error", error_table, ALWAYS),
     META(step_meta),
     MOMENT_FIELD("outcome", FIELD_JSON, value, 0),
+    VALUE_REF,
 };
 static const struct field done_fields[] = {
     MOMENT_FIELD("artifacts", FIELD_JSON, artifacts, 0),
@@ -191,6 +197,7 @@ static const struct table finished = TABLE(finished_fields);
 static const struct table finished_badly = TABLE(finished_badly_fields);
 static const struct table cancelled = TABLE(cancelled_fields);
 static const struct table bare = TABLE(bare_fields);
+static const struct table decided = TABLE(decided_fields);
 static const struct table inputs = TABLE(inputs_fields);
 static const struct table loop_started = TABLE(loop_started_fields);
 static const struct table loop_done = TABLE(loop_done_fields);
@@ -222,7 +229,7 @@ const struct str noetl_standing_words[] = {
 #define FLAT_ROW(type_word, alias_word, of, table)                                                                     \
     {                                                                                                                  \
         .type = STR_INIT(type_word), .alias = STR_INIT(alias_word), .entity = (of), .standing = SUCCESS, .flat = true, \
-        .envelope = &(table), .payload = &bare                                                                         \
+        .envelope = &(table), .payload = &decided                                                                      \
     }
 
 const struct noetl_row noetl_rows[MOMENT_COUNT] = {

@@ -80,8 +80,9 @@ void relive(struct engine *engine, struct resident *resident)
         if (ticket->resident != resident) continue;
         if (ticket->step >= run_step_count(resident->run)) continue; // a lane that the log does not know
         struct run_step *step = &resident->run->steps[ticket->step];
-        if (step->state == NODE_RUNNING && step->logical == ticket->logical && step->engine == ticket->engine)
-            step->live = true;
+        if (step->state != NODE_RUNNING || step->logical != ticket->logical || step->engine != ticket->engine) continue;
+        step->live = true;
+        step->stopping = ticket->stopping;
     }
     for (uint32_t i = 0; i < run_step_count(resident->run); i++) {
         struct run_step *step = &resident->run->steps[i];
@@ -103,8 +104,10 @@ void relive_input(const struct queued *queued)
     if (queued->input.kind != INPUT_RESULT) return;
     if (queued->input.step >= run_step_count(queued->resident->run)) return; // a lane that the log does not know
     struct run_step *step = &queued->resident->run->steps[queued->input.step];
-    if (step->state == NODE_RUNNING && step->logical == queued->input.logical && step->engine == queued->input.engine)
-        step->live = true;
+    if (step->state != NODE_RUNNING || step->logical != queued->input.logical || step->engine != queued->input.engine)
+        return;
+    step->live = true;
+    step->stopping = queued->stopping;
 }
 
 // ---- processes
@@ -461,14 +464,25 @@ static enum code execute(struct engine *engine, struct resident *resident, const
 static void cancel_attempt(struct engine *engine, struct resident *resident, const struct effect *effect)
 {
     for (size_t i = 0; resident->tickets > 0 && i < engine->ticket_count; i++) {
-        const struct ticket *ticket = &engine->tickets[i];
+        struct ticket *ticket = &engine->tickets[i];
         if (ticket->resident != resident || ticket->step != effect->step) continue;
+        ticket->stopping = true;
         ticket_cancel(engine, i, effect->grace_ms);
     }
 }
 
+// A lane that went on within the batch that ordered this: what it does now was ordered by what came later.
+static bool is_stale(const struct run *run, const struct effect *effect)
+{
+    if (effect->step == PROGRAM_TOP || !is_lane(run, effect->step)) return false;
+    const struct run_step *s = &run->steps[effect->step];
+    return s->state != NODE_RUNNING || s->logical != effect->logical || s->engine != effect->engine;
+}
+
 enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect, struct error *err)
 {
+    bool starts = effect->kind == EFFECT_EXECUTE || effect->kind == EFFECT_SUBRUN;
+    if (starts && is_stale(resident->run, effect)) return OK;
     switch (effect->kind) {
     case EFFECT_EXECUTE:
         return execute(engine, resident, effect, err);

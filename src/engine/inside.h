@@ -82,6 +82,7 @@ struct ticket {
     uint32_t generation;
     uint32_t next_free;
     bool late;          // the run is gone; the result is dropped
+    bool stopping;      // it was asked to stop
     struct tools *with; // whoever executes it
 };
 
@@ -119,6 +120,7 @@ struct queued {
     const struct note_put *puts; // START: notes that are stored with it; in `arena`
     size_t put_count;
     char decision_id[UUID_SIZE];
+    bool stopping; // RESULT of an attempt that was asked to stop
     uint32_t tries;
     int64_t since_mono; // of the first try that could not be stored; tries > 0
 };

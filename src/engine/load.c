@@ -246,6 +246,11 @@ enum code reload(struct engine *engine, struct resident *resident, struct error 
     run_free(resident->run);
     resident->run = run;
     relive(engine, resident);
+    // That the time of a step is over is known to its timer alone, and that may have come before.
+    bool timed = false;
+    for (uint32_t i = 0; run->net && i < run->program->step_count; i++)
+        timed = timed || (run->steps[i].state == NODE_RUNNING && run->steps[i].due_ms > 0);
+    if (timed && !queue_add(engine, resident, INPUT_RECOVER)) return error_set(err, E_NOMEM, "out of memory");
     return OK;
 }
 

@@ -376,6 +376,7 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, s
     if (!queued) return no_memory(err);
     queued->input.duration_ms = result->duration_ms;
     queued->input.lost = result->lost;
+    queued->stopping = ticket->stopping;
     enum code rc = OK;
     const struct program_step *ps = &resident->run->program->steps[kernel_place(resident->run, ticket->step)];
     bool lane = ticket->step >= resident->run->program->step_count;

@@ -444,6 +444,10 @@ static enum code give_up(struct turn *turn, enum code why, struct error *err)
         queued->tries = 1;
         *err = (struct error){0};
         enum code rc = run_batch(turn, err);
+        if (rc == E_CONFLICT) { // it is not ours any more
+            resident_gone(engine, resident);
+            return OK;
+        }
         if (rc != E_SCHEMA && rc != E_LIMIT) return rc;
     }
     if (queued->input.kind == INPUT_START) {

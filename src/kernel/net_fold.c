@@ -493,8 +493,7 @@ static enum code fold_kind(struct run *run, const struct moment *m, uint32_t ste
     }
 }
 
-// Results stay beside the log until somebody reads them; what the state itself is made of is fetched.
-static bool is_kept_apart(enum moment_kind kind)
+bool net_is_result(enum moment_kind kind)
 {
     return kind == MOMENT_TASK_DONE || kind == MOMENT_TASK_FAILED || kind == MOMENT_STEP_COMPLETED ||
            kind == MOMENT_RESULT_STORED;
@@ -503,7 +502,7 @@ static bool is_kept_apart(enum moment_kind kind)
 enum code net_fold(struct run *run, const struct moment *m, uint32_t step, struct error *err)
 {
     run->net->now_ms = m->at_ms;
-    if (!m->has_blob || m->value.type != 0 || is_kept_apart(m->kind)) return fold_kind(run, m, step, err);
+    if (!m->has_blob || net_is_result(m->kind)) return fold_kind(run, m, step, err);
     struct moment whole = *m;
     struct arena scratch;
     arena_init(&scratch, 4096, run->arena.limit);

@@ -106,6 +106,8 @@ void net_verify(const struct run *run);
 
 // net_fold.c
 enum code net_fold(struct run *run, const struct moment *m, uint32_t step, struct error *err) MUST_CHECK;
+// Results stay beside the log until somebody reads them; what else is there, the state is made of, and it is fetched.
+bool net_is_result(enum moment_kind kind);
 
 // net_scope.c: what templates see
 struct net_view {

@@ -7,7 +7,7 @@
 
 enum {
     INPUTS_MAX = 4096,     // bytes of a task's inputs in the log (NX-2o)
-    VALUE_MAX = 48 * 1024, // of anything else that a moment carries: more is kept beside the log
+    VALUE_MAX = 48 * 1024, // of what else a moment carries, but for results: more is kept beside the log
 };
 
 static const struct fault timeout_fault = {
@@ -51,14 +51,43 @@ static enum code keep_apart(struct decide *d, struct moment *m)
     return OK;
 }
 
+// What is left in the event of a value that is kept apart: of decisions what was decided, without what was passed on and set.
+static bool outline(struct arena *arena, const struct moment *m, struct json *out)
+{
+    *out = (struct json){0};
+    if (m->kind != MOMENT_ROUTED && m->kind != MOMENT_TASK_DECIDED) return true;
+    bool ok = json_object_with(arena, m->value.count, out);
+    for (uint32_t i = 0; ok && i < m->value.count; i++) {
+        const struct json_member *member = &m->value.members[i];
+        struct json value = member->value;
+        if (str_is(member->key, "set")) continue;
+        if (str_is(member->key, "selected")) {
+            value = json_array();
+            for (uint32_t k = 0; ok && k < member->value.count; k++) {
+                const struct json *from = &member->value.items[k];
+                struct json one = json_object();
+                for (uint32_t n = 0; ok && n < from->count; n++)
+                    if (!str_is(from->members[n].key, "args"))
+                        ok = json_put(arena, &one, from->members[n].key, from->members[n].value);
+                ok = ok && json_push(arena, &value, one);
+            }
+        }
+        ok = ok && json_put(arena, out, member->key, value);
+    }
+    return ok;
+}
+
 enum code net_emit(struct decide *d, struct moment *m)
 {
-    if (m->value.type != 0 && !m->has_blob && weight(&m->value, VALUE_MAX) >= VALUE_MAX) {
-        enum code rc = keep_apart(d, m);
-        if (rc) return rc;
-    }
     uint32_t place = m->step.len > 0 ? program_find(d->run->program, PROGRAM_TOP, m->step) : PROGRAM_TOP;
-    return emit(d, m, place);
+    bool small = m->value.type == 0 || weight(&m->value, VALUE_MAX) < VALUE_MAX;
+    if (small || m->has_blob || net_is_result(m->kind)) return emit(d, m, place); // results have a limit of their own
+    struct moment told = *m;
+    enum code rc = keep_apart(d, &told);
+    if (!rc && !outline(d->out->turn, m, &told.value)) rc = no_memory(d->err);
+    if (!rc) rc = emit(d, m, place); // folded as it is; told with the reference
+    if (!rc) d->out->moments[d->out->moment_count - 1] = told;
+    return rc;
 }
 
 struct moment lane_moment(const struct decide *d, enum moment_kind kind, uint32_t index)
@@ -537,6 +566,13 @@ static enum code extract(struct decide *d, const struct net_task *task, const st
     return net_canon(turn, out, d->err);
 }
 
+// Whether the input is what came out of the attempt in flight: of one that began since, on the same lane, it is not.
+static bool is_told(const struct decide *d, uint32_t index)
+{
+    return d->input->kind == INPUT_RESULT && d->input->step == index &&
+           d->input->logical == d->run->steps[index].logical;
+}
+
 static enum code end_task(struct decide *d, uint32_t index, const struct json *outcome, const struct fault *fault)
 {
     struct moment m = lane_moment(d, fault->code.len > 0 ? MOMENT_TASK_FAILED : MOMENT_TASK_DONE, index);
@@ -548,7 +584,7 @@ static enum code end_task(struct decide *d, uint32_t index, const struct json *o
         return rc ? rc : net_emit(d, &m);
     }
     const struct json *result = json_key(outcome, "result");
-    bool apart = d->input->kind == INPUT_RESULT && d->input->step == index && d->input->has_blob;
+    bool apart = is_told(d, index) && d->input->has_blob;
     if (result) m.value = *result;
     if (apart) {
         m.has_blob = true;
@@ -574,8 +610,7 @@ enum code lane_answer(struct decide *d, uint32_t index, const struct json *outco
     struct fault fault = {0};
     if (!ok) fault = fault_of_outcome(outcome);
     struct moment m = lane_moment(d, ok ? MOMENT_ATTEMPT_DONE : MOMENT_ATTEMPT_FAILED, index);
-    bool told = d->input->kind == INPUT_RESULT && d->input->step == index;
-    m.duration_ms = told ? d->input->duration_ms : elapsed_ms(d, d->run->steps[index].started_ms);
+    m.duration_ms = is_told(d, index) ? d->input->duration_ms : elapsed_ms(d, d->run->steps[index].started_ms);
     m.fault = fault;
     enum code rc = OK;
     if (!task->in_process) rc = without_result(d->out->turn, outcome, false, &m.value, d->err);

@@ -1,11 +1,14 @@
 // Backoff arithmetic (requirements C-46 numbers): n is the number of the retry, 1 for the second try.
 #include "kernel/kernel.h"
 
+// Whatever a policy comes to by doubling: what it leads to must be a date that can be written.
+#define DELAY_MAX_MS ((int64_t)365 * 86400 * 1000)
+
 int64_t retry_delay_ms(const struct retry_policy *policy, uint32_t n, uint64_t random)
 {
     INVARIANT(n >= 1);
     int64_t delay = policy->delay_ms;
-    int64_t cap = policy->max_delay_ms > 0 ? policy->max_delay_ms : INT64_MAX / 4;
+    int64_t cap = policy->max_delay_ms > 0 ? policy->max_delay_ms : DELAY_MAX_MS;
     switch (policy->backoff) {
     case BACKOFF_NONE:
         break;

@@ -148,4 +148,37 @@ YAML
     cairn_is 0 log replay t "${store[@]}"
     has out 'not asked again here'
 }
+# What a step gave is read by its own arcs in the turn that stores it; arguments and variables are larger than an event.
+test_large_values_are_passed_on_at_once_C_62() {
+    book big big >big.yaml <<'YAML'
+  - step: make
+    tool: {kind: python, code: "result = {'text': 'x' * 300000, 'rows': ['y' * 1000] * 100, 'n': 5}"}
+    set: {ctx.n: "{{ make.n }}"}
+    next: {arcs: [{step: wrong, when: "{{ make.n != 5 }}"}, {step: each, args: {copy: "{{ make.text }}"}}]}
+  - {step: wrong, tool: {kind: noop}}
+  - step: each
+    loop: {in: "{{ make.rows }}", iterator: r, spec: {mode: sequential}}
+    tool: {kind: noop}
+    next: {arcs: [{step: end, set: {ctx.big: "{{ args.copy }}"}}]}
+  - step: end
+    tool: {kind: python, input: {size: "{{ ctx.big | length }}", n: "{{ ctx.n }}"}, code: "result = [size, n]"}
+YAML
+    cairn_is 0 run big.yaml "${store[@]}" --run-id big --progress none -o json
+    equal "$(jq -c '.steps[]|select(.stepId=="end").result' out)" '[300000,5]'
+    cairn_is 0 events big "${store[@]}" -o json
+    equal "$(jq '[.[]|tostring|length]|max < 65536' out)" true 'no event has all of it'
+    cairn_is 0 why big/each "${store[@]}"; has out 'taken from make'
+    cairn_is 0 log replay big "${store[@]}"
+    intact
+}
+# What an arc would pass on cannot be had: the run fails for it, and says so.
+test_an_arc_that_cannot_be_followed_fails_the_run() {
+    book arc arc >arc.yaml <<'YAML'
+  - {step: a, tool: {kind: noop}, next: {arcs: [{step: b, args: {x: "{{ 1 + none }}"}}]}}
+  - {step: b, tool: {kind: noop}}
+YAML
+    cairn_is 10 run arc.yaml "${store[@]}" --run-id arc
+    has err 'TEMPLATE_ERROR'
+    intact
+}
 run_tests "$@"

@@ -182,6 +182,7 @@ static void absorb_signal(struct checker *checker, struct model_run *run, const 
     enum signal_type type = signal_parse(m->signal_type);
     if (m->kind == MOMENT_SIGNAL_ACCEPTED && (type == SIGNAL_CANCEL || type == SIGNAL_EMERGENCY_STOP))
         run->cancel_asked = true;
+    if (m->kind == MOMENT_SIGNAL_ACCEPTED && type != SIGNAL_PAUSE && type != SIGNAL_RESUME) run->swayed = true;
 }
 
 static void absorb_pause(struct checker *checker, struct model_run *run, const struct moment *m, uint64_t seq)
@@ -201,6 +202,11 @@ static void absorb_pause(struct checker *checker, struct model_run *run, const s
 static void absorb_moment(struct checker *checker, struct model_run *run, const struct moment *m, uint64_t seq)
 {
     bool past = model_check_past(checker, run, m);
+    if (run->net && m->kind != MOMENT_SIGNAL_ACCEPTED && m->kind != MOMENT_SIGNAL_REJECTED &&
+        m->kind != MOMENT_RUN_PAUSED && m->kind != MOMENT_RUN_RESUMED) {
+        net_model_absorb(checker, run, m, seq);
+        return;
+    }
     switch ((int)m->kind) {
     case MOMENT_STEP_STARTED:
     case MOMENT_STEP_REDISPATCHED:
@@ -301,10 +307,34 @@ static struct model_run *run_for(struct checker *checker, const struct run_log *
     for (struct model_fork *fork = checker->forks; fork; fork = fork->next_fork)
         if (str_eq(fork->run, run->ids.run)) run->fork = fork;
     run->shadow = run_new(program, &run->ids);
+    if (run->shadow) run->shadow->env = &checker->env;
+    if (program->net) run->net = net_model_new(checker, program);
     INVARIANT(run->shadow && view_init(&run->view, &checker->arena, &run->ids) && view_plan(&run->view, program));
     checker->runs = grow(checker, checker->runs, checker->run_count, sizeof(*checker->runs), &checker->run_capacity);
     checker->runs[checker->run_count++] = run;
     return run;
+}
+
+static enum code find_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
+                           struct error *err)
+{
+    (void)arena;
+    const struct checker *checker = context;
+    for (size_t i = 0; i < checker->blob_count; i++) {
+        *out = checker->blobs[i].bytes;
+        if (digest_eq(&checker->blobs[i].sha256, sha256)) return OK;
+    }
+    return error_set(err, E_NOT_FOUND, "a blob that nobody stored");
+}
+
+static void keep_blob(struct checker *checker, const struct append_blob *blob)
+{
+    struct str ignored;
+    struct error err;
+    if (find_blob(checker, &blob->sha256, NULL, &ignored, &err) == OK) return;
+    checker->blobs =
+        grow(checker, checker->blobs, checker->blob_count, sizeof(*checker->blobs), &checker->blob_capacity);
+    checker->blobs[checker->blob_count++] = (struct model_blob){blob->sha256, copy(checker, blob->bytes)};
 }
 
 static void draft(struct checker *checker, struct model_run *run, struct model_record record)
@@ -349,6 +379,8 @@ void checker_offer(struct checker *checker, const struct commit *commit)
 {
     INVARIANT(!checker->unknown);
     checker->draft_count = 0;
+    checker->env = (struct kernel_env){.context = checker, .blob = find_blob};
+    for (size_t i = 0; i < commit->blob_count; i++) keep_blob(checker, &commit->blobs[i]);
     for (size_t i = 0; i < commit->head_count; i++) draft_run(checker, commit, commit->heads[i].log);
     model_offer_notes(checker, commit);
 }
@@ -376,9 +408,13 @@ void checker_unknown(struct checker *checker)
 
 void checker_tool_start(struct checker *checker, const struct tool_request *request)
 {
-    const struct model_run *run = checker_run(checker, request->run);
+    struct model_run *run = checker_run(checker, request->run);
     struct model_step *step = run ? model_step(run, request->step) : NULL;
     checker->checks++;
+    if (run && run->net && !checker->visited) {
+        net_model_start(checker, run, request);
+        return;
+    }
     if (checker->visited)
         checker_fail(checker, "E3", "%.*s: %.*s was handed to a tool, and nobody drives the run", STR_ARG(request->run),
                      STR_ARG(request->step));

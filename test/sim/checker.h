@@ -21,6 +21,14 @@
 //  S15 notes are as acknowledged; those of the batch under way are there with its records, or not at all (S3)
 //  S16 the feed tells every event once, in the order of each run; what was seen at a position stays there
 //  F1  a fork begins with what its source recorded up to the event, whole and in order, and starts none of it once more
+// Of playbooks (checker_net.c, a model of the net written apart from src/kernel):
+//  N0  the end is the one that the run comes to when nothing crashes
+//  N1  a token is taken once: a step is visited for a token that arrived, and a run that ends has none left
+//  N2  a step where branches come together is not visited while one that can lead there is under way
+//  N3  every iteration begins and ends once, no more of them at once than the loop allows, all before the loop
+//  N4  attempts of a task rise by one, within the limit of its rules; each has one outcome; task.done comes once, at the end
+//  N5  a walk goes from task to task as its decisions say; the step ends after it, and is routed once
+//  N6  a run fails when a failed step was not taken further, and only then; nothing is in flight at its end
 // owner: one world.
 #ifndef CAIRN_TEST_SIM_CHECKER_H
 #define CAIRN_TEST_SIM_CHECKER_H
@@ -69,8 +77,17 @@ struct model_fork {
     struct model_fork *next_fork;
 };
 
+struct model_net;
+
+struct model_blob {
+    struct digest sha256;
+    struct str bytes;
+};
+
 struct model_run {
     struct model_fork *fork; // NULL: it is none
+    struct model_net *net;   // of a playbook; NULL otherwise
+    bool swayed;             // a tool, or somebody, made it end otherwise than it would have
     struct run_ids ids;
     enum vocabulary vocabulary;
     const struct program *program;
@@ -119,6 +136,9 @@ struct checker {
     size_t note_count, note_capacity, note_draft_count, note_draft_capacity;
     struct model_feed *feed;
     size_t feed_count, feed_capacity;
+    struct model_blob *blobs; // of every batch that was offered
+    size_t blob_count, blob_capacity;
+    struct kernel_env env;    // which finds them
     struct model_fork *forks; // that were asked for
     bool unknown;             // the batch under way got no answer
     bool visited;             // somebody decides signals, nobody drives the runs
@@ -154,7 +174,16 @@ void checker_end(struct checker *checker, struct store *store, bool verify);
 struct model_fork *checker_fork(struct checker *checker, struct str run, const struct model_run *source, uint64_t at,
                                 uint64_t again);
 
+// The end of a playbook's run, as a text: how it ended, its variables, what each step gave. In `arena`.
+struct str checker_net_end(const struct checker *checker, const struct model_run *run, struct arena *arena);
+// The run has ended as `expected` says (N0).
+void checker_net_same(struct checker *checker, const struct model_run *run, struct str expected);
+
 // Private to checker*.c
+struct model_net *net_model_new(struct checker *checker, const struct program *program);
+void net_model_absorb(struct checker *checker, struct model_run *run, const struct moment *m, uint64_t seq);
+void net_model_start(struct checker *checker, struct model_run *run, const struct tool_request *request);
+void net_model_live(struct checker *checker, const struct model_run *run, const struct run *live); // K1
 void model_offer_notes(struct checker *checker, const struct commit *commit);
 void model_absorb_notes(struct checker *checker);
 int model_find_notes(struct checker *checker, struct store *store);

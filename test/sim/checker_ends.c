@@ -215,6 +215,7 @@ void checker_live(struct checker *checker, const struct engine *engine)
         if (what)
             checker_fail(checker, "K1", "%.*s: %s of the live run is not that of its log", STR_ARG(model->ids.run),
                          what);
+        if (live->net && !checker->failed) net_model_live(checker, model, live);
         for (uint32_t k = 0; k < live->program->step_count; k++) {
             what = step_difference(&live->steps[k], &model->shadow->steps[k]);
             if (what)

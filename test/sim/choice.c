@@ -107,7 +107,8 @@ uint32_t choice_pick(struct choice *choice, enum stream stream, uint32_t n)
 bool choice_once_in(struct choice *choice, enum stream stream, uint32_t rate)
 {
     if (rate == 0) return false;
-    if (choice->mode == CHOICE_EXHAUSTIVE) return choice_pick(choice, stream, 2) == 1;
+    if (choice->mode == CHOICE_EXHAUSTIVE || rate == 1) // worlds that are walked, also when one is walked again
+        return choice_pick(choice, stream, 2) == 1;
     return choice_pick(choice, stream, rate) == rate - 1;
 }
 

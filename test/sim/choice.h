@@ -48,7 +48,7 @@ bool choice_next(struct choice *choice); // exhaustive: false when every sequenc
 void choice_replay(struct choice *choice, uint64_t seed, const uint32_t *values, size_t count);
 
 uint32_t choice_pick(struct choice *choice, enum stream stream, uint32_t n); // 0 .. n - 1; n >= 1
-// True about once in `rate` times (exhaustive: both ways are walked); rate 0 = never.
+// True about once in `rate` times (exhaustive, and at rate 1: both ways are walked); rate 0 = never.
 bool choice_once_in(struct choice *choice, enum stream stream, uint32_t rate);
 // Bytes that do not matter to the course of the world (ids): from the seed, not in the vector.
 void choice_bytes(struct choice *choice, void *bytes, size_t size);

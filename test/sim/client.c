@@ -212,7 +212,7 @@ bool client_fork(struct world *w, bool idle)
     if (w->fork_count == WORLD_FORKS_MAX) return false;
     const struct model_run *source =
         w->checker.runs[choice_pick(w->choice, STREAM_FORK, (uint32_t)w->checker.run_count)];
-    if (source->events.count == 0) return false;
+    if (source->events.count == 0 || source->net) return false; // F1 is about plans and node workflows
     struct wish wish;
     struct error err = {0};
     make_wish(w, source, &wish);

@@ -1,5 +1,6 @@
 #include "sim/tool.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum fate {
@@ -37,13 +38,58 @@ static void fail(struct desk_answer *answer, const char *code, bool retryable)
     answer->fault = fault_of(code, retryable);
 }
 
+static void play(struct buf *out, const char *text, uint32_t attempt)
+{
+    char kind[32] = "", value[200] = "";
+    unsigned n = 0, m = 0;
+    if (sscanf(text, "page %u of %u", &n, &m) == 2) {
+        buf_printf(out, "{\"result\":{\"items\":%u,\"more\":%s},\"status\":\"ok\"}", n * 10, n < m ? "true" : "false");
+    } else if (sscanf(text, "big %u", &n) == 1) {
+        buf_printf(out, "{\"result\":{\"size\":%u,\"text\":\"", n);
+        for (unsigned i = 0; i < n; i++) buf_byte(out, 'x');
+        buf_text(out, "\"},\"status\":\"ok\"}");
+    } else if (sscanf(text, "fail %u %31s then %199[^\n]", &n, kind, value) >= 2 && attempt <= n) {
+        buf_printf(out,
+                   "{\"error\":{\"code\":\"E\",\"kind\":\"%s\",\"message\":\"no\",\"retryable\":%s},"
+                   "\"status\":\"error\"}",
+                   kind, strcmp(kind, "timeout") == 0 ? "true" : "false");
+    } else {
+        const char *given = value[0] ? value : strncmp(text, "ok ", 3) == 0 ? text + 3 : "null";
+        const char *quote = given[0] == '\'' ? "\"" : "";
+        size_t skip = *quote ? 1 : 0;
+        buf_printf(out, "{\"result\":%s%.*s%s,\"status\":\"ok\"}", quote, (int)(strlen(given) - 2 * skip), given + skip,
+                   quote);
+    }
+}
+
+// What the command of a playbook's task says.
+static struct str outcome_of(struct sim_tool *tool, const struct tool_request *request)
+{
+    struct json task;
+    struct error err = {0};
+    char text[400];
+    struct buf out;
+    buf_init(&out, (size_t)1 << 20);
+    INVARIANT(json_parse(request->input, &json_limits_default, &tool->arena, &task, &err) == OK);
+    snprintf(text, sizeof(text), "%.*s", STR_ARG(json_text(json_at(&task, STR("with.cmds")))));
+    play(&out, text, (uint32_t)json_integer(json_key(&task, "attempt"), 0));
+    struct str answer = arena_copy(&tool->arena, buf_str(&out));
+    buf_release(&out);
+    INVARIANT(answer.ptr);
+    return answer;
+}
+
 static void decide_answer(struct sim_tool *tool, const struct tool_request *request, enum fate fate,
                           struct desk_answer *answer)
 {
     struct str step = request->step;
+    struct model_run *run = checker_run(tool->checker, request->run);
     answer->ok = true;
-    answer->output = STR("ok");
-    if (str_ends(step, STR("ask"))) answer->output = choice_pick(tool->choice, STREAM_TOOL, 2) ? STR("no") : STR("yes");
+    bool net = run && run->net;
+    answer->output = net ? outcome_of(tool, request) : STR("ok");
+    if (run && (fate == FATE_TRANSIENT || fate == FATE_PERMANENT || fate == FATE_SILENT)) run->swayed = true;
+    if (!net && str_ends(step, STR("ask")))
+        answer->output = choice_pick(tool->choice, STREAM_TOOL, 2) ? STR("no") : STR("yes");
     if (str_ends(step, STR(".until")) && choice_pick(tool->choice, STREAM_TOOL, 2) != 0)
         fail(answer, "EXIT_NONZERO", false);
     switch (fate) {
@@ -86,6 +132,7 @@ static enum code decide(void *context, const struct tool_request *request, struc
     enum fate fate = pick_fate(tool);
     checker_tool_start(tool->checker, request);
     if (tool->started) tool->started(tool->context, request);
+    if (fate == FATE_REFUSED && run) checker_run(tool->checker, request->run)->swayed = true;
     if (fate == FATE_REFUSED) return error_set(err, E_LIMIT, "no more processes");
     decide_answer(tool, request, fate, answer);
     return OK;
@@ -104,6 +151,7 @@ void sim_tool_init(struct sim_tool *tool, struct choice *choice, struct checker 
 {
     memset(tool, 0, sizeof(*tool));
     desk_init(&tool->desk, now_ms);
+    arena_init(&tool->arena, 4096, (size_t)256 << 20);
     tool->desk.context = tool;
     tool->desk.decide = decide;
     tool->desk.cancelled = cancelled;
@@ -114,5 +162,6 @@ void sim_tool_init(struct sim_tool *tool, struct choice *choice, struct checker 
 void sim_tool_release(struct sim_tool *tool)
 {
     desk_release(&tool->desk);
+    arena_release(&tool->arena);
     memset(tool, 0, sizeof(*tool));
 }

@@ -1,5 +1,8 @@
 #include "sim/workload.h"
 
+#include "program/net.h"
+#include "sim/workload_net.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -216,6 +219,16 @@ static const struct workload workloads[WORKLOAD_COUNT] = {
     [WORKLOAD_HOST] = {"host", host_text, true},
     [WORKLOAD_PATIENT] = {"patient", patient_text, false},
     [WORKLOAD_SPREAD] = {"spread", spread_text, false},
+    [WORKLOAD_NET_LINE] = {"net_line", net_line_text, true, true},
+    [WORKLOAD_NET_RETRY] = {"net_retry", net_retry_text, true, true},
+    [WORKLOAD_NET_BARRIER] = {"net_barrier", net_barrier_text, true, true},
+    [WORKLOAD_NET_LOOP] = {"net_loop", net_loop_text, true, true},
+    [WORKLOAD_NET_PAGES] = {"net_pages", net_pages_text, true, true},
+    [WORKLOAD_NET_ROUNDS] = {"net_rounds", net_rounds_text, true, true},
+    [WORKLOAD_NET_FAILURE] = {"net_failure", net_failure_text, false, false}, // good2 may be visited once or twice
+    [WORKLOAD_NET_TIMES] = {"net_times", net_times_text, false, false},
+    [WORKLOAD_NET_CHILD] = {"net_child", net_calls_text, false, true},
+    [WORKLOAD_NET_BIG] = {"net_big", net_big_text, false, true},
 };
 
 static struct program *programs[WORKLOAD_COUNT];
@@ -236,9 +249,11 @@ static enum code load_child(void *context, enum part_kind kind, struct str from,
                             struct arena *arena, struct str *file, struct str *text, struct error *err)
 {
     (void)context, (void)kind, (void)from, (void)runtime, (void)arena;
-    if (!str_is(request, "child")) return error_set(err, E_NOT_FOUND, "no document \"%.*s\"", STR_ARG(request));
-    *file = STR("child.json");
-    *text = STR(child_text);
+    bool book = str_is(request, "book");
+    if (!book && !str_is(request, "child"))
+        return error_set(err, E_NOT_FOUND, "no document \"%.*s\"", STR_ARG(request));
+    *file = book ? STR("child.yaml") : STR("child.json");
+    *text = book ? STR(net_child_text) : STR(child_text);
     return OK;
 }
 
@@ -282,13 +297,31 @@ struct program *workload_program(enum workload_id id)
     return programs[id];
 }
 
+enum workload_id workload_of(const struct program *program)
+{
+    for (int i = 0; i < WORKLOAD_COUNT; i++)
+        if (programs[i] == program) return (enum workload_id)i;
+    return WORKLOAD_COUNT;
+}
+
+static const struct program *child_of(const struct program *program, uint32_t step, const struct digest *sha256)
+{
+    const struct program *child = program->steps[step].child;
+    if (child && digest_eq(&child->sha256, sha256)) return child;
+    for (uint32_t i = 0; program->net && i < program->net->steps[step].task_count; i++) {
+        child = program->net->steps[step].tasks[i].child;
+        if (child && digest_eq(&child->sha256, sha256)) return child;
+    }
+    return NULL;
+}
+
 const struct program *workload_by_document(const struct digest *sha256)
 {
     for (int i = 0; i < WORKLOAD_COUNT; i++) {
         if (digest_eq(&programs[i]->sha256, sha256)) return programs[i];
         for (uint32_t k = 0; k < programs[i]->step_count; k++) {
-            const struct program *child = programs[i]->steps[k].child;
-            if (child && digest_eq(&child->sha256, sha256)) return child;
+            const struct program *child = child_of(programs[i], k, sha256);
+            if (child) return child;
         }
     }
     return NULL;

@@ -16,8 +16,28 @@
     X(APPROVAL)                                                                                                        \
     X(LOOP)                                                                                                            \
     X(SUBRUN)                                                                                                          \
-    X(CANCEL) X(FAN) X(MIXED) X(GATED) X(TIMEOUT) X(INSTANT) X(CHILDREN) X(NESTED) X(SINGLE) X(HOST) X(PATIENT)        \
-        X(SPREAD)
+    X(CANCEL)                                                                                                          \
+    X(FAN)                                                                                                             \
+    X(MIXED)                                                                                                           \
+    X(GATED)                                                                                                           \
+    X(TIMEOUT)                                                                                                         \
+    X(INSTANT)                                                                                                         \
+    X(CHILDREN)                                                                                                        \
+    X(NESTED)                                                                                                          \
+    X(SINGLE)                                                                                                          \
+    X(HOST)                                                                                                            \
+    X(PATIENT)                                                                                                         \
+    X(SPREAD)                                                                                                          \
+    X(NET_LINE)                                                                                                        \
+    X(NET_RETRY)                                                                                                       \
+    X(NET_BARRIER)                                                                                                     \
+    X(NET_LOOP)                                                                                                        \
+    X(NET_PAGES)                                                                                                       \
+    X(NET_ROUNDS)                                                                                                      \
+    X(NET_FAILURE)                                                                                                     \
+    X(NET_TIMES)                                                                                                       \
+    X(NET_CHILD)                                                                                                       \
+    X(NET_BIG)
 
 enum workload_id {
 #define X(name) WORKLOAD_##name,
@@ -29,7 +49,8 @@ enum workload_id {
 struct workload {
     const char *name;
     const char *text;
-    bool small; // few enough choices to walk all of them
+    bool small;  // few enough choices to walk all of them
+    bool steady; // playbooks: comes to the same end whatever the order of things (N0)
 };
 
 const struct workload *workload_at(enum workload_id id);
@@ -39,6 +60,7 @@ enum workload_id workload_find(struct str name); // WORKLOAD_COUNT when unknown
 void workloads_load(void);
 void workloads_release(void);
 struct program *workload_program(enum workload_id id);
+enum workload_id workload_of(const struct program *program); // WORKLOAD_COUNT: it is of a child
 // The program (of a workload or of a child) with this document; NULL when there is none.
 const struct program *workload_by_document(const struct digest *sha256);
 

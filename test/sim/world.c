@@ -26,9 +26,9 @@ void world_trace(struct world *w, const char *format, ...)
 static void on_event(void *context, const struct engine_event *event)
 {
     struct world *w = context;
-    world_trace(w, "  %.*s %llu %s %.*s %u.%u", STR_ARG(event->run), (unsigned long long)event->item->seq,
+    world_trace(w, "  %.*s %llu %s %.*s %u.%u %.*s", STR_ARG(event->run), (unsigned long long)event->item->seq,
                 moment_name(event->moment->kind), STR_ARG(event->moment->step), event->moment->logical,
-                event->moment->engine);
+                event->moment->engine, STR_ARG(event->moment->fault.message));
     checker_told(&w->checker, event);
 }
 
@@ -103,6 +103,7 @@ static bool open_engine(struct world *w, bool only_signals)
         .entropy = &w->entropy,
         .tools = &tool->desk.base,
         .host = {.tools = &tool->desk.base, .knows = knows_all},
+        .tasks = {.tools = &tool->desk.base, .knows = knows_all},
         .limits = engine_limits_default,
         .only_signals = only_signals,
         .observer = {.context = w, .event = on_event, .decision = on_decision, .refused = on_refused}};
@@ -305,11 +306,19 @@ static void poll(struct world *w)
         checker_fail(&w->checker, "I23", "engine_poll: %s", err.message);
 }
 
+static bool step_has_child(const struct program *program, uint32_t step)
+{
+    bool found = program->steps[step].kind == STEP_SUBRUN;
+    for (uint32_t i = 0; program->net && i < program->net->steps[step].task_count; i++)
+        found = found || program->net->steps[step].tasks[i].child;
+    return found;
+}
+
 static bool has_children(const struct world *w)
 {
     for (size_t i = 0; i < w->checker.run_count; i++)
         for (uint32_t k = 0; k < w->checker.runs[i]->program->step_count; k++)
-            if (w->checker.runs[i]->program->steps[k].kind == STEP_SUBRUN) return true;
+            if (step_has_child(w->checker.runs[i]->program, k)) return true;
     return false;
 }
 
@@ -516,25 +525,71 @@ static void draw_options(struct world *w)
                                   ? w->options.workload
                                   : (enum workload_id)choice_pick(choice, STREAM_OPTIONS, WORKLOAD_COUNT);
     w->batch_max = calm ? 4096 : batch[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(batch))];
-    w->inline_max = !calm && choice_pick(choice, STREAM_OPTIONS, 4) == 3 ? 1 : 65536;
+    w->inline_max = w->options.inline_max                                  ? w->options.inline_max
+                    : !calm && choice_pick(choice, STREAM_OPTIONS, 4) == 3 ? 1
+                                                                           : 65536;
     w->commit_fault_rate = calm ? 1 : rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(rates))];
     w->disturb_rate = calm ? 0 : disturb_rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(disturb_rates))];
     static const uint64_t journals[] = {256 << 10, 32 << 10, 64 << 10, 1 << 20};
     w->journal_size = journals[calm ? 0 : choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(journals))];
-    w->crashes_left = calm ? (w->options.store == SIM_MEMORY || w->options.store == SIM_SHARDS ? 2 : 1)
-                           : 1 + choice_pick(choice, STREAM_OPTIONS, 5);
+    bool net = workload_program(w->root_workload[0])->net != NULL; // many commits, and failures of their own
+    bool twice = !net && (w->options.store == SIM_MEMORY || w->options.store == SIM_SHARDS);
+    w->crashes_left = 1 + (calm ? (uint32_t)twice : choice_pick(choice, STREAM_OPTIONS, 5));
     w->crash_at = calm ? 0 : 1 + choice_pick(choice, STREAM_OPTIONS, 48);
     w->disturbs_left = calm ? 0 : choice_pick(choice, STREAM_OPTIONS, 16);
     w->forks_left = !calm && choice_pick(choice, STREAM_FORK, 4) == 3; // each makes the world longer by a run
     uint32_t faults = calm ? 1 : fault_rates[choice_pick(choice, STREAM_OPTIONS, ARRAY_COUNT(fault_rates))];
     for (int i = 0; i < 2; i++) {
         w->tools[i].fault_rate = faults;
-        w->tools[i].faults_left = !calm ? 1000 : w->options.store == SIM_SQLITE ? 0 : 1; // its worlds take longest
+        bool none = w->options.store == SIM_SQLITE || net; // its worlds take longest
+        w->tools[i].faults_left = !calm ? 1000 : none ? 0 : 1;
     }
     world_trace(w,
                 "world: %u runs, first %s, batch %u, commit faults 1/%u, disturbed 1/%u, crashes %u, tool faults 1/%u",
                 w->root_count, workload_at(w->root_workload[0])->name, w->batch_max, w->commit_fault_rate,
                 w->disturb_rate, w->crashes_left, faults);
+}
+
+static bool any_child_swayed(const struct world *w, const struct model_run *run)
+{
+    bool any = run->original_run.len > 0;
+    for (size_t i = 0; i < w->checker.run_count; i++)
+        any = any || (str_eq(w->checker.runs[i]->parent_run, run->ids.run) && w->checker.runs[i]->swayed);
+    return any;
+}
+
+// The end of a workload without crashes and without anything else; NULL: it has no one end.
+static const char *calm_end(enum workload_id id, uint32_t inline_max)
+{
+    static char *all[2][WORKLOAD_COUNT];
+    char **ends = all[inline_max == 1]; // templates see references in place of what is kept beside the log
+    if (ends[id] || !workload_at(id)->steady) return ends[id];
+    struct choice choice;
+    choice_init(&choice);
+    choice_replay(&choice, 1, NULL, 0);
+    struct world_options options = {
+        .store = SIM_MEMORY, .workload = id, .calm = true, .inline_max = inline_max, .end = &ends[id]};
+    struct world_result result;
+    world_run(&choice, &options, &result);
+    choice_release(&choice);
+    INVARIANT(ends[id] && !result.failed);
+    return ends[id];
+}
+
+static void check_ends(struct world *w)
+{
+    for (size_t i = 0; i < w->checker.run_count; i++) {
+        const struct model_run *run = w->checker.runs[i];
+        enum workload_id id = workload_of(run->program);
+        if (!run->net || id == WORKLOAD_COUNT || !run->terminal) continue;
+        struct str end = checker_net_end(&w->checker, run, &w->arena);
+        if (w->options.end) {
+            *w->options.end = strndup(end.ptr, end.len);
+            continue;
+        }
+        const char *expected = run->swayed || any_child_swayed(w, run) ? NULL : calm_end(id, w->inline_max);
+        if (expected) checker_net_same(&w->checker, run, str_from(expected));
+    }
 }
 
 // What is still in the inbox is answered, then everything must agree with the model one last time.
@@ -547,6 +602,7 @@ static void finish(struct world *w)
     }
     if (w->checker.failed) return;
     client_check(w);
+    check_ends(w);
     if (w->store) checker_end(&w->checker, w->store, true);
 }
 

@@ -24,6 +24,8 @@ struct world_options {
     enum workload_id workload; // WORKLOAD_COUNT: picked per run
     bool calm;                 // exhaustive: one run, few picks, each of them a crash point or a failure
     bool trace;                // tell on stderr what happens
+    uint32_t inline_max;       // 0: picked
+    char **end;                // the end of its playbook goes here instead of being compared; malloc'ed. NULL: compare
 };
 
 struct world_result {
