@@ -8,9 +8,10 @@ demo:
 
 bench:
 	@./setup
-	@$(MAKE) -j2 all build/bench/fill >build.log 2>&1 || { cat build.log; exit 1; }
+	@$(MAKE) -j2 all build/bench/fill build/bench/template >build.log 2>&1 || { cat build.log; exit 1; }
 	@rm -f build.log
 	@build/cairn bench $(BENCH_ARGS)
+	@python3 bench/playbook.py build/cairn $(PLAYBOOK_ARGS)
 	@python3 bench/service.py build/cairn $(SERVICE_ARGS)
 	@python3 bench/postgres.py build/cairn $(POSTGRES_ARGS)
 

@@ -146,12 +146,6 @@ static int record(struct recording *r)
     struct story story;
     struct buf text;
     if (engine_program(r->session.store, &r->target.head, &r->program, &err)) return cli_error(cli, &err);
-    if (r->program->net) {
-        cli_fail(cli, EXIT_USAGE, "run %.*s is of a playbook, and tests give results to steps, not to tasks",
-                 STR_ARG(r->target.head.ids.run));
-        cli_hint(cli, "keep the run itself: cairn log export %.*s --out FILE.cairn", STR_ARG(r->target.head.ids.run));
-        return EXIT_USAGE;
-    }
     int code = find_document(r);
     if (code) return code;
     if (story_read(r->session.store, r->session.tenant, r->target.head.ids.run, r->program, &cli->arena, &story, &err))

@@ -349,11 +349,10 @@ static bool list_effects(struct testing *t)
     if (!report->effects) return false;
     for (size_t i = 0; i < t->calm.effect_count; i++) {
         const struct effect_seen *seen = &t->calm.effects[i];
-        enum step_kind kind = seen->step ? seen->step->kind : STEP_SHELL;
-        const struct trial_mock *mock = script_mock(t->options->script, seen->path, seen->logical, kind);
+        const struct trial_mock *mock = script_mock(t->options->script, seen->path, seen->attempt, seen->kind);
         report->effects[report->effect_count++] =
             (struct crash_effect){.path = seen->path,
-                                  .logical = seen->logical,
+                                  .logical = seen->attempt,
                                   .step = seen->step,
                                   .program = seen->program,
                                   .does = seen->does,

@@ -18,8 +18,10 @@ bool key_split(struct str key, struct str *path, uint32_t *attempt);
 const struct program_step *key_step(const struct program *program, struct str key, const struct program **owner);
 const struct program_step *path_step(const struct program *program, struct str path); // inside one run
 bool kind_is_external(enum step_kind kind);                                           // acts outside of the engine
-const struct trial_mock *script_mock(const struct trial_script *script, struct str path, uint32_t logical,
-                                     enum step_kind kind);
+const struct trial_mock *script_mock(const struct trial_script *script, struct str path, uint32_t attempt,
+                                     struct str kind);
+// The task that a moment of a playbook is about: "each:run:2[3]/fetch:run:2" behind the prefix of its run.
+struct str task_path(struct arena *arena, struct str prefix, const struct moment *m);
 const struct trial_gate *script_gate(const struct trial_script *script, struct str path);
 
 // ---- parse_expect.c
@@ -65,6 +67,8 @@ struct letter {
 struct effect_seen {
     struct str path;
     uint32_t logical, engine;
+    uint32_t attempt; // as documents count: the logical one; of a playbook that of the run of its task
+    struct str kind;  // as documents have it
     uint32_t starts;
     int64_t due_ms; // of its answer
     uint64_t order;
@@ -142,6 +146,8 @@ void people_end(struct stage *stage);   // what was never sent is a fault
 
 // ---- stage_tool.c
 void tool_open(struct stage *stage);
+void tool_told_task(struct stage *stage, struct str path,
+                    const struct moment *moment); // an attempt of a playbook's task
 void tool_told(struct stage *stage, struct str path, const struct moment *moment);
 
 // ---- real.c: really runs a request and waits for it

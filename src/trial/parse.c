@@ -10,7 +10,7 @@ static const char *const script_fields[] = {"run",     "name",   "document", "in
                                             "signals", "expect", "golden",   "cases",  NULL};
 static const char *const case_fields[] = {"name",  "inputs",    "arguments", "at",     "seed",   "defaults",
                                           "mocks", "approvals", "signals",   "expect", "golden", NULL};
-static const char *const mock_fields[] = {"output", "exit", "fail", "takes", "real", "idempotent", NULL};
+static const char *const mock_fields[] = {"output", "outcome", "exit", "fail", "takes", "real", "idempotent", NULL};
 static const char *const fail_fields[] = {"code", "message", "detail", "exit", "retryable", "category", NULL};
 static const char *const gate_fields[] = {"answer", "by", "reason", "fields", "takes", NULL};
 static const char *const signal_fields[] = {"after", "at",     "wait",   "send",     "step",
@@ -98,6 +98,13 @@ static void read_mock(struct kit *kit, const struct json_member *member, struct 
     else if (output && output->type != JSON_NULL)
         mock->output = json_line(kit->arena, output);
     mock->is_json = !json_is(output, JSON_STRING);
+    const struct json *whole = json_key(value, "outcome");
+    if (whole && kit_is(kit, whole, JSON_OBJECT, "outcome")) {
+        mock->output = json_line(kit->arena, whole);
+        mock->whole = true;
+    }
+    if (whole && (output || fail))
+        kit_fault(kit, "E0207", whole, "a mock has `outcome`, or one of `output` and `fail`");
     if (fail) read_fail(kit, fail, mock);
     if (exit) set_exit(kit, mock, exit);
     mock->has_takes = takes && kit_ms(kit, takes, "takes", &mock->takes_ms);

@@ -234,7 +234,7 @@ static void check_mocks(const struct trial_script *script, const struct program 
         const struct trial_mock *mock = &script->mocks[i];
         const struct program_step *step = key_step(program, mock->key, NULL);
         check_key(diagnostics, script, program, mock->key, mock->line, mock->column, "the mock");
-        if (!step || kind_is_external(step->kind)) continue;
+        if (!step || kind_is_external(step->kind) || step->kind == STEP_TASKS) continue;
         struct diagnostic *d = diagnose(
             diagnostics, SEVERITY_ERROR, "E0702", "", script->file, mock->line, mock->column, (uint32_t)mock->key.len,
             "\"%.*s\" is a step of kind %s, which needs no mock", STR_ARG(mock->key), step_kind_name(step->kind));

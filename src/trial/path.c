@@ -1,6 +1,8 @@
 // Keys of a script against paths of steps: "sub#2/loop[*].tick#1".
 #include "trial/inside.h"
 
+#include "program/net.h"
+
 bool key_split(struct str key, struct str *path, uint32_t *attempt)
 {
     struct str number;
@@ -76,18 +78,52 @@ static struct str outermost(struct str path, struct str *rest)
     return str_slice(path, 0, bracket);
 }
 
+// "fetch:run:2" is "fetch".
+static struct str without_run(struct str name)
+{
+    const struct str mark = STR(":run:");
+    for (size_t at = name.len; at-- > 0;)
+        if (str_starts(str_slice(name, at, name.len), mark)) return str_slice(name, 0, at);
+    return name;
+}
+
+struct str task_path(struct arena *arena, struct str prefix, const struct moment *m)
+{
+    struct buf out;
+    buf_init(&out, 8192);
+    buf_printf(&out, "%.*s%.*s", STR_ARG(prefix), STR_ARG(m->step));
+    if (m->visit > 1) buf_printf(&out, ":run:%u", m->visit);
+    if (m->iteration > 0) buf_printf(&out, "[%u]", m->iteration);
+    if (m->task.len) buf_printf(&out, "/%.*s", STR_ARG(m->task));
+    if (m->task_run > 1) buf_printf(&out, ":run:%u", m->task_run);
+    struct str path = buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){0};
+    buf_release(&out);
+    return path.ptr ? path : STR("?");
+}
+
 const struct program_step *path_step(const struct program *program, struct str path)
 {
     uint32_t scope = PROGRAM_TOP;
+    if (program->net) path = str_slice(path, 0, str_find(path, '/', 0));
     while (path.len > 0) {
         struct str rest, id = outermost(path, &rest);
         uint32_t index = program_find(program, scope, id);
+        if (index == PROGRAM_TOP && program->net) index = program_find(program, scope, without_run(id));
         if (index == PROGRAM_TOP) return NULL;
         if (rest.len == 0) return &program->steps[index];
         if (program->steps[index].kind != STEP_LOOP) return NULL;
         scope = index;
         path = rest;
     }
+    return NULL;
+}
+
+static const struct net_task *task_named(const struct program *program, const struct program_step *step,
+                                         struct str name)
+{
+    const struct net_step *net = &program->net->steps[step - program->steps];
+    for (uint32_t i = 0; i < net->task_count; i++)
+        if (str_eq(net->tasks[i].label, name) || str_eq(net->tasks[i].label, without_run(name))) return &net->tasks[i];
     return NULL;
 }
 
@@ -100,27 +136,34 @@ const struct program_step *key_step(const struct program *program, struct str ke
         const struct program_step *step = path_step(program, path);
         if (owner) *owner = program;
         if (!step || rest.len == 0) return step;
-        program = step->child;
+        if (program->net) { // the next part is a task of the step
+            struct str name;
+            if (!key_split(str_cut(rest, '/', &rest), &name, &attempt)) return NULL;
+            const struct net_task *task = task_named(program, step, name);
+            if (!task || rest.len == 0) return task ? step : NULL;
+            program = task->child;
+        } else {
+            program = step->child;
+        }
         key = rest;
     }
     return NULL;
 }
 
-const struct trial_mock *script_mock(const struct trial_script *script, struct str path, uint32_t logical,
-                                     enum step_kind kind)
+const struct trial_mock *script_mock(const struct trial_script *script, struct str path, uint32_t attempt,
+                                     struct str kind)
 {
     const struct trial_mock *best = NULL;
     uint32_t best_score = 0;
     for (size_t i = 0; i < script->mock_count; i++) {
-        uint32_t score = key_fits(script->mocks[i].key, path, logical);
+        uint32_t score = key_fits(script->mocks[i].key, path, attempt);
         if (score == 0 || score < best_score) continue;
         best = &script->mocks[i];
         best_score = score;
     }
     for (size_t i = 0; best_score == 0 && i < script->default_count; i++) {
         struct str key = script->defaults[i].key;
-        bool named = str_is(key, step_kind_name(kind));
-        if (named || (!best && str_is(key, "*"))) best = &script->defaults[i];
+        if (str_eq(key, kind) || (!best && str_is(key, "*"))) best = &script->defaults[i];
     }
     return best;
 }

@@ -2,6 +2,7 @@
 #include "trial/inside.h"
 
 #include "base/civil.h"
+#include "program/net.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -229,9 +230,75 @@ static bool write_attempt(struct writer *w, const struct story_step *step, const
     return true;
 }
 
+// Task and attempt that an event is about, and all that came out. The outcome stands with the attempt, its result with the task.
+static bool write_outcome(struct writer *w, size_t at)
+{
+    const struct story_event *event = &w->story->events[at];
+    const struct moment *m = &event->moment;
+    struct json outcome = json_object(), result = json_null();
+    bool ok = true;
+    for (uint32_t i = 0; ok && m->value.type == JSON_OBJECT && i < m->value.count; i++)
+        ok = json_put(w->arena, &outcome, m->value.members[i].key, m->value.members[i].value);
+    for (size_t i = at + 1; i < w->story->event_count && w->story->events[i].run == event->run; i++) {
+        const struct moment *later = &w->story->events[i].moment;
+        bool same = str_eq(later->step, m->step) && later->visit == m->visit && later->iteration == m->iteration &&
+                    str_eq(later->task, m->task) && later->task_run == m->task_run;
+        if (same && later->kind == MOMENT_ATTEMPT_STARTED) break; // tried again: its result was nobody's
+        if (!same || later->kind != MOMENT_TASK_DONE) continue;
+        if (later->value.type) result = later->value;
+        break;
+    }
+    bool good = m->kind == MOMENT_ATTEMPT_DONE;
+    if (good && w->options->redact && !redacted(w->arena, &result, &result)) return false;
+    if (good) ok = ok && json_put(w->arena, &outcome, STR("result"), result);
+    if (!json_get(&outcome, STR("status")))
+        ok = ok && json_put(w->arena, &outcome, STR("status"), json_string(good ? STR("ok") : STR("error")));
+    struct str path = task_path(w->arena, w->story->runs[event->run].prefix, m);
+    struct str key = m->logical > 1 ? trial_format(w->arena, "%.*s#%u", STR_ARG(path), m->logical) : path;
+    buf_text(w->out, "  ");
+    write_key(w->out, key);
+    buf_text(w->out, ": {");
+    bool silent = !good && (str_is(m->fault.code, "CANCELLED") || str_is(m->fault.code, "TIMEOUT"));
+    if (silent) { // whatever ended it does so again
+        buf_text(w->out, "takes: " FOREVER "}\n");
+        return ok;
+    }
+    buf_text(w->out, "outcome: ");
+    json_write(w->out, &outcome);
+    buf_printf(w->out, ", takes: %lldms}\n", (long long)(m->duration_ms > 0 ? m->duration_ms : 0));
+    return ok;
+}
+
+static bool is_asked(const struct program *program, const struct moment *m)
+{
+    const struct program_step *step = m->task.len ? path_step(program, m->step) : NULL;
+    const struct net_step *net = step ? &program->net->steps[step - program->steps] : NULL;
+    for (uint32_t i = 0; net && i < net->task_count; i++) {
+        const struct net_task *task = &net->tasks[i];
+        bool own = task->in_process || str_is(task->kind, "wait") || str_is(task->kind, "playbook");
+        if (str_eq(task->label, m->task)) return !own;
+    }
+    return false;
+}
+
+static bool write_task_mocks(struct writer *w, bool *headed)
+{
+    for (size_t i = 0; i < w->story->event_count; i++) {
+        const struct moment *m = &w->story->events[i].moment;
+        const struct program *program = w->story->runs[w->story->events[i].run].program;
+        bool over = m->kind == MOMENT_ATTEMPT_DONE || m->kind == MOMENT_ATTEMPT_FAILED;
+        if (!program->net || !over || !is_asked(program, m)) continue;
+        if (!*headed) buf_text(w->out, "mocks:\n");
+        *headed = true;
+        if (!write_outcome(w, i)) return false;
+    }
+    return true;
+}
+
 static bool write_mocks(struct writer *w)
 {
     bool headed = false;
+    if (!write_task_mocks(w, &headed)) return false;
     for (size_t i = 0; i < w->story->step_count; i++) {
         const struct story_step *step = &w->story->steps[i];
         if (!step->step || !kind_is_external(step->step->kind)) continue;

@@ -152,6 +152,8 @@ static void on_event(void *context, const struct engine_event *event)
     say_moment(stage, run, m, event->item->seq);
     label_moment(stage, run, m);
     if (m->kind == MOMENT_STEP_COMPLETED) tool_told(stage, stage_path(stage, event->run, m->step), m);
+    if (m->task.len && (m->kind == MOMENT_ATTEMPT_DONE || m->kind == MOMENT_ATTEMPT_FAILED))
+        tool_told_task(stage, task_path(stage->arena, stage_path(stage, event->run, STR("")), m), m);
     people_hear(stage, run, m);
 }
 
@@ -325,6 +327,8 @@ static enum code relearn_record(void *context, const struct record *record, cons
     if (untold) say_moment(stage, run, m, record->seq);
     if (!m) return OK;
     if (m->kind == MOMENT_STEP_COMPLETED) tool_told(stage, stage_path(stage, run->id, m->step), m);
+    if (m->task.len && (m->kind == MOMENT_ATTEMPT_DONE || m->kind == MOMENT_ATTEMPT_FAILED))
+        tool_told_task(stage, task_path(stage->arena, stage_path(stage, run->id, STR("")), m), m);
     people_hear(stage, run, m);
     return OK;
 }

@@ -59,6 +59,34 @@ void tool_told(struct stage *stage, struct str path, const struct moment *moment
     if (effect) effect->done = true;
 }
 
+// Attempts of a playbook are numbered through the run; documents count them by the run of their task.
+void tool_told_task(struct stage *stage, struct str path, const struct moment *moment)
+{
+    for (size_t i = 0; i < stage->effect_count; i++)
+        if (stage->effects[i].attempt == moment->logical && str_eq(stage->effects[i].path, path))
+            stage->effects[i].done = true;
+}
+
+static bool know_attempt(struct stage *stage, const struct tool_request *request, struct effect_seen *effect)
+{
+    struct json told;
+    struct error ignored = {0};
+    effect->attempt = request->logical;
+    effect->kind = arena_copy(stage->arena, request->kind);
+    if (!effect->program || !effect->program->net) return effect->kind.ptr != NULL;
+    if (json_parse(request->input, NULL, stage->arena, &told, &ignored) == OK)
+        effect->attempt = (uint32_t)json_integer(json_key(&told, "attempt"), 1);
+    const struct json *with = json_key(&told, "with");
+    static const char *const says[] = {"code", "cmds", "command", "url", "query", "sql"};
+    for (size_t i = 0; stage->hooks.point && effect->does.len == 0 && i < ARRAY_COUNT(says); i++) {
+        struct str rest = str_trim(json_text(json_key(with, says[i]))), line = str_cut(rest, '\n', &rest);
+        if (line.len)
+            effect->does = trial_format(stage->arena, "%.*s: %.*s", STR_ARG(request->kind),
+                                        (int)(line.len < 400 ? line.len : 400), line.ptr);
+    }
+    return effect->kind.ptr != NULL;
+}
+
 // ---- answers
 
 static void fail(struct desk_answer *answer, const struct fault *fault)
@@ -152,13 +180,12 @@ static enum code make_answer(struct stage *stage, const struct tool_request *req
                              struct desk_answer *answer, struct error *err)
 {
     const struct trial_script *script = stage->options->script;
-    enum step_kind kind = effect->step ? effect->step->kind : STEP_SHELL;
-    const struct trial_mock *mock = script_mock(script, effect->path, request->logical, kind);
-    if (!mock && !script->lenient) no_mock(stage, effect->path, request->logical);
+    const struct trial_mock *mock = script_mock(script, effect->path, effect->attempt, effect->kind);
+    if (!mock && !script->lenient) no_mock(stage, effect->path, effect->attempt);
     bool real = (mock && mock->real) || (stage->sandbox && !(mock && mock->fails));
     apply_mock(stage, request, mock, answer);
     if (real && !request->function.len) return real_run(stage, request, answer, err);
-    if (effect->program && effect->program->net) return as_outcome(stage, answer, err);
+    if (effect->program && effect->program->net) return mock && mock->whole ? OK : as_outcome(stage, answer, err);
     if (answer->ok && effect->step && effect->step->artifact_count) make_artifacts(stage, request, effect->step);
     return OK;
 }
@@ -190,6 +217,7 @@ static enum code decide(void *context, const struct tool_request *request, struc
     bool first = !effect;
     if (first) effect = effect_add(stage, path, request->logical, path_step(program, request->step), program);
     if (!effect) return error_set(err, E_NOMEM, "out of memory");
+    if (first && !know_attempt(stage, request, effect)) return error_set(err, E_NOMEM, "out of memory");
     judge_start(stage, effect, request);
     effect->starts++;
     effect->engine = request->engine;

@@ -1,6 +1,8 @@
 // What a run's log tells, with the logs of its child runs: steps, attempts, values, in the order they happened.
 #include "trial/inside.h"
 
+#include "program/net.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -106,11 +108,12 @@ static enum code take_step(struct reading *r, const struct moment *m)
     struct story_run *run = &story->runs[r->run];
     struct story_step *step = step_for(story, r->run, m->step);
     if (!step) return no_memory(r->err);
+    if (run->program->net && (m->task.len || m->iteration)) return OK; // its tasks have stories of their own
     struct story_attempt *attempt = NULL;
     bool start = m->kind == MOMENT_STEP_STARTED || m->kind == MOMENT_STEP_REDISPATCHED;
     bool failure = m->kind == MOMENT_STEP_FAILED || m->kind == MOMENT_ATTEMPT_FAILED;
     if (start || failure || m->kind == MOMENT_STEP_COMPLETED) {
-        attempt = attempt_for(story, step, m->logical);
+        attempt = attempt_for(story, step, run->program->net ? m->visit : m->logical);
         if (!attempt) return no_memory(r->err);
         attempt->engine = m->engine;
     }
@@ -199,7 +202,7 @@ static bool keep_moment(struct arena *arena, const struct moment *from, struct m
 {
     *to = *from;
     to->start = NULL;
-    struct str *texts[] = {&to->step,        &to->reason, &to->detail, &to->signal_id,   &to->signal_type,
+    struct str *texts[] = {&to->step,        &to->reason, &to->detail, &to->signal_id,   &to->signal_type, &to->task,
                            &to->signal_step, &to->actor,  &to->role,   &to->decision_id, &to->run_ref};
     bool ok = keep_fault(arena, &to->fault);
     for (size_t i = 0; ok && i < ARRAY_COUNT(texts); i++) ok = keep(arena, texts[i]);
@@ -222,6 +225,10 @@ static enum code visit(void *context, const struct record *record, const struct 
     *event = (struct story_event){.run = r->run, .seq = record->ledger_seq ? 0 : record->seq};
     if (!keep_moment(story->arena, m, &event->moment)) return no_memory(r->err);
     enum code rc;
+    if (m->task.len && m->has_blob) { // what the task gave
+        rc = fetch_value(r, m, &event->moment.value);
+        if (rc) return rc;
+    }
     if (moment_is_step(m->kind)) {
         rc = take_step(r, &event->moment);
         const struct story_step *step = rc ? NULL : step_for(story, r->run, event->moment.step);
@@ -255,6 +262,16 @@ static enum code read_run(struct reading *r, struct str id, struct str prefix, c
     return store_replay(r->store, r->tenant, id, visit, r, r->err);
 }
 
+static const struct program *child_of(const struct program *program, const struct moment *m)
+{
+    const struct program_step *step = path_step(program, m->step);
+    if (!step || !program->net) return step ? step->child : NULL;
+    const struct net_step *net = &program->net->steps[step - program->steps];
+    for (uint32_t i = 0; i < net->task_count; i++)
+        if (str_eq(net->tasks[i].label, m->task)) return net->tasks[i].child;
+    return NULL;
+}
+
 // Child runs of the run that was just read, in the order in which they were started.
 static enum code read_children(struct reading *r, uint32_t parent, size_t from, size_t to)
 {
@@ -263,13 +280,16 @@ static enum code read_children(struct reading *r, uint32_t parent, size_t from, 
     for (size_t i = from; !rc && i < to; i++) {
         const struct story_event *event = &story->events[i];
         const struct moment *m = &event->moment;
-        if (event->run != parent || m->kind != MOMENT_STEP_STARTED || m->run_ref.len == 0) continue;
-        const struct program_step *step = path_step(story->runs[parent].program, m->step);
-        if (!step || !step->child) continue;
-        struct str prefix = m->logical > 1 ? trial_format(story->arena, "%.*s#%u/", STR_ARG(event->path), m->logical)
-                                           : trial_format(story->arena, "%.*s/", STR_ARG(event->path));
+        const struct program *program = story->runs[parent].program;
+        bool begins = m->kind == (program->net ? MOMENT_ATTEMPT_STARTED : MOMENT_STEP_STARTED);
+        if (event->run != parent || !begins || m->run_ref.len == 0) continue;
+        const struct program *child = child_of(program, m);
+        if (!child) continue;
+        struct str path = program->net ? task_path(story->arena, story->runs[parent].prefix, m) : event->path;
+        struct str prefix = m->logical > 1 ? trial_format(story->arena, "%.*s#%u/", STR_ARG(path), m->logical)
+                                           : trial_format(story->arena, "%.*s/", STR_ARG(path));
         size_t first = story->event_count;
-        rc = read_run(r, m->run_ref, prefix, step->child);
+        rc = read_run(r, m->run_ref, prefix, child);
         if (rc == E_NOT_FOUND) { // it never got so far
             *r->err = (struct error){0};
             rc = OK;

@@ -7,7 +7,8 @@
 // A *script* says what comes back from steps (mocks), what people answer (gates) and send (signals), and what shall be the
 // case in the end (expectations). A *story* is what a run's log tells, with the logs of its child runs. Steps are named by
 // path: "load", "loop[2].tick", "sub/load" for a step of the child run that the step `sub` started ("sub#2/load" for the
-// child of its second attempt). In a script "[*]" stands for any iteration and "#2" behind a path for the second attempt.
+// child of its second attempt). A task of a playbook is "load/fetch", "each[2]/fetch", "load:run:2/fetch:run:3". In a
+// script "[*]" stands for any iteration and "#2" behind a path for the second attempt.
 #ifndef CAIRN_TRIAL_TRIAL_H
 #define CAIRN_TRIAL_TRIAL_H
 
@@ -22,6 +23,7 @@ struct trial_mock {
     bool fails, real, idempotent, has_takes;
     struct str output; // text as a process would have written it
     bool is_json;      // `output` is the text of a value that is no text: a function gives it as it is
+    bool whole;        // `output` is all that a task of a playbook gave, failed or not (docs/format/task.md)
     struct fault fault;
     int64_t takes_ms;
     uint32_t line, column;

@@ -177,8 +177,7 @@ test_record_round_trip_over_all_examples() {
     done
     wait
     "$CAIRN" run "$examples/pages.yaml" "${store[@]}" --run-id run-pages --progress none >/dev/null 2>&1
-    cairn_is 2 test record run-pages "${store[@]}" --out pages.test.yaml
-    has err 'is of a playbook'
+    cairn_is 0 test record run-pages "${store[@]}" --out pages.test.yaml
     for f in "$examples"/*.json "$examples"/*.yaml; do
         grep -q '^kind: Playbook' "$f" && continue
         n=$(basename "${f%.*}")
@@ -208,6 +207,35 @@ test_record_keeps_pauses_retries_and_changed_documents() {
     cairn_is 0 test record h-1 "${store[@]}" --out h.test.yaml; has h.test.yaml 'status: RUNNING'; cairn_is 0 test h.test.yaml
     touch gate; cairn_is 0 retry h-1 --step load "${store[@]}"
     cairn_is 0 test record h-1 "${store[@]}" --out h.test.yaml; has h.test.yaml 'send: retry'; cairn_is 0 test h.test.yaml
+}
+# A playbook that ran is recorded task by task and attempt by attempt, played again, and crashed at every boundary.
+test_record_play_and_crash_a_playbook() {
+    cat >b.yaml <<'YAML'
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: b, path: b}
+workflow:
+  - {step: a, tool: {kind: shell, cmds: "echo 5"}, next: {arcs: [{step: each, when: "{{ a.stdout == '5' }}"}]}}
+  - step: each
+    loop: {in: [1, 2, 3], iterator: n, spec: {mode: parallel}}
+    tool: {name: say, kind: shell, cmds: "echo {{ iter.n }}"}
+    next: {arcs: [{step: flaky}]}
+  - step: flaky
+    tool: {name: try, kind: shell, cmds: "test -e flag || { touch flag; exit 3; }", spec: {policy: {rules: [{when: "{{ output.status == 'error' }}", then: {do: retry, attempts: 3, delay: 0.1}}]}}}
+    next: {arcs: [{step: bad}]}
+  - {step: bad, tool: {kind: shell, cmds: "exit 4"}, next: {arcs: [{step: end, when: "{{ event.name == 'step.failed' }}"}]}}
+  - {step: end, tool: {kind: noop}}
+YAML
+    cairn_is 0 run b.yaml "${store[@]}" --run-id b-1 --progress none
+    cairn_is 0 test record b-1 "${store[@]}" --out b.test.yaml
+    has b.test.yaml '"each[2]/say": {outcome: '; has b.test.yaml '"flaky/try#2"'; has b.test.yaml 'failed: [bad]'
+    rm -f flag; cairn_is 0 test b.test.yaml; [ ! -e flag ] || fail 'a mocked task ran'
+    cairn_is 0 crashtest b.test.yaml
+    has out 'nothing lost'; has out 'shell: echo 5'
+    sed -i 's/"stdout":"5"/"stdout":"6"/' b.test.yaml
+    cairn_is 20 test b.test.yaml; has out 'completed'
+    sed -i 's/each\[2\]\/say/each[2]\/sy/' b.test.yaml
+    cairn_is 3 test b.test.yaml; has err 'E0701'
 }
 test_no_test_is_a_hint() { cairn_is 5 test; has err 'test record'; }
 
