@@ -76,13 +76,13 @@ static void a_case_adds_to_its_file_and_wins(void)
     CHECK_INT(json_integer(json_key(&one->inputs, "a"), 0), 1);
     CHECK_INT(json_integer(json_key(&one->inputs, "b"), 0), 3);
     CHECK_INT(json_integer(json_key(&two->inputs, "b"), 0), 2);
-    CHECK_STR(script_mock(one, STR("x"), 1, STEP_SHELL)->output, STR("case"));
-    CHECK_STR(script_mock(two, STR("x"), 1, STEP_SHELL)->output, STR("file"));
-    CHECK_STR(script_mock(one, STR("z"), 1, STEP_SHELL)->output, STR("kind"));
-    CHECK_STR(script_mock(one, STR("z"), 1, STEP_EXEC)->output, STR("any"));
-    CHECK_INT(script_mock(two, STR("y"), 2, STEP_SHELL)->fault.exit_code, 3);
-    CHECK_STR(script_mock(two, STR("y"), 1, STEP_SHELL)->fault.code, STR("TIMEOUT"));
-    CHECK_INT(script_mock(two, STR("y"), 1, STEP_SHELL)->takes_ms, 90000);
+    CHECK_STR(script_mock(one, STR("x"), 1, STR("shell"))->output, STR("case"));
+    CHECK_STR(script_mock(two, STR("x"), 1, STR("shell"))->output, STR("file"));
+    CHECK_STR(script_mock(one, STR("z"), 1, STR("shell"))->output, STR("kind"));
+    CHECK_STR(script_mock(one, STR("z"), 1, STR("exec"))->output, STR("any"));
+    CHECK_INT(script_mock(two, STR("y"), 2, STR("shell"))->fault.exit_code, 3);
+    CHECK_STR(script_mock(two, STR("y"), 1, STR("shell"))->fault.code, STR("TIMEOUT"));
+    CHECK_INT(script_mock(two, STR("y"), 1, STR("shell"))->takes_ms, 90000);
 }
 
 static void mocks_become_what_a_process_would_have_given(void)
