@@ -87,10 +87,13 @@ static const struct {
 
 void call_failed(struct call *call, const struct error *err)
 {
+    enum code code = err->code;
+    // Nothing is wrong with what was asked: the runs of this engine go on elsewhere, and in a moment it is one of them again.
+    if (code == E_CONFLICT && call->service->members.several && store_fenced(call->service->store)) code = E_LOCKED;
     bool ours = err->code == E_IO || err->code == E_CORRUPT || err->code == E_VERSION || err->code == E_NOMEM;
     if (ours) os_log(LOG_ERROR, "call failed request=%.*s why=\"%s\"", STR_ARG(call->request_id), err->message);
     for (size_t i = 0; i < ARRAY_COUNT(meanings); i++) {
-        if (meanings[i].code != err->code) continue;
+        if (meanings[i].code != code) continue;
         call->answer.retryable = meanings[i].retryable;
         if (meanings[i].retryable) call->answer.retry_after_ms = 1000;
         call_problem(call, meanings[i].status, meanings[i].name, "%s", ours ? code_text(err->code) : err->message);

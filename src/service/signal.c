@@ -128,7 +128,8 @@ static void signal_on_engine(struct call *call)
     struct str key = call_text(call, "%.*s|%.*s", STR_ARG(call->who.tenant), STR_ARG(signalling->run));
     if (!rc && !limits_take(call, &rate_signals, key, "SIGNAL_RATE_LIMITED")) return;
     if (!rc) rc = engine_signal(service->engine, call->who.tenant, signalling->run, &signalling->signal, &err);
-    if (rc == E_LOCKED && service->members.several) rc = post_elsewhere(call, &err);
+    bool elsewhere = rc == E_LOCKED || (rc == E_CONFLICT && store_fenced(service->store));
+    if (elsewhere && service->members.several) rc = post_elsewhere(call, &err);
     if (!rc) rc = audit_call(call, signalling->operation, signalling->run, signalling->signal.reason, &err);
     call->wait_signal = signalling->signal.id;
     int64_t until = os_now().mono_ms + DECISION_MS;

@@ -3,7 +3,7 @@
 
 enum code shard_fenced(struct store *store, struct error *err)
 {
-    store->fenced = true;
+    __atomic_store_n(&store->fenced, true, __ATOMIC_RELAXED);
     return error_set(err, E_CONFLICT, "engine %llu was taken for dead, and its runs go on elsewhere",
                      (unsigned long long)store->member);
 }
@@ -22,7 +22,7 @@ enum code store_shards(struct store *store, int64_t lease_ms, int64_t now_ms, st
     enum code rc = several(store, err);
     if (rc) return rc;
     if (store->fenced) { // the old number is gone for good
-        store->fenced = false;
+        __atomic_store_n(&store->fenced, false, __ATOMIC_RELAXED);
         store->member = store->place = 0;
     }
     rc = store->ops->shards(store, lease_ms, now_ms, out, err);
@@ -49,7 +49,7 @@ void store_place(struct store *store, uint64_t shards)
 
 bool store_fenced(const struct store *store)
 {
-    return store->fenced;
+    return __atomic_load_n(&store->fenced, __ATOMIC_RELAXED);
 }
 
 // Some `count` of the bits, beginning at a place of our own, so that two engines that look at once mostly want different ones.

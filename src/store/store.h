@@ -482,7 +482,8 @@ enum code store_shards_move(struct store *store, uint64_t take, uint64_t give, i
                             struct error *err) MUST_CHECK;
 // New runs go to these shards, in turn. 0: to none.
 void store_place(struct store *store, uint64_t shards);
-bool store_fenced(const struct store *store); // it was taken for dead, and has not joined again
+// It was taken for dead, and has not joined again. Any thread.
+bool store_fenced(const struct store *store);
 // Which to take and which to give up, so that shards are spread evenly. Pure.
 struct shard_plan {
     uint64_t take, surplus; // surplus: candidates to be given up, `surplus_count` of them

@@ -145,7 +145,8 @@ class Storm:
         while time.monotonic() < until:
             try:
                 status, answer = random.choice(self.engines).call(method, path, body, CALL_S)
-                if status in good or status not in (409, *BUSY):
+                again = status in BUSY or (isinstance(answer, dict) and answer.get("retryable"))
+                if status in good or not again:
                     return status, answer
             except GONE:
                 pass
@@ -163,10 +164,10 @@ class Storm:
 
     def send(self, run, kind):
         ident = str(uuid.uuid4())
-        status, answer = self.anywhere("PUT", f"/v1/runs/{run}/signals/{ident}", {"signalType": kind, "payload": {}}, (200, 202, 409), 30)
+        status, answer = self.anywhere("PUT", f"/v1/runs/{run}/signals/{ident}", {"signalType": kind, "payload": {}}, (200, 202), 60)
         if status in (200, 202):
             self.keep(call="signal", run=run, signal=ident, decision=answer["decision"], caused=answer.get("causedSeq", 0))
-        elif status not in (0, 409):  # 409: the run has ended, or is paused already
+        elif "decision" not in (answer or ""):  # else it was rejected: the run has ended, or is paused already
             self.keep(call="refused", run=run, why=f"{kind}: {status} {answer}")
 
     def read(self, run):
