@@ -2,7 +2,7 @@
 #include "cli/card.h"
 #include "cli/commands.h"
 
-#include "view/trace.h"
+#include "reading/reading.h"
 
 int command_trace(struct cli *cli)
 {
@@ -13,7 +13,9 @@ int command_trace(struct cli *cli)
     int code = session_open(&session, cli, STORE_READ);
     if (!code) code = target_find(&session, cli->args.words[0], TARGET_MOMENT, &target);
     if (!code) code = card_load(&session, &target.head, target.at, &card);
-    if (!code && !trace_json(&card.view, &cli->arena, &json)) code = cli_nomem(cli);
+    struct error err = {0};
+    if (!code && reading_trace(session.store, &target.head, target.at, &card.view, &cli->arena, &json, &err))
+        code = cli_error(cli, &err);
     if (!code) print_json(cli, format_of(cli, FORMAT_JSON), &json);
     card_release(&card);
     session_close(&session);

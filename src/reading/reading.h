@@ -27,6 +27,10 @@ enum code reading_fold(struct store *store, const struct run_head *head, uint64_
                        struct folded *out, struct error *err) MUST_CHECK;
 void folded_release(struct folded *folded);
 
+// The same run as a trace (view/trace.h), with the tasks of a playbook.
+enum code reading_trace(struct store *store, const struct run_head *head, uint64_t at, const struct run_view *view,
+                        struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+
 // ---- parts of a run, in `arena`, as the service and the library tell them
 // RunSnapshot (schemas/run-snapshot.json) right after event `at`.
 enum code reading_snapshot(struct store *store, const struct run_head *head, uint64_t at, struct arena *arena,

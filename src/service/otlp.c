@@ -71,7 +71,8 @@ static enum code trace_text(struct store *store, const struct feed_item *item, s
     if (rc) return rc;
     rc = reading_fold(store, &head, READING_NOW, arena, &folded, err);
     buf_init(&text, (size_t)64 << 20);
-    if (!rc && trace_json(&folded.view, arena, &trace)) json_write(&text, &trace);
+    if (!rc) rc = reading_trace(store, &head, READING_NOW, &folded.view, arena, &trace, err);
+    if (!rc) json_write(&text, &trace);
     *out = rc || !buf_ok(&text) ? (struct str){0} : arena_copy(arena, buf_str(&text));
     if (!rc && out->len == 0) rc = error_set(err, E_NOMEM, "out of memory");
     buf_release(&text);

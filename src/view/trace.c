@@ -354,6 +354,106 @@ static bool skipped_span(const struct run_view *view, const struct step_view *st
     return span_end(&span, STATUS_UNSET, STR(""), spans);
 }
 
+// ---- tasks of playbooks
+
+static struct trace_task *task_of(const struct trace_tasks *tasks, const struct moment *m)
+{
+    for (size_t i = tasks->count; i-- > 0;) {
+        struct trace_task *t = &tasks->items[i];
+        if (t->visit == m->visit && t->iteration == m->iteration && t->task_run == m->task_run &&
+            t->attempt == m->logical && str_eq(t->task, m->task) && str_eq(t->step, m->step))
+            return t->ended_ms ? NULL : t;
+    }
+    return NULL;
+}
+
+static bool task_begins(struct trace_tasks *tasks, const struct moment *m)
+{
+    struct trace_task *grown =
+        arena_grow(tasks->arena, tasks->items, tasks->count, tasks->count + 1, sizeof(*grown), &tasks->capacity);
+    if (!grown) return false;
+    tasks->items = grown;
+    char text[21];
+    struct buf path;
+    buf_init(&path, 8192);
+    buf_add(&path, m->step);
+    if (m->visit > 1) {
+        buf_text(&path, ":run:");
+        buf_add(&path, decimal(m->visit, text));
+    }
+    if (m->iteration > 0) {
+        buf_byte(&path, '[');
+        buf_add(&path, decimal(m->iteration, text));
+        buf_byte(&path, ']');
+    }
+    buf_byte(&path, '/');
+    buf_add(&path, m->task);
+    if (m->task_run > 1) {
+        buf_text(&path, ":run:");
+        buf_add(&path, decimal(m->task_run, text));
+    }
+    struct str kept = buf_ok(&path) ? arena_copy(tasks->arena, buf_str(&path)) : (struct str){0};
+    struct str task = arena_copy(tasks->arena, m->task);
+    buf_release(&path);
+    if (!kept.ptr || !task.ptr) return false;
+    tasks->items[tasks->count] = (struct trace_task){.path = kept,
+                                                     .step = str_slice(kept, 0, m->step.len),
+                                                     .task = task,
+                                                     .visit = m->visit,
+                                                     .iteration = m->iteration,
+                                                     .task_run = m->task_run,
+                                                     .attempt = m->logical,
+                                                     .logical = (uint32_t)tasks->count + 1,
+                                                     .engine = m->engine,
+                                                     .started_ms = m->at_ms};
+    tasks->count++;
+    return true;
+}
+
+bool trace_task_fold(struct trace_tasks *tasks, const struct moment *m)
+{
+    if (m->task.len == 0 || m->visit == 0) return true;
+    if (m->kind == MOMENT_ATTEMPT_STARTED) return task_begins(tasks, m);
+    bool over = m->kind == MOMENT_ATTEMPT_DONE || m->kind == MOMENT_ATTEMPT_FAILED;
+    struct trace_task *task = over || m->kind == MOMENT_STEP_REDISPATCHED ? task_of(tasks, m) : NULL;
+    if (!task) return true;
+    if (m->engine > task->engine) task->engine = m->engine;
+    if (!over) return true;
+    task->ended_ms = m->at_ms;
+    task->fault = m->fault;
+    struct str *texts[] = {&task->fault.code, &task->fault.message, &task->fault.category, &task->fault.detail};
+    for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+        if (texts[i]->len == 0) continue;
+        *texts[i] = arena_copy(tasks->arena, *texts[i]);
+        if (!texts[i]->ptr) return false;
+    }
+    return true;
+}
+
+static bool task_span(const struct run_view *view, const struct trace_task *task, struct arena *arena,
+                      struct json *spans)
+{
+    char id[SPAN_ID_HEX + 1], parent[SPAN_ID_HEX + 1];
+    size_t end = str_find(task->path, '[', task->step.len), slash = str_find(task->path, '/', task->step.len);
+    const struct step_view *step = view_step(view, str_slice(task->path, 0, end < slash ? end : slash));
+    trace_run_span(view->ids.run, parent);
+    if (step && step->attempt_count > 0)
+        trace_step_span(view->ids.run, step->id, step->attempts[0].logical, step->attempts[0].engine, parent);
+    trace_step_span(view->ids.run, task->path, task->logical, task->engine, id);
+    struct span span = span_begin(arena, view->ids.run, id, parent, task->path, KIND_INTERNAL);
+    span_times(&span, task->started_ms, task->ended_ms);
+    const char *result = result_of(&task->fault);
+    add_text(&span, &span.attributes, "cicd.pipeline.task.name", task->path);
+    add_text(&span, &span.attributes, "cicd.pipeline.task.run.result", str_from(result));
+    add_text(&span, &span.attributes, "cairn.run.id", span.run);
+    add_text(&span, &span.attributes, "cairn.task.name", task->task);
+    if (task->iteration > 0) add_number(&span, "cairn.loop.iteration", task->iteration);
+    add_number(&span, "cairn.step.attempt", task->attempt);
+    add_number(&span, "cairn.step.engine_attempt", task->engine);
+    add_text(&span, &span.attributes, "error.type", task->fault.code);
+    return span_end(&span, status_of(result), task->fault.message, spans);
+}
+
 static bool all_spans(const struct run_view *view, struct arena *arena, struct json *spans)
 {
     bool ok = run_span(view, arena, spans);
@@ -365,12 +465,14 @@ static bool all_spans(const struct run_view *view, struct arena *arena, struct j
     return ok;
 }
 
-bool trace_json(const struct run_view *view, struct arena *arena, struct json *out)
+bool trace_json(const struct run_view *view, const struct trace_tasks *tasks, struct arena *arena, struct json *out)
 {
     struct json spans = json_array(), scope = json_object(), scoped = json_object(), resource = json_object();
     struct json attributes = json_array(), whole = json_object(), list = json_array(), scopes = json_array();
     struct span top = {.arena = arena, .run = view->ids.run, .ok = true};
     if (!all_spans(view, arena, &spans)) return false;
+    for (size_t i = 0; tasks && i < tasks->count; i++)
+        if (tasks->items[i].ended_ms && !task_span(view, &tasks->items[i], arena, &spans)) return false;
     add_text(&top, &attributes, "service.name", STR("cairn"));
     add_text(&top, &attributes, "deployment.environment.name", view->ids.environment);
     add_text(&top, &attributes, "cairn.tenant.id", view->ids.tenant);

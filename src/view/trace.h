@@ -22,8 +22,25 @@ void trace_step_span(struct str run, struct str step, uint32_t logical, uint32_t
 // W3C Trace Context: what an attempt hands to whatever it calls.
 void trace_parent(struct str run, struct str step, uint32_t logical, uint32_t engine, char out[TRACEPARENT_SIZE]);
 
+// Playbooks: attempts of tasks, which a view only counts. Their spans are below that of the visit of their step. The path is that of the
+// attempt's traceparent ("each:run:2[3]/fetch:run:2"), the logical attempt counts all of the run.
+struct trace_task {
+    struct str path, step, task;
+    uint32_t visit, iteration, task_run, attempt, logical, engine;
+    int64_t started_ms, ended_ms; // 0: it has not
+    struct fault fault;
+};
+struct trace_tasks { // all zero but for the arena
+    struct arena *arena;
+    struct trace_task *items;
+    size_t count, capacity;
+};
+bool trace_task_fold(struct trace_tasks *tasks, const struct moment *moment) MUST_CHECK; // false: memory ran out
+
 // The body of an OTLP/HTTP request (ExportTraceServiceRequest as JSON); spans in the order of the steps of the view.
 // False when memory ran out.
-bool trace_json(const struct run_view *view, struct arena *arena, struct json *out) MUST_CHECK;
+// `tasks` may be NULL.
+bool trace_json(const struct run_view *view, const struct trace_tasks *tasks, struct arena *arena,
+                struct json *out) MUST_CHECK;
 
 #endif

@@ -147,6 +147,9 @@ YAML
     has out 'no was never reached: start went another way first'
     cairn_is 0 log replay t "${store[@]}"
     has out 'not asked again here'
+    cairn_is 0 trace t "${store[@]}"; cp out first
+    equal "$(jq -r '[.resourceSpans[].scopeSpans[].spans[]]|map(select(.name=="start"))[0].spanId as $s|map(select(.parentSpanId==$s).name)|sort|join(" ")' out)" 'start[1]/say start[2]/say'
+    cairn_is 0 trace t "${store[@]}"; cmp -s out first || fail 'the same log gave another trace'
 }
 # What a step gave is read by its own arcs in the turn that stores it; arguments and variables are larger than an event.
 test_large_values_are_passed_on_at_once_C_62() {

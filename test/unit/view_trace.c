@@ -9,7 +9,7 @@
 static struct json trace(void)
 {
     struct json json;
-    CHECK(trace_json(&view, &arena, &json));
+    CHECK(trace_json(&view, NULL, &arena, &json));
     return json;
 }
 
@@ -155,7 +155,7 @@ static void every_allocation_may_fail(void)
         struct json json;
         arena_init(&scarce, 4096, 1 << 20);
         scarce.fail_in = n;
-        done = trace_json(&view, &scarce, &json);
+        done = trace_json(&view, NULL, &scarce, &json);
         arena_release(&scarce);
         CHECK(n < 5000);
     }
