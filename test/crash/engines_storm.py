@@ -209,11 +209,11 @@ class Storm:
         return False
 
     def drained(self, seconds=60):
-        """Everything was delivered."""
+        """Everything was delivered, as the receiver sees it: what an engine says of it may be of another engine's duty."""
         until = time.monotonic() + seconds
+        events = int(self.cluster.ask("select count(*) from workflow_events")[0])
         while time.monotonic() < until:
-            status, page = self.anywhere("GET", "/v1/outbox", None, (200,))
-            if status == 200 and len(page["items"]) == 1 and not page["items"][0]["waiting"] and not page["items"][0]["deadLetters"]:
+            if len(set(self.receiver.ids)) >= events:
                 return True
             time.sleep(0.1)
         return False
