@@ -27,9 +27,9 @@ static const struct program *program(void)
 
 static void try_keys(const struct trial_script *script)
 {
-    static const char *const paths[] = {"load", "loop[2].tick", "sub/load", "sub#2/loop[1].x"};
+    static const char *const paths[] = {"load", "loop[2].tick", "sub/load", "sub#2/loop[1].x", "each:run:2[3]/fetch:run:2"};
     for (size_t i = 0; i < ARRAY_COUNT(paths); i++) {
-        script_mock(script, str_from(paths[i]), 2, STEP_SHELL);
+        script_mock(script, str_from(paths[i]), 2, STR("shell"));
         script_gate(script, str_from(paths[i]));
     }
     for (size_t i = 0; i < script->mock_count; i++) {
