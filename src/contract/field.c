@@ -154,7 +154,7 @@ static struct walk walk_table(const struct table *table)
     for (; table; table = table->also) {
         INVARIANT(walk.parts < TABLE_PARTS_MAX);
         walk.at[walk.parts] = table->fields;
-        walk.end[walk.parts++] = table->fields + table->count;
+        walk.end[walk.parts++] = table->count ? table->fields + table->count : table->fields;
     }
     return walk;
 }

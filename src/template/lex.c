@@ -117,7 +117,11 @@ bool text_float(struct str text, double *out)
         at++;
     }
     size_t start = at;
-    while (at + 1 < text.len && text.ptr[at] == '0' && is_digit(text.ptr[at + 1])) at++;
+    for (;;) { // JSON has no zeros in front, with or without an underscore behind them
+        size_t next = at + 1 < text.len && text.ptr[at + 1] == '_' ? at + 2 : at + 1;
+        if (next >= text.len || text.ptr[at] != '0' || !is_digit(text.ptr[next])) break;
+        at = next;
+    }
     size_t whole = at;
     at = copy_digits(text, at, number, &len, max);
     bool any = at > start;
