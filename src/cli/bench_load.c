@@ -74,7 +74,7 @@ int bench_load(struct bench *bench, const char *kind)
     struct program *program = bench_chain(bench, BENCH_STEPS);
     struct appends appends = {.samples = malloc(SAMPLES_MAX * sizeof(double))};
     struct engine_observer observer = {.context = &appends, .event = append_event};
-    struct bench_store target;
+    struct bench_store target = {0};
     struct error err = {0};
     double capacity = 0;
     size_t backlog = 0;
