@@ -54,16 +54,11 @@ static enum code check_event(const struct call *call, const struct json *event, 
 static void renew(struct remote *r, const struct call *call, struct str token)
 {
     struct remote_caller caller = {.tenant = call->tenant, .pool = call->pool};
-    struct remote_answer answer = {.state = REMOTE_OK};
+    struct task *task;
     pthread_mutex_lock(&r->mutex);
-    struct task *task = task_find(r, token);
-    if (!task)
-        answer.state = token_state(r, token);
-    else if (task->queue || !task_allowed(task, &caller))
-        answer.state = REMOTE_DENIED;
-    else
-        task_renew(r, task);
-    if (answer.state == REMOTE_OK && task->cancelled) {
+    struct remote_answer answer = {.state = task_leased(r, &caller, token, &task)};
+    if (task) task_renew(r, task);
+    if (task && task->cancelled) {
         answer = (struct remote_answer){.state = REMOTE_CANCEL, .grace_ms = task->grace_ms};
         task_told(task, true);
     }

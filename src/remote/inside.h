@@ -152,6 +152,9 @@ struct task *task_find(const struct remote *r, struct str token); // NULL: none 
 enum remote_state token_state(struct remote *r,
                               struct str token); // of a token that no task has: STALE or DENIED; counts
 bool task_allowed(const struct task *task, const struct remote_caller *caller);
+// The task that the caller has leased under that token: REMOTE_OK and *out, or REMOTE_STALE or REMOTE_DENIED and NULL.
+enum remote_state task_leased(struct remote *r, const struct remote_caller *caller, struct str token,
+                              struct task **out);
 void task_lease(struct remote *r, struct task *task, struct worker *worker);
 void task_renew(struct remote *r, struct task *task);
 void task_hurry(struct remote *r, struct task *task); // stop_at was moved

@@ -330,9 +330,9 @@ static enum remote_state take_chunk(struct remote *r, const struct remote_caller
 {
     struct str token = json_text(json_key(item, "token")), stream = json_text(json_key(item, "stream"));
     struct str text = json_text(json_key(item, "text"));
-    struct task *task = task_find(r, token);
-    if (!task) return token_state(r, token);
-    if (task->queue || !task_allowed(task, caller)) return REMOTE_DENIED;
+    struct task *task;
+    enum remote_state state = task_leased(r, caller, token, &task);
+    if (!task) return state;
     bool is_stderr = str_is(stream, "stderr");
     int64_t offset = json_integer(json_key(item, "offset"), (int64_t)task->log_next[is_stderr]);
     if (offset < 0 || (!is_stderr && !str_is(stream, "stdout"))) return REMOTE_INVALID;
@@ -460,16 +460,14 @@ static enum code write_artifact(const char *path, struct str bytes, struct error
     return rc ? rc : os_write_file(path, bytes, 0644, true, err);
 }
 
-// With the lock: the task that the caller has leased, or why not.
+// With the lock: the task that the caller has leased, or why not, in the words of a request of its own.
 static enum code leased_task(struct remote *r, const struct remote_caller *caller, struct str token, struct task **out,
                              struct error *err)
 {
-    *out = task_find(r, token);
-    if (!*out)
-        return token_state(r, token) == REMOTE_STALE ? error_set(err, E_CONFLICT, "STALE_ATTEMPT: the attempt is over")
-                                                     : error_set(err, E_DENIED, "not a task token of this server");
-    if ((*out)->queue || !task_allowed(*out, caller)) return error_set(err, E_DENIED, "the task is not the caller's");
-    return OK;
+    enum remote_state state = task_leased(r, caller, token, out);
+    if (*out) return OK;
+    return state == REMOTE_STALE ? error_set(err, E_CONFLICT, "STALE_ATTEMPT: the attempt is over")
+                                 : error_set(err, E_DENIED, "the token is of no task of the caller's");
 }
 
 enum code remote_whose(struct remote *r, const struct remote_caller *caller, struct str token, struct arena *arena,

@@ -93,6 +93,16 @@ bool task_allowed(const struct task *task, const struct remote_caller *caller)
            (caller->pool.len == 0 || str_eq(caller->pool, task->pool));
 }
 
+enum remote_state task_leased(struct remote *r, const struct remote_caller *caller, struct str token, struct task **out)
+{
+    struct task *task = task_find(r, token);
+    *out = NULL;
+    if (!task) return token_state(r, token);
+    if (task->queue || !task_allowed(task, caller)) return REMOTE_DENIED;
+    *out = task;
+    return REMOTE_OK;
+}
+
 static void set_due(struct remote *r, struct task *task)
 {
     heap_remove(&r->due, &task->due);

@@ -176,7 +176,8 @@ void pg_array(struct pg_store *store, Oid type); // then its elements, then pg_a
 void pg_array_int(struct pg_store *store, int64_t value);
 void pg_array_int4(struct pg_store *store, int32_t value);
 void pg_array_bool(struct pg_store *store, bool value);
-void pg_array_text(struct pg_store *store, struct str value); // bytes too
+void pg_array_text(struct pg_store *store, struct str value);                    // bytes too
+void pg_runs(struct pg_store *store, const struct run_name *runs, size_t count); // their tenants, their ids
 void pg_array_null(struct pg_store *store);
 void pg_array_end(struct pg_store *store);
 enum { PG_BOOL = 16, PG_BYTEA = 17, PG_INT8 = 20, PG_INT4 = 23, PG_TEXT = 25 }; // Oids of the types, fixed for ever

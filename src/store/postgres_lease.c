@@ -191,12 +191,7 @@ enum code pg_claim_ahead(struct store *base, const struct run_name *runs, size_t
     store->ahead = room;
     pg_clear(store);
     pg_int(store, store->engine);
-    pg_array(store, PG_TEXT);
-    for (size_t i = 0; i < count; i++) pg_array_text(store, runs[i].tenant);
-    pg_array_end(store);
-    pg_array(store, PG_TEXT);
-    for (size_t i = 0; i < count; i++) pg_array_text(store, runs[i].run);
-    pg_array_end(store);
+    pg_runs(store, runs, count);
     PGresult *rows = NULL;
     struct error local = {0};
     bool lost;

@@ -159,6 +159,16 @@ void pg_array_end(struct pg_store *store)
     end(args);
 }
 
+void pg_runs(struct pg_store *store, const struct run_name *runs, size_t count)
+{
+    pg_array(store, PG_TEXT);
+    for (size_t i = 0; i < count; i++) pg_array_text(store, runs[i].tenant);
+    pg_array_end(store);
+    pg_array(store, PG_TEXT);
+    for (size_t i = 0; i < count; i++) pg_array_text(store, runs[i].run);
+    pg_array_end(store);
+}
+
 // ---- results
 
 int64_t pg_get_int(const PGresult *result, int row, int column)

@@ -18,12 +18,7 @@ enum code pg_remove(struct store *base, const struct run_name *runs, size_t coun
 {
     struct pg_store *store = pg_of(base);
     pg_clear(store);
-    pg_array(store, PG_TEXT);
-    for (size_t i = 0; i < count; i++) pg_array_text(store, runs[i].tenant);
-    pg_array_end(store);
-    pg_array(store, PG_TEXT);
-    for (size_t i = 0; i < count; i++) pg_array_text(store, runs[i].run);
-    pg_array_end(store);
+    pg_runs(store, runs, count);
     pg_int(store, now_ms);
     pg_text(store, reason);
     pg_int(store, store->engine);
