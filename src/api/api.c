@@ -160,14 +160,6 @@ static struct ask *ask_new(struct api *api, struct net_exchange *exchange)
     return ask;
 }
 
-static bool has_fields(const struct route *route)
-{
-    struct str rest = str_from(route->query);
-    while (rest.len > 0)
-        if (str_is(str_cut(rest, ' ', &rest), "fields")) return true;
-    return false;
-}
-
 void api_handle(void *context, struct net_exchange *exchange)
 {
     struct api *api = context;
@@ -201,7 +193,8 @@ void api_handle(void *context, struct net_exchange *exchange)
             call_problem(ask->call, 404, "NOT_FOUND", "there is nothing at this path");
         return;
     }
+    if (!query_fits(ask)) return;
     if ((route->flags & (ROUTE_BODY | ROUTE_JSON)) && !read_body(ask)) return;
-    if (has_fields(route) && !fields_read(ask)) return;
+    if (route_takes(route, STR("fields")) && !fields_read(ask)) return;
     route->handle(ask);
 }

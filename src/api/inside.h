@@ -89,6 +89,10 @@ void answer_text(struct ask *ask, int status, const char *type, struct str text)
 void no_memory(struct ask *ask);
 
 // query parameters; a bad one answers the ask and gives false
+bool route_takes(const struct route *route, struct str name);
+// Answers the ask and gives false when a parameter is unknown to the route or is there twice: a filter that is misspelt
+// must not give everything.
+bool query_fits(struct ask *ask);
 bool query_text(struct ask *ask, const char *name, struct str *out); // empty when absent
 bool query_number(struct ask *ask, const char *name, int64_t low, int64_t high, int64_t otherwise, int64_t *out);
 bool query_cursor(struct ask *ask, struct str *out); // of this list, as answer_page gave it; empty when absent
@@ -187,11 +191,11 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
     X(run_start)                                                                                                       \
     X(run_list)                                                                                                        \
     X(run_get)                                                                                                         \
-    X(run_status) X(run_events) X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why)            \
-        X(signal_post) X(signal_put) X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list)       \
-            X(token_revoke) X(audit_list) X(audit_verify) X(alert_list) X(worker_poll) X(execution_events)             \
-                X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail) X(worker_artifact) X(worker_read) \
-                    X(worker_list)
+    X(run_status)                                                                                                      \
+    X(run_events) X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post)           \
+        X(signal_put) X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke)      \
+            X(audit_list) X(audit_verify) X(alert_list) X(worker_poll) X(execution_events) X(worker_heartbeat)         \
+                X(worker_logs) X(worker_complete) X(worker_fail) X(worker_artifact) X(worker_read) X(worker_list)
 #define X(name) void handle_##name(struct ask *ask);
 HANDLER_LIST(X)
 #undef X

@@ -190,6 +190,41 @@ void answer_page(struct ask *ask, struct json items, struct str cursor)
 
 // ---- what requests say
 
+bool route_takes(const struct route *route, struct str name)
+{
+    struct str words = str_from(route->query);
+    while (words.len > 0)
+        if (str_eq(str_cut(words, ' ', &words), name)) return true;
+    return false;
+}
+
+static bool is_repeated(struct str query, struct str name)
+{
+    struct str other, value;
+    int count = 0;
+    for (size_t at = 0; http_query_next(query, &at, &other, &value);) count += str_eq(other, name);
+    return count > 1;
+}
+
+bool query_fits(struct ask *ask)
+{
+    const struct route *route = ask->route;
+    struct str name, value;
+    if (!str_starts(str_from(route->pattern), STR("/v1/"))) return true; // probes and scrapers say what they like
+    for (size_t at = 0; http_query_next(ask->request->query, &at, &name, &value);) {
+        if (!route_takes(route, name)) {
+            call_problem(ask->call, 400, "INVALID_REQUEST", "there is no parameter \"%.*s\" here; %s%s", STR_ARG(name),
+                         route->query[0] ? "there are: " : "there are none", route->query);
+            return false;
+        }
+        if (is_repeated(ask->request->query, name)) {
+            call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %.*s is given more than once", STR_ARG(name));
+            return false;
+        }
+    }
+    return true;
+}
+
 bool query_text(struct ask *ask, const char *name, struct str *out)
 {
     struct str raw_name, raw;

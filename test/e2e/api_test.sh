@@ -160,6 +160,17 @@ test_bodies_with_members_that_are_not_the_callers_to_say_are_refused() {
     ask GET /v1/runs && equal "$(jq '.items | length' body)" 1
 }
 
+test_parameters_that_no_route_knows_are_refused() {
+    serve_as_admin
+    start r1 "$(shell a true)"
+    ask GET '/v1/runs?statu=FAILED' && answers 400 && code_is INVALID_REQUEST
+    equal "$(jq -r .detail body)" 'there is no parameter "statu" here; there are: q status plan tag startedAfter startedBefore sort limit cursor fields count'
+    ask GET '/v1/runs?status=FAILED&status=COMPLETED' && answers 400 && has body 'given more than once'
+    ask GET '/v1/whoami?x=1' && answers 400 && has body 'there are none'
+    ask GET '/v1/t/default/p/default/e/default/runs?limit=1&' && answers 200
+    ask GET '/livez?probe=1' && answers 200
+}
+
 test_cursors_are_sealed() {
     serve_as_admin
     for i in 1 2 3; do start r$i "$(shell a true)"; done
