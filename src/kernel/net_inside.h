@@ -162,6 +162,14 @@ enum code lane_again(struct decide *d, uint32_t lane) MUST_CHECK; // DELAYED: th
 enum code lane_timeout(struct decide *d, uint32_t lane) MUST_CHECK;
 enum code lane_redispatch(struct decide *d, uint32_t lane) MUST_CHECK;
 
+// net_assert.c: *out is the fault of a task that was not given, or did not give, what it says; else it stays as it is.
+#define ASSERT_EXPECTS "ASSERT_EXPECTS"
+#define ASSERT_RETURNS "ASSERT_RETURNS"
+enum code assert_inputs(const struct net_task *task, const struct json *with, struct arena *arena, struct fault *out,
+                        struct error *err) MUST_CHECK;
+enum code assert_result(const struct net_task *task, const struct json *result, struct arena *arena, struct fault *out,
+                        struct error *err) MUST_CHECK;
+
 // net_route.c
 enum code net_begin(struct decide *d) MUST_CHECK;
 enum code net_start(struct decide *d) MUST_CHECK;

@@ -235,9 +235,9 @@ enum code lane_fault(struct decide *d, uint32_t lane, const struct fault *fault)
 {
     static const struct {
         const char *code, *kind;
-    } kinds[] = {{"TIMEOUT", "timeout"},           {"CANCELLED", "cancelled"},       {"PAYLOAD_TOO_LARGE", "schema"},
-                 {"OUTPUT_NOT_JSON", "parse"},     {"TEMPLATE_ERROR", "transform"},  {"CHILD_FAILED", "playbook"},
-                 {"CHILD_CANCELLED", "cancelled"}, {"CHILD_NOT_STARTED", "playbook"}};
+    } kinds[] = {{"TIMEOUT", "timeout"},           {"CANCELLED", "cancelled"},        {"PAYLOAD_TOO_LARGE", "schema"},
+                 {"OUTPUT_NOT_JSON", "parse"},     {"TEMPLATE_ERROR", "transform"},   {"CHILD_FAILED", "playbook"},
+                 {"CHILD_CANCELLED", "cancelled"}, {"CHILD_NOT_STARTED", "playbook"}, {ASSERT_EXPECTS, "schema"}};
     const char *kind = "unknown";
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
         if (str_is(fault->code, kinds[i].code)) kind = kinds[i].kind;
@@ -277,6 +277,19 @@ static enum code wait_until(struct decide *d, uint32_t index, const struct net_t
     return why.ptr ? OK : no_memory(d->err);
 }
 
+// What cannot be rendered fails when it is executed, and is told there.
+static enum code expected(struct decide *d, uint32_t index, const struct net_task *task, struct fault *fault)
+{
+    if (task->expects.count == 0) return OK;
+    struct net_view view = view_of(d, index);
+    struct template_scope scope = net_scope(&view);
+    struct json with;
+    struct error local = {0};
+    enum code rc = template_tree_render(task->with, &scope, &net_limits, d->out->turn, &with, &local);
+    if (rc == E_NOMEM) return no_memory(d->err);
+    return rc ? OK : assert_inputs(task, &with, d->out->turn, fault, d->err);
+}
+
 static enum code start_attempt_of(struct decide *d, uint32_t index)
 {
     const struct net_task *task = kernel_task_of(d->run, index);
@@ -295,6 +308,7 @@ static enum code start_attempt_of(struct decide *d, uint32_t index)
         if (task->timeout_ms > 0) m.due_ms = d->input->now_ms + task->timeout_ms;
     }
     enum code rc = net_emit(d, &m);
+    if (!rc && fault.code.len == 0) rc = expected(d, index, task, &fault);
     if (rc) return rc;
     if (fault.code.len > 0) return lane_fault(d, index, &fault);
     if (task->in_process) {
@@ -603,17 +617,38 @@ static enum code end_task(struct decide *d, uint32_t index, const struct json *o
     return net_emit(d, &m);
 }
 
-enum code lane_answer(struct decide *d, uint32_t index, const struct json *outcome)
+// An outcome that went well without what the task says it returns has not: its result stays beside the error.
+static enum code returned(struct decide *d, const struct net_task *task, const struct json *outcome, struct json *made)
+{
+    struct fault fault = {0};
+    struct arena *turn = d->out->turn;
+    const struct json *result = json_key(outcome, "result");
+    *made = *outcome;
+    if (task->returns.count == 0 || !str_is(json_text(json_key(outcome, "status")), "ok")) return OK;
+    enum code rc = assert_result(task, result, turn, &fault, d->err);
+    if (rc || fault.code.len == 0) return rc;
+    if (!outcome_of(turn, false, "schema", &fault, made)) return no_memory(d->err);
+    for (uint32_t i = 0; i < outcome->count; i++)
+        if (!json_get(made, outcome->members[i].key) &&
+            !json_put(turn, made, outcome->members[i].key, outcome->members[i].value))
+            return no_memory(d->err);
+    return net_canon(turn, made, d->err);
+}
+
+enum code lane_answer(struct decide *d, uint32_t index, const struct json *given)
 {
     const struct net_task *task = kernel_task_of(d->run, index);
+    struct json seen;
+    const struct json *outcome = &seen;
+    enum code rc = returned(d, task, given, &seen);
+    if (rc) return rc;
     bool ok = str_is(json_text(json_key(outcome, "status")), "ok");
     struct fault fault = {0};
     if (!ok) fault = fault_of_outcome(outcome);
     struct moment m = lane_moment(d, ok ? MOMENT_ATTEMPT_DONE : MOMENT_ATTEMPT_FAILED, index);
     m.duration_ms = is_told(d, index) ? d->input->duration_ms : elapsed_ms(d, d->run->steps[index].started_ms);
     m.fault = fault;
-    enum code rc = OK;
-    if (!task->in_process) rc = without_result(d->out->turn, outcome, false, &m.value, d->err);
+    if (!task->in_process || !ok) rc = without_result(d->out->turn, outcome, false, &m.value, d->err);
     if (!rc) rc = net_emit(d, &m);
     struct verdict v = {.action = ok ? NET_CONTINUE : NET_FAIL};
     if (!rc && !d->run->cancelling) rc = judge_task(d, index, outcome, ok, &v);

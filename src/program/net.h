@@ -46,6 +46,11 @@ struct net_select {
     struct str name; // under which it is kept beside the reference
 };
 
+struct net_names {
+    const struct str *items;
+    uint32_t count;
+};
+
 struct net_task {
     struct str label; // unique in its step
     struct str kind;  // "http", "python", ...: one of net_kind_list, or of a plug-in
@@ -64,6 +69,8 @@ struct net_task {
     uint64_t preview_max;
     const struct net_select *selects;
     uint32_t select_count;
+    struct net_names expects; // of its inputs: one that is missing fails it before it begins
+    struct net_names returns; // of its result: one that is missing fails it although it went well
     // Kind playbook: `path`, or what that is with the workload as it is written; empty when that does not say.
     struct str playbook;
     bool path_rendered; // `path` is a template: it may be another one when it runs

@@ -83,6 +83,12 @@ static void write_rule(struct writer *w, const struct net_task *tasks, const str
     end_line(w, rule->line, rule->column);
 }
 
+static void write_names(struct writer *w, const char *label, const struct net_names *names)
+{
+    for (uint32_t i = 0; i < names->count; i++)
+        buf_printf(w->out, "%s%s%.*s", i ? "," : " ", i ? "" : label, STR_ARG(names->items[i]));
+}
+
 static void write_task(struct writer *w, const struct net_step *step, const struct net_task *task)
 {
     buf_printf(w->out, "    task ");
@@ -95,6 +101,8 @@ static void write_task(struct writer *w, const struct net_step *step, const stru
     for (uint32_t i = 0; i < task->select_count; i++)
         buf_printf(w->out, "%s%.*s:%.*s", i ? "," : " select=", STR_ARG(task->selects[i].name),
                    STR_ARG(task->selects[i].path));
+    write_names(w, "expects=", &task->expects);
+    write_names(w, "returns=", &task->returns);
     if (task->playbook.len) buf_printf(w->out, " playbook=%.*s", STR_ARG(task->playbook));
     if (task->child) buf_printf(w->out, " child=%.*s", STR_ARG(task->child->plan_id));
     if (task->return_step.len) buf_printf(w->out, " return_step=%.*s", STR_ARG(task->return_step));

@@ -209,7 +209,6 @@ static void add_entry(struct playbook *pb, struct str name, struct place at, con
         ERROR(r, "E0301", at, "the workbook has two entries \"%.*s\"", SHOW(name));
         return;
     }
-    warn_assert(pb, tool);
     pb->workbook[pb->workbook_count++] = (struct workbook_entry){name, tool};
 }
 

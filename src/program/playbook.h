@@ -3,6 +3,7 @@
 //   playbook.c       the root: metadata, executor, workload, keychain, workbook; deprecated constructs
 //   playbook_step.c  a step: admission, loop, arcs, what its tasks inherit
 //   playbook_task.c  tasks in all their shapes: `with`, workbook entries, timeouts, results
+//   playbook_assert.c  what a task expects and returns
 //   playbook_rule.c  rules, patches, conditions, templates and where their faults stand
 //   playbook_old.c   what earlier generations of the language wrote otherwise
 //   playbook_cursor.c  loops over the rows of a query that is asked again and again
@@ -103,9 +104,12 @@ bool read_number(struct playbook *pb, const struct json *value, const char *name
 
 // ---- playbook_task.c
 void read_tasks(struct playbook *pb, const struct json *tool, const struct task_site *site, struct net_step *step);
-void warn_assert(struct playbook *pb, const struct json *task); // what has no effect is told
 // `inner` with what only `outer` has; mappings are merged, everything else is replaced. Either may be NULL.
 struct json merged(struct playbook *pb, const struct json *inner, const struct json *outer);
+
+// ---- playbook_assert.c
+// `assert` of all of the objects, innermost first: the task, its spec, its entry of the workbook.
+void read_assert(struct playbook *pb, const struct json *const *layers, size_t count, struct net_task *task);
 
 // ---- playbook_step.c
 void read_playbook_step(struct playbook *pb, const struct json *object, struct draft *draft, struct net_step *step);

@@ -424,15 +424,6 @@ static const struct json **read_layered_policy(struct playbook *pb, const struct
     return NULL;
 }
 
-void warn_assert(struct playbook *pb, const struct json *task)
-{
-    for (uint32_t i = 0; i < task->count; i++) {
-        if (!str_is(task->members[i].key, "assert")) continue;
-        struct place at = place_of_key(pb->r, &task->members[i]);
-        WARNING(pb->r, "E0219", at, "\"assert\" is not checked");
-    }
-}
-
 static const struct json **read_task(struct playbook *pb, const struct json *body, const struct task_site *site,
                                      struct net_task *task)
 {
@@ -441,7 +432,6 @@ static const struct json **read_task(struct playbook *pb, const struct json *bod
     task->column = body->column;
     for (uint32_t i = 0; i < body->count; i++)
         refuse_deprecated(pb, &body->members[i], task_deprecated, ARRAY_COUNT(task_deprecated), "tasks");
-    warn_assert(pb, body);
     const struct json *spec = field(body, "spec", NULL), *entry = NULL;
     if (spec && !read_object(r, spec, "spec")) return NULL;
     for (uint32_t i = 0; spec && i < spec->count; i++)
@@ -466,6 +456,7 @@ static const struct json **read_task(struct playbook *pb, const struct json *bod
     layer_add(&layers, entry);
     layer_add(&layers, entry_spec);
     size_t own = layers.count;
+    read_assert(pb, layers.items, own, task);
     for (size_t i = 0; i < ARRAY_COUNT(site->specs); i++) layer_add(&layers, site->specs[i]);
     read_timeout(pb, &layers, task);
     read_quiet(&layers, task);

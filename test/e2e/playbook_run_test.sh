@@ -71,6 +71,26 @@ YAML
     runs names
     equal "$(result names b)" '{"a":5,"c":5,"d":5,"n":false,"o":5,"r":5,"s":5,"t":"ok","y":"20","z":"UTC"}'
 }
+test_what_a_task_asserts_is_checked_C_47() {
+    book says >says.yaml <<'YAML'
+workbook:
+  - name: score
+    tool: {kind: python, input: {years: null}, assert: {expects: [years], returns: [score]}, code: 'result = {"score": years * 2} if years else {"other": 1}'}
+workflow:
+  - {step: start, tool: {kind: workbook, name: score, input: {years: 4}}, next: [none]}
+  - step: none
+    tool: {kind: workbook, name: score}
+    next: {arcs: [{step: bare, when: "{{ event.name == 'call.error' }}", args: {e: "{{ error }}"}}]}
+  - {step: bare, tool: {kind: shell, cmds: 'echo ran >>ran', assert: {expects: years}}}
+YAML
+    cairn_is 10 run says.yaml "${store[@]}" --run-id says --progress none
+    equal "$(result says start)" '{"score":8}'
+    "$CAIRN" events says "${store[@]}" -o jsonl | jq -r 'select(.event_type=="task.failed").payload.error | .code, .message' >out
+    has out 'the result lacks what the task says it returns: score; its members are: other'
+    has out 'the task expects inputs that it was not given: years; its inputs are: none'
+    [ ! -e ran ] || fail 'it was started although it was not given what it needs'
+    intact
+}
 test_a_failure_is_told_to_where_it_is_taken() {
     book bad >bad.yaml <<'YAML'
 workflow:

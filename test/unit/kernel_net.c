@@ -124,6 +124,80 @@ static void a_retry_is_attempts_and_policy_decisions_NX_0C_NX_3_4N1_C_46(void)
     story_close(&s);
 }
 
+// `tool` of one step, started.
+static void open_with(struct story *s, const char *tool)
+{
+    char text[1024];
+    (void)snprintf(text, sizeof(text), HEAD "workflow:\n  - step: start\n    tool: %s\n", tool);
+    story_open(s, text);
+    story_start(s);
+}
+
+static void a_task_without_the_inputs_that_it_expects_does_not_begin_C_47(void)
+{
+    static const struct {
+        const char *tool;
+        bool begins;
+    } cases[] = {
+        {"{kind: python, code: x, input: {a: null}, assert: {expects: [a]}}", true}, // a null is there
+        {"{kind: python, code: x, input: {b: 1}, assert: {expects: [a, b, c]}}", false},
+        {"{kind: python, code: x, assert: {expects: [a]}}", false},
+        {"{kind: noop, assert: {expects: [a]}}", false},
+        {"{kind: wait, seconds: 5, assert: {expects: [a]}}", false},
+        {"{kind: wait, seconds: 5, assert: {expects: [seconds]}}", true},
+        {"{kind: playbook, path: p, assert: {expects: [a]}}", false},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct story s;
+        open_with(&s, cases[i].tool);
+        CHECK_INT(s.run->status, cases[i].begins ? RUN_STATUS_RUNNING : RUN_STATUS_FAILED);
+        CHECK_INT(count(&s, "ASSERT_EXPECTS") > 0, !cases[i].begins);
+        story_close(&s);
+    }
+    struct story s;
+    open_with(&s, cases[1].tool);
+    CHECK_STR(s.run->failed_step, STR("start"));
+    CHECK_STR(s.run->net->places[0].fault.message,
+              STR("the task expects inputs that it was not given: a, c; its inputs are: b"));
+    story_close(&s);
+}
+
+static void a_result_without_what_the_task_returns_is_an_error_C_47(void)
+{
+    static const struct {
+        const char *result;
+        bool fits;
+    } cases[] = {
+        {"{\"a\":null,\"b\":{\"c\":1}}", true},
+        {"{\"data\":{\"a\":1,\"b\":{\"c\":1}},\"headers\":{},\"status_code\":200}", true},
+        {"[{\"a\":1,\"b\":{\"c\":2}}]", true},
+        {"{\"a\":1,\"b\":{}}", false},
+        {"[]", false},
+        {"null", false},
+        {"\"a\"", false},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct story s;
+        open_with(&s, "{kind: shell, cmds: x, assert: {returns: [a, b.c]}}");
+        ok(&s, "start/start_task", cases[i].result);
+        CHECK_INT(s.run->status, cases[i].fits ? RUN_STATUS_COMPLETED : RUN_STATUS_FAILED);
+        CHECK_INT(count(&s, "ASSERT_RETURNS") > 0, !cases[i].fits);
+        story_close(&s);
+    }
+    // Rules see it, with the result beside it; by itself it is not tried again.
+    struct story s;
+    open_with(&s, "{kind: shell, cmds: x, assert: {returns: b}, spec: {policy: {rules: [{when: \"{{ "
+                  "output.error.retryable }}\", then: {do: retry, attempts: 9}}, {when: \"{{ output.error.code == "
+                  "'ASSERT_RETURNS' and output.error.kind == 'schema' and output.data.n < 2 }}\", then: {do: retry, "
+                  "attempts: 3}}]}}}");
+    ok(&s, "start/start_task", "{\"n\":1}");
+    story_timer(&s, "start/start_task");
+    ok(&s, "start/start_task", "{\"b\":1,\"n\":2}");
+    CHECK_INT(s.run->status, RUN_STATUS_COMPLETED);
+    CHECK_INT(count(&s, "ATTEMPT_STARTED"), 2);
+    story_close(&s);
+}
+
 static void a_policy_without_a_match_continues_unless_told_otherwise_C_46(void)
 {
     for (int strict = 0; strict < 2; strict++) {
@@ -475,6 +549,8 @@ int main(int argc, char **argv)
         TEST(decisions_without_a_policy_are_told_unless_they_are_not_wanted_C_28),
         TEST(the_final_step_runs_when_nothing_else_is_left_whatever_came_out),
         TEST(a_retry_is_attempts_and_policy_decisions_NX_0C_NX_3_4N1_C_46),
+        TEST(a_task_without_the_inputs_that_it_expects_does_not_begin_C_47),
+        TEST(a_result_without_what_the_task_returns_is_an_error_C_47),
         TEST(a_policy_without_a_match_continues_unless_told_otherwise_C_46),
         TEST(jumps_go_round_until_a_break_and_a_task_has_one_outcome_per_run_NX_0E),
         TEST(exclusive_takes_the_first_inclusive_takes_all_NX_0F_NX_7_4),

@@ -151,6 +151,37 @@ static void aliases_have_one_name_C_47(void)
     check_json(template_tree_source(net_step("start")->tasks[0].with), "{\"command\":[\"a\",\"b\"]}");
 }
 
+static void check_names(const struct net_names *names, const char *want)
+{
+    struct buf out;
+    buf_init(&out, 1024);
+    for (uint32_t i = 0; i < names->count; i++) buf_printf(&out, "%s%.*s", i ? " " : "", STR_ARG(names->items[i]));
+    CHECK_STR(buf_str(&out), str_from(want));
+    buf_release(&out);
+}
+
+static void what_a_task_asserts_in_every_shape_C_47(void)
+{
+    static const char *const shapes[] = {"[a, b]", "{a: int, b: text}", "[{name: a, type: int}, {b: text}]"};
+    for (size_t i = 0; i < ARRAY_COUNT(shapes); i++) {
+        char text[512];
+        (void)snprintf(text, sizeof(text),
+                       STEP("    tool: {kind: python, code: x, assert: {expects: %s, returns: c.d}}\n"), shapes[i]);
+        kit_must_be_silent(&kit, text);
+        check_names(&net_step("start")->tasks[0].expects, "a b");
+        check_names(&net_step("start")->tasks[0].returns, "c.d");
+    }
+    // Those of the entry and of the task add up.
+    kit_must_be_silent(&kit, HEAD "workbook: [{name: w, tool: {kind: python, code: x, assert: {expects: [a]}}}]\n"
+                                  "workflow:\n  - step: start\n    tool: {kind: workbook, name: w, assert: {expects: "
+                                  "[b, a], returns: null}}\n");
+    check_names(&net_step("start")->tasks[0].expects, "b a");
+    CHECK_INT(net_step("start")->tasks[0].returns.count, 0);
+    refuse(TOOL("      code: x\n      assert: {expects: [5]}\n"), "E0205", "names");
+    refuse(TOOL("      code: x\n      assert: {expects: ['{{ a }}']}\n"), "E0206", "no template");
+    refuse(TOOL("      code: x\n      assert: {expcts: [a]}\n"), "E0203", "unknown field \"expcts\"");
+}
+
 static void code_is_never_a_template(void)
 {
     kit_must_be_silent(&kit, TOOL("      code: 'x = \"{{ broken\"'\n      input: {a: '{{ b }}'}\n"));
@@ -501,6 +532,7 @@ int main(int argc, char **argv)
         TEST(numbers_may_come_from_the_workload),
         TEST(jumps_stay_in_their_step),
         TEST(aliases_have_one_name_C_47),
+        TEST(what_a_task_asserts_in_every_shape_C_47),
         TEST(code_is_never_a_template),
         TEST(input_of_a_step_is_its_tasks_input_too),
         TEST(patches_have_a_scope),
