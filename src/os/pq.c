@@ -50,6 +50,7 @@
              int p7),                                                                                                  \
             (p0, p1, p2, p3, p4, p5, p6, p7))                                                                          \
     X(return, PQnoticeProcessor, PQsetNoticeProcessor, (PGconn * p0, PQnoticeProcessor p1, void *p2), (p0, p1, p2))    \
+    X(return, PQnoticeReceiver, PQsetNoticeReceiver, (PGconn * p0, PQnoticeReceiver p1, void *p2), (p0, p1, p2))       \
     X(return, int, PQsocket, (const PGconn *p0), (p0))                                                                 \
     X(return, ConnStatusType, PQstatus, (const PGconn *p0), (p0))                                                      \
     X(return, PGTransactionStatusType, PQtransactionStatus, (const PGconn *p0), (p0))

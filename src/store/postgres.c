@@ -156,6 +156,10 @@ static enum code read_url(struct pg_place *place, struct str url, struct error *
     char *why = NULL;
     PQconninfoOption *parts = PQconninfoParse(place->conninfo, &why);
     if (!parts) rc = error_set(err, E_INVALID, "%.*s", STR_ARG(str_trim(str_from(why ? why : "not a URL"))));
+    for (PQconninfoOption *part = parts; part && part->keyword && !rc; part++)
+        if (strcmp(part->keyword, "host") == 0 && part->val && strchr(part->val, ',') &&
+            !(place->hosts = strdup(part->val)))
+            rc = error_set(err, E_NOMEM, "out of memory");
     PQconninfoFree(parts);
     PQfreemem(why);
     return rc;
@@ -163,8 +167,12 @@ static enum code read_url(struct pg_place *place, struct str url, struct error *
 
 // ---- a session
 
-static void say_nothing(void *context UNUSED, const char *message UNUSED)
+// Whatever the server says beside its answers is for its own log. A warning may be that a wait for a standby was cancelled (pg_once).
+static void note_warning(void *context, const PGresult *notice)
 {
+    struct pg_store *store = context;
+    const char *state = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
+    store->warned |= state && strncmp(state, "00", 2) != 0;
 }
 
 // Why libpq could not connect. A server that answers at all gives its SQLSTATE only in the text, so the text is looked at.
@@ -260,7 +268,7 @@ enum code pg_connect(struct pg_store *store, struct error *err)
     const char *const values[] = {"10", "30000", "10", "5", "3", store->place.conninfo, "UTF8", name, NULL};
     store->link = PQconnectdbParams(keys, values, 1);
     if (!store->link) return error_set(err, E_NOMEM, "out of memory");
-    PQsetNoticeProcessor(store->link, say_nothing, NULL);
+    PQsetNoticeReceiver(store->link, note_warning, store);
     name_place(store);
     if (PQstatus(store->link) != CONNECTION_OK) return why_unreachable(store, err);
     return set_session(store, err);
@@ -330,12 +338,16 @@ static void name_host(struct pg_store *store)
     snprintf(store->host, sizeof(store->host), "%.38s %.36s", name, boot);
 }
 
-// Files of a run that are no part of the log: where the URL says, else in a place of this user named after the database.
+// Files of a run that are no part of the log: where the URL says, else in a place of this user named after the database. Of several
+// hosts the one that takes writes today is not the one of tomorrow: all of them are its name.
 static enum code place_files(struct pg_store *store, struct error *err)
 {
     if (store->place.files) return OK;
-    char what[400], hex[SHA256_HEX + 1];
-    snprintf(what, sizeof(what), "%s/%s", store->where, store->place.schema);
+    char what[1200], hex[SHA256_HEX + 1];
+    if (store->place.hosts)
+        snprintf(what, sizeof(what), "%.60s on %.1000s/%s", PQdb(store->link), store->place.hosts, store->place.schema);
+    else
+        snprintf(what, sizeof(what), "%s/%s", store->where, store->place.schema);
     struct digest digest = sha256(str_from(what));
     digest_hex(&digest, hex);
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -372,6 +384,7 @@ static void pg_close(struct store *base)
     free(store->released.items);
     free(store->ahead);
     free(store->place.conninfo);
+    free(store->place.hosts);
     free(store->place.schema);
     free(store->place.files);
     free(store->place.tenant);

@@ -126,6 +126,7 @@ struct pg_args {
 };
 
 struct pg_place {   // what the URL says beyond what libpq understands
+    char *hosts;    // when the URL names several
     char *conninfo; // for libpq, without our own parameters
     char *schema;   // as given, "cairn" when it is not
     char *files;    // directory for artifacts and logs
@@ -147,6 +148,7 @@ struct pg_store {
     PGconn *link;
     bool prepared[PG_STATEMENT_COUNT]; // on this connection
     struct pg_plans plans;
+    bool warned;        // the server said more than its answers
     char where[200];    // database and host, for people
     char id[UUID_SIZE]; // of this handle, in application_name: the backend of a lost connection is known by it
     char host[80];      // what distinguishes process numbers of machines
@@ -156,6 +158,7 @@ struct pg_store {
     bool several;   // it is one among others (S17): when its row is gone it is fenced, and joins anew
     int64_t token;  // of the last call of append; the engine's row has that of the last one that was committed
     int64_t renew_at_ms;
+    int64_t patient_until_ms; // the server was away: until then nobody is taken for dead
     struct sql_released_list released;
     struct sql_released *ahead; // claimed in the store, not yet by anybody here
     size_t ahead_count;

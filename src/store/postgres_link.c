@@ -319,16 +319,36 @@ static PGresult *execute(struct pg_store *store, enum pg_statement which)
     return PQexecPrepared(store->link, name, args->count, values, args->len, formats, RESULT_BINARY);
 }
 
+// A commit waits for its standbys. Whoever cancels the wait (pg_cancel_backend) makes the server answer as if it had come to its end, with
+// a warning beside it: what was written is in the log of this machine alone. Standbys get the log in its order, so a later
+// transaction that waited to its end says that they have all of it. The text of the warning is in the language of the server.
+static bool wait_for_standbys(struct pg_store *store)
+{
+    while (store->warned) {
+        store->warned = false;
+        PGresult *result = PQexec(store->link, "SELECT pg_logical_emit_message(true,'cairn','')");
+        bool done = PQresultStatus(result) == PGRES_TUPLES_OK;
+        PQclear(result);
+        if (!done) return false;
+    }
+    return true;
+}
+
 enum code pg_once(struct pg_store *store, enum pg_statement which, const char *what, PGresult **out, bool *lost,
                   struct error *err)
 {
     *out = NULL;
     *lost = false;
     if (!buf_ok(&store->args.bytes)) return error_set(err, E_NOMEM, "out of memory");
+    store->warned = false;
     PGresult *result = execute(store, which);
     ExecStatusType status = PQresultStatus(result);
     *out = result;
-    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) return OK;
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
+        if (store->base.options.mode != STORE_WRITE || wait_for_standbys(store)) return OK;
+        *lost = true; // nobody knows whether it will last
+        return error_set(err, E_UNREACHABLE, "cannot %s: %s: a standby has not got it", what, store->where);
+    }
     *lost = pg_is_lost(store, result);
     return pg_code(store, result, what, err);
 }
@@ -406,7 +426,7 @@ static enum code connect_again(struct pg_store *store, int64_t until_ms, struct 
 // The parameters of the call that failed are kept for the next try.
 enum code pg_reconnect(struct pg_store *store, struct error *err)
 {
-    int64_t until_ms = os_now().mono_ms + pg_wait_ms(store);
+    int64_t lost_ms = os_now().mono_ms, until_ms = lost_ms + pg_wait_ms(store);
     struct pg_args kept = store->args;
     buf_init(&store->args.bytes, SIZE_MAX / 4);
     enum code rc;
@@ -420,6 +440,8 @@ enum code pg_reconnect(struct pg_store *store, struct error *err)
     }
     buf_release(&store->args.bytes);
     store->args = kept;
+    int64_t now_ms = os_now().mono_ms, lease_ms = store->place.lease_ms;
+    if (rc == OK && now_ms - lost_ms > lease_ms / 4) store->patient_until_ms = now_ms + lease_ms;
     if (rc == OK) return OK;
     // Nobody knows what became of the call: whatever the reason, the handle has come to its end (S10).
     return error_set(err, E_IO, "the connection was lost, and there is no new one: %s", local.message);

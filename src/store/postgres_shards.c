@@ -11,6 +11,13 @@ enum code pg_fenced(struct pg_store *store, struct error *err)
     return shard_fenced(&store->base, err);
 }
 
+// Whoever could not renew while the server was away, or while another took its place, is not dead for that: as long as a lease after we have
+// found it again nobody is taken for dead here. (A server that was started says so itself; one that was a standby does not.)
+static bool is_patient(const struct pg_store *store)
+{
+    return os_now().mono_ms < store->patient_until_ms;
+}
+
 static void take_map(struct pg_store *store, const PGresult *rows, struct shard_map *out)
 {
     *out = (struct shard_map){.self = (uint64_t)store->engine};
@@ -22,7 +29,7 @@ static void take_map(struct pg_store *store, const PGresult *rows, struct shard_
         out->members = (uint32_t)pg_get_int(rows, i, 4);
         if (out->owner[at] == out->self)
             out->mine |= UINT64_C(1) << at;
-        else if (pg_get_bool(rows, i, 3))
+        else if (pg_get_bool(rows, i, 3) && (out->owner[at] == 0 || !is_patient(store)))
             out->free |= UINT64_C(1) << at;
     }
 }
