@@ -23,9 +23,9 @@
     X("E0105", "a YAML tag is not supported",                                                      \
       "Only the tags of the core schema are read: !!str, !!int, !!float, !!bool, !!null, !!map "   \
       "and !!seq. Other tags ask the reader to build something, which a document may not do.")     \
-    X("E0106", "merge keys are not supported",                                                     \
-      "`<<:` is not part of YAML 1.2. Write the fields out, or give the whole mapping by an "      \
-      "alias.")                                                                                    \
+    X("E0106", "a merge key without mappings",                                                     \
+      "`<<: *name` puts the fields of a mapping under those that stand beside it, `<<: [*a, *b]` " \
+      "those of several, of which the first counts most. Anything else cannot be merged.")         \
     X("E0107", "more than one document in a file",                                                 \
       "A file holds one document. Put the part after `---` in a file of its own.")                 \
     X("E0108", "an alias without its anchor",                                                      \

@@ -1,8 +1,8 @@
 // Text to a tree with positions, and what is wrong with it.
 //
 // doc_tree reads JSON or YAML (1.2 core schema: `no` is a string, `0o17` an integer) into the same struct json, every value and key with
-// its line and column. YAML comes through libyaml's events in yaml.c and nowhere else: tags, merge keys and multiple
-// documents are refused, anchors expand within limits, duplicate keys are an error.
+// its line and column. YAML comes through libyaml's events in yaml.c and nowhere else: tags and multiple documents are
+// refused, anchors and merge keys (<<) expand within limits, duplicate keys are an error.
 //
 // Diagnostics are collected, never thrown: a reader that can go on goes on, so a user sees all mistakes at once.
 #ifndef CAIRN_DOC_DOC_H

@@ -8,6 +8,12 @@
 enum code yaml_tree(struct str text, struct str file, const struct doc_limits *limits, struct arena *arena,
                     struct json *out, struct diagnostics *diagnostics) MUST_CHECK;
 
+// merge.c: mappings that `<<` puts under the keys of a mapping. Of a list the first counts most, so it is kept last.
+// Adds `value`, a mapping or a list of them; otherwise *fits is false. False: no memory.
+bool merge_add(struct arena *arena, struct json *merges, const struct json *value, bool *fits) MUST_CHECK;
+// `object` becomes what `merges` have, the later ones over the earlier, with its own members over all. E_NOMEM, E_LIMIT.
+enum code merge_apply(struct arena *arena, const struct json *merges, uint32_t key_max, struct json *object) MUST_CHECK;
+
 // Plain scalars as the YAML 1.2 core schema types them.
 enum scalar {
     SCALAR_STRING = 1,

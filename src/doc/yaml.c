@@ -2,7 +2,7 @@
 //
 // Nesting is a stack of frames, one per open list or mapping, so the depth of a document never becomes depth of the C
 // stack. An alias shares the value it names (values are immutable), so expansion costs no memory; what it would cost a
-// reader that walks the tree is counted all the same (E0504).
+// reader that walks the tree is counted all the same (E0504). What a merge key puts into a mapping was counted with its aliases.
 //
 // libyaml counts characters, struct json counts bytes in lines: `cursor` walks the text from mark to mark. Marks come
 // in order but for a few steps back, so the walk is linear.
@@ -41,7 +41,9 @@ struct anchor {
 struct frame {
     struct json value; // the list or mapping
     struct json_member key;
+    struct json merges; // mappings that << names
     bool has_key;
+    bool merging;         // the key is <<
     bool dropped;         // the key was refused: its value is read and forgotten
     struct map keys;      // of a mapping with many
     uint32_t node_before; // nodes counted before this one
@@ -197,9 +199,25 @@ static enum code push_item(struct yaml_reader *r, struct frame *frame, const str
     return OK;
 }
 
+// The key is <<: what it names is put under the other keys when the mapping ends.
+static enum code push_merge(struct yaml_reader *r, struct frame *frame, const struct json *value)
+{
+    bool fits;
+    frame->merging = false;
+    if (frame->merges.type == 0) frame->merges = json_array();
+    if (!merge_add(r->arena, &frame->merges, value, &fits)) return E_NOMEM;
+    if (fits || (value->type == JSON_NULL && r->fault_count > 0)) return OK; // an alias of nothing was told of
+    struct diagnostic *d = diagnose(r->diagnostics, SEVERITY_ERROR, "E0106", "", r->file, frame->key.line,
+                                    frame->key.column, 2, "<< takes a mapping or a list of mappings");
+    diagnostic_hint(r->diagnostics, d, "<<: *name, or <<: [*one, *other]; quote \"<<\" when it is a key");
+    r->fault_count++;
+    return OK;
+}
+
 static enum code push_member(struct yaml_reader *r, struct frame *frame, const struct json *value)
 {
     frame->has_key = false;
+    if (frame->merging) return push_merge(r, frame, value);
     if (frame->dropped) {
         frame->dropped = false;
         return OK;
@@ -261,12 +279,8 @@ static enum code set_key(struct yaml_reader *r, const yaml_event_t *event, struc
     frame->dropped = false;
     if (frame->value.count == json_limits_default.key_count_max)
         return fatal(r, "E0508", event, "a mapping has too many keys");
-    if (plain && str_eq(key, STR("<<"))) {
-        fault(r, "E0106", event, "merge keys (<<) are not supported",
-              "write the fields out, or give the whole mapping by an alias");
-        frame->dropped = true;
-        return OK;
-    }
+    frame->merging = plain && str_eq(key, STR("<<"));
+    if (frame->merging) return OK;
     uint32_t first;
     enum code rc = find_key(r, frame, key, &first);
     if (rc) return rc;
@@ -403,11 +417,17 @@ static enum code open_frame(struct yaml_reader *r, const yaml_event_t *event, en
     return OK;
 }
 
-static enum code close_frame(struct yaml_reader *r)
+static enum code close_frame(struct yaml_reader *r, const yaml_event_t *event)
 {
     INVARIANT(r->frame_count > 0);
     struct frame *frame = &r->frames[--r->frame_count];
     INVARIANT(!frame->has_key);
+    if (frame->merges.count > 0) {
+        uint32_t key_max = (uint32_t)json_limits_default.key_count_max;
+        enum code rc = merge_apply(r->arena, &frame->merges, key_max, &frame->value);
+        if (rc == E_LIMIT) return fatal(r, "E0508", event, "a mapping has too many keys");
+        if (rc) return rc;
+    }
     uint32_t depth = frame->depth ? frame->depth : 1;
     close_anchor(r, frame->anchor, &frame->value, r->node_count - frame->node_before, depth);
     return place_value(r, &frame->value, depth);
@@ -434,7 +454,7 @@ static enum code read_event(struct yaml_reader *r, const yaml_event_t *event)
         return open_frame(r, event, JSON_OBJECT, event->data.mapping_start.tag, event->data.mapping_start.anchor);
     case YAML_SEQUENCE_END_EVENT:
     case YAML_MAPPING_END_EVENT:
-        return close_frame(r);
+        return close_frame(r, event);
     }
     return E_INVALID;
 }

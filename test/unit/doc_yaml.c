@@ -106,8 +106,41 @@ static void keys_are_texts_and_unique(void)
     check_refused("a: 1\nb: 2\na: 3\n", "E0104", 3, 1);
     check_refused("x: {\"a\": 1, 'a': 2}\n", "E0104", 1, 13);
     check_refused("? [a]\n: b\n", "E0109", 1, 3);
-    check_refused("a: &x {k: 1}\nb:\n  <<: *x\n", "E0106", 3, 3);
     check_json("\"<<\": 1\n", "{\"<<\":1}");
+}
+
+// As PyYAML reads them, order included.
+static void merge_keys_put_mappings_under_a_mapping(void)
+{
+    check_json("a: &x {k: 1, l: {m: 2}}\nb:\n  <<: *x\n  l: 3\n  n: 4\n",
+               "{\"a\":{\"k\":1,\"l\":{\"m\":2}},\"b\":{\"k\":1,\"l\":3,\"n\":4}}");
+    check_json("b:\n  k: 0\n  <<: {k: 1, z: 2}\n", "{\"b\":{\"k\":0,\"z\":2}}");
+    check_json("- &x {k: 1, p: 1}\n- &y {k: 2, q: 2}\n- {<<: [*x, *y], r: 3}\n",
+               "[{\"k\":1,\"p\":1},{\"k\":2,\"q\":2},{\"k\":1,\"q\":2,\"p\":1,\"r\":3}]");
+    // What was merged is merged again, and an alias of it has all of it.
+    check_json("- &x {k: 1}\n- &y {<<: *x, l: 2}\n- {<<: *y}\n- *y\n",
+               "[{\"k\":1},{\"k\":1,\"l\":2},{\"k\":1,\"l\":2},{\"k\":1,\"l\":2}]");
+    check_json("- &x {k: 1}\n- &y {k: 2}\n- {<<: *x, <<: *y}\n", "[{\"k\":1},{\"k\":2},{\"k\":2}]");
+    check_json("a: {<<: []}\n", "{\"a\":{}}");
+    check_refused("a: {<<: 1}\n", "E0106", 1, 5);
+    check_refused("a: {<<: [{}, 1]}\n", "E0106", 1, 5);
+    check_refused("a: {<<: null}\n", "E0106", 1, 5);
+    check_refused("a: {<<: *x}\n", "E0108", 1, 9);
+    check_refused("a: &x {<<: *x}\n", "E0108", 1, 12);
+    check_refused("a: &x {k: 1}\nb: {<<: *x, k: 1, k: 2}\n", "E0104", 2, 19);
+}
+
+// Each mapping merges the one before it twice: sizes add up, and are counted.
+static void merges_do_not_grow_without_bound(void)
+{
+    struct json value;
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    buf_text(&text, "- &a0 {k: 1, l: [1, 2, 3, 4, 5, 6, 7, 8]}\n");
+    for (int i = 1; i < 40; i++) buf_printf(&text, "- &a%d {<<: [*a%d, *a%d], x%d: *a%d}\n", i, i - 1, i - 1, i, i - 1);
+    CHECK_INT(read_with(buf_str(&text), NULL, &value), E_INVALID);
+    CHECK(strcmp(diagnostics.items[0].id, "E0504") == 0);
+    buf_release(&text);
 }
 
 static void all_faults_of_one_reading_are_listed(void)
@@ -339,6 +372,8 @@ int main(int argc, char **argv)
         TEST(core_tags_are_honoured),
         TEST(anchors_expand),
         TEST(keys_are_texts_and_unique),
+        TEST(merge_keys_put_mappings_under_a_mapping),
+        TEST(merges_do_not_grow_without_bound),
         TEST(all_faults_of_one_reading_are_listed),
         TEST(what_json_cannot_hold_is_refused),
         TEST(one_document_only),
