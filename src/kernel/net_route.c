@@ -197,8 +197,7 @@ static enum code schedule(struct decide *d, uint32_t place)
     if (!json_copy(d->out->turn, &d->run->net->places[place].token_args, &given)) return no_memory(d->err);
     view.args = &given;
     struct template_scope scope = net_scope(&view);
-    if (ns->args && !ns->has_loop) // of a loop: rendered in each iteration, with the task
-        rc = template_tree_render(ns->args, &scope, &net_limits, d->out->turn, &own, &local);
+    if (ns->args) rc = template_tree_render(ns->args, &scope, &net_limits, d->out->turn, &own, &local);
     if (is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     struct fault fault = {0};
     if (rc) fault = template_fault(d, &local);

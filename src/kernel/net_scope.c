@@ -417,13 +417,45 @@ static enum code look_outcome(const struct net_view *view, struct str name, stru
     return rc;
 }
 
+// The arguments of the place; in an iteration those that read the item are under them. `name`: all of them are not needed, but
+// whether this one is there.
+static enum code look_args(const struct net_view *view, struct str name, struct json *out, struct error *err)
+{
+    static const struct json none = {.type = JSON_OBJECT};
+    const struct run *run = view->run;
+    const struct json *args = view->args                   ? view->args
+                              : view->place == PROGRAM_TOP ? &none
+                                                           : &run->net->places[view->place].args;
+    const struct net_lane *lane = view->lane == NO_LANE || view->args ? NULL : lane_at(run, view->lane);
+    const struct template_tree *own =
+        lane && lane->iteration > 0 ? net_of_run(run)->steps[lane->place].item_args : NULL;
+    *out = *args;
+    if (!own || (name.len > 0 && (json_get(args, name) || !json_get(template_tree_source(own), name)))) return OK;
+    struct net_view inner = *view;
+    inner.args = args; // what it reads itself is not of it
+    struct template_scope scope = net_scope(&inner);
+    struct json made, both;
+    enum code rc = template_tree_render(own, &scope, &net_limits, view->arena, &made, err);
+    if (rc) return rc;
+    bool ok = json_object_with(view->arena, args->count + made.count, &both);
+    for (uint32_t i = 0; ok && i < args->count; i++)
+        ok = json_put(view->arena, &both, args->members[i].key, args->members[i].value);
+    for (uint32_t i = 0; ok && i < made.count; i++)
+        if (!json_get(args, made.members[i].key))
+            ok = json_put(view->arena, &both, made.members[i].key, made.members[i].value);
+    *out = both;
+    return ok ? OK : no_memory(err);
+}
+
 // Whether `name` is a step, or a task before this one, and not something that was set.
 static bool is_result(const struct net_view *view, struct str name)
 {
     const struct run *run = view->run;
     const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
     const struct json *args = view->place == PROGRAM_TOP ? NULL : &run->net->places[view->place].args;
+    const struct template_tree *of_item = lane ? net_of_run(run)->steps[lane->place].item_args : NULL;
     const struct json *named[] = {lane ? &lane->iter : NULL, view->args ? view->args : args,
+                                  of_item ? template_tree_source(of_item) : NULL,
                                   view->ctx ? view->ctx : &run->net->ctx};
     for (size_t i = 0; i < ARRAY_COUNT(named); i++)
         if (json_is(named[i], JSON_OBJECT) && json_get(named[i], name)) return false;
@@ -453,7 +485,6 @@ static enum code look_special(const struct net_view *view, struct str name, stru
 {
     const struct run *run = view->run;
     const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
-    const struct net_place *p = view->place == PROGRAM_TOP ? NULL : &run->net->places[view->place];
     *found = true;
     if (str_is(name, "workload")) {
         *out = run->net->workload;
@@ -462,7 +493,7 @@ static enum code look_special(const struct net_view *view, struct str name, stru
     } else if (str_is(name, "iter") && lane) {
         return net_iter(view, out) ? OK : no_memory(err);
     } else if (str_is(name, "args") || str_is(name, "input")) {
-        *out = view->args ? *view->args : p ? p->args : json_object();
+        return look_args(view, (struct str){0}, out, err);
     } else if (str_is(name, "execution_id")) {
         *out = json_string(run->ids.run);
     } else if (str_is(name, "job") || str_is(name, "execution")) {
@@ -521,12 +552,12 @@ static enum code look_up(void *context, struct str name, struct json *out, struc
             return net_value_get(run, &lane->results[i], PROGRAM_TOP, 0, view->env, view->arena, out, err);
         }
     }
-    const struct json *args = view->args                   ? view->args
-                              : view->place == PROGRAM_TOP ? NULL
-                                                           : &run->net->places[view->place].args;
-    const struct json *layers[] = {args, view->ctx ? view->ctx : &run->net->ctx};
+    struct json args;
+    rc = look_args(view, name, &args, err);
+    if (rc) return rc;
+    const struct json *layers[] = {&args, view->ctx ? view->ctx : &run->net->ctx};
     for (size_t i = 0; i < ARRAY_COUNT(layers); i++) {
-        const struct json *member = layers[i] ? json_get(layers[i], name) : NULL;
+        const struct json *member = json_get(layers[i], name);
         if (!member) continue;
         *out = *member;
         return OK;

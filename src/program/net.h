@@ -104,7 +104,8 @@ struct net_loop {
 struct net_step {
     const struct net_admit *admit; // first that holds; none holds: allowed when there are none, else refused
     uint32_t admit_count;
-    const struct template_tree *args; // of the step itself: under those of the token; NULL = none
+    const struct template_tree *args;      // of the step itself: under those of the token; NULL = none
+    const struct template_tree *item_args; // the same of a loop, when it reads the item: rendered where it is read
     bool has_loop;
     struct net_loop loop;
     const struct net_task *tasks; // none: the step only routes

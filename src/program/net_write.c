@@ -131,9 +131,9 @@ void net_step_write(struct buf *out, const struct program *program, uint32_t ind
         write_when(&w, &step->admit[i].when);
         buf_byte(out, '\n');
     }
-    if (step->args || step->best_effort || step->timeout_ms || step->deadline_ms || step->sets.count) {
+    if (step->args || step->item_args || step->best_effort || step->timeout_ms || step->deadline_ms || step->sets.count) {
         buf_text(out, "   ");
-        write_tree(&w, "args", step->args);
+        write_tree(&w, "args", step->args ? step->args : step->item_args);
         if (step->best_effort) buf_text(out, " best_effort");
         write_ms(&w, "timeout", step->timeout_ms);
         write_ms(&w, "deadline", step->deadline_ms);

@@ -186,61 +186,6 @@ static void read_keychain(struct playbook *pb, const struct json *keychain)
     pb->net->keychain = list;
 }
 
-// ---- the workbook
-
-static void add_entry(struct playbook *pb, struct str name, struct place at, const struct json *value)
-{
-    struct reader *r = pb->r;
-    if (!read_object(r, value, "workbook")) return;
-    const struct json *tool = entry_today(pb, value);
-    if (!tool && json_key(value, "kind")) tool = value;
-    if (name.len == 0) {
-        ERROR(r, "E0204", at, "an entry of the workbook needs \"name\"");
-        return;
-    }
-    if (!tool) {
-        ERROR(r, "E0204", at, "entry \"%.*s\" of the workbook: \"tool\" is required", SHOW(name));
-        return;
-    }
-    if (tool->type == JSON_ARRAY && tool->count == 1) tool = &tool->items[0];
-    if (!read_object(r, tool, "tool")) return;
-    for (uint32_t i = 0; i < pb->workbook_count; i++) {
-        if (!str_eq(pb->workbook[i].name, name)) continue;
-        ERROR(r, "E0301", at, "the workbook has two entries \"%.*s\"", SHOW(name));
-        return;
-    }
-    pb->workbook[pb->workbook_count++] = (struct workbook_entry){name, tool};
-}
-
-static void read_workbook(struct playbook *pb, const struct json *workbook)
-{
-    struct reader *r = pb->r;
-    if (!workbook) return;
-    if (workbook->type != JSON_ARRAY && workbook->type != JSON_OBJECT) {
-        wrong_type(r, workbook, "workbook", "a list of entries");
-        return;
-    }
-    const struct json *tasks =
-        workbook->type == JSON_OBJECT && workbook->count == 1 ? json_key(workbook, "tasks") : NULL;
-    if (tasks && (tasks->type == JSON_ARRAY || (tasks->type == JSON_OBJECT && !json_key(tasks, "kind"))))
-        workbook = tasks;
-    pb->workbook = ARENA_ARRAY(r->scratch, workbook->count, struct workbook_entry);
-    if (!pb->workbook) {
-        r->failed = true;
-        return;
-    }
-    for (uint32_t i = 0; i < workbook->count; i++) {
-        if (workbook->type == JSON_OBJECT) {
-            const struct json_member *member = &workbook->members[i];
-            add_entry(pb, member->key, place_of_key(r, member), &member->value);
-        } else {
-            const struct json *entry = &workbook->items[i];
-            const struct json *name = field(entry, "name", "task");
-            add_entry(pb, json_text(name), place_of(r, entry), entry);
-        }
-    }
-}
-
 // ---- all of it
 
 static const struct deprecated root_deprecated[] = {

@@ -1,8 +1,9 @@
 // Private to src/program: the reader of playbooks.
 //
-//   playbook.c       the root: metadata, executor, workload, keychain, workbook; deprecated constructs
+//   playbook.c       the root: metadata, executor, workload, keychain; deprecated constructs
 //   playbook_step.c  a step: admission, loop, arcs, what its tasks inherit
 //   playbook_task.c  tasks in all their shapes: `with`, workbook entries, timeouts, results
+//   playbook_workbook.c  tasks by name, and pipelines of them
 //   playbook_assert.c  what a task expects and returns
 //   playbook_rule.c  rules, patches, conditions, templates and where their faults stand
 //   playbook_old.c   what earlier generations of the language wrote otherwise
@@ -41,7 +42,7 @@ struct cursor { // a loop over a cursor, and the step that asks it for rows: who
 
 struct workbook_entry {
     struct str name;
-    const struct json *tool; // an object
+    const struct json *tool; // an object, or a list of tasks
 };
 
 struct playbook {
@@ -104,8 +105,17 @@ bool read_number(struct playbook *pb, const struct json *value, const char *name
 
 // ---- playbook_task.c
 void read_tasks(struct playbook *pb, const struct json *tool, const struct task_site *site, struct net_step *step);
+bool takes_input(struct str kind); // the input of the step is also that of its tasks, under their own
 // `inner` with what only `outer` has; mappings are merged, everything else is replaced. Either may be NULL.
 struct json merged(struct playbook *pb, const struct json *inner, const struct json *outer);
+
+// ---- playbook_workbook.c
+void read_workbook(struct playbook *pb, const struct json *workbook);
+// The entry that a task of kind workbook runs, or NULL (reported).
+const struct json *find_entry(struct playbook *pb, const struct json *body, struct str label);
+bool is_labelled(const struct json *object); // {fetch: {kind: http}}
+// `tool` of a step with the tasks of pipelines in place of what runs them. *input becomes that of the only task, when it runs one.
+const struct json *pipelines_today(struct playbook *pb, const struct json *tool, const struct json **input);
 
 // ---- playbook_assert.c
 // `assert` of all of the objects, innermost first: the task, its spec, its entry of the workbook.

@@ -267,14 +267,16 @@ static void see_iterator(void *context, struct str name)
     if (str_eq(name, use->iterator) || str_is(name, "iter")) use->used = true;
 }
 
-// The step's own input. In a loop it may read the item, and then it is there for the tasks only.
+// The step's own input. In a loop it may read the item, and then it is another one in every iteration.
 static void read_step_input(struct playbook *pb, const struct json *input, struct net_step *step)
 {
     step->args = tree_of(pb, input);
     if (!step->has_loop || !step->args) return;
     struct iterator_use use = {step->loop.iterator, false};
     template_tree_names(step->args, see_iterator, &use);
-    if (use.used) step->args = NULL;
+    if (!use.used) return;
+    step->item_args = step->args;
+    step->args = NULL;
 }
 
 static void check_step_fields(struct playbook *pb, const struct json *object)
@@ -305,7 +307,11 @@ void read_playbook_step(struct playbook *pb, const struct json *object, struct d
     site.specs[0] = read_net_loop(pb, field(object, "loop", NULL), step);
     site.specs[2] = pb->spec;
     site.sets = step->has_loop ? SET_ITERATION : SET_VISIT;
+    const struct json *tool = field(object, "tool", NULL), *next = field(object, "next", NULL), *passed = NULL;
+    if (tool) tool = pipelines_today(pb, tool, &passed);
     const struct json *input = field(object, "input", "args");
+    struct json both = merged(pb, json_is(passed, JSON_OBJECT) ? passed : NULL, input);
+    if (json_is(passed, JSON_OBJECT) && (!input || input->type == JSON_OBJECT)) input = &both;
     if (input && read_object(r, input, "input")) {
         site.input = input;
         read_step_input(pb, input, step);
@@ -316,7 +322,6 @@ void read_playbook_step(struct playbook *pb, const struct json *object, struct d
     if (select && !json_put(r->arena, &selected, STR("output_select"), *select)) r->failed = true;
     selected = merged(pb, controls, &selected);
     site.controls = &selected;
-    const struct json *tool = field(object, "tool", NULL), *next = field(object, "next", NULL);
     if (tool) read_tasks(pb, tool, &site, step);
     if (!tool && !next) {
         struct diagnostic *d =

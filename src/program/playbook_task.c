@@ -297,24 +297,6 @@ static const struct json *read_kind(struct playbook *pb, const struct json *body
     return NULL;
 }
 
-// The entry that a task of kind workbook runs, or NULL (reported).
-static const struct json *find_entry(struct playbook *pb, const struct json *body, struct str label)
-{
-    struct reader *r = pb->r;
-    const struct json *named = field(body, "task", NULL);
-    if (!named) named = field(body, "name", NULL);
-    struct str name = named ? json_text(named) : label;
-    struct nearest nearest = nearest_to(name);
-    for (uint32_t i = 0; i < pb->workbook_count; i++) {
-        if (str_eq(pb->workbook[i].name, name)) return pb->workbook[i].tool;
-        nearest_try(&nearest, pb->workbook[i].name);
-    }
-    struct place at = place_of(r, named ? named : body);
-    struct diagnostic *d = ERROR(r, "E0311", at, "the workbook has no entry \"%.*s\"", SHOW(name));
-    hint_nearest(r, d, &nearest);
-    return NULL;
-}
-
 // ---- a task
 
 static const struct deprecated task_deprecated[] = {
@@ -335,7 +317,7 @@ static const struct deprecated spec_deprecated[] = {
 };
 
 // The input of the step is also that of its tasks, under their own.
-static bool takes_input(struct str kind)
+bool takes_input(struct str kind)
 {
     return str_is(kind, "python") || str_is(kind, "playbook") || str_is(kind, "artifact") || !net_kind_known(kind);
 }
@@ -478,16 +460,6 @@ static struct str made_label(struct playbook *pb, struct str before, const char 
     buf_release(&out);
     if (!label.ptr) pb->r->failed = true;
     return label;
-}
-
-static bool is_labelled(const struct json *object)
-{
-    if (object->type != JSON_OBJECT || object->count == 0 || json_key(object, "kind")) return false;
-    for (uint32_t i = 0; i < object->count; i++) {
-        const struct json *value = &object->members[i].value;
-        if (value->type != JSON_OBJECT || !json_key(value, "kind")) return false;
-    }
-    return true;
 }
 
 struct task_list {

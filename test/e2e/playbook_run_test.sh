@@ -71,6 +71,48 @@ YAML
     runs names
     equal "$(result names b)" '{"a":5,"c":5,"d":5,"n":false,"o":5,"r":5,"s":5,"t":"ok","y":"20","z":"UTC"}'
 }
+test_a_pipeline_of_the_workbook_C_47() {
+    book pipe >pipe.yaml <<'YAML'
+workbook:
+  - name: twice
+    tool:
+      - {name: first, kind: shell, cmds: "echo {{ n }}"}
+      - {name: then, kind: python, input: {f: "{{ first.stdout }}"}, code: 'result = {"f": int(f), "n": n}'}
+workflow:
+  - {step: start, tool: {kind: workbook, name: twice, input: {n: 4}}, next: [each]}
+  - step: each
+    loop: {in: [1, 2], iterator: i}
+    tool:
+      - {name: got, kind: workbook, task: twice, input: {n: "{{ iter.i }}"}}
+      - {name: last, kind: python, input: {got: "{{ got }}"}, code: result = got}
+    input: {n: 7}
+    next: [end]
+  - {step: end, tool: {kind: python, input: {a: "{{ start }}", b: "{{ each.results }}"}, code: 'result = [a, b]'}}
+YAML
+    runs pipe
+    equal "$(result pipe end)" '[{"f":4,"n":4},[{"f":7,"n":1},{"f":7,"n":2}]]'
+}
+test_the_input_of_a_step_with_a_loop_is_read_by_every_tool() {
+    book each >each.yaml <<'YAML'
+workflow:
+  - {step: start, tool: noop, next: [{step: plain, args: {k: 9}}]}
+  - step: plain
+    loop: {in: [1, 2], iterator: i}
+    input: {n: 7, k: 1}
+    tool: {kind: shell, cmds: "echo {{ n }} {{ args.n }} {{ k }}"}
+    next: [item]
+  - step: item
+    loop: {in: [{a: 1}, {a: 2}], iterator: i, spec: {mode: parallel}}
+    input: {n: "{{ iter.i.a + 1 }}", plain: "{{ i.a }}"}
+    tool: [{kind: shell, cmds: "echo {{ n }} {{ input.plain }}"}, {kind: python, code: 'result = [n, plain]'}]
+    next: [end]
+  - {step: end, tool: {kind: python, input: {a: "{{ plain.results | map(attribute='stdout') | list }}", b: "{{ item.results }}"}, code: 'result = [a, b]'}}
+YAML
+    runs each
+    equal "$(result each end)" '[["7 7 9","7 7 9"],[[2,1],[3,2]]]'
+    "$CAIRN" events each "${store[@]}" -o jsonl | jq -r 'select(.event_type=="task.done" and .entity_id=="task_0").payload.outcome.result.stdout' | sort >out
+    equal "$(paste -sd, out)" '2 1,3 2'
+}
 test_what_a_task_asserts_is_checked_C_47() {
     book says >says.yaml <<'YAML'
 workbook:

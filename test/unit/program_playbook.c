@@ -160,6 +160,47 @@ static void check_names(const struct net_names *names, const char *want)
     buf_release(&out);
 }
 
+#define BOOK                                                                                                           \
+    HEAD "workbook:\n  - name: w\n    tool:\n      - {name: a, kind: http, url: '{{ x }}'}\n"                          \
+         "      - b: {kind: python, code: y, args: {k: 1, x: 0}, assert: {returns: z}}\nworkflow:\n"
+
+static void a_workbook_entry_may_be_a_pipeline_C_47(void)
+{
+    kit_must_be_silent(&kit, BOOK "  - step: start\n    tool: {kind: workbook, name: w, input: {x: 5}, assert: "
+                                  "{expects: url}, set: {ctx.v: 1}, spec: {timeout: 3}}\n");
+    const struct net_step *step = net_step("start");
+    CHECK_INT(step->task_count, 2);
+    CHECK_STR(step->tasks[0].label, STR("a"));
+    CHECK_STR(step->tasks[1].label, STR("b"));
+    check_json(template_tree_source(step->args), "{\"x\":5}"); // templates of the entry read it
+    check_json(template_tree_source(step->tasks[0].with), "{\"url\":\"{{ x }}\"}");
+    check_json(template_tree_source(step->tasks[1].with), "{\"input\":{\"x\":5,\"k\":1},\"code\":\"y\"}");
+    check_names(&step->tasks[0].expects, "url");
+    check_names(&step->tasks[1].returns, "z");
+    CHECK_INT(step->tasks[0].sets.count, 0);
+    CHECK_INT(step->tasks[1].sets.count, 1);
+    CHECK(step->tasks[0].timeout_ms == 3000 && step->tasks[1].timeout_ms == 3000);
+    // Among other tasks its last one has the label that it is given.
+    kit_must_be_silent(&kit, BOOK "  - step: start\n    tool: [{kind: noop}, {got: {kind: workbook, task: w}}, {kind: "
+                                  "noop}]\n");
+    step = net_step("start");
+    CHECK_INT(step->task_count, 4);
+    CHECK_STR(step->tasks[1].label, STR("a"));
+    CHECK_STR(step->tasks[2].label, STR("got"));
+    CHECK_STR(step->tasks[3].label, STR("task_3"));
+    CHECK(!step->args);
+    kit_must_be_silent(&kit, HEAD "workbook: {w: {tasks: {a: {kind: noop}, b: {kind: noop}}}}\nworkflow:\n  - step: "
+                                  "start\n    tool: workbook\n    name: w\n");
+    CHECK_INT(net_step("start")->task_count, 2);
+    refuse(BOOK "  - step: start\n    tool: [{kind: workbook, name: w}, {kind: workbook, name: w}]\n", "E0312",
+           "twice");
+    refuse(HEAD "workbook: [{name: w, tool: []}]\nworkflow:\n  - {step: start, tool: {kind: noop}}\n", "E0214",
+           "empty list");
+    refuse(HEAD "workbook: [{name: v, tool: [{kind: noop}, {kind: noop}]}, {name: w, tool: [{kind: noop}, {kind: "
+                "workbook, name: v}]}]\nworkflow:\n  - step: start\n    tool: {kind: workbook, name: w}\n",
+           "E0311", "not another entry");
+}
+
 static void what_a_task_asserts_in_every_shape_C_47(void)
 {
     static const char *const shapes[] = {"[a, b]", "{a: int, b: text}", "[{name: a, type: int}, {b: text}]"};
@@ -201,7 +242,7 @@ static void input_of_a_step_is_its_tasks_input_too(void)
     // What reads the item cannot be known when the step is scheduled.
     kit_must_be_silent(
         &kit, STEP("    loop: {in: [1], iterator: n}\n    input: {a: '{{ n }}'}\n    tool: {kind: python, code: x}\n"));
-    CHECK(!net_step("start")->args);
+    CHECK(!net_step("start")->args && net_step("start")->item_args);
     check_json(template_tree_source(net_step("start")->tasks[0].with),
                "{\"code\":\"x\",\"input\":{\"a\":\"{{ n }}\"}}");
 }
@@ -532,6 +573,7 @@ int main(int argc, char **argv)
         TEST(numbers_may_come_from_the_workload),
         TEST(jumps_stay_in_their_step),
         TEST(aliases_have_one_name_C_47),
+        TEST(a_workbook_entry_may_be_a_pipeline_C_47),
         TEST(what_a_task_asserts_in_every_shape_C_47),
         TEST(code_is_never_a_template),
         TEST(input_of_a_step_is_its_tasks_input_too),
