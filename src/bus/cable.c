@@ -23,7 +23,7 @@ static enum code ready(const struct cable *cable, short events, int64_t deadline
     for (;;) {
         struct pollfd fd = {.fd = cable->fd, .events = events};
         int64_t left = deadline - mono_now();
-        if (sink_stopping(cable->sink)) return error_set(err, E_CANCELLED, "stopped");
+        if (cable->stopping && atomic_load(cable->stopping)) return error_set(err, E_CANCELLED, "stopped");
         if (left <= 0) return error_set(err, E_TIMEOUT, "the server took too long");
         int got = poll(&fd, 1, left < SLICE_MS ? (int)left : SLICE_MS);
         if (got > 0) return OK;

@@ -1,5 +1,5 @@
 // Private to bus/: a connection to a server that the operator named, plain or TLS, with deadlines. Nothing waits longer than until
-// the sink is to stop.
+// whoever uses it is to stop.
 #ifndef CAIRN_BUS_CABLE_H
 #define CAIRN_BUS_CABLE_H
 
@@ -10,7 +10,7 @@ struct ssl_st;
 struct cable {
     int fd;
     struct ssl_st *ssl;
-    const struct sink *sink; // asked whether to stop
+    const atomic_bool *stopping; // asked whether to stop; NULL: never
 };
 
 // E_IO, E_TIMEOUT, E_CANCELLED. On an error the cable is closed.

@@ -4,6 +4,7 @@
 //   sink.c     the loop of a sink: which events to send, what an answer means page.c     the events that are being sent
 //   notes.c    cursors and dead letters as notes, and their puts              letters.c  what operators do to them
 //   message.c  an event as a message                                          file.c, webhook.c, nats.c  where it goes
+//   objects.c  no sink: results of playbooks in an object store of NATS        object_wire.c  what its messages look like
 #ifndef CAIRN_BUS_INSIDE_H
 #define CAIRN_BUS_INSIDE_H
 
@@ -47,6 +48,11 @@ struct sink_config {
 // The sinks of a configuration, in `arena`. E_INVALID names the place; E_DENIED.
 enum code config_parse(const struct json *sinks, const struct fetch_policy *policy, struct arena *arena,
                        struct sink_config **out, size_t *count, struct error *err) MUST_CHECK;
+// Where results go (bus/objects.h): an object, or nats://HOST:PORT/BUCKET. The secrets of a sink, in `arena` too.
+#define BUCKET_MAX 64
+#define BUCKET_DEFAULT "cairn_results"
+enum code results_parse(const struct json *results, struct arena *arena, struct sink_config *out, struct str *bucket,
+                        struct error *err) MUST_CHECK;
 enum code nats_url_check(struct str url, struct error *err) MUST_CHECK;
 bool sink_has_secret(const struct secret *secret);
 // E_NOT_FOUND: it is not there now.

@@ -32,6 +32,19 @@ struct nats {
 bool nats_frame(struct nats *nats, struct frame *frame, bool *bad);
 void nats_compact(struct nats *nats); // forgets frames that were taken
 
+struct nats_call { // whom to call, and who calls
+    const struct sink_config *config;
+    struct str url;
+    uint64_t random;
+    struct arena *arena;         // of texts while it is dialled; reset
+    const atomic_bool *stopping; // outlives the connection; NULL: never
+};
+enum code nats_dial(const struct nats_call *call, struct nats **out, struct error *err) MUST_CHECK;
+void nats_hang_up(struct nats *nats); // NULL: nothing
+// Waits for a frame of a kind (and subject, unless that is empty); answers PINGs; everything else is passed over.
+enum code nats_await(struct nats *nats, enum frame_kind kind, struct str subject, int64_t deadline, struct frame *frame,
+                     struct error *err) MUST_CHECK;
+
 enum code nats_open(struct sink *sink, struct error *err);
 void nats_close(struct sink *sink);
 

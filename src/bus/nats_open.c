@@ -44,9 +44,8 @@ enum code nats_url_check(struct str url, struct error *err)
     return read_address(url, &address, err);
 }
 
-// Waits for a frame of a kind; answers PINGs; everything else is passed over.
-static enum code await(struct nats *nats, enum frame_kind kind, struct str subject, int64_t deadline,
-                       struct frame *frame, struct error *err)
+enum code nats_await(struct nats *nats, enum frame_kind kind, struct str subject, int64_t deadline, struct frame *frame,
+                     struct error *err)
 {
     for (;;) {
         bool bad = false;
@@ -65,17 +64,18 @@ static enum code await(struct nats *nats, enum frame_kind kind, struct str subje
     }
 }
 
-static enum code greet(struct sink *sink, struct nats *nats, const struct address *to, int64_t deadline,
+static enum code greet(struct nats *nats, const struct nats_call *call, const struct address *to, int64_t deadline,
                        struct error *err)
 {
+    struct arena *arena = call->arena;
     struct frame frame;
     struct json info;
     struct str connect;
-    arena_reset(&sink->loading);
-    enum code rc = await(nats, FRAME_INFO, (struct str){0}, deadline, &frame, err);
+    arena_reset(arena);
+    enum code rc = nats_await(nats, FRAME_INFO, (struct str){0}, deadline, &frame, err);
     // A copy, because reading goes on.
-    struct str text = rc ? (struct str){0} : arena_copy(&sink->loading, frame.text);
-    if (!rc) rc = text.ptr ? json_parse(text, NULL, &sink->loading, &info, err) : error_set(err, E_NOMEM, "no memory");
+    struct str text = rc ? (struct str){0} : arena_copy(arena, frame.text);
+    if (!rc) rc = text.ptr ? json_parse(text, NULL, arena, &info, err) : error_set(err, E_NOMEM, "no memory");
     if (rc) return rc;
     const struct json *tls = json_key(&info, "tls_required");
     const struct json *headers = json_key(&info, "headers");
@@ -84,18 +84,18 @@ static enum code greet(struct sink *sink, struct nats *nats, const struct addres
     nats->max_payload = (uint64_t)json_integer(json_key(&info, "max_payload"), 0);
     nats_compact(nats);
     if (to->tls || (json_is(tls, JSON_BOOL) && tls->boolean)) {
-        rc = cable_secure(&nats->cable, to->host, sink->config.ca_file, deadline, err);
+        rc = cable_secure(&nats->cable, to->host, call->config->ca_file, deadline, err);
         if (rc) return rc;
     }
-    rc = nats_connect_text(&sink->config, &info, &sink->loading, &connect, err);
+    rc = nats_connect_text(call->config, &info, arena, &connect, err);
     if (rc) return rc;
-    snprintf(nats->inbox, sizeof(nats->inbox), "_INBOX.cairn%016llx.", (unsigned long long)sink_random(sink));
+    snprintf(nats->inbox, sizeof(nats->inbox), "_INBOX.cairn%016llx.", (unsigned long long)call->random);
     buf_clear(&nats->out);
     buf_printf(&nats->out, "CONNECT %.*s\r\nSUB %s> 1\r\nPING\r\n", STR_ARG(connect), nats->inbox);
     rc = buf_ok(&nats->out) ? cable_write(&nats->cable, buf_str(&nats->out), deadline, err)
                             : error_set(err, E_NOMEM, "bus: out of memory");
     buf_clear(&nats->out);
-    if (!rc) rc = await(nats, FRAME_PONG, (struct str){0}, deadline, &frame, err);
+    if (!rc) rc = nats_await(nats, FRAME_PONG, (struct str){0}, deadline, &frame, err);
     return rc;
 }
 
@@ -134,7 +134,7 @@ static enum code ask_stream(struct sink *sink, struct nats *nats, int64_t deadli
     enum code rc = buf_ok(&nats->out) ? cable_write(&nats->cable, buf_str(&nats->out), deadline, err)
                                       : error_set(err, E_NOMEM, "bus: out of memory");
     buf_clear(&nats->out);
-    if (!rc) rc = await(nats, FRAME_MESSAGE, str_from(subject), deadline, &frame, err);
+    if (!rc) rc = nats_await(nats, FRAME_MESSAGE, str_from(subject), deadline, &frame, err);
     if (rc == E_DENIED) return error_set(err, E_DENIED, "may not ask for the stream");
     if (rc) return rc;
     if (frame.head.len) return error_set(err, E_IO, "JetStream is not there");
@@ -156,35 +156,58 @@ static enum code ask_stream(struct sink *sink, struct nats *nats, int64_t deadli
 
 // ---- all of it
 
-void nats_close(struct sink *sink)
+void nats_hang_up(struct nats *nats)
 {
-    struct nats *nats = sink->wire;
     if (!nats) return;
     cable_close(&nats->cable);
     buf_release(&nats->in);
     buf_release(&nats->out);
     buf_release(&nats->head);
     free(nats);
+}
+
+enum code nats_dial(const struct nats_call *call, struct nats **out, struct error *err)
+{
+    struct address to;
+    int64_t deadline = mono_now() + call->config->timeout_ms;
+    *out = NULL;
+    enum code rc = read_address(call->url, &to, err);
+    if (rc) return rc;
+    struct nats *nats = calloc(1, sizeof(*nats));
+    if (!nats) return error_set(err, E_NOMEM, "bus: out of memory");
+    nats->cable = (struct cable){.fd = -1, .stopping = call->stopping};
+    buf_init(&nats->in, IN_MAX);
+    buf_init(&nats->out, OUT_MAX);
+    buf_init(&nats->head, HEAD_MAX);
+    rc = cable_dial(&nats->cable, to.host, to.port, deadline, err);
+    if (!rc) rc = greet(nats, call, &to, deadline, err);
+    if (rc)
+        nats_hang_up(nats);
+    else
+        *out = nats;
+    return rc;
+}
+
+void nats_close(struct sink *sink)
+{
+    nats_hang_up(sink->wire);
     sink->wire = NULL;
 }
 
 enum code nats_open(struct sink *sink, struct error *err)
 {
     const struct json *urls = sink->config.urls;
-    struct address to;
     int64_t deadline = mono_now() + sink->config.timeout_ms;
-    enum code rc = read_address(urls->items[sink->downs % urls->count].text, &to, err);
+    struct nats_call call = {.config = &sink->config,
+                             .url = urls->items[sink->downs % urls->count].text,
+                             .random = sink_random(sink),
+                             .arena = &sink->loading,
+                             .stopping = &sink->stopping};
+    struct nats *nats;
+    enum code rc = nats_dial(&call, &nats, err);
     if (rc) return rc;
-    struct nats *nats = calloc(1, sizeof(*nats));
-    if (!nats) return error_set(err, E_NOMEM, "bus: out of memory");
     sink->wire = nats;
-    nats->cable = (struct cable){.fd = -1, .sink = sink};
-    buf_init(&nats->in, IN_MAX);
-    buf_init(&nats->out, OUT_MAX);
-    buf_init(&nats->head, HEAD_MAX);
-    rc = cable_dial(&nats->cable, to.host, to.port, deadline, err);
-    if (!rc) rc = greet(sink, nats, &to, deadline, err);
-    if (!rc) rc = ask_stream(sink, nats, deadline, err);
+    rc = ask_stream(sink, nats, deadline, err);
     nats_compact(nats);
     if (rc) nats_close(sink);
     return rc;

@@ -3,6 +3,7 @@
 
 #include "os/os.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +14,13 @@
 #define PROBE_MAX_MS 5000
 #define TIMEOUT_MS 10000
 #define CURSOR_MS 200
+#define RESULTS_TIMEOUT_MS 5000 // templates wait for them
 
 struct reading {
     const struct json *object;
-    size_t index;
+    const char *name; // "sinks[2]", or "results"
+    const char *const *known;
+    size_t known_count;
     struct error *err;
 };
 
@@ -24,10 +28,12 @@ static enum code bad(const struct reading *at, const char *key, const char *why)
 {
     const struct json *value = key ? json_key(at->object, key) : NULL;
     if (!value) value = at->object;
-    return error_at(at->err, E_INVALID, value->line, value->column, "sinks[%zu]%s%s: %s", at->index, key ? "." : "",
+    return error_at(at->err, E_INVALID, value->line, value->column, "%s%s%s: %s", at->name, key ? "." : "",
                     key ? key : "", why);
 }
 
+static const char *const results_known[] = {"url",   "bucket", "caFile",   "timeoutMs",
+                                            "token", "user",   "password", "credentials"};
 static const char *const words_known[] = {
     "name",      "type",         "format",      "mode",      "url",          "path",          "subject",
     "stream",    "tenants",      "types",       "from",      "dlqBlocksRun", "timeoutsCount", "maxAttempts",
@@ -40,10 +46,10 @@ static enum code read_keys(const struct reading *at)
     for (size_t i = 0; i < at->object->count; i++) {
         struct str key = at->object->members[i].key;
         bool known = false;
-        for (size_t k = 0; k < ARRAY_COUNT(words_known); k++) known |= str_is(key, words_known[k]);
+        for (size_t k = 0; k < at->known_count; k++) known |= str_is(key, at->known[k]);
         if (!known)
             return error_at(at->err, E_INVALID, at->object->members[i].line, at->object->members[i].column,
-                            "sinks[%zu]: there is no setting \"%.*s\"", at->index, STR_ARG(key));
+                            "%s: there is no setting \"%.*s\"", at->name, STR_ARG(key));
     }
     return OK;
 }
@@ -239,14 +245,14 @@ static enum code read_place(const struct reading *at, const struct fetch_policy 
     if (out->type == SINK_NATS && !out->urls) return bad(at, NULL, "NATS needs a url");
     for (size_t i = 0; out->urls && i < out->urls->count; i++) {
         rc = nats_url_check(out->urls->items[i].text, at->err);
-        if (rc) error_wrap(at->err, "sinks[%zu].url", at->index);
+        if (rc) error_wrap(at->err, "%s.url", at->name);
         if (rc) return rc;
     }
     if (out->type != SINK_WEBHOOK) return OK;
     if (!out->url.len) return bad(at, NULL, "a webhook needs a url");
-    if (!policy) return error_set(at->err, E_DENIED, "sinks[%zu].url: no address is allowed", at->index);
+    if (!policy) return error_set(at->err, E_DENIED, "%s.url: no address is allowed", at->name);
     rc = fetch_uri_check(policy, out->url, at->err);
-    if (rc) error_wrap(at->err, "sinks[%zu].url", at->index);
+    if (rc) error_wrap(at->err, "%s.url", at->name);
     return rc;
 }
 
@@ -278,7 +284,13 @@ enum code config_parse(const struct json *sinks, const struct fetch_policy *poli
     *out = ARENA_ARRAY(arena, many + 1, struct sink_config);
     if (!*out) return error_set(err, E_NOMEM, "bus: out of memory");
     for (size_t i = 0; i < many; i++) {
-        struct reading at = {.object = &sinks->items[i], .index = i, .err = err};
+        char name[32];
+        snprintf(name, sizeof(name), "sinks[%zu]", i);
+        struct reading at = {.object = &sinks->items[i],
+                             .name = name,
+                             .known = words_known,
+                             .known_count = ARRAY_COUNT(words_known),
+                             .err = err};
         enum code rc = read_sink(&at, policy, arena, &(*out)[i]);
         for (size_t k = 0; !rc && k < i; k++)
             if (str_eq((*out)[k].name, (*out)[i].name)) rc = bad(&at, "name", "another sink has this name");
@@ -286,4 +298,59 @@ enum code config_parse(const struct json *sinks, const struct fetch_policy *poli
     }
     *count = many;
     return OK;
+}
+
+// ---- where results go
+
+static bool bucket_good(struct str name)
+{
+    bool good = name.len > 0 && name.len <= BUCKET_MAX;
+    for (size_t i = 0; good && i < name.len; i++) {
+        char c = name.ptr[i];
+        good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    }
+    return good;
+}
+
+// nats://HOST:PORT/BUCKET
+static void split_bucket(struct str url, struct str *server, struct str *bucket)
+{
+    size_t start = str_starts(url, STR("tls://")) ? 6 : 7,
+           slash = str_find(url, '/', start < url.len ? start : url.len);
+    *server = str_slice(url, 0, slash);
+    if (slash + 1 < url.len) *bucket = str_slice(url, slash + 1, url.len);
+}
+
+enum code results_parse(const struct json *results, struct arena *arena, struct sink_config *out, struct str *bucket,
+                        struct error *err)
+{
+    struct json plain, *list = ARENA_NEW(arena, struct json);
+    struct reading at = {.object = results,
+                         .name = "results",
+                         .known = results_known,
+                         .known_count = ARRAY_COUNT(results_known),
+                         .err = err};
+    *out = (struct sink_config){.name = STR("results"), .type = SINK_NATS};
+    *bucket = STR(BUCKET_DEFAULT);
+    if (!list || !json_object_with(arena, 1, &plain)) return error_set(err, E_NOMEM, "bus: out of memory");
+    if (json_is(results, JSON_STRING)) {
+        if (!json_put(arena, &plain, STR("url"), *results)) return error_set(err, E_NOMEM, "bus: out of memory");
+        at.object = &plain;
+    }
+    if (!json_is(at.object, JSON_OBJECT)) return bad(&at, NULL, "must be nats://HOST:PORT/BUCKET, or an object");
+    enum code rc = read_keys(&at);
+    if (!rc) rc = read_text(&at, "url", &out->url);
+    if (!rc && !out->url.len) rc = bad(&at, NULL, "needs a url");
+    if (!rc) split_bucket(out->url, &out->url, bucket);
+    if (!rc) rc = read_text(&at, "bucket", bucket);
+    if (!rc && !bucket_good(*bucket)) rc = bad(&at, "bucket", "a bucket has letters, digits, '_' and '-', at most 64");
+    if (!rc) rc = read_text(&at, "caFile", &out->ca_file);
+    if (!rc) rc = read_number(&at, "timeoutMs", RESULTS_TIMEOUT_MS, 60000, &out->timeout_ms);
+    if (!rc) rc = read_secrets(&at, out);
+    if (!rc) rc = nats_url_check(out->url, err);
+    if (rc == E_INVALID && !str_starts(str_from(err->message), STR("results"))) error_wrap(err, "results.url");
+    if (rc) return rc;
+    *list = json_array();
+    out->urls = list;
+    return json_push(arena, list, json_string(out->url)) ? OK : error_set(err, E_NOMEM, "bus: out of memory");
 }

@@ -167,6 +167,9 @@ struct store {                    // backends embed this as their first member
     uint32_t placed; // the last one that was used
 };
 
+// What the store has given away (keep.h). E_NOT_FOUND without a message: it knows of nothing.
+enum code store_keep_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
+                          struct error *err) MUST_CHECK;
 bool usage_add(struct usages *usages, struct arena *arena, const char *what, uint64_t bytes, uint64_t count) MUST_CHECK;
 bool digest_add(struct digests *digests, struct arena *arena, const struct digest *one) MUST_CHECK;
 bool tombstone_add(struct tombstones *tombstones, size_t *capacity, struct arena *arena,

@@ -405,7 +405,17 @@ enum code store_blob(struct store *store, const struct digest *sha256, struct ar
                      struct error *err)
 {
     *out = (struct str){0};
-    return store->ops->blob(store, sha256, arena, out, err);
+    struct error why = {0}, missing = {0};
+    enum code rc = store->ops->blob(store, sha256, arena, out, &missing);
+    if (rc == OK) return OK;
+    if (rc != E_NOT_FOUND) return error_set(err, rc, "%s", missing.message);
+    rc = store_keep_blob(store, sha256, arena, out, &why);
+    return rc ? error_set(err, rc, "%s", why.code ? why.message : missing.message) : OK;
+}
+
+struct keep *store_keep(const struct store *store)
+{
+    return store->options.keep;
 }
 
 enum code store_format(struct store *store, struct store_format *out, struct error *err)

@@ -44,6 +44,7 @@
 #include "base/map.h"
 #include "contract/contract.h"
 #include "os/os.h"
+#include "store/keep.h"
 
 struct store;   // an open store
 struct run_log; // a run opened for appending by this handle: last number, head hash, epoch, keys
@@ -66,6 +67,7 @@ struct store_options {
     struct str token;      // server: who we are; lives as long as the store
     struct str ca_file;    // server: instead of the system's certificates; lives as long as the store
     const char *artifacts; // artifacts are kept below this directory instead of beside the store, logs nowhere; or NULL
+    struct keep *keep; // where results are that playbooks wanted elsewhere (store/keep.h); outlives the store; or NULL
 };
 
 // "sqlite:PATH", "files:DIR", "postgres://HOST/DATABASE" (docs/format/postgres.md), "memory:", and for reading "bundle:FILE"
@@ -321,8 +323,20 @@ enum code store_list(struct store *store, const struct run_filter *filter, struc
 // E_UNSUPPORTED.
 enum code store_count(struct store *store, const struct run_filter *filter, uint64_t *out,
                       struct error *err) MUST_CHECK;
+// From the store, or from where it says that they are (store/keep.h). E_NOT_FOUND; E_UNREACHABLE: there, but not now.
 enum code store_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
                      struct error *err) MUST_CHECK;
+struct keep *store_keep(const struct store *store); // of its options
+// The note that says of bytes that they are there, in `arena`. False: out of memory.
+bool store_kept_note(const struct keep *keep, const struct digest *sha256, uint64_t bytes, struct arena *arena,
+                     struct note_put *out) MUST_CHECK;
+struct kept_note { // the same, read: texts borrow `arena`
+    struct digest sha256;
+    struct str place, store;
+    uint64_t bytes, version; // version: of the note
+};
+enum code store_kept_read(const struct note *note, struct arena *arena, struct kept_note *out,
+                          struct error *err) MUST_CHECK;
 // A result that an event of a run of the tenant names: a noetl:// reference (contract/contract.h), or the hash alone, of `run`.
 // E_INVALID: no reference; E_NOT_FOUND: no event names it, or its content is gone.
 enum code store_result(struct store *store, struct str tenant, struct str run, struct str ref, struct arena *arena,

@@ -1,0 +1,110 @@
+#include "bus/object_wire.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DIGEST_PREFIX "SHA-256="
+#define DIGEST_TEXT (4 * ((SHA256_SIZE + 2) / 3))
+
+void object_nuid(const unsigned char random[OBJECT_NUID], char out[OBJECT_NUID + 1])
+{
+    static const char letters[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    for (size_t i = 0; i < OBJECT_NUID; i++) out[i] = letters[random[i] % (sizeof(letters) - 1)];
+    out[OBJECT_NUID] = '\0';
+}
+
+// With the letters for URLs, and padded: so do other clients.
+static void add_base64url(const unsigned char *bytes, size_t size, char *out)
+{
+    int len = EVP_EncodeBlock((unsigned char *)out, bytes, (int)size);
+    for (int i = 0; i < len; i++) out[i] = out[i] == '+' ? '-' : out[i] == '/' ? '_' : out[i];
+}
+
+struct str object_from_base64(struct str text, struct arena *arena)
+{
+    char *out = text.len % 4 == 0 ? arena_alloc(arena, text.len / 4 * 3 + 1) : NULL;
+    int len = out ? EVP_DecodeBlock((unsigned char *)out, (const unsigned char *)text.ptr, (int)text.len) : -1;
+    if (len < 0) return (struct str){0};
+    for (size_t i = text.len; i > 0 && text.len - i < 2 && text.ptr[i - 1] == '='; i--) len--; // what padding stood for
+    return (struct str){out, (size_t)len};
+}
+
+void object_stream(struct str bucket, char out[OBJECT_SUBJECT])
+{
+    snprintf(out, OBJECT_SUBJECT, "OBJ_%.*s", STR_ARG(bucket));
+}
+
+void object_chunks(struct str bucket, struct str nuid, char out[OBJECT_SUBJECT])
+{
+    snprintf(out, OBJECT_SUBJECT, "$O.%.*s.C.%.*s", STR_ARG(bucket), STR_ARG(nuid));
+}
+
+void object_subject(struct str bucket, const struct digest *name, char out[OBJECT_SUBJECT])
+{
+    char hex[SHA256_HEX + 1], code[4 * ((SHA256_HEX + 2) / 3) + 1];
+    digest_hex(name, hex);
+    add_base64url((const unsigned char *)hex, SHA256_HEX, code);
+    snprintf(out, OBJECT_SUBJECT, "$O.%.*s.M.%s", STR_ARG(bucket), code);
+}
+
+void object_config(struct str bucket, struct buf *out)
+{
+    buf_printf(out,
+               "{\"name\":\"OBJ_%.*s\",\"description\":\"results of runs\",\"subjects\":[\"$O.%.*s.C.>\","
+               "\"$O.%.*s.M.>\"],\"retention\":\"limits\",\"max_consumers\":-1,\"max_msgs\":-1,\"max_bytes\":-1,"
+               "\"max_age\":0,\"storage\":\"file\",\"discard\":\"new\",\"num_replicas\":1,\"allow_rollup_hdrs\":true,"
+               "\"allow_direct\":true}",
+               STR_ARG(bucket), STR_ARG(bucket), STR_ARG(bucket));
+}
+
+void object_describe(struct str bucket, const struct digest *name, const struct object_meta *meta, const char *time,
+                     struct buf *out)
+{
+    char hex[SHA256_HEX + 1], digest[DIGEST_TEXT + 1];
+    digest_hex(name, hex);
+    add_base64url(meta->digest.b, SHA256_SIZE, digest);
+    buf_printf(out,
+               "{\"name\":\"%s\",\"description\":\"result of a task\",\"headers\":{\"Content-Type\":"
+               "[\"application/json\"]},\"options\":{\"max_chunk_size\":%u},\"bucket\":\"%.*s\",\"nuid\":\"%.*s\","
+               "\"size\":%llu,\"mtime\":\"%s\",\"chunks\":%llu,\"digest\":\"" DIGEST_PREFIX "%s\"}",
+               hex, OBJECT_CHUNK, STR_ARG(bucket), STR_ARG(meta->nuid), (unsigned long long)meta->size, time,
+               (unsigned long long)meta->chunks, digest);
+}
+
+static bool read_digest(struct str text, struct arena *arena, struct digest *out)
+{
+    char plain[DIGEST_TEXT];
+    if (text.len != sizeof(DIGEST_PREFIX) - 1 + DIGEST_TEXT || !str_starts(text, STR(DIGEST_PREFIX))) return false;
+    for (size_t i = 0; i < DIGEST_TEXT; i++) {
+        char c = text.ptr[sizeof(DIGEST_PREFIX) - 1 + i];
+        plain[i] = c == '-' ? '+' : c == '_' ? '/' : c;
+    }
+    struct str bytes = object_from_base64((struct str){plain, DIGEST_TEXT}, arena);
+    if (!bytes.ptr || bytes.len != SHA256_SIZE) return false;
+    memcpy(out->b, bytes.ptr, SHA256_SIZE);
+    return true;
+}
+
+// A nuid becomes a part of a subject that is asked for and purged: one token, and no wildcard.
+static bool is_token(struct str text)
+{
+    bool good = text.len > 0 && text.len <= 64;
+    for (size_t i = 0; good && i < text.len; i++)
+        good = text.ptr[i] > ' ' && text.ptr[i] < 0x7F && !strchr(".*>\"\\", text.ptr[i]);
+    return good;
+}
+
+bool object_described(struct str text, struct arena *arena, struct object_meta *out)
+{
+    struct json meta;
+    if (json_parse(text, NULL, arena, &meta, NULL) || !json_is(&meta, JSON_OBJECT)) return false;
+    const struct json *deleted = json_key(&meta, "deleted");
+    int64_t size = json_integer(json_key(&meta, "size"), 0), chunks = json_integer(json_key(&meta, "chunks"), 0);
+    *out = (struct object_meta){.nuid = json_text(json_key(&meta, "nuid")),
+                                .size = (uint64_t)size,
+                                .chunks = (uint64_t)chunks,
+                                .deleted = json_is(deleted, JSON_BOOL) && deleted->boolean};
+    if (!is_token(out->nuid) || size < 0 || chunks < 0) return false;
+    return out->deleted || read_digest(json_text(json_key(&meta, "digest")), arena, &out->digest);
+}

@@ -1,0 +1,616 @@
+#include "bus/objects.h"
+
+#include "bus/nats.h"
+#include "bus/object_wire.h"
+#include "os/os.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define IDLE_MAX 4
+#define AWAY_MS 1000
+#define OBJECT_MAX ((uint64_t)64 << 20) // bytes of an object that is read
+#define CACHE_MAX ((size_t)64 << 20)
+#define ANSWER_MAX ((size_t)8 << 20)
+#define BUCKET_WAIT_MS 20 // until a stream that was just made listens
+
+enum { MISSING = 404, NAME_TAKEN = 10058, SUBJECTS_TAKEN = 10065 };
+
+struct line { // a connection, and what is read over it
+    struct line *next;
+    struct nats *nats;
+    struct arena arena;
+    int64_t deadline;
+    uint64_t asked;
+    bool fresh, broken;
+};
+
+struct cached {
+    struct cached *next;
+    struct digest sha256;
+    size_t len;
+    char bytes[];
+};
+
+struct objects {
+    struct keep base;
+    struct arena arena; // of the configuration
+    struct sink_config config;
+    pthread_mutex_t mutex; // of all below
+    struct line *idle;
+    size_t idle_count, cached_bytes;
+    struct cached *cached; // used last, first
+    int64_t away_until;
+    char away[200];
+};
+
+// ---- what was put or read lately
+
+static bool cache_get(struct objects *objects, const struct digest *sha256, struct arena *arena, struct str *out)
+{
+    pthread_mutex_lock(&objects->mutex);
+    struct cached **at = &objects->cached, *found = NULL;
+    while (*at && !digest_eq(&(*at)->sha256, sha256)) at = &(*at)->next;
+    if (*at) {
+        found = *at;
+        *at = found->next;
+        found->next = objects->cached;
+        objects->cached = found;
+        *out = arena_copy(arena, (struct str){found->bytes, found->len});
+    }
+    pthread_mutex_unlock(&objects->mutex);
+    return found && out->ptr;
+}
+
+static void cache_forget(struct objects *objects, const struct digest *sha256)
+{
+    pthread_mutex_lock(&objects->mutex);
+    for (struct cached **at = &objects->cached; *at; at = &(*at)->next) {
+        struct cached *one = *at;
+        if (!digest_eq(&one->sha256, sha256)) continue;
+        *at = one->next;
+        objects->cached_bytes -= one->len;
+        free(one);
+        break;
+    }
+    pthread_mutex_unlock(&objects->mutex);
+}
+
+static void cache_put(struct objects *objects, const struct digest *sha256, struct str bytes)
+{
+    if (bytes.len > CACHE_MAX) return;
+    cache_forget(objects, sha256);
+    struct cached *one = malloc(sizeof(*one) + bytes.len);
+    if (!one) return; // it is fetched again
+    *one = (struct cached){.sha256 = *sha256, .len = bytes.len};
+    memcpy(one->bytes, bytes.ptr, bytes.len);
+    pthread_mutex_lock(&objects->mutex);
+    one->next = objects->cached;
+    objects->cached = one;
+    objects->cached_bytes += one->len;
+    while (objects->cached_bytes > CACHE_MAX) {
+        struct cached **last = &objects->cached;
+        while ((*last)->next) last = &(*last)->next;
+        objects->cached_bytes -= (*last)->len;
+        free(*last);
+        *last = NULL;
+    }
+    pthread_mutex_unlock(&objects->mutex);
+}
+
+// ---- connections
+
+static void line_free(struct line *line)
+{
+    if (!line) return;
+    nats_hang_up(line->nats);
+    arena_release(&line->arena);
+    free(line);
+}
+
+static enum code line_dial(struct objects *objects, struct line **out, struct error *err)
+{
+    uint64_t random = 0;
+    struct line *line = calloc(1, sizeof(*line));
+    if (!line || getrandom(&random, sizeof(random), 0) != sizeof(random)) {
+        free(line);
+        return error_set(err, E_NOMEM, "out of memory");
+    }
+    arena_init(&line->arena, 64 * 1024, (size_t)64 << 20);
+    line->fresh = true;
+    struct nats_call call = {
+        .config = &objects->config, .url = objects->config.url, .random = random, .arena = &line->arena};
+    enum code rc = nats_dial(&call, &line->nats, err);
+    if (rc)
+        line_free(line);
+    else
+        *out = line;
+    return rc;
+}
+
+// One that is there, or a new one. A server that was just away is not waited for again.
+static enum code line_take(struct objects *objects, struct line **out, struct error *err)
+{
+    *out = NULL;
+    pthread_mutex_lock(&objects->mutex);
+    struct line *line = objects->idle;
+    bool away = mono_now() < objects->away_until;
+    if (line) {
+        objects->idle = line->next;
+        objects->idle_count--;
+    } else if (away) {
+        (void)error_set(err, E_UNREACHABLE, "%s", objects->away);
+    }
+    pthread_mutex_unlock(&objects->mutex);
+    if (!line && away) return E_UNREACHABLE;
+    enum code rc = line ? OK : line_dial(objects, &line, err);
+    if (rc) return rc;
+    line->fresh = line->asked == 0;
+    line->deadline = mono_now() + objects->config.timeout_ms;
+    *out = line;
+    return OK;
+}
+
+static void line_give(struct objects *objects, struct line *line)
+{
+    arena_reset(&line->arena);
+    nats_compact(line->nats);
+    pthread_mutex_lock(&objects->mutex);
+    bool room = !line->broken && objects->idle_count < IDLE_MAX;
+    if (room) {
+        line->next = objects->idle;
+        objects->idle = line;
+        objects->idle_count++;
+    }
+    pthread_mutex_unlock(&objects->mutex);
+    if (!room) line_free(line);
+}
+
+static enum code broke(struct line *line, enum code rc)
+{
+    if (rc) line->broken = true;
+    return rc;
+}
+
+// ---- asking
+
+static enum code send(struct line *line, const char *subject, const char *reply, struct str head, struct str body,
+                      struct error *err)
+{
+    struct buf *out = &line->nats->out;
+    buf_clear(out);
+    if (head.len)
+        buf_printf(out, "HPUB %s %s %zu %zu\r\n", subject, reply, head.len, head.len + body.len);
+    else
+        buf_printf(out, "PUB %s %s %zu\r\n", subject, reply, body.len);
+    buf_add(out, head);
+    buf_add(out, body);
+    buf_text(out, "\r\n");
+    enum code rc = buf_ok(out) ? cable_write(&line->nats->cable, buf_str(out), line->deadline, err)
+                               : error_set(err, E_NOMEM, "out of memory");
+    buf_clear(out);
+    return broke(line, rc);
+}
+
+static void reply_name(struct line *line, char out[80])
+{
+    snprintf(out, 80, "%s%llu", line->nats->inbox, (unsigned long long)++line->asked);
+}
+
+// The answer to `reply`, in the line's arena. *none: nobody is there who would give one.
+static enum code answer(struct line *line, const char *reply, struct json *out, bool *none, struct error *err)
+{
+    struct frame frame;
+    enum code rc = nats_await(line->nats, FRAME_MESSAGE, str_from(reply), line->deadline, &frame, err);
+    if (rc) return broke(line, rc);
+    *none = str_starts(frame.head, STR("NATS/1.0 503"));
+    *out = json_object();
+    struct str text = arena_copy(&line->arena, frame.text);
+    nats_compact(line->nats);
+    if (!text.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (*none) return OK;
+    struct json_limits limits = json_limits_default;
+    limits.size_max = limits.string_size_max = ANSWER_MAX;
+    if (json_parse(text, &limits, &line->arena, out, NULL) == OK && json_is(out, JSON_OBJECT)) return OK;
+    return broke(line, error_set(err, E_UNREACHABLE, "the answer is not one of JetStream"));
+}
+
+static enum code ask(struct line *line, const char *subject, struct str head, struct str body, struct json *out,
+                     bool *none, struct error *err)
+{
+    char reply[80];
+    reply_name(line, reply);
+    enum code rc = send(line, subject, reply, head, body, err);
+    return rc ? rc : answer(line, reply, out, none, err);
+}
+
+static int64_t error_of(const struct json *reply, const char *which)
+{
+    return json_integer(json_key(json_key(reply, "error"), which), 0);
+}
+
+// What JetStream says no with.
+static enum code refused(const struct json *reply, struct error *err)
+{
+    struct str text = json_text(json_at(reply, STR("error.description")));
+    int64_t code = error_of(reply, "code");
+    return error_set(err,
+                     code == MISSING ? E_NOT_FOUND
+                     : code == 503   ? E_UNREACHABLE
+                                     : E_LIMIT,
+                     "%.*s (%lld)", STR_ARG(str_slice(text, 0, 200)), (long long)error_of(reply, "err_code"));
+}
+
+static enum code api(struct line *line, const char *verb, struct str bucket, struct str body, struct json *out,
+                     struct error *err)
+{
+    char stream[OBJECT_SUBJECT], subject[OBJECT_SUBJECT + 64];
+    bool none;
+    object_stream(bucket, stream);
+    snprintf(subject, sizeof(subject), "$JS.API.STREAM.%s.%s", verb, stream);
+    enum code rc = ask(line, subject, (struct str){0}, body, out, &none, err);
+    if (!rc && none) rc = error_set(err, E_UNREACHABLE, "JetStream is not there");
+    if (!rc && json_key(out, "error")) rc = refused(out, err);
+    return rc;
+}
+
+static enum code make_bucket(struct line *line, struct str bucket, struct error *err)
+{
+    struct buf body;
+    struct json reply;
+    struct error why = {0};
+    buf_init(&body, 4096);
+    object_config(bucket, &body);
+    enum code rc = api(line, "CREATE", bucket, buf_str(&body), &reply, &why);
+    buf_release(&body);
+    int64_t number = rc == E_LIMIT ? error_of(&reply, "err_code") : 0;
+    if (!rc || number == NAME_TAKEN || number == SUBJECTS_TAKEN) return OK; // somebody else is making it just now
+    return error_set(err, rc, "%s", why.message);
+}
+
+// The first message at or above `seq` (0: the last one) of a subject. E_NOT_FOUND: none, or no such bucket.
+static enum code fetch(struct line *line, struct str bucket, const char *subject, uint64_t seq, struct str *data,
+                       uint64_t *at, struct error *err)
+{
+    char body[OBJECT_SUBJECT + 64];
+    struct json reply;
+    if (seq)
+        snprintf(body, sizeof(body), "{\"seq\":%llu,\"next_by_subj\":\"%s\"}", (unsigned long long)seq, subject);
+    else
+        snprintf(body, sizeof(body), "{\"last_by_subj\":\"%s\"}", subject);
+    enum code rc = api(line, "MSG.GET", bucket, str_from(body), &reply, err);
+    if (rc) return rc;
+    *at = (uint64_t)json_integer(json_at(&reply, STR("message.seq")), 0);
+    *data = object_from_base64(json_text(json_at(&reply, STR("message.data"))), &line->arena);
+    return data->ptr ? OK : error_set(err, E_CORRUPT, "a message of the object cannot be read");
+}
+
+// What the bucket says about an object. E_NOT_FOUND.
+static enum code describe(struct line *line, struct str bucket, const struct digest *sha256, struct object_meta *out,
+                          uint64_t *version, struct error *err)
+{
+    char subject[OBJECT_SUBJECT];
+    struct str text;
+    struct error why = {0};
+    object_subject(bucket, sha256, subject);
+    enum code rc = fetch(line, bucket, subject, 0, &text, version, &why);
+    if (rc) return error_set(err, rc, "%s", rc == E_NOT_FOUND ? "there is no such object" : why.message);
+    if (!object_described(text, &line->arena, out))
+        return error_set(err, E_CORRUPT, "what the bucket says about the object cannot be read");
+    return out->deleted ? error_set(err, E_NOT_FOUND, "the object was deleted") : OK;
+}
+
+// Messages of a subject with numbers below `before` (0: all) go.
+static enum code purge(struct line *line, struct str bucket, const char *subject, uint64_t before, struct error *err)
+{
+    char body[OBJECT_SUBJECT + 64];
+    struct json reply;
+    if (before)
+        snprintf(body, sizeof(body), "{\"filter\":\"%s\",\"seq\":%llu}", subject, (unsigned long long)before);
+    else
+        snprintf(body, sizeof(body), "{\"filter\":\"%s\"}", subject);
+    return api(line, "PURGE", bucket, str_from(body), &reply, err);
+}
+
+// ---- putting
+
+static enum code stored(struct line *line, const char *reply, bool *none, struct error *err)
+{
+    struct json said;
+    enum code rc = answer(line, reply, &said, none, err);
+    if (rc || *none) return rc;
+    if (json_key(&said, "error")) return refused(&said, err);
+    return json_key(&said, "seq") ? OK : error_set(err, E_UNREACHABLE, "the answer is not one of JetStream");
+}
+
+// All are sent, then all answers are read: each is a few bytes.
+static enum code put_chunks(struct line *line, struct str bucket, const char *nuid, struct str bytes, uint64_t *count,
+                            bool *none, struct error *err)
+{
+    char subject[OBJECT_SUBJECT], reply[80];
+    uint64_t max = line->nats->max_payload;
+    size_t piece = max > 0 && max < OBJECT_CHUNK ? (size_t)max : OBJECT_CHUNK;
+    object_chunks(bucket, str_from(nuid), subject);
+    reply_name(line, reply);
+    *count = 0;
+    for (size_t at = 0; at < bytes.len; at += piece) {
+        size_t end = bytes.len - at < piece ? bytes.len : at + piece;
+        enum code rc = send(line, subject, reply, (struct str){0}, str_slice(bytes, at, end), err);
+        if (rc) return rc;
+        ++*count;
+    }
+    for (uint64_t i = 0; i < *count; i++) {
+        bool nobody;
+        enum code rc = stored(line, reply, &nobody, err);
+        if (rc) return rc;
+        *none |= nobody;
+    }
+    return OK;
+}
+
+static enum code put_meta(struct line *line, struct str bucket, const struct digest *sha256,
+                          const struct object_meta *meta, struct error *err)
+{
+    static const struct str rollup = {"NATS/1.0\r\nNats-Rollup: sub\r\n\r\n", 31};
+    char subject[OBJECT_SUBJECT], reply[80], time[CIVIL_SIZE];
+    struct buf text;
+    bool none = false;
+    civil_format(wall_now(), time);
+    object_subject(bucket, sha256, subject);
+    reply_name(line, reply);
+    buf_init(&text, 4096);
+    object_describe(bucket, sha256, meta, time, &text);
+    enum code rc = buf_ok(&text) ? send(line, subject, reply, rollup, buf_str(&text), err)
+                                 : error_set(err, E_NOMEM, "out of memory");
+    buf_release(&text);
+    if (!rc) rc = stored(line, reply, &none, err);
+    return !rc && none ? error_set(err, E_UNREACHABLE, "the bucket is not there") : rc;
+}
+
+static enum code put_once(struct line *line, struct str bucket, const struct digest *sha256, struct str bytes,
+                          bool *none, struct error *err)
+{
+    unsigned char random[OBJECT_NUID];
+    char nuid[OBJECT_NUID + 1], subject[OBJECT_SUBJECT];
+    struct object_meta meta = {.size = bytes.len, .digest = *sha256};
+    if (getrandom(random, sizeof(random), 0) != sizeof(random)) return error_set(err, E_NOMEM, "no random bytes");
+    object_nuid(random, nuid);
+    meta.nuid = str_from(nuid);
+    *none = false;
+    enum code rc = put_chunks(line, bucket, nuid, bytes, &meta.chunks, none, err);
+    if (!rc && !*none) rc = put_meta(line, bucket, sha256, &meta, err);
+    if (rc && !line->broken) { // what nobody refers to goes again
+        object_chunks(bucket, meta.nuid, subject);
+        (void)!purge(line, bucket, subject, 0, NULL);
+    }
+    return rc;
+}
+
+static enum code put_object(struct objects *objects, struct line *line, const struct digest *sha256, struct str bytes,
+                            struct error *err)
+{
+    struct str bucket = objects->base.place;
+    struct object_meta old = {0};
+    char subject[OBJECT_SUBJECT];
+    uint64_t version;
+    bool none;
+    struct error ignored = {0};
+    bool replaces = describe(line, bucket, sha256, &old, &version, &ignored) == OK;
+    if (line->broken) return error_set(err, E_UNREACHABLE, "%s", ignored.message);
+    if (replaces) old.nuid = arena_copy(&line->arena, old.nuid);
+    enum code rc = put_once(line, bucket, sha256, bytes, &none, err);
+    if (!rc && none) rc = make_bucket(line, bucket, err);
+    while (!rc && none) { // the server has it, and a moment later it also listens
+        rc = put_once(line, bucket, sha256, bytes, &none, err);
+        if (!none || rc) break;
+        if (mono_now() >= line->deadline) return error_set(err, E_UNREACHABLE, "the bucket is not there");
+        poll(NULL, 0, BUCKET_WAIT_MS);
+    }
+    if (rc || !replaces || !old.nuid.ptr) return rc;
+    object_chunks(bucket, old.nuid, subject);
+    (void)!purge(line, bucket, subject, 0, &ignored); // the object is whole without it
+    return OK;
+}
+
+// ---- getting
+
+static enum code get_chunks(struct line *line, struct str bucket, const struct object_meta *meta, char *out,
+                            struct error *err)
+{
+    char subject[OBJECT_SUBJECT];
+    uint64_t seq = 1, at = 0, done = 0;
+    object_chunks(bucket, meta->nuid, subject);
+    while (done < meta->size) {
+        struct str data;
+        struct error why = {0};
+        enum code rc = fetch(line, bucket, subject, seq, &data, &at, &why);
+        if (rc == E_NOT_FOUND) return error_set(err, E_CORRUPT, "the object is not whole");
+        if (rc) return error_set(err, rc, "%s", why.message);
+        if (data.len == 0 || data.len > meta->size - done)
+            return error_set(err, E_CORRUPT, "the object is larger than it says");
+        memcpy(out + done, data.ptr, data.len);
+        done += data.len;
+        seq = at + 1;
+    }
+    return OK;
+}
+
+static enum code get_once(struct line *line, struct str bucket, const struct digest *sha256, struct arena *arena,
+                          struct str *out, struct error *err)
+{
+    struct object_meta meta;
+    uint64_t version;
+    enum code rc = describe(line, bucket, sha256, &meta, &version, err);
+    if (rc) return rc;
+    if (meta.size > OBJECT_MAX) return error_set(err, E_CORRUPT, "the object is too large to be one of ours");
+    char *bytes = arena_alloc(arena, meta.size + 1);
+    if (!bytes) return error_set(err, E_NOMEM, "out of memory");
+    rc = get_chunks(line, bucket, &meta, bytes, err);
+    if (rc) return rc;
+    bytes[meta.size] = '\0';
+    *out = (struct str){bytes, meta.size};
+    struct digest found = sha256_parts(out, 1);
+    if (digest_eq(&found, sha256) && digest_eq(&found, &meta.digest)) return OK;
+    return error_set(err, E_CORRUPT, "the object does not have the digest that it was stored with");
+}
+
+// ---- the vtable
+
+struct job {
+    enum { JOB_PUT = 1, JOB_GET, JOB_LOOK, JOB_DROP } what;
+    struct str place, bytes;
+    const struct digest *sha256;
+    struct arena *arena;
+    struct str *out;
+    uint64_t *version;
+};
+
+static enum code drop_object(struct line *line, const struct job *job, struct error *err)
+{
+    struct object_meta meta;
+    char subject[OBJECT_SUBJECT], chunks[OBJECT_SUBJECT];
+    uint64_t version;
+    struct error why = {0};
+    enum code rc = describe(line, job->place, job->sha256, &meta, &version, &why);
+    if (rc == E_NOT_FOUND || (!rc && version != *job->version)) return OK;
+    if (rc && rc != E_CORRUPT) return error_set(err, rc, "%s", why.message);
+    object_subject(job->place, job->sha256, subject);
+    if (!rc) object_chunks(job->place, meta.nuid, chunks);
+    enum code gone = purge(line, job->place, subject, *job->version + 1, err);
+    if (!gone && !rc) gone = purge(line, job->place, chunks, 0, err);
+    return gone;
+}
+
+static enum code do_job(struct objects *objects, struct line *line, const struct job *job, struct error *err)
+{
+    struct object_meta meta;
+    enum code rc;
+    switch (job->what) {
+    case JOB_PUT:
+        return put_object(objects, line, job->sha256, job->bytes, err);
+    case JOB_LOOK:
+        return describe(line, job->place, job->sha256, &meta, job->version, err);
+    case JOB_DROP:
+        return drop_object(line, job, err);
+    case JOB_GET:
+        break;
+    }
+    struct error why = {0};
+    rc = get_once(line, job->place, job->sha256, job->arena, job->out, &why);
+    // It may have been put anew while its chunks were read.
+    if (rc == E_CORRUPT) return get_once(line, job->place, job->sha256, job->arena, job->out, err);
+    return rc ? error_set(err, rc, "%s", why.message) : OK;
+}
+
+static enum code away(struct objects *objects, enum code rc, struct error *err)
+{
+    bool plain = rc == E_NOMEM || rc == E_NOT_FOUND || rc == E_CORRUPT || rc == E_LIMIT;
+    if (plain) return rc;
+    pthread_mutex_lock(&objects->mutex);
+    if (mono_now() >= objects->away_until) objects->away_until = mono_now() + AWAY_MS;
+    snprintf(objects->away, sizeof(objects->away), "%.190s", err->message);
+    pthread_mutex_unlock(&objects->mutex);
+    err->code = E_UNREACHABLE;
+    return E_UNREACHABLE;
+}
+
+// A connection that was idle may be dead by now: everything here can be done twice.
+static enum code with_line(struct objects *objects, const struct job *job, struct error *err)
+{
+    struct error why = {0};
+    enum code rc = OK;
+    for (bool again = true; again;) {
+        struct line *line;
+        again = false;
+        why = (struct error){0};
+        rc = line_take(objects, &line, &why);
+        if (rc) break;
+        rc = do_job(objects, line, job, &why);
+        again = line->broken && !line->fresh && rc != E_NOMEM && rc != E_TIMEOUT;
+        line_give(objects, line);
+    }
+    if (!rc) return OK;
+    rc = away(objects, rc, &why);
+    return error_set(err, rc, "%s", why.message);
+}
+
+static enum code objects_put(struct keep *keep, const struct digest *sha256, struct str bytes, struct error *err)
+{
+    struct objects *objects = (struct objects *)keep;
+    struct job job = {.what = JOB_PUT, .sha256 = sha256, .bytes = bytes};
+    enum code rc = with_line(objects, &job, err);
+    if (!rc) cache_put(objects, sha256, bytes);
+    return rc;
+}
+
+static enum code objects_get(struct keep *keep, struct str place, const struct digest *sha256, struct arena *arena,
+                             struct str *out, struct error *err)
+{
+    struct objects *objects = (struct objects *)keep;
+    struct job job = {.what = JOB_GET, .place = place, .sha256 = sha256, .arena = arena, .out = out};
+    if (cache_get(objects, sha256, arena, out)) return OK;
+    enum code rc = with_line(objects, &job, err);
+    if (!rc) cache_put(objects, sha256, *out);
+    return rc;
+}
+
+static enum code objects_look(struct keep *keep, struct str place, const struct digest *sha256, uint64_t *version,
+                              struct error *err)
+{
+    struct job job = {.what = JOB_LOOK, .place = place, .sha256 = sha256, .version = version};
+    return with_line((struct objects *)keep, &job, err);
+}
+
+static enum code objects_drop(struct keep *keep, struct str place, const struct digest *sha256, uint64_t version,
+                              struct error *err)
+{
+    struct job job = {.what = JOB_DROP, .place = place, .sha256 = sha256, .version = &version};
+    cache_forget((struct objects *)keep, sha256);
+    return with_line((struct objects *)keep, &job, err);
+}
+
+static void objects_close(struct keep *keep)
+{
+    struct objects *objects = (struct objects *)keep;
+    while (objects->idle) {
+        struct line *line = objects->idle;
+        objects->idle = line->next;
+        line_free(line);
+    }
+    while (objects->cached) {
+        struct cached *one = objects->cached;
+        objects->cached = one->next;
+        free(one);
+    }
+    pthread_mutex_destroy(&objects->mutex);
+    arena_release(&objects->arena);
+    free(objects);
+}
+
+static const struct keep_ops objects_ops = {.name = "nats_object",
+                                            .put = objects_put,
+                                            .get = objects_get,
+                                            .look = objects_look,
+                                            .drop = objects_drop,
+                                            .close = objects_close};
+
+enum code objects_open(const struct json *config, struct keep **out, struct error *err)
+{
+    struct objects *objects = calloc(1, sizeof(*objects));
+    struct json copy;
+    if (!objects) return error_set(err, E_NOMEM, "out of memory");
+    objects->base.ops = &objects_ops;
+    arena_init(&objects->arena, 4096, (size_t)1 << 20);
+    INVARIANT(pthread_mutex_init(&objects->mutex, NULL) == 0);
+    enum code rc = json_copy(&objects->arena, config, &copy) ? OK : error_set(err, E_NOMEM, "out of memory");
+    if (!rc) rc = results_parse(&copy, &objects->arena, &objects->config, &objects->base.place, err);
+    if (rc) {
+        objects_close(&objects->base);
+        return rc;
+    }
+    *out = &objects->base;
+    return OK;
+}
