@@ -149,7 +149,10 @@ static void loop_line(struct buf *line, const struct net_step *step)
         net_condition(line, in->text);
     else if (in)
         buf_printf(line, "a list of %u", in->type == JSON_ARRAY ? in->count : 1);
-    if (step->loop.parallel) buf_printf(line, ", %u at once", step->loop.max_in_flight);
+    if (step->loop.parallel && step->loop.max_of)
+        buf_text(line, ", as many at once as a template says");
+    else if (step->loop.parallel)
+        buf_printf(line, ", %u at once", step->loop.max_in_flight);
 }
 
 // Tries and jumps of one task, a line each.
@@ -158,7 +161,9 @@ static void policy_lines(struct buf *line, const struct net_step *step, const st
 {
     for (uint32_t k = 0; k < task->rule_count; k++) {
         const struct net_rule *rule = &task->rules[k];
-        if (rule->action == NET_RETRY)
+        if (rule->action == NET_RETRY && rule->attempts_of)
+            buf_printf(line, "%.*s: tries by a template", STR_ARG(task->label));
+        else if (rule->action == NET_RETRY)
             buf_printf(line, "%.*s: up to %u tries", STR_ARG(task->label), rule->attempts);
         else if (rule->action == NET_JUMP && rule->target != PROGRAM_TOP)
             buf_printf(line, "%.*s: jumps to %.*s", STR_ARG(task->label), STR_ARG(step->tasks[rule->target].label));

@@ -292,6 +292,10 @@ static struct tool_request request_of(struct engine *engine, const struct reside
     const struct net_task *task = is_lane(run, effect->step) ? kernel_task_of(run, effect->step) : NULL;
     struct str path = kernel_path(run, effect->step, &engine->turn);
     struct str kind = ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind));
+    int64_t timeout_ms = ps->timeout_ms;
+    struct error local = {0};
+    if (task && kernel_timeout(run, effect->step, &engine->env, &engine->turn, &timeout_ms, &local))
+        timeout_ms = task->timeout_ms; // what else was wrong is told of what the task is told
     return (struct tool_request){.ticket = ticket,
                                  .tenant = run->ids.tenant,
                                  .environment = run->ids.environment,
@@ -307,7 +311,7 @@ static struct tool_request request_of(struct engine *engine, const struct reside
                                  .queue = kernel_queue(run, effect->step),
                                  .logical = effect->logical,
                                  .engine = effect->engine,
-                                 .timeout_ms = task ? task->timeout_ms : ps->timeout_ms};
+                                 .timeout_ms = timeout_ms};
 }
 
 static void make_artifacts_dir(const struct run *run)

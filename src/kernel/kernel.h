@@ -130,6 +130,9 @@ uint32_t kernel_place(const struct run *run, uint32_t step);       // the step t
 // template_render, for which the attempt fails.
 enum code kernel_task(const struct run *run, uint32_t lane, const struct kernel_env *env, struct arena *arena,
                       struct json *out, struct error *err) MUST_CHECK;
+// How long it may take, 0 = for ever. E_NOMEM, E_IO, E_CORRUPT.
+enum code kernel_timeout(const struct run *run, uint32_t lane, const struct kernel_env *env, struct arena *arena,
+                         int64_t *ms, struct error *err) MUST_CHECK;
 const struct net_task *kernel_task_of(const struct run *run, uint32_t lane); // under way
 // The loop of a step in its last visit. False: it has none, or it has not begun.
 struct loop_counts {

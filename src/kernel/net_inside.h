@@ -162,6 +162,15 @@ enum code lane_again(struct decide *d, uint32_t lane) MUST_CHECK; // DELAYED: th
 enum code lane_timeout(struct decide *d, uint32_t lane) MUST_CHECK;
 enum code lane_redispatch(struct decide *d, uint32_t lane) MUST_CHECK;
 
+// net_amount.c: numbers that are templates. The number stays as it is when there is no template, or it renders to nothing; what
+// is none sets *fault.
+enum code net_ms(struct net_view *view, const struct template_tree *made, const char *name, int64_t *ms,
+                 struct fault *fault, struct error *err) MUST_CHECK;
+enum code net_many(struct net_view *view, const struct template_tree *made, const char *name, uint32_t max,
+                   uint32_t *count, struct fault *fault, struct error *err) MUST_CHECK;
+enum code task_timeout(struct net_view *view, const struct net_task *task, int64_t *ms, struct fault *fault,
+                       struct error *err) MUST_CHECK;
+
 // net_assert.c: *out is the fault of a task that was not given, or did not give, what it says; else it stays as it is.
 #define ASSERT_EXPECTS "ASSERT_EXPECTS"
 #define ASSERT_RETURNS "ASSERT_RETURNS"

@@ -204,12 +204,16 @@ static enum code schedule(struct decide *d, uint32_t place)
     if (!merge_values(d->out->turn, &own, &given, &args)) return no_memory(d->err);
     rc = net_canon(d->out->turn, &args, d->err);
     if (args.count > 0) m.value = args;
+    int64_t timeout_ms = ns->timeout_ms, deadline_ms = ns->deadline_ms;
+    view.args = &args;
+    if (!rc) rc = net_ms(&view, ns->timeout_of, "timeout_s", &timeout_ms, &fault, d->err);
+    if (!rc) rc = net_ms(&view, ns->deadline_of, "deadline_s", &deadline_ms, &fault, d->err);
     if (!rc) rc = net_emit(d, &m);
     if (rc) return rc;
     struct moment started = place_moment(d, MOMENT_STEP_STARTED, place);
-    if (ns->timeout_ms > 0) started.due_ms = d->input->now_ms + ns->timeout_ms;
-    if (ns->deadline_ms > 0 && (started.due_ms == 0 || d->input->now_ms + ns->deadline_ms < started.due_ms))
-        started.due_ms = d->input->now_ms + ns->deadline_ms;
+    if (timeout_ms > 0) started.due_ms = d->input->now_ms + timeout_ms;
+    if (deadline_ms > 0 && (started.due_ms == 0 || d->input->now_ms + deadline_ms < started.due_ms))
+        started.due_ms = d->input->now_ms + deadline_ms;
     rc = net_emit(d, &started);
     if (rc) return rc;
     if (fault.code.len > 0) {
@@ -263,6 +267,15 @@ static bool as_list(struct arena *arena, const struct json *value, struct json *
     return json_push(arena, out, *value);
 }
 
+// How many iterations may be under way; a template may change its mind between them.
+static enum code at_once(struct decide *d, uint32_t place, uint32_t *most, struct fault *fault)
+{
+    const struct net_loop *loop = &net_of_run(d->run)->steps[place].loop;
+    struct net_view view = view_of(d, place);
+    *most = loop->max_in_flight;
+    return net_many(&view, loop->max_of, "max_in_flight", NET_IN_FLIGHT_MAX, most, fault, d->err);
+}
+
 static enum code begin_loop(struct decide *d, uint32_t place)
 {
     const struct net_loop *loop = &net_of_run(d->run)->steps[place].loop;
@@ -276,6 +289,11 @@ static enum code begin_loop(struct decide *d, uint32_t place)
         struct fault fault = template_fault(d, &local);
         return fail_place(d, place, &fault);
     }
+    uint32_t most;
+    struct fault fault = {0};
+    rc = at_once(d, place, &most, &fault);
+    if (rc) return rc;
+    if (fault.code.len > 0) return fail_place(d, place, &fault);
     if (!as_list(d->out->turn, &value, &items)) return no_memory(d->err);
     rc = net_canon(d->out->turn, &items, d->err);
     struct moment m = place_moment(d, MOMENT_LOOP_STARTED, place);
@@ -364,7 +382,11 @@ static enum code go_round(struct decide *d, uint32_t place)
     const struct net_step *ns = &net_of_run(d->run)->steps[place];
     if (!p->looped) return begin_loop(d, place);
     bool stop = (p->failures > 0 && !ns->best_effort) || p->stopping;
-    if (!stop && p->scheduled < p->total && p->open < ns->loop.max_in_flight) return begin_iteration(d, place);
+    uint32_t most = ns->loop.max_in_flight;
+    struct fault fault = {0}; // then what is usual holds
+    enum code rc = stop || p->scheduled == p->total ? OK : at_once(d, place, &most, &fault);
+    if (rc) return rc;
+    if (!stop && p->scheduled < p->total && p->open < most) return begin_iteration(d, place);
     return p->open == 0 ? end_loop(d, place) : OK;
 }
 

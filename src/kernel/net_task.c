@@ -305,9 +305,12 @@ static enum code start_attempt_of(struct decide *d, uint32_t index)
         struct str path = net_path(d->run, index, d->out->turn);
         if (path.ptr) m.run_ref = kernel_child_name(d->run->ids.run, path, d->run->net->serial + 1, d->out->turn);
         if (!m.run_ref.ptr) return no_memory(d->err);
-        if (task->timeout_ms > 0) m.due_ms = d->input->now_ms + task->timeout_ms;
     }
-    enum code rc = net_emit(d, &m);
+    int64_t timeout_ms;
+    struct net_view view = view_of(d, index);
+    enum code rc = task_timeout(&view, task, &timeout_ms, &fault, d->err);
+    if (child && timeout_ms > 0) m.due_ms = d->input->now_ms + timeout_ms;
+    if (!rc) rc = net_emit(d, &m);
     if (!rc && fault.code.len == 0) rc = expected(d, index, task, &fault);
     if (rc) return rc;
     if (fault.code.len > 0) return lane_fault(d, index, &fault);
@@ -439,6 +442,8 @@ struct verdict {
     enum net_do action;
     const struct net_rule *rule; // NULL: none matched
     uint32_t index;
+    uint32_t attempts; // retry
+    int64_t delay_ms;
     struct json set;
     struct fault fault; // why it fails although its outcome did not
 };
@@ -476,6 +481,22 @@ static bool conflicts(const struct run *run, const struct net_lane *lane, const 
     return false;
 }
 
+static enum code tries(struct decide *d, struct net_view *view, struct verdict *v, struct fault *fault)
+{
+    v->attempts = v->rule->attempts;
+    v->delay_ms = v->rule->delay_ms;
+    enum code rc = net_many(view, v->rule->attempts_of, "attempts", NET_ATTEMPTS_MAX, &v->attempts, fault, d->err);
+    return rc ? rc : net_ms(view, v->rule->delay_of, "delay", &v->delay_ms, fault, d->err);
+}
+
+static enum code refuse(struct verdict *v, const struct fault *fault)
+{
+    v->fault = *fault;
+    v->action = NET_FAIL;
+    v->set = json_object();
+    return OK;
+}
+
 static enum code judge_task(struct decide *d, uint32_t index, const struct json *outcome, bool ok, struct verdict *v)
 {
     const struct net_task *task = kernel_task_of(d->run, index);
@@ -504,7 +525,12 @@ static enum code judge_task(struct decide *d, uint32_t index, const struct json 
     if (task->has_policy && !v->rule && !task->unmatched_fails) v->action = NET_CONTINUE; // C-46
     if (task->has_policy && !v->rule && task->unmatched_fails) v->action = NET_FAIL;
     if (v->rule) v->action = v->rule->action;
-    if (v->action == NET_RETRY && lane->attempt >= v->rule->attempts) v->action = ok ? NET_CONTINUE : NET_FAIL;
+    if (v->action == NET_RETRY) {
+        struct fault wrong = {0};
+        rc = tries(d, &view, v, &wrong);
+        if (rc || wrong.code.len > 0) return rc ? rc : refuse(v, &wrong);
+    }
+    if (v->action == NET_RETRY && lane->attempt >= v->attempts) v->action = ok ? NET_CONTINUE : NET_FAIL;
     if (v->action == NET_JUMP && v->rule->target == PROGRAM_TOP && lane->pc == 0) v->action = NET_FAIL;
     if (v->action == NET_FAIL && ok)
         v->fault = (struct fault){
@@ -519,11 +545,9 @@ static enum code judge_task(struct decide *d, uint32_t index, const struct json 
     struct str why =
         clash ? STR("another iteration of the parallel loop has set the same variable of ctx to another value")
               : arena_copy(d->out->turn, str_from(local.message));
-    v->fault = (struct fault){
+    struct fault wrong = {
         .code = clash ? STR("ctx_conflict") : STR("TEMPLATE_ERROR"), .message = why, .category = STR("validation")};
-    v->action = NET_FAIL;
-    v->set = json_object();
-    return why.ptr ? OK : no_memory(d->err);
+    return why.ptr ? refuse(v, &wrong) : no_memory(d->err);
 }
 
 static const char *const action_words[] = {[NET_CONTINUE] = "continue",
@@ -541,11 +565,11 @@ static enum code tell_decision(struct decide *d, uint32_t index, const struct ve
     struct json action, value;
     bool ok = json_object_with(turn, 5, &action);
     if (ok && v->action == NET_RETRY) {
-        struct retry_policy policy = {.delay_ms = v->rule->delay_ms, .backoff = v->rule->backoff};
+        struct retry_policy policy = {.delay_ms = v->delay_ms, .backoff = v->rule->backoff};
         m.due_ms = d->input->now_ms + retry_delay_ms(&policy, lane->attempt, d->input->random);
-        ok = json_put(turn, &action, STR("attempts"), json_int(v->rule->attempts)) &&
+        ok = json_put(turn, &action, STR("attempts"), json_int(v->attempts)) &&
              json_put(turn, &action, STR("backoff"), json_string(str_from(backoff_name(v->rule->backoff)))) &&
-             json_put(turn, &action, STR("delay_ms"), json_int(v->rule->delay_ms));
+             json_put(turn, &action, STR("delay_ms"), json_int(v->delay_ms));
     }
     ok = ok && json_put(turn, &action, STR("do"), json_string(str_from(action_words[v->action])));
     if (ok && v->action == NET_JUMP) {

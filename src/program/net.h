@@ -33,8 +33,11 @@ struct net_rule {
     struct net_when when; // of `else`: none
     bool otherwise;       // it is the `else`
     enum net_do action;
-    uint32_t attempts;    // RETRY: tries in all, >= 1; 3 when not said
-    int64_t delay_ms;     // RETRY: 1000 when not said
+    uint32_t attempts; // RETRY: tries in all, >= 1; 3 when not said
+    int64_t delay_ms;  // RETRY: 1000 when not said
+    // Numbers that are templates, here and below, are rendered where they apply; the plain ones beside them are what they give with
+    // the workload as written, or what is usual. NULL: they are no templates.
+    const struct template_tree *attempts_of, *delay_of;
     enum backoff backoff; // RETRY: none = constant delay
     uint32_t target;      // JUMP: index of the task; PROGRAM_TOP: the one before ("previous")
     struct net_sets sets;
@@ -64,6 +67,7 @@ struct net_task {
     bool unmatched_fails; // on_unmatched: fail (C-46)
     bool quiet;           // without a policy: what follows from its outcome is no event of its own (policy.emit.events)
     int64_t timeout_ms;   // 0 = none
+    const struct template_tree *timeout_of;
     struct net_sets sets; // of the task itself: after its outcome is decided to be kept
     uint64_t inline_max;  // bytes of a result in the log; more is kept by reference
     uint64_t preview_max;
@@ -99,6 +103,7 @@ struct net_loop {
     struct str iterator;
     bool parallel;
     uint32_t max_in_flight; // >= 1; sequential: 1
+    const struct template_tree *max_of;
 };
 
 struct net_step {
@@ -110,9 +115,10 @@ struct net_step {
     struct net_loop loop;
     const struct net_task *tasks; // none: the step only routes
     uint32_t task_count;
-    bool best_effort;     // failures of iterations do not fail the step (fail_fast is the default)
-    int64_t timeout_ms;   // of a visit, from step.started; 0 = none
-    int64_t deadline_ms;  // of a visit, from step.scheduled; 0 = none
+    bool best_effort;    // failures of iterations do not fail the step (fail_fast is the default)
+    int64_t timeout_ms;  // of a visit, from step.started; 0 = none
+    int64_t deadline_ms; // of a visit, from step.scheduled; 0 = none
+    const struct template_tree *timeout_of, *deadline_of;
     struct net_sets sets; // when it has ended well, before its arcs are asked
     bool inclusive;
     const struct net_arc *arcs;
@@ -148,6 +154,11 @@ struct net {
     X("nats", "puts, gets and publishes with NATS")                                                                    \
     X("transfer", "moves rows from one place to another")                                                              \
     X("wait", "waits")
+// Numbers as people write them, perhaps as text. Seconds may be a duration ("5m"). E_INVALID: it is none; E_LIMIT: out of bounds.
+enum { NET_ATTEMPTS_MAX = 10000, NET_IN_FLIGHT_MAX = 1000000 };
+enum code net_seconds(const struct json *value, int64_t *ms) MUST_CHECK;
+enum code net_count(const struct json *value, int64_t min, int64_t max, int64_t *out) MUST_CHECK;
+
 bool net_kind_known(struct str kind);
 const char *net_do_name(enum net_do action); // "continue", "retry", ...
 // The step as text, for goldens and comparison: several lines, each after two blanks. `places`: with lines and columns.

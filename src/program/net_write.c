@@ -72,6 +72,8 @@ static void write_rule(struct writer *w, const struct net_task *tasks, const str
     if (rule->action == NET_RETRY) {
         buf_printf(w->out, " %u", rule->attempts);
         write_ms(w, "delay", rule->delay_ms);
+        write_tree(w, "attempts", rule->attempts_of);
+        write_tree(w, "delay", rule->delay_of);
         if (rule->backoff != BACKOFF_NONE) buf_printf(w->out, " %s", backoff_name(rule->backoff));
     }
     if (rule->action == NET_JUMP) {
@@ -96,6 +98,7 @@ static void write_task(struct writer *w, const struct net_step *step, const stru
     buf_byte(w->out, ' ');
     buf_add(w->out, task->kind);
     write_ms(w, "timeout", task->timeout_ms);
+    write_tree(w, "timeout", task->timeout_of);
     if (task->inline_max != 65536) buf_printf(w->out, " inline=%llu", (unsigned long long)task->inline_max);
     if (task->preview_max != 1024) buf_printf(w->out, " preview=%llu", (unsigned long long)task->preview_max);
     for (uint32_t i = 0; i < task->select_count; i++)
@@ -131,12 +134,15 @@ void net_step_write(struct buf *out, const struct program *program, uint32_t ind
         write_when(&w, &step->admit[i].when);
         buf_byte(out, '\n');
     }
-    if (step->args || step->item_args || step->best_effort || step->timeout_ms || step->deadline_ms || step->sets.count) {
+    if (step->args || step->item_args || step->best_effort || step->timeout_ms || step->deadline_ms ||
+        step->timeout_of || step->deadline_of || step->sets.count) {
         buf_text(out, "   ");
         write_tree(&w, "args", step->args ? step->args : step->item_args);
         if (step->best_effort) buf_text(out, " best_effort");
         write_ms(&w, "timeout", step->timeout_ms);
         write_ms(&w, "deadline", step->deadline_ms);
+        write_tree(&w, "timeout", step->timeout_of);
+        write_tree(&w, "deadline", step->deadline_of);
         write_sets(&w, &step->sets);
         buf_byte(out, '\n');
     }
@@ -144,6 +150,7 @@ void net_step_write(struct buf *out, const struct program *program, uint32_t ind
         buf_printf(out, "    loop %.*s", STR_ARG(step->loop.iterator));
         write_tree(&w, "in", step->loop.in);
         if (step->loop.parallel) buf_printf(out, " parallel %u", step->loop.max_in_flight);
+        write_tree(&w, "max_in_flight", step->loop.max_of);
         buf_byte(out, '\n');
     }
     for (uint32_t i = 0; i < step->task_count; i++) write_task(&w, step, &step->tasks[i]);

@@ -19,7 +19,6 @@
 
 enum {
     TASK_COUNT_MAX = 1000,   // of one step
-    ATTEMPT_MAX = 10000,     // of one rule
     IN_FLIGHT_DEFAULT = 100, // of a parallel loop that does not say
     INLINE_MAX_DEFAULT = 65536,
     PREVIEW_MAX_DEFAULT = 1024,
@@ -96,8 +95,13 @@ void read_rules(struct playbook *pb, const struct json *rules,
 // Rules of a task. Returns, beside its rules, the labels that they jump to; NULL when there are no rules.
 const struct json **read_policy(struct playbook *pb, const struct json *policy, const struct task_site *site,
                                 struct net_task *task);
-// Seconds, as a number, a text or a template over the workload, in milliseconds.
-bool read_seconds(struct playbook *pb, const struct json *value, const char *name, int64_t *ms);
+// Seconds, as a number or a text, in milliseconds. *made: a template, which is rendered where it applies; then *ms is what it gives with
+// the workload as written, if that knows it.
+void read_seconds(struct playbook *pb, const struct json *value, const char *name, int64_t *ms,
+                  const struct template_tree **made);
+// The same of a number from 1 to `max`.
+void read_many(struct playbook *pb, const struct json *value, const char *name, uint32_t max, uint32_t *count,
+               const struct template_tree **made);
 // A text that is a template, answered from the workload as written; false when that does not know it.
 bool read_known(struct playbook *pb, const struct json *value, struct json *out);
 bool read_number(struct playbook *pb, const struct json *value, const char *name, int64_t min, int64_t max,

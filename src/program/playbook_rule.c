@@ -1,8 +1,6 @@
 // What playbooks say in templates: conditions, patches, rules; and where a template that does not parse stands.
 #include "program/playbook.h"
 
-#include "base/civil.h"
-
 #include <string.h>
 
 // ---- templates
@@ -147,46 +145,46 @@ static bool settle(struct playbook *pb, const struct json *value, const char *na
     return !r->failed;
 }
 
-static bool number_of(const struct json *value, double *out)
+// The text as a template that is rendered where it applies, and with *known what it is now.
+static bool later(struct playbook *pb, const struct json *value, const struct template_tree **made, struct json *known)
 {
-    if (value->type != JSON_STRING) return json_double(value, out);
-    struct str text = str_trim(value->text);
-    size_t digits = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.ptr[i] >= '0' && text.ptr[i] <= '9')
-            digits++;
-        else if (text.ptr[i] != '.' || str_find(text, '.', i + 1) < text.len || i == 0 || i + 1 == text.len)
-            return false;
-    }
-    if (digits == 0 || text.len > 18) return false;
-    struct json number = json_number(text);
-    return json_double(&number, out);
+    const struct template *text = NULL;
+    struct error err = {0};
+    *known = *value;
+    if (value->type != JSON_STRING || !template_is_dynamic(value->text)) return false;
+    *made = tree_of(pb, value);
+    *known = json_null();
+    if (*made && !template_compile(value->text, pb->r->scratch, &text, &err) && settled(pb, text, known, &err))
+        *known = json_null();
+    return true;
 }
 
-bool read_seconds(struct playbook *pb, const struct json *value, const char *name, int64_t *ms)
+void read_seconds(struct playbook *pb, const struct json *value, const char *name, int64_t *ms,
+                  const struct template_tree **made)
 {
     struct reader *r = pb->r;
-    struct json settled;
-    if (!settle(pb, value, name, &settled)) return false;
-    double seconds;
-    int64_t found;
-    if (number_of(&settled, &seconds)) {
-        if (seconds < 0 || seconds > (double)DURATION_MAX_MS / 1000) {
-            struct place at = place_of(r, value);
-            ERROR(r, "E0210", at, "\"%s\" must be from 0 seconds to ten years", name);
-            return false;
-        }
-        *ms = (int64_t)(seconds * 1000 + 0.5);
-        return true;
-    }
-    if (settled.type == JSON_STRING && duration_parse(settled.text, &found) && found >= 0 && found <= DURATION_MAX_MS) {
-        *ms = found;
-        return true;
-    }
+    struct json known;
+    bool dynamic = later(pb, value, made, &known);
+    enum code rc = net_seconds(&known, ms);
+    if (rc == OK || dynamic) return;
     struct place at = place_of(r, value);
+    if (rc == E_LIMIT) {
+        ERROR(r, "E0210", at, "\"%s\" must be from 0 seconds to ten years", name);
+        return;
+    }
     struct diagnostic *d = ERROR(r, "E0209", at, "\"%s\" must be a number of seconds", name);
     HINT(r, d, "write 30, 0.5 or \"5m\"");
-    return false;
+}
+
+void read_many(struct playbook *pb, const struct json *value, const char *name, uint32_t max, uint32_t *count,
+               const struct template_tree **made)
+{
+    struct json known;
+    int64_t number;
+    bool dynamic = later(pb, value, made, &known);
+    enum code rc = dynamic ? net_count(&known, 1, max, &number) : OK;
+    if (!dynamic && !read_number(pb, value, name, 1, max, &number)) return;
+    if (rc == OK) *count = (uint32_t)number;
 }
 
 bool read_number(struct playbook *pb, const struct json *value, const char *name, int64_t min, int64_t max,
@@ -433,12 +431,11 @@ struct rule_list {
 static void read_retry(struct playbook *pb, const struct json *then, struct net_rule *rule)
 {
     static const char *const backoffs[] = {"none", "fixed", "constant", "linear", "exponential", NULL};
-    int64_t attempts = 3;
     size_t index;
     const struct json *given = field(then, "attempts", "max_attempts");
-    if (given && read_number(pb, given, "attempts", 1, ATTEMPT_MAX, &attempts)) rule->attempts = (uint32_t)attempts;
+    if (given) read_many(pb, given, "attempts", NET_ATTEMPTS_MAX, &rule->attempts, &rule->attempts_of);
     const struct json *delay = field(then, "delay", "delay_s");
-    if (delay) read_seconds(pb, delay, "delay", &rule->delay_ms);
+    if (delay) read_seconds(pb, delay, "delay", &rule->delay_ms, &rule->delay_of);
     const struct json *backoff = field(then, "backoff", NULL);
     if (backoff && read_choice(pb->r, backoff, "backoff", backoffs, &index))
         rule->backoff = index < 3 ? BACKOFF_NONE : index == 3 ? BACKOFF_LINEAR : BACKOFF_EXPONENTIAL;

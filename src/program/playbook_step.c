@@ -61,8 +61,8 @@ static void read_step_policy(struct playbook *pb, const struct json *policy, str
     if (lifecycle && read_object(r, lifecycle, "lifecycle")) {
         const struct json *timeout = field(lifecycle, "timeout_s", "timeout");
         const struct json *deadline = field(lifecycle, "deadline_s", "deadline");
-        if (timeout) read_seconds(pb, timeout, "timeout_s", &step->timeout_ms);
-        if (deadline) read_seconds(pb, deadline, "deadline_s", &step->deadline_ms);
+        if (timeout) read_seconds(pb, timeout, "timeout_s", &step->timeout_ms, &step->timeout_of);
+        if (deadline) read_seconds(pb, deadline, "deadline_s", &step->deadline_ms, &step->deadline_of);
     }
     const struct json *failure = field(policy, "failure", NULL);
     const struct json *mode = failure;
@@ -95,9 +95,9 @@ static void read_loop_mode(struct playbook *pb, const struct json *loop, const s
     out->max_in_flight = out->parallel ? IN_FLIGHT_DEFAULT : 1;
     const struct json *most = spec ? field(spec, "max_in_flight", NULL) : NULL;
     if (!most) most = field(loop, "max_in_flight", NULL);
-    int64_t number;
-    if (most && read_number(pb, most, "max_in_flight", 1, 1000000, &number) && out->parallel)
-        out->max_in_flight = (uint32_t)number;
+    struct net_loop read = *out;
+    if (most) read_many(pb, most, "max_in_flight", NET_IN_FLIGHT_MAX, &read.max_in_flight, &read.max_of);
+    if (out->parallel) *out = read;
 }
 
 // Returns the loop's spec, or NULL.

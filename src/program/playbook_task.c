@@ -99,24 +99,19 @@ static void layer_add(struct layers *layers, const struct json *object)
     if (json_is(object, JSON_OBJECT)) layers->items[layers->count++] = object;
 }
 
-static bool is_whole_timeout(const struct json *value)
-{
-    return value && value->type != JSON_OBJECT && !(value->type == JSON_STRING && template_is_dynamic(value->text));
-}
-
 static void read_timeout(struct playbook *pb, const struct layers *layers, struct net_task *task)
 {
     for (size_t i = 0; i < layers->count; i++) {
         const struct json *value = field(layers->items[i], "timeout_s", "timeout");
-        if (!is_whole_timeout(value)) continue;
-        read_seconds(pb, value, "timeout", &task->timeout_ms);
+        if (!value || value->type == JSON_OBJECT) continue; // a mapping is the tool's
+        read_seconds(pb, value, "timeout", &task->timeout_ms, &task->timeout_of);
         return;
     }
     const struct json *defaults = pb->profile ? field(pb->profile, "defaults", NULL) : NULL;
     const struct json *value = json_is(defaults, JSON_OBJECT) ? field(defaults, "timeout_s", "timeout") : NULL;
     const struct json *timeouts = json_is(defaults, JSON_OBJECT) ? field(defaults, "timeouts", NULL) : NULL;
     if (!value && json_is(timeouts, JSON_OBJECT)) value = field(timeouts, "task_s", "task");
-    if (is_whole_timeout(value)) read_seconds(pb, value, "timeout_s", &task->timeout_ms);
+    if (value && value->type != JSON_OBJECT) read_seconds(pb, value, "timeout_s", &task->timeout_ms, &task->timeout_of);
 }
 
 // Decisions about tasks without a policy are told, but for noop; policy.emit.events of what is around the task is the switch.

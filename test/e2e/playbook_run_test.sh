@@ -113,6 +113,23 @@ YAML
     "$CAIRN" events each "${store[@]}" -o jsonl | jq -r 'select(.event_type=="task.done" and .entity_id=="task_0").payload.outcome.result.stdout' | sort >out
     equal "$(paste -sd, out)" '2 1,3 2'
 }
+test_numbers_come_of_what_the_run_was_started_with() {
+    book numbers >numbers.yaml <<'YAML'
+workload: {tries: 9, wait: 60, limit: 60}
+workflow:
+  - step: start
+    tool:
+      kind: shell
+      cmds: 'echo x >>tried; false'
+      spec: {policy: {rules: [{when: "{{ output.status == 'error' }}", then: {do: retry, attempts: "{{ workload.tries }}", delay: "{{ wait }}"}}]}}
+    next: {arcs: [{step: slow, when: "{{ event.name == 'call.error' }}"}]}
+  - {step: slow, tool: {kind: shell, cmds: sleep 30, timeout: "{{ limit }}"}}
+YAML
+    cairn_is 10 run numbers.yaml "${store[@]}" --run-id numbers --progress none --set tries=2 --set wait=0.01 --set limit=0.2
+    equal "$(wc -l <tried)" 2 'tries'
+    cairn_is 0 get numbers "${store[@]}"; has out TIMEOUT
+    intact
+}
 test_what_a_task_asserts_is_checked_C_47() {
     book says >says.yaml <<'YAML'
 workbook:

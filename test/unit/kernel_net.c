@@ -198,6 +198,73 @@ static void a_result_without_what_the_task_returns_is_an_error_C_47(void)
     story_close(&s);
 }
 
+static void numbers_that_are_templates_are_rendered_where_they_apply_C_46(void)
+{
+    struct story s;
+    open_with(&s,
+              "{kind: shell, cmds: x, spec: {policy: {rules: [{when: \"{{ output.status == 'error' }}\", then: {do: "
+              "retry, attempts: \"{{ 1 + (output.error.kind == 'timeout') }}\", delay: \"{{ output.error.message | "
+              "length + 0.5 }}\"}}]}}}");
+    buf_clear(&s.told);
+    bad(&s, "start/start_task", "timeout", true);
+    story_expect(&s,
+                 "[0] ATTEMPT_FAILED start/start_task 1.1 timeout\n[0] TASK_DECIDED start/start_task 1.1 due 2500\n");
+    story_timer(&s, "start/start_task");
+    bad(&s, "start/start_task", "timeout", true);
+    CHECK_INT(s.run->status, RUN_STATUS_FAILED);
+    story_close(&s);
+    // What is none fails the task and says what it is; what is nothing is as if it was not given.
+    static const struct {
+        const char *attempts, *why;
+    } cases[] = {{"{{ 'many' }}", "\"attempts\" must be a whole number from 1 to 10000, and it is \"many\""},
+                 {"{{ 0 }}", "\"attempts\" must be a whole number from 1 to 10000, and it is 0"},
+                 {"{{ ctx.none }}", NULL}};
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        char tool[256];
+        (void)snprintf(tool, sizeof(tool),
+                       "{kind: shell, cmds: x, spec: {policy: {rules: [{then: {do: retry, attempts: \"%s\"}}]}}}",
+                       cases[i].attempts);
+        open_with(&s, tool);
+        bad(&s, "start/start_task", "timeout", true);
+        CHECK_INT(s.run->status, cases[i].why ? RUN_STATUS_FAILED : RUN_STATUS_RUNNING);
+        if (cases[i].why) CHECK_STR(s.run->fault.message, str_from(cases[i].why));
+        story_close(&s);
+    }
+    // A timeout of a task that is none fails it before it begins; one of a step fails that.
+    open_with(&s, "{kind: shell, cmds: x, timeout: \"{{ 'soon' }}\"}");
+    CHECK_INT(s.run->status, RUN_STATUS_FAILED);
+    CHECK_INT(count(&s, "TEMPLATE_ERROR") > 0, true);
+    story_close(&s);
+    story_open(&s,
+               HEAD "workload: {t: 3}\nworkflow:\n  - {step: start, spec: {policy: {lifecycle: {timeout_s: '{{ t * 2 "
+                    "}}', deadline_s: '{{ none }}'}}}, tool: " SHELL "}\n");
+    story_start(&s);
+    CHECK_INT(s.run->net->places[0].due_ms, 6000);
+    story_close(&s);
+}
+
+static void as_many_iterations_at_once_as_a_template_says(void)
+{
+    static const struct {
+        const char *most;
+        uint32_t open;
+    } cases[] = {{"{{ k }}", 2}, {"{{ items | length }}", 3}, {"{{ ctx.none }}", 3}, {"{{ -1 }}", 0}};
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct story s;
+        char text[512];
+        (void)snprintf(text, sizeof(text),
+                       HEAD
+                       "workload: {k: 2, items: [1, 2, 3]}\nworkflow:\n  - {step: start, loop: {in: '{{ items }}', "
+                       "iterator: i, spec: {mode: parallel, max_in_flight: '%s'}}, tool: " SHELL "}\n",
+                       cases[i].most);
+        story_open(&s, text);
+        story_start(&s);
+        CHECK_INT(s.run->net->places[0].open, cases[i].open);
+        CHECK_INT(s.run->status, cases[i].open ? RUN_STATUS_RUNNING : RUN_STATUS_FAILED);
+        story_close(&s);
+    }
+}
+
 static void a_policy_without_a_match_continues_unless_told_otherwise_C_46(void)
 {
     for (int strict = 0; strict < 2; strict++) {
@@ -551,6 +618,8 @@ int main(int argc, char **argv)
         TEST(a_retry_is_attempts_and_policy_decisions_NX_0C_NX_3_4N1_C_46),
         TEST(a_task_without_the_inputs_that_it_expects_does_not_begin_C_47),
         TEST(a_result_without_what_the_task_returns_is_an_error_C_47),
+        TEST(numbers_that_are_templates_are_rendered_where_they_apply_C_46),
+        TEST(as_many_iterations_at_once_as_a_template_says),
         TEST(a_policy_without_a_match_continues_unless_told_otherwise_C_46),
         TEST(jumps_go_round_until_a_break_and_a_task_has_one_outcome_per_run_NX_0E),
         TEST(exclusive_takes_the_first_inclusive_takes_all_NX_0F_NX_7_4),

@@ -109,19 +109,29 @@ static void rules_NX_3_6b_C_46(void)
     refuse(RULES("            - {when: '', then: {do: fail}}\n"), "E0401", "empty");
 }
 
-static void numbers_may_come_from_the_workload(void)
+static void numbers_may_be_templates(void)
 {
-    kit_must_warn(&kit,
-                  HEAD
-                  "workload: {n: 4, wait: 0.5}\nworkflow:\n  - step: start\n    tool:\n      kind: noop\n      spec:\n"
-                  "        policy: {rules: [{when: a, then: {do: retry, attempts: '{{ n + 1 }}', delay: '{{ "
-                  "workload.wait }}'}}]}\n",
-                  "E0225", "\"attempts\" is taken from the workload");
-    CHECK_INT(net_step("start")->tasks[0].rules[0].attempts, 5);
-    CHECK_INT(net_step("start")->tasks[0].rules[0].delay_ms, 500);
-    kit_must_warn(&kit, RULES("            - {when: a, then: {do: retry, attempts: '{{ ctx.n }}'}}\n"), "E0225",
-                  "the usual one");
+    kit_must_be_silent(&kit,
+                       HEAD "workload: {n: 4, wait: 0.5}\nworkflow:\n  - step: start\n    loop: {in: [1], iterator: i, "
+                            "spec: {mode: parallel, max_in_flight: '{{ n }}'}}\n    tool:\n      kind: noop\n      "
+                            "spec:\n        timeout_s: '{{ ctx.t }}'\n        policy: {rules: [{when: a, then: {do: "
+                            "retry, attempts: '{{ n + 1 }}', delay: '{{ workload.wait }}'}}]}\n");
+    const struct net_step *step = net_step("start");
+    const struct net_rule *rule = &step->tasks[0].rules[0];
+    CHECK(rule->attempts_of && rule->delay_of && step->loop.max_of && step->tasks[0].timeout_of);
+    CHECK_INT(rule->attempts, 5); // as the workload is written
+    CHECK_INT(rule->delay_ms, 500);
+    CHECK_INT(step->loop.max_in_flight, 4);
+    CHECK_INT(step->tasks[0].timeout_ms, 0);
+    kit_must_be_silent(&kit, RULES("            - {when: a, then: {do: retry, attempts: '{{ ctx.n }}'}}\n"));
     CHECK_INT(net_step("start")->tasks[0].rules[0].attempts, 3);
+    refuse(RULES("            - {when: a, then: {do: retry, attempts: '{{ n '}}\n"), "E0406", "");
+    refuse(RULES("            - {when: a, then: {do: retry, attempts: many}}\n"), "E0205", "attempts");
+    refuse(RULES("            - {when: a, then: {do: retry, delay: -1}}\n"), "E0210", "delay");
+    kit_must_warn(&kit,
+                  HEAD "workload: {n: 4}\nworkflow:\n  - step: start\n    tool: {kind: noop, result: "
+                       "{inline_max_bytes: '{{ n }}'}}\n",
+                  "E0225", "taken from the workload");
 }
 
 static void jumps_stay_in_their_step(void)
@@ -570,7 +580,7 @@ int main(int argc, char **argv)
         TEST(four_shapes_of_tasks_NX_0e_C_47),
         TEST(three_shapes_of_else_C_47),
         TEST(rules_NX_3_6b_C_46),
-        TEST(numbers_may_come_from_the_workload),
+        TEST(numbers_may_be_templates),
         TEST(jumps_stay_in_their_step),
         TEST(aliases_have_one_name_C_47),
         TEST(a_workbook_entry_may_be_a_pipeline_C_47),
