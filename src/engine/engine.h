@@ -99,6 +99,10 @@ struct engine_options {
     // (I29); the attempt then runs later, under the next engine attempt. NULL: always.
     bool (*may_start)(void *context);
     void *may_start_context;
+    // Asked when a run ends, before that is stored: up to two notes that are stored with the end (S3), with texts in `arena`. Perhaps more
+    // than once for one end. How many; NULL: none. Their puts must fit whatever is there.
+    size_t (*ending)(void *context, struct str tenant, struct str run, struct arena *arena, struct note_put *out);
+    void *ending_context;
     bool private_files; // the log does not say where artifacts are on this machine, only whose they are
     bool
         no_files; // a playbook that a task names when it runs is one that the run holds: none is looked for among files

@@ -231,6 +231,9 @@ enum code copy_puts(struct arena *arena, const struct note_put *notes, size_t co
 struct put *puts_take(struct engine *engine);              // all, oldest first
 void puts_return(struct engine *engine, struct put *puts); // before those that came meanwhile
 bool put_is_refused(enum code rc);                         // it does not fit, and never will by itself
+// Of engine_options.ending, when the outcome holds the end of the run.
+enum code draft_end(struct engine *engine, const struct resident *resident, const struct outcome *outcome,
+                    struct note_draft *draft, struct error *err) MUST_CHECK;
 enum code puts_draft(struct put *puts, struct note_draft *draft, struct error *err) MUST_CHECK; // those that fit
 void puts_settle(struct put *puts); // the batch is durable: tells each what became of it
 void puts_tell(struct put *puts, enum code rc, const struct error *why); // the same for all

@@ -94,6 +94,22 @@ enum code puts_draft(struct put *puts, struct note_draft *draft, struct error *e
     return OK;
 }
 
+enum code draft_end(struct engine *engine, const struct resident *resident, const struct outcome *outcome,
+                    struct note_draft *draft, struct error *err)
+{
+    enum { NOTES = 2 };
+    const struct engine_options *options = &engine->options;
+    bool ends = false;
+    for (size_t i = 0; options->ending && i < outcome->moment_count && !ends; i++)
+        ends = moment_is_terminal(outcome->moments[i].kind);
+    if (!ends) return OK;
+    struct note_put *puts = ARENA_ARRAY(&engine->turn, NOTES, struct note_put);
+    if (!puts) return error_set(err, E_NOMEM, "out of memory for notes");
+    size_t count =
+        options->ending(options->ending_context, resident->ids.tenant, resident->ids.run, &engine->turn, puts);
+    return count ? note_draft_add(draft, puts, count, err) : OK;
+}
+
 void puts_settle(struct put *puts)
 {
     while (puts) {

@@ -380,7 +380,11 @@ static enum code run_batch(struct turn *turn, struct error *err)
     enum code rc = step_all(turn, err);
     if (!rc) rc = make_room(turn, err);
     for (size_t i = 0; !rc && i < turn->count; i++)
-        if (!turn->decided[i].refused) rc = collect(turn, &turn->decided[i], err);
+        if (!turn->decided[i].refused) {
+            rc = collect(turn, &turn->decided[i], err);
+            if (!rc)
+                rc = draft_end(engine, turn->decided[i].queued.resident, &turn->decided[i].outcome, &turn->notes, err);
+        }
     if (!rc) rc = puts_draft(turn->puts, &turn->notes, err);
     if (!rc) rc = append_batch(turn, err);
     if (rc) return rc;

@@ -20,7 +20,11 @@ static enum code read_limits(struct service *service, const struct note *note, c
                              struct error *err)
 {
     struct queue_tenant *tenant = queues_tenant(&service->queues, note->key);
-    return tenant ? tenant_limits_read(value, &tenant->limits, err) : error_set(err, E_NOMEM, "out of memory");
+    struct tenant_limits limits = {0};
+    if (!tenant) return error_set(err, E_NOMEM, "out of memory");
+    enum code rc = tenant_limits_read(value, &limits, err);
+    if (!rc) queues_limit(&service->queues, tenant, &limits);
+    return rc;
 }
 
 static enum code load_space(struct service *service, struct str space,
@@ -87,10 +91,21 @@ static void put_in_place(struct service *service, const struct run *run, uint64_
         queues_confirm(&service->queues, run->ids.tenant, run->ids.run);
 }
 
+// Whoever counts without having been asked for is told to the other engines.
+static void started(struct service *service, const struct run *run)
+{
+    slots_stored(service, run->ids.tenant, run->ids.run, true);
+    const struct run_slots *slots = queues_slots(&service->queues, run->ids.tenant, run->ids.run, NULL, NULL);
+    if (slots && (!slots->of_queue.hold || !slots->of_tenant.hold))
+        slots_unsettled(service, run->ids.tenant, run->start.queue);
+}
+
 void admission_found(struct service *service, const struct run_head *head)
 {
     const struct run *run = engine_run(service->engine, head->ids.tenant, head->ids.run);
-    if (run) put_in_place(service, run, head->position + 1, head->summary.created_ms);
+    if (!run) return;
+    put_in_place(service, run, head->position + 1, head->summary.created_ms);
+    slots_unsettled(service, run->ids.tenant, run->start.queue);
 }
 
 void admission_event(struct service *service, const struct engine_event *event)
@@ -98,8 +113,8 @@ void admission_event(struct service *service, const struct engine_event *event)
     const enum moment_kind kind = event->moment->kind;
     if (kind == MOMENT_RUN_QUEUED || kind == MOMENT_RUN_APPROVED || kind == MOMENT_RUN_STARTED)
         put_in_place(service, event->state, 0, event->moment->at_ms);
-    else if (moment_is_terminal(kind))
-        queues_remove(&service->queues, event->state->ids.tenant, event->state->ids.run);
+    if (kind == MOMENT_RUN_STARTED && service->members.several) started(service, event->state);
+    if (moment_is_terminal(kind)) queues_remove(&service->queues, event->state->ids.tenant, event->state->ids.run);
 }
 
 // ---- who goes on
@@ -108,18 +123,20 @@ static enum code admit(void *context, struct str tenant, struct str run)
 {
     struct service *service = context;
     struct error err = {0};
-    enum code rc = engine_admit(service->engine, tenant, run, &err);
-    if (rc && rc != E_CONFLICT && rc != E_TERMINAL)
+    enum code rc = slots_admit(service, tenant, run, &err);
+    if (rc && err.code && rc != E_CONFLICT && rc != E_TERMINAL)
         os_log(LOG_WARN, "run not started from its queue run=%.*s why=\"%s\"", STR_ARG(run), err.message);
     return rc;
 }
 
 void admission_turned(struct service *service, int64_t mono_ms)
 {
+    slots_before(service, mono_ms);
     if (!service->queues.changed && mono_ms < service->next_pass_ms) return;
     service->next_pass_ms = mono_ms + RECONCILE_MS;
     struct queue_pass pass = {.context = service, .admit = admit};
     if (queues_reconcile(&service->queues, &pass) > 0) engine_wake(service->engine);
+    slots_after(service, mono_ms);
 }
 
 struct telling {
@@ -151,7 +168,9 @@ bool admission_pass(struct call *call, struct json *out)
 {
     struct telling telling = {.service = call->service, .call = call, .items = json_array()};
     struct queue_pass pass = {.context = &telling, .admit = admit_for, .told = tell_run};
+    slots_before(call->service, os_now().mono_ms);
     queues_reconcile(&call->service->queues, &pass);
+    slots_after(call->service, os_now().mono_ms);
     *out = telling.items;
     return !telling.failed;
 }
@@ -176,6 +195,17 @@ bool limits_take(struct call *call, const struct rate_rule *rule, struct str key
     return false;
 }
 
+// Each engine lets its part of what a tenant may start through: together they let through no more than that.
+static struct rate_rule share_of(const struct service *service, uint32_t per_second)
+{
+    uint32_t engines = __atomic_load_n(&service->members.count, __ATOMIC_RELAXED);
+    struct rate_rule rule = rate_starts;
+    if (engines == 0) engines = 1;
+    rule.quota = per_second >= engines ? per_second / engines : 1;
+    rule.window_s = per_second >= engines ? 1 : (engines + per_second - 1) / per_second;
+    return rule;
+}
+
 bool limits_start(struct call *call)
 {
     enum { RESIDENT_MAX = 100000, HINT_MS = 5000 };
@@ -188,7 +218,7 @@ bool limits_start(struct call *call)
     }
     struct rate_rule rule = rate_starts;
     struct queue_tenant *tenant = queues_tenant(&call->service->queues, call->who.tenant);
-    if (tenant && tenant->limits.starts_per_second) rule.quota = tenant->limits.starts_per_second;
+    if (tenant && tenant->limits.starts_per_second) rule = share_of(call->service, tenant->limits.starts_per_second);
     return limits_take(call, &rule, call->who.tenant, "OVERLOADED");
 }
 
@@ -211,5 +241,6 @@ void admission_refuse(struct call *call, struct str queue, enum queue_verdict ve
 
 void admission_release(struct service *service)
 {
+    slots_release(service);
     queues_release(&service->queues);
 }

@@ -139,6 +139,13 @@ struct members {
     bool clerk_runs, stop, wants_sinks, has_sinks;
 };
 
+// ---- limits that all engines share (slots.h). owner: engine thread
+struct slotting {
+    struct slot_asking *asking, *answered;
+    bool limited; // there are any
+    int64_t next_walk_ms;
+};
+
 struct service_lock {
     struct disk *disk;
     struct file *file;
@@ -177,6 +184,7 @@ struct service {
     struct audit audit;
     int64_t next_poll_ms, next_tick_ms;
     struct queues queues;
+    struct slotting slots;
     struct rates *rates;
     int64_t next_pass_ms;
     struct readers readers;
@@ -303,6 +311,18 @@ void admission_refuse(struct call *call, struct str queue, enum queue_verdict ve
 // Counts one use. Over the limit: answers 429 with `code` and gives false.
 bool limits_take(struct call *call, const struct rate_rule *rule, struct str key, const char *code);
 bool limits_start(struct call *call);
+
+// slots_pass.c, engine thread: limits of all engines together; nothing where there is one
+void slots_before(struct service *service, int64_t mono_ms); // a pass: what the store says
+void slots_after(struct service *service, int64_t mono_ms);  // it: what was asked for, and who waits
+// In a pass: the run goes on, at once or when its numbers are stored. E_NOMEM: not now; otherwise as engine_admit.
+enum code slots_admit(struct service *service, struct str tenant, struct str run, struct error *err) MUST_CHECK;
+void slots_stored(struct service *service, struct str tenant, struct str run, bool stored); // its start
+void slots_unsettled(struct service *service, struct str tenant,
+                     struct str queue); // runs there may count and not be told
+// Of engine_options.ending: what the run holds goes with its end.
+size_t slots_ending(void *service, struct str tenant, struct str run, struct arena *arena, struct note_put *out);
+void slots_release(struct service *service);
 
 // alerts.c
 enum code alerts_open(struct service *service, struct error *err) MUST_CHECK;

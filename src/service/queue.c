@@ -15,6 +15,7 @@ struct placed {
     bool stored;
     uint64_t order, hash;
     int64_t at_ms;
+    struct run_slots slots;
     struct str run;
     char bytes[];
 };
@@ -94,10 +95,19 @@ enum code queues_configure(struct queues *queues, struct str tenant, struct str 
 {
     struct run_queue *queue = queue_get(queues, tenant, name);
     if (!queue) return no_memory(err);
+    uint32_t before = queue->config.max_running;
     queue->config = config ? *config : queue_config_default;
+    if (queue->config.max_running && !before) queue->share.unsettled = true;
     queue->configured = config != NULL;
     queues->changed = true;
     return OK;
+}
+
+void queues_limit(struct queues *queues, struct queue_tenant *tenant, const struct tenant_limits *limits)
+{
+    if (limits->runs_in_flight && !tenant->limits.runs_in_flight) tenant->share.unsettled = true;
+    tenant->limits = *limits;
+    queues->changed = true;
 }
 
 struct queue_config queues_config(const struct queues *queues, struct str tenant, struct str name)
@@ -121,8 +131,10 @@ void queues_release(struct queues *queues)
         while (tenant->queues) {
             struct run_queue *queue = tenant->queues;
             tenant->queues = queue->next;
+            share_release(&queue->share);
             free(queue);
         }
+        share_release(&tenant->share);
         free(tenant);
     }
     *queues = (struct queues){0};
@@ -133,13 +145,14 @@ void queues_release(struct queues *queues)
 static bool room_beside(const struct queues *queues, const struct queue_tenant *tenant)
 {
     if (queues->running_max && queues->running >= queues->running_max) return false;
-    return !tenant || !tenant->limits.runs_in_flight || tenant->running < tenant->limits.runs_in_flight;
+    if (!tenant || !tenant->limits.runs_in_flight) return true;
+    return tenant->running + tenant->share.elsewhere < tenant->limits.runs_in_flight;
 }
 
 static bool room_in(const struct run_queue *queue)
 {
     if (queue->config.paused) return false;
-    return !queue->config.max_running || queue->running < queue->config.max_running;
+    return !queue->config.max_running || queue->running + queue->share.elsewhere < queue->config.max_running;
 }
 
 enum queue_verdict queues_ask(const struct queues *queues, struct str tenant_name, struct str name, bool gated)
@@ -149,12 +162,14 @@ enum queue_verdict queues_ask(const struct queues *queues, struct str tenant_nam
     struct queue_config config = queue ? queue->config : queue_config_default;
     bool limited =
         queues->running_max || config.max_running || config.paused || (tenant && tenant->limits.runs_in_flight);
-    // Nobody overtakes those that wait.
-    bool room = room_beside(queues, tenant) && (!queue || (room_in(queue) && !queue->first));
+    // Nobody overtakes those that wait, here or elsewhere.
+    bool behind = tenant && tenant->limits.runs_in_flight && tenant->share.oldest_ms;
+    bool room = room_beside(queues, tenant) && !behind &&
+                (!queue || (room_in(queue) && !queue->first && !queue->share.oldest_ms));
     if (room) return gated && limited ? VERDICT_QUEUE : VERDICT_START;
     if (config.policy == POLICY_REJECT) return VERDICT_REJECT;
     if (config.policy == POLICY_DELAY) return VERDICT_DELAY;
-    return queue && queue->waiting >= config.max_queued ? VERDICT_FULL : VERDICT_QUEUE;
+    return queue && queue->waiting + queue->share.waiting >= config.max_queued ? VERDICT_FULL : VERDICT_QUEUE;
 }
 
 // ---- places
@@ -307,6 +322,25 @@ void queues_refused(struct queues *queues, struct str tenant, struct str run)
     if (at && !(*at)->stored) forget(queues, at);
 }
 
+struct run_slots *queues_slots(const struct queues *queues, struct str tenant, struct str run, struct run_queue **queue,
+                               enum place *place)
+{
+    struct placed **at = slot_of(queues, tenant, run);
+    if (!at) return NULL;
+    if (queue) *queue = (*at)->queue;
+    if (place) *place = (*at)->place;
+    return &(*at)->slots;
+}
+
+void queues_each(const struct queues *queues, void *context,
+                 void (*visit)(void *context, struct run_queue *queue, struct str run, enum place place,
+                               struct run_slots *slots))
+{
+    for (size_t i = 0; i < queues->size; i++)
+        for (struct placed *placed = queues->table[i]; placed; placed = placed->chain)
+            visit(context, placed->queue, placed->run, placed->place, &placed->slots);
+}
+
 int64_t queue_oldest_ms(const struct run_queue *queue)
 {
     return queue->first ? queue->first->at_ms : 0;
@@ -317,9 +351,9 @@ int64_t queue_oldest_ms(const struct run_queue *queue)
 static struct run_queue *next_of(const struct queues *queues, const struct queue_tenant *tenant)
 {
     struct run_queue *best = NULL;
-    if (!room_beside(queues, tenant)) return NULL;
+    if (!room_beside(queues, tenant) || tenant->share.yields) return NULL;
     for (struct run_queue *queue = tenant->queues; queue; queue = queue->next) {
-        if (!queue->first || queue->stuck || !room_in(queue)) continue;
+        if (!queue->first || queue->stuck || queue->share.yields || !room_in(queue)) continue;
         bool before = !best || queue->config.priority > best->config.priority ||
                       (queue->config.priority == best->config.priority && queue->first->order < best->first->order);
         if (before) best = queue;

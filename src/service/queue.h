@@ -39,6 +39,51 @@ enum place { PLACE_NONE = 0, PLACE_GATED, PLACE_WAITING, PLACE_RUNNING };
 
 struct placed; // a run
 
+// A limit that several engines share (share.c, slots.c): what the store says of it. All zero where there is one engine.
+enum { OTHERS_MAX = 16 };
+struct
+    waiting_elsewhere { // what another engine says of those that wait there; it is taken for gone when it says nothing for a while
+    uint64_t engine, version;
+    int64_t heard_ms;
+};
+struct queue_share {
+    size_t elsewhere;                                    // runs of others that count
+    size_t over;                                         // of all that count: those without a number below the limit
+    size_t waiting;                                      // runs that wait at others
+    int64_t oldest_ms;                                   // when the first of them arrived; 0 = none
+    bool yields;                                         // a place that is free is for one that waits elsewhere
+    bool unsettled;                                      // runs of ours may count and not be in the store
+    int64_t yields_since_ms, next_look_ms, next_reap_ms; // monotonic
+    size_t reaped;                                       // how far the last search for runs that are over came
+    uint8_t *taken;                                      // bit n: the number n
+    size_t taken_size;                                   // bytes
+    uint32_t *asked;                                     // numbers that are on their way to the store
+    size_t asked_count, asked_capacity;
+    struct waiting_elsewhere others[OTHERS_MAX];
+    size_t other_count;
+    bool said; // ours is in the store
+    int64_t said_oldest_ms, said_at_ms;
+    size_t said_waiting;
+};
+void share_release(struct queue_share *share);
+bool share_begin(struct queue_share *share,
+                 uint32_t limit) MUST_CHECK; // forgets all but what is asked for; false: no memory
+void share_mark(struct queue_share *share, uint32_t limit, uint32_t number); // it is taken
+// A number that is free and may be used, which is asked for from now on. false: none, or no memory.
+bool share_pick(struct queue_share *share, uint32_t limit, uint64_t random, uint32_t *out) MUST_CHECK;
+void share_asked(struct queue_share *share, uint32_t number); // it is stored, or will not be
+
+// What a run holds of them.
+enum hold { HOLD_NONE = 0, HOLD_NUMBER, HOLD_OVER };
+struct slot {
+    enum hold hold;
+    uint32_t number;
+    bool asked; // it is not stored yet
+};
+struct run_slots {
+    struct slot of_queue, of_tenant;
+};
+
 struct run_queue {
     struct run_queue *next;
     struct queue_tenant *tenant;
@@ -47,6 +92,7 @@ struct run_queue {
     size_t running, waiting;     // waiting: also those that wait for an approval
     struct placed *first, *last; // that wait for a place only, oldest first
     bool stuck;                  // nothing more in this pass
+    struct queue_share share;
     struct str name;
     char bytes[];
 };
@@ -55,6 +101,7 @@ struct queue_tenant {
     struct queue_tenant *next;
     struct tenant_limits limits;
     size_t running;
+    struct queue_share share;
     struct run_queue *queues;
     struct str name;
     char bytes[];
@@ -75,6 +122,7 @@ struct queue_tenant *queues_tenant(struct queues *queues, struct str tenant); //
 struct run_queue *queues_find(const struct queues *queues, struct str tenant, struct str name); // NULL: not seen yet
 // The queue `default` and those that were configured may be used.
 bool queues_known(const struct queues *queues, struct str tenant, struct str name);
+void queues_limit(struct queues *queues, struct queue_tenant *tenant, const struct tenant_limits *limits);
 // NULL: as if it had never been configured.
 enum code queues_configure(struct queues *queues, struct str tenant, struct str name, const struct queue_config *config,
                            struct error *err) MUST_CHECK;
@@ -90,6 +138,13 @@ enum code queues_place(struct queues *queues, struct str tenant, struct str name
 void queues_remove(struct queues *queues, struct str tenant, struct str run);
 void queues_confirm(struct queues *queues, struct str tenant, struct str run); // its start is stored
 void queues_refused(struct queues *queues, struct str tenant, struct str run); // its start was not stored
+// What the run holds; NULL: it stands nowhere here. `queue` and `place` may be NULL.
+struct run_slots *queues_slots(const struct queues *queues, struct str tenant, struct str run, struct run_queue **queue,
+                               enum place *place);
+// Each run that stands here.
+void queues_each(const struct queues *queues, void *context,
+                 void (*visit)(void *context, struct run_queue *queue, struct str run, enum place place,
+                               struct run_slots *slots));
 int64_t queue_oldest_ms(const struct run_queue *queue); // when the first that waits arrived; 0 = none waits
 
 // dequeueAndStart (ES-3d): gives places while there are any, one tenant after the other, the queue of the highest priority and

@@ -1,5 +1,5 @@
 // What admins do with queues and limits: stored first (notes "queue", key tenant|name, and "limit", key tenant), then in force.
-#include "service/inside.h"
+#include "service/slots.h"
 
 #include "base/civil.h"
 
@@ -40,17 +40,32 @@ static struct queueing *begin(struct call *call, enum operation operation, struc
 
 // ---- looking
 
+// With those of other engines, as far as there is a limit that they share. One that cannot be read is told as it was.
+static void look_elsewhere(const struct call *call, struct str name)
+{
+    struct limits limits;
+    struct error err = {0};
+    if (slots_apply(call->service, call->who.tenant, name, &limits) && slots_look(call->service, &limits, &err))
+        os_log(LOG_WARN, "limits not read tenant=%.*s why=\"%s\"", STR_ARG(call->who.tenant), err.message);
+}
+
 static bool queue_json(struct call *call, struct str name, struct json *out)
 {
     const struct queues *queues = &call->service->queues;
+    look_elsewhere(call, name);
     const struct run_queue *queue = queues_find(queues, call->who.tenant, name);
     struct queue_config config = queues_config(queues, call->who.tenant, name);
     struct str copy = arena_copy(&call->arena, name);
+    size_t running = queue ? queue->running + queue->share.elsewhere : 0;
+    size_t waiting = queue ? queue->waiting + queue->share.waiting : 0;
+    int64_t oldest_ms = queue ? queue_oldest_ms(queue) : 0;
+    if (queue && queue->share.oldest_ms && (!oldest_ms || queue->share.oldest_ms < oldest_ms))
+        oldest_ms = queue->share.oldest_ms;
     return copy.ptr && queue_config_write(&config, &call->arena, out) &&
            json_put(&call->arena, out, STR("name"), json_string(copy)) &&
-           json_put(&call->arena, out, STR("running"), json_int(queue ? (int64_t)queue->running : 0)) &&
-           json_put(&call->arena, out, STR("queued"), json_int(queue ? (int64_t)queue->waiting : 0)) &&
-           json_time(&call->arena, out, "oldestQueuedAt", queue ? queue_oldest_ms(queue) : 0);
+           json_put(&call->arena, out, STR("running"), json_int((int64_t)running)) &&
+           json_put(&call->arena, out, STR("queued"), json_int((int64_t)waiting)) &&
+           json_time(&call->arena, out, "oldestQueuedAt", oldest_ms);
 }
 
 static void answer_queue(struct call *call, struct str name)
@@ -203,10 +218,12 @@ void service_queue_pause(struct call *call, struct str name, bool paused)
 static void delete_on_engine(struct call *call)
 {
     struct queueing *q = call->state;
-    const struct run_queue *queue = queues_find(&call->service->queues, call->who.tenant, q->name);
     if (!is_there(call, q->name)) return;
-    if (queue && queue->waiting > 0) {
-        call_problem(call, 409, "QUEUE_NOT_EMPTY", "%zu runs wait in it", queue->waiting);
+    look_elsewhere(call, q->name);
+    const struct run_queue *queue = queues_find(&call->service->queues, call->who.tenant, q->name);
+    size_t waiting = queue ? queue->waiting + queue->share.waiting : 0;
+    if (waiting > 0) {
+        call_problem(call, 409, "QUEUE_NOT_EMPTY", "%zu runs wait in it", waiting);
         return;
     }
     q->remove = true;
@@ -243,8 +260,9 @@ static void answer_limits(struct call *call)
 {
     const struct queue_tenant *tenant = queues_tenant(&call->service->queues, call->who.tenant);
     struct json body;
+    if (tenant && tenant->limits.runs_in_flight) look_elsewhere(call, (struct str){0});
     if (tenant && tenant_limits_write(&tenant->limits, &call->arena, &body) &&
-        json_put(&call->arena, &body, STR("runsNow"), json_int((int64_t)tenant->running)))
+        json_put(&call->arena, &body, STR("runsNow"), json_int((int64_t)(tenant->running + tenant->share.elsewhere))))
         call_answer(call, 200, body);
     else
         no_memory(call);
@@ -265,8 +283,7 @@ static void limits_stored(void *context, enum code rc, const struct error *why)
         call_failed(call, rc ? why : &err);
         return;
     }
-    tenant->limits = q->limits;
-    call->service->queues.changed = true;
+    queues_limit(&call->service->queues, tenant, &q->limits);
     answer_limits(call);
 }
 

@@ -32,6 +32,7 @@ static void on_decision(void *context, const struct engine_decision *decision)
 
 static void on_refused(void *context, struct str tenant, struct str run, const struct error *why)
 {
+    slots_stored(context, tenant, run, false);
     queues_refused(&((struct service *)context)->queues, tenant, run);
     waits_refused(context, tenant, run, why);
 }
@@ -324,6 +325,8 @@ static enum code open_engine(struct service *service, struct error *err)
         .limits = engine_limits_default,
         .may_start = members_may_start,
         .may_start_context = service,
+        .ending = slots_ending,
+        .ending_context = service,
         .private_files = true,
         .observer = {.context = service,
                      .event = on_event,

@@ -152,7 +152,7 @@ struct call {
     void (*read)(struct call *call, struct store *store);
     struct str wait_tenant, wait_run, wait_signal;
     uint64_t wait_seq;     // of a run elsewhere: where it was
-    bool asked_again;      // of the engine, after another one was faster
+    uint8_t asked_again;   // of the engine, after another one was faster: how often
     int64_t wait_until_ms; // monotonic
     int wait_for;
 };

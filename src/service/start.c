@@ -5,7 +5,7 @@
 //   engine thread     the same request again? audit, start; answered when it is durable
 //
 // A reference that passed the first checks and comes to nothing leaves a run that was queued and failed (C-37).
-#include "service/inside.h"
+#include "service/slots.h"
 
 #include "contract/profile.h"
 
@@ -20,6 +20,8 @@ struct starting {
     struct digest key; // F3
     bool keyed;
     struct digest fingerprint, actual;
+    struct limits limits; // that several engines share, and what it holds of them
+    struct run_slots slots;
     bool alarm; // what came has another hash
     char run[129];
     void (*done)(struct call *call); // of a reference: call->done is refused_ref until its plan is compiled
@@ -142,15 +144,38 @@ static bool is_taken(struct call *call, struct str run)
     return run.len > 0 && store_head(call->service->store, call->who.tenant, run, &call->arena, &head, &err) == OK;
 }
 
+// Where several engines share a limit, what it says now is in the store, and a start takes a number of it along (slots.h).
+static enum code ask_for_place(struct call *call, enum queue_verdict *verdict, struct error *err)
+{
+    struct starting *starting = call->state;
+    struct service *service = call->service;
+    struct str tenant = call->who.tenant, queue = starting->given.queue;
+    bool gated = call->program->requires_approval;
+    bool shared = slots_apply(service, tenant, queue, &starting->limits);
+    enum code rc = shared ? slots_look(service, &starting->limits, err) : OK;
+    starting->slots = (struct run_slots){0};
+    *verdict = queues_ask(&service->queues, tenant, queue, gated);
+    if (!shared || gated || rc) return rc;
+    if (*verdict == VERDICT_START && !slots_pick(&starting->limits, &starting->slots))
+        *verdict = queues_ask(&service->queues, tenant, queue, gated); // it has none left, and says so
+    if (*verdict == VERDICT_DELAY) slots_beside(&starting->limits, &starting->slots);
+    return OK;
+}
+
 // Whether there is a place for it now (requirements §3.4: the last of the checks). A refusal answers the call.
 static bool find_place(struct call *call, struct start_request *request)
 {
     const struct starting *starting = call->state;
     const struct start_call *given = &starting->given;
     const struct queues *queues = &call->service->queues;
-    if (!limits_start(call)) return false;
+    struct error err = {0};
+    enum queue_verdict verdict;
+    if (!call->asked_again && !limits_start(call)) return false;
     request->queue = str_eq(given->queue, QUEUE_DEFAULT) ? (struct str){0} : given->queue;
-    enum queue_verdict verdict = queues_ask(queues, call->who.tenant, given->queue, call->program->requires_approval);
+    if (ask_for_place(call, &verdict, &err)) {
+        call_failed(call, &err);
+        return false;
+    }
     switch (verdict) {
     case VERDICT_START:
         break;
@@ -177,8 +202,22 @@ static enum code take_place(struct call *call, const struct start_request *reque
 {
     bool waits = request->program->requires_approval, queued = request->mode == MODE_QUEUE;
     enum place place = waits ? PLACE_GATED : queued ? PLACE_WAITING : PLACE_RUNNING;
-    return queues_place(&call->service->queues, request->tenant, request->queue, request->run, place, 0,
-                        os_now().wall_ms, err);
+    struct queues *queues = &call->service->queues;
+    enum code rc = queues_place(queues, request->tenant, request->queue, request->run, place, 0, os_now().wall_ms, err);
+    struct run_slots *slots = rc ? NULL : queues_slots(queues, request->tenant, request->run, NULL, NULL);
+    if (slots) *slots = ((struct starting *)call->state)->slots;
+    return rc;
+}
+
+static bool add_slots(struct call *call, struct start_request *request, struct note_put *notes)
+{
+    const struct starting *starting = call->state;
+    const struct run_slots *slots = &starting->slots;
+    size_t count =
+        slots_notes(&starting->limits, request->run, slots, true, false, &call->arena, &notes[request->note_count]);
+    request->notes = notes;
+    request->note_count += count;
+    return count > 0 || (!slots->of_queue.hold && !slots->of_tenant.hold);
 }
 
 static bool queue_is_known(struct call *call)
@@ -221,7 +260,7 @@ static void start_on_engine(struct call *call)
     struct starting *starting = call->state;
     struct start_call *given = &starting->given;
     struct error err = {0};
-    struct note_put notes[2];
+    struct note_put notes[2 + SLOTS_MAX];
     if (made_before(call)) return;
     if (service->members.several && service->members.mine == 0) { // it has joined, and others are about to give it some
         call->answer.retryable = true;
@@ -247,8 +286,12 @@ static void start_on_engine(struct call *call)
         request.notes = notes;
         request.note_count++;
     }
+    if (!rc && !add_slots(call, &request, notes)) rc = error_set(&err, E_NOMEM, "out of memory");
     if (!rc) rc = engine_start(service->engine, &request, starting->run, &err);
-    if (!rc) rc = take_place(call, &request, &err);
+    if (rc)
+        slots_settled(&starting->limits, &starting->slots, false);
+    else
+        rc = take_place(call, &request, &err);
     if (!rc) rc = audit_call(call, OPERATION_RUN_START, str_from(starting->run), (struct str){0}, &err);
     int64_t until = os_now().mono_ms + (given->wait_ms > 0 ? given->wait_ms : 30000);
     enum wait_for wait_for = given->wait_ms > 0 ? WAIT_ENDED : WAIT_STORED;

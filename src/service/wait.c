@@ -104,9 +104,10 @@ void waits_refused(struct service *service, struct str tenant, struct str run, c
             continue;
         }
         unlink_call(service, at);
-        // The same request at another engine was faster: asked once more, it is answered with what that one made.
-        bool again = why->code == E_CONFLICT && service->members.several && !call->asked_again;
-        call->asked_again = true;
+        // Another engine was faster: with the same request, which is answered with what that one made, or with a place in a queue.
+        enum { AGAIN_MAX = 8 };
+        bool again = why->code == E_CONFLICT && service->members.several && call->asked_again < AGAIN_MAX;
+        call->asked_again++;
         if (again)
             service_post(call, call->work);
         else

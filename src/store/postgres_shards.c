@@ -11,8 +11,8 @@ enum code pg_fenced(struct pg_store *store, struct error *err)
     return shard_fenced(&store->base, err);
 }
 
-// Whoever could not renew while the server was away, or while another took its place, is not dead for that: as long as a lease after we have
-// found it again nobody is taken for dead here. (A server that was started says so itself; one that was a standby does not.)
+// Whoever could not renew while the server was away, or while another took its place, is not dead for that: nobody is taken for dead here
+// for a lease's time after we have found it again. (A server that was started says so itself; one that was a standby does not.)
 static bool is_patient(const struct pg_store *store)
 {
     return os_now().mono_ms < store->patient_until_ms;

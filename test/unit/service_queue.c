@@ -255,6 +255,74 @@ static void configuration_is_read_strictly(void)
     check_config("[]", "an object is needed");
 }
 
+static void numbers_of_a_shared_limit_are_given_once(void)
+{
+    struct queue_share share = {0};
+    uint32_t number, seen = 0;
+    CHECK(share_begin(&share, 5));
+    share_mark(&share, 5, 2);
+    share_mark(&share, 5, 7); // of a limit that was higher
+    for (int i = 0; i < 4; i++) {
+        CHECK(share_pick(&share, 5, 1000 + (uint64_t)i, &number));
+        CHECK(number < 5 && number != 2 && !(seen >> number & 1));
+        seen |= 1u << number;
+    }
+    CHECK(!share_pick(&share, 5, 3, &number));
+    // What is on its way to the store counts although the store does not say so yet.
+    CHECK(share_begin(&share, 5));
+    CHECK(share_pick(&share, 5, 0, &number));
+    CHECK_INT(number, 2);
+    CHECK(!share_pick(&share, 5, 0, &number));
+    share_asked(&share, 4);
+    CHECK(share_begin(&share, 5));
+    CHECK(share_pick(&share, 5, 0, &number));
+    CHECK_INT(number, 4);
+    share_release(&share);
+    // Each that counts without a number takes one away.
+    CHECK(share_begin(&share, 3));
+    share.over = 2;
+    CHECK(share_pick(&share, 3, 77, &number));
+    CHECK_INT(number, 0);
+    CHECK(!share_pick(&share, 3, 77, &number));
+    share.over = 3;
+    CHECK(!share_pick(&share, 3, 77, &number));
+    share_release(&share);
+}
+
+static void runs_of_other_engines_count_and_those_that_wait_there_are_not_overtaken(void)
+{
+    begin();
+    configure("t", "q", (struct queue_config){.policy = POLICY_QUEUE, .max_running = 2, .max_queued = 3});
+    configure("t", "r", (struct queue_config){.policy = POLICY_REJECT, .max_running = 1});
+    struct run_queue *q = queues_find(&queues, STR("t"), STR("q")), *r = queues_find(&queues, STR("t"), STR("r"));
+    CHECK(q->share.unsettled && r->share.unsettled);
+    q->share.elsewhere = 1;
+    CHECK_INT(queues_ask(&queues, STR("t"), STR("q"), false), VERDICT_START);
+    q->share.elsewhere = 2;
+    CHECK_INT(queues_ask(&queues, STR("t"), STR("q"), false), VERDICT_QUEUE);
+    r->share.elsewhere = 1;
+    CHECK_INT(queues_ask(&queues, STR("t"), STR("r"), false), VERDICT_REJECT);
+    place("t", "q", "a", PLACE_WAITING);
+    CHECK_INT(reconcile(), 0);
+    q->share.elsewhere = 1;
+    q->share.waiting = 2;
+    q->share.oldest_ms = 500;
+    CHECK_INT(queues_ask(&queues, STR("t"), STR("q"), false), VERDICT_FULL);
+    q->share.yields = true; // it is somebody else's turn
+    CHECK_INT(reconcile(), 0);
+    q->share.yields = false;
+    CHECK_INT(reconcile(), 1);
+    // The limit of a tenant.
+    struct queue_tenant *tenant = queues_tenant(&queues, STR("t"));
+    queues_limit(&queues, tenant, &(struct tenant_limits){.runs_in_flight = 4});
+    CHECK(tenant->share.unsettled);
+    tenant->share.elsewhere = 2;
+    CHECK_INT(queues_ask(&queues, STR("t"), STR(""), false), VERDICT_START);
+    tenant->share.elsewhere = 3;
+    CHECK_INT(queues_ask(&queues, STR("t"), STR(""), false), VERDICT_QUEUE);
+    queues_release(&queues);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -268,6 +336,8 @@ int main(int argc, char **argv)
         TEST(runs_found_again_stand_by_age_ES_3h),
         TEST(a_refused_start_gives_its_place_back),
         TEST(configuration_is_read_strictly),
+        TEST(numbers_of_a_shared_limit_are_given_once),
+        TEST(runs_of_other_engines_count_and_those_that_wait_there_are_not_overtaken),
     };
     return test_main("service_queue", tests, ARRAY_COUNT(tests), argc, argv);
 }
