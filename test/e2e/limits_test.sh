@@ -33,7 +33,7 @@ test_limits_hold_over_all_engines_and_nobody_starves_ES_3a_ES_3b_ES_3c() {
     two_engines
     queue q1 '{"policy":"QUEUE","maxRunning":1}'
     queue q3 '{"policy":"QUEUE","maxRunning":3}'
-    effect_plan 'sleep 0.2' >long.json
+    effect_plan 'sleep 0.4' >long.json
     effect_plan "while [ ! -e $PWD/all ]; do sleep 0.02; done" >first.json
     begin two q1-00-two q1 first.json
     for i in $(seq 10 15); do begin one "q1-$i-one" q1; begin two "q1-$i-two" q1; begin two "q3-$i-two" q3 long.json; begin one "q3-$i-one" q3 long.json; done
