@@ -347,7 +347,7 @@ static bool is_behind(struct ask *ask, const struct run_head *head)
 static void find_run(struct call *call, struct store *store)
 {
     struct ask *ask = call->context;
-    struct run_head head;
+    struct run_head head = {0};
     struct error err = {0};
     enum code rc = E_NOT_FOUND;
     if (call->who.tenant.len > 0) // nobody's token: nothing is there

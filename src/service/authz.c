@@ -118,5 +118,8 @@ bool service_allows(struct call *call, enum operation operation, const struct ru
                                       .project = head->ids.project,
                                       .environment = head->ids.environment,
                                       .exists = true};
-    return service_may(call, operation, &object, reason);
+    if (!service_may(call, operation, &object, reason)) return false;
+    if (!object.exists)
+        call_problem(call, 404, "NOT_FOUND", "there is no such thing here"); // the rule is of places, not of runs
+    return object.exists;
 }

@@ -32,35 +32,35 @@ struct service_settings {
     struct fetch_policy *fetch;        // NULL: no plan is fetched from anywhere
     uint32_t readers;                  // threads; 0 = 2
     uint32_t processes;                // of steps at once; 0 = 64
-    bool local_steps;                  // steps without a pool run in this process's children
     const struct remote_route *routes; // which steps go to which pools of workers
     size_t route_count;
     int64_t lease_ms;          // of a task that a worker has; 0 = 30 s
     int64_t engine_lease_ms;   // how long other engines of the store wait before they take this one for dead; 0 = 10 s
-    uint32_t calls_max;        // waiting for the engine at once; more are refused (OVERLOADED). 0 = 10,000
     int64_t write_budget_ms;   // 0 = 3000
     const struct json *config; // [serve] of the configuration, as it stands there; may be NULL
-    bool confinement_said;     // in the configuration; without a word steps are confined as far as the kernel can
     const struct tool_confinement *confinement; // of steps that run here; both as in tool_options, and live as long
     const struct tool_secrets *secrets;
-    struct json credentials;   // of the tasks of playbooks, by name (docs/format/task.md); type 0 = none
-    struct str tools_dir;      // executables that are further tools of playbooks; empty = none
-    uint32_t calls_per_tenant; // of calls_max; more are refused (TENANT_OVERLOADED). 0 = as many as calls_max
+    struct json credentials; // of the tasks of playbooks, by name (docs/format/task.md); type 0 = none
+    struct str tools_dir;    // executables that are further tools of playbooks; empty = none
     // What is refused first (OVERLOADED), so that signals still get through, answers stay quick and memory bounded:
-    uint32_t starts_max;   // new runs that wait for the engine at once. 0 = 1000
-    uint32_t reads_max;    // calls that wait for a reader. 0 = 2000
-    uint32_t resident_max; // new runs when so many have not ended. 0 = 100,000
-    uint32_t runs_max;     // in flight at once, of all tenants; more wait in their queues. 0 = no limit
+    uint32_t starts_max;       // new runs that wait for the engine at once. 0 = 1000
+    uint32_t reads_max;        // calls that wait for a reader. 0 = 2000
+    uint32_t resident_max;     // new runs when so many have not ended. 0 = 100,000
+    uint32_t runs_max;         // in flight at once, of all tenants; more wait in their queues. 0 = no limit
+    uint32_t calls_max;        // waiting for the engine at once; more are refused (OVERLOADED). 0 = 10,000
+    uint32_t calls_per_tenant; // of calls_max; more are refused (TENANT_OVERLOADED). 0 = as many as calls_max
     // for the door in front of it
     const struct str *listen, *hosts;
     size_t listen_count, host_count;
     struct str tls_certificate, tls_key;
-    bool insecure;
     const struct service_otlp *otlp;   // NULL: traces go nowhere
     const struct json *sinks;          // array (docs/format/bus.md); NULL: none
     int64_t drain_ms;                  // -1: not given
     uint32_t connections, per_address; // 0: what net has
     uint32_t streams_per_token;        // 0 = 16
+    bool local_steps;                  // steps without a pool run in this process's children
+    bool confinement_said; // in the configuration; without a word steps are confined as far as the kernel can
+    bool insecure;         // no TLS where other machines can reach it
 };
 
 // One member of [serve] (docs/format/serve.md) into the settings; what it points to is in `arena` or borrows `value`.
@@ -223,8 +223,8 @@ void service_wait(struct call *call, struct str run, int64_t wait_ms,
 bool service_status(const struct run_head *head, struct arena *arena, struct json *out) MUST_CHECK;
 // Within what `who` may see, and within the place of the path.
 bool service_sees(const struct call *call, const struct run_ids *ids);
-// Whether `who` may do `operation` with this run; answers the call when not. A run that is absent and one of another tenant look
-// the same.
+// Whether `who` may do `operation` with this run; answers the call when not. A run that is absent (NULL) and one of another tenant
+// look the same, whatever the rule of the operation is about: true means that the run is there.
 bool service_allows(struct call *call, enum operation operation, const struct run_head *head, struct str reason);
 
 // Removes an ended run, the runs it started and their files, once two people have asked for it with a reason.

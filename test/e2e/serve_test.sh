@@ -115,6 +115,15 @@ test_events_stream_resumes_where_it_stopped() {
     has rest 'event: RunCompleted'
 }
 
+test_the_stream_of_a_run_that_is_not_there_is_refused() {
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$noop"),\"runId\":\"r1\"}" 'Prefer: wait=20' && answers 200
+    for path in /v1/runs/r2 /v1/t/default/p/other/e/default/runs/r1; do
+        status=$(curl -s -m 5 -o body -w '%{http_code}' -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' "$url$path/events")
+        answers 404 && code_is NOT_FOUND
+    done
+}
+
 test_logs_are_those_of_the_last_attempt_unless_another_is_named() {
     serve
     retried='{"stepId":"a","kind":"shell","retry":{"maxAttempts":3,"delay":"1ms"},"with":{"command":"echo try >>'$PWD'/tries; echo $(wc -l <'$PWD'/tries); [ $(wc -l <'$PWD'/tries) = 3 ]"}}'
