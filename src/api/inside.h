@@ -42,8 +42,8 @@ enum route_flags {
 struct route {
     const char *method, *pattern; // "{x}" stands for one segment
     unsigned flags;
-    void (*handle)(struct ask *ask); // net thread: must be quick
     uint32_t body_max;               // 0 = 1 MiB
+    void (*handle)(struct ask *ask); // net thread: must be quick
     const char *summary;             // for people
     const char *query;               // names of its parameters, with blanks between them
     const char *body, *answer;       // names in the components of openapi.json; NULL = none

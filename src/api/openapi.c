@@ -60,7 +60,7 @@ static bool put_route(struct ask *ask, struct json *paths, const struct route *r
 {
     struct json operation = json_object(), *path = NULL;
     char method[16] = "";
-    for (size_t i = 0; route->method[i] && i < sizeof(method) - 1; i++)
+    for (size_t i = 0; i < sizeof(method) - 1 && route->method[i]; i++)
         method[i] = (char)(route->method[i] + ('a' - 'A'));
     bool ok = ask_text(ask, &operation, "summary", str_from(route->summary)) &&
               put_parameters(ask, &operation, route) && put_body(ask, &operation, route) &&

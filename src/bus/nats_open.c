@@ -20,10 +20,10 @@ struct address {
 // nats://HOST[:PORT] or tls://HOST[:PORT]. Who we are is never part of it: an address is shown in messages.
 static enum code read_address(struct str url, struct address *out, struct error *err)
 {
-    struct str rest = url, port = STR("4222");
+    struct str port = STR("4222");
     out->tls = str_starts(url, STR("tls://"));
     if (!out->tls && !str_starts(url, STR("nats://"))) return error_set(err, E_INVALID, "must be nats:// or tls://");
-    rest = str_slice(url, out->tls ? 6 : 7, url.len);
+    struct str rest = str_slice(url, out->tls ? 6 : 7, url.len);
     if (str_ends(rest, STR("/"))) rest = str_slice(rest, 0, rest.len - 1);
     bool literal = rest.len && rest.ptr[0] == '[';
     size_t colon = str_find(rest, ':', literal ? str_find(rest, ']', 0) : 0);
@@ -73,9 +73,9 @@ static enum code greet(struct nats *nats, const struct nats_call *call, const st
     struct str connect;
     arena_reset(arena);
     enum code rc = nats_await(nats, FRAME_INFO, (struct str){0}, deadline, &frame, err);
-    // A copy, because reading goes on.
-    struct str text = rc ? (struct str){0} : arena_copy(arena, frame.text);
-    if (!rc) rc = text.ptr ? json_parse(text, NULL, arena, &info, err) : error_set(err, E_NOMEM, "no memory");
+    if (rc) return rc;
+    struct str text = arena_copy(arena, frame.text); // because reading goes on
+    rc = text.ptr ? json_parse(text, NULL, arena, &info, err) : error_set(err, E_NOMEM, "no memory");
     if (rc) return rc;
     const struct json *tls = json_key(&info, "tls_required");
     const struct json *headers = json_key(&info, "headers");

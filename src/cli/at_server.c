@@ -215,7 +215,7 @@ int run_at_server(struct cli *cli, const struct document *document)
     struct session session;
     struct run_head head;
     struct error err = {0};
-    struct str run, id = args_text(&cli->args, FLAG_RUN_ID, "");
+    struct str run = {0}, id = args_text(&cli->args, FLAG_RUN_ID, "");
     enum code rc = E_NOT_FOUND;
     int code = check_flags(cli);
     if (!code) code = session_open(&session, cli, STORE_READ);

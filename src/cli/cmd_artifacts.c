@@ -112,7 +112,7 @@ static enum code hash_of(struct session *session, const struct run_ids *ids, con
     while (!rc && !(rc = next_bytes(&reading, &piece, err)) && piece.len > 0) buf_add(&text, piece);
     close_file(&reading);
     if (!rc && !buf_ok(&text)) rc = error_set(err, E_LIMIT, "%.*s has grown too large", STR_ARG(artifact->path));
-    *out = rc ? (struct digest){0} : sha256(buf_str(&text));
+    if (!rc) *out = sha256(buf_str(&text));
     buf_release(&text);
     return rc;
 }
@@ -123,7 +123,7 @@ static const char *state_of(struct artifacts *all, const struct artifact *artifa
     const struct run_ids *ids = &all->card.head.ids;
     struct str sha = json_text(json_key(artifact->ref, "sha256"));
     struct error err = {0};
-    struct digest digest;
+    struct digest digest = {0};
     char hex[SHA256_HEX + 1];
     int64_t size = 0;
     enum code rc = size_of(session, ids, artifact, &size, &err);

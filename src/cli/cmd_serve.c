@@ -298,7 +298,7 @@ static void close_all(struct serving *serving, int64_t drain_ms)
 int command_serve(struct cli *cli)
 {
     struct serving serving = {.cli = cli, .watchdog_ms = os_watchdog_ms()};
-    int64_t drain;
+    int64_t drain = 0;
     const char *url;
     int code = session_url(cli, &url);
     if (!code) code = read_settings(&serving, &drain);

@@ -68,8 +68,8 @@ static int report_copy(struct cli *cli, const struct copy_report *report, const 
     if (report->fault_count) buf_printf(&text, ", %zu left out", report->fault_count);
     buf_printf(&text, ": %llu events, %llu blobs, %llu files", (unsigned long long)report->event_count,
                (unsigned long long)report->blob_count, (unsigned long long)report->file_count);
-    if (notes->put_count + notes->removed_count)
-        buf_printf(&text, ", %llu notes", (unsigned long long)(notes->put_count + notes->removed_count));
+    unsigned long long note_count = notes->put_count + notes->removed_count;
+    if (note_count) buf_printf(&text, ", %llu notes", note_count);
     buf_printf(&text, "; the copy is %s\n", intact ? "intact" : "damaged");
     cli_print(cli, &text);
     buf_release(&text);

@@ -140,7 +140,8 @@ static struct str host_of(struct str url)
 struct str run_ref_format(const struct run_ref *ref, struct str type, struct arena *arena)
 {
     struct run_ref copy = *ref;
-    struct str place = ref->provider == PROVIDER_MOCK ? (struct str){0} : *place_of(&copy);
+    struct str place = {0};
+    if (ref->provider != PROVIDER_MOCK) place = *place_of(&copy);
     if (ref->provider == PROVIDER_CONDUCTOR) place = host_of(place);
     if (ref->provider == PROVIDER_CAIRN && place.len == 0) place = STR("local");
     const struct str parts[] = {str_from(provider_name(ref->provider)),

@@ -81,7 +81,6 @@ static enum code read_items(const struct json *given, struct arena *arena, struc
     if (!json_is(given, JSON_ARRAY))
         return error_set(err, E_INVALID, "the items of fan_out are no JSON list%s%s", local.code ? ": " : "",
                          local.code ? local.message : "");
-    // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): nothing is no array for json_is
     if (given->count > FAN_OUT_MAX)
         return error_set(err, E_LIMIT, "fan_out has %u items; %d are the most", given->count, FAN_OUT_MAX);
     return json_copy(arena, given, out) ? OK : no_memory(err);
@@ -317,11 +316,11 @@ struct str engine_child(const struct engine *engine, struct str tenant, struct s
                         struct arena *arena)
 {
     const struct resident *parent = resident_find(engine, tenant, run);
-    if (!parent) return (struct str){0};
-    if (!kernel_fans_out(parent->run, step)) return index ? (struct str){0} : kernel_child_id(parent->run, step, arena);
+    const struct str none = {0};
+    if (!parent) return none;
+    if (!kernel_fans_out(parent->run, step)) return index ? none : kernel_child_id(parent->run, step, arena);
     const struct fan *fan = find_fan(parent, step, parent->run->steps[step].logical);
-    // cppcheck-suppress internalAstError ; it loses its way in the compound literal
-    return fan && index < fan->items.count ? kernel_fan_child(fan->group, index, arena) : (struct str){0};
+    return fan && index < fan->items.count ? kernel_fan_child(fan->group, index, arena) : none;
 }
 
 enum code fan_start(struct engine *engine, struct resident *parent, const struct effect *effect, struct error *err)

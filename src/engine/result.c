@@ -322,7 +322,8 @@ static enum code outcome_value(struct engine *engine, struct queued *queued, con
     if (!need_arena(queued)) return no_memory(err);
     enum code rc = json_parse(output, &json_limits_default, &engine->turn, &outcome, &local);
     if (rc == E_NOMEM) return no_memory(err);
-    struct str status = rc ? (struct str){0} : json_text(json_key(&outcome, "status"));
+    struct str status = {0};
+    if (!rc) status = json_text(json_key(&outcome, "status"));
     if (rc || (!str_is(status, "ok") && !str_is(status, "error"))) {
         outcome_fault(queued, rc == E_LIMIT ? "PAYLOAD_TOO_LARGE" : "OUTPUT_NOT_JSON",
                       STR("what the tool gave is not an outcome"));

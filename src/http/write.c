@@ -134,8 +134,9 @@ size_t http_chunk_head(size_t size, char out[HTTP_CHUNK_HEAD])
     size_t len = 1;
     while (len < 2 * sizeof(size) && size >> 4 * len) len++;
     for (size_t i = 0; i < len; i++) out[i] = digits[size >> 4 * (len - 1 - i) & 15];
-    memcpy(out + len, "\r\n", 2);
-    return len + 2;
+    out[len++] = '\r';
+    out[len++] = '\n';
+    return len;
 }
 
 void http_date(int64_t seconds, char out[HTTP_DATE_SIZE])

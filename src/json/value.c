@@ -1,5 +1,7 @@
 #include "json/internal.h"
 
+#undef json_is // the analyzer's
+
 const struct json_limits json_limits_default = {
     .size_max = 8 * 1024 * 1024,
     .depth_max = 64,

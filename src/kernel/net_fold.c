@@ -79,7 +79,7 @@ static enum code token_arrives(struct run *run, uint32_t place, const struct jso
     }
     p->token = true;
     ready_push(run, place);
-    if (!json_is(args, JSON_OBJECT) || args->count == 0) return OK;
+    if (!args || args->type != JSON_OBJECT || args->count == 0) return OK;
     struct json merged = json_object(), copy; // the later token's arguments win
     bool ok = json_copy(&p->token_memory, args, &copy);
     for (uint32_t i = 0; ok && i < p->token_args.count; i++)

@@ -56,7 +56,7 @@
     X(return, PGTransactionStatusType, PQtransactionStatus, (const PGconn *p0), (p0))
 
 static struct {
-#define X(give, type, name, parameters, arguments) type(*name) parameters;
+#define X(give, type, name, parameters, arguments) __typeof__(name) *(name);
     PQ_LIST(X)
 #undef X
 } pq;

@@ -3,32 +3,32 @@
 
 struct member_rule {
     enum step_kind kind;
-    const char *name;
     enum json_type type; // 0 = any
+    const char *name;
 };
 
 static const struct member_rule rules[] = {
-    {STEP_ECHO, "message", 0},
-    {STEP_MERGE, "message", 0},
-    {STEP_EXEC, "argv", JSON_ARRAY},
-    {STEP_EXEC, "env", JSON_OBJECT},
-    {STEP_EXEC, "cwd", JSON_STRING},
-    {STEP_EXEC, "stdin", 0},
-    {STEP_SHELL, "command", JSON_STRING},
-    {STEP_SHELL, "env", JSON_OBJECT},
-    {STEP_SHELL, "cwd", JSON_STRING},
-    {STEP_SCRIPT, "code", JSON_STRING},
-    {STEP_SCRIPT, "env", JSON_OBJECT},
-    {STEP_SCRIPT, "cwd", JSON_STRING},
-    {STEP_SCRIPT, "args", JSON_ARRAY},
-    {STEP_WAIT, "durationMs", JSON_INT},
-    {STEP_WAIT, "until", JSON_STRING},
-    {STEP_APPROVAL, "message", JSON_STRING},
-    {STEP_APPROVAL, "timeoutMs", JSON_INT},
-    {STEP_APPROVAL, "onTimeout", JSON_STRING},
-    {STEP_SUBRUN, "inputs", JSON_OBJECT},
-    {STEP_SUBRUN, "arguments", JSON_STRING},
-    {STEP_CANCEL, "reason", JSON_STRING},
+    {STEP_ECHO, 0, "message"},
+    {STEP_MERGE, 0, "message"},
+    {STEP_EXEC, JSON_ARRAY, "argv"},
+    {STEP_EXEC, JSON_OBJECT, "env"},
+    {STEP_EXEC, JSON_STRING, "cwd"},
+    {STEP_EXEC, 0, "stdin"},
+    {STEP_SHELL, JSON_STRING, "command"},
+    {STEP_SHELL, JSON_OBJECT, "env"},
+    {STEP_SHELL, JSON_STRING, "cwd"},
+    {STEP_SCRIPT, JSON_STRING, "code"},
+    {STEP_SCRIPT, JSON_OBJECT, "env"},
+    {STEP_SCRIPT, JSON_STRING, "cwd"},
+    {STEP_SCRIPT, JSON_ARRAY, "args"},
+    {STEP_WAIT, JSON_INT, "durationMs"},
+    {STEP_WAIT, JSON_STRING, "until"},
+    {STEP_APPROVAL, JSON_STRING, "message"},
+    {STEP_APPROVAL, JSON_INT, "timeoutMs"},
+    {STEP_APPROVAL, JSON_STRING, "onTimeout"},
+    {STEP_SUBRUN, JSON_OBJECT, "inputs"},
+    {STEP_SUBRUN, JSON_STRING, "arguments"},
+    {STEP_CANCEL, JSON_STRING, "reason"},
 };
 
 bool step_kind_takes(enum step_kind kind, struct str member, const struct json *value)

@@ -69,8 +69,7 @@ static struct json loop_of(struct playbook *pb, const struct json *loop)
 {
     struct json made = object_at(loop), spec = object_at(loop), in = text("{{ args." ROWS " }}");
     const struct json *given = json_key(loop, "spec"), *most = inside(given, "max_in_flight");
-    // cppcheck-suppress nullPointerRedundantCheck ; nothing is no integer for json_is
-    bool several = json_is(most, JSON_INT) ? most->integer > 1 : most != NULL;
+    bool several = most && (most->type != JSON_INT || most->integer > 1);
     give(pb, &spec, "mode", text(several ? "parallel" : "sequential"));
     if (most) give(pb, &spec, "max_in_flight", *most);
     for (uint32_t i = 0; json_is(given, JSON_OBJECT) && i < given->count; i++)

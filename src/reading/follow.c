@@ -515,7 +515,10 @@ struct follower *follower_open(const struct follower_options *options, int64_t n
 void follower_close(struct follower *follower)
 {
     if (!follower) return;
-    while (follower->newest) forget(follower->newest);
+    for (struct followed *one = follower->newest, *next; one; one = next) {
+        next = one->older;
+        forget(one);
+    }
     forget_programs(follower);
     arena_release(&follower->page);
     arena_release(&follower->scratch);

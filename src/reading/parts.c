@@ -78,7 +78,6 @@ static bool refers(const struct moment *moment, const struct digest *wanted)
     const struct json *parts = moment->start ? &moment->start->parts : NULL;
     for (uint32_t i = 0; json_is(parts, JSON_ARRAY) && i < parts->count; i++) {
         struct digest part;
-        // NOLINTNEXTLINE(clang-analyzer-core.NullDereference): nothing is no array for json_is
         if (digest_parse(json_text(json_key(&parts->items[i], "sha256")), &part) && digest_eq(&part, wanted))
             return true;
     }

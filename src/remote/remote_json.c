@@ -143,19 +143,22 @@ static enum code read_process(const struct json *task, struct arena *arena, stru
                               struct error *err)
 {
     struct str *argv = NULL, (*env)[2] = NULL, (*secrets)[2] = NULL;
+    size_t env_count = 0, secret_count = 0;
     enum code rc = strings(json_key(task, "argv"), arena, &argv, &request->argc, err);
     if (!rc && request->argc == 0) rc = bad(err, "a task without argv");
-    if (!rc) rc = pairs(json_key(task, "env"), arena, &env, &request->env_count, err);
-    if (!rc) rc = pairs(json_key(task, "secrets"), arena, &secrets, &request->secret_count, err);
+    if (!rc) rc = pairs(json_key(task, "env"), arena, &env, &env_count, err);
+    if (!rc) rc = pairs(json_key(task, "secrets"), arena, &secrets, &secret_count, err);
     if (rc) return rc;
-    struct tool_env *envs = ARENA_ARRAY(arena, request->env_count + 1, struct tool_env);
-    struct secret_ref *refs = ARENA_ARRAY(arena, request->secret_count + 1, struct secret_ref);
+    struct tool_env *envs = ARENA_ARRAY(arena, env_count + 1, struct tool_env);
+    struct secret_ref *refs = ARENA_ARRAY(arena, secret_count + 1, struct secret_ref);
     if (!envs || !refs) return error_set(err, E_NOMEM, "out of memory");
-    for (size_t i = 0; i < request->env_count; i++) envs[i] = (struct tool_env){env[i][0], env[i][1]};
-    for (size_t i = 0; i < request->secret_count; i++) refs[i] = (struct secret_ref){secrets[i][0], secrets[i][1]};
+    for (size_t i = 0; i < env_count; i++) envs[i] = (struct tool_env){env[i][0], env[i][1]};
+    for (size_t i = 0; i < secret_count; i++) refs[i] = (struct secret_ref){secrets[i][0], secrets[i][1]};
     request->argv = argv;
     request->env = envs;
+    request->env_count = env_count;
     request->secrets = refs;
+    request->secret_count = secret_count;
     request->input = json_text(json_key(task, "stdin"));
     request->cwd = json_text(json_key(task, "cwd"));
     return OK;

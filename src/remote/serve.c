@@ -254,14 +254,15 @@ static void wait_or_answer(struct remote *r, struct waiter *w)
 static bool keep_strings(struct arena *arena, const struct json *list, const char *key, const struct str **out,
                          size_t *count)
 {
-    *count = json_is(list, JSON_ARRAY) ? list->count : 0;
-    struct str *all = ARENA_ARRAY(arena, *count + 1, struct str);
-    for (size_t i = 0; all && i < *count; i++) {
+    size_t given = json_is(list, JSON_ARRAY) ? list->count : 0;
+    struct str *all = ARENA_ARRAY(arena, given + 1, struct str);
+    for (size_t i = 0; all && i < given; i++) {
         struct str text = json_text(key ? json_key(&list->items[i], key) : &list->items[i]);
         all[i] = arena_copy(arena, text);
         if (!all[i].ptr) all = NULL;
     }
     *out = all;
+    *count = given;
     return all != NULL;
 }
 

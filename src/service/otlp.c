@@ -73,7 +73,8 @@ static enum code trace_text(struct store *store, const struct feed_item *item, s
     buf_init(&text, (size_t)64 << 20);
     if (!rc) rc = reading_trace(store, &head, READING_NOW, &folded.view, arena, &trace, err);
     if (!rc) json_write(&text, &trace);
-    *out = rc || !buf_ok(&text) ? (struct str){0} : arena_copy(arena, buf_str(&text));
+    *out = (struct str){0};
+    if (!rc && buf_ok(&text)) *out = arena_copy(arena, buf_str(&text));
     if (!rc && out->len == 0) rc = error_set(err, E_NOMEM, "out of memory");
     buf_release(&text);
     folded_release(&folded);

@@ -364,15 +364,13 @@ static struct run_queue *next_of(const struct queues *queues, const struct queue
 // Round robin: the first tenant after the one that was served last.
 static struct run_queue *next_in_turn(struct queues *queues)
 {
-    struct queue_tenant *begin = queues->served && queues->served->next ? queues->served->next : queues->tenants;
-    struct queue_tenant *tenant = begin;
-    if (!begin) return NULL;
-    do {
-        struct run_queue *queue = next_of(queues, tenant);
-        if (queue) return queue;
-        tenant = tenant->next ? tenant->next : queues->tenants;
-    } while (tenant != begin);
-    return NULL;
+    const struct queue_tenant *served = queues->served, *end = served ? served->next : NULL;
+    struct run_queue *queue = NULL;
+    for (const struct queue_tenant *tenant = end; !queue && tenant; tenant = tenant->next)
+        queue = next_of(queues, tenant);
+    for (const struct queue_tenant *tenant = queues->tenants; !queue && tenant && tenant != end; tenant = tenant->next)
+        queue = next_of(queues, tenant);
+    return queue;
 }
 
 static void move(struct queues *queues, struct placed *placed, enum place place)

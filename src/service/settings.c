@@ -14,6 +14,7 @@ struct reading {
 
 static enum code wrong(const struct reading *r, const struct json *at, const char *what)
 {
+    INVARIANT(r->value);
     const struct json *place = at && at->line ? at : r->value;
     return error_at(r->err, E_INVALID, place->line, place->column, "%s %s", r->name, what);
 }
@@ -21,7 +22,7 @@ static enum code wrong(const struct reading *r, const struct json *at, const cha
 static bool is_text(const struct json *value)
 {
     struct str text = json_text(value);
-    return json_is(value, JSON_STRING) && text.len > 0 && str_find(text, '\0', 0) == text.len;
+    return text.len > 0 && str_find(text, '\0', 0) == text.len;
 }
 
 // Ends in NUL, so that it can be a path.
@@ -41,7 +42,7 @@ static enum code read_path(const struct reading *r, const struct json *value, st
 
 static enum code read_number(const struct reading *r, const struct json *value, int64_t low, int64_t high, int64_t *out)
 {
-    if (!json_is(value, JSON_INT) || value->integer < low || value->integer > high)
+    if (value->type != JSON_INT || value->integer < low || value->integer > high)
         return error_at(r->err, E_INVALID, value->line, value->column, "%s must be a whole number from %lld to %lld",
                         r->name, (long long)low, (long long)high);
     *out = value->integer;

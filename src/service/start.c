@@ -171,7 +171,8 @@ static bool find_place(struct call *call, struct start_request *request)
     struct error err = {0};
     enum queue_verdict verdict;
     if (!call->asked_again && !limits_start(call)) return false;
-    request->queue = str_eq(given->queue, QUEUE_DEFAULT) ? (struct str){0} : given->queue;
+    request->queue = given->queue;
+    if (str_eq(given->queue, QUEUE_DEFAULT)) request->queue = (struct str){0};
     if (ask_for_place(call, &verdict, &err)) {
         call_failed(call, &err);
         return false;

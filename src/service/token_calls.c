@@ -151,11 +151,14 @@ static void find_token(struct call *call, struct store *store)
         call_failed(call, &err);
         return;
     }
-    struct auth_object object = {.tenant = rc ? call->who.tenant : tokening->token.principal.tenant,
-                                 .exists = rc == OK,
-                                 .project = rc ? (struct str){0} : first_of(tokening->token.principal.projects),
-                                 .environment = rc ? (struct str){0} : first_of(tokening->token.principal.environments),
-                                 .subject = rc ? NULL : &tokening->token.principal};
+    struct auth_object object = {.tenant = call->who.tenant};
+    const struct principal *principal = &tokening->token.principal;
+    if (!rc)
+        object = (struct auth_object){.tenant = principal->tenant,
+                                      .exists = true,
+                                      .project = first_of(principal->projects),
+                                      .environment = first_of(principal->environments),
+                                      .subject = principal};
     if (service_may(call, OPERATION_TOKEN_REVOKE, &object, (struct str){0})) service_post(call, revoke_on_engine);
 }
 

@@ -30,6 +30,17 @@ static void row_free(struct token_row *row)
     free(row);
 }
 
+static bool has_room(struct tokens *tokens)
+{
+    if (tokens->count < tokens->capacity) return true;
+    size_t capacity = tokens->capacity ? tokens->capacity * 2 : 16;
+    struct token_row **grown = realloc(tokens->rows, capacity * sizeof(struct token_row *));
+    if (!grown) return false;
+    tokens->rows = grown;
+    tokens->capacity = capacity;
+    return true;
+}
+
 // Takes the row; one of the same id gives way.
 static bool put_row(struct tokens *tokens, struct token_row *row)
 {
@@ -37,25 +48,14 @@ static bool put_row(struct tokens *tokens, struct token_row *row)
     pthread_rwlock_wrlock(&tokens->lock);
     size_t at = place_of(tokens, row->token.id, &found);
     struct token_row *old = NULL;
-    bool ok = true;
+    bool ok = found || has_room(tokens);
     if (found) {
         old = tokens->rows[at];
         tokens->rows[at] = row;
-    } else {
-        if (tokens->count == tokens->capacity) {
-            size_t capacity = tokens->capacity ? tokens->capacity * 2 : 16;
-            struct token_row **grown = realloc(tokens->rows, capacity * sizeof(struct token_row *));
-            ok = grown != NULL;
-            if (ok) {
-                tokens->rows = grown;
-                tokens->capacity = capacity;
-            }
-        }
-        if (ok) {
-            memmove(&tokens->rows[at + 1], &tokens->rows[at], (tokens->count - at) * sizeof(struct token_row *));
-            tokens->rows[at] = row;
-            tokens->count++;
-        }
+    } else if (ok) {
+        memmove(&tokens->rows[at + 1], &tokens->rows[at], (tokens->count - at) * sizeof(struct token_row *));
+        tokens->rows[at] = row;
+        tokens->count++;
     }
     pthread_rwlock_unlock(&tokens->lock);
     row_free(old);
@@ -151,7 +151,7 @@ bool service_authenticate(struct service *service, struct str token, struct aren
     size_t at = place_of(tokens, id, &found);
     const struct token *stored = found ? &tokens->rows[at]->token : NULL;
     bool ok = auth_token_matches(stored, &secret);
-    ok = ok && copy_principal(arena, &stored->principal, out);
+    ok = ok && found && copy_principal(arena, &stored->principal, out);
     pthread_rwlock_unlock(&tokens->lock);
     return ok;
 }

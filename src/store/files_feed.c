@@ -103,11 +103,12 @@ enum code feed_apply(struct files_store *files, struct str frame, struct error *
     while (rc == OK && frame_next(&cursor, &part)) {
         uint32_t lines = count_lines(part.events);
         if (lines == 0) continue;
-        entries[count++] = (struct disk_feed){.run = (uint32_t)part.run.position,
-                                              .seq = (uint32_t)(part.slot.last_seq - lines + 1),
-                                              .count = lines,
-                                              .offset = part.run.events_offset,
-                                              .batch = header.batch};
+        entries[count] = (struct disk_feed){.run = (uint32_t)part.run.position,
+                                            .seq = (uint32_t)(part.slot.last_seq - lines + 1),
+                                            .count = lines,
+                                            .offset = part.run.events_offset,
+                                            .batch = header.batch};
+        count++;
         if (count < ENTRIES_PER_WRITE) continue;
         rc = write_entries(files, entries, count, err);
         count = 0;
@@ -202,11 +203,12 @@ static enum code add_missing(struct files_store *files, uint32_t *seqs, uint64_t
         if (slot.last_seq <= seen) continue;
         if (seen > 0) rc = files_find_event(files, &slot, seen + 1, &offset, err);
         if (rc != OK) break;
-        entries[count++] = (struct disk_feed){.run = (uint32_t)position,
-                                              .seq = seen + 1,
-                                              .count = (uint32_t)(slot.last_seq - seen),
-                                              .offset = offset,
-                                              .batch = files->journal.next_batch - 1};
+        entries[count] = (struct disk_feed){.run = (uint32_t)position,
+                                            .seq = seen + 1,
+                                            .count = (uint32_t)(slot.last_seq - seen),
+                                            .offset = offset,
+                                            .batch = files->journal.next_batch - 1};
+        count++;
         ++*added;
         if (count < ENTRIES_PER_WRITE && position < files->run_count) continue;
         rc = write_entries(files, entries, count, err);

@@ -164,7 +164,7 @@ static enum code take_record(struct files_store *files, const struct note_change
 static enum code take_batches(struct files_store *files, struct str bytes, size_t *need, struct error *err)
 {
     size_t whole = 0, at = 0;
-    struct disk_note disk;
+    struct disk_note disk = {0};
     struct note_change note;
     for (;;) { // how far whole batches go
         if (!parse_record(str_slice(bytes, at, bytes.len), &disk, &note, need)) {

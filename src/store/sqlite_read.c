@@ -60,7 +60,7 @@ enum code sqlite_head(struct store *base, struct str tenant, struct str run, str
                       struct error *err)
 {
     struct sqlite_store *store = sqlite_of(base);
-    sqlite3_stmt *statement;
+    sqlite3_stmt *statement = NULL;
     enum code rc = row_of(store, STATEMENT_HEAD, tenant, run, &statement, err);
     if (rc) return rc;
     rc = sqlite_take_head(store, statement, arena, out, err);
@@ -73,7 +73,7 @@ enum code sqlite_head(struct store *base, struct str tenant, struct str run, str
 static enum code find_run(struct sqlite_store *store, struct str tenant, struct str run, int64_t *run_no,
                           struct error *err)
 {
-    sqlite3_stmt *statement;
+    sqlite3_stmt *statement = NULL;
     enum code rc = row_of(store, STATEMENT_FIND_RUN, tenant, run, &statement, err);
     if (rc) return rc;
     *run_no = sqlite3_column_int64(statement, 0);

@@ -201,9 +201,9 @@ static void on_line(void *context, uint64_t ticket, bool is_stderr, struct str l
     if (tasks->output) tasks->output(tasks->context, ticket, is_stderr, line);
 }
 
-static struct tools *processes(struct tasks *tasks, struct error *err) // locked
+static enum code open_processes(struct tasks *tasks, struct error *err) // locked
 {
-    if (tasks->processes) return tasks->processes;
+    if (tasks->processes) return OK;
     struct tool_options options = {.mark = tasks->options.mark,
                                    .process_max = tasks->options.process_max,
                                    .deliver = on_process,
@@ -211,7 +211,7 @@ static struct tools *processes(struct tasks *tasks, struct error *err) // locked
                                    .context = tasks,
                                    .confinement = tasks->options.confinement,
                                    .secrets = tasks->options.secrets};
-    return tools_open(&options, &tasks->processes, err) ? NULL : tasks->processes;
+    return tools_open(&options, &tasks->processes, err);
 }
 
 static void fill_request(const struct task_call *call, struct tool_request *request)
@@ -244,8 +244,9 @@ bool call_process(struct task_call *call, struct tool_request *request, struct t
     struct error err = {0};
     fill_request(call, request);
     pthread_mutex_lock(&tasks->mutex);
-    struct tools *tools = processes(tasks, &err);
-    enum code rc = tools ? tools->ops->start(tools, request, &err) : err.code;
+    enum code rc = open_processes(tasks, &err);
+    struct tools *tools = tasks->processes;
+    if (!rc) rc = tools->ops->start(tools, request, &err);
     task->has_process = !rc;
     task->process_ended = false;
     if (!rc && atomic_load(&task->cancelled)) tools->ops->cancel(tools, task->ticket, task->grace_ms);

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#undef eval_nomem // the analyzer's
+#undef eval_undefined
+
 uint32_t eval_line(const struct eval *e)
 {
     uint32_t line, column;
@@ -28,13 +31,15 @@ enum code eval_undefined(struct eval *e, const char *what)
     return eval_fault(e, E_NOT_FOUND, "%s is undefined", what);
 }
 
+static enum code spent(struct eval *e)
+{
+    e->steps = e->limits.step_count_max;
+    return eval_fault(e, E_LIMIT, "more than %u steps", e->limits.step_count_max);
+}
+
 enum code eval_charge(struct eval *e, size_t steps)
 {
-    uint32_t left = e->limits.step_count_max - e->steps;
-    if (steps > left) {
-        e->steps = e->limits.step_count_max;
-        return eval_fault(e, E_LIMIT, "more than %u steps", e->limits.step_count_max);
-    }
+    if (steps > e->limits.step_count_max - e->steps) return spent(e);
     e->steps += (uint32_t)steps;
     return OK;
 }
@@ -378,10 +383,7 @@ static enum code eval_sign(struct eval *e, const struct node *n, struct json *ou
 enum code eval_node(struct eval *e, const struct node *n, struct json *out)
 {
     e->at = n->at;
-    if (e->steps++ >= e->limits.step_count_max) {
-        e->steps = e->limits.step_count_max;
-        return eval_charge(e, 1);
-    }
+    if (e->steps++ >= e->limits.step_count_max) return spent(e);
     switch ((enum node_kind)n->kind) {
     case NODE_CONST:
         *out = n->value;

@@ -117,7 +117,7 @@ static enum code run_trim(struct eval *e, struct call *call, struct json *out)
 
 static enum code run_replace(struct eval *e, struct call *call, struct json *out)
 {
-    struct str s, old, new;
+    struct str s, old = {0}, new = {0};
     int64_t count;
     enum code rc = value_str(e, &call->self, &s);
     if (!rc) rc = value_str(e, &call->args[0], &old);

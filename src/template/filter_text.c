@@ -130,7 +130,7 @@ static enum code compile(struct eval *e, struct str text, const struct pattern *
 
 static enum code run_regex_replace(struct eval *e, struct call *call, struct json *out)
 {
-    struct str s, text, by;
+    struct str s, text = {0}, by;
     const struct pattern *pattern;
     struct buf buf;
     enum code rc = value_str(e, &call->self, &s);
@@ -160,7 +160,7 @@ static enum code run_regex_replace(struct eval *e, struct call *call, struct jso
 
 static enum code run_regex_search(struct eval *e, struct call *call, struct json *out)
 {
-    struct str s, text;
+    struct str s, text = {0};
     const struct pattern *pattern;
     enum code rc = value_str(e, &call->self, &s);
     if (!rc) rc = value_str(e, &call->args[0], &text);

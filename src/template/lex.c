@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#undef parser_fault // the analyzer's
+#undef parser_nomem
+
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';

@@ -125,7 +125,7 @@ static enum code run_case(struct eval *e, struct call *call, struct json *out)
 
 static enum code run_replace(struct eval *e, struct call *call, struct json *out)
 {
-    struct str s, old, new;
+    struct str s, old = {0}, new = {0};
     int64_t count = -1;
     enum code rc = text_self(e, call, &s);
     if (!rc) rc = text_arg(e, call, 0, &old);

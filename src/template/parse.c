@@ -198,7 +198,7 @@ static enum code parse_arguments(struct parser *p, struct node *n)
 
 static enum code parse_subscript(struct parser *p, struct node **value)
 {
-    struct node *n, *part;
+    struct node *n = NULL, *part;
     size_t at = p->token.at;
     enum code rc = make(p, NODE_ITEM, at, *value, NULL, &n);
     if (!rc) rc = enter(p);

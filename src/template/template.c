@@ -20,7 +20,7 @@ bool template_is_dynamic(struct str text)
 // Jinja reads every kind of line end as \n.
 static enum code normalise(struct parser *p)
 {
-    if (!memchr(p->text.ptr ? p->text.ptr : "", '\r', p->text.len)) return OK;
+    if (!p->text.len || !memchr(p->text.ptr, '\r', p->text.len)) return OK;
     char *copy = ARENA_ARRAY(p->arena, p->text.len + 1, char);
     size_t len = 0;
     if (!copy) return parser_nomem(p);

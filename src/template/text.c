@@ -1,5 +1,6 @@
 // Strings are UTF-8, and Python counts code points: everything here takes and gives places in code points unless it says
 // bytes.
+// NOLINTNEXTLINE(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): the name is glibc's
 #define _GNU_SOURCE // memmem
 #include "template/internal.h"
 
@@ -167,11 +168,11 @@ static void turn_around(struct json *list)
 
 static enum code split_from_right(struct eval *e, struct str s, struct str separator, int64_t max, struct json *list)
 {
-    size_t end = s.len, at = s.len;
+    size_t end = s.len, at = end;
     enum code rc = OK;
     while (max && !rc && at >= separator.len) {
         size_t start = at - separator.len;
-        if (memcmp(s.ptr + start, separator.ptr, separator.len)) {
+        if (memcmp(s.ptr + start, separator.ptr, separator.len) != 0) {
             at--;
             continue;
         }

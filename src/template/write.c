@@ -8,7 +8,7 @@
 // ECMAScript and Python agree on the digits of a double and differ in where the exponent begins.
 void float_write(struct buf *out, double d)
 {
-    char text[32], digits[32];
+    char text[32], digits[32] = "";
     size_t len = json_double_format(d, text), at = 0, count = 0;
     int exponent = 0, written = 0; // of the first digit; digits before the point
     bool point = false, negative = text[0] == '-' || (d == 0 && __builtin_signbit(d));

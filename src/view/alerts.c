@@ -82,6 +82,7 @@ static bool is_lesser(const struct alert *a, const struct alert *b)
 
 static struct alert *make_room(struct alerts *alerts)
 {
+    INVARIANT(alerts->items && alerts->max > 0);
     if (alerts->count == alerts->max) {
         size_t least = 0;
         for (size_t i = 1; i < alerts->count; i++) {

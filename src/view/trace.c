@@ -54,7 +54,7 @@ void trace_step_span(struct str run, struct str step, uint32_t logical, uint32_t
 
 void trace_parent(struct str run, struct str step, uint32_t logical, uint32_t engine, char out[TRACEPARENT_SIZE])
 {
-    memcpy(out, "00-", 3);
+    memcpy(out, "00-", sizeof("00-"));
     trace_id(run, out + 3);
     out[3 + TRACE_ID_HEX] = '-';
     trace_step_span(run, step, logical, engine, out + 4 + TRACE_ID_HEX);
