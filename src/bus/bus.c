@@ -52,6 +52,7 @@ static void sink_release(struct sink *sink)
     arena_release(&sink->scratch);
     arena_release(&sink->loading);
     arena_release(&sink->page.arena);
+    dead_release(&sink->dead);
 }
 
 static enum code sink_start(struct sink *sink, struct error *err)
@@ -82,7 +83,7 @@ static enum code make_sinks(struct bus *bus, struct error *err)
         bus->count++;
     }
     // The table is whole before anybody looks at it.
-    for (size_t i = 0; !rc && i < count; i++) {
+    for (size_t i = 0; !rc && i < count && !bus->options.idle; i++) {
         rc = sink_start(&bus->sinks[i], err);
         bus->sinks[i].started = rc == OK;
     }
@@ -96,6 +97,7 @@ enum code bus_open(const struct bus_options *options, struct bus **out, struct e
     if (!bus) return error_set(err, E_NOMEM, "bus: out of memory");
     bus->options = *options; // but for the configuration, which is copied
     arena_init(&bus->arena, 64 * 1024, SIZE_MAX);
+    pthread_mutex_init(&bus->look, NULL);
     bus->gate = gate_make();
     enum code rc = bus->gate ? make_sinks(bus, err) : error_set(err, E_NOMEM, "bus: out of memory");
     if (rc) {
@@ -108,6 +110,7 @@ enum code bus_open(const struct bus_options *options, struct bus **out, struct e
 
 void bus_moved(struct bus *bus)
 {
+    if (bus->options.idle) return;
     for (size_t i = 0; i < bus->count; i++) sink_poke(&bus->sinks[i]);
 }
 
@@ -128,6 +131,7 @@ void bus_close(struct bus *bus)
     }
     for (size_t i = 0; i < bus->count; i++) sink_release(&bus->sinks[i]);
     arena_release(&bus->arena);
+    pthread_mutex_destroy(&bus->look);
     free(bus);
 }
 

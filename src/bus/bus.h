@@ -11,7 +11,7 @@
 //   B6 The engine never waits for a sink (ES-4h): each has a thread, a reading handle and a connection, and gives notes to the engine
 //      like anybody else.
 //
-// Notes: space "sink", key NAME, the cursor; space "dlq", key NAME/POSITION (20 digits), a dead letter. docs/format/bus.md has both,
+// Notes: space "sink", key NAME, the cursor, and NAME/order, which moves when somebody who does not carry gave an order; space "dlq", key NAME/POSITION (20 digits), a dead letter. docs/format/bus.md has both,
 // the configuration, and what goes over the wire.
 #ifndef CAIRN_BUS_BUS_H
 #define CAIRN_BUS_BUS_H
@@ -37,7 +37,9 @@ struct bus_options {
     // An event became a dead letter; a tenant has none left in this sink. On threads of the bus, may be NULL.
     void (*report)(void *context, const struct sink_report *report);
     void (*delivered)(void *context, struct str tenant, struct str sink, int64_t at_ms);
-    struct metrics *metrics;          // may be NULL
+    struct metrics *metrics; // may be NULL
+    bool idle;   // another process carries: nothing is sent here. It is told what the notes say, and orders are taken
+    bool others; // other processes over this store take orders too
     const struct fetch_policy *fetch; // webhooks go where it allows; NULL: nowhere. Must outlive the bus
     void *context;
 };
@@ -52,6 +54,8 @@ void bus_moved(struct bus *bus);
 void bus_close(struct bus *bus);
 
 // ---- for readers: any thread, with a handle of its own
+// One that is idle: what bus_list and the metrics say is brought up to date. Otherwise it does nothing.
+enum code bus_look(struct bus *bus, struct store *reader, struct error *err) MUST_CHECK;
 // An array in the order of the configuration: {name, type, state, circuit, position, waiting, lagMs, delivered, deadLetters, ...}.
 enum code bus_list(struct bus *bus, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 // {"items": [...], "next": id or absent}, in order of position. `tenant` empty: of all. `after`: the id that the last page ended with.

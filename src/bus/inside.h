@@ -4,6 +4,7 @@
 //   sink.c     the loop of a sink: which events to send, what an answer means page.c     the events that are being sent
 //   notes.c    cursors and dead letters as notes, and their puts              letters.c  what operators do to them
 //   message.c  an event as a message                                          file.c, webhook.c, nats.c  where it goes
+//   idle.c     what the notes say of sinks that another process carries
 //   objects.c  no sink: results of playbooks in an object store of NATS        object_wire.c  what its messages look like
 #ifndef CAIRN_BUS_INSIDE_H
 #define CAIRN_BUS_INSIDE_H
@@ -158,6 +159,7 @@ struct cursor {
     uint64_t begin;             // where it began: nothing before is ever sent of itself
     uint64_t delivered, duplicates;
     bool disabled;
+    char down[200]; // why it does not answer; empty: it does, as far as anybody knows
     // NATS: the stream, when it was made, the highest number it has given out, and what that was at earlier positions.
     char stream[128], created[48];
     uint64_t stream_seq;
@@ -178,6 +180,7 @@ struct letter {
     int64_t first_ms, last_ms;
     bool redrive;
 };
+bool order_key(struct str sink, struct arena *arena, struct str *out) MUST_CHECK;
 bool letter_key(struct str sink, uint64_t position, struct arena *arena, struct str *out) MUST_CHECK;
 bool letter_value(const struct letter *letter, struct arena *arena, struct str *out) MUST_CHECK;
 enum code letter_read(const struct note *note, struct arena *arena, struct letter *out, struct error *err) MUST_CHECK;
@@ -229,7 +232,8 @@ struct sink {
     struct receipt *receipt; // in flight, or NULL
     bool cursor_dirty, connected, loaded;
     bool ended; // the engine is closed: nothing can be recorded any more
-    int64_t cursor_due, next_look, face_due;
+    int64_t cursor_due, next_look, face_due, orders_due;
+    uint64_t orders; // version of the note of orders
     size_t in_flight, window;
     uint32_t downs;  // in a row
     int64_t open_at; // circuit: not before
@@ -256,6 +260,7 @@ struct bus {
     struct arena arena;
     struct sink *sinks;
     size_t count;
+    pthread_mutex_t look; // idle: one who looks at a time
 };
 
 int64_t mono_now(void);
@@ -272,6 +277,8 @@ void sink_down(struct sink *sink, const char *why); // nobody answers: everythin
 void sink_stored(struct sink *sink, struct str stream, uint64_t seq); // NATS: the number of a message in its stream
 void sink_stream(struct sink *sink, struct str stream);               // another stream than before, or none
 void sink_face_error(struct sink *sink, const char *why);
+enum code sink_cursor(struct sink *sink, struct error *err) MUST_CHECK; // from its note, or where it begins
+void sink_show(struct sink *sink, bool now_please);                     // what readers see
 
 // page.c
 enum code page_load(struct sink *sink, struct error *err) MUST_CHECK;

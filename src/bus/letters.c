@@ -140,6 +140,23 @@ static enum code give(struct sink *sink, const struct note_put *notes, size_t co
     return OK;
 }
 
+// Whoever carries hears of it by a note that moves with these.
+static enum code give_elsewhere(struct sink *sink, const struct note_put *notes, size_t count, bool reload,
+                                bus_done done, void *context, struct error *err)
+{
+    struct arena arena;
+    if (!sink->bus->options.idle) return give(sink, notes, count, reload, done, context, err);
+    arena_init(&arena, 16 * 1024, SIZE_MAX);
+    struct note_put *all = ARENA_ARRAY(&arena, count + 1, struct note_put);
+    struct note_put order = {.space = CURSOR_SPACE, .value = STR("1"), .expect = NOTE_ANY};
+    enum code rc = all && order_key(sink->config.name, &arena, &order.key) ? OK : no_memory(err);
+    for (size_t i = 0; !rc && i < count; i++) all[i] = notes[i];
+    if (!rc) all[count] = order;
+    if (!rc) rc = give(sink, all, count + 1, reload, done, context, err);
+    arena_release(&arena);
+    return rc;
+}
+
 struct picking {
     struct arena *arena;
     const struct bus_letters *which;
@@ -181,7 +198,7 @@ static enum code act(struct bus *bus, struct store *reader, const struct bus_let
     if (!rc && !pick.ok) rc = no_memory(err);
     if (!rc && !pick.count) rc = error_set(err, E_NOT_FOUND, "there is no such dead letter");
     if (!rc) *count = pick.count; // before `done` can be called
-    if (!rc) rc = give(sink, pick.notes, pick.count, false, done, context, err);
+    if (!rc) rc = give_elsewhere(sink, pick.notes, pick.count, false, done, context, err);
     arena_release(&arena);
     return rc;
 }
@@ -245,7 +262,7 @@ enum code bus_rewind(struct bus *bus, struct store *reader, struct str name, con
     cursor->retry_count = 0;
     struct note_put note = {.space = CURSOR_SPACE, .key = sink->config.name, .expect = NOTE_ANY};
     if (!rc && !cursor_value(cursor, &arena, &note.value)) rc = no_memory(err);
-    if (!rc) rc = give(sink, &note, 1, true, done, done_context, err);
+    if (!rc) rc = give_elsewhere(sink, &note, 1, true, done, done_context, err);
     arena_release(&arena);
     free(cursor);
     return rc;

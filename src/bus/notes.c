@@ -64,6 +64,7 @@ enum code cursor_load(struct store *store, struct str sink, struct arena *arena,
     out->delivered = get_number(&value, "delivered");
     out->duplicates = get_number(&value, "duplicates");
     out->disabled = json_key(&value, "disabled") != NULL;
+    snprintf(out->down, sizeof(out->down), "%.*s", STR_ARG(json_text(json_key(&value, "down"))));
     snprintf(out->stream, sizeof(out->stream), "%.*s", STR_ARG(json_text(json_key(&value, "stream"))));
     snprintf(out->created, sizeof(out->created), "%.*s", STR_ARG(json_text(json_key(&value, "created"))));
     out->stream_seq = get_number(&value, "streamSeq");
@@ -132,6 +133,7 @@ bool cursor_value(const struct cursor *cursor, struct arena *arena, struct str *
                 put(arena, &value, "delivered", json_int((int64_t)cursor->delivered)) &&
                 put(arena, &value, "duplicates", json_int((int64_t)cursor->duplicates)) &&
                 (!cursor->disabled || put(arena, &value, "disabled", json_bool(true))) &&
+                (!cursor->down[0] || put(arena, &value, "down", json_string(str_from(cursor->down)))) &&
                 stream_value(cursor, arena, &value);
     if (good && cursor->retry_count)
         good = retries_value(cursor, arena, &retries) && put(arena, &value, "retries", retries);
@@ -139,6 +141,14 @@ bool cursor_value(const struct cursor *cursor, struct arena *arena, struct str *
 }
 
 // ---- letters
+
+bool order_key(struct str sink, struct arena *arena, struct str *out)
+{
+    char text[BUS_SINK_NAME_MAX + 8];
+    snprintf(text, sizeof(text), "%.*s/order", STR_ARG(sink));
+    *out = arena_copy(arena, str_from(text));
+    return out->ptr != NULL;
+}
 
 bool letter_key(struct str sink, uint64_t position, struct arena *arena, struct str *out)
 {

@@ -102,7 +102,7 @@ static void show_metrics(struct sink *sink, const struct sink_face *face)
     metric_set(metrics, METRIC_DEAD_LETTERS, &sink->config.name, (int64_t)face->dead);
 }
 
-static void show(struct sink *sink, bool now_please)
+void sink_show(struct sink *sink, bool now_please)
 {
     int64_t now = mono_now(), at = 0, wall = wall_now();
     uint64_t end = 0;
@@ -132,6 +132,16 @@ static void show(struct sink *sink, bool now_please)
     struct sink_face copy = *face;
     pthread_mutex_unlock(&sink->mutex);
     show_metrics(sink, &copy);
+}
+
+// Whoever asks another engine is told by the cursor: it is put when that changes.
+static void note_down(struct sink *sink, const char *why)
+{
+    struct cursor *cursor = &sink->cursor;
+    if (!cursor->down[0] == !why[0]) return;
+    snprintf(cursor->down, sizeof(cursor->down), "%s", why);
+    sink->cursor_dirty = true;
+    if (why[0]) sink->cursor_due = 0;
 }
 
 // ---- answers
@@ -184,6 +194,7 @@ static void later(struct sink *sink, struct slot *slot, const struct answer *ans
     sink->window = 1;
     sink_face_error(sink, answer->why);
     set_state(sink, STATE_DOWN);
+    note_down(sink, answer->why);
 }
 
 void sink_answer(struct sink *sink, uint32_t at, const struct answer *answer)
@@ -207,6 +218,7 @@ void sink_answer(struct sink *sink, uint32_t at, const struct answer *answer)
     sink->downs = 0;
     if (sink->window < PAGE_MAX) sink->window++; // twice as many a round trip
     if (sink->face.state != STATE_RUNNING) set_state(sink, STATE_RUNNING);
+    note_down(sink, "");
     if (answer->kind == ANSWER_DELIVERED)
         delivered(sink, slot, answer);
     else
@@ -226,6 +238,7 @@ void sink_down(struct sink *sink, const char *why)
     if (sink->downs++ == 0) os_log(LOG_WARN, "sink does not answer sink=%.*s why=%s", STR_ARG(sink->config.name), why);
     sink_face_error(sink, why);
     set_state(sink, STATE_DOWN);
+    note_down(sink, why);
 }
 
 void sink_stream(struct sink *sink, struct str stream)
@@ -382,7 +395,7 @@ static void report_old(struct sink *sink)
     }
 }
 
-static enum code find_cursor(struct sink *sink, struct error *err)
+enum code sink_cursor(struct sink *sink, struct error *err)
 {
     arena_reset(&sink->loading);
     enum code rc = store_lives(sink->store, &sink->loading, &sink->config.lives, err);
@@ -393,6 +406,26 @@ static enum code find_cursor(struct sink *sink, struct error *err)
     rc = sink->config.from_end ? store_feed_end(sink->store, &sink->cursor.position, err) : OK;
     sink->cursor.begin = sink->cursor.position;
     return rc;
+}
+
+static uint64_t orders_now(struct sink *sink)
+{
+    struct note note = {0};
+    struct error err = {0};
+    struct str key;
+    if (!sink->bus->options.others) return 0;
+    arena_reset(&sink->scratch);
+    if (!order_key(sink->config.name, &sink->scratch, &key)) return sink->orders;
+    enum code rc = store_note(sink->store, CURSOR_SPACE, key, &sink->scratch, &note, &err);
+    return rc == E_NOT_FOUND ? 0 : rc ? sink->orders : note.version;
+}
+
+// Somebody who does not carry has moved the sink, or marked dead letters.
+static void look_for_orders(struct sink *sink)
+{
+    if (!sink->bus->options.others || mono_now() < sink->orders_due) return;
+    sink->orders_due = mono_now() + LOOK_MS;
+    if (orders_now(sink) != sink->orders) sink->loaded = false;
 }
 
 static bool load_sink(struct sink *sink)
@@ -406,12 +439,14 @@ static bool load_sink(struct sink *sink)
     sink->cursor_dirty = false;
     sink->cursor_due = sink->open_at = 0;
     if (first) sink->store = sink->bus->options.reader(sink->bus->options.context);
-    enum code rc = sink->store ? find_cursor(sink, &err) : error_set(&err, E_IO, "the store cannot be opened now");
+    if (sink->store) sink->orders = orders_now(sink); // what is ordered from now on is seen later
+    enum code rc = sink->store ? sink_cursor(sink, &err) : error_set(&err, E_IO, "the store cannot be opened now");
     if (!rc) rc = dead_load(&sink->dead, sink->store, sink->config.name, &err);
     if (rc) {
         sink_face_error(sink, err.message);
         return false;
     }
+    if (sink->cursor.down[0]) note_down(sink, ""); // of whoever carried it before
     if (first) report_old(sink);
     sink->page.count = sink->page.settled = sink->page.open = 0;
     sink->page.letters = false;
@@ -482,6 +517,7 @@ static void wait_for(struct sink *sink, int64_t until)
 static void turn(struct sink *sink)
 {
     if (atomic_exchange(&sink->reload, false)) sink->loaded = false;
+    if (sink->loaded) look_for_orders(sink);
     if (!sink->loaded && !load_sink(sink)) return;
     if (atomic_exchange(&sink->redrive, false)) sink_letters(sink);
     if (!sink_take(sink)) {
@@ -515,14 +551,14 @@ void *sink_main(void *argument)
     struct sink *sink = argument;
     while (!sink_stopping(sink)) {
         turn(sink);
-        show(sink, false);
+        sink_show(sink, false);
         if (!sink_stopping(sink)) wait_for(sink, wait_until(sink));
     }
     last_put(sink);
     if (sink->connected) sink->transport->close(sink);
     sink->connected = false;
     set_state(sink, STATE_STOPPED);
-    show(sink, true);
+    sink_show(sink, true);
     sink_forget(sink);
     dead_release(&sink->dead);
     store_close(sink->store);

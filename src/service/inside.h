@@ -126,6 +126,7 @@ struct members {
     bool several;              // of the store; does not change
     uint64_t self;             // our number. Atomic
     uint32_t count;            // of engines. Atomic
+    uint64_t carrier;          // who has the duty; 0 = nobody just now. Atomic
     uint64_t mine, leaving;    // shards. mine: atomic
     uint64_t adopting, before; // shards whose runs are being taken up, and how far that is
     bool shardless;            // those runs too
@@ -357,8 +358,10 @@ enum code otlp_start(struct service *service, struct error *err) MUST_CHECK;
 void otlp_close(struct service *service); // while the engine turns
 
 // sinks.c
-enum code sinks_open(struct service *service, struct error *err) MUST_CHECK;
-void sinks_close(struct service *service); // while the engine turns
+// idle: another engine carries; here what the store says of it is told, and orders are taken.
+enum code sinks_open(struct service *service, bool idle, struct error *err) MUST_CHECK;
+void sinks_look(struct service *service, struct store *store); // idle: what metrics say is brought up to date
+void sinks_close(struct service *service);                     // while the engine turns
 void sinks_moved(struct service *service);
 // Notes from any thread, copied; `done` is called once, perhaps before this returns (E_CANCELLED: the service stops).
 void service_put(struct service *service, const struct note_put *notes, size_t count, bus_done done, void *context);

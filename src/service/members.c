@@ -21,27 +21,40 @@ static int64_t lease_of(const struct service *service)
 
 // ---- the clerk
 
+static void change_sinks(struct service *service, bool wants)
+{
+    struct error err = {0};
+    sinks_close(service);
+    if (sinks_open(service, !wants, &err)) os_log(LOG_ERROR, "sinks not opened why=\"%s\"", err.message);
+}
+
+static void rest(struct members *members)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += RELOAD_MS / 1000;
+    pthread_cond_timedwait(&members->changed, &members->mutex, &until);
+}
+
 static void *clerk_thread(void *context)
 {
     struct service *service = context;
     struct members *members = &service->members;
+    struct store *reader = NULL; // of what others carry
     pthread_mutex_lock(&members->mutex);
     while (!members->stop) {
-        bool wants = members->wants_sinks;
-        if (wants == members->has_sinks) {
-            pthread_cond_wait(&members->changed, &members->mutex);
-            continue;
-        }
+        bool wants = members->wants_sinks, changes = wants != members->has_sinks;
         pthread_mutex_unlock(&members->mutex);
-        struct error err = {0};
-        if (!wants)
-            sinks_close(service);
-        else if (sinks_open(service, &err))
-            os_log(LOG_ERROR, "sinks not opened why=\"%s\"", err.message);
+        if (changes)
+            change_sinks(service, wants);
+        else if (!wants && service->settings.sinks && (reader || (reader = service_reader(service))))
+            sinks_look(service, reader);
         pthread_mutex_lock(&members->mutex);
         members->has_sinks = wants;
+        if (!members->stop && members->wants_sinks == wants) rest(members);
     }
     pthread_mutex_unlock(&members->mutex);
+    if (reader) store_close(reader);
     return NULL;
 }
 
@@ -65,8 +78,7 @@ enum code members_start(struct service *service, struct error *err)
 {
     struct members *members = &service->members;
     // What is wrong with the settings is told now, not when the duty comes to us.
-    enum code rc = sinks_open(service, err);
-    sinks_close(service);
+    enum code rc = sinks_open(service, true, err);
     if (rc) return rc;
     if (pthread_create(&members->clerk, NULL, clerk_thread, service)) return error_set(err, E_LIMIT, "no thread");
     members->clerk_runs = true;
@@ -150,6 +162,7 @@ static void told(struct service *service, const struct shard_map *map, int64_t a
     if (left) engine_let_go(service->engine, left); // none, unless the store thinks otherwise than we do
     __atomic_store_n(&members->self, map->self, __ATOMIC_RELAXED);
     __atomic_store_n(&members->count, map->members, __ATOMIC_RELAXED);
+    __atomic_store_n(&members->carrier, map->free & SHARD_OF_DUTY ? 0 : map->owner[0], __ATOMIC_RELAXED);
     __atomic_store_n(&members->mine, map->mine, __ATOMIC_RELAXED);
     // Others count from when the store heard of us, which was not before we asked.
     __atomic_store_n(&members->safe_until_ms, asked_ms + lease_of(service) * 4 / 5, __ATOMIC_RELAXED);

@@ -371,7 +371,7 @@ static enum code open_parts(struct service *service, struct error *err)
     if (rc) return rc;
     if (pthread_create(&service->thread, NULL, engine_thread, service)) return error_set(err, E_LIMIT, "no thread");
     service->running = true;
-    rc = service->members.several ? members_start(service, err) : sinks_open(service, err);
+    rc = service->members.several ? members_start(service, err) : sinks_open(service, false, err);
     if (!rc) rc = projecting_start(service, err);
     return rc ? rc : otlp_start(service, err);
 }

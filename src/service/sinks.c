@@ -102,7 +102,7 @@ static struct bus *set_bus(struct service *service, struct bus *bus)
     return before;
 }
 
-enum code sinks_open(struct service *service, struct error *err)
+enum code sinks_open(struct service *service, bool idle, struct error *err)
 {
     const struct json *sinks = service->settings.sinks;
     if (sinks && sinks->count == 0) sinks = service->settings.sinks = NULL;
@@ -113,6 +113,8 @@ enum code sinks_open(struct service *service, struct error *err)
                                   .report = bus_report,
                                   .delivered = bus_delivered,
                                   .metrics = service->metrics,
+                                  .idle = idle,
+                                  .others = service->members.several,
                                   .fetch = service->settings.fetch,
                                   .context = service};
     struct bus *bus = NULL;
@@ -127,6 +129,15 @@ void sinks_close(struct service *service)
     bus_close(set_bus(service, NULL));
 }
 
+void sinks_look(struct service *service, struct store *store)
+{
+    struct error err = {0};
+    pthread_rwlock_rdlock(&service->bus_lock);
+    if (service->bus && bus_look(service->bus, store, &err))
+        os_log(LOG_WARN, "sinks of another engine not seen why=\"%s\"", err.message);
+    pthread_rwlock_unlock(&service->bus_lock);
+}
+
 void sinks_moved(struct service *service)
 {
     pthread_rwlock_rdlock(&service->bus_lock);
@@ -136,23 +147,36 @@ void sinks_moved(struct service *service)
 
 // ---- for readers
 
-static enum code read_sinks(struct call *call, struct json *items, struct error *err)
+static enum code read_sinks(struct call *call, struct store *store, struct json *items, struct error *err)
 {
     pthread_rwlock_rdlock(&call->service->bus_lock);
     struct bus *bus = call->service->bus;
-    enum code rc = bus ? bus_list(bus, &call->arena, items, err) : OK;
+    enum code rc = bus ? bus_look(bus, store, err) : OK;
+    if (bus && !rc) rc = bus_list(bus, &call->arena, items, err);
     pthread_rwlock_unlock(&call->service->bus_lock);
     return rc;
+}
+
+// Of several engines one carries.
+static bool tell_carrier(struct call *call, struct json *body)
+{
+    const struct members *members = &call->service->members;
+    uint64_t carrier = __atomic_load_n(&members->carrier, __ATOMIC_RELAXED);
+    uint64_t self = __atomic_load_n(&members->self, __ATOMIC_RELAXED);
+    struct json told = json_object();
+    if (!members->several) return true;
+    return json_put(&call->arena, &told, STR("engine"), carrier ? json_int((int64_t)carrier) : json_null()) &&
+           json_put(&call->arena, &told, STR("here"), json_bool(carrier && carrier == self)) &&
+           json_put(&call->arena, body, STR("carriedBy"), told);
 }
 
 static void list_sinks(struct call *call, struct store *store)
 {
     struct json items = json_array(), body = json_object();
     struct error err = {0};
-    (void)store;
-    if (read_sinks(call, &items, &err))
+    if (read_sinks(call, store, &items, &err))
         call_failed(call, &err);
-    else if (json_put(&call->arena, &body, STR("items"), items) &&
+    else if (tell_carrier(call, &body) && json_put(&call->arena, &body, STR("items"), items) &&
              json_put(&call->arena, &body, STR("nextCursor"), json_null()))
         call_answer(call, 200, body);
     else
@@ -238,7 +262,7 @@ static enum code collect(struct call *call, struct store *store, struct json *it
     const struct letters_call *letters = call->state;
     struct str rest, from = str_cut(letters->after, '/', &rest), after = letters->after;
     struct json sinks = json_array();
-    enum code rc = read_sinks(call, &sinks, err);
+    enum code rc = read_sinks(call, store, &sinks, err);
     *next = json_null();
     for (uint32_t i = 0; !rc && i < sinks.count; i++) {
         struct json page = json_object();

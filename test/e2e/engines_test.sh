@@ -51,4 +51,42 @@ test_engines_ended_runs_leave_for_an_archive_and_stay_provable_I7() {
     cairn_is 0 store copy "files:$PWD/archive" "$pg&schema=again"
     equal "$(pg_sql "select encode(head,'hex') from again.run_heads h join again.runs r using(run_no) where run_id='v-1'")" "$(cat head)"
 }
+# One engine carries what goes out. What waits, and why, is told by each of them, and each takes orders.
+test_engines_tell_the_truth_of_the_outbox_wherever_they_are_asked_ES_4d_ES_4h() {
+    postgres_up; mkdir -p files
+    settings="sinks = [{ name = \"lines\", type = \"file\", path = \"$PWD/later/lines.jsonl\", cursorMs = 10, backoffMs = 50, probeMaxMs = 200 }]"
+    echo '{"planId":"v","planVersion":"1","steps":[{"stepId":"a","kind":"noop"}]}' >v.json
+    engine one "$CAIRN"; engine two "$CAIRN"
+    wait_for test -s files.token
+    start_at one r-1 v.json; start_at two r-2 v.json
+    outbox() { asks "$1" GET /v1/outbox | jq -r "$2"; }
+    said() { [ "$(outbox "$1" "$2")" = "$3" ]; }
+    metric() { [ "$(curl -s -H "Authorization: Bearer $(cat files.token)" "$(cat "$1/url")/metrics" | sed -n "s/^cairn_outbox_waiting{sink=\"lines\"} //p")" = "$2" ]; }
+    wait_for is_at one r-1 COMPLETED; wait_for is_at one r-2 COMPLETED
+    local events; events=$(pg_sql 'select count(*) from cairn.workflow_events')
+    for at in one two; do
+        wait_for said $at '.items[0] | [.name, .circuit, .waiting] | join(" ")' "lines open $events"
+        wait_for said $at '.items[0] | (.lastError | test("later")) and .lagMs > 0' true
+        wait_for metric $at "$events"
+    done
+    carrier() { said one .carriedBy.engine "$(outbox two .carriedBy.engine)" && [ "$(outbox one .carriedBy.here)" != "$(outbox two .carriedBy.here)" ]; }
+    wait_for carrier
+    outbox one .carriedBy.engine | grep -qE '^[0-9]+$' || fail "who carries: $(outbox one .carriedBy)"
+    local idle=one; [ "$(outbox one .carriedBy.here)" = false ] || idle=two
+    mkdir later
+    for at in one two; do wait_for said $at '.items[0] | [.circuit, .waiting, .delivered] | join(" ")' "closed 0 $events"; wait_for metric $at 0; done
+    # An order to the one that does not carry.
+    asks $idle POST /v1/outbox/lines:rewind '{"position":0,"reason":"again"}' >rewound
+    twice() { [ "$(wc -l <later/lines.jsonl)" = $((2 * events)) ]; }
+    wait_for twice
+    wait_for said $idle '.items[0] | [.waiting, .delivered] | join(" ")' "0 $((2 * events))"
+    # Who carries dies: the other does, and says so.
+    local other=one; [ $idle = two ] || other=two
+    kill -9 "$(cat $other/pid)"
+    wait_for said $idle .carriedBy.here true
+    start_at $idle r-3 v.json
+    carried() { grep -q '"runId":"r-3".*RunCompleted\|RunCompleted.*"runId":"r-3"' later/lines.jsonl; }
+    wait_for carried
+    kill -TERM "$(cat $idle/pid)"; wait "$(cat $idle/pid)" || fail "it ended with $?: $(tail -n 2 $idle/serve.err)"
+}
 run_tests "$@"

@@ -34,13 +34,13 @@ postgres_up() {
 }
 pg_sql() { "$pg_bin/psql" -h "$pg_dir" -U postgres -X -q -A -t -v ON_ERROR_STOP=1 -d postgres -c "$1"; }
 
-# engine NAME [VARIABLE=VALUE...] PROGRAM [FLAG...]: one of several servers over $pg, with a lease of two seconds, in the directory NAME; its
-# URL is in NAME/url, its process in NAME/pid. asks, start_at, is_at ask one of them.
+# engine NAME [VARIABLE=VALUE...] PROGRAM [FLAG...]: one of several servers over $pg, with a lease of two seconds and $settings, in the
+# directory NAME; its URL is in NAME/url, its process in NAME/pid. asks, start_at, is_at ask one of them.
 engine() {
     local name=$1 place=$PWD
     shift
     mkdir -p "$name"
-    printf '[serve]\nengineLeaseSeconds = 2\n' >"$name/cairn.toml"
+    printf '[serve]\nengineLeaseSeconds = 2\n%s' "${settings:-}" >"$name/cairn.toml"
     local words=()
     while [ $# -gt 0 ] && [ "${1#--}" = "$1" ]; do words+=("$1"); shift; done
     (cd "$name" && exec env "${words[@]}" serve --store "$pg&files=$place/files" --listen 127.0.0.1:0 "$@" >/dev/null 2>serve.err) &
