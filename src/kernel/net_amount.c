@@ -1,8 +1,6 @@
 // Numbers of a net that are templates: rendered where they apply. What renders to nothing is as if it was not given.
 #include "kernel/net_inside.h"
 
-#include <stdio.h>
-
 static enum code render(struct net_view *view, const struct template_tree *made, const char *name, struct json *out,
                         struct fault *fault, struct error *err)
 {
@@ -23,7 +21,7 @@ static bool is_nothing(const struct json *value)
     return value->type == JSON_NULL || (value->type == JSON_STRING && str_trim(value->text).len == 0);
 }
 
-static enum code wrong(struct net_view *view, const char *name, const char *what, const struct json *value,
+static enum code wrong(struct net_view *view, const char *name, struct str what, const struct json *value,
                        struct fault *fault, struct error *err)
 {
     enum { SHOWN_MAX = 80 };
@@ -33,7 +31,7 @@ static enum code wrong(struct net_view *view, const char *name, const char *what
     json_write(&shown, value);
     struct str seen = buf_ok(&shown) ? str_slice(buf_str(&shown), 0, SHOWN_MAX) : STR("something large");
     while (seen.len > 0 && !str_utf8(seen)) seen.len--; // cut in the middle of a character, perhaps
-    buf_printf(&text, "\"%s\" must be %s, and it is %.*s", name, what, STR_ARG(seen));
+    buf_printf(&text, "\"%s\" must be %.*s, and it is %.*s", name, STR_ARG(what), STR_ARG(seen));
     struct str why = buf_ok(&text) ? arena_copy(view->arena, buf_str(&text)) : (struct str){0};
     buf_release(&shown);
     buf_release(&text);
@@ -48,7 +46,7 @@ enum code net_ms(struct net_view *view, const struct template_tree *made, const 
     if (!made) return OK;
     enum code rc = render(view, made, name, &value, fault, err);
     if (rc || is_nothing(&value) || net_seconds(&value, ms) == OK) return rc;
-    return wrong(view, name, "a number of seconds from 0 to ten years", &value, fault, err);
+    return wrong(view, name, STR("a number of seconds from 0 to ten years"), &value, fault, err);
 }
 
 enum code net_many(struct net_view *view, const struct template_tree *made, const char *name, uint32_t max,
@@ -63,9 +61,12 @@ enum code net_many(struct net_view *view, const struct template_tree *made, cons
         *count = (uint32_t)number;
         return OK;
     }
-    char what[64];
-    (void)snprintf(what, sizeof(what), "a whole number from 1 to %u", max);
-    return wrong(view, name, what, &value, fault, err);
+    struct buf what;
+    buf_init(&what, 64);
+    buf_printf(&what, "a whole number from 1 to %u", max);
+    rc = wrong(view, name, buf_str(&what), &value, fault, err);
+    buf_release(&what);
+    return rc;
 }
 
 // A mapping is of the parts of a request: the tool's.
@@ -77,7 +78,7 @@ enum code task_timeout(struct net_view *view, const struct net_task *task, int64
     if (!task->timeout_of) return OK;
     enum code rc = render(view, task->timeout_of, "timeout", &value, fault, err);
     if (rc || is_nothing(&value) || value.type == JSON_OBJECT || net_seconds(&value, ms) == OK) return rc;
-    return wrong(view, "timeout", "a number of seconds from 0 to ten years", &value, fault, err);
+    return wrong(view, "timeout", STR("a number of seconds from 0 to ten years"), &value, fault, err);
 }
 
 enum code kernel_timeout(const struct run *run, uint32_t index, const struct kernel_env *env, struct arena *arena,
