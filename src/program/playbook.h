@@ -41,7 +41,8 @@ struct cursor { // a loop over a cursor, and the step that asks it for rows: who
 
 struct workbook_entry {
     struct str name;
-    const struct json *tool; // an object, or a list of tasks
+    const struct json *tool;     // an object, or a list of tasks
+    const struct json *asserted; // of a pipeline, beside it; NULL when there is nothing
 };
 
 struct playbook {

@@ -16,6 +16,19 @@ static bool is_pipeline(const struct json *tool)
     return tool->type == JSON_ARRAY || is_labelled(tool);
 }
 
+// What an entry says beside its tool is said of the tool.
+static const struct json *with_assert(struct playbook *pb, const struct json *tool, const struct json *asserted)
+{
+    struct json claim = json_object();
+    struct json *made = ARENA_NEW(pb->r->arena, struct json);
+    if (!made || !json_put(pb->r->arena, &claim, STR("assert"), *asserted)) {
+        pb->r->failed = true;
+        return tool;
+    }
+    *made = merged(pb, tool, &claim);
+    return made;
+}
+
 static void add_entry(struct playbook *pb, struct str name, struct place at, const struct json *value)
 {
     struct reader *r = pb->r;
@@ -42,7 +55,10 @@ static void add_entry(struct playbook *pb, struct str name, struct place at, con
         ERROR(r, "E0301", at, "the workbook has two entries \"%.*s\"", SHOW(name));
         return;
     }
-    pb->workbook[pb->workbook_count++] = (struct workbook_entry){name, tool};
+    const struct json *asserted = tool == value ? NULL : field(value, "assert", NULL);
+    struct workbook_entry *entry = &pb->workbook[pb->workbook_count++];
+    *entry = (struct workbook_entry){.name = name, .tool = tool, .asserted = asserted};
+    if (asserted && !is_pipeline(tool)) entry->tool = with_assert(pb, tool, asserted);
 }
 
 void read_workbook(struct playbook *pb, const struct json *workbook)
@@ -107,14 +123,14 @@ static const struct json *body_of(const struct json *item, struct str *label)
 }
 
 // The pipeline that `body` runs; NULL: it is another task.
-static const struct json *pipeline_of(struct playbook *pb, const struct json *body, struct str label)
+static const struct workbook_entry *pipeline_of(struct playbook *pb, const struct json *body, struct str label)
 {
     if (!json_is(body, JSON_OBJECT) || !str_is(json_text(json_key(body, "kind")), "workbook")) return NULL;
     const struct json *named = field(body, "task", "name");
     struct str name = named ? json_text(named) : label;
     for (uint32_t i = 0; i < pb->workbook_count; i++) {
-        const struct json *tool = pb->workbook[i].tool;
-        if (str_eq(pb->workbook[i].name, name)) return is_pipeline(tool) ? tool : NULL;
+        if (!str_eq(pb->workbook[i].name, name)) continue;
+        return is_pipeline(pb->workbook[i].tool) ? &pb->workbook[i] : NULL;
     }
     return NULL;
 }
@@ -126,29 +142,31 @@ static void give(struct playbook *pb, struct json *object, const char *key, cons
 
 // What the task that runs a pipeline says of its tasks: of each its input, spec and policy; of the first what it expects; of the last
 // what it returns, sets and keeps.
-static struct json said_of(struct playbook *pb, const struct json *body, struct str kind, bool first, bool last)
+static struct json said_of(struct playbook *pb, const struct workbook_entry *entry, const struct json *body,
+                           struct str kind, bool first, bool last)
 {
     static const char *const end[] = {"set", "set_ctx", "set_iter", "vars", "result", "output", "output_select"};
     struct json under = json_object(), spec = json_object(), claims = json_object();
     const struct json *given = field(body, "spec", NULL), *policy = field(body, "policy", NULL);
-    const struct json *asserted = field(body, "assert", NULL);
+    const struct json *given_claims = field(body, "assert", NULL);
+    struct json asserted = merged(pb, given_claims, entry->asserted);
     give(pb, &spec, "policy", policy);
     spec = merged(pb, &spec, given);
     if (spec.count > 0) give(pb, &under, "spec", &spec);
     if (takes_input(kind)) give(pb, &under, "input", field(body, "input", "args"));
-    if (first) give(pb, &claims, "expects", field(asserted, "expects", "expect"));
-    if (last) give(pb, &claims, "returns", field(asserted, "returns", "return"));
+    if (first) give(pb, &claims, "expects", field(&asserted, "expects", "expect"));
+    if (last) give(pb, &claims, "returns", field(&asserted, "returns", "return"));
     if (claims.count > 0) give(pb, &under, "assert", &claims);
     for (size_t i = 0; last && i < ARRAY_COUNT(end); i++) give(pb, &under, end[i], field(body, end[i], NULL));
     return under;
 }
 
 // The input of the task that runs it counts more than that of the entry; the rest of the entry's task counts more.
-static void add_piece(struct playbook *pb, const struct json *task, struct str label, const struct json *body,
-                      bool first, bool last, struct json *list)
+static void add_piece(struct playbook *pb, const struct workbook_entry *entry, const struct json *task,
+                      struct str label, const struct json *body, bool first, bool last, struct json *list)
 {
     struct reader *r = pb->r;
-    struct json under = said_of(pb, body, json_text(json_key(task, "kind")), first, last);
+    struct json under = said_of(pb, entry, body, json_text(json_key(task, "kind")), first, last);
     const struct json *input = json_key(&under, "input");
     struct json over = json_object(), own = json_object();
     if (input) give(pb, &over, "input", input);
@@ -165,9 +183,10 @@ static void add_piece(struct playbook *pb, const struct json *task, struct str l
     if (!json_push(r->arena, list, made)) r->failed = true;
 }
 
-static void add_pipeline(struct playbook *pb, const struct json *tasks, const struct json *body, struct str label,
-                         struct json *list)
+static void add_pipeline(struct playbook *pb, const struct workbook_entry *entry, const struct json *body,
+                         struct str label, struct json *list)
 {
+    const struct json *tasks = entry->tool;
     bool mapping = tasks->type == JSON_OBJECT;
     for (uint32_t i = 0; i < tasks->count && !pb->r->failed; i++) {
         bool first = i == 0, last = i + 1 == tasks->count;
@@ -177,7 +196,7 @@ static void add_pipeline(struct playbook *pb, const struct json *tasks, const st
         const struct json *name = field(task, "name", NULL);
         if (own.len == 0 && !str_is(json_text(json_key(task, "kind")), "workbook")) own = json_text(name);
         if (last && label.len) own = label; // it is what the pipeline gives
-        add_piece(pb, task, own, body, first, last, list);
+        add_piece(pb, entry, task, own, body, first, last, list);
     }
 }
 
@@ -193,13 +212,13 @@ const struct json *pipelines_today(struct playbook *pb, const struct json *tool,
         const struct json *body = body_of(item, &label);
         if (label.len == 0 && json_is(body, JSON_OBJECT) && json_key(body, "task"))
             label = json_text(field(body, "name", NULL)); // else it is the entry's
-        const struct json *tasks = pipeline_of(pb, body, label);
-        if (tasks)
-            add_pipeline(pb, tasks, body, label, &made);
+        const struct workbook_entry *entry = pipeline_of(pb, body, label);
+        if (entry)
+            add_pipeline(pb, entry, body, label, &made);
         else if (!json_push(r->arena, &made, *item))
             r->failed = true;
-        any = any || tasks;
-        if (tasks && count == 1) *input = field(body, "input", "args");
+        any = any || entry;
+        if (entry && count == 1) *input = field(body, "input", "args");
     }
     if (!any) return tool;
     struct json *kept = ARENA_NEW(r->arena, struct json);

@@ -164,7 +164,7 @@ enum code eval_named(struct eval *e, bool test, const struct call *call, uint32_
     return rc ? rc : eval_call(e, f, &inner, out);
 }
 
-static enum code eval_arguments(struct eval *e, const struct node *n, struct call *call)
+enum code eval_arguments(struct eval *e, const struct node *n, struct call *call)
 {
     call->count = 0;
     memset(call->given, 0, sizeof(call->given));
@@ -186,6 +186,7 @@ static bool sees_undefined(const struct function *f)
 
 static enum code eval_function(struct eval *e, const struct node *n, struct json *out)
 {
+    if (!n->function) return eval_macro(e, n, out);
     struct call call;
     enum code rc = OK;
     call.self = value_undefined();
@@ -428,6 +429,7 @@ enum code eval_node(struct eval *e, const struct node *n, struct json *out)
 
 static enum code assign(struct eval *e, const struct block *b, struct json value)
 {
+    if (b->kind == BLOCK_SET && b->text.len) return namespace_set(e, b->targets[0], b->text, value);
     if (!b->unpacks) return eval_push_local(e, b->targets[0], value) ? OK : eval_nomem(e);
     struct json items;
     enum code rc = value_items(e, &value, &items);
@@ -553,6 +555,15 @@ enum code eval_blocks(struct eval *e, const struct block *b)
             break;
         case BLOCK_CAPTURE:
             rc = eval_capture(e, b);
+            break;
+        case BLOCK_MACRO:
+            rc = define_macro(e, b, b->text);
+            break;
+        case BLOCK_CALL:
+            rc = eval_caller(e, b);
+            break;
+        case BLOCK_WITH:
+            rc = eval_with(e, b);
             break;
         }
         if (!rc && e->out->failed)

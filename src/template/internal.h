@@ -20,6 +20,8 @@ enum {
     VALUE_FLOAT = 32, // the double is in .integer
     VALUE_TUPLE,      // as JSON_ARRAY
     VALUE_LOOP,       // .text.ptr is a struct loop
+    VALUE_NAMESPACE,  // .text.ptr is the object of its members
+    VALUE_MACRO,      // .text.ptr is a struct macro
 };
 
 // ---- the tree
@@ -43,7 +45,7 @@ enum node_kind {
     NODE_ITEM,      // a[b]
     NODE_SLICE,     // a[args[0]:args[1]:args[2]]; NULL values for what is left out
     NODE_METHOD,    // a.text(args)
-    NODE_CALL,      // text(args)
+    NODE_CALL,      // text(args); function NULL: a macro
     NODE_FILTER,    // a | text(args)
     NODE_TEST,      // a is text(args)
 };
@@ -93,8 +95,11 @@ enum block_kind {
     BLOCK_PRINT,    // expression
     BLOCK_IF,       // expression, body, otherwise
     BLOCK_FOR,      // targets in expression if condition: body, otherwise
-    BLOCK_SET,      // targets = expression
+    BLOCK_SET,      // targets = expression; with `text`: targets[0].text of a namespace
     BLOCK_CAPTURE,  // targets[0] = the text of body, through the filters of expression (whose innermost value it is)
+    BLOCK_MACRO,    // text(params): body
+    BLOCK_CALL,     // expression calls a macro, whose caller(params) is body
+    BLOCK_WITH,     // params: body
 };
 
 struct block {
@@ -105,6 +110,7 @@ struct block {
     struct str text;
     const struct str *targets;
     struct node *expression, *condition;
+    struct arg *params; // names with their values; of macros those may be NULL
     struct block *body, *otherwise;
     struct block *next;
 };
@@ -139,6 +145,15 @@ struct token {
 
 enum parser_place { PLACE_EXPRESSION = 1, PLACE_PRINT, PLACE_BLOCK }; // which end of an expression there is
 
+struct known_macro {
+    struct str name;
+    const struct known_macro *next;
+};
+
+struct blocks { // a list that grows
+    struct block **end;
+};
+
 struct parser {
     struct str text;
     size_t at; // behind the token
@@ -147,7 +162,9 @@ struct parser {
     uint32_t open;    // brackets
     uint32_t nesting; // brackets and blocks
     bool has_comment;
-    bool trim_next; // the text that follows loses its leading white space
+    bool trim_next;                   // the text that follows loses its leading white space
+    const struct known_macro *macros; // defined so far
+    uint32_t in_macro;
     struct arena *arena;
     struct error *err;
 };
@@ -172,6 +189,14 @@ enum code parse_expression(struct parser *p, bool with_if, struct node **out) MU
 enum code parse_tuple(struct parser *p, bool with_if, struct node **out) MUST_CHECK;      // also a, b
 enum code parse_filters(struct parser *p, struct node **value) MUST_CHECK;                // | a | b
 enum code parse_blocks(struct parser *p, struct block **out) MUST_CHECK;
+struct block *block_add(struct parser *p, struct blocks *list, enum block_kind kind, size_t at) MUST_CHECK;
+enum code close_braces(struct parser *p) MUST_CHECK;
+enum code end_tag(struct parser *p) MUST_CHECK; // the tag that ends a body is the token
+enum code parse_body(struct parser *p, struct block **out, const char *const *ends) MUST_CHECK;
+enum code parse_macro(struct parser *p, struct blocks *list, size_t at) MUST_CHECK;
+enum code parse_call_block(struct parser *p, struct blocks *list, size_t at) MUST_CHECK;
+enum code parse_with(struct parser *p, struct blocks *list, size_t at) MUST_CHECK;
+bool parser_knows_macro(const struct parser *p, struct str name);
 struct node *node_new(struct parser *p, enum node_kind kind, size_t at) MUST_CHECK;
 void node_names(const struct node *n, void (*visit)(void *context, struct str name), void *context);
 
@@ -202,8 +227,10 @@ struct eval {
     struct buf *out;
     const struct local *locals;
     const struct known_pattern *patterns;
-    uint32_t steps; // taken
-    uint32_t at;    // offset of what is being evaluated
+    struct json caller; // of the macro that is about to be called
+    uint32_t calls;     // of macros, within each other
+    uint32_t steps;     // taken
+    uint32_t at;        // offset of what is being evaluated
 };
 
 struct call {
@@ -251,6 +278,15 @@ enum code eval_call(struct eval *e, const struct function *f, struct call *call,
 // A filter or test by its name, as map and select have it: arguments from `from` on are its own.
 enum code eval_named(struct eval *e, bool test, const struct call *call, uint32_t from, struct str name,
                      struct json value, struct json *out) MUST_CHECK;
+enum code eval_arguments(struct eval *e, const struct node *n, struct call *call) MUST_CHECK;
+enum code eval_macro(struct eval *e, const struct node *n, struct json *out) MUST_CHECK;
+enum code eval_caller(struct eval *e, const struct block *b) MUST_CHECK;
+enum code eval_with(struct eval *e, const struct block *b) MUST_CHECK;
+enum code define_macro(struct eval *e, const struct block *b, struct str name) MUST_CHECK;
+enum code run_dict(struct eval *e, struct call *call, struct json *out) MUST_CHECK;
+enum code run_namespace(struct eval *e, struct call *call, struct json *out) MUST_CHECK;
+const struct json *namespace_members(const struct json *value); // an object
+enum code namespace_set(struct eval *e, struct str name, struct str member, struct json value) MUST_CHECK;
 bool eval_push_local(struct eval *e, struct str name, struct json value) MUST_CHECK;
 
 // ---- values

@@ -323,7 +323,7 @@ static enum code run_range(struct eval *e, struct call *call, struct json *out)
     return rc;
 }
 
-static enum code run_dict(struct eval *e, struct call *call, struct json *out)
+enum code run_dict(struct eval *e, struct call *call, struct json *out)
 {
     enum code rc = OK;
     *out = json_object();
@@ -418,6 +418,7 @@ const struct function *global_find(struct str name)
     static const struct function table[] = {
         {"range", "start,stop,step", 1, run_range},
         {"dict", "*", 0, run_dict},
+        {"namespace", "*", 0, run_namespace},
         {"now", NULL, 0, run_now},
         {"utcnow", NULL, 0, run_now},
     };

@@ -254,8 +254,9 @@ static enum code parse_call(struct parser *p, struct node *n)
         if (!n->function) return parser_fault(p, E_UNSUPPORTED, n->at, "no such method", n->text);
     } else if (n->kind == NODE_NAME) {
         n->kind = NODE_CALL;
-        n->function = global_find(n->text);
-        if (!n->function) return parser_fault(p, E_UNSUPPORTED, n->at, "no such function", n->text);
+        bool macro = parser_knows_macro(p, n->text);
+        n->function = macro ? NULL : global_find(n->text);
+        if (!macro && !n->function) return parser_fault(p, E_UNSUPPORTED, n->at, "no such function", n->text);
     } else {
         return parser_fault(p, E_INVALID, p->token.at, "this cannot be called", (struct str){0});
     }

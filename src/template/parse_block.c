@@ -3,11 +3,7 @@
 
 #include <string.h>
 
-struct list {
-    struct block *first, **end;
-};
-
-static struct block *add(struct parser *p, struct list *list, enum block_kind kind, size_t at)
+struct block *block_add(struct parser *p, struct blocks *list, enum block_kind kind, size_t at)
 {
     struct block *b = ARENA_NEW(p->arena, struct block);
     if (!b) return NULL;
@@ -18,13 +14,13 @@ static struct block *add(struct parser *p, struct list *list, enum block_kind ki
     return b;
 }
 
-static enum code add_text(struct parser *p, struct list *list, size_t from, size_t to, bool trim_end)
+static enum code add_text(struct parser *p, struct blocks *list, size_t from, size_t to, bool trim_end)
 {
     struct str text = str_slice(p->text, from, to);
     text = text_strip(text, (struct str){0}, true, p->trim_next, trim_end);
     p->trim_next = false;
     if (!text.len) return OK;
-    struct block *b = add(p, list, BLOCK_TEXT, from);
+    struct block *b = block_add(p, list, BLOCK_TEXT, from);
     if (!b) return parser_nomem(p);
     b->text = text;
     return OK;
@@ -47,7 +43,7 @@ static size_t find_text(struct str text, size_t at, struct str part)
 }
 
 // Behind the end of the braces.
-static enum code close_braces(struct parser *p)
+enum code close_braces(struct parser *p)
 {
     if (p->token.kind == TOKEN_BLOCK_END || p->token.kind == TOKEN_PRINT_END) {
         p->trim_next = p->token.trims;
@@ -69,11 +65,11 @@ static enum code parse_comment(struct parser *p, size_t at)
     return OK;
 }
 
-static enum code parse_print(struct parser *p, struct list *list, size_t at)
+static enum code parse_print(struct parser *p, struct blocks *list, size_t at)
 {
     p->place = PLACE_PRINT;
     p->open = 0;
-    struct block *b = add(p, list, BLOCK_PRINT, at);
+    struct block *b = block_add(p, list, BLOCK_PRINT, at);
     if (!b) return parser_nomem(p);
     enum code rc = token_next(p);
     if (!rc) rc = parse_tuple(p, true, &b->expression);
@@ -102,7 +98,7 @@ static size_t endraw(struct str text, size_t at, bool *before, bool *after)
     return str_starts(str_slice(text, i, text.len), STR("%}")) ? i + 2 : 0;
 }
 
-static enum code parse_raw(struct parser *p, struct list *list, size_t at)
+static enum code parse_raw(struct parser *p, struct blocks *list, size_t at)
 {
     enum code rc = token_next(p);
     if (!rc) rc = close_braces(p);
@@ -122,7 +118,7 @@ static enum code parse_raw(struct parser *p, struct list *list, size_t at)
 
 // ---- tags
 
-static enum code parse_targets(struct parser *p, struct block *b)
+static enum code parse_targets(struct parser *p, bool set, struct block *b)
 {
     struct str *names = ARENA_ARRAY(p->arena, TARGET_COUNT_MAX, struct str);
     bool paren = false, comma = true;
@@ -137,9 +133,15 @@ static enum code parse_targets(struct parser *p, struct block *b)
             return parser_fault(p, E_LIMIT, p->token.at, "more than 8 names", (struct str){0});
         names[b->target_count++] = p->token.text;
         rc = token_next(p);
-        if (!rc && token_is(p, "."))
-            return parser_fault(p, E_UNSUPPORTED, p->token.at, "values do not change: only a name can be set",
-                                (struct str){0});
+        bool member = false;
+        if (!rc && set && b->target_count == 1) rc = token_accept(p, ".", &member);
+        if (!rc && member) { // of a namespace
+            if (p->token.kind != TOKEN_NAME)
+                return parser_fault(p, E_INVALID, p->token.at, "expected a name behind the dot", p->token.text);
+            b->text = p->token.text;
+            rc = token_next(p);
+            break;
+        }
         if (!rc) rc = token_accept(p, ",", &comma);
         b->unpacks |= comma;
     }
@@ -147,20 +149,18 @@ static enum code parse_targets(struct parser *p, struct block *b)
     return rc || !paren ? rc : token_expect(p, ")");
 }
 
-static enum code parse_body(struct parser *p, struct block **out, const char *const *ends);
-
 // The tag that ends a body is the token; it takes nothing more.
-static enum code end_tag(struct parser *p)
+enum code end_tag(struct parser *p)
 {
     enum code rc = token_next(p);
     return rc ? rc : close_braces(p);
 }
 
-static enum code parse_if(struct parser *p, struct list *list, size_t at)
+static enum code parse_if(struct parser *p, struct blocks *list, size_t at)
 {
     static const char *const ends[] = {"elif", "else", "endif", NULL};
     static const char *const last[] = {"endif", NULL};
-    struct block *b = add(p, list, BLOCK_IF, at);
+    struct block *b = block_add(p, list, BLOCK_IF, at);
     if (!b) return parser_nomem(p);
     for (int branches = 0;; branches++) { // elif is an if in the else
         enum code rc = token_next(p);
@@ -171,8 +171,8 @@ static enum code parse_if(struct parser *p, struct list *list, size_t at)
         if (!token_is(p, "elif")) break;
         if (branches == BRANCH_COUNT_MAX)
             return parser_fault(p, E_LIMIT, p->token.at, "more than 200 branches", (struct str){0});
-        struct list rest = {NULL, &b->otherwise};
-        b = add(p, &rest, BLOCK_IF, p->token.at);
+        struct blocks rest = {&b->otherwise};
+        b = block_add(p, &rest, BLOCK_IF, p->token.at);
         if (!b) return parser_nomem(p);
     }
     if (!token_is(p, "else")) return end_tag(p);
@@ -181,14 +181,14 @@ static enum code parse_if(struct parser *p, struct list *list, size_t at)
     return rc ? rc : end_tag(p);
 }
 
-static enum code parse_for(struct parser *p, struct list *list, size_t at)
+static enum code parse_for(struct parser *p, struct blocks *list, size_t at)
 {
     static const char *const ends[] = {"else", "endfor", NULL};
-    struct block *b = add(p, list, BLOCK_FOR, at);
+    struct block *b = block_add(p, list, BLOCK_FOR, at);
     bool filtered = false;
     if (!b) return parser_nomem(p);
     enum code rc = token_next(p);
-    if (!rc) rc = parse_targets(p, b);
+    if (!rc) rc = parse_targets(p, false, b);
     if (!rc) rc = token_expect(p, "in");
     if (!rc) rc = parse_tuple(p, false, &b->expression);
     if (!rc) rc = token_accept(p, "if", &filtered);
@@ -204,21 +204,22 @@ static enum code parse_for(struct parser *p, struct list *list, size_t at)
     return rc ? rc : end_tag(p);
 }
 
-static enum code parse_set(struct parser *p, struct list *list, size_t at)
+static enum code parse_set(struct parser *p, struct blocks *list, size_t at)
 {
     static const char *const ends[] = {"endset", NULL};
     bool assigns = false;
-    struct block *b = add(p, list, BLOCK_SET, at);
+    struct block *b = block_add(p, list, BLOCK_SET, at);
     if (!b) return parser_nomem(p);
     enum code rc = token_next(p);
-    if (!rc) rc = parse_targets(p, b);
+    if (!rc) rc = parse_targets(p, true, b);
     if (!rc) rc = token_accept(p, "=", &assigns);
     if (rc) return rc;
     if (assigns) {
         rc = parse_tuple(p, true, &b->expression);
         return rc ? rc : close_braces(p);
     }
-    if (b->unpacks) return parser_fault(p, E_INVALID, p->token.at, "expected = and found", p->token.text);
+    if (b->unpacks || b->text.len)
+        return parser_fault(p, E_INVALID, p->token.at, "expected = and found", p->token.text);
     b->kind = BLOCK_CAPTURE;
     if (token_is(p, "|")) {
         b->expression = node_new(p, NODE_NAME, at); // the captured text, under a name that no template can write
@@ -231,12 +232,13 @@ static enum code parse_set(struct parser *p, struct list *list, size_t at)
     return rc ? rc : end_tag(p);
 }
 
-static enum code parse_tag(struct parser *p, struct list *list, const char *const *ends, bool *ended)
+static enum code parse_tag(struct parser *p, struct blocks *list, const char *const *ends, bool *ended)
 {
     static const struct {
         const char *name;
-        enum code (*parse)(struct parser *p, struct list *list, size_t at);
-    } tags[] = {{"if", parse_if}, {"for", parse_for}, {"set", parse_set}, {"raw", parse_raw}};
+        enum code (*parse)(struct parser *p, struct blocks *list, size_t at);
+    } tags[] = {{"if", parse_if},       {"for", parse_for},         {"set", parse_set},  {"raw", parse_raw},
+                {"macro", parse_macro}, {"call", parse_call_block}, {"with", parse_with}};
     size_t at = p->token.at;
     for (size_t i = 0; ends && ends[i]; i++) {
         *ended = token_is(p, ends[i]);
@@ -248,13 +250,14 @@ static enum code parse_tag(struct parser *p, struct list *list, const char *cons
         return parser_fault(p, E_INVALID, at, "an empty tag", (struct str){0});
     bool closes = str_starts(p->token.text, STR("end")) || token_is(p, "else") || token_is(p, "elif");
     return parser_fault(p, closes ? E_INVALID : E_UNSUPPORTED, at,
-                        closes ? "a tag that closes nothing" : "no such tag (if, for, set and raw are known)",
+                        closes ? "a tag that closes nothing"
+                               : "no such tag (if, for, set, raw, macro, call and with are known)",
                         p->token.text);
 }
 
-static enum code parse_body(struct parser *p, struct block **out, const char *const *ends)
+enum code parse_body(struct parser *p, struct block **out, const char *const *ends)
 {
-    struct list list = {NULL, out};
+    struct blocks list = {out};
     size_t start = p->at;
     bool ended = false;
     enum code rc = OK;

@@ -100,7 +100,8 @@ enum code template_render(const struct template *t, const struct template_scope 
                           struct error *err)
 {
     static const struct template_scope nothing;
-    struct eval e = {.template = t, .scope = scope ? scope : &nothing, .arena = arena, .err = err};
+    struct eval e = {
+        .template = t, .scope = scope ? scope : &nothing, .arena = arena, .err = err, .caller = value_undefined()};
     e.limits = limits ? *limits : template_limits_default;
     if (t->lone) return render_lone(&e, out);
     if (!t->blocks || (t->blocks->kind == BLOCK_TEXT && !t->blocks->next)) {
@@ -143,6 +144,7 @@ static void block_names(const struct block *b, void (*visit)(void *context, stru
     for (; b; b = b->next) {
         node_names(b->expression, visit, context);
         node_names(b->condition, visit, context);
+        for (const struct arg *arg = b->params; arg; arg = arg->next) node_names(arg->value, visit, context);
         block_names(b->body, visit, context);
         block_names(b->otherwise, visit, context);
     }

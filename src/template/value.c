@@ -78,6 +78,8 @@ bool value_truth(const struct json *v)
     case JSON_OBJECT:
         return v->count > 0;
     case VALUE_LOOP:
+    case VALUE_NAMESPACE:
+    case VALUE_MACRO:
         return true;
     default:
         return value_number(v, &n) && (n.real < 0 || n.real > 0);
@@ -104,6 +106,10 @@ const char *value_type_name(const struct json *v)
         return "dict";
     case VALUE_LOOP:
         return "LoopContext";
+    case VALUE_NAMESPACE:
+        return "Namespace";
+    case VALUE_MACRO:
+        return "Macro";
     default:
         return value_number(v, &n) && n.is_float ? "float" : "int";
     }
@@ -188,6 +194,8 @@ static enum code equal_within(struct eval *e, const struct json *a, const struct
     case JSON_OBJECT:
         return equal_members(e, a, b, depth, out);
     case VALUE_LOOP:
+    case VALUE_NAMESPACE:
+    case VALUE_MACRO:
         *out = a->text.ptr == b->text.ptr;
         return OK;
     default: // None and undefined
@@ -240,7 +248,8 @@ enum code value_in(struct eval *e, const struct json *item, const struct json *c
     *out = false;
     switch (container->type) {
     case JSON_STRING:
-        if (item->type != JSON_STRING) return eval_fault(e, E_INVALID, "a %s cannot be in a str", value_type_name(item));
+        if (item->type != JSON_STRING)
+            return eval_fault(e, E_INVALID, "a %s cannot be in a str", value_type_name(item));
         rc = eval_charge(e, container->text.len / BYTES_PER_STEP);
         if (!rc) *out = text_find(container->text, item->text, 0) != SIZE_MAX;
         return rc;
@@ -350,6 +359,7 @@ static enum code loop_member(const struct loop *loop, struct str name, struct js
 enum code value_member(struct eval *e, const struct json *v, struct str name, struct json *out)
 {
     if (v->type == VALUE_LOOP) return loop_member((const struct loop *)(const void *)v->text.ptr, name, out);
+    if (v->type == VALUE_NAMESPACE) v = namespace_members(v);
     const struct json *found = json_get(v, name);
     *out = found ? *found : value_undefined();
     return v->type == JSON_OBJECT ? eval_charge(e, v->count / 256) : OK;
@@ -460,8 +470,8 @@ static enum code plain_within(struct eval *e, const struct json *v, uint32_t dep
         if (!rc) out->type = JSON_NUMBER;
     } else if (v->type == TEMPLATE_UNDEFINED) {
         *out = json_null();
-    } else if (v->type == VALUE_LOOP) {
-        return eval_fault(e, E_INVALID, "loop is not a value");
+    } else if (v->type == VALUE_LOOP || v->type == VALUE_NAMESPACE || v->type == VALUE_MACRO) {
+        return eval_fault(e, E_INVALID, "a %s is not a value", value_type_name(v));
     } else {
         *out = *v;
     }

@@ -134,7 +134,9 @@ enum code value_repr(struct eval *e, const struct json *v, struct buf *out, uint
         repr_text(v->text, out);
         return OK;
     case VALUE_LOOP:
-        return eval_fault(e, E_INVALID, "loop is not a value");
+    case VALUE_NAMESPACE:
+    case VALUE_MACRO:
+        return eval_fault(e, E_INVALID, "a %s is not a value", value_type_name(v));
     default:
         return repr_items(e, v, out, depth);
     }

@@ -227,7 +227,11 @@ static void what_a_task_asserts_in_every_shape_C_47(void)
                                   "workflow:\n  - step: start\n    tool: {kind: workbook, name: w, assert: {expects: "
                                   "[b, a], returns: null}}\n");
     check_names(&net_step("start")->tasks[0].expects, "b a");
-    CHECK_INT(net_step("start")->tasks[0].returns.count, 0);
+    kit_must_be_silent(&kit,
+                       HEAD "workbook: [{name: w, assert: {expects: [a], returns: [c]}, tool: {kind: python, code: "
+                            "x}}]\nworkflow:\n  - step: start\n    tool: {kind: workbook, name: w}\n");
+    check_names(&net_step("start")->tasks[0].expects, "a");
+    check_names(&net_step("start")->tasks[0].returns, "c");
     refuse(TOOL("      code: x\n      assert: {expects: [5]}\n"), "E0205", "names");
     refuse(TOOL("      code: x\n      assert: {expects: ['{{ a }}']}\n"), "E0206", "no template");
     refuse(TOOL("      code: x\n      assert: {expcts: [a]}\n"), "E0203", "unknown field \"expcts\"");

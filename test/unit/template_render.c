@@ -314,6 +314,20 @@ static void a_tree_keeps_its_shape_and_its_constants(void)
     arena_release(&own);
 }
 
+static void macros_and_namespaces_stay_in_their_template(void)
+{
+    set_up();
+    fails("{% macro m(a) %}{{ m(a) }}{% endmacro %}{{ m(1) }}", E_LIMIT, 1, 20);
+    fails("{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(30) }}", E_LIMIT, 0, 0);
+    fails("{% set ns = namespace(a=1) %}{{ ns }}", E_INVALID, 1, 30);
+    fails("{% set ns = namespace() %}{% set ns.a = [ns] %}{{ ns.a }}", E_INVALID, 0, 0);
+    fails("{% set ns = namespace() %}{% set ns.a = ns %}", E_UNSUPPORTED, 0, 0);
+    fails("{% macro m() %}{% endmacro %}{{ m }}", E_INVALID, 1, 30);
+    fails("{{ later() }}{% macro later() %}{% endmacro %}", E_UNSUPPORTED, 1, 4);
+    gives("{% macro row(r) -%} {{ r }}; {%- endmacro %}{% for r in list %}{{ row(r) }}{% endfor %}", "\"1;2.5;None;\"");
+    arena_release(&arena);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -322,6 +336,7 @@ int main(int argc, char **argv)
         TEST(undefined_values_are_lenient_chained_or_strict),
         TEST(faults_have_their_place),
         TEST(work_is_bounded),
+        TEST(macros_and_namespaces_stay_in_their_template),
         TEST(filters_that_jinja_does_not_have),
         TEST(conditions_read_words),
         TEST(names_locals_and_plain_texts),
