@@ -9,51 +9,55 @@
 
 #define BUFFER_SIZE 4096
 
-struct system_entropy {
-    struct entropy base;
-    size_t used;
+// Of each thread: no two ever hand out the same bytes, and none waits for another.
+static _Thread_local struct {
+    size_t left;
     uint8_t bytes[BUFFER_SIZE];
-};
+} buffer;
 
-static void refill(struct system_entropy *into)
+static void refill(void)
 {
     size_t have = 0;
     while (have < BUFFER_SIZE) {
-        ssize_t got = getrandom(into->bytes + have, BUFFER_SIZE - have, 0);
+        ssize_t got = getrandom(buffer.bytes + have, BUFFER_SIZE - have, 0);
         if (got < 0 && errno == EINTR) continue;
         INVARIANT(got > 0); // the kernel always has randomness once it is up
         have += (size_t)got;
     }
-    into->used = 0;
+    buffer.left = BUFFER_SIZE;
 }
 
 static void fill(struct entropy *entropy, void *bytes, size_t size)
 {
-    struct system_entropy *from = CONTAINER_OF(entropy, struct system_entropy, base);
+    (void)entropy;
     uint8_t *out = bytes;
     while (size > 0) {
-        if (from->used == BUFFER_SIZE) refill(from);
-        size_t part = BUFFER_SIZE - from->used < size ? BUFFER_SIZE - from->used : size;
-        memcpy(out, from->bytes + from->used, part);
-        explicit_bzero(from->bytes + from->used, part);
-        from->used += part;
+        if (buffer.left == 0) refill();
+        size_t part = buffer.left < size ? buffer.left : size;
+        uint8_t *from = buffer.bytes + BUFFER_SIZE - buffer.left;
+        memcpy(out, from, part);
+        explicit_bzero(from, part);
+        buffer.left -= part;
         out += part;
         size -= part;
     }
 }
 
-static struct system_entropy source = {.base = {.fill = fill}, .used = BUFFER_SIZE};
-
-// In a forked child: what is buffered belongs to the parent.
+// In a forked child, which has the one thread that forked: what is buffered belongs to the parent.
 static void forget(void)
 {
-    source.used = BUFFER_SIZE;
+    buffer.left = 0;
+}
+
+static void watch_forks(void)
+{
+    INVARIANT(pthread_atfork(NULL, NULL, forget) == 0);
 }
 
 struct entropy *os_entropy(void)
 {
-    static bool watched;
-    if (!watched) INVARIANT(pthread_atfork(NULL, NULL, forget) == 0);
-    watched = true;
-    return &source.base;
+    static struct entropy source = {.fill = fill};
+    static pthread_once_t watched = PTHREAD_ONCE_INIT;
+    INVARIANT(pthread_once(&watched, watch_forks) == 0);
+    return &source;
 }

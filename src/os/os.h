@@ -25,7 +25,7 @@ bool os_lock_lingers(int64_t pid, unsigned *tries);
 struct entropy {
     void (*fill)(struct entropy *entropy, void *bytes, size_t size); // never fails: aborts when the system has none
 };
-struct entropy *os_entropy(void); // getrandom, buffered; one thread at a time
+struct entropy *os_entropy(void); // getrandom, buffered; any thread
 
 // ---- disk
 struct disk;

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -282,6 +283,32 @@ static void a_file_is_read_whole_or_refused(void)
     arena_release(&arena);
 }
 
+enum { DRAWING_THREADS = 4, DRAWN_BY_EACH = 20000 };
+
+static void *draw(void *numbers)
+{
+    struct entropy *entropy = os_entropy();
+    for (size_t i = 0; i < DRAWN_BY_EACH; i++) entropy->fill(entropy, (uint64_t *)numbers + i, sizeof(uint64_t));
+    return NULL;
+}
+
+static int order_of(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void entropy_never_repeats_in_another_thread(void)
+{
+    static uint64_t numbers[DRAWING_THREADS * DRAWN_BY_EACH];
+    pthread_t threads[DRAWING_THREADS];
+    for (size_t i = 0; i < DRAWING_THREADS; i++)
+        CHECK_INT(pthread_create(&threads[i], NULL, draw, numbers + i * DRAWN_BY_EACH), 0);
+    for (size_t i = 0; i < DRAWING_THREADS; i++) CHECK_INT(pthread_join(threads[i], NULL), 0);
+    qsort(numbers, ARRAY_COUNT(numbers), sizeof(numbers[0]), order_of);
+    for (size_t i = 1; i < ARRAY_COUNT(numbers); i++) CHECK(numbers[i] != numbers[i - 1]);
+}
+
 static void entropy_never_repeats_not_even_in_a_child(void)
 {
     struct entropy *entropy = os_entropy();
@@ -486,6 +513,7 @@ int main(int argc, char **argv)
         TEST(descriptors_that_run_out_are_a_limit),
         TEST(a_file_is_read_whole_or_refused),
         TEST(a_file_is_written_whole_and_replaced_only_when_asked),
+        TEST(entropy_never_repeats_in_another_thread),
         TEST(entropy_never_repeats_not_even_in_a_child),
         TEST(a_log_line_is_one_line_whatever_is_in_it_P3),
         TEST(the_process_dies_at_the_call_it_is_told_to),
