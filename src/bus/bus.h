@@ -11,8 +11,8 @@
 //   B6 The engine never waits for a sink (ES-4h): each has a thread, a reading handle and a connection, and gives notes to the engine
 //      like anybody else.
 //
-// Notes: space "sink", key NAME, the cursor, and NAME/order, which moves when somebody who does not carry gave an order; space "dlq", key NAME/POSITION (20 digits), a dead letter. docs/format/bus.md has both,
-// the configuration, and what goes over the wire.
+// Notes: space "sink", key NAME, the cursor, and NAME/order, which moves when one that does not carry was given an order; space "dlq", key
+// NAME/POSITION (20 digits), a dead letter. docs/format/bus.md has them, the configuration, and what goes over the wire.
 #ifndef CAIRN_BUS_BUS_H
 #define CAIRN_BUS_BUS_H
 

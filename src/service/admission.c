@@ -58,7 +58,9 @@ static enum code load_space(struct service *service, struct str space,
 
 enum code admission_reload(struct service *service, struct error *err)
 {
+    queues_list_begin(&service->queues);
     enum code rc = load_space(service, STR("queue"), read_queue, err);
+    if (!rc) rc = queues_list_end(&service->queues, err);
     return rc ? rc : load_space(service, STR("limit"), read_limits, err);
 }
 

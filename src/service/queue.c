@@ -98,7 +98,7 @@ enum code queues_configure(struct queues *queues, struct str tenant, struct str 
     uint32_t before = queue->config.max_running;
     queue->config = config ? *config : queue_config_default;
     if (queue->config.max_running && !before) queue->share.unsettled = true;
-    queue->configured = config != NULL;
+    queue->configured = queue->listed = config != NULL;
     queues->changed = true;
     return OK;
 }
@@ -108,6 +108,22 @@ void queues_limit(struct queues *queues, struct queue_tenant *tenant, const stru
     if (limits->runs_in_flight && !tenant->limits.runs_in_flight) tenant->share.unsettled = true;
     tenant->limits = *limits;
     queues->changed = true;
+}
+
+void queues_list_begin(struct queues *queues)
+{
+    for (struct queue_tenant *tenant = queues->tenants; tenant; tenant = tenant->next)
+        for (struct run_queue *queue = tenant->queues; queue; queue = queue->next) queue->listed = false;
+}
+
+enum code queues_list_end(struct queues *queues, struct error *err)
+{
+    enum code rc = OK;
+    for (struct queue_tenant *tenant = queues->tenants; tenant; tenant = tenant->next)
+        for (struct run_queue *queue = tenant->queues; queue && !rc; queue = queue->next)
+            if (queue->configured && !queue->listed)
+                rc = queues_configure(queues, tenant->name, queue->name, NULL, err);
+    return rc;
 }
 
 struct queue_config queues_config(const struct queues *queues, struct str tenant, struct str name)

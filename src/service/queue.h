@@ -89,6 +89,7 @@ struct run_queue {
     struct queue_tenant *tenant;
     struct queue_config config;
     bool configured;
+    bool listed;                 // it was in the last list of those that are
     size_t running, waiting;     // waiting: also those that wait for an approval
     struct placed *first, *last; // that wait for a place only, oldest first
     bool stuck;                  // nothing more in this pass
@@ -126,6 +127,10 @@ void queues_limit(struct queues *queues, struct queue_tenant *tenant, const stru
 // NULL: as if it had never been configured.
 enum code queues_configure(struct queues *queues, struct str tenant, struct str name, const struct queue_config *config,
                            struct error *err) MUST_CHECK;
+
+// Between the two all that are configured are configured again; what is not, is not any more.
+void queues_list_begin(struct queues *queues);
+enum code queues_list_end(struct queues *queues, struct error *err) MUST_CHECK;
 
 // A start that arrives now.
 enum queue_verdict { VERDICT_START = 1, VERDICT_QUEUE, VERDICT_DELAY, VERDICT_REJECT, VERDICT_FULL };

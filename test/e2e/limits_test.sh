@@ -70,6 +70,10 @@ test_limits_hold_over_all_engines_and_nobody_starves_ES_3a_ES_3b_ES_3c() {
     for i in 1 2 3; do begin one "t-$i-one" default; begin two "t-$i-two" default; done
     wait_for completed t 6
     [ "$(most_in_log t)" -le 2 ] || fail "$(most_in_log t) runs of the tenant at once"
+    # What is removed at one is removed at the other.
+    asks one DELETE /v1/queues/r2 >/dev/null
+    removed() { [ "$(asks two GET /v1/queues/r2 | jq -r .code)" = QUEUE_NOT_FOUND ]; }
+    wait_for removed
     nothing_held() { [ "$(pg_sql "select count(*) from cairn.notes where space='slot'")" = 0 ]; }
     wait_for nothing_held
     for name in one two; do kill -TERM "$(cat $name/pid)"; wait "$(cat $name/pid)" || fail "engine $name ended with $?: $(tail -n 3 $name/serve.err)"; done

@@ -289,6 +289,20 @@ static void numbers_of_a_shared_limit_are_given_once(void)
     share_release(&share);
 }
 
+static void a_queue_that_is_not_listed_any_more_is_as_if_it_had_never_been(void)
+{
+    begin();
+    configure("t", "a", (struct queue_config){.policy = POLICY_REJECT, .max_running = 1});
+    configure("t", "b", (struct queue_config){.policy = POLICY_REJECT, .max_running = 1});
+    queues_list_begin(&queues);
+    configure("t", "b", (struct queue_config){.policy = POLICY_REJECT, .max_running = 2});
+    CHECK_OK(queues_list_end(&queues, &err), &err);
+    CHECK(!queues_known(&queues, STR("t"), STR("a")));
+    CHECK(queues_known(&queues, STR("t"), STR("b")));
+    CHECK_INT(queues_config(&queues, STR("t"), STR("b")).max_running, 2);
+    queues_release(&queues);
+}
+
 static void runs_of_other_engines_count_and_those_that_wait_there_are_not_overtaken(void)
 {
     begin();
@@ -337,6 +351,7 @@ int main(int argc, char **argv)
         TEST(a_refused_start_gives_its_place_back),
         TEST(configuration_is_read_strictly),
         TEST(numbers_of_a_shared_limit_are_given_once),
+        TEST(a_queue_that_is_not_listed_any_more_is_as_if_it_had_never_been),
         TEST(runs_of_other_engines_count_and_those_that_wait_there_are_not_overtaken),
     };
     return test_main("service_queue", tests, ARRAY_COUNT(tests), argc, argv);
