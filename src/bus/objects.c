@@ -91,7 +91,7 @@ static void cache_put(struct objects *objects, const struct digest *sha256, stru
     one->next = objects->cached;
     objects->cached = one;
     objects->cached_bytes += one->len;
-    while (objects->cached_bytes > CACHE_MAX) {
+    while (objects->cached && objects->cached_bytes > CACHE_MAX) {
         struct cached **last = &objects->cached;
         while ((*last)->next) last = &(*last)->next;
         objects->cached_bytes -= (*last)->len;
@@ -248,7 +248,7 @@ static enum code api(struct line *line, const char *verb, struct str bucket, str
                      struct error *err)
 {
     char stream[OBJECT_SUBJECT], subject[OBJECT_SUBJECT + 64];
-    bool none;
+    bool none = false;
     object_stream(bucket, stream);
     snprintf(subject, sizeof(subject), "$JS.API.STREAM.%s.%s", verb, stream);
     enum code rc = ask(line, subject, (struct str){0}, body, out, &none, err);
@@ -343,7 +343,7 @@ static enum code put_chunks(struct line *line, struct str bucket, const char *nu
         ++*count;
     }
     for (uint64_t i = 0; i < *count; i++) {
-        bool nobody;
+        bool nobody = false;
         enum code rc = stored(line, reply, &nobody, err);
         if (rc) return rc;
         *none |= nobody;
@@ -396,7 +396,7 @@ static enum code put_object(struct objects *objects, struct line *line, const st
     struct object_meta old = {0};
     char subject[OBJECT_SUBJECT];
     uint64_t version;
-    bool none;
+    bool none = false;
     struct error ignored = {0};
     bool replaces = describe(line, bucket, sha256, &old, &version, &ignored) == OK;
     if (line->broken) return error_set(err, E_UNREACHABLE, "%s", ignored.message);
@@ -524,7 +524,6 @@ static enum code with_line(struct objects *objects, const struct job *job, struc
     enum code rc = OK;
     for (bool again = true; again;) {
         struct line *line;
-        again = false;
         why = (struct error){0};
         rc = line_take(objects, &line, &why);
         if (rc) break;

@@ -38,10 +38,9 @@ bool share_pick(struct queue_share *share, uint32_t limit, uint64_t random, uint
 {
     if (share->over >= limit || (size_t)limit / 8 >= share->taken_size) return false;
     uint32_t usable = limit - (uint32_t)share->over;
-    uint32_t *grown = share->asked;
     if (share->asked_count == share->asked_capacity) {
         size_t capacity = share->asked_capacity ? share->asked_capacity * 2 : 16;
-        grown = realloc(share->asked, capacity * sizeof(*grown));
+        uint32_t *grown = realloc(share->asked, capacity * sizeof(*grown));
         if (!grown) return false;
         share->asked = grown;
         share->asked_capacity = capacity;

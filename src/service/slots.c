@@ -28,7 +28,8 @@ bool slots_apply(const struct service *service, struct str tenant_name, struct s
 
 struct str slots_key(const struct limits *limits, bool of_tenant, struct arena *arena, const char *format, ...)
 {
-    struct str tenant = limits->tenant->name, queue = of_tenant ? (struct str){0} : limits->queue->name;
+    struct str tenant = limits->tenant->name, queue = {0};
+    if (!of_tenant) queue = limits->queue->name;
     char kind[KEY_MAX];
     struct buf text;
     va_list list;
@@ -184,12 +185,11 @@ static void see_holder(struct look *look, const struct note *note, enum hold hol
 static bool is_heard(struct look *look, uint64_t engine, uint64_t version)
 {
     struct queue_share *share = look->share;
-    struct waiting_elsewhere *other = share->others;
     size_t i = 0;
     while (i < share->other_count && share->others[i].engine != engine) i++;
     if (i == OTHERS_MAX) i = 0;
     if (i == share->other_count) share->other_count++;
-    other = &share->others[i];
+    struct waiting_elsewhere *other = &share->others[i];
     if (other->engine != engine || other->version != version)
         *other = (struct waiting_elsewhere){engine, version, look->now_ms};
     return look->now_ms - other->heard_ms < SILENT_MS;
