@@ -106,10 +106,7 @@ static void read_executor(struct playbook *pb, const struct json *executor)
         unknown_member(pb, &executor->members[i], known, "the executor", false);
     size_t index;
     const struct json *profile = field(executor, "profile", NULL);
-    if (profile && read_choice(r, profile, "profile", profiles, &index) && index < 2) {
-        struct place at = place_of(r, profile);
-        WARNING(r, "E0219", at, "\"profile\" has no effect: where tasks run is a matter of who runs the playbook");
-    }
+    if (profile) read_choice(r, profile, "profile", profiles, &index);
     read_requires(pb, field(executor, "requires", NULL));
     const struct json *spec = field(executor, "spec", NULL);
     if (!spec || !read_object(r, spec, "spec")) return;
