@@ -53,6 +53,8 @@ static int start_body(struct cli *cli, const struct document *document, struct j
     int code = inputs_read(cli, document->program, &inputs);
     if (code) return code;
     inputs_warn(cli, document->program, &inputs);
+    code = inputs_env(cli, document->program, &inputs);
+    if (code) return code;
     *body = json_object();
     code = put_document(cli, document, body);
     if (code) return code;

@@ -26,6 +26,8 @@ static int start(struct drive *drive, const struct program *program, char run_ou
     int code = inputs_read(cli, program, &request.inputs);
     if (code) return code;
     inputs_warn(cli, program, &request.inputs);
+    code = inputs_env(cli, program, &request.inputs);
+    if (code) return code;
     return engine_start(drive->engine, &request, run_out, &err) ? cli_error(cli, &err) : EXIT_OK;
 }
 

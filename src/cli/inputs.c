@@ -1,6 +1,9 @@
 #include "cli/inputs.h"
 
 #include "os/os.h"
+#include "program/net.h"
+
+#include <stdlib.h>
 
 int inputs_put(struct cli *cli, struct json *inputs, struct str key, struct json value)
 {
@@ -64,6 +67,23 @@ int inputs_read(struct cli *cli, const struct program *program, struct json *inp
         if (!code) code = inputs_put(cli, inputs, key, value);
     }
     return code;
+}
+
+int inputs_env(struct cli *cli, const struct program *program, struct json *inputs)
+{
+    const struct net_names *names = program->net ? &program->net->env : NULL;
+    struct json found = json_object();
+    if (!names || names->count == 0 || json_get(inputs, STR("env"))) return EXIT_OK;
+    for (uint32_t i = 0; i < names->count; i++) {
+        struct str name = arena_copy(&cli->arena, names->items[i]); // ends in a NUL byte
+        if (!name.ptr) return cli_nomem(cli);
+        const char *value = str_starts(name, STR("CAIRN_")) ? NULL : getenv(name.ptr);
+        if (value && !str_utf8(str_from(value)))
+            return cli_fail(cli, EXIT_USAGE, "the variable %s is no UTF-8 text", name.ptr);
+        if (!value) cli_warn(cli, "the document asks for env.%s, which is not set", name.ptr);
+        if (value && !json_put(&cli->arena, &found, name, json_string(str_from(value)))) return cli_nomem(cli);
+    }
+    return json_put(&cli->arena, inputs, STR("env"), found) ? EXIT_OK : cli_nomem(cli);
 }
 
 struct str arguments_read(struct cli *cli)

@@ -7,6 +7,8 @@
 
 // What --input and --set give, an object: inputs of a run before its document's defaults. EXIT_OK, or what was reported.
 int inputs_read(struct cli *cli, const struct program *program, struct json *inputs);
+// Adds the input `env`: the variables of our environment that a playbook asks for, unless it was given.
+int inputs_env(struct cli *cli, const struct program *program, struct json *inputs);
 struct str arguments_read(struct cli *cli); // $ARGUMENTS
 // The pieces: "NAME=VALUE" of --set, where VALUE is JSON when it parses as JSON and text otherwise, and always text when the
 // program declares the input as a string; a member set or replaced.

@@ -127,14 +127,15 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
 }
 
 // The loop around a child is `iter.parent` of its own: an input of a name that no playbook uses.
-static enum code put_iter(struct arena *arena, const struct json *iter, struct json *inputs, struct error *err)
+static enum code put_input(struct arena *arena, struct str name, const struct json *value, struct json *inputs,
+                           struct error *err)
 {
     struct json made;
-    if (!iter || json_get(inputs, STR("_iter"))) return OK;
+    if (!value || json_get(inputs, name)) return OK;
     bool ok = json_object_with(arena, inputs->count + 1, &made);
     for (uint32_t i = 0; ok && i < inputs->count; i++)
         ok = json_put(arena, &made, inputs->members[i].key, inputs->members[i].value);
-    ok = ok && json_put(arena, &made, STR("_iter"), *iter);
+    ok = ok && json_put(arena, &made, name, *value);
     *inputs = made;
     return ok ? OK : no_memory(err);
 }
@@ -151,7 +152,11 @@ static enum code inputs_of(struct engine *engine, struct resident *parent, uint3
         const struct json *given = json_key(told, "input") ? json_key(told, "input") : json_key(told, "args");
         if (json_is(given, JSON_OBJECT)) request->inputs = *given;
         *path = json_text(json_key(told, "path"));
-        return put_iter(&engine->turn, json_key(&with, "iter"), &request->inputs, err);
+        // What was read of the environment is theirs, too.
+        const struct json *env =
+            parent->run->program->net->env.count > 0 ? json_get(&parent->run->start.inputs, STR("env")) : NULL;
+        rc = put_input(&engine->turn, STR("env"), env, &request->inputs, err);
+        return rc ? rc : put_input(&engine->turn, STR("_iter"), json_key(&with, "iter"), &request->inputs, err);
     }
     enum code rc = kernel_render(parent->run, step, &engine->env, &engine->turn, &with, err);
     if (rc) return rc;

@@ -133,6 +133,9 @@ struct net {
     bool no_next_is_error;
     const struct template_tree *workload; // an object; its texts may refer to `input` and to each other's plain values
     struct json keychain;                 // array of entries as written, aliases resolved; type 0 = none
+    // Variables of the environment that templates of this document and of those that it runs ask for as env.NAME. Whoever starts a run
+    // may give them as the input `env`; none when the workload has a value of that name.
+    struct net_names env;
     const struct str *requires_tools;
     uint32_t requires_tool_count;
     const struct net_step *steps; // program.step_count of them

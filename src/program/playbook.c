@@ -262,5 +262,6 @@ struct playbook *playbook_read(struct reader *r, const struct json *root, struct
     read_keychain(pb, field(root, "keychain", NULL));
     read_workbook(pb, field(root, "workbook", NULL));
     if (!r->failed) read_workflow_list(pb, root, list);
+    if (!r->failed) find_env(pb, root);
     return pb;
 }

@@ -5,6 +5,7 @@
 //   playbook_task.c  tasks in all their shapes: `with`, workbook entries, timeouts, results
 //   playbook_workbook.c  tasks by name, and pipelines of them
 //   playbook_assert.c  what a task expects and returns
+//   playbook_env.c   which variables of the environment are asked for
 //   playbook_rule.c  rules, patches, conditions, templates and where their faults stand
 //   playbook_old.c   what earlier generations of the language wrote otherwise
 //   playbook_cursor.c  loops over the rows of a query that is asked again and again
@@ -123,6 +124,11 @@ bool is_labelled(const struct json *object); // {fetch: {kind: http}}
 const struct json *pipelines_today(struct playbook *pb, const struct json *tool, const struct json **input);
 
 // ---- playbook_assert.c
+struct name_list {
+    struct str *items; // in the program's arena, each once
+    size_t count, capacity;
+};
+void name_list_add(struct playbook *pb, struct name_list *list, struct str name);
 // `assert` of all of the objects, innermost first: the task, its spec, its entry of the workbook.
 void read_assert(struct playbook *pb, const struct json *const *layers, size_t count, struct net_task *task);
 
@@ -156,6 +162,10 @@ struct playbook *playbook_read(struct reader *r, const struct json *root, struct
 // An unknown member: a mistake when it looks like a known one, else something that has no effect.
 void unknown_member(struct playbook *pb, const struct json_member *member, const char *const *known, const char *what,
                     bool strict);
+
+// ---- playbook_env.c: net.env
+void find_env(struct playbook *pb, const struct json *root);
+void add_env_of(struct playbook *pb, const struct program *child);
 
 // ---- playbook_net.c
 void playbook_finish(struct playbook *pb, const struct chain *chain);

@@ -2,12 +2,21 @@
 // as a list, as one text, or as a mapping from names to what they are, of which only the names count.
 #include "program/playbook.h"
 
-struct names {
-    struct str *items;
-    size_t count, capacity;
-};
+void name_list_add(struct playbook *pb, struct name_list *list, struct str name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (str_eq(list->items[i], name)) return;
+    struct str *grown =
+        arena_grow(pb->r->arena, list->items, list->count, list->count + 1, sizeof(*grown), &list->capacity);
+    if (!grown) {
+        pb->r->failed = true;
+        return;
+    }
+    list->items = grown;
+    list->items[list->count++] = name;
+}
 
-static void add_name(struct playbook *pb, const struct json *at, struct str name, struct names *list)
+static void add_name(struct playbook *pb, const struct json *at, struct str name, struct name_list *list)
 {
     struct reader *r = pb->r;
     if (name.len == 0 || template_is_dynamic(name)) {
@@ -16,20 +25,11 @@ static void add_name(struct playbook *pb, const struct json *at, struct str name
         HINT(r, d, "assert: {expects: [a, b], returns: [c]}");
         return;
     }
-    for (size_t i = 0; i < list->count; i++)
-        if (str_eq(list->items[i], name)) return;
-    struct str *grown =
-        arena_grow(r->arena, list->items, list->count, list->count + 1, sizeof(*grown), &list->capacity);
-    if (!grown) {
-        r->failed = true;
-        return;
-    }
-    list->items = grown;
-    list->items[list->count++] = name;
+    name_list_add(pb, list, name);
 }
 
 // An item of a list: a name, {name: a, type: int}, or {a: int}.
-static void add_item(struct playbook *pb, const struct json *item, struct names *list)
+static void add_item(struct playbook *pb, const struct json *item, struct name_list *list)
 {
     const struct json *name = json_is(item, JSON_OBJECT) ? json_key(item, "name") : NULL;
     if (json_is(name, JSON_STRING)) item = name;
@@ -42,7 +42,7 @@ static void add_item(struct playbook *pb, const struct json *item, struct names 
     }
 }
 
-static void add_names(struct playbook *pb, const struct json *value, struct names *list)
+static void add_names(struct playbook *pb, const struct json *value, struct name_list *list)
 {
     if (!value || value->type == JSON_NULL) return;
     if (value->type != JSON_ARRAY) {
@@ -59,7 +59,7 @@ static void add_names(struct playbook *pb, const struct json *value, struct name
 void read_assert(struct playbook *pb, const struct json *const *layers, size_t count, struct net_task *task)
 {
     static const char *const known[] = {"expects", "expect", "returns", "return", NULL};
-    struct names expects = {0}, returns = {0};
+    struct name_list expects = {0}, returns = {0};
     for (size_t i = 0; i < count; i++) {
         const struct json *given = field(layers[i], "assert", NULL);
         if (!given || given->type == JSON_NULL || !read_object(pb->r, given, "assert")) continue;

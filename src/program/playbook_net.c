@@ -239,5 +239,6 @@ void playbook_finish(struct playbook *pb, const struct chain *chain)
         wanted->task->child = child_of(r, wanted->path, chain, wanted->need, &around);
         wanted->task->around = arena_copy(r->arena, around);
         if (!wanted->task->around.ptr) r->failed = true;
+        add_env_of(pb, wanted->task->child);
     }
 }

@@ -130,6 +130,31 @@ YAML
     cairn_is 0 get numbers "${store[@]}"; has out TIMEOUT
     intact
 }
+test_env_is_read_once_and_recorded() {
+    mkdir -p kids
+    book kid kids/kid <<<'workflow: [{step: end, tool: {kind: python, input: {a: "{{ env[\"PB_KID\"] }}"}, code: result = a}}]' >kids/kid.yaml
+    book envs >envs.yaml <<'YAML'
+workload: {place: "{{ env.PB_PLACE }}", other: {env: {PB_NOT: x}}}
+workflow:
+  - step: start
+    tool:
+      - {name: kid, kind: playbook, path: kids/kid}
+      - {name: all, kind: python, input: {a: "{{ env.PB_PLACE }}-{{ place }}", b: "{{ env.get('PB_NONE', 'none') }}", c: "{{ kid }}", d: "{{ other.env.PB_NOT }}", e: "{{ env.CAIRN_STORE }}"},
+         code: 'import os; result = [a, b, c, d, e]'}
+YAML
+    PB_PLACE=here PB_KID=kid PB_NOT=no PB_SECRET=hidden runs envs
+    has err 'asks for env.PB_NONE, which is not set'
+    equal "$(result envs start)" '["here-here","none","kid","x",""]'
+    "$CAIRN" events envs "${store[@]}" -o jsonl >log
+    has log '"env":{"PB_KID":"kid","PB_PLACE":"here"}'; hasnt log hidden
+    # A workload may have a value of that name.
+    book own >own.yaml <<'YAML'
+workload: {env: dev}
+workflow: [{step: start, tool: {kind: python, input: {e: "{{ env }}"}, code: result = e}}]
+YAML
+    runs own; equal "$(result own start)" '"dev"'
+    intact
+}
 test_what_a_task_asserts_is_checked_C_47() {
     book says >says.yaml <<'YAML'
 workbook:
