@@ -2,6 +2,8 @@
 // world that failed and not the end of the test; what they find comes back through a file in memory.
 #include "trial/crash_inside.h"
 
+#include "program/net.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -337,9 +339,36 @@ static enum code double_worlds(struct testing *t, struct error *err)
 
 // ---- the report
 
-static bool uses_key(const struct program_step *step, struct arena *arena)
+static bool names_key(const struct json *with, struct arena *arena)
 {
-    return strstr(json_line(arena, &step->with).ptr, "CAIRN_IDEMPOTENCY_KEY") != NULL;
+    return strstr(json_line(arena, with).ptr, "CAIRN_IDEMPOTENCY_KEY") != NULL;
+}
+
+// The tasks of a step of a playbook; NULL of other documents.
+static const struct net_step *net_step_of(const struct program *program, const struct program_step *step)
+{
+    return program->net ? &program->net->steps[step - program->steps] : NULL;
+}
+
+static bool uses_key(const struct effect_seen *seen, struct arena *arena)
+{
+    const struct net_step *net = net_step_of(seen->program, seen->step);
+    for (uint32_t i = 0; net && i < net->task_count; i++)
+        if (str_ends(seen->path, net->tasks[i].label) && names_key(template_tree_source(net->tasks[i].with), arena))
+            return true;
+    return names_key(&seen->step->with, arena);
+}
+
+// A step of a playbook is external when one of its tasks is: all but those that nothing outside is asked for, and child runs as such.
+static bool is_external(const struct story *story, const struct story_step *step)
+{
+    if (!step->step) return false;
+    const struct net_step *net = net_step_of(story->runs[step->run].program, step->step);
+    for (uint32_t i = 0; net && i < net->task_count; i++) {
+        const struct net_task *task = &net->tasks[i];
+        if (!task->in_process && !str_is(task->kind, "wait") && !str_is(task->kind, "playbook")) return true;
+    }
+    return kind_is_external(step->step->kind);
 }
 
 static bool list_effects(struct testing *t)
@@ -357,11 +386,11 @@ static bool list_effects(struct testing *t)
                                   .program = seen->program,
                                   .does = seen->does,
                                   .idempotent = mock && mock->idempotent,
-                                  .keyed = seen->step && uses_key(seen->step, t->arena)};
+                                  .keyed = seen->step && uses_key(seen, t->arena)};
     }
     for (size_t i = 0; i < report->calm.story.step_count; i++) {
         const struct story_step *step = &report->calm.story.steps[i];
-        bool external = step->step && kind_is_external(step->step->kind);
+        bool external = is_external(&report->calm.story, step);
         report->external_steps += external && step->started > 0;
         report->pure_steps += !external && step->started > 0;
     }

@@ -136,4 +136,20 @@ test_a_step_started_too_early_is_noticed() {
     flow; plant act-before-append; broken_is EARLY flow.yaml
 }
 
+test_tasks_of_playbooks_have_effects() {
+    cat >book.yaml <<'YAML'
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata: {name: book, path: book}
+workflow:
+  - {step: start, tool: {kind: shell, cmds: "charge --key $CAIRN_IDEMPOTENCY_KEY"}, next: [b]}
+  - {step: b, tool: [{kind: noop}, {kind: wait, seconds: 1}], next: [c]}
+  - {step: c, tool: [{name: look, kind: noop}, {name: call, kind: http, url: "http://127.0.0.1:1/"}]}
+YAML
+    cairn_is 0 crashtest book.yaml
+    has out '3 steps ran (2 external, 1 pure)'
+    cairn_is 20 crashtest book.yaml --strict
+    sed -i 's|, {name: call.*}\]}|]}|' book.yaml # what is left is guarded
+    cairn_is 0 crashtest book.yaml --strict; has out '3 steps ran (1 external, 2 pure)'
+}
 run_tests "$@"
