@@ -66,7 +66,9 @@ static void tell_output(struct ask *ask, struct store *store, const struct run_h
     // Large results are kept as the text of what they are.
     if (!rc && output.bytes.ptr && json_parse(output.bytes, NULL, &call->arena, &output.value, &err))
         output.value = json_string(output.bytes);
-    if (rc)
+    if (rc == E_NOT_FOUND || rc == E_UNREACHABLE)
+        call_problem(call, rc == E_NOT_FOUND ? 404 : 503, "REFERENCE_NOT_AVAILABLE", "%s", err.message);
+    else if (rc)
         call_failed(call, &err);
     else if (!output.known)
         call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));

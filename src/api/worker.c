@@ -97,6 +97,8 @@ static void read_result(struct call *call, struct store *store)
         call_problem(call, 409, "STALE_ATTEMPT", "%s", err.message);
     else if (leased && (rc == E_NOT_FOUND || rc == E_INVALID))
         call_problem(call, 404, "REFERENCE_NOT_AVAILABLE", "%s", err.message);
+    else if (leased && rc == E_UNREACHABLE)
+        call_problem(call, 503, "REFERENCE_NOT_AVAILABLE", "%s", err.message);
     else if (rc)
         call_failed(call, &err);
     else

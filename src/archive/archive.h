@@ -183,13 +183,15 @@ struct gc_report {
     uint64_t run_count, event_count, byte_count; // of logs
     uint64_t file_count, file_bytes;             // artifacts and step logs
     uint64_t blob_count, blob_bytes;
-    uint64_t kept_count;     // runs that stay
-    uint64_t referred_count; // of them: old enough, but needed by a run that has not ended
-    bool blobs_unsure;       // they stay: a run that stays is damaged, and nobody knows what it refers to
-    bool blobs_locked;       // they stay until nobody else uses the store
+    uint64_t object_count, object_bytes; // results that are elsewhere (store/keep.h)
+    uint64_t kept_count;                 // runs that stay
+    uint64_t referred_count;             // of them: old enough, but needed by a run that has not ended
+    bool blobs_unsure;                   // they stay: a run that stays is damaged, and nobody knows what it refers to
+    bool blobs_locked;                   // they stay until nobody else uses the store
+    char objects_stay[200];              // they do, and this is why; empty: they do not
 };
 // A run and the runs it started go together, when all of them have ended and are old enough. A run that an unfinished one was made from
-// stays. Blobs go when no run that stays refers to them.
+// stays. Blobs, and results that are elsewhere, go when no run that stays refers to them.
 enum code archive_gc(struct store *store, const struct gc_options *options, struct arena *arena, struct gc_report *out,
                      struct error *err) MUST_CHECK;
 

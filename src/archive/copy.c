@@ -80,9 +80,10 @@ static enum code take_blobs(struct copy *copy, const struct run_image *image)
         uint32_t before = MAP_NONE;
         if (!key.ptr || !map_put(&copy->seen, key, 1, &before)) return out_of_memory(copy->err);
         if (before != MAP_NONE) continue;
-        enum code rc = store_blob(copy->from, &blob.sha256, &copy->batch_arena, &blob.bytes, NULL);
+        struct error why = {0};
+        enum code rc = store_blob(copy->from, &blob.sha256, &copy->batch_arena, &blob.bytes, &why);
         if (rc == E_NOT_FOUND || rc == E_CORRUPT) continue;
-        if (rc) return error_set(copy->err, rc, "cannot read a blob: %s", code_text(rc));
+        if (rc) return error_set(copy->err, rc, "cannot read a blob: %s", why.message);
         copy->blobs = arena_grow(&copy->batch_arena, copy->blobs, copy->blob_count, copy->blob_count + 1,
                                  sizeof(*copy->blobs), &copy->blob_capacity);
         if (!copy->blobs) return out_of_memory(copy->err);

@@ -4,6 +4,7 @@
 
 #include "base/map.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { LIST_PAGE = 1000, BATCH_RUNS = 64, NOBODY = -1 };
@@ -31,6 +32,10 @@ struct gc {
     struct digests blobs; // all of the store
     bool *needed;
     struct map by_hash;
+    struct kept_note *away; // results that are elsewhere
+    bool *away_needed;
+    size_t away_count, away_capacity;
+    struct map away_by_hash;
 };
 
 static enum code out_of_memory(struct error *err)
@@ -125,14 +130,41 @@ static void decide(struct gc *gc)
 
 // ---- blobs
 
+static struct str hash_key(const struct digest *digest)
+{
+    return (struct str){(const char *)digest->b, SHA256_SIZE};
+}
+
+static enum code list_away(struct gc *gc)
+{
+    struct str after = {0};
+    for (;;) {
+        struct notes notes;
+        enum code rc = store_notes(gc->store, KEEP_SPACE, after, LIST_PAGE, gc->kept, &notes, gc->err);
+        for (size_t i = 0; !rc && i < notes.count; i++) {
+            gc->away = arena_grow(gc->kept, gc->away, gc->away_count, gc->away_count + 1, sizeof(*gc->away),
+                                  &gc->away_capacity);
+            if (!gc->away) return out_of_memory(gc->err);
+            struct kept_note *one = &gc->away[gc->away_count];
+            rc = store_kept_read(&notes.items[i], gc->kept, one, gc->err);
+            after = notes.items[i].key;
+            if (!rc) gc->away_count++;
+        }
+        if (rc || notes.count < LIST_PAGE) return rc;
+    }
+}
+
 static enum code keep_blobs(struct gc *gc, struct error *err)
 {
     enum code rc = OK;
     gc->needed = ARENA_ARRAY(gc->kept, gc->blobs.count + 1, bool);
     if (!gc->needed) return out_of_memory(err);
+    gc->away_needed = ARENA_ARRAY(gc->kept, gc->away_count + 1, bool);
+    if (!gc->away_needed) return out_of_memory(err);
     for (size_t i = 0; i < gc->blobs.count && !rc; i++)
-        if (!map_put(&gc->by_hash, (struct str){(const char *)gc->blobs.items[i].b, SHA256_SIZE}, (uint32_t)i, NULL))
-            return out_of_memory(err);
+        if (!map_put(&gc->by_hash, hash_key(&gc->blobs.items[i]), (uint32_t)i, NULL)) return out_of_memory(err);
+    for (size_t i = 0; i < gc->away_count && !rc; i++)
+        if (!map_put(&gc->away_by_hash, hash_key(&gc->away[i].sha256), (uint32_t)i, NULL)) return out_of_memory(err);
     for (size_t i = 0; i < gc->count && !rc; i++) {
         struct run_image image;
         if (!root_of(gc, &gc->runs[i])->stays) continue;
@@ -140,11 +172,56 @@ static enum code keep_blobs(struct gc *gc, struct error *err)
         const struct run_name *name = &gc->runs[i].name;
         rc = archive_read(gc->store, name->tenant, name->run, &gc->scratch, &image, err);
         for (size_t k = 0; !rc && k < image.blob_count; k++) {
-            uint32_t at = map_get(&gc->by_hash, (struct str){(const char *)image.blobs[k].sha256.b, SHA256_SIZE});
+            uint32_t at = map_get(&gc->by_hash, hash_key(&image.blobs[k].sha256));
             if (at != MAP_NONE) gc->needed[at] = true;
+            at = map_get(&gc->away_by_hash, hash_key(&image.blobs[k].sha256));
+            if (at != MAP_NONE) gc->away_needed[at] = true;
         }
     }
     return rc;
+}
+
+// What is looked at goes while its note is the one that was listed: whoever puts the same again makes a newer note first, and then a newer
+// object. The note goes last, so that nothing is left that nobody knows of.
+static enum code drop_one(struct gc *gc, const struct kept_note *one, struct error *why)
+{
+    struct keep *keep = store_keep(gc->store);
+    char hex[SHA256_HEX + 1];
+    struct note note;
+    uint64_t version = 0;
+    digest_hex(&one->sha256, hex);
+    if (!keep || !str_is(one->store, keep->ops->name))
+        return error_set(why, E_UNREACHABLE, "%.*s is not configured here", STR_ARG(one->store));
+    struct error gone = {0};
+    enum code rc = keep->ops->look(keep, one->place, &one->sha256, &version, &gone);
+    if (rc && rc != E_NOT_FOUND && rc != E_CORRUPT) return error_set(why, rc, "%s", gone.message);
+    arena_reset(&gc->scratch);
+    if (store_note(gc->store, KEEP_SPACE, str_from(hex), &gc->scratch, &note, NULL) || note.version != one->version)
+        return OK;
+    if (version) rc = keep->ops->drop(keep, one->place, &one->sha256, version, why);
+    if (version && rc) return rc;
+    struct note_put put = {.space = KEEP_SPACE, .key = str_from(hex), .remove = true, .expect = one->version};
+    struct store_batch batch = {.notes = &put, .note_count = 1};
+    rc = store_append(gc->store, &batch, gc->options->now_ms, &gc->scratch, why);
+    return rc == E_CONFLICT ? OK : rc;
+}
+
+static enum code drop_away(struct gc *gc)
+{
+    struct gc_report *report = gc->report;
+    for (size_t i = 0; i < gc->away_count; i++) {
+        struct error why = {0};
+        if (gc->away_needed[i]) continue;
+        enum code rc = gc->options->dry ? OK : drop_one(gc, &gc->away[i], &why);
+        if (rc == E_UNREACHABLE) { // the next time
+            snprintf(report->objects_stay, sizeof(report->objects_stay), "%.190s", why.message);
+            return OK;
+        }
+        if (rc) return error_set(gc->err, rc, "%s", why.message);
+        report->object_count++;
+        report->object_bytes += gc->away[i].bytes;
+    }
+    return OK;
 }
 
 // All that no run that stays refers to, also what an earlier time had to leave.
@@ -169,10 +246,11 @@ static enum code drop_blobs(struct gc *gc)
         if (store_blob(gc->store, &loose.items[i], &gc->scratch, &bytes, NULL) == OK)
             gc->report->blob_bytes += bytes.len;
     }
-    if (rc || gc->options->dry) return rc;
+    if (rc || gc->options->dry) return rc ? rc : drop_away(gc);
     rc = store_drop_blobs(gc->store, loose.items, loose.count, &gc->report->blob_bytes, &why);
     gc->report->blobs_locked = rc == E_LOCKED;
-    return rc && rc != E_LOCKED ? error_set(gc->err, rc, "%s", why.message) : OK;
+    if (rc == E_LOCKED) return OK;
+    return rc ? error_set(gc->err, rc, "%s", why.message) : drop_away(gc);
 }
 
 // ---- runs
@@ -226,8 +304,10 @@ enum code archive_gc(struct store *store, const struct gc_options *options, stru
     arena_init(&gc.scratch, 64 * 1024, SIZE_MAX);
     map_init(&gc.by_name, arena);
     map_init(&gc.by_hash, arena);
+    map_init(&gc.away_by_hash, arena);
     // The blobs first: what is stored from here on belongs to runs that we do not see.
     enum code rc = store_blobs(store, gc.kept, &gc.blobs, err);
+    if (!rc) rc = list_away(&gc);
     if (!rc) rc = list_runs(&gc);
     if (!rc) decide(&gc);
     for (size_t i = gc.count; i > 0 && !rc; i--) {

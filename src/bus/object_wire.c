@@ -48,28 +48,74 @@ void object_subject(struct str bucket, const struct digest *name, char out[OBJEC
     snprintf(out, OBJECT_SUBJECT, "$O.%.*s.M.%s", STR_ARG(bucket), code);
 }
 
-void object_config(struct str bucket, struct buf *out)
+static struct str as_text(bool good, const struct json *value, struct arena *arena)
 {
-    buf_printf(out,
-               "{\"name\":\"OBJ_%.*s\",\"description\":\"results of runs\",\"subjects\":[\"$O.%.*s.C.>\","
-               "\"$O.%.*s.M.>\"],\"retention\":\"limits\",\"max_consumers\":-1,\"max_msgs\":-1,\"max_bytes\":-1,"
-               "\"max_age\":0,\"storage\":\"file\",\"discard\":\"new\",\"num_replicas\":1,\"allow_rollup_hdrs\":true,"
-               "\"allow_direct\":true}",
-               STR_ARG(bucket), STR_ARG(bucket), STR_ARG(bucket));
+    struct buf text;
+    buf_init(&text, 8192);
+    if (good) json_write(&text, value);
+    struct str kept = good && buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
+    buf_release(&text);
+    return kept;
 }
 
-void object_describe(struct str bucket, const struct digest *name, const struct object_meta *meta, const char *time,
-                     struct buf *out)
+static bool put_text(struct arena *arena, struct json *object, const char *key, const char *text)
 {
-    char hex[SHA256_HEX + 1], digest[DIGEST_TEXT + 1];
+    struct str kept = arena_copy(arena, str_from(text));
+    return kept.ptr && json_put(arena, object, str_from(key), json_string(kept));
+}
+
+static bool put_number(struct arena *arena, struct json *object, const char *key, uint64_t number)
+{
+    return json_put(arena, object, str_from(key), json_int((int64_t)number));
+}
+
+struct str object_config(struct str bucket, struct arena *arena)
+{
+    static const char *const parts[] = {"C", "M"};
+    char text[OBJECT_SUBJECT];
+    struct json config = json_object(), subjects = json_array();
+    bool good = true;
+    for (size_t i = 0; good && i < ARRAY_COUNT(parts); i++) {
+        snprintf(text, sizeof(text), "$O.%.*s.%s.>", STR_ARG(bucket), parts[i]);
+        struct str kept = arena_copy(arena, str_from(text));
+        good = kept.ptr && json_push(arena, &subjects, json_string(kept));
+    }
+    object_stream(bucket, text);
+    good = good && put_text(arena, &config, "name", text) &&
+           put_text(arena, &config, "description", "results of runs") &&
+           json_put(arena, &config, STR("subjects"), subjects) && put_text(arena, &config, "retention", "limits") &&
+           put_text(arena, &config, "storage", "file") && put_text(arena, &config, "discard", "new") &&
+           put_number(arena, &config, "num_replicas", 1) &&
+           json_put(arena, &config, STR("allow_rollup_hdrs"), json_bool(true)) &&
+           json_put(arena, &config, STR("allow_direct"), json_bool(true));
+    return as_text(good, &config, arena);
+}
+
+struct str object_describe(struct str bucket, const struct digest *name, const struct object_meta *meta,
+                           const char *time, struct arena *arena)
+{
+    char hex[SHA256_HEX + 1], digest[sizeof(DIGEST_PREFIX) + DIGEST_TEXT] = DIGEST_PREFIX;
+    struct json object = json_object(), options = json_object(), headers = json_object(), type = json_array();
     digest_hex(name, hex);
-    add_base64url(meta->digest.b, SHA256_SIZE, digest);
-    buf_printf(out,
-               "{\"name\":\"%s\",\"description\":\"result of a task\",\"headers\":{\"Content-Type\":"
-               "[\"application/json\"]},\"options\":{\"max_chunk_size\":%u},\"bucket\":\"%.*s\",\"nuid\":\"%.*s\","
-               "\"size\":%llu,\"mtime\":\"%s\",\"chunks\":%llu,\"digest\":\"" DIGEST_PREFIX "%s\"}",
-               hex, OBJECT_CHUNK, STR_ARG(bucket), STR_ARG(meta->nuid), (unsigned long long)meta->size, time,
-               (unsigned long long)meta->chunks, digest);
+    add_base64url(meta->digest.b, SHA256_SIZE, digest + sizeof(DIGEST_PREFIX) - 1);
+    bool good = json_push(arena, &type, json_string(STR("application/json"))) &&
+                json_put(arena, &headers, STR("Content-Type"), type) &&
+                put_number(arena, &options, "max_chunk_size", OBJECT_CHUNK) && put_text(arena, &object, "name", hex) &&
+                put_text(arena, &object, "description", "result of a task") &&
+                json_put(arena, &object, STR("headers"), headers) &&
+                json_put(arena, &object, STR("options"), options) &&
+                json_put(arena, &object, STR("bucket"), json_string(bucket)) &&
+                json_put(arena, &object, STR("nuid"), json_string(meta->nuid)) &&
+                put_number(arena, &object, "size", meta->size) && put_text(arena, &object, "mtime", time) &&
+                put_number(arena, &object, "chunks", meta->chunks) && put_text(arena, &object, "digest", digest);
+    return as_text(good, &object, arena);
+}
+
+struct str object_question(const char *member, const char *subject, uint64_t seq, struct arena *arena)
+{
+    struct json question = json_object();
+    bool good = put_text(arena, &question, member, subject) && (!seq || put_number(arena, &question, "seq", seq));
+    return as_text(good, &question, arena);
 }
 
 static bool read_digest(struct str text, struct arena *arena, struct digest *out)

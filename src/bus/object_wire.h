@@ -22,9 +22,12 @@ void object_nuid(const unsigned char random[OBJECT_NUID], char out[OBJECT_NUID +
 void object_stream(struct str bucket, char out[OBJECT_SUBJECT]);
 void object_chunks(struct str bucket, struct str nuid, char out[OBJECT_SUBJECT]);            // their subject
 void object_subject(struct str bucket, const struct digest *name, char out[OBJECT_SUBJECT]); // of what is said about it
-void object_config(struct str bucket, struct buf *out);                                      // of the stream
-void object_describe(struct str bucket, const struct digest *name, const struct object_meta *meta, const char *time,
-                     struct buf *out);
+// Texts, in `arena`; ptr NULL: out of memory.
+struct str object_config(struct str bucket, struct arena *arena); // of the stream
+struct str object_describe(struct str bucket, const struct digest *name, const struct object_meta *meta,
+                           const char *time, struct arena *arena);
+// What is asked for by subject: {member: subject} and, unless it is 0, {"seq": seq}.
+struct str object_question(const char *member, const char *subject, uint64_t seq, struct arena *arena);
 // False: it is not the description of an object that can be read. Texts borrow `arena`.
 bool object_described(struct str text, struct arena *arena, struct object_meta *out);
 // ptr NULL: it is not base64, or out of memory.

@@ -259,13 +259,11 @@ static enum code api(struct line *line, const char *verb, struct str bucket, str
 
 static enum code make_bucket(struct line *line, struct str bucket, struct error *err)
 {
-    struct buf body;
     struct json reply;
     struct error why = {0};
-    buf_init(&body, 4096);
-    object_config(bucket, &body);
-    enum code rc = api(line, "CREATE", bucket, buf_str(&body), &reply, &why);
-    buf_release(&body);
+    struct str config = object_config(bucket, &line->arena);
+    if (!config.ptr) return error_set(err, E_NOMEM, "out of memory");
+    enum code rc = api(line, "CREATE", bucket, config, &reply, &why);
     int64_t number = rc == E_LIMIT ? error_of(&reply, "err_code") : 0;
     if (!rc || number == NAME_TAKEN || number == SUBJECTS_TAKEN) return OK; // somebody else is making it just now
     return error_set(err, rc, "%s", why.message);
@@ -275,13 +273,10 @@ static enum code make_bucket(struct line *line, struct str bucket, struct error 
 static enum code fetch(struct line *line, struct str bucket, const char *subject, uint64_t seq, struct str *data,
                        uint64_t *at, struct error *err)
 {
-    char body[OBJECT_SUBJECT + 64];
     struct json reply;
-    if (seq)
-        snprintf(body, sizeof(body), "{\"seq\":%llu,\"next_by_subj\":\"%s\"}", (unsigned long long)seq, subject);
-    else
-        snprintf(body, sizeof(body), "{\"last_by_subj\":\"%s\"}", subject);
-    enum code rc = api(line, "MSG.GET", bucket, str_from(body), &reply, err);
+    struct str question = object_question(seq ? "next_by_subj" : "last_by_subj", subject, seq, &line->arena);
+    enum code rc =
+        question.ptr ? api(line, "MSG.GET", bucket, question, &reply, err) : error_set(err, E_NOMEM, "out of memory");
     if (rc) return rc;
     *at = (uint64_t)json_integer(json_at(&reply, STR("message.seq")), 0);
     *data = object_from_base64(json_text(json_at(&reply, STR("message.data"))), &line->arena);
@@ -306,13 +301,9 @@ static enum code describe(struct line *line, struct str bucket, const struct dig
 // Messages of a subject with numbers below `before` (0: all) go.
 static enum code purge(struct line *line, struct str bucket, const char *subject, uint64_t before, struct error *err)
 {
-    char body[OBJECT_SUBJECT + 64];
     struct json reply;
-    if (before)
-        snprintf(body, sizeof(body), "{\"filter\":\"%s\",\"seq\":%llu}", subject, (unsigned long long)before);
-    else
-        snprintf(body, sizeof(body), "{\"filter\":\"%s\"}", subject);
-    return api(line, "PURGE", bucket, str_from(body), &reply, err);
+    struct str question = object_question("filter", subject, before, &line->arena);
+    return question.ptr ? api(line, "PURGE", bucket, question, &reply, err) : error_set(err, E_NOMEM, "out of memory");
 }
 
 // ---- putting
@@ -356,16 +347,12 @@ static enum code put_meta(struct line *line, struct str bucket, const struct dig
 {
     static const struct str rollup = {"NATS/1.0\r\nNats-Rollup: sub\r\n\r\n", 31};
     char subject[OBJECT_SUBJECT], reply[80], time[CIVIL_SIZE];
-    struct buf text;
     bool none = false;
     civil_format(wall_now(), time);
     object_subject(bucket, sha256, subject);
     reply_name(line, reply);
-    buf_init(&text, 4096);
-    object_describe(bucket, sha256, meta, time, &text);
-    enum code rc = buf_ok(&text) ? send(line, subject, reply, rollup, buf_str(&text), err)
-                                 : error_set(err, E_NOMEM, "out of memory");
-    buf_release(&text);
+    struct str text = object_describe(bucket, sha256, meta, time, &line->arena);
+    enum code rc = text.ptr ? send(line, subject, reply, rollup, text, err) : error_set(err, E_NOMEM, "out of memory");
     if (!rc) rc = stored(line, reply, &none, err);
     return !rc && none ? error_set(err, E_UNREACHABLE, "the bucket is not there") : rc;
 }

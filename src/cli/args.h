@@ -51,6 +51,8 @@ enum exit_code {
     X(STORE, "store", 0, "URL", "",                                                                                    \
       "sqlite:PATH, files:DIR, postgres://..., bundle:FILE or memory: (default: $CAIRN_STORE, else below "             \
       "~/.local/state)")                                                                                               \
+    X(RESULTS, "results", 0, "PLACE", "",                                                                              \
+      "large results of playbooks that want it: nats://HOST:PORT/BUCKET, or a JSON file with url and secrets")         \
     X(TENANT, "tenant", 0, "ID", "", "tenant of the run (default: default)")                                           \
     X(PROJECT, "project", 0, "ID", "", "project of the run (default: default)")                                        \
     X(ENVIRONMENT, "environment", 0, "ID", "", "environment of the run (default: default)")                            \

@@ -242,6 +242,9 @@ static int report_gc(struct cli *cli, const struct gc_report *report, bool dry)
                   put(cli, &json, "blobs", json_int((int64_t)report->blob_count)) &&
                   put(cli, &json, "blobBytes", json_int((int64_t)report->blob_bytes)) &&
                   put(cli, &json, "blobsKept", json_bool(report->blobs_locked || report->blobs_unsure)) &&
+                  put(cli, &json, "objects", json_int((int64_t)report->object_count)) &&
+                  put(cli, &json, "objectBytes", json_int((int64_t)report->object_bytes)) &&
+                  put(cli, &json, "objectsKept", json_bool(report->objects_stay[0] != '\0')) &&
                   put(cli, &json, "kept", json_int((int64_t)report->kept_count)) &&
                   put(cli, &json, "referred", json_int((int64_t)report->referred_count));
         if (!ok) return cli_nomem(cli);
@@ -258,7 +261,14 @@ static int report_gc(struct cli *cli, const struct gc_report *report, bool dry)
     add_bytes(&out, report->file_bytes);
     buf_printf(&out, " in %llu files, ", (unsigned long long)report->file_count);
     add_bytes(&out, report->blob_bytes);
-    buf_printf(&out, " of blobs; %llu run%s", (unsigned long long)report->kept_count,
+    buf_text(&out, " of blobs");
+    if (report->object_count) {
+        buf_text(&out, ", ");
+        add_bytes(&out, report->object_bytes);
+        buf_printf(&out, " in %llu object%s elsewhere", (unsigned long long)report->object_count,
+                   report->object_count == 1 ? "" : "s");
+    }
+    buf_printf(&out, "; %llu run%s", (unsigned long long)report->kept_count,
                report->kept_count == 1 ? " stays" : "s stay");
     if (report->referred_count)
         buf_printf(&out, ", %llu because an unfinished run was made from %s",
@@ -268,6 +278,7 @@ static int report_gc(struct cli *cli, const struct gc_report *report, bool dry)
     buf_release(&out);
     if (report->blobs_unsure) cli_note(cli, "blobs stay: a run is damaged, and what it refers to is not known");
     if (report->blobs_locked) cli_note(cli, "blobs stay while another process runs something in this store");
+    if (report->objects_stay[0]) cli_note(cli, "results elsewhere stay: %s", report->objects_stay);
     return EXIT_OK;
 }
 

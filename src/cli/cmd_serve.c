@@ -186,6 +186,8 @@ static int read_settings(struct serving *serving, int64_t *drain_s)
     if (args_has(&cli->args, FLAG_TLS_KEY)) settings->tls_key = args_text(&cli->args, FLAG_TLS_KEY, "");
     serving->tls = settings->tls_certificate.len > 0;
     settings->config = &serving->config.table;
+    code = results_open(cli, &settings->keep);
+    if (code) return code;
     code = read_routes(cli, settings);
     return code ? code : read_listen(serving);
 }
@@ -293,6 +295,7 @@ static void close_all(struct serving *serving, int64_t drain_ms)
     if (serving->server) net_close(serving->server);
     api_close(serving->api);
     service_close(serving->service);
+    keep_close(serving->settings->keep);
 }
 
 int command_serve(struct cli *cli)

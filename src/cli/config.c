@@ -14,6 +14,7 @@ enum { FILE_MAX = 1 << 20 };
 
 static const struct setting settings[] = {
     {"store", FLAG_STORE, "sqlite:$XDG_STATE_HOME/cairn/cairn.db", "where runs are kept"},
+    {"results", FLAG_RESULTS, "", "object store for large results of playbooks: nats://HOST:PORT/BUCKET, or a file"},
     {"tenant", FLAG_TENANT, "default", "tenant of runs"},
     {"project", FLAG_PROJECT, "default", "project of new runs"},
     {"environment", FLAG_ENVIRONMENT, "default", "environment of new runs"},
@@ -109,7 +110,9 @@ static void set_default(struct cli *cli, const struct setting *setting, struct s
     struct flag_default *out = &cli->args.defaults[setting->flag];
     if (out->text.ptr || !accept(cli, setting, value, origin)) return; // a stronger one is there
     if (setting->flag == FLAG_STORE || setting->flag == FLAG_SERVER) value = place_url(cli, value, file);
-    if (setting->flag == FLAG_TOKEN_FILE || setting->flag == FLAG_CA_FILE) value = place_path(cli, value, file);
+    bool path = setting->flag == FLAG_TOKEN_FILE || setting->flag == FLAG_CA_FILE ||
+                (setting->flag == FLAG_RESULTS && !memmem(value.ptr, value.len, "://", 3));
+    if (path) value = place_path(cli, value, file);
     *out = (struct flag_default){value, origin, rank};
 }
 

@@ -104,9 +104,10 @@ static int choose(struct session *session, struct cli *cli)
     session->address = server ? server : named.len ? named.ptr : default_url(cli);
     session->url = shown(cli, session->address);
     session->remote = url_is_server(session->url);
-    cli->tail = cli_format(cli, "%s%s%s%s%s", flag_again(cli, FLAG_STORE), flag_again(cli, FLAG_SERVER),
+    cli->tail = cli_format(cli, "%s%s%s%s%s%s", flag_again(cli, FLAG_STORE), flag_again(cli, FLAG_SERVER),
                            session->remote ? flag_again(cli, FLAG_TOKEN_FILE) : "",
-                           session->remote ? flag_again(cli, FLAG_CA_FILE) : "", flag_again(cli, FLAG_TENANT));
+                           session->remote ? flag_again(cli, FLAG_CA_FILE) : "", flag_again(cli, FLAG_TENANT),
+                           session->remote ? "" : flag_again(cli, FLAG_RESULTS));
     return code;
 }
 
@@ -249,15 +250,19 @@ static int open_store(struct session *session, enum store_mode mode, struct erro
     struct cli *cli = session->cli;
     if (session->remote) return open_server(session, mode);
     const char *url = absolute_url(cli, session->address);
-    struct store_options options = {.mode = mode, .create = mode == STORE_WRITE, .entropy = os_entropy()};
+    int code = results_open(cli, &session->keep);
+    if (code) return code;
+    struct store_options options = {
+        .mode = mode, .create = mode == STORE_WRITE, .entropy = os_entropy(), .keep = session->keep};
     if (mode == STORE_WRITE) {
-        int code = session_contract(session);
+        code = session_contract(session);
         if (code) return code;
         *rc = make_parent(cli, url, err);
         url = absolute_url(cli, session->address);
     }
     options.contract = session->contract;
     if (!*rc) *rc = store_open(str_from(url), &options, &session->store, err);
+    if (*rc) session_close(session);
     return EXIT_OK;
 }
 
@@ -298,7 +303,9 @@ int session_open_url(struct session *session, struct cli *cli, const char *url, 
 void session_close(struct session *session)
 {
     if (session->store) store_close(session->store);
+    keep_close(session->keep);
     session->store = NULL;
+    session->keep = NULL;
 }
 
 bool session_is_memory(const struct session *session)

@@ -12,7 +12,8 @@ struct session {
     const char *url;                 // as people write it, without a password
     const char *address;             // where it really is
     struct str tenant;
-    bool remote; // a server's runs: nothing is written here but signals
+    bool remote;       // a server's runs: nothing is written here but signals
+    struct keep *keep; // --results, or NULL
 };
 
 // --store or --server, else $CAIRN_STORE or $CAIRN_SERVER, else sqlite:$XDG_STATE_HOME/cairn/cairn.db, else below ~/.local/state. Paths
@@ -30,6 +31,8 @@ int session_open_url(struct session *session, struct cli *cli, const char *url, 
 // Whether this command is for a server. EXIT_OK, or what was reported.
 int session_where(struct cli *cli, bool *remote);
 void session_close(struct session *session);
+// What --results names, for who opens a store by other means; NULL: nothing. EXIT_OK, or what was reported.
+int results_open(struct cli *cli, struct keep **out);
 int session_contract(struct session *session); // when reading needs it too
 bool session_is_memory(const struct session *session);
 

@@ -163,6 +163,11 @@ struct run_counts {
     uint32_t total, completed, failed, skipped;
 };
 
+// Where the bytes of a result are: in the store of the run, or in an object store of NATS (store/keep.h).
+enum result_store { RESULT_OBJECT = 0, RESULT_NATS_OBJECT };
+struct str result_store_word(enum result_store store); // "object", "nats_object"
+bool result_store_parse(struct str word, enum result_store *out);
+
 // One moment. Only the fields that its kind uses are set; everything else is zero. Strings and JSON are borrowed.
 struct moment {
     enum moment_kind kind;
@@ -186,6 +191,7 @@ struct moment {
     struct json value;
     struct digest blob; // STEP_COMPLETED: result kept as a blob when has_blob
     bool has_blob;
+    enum result_store store; // where its bytes are; results of playbooks
     uint64_t blob_size;
     bool truncated;        // STEP_COMPLETED: the output was longer than is kept
     struct json artifacts; // STEP_COMPLETED: array, type 0 = none
@@ -193,7 +199,8 @@ struct moment {
     int64_t due_ms;        // STEP_STARTED: wake or approval deadline; STEP_DELAYED: notBefore; 0 = none
     int64_t duration_ms;   // step and run ends
     struct str
-        reason; // STEP_SKIPPED: reason code; pause, resume, cancel: words of the sender; RUN_FAILED: root step id
+        reason; // STEP_SKIPPED: reason code; pause, resume, cancel: words of the sender; RUN_FAILED: root step id;
+                // RESULT_STORED: why it is not where the playbook wanted it
     struct str detail;                              // STEP_SKIPPED: the condition or the parents' states
     struct str signal_id, signal_type, signal_step; // SIGNAL_*, RUN_PAUSED, RUN_RESUMED, RUN_CANCELLED
     struct str actor, role, decision_id; // SIGNAL_*; actor also on STEP_COMPLETED of an approval, RUN_APPROVED

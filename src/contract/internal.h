@@ -112,6 +112,7 @@ struct derived {
     struct str alias, entity_type, entity_id, parent_id, source, status;
     struct str workflow_run_id, step_run_id, task_run_id, iteration_id;
     struct str ref;   // noetl:// of a result kept as a blob
+    struct str store; // and where that is
     int64_t appended; // ms from the event's time to its being stored
     bool resume;
     struct digest key;

@@ -179,6 +179,25 @@ static enum code flatten(const struct moment *moment, struct arena *arena, struc
     return ok ? OK : record_no_memory(err);
 }
 
+static const struct str stores[] = {
+    [RESULT_OBJECT] = STR_INIT("object"), [RESULT_NATS_OBJECT] = STR_INIT("nats_object")};
+
+struct str result_store_word(enum result_store store)
+{
+    INVARIANT((size_t)store < ARRAY_COUNT(stores));
+    return stores[store];
+}
+
+bool result_store_parse(struct str word, enum result_store *out)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(stores); i++) {
+        if (!str_eq(word, stores[i])) continue;
+        *out = (enum result_store)i;
+        return true;
+    }
+    return false;
+}
+
 static enum code derive(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,
                         struct arena *arena, struct derived *d, struct error *err)
 {
@@ -197,6 +216,7 @@ static enum code derive(const struct run_ids *ids, const struct moment *moment, 
     if (!derive_entity(ids, moment, (enum entity)row->entity, arena, d)) return record_no_memory(err);
     if (!moment->has_blob) return OK;
     const struct result_place place = result_place(ids->run, moment);
+    d->store = result_store_word(moment->store);
     d->ref = result_ref_format(&place, arena);
     return d->ref.ptr ? OK : record_no_memory(err);
 }
@@ -292,6 +312,8 @@ static enum code read(const struct json *record, struct arena *arena, struct mom
         rc = read_ids(&derived, out, err);
         if (!rc) rc = read_payload(&derived.payload, &facts, arena, out, err);
         if (rc) return rc;
+        if (derived.store.len && !result_store_parse(derived.store, &out->store))
+            return error_set(err, E_CORRUPT, "record: a result is in a store that is not known");
     }
     seal->persisted_ms = out->at_ms + derived.appended;
     out->by = emitter_parse(derived.by);

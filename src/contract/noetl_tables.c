@@ -99,7 +99,7 @@ static const struct field result_ref_fields[] = {
     MOMENT_FIELD("preview", FIELD_JSON, preview, 0),
     DERIVED_FIELD("ref", FIELD_STR, ref, ALWAYS | DERIVED),
     WORD_FIELD("scope", "execution"),
-    WORD_FIELD("store", "object"),
+    DERIVED_FIELD("store", FIELD_STR, store, ALWAYS),
 };
 static const struct table result_ref = TABLE(result_ref_fields);
 

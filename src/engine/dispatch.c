@@ -97,6 +97,9 @@ void relive(struct engine *engine, struct resident *resident)
         const struct queued *queued = &q->items[(q->head + i) & (q->capacity - 1)];
         if (queued->resident == resident) relive_input(queued);
     }
+    const struct aside *at = NULL;
+    for (const struct queued *queued = aside_next(engine, &at); queued; queued = aside_next(engine, &at))
+        if (queued->resident == resident) relive_input(queued);
 }
 
 void relive_input(const struct queued *queued)
@@ -235,7 +238,7 @@ static enum code read_result(void *context, const struct tool_request *request, 
                              struct str *out, struct error *err)
 {
     const struct engine *engine = context;
-    struct store_options options = {.mode = STORE_READ};
+    struct store_options options = {.mode = STORE_READ, .keep = store_keep(engine->store)};
     struct store *store = NULL;
     enum code rc = store_open(store_url(engine->store), &options, &store, err);
     if (rc) return rc;
@@ -378,9 +381,8 @@ static enum code start_function(struct engine *engine, struct resident *resident
     struct error local = {0};
     rc = lane ? kernel_task(run, effect->step, &engine->env, &engine->turn, &with, &local)
               : kernel_render(run, effect->step, &engine->env, &engine->turn, &with, &local);
-    if (rc && lane && rc != E_NOMEM && rc != E_IO) {
-        struct fault broken = {
-            .code = STR("TEMPLATE_ERROR"), .message = str_from(local.message), .category = STR("validation")};
+    if (rc && lane && rc != E_NOMEM && rc != E_IO && rc != E_UNREACHABLE) {
+        struct fault broken = kernel_template_fault(&engine->turn, &local);
         return input_fault(engine, resident, effect->step, effect->logical, effect->engine, broken, err);
     }
     if (rc)

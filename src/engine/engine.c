@@ -254,6 +254,7 @@ void engine_close(struct engine *engine)
     if (!engine) return;
     if (engine->own_tools && engine->tools) engine->tools->ops->close(engine->tools);
     if (engine->tasks) tasks_close(engine->tasks);
+    keeper_close(engine);
     for (size_t i = 0; i < engine->ticket_count; i++) {
         if (engine->tickets[i].resident) engine->tickets[i].resident->tickets = 0;
         engine->tickets[i].resident = NULL;
@@ -267,6 +268,7 @@ void engine_close(struct engine *engine)
     struct error closed = {0};
     (void)error_set(&closed, E_CANCELLED, "the engine was closed before the notes were stored");
     puts_tell(puts_take(engine), E_CANCELLED, &closed);
+    asides_free(engine);
     while (engine->arrived) {
         struct message *next = engine->arrived->next;
         message_free(engine->arrived);
@@ -305,10 +307,13 @@ struct engine_activity engine_activity(const struct engine *engine)
 {
     struct engine_activity activity = {
         .resident = engine->resident_count, .in_flight = engine->live_tickets, .slow_writes = engine->slow_writes};
+    const struct aside *at = NULL;
+    for (const struct queued *queued = aside_next(engine, &at); queued; queued = aside_next(engine, &at))
+        activity.in_flight += queued->resident && queued->input.kind == INPUT_RESULT;
     for (size_t i = 0; i < engine->table_size; i++) {
         for (const struct resident *r = engine->table[i]; r; r = r->next) {
             const struct run *run = r->run;
-            if (r->tickets > 0 || has_timer(r)) continue;
+            if (r->tickets > 0 || has_timer(r) || aside_of(engine, r)) continue;
             bool waits = run->status == RUN_STATUS_PAUSED || run->held > 0 || run->status == RUN_STATUS_PENDING;
             activity.parked += waits || r->idle || str_is(str_from(run_substatus(run)), "WAITING_APPROVAL");
         }

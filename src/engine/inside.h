@@ -9,10 +9,13 @@
 
 struct resident;
 struct turn;
+struct aside;
+struct keeper;
 
 // ---- mailbox: the only mutable object shared between threads
 struct message {
     struct message *next;
+    struct aside *aside; // a result has been put elsewhere, or not; else NULL
     bool is_line;
     struct tool_result result; // !is_line
     uint64_t ticket;           // is_line
@@ -35,6 +38,7 @@ void mailbox_release(struct mailbox *mailbox);
 void mailbox_result(void *mailbox, struct tool_result *result);                     // tool_deliver
 void mailbox_line(void *mailbox, uint64_t ticket, bool is_stderr, struct str line); // tool_output
 struct message *mailbox_take(struct mailbox *mailbox);                              // all, oldest first
+void mailbox_aside(struct mailbox *mailbox, struct aside *aside);
 void mailbox_wake(struct mailbox *mailbox);
 void mailbox_wait(struct mailbox *mailbox, int64_t until_mono_ms);
 void message_free(struct message *message);
@@ -117,6 +121,9 @@ struct queued {
     size_t note_count;
     struct append_blob *blobs; // in `arena`
     size_t blob_count;
+    bool wanted;                 // RESULT: the blob is wanted elsewhere, and nobody has tried yet (elsewhere.c)
+    bool elsewhere;              // it is there: the store does not get it
+    uint32_t waits;              // for a result that is elsewhere and cannot be had
     const struct note_put *puts; // START: notes that are stored with it; in `arena`
     size_t put_count;
     char decision_id[UUID_SIZE];
@@ -153,6 +160,8 @@ struct engine {
     struct queue queue;
     const struct turn *deciding;  // the turn whose inputs the kernel is asked about now; NULL: none
     struct put *puts, **last_put; // waiting for the next turn; last_put NULL: none
+    struct aside *asides;         // inputs that are not in the queue now (elsewhere.c)
+    struct keeper *keeper;        // the thread that puts results elsewhere; NULL: not needed yet
     struct heap timers;
     struct resident **table;
     size_t table_size, resident_count;
@@ -273,6 +282,21 @@ bool output_fits(const struct run *run, uint32_t step, uint64_t *total) MUST_CHE
 enum code canonical(struct arena *arena, struct str bytes, struct json *out, struct error *err) MUST_CHECK;
 enum code input_value(struct engine *engine, struct queued *queued, const struct json *value,
                       struct error *err) MUST_CHECK;
+
+// elsewhere.c: results that a playbook wants in another place than the store (store/keep.h), and inputs that wait for one of those.
+void want_elsewhere(struct engine *engine, struct queued *queued, const struct net_task *task);
+// Takes over an input that is `wanted`: it comes back when its result is there, or cannot be. False: it stays, and is stored here.
+bool aside_put(struct engine *engine, struct queued *queued) MUST_CHECK;
+// Takes over an input that cannot be decided upon yet: it comes back later.
+bool aside_wait(struct engine *engine, struct queued *queued, const char *why) MUST_CHECK;
+void aside_arrived(struct engine *engine, struct aside *aside);            // from the mailbox
+enum code asides_due(struct engine *engine, struct error *err) MUST_CHECK; // into the queue
+int64_t asides_deadline(const struct engine *engine);
+void asides_bury(struct engine *engine);                                               // those of runs that are gone
+bool aside_of(const struct engine *engine, const struct resident *resident);           // something of it is
+const struct queued *aside_next(const struct engine *engine, const struct aside **at); // all of them; NULL: the end
+void keeper_close(struct engine *engine); // before the runs and the mailbox go
+void asides_free(struct engine *engine);
 
 // subrun.c
 // turn.c

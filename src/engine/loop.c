@@ -7,7 +7,8 @@ int64_t engine_deadline(const struct engine *engine)
     int64_t due = node ? node->due : INT64_MAX;
     if ((engine->queue.count > 0 || engine->arrived || engine->puts) && engine->full_until_mono < due)
         due = engine->full_until_mono;
-    return due;
+    int64_t aside = asides_deadline(engine);
+    return aside < due ? aside : due;
 }
 
 void engine_wait(struct engine *engine, int64_t until_mono_ms)

@@ -22,7 +22,7 @@ void mailbox_init(struct mailbox *mailbox, void (*notify)(void *context), void *
 
 void message_free(struct message *message)
 {
-    if (!message->is_line) tool_result_free(&message->result);
+    if (!message->is_line && !message->aside) tool_result_free(&message->result);
     free(message);
 }
 
@@ -53,6 +53,14 @@ void mailbox_result(void *context, struct tool_result *result)
     INVARIANT(message != NULL); // losing a result would leave a run waiting for ever; dying recovers it
     message->result = *result;
     post(context, message);
+}
+
+void mailbox_aside(struct mailbox *mailbox, struct aside *aside)
+{
+    struct message *message = calloc(1, sizeof(*message));
+    INVARIANT(message != NULL); // as above
+    message->aside = aside;
+    post(mailbox, message);
 }
 
 void mailbox_line(void *context, uint64_t ticket, bool is_stderr, struct str line)

@@ -112,6 +112,10 @@ enum code input_unavailable(struct engine *engine, struct resident *resident, ui
     struct fault fault = {
         .code = STR("REFERENCE_NOT_AVAILABLE"), .message = str_from(told), .category = STR("validation")};
     if (why == E_LIMIT) fault.code = STR("PAYLOAD_TOO_LARGE");
+    if (why == E_UNREACHABLE) { // it is there, and may be had later
+        fault.category = STR("infrastructure");
+        fault.retryable = true;
+    }
     if (why == E_CORRUPT) {
         fault.code = STR("OUTPUT_DAMAGED");
         fault.category = STR("infrastructure");
@@ -339,7 +343,9 @@ static enum code outcome_value(struct engine *engine, struct queued *queued, con
     const struct json *result = json_key(&queued->input.value, "result");
     uint64_t inline_max = engine->options.limits.inline_max;
     if (task->inline_max > 0 && task->inline_max < inline_max) inline_max = task->inline_max;
-    return result ? result_apart(queued, result, inline_max, err) : OK;
+    rc = result ? result_apart(queued, result, inline_max, err) : OK;
+    if (!rc && queued->input.has_blob && str_is(status, "ok")) want_elsewhere(engine, queued, task);
+    return rc;
 }
 
 // The same for what came out of no tool: nothing, or what a child execution gave.

@@ -20,6 +20,11 @@ uint64_t engine_busy(const struct engine *engine)
         uint32_t shard = run_log_shard(queued->resident->log);
         if (shard > 0) busy |= UINT64_C(1) << (shard - 1);
     }
+    const struct aside *at = NULL;
+    for (const struct queued *queued = aside_next(engine, &at); queued; queued = aside_next(engine, &at)) {
+        uint32_t shard = queued->resident ? run_log_shard(queued->resident->log) : 0;
+        if (shard > 0) busy |= UINT64_C(1) << (shard - 1);
+    }
     return busy;
 }
 

@@ -34,6 +34,7 @@ struct turn {
     size_t inbox_count;
     struct note_draft notes;
     struct put *puts; // that ride in this batch
+    bool waits;       // for a result that is elsewhere and cannot be had: nothing was stored
 };
 
 static enum code no_memory(struct error *err)
@@ -97,7 +98,8 @@ static enum code collect(struct turn *turn, struct decided *decided, struct erro
         item->moment = &decided->outcome.moments[i];
     }
     decided->item_count = turn->item_count - decided->first_item;
-    for (size_t i = 0; i < decided->queued.blob_count; i++) turn->blobs[turn->blob_count++] = decided->queued.blobs[i];
+    for (size_t i = 0; !decided->queued.elsewhere && i < decided->queued.blob_count; i++)
+        turn->blobs[turn->blob_count++] = decided->queued.blobs[i];
     for (size_t i = 0; i < decided->outcome.blob_count; i++)
         turn->blobs[turn->blob_count++] =
             (struct append_blob){.sha256 = decided->outcome.blobs[i].sha256, .bytes = decided->outcome.blobs[i].bytes};
@@ -378,6 +380,7 @@ static enum code run_batch(struct turn *turn, struct error *err)
     for (size_t i = 0; i < turn->count; i++) turn->decided[i].outcome = (struct outcome){0}; // of a try before this one
     note_draft_init(&turn->notes, engine->store, &engine->turn);
     enum code rc = step_all(turn, err);
+    turn->waits = rc == E_UNREACHABLE; // nothing was stored yet: a result that is elsewhere cannot be had
     if (!rc) rc = make_room(turn, err);
     for (size_t i = 0; !rc && i < turn->count; i++)
         if (!turn->decided[i].refused) {
@@ -430,6 +433,11 @@ static enum code give_up(struct turn *turn, enum code why, struct error *err)
     struct engine *engine = turn->engine;
     struct queued *queued = &turn->decided[0].queued;
     struct resident *resident = queued->resident;
+    if (turn->waits) {
+        bool waits = aside_wait(engine, queued, err->message);
+        *err = (struct error){0};
+        return waits ? OK : no_memory(err);
+    }
     bool fenced = why == E_CONFLICT && queued->input.kind != INPUT_START; // a new run is nobody's yet: it was a note
     if (fenced || why == E_TERMINAL || why == E_CORRUPT) {
         os_log(LOG_WARN, "run dropped run=%.*s why=\"%s\"", STR_ARG(resident->ids.run), err->message);
@@ -486,7 +494,7 @@ static enum code one_by_one(struct turn *turn, struct error *err)
         struct turn single = {.engine = turn->engine, .decided = room, .count = 1, .taken = 1};
         *err = (struct error){0};
         rc = run_batch(&single, err);
-        if (is_particular(rc) && !is_lost(turn->engine, rc)) {
+        if (single.waits || (is_particular(rc) && !is_lost(turn->engine, rc))) {
             enum code why = rc;
             struct error local = {0};
             rc = take_back(&single, &local);
@@ -531,7 +539,7 @@ static bool take_inputs(struct turn *turn, size_t max)
         q->count--;
         if (queued->resident->gone)
             queued_release(queued);
-        else
+        else if (!queued->wanted || !aside_put(turn->engine, queued))
             turn->decided[turn->count++].queued = *queued;
         memset(queued, 0, sizeof(*queued));
     }
@@ -551,6 +559,7 @@ void bury(struct engine *engine)
             q->items[(q->head + kept++) & (q->capacity - 1)] = *queued;
     }
     q->count = kept;
+    asides_bury(engine);
     while (engine->gone) {
         struct resident *resident = engine->gone;
         engine->gone = resident->next_gone;
@@ -581,7 +590,7 @@ static enum code settle_lost(struct turn *turn, struct error *err)
 static enum code settle_turn(struct turn *turn, enum code rc, struct error *err)
 {
     struct engine *engine = turn->engine;
-    if (is_particular(rc) && !is_lost(engine, rc)) {
+    if (turn->waits || (is_particular(rc) && !is_lost(engine, rc))) {
         struct error local = {0};
         enum code taken = take_back(turn, &local);
         rc = taken ? error_set(err, taken, "%s", local.message) : one_by_one(turn, err);
@@ -613,7 +622,9 @@ static enum code gather(struct engine *engine, struct error *err)
     while (engine->arrived) {
         struct message *m = engine->arrived;
         enum code rc = OK;
-        if (!m->is_line) {
+        if (m->aside) {
+            aside_arrived(engine, m->aside);
+        } else if (!m->is_line) {
             rc = input_from_result(engine, &m->result, err);
         } else if (engine->options.observer.output) {
             struct ticket *ticket = ticket_find(engine, m->ticket);
@@ -639,7 +650,7 @@ static enum code gather(struct engine *engine, struct error *err)
         queued->input.due_ms = timer->due_ms;
         timer_remove(engine, timer);
     }
-    return OK;
+    return asides_due(engine, err);
 }
 
 // What was asked of a run while nobody owned it is decided before the run goes on (ADR 0013).

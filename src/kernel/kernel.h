@@ -148,10 +148,15 @@ enum code kernel_net_result(const struct run *run, struct str step, const struct
 
 struct kernel_env {
     void *context;
-    // Content of a blob, by hash. Pure in the sense that matters: the same hash always gives the same bytes.
+    // Content of a blob, by hash. Pure in the sense that matters: the same hash always gives the same bytes. E_NOT_FOUND: it is gone;
+    // E_UNREACHABLE: not now, and kernel_step says so, too, having decided nothing.
     enum code (*blob)(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
                       struct error *err);
 };
+
+// What a template of a playbook that cannot be rendered fails with. Begins a message: it reads a result whose bytes are gone.
+#define KERNEL_GONE "REFERENCE_NOT_AVAILABLE: "
+struct fault kernel_template_fault(struct arena *arena, const struct error *why);
 
 // WAKE: a wait's end, an approval's or a child run's deadline. LOOK: the engine's own, comes back as INPUT_RECOVER.
 // DRAIN: of the run (step PROGRAM_TOP, logical = pause cycle), the end of its patience with steps in flight.
@@ -202,6 +207,8 @@ struct input {
     struct json value; // type 0 = none
     struct digest blob;
     bool has_blob;
+    enum result_store store; // where the blob is,
+    struct str elsewhere;    // and why not where the playbook wanted it; empty: it is
     uint64_t blob_size;
     struct json artifacts;
     bool truncated; // `value` or `blob` is the beginning of the output

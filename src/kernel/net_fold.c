@@ -42,7 +42,7 @@ static enum code fold_ctx(struct run *run, const struct json *patches, struct er
 
 static enum code fold_value(struct arena *arena, const struct moment *m, struct net_value *out, struct error *err)
 {
-    *out = (struct net_value){.blob = m->blob, .has_blob = m->has_blob, .size = m->blob_size};
+    *out = (struct net_value){.blob = m->blob, .has_blob = m->has_blob, .store = m->store, .size = m->blob_size};
     bool ok = m->extracted.type == 0 || json_copy(arena, &m->extracted, &out->extracted);
     if (ok && !m->has_blob && m->value.type != 0) ok = json_copy(arena, &m->value, &out->value);
     return ok ? OK : error_set(err, E_NOMEM, "out of memory for a result");

@@ -14,6 +14,7 @@ struct net_value {
     struct json value; // type 0: none
     struct digest blob;
     bool has_blob;
+    enum result_store store;
     uint64_t size;
     struct json extracted;
 };
@@ -136,9 +137,16 @@ enum code net_outcome_seen(struct arena *arena, const struct json *outcome, stru
                            struct error *err) MUST_CHECK;
 struct str net_address(const struct run *run, uint32_t place, uint32_t iteration, struct arena *arena); // ptr NULL
 // A result that is kept apart, as templates see it: {kind, store, sha256, bytes}.
-bool net_reference(struct arena *arena, const struct digest *blob, uint64_t size, struct json *out);
+bool net_reference(struct arena *arena, const struct digest *blob, uint64_t size, enum result_store store,
+                   struct json *out);
+// What stops deciding, instead of being decided upon. E_UNREACHABLE: a result that is elsewhere cannot be had now, and what follows from
+// it may not be guessed: the same is asked again later.
+static inline bool net_is_grave(enum code rc)
+{
+    return rc == E_NOMEM || rc == E_IO || rc == E_CORRUPT || rc == E_UNREACHABLE;
+}
 enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
-// Whether it holds; one that cannot be evaluated does not. E_NOMEM, E_IO, E_CORRUPT.
+// Whether it holds; one that cannot be evaluated does not. What is grave.
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err) MUST_CHECK;
 // What `m` carries, fetched when it is beside the log.
 enum code net_payload(const struct run *run, const struct moment *m, struct arena *arena, struct json *out,

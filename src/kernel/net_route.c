@@ -22,19 +22,6 @@ static struct net_view view_of(const struct decide *d, uint32_t place)
     return (struct net_view){.run = d->run, .env = d->env, .place = place, .lane = NO_LANE, .arena = d->out->turn};
 }
 
-static struct fault template_fault(struct decide *d, const struct error *why)
-{
-    struct str told = arena_copy(d->out->turn, str_from(why->message));
-    return (struct fault){.code = STR("TEMPLATE_ERROR"),
-                          .message = told.ptr ? told : STR("a template cannot be rendered"),
-                          .category = STR("validation")};
-}
-
-static bool is_grave(enum code rc)
-{
-    return rc == E_NOMEM || rc == E_IO || rc == E_CORRUPT;
-}
-
 // ---- the beginning
 struct beginning {
     const struct run *run;
@@ -106,10 +93,10 @@ enum code net_begin(struct decide *d)
     struct error local = {0};
     enum code rc =
         template_tree_render(net_of_run(run)->workload, &scope, &net_limits, d->out->turn, &rendered, &local);
-    if (is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
+    if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     struct fault fault = {0};
     if (rc) {
-        fault = template_fault(d, &local);
+        fault = kernel_template_fault(d->out->turn, &local);
         rendered = json_object();
     }
     if (!merge_values(d->out->turn, &rendered, &run->start.inputs, &given) ||
@@ -198,9 +185,9 @@ static enum code schedule(struct decide *d, uint32_t place)
     view.args = &given;
     struct template_scope scope = net_scope(&view);
     if (ns->args) rc = template_tree_render(ns->args, &scope, &net_limits, d->out->turn, &own, &local);
-    if (is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
+    if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     struct fault fault = {0};
-    if (rc) fault = template_fault(d, &local);
+    if (rc) fault = kernel_template_fault(d->out->turn, &local);
     if (!merge_values(d->out->turn, &own, &given, &args)) return no_memory(d->err);
     rc = net_canon(d->out->turn, &args, d->err);
     if (args.count > 0) m.value = args;
@@ -284,9 +271,9 @@ static enum code begin_loop(struct decide *d, uint32_t place)
     struct json value, items;
     struct error local = {0};
     enum code rc = template_tree_render(loop->in, &scope, &net_limits, d->out->turn, &value, &local);
-    if (is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
+    if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     if (rc) {
-        struct fault fault = template_fault(d, &local);
+        struct fault fault = kernel_template_fault(d->out->turn, &local);
         return fail_place(d, place, &fault);
     }
     uint32_t most;
@@ -423,6 +410,7 @@ enum code lane_over(struct decide *d, uint32_t index)
         m.has_blob = value->has_blob;
         m.blob = value->blob;
         m.blob_size = value->size;
+        m.store = value->store;
         if (value->value.type != 0 && !json_copy(turn, &value->value, &m.value)) return no_memory(d->err);
         if (value->extracted.type != 0 && !json_copy(turn, &value->extracted, &m.extracted)) return no_memory(d->err);
     }
@@ -528,11 +516,11 @@ static enum code route(struct decide *d, uint32_t place)
     d->err = &local;
     if (!rc) rc = ask_arcs(d, &view, &found);
     d->err = err;
-    if (is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
+    if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     struct moment m = place_moment(d, MOMENT_ROUTED, place);
     if (rc) {
         // What was to be set or passed on cannot be had: the token stops here, and the run fails for it.
-        m.reason = template_fault(d, &local).message;
+        m.reason = kernel_template_fault(d->out->turn, &local).message;
         found.selected = json_array();
         found.set = json_object();
     }
@@ -580,7 +568,7 @@ enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *
     struct error local = {0};
     enum code rc = run->net->places[place].failed ? OK : net_patches(&view, &ns->sets, &set, &local);
     if (!rc) rc = net_patched(arena, &run->net->ctx, json_key(&set, "ctx"), &ctx, &local);
-    if (is_grave(rc)) return error_set(err, rc, "%s", local.message);
+    if (net_is_grave(rc)) return error_set(err, rc, "%s", local.message);
     view.ctx = &ctx;
     *out = json_array();
     for (uint32_t i = 0; i < ns->arc_count; i++) {

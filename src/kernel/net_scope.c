@@ -47,8 +47,21 @@ static enum code fetch(const struct run *run, const struct digest *blob, const s
     struct str bytes;
     if (!env) env = run->env;
     if (!env || !env->blob) return error_set(err, E_UNSUPPORTED, "what is kept beside the log cannot be read here");
-    enum code rc = env->blob(env->context, blob, arena, &bytes, err);
-    return rc ? rc : json_parse(bytes, &json_limits_default, arena, out, err);
+    struct error why = {0};
+    enum code rc = env->blob(env->context, blob, arena, &bytes, &why);
+    // Gone is not undefined: no template may take the one for the other.
+    if (rc == E_NOT_FOUND) return error_set(err, E_INVALID, KERNEL_GONE "%s", why.message);
+    if (rc) return error_set(err, rc, "%s", why.message);
+    return json_parse(bytes, &json_limits_default, arena, out, err);
+}
+
+struct fault kernel_template_fault(struct arena *arena, const struct error *why)
+{
+    const char *gone = strstr(why->message, KERNEL_GONE);
+    struct str told = arena_copy(arena, str_from(gone ? gone + strlen(KERNEL_GONE) : why->message));
+    return (struct fault){.code = gone ? STR("REFERENCE_NOT_AVAILABLE") : STR("TEMPLATE_ERROR"),
+                          .message = told.ptr ? told : STR("a template cannot be rendered"),
+                          .category = STR("validation")};
 }
 
 enum code net_payload(const struct run *run, const struct moment *m, struct arena *arena, struct json *out,
@@ -57,14 +70,15 @@ enum code net_payload(const struct run *run, const struct moment *m, struct aren
     return fetch(run, &m->blob, run->env, arena, out, err);
 }
 
-bool net_reference(struct arena *arena, const struct digest *blob, uint64_t size, struct json *out)
+bool net_reference(struct arena *arena, const struct digest *blob, uint64_t size, enum result_store store,
+                   struct json *out)
 {
     char hex[SHA256_HEX + 1];
     digest_hex(blob, hex);
     struct str sha = arena_copy(arena, str_from(hex));
     return sha.ptr && json_object_with(arena, 6, out) &&
            json_put(arena, out, STR("kind"), json_string(STR("result_ref"))) &&
-           json_put(arena, out, STR("store"), json_string(STR("object"))) &&
+           json_put(arena, out, STR("store"), json_string(result_store_word(store))) &&
            json_put(arena, out, STR("sha256"), json_string(sha)) &&
            json_put(arena, out, STR("bytes"), json_int((int64_t)size));
 }
@@ -113,7 +127,7 @@ enum code net_value_get(const struct run *run, const struct net_value *value, ui
     struct json ref;
     struct str address = {0};
     if (place != PROGRAM_TOP) address = net_address(run, place, iteration, arena);
-    bool ok = net_reference(arena, &value->blob, value->size, &ref) &&
+    bool ok = net_reference(arena, &value->blob, value->size, value->store, &ref) &&
               (address.len == 0 || (json_put(arena, &ref, STR("ref"), json_string(address)) &&
                                     json_put(arena, &ref, STR("uri"), json_string(address)))) &&
               json_object_with(arena, whole.count + 3 + value->extracted.count, &made);
@@ -124,7 +138,8 @@ enum code net_value_get(const struct run *run, const struct net_value *value, ui
             ok = json_put(arena, &made, value->extracted.members[i].key, value->extracted.members[i].value);
     if (ok && !json_get(&whole, STR("_ref"))) ok = json_put(arena, &made, STR("_ref"), ref);
     if (ok && !json_get(&whole, STR("__ref__"))) ok = json_put(arena, &made, STR("__ref__"), ref);
-    if (ok && !json_get(&whole, STR("_store"))) ok = json_put(arena, &made, STR("_store"), json_string(STR("object")));
+    if (ok && !json_get(&whole, STR("_store")))
+        ok = json_put(arena, &made, STR("_store"), json_string(result_store_word(value->store)));
     *out = made;
     return ok ? OK : no_memory(err);
 }
@@ -589,7 +604,7 @@ enum code net_holds(struct net_view *view, const struct net_when *when, bool *ou
     struct template_scope scope = net_scope(view);
     struct error local = {0};
     enum code rc = template_condition(when->test, &scope, &net_limits, view->arena, out, &local);
-    if (rc == E_NOMEM || rc == E_IO || rc == E_CORRUPT) return error_set(err, rc, "%s", local.message);
+    if (net_is_grave(rc)) return error_set(err, rc, "%s", local.message);
     if (rc) *out = false;
     return OK;
 }

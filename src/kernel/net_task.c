@@ -235,9 +235,16 @@ enum code lane_fault(struct decide *d, uint32_t lane, const struct fault *fault)
 {
     static const struct {
         const char *code, *kind;
-    } kinds[] = {{"TIMEOUT", "timeout"},           {"CANCELLED", "cancelled"},        {"PAYLOAD_TOO_LARGE", "schema"},
-                 {"OUTPUT_NOT_JSON", "parse"},     {"TEMPLATE_ERROR", "transform"},   {"CHILD_FAILED", "playbook"},
-                 {"CHILD_CANCELLED", "cancelled"}, {"CHILD_NOT_STARTED", "playbook"}, {ASSERT_EXPECTS, "schema"}};
+    } kinds[] = {{"TIMEOUT", "timeout"},
+                 {"CANCELLED", "cancelled"},
+                 {"PAYLOAD_TOO_LARGE", "schema"},
+                 {"OUTPUT_NOT_JSON", "parse"},
+                 {"TEMPLATE_ERROR", "transform"},
+                 {"CHILD_FAILED", "playbook"},
+                 {"REFERENCE_NOT_AVAILABLE", "not_found"},
+                 {"CHILD_CANCELLED", "cancelled"},
+                 {"CHILD_NOT_STARTED", "playbook"},
+                 {ASSERT_EXPECTS, "schema"}};
     const char *kind = "unknown";
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
         if (str_is(fault->code, kinds[i].code)) kind = kinds[i].kind;
@@ -254,7 +261,7 @@ static enum code wait_until(struct decide *d, uint32_t index, const struct net_t
     struct json with;
     struct error local = {0};
     enum code rc = template_tree_render(task->with, &scope, &net_limits, d->out->turn, &with, &local);
-    if (rc == E_NOMEM) return no_memory(d->err);
+    if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     static const char *const names[] = {"duration", "seconds", "delay", "duration_s"};
     const struct json *until = json_key(&with, "until"), *length = NULL;
     for (size_t i = 0; !length && i < ARRAY_COUNT(names); i++) length = json_key(&with, names[i]);
@@ -271,10 +278,9 @@ static enum code wait_until(struct decide *d, uint32_t index, const struct net_t
         *due = d->input->now_ms + (int64_t)(seconds * 1000);
     }
     if (ok) return OK;
-    struct str why =
-        rc ? arena_copy(d->out->turn, str_from(local.message)) : STR("a wait needs `seconds`, `duration` or `until`");
-    *fault = (struct fault){.code = STR("TEMPLATE_ERROR"), .message = why, .category = STR("validation")};
-    return why.ptr ? OK : no_memory(d->err);
+    if (!rc) (void)error_set(&local, E_INVALID, "a wait needs `seconds`, `duration` or `until`");
+    *fault = kernel_template_fault(d->out->turn, &local);
+    return OK;
 }
 
 // What cannot be rendered fails when it is executed, and is told there.
@@ -506,7 +512,7 @@ static enum code judge_task(struct decide *d, uint32_t index, const struct json 
     if (rc) return rc;
     if (d->input->kind == INPUT_RESULT && d->input->step == index && d->input->has_blob) {
         struct json ref;
-        bool ok_ref = net_reference(d->out->turn, &d->input->blob, d->input->blob_size, &ref) &&
+        bool ok_ref = net_reference(d->out->turn, &d->input->blob, d->input->blob_size, d->input->store, &ref) &&
                       json_put(d->out->turn, &seen, STR("ref"), ref);
         if (!ok_ref) return no_memory(d->err);
     }
@@ -539,15 +545,15 @@ static enum code judge_task(struct decide *d, uint32_t index, const struct json 
     v->set = json_object();
     if (v->rule) rc = net_patches(&view, &v->rule->sets, &v->set, &local);
     if (!rc && v->action != NET_RETRY && v->action != NET_FAIL) rc = net_patches(&view, &task->sets, &v->set, &local);
-    if (rc == E_NOMEM || rc == E_IO || rc == E_CORRUPT) return error_set(d->err, rc, "%s", local.message);
+    if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     bool clash = !rc && conflicts(d->run, lane, &v->set);
     if (!rc && !clash) return OK;
-    struct str why =
-        clash ? STR("another iteration of the parallel loop has set the same variable of ctx to another value")
-              : arena_copy(d->out->turn, str_from(local.message));
-    struct fault wrong = {
-        .code = clash ? STR("ctx_conflict") : STR("TEMPLATE_ERROR"), .message = why, .category = STR("validation")};
-    return why.ptr ? refuse(v, &wrong) : no_memory(d->err);
+    static const struct fault twice = {
+        .code = STR_INIT("ctx_conflict"),
+        .message = STR_INIT("another iteration of the parallel loop has set the same variable of ctx to another value"),
+        .category = STR_INIT("validation")};
+    struct fault wrong = clash ? twice : kernel_template_fault(d->out->turn, &local);
+    return refuse(v, &wrong);
 }
 
 static const char *const action_words[] = {[NET_CONTINUE] = "continue",
@@ -628,6 +634,7 @@ static enum code end_task(struct decide *d, uint32_t index, const struct json *o
         m.has_blob = true;
         m.blob = d->input->blob;
         m.blob_size = d->input->blob_size;
+        m.store = d->input->store;
         m.value = (struct json){0};
         enum code rc = extract(d, kernel_task_of(d->run, index), result, &m.extracted);
         if (rc) return rc;
@@ -635,6 +642,7 @@ static enum code end_task(struct decide *d, uint32_t index, const struct json *o
         stored.kind = MOMENT_RESULT_STORED;
         stored.by = moment_emitter(stored.kind);
         stored.duration_ms = 0;
+        stored.reason = d->input->elsewhere;
         rc = net_emit(d, &stored);
         if (rc) return rc;
     }

@@ -54,6 +54,13 @@ struct net_names {
     uint32_t count;
 };
 
+// Where a result goes that is too large for the log (`store` of the result controls), if there is such a place where it runs.
+enum net_store {
+    NET_STORE_AUTO = 0, // by its size (§3.10): an object store from 1 MB to 10 MB, else the store of the run
+    NET_STORE_OBJECT,   // an object store, whatever its size
+    NET_STORE_RUN,      // the store of the run
+};
+
 struct net_task {
     struct str label; // unique in its step
     struct str kind;  // "http", "python", ...: one of net_kind_list, or of a plug-in
@@ -71,6 +78,7 @@ struct net_task {
     struct net_sets sets; // of the task itself: after its outcome is decided to be kept
     uint64_t inline_max;  // bytes of a result in the log; more is kept by reference
     uint64_t preview_max;
+    enum net_store store;
     const struct net_select *selects;
     uint32_t select_count;
     struct net_names expects; // of its inputs: one that is missing fails it before it begins

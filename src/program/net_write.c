@@ -101,6 +101,7 @@ static void write_task(struct writer *w, const struct net_step *step, const stru
     write_tree(w, "timeout", task->timeout_of);
     if (task->inline_max != 65536) buf_printf(w->out, " inline=%llu", (unsigned long long)task->inline_max);
     if (task->preview_max != 1024) buf_printf(w->out, " preview=%llu", (unsigned long long)task->preview_max);
+    if (task->store) buf_text(w->out, task->store == NET_STORE_OBJECT ? " store=object" : " store=run");
     for (uint32_t i = 0; i < task->select_count; i++)
         buf_printf(w->out, "%s%.*s:%.*s", i ? "," : " select=", STR_ARG(task->selects[i].name),
                    STR_ARG(task->selects[i].path));

@@ -190,16 +190,36 @@ static void read_selects(struct playbook *pb, const struct json *list, struct ne
     task->select_count = count;
 }
 
-// Results are kept by the store of the run, for as long as the run is.
-static void check_store(struct playbook *pb, const struct json *store)
+// What of `store` nothing is done about: results are kept as they are, as long as the run is.
+static void check_store_field(struct playbook *pb, const struct json_member *member)
 {
-    const struct json *kind = json_is(store, JSON_OBJECT) ? field(store, "kind", NULL) : store;
-    if (!store || ((!kind || str_is(json_text(kind), "auto")) && (store->type != JSON_OBJECT || store->count <= 1)))
-        return;
-    struct place at = place_of(pb->r, store);
+    struct str text = json_text(&member->value);
+    bool same = str_is(member->key, "scope") && (str_is(text, "execution") || str_is(text, "workflow"));
+    if (same || str_is(member->key, "kind") || str_is(member->key, "driver") || str_is(member->key, "tier")) return;
+    struct place at = place_of(pb->r, &member->value);
     struct diagnostic *d =
-        WARNING(pb->r, "E0219", at, "\"store\" has no effect on where and how long a result is kept");
-    HINT(pb->r, d, "the store of the run keeps it as long as it keeps the run; what is read back is the same");
+        WARNING(pb->r, "E0219", at, "\"%.*s\" of a result's store has no effect", STR_ARG(member->key));
+    HINT(pb->r, d, "a result is kept as it is, and as long as its run is kept");
+}
+
+static void read_store(struct playbook *pb, const struct json *store, struct net_task *task)
+{
+    const struct json *kind = store;
+    if (json_is(store, JSON_OBJECT)) {
+        kind = field(store, "kind", "driver");
+        if (!kind) kind = field(store, "tier", NULL);
+        for (uint32_t i = 0; i < store->count; i++) check_store_field(pb, &store->members[i]);
+    }
+    if (!kind || str_is(json_text(kind), "auto")) return;
+    if (str_is(json_text(kind), "object") || str_is(json_text(kind), "nats_object")) {
+        task->store = NET_STORE_OBJECT;
+        return;
+    }
+    task->store = NET_STORE_RUN;
+    struct place at = place_of(pb->r, kind);
+    struct diagnostic *d =
+        WARNING(pb->r, "E0219", at, "\"store\" has no effect: there is no such place for results here");
+    HINT(pb->r, d, "`object` is one where NATS is configured (--results); the store of the run keeps everything else");
 }
 
 static void read_results(struct playbook *pb, const struct layers *layers, const struct task_site *site,
@@ -228,7 +248,7 @@ static void read_results(struct playbook *pb, const struct layers *layers, const
     if (preview && read_number(pb, preview, "preview_max_bytes", 0, INT32_MAX, &number))
         task->preview_max = (uint64_t)number;
     read_selects(pb, field(&controls, "select", "output_select"), task);
-    check_store(pb, field(&controls, "store", NULL));
+    read_store(pb, field(&controls, "store", NULL), task);
 }
 
 // ---- kinds

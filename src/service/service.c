@@ -309,8 +309,11 @@ static enum code open_remote(struct service *service, struct error *err)
 
 static enum code open_engine(struct service *service, struct error *err)
 {
-    struct store_options store = {
-        .mode = STORE_WRITE, .create = true, .contract = service->contract, .entropy = os_entropy()};
+    struct store_options store = {.mode = STORE_WRITE,
+                                  .create = true,
+                                  .contract = service->contract,
+                                  .entropy = os_entropy(),
+                                  .keep = service->settings.keep};
     enum code rc = store_open(service->settings.store, &store, &service->store, err);
     if (!rc) rc = open_remote(service, err);
     if (!rc) rc = toolset_open(service, err);

@@ -28,6 +28,7 @@ struct service_otlp {
 
 struct service_settings {
     struct str store;                  // URL; opened for writing, made when it is missing
+    struct keep *keep;                 // results elsewhere (store/keep.h); outlives the service; NULL: none
     struct str token_file;             // where the first start leaves its token; empty: beside the store
     struct fetch_policy *fetch;        // NULL: no plan is fetched from anywhere
     uint32_t readers;                  // threads; 0 = 2

@@ -52,7 +52,7 @@ enum code store_keep_blob(struct store *store, const struct digest *sha256, stru
     if (!rc) rc = store_kept_read(&note, arena, &kept, &why);
     if (rc) return error_set(err, rc, "%s", why.message);
     if (!keep || !str_is(kept.store, keep->ops->name))
-        return error_set(err, E_NOT_FOUND, "result %.12s is kept in %.*s %.*s, which is not configured here", hex,
+        return error_set(err, E_UNREACHABLE, "result %.12s is kept in %.*s %.*s, which is not configured here", hex,
                          STR_ARG(kept.store), STR_ARG(kept.place));
     rc = keep->ops->get(keep, kept.place, sha256, arena, out, &why);
     if (!rc) return OK;

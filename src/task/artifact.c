@@ -11,7 +11,9 @@ static bool read_stored(struct task_call *call, struct str ref, struct str *byte
     const struct task_results *results = &tasks_options(call->tasks)->results;
     enum code rc = results->read ? results->read(results->context, call_request(call), ref, call->arena, bytes, &err)
                                  : error_set(&err, E_UNSUPPORTED, "stored results cannot be read here");
-    if (rc == E_NOT_FOUND || rc == E_INVALID || rc == E_UNSUPPORTED)
+    if (rc == E_UNREACHABLE)
+        call_fail(call, TASK_CONNECTION, "REFERENCE_NOT_AVAILABLE", "%.*s: %s", STR_ARG(ref), err.message);
+    else if (rc == E_NOT_FOUND || rc == E_INVALID || rc == E_UNSUPPORTED)
         call_fail(call, TASK_NOT_FOUND, "REFERENCE_NOT_AVAILABLE", "%.*s: %s", STR_ARG(ref), err.message);
     else if (rc)
         call_fail(call, TASK_CONNECTION, "STORAGE_UNREACHABLE", "%.*s: %s", STR_ARG(ref), err.message);

@@ -12,7 +12,7 @@ static struct error err;
 
 // ---- what it looks like
 
-// Written by the object store of another client: name, digest and subject are its own.
+// In the form that other clients give it.
 static void an_object_of_another_client_is_read_NX_7_3(void)
 {
     struct object_meta meta;
@@ -36,7 +36,6 @@ static void names_and_descriptions_are_those_of_every_client_NX_7_3(void)
     struct digest abc = sha256(STR("abc"));
     struct object_meta meta = {.nuid = STR("N"), .size = 3, .chunks = 1, .digest = abc}, back;
     char subject[OBJECT_SUBJECT];
-    struct buf text;
     struct json json;
     arena_init(&arena, 4096, SIZE_MAX);
     object_subject(STR("b"), &abc, subject);
@@ -45,18 +44,14 @@ static void names_and_descriptions_are_those_of_every_client_NX_7_3(void)
                        "MjAwMTVhZA=="));
     object_chunks(STR("b"), STR("N"), subject);
     CHECK_STR(str_from(subject), str_from("$O.b.C.N"));
-    buf_init(&text, 4096);
-    object_describe(STR("b"), &abc, &meta, "2026-01-02T03:04:05.000Z", &text);
-    CHECK_OK(json_parse(buf_str(&text), NULL, &arena, &json, &err), &err);
+    struct str text = object_describe(STR("b"), &abc, &meta, "2026-01-02T03:04:05.000Z", &arena);
+    CHECK_OK(json_parse(text, NULL, &arena, &json, &err), &err);
     CHECK_STR(json_text(json_key(&json, "digest")), str_from("SHA-256=ungWv48Bz-pBQUDeXa4iI7ADYaOWF3qctBD_YfIAFa0="));
     CHECK_STR(json_text(json_key(&json, "name")),
               str_from("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"));
-    CHECK(object_described(buf_str(&text), &arena, &back) && digest_eq(&back.digest, &abc) && back.size == 3);
-    buf_clear(&text);
-    object_config(STR("b"), &text);
-    CHECK_OK(json_parse(buf_str(&text), NULL, &arena, &json, &err), &err);
+    CHECK(object_described(text, &arena, &back) && digest_eq(&back.digest, &abc) && back.size == 3);
+    CHECK_OK(json_parse(object_config(STR("b"), &arena), NULL, &arena, &json, &err), &err);
     CHECK_STR(json_text(json_key(&json, "name")), str_from("OBJ_b"));
-    buf_release(&text);
     arena_release(&arena);
 }
 
@@ -207,7 +202,6 @@ static void an_object_that_was_changed_is_not_given_out_NX_7_3(void)
     struct digest hash = sha256(text), wrong = sha256(forged);
     struct json answer;
     char subject[OBJECT_SUBJECT];
-    struct buf meta;
     CHECK_OK(keep->ops->put(keep, &hash, text, &err), &err);
     CHECK_OK(keep->ops->put(keep, &wrong, forged, &err), &err);
     // The chunks of the one under the name of the other.
@@ -220,21 +214,18 @@ static void an_object_that_was_changed_is_not_given_out_NX_7_3(void)
     struct object_meta theirs;
     CHECK(object_described(text_of, &arena, &theirs));
     told.nuid = theirs.nuid;
-    buf_init(&meta, 4096);
-    object_describe(STR("things"), &hash, &told, "2026-01-02T03:04:05.000Z", &meta);
+    struct str meta = object_describe(STR("things"), &hash, &told, "2026-01-02T03:04:05.000Z", &arena);
     object_subject(STR("things"), &hash, subject);
     CHECK(nats_ask(&server, subject, meta.ptr, &arena, &answer));
     CHECK(get_anew(&hash, &back) == E_CORRUPT);
     CHECK(strstr(err.message, "does not have the digest"));
     // And one whose chunks are gone.
     told.nuid = STR("nobody");
-    buf_clear(&meta);
-    object_describe(STR("things"), &hash, &told, "2026-01-02T03:04:05.000Z", &meta);
+    meta = object_describe(STR("things"), &hash, &told, "2026-01-02T03:04:05.000Z", &arena);
     CHECK(nats_ask(&server, subject, meta.ptr, &arena, &answer));
     CHECK(get_anew(&hash, &back) == E_CORRUPT);
     CHECK(strstr(err.message, "not whole"));
     CHECK_OK(get(keep, &hash, &back), &err); // whoever has just read it has it still
-    buf_release(&meta);
     end(keep);
 }
 
