@@ -145,6 +145,7 @@ static inline bool net_is_grave(enum code rc)
 {
     return rc == E_NOMEM || rc == E_IO || rc == E_CORRUPT || rc == E_UNREACHABLE;
 }
+bool net_job(const struct run *run, struct arena *arena, struct json *out); // false: out of memory
 enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 // Whether it holds; one that cannot be evaluated does not. What is grave.
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err) MUST_CHECK;
@@ -187,8 +188,10 @@ enum code assert_inputs(const struct net_task *task, const struct json *with, st
 enum code assert_result(const struct net_task *task, const struct json *result, struct arena *arena, struct fault *out,
                         struct error *err) MUST_CHECK;
 
-// net_route.c
+// net_begin.c
 enum code net_begin(struct decide *d) MUST_CHECK;
+
+// net_route.c
 enum code net_start(struct decide *d) MUST_CHECK;
 enum code net_advance(struct decide *d) MUST_CHECK;
 enum code net_end(struct decide *d, enum moment_kind kind) MUST_CHECK;

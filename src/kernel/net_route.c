@@ -22,100 +22,6 @@ static struct net_view view_of(const struct decide *d, uint32_t place)
     return (struct net_view){.run = d->run, .env = d->env, .place = place, .lane = NO_LANE, .arena = d->out->turn};
 }
 
-// ---- the beginning
-struct beginning {
-    const struct run *run;
-    struct arena *arena;
-};
-
-// What the start gave over what is no template in the workload.
-static enum code plain_workload(const struct run *run, struct arena *arena, struct json *out, struct error *err)
-{
-    struct json plain = json_object();
-    for (uint32_t i = 0; i < run->program->inputs.count; i++) {
-        const struct json_member *member = &run->program->inputs.members[i];
-        if (member->value.type == JSON_STRING && template_is_dynamic(member->value.text)) continue;
-        if (!json_put(arena, &plain, member->key, member->value)) return no_memory(err);
-    }
-    return merge_values(arena, &plain, &run->start.inputs, out) ? OK : no_memory(err);
-}
-
-static enum code look_input(void *context, struct str name, struct json *out, struct error *err)
-{
-    const struct beginning *beginning = context;
-    const struct run *run = beginning->run;
-    const struct json *given = &run->start.inputs;
-    if (str_is(name, "input") || str_is(name, "payload") || str_is(name, "request")) *out = *given;
-    if (str_is(name, "execution_id")) *out = json_string(run->ids.run);
-    if (str_is(name, TEMPLATE_NOW)) return net_now(run, beginning->arena, out, err);
-    if (str_is(name, "workload") && !json_get(given, name) && !json_get(&run->program->inputs, name))
-        return plain_workload(run, beginning->arena, out, err);
-    const struct json *value = json_get(given, name);
-    if (!value) value = json_get(&run->program->inputs, name); // a plain value of the workload beside it
-    if (value && !(value->type == JSON_STRING && template_is_dynamic(value->text))) *out = *value;
-    return OK;
-}
-
-// Marks of secrets come of templates alone: whoever starts a run cannot ask for one by writing it into an input.
-static bool without_marks(struct arena *arena, const struct json *value, struct json *out)
-{
-    *out = *value;
-    if (value->type == JSON_STRING) {
-        if (str_find(value->text, '\x01', 0) == value->text.len) return true;
-        char *text = arena_alloc(arena, value->text.len);
-        for (size_t i = 0; text && i < value->text.len; i++) {
-            char c = value->text.ptr[i];
-            text[i] = c == '\x01' ? ' ' : c;
-        }
-        *out = json_string((struct str){text, value->text.len});
-        return text != NULL;
-    }
-    bool array = value->type == JSON_ARRAY;
-    if (!array && value->type != JSON_OBJECT) return true;
-    struct json made = array ? json_array() : json_object();
-    for (uint32_t i = 0; i < value->count; i++) {
-        struct json part;
-        if (!without_marks(arena, array ? &value->items[i] : &value->members[i].value, &part)) return false;
-        if (!(array ? json_push(arena, &made, part) : json_put(arena, &made, value->members[i].key, part)))
-            return false;
-    }
-    *out = made;
-    return true;
-}
-
-enum code net_begin(struct decide *d)
-{
-    struct run *run = d->run;
-    struct moment m = moment_of(d, MOMENT_RUN_STARTED, PROGRAM_TOP);
-    struct beginning beginning = {run, d->out->turn};
-    struct template_scope scope = {.context = &beginning, .lookup = look_input};
-    struct json rendered = json_object(), given, whole;
-    struct error local = {0};
-    enum code rc =
-        template_tree_render(net_of_run(run)->workload, &scope, &net_limits, d->out->turn, &rendered, &local);
-    if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
-    struct fault fault = {0};
-    if (rc) {
-        fault = kernel_template_fault(d->out->turn, &local);
-        rendered = json_object();
-    }
-    if (!merge_values(d->out->turn, &rendered, &run->start.inputs, &given) ||
-        !without_marks(d->out->turn, &given, &whole))
-        return no_memory(d->err);
-    rc = net_canon(d->out->turn, &whole, d->err);
-    m.value = whole;
-    if (!rc) rc = net_emit(d, &m);
-    m = moment_of(d, MOMENT_WORKFLOW_STARTED, PROGRAM_TOP);
-    if (!rc) rc = net_emit(d, &m);
-    if (rc || fault.code.len == 0) return rc;
-    run->fault = fault; // its strings live until the end of the run is written, below
-    run->failed_step = STR("workload");
-    rc = net_end(d, MOMENT_RUN_FAILED);
-    run->fault = (struct fault){0};
-    run->failed_step = (struct str){0};
-    return rc;
-}
-
 enum code net_start(struct decide *d)
 {
     struct moment m = moment_of(d, MOMENT_RUN_REQUESTED, PROGRAM_TOP);
@@ -466,6 +372,10 @@ static enum code follow(struct decide *d, struct net_view *view, const struct ne
     struct json one, args = {0};
     struct template_scope scope = net_scope(view);
     enum code rc = arc->args ? template_tree_render(arc->args, &scope, &net_limits, turn, &args, d->err) : OK;
+    if (!rc && args.type == JSON_STRING && str_trim(args.text).len == 0) args = (struct json){0}; // nothing
+    if (!rc && args.type != 0 && args.type != JSON_OBJECT)
+        rc = error_set(d->err, E_INVALID, "the arguments of an arc are a mapping, and these are of type %s",
+                       json_type_name((enum json_type)args.type));
     if (!rc && args.type != 0) rc = net_canon(turn, &args, d->err);
     if (!rc) rc = net_patches(view, &arc->sets, &route->set, d->err);
     if (rc) return rc;

@@ -495,6 +495,14 @@ static const struct json *instead(void *context, struct str name, const struct j
     return found && is_result(context, name) ? found : NULL;
 }
 
+// The run itself, under the names that earlier generations of the language had.
+bool net_job(const struct run *run, struct arena *arena, struct json *out)
+{
+    struct json id = json_string(run->ids.run);
+    return json_object_with(arena, 3, out) && json_put(arena, out, STR("execution_id"), id) &&
+           json_put(arena, out, STR("id"), id) && json_put(arena, out, STR("uuid"), id);
+}
+
 static enum code look_special(const struct net_view *view, struct str name, struct json *out, bool *found,
                               struct error *err)
 {
@@ -512,12 +520,7 @@ static enum code look_special(const struct net_view *view, struct str name, stru
     } else if (str_is(name, "execution_id")) {
         *out = json_string(run->ids.run);
     } else if (str_is(name, "job") || str_is(name, "execution")) {
-        struct json made;
-        if (!json_object_with(view->arena, 2, &made) ||
-            !json_put(view->arena, &made, STR("execution_id"), json_string(run->ids.run)) ||
-            !json_put(view->arena, &made, STR("id"), json_string(run->ids.run)))
-            return no_memory(err);
-        *out = made;
+        return net_job(run, view->arena, out) ? OK : no_memory(err);
     } else if (str_is(name, "keychain")) {
         return keychain(view, out, err);
     } else if ((str_is(name, "outcome") || str_is(name, "output")) && (view->outcome || view->ended)) {

@@ -292,7 +292,7 @@ static enum code expected(struct decide *d, uint32_t index, const struct net_tas
     struct json with;
     struct error local = {0};
     enum code rc = template_tree_render(task->with, &scope, &net_limits, d->out->turn, &with, &local);
-    if (rc == E_NOMEM) return no_memory(d->err);
+    if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     return rc ? OK : assert_inputs(task, &with, d->out->turn, fault, d->err);
 }
 
@@ -316,8 +316,8 @@ static enum code start_attempt_of(struct decide *d, uint32_t index)
     struct net_view view = view_of(d, index);
     enum code rc = task_timeout(&view, task, &timeout_ms, &fault, d->err);
     if (child && timeout_ms > 0) m.due_ms = d->input->now_ms + timeout_ms;
-    if (!rc) rc = net_emit(d, &m);
     if (!rc && fault.code.len == 0) rc = expected(d, index, task, &fault);
+    if (!rc) rc = net_emit(d, &m);
     if (rc) return rc;
     if (fault.code.len > 0) return lane_fault(d, index, &fault);
     if (task->in_process) {

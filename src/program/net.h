@@ -139,7 +139,7 @@ struct net {
     uint32_t entry;
     uint32_t final; // PROGRAM_TOP: none. It runs when nothing else is left to do, whatever came out
     bool no_next_is_error;
-    const struct template_tree *workload; // an object; its texts may refer to `input` and to each other's plain values
+    const struct template_tree *workload; // an object; its texts may refer to `input` and to each other
     struct json keychain;                 // array of entries as written, aliases resolved; type 0 = none
     // Variables of the environment that templates of this document and of those that it runs ask for as env.NAME. Whoever starts a run
     // may give them as the input `env`; none when the workload has a value of that name.

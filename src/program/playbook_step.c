@@ -156,7 +156,8 @@ static void add_arc(struct playbook *pb, const struct json *item, struct net_arc
         const struct json *when = field(item, "when", NULL);
         if (when) read_condition(pb, when, WHEN_ARC, &arc->when);
         const struct json *args = field(item, "args", "input");
-        if (args && read_object(r, args, "args")) arc->args = tree_of(pb, args);
+        bool whole = json_is(args, JSON_STRING) && template_is_dynamic(args->text); // a mapping when it is rendered
+        if (args && (whole || read_object(r, args, "args"))) arc->args = tree_of(pb, args);
         read_sets(pb, item, SET_STEP, &arc->sets);
     }
     if (!name) return;

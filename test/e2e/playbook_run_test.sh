@@ -155,6 +155,20 @@ YAML
     runs own; equal "$(result own start)" '"dev"'
     intact
 }
+test_a_workload_may_be_made_of_itself_and_arguments_of_one_value() {
+    book itself >itself.yaml <<'YAML'
+workload: {full: "{{ url }}?{{ job.uuid }}", url: "{{ workload.base }}/x", base: "{{ host }}:{{ port | int + 1 }}", host: h, port: "80", all: {u: "{{ workload.full }}"}, deep: "{{ all.u }}"}
+workflow:
+  - {step: start, tool: {kind: python, code: 'result = {"a": 1, "l": [1]}'}, next: {arcs: [{step: b, args: "{{ start }}"}]}}
+  - {step: b, tool: {kind: python, input: {f: "{{ full }}", u: "{{ all.u }}", d: "{{ deep }}", a: "{{ args.a }}", b: "{{ a }}"}, code: result = input_data}}
+YAML
+    runs itself
+    equal "$(result itself b)" '{"a":1,"b":1,"d":"h:81/x?itself","f":"h:81/x?itself","u":"h:81/x?itself"}'
+    sed -i 's/{{ start }}/{{ start.l }}/' itself.yaml
+    cairn_is 10 run itself.yaml "${store[@]}" --run-id list --progress none
+    cairn_is 0 get list "${store[@]}"; has out 'the arguments of an arc are a mapping'
+    intact
+}
 test_what_a_task_asserts_is_checked_C_47() {
     book says >says.yaml <<'YAML'
 workbook:
