@@ -218,6 +218,7 @@ struct binder {
     uint32_t names; // members of `params` by position in `list`
     struct str seen[PARAMETERS_MAX];
     size_t *next; // of those without a name
+    bool percent; // one was written as %s or %(name)s: then %% is a percent sign, also inside of texts
 };
 
 static bool bind_value(struct binder *b, const struct json *value)
@@ -259,10 +260,12 @@ static bool bind_at(struct binder *b, size_t at, size_t *end)
         size_t to = str_find(sql, ')', at);
         if (to + 1 >= sql.len || sql.ptr[to + 1] != 's') return true;
         *end = to + 2;
+        b->percent = true;
         return bind_name(b, str_slice(sql, at + 2, to));
     }
     if (!object && sql.ptr[at] == '%' && at + 1 < sql.len && sql.ptr[at + 1] == 's' && *b->next < b->params->count) {
         *end = at + 2;
+        b->percent = true;
         return bind_value(b, &b->params->items[(*b->next)++]);
     }
     return true;
@@ -273,6 +276,16 @@ static bool bind_numbered(struct binder *b, uint32_t highest)
     for (uint32_t i = b->list.count; i < highest && i < b->params->count; i++)
         if (!json_push(b->call->arena, &b->list, b->params->items[i])) return call_no_memory(b->call), false;
     return true;
+}
+
+static void halve_percents(struct buf *sql)
+{
+    size_t to = 0;
+    for (size_t at = 0; at < sql->len; at++) {
+        sql->ptr[to++] = sql->ptr[at];
+        if (sql->ptr[at] == '%' && at + 1 < sql->len && sql->ptr[at + 1] == '%') at++;
+    }
+    sql->len = to;
 }
 
 bool sql_bind(struct task_call *call, struct str sql, const struct sql_params *given, struct str *out,
@@ -307,6 +320,7 @@ bool sql_bind(struct task_call *call, struct str sql, const struct sql_params *g
         at = end;
     }
     if (good && json_is(params, JSON_ARRAY)) good = bind_numbered(b, highest);
+    if (good && b->percent) halve_percents(&b->out);
     *out = good && buf_ok(&b->out) ? arena_copy(call->arena, buf_str(&b->out)) : (struct str){NULL, 0};
     *list = b->list;
     buf_release(&b->out);

@@ -73,6 +73,8 @@ static void parameters_are_bound_and_never_part_of_the_text(void)
     check("{\"query\":\"select :a::int as x, ':a' as y, %(b)s::jsonb as z, :a::int as "
           "again\",\"params\":{\"a\":7,\"b\":{\"k\":[1]}}}",
           "result.command_0.rows.0", "{\"x\":7,\"y\":\":a\",\"z\":{\"k\":[1]},\"again\":7}");
+    check("{\"query\":\"select %s::int %% 2 as x, '5%%' as p\",\"params\":[3]}", "result.command_0.rows.0.p", "\"5%\"");
+    check("{\"query\":\"select '5%%' as p\"}", "result.command_0.rows.0.p", "\"5%%\"");
     check("{\"query\":\"select %s::int as x; select %s::int as x\",\"params\":[1,2]}", "result.command_1.rows.0.x",
           "2");
     check("{\"query\":\"select %(none)s\",\"params\":{\"a\":1}}", "error.code", "\"PARAMETER_MISSING\"");
