@@ -211,7 +211,7 @@ void aside_arrived(struct engine *engine, struct aside *aside)
         return;
     }
     queued->elsewhere = true;
-    queued->input.store = RESULT_NATS_OBJECT;
+    INVARIANT(result_store_parse(str_from(store_keep(engine->store)->ops->name), &queued->input.store));
 }
 
 bool aside_wait(struct engine *engine, struct queued *queued, const char *why)

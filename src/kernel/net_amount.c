@@ -11,9 +11,8 @@ static enum code render(struct net_view *view, const struct template_tree *made,
     if (!rc) return OK;
     *out = json_null();
     error_wrap(&local, "\"%s\"", name);
-    struct str why = arena_copy(view->arena, str_from(local.message));
-    *fault = (struct fault){.code = STR("TEMPLATE_ERROR"), .message = why, .category = STR("validation")};
-    return why.ptr ? OK : error_set(err, E_NOMEM, "out of memory while deciding");
+    *fault = kernel_template_fault(view->arena, &local);
+    return OK;
 }
 
 static bool is_nothing(const struct json *value)

@@ -123,6 +123,13 @@ static void a_stored_result_as_in_the_example_NX_7_3_NX_3_7a_NX_2q(void)
     check_text(&record, "payload.result_ref.meta.sha256", plan_sha);
     CHECK_INT(json_integer(json_at(&record, STR("payload.result_ref.meta.bytes")), 0), 52480);
     CHECK(json_equal(json_at(&record, STR("payload.extracted")), &moment.extracted));
+    moment.store = RESULT_NATS_OBJECT;
+    record = record_of(VOCABULARY_NOETL, moment);
+    check_text(&record, "payload.result_ref.store", "nats_object");
+    moment.store = RESULT_OBJECT;
+    moment.reason = STR("nobody is there");
+    record = record_of(VOCABULARY_NOETL, moment);
+    check_text(&record, "payload.meta.reason", "nobody is there");
 }
 
 static void a_manifest_lists_stored_results_NX_3_7b(void)

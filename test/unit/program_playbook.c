@@ -503,6 +503,24 @@ static void result_controls_C_62(void)
     CHECK_INT(task->select_count, 2);
     CHECK_STR(task->selects[1].path, STR("b.c"));
     CHECK_STR(task->selects[1].name, STR("c"));
+    static const struct {
+        const char *text;
+        enum net_store store;
+    } stores[] = {{"object", NET_STORE_OBJECT},           {"{kind: nats_object}", NET_STORE_OBJECT},
+                  {"{driver: object}", NET_STORE_OBJECT}, {"{tier: object, scope: execution}", NET_STORE_OBJECT},
+                  {"{kind: auto}", NET_STORE_AUTO},       {"{scope: workflow}", NET_STORE_AUTO}};
+    for (size_t i = 0; i < ARRAY_COUNT(stores); i++) {
+        char text[300];
+        snprintf(text, sizeof(text), STEP("    output: {store: %s}\n    tool: {kind: noop}\n"), stores[i].text);
+        kit_must_be_silent(&kit, text);
+        CHECK(net_step("start")->tasks[0].store == stores[i].store);
+    }
+    kit_must_warn(&kit, STEP("    output: {store: {kind: s3}}\n    tool: {kind: noop}\n"), "E0219", "no such place");
+    CHECK(net_step("start")->tasks[0].store == NET_STORE_RUN);
+    kit_must_warn(&kit, STEP("    output: {store: {kind: object, ttl: 1h}}\n    tool: {kind: noop}\n"), "E0219",
+                  "\"ttl\"");
+    kit_must_warn(&kit, STEP("    output: {store: {scope: permanent}}\n    tool: {kind: noop}\n"), "E0219",
+                  "\"scope\"");
     refuse(STEP("    output: {output_select: ['$']}\n    tool: {kind: noop}\n"), "E0206", "a path");
 }
 
