@@ -77,6 +77,8 @@ static enum code revoke(struct carry *carry, struct note *note)
 static bool is_wanted(struct carry *carry, const struct note *note)
 {
     if (is_mark(note)) return false;
+    // What is elsewhere is fetched into the copy; the objects are for the store that put them to clear up.
+    if (str_eq(note->space, KEEP_SPACE)) return false;
     if (carry->how == NOTES_NEXT_LIFE && is_void(note)) {
         carry->report->void_count += !str_is(note->space, "health") && !str_is(note->space, "store");
         return false;

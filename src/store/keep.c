@@ -30,9 +30,9 @@ enum code store_kept_read(const struct note *note, struct arena *arena, struct k
     enum code rc = json_parse(note->value, NULL, arena, &value, err);
     if (rc) return rc;
     *out = (struct kept_note){.place = json_text(json_key(&value, "place")),
-                         .store = json_text(json_key(&value, "store")),
-                         .bytes = (uint64_t)json_integer(json_key(&value, "bytes"), 0),
-                         .version = note->version};
+                              .store = json_text(json_key(&value, "store")),
+                              .bytes = (uint64_t)json_integer(json_key(&value, "bytes"), 0),
+                              .version = note->version};
     bool good = out->store.len && digest_parse(note->key, &out->sha256);
     return good ? OK : error_set(err, E_CORRUPT, "the note of a result kept elsewhere cannot be read");
 }
@@ -52,7 +52,8 @@ enum code store_keep_blob(struct store *store, const struct digest *sha256, stru
     if (!rc) rc = store_kept_read(&note, arena, &kept, &why);
     if (rc) return error_set(err, rc, "%s", why.message);
     if (!keep || !str_is(kept.store, keep->ops->name))
-        return error_set(err, E_UNREACHABLE, "result %.12s is kept in %.*s %.*s, which is not configured here", hex,
+        return error_set(err, E_UNREACHABLE,
+                         "result %.12s is kept in %.*s %.*s, which is not configured here (--results)", hex,
                          STR_ARG(kept.store), STR_ARG(kept.place));
     rc = keep->ops->get(keep, kept.place, sha256, arena, out, &why);
     if (!rc) return OK;

@@ -93,6 +93,11 @@ test_nx_7_3_a_result_is_in_the_object_store_and_read_back() {
     has err 'is kept in nats_object res, which is not configured here'
     cairn_is 0 log export r1 --out r1.cairn "${store[@]}" "${results[@]}"
     cairn_is 0 log verify r1 --store bundle:r1.cairn
+    cairn_is 7 store backup "sqlite:$PWD/half.db" "${store[@]}"
+    cairn_is 0 store backup "sqlite:$PWD/copy.db" "${store[@]}" "${results[@]}"
+    cairn_is 0 log verify r1 --store "sqlite:$PWD/copy.db"
+    cairn_is 0 store gc --keep-last 0 --store "sqlite:$PWD/copy.db" "${results[@]}" # what is there is not the copy's
+    cairn_is 0 log verify r1 "${store[@]}" "${results[@]}"
 }
 
 test_nx_7_3_a_task_reads_it_by_reference() {
