@@ -19,7 +19,8 @@
       "and therefore needs quotes.")                                                               \
     X("E0104", "a key is given twice",                                                             \
       "A mapping holds the same key twice. YAML readers disagree about which one counts, so "      \
-      "Cairn takes neither.")                                                                      \
+      "Cairn takes neither. Of a playbook the last one counts, as where it was written for, and "  \
+      "this is a warning.")                                                                        \
     X("E0105", "a YAML tag is not supported",                                                      \
       "Only the tags of the core schema are read: !!str, !!int, !!float, !!bool, !!null, !!map "   \
       "and !!seq. Other tags ask the reader to build something, which a document may not do.")     \

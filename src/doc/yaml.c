@@ -42,6 +42,7 @@ struct frame {
     struct json value; // the list or mapping
     struct json_member key;
     struct json merges; // mappings that << names
+    uint32_t again;     // index + 1 of the member that has the key already
     bool has_key;
     bool merging;         // the key is <<
     bool dropped;         // the key was refused: its value is read and forgotten
@@ -65,6 +66,8 @@ struct yaml_reader {
     uint32_t node_count, alias_node_count;
     uint32_t document_count;
     uint32_t fault_count;
+    size_t *repeats; // diagnostics of keys that are given twice
+    size_t repeat_count, repeat_capacity;
     struct json root;
 };
 
@@ -218,6 +221,11 @@ static enum code push_member(struct yaml_reader *r, struct frame *frame, const s
 {
     frame->has_key = false;
     if (frame->merging) return push_merge(r, frame, value);
+    if (frame->again) {
+        frame->key.value = *value;
+        frame->value.members[frame->again - 1] = frame->key;
+        return OK;
+    }
     if (frame->dropped) {
         frame->dropped = false;
         return OK;
@@ -270,6 +278,26 @@ static enum code find_key(struct yaml_reader *r, struct frame *frame, struct str
     return OK;
 }
 
+// The last one is kept; whether that will do is seen when all is read.
+static enum code repeated_key(struct yaml_reader *r, const yaml_event_t *event, struct frame *frame, uint32_t first)
+{
+    struct str key = frame->key.key;
+    size_t at = r->diagnostics->count;
+    struct diagnostic *d = diagnose(r->diagnostics, SEVERITY_ERROR, "E0104", "", r->file, frame->key.line,
+                                    frame->key.column, width_of(event->start_mark, event->end_mark),
+                                    "the key \"%.*s\" is given twice", (int)(key.len > 64 ? 64 : key.len), key.ptr);
+    diagnostic_hint(r->diagnostics, d, "the first one is on line %u", frame->value.members[first].line);
+    r->fault_count++;
+    frame->again = first + 1;
+    if (!d) return OK;
+    size_t *grown =
+        arena_grow(r->arena, r->repeats, r->repeat_count, r->repeat_count + 1, sizeof(*grown), &r->repeat_capacity);
+    if (!grown) return E_NOMEM;
+    r->repeats = grown;
+    r->repeats[r->repeat_count++] = at;
+    return OK;
+}
+
 static enum code set_key(struct yaml_reader *r, const yaml_event_t *event, struct str key, bool plain)
 {
     struct frame *frame = &r->frames[r->frame_count - 1];
@@ -277,6 +305,7 @@ static enum code set_key(struct yaml_reader *r, const yaml_event_t *event, struc
     frame->key = (struct json_member){.key = key, .line = at.line, .column = short_column(at.column)};
     frame->has_key = true;
     frame->dropped = false;
+    frame->again = 0;
     if (frame->value.count == json_limits_default.key_count_max)
         return fatal(r, "E0508", event, "a mapping has too many keys");
     frame->merging = plain && str_eq(key, STR("<<"));
@@ -285,13 +314,7 @@ static enum code set_key(struct yaml_reader *r, const yaml_event_t *event, struc
     enum code rc = find_key(r, frame, key, &first);
     if (rc) return rc;
     if (first == MAP_NONE) return OK;
-    struct diagnostic *d = diagnose(r->diagnostics, SEVERITY_ERROR, "E0104", "", r->file, at.line, at.column,
-                                    width_of(event->start_mark, event->end_mark), "the key \"%.*s\" is given twice",
-                                    (int)(key.len > 64 ? 64 : key.len), key.ptr);
-    diagnostic_hint(r->diagnostics, d, "the first one is on line %u", frame->value.members[first].line);
-    r->fault_count++;
-    frame->dropped = true;
-    return OK;
+    return repeated_key(r, event, frame, first);
 }
 
 // ---- events
@@ -497,6 +520,16 @@ static enum code parser_error(struct yaml_reader *r)
     return E_INVALID;
 }
 
+// Playbooks are written for readers that take the last one without a word.
+static void forgive(struct yaml_reader *r, size_t index)
+{
+    struct diagnostic *d = &r->diagnostics->items[index];
+    d->severity = SEVERITY_WARNING;
+    r->diagnostics->error_count--;
+    r->diagnostics->warning_count++;
+    r->fault_count--;
+}
+
 static enum code read_stream(struct yaml_reader *r)
 {
     for (;;) {
@@ -513,6 +546,8 @@ static enum code read_stream(struct yaml_reader *r)
         return E_INVALID;
     }
     INVARIANT(r->frame_count == 0);
+    bool playbook = json_is(&r->root, JSON_OBJECT) && str_is(json_text(json_key(&r->root, "kind")), "Playbook");
+    for (size_t i = 0; playbook && i < r->repeat_count; i++) forgive(r, r->repeats[i]);
     return r->fault_count ? E_INVALID : OK;
 }
 

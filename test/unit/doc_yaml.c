@@ -109,6 +109,23 @@ static void keys_are_texts_and_unique(void)
     check_json("\"<<\": 1\n", "{\"<<\":1}");
 }
 
+static void the_last_of_two_keys_counts_in_a_playbook_C_47(void)
+{
+    struct json value;
+    struct buf out;
+    CHECK_INT(read_with(STR("kind: Playbook\na: {x: 1, y: 2, x: [3]}\na: {<<: {z: 1}, y: 4, y: 5}\n"), NULL, &value),
+              OK);
+    CHECK_INT(diagnostics.error_count, 0);
+    CHECK_INT(diagnostics.warning_count, 3);
+    CHECK(strcmp(diagnostics.items[0].id, "E0104") == 0);
+    buf_init(&out, 1024);
+    json_write(&out, &value);
+    CHECK_STR(buf_str(&out), STR("{\"kind\":\"Playbook\",\"a\":{\"z\":1,\"y\":5}}"));
+    buf_release(&out);
+    check_refused("kind: Playbook\na: 1\na: *x\n", "E0104", 3, 1);
+    check_refused("kind: Plan\na: 1\na: 2\n", "E0104", 3, 1);
+}
+
 // As PyYAML reads them, order included.
 static void merge_keys_put_mappings_under_a_mapping(void)
 {
@@ -372,6 +389,7 @@ int main(int argc, char **argv)
         TEST(core_tags_are_honoured),
         TEST(anchors_expand),
         TEST(keys_are_texts_and_unique),
+        TEST(the_last_of_two_keys_counts_in_a_playbook_C_47),
         TEST(merge_keys_put_mappings_under_a_mapping),
         TEST(merges_do_not_grow_without_bound),
         TEST(all_faults_of_one_reading_are_listed),
