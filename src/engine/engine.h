@@ -154,6 +154,8 @@ enum code engine_admit(struct engine *engine, struct str tenant, struct str run,
 // posted to it while nobody owned it are decided before it goes on.
 // E_NOT_FOUND, E_LOCKED, E_TERMINAL (it has ended; nothing to do), E_CORRUPT, E_UNSUPPORTED (it stays as it is).
 enum code engine_adopt(struct engine *engine, struct str tenant, struct str run, struct error *err) MUST_CHECK;
+// The same of one that the store has just listed: its head is not asked for again.
+enum code engine_adopt_listed(struct engine *engine, const struct run_head *head, struct error *err) MUST_CHECK;
 // A signal for a run of this engine, for an ended run, or for one that nobody owns. Decided in the next turn; the answer
 // goes to the observer. A run that nobody owned becomes resident but stays idle: the decision is recorded, nothing of the run
 // starts before engine_adopt (only CANCEL and EMERGENCY_STOP bring it to its end by themselves). E_NOT_FOUND, E_LOCKED,

@@ -176,15 +176,17 @@ static enum code stored_blob(void *context, const struct digest *sha256, struct 
     return store_blob(context, sha256, arena, out, err);
 }
 
-enum code fold_stored(struct store *store, const struct program *program, const struct run_ids *ids, struct run **out,
-                      struct error *err)
+// log NULL: as the store has it now; else as it was claimed.
+static enum code fold_run(struct store *store, const struct program *program, const struct run_ids *ids,
+                          const struct run_log *log, struct run **out, struct error *err)
 {
     struct run *run = run_new(program, ids);
     if (!run) return error_set(err, E_NOMEM, "out of memory");
     struct fold_context fold = {.run = run, .err = err};
     const struct kernel_env env = {.context = store, .blob = stored_blob};
     run->env = &env;
-    enum code rc = store_replay(store, ids->tenant, ids->run, fold_one, &fold, err);
+    enum code rc = log ? store_replay_log(store, log, fold_one, &fold, err)
+                       : store_replay(store, ids->tenant, ids->run, fold_one, &fold, err);
     run->env = NULL;
     if (!rc && find_files(store, run, run->start.artifacts_dir)) rc = error_set(err, E_NOMEM, "out of memory");
     if (rc) {
@@ -195,33 +197,52 @@ enum code fold_stored(struct store *store, const struct program *program, const 
     return OK;
 }
 
-enum code load_resident(struct engine *engine, struct str tenant, struct str run_id, bool even_ended,
-                        struct resident **out, struct error *err)
+enum code fold_stored(struct store *store, const struct program *program, const struct run_ids *ids, struct run **out,
+                      struct error *err)
 {
-    struct arena arena;
-    arena_init(&arena, 4096, (size_t)64 << 20);
-    struct run_head head;
+    return fold_run(store, program, ids, NULL, out, err);
+}
+
+static enum code has_ended(struct str run, struct error *err)
+{
+    return error_set(err, E_TERMINAL, "RUN_TERMINAL: run %.*s has ended", STR_ARG(run));
+}
+
+// What the head says of itself may be older than the claim: whether the run has ended is asked again.
+static enum code load_head(struct engine *engine, const struct run_head *head, bool even_ended, struct resident **out,
+                           struct error *err)
+{
     struct program_entry *entry = NULL;
     struct run_log *log = NULL;
     struct run *run = NULL;
-    enum code rc = store_head(engine->store, tenant, run_id, &arena, &head, err);
-    if (!rc && head.terminal && !even_ended)
-        rc = error_set(err, E_TERMINAL, "RUN_TERMINAL: run %.*s has ended", STR_ARG(run_id));
-    if (!rc) rc = entry_for_head(engine, &head, &entry, err);
-    if (!rc) rc = store_claim_run(engine->store, tenant, run_id, &log, err);
-    if (!rc) rc = fold_stored(engine->store, entry->program, run_log_ids(log), &run, err);
+    enum code rc = head->terminal && !even_ended ? has_ended(head->ids.run, err) : OK;
+    if (!rc) rc = entry_for_head(engine, head, &entry, err);
+    if (!rc) rc = store_claim_run(engine->store, head->ids.tenant, head->ids.run, &log, err);
+    if (!rc && run_log_terminal(log) && !even_ended) rc = has_ended(head->ids.run, err);
+    if (!rc) rc = fold_run(engine->store, entry->program, run_log_ids(log), log, &run, err);
     if (!rc) {
         *out = resident_add(engine, run, log, entry);
         if (!*out)
             rc = error_set(err, E_NOMEM, "out of memory");
         else
-            (*out)->terminal = head.terminal;
-        if (!rc) (*out)->idle = !head.terminal;
+            (*out)->terminal = run_log_terminal(log);
+        if (!rc) (*out)->idle = !(*out)->terminal;
     }
     if (rc) {
         run_free(run);
         if (log) store_release_run(engine->store, log);
     }
+    return rc;
+}
+
+enum code load_resident(struct engine *engine, struct str tenant, struct str run_id, bool even_ended,
+                        struct resident **out, struct error *err)
+{
+    struct arena arena;
+    struct run_head head;
+    arena_init(&arena, 4096, (size_t)64 << 20);
+    enum code rc = store_head(engine->store, tenant, run_id, &arena, &head, err);
+    if (!rc) rc = load_head(engine, &head, even_ended, out, err);
     arena_release(&arena);
     return rc;
 }
@@ -305,13 +326,25 @@ enum code take_up(struct engine *engine, struct resident *resident, struct error
     return OK;
 }
 
+static enum code adopt(struct engine *engine, struct resident *resident, bool here, struct error *err)
+{
+    enum code rc = take_up(engine, resident, err);
+    if (rc && !here) resident_remove(engine, resident);
+    return rc;
+}
+
 enum code engine_adopt(struct engine *engine, struct str tenant, struct str run, struct error *err)
 {
     struct resident *resident = resident_find(engine, tenant, run);
     bool here = resident != NULL;
     enum code rc = here ? OK : load_resident(engine, tenant, run, false, &resident, err);
-    if (rc) return rc;
-    rc = take_up(engine, resident, err);
-    if (rc && !here) resident_remove(engine, resident);
-    return rc;
+    return rc ? rc : adopt(engine, resident, here, err);
+}
+
+enum code engine_adopt_listed(struct engine *engine, const struct run_head *head, struct error *err)
+{
+    struct resident *resident = resident_find(engine, head->ids.tenant, head->ids.run);
+    bool here = resident != NULL;
+    enum code rc = here ? OK : load_head(engine, head, false, &resident, err);
+    return rc ? rc : adopt(engine, resident, here, err);
 }

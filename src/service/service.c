@@ -229,7 +229,7 @@ enum code adopt_page(struct service *service, struct run_filter *filter, size_t 
     for (size_t i = 0; !rc && i < heads.count; i++) {
         struct error local = {0};
         if (service->members.several && heads.items[i].shard == 0 && heads.items[i].owned) continue;
-        enum code one = engine_adopt(service->engine, heads.items[i].ids.tenant, heads.items[i].ids.run, &local);
+        enum code one = engine_adopt_listed(service->engine, &heads.items[i], &local);
         if (one == OK) {
             ++*taken;
             count_adopted(service, &heads.items[i]);

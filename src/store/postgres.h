@@ -213,9 +213,9 @@ bool pg_copy(const PGresult *result, int row, int column, struct arena *arena, s
 bool pg_get_digest(const PGresult *result, int row, int column, struct digest *out) MUST_CHECK;
 
 // ---- postgres_schema.c, postgres_tables.c, postgres_doors.c
-#define PG_FORMAT 2
-extern const char *const pg_tables[], *const pg_doors[],
-                                          *const pg_doors_2[]; // pieces, @S@ stands for the schema; ended by NULL
+#define PG_FORMAT 3
+extern const char *const pg_tables[],
+    *const pg_doors[], *const pg_doors_2[], *const pg_doors_3[]; // pieces, @S@ stands for the schema; ended by NULL
 // The newest format that this program knows. Tests make it an older program (CAIRN_PG_FORMAT).
 int64_t pg_known_format(void);
 enum code pg_too_new(const struct pg_store *store, int64_t format, struct error *err); // E_VERSION

@@ -119,28 +119,47 @@ static enum code merge(struct replay *replay, replay_visit visit, void *context)
     }
 }
 
-enum code store_replay_from(struct store *store, struct str tenant, struct str run, struct replay_cursor *cursor,
-                            replay_visit visit, void *context, struct error *err)
+static enum code replay_up_to(struct store *store, const struct run_head *head, struct replay_cursor *cursor,
+                              replay_visit visit, void *context, struct error *err)
 {
-    struct replay replay = {.store = store, .cursor = cursor, .err = err};
-    struct arena kept;
-    arena_init(&kept, 1024, SIZE_MAX);
+    struct replay replay = {.store = store, .head = *head, .cursor = cursor, .err = err};
     arena_init(&replay.scratch, 16 * 1024, SIZE_MAX);
     arena_init(&replay.events.arena, 64 * 1024, SIZE_MAX);
     arena_init(&replay.ledger.arena, 4 * 1024, SIZE_MAX);
-    enum code rc = store_head(store, tenant, run, &kept, &replay.head, err);
-    if (!rc) {
-        replay.events.after = cursor->seq;
-        replay.events.end = replay.head.last_seq;
-        replay.ledger.after = cursor->ledger_seq;
-        replay.ledger.end = replay.head.last_ledger_seq;
-        rc = merge(&replay, visit, context);
-    }
+    replay.events.after = cursor->seq;
+    replay.events.end = replay.head.last_seq;
+    replay.ledger.after = cursor->ledger_seq;
+    replay.ledger.end = replay.head.last_ledger_seq;
+    enum code rc = merge(&replay, visit, context);
     arena_release(&replay.ledger.arena);
     arena_release(&replay.events.arena);
     arena_release(&replay.scratch);
+    return rc;
+}
+
+enum code store_replay_from(struct store *store, struct str tenant, struct str run, struct replay_cursor *cursor,
+                            replay_visit visit, void *context, struct error *err)
+{
+    struct run_head head;
+    struct arena kept;
+    arena_init(&kept, 1024, SIZE_MAX);
+    enum code rc = store_head(store, tenant, run, &kept, &head, err);
+    if (!rc) rc = replay_up_to(store, &head, cursor, visit, context, err);
     arena_release(&kept);
     return rc;
+}
+
+enum code store_replay_log(struct store *store, const struct run_log *log, replay_visit visit, void *context,
+                           struct error *err)
+{
+    struct replay_cursor beginning = {0};
+    struct run_head head = {.ids = log->ids,
+                            .vocabulary = log->vocabulary,
+                            .last_seq = log->last_seq,
+                            .last_ledger_seq = log->ledger_seq,
+                            .head = log->head,
+                            .ledger_head = log->ledger_head};
+    return replay_up_to(store, &head, &beginning, visit, context, err);
 }
 
 enum code store_replay(struct store *store, struct str tenant, struct str run, replay_visit visit, void *context,

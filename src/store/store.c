@@ -336,6 +336,11 @@ uint64_t run_log_epoch(const struct run_log *log)
     return log->epoch;
 }
 
+bool run_log_terminal(const struct run_log *log)
+{
+    return log->terminal;
+}
+
 uint32_t run_log_shard(const struct run_log *log)
 {
     return log->shard;

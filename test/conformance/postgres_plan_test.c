@@ -82,10 +82,35 @@ static void a_run_and_a_page_are_found_by_their_index(void)
     kit_release(&kit);
 }
 
+// What the claim of a page reads is what it claims, however many runs there are: for each its name, its head and its shard.
+static void the_claim_of_a_page_reads_the_runs_of_the_page(void)
+{
+    struct kit kit;
+    struct shard_map map;
+    char sql[200];
+    static const char *const fetched = "SELECT sum(idx_tup_fetch)::int8 FROM pg_stat_xact_user_tables"
+                                       " WHERE schemaname=current_schema() AND relname IN ('runs','run_heads')";
+    fill(&kit);
+    struct pg_store *store = pg_of(kit.store);
+    CHECK_OK(store_shards(kit.store, 10000, KIT_NOW, &map, &kit.err), &kit.err);
+    snprintf(sql, sizeof(sql), "SELECT claim_runs(%lld,ARRAY['default','default','default'],ARRAY['n3','n0','n600'])",
+             (long long)store->engine);
+    PQclear(PQexec(store->link, "BEGIN"));
+    long long before = pg_number(store->link, fetched);
+    PGresult *result = PQexec(store->link, sql);
+    CHECK_INT(PQresultStatus(result), PGRES_TUPLES_OK);
+    PQclear(result);
+    long long read = pg_number(store->link, fetched) - before;
+    PQclear(PQexec(store->link, "ROLLBACK"));
+    if (read < 3 || read > 12) test_fail(__FILE__, __LINE__, "%lld rows for three runs", read);
+    kit_release(&kit);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(a_run_and_a_page_are_found_by_their_index),
+        TEST(the_claim_of_a_page_reads_the_runs_of_the_page),
     };
     missing = !pg_find_programs(pg_cluster.programs, sizeof(pg_cluster.programs));
     if (!missing && !pg_cluster_start(true)) return 1;

@@ -17,7 +17,7 @@ test_upgrade_both_versions_work_on_one_store() {
     wait_for test -s files.token
     start_at old waits g.json
     engine new "$CAIRN"
-    equal "$(formats)" 1,2
+    equal "$(formats)" 1,2,3
     start_at new n-1 v.json; start_at old o-1 v.json
     wait_for is_at new n-1 COMPLETED; wait_for is_at new o-1 COMPLETED
     wait_for is_at old n-1 COMPLETED
@@ -32,10 +32,10 @@ test_upgrade_both_versions_work_on_one_store() {
 test_upgrade_an_older_version_refuses_a_newer_format() {
     needs_faulty; postgres_up; noop
     old run v.json "${store[@]}" --run-id o-1 --progress none >/dev/null 2>err || fail "run: $(cat err)"
-    cairn_is 20 store migrate --check "${store[@]}"; has err 'format 1, to be brought to 2'
-    cairn_is 0 store migrate "${store[@]}"; has err 'format 2, up to date'
-    old run v.json "${store[@]}" --run-id o-2 --progress none >/dev/null 2>err || fail "format 2 may be used by version 1: $(cat err)"
-    pg_sql "insert into cairn.migrations values(3,3)" >/dev/null
+    cairn_is 20 store migrate --check "${store[@]}"; has err 'format 1, to be brought to 3'
+    cairn_is 0 store migrate "${store[@]}"; has err 'format 3, up to date'
+    old run v.json "${store[@]}" --run-id o-2 --progress none >/dev/null 2>err || fail "format 3 may be used by version 1: $(cat err)"
+    pg_sql "insert into cairn.migrations values(4,4)" >/dev/null
     for program in old "$CAIRN"; do
         "$program" ls "${store[@]}" >out 2>err && fail "$program uses a format that it does not know"
         has err 'use a newer Cairn'
