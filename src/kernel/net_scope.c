@@ -349,13 +349,15 @@ bool net_iter(const struct net_view *view, struct json *out)
     const struct net_place *p = &run->net->places[lane->place];
     const struct net_loop *loop = &net_of_run(run)->steps[lane->place].loop;
     struct json made;
-    if (!json_object_with(view->arena, lane->iter.count + 4, &made)) return false;
+    if (!json_object_with(view->arena, lane->iter.count + 6, &made)) return false;
     bool known = lane->iteration > 0 && lane->iteration <= p->items.count;
     struct json item = known ? p->items.items[lane->iteration - 1] : json_null();
     const struct json_member given[] = {
         {.key = loop->iterator, .value = item},
         {.key = STR("index"), .value = json_int((int64_t)lane->iteration - 1)},
         {.key = STR("_index"), .value = json_int((int64_t)lane->iteration - 1)},
+        {.key = STR("_first"), .value = json_bool(lane->iteration == 1)},
+        {.key = STR("_last"), .value = json_bool(lane->iteration == p->items.count)},
     };
     for (size_t i = 0; lane->iteration > 0 && i < ARRAY_COUNT(given); i++)
         if (!json_get(&lane->iter, given[i].key) && !json_get(&made, given[i].key) &&

@@ -99,7 +99,7 @@ workflow:
   - step: plain
     loop: {in: [1, 2], iterator: i}
     input: {n: 7, k: 1}
-    tool: {kind: shell, cmds: "echo {{ n }} {{ args.n }} {{ k }}"}
+    tool: {kind: shell, cmds: "echo {{ n }} {{ args.n }} {{ k }}{{ ' first' if iter._first }}{{ ' last' if iter._last }}"}
     next: [item]
   - step: item
     loop: {in: [{a: 1}, {a: 2}], iterator: i, spec: {mode: parallel}}
@@ -109,7 +109,7 @@ workflow:
   - {step: end, tool: {kind: python, input: {a: "{{ plain.results | map(attribute='stdout') | list }}", b: "{{ item.results }}"}, code: 'result = [a, b]'}}
 YAML
     runs each
-    equal "$(result each end)" '[["7 7 9","7 7 9"],[[2,1],[3,2]]]'
+    equal "$(result each end)" '[["7 7 9 first","7 7 9 last"],[[2,1],[3,2]]]'
     "$CAIRN" events each "${store[@]}" -o jsonl | jq -r 'select(.event_type=="task.done" and .entity_id=="task_0").payload.outcome.result.stdout' | sort >out
     equal "$(paste -sd, out)" '2 1,3 2'
 }
