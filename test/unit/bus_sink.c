@@ -239,6 +239,45 @@ static void a_cursor_that_somebody_else_moved_is_obeyed(void)
     bus_kit_close(&kit);
 }
 
+// Two buses over one store: one carries, the other tells what the notes say, and gives orders that the first one hears of.
+static void one_that_does_not_carry_tells_what_waits_and_gives_orders_ES_4h(void)
+{
+    struct bus_kit kit;
+    struct error err = {0};
+    char path[512];
+    bus_kit_init(&kit);
+    bus_kit_run(&kit, "default", "a", 3);
+    kit.others = true;
+    snprintf(path, sizeof(path), "%s/later", test_dir());
+    bus_kit_open(&kit,
+                 "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"@DIR@/later/out.jsonl\",\"cursorMs\":1,"
+                 "\"backoffMs\":5,\"probeMaxMs\":20}]",
+                 0);
+    BUS_WAIT(bus_kit_cursor(&kit, "out")->down[0]);
+    struct bus *carrier = kit.bus;
+    kit.idle = true;
+    bus_kit_open(&kit, "[{\"name\":\"out\",\"type\":\"file\",\"path\":\"@DIR@/later/out.jsonl\"}]", 0);
+    struct store *reader = bus_kit_reader(&kit);
+    CHECK_OK(bus_look(kit.bus, reader, &err), &err);
+    CHECK_INT(bus_kit_number(&kit, "waiting"), 5);
+    CHECK_STR(bus_kit_text(&kit, "circuit"), STR("open"));
+    CHECK(bus_kit_text(&kit, "lastError").len > 0);
+    CHECK_INT(mkdir(path, 0755), 0);
+    BUS_WAIT(settled(&kit, 5));
+    BUS_WAIT(!bus_kit_cursor(&kit, "out")->down[0]);
+    CHECK_OK(bus_look(kit.bus, reader, &err), &err);
+    CHECK_INT(bus_kit_number(&kit, "waiting"), 0);
+    CHECK_INT(bus_kit_number(&kit, "delivered"), 5);
+    CHECK_STR(bus_kit_text(&kit, "circuit"), STR("closed"));
+    struct bus_place place = {.position = 0};
+    CHECK_OK(bus_rewind(kit.bus, reader, STR("out"), &place, NULL, NULL, &err), &err);
+    BUS_WAIT(settled(&kit, 10));
+    store_close(reader);
+    bus_kit_stop(&kit);
+    kit.bus = carrier;
+    bus_kit_close(&kit);
+}
+
 static void answers_may_come_after_the_bus_has_gone(void)
 {
     static const enum code answers[] = {OK, E_CANCELLED};
@@ -373,6 +412,7 @@ int main(int argc, char **argv)
         TEST(a_sink_may_begin_with_what_comes),
         TEST(a_sink_that_forgot_is_filled_again_from_anywhere_I31),
         TEST(a_cursor_that_somebody_else_moved_is_obeyed),
+        TEST(one_that_does_not_carry_tells_what_waits_and_gives_orders_ES_4h),
         TEST(answers_may_come_after_the_bus_has_gone),
         TEST(a_line_that_was_cut_is_taken_away_first),
         TEST(a_pipe_that_nobody_reads_holds_up_nothing_ES_4h),

@@ -18,6 +18,7 @@ struct bus_kit {
     struct fetch_policy *policy;
     struct metrics *metrics;
     pthread_mutex_t mutex; // of everything below, and of the writing handle
+    bool idle, others;     // of the next bus
     bool lose_puts;        // a process that dies before its cursor is stored
     int refuse_puts;       // so many conflicts
     bool hold_puts;        // an engine that answers later: bus_kit_answer
@@ -130,6 +131,8 @@ static inline enum code bus_kit_try(struct bus_kit *kit, const char *config, uin
                                   .report = bus_kit_report,
                                   .delivered = bus_kit_delivered,
                                   .metrics = kit->metrics,
+                                  .idle = kit->idle,
+                                  .others = kit->others,
                                   .fetch = kit->policy,
                                   .context = kit};
     return bus_open(&options, &kit->bus, err);
