@@ -104,9 +104,11 @@ int command_man(struct cli *cli)
         buf_text(&out, ".Nm\n.Li ");
         usage(&out, command_at(i));
     }
-    buf_text(&out, ".Sh DESCRIPTION\n"
-                   "Runs plans and node workflows and records every step in an append-only log before it counts.\n"
-                   "A run that was killed goes on where it stopped: finished steps do not run again.\n");
+    buf_text(
+        &out,
+        ".Sh DESCRIPTION\n"
+        "Runs plans, node workflows and playbooks, and records every step in an append-only log before it counts.\n"
+        "A run that was killed goes on where it stopped: finished steps do not run again.\n");
     for (size_t i = 0; command_at(i); i++)
         if (command_at(i)->group[0]) command_section(&out, command_at(i));
     buf_text(&out, ".Sh FLAGS OF EVERY COMMAND\n.Bl -tag -width Ds\n");

@@ -195,7 +195,7 @@ static const struct command commands[] = {
     {"Run",
      "run",
      "FILE [-- ARGUMENTS...]",
-     "run a plan or a node workflow to its end",
+     "run a plan, a node workflow or a playbook to its end",
      "Runs the document in this process and records every step in the store before it acts. Kill it at any moment: "
      "the same command with the same --run-id, or `cairn recover`, goes on where it stopped, and finished steps do "
      "not run again.\n\n"
