@@ -1,6 +1,7 @@
 // Finding a NATS server, saying who we are, and asking its stream whether it still has what it acknowledged.
 #include "bus/nats.h"
 
+#include "http/http.h"
 #include "os/os.h"
 
 #include <stdio.h>
@@ -20,20 +21,17 @@ struct address {
 // nats://HOST[:PORT] or tls://HOST[:PORT]. Who we are is never part of it: an address is shown in messages.
 static enum code read_address(struct str url, struct address *out, struct error *err)
 {
-    struct str port = STR("4222");
+    struct str host = {0}, port = {0};
+    int64_t number = 4222;
     out->tls = str_starts(url, STR("tls://"));
     if (!out->tls && !str_starts(url, STR("nats://"))) return error_set(err, E_INVALID, "must be nats:// or tls://");
     struct str rest = str_slice(url, out->tls ? 6 : 7, url.len);
     if (str_ends(rest, STR("/"))) rest = str_slice(rest, 0, rest.len - 1);
-    bool literal = rest.len && rest.ptr[0] == '[';
-    size_t colon = str_find(rest, ':', literal ? str_find(rest, ']', 0) : 0);
-    if (colon < rest.len) port = str_slice(rest, colon + 1, rest.len);
-    rest = str_slice(rest, literal, colon - literal);
-    int64_t number = 0;
-    bool good = rest.len && rest.len < sizeof(out->host) && str_int64(port, &number) && number > 0 && number < 65536;
-    for (size_t i = 0; good && i < rest.len; i++) good = rest.ptr[i] > ' ' && !strchr("/@?#[]", rest.ptr[i]);
+    bool good = http_host_split(rest, &host, &port) && host.len > 0 && host.len < sizeof(out->host) &&
+                (port.len == 0 || (str_int64(port, &number) && number > 0 && number < 65536));
     if (!good) return error_set(err, E_INVALID, "must be nats://HOST:PORT or tls://HOST:PORT");
-    snprintf(out->host, sizeof(out->host), "%.*s", STR_ARG(rest));
+    if (host.ptr[0] == '[') host = str_slice(host, 1, host.len - 1);
+    snprintf(out->host, sizeof(out->host), "%.*s", STR_ARG(host));
     snprintf(out->port, sizeof(out->port), "%d", (int)number);
     return OK;
 }

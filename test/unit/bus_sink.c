@@ -381,6 +381,8 @@ static void a_configuration_is_looked_at_as_a_whole(void)
         {"[{\"name\":\"a\",\"type\":\"webhook\",\"url\":\"https://x.example\"}]", "sinks[0].url"},
         {"[{\"name\":\"a\",\"type\":\"nats\",\"url\":\"http://x\"}]", "sinks[0].url"},
         {"[{\"name\":\"a\",\"type\":\"nats\",\"url\":\"nats://me:secret@x\"}]", "sinks[0].url"},
+        {"[{\"name\":\"a\",\"type\":\"nats\",\"url\":\"nats://[::1\"}]", "sinks[0].url"},
+        {"[{\"name\":\"a\",\"type\":\"nats\",\"url\":\"nats://x:\"}]", "sinks[0].url"},
         {"[{\"name\":\"a\",\"type\":\"nats\",\"url\":\"nats://x\",\"subject\":\"a b\"}]", "sinks[0].subject"},
         {"[{\"name\":\"a\",\"type\":\"nats\",\"url\":\"nats://x\",\"password\":\"open\"}]", "by reference"},
         {"[{\"name\":\"a\",\"type\":\"stdout\",\"maxAttempts\":0}]", "sinks[0].maxAttempts"},
