@@ -85,7 +85,9 @@ static bool read_body(struct ask *ask)
         return false;
     }
     if (!(ask->route->flags & ROUTE_BODY)) return true;
-    enum code rc = json_parse(request->body, NULL, &ask->call->arena, &ask->body, &err);
+    struct json_limits limits = json_limits_default; // of strings that are no documents: body_fits
+    if (ask->route->body_max > limits.string_size_max) limits.string_size_max = ask->route->body_max;
+    enum code rc = json_parse(request->body, &limits, &ask->call->arena, &ask->body, &err);
     if (!rc && ask->body.type == JSON_OBJECT) return body_fits(ask);
     if (!rc)
         call_problem(ask->call, 400, "INVALID_REQUEST", "the body must be an object");

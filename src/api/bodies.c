@@ -48,10 +48,45 @@ enum code bodies_open(struct api *api, struct error *err)
     return rc;
 }
 
+// A string that is too long, wherever it is.
+static bool has_long_string(const struct json *value, size_t max)
+{
+    bool found = value->type == JSON_STRING && value->text.len > max;
+    for (uint32_t i = 0; value->type == JSON_ARRAY && !found && i < value->count; i++)
+        found = has_long_string(&value->items[i], max);
+    for (uint32_t i = 0; value->type == JSON_OBJECT && !found && i < value->count; i++)
+        found = value->members[i].key.len > max || has_long_string(&value->members[i].value, max);
+    return found;
+}
+
+// Documents are strings of a body, and may be as long as it; nothing else in it may.
+static bool strings_fit(const struct json *body, size_t max)
+{
+    bool fit = true;
+    for (uint32_t i = 0; fit && i < body->count; i++) {
+        const struct json_member *member = &body->members[i];
+        bool parts = str_is(member->key, "parts") && member->value.type == JSON_ARRAY;
+        if (str_is(member->key, "document") && member->value.type == JSON_STRING) continue;
+        if (!parts) fit = member->key.len <= max && !has_long_string(&member->value, max);
+        for (uint32_t j = 0; parts && fit && j < member->value.count; j++) {
+            const struct json *part = &member->value.items[j];
+            for (uint32_t k = 0; part->type == JSON_OBJECT && fit && k < part->count; k++)
+                fit = str_is(part->members[k].key, "text") || !has_long_string(&part->members[k].value, max);
+        }
+    }
+    return fit;
+}
+
 bool body_fits(struct ask *ask)
 {
     const struct schema *schema = ask->api->bodies[route_index(ask->route)];
     struct schema_fault fault;
+    const size_t longest = json_limits_default.string_size_max;
+    if (ask->request->body.len > longest && !strings_fit(&ask->body, longest)) {
+        call_problem(ask->call, 400, "INVALID_REQUEST", "a string that is no document is too long (limit %zu)",
+                     longest);
+        return false;
+    }
     if (!schema || schema_valid(schema, &ask->body, &fault)) return true;
     struct json list = json_array(), one = json_object(), body = json_object();
     if (ask_text(ask, &one, "pointer", str_from(fault.pointer)) &&

@@ -5,7 +5,8 @@ import kit
 
 door, checks = kit.Door(*sys.argv[1:4]), kit.Checks()
 steps = [kit.shell("a", "head -c 60000 /dev/zero | tr '\\0' x")] + [{"stepId": f"n{i}", "kind": "echo", "with": {"message": "y" * 30000}} for i in range(100)]
-door.ask("POST", "/v1/runs", {"document": kit.plan(steps), "runId": "big"}, {"Prefer": "wait=30"}.items())
+status, _, answer = door.ask("POST", "/v1/runs", {"document": kit.plan(steps), "runId": "big"}, {"Prefer": "wait=30"}.items())
+checks.that(status == 200 and json.loads(answer)["status"] == "COMPLETED", "a document of 3 MiB is not run:", status, answer[:300])
 before = door.rss()
 half_open = [door.connect() for _ in range(100)]
 for s in half_open[:50]:
@@ -29,7 +30,7 @@ while b"event: end" not in whole:
         break
     whole += piece
 checks.that(b"event: end" in whole, "a reader that reads does not get to the end:", len(whole), "bytes")
-events = whole.count(b"\nid: ") + whole.startswith(b"id: ")
+checks.that(whole.count(b"\nid: ") > 200, "a reader that reads misses events:", whole.count(b"\nid: "))
 # The slow one gets everything as well, in its time.
 lazy.settimeout(20)
 slowly = b""
