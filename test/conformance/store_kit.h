@@ -52,7 +52,7 @@ static inline struct start_facts kit_start_facts(void)
 
 static inline struct moment kit_moment(enum moment_kind kind, const char *step, uint32_t logical)
 {
-    static struct start_facts start;
+    static _Thread_local struct start_facts start; // some tests write from several threads
     start = kit_start_facts();
     struct moment moment = {
         .kind = kind, .by = EMITTER_ENGINE, .step = str_from(step), .logical = logical, .engine = 1, .at_ms = KIT_NOW};
