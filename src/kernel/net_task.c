@@ -253,14 +253,20 @@ enum code lane_fault(struct decide *d, uint32_t lane, const struct fault *fault)
     return lane_answer(d, lane, &outcome);
 }
 
-static enum code wait_until(struct decide *d, uint32_t index, const struct net_task *task, int64_t *due,
-                            struct fault *fault)
+static enum code render_with(struct decide *d, uint32_t index, const struct net_task *task, struct json *out,
+                             struct error *err)
 {
     struct net_view view = view_of(d, index);
     struct template_scope scope = net_scope(&view);
+    return template_tree_render(task->with, &scope, &net_limits, d->out->turn, out, err);
+}
+
+static enum code wait_until(struct decide *d, uint32_t index, const struct net_task *task, int64_t *due,
+                            struct fault *fault)
+{
     struct json with;
     struct error local = {0};
-    enum code rc = template_tree_render(task->with, &scope, &net_limits, d->out->turn, &with, &local);
+    enum code rc = render_with(d, index, task, &with, &local);
     if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     static const char *const names[] = {"duration", "seconds", "delay", "duration_s"};
     const struct json *until = json_key(&with, "until"), *length = NULL;
@@ -287,11 +293,9 @@ static enum code wait_until(struct decide *d, uint32_t index, const struct net_t
 static enum code expected(struct decide *d, uint32_t index, const struct net_task *task, struct fault *fault)
 {
     if (task->expects.count == 0) return OK;
-    struct net_view view = view_of(d, index);
-    struct template_scope scope = net_scope(&view);
     struct json with;
     struct error local = {0};
-    enum code rc = template_tree_render(task->with, &scope, &net_limits, d->out->turn, &with, &local);
+    enum code rc = render_with(d, index, task, &with, &local);
     if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     return rc ? OK : assert_inputs(task, &with, d->out->turn, fault, d->err);
 }

@@ -41,8 +41,8 @@ struct placed; // a run
 
 // A limit that several engines share (share.c, slots.c): what the store says of it. All zero where there is one engine.
 enum { OTHERS_MAX = 16 };
-struct
-    waiting_elsewhere { // what another engine says of those that wait there; it is taken for gone when it says nothing for a while
+// What another engine says of those that wait there; it is taken for gone when it says nothing for a while.
+struct waiting_elsewhere {
     uint64_t engine, version;
     int64_t heard_ms;
 };
@@ -66,8 +66,8 @@ struct queue_share {
     size_t said_waiting;
 };
 void share_release(struct queue_share *share);
-bool share_begin(struct queue_share *share,
-                 uint32_t limit) MUST_CHECK; // forgets all but what is asked for; false: no memory
+// Forgets all but what is asked for. false: no memory.
+bool share_begin(struct queue_share *share, uint32_t limit) MUST_CHECK;
 void share_mark(struct queue_share *share, uint32_t limit, uint32_t number); // it is taken
 // A number that is free and may be used, which is asked for from now on. false: none, or no memory.
 bool share_pick(struct queue_share *share, uint32_t limit, uint64_t random, uint32_t *out) MUST_CHECK;
