@@ -153,32 +153,55 @@ int bench_w1(struct bench *bench, const char *kind)
 }
 
 // ---- W2
+// A pass takes half a second, in which a shared machine may be slow or quick: the median of some is what it does.
+enum { W2_PASSES = 5 };
+
+struct w2 {
+    double steps_per_s[W2_PASSES], cpu_us[W2_PASSES];
+};
+
+static enum code w2_pass(struct engine *engine, const struct program *program, size_t outstanding, struct w2 *w2,
+                         size_t pass, struct error *err)
+{
+    double steps = (double)W2_RUNS * STEPS, begin = bench_now(), cpu = bench_cpu();
+    enum code code = bench_flood(engine, program, W2_RUNS, outstanding, err);
+    w2->steps_per_s[pass] = steps / (bench_now() - begin);
+    w2->cpu_us[pass] = (bench_cpu() - cpu) * 1e6 / steps;
+    return code;
+}
+
+static void w2_print(struct bench *bench, const char *kind, size_t outstanding, struct w2 *w2)
+{
+    struct bench_line line;
+    double rate = bench_percentile(w2->steps_per_s, W2_PASSES, 0.5); // sorts them
+    bench_line(bench, &line, "w2", kind);
+    bench_number(&line, "outstanding", (double)outstanding, 0);
+    bench_number(&line, "steps_per_s", rate, 0);
+    bench_number(&line, "steps_per_s_min", w2->steps_per_s[0], 0);
+    bench_number(&line, "steps_per_s_max", w2->steps_per_s[W2_PASSES - 1], 0);
+    bench_number(&line, "runs_per_s", rate / STEPS, 0);
+    bench_number(&line, "cpu_us_per_step", bench_percentile(w2->cpu_us, W2_PASSES, 0.5), 2);
+    bench_number(&line, "steps_per_s_over_floor", rate * bench_floor_us(bench, kind) * 1e-6, 2);
+    bench_print(bench, &line);
+}
+
 static int w2_at(struct bench *bench, const char *kind, size_t outstanding)
 {
     struct program *program = bench_chain(bench, STEPS);
     struct bench_store target;
     struct error err = {0};
+    struct w2 w2 = {0};
     char name[32];
     snprintf(name, sizeof(name), "w2-%zu", outstanding);
     if (!program) return cli_nomem(bench->cli);
     int rc = bench_open(bench, &target, kind, name, NULL);
-    if (rc) return rc;
-    double begin = bench_now(), cpu = bench_cpu();
-    enum code code = bench_flood(target.engine, program, W2_RUNS, outstanding, &err);
-    double wall = bench_now() - begin;
-    cpu = bench_cpu() - cpu;
-    bench_close(&target);
+    enum code code = OK;
+    for (size_t pass = 0; !rc && !code && pass < W2_PASSES; pass++)
+        code = w2_pass(target.engine, program, outstanding, &w2, pass, &err);
+    if (!rc) bench_close(&target);
     program_release(program);
-    if (code) return cli_error(bench->cli, &err);
-    double steps = (double)W2_RUNS * STEPS;
-    struct bench_line line;
-    bench_line(bench, &line, "w2", kind);
-    bench_number(&line, "outstanding", (double)outstanding, 0);
-    bench_number(&line, "steps_per_s", steps / wall, 0);
-    bench_number(&line, "runs_per_s", W2_RUNS / wall, 0);
-    bench_number(&line, "cpu_us_per_step", cpu * 1e6 / steps, 2);
-    bench_number(&line, "steps_per_s_over_floor", steps / wall * bench_floor_us(bench, kind) * 1e-6, 2);
-    bench_print(bench, &line);
+    if (rc || code) return rc ? rc : cli_error(bench->cli, &err);
+    w2_print(bench, kind, outstanding, &w2);
     return EXIT_OK;
 }
 
