@@ -197,13 +197,12 @@ static struct json *member(struct json *object, struct str key)
 }
 
 struct place {
-    uint32_t line;
-    size_t column;
+    uint32_t line, column;
 };
 
 static struct place here(const struct reader *r)
 {
-    return (struct place){r->line, r->at - r->line_start + 1};
+    return (struct place){r->line, (uint32_t)(r->at - r->line_start + 1)};
 }
 
 static struct json *put(struct reader *r, struct json *object, struct str key, struct json value, struct place place)
@@ -211,7 +210,7 @@ static struct json *put(struct reader *r, struct json *object, struct str key, s
     if (!json_put(r->arena, object, key, value)) return NULL;
     struct json_member *last = &object->members[object->count - 1];
     last->line = place.line;
-    last->column = (uint16_t)place.column;
+    last->column = place.column;
     return &last->value;
 }
 
@@ -364,8 +363,7 @@ static enum code read_value(struct reader *r, unsigned depth, struct json *out)
     } else {
         rc = read_number(r, out);
     }
-    out->line = place.line;
-    out->column = (uint16_t)place.column;
+    json_set_place(out, place.line, place.column);
     return rc;
 }
 

@@ -102,11 +102,6 @@ static struct place place_of(struct yaml_reader *r, yaml_mark_t mark)
     return (struct place){r->cursor.line, column > UINT32_MAX ? UINT32_MAX : (uint32_t)column};
 }
 
-static uint16_t short_column(uint32_t column)
-{
-    return column > UINT16_MAX ? UINT16_MAX : (uint16_t)column;
-}
-
 static uint32_t width_of(yaml_mark_t start, yaml_mark_t end)
 {
     return end.line == start.line && end.column > start.column ? (uint32_t)(end.column - start.column) : 1;
@@ -302,7 +297,7 @@ static enum code set_key(struct yaml_reader *r, const yaml_event_t *event, struc
 {
     struct frame *frame = &r->frames[r->frame_count - 1];
     struct place at = place_of(r, event->start_mark);
-    frame->key = (struct json_member){.key = key, .line = at.line, .column = short_column(at.column)};
+    frame->key = (struct json_member){.key = key, .line = at.line, .column = at.column};
     frame->has_key = true;
     frame->dropped = false;
     frame->again = 0;
@@ -386,8 +381,7 @@ static enum code read_scalar(struct yaml_reader *r, const yaml_event_t *event)
     if (rc == E_LIMIT) fault(r, "E0508", event, "the number is too long", "quote it when it is a text");
     if (rc == E_INVALID) fault(r, "E0110", event, "the number cannot be held by JSON", "quote it when it is a text");
     struct place at = place_of(r, event->start_mark);
-    value.line = at.line;
-    value.column = short_column(at.column);
+    json_set_place(&value, at.line, at.column);
     close_anchor(r, anchor, &value, 1, 0);
     return place_value(r, &value, 0);
 }
@@ -434,8 +428,7 @@ static enum code open_frame(struct yaml_reader *r, const yaml_event_t *event, en
     if (rc) return rc;
     struct place at = place_of(r, event->start_mark);
     frame.value = type == JSON_ARRAY ? json_array() : json_object();
-    frame.value.line = at.line;
-    frame.value.column = short_column(at.column);
+    json_set_place(&frame.value, at.line, at.column);
     r->frames[r->frame_count++] = frame;
     return OK;
 }

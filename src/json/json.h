@@ -22,11 +22,15 @@ enum json_type { JSON_NULL = 1, JSON_BOOL, JSON_INT, JSON_NUMBER, JSON_STRING, J
 
 struct json_member;
 
+// Lines and columns are kept in 24 bits each, so that a position costs nothing beside the type: exact for every text of up
+// to 16 MiB (documents have at most 8); further on they stay at JSON_PLACE_MAX.
+#define JSON_PLACE_MAX 0xFFFFFFu
+
 struct json {
-    uint8_t type;    // enum json_type
-    bool boolean;    // JSON_BOOL
-    uint16_t column; // saturates at 65535
-    uint32_t line;
+    uint8_t type; // enum json_type
+    bool boolean; // JSON_BOOL
+    uint64_t column : 24;
+    uint64_t line : 24;
     union {
         int64_t integer; // JSON_INT
         struct str text; // JSON_STRING: decoded; JSON_NUMBER: lexeme
@@ -42,10 +46,18 @@ struct json {
 
 struct json_member {
     struct str key;
-    uint32_t line;
-    uint16_t column; // of the key
+    uint32_t line, column; // of the key
     struct json value;
 };
+
+_Static_assert(sizeof(struct json) == 24, "a value is three words");
+
+// Gives a value its position; 0 and 0 when it has none.
+static inline void json_set_place(struct json *value, size_t line, size_t column)
+{
+    value->line = (line < JSON_PLACE_MAX ? line : JSON_PLACE_MAX) & JSON_PLACE_MAX;
+    value->column = (column < JSON_PLACE_MAX ? column : JSON_PLACE_MAX) & JSON_PLACE_MAX;
+}
 
 struct json_limits {
     size_t size_max;    // of the text

@@ -34,12 +34,6 @@ static uint32_t column_of(const struct reader *r, const char *p)
     return column < UINT32_MAX ? (uint32_t)column : UINT32_MAX;
 }
 
-static uint16_t short_column(const struct reader *r, const char *p)
-{
-    uint32_t column = column_of(r, p);
-    return column < UINT16_MAX ? (uint16_t)column : UINT16_MAX;
-}
-
 static enum code no_memory(const struct reader *r)
 {
     return error_at(r->err, E_NOMEM, r->line, column_of(r, r->p), "out of memory reading JSON");
@@ -353,7 +347,7 @@ static enum code read_key(struct reader *r)
     if (r->slot_count - r->open - 1 >= r->limits->key_count_max)
         return over_limit(r, r->p, "too many keys in an object", r->limits->key_count_max);
     r->key.line = r->line;
-    r->key.column = short_column(r, r->p);
+    r->key.column = column_of(r, r->p);
     enum code rc = read_string(r, &r->key.key);
     if (rc) return rc;
     skip_space(r);
@@ -388,7 +382,8 @@ static enum code open_container(struct reader *r, struct json *value, bool *comp
 static enum code read_value(struct reader *r, bool *complete)
 {
     *complete = true;
-    struct json value = {.line = r->line, .column = short_column(r, r->p)};
+    struct json value = {0};
+    json_set_place(&value, r->line, column_of(r, r->p));
     if (r->p == r->end) return expected(r, "a value");
     char c = *r->p;
     if (c == '{' || c == '[') return open_container(r, &value, complete);

@@ -148,8 +148,7 @@ static struct json keychain_list(struct playbook *pb, const struct json *keychai
             struct json named = json_object();
             if (!json_put(r->arena, &named, STR("name"), json_string(member->key))) r->failed = true;
             entry = merged(pb, &named, &member->value);
-            entry.line = member->line;
-            entry.column = member->column;
+            json_set_place(&entry, member->line, member->column);
         }
         if (!json_push(r->arena, &list, entry)) r->failed = true;
     }

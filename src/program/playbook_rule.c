@@ -194,11 +194,9 @@ bool read_number(struct playbook *pb, const struct json *value, const char *name
     int64_t number;
     if (!settle(pb, value, name, &settled)) return false;
     if (settled.type == JSON_STRING && str_int64(str_trim(settled.text), &number)) {
-        uint32_t line = settled.line;
-        uint16_t column = settled.column;
-        settled = json_int(number);
-        settled.line = line;
-        settled.column = column;
+        struct json read = json_int(number);
+        json_set_place(&read, settled.line, settled.column);
+        settled = read;
     }
     return read_count(pb->r, &settled, name, min, max, out);
 }

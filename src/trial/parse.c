@@ -137,7 +137,8 @@ static void check_kinds(struct kit *kit, const struct json *defaults)
         for (int k = 1; k <= STEP_HOST; k++)
             known = known || (kind_is_external((enum step_kind)k) && str_is(key, step_kind_name((enum step_kind)k)));
         if (known) continue;
-        struct json at = {.line = defaults->members[i].line, .column = defaults->members[i].column};
+        struct json at = json_null();
+        json_set_place(&at, defaults->members[i].line, defaults->members[i].column);
         kit_fault(kit, "E0206", &at, "`defaults` are for shell, exec, script, host and \"*\", not for \"%.*s\"",
                   STR_ARG(key));
     }

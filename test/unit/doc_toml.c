@@ -48,25 +48,36 @@ static void toml_reads_every_kind_of_value_and_table(void)
     arena_release(&arena);
 }
 
+static void toml_places_on_long_lines_are_exact(void)
+{
+    struct json value;
+    struct error err = {0};
+    struct buf text;
+    arena_init(&arena, 4096, (size_t)16 << 20);
+    buf_init(&text, 1 << 20);
+    buf_text(&text, "a = {b = '");
+    for (int i = 0; i < 70000; i++) buf_byte(&text, 'x');
+    buf_text(&text, "', c = 1}");
+    CHECK_OK(toml_parse(buf_str(&text), &arena, &value, &err), &err);
+    const struct json_member *c = &value.members[0].value.members[1];
+    CHECK_INT(c->column, 70014);
+    CHECK_INT(c->value.column, 70018);
+    buf_release(&text);
+    arena_release(&arena);
+}
+
 static void toml_names_the_place_of_a_fault(void)
 {
     static const struct {
         const char *toml, *place;
     } cases[] = {
-        {"a = 1\nb = ", "2:5 "},
-        {"a 1", "1:3 "},
-        {"a = \"x", "1:7 "},
-        {"a = 1 b = 2", "1:7 "},
-        {"a = 1\na = 2", "2:3 "},
-        {"[a\nb = 1", "1:3 "},
-        {"a = 1\n[a]", "2:4 "},
-        {"a = 2026-02-11", "1:5 "},
-        {"a = [1 2]", "1:8 "},
-        {"a = {b = 1", "1:11 "},
-        {"a = \"\\q\"", "1:7 "},
-        {"a = nope", "1:5 "},
-        {"= 1", "1:1 "},
-        {"a = \"\\uD800\"", "1:12 "},
+        {"a = 1\nb = ", "2:5 "},  {"a 1", "1:3 "},
+        {"a = \"x", "1:7 "},      {"a = 1 b = 2", "1:7 "},
+        {"a = 1\na = 2", "2:3 "}, {"[a\nb = 1", "1:3 "},
+        {"a = 1\n[a]", "2:4 "},   {"a = 2026-02-11", "1:5 "},
+        {"a = [1 2]", "1:8 "},    {"a = {b = 1", "1:11 "},
+        {"a = \"\\q\"", "1:7 "},  {"a = nope", "1:5 "},
+        {"= 1", "1:1 "},          {"a = \"\\uD800\"", "1:12 "},
         {"a = \"x\ny\"", "1:7 "},
     };
     arena_init(&arena, 4096, (size_t)16 << 20);
@@ -98,6 +109,7 @@ int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(toml_reads_every_kind_of_value_and_table),
+        TEST(toml_places_on_long_lines_are_exact),
         TEST(toml_names_the_place_of_a_fault),
         TEST(toml_is_bounded_in_depth_and_size),
     };

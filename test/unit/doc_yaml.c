@@ -227,6 +227,23 @@ static struct str repeat(struct buf *out, const char *piece, size_t count)
     return buf_str(out);
 }
 
+static void positions_on_long_lines_are_exact(void)
+{
+    struct json value;
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    buf_text(&text, "a: [");
+    for (int i = 0; i < 20000; i++) buf_text(&text, "1234, ");
+    buf_text(&text, "{k: v}]");
+    CHECK_INT(read_with(buf_str(&text), NULL, &value), OK);
+    const struct json *list = &value.members[0].value;
+    CHECK_INT(list->items[19999].column, 5 + 6 * 19999);
+    CHECK_INT(list->items[20000].column, 5 + 6 * 20000);
+    CHECK_INT(list->items[20000].members[0].column, 6 + 6 * 20000);
+    CHECK_INT(list->items[20000].members[0].value.column, 9 + 6 * 20000);
+    buf_release(&text);
+}
+
 static void depth_limit(void)
 {
     struct json value;
@@ -397,6 +414,7 @@ int main(int argc, char **argv)
         TEST(one_document_only),
         TEST(syntax_errors_have_places),
         TEST(positions_are_in_bytes),
+        TEST(positions_on_long_lines_are_exact),
         TEST(depth_limit),
         TEST(size_limits),
         TEST(node_limit),

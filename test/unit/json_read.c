@@ -219,23 +219,47 @@ static void values_know_their_position(void)
     arena_release(&arena);
 }
 
-static void far_columns_saturate(void)
+// `text` has `line_count` empty lines and then `blank_count` blanks before its first value.
+static void check_far_place(size_t line_count, size_t blank_count)
 {
     struct json value;
     struct error err;
     start();
+    struct json_limits limits = json_limits_default;
+    limits.size_max = (size_t)64 << 20;
     struct buf text;
-    buf_init(&text, 1 << 20);
-    for (int i = 0; i < 70000; i++) buf_byte(&text, ' ');
+    buf_init(&text, (size_t)64 << 20);
+    CHECK(buf_reserve(&text, line_count + blank_count + 16) != NULL);
+    for (size_t i = 0; i < line_count; i++) buf_byte(&text, '\n');
+    for (size_t i = 0; i < blank_count; i++) buf_byte(&text, ' ');
     buf_text(&text, "[{\"a\":1}]");
-    CHECK_OK(parse(buf_str(&text), &json_limits_default, &value, &err), &err);
-    CHECK_INT(value.column, 65535);
-    CHECK_INT(value.items[0].members[0].column, 65535);
+    CHECK_OK(parse(buf_str(&text), &limits, &value, &err), &err);
+    CHECK_INT(value.line, line_count < JSON_PLACE_MAX ? line_count + 1 : JSON_PLACE_MAX);
+    CHECK_INT(value.column, blank_count < JSON_PLACE_MAX ? blank_count + 1 : JSON_PLACE_MAX);
+    CHECK_INT(value.items[0].members[0].line, line_count + 1);
+    CHECK_INT(value.items[0].members[0].column, blank_count + 3);
     buf_byte(&text, 'x');
-    CHECK_INT(parse(buf_str(&text), &json_limits_default, &value, &err), E_INVALID);
-    CHECK_INT(err.column, 70010);
+    CHECK_INT(parse(buf_str(&text), &limits, &value, &err), E_INVALID);
+    CHECK_INT(err.line, line_count + 1);
+    CHECK_INT(err.column, blank_count + 10);
     buf_release(&text);
     arena_release(&arena);
+}
+
+// Every place of a text of the size that documents may have is exact; a value costs no more for it.
+static void far_places_are_exact(void)
+{
+    check_far_place(0, 65533);
+    check_far_place(0, 65534);
+    check_far_place(70000, 70000);
+    check_far_place(0, json_limits_default.size_max - 16);
+    check_far_place(json_limits_default.size_max - 16, 0);
+}
+
+static void places_beyond_documents_saturate(void)
+{
+    check_far_place(0, (size_t)17 << 20);
+    check_far_place((size_t)17 << 20, 0);
 }
 
 static void plain_strings_are_borrowed(void)
@@ -466,7 +490,7 @@ static void duplicates_are_found_among_many(void)
             memcpy(text.ptr + last, text.ptr + 1, strlen("\"k00000\""));
             CHECK_INT(parse(buf_str(&text), &json_limits_default, &value, &err), E_INVALID);
             CHECK(strstr(err.message, "duplicate key") != NULL);
-            CHECK_INT(err.column, last + 1 > 65535 ? 65535 : last + 1);
+            CHECK_INT(err.column, last + 1);
             arena_reset(&arena);
         }
     }
@@ -553,7 +577,8 @@ int main(int argc, char **argv)
         TEST(bad_structure),
         TEST(bad_scalars),
         TEST(values_know_their_position),
-        TEST(far_columns_saturate),
+        TEST(far_places_are_exact),
+        TEST(places_beyond_documents_saturate),
         TEST(plain_strings_are_borrowed),
         TEST(size_limit),
         TEST(depth_limit),

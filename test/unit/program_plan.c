@@ -117,6 +117,27 @@ static void unknown_fields_are_refused_WE_3_2f(void)
     kit_must_be_silent(&kit, META("x-a: 1, author: me, createdAt: now, labels: {a: b}"));
 }
 
+// A plan as a program writes it: all on one line, the mistake far to the right.
+static void mistakes_on_long_lines_have_their_column(void)
+{
+    struct buf text;
+    buf_init(&text, 1 << 20);
+    buf_text(&text, "{\"planId\":\"p\",\"planVersion\":\"1\",\"description\":\"");
+    for (int i = 0; i < 100000; i++) buf_byte(&text, 'x');
+    buf_text(&text, "\",\"steps\":[{\"stepId\":\"a\",\"kind\":\"noop\",");
+    size_t unknown = text.len + 1;
+    buf_text(&text, "\"retyr\":1},{\"stepId\":\"b\",\"kind\":");
+    size_t kind = text.len + 1;
+    buf_text(&text, "\"noob\"}]}");
+    kit_load(&kit, "t.json", buf_str(&text));
+    CHECK_INT(kit.rc, E_INVALID);
+    const struct diagnostic *d = kit_found(&kit, "E0203");
+    CHECK(d && d->line == 1 && d->column == unknown && d->width == strlen("\"retyr\""));
+    d = kit_found(&kit, "E0206");
+    CHECK(d && d->line == 1 && d->column == kind && d->width == strlen("\"noob\""));
+    buf_release(&text);
+}
+
 static void two_spellings_at_once_are_refused(void)
 {
     refuse_step(STEP("id: b"), "E0207", "\"stepId\" and \"id\"");
@@ -378,6 +399,7 @@ int main(int argc, char **argv)
         TEST(schema_version_window_C_11_WE_3_1d_WE_3_1e),
         TEST(capabilities_are_known_or_refused_C_20_WE_4f),
         TEST(unknown_fields_are_refused_WE_3_2f),
+        TEST(mistakes_on_long_lines_have_their_column),
         TEST(two_spellings_at_once_are_refused),
         TEST(required_fields),
         TEST(ids_are_safe_in_keys_and_paths_C_32_C_08),
