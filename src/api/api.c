@@ -70,18 +70,12 @@ uint64_t api_body_max(void *context, const struct http_request *head)
 
 // ---- one request
 
-static bool is_json(struct str type)
-{
-    struct str rest, media = str_trim(str_cut(type, ';', &rest));
-    return str_is(media, "application/json");
-}
-
 static bool read_body(struct ask *ask)
 {
     struct error err = {0};
     const struct http_request *request = ask->request;
     if (!is_json(http_find(request, "content-type"))) { // also what keeps forms of other sites out (H4)
-        call_problem(ask->call, 415, "UNSUPPORTED_MEDIA_TYPE", "the body must be application/json");
+        call_problem(ask->call, 415, "UNSUPPORTED_MEDIA_TYPE", "the body must be application/json, in UTF-8");
         return false;
     }
     if (!(ask->route->flags & ROUTE_BODY)) return true;
@@ -186,6 +180,7 @@ void api_handle(void *context, struct net_exchange *exchange)
     memcpy(ask->params, params, sizeof(params));
     route_place(request->path, &ask->call->place, &rest);
     bool open = route && (route->flags & ROUTE_OPEN);
+    if (!headers_fit(ask)) return;
     if (!open && !authenticate(ask)) return; // before anything is told about which routes there are
     if (!route) {
         ask->call->answer.allow = str_from(allow); // until it is answered, which is now

@@ -107,8 +107,10 @@ static bool read_paging(struct ask *ask, struct paging *paging)
     }
     paging->stream.after = (uint64_t)(cursor > after ? cursor : after); // nextCursor is a number of an event
     paging->wait_ms = wait * 1000 > prefer_wait_ms(ask->request) ? wait * 1000 : prefer_wait_ms(ask->request);
-    paging->stream.sse = accepts(ask->request, "text/event-stream");
-    paging->lines = accepts(ask->request, "application/x-ndjson");
+    static const char *const forms[] = {"text/event-stream", "application/x-ndjson", "application/json"};
+    size_t form = accept_best(ask->request, forms, ARRAY_COUNT(forms));
+    paging->stream.sse = form == 0;
+    paging->lines = form == 1;
     return true;
 }
 

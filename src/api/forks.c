@@ -37,11 +37,11 @@ static void make(struct ask *ask, const char *how, bool preview)
                              .file = json_text(json_key(body, "file")),
                              .parts = json_key(body, "parts"),
                              .run = json_text(json_key(body, "runId")),
-                             .request_id = idempotency_key(ask->request),
                              .reason = json_text(json_key(body, "reason")),
                              .body = ask->body,
                              .wait_ms = prefer_wait_ms(ask->request)};
     struct fork_request *request = &fork.request;
+    if (!idempotency_key(ask, &fork.request_id)) return;
     if (!read_from(ask, request) || !read_outputs(ask, request)) {
         no_memory(ask);
         return;

@@ -55,8 +55,9 @@ void handle_metrics(struct ask *ask)
     struct net_stats net;
     struct buf text;
     if (!service_may(ask->call, OPERATION_METRICS, NULL, (struct str){0})) return;
+    static const char *const types[] = {"application/openmetrics-text", "text/plain"};
     enum metrics_format format =
-        accepts(ask->request, "application/openmetrics-text") ? METRICS_OPENMETRICS : METRICS_PROMETHEUS;
+        accept_best(ask->request, types, ARRAY_COUNT(types)) == 0 ? METRICS_OPENMETRICS : METRICS_PROMETHEUS;
     service_look(service);
     net_stats(ask->api->server, &net);
     metric_set(metrics, METRIC_HTTP_CONNECTIONS, NULL, (int64_t)net.open);

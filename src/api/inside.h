@@ -97,14 +97,24 @@ bool query_text(struct ask *ask, const char *name, struct str *out); // empty wh
 bool query_number(struct ask *ask, const char *name, int64_t low, int64_t high, int64_t otherwise, int64_t *out);
 bool query_cursor(struct ask *ask, struct str *out); // of this list, as answer_page gave it; empty when absent
 bool query_flag(struct ask *ask, const char *name);
-int64_t prefer_wait_ms(const struct http_request *request);     // Prefer: wait=N; 0 = none
-struct str idempotency_key(const struct http_request *request); // without its quotes; empty = none
-bool accepts(const struct http_request *request, const char *type);
-uint64_t etag_seq(struct str header); // "r-88" → 88; 0 = none or another
+
+// headers.c; a bad one answers the ask and gives false
+bool headers_fit(struct ask *ask);                          // none that has one meaning is there twice
+int64_t prefer_wait_ms(const struct http_request *request); // Prefer: wait=N; 0 = none
+bool idempotency_key(struct ask *ask, struct str *out);     // without its quotes; empty = none
+bool is_json(struct str type);                              // a Content-Type
+// Which of the forms is wanted. The last is the usual one; another must be named, and not less wanted than it.
+size_t accept_best(const struct http_request *request, const char *const *types, size_t count);
+bool etag_seen(const struct http_request *request, uint64_t seq); // If-None-Match has it
+bool etag_wanted(struct ask *ask, uint64_t *seq);                 // If-Match; 0 = whatever
+bool min_seq(struct ask *ask, int64_t *out);                      // Cairn-Min-Seq; 0 = none
 
 // Looks up the run of params[0] on a reader thread, asks whether the caller may do `operation` with it, then calls `then` there.
 void with_run(struct ask *ask, enum operation operation,
               void (*then)(struct ask *ask, struct store *store, const struct run_head *head));
+
+// Parameter `at` of a run: READING_NOW when absent. One behind the end of the log answers the ask and gives false.
+bool moment_asked(struct ask *ask, const struct run_head *head, uint64_t *out);
 
 // Looks again when the run has moved, at the latest after so long.
 void with_run_later(struct ask *ask, int64_t wait_ms);
@@ -192,10 +202,11 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
     X(run_list)                                                                                                        \
     X(run_get)                                                                                                         \
     X(run_status)                                                                                                      \
-    X(run_events) X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post)           \
-        X(signal_put) X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke)      \
-            X(audit_list) X(audit_verify) X(alert_list) X(worker_poll) X(execution_events) X(worker_heartbeat)         \
-                X(worker_logs) X(worker_complete) X(worker_fail) X(worker_artifact) X(worker_read) X(worker_list)
+    X(run_events)                                                                                                      \
+    X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put)           \
+        X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list)      \
+            X(audit_verify) X(alert_list) X(worker_poll) X(execution_events) X(worker_heartbeat) X(worker_logs)        \
+                X(worker_complete) X(worker_fail) X(worker_artifact) X(worker_read) X(worker_list)
 #define X(name) void handle_##name(struct ask *ask);
 HANDLER_LIST(X)
 #undef X

@@ -366,9 +366,9 @@ static void tell_logs(struct ask *ask, struct store *store, const struct run_hea
     struct str dir, follow;
     char name[TOOL_LOG_NAME_SIZE];
     int64_t attempt, engine;
-    enum form form = accepts(ask->request, "text/event-stream")      ? FORM_SSE
-                     : accepts(ask->request, "application/x-ndjson") ? FORM_LINES
-                                                                     : FORM_TEXT;
+    static const char *const types[] = {"text/event-stream", "application/x-ndjson", "text/plain"};
+    static const enum form forms[] = {FORM_SSE, FORM_LINES, FORM_TEXT};
+    enum form form = forms[accept_best(ask->request, types, ARRAY_COUNT(types))];
     if (!query_number(ask, "attempt", 1, INT32_MAX, 0, &attempt) ||
         !query_number(ask, "engineAttempt", 1, INT32_MAX, 0, &engine) || !query_text(ask, "follow", &follow) ||
         !choose_attempt(ask, store, head, &attempt, &engine))

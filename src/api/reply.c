@@ -268,44 +268,6 @@ bool query_flag(struct ask *ask, const char *name)
     return !str_is(value, "false") && !str_is(value, "0");
 }
 
-int64_t prefer_wait_ms(const struct http_request *request)
-{
-    struct str rest = http_find(request, "prefer");
-    while (rest.len > 0) {
-        struct str value, word = str_trim(str_cut(rest, ',', &rest)), name = str_cut(word, '=', &value);
-        int64_t seconds;
-        if (!str_is(str_trim(name), "wait") || !str_int64(str_trim(value), &seconds) || seconds < 0) continue;
-        return seconds < WAIT_MAX_MS / 1000 ? seconds * 1000 : WAIT_MAX_MS;
-    }
-    return 0;
-}
-
-struct str idempotency_key(const struct http_request *request)
-{
-    struct str key = http_find(request, "idempotency-key");
-    if (key.len >= 2 && key.ptr[0] == '"' && key.ptr[key.len - 1] == '"') key = str_slice(key, 1, key.len - 1);
-    return key;
-}
-
-bool accepts(const struct http_request *request, const char *type)
-{
-    struct str rest = http_find(request, "accept");
-    while (rest.len > 0) {
-        struct str parameters, word = str_trim(str_cut(rest, ',', &rest));
-        if (str_is(str_trim(str_cut(word, ';', &parameters)), type)) return true;
-    }
-    return false;
-}
-
-uint64_t etag_seq(struct str header)
-{
-    int64_t seq;
-    header = str_trim(header);
-    if (str_starts(header, STR("W/"))) header = str_slice(header, 2, header.len);
-    if (header.len < 5 || !str_starts(header, STR("\"r-")) || header.ptr[header.len - 1] != '"') return 0;
-    return str_int64(str_slice(header, 3, header.len - 1), &seq) && seq > 0 ? (uint64_t)seq : 0;
-}
-
 bool ask_text(struct ask *ask, struct json *object, const char *key, struct str text)
 {
     struct str copy = arena_copy(&ask->call->arena, text);
@@ -333,8 +295,8 @@ enum { LOOKS_MAX = 64, MIN_SEQ_WAIT_MS = 2000 };
 static bool is_behind(struct ask *ask, const struct run_head *head)
 {
     int64_t wanted;
-    if (!str_int64(http_find(ask->request, "cairn-min-seq"), &wanted) || (int64_t)head->last_seq >= wanted)
-        return false;
+    if (!min_seq(ask, &wanted)) return true;
+    if ((int64_t)head->last_seq >= wanted) return false;
     if (!head->terminal && ask->looked < LOOKS_MAX) {
         with_run_later(ask, MIN_SEQ_WAIT_MS);
         return true;
@@ -359,6 +321,17 @@ static void find_run(struct call *call, struct store *store)
     ask->looked++;
     if (service_allows(call, ask->operation, rc ? NULL : &head, ask->reason) && !is_behind(ask, &head))
         ask->with_run(ask, store, &head);
+}
+
+bool moment_asked(struct ask *ask, const struct run_head *head, uint64_t *out)
+{
+    int64_t at;
+    if (!query_number(ask, "at", 1, INT64_MAX, INT64_MAX, &at)) return false;
+    *out = at == INT64_MAX ? READING_NOW : (uint64_t)at;
+    if (at == INT64_MAX || (uint64_t)at <= head->last_seq) return true;
+    call_problem(ask->call, 400, "INVALID_REQUEST", "at is %lld, and the log ends at event %llu", (long long)at,
+                 (unsigned long long)head->last_seq);
+    return false;
 }
 
 void with_run_later(struct ask *ask, int64_t wait_ms)

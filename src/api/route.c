@@ -1,6 +1,7 @@
 // The table of routes, and finding one.
 #include "api/inside.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct route routes[] = {
@@ -230,14 +231,9 @@ const struct route *route_find(struct str method, struct str path, struct str pa
         if (placed) pattern = str_slice(pattern, 3, pattern.len);
         if (!matches(pattern, placed ? rest : path, params)) continue;
         if (str_is(method, route->method)) return route;
-        size_t len = strlen(route->method);
-        if (used + len + 3 > 64) continue;
-        if (used > 0) {
-            memcpy(allow + used, ", ", 2);
-            used += 2;
-        }
-        memcpy(allow + used, route->method, len + 1);
-        used += len;
+        used += (size_t)snprintf(allow + used, 64 - used, "%s%s", used > 0 ? ", " : "",
+                                 str_is(str_from(route->method), "GET") ? "GET, HEAD" : route->method);
+        INVARIANT(used < 64); // a path has one route for each method
     }
     *status = used > 0 ? 405 : 404;
     return NULL;

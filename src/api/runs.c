@@ -67,7 +67,8 @@ void handle_run_start(struct ask *ask)
     if (!body_document(ask, &start.document) || !read_ref(ask, json_key(body, "planRef"), &start.ref) ||
         !read_context(ask, &start))
         return;
-    struct str key = idempotency_key(ask->request);
+    struct str key;
+    if (!idempotency_key(ask, &key)) return;
     if (key.len > 0 && start.request_id.len > 0 && !str_eq(key, start.request_id)) {
         call_problem(ask->call, 400, "INVALID_REQUEST", "Idempotency-Key and runRequestId differ");
         return;
@@ -272,57 +273,49 @@ void handle_run_list(struct ask *ask)
 
 // ---- one run
 
+// 304 when nothing happened since the reader looked; with Prefer: wait as soon as something does.
+static bool unchanged(struct ask *ask, const struct run_head *head, uint64_t seq)
+{
+    int64_t wait_ms = prefer_wait_ms(ask->request);
+    ask->call->answer.etag = call_text(ask->call, "\"r-%llu\"", (unsigned long long)seq);
+    if (!etag_seen(ask->request, seq)) return false;
+    if (wait_ms > 0 && !head->terminal && seq == head->last_seq && ask->looked == 1) {
+        with_run_later(ask, wait_ms);
+        return true;
+    }
+    answer_text(ask, 304, NULL, (struct str){0});
+    return true;
+}
+
 static void tell_run(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
     struct error err = {0};
     struct json whole;
-    int64_t at;
-    if (!query_number(ask, "at", 1, INT64_MAX, INT64_MAX, &at)) return;
-    if (reading_snapshot(store, head, at == INT64_MAX ? READING_NOW : (uint64_t)at, &call->arena, &whole, &err)) {
+    uint64_t at;
+    if (!moment_asked(ask, head, &at) || unchanged(ask, head, at == READING_NOW ? head->last_seq : at)) return;
+    if (reading_snapshot(store, head, at, &call->arena, &whole, &err)) {
         call_failed(call, &err);
         return;
     }
     if (call->decision.payload_redacted) redact(&whole);
-    call->answer.etag = call_text(call, "\"r-%llu\"", (unsigned long long)head->last_seq);
     call_answer(call, 200, whole);
-}
-
-// 304 when nothing happened since the reader looked; with Prefer: wait as soon as something does.
-static bool unchanged(struct ask *ask, const struct run_head *head)
-{
-    uint64_t seen = etag_seq(http_find(ask->request, "if-none-match"));
-    int64_t wait_ms = prefer_wait_ms(ask->request);
-    if (seen == 0 || seen != head->last_seq) return false;
-    if (wait_ms > 0 && !head->terminal && ask->looked == 1) {
-        with_run_later(ask, wait_ms);
-        return true;
-    }
-    ask->call->answer.etag = call_text(ask->call, "\"r-%llu\"", (unsigned long long)head->last_seq);
-    answer_text(ask, 304, NULL, (struct str){0});
-    return true;
-}
-
-static void tell_run_unless_seen(struct ask *ask, struct store *store, const struct run_head *head)
-{
-    if (!unchanged(ask, head)) tell_run(ask, store, head);
 }
 
 void handle_run_get(struct ask *ask)
 {
-    with_run(ask, OPERATION_RUN_GET, tell_run_unless_seen);
+    with_run(ask, OPERATION_RUN_GET, tell_run);
 }
 
 static void tell_status(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct json body;
     (void)store;
-    if (unchanged(ask, head)) return;
+    if (unchanged(ask, head, head->last_seq)) return;
     if (!service_status(head, &ask->call->arena, &body)) {
         no_memory(ask);
         return;
     }
-    ask->call->answer.etag = call_text(ask->call, "\"r-%llu\"", (unsigned long long)head->last_seq);
     call_answer(ask->call, 200, body);
 }
 

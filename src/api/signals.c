@@ -3,8 +3,9 @@
 
 static void send(struct ask *ask, struct str body)
 {
+    uint64_t seq;
     ask->call->resource = ask->params[0];
-    service_signal(ask->call, ask->params[0], body, etag_seq(http_find(ask->request, "if-match")));
+    if (etag_wanted(ask, &seq)) service_signal(ask->call, ask->params[0], body, seq);
 }
 
 void handle_signal_post(struct ask *ask)

@@ -1,13 +1,6 @@
 // Steps of a run, and why they are as they are.
 #include "api/inside.h"
 
-static uint64_t moment_of(struct ask *ask, bool *ok)
-{
-    int64_t at;
-    *ok = query_number(ask, "at", 1, INT64_MAX, INT64_MAX, &at);
-    return at == INT64_MAX ? READING_NOW : (uint64_t)at;
-}
-
 // ---- steps
 
 // The steps of the snapshot: all of them, or the one of params[1].
@@ -16,9 +9,8 @@ static void tell_steps(struct ask *ask, struct store *store, const struct run_he
     struct call *call = ask->call;
     struct error err = {0};
     struct json whole;
-    bool ok;
-    uint64_t at = moment_of(ask, &ok);
-    if (!ok) return;
+    uint64_t at;
+    if (!moment_asked(ask, head, &at)) return;
     if (reading_snapshot(store, head, at, &call->arena, &whole, &err)) {
         call_failed(call, &err);
         return;
@@ -56,9 +48,8 @@ static void tell_why(struct ask *ask, struct store *store, const struct run_head
     struct tale tale;
     struct error err = {0};
     struct json answer, whole = {0};
-    bool ok;
-    uint64_t at = moment_of(ask, &ok);
-    if (!ok) return;
+    uint64_t at;
+    if (!moment_asked(ask, head, &at)) return;
     int64_t now = at == READING_NOW ? os_now().wall_ms : 0;
     enum code rc = reading_explain(store, head, at, &call->arena, &tale, &err);
     if (!rc && ask->params[1].len > 0)

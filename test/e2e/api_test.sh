@@ -321,6 +321,46 @@ test_a_reader_waits_for_what_it_has_not_seen() {
     ask GET /v1/runs/r1/status '' 'Cairn-Min-Seq: 9999' && answers 412 && code_is MIN_SEQ_NOT_REACHED
 }
 
+test_headers_mean_what_http_says_they_mean() {
+    serve_as_admin
+    start r1 "$(shell a 'echo hi')"
+    ask GET /v1/runs/r1 && end=$(sed -n 's/^ETag: "r-\(.*\)"\r/\1/p' head)
+    type_is() { grep -qi "^content-type: $1" head || fail "not $1 for $2: $(cat head)"; }
+    # which form
+    ask GET /v1/runs/r1/events '' 'Accept: text/event-stream;q=0.1, application/json' && type_is application/json 'less wanted'
+    ask GET /v1/runs/r1/events '' 'Accept: text/event-stream;q=0' && type_is application/json 'not wanted'
+    ask GET /v1/runs/r1/events '' 'Accept: TEXT/Event-Stream, */*' && type_is text/event-stream named
+    ask GET /v1/runs/r1/events '' 'Accept: application/json;q=0.5' 'Accept: application/x-ndjson' && type_is application/x-ndjson 'two lines'
+    ask GET /metrics '' 'Accept: text/plain;q=0.9, application/openmetrics-text;q=0.2' && type_is text/plain Prometheus
+    # what was seen
+    for tags in "\"x\", \"r-$end\"" '*' "W/\"r-$end\""; do
+        ask GET /v1/runs/r1 '' "If-None-Match: $tags" && answers 304
+    done
+    ask GET '/v1/runs/r1?at=2' '' "If-None-Match: \"r-$end\"" && answers 200 && has head 'ETag: "r-2"'
+    ask GET '/v1/runs/r1?at=2' '' 'If-None-Match: "r-2"' && answers 304
+    for path in /v1/runs/r1 /v1/runs/r1/why /v1/runs/r1/steps /v1/runs/r1/steps/a /v1/runs/r1/steps/a/why; do
+        ask GET "$path?at=999" && answers 400 && has body "the log ends at event $end"
+    done
+    ask GET /v1/runs/r1/status '' 'Cairn-Min-Seq: soon' && answers 400
+    # who cannot be understood is not taken for somebody who said nothing
+    pause='{"signalType":"PAUSE","payload":{},"signalId":"41111111-1111-4111-8111-111111111111"}'
+    for tag in '"abc"' r-1 '"r-x"'; do ask POST /v1/runs/r1/signals "$pause" "If-Match: $tag" && answers 400; done
+    ask POST /v1/runs/r1/signals "$pause" 'If-Match: "r-1", "r-2"' && answers 412 && code_is RUN_HAS_MOVED
+    ask GET /v1/runs/r1/signals && equal "$(jq -c .items body)" '[]' decisions
+    body="{\"document\":$(plan_text p "$(shell a true)")}"
+    ask POST /v1/runs "$body" 'Idempotency-Key: "a"' 'Idempotency-Key: "b"' && answers 400
+    ask POST /v1/runs "$body" 'Idempotency-Key: ""' && answers 400
+    ask POST /v1/runs/r1/rerun '{}' 'Idempotency-Key: ""' && answers 400
+    ask GET /v1/runs && equal "$(jq '.items | length' body)" 1 runs
+    send() { status=$(curl -s -o body -w '%{http_code}' -H "Authorization: Bearer $token" -H "Content-Type: $1" --data-binary "$body" "$url/v1/runs"); }
+    send 'Application/JSON; Charset="UTF-8"' && answers 202
+    send 'application/json; charset=latin1' && answers 415 && code_is UNSUPPORTED_MEDIA_TYPE
+    ask PUT /v1/runs '{}' && answers 405 && has head 'Allow: GET, HEAD, POST'
+    # what is preferred may stand on two lines
+    ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a 'sleep 0.2')"),\"runId\":\"r2\"}" 'Prefer: respond-async' 'Prefer: wait=20'
+    equal "$(jq -r .status body)" COMPLETED 'waited for'
+}
+
 test_answers_have_the_fields_and_counts_that_were_asked_for() {
     serve_as_admin
     for i in 1 2 3; do start r$i "$(shell a 'echo one; echo two >&2')"; done
