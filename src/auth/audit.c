@@ -5,7 +5,7 @@
 
 enum { TEXT_MAX = 4096, AGENT_MAX = 256, NAME_MAX = 512 };
 
-const char *audit_outcome_name(enum audit_outcome outcome)
+static const char *audit_outcome_name(enum audit_outcome outcome)
 {
     static const char *const names[] = {"", "GRANTED", "DENIED", "COMPLETED", "FAILED"};
     return (size_t)outcome < ARRAY_COUNT(names) ? names[outcome] : "";

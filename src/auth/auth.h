@@ -269,7 +269,6 @@ int64_t rate_retry_after(const struct rate_answer *answer);                     
 
 // ---- audit: a chain of records per tenant (the tenant "" has what belongs to none)
 enum audit_outcome { AUDIT_GRANTED = 1, AUDIT_DENIED, AUDIT_COMPLETED, AUDIT_FAILED };
-const char *audit_outcome_name(enum audit_outcome outcome); // "GRANTED"
 
 struct audit_head { // where a chain ends: number and hash of its last record; zero = nothing yet
     uint64_t seq;

@@ -72,6 +72,5 @@ struct digest auth_take_digest(struct reading *reading, const char *key); // mus
 void base32_write(const uint8_t *bytes, size_t count, char *out); // (count * 8 + 4) / 5 characters, no NUL
 // False unless `text` is exactly what base32_write makes of `count` bytes.
 bool base32_read(struct str text, uint8_t *bytes, size_t count) MUST_CHECK;
-bool base32_text(struct str text); // digits only
 
 #endif

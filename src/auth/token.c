@@ -24,7 +24,8 @@ static int digit_value(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-bool base32_text(struct str text)
+// Nothing but digits of it.
+static bool base32_text(struct str text)
 {
     for (size_t i = 0; i < text.len; i++)
         if (digit_value(text.ptr[i]) < 0) return false;

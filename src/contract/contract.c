@@ -5,7 +5,7 @@
 static const struct codec *const codecs[] = {
     [VOCABULARY_RUN] = &run_codec, [VOCABULARY_NOETL] = &noetl_codec, [VOCABULARY_NODES] = &node_codec};
 
-const struct codec *codec_of(enum vocabulary vocabulary)
+static const struct codec *codec_of(enum vocabulary vocabulary)
 {
     INVARIANT(vocabulary >= VOCABULARY_RUN && vocabulary <= VOCABULARY_NODES);
     return codecs[vocabulary];

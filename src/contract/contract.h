@@ -313,7 +313,6 @@ struct ingested {
 // EVENT_TYPE_UNKNOWN, LEGACY_EVENT. The code begins the message.
 enum code noetl_ingest(const struct json *event, bool first_party, struct arena *arena, struct ingested *out,
                        struct error *err) MUST_CHECK;
-struct str noetl_name_now(const struct json *event, struct str type); // of an older name; itself when it is none
 
 // ---- signals
 // X(NAME, least role, destructive, reason apart, payload recorded): requirements §3.1.

@@ -175,7 +175,6 @@ extern const struct codec run_codec, node_codec, noetl_codec;
 // The moment of another document with what this vocabulary needs besides, for contract_show.
 bool noetl_shown(const struct moment *moment, struct arena *arena, struct moment *out); // false: out of memory
 bool noetl_cut_run(struct str *id, uint32_t *n); // takes ":run:<n>" off its end; false: it has none
-const struct codec *codec_of(enum vocabulary vocabulary);
 void ledger_verify(void);
 
 enum {

@@ -51,7 +51,8 @@ static bool is_bad(const struct json *event)
     return json_at(event, STR("payload.error")) != NULL;
 }
 
-struct str noetl_name_now(const struct json *event, struct str type)
+// The name of today for an older one; itself when it is none.
+static struct str noetl_name_now(const struct json *event, struct str type)
 {
     bool bad = is_bad(event), item = json_key(event, "iteration") || json_key(event, "iteration_id");
     // What a case decided: about a task, or where its token goes.

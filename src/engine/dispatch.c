@@ -252,7 +252,7 @@ struct task_results engine_results(struct engine *engine)
     return (struct task_results){.read = read_result, .context = engine};
 }
 
-enum code open_tasks(struct engine *engine, struct error *err)
+static enum code open_tasks(struct engine *engine, struct error *err)
 {
     struct engine_host *host = &engine->options.tasks;
     if (host->tools) return OK;

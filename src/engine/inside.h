@@ -250,7 +250,6 @@ void puts_tell(struct put *puts, enum code rc, const struct error *why); // the 
 enum code puts_one_by_one(struct engine *engine, struct put **puts, struct error *err) MUST_CHECK;
 
 // dispatch.c: effects, after they are durable
-enum code open_tasks(struct engine *engine, struct error *err) MUST_CHECK; // tools of playbooks
 enum code dispatch(struct engine *engine, struct resident *resident, const struct effect *effect,
                    struct error *err) MUST_CHECK;
 void ticket_close(struct engine *engine, uint64_t id);

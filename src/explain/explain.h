@@ -48,7 +48,6 @@ enum code explain_fold(struct explain *explain, const struct moment *moment, uin
 enum code explain_decision(struct explain *explain, const struct json *record, uint64_t seq,
                            struct error *err) MUST_CHECK;
 
-uint64_t explain_seq(const struct explain *explain); // of the last moment folded
 // Paths that can be asked for: the steps of the document with the iteration they are in, then past iterations.
 // *cursor starts at 0; ptr NULL: the end, or out of memory.
 struct str explain_path(const struct explain *explain, size_t *cursor, struct arena *arena);

@@ -44,11 +44,6 @@ void explain_close(struct explain *e)
     arena_release(&arena);
 }
 
-uint64_t explain_seq(const struct explain *e)
-{
-    return e->seq;
-}
-
 // ---- finding
 
 struct step_note *note_find(const struct explain *e, struct str path)

@@ -171,7 +171,7 @@ static bool look_without_note(struct view_of_step *v)
     return set(v, STATE_WAITING, "DUE");
 }
 
-bool step_cancelled(const struct view_of_step *v)
+static bool step_cancelled(const struct view_of_step *v)
 {
     const struct attempt_note *attempt = last_attempt(v->note);
     return attempt && attempt->end == ATTEMPT_FAILED && attempt->retry == RETRY_CANCELLING &&

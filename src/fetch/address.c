@@ -60,7 +60,7 @@ static const uint8_t *bytes_of(const struct sockaddr *address, size_t *size)
     return ((const struct sockaddr_in6 *)(const void *)address)->sin6_addr.s6_addr;
 }
 
-bool cidr_has(const struct cidr *cidr, const struct sockaddr *address)
+static bool cidr_has(const struct cidr *cidr, const struct sockaddr *address)
 {
     size_t size;
     if (address->sa_family != AF_INET && address->sa_family != AF_INET6) return false;
@@ -207,8 +207,8 @@ static bool lookup_wait(struct lookup *lookup, int64_t timeout_ms)
     return done;
 }
 
-enum code system_resolve(void *context, const char *host, int64_t timeout_ms, struct fetch_addresses *out,
-                         struct error *err)
+static enum code system_resolve(void *context, const char *host, int64_t timeout_ms, struct fetch_addresses *out,
+                                struct error *err)
 {
     (void)context;
     struct lookup *lookup = lookup_begin(host);

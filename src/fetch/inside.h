@@ -47,7 +47,6 @@ struct cidr {
     uint8_t bits;
 };
 bool cidr_parse(struct str text, struct cidr *out) MUST_CHECK;
-bool cidr_has(const struct cidr *cidr, const struct sockaddr *address);
 
 struct rule {
     struct uri uri; // its path is the prefix
@@ -96,8 +95,6 @@ enum code policy_match(const struct fetch_policy *policy, struct str text, struc
 // Addresses of a host within the time; literals need no resolver. E_IO, E_TIMEOUT, E_NOMEM.
 enum code address_resolve(const struct fetch_resolver *resolver, const struct uri *uri, int64_t timeout_ms,
                           struct fetch_addresses *out, struct error *err) MUST_CHECK;
-enum code system_resolve(void *context, const char *host, int64_t timeout_ms, struct fetch_addresses *out,
-                         struct error *err) MUST_CHECK;
 
 // ---- a connection, with or without TLS; never raises SIGPIPE
 struct ssl_st;

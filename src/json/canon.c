@@ -4,9 +4,9 @@
 
 #define SAFE_INTEGER (INT64_C(1) << 53)
 
-// UTF-8 sorts like code points. UTF-16 differs in one place: characters beyond U+FFFF (lead bytes
+// RFC 8785 §3.2.3: by UTF-16 code units. UTF-8 sorts like code points. UTF-16 differs in one place: characters beyond U+FFFF (lead bytes
 // from F0) are written with surrogates D800 to DFFF and so come before U+E000 to U+FFFF (EE, EF).
-int json_key_cmp(struct str a, struct str b)
+static int json_key_cmp(struct str a, struct str b)
 {
     size_t common = a.len < b.len ? a.len : b.len;
     for (size_t i = 0; i < common; i++) {

@@ -46,9 +46,6 @@ bool json_number_double(struct str lexeme, double *out);
 // By value and exactly: 1.0 equals 1e0, 9007199254740993 does not equal 9007199254740992.
 bool json_number_equal(struct str a, struct str b);
 
-// RFC 8785 §3.2.3: by UTF-16 code units.
-int json_key_cmp(struct str a, struct str b);
-
 bool json_in_order(const struct json_member *members, uint32_t count);
 void json_canon_number(struct buf *out, const struct json *number); // fails the buf where no double holds it
 

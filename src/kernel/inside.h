@@ -44,8 +44,6 @@ enum code keep_root_cause(struct run *run, const struct moment *m, struct error 
 bool signal_seen(const struct run *run, struct str id);
 enum code fold_at(struct run *run, const struct moment *moment, uint32_t step, struct error *err) MUST_CHECK;
 
-// Starts what can start, ends what has ended. Called once at the end of every input.
-enum code advance(struct decide *d) MUST_CHECK;
 enum code decide_step(struct decide *d, uint32_t step) MUST_CHECK; // every dependency is terminal
 enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical) MUST_CHECK;
 enum code delay_step(struct decide *d, uint32_t step, int64_t delay_ms) MUST_CHECK; // the next attempt, later

@@ -126,10 +126,6 @@ struct net_view {
 bool net_iter(const struct net_view *view, struct json *out);
 extern const struct template_limits net_limits;
 struct template_scope net_scope(struct net_view *view); // `view` must outlive it
-// `place`, `iteration`: whose it is, for its address; PROGRAM_TOP: a task's.
-enum code net_value_get(const struct run *run, const struct net_value *value, uint32_t place, uint32_t iteration,
-                        const struct kernel_env *env, struct arena *arena, struct json *out,
-                        struct error *err) MUST_CHECK;
 enum code net_place_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
                           struct json *out, struct error *err) MUST_CHECK;
 // What rules and arcs see of an outcome: `result` under its other names too.

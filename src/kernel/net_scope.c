@@ -115,8 +115,9 @@ static enum code failed_result(struct arena *arena, struct json *value, struct e
 }
 
 // Whoever reads a result that is kept apart sees all of it, and that it is: `_ref`, `_store`.
-enum code net_value_get(const struct run *run, const struct net_value *value, uint32_t place, uint32_t iteration,
-                        const struct kernel_env *env, struct arena *arena, struct json *out, struct error *err)
+// `place`, `iteration`: whose it is, for its address; PROGRAM_TOP: a task's.
+static enum code net_value_get(const struct run *run, const struct net_value *value, uint32_t place, uint32_t iteration,
+                               const struct kernel_env *env, struct arena *arena, struct json *out, struct error *err)
 {
     *out = value->value.type == 0 ? json_null() : value->value;
     if (!value->has_blob) return failed_result(arena, out, err);

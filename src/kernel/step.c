@@ -193,7 +193,8 @@ static bool any_due(const struct run *run)
     return false;
 }
 
-enum code advance(struct decide *d)
+// Starts what can start, ends what has ended. Called once at the end of every input.
+static enum code advance(struct decide *d)
 {
     struct run *run = d->run;
     if (run->net) {

@@ -197,7 +197,6 @@ void out_add(struct conn *conn, struct str bytes);
 void out_link(struct conn *conn, struct piece *piece); // takes it
 void out_flush(struct conn *conn);
 void out_drop(struct conn *conn);
-void piece_free(struct net_server *server, struct piece *piece);
 // Bytes read, 0 when there are none for now (readable is then false; eof at the end), -1 when the connection is broken.
 ssize_t in_read(struct conn *conn, char *into, size_t size);
 
@@ -212,7 +211,6 @@ bool reply_head(struct conn *conn, int status, const struct http_header *headers
                 enum http_framing framing, uint64_t length) MUST_CHECK; // into conn->answer
 
 // server.c
-bool net_on_thread(const struct net_server *server);
 void net_send(struct net_server *server, struct note *note); // any thread: delivered at once on the net thread
 
 #endif

@@ -27,7 +27,7 @@ static struct piece *piece_new(struct net_server *server, size_t capacity)
     return piece;
 }
 
-void piece_free(struct net_server *server, struct piece *piece)
+static void piece_free(struct net_server *server, struct piece *piece)
 {
     if (piece->capacity == PIECE_SIZE && server->pool_count < POOL_MAX) {
         piece->next = server->pool;

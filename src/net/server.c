@@ -31,7 +31,7 @@ const struct net_limits net_limits_default = {
 
 // ---- notes
 
-bool net_on_thread(const struct net_server *server)
+static bool net_on_thread(const struct net_server *server)
 {
     return atomic_load(&server->running) && pthread_equal(server->thread, pthread_self());
 }

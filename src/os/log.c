@@ -18,7 +18,6 @@
 #define LINE_END 40 // room for what closes a line
 #define FIELDS_MAX 16
 #define FORMAT_MAX 512
-#define EXIT_DISK 74 // EX_IOERR
 
 static atomic_int level_max = LOG_INFO;
 static atomic_int shape = LOG_TEXT;
@@ -290,18 +289,4 @@ void os_log(enum log_level level, const char *format, ...)
     // Diagnostics have nowhere to report their own failure.
     ssize_t ignored = write(STDERR_FILENO, line.text, line.len);
     (void)ignored;
-}
-
-static os_ending ending;
-
-void os_die_with(os_ending other)
-{
-    ending = other;
-}
-
-void os_die_of_disk(const char *what)
-{
-    os_log(LOG_ERROR, "the disk failed; what was being stored may or may not be there what=%s", what);
-    if (ending) ending(what);
-    _exit(EXIT_DISK);
 }

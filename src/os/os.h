@@ -119,9 +119,4 @@ struct os_log_route os_log_through(struct os_log_route route); // returns what i
 void os_notify(const char *state); // "READY=1", "STATUS=..."; several on lines of their own. Never waits
 int64_t os_watchdog_ms(void);      // how often it wants to hear WATCHDOG=1; 0 = it does not
 
-// The first failed sync ends the process (I8): writes one line and _exit(74). Tests may install another ending.
-_Noreturn void os_die_of_disk(const char *what);
-typedef void (*os_ending)(const char *what); // does not return
-void os_die_with(os_ending other);           // tests; NULL = _exit(74)
-
 #endif

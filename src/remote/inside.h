@@ -162,10 +162,8 @@ void task_end(struct remote *r, struct task *task);   // out of the table; freed
 void task_drop(struct task *task);                    // one reference less
 void queue_add_task(struct remote *r, struct queue_of *queue, struct task *task);
 struct queue_of *queue_for(struct remote *r, struct str tenant, struct str pool,
-                           struct str kind); // NULL: out of memory
-void queue_remove_task(struct remote *r, struct task *task);
-void task_told(struct task *task, bool told);          // whether its worker knows that it is cancelled
-void pool_heard_of(struct remote *r, struct str name); // without memory it is not counted
+                           struct str kind);  // NULL: out of memory
+void task_told(struct task *task, bool told); // whether its worker knows that it is cancelled
 void remote_news(struct remote *r);
 void tell_engine(struct remote *r, struct tool_result *result);
 void tell_fault(struct remote *r, struct task *task, const char *code, const char *category, bool retryable,
@@ -189,20 +187,16 @@ struct call {
     bool (*alive)(const void *context);
     void *context;
 };
-void serve_waiting_call(struct remote *r, const struct call *call);
-void serve_logs(struct remote *r, const struct call *call);
 void serve_results(struct remote *r, const struct call *call); // complete.c
 void serve_events(struct remote *r, const struct call *call);  // events.c
 void call_refuse(remote_reply reply, void *context, int status, const char *code, const char *why);
 int write_answer(struct buf *out, const struct remote_answer *answers, size_t count); // the status
-void write_states(struct buf *out, const struct remote_answer *answers, size_t count);
 // With the lock held; what they answer goes out when the lock is open.
 void answer_later(struct remote *r, remote_reply reply, void *context, int status, struct buf *body); // takes the body
 void serve_waiters(struct remote *r); // those that can be answered, or whose time is over
 void unlock_and_answer(struct remote *r);
 
 // remote_json.c. Members of an object that was opened with '{'; commas come by themselves.
-void wire_name(struct buf *out, const char *name);
 void wire_text(struct buf *out, const char *name, struct str value);
 void wire_number(struct buf *out, const char *name, int64_t value);
 void wire_list(struct buf *out, const char *name); // open

@@ -4,7 +4,7 @@
 #include <string.h>
 
 // ---- a task as a worker sees it
-void wire_name(struct buf *out, const char *name)
+static void wire_name(struct buf *out, const char *name)
 {
     char last = out->len > 0 ? out->ptr[out->len - 1] : '{';
     if (last != '{' && last != '[') buf_byte(out, ',');

@@ -45,7 +45,7 @@ void call_refuse(remote_reply reply, void *context, int status, const char *code
     buf_release(&body);
 }
 
-void write_states(struct buf *out, const struct remote_answer *answers, size_t count)
+static void write_states(struct buf *out, const struct remote_answer *answers, size_t count)
 {
     wire_list(out, "results");
     for (size_t i = 0; i < count; i++) {
@@ -276,7 +276,7 @@ static void note_worker(struct remote *r, const struct call *call, const struct 
     pthread_mutex_unlock(&r->mutex);
 }
 
-void serve_waiting_call(struct remote *r, const struct call *call)
+static void serve_waiting_call(struct remote *r, const struct call *call)
 {
     struct waiter *w = calloc(1, sizeof(*w));
     if (!w) {
@@ -349,7 +349,7 @@ static enum remote_state take_chunk(struct remote *r, const struct remote_caller
     return REMOTE_OK;
 }
 
-void serve_logs(struct remote *r, const struct call *call)
+static void serve_logs(struct remote *r, const struct call *call)
 {
     const struct json *list = json_key(&call->body, "chunks");
     size_t count = json_is(list, JSON_ARRAY) ? list->count : 0;

@@ -124,6 +124,18 @@ void task_hurry(struct remote *r, struct task *task)
     set_due(r, task);
 }
 
+static void queue_remove_task(struct remote *r, struct task *task)
+{
+    struct queue_of *queue = task->queue;
+    struct task **at = &queue->first;
+    while (*at != task) at = &(*at)->next;
+    *at = task->next;
+    if (!*at) queue->last = at;
+    task->queue = NULL;
+    queue->count--;
+    r->waiting--;
+}
+
 void task_lease(struct remote *r, struct task *task, struct worker *worker)
 {
     queue_remove_task(r, task);
@@ -163,7 +175,7 @@ void task_end(struct remote *r, struct task *task)
 }
 
 // ---- queues
-void pool_heard_of(struct remote *r, struct str name)
+static void pool_heard_of(struct remote *r, struct str name)
 {
     struct pool **at = &r->pools;
     size_t count = 0;
@@ -205,18 +217,6 @@ void queue_add_task(struct remote *r, struct queue_of *queue, struct task *task)
     queue->count++;
     r->waiting++;
     r->dirty = true;
-}
-
-void queue_remove_task(struct remote *r, struct task *task)
-{
-    struct queue_of *queue = task->queue;
-    struct task **at = &queue->first;
-    while (*at != task) at = &(*at)->next;
-    *at = task->next;
-    if (!*at) queue->last = at;
-    task->queue = NULL;
-    queue->count--;
-    r->waiting--;
 }
 
 // ---- what the engine is told

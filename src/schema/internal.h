@@ -221,7 +221,6 @@ struct check {
     bool stopped; // a limit was hit: the answer is no, whatever stands around
 };
 
-uint8_t value_type(const struct json *value);
 struct limits {
     uint64_t min, max;
 };
@@ -236,6 +235,5 @@ void fault_value(struct check *c, const struct step *at, const char *demand, con
 void fault_key(struct check *c, const struct step *at, const char *demand, struct str key);
 void fault_unknown(struct check *c, const struct step *at, const struct object_rules *rules);
 bool values_unique(const struct json *array, uint32_t *first, uint32_t *second);
-bool check_schema(struct check *c, const struct schema *schema, const struct step *at);
 
 #endif

@@ -7,7 +7,9 @@
 
 enum { NESTING_MAX = 1000, STEPS_MAX = 20000000 };
 
-uint8_t value_type(const struct json *value)
+static bool check_schema(struct check *c, const struct schema *schema, const struct step *at);
+
+static uint8_t value_type(const struct json *value)
 {
     static const uint8_t bits[] = {
         [JSON_NULL] = TYPE_NULL,       [JSON_BOOL] = TYPE_BOOLEAN,  [JSON_INT] = TYPE_INTEGER,
@@ -342,7 +344,7 @@ static bool stop(struct check *c, const struct step *at)
     return false;
 }
 
-bool check_schema(struct check *c, const struct schema *schema, const struct step *at)
+static bool check_schema(struct check *c, const struct schema *schema, const struct step *at)
 {
     if (c->stopped || ++c->steps > STEPS_MAX) return stop(c, at);
     if (schema->never) {

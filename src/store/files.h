@@ -300,7 +300,6 @@ enum code files_refresh(struct files_store *files, struct error *err) MUST_CHECK
 enum code files_load_slots(struct files_store *files, struct error *err) MUST_CHECK; // writer: all entries, checked
 enum code files_reserve_entries(struct files_store *files, uint64_t more, struct error *err) MUST_CHECK;
 void files_add_entry(struct files_store *files, const struct disk_index *index); // room was reserved
-uint64_t files_next_candidate(struct files_store *files, uint64_t key, size_t *probe);
 
 // files_open.c: files of runs
 enum code files_run_path(struct str tenant, struct str run, const char *name, char path[PATH_SIZE],

@@ -187,7 +187,7 @@ enum code files_load_slots(struct files_store *files, struct error *err)
     return rc;
 }
 
-uint64_t files_next_candidate(struct files_store *files, uint64_t key, size_t *probe)
+static uint64_t files_next_candidate(struct files_store *files, uint64_t key, size_t *probe)
 {
     if (files->map_capacity == 0) return 0;
     for (;;) {

@@ -200,7 +200,6 @@ enum code pg_once(struct pg_store *store, enum pg_statement which, const char *w
 enum code pg_run(struct pg_store *store, const char *sql, const char *what, struct error *err) MUST_CHECK;
 // A new connection instead of the lost one, waited for as long as for a lock; the backend of the old one has ended by then.
 enum code pg_reconnect(struct pg_store *store, struct error *err) MUST_CHECK;
-bool pg_is_lost(const struct pg_store *store, const PGresult *result);
 bool pg_state_is(const PGresult *result, const char *state);
 enum code pg_code(struct pg_store *store, const PGresult *result, const char *what, struct error *err);
 void pg_pause(int64_t ms);

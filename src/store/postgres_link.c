@@ -217,7 +217,7 @@ static bool class_is(const char *state, const char *class)
 
 // 57P01 admin_shutdown, 57P02 crash_shutdown, 57P03 cannot_connect_now, 57P05 idle_session_timeout: the backend has gone. A failure
 // without a state was not told by the server: after a write that failed libpq believes for a while that the connection is good.
-bool pg_is_lost(const struct pg_store *store, const PGresult *result)
+static bool pg_is_lost(const struct pg_store *store, const PGresult *result)
 {
     if (PQstatus(store->link) == CONNECTION_BAD) return true;
     const char *state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : NULL;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool sql_copy(const struct sql_row *row, int column, struct arena *arena, struct str *out)
+static bool sql_copy(const struct sql_row *row, int column, struct arena *arena, struct str *out)
 {
     *out = arena_copy(arena, row->bytes(row, column));
     return out->ptr != NULL;

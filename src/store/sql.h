@@ -20,7 +20,6 @@ struct sql_row {
     int index; // in it
 };
 
-bool sql_copy(const struct sql_row *row, int column, struct arena *arena, struct str *out) MUST_CHECK;
 // *owner is the engine's number, dead or alive; whether that owns the run is for the store to say.
 enum code sql_take_head(const struct sql_row *row, struct arena *arena, struct run_head *out, int64_t *owner,
                         struct error *err) MUST_CHECK;

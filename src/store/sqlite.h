@@ -218,7 +218,6 @@ enum code sqlite_usage(struct store *, struct arena *, struct usages *, struct e
 // Inside a transaction: writes leases given back. They are forgotten by sqlite_forget_released after the commit.
 enum code sqlite_write_released(struct sqlite_store *store, struct error *err) MUST_CHECK;
 void sqlite_forget_released(struct sqlite_store *store);
-unsigned sqlite_pager_version(struct sqlite_store *store); // changes with every commit, ours and others'
 void sqlite_leave(struct sqlite_store *store);
 // Makes sure that the write-ahead log is on the disk as it is shown, when nobody who lives has done so.
 enum code sqlite_prove_log(struct sqlite_store *store, struct error *err) MUST_CHECK;

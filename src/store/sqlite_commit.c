@@ -131,7 +131,8 @@ static void bind_record(sqlite3_stmt *statement, const struct encoded *encoded)
     sqlite_bind_str(statement, 8, record.suffix);
 }
 
-unsigned sqlite_pager_version(struct sqlite_store *store)
+// Changes with every commit, ours and others'.
+static unsigned sqlite_pager_version(struct sqlite_store *store)
 {
     unsigned version = 0;
     (void)sqlite3_file_control(store->db, "main", SQLITE_FCNTL_DATA_VERSION, &version);

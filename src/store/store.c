@@ -321,11 +321,6 @@ const struct run_ids *run_log_ids(const struct run_log *log)
     return &log->ids;
 }
 
-enum vocabulary run_log_vocabulary(const struct run_log *log)
-{
-    return log->vocabulary;
-}
-
 uint64_t run_log_last_seq(const struct run_log *log)
 {
     return log->last_seq;

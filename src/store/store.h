@@ -149,7 +149,6 @@ enum code store_claim_ahead(struct store *store, const struct run_name *runs, si
 // Gives the lease back (not durable work: an owner that died is the same) and frees the log.
 void store_release_run(struct store *store, struct run_log *log);
 const struct run_ids *run_log_ids(const struct run_log *log);
-enum vocabulary run_log_vocabulary(const struct run_log *log);
 uint64_t run_log_last_seq(const struct run_log *log);
 uint64_t run_log_epoch(const struct run_log *log);
 uint32_t run_log_shard(const struct run_log *log); // 0 = none

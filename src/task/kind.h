@@ -182,11 +182,8 @@ struct str web_form(struct task_call *call, const struct json *members, bool plu
 bool web_call(struct task_call *call, const struct web_call *request, struct fetch_answer *answer);
 
 // ---- sql.c
-// The statements of a script of Postgres: cut at the semicolons that end them, quotes and comments understood; empty ones left out.
-size_t sql_split(struct str script, struct str *out, size_t max);
 // The texts of `command`, `commands`, `query` or their like, and the statements in them. False: the outcome is set.
 bool call_script(struct task_call *call, struct str **out, size_t *count);
-bool call_statements(struct task_call *call, struct str **out, size_t *count);
 
 struct sql_params {
     const struct json *values; // an array or an object

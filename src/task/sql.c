@@ -69,7 +69,8 @@ static bool is_comment(struct str sql, size_t at)
            ((sql.ptr[at] == '-' && sql.ptr[at + 1] == '-') || (sql.ptr[at] == '/' && sql.ptr[at + 1] == '*'));
 }
 
-size_t sql_split(struct str script, struct str *out, size_t max)
+// The statements of a script of Postgres: cut at the semicolons that end them, quotes and comments understood; empty ones left out.
+static size_t sql_split(struct str script, struct str *out, size_t max)
 {
     size_t count = 0, from = 0;
     bool filled = false; // more than blanks and comments
@@ -191,7 +192,7 @@ bool call_script(struct task_call *call, struct str **out, size_t *count)
     return false;
 }
 
-bool call_statements(struct task_call *call, struct str **out, size_t *count)
+static bool call_statements(struct task_call *call, struct str **out, size_t *count)
 {
     struct str *texts;
     size_t text_count;

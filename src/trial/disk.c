@@ -548,26 +548,3 @@ void sim_disk_put(struct sim_disk *sim, const char *path, struct str bytes)
     state->inodes[inode].durable = sim_blob_new(bytes.ptr, bytes.len, bytes.len);
     state->inodes[inode].cached = sim_blob_share(state->inodes[inode].durable);
 }
-
-void sim_disk_each(const struct sim_disk *sim, sim_visit visit, void *context)
-{
-    for (size_t i = 0; i < sim->state.cached.count; i++) {
-        const struct sim_entry *entry = &sim->state.cached.items[i];
-        const struct sim_inode *inode = &sim->state.inodes[entry->inode];
-        visit(context, entry->path->bytes, (struct str){inode->cached->bytes, inode->cached->len}, inode->directory);
-    }
-}
-
-static void hash_one(void *context, const char *path, struct str bytes, bool directory)
-{
-    uint64_t *hash = context;
-    uint64_t one = str_hash(str_from(path)) * 31 + (directory ? 1 : str_hash(bytes));
-    *hash = (*hash ^ one) * 0x100000001B3u;
-}
-
-uint64_t sim_disk_hash(const struct sim_disk *sim)
-{
-    uint64_t hash = 0xCBF29CE484222325u;
-    sim_disk_each(sim, hash_one, &hash);
-    return hash;
-}

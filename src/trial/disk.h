@@ -80,8 +80,5 @@ void sim_snapshot_free(struct sim_snapshot *snapshot);
 bool sim_disk_get(const struct sim_disk *sim, const char *path,
                   struct str *out); // as the cache shows it; valid until the next write
 void sim_disk_put(struct sim_disk *sim, const char *path, struct str bytes); // durable at once, with its directories
-uint64_t sim_disk_hash(const struct sim_disk *sim); // of all names and contents the cache shows
-typedef void (*sim_visit)(void *context, const char *path, struct str bytes, bool directory);
-void sim_disk_each(const struct sim_disk *sim, sim_visit visit, void *context); // as the cache shows it, by name
 
 #endif

@@ -38,7 +38,6 @@ bool kit_is(struct kit *kit, const struct json *value, enum json_type type, cons
 bool kit_text(struct kit *kit, const struct json *value, const char *name, struct str *out);
 bool kit_ms(struct kit *kit, const struct json *value, const char *name, int64_t *out);
 void kit_expect(struct kit *kit, const struct json *expect);
-void check_expect(struct diagnostics *diagnostics, const struct trial_script *script, const struct program *program);
 void check_key(struct diagnostics *diagnostics, const struct trial_script *script, const struct program *program,
                struct str key, uint32_t line, uint32_t column, const char *what);
 
@@ -133,7 +132,6 @@ void stage_say(struct stage *stage, const char *format, ...) PRINTF_LIKE(2, 3);
 bool stage_point(struct stage *stage, enum boundary boundary, struct str step, struct str label);
 struct stage_run *stage_run_of(const struct stage *stage, struct str id); // NULL: not heard of
 struct str stage_path(struct stage *stage, struct str run, struct str step);
-void stage_cut(struct stage *stage, enum boundary how); // what became of the disk when the process died
 
 // ---- stage_people.c
 void people_start(struct stage *stage); // schedules what the script says

@@ -257,7 +257,8 @@ static void check_gates(const struct trial_script *script, const struct program 
     }
 }
 
-void check_expect(struct diagnostics *diagnostics, const struct trial_script *script, const struct program *program)
+static void check_expect(struct diagnostics *diagnostics, const struct trial_script *script,
+                         const struct program *program)
 {
     static const char *const lists[] = {"path", "ran", "completed", "skipped", "failed"};
     static const char *const maps[] = {"attempts", "outputs", "outputs_exactly", "errors", "reasons"};

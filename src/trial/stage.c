@@ -216,7 +216,8 @@ static uint32_t pick_fate(void *context, uint32_t n)
     return n > FATE_LOST ? FATE_LOST : FATE_KEPT;
 }
 
-void stage_cut(struct stage *stage, enum boundary how)
+// What became of the disk when the process died
+static void stage_cut(struct stage *stage, enum boundary how)
 {
     struct cut cut = {.how = how, .left = sim_disk_unsynced(stage->disk)};
     sim_disk_heal(stage->disk);
