@@ -33,14 +33,14 @@ test_limits_hold_over_all_engines_and_nobody_starves_ES_3a_ES_3b_ES_3c() {
     two_engines
     queue q1 '{"policy":"QUEUE","maxRunning":1}'
     queue q3 '{"policy":"QUEUE","maxRunning":3}'
-    effect_plan 'sleep 0.4' >long.json
     effect_plan "while [ ! -e $PWD/all ]; do sleep 0.02; done" >first.json
+    effect_plan "while [ ! -e $PWD/all ]; do sleep 0.02; done; sleep 0.2" >long.json
     begin two q1-00-two q1 first.json
     for i in $(seq 10 15); do begin one "q1-$i-one" q1; begin two "q1-$i-two" q1; begin two "q3-$i-two" q3 long.json; begin one "q3-$i-one" q3 long.json; done
     hasnt q1-14-one.said '"code"'
     # What is asked at either is said of both, when they have told each other.
-    says_of_both() { [ "$(asks "$1" GET /v1/queues/q1 | jq -c '[.running, .queued]')" = '[1,12]' ]; }
-    for at in one two; do wait_for says_of_both $at; done
+    says() { [ "$(asks "$1" GET "/v1/queues/$2" | jq -c '[.running, .queued]')" = "$3" ]; }
+    for at in one two; do wait_for says $at q1 '[1,12]'; wait_for says $at q3 '[3,9]'; done
     touch all
     wait_for completed q1 13; wait_for completed q3 12
     equal "$(most_in_log q1)" 1 'at once, by the log'; equal "$(most_in_effects q1)" 1 'at once, by effects'
