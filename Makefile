@@ -22,9 +22,10 @@ ifdef WERROR
 WARN += -Werror
 endif
 COMMON := -fno-common -fvisibility=hidden -ffp-contract=off -fno-strict-aliasing -fno-delete-null-pointer-checks -g -Isrc -Iinclude -I$(B)/gen
-HARDEN := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fcf-protection=full -fPIE
+HARDEN := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong -fstack-clash-protection -fcf-protection=full
 LDHARDEN := -pie -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code
-OPT_release := -O2 $(HARDEN)
+# -fPIC, so that the library is made of the same objects: with hidden names and an executable's link it costs nothing.
+OPT_release := -O2 $(HARDEN) -fPIC
 LD_release := $(LDHARDEN)
 OPT_debug := -O0 -DCAIRN_VERIFY -DCAIRN_FAULTS
 OPT_asan := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer -DCAIRN_ARENA_SINGLE -DCAIRN_VERIFY -DCAIRN_FAULTS

@@ -18,7 +18,7 @@ $(B)/cairn: $(B)/src/cli/main.o $(B)/libcairn-all.a
 $(B)/libcairn-all.a: $(LIB_OBJS)
 	@rm -f $@ && ar rcs $@ $^
 
-$(B)/src/%.o: src/%.c | $(B)/gen/.dir
+$(B)/src/%.o: src/%.c Makefile | $(B)/gen/.dir
 	@mkdir -p $(@D)
 	$(SAY)$(CC) $(if $(filter $(firstword $(subst /, ,$*)),$(PURE)),$(CFLAGS_PURE),$(CFLAGS_EFFECT)) $(CFLAGS) -MMD -MP -c -o $@ $<
 
@@ -37,7 +37,7 @@ $(B)/gen/templates.c: tools/embed $(TEMPLATES) | $(B)/gen/.dir
 SCRIPTS := $(sort $(wildcard src/task/*.py))
 $(B)/gen/scripts.c: tools/embed $(SCRIPTS) | $(B)/gen/.dir
 	@sh tools/embed --as script $(SCRIPTS) > $@.tmp && mv $@.tmp $@
-$(B)/gen/%.o: $(B)/gen/%.c
+$(B)/gen/%.o: $(B)/gen/%.c Makefile
 	$(SAY)$(CC) $(CFLAGS_PURE) $(CFLAGS) -c -o $@ $<
 
 clean:

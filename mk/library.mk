@@ -1,10 +1,8 @@
-# libcairn: the modules up to lib, compiled for shared objects in a variant of their own, so that build/cairn pays nothing.
+# libcairn: the modules up to lib, of the same objects as the release binary (make V=release, the default).
 #   build/libcairn.so.0   only cairn_ names, version CAIRN_0.1 (mk/libcairn.map)
 #   build/libcairn.a      one object whose inner names are local
 LIBRARY_MODULES := base json schema expr template doc program contract kernel view explain http auth os fetch store bus tool task engine reading lib
-PIC := build/pic
-PIC_CFLAGS = $(WARN) $(subst -I$(B)/gen,-I$(PIC)/gen,$(COMMON)) -O2 $(subst -fPIE,-fPIC,$(HARDEN)) $(EXTRA)
-PIC_OBJS := $(patsubst %.c,$(PIC)/%.o,$(foreach m,$(LIBRARY_MODULES),$(sort $(wildcard src/$(m)/*.c)))) $(addprefix $(PIC)/gen/,embedded.o tables.o scripts.o)
+LIBRARY_OBJS := $(patsubst %.c,build/release/%.o,$(foreach m,$(LIBRARY_MODULES),$(sort $(wildcard src/$(m)/*.c)))) $(addprefix build/release/gen/,embedded.o tables.o scripts.o)
 SOVERSION := 0
 LIBRARY_VERSION = $(shell sed -n 's/^\#define CAIRN_VERSION "\(.*\)"/\1/p' include/cairn/cairn.h)
 
@@ -16,27 +14,13 @@ MANDIR ?= $(PREFIX)/share/man
 .PHONY: library install install-library
 library: build/libcairn.so.$(SOVERSION) build/libcairn.a
 
-$(PIC)/src/%.o: src/%.c | $(PIC)/gen/.dir
-	@mkdir -p $(@D)
-	$(SAY)$(CC) $(if $(filter $(firstword $(subst /, ,$*)),$(PURE)),$(CFLAGS_PURE),$(CFLAGS_EFFECT)) $(PIC_CFLAGS) -MMD -MP -c -o $@ $<
-$(PIC)/gen/.dir:
-	@mkdir -p $(@D) && touch $@
-$(PIC)/gen/embedded.c: tools/embed $(EMBED) | $(PIC)/gen/.dir
-	@sh tools/embed $(EMBED) > $@.tmp && mv $@.tmp $@
-$(PIC)/gen/tables.c: tools/embed $(TABLES) | $(PIC)/gen/.dir
-	@sh tools/embed --as table $(TABLES) > $@.tmp && mv $@.tmp $@
-$(PIC)/gen/scripts.c: tools/embed $(SCRIPTS) | $(PIC)/gen/.dir
-	@sh tools/embed --as script $(SCRIPTS) > $@.tmp && mv $@.tmp $@
-$(PIC)/gen/%.o: $(PIC)/gen/%.c
-	$(SAY)$(CC) $(CFLAGS_PURE) $(PIC_CFLAGS) -c -o $@ $<
-
 # Threads of the library may outlive a dlclose, so it refuses to be unloaded.
-build/libcairn.so.$(SOVERSION): $(PIC_OBJS) mk/libcairn.map
+build/libcairn.so.$(SOVERSION): $(LIBRARY_OBJS) mk/libcairn.map
 	$(SAY)$(CC) -shared -Wl,-soname,libcairn.so.$(SOVERSION),--version-script=mk/libcairn.map,--no-undefined \
-	  -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code,-z,nodelete,--as-needed -o $@ $(PIC_OBJS) $(LIBS)
+	  -Wl,-z,relro,-z,now,-z,noexecstack,-z,separate-code,-z,nodelete,--as-needed -o $@ $(LIBRARY_OBJS) $(LIBS)
 
-build/libcairn.a: $(PIC_OBJS)
-	$(SAY)$(LD) -r -o $(PIC)/cairn.o $(PIC_OBJS) && objcopy --localize-hidden $(PIC)/cairn.o && rm -f $@ && ar rcs $@ $(PIC)/cairn.o
+build/libcairn.a: $(LIBRARY_OBJS)
+	$(SAY)$(LD) -r -o build/release/cairn.o $(LIBRARY_OBJS) && objcopy --localize-hidden build/release/cairn.o && rm -f $@ && ar rcs $@ build/release/cairn.o
 
 install-library: library
 	install -D -m 644 build/libcairn.so.$(SOVERSION) $(DESTDIR)$(LIBDIR)/libcairn.so.$(LIBRARY_VERSION)
@@ -55,5 +39,3 @@ install-library: library
 install: all install-library
 	install -D -m 755 build/cairn $(DESTDIR)$(PREFIX)/bin/cairn
 	install -D -m 644 docs/man/cairn.1 $(DESTDIR)$(MANDIR)/man1/cairn.1
-
--include $(shell find $(PIC) -name '*.d' 2>/dev/null)

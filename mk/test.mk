@@ -14,7 +14,7 @@ TEST_BINS = $(PICK:test/%.c=$(B)/test/%)
 FUZZ_BINS = $(FUZZ:test/%.c=$(B)/test/%)
 HARNESS_OBJS = $(HARNESS:test/%.c=$(B)/test/%.o)
 
-$(B)/test/%.o: test/%.c
+$(B)/test/%.o: test/%.c Makefile
 	@mkdir -p $(@D)
 	$(SAY)$(CC) $(CFLAGS_EFFECT) $(CFLAGS) -Itest -MMD -MP -c -o $@ $<
 $(B)/test/conformance/%_test: $(B)/test/conformance/%_test.o $(CONF_SHARED:test/%.c=$(B)/test/%.o) $(HARNESS_OBJS) $(B)/libcairn-all.a
