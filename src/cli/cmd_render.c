@@ -102,7 +102,7 @@ static int take_view(struct rendering *r, struct session *session, const struct 
         struct str bytes;
         struct error err = {0};
         if (step->has_blob && (store_blob(session->store, &step->blob, &r->cli->arena, &bytes, &err) ||
-                               json_parse(bytes, NULL, &r->cli->arena, &result.value, &err)))
+                               json_parse(bytes, &json_limits_result, &r->cli->arena, &result.value, &err)))
             return cli_error(r->cli, &err);
         uint32_t at = 0; // a later round takes the place of an earlier one
         while (at < r->facts.result_count && r->results[at].step != index) at++;

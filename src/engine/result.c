@@ -33,7 +33,7 @@ static enum code undo(struct engine *engine, enum code rc)
 
 static bool need_arena(struct queued *queued)
 {
-    if (!queued->arena) queued->arena = arena_make((size_t)64 << 20);
+    if (!queued->arena) queued->arena = arena_make(RESULT_ARENA_MAX);
     return queued->arena != NULL;
 }
 
@@ -43,7 +43,7 @@ enum code canonical(struct arena *arena, struct str bytes, struct json *out, str
 {
     struct str kept = arena_copy(arena, bytes);
     if (!kept.ptr) return no_memory(err);
-    return json_parse(kept, &json_limits_default, arena, out, err);
+    return json_parse(kept, &json_limits_result, arena, out, err);
 }
 
 // A value becomes the result of the step: in the event when it is small, else as a blob beside it. `value` is copied.
@@ -277,7 +277,7 @@ static enum code function_value(struct engine *engine, struct queued *queued, st
             .code = STR("PAYLOAD_TOO_LARGE"), .message = STR(RESULT_TOO_LARGE), .category = STR("validation")};
         return OK;
     }
-    enum code rc = output.len > 0 ? json_parse(output, &json_limits_default, &engine->turn, &value, &local) : OK;
+    enum code rc = output.len > 0 ? json_parse(output, &json_limits_result, &engine->turn, &value, &local) : OK;
     if (rc == OK) return input_value(engine, queued, &value, err);
     if (rc == E_NOMEM || !need_arena(queued)) return no_memory(err);
     struct str told = arena_copy(queued->arena, str_from(local.message));
@@ -324,13 +324,17 @@ static enum code outcome_value(struct engine *engine, struct queued *queued, con
     struct json outcome;
     struct error local = {0};
     if (!need_arena(queued)) return no_memory(err);
-    enum code rc = json_parse(output, &json_limits_default, &engine->turn, &outcome, &local);
+    enum code rc = json_parse(output, &json_limits_result, &engine->turn, &outcome, &local);
     if (rc == E_NOMEM) return no_memory(err);
     struct str status = {0};
     if (!rc) status = json_text(json_key(&outcome, "status"));
     if (rc || (!str_is(status, "ok") && !str_is(status, "error"))) {
-        outcome_fault(queued, rc == E_LIMIT ? "PAYLOAD_TOO_LARGE" : "OUTPUT_NOT_JSON",
-                      STR("what the tool gave is not an outcome"));
+        struct str told = arena_copy(queued->arena, str_from(local.message));
+        if (rc && !told.ptr) return no_memory(err);
+        if (rc == E_LIMIT)
+            outcome_fault(queued, "PAYLOAD_TOO_LARGE", told);
+        else
+            outcome_fault(queued, "OUTPUT_NOT_JSON", rc ? told : STR("what the tool gave is not an outcome"));
         return OK;
     }
     struct buf bytes;

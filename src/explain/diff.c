@@ -150,7 +150,7 @@ static bool output_of(struct maker *m, const struct explain *e, const struct ste
     *out = note->value.type ? note->value : json_null();
     if (!note->has_blob) return true;
     return e->env.blob(e->env.context, &note->blob, m->arena, &bytes, &ignored) == OK &&
-           json_parse(bytes, &json_limits_default, m->arena, out, &ignored) == OK;
+           json_parse(bytes, &json_limits_result, m->arena, out, &ignored) == OK;
 }
 
 static bool same_output(const struct step_note *a, const struct step_note *b)

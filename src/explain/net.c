@@ -50,7 +50,7 @@ static enum code note_routed(struct explain *e, const struct moment *m, struct s
     if (m->has_blob && value.type == 0) {
         struct str bytes;
         enum code rc = e->env.blob(e->env.context, &m->blob, &e->scratch, &bytes, err);
-        if (!rc) rc = json_parse(bytes, &json_limits_default, &e->scratch, &value, err);
+        if (!rc) rc = json_parse(bytes, &json_limits_result, &e->scratch, &value, err);
         if (rc) return rc;
     }
     enum code rc = kernel_arcs(e->run, note->step, &e->env, &e->scratch, &arcs, err);

@@ -67,7 +67,8 @@ struct json_limits {
     uint32_t key_count_max; // per object
     uint32_t number_size_max;
 };
-extern const struct json_limits json_limits_default; // reliability §4.4
+extern const struct json_limits json_limits_default; // reliability §4.4: what strangers send
+extern const struct json_limits json_limits_result;  // what tasks gave, on its way and from the store: rows, pages, blobs
 
 // The whole text must be one value with optional white space around it. Strings without escapes borrow `text`, which must
 // therefore live as long as the value. E_INVALID (position in err), E_LIMIT, E_NOMEM. `limits` may be NULL: the defaults.

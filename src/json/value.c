@@ -11,6 +11,15 @@ const struct json_limits json_limits_default = {
     .number_size_max = 64,
 };
 
+const struct json_limits json_limits_result = {
+    .size_max = 64 * 1024 * 1024,
+    .depth_max = 128,
+    .node_count_max = 2000000,
+    .string_size_max = 64 * 1024 * 1024,
+    .key_count_max = 1000000,
+    .number_size_max = 512,
+};
+
 struct json json_null(void)
 {
     return (struct json){.type = JSON_NULL};

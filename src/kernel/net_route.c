@@ -150,7 +150,7 @@ static bool as_list(struct arena *arena, const struct json *value, struct json *
     }
     struct json parsed;
     bool text = value->type == JSON_STRING && str_starts(str_trim(value->text), STR("["));
-    if (text && json_parse(value->text, &json_limits_default, arena, &parsed, NULL) == OK &&
+    if (text && json_parse(value->text, &json_limits_result, arena, &parsed, NULL) == OK &&
         parsed.type == JSON_ARRAY) {
         *out = parsed; // of a list that was written as JSON on its way here
         return true;

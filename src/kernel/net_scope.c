@@ -38,7 +38,7 @@ enum code net_canon(struct arena *arena, struct json *value, struct error *err)
     buf_release(&bytes);
     if (!ok) return error_set(err, E_INVALID, "a value that JSON cannot hold, or one of more than 64 MiB");
     if (!kept.ptr) return no_memory(err);
-    return json_parse(kept, &json_limits_default, arena, value, err);
+    return json_parse(kept, &json_limits_result, arena, value, err);
 }
 
 static enum code fetch(const struct run *run, const struct digest *blob, const struct kernel_env *env,
@@ -52,7 +52,7 @@ static enum code fetch(const struct run *run, const struct digest *blob, const s
     // Gone is not undefined: no template may take the one for the other.
     if (rc == E_NOT_FOUND) return error_set(err, E_INVALID, KERNEL_GONE "%s", why.message);
     if (rc) return error_set(err, rc, "%s", why.message);
-    return json_parse(bytes, &json_limits_default, arena, out, err);
+    return json_parse(bytes, &json_limits_result, arena, out, err);
 }
 
 struct fault kernel_template_fault(struct arena *arena, const struct error *why)

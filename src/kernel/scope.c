@@ -80,7 +80,7 @@ enum code kernel_output(const struct run *run, uint32_t step, const struct kerne
     struct str bytes;
     enum code rc = env->blob(env->context, &s->blob->sha256, arena, &bytes, err);
     if (rc) return rc;
-    return json_parse(bytes, &json_limits_default, arena, out, err);
+    return json_parse(bytes, &json_limits_result, arena, out, err);
 }
 
 static enum code lookup_output(const struct kernel_scope *scope, const struct ref *ref, struct arena *arena,

@@ -210,7 +210,7 @@ enum code remote_tasks_read(struct str body, struct arena *arena, struct remote_
 {
     struct json answer;
     *count = 0;
-    enum code rc = json_parse(body, &json_limits_default, arena, &answer, err);
+    enum code rc = json_parse(body, &json_limits_result, arena, &answer, err);
     if (rc) return rc;
     const struct json *list = json_key(&answer, "tasks");
     if (!json_is(list, JSON_ARRAY)) return bad(err, "no tasks");
@@ -302,7 +302,7 @@ enum code remote_answers_read(struct str body, struct arena *arena, struct remot
 {
     struct json answer;
     *count = 0;
-    enum code rc = json_parse(body, &json_limits_default, arena, &answer, err);
+    enum code rc = json_parse(body, &json_limits_result, arena, &answer, err);
     if (rc) return rc;
     const struct json *list = json_key(&answer, "results");
     if (!json_is(list, JSON_ARRAY)) return bad(err, "no results");

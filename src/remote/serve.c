@@ -426,7 +426,7 @@ void remote_serve(struct remote *r, enum remote_call kind, const struct remote_c
     struct error err = {0};
     arena_init(&arena, 16384, (size_t)256 << 20);
     struct call call = {.kind = kind, .arena = &arena, .reply = reply, .alive = caller->alive, .context = context};
-    enum code rc = json_parse(body, &json_limits_default, &arena, &call.body, &err);
+    enum code rc = json_parse(body, &json_limits_result, &arena, &call.body, &err);
     if (rc)
         call_refuse(reply, context, rc == E_NOMEM ? 503 : 400, "INVALID_REQUEST", err.message);
     else

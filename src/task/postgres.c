@@ -365,6 +365,19 @@ static struct digest key_of(const char *const *keys, const char *const *values)
     return key;
 }
 
+// What the server says besides (NOTICE: ..., RAISE) is the log of the task that it says it to.
+static void note_notice(void *context, const PGresult *notice)
+{
+    const char *severity = PQresultErrorField(notice, PG_DIAG_SEVERITY);
+    const char *text = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+    if (text) call_log(context, false, "%s: %s", severity ? severity : "NOTICE", text);
+}
+
+static void no_notice(void *context, const PGresult *notice)
+{
+    (void)context, (void)notice;
+}
+
 // A kept connection is clean: nothing of the task before is left in it.
 static bool refresh(PGconn *link)
 {
@@ -394,6 +407,7 @@ bool postgres_open(struct task_call *call, const struct json *auth, const struct
         link = NULL;
     }
     if (!link && !connect_to(call, keys, values, &link)) return false;
+    PQsetNoticeReceiver(link, note_notice, call);
     call->room->base_key = key;
     *base = link;
     return true;
@@ -403,6 +417,7 @@ static void close_base(struct task_call *call, void *base)
 {
     PGconn *link = base;
     struct task_bases *bases = call->room->bases;
+    PQsetNoticeReceiver(link, no_notice, NULL);
     if (PQstatus(link) != CONNECTION_OK || PQtransactionStatus(link) != PQTRANS_IDLE) {
         PQfinish(link);
         return;

@@ -18,7 +18,8 @@ static bool add_script(struct task_call *call, const struct json *script, struct
     bool web = str_starts(uri, STR("http://")) || str_starts(uri, STR("https://")) || str_starts(uri, STR("s3://")) ||
                str_starts(uri, STR("gs://"));
     if (str_is(type, "http") && !web && endpoint.len) {
-        uri = call_printf(call, "%.*s%s%.*s", STR_ARG(endpoint), str_starts(uri, STR("/")) ? "" : "/", STR_ARG(uri));
+        bool whole = uri.len == 0 || str_ends(endpoint, uri); // it names the file, too
+        uri = whole ? endpoint : call_printf(call, "%.*s%s%.*s", STR_ARG(endpoint), str_starts(uri, STR("/")) ? "" : "/", STR_ARG(uri));
         web = true;
     }
     if (!uri.len) {

@@ -120,7 +120,10 @@ def _run(job):
         tree, used = _body(tree, names)
         exec(compile(tree, name, 'exec'), scope)
         return _settle(scope['__task__'](**{k: scope[k] for k in used}))
-    exec(compile(tree, name, 'exec'), scope)
+    try: exec(compile(tree, name, 'exec'), scope)
+    except SystemExit as e: # a program that ends itself well has said what it had to say
+        if e.code not in (None, 0) or 'result' not in scope: raise
+        return _settle(scope['result'])
     main = scope.get('main')
     untouched = 'result' not in scope or ('result' in given and scope['result'] is before)
     if untouched and callable(main): return _settle(_call_main(main, given, data))

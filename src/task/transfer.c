@@ -228,8 +228,38 @@ static void add_table(struct buf *sql, struct str table)
     }
 }
 
+static bool has_text(const struct json *list, struct str text)
+{
+    for (uint32_t i = 0; i < list->count; i++)
+        if (str_eq(json_text(&list->items[i]), text)) return true;
+    return false;
+}
+
+// A row that is there already takes the values of the new one.
+static void add_upsert(struct buf *sql, const struct json *columns, const struct json *keys)
+{
+    const char *before = " ON CONFLICT (";
+    for (uint32_t i = 0; i < keys->count; i++, before = ", ") {
+        buf_text(sql, before);
+        add_name(sql, keys->items[i].text);
+    }
+    buf_text(sql, ") DO ");
+    before = "UPDATE SET ";
+    for (uint32_t c = 0; c < columns->count; c++) {
+        struct str name = columns->items[c].text;
+        if (has_text(keys, name)) continue;
+        buf_text(sql, before);
+        add_name(sql, name);
+        buf_text(sql, " = excluded.");
+        add_name(sql, name);
+        before = ", ";
+    }
+    if (before[0] == 'U') buf_text(sql, "NOTHING"); // every column is a key
+}
+
 static bool insert_some(struct task_call *call, const struct base_ops *ops, void *base, struct str table,
-                        const struct json *columns, const struct json *rows, uint32_t from, uint32_t to)
+                        const struct json *columns, const struct json *keys, const struct json *rows, uint32_t from,
+                        uint32_t to)
 {
     struct buf sql;
     struct json values = json_array(), none, names;
@@ -254,6 +284,7 @@ static bool insert_some(struct task_call *call, const struct base_ops *ops, void
         }
     }
     buf_text(&sql, ")");
+    if (keys) add_upsert(&sql, columns, keys);
     struct str text = good && buf_ok(&sql) ? arena_copy(call->arena, buf_str(&sql)) : (struct str){NULL, 0};
     buf_release(&sql);
     if (!text.ptr) return call_no_memory(call), false;
@@ -269,19 +300,53 @@ static bool command(struct task_call *call, const struct base_ops *ops, void *ba
     return ops->query(call, base, sql, &after, NULL, &rows, &columns, &affected);
 }
 
+// How rows get into a table: beside those that are there, instead of them, or over those with the same keys.
+struct insert_mode {
+    bool clear, over;
+    struct json keys; // texts
+};
+
+static bool read_mode(struct task_call *call, const struct json *end, struct insert_mode *out)
+{
+    static const char *const key_names[] = {"key",         "keys",       "key_columns", "conflict_columns",
+                                            "on_conflict", "primary_key"};
+    struct str mode = member(call, end, "mode");
+    if (!mode.len) mode = json_text(call_get(call, "mode"));
+    *out = (struct insert_mode){.keys = json_array()};
+    out->clear = str_is(mode, "overwrite") || str_is(mode, "replace") || str_is(mode, "truncate");
+    out->over = str_is(mode, "upsert") || str_is(mode, "merge");
+    if (mode.len && !out->clear && !out->over && !str_is(mode, "append") && !str_is(mode, "insert"))
+        return call_fail(call, TASK_CLIENT, "MODE_UNKNOWN", "mode is append, overwrite or upsert, not %.*s",
+                         STR_ARG(mode)),
+               false;
+    if (!out->over) return true;
+    const struct json *keys = NULL;
+    for (size_t i = 0; !keys && i < ARRAY_COUNT(key_names); i++) keys = json_key(end, key_names[i]);
+    if (json_is(keys, JSON_STRING) && !json_push(call->arena, &out->keys, *keys)) return call_no_memory(call), false;
+    if (json_is(keys, JSON_ARRAY)) out->keys = *keys;
+    for (uint32_t i = 0; i < out->keys.count; i++)
+        if (!json_is(&out->keys.items[i], JSON_STRING)) out->keys.count = 0;
+    if (out->keys.count > 0) return true;
+    return call_fail(call, TASK_CLIENT, "KEY_MISSING",
+                     "mode upsert needs `key`: the columns that make a row the same one"),
+           false;
+}
+
 // All rows or none.
 static bool insert_rows(struct task_call *call, const struct json *end, bool postgres, const struct json *rows)
 {
     void *base;
     struct json columns;
-    struct str table = member(call, end, "table"), mode = member(call, end, "mode");
+    struct insert_mode mode;
+    struct str table = member(call, end, "table");
     const struct base_ops *ops = postgres ? &postgres_ops : &sqlite_ops;
     if (!table.len) return call_fail(call, TASK_CLIENT, "TABLE_MISSING", "the target needs a table"), false;
+    if (!read_mode(call, end, &mode)) return false;
     if (!columns_of(call, rows, &columns)) return false;
     if (!(postgres ? postgres_open(call, json_key(end, "auth"), end, &base) : sqlite_open(call, end, &base)))
         return false;
     bool good = command(call, ops, base, STR("BEGIN"));
-    if (good && (str_is(mode, "overwrite") || str_is(mode, "replace") || str_is(mode, "truncate"))) {
+    if (good && mode.clear) {
         struct buf sql;
         buf_init(&sql, 4096);
         buf_text(&sql, "DELETE FROM ");
@@ -294,7 +359,8 @@ static bool insert_rows(struct task_call *call, const struct json *end, bool pos
     if (step > ROWS_PER_INSERT) step = ROWS_PER_INSERT;
     if (!step) step = 1;
     for (uint32_t i = 0; good && columns.count && i < rows->count; i += step)
-        good = insert_some(call, ops, base, table, &columns, rows, i, i + step < rows->count ? i + step : rows->count);
+        good = insert_some(call, ops, base, table, &columns, mode.over ? &mode.keys : NULL, rows, i,
+                           i + step < rows->count ? i + step : rows->count);
     if (good) good = command(call, ops, base, STR("COMMIT"));
     ops->close(call, base);
     return good;

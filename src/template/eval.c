@@ -312,14 +312,23 @@ static enum code eval_if(struct eval *e, const struct node *n, struct json *out)
     return OK;
 }
 
-static const struct json *instead(const struct eval *e, const struct node *n, const struct json *value)
+// Whose member is asked for: `name` itself, or one of its results.
+static const struct node *owner_of(const struct node *n)
 {
-    if (n->a->kind != NODE_NAME || !e->scope->instead) return NULL;
+    bool one = n->kind == NODE_ITEM && n->a->kind == NODE_MEMBER && str_is(n->a->text, "results");
+    return one ? n->a->a : n;
+}
+
+static const struct json *instead(const struct eval *e, const struct node *n, const struct json *value,
+                                  struct str member)
+{
+    const struct node *owner = owner_of(n->a);
+    if (owner->kind != NODE_NAME || !e->scope->instead) return NULL;
     for (const struct local *l = e->locals; l; l = l->next)
-        if (str_eq(l->name, n->a->text)) return NULL;
+        if (str_eq(l->name, owner->text)) return NULL;
     for (size_t i = 0; i < e->scope->local_count; i++)
-        if (str_eq(e->scope->locals[i].name, n->a->text)) return NULL;
-    return e->scope->instead(e->scope->context, n->a->text, value, n->text);
+        if (str_eq(e->scope->locals[i].name, owner->text)) return NULL;
+    return e->scope->instead(e->scope->context, owner->text, value, member);
 }
 
 static enum code eval_member(struct eval *e, const struct node *n, struct json *out)
@@ -335,14 +344,17 @@ static enum code eval_member(struct eval *e, const struct node *n, struct json *
                           STR_ARG(n->a->text.len ? n->a->text : STR("this")));
     }
     if (n->kind == NODE_MEMBER) {
+        key = json_string(n->text);
         rc = value_member(e, &value, n->text, out);
-        const struct json *other = !rc && out->type == TEMPLATE_UNDEFINED ? instead(e, n, &value) : NULL;
-        if (other) *out = *other;
-        return rc;
+    } else {
+        rc = eval_node(e, n->b, &key);
+        e->at = n->at;
+        if (!rc) rc = value_item(e, &value, &key, out);
     }
-    rc = eval_node(e, n->b, &key);
-    e->at = n->at;
-    return rc ? rc : value_item(e, &value, &key, out);
+    bool missing = !rc && out->type == TEMPLATE_UNDEFINED && key.type == JSON_STRING;
+    const struct json *other = missing ? instead(e, n, &value, key.text) : NULL;
+    if (other) *out = *other;
+    return rc;
 }
 
 static enum code eval_slice(struct eval *e, const struct node *n, struct json *out)

@@ -99,7 +99,7 @@ static enum code fetch_value(struct reading *r, const struct moment *m, struct j
     *out = m->value;
     if (!m->has_blob) return OK;
     enum code rc = store_blob(r->store, &m->blob, r->story->arena, &bytes, r->err);
-    return rc ? rc : json_parse(bytes, NULL, r->story->arena, out, r->err);
+    return rc ? rc : json_parse(bytes, &json_limits_result, r->story->arena, out, r->err);
 }
 
 static enum code take_step(struct reading *r, const struct moment *m)

@@ -1,0 +1,126 @@
+#!/usr/bin/env bash
+# What authors of playbooks do by habit: large results, results of SQL and HTTP under the names they are used to, scripts that end themselves.
+. "$(dirname "$0")/postgres_lib.sh"
+store=(--store "sqlite:runs.db")
+command -v python3 >/dev/null || { echo 'skip all: python3 is not installed'; exit 0; }
+
+book() { printf 'apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: %s, path: %s}\n' "$1" "${2:-$1}"; cat; }
+# runs NAME [ARGS]: NAME.yaml to the end, under the id NAME
+runs() { local name=$1; shift; cairn_is 0 run "$name.yaml" "${store[@]}" --run-id "$name" --progress none "$@"; }
+# result RUN STEP: what the step gave
+result() { "$CAIRN" events "$1" "${store[@]}" -o jsonl | jq -c "select(.event_type==\"step.done\" and .entity_id==\"$2\").payload.outcome.result" | tail -n 1; }
+
+# More than strangers may send (8 MiB, 100,000 values, texts of 1 MiB) is no more than a query gives.
+test_large_results_are_kept_and_read_whole_NX_2u() {
+    book large >large.yaml <<'YAML'
+workflow:
+  - step: start
+    tool: {kind: python, code: 'result = {"rows": [{c: i for c in "abcdefgh"} for i in range(15000)], "count": 15000}'}
+    set: {ctx.rows: "{{ start.rows }}"}
+    next: {arcs: [{step: text, when: "{{ start.rows | length == 15000 }}"}]}
+  - step: text
+    tool: {kind: python, code: 'result = {"blob": "y" * 9_000_000, "size": 9_000_000}'}
+    next: {arcs: [{step: use}]}
+  - step: use
+    tool:
+      - name: get
+        kind: artifact
+        action: get
+        result_ref: "{{ text._ref }}"
+      - name: sum
+        kind: python
+        input: {a: "{{ start.rows }}", b: "{{ ctx.rows }}", c: "{{ text.blob }}", d: "{{ get.data.blob | length }}", e: "{{ start.rows | sum(attribute='a') }}"}
+        code: 'result = [len(a), len(b), len(c), d, e]'
+YAML
+    runs large
+    equal "$(result large use)" '[15000,15000,9000000,9000000,112492500]'
+    book deep >deep.yaml <<'YAML'
+workflow:
+  - step: start
+    tool: {kind: python, code: 'result = "y" * 40_000_000'}
+YAML
+    cairn_is 10 run deep.yaml "${store[@]}" --run-id deep --progress none
+    "$CAIRN" events deep "${store[@]}" -o jsonl | jq -r 'select(.event_type=="step.failed").payload.error|.code,.message' >told
+    grep -q '^PAYLOAD_TOO_LARGE$' told && grep -q 'larger than 32 MiB' told || fail "it says: $(cat told)"
+    intact
+}
+
+test_results_of_loops_have_the_names_that_playbooks_use_C_47() {
+    book items >items.yaml <<'YAML'
+workflow:
+  - step: each
+    loop: {in: [3, 4], iterator: n}
+    tool: {kind: sqlite, database: ":memory:", command: "SELECT {{ iter.n }} AS n"}
+    next: end
+  - step: end
+    tool:
+      kind: python
+      input: {a: "{{ each.results[1].rows[0].n }}", b: "{{ each.results[0].data.command_0.row_count }}", c: "{{ each['results'] | length }}"}
+      code: result = input_data
+    next: by_item
+  - step: by_item
+    tool: {kind: python, input: {a: "{{ end['data']['a'] }}", b: "{{ end['nothing'] is defined }}"}, code: result = input_data}
+YAML
+    runs items
+    equal "$(result items end)" '{"a":4,"b":1,"c":2}'
+    equal "$(result items by_item)" '{"a":4,"b":false}'
+}
+
+test_a_program_that_ends_itself_well_has_its_result() {
+    book exits >exits.yaml <<'YAML'
+workflow:
+  - step: start
+    tool:
+      - {name: well, kind: python, code: "import sys\nresult = {'n': 1}\nsys.exit(0)"}
+      - name: badly
+        kind: python
+        code: "import sys\nresult = {'n': 2}\nsys.exit(3)"
+        spec: {policy: {rules: [{when: "{{ output.status == 'error' }}", then: {do: continue, set: {ctx.code: "{{ output.error.code }}"}}}]}}
+      - {name: told, kind: python, input: {well: "{{ well.n }}", code: "{{ ctx.code }}"}, code: result = input_data}
+YAML
+    runs exits
+    equal "$(result exits start)" '{"code":"EXIT_NONZERO","well":1}'
+}
+
+test_rows_are_put_over_those_with_the_same_key() {
+    book rows >rows.yaml <<'YAML'
+workflow:
+  - step: start
+    tool:
+      - {name: make, kind: sqlite, database: t.db, commands: ["CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT)", "INSERT INTO t VALUES (1, 'a'), (2, 'b')"]}
+      - name: over
+        kind: transfer
+        source: {rows: [{id: 2, name: B}, {id: 3, name: C}]}
+        target: {tool: sqlite, database: t.db, table: t, mode: upsert, key: id}
+      - name: strange
+        kind: transfer
+        source: {rows: [{id: 4, name: D}]}
+        target: {tool: sqlite, database: t.db, table: t, mode: sideways}
+        spec: {policy: {rules: [{when: "{{ output.error.code == 'MODE_UNKNOWN' }}", then: {do: continue}}, {else: {do: fail}}]}}
+      - name: without
+        kind: transfer
+        source: {rows: [{id: 4, name: D}]}
+        target: {tool: sqlite, database: t.db, table: t, mode: merge}
+        spec: {policy: {rules: [{when: "{{ output.error.code == 'KEY_MISSING' }}", then: {do: continue}}, {else: {do: fail}}]}}
+      - {name: all, kind: sqlite, database: t.db, query: "SELECT group_concat(name, '') AS names FROM (SELECT name FROM t ORDER BY id)"}
+YAML
+    runs rows
+    equal "$(result rows start | jq -r '.command_0.rows[0].names')" aBC
+}
+
+test_what_postgres_says_besides_is_the_log_of_the_task() {
+    postgres_up
+    store=(--store "sqlite:runs.db")
+    printf 'pg: {type: postgres, data: {db_host: "%s", db_user: app, db_name: postgres}}\n' "$pg_dir" >credentials.yaml
+    book notice >notice.yaml <<'YAML'
+workflow:
+  - step: start
+    tool: {kind: postgres, auth: pg, command: "DROP TABLE IF EXISTS not_here; DO $$ BEGIN RAISE WARNING 'look here'; END $$"}
+YAML
+    runs notice --credentials credentials.yaml
+    equal "$(cat err)" '' 'what cairn run says'
+    "$CAIRN" logs notice "${store[@]}" >log
+    grep -q 'NOTICE: table "not_here" does not exist, skipping' log && grep -q 'WARNING: look here' log || fail "the log is: $(cat log)"
+}
+
+run_tests "$@"
