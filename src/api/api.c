@@ -190,6 +190,12 @@ void api_handle(void *context, struct net_exchange *exchange)
             call_problem(ask->call, 404, "NOT_FOUND", "there is nothing at this path");
         return;
     }
+    if ((route->flags & ROUTE_MAKES) && service_draining(api->service)) {
+        ask->call->answer.retryable = true;
+        ask->call->answer.retry_after_ms = 1000;
+        call_problem(ask->call, 503, "SHUTTING_DOWN", "the service is stopping: no new runs");
+        return;
+    }
     if (!query_fits(ask)) return;
     if ((route->flags & (ROUTE_BODY | ROUTE_JSON)) && !read_body(ask)) return;
     if (route_takes(route, STR("fields")) && !fields_read(ask)) return;

@@ -33,6 +33,7 @@ struct serving {
     struct service_settings *settings; // of config
     bool tls;
     int interrupts, reloads;
+    int64_t drain_s;
     int64_t watchdog_ms, watched_ms; // 0: nobody watches
 };
 
@@ -66,7 +67,15 @@ static void watch(struct serving *serving)
     os_notify("WATCHDOG=1");
 }
 
-// Net thread. The first signal stops taking requests and lets steps finish; the second cuts them off.
+static void begin_to_stop(struct serving *serving)
+{
+    os_notify("STOPPING=1\nSTATUS=steps that run may finish");
+    say(serving,
+        cli_format(serving->cli, "stopping; steps that run may finish within %llds", (long long)serving->drain_s));
+    service_drain(serving->service, serving->drain_s * 1000);
+}
+
+// Net thread. The first signal lets steps finish, and takes what workers have to say about theirs; the second cuts them off.
 static void tick(void *context)
 {
     struct serving *serving = context;
@@ -77,10 +86,11 @@ static void tick(void *context)
         reload(serving);
     }
     watch(serving);
-    if (count == serving->interrupts && !service_failed(serving->service, &err)) return;
+    if (count > 0 && serving->interrupts == 0) begin_to_stop(serving);
+    if (count > 1 && serving->interrupts < 2) service_drain(serving->service, 0);
     serving->interrupts = count;
-    if (serving->service) remote_drain(service_remote(serving->service));
-    net_stop(serving->server);
+    if (service_failed(serving->service, &err) || (count > 0 && service_drained(serving->service)))
+        net_stop(serving->server);
 }
 
 static void on_request(void *context, struct net_exchange *exchange)
@@ -154,7 +164,7 @@ static const struct tool_confinement *confine_as_far_as_possible(struct cli *cli
 }
 
 // Flags over [serve] of the config files.
-static int read_settings(struct serving *serving, int64_t *drain_s)
+static int read_settings(struct serving *serving)
 {
     struct cli *cli = serving->cli;
     struct service_settings *settings = serving->settings = &serving->config.settings;
@@ -162,7 +172,8 @@ static int read_settings(struct serving *serving, int64_t *drain_s)
     if (!serve_config_read(cli, &serving->config)) return cli_nomem(cli);
     int code = serve_config_report(cli, &serving->config);
     int64_t drain = settings->drain_ms < 0 ? 30 : settings->drain_ms / 1000;
-    if (!code && !args_int(&cli->args, FLAG_DRAIN, 0, 86400, drain, &cli->arena, drain_s)) code = cli_usage(cli);
+    if (!code && !args_int(&cli->args, FLAG_DRAIN, 0, 86400, drain, &cli->arena, &serving->drain_s))
+        code = cli_usage(cli);
     int64_t runs = 0;
     if (!code && !args_int(&cli->args, FLAG_MAX_RUNS, 0, 1000000, settings->runs_max, &cli->arena, &runs))
         code = cli_usage(cli);
@@ -288,9 +299,9 @@ static int open_all(struct serving *serving)
     return EXIT_OK;
 }
 
-static void close_all(struct serving *serving, int64_t drain_ms)
+static void close_all(struct serving *serving)
 {
-    if (serving->service) service_stop(serving->service, drain_ms);
+    if (serving->service) service_stop(serving->service);
     api_stop(serving->api);
     if (serving->server) net_close(serving->server);
     api_close(serving->api);
@@ -301,10 +312,9 @@ static void close_all(struct serving *serving, int64_t drain_ms)
 int command_serve(struct cli *cli)
 {
     struct serving serving = {.cli = cli, .watchdog_ms = os_watchdog_ms()};
-    int64_t drain = 0;
     const char *url;
     int code = session_url(cli, &url);
-    if (!code) code = read_settings(&serving, &drain);
+    if (!code) code = read_settings(&serving);
     if (code) return code;
     serving.settings->store = str_from(url);
     if (os_log_is_json() && !cli->quiet) os_log_level(LOG_INFO);
@@ -317,11 +327,9 @@ int command_serve(struct cli *cli)
     if (!code) {
         tell_where(&serving);
         net_run(serving.server);
-        os_notify("STOPPING=1\nSTATUS=steps that run may finish");
-        say(&serving, cli_format(cli, "stopping; steps that run may finish within %llds", (long long)drain));
     }
     struct error err = {0};
     if (serving.service && service_failed(serving.service, &err)) code = cli_error(cli, &err);
-    close_all(&serving, drain * 1000);
+    close_all(&serving);
     return code;
 }

@@ -63,7 +63,7 @@ struct service_health service_health(struct service *service)
     health.stored_ms = now - get(&service->pulse.stored_ms);
     health.refused = __atomic_load_n(&service->pulse.refused, __ATOMIC_RELAXED);
     pthread_mutex_lock(&service->mutex);
-    health.stopping = service->stopping;
+    health.stopping = service->stopping || service->draining;
     health.failed = service->failed != OK;
     health.waiting = service->posted_count;
     pthread_mutex_unlock(&service->mutex);

@@ -176,6 +176,8 @@ struct service {
     struct call *posted, **posted_last;
     size_t posted_count;
     size_t posted_starts; // of these: that make runs. Atomic too, for service_is_full
+    bool draining,
+        drained; // no new runs, and nothing new is given to tools; drained: nothing is in flight, or the time is over
     bool stopping;
     int64_t stop_at_ms; // monotonic
     enum code failed;

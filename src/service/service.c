@@ -145,12 +145,16 @@ static enum code look_into_inbox(struct service *service, int64_t mono_ms, struc
 static bool should_end(struct service *service, int64_t mono_ms)
 {
     pthread_mutex_lock(&service->mutex);
-    bool stopping = service->stopping;
+    bool stopping = service->stopping, draining = service->draining;
     int64_t at = service->stop_at_ms;
     pthread_mutex_unlock(&service->mutex);
-    if (!stopping) return false;
+    if (!draining) return stopping;
     engine_hold(service->engine); // nothing new is given to tools
-    return mono_ms >= at || engine_activity(service->engine).in_flight == 0;
+    bool drained = mono_ms >= at || engine_activity(service->engine).in_flight == 0;
+    pthread_mutex_lock(&service->mutex);
+    service->drained = drained;
+    pthread_mutex_unlock(&service->mutex);
+    return stopping;
 }
 
 static enum code serve(struct service *service, struct error *err)
@@ -166,7 +170,7 @@ static enum code serve(struct service *service, struct error *err)
         if (!rc) rc = members_tick(service, now.mono_ms, err);
         if (!rc && service->audit.broken) rc = (*err = service->audit.why).code;
         if (rc) return rc;
-        admission_turned(service, now.mono_ms);
+        if (!service_draining(service)) admission_turned(service, now.mono_ms);
         alerts_flush(service);
         if (worked) sinks_moved(service);
         if ((worked || asked) && service->hooks.turned) service->hooks.turned(service->hooks.context);
@@ -415,7 +419,33 @@ enum code service_open(const struct service_settings *settings, const struct ser
     return OK;
 }
 
-void service_stop(struct service *service, int64_t drain_ms)
+void service_drain(struct service *service, int64_t drain_ms)
+{
+    if (service->remote) remote_drain(service->remote);
+    pthread_mutex_lock(&service->mutex);
+    service->draining = true;
+    service->stop_at_ms = os_now().mono_ms + drain_ms;
+    pthread_mutex_unlock(&service->mutex);
+    if (service->running) engine_wake(service->engine);
+}
+
+bool service_draining(struct service *service)
+{
+    pthread_mutex_lock(&service->mutex);
+    bool draining = service->draining;
+    pthread_mutex_unlock(&service->mutex);
+    return draining;
+}
+
+bool service_drained(struct service *service)
+{
+    pthread_mutex_lock(&service->mutex);
+    bool drained = service->drained;
+    pthread_mutex_unlock(&service->mutex);
+    return drained;
+}
+
+void service_stop(struct service *service)
 {
     otlp_close(service);
     projecting_end(service);
@@ -423,7 +453,6 @@ void service_stop(struct service *service, int64_t drain_ms)
     sinks_close(service); // while their last cursors can still be stored
     pthread_mutex_lock(&service->mutex);
     service->stopping = true;
-    service->stop_at_ms = os_now().mono_ms + drain_ms;
     pthread_mutex_unlock(&service->mutex);
     if (service->running) {
         engine_wake(service->engine);
@@ -437,7 +466,7 @@ void service_stop(struct service *service, int64_t drain_ms)
 void service_close(struct service *service)
 {
     if (!service) return;
-    service_stop(service, 0);
+    service_stop(service);
     if (service->remote) remote_mute(service->remote);
     toolset_close(service->toolset);
     if (service->engine) engine_close(service->engine);

@@ -82,9 +82,14 @@ struct service_hooks {
 // Opens store and engine, takes up every run that has not ended, starts the threads.
 enum code service_open(const struct service_settings *settings, const struct service_hooks *hooks, struct service **out,
                        struct error *err) MUST_CHECK;
-// No new calls; what runs may finish for `drain_ms`, then it is cut off as by a crash. The rest of the calls is refused: when
-// this returns every call has been answered, and none is answered later.
-void service_stop(struct service *service, int64_t drain_ms);
+// No new runs, and nothing new is started; what runs may finish for `drain_ms`, counted from now, wherever it runs: all other calls are
+// taken. Where there are other engines they get what does not wait for it. Any thread; may be said again.
+void service_drain(struct service *service, int64_t drain_ms);
+bool service_draining(struct service *service);
+bool service_drained(struct service *service); // nothing runs any more, or the time is over
+// No new calls; what still runs is cut off as by a crash. The rest of the calls is refused: when this returns every call has been
+// answered, and none is answered later.
+void service_stop(struct service *service);
 void service_close(struct service *service);
 // Why the engine ended by itself (a disk that failed), OK while it has not.
 enum code service_failed(struct service *service, struct error *err);

@@ -40,6 +40,36 @@ test_worker_executes_what_the_server_orders_and_drains() {
     intact
 }
 
+test_a_service_that_stops_takes_the_results_of_its_workers() {
+    site 30s
+    stop_serving
+    serve --route '*=default' --lease 30s --drain 60
+    worker w1
+    start r1 "$(shell a "touch $PWD/up; while [ ! -e $PWD/go ]; do sleep 0.05; done; echo x >>$PWD/ran")"
+    wait_for test -e up
+    kill -TERM "$server"
+    wait_for eval 'ask GET /readyz && [ "$status" = 503 ]'
+    ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a true)")}" && answers 503 && code_is SHUTTING_DOWN && has head 'Retry-After: 1'
+    ask GET /v1/runs/r1/status && equal "$(jq -r .status body)" RUNNING
+    touch go
+    wait "$server" || fail "the server ended with $?: $(tail -n 3 serve.err)"
+    equal "$(cat ran)" x 'what was done'
+    "$CAIRN" events r1 "${store[@]}" -o json >events.json
+    equal "$(jq -r '.[].eventType' events.json | grep -cx 'StepCompleted\|RunCompleted')" 2 'stored before it ended'
+    ! grep -q StepRedispatched events.json || fail 'it was done twice'
+}
+
+test_a_second_signal_cuts_off_what_still_runs() {
+    store
+    serve --drain 3600
+    start r1 "$(shell a "touch $PWD/up; sleep 600")"
+    wait_for test -e up
+    kill -TERM "$server"
+    wait_for grep -q stopping serve.err
+    kill -TERM "$server"
+    wait "$server" || fail "the server ended with $?"
+}
+
 # A result beside the log is read through the server, by the lease of the task that wants it.
 test_worker_reads_stored_results_by_reference_NX_2q_and_only_with_a_lease() {
     site 30s
