@@ -33,25 +33,26 @@ test_pause_and_resume_from_another_process_twice() {
     intact
 }
 test_draining_shows_how_many_steps_are_in_flight() {
-    echo '{"planId":"d","planVersion":"1","steps":[{"stepId":"a","kind":"shell","with":{"command":"sleep 1.2"},"dependsOn":[]},{"stepId":"b","kind":"shell","with":{"command":"sleep 1.2"},"dependsOn":[]},{"stepId":"c","kind":"noop","dependsOn":["a","b"]}]}' >d.json
+    echo '{"planId":"d","planVersion":"1","steps":[{"stepId":"a","kind":"shell","with":{"command":"until [ -e go ]; do sleep 0.02; done"},"dependsOn":[]},{"stepId":"b","kind":"shell","with":{"command":"until [ -e go ]; do sleep 0.02; done"},"dependsOn":[]},{"stepId":"c","kind":"noop","dependsOn":["a","b"]}]}' >d.json
     start d.json --run-id d-1
     wait_for step_is d-1 b RUNNING
     cairn_is 0 pause d-1 "${store[@]}"
     cairn_is 0 get d-1 "${store[@]}"; has out 'DRAINING: 2 steps in flight'
     cairn_is 0 ls "${store[@]}" -o json; equal "$(jq -r '.[0].substatus' out)" DRAINING
-    wait_for step_is d-1 b SUCCESS
+    touch go
+    wait_for step_is d-1 a SUCCESS; wait_for step_is d-1 b SUCCESS
     cairn_is 0 get d-1 "${store[@]}"; hasnt out DRAINING
     cairn_is 0 resume d-1 "${store[@]}"; ends 0
 }
 test_pause_of_a_paused_run_is_rejected() {
-    slow_plan 0.4
+    slow_plan 0.4; sed -i 's/sleep 0.4/until [ -e go ]; do sleep 0.02; done/' slow.json
     start slow.json --run-id s-1
     wait_for step_is s-1 a RUNNING
     cairn_is 0 pause s-1 "${store[@]}"
     cairn_is 6 pause s-1 "${store[@]}"; has err 'RUN_ALREADY_PAUSED'
     cairn_is 0 resume s-1 "${store[@]}"
     cairn_is 6 resume s-1 "${store[@]}"; has err 'RUN_NOT_PAUSED'
-    ends 0
+    touch go; ends 0
     cairn_is 6 pause s-1 "${store[@]}"; has err 'RUN_TERMINAL'
     cairn_is 5 pause nosuch "${store[@]}"
     intact
