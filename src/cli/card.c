@@ -63,9 +63,7 @@ enum look look_of_step(const struct step_view *step)
 
 enum look look_in_run(const struct run_view *view, const struct step_view *step)
 {
-    enum look look = look_of_step(step);
-    bool stopped = look == LOOK_FAILED && view->status == RUN_STATUS_CANCELLED && str_is(step->fault.code, "CANCELLED");
-    return stopped ? LOOK_CANCELLED : look_at_end(look, view->status);
+    return look_at_end(look_of_step(step), str_is(step->fault.code, "CANCELLED"), view->status);
 }
 
 static void add_duration(struct buf *out, const char *before, int64_t ms)
@@ -232,9 +230,9 @@ static void write_detail(struct buf *out, struct str detail)
 static void write_cause(struct buf *out, const struct term *term, const struct run_view *view)
 {
     if (view->status != RUN_STATUS_FAILED) return;
-    card_label(out, term, "failed at");
+    card_label(out, term, view->failed_step.len ? "failed at" : "failed");
     text_safe(out, view->failed_step);
-    buf_text(out, ": ");
+    buf_text(out, view->failed_step.len ? ": " : "");
     fault_line(out, &view->fault);
     buf_byte(out, '\n');
     const struct step_view *step = view_step(view, view->failed_step);

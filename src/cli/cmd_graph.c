@@ -45,7 +45,8 @@ static bool mark_step(void *context, uint32_t step, struct graph_mark *out)
 {
     const struct marks *marks = context;
     const struct step_view *view = find_view(marks, step);
-    enum look look = view ? look_in_run(&marks->card->view, view) : look_at_end(LOOK_WAITING, marks->card->view.status);
+    enum look look =
+        view ? look_in_run(&marks->card->view, view) : look_at_end(LOOK_WAITING, false, marks->card->view.status);
     *out = (struct graph_mark){.glyph = look_glyph(look, marks->utf8), .word = look_word(look), .note = STR("")};
     if (marks->color) out->paint = tone_code(look_tone(look));
     if (view) out->note = note_of(marks->cli, view, look);

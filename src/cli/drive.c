@@ -70,8 +70,8 @@ static void keep_cause(struct drive *drive, struct driven *driven, const struct 
     if (run->status == RUN_STATUS_CANCELLED)
         driven->cause = str_from(cli_format(drive->cli, "%.*s", STR_ARG(run->cancel_reason)));
     else if (run->status == RUN_STATUS_FAILED)
-        driven->cause =
-            str_from(cli_format(drive->cli, "%.*s: %.*s", STR_ARG(run->failed_step), STR_ARG(run->fault.code)));
+        driven->cause = str_from(cli_format(drive->cli, "%.*s%s%.*s", STR_ARG(run->failed_step),
+                                            run->failed_step.len ? ": " : "", STR_ARG(run->fault.code)));
 }
 
 static void on_event(void *context, const struct engine_event *event)

@@ -130,10 +130,11 @@ enum tone look_tone(enum look look)
     return looks[look].tone;
 }
 
-enum look look_at_end(enum look look, enum run_status status)
+enum look look_at_end(enum look look, bool stopped, enum run_status status)
 {
     if (!run_status_terminal(status)) return look;
     bool cancelled = status == RUN_STATUS_CANCELLED;
+    if (look == LOOK_FAILED && stopped && cancelled) return LOOK_CANCELLED;
     if (look == LOOK_HELD) return LOOK_FAILED;
     if (look == LOOK_DELAYED) return cancelled ? LOOK_CANCELLED : LOOK_FAILED;
     if (look == LOOK_WAITING) return cancelled ? LOOK_CANCELLED : LOOK_NOT_RUN;

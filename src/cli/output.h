@@ -47,7 +47,8 @@ enum tone look_tone(enum look look);
 struct str short_id(struct str run);
 enum look look_of_run(enum run_status status);
 // What became of a step that the end of its run found in this state: nothing waits or is tried again any more.
-enum look look_at_end(enum look look, enum run_status status);
+// `stopped`: its failure was that it was cancelled.
+enum look look_at_end(enum look look, bool stopped, enum run_status status);
 int look_width(enum run_status status); // of the words of the steps of a run, with a blank behind
 // "✓ COMPLETED", coloured.
 void look_run(struct buf *out, const struct term *term, enum run_status status);

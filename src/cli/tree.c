@@ -114,7 +114,7 @@ static enum look look_of_node(enum step_kind kind, uint8_t state)
 static void sync_row(struct row *row, const struct run *run, uint32_t at)
 {
     const struct run_step *step = &run->steps[at];
-    row->look = look_at_end(look_of_node(row->kind, step->state), run->status);
+    row->look = look_at_end(look_of_node(row->kind, step->state), row->stopped, run->status);
     row->attempt = step->logical;
     row->iteration = step->iteration;
     // Of the first attempt, as everywhere: what people wait for is the step.
@@ -213,11 +213,11 @@ void tree_event(struct tree *tree, const struct engine_event *event)
     }
     if (!flow) return;
     const struct moment *m = event->moment;
+    struct str inside;
+    uint32_t at = m->step.len ? map_get(&flow->index, str_cut(m->step, '[', &inside)) : MAP_NONE;
+    if (at != MAP_NONE && inside.len == 0) flow->rows[at].stopped = str_is(m->fault.code, "CANCELLED");
     sync_flow(flow, event->state);
     if (run_status_terminal(flow->status)) sync_rows(flow, event->state);
-    if (m->step.len == 0) return;
-    struct str inside;
-    uint32_t at = map_get(&flow->index, str_cut(m->step, '[', &inside));
     if (at == MAP_NONE) return;
     struct row *row = &flow->rows[at];
     sync_row(row, event->state, at);
@@ -226,7 +226,8 @@ void tree_event(struct tree *tree, const struct engine_event *event)
         if (text && m->fault.code.len == 0) keep_text(tree, text->output, m->step);
         return;
     }
-    if (row->look == LOOK_DONE || row->look == LOOK_FAILED || row->look == LOOK_SKIPPED || row->look == LOOK_HELD)
+    if (row->look == LOOK_DONE || row->look == LOOK_FAILED || row->look == LOOK_SKIPPED || row->look == LOOK_HELD ||
+        row->look == LOOK_CANCELLED)
         row->ended_ms = m->at_ms;
     note_moment(tree, row, m);
 }

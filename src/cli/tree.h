@@ -17,6 +17,7 @@ struct row {
     struct str id;
     enum look look;
     enum step_kind kind;
+    bool stopped; // its last failure was that it was cancelled
     uint32_t attempt, attempt_max;
     uint32_t iteration, iteration_max; // playbooks: of its visits, without a limit
     struct loop_counts loop;           // playbooks; total 0 = none

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { BAR_SIZE = 10, REDRAW_MS = 100, STATE_WIDTH = 11, TIME_WIDTH = 8, ID_WIDTH_MIN = 8 };
+enum { BAR_SIZE = 10, REDRAW_MS = 100, STATE_WIDTH = 11, TIME_WIDTH = 8, ID_WIDTH_MIN = 8, ID_WIDTH_FAIR = 16 };
 
 // ---- which lines
 #define PRIORITY_DONE 4
@@ -150,16 +150,18 @@ static void write_note(struct tree *tree, const struct flow *flow, const struct 
     case LOOK_PAUSED:
     case LOOK_CANCELLED:
     case LOOK_NOT_RUN:
-        buf_printf(out, "  %s", text ? text->note : "");
+        if (!row->stopped || row->look != LOOK_CANCELLED) buf_printf(out, "  %s", text ? text->note : "");
         break;
     }
 }
 
-// Narrow terminals get short names, so that the time and the reason still fit.
+// Narrow terminals get short names, so that the time and the reason still fit: half of what is left is for the reason.
 static size_t id_width(const struct tree *tree, const struct flow *flow, uint32_t depth)
 {
     size_t around = 2 + 2 * (size_t)depth + STATE_WIDTH + TIME_WIDTH + 1, columns = tree->term->columns;
     size_t room = columns > around + ID_WIDTH_MIN ? columns - around : ID_WIDTH_MIN;
+    size_t half = room / 2 < ID_WIDTH_FAIR ? ID_WIDTH_FAIR : room / 2;
+    if (room > half) room = half;
     return flow->id_width < room ? flow->id_width : room;
 }
 
@@ -191,13 +193,13 @@ void tree_write_row(struct tree *tree, const struct flow *flow, uint32_t index, 
     write_note(tree, flow, row, now_ms);
 }
 
-static void write_head(struct tree *tree, const struct flow *flow)
+static void write_head_of(struct tree *tree, const struct flow *flow, struct str run)
 {
     const struct term *term = tree->term;
     struct buf *out = &tree->work;
     buf_text(out, "run ");
     tone_begin(out, term, TONE_BOLD);
-    text_safe(out, flow->run);
+    text_safe(out, run);
     tone_end(out, term, TONE_BOLD);
     buf_text(out, "  ");
     text_safe(out, flow->name);
@@ -209,8 +211,17 @@ static void write_head(struct tree *tree, const struct flow *flow)
     if (flow->substatus[0]) buf_printf(out, " (%s)", flow->substatus);
 }
 
+// Where the whole id leaves no room for the status, the first characters of it, which name the run as well.
+static void write_head(struct tree *tree, const struct flow *flow)
+{
+    write_head_of(tree, flow, flow->run);
+    if (text_width(buf_str(&tree->work)) < tree->term->columns) return;
+    buf_clear(&tree->work);
+    write_head_of(tree, flow, short_id(flow->run));
+}
+
 struct totals {
-    uint32_t all, done, failed, skipped, running, waiting;
+    uint32_t all, done, failed, skipped, running, waiting, cancelled, idle;
     int64_t started_ms, ended_ms;
 };
 
@@ -228,6 +239,8 @@ static struct totals count_rows(const struct tree *tree)
             t.skipped += look == LOOK_SKIPPED;
             t.running += look == LOOK_RUNNING || look == LOOK_DELAYED;
             t.waiting += look == LOOK_WAITING || look == LOOK_APPROVAL;
+            t.cancelled += look == LOOK_CANCELLED;
+            t.idle += look == LOOK_NOT_RUN;
         }
         if (t.started_ms == 0 || (flow->started_ms && flow->started_ms < t.started_ms)) t.started_ms = flow->started_ms;
         open = open || flow->ended_ms == 0;
@@ -250,7 +263,8 @@ static void write_foot(struct tree *tree, size_t hidden, int64_t now_ms)
     const struct {
         uint32_t count;
         const char *word;
-    } parts[] = {{t.failed, "failed"}, {t.running, "running"}, {t.waiting, "waiting"}, {t.skipped, "skipped"}};
+    } parts[] = {{t.failed, "failed"},   {t.running, "running"},     {t.waiting, "waiting"},
+                 {t.skipped, "skipped"}, {t.cancelled, "cancelled"}, {t.idle, "not run"}};
     for (size_t i = 0; i < ARRAY_COUNT(parts); i++)
         if (parts[i].count) buf_printf(out, " %s %u %s", dot, parts[i].count, parts[i].word);
     if (hidden > 0) buf_printf(out, " %s %zu not shown", dot, hidden);

@@ -159,6 +159,9 @@ struct fault {
     int32_t exit_code;
 };
 
+// Why a run failed, in one line: "failed at STEP: CODE MESSAGE"; without a step "failed: CODE MESSAGE".
+void failure_told(struct buf *out, struct str step, const struct fault *fault);
+
 struct run_counts {
     uint32_t total, completed, failed, skipped;
 };

@@ -103,9 +103,10 @@ extern const struct table start_in_camel, start_in_snake, counts_table;
     }
 
 struct derived {
-    struct str type;   // the word; in the ledger the moment's name
-    struct str by;     // emitter; empty when it is the one that the contract names
-    struct str reason; // skip reason in the vocabulary's words
+    struct str type;                // the word; in the ledger the moment's name
+    struct str by;                  // emitter; empty when it is the one that the contract names
+    struct str reason;              // skip reason in the vocabulary's words
+    struct str cause, expr, detail; // node workflows: of a skip
     struct str engine_run_ref;
     struct str plan_uri;
     // Playbooks: words and ids of the envelope

@@ -156,6 +156,12 @@ bool run_status_terminal(enum run_status status)
     return status == RUN_STATUS_COMPLETED || status == RUN_STATUS_FAILED || status == RUN_STATUS_CANCELLED;
 }
 
+void failure_told(struct buf *out, struct str step, const struct fault *fault)
+{
+    buf_printf(out, "failed%s%.*s: %.*s %.*s", step.len ? " at " : "", STR_ARG(step), STR_ARG(fault->code),
+               STR_ARG(fault->message));
+}
+
 const char *step_status_name(enum step_status status)
 {
     INVARIANT(status >= STEP_STATUS_PENDING && status <= STEP_STATUS_SKIPPED);

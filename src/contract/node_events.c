@@ -2,6 +2,8 @@
 // A node_started with engine_attempt >= 2 is a node begun again after a crash: StepRedispatched in the other words.
 #include "contract/internal.h"
 
+#include <string.h>
+
 static const struct field record_fields[] = {
     DERIVED_FIELD("event_type", FIELD_STR, type, ALWAYS | REQUIRED),
     DERIVED_FIELD("payload", FIELD_JSON, payload, ALWAYS | REQUIRED),
@@ -109,19 +111,22 @@ static const struct field node_failed_fields[] = {
     ENGINE_FIELD(ALWAYS), ERROR_FIELD, EVENT_ID_FIELD,        NODE_FIELD,
 };
 
-// `detail` is the condition (expr) or the states of the parents (detail); the other one is absent.
-#define NODE_SKIPPED_FIELDS(detail_first, expr_then)                                                                   \
-    ACTOR_FIELD, AT_FIELD, ATTEMPT_FIELD(ALWAYS), BY_FIELD, detail_first ENGINE_FIELD(ALWAYS), EVENT_ID_FIELD,         \
-        expr_then NODE_FIELD, DERIVED_FIELD("reason", FIELD_STR, reason, ALWAYS), SIGNAL_FIELD,
-#define COMMA ,
-
 static const struct field node_skipped_fields[] = {
-    NODE_SKIPPED_FIELDS(MOMENT_FIELD("detail", FIELD_STR, detail, 0) COMMA, )};
-static const struct field node_skipped_by_condition_fields[] = {
-    NODE_SKIPPED_FIELDS(, MOMENT_FIELD("expr", FIELD_STR, detail, 0) COMMA)};
+    ACTOR_FIELD,
+    AT_FIELD,
+    ATTEMPT_FIELD(ALWAYS),
+    BY_FIELD,
+    DERIVED_FIELD("cause", FIELD_STR, cause, 0),
+    DERIVED_FIELD("detail", FIELD_STR, detail, 0),
+    ENGINE_FIELD(ALWAYS),
+    EVENT_ID_FIELD,
+    DERIVED_FIELD("expr", FIELD_STR, expr, 0),
+    NODE_FIELD,
+    DERIVED_FIELD("reason", FIELD_STR, reason, ALWAYS),
+    SIGNAL_FIELD,
+};
 
 static const struct table record_table = TABLE(record_fields);
-static const struct table skipped_by_condition = TABLE(node_skipped_by_condition_fields);
 
 static const struct table payloads[MOMENT_COUNT] = {
     [MOMENT_RUN_STARTED] = TABLE_WITH(workflow_started_fields, &start_in_snake),
@@ -136,32 +141,62 @@ static const struct table payloads[MOMENT_COUNT] = {
 };
 
 struct skip_reason {
-    const char *code, *word;
+    const char *code, *word, *cause;
     bool condition;
 };
 
+// The vocabulary has one word for rules that do not pass; whether a failure was behind it is the cause. The last row is
+// how earlier versions wrote that: only read.
 static const struct skip_reason skip_reasons[] = {
-    {SKIP_TRIGGER_RULE, "trigger_rule", false},
-    {SKIP_CONDITION_FALSE, "when_condition", true},
-    {SKIP_CONDITION_BROKEN, "when_condition_parse_error", true},
-    {SKIP_DEPENDENCY_FAILED, "dependency_failed", false},
-    {SKIP_OPERATOR, "operator_skip", false},
+    {SKIP_TRIGGER_RULE, "trigger_rule", "", false},
+    {SKIP_DEPENDENCY_FAILED, "trigger_rule", "dependency_failed", false},
+    {SKIP_CONDITION_FALSE, "when_condition", "", true},
+    {SKIP_CONDITION_BROKEN, "when_condition_parse_error", "", true},
+    {SKIP_OPERATOR, "operator_skip", "", false},
+    {SKIP_DEPENDENCY_FAILED, "dependency_failed", "", false},
 };
 
-static const struct skip_reason *reason_by_code(struct str code)
+#define VALUES_FOLLOW " with "
+
+// Length of the condition in "CONDITION with VALUES"; in a condition that could be read the words stand in quotes at most.
+static size_t condition_len(struct str told)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(skip_reasons); i++) {
-        if (str_is(code, skip_reasons[i].code)) return &skip_reasons[i];
+    const struct str mark = STR(VALUES_FOLLOW);
+    bool quoted = false;
+    for (size_t i = 0; i + mark.len <= told.len; i++) {
+        if (told.ptr[i] == '\'') quoted = !quoted;
+        if (!quoted && str_eq(str_slice(told, i, i + mark.len), mark)) return i;
     }
-    return NULL;
+    return told.len;
 }
 
-static const struct skip_reason *reason_by_word(struct str word)
+static void skip_written(const struct moment *moment, struct derived *out)
 {
-    for (size_t i = 0; i < ARRAY_COUNT(skip_reasons); i++) {
-        if (str_is(word, skip_reasons[i].word)) return &skip_reasons[i];
-    }
-    return NULL;
+    const struct skip_reason *reason = NULL;
+    for (size_t i = 0; !reason && i < ARRAY_COUNT(skip_reasons); i++)
+        if (str_is(moment->reason, skip_reasons[i].code)) reason = &skip_reasons[i];
+    out->reason = reason ? str_from(reason->word) : moment->reason;
+    out->cause = reason ? str_from(reason->cause) : STR("");
+    out->detail = moment->detail;
+    if (!reason || !reason->condition) return;
+    bool read = !str_is(moment->reason, SKIP_CONDITION_BROKEN);
+    size_t len = read ? condition_len(moment->detail) : moment->detail.len;
+    out->expr = str_slice(moment->detail, 0, len);
+    out->detail =
+        len < moment->detail.len ? str_slice(moment->detail, len + strlen(VALUES_FOLLOW), moment->detail.len) : STR("");
+}
+
+static enum code skip_read(const struct derived *derived, struct arena *arena, struct moment *out, struct error *err)
+{
+    out->reason = derived->reason;
+    for (size_t i = 0; i < ARRAY_COUNT(skip_reasons); i++)
+        if (str_is(derived->reason, skip_reasons[i].word) && str_is(derived->cause, skip_reasons[i].cause))
+            out->reason = str_from(skip_reasons[i].code);
+    out->detail = derived->expr.len ? derived->expr : derived->detail;
+    if (derived->expr.len == 0 || derived->detail.len == 0) return OK;
+    const struct str parts[] = {derived->expr, STR(VALUES_FOLLOW), derived->detail};
+    out->detail = contract_join(arena, parts, ARRAY_COUNT(parts));
+    return out->detail.ptr ? OK : record_no_memory(err);
 }
 
 static enum code build(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,
@@ -172,11 +207,7 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
     if (moment->kind == MOMENT_RUN_STARTED && !moment->start) return start_missing(err);
     struct derived derived = {.type = str_from(moment_word(moment->kind, VOCABULARY_NODES)), .key = *key};
     if (moment->by && moment->by != moment_emitter(moment->kind)) derived.by = str_from(emitter_name(moment->by));
-    if (moment->kind == MOMENT_STEP_SKIPPED) {
-        const struct skip_reason *reason = reason_by_code(moment->reason);
-        derived.reason = reason ? str_from(reason->word) : moment->reason;
-        if (reason && reason->condition) payload = &skipped_by_condition;
-    }
+    if (moment->kind == MOMENT_STEP_SKIPPED) skip_written(moment, &derived);
     const struct facts_in facts = facts_of(ids, moment, seal, &derived);
     enum code rc = fields_encode(payload, &facts, arena, &derived.payload, err);
     if (rc) return rc;
@@ -189,12 +220,6 @@ static enum moment_kind kind_of(struct str type, const struct json *payload)
     if (kind == MOMENT_STEP_STARTED && json_integer(json_get(payload, STR("engine_attempt")), 1) >= 2)
         return MOMENT_STEP_REDISPATCHED;
     return kind;
-}
-
-static const struct table *payload_table(enum moment_kind kind, const struct json *payload)
-{
-    if (kind == MOMENT_STEP_SKIPPED && json_get(payload, STR("expr"))) return &skipped_by_condition;
-    return &payloads[kind];
 }
 
 static enum code read(const struct json *record, struct arena *arena, struct moment *out, struct seal *seal,
@@ -212,10 +237,10 @@ static enum code read(const struct json *record, struct arena *arena, struct mom
     }
     if (out->kind == MOMENT_RUN_STARTED) rc = facts_start(&facts, arena, out, err);
     out->at_ms = seal->persisted_ms; // until the payload says otherwise
-    if (!rc) rc = fields_decode(payload_table(out->kind, &derived.payload), &derived.payload, &facts, err);
+    if (!rc) rc = fields_decode(&payloads[out->kind], &derived.payload, &facts, err);
     if (rc) return rc;
-    const struct skip_reason *reason = reason_by_word(derived.reason);
-    if (out->kind == MOMENT_STEP_SKIPPED) out->reason = reason ? str_from(reason->code) : derived.reason;
+    if (out->kind == MOMENT_STEP_SKIPPED) rc = skip_read(&derived, arena, out, err);
+    if (rc) return rc;
     out->by = emitter_told(derived.by, out->kind);
     return OK;
 }
@@ -223,7 +248,6 @@ static enum code read(const struct json *record, struct arena *arena, struct mom
 static void verify(void)
 {
     table_verify(&record_table);
-    table_verify(&skipped_by_condition);
     payloads_verify(VOCABULARY_NODES, payloads);
 }
 

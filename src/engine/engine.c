@@ -341,9 +341,8 @@ void engine_summary(const struct run *run, struct run_summary *out)
     buf_init(&cause, 4096);
     if (run->status == RUN_STATUS_CANCELLED || run->cancelling)
         buf_add(&cause, run->cancel_reason);
-    else if (run->failed_step.len > 0 && run->status != RUN_STATUS_COMPLETED) // a held step may have been helped
-        buf_printf(&cause, "failed at %.*s: %.*s %.*s", STR_ARG(run->failed_step), STR_ARG(run->fault.code),
-                   STR_ARG(run->fault.message));
+    else if (run->fault.code.len > 0 && run->status != RUN_STATUS_COMPLETED) // a held step may have been helped
+        failure_told(&cause, run->failed_step, &run->fault);
     size_t len = cause.len < sizeof(out->cause) ? cause.len : sizeof(out->cause) - 1;
     while (len > 0 && len < cause.len && ((unsigned char)cause.ptr[len] & 0xC0) == 0x80)
         len--; // never half a character

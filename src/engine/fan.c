@@ -146,7 +146,8 @@ static enum code slot_ended(struct engine *engine, struct fan *fan, struct slot 
         if (child->failed_step.len > 0)
             buf_printf(&text, "%.*s: %.*s", STR_ARG(child->failed_step), STR_ARG(child->fault.message));
         else
-            buf_text(&text, cancelled ? "the child run was cancelled" : "the child run failed");
+            buf_printf(&text, "the child run %s%s%.*s", cancelled ? "was cancelled" : "failed",
+                       child->fault.message.len ? ": " : "", STR_ARG(child->fault.message));
         enum code rc = slot_failed(fan, slot, cancelled ? STR("cancelled") : STR("failed"), buf_str(&text), err);
         buf_release(&text);
         return rc;

@@ -81,6 +81,8 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
             bool below = why.len < child->fault.message.len;
             buf_printf(&text, " at %.*s%s: %.*s", STR_ARG(child->failed_step), below ? ", in a run below it" : "",
                        STR_ARG(why));
+        } else if (child->fault.message.len > 0) {
+            buf_printf(&text, ": %.*s", STR_ARG(child->fault.message));
         }
         struct fault fault = {.code = cancelled ? STR("CHILD_CANCELLED") : STR("CHILD_FAILED"),
                               .message = buf_str(&text),

@@ -503,7 +503,7 @@ static enum code fold_run_moment(struct run *run, const struct moment *m, struct
     case MOMENT_RUN_FAILED:
         run->status = RUN_STATUS_FAILED;
         run->ended_ms = m->at_ms;
-        return OK;
+        return keep_root_cause(run, m, err); // of a run that no step has failed
     case MOMENT_RUN_CANCELLED:
         run->status = RUN_STATUS_CANCELLED;
         run->ended_ms = m->at_ms;

@@ -35,9 +35,13 @@ static void judge_status(struct judge *j)
     struct trial_fault *fault = fault_at(j, status, STR("status"));
     fault->expected = status->text;
     fault->got = str_from(got);
-    if (run->failed_step.len)
-        fault->more = trial_format(j->arena, "failed at %.*s: %.*s %.*s", STR_ARG(run->failed_step),
-                                   STR_ARG(run->fault.code), STR_ARG(run->fault.message));
+    if (run->fault.code.len) {
+        struct buf why;
+        buf_init(&why, 1 << 16);
+        failure_told(&why, run->failed_step, &run->fault);
+        fault->more = arena_copy(j->arena, buf_str(&why));
+        buf_release(&why);
+    }
     for (size_t i = 0; !run->ended && i < j->story->step_count; i++) {
         const struct story_step *step = &j->story->steps[i];
         if (step->status == STEP_STATUS_RUNNING && step->step && step->step->kind == STEP_APPROVAL)

@@ -77,8 +77,7 @@ static void tell(const struct run_view *view, struct str substatus, struct buf *
             buf_add(out, view->pause_reason);
         break;
     case RUN_STATUS_FAILED:
-        buf_printf(out, "failed at %.*s: %.*s %.*s", STR_ARG(view->failed_step), STR_ARG(view->fault.code),
-                   STR_ARG(view->fault.message));
+        failure_told(out, view->failed_step, &view->fault);
         break;
     case RUN_STATUS_CANCELLED:
         buf_add(out, view->cancel_reason);

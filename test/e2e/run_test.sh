@@ -15,6 +15,17 @@ test_exit_code_follows_the_end() {
     cairn_is 13 run gate.json "${store[@]}" --exit-on-wait; has err 'WAITING_APPROVAL'
     intact
 }
+test_a_run_in_which_all_was_skipped_says_so_everywhere() {
+    printf 'name: kid\ninputs: {go: 0}\nnodes:\n  - {id: a, noop: true, when: "$INPUTS.go == 1"}\n' >kid.yaml
+    printf 'name: dad\nnodes:\n  - {id: c, workflow: kid.yaml}\n  - {id: f, workflow: kid.yaml, fan_out: {items: [1]}}\n' >dad.yaml
+    cairn_is 10 run kid.yaml "${store[@]}" --run-id kid-1; has_line err '^failed  *NO_STEP_COMPLETED: every step was skipped'
+    cairn_is 0 get kid-1 "${store[@]}" -o json; equal "$(jq -r .message out)" 'failed: NO_STEP_COMPLETED every step was skipped'
+    cairn_is 0 ls "${store[@]}" -o json; equal "$(jq -r '.[0].cause' out)" 'failed: NO_STEP_COMPLETED every step was skipped'
+    cairn_is 10 run dad.yaml "${store[@]}" --progress none -o json
+    equal "$(jq -r '.steps[0].error.message' out | sed 's/[^ ]*[.]c[.]1 //')" 'child run failed: every step was skipped'
+    equal "$(jq -r '.steps[1].result[0].error' out)" 'the child run failed: every step was skipped'
+    intact
+}
 test_stdout_is_only_data() {
     plan ok '{"stepId":"a","kind":"echo","with":{"message":"hi"}}'
     for p in plain tree none; do cairn_is 0 run ok.json "${store[@]}" --progress $p; empty out; done

@@ -97,6 +97,21 @@ test_tree_fits_into_40_and_into_200_columns() {
         tmux -S "$PWD/tmux" kill-server; wait
     done
 }
+test_tree_shows_what_was_cancelled_and_fits_names_reasons_and_status_into_60_columns() {
+    cat >stop.yaml <<'Y'
+name: stop
+nodes:
+  - {id: broken-for-a-reason-that-one-would-like-to-read, bash: "echo no more room >&2; exit 3"}
+  - {id: slow, bash: "sleep 60"}
+  - {id: gate, approval: "go?"}
+  - {id: last, bash: "true", depends_on: [slow]}
+Y
+    open_screen 60x16 "$CAIRN" run stop.yaml "${store[@]}"
+    see '✗ failed   broken-for-a-reaso'; see 'running  slow'; see 'exit 3: no more'
+    press C-c; see 'pausing'; press C-c; see 'exit=11'; shot
+    grep -Eq '^run [0-9a-f]{8}  stop @ [0-9a-f]{12}  ■ CANCELLED$' shot || fail "no status: $(cat shot)"
+    equal "$(grep -c '^  ■ cancelled' shot)" 3; has shot '0/4 done · 1 failed · 3 cancelled'
+}
 test_tree_of_2000_steps_shows_what_matters_on_20_lines() {
     python3 - >wide.json <<'P'
 import json

@@ -199,23 +199,72 @@ static void node_failed_records_the_error_and_counts_attempts_EL_2h_C_66(void)
     CHECK_INT(json_integer(json_key(&payload, "attempts"), 0), 3);
 }
 
+// The moment that a node_skipped record with this payload is read as.
+static struct moment skip_read_back(const struct json *payload)
+{
+    struct json record = record_of(
+        VOCABULARY_NODES, (struct moment){.kind = MOMENT_STEP_SKIPPED, .step = STR("x"), .reason = STR(SKIP_OPERATOR)});
+    record = with_member(&record, "payload", *payload);
+    struct buf text;
+    struct moment moment;
+    struct seal seal;
+    buf_init(&text, 1 << 16);
+    json_write(&text, &record);
+    struct str kept = arena_copy(&arena, buf_str(&text));
+    CHECK_OK(contract_decode(VOCABULARY_NODES, kept, &arena, &moment, &seal, NULL, &err), &err);
+    buf_release(&text);
+    return moment;
+}
+
 static void node_skipped_says_why_EL_2i_C_25(void)
 {
     static const struct {
-        const char *code, *word;
-    } reasons[] = {
-        {SKIP_TRIGGER_RULE, "trigger_rule"},
-        {SKIP_CONDITION_FALSE, "when_condition"},
-        {SKIP_DEPENDENCY_FAILED, "dependency_failed"},
-        {SKIP_CONDITION_BROKEN, "when_condition_parse_error"},
-        {SKIP_OPERATOR, "operator_skip"},
+        const char *code, *told;                  // the moment
+        const char *word, *cause, *expr, *detail; // the record
+    } cases[] = {
+        {SKIP_TRIGGER_RULE, "all_success: 1 skipped", "trigger_rule", "", "", "all_success: 1 skipped"},
+        {SKIP_DEPENDENCY_FAILED, "1 failed", "trigger_rule", "dependency_failed", "", "1 failed"},
+        {SKIP_OPERATOR, "not now", "operator_skip", "", "", "not now"},
+        {SKIP_CONDITION_BROKEN, "come with me with = ''", "when_condition_parse_error", "", "come with me with = ''",
+         ""},
+        {SKIP_CONDITION_FALSE, "$a.output == 1", "when_condition", "", "$a.output == 1", ""},
+        {SKIP_CONDITION_FALSE, "$a.output == 'b' with $a.output = 'it's with ''", "when_condition", "",
+         "$a.output == 'b'", "$a.output = 'it's with ''"},
+        {SKIP_CONDITION_FALSE, "$a.output == ' with ' || $b.n > 3 with $a.output = '', $b.n = '2'", "when_condition",
+         "", "$a.output == ' with ' || $b.n > 3", "$a.output = '', $b.n = '2'"},
     };
-    for (size_t i = 0; i < ARRAY_COUNT(reasons); i++) {
-        struct json payload = payload_of((struct moment){
-            .kind = MOMENT_STEP_SKIPPED, .step = STR("x"), .reason = str_from(reasons[i].code), .detail = STR("why")});
-        check_member(&payload, "reason", str_from(reasons[i].word));
-        check_member(&payload, strstr(reasons[i].word, "when") ? "expr" : "detail", STR("why"));
+    for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+        struct json payload = payload_of((struct moment){.kind = MOMENT_STEP_SKIPPED,
+                                                         .step = STR("x"),
+                                                         .reason = str_from(cases[i].code),
+                                                         .detail = str_from(cases[i].told)});
+        check_member(&payload, "reason", str_from(cases[i].word));
+        CHECK_STR(json_text(json_key(&payload, "cause")), str_from(cases[i].cause));
+        CHECK_STR(json_text(json_key(&payload, "expr")), str_from(cases[i].expr));
+        CHECK_STR(json_text(json_key(&payload, "detail")), str_from(cases[i].detail));
+        struct moment back = skip_read_back(&payload);
+        CHECK_STR(back.reason, str_from(cases[i].code));
+        CHECK_STR(back.detail, str_from(cases[i].told));
     }
+}
+
+static void node_skipped_of_earlier_versions_is_read(void)
+{
+    struct json payload = payload_of((struct moment){.kind = MOMENT_STEP_SKIPPED,
+                                                     .step = STR("x"),
+                                                     .reason = STR(SKIP_DEPENDENCY_FAILED),
+                                                     .detail = STR("1 failed")});
+    payload = with_member(&payload, "cause", (struct json){0});
+    payload = with_member(&payload, "reason", json_string(STR("dependency_failed")));
+    struct moment back = skip_read_back(&payload);
+    CHECK_STR(back.reason, STR(SKIP_DEPENDENCY_FAILED));
+    CHECK_STR(back.detail, STR("1 failed"));
+    payload = with_member(&payload, "detail", (struct json){0});
+    payload = with_member(&payload, "reason", json_string(STR("when_condition")));
+    payload = with_member(&payload, "expr", json_string(STR("$a.output == 1 with $a.output = '2'")));
+    back = skip_read_back(&payload);
+    CHECK_STR(back.reason, STR(SKIP_CONDITION_FALSE));
+    CHECK_STR(back.detail, STR("$a.output == 1 with $a.output = '2'"));
 }
 
 // ---- showing
@@ -298,6 +347,7 @@ int main(int argc, char **argv)
         TEST(node_completed_records_the_output_EL_2g),
         TEST(node_failed_records_the_error_and_counts_attempts_EL_2h_C_66),
         TEST(node_skipped_says_why_EL_2i_C_25),
+        TEST(node_skipped_of_earlier_versions_is_read),
         TEST(one_moment_is_shown_in_the_words_of_another_contract_C_52),
         TEST(statuses_have_these_names_RE_3h_ES_1_4b_C_31),
         TEST(names_of_moments_vocabularies_and_emitters_ES_1_2b_ES_1_2d),
