@@ -47,7 +47,7 @@ test:
 .PHONY: check asan tsan soak storm engines-storm fuzz tidy lint objects model canaries
 asan tsan:
 	@$(MAKE) -j2 V=$@ WERROR=1 programs
-	@CAIRN_TEST_SECONDS=300 tools/run-tests --quick build/$@
+	@tools/run-tests --quick build/$@
 tidy:
 	@tools/tidy build/test
 lint:

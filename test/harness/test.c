@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SECONDS_DEFAULT = 60, STATUS_FAILED = 1, STATUS_SKIPPED = 77 };
+enum { SECONDS_DEFAULT = 300, STATUS_FAILED = 1, STATUS_SKIPPED = 77 };
 
 enum verdict { PASSED = 1, FAILED, SKIPPED };
 

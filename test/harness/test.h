@@ -1,7 +1,7 @@
 // The test harness: a program is a table of tests; each runs in a forked child with a time limit; output is one line a
 // test ("ok NAME", "not ok NAME: why", "skip NAME: why") and a last line "# PROGRAM: N passed, N failed, N skipped".
 // Exit status is 0 only when nothing failed. Arguments are name filters (substring). $CAIRN_TEST_SECONDS replaces the time
-// limit of 60 s a test. What a test prints goes to stderr.
+// limit of 300 s a test. What a test prints goes to stderr.
 //
 //   static void retry_stops_after_limit_RE_5d(void) { CHECK(...); }
 //   int main(int argc, char **argv) {
