@@ -83,11 +83,16 @@ static bool is_blank(char c)
     return c == ' ' || c == '"' || c == '\'' || c == '/';
 }
 
-static size_t find_word(struct str text, const char *word)
+// Where the key stands, in YAML or JSON; not the same word in a comment or a description.
+static size_t find_key(struct str text, const char *key)
 {
-    size_t len = strlen(word);
-    for (size_t at = str_find(text, word[0], 0); at + len <= text.len; at = str_find(text, word[0], at + 1))
-        if (memcmp(text.ptr + at, word, len) == 0) return at;
+    size_t len = strlen(key);
+    for (size_t at = str_find(text, key[0], 0); at + len < text.len; at = str_find(text, key[0], at + 1)) {
+        size_t end = at + len;
+        if (memcmp(text.ptr + at, key, len) != 0 || (at > 0 && !strchr("\n\"'{,", text.ptr[at - 1]))) continue;
+        while (end < text.len && is_blank(text.ptr[end])) end++;
+        if (end < text.len && text.ptr[end] == ':') return at;
+    }
     return text.len;
 }
 
@@ -95,8 +100,8 @@ static size_t find_word(struct str text, const char *word)
 // the playbooks they run.
 static bool has_path(struct str text, struct str path)
 {
-    text = str_slice(text, find_word(text, "metadata"), text.len);
-    text = str_slice(text, 0, find_word(text, "workflow"));
+    text = str_slice(text, find_key(text, "metadata"), text.len);
+    text = str_slice(text, 0, find_key(text, "workflow"));
     for (size_t at = str_find(text, ':', 0); at < text.len; at = str_find(text, ':', at + 1)) {
         size_t key = at, value = at + 1;
         while (key > 0 && is_blank(text.ptr[key - 1])) key--;

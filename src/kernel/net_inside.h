@@ -126,6 +126,8 @@ struct net_view {
 bool net_iter(const struct net_view *view, struct json *out);
 extern const struct template_limits net_limits;
 struct template_scope net_scope(struct net_view *view); // `view` must outlive it
+// What templates see of a fault: {code, kind, message, retryable}. False: no memory.
+bool net_fault_value(const struct fault *fault, struct arena *arena, struct json *out) MUST_CHECK;
 enum code net_place_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
                           struct json *out, struct error *err) MUST_CHECK;
 // What rules and arcs see of an outcome: `result` under its other names too.

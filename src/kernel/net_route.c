@@ -258,10 +258,11 @@ static enum code end_loop(struct decide *d, uint32_t place)
     if (p->failures > 0 && !ns->best_effort) {
         struct fault fault = p->fault; // copied: folding moves what it points to
         struct str message = arena_copy(d->out->turn, fault.message), code = arena_copy(d->out->turn, fault.code);
+        struct str kind = arena_copy(d->out->turn, fault.category);
         if (!message.ptr || !code.ptr) return no_memory(d->err);
         fault.message = message;
         fault.code = code;
-        fault.category = (struct str){0};
+        fault.category = kind;
         return fail_place(d, place, &fault);
     }
     m = place_moment(d, MOMENT_STEP_COMPLETED, place);
@@ -348,10 +349,7 @@ static enum code arc_holds(struct decide *d, struct net_view *view, const struct
                   json_put(turn, event, STR("step"), json_string(d->run->program->steps[view->place].id)) &&
                   json_put(turn, event, STR("status"), json_string(p->failed ? STR("error") : STR("success")));
         if (ok && p->failed)
-            ok = json_object_with(turn, 3, &error) && json_put(turn, &error, STR("code"), json_string(p->fault.code)) &&
-                 json_put(turn, &error, STR("kind"), json_string(p->fault.category)) &&
-                 json_put(turn, &error, STR("message"), json_string(p->fault.message)) &&
-                 json_put(turn, event, STR("error"), error);
+            ok = net_fault_value(&p->fault, turn, &error) && json_put(turn, event, STR("error"), error);
         if (!ok) return no_memory(d->err);
         view->event = event;
         enum code rc = net_holds(view, &arc->when, out, d->err);

@@ -145,7 +145,22 @@ static enum code net_value_get(const struct run *run, const struct net_value *va
     return ok ? OK : no_memory(err);
 }
 
-// Of a loop: {results: [...], stats: {total, succeeded, failed}, count}.
+bool net_fault_value(const struct fault *fault, struct arena *arena, struct json *out)
+{
+    return json_object_with(arena, 4, out) && json_put(arena, out, STR("code"), json_string(fault->code)) &&
+           json_put(arena, out, STR("kind"), json_string(fault->category)) &&
+           json_put(arena, out, STR("message"), json_string(fault->message)) &&
+           json_put(arena, out, STR("retryable"), json_bool(fault->retryable));
+}
+
+static bool put_failure(const struct net_place *p, struct arena *arena, struct json *out)
+{
+    struct json error;
+    return net_fault_value(&p->fault, arena, &error) && json_put(arena, out, STR("error"), error) &&
+           json_put(arena, out, STR("status"), json_string(STR("error")));
+}
+
+// Of a loop: {results: [...], stats: {total, success, failed}, count}; of one that failed also {status, error}.
 static enum code loop_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
                             struct json *out, struct error *err)
 {
@@ -159,29 +174,16 @@ static enum code loop_value(const struct run *run, uint32_t place, const struct 
     }
     bool ok = json_object_with(arena, 4, &stats) && json_put(arena, &stats, STR("failed"), json_int(p->failures)) &&
               json_put(arena, &stats, STR("success"), json_int(p->done)) &&
-              json_put(arena, &stats, STR("total"), json_int(p->scheduled)) && json_object_with(arena, 3, out) &&
+              json_put(arena, &stats, STR("total"), json_int(p->scheduled)) && json_object_with(arena, 5, out) &&
               json_put(arena, out, STR("count"), json_int(p->scheduled)) &&
               json_put(arena, out, STR("results"), results) && json_put(arena, out, STR("stats"), stats);
-    return ok ? OK : no_memory(err);
-}
-
-static enum code fault_value(const struct fault *fault, struct arena *arena, struct json *out, struct error *err)
-{
-    bool ok = json_object_with(arena, 3, out) && json_put(arena, out, STR("code"), json_string(fault->code)) &&
-              json_put(arena, out, STR("kind"), json_string(fault->category)) &&
-              json_put(arena, out, STR("message"), json_string(fault->message));
-    return ok ? OK : no_memory(err);
+    return ok && (!p->failed || put_failure(p, arena, out)) ? OK : no_memory(err);
 }
 
 // Of a step whose failure an arc has taken further.
 static enum code failed_value(const struct net_place *p, struct arena *arena, struct json *out, struct error *err)
 {
-    struct json error;
-    enum code rc = fault_value(&p->fault, arena, &error, err);
-    if (rc) return rc;
-    bool ok = json_object_with(arena, 2, out) && json_put(arena, out, STR("error"), error) &&
-              json_put(arena, out, STR("status"), json_string(STR("error")));
-    return ok ? OK : no_memory(err);
+    return json_object_with(arena, 2, out) && put_failure(p, arena, out) ? OK : no_memory(err);
 }
 
 enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err)
@@ -303,16 +305,42 @@ enum code net_patches(struct net_view *view, const struct net_sets *sets, struct
 }
 
 // ---- names
+#define KEYCHAIN_WHOLE                                                                                                 \
+    "__entry__" // of the object that an entry is in templates: stands for all of it (task/keychain.c)
+
 static enum code keychain_mark(struct arena *arena, struct str name, struct str field, struct json *entry,
                                struct error *err)
 {
     if (json_get(entry, field)) return OK;
     struct buf text;
     buf_init(&text, 1024);
-    buf_printf(&text, "\x01keychain:%.*s.%.*s\x01", STR_ARG(name), STR_ARG(field));
+    bool whole = str_is(field, KEYCHAIN_WHOLE);
+    buf_printf(&text, "\x01keychain:%.*s%s%.*s\x01", STR_ARG(name), whole ? "" : ".", whole ? 0 : (int)field.len,
+               field.ptr);
     struct str mark = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
     buf_release(&text);
     return mark.ptr && json_put(arena, entry, field, json_string(mark)) ? OK : no_memory(err);
+}
+
+// Credentials and answers of token endpoints have fields that only those know who execute tasks.
+static const struct json *keychain_field(const struct net_view *view, const struct json *entry, struct str field)
+{
+    static const char *const known[] = {"static", "bearer", "env", "file", "secret_manager"};
+    struct str whole = json_text(json_key(entry, KEYCHAIN_WHOLE)), prefix = STR("\x01keychain:");
+    const struct json *entries = &net_of_run(view->run)->keychain;
+    if (whole.len <= prefix.len + 1) return NULL;
+    struct str name = str_slice(whole, prefix.len, whole.len - 1);
+    for (uint32_t i = 0; json_is(entries, JSON_ARRAY) && i < entries->count; i++) {
+        const struct json *one = &entries->items[i];
+        if (!str_eq(json_text(json_key(one, "name")), name)) continue;
+        bool closed = json_is(json_key(one, "map"), JSON_OBJECT);
+        for (size_t k = 0; k < ARRAY_COUNT(known); k++) closed |= str_is(json_text(json_key(one, "kind")), known[k]);
+        struct json *made = closed ? NULL : ARENA_NEW(view->arena, struct json);
+        if (!made) return NULL;
+        *made = json_object();
+        return keychain_mark(view->arena, name, field, made, NULL) ? NULL : &made->members[0].value;
+    }
+    return NULL;
 }
 
 // Marks instead of values: whoever executes the task puts the secrets in their places.
@@ -330,6 +358,7 @@ static enum code keychain(const struct net_view *view, struct json *out, struct 
             rc = keychain_mark(view->arena, name, map->members[k].key, &entry, err);
         for (size_t k = 0; !rc && k < ARRAY_COUNT(fields); k++)
             rc = keychain_mark(view->arena, name, str_from(fields[k]), &entry, err);
+        if (!rc) rc = keychain_mark(view->arena, name, STR(KEYCHAIN_WHOLE), &entry, err);
         if (rc) return rc;
         if (!json_put(view->arena, &made, name, entry)) return no_memory(err);
     }
@@ -386,8 +415,7 @@ static enum code outcome_value(const struct net_view *view, struct json *out, st
     bool ok = json_object_with(arena, 4, &made);
     enum code rc = OK;
     if (p->failed) {
-        rc = fault_value(&p->fault, arena, &part, err);
-        ok = ok && !rc && json_put(arena, &made, STR("error"), part);
+        ok = ok && net_fault_value(&p->fault, arena, &part) && json_put(arena, &made, STR("error"), part);
     } else {
         rc = net_place_value(view->run, view->place, view->env, arena, &part, err);
         const struct json *ref = rc ? NULL : json_key(&part, "_ref");
@@ -488,6 +516,7 @@ static bool is_result(const struct net_view *view, struct str name)
 // body, have what is missing.
 static const struct json *instead(void *context, struct str name, const struct json *value, struct str member)
 {
+    if (str_is(name, "keychain")) return keychain_field(context, value, member);
     const struct json *first = json_key(value, "command_0"), *found = NULL;
     const struct json *body =
         json_key(value, "status_code") && json_key(value, "headers") ? json_key(value, "data") : NULL;

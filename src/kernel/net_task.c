@@ -555,7 +555,7 @@ static enum code judge_task(struct decide *d, uint32_t index, const struct json 
     static const struct fault twice = {
         .code = STR_INIT("ctx_conflict"),
         .message = STR_INIT("another iteration of the parallel loop has set the same variable of ctx to another value"),
-        .category = STR_INIT("validation")};
+        .category = STR_INIT("ctx_conflict")};
     struct fault wrong = clash ? twice : kernel_template_fault(d->out->turn, &local);
     return refuse(v, &wrong);
 }

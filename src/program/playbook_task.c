@@ -400,6 +400,35 @@ static void read_child(struct playbook *pb, struct net_task *task)
         (struct child_wanted){task, path, task->path_rendered ? CHILD_MAYBE : CHILD_LATER};
 }
 
+// What a tool cannot do without. It may never be asked for, so that this is no mistake before it is.
+static void read_needs(struct playbook *pb, const struct net_task *task)
+{
+    static const struct {
+        const char *kind, *told, *any[8];
+    } needs[] = {
+        {"http", "url", {"url"}},
+        {"python", "code or script", {"code", "script"}},
+        {"shell", "cmds", {"cmds", "cmd", "command", "commands"}},
+        {"postgres", "command", {"command", "script", "command_b64", "commands_b64", "queries", "statements"}},
+        {"sqlite", "command", {"command", "script", "command_b64", "commands_b64", "queries", "statements"}},
+        {"duckdb", "command", {"command", "script", "command_b64", "commands_b64", "queries", "statements"}},
+        {"transfer", "source", {"source"}},
+        {"transfer", "target", {"target"}},
+    };
+    struct reader *r = pb->r;
+    struct place at = {task->line, task->column, 1};
+    const struct json *with = task->with ? template_tree_source(task->with) : NULL;
+    for (size_t i = 0; with && i < ARRAY_COUNT(needs); i++) {
+        bool has = !str_is(task->kind, needs[i].kind);
+        for (size_t k = 0; !has && k < ARRAY_COUNT(needs[i].any) && needs[i].any[k]; k++)
+            has = json_key(with, needs[i].any[k]) != NULL;
+        if (has) continue;
+        struct diagnostic *d = WARNING(r, "E0204", at, "a task of kind %s needs %s: as it is it fails when it runs",
+                                       needs[i].kind, needs[i].told);
+        HINT(r, d, "is it indented as \"kind\" is? What a tool is told stands beside its kind, or under spec");
+    }
+}
+
 // The task's own policy, or the rules of what is around it; those have more than rules.
 static const struct json **read_layered_policy(struct playbook *pb, const struct layers *layers, size_t own,
                                                const struct task_site *site, struct net_task *task)
@@ -446,6 +475,7 @@ static const struct json **read_task(struct playbook *pb, const struct json *bod
     task->in_process = str_is(task->kind, "noop");
     read_with(pb, body, entry, site, task);
     read_child(pb, task);
+    read_needs(pb, task);
     const struct json *entry_spec = entry ? field(entry, "spec", NULL) : NULL;
     struct layers layers = {.count = 0};
     layer_add(&layers, body);

@@ -255,7 +255,7 @@ static bool mark_value(struct task_call *call, struct str mark, unsigned depth, 
     struct json object;
     if (!named_object(call, name, depth, &object)) return false;
     const struct json *found = field.len ? json_at(&object, field) : NULL;
-    if (!found && (!field.len || str_is(field, "token") || str_is(field, "value")))
+    if (!found && (!field.len || str_is(field, "token") || str_is(field, "access_token") || str_is(field, "value")))
         for (size_t i = 0; !found && i < ARRAY_COUNT(usual); i++) found = json_key(&object, usual[i]);
     if (!found && !field.len && object.count == 1) found = &object.members[0].value;
     if (!found) {
@@ -308,11 +308,20 @@ static bool holds_mark(const struct json *value)
     return false;
 }
 
+// The mark of a whole entry: the object around it is what a template saw of that entry (kernel/net_scope.c).
+static bool is_whole(struct str mark)
+{
+    return str_starts(mark, STR("\x01keychain:")) && str_find(mark, '.', 0) == mark.len &&
+           str_find(mark, '\x01', 1) == mark.len - 1;
+}
+
 static bool resolve(struct task_call *call, const struct json *value, unsigned depth, struct json *out)
 {
     *out = *value;
     if (!holds_mark(value)) return true;
     if (value->type == JSON_STRING) return resolve_text(call, value->text, depth, out);
+    struct str whole = json_is(value, JSON_OBJECT) ? json_text(json_key(value, "__entry__")) : (struct str){0};
+    if (is_whole(whole)) return named_object(call, str_slice(whole, 10, whole.len - 1), depth, out);
     bool object = value->type == JSON_OBJECT, good = true;
     *out = object ? json_object() : json_array();
     for (uint32_t i = 0; good && i < value->count; i++) {

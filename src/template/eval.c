@@ -312,11 +312,12 @@ static enum code eval_if(struct eval *e, const struct node *n, struct json *out)
     return OK;
 }
 
-// Whose member is asked for: `name` itself, or one of its results.
+// Whose member is asked for: `name` itself, one of its results, or an entry of the keychain.
 static const struct node *owner_of(const struct node *n)
 {
     bool one = n->kind == NODE_ITEM && n->a->kind == NODE_MEMBER && str_is(n->a->text, "results");
-    return one ? n->a->a : n;
+    bool entry = n->kind == NODE_MEMBER && n->a->kind == NODE_NAME && str_is(n->a->text, "keychain");
+    return one ? n->a->a : entry ? n->a : n;
 }
 
 static const struct json *instead(const struct eval *e, const struct node *n, const struct json *value,

@@ -123,4 +123,92 @@ YAML
     grep -q 'NOTICE: table "not_here" does not exist, skipping' log && grep -q 'WARNING: look here' log || fail "the log is: $(cat log)"
 }
 
+test_a_failed_loop_says_so_to_where_its_arc_leads_NX_2r() {
+    book failed >failed.yaml <<'YAML'
+workflow:
+  - step: each
+    loop: {in: [1, 2, 3], iterator: n}
+    tool: {kind: python, input: {n: "{{ n }}"}, code: "result = 6 // (n - 2)"}
+    next: {arcs: [{step: take, when: "{{ event.name == 'call.error' and not event.error.retryable }}"}]}
+  - step: take
+    tool: {kind: python, input: {s: "{{ each.status }}", e: "{{ each.error }}", r: "{{ each.results }}"}, code: result = input_data}
+YAML
+    runs failed
+    equal "$(result failed take)" \
+        '{"e":{"code":"ZeroDivisionError","kind":"transform","message":"integer division or modulo by zero","retryable":false},"r":[-6,null],"s":"error"}'
+    "$CAIRN" events failed "${store[@]}" -o jsonl | jq -r 'select(.event_type=="step.failed").payload.error.kind' >kind
+    equal "$(cat kind)" transform
+    book clash >clash.yaml <<'YAML'
+workflow:
+  - step: each
+    loop: {in: [1, 2], iterator: n, spec: {mode: parallel}}
+    tool: {kind: python, input: {n: "{{ n }}"}, code: result = n, set: {ctx.last: "{{ output.data }}"}}
+    next: {arcs: [{step: take, when: "{{ event.name == 'step.failed' and error.kind == 'ctx_conflict' }}"}]}
+  - {step: take, tool: {kind: noop}}
+YAML
+    runs clash
+}
+
+test_an_entry_of_the_keychain_may_be_passed_on_whole() {
+    printf 'box: {type: custom, data: {host: somewhere, port: 7}}\n' >credentials.yaml
+    book whole >whole.yaml <<'YAML'
+keychain:
+  - {name: pair, kind: static, map: {id: id-one, secret: word-two}}
+  - {name: card, kind: bearer, token: tok-three}
+  - {name: box, kind: custom_credential}
+workflow:
+  - step: start
+    tool:
+      - {name: a, kind: python, input: {p: "{{ keychain.pair }}"}, code: "result = [sorted(p), p['id'] == 'id' + '-one', p['secret']]"}
+      - {name: b, kind: python, input: {c: "{{ keychain.card }}", t: "{{ keychain.card.access_token }}"}, code: "result = [c['token'] == t, len(t)]"}
+      - {name: c, kind: python, input: {h: "{{ keychain.box.host }}", n: "{{ keychain.pair.nothing | default('none') }}"}, code: "result = [len(h), n]"}
+      - {name: all, kind: python, input: {a: "{{ a }}", b: "{{ b }}", c: "{{ c }}"}, code: result = input_data}
+YAML
+    runs whole --credentials credentials.yaml
+    equal "$(result whole start)" '{"a":[["id","secret"],true,"***"],"b":[true,9],"c":[9,"none"]}'
+    "$CAIRN" events whole "${store[@]}" -o jsonl >log
+    ! grep -qE 'word-two|tok-three|somewhere' log || fail 'a secret is in the log'
+}
+
+test_what_a_tool_cannot_do_without_is_told() {
+    book lacks >lacks.yaml <<'YAML'
+workflow:
+  - step: start
+    tool:
+      - {name: ask, kind: http, method: GET}
+      - {name: count, kind: postgres, auth: pg}
+      - {name: fine, kind: sqlite, query: SELECT 1}
+      - {name: also, kind: python, spec: {code: result = 1}}
+YAML
+    cairn_is 0 validate lacks.yaml
+    cat out err >told
+    equal "$(grep -c 'warning\[E0204\]' told)" 2 'warnings'
+    grep -q 'lacks.yaml:7:9: .*kind http needs url' told && grep -q 'lacks.yaml:8:9: .*kind postgres needs command' told || fail "it says: $(cat told)"
+}
+
+test_a_playbook_is_found_by_its_path_whatever_its_description_says() {
+    cat >child_of_mine.yaml <<'YAML'
+apiVersion: noetl.io/v2
+kind: Playbook
+metadata:
+  name: child
+  description: "a workflow: of its own"
+  path: scorer
+workflow:
+  - {step: start, tool: {kind: python, code: result = 5}}
+YAML
+    book caller >caller.yaml <<'YAML'
+workflow:
+  - {step: start, tool: {kind: playbook, path: scorer}}
+YAML
+    runs caller
+    equal "$(result caller start)" 5
+    book lost >lost.yaml <<'YAML'
+workflow:
+  - {step: start, tool: {kind: playbook, path: nobody}}
+YAML
+    cairn_is 0 validate lost.yaml
+    grep -q 'no playbook around has that metadata.path' out err || fail "it says: $(cat out err)"
+}
+
 run_tests "$@"
