@@ -5,7 +5,6 @@ import json, os, socket, subprocess, sys, tempfile, threading, time, urllib.erro
 
 server, pool = sys.argv[1].rstrip("/"), sys.argv[2] if len(sys.argv) > 2 else "default"
 name = f"py-{socket.gethostname()}-{os.getpid()}"
-
 def send(method, path, data):
     head = {"Authorization": "Bearer " + os.environ.get("CAIRN_TOKEN", ""), "Content-Type": "application/json"}
     try:
@@ -19,7 +18,8 @@ def call(path, **body):
     while True:  # a server that is away or busy comes back: the same is said again
         try:
             status, text = send("POST", path, json.dumps({"worker": name, "pool": pool, **body}).encode())
-            if status < 500: return json.loads(text)
+            if status in (401, 403) and path == "poll": sys.exit(f"{name}: {json.loads(text).get('detail')}")
+            if status < 500 and status != 429: return json.loads(text)
         except OSError as error:
             print(f"{name}: {error}", file=sys.stderr)
         time.sleep(1)

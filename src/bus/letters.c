@@ -196,9 +196,12 @@ static enum code act(struct bus *bus, struct store *reader, const struct bus_let
     struct picking pick = {.arena = &arena, .which = which, .remove = remove, .ok = true};
     enum code rc = each_letter(reader, which->sink, (struct str){0}, &arena, pick_one, &pick, err);
     if (!rc && !pick.ok) rc = no_memory(err);
-    if (!rc && !pick.count) rc = error_set(err, E_NOT_FOUND, "there is no such dead letter");
+    if (!rc && !pick.count && which->id.len) rc = error_set(err, E_NOT_FOUND, "there is no such dead letter");
     if (!rc) *count = pick.count; // before `done` can be called
-    if (!rc) rc = give_elsewhere(sink, pick.notes, pick.count, false, done, context, err);
+    if (!rc && pick.count)
+        rc = give_elsewhere(sink, pick.notes, pick.count, false, done, context, err);
+    else if (!rc && done)
+        done(context, OK, NULL); // all of them, and there are none
     arena_release(&arena);
     return rc;
 }

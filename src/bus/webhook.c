@@ -1,5 +1,6 @@
 // A webhook: one POST an event, through the client that goes only where the policy allows. Nobody follows redirects.
 #include "bus/inside.h"
+#include "bus/object_wire.h"
 
 #include "auth/auth.h"
 
@@ -25,12 +26,22 @@ static void webhook_close(struct sink *sink)
 
 // ---- signatures
 
+// A secret as standardwebhooks.com writes it is base64 behind its prefix; any other is taken as it is.
+static struct str signing_key(struct str secret, struct arena *arena)
+{
+    struct str prefix = STR("whsec_");
+    if (!str_starts(secret, prefix)) return secret;
+    struct str key = object_from_base64(str_slice(secret, prefix.len, secret.len), arena);
+    return key.ptr && key.len > 0 ? key : secret;
+}
+
 static bool sign(struct sink *sink, struct message *message, const char *time, struct arena *arena, struct error *err)
 {
     struct str secret;
     char hex[SHA256_HEX + 1], text[SHA256_HEX + 64], base64[BASE64_SIZE];
     if (!sink_has_secret(&sink->config.signing)) return true;
     if (sink_secret(&sink->config.signing, arena, &secret, err)) return false;
+    secret = signing_key(secret, arena);
     struct buf signed_text;
     buf_init(&signed_text, 4096 + message->body.len);
     buf_printf(&signed_text, "%s.", time);

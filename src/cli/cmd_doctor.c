@@ -374,7 +374,8 @@ int command_doctor(struct cli *cli)
     size_t done = 0;
     int code = unknown_check(cli);
     if (code) return code;
-    if (session_open(&d.session, cli, STORE_READ)) d.problem_count++;
+    d.unopened = session_open(&d.session, cli, STORE_READ) != EXIT_OK;
+    d.problem_count += d.unopened;
     find_directory(&d);
     for (size_t i = 0; i < ARRAY_COUNT(checks); i++) {
         size_t before = d.problem_count;

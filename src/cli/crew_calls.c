@@ -378,7 +378,10 @@ void *crew_beat(void *context)
     struct kept *kept = calloc(REMOTE_BATCH_MAX, sizeof(*kept));
     struct buf body;
     buf_init(&body, 4 << 20);
-    if (link_open(lane, &link, &err) || !kept) crew_give_up(crew, E_NOMEM, "no link for heartbeats");
+    if (link_open(lane, &link, &err))
+        crew_give_up(crew, err.code, err.message);
+    else if (!kept)
+        crew_give_up(crew, E_NOMEM, "out of memory");
     for (bool go = link.link && kept; go;) {
         pthread_mutex_lock(&crew->mutex);
         go = !crew->stopping;

@@ -259,7 +259,10 @@ void *crew_send(void *context)
     struct piece *pieces = calloc(REMOTE_BATCH_MAX, sizeof(*pieces));
     struct buf body;
     buf_init(&body, (size_t)128 << 20);
-    if (link_open(lane, &link, &err) || !pieces) crew_give_up(crew, E_NOMEM, "no link for results");
+    if (link_open(lane, &link, &err))
+        crew_give_up(crew, err.code, err.message);
+    else if (!pieces)
+        crew_give_up(crew, E_NOMEM, "out of memory");
     while (link.link && pieces && wait_for_news(lane)) {
         size_t count = done_jobs(lane, jobs);
         bool sent = send_logs(&link, pieces, &body) && send_artifacts(&link, jobs, count);

@@ -7,6 +7,7 @@
 struct doctor {
     struct cli *cli;
     struct session session;
+    bool unopened;         // the store, or the server instead; why has been said
     const char *directory; // of the store; NULL = none (memory)
     struct json problems;
     const char *check;

@@ -248,6 +248,7 @@ void check_server(struct doctor *d)
     struct visit v = {.d = d};
     const char *url = d->session.remote ? d->session.url : d->session.url ? address_here(d) : NULL;
     if (!url) return;
+    if (d->unopened && d->session.remote) return; // it has been said why
     if (server_access(d->cli, url, d->session.url, &access)) {
         d->problem_count++;
         return;

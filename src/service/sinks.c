@@ -340,7 +340,7 @@ static void act(struct call *call, struct store *store)
         rc = bus_rewind(bus, store, letters->which.sink, &letters->place, acted, call, &err);
     pthread_rwlock_unlock(&service->bus_lock);
     if (rc == E_NOT_FOUND)
-        call_problem(call, 404, "NOT_FOUND", "there is no such thing here");
+        call_problem(call, 404, "NOT_FOUND", "%s", err.code ? err.message : "there are no sinks");
     else if (rc)
         call_failed(call, &err);
 }

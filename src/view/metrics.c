@@ -338,7 +338,7 @@ void metrics_write(const struct metrics *metrics, enum metrics_format format, st
         const struct series *order[METRIC_SERIES_MAX];
         enum metric metric = (enum metric)m;
         size_t count = sorted(&metrics->families[m], label_count(metric) > 0, order);
-        if (count > 0) write_head(out, metric, format);
+        write_head(out, metric, format); // also of one that has counted nothing yet: names do not come and go
         for (size_t i = 0; i < count; i++) {
             if (infos[m].kind == KIND_HISTOGRAM) {
                 write_histogram(out, metric, order[i]);

@@ -275,6 +275,13 @@ static bool read_step_status(struct reader *r, size_t at, struct query_value *va
     return false;
 }
 
+static bool read_owned(struct reader *r, size_t at, const struct query_value *value)
+{
+    if (same_word(value->text, "yes") || same_word(value->text, "no")) return true;
+    fail(r, at, value->text.len, "owned is yes or no");
+    return false;
+}
+
 // 2h, now-2h (ago), 2026-02-11 (that day, UTC), today, yesterday, 2026-02-11T17:00:00Z.
 static bool read_time(struct reader *r, size_t at, enum query_op op, struct query_value *value)
 {
@@ -351,7 +358,7 @@ static bool compile_value(struct reader *r, size_t at, const struct query_clause
     case TYPE_ANY:
         return read_any(r, at, clause->op, value);
     case TYPE_TEXT:
-        return true;
+        return clause->field != FIELD_OWNED || (clause->op != OP_EQ && clause->op != OP_NE) || read_owned(r, at, value);
     }
     return true;
 }

@@ -344,7 +344,9 @@ TOML
     lines=$(wc -l <events.jsonl)
     ask POST '/v1/outbox/copy:rewind' '{"position":0,"reason":"lost"}' && answers 200
     wait_for eval '[ "$(wc -l <events.jsonl)" -ge $((lines * 2)) ]'
-    ask POST '/v1/outbox/nobody:rewind' '{"position":0,"reason":"lost"}' && answers 404
+    ask POST '/v1/outbox/nobody:rewind' '{"position":0,"reason":"lost"}' && answers 404 && has body nobody
+    ask POST /v1/dlq:redrive '{"sink":"copy","reason":"none there"}' && answers 200 && equal "$(jq -c . body)" '{"count":0}'
+    ask POST /v1/dlq:redrive '{"sink":"nobody","reason":"none there"}' && answers 404 && has body nobody
     ask GET /v1/audit && has body dlq.replay && has body outbox.rewind && has body mended
     stop_serving
     printf '[[serve.sinks]]\nname = "copy"\ntype = "pigeon"\n' >cairn.toml
@@ -369,6 +371,8 @@ test_doctor_explains_a_broken_service() {
     cairn_is 0 doctor server --server "$url" --token-file store.db.token
     echo cairn_wrong >wrong
     cairn_is 1 doctor server --server "$url" --token-file wrong
+    HOME=/nowhere XDG_STATE_HOME=/nowhere "$CAIRN" doctor server --server "$url" 2>err && fail 'without a token'
+    equal "$(grep -c 'there is no token for' err)" 1 'said once'
     # another store, the same address
     printf '[serve]\nlisten = "127.0.0.1:%s"\n' "$port" >cairn.toml
     cairn_is 0 run --store "sqlite:$PWD/other.db" "$root/examples/hello.json"

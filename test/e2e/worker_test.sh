@@ -234,6 +234,10 @@ test_worker_without_a_credential_ends_and_says_why() {
 
 test_worker_in_python_speaks_the_protocol() {
     site 30s
+    # who is not let in says so and ends, and does not ask again and again
+    CAIRN_TOKEN=cairn_wrong timeout 20 python3 "$root/examples/worker.py" "$url" >py.out 2>py.err && fail 'it worked'
+    has py.err 'a token is needed'
+    cairn_is 2 worker --server ftp://nowhere --token-file /dev/null; has err "the scheme is not allowed"
     CAIRN_TOKEN=$worker_token python3 "$root/examples/worker.py" "$url" >py.out 2>py.err &
     workers=$!
     trap 'kill -9 $server $workers 2>/dev/null; wait 2>/dev/null' EXIT

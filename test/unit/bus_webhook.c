@@ -169,6 +169,29 @@ static struct digest hmac(const char *key, const char *text)
     return mac;
 }
 
+// As the libraries of standardwebhooks.com do it: what is behind whsec_ is the key in base64.
+static void secrets_of_standard_webhooks_are_decoded(void)
+{
+    struct bus_kit kit;
+    struct peer peer = {0};
+    char text[70000], want[200];
+    unsigned char base64[64];
+    setenv("HOOK_SECRET", "whsec_czNjcjN0", 1);
+    begin_with(&kit, SINK(",\"secret\":{\"env\":\"HOOK_SECRET\"}"));
+    bus_kit_run(&kit, "acme", "r1", 1);
+    BUS_WAIT(delivered(&kit, 3));
+    snprintf(peer.text, sizeof(peer.text), "%s", receiver.request);
+    peer.len = strlen(peer.text);
+    peer.head = (size_t)(strstr(peer.text, "\r\n\r\n") + 4 - peer.text);
+    snprintf(text, sizeof(text), "acme/r1:3.%.*s.%.*s", STR_ARG(peer_header(&peer, "webhook-timestamp")),
+             STR_ARG(peer_body(&peer)));
+    struct digest mac = hmac("s3cr3t", text);
+    EVP_EncodeBlock(base64, mac.b, SHA256_SIZE);
+    snprintf(want, sizeof(want), "v1,%s", (char *)base64);
+    CHECK_STR(peer_header(&peer, "webhook-signature"), str_from(want));
+    bus_kit_close(&kit);
+}
+
 static void events_are_signed_cloudevents(void)
 {
     struct bus_kit kit;
@@ -320,6 +343,9 @@ static void what_no_repetition_mends_is_a_dead_letter_at_once_and_can_be_dropped
         size_t count = 7;
         struct error err = {0};
         struct bus_letters none = {.sink = STR("hook")};
+        CHECK_OK(bus_drop(kit.bus, kit.store.store, &none, NULL, NULL, &count, &err), &err);
+        CHECK_INT(count, 0);
+        none.id = STR("hook/00000000000000000001");
         CHECK_INT(bus_drop(kit.bus, kit.store.store, &none, NULL, NULL, &count, &err), E_NOT_FOUND);
         bus_kit_close(&kit);
         char text[600];
@@ -472,6 +498,7 @@ int main(int argc, char **argv)
 {
     static const struct test tests[] = {
         TEST(events_are_signed_cloudevents),
+        TEST(secrets_of_standard_webhooks_are_decoded),
         TEST(after_n_failed_answers_an_event_is_a_dead_letter_with_an_alert_until_it_is_redriven_ES_4e_ES_4k_C_16),
         TEST(failures_raise_a_stored_count_and_success_moves_the_cursor_ES_4j),
         TEST(a_letter_and_the_move_past_it_are_stored_together_ES_4f),

@@ -53,7 +53,8 @@ static void counters_and_gauges_with_labels(void)
     metric_add(metrics, METRIC_QUEUE_DEPTH, &queue, -3);
     has("# TYPE cairn_queue_depth gauge");
     has("cairn_queue_depth{queue=\"default\"} 4");
-    has("cairn_events_total 0"); // without labels: there from the start
+    has("cairn_events_total 0");                     // without labels: there from the start
+    has("# TYPE cairn_system_errors_total counter"); // with labels: the name alone
     metric_set(metrics, METRIC_PROJECTOR_LAG, NULL, 6100000);
     metric_set(metrics, METRIC_WATERMARK_AGE, NULL, 1);
     has("cairn_projector_lag_seconds 6.1");
