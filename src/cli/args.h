@@ -61,7 +61,7 @@ enum exit_code {
     X(TIME, "time", 0, "STYLE", "relative|iso|unix", "how tables show times (default: relative)")                      \
     X(RUN_ID, "run-id", 0, "ID", "", "id of the run; an unfinished run of that id goes on")                            \
     X(SET, "set", 0, "K=V", "", "an input (fork, rerun: or STEP.output); V is JSON when it parses as JSON, else text") \
-    X(INPUT, "input", 0, "FILE", "", "inputs from a JSON file, - is stdin; --set wins")                                \
+    X(INPUT, "input", 0, "FILE", "", "inputs from a JSON or YAML file, - is stdin; --set wins")                        \
     X(ARGUMENTS, "arguments", 0, "TEXT", "", "$ARGUMENTS of the run (or words after --)")                              \
     X(PROGRESS, "progress", 0, "HOW", "auto|tree|plain|json|none", "live progress")                                    \
     X(EXIT_ON_WAIT, "exit-on-wait", 0, NULL, "", "exit 13 when the run is paused or waits for a person")               \

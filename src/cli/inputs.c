@@ -1,5 +1,6 @@
 #include "cli/inputs.h"
 
+#include "doc/doc.h"
 #include "os/os.h"
 #include "program/net.h"
 
@@ -15,6 +16,23 @@ int inputs_put(struct cli *cli, struct json *inputs, struct str key, struct json
     return json_put(&cli->arena, inputs, key, value) ? EXIT_OK : cli_nomem(cli);
 }
 
+// JSON, or YAML that is no JSON.
+static enum code read_tree(struct cli *cli, struct str text, struct str file, struct json *out, struct error *err)
+{
+    struct str head = str_trim(text);
+    struct diagnostics found;
+    if (head.len == 0 || head.ptr[0] == '{' || head.ptr[0] == '[')
+        return json_parse(text, &json_limits_default, &cli->arena, out, err);
+    diagnostics_init(&found, &cli->arena);
+    enum code rc = doc_tree(text, file, &doc_limits_default, &cli->arena, out, &found);
+    for (size_t i = 0; rc && i < found.count; i++) {
+        const struct diagnostic *d = &found.items[i];
+        if (d->severity == SEVERITY_ERROR)
+            return error_at(err, rc, d->line, (uint32_t)d->column, "%.*s", STR_ARG(d->message));
+    }
+    return rc ? error_set(err, rc, "it cannot be read") : OK;
+}
+
 int inputs_file(struct cli *cli, struct json *inputs)
 {
     struct error err = {0};
@@ -24,12 +42,12 @@ int inputs_file(struct cli *cli, struct json *inputs)
     struct str path = args_text(&cli->args, FLAG_INPUT, "");
     const char *file = str_is(path, "-") ? "/dev/stdin" : path.ptr;
     if (os_read_file(file, json_limits_default.size_max, &cli->arena, &text, &err)) return cli_error(cli, &err);
-    if (json_parse(text, &json_limits_default, &cli->arena, inputs, &err)) {
+    if (read_tree(cli, text, path, inputs, &err)) {
         cli_fail(cli, EXIT_USAGE, "%s:%u:%u: %s", path.ptr, err.line, err.column, err.message);
         return EXIT_USAGE;
     }
     if (!json_is(inputs, JSON_OBJECT))
-        return cli_fail(cli, EXIT_USAGE, "%s: inputs are a JSON object, this is %s", path.ptr,
+        return cli_fail(cli, EXIT_USAGE, "%s: inputs are an object, this is %s", path.ptr,
                         json_type_name((enum json_type)inputs->type));
     return EXIT_OK;
 }
@@ -56,6 +74,21 @@ int inputs_pair(struct cli *cli, const struct program *program, struct str pair,
     return EXIT_OK;
 }
 
+// A name with dots is a value inside of one that the playbook has: --set db.port=5433.
+static int put_inside(struct cli *cli, struct json *inputs, const struct json *declared, struct str key,
+                      struct json value)
+{
+    struct str rest, first = str_cut(key, '.', &rest);
+    const struct json *own = json_get(declared, first), *given = json_get(inputs, first);
+    if (json_get(declared, key) || rest.len == 0 || !json_is(own, JSON_OBJECT))
+        return inputs_put(cli, inputs, key, value);
+    struct json inner = json_object();
+    for (uint32_t i = 0; json_is(given, JSON_OBJECT) && i < given->count; i++)
+        if (!json_put(&cli->arena, &inner, given->members[i].key, given->members[i].value)) return cli_nomem(cli);
+    int code = put_inside(cli, &inner, own, rest, value);
+    return code ? code : inputs_put(cli, inputs, first, inner);
+}
+
 int inputs_read(struct cli *cli, const struct program *program, struct json *inputs)
 {
     struct str pair, key;
@@ -64,7 +97,8 @@ int inputs_read(struct cli *cli, const struct program *program, struct json *inp
     int code = inputs_file(cli, inputs);
     while (!code && args_next(&cli->args, FLAG_SET, &cursor, &pair)) {
         code = inputs_pair(cli, program, pair, &key, &value);
-        if (!code) code = inputs_put(cli, inputs, key, value);
+        if (!code && program->net) code = put_inside(cli, inputs, &program->inputs, key, value);
+        if (!code && !program->net) code = inputs_put(cli, inputs, key, value);
     }
     return code;
 }

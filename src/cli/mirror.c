@@ -26,6 +26,12 @@ const struct mirrored *mirror_find(const struct mirror *mirror, struct str run)
     return at == MAP_NONE ? NULL : &mirror->runs[at];
 }
 
+static enum code read_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
+                           struct error *err)
+{
+    return store_blob(((struct session *)context)->store, sha256, arena, out, err);
+}
+
 // Strings of the head that the state borrows must stay where they are while the list grows: they are in the command's arena.
 int mirror_add(struct mirror *mirror, const struct run_head *head)
 {
@@ -37,8 +43,12 @@ int mirror_add(struct mirror *mirror, const struct run_head *head)
                                         sizeof(*grown), &mirror->run_capacity);
     if (!grown) return cli_nomem(cli);
     mirror->runs = grown;
+    struct kernel_env *env = ARENA_NEW(&cli->arena, struct kernel_env); // large values of ctx are beside the log
+    if (!env) return cli_nomem(cli);
+    *env = (struct kernel_env){.context = mirror->session, .blob = read_blob};
     if (engine_program(mirror->session->store, head, &added.program, &err)) return cli_error(cli, &err);
     added.state = run_new(added.program, &head->ids);
+    if (added.state) added.state->env = env;
     if (!added.state || !map_put(&mirror->index, added.run, (uint32_t)mirror->run_count, NULL)) {
         run_free(added.state);
         program_release(added.program);

@@ -60,6 +60,7 @@ const struct json *step_inputs(struct session *session, const struct card *card,
     struct rendering r = {.session = session, .step = step->id, .logical = logical, .at = card->view.last_seq};
     r.run = run_new(card->program, &card->head.ids);
     const struct kernel_env env = {.context = session, .blob = read_blob};
+    if (r.run) r.run->env = &env;
     const struct run_ids *ids = &card->head.ids;
     *rendered = r.run && store_replay(session->store, ids->tenant, ids->run, fold_until, &r, &err) == OK &&
                 kernel_render(r.run, index, &env, &cli->arena, &borrowed, &err) == OK &&

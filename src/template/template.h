@@ -45,8 +45,8 @@ struct template_scope {
     // May be NULL. Values must live as long as the arena of the rendering. TEMPLATE_NOW, which no template can write, is the
     // time that now() tells, as RFC 3339 text.
     enum code (*lookup)(void *context, struct str name, struct json *out, struct error *err);
-    // What stands for the member `member` of `value`, which is what `name`, `name.results[i]` or, of the name keychain, `name.x` has, when it
-    // has no such member. NULL: nothing. May be NULL itself.
+    // What stands for the member `member` of `value`, which is what `name`, `name.results[i]` or, of the keychain, `name.x`
+    // has, when it has no such member. NULL: nothing. May be NULL itself.
     const struct json *(*instead)(void *context, struct str name, const struct json *value, struct str member);
     const struct template_local *locals; // seen before `lookup` is asked
     size_t local_count;

@@ -211,4 +211,40 @@ YAML
     grep -q 'no playbook around has that metadata.path' out err || fail "it says: $(cat out err)"
 }
 
+test_a_workload_is_overridden_inside_and_by_a_file_of_yaml() {
+    book given >given.yaml <<'YAML'
+workload: {a: 1, db: {port: 1, more: {x: 2, y: 3}}}
+workflow:
+  - {step: start, tool: {kind: python, input: {w: "{{ workload }}"}, code: result = w}}
+YAML
+    printf 'a: 7\ndb: {more: {y: 9}}\n' >in.yaml
+    runs given --input in.yaml --set db.more.x=8 --set db.port=5433
+    equal "$(result given start)" '{"a":7,"db":{"more":{"x":8,"y":9},"port":5433}}'
+    printf 'a: [1\nb: 2\n' >bad.yaml
+    cairn_is 2 run given.yaml "${store[@]}" --input bad.yaml
+    grep -q 'bad.yaml:2:' err || fail "it says: $(cat err)"
+}
+
+# A client reads what is beside the log, too.
+test_runs_at_a_server_with_large_variables_are_followed_NX_2u() {
+    local server url token
+    CAIRN_CONFINE=none "$CAIRN" serve --store "sqlite:$PWD/served.db" --listen 127.0.0.1:0 >serve.out 2>serve.err &
+    server=$!
+    trap 'kill -9 $server 2>/dev/null' EXIT
+    wait_for grep -q 'token of the first start' serve.err
+    url=$(sed -n 's/^listening on //p' serve.err | head -n 1)
+    token=$(cat "$(sed -n 's/^the token of the first start is in //p' serve.err)")
+    book afar >afar.yaml <<'YAML'
+workflow:
+  - step: start
+    tool: {kind: python, code: 'result = {"text": "y" * 2_000_000}'}
+    set: {ctx.text: "{{ start.text }}"}
+    next: [end]
+  - {step: end, tool: {kind: python, input: {t: "{{ ctx.text }}"}, code: result = len(t)}}
+YAML
+    CAIRN_TOKEN=$token timeout 50 "$CAIRN" run afar.yaml --server "$url" --run-id afar --progress plain >out 2>err || fail "it says: $(tail -n 3 err)"
+    equal "$(CAIRN_TOKEN=$token "$CAIRN" get afar/end -o json --server "$url" | jq -r .result)" 2000000
+    kill "$server" && wait "$server" || true
+}
+
 run_tests "$@"
