@@ -116,6 +116,12 @@ uint64_t str_hash(struct str s)
 // Longer names are not worth a suggestion; they only compare equal or different.
 enum { DISTANCE_LEN_MAX = 128 };
 
+static bool same_letter(char a, char b)
+{
+    bool letter = (a >= 'a' && a <= 'z') || (a >= 'A' && a <= 'Z');
+    return a == b || (letter && (a ^ b) == 0x20);
+}
+
 size_t str_distance(struct str a, struct str b, size_t limit)
 {
     if (str_eq(a, b)) return 0;
@@ -132,10 +138,11 @@ size_t str_distance(struct str a, struct str b, size_t limit)
         row[0] = i;
         size_t best = i;
         for (size_t j = 1; j <= b.len; j++) {
-            size_t cost = above[j - 1] + (a.ptr[i - 1] != b.ptr[j - 1]);
+            size_t cost = above[j - 1] + !same_letter(a.ptr[i - 1], b.ptr[j - 1]);
             if (above[j] + 1 < cost) cost = above[j] + 1;
             if (row[j - 1] + 1 < cost) cost = row[j - 1] + 1;
-            bool swapped = i > 1 && j > 1 && a.ptr[i - 1] == b.ptr[j - 2] && a.ptr[i - 2] == b.ptr[j - 1];
+            bool swapped =
+                i > 1 && j > 1 && same_letter(a.ptr[i - 1], b.ptr[j - 2]) && same_letter(a.ptr[i - 2], b.ptr[j - 1]);
             if (swapped && two_above[j - 2] + 1 < cost) cost = two_above[j - 2] + 1;
             row[j] = cost;
             if (cost < best) best = cost;

@@ -33,7 +33,8 @@ struct str str_cut(struct str s, char c, struct str *rest);
 // Whole string must be a base-10 integer in range.
 bool str_int64(struct str s, int64_t *out);
 uint64_t str_hash(struct str s);
-// Edits (insert, delete, replace, swap) from a to b, at most `limit` + 1. For "did you mean".
+// Edits (insert, delete, replace, swap) from a to b, at most `limit` + 1; ASCII letters of either case are the same. For
+// "did you mean".
 size_t str_distance(struct str a, struct str b, size_t limit);
 // Bytes are well-formed UTF-8 (no surrogates, no overlong forms).
 bool str_utf8(struct str s);

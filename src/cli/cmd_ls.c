@@ -4,7 +4,7 @@
 enum { PAGE_DEFAULT = 50, PAGE_MAX = 500 };
 
 static const struct column columns[] = {
-    {"runId", "RUN", CELL_TEXT, false, 36},         {"status", "STATUS", CELL_STATUS, false, 0},
+    {"runId", "RUN", CELL_RUN, false, 36},          {"status", "STATUS", CELL_STATUS, false, 0},
     {"substatus", "", CELL_TEXT, false, 0},         {"planId", "PLAN", CELL_TEXT, false, 32},
     {"progress", "STEPS", CELL_TEXT, false, 0},     {"createdAt", "CREATED", CELL_TIME, false, 0},
     {"durationMs", "TOOK", CELL_MS, false, 0},      {"cause", "CAUSE", CELL_TEXT, false, 60},

@@ -10,7 +10,7 @@
 enum { PAGE = 100, NAMED_MAX = 3 };
 
 static const struct column columns[] = {
-    {"runId", "RUN", CELL_TEXT, false, 36},        {"status", "STATUS", CELL_STATUS, false, 0},
+    {"runId", "RUN", CELL_RUN, false, 36},         {"status", "STATUS", CELL_STATUS, false, 0},
     {"planId", "PLAN", CELL_TEXT, false, 24},      {"progress", "STEPS", CELL_TEXT, false, 0},
     {"elapsedMs", "FOR", CELL_MS, false, 0},       {"owner", "OWNER", CELL_TEXT, false, 0},
     {"doing", "DOING", CELL_TEXT, false, 60},      {"next", "NEXT", CELL_TEXT, true, 0},

@@ -144,13 +144,14 @@ int command_validate(struct cli *cli)
 {
     struct validation v = {.cli = cli, .format = format_of(cli, FORMAT_TEXT), .all = json_array()};
     bool strict = args_has(&cli->args, FLAG_STRICT);
+    int unread = EXIT_OK; // the first file that could not be; the others are checked all the same
     for (size_t i = 0; i < cli->args.word_count; i++) {
         struct str path = cli->args.words[i];
         int code = is_test_file(path) ? validate_test(&v, path) : validate_document(&v, path);
-        if (code) return code;
+        if (unread == EXIT_OK) unread = code;
     }
     print_all(cli, v.format, &v.all);
-    if (v.errors == 0 && (v.warnings == 0 || !strict)) return EXIT_OK;
+    if (v.errors == 0 && (v.warnings == 0 || !strict)) return unread;
     if (v.format == FORMAT_TEXT)
         cli_note(cli, "%u error%s, %u warning%s; `cairn help CODE` explains a code", v.errors, v.errors == 1 ? "" : "s",
                  v.warnings, v.warnings == 1 ? "" : "s");

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const struct column columns[] = {
-    {"runId", "RUN", CELL_TEXT, false, 36},    {"status", "STATUS", CELL_STATUS, false, 0},
+    {"runId", "RUN", CELL_RUN, false, 36},     {"status", "STATUS", CELL_STATUS, false, 0},
     {"substatus", "", CELL_TEXT, false, 0},    {"planId", "PLAN", CELL_TEXT, false, 32},
     {"durationMs", "TOOK", CELL_MS, false, 0}, {"cause", "CAUSE", CELL_TEXT, false, 60},
     {"met", "MET", CELL_TEXT, true, 0},

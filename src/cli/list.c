@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { NARROW_COLUMNS = 80 };
+
 static const struct column *find_column(const struct list *list, struct str key)
 {
     for (size_t i = 0; i < list->column_count; i++)
@@ -42,6 +44,7 @@ bool list_open(struct list *list, struct cli *cli, const struct column *columns,
     INVARIANT(count <= ARRAY_COUNT(list->fields));
     *list = (struct list){.cli = cli, .columns = columns, .column_count = count, .name_key = name_key};
     list->format = format_of(cli, cli->out.tty ? FORMAT_TABLE : FORMAT_TSV);
+    list->narrow = list->format == FORMAT_TABLE && cli->out.tty && cli->out.columns < NARROW_COLUMNS;
     if (!read_fields(list)) return false;
     for (size_t i = 0; !args_has(&cli->args, FLAG_FIELDS) && i < count; i++)
         if (list->format != FORMAT_TABLE || !columns[i].wide) list->fields[list->field_count++] = columns[i].key;
@@ -83,6 +86,9 @@ static void human_text(const struct list *list, struct buf *out, const struct co
             duration_format(value->integer, duration);
             buf_text(out, duration);
         }
+        break;
+    case CELL_RUN:
+        text_safe(out, list->narrow ? short_id(buf_str(&raw)) : buf_str(&raw));
         break;
     case CELL_TEXT:
     case CELL_NUMBER:

@@ -73,7 +73,7 @@ void print_data(struct cli *cli, struct buf *text);
 void print_json(struct cli *cli, enum format format, const struct json *value);
 
 // ---- lists: rows are JSON objects, so every format shows the same facts
-enum cell { CELL_TEXT = 1, CELL_STATUS, CELL_TIME, CELL_MS, CELL_NUMBER };
+enum cell { CELL_TEXT = 1, CELL_RUN, CELL_STATUS, CELL_TIME, CELL_MS, CELL_NUMBER };
 
 struct column {
     const char *key; // dotted path in the row
@@ -94,6 +94,7 @@ struct list {
     size_t row_count;  // printed so far
     size_t widths[32]; // of a table: the widest so far, so that pages line up
     bool headed;       // the header of a table is printed once, also above no rows
+    bool narrow;       // a table for which the screen has little room: runs by their first characters
     struct buf text;
 };
 // False: usage error, already reported.

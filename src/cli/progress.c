@@ -152,7 +152,7 @@ static void plain_event(struct progress *progress, const struct engine_event *ev
     if (m->due_ms > m->at_ms)
         add_duration(out, m->kind == MOMENT_STEP_DELAYED ? "again_in" : "until", m->due_ms - m->at_ms);
     add_start(out, m);
-    add_field(out, "child", m->run_ref);
+    add_field(out, m->kind == MOMENT_STEP_COMPLETED ? "reused_from" : "child", m->run_ref);
     add_field(out, "by", m->actor);
     add_field(out, m->kind == MOMENT_RUN_FAILED ? "failed_step" : "reason", m->reason);
     add_field(out, "detail", m->detail);

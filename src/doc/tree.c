@@ -40,6 +40,24 @@ static enum code too_large(size_t size, size_t size_max, const char *format, str
     return E_INVALID;
 }
 
+// What people bring along from YAML, JavaScript or Python; NULL when the message says it all.
+static const char *json_advice(struct str text, uint32_t line, uint32_t column)
+{
+    size_t at = 0;
+    for (uint32_t i = 1; i < line && at < text.len; i++) at = str_find(text, '\n', at) + 1;
+    at += column ? column - 1 : 0;
+    if (at >= text.len) return NULL;
+    struct str before = str_trim(str_slice(text, 0, at)), rest = str_slice(text, at, text.len);
+    bool after_comma = before.len > 0 && before.ptr[before.len - 1] == ',';
+    if (after_comma && (rest.ptr[0] == ']' || rest.ptr[0] == '}')) return "JSON has no comma after the last value";
+    if (rest.ptr[0] == '#' || str_starts(rest, STR("//")) || str_starts(rest, STR("/*")))
+        return "JSON has no comments; YAML has them, from # to the end of the line";
+    if (rest.ptr[0] == '\'') return "texts stand in \"double quotes\"";
+    bool key = before.len > 0 && (after_comma || before.ptr[before.len - 1] == '{') && rest.ptr[0] != '"';
+    if (key) return "a document that begins with { or [ is read as JSON; for YAML, begin with a key";
+    return NULL;
+}
+
 static enum code json_tree(struct str text, struct str file, const struct doc_limits *limits, struct arena *arena,
                            struct json *out, struct diagnostics *diagnostics)
 {
@@ -50,7 +68,10 @@ static enum code json_tree(struct str text, struct str file, const struct doc_li
     struct error err = {0};
     enum code rc = json_parse(text, &json_limits, arena, out, &err);
     if (rc == OK || rc == E_NOMEM) return rc;
-    fault(diagnostics, rc == E_LIMIT ? "E0508" : "E0102", file, err.line, err.column, err.message);
+    struct diagnostic *d =
+        fault(diagnostics, rc == E_LIMIT ? "E0508" : "E0102", file, err.line, err.column, err.message);
+    const char *advice = rc == E_LIMIT ? NULL : json_advice(text, err.line, err.column);
+    if (advice) diagnostic_hint(diagnostics, d, "%s", advice);
     return E_INVALID;
 }
 

@@ -1,6 +1,8 @@
 // Conditions and references: do they name something, and will it be there in time?
 #include "program/internal.h"
 
+#include <string.h>
+
 struct ref_context {
     struct compiler *c;
     uint32_t step;
@@ -113,6 +115,38 @@ static void check_input(struct ref_context *at, const struct ref *ref)
 
 // ---- conditions
 
+static const char *step_word(const struct compiler *c)
+{
+    return c->program->kind == DOCUMENT_NODES ? "node" : "step";
+}
+
+// What people expect of other languages, by what stands where the condition could not be read.
+static const char *when_advice(struct str text, size_t offset)
+{
+    struct str rest = str_slice(text, offset, text.len), before = str_trim(str_slice(text, 0, offset));
+    bool right = before.len > 0 && strchr("=<>", before.ptr[before.len - 1]); // of an operator
+    static const struct {
+        const char *start, *advice;
+    } known[] = {
+        {"(", "there are no parentheses: && binds tighter than ||"},
+        {")", "there are no parentheses: && binds tighter than ||"},
+        {"=", "write =="},
+        {"\"", "texts stand in 'single quotes'"},
+        {"$", "the right side is a 'text', a number, true or false, not a reference"},
+        {"and ", "write &&"},
+        {"or ", "write ||"},
+        {"AND ", "write &&"},
+        {"OR ", "write ||"},
+        {"{{", "write references without braces: $node.output"},
+        {"!", "there is no negation: compare with !="},
+        {"not ", "there is no negation: compare with !="},
+    };
+    if (str_ends(before, STR("!=")) && str_starts(rest, STR("="))) return "write !=";
+    for (size_t i = 0; i < ARRAY_COUNT(known); i++)
+        if (str_starts(rest, str_from(known[i].start)) && (right || known[i].start[0] != '$')) return known[i].advice;
+    return "for example: $build.output.status == 'ok' && $INPUTS.count > 3";
+}
+
 static void broken_when(struct ref_context *at, const struct error *err)
 {
     struct reader *r = at->c->r;
@@ -123,7 +157,7 @@ static void broken_when(struct ref_context *at, const struct error *err)
     bool plan = at->c->program->kind == DOCUMENT_PLAN;
     struct diagnostic *d = diagnose(r->diagnostics, plan ? SEVERITY_ERROR : SEVERITY_WARNING, "E0401", r->code,
                                     PLACE_ARG(r, place), "%s%s", err->message, plan ? "" : " (it counts as false)");
-    HINT(r, d, "for example: $build.output.status == 'ok' && $INPUTS.count > 3");
+    HINT(r, d, "%s", when_advice(text, offset));
     step->when_broken = !plan;
 }
 
@@ -156,7 +190,7 @@ static void check_when(struct ref_context *at, const struct scope *scope)
             continue;
         }
         struct place place = ref_place(at, ref);
-        struct diagnostic *d = ERROR(c->r, "E0402", place, "there is no step \"%.*s\"", SHOW(ref->node));
+        struct diagnostic *d = ERROR(c->r, "E0402", place, "there is no %s \"%.*s\"", step_word(c), SHOW(ref->node));
         hint_step(at, d, ref->node);
     }
 }
@@ -176,8 +210,8 @@ static void check_ref(void *context, const struct ref *ref, size_t offset, bool 
         return;
     }
     struct place place = ref_place(at, ref);
-    struct diagnostic *d = WARNING(c->r, "E0404", place, "%.*s looks like a reference, but there is no step \"%.*s\"",
-                                   SHOW(ref->text), SHOW(ref->node));
+    struct diagnostic *d = WARNING(c->r, "E0404", place, "%.*s looks like a reference, but there is no %s \"%.*s\"",
+                                   SHOW(ref->text), step_word(c), SHOW(ref->node));
     hint_step(at, d, ref->node);
 }
 

@@ -95,6 +95,12 @@ test_invalid_document_shows_every_place() {
     cairn_is 3 validate bad.json -o jsonl; [ "$(wc -l <out)" -ge 3 ] || fail "no JSON lines"
     [ ! -e store.db ] || fail "an invalid document made a store"
 }
+test_validate_checks_every_file_it_can_read() {
+    echo '{"planId":"p","planVersion":"1","steps":[{"stepId":"a","kind":"noop"}]}' >ok.json
+    echo '{"planId":"p","planVersion":"1","steps":[]}' >bad.json
+    cairn_is 3 validate gone.json bad.json ok.json; has err 'cannot open gone.json'; has err 'bad.json:1:'; has out 'ok.json: plan p'
+    cairn_is 5 validate gone.json ok.json; has out 'ok.json: plan p'
+}
 test_validate_ok_and_strict() {
     echo "$hello" >h.json
     cairn_is 0 validate h.json; has out 'h.json: plan hello, 1 step'; empty err

@@ -112,6 +112,15 @@ Y
     grep -Eq '^run [0-9a-f]{8}  stop @ [0-9a-f]{12}  ■ CANCELLED$' shot || fail "no status: $(cat shot)"
     equal "$(grep -c '^  ■ cancelled' shot)" 3; has shot '0/4 done · 1 failed · 3 cancelled'
 }
+test_lists_name_runs_by_their_first_characters_where_there_is_little_room() {
+    echo '{"name":"narrow-plan","nodes":[{"id":"a","noop":true}]}' >n.json
+    cairn_is 0 run n.json "${store[@]}" --progress none -o name; local id; id=$(cat out)
+    open_screen 60x10 "$CAIRN" ls "${store[@]}"; see 'exit=0'; shot
+    grep -Eq "^${id:0:8}  ✓ COMPLETED +narrow-plan  1/1 " shot || fail "no room: $(cat shot)"
+    tmux -S "$PWD/tmux" kill-server
+    open_screen 100x10 "$CAIRN" ls "${store[@]}"; see 'exit=0'; shot; has shot "$id"
+    cairn_is 0 get "${id:0:8}" "${store[@]}" -o name; equal "$(cat out)" "$id"
+}
 test_tree_of_2000_steps_shows_what_matters_on_20_lines() {
     python3 - >wide.json <<'P'
 import json

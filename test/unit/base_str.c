@@ -171,6 +171,10 @@ static void distances(void)
         {"", "abc", 3, 3},
         {"abc", "", 3, 3},
         {"abc", "x", 0, 1},
+        {"Retry", "rETRY", 0, 0},
+        {"BUILD", "bulid", 2, 1},
+        {"a-b", "a\rb", 2, 1},
+        {"@", "`", 2, 1},
     };
     for (size_t i = 0; i < ARRAY_COUNT(table); i++) {
         struct str a = str_from(table[i].a), b = str_from(table[i].b);

@@ -187,7 +187,7 @@ static void a_broken_condition_counts_as_false(void)
     kit_must_warn(&kit, NODE("bash: x, when: 'maybe'"), "E0401", "it counts as false");
     CHECK(kit_step(&kit, "a")->when_broken);
     CHECK(!kit_step(&kit, "a")->when);
-    refuse(NODE("bash: x, when: \"$b.output == 'x'\""), "E0402", "no step \"b\"");
+    refuse(NODE("bash: x, when: \"$b.output == 'x'\""), "E0402", "no node \"b\"");
 }
 
 static void references_in_shell_text(void)

@@ -138,6 +138,62 @@ static void mistakes_on_long_lines_have_their_column(void)
     buf_release(&text);
 }
 
+static void habits_of_other_languages_get_a_hint(void)
+{
+    static const struct {
+        const char *text, *hint;
+    } json[] = {
+        {"{\"planId\": \"p\", \"steps\": [{}, ]}", "no comma after the last"},
+        {"{\"planId\": \"p\",\n}", "no comma after the last"},
+        {"{\"planId\": \"p\", // mine\n}", "no comments"},
+        {"{\n# mine\n\"planId\": \"p\"}", "no comments"},
+        {"{'planId': 'p'}", "double quotes"},
+        {"{planId: p, steps: []}", "is read as JSON"},
+        {"{\"planId\": \"p\", steps: []}", "is read as JSON"},
+        {"{\"planId\"}", ""},
+        {"{\"planId\": ", ""},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(json); i++) {
+        kit_load(&kit, "t.json", str_from(json[i].text));
+        const struct diagnostic *d = kit_found(&kit, "E0102");
+        CHECK(d != NULL);
+        bool told = json[i].hint[0] ? strstr(d->hint.ptr ? d->hint.ptr : "", json[i].hint) != NULL : d->hint.len == 0;
+        if (!told) test_fail(__FILE__, __LINE__, "%s: hint %.*s", json[i].text, STR_ARG(d->hint));
+    }
+    static const struct {
+        const char *when, *hint;
+    } conditions[] = {
+        {"$a.output = 'x'", "write =="},
+        {"$a.output === 'x'", "write =="},
+        {"$a.output !== 'x'", "write !="},
+        {"($a.output == 'x')", "no parentheses"},
+        {"$a.output == 'x' && ($a.output != 'y')", "no parentheses"},
+        {"$a.output == \\\"x\\\"", "single quotes"},
+        {"$a.output == $a.output", "not a reference"},
+        {"$a.output == 'x' && $b", "for example"},
+        {"$a.output == 'x' and $a.output != 'y'", "write &&"},
+        {"$a.output == 'x' or $a.output != 'y'", "write ||"},
+        {"{{ a.output }} == 'x'", "without braces"},
+        {"!$a.output", "no negation"},
+        {"not $a.output", "no negation"},
+        {"a is 'x'", "for example"},
+    };
+    for (size_t i = 0; i < ARRAY_COUNT(conditions); i++) {
+        struct buf text;
+        buf_init(&text, 4096);
+        buf_printf(&text,
+                   "{\"planId\":\"p\",\"planVersion\":\"1\",\"steps\":[{\"stepId\":\"a\",\"kind\":\"noop\"},"
+                   "{\"stepId\":\"b\",\"kind\":\"noop\",\"when\":\"%s\"}]}",
+                   conditions[i].when);
+        kit_load(&kit, "t.json", buf_str(&text));
+        const struct diagnostic *d = kit_found(&kit, "E0401");
+        CHECK(d != NULL);
+        if (!strstr(d->hint.ptr, conditions[i].hint))
+            test_fail(__FILE__, __LINE__, "%s: hint %.*s", conditions[i].when, STR_ARG(d->hint));
+        buf_release(&text);
+    }
+}
+
 static void two_spellings_at_once_are_refused(void)
 {
     refuse_step(STEP("id: b"), "E0207", "\"stepId\" and \"id\"");
@@ -400,6 +456,7 @@ int main(int argc, char **argv)
         TEST(capabilities_are_known_or_refused_C_20_WE_4f),
         TEST(unknown_fields_are_refused_WE_3_2f),
         TEST(mistakes_on_long_lines_have_their_column),
+        TEST(habits_of_other_languages_get_a_hint),
         TEST(two_spellings_at_once_are_refused),
         TEST(required_fields),
         TEST(ids_are_safe_in_keys_and_paths_C_32_C_08),
