@@ -418,10 +418,12 @@ static enum code fold_routed(struct run *run, const struct moment *m, uint32_t p
     p->phase = PLACE_IDLE;
     net->live--;
     const struct json *error = json_key(&m->value, "error");
-    if (!rc && error) { // what it set or passed on cannot be had
+    if (!rc && error) { // what it set or passed on cannot be had, or it had to lead somewhere
         struct moment failed = *m;
-        failed.fault =
-            (struct fault){.code = STR("TEMPLATE_ERROR"), .message = json_text(error), .category = STR("validation")};
+        bool lost = str_is(json_text(error), NET_NO_NEXT);
+        failed.fault = (struct fault){.code = lost ? STR("NO_NEXT") : STR("TEMPLATE_ERROR"),
+                                      .message = json_text(error),
+                                      .category = STR("validation")};
         net->unhandled++;
         rc = keep_root_cause(run, &failed, err);
     } else if (p->failed && count == 0)

@@ -126,6 +126,8 @@ struct net_view {
 bool net_iter(const struct net_view *view, struct json *out);
 extern const struct template_limits net_limits;
 struct template_scope net_scope(struct net_view *view); // `view` must outlive it
+// What `executor.spec.no_next_is_error` says of a step whose arcs lead nowhere.
+#define NET_NO_NEXT "no arc of the step holds, and the executor says that this is an error (no_next_is_error)"
 // What templates see of a fault: {code, kind, message, retryable}. False: no memory.
 bool net_fault_value(const struct fault *fault, struct arena *arena, struct json *out) MUST_CHECK;
 enum code net_place_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,

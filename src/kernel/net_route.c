@@ -150,8 +150,7 @@ static bool as_list(struct arena *arena, const struct json *value, struct json *
     }
     struct json parsed;
     bool text = value->type == JSON_STRING && str_starts(str_trim(value->text), STR("["));
-    if (text && json_parse(value->text, &json_limits_result, arena, &parsed, NULL) == OK &&
-        parsed.type == JSON_ARRAY) {
+    if (text && json_parse(value->text, &json_limits_result, arena, &parsed, NULL) == OK && parsed.type == JSON_ARRAY) {
         *out = parsed; // of a list that was written as JSON on its way here
         return true;
     }
@@ -432,9 +431,11 @@ static enum code route(struct decide *d, uint32_t place)
         found.selected = json_array();
         found.set = json_object();
     }
+    bool lost = !rc && !p->failed && ns->arc_count > 0 && found.selected.count == 0;
+    if (lost && net_of_run(run)->no_next_is_error) m.reason = STR(NET_NO_NEXT);
     const char *event = p->failed ? "step.failed" : ns->has_loop ? "loop.done" : "step.done";
     bool ok = json_object_with(turn, 6, &m.value);
-    if (ok && rc) ok = json_put(turn, &m.value, STR("error"), json_string(m.reason));
+    if (ok && m.reason.len > 0) ok = json_put(turn, &m.value, STR("error"), json_string(m.reason));
     ok = ok && json_put(turn, &m.value, STR("event"), json_string(str_from(event))) &&
          json_put(turn, &m.value, STR("matched"), found.matched) &&
          json_put(turn, &m.value, STR("mode"), json_string(ns->inclusive ? STR("inclusive") : STR("exclusive"))) &&

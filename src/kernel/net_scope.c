@@ -420,9 +420,13 @@ static enum code outcome_value(const struct net_view *view, struct json *out, st
         rc = net_place_value(view->run, view->place, view->env, arena, &part, err);
         const struct json *ref = rc ? NULL : json_key(&part, "_ref");
         if (ok && p->value.has_blob && ref) ok = json_put(arena, &made, STR("ref"), *ref);
-        bool http = !rc && json_key(&part, "status_code") && json_key(&part, "headers");
-        ok = ok && !rc && (!http || json_put(arena, &made, STR("http"), json_object())) &&
-             json_put(arena, &made, STR("result"), part.type == 0 ? json_null() : part);
+        const struct json *code = rc ? NULL : json_key(&part, "status_code");
+        const struct json *headers = rc ? NULL : json_key(&part, "headers");
+        struct json http;
+        if (ok && code && headers) // as rules see it
+            ok = json_object_with(arena, 2, &http) && json_put(arena, &http, STR("headers"), *headers) &&
+                 json_put(arena, &http, STR("status"), *code) && json_put(arena, &made, STR("http"), http);
+        ok = ok && !rc && json_put(arena, &made, STR("result"), part.type == 0 ? json_null() : part);
     }
     ok = ok && json_put(arena, &made, STR("status"), json_string(p->failed ? STR("error") : STR("ok")));
     if (rc) return rc;
@@ -512,16 +516,29 @@ static bool is_result(const struct net_view *view, struct str name)
     return str_is(name, "_prev") || program_find(run->program, PROGRAM_TOP, name) != PROGRAM_TOP;
 }
 
-// A result that has no member data, result or output is that itself; of SQL the first statement, and of an answer over HTTP its
-// body, have what is missing.
+// Of SQL: the first statement that gave rows, else the first one.
+static const struct json *statement_of(const struct json *value)
+{
+    const struct json *first = json_key(value, "command_0");
+    if (!json_is(first, JSON_OBJECT)) return NULL;
+    for (uint32_t i = 0; i < value->count; i++) {
+        const struct json *columns = json_key(&value->members[i].value, "columns");
+        bool gave = str_starts(value->members[i].key, STR("command_")) && json_is(columns, JSON_ARRAY);
+        if (gave && columns->count > 0) return &value->members[i].value;
+    }
+    return first;
+}
+
+// A result that has no member data, result or output is that itself; of SQL a statement, and of an answer over HTTP its body, have
+// what is missing.
 static const struct json *instead(void *context, struct str name, const struct json *value, struct str member)
 {
     if (str_is(name, "keychain")) return keychain_field(context, value, member);
-    const struct json *first = json_key(value, "command_0"), *found = NULL;
+    const struct json *first = statement_of(value), *found = NULL;
     const struct json *body =
         json_key(value, "status_code") && json_key(value, "headers") ? json_key(value, "data") : NULL;
     bool whole = str_is(member, "data") || str_is(member, "result") || str_is(member, "output");
-    if (json_is(first, JSON_OBJECT) && !whole) found = json_get(first, member);
+    if (first && !whole) found = json_get(first, member);
     if (json_is(body, JSON_OBJECT) && !whole) found = json_get(body, member);
     if (whole) found = value;
     return found && is_result(context, name) ? found : NULL;

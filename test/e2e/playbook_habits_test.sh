@@ -247,4 +247,41 @@ YAML
     kill "$server" && wait "$server" || true
 }
 
+test_a_step_that_leads_nowhere_is_an_error_where_the_executor_says_so() {
+    book strict >strict.yaml <<'YAML'
+executor: {spec: {no_next_is_error: true}}
+workload: {x: 1}
+workflow:
+  - step: start
+    tool: {kind: noop}
+    set: {ctx.seen: true}
+    next: {arcs: [{step: end, when: "{{ x > 5 }}"}]}
+  - {step: end, tool: {kind: noop}}
+YAML
+    cairn_is 10 run strict.yaml "${store[@]}" --run-id lost --progress none
+    equal "$("$CAIRN" events lost "${store[@]}" -o jsonl | jq -r 'select(.event_type=="playbook.finished").payload.error.code')" NO_NEXT
+    cairn_is 0 why lost "${store[@]}"
+    grep -q 'no arc of the step holds' out || fail "it says: $(cat out)"
+    cairn_is 0 run strict.yaml "${store[@]}" --run-id led --progress none --set x=6
+    sed 's/true}}$/false}}/' strict.yaml >loose.yaml
+    cairn_is 0 run loose.yaml "${store[@]}" --run-id loose --progress none
+    intact
+}
+
+test_steps_see_answers_and_rows_as_rules_do_C_47() {
+    book seen >seen.yaml <<'YAML'
+workflow:
+  - step: rows
+    tool: {kind: sqlite, database: ":memory:", command: "CREATE TABLE t (a); INSERT INTO t VALUES (5); SELECT a FROM t; SELECT 6 AS a"}
+    next: answer
+  - step: answer
+    tool: {kind: python, code: 'result = {"status_code": 201, "headers": {"x-a": "b"}, "data": {"k": 3}}'}
+    set: {ctx.code: "{{ output.http.status }}", ctx.head: "{{ output.http.headers['x-a'] }}"}
+    next: {arcs: [{step: end, when: "{{ output.http.status == 201 }}"}]}
+  - {step: end, tool: {kind: python, input: {c: "{{ ctx }}", a: "{{ rows.rows[0].a }}", n: "{{ rows.command_0.row_count }}"}, code: result = input_data}}
+YAML
+    runs seen
+    equal "$(result seen end)" '{"a":5,"c":{"code":201,"head":"b"},"n":0}'
+}
+
 run_tests "$@"
