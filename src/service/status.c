@@ -3,6 +3,8 @@
 
 #include "base/civil.h"
 
+#include <stdio.h>
+
 static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
 {
     return text.len == 0 || json_put(arena, object, str_from(key), json_string(text));
@@ -15,6 +17,25 @@ bool json_time(struct arena *arena, struct json *object, const char *key, int64_
     civil_format(ms, text);
     struct str copy = arena_copy(arena, str_from(text));
     return copy.ptr && json_put(arena, object, str_from(key), json_string(copy));
+}
+
+// What is not in flight, held or paused and yet runs is between two attempts (K2).
+static bool between_attempts(const struct run_summary *summary)
+{
+    return summary->status == RUN_STATUS_RUNNING && summary->running == 0 && !summary->substatus[0];
+}
+
+// A word of ours that the contract does not have says whose it is (WE-2.1.2h).
+static struct str told_substatus(const struct run_summary *summary, struct arena *arena)
+{
+    static const char *const canonical[] = {"",          "DRAINING", "RETRYING", "CONTINUE_AS_NEW", "WAITING_APPROVAL",
+                                            "RECOVERING"};
+    struct str word = str_from(between_attempts(summary) ? "RETRYING" : summary->substatus);
+    for (size_t i = 0; i < ARRAY_COUNT(canonical); i++)
+        if (str_is(word, canonical[i])) return arena_copy(arena, word);
+    char text[sizeof("cairn/") + sizeof(summary->substatus)];
+    snprintf(text, sizeof(text), "cairn/%.*s", STR_ARG(word));
+    return arena_copy(arena, str_from(text));
 }
 
 static struct str message_of(const struct run_summary *summary, struct arena *arena)
@@ -32,13 +53,14 @@ static struct str message_of(const struct run_summary *summary, struct arena *ar
     if (waits && str_is(str_from(summary->substatus), "WAITING_APPROVAL"))
         return STR("waiting for the approval of its start");
     if (waits && !summary->substatus[0]) return STR("in the queue");
+    if (between_attempts(summary)) return STR("a step will be tried again");
     return arena_copy(arena, str_from(summary->cause));
 }
 
 bool status_json(const struct run_ids *ids, const struct run_summary *summary, uint64_t seq, struct arena *arena,
                  struct json *out)
 {
-    struct str run = arena_copy(arena, ids->run), substatus = arena_copy(arena, str_from(summary->substatus));
+    struct str run = arena_copy(arena, ids->run), substatus = told_substatus(summary, arena);
     struct str reference = contract_run_ref(ids, arena), message = message_of(summary, arena);
     return run.ptr && substatus.ptr && reference.ptr && message.ptr && json_object_with(arena, 9, out) &&
            put(arena, out, "runId", run) && put(arena, out, "status", str_from(run_status_name(summary->status))) &&

@@ -216,9 +216,9 @@ static void put_times(struct maker *maker, const struct run_view *view)
 static void put_status(struct maker *maker, const struct run_view *view)
 {
     put(maker, "status", json_string(str_from(run_status_name(view->status))));
-    put_text(maker, "substatus", str_from(view_substatus(view)));
-    struct str message;
-    if (view_message(view, str_from(view_substatus(view)), maker->arena, &message))
+    struct str substatus = str_from(view_status_detail(view)), message;
+    put_text(maker, "substatus", substatus);
+    if (view_message(view, substatus, maker->arena, &message))
         put_text(maker, "message", message);
     else
         maker->ok = false;

@@ -1,8 +1,5 @@
-// RunStatusSnapshot (WE-2.1.2): what getRunStatus answers, in one small object.
+// The substatus of a snapshot and the line that it has for people.
 #include "view/internal.h"
-
-#include "base/civil.h"
-#include "contract/profile.h"
 
 static const struct step_view *find_held(const struct run_view *view, bool *held)
 {
@@ -87,15 +84,6 @@ static void tell(const struct run_view *view, struct str substatus, struct buf *
     }
 }
 
-static bool put_time(struct arena *arena, struct json *out, const char *key, int64_t ms)
-{
-    char text[CIVIL_SIZE];
-    if (ms == 0) return true;
-    civil_format(ms, text);
-    struct str kept = arena_copy(arena, str_from(text));
-    return kept.ptr && json_put(arena, out, str_from(key), json_string(kept));
-}
-
 bool view_message(const struct run_view *view, struct str substatus, struct arena *arena, struct str *out)
 {
     struct buf message;
@@ -105,31 +93,4 @@ bool view_message(const struct run_view *view, struct str substatus, struct aren
     bool ok = buf_ok(&message) && out->ptr;
     buf_release(&message);
     return ok;
-}
-
-bool view_status_json(const struct run_view *view, struct str live, struct arena *arena, struct json *out)
-{
-    enum { MEMBERS = 6 };
-    struct str substatus = live.len > 0 ? live : str_from(view_status_detail(view)), told;
-    bool ok = view_message(view, substatus, arena, &told) && json_object_with(arena, MEMBERS, out);
-    bool terminal = run_status_terminal(view->status);
-    ok = ok && put_time(arena, out, "completedAt", terminal ? view->ended_ms : 0);
-    if (ok && told.len > 0) ok = json_put(arena, out, STR("message"), json_string(told));
-    ok = ok && json_put(arena, out, STR("runId"), json_string(view->ids.run)) &&
-         put_time(arena, out, "startedAt", view->started_ms) &&
-         json_put(arena, out, STR("status"), json_string(str_from(run_status_name(view->status))));
-    if (ok && substatus.len > 0) ok = json_put(arena, out, STR("substatus"), json_string(substatus));
-    return ok;
-}
-
-// Canonical, or "<provider>/<VALUE>" (WE-2.1.2h).
-bool substatus_valid(struct str text)
-{
-    static const char *const canonical[] = {"DRAINING", "RETRYING", "CONTINUE_AS_NEW", "WAITING_APPROVAL",
-                                            "RECOVERING"};
-    for (size_t i = 0; i < ARRAY_COUNT(canonical); i++)
-        if (str_is(text, canonical[i])) return true;
-    struct str value;
-    struct str provider = str_cut(text, '/', &value);
-    return provider_parse(provider) != 0 && value.len > 0;
 }

@@ -105,14 +105,11 @@ enum vocabulary view_vocabulary(const struct run_view *view);   // of the run's 
 // PAUSED with steps in flight is DRAINING, unless all of them are approvals; a held failure is RETRYING; a pending gate is
 // WAITING_APPROVAL; "" otherwise.
 const char *view_substatus(const struct run_view *view);
-// RunStatusSnapshot (WE-2.1.2, schemas/run-status.json): runId, status, substatus, message, startedAt, completedAt when it has
-// ended. `live` is a substatus that only the owner of the run knows (RECOVERING); empty = what the log says: view_substatus,
-// and RETRYING also between two attempts. False when memory ran out.
-bool view_status_json(const struct run_view *view, struct str live, struct arena *arena, struct json *out) MUST_CHECK;
+// What snapshots say: view_substatus, and RETRYING also between two attempts (WE-2.1.2c).
 const char *view_status_detail(const struct run_view *view);
-// What `message` says there: what the run waits for, why it failed, was paused or cancelled; "" when there is nothing to say.
+// Their `message`: what the run waits for, why it failed, was paused or cancelled; "" when there is nothing to say. False when memory
+// ran out.
 bool view_message(const struct run_view *view, struct str substatus, struct arena *arena, struct str *out) MUST_CHECK;
-bool substatus_valid(struct str text); // canonical, or "<provider>/<VALUE>" (WE-2.1.2h)
 // RunSnapshot (ES-1.4) as JSON, camelCase.
 bool view_json(const struct run_view *view, struct arena *arena, struct json *out) MUST_CHECK;
 // SHA-256 over the canonical logical state (C-21, upstream's snapshot hash).

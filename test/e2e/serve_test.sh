@@ -105,6 +105,16 @@ test_signals_are_decided_and_remembered() {
     ask GET /v1/runs/r1/signals && equal "$(jq '.items | length' body)" 3 records
 }
 
+test_a_run_between_two_attempts_is_retrying_WE_2_1_2c() {
+    local again='{"stepId":"a","kind":"shell","with":{"command":"exit 1"},"retry":{"maxAttempts":2,"delay":"10m"}}'
+    serve
+    ask POST /v1/runs "{\"document\":$(plan_text p "$again"),\"runId\":\"r1\"}"
+    answers 202
+    wait_for eval 'ask GET /v1/runs/r1/status && [ "$(jq -r .substatus body)" = RETRYING ]'
+    equal "$(jq -r '.status + ": " + .message' body)" 'RUNNING: a step will be tried again'
+    ask GET /v1/runs/r1 && equal "$(jq -r '.substatus + ": " + .message' body)" 'RETRYING: step a will be tried again'
+}
+
 test_events_stream_resumes_where_it_stopped() {
     serve
     ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a 'sleep 0.5')"),\"runId\":\"r1\"}" && answers 202

@@ -1,4 +1,4 @@
-// RunStatusSnapshot: status, substatus, a message for people, times.
+// Status, substatus and the message for people of a snapshot. What getRunStatus answers is in service_status.c.
 #include "support/view_kit.h"
 
 #include "schema/schema.h"
@@ -10,9 +10,9 @@ static struct json status_now(void)
     const struct schema *schema;
     struct error err = {0};
     struct schema_fault fault = {0};
-    CHECK(view_status_json(&view, (struct str){0}, &arena, &out));
+    CHECK(view_json(&view, &arena, &out));
     CHECK_OK(schema_set_embedded(&arena, &set, &err), &err);
-    CHECK_OK(schema_compile(set, STR("run-status.json"), &schema, &err), &err);
+    CHECK_OK(schema_compile(set, STR("run-snapshot.json"), &schema, &err), &err);
     if (!schema_valid(schema, &out, &fault)) test_fail(__FILE__, __LINE__, "%s %s", fault.pointer, fault.message);
     return out;
 }
@@ -87,24 +87,6 @@ static void waiting_before_the_start_is_told_WE_2_1_2e(void)
     status_is("PENDING", "", "in the queue");
 }
 
-static void what_the_owner_knows_comes_first_WE_2_1_2f(void)
-{
-    start_run();
-    struct json out;
-    CHECK(view_status_json(&view, STR("RECOVERING"), &arena, &out));
-    CHECK_STR(json_text(json_key(&out, "substatus")), STR("RECOVERING"));
-}
-
-static void substatus_is_canonical_or_of_a_provider_WE_2_1_2d_WE_2_1_2h(void)
-{
-    static const char *const good[] = {"DRAINING",         "RETRYING",   "CONTINUE_AS_NEW",
-                                       "WAITING_APPROVAL", "RECOVERING", "temporal/WORKFLOW_TASK_BACKLOG",
-                                       "conductor/X",      "mock/y",     "cairn/CANCELLING"};
-    static const char *const bad[] = {"", "BUSY", "airflow/X", "temporal/", "temporal", "/X", "Temporal/X"};
-    for (size_t i = 0; i < ARRAY_COUNT(good); i++) CHECK(substatus_valid(str_from(good[i])));
-    for (size_t i = 0; i < ARRAY_COUNT(bad); i++) CHECK(!substatus_valid(str_from(bad[i])));
-}
-
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -112,8 +94,6 @@ int main(int argc, char **argv)
         TEST(draining_names_the_steps_in_flight_ES_6_5_WE_2_1_2b_WE_2_1_2j),
         TEST(backoff_is_retrying_WE_2_1_2c_WE_2_1_2g),
         TEST(waiting_before_the_start_is_told_WE_2_1_2e),
-        TEST(what_the_owner_knows_comes_first_WE_2_1_2f),
-        TEST(substatus_is_canonical_or_of_a_provider_WE_2_1_2d_WE_2_1_2h),
     };
     return test_main("view_status", tests, ARRAY_COUNT(tests), argc, argv);
 }
