@@ -10,11 +10,6 @@
 enum { LIST_PAGE = 1000, BATCH_RUNS = 256 };
 #define BATCH_SIZE ((uint64_t)16 << 20)
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 struct copy {
     struct store *from, *to;
     const struct copy_options *options;
@@ -38,9 +33,9 @@ static enum code note(struct copy *copy, struct str run, const char *what)
     struct copy_report *report = copy->report;
     report->faults = arena_grow(copy->kept, report->faults, report->fault_count, report->fault_count + 1,
                                 sizeof(*report->faults), &report->fault_capacity);
-    if (!report->faults) return out_of_memory(copy->err);
+    if (!report->faults) return error_nomem(copy->err);
     struct copy_fault fault = {arena_copy(copy->kept, run), arena_copy(copy->kept, str_from(what))};
-    if (!fault.run.ptr || !fault.what.ptr) return out_of_memory(copy->err);
+    if (!fault.run.ptr || !fault.what.ptr) return error_nomem(copy->err);
     report->faults[report->fault_count++] = fault;
     return OK;
 }
@@ -61,7 +56,7 @@ static enum code list_runs(struct copy *copy)
             copy->names = arena_grow(copy->kept, copy->names, copy->name_count, copy->name_count + 1,
                                      sizeof(*copy->names), &copy->name_capacity);
             if (!name.tenant.ptr || !name.run.ptr || !copy->names)
-                rc = out_of_memory(copy->err);
+                rc = error_nomem(copy->err);
             else
                 copy->names[copy->name_count++] = name;
         }
@@ -78,7 +73,7 @@ static enum code take_blobs(struct copy *copy, const struct run_image *image)
         struct str key = arena_copy(copy->kept, (struct str){(const char *)image->blobs[i].sha256.b, SHA256_SIZE});
         struct append_blob blob = {.sha256 = image->blobs[i].sha256};
         uint32_t before = MAP_NONE;
-        if (!key.ptr || !map_put(&copy->seen, key, 1, &before)) return out_of_memory(copy->err);
+        if (!key.ptr || !map_put(&copy->seen, key, 1, &before)) return error_nomem(copy->err);
         if (before != MAP_NONE) continue;
         struct error why = {0};
         enum code rc = store_blob(copy->from, &blob.sha256, &copy->batch_arena, &blob.bytes, &why);
@@ -86,7 +81,7 @@ static enum code take_blobs(struct copy *copy, const struct run_image *image)
         if (rc) return error_set(copy->err, rc, "cannot read a blob: %s", why.message);
         copy->blobs = arena_grow(&copy->batch_arena, copy->blobs, copy->blob_count, copy->blob_count + 1,
                                  sizeof(*copy->blobs), &copy->blob_capacity);
-        if (!copy->blobs) return out_of_memory(copy->err);
+        if (!copy->blobs) return error_nomem(copy->err);
         copy->blobs[copy->blob_count++] = blob;
         copy->size += blob.bytes.len;
     }
@@ -104,7 +99,7 @@ static enum code copy_files(struct copy *copy, const struct run_ids *ids)
         if (!rc) rc = dirs[i](copy->to, ids, &copy->batch_arena, &to);
         if (!rc && from.len && to.len)
             rc = tree_copy(from.ptr, to.ptr, &copy->report->file_count, &copy->report->byte_count, copy->err);
-        if (rc) return rc == E_NOMEM ? out_of_memory(copy->err) : rc;
+        if (rc) return rc == E_NOMEM ? error_nomem(copy->err) : rc;
     }
     return OK;
 }
@@ -210,7 +205,7 @@ enum code archive_copy(struct store *from, struct store *to, const struct copy_o
 {
     *out = (struct copy_report){0};
     struct copy *copy = ARENA_NEW(arena, struct copy);
-    if (!copy) return out_of_memory(err);
+    if (!copy) return error_nomem(err);
     copy->from = from;
     copy->to = to;
     copy->options = options;

@@ -33,11 +33,6 @@ struct export
     struct buf text; // the member that is being made
 };
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 // ---- which runs
 
 static enum code add_run(struct export *export, struct str tenant, struct str run, bool must)
@@ -53,11 +48,11 @@ static enum code add_run(struct export *export, struct str tenant, struct str ru
     struct str name = buf_ok(&key) ? arena_copy(export->kept, buf_str(&key)) : (struct str){0};
     buf_release(&key);
     uint32_t before = MAP_NONE;
-    if (!name.ptr || !map_put(&export->known, name, 1, &before)) return out_of_memory(export->err);
+    if (!name.ptr || !map_put(&export->known, name, 1, &before)) return error_nomem(export->err);
     if (before != MAP_NONE) return OK;
     export->runs = arena_grow(export->kept, export->runs, export->run_count, export->run_count + 1,
                               sizeof(*export->runs), &export->run_capacity);
-    if (!export->runs) return out_of_memory(export->err);
+    if (!export->runs) return error_nomem(export->err);
     export->runs[export->run_count++] = head;
     return OK;
 }
@@ -69,7 +64,7 @@ static enum code add_blobs(struct export *export, const struct run_image *image)
         if (export->options->contract && !image->blobs[i].document) continue;
         export->blobs = arena_grow(export->kept, export->blobs, export->blob_count, export->blob_count + 1,
                                    sizeof(*export->blobs), &export->blob_capacity);
-        if (!export->blobs) return out_of_memory(export->err);
+        if (!export->blobs) return error_nomem(export->err);
         export->blobs[export->blob_count++] = image->blobs[i].sha256;
     }
     return OK;
@@ -115,7 +110,7 @@ static enum code make_events(struct export *export, const struct run_image *imag
     buf_clear(&export->text);
     for (size_t i = 0; i < image->events.count && !rc; i++)
         add_event(export, &image->head, &image->events.items[i], &rc);
-    return rc ? rc : buf_ok(&export->text) ? OK : out_of_memory(export->err);
+    return rc ? rc : buf_ok(&export->text) ? OK : error_nomem(export->err);
 }
 
 static enum code make_ledger(struct export *export, const struct run_image *image)
@@ -128,7 +123,7 @@ static enum code make_ledger(struct export *export, const struct run_image *imag
         if (rc) return rc;
         bundle_ledger_write(&entry, &export->text);
     }
-    return buf_ok(&export->text) ? OK : out_of_memory(export->err);
+    return buf_ok(&export->text) ? OK : error_nomem(export->err);
 }
 
 static enum code make_runs(struct export *export)
@@ -138,7 +133,7 @@ static enum code make_runs(struct export *export)
         struct run_head head = export->runs[i];
         if (export->options->contract) head.summary.cause[0] = '\0';
         arena_reset(&export->scratch);
-        if (!bundle_run_write(&head, &export->scratch, &export->text)) return out_of_memory(export->err);
+        if (!bundle_run_write(&head, &export->scratch, &export->text)) return error_nomem(export->err);
     }
     return OK;
 }
@@ -155,7 +150,7 @@ static enum code make_manifest(struct export *export)
     buf_clear(&export->text);
     if (ok) json_canon(&export->text, &manifest);
     buf_byte(&export->text, '\n');
-    return ok && buf_ok(&export->text) ? OK : out_of_memory(export->err);
+    return ok && buf_ok(&export->text) ? OK : error_nomem(export->err);
 }
 
 static void event_path(size_t run, const char *name, struct member *out)
@@ -171,7 +166,7 @@ static enum code measure(struct export *export, struct member member, struct str
     if (member.size > BUNDLE_MEMBER_MAX) return error_set(export->err, E_LIMIT, "%s is larger than 8 GiB", member.path);
     export->members = arena_grow(export->kept, export->members, export->member_count, export->member_count + 1,
                                  sizeof(*export->members), &export->member_capacity);
-    if (!export->members) return out_of_memory(export->err);
+    if (!export->members) return error_nomem(export->err);
     export->members[export->member_count++] = member;
     return OK;
 }
@@ -310,7 +305,7 @@ static enum code put_front(struct export *export)
     add_sum(&sums, &manifest_hash, BUNDLE_MANIFEST);
     add_sum(&sums, &runs_hash, BUNDLE_RUNS);
     for (size_t i = 0; i < export->member_count; i++) add_sum(&sums, &export->members[i].hash, export->members[i].path);
-    if (!rc && (!buf_ok(&sums) || !buf_ok(&runs))) rc = out_of_memory(export->err);
+    if (!rc && (!buf_ok(&sums) || !buf_ok(&runs))) rc = error_nomem(export->err);
     if (!rc) rc = put_member(export, BUNDLE_SUMS, buf_str(&sums));
     if (!rc) rc = put_signature(export, buf_str(&sums));
     if (!rc) rc = put_member(export, BUNDLE_MANIFEST, buf_str(&export->text));

@@ -38,11 +38,6 @@ struct gc {
     struct map away_by_hash;
 };
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 // ---- who may go
 
 static struct str key_of(struct str tenant, struct str run, struct arena *arena)
@@ -59,7 +54,7 @@ static enum code add(struct gc *gc, const struct run_head *head)
 {
     gc->runs = arena_grow(gc->kept, gc->runs, gc->count, gc->count + 1, sizeof(*gc->runs), &gc->capacity);
     struct str key = key_of(head->ids.tenant, head->ids.run, gc->kept);
-    if (!gc->runs || !key.ptr || !map_put(&gc->by_name, key, (uint32_t)gc->count, NULL)) return out_of_memory(gc->err);
+    if (!gc->runs || !key.ptr || !map_put(&gc->by_name, key, (uint32_t)gc->count, NULL)) return error_nomem(gc->err);
     struct candidate *run = &gc->runs[gc->count++];
     *run = (struct candidate){.name = {arena_copy(gc->kept, head->ids.tenant), arena_copy(gc->kept, head->ids.run)},
                               .parent = arena_copy(gc->kept, head->parent_run),
@@ -69,7 +64,7 @@ static enum code add(struct gc *gc, const struct run_head *head)
                               .terminal = head->terminal,
                               .above = NOBODY};
     bool copied = run->name.tenant.ptr && run->name.run.ptr && run->parent.ptr && run->original.ptr;
-    return copied ? OK : out_of_memory(gc->err);
+    return copied ? OK : error_nomem(gc->err);
 }
 
 static enum code list_runs(struct gc *gc)
@@ -144,7 +139,7 @@ static enum code list_away(struct gc *gc)
         for (size_t i = 0; !rc && i < notes.count; i++) {
             gc->away = arena_grow(gc->kept, gc->away, gc->away_count, gc->away_count + 1, sizeof(*gc->away),
                                   &gc->away_capacity);
-            if (!gc->away) return out_of_memory(gc->err);
+            if (!gc->away) return error_nomem(gc->err);
             struct kept_note *one = &gc->away[gc->away_count];
             rc = store_kept_read(&notes.items[i], gc->kept, one, gc->err);
             after = notes.items[i].key;
@@ -158,13 +153,13 @@ static enum code keep_blobs(struct gc *gc, struct error *err)
 {
     enum code rc = OK;
     gc->needed = ARENA_ARRAY(gc->kept, gc->blobs.count + 1, bool);
-    if (!gc->needed) return out_of_memory(err);
+    if (!gc->needed) return error_nomem(err);
     gc->away_needed = ARENA_ARRAY(gc->kept, gc->away_count + 1, bool);
-    if (!gc->away_needed) return out_of_memory(err);
+    if (!gc->away_needed) return error_nomem(err);
     for (size_t i = 0; i < gc->blobs.count && !rc; i++)
-        if (!map_put(&gc->by_hash, hash_key(&gc->blobs.items[i]), (uint32_t)i, NULL)) return out_of_memory(err);
+        if (!map_put(&gc->by_hash, hash_key(&gc->blobs.items[i]), (uint32_t)i, NULL)) return error_nomem(err);
     for (size_t i = 0; i < gc->away_count && !rc; i++)
-        if (!map_put(&gc->away_by_hash, hash_key(&gc->away[i].sha256), (uint32_t)i, NULL)) return out_of_memory(err);
+        if (!map_put(&gc->away_by_hash, hash_key(&gc->away[i].sha256), (uint32_t)i, NULL)) return error_nomem(err);
     for (size_t i = 0; i < gc->count && !rc; i++) {
         struct run_image image;
         if (!root_of(gc, &gc->runs[i])->stays) continue;
@@ -236,7 +231,7 @@ static enum code drop_blobs(struct gc *gc)
         if (gc->needed[i]) continue;
         loose.items =
             arena_grow(gc->kept, loose.items, loose.count, loose.count + 1, sizeof(*loose.items), &loose.capacity);
-        if (!loose.items) return out_of_memory(gc->err);
+        if (!loose.items) return error_nomem(gc->err);
         loose.items[loose.count++] = gc->blobs.items[i];
     }
     gc->report->blob_count = loose.count;

@@ -5,11 +5,6 @@
 
 enum { READ_PAGE = 4096 };
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static enum code add_blob(struct run_image *image, const struct digest *digest, bool document, struct arena *arena)
 {
     for (size_t i = 0; i < image->blob_count; i++)
@@ -81,7 +76,7 @@ static enum code find_references(struct run_image *image, struct arena *arena, s
             rc = add_child(image, moment.run_ref, arena);
     }
     arena_release(&scratch);
-    return rc ? out_of_memory(err) : OK;
+    return rc ? error_nomem(err) : OK;
 }
 
 typedef enum code (*read_records)(struct store *, struct str, struct str, uint64_t, size_t, struct arena *,
@@ -93,7 +88,7 @@ static enum code read_all(struct store *store, const struct run_head *head, bool
     uint64_t count = ledger ? head->last_ledger_seq : head->last_seq;
     read_records read = ledger ? store_read_ledger : store_read;
     out->items = ARENA_ARRAY(arena, (size_t)count + 1, struct record);
-    if (!out->items) return out_of_memory(err);
+    if (!out->items) return error_nomem(err);
     while (out->count < count) {
         struct records page;
         size_t limit = count - out->count < READ_PAGE ? (size_t)(count - out->count) : READ_PAGE;

@@ -19,7 +19,7 @@ static enum code make(EVP_PKEY *pkey, bool secret, struct archive_key **out, str
     struct archive_key *key = calloc(1, sizeof(*key));
     if (!key) {
         EVP_PKEY_free(pkey);
-        return error_set(err, E_NOMEM, "out of memory");
+        return error_nomem(err);
     }
     *key = (struct archive_key){pkey, secret};
     *out = key;
@@ -49,7 +49,7 @@ static int no_passphrase(char *out, int size, int writing, void *context)
 enum code key_parse(struct str pem, struct archive_key **out, struct error *err)
 {
     BIO *bio = BIO_new_mem_buf(pem.ptr, (int)pem.len);
-    if (!bio) return error_set(err, E_NOMEM, "out of memory");
+    if (!bio) return error_nomem(err);
     bool secret = true;
     EVP_PKEY *pkey = PEM_read_bio_PrivateKey(bio, NULL, no_passphrase, NULL);
     if (!pkey) {
@@ -158,7 +158,7 @@ enum code key_seal(const struct archive_key *key, const struct json *part, struc
     buf_hex(&hex, signature, SIGNATURE_SIZE);
     if (!rc && !(put(arena, object, "signature", buf_str(&hex)) && put(arena, object, "keyId", str_from(id)) &&
                  put(arena, object, "publicKey", pem)))
-        rc = error_set(err, E_NOMEM, "out of memory");
+        rc = error_nomem(err);
     buf_release(&text);
     buf_release(&hex);
     return rc;

@@ -23,11 +23,6 @@ struct carry {
     struct error *err;
 };
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static enum code flush(struct carry *carry)
 {
     struct store_batch batch = {.notes = carry->puts, .note_count = carry->put_count};
@@ -66,7 +61,7 @@ static enum code revoke(struct carry *carry, struct note *note)
     token.principal.revoked = true;
     buf_init(&text, 64 * 1024);
     rc = auth_token_encode(&token, &carry->page, &text, carry->err);
-    if (!rc && !(note->value = arena_copy(&carry->page, buf_str(&text))).ptr) rc = out_of_memory(carry->err);
+    if (!rc && !(note->value = arena_copy(&carry->page, buf_str(&text))).ptr) rc = error_nomem(carry->err);
     buf_release(&text);
     carry->report->void_count += !rc;
     return rc;
@@ -197,7 +192,7 @@ enum code archive_notes(struct store *from, struct store *to, enum notes_how how
     *out = (struct notes_report){0};
     struct note_spaces spaces;
     struct carry *carry = ARENA_NEW(arena, struct carry);
-    if (!carry) return out_of_memory(err);
+    if (!carry) return error_nomem(err);
     *carry = (struct carry){.from = from, .to = to, .how = how, .now_ms = now_ms, .report = out, .err = err};
     enum code rc = store_note_spaces(from, arena, &spaces, err);
     if (rc || (spaces.count == 0 && how != NOTES_MIRROR)) return rc; // nobody has remembered anything

@@ -21,7 +21,7 @@ static enum code fault(struct proof *proof, struct arena *arena, struct error *e
     proof->faults = arena_grow(arena, proof->faults, proof->fault_count, proof->fault_count + 1, sizeof(*proof->faults),
                                &proof->fault_capacity);
     struct str kept = arena_copy(arena, str_from(text));
-    if (!proof->faults || !kept.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!proof->faults || !kept.ptr) return error_nomem(err);
     proof->faults[proof->fault_count++] = kept;
     return OK;
 }

@@ -80,7 +80,7 @@ enum code archive_redact(const struct contract *contract, const struct run_head 
                        STR_ARG(head->ids.run), (unsigned long long)record->seq, STR_ARG(record->type));
     if (rc) return rc;
     redact_moment(&moment, &start);
-    if (moment.start && !redact_parts(&start.parts, arena)) return error_set(err, E_NOMEM, "out of memory");
+    if (moment.start && !redact_parts(&start.parts, arena)) return error_nomem(err);
     rc = contract_encode(contract, head->vocabulary, &head->ids, &moment, &seal, arena, &encoded, err);
     if (rc) return rc;
     *out = encoded.bytes;
@@ -106,7 +106,7 @@ static enum code redact_decision(struct str bytes, struct arena *arena, struct s
     json_canon(&text, &reduced);
     *out = ok && buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
     buf_release(&text);
-    return out->ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+    return out->ptr ? OK : error_nomem(err);
 }
 
 enum code archive_redact_entry(const struct record *entry, struct arena *arena, struct str *out, struct error *err)
@@ -117,6 +117,6 @@ enum code archive_redact_entry(const struct record *entry, struct arena *arena, 
     enum code rc = contract_decode_ledger(entry->bytes, arena, &moment, err);
     if (rc) return rc;
     redact_moment(&moment, &start);
-    if (moment.start && !redact_parts(&start.parts, arena)) return error_set(err, E_NOMEM, "out of memory");
+    if (moment.start && !redact_parts(&start.parts, arena)) return error_nomem(err);
     return contract_encode_ledger(&moment, arena, out, err);
 }

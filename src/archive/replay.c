@@ -43,11 +43,6 @@ struct replay {
     bool over;          // found a difference
 };
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static enum code read_blob(void *context, const struct digest *sha256, struct arena *arena, struct str *out,
                            struct error *err)
 {
@@ -62,7 +57,7 @@ static enum code note_reuse(struct replay *replay, const struct moment *moment)
     if (!reused && moment->kind != MOMENT_STEP_SKIPPED) return OK;
     replay->reuse = arena_grow(&replay->kept, replay->reuse, replay->reuse_count, replay->reuse_count + 1,
                                sizeof(*replay->reuse), &replay->reuse_capacity);
-    if (!replay->reuse) return out_of_memory(replay->err);
+    if (!replay->reuse) return error_nomem(replay->err);
     struct reuse *reuse = &replay->reuse[replay->reuse_count++];
     *reuse = (struct reuse){.step = kernel_find(replay->folded, moment->step),
                             .skipped = !reused,
@@ -73,7 +68,7 @@ static enum code note_reuse(struct replay *replay, const struct moment *moment)
                             .truncated = moment->truncated};
     bool copied = moment->value.type == 0 || json_copy(&replay->kept, &moment->value, &reuse->value);
     copied = copied && (moment->artifacts.type == 0 || json_copy(&replay->kept, &moment->artifacts, &reuse->artifacts));
-    if (!copied || !reuse->from_run.ptr) return out_of_memory(replay->err);
+    if (!copied || !reuse->from_run.ptr) return error_nomem(replay->err);
     if (reused) replay->reuse_sure = replay->reuse_count;
     return OK;
 }
@@ -83,12 +78,12 @@ static enum code note_decision(struct replay *replay, const struct record *recor
 {
     struct json body;
     struct str bytes = arena_copy(&replay->kept, record->bytes);
-    if (!bytes.ptr) return out_of_memory(replay->err);
+    if (!bytes.ptr) return error_nomem(replay->err);
     enum code rc = json_parse(bytes, &json_limits_default, &replay->kept, &body, replay->err);
     if (rc) return rc == E_NOMEM ? rc : OK; // another kind of entry, or a redacted one
     replay->payloads = arena_grow(&replay->kept, replay->payloads, replay->payload_count, replay->payload_count + 1,
                                   sizeof(*replay->payloads), &replay->payload_capacity);
-    if (!replay->payloads) return out_of_memory(replay->err);
+    if (!replay->payloads) return error_nomem(replay->err);
     replay->payloads[replay->payload_count++] = body;
     return OK;
 }
@@ -111,7 +106,7 @@ static enum code fold_first(void *context, const struct record *record, const st
         return rc;
     }
     if (!rc) rc = note_reuse(replay, moment);
-    if (!rc && !view_fold(&replay->view, moment, record->seq)) rc = out_of_memory(replay->err);
+    if (!rc && !view_fold(&replay->view, moment, record->seq)) rc = error_nomem(replay->err);
     return rc;
 }
 
@@ -401,7 +396,7 @@ static enum code try_idle(struct replay *replay)
     const struct run_ids *ids = &replay->head->ids;
     struct idling idling = {.replay = replay, .until = replay->ordinal};
     struct run *again = run_new(replay->again->program, ids);
-    if (!again) return out_of_memory(replay->err);
+    if (!again) return error_nomem(replay->err);
     run_free(replay->again);
     replay->again = again;
     replay->idle = true;
@@ -444,7 +439,7 @@ static enum code first_life(struct replay *replay, const struct program *program
     const struct run_ids *ids = &replay->head->ids;
     replay->folded = run_new(program, ids);
     if (replay->folded) replay->folded->env = &replay->env;
-    if (!replay->folded || !view_init(&replay->view, &replay->kept, ids)) return out_of_memory(replay->err);
+    if (!replay->folded || !view_init(&replay->view, &replay->kept, ids)) return error_nomem(replay->err);
     enum code rc = store_replay(replay->store, ids->tenant, ids->run, fold_first, replay, replay->err);
     if (!rc) compare_state(replay);
     return rc;
@@ -454,7 +449,7 @@ static enum code second_life(struct replay *replay, const struct program *progra
 {
     const struct run_ids *ids = &replay->head->ids;
     replay->again = run_new(program, ids);
-    if (!replay->again) return out_of_memory(replay->err);
+    if (!replay->again) return error_nomem(replay->err);
     return store_replay(replay->store, ids->tenant, ids->run, live_again, replay, replay->err);
 }
 

@@ -85,7 +85,7 @@ static enum code visit(struct walk *walk, const char *dir, const struct name *na
 {
     size_t size = strlen(dir) + strlen(name->text) + 2;
     char *path = malloc(size);
-    if (!path) return error_set(err, E_NOMEM, "out of memory");
+    if (!path) return error_nomem(err);
     snprintf(path, size, "%s%s%s", dir, dir[0] ? "/" : "", name->text);
     enum code rc = OK;
     if (name->directory && walk->to) rc = walk->to->ops->make_dir(walk->to, path, err);
@@ -115,7 +115,7 @@ static enum code walk_tree(const char *from, const char *to, bool remove, uint64
     if (!os_is_dir(from)) return OK;
     struct walk walk = {
         .remove = remove, .file_count = file_count, .bytes = bytes, .buffer = malloc(to ? COPY_SIZE : 1)};
-    enum code rc = walk.buffer ? os_disk_open(from, &walk.from, err) : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = walk.buffer ? os_disk_open(from, &walk.from, err) : error_nomem(err);
     if (!rc && to) rc = os_make_dirs(to, err);
     if (!rc && to) rc = os_disk_open(to, &walk.to, err);
     if (!rc) rc = visit_dir(&walk, "", 0, err);
@@ -142,7 +142,7 @@ enum code tree_remove(const char *path, uint64_t *file_count, uint64_t *bytes, s
     const char *slash = strrchr(path, '/');
     struct disk *parent = NULL;
     char *dir = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
-    rc = dir ? os_disk_open(dir, &parent, err) : error_set(err, E_NOMEM, "out of memory");
+    rc = dir ? os_disk_open(dir, &parent, err) : error_nomem(err);
     free(dir);
     if (rc) return rc;
     rc = parent->ops->remove(parent, slash ? slash + 1 : path, err);

@@ -115,7 +115,7 @@ enum code author_canonical(const struct program *program, const struct program_l
     buf_init(&laid, (size_t)64 << 20);
     json_write(&flat, &tree);
     struct str text = arena_copy(arena, buf_str(&flat));
-    enum code rc = text.ptr ? fmt_json(text, arena, &laid, err) : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = text.ptr ? fmt_json(text, arena, &laid, err) : error_nomem(err);
     if (!rc) *out = arena_copy(arena, buf_str(&laid));
     buf_release(&flat);
     buf_release(&laid);

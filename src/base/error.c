@@ -64,6 +64,11 @@ enum code error_at(struct error *err, enum code code, uint32_t line, uint32_t co
     return code;
 }
 
+enum code error_nomem(struct error *err)
+{
+    return error_set(err, E_NOMEM, "%s", code_text(E_NOMEM));
+}
+
 void error_wrap(struct error *err, const char *format, ...)
 {
     if (!err || err->code == OK) return;

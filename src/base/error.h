@@ -46,6 +46,7 @@ struct error {
 enum code error_set(struct error *err, enum code code, const char *format, ...) PRINTF_LIKE(3, 4);
 enum code error_at(struct error *err, enum code code, uint32_t line, uint32_t column, const char *format, ...)
     PRINTF_LIKE(5, 6);
+enum code error_nomem(struct error *err); // E_NOMEM, in the words of code_text
 void error_wrap(struct error *err, const char *format, ...) PRINTF_LIKE(2, 3);
 const char *code_name(enum code code); // "NOT_FOUND"
 const char *code_text(enum code code);
@@ -53,6 +54,7 @@ const char *code_text(enum code code);
 #ifdef __clang_analyzer__
 // It reads one file at a time; this is how it learns that the code given is the code that comes back, and never OK.
 #define error_set(err, code, ...) (error_set(err, code, __VA_ARGS__), (code))
+#define error_nomem(err) (error_nomem(err), E_NOMEM)
 #define error_at(err, code, ...) (error_at(err, code, __VA_ARGS__), (code))
 #endif
 

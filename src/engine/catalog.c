@@ -28,7 +28,7 @@ static enum code take(struct catalog *c, const char *file)
     struct stat info;
     if (stat(file, &info) != 0 || !S_ISREG(info.st_mode)) return E_NOT_FOUND;
     c->file = arena_copy(c->arena, str_from(file));
-    if (!c->file.ptr) return error_set(c->err, E_NOMEM, "out of memory");
+    if (!c->file.ptr) return error_nomem(c->err);
     return os_read_file(file, PLAYBOOK_SIZE_MAX, c->arena, &c->text, c->err);
 }
 

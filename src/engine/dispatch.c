@@ -347,7 +347,7 @@ static enum code start_process(struct engine *engine, struct resident *resident,
     rc = open_tools(engine, err);
     if (rc) return rc;
     uint64_t id = ticket_open(engine, resident, effect);
-    if (id == 0) return error_set(err, E_NOMEM, "out of memory");
+    if (id == 0) return error_nomem(err);
     make_artifacts_dir(run);
     engine->tickets[id & UINT32_MAX].with = engine->tools;
     struct tool_request request = request_of(engine, resident, effect, id);
@@ -418,7 +418,7 @@ static enum code set_timer(struct engine *engine, struct resident *resident, con
                            struct error *err)
 {
     struct timer *timer = calloc(1, sizeof(*timer));
-    if (!timer) return error_set(err, E_NOMEM, "out of memory");
+    if (!timer) return error_nomem(err);
     *timer = (struct timer){.resident = resident,
                             .step = effect->step,
                             .logical = effect->logical,
@@ -429,7 +429,7 @@ static enum code set_timer(struct engine *engine, struct resident *resident, con
     // Both clocks are cut to milliseconds at different phases: one more, so that nothing is early on either.
     if (!heap_push(&engine->timers, &timer->node, engine->now.mono_ms + (left > 0 ? left + 1 : 0))) {
         free(timer);
-        return error_set(err, E_NOMEM, "out of memory");
+        return error_nomem(err);
     }
     timer->next = resident->timers;
     timer->link = &resident->timers;

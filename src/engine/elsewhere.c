@@ -235,7 +235,7 @@ enum code asides_due(struct engine *engine, struct error *err)
         if (aside->busy || aside->due_mono > engine->now.mono_ms) continue;
         if (aside->queued.resident) {
             struct queued *queued = queue_add(engine, aside->queued.resident, aside->queued.input.kind);
-            if (!queued) return error_set(err, E_NOMEM, "out of memory");
+            if (!queued) return error_nomem(err);
             *queued = aside->queued;
             memset(&aside->queued, 0, sizeof(aside->queued));
         }

@@ -18,11 +18,6 @@ const struct engine_limits engine_limits_default = {
     .events_per_run_max = 50000,
 };
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 // ---- residents
 static size_t bucket(const struct engine *engine, struct str tenant, struct str run)
 {
@@ -163,7 +158,7 @@ enum code queue_last_first(struct engine *engine, size_t count, struct error *er
 {
     struct queue *q = &engine->queue;
     INVARIANT(count <= q->count);
-    if (!queue_reserve(engine, count)) return no_memory(err);
+    if (!queue_reserve(engine, count)) return error_nomem(err);
     for (size_t i = 0; i < count; i++) {
         struct queued last = queue_take_last(engine);
         q->head = (q->head - 1) & (q->capacity - 1);
@@ -228,12 +223,12 @@ void engine_mark(const struct store *store, char out[33])
 enum code engine_open(const struct engine_options *options, struct engine **out, struct error *err)
 {
     struct engine *engine = calloc(1, sizeof(*engine));
-    if (!engine) return no_memory(err);
+    if (!engine) return error_nomem(err);
     engine->table_size = 64;
     engine->table = calloc(engine->table_size, sizeof(struct resident *));
     if (!engine->table) {
         free(engine);
-        return no_memory(err);
+        return error_nomem(err);
     }
     engine->options = *options;
     if (engine->options.limits.inputs_per_turn_max == 0) engine->options.limits = engine_limits_default;

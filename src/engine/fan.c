@@ -34,11 +34,6 @@ struct fan {
     bool all_success, cancelled;
 };
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static struct fan *find_fan(const struct resident *parent, uint32_t step, uint32_t logical)
 {
     for (struct fan *fan = parent->fans; fan; fan = fan->next)
@@ -75,7 +70,7 @@ static enum code read_items(const struct json *given, struct arena *arena, struc
     struct json parsed;
     struct error local = {0};
     if (json_is(given, JSON_STRING)) {
-        if (json_parse(given->text, &json_limits_default, arena, &parsed, &local) == E_NOMEM) return no_memory(err);
+        if (json_parse(given->text, &json_limits_default, arena, &parsed, &local) == E_NOMEM) return error_nomem(err);
         given = local.code ? NULL : &parsed;
     }
     if (!json_is(given, JSON_ARRAY))
@@ -83,7 +78,7 @@ static enum code read_items(const struct json *given, struct arena *arena, struc
                          local.code ? local.message : "");
     if (given->count > FAN_OUT_MAX)
         return error_set(err, E_LIMIT, "fan_out has %u items; %d are the most", given->count, FAN_OUT_MAX);
-    return json_copy(arena, given, out) ? OK : no_memory(err);
+    return json_copy(arena, given, out) ? OK : error_nomem(err);
 }
 
 static enum code open_fan(struct engine *engine, struct resident *parent, uint32_t step, uint32_t logical,
@@ -91,12 +86,12 @@ static enum code open_fan(struct engine *engine, struct resident *parent, uint32
 {
     struct json with;
     struct str path = kernel_path(parent->run, step, &engine->turn);
-    if (!path.ptr) return no_memory(err);
+    if (!path.ptr) return error_nomem(err);
     enum code rc = kernel_render(parent->run, step, &engine->env, &engine->turn, &with, err);
     if (rc) return rc;
     const struct json *how = json_key(&with, "fanOut");
     struct fan *fan = calloc(1, sizeof(*fan));
-    if (!fan) return no_memory(err);
+    if (!fan) return error_nomem(err);
     arena_init(&fan->arena, 4096, (size_t)256 << 20);
     fan->step = step;
     fan->logical = logical;
@@ -104,8 +99,8 @@ static enum code open_fan(struct engine *engine, struct resident *parent, uint32
     fan->parallel = (uint32_t)json_integer(json_key(how, "maxParallel"), FAN_OUT_PARALLEL);
     fan->all_success = str_is(json_text(json_key(how, "join")), "all_success");
     rc = read_items(json_key(how, "items"), &fan->arena, &fan->items, err);
-    if (!rc && !fan->group.ptr) rc = no_memory(err);
-    if (!rc && !(fan->slots = ARENA_ARRAY(&fan->arena, fan->items.count + 1, struct slot))) rc = no_memory(err);
+    if (!rc && !fan->group.ptr) rc = error_nomem(err);
+    if (!rc && !(fan->slots = ARENA_ARRAY(&fan->arena, fan->items.count + 1, struct slot))) rc = error_nomem(err);
     if (rc) {
         arena_release(&fan->arena);
         free(fan);
@@ -127,7 +122,7 @@ static enum code slot_failed(struct fan *fan, struct slot *slot, struct str stat
               json_put(arena, &slot->value, STR("archon_failed"), json_bool(true)) &&
               json_put(arena, &slot->value, STR("error"), json_string(told)) &&
               json_put(arena, &slot->value, STR("status"), json_string(status));
-    if (!ok) return no_memory(err);
+    if (!ok) return error_nomem(err);
     slot->state = SLOT_OVER;
     slot->ok = false;
     fan->over++;
@@ -157,7 +152,7 @@ static enum code slot_ended(struct engine *engine, struct fan *fan, struct slot 
     enum code rc = subrun_outputs(engine, child, &outputs, &fan->size, &local);
     if (rc == E_NOMEM || rc == E_IO) return error_set(err, rc, "%s", local.message);
     if (rc) return slot_failed(fan, slot, STR("failed"), str_from(local.message), err);
-    if (!json_copy(&fan->arena, &outputs, &slot->value)) return no_memory(err);
+    if (!json_copy(&fan->arena, &outputs, &slot->value)) return error_nomem(err);
     slot->state = SLOT_OVER;
     slot->ok = true;
     fan->over++;
@@ -184,7 +179,7 @@ static enum code start_slot(struct engine *engine, struct resident *parent, stru
         for (uint32_t i = 0; ok && i < request.inputs.count; i++)
             ok = json_put(arena, &inputs, request.inputs.members[i].key, request.inputs.members[i].value);
         ok = ok && json_put(arena, &inputs, as, item);
-        if (!ok) return no_memory(err);
+        if (!ok) return error_nomem(err);
         request.inputs = inputs;
     }
     if (!rc) rc = engine_start(engine, &request, ignored, &local);
@@ -200,7 +195,7 @@ static enum code begin_slot(struct engine *engine, struct resident *parent, stru
 {
     struct slot *slot = &fan->slots[index];
     struct str id = kernel_fan_child(fan->group, index, &engine->turn);
-    if (!id.ptr) return no_memory(err);
+    if (!id.ptr) return error_nomem(err);
     struct resident *child = resident_find(engine, parent->ids.tenant, id);
     bool here = child != NULL;
     struct error local = {0};
@@ -244,9 +239,9 @@ static enum code tell_list(struct engine *engine, struct resident *parent, const
     const struct run_step *s = &parent->run->steps[fan->step];
     struct json list = json_array();
     for (uint32_t i = 0; i < fan->items.count; i++)
-        if (!json_push(&engine->turn, &list, fan->slots[i].value)) return no_memory(err);
+        if (!json_push(&engine->turn, &list, fan->slots[i].value)) return error_nomem(err);
     struct queued *queued = queue_add(engine, parent, INPUT_RESULT);
-    if (!queued) return no_memory(err);
+    if (!queued) return error_nomem(err);
     queued->input.step = fan->step;
     queued->input.logical = s->logical;
     queued->input.engine = s->engine;
@@ -344,7 +339,7 @@ enum code fan_start(struct engine *engine, struct resident *parent, const struct
     // Children that were lost on the way, and those that others had, are looked for again.
     for (uint32_t i = 0; i < fan->items.count; i++) {
         struct str id = kernel_fan_child(fan->group, i, &engine->turn);
-        if (!id.ptr) return no_memory(err);
+        if (!id.ptr) return error_nomem(err);
         bool gone = fan->slots[i].state == SLOT_OPEN && !resident_find(engine, parent->ids.tenant, id);
         if (gone || fan->slots[i].state == SLOT_ELSEWHERE) fan->slots[i].state = SLOT_TO_COME;
     }
@@ -357,7 +352,7 @@ static enum code cancel_slot(struct engine *engine, struct resident *parent, str
     struct slot *slot = &fan->slots[index];
     if (slot->state == SLOT_OVER) return OK;
     struct str id = kernel_fan_child(fan->group, index, &engine->turn);
-    if (!id.ptr) return no_memory(err);
+    if (!id.ptr) return error_nomem(err);
     enum code rc = begin_slot(engine, parent, fan, index, err); // found, not begun
     if (rc || slot->state == SLOT_OVER) return rc;
     bool here = slot->state == SLOT_OPEN;
@@ -397,7 +392,7 @@ enum code fan_ended(struct engine *engine, struct resident *parent, uint32_t ste
     for (uint32_t i = 0; fan && i < fan->items.count; i++) {
         if (fan->slots[i].state != SLOT_OPEN && fan->slots[i].state != SLOT_ELSEWHERE) continue;
         struct str id = kernel_fan_child(fan->group, i, &engine->turn);
-        if (!id.ptr) return no_memory(err);
+        if (!id.ptr) return error_nomem(err);
         if (!str_eq(id, child->ids.run)) continue;
         enum code rc = slot_ended(engine, fan, &fan->slots[i], child->run, err);
         return rc ? rc : go_on(engine, parent, fan, err);

@@ -48,7 +48,7 @@ static enum code try_directory(struct search *search, const char *directory)
                            STR_ARG(search->request), search->extensions[i]);
         if (len <= 0 || (size_t)len >= sizeof(path) || !is_file(path)) continue;
         search->file = arena_copy(search->arena, str_from(path));
-        if (!search->file.ptr) return error_set(search->err, E_NOMEM, "out of memory");
+        if (!search->file.ptr) return error_nomem(search->err);
         return os_read_file(path, PART_SIZE_MAX, search->arena, &search->text, search->err);
     }
     return E_NOT_FOUND;

@@ -4,11 +4,6 @@
 
 #include <stdlib.h>
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 // ---- reading the source
 struct reading {
     struct fork *fork;
@@ -33,11 +28,11 @@ static enum code keep_decision(struct reading *reading, const struct record *rec
     struct arena *arena = reading->fork->private->arena;
     struct preface *grown = arena_grow(arena, reading->decisions, reading->decision_count, reading->decision_count + 1,
                                        sizeof(*grown), &reading->decision_capacity);
-    if (!grown) return no_memory(reading->err);
+    if (!grown) return error_nomem(reading->err);
     reading->decisions = grown;
     struct preface *note = &grown[reading->decision_count];
     *note = (struct preface){.kind = STR("decision"), .signal_id = arena_copy(arena, record->signal_id)};
-    if (!note->signal_id.ptr) return no_memory(reading->err);
+    if (!note->signal_id.ptr) return error_nomem(reading->err);
     enum code rc = canonical(arena, record->bytes, &note->body, reading->err);
     if (!rc) reading->decision_count++;
     return rc;
@@ -62,7 +57,7 @@ static enum code read_one(void *context, const struct record *record, const stru
     if (later) return OK;
     struct moment *grown =
         arena_grow(arena, reading->moments, reading->count, reading->count + 1, sizeof(*grown), &reading->capacity);
-    if (!grown) return no_memory(reading->err);
+    if (!grown) return error_nomem(reading->err);
     reading->moments = grown;
     reading->moments[reading->count++] = copy;
     return OK;
@@ -82,7 +77,7 @@ static enum code fold_source(struct fork *fork, struct error *err)
 {
     struct fork_private *private = fork->private;
     private->source = run_new(fork->before, &fork->head.ids);
-    if (!private->source) return no_memory(err);
+    if (!private->source) return error_nomem(err);
     fork->source = private->source;
     for (uint32_t i = 0; i < private->whole.count; i++) {
         enum code rc = kernel_fold(private->source, &private->whole.moments[i], err);
@@ -106,18 +101,18 @@ static enum code choose_inputs(struct fork *fork, const struct json *wanted, str
     struct json given = json_object(), now;
     bool ok = true;
     // A past has the changes of the inputs in it; results alone do not.
-    if (fork->results_only && !inputs_now(fork->source, arena, &now)) return no_memory(err);
+    if (fork->results_only && !inputs_now(fork->source, arena, &now)) return error_nomem(err);
     if (fork->results_only) old = &now;
     for (uint32_t i = 0; ok && json_is(wanted, JSON_OBJECT) && i < wanted->count; i++)
         ok = json_put(arena, &given, wanted->members[i].key, wanted->members[i].value);
     for (uint32_t i = 0; ok && json_is(old, JSON_OBJECT) && i < old->count; i++)
         if (!json_get(wanted, old->members[i].key) && !is_default(fork, &old->members[i]))
             ok = json_put(arena, &given, old->members[i].key, old->members[i].value);
-    if (!ok) return no_memory(err);
+    if (!ok) return error_nomem(err);
     enum code rc = check_inputs(fork->program, &given, err);
     if (rc) return rc;
     rc = merge_inputs(fork->program, &given, arena, &fork->inputs, err);
-    if (rc) return rc == E_NOMEM ? no_memory(err) : rc;
+    if (rc) return rc == E_NOMEM ? error_nomem(err) : rc;
     fork->changed = json_array();
     for (uint32_t i = 0; ok && i < fork->inputs.count; i++) {
         const struct json *before = json_get(old, fork->inputs.members[i].key);
@@ -127,7 +122,7 @@ static enum code choose_inputs(struct fork *fork, const struct json *wanted, str
     for (uint32_t i = 0; ok && json_is(old, JSON_OBJECT) && i < old->count; i++)
         if (!json_get(&fork->inputs, old->members[i].key))
             ok = json_push(arena, &fork->changed, json_string(old->members[i].key));
-    return ok ? OK : no_memory(err);
+    return ok ? OK : error_nomem(err);
 }
 
 static enum code find_step(const struct fork *fork, struct str id, uint32_t *out, struct error *err)
@@ -147,7 +142,7 @@ static enum code mark_steps(const struct fork *fork, const struct fork_request *
     struct arena *arena = fork->private->arena;
     *asked = ARENA_ARRAY(arena, fork->program->top_count, bool);
     *given = ARENA_ARRAY(arena, fork->program->top_count, bool);
-    if (!*asked || !*given) return no_memory(err);
+    if (!*asked || !*given) return error_nomem(err);
     uint32_t step;
     enum code rc = OK;
     for (size_t i = 0; !rc && i < request->from_count; i++) {
@@ -177,7 +172,7 @@ static enum code keep_output(struct fork *fork, const struct json *value, struct
         out->blob_size = kept.len;
         out->has_blob = true;
         private->blobs[private->blob_count++] = (struct append_blob){.sha256 = out->blob, .bytes = kept};
-        if (!kept.ptr) rc = no_memory(err);
+        if (!kept.ptr) rc = error_nomem(err);
     }
     buf_release(&bytes);
     return rc;
@@ -190,7 +185,7 @@ static enum code give_outputs(struct fork *fork, const struct fork_request *requ
     size_t room = (size_t) private->reuse_count + request->output_count + 1;
     struct reuse *reuse = ARENA_ARRAY(private->arena, room, struct reuse);
     private->blobs = ARENA_ARRAY(private->arena, request->output_count + 1, struct append_blob);
-    if (!reuse || !private->blobs) return no_memory(err);
+    if (!reuse || !private->blobs) return error_nomem(err);
     for (uint32_t i = 0; i < private->reuse_count; i++) reuse[i] = private->reuse[i];
     private->reuse = reuse;
     // After the reused ones, none of which hangs on them, and in topological order.
@@ -243,7 +238,7 @@ static enum code decide_fates(struct fork *fork, const struct fork_request *requ
         rc = kernel_results(&revision, fates, private->arena, &private->reuse, &private->reuse_count);
     if (!rc && !fork->results_only)
         rc = kernel_past_of(&private->whole, &revision, fates, private->arena, &private->past);
-    if (rc) return no_memory(err);
+    if (rc) return error_nomem(err);
     fork->fates = fates;
     recall_results(fork);
     private->past.from_run = fork->head.ids.run;
@@ -284,7 +279,7 @@ static enum code try_turn(struct fork *fork, const struct fork_request *request,
     struct run_ids ids = fork->head.ids;
     ids.run = STR("preview");
     private->run = run_new(fork->program, &ids);
-    if (!facts || !private->run) return no_memory(err);
+    if (!facts || !private->run) return error_nomem(err);
     fork->run = private->run;
     *facts = fork->facts;
     facts->inputs = fork->inputs;
@@ -366,7 +361,7 @@ static enum code open_all(struct store *store, const struct fork_request *reques
     private->decisions = reading.decisions;
     private->decision_count = reading.decision_count;
     if (kernel_past(fork->before, reading.moments, reading.count, private->arena, &private->whole))
-        return no_memory(err);
+        return error_nomem(err);
     rc = fold_source(fork, err);
     if (!rc) rc = choose_inputs(fork, &request->inputs, err);
     if (!rc) rc = decide_fates(fork, request, err);
@@ -383,7 +378,7 @@ enum code fork_open(struct store *store, const struct fork_request *request, str
         free(fork);
         free(private);
         arena_drop(arena);
-        return no_memory(err);
+        return error_nomem(err);
     }
     fork->private = private;
     private->arena = arena;

@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
 {
     return text.len == 0 || json_put(arena, object, str_from(key), json_string(text));
@@ -86,9 +81,9 @@ static enum code make_notes(const struct fork *fork, const struct fork_start *st
 {
     struct fork_private *private = fork->private;
     struct preface *notes = ARENA_ARRAY(private->arena, private->decision_count + 1, struct preface);
-    if (!notes) return no_memory(err);
+    if (!notes) return error_nomem(err);
     notes[0].kind = STR("fork");
-    if (!describe(fork, start, private->arena, &notes[0].body)) return no_memory(err);
+    if (!describe(fork, start, private->arena, &notes[0].body)) return error_nomem(err);
     *count = 1;
     for (size_t i = 0; i < private->decision_count; i++)
         if (signal_is_taken(&private->past, json_text(json_key(&private->decisions[i].body, "signalId"))))
@@ -121,7 +116,7 @@ static enum code copy_artifacts(struct engine *engine, const struct fork *fork, 
     if (fork->facts.artifacts_dir.len == 0 || !takes_results(fork)) return OK;
     if (store_files_dir(engine->store, &fork->head.ids, fork->facts.artifacts_dir, arena, &from) ||
         store_artifacts_dir(engine->store, &ids, arena, &to))
-        return no_memory(err);
+        return error_nomem(err);
     enum code rc = os_copy_tree(from.ptr, to.ptr, err);
     if (rc != E_EXISTS) return rc;
     // Of no run: somebody copied it for a fork and died before that was stored.
@@ -171,7 +166,7 @@ enum code engine_fork(struct engine *engine, struct fork *fork, const struct for
     taking.notes = notes;
     // Where the queue finds it: `private` ends with the fork.
     struct past *past = rc ? NULL : ARENA_NEW(private->arena, struct past);
-    if (!rc && !past) rc = no_memory(err);
+    if (!rc && !past) rc = error_nomem(err);
     if (rc) return rc;
     *past = private->past;
     taking.past = past;

@@ -22,7 +22,7 @@ static enum code part_load(void *context, enum part_kind kind, struct str from, 
         struct digest sha;
         if (!digest_parse(json_text(json_key(part, "sha256")), &sha)) break;
         *file = arena_copy(arena, json_text(json_key(part, "file")));
-        if (!file->ptr) return error_set(err, E_NOMEM, "out of memory");
+        if (!file->ptr) return error_nomem(err);
         return store_blob(source->store, &sha, arena, text, err);
     }
     return error_set(err, E_CORRUPT, "the run does not hold the file \"%.*s\" that its document names",
@@ -150,7 +150,7 @@ static enum code entry_for_head(struct engine *engine, const struct run_head *he
     if (rc) return rc;
     *out = program_entry_for(engine, program);
     program_release(program);
-    if (!*out) return error_set(err, E_NOMEM, "out of memory");
+    if (!*out) return error_nomem(err);
     (*out)->stored = true;
     return OK;
 }
@@ -181,14 +181,14 @@ static enum code fold_run(struct store *store, const struct program *program, co
                           const struct run_log *log, struct run **out, struct error *err)
 {
     struct run *run = run_new(program, ids);
-    if (!run) return error_set(err, E_NOMEM, "out of memory");
+    if (!run) return error_nomem(err);
     struct fold_context fold = {.run = run, .err = err};
     const struct kernel_env env = {.context = store, .blob = stored_blob};
     run->env = &env;
     enum code rc = log ? store_replay_log(store, log, fold_one, &fold, err)
                        : store_replay(store, ids->tenant, ids->run, fold_one, &fold, err);
     run->env = NULL;
-    if (!rc && find_files(store, run, run->start.artifacts_dir)) rc = error_set(err, E_NOMEM, "out of memory");
+    if (!rc && find_files(store, run, run->start.artifacts_dir)) rc = error_nomem(err);
     if (rc) {
         run_free(run);
         return rc;
@@ -223,7 +223,7 @@ static enum code load_head(struct engine *engine, const struct run_head *head, b
     if (!rc) {
         *out = resident_add(engine, run, log, entry);
         if (!*out)
-            rc = error_set(err, E_NOMEM, "out of memory");
+            rc = error_nomem(err);
         else
             (*out)->terminal = run_log_terminal(log);
         if (!rc) (*out)->idle = !(*out)->terminal;
@@ -258,7 +258,7 @@ enum code reload(struct engine *engine, struct resident *resident, struct error 
         if (err) *err = (struct error){0};
         run = run_new(resident->entry->program, ids);
         if (run) run->files = arena_copy(&run->arena, resident->run->files); // its start is still in the queue
-        rc = run && run->files.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+        rc = run && run->files.ptr ? OK : error_nomem(err);
     }
     if (rc) {
         run_free(run);
@@ -271,7 +271,7 @@ enum code reload(struct engine *engine, struct resident *resident, struct error 
     bool timed = false;
     for (uint32_t i = 0; run->net && i < run->program->step_count; i++)
         timed = timed || (run->steps[i].state == NODE_RUNNING && run->steps[i].due_ms > 0);
-    if (timed && !queue_add(engine, resident, INPUT_RECOVER)) return error_set(err, E_NOMEM, "out of memory");
+    if (timed && !queue_add(engine, resident, INPUT_RECOVER)) return error_nomem(err);
     return OK;
 }
 
@@ -283,7 +283,7 @@ enum code engine_admit(struct engine *engine, struct str tenant, struct str run,
     INVARIANT(resident);
     if (resident->run->status == RUN_STATUS_PENDING && resident->run->start.requires_approval)
         return error_set(err, E_CONFLICT, "run %.*s waits for its approval", STR_ARG(run));
-    return queue_add(engine, resident, INPUT_ADMIT) ? OK : error_set(err, E_NOMEM, "out of memory");
+    return queue_add(engine, resident, INPUT_ADMIT) ? OK : error_nomem(err);
 }
 
 static bool is_adopted(void *context, struct str run, struct str step)
@@ -319,7 +319,7 @@ enum code take_up(struct engine *engine, struct resident *resident, struct error
     if (!resident->idle || resident->taken_up) return OK;
     enum code rc = engine_supports(engine, resident->entry->program, err);
     if (rc) return rc;
-    if (!queue_add(engine, resident, INPUT_RECOVER)) return error_set(err, E_NOMEM, "out of memory");
+    if (!queue_add(engine, resident, INPUT_RECOVER)) return error_nomem(err);
     resident->taken_up = true;
     resident->run->recovering = true;
     mark_adopted(engine, resident);

@@ -30,7 +30,7 @@ enum code engine_put(struct engine *engine, const struct note_put *notes, size_t
 {
     struct arena *arena = arena_make(SIZE_MAX);
     struct put *put = arena ? ARENA_NEW(arena, struct put) : NULL;
-    enum code rc = put ? copy_puts(arena, notes, count, &put->notes, err) : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = put ? copy_puts(arena, notes, count, &put->notes, err) : error_nomem(err);
     if (rc) {
         arena_drop(arena);
         return rc;

@@ -6,11 +6,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static struct queued *queue_result(struct engine *engine, struct resident *resident, uint32_t step, uint32_t logical,
                                    uint32_t k)
 {
@@ -42,7 +37,7 @@ static bool need_arena(struct queued *queued)
 enum code canonical(struct arena *arena, struct str bytes, struct json *out, struct error *err)
 {
     struct str kept = arena_copy(arena, bytes);
-    if (!kept.ptr) return no_memory(err);
+    if (!kept.ptr) return error_nomem(err);
     return json_parse(kept, &json_limits_result, arena, out, err);
 }
 
@@ -54,13 +49,13 @@ enum code input_value(struct engine *engine, struct queued *queued, const struct
         queued->input.value = json_null();
         return OK;
     }
-    if (!need_arena(queued)) return no_memory(err);
+    if (!need_arena(queued)) return error_nomem(err);
     struct buf bytes;
     buf_init(&bytes, SIZE_MAX / 4);
     json_canon(&bytes, value);
     enum code rc = OK;
     if (!buf_ok(&bytes)) {
-        rc = no_memory(err);
+        rc = error_nomem(err);
     } else if (bytes.len > RESULT_MAX) {
         queued->input.ok = false;
         queued->input.fault = (struct fault){
@@ -71,7 +66,7 @@ enum code input_value(struct engine *engine, struct queued *queued, const struct
         struct str kept = arena_copy(queued->arena, buf_str(&bytes));
         queued->blobs = ARENA_NEW(queued->arena, struct append_blob);
         if (!kept.ptr || !queued->blobs) {
-            rc = no_memory(err);
+            rc = error_nomem(err);
         } else {
             queued->input.blob = sha256(kept);
             queued->input.has_blob = true;
@@ -88,14 +83,14 @@ enum code input_fault(struct engine *engine, struct resident *resident, uint32_t
                       struct fault fault, struct error *err)
 {
     struct queued *queued = queue_result(engine, resident, step, logical, k);
-    if (!queued) return no_memory(err);
+    if (!queued) return error_nomem(err);
     queued->input.fault = fault;
     if (need_arena(queued)) {
         queued->input.fault.code = arena_copy(queued->arena, fault.code);
         queued->input.fault.message = arena_copy(queued->arena, fault.message);
         if (queued->input.fault.code.ptr && queued->input.fault.message.ptr) return OK;
     }
-    return undo(engine, no_memory(err));
+    return undo(engine, error_nomem(err));
 }
 
 bool output_fits(const struct run *run, uint32_t step, uint64_t *total)
@@ -128,7 +123,7 @@ static enum code merge_value(struct engine *engine, struct resident *resident, u
                              struct error *err)
 {
     const struct program_step *ps = &resident->run->program->steps[step];
-    if (!json_object_with(&engine->turn, ps->dep_count, out)) return no_memory(err);
+    if (!json_object_with(&engine->turn, ps->dep_count, out)) return error_nomem(err);
     uint64_t total = 0;
     for (uint32_t i = 0; i < ps->dep_count; i++) {
         struct json value;
@@ -136,7 +131,8 @@ static enum code merge_value(struct engine *engine, struct resident *resident, u
         enum code rc = kernel_output(resident->run, ps->deps[i], &engine->env, &engine->turn, &value, err);
         if (rc) return rc;
         if (value.type == 0) value = json_null();
-        if (!json_put(&engine->turn, out, resident->run->program->steps[ps->deps[i]].id, value)) return no_memory(err);
+        if (!json_put(&engine->turn, out, resident->run->program->steps[ps->deps[i]].id, value))
+            return error_nomem(err);
     }
     return OK;
 }
@@ -171,7 +167,7 @@ enum code input_instant(struct engine *engine, struct resident *resident, uint32
     }
     if (rc) return input_unavailable(engine, resident, step, logical, k, rc, local.message, err);
     struct queued *queued = queue_result(engine, resident, step, logical, k);
-    return queued ? undo(engine, input_value(engine, queued, &value, err)) : no_memory(err);
+    return queued ? undo(engine, input_value(engine, queued, &value, err)) : error_nomem(err);
 }
 
 // ---- results of tools
@@ -222,7 +218,7 @@ static enum code collect_artifacts(struct engine *engine, const struct resident 
 {
     const struct program_step *ps = &resident->run->program->steps[kernel_place(resident->run, queued->input.step)];
     if (ps->artifact_count == 0 || !queued->input.ok) return OK;
-    if (!need_arena(queued)) return no_memory(err);
+    if (!need_arena(queued)) return error_nomem(err);
     struct json list = json_array();
     for (uint32_t i = 0; i < ps->artifact_count; i++) {
         struct json ref;
@@ -232,13 +228,13 @@ static enum code collect_artifacts(struct engine *engine, const struct resident 
             buf_printf(&text, "declared artifact \"%.*s\" was not written", STR_ARG(ps->artifacts[i].path));
             struct str message = arena_copy(queued->arena, buf_str(&text));
             buf_release(&text);
-            if (!message.ptr) return no_memory(err);
+            if (!message.ptr) return error_nomem(err);
             queued->input.ok = false;
             queued->input.fault = (struct fault){
                 .code = STR("ARTIFACT_MISSING"), .message = message, .category = STR("business"), .retryable = true};
             return OK;
         }
-        if (!json_push(queued->arena, &list, ref)) return no_memory(err);
+        if (!json_push(queued->arena, &list, ref)) return error_nomem(err);
     }
     queued->input.artifacts = list;
     return OK;
@@ -262,7 +258,7 @@ static enum code mark_cut(struct engine *engine, struct str output, struct json 
     buf_text(&text, mark);
     struct str marked = buf_ok(&text) ? arena_copy(&engine->turn, buf_str(&text)) : (struct str){0};
     buf_release(&text);
-    if (!marked.ptr) return no_memory(err);
+    if (!marked.ptr) return error_nomem(err);
     *out = json_string(marked);
     return OK;
 }
@@ -279,9 +275,9 @@ static enum code function_value(struct engine *engine, struct queued *queued, st
     }
     enum code rc = output.len > 0 ? json_parse(output, &json_limits_result, &engine->turn, &value, &local) : OK;
     if (rc == OK) return input_value(engine, queued, &value, err);
-    if (rc == E_NOMEM || !need_arena(queued)) return no_memory(err);
+    if (rc == E_NOMEM || !need_arena(queued)) return error_nomem(err);
     struct str told = arena_copy(queued->arena, str_from(local.message));
-    if (!told.ptr) return no_memory(err);
+    if (!told.ptr) return error_nomem(err);
     queued->input.fault = (struct fault){.code = rc == E_LIMIT ? STR("PAYLOAD_TOO_LARGE") : STR("OUTPUT_NOT_JSON"),
                                          .message = told,
                                          .category = STR("validation")};
@@ -308,7 +304,7 @@ static enum code result_apart(struct queued *queued, const struct json *result, 
     }
     if (!apart) return OK;
     queued->blobs = ARENA_NEW(queued->arena, struct append_blob);
-    if (!kept.ptr || !queued->blobs) return no_memory(err);
+    if (!kept.ptr || !queued->blobs) return error_nomem(err);
     queued->input.blob = sha256(kept);
     queued->input.has_blob = true;
     queued->input.blob_size = kept.len;
@@ -323,14 +319,14 @@ static enum code outcome_value(struct engine *engine, struct queued *queued, con
 {
     struct json outcome;
     struct error local = {0};
-    if (!need_arena(queued)) return no_memory(err);
+    if (!need_arena(queued)) return error_nomem(err);
     enum code rc = json_parse(output, &json_limits_result, &engine->turn, &outcome, &local);
-    if (rc == E_NOMEM) return no_memory(err);
+    if (rc == E_NOMEM) return error_nomem(err);
     struct str status = {0};
     if (!rc) status = json_text(json_key(&outcome, "status"));
     if (rc || (!str_is(status, "ok") && !str_is(status, "error"))) {
         struct str told = arena_copy(queued->arena, str_from(local.message));
-        if (rc && !told.ptr) return no_memory(err);
+        if (rc && !told.ptr) return error_nomem(err);
         if (rc == E_LIMIT)
             outcome_fault(queued, "PAYLOAD_TOO_LARGE", told);
         else
@@ -340,7 +336,7 @@ static enum code outcome_value(struct engine *engine, struct queued *queued, con
     struct buf bytes;
     buf_init(&bytes, (size_t)64 << 20);
     json_canon(&bytes, &outcome);
-    rc = buf_ok(&bytes) ? canonical(queued->arena, buf_str(&bytes), &queued->input.value, err) : no_memory(err);
+    rc = buf_ok(&bytes) ? canonical(queued->arena, buf_str(&bytes), &queued->input.value, err) : error_nomem(err);
     buf_release(&bytes);
     if (rc) return rc;
     queued->input.ok = true;
@@ -357,19 +353,19 @@ enum code input_outcome(struct engine *engine, struct resident *resident, uint32
                         const struct json *result, struct error *err)
 {
     struct queued *queued = queue_result(engine, resident, step, logical, k);
-    if (!queued) return no_memory(err);
+    if (!queued) return error_nomem(err);
     struct arena *turn = &engine->turn;
     struct json outcome;
     if (!json_object_with(turn, 2, &outcome) ||
         !json_put(turn, &outcome, STR("result"), result && result->type != 0 ? *result : json_null()) ||
         !json_put(turn, &outcome, STR("status"), json_string(STR("ok"))))
-        return undo(engine, no_memory(err));
+        return undo(engine, error_nomem(err));
     struct buf bytes;
     buf_init(&bytes, (size_t)64 << 20);
     json_canon(&bytes, &outcome);
     enum code rc = buf_ok(&bytes)
                        ? outcome_value(engine, queued, kernel_task_of(resident->run, step), buf_str(&bytes), err)
-                       : no_memory(err);
+                       : error_nomem(err);
     buf_release(&bytes);
     return undo(engine, rc);
 }
@@ -384,7 +380,7 @@ enum code input_from_result(struct engine *engine, struct tool_result *result, s
         return OK;
     }
     struct queued *queued = queue_result(engine, resident, ticket->step, ticket->logical, ticket->engine);
-    if (!queued) return no_memory(err);
+    if (!queued) return error_nomem(err);
     queued->input.duration_ms = result->duration_ms;
     queued->input.lost = result->lost;
     queued->stopping = ticket->stopping;

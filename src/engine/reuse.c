@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 struct recall {
     const struct run *source;
     struct arena *arena;
@@ -38,7 +33,7 @@ static enum code recall_one(void *context, const struct record *record, const st
 enum code engine_reusable(struct store *store, const struct run *source, struct arena *arena, struct reuse **out,
                           uint32_t *count, struct error *err)
 {
-    if (kernel_reusable(source, arena, out, count)) return no_memory(err);
+    if (kernel_reusable(source, arena, out, count)) return error_nomem(err);
     struct recall recall = {.source = source, .arena = arena, .reuse = *out, .count = *count};
     if (*count == 0) return OK;
     return store_replay(store, source->ids.tenant, source->ids.run, recall_one, &recall, err);
@@ -59,20 +54,20 @@ enum code queue_reuse(struct queued *queued, const struct reuse *reuse, uint32_t
     if (count == 0) return OK;
     struct arena *arena = queued->arena;
     struct reuse *kept = ARENA_ARRAY(arena, count, struct reuse);
-    if (!kept) return no_memory(err);
+    if (!kept) return error_nomem(err);
     for (uint32_t i = 0; i < count; i++) {
         kept[i] = reuse[i];
         kept[i].from_run = arena_copy(arena, reuse[i].from_run);
         kept[i].actor = arena_copy(arena, reuse[i].actor);
-        if (!kept[i].from_run.ptr || !kept[i].actor.ptr) return no_memory(err);
-        if (reuse[i].value.type != 0 && !json_copy(arena, &reuse[i].value, &kept[i].value)) return no_memory(err);
+        if (!kept[i].from_run.ptr || !kept[i].actor.ptr) return error_nomem(err);
+        if (reuse[i].value.type != 0 && !json_copy(arena, &reuse[i].value, &kept[i].value)) return error_nomem(err);
         if (reuse[i].artifacts.type != 0 && !json_copy(arena, &reuse[i].artifacts, &kept[i].artifacts))
-            return no_memory(err);
+            return error_nomem(err);
     }
     queued->reuse = kept;
     queued->input.reuse_count = count;
     bool waits = queued->facts && (queued->facts->requires_approval || str_is(queued->facts->admission, "QUEUE"));
-    return !waits || name_reused(queued, queued->resident->entry->program) ? OK : no_memory(err);
+    return !waits || name_reused(queued, queued->resident->entry->program) ? OK : error_nomem(err);
 }
 
 static bool is_named(const struct json *names, struct str id)
@@ -96,7 +91,7 @@ static enum code look_up(struct engine *engine, struct queued *queued, struct er
     if (!rc) rc = engine_reusable(engine->store, source, &engine->turn, &reuse, &count, err);
     for (uint32_t i = 0; !rc && i < count; i++)
         if (is_named(&run->start.reuse, run->program->steps[reuse[i].step].id)) reuse[kept++] = reuse[i];
-    if (!rc && !queued->arena && !(queued->arena = arena_make((size_t)64 << 20))) rc = no_memory(err);
+    if (!rc && !queued->arena && !(queued->arena = arena_make((size_t)64 << 20))) rc = error_nomem(err);
     if (!rc) rc = queue_reuse(queued, reuse, kept, err);
     run_free(source);
     return rc;

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static struct signal *copy_signal(struct arena *arena, const struct signal *signal)
 {
     struct signal *copy = ARENA_NEW(arena, struct signal);
@@ -41,7 +36,7 @@ enum code queue_signal(struct engine *engine, struct resident *resident, const s
     struct queued *queued = copy ? queue_add(engine, resident, INPUT_SIGNAL) : NULL;
     if (!queued) {
         arena_drop(arena);
-        return no_memory(err);
+        return error_nomem(err);
     }
     queued->inbox_id = inbox_id;
     queued->arena = arena;
@@ -235,7 +230,7 @@ enum code retry_run(struct engine *engine, struct resident *ended, const struct 
                                     .queue = run->start.queue,
                                     .original_run = run->ids.run};
     // The new run begins with the inputs that the ended one had in the end.
-    if (!inputs_now(run, &engine->turn, &request.inputs)) return no_memory(err);
+    if (!inputs_now(run, &engine->turn, &request.inputs)) return error_nomem(err);
     struct reuse *reuse = NULL;
     if (!signal->force) {
         enum code rc = engine_reusable(engine->store, run, &engine->turn, &reuse, &request.reuse_count, err);

@@ -177,12 +177,12 @@ static enum code validate(struct engine *engine, const struct start_request *req
 {
     struct capability_report report;
     if (!capability_validate(request->program, request->target_adapter, engine->now.wall_ms, queued->arena, &report))
-        return error_set(err, E_NOMEM, "out of memory");
+        return error_nomem(err);
     if (report.refused)
         return error_set(err, E_INVALID, "PlanValidationError: %s: %.*s", report.code, STR_ARG(report.message));
     if (report.provider != PROVIDER_CAIRN) queued->facts->profile = str_from(provider_name(report.provider));
     bool kept = report.warnings.count == 0 || keep_report(queued, &report);
-    return kept ? OK : error_set(err, E_NOMEM, "out of memory");
+    return kept ? OK : error_nomem(err);
 }
 
 static bool start_blobs(const struct program *program, bool stored, const struct taking *taking, struct queued *queued)
@@ -251,14 +251,13 @@ static enum code fill_start(struct engine *engine, const struct start_request *r
 {
     queued->arena = taking ? *taking->arena : arena_make((size_t)64 << 20);
     queued->facts = queued->arena ? ARENA_NEW(queued->arena, struct start_facts) : NULL;
-    if (!queued->facts) return error_set(err, E_NOMEM, "out of memory");
+    if (!queued->facts) return error_nomem(err);
     enum code rc = start_facts_of(engine, request, &resident->ids, queued->arena, queued->facts);
     if (!rc) rc = find_files(engine->store, resident->run, queued->facts->artifacts_dir);
     if (rc) return error_set(err, rc, "cannot prepare the start of the run");
     rc = queue_reuse(queued, request->reuse, request->reuse_count, err);
     if (rc) return rc;
-    if (!start_blobs(request->program, resident->entry->stored, taking, queued))
-        return error_set(err, E_NOMEM, "out of memory");
+    if (!start_blobs(request->program, resident->entry->stored, taking, queued)) return error_nomem(err);
     if (!request->refusal) rc = validate(engine, request, queued, err);
     if (rc) return rc;
     if (request->note_count > 0) {
@@ -300,7 +299,7 @@ enum code start_run(struct engine *engine, const struct start_request *request, 
     run_out[ids.run.len] = '\0';
 
     struct program_entry *entry = program_entry_for(engine, request->program);
-    if (!entry) return error_set(err, E_NOMEM, "out of memory");
+    if (!entry) return error_nomem(err);
     struct run_create create = {.ids = ids,
                                 .vocabulary = program_vocabulary(request->program),
                                 .document = request->program->sha256,
@@ -320,10 +319,10 @@ enum code start_run(struct engine *engine, const struct start_request *request, 
     if (!resident) {
         run_free(run);
         store_release_run(engine->store, log);
-        return error_set(err, E_NOMEM, "out of memory");
+        return error_nomem(err);
     }
     struct queued *queued = queue_add(engine, resident, INPUT_START);
-    rc = queued ? fill_start(engine, request, taking, resident, queued, err) : error_set(err, E_NOMEM, "out of memory");
+    rc = queued ? fill_start(engine, request, taking, resident, queued, err) : error_nomem(err);
     if (rc == OK) return OK;
     if (queued) {
         struct queued undone = queue_take_last(engine);

@@ -3,11 +3,6 @@
 
 #include <string.h>
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 // The id alone does not make a run a child: anybody may start a run under it.
 bool subrun_is_child(struct engine *engine, const struct resident *child, const struct resident *parent, uint32_t step)
 {
@@ -28,7 +23,7 @@ static enum code child_outputs(struct engine *engine, const struct run *run, str
     struct arena *arena = &engine->turn;
     struct json all;
     uint32_t count = 0;
-    if (!json_object_with(arena, 4, &all)) return no_memory(err);
+    if (!json_object_with(arena, 4, &all)) return error_nomem(err);
     for (uint32_t i = 0; i < run->program->top_count; i++) {
         if (run->program->steps[i].dependent_count > 0 || run->steps[i].state != NODE_SUCCESS) continue;
         struct json value;
@@ -36,7 +31,7 @@ static enum code child_outputs(struct engine *engine, const struct run *run, str
         enum code rc = kernel_output(run, i, &engine->env, arena, &value, err);
         if (rc) return rc;
         if (value.type == 0) value = json_null();
-        if (!json_put(arena, &all, run->program->steps[i].id, value)) return no_memory(err);
+        if (!json_put(arena, &all, run->program->steps[i].id, value)) return error_nomem(err);
         count++;
     }
     *out = count == 1 ? all.members[0].value : all;
@@ -110,13 +105,13 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
     if (parent->run->program->kind == DOCUMENT_PLAN) {
         struct arena *arena = &engine->turn;
         if (!json_object_with(arena, 3, &value) || !json_put(arena, &value, STR("outputs"), outputs))
-            return no_memory(err);
+            return error_nomem(err);
         if (!json_put(arena, &value, STR("runId"), json_string(child->ids.run)) ||
             !json_put(arena, &value, STR("status"), json_string(STR("COMPLETED"))))
-            return no_memory(err);
+            return error_nomem(err);
     }
     struct queued *queued = queue_add(engine, parent, INPUT_RESULT);
-    if (!queued) return no_memory(err);
+    if (!queued) return error_nomem(err);
     queued->input.step = step;
     queued->input.logical = s->logical;
     queued->input.engine = s->engine;
@@ -139,7 +134,7 @@ static enum code put_input(struct arena *arena, struct str name, const struct js
         ok = json_put(arena, &made, inputs->members[i].key, inputs->members[i].value);
     ok = ok && json_put(arena, &made, name, *value);
     *inputs = made;
-    return ok ? OK : no_memory(err);
+    return ok ? OK : error_nomem(err);
 }
 
 // *path is that of the playbook that a task names.
@@ -242,7 +237,7 @@ enum code subrun_start(struct engine *engine, struct resident *parent, const str
 {
     if (kernel_fans_out(parent->run, effect->step)) return fan_start(engine, parent, effect, err);
     struct str id = kernel_child_id(parent->run, effect->step, &engine->turn);
-    if (!id.ptr) return no_memory(err);
+    if (!id.ptr) return error_nomem(err);
     struct resident *child = resident_find(engine, parent->ids.tenant, id);
     bool here = child != NULL;
     struct error local = {0};
@@ -344,7 +339,7 @@ enum code subrun_refused(struct engine *engine, struct str tenant, const struct 
     struct run_step *s = &parent->run->steps[step];
     if (why == E_EXISTS) { // another process was faster: take up what it made
         s->live = false;
-        return queue_add(engine, parent, INPUT_RECOVER) ? OK : no_memory(err);
+        return queue_add(engine, parent, INPUT_RECOVER) ? OK : error_nomem(err);
     }
     struct fault fault = {.code = STR("CHILD_NOT_STARTED"),
                           .message = STR("the start of the child run could not be stored"),
@@ -361,7 +356,7 @@ enum code subrun_ended(struct engine *engine, struct resident *child, struct err
     uint32_t step = kernel_find(parent->run, start->parent_step);
     if (step == PROGRAM_TOP || parent->run->steps[step].state != NODE_RUNNING) return OK;
     struct str id = kernel_child_id(parent->run, step, &engine->turn);
-    if (!id.ptr) return no_memory(err);
+    if (!id.ptr) return error_nomem(err);
     bool list = kernel_fans_out(parent->run, step);
     if (!list && !str_eq(id, child->ids.run)) return OK; // of an older attempt
     enum code rc = list ? fan_ended(engine, parent, step, child, err) : deliver(engine, parent, step, child->run, err);
@@ -369,5 +364,5 @@ enum code subrun_ended(struct engine *engine, struct resident *child, struct err
     // The child will not be heard of again: the parent asks.
     *err = (struct error){0};
     parent->run->steps[step].live = false;
-    return queue_add(engine, parent, INPUT_RECOVER) ? OK : no_memory(err);
+    return queue_add(engine, parent, INPUT_RECOVER) ? OK : error_nomem(err);
 }

@@ -9,7 +9,7 @@ bool is_name_char(char c)
 
 enum code expr_nomem(struct error *err)
 {
-    return error_set(err, E_NOMEM, "out of memory");
+    return error_nomem(err);
 }
 
 enum { NODE_SIZE_MAX = 256 }; // what comes later in a run of name characters is not looked at

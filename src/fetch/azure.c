@@ -121,7 +121,7 @@ enum code shared_key_sign(const struct shared_key *request, struct arena *arena,
         *out = arena_copy(arena, buf_str(&text));
     }
     buf_release(&text);
-    return good && out->ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+    return good && out->ptr ? OK : error_nomem(err);
 }
 
 // ---- where a blob is
@@ -140,7 +140,7 @@ static enum code add_sas(const struct account *account, struct arena *arena, str
     if (rc || !sas.len) return rc;
     if (sas.ptr[0] == '?') sas = str_slice(sas, 1, sas.len);
     char *path = ARENA_ARRAY(arena, out->path.len + sas.len + 1, char);
-    if (!path) return error_set(err, E_NOMEM, "out of memory");
+    if (!path) return error_nomem(err);
     memcpy(path, out->path.ptr, out->path.len);
     path[out->path.len] = '?';
     memcpy(path + out->path.len + 1, sas.ptr, sas.len);
@@ -157,7 +157,7 @@ static enum code add_headers(const struct fetch_call *call, const struct cloud_t
     http_date(time->now_ms / 1000, date);
     headers[n++] = (struct http_header){STR("x-ms-version"), STR(API_VERSION)};
     headers[n] = (struct http_header){STR("x-ms-date"), arena_copy(arena, str_from(date))};
-    if (!headers[n++].value.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!headers[n++].value.ptr) return error_nomem(err);
     bool typed = http_header_find(call->headers, call->header_count, "x-ms-blob-type").len > 0;
     if (str_is(call->method, "PUT") && !typed)
         headers[n++] = (struct http_header){STR("x-ms-blob-type"), STR("BlockBlob")};
@@ -197,9 +197,9 @@ enum code azure_target(const struct fetch_policy *policy, const struct uri *uri,
         memcpy(out->uri.host + strlen(uri->host), ".blob.core.windows.net", sizeof(".blob.core.windows.net"));
     }
     struct http_header *headers = ARENA_ARRAY(arena, call->header_count + 4, struct http_header);
-    if (!headers || !uri_decode(uri->path, arena, &blob)) return error_set(err, E_NOMEM, "out of memory");
+    if (!headers || !uri_decode(uri->path, arena, &blob)) return error_nomem(err);
     out->path = object_path(cloud->custom ? str_from(uri->host) : STR(""), blob, arena);
-    if (!out->path.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!out->path.ptr) return error_nomem(err);
     out->headers = headers;
     enum code rc = add_headers(call, time, arena, headers, &out->header_count, err);
     if (!rc && account) rc = add_signature(account, call, arena, headers, out, err);

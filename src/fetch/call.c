@@ -37,7 +37,7 @@ static enum code plain_target(const struct uri *uri, const struct rule *rule, co
     out->path = uri->path;
     if (!uri->query.len) return OK;
     char *path = ARENA_ARRAY(arena, uri->path.len + uri->query.len + 1, char);
-    if (!path) return error_set(err, E_NOMEM, "out of memory");
+    if (!path) return error_nomem(err);
     memcpy(path, uri->path.ptr, uri->path.len);
     path[uri->path.len] = '?';
     memcpy(path + uri->path.len + 1, uri->query.ptr, uri->query.len);
@@ -129,7 +129,7 @@ static enum code ask(const struct target *target, const struct fetch_call *call,
 {
     struct http_header *headers = ARENA_ARRAY(arena, target->header_count + 1, struct http_header);
     struct str host = host_header(&target->uri, arena);
-    if (!headers || !host.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!headers || !host.ptr) return error_nomem(err);
     if (target->header_count) memcpy(headers, target->headers, target->header_count * sizeof(*headers));
     headers[target->header_count] = (struct http_header){STR("Connection"), STR("close")};
     struct exchange_request request = {.method = call->method.len ? call->method : STR("GET"),
@@ -243,7 +243,7 @@ enum code fetch_call_kept(const struct fetch_policy *policy, struct fetch_keep *
     bool dated = uri.scheme == SCHEME_S3 || uri.scheme == SCHEME_GS;
     bool once = !given || !uri.port;
     struct fetch_keep *keep = given ? given : fetch_keep_open();
-    if (!keep) return error_set(err, E_NOMEM, "out of memory");
+    if (!keep) return error_nomem(err);
     rc = go(policy, &uri, rule, call, &time, deadline, once, keep, arena, answer, err);
     if (!rc && dated && better_time(answer, arena, &time))
         rc = go(policy, &uri, rule, call, &time, deadline, once, keep, arena, answer, err);

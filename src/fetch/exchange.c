@@ -74,7 +74,7 @@ static enum code send_request(struct exchange *x, struct wire *wire, const struc
 static enum code bad_answer(const struct http_parser *parser, struct error *err)
 {
     bool large = parser->status == 413 || parser->status == 431 || parser->status == 414;
-    if (parser->status == 500) return error_set(err, E_NOMEM, "out of memory");
+    if (parser->status == 500) return error_nomem(err);
     return error_set(err, large ? E_LIMIT : E_IO, "the server's answer is %s: %s", large ? "too large" : "malformed",
                      parser->reason);
 }
@@ -132,7 +132,7 @@ static enum code answer_copy(const struct http_parser *parser, struct str body, 
     }
     *answer = (struct fetch_answer){.status = head->status, .headers = headers, .header_count = head->header_count};
     if (good) answer->body = arena_copy(arena, body);
-    return good && answer->body.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+    return good && answer->body.ptr ? OK : error_nomem(err);
 }
 
 enum code exchange_run(struct exchange *x, struct wire *wire, const struct exchange_request *request,

@@ -57,7 +57,7 @@ static enum code url_parse(struct fetch_link *link, struct error *err)
     link->prefix = link->uri.path;
     if (link->prefix.ptr[link->prefix.len - 1] == '/') link->prefix.len--;
     link->host = host_header(&link->uri, &link->arena);
-    return link->host.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+    return link->host.ptr ? OK : error_nomem(err);
 }
 
 static enum code options_copy(struct fetch_link *link, const struct fetch_link_options *options, struct error *err)
@@ -66,8 +66,7 @@ static enum code options_copy(struct fetch_link *link, const struct fetch_link_o
     link->ca_file = arena_copy(&link->arena, options->ca_file);
     char *bearer = ARENA_ARRAY(&link->arena, options->token.len + 8, char);
     link->exchange = exchange_new();
-    if (!link->url.ptr || !link->ca_file.ptr || !bearer || !link->exchange)
-        return error_set(err, E_NOMEM, "out of memory");
+    if (!link->url.ptr || !link->ca_file.ptr || !bearer || !link->exchange) return error_nomem(err);
     if (options->token.len) {
         const struct str word = STR("Bearer ");
         memcpy(bearer, word.ptr, word.len);
@@ -87,7 +86,7 @@ static enum code options_copy(struct fetch_link *link, const struct fetch_link_o
 enum code fetch_link_open(const struct fetch_link_options *options, struct fetch_link **out, struct error *err)
 {
     struct fetch_link *link = calloc(1, sizeof(*link));
-    if (!link) return error_set(err, E_NOMEM, "out of memory");
+    if (!link) return error_nomem(err);
     link->wire.fd = -1;
     arena_init(&link->arena, 4096, 1 << 20);
     arena_init(&link->scratch, 4096, 1 << 20);
@@ -155,7 +154,7 @@ static enum code link_request(struct fetch_link *link, const struct fetch_call *
     if (!link->prefix.len) return OK;
     arena_reset(&link->scratch);
     char *target = ARENA_ARRAY(&link->scratch, link->prefix.len + call->uri.len + 1, char);
-    if (!target) return error_set(err, E_NOMEM, "out of memory");
+    if (!target) return error_nomem(err);
     memcpy(target, link->prefix.ptr, link->prefix.len);
     memcpy(target + link->prefix.len, call->uri.ptr, call->uri.len);
     out->target = (struct str){target, link->prefix.len + call->uri.len};

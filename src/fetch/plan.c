@@ -52,7 +52,7 @@ static enum code inflate_all(z_stream *stream, struct str from, struct buf *out,
         // Against all that was sent, so that a bomb ends early and an honest file is judged as a whole.
         if (out->len / FETCH_RATIO_MAX > from.len) return error_set(err, E_LIMIT, "the plan is compressed too much");
         if (rc == Z_STREAM_END && stream->avail_in == 0) return OK;
-        if (rc == Z_MEM_ERROR) return error_set(err, E_NOMEM, "out of memory");
+        if (rc == Z_MEM_ERROR) return error_nomem(err);
         if (rc != Z_OK || (stream->avail_in == 0 && stream->avail_out > 0))
             return error_set(err, E_CORRUPT, INTEGRITY "the plan is not one whole gzip file");
     }
@@ -61,14 +61,14 @@ static enum code inflate_all(z_stream *stream, struct str from, struct buf *out,
 static enum code gunzip(struct str from, struct arena *arena, struct str *bytes, struct error *err)
 {
     z_stream stream = {.next_in = (Bytef *)(uintptr_t)from.ptr, .avail_in = (uInt)from.len};
-    if (inflateInit2(&stream, 15 + 16) != Z_OK) return error_set(err, E_NOMEM, "out of memory");
+    if (inflateInit2(&stream, 15 + 16) != Z_OK) return error_nomem(err);
     struct buf out;
     buf_init(&out, FETCH_INFLATED_MAX + 2 * 65536);
     enum code rc = inflate_all(&stream, from, &out, err);
     inflateEnd(&stream);
     if (!rc) {
         *bytes = arena_copy(arena, buf_str(&out));
-        if (!bytes->ptr) rc = error_set(err, E_NOMEM, "out of memory");
+        if (!bytes->ptr) rc = error_nomem(err);
     }
     buf_release(&out);
     return rc;

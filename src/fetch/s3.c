@@ -268,7 +268,7 @@ static enum code sign(const struct cloud *cloud, const struct fetch_call *call, 
     if (rc) return rc;
     struct http_header *headers = ARENA_ARRAY(arena, call->header_count + 4, struct http_header);
     request.host = host_header(&out->uri, arena);
-    if (!headers || !request.host.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!headers || !request.host.ptr) return error_nomem(err);
     if (call->header_count) memcpy(headers, call->headers, call->header_count * sizeof(*headers));
     out->headers = headers;
     out->header_count = call->header_count;
@@ -277,7 +277,7 @@ static enum code sign(const struct cloud *cloud, const struct fetch_call *call, 
     bool good = sigv4_sign(&request, arena, headers + call->header_count, &added);
     OPENSSL_cleanse((void *)(uintptr_t)request.secret.ptr, request.secret.len);
     out->header_count += added;
-    return good ? OK : error_set(err, E_NOMEM, "out of memory");
+    return good ? OK : error_nomem(err);
 }
 
 enum code s3_target(const struct fetch_policy *policy, const struct uri *uri, const struct fetch_call *call,
@@ -289,8 +289,8 @@ enum code s3_target(const struct fetch_policy *policy, const struct uri *uri, co
     *out = (struct target){.reach = cloud->endpoint, .uri = cloud->endpoint.uri};
     if (!cloud->custom && !provider(uri, region, &out->uri))
         return error_set(err, E_LIMIT, "the bucket's name is too long");
-    if (!uri_decode(uri->path, arena, &key)) return error_set(err, E_NOMEM, "out of memory");
+    if (!uri_decode(uri->path, arena, &key)) return error_nomem(err);
     out->path = object_path(in_path ? str_from(uri->host) : STR(""), key, arena);
-    if (!out->path.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!out->path.ptr) return error_nomem(err);
     return sign(cloud, call, time, region, arena, out, err);
 }

@@ -216,7 +216,7 @@ enum code wire_tls(struct wire *wire, const struct uri *uri, struct str ca_file,
     BIO *bio = BIO_new(kept.bio);
     if (!bio || !ssl_expect(wire->ssl, uri)) {
         BIO_free(bio);
-        return error_set(err, E_NOMEM, "out of memory");
+        return error_nomem(err);
     }
     BIO_set_data(bio, wire);
     BIO_set_init(bio, 1);

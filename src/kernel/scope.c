@@ -171,8 +171,8 @@ enum code kernel_render(const struct run *run, uint32_t step, const struct kerne
     if (!err) err = &local;
     struct json with = ps->with;
     const struct json *override = override_of(run, step);
-    if (override && !merge_values(arena, &ps->with, override, &with)) return error_set(err, E_NOMEM, "out of memory");
-    if (!json_object_with(arena, with.count + 1, out)) return error_set(err, E_NOMEM, "out of memory");
+    if (override && !merge_values(arena, &ps->with, override, &with)) return error_nomem(err);
+    if (!json_object_with(arena, with.count + 1, out)) return error_nomem(err);
     for (uint32_t i = 0; i < with.count; i++) {
         const struct json_member *member = &with.members[i];
         struct json value = member->value;
@@ -189,7 +189,7 @@ enum code kernel_render(const struct run *run, uint32_t step, const struct kerne
             }
             if (rc) return rc;
         }
-        if (!json_put(arena, out, member->key, value)) return error_set(err, E_NOMEM, "out of memory");
+        if (!json_put(arena, out, member->key, value)) return error_nomem(err);
     }
     return OK;
 }

@@ -77,7 +77,7 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
         }
     } else {
         task_free(task);
-        rc = error_set(err, E_NOMEM, "out of memory");
+        rc = error_nomem(err);
     }
     pthread_mutex_unlock(&f->mutex);
     return rc;
@@ -113,7 +113,7 @@ static const struct tool_ops ops = {.start = start, .cancel = cancel, .close = c
 enum code functions_open(uint32_t workers, uint32_t eager, struct functions **out, struct error *err)
 {
     struct functions *f = calloc(1, sizeof(*f));
-    if (!f) return error_set(err, E_NOMEM, "out of memory");
+    if (!f) return error_nomem(err);
     pthread_condattr_t attr;
     INVARIANT(pthread_mutex_init(&f->mutex, NULL) == 0 && pthread_condattr_init(&attr) == 0);
     INVARIANT(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
@@ -194,7 +194,7 @@ enum code functions_add(struct functions *f, const struct cairn_kind *given, str
     if (given->size < offsetof(struct cairn_kind, run) + sizeof(given->run) || !given->run)
         return error_set(err, E_INVALID, "the kind \"%s\" has no function", given->name);
     struct kind *kind = calloc(1, sizeof(*kind) + name.len + 1);
-    if (!kind) return error_set(err, E_NOMEM, "out of memory");
+    if (!kind) return error_nomem(err);
     memcpy(&kind->given, given, given->size < sizeof(*given) ? given->size : sizeof(*given));
     memcpy(kind->name, name.ptr, name.len);
     pthread_mutex_lock(&f->mutex);

@@ -143,7 +143,7 @@ enum code task_finish(struct functions *f, struct task *task, const struct cairn
     struct tool_result out = {0};
     enum code rc = result_check(result, err);
     if (rc) return rc;
-    if (!result_fill(&out, result)) return error_set(err, E_NOMEM, "out of memory");
+    if (!result_fill(&out, result)) return error_nomem(err);
     deliver(f, task, &out);
     return OK;
 }

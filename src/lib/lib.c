@@ -205,7 +205,7 @@ static enum code copy_names(struct cairn *cairn, struct error *err)
     const struct cairn_options *options = &cairn->options;
     cairn->tenant = arena_copy(&cairn->arena, str_from(options->tenant ? options->tenant : "default"));
     cairn->actor = arena_copy(&cairn->arena, str_from(options->actor ? options->actor : "library"));
-    if (!cairn->tenant.ptr || !cairn->actor.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!cairn->tenant.ptr || !cairn->actor.ptr) return error_nomem(err);
     if (!name_valid(cairn->tenant) || !name_valid(cairn->actor))
         return error_set(err, E_INVALID, "tenant and actor have 1 to 128 bytes without '|' and control characters");
     cairn->options.tenant = cairn->options.actor = NULL; // the caller's memory
@@ -230,7 +230,7 @@ static enum code open_store(struct cairn *cairn, const char *url, struct error *
         buf_printf(&text, "%.*s:%.*s", named ? (int)word.len : 6, named ? word.ptr : "sqlite", STR_ARG(path));
         full = arena_copy(&cairn->arena, buf_str(&text));
         buf_release(&text);
-        if (!full.ptr) return error_set(err, E_NOMEM, "out of memory");
+        if (!full.ptr) return error_nomem(err);
     }
     struct store_options options = {.mode = STORE_WRITE,
                                     .create = !(cairn->options.flags & CAIRN_NO_CREATE),

@@ -11,7 +11,7 @@ enum { EVENTS_PER_PAGE = 128, RUNS_PER_PAGE = 64 };
 static enum code give(struct str text, char **out, size_t *len, struct error *err)
 {
     char *copy = malloc(text.len + 1);
-    if (!copy) return error_set(err, E_NOMEM, "out of memory");
+    if (!copy) return error_nomem(err);
     if (text.len > 0) memcpy(copy, text.ptr, text.len);
     copy[text.len] = '\0';
     *out = copy;
@@ -24,7 +24,7 @@ static enum code give_json(const struct json *value, char **out, size_t *len, st
     struct buf text;
     buf_init(&text, (size_t)512 << 20);
     json_write(&text, value);
-    enum code rc = buf_ok(&text) ? give(buf_str(&text), out, len, err) : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = buf_ok(&text) ? give(buf_str(&text), out, len, err) : error_nomem(err);
     buf_release(&text);
     return rc;
 }
@@ -144,7 +144,7 @@ static enum code read_artifacts(struct look *look, const void *what, struct json
     struct artifacts all;
     (void)what;
     enum code rc = reading_artifacts(look->visit.store, &look->head, &look->arena, &all, err);
-    if (!rc && !artifacts_json(&all, &look->arena, out)) rc = error_set(err, E_NOMEM, "out of memory");
+    if (!rc && !artifacts_json(&all, &look->arena, out)) rc = error_nomem(err);
     return rc;
 }
 
@@ -216,7 +216,7 @@ enum cairn_code cairn_events_open(struct cairn *cairn, const char *run, uint64_t
     arena_init(&events->arena, 4096, (size_t)256 << 20);
     events->run = arena_copy(&events->names, str_from(run));
     rc = events->run.ptr ? store_head(visit.store, cairn->tenant, events->run, &events->arena, &head, &err)
-                         : error_set(&err, E_NOMEM, "out of memory");
+                         : error_nomem(&err);
     reader_end(cairn, &visit);
     if (rc)
         cairn_events_close(events);
@@ -239,7 +239,7 @@ static enum code next_page(struct cairn_events *events, struct error *err)
         struct record *record = &events->page.items[i];
         record->bytes = arena_copy(&events->arena, record->bytes);
         record->type = arena_copy(&events->arena, record->type);
-        if (!record->bytes.ptr || !record->type.ptr) rc = error_set(err, E_NOMEM, "out of memory");
+        if (!record->bytes.ptr || !record->type.ptr) rc = error_nomem(err);
     }
     if (rc) events->page.count = 0;
     reader_end(events->cairn, &visit);
@@ -342,7 +342,7 @@ static enum code next_runs(struct cairn_runs *runs, struct error *err)
     runs->page = (struct run_heads){0};
     rc = store_list(visit.store, &runs->filter, &runs->arena, &runs->page, err);
     for (size_t i = 0; !rc && i < runs->page.count; i++)
-        if (!end_in_nul(&runs->arena, &runs->page.items[i])) rc = error_set(err, E_NOMEM, "out of memory");
+        if (!end_in_nul(&runs->arena, &runs->page.items[i])) rc = error_nomem(err);
     if (rc) runs->page.count = 0;
     runs->filter.before = runs->page.next;
     runs->over = !rc && runs->page.next == 0;

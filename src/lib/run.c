@@ -64,7 +64,7 @@ static enum code document_inputs(struct document *d, struct error *err)
     d->inputs = json_object();
     if (!d->start.inputs) return OK;
     struct str text = arena_copy(&d->arena, str_from(d->start.inputs));
-    if (!text.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!text.ptr) return error_nomem(err);
     enum code rc = json_parse(text, &json_limits_default, &d->arena, &d->inputs, err);
     if (rc) error_wrap(err, "inputs");
     if (!rc && d->inputs.type != JSON_OBJECT) rc = error_set(err, E_INVALID, "inputs are a JSON object");
@@ -237,7 +237,7 @@ enum cairn_code cairn_check(struct cairn *cairn, const struct cairn_start *start
     buf_init(&text, (size_t)16 << 20);
     for (size_t i = 0; i < d.diagnostics.count; i++) diagnostic_write(&text, &d.diagnostics.items[i], d.text, false);
     if (buf_ok(&text)) *report = strdup(text.ptr);
-    if (!*report && !rc) rc = error_set(&err, E_NOMEM, "out of memory");
+    if (!*report && !rc) rc = error_nomem(&err);
     buf_release(&text);
     enum cairn_code told = tell(error, rc, &err, d.hint);
     document_close(&d);
@@ -396,7 +396,7 @@ static enum code signal_of(struct cairn *cairn, const struct cairn_signal *given
         return error_set(err, E_INVALID, "there is no signal \"%s\"", s.type ? s.type : "");
     if (s.payload) {
         struct str text = arena_copy(&out->arena, str_from(s.payload));
-        if (!text.ptr) return error_set(err, E_NOMEM, "out of memory");
+        if (!text.ptr) return error_nomem(err);
         enum code rc = json_parse(text, &json_limits_default, &out->arena, &signal->payload, err);
         if (rc) return rc;
     }

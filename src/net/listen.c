@@ -152,7 +152,7 @@ static enum code add(struct net_server *server, int fd, const char *path, struct
     server->listener_count++;
     if (!path) return OK;
     listener->path = strdup(path);
-    return listener->path ? OK : error_set(err, E_NOMEM, "out of memory");
+    return listener->path ? OK : error_nomem(err);
 }
 
 static enum code listen_one(struct net_server *server, const char *text, struct error *err)

@@ -81,16 +81,11 @@ static void take_notes(struct net_server *server)
 
 // ---- opening
 
-static enum code nomem(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static enum code format_headers(struct net_server *server, struct error *err)
 {
     const struct net_options *options = &server->options;
     server->fixed_ends = calloc(options->header_count + 1, sizeof(*server->fixed_ends));
-    if (!server->fixed_ends) return nomem(err);
+    if (!server->fixed_ends) return error_nomem(err);
     for (size_t i = 0; i < options->header_count; i++) {
         struct http_header header = options->headers[i];
         if (!http_header_valid(header))
@@ -101,7 +96,7 @@ static enum code format_headers(struct net_server *server, struct error *err)
         buf_add(&server->fixed, STR("\r\n"));
         server->fixed_ends[i] = server->fixed.len;
     }
-    return buf_ok(&server->fixed) ? OK : nomem(err);
+    return buf_ok(&server->fixed) ? OK : error_nomem(err);
 }
 
 static enum code set_up_tls(struct net_server *server, struct error *err)
@@ -112,7 +107,7 @@ static enum code set_up_tls(struct net_server *server, struct error *err)
         return error_set(err, E_INVALID, "TLS needs both a certificate and a key");
     server->certificate = strdup(options->tls_certificate);
     server->key = strdup(options->tls_key);
-    if (!server->certificate || !server->key) return nomem(err);
+    if (!server->certificate || !server->key) return error_nomem(err);
     return net_tls_make(server->certificate, server->key, &server->tls, err);
 }
 
@@ -142,7 +137,7 @@ enum code net_open(const struct net_options *options, struct net_server **out, s
 {
     INVARIANT(options->handle);
     struct net_server *server = calloc(1, sizeof(*server));
-    if (!server) return nomem(err);
+    if (!server) return error_nomem(err);
     server->options = *options;
     server->limits = options->limits ? *options->limits : net_limits_default;
     if (server->limits.body_rate == 0) server->limits.body_rate = 1;

@@ -40,7 +40,7 @@ static enum code load(SSL_CTX *context, const char *certificate, const char *key
 enum code net_tls_make(const char *certificate, const char *key, SSL_CTX **out, struct error *err)
 {
     SSL_CTX *context = SSL_CTX_new(TLS_server_method());
-    if (!context) return error_set(err, E_NOMEM, "out of memory");
+    if (!context) return error_nomem(err);
     SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
     SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
                                      SSL_OP_IGNORE_UNEXPECTED_EOF);

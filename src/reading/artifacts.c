@@ -34,7 +34,7 @@ enum code reading_artifacts(struct store *store, const struct run_head *head, st
             ok = add(out, out->dir, step, &step->artifacts.items[k], arena);
     }
     folded_release(&folded);
-    return rc ? rc : ok ? OK : error_set(err, E_NOMEM, "out of memory");
+    return rc ? rc : ok ? OK : error_nomem(err);
 }
 
 const struct artifact *artifact_find(const struct artifacts *all, struct str name, struct str step)

@@ -10,8 +10,8 @@ static enum code head_of(struct store *store, struct str tenant, struct arena *a
     struct buf key;
     buf_init(&key, 1024);
     audit_head_key(tenant, &key);
-    enum code rc = buf_ok(&key) ? store_note(store, STR("audit.head"), buf_str(&key), arena, &note, err)
-                                : error_set(err, E_NOMEM, "out of memory");
+    enum code rc =
+        buf_ok(&key) ? store_note(store, STR("audit.head"), buf_str(&key), arena, &note, err) : error_nomem(err);
     buf_release(&key);
     *out = (struct audit_head){0};
     if (rc == E_NOT_FOUND) return OK;
@@ -30,7 +30,7 @@ static enum code page_of(struct store *store, struct str tenant, uint64_t after,
     buf_release(&key);
     *count = 0;
     *out = ARENA_ARRAY(arena, limit, struct str);
-    if (!from.ptr || !*out) return error_set(err, E_NOMEM, "out of memory");
+    if (!from.ptr || !*out) return error_nomem(err);
     enum code rc = store_notes(store, STR("audit"), from, limit, arena, &notes, err);
     struct str prefix = str_slice(from, 0, tenant.len + 1);
     for (size_t i = 0; !rc && i < notes.count && str_starts(notes.items[i].key, prefix); i++)
@@ -113,7 +113,7 @@ static enum code verify_shared(struct store *store, struct str tenant, struct au
     buf_add(&key, STR("~"));
     struct str prefix = arena_copy(&arena, buf_str(&key)), after = prefix;
     buf_release(&key);
-    if (!prefix.ptr) rc = error_set(err, E_NOMEM, "out of memory");
+    if (!prefix.ptr) rc = error_nomem(err);
     while (!rc && !out->fault) {
         rc = store_notes(store, STR("audit.head"), after, PAGE, &arena, &notes, err);
         size_t i = 0;

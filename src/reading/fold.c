@@ -19,10 +19,10 @@ enum code reading_fold(struct store *store, const struct run_head *head, uint64_
                        struct folded *out, struct error *err)
 {
     *out = (struct folded){.head = *head, .past = at < head->last_seq};
-    if (!view_init(&out->view, arena, &head->ids)) return error_set(err, E_NOMEM, "out of memory");
+    if (!view_init(&out->view, arena, &head->ids)) return error_nomem(err);
     // Without its document the run still has a story.
     if (engine_program(store, head, &out->program, &out->unreadable) == OK && !view_plan(&out->view, out->program))
-        return error_set(err, E_NOMEM, "out of memory");
+        return error_nomem(err);
     struct folding folding = {.view = &out->view, .at = at};
     return store_replay(store, head->ids.tenant, head->ids.run, fold_record, &folding, err);
 }
@@ -76,7 +76,7 @@ static enum code tell_record(void *context, const struct record *record, const s
     struct json body;
     if (!str_is(record->type, "decision")) return OK;
     struct str bytes = arena_copy(telling->arena, record->bytes);
-    if (!bytes.ptr) return error_set(telling->err, E_NOMEM, "out of memory");
+    if (!bytes.ptr) return error_nomem(telling->err);
     enum code rc = json_parse(bytes, &json_limits_default, telling->arena, &body, telling->err);
     return rc ? rc : explain_decision(telling->explain, &body, record->seq, telling->err);
 }

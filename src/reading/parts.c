@@ -5,11 +5,6 @@
 
 enum { PAGE_EVENTS = 64, PAGE_SIZE_MAX = 48 << 20 };
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static bool put(struct arena *arena, struct json *object, const char *key, struct json value)
 {
     return json_put(arena, object, str_from(key), value);
@@ -29,7 +24,7 @@ enum code reading_snapshot(struct store *store, const struct run_head *head, uin
     struct json told;
     enum code rc = reading_fold(store, head, at, arena, &folded, err);
     // It borrows the program's texts: they are copied before it goes.
-    if (!rc && (!view_json(&folded.view, arena, &told) || !json_copy(arena, &told, out))) rc = no_memory(err);
+    if (!rc && (!view_json(&folded.view, arena, &told) || !json_copy(arena, &told, out))) rc = error_nomem(err);
     folded_release(&folded);
     return rc;
 }
@@ -42,10 +37,10 @@ enum code reading_payload(struct store *store, const struct run_head *head, stru
     *out = json_object();
     enum code rc = reading_fold(store, head, READING_NOW, arena, &folded, err);
     const struct start_facts *start = &folded.view.start;
-    if (!rc && start->inputs.type && !json_copy(arena, &start->inputs, &inputs)) rc = no_memory(err);
+    if (!rc && start->inputs.type && !json_copy(arena, &start->inputs, &inputs)) rc = error_nomem(err);
     if (!rc && !(put_text(arena, out, "runId", head->ids.run) && put(arena, out, "inputs", inputs) &&
                  put_text(arena, out, "arguments", start->arguments)))
-        rc = no_memory(err);
+        rc = error_nomem(err);
     folded_release(&folded);
     return rc;
 }
@@ -64,7 +59,7 @@ enum code reading_output(struct store *store, const struct run_head *head, struc
         if (step->has_blob)
             rc = store_blob(store, &step->blob, arena, &out->bytes, err);
         else if (step->value.type && !json_copy(arena, &step->value, &out->value))
-            rc = no_memory(err);
+            rc = error_nomem(err);
     }
     folded_release(&folded);
     return rc;
@@ -153,6 +148,6 @@ enum code reading_proof(struct store *store, const struct run_head *head, int64_
     enum code rc = store_verify(store, head->ids.tenant, head->ids.run, arena, &report, err);
     if (!rc && !(checkpoint(head, now_ms, arena, &point) && put(arena, out, "checkpoint", point) &&
                  put_faults(arena, out, &report)))
-        rc = no_memory(err);
+        rc = error_nomem(err);
     return rc;
 }

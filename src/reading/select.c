@@ -38,7 +38,7 @@ enum code select_open(struct select *select, struct store *store, const struct r
     select->query = query_parse(query, now_ms, &select->arena, fault);
     if (!select->query) return fault->error.code ? fault->error.code : E_NOMEM;
     select->programs = ARENA_ARRAY(&select->arena, PROGRAMS_MAX, struct kept_program);
-    if (!select->programs) return error_set(&fault->error, E_NOMEM, "out of memory");
+    if (!select->programs) return error_nomem(&fault->error);
     select->asks = query.len > 0;
     narrow(select);
     return OK;
@@ -164,7 +164,7 @@ static enum code sift(struct select *select, const struct run_heads *page, size_
             select->filter.before = out->items[want - 1].position;
             *stop = true;
         } else if (meets && !keep_head(out, &page->items[i], arena, capacity)) {
-            return error_set(err, E_NOMEM, "out of memory");
+            return error_nomem(err);
         } else if (i + 1 < page->count && select->asks && i + 1 >= LOOKED_MIN && os_mono_us() > until_us) {
             select->filter.before = page->items[i].position;
             *stop = true;

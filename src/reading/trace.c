@@ -25,6 +25,6 @@ enum code reading_trace(struct store *store, const struct run_head *head, uint64
     enum code rc = OK;
     if (head->vocabulary == VOCABULARY_NOETL)
         rc = store_replay(store, head->ids.tenant, head->ids.run, trace_record, &tracing, err);
-    if (!rc && !trace_json(view, &tracing.tasks, arena, out)) rc = error_set(err, E_NOMEM, "out of memory");
+    if (!rc && !trace_json(view, &tracing.tasks, arena, out)) rc = error_nomem(err);
     return rc;
 }

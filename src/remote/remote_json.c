@@ -115,7 +115,7 @@ static enum code pairs(const struct json *list, struct arena *arena, struct str 
     *count = 0;
     if (!json_is(list, JSON_ARRAY)) return OK;
     struct str(*all)[2] = arena_array(arena, list->count + 1, sizeof(*all));
-    if (!all) return error_set(err, E_NOMEM, "out of memory");
+    if (!all) return error_nomem(err);
     for (uint32_t i = 0; i < list->count; i++) {
         const struct json *item = &list->items[i];
         if (!json_is(item, JSON_ARRAY) || item->count != 2) return bad(err, "a pair that is none");
@@ -133,7 +133,7 @@ static enum code strings(const struct json *list, struct arena *arena, struct st
     *count = 0;
     if (!json_is(list, JSON_ARRAY)) return OK;
     *out = ARENA_ARRAY(arena, list->count + 1, struct str);
-    if (!*out) return error_set(err, E_NOMEM, "out of memory");
+    if (!*out) return error_nomem(err);
     for (uint32_t i = 0; i < list->count; i++) (*out)[i] = json_text(&list->items[i]);
     *count = list->count;
     return OK;
@@ -151,7 +151,7 @@ static enum code read_process(const struct json *task, struct arena *arena, stru
     if (rc) return rc;
     struct tool_env *envs = ARENA_ARRAY(arena, env_count + 1, struct tool_env);
     struct secret_ref *refs = ARENA_ARRAY(arena, secret_count + 1, struct secret_ref);
-    if (!envs || !refs) return error_set(err, E_NOMEM, "out of memory");
+    if (!envs || !refs) return error_nomem(err);
     for (size_t i = 0; i < env_count; i++) envs[i] = (struct tool_env){env[i][0], env[i][1]};
     for (size_t i = 0; i < secret_count; i++) refs[i] = (struct secret_ref){secrets[i][0], secrets[i][1]};
     request->argv = argv;
@@ -173,7 +173,7 @@ static enum code read_function(const struct json *input, struct arena *arena, st
     request->input = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
     buf_release(&text);
     request->function = request->kind;
-    return request->input.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+    return request->input.ptr ? OK : error_nomem(err);
 }
 
 static enum code read_task(const struct json *task, struct arena *arena, struct remote_task *out, struct error *err)
@@ -198,7 +198,7 @@ static enum code read_task(const struct json *task, struct arena *arena, struct 
     enum code rc = strings(json_key(task, "artifacts"), arena, &paths, &request->artifact_count, err);
     if (rc) return rc;
     struct artifact_decl *decls = ARENA_ARRAY(arena, request->artifact_count + 1, struct artifact_decl);
-    if (!decls) return error_set(err, E_NOMEM, "out of memory");
+    if (!decls) return error_nomem(err);
     for (size_t i = 0; i < request->artifact_count; i++) decls[i].path = paths[i];
     request->artifacts = decls;
     const struct json *input = json_key(task, "input");
@@ -215,7 +215,7 @@ enum code remote_tasks_read(struct str body, struct arena *arena, struct remote_
     const struct json *list = json_key(&answer, "tasks");
     if (!json_is(list, JSON_ARRAY)) return bad(err, "no tasks");
     *tasks = ARENA_ARRAY(arena, list->count + 1, struct remote_task);
-    if (!*tasks) return error_set(err, E_NOMEM, "out of memory");
+    if (!*tasks) return error_nomem(err);
     for (uint32_t i = 0; !rc && i < list->count; i++) rc = read_task(&list->items[i], arena, &(*tasks)[i], err);
     if (!rc) *count = list->count;
     return rc;
@@ -307,7 +307,7 @@ enum code remote_answers_read(struct str body, struct arena *arena, struct remot
     const struct json *list = json_key(&answer, "results");
     if (!json_is(list, JSON_ARRAY)) return bad(err, "no results");
     *answers = ARENA_ARRAY(arena, list->count + 1, struct remote_answer);
-    if (!*answers) return error_set(err, E_NOMEM, "out of memory");
+    if (!*answers) return error_nomem(err);
     for (uint32_t i = 0; i < list->count; i++) {
         struct str name = json_text(json_key(&list->items[i], "state"));
         for (size_t k = 1; k < ARRAY_COUNT(states); k++)

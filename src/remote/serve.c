@@ -481,7 +481,7 @@ enum code remote_whose(struct remote *r, const struct remote_caller *caller, str
         *tenant = arena_copy(arena, task->tenant);
         *run = arena_copy(arena, task->run);
         task_renew(r, task);
-        if (!tenant->ptr || !run->ptr) rc = error_set(err, E_NOMEM, "out of memory");
+        if (!tenant->ptr || !run->ptr) rc = error_nomem(err);
     }
     pthread_mutex_unlock(&r->mutex);
     return rc;

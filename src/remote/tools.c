@@ -218,13 +218,13 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
         return rc ? rc : r->local->ops->start(r->local, request, err);
     }
     struct task *task = task_of(r, request, pool);
-    if (!task) return error_set(err, E_NOMEM, "out of memory");
+    if (!task) return error_nomem(err);
     enum code rc = OK;
     pthread_mutex_lock(&r->mutex);
     if (r->shut)
         rc = error_set(err, E_CANCELLED, "closing");
     else if (!enter(r, task))
-        rc = error_set(err, E_NOMEM, "out of memory");
+        rc = error_nomem(err);
     pthread_mutex_unlock(&r->mutex);
     if (rc) task_drop(task);
     return rc;
@@ -313,7 +313,7 @@ static bool start_thread(struct remote *r)
 enum code remote_open(const struct remote_options *options, struct remote **out, struct error *err)
 {
     struct remote *r = calloc(1, sizeof(*r));
-    if (!r) return error_set(err, E_NOMEM, "out of memory");
+    if (!r) return error_nomem(err);
     r->base.ops = &ops;
     r->options = *options;
     if (r->options.lease_ms <= 0) r->options.lease_ms = REMOTE_LEASE_MS;

@@ -26,11 +26,6 @@ struct draft {
     size_t key_count;
 };
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 // ---- the runs of the batch
 
 // The keys of a run that was claimed, read once, when something is first appended to it.
@@ -46,7 +41,7 @@ static enum code load_event_keys(struct run_log *log, struct arena *scratch, str
         if (page.count == 0)
             return error_set(err, E_CORRUPT, "run %.*s: event %llu is missing", STR_ARG(log->ids.run),
                              (unsigned long long)after + 1);
-        if (!key_set_reserve(&log->keys, (uint32_t)page.count)) return out_of_memory(err);
+        if (!key_set_reserve(&log->keys, (uint32_t)page.count)) return error_nomem(err);
         for (size_t i = 0; i < page.count; i++) {
             const struct record *record = &page.items[i];
             struct moment moment;
@@ -75,7 +70,7 @@ static enum code load_signal_keys(struct run_log *log, struct arena *scratch, st
         if (page.count == 0)
             return error_set(err, E_CORRUPT, "run %.*s: ledger entry %llu is missing", STR_ARG(log->ids.run),
                              (unsigned long long)after + 1);
-        if (!key_set_reserve(&log->keys, (uint32_t)page.count)) return out_of_memory(err);
+        if (!key_set_reserve(&log->keys, (uint32_t)page.count)) return error_nomem(err);
         for (size_t i = 0; i < page.count; i++) {
             const struct record *record = &page.items[i];
             if (record->signal_id.len) {
@@ -158,7 +153,7 @@ static enum code open_draft(struct draft *draft)
     draft->heads = ARENA_ARRAY(draft->turn, draft->head_count, struct commit_head);
     draft->changed = ARENA_ARRAY(draft->turn, draft->head_count, bool);
     if (!draft->events || !draft->ledger || !draft->keys || !draft->heads || !draft->changed)
-        return out_of_memory(draft->err);
+        return error_nomem(draft->err);
     for (size_t i = 0; i < batch->item_count; i++) {
         copy_head(draft, batch->items[i].log);
         enum code rc = load_keys(batch->items[i].log, draft->err);
@@ -256,7 +251,7 @@ static enum code find_decision(struct draft *draft, struct append_item *item, co
 
 static enum code add_key(struct draft *draft, struct run_log *log, const struct digest *key, uint32_t number)
 {
-    if (!key_set_reserve(&log->keys, 1)) return out_of_memory(draft->err);
+    if (!key_set_reserve(&log->keys, 1)) return error_nomem(draft->err);
     key_set_add(&log->keys, key, number);
     draft->keys[draft->key_count++] = (struct added_key){log, *key, number};
     return OK;
@@ -327,7 +322,7 @@ static enum code ledger_bytes(struct draft *draft, const struct append_item *ite
     json_canon(&text, &item->ledger_body);
     *out = buf_ok(&text) ? arena_copy(draft->turn, buf_str(&text)) : (struct str){0};
     buf_release(&text);
-    return out->ptr ? OK : out_of_memory(draft->err);
+    return out->ptr ? OK : error_nomem(draft->err);
 }
 
 static enum code add_ledger(struct draft *draft, struct append_item *item)

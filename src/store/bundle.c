@@ -76,7 +76,7 @@ static enum code add_member(struct bundle *bundle, struct str path, struct str b
     bundle->members = arena_grow(&bundle->arena, bundle->members, bundle->count, bundle->count + 1,
                                  sizeof(*bundle->members), &bundle->capacity);
     struct str kept = arena_copy(&bundle->arena, path);
-    if (!bundle->members || !kept.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!bundle->members || !kept.ptr) return error_nomem(err);
     bundle->members[bundle->count++] = (struct bundle_member){kept, bytes};
     return OK;
 }

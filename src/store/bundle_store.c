@@ -33,11 +33,6 @@ static struct bundle_store *bundle_of(const struct store *store)
     return CONTAINER_OF((void *)(uintptr_t)store, struct bundle_store, base);
 }
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 // ---- lines
 
 bool bundle_run_write(const struct run_head *head, struct arena *arena, struct buf *out)
@@ -90,7 +85,7 @@ static enum code index_run(struct bundle_store *store, const struct run_ids *ids
     int len = snprintf(text, sizeof(text), "%.*s/%.*s", STR_ARG(ids->tenant), STR_ARG(ids->run));
     if (len >= RUN_KEY_MAX) return error_set(err, E_CORRUPT, "line %zu of %s is damaged", store->count, BUNDLE_RUNS);
     struct str key = arena_copy(&store->arena, (struct str){text, (size_t)len});
-    if (!key.ptr || !map_put(&store->by_run, key, (uint32_t)(store->count - 1), &twin)) return out_of_memory(err);
+    if (!key.ptr || !map_put(&store->by_run, key, (uint32_t)(store->count - 1), &twin)) return error_nomem(err);
     if (twin == MAP_NONE) return OK;
     return error_set(err, E_CORRUPT, "the bundle has run %.*s twice", STR_ARG(ids->run));
 }
@@ -99,7 +94,7 @@ static enum code read_runs(struct bundle_store *store, size_t count, struct erro
 {
     struct str rest = member_text(store, BUNDLE_RUNS);
     store->runs = ARENA_ARRAY(&store->arena, count + 1, struct bundle_run);
-    if (!store->runs) return out_of_memory(err);
+    if (!store->runs) return error_nomem(err);
     while (rest.len > 0 && store->count < count) {
         struct bundle_run *run = &store->runs[store->count++];
         struct json line;
@@ -127,7 +122,7 @@ static enum code index_members(struct bundle_store *store, struct error *err)
     map_init(&store->by_run, &store->arena);
     for (size_t i = 0; i < store->bundle.count; i++) {
         uint32_t twin = MAP_NONE;
-        if (!map_put(&store->by_path, store->bundle.members[i].path, (uint32_t)i, &twin)) return out_of_memory(err);
+        if (!map_put(&store->by_path, store->bundle.members[i].path, (uint32_t)i, &twin)) return error_nomem(err);
         if (twin != MAP_NONE)
             return error_set(err, E_CORRUPT, "the bundle has %.*s twice", STR_ARG(store->bundle.members[i].path));
     }
@@ -181,7 +176,7 @@ static enum code bundle_list(struct store *base, const struct run_filter *filter
             return OK;
         }
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        if (!out->items) return out_of_memory(err);
+        if (!out->items) return error_nomem(err);
         out->items[out->count++] = *head;
     }
     return OK;
@@ -195,7 +190,7 @@ static enum code find_lines(struct bundle_run *run, int kind, struct error *err)
     size_t count = 0;
     for (size_t at = 0; at < text.len; at = str_find(text, '\n', at) + 1) count++;
     run->offsets[kind] = malloc((count + 1) * sizeof(uint64_t));
-    if (!run->offsets[kind]) return out_of_memory(err);
+    if (!run->offsets[kind]) return error_nomem(err);
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
         run->offsets[kind][i] = at;
@@ -231,7 +226,7 @@ static enum code read_lines(struct store *base, struct str tenant, struct str ru
     size_t count = found->counts[kind] - (size_t)after;
     if (count > limit) count = limit;
     out->items = ARENA_ARRAY(arena, count, struct record);
-    if (!out->items) return out_of_memory(err);
+    if (!out->items) return error_nomem(err);
     for (; out->count < count; out->count++) {
         size_t i = (size_t)after + out->count;
         struct str line = str_slice(found->text[kind], found->offsets[kind][i], found->offsets[kind][i + 1] - 1);
@@ -334,13 +329,13 @@ enum code store_open_bundle(struct str path, const struct store_options *options
 {
     if (options->mode == STORE_WRITE) return read_only(err);
     struct bundle_store *store = calloc(1, sizeof(*store));
-    if (!store) return out_of_memory(err);
+    if (!store) return error_nomem(err);
     store->base.ops = &bundle_ops;
     store->base.options = *options;
     arena_init(&store->arena, 16 * 1024, SIZE_MAX);
     struct str name = arena_copy(&store->arena, path);
     size_t runs = 0;
-    enum code rc = name.ptr ? bundle_open(name.ptr, &store->bundle, err) : out_of_memory(err);
+    enum code rc = name.ptr ? bundle_open(name.ptr, &store->bundle, err) : error_nomem(err);
     store->opened = rc == OK;
     if (!rc) rc = index_members(store, err);
     if (!rc) rc = read_manifest(store, &runs, err);

@@ -12,11 +12,6 @@
 #define SETTLE_SIZE                                                                                                    \
     (512u << 10) // closing with more than this in the journal syncs everything, so that opening stays quick
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 // ---- commit
 
 static enum code check_heads(struct files_store *files, const struct commit *commit, struct error *err)
@@ -56,7 +51,7 @@ static enum code check_twins(struct files_store *files, const struct commit *com
         enum code rc = files_run_path(ids->tenant, ids->run, "", path, err);
         if (rc != OK) return rc;
         struct str key = arena_copy(turn, str_from(path));
-        if (!key.ptr || !map_put(&made, key, (uint32_t)i, &twin)) return out_of_memory(err);
+        if (!key.ptr || !map_put(&made, key, (uint32_t)i, &twin)) return error_nomem(err);
         if (twin != MAP_NONE) return error_set(err, E_EXISTS, "run %.*s is created twice", STR_ARG(ids->run));
     }
     return files_reserve_entries(files, commit->head_count, err);
@@ -101,12 +96,12 @@ static enum code make_actives(const struct commit *commit, struct arena *turn, s
                               struct error *err)
 {
     struct active_run **actives = ARENA_ARRAY(turn, commit->head_count + 1, struct active_run *);
-    if (!actives) return out_of_memory(err);
+    if (!actives) return error_nomem(err);
     *out = actives;
     for (size_t i = 0; i < commit->head_count; i++) {
         if (!commit->heads[i].create) continue;
         actives[i] = calloc(1, sizeof(**actives));
-        if (!actives[i]) return out_of_memory(err);
+        if (!actives[i]) return error_nomem(err);
     }
     return OK;
 }
@@ -174,7 +169,7 @@ static enum code files_commit(struct store *base, struct commit *commit, struct 
     struct error told = {.code = OK};
     enum code rc = make_actives(commit, turn, &actives, err);
     struct note_node **notes = ARENA_ARRAY(turn, commit->note_count, struct note_node *);
-    if (rc == OK && !notes) rc = out_of_memory(err);
+    if (rc == OK && !notes) rc = error_nomem(err);
     if (rc == OK) rc = make_durable(files, commit, notes, turn, err);
     if (rc != OK) {
         if (actives) free_actives(actives, commit->head_count);
@@ -215,7 +210,7 @@ static enum code files_claim(struct store *base, struct str tenant, struct str r
     if (rc != OK) return rc;
     struct run_entry *entry = &files->entries[position - 1];
     if (!entry->active) entry->active = calloc(1, sizeof(*entry->active));
-    if (!entry->active) return out_of_memory(err);
+    if (!entry->active) return error_nomem(err);
     *entry->active = (struct active_run){
         .epoch = (files->journal.header.incarnation << 32) + ++files->claims,
         .last_seq = slot.last_seq,
@@ -470,14 +465,14 @@ static enum code open_disk(struct files_store *files, const struct store_options
 enum code store_open_files(struct str path, const struct store_options *options, struct store **out, struct error *err)
 {
     struct files_store *files = calloc(1, sizeof(*files));
-    if (!files) return out_of_memory(err);
+    if (!files) return error_nomem(err);
     files->base.ops = &files_ops;
     files->base.options = *options;
     files->writer = options->mode == STORE_WRITE;
     files->dir = strndup(path.ptr, path.len);
     files->journal.capacity = options->journal_size ? options->journal_size : JOURNAL_SIZE_DEFAULT;
     buf_init(&files->frame, (size_t)1 << 31);
-    enum code rc = files->dir ? open_disk(files, options, err) : out_of_memory(err);
+    enum code rc = files->dir ? open_disk(files, options, err) : error_nomem(err);
     if (rc == OK) rc = files->writer ? open_writer(files, options->create, err) : open_reader(files, err);
     if (rc != OK) {
         files->base.dead = true; // nothing to settle

@@ -223,7 +223,7 @@ static enum code mend(struct files_store *files, struct error *err)
 {
     uint64_t added = 0;
     uint32_t *seqs = calloc(files->run_count + 1, sizeof(*seqs));
-    enum code rc = seqs ? covered(files, seqs, err) : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = seqs ? covered(files, seqs, err) : error_nomem(err);
     if (rc == OK) rc = add_missing(files, seqs, &added, err);
     free(seqs);
     if (rc == OK) rc = write_header(files, err);
@@ -283,7 +283,7 @@ static enum code take_entry(struct files_store *files, const struct disk_feed *e
     if (rc == OK) rc = files_read_from(files, &slot, entry->seq, entry->offset, skip, want, arena, &records, err);
     for (size_t i = 0; rc == OK && i < records.count; i++) {
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), capacity);
-        if (!out->items) return error_set(err, E_NOMEM, "out of memory");
+        if (!out->items) return error_nomem(err);
         out->items[out->count++] = (struct feed_item){.position = entry->first + skip + i,
                                                       .tenant = head.ids.tenant,
                                                       .run = head.ids.run,

@@ -165,7 +165,7 @@ enum code frame_build(struct files_store *files, const struct commit *commit, st
     struct frame_header header = {
         .magic = FRAME_MAGIC, .run_count = (uint32_t)commit->head_count, .inbox_count = (uint32_t)commit->inbox_count};
     struct buf *frame = &files->frame;
-    if (!make_chains(commit, turn, &builder.chains)) return error_set(err, E_NOMEM, "out of memory");
+    if (!make_chains(commit, turn, &builder.chains)) return error_nomem(err);
     buf_clear(frame);
     buf_add(frame, (struct str){(const char *)&header, sizeof(header)});
     for (size_t i = 0; i < commit->inbox_count; i++)

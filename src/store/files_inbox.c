@@ -45,7 +45,7 @@ static enum code read_whole(struct files_store *files, const char *path, uint64_
     rc = ops->size(file, &size, err);
     if (rc == OK && size > max) rc = error_set(err, E_LIMIT, "%s is too large", path);
     char *bytes = rc == OK ? arena_alloc(arena, (size_t)size + 1) : NULL;
-    if (rc == OK && !bytes) rc = error_set(err, E_NOMEM, "out of memory");
+    if (rc == OK && !bytes) rc = error_nomem(err);
     if (rc == OK) rc = ops->read(file, 0, bytes, (size_t)size, &got, err);
     ops->close(file);
     *out = (struct str){bytes, got};
@@ -256,7 +256,7 @@ enum code files_inbox(struct store *base, struct arena *arena, struct inbox_item
     enum code rc = list_items(files, &names, err);
     if (rc == OK && names.count > 0) {
         *items = ARENA_ARRAY(arena, names.count, struct inbox_item);
-        if (!*items) rc = error_set(err, E_NOMEM, "out of memory");
+        if (!*items) rc = error_nomem(err);
         for (size_t i = 0; rc == OK && i < names.count; i++)
             if (read_item(files, &names.items[i], arena, &(*items)[*count])) (*count)++;
     }

@@ -69,7 +69,7 @@ static enum code read_head(struct walk *walk, uint64_t position, struct arena *a
     if (rc == OK) rc = files_decode_slot(walk->files, &slot, arena, out, &told);
     if (rc == E_CORRUPT) {
         *matches = !walk->filter->status_mask && !walk->filter->plan.len && !walk->filter->run_prefix.len;
-        return make_unreadable(walk, position, arena, out) ? OK : error_set(err, E_NOMEM, "out of memory");
+        return make_unreadable(walk, position, arena, out) ? OK : error_nomem(err);
     }
     if (rc != OK) return error_set(err, rc, "%s", told.message);
     *matches = run_filter_matches(walk->filter, out);
@@ -113,7 +113,7 @@ enum code files_list(struct store *base, const struct run_filter *filter, struct
             return OK;
         }
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        if (!out->items) return error_set(err, E_NOMEM, "out of memory");
+        if (!out->items) return error_nomem(err);
         out->items[out->count++] = head;
     }
     return rc;

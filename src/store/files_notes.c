@@ -11,11 +11,6 @@
 #define NOTES_KEPT (4u << 20) // a smaller file is not worth the work
 #define NOTE_ROOM (sizeof(struct disk_note) + NOTE_SPACE_MAX + NOTE_KEY_MAX + NOTE_VALUE_MAX)
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 // ---- records
 
 static uint32_t note_crc(struct str record)
@@ -155,7 +150,7 @@ static enum code take_record(struct files_store *files, const struct note_change
                              struct error *err)
 {
     struct note_node *node = note->after ? make_node(note, record) : NULL;
-    if (note->after && !node) return out_of_memory(err);
+    if (note->after && !node) return error_nomem(err);
     show(files, note, node);
     return OK;
 }
@@ -204,7 +199,7 @@ static enum code load_rest(struct files_store *files, struct file *file, bool *c
         char *room = buf_reserve(&bytes, want);
         size_t got = 0;
         uint64_t before = files->notes.end;
-        rc = room ? files->disk->ops->read(file, before, room, want, &got, err) : out_of_memory(err);
+        rc = room ? files->disk->ops->read(file, before, room, want, &got, err) : error_nomem(err);
         if (rc != OK || got == 0) break;
         rc = take_batches(files, (struct str){room, got}, &need, err);
         if (rc != OK) break;
@@ -286,8 +281,8 @@ enum code notes_build(struct files_store *files, const struct commit *commit, st
         const struct note_change *note = &commit->notes[i];
         size_t from = frame->len;
         add_record(frame, note, i + 1 == commit->note_count);
-        if (!buf_ok(frame)) return out_of_memory(err);
-        if (note->after > 0 && !(nodes[i] = make_node(note, offset))) return out_of_memory(err);
+        if (!buf_ok(frame)) return error_nomem(err);
+        if (note->after > 0 && !(nodes[i] = make_node(note, offset))) return error_nomem(err);
         offset += frame->len - from;
     }
     return OK;
@@ -318,7 +313,7 @@ static enum code read_value(struct files_store *files, struct note_place place, 
                             struct error *err)
 {
     char *bytes = arena_alloc(arena, place.size + 1);
-    if (!bytes) return out_of_memory(err);
+    if (!bytes) return error_nomem(err);
     *out = (struct str){bytes, place.size};
     if (place.size == 0) return OK;
     struct str fresh = files->pending ? frame_notes(buf_str(&files->frame)) : STR("");
@@ -341,7 +336,7 @@ static enum code take_note(struct files_store *files, const struct note_node *no
     if (!arena) return OK;
     out->space = arena_copy(arena, node->space);
     out->key = arena_copy(arena, node->key);
-    if (!out->space.ptr || !out->key.ptr) return out_of_memory(err);
+    if (!out->space.ptr || !out->key.ptr) return error_nomem(err);
     return read_value(files, place_of(node), arena, &out->value, err);
 }
 
@@ -365,7 +360,7 @@ enum code files_notes(struct store *base, struct str space, struct str after, si
     const struct note_node *node = note_list_above(&files->notes.list, space, after);
     for (; rc == OK && node && str_eq(node->space, space) && out->count < limit; node = node->next[0]) {
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        rc = out->items ? take_note(files, node, arena, &out->items[out->count++], err) : out_of_memory(err);
+        rc = out->items ? take_note(files, node, arena, &out->items[out->count++], err) : error_nomem(err);
     }
     return rc;
 }
@@ -379,7 +374,7 @@ enum code files_next_space(struct store *base, struct str after, struct arena *a
     const struct note_node *node = rc == OK ? note_list_beyond(&files->notes.list, after) : NULL;
     if (!node) return rc;
     *out = arena_copy(arena, node->space);
-    return out->ptr ? OK : out_of_memory(err);
+    return out->ptr ? OK : error_nomem(err);
 }
 
 // ---- written anew
@@ -401,7 +396,7 @@ static enum code copy_notes(struct files_store *files, struct file *file, uint64
             &record,
             &(struct note_change){.space = note.space, .key = note.key, .value = note.value, .after = note.version},
             true);
-        rc = buf_ok(&record) ? files->disk->ops->write(file, *end, record.ptr, record.len, err) : out_of_memory(err);
+        rc = buf_ok(&record) ? files->disk->ops->write(file, *end, record.ptr, record.len, err) : error_nomem(err);
         *end += record.len;
     }
     buf_release(&record);

@@ -207,7 +207,7 @@ static enum code keep_tail(struct files_store *files, struct file *file, uint64_
 {
     size_t size = (size_t)(to - from), got = 0;
     char *bytes = malloc(size);
-    if (!bytes) return error_set(err, E_NOMEM, "out of memory");
+    if (!bytes) return error_nomem(err);
     enum code rc = files->disk->ops->read(file, from, bytes, size, &got, err);
     if (rc == OK) rc = files_keep_torn(files, name, (struct str){bytes, got}, err);
     free(bytes);

@@ -149,7 +149,7 @@ static enum code read_lines(const struct lines *lines, uint64_t offset, uint64_t
     for (;; size *= 4) {
         if (size > left) size = left;
         char *bytes = arena_alloc(arena, (size_t)size + 1);
-        if (!bytes) return error_set(err, E_NOMEM, "out of memory");
+        if (!bytes) return error_nomem(err);
         size_t got = 0;
         enum code rc = read_bytes(lines, offset, bytes, (size_t)size, &got, err);
         if (rc != OK) return rc;
@@ -174,7 +174,7 @@ static enum code read_page(struct lines *lines, uint64_t after, size_t limit, st
     if (rc != OK) return rc;
     size_t room = want < bytes.len + 1 ? (size_t)want : bytes.len + 1;
     out->items = ARENA_ARRAY(arena, room, struct record);
-    if (!out->items) return error_set(err, E_NOMEM, "out of memory");
+    if (!out->items) return error_nomem(err);
     size_t at = 0;
     while (out->count < room && at < bytes.len) {
         size_t end = str_find(bytes, '\n', at);

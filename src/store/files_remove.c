@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static enum code remove_if_there(struct files_store *files, const char *path, struct error *err)
 {
     struct error told = {.code = OK};
@@ -76,7 +71,7 @@ static enum code build_frame(struct files_store *files, const struct run_name *r
         buf_add(frame, (struct str){(const char *)&run, sizeof(run)});
         buf_add(frame, (struct str){(const char *)&slots[i], SLOT_SIZE});
     }
-    if (!buf_ok(frame)) return out_of_memory(err);
+    if (!buf_ok(frame)) return error_nomem(err);
     header.size = (uint32_t)frame->len;
     memcpy(frame->ptr, &header, sizeof(header));
     return OK;
@@ -97,7 +92,7 @@ enum code files_remove(struct store *base, const struct run_name *runs, size_t c
 {
     struct files_store *files = files_of(base);
     struct disk_slot *slots = malloc(count * sizeof(*slots));
-    if (!slots) return out_of_memory(err);
+    if (!slots) return error_nomem(err);
     enum code rc = files_flush(files, err);
     if (rc == OK) rc = journal_checkpoint(files, err);
     if (rc == OK) rc = build_frame(files, runs, count, now_ms, reason, slots, err);
@@ -132,7 +127,7 @@ enum code files_tombstones(struct store *base, struct arena *arena, struct tombs
                                 .head = head.head,
                                 .ledger_head = head.ledger_head,
                                 .removed_ms = slot.updated_ms};
-        if (rc == OK && !tombstone_add(out, &capacity, arena, &one)) rc = out_of_memory(err);
+        if (rc == OK && !tombstone_add(out, &capacity, arena, &one)) rc = error_nomem(err);
     }
     return rc;
 }
@@ -262,5 +257,5 @@ enum code files_usage(struct store *base, struct arena *arena, struct usages *ou
         add_file(files, "notes", ".cairn/notes", arena, out) && add_dir(files, "blobs", ".cairn/blobs", arena, out) &&
         add_dir(files, "signals waiting", ".cairn/inbox", arena, out) &&
         add_dir(files, "quarantine", ".cairn/quarantine", arena, out);
-    return ok ? OK : out_of_memory(err);
+    return ok ? OK : error_nomem(err);
 }

@@ -35,11 +35,11 @@ enum code files_reserve_entries(struct files_store *files, uint64_t more, struct
         size_t capacity = files->entry_capacity ? files->entry_capacity : CHUNK;
         while (capacity < need) capacity *= 2;
         struct run_entry *grown = realloc(files->entries, capacity * sizeof(*grown));
-        if (!grown) return error_set(err, E_NOMEM, "out of memory");
+        if (!grown) return error_nomem(err);
         files->entries = grown;
         files->entry_capacity = capacity;
     }
-    return map_grow(files, need) ? OK : error_set(err, E_NOMEM, "out of memory");
+    return map_grow(files, need) ? OK : error_nomem(err);
 }
 
 void files_add_entry(struct files_store *files, const struct disk_index *index)
@@ -170,7 +170,7 @@ enum code files_load_slots(struct files_store *files, struct error *err)
     uint64_t size = slot_count(files, &rc, err);
     struct disk_slot *slots = malloc(CHUNK * SLOT_SIZE);
     struct disk_index *index = malloc(CHUNK * sizeof(*index));
-    if (!slots || !index) rc = error_set(err, E_NOMEM, "out of memory");
+    if (!slots || !index) rc = error_nomem(err);
     files->run_count = 0;
     while (rc == OK && files->run_count < size) {
         uint64_t first = files->run_count;

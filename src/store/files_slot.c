@@ -174,7 +174,7 @@ static enum code read_names(struct files_store *files, const struct disk_slot *s
         return error_set(err, E_CORRUPT, "the identity of the run at position %llu is missing",
                          (unsigned long long)slot->position);
     char *bytes = arena_alloc(arena, ref.size);
-    if (!bytes) return error_set(err, E_NOMEM, "out of memory");
+    if (!bytes) return error_nomem(err);
     size_t got = 0;
     rc = files->disk->ops->read(files->names, ref.offset, bytes, ref.size, &got, err);
     if (rc != OK) return rc;

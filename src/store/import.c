@@ -20,11 +20,6 @@ struct intake {
     size_t event_count, ledger_count, head_count;
 };
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static enum code broken(const struct intake *intake, const struct run_head *head, const char *what, uint64_t number,
                         const char *why)
 {
@@ -58,7 +53,7 @@ static enum code check_event(struct intake *intake, const struct run_import *run
     struct error why = {0};
     if (record->redacted) return broken(intake, head, "event", i + 1, "its values were taken out");
     enum code rc = contract_decode(head->vocabulary, record->bytes, intake->turn, &moment, &seal, &told, &why);
-    if (rc == E_NOMEM) return out_of_memory(intake->err);
+    if (rc == E_NOMEM) return error_nomem(intake->err);
     if (rc) return broken(intake, head, "event", i + 1, why.message);
     if (record->seq != i + 1 || seal.seq != i + 1) return broken(intake, head, "event", i + 1, "it is missing");
     if (!digest_eq(&seal.previous, previous))
@@ -67,7 +62,7 @@ static enum code check_event(struct intake *intake, const struct run_import *run
     if (*ended && moment.kind != MOMENT_RUN_PROCESSED) // S7
         return broken(intake, head, "event", i + 1, "it follows the end of the run");
     struct str slot = moment_slot(head->vocabulary, &moment, intake->turn);
-    if (!slot.ptr) return out_of_memory(intake->err);
+    if (!slot.ptr) return error_nomem(intake->err);
     const char *word = moment.kind == MOMENT_UNKNOWN ? NULL : moment_word(moment.kind, head->vocabulary);
     struct str type = word ? str_from(word) : record->type;
     *out = (struct commit_event){
@@ -98,7 +93,7 @@ static enum code check_events(struct intake *intake, const struct run_import *ru
         uint32_t there = MAP_NONE;
         const struct digest *key = &events[i].encoded.key;
         if (!map_put(&keys, (struct str){(const char *)key->b, SHA256_SIZE}, (uint32_t)i, &there))
-            return out_of_memory(intake->err);
+            return error_nomem(intake->err);
         if (there != MAP_NONE) return broken(intake, head, "event", i + 1, "it is there already, with the same key");
     }
     if (run->event_count != head->last_seq)
@@ -216,7 +211,7 @@ static enum code note_name(struct intake *intake, const struct run_ids *ids, siz
     struct str kept = buf_ok(&name) ? arena_copy(intake->turn, buf_str(&name)) : (struct str){0};
     buf_release(&name);
     uint32_t there = MAP_NONE;
-    if (!kept.ptr || !map_put(&intake->names, kept, (uint32_t)i, &there)) return out_of_memory(intake->err);
+    if (!kept.ptr || !map_put(&intake->names, kept, (uint32_t)i, &there)) return error_nomem(intake->err);
     return there == MAP_NONE ? OK : error_set(intake->err, E_CONFLICT, "run %.*s comes twice", STR_ARG(ids->run));
 }
 
@@ -255,7 +250,7 @@ static enum code prepare(struct intake *intake)
     intake->heads = ARENA_ARRAY(intake->turn, intake->run_count, struct commit_head);
     intake->events = ARENA_ARRAY(intake->turn, events + 1, struct commit_event);
     intake->ledger = ARENA_ARRAY(intake->turn, entries + 1, struct commit_ledger);
-    return intake->logs && intake->heads && intake->events && intake->ledger ? OK : out_of_memory(intake->err);
+    return intake->logs && intake->heads && intake->events && intake->ledger ? OK : error_nomem(intake->err);
 }
 
 static enum code check_blobs(const struct append_blob *blobs, size_t count, struct error *err)

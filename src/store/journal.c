@@ -121,7 +121,7 @@ static enum code read_frame(struct files_store *files, uint64_t offset, struct f
         return OK;
     buf_clear(&files->frame);
     char *bytes = buf_reserve(&files->frame, size);
-    if (!bytes) return error_set(err, E_NOMEM, "out of memory");
+    if (!bytes) return error_nomem(err);
     rc = files->disk->ops->read(journal->file, offset, bytes, size, &got, err);
     if (rc != OK || got != size) return rc;
     files->frame.len = size;
@@ -177,7 +177,7 @@ static enum code drop_torn(struct files_store *files, struct error *err)
     if (header.size < sizeof(header) || size > journal->size - journal->end) size = BLOCK_SIZE;
     buf_clear(&files->frame);
     char *bytes = buf_reserve(&files->frame, size);
-    if (!bytes) return error_set(err, E_NOMEM, "out of memory");
+    if (!bytes) return error_nomem(err);
     rc = files->disk->ops->read(journal->file, journal->end, bytes, size, &got, err);
     if (rc != OK) return rc;
     char name[64];
@@ -292,7 +292,7 @@ enum code journal_append(struct files_store *files, struct error *err)
     uint64_t whole = padded(size);
     if (size > FRAME_SIZE_MAX) return error_set(err, E_LIMIT, "a batch of %zu bytes is too large", size);
     char *zeros = buf_reserve(frame, whole - size + 1);
-    if (!zeros) return error_set(err, E_NOMEM, "out of memory");
+    if (!zeros) return error_nomem(err);
     memset(zeros, 0, whole - size);
     frame->len = whole;
     enum code rc = OK;

@@ -115,7 +115,7 @@ enum code record_key(enum vocabulary vocabulary, const struct run_ids *ids, cons
     enum code rc = contract_decode(vocabulary, record->bytes, arena, moment, seal, NULL, err);
     if (rc) return rc;
     struct str slot = moment_slot(vocabulary, moment, arena);
-    if (!slot.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!slot.ptr) return error_nomem(err);
     *key = event_key(ids->run, slot, moment->logical, record->type, ids->plan_version);
     return OK;
 }

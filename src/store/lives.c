@@ -9,11 +9,6 @@
 #define LIFE_SPACE STR("store")
 #define LIFE_KEY STR("life")
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 enum code store_lives(struct store *store, struct arena *arena, struct store_lives *out, struct error *err)
 {
     struct note note;
@@ -80,12 +75,12 @@ enum code life_next(const struct store_lives *lives, uint64_t position, int64_t 
     civil_format(now_ms, since);
     if (!describe(&next, next.id, arena, &value) ||
         !json_put(arena, &value, STR("since"), json_string(str_from(since))))
-        return out_of_memory(err);
+        return error_nomem(err);
     buf_init(&text, 64 * 1024);
     json_canon(&text, &value);
     *out = (struct note_put){
         .space = LIFE_SPACE, .key = LIFE_KEY, .value = arena_copy(arena, buf_str(&text)), .expect = NOTE_ANY};
     bool good = buf_ok(&text) && out->value.ptr;
     buf_release(&text);
-    return good ? OK : out_of_memory(err);
+    return good ? OK : error_nomem(err);
 }

@@ -11,7 +11,7 @@
 
 enum code memory_out_of(struct error *err)
 {
-    return error_set(err, E_NOMEM, "out of memory");
+    return error_nomem(err);
 }
 
 static struct str id_of(struct arena *arena, struct str tenant, struct str run)

@@ -47,11 +47,6 @@ void note_draft_init(struct note_draft *draft, struct store *store, struct arena
     map_init(&draft->names, arena);
 }
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 // The state of the note as the batch will find it when it comes to this put.
 static enum code state_of(struct note_draft *draft, const struct note_put *put, struct note_state **out,
                           struct error *err)
@@ -72,10 +67,10 @@ static enum code state_of(struct note_draft *draft, const struct note_put *put, 
     if (rc && rc != E_NOT_FOUND) return error_set(err, rc, "%s", told.message);
     void *grown = arena_grow(draft->arena, draft->states, draft->state_count, draft->state_count + 1,
                              sizeof(*draft->states), &draft->state_capacity);
-    if (!grown) return out_of_memory(err);
+    if (!grown) return error_nomem(err);
     draft->states = grown;
     name = arena_copy(draft->arena, name);
-    if (!name.ptr || !map_put(&draft->names, name, (uint32_t)draft->state_count, NULL)) return out_of_memory(err);
+    if (!name.ptr || !map_put(&draft->names, name, (uint32_t)draft->state_count, NULL)) return error_nomem(err);
     *out = &draft->states[draft->state_count++];
     **out = (struct note_state){.version = rc ? 0 : note.version};
     return OK;
@@ -106,7 +101,7 @@ static enum code draft_one(struct note_draft *draft, const struct note_put *put,
     if (rc || (put->remove && state->version == 0)) return rc;
     void *grown = arena_grow(draft->arena, draft->changes, draft->change_count, draft->change_count + 1,
                              sizeof(*draft->changes), &draft->change_capacity);
-    if (!grown) return out_of_memory(err);
+    if (!grown) return error_nomem(err);
     draft->changes = grown;
     struct note_change *change = &draft->changes[draft->change_count++];
     *change = (struct note_change){.space = put->space,
@@ -160,7 +155,7 @@ enum code store_note_spaces(struct store *store, struct arena *arena, struct not
         enum code rc = store->ops->next_space(store, after, arena, &after, err);
         if (rc || after.len == 0) return rc;
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        if (!out->items) return out_of_memory(err);
+        if (!out->items) return error_nomem(err);
         out->items[out->count++] = after;
     }
 }

@@ -99,7 +99,7 @@ static enum code keep(char **slot, struct str value, struct error *err)
 {
     free(*slot);
     *slot = decoded(value);
-    return *slot ? OK : error_set(err, E_NOMEM, "out of memory");
+    return *slot ? OK : error_nomem(err);
 }
 
 // One "name=value" of the URL. *ours: it is not for libpq.
@@ -149,8 +149,7 @@ static enum code read_url(struct pg_place *place, struct str url, struct error *
         buf_add(&text, one);
         mark = '&';
     }
-    if (!rc && !(place->conninfo = buf_ok(&text) ? strdup(text.ptr) : NULL))
-        rc = error_set(err, E_NOMEM, "out of memory");
+    if (!rc && !(place->conninfo = buf_ok(&text) ? strdup(text.ptr) : NULL)) rc = error_nomem(err);
     buf_release(&text);
     if (rc) return rc;
     char *why = NULL;
@@ -159,7 +158,7 @@ static enum code read_url(struct pg_place *place, struct str url, struct error *
     for (PQconninfoOption *part = parts; part && part->keyword && !rc; part++)
         if (strcmp(part->keyword, "host") == 0 && part->val && strchr(part->val, ',') &&
             !(place->hosts = strdup(part->val)))
-            rc = error_set(err, E_NOMEM, "out of memory");
+            rc = error_nomem(err);
     PQconninfoFree(parts);
     PQfreemem(why);
     return rc;
@@ -214,7 +213,7 @@ static enum code set_session(struct pg_store *store, struct error *err)
     char sql[1600];
     char *tenant = PQescapeLiteral(store->link, store->place.tenant ? store->place.tenant : "*",
                                    store->place.tenant ? strlen(store->place.tenant) : 1);
-    if (!tenant) return error_set(err, E_NOMEM, "out of memory");
+    if (!tenant) return error_nomem(err);
     snprintf(sql, sizeof(sql),
              "SET search_path=%s,pg_catalog,pg_temp;SET enable_seqscan=off;SET enable_bitmapscan=off;"
              "SET enable_hashjoin=off;SET enable_mergejoin=off;SET enable_sort=off;SET enable_incremental_sort=off;SET "
@@ -267,7 +266,7 @@ enum code pg_connect(struct pg_store *store, struct error *err)
                                 "client_encoding",     "application_name", NULL};
     const char *const values[] = {"10", "30000", "10", "5", "3", store->place.conninfo, "UTF8", name, NULL};
     store->link = PQconnectdbParams(keys, values, 1);
-    if (!store->link) return error_set(err, E_NOMEM, "out of memory");
+    if (!store->link) return error_nomem(err);
     PQsetNoticeReceiver(store->link, note_warning, store);
     name_place(store);
     if (PQstatus(store->link) != CONNECTION_OK) return why_unreachable(store, err);
@@ -358,7 +357,7 @@ static enum code place_files(struct pg_store *store, struct error *err)
     bool given = state && state[0] == '/';
     size_t size = strlen(given ? state : home) + 64;
     store->place.files = malloc(size);
-    if (!store->place.files) return error_set(err, E_NOMEM, "out of memory");
+    if (!store->place.files) return error_nomem(err);
     snprintf(store->place.files, size, "%s%s/cairn/postgres-%.12s", given ? state : home, given ? "" : "/.local/state",
              hex);
     return OK;
@@ -432,7 +431,7 @@ enum code store_open_postgres(struct str url, const struct store_options *option
     enum code found = pq_load(err);
     if (found) return found;
     struct pg_store *store = calloc(1, sizeof(*store));
-    if (!store) return error_set(err, E_NOMEM, "out of memory");
+    if (!store) return error_nomem(err);
     store->base.ops = &pg_ops;
     store->base.options = *options;
     buf_init(&store->args.bytes, SIZE_MAX / 4);

@@ -33,7 +33,7 @@ enum code pg_advise(struct store *base, struct arena *arena, struct advices *out
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &out->capacity);
         if (!out->items || !pg_copy(rows, i, 0, arena, &out->items[out->count].what) ||
             !pg_copy(rows, i, 1, arena, &out->items[out->count].hint))
-            rc = error_set(err, E_NOMEM, "out of memory");
+            rc = error_nomem(err);
         else
             out->count++;
     }

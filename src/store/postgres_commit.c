@@ -285,7 +285,7 @@ enum code pg_commit(struct store *base, struct commit *commit, struct arena *tur
     for (size_t i = 0; i < commit->head_count; i++)
         last = commit->heads[i].log->touched > last ? commit->heads[i].log->touched : last;
     heads.places = ARENA_ARRAY(turn, (size_t)last + 1, uint32_t);
-    if (!heads.items || !heads.places) return error_set(err, E_NOMEM, "out of memory");
+    if (!heads.items || !heads.places) return error_nomem(err);
     for (size_t i = 0; i < heads.count; i++) {
         heads.items[i]->backend_id = heads.items[i]->log->backend_id;
         heads.places[heads.items[i]->log->touched] = (uint32_t)i + 1;

@@ -187,7 +187,7 @@ enum code pg_claim_ahead(struct store *base, const struct run_name *runs, size_t
     }
     if (count == 0 || !base->member || !store->engine) return OK;
     void *room = realloc(store->ahead, count * sizeof(*store->ahead));
-    if (!room) return error_set(err, E_NOMEM, "out of memory");
+    if (!room) return error_nomem(err);
     store->ahead = room;
     pg_clear(store);
     pg_int(store, store->engine);

@@ -339,7 +339,7 @@ enum code pg_once(struct pg_store *store, enum pg_statement which, const char *w
 {
     *out = NULL;
     *lost = false;
-    if (!buf_ok(&store->args.bytes)) return error_set(err, E_NOMEM, "out of memory");
+    if (!buf_ok(&store->args.bytes)) return error_nomem(err);
     store->warned = false;
     PGresult *result = execute(store, which);
     ExecStatusType status = PQresultStatus(result);

@@ -1,11 +1,6 @@
 // Notes, and the feed. How the feed stays in order: postgres_doors.c.
 #include "store/postgres.h"
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static int64_t clamp(uint64_t value)
 {
     return value < INT64_MAX ? (int64_t)value : INT64_MAX;
@@ -30,7 +25,7 @@ enum code pg_note(struct store *base, struct str space, struct str key, struct a
             out->space = arena_copy(arena, space);
             out->key = arena_copy(arena, key);
             bool copied = pg_copy(rows, 0, 1, arena, &out->value);
-            if (!copied || !out->space.ptr || !out->key.ptr) rc = out_of_memory(err);
+            if (!copied || !out->space.ptr || !out->key.ptr) rc = error_nomem(err);
         }
     }
     PQclear(rows);
@@ -51,12 +46,12 @@ enum code pg_notes(struct store *base, struct str space, struct str after, size_
     size_t count = (size_t)PQntuples(rows);
     struct str kept = arena_copy(arena, space);
     out->items = ARENA_ARRAY(arena, count + 1, struct note);
-    if (!kept.ptr || !out->items) rc = out_of_memory(err);
+    if (!kept.ptr || !out->items) rc = error_nomem(err);
     for (size_t i = 0; i < count && !rc; i++) {
         struct note *note = &out->items[i];
         *note = (struct note){.space = kept, .version = (uint64_t)pg_get_int(rows, (int)i, 1)};
         if (!pg_copy(rows, (int)i, 0, arena, &note->key) || !pg_copy(rows, (int)i, 2, arena, &note->value))
-            rc = out_of_memory(err);
+            rc = error_nomem(err);
     }
     PQclear(rows);
     if (!rc) out->count = count;
@@ -71,7 +66,7 @@ enum code pg_next_space(struct store *base, struct str after, struct arena *aren
     pg_text(store, after);
     enum code rc = pg_query(store, PG_NEXT_SPACE, "read notes", &rows, err);
     if (rc) return rc;
-    if (!pg_copy(rows, 0, 0, arena, out)) rc = out_of_memory(err);
+    if (!pg_copy(rows, 0, 0, arena, out)) rc = error_nomem(err);
     PQclear(rows);
     return rc;
 }

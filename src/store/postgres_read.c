@@ -1,11 +1,6 @@
 #include "store/postgres.h"
 
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static enum code no_run(struct str run, struct error *err)
 {
     return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
@@ -141,7 +136,7 @@ enum code pg_list(struct store *base, const struct run_filter *filter, struct ar
     if (more) count = filter->limit;
     out->items = ARENA_ARRAY(arena, count + 1, struct run_head);
     int64_t *owners = ARENA_ARRAY(arena, count + 1, int64_t);
-    if (!out->items || !owners) rc = out_of_memory(err);
+    if (!out->items || !owners) rc = error_nomem(err);
     for (size_t i = 0; i < count && !rc; i++) rc = take_head(rows, (int)i, arena, &out->items[i], &owners[i], err);
     PQclear(rows);
     if (rc) return rc;
@@ -221,7 +216,7 @@ enum code pg_blob(struct store *base, const struct digest *sha256, struct arena 
     if (PQntuples(rows) != 1)
         rc = error_set(err, E_NOT_FOUND, "there is no such blob");
     else if (!pg_copy(rows, 0, 0, arena, out))
-        rc = out_of_memory(err);
+        rc = error_nomem(err);
     PQclear(rows);
     return rc;
 }

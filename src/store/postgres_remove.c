@@ -52,7 +52,7 @@ enum code pg_tombstones(struct store *base, struct arena *arena, struct tombston
         if (!pg_get_digest(rows, i, 5, &one.head) || !pg_get_digest(rows, i, 6, &one.ledger_head))
             rc = error_set(err, E_CORRUPT, "the tombstone of run %.*s is damaged", STR_ARG(one.run));
         else if (!tombstone_add(out, &capacity, arena, &one))
-            rc = error_set(err, E_NOMEM, "out of memory");
+            rc = error_nomem(err);
     }
     PQclear(rows);
     return rc;
@@ -83,7 +83,7 @@ enum code pg_blobs(struct store *base, struct arena *arena, struct digests *out,
     for (int i = 0; !rc && i < PQntuples(rows); i++) {
         struct digest digest = {{0}};
         if (!pg_get_digest(rows, i, 0, &digest)) rc = error_set(err, E_CORRUPT, "a blob has no name");
-        if (!rc && !digest_add(out, arena, &digest)) rc = error_set(err, E_NOMEM, "out of memory");
+        if (!rc && !digest_add(out, arena, &digest)) rc = error_nomem(err);
     }
     PQclear(rows);
     return rc;
@@ -131,7 +131,7 @@ enum code pg_usage(struct store *base, struct arena *arena, struct usages *out, 
         struct str what = arena_copy(arena, pg_get(rows, i, 0));
         if (!what.ptr ||
             !usage_add(out, arena, what.ptr, (uint64_t)pg_get_int(rows, i, 1), (uint64_t)pg_get_int(rows, i, 2)))
-            rc = error_set(err, E_NOMEM, "out of memory");
+            rc = error_nomem(err);
     }
     PQclear(rows);
     return rc;

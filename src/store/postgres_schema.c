@@ -100,8 +100,7 @@ static enum code take(struct pg_store *store, int64_t number, struct error *err)
     for (size_t i = 0; migration->parts[i]; i++)
         for (size_t k = 0; migration->parts[i][k]; k++) add_piece(&text, migration->parts[i][k], schema);
     buf_printf(&text, "INSERT INTO %s.migrations VALUES(%lld,%d)", schema, (long long)number, migration->needs);
-    enum code rc = buf_ok(&text) ? pg_run(store, text.ptr, "bring the schema up to date", err)
-                                 : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = buf_ok(&text) ? pg_run(store, text.ptr, "bring the schema up to date", err) : error_nomem(err);
     buf_release(&text);
     return rc;
 }

@@ -46,7 +46,7 @@ static enum code read_part(int fd, uint64_t offset, size_t limit, struct arena *
     if (offset >= out->size) return OK;
     if (limit > out->size - offset) limit = (size_t)(out->size - offset);
     char *room = arena_alloc(arena, limit + 1);
-    if (!room) return error_set(err, E_NOMEM, "out of memory");
+    if (!room) return error_nomem(err);
     while (out->bytes.len < limit) {
         ssize_t got = pread(fd, room + out->bytes.len, limit - out->bytes.len, (off_t)(offset + out->bytes.len));
         if (got < 0 && errno == EINTR) continue;
@@ -62,7 +62,7 @@ static enum code read_below(struct str dir, struct str name, uint64_t offset, si
 {
     if (dir.len == 0) return missing(name, err);
     struct str path = arena_copy(arena, dir);
-    if (!path.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!path.ptr) return error_nomem(err);
     int fd = open_below(open(path.ptr, O_RDONLY | O_CLOEXEC | O_DIRECTORY), name);
     if (fd < 0) return missing(name, err);
     enum code rc = read_part(fd, offset, limit, arena, out, err);

@@ -33,11 +33,6 @@ static struct server_store *server_of(const struct store *store)
     return CONTAINER_OF((void *)(uintptr_t)store, struct server_store, base);
 }
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static enum code not_understood(struct error *err)
 {
     return error_set(err, E_UNREACHABLE, "the answer is not one of a Cairn server of this version");
@@ -100,7 +95,7 @@ static enum code get(struct server_store *store, struct buf *target, struct aren
 {
     struct fetch_answer answer = {0};
     struct fetch_call request = {.uri = buf_str(target)};
-    enum code rc = buf_ok(target) ? call(store, &request, arena, &answer, err) : out_of_memory(err);
+    enum code rc = buf_ok(target) ? call(store, &request, arena, &answer, err) : error_nomem(err);
     buf_release(target);
     *body = answer.body;
     return rc;
@@ -191,7 +186,7 @@ static enum code take_heads(const struct json *page, struct arena *arena, struct
     const struct json *items = json_key(page, "items");
     if (!json_is(items, JSON_ARRAY)) return not_understood(err);
     out->items = arena_grow(arena, out->items, out->count, out->count + items->count, sizeof(*out->items), capacity);
-    if (!out->items && items->count) return out_of_memory(err);
+    if (!out->items && items->count) return error_nomem(err);
     for (uint32_t i = 0; i < items->count; i++)
         if (!run_head_read(&items->items[i], &out->items[out->count++])) return not_understood(err);
     out->next = (uint64_t)json_integer(json_key(page, "next"), 0);
@@ -227,7 +222,7 @@ static enum code take_records(struct str body, struct arena *arena, struct recor
     for (;;) {
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), capacity);
         enum code rc = out->items ? record_wire_read(&body, arena, &out->items[out->count], more) : E_NOMEM;
-        if (rc) return rc == E_NOMEM ? out_of_memory(err) : not_understood(err);
+        if (rc) return rc == E_NOMEM ? error_nomem(err) : not_understood(err);
         if (!out->items[out->count].bytes.ptr) return OK;
         out->count++;
     }
@@ -344,10 +339,10 @@ static enum code as_asked(struct str bytes, struct arena *arena, struct buf *out
     enum code rc = json_parse(bytes, NULL, arena, &given, err);
     for (size_t i = 0; !rc && i < ARRAY_COUNT(known); i++) {
         const struct json *value = json_key(&given, known[i]);
-        if (value && !json_put(arena, &asked, str_from(known[i]), *value)) rc = out_of_memory(err);
+        if (value && !json_put(arena, &asked, str_from(known[i]), *value)) rc = error_nomem(err);
     }
     if (!rc) json_write(out, &asked);
-    return rc ? rc : buf_ok(out) ? OK : out_of_memory(err);
+    return rc ? rc : buf_ok(out) ? OK : error_nomem(err);
 }
 
 static enum code server_post(struct store *base, struct str tenant, struct str run, struct str signal_id UNUSED,
@@ -369,7 +364,7 @@ static enum code server_post(struct store *base, struct str tenant, struct str r
     http_percent_encode(&target, run);
     buf_text(&target, "/signals");
     request.uri = buf_str(&target);
-    enum code rc = buf_ok(&target) ? as_asked(bytes, &arena, &asked, err) : out_of_memory(err);
+    enum code rc = buf_ok(&target) ? as_asked(bytes, &arena, &asked, err) : error_nomem(err);
     request.body = buf_str(&asked);
     if (!rc) rc = call(store, &request, &arena, &answer, err);
     if (rc == E_CONFLICT && json_parse(answer.body, NULL, &arena, &body, NULL) == OK && json_key(&body, "decision"))
@@ -457,7 +452,7 @@ enum code store_server_call(struct store *base, const struct server_call *wanted
         headers[request.header_count++] = (struct http_header){STR("Idempotency-Key"), buf_str(&key)};
         request.repeatable = true;
     }
-    enum code rc = !buf_ok(&key)   ? out_of_memory(err)
+    enum code rc = !buf_ok(&key)   ? error_nomem(err)
                    : buf_ok(&body) ? call(server_of(base), &request, arena, &answer, err)
                                    : error_set(err, E_LIMIT, "the request is too large to be sent");
     if (answer.body.len && json_parse(answer.body, NULL, arena, out, NULL)) *out = (struct json){0};
@@ -483,14 +478,14 @@ static enum code whoami(struct server_store *store, struct error *err)
     if (!rc && tenant.len == 0) rc = error_set(err, E_DENIED, "the token belongs to no tenant, and so sees no runs");
     store->base.tenant = arena_copy(&store->arena, tenant);
     arena_release(&scratch);
-    return rc || store->base.tenant.ptr ? rc : out_of_memory(err);
+    return rc || store->base.tenant.ptr ? rc : error_nomem(err);
 }
 
 enum code store_open_server(struct str url, const struct store_options *options, struct store **out, struct error *err)
 {
     if (options->mode == STORE_WRITE) return server_writes(err);
     struct server_store *store = calloc(1, sizeof(*store));
-    if (!store) return out_of_memory(err);
+    if (!store) return error_nomem(err);
     store->base.ops = &server_ops;
     store->base.options = *options;
     arena_init(&store->arena, 1024, 1 << 20);

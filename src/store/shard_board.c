@@ -22,7 +22,7 @@ enum code board_join(struct shard_board *board, struct arena *arena, uint64_t *m
 {
     void *engines =
         arena_grow(arena, board->engines, board->count, board->count + 1, sizeof(*board->engines), &board->capacity);
-    if (!engines) return error_set(err, E_NOMEM, "out of memory");
+    if (!engines) return error_nomem(err);
     board->engines = engines;
     *member = ++board->last_number;
     board->engines[board->count++] = (struct board_engine){.number = *member};

@@ -64,7 +64,7 @@ enum code sql_take_head(const struct sql_row *row, struct arena *arena, struct r
                         struct error *err)
 {
     *out = (struct run_head){0};
-    if (!take_identity(row, arena, out)) return error_set(err, E_NOMEM, "out of memory");
+    if (!take_identity(row, arena, out)) return error_nomem(err);
     out->position = take_u64(row, 0);
     out->vocabulary = vocabulary_parse(row->bytes(row, 8));
     out->last_seq = take_u64(row, 12);

@@ -43,7 +43,7 @@ enum code sqlite_code(struct sqlite_store *store, int rc, const char *what, stru
     const char *text = store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc);
     switch (rc & 0xff) {
     case SQLITE_NOMEM:
-        return error_set(err, E_NOMEM, "out of memory");
+        return error_nomem(err);
     case SQLITE_FULL:
         return error_set(err, E_FULL, "cannot %s: no space left for %s", what, store->path);
     case SQLITE_BUSY:
@@ -65,7 +65,7 @@ enum code sqlite_code(struct sqlite_store *store, int rc, const char *what, stru
     case SQLITE_CONSTRAINT:
         return error_set(err, E_CONFLICT, "cannot %s: %s", what, text);
     default:
-        if (rc == SQLITE_IOERR_NOMEM) return error_set(err, E_NOMEM, "out of memory");
+        if (rc == SQLITE_IOERR_NOMEM) return error_nomem(err);
         // SQLite knows ENOSPC of a write; a quota, and the file of shared memory, come out as an error of their own.
         if ((rc == SQLITE_IOERR_WRITE || rc == SQLITE_IOERR_SHMSIZE) && store->db &&
             (sqlite3_system_errno(store->db) == ENOSPC || sqlite3_system_errno(store->db) == EDQUOT))
@@ -246,7 +246,7 @@ static enum code sync_directory(struct sqlite_store *store, struct error *err)
     const char *slash = strrchr(store->path, '/');
     if (store->base.options.vfs || !slash) return OK;
     char *root = strndup(store->path, slash == store->path ? 1 : (size_t)(slash - store->path));
-    enum code rc = root ? os_disk_open(root, &disk, err) : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = root ? os_disk_open(root, &disk, err) : error_nomem(err);
     free(root);
     if (rc) return rc;
     rc = disk->ops->sync_dir(disk, "", err);
@@ -409,15 +409,15 @@ static enum code place(struct sqlite_store *store, struct str path, struct arena
     const struct store_options *options = &store->base.options;
     struct str absolute = path;
     struct str given = arena_copy(scratch, path);
-    enum code rc = given.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = given.ptr ? OK : error_nomem(err);
     if (!rc && !options->vfs) rc = os_absolute(given.ptr, scratch, &absolute, err);
-    if (!rc && !(store->path = strndup(absolute.ptr, absolute.len))) rc = error_set(err, E_NOMEM, "out of memory");
+    if (!rc && !(store->path = strndup(absolute.ptr, absolute.len))) rc = error_nomem(err);
     if (rc || options->vfs || !options->create || options->mode != STORE_WRITE) return rc;
     const char *slash = strrchr(store->path, '/');
     INVARIANT(slash);
     struct str parent = {store->path, slash == store->path ? 1 : (size_t)(slash - store->path)};
     parent = arena_copy(scratch, parent);
-    if (!parent.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!parent.ptr) return error_nomem(err);
     rc = os_make_dirs(parent.ptr, err);
     if (!rc) make_private_file(parent.ptr, slash + 1);
     return rc;
@@ -426,7 +426,7 @@ static enum code place(struct sqlite_store *store, struct str path, struct arena
 enum code store_open_sqlite(struct str path, const struct store_options *options, struct store **out, struct error *err)
 {
     struct sqlite_store *store = calloc(1, sizeof(*store));
-    if (!store) return error_set(err, E_NOMEM, "out of memory");
+    if (!store) return error_nomem(err);
     store->base.ops = &sqlite_ops;
     store->base.options = *options;
     store->data_version = -1;

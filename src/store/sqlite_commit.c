@@ -144,7 +144,7 @@ static enum code write_events(struct sqlite_store *store, const struct commit *c
 {
     enum code rc = OK;
     const struct place *places = order_events(commit, turn);
-    if (!places) return error_set(err, E_NOMEM, "out of memory");
+    if (!places) return error_nomem(err);
     char time[CIVIL_SIZE];
     int64_t time_ms = INT64_MIN;
     for (size_t i = 0; i < commit->event_count && !rc; i++) {

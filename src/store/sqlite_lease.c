@@ -24,7 +24,7 @@ static enum code open_lock_file(struct sqlite_store *store, unsigned flags, stru
     struct str root = arena_copy(&scratch, directory);
     size_t name_size = strlen(slash + 1) + sizeof("-engines");
     char *name = arena_alloc(&scratch, name_size);
-    enum code rc = root.ptr && name ? OK : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = root.ptr && name ? OK : error_nomem(err);
     if (!rc && !store->disk) rc = os_disk_open(root.ptr, &store->disk, err);
     if (!rc) {
         sqlite3_snprintf((int)name_size, name, "%s-engines", slash + 1);
@@ -276,7 +276,7 @@ static enum code read_inbox(struct sqlite_store *store, struct arena *arena, str
         if (!item || !sqlite_copy(statement, 1, arena, &item->tenant) ||
             !sqlite_copy(statement, 2, arena, &item->run) || !sqlite_copy(statement, 3, arena, &item->signal_id) ||
             !sqlite_copy(statement, 4, arena, &item->bytes)) {
-            rc = error_set(err, E_NOMEM, "out of memory");
+            rc = error_nomem(err);
             break;
         }
         item->id = sqlite3_column_int64(statement, 0);

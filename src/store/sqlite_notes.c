@@ -2,11 +2,6 @@
 // feed_floor keeps those of removed rows from being given again.
 #include "store/sqlite.h"
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 // A store of before they were invented, opened for reading.
 static bool has_notes(struct sqlite_store *store)
 {
@@ -72,7 +67,7 @@ enum code sqlite_note(struct store *base, struct str space, struct str key, stru
             out->space = arena_copy(arena, space);
             out->key = arena_copy(arena, key);
             bool copied = sqlite_copy(statement, 1, arena, &out->value);
-            if (!copied || !out->space.ptr || !out->key.ptr) rc = out_of_memory(err);
+            if (!copied || !out->space.ptr || !out->key.ptr) rc = error_nomem(err);
         }
     }
     sqlite_done(statement);
@@ -91,7 +86,7 @@ enum code sqlite_notes(struct store *base, struct str space, struct str after, s
     sqlite_bind_str(statement, 2, after);
     sqlite3_bind_int64(statement, 3, limit < INT64_MAX ? (int64_t)limit : INT64_MAX);
     struct str kept = arena_copy(arena, space);
-    if (!kept.ptr) rc = out_of_memory(err);
+    if (!kept.ptr) rc = error_nomem(err);
     size_t capacity = 0;
     int got;
     while (!rc && (got = sqlite3_step(statement)) != SQLITE_DONE) {
@@ -101,13 +96,13 @@ enum code sqlite_notes(struct store *base, struct str space, struct str after, s
         }
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
         if (!out->items) {
-            rc = out_of_memory(err);
+            rc = error_nomem(err);
             break;
         }
         struct note *note = &out->items[out->count++];
         *note = (struct note){.space = kept, .version = (uint64_t)sqlite3_column_int64(statement, 1)};
         if (!sqlite_copy(statement, 0, arena, &note->key) || !sqlite_copy(statement, 2, arena, &note->value))
-            rc = out_of_memory(err);
+            rc = error_nomem(err);
     }
     sqlite_done(statement);
     return rc;
@@ -127,7 +122,7 @@ enum code sqlite_next_space(struct store *base, struct str after, struct arena *
     if (got != SQLITE_ROW)
         rc = sqlite_code(store, got, "read notes", err);
     else if (!sqlite_copy(statement, 0, arena, out))
-        rc = out_of_memory(err);
+        rc = error_nomem(err);
     sqlite_done(statement);
     return rc;
 }

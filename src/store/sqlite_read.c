@@ -1,10 +1,5 @@
 #include "store/sqlite.h"
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 static enum code no_run(struct str run, struct error *err)
 {
     return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
@@ -137,7 +132,7 @@ enum code sqlite_blob(struct store *base, const struct digest *sha256, struct ar
     sqlite_bind_bytes(statement, 1, sha256->b, SHA256_SIZE);
     int got = sqlite3_step(statement);
     if (got == SQLITE_ROW)
-        rc = sqlite_copy(statement, 0, arena, out) ? OK : out_of_memory(err);
+        rc = sqlite_copy(statement, 0, arena, out) ? OK : error_nomem(err);
     else if (got == SQLITE_DONE)
         rc = error_set(err, E_NOT_FOUND, "there is no such blob");
     else

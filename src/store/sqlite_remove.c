@@ -116,7 +116,7 @@ enum code sqlite_tombstones(struct store *base, struct arena *arena, struct tomb
                                 .reason = column(row, 8)};
         if (column(row, 5).len == SHA256_SIZE) memcpy(one.head.b, column(row, 5).ptr, SHA256_SIZE);
         if (column(row, 6).len == SHA256_SIZE) memcpy(one.ledger_head.b, column(row, 6).ptr, SHA256_SIZE);
-        if (!tombstone_add(out, &capacity, arena, &one)) rc = error_set(err, E_NOMEM, "out of memory");
+        if (!tombstone_add(out, &capacity, arena, &one)) rc = error_nomem(err);
     }
     sqlite3_finalize(row);
     return rc;
@@ -151,7 +151,7 @@ enum code sqlite_blobs(struct store *base, struct arena *arena, struct digests *
             rc = sqlite_code(store, got, "list blobs", err);
         } else {
             if (column(row, 0).len == SHA256_SIZE) memcpy(digest.b, column(row, 0).ptr, SHA256_SIZE);
-            if (!digest_add(out, arena, &digest)) rc = error_set(err, E_NOMEM, "out of memory");
+            if (!digest_add(out, arena, &digest)) rc = error_nomem(err);
         }
     }
     sqlite3_finalize(row);
@@ -228,5 +228,5 @@ enum code sqlite_usage(struct store *base, struct arena *arena, struct usages *o
                         (uint64_t)number(store, "SELECT count(*) FROM blobs")) &&
               usage_add(out, arena, "signals waiting", 0, (uint64_t)number(store, "SELECT count(*) FROM inbox")) &&
               add_tables(store, arena, out);
-    return ok ? OK : error_set(err, E_NOMEM, "out of memory");
+    return ok ? OK : error_nomem(err);
 }

@@ -49,7 +49,7 @@ enum code store_open(struct str url, const struct store_options *options, struct
     store->url = strndup(url.ptr, url.len);
     if (!store->url) {
         store_close(store);
-        return error_set(err, E_NOMEM, "out of memory");
+        return error_nomem(err);
     }
     *out = store;
     return OK;
@@ -248,7 +248,7 @@ enum code store_create_run(struct store *store, const struct run_create *create,
     if (store->member && store->place == 0 && create->shard == 0) // it would be nobody's when we die
         return error_set(err, E_LOCKED, "this engine has no shard just now");
     struct run_log *log = run_log_new(store, create);
-    if (!log) return error_set(err, E_NOMEM, "out of memory");
+    if (!log) return error_nomem(err);
     log->epoch = 1;
     log->member = store->member;
     log->shard = create->shard ? create->shard : next_place(store);
@@ -280,7 +280,7 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
                                      .parent_run = head.parent_run,
                                      .original_run = head.original_run,
                                  });
-        rc = log ? OK : error_set(err, E_NOMEM, "out of memory");
+        rc = log ? OK : error_nomem(err);
     }
     if (log) {
         log->last_seq = head.last_seq;

@@ -28,7 +28,7 @@ static void fault(struct verify *verify, uint64_t seq, bool ledger, const char *
     struct str what = arena_copy(verify->arena, str_from(text));
     struct str run = arena_copy(verify->arena, verify->head->ids.run);
     if (!faults || !what.ptr || !run.ptr) {
-        verify->rc = error_set(verify->err, E_NOMEM, "out of memory");
+        verify->rc = error_nomem(verify->err);
         return;
     }
     report->faults = faults;
@@ -115,7 +115,7 @@ static void check_key(struct verify *verify, struct walk *walk, const struct rec
     struct str kept = arena_copy(&verify->run_arena, (struct str){(const char *)key->b, SHA256_SIZE});
     uint32_t first = MAP_NONE;
     if (!kept.ptr || !map_put(&walk->keys, kept, (uint32_t)record->seq, &first))
-        verify->rc = error_set(verify->err, E_NOMEM, "out of memory");
+        verify->rc = error_nomem(verify->err);
     else if (first != MAP_NONE)
         fault(verify, record->seq, false, "it has the idempotency key of event %u", (unsigned)first);
 }
@@ -185,7 +185,7 @@ static void check_content(struct verify *verify, struct walk *walk, const struct
     enum code rc =
         contract_decode(verify->head->vocabulary, record->bytes, &verify->scratch, &moment, &seal, &told, &why);
     if (rc == E_NOMEM) {
-        verify->rc = error_set(verify->err, E_NOMEM, "out of memory");
+        verify->rc = error_nomem(verify->err);
     } else if (rc) {
         fault(verify, record->seq, false, "it is no event: %s", why.message);
         return;
@@ -291,7 +291,7 @@ static void check_entry(struct verify *verify, struct walk *walk, const struct r
                        ? contract_decode_ledger(record->bytes, &verify->scratch, &moment, &why)
                        : json_parse(record->bytes, &json_limits_default, &verify->scratch, &value, &why);
     if (rc == E_NOMEM)
-        verify->rc = error_set(verify->err, E_NOMEM, "out of memory");
+        verify->rc = error_nomem(verify->err);
     else if (rc)
         fault(verify, record->ledger_seq, true, "it cannot be read: %s", why.message);
     walk->previous = record->hash;

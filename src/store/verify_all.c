@@ -64,7 +64,7 @@ static void page_leave(struct page *page)
 static enum code turn_page(struct crowd *crowd)
 {
     struct page *page = calloc(1, sizeof(*page));
-    if (!page) return error_set(&crowd->err, E_NOMEM, "out of memory");
+    if (!page) return error_nomem(&crowd->err);
     arena_init(&page->arena, 64 * 1024, SIZE_MAX);
     enum code rc = store_list(crowd->store, &crowd->filter, &page->arena, &page->heads, &crowd->err);
     if (rc) {
@@ -140,8 +140,7 @@ static void *work(void *context)
         size_t first = worker->report.fault_count;
         verify_run(&verify, head);
         leave(worker->crowd, page);
-        if (!verify.rc && !note_found(worker, place, first))
-            verify.rc = error_set(&worker->err, E_NOMEM, "out of memory");
+        if (!verify.rc && !note_found(worker, place, first)) verify.rc = error_nomem(&worker->err);
         if (verify.rc) {
             stop(worker->crowd, verify.rc);
             break;
@@ -245,7 +244,7 @@ static enum code verify_all(struct store *store, struct str tenant, struct arena
     for (size_t i = 0; i < count && !rc; i++)
         if (workers[i].rc) rc = error_set(err, workers[i].rc, "%s", workers[i].err.message);
     if (!rc && crowd.rc) rc = error_set(err, crowd.rc, "%s", crowd.err.message);
-    if (!rc && !gather(workers, count, arena, out)) rc = error_set(err, E_NOMEM, "out of memory");
+    if (!rc && !gather(workers, count, arena, out)) rc = error_nomem(err);
     for (size_t i = 0; i < count; i++) {
         if (i > 0) store_close(workers[i].store);
         arena_release(&workers[i].arena);

@@ -54,7 +54,7 @@ static struct str copy(struct form *form, struct str text)
 {
     struct str kept = arena_copy(form->arena, text);
     if (!kept.ptr && !form->failed) {
-        error_set(form->err, E_NOMEM, "out of memory");
+        error_nomem(form->err);
         form->failed = true;
     }
     return kept.ptr ? kept : (struct str){"", 0};
@@ -226,7 +226,7 @@ enum code tool_secrets_parse(const struct json *config, struct arena *arena, str
     struct tool_secrets *secrets = ARENA_NEW(arena, struct tool_secrets);
     size_t count = list ? list->count : 0;
     if (secrets) secrets->providers = ARENA_ARRAY(arena, count + 1, struct provider);
-    if (!secrets || !secrets->providers) return error_set(err, E_NOMEM, "out of memory");
+    if (!secrets || !secrets->providers) return error_nomem(err);
     for (size_t i = 0; !rc && i < count; i++) {
         struct provider *provider = &secrets->providers[i];
         rc = read_provider(&list->items[i], arena, provider, err);

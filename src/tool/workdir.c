@@ -18,7 +18,7 @@ enum code workdir_make(const struct tool_confinement *confinement, struct arena 
     if (!root || root[0] != '/') root = "/tmp";
     size_t size = strlen(root) + sizeof(ending);
     char *path = arena_alloc(arena, size);
-    if (!path) return error_set(err, E_NOMEM, "out of memory");
+    if (!path) return error_nomem(err);
     snprintf(path, size, "%s%s", root, ending);
     if (!mkdtemp(path)) return os_errno(err, "make a working directory in", root);
     *out = str_from(path);

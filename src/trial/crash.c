@@ -310,7 +310,7 @@ static enum code single_worlds(struct testing *t, struct error *err)
     report->world_total = report->point_count;
     report->worlds = ARENA_ARRAY(t->arena, take + 1, struct crash_world);
     t->later = ARENA_ARRAY(t->arena, report->point_count + 1, uint32_t);
-    if (!report->worlds || !t->later) return error_set(err, E_NOMEM, "out of memory");
+    if (!report->worlds || !t->later) return error_nomem(err);
     struct draw draw = {t->options->seed, take, report->point_count};
     for (uint32_t i = 1; i <= report->point_count; i++)
         if (draw_one(&draw)) add_world(t, i, 0);
@@ -326,7 +326,7 @@ static enum code double_worlds(struct testing *t, struct error *err)
     for (size_t i = 0; i < report->point_count; i++) total += t->later[i];
     size_t take = limit_of(t, total);
     struct crash_world *all = ARENA_ARRAY(t->arena, singles + take + 1, struct crash_world);
-    if (!all) return error_set(err, E_NOMEM, "out of memory");
+    if (!all) return error_nomem(err);
     memcpy(all, report->worlds, singles * sizeof(*all));
     report->worlds = all;
     report->world_total += total;
@@ -429,7 +429,7 @@ static enum code learn(struct testing *t, struct arena *arena, struct error *err
     report->points = t->calm.points;
     report->point_count = t->calm.point_count;
     if (t->options->sandbox && (rc = find_varying(t, arena, err))) return rc;
-    return list_effects(t) ? OK : error_set(err, E_NOMEM, "out of memory");
+    return list_effects(t) ? OK : error_nomem(err);
 }
 
 enum code crash_test(const struct crash_options *options, struct arena *arena, struct crash_report *out,
@@ -458,7 +458,7 @@ enum code crash_replay(const struct crash_options *options, struct arena *arena,
     struct crash_verdict verdict;
     crash_play(options, &t.calm, &report->calm, first, second, arena, &verdict, line, context);
     report->worlds = ARENA_NEW(arena, struct crash_world);
-    if (!report->worlds) return error_set(err, E_NOMEM, "out of memory");
+    if (!report->worlds) return error_nomem(err);
     report->world_count = 1;
     report->failed = verdict.failed;
     *report->worlds = (struct crash_world){.first = first,

@@ -54,7 +54,7 @@ enum code crash_calm(const struct crash_options *options, struct trial_result *r
                      struct error *err)
 {
     struct stage *stage = calloc(1, sizeof(*stage));
-    if (!stage) return error_set(err, E_NOMEM, "out of memory");
+    if (!stage) return error_nomem(err);
     struct calm_hooks hooks = {.calm = out, .arena = result->arena};
     const char *dir = options->sandbox ? sandbox_enter(options, result->arena) : NULL;
     struct trial_options play = options_of(options, dir, result->arena);

@@ -18,7 +18,7 @@ static enum code start(struct tools *tools, const struct tool_request *request, 
     if (desk->count == desk->capacity) {
         size_t capacity = desk->capacity ? desk->capacity * 2 : 32;
         struct desk_answer *grown = realloc(desk->answers, capacity * sizeof(*grown));
-        if (!grown) return error_set(err, E_NOMEM, "out of memory");
+        if (!grown) return error_nomem(err);
         desk->answers = grown;
         desk->capacity = capacity;
     }

@@ -29,7 +29,7 @@ static enum code open_real(struct stage *stage, struct error *err)
 {
     if (stage->real) return OK;
     struct real_tools *real = calloc(1, sizeof(*real));
-    if (!real) return error_set(err, E_NOMEM, "out of memory");
+    if (!real) return error_nomem(err);
     snprintf(real->mark, sizeof(real->mark), "trial-%ld", (long)getpid());
     pthread_mutex_init(&real->mutex, NULL);
     pthread_cond_init(&real->arrived, NULL);
@@ -75,7 +75,7 @@ enum code real_run(struct stage *stage, const struct tool_request *request, stru
     struct str *texts[] = {&answer->output, &answer->fault.code, &answer->fault.message, &answer->fault.category,
                            &answer->fault.detail};
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
-        if (!copy_text(stage->arena, texts[i])) rc = error_set(err, E_NOMEM, "out of memory");
+        if (!copy_text(stage->arena, texts[i])) rc = error_nomem(err);
     tool_result_free(&real->result);
     return rc;
 }

@@ -523,7 +523,7 @@ enum code trial_play(const struct trial_options *options, struct arena *arena, s
 {
     *out = (struct trial_result){.arena = arena, .story = {.arena = arena}};
     struct stage *stage = calloc(1, sizeof(*stage));
-    if (!stage) return error_set(err, E_NOMEM, "out of memory");
+    if (!stage) return error_nomem(err);
     enum code rc = stage_open(stage, options, out);
     if (rc) *err = stage->err;
     if (!rc) rc = stage_play(stage, err);

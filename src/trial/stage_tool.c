@@ -140,7 +140,7 @@ static enum code as_outcome(struct stage *stage, struct desk_answer *answer, str
     json_write(&out, &outcome);
     struct str kept = good && buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){NULL, 0};
     buf_release(&out);
-    if (!kept.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!kept.ptr) return error_nomem(err);
     answer->output = kept;
     answer->ok = answer->is_json = true;
     return OK;
@@ -216,8 +216,8 @@ static enum code decide(void *context, const struct tool_request *request, struc
     struct effect_seen *effect = effect_find(stage, path, request->logical);
     bool first = !effect;
     if (first) effect = effect_add(stage, path, request->logical, path_step(program, request->step), program);
-    if (!effect) return error_set(err, E_NOMEM, "out of memory");
-    if (first && !know_attempt(stage, request, effect)) return error_set(err, E_NOMEM, "out of memory");
+    if (!effect) return error_nomem(err);
+    if (first && !know_attempt(stage, request, effect)) return error_nomem(err);
     judge_start(stage, effect, request);
     effect->starts++;
     effect->engine = request->engine;

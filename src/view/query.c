@@ -63,7 +63,7 @@ static void *point(struct reader *r, size_t at, size_t len)
 
 static void *no_memory(struct reader *r)
 {
-    error_set(&r->fault->error, E_NOMEM, "out of memory");
+    error_nomem(&r->fault->error);
     return point(r, 0, 0);
 }
 
