@@ -13,11 +13,10 @@ bool sources_add(struct sources *sources, const struct source *source)
     return true;
 }
 
-static enum code load_part(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                           struct arena *arena, struct str *file, struct str *text, struct error *err)
+static enum code load_part(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
-    enum code rc = engine_find_part(kind, from, request, runtime, arena, file, text, err);
-    struct source source = {*file, *text, arena_copy(arena, from), arena_copy(arena, request)};
+    enum code rc = engine_find_part(NULL, part, arena, err);
+    struct source source = {part->file, part->text, arena_copy(arena, part->from), arena_copy(arena, part->request)};
     if (rc == OK && (!source.from.ptr || !source.request.ptr || !sources_add(context, &source)))
         rc = error_set(err, E_NOMEM, "out of memory");
     return rc;

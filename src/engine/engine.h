@@ -287,9 +287,8 @@ enum code engine_supports(const struct engine *engine, const struct program *pro
 // .cairn/workflows of the document's directory, of the current one, and up their trees. Scripts: the name, also with the
 // extensions of its runtime, beside the document and in scripts, .archon/scripts and .cairn/scripts, likewise.
 // The search upward ends at the root of the repository.
-// E_NOT_FOUND: err lists the places. *file and *text are put in `arena`.
-enum code engine_find_part(enum part_kind kind, struct str from, struct str request, struct str runtime,
-                           struct arena *arena, struct str *file, struct str *text, struct error *err) MUST_CHECK;
+// E_NOT_FOUND: err lists the places. It is the `load` of a program_loader, and needs no context.
+enum code engine_find_part(void *context, struct program_part *part, struct arena *arena, struct error *err) MUST_CHECK;
 
 // kernel_reusable, with what only the log of the run tells: artifacts, and whether an output was cut. Values borrow `source`,
 // artifacts live in `arena`.

@@ -131,35 +131,36 @@ static void tell_places(const struct search *search, enum part_kind kind)
     for (size_t i = 0; search->folders[i]; i++)
         buf_printf(&folders, "%s%s", i == 0 ? "" : search->folders[i + 1] ? ", " : " or ", search->folders[i]);
     error_set(search->err, E_NOT_FOUND,
-              "there is no %s \"%.*s\" (or with %.*s) in %s%s, nor in %.*s from there upwards%s",
+              "there is no %s \"%.*s\" (or with %.*s) in %s%s, nor in %.*s from there upwards",
               kind == PART_SCRIPT ? "script" : "document", STR_ARG(search->request), STR_ARG(buf_str(&names)),
-              search->places.ptr, search->place_count > 6 ? ", ..." : "", STR_ARG(buf_str(&folders)),
-              kind == PART_SCRIPT ? "" : ", and no playbook around has that metadata.path");
+              search->places.ptr, search->place_count > 6 ? ", ..." : "", STR_ARG(buf_str(&folders)));
     buf_release(&names);
     buf_release(&folders);
 }
 
-enum code engine_find_part(enum part_kind kind, struct str from, struct str request, struct str runtime,
-                           struct arena *arena, struct str *file, struct str *text, struct error *err)
+enum code engine_find_part(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
     static const char *const document_extensions[] = {"", ".yaml", ".yml", ".json", NULL};
     static const char *const document_folders[] = {".archon/workflows", ".cairn/workflows", NULL};
     static const char *const script_folders[] = {"scripts", ".archon/scripts", ".cairn/scripts", NULL};
+    (void)context;
+    bool script = part->kind == PART_SCRIPT;
+    struct str request = part->request;
     struct search search = {.arena = arena, .request = request, .err = err};
-    search.extensions = kind == PART_SCRIPT ? script_extensions(runtime) : document_extensions;
-    search.folders = kind == PART_SCRIPT ? script_folders : document_folders;
+    search.extensions = script ? script_extensions(part->runtime) : document_extensions;
+    search.folders = script ? script_folders : document_folders;
     if (request.len == 0 || memchr(request.ptr, '\0', request.len)) return error_set(err, E_NOT_FOUND, "an empty name");
     buf_init(&search.places, 4096);
-    enum code rc = search_all(&search, from);
-    // It may be the path of a playbook in a catalog.
-    if (rc == E_NOT_FOUND && err->code == OK && kind == PART_DOCUMENT) {
+    enum code rc = search_all(&search, part->from);
+    // A path with several parts may be that of a playbook in a catalog.
+    if (rc == E_NOT_FOUND && err->code == OK && !script && memchr(request.ptr, '/', request.len)) {
         char directory[PATH_LENGTH_MAX];
-        directory_of(from, directory);
+        directory_of(part->from, directory);
         rc = catalog_find(directory, request, arena, &search.file, &search.text, err);
     }
-    if (rc == E_NOT_FOUND && err->code == OK) tell_places(&search, kind);
+    if (rc == E_NOT_FOUND && err->code == OK) tell_places(&search, part->kind);
     buf_release(&search.places);
-    *file = search.file;
-    *text = search.text;
+    part->file = search.file;
+    part->text = search.text;
     return rc;
 }

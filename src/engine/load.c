@@ -9,24 +9,22 @@ struct part_source {
     const struct json *parts;
 };
 
-static enum code part_load(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                           struct arena *arena, struct str *file, struct str *text, struct error *err)
+static enum code part_load(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
-    (void)kind;
-    (void)runtime;
     const struct part_source *source = context;
     for (uint32_t i = 0; json_is(source->parts, JSON_ARRAY) && i < source->parts->count; i++) {
-        const struct json *part = &source->parts->items[i];
-        if (!str_eq(json_text(json_key(part, "from")), from) || !str_eq(json_text(json_key(part, "request")), request))
+        const struct json *kept = &source->parts->items[i];
+        if (!str_eq(json_text(json_key(kept, "from")), part->from) ||
+            !str_eq(json_text(json_key(kept, "request")), part->request))
             continue;
         struct digest sha;
-        if (!digest_parse(json_text(json_key(part, "sha256")), &sha)) break;
-        *file = arena_copy(arena, json_text(json_key(part, "file")));
-        if (!file->ptr) return error_nomem(err);
-        return store_blob(source->store, &sha, arena, text, err);
+        if (!digest_parse(json_text(json_key(kept, "sha256")), &sha)) break;
+        part->file = arena_copy(arena, json_text(json_key(kept, "file")));
+        if (!part->file.ptr) return error_nomem(err);
+        return store_blob(source->store, &sha, arena, &part->text, err);
     }
     return error_set(err, E_CORRUPT, "the run does not hold the file \"%.*s\" that its document names",
-                     STR_ARG(request));
+                     STR_ARG(part->request));
 }
 
 // What was started with functions of a host can be read without them; only executing needs them (engine_supports).

@@ -50,13 +50,6 @@ enum code check_depth(struct engine *engine, const struct run *run, struct error
                      CHILD_DEPTH_MAX);
 }
 
-static enum code load_part(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                           struct arena *arena, struct str *file, struct str *text, struct error *err)
-{
-    (void)context;
-    return engine_find_part(kind, from, request, runtime, arena, file, text, err);
-}
-
 static bool any_kind(void *context, struct str kind) // engine_supports asks when it is started
 {
     (void)context;
@@ -67,17 +60,17 @@ static bool any_kind(void *context, struct str kind) // engine_supports asks whe
 static enum code read_from_files(const struct program *from, struct str path, struct arena *arena, struct program **out,
                                  struct error *err)
 {
-    struct str file, text;
-    enum code rc = engine_find_part(PART_DOCUMENT, from->file, path, STR(""), arena, &file, &text, err);
+    struct program_part part = {.kind = PART_DOCUMENT, .from = from->file, .request = path};
+    enum code rc = engine_find_part(NULL, &part, arena, err);
     if (rc) return rc;
-    struct program_loader loader = {.load = load_part, .host_kind = any_kind};
+    struct program_loader loader = {.load = engine_find_part, .host_kind = any_kind};
     struct diagnostics diagnostics;
     diagnostics_init(&diagnostics, arena);
-    rc = program_load(text, file, &loader, &diagnostics, out, err);
+    rc = program_load(part.text, part.file, &loader, &diagnostics, out, err);
     if (rc != E_INVALID || diagnostics.count == 0) return rc;
     const struct diagnostic *first = &diagnostics.items[0];
     for (size_t i = 0; i < diagnostics.count && first->severity != SEVERITY_ERROR; i++) first = &diagnostics.items[i];
-    return error_set(err, E_INVALID, "%.*s:%u: %.*s", STR_ARG(file), first->line, STR_ARG(first->message));
+    return error_set(err, E_INVALID, "%.*s:%u: %.*s", STR_ARG(part.file), first->line, STR_ARG(first->message));
 }
 
 enum code child_playbook(struct engine *engine, const struct resident *parent, uint32_t step, struct str path,

@@ -36,13 +36,6 @@ struct document {
     const char *hint; // of the first mistake
 };
 
-static enum code find_part(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                           struct arena *arena, struct str *file, struct str *text, struct error *err)
-{
-    (void)context;
-    return engine_find_part(kind, from, request, runtime, arena, file, text, err);
-}
-
 static bool know_function(void *context, struct str name)
 {
     const struct cairn *cairn = context;
@@ -90,7 +83,7 @@ static void document_close(struct document *d)
 
 static enum code document_compile(struct cairn *cairn, struct document *d, struct error *err)
 {
-    struct program_loader loader = {.context = cairn, .load = find_part, .host_kind = know_function};
+    struct program_loader loader = {.context = cairn, .load = engine_find_part, .host_kind = know_function};
     enum code rc = program_load(d->text, d->file, &loader, &d->diagnostics, &d->program, err);
     if (rc != E_INVALID) return rc;
     d->program = NULL;

@@ -75,9 +75,10 @@ static bool part_find(struct reader *r, enum part_kind kind, const struct json *
         error_set(&err, E_NOT_FOUND, "\"%.*s\" is another file, and none can be read here", SHOW(request->text));
         return refuse_part(r, request, &err, need);
     }
-    *file = *text = (struct str){NULL, 0};
-    enum code rc =
-        loader->load(loader->context, kind, program->file, request->text, runtime, r->arena, file, text, &err);
+    struct program_part part = {.kind = kind, .from = program->file, .request = request->text, .runtime = runtime};
+    enum code rc = loader->load(loader->context, &part, r->arena, &err);
+    *file = part.file;
+    *text = part.text;
     if (rc == E_NOMEM) {
         r->failed = true;
         return false;
@@ -86,15 +87,7 @@ static bool part_find(struct reader *r, enum part_kind kind, const struct json *
         if (err.code == OK) error_set(&err, rc, "\"%.*s\" cannot be read", SHOW(request->text));
         return refuse_part(r, request, &err, need);
     }
-    struct program_part part = {
-        .kind = kind,
-        .from = program->file,
-        .request = request->text,
-        .runtime = runtime,
-        .file = *file,
-        .sha256 = sha256(*text),
-        .text = *text,
-    };
+    part.sha256 = sha256(part.text);
     if (!part_add(r, &part)) r->failed = true;
     return !r->failed;
 }

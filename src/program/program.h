@@ -109,7 +109,7 @@ struct program_part {
     enum part_kind kind;
     struct str from;    // file that asked for it
     struct str request; // name as written there
-    struct str runtime; // PART_SCRIPT
+    struct str runtime; // scripts: "sh", "python3", "node"
     struct str file;    // where it was found
     struct digest sha256;
     struct str text;
@@ -151,10 +151,9 @@ struct program {
 
 struct program_loader {
     void *context;
-    // Finds and reads what `request` names, seen from the file `from`. E_NOT_FOUND: err lists the places looked at.
-    // *file and *text are put in `arena`. `runtime` is set for scripts only ("sh", "python3", "node"). NULL: there are none.
-    enum code (*load)(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                      struct arena *arena, struct str *file, struct str *text, struct error *err);
+    // Finds and reads what `request` names, seen from the file `from`: sets `file` and `text`, in `arena`. E_NOT_FOUND: err lists
+    // the places looked at. NULL: there are none.
+    enum code (*load)(void *context, struct program_part *part, struct arena *arena, struct error *err);
     // Whether `kind` is a function of the host (HOST). NULL: there are none, and such a kind is a mistake.
     bool (*host_kind)(void *context, struct str kind);
     // Whether `kind` is a tool of playbooks that a plug-in brings. NULL: host_kind is asked.

@@ -21,19 +21,16 @@ static bool part_is(const struct json *part, const char *key, struct str text)
     return str_eq(json_text(json_key(part, key)), text);
 }
 
-static enum code load_part(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                           struct arena *arena, struct str *file, struct str *text, struct error *err)
+static enum code load_part(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
     const struct enclosed *enclosed = context;
-    (void)kind;
-    (void)runtime;
     for (uint32_t i = 0; i < count_of(enclosed->parts); i++) {
-        const struct json *part = &enclosed->parts->items[i];
-        if (!part_is(part, "from", from) || !part_is(part, "request", request)) continue;
+        const struct json *sent = &enclosed->parts->items[i];
+        if (!part_is(sent, "from", part->from) || !part_is(sent, "request", part->request)) continue;
         // The program keeps them, longer than the request lives.
-        *file = arena_copy(arena, json_text(json_key(part, "file")));
-        *text = arena_copy(arena, json_text(json_key(part, "text")));
-        return file->ptr && text->ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+        part->file = arena_copy(arena, json_text(json_key(sent, "file")));
+        part->text = arena_copy(arena, json_text(json_key(sent, "text")));
+        return part->file.ptr && part->text.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
     }
     return error_set(err, E_NOT_FOUND, "it did not come with the document: send it in `parts`");
 }

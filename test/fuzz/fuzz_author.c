@@ -3,13 +3,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static enum code find_part(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                           struct arena *arena, struct str *file, struct str *text, struct error *err)
+static enum code find_part(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
-    (void)context, (void)from, (void)runtime, (void)err;
-    *file = arena_copy(arena, request);
-    *text = arena_copy(arena, kind == PART_SCRIPT ? STR("true\n") : STR("nodes:\n  - {id: a, noop: true}\n"));
-    return file->ptr && text->ptr ? OK : E_NOMEM;
+    (void)context, (void)err;
+    part->file = arena_copy(arena, part->request);
+    part->text =
+        arena_copy(arena, part->kind == PART_SCRIPT ? STR("true\n") : STR("nodes:\n  - {id: a, noop: true}\n"));
+    return part->file.ptr && part->text.ptr ? OK : E_NOMEM;
 }
 
 static const struct program_loader loader = {.load = find_part};

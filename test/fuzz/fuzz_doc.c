@@ -5,20 +5,18 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static enum code find_part(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                           struct arena *arena, struct str *file, struct str *text, struct error *err)
+static enum code find_part(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
     const struct str *self = context;
-    (void)from, (void)runtime;
-    if (str_is(request, "missing")) return error_set(err, E_NOT_FOUND, "no such file");
-    *file = arena_copy(arena, request);
+    if (str_is(part->request, "missing")) return error_set(err, E_NOT_FOUND, "no such file");
+    part->file = arena_copy(arena, part->request);
     struct str found = STR("nodes:\n  - {id: a, noop: true}\n");
-    if (str_is(request, "self"))
+    if (str_is(part->request, "self"))
         found = *self;
-    else if (kind == PART_SCRIPT)
+    else if (part->kind == PART_SCRIPT)
         found = STR("true\n");
-    *text = arena_copy(arena, found);
-    return file->ptr && text->ptr ? OK : E_NOMEM;
+    part->text = arena_copy(arena, found);
+    return part->file.ptr && part->text.ptr ? OK : E_NOMEM;
 }
 
 static bool has(const uint32_t *list, uint32_t count, uint32_t wanted)

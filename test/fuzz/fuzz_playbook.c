@@ -4,17 +4,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static enum code find_part(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                           struct arena *arena, struct str *file, struct str *text, struct error *err)
+static enum code find_part(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
     const struct str *self = context;
-    (void)from, (void)runtime, (void)kind;
-    if (str_is(request, "missing")) return error_set(err, E_NOT_FOUND, "no such file");
+    if (str_is(part->request, "missing")) return error_set(err, E_NOT_FOUND, "no such file");
     struct str child = STR("{\"apiVersion\":\"noetl.io/v2\",\"kind\":\"Playbook\",\"metadata\":{\"name\":\"c\"},"
                            "\"workflow\":[{\"step\":\"a\",\"tool\":{\"kind\":\"noop\"}}]}");
-    *file = arena_copy(arena, request);
-    *text = arena_copy(arena, str_is(request, "self") ? *self : child);
-    return file->ptr && text->ptr ? OK : E_NOMEM;
+    part->file = arena_copy(arena, part->request);
+    part->text = arena_copy(arena, str_is(part->request, "self") ? *self : child);
+    return part->file.ptr && part->text.ptr ? OK : E_NOMEM;
 }
 
 static void check_when(const struct net_when *when)

@@ -245,15 +245,14 @@ enum workload_id workload_find(struct str name)
     return WORKLOAD_COUNT;
 }
 
-static enum code load_child(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                            struct arena *arena, struct str *file, struct str *text, struct error *err)
+static enum code load_child(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
-    (void)context, (void)kind, (void)from, (void)runtime, (void)arena;
-    bool book = str_is(request, "book");
-    if (!book && !str_is(request, "child"))
-        return error_set(err, E_NOT_FOUND, "no document \"%.*s\"", STR_ARG(request));
-    *file = book ? STR("child.yaml") : STR("child.json");
-    *text = book ? STR(net_child_text) : STR(child_text);
+    (void)context, (void)arena;
+    bool book = str_is(part->request, "book");
+    if (!book && !str_is(part->request, "child"))
+        return error_set(err, E_NOT_FOUND, "no document \"%.*s\"", STR_ARG(part->request));
+    part->file = book ? STR("child.yaml") : STR("child.json");
+    part->text = book ? STR(net_child_text) : STR(child_text);
     return OK;
 }
 

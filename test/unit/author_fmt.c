@@ -8,13 +8,12 @@
 
 static struct kit kit;
 
-static enum code no_files(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                          struct arena *arena, struct str *file, struct str *text, struct error *err)
+static enum code no_files(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
     static const char child[] = "nodes: [{id: a, noop: true}]";
-    (void)context, (void)from, (void)runtime, (void)err;
-    *file = arena_copy(arena, request);
-    *text = arena_copy(arena, kind == PART_DOCUMENT ? str_from(child) : STR("echo"));
+    (void)context, (void)err;
+    part->file = arena_copy(arena, part->request);
+    part->text = arena_copy(arena, part->kind == PART_DOCUMENT ? str_from(child) : STR("echo"));
     return OK;
 }
 static const struct program_loader loader = {.load = no_files};

@@ -48,25 +48,24 @@ static const struct run_ids ids = {.tenant = {"default", 7},
 
 // ---- documents
 
-static enum code find_part(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                           struct arena *arena, struct str *file, struct str *text, struct error *err)
+static enum code find_part(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
     const struct play *p = context;
     char path[2 * PATH_MAX];
-    (void)from, (void)runtime, (void)err;
-    *file = arena_copy(arena, request);
-    *text = arena_copy(arena, STR("true\n"));
-    if (kind == PART_DOCUMENT) *text = arena_copy(arena, STR("name: child\nnodes: [{id: only, bash: x}]\n"));
+    (void)err;
+    part->file = arena_copy(arena, part->request);
+    part->text = arena_copy(arena, STR("true\n"));
+    if (part->kind == PART_DOCUMENT) part->text = arena_copy(arena, STR("name: child\nnodes: [{id: only, bash: x}]\n"));
     static const char *const places[][2] = {{"", ""}, {"", ".yaml"}, {"parts/", ""}};
-    for (size_t i = 0; kind == PART_DOCUMENT && i < ARRAY_COUNT(places); i++) {
-        snprintf(path, sizeof(path), "%s/%s%.*s%s", p->dir, places[i][0], STR_ARG(request), places[i][1]);
+    for (size_t i = 0; part->kind == PART_DOCUMENT && i < ARRAY_COUNT(places); i++) {
+        snprintf(path, sizeof(path), "%s/%s%.*s%s", p->dir, places[i][0], STR_ARG(part->request), places[i][1]);
         FILE *there = fopen(path, "rb");
         if (!there) continue;
         fclose(there);
-        *text = arena_copy(arena, test_read_file(path));
+        part->text = arena_copy(arena, test_read_file(path));
         break;
     }
-    return file->ptr && text->ptr ? OK : E_NOMEM;
+    return part->file.ptr && part->text.ptr ? OK : E_NOMEM;
 }
 
 static bool load(struct play *p, struct str text, const char *file)
@@ -284,7 +283,8 @@ static bool play_text(struct str text, const char *file, const char *dir, uint64
     arena_init(&p.memory, 4096, (size_t)256 << 20);
     arena_init(&p.turn, 4096, (size_t)64 << 20);
     bool loaded = load(&p, text, file);
-    if (loaded && p.program->net) { // results of tasks are outcomes: playbooks have stories of their own (kernel_net, playbook_logs)
+    // Results of tasks are outcomes: playbooks have stories of their own (kernel_net, playbook_logs).
+    if (loaded && p.program->net) {
         program_release(p.program);
     } else if (loaded) {
         struct run *ended = NULL;

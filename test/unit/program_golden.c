@@ -10,24 +10,23 @@
 static struct kit kit;
 static char parts_dir[PATH_MAX];
 
-static enum code find_part(void *context, enum part_kind kind, struct str from, struct str request, struct str runtime,
-                           struct arena *arena, struct str *file, struct str *text, struct error *err)
+static enum code find_part(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
-    (void)context, (void)from, (void)runtime;
+    (void)context;
     char path[PATH_MAX + 300];
-    snprintf(path, sizeof(path), "%s/parts/%.*s", parts_dir, (int)request.len, request.ptr);
+    snprintf(path, sizeof(path), "%s/parts/%.*s", parts_dir, (int)part->request.len, part->request.ptr);
     FILE *there = fopen(path, "rb");
-    if (!there && errno == ENOENT && str_ends(request, STR(".yaml"))) {
-        snprintf(path, sizeof(path), "%s/%.*s", parts_dir, (int)request.len, request.ptr);
+    if (!there && errno == ENOENT && str_ends(part->request, STR(".yaml"))) {
+        snprintf(path, sizeof(path), "%s/%.*s", parts_dir, (int)part->request.len, part->request.ptr);
         there = fopen(path, "rb");
     }
     if (!there)
         return error_set(err, E_NOT_FOUND, "%s \"%.*s\" was not found in parts/",
-                         kind == PART_SCRIPT ? "script" : "document", STR_ARG(request));
+                         part->kind == PART_SCRIPT ? "script" : "document", STR_ARG(part->request));
     fclose(there);
-    *file = arena_copy(arena, request);
-    *text = arena_copy(arena, test_read_file(path));
-    return file->ptr && text->ptr ? OK : E_NOMEM;
+    part->file = arena_copy(arena, part->request);
+    part->text = arena_copy(arena, test_read_file(path));
+    return part->file.ptr && part->text.ptr ? OK : E_NOMEM;
 }
 
 static void load_file(const char *dir, const char *name, struct str *text)
@@ -104,15 +103,13 @@ static void documents_that_use_everything(void)
 
 // ---- the corpus
 
-static enum code find_script(void *context, enum part_kind kind, struct str from, struct str request,
-                             struct str runtime, struct arena *arena, struct str *file, struct str *text,
-                             struct error *err)
+static enum code find_script(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
-    (void)context, (void)from, (void)runtime;
-    if (kind != PART_SCRIPT) return error_set(err, E_NOT_FOUND, "no document %.*s", STR_ARG(request));
-    *file = arena_copy(arena, request);
-    *text = arena_copy(arena, STR("true\n"));
-    return file->ptr && text->ptr ? OK : E_NOMEM;
+    (void)context;
+    if (part->kind != PART_SCRIPT) return error_set(err, E_NOT_FOUND, "no document %.*s", STR_ARG(part->request));
+    part->file = arena_copy(arena, part->request);
+    part->text = arena_copy(arena, STR("true\n"));
+    return part->file.ptr && part->text.ptr ? OK : E_NOMEM;
 }
 
 static void load_corpus(const char *folder, const char *name)

@@ -22,21 +22,19 @@ struct kit {
     unsigned load_count;
 };
 
-static UNUSED enum code kit_find(void *context, enum part_kind kind, struct str from, struct str request,
-                                 struct str runtime, struct arena *arena, struct str *file, struct str *text,
-                                 struct error *err)
+static UNUSED enum code kit_find(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
     struct kit *kit = context;
     kit->load_count++;
-    CHECK((kind == PART_SCRIPT) == (runtime.len > 0));
+    CHECK((part->kind == PART_SCRIPT) == (part->runtime.len > 0));
     for (const struct kit_file *entry = kit->files; entry && entry->name; entry++) {
-        if (!str_is(request, entry->name)) continue;
-        *file = arena_copy(arena, request);
-        *text = arena_copy(arena, str_from(entry->text));
-        return file->ptr && text->ptr ? OK : E_NOMEM;
+        if (!str_is(part->request, entry->name)) continue;
+        part->file = arena_copy(arena, part->request);
+        part->text = arena_copy(arena, str_from(entry->text));
+        return part->file.ptr && part->text.ptr ? OK : E_NOMEM;
     }
     return error_set(err, E_NOT_FOUND, "%s \"%.*s\" was not found for %.*s",
-                     kind == PART_SCRIPT ? "script" : "document", STR_ARG(request), STR_ARG(from));
+                     part->kind == PART_SCRIPT ? "script" : "document", STR_ARG(part->request), STR_ARG(part->from));
 }
 
 static UNUSED void kit_release(struct kit *kit)

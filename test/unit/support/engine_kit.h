@@ -163,13 +163,11 @@ UNUSED static struct program *kit_program(struct kit *k, const char *text, const
     return program;
 }
 
-UNUSED static enum code kit_load_child(void *context, enum part_kind kind, struct str from, struct str request,
-                                       struct str runtime, struct arena *arena, struct str *file, struct str *text,
-                                       struct error *err)
+UNUSED static enum code kit_load_child(void *context, struct program_part *part, struct arena *arena, struct error *err)
 {
-    (void)context, (void)kind, (void)from, (void)request, (void)runtime, (void)arena, (void)err;
-    *file = STR("child.json");
-    *text = STR(PLAN(SHELL("c", "", "")));
+    (void)context, (void)arena, (void)err;
+    part->file = STR("child.json");
+    part->text = STR(PLAN(SHELL("c", "", "")));
     return OK;
 }
 
