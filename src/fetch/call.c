@@ -123,12 +123,30 @@ static bool leads_to(const struct fetch_keep *keep, const struct target *target)
            strcmp(keep->uri.host, target->uri.host) == 0 && mono_ms() - keep->since < KEPT_MS && wire_idle(&keep->wire);
 }
 
-static enum code ask(const struct target *target, const struct fetch_call *call, size_t body_max, bool close,
-                     struct fetch_keep *keep, struct arena *arena, struct fetch_answer *answer, bool *heard,
-                     bool *reusable, struct error *err)
+// ---- one call on its way
+
+struct trip {
+    const struct fetch_policy *policy;
+    const struct fetch_call *call;
+    struct fetch_keep *keep;
+    bool once; // the connection ends with the answer
+    struct arena *arena;
+    struct fetch_answer *answer;
+};
+
+static size_t body_limit(const struct trip *trip)
 {
-    struct http_header *headers = ARENA_ARRAY(arena, target->header_count + 1, struct http_header);
-    struct str host = host_header(&target->uri, arena);
+    size_t asked = trip->call->body_max, allowed = trip->policy->body_max;
+    return asked && asked < allowed ? asked : allowed;
+}
+
+// *heard: the server has begun to answer. *reusable: the connection is good for another request.
+static enum code ask(const struct trip *trip, const struct target *target, bool *heard, bool *reusable,
+                     struct error *err)
+{
+    const struct fetch_call *call = trip->call;
+    struct http_header *headers = ARENA_ARRAY(trip->arena, target->header_count + 1, struct http_header);
+    struct str host = host_header(&target->uri, trip->arena);
     if (!headers || !host.ptr) return error_nomem(err);
     if (target->header_count) memcpy(headers, target->headers, target->header_count * sizeof(*headers));
     headers[target->header_count] = (struct http_header){STR("Connection"), STR("close")};
@@ -136,36 +154,38 @@ static enum code ask(const struct target *target, const struct fetch_call *call,
                                        .target = target->path,
                                        .host = host,
                                        .headers = headers,
-                                       .header_count = target->header_count + close,
+                                       .header_count = target->header_count + trip->once,
                                        .body = call->body,
-                                       .body_max = body_max,
+                                       .body_max = body_limit(trip),
                                        .sink = call->sink,
                                        .sink_context = call->sink_context};
-    return exchange_run(keep->exchange, &keep->wire, &request, arena, answer, heard, reusable, err);
+    return exchange_run(trip->keep->exchange, &trip->keep->wire, &request, trip->arena, trip->answer, heard, reusable,
+                        err);
 }
 
-static enum code ask_kept(const struct fetch_policy *policy, const struct target *target, const struct fetch_call *call,
-                          size_t body_max, bool once, struct fetch_keep *keep, struct arena *arena,
-                          struct fetch_answer *answer, struct error *err)
+static enum code connect_to(const struct trip *trip, const struct target *target, struct error *err)
 {
+    struct fetch_keep *keep = trip->keep;
+    enum code rc = reach(trip->policy, target, &keep->wire, err);
+    keep->uri = target->uri;
+    keep->since = mono_ms();
+    if (rc) wire_close(&keep->wire);
+    return rc;
+}
+
+static enum code ask_kept(const struct trip *trip, const struct target *target, struct error *err)
+{
+    struct fetch_keep *keep = trip->keep;
     bool kept = leads_to(keep, target), heard = false, reusable = false;
     if (!kept) wire_close(&keep->wire);
     for (;;) {
-        enum code rc = OK;
         struct error why = {0};
-        if (!kept) {
-            rc = reach(policy, target, &keep->wire, err);
-            keep->uri = target->uri;
-            keep->since = mono_ms();
-            if (rc) {
-                wire_close(&keep->wire);
-                return rc;
-            }
-        }
-        rc = ask(target, call, body_max, once, keep, arena, answer, &heard, &reusable, &why);
-        if (rc || once || !reusable) wire_close(&keep->wire);
+        enum code rc = kept ? OK : connect_to(trip, target, err);
+        if (rc) return rc;
+        rc = ask(trip, target, &heard, &reusable, &why);
+        if (rc || trip->once || !reusable) wire_close(&keep->wire);
         // It may have been closed by the server while the request was on its way.
-        if (rc == E_IO && kept && !heard && call_repeatable(call)) {
+        if (rc == E_IO && kept && !heard && call_repeatable(trip->call)) {
             kept = false;
             continue;
         }
@@ -207,23 +227,19 @@ static bool better_time(const struct fetch_answer *answer, struct arena *arena, 
     return skewed;
 }
 
-static enum code go(const struct fetch_policy *policy, const struct uri *uri, const struct rule *rule,
-                    const struct fetch_call *call, const struct cloud_time *time, int64_t deadline, bool once,
-                    struct fetch_keep *keep, struct arena *arena, struct fetch_answer *answer, struct error *err)
+static enum code go(const struct trip *trip, const struct uri *uri, const struct rule *rule,
+                    const struct cloud_time *time, struct error *err)
 {
     struct target target;
-    size_t body_max = call->body_max && call->body_max < policy->body_max ? call->body_max : policy->body_max;
+    const struct fetch_call *call = trip->call;
     enum code rc = OK;
-    keep->wire.deadline = deadline;
-    keep->wire.stopped = call->stopped;
-    keep->wire.stop_context = call->stop_context;
     if (uri->port)
-        rc = plain_target(uri, rule, call, arena, &target, err);
+        rc = plain_target(uri, rule, call, trip->arena, &target, err);
     else if (uri->scheme == SCHEME_AZURE)
-        rc = azure_target(policy, uri, call, time, arena, &target, err);
+        rc = azure_target(trip->policy, uri, call, time, trip->arena, &target, err);
     else
-        rc = s3_target(policy, uri, call, time, arena, &target, err);
-    return rc ? rc : ask_kept(policy, &target, call, body_max, once, keep, arena, answer, err);
+        rc = s3_target(trip->policy, uri, call, time, trip->arena, &target, err);
+    return rc ? rc : ask_kept(trip, &target, err);
 }
 
 enum code fetch_call_kept(const struct fetch_policy *policy, struct fetch_keep *given, const struct fetch_call *call,
@@ -238,15 +254,16 @@ enum code fetch_call_kept(const struct fetch_policy *policy, struct fetch_keep *
     if (rc) return rc;
     int64_t timeout = policy->timeout_ms;
     if (call->timeout_ms > 0 && call->timeout_ms < timeout) timeout = call->timeout_ms;
-    int64_t deadline = mono_ms() + timeout;
     struct cloud_time time = {.now_ms = os_now().wall_ms};
     bool dated = uri.scheme == SCHEME_S3 || uri.scheme == SCHEME_GS;
-    bool once = !given || !uri.port;
     struct fetch_keep *keep = given ? given : fetch_keep_open();
     if (!keep) return error_nomem(err);
-    rc = go(policy, &uri, rule, call, &time, deadline, once, keep, arena, answer, err);
-    if (!rc && dated && better_time(answer, arena, &time))
-        rc = go(policy, &uri, rule, call, &time, deadline, once, keep, arena, answer, err);
+    keep->wire.deadline = mono_ms() + timeout;
+    keep->wire.stopped = call->stopped;
+    keep->wire.stop_context = call->stop_context;
+    struct trip trip = {policy, call, keep, .once = !given || !uri.port, arena, answer};
+    rc = go(&trip, &uri, rule, &time, err);
+    if (!rc && dated && better_time(answer, arena, &time)) rc = go(&trip, &uri, rule, &time, err);
     if (!given) fetch_keep_close(keep);
     return rc;
 }
