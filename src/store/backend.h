@@ -175,6 +175,7 @@ bool digest_add(struct digests *digests, struct arena *arena, const struct diges
 bool tombstone_add(struct tombstones *tombstones, size_t *capacity, struct arena *arena,
                    const struct tombstone *one) MUST_CHECK; // copies its strings
 #define NOTE_AUDIT "audit"                                  // the space that is only added to
+enum code run_missing(struct str run, struct error *err);   // E_NOT_FOUND
 enum code note_missing(struct str space, struct str key, struct error *err);
 enum code note_conflict(const struct note_change *note, struct error *err);
 // For backends whose lists are scans.

@@ -149,7 +149,7 @@ static enum code find_run(struct bundle_store *store, struct str tenant, struct 
     char key[RUN_KEY_MAX];
     int len = snprintf(key, sizeof(key), "%.*s/%.*s", STR_ARG(tenant), STR_ARG(run));
     uint32_t at = len < RUN_KEY_MAX ? map_get(&store->by_run, (struct str){key, (size_t)len}) : MAP_NONE;
-    if (at == MAP_NONE) return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+    if (at == MAP_NONE) return run_missing(run, err);
     *out = &store->runs[at];
     return OK;
 }

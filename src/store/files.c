@@ -200,8 +200,7 @@ static enum code files_claim(struct store *base, struct str tenant, struct str r
     uint64_t position;
     struct disk_slot slot;
     enum code rc = files_flush(files, err);
-    if (rc == OK) rc = files_find(files, tenant, run, &position, &slot, err);
-    if (rc == OK && !position) return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+    if (rc == OK) rc = files_need(files, tenant, run, &position, &slot, err);
     if (rc == OK && files->entries[position - 1].bad)
         return error_set(err, E_CORRUPT, "run %.*s is quarantined: see .cairn/quarantine/run-%" PRIu64, STR_ARG(run),
                          position);

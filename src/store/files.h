@@ -296,6 +296,9 @@ enum code files_decode_slot(struct files_store *files, const struct disk_slot *s
 // Position of a run, 0 when there is none. E_CORRUPT: it is there but cannot be read.
 enum code files_find(struct files_store *files, struct str tenant, struct str run, uint64_t *position,
                      struct disk_slot *slot, struct error *err) MUST_CHECK;
+// The same, and E_NOT_FOUND when there is none.
+enum code files_need(struct files_store *files, struct str tenant, struct str run, uint64_t *position,
+                     struct disk_slot *slot, struct error *err) MUST_CHECK;
 enum code files_refresh(struct files_store *files, struct error *err) MUST_CHECK;    // readers: entries of new runs
 enum code files_load_slots(struct files_store *files, struct error *err) MUST_CHECK; // writer: all entries, checked
 enum code files_reserve_entries(struct files_store *files, uint64_t more, struct error *err) MUST_CHECK;

@@ -209,8 +209,7 @@ enum code files_post(struct store *base, struct str tenant, struct str run, stru
     struct files_store *files = files_of(base);
     struct disk_slot slot;
     uint64_t position;
-    enum code rc = files_find(files, tenant, run, &position, &slot, err);
-    if (rc == OK && !position) return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+    enum code rc = files_need(files, tenant, run, &position, &slot, err);
     if (rc != OK) return rc;
     if (!str_utf8(bytes) || !str_utf8(signal_id)) return error_set(err, E_INVALID, "a signal is UTF-8 text");
     struct buf content;

@@ -201,8 +201,7 @@ static enum code read_records(struct store *base, struct str tenant, struct str 
     struct disk_slot slot;
     struct lines lines;
     uint64_t position;
-    enum code rc = files_find(files, tenant, run, &position, &slot, err);
-    if (rc == OK && !position) return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+    enum code rc = files_need(files, tenant, run, &position, &slot, err);
     if (rc == OK) rc = lines_open(files, &slot, kind, &lines, err);
     return rc == OK ? read_page(&lines, after, limit, arena, out, err) : rc;
 }
@@ -265,8 +264,7 @@ enum code files_head(struct store *base, struct str tenant, struct str run, stru
     struct files_store *files = files_of(base);
     struct disk_slot slot;
     uint64_t position;
-    enum code rc = files_find(files, tenant, run, &position, &slot, err);
-    if (rc == OK && !position) return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+    enum code rc = files_need(files, tenant, run, &position, &slot, err);
     if (rc == OK) rc = files_decode_slot(files, &slot, arena, out, err);
     if (rc == OK) files_tell_owner(files, out);
     return rc;

@@ -61,8 +61,7 @@ static enum code build_frame(struct files_store *files, const struct run_name *r
     buf_add(frame, (struct str){(const char *)&header, sizeof(header)});
     for (size_t i = 0; i < count; i++) {
         uint64_t position;
-        enum code rc = files_find(files, runs[i].tenant, runs[i].run, &position, &slots[i], err);
-        if (rc == OK && !position) rc = error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(runs[i].run));
+        enum code rc = files_need(files, runs[i].tenant, runs[i].run, &position, &slots[i], err);
         if (rc == OK && files->entries[position - 1].active)
             rc = error_set(err, E_LOCKED, "run %.*s is in use", STR_ARG(runs[i].run));
         if (rc != OK) return rc;

@@ -222,3 +222,10 @@ enum code files_find(struct files_store *files, struct str tenant, struct str ru
     arena_release(&names);
     return rc;
 }
+
+enum code files_need(struct files_store *files, struct str tenant, struct str run, uint64_t *position,
+                     struct disk_slot *slot, struct error *err)
+{
+    enum code rc = files_find(files, tenant, run, position, slot, err);
+    return rc == OK && !*position ? run_missing(run, err) : rc;
+}

@@ -39,7 +39,7 @@ enum code memory_find(const struct memory_store *store, struct str tenant, struc
                       struct error *err)
 {
     *out = find_run(store, tenant, run);
-    if (!*out || !(*out)->present) return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+    if (!*out || !(*out)->present) return run_missing(run, err);
     return OK;
 }
 

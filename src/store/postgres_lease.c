@@ -152,7 +152,7 @@ static enum code claim(struct pg_store *store, struct str tenant, struct str run
         } else if (pg_state_is(result, "CA005"))
             rc = owned_by(store, result, run, &again, &tries, err);
         else if (pg_state_is(result, "CA006"))
-            rc = error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+            rc = run_missing(run, err);
         else if (pg_state_is(result, "CA004") && store->several)
             rc = pg_fenced(store, err);
         else if (pg_state_is(result, "40P01") || pg_state_is(result, "40001"))
@@ -298,7 +298,7 @@ enum code pg_post(struct store *base, struct str tenant, struct str run, struct 
         rc = pg_reconnect(store, err);
         return rc ? rc : pg_call(store, PG_POST, "post a signal", err);
     }
-    if (missing) return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+    if (missing) return run_missing(run, err);
     return rc ? error_set(err, rc, "%s", local.message) : OK;
 }
 

@@ -1,11 +1,5 @@
 #include "store/postgres.h"
 
-
-static enum code no_run(struct str run, struct error *err)
-{
-    return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
-}
-
 static int64_t clamp(uint64_t value)
 {
     return value < INT64_MAX ? (int64_t)value : INT64_MAX;
@@ -49,7 +43,7 @@ enum code pg_head(struct store *base, struct str tenant, struct str run, struct 
     pg_text(store, run);
     enum code rc = pg_query(store, PG_HEAD, "read a run", &rows, err);
     if (rc) return rc;
-    rc = PQntuples(rows) == 1 ? take_head(rows, 0, arena, out, &owner, err) : no_run(run, err);
+    rc = PQntuples(rows) == 1 ? take_head(rows, 0, arena, out, &owner, err) : run_missing(run, err);
     PQclear(rows);
     return rc ? rc : pg_mark_owned(store, out, &owner, 1, err);
 }
@@ -158,7 +152,7 @@ static enum code find_run(struct pg_store *store, struct str tenant, struct str 
     if (PQntuples(rows) == 1)
         *run_no = pg_get_int(rows, 0, 0);
     else
-        rc = no_run(run, err);
+        rc = run_missing(run, err);
     PQclear(rows);
     return rc;
 }

@@ -126,11 +126,6 @@ static bool of_another_tenant(const struct server_store *store, struct str tenan
     return tenant.len && !str_eq(tenant, store->base.tenant);
 }
 
-static enum code no_run(struct str run, struct error *err)
-{
-    return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
-}
-
 static void remember(struct server_store *store, struct str run)
 {
     size_t at = 0;
@@ -150,10 +145,10 @@ static enum code server_head(struct store *base, struct str tenant, struct str r
     struct buf target;
     struct json value;
     struct str body;
-    if (of_another_tenant(store, tenant) || run.len == 0) return no_run(run, err);
+    if (of_another_tenant(store, tenant) || run.len == 0) return run_missing(run, err);
     target_run(&target, run, "");
     enum code rc = get(store, &target, arena, &body, err);
-    if (rc == E_NOT_FOUND) return no_run(run, err);
+    if (rc == E_NOT_FOUND) return run_missing(run, err);
     if (rc) return rc;
     if (json_parse(body, NULL, arena, &value, NULL) || !run_head_read(&value, out)) return not_understood(err);
     remember(store, run);
@@ -234,7 +229,7 @@ static enum code read_pages(struct store *base, struct str tenant, struct str ru
     struct server_store *store = server_of(base);
     size_t capacity = 0;
     bool more = true;
-    if (of_another_tenant(store, tenant) || run.len == 0) return no_run(run, err);
+    if (of_another_tenant(store, tenant) || run.len == 0) return run_missing(run, err);
     remember(store, run);
     while (more && out->count < limit) {
         struct buf target;
@@ -246,7 +241,7 @@ static enum code read_pages(struct store *base, struct str tenant, struct str ru
         add_number(&target, '?', "after", after);
         add_number(&target, '&', "limit", left < PAGE_MAX ? left : PAGE_MAX);
         enum code rc = get(store, &target, arena, &body, err);
-        if (rc == E_NOT_FOUND) return no_run(run, err);
+        if (rc == E_NOT_FOUND) return run_missing(run, err);
         if (!rc) rc = take_records(body, arena, out, &capacity, &more, err);
         if (rc) return rc;
     }
@@ -356,7 +351,7 @@ static enum code server_post(struct store *base, struct str tenant, struct str r
     struct arena arena;
     struct buf target, asked;
     struct json body = {0};
-    if (of_another_tenant(store, tenant)) return no_run(run, err);
+    if (of_another_tenant(store, tenant)) return run_missing(run, err);
     arena_init(&arena, 4096, 1 << 20);
     buf_init(&asked, 256 * 1024);
     buf_init(&target, TARGET_MAX);

@@ -221,7 +221,7 @@ static enum code add_post(struct sqlite_store *store, struct str tenant, struct 
     sqlite_bind_str(statement, 3, signal_id);
     sqlite_bind_str(statement, 4, bytes);
     rc = sqlite_step(store, statement, "post a signal", err);
-    if (!rc && sqlite3_changes(store->db) == 0) rc = error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+    if (!rc && sqlite3_changes(store->db) == 0) rc = run_missing(run, err);
     return rc;
 }
 

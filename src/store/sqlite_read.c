@@ -1,10 +1,5 @@
 #include "store/sqlite.h"
 
-static enum code no_run(struct str run, struct error *err)
-{
-    return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
-}
-
 // ---- heads
 
 static struct str row_bytes(const struct sql_row *row, int column)
@@ -46,7 +41,7 @@ static enum code row_of(struct sqlite_store *store, enum statement which, struct
     int got = sqlite3_step(statement);
     *out = statement;
     if (got == SQLITE_ROW) return OK;
-    rc = got == SQLITE_DONE ? no_run(run, err) : sqlite_code(store, got, "read a run", err);
+    rc = got == SQLITE_DONE ? run_missing(run, err) : sqlite_code(store, got, "read a run", err);
     sqlite_done(statement);
     return rc;
 }

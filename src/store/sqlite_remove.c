@@ -21,8 +21,7 @@ static enum code find(struct sqlite_store *store, const struct run_name *name, i
     if (got == SQLITE_ROW)
         *run_no = sqlite3_column_int64(statement, 0);
     else
-        rc = got == SQLITE_DONE ? error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(name->run))
-                                : sqlite_code(store, got, "read a run", err);
+        rc = got == SQLITE_DONE ? run_missing(name->run, err) : sqlite_code(store, got, "read a run", err);
     sqlite_done(statement);
     return rc;
 }

@@ -384,6 +384,11 @@ enum code store_count(struct store *store, const struct run_filter *filter, uint
     return store->ops->count ? store->ops->count(store, filter, out, err) : E_UNSUPPORTED;
 }
 
+enum code run_missing(struct str run, struct error *err)
+{
+    return error_set(err, E_NOT_FOUND, "there is no run %.*s", STR_ARG(run));
+}
+
 bool run_filter_matches(const struct run_filter *filter, const struct run_head *head)
 {
     if (filter->tenant.len && !str_eq(filter->tenant, head->ids.tenant)) return false;
