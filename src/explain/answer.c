@@ -139,23 +139,6 @@ enum code put_when(struct maker *m, struct json *out, const struct view_of_step 
 
 // ---- attempts
 
-static const char *retry_verdict_name(enum retry_verdict verdict)
-{
-    switch (verdict) {
-    case RETRY_AGAIN:
-        return "AGAIN";
-    case RETRY_CANCELLING:
-        return "RUN_CANCELLING";
-    case RETRY_SPENT:
-        return "MAX_ATTEMPTS";
-    case RETRY_PERMANENT:
-        return "NOT_TRANSIENT";
-    case RETRY_NON_RETRYABLE:
-        return "NON_RETRYABLE";
-    }
-    return "";
-}
-
 void put_retry(struct maker *m, struct json *out, const struct view_of_step *v)
 {
     const struct retry_policy *policy = &v->ps->retry;

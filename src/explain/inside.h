@@ -184,6 +184,7 @@ struct view_of_step {
 };
 bool look_at(const struct explain *e, struct str path, struct view_of_step *out); // false: no such step
 const struct attempt_note *last_attempt(const struct step_note *note);            // NULL: none
+const char *retry_verdict_name(enum retry_verdict verdict);                       // "MAX_ATTEMPTS"
 bool step_given(const struct view_of_step *v);          // success: by a person, when the run was forked
 struct place state_place(const struct view_of_step *v); // of the moment that decided the state
 

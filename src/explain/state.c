@@ -214,20 +214,27 @@ static bool look_at_running(struct view_of_step *v)
     return set(v, STATE_RUNNING, stopping ? "RUN_CANCELLING" : "EXECUTING");
 }
 
-static const char *failure_reason(const struct attempt_note *attempt)
+const char *retry_verdict_name(enum retry_verdict verdict)
 {
-    switch (attempt ? (int)attempt->retry : 0) {
+    switch (verdict) {
+    case RETRY_AGAIN:
+        return "AGAIN";
+    case RETRY_CANCELLING:
+        return "RUN_CANCELLING";
     case RETRY_SPENT:
         return "MAX_ATTEMPTS";
     case RETRY_PERMANENT:
         return "NOT_TRANSIENT";
     case RETRY_NON_RETRYABLE:
         return "NON_RETRYABLE";
-    case RETRY_CANCELLING:
-        return "RUN_CANCELLING";
-    default:
-        return "CONDITION_FAULT";
     }
+    return "";
+}
+
+static const char *failure_reason(const struct attempt_note *attempt)
+{
+    bool judged = attempt && attempt->retry && attempt->retry != RETRY_AGAIN;
+    return judged ? retry_verdict_name(attempt->retry) : "CONDITION_FAULT";
 }
 
 // The codes of the contract, with NUL at the end.

@@ -90,6 +90,7 @@ enum code call_begin(struct cairn *cairn, struct error *err) MUST_CHECK;
 void call_end(struct cairn *cairn);
 // Gets the mutex. E_CONFLICT: from inside; the code of the engine's death.
 enum code visit_engine(struct cairn *cairn, struct visit *visit, struct error *err) MUST_CHECK;
+void visit_enter(struct cairn *cairn, struct visit *visit); // dead or not: for a thread that was inside and comes back
 void visit_end(struct cairn *cairn, struct visit *visit);
 // A store for reading, in visit->store.
 enum code visit_reader(struct cairn *cairn, struct visit *visit, struct error *err) MUST_CHECK;

@@ -94,16 +94,21 @@ void call_end(struct cairn *cairn)
     atomic_fetch_sub(&cairn->users, 1);
 }
 
-enum code visit_engine(struct cairn *cairn, struct visit *visit, struct error *err)
+void visit_enter(struct cairn *cairn, struct visit *visit)
 {
-    if (atomic_load(&cairn->inside) == (unsigned long)pthread_self())
-        return error_set(err, E_CONFLICT, "called from a hook that runs inside the engine");
     visit_routes(cairn, visit);
     pthread_mutex_lock(&cairn->turnstile);
     pthread_mutex_lock(&cairn->mutex);
     pthread_mutex_unlock(&cairn->turnstile);
     atomic_store(&cairn->inside, (unsigned long)pthread_self());
     visit->entered = true;
+}
+
+enum code visit_engine(struct cairn *cairn, struct visit *visit, struct error *err)
+{
+    if (atomic_load(&cairn->inside) == (unsigned long)pthread_self())
+        return error_set(err, E_CONFLICT, "called from a hook that runs inside the engine");
+    visit_enter(cairn, visit);
     if (cairn->dead.code == OK) return OK;
     if (err) *err = cairn->dead;
     enum code rc = cairn->dead.code;

@@ -233,17 +233,6 @@ static bool is_changed(const struct waiter *waiter)
     return waiter->stored || waiter->ended || waiter->decided || waiter->refused.code != OK;
 }
 
-// Back inside, dead or not.
-static void enter_again(struct cairn *cairn, struct visit *visit)
-{
-    visit_routes(cairn, visit);
-    pthread_mutex_lock(&cairn->turnstile);
-    pthread_mutex_lock(&cairn->mutex);
-    pthread_mutex_unlock(&cairn->turnstile);
-    atomic_store(&cairn->inside, (unsigned long)pthread_self());
-    visit->entered = true;
-}
-
 // Nobody else turns the engine: the one who waits does.
 static void turn_and_wait(struct cairn *cairn, struct visit *visit, const struct waiter *waiter, int64_t until_ms)
 {
@@ -258,7 +247,7 @@ static void turn_and_wait(struct cairn *cairn, struct visit *visit, const struct
     if (wait_ms > POLL_MS) wait_ms = POLL_MS; // another thread may turn it for us
     struct pollfd poll_fd = {.fd = cairn->fd, .events = POLLIN};
     if (!changed && wait_ms > 0) (void)poll(&poll_fd, 1, (int)wait_ms);
-    enter_again(cairn, visit);
+    visit_enter(cairn, visit);
 }
 
 void waiter_wait(struct cairn *cairn, struct visit *visit, struct waiter *waiter, int64_t until_ms)

@@ -120,27 +120,45 @@ static void consume(const struct pattern *pattern, const struct threads *from, u
     }
 }
 
+// Where both ways of matching are: between two characters of the subject, knowing the one that comes.
+struct walk {
+    struct str subject;
+    size_t at, start;       // behind and before the character
+    uint32_t c;             // 0 at the end
+    bool end, word, before; // the character is part of a word; the one before it was
+};
+
+static struct place look(struct walk *walk)
+{
+    walk->start = walk->at;
+    walk->end = walk->at == walk->subject.len;
+    walk->c = walk->end ? 0 : pattern_decode(walk->subject, &walk->at);
+    walk->word = !walk->end && is_word(walk->c);
+    return (struct place){walk->start == 0, walk->end, walk->before != walk->word};
+}
+
+static void go_on(const struct pattern *pattern, struct walk *walk, const struct threads *from, struct threads *to)
+{
+    consume(pattern, from, walk->c, to);
+    walk->before = walk->word;
+}
+
 static bool simulate(const struct pattern *pattern, struct str subject)
 {
     struct threads sets[2];
     struct threads *now = &sets[0], *next = &sets[1];
+    struct walk walk = {.subject = subject};
     threads_init(now, pattern);
     threads_init(next, pattern);
-    bool word_before = false;
-    for (size_t at = 0;;) {
-        size_t start = at;
-        bool end = at == subject.len;
-        uint32_t c = end ? 0 : pattern_decode(subject, &at);
-        bool word_after = !end && is_word(c);
-        struct place place = {start == 0, end, word_before != word_after};
+    for (;;) {
+        struct place place = look(&walk);
         // Assertions need to know what comes next, so a set is followed only now.
         next->count = 0;
         for (uint32_t i = 0; i < now->count; i++) follow(pattern, next, now->items[i], place);
         follow(pattern, next, 0, place);
         if (matched(pattern, next)) return true;
-        if (end) return false;
-        consume(pattern, next, c, now);
-        word_before = word_after;
+        if (walk.end) return false;
+        go_on(pattern, &walk, next, now);
     }
 }
 
@@ -148,24 +166,20 @@ size_t pattern_match_at(const struct pattern *pattern, struct str subject, size_
 {
     struct threads sets[2];
     struct threads *now = &sets[0], *next = &sets[1];
+    struct walk walk = {.subject = subject, .at = from};
     size_t found = SIZE_MAX;
     threads_init(now, pattern);
     threads_init(next, pattern);
     threads_put(now, 0);
-    bool word_before = from && is_word((unsigned char)subject.ptr[from - 1]);
-    for (size_t at = from; now->count;) {
-        size_t start = at;
-        bool end = at == subject.len;
-        uint32_t c = end ? 0 : pattern_decode(subject, &at);
-        bool word_after = !end && is_word(c);
-        struct place place = {start == 0, end, word_before != word_after};
+    walk.before = from && is_word((unsigned char)subject.ptr[from - 1]);
+    while (now->count) {
+        struct place place = look(&walk);
         next->count = 0;
         for (uint32_t i = 0; i < now->count; i++) follow(pattern, next, now->items[i], place);
-        if (matched(pattern, next)) found = start;
+        if (matched(pattern, next)) found = walk.start;
         ++*seen;
-        if (end) break;
-        consume(pattern, next, c, now);
-        word_before = word_after;
+        if (walk.end) break;
+        go_on(pattern, &walk, next, now);
     }
     return found;
 }
