@@ -131,9 +131,10 @@ static void tell_places(const struct search *search, enum part_kind kind)
     for (size_t i = 0; search->folders[i]; i++)
         buf_printf(&folders, "%s%s", i == 0 ? "" : search->folders[i + 1] ? ", " : " or ", search->folders[i]);
     error_set(search->err, E_NOT_FOUND,
-              "there is no %s \"%.*s\" (or with %.*s) in %s%s, nor in %.*s from there upwards",
+              "there is no %s \"%.*s\" (or with %.*s) in %s%s, nor in %.*s from there upwards%s",
               kind == PART_SCRIPT ? "script" : "document", STR_ARG(search->request), STR_ARG(buf_str(&names)),
-              search->places.ptr, search->place_count > 6 ? ", ..." : "", STR_ARG(buf_str(&folders)));
+              search->places.ptr, search->place_count > 6 ? ", ..." : "", STR_ARG(buf_str(&folders)),
+              kind == PART_SCRIPT ? "" : ", and no playbook around has that metadata.path");
     buf_release(&names);
     buf_release(&folders);
 }
@@ -152,8 +153,8 @@ enum code engine_find_part(void *context, struct program_part *part, struct aren
     if (request.len == 0 || memchr(request.ptr, '\0', request.len)) return error_set(err, E_NOT_FOUND, "an empty name");
     buf_init(&search.places, 4096);
     enum code rc = search_all(&search, part->from);
-    // A path with several parts may be that of a playbook in a catalog.
-    if (rc == E_NOT_FOUND && err->code == OK && !script && memchr(request.ptr, '/', request.len)) {
+    // It may be the path of a playbook in a catalog.
+    if (rc == E_NOT_FOUND && err->code == OK && !script) {
         char directory[PATH_LENGTH_MAX];
         directory_of(part->from, directory);
         rc = catalog_find(directory, request, arena, &search.file, &search.text, err);
