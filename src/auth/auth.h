@@ -183,6 +183,8 @@ struct decision auth_decide(const struct auth *auth, const struct auth_ask *ask)
 struct decision auth_precheck(const struct auth *auth, const struct auth_ask *ask);
 // For lists and streams: is an object of this place among what the principal may see?
 bool principal_sees(const struct principal *principal, struct str tenant, struct str project, struct str environment);
+// The least permissive of these; 0 when there are none.
+enum role auth_least(const struct auth *auth, uint32_t roles);
 
 // ---- tokens: cairn_<id>_<secret>, 80 and 256 random bits in base 32 (lower case, without i, l, o, u)
 enum {

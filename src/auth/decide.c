@@ -212,6 +212,14 @@ struct decision auth_precheck(const struct auth *auth, const struct auth_ask *as
     return refuse(auth->denied, "AUTHZ_DENIED", "AUTHZ_DENIED");
 }
 
+enum role auth_least(const struct auth *auth, uint32_t roles)
+{
+    int least = -1;
+    for (int i = 0; i < ROLE_COUNT; i++)
+        if (roles & 1u << i && (least < 0 || auth->rank[i] < auth->rank[least])) least = i;
+    return least < 0 ? 0 : (enum role)(1u << least);
+}
+
 struct decision auth_decide(const struct auth *auth, const struct auth_ask *ask)
 {
     const struct rule *rule = &auth->rules[ask->operation];

@@ -363,7 +363,9 @@ struct signal {
     // Filled in by the door through which it came, never by the sender.
     struct str actor, role, source_ip;
     struct str policy_decision_id; // UUID; empty: the policy is "local", its decision that of the engine
-    bool requires_approval;        // recorded as REVISION_REQUIRED and not applied until somebody else agrees
+    struct str
+        denied; // AUTHZ_DENIED or AUTHZ_REASON_REQUIRED: the policy refuses it; recorded as REJECTED and not applied
+    bool requires_approval; // recorded as REVISION_REQUIRED and not applied until somebody else agrees
     bool force;
     struct json payload;
 };

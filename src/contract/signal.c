@@ -77,6 +77,7 @@ static void read_members(const struct json *request, struct signal *signal)
     signal->source_ip = json_text(json_get(request, STR("sourceIp")));
     signal->policy_decision_id = json_text(json_get(request, STR("policyDecisionId")));
     signal->requires_approval = flag_of(request, "requiresApproval");
+    signal->denied = json_text(json_get(request, STR("denied")));
     signal->step = json_text(json_get(&signal->payload, STR("stepId")));
     signal->approves = json_text(json_get(&signal->payload, STR("signalId")));
     bool apart = rules[signal->type].reason_apart;
@@ -152,7 +153,7 @@ static bool build_payload(const struct signal *signal, struct arena *arena, stru
 
 bool signal_write(const struct signal *signal, struct arena *arena, struct json *out)
 {
-    enum { MEMBERS = 9 };
+    enum { MEMBERS = 10 };
     INVARIANT(signal->type > SIGNAL_NONE && signal->type <= SIGNAL_LAST);
     struct json payload;
     const struct {
@@ -160,6 +161,7 @@ bool signal_write(const struct signal *signal, struct arena *arena, struct json 
     } texts[] = {
         {STR("actorId"), signal->actor},
         {STR("actorRole"), signal->role},
+        {STR("denied"), signal->denied},
         {STR("policyDecisionId"), signal->policy_decision_id},
         {STR("reason"), rules[signal->type].reason_apart ? signal->reason : (struct str){0}},
         {STR("signalId"), signal->id},

@@ -114,6 +114,13 @@ static struct verdict judge_change(const struct run *run, const struct signal *s
     return json_is(override, JSON_OBJECT) ? accepted : refuse("SIGNAL_INVALID_PAYLOAD", "there is no override");
 }
 
+// The door has asked who may; the run records what it said (ES-1.2i).
+static struct verdict judge_sender(const struct signal *signal)
+{
+    if (str_is(signal->denied, "AUTHZ_REASON_REQUIRED")) return refuse("AUTHZ_REASON_REQUIRED", "this needs a reason");
+    return refuse("AUTHZ_DENIED", "the sender may not do this");
+}
+
 static struct verdict judge(const struct run *run, const struct signal *signal, uint32_t *step, enum path_time time)
 {
     bool terminal = run_status_terminal(run->status);
@@ -379,7 +386,7 @@ static enum code decide_signal(struct decide *d, const struct asked *asked)
     const struct signal *signal = asked->signal;
     enum path_time time = PATH_NOW;
     uint32_t step = signal->step.len > 0 ? find_path(d->run, signal->step, &time) : PROGRAM_TOP;
-    struct verdict verdict = judge(d->run, signal, &step, time);
+    struct verdict verdict = signal->denied.len > 0 ? judge_sender(signal) : judge(d->run, signal, &step, time);
     if (!verdict.code && asked->answer && asked->answer->type == SIGNAL_REJECT)
         verdict = refuse("APPROVAL_REJECTED", "the approval was refused");
     if (!verdict.code && signal->requires_approval && !asked->answer) return defer(d, asked);

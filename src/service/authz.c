@@ -73,13 +73,7 @@ bool service_sees(const struct call *call, const struct run_ids *ids)
                                        str_eq(place->environment, ids->environment)));
 }
 
-bool service_may(struct call *call, enum operation operation, const struct auth_object *object, struct str reason)
-{
-    return service_may_after(call, operation, object, reason, NULL);
-}
-
-bool service_may_after(struct call *call, enum operation operation, const struct auth_object *object, struct str reason,
-                       bool *waits)
+bool service_asks(struct call *call, enum operation operation, const struct auth_object *object, struct str reason)
 {
     struct auth_object narrowed;
     object = placed(call, object, &narrowed);
@@ -91,33 +85,51 @@ bool service_may_after(struct call *call, enum operation operation, const struct
                            .now_ms = os_now().wall_ms};
     struct decision decision = auth_decide(call->service->auth, &ask);
     call->decision = decision;
-    if (decision.allowed) return true;
-    record(call->service, &ask, &decision, call, call->resource);
-    if (waits && decision.requires_approval) {
-        *waits = true;
-        return false;
-    }
-    if (decision.status == 404)
+    if (!decision.allowed) record(call->service, &ask, &decision, call, call->resource);
+    return decision.allowed;
+}
+
+void service_refuse(struct call *call, enum operation operation)
+{
+    const struct decision *decision = &call->decision;
+    if (decision->status == 404)
         call_problem(call, 404, "NOT_FOUND", "there is no such thing here");
-    else if (decision.needs_reason && str_is(str_from(decision.code), "AUTHZ_REASON_REQUIRED"))
-        call_problem(call, decision.status, decision.code, "this needs a reason");
+    else if (decision->needs_reason && str_is(str_from(decision->code), "AUTHZ_REASON_REQUIRED"))
+        call_problem(call, decision->status, decision->code, "this needs a reason");
     else
-        call_problem(call, decision.status, decision.code, "this token may not do %s%s%s", operation_name(operation),
-                     decision.unmet ? ": it lacks " : "", decision.unmet ? decision.unmet : "");
+        call_problem(call, decision->status, decision->code, "this token may not do %s%s%s", operation_name(operation),
+                     decision->unmet ? ": it lacks " : "", decision->unmet ? decision->unmet : "");
+}
+
+bool service_may(struct call *call, enum operation operation, const struct auth_object *object, struct str reason)
+{
+    return service_may_after(call, operation, object, reason, NULL);
+}
+
+bool service_may_after(struct call *call, enum operation operation, const struct auth_object *object, struct str reason,
+                       bool *waits)
+{
+    if (service_asks(call, operation, object, reason)) return true;
+    if (waits && call->decision.requires_approval)
+        *waits = true;
+    else
+        service_refuse(call, operation);
     return false;
+}
+
+struct auth_object service_object(const struct call *call, const struct run_head *head)
+{
+    bool elsewhere =
+        head && call->place.tenant.len > 0 &&
+        !(str_eq(head->ids.project, call->place.project) && str_eq(head->ids.environment, call->place.environment));
+    if (!head || elsewhere) return (struct auth_object){.tenant = call->who.tenant};
+    return (struct auth_object){
+        .tenant = head->ids.tenant, .project = head->ids.project, .environment = head->ids.environment, .exists = true};
 }
 
 bool service_allows(struct call *call, enum operation operation, const struct run_head *head, struct str reason)
 {
-    struct auth_object object = {.tenant = call->who.tenant};
-    bool elsewhere =
-        head && call->place.tenant.len > 0 &&
-        !(str_eq(head->ids.project, call->place.project) && str_eq(head->ids.environment, call->place.environment));
-    if (head && !elsewhere)
-        object = (struct auth_object){.tenant = head->ids.tenant,
-                                      .project = head->ids.project,
-                                      .environment = head->ids.environment,
-                                      .exists = true};
+    struct auth_object object = service_object(call, head);
     if (!service_may(call, operation, &object, reason)) return false;
     if (!object.exists)
         call_problem(call, 404, "NOT_FOUND", "there is no such thing here"); // the rule is of places, not of runs

@@ -184,7 +184,11 @@ void service_denied(const struct call *from, enum operation operation, struct st
 // Decides; a refusal is recorded and answers the call.
 bool service_may(struct call *call, enum operation operation, const struct auth_object *object, struct str reason);
 
-// The same, but for what only lacks another person's agreement: *waits, the refusal is recorded and the call not answered.
+// The same, but a refusal is not answered: that is for service_refuse.
+bool service_asks(struct call *call, enum operation operation, const struct auth_object *object, struct str reason);
+void service_refuse(struct call *call, enum operation operation); // by call->decision
+
+// The same as service_may, but for what only lacks another person's agreement: *waits, the refusal is recorded and the call not answered.
 bool service_may_after(struct call *call, enum operation operation, const struct auth_object *object, struct str reason,
                        bool *waits);
 
@@ -232,6 +236,7 @@ bool service_sees(const struct call *call, const struct run_ids *ids);
 // Whether `who` may do `operation` with this run; answers the call when not. A run that is absent (NULL) and one of another tenant
 // look the same, whatever the rule of the operation is about: true means that the run is there.
 bool service_allows(struct call *call, enum operation operation, const struct run_head *head, struct str reason);
+struct auth_object service_object(const struct call *call, const struct run_head *head); // what that asks about
 
 // Removes an ended run, the runs it started and their files, once two people have asked for it with a reason.
 void service_remove(struct call *call, struct str run, struct str reason);

@@ -50,13 +50,27 @@ static void answer(struct call *call, const struct verdict *verdict)
     }
     call->answer.body = body;
     struct str code = arena_copy(arena, verdict->error_code);
-    call_problem(call, 409, code.len ? code.ptr : "SIGNAL_REJECTED", "%.*s", STR_ARG(verdict->error_message));
+    if (signal->denied.len > 0)
+        service_refuse(call, signalling->operation);
+    else
+        call_problem(call, 409, code.len ? code.ptr : "SIGNAL_REJECTED", "%.*s", STR_ARG(verdict->error_message));
+}
+
+// Who may not send it is not told what became of one of the same id that somebody else sent.
+static bool is_another(const struct call *call, struct str error_code)
+{
+    const struct signalling *signalling = call->state;
+    return signalling->signal.denied.len > 0 && !str_eq(signalling->signal.denied, error_code);
 }
 
 void signal_decided(struct call *call, const struct json *record, uint64_t seq, bool again)
 {
     const struct signalling *signalling = call->state;
     const struct json *result = json_key(record, "engineResult");
+    if (is_another(call, json_text(json_key(result, "errorCode")))) {
+        service_refuse(call, signalling->operation);
+        return;
+    }
     if (!engine_same_signal(&signalling->signal, record)) {
         call_problem(call, 409, "SIGNAL_DUPLICATE", "this signalId was used for another signal");
         return;
@@ -89,6 +103,10 @@ void signal_answer(struct call *call, const struct engine_decision *decision)
         if (answer_again(call, &err)) call_failed(call, &err);
         return;
     }
+    if (is_another(call, decision->error_code)) {
+        service_refuse(call, ((struct signalling *)call->state)->operation);
+        return;
+    }
     struct str word = decision->deferred ? STR("REVISION_REQUIRED") : STR("REJECTED");
     answer(call, &(struct verdict){.word = decision->accepted ? STR("ACCEPTED") : word,
                                    .decision_id = decision->decision_id,
@@ -107,6 +125,25 @@ static enum code post_elsewhere(struct call *call, struct error *err)
     enum code rc = signal_encode(&signalling->signal, &call->arena, &bytes, err);
     return rc ? rc
               : store_post(call->service->store, call->who.tenant, signalling->run, signalling->signal.id, bytes, err);
+}
+
+// A refusal of the policy is a decision too, and the run keeps its record; those who may not send signals have a measure of their own, so
+// that they do not use up the run's. Where the record cannot be had, the audit has the refusal all the same.
+static void record_refusal(struct call *call)
+{
+    struct service *service = call->service;
+    struct signalling *signalling = call->state;
+    struct error err = {0};
+    struct str key = call_text(call, "%.*s|%.*s|denied", STR_ARG(call->who.tenant), STR_ARG(signalling->run));
+    bool may = rates_take(service->rates, &rate_signals, key, os_now().wall_ms).allowed;
+    enum code rc =
+        may ? engine_signal(service->engine, call->who.tenant, signalling->run, &signalling->signal, &err) : E_LIMIT;
+    bool elsewhere = rc == E_LOCKED || (rc == E_CONFLICT && store_fenced(service->store));
+    if (elsewhere && service->members.several) rc = post_elsewhere(call, &err);
+    call->wait_signal = signalling->signal.id;
+    int64_t until = os_now().mono_ms + DECISION_MS;
+    if (rc || !waits_add(service, call, WAIT_DECIDED, call->who.tenant, signalling->run, until))
+        service_refuse(call, signalling->operation);
 }
 
 static void signal_on_engine(struct call *call)
@@ -140,29 +177,23 @@ static void signal_on_engine(struct call *call)
 
 // Who decides an approval must know who asked for it: that may not be the same person (the matrix says for whom). Nobody in
 // particular is asked to decide, so everybody is who has the role.
-static bool may_send(struct call *call, struct store *store, const struct run_head *head)
+static bool take_asker(struct call *call, struct store *store, const struct run_head *head, struct auth_object *object)
 {
-    const struct signalling *signalling = call->state;
     struct run_origin origin;
     struct error err = {0};
-    if (signalling->operation != OPERATION_APPROVAL_DECIDE || !head)
-        return service_allows(call, signalling->operation, head, signalling->signal.reason);
     if (service_origin(store, head, &call->arena, &origin, &err)) {
         call_failed(call, &err);
         return false;
     }
-    struct auth_object object = {.tenant = head->ids.tenant,
-                                 .project = head->ids.project,
-                                 .environment = head->ids.environment,
-                                 .exists = true,
-                                 .assigned = true,
-                                 .requested_by = origin.triggered_by};
-    return service_may(call, signalling->operation, &object, signalling->signal.reason);
+    object->assigned = true;
+    object->requested_by = origin.triggered_by;
+    return true;
 }
 
 static void check_run(struct call *call, struct store *store)
 {
     struct signalling *signalling = call->state;
+    struct signal *signal = &signalling->signal;
     struct run_head head;
     struct error err = {0};
     enum code rc = store_head(store, call->who.tenant, signalling->run, &call->arena, &head, &err);
@@ -170,10 +201,26 @@ static void check_run(struct call *call, struct store *store)
         call_failed(call, &err);
         return;
     }
-    if (!may_send(call, store, rc ? NULL : &head)) return;
-    signalling->signal.role = str_from(role_word(call->decision.effective));
-    signalling->signal.requires_approval = call->decision.requires_approval;
-    service_post(call, signal_on_engine);
+    struct auth_object object = service_object(call, rc ? NULL : &head);
+    if (object.exists && signalling->operation == OPERATION_APPROVAL_DECIDE && !take_asker(call, store, &head, &object))
+        return;
+    bool may = service_asks(call, signalling->operation, &object, signal->reason);
+    const char *code = call->decision.code;
+    bool recorded = object.exists && service_sees(call, &head.ids) &&
+                    (str_is(str_from(code), "AUTHZ_DENIED") || str_is(str_from(code), "AUTHZ_REASON_REQUIRED"));
+    if (!may && !recorded) {
+        service_refuse(call, signalling->operation);
+        return;
+    }
+    if (!object.exists) {
+        call_problem(call, 404, "NOT_FOUND", "there is no such thing here"); // the rule is of places, not of runs
+        return;
+    }
+    signal->role =
+        str_from(role_word(may ? call->decision.effective : auth_least(call->service->auth, call->who.roles)));
+    signal->requires_approval = may && call->decision.requires_approval;
+    if (!may) signal->denied = str_from(code);
+    service_post(call, may ? signal_on_engine : record_refusal);
 }
 
 void service_signal(struct call *call, struct str run, struct str body, uint64_t if_seq)

@@ -137,6 +137,35 @@ test_signals_of_a_run_are_limited() {
     touch go
 }
 
+# It is a decision like any other: with a record, an event, ids to ask for it by, and no effect.
+test_es_1_2i_that_a_sender_may_not_is_recorded_with_the_run() {
+    serve
+    admin=$token
+    ask POST /v1/tokens '{"roles":["Operator"]}' && operator=$(jq -r .token body)
+    start r1 "$(held go)" && becomes r1 RUNNING
+    params() { ask POST /v1/runs/r1/signals "{\"signalId\":\"$1\",\"signalType\":\"UPDATE_PARAMS\",\"payload\":{\"params\":{\"x\":1}}$2}"; }
+    first=51111111-1111-4111-8111-111111111111 second=52222222-2222-4222-8222-222222222222 third=53333333-3333-4333-8333-333333333333
+    token=$operator
+    params $first ',"reason":"now"' && answers 403 && code_is AUTHZ_DENIED
+    equal "$(jq -r .decision body)" REJECTED && decided=$(jq -r .policyDecisionId body)
+    for id in $first "$decided"; do
+        ask GET "/v1/runs/r1/signals/$id" && answers 200
+        equal "$(jq -r '[.decision, .engineResult.errorCode, .audit.actorRole] | join(" ")' body)" 'REJECTED AUTHZ_DENIED Operator'
+    done
+    ask GET '/v1/runs/r1/events?types=Signal*&limit=500' && equal "$(jq -r '[.items[] | .eventType + ":" + .payload.errorCode] | join(" ")' body)" SignalRejected:AUTHZ_DENIED
+    token=$admin
+    params $second '' && answers 403 && code_is AUTHZ_REASON_REQUIRED && equal "$(jq -r .signalId body)" $second
+    params $third ',"reason":"now"' && answers 202
+    token=$operator
+    params $third ',"reason":"now"' && answers 403 && equal "$(jq -r .decision body)" null 'what another one was told'
+    for i in $(seq 70); do params "$(cat /proc/sys/kernel/random/uuid)" ',"reason":"now"'; answers 403; done
+    equal "$(jq -r .decision body)" null 'beyond the measure'
+    token=$admin # whose signals that did not use up
+    params "$(cat /proc/sys/kernel/random/uuid)" ',"reason":"now"' && answers 202
+    ask POST /v1/runs/nobody/signals "{\"signalId\":\"$first\",\"signalType\":\"PAUSE\",\"payload\":{}}" && answers 404
+    touch go && becomes r1 COMPLETED
+}
+
 test_a4_guessed_tokens_are_limited_and_right_ones_are_not() {
     serve
     real=$token
