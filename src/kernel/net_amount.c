@@ -88,3 +88,12 @@ enum code kernel_timeout(const struct run *run, uint32_t index, const struct ker
     struct fault fault = {0}; // told when the attempt was started
     return task_timeout(&view, task, ms, &fault, err);
 }
+
+bool net_as_seconds(struct arena *arena, int64_t ms, struct json *out)
+{
+    char text[32];
+    size_t len = json_double_format((double)ms / 1000.0, text);
+    struct str kept = arena_copy(arena, (struct str){text, len});
+    *out = ms % 1000 == 0 ? json_int(ms / 1000) : json_number(kept);
+    return kept.ptr;
+}

@@ -180,6 +180,18 @@ enum code net_many(struct net_view *view, const struct template_tree *made, cons
 enum code task_timeout(struct net_view *view, const struct net_task *task, int64_t *ms, struct fault *fault,
                        struct error *err) MUST_CHECK;
 
+bool net_as_seconds(struct arena *arena, int64_t ms, struct json *out) MUST_CHECK; // as seconds; false: no memory
+
+// net_result.c
+enum { NET_PART_MAX = 4096 }; // bytes of a part of a result, or of inputs, in the log
+size_t net_weight(const struct json *value,
+                  size_t max); // at least this many bytes when written; stops counting at `max`
+// What was selected of a result that is kept beside the log.
+enum code net_extract(struct arena *turn, const struct net_task *task, const struct json *result, struct json *out,
+                      struct error *err) MUST_CHECK;
+// {bytes, sample, truncated}: the first `max` bytes of its canonical text; nothing when max is 0. False: no memory.
+bool net_preview(struct arena *arena, const struct json *result, uint64_t max, struct json *out) MUST_CHECK;
+
 // net_assert.c: *out is the fault of a task that was not given, or did not give, what it says; else it stays as it is.
 #define ASSERT_EXPECTS "ASSERT_EXPECTS"
 #define ASSERT_RETURNS "ASSERT_RETURNS"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-    INPUTS_MAX = 4096,     // bytes of a task's inputs in the log (NX-2o)
-    VALUE_MAX = 48 * 1024, // of what else a moment carries, but for results: more is kept beside the log
+    INPUTS_MAX = NET_PART_MAX, // of a task's inputs in the log (NX-2o)
+    VALUE_MAX = 48 * 1024,     // of what else a moment carries, but for results: more is kept beside the log
 };
 
 static const struct fault timeout_fault = {
@@ -16,20 +16,6 @@ static const struct fault timeout_fault = {
 static enum code no_memory(struct error *err)
 {
     return error_set(err, E_NOMEM, "out of memory while deciding");
-}
-
-// At least this many bytes when written; stops counting at `max`.
-static size_t weight(const struct json *value, size_t max)
-{
-    size_t sum = 8;
-    if (value->type == JSON_STRING || value->type == JSON_NUMBER) return sum + value->text.len;
-    if (value->type == JSON_ARRAY) {
-        for (uint32_t i = 0; i < value->count && sum < max; i++) sum += weight(&value->items[i], max - sum);
-    } else if (value->type == JSON_OBJECT) {
-        for (uint32_t i = 0; i < value->count && sum < max; i++)
-            sum += value->members[i].key.len + 4 + weight(&value->members[i].value, max - sum);
-    }
-    return sum;
 }
 
 static enum code keep_apart(struct decide *d, struct moment *m)
@@ -80,7 +66,7 @@ static bool outline(struct arena *arena, const struct moment *m, struct json *ou
 enum code net_emit(struct decide *d, struct moment *m)
 {
     uint32_t place = m->step.len > 0 ? program_find(d->run->program, PROGRAM_TOP, m->step) : PROGRAM_TOP;
-    bool small = m->value.type == 0 || weight(&m->value, VALUE_MAX) < VALUE_MAX;
+    bool small = m->value.type == 0 || net_weight(&m->value, VALUE_MAX) < VALUE_MAX;
     if (small || m->has_blob || net_is_result(m->kind)) return emit(d, m, place); // results have a limit of their own
     struct moment told = *m;
     enum code rc = keep_apart(d, &told);
@@ -145,7 +131,8 @@ enum code kernel_task(const struct run *run, uint32_t index, const struct kernel
               json_put(arena, &made, STR("execution_id"), json_string(run->ids.run));
     struct json iter = json_object();
     if (ok && is_kind(task, "playbook")) ok = net_iter(&view, &iter);
-    if (ok && iter.count > 0 && weight(&iter, VALUE_MAX) < VALUE_MAX) ok = json_put(arena, &made, STR("iter"), iter);
+    if (ok && iter.count > 0 && net_weight(&iter, VALUE_MAX) < VALUE_MAX)
+        ok = json_put(arena, &made, STR("iter"), iter);
     if (ok && chain.type != 0) ok = json_put(arena, &made, STR("keychain"), chain);
     ok = ok && json_put(arena, &made, STR("step"), json_string(run->program->steps[lane->place].id)) &&
          json_put(arena, &made, STR("task"), json_string(task->label)) && json_put(arena, &made, STR("with"), with);
@@ -203,7 +190,7 @@ static enum code inputs_told(struct decide *d, uint32_t index, const struct net_
     if (rc == E_NOMEM) return no_memory(d->err);
     if (rc) return OK;
     const struct json *inputs = json_key(&with, key);
-    if (!inputs || weight(inputs, INPUTS_MAX) >= INPUTS_MAX) {
+    if (!inputs || net_weight(inputs, INPUTS_MAX) >= INPUTS_MAX) {
         m->truncated = true;
         return OK;
     }
@@ -424,7 +411,7 @@ static enum code without_result(struct arena *arena, const struct json *outcome,
 {
     struct json made;
     const struct json *result = json_key(outcome, "result");
-    bool kept = small && json_is(result, JSON_OBJECT) && weight(result, INPUTS_MAX) < INPUTS_MAX;
+    bool kept = small && json_is(result, JSON_OBJECT) && net_weight(result, INPUTS_MAX) < INPUTS_MAX;
     bool ok = json_object_with(arena, outcome->count + 1, &made);
     for (uint32_t i = 0; ok && i < outcome->count; i++)
         if (kept || !str_is(outcome->members[i].key, "result"))
@@ -572,14 +559,14 @@ static enum code tell_decision(struct decide *d, uint32_t index, const struct ve
     const struct net_step *ns = &net_of_run(d->run)->steps[lane->place];
     struct arena *turn = d->out->turn;
     struct moment m = lane_moment(d, MOMENT_TASK_DECIDED, index);
-    struct json action, value;
+    struct json action, value, delay;
     bool ok = json_object_with(turn, 5, &action);
     if (ok && v->action == NET_RETRY) {
         struct retry_policy policy = {.delay_ms = v->delay_ms, .backoff = v->rule->backoff};
         m.due_ms = d->input->now_ms + retry_delay_ms(&policy, lane->attempt, d->input->random);
         ok = json_put(turn, &action, STR("attempts"), json_int(v->attempts)) &&
              json_put(turn, &action, STR("backoff"), json_string(str_from(backoff_name(v->rule->backoff)))) &&
-             json_put(turn, &action, STR("delay_ms"), json_int(v->delay_ms));
+             net_as_seconds(turn, v->delay_ms, &delay) && json_put(turn, &action, STR("delay"), delay);
     }
     ok = ok && json_put(turn, &action, STR("do"), json_string(str_from(action_words[v->action])));
     if (ok && v->action == NET_JUMP) {
@@ -598,20 +585,6 @@ static enum code tell_decision(struct decide *d, uint32_t index, const struct ve
     timer->timer = TIMER_RETRY;
     timer->due_ms = m.due_ms;
     return OK;
-}
-
-static enum code extract(struct decide *d, const struct net_task *task, const struct json *result, struct json *out)
-{
-    struct arena *turn = d->out->turn;
-    if (task->select_count == 0 || !json_is(result, JSON_OBJECT)) return OK;
-    *out = json_object();
-    for (uint32_t i = 0; i < task->select_count; i++) {
-        const struct json *part = json_at(result, task->selects[i].path);
-        if (part && !json_get(out, task->selects[i].name) && weight(part, INPUTS_MAX) < INPUTS_MAX &&
-            !json_put(turn, out, task->selects[i].name, *part))
-            return no_memory(d->err);
-    }
-    return net_canon(turn, out, d->err);
 }
 
 // Whether the input is what came out of the attempt in flight: of one that began since, on the same lane, it is not.
@@ -640,9 +613,11 @@ static enum code end_task(struct decide *d, uint32_t index, const struct json *o
         m.blob_size = d->input->blob_size;
         m.store = d->input->store;
         m.value = (struct json){0};
-        enum code rc = extract(d, kernel_task_of(d->run, index), result, &m.extracted);
+        const struct net_task *task = kernel_task_of(d->run, index);
+        enum code rc = net_extract(d->out->turn, task, result, &m.extracted, d->err);
         if (rc) return rc;
         struct moment stored = m;
+        if (result && !net_preview(d->out->turn, result, task->preview_max, &stored.preview)) return no_memory(d->err);
         stored.kind = MOMENT_RESULT_STORED;
         stored.by = moment_emitter(stored.kind);
         stored.duration_ms = 0;

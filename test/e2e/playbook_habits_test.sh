@@ -284,4 +284,21 @@ YAML
     equal "$(result seen end)" '{"a":5,"c":{"code":201,"head":"b"},"n":0}'
 }
 
+test_a_reference_shows_how_the_result_begins_C_62() {
+    book shown >shown.yaml <<'YAML'
+workflow:
+  - step: start
+    tool:
+      - {name: usual, kind: python, code: 'result = {"a": [1, 2], "b": "é" * 60000}'}
+      - {name: short, kind: python, code: 'result = ["x" * 70000]', spec: {result: {preview_max_bytes: 5}}}
+      - {name: none, kind: python, code: 'result = list(range(30000))', spec: {result: {preview_max_bytes: 0}}}
+YAML
+    runs shown
+    "$CAIRN" events shown "${store[@]}" -o jsonl | jq -c 'select(.event_type=="result.stored").payload.result_ref.preview' >shown
+    equal "$(sed -n 1p shown | jq -c '[.bytes,.truncated,.sample[0:17],(.sample|length)]')" '[1024,true,"{\"a\":[1,2],\"b\":\"é",520]'
+    equal "$(sed -n 2,3p shown)" '{"bytes":5,"sample":"[\"xxx","truncated":true}
+null'
+    intact
+}
+
 run_tests "$@"
