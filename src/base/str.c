@@ -159,6 +159,13 @@ static bool is_continuation(unsigned char c)
     return (c & 0xC0) == 0x80;
 }
 
+struct str str_head(struct str s, size_t max)
+{
+    size_t len = s.len < max ? s.len : max;
+    while (len > 0 && len < s.len && is_continuation((unsigned char)s.ptr[len])) len--;
+    return str_slice(s, 0, len);
+}
+
 size_t str_utf8_size(struct str s, size_t at)
 {
     INVARIANT(at < s.len);

@@ -40,5 +40,7 @@ size_t str_distance(struct str a, struct str b, size_t limit);
 bool str_utf8(struct str s);
 // Bytes of the well-formed UTF-8 character at `at` (< s.len), or 0 when it is malformed.
 size_t str_utf8_size(struct str s, size_t at);
+// The first `max` bytes at most, cut between characters, never inside one.
+struct str str_head(struct str s, size_t max);
 
 #endif

@@ -275,7 +275,7 @@ static void write_next(struct session *session, struct buf *out, const struct ru
         const struct step_view *step = &view->steps[i];
         enum look look = look_of_step(step);
         if (look == LOOK_HELD) {
-            next(out, &first, cli_command(cli, "retry %.*s --step %.*s", STR_ARG(run), STR_ARG(step->id)));
+            next(out, &first, cli_command(cli, "retry %.*s/%.*s", STR_ARG(run), STR_ARG(step->id)));
             next(out, &first, cli_command(cli, "skip %.*s/%.*s --reason WHY", STR_ARG(run), STR_ARG(step->id)));
         }
         if (look == LOOK_APPROVAL) {

@@ -154,10 +154,8 @@ static struct row_text *text_of(struct tree *tree, struct row *row)
 static void keep_text(struct tree *tree, char out[TEXT_SIZE], struct str text)
 {
     buf_clear(&tree->work);
-    text_safe(&tree->work, str_slice(text, 0, text.len < 4 * TEXT_SIZE ? text.len : 4 * TEXT_SIZE));
-    size_t len = tree->work.len < TEXT_SIZE ? tree->work.len : TEXT_SIZE - 1;
-    while (len > 0 && len < tree->work.len && ((unsigned char)tree->work.ptr[len] & 0xC0) == 0x80)
-        len--; // never half a character
+    text_safe(&tree->work, str_head(text, 4 * TEXT_SIZE));
+    size_t len = str_head(buf_str(&tree->work), TEXT_SIZE - 1).len;
     memcpy(out, tree->work.ptr, len);
     out[len] = '\0';
 }

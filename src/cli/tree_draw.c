@@ -128,7 +128,7 @@ static void write_note(struct tree *tree, const struct flow *flow, const struct 
                    tree->cli->tail);
         break;
     case LOOK_HELD:
-        buf_printf(out, "  %s  %s retry %.*s --step %.*s%s", text ? text->note : "", tree->cli->self,
+        buf_printf(out, "  %s  %s retry %.*s/%.*s%s", text ? text->note : "", tree->cli->self,
                    STR_ARG(short_id(flow->run)), STR_ARG(row->id), tree->cli->tail);
         break;
     case LOOK_DELAYED:

@@ -338,9 +338,7 @@ void engine_summary(const struct run *run, struct run_summary *out)
         buf_add(&cause, run->cancel_reason);
     else if (run->fault.code.len > 0 && run->status != RUN_STATUS_COMPLETED) // a held step may have been helped
         failure_told(&cause, run->failed_step, &run->fault);
-    size_t len = cause.len < sizeof(out->cause) ? cause.len : sizeof(out->cause) - 1;
-    while (len > 0 && len < cause.len && ((unsigned char)cause.ptr[len] & 0xC0) == 0x80)
-        len--; // never half a character
+    size_t len = str_head(buf_str(&cause), sizeof(out->cause) - 1).len;
     memcpy(out->cause, cause.ptr, len);
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)out->cause[i] < 0x20) out->cause[i] = ' ';

@@ -249,10 +249,7 @@ static enum code mark_cut(struct engine *engine, struct str output, struct json 
     size_t max = engine->options.limits.output_max;
     size_t mark_len = (size_t)snprintf(mark, sizeof(mark), "\n[output cut at %zu bytes]", max);
     size_t room = max > mark_len ? max - mark_len : 0;
-    if (output.len > room) {
-        while (room > 0 && ((unsigned char)output.ptr[room] & 0xC0) == 0x80) room--; // never half a character
-        output.len = room;
-    }
+    output = str_head(output, room);
     buf_init(&text, output.len + sizeof(mark));
     buf_add(&text, output);
     buf_text(&text, mark);

@@ -97,9 +97,9 @@ void message_told(struct buf *out, struct str message)
 {
     message = str_trim(message);
     size_t end = str_find(message, '\n', 0);
-    if (end > TEXT_SHORT) end = TEXT_SHORT;
-    while (end > 0 && end < message.len && ((unsigned char)message.ptr[end] & 0xC0) == 0x80) end--;
-    buf_printf(out, "%.*s%s", (int)end, message.ptr ? message.ptr : "", end < message.len ? "..." : "");
+    struct str shown = str_head(message, end < TEXT_SHORT ? end : TEXT_SHORT);
+    buf_add(out, shown);
+    buf_text(out, shown.len < message.len ? "..." : "");
 }
 
 void fault_told(struct buf *out, const struct fault *fault)

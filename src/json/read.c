@@ -303,12 +303,8 @@ static enum code check_keys(const struct reader *r, const struct json_member *me
         json_order_release(&order);
     }
     if (!twin) return OK;
-    size_t shown = twin->key.len;
-    if (shown > SHOWN_MAX) {
-        shown = SHOWN_MAX;
-        while ((twin->key.ptr[shown] & 0xC0) == 0x80) shown--;
-    }
-    return error_at(r->err, E_INVALID, twin->line, twin->column, "duplicate key \"%.*s\"", (int)shown, twin->key.ptr);
+    struct str shown = str_head(twin->key, SHOWN_MAX);
+    return error_at(r->err, E_INVALID, twin->line, twin->column, "duplicate key \"%.*s\"", STR_ARG(shown));
 }
 
 // Turns the slots above the innermost open container into its array.

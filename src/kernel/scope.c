@@ -194,6 +194,8 @@ enum code kernel_render(const struct run *run, uint32_t step, const struct kerne
     return OK;
 }
 
+enum { VALUE_TOLD_MAX = 80 };
+
 struct str when_told(struct decide *d, uint32_t step, const struct when_step *trace)
 {
     const struct program_step *ps = &d->run->program->steps[step];
@@ -204,9 +206,8 @@ struct str when_told(struct decide *d, uint32_t step, const struct when_step *tr
     buf_add(&buf, ps->when_text);
     for (size_t i = 0; i < count; i++) {
         buf_text(&buf, i == 0 ? " with " : ", ");
-        struct str left = trace[i].left;
-        buf_printf(&buf, "%.*s = '%.*s'", STR_ARG(trace[i].atom->left.text), left.len > 80 ? 80 : (int)left.len,
-                   left.ptr ? left.ptr : "");
+        struct str left = str_head(trace[i].left, VALUE_TOLD_MAX);
+        buf_printf(&buf, "%.*s = '%.*s'", STR_ARG(trace[i].atom->left.text), (int)left.len, left.ptr ? left.ptr : "");
     }
     struct str told = ps->when_text;
     if (buf_ok(&buf) && str_utf8(buf_str(&buf))) {

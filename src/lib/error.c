@@ -39,9 +39,7 @@ static const char *hint_of(enum code code)
 
 static void copy_text(char *out, size_t size, const char *text)
 {
-    size_t len = strlen(text);
-    if (len >= size) len = size - 1;
-    while (len > 0 && ((unsigned char)text[len] & 0xC0) == 0x80) len--; // never half a character
+    size_t len = str_head(str_from(text), size - 1).len;
     memcpy(out, text, len);
     out[len] = '\0';
 }

@@ -68,8 +68,7 @@ static void on_event(void *context, const struct engine_event *event)
 
 static void copy_str(char *out, size_t size, struct str text)
 {
-    size_t len = text.len < size ? text.len : size - 1;
-    while (len > 0 && len < text.len && ((unsigned char)text.ptr[len] & 0xC0) == 0x80) len--;
+    size_t len = str_head(text, size - 1).len;
     if (len > 0) memcpy(out, text.ptr, len);
     out[len] = '\0';
 }

@@ -103,13 +103,13 @@ void body_message(struct reader *r, struct draft *draft, enum step_kind kind, co
     if (message) put(r, &draft->step.with, "message", *message);
 }
 
-void body_argv(struct reader *r, struct draft *draft, const struct json *argv)
+void body_argv(struct reader *r, struct draft *draft, const struct json *argv, const char *name)
 {
     draft->step.kind = STEP_EXEC;
-    if (!argv || !is_text_list(r, argv, "argv")) return;
+    if (!argv || !is_text_list(r, argv, name)) return;
     if (argv->count == 0 || json_text(&argv->items[0]).len == 0) {
         struct place at = place_of(r, argv);
-        ERROR(r, "E0206", at, "\"argv\" must begin with the program to run");
+        ERROR(r, "E0206", at, "\"%s\" must begin with the program to run", name);
         return;
     }
     put(r, &draft->step.with, "argv", *argv);
@@ -283,7 +283,7 @@ static void plan_exec(struct reader *r, struct draft *draft, const struct json *
     }
     struct str text;
     if (argv) {
-        body_argv(r, draft, argv);
+        body_argv(r, draft, argv, "argv");
     } else if (read_text(r, command, "command", &text)) {
         struct json list = json_array();
         list.line = command->line;
@@ -294,7 +294,7 @@ static void plan_exec(struct reader *r, struct draft *draft, const struct json *
         if (!ok)
             r->failed = true;
         else
-            body_argv(r, draft, &list);
+            body_argv(r, draft, &list, "command");
     }
     body_text(r, draft, "stdin", field(with, "stdin", NULL));
 }

@@ -173,7 +173,7 @@ struct draft *draft_add(struct reader *r, struct draft_list *list);
 void put(struct reader *r, struct json *object, const char *key, struct json value);
 void body_plan(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *with, struct place at);
 void body_message(struct reader *r, struct draft *draft, enum step_kind kind, const struct json *message);
-void body_argv(struct reader *r, struct draft *draft, const struct json *argv);
+void body_argv(struct reader *r, struct draft *draft, const struct json *argv, const char *name);
 void body_shell(struct reader *r, struct draft *draft, const struct json *command);
 // Exactly one of code and file is given.
 void body_script(struct reader *r, struct draft *draft, const struct json *runtime, const struct json *code,

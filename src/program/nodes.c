@@ -438,7 +438,7 @@ static void read_body(struct reader *r, const struct json *object, const struct 
     } else if (str_is(key, "echo")) {
         body_message(r, draft, STEP_ECHO, value);
     } else if (str_is(key, "exec")) {
-        body_argv(r, draft, value);
+        body_argv(r, draft, value, "exec");
     } else if (str_is(key, "merge")) {
         read_merge(r, value, draft);
     } else if (str_is(key, "use")) {

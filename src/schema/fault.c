@@ -13,9 +13,7 @@ struct writer {
 // Cut between characters, never inside one.
 static void put(struct writer *w, struct str s)
 {
-    size_t room = w->size - 1 - w->len;
-    size_t count = s.len < room ? s.len : room;
-    while (count < s.len && count && ((unsigned char)s.ptr[count] & 0xC0) == 0x80) count--;
+    size_t count = str_head(s, w->size - 1 - w->len).len;
     if (count) memcpy(w->out + w->len, s.ptr, count);
     w->len += count;
     if (count < s.len) w->size = w->len + 1; // full: nothing may follow a cut
@@ -46,11 +44,7 @@ static void put_int(struct writer *w, int64_t n)
 
 static void put_quoted(struct writer *w, struct str text)
 {
-    size_t shown = text.len;
-    if (shown > TEXT_SHOWN_MAX) {
-        shown = TEXT_SHOWN_MAX;
-        while (shown && ((unsigned char)text.ptr[shown] & 0xC0) == 0x80) shown--;
-    }
+    size_t shown = str_head(text, TEXT_SHOWN_MAX).len;
     put_text(w, "\"");
     for (size_t i = 0; i < shown; i++) {
         char c = text.ptr[i];

@@ -45,11 +45,9 @@ bool alerts_init(struct alerts *alerts, struct arena *arena, size_t max)
     return alerts->items != NULL;
 }
 
-// Cut between characters, not inside one.
 static void keep(char *to, size_t size, struct str text)
 {
-    size_t len = text.len < size ? text.len : size - 1;
-    while (len > 0 && len < text.len && ((unsigned char)text.ptr[len] & 0xC0) == 0x80) len--;
+    size_t len = str_head(text, size - 1).len;
     if (len > 0) memcpy(to, text.ptr, len);
     to[len] = '\0';
 }

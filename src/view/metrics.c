@@ -66,19 +66,11 @@ struct metrics *metrics_open(struct arena *arena)
 
 // ---- finding a series
 
-// Cut between characters, so that what is left is still text.
-static struct str cut(struct str value)
-{
-    size_t len = value.len < METRIC_LABEL_SIZE ? value.len : METRIC_LABEL_SIZE;
-    while (len > 0 && len < value.len && ((unsigned char)value.ptr[len] & 0xC0) == 0x80) len--;
-    return str_slice(value, 0, len);
-}
-
 static uint32_t hash_of(const struct str *labels, uint32_t count)
 {
     uint32_t hash = 2166136261u; // FNV-1a
     for (uint32_t i = 0; i < count; i++) {
-        struct str value = cut(labels[i]);
+        struct str value = str_head(labels[i], METRIC_LABEL_SIZE);
         for (size_t k = 0; k < value.len; k++) hash = (hash ^ (unsigned char)value.ptr[k]) * 16777619u;
         hash = (hash ^ 0xFFu) * 16777619u;
     }
@@ -88,7 +80,8 @@ static uint32_t hash_of(const struct str *labels, uint32_t count)
 static bool is_series(const struct series *series, const struct str *labels, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (!str_eq(cut(labels[i]), (struct str){series->labels[i], series->sizes[i]})) return false;
+        if (!str_eq(str_head(labels[i], METRIC_LABEL_SIZE), (struct str){series->labels[i], series->sizes[i]}))
+            return false;
     }
     return true;
 }
@@ -101,7 +94,7 @@ static uint32_t reserve(struct family *family, const struct str *labels, uint32_
     if (index >= METRIC_SERIES_MAX) return 0;
     struct series *series = &family->series[index];
     for (uint32_t i = 0; i < count; i++) {
-        struct str value = cut(labels[i]);
+        struct str value = str_head(labels[i], METRIC_LABEL_SIZE);
         if (value.len > 0) memcpy(series->labels[i], value.ptr, value.len);
         series->sizes[i] = (uint8_t)value.len;
     }

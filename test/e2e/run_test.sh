@@ -26,6 +26,13 @@ test_a_run_in_which_all_was_skipped_says_so_everywhere() {
     equal "$(jq -r '.steps[1].result[0].error' out)" 'the child run failed: every step was skipped'
     intact
 }
+test_a_skip_tells_the_value_of_its_condition_cut_between_characters() {
+    printf 'name: v\nnodes:\n  - {id: a, bash: "printf x%%.0s {1..79}; echo éé"}\n  - {id: b, depends_on: [a], when: "$a.output == 1", noop: true}\n' >v.yaml
+    cairn_is 0 run v.yaml "${store[@]}" --run-id v-1 --progress none
+    equal "$("$CAIRN" events v-1 "${store[@]}" -o jsonl | jq -r 'select(.event_type == "node_skipped").payload | .expr + "; " + .detail')" \
+        "\$a.output == 1; \$a.output = '$(printf 'x%.0s' {1..79})'"
+    intact
+}
 test_stdout_is_only_data() {
     plan ok '{"stepId":"a","kind":"echo","with":{"message":"hi"}}'
     for p in plain tree none; do cairn_is 0 run ok.json "${store[@]}" --progress $p; empty out; done

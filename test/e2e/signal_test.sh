@@ -85,7 +85,7 @@ test_emergency_stop_needs_a_reason() {
 }
 test_hold_then_retry_the_step() {
     hold_plan
-    cairn_is 13 run hold.json "${store[@]}" --run-id h-1 --exit-on-wait; has err RETRYING; has err 'retry h-1 --step a'
+    cairn_is 13 run hold.json "${store[@]}" --run-id h-1 --exit-on-wait; has err RETRYING; has err 'retry h-1/a'
     cairn_is 0 get h-1 "${store[@]}"; has out '◆ held'
     cairn_is 13 retry h-1 --step a "${store[@]}"; equal "$(wc -l <a.ran)" 2
     touch gate

@@ -148,6 +148,18 @@ static void hash_spreads_numbered_names(void)
     }
 }
 
+static void heads_are_cut_between_characters(void)
+{
+    const struct str s = STR("a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80");
+    static const size_t want[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
+    for (size_t max = 0; max < ARRAY_COUNT(want); max++) {
+        struct str head = str_head(s, max);
+        CHECK_INT(head.len, want[max]);
+        CHECK(head.ptr == s.ptr);
+    }
+    CHECK_INT(str_head((struct str){0}, 5).len, 0);
+}
+
 static void distances(void)
 {
     static const struct {
@@ -256,6 +268,7 @@ int main(int argc, char **argv)
         TEST(integers),
         TEST(hash_depends_on_every_byte),
         TEST(hash_spreads_numbered_names),
+        TEST(heads_are_cut_between_characters),
         TEST(distances),
         TEST(distance_of_long_names_is_all_or_nothing),
         TEST(utf8),

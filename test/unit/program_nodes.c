@@ -61,7 +61,7 @@ static void a_node_has_exactly_one_body(void)
     refuse(NODE("script: 'a b', runtime: ruby"), "E0206", "runtime");
     refuse(NODE("script: nowhere, runtime: sh"), "E0218", "not found");
     refuse(NODE("approval: {timeout: 1s}"), "E0204", "message");
-    refuse(NODE("exec: ls -l"), "E0205", "a list");
+    refuse(NODE("exec: ls -l"), "E0205", "\"exec\" must be a list");
     refuse(NODE("workflow: {inputs: {}}"), "E0204", "exactly one of");
     refuse(NODE("merge: 5"), "E0205", "merge");
 }
