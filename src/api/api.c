@@ -197,6 +197,11 @@ void api_handle(void *context, struct net_exchange *exchange)
         return;
     }
     if (!query_fits(ask)) return;
+    if (!is_plain(request)) {
+        call_problem(ask->call, 415, "UNSUPPORTED_MEDIA_TYPE",
+                     "bodies are taken as they are, without Content-Encoding");
+        return;
+    }
     if ((route->flags & (ROUTE_BODY | ROUTE_JSON)) && !read_body(ask)) return;
     if (route_takes(route, STR("fields")) && !fields_read(ask)) return;
     route->handle(ask);

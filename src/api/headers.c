@@ -88,6 +88,12 @@ bool is_json(struct str type)
     return true;
 }
 
+bool is_plain(const struct http_request *request)
+{
+    struct str coding = http_find(request, "content-encoding");
+    return coding.len == 0 || http_name_is(coding, "identity");
+}
+
 // "q=0.5" in thousandths; what cannot be read is 1.
 static int weight_of(struct str parameters)
 {

@@ -103,6 +103,7 @@ bool headers_fit(struct ask *ask);                          // none that has one
 int64_t prefer_wait_ms(const struct http_request *request); // Prefer: wait=N; 0 = none
 bool idempotency_key(struct ask *ask, struct str *out);     // without its quotes; empty = none
 bool is_json(struct str type);                              // a Content-Type
+bool is_plain(const struct http_request *request);          // its body is not coded
 // Which of the forms is wanted. The last is the usual one; another must be named, and not less wanted than it.
 size_t accept_best(const struct http_request *request, const char *const *types, size_t count);
 bool etag_seen(const struct http_request *request, uint64_t seq); // If-None-Match has it
@@ -203,10 +204,11 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
     X(run_get)                                                                                                         \
     X(run_status)                                                                                                      \
     X(run_events)                                                                                                      \
-    X(events_all) X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put)           \
-        X(signal_list) X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list)      \
-            X(audit_verify) X(alert_list) X(worker_poll) X(execution_events) X(worker_heartbeat) X(worker_logs)        \
-                X(worker_complete) X(worker_fail) X(worker_artifact) X(worker_read) X(worker_list)
+    X(events_all)                                                                                                      \
+    X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put) X(signal_list)          \
+        X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list) X(audit_verify)     \
+            X(alert_list) X(worker_poll) X(execution_events) X(worker_heartbeat) X(worker_logs) X(worker_complete)     \
+                X(worker_fail) X(worker_artifact) X(worker_read) X(worker_list)
 #define X(name) void handle_##name(struct ask *ask);
 HANDLER_LIST(X)
 #undef X

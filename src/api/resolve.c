@@ -22,10 +22,11 @@ static bool read_ref(struct ask *ask, struct run_ref *out)
     return false;
 }
 
-// Cairn's own reference names every run of this store; another provider's names those that were started as its own.
+// Cairn's own reference names every run of this store, which it calls local; another provider's names those that were started as its own.
 static bool names_it(const struct run_ref *ref, const struct run_origin *origin)
 {
-    return ref->provider == PROVIDER_CAIRN || str_is(origin->profile, provider_name(ref->provider));
+    if (ref->provider == PROVIDER_CAIRN) return ref->store.len == 0 || str_is(ref->store, "local");
+    return str_is(origin->profile, provider_name(ref->provider));
 }
 
 static void tell_resolved(struct ask *ask, struct store *store, const struct run_head *head)

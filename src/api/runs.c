@@ -54,9 +54,18 @@ static bool read_context(struct ask *ask, struct start_call *start)
     return false;
 }
 
+// Of two members that say the same thing one may be there.
+static bool is_one(struct ask *ask, const char *one, const char *other)
+{
+    if (!json_key(&ask->body, one) || !json_key(&ask->body, other)) return true;
+    call_problem(ask->call, 400, "INVALID_REQUEST", "%s and %s: one of them", one, other);
+    return false;
+}
+
 void handle_run_start(struct ask *ask)
 {
     const struct json *body = &ask->body;
+    if (!is_one(ask, "document", "planRef") || !is_one(ask, "input", "inputs")) return;
     struct start_call start = {.file = json_text(json_key(body, "file")),
                                .arguments = json_text(json_key(body, "arguments")),
                                .request_id = json_text(json_key(body, "runRequestId")),
@@ -319,14 +328,16 @@ static void tell_status(struct ask *ask, struct store *store, const struct run_h
     call_answer(ask->call, 200, body);
 }
 
-// On the net thread, from what is kept with the head: the cheapest question there is. Whoever wants to wait goes the long way.
+// On the net thread, from what is kept with the head: the cheapest question there is. Whoever wants to wait goes the long way, and so does
+// the question where the store is elsewhere: a database that does not answer must not keep the others waiting.
 void handle_run_status(struct ask *ask)
 {
     struct call *call = ask->call;
     struct run_head head;
     struct error err = {0};
     call->resource = ask->params[0];
-    if (prefer_wait_ms(ask->request) > 0 || http_find(ask->request, "cairn-min-seq").len > 0) {
+    bool waits = prefer_wait_ms(ask->request) > 0 || http_find(ask->request, "cairn-min-seq").len > 0;
+    if (waits || service_several(call->service)) {
         with_run(ask, OPERATION_RUN_GET, tell_status);
         return;
     }

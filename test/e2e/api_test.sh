@@ -355,6 +355,8 @@ test_headers_mean_what_http_says_they_mean() {
     send() { status=$(curl -s -o body -w '%{http_code}' -H "Authorization: Bearer $token" -H "Content-Type: $1" --data-binary "$body" "$url/v1/runs"); }
     send 'Application/JSON; Charset="UTF-8"' && answers 202
     send 'application/json; charset=latin1' && answers 415 && code_is UNSUPPORTED_MEDIA_TYPE
+    ask POST /v1/runs "$body" 'Content-Encoding: gzip' && answers 415
+    ask POST /v1/runs "{\"planRef\":{\"uri\":\"x\",\"sha256\":\"x\",\"schemaVersion\":\"v1.2\",\"planId\":\"p\",\"planVersion\":\"1\"},${body#?}" && answers 400 && has body 'one of them'
     ask PUT /v1/runs '{}' && answers 405 && has head 'Allow: GET, HEAD, POST'
     # what is preferred may stand on two lines
     ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a 'sleep 0.2')"),\"runId\":\"r2\"}" 'Prefer: respond-async' 'Prefer: wait=20'

@@ -49,6 +49,24 @@ test_engines_one_that_stops_hands_over_what_does_not_run_there() {
     wait_for is_at two long COMPLETED
     equal "$(asks two GET /v1/runs/long/events | jq '[.items[] | select(.stepId == "a" and .eventType == "StepStarted")] | length')" 1 'the long step began'
 }
+# Who watches an engine is answered while the database is away, whatever others are asking it.
+test_engines_answer_for_themselves_while_the_database_is_away() {
+    postgres_up; mkdir -p files
+    echo '{"planId":"v","planVersion":"1","steps":[{"stepId":"a","kind":"noop"}]}' >v.json
+    engine one "$CAIRN"
+    wait_for test -s files.token
+    start_at one r-1 v.json; wait_for is_at one r-1 COMPLETED
+    kill -QUIT "$pg_pid"; wait "$pg_pid" 2>/dev/null
+    asks one GET /v1/runs/r-1/status >late &
+    local asked=$!
+    for i in 1 2 3 4 5; do
+        equal "$(curl -s -m 10 -o /dev/null -w '%{http_code}' "$(cat one/url)/livez")" 200 'without the database'
+        sleep 0.2
+    done
+    ! [ -s late ] || fail "who could answer that? $(cat late)"
+    postgres_run
+    wait $asked; equal "$(jq -r .status late)" COMPLETED 'when it was back'
+}
 # Archive first, then remove: the tombstone has the head of the chain, and the archive is what it was the head of.
 test_engines_ended_runs_leave_for_an_archive_and_stay_provable_I7() {
     postgres_up
