@@ -76,7 +76,13 @@ bool net_reference(struct arena *arena, const struct digest *blob, uint64_t size
     char hex[SHA256_HEX + 1];
     digest_hex(blob, hex);
     struct str sha = arena_copy(arena, str_from(hex));
-    return sha.ptr && json_object_with(arena, 6, out) &&
+    struct json meta;
+    return sha.ptr && json_object_with(arena, 3, &meta) &&
+           json_put(arena, &meta, STR("bytes"), json_int((int64_t)size)) &&
+           json_put(arena, &meta, STR("content_type"), json_string(STR("application/json"))) &&
+           json_put(arena, &meta, STR("sha256"), json_string(sha)) && json_object_with(arena, 8, out) &&
+           json_put(arena, out, STR("meta"), meta) &&
+           json_put(arena, out, STR("scope"), json_string(STR("execution"))) &&
            json_put(arena, out, STR("kind"), json_string(STR("result_ref"))) &&
            json_put(arena, out, STR("store"), json_string(result_store_word(store))) &&
            json_put(arena, out, STR("sha256"), json_string(sha)) &&

@@ -106,6 +106,9 @@ void read_many(struct playbook *pb, const struct json *value, const char *name, 
                const struct template_tree **made);
 // A text that is a template, answered from the workload as written; false when that does not know it.
 bool read_known(struct playbook *pb, const struct json *value, struct json *out);
+// One of the words; a template is answered from the workload as written, with a warning.
+bool read_word(struct playbook *pb, const struct json *value, const char *name, const char *const *choices,
+               size_t *out);
 bool read_number(struct playbook *pb, const struct json *value, const char *name, int64_t min, int64_t max,
                  int64_t *out);
 

@@ -240,5 +240,11 @@ void playbook_finish(struct playbook *pb, const struct chain *chain)
         wanted->task->around = arena_copy(r->arena, around);
         if (!wanted->task->around.ptr) r->failed = true;
         add_env_of(pb, wanted->task->child);
+        struct str back = wanted->task->return_step;
+        if (!wanted->task->child || !back.len || program_find(wanted->task->child, PROGRAM_TOP, back) != PROGRAM_TOP)
+            continue;
+        struct place at = {wanted->task->line, wanted->task->column, 1};
+        struct diagnostic *d = WARNING(r, "E0309", at, "the playbook has no step \"%.*s\" (return_step)", SHOW(back));
+        HINT(r, d, "what its last step gives is what the task gives");
     }
 }

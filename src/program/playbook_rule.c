@@ -135,7 +135,7 @@ static bool settle(struct playbook *pb, const struct json *value, const char *na
         struct diagnostic *d =
             WARNING(r, "E0225", at, "\"%s\" is not known when the document is read, so the usual one is taken: %s",
                     name, err.message);
-        HINT(r, d, "write a number, or a template over values of the workload");
+        HINT(r, d, "write it, or a template over values of the workload");
         return false;
     }
     out->line = value->line;
@@ -185,6 +185,12 @@ void read_many(struct playbook *pb, const struct json *value, const char *name, 
     enum code rc = dynamic ? net_count(&known, 1, max, &number) : OK;
     if (!dynamic && !read_number(pb, value, name, 1, max, &number)) return;
     if (rc == OK) *count = (uint32_t)number;
+}
+
+bool read_word(struct playbook *pb, const struct json *value, const char *name, const char *const *choices, size_t *out)
+{
+    struct json word;
+    return settle(pb, value, name, &word) && read_choice(pb->r, &word, name, choices, out);
 }
 
 bool read_number(struct playbook *pb, const struct json *value, const char *name, int64_t min, int64_t max,

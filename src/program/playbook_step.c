@@ -86,11 +86,10 @@ static bool is_name(struct str text)
 static void read_loop_mode(struct playbook *pb, const struct json *loop, const struct json *spec, struct net_loop *out)
 {
     static const char *const modes[] = {"sequential", "parallel", "async", "fanout", NULL};
-    struct reader *r = pb->r;
     size_t index = 0;
     const struct json *mode = spec ? field(spec, "mode", NULL) : NULL;
     if (!mode) mode = field(loop, "mode", NULL);
-    if (mode) read_choice(r, mode, "mode", modes, &index);
+    if (mode && !read_word(pb, mode, "mode", modes, &index)) index = 0;
     out->parallel = index > 0;
     out->max_in_flight = out->parallel ? IN_FLIGHT_DEFAULT : 1;
     const struct json *most = spec ? field(spec, "max_in_flight", NULL) : NULL;
@@ -184,7 +183,7 @@ static void read_next(struct playbook *pb, const struct json *next, struct net_s
         const struct json *mode = field(next, "mode", NULL);
         size_t index;
         if (spec && read_object(r, spec, "spec") && field(spec, "mode", NULL)) mode = field(spec, "mode", NULL);
-        if (mode && read_choice(r, mode, "mode", modes, &index)) step->inclusive = index == 1;
+        if (mode && read_word(pb, mode, "mode", modes, &index)) step->inclusive = index == 1;
         struct place at = place_of(r, next);
         arcs = field_required(r, next, "arcs", NULL, at, "next");
         if (!arcs) return;

@@ -301,4 +301,27 @@ null'
     intact
 }
 
+test_words_that_are_templates_are_answered_from_the_workload_C_47() {
+    book inner >inner.yaml <<'YAML'
+workflow:
+  - {step: start, tool: {kind: python, code: 'result = {"s": "x" * 70000}'}, next: [end]}
+  - {step: end, tool: {kind: python, input: {m: "{{ start._ref.meta.bytes }}", s: "{{ start._ref.scope }}"}, code: 'result = [m, s]'}}
+YAML
+    book words >words.yaml <<'YAML'
+workload: {how: parallel, back: end}
+workflow:
+  - step: start
+    loop: {in: [1, 2], iterator: n, spec: {mode: "{{ how }}"}}
+    tool: {kind: playbook, path: inner, return_step: "{{ back }}"}
+    next: {spec: {mode: "{{ 'inclusive' if how == 'parallel' else 'exclusive' }}"}, arcs: [{step: a}, {step: b}]}
+  - {step: a, tool: {kind: noop}}
+  - {step: b, tool: {kind: playbook, path: inner, return_step: nowhere}}
+YAML
+    cairn_is 0 validate words.yaml
+    grep -q 'words.yaml:11:.*no step "nowhere" (return_step)' out err || fail "it says: $(cat out err)"
+    runs words
+    equal "$("$CAIRN" events words "${store[@]}" -o jsonl | jq -c 'select(.event_type=="task.done" and .entity_id=="start_task").payload.outcome.result' | sort -u)" '[70008,"execution"]'
+    equal "$(events_of words | grep -c '^step.started')" 3 'steps started'
+}
+
 run_tests "$@"
