@@ -200,7 +200,7 @@ enum code author_render(const struct program *program, uint32_t step, const stru
     struct kernel_scope lenient = {.run = run, .step = step, .env = &env};
     struct looker l = {
         .inner = kernel_scope(&lenient), .run = run, .step = step, .arena = arena, .unknown = json_array()};
-    struct scope scope = {.context = &l, .known = is_known, .lookup = look_up};
+    struct scope scope = {.context = &l, .known = is_known, .lookup = look_up, .preview = true};
     *out = json_object();
     put(&l, out, "stepId", json_string(ps->id));
     put(&l, out, "kind", json_string(ps->kind == STEP_HOST ? ps->function : str_from(step_kind_name(ps->kind))));

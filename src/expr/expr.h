@@ -27,6 +27,7 @@ struct scope {
     // The value of a reference. A skipped step's output is JSON null without error. E_NOT_FOUND: missing field or input
     // (err says which); E_CONFLICT: the producer failed or has not ended.
     enum code (*lookup)(void *context, const struct ref *ref, struct arena *arena, struct json *out, struct error *err);
+    bool preview; // what is not known yet is given as "<$reference>", which may stand where only numbers may
 };
 
 // The field `path` of an output. An output that is a string holding a JSON object or array is parsed first (shell steps

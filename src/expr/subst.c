@@ -214,7 +214,7 @@ static bool is_number_text(struct str text)
 
 static enum code check_number(struct shell *sh, struct str ref, struct str value)
 {
-    if (is_number_text(value)) return OK;
+    if (is_number_text(value) || (sh->scope->preview && str_starts(value, STR("<$")))) return OK;
     return error_set(sh->err, E_INVALID,
                      "%.*s stands where the shell computes, and its value is not an integer: computing could run it",
                      STR_ARG(ref));

@@ -94,6 +94,9 @@ test_render() {
     cairn_is 0 render "$ex/joins.yaml" --step taken --result seed=text; has out 'the step fails'
     cairn_is 0 render "$ex/child.yaml" --step load --set region='a b; rm' -o json
     equal "$(jq -r .referenceEnvironment.CAIRN_REF_1 out)" 'a b; rm'; jq -r .with.command out | grep -q 'rm' && fail 'a value became program text'
+    printf 'nodes: [{ id: a, bash: "echo 1" }, { id: b, depends_on: [a], bash: "echo $(( $a.output + 1 ))" }]\n' >n.yaml
+    cairn_is 0 render n.yaml --step b; has out 'echo $(( <$a.output> + 1 ))'; hasnt out fails
+    cairn_is 0 render n.yaml --step b --result a=x; has out 'fails      $a.output stands where the shell computes'
     cairn_is 5 render "$ex/child.yaml" --step laod; has err 'did you mean load?'
     cairn_is 2 render "$ex/child.yaml" --result load
     printf 'nodes: [{ id: a, bash: "echo $K", secrets: [{ name: K, ref: "env:KEY" }] }]\n' >s.yaml
