@@ -11,8 +11,9 @@ static struct signal *copy_signal(struct arena *arena, const struct signal *sign
     struct signal *copy = ARENA_NEW(arena, struct signal);
     if (!copy) return NULL;
     *copy = *signal;
-    struct str *strings[] = {&copy->id,   &copy->step,     &copy->reason,    &copy->actor,
-                             &copy->role, &copy->approves, &copy->source_ip, &copy->policy_decision_id};
+    struct str *strings[] = {&copy->id,    &copy->step,     &copy->reason,    &copy->actor,
+                             &copy->role,  &copy->approves, &copy->source_ip, &copy->policy_decision_id,
+                             &copy->denied};
     for (size_t i = 0; i < ARRAY_COUNT(strings); i++) {
         if (strings[i]->len == 0) continue;
         *strings[i] = arena_copy(arena, *strings[i]);

@@ -35,6 +35,13 @@ test_engines_one_that_stops_hands_over_what_does_not_run_there() {
     engine one "$CAIRN" --drain 600; engine two "$CAIRN"
     wait_for test -s files.token
     start_at one long long.json; start_at one short short.json
+    # A sender that may not, at the engine that does not have the run: the one that has it keeps the record.
+    asks one POST /v1/tokens '{"roles":["Operator"]}' | jq -r .token >o.token
+    skips() { curl -s -H "Authorization: Bearer $(cat o.token)" -H 'Content-Type: application/json' "$(cat two/url)/v1/runs/long/signals" \
+        --data '{"signalId":"61111111-1111-4111-8111-111111111111","signalType":"SKIP_STEP","payload":{"stepId":"b"}}' >skip.json; }
+    wait_for eval 'skips && [ "$(jq -r .status skip.json)" = 403 ]'
+    equal "$(jq -r .decision skip.json)" REJECTED
+    equal "$(asks one GET "/v1/runs/long/signals/$(jq -r .policyDecisionId skip.json)" | jq -r .engineResult.errorCode)" AUTHZ_DENIED
     kill -TERM "$(cat one/pid)"
     wait_for eval '[ "$(curl -s -o /dev/null -w "%{http_code}" "$(cat one/url)/readyz")" = 503 ]'
     touch go
