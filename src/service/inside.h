@@ -130,9 +130,6 @@ struct members {
     uint64_t mine, leaving;    // shards. mine: atomic
     uint64_t adopting, before; // shards whose runs are being taken up, and how far that is
     bool shardless;            // those runs too
-    // Shards that were free at the last looks, the latest first, and those we took beyond our share while there were so many engines.
-    uint64_t free[2], beyond;
-    uint32_t beyond_count;
     int64_t next_shardless_ms;
     int64_t next_look_ms, next_poll_ms, next_reload_ms; // monotonic
     int64_t safe_until_ms;                              // monotonic: until then nobody takes us for dead. Atomic

@@ -150,32 +150,6 @@ static uint64_t plan_gives(struct service *service, const struct shard_map *map,
     return give;
 }
 
-// An engine that stops gives up its shards and is still there: what nobody has taken for three looks is nobody's share, and is not given
-// back for the sake of balance before engines come or go.
-static void take_unwanted(struct members *members, const struct shard_map *map, struct shard_plan *plan)
-{
-    if (members->beyond_count != map->members) members->free[0] = members->free[1] = members->beyond = 0;
-    members->beyond_count = map->members;
-    uint64_t unwanted = map->free & members->free[0] & members->free[1];
-    uint32_t extra = (uint32_t)__builtin_popcountll(members->beyond & map->mine);
-    plan->take |= unwanted;
-    members->beyond |= unwanted;
-    plan->surplus_count -= plan->surplus_count < extra ? plan->surplus_count : extra;
-    members->free[1] = members->free[0];
-    members->free[0] = map->free;
-}
-
-static struct shard_plan plan_of(struct service *service, const struct shard_map *map)
-{
-    uint64_t random;
-    if (service_draining(service)) // all of it leaves, as soon as nothing of it is in flight
-        return (struct shard_plan){.surplus = map->mine, .surplus_count = (uint32_t)__builtin_popcountll(map->mine)};
-    os_entropy()->fill(os_entropy(), &random, sizeof(random));
-    struct shard_plan plan = shard_plan(map, random);
-    take_unwanted(&service->members, map, &plan);
-    return plan;
-}
-
 static void told(struct service *service, const struct shard_map *map, int64_t asked_ms)
 {
     struct members *members = &service->members;
@@ -206,7 +180,7 @@ static void begin_anew(struct service *service)
            (unsigned long long)members->self, __builtin_popcountll(members->mine));
     engine_let_go(service->engine, UINT64_MAX);
     want_sinks(members, false);
-    members->leaving = members->adopting = members->beyond = 0;
+    members->leaving = members->adopting = 0;
     members->shardless = false;
     __atomic_store_n(&members->mine, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&members->safe_until_ms, 0, __ATOMIC_RELAXED);
@@ -220,8 +194,10 @@ static enum code look(struct service *service, struct error *err)
     if (store_fenced(service->store)) begin_anew(service);
     enum code rc = store_shards(service->store, lease_of(service), asked.wall_ms, &map, err);
     if (!rc) {
+        uint64_t random;
+        os_entropy()->fill(os_entropy(), &random, sizeof(random));
         told(service, &map, asked.mono_ms);
-        struct shard_plan plan = plan_of(service, &map);
+        struct shard_plan plan = shard_plan(&map, random);
         uint64_t give = plan_gives(service, &map, &plan);
         if (give) engine_let_go(service->engine, give);
         if (give || plan.take) {

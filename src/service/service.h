@@ -83,7 +83,7 @@ struct service_hooks {
 enum code service_open(const struct service_settings *settings, const struct service_hooks *hooks, struct service **out,
                        struct error *err) MUST_CHECK;
 // No new runs, and nothing new is started; what runs may finish for `drain_ms`, counted from now, wherever it runs: all other calls are
-// taken. Where there are other engines they get what does not wait for it. Any thread; may be said again.
+// taken. Any thread; may be said again.
 void service_drain(struct service *service, int64_t drain_ms);
 bool service_draining(struct service *service);
 bool service_drained(struct service *service); // nothing runs any more, or the time is over
