@@ -448,20 +448,19 @@ static enum code commit_draft(struct draft *draft)
         .notes = notes.changes,
         .note_count = notes.change_count,
     };
-    rc = draft->store->ops->commit(draft->store, &commit, draft->turn, draft->err);
+    rc = store_heed(draft->store, draft->store->ops->commit(draft->store, &commit, draft->turn, draft->err));
     if (rc == OK) apply_heads(draft);
-    if (rc == E_IO) draft->store->dead = true;
     return rc;
 }
 
 enum code store_append(struct store *store, struct store_batch *batch, int64_t now_ms, struct arena *turn,
                        struct error *err)
 {
-    if (store->options.mode != STORE_WRITE) return error_set(err, E_DENIED, "the store is open for reading only");
-    if (store->dead) return error_set(err, E_IO, "the store failed before; it must be opened again");
+    enum code rc = store_writable(store, err);
+    if (rc) return rc;
     if (store->fenced) return shard_fenced(store, err);
     struct draft draft = {.store = store, .batch = batch, .turn = turn, .err = err, .now_ms = now_ms};
-    enum code rc = open_draft(&draft);
+    rc = open_draft(&draft);
     if (!rc) rc = add_items(&draft);
     if (!rc) rc = commit_draft(&draft);
     if (rc) take_keys_back(&draft);

@@ -159,7 +159,7 @@ struct store {                    // backends embed this as their first member
     char *url;                    // set and freed by store.c
     struct str tenant;            // the only one that can be seen; empty: all
     struct store_recovery recovery;
-    bool dead; // an append failed with E_IO: nothing more is accepted (S10)
+    bool dead; // something that writes failed with E_IO: nothing more is accepted (S10)
     // S17
     uint64_t member; // our number among the engines; 0 = none
     bool fenced;     // set by a backend together with E_CONFLICT: it was `member` that was not known
@@ -167,6 +167,10 @@ struct store {                    // backends embed this as their first member
     uint32_t placed; // the last one that was used
 };
 
+// E_DENIED: open for reading. E_IO: it is dead.
+enum code store_writable(const struct store *store, struct error *err) MUST_CHECK;
+// Of everything that may write: E_IO is the last that a handle for writing does. Returns `rc`.
+enum code store_heed(struct store *store, enum code rc) MUST_CHECK;
 // What the store has given away (keep.h). E_NOT_FOUND without a message: it knows of nothing.
 enum code store_keep_blob(struct store *store, const struct digest *sha256, struct arena *arena, struct str *out,
                           struct error *err) MUST_CHECK;

@@ -267,11 +267,11 @@ static enum code check_blobs(const struct append_blob *blobs, size_t count, stru
 enum code store_import(struct store *store, struct run_import *runs, size_t run_count, const struct append_blob *blobs,
                        size_t blob_count, struct arena *turn, struct error *err)
 {
-    if (store->options.mode != STORE_WRITE) return error_set(err, E_DENIED, "the store is open for reading only");
-    if (store->dead) return error_set(err, E_IO, "the store failed before; it must be opened again");
+    enum code rc = store_writable(store, err);
+    if (rc) return rc;
     struct intake intake = {.store = store, .runs = runs, .run_count = run_count, .turn = turn, .err = err};
     map_init(&intake.names, turn);
-    enum code rc = check_blobs(blobs, blob_count, err);
+    rc = check_blobs(blobs, blob_count, err);
     if (!rc) rc = prepare(&intake);
     for (size_t i = 0; i < run_count && !rc; i++) rc = take_in(&intake, i);
     if (!rc && (intake.head_count || blob_count)) {
@@ -283,8 +283,7 @@ enum code store_import(struct store *store, struct run_import *runs, size_t run_
                                 .head_count = intake.head_count,
                                 .blobs = blobs,
                                 .blob_count = blob_count};
-        rc = store->ops->commit(store, &commit, turn, err);
-        if (rc == E_IO) store->dead = true;
+        rc = store_heed(store, store->ops->commit(store, &commit, turn, err));
         for (size_t i = 0; i < intake.head_count && !rc; i++) {
             intake.heads[i].log->backend_id = intake.heads[i].backend_id;
             intake.heads[i].log->created = true;

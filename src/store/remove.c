@@ -3,17 +3,10 @@
 
 #include <unistd.h>
 
-static enum code writable(const struct store *store, struct error *err)
-{
-    if (store->options.mode != STORE_WRITE) return error_set(err, E_DENIED, "the store is open for reading only");
-    if (store->dead) return error_set(err, E_IO, "the store failed before; it must be opened again");
-    return OK;
-}
-
 enum code store_remove(struct store *store, const struct run_name *runs, size_t count, int64_t now_ms,
                        struct str reason, struct error *err)
 {
-    enum code rc = writable(store, err);
+    enum code rc = store_writable(store, err);
     if (rc || count == 0) return rc;
     struct arena scratch;
     arena_init(&scratch, 4096, SIZE_MAX);
@@ -28,9 +21,7 @@ enum code store_remove(struct store *store, const struct run_name *runs, size_t 
                            (long long)head.owner_pid);
     }
     arena_release(&scratch);
-    if (!rc) rc = store->ops->remove(store, runs, count, now_ms, reason, err);
-    if (rc == E_IO) store->dead = true;
-    return rc;
+    return rc ? rc : store_heed(store, store->ops->remove(store, runs, count, now_ms, reason, err));
 }
 
 enum code store_tombstones(struct store *store, struct arena *arena, struct tombstones *out, struct error *err)
@@ -58,8 +49,8 @@ enum code store_drop_blobs(struct store *store, const struct digest *blobs, size
                            struct error *err)
 {
     *bytes = 0;
-    enum code rc = writable(store, err);
-    return rc || count == 0 ? rc : store->ops->drop_blobs(store, blobs, count, bytes, err);
+    enum code rc = store_writable(store, err);
+    return rc || count == 0 ? rc : store_heed(store, store->ops->drop_blobs(store, blobs, count, bytes, err));
 }
 
 enum code store_usage(struct store *store, struct arena *arena, struct usages *out, struct error *err)

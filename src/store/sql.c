@@ -161,6 +161,7 @@ enum code sql_post_as_writer(struct store *reader,
     enum code rc = open(where, &options, &writer, err);
     if (rc) return rc;
     rc = writer->ops->post(writer, run->tenant, run->run, signal_id, bytes, err);
+    writer->dead = writer->dead || rc == E_IO;
     writer->ops->close(writer);
     return rc;
 }

@@ -1,7 +1,8 @@
 // Opening, statements, transactions and errors of the SQLite store.
 //
 // SQLite ignores a failed checkpoint and goes on after a failed sync; we do not (I8). Checkpoints are therefore ours, made
-// after a commit, and every input/output error ends the handle. Only a full disk is survived.
+// after a commit, and every input/output error ends the handle: nothing is built on what it may have lost, not even when it is
+// closed. Only a full disk is survived.
 #include "store/sqlite.h"
 
 #include <errno.h>
@@ -169,7 +170,10 @@ enum code sqlite_commit_now(struct sqlite_store *store, struct error *err)
         sqlite_rollback(store);
         return rc;
     }
-    return store->wal_frames >= store->next_checkpoint ? checkpoint(store, err) : OK;
+    if (store->wal_frames < store->next_checkpoint) return OK;
+    struct error told = {0};
+    // The batch is stored: no code may be returned that says it is not (S10).
+    return checkpoint(store, &told) ? error_set(err, E_IO, "%s", told.message) : OK;
 }
 
 enum code sqlite_light(struct sqlite_store *store, bool light, struct error *err)
@@ -355,6 +359,8 @@ static void sqlite_close(struct store *base)
     for (size_t i = 0; i < STATEMENT_COUNT; i++) sqlite3_finalize(store->statements[i]);
     sqlite_forget_lists(store);
     if (store->frozen) sqlite_rollback(store);
+    // The last one to close moves the write-ahead log into the database file and removes it, which is for those who trust it.
+    if (base->dead) sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     int rc = sqlite3_close(store->db);
     INVARIANT(rc != SQLITE_BUSY); // somebody kept a statement
     sqlite_gather_free(store);
@@ -437,6 +443,7 @@ enum code store_open_sqlite(struct str path, const struct store_options *options
     arena_release(&scratch);
     if (!rc) rc = open_database(store, err);
     if (rc) {
+        store->base.dead = true; // the log may not be proven yet
         sqlite_close(&store->base);
         return rc;
     }

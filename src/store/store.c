@@ -205,11 +205,17 @@ static void run_log_free(struct run_log *log)
     free(log);
 }
 
-static enum code writable(const struct store *store, struct error *err)
+enum code store_writable(const struct store *store, struct error *err)
 {
     if (store->options.mode != STORE_WRITE) return error_set(err, E_DENIED, "the store is open for reading only");
     if (store->dead) return error_set(err, E_IO, "the store failed before; it must be opened again");
     return OK;
+}
+
+enum code store_heed(struct store *store, enum code rc)
+{
+    if (rc == E_IO && store->options.mode == STORE_WRITE) store->dead = true;
+    return rc;
 }
 
 static uint32_t next_place(struct store *store)
@@ -236,7 +242,7 @@ enum code store_create_run(struct store *store, const struct run_create *create,
                            struct error *err)
 {
     *out = NULL;
-    enum code rc = writable(store, err);
+    enum code rc = store_writable(store, err);
     if (rc) return rc;
     INVARIANT(create->vocabulary >= VOCABULARY_RUN && create->vocabulary <= VOCABULARY_NODES);
     if (!id_fits(create->ids.tenant))
@@ -262,7 +268,7 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
                           struct error *err)
 {
     *out = NULL;
-    enum code rc = writable(store, err);
+    enum code rc = store_writable(store, err);
     if (!rc && store->fenced) rc = shard_fenced(store, err); // it must join again first
     if (rc) return rc;
     struct arena scratch;
@@ -270,7 +276,7 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
     struct run_head head = {0};
     int64_t backend_id = 0;
     struct run_log *log = NULL;
-    rc = store->ops->claim(store, tenant, run, &head, &scratch, &backend_id, err);
+    rc = store_heed(store, store->ops->claim(store, tenant, run, &head, &scratch, &backend_id, err));
     if (!rc) {
         log = run_log_new(store, &(struct run_create){
                                      .ids = head.ids,
@@ -303,8 +309,8 @@ enum code store_claim_run(struct store *store, struct str tenant, struct str run
 
 enum code store_claim_ahead(struct store *store, const struct run_name *runs, size_t count, struct error *err)
 {
-    enum code rc = writable(store, err);
-    return rc || !store->ops->claim_ahead ? rc : store->ops->claim_ahead(store, runs, count, err);
+    enum code rc = store_writable(store, err);
+    return rc || !store->ops->claim_ahead ? rc : store_heed(store, store->ops->claim_ahead(store, runs, count, err));
 }
 
 void store_release_run(struct store *store, struct run_log *log)
@@ -438,7 +444,8 @@ enum code store_advise(struct store *store, struct arena *arena, struct advices 
 enum code store_post(struct store *store, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                      struct error *err)
 {
-    return store->ops->post(store, tenant, run, signal_id, bytes, err);
+    enum code rc = store->options.mode == STORE_WRITE ? store_writable(store, err) : OK;
+    return rc ? rc : store_heed(store, store->ops->post(store, tenant, run, signal_id, bytes, err));
 }
 
 enum code store_inbox(struct store *store, struct arena *arena, struct inbox_item **items, size_t *count,
@@ -446,5 +453,5 @@ enum code store_inbox(struct store *store, struct arena *arena, struct inbox_ite
 {
     *items = NULL;
     *count = 0;
-    return store->ops->inbox(store, arena, items, count, err);
+    return store_heed(store, store->ops->inbox(store, arena, items, count, err));
 }

@@ -14,7 +14,8 @@
 //  S8 Stored events do not change: UPDATE, DELETE and INSERT OR REPLACE are refused by the store itself.
 //  S9 Every record carries the hash of its predecessor; the hash of the last record (the head) is kept apart from the
 //     records, so a changed, removed, swapped or cut record is found by store_verify and named by its sequence.
-//  S10 An append that failed with E_IO may or may not be stored (UNKNOWN): the process must end; reopening tells which.
+//  S10 An append that failed with E_IO may or may not be stored (UNKNOWN): the process must end; reopening tells which. Whatever
+//     else a handle writes and fails to with E_IO (a claim, a signal) is the last that it writes.
 //     E_FULL, E_CONFLICT, E_SCHEMA and E_TERMINAL stored nothing and the store goes on.
 //  S11 Runs are keyed by (tenant, run): a foreign tenant's run answers exactly like one that does not exist.
 //  S12 An event of a type that the run's vocabulary does not have is refused; its moment goes to the ledger (C-05).

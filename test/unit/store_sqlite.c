@@ -1,5 +1,5 @@
-// What the SQLite store promises beyond the common contract: how it syncs, what outsiders may not do, full and failing
-// disks, several processes, files that are not ours.
+// What the SQLite store promises beyond the common contract: how it syncs, what outsiders may not do, several processes, files
+// that are not ours. Full and failing disks: store_sqlite_disk.c.
 #include "conformance/store_kit.h"
 #include "store_sqlite_vfs.h"
 
@@ -8,30 +8,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static char *scratch_path(void)
-{
-    static char path[512];
-    static unsigned count;
-    snprintf(path, sizeof(path), "%s/store-%u.db", test_dir(), count++);
-    return path;
-}
-
-static enum code try_open(struct kit *kit, const char *path, enum store_mode mode, const char *vfs)
-{
-    char url[600];
-    snprintf(url, sizeof(url), "sqlite:%s", path);
-    struct store_options options = kit_options(kit, mode);
-    options.vfs = vfs;
-    kit->err = (struct error){0};
-    return store_open(str_from(url), &options, &kit->store, &kit->err);
-}
-
-static void start(struct kit *kit, const char *path, const char *vfs)
-{
-    kit_init(kit);
-    CHECK_OK(try_open(kit, path, STORE_WRITE, vfs), &kit->err);
-}
 
 static sqlite3 *plain(const char *path)
 {
@@ -227,99 +203,6 @@ static void S8_a_plain_connection_cannot_change_remove_or_replace_events_EL_1b_E
     sqlite3_close(db);
     kit_check_sound(&kit);
     store_release_run(kit.store, log);
-    kit_release(&kit);
-}
-
-// ---- I8, I9
-
-static void a_full_disk_stores_nothing_and_the_store_goes_on_when_there_is_space_I9(void)
-{
-    struct kit kit;
-    const char *path = scratch_path();
-    start(&kit, path, shim_register());
-    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
-    kit_step(&kit, log, "first");
-    char step[16];
-    uint64_t stored = 1;
-    enum code rc = OK;
-    shim.quota = 1024 * 1024;
-    for (int i = 0; !rc && i < 10000; i++) {
-        snprintf(step, sizeof(step), "s%d", i);
-        rc = kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, step, 1), NULL);
-        stored += rc == OK;
-    }
-    CHECK_INT(rc, E_FULL);
-    CHECK(stored > 10);
-    CHECK_INT(run_log_last_seq(log), stored);
-    CHECK_INT(kit_head(&kit, "r").last_seq, stored);
-    CHECK_INT(kit_read(&kit, "r").count, stored); // reading works
-    for (int i = 0; i < 3; i++) CHECK_INT(kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, step, 1), NULL), E_FULL);
-    shim.quota = 0;
-    struct append_item item = kit_step(&kit, log, step); // the one that was refused
-    CHECK(!item.idempotent);
-    CHECK_INT(item.seq, stored + 1);
-    store_release_run(kit.store, log);
-    kit_check_sound(&kit);
-    kit_release(&kit);
-}
-
-static void a_failed_sync_ends_the_handle_and_reopening_tells_what_is_stored_I8_I2(void)
-{
-    struct kit kit;
-    const char *path = scratch_path();
-    start(&kit, path, shim_register());
-    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
-    kit_step(&kit, log, "a");
-    shim.fail_sync_in = 1;
-    CHECK_INT(kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, "b", 1), NULL), E_IO);
-    CHECK_INT(run_log_last_seq(log), 1);
-    CHECK_INT(kit_try(&kit, log, kit_moment(MOMENT_STEP_STARTED, "c", 1), NULL),
-              E_IO); // although the disk is well again
-    struct run_log *other = NULL;
-    CHECK_INT(store_claim_run(kit.store, STR("default"), STR("r"), &other, NULL), E_IO);
-    store_release_run(kit.store, log);
-    store_close(kit.store);
-    CHECK_OK(try_open(&kit, path, STORE_WRITE, "shim"), &kit.err);
-    log = kit_claim(&kit, "r");
-    uint64_t found = run_log_last_seq(log);
-    CHECK(found == 1 || found == 2);
-    struct append_item item = kit_step(&kit, log, "b"); // exactly one either way
-    CHECK_INT(item.seq, 2);
-    CHECK_INT(item.idempotent, found == 2);
-    store_release_run(kit.store, log);
-    kit_check_sound(&kit);
-    kit_release(&kit);
-}
-
-static void a_failed_sync_of_a_checkpoint_ends_the_handle_too_I8(void)
-{
-    struct kit kit;
-    const char *path = scratch_path();
-    start(&kit, path, shim_register());
-    struct run_log *log = kit_create(&kit, "r", VOCABULARY_RUN);
-    struct arena turn;
-    arena_init(&turn, 16 * 1024, SIZE_MAX);
-    enum code rc = OK;
-    for (int i = 0; !rc && i < 20000; i++) {
-        arena_reset(&turn);
-        char step[16];
-        snprintf(step, sizeof(step), "s%d", i);
-        struct moment moment = kit_moment(MOMENT_STEP_STARTED, step, 1);
-        struct append_item item = {.log = log, .moment = &moment};
-        struct store_batch batch = {.items = &item, .item_count = 1};
-        shim.fail_sync_in = 2; // the commit's is the first; a second one is a checkpoint's
-        rc = store_append(kit.store, &batch, KIT_NOW, &turn, &kit.err);
-    }
-    arena_release(&turn);
-    CHECK_INT(rc, E_IO);
-    CHECK(strstr(kit.err.message, "database file") != NULL);
-    shim.fail_sync_in = 0;
-    store_release_run(kit.store, log);
-    kit_release(&kit);
-    kit_init(&kit);
-    CHECK_OK(try_open(&kit, path, STORE_READ, NULL), &kit.err);
-    CHECK(kit_head(&kit, "r").last_seq > 100);
-    kit_check_sound(&kit);
     kit_release(&kit);
 }
 
@@ -621,9 +504,6 @@ int main(int argc, char **argv)
         TEST(the_file_is_marked_private_and_in_wal_mode),
         TEST(outside_readers_find_the_record_in_plain_columns_EL_1a),
         TEST(S8_a_plain_connection_cannot_change_remove_or_replace_events_EL_1b_EL_1e_I5),
-        TEST(a_full_disk_stores_nothing_and_the_store_goes_on_when_there_is_space_I9),
-        TEST(a_failed_sync_ends_the_handle_and_reopening_tells_what_is_stored_I8_I2),
-        TEST(a_failed_sync_of_a_checkpoint_ends_the_handle_too_I8),
         TEST(several_processes_write_at_once_and_meet_no_lock),
         TEST(blobs_stay_when_somebody_stored_something_since_they_were_listed_I5),
         TEST(a_run_is_free_when_its_owner_was_killed_I27),

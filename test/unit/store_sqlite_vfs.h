@@ -1,8 +1,8 @@
-// A VFS that passes everything on to the system's and counts, refuses and fails on demand. One per process.
+// A VFS that passes everything on to the system's and counts, refuses and fails on demand, one per process; and stores on it.
 #ifndef CAIRN_TEST_UNIT_STORE_SQLITE_VFS_H
 #define CAIRN_TEST_UNIT_STORE_SQLITE_VFS_H
 
-#include "harness/test.h"
+#include "conformance/store_kit.h"
 
 #include <sqlite3.h>
 #include <string.h>
@@ -13,11 +13,14 @@ struct shim {
     int syncs, writes;
     int fail_sync_in;    // the n-th sync from now fails with an input/output error; 0 = never
     sqlite3_int64 quota; // writes beyond this size of a file meet a full disk; 0 = none
+    int refuse_database; // writes to the database file itself end with this; 0 = they do not
+    int database_writes;
 };
 
 struct shim_file {
     sqlite3_file base;
     sqlite3_file *real; // directly behind this struct
+    bool database;      // not its log
 };
 
 static struct shim shim;
@@ -40,6 +43,9 @@ static int shim_read(sqlite3_file *file, void *bytes, int size, sqlite3_int64 at
 static int shim_write(sqlite3_file *file, const void *bytes, int size, sqlite3_int64 at)
 {
     shim.writes++;
+    bool database = ((struct shim_file *)file)->database;
+    shim.database_writes += database;
+    if (database && shim.refuse_database) return shim.refuse_database;
     if (shim.quota && at + size > shim.quota) return SQLITE_FULL;
     return shim_real(file)->pMethods->xWrite(shim_real(file), bytes, size, at);
 }
@@ -121,6 +127,7 @@ static int shim_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int
     (void)vfs;
     struct shim_file *own = (struct shim_file *)file;
     own->real = (sqlite3_file *)(own + 1);
+    own->database = (flags & SQLITE_OPEN_MAIN_DB) != 0;
     int rc = shim.real->xOpen(shim.real, name, own->real, flags, out_flags);
     own->base.pMethods = rc == SQLITE_OK ? &methods : NULL;
     return rc;
@@ -136,6 +143,30 @@ static inline const char *shim_register(void)
     shim.vfs.pNext = NULL;
     CHECK_INT(sqlite3_vfs_register(&shim.vfs, 0), SQLITE_OK);
     return "shim";
+}
+
+static inline char *scratch_path(void)
+{
+    static char path[512];
+    static unsigned count;
+    snprintf(path, sizeof(path), "%s/store-%u.db", test_dir(), count++);
+    return path;
+}
+
+static inline enum code try_open(struct kit *kit, const char *path, enum store_mode mode, const char *vfs)
+{
+    char url[600];
+    snprintf(url, sizeof(url), "sqlite:%s", path);
+    struct store_options options = kit_options(kit, mode);
+    options.vfs = vfs;
+    kit->err = (struct error){0};
+    return store_open(str_from(url), &options, &kit->store, &kit->err);
+}
+
+static inline void start(struct kit *kit, const char *path, const char *vfs)
+{
+    kit_init(kit);
+    CHECK_OK(try_open(kit, path, STORE_WRITE, vfs), &kit->err);
 }
 
 #endif
