@@ -400,8 +400,7 @@ static const struct disk_ops posix_ops = {
     .close = file_close,
 };
 
-// The name of a directory that was just made becomes durable with the directory that holds it.
-static enum code sync_parent(const char *path, struct error *err)
+enum code os_sync_parent(const char *path, struct error *err)
 {
     char parent[PATH_MAX];
     size_t len = strlen(path);
@@ -425,7 +424,7 @@ enum code os_disk_open(const char *root, struct disk **out, struct error *err)
         errno = reason;
         return os_errno(err, "make directory", root);
     }
-    enum code rc = made ? sync_parent(root, err) : OK;
+    enum code rc = made ? os_sync_parent(root, err) : OK;
     if (rc != OK) return rc;
     int fd = retry_openat(AT_FDCWD, root, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (fd < 0) return os_errno(err, "open directory", root);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,8 +67,11 @@ enum code os_write_file(const char *path, struct str text, unsigned mode, bool r
 {
     char draft[PATH_MAX], real[PATH_MAX];
     struct stat old;
+    uint64_t random;
     if (replace && realpath(path, real)) path = real; // what a link names, not the link
-    int length = snprintf(draft, sizeof(draft), "%s.new-%ld", path, (long)getpid());
+    // Not the process: two of its threads may write one file, and in a container the next process has the number of one that died here.
+    os_entropy()->fill(os_entropy(), &random, sizeof(random));
+    int length = snprintf(draft, sizeof(draft), "%s.new-%016" PRIx64, path, random);
     if (length < 0 || (size_t)length >= sizeof(draft)) return error_set(err, E_INVALID, "the path is too long");
     bool there = stat(path, &old) == 0;
     if (there && replace && !S_ISREG(old.st_mode)) return write_through(path, text, err);
@@ -82,7 +86,11 @@ enum code os_write_file(const char *path, struct str text, unsigned mode, bool r
         rc = errno == EEXIST ? error_set(err, E_EXISTS, "%s is there already", path) : os_errno(err, "write", path);
     if (!rc && replace && rename(draft, path) != 0) rc = os_errno(err, "write", path);
     if (rc || !replace) unlink(draft);
-    return rc;
+    if (rc) return rc;
+    struct error told = {0};
+    rc = os_sync_parent(path, &told);
+    // A directory that may be written and not read cannot be synced; the file is in its place all the same.
+    return rc && rc != E_DENIED ? error_set(err, rc, "%s", told.message) : OK;
 }
 
 enum code os_map_file(const char *path, struct str *out, struct error *err)

@@ -81,8 +81,11 @@ enum code os_read_file(const char *path, size_t max, struct arena *arena, struct
 // A regular file as memory, read only, for as long as nobody makes it shorter. Ends with os_unmap.
 enum code os_map_file(const char *path, struct str *out, struct error *err) MUST_CHECK;
 void os_unmap(struct str bytes);
-// A whole file, synced, or none: it is written beside its place and then takes it. With `replace` a file that is there
-// gives way and leaves its mode to the new one; without, E_EXISTS. `mode` is for a new file; the umask applies.
+// A name that was just given becomes durable with the directory that holds it. E_IO.
+enum code os_sync_parent(const char *path, struct error *err) MUST_CHECK;
+// A whole file, synced, name and all, or none: it is written beside its place and then takes it, by any thread, also at the same
+// time as others. With `replace` a file that is there gives way and leaves its mode to the new one; without, E_EXISTS. `mode` is for a
+// new file; the umask applies.
 enum code os_write_file(const char *path, struct str text, unsigned mode, bool replace, struct error *err) MUST_CHECK;
 enum code os_make_dirs(const char *path, struct error *err) MUST_CHECK; // with parents
 // Files, directories and symbolic links of `from` (a directory), with their modes; anything else is left out. OK when there is

@@ -503,6 +503,39 @@ static void a_file_is_written_whole_and_replaced_only_when_asked(void)
     arena_release(&arena);
 }
 
+static void *write_again_and_again(void *path)
+{
+    struct error *first = calloc(1, sizeof(*first));
+    for (int i = 0; first && !first->code && i < 40; i++) (void)!os_write_file(path, STR("same"), 0600, true, first);
+    return first;
+}
+
+// In a container the next process has the number of the one that died, and threads have one number anyway.
+static void a_file_is_written_beside_what_others_write_or_left_behind(void)
+{
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    char path[4096], left[4200];
+    struct arena arena;
+    struct str text;
+    arena_init(&arena, 4096, 1 << 20);
+    snprintf(path, sizeof(path), "%s/shared", test_dir());
+    snprintf(left, sizeof(left), "%s.new-%ld", path, (long)getpid());
+    CHECK_OK(os_write_file(left, STR("half a fi"), 0600, false, &err), &err);
+    CHECK_OK(os_write_file(path, STR("same"), 0600, true, &err), &err);
+    for (int i = 0; i < THREADS; i++) CHECK_INT(pthread_create(&threads[i], NULL, write_again_and_again, path), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *first;
+        CHECK_INT(pthread_join(threads[i], &first), 0);
+        CHECK(first);
+        CHECK_TEXT(((struct error *)first)->message, "");
+        free(first);
+    }
+    CHECK_OK(os_read_file(path, 10, &arena, &text, &err), &err);
+    CHECK_STR(text, STR("same"));
+    arena_release(&arena);
+}
+
 int main(int argc, char **argv)
 {
     static const struct test tests[] = {
@@ -513,6 +546,7 @@ int main(int argc, char **argv)
         TEST(descriptors_that_run_out_are_a_limit),
         TEST(a_file_is_read_whole_or_refused),
         TEST(a_file_is_written_whole_and_replaced_only_when_asked),
+        TEST(a_file_is_written_beside_what_others_write_or_left_behind),
         TEST(entropy_never_repeats_in_another_thread),
         TEST(entropy_never_repeats_not_even_in_a_child),
         TEST(a_log_line_is_one_line_whatever_is_in_it_P3),
