@@ -128,16 +128,20 @@ size_t str_distance(struct str a, struct str b, size_t limit)
     size_t gap = a.len > b.len ? a.len - b.len : b.len - a.len;
     if (gap > limit || a.len > DISTANCE_LEN_MAX || b.len > DISTANCE_LEN_MAX) return limit + 1;
 
-    // Optimal string alignment: a swap looks two rows back, so three rows go round.
-    size_t rows[3][DISTANCE_LEN_MAX + 1];
+    // Optimal string alignment: a swap looks two rows back, so three rows go round. Cells further than `limit` from the
+    // diagonal are over it anyway: only the band between is computed, with a cell of `far` on either side.
+    size_t rows[3][DISTANCE_LEN_MAX + 2];
+    const size_t far = limit + 1;
     for (size_t j = 0; j <= b.len; j++) rows[0][j] = j;
     for (size_t i = 1; i <= a.len; i++) {
         size_t *row = rows[i % 3];
         const size_t *above = rows[(i + 2) % 3];
         const size_t *two_above = rows[(i + 1) % 3];
-        row[0] = i;
-        size_t best = i;
-        for (size_t j = 1; j <= b.len; j++) {
+        size_t first = i > limit ? i - limit : 1, last = b.len - i < limit || i > b.len ? b.len : i + limit;
+        row[first - 1] = first > 1 ? far : i;
+        row[last + 1] = far;
+        size_t best = first > 1 ? SIZE_MAX : i;
+        for (size_t j = first; j <= last; j++) {
             size_t cost = above[j - 1] + !same_letter(a.ptr[i - 1], b.ptr[j - 1]);
             if (above[j] + 1 < cost) cost = above[j] + 1;
             if (row[j - 1] + 1 < cost) cost = row[j - 1] + 1;

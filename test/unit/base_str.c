@@ -195,6 +195,46 @@ static void distances(void)
     }
 }
 
+// The whole matrix, as in the book.
+static size_t plain_distance(struct str a, struct str b)
+{
+    size_t cells[12][12];
+    for (size_t i = 0; i <= a.len; i++) {
+        for (size_t j = 0; j <= b.len; j++) {
+            if (i == 0 || j == 0) {
+                cells[i][j] = i + j;
+                continue;
+            }
+            size_t cost = cells[i - 1][j - 1] + (a.ptr[i - 1] != b.ptr[j - 1]);
+            if (cells[i - 1][j] + 1 < cost) cost = cells[i - 1][j] + 1;
+            if (cells[i][j - 1] + 1 < cost) cost = cells[i][j - 1] + 1;
+            bool swapped = i > 1 && j > 1 && a.ptr[i - 1] == b.ptr[j - 2] && a.ptr[i - 2] == b.ptr[j - 1];
+            if (swapped && cells[i - 2][j - 2] + 1 < cost) cost = cells[i - 2][j - 2] + 1;
+            cells[i][j] = cost;
+        }
+    }
+    return cells[a.len][b.len];
+}
+
+static void distances_within_any_limit_are_exact(void)
+{
+    uint32_t random = 7;
+    for (int round = 0; round < 20000; round++) {
+        char text[2][11];
+        struct str names[2];
+        for (int k = 0; k < 2; k++) {
+            random = random * 1664525u + 1013904223u;
+            names[k] = (struct str){text[k], (random >> 16) % 11};
+            for (size_t i = 0; i < names[k].len; i++) {
+                random = random * 1664525u + 1013904223u;
+                text[k][i] = (char)('a' + (random >> 16) % 3);
+            }
+        }
+        size_t want = plain_distance(names[0], names[1]), limit = (size_t)(round % 12);
+        CHECK_INT(str_distance(names[0], names[1], limit), want > limit ? limit + 1 : want);
+    }
+}
+
 static void distance_of_long_names_is_all_or_nothing(void)
 {
     char a[300], b[300];
@@ -270,6 +310,7 @@ int main(int argc, char **argv)
         TEST(hash_spreads_numbered_names),
         TEST(heads_are_cut_between_characters),
         TEST(distances),
+        TEST(distances_within_any_limit_are_exact),
         TEST(distance_of_long_names_is_all_or_nothing),
         TEST(utf8),
     };
