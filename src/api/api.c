@@ -17,6 +17,8 @@ enum code api_open(const struct api_options *options, struct api **out, struct e
     if (api->options.streams_per_token == 0) api->options.streams_per_token = 16;
     uint8_t seed[16];
     os_entropy()->fill(os_entropy(), seed, sizeof(seed));
+    // Requests have names that no other engine and no other start gives: the audit outlives them all.
+    os_entropy()->fill(os_entropy(), &api->request_count, sizeof(api->request_count));
     if (rates_open(&api->arena, RATE_KEYS, seed, &api->rates, err)) return E_NOMEM;
     api->hub = hub_new(api);
     return api->hub ? bodies_open(api, err) : error_set(err, E_NOMEM, "out of memory");

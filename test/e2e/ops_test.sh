@@ -137,6 +137,16 @@ END
     has out '1 record intact, record 2: missing'
 }
 
+test_requests_have_names_of_their_own_after_a_restart() {
+    for i in 1 2; do
+        serve
+        ask GET /v1/whoami && sed -n 's/^Cairn-Request-Id: //p' head >>ids
+        ask GET /v1/whoami && sed -n 's/^Cairn-Request-Id: //p' head >>ids
+        stop_serving
+    done
+    equal "$(grep -cE '^[0-9a-f]{16}' ids) $(sort -u ids | wc -l)" '4 4' 'names'
+}
+
 test_readyz_tells_of_real_writes() {
     serve
     token_kept=$token token=
