@@ -124,4 +124,17 @@ static UNUSED void kit_golden(const struct kit *kit, const char *name)
     buf_release(&out);
 }
 
+// Step "a" of a document without a word of complaint.
+static UNUSED void kit_check_with(struct kit *kit, const char *text, enum step_kind kind, const char *with)
+{
+    kit_must_be_silent(kit, text);
+    const struct program_step *step = kit_step(kit, "a");
+    CHECK_INT(step->kind, kind);
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    json_write(&out, &step->with);
+    CHECK_STR(buf_str(&out), str_from(with));
+    buf_release(&out);
+}
+
 #endif

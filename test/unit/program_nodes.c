@@ -5,18 +5,6 @@ static struct kit kit;
 
 #define NODE(fields) "name: n\nnodes:\n  - {id: a, " fields "}\n"
 
-static void check_with(const char *text, enum step_kind kind, const char *with)
-{
-    kit_must_be_silent(&kit, text);
-    const struct program_step *step = kit_step(&kit, "a");
-    CHECK_INT(step->kind, kind);
-    struct buf out;
-    buf_init(&out, 1 << 16);
-    json_write(&out, &step->with);
-    CHECK_STR(buf_str(&out), str_from(with));
-    buf_release(&out);
-}
-
 static void refuse(const char *text, const char *id, const char *part)
 {
     kit_must_refuse(&kit, text, id, "", part);
@@ -26,28 +14,30 @@ static void bodies(void)
 {
     static const struct kit_file files[] = {{"tool", "echo tool\n"}, {NULL, NULL}};
     kit.files = files;
-    check_with(NODE("bash: 'ls | wc'"), STEP_SHELL, "{\"command\":\"ls | wc\"}");
-    check_with(NODE("bash: ls, env: {A: 1}, cwd: /tmp"), STEP_SHELL,
-               "{\"command\":\"ls\",\"env\":{\"A\":\"1\"},\"cwd\":\"/tmp\"}");
-    check_with(NODE("script: 'print(1)', runtime: uv"), STEP_SCRIPT, "{\"runtime\":\"python3\",\"code\":\"print(1)\"}");
-    check_with(NODE("script: 'f(1)', runtime: bun"), STEP_SCRIPT, "{\"runtime\":\"node\",\"code\":\"f(1)\"}");
-    check_with(NODE("script: tool, runtime: sh"), STEP_SCRIPT,
-               "{\"runtime\":\"sh\",\"code\":\"echo tool\\n\",\"file\":\"tool\"}");
+    kit_check_with(&kit, NODE("bash: 'ls | wc'"), STEP_SHELL, "{\"command\":\"ls | wc\"}");
+    kit_check_with(&kit, NODE("bash: ls, env: {A: 1}, cwd: /tmp"), STEP_SHELL,
+                   "{\"command\":\"ls\",\"env\":{\"A\":\"1\"},\"cwd\":\"/tmp\"}");
+    kit_check_with(&kit, NODE("script: 'print(1)', runtime: uv"), STEP_SCRIPT,
+                   "{\"runtime\":\"python3\",\"code\":\"print(1)\"}");
+    kit_check_with(&kit, NODE("script: 'f(1)', runtime: bun"), STEP_SCRIPT, "{\"runtime\":\"node\",\"code\":\"f(1)\"}");
+    kit_check_with(&kit, NODE("script: tool, runtime: sh"), STEP_SCRIPT,
+                   "{\"runtime\":\"sh\",\"code\":\"echo tool\\n\",\"file\":\"tool\"}");
     CHECK_INT(kit.program->part_count, 1);
     CHECK_INT(kit.program->parts[0].kind, PART_SCRIPT);
     CHECK_STR(kit.program->parts[0].runtime, STR("sh"));
-    check_with(NODE("approval: go?"), STEP_APPROVAL, "{\"message\":\"go?\",\"onTimeout\":\"fail\"}");
-    check_with(NODE("approval: {message: go?, timeout: 1m, on_timeout: reject}"), STEP_APPROVAL,
-               "{\"message\":\"go?\",\"timeoutMs\":60000,\"onTimeout\":\"reject\"}");
-    check_with(NODE("cancel: no commits"), STEP_CANCEL, "{\"reason\":\"no commits\"}");
-    check_with(NODE("wait: 5s"), STEP_WAIT, "{\"durationMs\":5000}");
-    check_with(NODE("wait: {until: '2026-01-01T00:00:00Z'}"), STEP_WAIT, "{\"until\":\"2026-01-01T00:00:00Z\"}");
-    check_with(NODE("wait: '2026-01-01T00:00:00Z'"), STEP_WAIT, "{\"until\":\"2026-01-01T00:00:00Z\"}");
-    check_with(NODE("noop: true"), STEP_NOOP, "{}");
-    check_with(NODE("echo: {a: 1}"), STEP_ECHO, "{\"message\":{\"a\":1}}");
-    check_with(NODE("exec: [ls, -l]"), STEP_EXEC, "{\"argv\":[\"ls\",\"-l\"]}");
-    check_with(NODE("merge: true"), STEP_MERGE, "{}");
-    check_with(NODE("merge: {message: all}"), STEP_MERGE, "{\"message\":\"all\"}");
+    kit_check_with(&kit, NODE("approval: go?"), STEP_APPROVAL, "{\"message\":\"go?\",\"onTimeout\":\"fail\"}");
+    kit_check_with(&kit, NODE("approval: {message: go?, timeout: 1m, on_timeout: reject}"), STEP_APPROVAL,
+                   "{\"message\":\"go?\",\"timeoutMs\":60000,\"onTimeout\":\"reject\"}");
+    kit_check_with(&kit, NODE("cancel: no commits"), STEP_CANCEL, "{\"reason\":\"no commits\"}");
+    kit_check_with(&kit, NODE("wait: 5s"), STEP_WAIT, "{\"durationMs\":5000}");
+    kit_check_with(&kit, NODE("wait: {until: '2026-01-01T00:00:00Z'}"), STEP_WAIT,
+                   "{\"until\":\"2026-01-01T00:00:00Z\"}");
+    kit_check_with(&kit, NODE("wait: '2026-01-01T00:00:00Z'"), STEP_WAIT, "{\"until\":\"2026-01-01T00:00:00Z\"}");
+    kit_check_with(&kit, NODE("noop: true"), STEP_NOOP, "{}");
+    kit_check_with(&kit, NODE("echo: {a: 1}"), STEP_ECHO, "{\"message\":{\"a\":1}}");
+    kit_check_with(&kit, NODE("exec: [ls, -l]"), STEP_EXEC, "{\"argv\":[\"ls\",\"-l\"]}");
+    kit_check_with(&kit, NODE("merge: true"), STEP_MERGE, "{}");
+    kit_check_with(&kit, NODE("merge: {message: all}"), STEP_MERGE, "{\"message\":\"all\"}");
 }
 
 static void a_node_has_exactly_one_body(void)

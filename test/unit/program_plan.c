@@ -8,18 +8,6 @@ static struct kit kit;
 #define WITH(kind, with) HEAD "steps:\n  - {stepId: a, kind: " kind ", with: {" with "}}\n"
 #define META(fields) "metadata: {planId: p, planVersion: v1, " fields "}\nsteps: [{id: a, kind: noop}]\n"
 
-static void check_with(const char *text, enum step_kind kind, const char *with)
-{
-    kit_must_be_silent(&kit, text);
-    const struct program_step *step = kit_step(&kit, "a");
-    CHECK_INT(step->kind, kind);
-    struct buf out;
-    buf_init(&out, 1 << 16);
-    json_write(&out, &step->with);
-    CHECK_STR(buf_str(&out), str_from(with));
-    buf_release(&out);
-}
-
 static void refuse_step(const char *text, const char *id, const char *part)
 {
     kit_must_refuse(&kit, text, id, "INVALID_STEP_SCHEMA", part);
@@ -329,25 +317,26 @@ static void artifacts_stay_inside(void)
 
 static void kinds_of_steps(void)
 {
-    check_with(HEAD "steps: [{id: a, kind: noop}]\n", STEP_NOOP, "{}");
-    check_with(STEP("simulateError: transient"), STEP_NOOP, "{\"simulateError\":\"transient\"}");
-    check_with(WITH("echo", "message: [1, {b: null}]"), STEP_ECHO, "{\"message\":[1,{\"b\":null}]}");
-    check_with(HEAD "steps: [{id: a, kind: merge}]\n", STEP_MERGE, "{}");
-    check_with(WITH("exec", "argv: [ls, -l], env: {A: 1, B: true, C: x}, cwd: /, stdin: s"), STEP_EXEC,
-               "{\"argv\":[\"ls\",\"-l\"],\"stdin\":\"s\",\"env\":{\"A\":\"1\",\"B\":\"true\","
-               "\"C\":\"x\"},\"cwd\":\"/\"}");
-    check_with(WITH("exec", "command: ls, args: [-l]"), STEP_EXEC, "{\"argv\":[\"ls\",\"-l\"]}");
-    check_with(WITH("shell", "command: 'a | b'"), STEP_SHELL, "{\"command\":\"a | b\"}");
-    check_with(WITH("bash", "command: x"), STEP_SHELL, "{\"command\":\"x\"}");
-    check_with(WITH("script", "runtime: python, code: 'print(1)', args: [x]"), STEP_SCRIPT,
-               "{\"runtime\":\"python3\",\"code\":\"print(1)\",\"args\":[\"x\"]}");
-    check_with(WITH("wait", "duration: 5s"), STEP_WAIT, "{\"durationMs\":5000}");
-    check_with(WITH("wait", "until: '2026-02-11T17:00:00Z'"), STEP_WAIT, "{\"until\":\"2026-02-11T17:00:00Z\"}");
-    check_with(WITH("wait", "until: $ARGUMENTS"), STEP_WAIT, "{\"until\":\"$ARGUMENTS\"}");
-    check_with(HEAD "steps: [{id: a, name: Ship it, kind: approval}]\n", STEP_APPROVAL,
-               "{\"message\":\"Ship it\",\"onTimeout\":\"fail\"}");
-    check_with(WITH("approval", "message: ok, timeout: 1h, onTimeout: approve"), STEP_APPROVAL,
-               "{\"message\":\"ok\",\"timeoutMs\":3600000,\"onTimeout\":\"approve\"}");
+    kit_check_with(&kit, HEAD "steps: [{id: a, kind: noop}]\n", STEP_NOOP, "{}");
+    kit_check_with(&kit, STEP("simulateError: transient"), STEP_NOOP, "{\"simulateError\":\"transient\"}");
+    kit_check_with(&kit, WITH("echo", "message: [1, {b: null}]"), STEP_ECHO, "{\"message\":[1,{\"b\":null}]}");
+    kit_check_with(&kit, HEAD "steps: [{id: a, kind: merge}]\n", STEP_MERGE, "{}");
+    kit_check_with(&kit, WITH("exec", "argv: [ls, -l], env: {A: 1, B: true, C: x}, cwd: /, stdin: s"), STEP_EXEC,
+                   "{\"argv\":[\"ls\",\"-l\"],\"stdin\":\"s\",\"env\":{\"A\":\"1\",\"B\":\"true\","
+                   "\"C\":\"x\"},\"cwd\":\"/\"}");
+    kit_check_with(&kit, WITH("exec", "command: ls, args: [-l]"), STEP_EXEC, "{\"argv\":[\"ls\",\"-l\"]}");
+    kit_check_with(&kit, WITH("shell", "command: 'a | b'"), STEP_SHELL, "{\"command\":\"a | b\"}");
+    kit_check_with(&kit, WITH("bash", "command: x"), STEP_SHELL, "{\"command\":\"x\"}");
+    kit_check_with(&kit, WITH("script", "runtime: python, code: 'print(1)', args: [x]"), STEP_SCRIPT,
+                   "{\"runtime\":\"python3\",\"code\":\"print(1)\",\"args\":[\"x\"]}");
+    kit_check_with(&kit, WITH("wait", "duration: 5s"), STEP_WAIT, "{\"durationMs\":5000}");
+    kit_check_with(&kit, WITH("wait", "until: '2026-02-11T17:00:00Z'"), STEP_WAIT,
+                   "{\"until\":\"2026-02-11T17:00:00Z\"}");
+    kit_check_with(&kit, WITH("wait", "until: $ARGUMENTS"), STEP_WAIT, "{\"until\":\"$ARGUMENTS\"}");
+    kit_check_with(&kit, HEAD "steps: [{id: a, name: Ship it, kind: approval}]\n", STEP_APPROVAL,
+                   "{\"message\":\"Ship it\",\"onTimeout\":\"fail\"}");
+    kit_check_with(&kit, WITH("approval", "message: ok, timeout: 1h, onTimeout: approve"), STEP_APPROVAL,
+                   "{\"message\":\"ok\",\"timeoutMs\":3600000,\"onTimeout\":\"approve\"}");
 }
 
 static void kinds_refuse_what_they_cannot_do(void)
