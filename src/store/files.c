@@ -166,7 +166,6 @@ static enum code files_commit(struct store *base, struct commit *commit, struct 
 {
     struct files_store *files = files_of(base);
     struct active_run **actives = NULL;
-    struct error told = {.code = OK};
     enum code rc = make_actives(commit, turn, &actives, err);
     struct note_node **notes = ARENA_ARRAY(turn, commit->note_count, struct note_node *);
     if (rc == OK && !notes) rc = error_nomem(err);
@@ -175,20 +174,11 @@ static enum code files_commit(struct store *base, struct commit *commit, struct 
         if (actives) free_actives(actives, commit->head_count);
         for (size_t i = 0; notes && i < commit->note_count; i++) free(notes[i]);
         files_close_cached(files, files->run_count);
-        base->dead = base->dead || rc == E_IO;
         return rc;
     }
     update_entries(files, commit, actives);
     notes_show(files, commit, notes);
-    files->pending = true;
-    rc = files_flush(files, &told);
-    if (rc == E_FULL || rc == E_NOMEM || rc == E_LIMIT) {
-        os_log(LOG_WARN, "stored in the journal, but not in the files of runs yet reason=\"%s\"", told.message);
-        return OK;
-    }
-    if (rc == OK) return OK;
-    base->dead = true;
-    return error_set(err, E_IO, "%s", told.message);
+    return files_settle(files, err);
 }
 
 // ---- leases: whoever holds the lock holds all of them; a claim that was overtaken in this process is told by its epoch

@@ -340,6 +340,9 @@ int64_t frame_inbox(struct str frame, uint32_t i);
 struct str frame_notes(struct str frame); // with their offset; empty: none
 enum code frame_apply(struct files_store *files, struct str frame, struct error *err) MUST_CHECK;
 enum code files_flush(struct files_store *files, struct error *err) MUST_CHECK; // applies what is pending
+// Applies the frame that has just become durable. What there is no room for stays pending, and OK is the answer all the same: it is
+// stored. Anything else is E_IO.
+enum code files_settle(struct files_store *files, struct error *err) MUST_CHECK;
 
 // files_feed.c
 enum code feed_create(struct files_store *files, struct error *err) MUST_CHECK;

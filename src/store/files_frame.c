@@ -341,3 +341,15 @@ enum code files_flush(struct files_store *files, struct error *err)
     if (rc == OK) files->pending = false;
     return rc;
 }
+
+enum code files_settle(struct files_store *files, struct error *err)
+{
+    struct error told = {.code = OK};
+    files->pending = true;
+    enum code rc = files_flush(files, &told);
+    if (rc == E_FULL || rc == E_NOMEM || rc == E_LIMIT) {
+        os_log(LOG_WARN, "stored in the journal, but not in the files of runs yet reason=\"%s\"", told.message);
+        return OK;
+    }
+    return rc == OK ? OK : error_set(err, E_IO, "%s", told.message);
+}

@@ -99,8 +99,7 @@ enum code files_remove(struct store *base, const struct run_name *runs, size_t c
     if (rc == OK) {
         mark_entries(files, slots, count);
         files_close_cached(files, 0);
-        files->pending = true;
-        rc = files_flush(files, err);
+        rc = files_settle(files, err);
     }
     for (size_t i = 0; rc == OK && i < count; i++) rc = files_forget(files, &slots[i], err);
     free(slots);

@@ -437,6 +437,30 @@ static void what_the_journal_holds_is_shown_although_the_run_files_are_full_I9(v
     lab_release(&lab);
 }
 
+static void a_removal_that_is_in_the_journal_is_done_although_the_disk_is_full_S14_I9(void)
+{
+    struct lab lab;
+    lab_init(&lab);
+    lab_open(&lab);
+    struct run_log *log = kit_create(&lab.kit, "r", VOCABULARY_RUN);
+    kit_append(&lab.kit, log, kit_moment(MOMENT_RUN_COMPLETED, "", 1));
+    store_release_run(lab.kit.store, log);
+    // The journal is begun anew, the frame is written, the slot is not.
+    sim_disk_fault(lab.sim, (struct sim_fault){.call = SIM_WRITE, .at = 3, .count = 0, .code = E_FULL});
+    const struct run_name name = {STR("default"), STR("r")};
+    CHECK_OK(store_remove(lab.kit.store, &name, 1, KIT_NOW, STR("old"), &lab.kit.err), &lab.kit.err);
+    CHECK(sim_disk_fault_hit(lab.sim));
+    sim_disk_heal(lab.sim);
+    struct run_head head;
+    CHECK_INT(store_head(lab.kit.store, STR("default"), STR("r"), &lab.kit.arena, &head, NULL), E_NOT_FOUND);
+    log = kit_create(&lab.kit, "r", VOCABULARY_RUN); // nothing of the old one is in its way
+    CHECK_INT(kit_step(&lab.kit, log, "a").seq, 1);
+    store_release_run(lab.kit.store, log);
+    kit_check_sound(&lab.kit);
+    lab_close(&lab);
+    lab_release(&lab);
+}
+
 // ---- stores that are not what they should be
 
 static enum code try_open_after(struct lab *lab, const char *path, struct str bytes)
@@ -652,6 +676,7 @@ int main(int argc, char **argv)
         TEST(two_thousand_runs_need_no_more_descriptors_than_promised_I42),
         TEST(one_sync_stores_a_batch_of_many_runs),
         TEST(what_the_journal_holds_is_shown_although_the_run_files_are_full_I9),
+        TEST(a_removal_that_is_in_the_journal_is_done_although_the_disk_is_full_S14_I9),
         TEST(broken_parts_are_refused_or_rebuilt_I10_I45),
         TEST(quarantine_ends_when_its_file_is_removed),
         TEST(signals_wait_in_order_and_are_settled_with_their_batch),
