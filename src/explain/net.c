@@ -9,14 +9,12 @@ static enum code no_memory(struct error *err)
     return error_set(err, E_NOMEM, "out of memory while explaining");
 }
 
-static bool names_step(const struct json *list, struct str step, bool *merged)
+// Whether the next of those that were selected, which are in the order of the arcs, is this one. Arcs may lead to the same step.
+static bool is_next(const struct json *selected, uint32_t next, struct str step, bool *merged)
 {
-    for (uint32_t i = 0; json_is(list, JSON_ARRAY) && i < list->count; i++) {
-        if (!str_eq(json_text(json_key(&list->items[i], "step")), step)) continue;
-        *merged = json_key(&list->items[i], "merged") != NULL;
-        return true;
-    }
-    return false;
+    if (!json_is(selected, JSON_ARRAY) || next >= selected->count) return false;
+    *merged = json_key(&selected->items[next], "merged") != NULL;
+    return str_eq(json_text(json_key(&selected->items[next], "step")), step);
 }
 
 static enum code add_arrival(struct explain *e, const struct moment *m, struct place at, const struct json *arc,
@@ -57,15 +55,17 @@ static enum code note_routed(struct explain *e, const struct moment *m, struct s
     if (rc) return rc;
     const struct json *selected = json_key(&value, "selected");
     bool inclusive = str_is(json_text(json_key(&value, "mode")), "inclusive"), same = true, first = true;
+    uint32_t next = 0;
     for (uint32_t i = 0; !rc && i < arcs.count; i++) {
         const struct json *holds = json_key(&arcs.items[i], "holds");
-        bool merged = false;
-        bool taken = names_step(selected, json_text(json_key(&arcs.items[i], "step")), &merged);
-        bool expected = holds->boolean && (inclusive || first);
+        bool merged = false, expected = holds->boolean && (inclusive || first);
+        bool taken = expected && is_next(selected, next, json_text(json_key(&arcs.items[i], "step")), &merged);
         first = first && !holds->boolean;
-        same = same && (taken == expected || json_key(&value, "error") != NULL);
-        rc = add_arrival(e, m, at, &arcs.items[i], taken && expected, merged, err);
+        next += taken;
+        same = same && taken == expected;
+        rc = add_arrival(e, m, at, &arcs.items[i], taken, merged, err);
     }
+    same = (same && (!json_is(selected, JSON_ARRAY) || next == selected->count)) || json_key(&value, "error");
     e->checked++;
     e->reproduced += same;
     note->checked++;

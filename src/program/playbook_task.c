@@ -433,6 +433,28 @@ static void read_needs(struct playbook *pb, const struct net_task *task)
     }
 }
 
+// Code is never a template; who takes it for one gets the braces as they are.
+static void read_code(struct playbook *pb, const struct net_task *task)
+{
+    static const char *const scopes[] = {"workload", "ctx", "iter", "args", "keychain", "execution_id"};
+    const struct json *code = task->with ? field(template_tree_source(task->with), "code", NULL) : NULL;
+    struct str text = json_text(code);
+    for (size_t at = str_find(text, '{', 0); at + 1 < text.len; at = str_find(text, '{', at + 1)) {
+        if (text.ptr[at + 1] != '{') continue;
+        struct str inner = str_trim(str_slice(text, at + 2, text.len));
+        for (size_t i = 0; i < ARRAY_COUNT(scopes); i++) {
+            size_t len = strlen(scopes[i]);
+            if (!str_starts(inner, str_from(scopes[i])) || len >= inner.len || !strchr(". |}", inner.ptr[len]))
+                continue;
+            struct place where = place_of(pb->r, code);
+            struct diagnostic *d =
+                WARNING(pb->r, "E0219", where, "{{ %s ... }} in code stays as it is: code is no template", scopes[i]);
+            HINT(pb->r, d, "pass the value in: input: {name: \"{{ ... }}\"}, and use the variable name");
+            return;
+        }
+    }
+}
+
 // The task's own policy, or the rules of what is around it; those have more than rules.
 static const struct json **read_layered_policy(struct playbook *pb, const struct layers *layers, size_t own,
                                                const struct task_site *site, struct net_task *task)
@@ -480,6 +502,7 @@ static const struct json **read_task(struct playbook *pb, const struct json *bod
     read_with(pb, body, entry, site, task);
     read_child(pb, task);
     read_needs(pb, task);
+    read_code(pb, task);
     const struct json *entry_spec = entry ? field(entry, "spec", NULL) : NULL;
     struct layers layers = {.count = 0};
     layer_add(&layers, body);

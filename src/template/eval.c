@@ -264,10 +264,34 @@ static enum code compare(struct eval *e, enum operator op, const struct json *a,
     return rc;
 }
 
+// `a`, `a.b.c`: what the author called it. False: it is something else.
+static bool name_of(const struct node *n, struct buf *out)
+{
+    if (n->kind == NODE_MEMBER && !name_of(n->a, out)) return false;
+    if (n->kind != NODE_NAME && n->kind != NODE_MEMBER) return false;
+    if (n->kind == NODE_MEMBER) buf_byte(out, '.');
+    buf_add(out, n->text);
+    return buf_ok(out);
+}
+
+// That something is undefined is said with its name, where it has one.
+static enum code undefined_of(struct eval *e, enum code rc, const struct node *n, const struct json *value)
+{
+    if (rc != E_NOT_FOUND || value->type != TEMPLATE_UNDEFINED) return rc;
+    struct buf name;
+    buf_init(&name, 200);
+    bool named = name_of(n, &name);
+    if (named && e->err) *e->err = (struct error){0}; // it says the same without the name
+    if (named) rc = eval_fault(e, rc, "%.*s is undefined", STR_ARG(buf_str(&name)));
+    buf_release(&name);
+    return rc;
+}
+
 static enum code eval_compare(struct eval *e, const struct node *n, struct json *out)
 {
     struct json left, right;
     bool result = true;
+    const struct node *of_left = n->a;
     enum code rc = eval_node(e, n->a, &left);
     if (!rc) rc = eval_use(e, &left);
     for (const struct arg *arg = n->args; arg && !rc && result; arg = arg->next) {
@@ -276,7 +300,10 @@ static enum code eval_compare(struct eval *e, const struct node *n, struct json 
         if (rc) break;
         e->at = n->at;
         rc = compare(e, arg->op, &left, &right, &result);
+        rc = undefined_of(e, rc, arg->value, &right);
+        rc = undefined_of(e, rc, of_left, &left);
         left = right;
+        of_left = arg->value;
     }
     *out = json_bool(result);
     return rc;
@@ -375,7 +402,10 @@ static enum code eval_binary(struct eval *e, const struct node *n, struct json *
     enum code rc = eval_node(e, n->a, &a);
     if (!rc) rc = eval_node(e, n->b, &b);
     e->at = n->at;
-    return rc ? rc : arithmetic(e, n->op, &a, &b, out);
+    if (rc) return rc;
+    rc = arithmetic(e, n->op, &a, &b, out);
+    rc = undefined_of(e, rc, n->b, &b);
+    return undefined_of(e, rc, n->a, &a);
 }
 
 static enum code eval_sign(struct eval *e, const struct node *n, struct json *out)

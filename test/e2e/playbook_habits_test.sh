@@ -324,4 +324,41 @@ YAML
     equal "$(events_of words | grep -c '^step.started')" 3 'steps started'
 }
 
+test_two_arcs_to_one_step_are_proved_NX_3_6c() {
+    book twice >twice.yaml <<'YAML'
+workflow:
+  - step: start
+    tool: {kind: python, code: 'result = {"v": 1}'}
+    next: {arcs: [{step: end, when: "{{ start.v > 5 }}"}, {step: end, when: "{{ start.v == 1 }}"}, {step: end}]}
+  - {step: end, tool: {kind: noop}}
+YAML
+    runs twice
+    cairn_is 0 why twice "${store[@]}"
+    grep -q '3 decisions asked again, same answers as recorded' out || fail "it says: $(cat out)"
+}
+
+test_slips_are_told_by_name() {
+    book slips >slips.yaml <<'YAML'
+workflow:
+  - step: start
+    tool: {kind: python, code: 'result = {"v": 1}'}
+    next: [end]
+  - step: end
+    tool:
+      - {name: a, kind: python, input: {x: "{{ start.w > 0 }}"}, code: result = x, spec: {policy: {rules: [{else: {do: continue, set: {ctx.a: "{{ output.error.message }}"}}}]}}}
+      - {name: b, kind: python, input: {x: "{{ 1 + nobody }}"}, code: result = x, spec: {policy: {rules: [{else: {do: continue, set: {ctx.b: "{{ output.error.message }}"}}}]}}}
+      - {name: c, kind: python, input: {c: "{{ ctx }}"}, code: result = c}
+YAML
+    runs slips
+    equal "$(result slips end)" '{"a":"input: x: template: start.w is undefined","b":"input: x: template: nobody is undefined"}'
+    book braces >braces.yaml <<'YAML'
+workflow:
+  - {step: start, tool: {kind: python, code: 'result = "{{ workload.name }}"'}, next: [end]}
+  - {step: end, tool: {kind: python, code: 'n = 1; result = f"{{not a template}} {n}"'}}
+YAML
+    cairn_is 0 validate braces.yaml
+    equal "$(cat out err | grep -c 'in code stays as it is')" 1 'warnings'
+    grep -q 'braces.yaml:5:' out err || fail "it says: $(cat out err)"
+}
+
 run_tests "$@"

@@ -95,7 +95,8 @@ static void rules_NX_3_6b_C_46(void)
     CHECK(rule[2].attempts == 2 && rule[2].delay_ms == 120000 && rule[2].backoff == BACKOFF_NONE);
     CHECK(rule[3].action == NET_FAIL);
     CHECK(rule[4].action == NET_CONTINUE && !rule[4].otherwise && !rule[4].when.test);
-    kit_must_be_silent(&kit, TOOL("      spec: {policy: {on_unmatched: fail, rules: [{else: {do: continue}}]}}\n"));
+    kit_must_be_silent(
+        &kit, TOOL("      code: pass\n      spec: {policy: {on_unmatched: fail, rules: [{else: {do: continue}}]}}\n"));
     CHECK(net_step("start")->tasks[0].unmatched_fails);
     refuse(TOOL("      spec: {policy: {rules: []}}\n"), "E0226", "has no rules");
     refuse(TOOL("      spec: {policy: {}}\n"), "E0226", "has no rules");
@@ -155,8 +156,8 @@ static void aliases_have_one_name_C_47(void)
     check_json(template_tree_source(net_step("start")->tasks[0].with), want);
     refuse(STEP("    tool: {kind: http, endpoint: http://h, url: http://i}\n"), "E0207", "another name of");
     // What stands beside `spec` is said more closely.
-    kit_must_be_silent(&kit, STEP("    tool: {kind: http, headers: {a: 1}, spec: {headers: {a: 2, b: 3}}}\n"));
-    check_json(template_tree_source(net_step("start")->tasks[0].with), "{\"headers\":{\"a\":1,\"b\":3}}");
+    kit_must_be_silent(&kit, STEP("    tool: {kind: http, url: u, headers: {a: 1}, spec: {headers: {a: 2, b: 3}}}\n"));
+    check_json(template_tree_source(net_step("start")->tasks[0].with), "{\"url\":\"u\",\"headers\":{\"a\":1,\"b\":3}}");
     kit_must_be_silent(&kit, STEP("    tool: {kind: postgres, commands: [a, b]}\n"));
     check_json(template_tree_source(net_step("start")->tasks[0].with), "{\"command\":[\"a\",\"b\"]}");
 }
