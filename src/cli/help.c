@@ -64,8 +64,7 @@ int help_overview(struct cli *cli)
         }
         entry(cli, &out, command->name, NAME_COLUMN + 2, command->summary);
     }
-    buf_text(&out,
-             "\nStart here:  cairn run examples/hello.json     More:  cairn help COMMAND, cairn help exit-codes\n");
+    buf_text(&out, "\nStart here:  cairn new hello     More:  cairn help COMMAND, cairn help exit-codes\n");
     return finish(cli, &out);
 }
 
