@@ -28,7 +28,7 @@ static enum code lookup(void *context, const struct ref *ref, struct arena *aren
     return expr_field(&value, ref->path, arena, out, err);
 }
 
-static const struct scope scope = {NULL, known, lookup};
+static const struct scope scope = {.known = known, .lookup = lookup};
 
 static void check_when(struct str text, struct arena *arena)
 {

@@ -37,7 +37,7 @@ static enum code lookup(void *context, const struct ref *ref, struct arena *into
 
 static enum code subst(const char *script, struct world *world, struct subst *out, struct error *err)
 {
-    struct scope scope = {world, known, lookup};
+    struct scope scope = {.context = world, .known = known, .lookup = lookup};
     return subst_shell(str_from(script), &scope, &arena, out, err);
 }
 
@@ -595,7 +595,7 @@ static void deep_nesting_is_refused(void)
 static void memory_may_run_out_anywhere(void)
 {
     struct world world = {.value = STR("x"), .typed = json_array()};
-    struct scope scope = {&world, known, lookup};
+    struct scope scope = {.context = &world, .known = known, .lookup = lookup};
     bool done = false;
     for (int64_t n = 1; !done; n++) {
         struct arena small;

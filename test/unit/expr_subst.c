@@ -38,7 +38,7 @@ static enum code lookup(void *context, const struct ref *ref, struct arena *into
     return E_NOT_FOUND;
 }
 
-static const struct scope scope = {NULL, known, lookup};
+static const struct scope scope = {.known = known, .lookup = lookup};
 
 static void texts_are_filled_in(void)
 {

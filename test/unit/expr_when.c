@@ -49,7 +49,7 @@ static enum code lookup(void *context, const struct ref *ref, struct arena *into
     return expr_field(&value, ref->path, into, out, err);
 }
 
-static const struct scope scope = {NULL, known, lookup};
+static const struct scope scope = {.known = known, .lookup = lookup};
 
 static enum code eval(const char *text, bool *result, struct error *err)
 {
