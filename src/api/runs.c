@@ -320,7 +320,7 @@ static void tell_status(struct ask *ask, struct store *store, const struct run_h
 {
     struct json body;
     (void)store;
-    if (unchanged(ask, head, head->last_seq)) return;
+    if (!service_recovers(head) && unchanged(ask, head, head->last_seq)) return; // no event ends a recovery
     if (!service_status(head, &ask->call->arena, &body)) {
         no_memory(ask);
         return;

@@ -229,7 +229,8 @@ void service_read(struct call *call, void (*read)(struct call *call, struct stor
 void service_wait(struct call *call, struct str run, int64_t wait_ms,
                   void (*then)(struct call *call, struct store *store));
 
-// RunStatusSnapshot (WE-2.1.2) of a head.
+// RunStatusSnapshot (WE-2.1.2) of a head. service_recovers: it has to be taken up first, which its log does not tell.
+bool service_recovers(const struct run_head *head);
 bool service_status(const struct run_head *head, struct arena *arena, struct json *out) MUST_CHECK;
 // Within what `who` may see, and within the place of the path.
 bool service_sees(const struct call *call, const struct run_ids *ids);

@@ -53,7 +53,7 @@ static struct str message_of(const struct run_summary *summary, struct arena *ar
     if (waits && str_is(str_from(summary->substatus), "WAITING_APPROVAL"))
         return STR("waiting for the approval of its start");
     if (waits && !summary->substatus[0]) return STR("in the queue");
-    if (between_attempts(summary)) return STR("a step will be tried again");
+    if (between_attempts(summary)) return STR("a step waits for its next attempt");
     return arena_copy(arena, str_from(summary->cause));
 }
 
@@ -70,7 +70,17 @@ bool status_json(const struct run_ids *ids, const struct run_summary *summary, u
            (seq == 0 || json_put(arena, out, STR("lastEventSeq"), json_int((int64_t)seq)));
 }
 
+bool service_recovers(const struct run_head *head)
+{
+    return head->summary.status == RUN_STATUS_RUNNING && !head->owned && !head->summary.substatus[0];
+}
+
 bool service_status(const struct run_head *head, struct arena *arena, struct json *out)
 {
-    return status_json(&head->ids, &head->summary, head->last_seq, arena, out);
+    struct run_summary summary = head->summary;
+    if (service_recovers(head)) {
+        snprintf(summary.substatus, sizeof(summary.substatus), "RECOVERING");
+        snprintf(summary.cause, sizeof(summary.cause), "the process that had it is gone; it waits to be taken up");
+    }
+    return status_json(&head->ids, &summary, head->last_seq, arena, out);
 }

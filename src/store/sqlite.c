@@ -360,7 +360,7 @@ static void sqlite_close(struct store *base)
     sqlite_forget_lists(store);
     if (store->frozen) sqlite_rollback(store);
     // The last one to close moves the write-ahead log into the database file and removes it, which is for those who trust it.
-    if (base->dead) sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    if (base->dead && store->db) sqlite3_db_config(store->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     int rc = sqlite3_close(store->db);
     INVARIANT(rc != SQLITE_BUSY); // somebody kept a statement
     sqlite_gather_free(store);

@@ -57,7 +57,7 @@ test_inputs_from_flags_and_files() {
     echo '{"a": 9, "b": "file"}' >in.json
     cairn_is 0 run i.json "${store[@]}" --progress none -o json --input in.json --set b=flag; equal "$(result)" '[9,"flag",[3],null]'
     cairn_is 2 run i.json "${store[@]}" --set nothing; has err '--set takes NAME=VALUE'
-    echo '[1]' >in.json; cairn_is 2 run i.json "${store[@]}" --input in.json; has err 'JSON object'
+    echo '[1]' >in.json; cairn_is 2 run i.json "${store[@]}" --input in.json; has err 'inputs are an object'
     echo '{"a":' >in.json; cairn_is 2 run i.json "${store[@]}" --input in.json; has_line err 'in.json:[0-9]+:[0-9]+'
     cairn_is 5 run i.json "${store[@]}" --input none.json
 }

@@ -111,7 +111,7 @@ test_a_run_between_two_attempts_is_retrying_WE_2_1_2c() {
     ask POST /v1/runs "{\"document\":$(plan_text p "$again"),\"runId\":\"r1\"}"
     answers 202
     wait_for eval 'ask GET /v1/runs/r1/status && [ "$(jq -r .substatus body)" = RETRYING ]'
-    equal "$(jq -r '.status + ": " + .message' body)" 'RUNNING: a step will be tried again'
+    equal "$(jq -r '.status + ": " + .message' body)" 'RUNNING: a step waits for its next attempt'
     ask GET /v1/runs/r1 && equal "$(jq -r '.substatus + ": " + .message' body)" 'RETRYING: step a will be tried again'
 }
 

@@ -13,6 +13,7 @@ static void begin(enum run_status status, const char *substatus)
 {
     head = (struct run_head){.ids = {.tenant = STR("default"), .run = STR("r1"), .plan_id = STR("orders")},
                              .last_seq = 7,
+                             .owned = true,
                              .summary = {.status = status, .created_ms = 1000, .started_ms = 2000}};
     if (status == RUN_STATUS_RUNNING) head.summary.running = 1;
     memcpy(head.summary.substatus, substatus, strlen(substatus));
@@ -69,11 +70,29 @@ static void between_two_attempts_a_run_is_retrying_WE_2_1_2c_WE_2_1_2g(void)
     begin(RUN_STATUS_RUNNING, "");
     is("", "");
     head.summary.running = 0;
-    is("RETRYING", "a step will be tried again");
+    is("RETRYING", "a step waits for its next attempt");
     begin(RUN_STATUS_PAUSED, "");
     is("", "");
     begin(RUN_STATUS_RUNNING, "RETRYING"); // a failure that is held
     is("RETRYING", "");
+}
+
+static void a_run_whose_process_is_gone_is_recovering_until_it_is_taken_up_WE_2_1_2f(void)
+{
+    begin(RUN_STATUS_RUNNING, "");
+    head.owned = false;
+    is("RECOVERING", "the process that had it is gone; it waits to be taken up");
+    head.summary.running = 0; // also between two attempts
+    is("RECOVERING", "the process that had it is gone; it waits to be taken up");
+    begin(RUN_STATUS_RUNNING, "WAITING_APPROVAL"); // it waits for a person, whoever has it
+    head.owned = false;
+    is("WAITING_APPROVAL", "");
+    begin(RUN_STATUS_PAUSED, "");
+    head.owned = false;
+    is("", "");
+    begin(RUN_STATUS_COMPLETED, "");
+    head.owned = false;
+    is("", "");
 }
 
 static void waiting_before_the_start_is_told_WE_2_1_2e(void)
@@ -101,6 +120,7 @@ int main(int argc, char **argv)
         TEST(times_are_told_and_completedAt_only_at_the_end_WE_2_1_2a_WE_2_1_2k),
         TEST(draining_names_the_steps_in_flight_ES_6_5_WE_2_1_2b_WE_2_1_2j),
         TEST(between_two_attempts_a_run_is_retrying_WE_2_1_2c_WE_2_1_2g),
+        TEST(a_run_whose_process_is_gone_is_recovering_until_it_is_taken_up_WE_2_1_2f),
         TEST(waiting_before_the_start_is_told_WE_2_1_2e),
         TEST(a_word_that_is_not_canonical_says_whose_it_is_WE_2_1_2d_WE_2_1_2h),
     };
