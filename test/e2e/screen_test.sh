@@ -130,11 +130,12 @@ steps += [{"stepId": "bad", "kind": "shell", "with": {"command": "exit 7"}, "dep
 print(json.dumps({"planId": "wide", "planVersion": "1", "schemaVersion": "v1.2", "steps": steps}))
 P
     "$CAIRN" run wide.json "${store[@]}" --run-id wide-1 --progress none >/dev/null 2>&1 &
+    local pid=$!
     wait_for step_is wide-1 bad FAILED
     open_screen 80x20 "$CAIRN" watch wide-1 "${store[@]}"
     see '1998/2000 done'; see 'held'; see 'running  slow'; see 'not shown'
     shot; [ "$(head -n 1 shot | cut -c1-10)" = 'run wide-1' ] || fail "the head scrolled away: $(cat shot)"
-    touch go
+    cairn_is 0 cancel wide-1 "${store[@]}"; wait $pid || true
 }
 test_tree_counts_the_items_of_a_playbooks_loop_and_the_visits_of_its_steps() {
     cat >loop.yaml <<Y
