@@ -332,13 +332,16 @@ test_client_that_is_interrupted_leaves_the_run_to_the_server() {
     has run.err 'goes on at'
     has run.err 'watch s-1'
     cairn_is 0 watch s-1 "${far[@]}" --progress plain
+    sed -i "s|sleep 0.7; echo A|until [ -e $PWD/go ]; do sleep 0.05; done; echo A|; s|sleep 0.7; echo B|sleep 60; echo B|" slow.json
+    rm run.err # or the words of the first are taken for those of the second
     "$CAIRN" run slow.json --run-id s-2 "${far[@]}" --on-interrupt pause --progress plain >run.out 2>run.err &
     pid=$!
     wait_for grep -q 'step=a status=RUNNING' run.err
     kill -INT $pid
+    wait_for far_status s-2 PAUSED
+    touch go
     rc=0; wait $pid || rc=$?
     equal $rc 130 exit
-    far_status s-2 PAUSED || fail "it was not paused"
     "$CAIRN" run slow.json --run-id s-2 "${far[@]}" --on-interrupt cancel --progress plain >run.out 2>run.err &
     pid=$!
     wait_for grep -q 'step=b status=RUNNING' run.err

@@ -40,6 +40,7 @@ engine() {
     local name=$1 place=$PWD
     shift
     mkdir -p "$name"
+    rm -f "$name/serve.err" # what one before it said is not what this one says
     printf '[serve]\nengineLeaseSeconds = 2\n%s' "${settings:-}" >"$name/cairn.toml"
     local words=()
     while [ $# -gt 0 ] && [ "${1#--}" = "$1" ]; do words+=("$1"); shift; done
