@@ -10,6 +10,8 @@ open_screen() {
     tmux -S "$PWD/tmux" -f /dev/null new-session -d -x "${size%x*}" -y "${size#*x}" "bash $PWD/screen.sh" || fail "no tmux"
     trap 'tmux -S "$PWD/tmux" kill-server 2>/dev/null; kill $(jobs -p) 2>/dev/null' EXIT
 }
+no_screen() { ! tmux -S "$PWD/tmux" ls; }
+close_screen() { tmux -S "$PWD/tmux" kill-server; wait_for no_screen; rm -f tmux; } # it goes a moment after it was told
 shot() { tmux -S "$PWD/tmux" capture-pane -p >shot; }
 press() { tmux -S "$PWD/tmux" send-keys "$@"; }
 shot_has() { shot && grep -qF -e "$1" shot; }
@@ -94,7 +96,7 @@ test_tree_fits_into_40_and_into_200_columns() {
         if [ "$width" = 40 ]; then grep -q 'a-step-with.*…' shot || fail "the long name was not cut: $(cat shot)"
         else has shot 'a-step-with-a-rather-long-name-'; has shot 'needs first'; fi
         touch go; see 'exit=10'
-        tmux -S "$PWD/tmux" kill-server; wait
+        close_screen; wait
     done
 }
 test_tree_shows_what_was_cancelled_and_fits_names_reasons_and_status_into_60_columns() {
@@ -117,7 +119,7 @@ test_lists_name_runs_by_their_first_characters_where_there_is_little_room() {
     cairn_is 0 run n.json "${store[@]}" --progress none -o name; local id; id=$(cat out)
     open_screen 60x10 "$CAIRN" ls "${store[@]}"; see 'exit=0'; shot
     grep -Eq "^${id:0:8}  ✓ COMPLETED +narrow-plan  1/1 " shot || fail "no room: $(cat shot)"
-    tmux -S "$PWD/tmux" kill-server
+    close_screen
     open_screen 100x10 "$CAIRN" ls "${store[@]}"; see 'exit=0'; shot; has shot "$id"
     cairn_is 0 get "${id:0:8}" "${store[@]}" -o name; equal "$(cat out)" "$id"
 }
@@ -249,7 +251,7 @@ nodes:
 Y
     open_screen 100x20 "$CAIRN" run flaky.yaml "${store[@]}" --run-id fl-1
     see 'exit=10'; grep -qE '✓ done +flaky +1\.[0-9]s  attempt 2' shot || fail "the step took: $(grep flaky shot)"
-    tmux -S "$PWD/tmux" kill-server
+    close_screen
     equal "$("$CAIRN" ls "${store[@]}" -o json | jq -r '.[0].progress')" 3/3
     open_screen 100x20 "$CAIRN" top "${store[@]}"
     see fl-1; grep -q ' 3/3 ' shot || fail "top: $(grep fl-1 shot)"
