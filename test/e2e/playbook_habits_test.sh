@@ -1,14 +1,7 @@
 #!/usr/bin/env bash
 # What authors of playbooks do by habit: large results, results of SQL and HTTP under the names they are used to, scripts that end themselves.
 . "$(dirname "$0")/postgres_lib.sh"
-store=(--store "sqlite:runs.db")
-command -v python3 >/dev/null || { echo 'skip all: python3 is not installed'; exit 0; }
-
-book() { printf 'apiVersion: noetl.io/v2\nkind: Playbook\nmetadata: {name: %s, path: %s}\n' "$1" "${2:-$1}"; cat; }
-# runs NAME [ARGS]: NAME.yaml to the end, under the id NAME
-runs() { local name=$1; shift; cairn_is 0 run "$name.yaml" "${store[@]}" --run-id "$name" --progress none "$@"; }
-# result RUN STEP: what the step gave
-result() { "$CAIRN" events "$1" "${store[@]}" -o jsonl | jq -c "select(.event_type==\"step.done\" and .entity_id==\"$2\").payload.outcome.result" | tail -n 1; }
+. "$(dirname "$0")/playbook_lib.sh"
 
 # More than strangers may send (8 MiB, 100,000 values, texts of 1 MiB) is no more than a query gives.
 test_large_results_are_kept_and_read_whole_NX_2u() {
