@@ -27,9 +27,9 @@ has_line() { grep -qE -e "$2" "$1" || fail "$1 has no line like: $2 (it begins: 
 hasnt() { ! grep -qF -e "$2" "$1" || fail "$1 holds: $2"; }
 empty() { [ ! -s "$1" ] || fail "$1 is not empty: $(head -c 200 "$1")"; }
 equal() { [ "$1" = "$2" ] || fail "${3:-value}: \"$1\" is not \"$2\""; }
-# Waits until a command succeeds, at most 15 s.
+# Waits until a command succeeds, at most a minute: a machine may be very busy.
 wait_for() {
-    local until=$((SECONDS + 60)) # a machine may be very busy
+    local until=$((SECONDS + 60))
     while [ $SECONDS -lt $until ]; do
         "$@" >/dev/null 2>&1 && return 0
         sleep 0.05

@@ -108,7 +108,7 @@ nodes:
   - {id: gate, approval: "go?"}
   - {id: last, bash: "true", depends_on: [slow]}
 Y
-    open_screen 60x16 "$CAIRN" run stop.yaml "${store[@]}"
+    open_screen 60x30 "$CAIRN" run stop.yaml "${store[@]}"
     see '✗ failed   broken-for-a-reaso'; see 'running  slow'; see 'exit 3: no more'
     press C-c; see 'pausing'; press C-c; see 'exit=11'; shot
     grep -Eq '^run [0-9a-f]{8}  stop @ [0-9a-f]{12}  ■ CANCELLED$' shot || fail "no status: $(cat shot)"
