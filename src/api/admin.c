@@ -126,7 +126,7 @@ void handle_alert_list(struct ask *ask)
     if (service_alerts(ask->call->service, &filter, &ask->call->arena, &items))
         answer_page(ask, items, (struct str){0});
     else
-        no_memory(ask);
+        call_nomem(ask->call);
 }
 
 // ---- documents

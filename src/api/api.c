@@ -10,7 +10,7 @@ enum code api_open(const struct api_options *options, struct api **out, struct e
 {
     struct api *api = calloc(1, sizeof(*api));
     *out = api;
-    if (!api) return error_set(err, E_NOMEM, "out of memory");
+    if (!api) return error_nomem(err);
     if (options) api->options = *options;
     if (api->options.name.len == 0) api->options.name = STR("cairn");
     arena_init(&api->arena, 64 * 1024, (size_t)64 << 20);
@@ -21,7 +21,7 @@ enum code api_open(const struct api_options *options, struct api **out, struct e
     os_entropy()->fill(os_entropy(), &api->request_count, sizeof(api->request_count));
     if (rates_open(&api->arena, RATE_KEYS, seed, &api->rates, err)) return E_NOMEM;
     api->hub = hub_new(api);
-    return api->hub ? bodies_open(api, err) : error_set(err, E_NOMEM, "out of memory");
+    return api->hub ? bodies_open(api, err) : error_nomem(err);
 }
 
 struct service_hooks api_hooks(struct api *api)

@@ -12,7 +12,7 @@ static void tell_artifacts(struct ask *ask, struct store *store, const struct ru
     if (reading_artifacts(store, head, &call->arena, &all, &err))
         call_failed(call, &err);
     else if (!artifacts_json(&all, &call->arena, &items))
-        no_memory(ask);
+        call_nomem(ask->call);
     else
         answer_page(ask, items, (struct str){0});
 }

@@ -15,11 +15,6 @@ struct str components_text(void)
     return (struct str){0};
 }
 
-static enum code no_room(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 enum code bodies_open(struct api *api, struct error *err)
 {
     struct arena *arena = &api->arena;
@@ -28,12 +23,12 @@ enum code bodies_open(struct api *api, struct error *err)
     size_t count = 0;
     while (route_at(count)) count++;
     api->bodies = ARENA_ARRAY(arena, count, const struct schema *);
-    if (!document || !api->bodies) return no_room(err);
+    if (!document || !api->bodies) return error_nomem(err);
     enum code rc = json_parse(components_text(), NULL, arena, &components, err);
     *document = json_object(); // references begin with #/components, as in the description
-    if (!rc && !json_put(arena, document, STR("components"), components)) rc = no_room(err);
+    if (!rc && !json_put(arena, document, STR("components"), components)) rc = error_nomem(err);
     api->components = document;
-    if (!rc && schema_set_open(arena, &set)) rc = no_room(err);
+    if (!rc && schema_set_open(arena, &set)) rc = error_nomem(err);
     if (!rc) rc = schema_set_add(set, STR("openapi.json"), document, err);
     for (size_t i = 0; !rc && i < count; i++) {
         const struct route *route = route_at(i);
@@ -43,7 +38,7 @@ enum code bodies_open(struct api *api, struct error *err)
         buf_printf(&uri, "openapi.json#/components/schemas/%s", route->body);
         struct str name = arena_copy(arena, buf_str(&uri));
         buf_release(&uri);
-        rc = name.ptr ? schema_compile(set, name, &api->bodies[i], err) : no_room(err);
+        rc = name.ptr ? schema_compile(set, name, &api->bodies[i], err) : error_nomem(err);
     }
     return rc;
 }
@@ -109,6 +104,6 @@ bool body_document(struct ask *ask, struct str *out)
     json_write(&text, value);
     *out = buf_ok(&text) ? arena_copy(&ask->call->arena, buf_str(&text)) : (struct str){0};
     buf_release(&text);
-    if (!out->ptr) no_memory(ask);
+    if (!out->ptr) call_nomem(ask->call);
     return out->ptr != NULL;
 }

@@ -103,7 +103,7 @@ static enum code collect(struct ask *ask, struct store *store, struct json *item
             struct run_ids ids = {
                 .tenant = object.tenant, .project = object.project, .environment = object.environment};
             if (!service_sees(call, &ids)) continue;
-            if (!json_push(&call->arena, items, value)) return error_set(err, E_NOMEM, "out of memory");
+            if (!json_push(&call->arena, items, value)) return error_nomem(err);
             count++;
         }
         if (rc || notes.count == 0) return rc;
@@ -129,7 +129,7 @@ void handle_definition_list(struct ask *ask)
     struct listing *listing = ARENA_NEW(&call->arena, struct listing);
     int64_t limit;
     if (!listing) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     if (!service_may(call, OPERATION_PLAN_LIST, &all, (struct str){0}) ||

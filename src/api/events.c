@@ -55,7 +55,7 @@ static enum code show_as(struct store *store, const struct contract *contract, c
     json_write(&text, &shown);
     if (buf_ok(&text)) out->text = arena_copy(arena, buf_str(&text));
     buf_release(&text);
-    return out->text.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+    return out->text.ptr ? OK : error_nomem(err);
 }
 
 enum code event_tell(struct store *store, const struct contract *contract, const struct run_head *head,
@@ -196,7 +196,7 @@ static void tell_page(struct ask *ask, const struct run_head *head, const struct
     struct str copy = buf_ok(&whole) ? arena_copy(&call->arena, buf_str(&whole)) : (struct str){0};
     buf_release(&whole);
     if (!copy.ptr) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     call->answer.etag = call_text(call, "\"r-%llu\"", (unsigned long long)head->last_seq);
@@ -253,7 +253,7 @@ void handle_run_events(struct ask *ask)
 {
     struct paging *paging = ARENA_NEW(&ask->call->arena, struct paging);
     if (!paging) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     if (!read_paging(ask, paging)) return;
@@ -319,7 +319,7 @@ static void tell_feed(struct call *call, struct store *store)
     if (rc)
         call_failed(call, &err);
     else if (!copy.ptr)
-        no_memory(ask);
+        call_nomem(ask->call);
     else
         answer_text(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", copy);
 }
@@ -329,7 +329,7 @@ void handle_events_all(struct ask *ask)
     struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
     struct paging *paging = ARENA_NEW(&ask->call->arena, struct paging);
     if (!paging) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     if (!service_may(ask->call, OPERATION_RUN_STREAM, &all, (struct str){0}) || !read_paging(ask, paging)) return;

@@ -43,7 +43,7 @@ static void make(struct ask *ask, const char *how, bool preview)
     struct fork_request *request = &fork.request;
     if (!idempotency_key(ask, &fork.request_id)) return;
     if (!read_from(ask, request) || !read_outputs(ask, request)) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     if (inputs) request->inputs = *inputs;

@@ -45,7 +45,7 @@ void handle_ready(struct ask *ask)
     if (made)
         call_answer(ask->call, ok ? 200 : 503, body);
     else
-        no_memory(ask);
+        call_nomem(ask->call);
 }
 
 void handle_metrics(struct ask *ask)
@@ -69,7 +69,7 @@ void handle_metrics(struct ask *ask)
     if (copy.ptr)
         answer_text(ask, 200, metrics_content_type(format), copy);
     else
-        no_memory(ask);
+        call_nomem(ask->call);
 }
 
 static bool put_names(struct ask *ask, struct json *object, const char *key, struct names names)
@@ -95,7 +95,7 @@ void handle_whoami(struct ask *ask)
     if (ok)
         call_answer(ask->call, 200, body);
     else
-        no_memory(ask);
+        call_nomem(ask->call);
 }
 
 // The matrix (requirements §3.2): who can do what, or has something that stands in for it.
@@ -135,7 +135,7 @@ void handle_capabilities(struct ask *ask)
     if (ok)
         call_answer(ask->call, 200, body);
     else
-        no_memory(ask);
+        call_nomem(ask->call);
 }
 
 // /schemas/run-snapshot.json: as they are carried in the binary.

@@ -86,7 +86,6 @@ void count_answer(const struct ask *ask, int status); // for the metrics; before
 // A JSON page {items, nextCursor} and its Link header. The cursor is sealed here.
 void answer_page(struct ask *ask, struct json items, struct str next_cursor);
 void answer_text(struct ask *ask, int status, const char *type, struct str text);
-void no_memory(struct ask *ask);
 
 // query parameters; a bad one answers the ask and gives false
 bool route_takes(const struct route *route, struct str name);

@@ -210,7 +210,7 @@ enum code followers_start(struct api *api, struct error *err)
 {
     struct followers *all = calloc(1, sizeof(*all));
     pthread_condattr_t attributes;
-    if (!all) return error_set(err, E_NOMEM, "out of memory");
+    if (!all) return error_nomem(err);
     pthread_mutex_init(&all->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -270,7 +270,7 @@ static void begin_following(struct ask *ask, const struct run_head *head, struct
     }
     struct follower *f = calloc(1, sizeof(*f));
     if (!f) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     arena_init(&f->memory, 1024, 1 << 20);
@@ -282,7 +282,7 @@ static void begin_following(struct ask *ask, const struct run_head *head, struct
     f->beat_ms = os_now().mono_ms;
     if (!f->tenant.ptr || !f->run.ptr || !f->token.ptr || !f->path.ptr) {
         release(f);
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     struct http_header headers[] = {
@@ -329,7 +329,7 @@ static void tell_whole(struct ask *ask, struct str path, int64_t attempt, enum f
     else if (rc)
         call_failed(call, &err);
     else if (!write_lines(ask, bytes, form, &out))
-        no_memory(ask);
+        call_nomem(ask->call);
     else if (range_of(ask, out.len, &range))
         answer_slice(ask, type_of(form), str_slice(out, range.from, range.from + range.size), &range, (struct str){0});
 }
@@ -374,7 +374,7 @@ static void tell_logs(struct ask *ask, struct store *store, const struct run_hea
         !choose_attempt(ask, store, head, &attempt, &engine))
         return;
     if (store_logs_dir(store, &head->ids, &call->arena, &dir)) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     if (dir.len == 0) {

@@ -99,5 +99,5 @@ void handle_openapi(struct ask *ask)
     if (whole(ask, &description))
         call_answer(ask->call, 200, description);
     else
-        no_memory(ask);
+        call_nomem(ask->call);
 }

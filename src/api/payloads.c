@@ -32,7 +32,7 @@ static void tell_attempts(struct ask *ask, struct store *store, const struct run
     for (uint32_t i = 0; attempts && i < attempts->count; i++) {
         if (one && json_integer(json_key(&attempts->items[i], "logicalAttemptId"), 0) != wanted) continue;
         if (!json_push(&ask->call->arena, &found, attempts->items[i])) {
-            no_memory(ask);
+            call_nomem(ask->call);
             return;
         }
     }
@@ -78,7 +78,7 @@ static void tell_output(struct ask *ask, struct store *store, const struct run_h
              ask_json(ask, &body, "truncated", json_bool(output.truncated)))
         call_answer(call, 200, body);
     else
-        no_memory(ask);
+        call_nomem(ask->call);
 }
 
 void handle_step_output(struct ask *ask)

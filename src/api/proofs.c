@@ -41,7 +41,7 @@ static void tell_bundle(struct ask *ask, struct store *store, const struct run_h
     } else if (rc) {
         call_failed(call, &err);
     } else if (!bytes.ptr) {
-        no_memory(ask);
+        call_nomem(ask->call);
     } else if (range_of(ask, bytes.len, &range)) {
         answer_slice(ask, "application/vnd.cairn.bundle", str_slice(bytes, range.from, range.from + range.size), &range,
                      call_text(call, "%.*s.cairn", STR_ARG(head->ids.run)));

@@ -13,7 +13,7 @@ static void end_page(struct ask *ask, struct buf *out, bool more)
     if (records_wire_end(out, more, &ask->call->arena))
         answer_text(ask, 200, "application/vnd.cairn.records", buf_str(out));
     else
-        no_memory(ask);
+        call_nomem(ask->call);
 }
 
 // ---- heads
@@ -35,7 +35,7 @@ static void tell_head(struct ask *ask, struct store *store, const struct run_hea
     if (put_head(ask, head, &body))
         call_answer(ask->call, 200, body);
     else
-        no_memory(ask);
+        call_nomem(ask->call);
 }
 
 void handle_store_head(struct ask *ask)
@@ -73,7 +73,7 @@ static void list_heads(struct call *call, struct store *store)
     if (ok)
         call_answer(call, 200, body);
     else
-        no_memory(ask);
+        call_nomem(ask->call);
 }
 
 static bool read_statuses(struct ask *ask, uint32_t *mask)
@@ -116,7 +116,7 @@ void handle_store_list(struct ask *ask)
     struct run_filter *filter = ARENA_NEW(&ask->call->arena, struct run_filter);
     struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
     if (!filter) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     if (!service_may(ask->call, OPERATION_RUN_LIST, &all, (struct str){0}) || !read_filter(ask, filter)) return;
@@ -149,7 +149,7 @@ static void tell_pages(struct ask *ask, struct store *store, const struct run_he
         rc = read(store, head->ids.tenant, head->ids.run, (uint64_t)after, wanted, &scratch, &page, &err);
         for (size_t i = 0; !rc && i < page.count; i++) {
             const struct record *record = &page.items[i];
-            if (!record_wire_write(&out, record, &scratch)) rc = error_set(&err, E_NOMEM, "out of memory");
+            if (!record_wire_write(&out, record, &scratch)) rc = error_nomem(&err);
             after = (int64_t)(record->ledger_seq ? record->ledger_seq : record->seq);
         }
         if (rc) break;
@@ -248,7 +248,7 @@ static void tell_file(struct ask *ask, struct store *store, const struct run_hea
     if (buf_ok(&out))
         answer_text(ask, 200, "application/vnd.cairn.file", buf_str(&out));
     else
-        no_memory(ask);
+        call_nomem(ask->call);
     buf_release(&out);
 }
 

@@ -53,5 +53,5 @@ enum code redact_event(struct str *text, struct arena *arena, struct error *err)
     struct str copy = buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){0};
     buf_release(&out);
     *text = copy;
-    return copy.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+    return copy.ptr ? OK : error_nomem(err);
 }

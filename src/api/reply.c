@@ -143,12 +143,6 @@ void reply_now(struct net_exchange *exchange, int status, const char *code, cons
     buf_release(&out);
 }
 
-void no_memory(struct ask *ask)
-{
-    ask->call->answer.retryable = true;
-    call_problem(ask->call, 503, "OVERLOADED", "out of memory");
-}
-
 void answer_text(struct ask *ask, int status, const char *type, struct str text)
 {
     ask->call->answer.status = status;
@@ -181,7 +175,7 @@ void answer_page(struct ask *ask, struct json items, struct str cursor)
         !ask_json(ask, &page, "nextCursor", cursor.len ? json_string(cursor) : json_null()) ||
         (ask->total_is && (!ask_json(ask, &page, "total", json_int(ask->total)) ||
                            !ask_text(ask, &page, "totalIs", str_from(ask->total_is))))) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     if (cursor.len) ask->call->answer.next = next_target(ask, cursor);

@@ -54,14 +54,14 @@ static void tell_resolved(struct ask *ask, struct store *store, const struct run
     if (ok)
         call_answer(call, 200, body);
     else
-        no_memory(ask);
+        call_nomem(ask->call);
 }
 
 void handle_run_resolve(struct ask *ask)
 {
     struct run_ref *ref = ARENA_NEW(&ask->call->arena, struct run_ref);
     if (!ref) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     if (!read_ref(ask, ref)) return;

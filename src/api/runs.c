@@ -185,7 +185,7 @@ static void list_runs(struct call *call, struct store *store)
         struct json row;
         if (!service_sees(call, ids)) continue;
         if (!reading_row(&heads.items[i], now, &call->arena, &row) || !json_push(&call->arena, &items, row))
-            rc = error_set(&err, E_NOMEM, "out of memory");
+            rc = error_nomem(&err);
     }
     uint64_t next = rc ? 0 : heads.next;
     select_close(&select);
@@ -264,7 +264,7 @@ void handle_run_list(struct ask *ask)
     struct auth_object all = {.tenant = ask->call->who.tenant, .exists = true};
     int64_t limit;
     if (!listing) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     struct run_filter *filter = &listing->filter;
@@ -322,7 +322,7 @@ static void tell_status(struct ask *ask, struct store *store, const struct run_h
     (void)store;
     if (!service_recovers(head) && unchanged(ask, head, head->last_seq)) return; // no event ends a recovery
     if (!service_status(head, &ask->call->arena, &body)) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     call_answer(ask->call, 200, body);

@@ -23,7 +23,7 @@ void handle_signal_put(struct ask *ask)
         return;
     }
     if (!id && !ask_text(ask, &ask->body, "signalId", ask->params[1])) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     buf_init(&text, 256 * 1024);
@@ -64,7 +64,7 @@ static void tell_decisions(struct ask *ask, struct store *store, const struct ru
                 call_answer(call, 200, record);
                 return;
             }
-            if (meant && !json_push(&call->arena, &items, record)) rc = error_set(&err, E_NOMEM, "out of memory");
+            if (meant && !json_push(&call->arena, &items, record)) rc = error_nomem(&err);
         }
         if (rc) {
             call_failed(call, &err);

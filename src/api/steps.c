@@ -56,7 +56,7 @@ static void tell_why(struct ask *ask, struct store *store, const struct run_head
         rc = explain_step(tale.explain, ask->params[1], now, &call->arena, &answer, &err);
     else if (!rc)
         rc = explain_run(tale.explain, now, &call->arena, &answer, &err);
-    if (!rc && !json_copy(&call->arena, &answer, &whole)) rc = error_set(&err, E_NOMEM, "out of memory");
+    if (!rc && !json_copy(&call->arena, &answer, &whole)) rc = error_nomem(&err);
     tale_release(&tale);
     if (rc == E_NOT_FOUND)
         call_problem(call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));

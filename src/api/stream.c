@@ -377,7 +377,7 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream)
     if (too_many(ask)) return;
     struct subscription *s = calloc(1, sizeof(*s));
     if (!s) {
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     arena_init(&s->memory, 1024, 1 << 20);
@@ -391,7 +391,7 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream)
     if (!copy_names(&s->memory, &s->ask.projects) || !copy_names(&s->memory, &s->ask.environments)) {
         arena_release(&s->memory);
         free(s);
-        no_memory(ask);
+        call_nomem(ask->call);
         return;
     }
     s->token = arena_copy(&s->memory, ask->call->who.id);

@@ -10,7 +10,7 @@ static void on_answer(void *context, int status, struct str body)
     if (copy.ptr)
         answer_text(ask, status, status < 400 ? "application/json" : "application/problem+json", copy);
     else
-        no_memory(ask);
+        call_nomem(ask->call);
 }
 
 static bool is_alive(const void *context)
@@ -131,5 +131,5 @@ void handle_worker_list(struct ask *ask)
     if (remote_workers(service_remote(ask->call->service), ask->call->who.tenant, &ask->call->arena, &items))
         answer_page(ask, items, (struct str){0});
     else
-        no_memory(ask);
+        call_nomem(ask->call);
 }

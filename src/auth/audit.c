@@ -113,7 +113,7 @@ enum code audit_encode(struct audit_record *record, struct audit_head *head, str
     size_t start = out->len;
     record->seq = head->seq + 1;
     record->previous = head->hash;
-    if (!record_json(record, arena, &object)) return error_set(err, E_NOMEM, "out of memory for an audit record");
+    if (!record_json(record, arena, &object)) return error_nomem(err);
     json_canon(out, &object);
     if (!buf_ok(out)) return error_set(err, E_LIMIT, "an audit record does not fit its buffer");
     *head = (struct audit_head){record->seq, sha256(str_slice(buf_str(out), start, out->len))};
@@ -161,7 +161,7 @@ enum code audit_decode(struct str bytes, struct arena *arena, struct audit_recor
     struct json object;
     struct audit_record record = {0};
     enum code rc = json_parse(bytes, NULL, arena, &object, NULL);
-    if (rc == E_NOMEM) return error_set(err, E_NOMEM, "out of memory for an audit record");
+    if (rc == E_NOMEM) return error_nomem(err);
     if (rc) return error_set(err, E_CORRUPT, "an audit record is not JSON");
     struct reading reading = auth_reading_of(&object, arena);
     if (reading.fits) take_record(&reading, &record);
@@ -189,7 +189,7 @@ enum code audit_head_decode(struct str bytes, struct arena *arena, struct audit_
 {
     struct json object;
     enum code rc = json_parse(bytes, NULL, arena, &object, NULL);
-    if (rc == E_NOMEM) return error_set(err, E_NOMEM, "out of memory for the end of an audit");
+    if (rc == E_NOMEM) return error_nomem(err);
     int64_t seq = rc ? 0 : json_integer(json_key(&object, "seq"), 0);
     *out = (struct audit_head){.seq = seq > 0 ? (uint64_t)seq : 0};
     if (rc || !out->seq || !digest_parse(json_text(json_key(&object, "hash")), &out->hash))
@@ -236,7 +236,7 @@ enum code audit_verify(const struct str *records, size_t count, const struct aud
 {
     struct audit_verdict verdict = {.head = *from, .seq = from->seq + 1};
     while (!verdict.fault && verdict.at < count) {
-        if (follow(records, count, arena, &verdict)) return error_set(err, E_NOMEM, "out of memory for audit records");
+        if (follow(records, count, arena, &verdict)) return error_nomem(err);
         if (verdict.fault) break;
         verdict.at++;
         verdict.seq++;

@@ -33,7 +33,7 @@ enum code rates_open(struct arena *arena, size_t capacity, const uint8_t seed[16
     size_t sets = 1;
     while (sets * WAYS < capacity && sets < (size_t)1 << 20) sets *= 2;
     struct slot *slots = ARENA_ARRAY(arena, sets * WAYS, struct slot);
-    if (!rates || !slots) return error_set(err, E_NOMEM, "out of memory for rate limits");
+    if (!rates || !slots) return error_nomem(err);
     *rates = (struct rates){.set_count = sets, .slots = slots};
     memcpy(rates->seed, seed, sizeof(rates->seed));
     *out = rates;

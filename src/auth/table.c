@@ -236,7 +236,7 @@ enum code auth_open(struct str table, struct arena *arena, struct auth **out, st
 {
     struct json document;
     struct auth *auth = ARENA_NEW(arena, struct auth);
-    if (!auth) return error_set(err, E_NOMEM, "out of memory for the authorization table");
+    if (!auth) return error_nomem(err);
     enum code rc = json_parse(table.len ? table : embedded_table(), NULL, arena, &document, err);
     if (!rc) rc = read_table(&document, auth, err);
     if (rc) {

@@ -118,7 +118,7 @@ enum code auth_task_open(const struct task_key *key, struct str text, struct are
     size_t size = claim.len * 5 / 8;
     if (size > CLAIM_SIZE_MAX) return error_set(err, E_DENIED, refusal);
     char *bytes = arena_alloc(arena, size + 1);
-    if (!bytes) return error_set(err, E_NOMEM, "out of memory for a task token");
+    if (!bytes) return error_nomem(err);
     if (!base32_read(claim, (uint8_t *)bytes, size) || !base32_read(tail, given.b, SHA256_SIZE))
         return error_set(err, E_DENIED, refusal);
     mac = claim_mac(key, (struct str){bytes, size});

@@ -140,7 +140,7 @@ enum code auth_token_encode(const struct token *token, struct arena *arena, stru
               auth_put_time(arena, &object, "revokedAt", token->revoked_ms) && put_roles(arena, &object, who->roles) &&
               auth_put_digest(arena, &object, "secretSha256", &token->secret) &&
               auth_put_text(arena, &object, "tenantId", who->tenant);
-    if (!ok) return error_set(err, E_NOMEM, "out of memory for a token");
+    if (!ok) return error_nomem(err);
     json_canon(out, &object);
     return buf_ok(out) ? OK : error_set(err, E_LIMIT, "token %.*s does not fit its buffer", STR_ARG(token->id));
 }
@@ -212,11 +212,11 @@ enum code auth_token_decode(struct str bytes, struct arena *arena, struct token 
     struct json object;
     struct token token = {0};
     enum code rc = json_parse(bytes, NULL, arena, &object, NULL);
-    if (rc == E_NOMEM) return error_set(err, E_NOMEM, "out of memory for a token");
+    if (rc == E_NOMEM) return error_nomem(err);
     if (rc) return error_set(err, E_CORRUPT, "a stored token is not JSON");
     struct reading reading = auth_reading_of(&object, arena);
     if (reading.fits) take_token(&reading, &token);
-    if (!reading.memory) return error_set(err, E_NOMEM, "out of memory for a token");
+    if (!reading.memory) return error_nomem(err);
     if (!auth_reading_done(&reading)) return error_set(err, E_CORRUPT, "a stored token is not in its form");
     *out = token;
     return OK;

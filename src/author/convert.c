@@ -420,7 +420,7 @@ enum code author_convert(const struct program *program, enum document_kind to, s
     uint32_t errors = diagnostics->error_count;
     diagnostics_init(&ignored, arena);
     c.file = arena_copy(diagnostics->arena, program->file);
-    if (!c.file.ptr) return error_set(err, E_NOMEM, "out of memory while converting");
+    if (!c.file.ptr) return error_nomem(err);
     if (program->kind == DOCUMENT_PLAYBOOK) {
         struct diagnostic *d = diagnose(diagnostics, SEVERITY_ERROR, "E0801", "", c.file, 1, 1, 1,
                                         "a playbook routes tokens along arcs, by templates; plans and workflows have "
@@ -428,22 +428,21 @@ enum code author_convert(const struct program *program, enum document_kind to, s
         diagnostic_hint(diagnostics, d, "it runs as it is: cairn run %.*s", STR_ARG(program->file));
         return error_set(err, E_UNSUPPORTED, "it says what the other format cannot");
     }
-    if (doc_tree(program->text, program->file, &doc_limits_default, arena, &c.tree, &ignored))
-        return error_set(err, E_NOMEM, "out of memory while converting");
+    if (doc_tree(program->text, program->file, &doc_limits_default, arena, &c.tree, &ignored)) return error_nomem(err);
     check_failures(&c);
     check_skips(&c);
     struct json document = to == DOCUMENT_PLAN ? to_plan(&c) : to_nodes(&c);
-    if (c.failed) return error_set(err, E_NOMEM, "out of memory while converting");
+    if (c.failed) return error_nomem(err);
     if (diagnostics->error_count > errors) return error_set(err, E_UNSUPPORTED, "it says what the other format cannot");
     if (to == DOCUMENT_NODES) {
         yaml_document(out, &document);
-        return buf_ok(out) ? OK : error_set(err, E_NOMEM, "out of memory while converting");
+        return buf_ok(out) ? OK : error_nomem(err);
     }
     struct buf flat;
     buf_init(&flat, (size_t)64 << 20);
     json_write(&flat, &document);
     struct str text = arena_copy(arena, buf_str(&flat));
     buf_release(&flat);
-    if (!text.ptr) return error_set(err, E_NOMEM, "out of memory while converting");
+    if (!text.ptr) return error_nomem(err);
     return fmt_json(text, arena, out, err);
 }

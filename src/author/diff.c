@@ -87,8 +87,7 @@ enum code author_diff(struct buf *out, struct str name, struct str before, struc
     uint32_t count = 0;
     bool ok = split(before, arena, &a) && split(after, arena, &b);
     struct edit *edits = ok ? ARENA_ARRAY(arena, (size_t)a.count + b.count + 1, struct edit) : NULL;
-    if (!edits || !compare(&a, &b, arena, edits, &count))
-        return error_set(err, E_NOMEM, "out of memory while comparing");
+    if (!edits || !compare(&a, &b, arena, edits, &count)) return error_nomem(err);
     buf_printf(out, "--- %.*s\n+++ %.*s\n", STR_ARG(name), STR_ARG(name));
     for (uint32_t i = 0; i < count;) {
         while (i < count && edits[i].what == ' ') i++;

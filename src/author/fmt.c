@@ -31,7 +31,7 @@ enum code author_meaning(struct buf *out, const struct program *program, struct 
     }
     bool ok = buf_ok(&dump) && buf_ok(out);
     buf_release(&dump);
-    return ok ? OK : error_set(err, E_NOMEM, "out of memory while comparing");
+    return ok ? OK : error_nomem(err);
 }
 
 static bool is_json(struct str text)
@@ -46,7 +46,7 @@ static enum code lay_out(struct str text, struct arena *arena, struct buf *out, 
     if (is_json(text))
         return fmt_json(str_starts(text, STR("\xEF\xBB\xBF")) ? str_slice(text, 3, text.len) : text, arena, out, err);
     fmt_yaml(text, out);
-    return buf_ok(out) ? OK : error_set(err, E_NOMEM, "out of memory while formatting");
+    return buf_ok(out) ? OK : error_nomem(err);
 }
 
 // The same values, comments aside, whatever the layout.
@@ -93,7 +93,7 @@ enum code author_format(const struct program *program, const struct program_load
     if (!rc && !(str_eq(buf_str(&once), buf_str(&twice)) && same_tree(program->text, buf_str(&once), arena)))
         rc = error_set(err, E_UNSUPPORTED, "its layout cannot be changed without changing what it says");
     if (!rc) *out = arena_copy(arena, buf_str(&once));
-    if (!rc && !out->ptr) rc = error_set(err, E_NOMEM, "out of memory while formatting");
+    if (!rc && !out->ptr) rc = error_nomem(err);
     buf_release(&once);
     buf_release(&twice);
     if (!rc) rc = author_same(program, *out, loader, arena, &same, err);
@@ -109,8 +109,7 @@ enum code author_canonical(const struct program *program, const struct program_l
     struct buf flat, laid;
     bool same = false;
     diagnostics_init(&ignored, arena);
-    if (doc_tree(program->text, program->file, &doc_limits_default, arena, &tree, &ignored))
-        return error_set(err, E_NOMEM, "out of memory while formatting");
+    if (doc_tree(program->text, program->file, &doc_limits_default, arena, &tree, &ignored)) return error_nomem(err);
     buf_init(&flat, (size_t)64 << 20);
     buf_init(&laid, (size_t)64 << 20);
     json_write(&flat, &tree);
@@ -119,7 +118,7 @@ enum code author_canonical(const struct program *program, const struct program_l
     if (!rc) *out = arena_copy(arena, buf_str(&laid));
     buf_release(&flat);
     buf_release(&laid);
-    if (!rc && !out->ptr) rc = error_set(err, E_NOMEM, "out of memory while formatting");
+    if (!rc && !out->ptr) rc = error_nomem(err);
     if (!rc) rc = author_same(program, *out, loader, arena, &same, err);
     if (!rc && !same) rc = error_set(err, E_UNSUPPORTED, "it does not mean the same as JSON");
     return rc;

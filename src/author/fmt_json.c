@@ -196,7 +196,7 @@ enum code fmt_json(struct str text, struct arena *arena, struct buf *out, struct
     struct json tree, copy;
     enum code rc = json_parse(text, NULL, arena, &tree, err);
     if (rc) return rc;
-    if (!json_copy(arena, &tree, &copy)) return error_set(err, E_NOMEM, "out of memory while formatting");
+    if (!json_copy(arena, &tree, &copy)) return error_nomem(err);
     bool ok = copy.type != JSON_OBJECT || sort_keys(&copy, top_keys, last_keys, arena);
     struct json *metadata = member(&copy, "metadata");
     if (ok && metadata && metadata->type == JSON_OBJECT) ok = sort_keys(metadata, top_keys, NULL, arena);
@@ -204,5 +204,5 @@ enum code fmt_json(struct str text, struct arena *arena, struct buf *out, struct
          order_workflow(member(&copy, "workflow"), arena);
     write_value(out, &copy, 0, 0, true);
     buf_byte(out, '\n');
-    return ok && buf_ok(out) ? OK : error_set(err, E_NOMEM, "out of memory while formatting");
+    return ok && buf_ok(out) ? OK : error_nomem(err);
 }

@@ -8,11 +8,6 @@
 
 enum { REFINEMENTS = 12, TEXT_SIZE = 4096, NODES_TIMEOUT_MS = 120000 }; // the usual one is not worth a word
 
-static enum code no_memory(const struct graph *g)
-{
-    return error_set(g->err, E_NOMEM, "out of memory while drawing");
-}
-
 // ---- text
 
 static void add_line(const struct graph *g, struct graph_item *item, struct buf *text)
@@ -205,9 +200,9 @@ static enum code assign_items(const struct graph *g, struct scene *scene, uint32
     uint32_t *rest = ARENA_ARRAY(g->arena, count + 1, uint32_t);
     struct map classes;
     map_init(&classes, g->arena);
-    if (!colors || !other || !seen || !total || !rest) return no_memory(g);
+    if (!colors || !other || !seen || !total || !rest) return error_nomem(g->err);
     for (uint32_t i = 0; i < count; i++) colors[i] = first_color(g, first + i);
-    if (fold && !mix_layers(g, first, count, colors)) return no_memory(g);
+    if (fold && !mix_layers(g, first, count, colors)) return error_nomem(g->err);
     for (int round = 0; fold && round < REFINEMENTS; round++) {
         refine(g, first, count, colors, other);
         memcpy(colors, other, count * sizeof(*colors));
@@ -216,7 +211,7 @@ static enum code assign_items(const struct graph *g, struct scene *scene, uint32
         for (uint32_t i = 0; i < count; i++) {
             struct str key = {(const char *)&colors[i], sizeof(colors[i])};
             uint32_t class;
-            if (!map_put(&classes, key, i, &class)) return no_memory(g);
+            if (!map_put(&classes, key, i, &class)) return error_nomem(g->err);
             if (class == MAP_NONE) class = i;
             if (pass == 0) {
                 total[class]++;
@@ -247,7 +242,7 @@ static enum code add_edges(const struct graph *g, struct scene *scene, uint32_t 
     uint32_t *stamp = ARENA_ARRAY(g->arena, scene->item_count + 1, uint32_t);
     uint32_t *head = ARENA_ARRAY(g->arena, scene->item_count + 1, uint32_t);
     uint32_t *next = ARENA_ARRAY(g->arena, count + 1, uint32_t);
-    if (!scene->edges || !stamp || !head || !next) return no_memory(g);
+    if (!scene->edges || !stamp || !head || !next) return error_nomem(g->err);
     for (uint32_t i = count; i > 0; i--) {
         next[i - 1] = head[item_of[i - 1]];
         head[item_of[i - 1]] = i;
@@ -272,10 +267,10 @@ enum code scene_make(const struct graph *g, uint32_t scope, bool fold, struct sc
     uint32_t count = program_scope(p, scope, &first);
     struct scene *scene = ARENA_NEW(g->arena, struct scene);
     uint32_t *item_of = ARENA_ARRAY(g->arena, count + 1, uint32_t);
-    if (!scene || !item_of) return no_memory(g);
+    if (!scene || !item_of) return error_nomem(g->err);
     scene->scope = scope;
     scene->items = ARENA_ARRAY(g->arena, count + 1, struct graph_item);
-    if (!scene->items) return no_memory(g);
+    if (!scene->items) return error_nomem(g->err);
     enum code rc = assign_items(g, scene, first, count, fold, item_of);
     if (!rc) rc = add_edges(g, scene, first, count, item_of);
     for (uint32_t i = 0; !rc && i < scene->item_count; i++) {
@@ -283,7 +278,7 @@ enum code scene_make(const struct graph *g, uint32_t scope, bool fold, struct sc
         item->marked = g->options->mark && g->options->mark(g->options->context, item->step, &item->mark);
         describe(g, item);
         for (uint32_t k = 0; k < item->line_count; k++)
-            if (!item->lines[k].ptr) return no_memory(g);
+            if (!item->lines[k].ptr) return error_nomem(g->err);
         if (p->steps[item->step].kind == STEP_LOOP) rc = scene_make(g, item->step, fold, &item->inner);
     }
     *out = scene;
@@ -310,6 +305,6 @@ enum code graph_write(struct buf *out, const struct program *program, const stru
         graph_mermaid(out, &g);
         break;
     }
-    if (!rc && !buf_ok(out)) return no_memory(&g);
+    if (!rc && !buf_ok(out)) return error_nomem(g.err);
     return rc;
 }

@@ -98,7 +98,7 @@ enum code net_unrolled(const struct program *program, struct arena *arena, const
     uint32_t *deps = ARENA_ARRAY(arena, arcs, uint32_t), *dependents = ARENA_ARRAY(arena, arcs, uint32_t);
     uint32_t *order = ARENA_ARRAY(arena, count, uint32_t);
     if (!w.place || !w.stack || !w.next || !w.seen || !made || !steps || !deps || !dependents || !order)
-        return error_set(err, E_NOMEM, "out of memory while drawing");
+        return error_nomem(err);
     walk_from(&w, net->entry);
     for (uint32_t i = 0; i < count; i++) walk_from(&w, i);
     for (uint32_t i = 0; i < count; i++) order[w.place[i]] = i;

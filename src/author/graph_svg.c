@@ -39,7 +39,7 @@ static enum code arrange(const struct graph *g, const struct scene *scene, struc
     *out = (struct picture){.g = g, .scene = scene};
     struct lay_item *items = ARENA_ARRAY(g->arena, scene->item_count + 1, struct lay_item);
     out->inner = ARENA_ARRAY(g->arena, scene->item_count + 1, struct picture);
-    if (!items || !out->inner) return error_set(g->err, E_NOMEM, "out of memory while drawing");
+    if (!items || !out->inner) return error_nomem(g->err);
     for (uint32_t i = 0; i < scene->item_count; i++) {
         const struct graph_item *item = &scene->items[i];
         int32_t w = 0;
@@ -64,7 +64,7 @@ static enum code arrange(const struct graph *g, const struct scene *scene, struc
     if (rc == E_LIMIT)
         return error_set(g->err, rc,
                          "the graph has too many long edges for a picture; use -o dot with a layout program");
-    if (rc) return error_set(g->err, rc, "out of memory while drawing");
+    if (rc) return error_nomem(g->err);
     for (uint32_t row = 0; row < out->layout.row_count; row++) {
         for (uint32_t i = 0; i < out->layout.rows[row].count; i++)
             out->layout.nodes[out->layout.rows[row].nodes[i]].y = out->h;

@@ -31,7 +31,7 @@ static enum code canvas_make(const struct graph *g, struct canvas *c, int32_t w,
     *c = (struct canvas){.w = w, .h = h};
     if ((int64_t)w * h > CELLS_MAX) return E_LIMIT;
     c->cells = ARENA_ARRAY(g->arena, (size_t)w * (size_t)h + 1, struct cell);
-    return c->cells ? OK : error_set(g->err, E_NOMEM, "out of memory while drawing");
+    return c->cells ? OK : error_nomem(g->err);
 }
 
 static uint32_t code_point(struct str text, size_t i, size_t size)
@@ -422,7 +422,7 @@ static enum code draw_scene(const struct graph *g, const struct scene *scene, in
     struct drawing d = {.g = g, .scene = scene};
     struct lay_item *items = ARENA_ARRAY(g->arena, scene->item_count + 1, struct lay_item);
     d.inner = ARENA_ARRAY(g->arena, scene->item_count + 1, struct canvas);
-    if (!items || !d.inner) return error_set(g->err, E_NOMEM, "out of memory while drawing");
+    if (!items || !d.inner) return error_nomem(g->err);
     enum code rc = measure(&d, width, items);
     if (rc) return rc;
     struct lay_request request = {.items = items,
@@ -439,11 +439,10 @@ static enum code draw_scene(const struct graph *g, const struct scene *scene, in
     d.channel = ARENA_ARRAY(g->arena, d.layout.row_count + 1, int32_t);
     d.taken = ARENA_ARRAY(g->arena, (size_t)d.layout.w + 1, int32_t);
     d.landed = ARENA_ARRAY(g->arena, (size_t)d.layout.w + 1, bool);
-    if (!d.nets || !d.net_count || !d.channel || !d.taken || !d.landed)
-        return error_set(g->err, E_NOMEM, "out of memory while drawing");
+    if (!d.nets || !d.net_count || !d.channel || !d.taken || !d.landed) return error_nomem(g->err);
     int32_t height = 0;
     for (uint32_t row = 0; row < d.layout.row_count; row++) {
-        if (!row_nets(&d, row)) return error_set(g->err, E_NOMEM, "out of memory while drawing");
+        if (!row_nets(&d, row)) return error_nomem(g->err);
         height += d.layout.rows[row].h + d.channel[row];
     }
     rc = canvas_make(g, &d.canvas, d.layout.w, height);

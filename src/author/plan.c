@@ -334,5 +334,5 @@ enum code author_plan(const struct program *program, struct str uri, struct aren
     add_files(&p, out);
     add_steps(&p, out);
     add_critical(&p, out);
-    return p.failed ? error_set(err, E_NOMEM, "out of memory while planning") : OK;
+    return p.failed ? error_nomem(err) : OK;
 }

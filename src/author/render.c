@@ -53,7 +53,7 @@ static enum code look_up(void *context, const struct ref *ref, struct arena *are
     buf_release(&text);
     remember(l, ref->text);
     *out = json_string(copy);
-    return copy.ptr ? OK : error_set(err, E_NOMEM, "out of memory while rendering");
+    return copy.ptr ? OK : error_nomem(err);
 }
 
 static void put(struct looker *l, struct json *object, const char *key, struct json value)
@@ -195,7 +195,7 @@ enum code author_render(const struct program *program, uint32_t step, const stru
     static const struct kernel_env env = {.blob = no_blob};
     const struct program_step *ps = &program->steps[step];
     struct run *run = assumed_run(program, facts);
-    if (!run) return error_set(err, E_NOMEM, "out of memory while rendering");
+    if (!run) return error_nomem(err);
     struct kernel_scope strict = {.run = run, .step = step, .env = &env, .strict = true};
     struct kernel_scope lenient = {.run = run, .step = step, .env = &env};
     struct looker l = {
@@ -214,5 +214,5 @@ enum code author_render(const struct program *program, uint32_t step, const stru
     add_secrets(&l, ps, out);
     put(&l, out, "unknown", l.unknown);
     run_free(run);
-    return rc || l.failed ? error_set(err, E_NOMEM, "out of memory while rendering") : OK;
+    return rc || l.failed ? error_nomem(err) : OK;
 }

@@ -350,5 +350,5 @@ enum code author_schema(struct str file, struct str path, struct arena *arena, s
         at = next_place;
     }
     *raw = *at.node;
-    return g.failed ? error_set(err, E_NOMEM, "out of memory while reading a schema") : OK;
+    return g.failed ? error_nomem(err) : OK;
 }

@@ -366,12 +366,12 @@ static enum code each_scope(const struct program *program, struct arena *arena, 
         if (scope != PROGRAM_TOP && program->steps[scope].kind != STEP_LOOP) continue;
         struct sound_scope s;
         enum code rc = sound_open(&s, program, scope, arena, err);
-        if (!rc && ask_all(&s, answers)) rc = error_set(err, E_NOMEM, "out of memory while looking at the document");
+        if (!rc && ask_all(&s, answers)) rc = error_nomem(err);
         if (rc) return rc;
         if (!diagnostics) continue;
         struct teller t = {.s = &s, .diagnostics = diagnostics, .reach = answers};
         t.file = arena_copy(diagnostics->arena, program->file);
-        if (!t.file.ptr) return error_set(err, E_NOMEM, "out of memory while looking at the document");
+        if (!t.file.ptr) return error_nomem(err);
         buf_init(&t.text, TEXT_SIZE);
         tell_scope(&t);
         buf_release(&t.text);
@@ -413,7 +413,7 @@ static void check_net_step(const struct net_teller *t, const struct net_step *st
 static enum code check_net(const struct program *program, struct diagnostics *diagnostics, struct error *err)
 {
     struct net_teller t = {program, diagnostics, arena_copy(diagnostics->arena, program->file)};
-    if (!t.file.ptr) return error_set(err, E_NOMEM, "out of memory while looking at the document");
+    if (!t.file.ptr) return error_nomem(err);
     for (uint32_t i = 0; i < program->step_count; i++) check_net_step(&t, &program->net->steps[i]);
     return OK;
 }
@@ -429,8 +429,7 @@ enum code sound_check(const struct program *program, struct diagnostics *diagnos
     if (program->net) return check_net(program, diagnostics, err);
     arena_init(&arena, 64 * 1024, (size_t)256 << 20);
     enum sound_answer *answers = ARENA_ARRAY(&arena, program->step_count + 1, enum sound_answer);
-    enum code rc = answers ? each_scope(program, &arena, answers, diagnostics, err)
-                           : error_set(err, E_NOMEM, "out of memory while looking at the document");
+    enum code rc = answers ? each_scope(program, &arena, answers, diagnostics, err) : error_nomem(err);
     struct str outer = diagnostics->source;
     for (uint32_t i = 0; !rc && i < program->step_count; i++) {
         const struct program *child = program->steps[i].child;
@@ -438,7 +437,7 @@ enum code sound_check(const struct program *program, struct diagnostics *diagnos
         for (uint32_t k = 0; k < i; k++) seen |= program->steps[k].child == child;
         if (!child || seen) continue;
         diagnostics->source = arena_copy(diagnostics->arena, child->text);
-        if (!diagnostics->source.ptr) rc = error_set(err, E_NOMEM, "out of memory while looking at the document");
+        if (!diagnostics->source.ptr) rc = error_nomem(err);
         if (!rc) rc = sound_check(child, diagnostics, err);
     }
     diagnostics->source = outer;

@@ -398,7 +398,7 @@ enum code sound_open(struct sound_scope *s, const struct program *program, uint3
             ok = atom_make(s, first + i, k, &atoms[k], &step->atoms[step->atom_count++]);
     }
     s->masks = ARENA_ARRAY(arena, s->var_count + 1, uint64_t);
-    if (!ok || !s->masks) return error_set(err, E_NOMEM, "out of memory while looking at the document");
+    if (!ok || !s->masks) return error_nomem(err);
     for (uint32_t i = 0; i < count; i++) sound_estimate(s, s->order[i]);
     return OK;
 }

@@ -70,14 +70,13 @@ static enum code make_sinks(struct bus *bus, struct error *err)
     struct sink_config *configs;
     struct json *copy = ARENA_NEW(&bus->arena, struct json);
     size_t count = 0;
-    if (!copy) return error_set(err, E_NOMEM, "bus: out of memory");
+    if (!copy) return error_nomem(err);
     *copy = json_array();
-    if (bus->options.sinks && !json_copy(&bus->arena, bus->options.sinks, copy))
-        return error_set(err, E_NOMEM, "bus: out of memory");
+    if (bus->options.sinks && !json_copy(&bus->arena, bus->options.sinks, copy)) return error_nomem(err);
     enum code rc = config_parse(copy, bus->options.fetch, &bus->arena, &configs, &count, err);
     if (rc) return rc;
     bus->sinks = ARENA_ARRAY(&bus->arena, count + 1, struct sink);
-    if (!bus->sinks) return error_set(err, E_NOMEM, "bus: out of memory");
+    if (!bus->sinks) return error_nomem(err);
     for (size_t i = 0; !rc && i < count; i++) {
         rc = sink_init(&bus->sinks[i], bus, &configs[i], err);
         bus->count++;
@@ -94,12 +93,12 @@ enum code bus_open(const struct bus_options *options, struct bus **out, struct e
 {
     struct bus *bus = calloc(1, sizeof(*bus));
     *out = NULL;
-    if (!bus) return error_set(err, E_NOMEM, "bus: out of memory");
+    if (!bus) return error_nomem(err);
     bus->options = *options; // but for the configuration, which is copied
     arena_init(&bus->arena, 64 * 1024, SIZE_MAX);
     pthread_mutex_init(&bus->look, NULL);
     bus->gate = gate_make();
-    enum code rc = bus->gate ? make_sinks(bus, err) : error_set(err, E_NOMEM, "bus: out of memory");
+    enum code rc = bus->gate ? make_sinks(bus, err) : error_nomem(err);
     if (rc) {
         bus_close(bus);
         return rc;
@@ -211,8 +210,7 @@ enum code bus_list(struct bus *bus, struct arena *arena, struct json *out, struc
     *out = json_array();
     for (size_t i = 0; i < bus->count; i++) {
         struct json one;
-        if (!face_json(&bus->sinks[i], arena, &one) || !json_push(arena, out, one))
-            return error_set(err, E_NOMEM, "bus: out of memory");
+        if (!face_json(&bus->sinks[i], arena, &one) || !json_push(arena, out, one)) return error_nomem(err);
     }
     return OK;
 }

@@ -117,7 +117,7 @@ enum code cable_secure(struct cable *cable, const char *host, struct str ca_file
     bool named = X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1;
     if (!named)
         named = X509_VERIFY_PARAM_set1_host(param, host, 0) == 1 && SSL_set_tlsext_host_name(cable->ssl, host) == 1;
-    if (!named || SSL_set_fd(cable->ssl, cable->fd) != 1) return error_set(err, E_NOMEM, "bus: out of memory");
+    if (!named || SSL_set_fd(cable->ssl, cable->fd) != 1) return error_nomem(err);
     for (;;) {
         int done = SSL_connect(cable->ssl);
         if (done == 1) return OK;

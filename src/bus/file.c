@@ -78,7 +78,7 @@ static enum code file_open(struct sink *sink, struct error *err)
     if (given.len >= sizeof(path)) return error_set(err, E_INVALID, "the path is too long");
     if (sink->config.type == SINK_FILE) snprintf(path, sizeof(path), "%.*s", STR_ARG(given));
     struct lines *lines = calloc(1, sizeof(*lines));
-    if (!lines) return error_set(err, E_NOMEM, "bus: out of memory");
+    if (!lines) return error_nomem(err);
     buf_init(&lines->text, LINES_MAX);
     sink->wire = lines;
     lines->fd = sink->config.type == SINK_FILE ? open_path(path) : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -127,7 +127,7 @@ static void file_flush(struct sink *sink)
 {
     struct lines *lines = sink->wire;
     struct error err = {0};
-    enum code rc = buf_ok(&lines->text) ? write_all(sink, lines, &err) : error_set(&err, E_NOMEM, "out of memory");
+    enum code rc = buf_ok(&lines->text) ? write_all(sink, lines, &err) : error_nomem(&err);
     if (rc) {
         if (lines->regular && ftruncate(lines->fd, lines->size) != 0)
             os_log(LOG_WARN, "a cut line stays in the file sink=%.*s", STR_ARG(sink->config.name));

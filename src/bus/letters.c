@@ -9,11 +9,6 @@
 #define LETTERS_PAGE 500
 #define FEED_PAGE 1000
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "bus: out of memory");
-}
-
 static enum code no_sink(struct str name, struct error *err)
 {
     return error_set(err, E_NOT_FOUND, "there is no sink \"%.*s\"", STR_ARG(name));
@@ -79,7 +74,7 @@ enum code bus_dead_letters(struct bus *bus, struct store *reader, struct str ten
     *out = json_object();
     bool ok = list.ok && json_put(arena, out, STR("items"), list.items) &&
               (!list.more || json_put(arena, out, STR("next"), json_string(list.last)));
-    return ok ? OK : no_memory(err);
+    return ok ? OK : error_nomem(err);
 }
 
 // ---- acting
@@ -131,7 +126,7 @@ static enum code give(struct sink *sink, const struct note_put *notes, size_t co
 {
     const struct bus *bus = sink->bus;
     struct order *order = malloc(sizeof(*order));
-    if (!order) return no_memory(err);
+    if (!order) return error_nomem(err);
     *order = (struct order){.gate = bus->gate, .sink = sink, .reload = reload, .done = done, .context = context};
     pthread_mutex_lock(&bus->gate->mutex);
     bus->gate->holders++;
@@ -149,7 +144,7 @@ static enum code give_elsewhere(struct sink *sink, const struct note_put *notes,
     arena_init(&arena, 16 * 1024, SIZE_MAX);
     struct note_put *all = ARENA_ARRAY(&arena, count + 1, struct note_put);
     struct note_put order = {.space = CURSOR_SPACE, .value = STR("1"), .expect = NOTE_ANY};
-    enum code rc = all && order_key(sink->config.name, &arena, &order.key) ? OK : no_memory(err);
+    enum code rc = all && order_key(sink->config.name, &arena, &order.key) ? OK : error_nomem(err);
     for (size_t i = 0; !rc && i < count; i++) all[i] = notes[i];
     if (!rc) all[count] = order;
     if (!rc) rc = give(sink, all, count + 1, reload, done, context, err);
@@ -195,7 +190,7 @@ static enum code act(struct bus *bus, struct store *reader, const struct bus_let
     arena_init(&arena, 64 * 1024, SIZE_MAX);
     struct picking pick = {.arena = &arena, .which = which, .remove = remove, .ok = true};
     enum code rc = each_letter(reader, which->sink, (struct str){0}, &arena, pick_one, &pick, err);
-    if (!rc && !pick.ok) rc = no_memory(err);
+    if (!rc && !pick.ok) rc = error_nomem(err);
     if (!rc && !pick.count && which->id.len) rc = error_set(err, E_NOT_FOUND, "there is no such dead letter");
     if (!rc) *count = pick.count; // before `done` can be called
     if (!rc && pick.count)
@@ -255,7 +250,7 @@ enum code bus_rewind(struct bus *bus, struct store *reader, struct str name, con
     struct arena arena;
     if (!sink) return no_sink(name, err);
     struct cursor *cursor = calloc(1, sizeof(*cursor));
-    if (!cursor) return no_memory(err);
+    if (!cursor) return error_nomem(err);
     arena_init(&arena, 16 * 1024, SIZE_MAX);
     enum code rc = cursor_load(reader, name, &arena, cursor, err);
     if (rc == E_NOT_FOUND) rc = OK;
@@ -264,7 +259,7 @@ enum code bus_rewind(struct bus *bus, struct store *reader, struct str name, con
     cursor->disabled = false;
     cursor->retry_count = 0;
     struct note_put note = {.space = CURSOR_SPACE, .key = sink->config.name, .expect = NOTE_ANY};
-    if (!rc && !cursor_value(cursor, &arena, &note.value)) rc = no_memory(err);
+    if (!rc && !cursor_value(cursor, &arena, &note.value)) rc = error_nomem(err);
     if (!rc) rc = give_elsewhere(sink, &note, 1, true, done, done_context, err);
     arena_release(&arena);
     free(cursor);

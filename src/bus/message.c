@@ -6,11 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "bus: out of memory");
-}
-
 // CloudEvents over HTTP: what is not visible ASCII is percent-encoded. It also makes every value one line.
 static bool add_encoded(struct buf *out, struct str text, const char *also)
 {
@@ -75,7 +70,7 @@ static enum code read_record(const struct feed_item *item, struct arena *arena, 
     out->event_id = arena_copy(arena, str_from(seal.event_id));
     out->key = contract_parts(item->vocabulary, item->record.bytes).key;
     civil_format(moment.at_ms ? moment.at_ms : seal.persisted_ms, out->time);
-    return out->event_id.ptr && (moment.step.len == 0 || out->step.ptr) ? OK : no_memory(err);
+    return out->event_id.ptr && (moment.step.len == 0 || out->step.ptr) ? OK : error_nomem(err);
 }
 
 // Node events and those of playbooks tell project and plan in the first event only.
@@ -183,7 +178,7 @@ static enum code ce_headers(struct message *message, struct arena *arena, struct
     struct attribute list[CE_MAX];
     size_t count = ce_attributes(message, arena, list);
     for (size_t i = 0; i < count; i++)
-        if (list[i].name && !message_header(message, list[i].name, list[i].value, arena)) return no_memory(err);
+        if (list[i].name && !message_header(message, list[i].name, list[i].value, arena)) return error_nomem(err);
     return OK;
 }
 
@@ -206,7 +201,7 @@ static enum code ce_body(struct message *message, struct arena *arena, struct er
     if (good) message->body = arena_copy(arena, buf_str(&text));
     buf_release(&text);
     message->content_type = STR("application/cloudevents+json");
-    return good && message->body.ptr ? OK : no_memory(err);
+    return good && message->body.ptr ? OK : error_nomem(err);
 }
 
 // ---- all of it
@@ -238,7 +233,8 @@ enum code message_make(const struct sink_config *config, struct store *store, co
     enum code rc = read_record(item, arena, out, err);
     if (!rc) rc = read_head(store, arena, out, err);
     if (rc) return rc;
-    if (!make_id(out, life_of(&config->lives, item->position), arena) || !make_trace(out, arena)) return no_memory(err);
+    if (!make_id(out, life_of(&config->lives, item->position), arena) || !make_trace(out, arena))
+        return error_nomem(err);
     if (config->format == FORMAT_RECORD) return OK;
     return config->structured ? ce_body(out, arena, err) : ce_headers(out, arena, err);
 }

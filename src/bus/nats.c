@@ -165,7 +165,7 @@ static void nats_flush(struct sink *sink)
     struct error err = {0};
     enum code rc = buf_ok(&nats->out)
                        ? cable_write(&nats->cable, buf_str(&nats->out), mono_now() + sink->config.timeout_ms, &err)
-                       : error_set(&err, E_NOMEM, "bus: out of memory");
+                       : error_nomem(&err);
     buf_clear(&nats->out);
     if (rc) sink_down(sink, err.message);
 }

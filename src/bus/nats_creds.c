@@ -133,7 +133,7 @@ static enum code add_secret(const struct secret *secret, const char *key, struct
     if (!sink_has_secret(secret)) return OK;
     enum code rc = sink_secret(secret, arena, &text, err);
     if (rc) return rc;
-    return json_put(arena, object, str_from(key), json_string(text)) ? OK : error_set(err, E_NOMEM, "no memory");
+    return json_put(arena, object, str_from(key), json_string(text)) ? OK : error_nomem(err);
 }
 
 static bool add_text(struct arena *arena, struct json *object, const char *key, struct str text)
@@ -154,7 +154,7 @@ enum code nats_connect_text(const struct sink_config *config, const struct json 
                 json_put(arena, &object, STR("lang"), json_string(STR("c"))) &&
                 json_put(arena, &object, STR("version"), json_string(STR("0.1.0"))) &&
                 json_put(arena, &object, STR("name"), json_string(STR("cairn")));
-    if (!good) return error_set(err, E_NOMEM, "bus: out of memory");
+    if (!good) return error_nomem(err);
     enum code rc = add_secret(&config->user, "user", arena, &object, err);
     if (!rc) rc = add_secret(&config->password, "pass", arena, &object, err);
     if (!rc) rc = add_secret(&config->token, "auth_token", arena, &object, err);
@@ -169,5 +169,5 @@ enum code nats_connect_text(const struct sink_config *config, const struct json 
     json_write(&text, &object);
     *out = good && buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
     buf_release(&text);
-    return out->ptr ? OK : error_set(err, E_NOMEM, "bus: out of memory");
+    return out->ptr ? OK : error_nomem(err);
 }

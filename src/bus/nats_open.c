@@ -73,7 +73,7 @@ static enum code greet(struct nats *nats, const struct nats_call *call, const st
     enum code rc = nats_await(nats, FRAME_INFO, (struct str){0}, deadline, &frame, err);
     if (rc) return rc;
     struct str text = arena_copy(arena, frame.text); // because reading goes on
-    rc = text.ptr ? json_parse(text, NULL, arena, &info, err) : error_set(err, E_NOMEM, "no memory");
+    rc = text.ptr ? json_parse(text, NULL, arena, &info, err) : error_nomem(err);
     if (rc) return rc;
     const struct json *tls = json_key(&info, "tls_required");
     const struct json *headers = json_key(&info, "headers");
@@ -90,8 +90,7 @@ static enum code greet(struct nats *nats, const struct nats_call *call, const st
     snprintf(nats->inbox, sizeof(nats->inbox), "_INBOX.cairn%016llx.", (unsigned long long)call->random);
     buf_clear(&nats->out);
     buf_printf(&nats->out, "CONNECT %.*s\r\nSUB %s> 1\r\nPING\r\n", STR_ARG(connect), nats->inbox);
-    rc = buf_ok(&nats->out) ? cable_write(&nats->cable, buf_str(&nats->out), deadline, err)
-                            : error_set(err, E_NOMEM, "bus: out of memory");
+    rc = buf_ok(&nats->out) ? cable_write(&nats->cable, buf_str(&nats->out), deadline, err) : error_nomem(err);
     buf_clear(&nats->out);
     if (!rc) rc = nats_await(nats, FRAME_PONG, (struct str){0}, deadline, &frame, err);
     return rc;
@@ -129,8 +128,8 @@ static enum code ask_stream(struct sink *sink, struct nats *nats, int64_t deadli
     if (!name.len) return OK; // no message has been stored anywhere yet
     snprintf(subject, sizeof(subject), "%sstream", nats->inbox);
     buf_printf(&nats->out, "PUB $JS.API.STREAM.INFO.%.*s %s 0\r\n\r\n", STR_ARG(name), subject);
-    enum code rc = buf_ok(&nats->out) ? cable_write(&nats->cable, buf_str(&nats->out), deadline, err)
-                                      : error_set(err, E_NOMEM, "bus: out of memory");
+    enum code rc =
+        buf_ok(&nats->out) ? cable_write(&nats->cable, buf_str(&nats->out), deadline, err) : error_nomem(err);
     buf_clear(&nats->out);
     if (!rc) rc = nats_await(nats, FRAME_MESSAGE, str_from(subject), deadline, &frame, err);
     if (rc == E_DENIED) return error_set(err, E_DENIED, "may not ask for the stream");
@@ -138,7 +137,7 @@ static enum code ask_stream(struct sink *sink, struct nats *nats, int64_t deadli
     if (frame.head.len) return error_set(err, E_IO, "JetStream is not there");
     arena_reset(&sink->loading);
     struct str text = arena_copy(&sink->loading, frame.text);
-    rc = text.ptr ? json_parse(text, NULL, &sink->loading, &info, err) : error_set(err, E_NOMEM, "no memory");
+    rc = text.ptr ? json_parse(text, NULL, &sink->loading, &info, err) : error_nomem(err);
     if (rc) return rc;
     const struct json *error = json_key(&info, "error");
     bool missing = json_integer(json_key(error, "code"), 0) == STREAM_MISSING;
@@ -172,7 +171,7 @@ enum code nats_dial(const struct nats_call *call, struct nats **out, struct erro
     enum code rc = read_address(call->url, &to, err);
     if (rc) return rc;
     struct nats *nats = calloc(1, sizeof(*nats));
-    if (!nats) return error_set(err, E_NOMEM, "bus: out of memory");
+    if (!nats) return error_nomem(err);
     nats->cable = (struct cable){.fd = -1, .stopping = call->stopping};
     buf_init(&nats->in, IN_MAX);
     buf_init(&nats->out, OUT_MAX);

@@ -293,8 +293,7 @@ enum code dead_load(struct dead_table *table, struct store *store, struct str si
             if (!str_starts(notes.items[i].key, prefix)) more = false;
             if (!str_starts(notes.items[i].key, prefix)) break;
             rc = letter_read(&notes.items[i], &arena, &letter, err);
-            if (!rc && !dead_add(&next, letter.tenant, letter.run, letter.seq))
-                rc = error_set(err, E_NOMEM, "no memory");
+            if (!rc && !dead_add(&next, letter.tenant, letter.run, letter.seq)) rc = error_nomem(err);
             next.marked += !rc && letter.redrive;
             snprintf(last, sizeof(last), "%.*s", STR_ARG(notes.items[i].key));
             from = str_from(last);

@@ -117,7 +117,7 @@ static enum code line_dial(struct objects *objects, struct line **out, struct er
     struct line *line = calloc(1, sizeof(*line));
     if (!line || getrandom(&random, sizeof(random), 0) != sizeof(random)) {
         free(line);
-        return error_set(err, E_NOMEM, "out of memory");
+        return error_nomem(err);
     }
     arena_init(&line->arena, 64 * 1024, (size_t)64 << 20);
     line->fresh = true;
@@ -189,8 +189,7 @@ static enum code send(struct line *line, const char *subject, const char *reply,
     buf_add(out, head);
     buf_add(out, body);
     buf_text(out, "\r\n");
-    enum code rc = buf_ok(out) ? cable_write(&line->nats->cable, buf_str(out), line->deadline, err)
-                               : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = buf_ok(out) ? cable_write(&line->nats->cable, buf_str(out), line->deadline, err) : error_nomem(err);
     buf_clear(out);
     return broke(line, rc);
 }
@@ -210,7 +209,7 @@ static enum code answer(struct line *line, const char *reply, struct json *out, 
     *out = json_object();
     struct str text = arena_copy(&line->arena, frame.text);
     nats_compact(line->nats);
-    if (!text.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!text.ptr) return error_nomem(err);
     if (*none) return OK;
     struct json_limits limits = json_limits_default;
     limits.size_max = limits.string_size_max = ANSWER_MAX;
@@ -262,7 +261,7 @@ static enum code make_bucket(struct line *line, struct str bucket, struct error 
     struct json reply;
     struct error why = {0};
     struct str config = object_config(bucket, &line->arena);
-    if (!config.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!config.ptr) return error_nomem(err);
     enum code rc = api(line, "CREATE", bucket, config, &reply, &why);
     int64_t number = rc == E_LIMIT ? error_of(&reply, "err_code") : 0;
     if (!rc || number == NAME_TAKEN || number == SUBJECTS_TAKEN) return OK; // somebody else is making it just now
@@ -275,8 +274,7 @@ static enum code fetch(struct line *line, struct str bucket, const char *subject
 {
     struct json reply;
     struct str question = object_question(seq ? "next_by_subj" : "last_by_subj", subject, seq, &line->arena);
-    enum code rc =
-        question.ptr ? api(line, "MSG.GET", bucket, question, &reply, err) : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = question.ptr ? api(line, "MSG.GET", bucket, question, &reply, err) : error_nomem(err);
     if (rc) return rc;
     *at = (uint64_t)json_integer(json_at(&reply, STR("message.seq")), 0);
     *data = object_from_base64(json_text(json_at(&reply, STR("message.data"))), &line->arena);
@@ -303,7 +301,7 @@ static enum code purge(struct line *line, struct str bucket, const char *subject
 {
     struct json reply;
     struct str question = object_question("filter", subject, before, &line->arena);
-    return question.ptr ? api(line, "PURGE", bucket, question, &reply, err) : error_set(err, E_NOMEM, "out of memory");
+    return question.ptr ? api(line, "PURGE", bucket, question, &reply, err) : error_nomem(err);
 }
 
 // ---- putting
@@ -352,7 +350,7 @@ static enum code put_meta(struct line *line, struct str bucket, const struct dig
     object_subject(bucket, sha256, subject);
     reply_name(line, reply);
     struct str text = object_describe(bucket, sha256, meta, time, &line->arena);
-    enum code rc = text.ptr ? send(line, subject, reply, rollup, text, err) : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = text.ptr ? send(line, subject, reply, rollup, text, err) : error_nomem(err);
     if (!rc) rc = stored(line, reply, &none, err);
     return !rc && none ? error_set(err, E_UNREACHABLE, "the bucket is not there") : rc;
 }
@@ -434,7 +432,7 @@ static enum code get_once(struct line *line, struct str bucket, const struct dig
     if (rc) return rc;
     if (meta.size > OBJECT_MAX) return error_set(err, E_CORRUPT, "the object is too large to be one of ours");
     char *bytes = arena_alloc(arena, meta.size + 1);
-    if (!bytes) return error_set(err, E_NOMEM, "out of memory");
+    if (!bytes) return error_nomem(err);
     rc = get_chunks(line, bucket, &meta, bytes, err);
     if (rc) return rc;
     bytes[meta.size] = '\0';
@@ -587,11 +585,11 @@ enum code objects_open(const struct json *config, struct keep **out, struct erro
 {
     struct objects *objects = calloc(1, sizeof(*objects));
     struct json copy;
-    if (!objects) return error_set(err, E_NOMEM, "out of memory");
+    if (!objects) return error_nomem(err);
     objects->base.ops = &objects_ops;
     arena_init(&objects->arena, 4096, (size_t)1 << 20);
     INVARIANT(pthread_mutex_init(&objects->mutex, NULL) == 0);
-    enum code rc = json_copy(&objects->arena, config, &copy) ? OK : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = json_copy(&objects->arena, config, &copy) ? OK : error_nomem(err);
     if (!rc) rc = results_parse(&copy, &objects->arena, &objects->config, &objects->base.place, err);
     if (rc) {
         objects_close(&objects->base);

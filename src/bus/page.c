@@ -24,17 +24,12 @@ static bool wanted(const struct sink_config *config, const struct feed_item *ite
     return listed(config->tenants, item->tenant) && listed(config->types, item->record.type);
 }
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "bus: out of memory");
-}
-
 static enum code link_runs(struct page *page, struct error *err)
 {
     struct map runs;
     map_init(&runs, &page->arena);
     uint32_t *last = ARENA_ARRAY(&page->arena, page->count + 1, uint32_t);
-    if (!last) return no_memory(err);
+    if (!last) return error_nomem(err);
     for (size_t i = 0; i < page->count; i++) {
         struct slot *slot = &page->slots[i];
         slot->before = PAGE_MAX;
@@ -44,7 +39,7 @@ static enum code link_runs(struct page *page, struct error *err)
         struct str name =
             arena_copy(&page->arena, (struct str){key, size < (int)sizeof(key) ? (size_t)size : sizeof(key) - 1});
         uint32_t there = MAP_NONE;
-        if (!name.ptr || !map_put(&runs, name, (uint32_t)i, &there)) return no_memory(err);
+        if (!name.ptr || !map_put(&runs, name, (uint32_t)i, &there)) return error_nomem(err);
         uint32_t first = there == MAP_NONE ? (uint32_t)i : there;
         if (there != MAP_NONE) slot->before = last[first];
         last[first] = (uint32_t)i;
@@ -67,7 +62,7 @@ static enum code page_begin(struct page *page, bool letters, struct error *err)
     page->count = page->settled = page->open = 0;
     page->letters = letters;
     page->slots = ARENA_ARRAY(&page->arena, PAGE_MAX, struct slot);
-    return page->slots ? OK : no_memory(err);
+    return page->slots ? OK : error_nomem(err);
 }
 
 static void page_advance(struct page *page)

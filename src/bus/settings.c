@@ -114,7 +114,7 @@ bool sink_has_secret(const struct secret *secret)
 enum code sink_secret(const struct secret *secret, struct arena *arena, struct str *out, struct error *err)
 {
     struct str name = arena_copy(arena, secret->variable.len ? secret->variable : secret->file), text;
-    if (!name.ptr) return error_set(err, E_NOMEM, "bus: out of memory");
+    if (!name.ptr) return error_nomem(err);
     if (secret->variable.len) {
         text = str_from(getenv(name.ptr));
     } else {
@@ -126,7 +126,7 @@ enum code sink_secret(const struct secret *secret, struct arena *arena, struct s
         return error_set(err, E_NOT_FOUND, "a secret is missing: %s%s is not there or empty",
                          secret->variable.len ? "$" : "", name.ptr);
     *out = arena_copy(arena, text);
-    return out->ptr ? OK : error_set(err, E_NOMEM, "bus: out of memory");
+    return out->ptr ? OK : error_nomem(err);
 }
 
 static enum code read_choice(const struct reading *at, const char *key, const char *const *words, int *out)
@@ -160,9 +160,9 @@ static enum code read_url(const struct reading *at, struct arena *arena, struct 
     enum code rc = read_text(at, "url", &out->url);
     if (rc || out->type != SINK_NATS) return rc;
     struct json *list = ARENA_NEW(arena, struct json);
-    if (!list) return error_set(at->err, E_NOMEM, "bus: out of memory");
+    if (!list) return error_nomem(at->err);
     *list = json_array();
-    if (!json_push(arena, list, json_string(out->url))) return error_set(at->err, E_NOMEM, "bus: out of memory");
+    if (!json_push(arena, list, json_string(out->url))) return error_nomem(at->err);
     out->urls = list;
     return OK;
 }
@@ -282,7 +282,7 @@ enum code config_parse(const struct json *sinks, const struct fetch_policy *poli
     if (sinks && !json_is(sinks, JSON_ARRAY)) return error_set(err, E_INVALID, "sinks: must be a list");
     size_t many = sinks ? sinks->count : 0;
     *out = ARENA_ARRAY(arena, many + 1, struct sink_config);
-    if (!*out) return error_set(err, E_NOMEM, "bus: out of memory");
+    if (!*out) return error_nomem(err);
     for (size_t i = 0; i < many; i++) {
         char name[32];
         snprintf(name, sizeof(name), "sinks[%zu]", i);
@@ -332,9 +332,9 @@ enum code results_parse(const struct json *results, struct arena *arena, struct 
                          .err = err};
     *out = (struct sink_config){.name = STR("results"), .type = SINK_NATS};
     *bucket = STR(BUCKET_DEFAULT);
-    if (!list || !json_object_with(arena, 1, &plain)) return error_set(err, E_NOMEM, "bus: out of memory");
+    if (!list || !json_object_with(arena, 1, &plain)) return error_nomem(err);
     if (json_is(results, JSON_STRING)) {
-        if (!json_put(arena, &plain, STR("url"), *results)) return error_set(err, E_NOMEM, "bus: out of memory");
+        if (!json_put(arena, &plain, STR("url"), *results)) return error_nomem(err);
         at.object = &plain;
     }
     if (!json_is(at.object, JSON_OBJECT)) return bad(&at, NULL, "must be nats://HOST:PORT/BUCKET, or an object");
@@ -352,5 +352,5 @@ enum code results_parse(const struct json *results, struct arena *arena, struct 
     if (rc) return rc;
     *list = json_array();
     out->urls = list;
-    return json_push(arena, list, json_string(out->url)) ? OK : error_set(err, E_NOMEM, "bus: out of memory");
+    return json_push(arena, list, json_string(out->url)) ? OK : error_nomem(err);
 }

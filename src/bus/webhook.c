@@ -15,7 +15,7 @@
 static enum code webhook_open(struct sink *sink, struct error *err)
 {
     if (!sink->wire) sink->wire = fetch_keep_open();
-    return sink->wire ? OK : error_set(err, E_NOMEM, "bus: out of memory");
+    return sink->wire ? OK : error_nomem(err);
 }
 
 static void webhook_close(struct sink *sink)
@@ -58,7 +58,7 @@ static bool sign(struct sink *sink, struct message *message, const char *time, s
     snprintf(text, sizeof(text), "v1,%s", base64);
     ok = ok && buf_ok(&signed_text) && message_header(message, "webhook-signature", str_from(text), arena);
     buf_release(&signed_text);
-    return ok || error_set(err, E_NOMEM, "bus: out of memory") == OK;
+    return ok || error_nomem(err) == OK;
 }
 
 static bool dress(struct sink *sink, struct message *message, struct arena *arena, struct error *err)
@@ -75,14 +75,14 @@ static bool dress(struct sink *sink, struct message *message, struct arena *aren
     for (size_t i = 0; ok && own->type == JSON_OBJECT && i < own->count && message->header_count < HEADERS_MAX; i++)
         message->headers[message->header_count++] =
             (struct http_header){.name = own->members[i].key, .value = own->members[i].value.text};
-    if (!ok) return error_set(err, E_NOMEM, "bus: out of memory") == OK;
+    if (!ok) return error_nomem(err) == OK;
     if (sink_has_secret(&sink->config.token)) {
         struct str token;
         char text[1024];
         if (sink_secret(&sink->config.token, arena, &token, err)) return false;
         snprintf(text, sizeof(text), "Bearer %.*s", STR_ARG(token));
         struct str value = arena_copy(arena, str_from(text));
-        if (!value.ptr || message->header_count == HEADERS_MAX) return error_set(err, E_NOMEM, "no memory") == OK;
+        if (!value.ptr || message->header_count == HEADERS_MAX) return error_nomem(err) == OK;
         message->headers[message->header_count++] = (struct http_header){.name = STR("Authorization"), .value = value};
     }
     return sign(sink, message, time, arena, err);

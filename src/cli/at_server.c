@@ -126,8 +126,8 @@ int fork_at_server(struct session *session, struct str source, const char *how, 
     http_percent_encode(&path, source);
     buf_printf(&path, "/%s", how);
     struct server_call call = {"POST", buf_str(&path), body, fresh_key(cli)};
-    enum code rc = buf_ok(&path) ? store_server_call(session->store, &call, &cli->arena, &answer, &err)
-                                 : error_set(&err, E_NOMEM, "out of memory");
+    enum code rc =
+        buf_ok(&path) ? store_server_call(session->store, &call, &cli->arena, &answer, &err) : error_nomem(&err);
     buf_release(&path);
     return made(cli, rc, &answer, run, &err);
 }

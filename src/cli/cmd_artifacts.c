@@ -76,7 +76,7 @@ static enum code next_bytes(struct reading *reading, struct str *out, struct err
         return rc;
     }
     char *room = arena_alloc(&reading->scratch, CHUNK);
-    if (!room) return error_set(err, E_NOMEM, "out of memory");
+    if (!room) return error_nomem(err);
     ssize_t got;
     do got = read(reading->fd, room, CHUNK);
     while (got < 0 && errno == EINTR);

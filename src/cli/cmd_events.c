@@ -195,7 +195,7 @@ static enum code add(struct reader *reader, const struct record *record, struct 
         buf_add(&reader->list.text, record->bytes);
         buf_byte(&reader->list.text, '\n');
         reader->list.row_count++;
-        return buf_ok(&reader->list.text) ? OK : error_set(&reader->err, E_NOMEM, "out of memory");
+        return buf_ok(&reader->list.text) ? OK : error_nomem(&reader->err);
     }
     bool ok = true;
     if (!reader->raw) {

@@ -122,7 +122,7 @@ static enum code own_directory(struct crew *crew, struct job *job, struct tool_r
     job->dir = copy(job, str_from(path));
     job->has_dir = true;
     struct tool_env *env = ARENA_ARRAY(&job->arena, request->env_count + 1, struct tool_env);
-    if (!env || job->dir.len == 0) return error_set(err, E_NOMEM, "out of memory");
+    if (!env || job->dir.len == 0) return error_nomem(err);
     for (size_t i = 0; i < request->env_count; i++) {
         env[i] = request->env[i];
         if (str_is(env[i].name, "ARTIFACTS_DIR")) env[i].value = job->dir;
@@ -179,7 +179,7 @@ void crew_job_start(struct crew *crew, struct job *job, const struct remote_task
     if (!tools)
         rc = error_set(&err, E_UNSUPPORTED, "this worker has no function %.*s", STR_ARG(request.function));
     else if (!keep_artifacts(job, &request))
-        rc = error_set(&err, E_NOMEM, "out of memory");
+        rc = error_nomem(&err);
     else if (!function || request.artifact_count > 0) // a function that declares none has no directory
         rc = own_directory(crew, job, &request, &err);
     if (!rc) rc = job->tools->ops->start(job->tools, &request, &err);
@@ -255,7 +255,7 @@ static enum code prepare(struct crew *crew, struct error *err)
         crew->dir[0] = '\0';
         return os_errno(err, "make a directory in", tmp);
     }
-    if (!make_lanes(crew)) return error_set(err, E_NOMEM, "out of memory");
+    if (!make_lanes(crew)) return error_nomem(err);
     struct tool_options tools = {.mark = crew->dir, // its own: whoever else works here is left alone
                                  .process_max = crew->options.slots,
                                  .deliver = on_result,
@@ -276,7 +276,7 @@ static enum code prepare(struct crew *crew, struct error *err)
 enum code crew_open(const struct crew_options *options, struct crew **out, struct error *err)
 {
     struct crew *crew = calloc(1, sizeof(*crew));
-    if (!crew) return error_set(err, E_NOMEM, "out of memory");
+    if (!crew) return error_nomem(err);
     crew->options = *options;
     crew->options.link.stopped = stopped;
     crew->options.link.stop_context = crew;

@@ -17,8 +17,7 @@ static enum code load_part(void *context, struct program_part *part, struct aren
 {
     enum code rc = engine_find_part(NULL, part, arena, err);
     struct source source = {part->file, part->text, arena_copy(arena, part->from), arena_copy(arena, part->request)};
-    if (rc == OK && (!source.from.ptr || !source.request.ptr || !sources_add(context, &source)))
-        rc = error_set(err, E_NOMEM, "out of memory");
+    if (rc == OK && (!source.from.ptr || !source.request.ptr || !sources_add(context, &source))) rc = error_nomem(err);
     return rc;
 }
 

@@ -178,7 +178,7 @@ enum code contract_show(const struct contract *contract, enum vocabulary to, con
     struct moment told;
     *out = (struct json){0};
     bool ok = to == VOCABULARY_NOETL ? noetl_shown(moment, arena, &told) : plainly(moment, arena, &told);
-    if (!ok) return error_set(err, E_NOMEM, "out of memory for a record");
+    if (!ok) return error_nomem(err);
     if (told.kind == MOMENT_UNKNOWN || !moment_word(told.kind, to)) return OK;
     struct digest key = moment_key(to, ids, &told);
     return codec_of(to)->build(ids, &told, seal, &key, arena, out, err);

@@ -185,14 +185,14 @@ static uint32_t table_size(const struct table *table)
 enum code fields_encode(const struct table *table, const struct facts_in *facts, struct arena *arena, struct json *out,
                         struct error *err)
 {
-    if (!json_object_with(arena, table_size(table), out)) return record_no_memory(err);
+    if (!json_object_with(arena, table_size(table), out)) return error_nomem(err);
     struct walk walk = walk_table(table);
     for (const struct field *field; (field = walk_next(&walk));) {
         struct json value;
         enum code rc = encode_field(field, facts, arena, &value, err);
         if (rc) return error_set(err, rc, "out of memory for a record");
         if (!value.type) continue;
-        if (!json_put(arena, out, field->name, value)) return record_no_memory(err);
+        if (!json_put(arena, out, field->name, value)) return error_nomem(err);
     }
     return OK;
 }
@@ -361,7 +361,7 @@ static enum code explain_failure(const struct json *value, struct error *err)
     bool written = buf_ok(&buf);
     size_t size = buf.len;
     buf_release(&buf);
-    if (!written) return record_no_memory(err);
+    if (!written) return error_nomem(err);
     if (size > RECORD_SIZE_MAX)
         return error_set(err, E_LIMIT, "a record of %zu bytes is larger than %zu", size, RECORD_SIZE_MAX);
     return error_set(err, E_INVALID, "a record holds a number that no double can hold");
@@ -381,7 +381,7 @@ enum code record_write(const struct json *value, struct arena *arena, struct str
         rc = error_set(err, E_INVALID, "a record holds a value that is not UTF-8");
     } else {
         *out = arena_copy(arena, buf_str(&buf));
-        if (!out->ptr) rc = record_no_memory(err);
+        if (!out->ptr) rc = error_nomem(err);
     }
     buf_release(&buf);
     return rc;
@@ -391,7 +391,7 @@ enum code record_parse(struct str bytes, struct arena *arena, struct json *out, 
 {
     struct error inner = {0};
     enum code rc = json_parse(bytes, &json_limits_default, arena, out, &inner);
-    if (rc == E_NOMEM) return record_no_memory(err);
+    if (rc == E_NOMEM) return error_nomem(err);
     if (rc) return error_set(err, E_CORRUPT, "not a record: %s", inner.message);
     if (out->type != JSON_OBJECT) return error_set(err, E_CORRUPT, "not a record: no JSON object");
     return OK;

@@ -135,8 +135,7 @@ struct facts_out facts_into(struct run_ids *ids, struct moment *moment, struct s
 // Gives the moment start facts to be read into.
 enum code facts_start(struct facts_out *facts, struct arena *arena, struct moment *moment,
                       struct error *err) MUST_CHECK;
-enum code start_missing(struct error *err);    // a moment to be written that ought to have start facts
-enum code record_no_memory(struct error *err); // E_NOMEM
+enum code start_missing(struct error *err); // a moment to be written that ought to have start facts
 // The emitter that the record names, else the one that the contract does.
 enum emitter emitter_told(struct str by, enum moment_kind kind);
 

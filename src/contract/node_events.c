@@ -196,7 +196,7 @@ static enum code skip_read(const struct derived *derived, struct arena *arena, s
     if (derived->expr.len == 0 || derived->detail.len == 0) return OK;
     const struct str parts[] = {derived->expr, STR(VALUES_FOLLOW), derived->detail};
     out->detail = contract_join(arena, parts, ARRAY_COUNT(parts));
-    return out->detail.ptr ? OK : record_no_memory(err);
+    return out->detail.ptr ? OK : error_nomem(err);
 }
 
 static enum code build(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,

@@ -176,7 +176,7 @@ static enum code flatten(const struct moment *moment, struct arena *arena, struc
     for (uint32_t i = 0; ok && i < payload->count; i++)
         ok = json_put(arena, &flat, payload->members[i].key, payload->members[i].value);
     *payload = flat;
-    return ok ? OK : record_no_memory(err);
+    return ok ? OK : error_nomem(err);
 }
 
 static const struct str stores[] = {
@@ -212,13 +212,13 @@ static enum code derive(const struct run_ids *ids, const struct moment *moment, 
     d->source = by == EMITTER_WORKER ? STR("worker") : STR("server");
     if (by != EMITTER_WORKER && by != EMITTER_ENGINE) d->by = str_from(emitter_name(by));
     d->appended = seal->persisted_ms - moment->at_ms;
-    if (moment->step.len && !derive_step(moment, arena, d)) return record_no_memory(err);
-    if (!derive_entity(ids, moment, (enum entity)row->entity, arena, d)) return record_no_memory(err);
+    if (moment->step.len && !derive_step(moment, arena, d)) return error_nomem(err);
+    if (!derive_entity(ids, moment, (enum entity)row->entity, arena, d)) return error_nomem(err);
     if (!moment->has_blob) return OK;
     const struct result_place place = result_place(ids->run, moment);
     d->store = result_store_word(moment->store);
     d->ref = result_ref_format(&place, arena);
-    return d->ref.ptr ? OK : record_no_memory(err);
+    return d->ref.ptr ? OK : error_nomem(err);
 }
 
 static enum code build(const struct run_ids *ids, const struct moment *moment, const struct seal *seal,
@@ -278,11 +278,11 @@ static enum code read_ids(const struct derived *derived, struct moment *moment, 
 // What the payload has besides meta and the reference.
 static enum code read_flat(const struct json *payload, struct arena *arena, struct json *out, struct error *err)
 {
-    if (!json_object_with(arena, payload->count, out)) return record_no_memory(err);
+    if (!json_object_with(arena, payload->count, out)) return error_nomem(err);
     for (uint32_t i = 0; i < payload->count; i++) {
         const struct json_member *member = &payload->members[i];
         if (str_is(member->key, "meta") || str_is(member->key, "value_ref")) continue;
-        if (!json_put(arena, out, member->key, member->value)) return record_no_memory(err);
+        if (!json_put(arena, out, member->key, member->value)) return error_nomem(err);
     }
     return OK;
 }

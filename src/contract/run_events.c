@@ -218,7 +218,7 @@ static enum code build(const struct run_ids *ids, const struct moment *moment, c
     derived.by = str_from(emitter_name(moment->by ? moment->by : moment_emitter(moment->kind)));
     if (has_start(moment->kind)) {
         if (!moment->start) return start_missing(err);
-        if (!derive_start(ids, moment->start, arena, &derived)) return record_no_memory(err);
+        if (!derive_start(ids, moment->start, arena, &derived)) return error_nomem(err);
     }
     const struct facts_in facts = facts_of(ids, moment, seal, &derived);
     enum code rc = fields_encode(payload, &facts, arena, &derived.payload, err);

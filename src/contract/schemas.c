@@ -3,11 +3,6 @@
 
 #include <stdatomic.h>
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory for schemas");
-}
-
 static enum code compile(struct schema_set *set, const char *folder, const char *name, const struct schema **out,
                          struct error *err)
 {
@@ -15,7 +10,7 @@ static enum code compile(struct schema_set *set, const char *folder, const char 
     struct buf uri;
     buf_init(&uri, URI_SIZE_MAX);
     buf_printf(&uri, "%s/%s.json", folder, name);
-    enum code rc = buf_ok(&uri) ? schema_compile(set, buf_str(&uri), out, err) : no_memory(err);
+    enum code rc = buf_ok(&uri) ? schema_compile(set, buf_str(&uri), out, err) : error_nomem(err);
     if (rc) error_wrap(err, "schema %s/%s.json", folder, name);
     buf_release(&uri);
     return rc;
@@ -53,7 +48,7 @@ enum code contract_open(struct arena *arena, const struct contract **out, struct
     static const char *const folders[] = {"run-events", "node-events", "signals"};
     struct contract *contract = ARENA_NEW(arena, struct contract);
     struct schema_set *set = NULL;
-    if (!contract || schema_set_open(arena, &set)) return no_memory(err);
+    if (!contract || schema_set_open(arena, &set)) return error_nomem(err);
     ledger_verify();
     enum code rc = OK;
     for (size_t i = 0; i < ARRAY_COUNT(folders) && !rc; i++) rc = schema_set_embed(set, folders[i], arena, err);
@@ -83,7 +78,7 @@ static enum code open_playbooks(struct event_schemas **out, struct error *err)
     (void)arena_use(callers);
     struct event_schemas *schemas = ARENA_NEW(&arena, struct event_schemas);
     struct schema_set *set = NULL;
-    enum code rc = schemas && !schema_set_open(&arena, &set) ? OK : no_memory(err);
+    enum code rc = schemas && !schema_set_open(&arena, &set) ? OK : error_nomem(err);
     if (!rc) rc = schema_set_embed(set, noetl_codec.folder, &arena, err);
     if (!rc) rc = compile_events(set, &noetl_codec, schemas->of, err);
     if (rc) {

@@ -84,7 +84,7 @@ struct facts_out facts_into(struct run_ids *ids, struct moment *moment, struct s
 enum code facts_start(struct facts_out *facts, struct arena *arena, struct moment *moment, struct error *err)
 {
     struct start_facts *start = ARENA_NEW(arena, struct start_facts);
-    if (!start) return record_no_memory(err);
+    if (!start) return error_nomem(err);
     facts->base[SOURCE_START] = start;
     moment->start = start;
     return OK;
@@ -93,11 +93,6 @@ enum code facts_start(struct facts_out *facts, struct arena *arena, struct momen
 enum code start_missing(struct error *err)
 {
     return error_set(err, E_INVALID, "a start of a run without its facts");
-}
-
-enum code record_no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory for a record");
 }
 
 enum emitter emitter_told(struct str by, enum moment_kind kind)

@@ -29,11 +29,6 @@ enum signal_type signal_parse(struct str text)
     return SIGNAL_NONE;
 }
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory for a signal");
-}
-
 static enum code check(const struct schema *schema, const char *what, const struct json *value, struct error *err)
 {
     struct schema_fault fault;
@@ -48,16 +43,16 @@ static enum code take_aliases(const struct json *request, enum signal_type type,
     static const struct str aliases[] = {{"reason", 6}, {"stepId", 6}};
     const struct json *given = json_get(request, STR("payload"));
     uint32_t count = given ? given->count : 0;
-    if (!json_object_with(arena, count + (uint32_t)ARRAY_COUNT(aliases), payload)) return no_memory(err);
+    if (!json_object_with(arena, count + (uint32_t)ARRAY_COUNT(aliases), payload)) return error_nomem(err);
     for (uint32_t i = 0; i < count; i++) {
-        if (!json_put(arena, payload, given->members[i].key, given->members[i].value)) return no_memory(err);
+        if (!json_put(arena, payload, given->members[i].key, given->members[i].value)) return error_nomem(err);
     }
     for (size_t i = 0; i < ARRAY_COUNT(aliases); i++) {
         const struct json *value = json_get(request, aliases[i]);
         if (!value || (i == 0 && rules[type].reason_apart)) continue;
         if (json_get(payload, aliases[i]))
             return error_set(err, E_INVALID, INVALID "%.*s is given twice", STR_ARG(aliases[i]));
-        if (!json_put(arena, payload, aliases[i], *value)) return no_memory(err);
+        if (!json_put(arena, payload, aliases[i], *value)) return error_nomem(err);
     }
     return OK;
 }
@@ -105,7 +100,7 @@ enum code signal_decode(const struct contract *contract, struct str bytes, struc
     struct error inner = {0};
     struct json request;
     enum code rc = json_parse(bytes, &json_limits_default, arena, &request, &inner);
-    if (rc == E_NOMEM) return no_memory(err);
+    if (rc == E_NOMEM) return error_nomem(err);
     if (rc) return error_set(err, E_INVALID, INVALID "%s", inner.message);
     struct signal signal = {0};
     rc = check(contract->request, "", &request, err);
@@ -179,6 +174,6 @@ bool signal_write(const struct signal *signal, struct arena *arena, struct json 
 enum code signal_encode(const struct signal *signal, struct arena *arena, struct str *out, struct error *err)
 {
     struct json request;
-    if (!signal_write(signal, arena, &request)) return no_memory(err);
+    if (!signal_write(signal, arena, &request)) return error_nomem(err);
     return record_write(&request, arena, out, err);
 }

@@ -19,11 +19,6 @@ static enum code wrong(struct reader *r, const char *what)
     return error_at(r->err, E_INVALID, r->line, (uint32_t)(r->at - r->line_start + 1), "%s", what);
 }
 
-static enum code nomem(struct reader *r)
-{
-    return error_set(r->err, E_NOMEM, "out of memory");
-}
-
 static char peek(const struct reader *r, size_t ahead)
 {
     return r->at + ahead < r->text.len ? r->text.ptr[r->at + ahead] : '\0';
@@ -172,7 +167,7 @@ static enum code read_string(struct reader *r, bool allow_multi, struct str *out
     enum code rc = read_text(r, quote, multi, &text);
     if (!rc) {
         *out = arena_copy(r->arena, buf_str(&text));
-        if (!out->ptr) rc = nomem(r);
+        if (!out->ptr) rc = error_nomem(r->err);
     }
     buf_release(&text);
     return rc;
@@ -219,7 +214,7 @@ static enum code enter(struct reader *r, struct json *object, struct str key, st
 {
     struct json *found = member(object, key);
     if (!found) found = put(r, object, key, json_object(), place);
-    if (!found) return nomem(r);
+    if (!found) return error_nomem(r->err);
     if (json_is(found, JSON_ARRAY) && found->count > 0) found = &found->items[found->count - 1];
     if (!json_is(found, JSON_OBJECT)) return wrong(r, "this name has a value already, it cannot be a table");
     *out = found;
@@ -262,7 +257,7 @@ static enum code read_pair(struct reader *r, struct json *object, unsigned depth
     skip_blanks(r);
     rc = read_value(r, depth, &value);
     if (rc) return rc;
-    return put(r, into, key, value, place) ? OK : nomem(r);
+    return put(r, into, key, value, place) ? OK : error_nomem(r->err);
 }
 
 static enum code read_array(struct reader *r, unsigned depth, struct json *out)
@@ -275,7 +270,7 @@ static enum code read_array(struct reader *r, unsigned depth, struct json *out)
         if (peek(r, 0) == ']') break;
         enum code rc = read_value(r, depth + 1, &item);
         if (rc) return rc;
-        if (!json_push(r->arena, out, item)) return nomem(r);
+        if (!json_push(r->arena, out, item)) return error_nomem(r->err);
         skip_all(r);
         if (peek(r, 0) == ',')
             r->at++;
@@ -329,7 +324,7 @@ static enum code read_number(struct reader *r, struct json *out)
     }
     struct error ignored = {0};
     struct str kept = arena_copy(r->arena, number);
-    if (!kept.ptr) return nomem(r);
+    if (!kept.ptr) return error_nomem(r->err);
     if (len > 0 && json_parse(kept, NULL, r->arena, out, &ignored) == OK && json_is(out, JSON_NUMBER)) return OK;
     r->at = from;
     return wrong(r, "a value is expected here: \"text\", 'text', a number, true, false, [list] or {table}");
@@ -382,9 +377,9 @@ static enum code read_header(struct reader *r, struct json *root, struct json **
     if (!list) return enter(r, into, key, place, table);
     struct json *found = member(into, key);
     if (!found) found = put(r, into, key, json_array(), place);
-    if (!found) return nomem(r);
+    if (!found) return error_nomem(r->err);
     if (!json_is(found, JSON_ARRAY)) return wrong(r, "this name has a value already, it cannot be a list of tables");
-    if (!json_push(r->arena, found, json_object())) return nomem(r);
+    if (!json_push(r->arena, found, json_object())) return error_nomem(r->err);
     *table = &found->items[found->count - 1];
     return OK;
 }

@@ -410,7 +410,7 @@ static enum code start_function(struct engine *engine, struct resident *resident
         rc = E_LIMIT;
     }
     buf_release(&input);
-    if (rc == OK || (rc == E_NOMEM && id == 0)) return rc ? error_set(err, rc, "out of memory") : OK;
+    if (rc == OK || (rc == E_NOMEM && id == 0)) return rc ? error_nomem(err) : OK;
     return input_fault(engine, resident, effect->step, effect->logical, effect->engine, fault, err);
 }
 

@@ -21,7 +21,7 @@ enum code copy_puts(struct arena *arena, const struct note_put *notes, size_t co
              copy(arena, notes[i].value, &copies[i].value);
     }
     *out = copies;
-    return ok ? OK : error_set(err, E_NOMEM, "out of memory for notes");
+    return ok ? OK : error_nomem(err);
 }
 
 enum code engine_put(struct engine *engine, const struct note_put *notes, size_t count,
@@ -104,7 +104,7 @@ enum code draft_end(struct engine *engine, const struct resident *resident, cons
         ends = moment_is_terminal(outcome->moments[i].kind);
     if (!ends) return OK;
     struct note_put *puts = ARENA_ARRAY(&engine->turn, NOTES, struct note_put);
-    if (!puts) return error_set(err, E_NOMEM, "out of memory for notes");
+    if (!puts) return error_nomem(err);
     size_t count =
         options->ending(options->ending_context, resident->ids.tenant, resident->ids.run, &engine->turn, puts);
     return count ? note_draft_add(draft, puts, count, err) : OK;

@@ -37,11 +37,6 @@ struct turn {
     bool waits;       // for a result that is elsewhere and cannot be had: nothing was stored
 };
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory in a turn");
-}
-
 static struct append_item *item_add(struct turn *turn, struct resident *resident)
 {
     struct append_item *grown = arena_grow(&turn->engine->turn, turn->items, turn->item_count, turn->item_count + 1,
@@ -61,19 +56,19 @@ static enum code collect_decision(struct turn *turn, struct decided *decided, co
     if (decided->queued.inbox_id != 0) turn->inbox[turn->inbox_count++] = decided->queued.inbox_id;
     if (effect->duplicate) return OK;
     struct append_item *item = item_add(turn, decided->queued.resident);
-    if (!item) return no_memory(err);
+    if (!item) return error_nomem(err);
     item->ledger_kind = STR("decision");
     if (!effect->settled) item->signal_id = effect->signal->id; // the first one has it
     struct str new_run = decided->made ? decided->made->ids.run : (struct str){0};
     enum code rc = decision_body(turn->engine, &decided->queued, effect, new_run, &item->ledger_body);
-    return rc ? no_memory(err) : OK;
+    return rc ? error_nomem(err) : OK;
 }
 
 static enum code collect_notes(struct turn *turn, const struct queued *queued, struct error *err)
 {
     for (size_t i = 0; i < queued->note_count; i++) {
         struct append_item *item = item_add(turn, queued->resident);
-        if (!item) return no_memory(err);
+        if (!item) return error_nomem(err);
         item->ledger_kind = queued->notes[i].kind;
         item->ledger_body = queued->notes[i].body;
         item->signal_id = queued->notes[i].signal_id;
@@ -94,7 +89,7 @@ static enum code collect(struct turn *turn, struct decided *decided, struct erro
     }
     for (size_t i = 0; i < decided->outcome.moment_count; i++) {
         struct append_item *item = item_add(turn, resident);
-        if (!item) return no_memory(err);
+        if (!item) return error_nomem(err);
         item->moment = &decided->outcome.moments[i];
     }
     decided->item_count = turn->item_count - decided->first_item;
@@ -187,7 +182,7 @@ static enum code make_room(struct turn *turn, struct error *err)
     turn->summaries = ARENA_ARRAY(arena, turn->count + 1, struct append_summary);
     turn->blobs = ARENA_ARRAY(arena, blobs + 1, struct append_blob);
     turn->inbox = ARENA_ARRAY(arena, turn->count + 1, int64_t);
-    return turn->summaries && turn->blobs && turn->inbox ? OK : no_memory(err);
+    return turn->summaries && turn->blobs && turn->inbox ? OK : error_nomem(err);
 }
 
 static enum code append_batch(struct turn *turn, struct error *err)
@@ -304,7 +299,7 @@ static enum code owe(struct engine *engine, struct resident *resident, enum code
     for (uint32_t i = 0; i < run_step_count(resident->run); i++)
         resident->run->steps[i].live = resident->run->steps[i].stopping = false;
     relive(engine, resident);
-    return queue_add(engine, resident, INPUT_RECOVER) ? OK : no_memory(err);
+    return queue_add(engine, resident, INPUT_RECOVER) ? OK : error_nomem(err);
 }
 
 // The runs of a failed batch are folded again from the store; those that were made in it have never been.
@@ -342,7 +337,7 @@ static enum code draft_start(struct turn *turn, struct decided *decided, struct 
     enum code rc = note_draft_add(&turn->notes, queued->puts, queued->put_count, &why);
     if (!put_is_refused(rc)) return rc ? error_set(err, rc, "%s", why.message) : OK;
     struct error *kept = ARENA_NEW(&turn->engine->turn, struct error);
-    if (!kept) return no_memory(err);
+    if (!kept) return error_nomem(err);
     *kept = why;
     decided->refused = kept;
     return OK;
@@ -436,7 +431,7 @@ static enum code give_up(struct turn *turn, enum code why, struct error *err)
     if (turn->waits) {
         bool waits = aside_wait(engine, queued, err->message);
         *err = (struct error){0};
-        return waits ? OK : no_memory(err);
+        return waits ? OK : error_nomem(err);
     }
     bool fenced = why == E_CONFLICT && queued->input.kind != INPUT_START; // a new run is nobody's yet: it was a note
     if (fenced || why == E_TERMINAL || why == E_CORRUPT) {
@@ -513,7 +508,7 @@ static enum code one_by_one(struct turn *turn, struct error *err)
 static enum code requeue(struct turn *turn, struct error *err)
 {
     struct queue *q = &turn->engine->queue;
-    if (!queue_reserve(turn->engine, turn->count)) return no_memory(err);
+    if (!queue_reserve(turn->engine, turn->count)) return error_nomem(err);
     for (size_t i = turn->count; i > 0; i--) {
         if (turn->decided[i - 1].done || turn->decided[i - 1].queued.resident->gone) continue;
         q->head = (q->head - 1) & (q->capacity - 1);
@@ -643,7 +638,7 @@ static enum code gather(struct engine *engine, struct error *err)
         struct timer *timer = CONTAINER_OF(node, struct timer, node);
         struct queued *queued =
             queue_add(engine, timer->resident, timer->kind == TIMER_LOOK ? INPUT_RECOVER : INPUT_TIMER);
-        if (!queued) return no_memory(err);
+        if (!queued) return error_nomem(err);
         queued->input.step = timer->step;
         queued->input.logical = timer->logical;
         queued->input.timer = timer->kind;
@@ -685,7 +680,7 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     if (is_lost(engine, rc)) return lose_all(engine, err);
     bool idle = engine->queue.count == 0 && !engine->puts;
     if (!rc && (idle || now.mono_ms < engine->full_until_mono)) return OK;
-    if (!rc && !take_inputs(&turn, engine->options.limits.inputs_per_turn_max)) rc = no_memory(err);
+    if (!rc && !take_inputs(&turn, engine->options.limits.inputs_per_turn_max)) rc = error_nomem(err);
     if (rc == E_NOMEM) {
         put_off(engine, err);
         return OK;

@@ -368,5 +368,5 @@ enum code explain_diff(const struct explain *a, const struct explain *b, unsigne
     for (uint32_t i = 0; i < sections.count; i++)
         m.failed = m.failed || !json_put(arena, out, sections.members[i].key, sections.members[i].value);
     if (steps || outputs) put_parting(&p, out);
-    return m.failed ? error_set(err, E_NOMEM, "out of memory while comparing") : OK;
+    return m.failed ? error_nomem(err) : OK;
 }

@@ -2,11 +2,6 @@
 // against the moment: a decision that comes out the same is reproduced.
 #include "explain/inside.h"
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory while explaining");
-}
-
 static enum code count(struct explain *e, struct step_note *note, const struct moment *m, bool same, const char *said,
                        struct error *err)
 {
@@ -21,7 +16,7 @@ static enum code count(struct explain *e, struct step_note *note, const struct m
                m->step.len ? m->step.ptr : "the run", said);
     struct str doubt = buf_ok(&text) ? arena_copy(&e->arena, buf_str(&text)) : (struct str){0};
     buf_release(&text);
-    if (!doubt.ptr) return no_memory(err);
+    if (!doubt.ptr) return error_nomem(err);
     if (e->doubt.len == 0) e->doubt = doubt;
     if (note && note->doubt.len == 0) note->doubt = doubt;
     return OK;
@@ -60,9 +55,9 @@ enum code atoms_now(const struct explain *e, uint32_t step, struct arena *arena,
         struct error local = {0};
         struct json atom;
         enum code rc = when_atom_eval(&atoms[i], &scope, arena, &value, &local);
-        if (rc == E_NOMEM) return no_memory(err);
+        if (rc == E_NOMEM) return error_nomem(err);
         if (!atom_json(&atoms[i], i == 0, rc, &value, &local, arena, &atom) || !json_push(arena, out, atom))
-            return no_memory(err);
+            return error_nomem(err);
     }
     return OK;
 }
@@ -76,7 +71,7 @@ static enum code ask_join(struct explain *e, struct step_note *note, struct plac
     struct error local = {0};
     arena_reset(&e->scratch);
     enum code rc = kernel_join(e->run, note->step, &e->env, &e->scratch, join, &local);
-    if (rc == E_NOMEM) return no_memory(err);
+    if (rc == E_NOMEM) return error_nomem(err);
     if (rc) *join = (struct join){.verdict = JOIN_FAULT}; // an output is not there any more
     note->join = (struct join_note){
         .at = at, .verdict = join->verdict, .success = s->success, .failed = s->failed, .skipped = s->skipped};

@@ -4,11 +4,6 @@
 
 enum { NOTES_MAX = 200 }; // of one kind for one step: the first so many are kept
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory while explaining");
-}
-
 // Whether the next of those that were selected, which are in the order of the arcs, is this one. Arcs may lead to the same step.
 static bool is_next(const struct json *selected, uint32_t next, struct str step, bool *merged)
 {
@@ -26,7 +21,7 @@ static enum code add_arrival(struct explain *e, const struct moment *m, struct p
     if (rc || note->arrival_count >= NOTES_MAX) return rc;
     struct arrival_note *grown = arena_grow(&e->arena, note->arrivals, note->arrival_count, note->arrival_count + 1,
                                             sizeof(*grown), &note->arrival_capacity);
-    if (!grown) return no_memory(err);
+    if (!grown) return error_nomem(err);
     note->arrivals = grown;
     struct arrival_note *arrival = &note->arrivals[note->arrival_count++];
     const struct json *holds = json_key(arc, "holds");
@@ -36,7 +31,7 @@ static enum code add_arrival(struct explain *e, const struct moment *m, struct p
                                      .holds = json_is(holds, JSON_BOOL) && holds->boolean,
                                      .taken = taken,
                                      .merged = merged};
-    return json_copy(&e->arena, arc, &arrival->arc) ? OK : no_memory(err);
+    return json_copy(&e->arena, arc, &arrival->arc) ? OK : error_nomem(err);
 }
 
 // The arcs of a step that has ended, asked again: the first that holds, or all, must be those that were taken.
@@ -82,7 +77,7 @@ static enum code note_rule(struct explain *e, const struct moment *m, struct ste
         if (str_eq(around->tasks[i].label, m->task) && !around->tasks[i].has_policy) return OK;
     struct rule_note *grown = arena_grow(&e->arena, note->rules, note->rule_count, note->rule_count + 1, sizeof(*grown),
                                          &note->rule_capacity);
-    if (!grown) return no_memory(err);
+    if (!grown) return error_nomem(err);
     note->rules = grown;
     struct rule_note *rule = &note->rules[note->rule_count++];
     const struct net_step *ns = &e->program->net->steps[note->step];
@@ -94,7 +89,7 @@ static enum code note_rule(struct explain *e, const struct moment *m, struct ste
     for (uint32_t i = 0; i < ns->task_count; i++)
         if (str_eq(ns->tasks[i].label, m->task)) rule->task = i;
     rule->action = arena_copy(&e->arena, json_text(json_at(&m->value, STR("action.do"))));
-    return rule->action.ptr ? OK : no_memory(err);
+    return rule->action.ptr ? OK : error_nomem(err);
 }
 
 enum code net_note(struct explain *e, const struct moment *m, struct step_note *note, struct place at,

@@ -8,11 +8,6 @@
 #define ARENA_BLOCK ((size_t)16 << 10)
 #define ARENA_LIMIT ((size_t)4 << 30) // a run may have as many outputs as its log holds
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory while explaining");
-}
-
 enum code explain_open(const struct program *program, const struct run_ids *ids, const struct kernel_env *env,
                        struct explain **out, struct error *err)
 {
@@ -22,7 +17,7 @@ enum code explain_open(const struct program *program, const struct run_ids *ids,
     struct run *run = e ? run_new(program, ids) : NULL;
     if (!run) {
         arena_release(&arena);
-        return no_memory(err);
+        return error_nomem(err);
     }
     e->run = run;
     e->program = program;
@@ -85,12 +80,12 @@ enum code note_for(struct explain *e, struct str path, uint32_t step, struct ste
         arena_grow(&e->arena, e->notes, e->note_count, e->note_count + 1, sizeof(*grown), &e->note_capacity);
     struct step_note *note = grown ? ARENA_NEW(&e->arena, struct step_note) : NULL;
     struct str kept = note ? arena_copy(&e->arena, path) : (struct str){0};
-    if (!kept.ptr) return no_memory(err);
+    if (!kept.ptr) return error_nomem(err);
     e->notes = grown;
     note->path = kept;
     note->step = step;
     note->state = NODE_WAITING;
-    if (!map_put(&e->index, kept, (uint32_t)e->note_count, NULL)) return no_memory(err);
+    if (!map_put(&e->index, kept, (uint32_t)e->note_count, NULL)) return error_nomem(err);
     e->notes[e->note_count++] = note;
     *out = note;
     return OK;
@@ -105,7 +100,7 @@ static enum code keep(struct explain *e, struct str *to, struct str from, struct
         return OK;
     }
     *to = arena_copy(&e->arena, from);
-    return to->ptr ? OK : no_memory(err);
+    return to->ptr ? OK : error_nomem(err);
 }
 
 static enum code keep_fault(struct explain *e, struct fault *to, const struct fault *from, struct error *err)
@@ -123,7 +118,7 @@ static enum code note_start(struct explain *e, struct step_note *note, const str
 {
     struct attempt_note *grown = arena_grow(&e->arena, note->attempts, note->attempt_count, note->attempt_count + 1,
                                             sizeof(*grown), &note->attempt_capacity);
-    if (!grown) return no_memory(err);
+    if (!grown) return error_nomem(err);
     note->attempts = grown;
     struct attempt_note *attempt = &note->attempts[note->attempt_count++];
     *attempt = (struct attempt_note){.logical = m->logical, .engine = m->engine, .start = at, .started_ms = m->at_ms};
@@ -164,7 +159,7 @@ static enum code note_output(struct explain *e, struct step_note *note, const st
     enum code rc = keep(e, &note->actor, m->actor, err);
     if (!rc) rc = keep(e, &note->reused_from, m->run_ref, err);
     if (rc || m->value.type == 0 || m->has_blob) return rc;
-    return json_copy(&e->arena, &m->value, &note->value) ? OK : no_memory(err);
+    return json_copy(&e->arena, &m->value, &note->value) ? OK : error_nomem(err);
 }
 
 static enum code note_step(struct explain *e, struct step_note *note, const struct moment *m, struct place at,
@@ -225,7 +220,7 @@ static enum code signal_add(struct explain *e, struct str id, struct signal_note
     if (*out) return OK;
     struct signal_note *grown =
         arena_grow(&e->arena, e->signals, e->signal_count, e->signal_count + 1, sizeof(*grown), &e->signal_capacity);
-    if (!grown) return no_memory(err);
+    if (!grown) return error_nomem(err);
     e->signals = grown;
     *out = &e->signals[e->signal_count++];
     **out = (struct signal_note){0};
@@ -321,7 +316,7 @@ static enum code note_event(struct explain *e, const struct moment *m, const str
     if (!tells_the_path(m->kind)) return OK;
     struct event_note *grown =
         arena_grow(&e->arena, e->events, e->event_count, e->event_count + 1, sizeof(*grown), &e->event_capacity);
-    if (!grown) return no_memory(err);
+    if (!grown) return error_nomem(err);
     e->events = grown;
     e->events[e->event_count++] = (struct event_note){.kind = m->kind,
                                                       .note = note ? map_get(&e->index, note->path) : NOTE_RUN,

@@ -129,5 +129,5 @@ enum code explain_run(const struct explain *e, int64_t now_ms, struct arena *are
     for (size_t i = 0; i < e->signal_count; i++) put_signal(&m, &signals, &e->signals[i]);
     if (signals.count > 0) put_value(&m, out, "signals", signals);
     if (now_ms > 0) put_run_next(&m, out);
-    return m.failed ? error_set(err, E_NOMEM, "out of memory while explaining") : OK;
+    return m.failed ? error_nomem(err) : OK;
 }

@@ -165,7 +165,7 @@ static enum code check_open(struct maker *m, const struct view_of_step *v, bool 
     if (!v->current || v->note || v->state != STATE_WAITING || run->status != RUN_STATUS_RUNNING || run->cancelling)
         return OK;
     enum code rc = kernel_join(run, v->step, &m->e->env, m->arena, &join, &local);
-    if (rc == E_NOMEM) return error_set(err, rc, "out of memory while explaining");
+    if (rc == E_NOMEM) return error_nomem(err);
     bool waits = join.verdict == JOIN_WAITS, withheld = join.verdict == JOIN_WITHHELD;
     if (str_is(str_from(v->reason), "DEPENDENCIES")) *same = waits;
     if (str_is(str_from(v->reason), "RUN_FAILING")) *same = withheld;
@@ -196,6 +196,6 @@ enum code explain_step(const struct explain *e, struct str path, int64_t now_ms,
     put_place(&m, out, "", state_place(&v));
     put_proof(&m, out, checked, v.note ? v.note->reproduced : same, v.note ? v.note->doubt : (struct str){0});
     rc = put_parts(&m, out, &v, err);
-    if (!rc && m.failed) rc = error_set(err, E_NOMEM, "out of memory while explaining");
+    if (!rc && m.failed) rc = error_nomem(err);
     return rc;
 }

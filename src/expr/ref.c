@@ -7,11 +7,6 @@ bool is_name_char(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-enum code expr_nomem(struct error *err)
-{
-    return error_nomem(err);
-}
-
 enum { NODE_SIZE_MAX = 256 }; // what comes later in a run of name characters is not looked at
 
 static char char_at(struct str s, size_t i)
@@ -146,7 +141,7 @@ enum code expr_field(const struct json *output, struct str path, struct arena *a
             return error_set(err, E_NOT_FOUND, "no field %.*s: the output is text, not JSON", STR_ARG(path));
         struct error why = {0};
         enum code rc = json_parse(text, &json_limits_default, arena, &parsed, &why);
-        if (rc == E_NOMEM) return expr_nomem(err);
+        if (rc == E_NOMEM) return error_nomem(err);
         if (rc)
             return error_set(err, E_NOT_FOUND, "no field %.*s: the output is not JSON (%s)", STR_ARG(path),
                              why.message);

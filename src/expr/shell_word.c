@@ -398,7 +398,7 @@ enum code shell_heredoc_open(struct shell *sh)
     while (char_at(sh, sh->at) == ' ' || char_at(sh, sh->at) == '\t') sh->at++;
     size_t line = str_find(str_slice(sh->text, 0, sh->end), '\n', sh->at);
     char *out = arena_alloc(sh->arena, line - sh->at + 1);
-    if (!out) return expr_nomem(sh->err);
+    if (!out) return error_nomem(sh->err);
     size_t len = 0;
     char quote = '\0';
     for (; sh->at < line; sh->at++) {
@@ -480,7 +480,7 @@ static enum code heredoc_text(struct shell *sh, const struct heredoc *doc, size_
         replaced++;
     }
     shell_copy(sh, end);
-    if (!buf_ok(&sh->out)) return expr_nomem(sh->err);
+    if (!buf_ok(&sh->out)) return error_nomem(sh->err);
     struct str body = str_slice(buf_str(&sh->out), start, sh->out.len);
     // bash keeps the text of a command substitution with bytes 1 and 127 as marks of its own, and loses such bytes.
     bool marks = str_find(body, '\001', 0) < body.len || str_find(body, '\177', 0) < body.len;

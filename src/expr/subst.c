@@ -21,7 +21,7 @@ static enum code finish(struct buf *buf, struct arena *arena, struct str *out, s
     if (!ok && large)
         return error_set(err, E_LIMIT, "the text is larger than %d bytes once its references are filled in",
                          TEXT_SIZE_MAX);
-    return expr_nomem(err);
+    return error_nomem(err);
 }
 
 enum code subst_text(struct str text, const struct scope *scope, struct arena *arena, struct str *out,
@@ -39,7 +39,7 @@ enum code subst_text(struct str text, const struct scope *scope, struct arena *a
         struct json value;
         struct str value_text = {0};
         enum code rc = ref_value(&match.ref, scope, arena, &value, err);
-        if (!rc && expr_text(&value, arena, &value_text)) rc = expr_nomem(err);
+        if (!rc && expr_text(&value, arena, &value_text)) rc = error_nomem(err);
         if (rc) {
             buf_release(&buf);
             return rc;
@@ -78,7 +78,7 @@ static enum code subst_value(const struct json *value, const struct scope *scope
         for (uint32_t i = 0; i < value->count && !rc; i++) {
             struct json item;
             rc = subst_value(&value->items[i], scope, arena, depth + 1, &item, err);
-            if (!rc && !json_push(arena, out, item)) rc = expr_nomem(err);
+            if (!rc && !json_push(arena, out, item)) rc = error_nomem(err);
         }
         return rc;
     }
@@ -86,11 +86,11 @@ static enum code subst_value(const struct json *value, const struct scope *scope
         *out = *value;
         return OK;
     }
-    if (!json_object_with(arena, value->count, out)) return expr_nomem(err);
+    if (!json_object_with(arena, value->count, out)) return error_nomem(err);
     for (uint32_t i = 0; i < value->count && !rc; i++) {
         struct json item;
         rc = subst_value(&value->members[i].value, scope, arena, depth + 1, &item, err);
-        if (!rc && !json_put(arena, out, value->members[i].key, item)) rc = expr_nomem(err);
+        if (!rc && !json_put(arena, out, value->members[i].key, item)) rc = error_nomem(err);
     }
     return rc;
 }
@@ -140,7 +140,7 @@ static enum code env_put(struct shell *sh, struct str name, struct str ref, stru
                               &sh->ref_capacity);
     if (!name.ptr || !value.ptr || !sh->env || !sh->env_refs) {
         sh->env_count = 0;
-        return expr_nomem(sh->err);
+        return error_nomem(sh->err);
     }
     sh->env[sh->env_count] = (struct subst_env){name, value};
     sh->env_refs[sh->env_count++] = ref;
@@ -172,7 +172,7 @@ static enum code env_parts(struct shell *sh, struct str name, struct str ref, st
     buf_text(out, "; unset -v");
     buf_add(out, buf_str(&gone));
     buf_text(out, "; ");
-    if (!buf_ok(&gone)) rc = expr_nomem(sh->err);
+    if (!buf_ok(&gone)) rc = error_nomem(sh->err);
     buf_release(&gone);
     return rc;
 }
@@ -197,7 +197,7 @@ static enum code env_add(struct shell *sh, struct str name, struct str ref, stru
         return error_set(sh->err, E_LIMIT, "with %.*s the values for this script exceed %d bytes", STR_ARG(ref),
                          ENV_TOTAL_MAX);
     name = own ? fresh_name(sh) : arena_copy(sh->arena, name);
-    if (!name.ptr) return expr_nomem(sh->err);
+    if (!name.ptr) return error_nomem(sh->err);
     *out = name;
     return value.len > ENV_VALUE_MAX ? env_parts(sh, name, ref, value) : env_put(sh, name, ref, value);
 }
@@ -282,7 +282,7 @@ enum code shell_replace(struct shell *sh, const struct ref_match *match, enum pl
     struct json value;
     struct str text = {0};
     enum code rc = ref_value(&match->ref, sh->scope, sh->arena, &value, sh->err);
-    if (!rc && expr_text(&value, sh->arena, &text)) rc = expr_nomem(sh->err);
+    if (!rc && expr_text(&value, sh->arena, &text)) rc = error_nomem(sh->err);
     if (rc) return rc;
     if (match->ref.kind >= REF_ARGUMENTS) return keep_variable(sh, match, text, place, number);
     shell_copy(sh, match->offset);
@@ -325,7 +325,7 @@ enum code shell_variable(struct shell *sh, struct str name)
     struct json value;
     struct str text = {0}, unused;
     enum code rc = ref_value(&ref, sh->scope, sh->arena, &value, sh->err);
-    if (!rc && expr_text(&value, sh->arena, &text)) rc = expr_nomem(sh->err);
+    if (!rc && expr_text(&value, sh->arena, &text)) rc = error_nomem(sh->err);
     return rc ? rc : env_add(sh, name, name, text, &unused);
 }
 
@@ -333,7 +333,7 @@ enum code subst_shell(struct str text, const struct scope *scope, struct arena *
                       struct error *err)
 {
     struct shell *sh = ARENA_NEW(arena, struct shell);
-    if (!sh) return expr_nomem(err);
+    if (!sh) return error_nomem(err);
     sh->text = text;
     sh->scope = scope;
     sh->arena = arena;

@@ -113,11 +113,11 @@ enum code when_parse(struct str text, const struct scope *scope, struct arena *a
     struct when *when = ARENA_NEW(arena, struct when);
     size_t capacity = 0;
     bool or_before = false;
-    if (!when) return expr_nomem(err);
+    if (!when) return error_nomem(err);
     for (;;) {
         if (when->count == ATOM_COUNT_MAX) return trouble(&p, p.at, "more than 256 comparisons");
         when->atoms = arena_grow(arena, when->atoms, when->count, when->count + 1, sizeof(when->atoms[0]), &capacity);
-        if (!when->atoms) return expr_nomem(err);
+        if (!when->atoms) return error_nomem(err);
         struct when_atom *atom = &when->atoms[when->count];
         *atom = (struct when_atom){.or_before = or_before};
         enum code rc = parse_atom(&p, arena, atom);
@@ -164,7 +164,7 @@ enum code when_atom_eval(const struct when_atom *atom, const struct scope *scope
     struct json value;
     enum code rc = ref_value(&atom->left, scope, arena, &value, err);
     if (rc) return rc;
-    if (expr_text(&value, arena, &out->left)) return expr_nomem(err);
+    if (expr_text(&value, arena, &out->left)) return error_nomem(err);
     out->atom = atom;
     out->result = compare(atom, out->left, arena);
     return OK;
@@ -174,7 +174,7 @@ enum code when_eval(const struct when *when, const struct scope *scope, struct a
                     const struct when_step **trace, struct error *err)
 {
     struct when_step *steps = ARENA_ARRAY(arena, when->count, struct when_step);
-    if (!steps) return expr_nomem(err);
+    if (!steps) return error_nomem(err);
     bool any = false, all = true;
     if (trace) *trace = steps;
     for (size_t i = 0; i < when->count; i++) {

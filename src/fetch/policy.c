@@ -37,7 +37,7 @@ static enum code networks_parse(const struct json *list, const char *where, stru
     if (!list) return OK;
     if (!json_is(list, JSON_ARRAY)) return bad(err, list, where, "\"addresses\" must be a list");
     struct cidr *networks = ARENA_ARRAY(arena, list->count + 1, struct cidr);
-    if (!networks) return error_set(err, E_NOMEM, "fetch: out of memory");
+    if (!networks) return error_nomem(err);
     for (uint32_t i = 0; i < list->count; i++)
         if (!cidr_parse(json_text(&list->items[i]), &networks[i]))
             return bad(err, &list->items[i], where, "an entry of \"addresses\" is no address or network (10.0.0.0/8)");
@@ -89,7 +89,7 @@ static enum code rules_parse(const struct json *list, struct arena *arena, struc
     if (!json_is(list, JSON_ARRAY) || list->count > RULES_MAX)
         return bad(err, list, "allow", "must be a list of rules");
     struct rule *rules = ARENA_ARRAY(arena, list->count + 1, struct rule);
-    if (!rules) return error_set(err, E_NOMEM, "fetch: out of memory");
+    if (!rules) return error_nomem(err);
     for (uint32_t i = 0; i < list->count; i++) {
         enum code rc = rule_parse(&list->items[i], arena, &rules[i], err);
         if (rc) return rc;
@@ -183,7 +183,7 @@ static enum code azure_parse(const struct json *object, struct arena *arena, str
     if (rc || !accounts) return rc;
     if (!json_is(accounts, JSON_OBJECT)) return bad(err, accounts, "azure", "\"accounts\" must be an object");
     struct account *list = ARENA_ARRAY(arena, accounts->count + 1, struct account);
-    if (!list) return error_set(err, E_NOMEM, "fetch: out of memory");
+    if (!list) return error_nomem(err);
     for (uint32_t i = 0; !rc && i < accounts->count; i++) rc = account_parse(&accounts->members[i], &list[i], err);
     out->accounts = list;
     out->account_count = accounts->count;
@@ -220,7 +220,7 @@ enum code fetch_policy_parse(const struct json *config, struct arena *arena, str
 {
     static const char *const known[] = {"allow", "s3", "gs", "azure", "limits", "caFile", NULL};
     struct fetch_policy *policy = ARENA_NEW(arena, struct fetch_policy);
-    if (!policy) return error_set(err, E_NOMEM, "fetch: out of memory");
+    if (!policy) return error_nomem(err);
     enum code rc = config ? members_check(config, "the configuration", known, err) : OK;
     if (!rc) rc = rules_parse(json_key(config, "allow"), arena, policy, err);
     if (!rc) rc = bucket_cloud_parse(json_key(config, "s3"), "s3", "us-east-1", arena, &policy->s3, err);
@@ -250,7 +250,7 @@ enum code credential_read(const struct secret_ref *ref, struct arena *arena, str
     struct str name = ref->variable.len ? ref->variable : ref->file;
     if (!name.len) return OK;
     name = arena_copy(arena, name);
-    if (!name.ptr) return error_set(err, E_NOMEM, "fetch: out of memory");
+    if (!name.ptr) return error_nomem(err);
     struct str text = {0};
     if (ref->variable.len) {
         const char *value = getenv(name.ptr);
@@ -263,7 +263,7 @@ enum code credential_read(const struct secret_ref *ref, struct arena *arena, str
     text = str_trim(text);
     if (!text.len) return error_set(err, E_NOT_FOUND, "a credential is missing: %s is empty", name.ptr);
     *out = arena_copy(arena, text);
-    return out->ptr ? OK : error_set(err, E_NOMEM, "fetch: out of memory");
+    return out->ptr ? OK : error_nomem(err);
 }
 
 // ---- the match

@@ -18,7 +18,7 @@ static enum code judge_when(const struct run *run, uint32_t step, const struct k
     }
     if (code == E_NOMEM || code == E_IO || code == E_CORRUPT) return error_set(err, code, "%s", local.message);
     struct str message = arena_copy(arena, str_from(local.message));
-    if (!message.ptr) return error_set(err, E_NOMEM, "out of memory while deciding");
+    if (!message.ptr) return error_nomem(err);
     out->verdict = JOIN_FAULT;
     out->fault =
         (struct fault){.code = STR("REFERENCE_NOT_AVAILABLE"), .message = message, .category = STR("validation")};

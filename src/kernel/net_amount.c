@@ -35,7 +35,7 @@ static enum code wrong(struct net_view *view, const char *name, struct str what,
     buf_release(&shown);
     buf_release(&text);
     *fault = (struct fault){.code = STR("TEMPLATE_ERROR"), .message = why, .category = STR("validation")};
-    return why.ptr ? OK : error_set(err, E_NOMEM, "out of memory while deciding");
+    return why.ptr ? OK : error_nomem(err);
 }
 
 enum code net_ms(struct net_view *view, const struct template_tree *made, const char *name, int64_t *ms,

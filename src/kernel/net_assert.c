@@ -54,7 +54,7 @@ static enum code made_fault(struct arena *arena, const char *code, struct buf *m
     struct str text = buf_ok(message) ? arena_copy(arena, buf_str(message)) : (struct str){0};
     buf_release(message);
     *out = (struct fault){.code = str_from(code), .message = text, .category = STR("schema")};
-    return text.ptr ? OK : error_set(err, E_NOMEM, "out of memory while deciding");
+    return text.ptr ? OK : error_nomem(err);
 }
 
 static void tell_missing(struct buf *out, const char *what, struct str name)

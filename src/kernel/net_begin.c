@@ -1,11 +1,6 @@
 // How a playbook's run begins: its workload, which the start may change, and whose values may be made of each other.
 #include "kernel/net_inside.h"
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory while deciding");
-}
-
 struct beginning {
     const struct run *run;
     struct arena *arena;
@@ -29,9 +24,9 @@ static enum code known_workload(const struct beginning *beginning, struct json *
     for (uint32_t i = 0; i < run->program->inputs.count; i++) {
         const struct json_member *member = &run->program->inputs.members[i];
         const struct json *value = settled(beginning, member->key, &member->value);
-        if (value && !json_put(arena, &plain, member->key, *value)) return no_memory(err);
+        if (value && !json_put(arena, &plain, member->key, *value)) return error_nomem(err);
     }
-    return merge_values(arena, &plain, &run->start.inputs, out) ? OK : no_memory(err);
+    return merge_values(arena, &plain, &run->start.inputs, out) ? OK : error_nomem(err);
 }
 
 static enum code look_input(void *context, struct str name, struct json *out, struct error *err)
@@ -42,7 +37,7 @@ static enum code look_input(void *context, struct str name, struct json *out, st
     if (str_is(name, "input") || str_is(name, "payload") || str_is(name, "request")) *out = *given;
     if (str_is(name, "execution_id")) *out = json_string(run->ids.run);
     if ((str_is(name, "job") || str_is(name, "execution")) && !net_job(run, beginning->arena, out))
-        return no_memory(err);
+        return error_nomem(err);
     if (str_is(name, TEMPLATE_NOW)) return net_now(run, beginning->arena, out, err);
     if (str_is(name, "workload") && !json_get(given, name) && !json_get(&run->program->inputs, name))
         return known_workload(beginning, out, err);
@@ -110,7 +105,7 @@ enum code net_begin(struct decide *d)
     }
     if (!merge_values(d->out->turn, &rendered, &run->start.inputs, &given) ||
         !without_marks(d->out->turn, &given, &whole))
-        return no_memory(d->err);
+        return error_nomem(d->err);
     rc = net_canon(d->out->turn, &whole, d->err);
     m.value = whole;
     if (!rc) rc = net_emit(d, &m);

@@ -45,7 +45,7 @@ static enum code fold_value(struct arena *arena, const struct moment *m, struct 
     *out = (struct net_value){.blob = m->blob, .has_blob = m->has_blob, .store = m->store, .size = m->blob_size};
     bool ok = m->extracted.type == 0 || json_copy(arena, &m->extracted, &out->extracted);
     if (ok && !m->has_blob && m->value.type != 0) ok = json_copy(arena, &m->value, &out->value);
-    return ok ? OK : error_set(err, E_NOMEM, "out of memory for a result");
+    return ok ? OK : error_nomem(err);
 }
 
 static bool copy_value(struct arena *arena, const struct net_value *from, struct net_value *out)
@@ -63,7 +63,7 @@ static enum code keep_fault(struct arena *arena, const struct fault *from, struc
     for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
         if (texts[i]->len == 0) continue;
         *texts[i] = arena_copy(arena, *texts[i]);
-        if (!texts[i]->ptr) return error_set(err, E_NOMEM, "out of memory for a fault");
+        if (!texts[i]->ptr) return error_nomem(err);
     }
     return OK;
 }

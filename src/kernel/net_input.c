@@ -111,7 +111,7 @@ enum code net_timer(struct decide *d)
         struct arena *turn = d->out->turn;
         if (!json_object_with(turn, 2, &outcome) || !json_put(turn, &outcome, STR("result"), json_null()) ||
             !json_put(turn, &outcome, STR("status"), json_string(STR("ok"))))
-            return error_set(d->err, E_NOMEM, "out of memory while deciding");
+            return error_nomem(d->err);
         return lane_answer(d, step, &outcome);
     }
     enum code rc = cancel_child(d, step);

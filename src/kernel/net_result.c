@@ -26,7 +26,7 @@ enum code net_extract(struct arena *turn, const struct net_task *task, const str
         const struct json *part = json_at(result, task->selects[i].path);
         if (part && !json_get(out, task->selects[i].name) && net_weight(part, NET_PART_MAX) < NET_PART_MAX &&
             !json_put(turn, out, task->selects[i].name, *part))
-            return error_set(err, E_NOMEM, "out of memory while deciding");
+            return error_nomem(err);
     }
     return net_canon(turn, out, err);
 }

@@ -1,11 +1,6 @@
 // Tokens, visits, loops, arcs, and the end of a playbook's run.
 #include "kernel/net_inside.h"
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory while deciding");
-}
-
 static struct moment place_moment(const struct decide *d, enum moment_kind kind, uint32_t place)
 {
     return (struct moment){.kind = kind,
@@ -74,7 +69,7 @@ static enum code admit(struct decide *d, uint32_t place, bool *allowed)
     m.visit++;
     bool ok = json_object_with(turn, 2, &m.value) && json_put(turn, &m.value, STR("allow"), json_bool(*allowed));
     if (ok && matched != UINT32_MAX) ok = json_put(turn, &m.value, STR("matched_rule_index"), json_int(matched));
-    return ok ? net_emit(d, &m) : no_memory(d->err);
+    return ok ? net_emit(d, &m) : error_nomem(d->err);
 }
 
 static enum code schedule(struct decide *d, uint32_t place)
@@ -87,14 +82,14 @@ static enum code schedule(struct decide *d, uint32_t place)
     struct error local = {0};
     enum code rc = OK;
     // The token's memory is given back when the moment is folded.
-    if (!json_copy(d->out->turn, &d->run->net->places[place].token_args, &given)) return no_memory(d->err);
+    if (!json_copy(d->out->turn, &d->run->net->places[place].token_args, &given)) return error_nomem(d->err);
     view.args = &given;
     struct template_scope scope = net_scope(&view);
     if (ns->args) rc = template_tree_render(ns->args, &scope, &net_limits, d->out->turn, &own, &local);
     if (net_is_grave(rc)) return error_set(d->err, rc, "%s", local.message);
     struct fault fault = {0};
     if (rc) fault = kernel_template_fault(d->out->turn, &local);
-    if (!merge_values(d->out->turn, &own, &given, &args)) return no_memory(d->err);
+    if (!merge_values(d->out->turn, &own, &given, &args)) return error_nomem(d->err);
     rc = net_canon(d->out->turn, &args, d->err);
     if (args.count > 0) m.value = args;
     int64_t timeout_ms = ns->timeout_ms, deadline_ms = ns->deadline_ms;
@@ -186,7 +181,7 @@ static enum code begin_loop(struct decide *d, uint32_t place)
     rc = at_once(d, place, &most, &fault);
     if (rc) return rc;
     if (fault.code.len > 0) return fail_place(d, place, &fault);
-    if (!as_list(d->out->turn, &value, &items)) return no_memory(d->err);
+    if (!as_list(d->out->turn, &value, &items)) return error_nomem(d->err);
     rc = net_canon(d->out->turn, &items, d->err);
     struct moment m = place_moment(d, MOMENT_LOOP_STARTED, place);
     m.value = items;
@@ -239,7 +234,7 @@ static enum code tell_manifest(struct decide *d, uint32_t place)
          json_put(turn, &m.value, STR("strategy"), json_string(STR("append"))) &&
          json_put(turn, &m.value, STR("total_bytes"), json_int((int64_t)bytes)) &&
          json_put(turn, &m.value, STR("total_parts"), json_int(count));
-    return ok ? net_emit(d, &m) : no_memory(d->err);
+    return ok ? net_emit(d, &m) : error_nomem(d->err);
 }
 
 static enum code end_loop(struct decide *d, uint32_t place)
@@ -258,7 +253,7 @@ static enum code end_loop(struct decide *d, uint32_t place)
         struct fault fault = p->fault; // copied: folding moves what it points to
         struct str message = arena_copy(d->out->turn, fault.message), code = arena_copy(d->out->turn, fault.code);
         struct str kind = arena_copy(d->out->turn, fault.category);
-        if (!message.ptr || !code.ptr) return no_memory(d->err);
+        if (!message.ptr || !code.ptr) return error_nomem(d->err);
         fault.message = message;
         fault.code = code;
         fault.category = kind;
@@ -297,7 +292,7 @@ enum code lane_over(struct decide *d, uint32_t index)
         struct str *texts[] = {&m.fault.code, &m.fault.message, &m.fault.category};
         for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
             *texts[i] = arena_copy(turn, *texts[i]);
-            if (!texts[i]->ptr) return no_memory(d->err);
+            if (!texts[i]->ptr) return error_nomem(d->err);
         }
         if (m.fault.code.len == 0) {
             m.fault.code = STR("TASK_FAILED");
@@ -317,8 +312,8 @@ enum code lane_over(struct decide *d, uint32_t index)
         m.blob = value->blob;
         m.blob_size = value->size;
         m.store = value->store;
-        if (value->value.type != 0 && !json_copy(turn, &value->value, &m.value)) return no_memory(d->err);
-        if (value->extracted.type != 0 && !json_copy(turn, &value->extracted, &m.extracted)) return no_memory(d->err);
+        if (value->value.type != 0 && !json_copy(turn, &value->value, &m.value)) return error_nomem(d->err);
+        if (value->extracted.type != 0 && !json_copy(turn, &value->extracted, &m.extracted)) return error_nomem(d->err);
     }
     return net_emit(d, &m);
 }
@@ -349,7 +344,7 @@ static enum code arc_holds(struct decide *d, struct net_view *view, const struct
                   json_put(turn, event, STR("status"), json_string(p->failed ? STR("error") : STR("success")));
         if (ok && p->failed)
             ok = net_fault_value(&p->fault, turn, &error) && json_put(turn, event, STR("error"), error);
-        if (!ok) return no_memory(d->err);
+        if (!ok) return error_nomem(d->err);
         view->event = event;
         enum code rc = net_holds(view, &arc->when, out, d->err);
         if (rc) return rc;
@@ -382,7 +377,7 @@ static enum code follow(struct decide *d, struct net_view *view, const struct ne
     if (ok && busy) ok = json_put(turn, &one, STR("merged"), json_bool(true));
     ok = ok && json_put(turn, &one, STR("step"), json_string(d->run->program->steps[arc->step].id)) &&
          json_push(turn, &route->selected, one);
-    return ok ? OK : no_memory(d->err);
+    return ok ? OK : error_nomem(d->err);
 }
 
 static enum code ask_arcs(struct decide *d, struct net_view *view, struct route *route)
@@ -399,7 +394,7 @@ static enum code ask_arcs(struct decide *d, struct net_view *view, struct route 
                   json_put(turn, &one, STR("step"), json_string(d->run->program->steps[ns->arcs[i].step].id));
         if (ok && ns->arcs[i].when.text.len > 0)
             ok = json_put(turn, &one, STR("when"), json_string(ns->arcs[i].when.text));
-        if (!ok || !json_push(turn, &route->matched, one)) return no_memory(d->err);
+        if (!ok || !json_push(turn, &route->matched, one)) return error_nomem(d->err);
         rc = follow(d, view, &ns->arcs[i], route);
         if (rc || !ns->inclusive) return rc;
     }
@@ -441,7 +436,7 @@ static enum code route(struct decide *d, uint32_t place)
          json_put(turn, &m.value, STR("mode"), json_string(ns->inclusive ? STR("inclusive") : STR("exclusive"))) &&
          json_put(turn, &m.value, STR("selected"), found.selected);
     if (ok && found.set.count > 0) ok = json_put(turn, &m.value, STR("set"), found.set);
-    return ok ? net_emit(d, &m) : no_memory(d->err);
+    return ok ? net_emit(d, &m) : error_nomem(d->err);
 }
 
 struct values {
@@ -461,7 +456,7 @@ static void add_value(void *context, struct str name)
     if (scope.lookup(scope.context, name, &value, &ignored) != OK || value.type == 0) return;
     struct json kept;
     if (!json_copy(values->view->arena, &value, &kept) || !json_put(values->view->arena, &values->out, name, kept))
-        values->rc = no_memory(values->err);
+        values->rc = error_nomem(values->err);
 }
 
 enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
@@ -494,7 +489,7 @@ enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *
             !json_put(arena, &one, STR("step"), json_string(run->program->steps[arc->step].id)) ||
             !json_put(arena, &one, STR("values"), values.out) ||
             !json_put(arena, &one, STR("when"), json_string(arc->when.text)) || !json_push(arena, out, one))
-            return no_memory(err);
+            return error_nomem(err);
     }
     return OK;
 }

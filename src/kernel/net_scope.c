@@ -10,11 +10,6 @@ const struct template_limits net_limits = {.step_count_max = 10000000,
                                            .output_size_max = (size_t)8 << 20,
                                            .undefined = TEMPLATE_CHAIN};
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory while deciding");
-}
-
 // ---- values
 static bool is_canonical(const struct json *value, uint32_t depth)
 {
@@ -37,7 +32,7 @@ enum code net_canon(struct arena *arena, struct json *value, struct error *err)
     bool ok = buf_ok(&bytes);
     buf_release(&bytes);
     if (!ok) return error_set(err, E_INVALID, "a value that JSON cannot hold, or one of more than 64 MiB");
-    if (!kept.ptr) return no_memory(err);
+    if (!kept.ptr) return error_nomem(err);
     return json_parse(kept, &json_limits_result, arena, value, err);
 }
 
@@ -117,7 +112,7 @@ static enum code failed_result(struct arena *arena, struct json *value, struct e
         if (!json_get(value, result->members[i].key))
             ok = json_put(arena, &made, result->members[i].key, result->members[i].value);
     *value = made;
-    return ok ? OK : no_memory(err);
+    return ok ? OK : error_nomem(err);
 }
 
 // Whoever reads a result that is kept apart sees all of it, and that it is: `_ref`, `_store`.
@@ -148,7 +143,7 @@ static enum code net_value_get(const struct run *run, const struct net_value *va
     if (ok && !json_get(&whole, STR("_store")))
         ok = json_put(arena, &made, STR("_store"), json_string(result_store_word(value->store)));
     *out = made;
-    return ok ? OK : no_memory(err);
+    return ok ? OK : error_nomem(err);
 }
 
 bool net_fault_value(const struct fault *fault, struct arena *arena, struct json *out)
@@ -176,20 +171,20 @@ static enum code loop_value(const struct run *run, uint32_t place, const struct 
         struct json one;
         enum code rc = net_value_get(run, &p->results[i], place, i + 1, env, arena, &one, err);
         if (rc) return rc;
-        if (!json_push(arena, &results, one)) return no_memory(err);
+        if (!json_push(arena, &results, one)) return error_nomem(err);
     }
     bool ok = json_object_with(arena, 4, &stats) && json_put(arena, &stats, STR("failed"), json_int(p->failures)) &&
               json_put(arena, &stats, STR("success"), json_int(p->done)) &&
               json_put(arena, &stats, STR("total"), json_int(p->scheduled)) && json_object_with(arena, 5, out) &&
               json_put(arena, out, STR("count"), json_int(p->scheduled)) &&
               json_put(arena, out, STR("results"), results) && json_put(arena, out, STR("stats"), stats);
-    return ok && (!p->failed || put_failure(p, arena, out)) ? OK : no_memory(err);
+    return ok && (!p->failed || put_failure(p, arena, out)) ? OK : error_nomem(err);
 }
 
 // Of a step whose failure an arc has taken further.
 static enum code failed_value(const struct net_place *p, struct arena *arena, struct json *out, struct error *err)
 {
-    return json_object_with(arena, 2, out) && put_failure(p, arena, out) ? OK : no_memory(err);
+    return json_object_with(arena, 2, out) && put_failure(p, arena, out) ? OK : error_nomem(err);
 }
 
 enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err)
@@ -198,7 +193,7 @@ enum code net_now(const struct run *run, struct arena *arena, struct json *out, 
     civil_format(run->net->now_ms, text);
     struct str kept = arena_copy(arena, str_from(text));
     *out = json_string(kept);
-    return kept.ptr ? OK : no_memory(err);
+    return kept.ptr ? OK : error_nomem(err);
 }
 
 enum code net_place_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
@@ -241,7 +236,7 @@ static enum code put_path(struct arena *arena, const struct json *object, struct
     }
     if (ok && !placed) ok = json_put(arena, &made, key, inner);
     *out = made;
-    return ok ? OK : no_memory(err);
+    return ok ? OK : error_nomem(err);
 }
 
 enum code net_patched(struct arena *arena, const struct json *object, const struct json *patches, struct json *out,
@@ -272,7 +267,7 @@ static enum code put_patch(struct arena *arena, struct json *patches, struct str
     }
     if (ok && !placed) ok = json_put(arena, &made, path, *value);
     *patches = made;
-    return ok ? OK : no_memory(err);
+    return ok ? OK : error_nomem(err);
 }
 
 enum code net_patches(struct net_view *view, const struct net_sets *sets, struct json *out, struct error *err)
@@ -305,7 +300,8 @@ enum code net_patches(struct net_view *view, const struct net_sets *sets, struct
     if (rc) return rc;
     struct json made = json_object();
     for (int k = NET_CTX; k <= NET_ITER; k++)
-        if (groups[k].count > 0 && !json_put(view->arena, &made, str_from(scopes[k]), groups[k])) return no_memory(err);
+        if (groups[k].count > 0 && !json_put(view->arena, &made, str_from(scopes[k]), groups[k]))
+            return error_nomem(err);
     *out = made;
     return OK;
 }
@@ -325,7 +321,7 @@ static enum code keychain_mark(struct arena *arena, struct str name, struct str 
                field.ptr);
     struct str mark = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
     buf_release(&text);
-    return mark.ptr && json_put(arena, entry, field, json_string(mark)) ? OK : no_memory(err);
+    return mark.ptr && json_put(arena, entry, field, json_string(mark)) ? OK : error_nomem(err);
 }
 
 // Credentials and answers of token endpoints have fields that only those know who execute tasks.
@@ -366,7 +362,7 @@ static enum code keychain(const struct net_view *view, struct json *out, struct 
             rc = keychain_mark(view->arena, name, str_from(fields[k]), &entry, err);
         if (!rc) rc = keychain_mark(view->arena, name, STR(KEYCHAIN_WHOLE), &entry, err);
         if (rc) return rc;
-        if (!json_put(view->arena, &made, name, entry)) return no_memory(err);
+        if (!json_put(view->arena, &made, name, entry)) return error_nomem(err);
     }
     *out = made;
     return OK;
@@ -436,7 +432,7 @@ static enum code outcome_value(const struct net_view *view, struct json *out, st
     }
     ok = ok && json_put(arena, &made, STR("status"), json_string(p->failed ? STR("error") : STR("ok")));
     if (rc) return rc;
-    return ok ? net_outcome_seen(arena, &made, out, err) : no_memory(err);
+    return ok ? net_outcome_seen(arena, &made, out, err) : error_nomem(err);
 }
 
 // With what came out, unless that is large: then the step's name has it.
@@ -456,7 +452,7 @@ static enum code event_value(const struct net_view *view, struct json *out, stru
     ok = ok && json_put(view->arena, &made, STR("payload"), payload) &&
          json_put(view->arena, &made, STR("data"), result) && json_put(view->arena, &made, STR("result"), result);
     *out = made;
-    return ok ? OK : no_memory(err);
+    return ok ? OK : error_nomem(err);
 }
 
 // Names that earlier generations of the language had for ctx and for parts of the outcome; anything else of that name wins.
@@ -500,7 +496,7 @@ static enum code look_args(const struct net_view *view, struct str name, struct 
         if (!json_get(args, made.members[i].key))
             ok = json_put(view->arena, &both, made.members[i].key, made.members[i].value);
     *out = both;
-    return ok ? OK : no_memory(err);
+    return ok ? OK : error_nomem(err);
 }
 
 // Whether `name` is a step, or a task before this one, and not something that was set.
@@ -569,13 +565,13 @@ static enum code look_special(const struct net_view *view, struct str name, stru
     } else if (str_is(name, "ctx")) {
         *out = view->ctx ? *view->ctx : run->net->ctx;
     } else if (str_is(name, "iter") && lane) {
-        return net_iter(view, out) ? OK : no_memory(err);
+        return net_iter(view, out) ? OK : error_nomem(err);
     } else if (str_is(name, "args") || str_is(name, "input")) {
         return look_args(view, (struct str){0}, out, err);
     } else if (str_is(name, "execution_id")) {
         *out = json_string(run->ids.run);
     } else if (str_is(name, "job") || str_is(name, "execution")) {
-        return net_job(run, view->arena, out) ? OK : no_memory(err);
+        return net_job(run, view->arena, out) ? OK : error_nomem(err);
     } else if (str_is(name, "keychain")) {
         return keychain(view, out, err);
     } else if ((str_is(name, "outcome") || str_is(name, "output")) && (view->outcome || view->ended)) {

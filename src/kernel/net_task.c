@@ -13,11 +13,6 @@ enum {
 static const struct fault timeout_fault = {
     .code = STR_INIT("TIMEOUT"), .message = STR_INIT("the step took too long"), .category = STR_INIT("timeout")};
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory while deciding");
-}
-
 static enum code keep_apart(struct decide *d, struct moment *m)
 {
     struct outcome *out = d->out;
@@ -28,7 +23,7 @@ static enum code keep_apart(struct decide *d, struct moment *m)
     buf_release(&bytes);
     struct made_blob *grown =
         arena_grow(out->turn, out->blobs, out->blob_count, out->blob_count + 1, sizeof(*grown), &out->blob_capacity);
-    if (!kept.ptr || !grown) return no_memory(d->err);
+    if (!kept.ptr || !grown) return error_nomem(d->err);
     out->blobs = grown;
     m->blob = sha256(kept);
     m->has_blob = true;
@@ -70,7 +65,7 @@ enum code net_emit(struct decide *d, struct moment *m)
     if (small || m->has_blob || net_is_result(m->kind)) return emit(d, m, place); // results have a limit of their own
     struct moment told = *m;
     enum code rc = keep_apart(d, &told);
-    if (!rc && !outline(d->out->turn, m, &told.value)) rc = no_memory(d->err);
+    if (!rc && !outline(d->out->turn, m, &told.value)) rc = error_nomem(d->err);
     if (!rc) rc = emit(d, m, place); // folded as it is; told with the reference
     if (!rc) d->out->moments[d->out->moment_count - 1] = told;
     return rc;
@@ -137,7 +132,7 @@ enum code kernel_task(const struct run *run, uint32_t index, const struct kernel
     ok = ok && json_put(arena, &made, STR("step"), json_string(run->program->steps[lane->place].id)) &&
          json_put(arena, &made, STR("task"), json_string(task->label)) && json_put(arena, &made, STR("with"), with);
     *out = made;
-    return ok ? OK : no_memory(err);
+    return ok ? OK : error_nomem(err);
 }
 
 // Marks of secrets are told as what they stand for.
@@ -160,7 +155,7 @@ static enum code unmark(struct arena *arena, const struct json *value, struct js
         struct str told = buf_ok(&text) ? arena_copy(arena, buf_str(&text)) : (struct str){0};
         buf_release(&text);
         *out = json_string(told);
-        return told.ptr ? OK : no_memory(err);
+        return told.ptr ? OK : error_nomem(err);
     }
     if (value->type != JSON_ARRAY && value->type != JSON_OBJECT) return OK;
     bool array = value->type == JSON_ARRAY;
@@ -170,7 +165,7 @@ static enum code unmark(struct arena *arena, const struct json *value, struct js
         enum code rc = unmark(arena, array ? &value->items[i] : &value->members[i].value, &part, err);
         if (rc) return rc;
         if (!(array ? json_push(arena, &made, part) : json_put(arena, &made, value->members[i].key, part)))
-            return no_memory(err);
+            return error_nomem(err);
     }
     *out = made;
     return OK;
@@ -187,7 +182,7 @@ static enum code inputs_told(struct decide *d, uint32_t index, const struct net_
     struct json with, told;
     struct error local = {0};
     enum code rc = template_tree_render(task->with, &scope, &net_limits, d->out->turn, &with, &local);
-    if (rc == E_NOMEM) return no_memory(d->err);
+    if (rc == E_NOMEM) return error_nomem(d->err);
     if (rc) return OK;
     const struct json *inputs = json_key(&with, key);
     if (!inputs || net_weight(inputs, INPUTS_MAX) >= INPUTS_MAX) {
@@ -236,7 +231,7 @@ enum code lane_fault(struct decide *d, uint32_t lane, const struct fault *fault)
     for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
         if (str_is(fault->code, kinds[i].code)) kind = kinds[i].kind;
     struct json outcome;
-    if (!outcome_of(d->out->turn, false, kind, fault, &outcome)) return no_memory(d->err);
+    if (!outcome_of(d->out->turn, false, kind, fault, &outcome)) return error_nomem(d->err);
     return lane_answer(d, lane, &outcome);
 }
 
@@ -301,7 +296,7 @@ static enum code start_attempt_of(struct decide *d, uint32_t index)
     } else if (child) {
         struct str path = net_path(d->run, index, d->out->turn);
         if (path.ptr) m.run_ref = kernel_child_name(d->run->ids.run, path, d->run->net->serial + 1, d->out->turn);
-        if (!m.run_ref.ptr) return no_memory(d->err);
+        if (!m.run_ref.ptr) return error_nomem(d->err);
     }
     int64_t timeout_ms;
     struct net_view view = view_of(d, index);
@@ -313,7 +308,7 @@ static enum code start_attempt_of(struct decide *d, uint32_t index)
     if (fault.code.len > 0) return lane_fault(d, index, &fault);
     if (task->in_process) {
         struct json outcome;
-        if (!outcome_of(d->out->turn, true, NULL, NULL, &outcome)) return no_memory(d->err);
+        if (!outcome_of(d->out->turn, true, NULL, NULL, &outcome)) return error_nomem(d->err);
         return lane_answer(d, index, &outcome);
     }
     if (!waits) {
@@ -392,7 +387,7 @@ enum code net_outcome_seen(struct arena *arena, const struct json *outcome, stru
         for (uint32_t i = 0; ok && i < data.count; i++)
             if (!json_get(body, data.members[i].key))
                 ok = json_put(arena, &both, data.members[i].key, data.members[i].value);
-        if (!ok) return no_memory(err);
+        if (!ok) return error_nomem(err);
         data = both;
     }
     bool ok = json_object_with(arena, outcome->count + 4, &made);
@@ -402,7 +397,7 @@ enum code net_outcome_seen(struct arena *arena, const struct json *outcome, stru
     ok = ok && json_put(arena, &made, STR("data"), data) && json_put(arena, &made, STR("response"), data);
     if (ok && !json_key(&made, "http")) ok = json_put(arena, &made, STR("http"), json_object());
     *out = made;
-    return ok ? OK : no_memory(err);
+    return ok ? OK : error_nomem(err);
 }
 
 // `small`: unless it is small.
@@ -417,7 +412,7 @@ static enum code without_result(struct arena *arena, const struct json *outcome,
         if (kept || !str_is(outcome->members[i].key, "result"))
             ok = json_put(arena, &made, outcome->members[i].key, outcome->members[i].value);
     *out = made;
-    return ok ? net_canon(arena, out, err) : no_memory(err);
+    return ok ? net_canon(arena, out, err) : error_nomem(err);
 }
 
 static struct fault fault_of_outcome(const struct json *outcome)
@@ -505,7 +500,7 @@ static enum code judge_task(struct decide *d, uint32_t index, const struct json 
         struct json ref;
         bool ok_ref = net_reference(d->out->turn, &d->input->blob, d->input->blob_size, d->input->store, &ref) &&
                       json_put(d->out->turn, &seen, STR("ref"), ref);
-        if (!ok_ref) return no_memory(d->err);
+        if (!ok_ref) return error_nomem(d->err);
     }
     struct net_view view = view_of(d, index);
     view.outcome = &seen;
@@ -576,7 +571,7 @@ static enum code tell_decision(struct decide *d, uint32_t index, const struct ve
     ok = ok && json_object_with(turn, 3, &value) && json_put(turn, &value, STR("action"), action);
     ok = ok && json_put(turn, &value, STR("matched_rule_index"), v->rule ? json_int(v->index) : json_null());
     if (ok && v->set.count > 0) ok = json_put(turn, &value, STR("set"), v->set);
-    if (!ok) return no_memory(d->err);
+    if (!ok) return error_nomem(d->err);
     m.value = value;
     enum code rc = net_emit(d, &m);
     if (rc || v->action != NET_RETRY || d->input->idle || d->run->status != RUN_STATUS_RUNNING) return rc;
@@ -617,7 +612,8 @@ static enum code end_task(struct decide *d, uint32_t index, const struct json *o
         enum code rc = net_extract(d->out->turn, task, result, &m.extracted, d->err);
         if (rc) return rc;
         struct moment stored = m;
-        if (result && !net_preview(d->out->turn, result, task->preview_max, &stored.preview)) return no_memory(d->err);
+        if (result && !net_preview(d->out->turn, result, task->preview_max, &stored.preview))
+            return error_nomem(d->err);
         stored.kind = MOMENT_RESULT_STORED;
         stored.by = moment_emitter(stored.kind);
         stored.duration_ms = 0;
@@ -638,11 +634,11 @@ static enum code returned(struct decide *d, const struct net_task *task, const s
     if (task->returns.count == 0 || !str_is(json_text(json_key(outcome, "status")), "ok")) return OK;
     enum code rc = assert_result(task, result, turn, &fault, d->err);
     if (rc || fault.code.len == 0) return rc;
-    if (!outcome_of(turn, false, "schema", &fault, made)) return no_memory(d->err);
+    if (!outcome_of(turn, false, "schema", &fault, made)) return error_nomem(d->err);
     for (uint32_t i = 0; i < outcome->count; i++)
         if (!json_get(made, outcome->members[i].key) &&
             !json_put(turn, made, outcome->members[i].key, outcome->members[i].value))
-            return no_memory(d->err);
+            return error_nomem(d->err);
     return net_canon(turn, made, d->err);
 }
 

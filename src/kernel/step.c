@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory while deciding");
-}
-
 struct moment moment_of(const struct decide *d, enum moment_kind kind, uint32_t step)
 {
     struct moment m = {.kind = kind, .by = EMITTER_ENGINE, .logical = 1, .engine = 1, .at_ms = d->input->now_ms};
@@ -28,10 +23,10 @@ int64_t elapsed_ms(const struct decide *d, int64_t since_ms)
 enum code emit(struct decide *d, struct moment *moment, uint32_t step)
 {
     struct outcome *out = d->out;
-    if (step != PROGRAM_TOP && !moment->step.ptr) return no_memory(d->err);
+    if (step != PROGRAM_TOP && !moment->step.ptr) return error_nomem(d->err);
     struct moment *grown = arena_grow(out->turn, out->moments, out->moment_count, out->moment_count + 1, sizeof(*grown),
                                       &out->moment_capacity);
-    if (!grown) return no_memory(d->err);
+    if (!grown) return error_nomem(d->err);
     out->moments = grown;
     out->moments[out->moment_count++] = *moment;
     return fold_at(d->run, moment, step, d->err);
@@ -43,7 +38,7 @@ struct effect *effect_add(struct decide *d, enum effect_kind kind, uint32_t step
     struct effect *grown = arena_grow(out->turn, out->effects, out->effect_count, out->effect_count + 1, sizeof(*grown),
                                       &out->effect_capacity);
     if (!grown) {
-        (void)no_memory(d->err);
+        (void)error_nomem(d->err);
         return NULL;
     }
     out->effects = grown;

@@ -17,7 +17,7 @@ static enum code set_forward(struct decide *d, struct moment *m, uint32_t step, 
     m->at_ms += gap;
     if (ps->kind != STEP_SUBRUN || json_key(&ps->with, "fanOut")) return OK;
     m->run_ref = kernel_child_name(d->run->ids.run, m->step, m->logical, d->out->turn);
-    return m->run_ref.ptr ? OK : error_set(d->err, E_NOMEM, "out of memory while deciding");
+    return m->run_ref.ptr ? OK : error_nomem(d->err);
 }
 
 static enum code record_again(struct decide *d, const struct past *past, uint32_t at)

@@ -106,7 +106,7 @@ enum code cancel_child(struct decide *d, uint32_t step)
 {
     struct str child = kernel_child_id(d->run, step, d->out->turn);
     struct effect *effect = child.ptr ? effect_add(d, EFFECT_SUBRUN_CANCEL, step) : NULL;
-    if (!effect) return error_set(d->err, E_NOMEM, "out of memory while deciding");
+    if (!effect) return error_nomem(d->err);
     effect->child = child;
     return OK;
 }

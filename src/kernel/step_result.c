@@ -104,8 +104,7 @@ static enum code loop_done(struct decide *d, uint32_t loop)
         if (ps->first_child + i != ps->until && child->state == NODE_SUCCESS) last = child;
     }
     // Copied: an outer loop may begin its next iteration before the moment is stored.
-    if (last && last->value && !json_copy(d->out->turn, last->value, &m.value))
-        return error_set(d->err, E_NOMEM, "out of memory while deciding");
+    if (last && last->value && !json_copy(d->out->turn, last->value, &m.value)) return error_nomem(d->err);
     if (last && last->blob) {
         m.has_blob = true;
         m.blob = last->blob->sha256;

@@ -222,8 +222,7 @@ static enum code defer(struct decide *d, const struct asked *asked)
     if (!effect) return E_NOMEM;
     effect->deferred = true;
     struct moment m = moment_about(d, MOMENT_SIGNAL_DEFERRED, asked);
-    if (!signal_write(asked->signal, d->out->turn, &m.value))
-        return error_set(d->err, E_NOMEM, "out of memory while deciding");
+    if (!signal_write(asked->signal, d->out->turn, &m.value)) return error_nomem(d->err);
     return emit(d, &m, PROGRAM_TOP);
 }
 
@@ -320,7 +319,7 @@ static enum code answer_gate(struct decide *d, const struct signal *signal, uint
     }
     struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
     if (!answer_value(d->out->turn, signal, kernel_member(d->run, step, "captureResponse"), &m.value))
-        return error_set(d->err, E_NOMEM, "out of memory while deciding");
+        return error_nomem(d->err);
     m.actor = signal->actor;
     m.duration_ms = elapsed_ms(d, d->run->steps[step].started_ms);
     return emit(d, &m, step);

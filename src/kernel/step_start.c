@@ -39,7 +39,7 @@ static enum code wait_due(struct decide *d, uint32_t step, int64_t *due, struct 
     struct json with;
     struct error local = {0};
     enum code rc = kernel_render(d->run, step, d->env, d->out->turn, &with, &local);
-    if (rc == E_NOMEM) return error_set(d->err, rc, "out of memory while deciding");
+    if (rc == E_NOMEM) return error_nomem(d->err);
     if (rc) {
         struct str kept = arena_copy(d->out->turn, str_from(local.message));
         *fault = fault_of(&local);
@@ -89,7 +89,7 @@ static enum code start_cancel(struct decide *d, uint32_t step)
     struct moment m = moment_of(d, MOMENT_STEP_COMPLETED, step);
     struct json with;
     enum code rc = kernel_render(d->run, step, d->env, d->out->turn, &with, NULL);
-    if (rc == E_NOMEM) return error_set(d->err, rc, "out of memory while deciding");
+    if (rc == E_NOMEM) return error_nomem(d->err);
     const struct json *reason = rc ? kernel_member(d->run, step, "reason") : json_key(&with, "reason");
     if (reason) m.value = *reason;
     return emit(d, &m, step);
@@ -113,7 +113,7 @@ enum code start_attempt(struct decide *d, uint32_t step, uint32_t logical)
     } else if (ps->kind == STEP_SUBRUN) {
         struct str path = kernel_path(d->run, step, d->out->turn);
         if (path.ptr) m.run_ref = kernel_child_name(d->run->ids.run, path, logical, d->out->turn);
-        if (!m.run_ref.ptr) return error_set(d->err, E_NOMEM, "out of memory while deciding");
+        if (!m.run_ref.ptr) return error_nomem(d->err);
         if (json_key(&ps->with, "fanOut")) m.run_ref = (struct str){0}; // its children are many
         if (ps->timeout_ms > 0) m.due_ms = d->input->now_ms + ps->timeout_ms;
     }

@@ -11,8 +11,7 @@ static enum code approval_deadline(struct decide *d, uint32_t step)
         m.by = EMITTER_SYSTEM;
         m.actor = STR("timeout");
         struct json value;
-        if (!json_object_with(d->out->turn, 2, &value))
-            return error_set(d->err, E_NOMEM, "out of memory while deciding");
+        if (!json_object_with(d->out->turn, 2, &value)) return error_nomem(d->err);
         if (!json_put(d->out->turn, &value, STR("approved"), json_bool(true))) return E_NOMEM;
         if (!json_put(d->out->turn, &value, STR("by"), json_string(STR("timeout")))) return E_NOMEM;
         m.value = kernel_member(d->run, step, "captureResponse") ? json_string(STR("")) : value;
@@ -94,7 +93,7 @@ static enum code drain_over(struct decide *d)
     buf_printf(&told, "%u in flight", left);
     if (buf_ok(&told)) m.detail = arena_copy(d->out->turn, buf_str(&told));
     buf_release(&told);
-    if (!m.detail.ptr) return error_set(d->err, E_NOMEM, "out of memory while deciding");
+    if (!m.detail.ptr) return error_nomem(d->err);
     return emit(d, &m, PROGRAM_TOP);
 }
 

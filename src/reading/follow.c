@@ -44,11 +44,6 @@ struct follower {
     int64_t now_ms;
 };
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory for a projection");
-}
-
 // ---- runs that are held
 
 static struct followed **bucket_of(struct follower *follower, struct str tenant, struct str run)
@@ -199,7 +194,7 @@ static enum code open_run(struct follower *follower, struct store *store, const 
     if (rc) return rc == E_NOT_FOUND ? OK : rc;
     make_room(follower);
     struct followed *one = calloc(1, sizeof(*one) + item->tenant.len + item->run.len + 2);
-    if (!one) return no_memory(err);
+    if (!one) return error_nomem(err);
     memcpy(one->bytes, item->tenant.ptr, item->tenant.len);
     memcpy(one->bytes + item->tenant.len + 1, item->run.ptr, item->run.len);
     one->tenant = (struct str){one->bytes, item->tenant.len};
@@ -214,7 +209,7 @@ static enum code open_run(struct follower *follower, struct store *store, const 
     if (!one->projector) {
         if (one->program) program_release(one->program);
         free(one);
-        return no_memory(err);
+        return error_nomem(err);
     }
     struct followed **bucket = bucket_of(follower, one->tenant, one->run);
     one->chain = *bucket;
@@ -279,7 +274,7 @@ static enum code read_ledger(struct followed *one, struct store *store, uint64_t
             if (record->seq > until) return OK;
             *after = record->ledger_seq;
             if (!str_is(record->type, "moment")) continue;
-            if (!event_of(one, record, arena, &event) || !push(out, &event, arena)) return no_memory(err);
+            if (!event_of(one, record, arena, &event) || !push(out, &event, arena)) return error_nomem(err);
         }
         if (page.count < PAGE) return OK;
     }
@@ -293,7 +288,7 @@ static enum code merge(const struct events *log, const struct events *ledger, st
     *out = (struct events){0};
     while (i < log->count || k < ledger->count) {
         bool entry = i == log->count || (k < ledger->count && ledger->items[k].seq < log->items[i].seq);
-        if (!push(out, entry ? &ledger->items[k++] : &log->items[i++], arena)) return no_memory(err);
+        if (!push(out, entry ? &ledger->items[k++] : &log->items[i++], arena)) return error_nomem(err);
     }
     return OK;
 }
@@ -336,7 +331,7 @@ static enum code read_run(struct followed *one, struct store *store, bool resync
         for (size_t i = 0; !rc && i < page.count; i++) {
             struct project_event event;
             bool ok = event_of(one, &page.items[i], arena, &event) && push(&log, &event, arena);
-            if (!ok) rc = no_memory(err);
+            if (!ok) rc = error_nomem(err);
             after = page.items[i].seq;
         }
         if (!rc) rc = read_ledger(one, store, after, &ledger_seq, arena, &ledger, err);
@@ -345,7 +340,7 @@ static enum code read_run(struct followed *one, struct store *store, bool resync
         more = page.count == PAGE;
         bool ok = resync ? projector_resynced(one->projector, all.items, all.count, more, follower->now_ms)
                          : projector_fetched(one->projector, all.items, all.count, follower->now_ms);
-        if (!ok) return no_memory(err);
+        if (!ok) return error_nomem(err);
         // A gap ends what was begun: the projector asks for it as it wants it.
         if (!resync && projector_next(one->projector).want != PROJECT_FETCH) return stop_at_gap(one, store, err);
     }
@@ -386,13 +381,13 @@ static enum code give_lines(struct followed *one, struct store *store, const str
     uint64_t until = 0, ledger_seq = one->ledger_seq;
     arena_reset(arena);
     for (uint32_t i = one->first; i != NOBODY; i = lines[i].next) {
-        if (!push(&log, &lines[i].event, arena)) return no_memory(err);
+        if (!push(&log, &lines[i].event, arena)) return error_nomem(err);
         if (lines[i].event.seq > until) until = lines[i].event.seq;
     }
     enum code rc = read_ledger(one, store, until, &ledger_seq, arena, &ledger, err);
     if (!rc) rc = merge(&log, &ledger, arena, &all, err);
     if (rc) return rc;
-    if (!projector_fetched(one->projector, all.items, all.count, follower->now_ms)) return no_memory(err);
+    if (!projector_fetched(one->projector, all.items, all.count, follower->now_ms)) return error_nomem(err);
     if (projector_next(one->projector).want != PROJECT_FETCH) return stop_at_gap(one, store, err);
     one->ledger_seq = ledger_seq;
     return OK;
@@ -425,7 +420,7 @@ static enum code sort_page(struct follower *follower, struct store *store, const
         enum code rc = one ? OK : open_run(follower, store, item, &one, err);
         if (rc) return rc;
         if (!one) continue;
-        if (!event_of(one, &item->record, &follower->page, &lines[i].event)) return no_memory(err);
+        if (!event_of(one, &item->record, &follower->page, &lines[i].event)) return error_nomem(err);
         lines[i].next = NOBODY;
         tell_late(follower, item->tenant, lines[i].event.persisted_ms);
         if (one->first == NOBODY)
@@ -443,7 +438,7 @@ static enum code take_page(struct follower *follower, struct store *store, const
     struct line *lines = ARENA_ARRAY(&follower->page, feed->count + 1, struct line);
     struct followed **touched = ARENA_ARRAY(&follower->page, feed->count + 1, struct followed *);
     size_t count = 0;
-    if (!lines || !touched) return no_memory(err);
+    if (!lines || !touched) return error_nomem(err);
     enum code rc = sort_page(follower, store, feed, lines, touched, &count, err);
     for (size_t i = 0; i < count; i++) {
         struct followed *one = touched[i];

@@ -245,7 +245,7 @@ void serve_results(struct remote *r, const struct call *call)
     struct batch *batch = calloc(1, sizeof(*batch) + (count + 1) * sizeof(struct remote_answer));
     if (!all || !batch) {
         free(batch);
-        call_refuse(call->reply, call->context, 503, "UNAVAILABLE", "out of memory");
+        call_refuse_nomem(call);
         return;
     }
     *batch = (struct batch){.remote = r, .reply = call->reply, .context = call->context, .count = count};

@@ -11,7 +11,7 @@ static void refuse(const struct call *call, size_t index, enum code rc, const st
     buf_add(&name, code);
     buf_printf(&why, "event %zu: %.*s", index + 1, STR_ARG(str_trim(rest)));
     if (rc == E_NOMEM)
-        call_refuse(call->reply, call->context, 503, "UNAVAILABLE", "out of memory");
+        call_refuse_nomem(call);
     else
         call_refuse(call->reply, call->context, rc == E_DENIED ? 403 : 400, name.ptr, why.ptr);
     buf_release(&name);
@@ -114,5 +114,5 @@ void serve_events(struct remote *r, const struct call *call)
     else if (as_result(call, &outcome, &result))
         serve_results(r, &result);
     else
-        call_refuse(call->reply, call->context, 503, "UNAVAILABLE", "out of memory");
+        call_refuse_nomem(call);
 }

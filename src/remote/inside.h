@@ -190,6 +190,7 @@ struct call {
 void serve_results(struct remote *r, const struct call *call); // complete.c
 void serve_events(struct remote *r, const struct call *call);  // events.c
 void call_refuse(remote_reply reply, void *context, int status, const char *code, const char *why);
+void call_refuse_nomem(const struct call *call);
 int write_answer(struct buf *out, const struct remote_answer *answers, size_t count); // the status
 // With the lock held; what they answer goes out when the lock is open.
 void answer_later(struct remote *r, remote_reply reply, void *context, int status, struct buf *body); // takes the body

@@ -45,6 +45,11 @@ void call_refuse(remote_reply reply, void *context, int status, const char *code
     buf_release(&body);
 }
 
+void call_refuse_nomem(const struct call *call)
+{
+    call_refuse(call->reply, call->context, 503, "UNAVAILABLE", code_text(E_NOMEM));
+}
+
 static void write_states(struct buf *out, const struct remote_answer *answers, size_t count)
 {
     wire_list(out, "results");
@@ -280,7 +285,7 @@ static void serve_waiting_call(struct remote *r, const struct call *call)
 {
     struct waiter *w = calloc(1, sizeof(*w));
     if (!w) {
-        call_refuse(call->reply, call->context, 503, "UNAVAILABLE", "out of memory");
+        call_refuse_nomem(call);
         return;
     }
     arena_init(&w->arena, 4096, (size_t)64 << 20);
@@ -301,7 +306,7 @@ static void serve_waiting_call(struct remote *r, const struct call *call)
         keep_strings(&w->arena, w->beat ? json_key(&call->body, "tasks") : NULL, "token", &w->tokens, &w->token_count);
     if (!kept || !w->tenant.ptr || !w->pool.ptr || !w->worker.ptr) {
         waiter_free(w);
-        call_refuse(call->reply, call->context, 503, "UNAVAILABLE", "out of memory");
+        call_refuse_nomem(call);
         return;
     }
     if (!w->beat) note_worker(r, call, w);
@@ -356,7 +361,7 @@ static void serve_logs(struct remote *r, const struct call *call)
     struct remote_answer *answers = ARENA_ARRAY(call->arena, count + 1, struct remote_answer);
     struct chunk *chunks = ARENA_ARRAY(call->arena, count + 1, struct chunk);
     if (!answers || !chunks) {
-        call_refuse(call->reply, call->context, 503, "UNAVAILABLE", "out of memory");
+        call_refuse_nomem(call);
         return;
     }
     struct remote_caller caller = {.tenant = call->tenant, .pool = call->pool};

@@ -6,11 +6,6 @@
 
 enum { IN_PLACE_HEIGHT_MAX = 200 };
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory for schemas");
-}
-
 enum code compile_fault(const struct compile *c, enum code code, const struct json *at, const char *keyword,
                         const char *demand)
 {
@@ -72,7 +67,7 @@ static enum code compile_at(const struct compile *c, const char *keyword, const 
     if (value->type != JSON_OBJECT && value->type != JSON_BOOL)
         return compile_fault(c, E_INVALID, value, keyword, "must be a schema: an object, true or false");
     *out = compile_later(c->set, value, c->resource);
-    return *out ? OK : out_of_memory(c->err);
+    return *out ? OK : error_nomem(c->err);
 }
 
 enum code compile_child(const struct compile *c, const char *keyword, const struct schema **out)
@@ -89,7 +84,7 @@ static enum code compile_list(const struct compile *c, const char *keyword, stru
     if (value->type != JSON_ARRAY || !value->count)
         return compile_fault(c, E_INVALID, value, keyword, "must be an array of schemas, not empty");
     out->at = (const struct schema **)arena_array(c->set->arena, value->count, sizeof(out->at[0]));
-    if (!out->at) return out_of_memory(c->err);
+    if (!out->at) return error_nomem(c->err);
     enum code rc = OK;
     for (uint32_t i = 0; i < value->count && !rc; i++) rc = compile_at(c, keyword, &value->items[i], &out->at[i]);
     out->count = value->count;
@@ -148,7 +143,7 @@ static enum code compile_ref(const struct compile *c)
         return error_at(c->err, rc, value->line, value->column, "schema %.*s: \"$ref\": %s", STR_ARG(c->resource->uri),
                         why.message);
     c->node->ref = compile_later(c->set, target, resource);
-    return c->node->ref ? OK : out_of_memory(c->err);
+    return c->node->ref ? OK : error_nomem(c->err);
 }
 
 static bool type_of(struct str name, uint8_t *types)
@@ -249,7 +244,7 @@ static enum code check_keywords(const struct compile *c)
 static enum code compile_object_schema(struct compile *c)
 {
     c->resource = set_resource(c->set, c->source, c->resource);
-    if (!c->resource) return out_of_memory(c->err);
+    if (!c->resource) return error_nomem(c->err);
     static enum code (*const parts[])(const struct compile *) = {
         check_keywords, compile_defs, compile_type, compile_values, compile_string, compile_in_place,
     };
@@ -342,7 +337,7 @@ enum code schema_compile(struct schema_set *set, struct str uri, const struct sc
     enum code rc = set_find(set, &nowhere, uri, &source, &resource, err);
     if (rc) return rc;
     const struct schema *schema = compile_later(set, source, resource);
-    rc = schema ? compile_all(set, err) : out_of_memory(err);
+    rc = schema ? compile_all(set, err) : error_nomem(err);
     if (rc) {
         // Half-made nodes must not be met again; what was compiled before stays as it is.
         set->queue_count = 0;

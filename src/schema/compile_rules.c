@@ -2,11 +2,6 @@
 // validation skips the rest with one test.
 #include "schema/internal.h"
 
-static enum code out_of_memory(const struct compile *c)
-{
-    return error_set(c->err, E_NOMEM, "out of memory for schemas");
-}
-
 static bool has_any(const struct json *source, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -22,7 +17,7 @@ static enum code number_at(const struct compile *c, const char *keyword, struct 
     if (value->type != JSON_INT && value->type != JSON_NUMBER)
         return compile_fault(c, E_INVALID, value, keyword, "must be a number");
     char *scratch = arena_alloc(c->set->arena, DECIMAL_SCRATCH);
-    if (!scratch) return out_of_memory(c);
+    if (!scratch) return error_nomem(c->err);
     *out = (struct bound){value, decimal_of(value, scratch)};
     return OK;
 }
@@ -32,7 +27,7 @@ enum code compile_number(struct compile *c)
     static const char *const names[] = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"};
     if (!has_any(c->source, names, ARRAY_COUNT(names))) return OK;
     struct number_rules *rules = ARENA_NEW(c->set->arena, struct number_rules);
-    if (!rules) return out_of_memory(c);
+    if (!rules) return error_nomem(c->err);
     struct bound multiple = {0};
     struct bound *const bounds[] = {&rules->minimum, &rules->maximum, &rules->exclusive_minimum,
                                     &rules->exclusive_maximum, &multiple};
@@ -54,10 +49,10 @@ static enum code compile_prefix(const struct compile *c, struct schemas *out)
     if (value->type != JSON_ARRAY || !value->count)
         return compile_fault(c, E_INVALID, value, "prefixItems", "must be an array of schemas, not empty");
     out->at = (const struct schema **)arena_array(c->set->arena, value->count, sizeof(out->at[0]));
-    if (!out->at) return out_of_memory(c);
+    if (!out->at) return error_nomem(c->err);
     for (uint32_t i = 0; i < value->count; i++) {
         out->at[i] = compile_later(c->set, &value->items[i], c->resource);
-        if (!out->at[i]) return out_of_memory(c);
+        if (!out->at[i]) return error_nomem(c->err);
     }
     out->count = value->count;
     return OK;
@@ -69,7 +64,7 @@ enum code compile_array(struct compile *c)
                                         "minItems", "maxItems",    "maxContains", "uniqueItems"};
     if (!has_any(c->source, names, ARRAY_COUNT(names))) return OK;
     struct array_rules *rules = ARENA_NEW(c->set->arena, struct array_rules);
-    if (!rules) return out_of_memory(c);
+    if (!rules) return error_nomem(c->err);
     rules->max_items = UINT64_MAX;
     rules->min_contains = 1;
     rules->max_contains = UINT64_MAX;
@@ -100,7 +95,7 @@ static enum code name_index(const struct compile *c, struct object_rules *rules,
                             uint32_t *out)
 {
     uint32_t existing;
-    if (!map_put(&rules->by_name, key, (uint32_t)names->count, &existing)) return out_of_memory(c);
+    if (!map_put(&rules->by_name, key, (uint32_t)names->count, &existing)) return error_nomem(c->err);
     if (existing != MAP_NONE) {
         INVARIANT(names->rules && existing < names->count);
         *out = existing;
@@ -109,7 +104,7 @@ static enum code name_index(const struct compile *c, struct object_rules *rules,
     if (names->count == names->capacity) {
         names->rules = arena_grow(c->set->arena, names->rules, names->count, names->count + 1, sizeof(names->rules[0]),
                                   &names->capacity);
-        if (!names->rules) return out_of_memory(c);
+        if (!names->rules) return error_nomem(c->err);
     }
     *out = (uint32_t)names->count;
     names->rules[names->count++] = (struct name_rule){.key = key, .bit = -1};
@@ -127,7 +122,7 @@ static enum code name_bit(const struct compile *c, struct object_rules *rules, s
         if (names->tracked_count == TRACKED_NAME_MAX)
             return compile_fault(c, E_LIMIT, c->source, "required", "names too many properties (above 1024)");
         if (!names->tracked) names->tracked = ARENA_ARRAY(c->set->arena, TRACKED_NAME_MAX, struct str);
-        if (!names->tracked) return out_of_memory(c);
+        if (!names->tracked) return error_nomem(c->err);
         names->tracked[names->tracked_count] = key;
         rule->bit = (int32_t)names->tracked_count++;
     }
@@ -140,7 +135,7 @@ static enum code name_list(const struct compile *c, struct object_rules *rules, 
 {
     if (list->type != JSON_ARRAY) return compile_fault(c, E_INVALID, list, keyword, "must be an array of strings");
     uint32_t *bits = ARENA_ARRAY(c->set->arena, list->count + (size_t)1, uint32_t);
-    if (!bits) return out_of_memory(c);
+    if (!bits) return error_nomem(c->err);
     for (uint32_t i = 0; i < list->count; i++) {
         if (list->items[i].type != JSON_STRING)
             return compile_fault(c, E_INVALID, &list->items[i], keyword, "must be an array of strings");
@@ -170,7 +165,7 @@ static enum code compile_properties(const struct compile *c, struct object_rules
         rc = name_index(c, rules, names, member->key, &index);
         if (rc) return rc;
         names->rules[index].schema = compile_later(c->set, &member->value, c->resource);
-        if (!names->rules[index].schema) return out_of_memory(c);
+        if (!names->rules[index].schema) return error_nomem(c->err);
     }
     return rc;
 }
@@ -181,13 +176,13 @@ static enum code compile_patterns(const struct compile *c, struct object_rules *
     enum code rc = object_at(c, "patternProperties", &patterns);
     if (rc || !patterns || !patterns->count) return rc;
     struct pattern_rule *out = ARENA_ARRAY(c->set->arena, patterns->count, struct pattern_rule);
-    if (!out) return out_of_memory(c);
+    if (!out) return error_nomem(c->err);
     for (uint32_t i = 0; i < patterns->count; i++) {
         const struct json_member *member = &patterns->members[i];
         rc = compile_pattern(c, "patternProperties", member->key, &member->value, &out[i].pattern);
         if (rc) return rc;
         out[i].schema = compile_later(c->set, &member->value, c->resource);
-        if (!out[i].schema) return out_of_memory(c);
+        if (!out[i].schema) return error_nomem(c->err);
     }
     rules->patterns = out;
     rules->pattern_count = patterns->count;
@@ -203,7 +198,7 @@ static enum code compile_dependencies(const struct compile *c, struct object_rul
     uint32_t list_count = lists ? lists->count : 0;
     uint32_t total = list_count + (schemas ? schemas->count : 0);
     struct dependency *out = ARENA_ARRAY(c->set->arena, total + (size_t)1, struct dependency);
-    if (!out) return out_of_memory(c);
+    if (!out) return error_nomem(c->err);
     for (uint32_t i = 0; i < total && !rc; i++) {
         bool list = i < list_count;
         const struct json_member *member = list ? &lists->members[i] : &schemas->members[i - list_count];
@@ -213,7 +208,7 @@ static enum code compile_dependencies(const struct compile *c, struct object_rul
                            &out[i].required_count);
         if (rc || list) continue;
         out[i].schema = compile_later(c->set, &member->value, c->resource);
-        if (!out[i].schema) return out_of_memory(c);
+        if (!out[i].schema) return error_nomem(c->err);
     }
     rules->dependencies = out;
     rules->dependency_count = total;
@@ -242,7 +237,7 @@ enum code compile_object(struct compile *c)
                                         "dependentSchemas", "minProperties",     "maxProperties"};
     if (!has_any(c->source, names, ARRAY_COUNT(names))) return OK;
     struct object_rules *rules = ARENA_NEW(c->set->arena, struct object_rules);
-    if (!rules) return out_of_memory(c);
+    if (!rules) return error_nomem(c->err);
     rules->max_properties = UINT64_MAX;
     map_init(&rules->by_name, c->set->arena);
     enum code rc = compile_members(c, rules);

@@ -25,7 +25,7 @@ static bool is_under(const char *name, const char *folder)
 static enum code add_file(struct schema_set *set, const char *name, struct arena *arena, struct error *err)
 {
     struct json *document = ARENA_NEW(arena, struct json);
-    if (!document) return error_set(err, E_NOMEM, "out of memory for schemas");
+    if (!document) return error_nomem(err);
     enum code rc = json_parse(schema_embedded(name), &json_limits_default, arena, document, err);
     if (!rc) rc = schema_set_add(set, str_from(name), document, err);
     if (rc) error_wrap(err, "schemas/%s", name);
@@ -45,7 +45,7 @@ enum code schema_set_embed(struct schema_set *set, const char *folder, struct ar
 enum code schema_set_embedded(struct arena *arena, struct schema_set **out, struct error *err)
 {
     struct schema_set *set = NULL;
-    if (schema_set_open(arena, &set)) return error_set(err, E_NOMEM, "out of memory for schemas");
+    if (schema_set_open(arena, &set)) return error_nomem(err);
     enum code rc = schema_set_embed(set, NULL, arena, err);
     if (!rc) *out = set;
     return rc;

@@ -56,11 +56,6 @@ static enum code refuse(struct parser *p, enum code code, const char *what)
     return error_set(p->err, code, "%s, at offset %zu of the pattern", what, p->at);
 }
 
-static enum code out_of_memory(struct parser *p)
-{
-    return error_set(p->err, E_NOMEM, "out of memory for a pattern");
-}
-
 static bool at_end(const struct parser *p)
 {
     return p->at == p->text.len;
@@ -103,7 +98,7 @@ static enum code add_range(struct parser *p, struct builder *b, uint32_t first, 
     if (b->count >= RANGE_COUNT_MAX) return refuse(p, E_LIMIT, "too many ranges in a class");
     if (b->count == b->capacity) {
         b->ranges = arena_grow(p->arena, b->ranges, b->count, b->count + 1, sizeof(struct range), &b->capacity);
-        if (!b->ranges) return out_of_memory(p);
+        if (!b->ranges) return error_nomem(p->err);
     }
     b->ranges[b->count++] = (struct range){first, last};
     return OK;
@@ -157,12 +152,12 @@ static enum code finish_set(struct parser *p, struct builder *b, bool negated, c
     while (index < p->set_count && !same_ranges(p->sets[index], set)) index++;
     if (index == p->set_count) {
         p->sets = arena_grow(p->arena, p->sets, p->set_count, p->set_count + 1, sizeof(set), &p->set_capacity);
-        if (!p->sets) return out_of_memory(p);
+        if (!p->sets) return error_nomem(p->err);
         p->sets[p->set_count++] = set;
     }
     if (index > UINT16_MAX) return refuse(p, E_LIMIT, "too many classes");
     struct tree *tree = ARENA_NEW(p->arena, struct tree);
-    if (!tree) return out_of_memory(p);
+    if (!tree) return error_nomem(p->err);
     *tree = (struct tree){.kind = TREE_SET, .value = (uint16_t)index};
     *out = tree;
     return OK;
@@ -335,7 +330,7 @@ static enum code parse_class(struct parser *p, const struct tree **out)
 static enum code new_tree(struct parser *p, struct tree value, const struct tree **out)
 {
     struct tree *tree = ARENA_NEW(p->arena, struct tree);
-    if (!tree) return out_of_memory(p);
+    if (!tree) return error_nomem(p->err);
     *tree = value;
     *out = tree;
     return OK;
@@ -469,7 +464,7 @@ static enum code parse_sequence(struct parser *p, int depth, const struct tree *
     struct links links = {0};
     while (!at_end(p) && peek(p) != '|' && peek(p) != ')') {
         struct tree *link = add_link(p, &links, TREE_CONCAT);
-        enum code rc = link ? parse_term(p, depth, &link->left) : out_of_memory(p);
+        enum code rc = link ? parse_term(p, depth, &link->left) : error_nomem(p->err);
         if (rc) return rc;
     }
     *out = links.first;
@@ -481,7 +476,7 @@ static enum code parse_alternatives(struct parser *p, int depth, const struct tr
     struct links links = {0};
     do {
         struct tree *link = add_link(p, &links, TREE_ALTERNATE);
-        enum code rc = link ? parse_sequence(p, depth, &link->left) : out_of_memory(p);
+        enum code rc = link ? parse_sequence(p, depth, &link->left) : error_nomem(p->err);
         if (rc) return rc;
     } while (accept(p, "|"));
     *out = links.first;
@@ -598,7 +593,7 @@ enum code pattern_compile(struct str text, struct arena *arena, const struct pat
     if (emit_full(&p)) return refuse(&p, E_LIMIT, "the pattern is too large once its repetitions are written out");
     struct pattern *pattern = ARENA_NEW(arena, struct pattern);
     struct pattern_code *code = ARENA_ARRAY(arena, p.code_count, struct pattern_code);
-    if (!pattern || !code) return out_of_memory(&p);
+    if (!pattern || !code) return error_nomem(p.err);
     memcpy(code, p.code, p.code_count * sizeof(*code));
     *pattern = (struct pattern){
         .text = text,
@@ -609,7 +604,7 @@ enum code pattern_compile(struct str text, struct arena *arena, const struct pat
         .has_word_edge = p.has_word_edge,
     };
     rc = pattern_table_build(pattern, arena, &pattern->table);
-    if (rc) return error_set(err, rc, "out of memory for a pattern");
+    if (rc) return error_nomem(err);
     *out = pattern;
     return OK;
 }

@@ -83,21 +83,16 @@ enum code schema_set_open(struct arena *arena, struct schema_set **out)
     return OK;
 }
 
-static enum code out_of_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory for schemas");
-}
-
 // `uri` must live in the set's arena or longer.
 static enum code name_place(struct schema_set *set, struct str uri, struct place place, struct error *err)
 {
     // Room first: a name must not be left without its place.
     struct place *places = arena_grow(set->arena, set->places, set->place_count, set->place_count + 1,
                                       sizeof(places[0]), &set->place_capacity);
-    if (!places) return out_of_memory(err);
+    if (!places) return error_nomem(err);
     set->places = places;
     uint32_t existing;
-    if (!map_put(&set->by_uri, uri, (uint32_t)set->place_count, &existing)) return out_of_memory(err);
+    if (!map_put(&set->by_uri, uri, (uint32_t)set->place_count, &existing)) return error_nomem(err);
     if (existing != MAP_NONE) {
         if (set->places[existing].schema == place.schema) return OK;
         return error_at(err, E_EXISTS, place.schema->line, place.schema->column, "two schemas are called %.*s",
@@ -172,13 +167,13 @@ static enum code scan(struct schema_set *set, const struct json *schema, const s
     enum code rc = OK;
     if (schema != resource->root && has_id(schema)) {
         resource = open_resource(set, schema, resource);
-        if (!resource) return out_of_memory(err);
+        if (!resource) return error_nomem(err);
         rc = name_place(set, resource->uri, (struct place){schema, resource}, err);
     }
     const struct json *anchor = json_key(schema, "$anchor");
     if (!rc && json_is(anchor, JSON_STRING)) {
         struct str uri = join_anchor(set->arena, resource->uri, anchor->text);
-        if (!uri.ptr) return out_of_memory(err);
+        if (!uri.ptr) return error_nomem(err);
         rc = name_place(set, uri, (struct place){schema, resource}, err);
     }
     for (uint32_t i = 0; i < schema->count && !rc; i++)
@@ -190,11 +185,11 @@ enum code schema_set_add(struct schema_set *set, struct str uri, const struct js
 {
     struct str fragment;
     struct str name = arena_copy(set->arena, uri_without_fragment(uri, &fragment));
-    if (!name.ptr) return out_of_memory(err);
+    if (!name.ptr) return error_nomem(err);
     struct resource given = {name, NULL};
     const struct resource *resource =
         has_id(document) ? open_resource(set, document, &given) : new_resource(set, name, document);
-    if (!resource) return out_of_memory(err);
+    if (!resource) return error_nomem(err);
     struct place place = {document, resource};
     enum code rc = name_place(set, name, place, err);
     if (!rc) rc = name_place(set, resource->uri, place, err);
@@ -238,7 +233,7 @@ static enum code find_pointer(struct schema_set *set, struct str pointer, const 
         at = pointer_step(at, token);
         if (!at) return error_set(err, E_NOT_FOUND, "no schema at %.*s", STR_ARG(pointer));
         *resource = set_resource(set, at, *resource);
-        if (!*resource) return out_of_memory(err);
+        if (!*resource) return error_nomem(err);
     }
     *schema = at;
     return OK;
@@ -252,7 +247,7 @@ enum code set_find(struct schema_set *set, const struct resource *resource, stru
     *found = resource;
     if (name.len) {
         struct str uri = uri_resolve(set->arena, resource->uri, name);
-        if (!uri.ptr) return out_of_memory(err);
+        if (!uri.ptr) return error_nomem(err);
         uint32_t place = map_get(&set->by_uri, uri);
         if (place == MAP_NONE) place = map_get(&set->by_uri, name);
         if (place == MAP_NONE) return error_set(err, E_NOT_FOUND, "no schema is called %.*s", STR_ARG(reference));
@@ -260,11 +255,11 @@ enum code set_find(struct schema_set *set, const struct resource *resource, stru
     }
     *schema = (*found)->root;
     fragment = uri_unescape(set->arena, fragment);
-    if (!fragment.ptr) return out_of_memory(err);
+    if (!fragment.ptr) return error_nomem(err);
     if (!fragment.len) return OK;
     if (fragment.ptr[0] == '/') return find_pointer(set, fragment, schema, found, err);
     struct str anchored = join_anchor(set->arena, (*found)->uri, fragment);
-    if (!anchored.ptr) return out_of_memory(err);
+    if (!anchored.ptr) return error_nomem(err);
     uint32_t place = map_get(&set->by_uri, anchored);
     if (place == MAP_NONE) return error_set(err, E_NOT_FOUND, "no schema has the anchor %.*s", STR_ARG(reference));
     *schema = set->places[place].schema;

@@ -21,7 +21,7 @@ static enum code read_limits(struct service *service, const struct note *note, c
 {
     struct queue_tenant *tenant = queues_tenant(&service->queues, note->key);
     struct tenant_limits limits = {0};
-    if (!tenant) return error_set(err, E_NOMEM, "out of memory");
+    if (!tenant) return error_nomem(err);
     enum code rc = tenant_limits_read(value, &limits, err);
     if (!rc) queues_limit(&service->queues, tenant, &limits);
     return rc;

@@ -30,8 +30,7 @@ static enum code load(struct service *service, struct error *err)
 
 enum code alerts_open(struct service *service, struct error *err)
 {
-    if (!alerts_init(&service->alarm.alerts, &service->arena, ALERTS_MAX))
-        return error_set(err, E_NOMEM, "out of memory");
+    if (!alerts_init(&service->alarm.alerts, &service->arena, ALERTS_MAX)) return error_nomem(err);
     return load(service, err);
 }
 
@@ -179,7 +178,7 @@ void service_acknowledge(struct call *call, struct str id)
     struct service *service = call->service;
     struct str copy = arena_copy(&call->arena, id);
     if (!copy.ptr) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
         return;
     }
     pthread_mutex_lock(&service->alarm.mutex);

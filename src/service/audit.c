@@ -44,8 +44,7 @@ enum code audit_load(struct service *service, struct error *err)
         for (size_t i = 0; !rc && i < notes.count; i++) {
             struct str name = notes.items[i].key; // audit_head_key
             struct audit_tenant *tenant = tenant_of(service, str_slice(name, 2, name.len));
-            rc = tenant ? audit_head_decode(notes.items[i].value, &arena, &tenant->head, err)
-                        : error_set(err, E_NOMEM, "out of memory");
+            rc = tenant ? audit_head_decode(notes.items[i].value, &arena, &tenant->head, err) : error_nomem(err);
         }
         if (!rc && notes.count > 0) after = notes.items[notes.count - 1].key;
     } while (!rc && notes.count > 0);
@@ -86,7 +85,7 @@ enum code audit_add(struct service *service, struct audit_record *record, struct
     struct buf bytes, key;
     uint8_t random[16];
     char id[UUID_SIZE];
-    if (!tenant) return error_set(err, E_NOMEM, "out of memory");
+    if (!tenant) return error_nomem(err);
     struct audit_head before = tenant->head;
     os_entropy()->fill(os_entropy(), random, sizeof(random));
     uuid_format(random, id);
@@ -100,7 +99,7 @@ enum code audit_add(struct service *service, struct audit_record *record, struct
                            .key = arena_copy(&audit->pending, buf_str(&key)),
                            .value = arena_copy(&audit->pending, buf_str(&bytes)),
                            .expect = 0};
-    if (!rc && (!put.key.ptr || !put.value.ptr || !push(audit, put))) rc = error_set(err, E_NOMEM, "out of memory");
+    if (!rc && (!put.key.ptr || !put.value.ptr || !push(audit, put))) rc = error_nomem(err);
     if (rc)
         tenant->head = before;
     else
@@ -142,8 +141,7 @@ enum code audit_flush(struct service *service, struct error *err)
     struct audit *audit = &service->audit;
     if (audit->put_count == 0) return OK;
     for (size_t i = 0; i < audit->count; i++)
-        if (audit->tenants[i]->moved && !push_head(audit, audit->tenants[i]))
-            return error_set(err, E_NOMEM, "out of memory");
+        if (audit->tenants[i]->moved && !push_head(audit, audit->tenants[i])) return error_nomem(err);
     enum code rc = engine_put(service->engine, audit->puts, audit->put_count, stored, service, err);
     audit->puts = NULL;
     audit->put_count = audit->put_capacity = 0;
@@ -187,7 +185,7 @@ static enum code push_audit(struct call *call, struct store *store, struct str p
         struct json record;
         *last = notes.items[i].key;
         rc = json_parse(notes.items[i].value, NULL, &call->arena, &record, err);
-        if (!rc && !json_push(&call->arena, items, record)) rc = error_set(err, E_NOMEM, "out of memory");
+        if (!rc && !json_push(&call->arena, items, record)) rc = error_nomem(err);
     }
     return rc;
 }
@@ -201,7 +199,7 @@ enum code service_audit_list(struct call *call, struct store *store, struct str 
     struct str from = cursor.len > 0 ? cursor : audit_start(call, after);
     *items = json_array();
     *next = (struct str){0};
-    if (!own.ptr || !shared.ptr || !from.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!own.ptr || !shared.ptr || !from.ptr) return error_nomem(err);
     bool second = str_starts(from, shared);
     enum code rc = second ? OK : push_audit(call, store, own, from, limit, items, &last, err);
     if (!rc && items->count < limit)
@@ -218,7 +216,7 @@ static void verify(struct call *call, struct store *store)
     if (reading_audit(store, call->who.tenant, &report, &err))
         call_failed(call, &err);
     else if (!audit_report_json(&report, call->who.tenant, &call->arena, &body))
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
     else
         call_answer(call, 200, body);
 }

@@ -101,3 +101,10 @@ void call_failed(struct call *call, const struct error *err)
     }
     call_problem(call, 500, "INTERNAL", "something went wrong");
 }
+
+void call_nomem(struct call *call)
+{
+    struct error err = {0};
+    (void)error_nomem(&err);
+    call_failed(call, &err);
+}

@@ -41,11 +41,6 @@ static bool put_now(struct call *call, const char *key)
     return put(call, key, str_from(now));
 }
 
-static void no_memory(struct call *call)
-{
-    call_problem(call, 503, "OVERLOADED", "out of memory");
-}
-
 static struct str written(struct call *call, const struct json *value)
 {
     struct buf text;
@@ -76,7 +71,7 @@ static enum code remember(struct service *service, struct str tenant, struct str
             approvals->items = grown;
             approvals->capacity = capacity;
         } else {
-            rc = error_set(err, E_NOMEM, "out of memory");
+            rc = error_nomem(err);
         }
     }
     if (!rc) approvals->items[approvals->count++] = approval_of(tenant, sha256_hex);
@@ -159,11 +154,11 @@ enum code definitions_reload(struct service *service, struct error *err)
 enum code definitions_open(struct service *service, struct error *err)
 {
     struct json *config = ARENA_NEW(&service->arena, struct json), allow = json_array();
-    if (!config) return error_set(err, E_NOMEM, "out of memory");
+    if (!config) return error_nomem(err);
     *config = json_object();
     if (!json_push(&service->arena, &allow, json_string(STR("cairn://plans/"))) ||
         !json_put(&service->arena, config, STR("allow"), allow))
-        return error_set(err, E_NOMEM, "out of memory");
+        return error_nomem(err);
     enum code rc = fetch_policy_parse(config, &service->arena, &service->own_plans, err);
     if (rc) return rc;
     fetch_policy_plans(service->own_plans, (struct fetch_plans){.load = load_plan});
@@ -226,7 +221,7 @@ static void keep_on_engine(struct call *call)
         {.space = STR("plan"), .key = defining->plan_key, .value = defining->text, .expect = NOTE_ANY},
     };
     rc = rc == E_NOT_FOUND ? OK : rc;
-    if (!rc && !value.ptr) rc = error_set(&err, E_NOMEM, "out of memory");
+    if (!rc && !value.ptr) rc = error_nomem(&err);
     if (!rc) rc = audit_call(call, OPERATION_PLAN_REGISTER, defining->key, (struct str){0}, &err);
     if (!rc) rc = engine_put(service->engine, puts, ARRAY_COUNT(puts), kept, call, &err);
     if (rc) call_failed(call, &err);
@@ -257,7 +252,7 @@ static void compile_on_reader(struct call *call, struct store *store)
     else if (describe(call))
         service_post(call, keep_on_engine);
     else
-        no_memory(call);
+        call_nomem(call);
 }
 
 static struct defining *begin(struct call *call, const struct definition_call *given)
@@ -284,7 +279,7 @@ void service_definition_put(struct call *call, const struct definition_call *giv
                                 .environment = given->environment.len ? given->environment : STR("default"),
                                 .exists = true};
     if (!begin(call, given)) {
-        no_memory(call);
+        call_nomem(call);
         return;
     }
     if (!service_may(call, OPERATION_PLAN_REGISTER, &place, (struct str){0})) return;
@@ -335,7 +330,7 @@ static void approve_on_engine(struct call *call)
         {.space = STR("definition"), .key = defining->key, .value = value, .expect = defining->version},
         {.space = STR("approved"), .key = key, .value = mark, .expect = 0},
     };
-    enum code rc = ok && key.ptr && value.ptr && mark.ptr ? OK : error_set(&err, E_NOMEM, "out of memory");
+    enum code rc = ok && key.ptr && value.ptr && mark.ptr ? OK : error_nomem(&err);
     if (!rc) rc = audit_call(call, OPERATION_PLAN_APPROVE, defining->key, (struct str){0}, &err);
     if (!rc) rc = engine_put(service->engine, puts, ARRAY_COUNT(puts), kept, call, &err);
     if (rc) call_failed(call, &err);
@@ -346,8 +341,7 @@ enum code definition_read(struct call *call, struct store *store, struct str nam
 {
     struct note note;
     struct str key = key_of(call, name, sha256);
-    enum code rc = key.ptr ? store_note(store, STR("definition"), key, &call->arena, &note, err)
-                           : error_set(err, E_NOMEM, "out of memory");
+    enum code rc = key.ptr ? store_note(store, STR("definition"), key, &call->arena, &note, err) : error_nomem(err);
     if (!rc) rc = json_parse(note.value, NULL, &call->arena, out, err);
     if (!rc) *version = note.version;
     return rc;
@@ -383,7 +377,7 @@ void service_definition_approve(struct call *call, const struct definition_call 
 {
     struct defining *defining = begin(call, given);
     if (!defining) {
-        no_memory(call);
+        call_nomem(call);
         return;
     }
     defining->approve = true;

@@ -30,7 +30,7 @@ static enum code load_part(void *context, struct program_part *part, struct aren
         // The program keeps them, longer than the request lives.
         part->file = arena_copy(arena, json_text(json_key(sent, "file")));
         part->text = arena_copy(arena, json_text(json_key(sent, "text")));
-        return part->file.ptr && part->text.ptr ? OK : error_set(err, E_NOMEM, "out of memory");
+        return part->file.ptr && part->text.ptr ? OK : error_nomem(err);
     }
     return error_set(err, E_NOT_FOUND, "it did not come with the document: send it in `parts`");
 }
@@ -127,7 +127,7 @@ enum document_result documents_get(struct call *call, struct str text, struct st
     struct documents *documents = &call->service->documents;
     struct digest key;
     if (!hash_of(&call->arena, text, file, parts, &key)) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
         return DOCUMENT_FAILED;
     }
     *out = find(documents, &key);
@@ -183,5 +183,5 @@ void service_validate(struct call *call, const struct validate_call *given)
     if (ok)
         call_answer(call, 200, body);
     else
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
 }

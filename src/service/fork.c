@@ -35,7 +35,7 @@ static void answer_made(struct call *call, const struct run_head *head)
 {
     struct json body;
     if (!service_status(head, &call->arena, &body)) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
         return;
     }
     call->answer.replayed = true;
@@ -89,7 +89,7 @@ static enum code put_request(struct call *call, struct error *err)
     digest_hex(&forking->fingerprint, print);
     if (!json_put(&call->arena, &made, STR("fingerprint"), json_string(str_from(print))) ||
         !json_put(&call->arena, &made, STR("runId"), json_string(str_from(forking->run))))
-        return error_set(err, E_NOMEM, "out of memory");
+        return error_nomem(err);
     buf_init(&text, 1024);
     json_canon(&text, &made);
     struct note_put put = {.space = STR("request"), .key = forking->key, .value = buf_str(&text), .expect = 0};
@@ -124,7 +124,7 @@ static void fork_on_engine(struct call *call)
     int64_t until = os_now().mono_ms + (given->wait_ms > 0 ? given->wait_ms : 30000);
     enum wait_for wait_for = given->wait_ms > 0 ? WAIT_ENDED : WAIT_STORED;
     if (!rc && !waits_add(service, call, wait_for, call->who.tenant, str_from(forking->run), until))
-        rc = error_set(&err, E_NOMEM, "out of memory");
+        rc = error_nomem(&err);
     if (rc) call_failed(call, &err);
 }
 
@@ -146,7 +146,7 @@ static void tell_preview(struct call *call, struct store *store)
     if (ok)
         call_answer(call, 200, whole);
     else
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
 }
 
 // (tenant, source, key) says which run it is: the same for ever.
@@ -209,7 +209,7 @@ void service_fork(struct call *call, struct str source, const struct fork_call *
 {
     struct forking *forking = ARENA_NEW(&call->arena, struct forking);
     if (!forking) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
         return;
     }
     forking->given = *fork;
@@ -223,5 +223,5 @@ void service_fork(struct call *call, struct str source, const struct fork_call *
     if (name_run(call))
         service_read(call, check_source);
     else
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
 }

@@ -75,7 +75,7 @@ static enum code trace_text(struct store *store, const struct feed_item *item, s
     if (!rc) json_write(&text, &trace);
     *out = (struct str){0};
     if (!rc && buf_ok(&text)) *out = arena_copy(arena, buf_str(&text));
-    if (!rc && out->len == 0) rc = error_set(err, E_NOMEM, "out of memory");
+    if (!rc && out->len == 0) rc = error_nomem(err);
     buf_release(&text);
     folded_release(&folded);
     return rc;
@@ -177,7 +177,7 @@ enum code otlp_open(struct service *service, struct error *err)
 {
     if (!service->settings.otlp) return OK;
     struct otlp *otlp = ARENA_NEW(&service->arena, struct otlp);
-    if (!otlp) return error_set(err, E_NOMEM, "out of memory");
+    if (!otlp) return error_nomem(err);
     otlp->wait_ms = BACKOFF_MS;
     behind_init(&otlp->behind, service, "otlp", "traces");
     service->otlp = otlp;

@@ -170,7 +170,7 @@ enum code projecting_open(struct service *service, struct error *err)
 {
     struct projecting *projecting = ARENA_NEW(&service->arena, struct projecting);
     struct follower_options options = {.sink = {projecting, NULL, on_report}, .stopped = on_stopped};
-    if (!projecting) return error_set(err, E_NOMEM, "out of memory");
+    if (!projecting) return error_nomem(err);
     *projecting = (struct projecting){.wait_ms = BACKOFF_MS, .moved_ms = os_now().mono_ms};
     behind_init(&projecting->behind, service, "projector", "position");
     service->projecting = projecting;
@@ -178,7 +178,7 @@ enum code projecting_open(struct service *service, struct error *err)
     if (rc) return rc;
     projecting->state.position = options.position;
     projecting->follower = follower_open(&options, os_now().wall_ms);
-    return projecting->follower ? OK : error_set(err, E_NOMEM, "out of memory");
+    return projecting->follower ? OK : error_nomem(err);
 }
 
 enum code projecting_start(struct service *service, struct error *err)

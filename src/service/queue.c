@@ -22,11 +22,6 @@ struct placed {
 
 const struct queue_config queue_config_default = {.policy = POLICY_QUEUE, .max_queued = 10000, .delay_ms = 1000};
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 // ---- tenants and queues
 
 static struct queue_tenant *tenant_find(const struct queues *queues, struct str name)
@@ -94,7 +89,7 @@ enum code queues_configure(struct queues *queues, struct str tenant, struct str 
                            struct error *err)
 {
     struct run_queue *queue = queue_get(queues, tenant, name);
-    if (!queue) return no_memory(err);
+    if (!queue) return error_nomem(err);
     uint32_t before = queue->config.max_running;
     queue->config = config ? *config : queue_config_default;
     if (queue->config.max_running && !before) queue->share.unsettled = true;
@@ -308,7 +303,7 @@ enum code queues_place(struct queues *queues, struct str tenant, struct str name
         return OK;
     }
     struct placed *placed = at ? *at : arrive(queues, tenant, name, run);
-    if (!placed) return no_memory(err);
+    if (!placed) return error_nomem(err);
     if (placed->place == place) return OK;
     if (placed->place == PLACE_NONE) {
         placed->order = order ? order : ARRIVING + queues->order++;

@@ -13,18 +13,12 @@ struct queueing {
     enum operation operation;
 };
 
-static void no_memory(struct call *call)
-{
-    call->answer.retryable = true;
-    call_problem(call, 503, "OVERLOADED", "out of memory");
-}
-
 static struct queueing *begin(struct call *call, enum operation operation, struct str name)
 {
     struct auth_object object = {.tenant = call->who.tenant, .exists = true};
     struct queueing *q = ARENA_NEW(&call->arena, struct queueing);
     if (!q || !(q->name = arena_copy(&call->arena, name)).ptr) {
-        no_memory(call);
+        call_nomem(call);
         return NULL;
     }
     call->state = q;
@@ -74,7 +68,7 @@ static void answer_queue(struct call *call, struct str name)
     if (queue_json(call, name, &body))
         call_answer(call, 200, body);
     else
-        no_memory(call);
+        call_nomem(call);
 }
 
 static bool is_there(struct call *call, struct str name)
@@ -117,7 +111,7 @@ static void answer_items(struct call *call, struct json items)
         json_put(&call->arena, &page, STR("nextCursor"), json_null()))
         call_answer(call, 200, page);
     else
-        no_memory(call);
+        call_nomem(call);
 }
 
 static void list_on_engine(struct call *call)
@@ -126,7 +120,7 @@ static void list_on_engine(struct call *call)
     if (list_into(call, &items))
         answer_items(call, items);
     else
-        no_memory(call);
+        call_nomem(call);
 }
 
 void service_queue_list(struct call *call)
@@ -146,7 +140,7 @@ static void store_value(struct call *call, struct str space, struct str key, con
     if (!q->remove) json_canon(&text, value);
     struct note_put put = {
         .space = space, .key = key, .value = buf_str(&text), .remove = q->remove, .expect = NOTE_ANY};
-    enum code rc = buf_ok(&text) ? OK : error_set(&err, E_NOMEM, "out of memory");
+    enum code rc = buf_ok(&text) ? OK : error_nomem(&err);
     if (!rc) rc = audit_call(call, q->operation, q->name, (struct str){0}, &err);
     if (!rc) rc = engine_put(call->service->engine, &put, 1, done, call, &err);
     buf_release(&text);
@@ -176,7 +170,7 @@ static void store_queue(struct call *call)
     struct json value = {0};
     struct str key = call_text(call, "%.*s|%.*s", STR_ARG(call->who.tenant), STR_ARG(q->name));
     if (!key.ptr || (!q->remove && !queue_config_write(&q->config, &call->arena, &value)))
-        no_memory(call);
+        call_nomem(call);
     else
         store_value(call, STR("queue"), key, &value, queue_stored);
 }
@@ -212,7 +206,7 @@ void service_queue_pause(struct call *call, struct str name, bool paused)
     if (json_put(&call->arena, &q->given, STR("paused"), json_bool(paused)))
         service_post(call, change_on_engine);
     else
-        no_memory(call);
+        call_nomem(call);
 }
 
 static void delete_on_engine(struct call *call)
@@ -246,7 +240,7 @@ static void reconcile_on_engine(struct call *call)
     else if (admission_pass(call, &items))
         answer_items(call, items);
     else
-        no_memory(call);
+        call_nomem(call);
 }
 
 void service_queue_reconcile(struct call *call)
@@ -265,7 +259,7 @@ static void answer_limits(struct call *call)
         json_put(&call->arena, &body, STR("runsNow"), json_int((int64_t)(tenant->running + tenant->share.elsewhere))))
         call_answer(call, 200, body);
     else
-        no_memory(call);
+        call_nomem(call);
 }
 
 void service_limits_get(struct call *call)
@@ -295,7 +289,7 @@ static void limits_on_engine(struct call *call)
     if (tenant_limits_read(&q->given, &q->limits, &err))
         call_problem(call, 400, "INVALID_REQUEST", "%s", err.message);
     else if (!tenant_limits_write(&q->limits, &call->arena, &value))
-        no_memory(call);
+        call_nomem(call);
     else
         store_value(call, STR("limit"), call->who.tenant, &value, limits_stored);
 }

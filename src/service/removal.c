@@ -20,11 +20,6 @@ struct removing {
     size_t count, capacity;
 };
 
-static void no_memory(struct call *call)
-{
-    call_problem(call, 503, "OVERLOADED", "out of memory");
-}
-
 // ---- reader: files
 
 static void remove_files(struct call *call, struct store *store)
@@ -107,8 +102,8 @@ static void wish_on_engine(struct call *call)
     buf_init(&text, 16 * 1024);
     if (ok) json_canon(&text, &wish);
     struct note_put put = {.space = STR("removal"), .key = removing->key, .value = buf_str(&text), .expect = NOTE_ANY};
-    enum code rc = ok && buf_ok(&text) ? engine_put(call->service->engine, &put, 1, wished, call, &err)
-                                       : error_set(&err, E_NOMEM, "out of memory");
+    enum code rc =
+        ok && buf_ok(&text) ? engine_put(call->service->engine, &put, 1, wished, call, &err) : error_nomem(&err);
     buf_release(&text);
     if (rc) call_failed(call, &err);
 }
@@ -139,7 +134,7 @@ static enum code add(struct call *call, const struct run_head *head, struct erro
         arena_grow(&call->arena, removing->names, removing->count, removing->count + 1, sizeof(*names), &capacity);
     struct run_ids *ids = arena_grow(&call->arena, removing->ids, removing->count, removing->count + 1, sizeof(*ids),
                                      &removing->capacity);
-    if (!names || !ids) return error_set(err, E_NOMEM, "out of memory");
+    if (!names || !ids) return error_nomem(err);
     removing->names = names;
     removing->ids = ids;
     names[removing->count] = (struct run_name){head->ids.tenant, head->ids.run};
@@ -209,7 +204,7 @@ void service_remove(struct call *call, struct str run, struct str reason)
 {
     struct removing *removing = ARENA_NEW(&call->arena, struct removing);
     if (!removing) {
-        no_memory(call);
+        call_nomem(call);
         return;
     }
     call->state = removing;
@@ -220,5 +215,5 @@ void service_remove(struct call *call, struct str run, struct str reason)
     if (removing->key.ptr)
         service_read(call, check);
     else
-        no_memory(call);
+        call_nomem(call);
 }

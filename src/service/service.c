@@ -8,11 +8,6 @@
 
 enum { POLL_MS = 50, TICK_MS = 25, WAIT_SLOTS = 4096, CALLS_MAX = 10000, STARTS_MAX = 1000 };
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory");
-}
-
 // ---- what the engine tells
 
 static void on_event(void *context, const struct engine_event *event)
@@ -217,7 +212,7 @@ static enum code claim_page(struct service *service, const struct run_heads *hea
                             struct error *err)
 {
     struct run_name *names = ARENA_ARRAY(arena, heads->count + 1, struct run_name);
-    if (!names) return error_set(err, E_NOMEM, "out of memory");
+    if (!names) return error_nomem(err);
     for (size_t i = 0; i < heads->count; i++)
         names[i] = (struct run_name){heads->items[i].ids.tenant, heads->items[i].ids.run};
     return store_claim_ahead(service->store, names, heads->count, err);
@@ -354,7 +349,7 @@ static enum code open_engine(struct service *service, struct error *err)
 static enum code open_parts(struct service *service, struct error *err)
 {
     service->metrics = metrics_open(&service->arena);
-    if (!service->metrics) return no_memory(err);
+    if (!service->metrics) return error_nomem(err);
     struct str version = STR(CAIRN_VERSION);
     metric_set(service->metrics, METRIC_BUILD_INFO, &version, 1);
     enum code rc = contract_open(&service->arena, &service->contract, err);
@@ -388,7 +383,7 @@ enum code service_open(const struct service_settings *settings, const struct ser
 {
     struct service *service = calloc(1, sizeof(*service));
     *out = NULL;
-    if (!service) return no_memory(err);
+    if (!service) return error_nomem(err);
     service->settings = *settings;
     if (hooks) service->hooks = *hooks;
     arena_init(&service->arena, 64 * 1024, (size_t)64 << 20);
@@ -410,7 +405,7 @@ enum code service_open(const struct service_settings *settings, const struct ser
     pulse_start(service);
     service->waits.size = WAIT_SLOTS;
     service->waits.slots = calloc(WAIT_SLOTS, sizeof(*service->waits.slots));
-    enum code rc = service->waits.slots && service->settings.store.ptr ? open_parts(service, err) : no_memory(err);
+    enum code rc = service->waits.slots && service->settings.store.ptr ? open_parts(service, err) : error_nomem(err);
     if (rc) {
         service_close(service);
         return rc;

@@ -171,6 +171,7 @@ void call_problem(struct call *call, int status, const char *code, const char *f
 void call_answer(struct call *call, int status, struct json body);
 // A problem that this error means.
 void call_failed(struct call *call, const struct error *err);
+void call_nomem(struct call *call);                                                 // the one of E_NOMEM
 struct str call_text(struct call *call, const char *format, ...) PRINTF_LIKE(2, 3); // in the arena; empty: no memory
 
 // ---- who

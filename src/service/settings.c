@@ -30,7 +30,7 @@ static enum code copy_text(const struct reading *r, const struct json *value, st
 {
     if (!is_text(value)) return wrong(r, value, "must be text");
     *out = arena_copy(r->arena, json_text(value));
-    return out->ptr ? OK : error_set(r->err, E_NOMEM, "out of memory");
+    return out->ptr ? OK : error_nomem(r->err);
 }
 
 static enum code read_path(const struct reading *r, const struct json *value, struct str *out)
@@ -65,7 +65,7 @@ static enum code read_list(const struct reading *r, const struct str **items, si
     if (!one && r->value->type != JSON_ARRAY) return wrong(r, NULL, "must be a list of texts");
     if (n > LIST_MAX) return wrong(r, NULL, "has more than 16 elements");
     struct str *list = ARENA_ARRAY(r->arena, n + 1, struct str);
-    enum code rc = list ? OK : error_set(r->err, E_NOMEM, "out of memory");
+    enum code rc = list ? OK : error_nomem(r->err);
     for (size_t i = 0; !rc && i < n; i++) rc = copy_text(r, one ? r->value : &r->value->items[i], &list[i]);
     *items = list;
     *count = n;
@@ -150,7 +150,7 @@ static enum code set_local_steps(const struct reading *r)
 static enum code set_confinement(const struct reading *r)
 {
     struct tool_confinement *made = ARENA_NEW(r->arena, struct tool_confinement);
-    if (!made) return error_set(r->err, E_NOMEM, "out of memory");
+    if (!made) return error_nomem(r->err);
     enum code rc = tool_confinement_parse(r->value, r->arena, made, r->err);
     if (!rc) r->out->confinement = made->level == TOOL_LEVEL_NONE ? NULL : made;
     r->out->confinement_said = true;
@@ -193,7 +193,7 @@ static enum code set_routes(const struct reading *r)
     if (r->value->type != JSON_ARRAY) return wrong(r, NULL, "must be a list of tables");
     if (r->value->count > ROUTES_MAX) return wrong(r, NULL, "has more than 1024 elements");
     struct remote_route *routes = ARENA_ARRAY(r->arena, r->value->count + 1, struct remote_route);
-    enum code rc = routes ? OK : error_set(r->err, E_NOMEM, "out of memory");
+    enum code rc = routes ? OK : error_nomem(r->err);
     for (uint32_t i = 0; !rc && i < r->value->count; i++) {
         const struct json *route = &r->value->items[i];
         struct str *texts[] = {&routes[i].tenant, &routes[i].environment, &routes[i].kind, &routes[i].pool};
@@ -230,7 +230,7 @@ static enum code set_otlp(const struct reading *r)
 {
     static const char *const names[] = {"url", "headers", "caFile"};
     struct service_otlp *made = ARENA_NEW(r->arena, struct service_otlp);
-    if (!made) return error_set(r->err, E_NOMEM, "out of memory");
+    if (!made) return error_nomem(r->err);
     enum code rc = check_object(r, r->value, names, ARRAY_COUNT(names));
     const struct json *url = json_key(r->value, "url"), *file = json_key(r->value, "caFile");
     const struct json *headers = json_key(r->value, "headers");

@@ -37,7 +37,7 @@ static void answer(struct call *call, const struct verdict *verdict)
               put(arena, &body, "runId", signalling->run) && put(arena, &body, "newRunId", verdict->new_run) &&
               json_put(arena, &body, STR("causedSeq"), json_int((int64_t)verdict->seq));
     if (!ok) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
         return;
     }
     call->answer.caused_seq = verdict->seq;
@@ -171,7 +171,7 @@ static void signal_on_engine(struct call *call)
     call->wait_signal = signalling->signal.id;
     int64_t until = os_now().mono_ms + DECISION_MS;
     if (!rc && !waits_add(service, call, WAIT_DECIDED, call->who.tenant, signalling->run, until))
-        rc = error_set(&err, E_NOMEM, "out of memory");
+        rc = error_nomem(&err);
     if (rc) call_failed(call, &err);
 }
 
@@ -229,7 +229,7 @@ void service_signal(struct call *call, struct str run, struct str body, uint64_t
     struct error err = {0};
     struct str copy = arena_copy(&call->arena, body);
     if (!signalling || !copy.ptr || !(signalling->run = arena_copy(&call->arena, run)).ptr) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
         return;
     }
     call->state = signalling;

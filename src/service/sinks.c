@@ -53,7 +53,7 @@ void service_put(struct service *service, const struct note_put *notes, size_t c
     struct note_put *copies = putting ? ARENA_ARRAY(&call->arena, count + 1, struct note_put) : NULL;
     if (!copies || !copy_notes(&call->arena, copies, notes, count)) {
         call_free(call);
-        if (done) done(context, error_set(&err, E_NOMEM, "out of memory"), &err);
+        if (done) done(context, error_nomem(&err), &err);
         return;
     }
     *putting = (struct putting){copies, count, done, context};
@@ -180,7 +180,7 @@ static void list_sinks(struct call *call, struct store *store)
              json_put(&call->arena, &body, STR("nextCursor"), json_null()))
         call_answer(call, 200, body);
     else
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
 }
 
 void service_sinks(struct call *call)
@@ -217,7 +217,7 @@ static struct letters_call *letters_new(struct call *call, const struct letters_
             return made;
         }
     }
-    call_problem(call, 503, "OVERLOADED", "out of memory");
+    call_nomem(call);
     return NULL;
 }
 
@@ -275,8 +275,7 @@ static enum code collect(struct call *call, struct store *store, struct json *it
         }
         rc = read_letters(call, store, name, after, letters->limit - items->count, &page, err);
         after = (struct str){0};
-        if (!rc && !push_all(&call->arena, items, json_key(&page, "items")))
-            rc = error_set(err, E_NOMEM, "out of memory");
+        if (!rc && !push_all(&call->arena, items, json_key(&page, "items"))) rc = error_nomem(err);
         const struct json *more = json_key(&page, "next");
         if (!rc && json_is(more, JSON_STRING)) {
             *next = *more;
@@ -296,7 +295,7 @@ static void list_letters(struct call *call, struct store *store)
              json_put(&call->arena, &body, STR("nextCursor"), next))
         call_answer(call, 200, body);
     else
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
 }
 
 void service_letters(struct call *call, struct str sink, struct str after, size_t limit)
@@ -319,7 +318,7 @@ static void acted(void *context, enum code rc, const struct error *why)
     else if (json_put(&call->arena, &body, STR("count"), json_int((int64_t)letters->count)))
         call_answer(call, 200, body);
     else
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
 }
 
 static void act(struct call *call, struct store *store)

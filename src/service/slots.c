@@ -227,7 +227,7 @@ static enum code look_at(struct look *look, struct error *err)
 {
     struct str prefix = slots_key(look->limits, look->of_tenant, look->arena, "%s", ""), after = prefix;
     struct store *store = look->service->store;
-    if (!prefix.ptr || !share_begin(look->share, look->limit)) return error_set(err, E_NOMEM, "out of memory");
+    if (!prefix.ptr || !share_begin(look->share, look->limit)) return error_nomem(err);
     for (;;) {
         struct notes page;
         enum code rc = store_notes(store, SLOT_SPACE, after, PAGE, look->arena, &page, err);

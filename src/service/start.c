@@ -80,7 +80,7 @@ static void replay(struct call *call, const struct json *note)
     if (rc) {
         call_failed(call, &err);
     } else if (!service_status(&head, &call->arena, &body)) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
     } else {
         call->answer.replayed = true;
         call->answer.caused_seq = head.last_seq;
@@ -274,20 +274,20 @@ static void start_on_engine(struct call *call)
     request.arguments = given->arguments;
     request.target_adapter = given->target_adapter;
     if (!queue_is_known(call) || !find_place(call, &request)) return; // answered: the call is gone
-    enum code rc = choose_run(call, &request) ? OK : error_set(&err, E_NOMEM, "out of memory");
+    enum code rc = choose_run(call, &request) ? OK : error_nomem(&err);
     if (!rc && starting->keyed) {
         if (request_note(call, request.run, &notes[0])) {
             request.notes = notes;
             request.note_count = 1;
         } else {
-            rc = error_set(&err, E_NOMEM, "out of memory");
+            rc = error_nomem(&err);
         }
     }
     if (!rc && !given->parts && definitions_keep(call, request.program, given->document, &notes[request.note_count])) {
         request.notes = notes;
         request.note_count++;
     }
-    if (!rc && !add_slots(call, &request, notes)) rc = error_set(&err, E_NOMEM, "out of memory");
+    if (!rc && !add_slots(call, &request, notes)) rc = error_nomem(&err);
     if (!rc) rc = engine_start(service->engine, &request, starting->run, &err);
     if (rc)
         slots_settled(&starting->limits, &starting->slots, false);
@@ -297,7 +297,7 @@ static void start_on_engine(struct call *call)
     int64_t until = os_now().mono_ms + (given->wait_ms > 0 ? given->wait_ms : 30000);
     enum wait_for wait_for = given->wait_ms > 0 ? WAIT_ENDED : WAIT_STORED;
     if (!rc && !waits_add(service, call, wait_for, call->who.tenant, str_from(starting->run), until))
-        rc = error_set(&err, E_NOMEM, "out of memory");
+        rc = error_nomem(&err);
     if (rc) call_failed(call, &err);
 }
 
@@ -325,7 +325,7 @@ static bool adapter_fits(struct call *call, const struct program *program)
     struct capability_report report;
     struct json copy, body = json_object();
     if (!capability_validate(program, starting->given.target_adapter, os_now().wall_ms, &call->arena, &report)) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
         return false;
     }
     if (!report.refused) return true;
@@ -427,7 +427,7 @@ static enum code store_refusal(struct call *call, struct error *err)
     struct json refusal;
     bool ok = choose_run(call, &request) && refusal_of(call, &refusal) &&
               (!starting->keyed || request_note(call, request.run, &note));
-    if (!ok) return error_set(err, E_NOMEM, "out of memory");
+    if (!ok) return error_nomem(err);
     request.refusal = &refusal;
     request.notes = &note;
     request.note_count = starting->keyed;
@@ -436,7 +436,7 @@ static enum code store_refusal(struct call *call, struct error *err)
     name_run(call, str_from(starting->run));
     int64_t until = os_now().mono_ms + 30000;
     bool waits = waits_add(service, call, WAIT_STORED, call->who.tenant, str_from(starting->run), until);
-    return waits ? OK : error_set(err, E_NOMEM, "out of memory");
+    return waits ? OK : error_nomem(err);
 }
 
 static void refuse_on_engine(struct call *call)
@@ -469,7 +469,7 @@ static enum code stand_in(struct call *call, struct program **out, struct error 
     if (ok) json_canon(&text, &root);
     diagnostics_init(&diagnostics, arena);
     enum code rc = ok && buf_ok(&text) ? program_load(buf_str(&text), STR("<refused>"), NULL, &diagnostics, out, err)
-                                       : error_set(err, E_NOMEM, "out of memory");
+                                       : error_nomem(err);
     buf_release(&text);
     return rc;
 }
@@ -609,7 +609,7 @@ void service_start(struct call *call, const struct start_call *start)
 {
     struct starting *starting = ARENA_NEW(&call->arena, struct starting);
     if (!starting || !copy_start(call, starting, start)) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
         return;
     }
     struct start_call *given = &starting->given;

@@ -32,7 +32,7 @@ static void told(void *context, enum code rc, const struct error *why)
     }
     if (!json_put(&call->arena, &body, STR("id"), json_string(tokening->id)) ||
         !json_put(&call->arena, &body, STR("token"), json_string(str_from(tokening->text)))) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
         return;
     }
     call->answer.location = call_text(call, "/v1/tokens/%.*s", STR_ARG(tokening->id));
@@ -48,7 +48,7 @@ static void store_token(struct call *call)
     enum code rc = auth_token_encode(&tokening->token, &call->arena, &value, &err);
     tokening->value = arena_copy(&call->arena, buf_str(&value));
     buf_release(&value);
-    if (!rc && !tokening->value.ptr) rc = error_set(&err, E_NOMEM, "out of memory");
+    if (!rc && !tokening->value.ptr) rc = error_nomem(&err);
     struct note_put put = {.space = STR("token"),
                            .key = tokening->id,
                            .value = tokening->value,
@@ -107,7 +107,7 @@ void service_token_create(struct call *call, const struct token_call *given)
     }
     struct tokening *tokening = ARENA_NEW(&call->arena, struct tokening);
     if (!tokening) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
         return;
     }
     call->state = tokening;
@@ -166,7 +166,7 @@ void service_token_revoke(struct call *call, struct str id)
 {
     struct tokening *tokening = ARENA_NEW(&call->arena, struct tokening);
     if (!tokening || !(tokening->id = arena_copy(&call->arena, id)).ptr) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
         return;
     }
     tokening->revoke = true;
@@ -211,8 +211,7 @@ enum code service_token_list(struct call *call, struct store *store, struct json
             struct json row;
             rc = auth_token_decode(notes.items[i].value, &call->arena, &token, err);
             if (rc || !str_eq(token.principal.tenant, call->who.tenant)) continue;
-            if (!row_of(&token, &call->arena, &row) || !json_push(&call->arena, items, row))
-                rc = error_set(err, E_NOMEM, "out of memory");
+            if (!row_of(&token, &call->arena, &row) || !json_push(&call->arena, items, row)) rc = error_nomem(err);
         }
         if (rc) return rc;
         if (notes.count > 0) after = notes.items[notes.count - 1].key;

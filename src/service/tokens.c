@@ -65,12 +65,11 @@ static bool put_row(struct tokens *tokens, struct token_row *row)
 enum code tokens_put(struct tokens *tokens, struct str bytes, struct error *err)
 {
     struct token_row *row = calloc(1, sizeof(*row));
-    if (!row) return error_set(err, E_NOMEM, "out of memory");
+    if (!row) return error_nomem(err);
     arena_init(&row->memory, 1024, 1 << 20);
     struct str copy = arena_copy(&row->memory, bytes);
-    enum code rc =
-        copy.ptr ? auth_token_decode(copy, &row->memory, &row->token, err) : error_set(err, E_NOMEM, "out of memory");
-    if (!rc && !put_row(tokens, row)) rc = error_set(err, E_NOMEM, "out of memory");
+    enum code rc = copy.ptr ? auth_token_decode(copy, &row->memory, &row->token, err) : error_nomem(err);
+    if (!rc && !put_row(tokens, row)) rc = error_nomem(err);
     if (rc) row_free(row);
     return rc;
 }
@@ -190,7 +189,7 @@ static enum code make_directory(struct str path, struct arena *arena, struct err
     while (slash > 0 && path.ptr[slash - 1] != '/') slash--;
     if (slash < 2) return OK;
     struct str directory = arena_copy(arena, str_slice(path, 0, slash - 1));
-    return directory.ptr ? os_make_dirs(directory.ptr, err) : error_set(err, E_NOMEM, "out of memory");
+    return directory.ptr ? os_make_dirs(directory.ptr, err) : error_nomem(err);
 }
 
 const char *service_token_file(const struct service *service)
@@ -213,7 +212,7 @@ enum code tokens_first(struct service *service, struct error *err)
     struct token token = {.name = STR("first"), .created_by = STR("cairn"), .created_ms = os_now().wall_ms};
     struct buf value;
     struct str path = token_path(service, &service->arena);
-    if (!path.ptr) return error_set(err, E_NOMEM, "out of memory");
+    if (!path.ptr) return error_nomem(err);
     service->settings.token_file = path;
     if (any_valid(&service->tokens)) return OK;
     os_entropy()->fill(os_entropy(), entropy, sizeof(entropy));

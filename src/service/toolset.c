@@ -44,7 +44,7 @@ static const struct tool_ops ops = {.start = start, .cancel = cancel, .flush = f
 enum code toolset_open(struct service *service, struct error *err)
 {
     struct toolset *toolset = ARENA_NEW(&service->arena, struct toolset);
-    if (!toolset) return error_set(err, E_NOMEM, "out of memory");
+    if (!toolset) return error_nomem(err);
     engine_mark(service->store, service->mark);
     const struct service_settings *settings = &service->settings;
     struct fetch_policy *policy = settings->fetch;

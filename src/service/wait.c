@@ -43,7 +43,7 @@ static void answer_status(struct call *call, const struct run *run, uint64_t seq
     }
     engine_summary(run, &summary);
     if (!status_json(&run->ids, &summary, seq, &call->arena, &body)) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
         return;
     }
     call->answer.caused_seq = seq;
@@ -162,7 +162,7 @@ static void answer_head(struct call *call, const struct run_head *head)
 {
     struct json body;
     if (!service_status(head, &call->arena, &body)) {
-        call_problem(call, 503, "OVERLOADED", "out of memory");
+        call_nomem(call);
         return;
     }
     call->answer.caused_seq = head->last_seq;

@@ -177,7 +177,7 @@ enum code frame_build(struct files_store *files, const struct commit *commit, st
     }
     header.notes_size = (uint32_t)(frame->len - before);
     for (size_t i = 0; i < commit->head_count && buf_ok(frame); i++) add_run(&builder, i);
-    if (!buf_ok(frame)) return error_set(err, E_NOMEM, "out of memory for a batch");
+    if (!buf_ok(frame)) return error_nomem(err);
     header.size = (uint32_t)frame->len;
     memcpy(frame->ptr, &header, sizeof(header));
     return OK;

@@ -148,7 +148,7 @@ static enum code load_slot(struct files_store *files, const struct disk_slot *sl
     enum code rc = OK;
     if (valid && !index_fits(&index, slot)) {
         rc = derive_index(files, slot, &index, NULL);
-        if (rc == E_NOMEM) return error_set(err, rc, "out of memory");
+        if (rc == E_NOMEM) return error_nomem(err);
         bad = bad || rc != OK;
         if (rc == OK)
             rc = files->disk->ops->write(files->index, (position - 1) * sizeof(index), &index, sizeof(index), err);

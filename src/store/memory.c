@@ -9,11 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum code memory_out_of(struct error *err)
-{
-    return error_nomem(err);
-}
-
 static struct str id_of(struct arena *arena, struct str tenant, struct str run)
 {
     char *id = arena_alloc(arena, tenant.len + 1 + run.len);
@@ -67,7 +62,7 @@ static enum code draft_run(struct memory_store *store, const struct run_log *log
                                 sizeof(*store->runs), &store->run_capacity);
         if (runs) store->runs = runs;
         if (!run || !id.ptr || !runs || !map_put(&store->by_id, id, (uint32_t)store->run_count, NULL))
-            return memory_out_of(err);
+            return error_nomem(err);
         store->runs[store->run_count++] = run;
     }
     run->head = (struct run_head){
@@ -80,7 +75,7 @@ static enum code draft_run(struct memory_store *store, const struct run_log *log
         .epoch = log->epoch,
         .shard = log->shard,
     };
-    if (!copy_identity(&store->arena, &run->head)) return memory_out_of(err);
+    if (!copy_identity(&store->arena, &run->head)) return error_nomem(err);
     run->drafted = true;
     return OK;
 }
@@ -118,7 +113,7 @@ static enum code draft_heads(struct memory_store *store, const struct commit *co
     }
     void *order = arena_grow(&store->arena, store->order, store->present_count, store->present_count + created,
                              sizeof(*store->order), &store->order_capacity);
-    if (!order) return memory_out_of(err);
+    if (!order) return error_nomem(err);
     store->order = order;
     return OK;
 }
@@ -143,7 +138,7 @@ static enum code draft_records(struct memory_store *store, const struct commit *
         struct memory_run *run = find_run(store, event->log->ids.tenant, event->log->ids.run);
         if (!draft_stored(store, &run->events,
                           (struct stored){.bytes = event->encoded.bytes, .type = event->encoded.type}))
-            return memory_out_of(err);
+            return error_nomem(err);
     }
     for (size_t i = 0; i < commit->ledger_count; i++) {
         const struct commit_ledger *entry = &commit->ledger[i];
@@ -154,7 +149,7 @@ static enum code draft_records(struct memory_store *store, const struct commit *
                                           .type = entry->kind,
                                           .signal_id = entry->signal_id,
                                           .hash = entry->hash}))
-            return memory_out_of(err);
+            return error_nomem(err);
     }
     return OK;
 }
@@ -178,7 +173,7 @@ static enum code add_blob(struct memory_store *store, const struct append_blob *
     struct str bytes = arena_copy(&store->arena, blob->bytes);
     if (blobs) store->blobs = blobs;
     if (!blobs || !key.ptr || !bytes.ptr || !map_put(&store->by_hash, key, (uint32_t)store->blob_count, NULL))
-        return memory_out_of(err);
+        return error_nomem(err);
     store->blobs[store->blob_count++] = (struct memory_blob){blob->sha256, bytes, false};
     return OK;
 }
@@ -231,7 +226,7 @@ static enum code draft_feed(struct memory_store *store, const struct commit *com
 {
     void *feed = arena_grow(&store->arena, store->feed, store->feed_count, store->feed_count + commit->event_count,
                             sizeof(*store->feed), &store->feed_capacity);
-    if (!feed) return memory_out_of(err);
+    if (!feed) return error_nomem(err);
     store->feed = feed;
     return OK;
 }
@@ -249,12 +244,12 @@ static enum code draft_notes(struct memory_store *store, const struct commit *co
                              struct note_node ***out, struct error *err)
 {
     struct note_node **nodes = ARENA_ARRAY(turn, commit->note_count, struct note_node *);
-    enum code rc = nodes ? note_list_check(&store->notes, commit, err) : memory_out_of(err);
+    enum code rc = nodes ? note_list_check(&store->notes, commit, err) : error_nomem(err);
     for (size_t i = 0; i < commit->note_count && !rc; i++) {
         const struct note_change *note = &commit->notes[i];
         if (note->after == 0) continue;
         nodes[i] = note_node_new(note->space, note->key, note->after, note->value);
-        if (!nodes[i]) rc = memory_out_of(err);
+        if (!nodes[i]) rc = error_nomem(err);
     }
     for (size_t i = 0; i < commit->note_count && rc && nodes; i++) free(nodes[i]);
     *out = nodes;
@@ -324,7 +319,7 @@ static enum code memory_claim(struct store *base, struct str tenant, struct str 
     if (!board_allows(&memory(base)->board, base->member, run->head.shard))
         return error_set(err, E_LOCKED, "run %.*s is owned by engine %llu", STR_ARG(name),
                          (unsigned long long)memory(base)->board.owner[run->head.shard - 1]);
-    if (memory_copy_head(run, arena, out)) return memory_out_of(err);
+    if (memory_copy_head(run, arena, out)) return error_nomem(err);
     run->held = true;
     out->epoch = ++run->head.epoch;
     *backend_id = (int64_t)run->head.position;
@@ -432,7 +427,7 @@ static struct memory_store *memory_new(struct str name)
 enum code store_open_memory(struct str name, const struct store_options *options, struct store **out, struct error *err)
 {
     struct memory_handle *handle = calloc(1, sizeof(*handle));
-    if (!handle) return memory_out_of(err);
+    if (!handle) return error_nomem(err);
     handle->base.ops = &memory_ops;
     handle->base.options = *options;
     pthread_mutex_lock(&named_mutex);
@@ -449,7 +444,7 @@ enum code store_open_memory(struct str name, const struct store_options *options
     pthread_mutex_unlock(&named_mutex);
     if (!store) {
         free(handle);
-        return memory_out_of(err);
+        return error_nomem(err);
     }
     handle->data = store;
     *out = &handle->base;

@@ -78,7 +78,6 @@ static inline bool memory_copy(struct arena *arena, struct str *s)
     return s->ptr != NULL;
 }
 
-enum code memory_out_of(struct error *err); // E_NOMEM
 // A run that was shown. E_NOT_FOUND.
 enum code memory_find(const struct memory_store *store, struct str tenant, struct str run, struct memory_run **out,
                       struct error *err) MUST_CHECK;

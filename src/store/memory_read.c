@@ -9,7 +9,7 @@ enum code memory_head(struct store *base, struct str tenant, struct str name, st
     struct memory_run *run;
     enum code rc = memory_find(memory(base), tenant, name, &run, err);
     if (rc) return rc;
-    return memory_copy_head(run, arena, out) ? memory_out_of(err) : OK;
+    return memory_copy_head(run, arena, out) ? error_nomem(err) : OK;
 }
 
 enum code memory_list(struct store *base, const struct run_filter *filter, struct arena *arena, struct run_heads *out,
@@ -27,7 +27,7 @@ enum code memory_list(struct store *base, const struct run_filter *filter, struc
             return OK;
         }
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        if (!out->items || memory_copy_head(run, arena, &out->items[out->count++])) return memory_out_of(err);
+        if (!out->items || memory_copy_head(run, arena, &out->items[out->count++])) return error_nomem(err);
     }
     return OK;
 }
@@ -38,7 +38,7 @@ static enum code read_list(const struct stored_list *list, bool ledger, uint64_t
     size_t count = after < list->count ? list->count - after : 0;
     if (count > limit) count = limit;
     out->items = ARENA_ARRAY(arena, count, struct record);
-    if (!out->items) return memory_out_of(err);
+    if (!out->items) return error_nomem(err);
     for (size_t i = 0; i < count; i++) {
         const struct stored *stored = &list->items[after + i];
         struct record *record = &out->items[i];
@@ -53,7 +53,7 @@ static enum code read_list(const struct stored_list *list, bool ledger, uint64_t
         };
         if (!memory_copy(arena, &record->type) || !memory_copy(arena, &record->signal_id) ||
             !memory_copy(arena, &record->bytes))
-            return memory_out_of(err);
+            return error_nomem(err);
     }
     out->count = count;
     return OK;
@@ -82,7 +82,7 @@ enum code memory_blob(struct store *base, const struct digest *sha256, struct ar
     uint32_t at = map_get(&store->by_hash, memory_blob_key(sha256));
     if (at == MAP_NONE || store->blobs[at].gone) return error_set(err, E_NOT_FOUND, "there is no such blob");
     *out = arena_copy(arena, store->blobs[at].bytes);
-    return out->ptr ? OK : memory_out_of(err);
+    return out->ptr ? OK : error_nomem(err);
 }
 
 static bool copy_note(const struct note_node *node, struct arena *arena, struct note *out)
@@ -97,7 +97,7 @@ enum code memory_note(struct store *base, struct str space, struct str key, stru
 {
     const struct note_node *node = note_list_find(&memory(base)->notes, space, key);
     if (!node) return note_missing(space, key, err);
-    return copy_note(node, arena, out) ? OK : memory_out_of(err);
+    return copy_note(node, arena, out) ? OK : error_nomem(err);
 }
 
 enum code memory_notes(struct store *base, struct str space, struct str after, size_t limit, struct arena *arena,
@@ -107,7 +107,7 @@ enum code memory_notes(struct store *base, struct str space, struct str after, s
     const struct note_node *node = note_list_above(&memory(base)->notes, space, after);
     for (; node && str_eq(node->space, space) && out->count < limit; node = node->next[0]) {
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
-        if (!out->items || !copy_note(node, arena, &out->items[out->count++])) return memory_out_of(err);
+        if (!out->items || !copy_note(node, arena, &out->items[out->count++])) return error_nomem(err);
     }
     return OK;
 }
@@ -117,7 +117,7 @@ enum code memory_next_space(struct store *base, struct str after, struct arena *
 {
     const struct note_node *node = note_list_beyond(&memory(base)->notes, after);
     *out = node ? node->space : STR("");
-    return !node || memory_copy(arena, out) ? OK : memory_out_of(err);
+    return !node || memory_copy(arena, out) ? OK : error_nomem(err);
 }
 
 enum code memory_feed(struct store *base, uint64_t after, size_t limit, struct arena *arena, struct feed *out,
@@ -141,7 +141,7 @@ enum code memory_feed(struct store *base, uint64_t after, size_t limit, struct a
         };
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), &capacity);
         if (!out->items || !item.tenant.ptr || !item.run.ptr || !item.record.type.ptr || !item.record.bytes.ptr)
-            return memory_out_of(err);
+            return error_nomem(err);
         out->items[out->count++] = item;
     }
     return OK;
@@ -168,7 +168,7 @@ enum code memory_post(struct store *base, struct str tenant, struct str name, st
     if (items) store->inbox = items;
     if (!items || !memory_copy(&store->arena, &item.tenant) || !memory_copy(&store->arena, &item.run) ||
         !memory_copy(&store->arena, &item.signal_id) || !memory_copy(&store->arena, &item.bytes))
-        return memory_out_of(err);
+        return error_nomem(err);
     item.id = ++store->next_inbox;
     store->inbox[store->inbox_count++] = item;
     return OK;
@@ -180,13 +180,13 @@ enum code memory_inbox(struct store *base, struct arena *arena, struct inbox_ite
     const struct memory_store *store = memory(base);
     if (store->inbox_count == 0) return OK;
     *items = ARENA_ARRAY(arena, store->inbox_count, struct inbox_item);
-    if (!*items) return memory_out_of(err);
+    if (!*items) return error_nomem(err);
     for (size_t i = 0; i < store->inbox_count; i++) {
         struct inbox_item *item = &(*items)[i];
         *item = store->inbox[i];
         if (!memory_copy(arena, &item->tenant) || !memory_copy(arena, &item->run) ||
             !memory_copy(arena, &item->signal_id) || !memory_copy(arena, &item->bytes))
-            return memory_out_of(err);
+            return error_nomem(err);
     }
     *count = store->inbox_count;
     return OK;

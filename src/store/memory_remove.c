@@ -7,7 +7,7 @@ enum code memory_remove(struct store *base, const struct run_name *runs, size_t 
 {
     struct memory_store *store = memory(base);
     struct memory_run **fresh = ARENA_ARRAY(&store->arena, count, struct memory_run *);
-    if (!fresh) return memory_out_of(err);
+    if (!fresh) return error_nomem(err);
     size_t before = store->tombstones.count;
     for (size_t i = 0; i < count; i++) {
         struct memory_run *run;
@@ -21,7 +21,7 @@ enum code memory_remove(struct store *base, const struct run_name *runs, size_t 
             one.ledger_head = run->head.ledger_head;
             fresh[i] = ARENA_NEW(&store->arena, struct memory_run);
             bool added = tombstone_add(&store->tombstones, &store->tombstone_capacity, &store->arena, &one);
-            if (!fresh[i] || !added) rc = memory_out_of(err);
+            if (!fresh[i] || !added) rc = error_nomem(err);
         }
         if (rc) {
             store->tombstones.count = before;
@@ -45,7 +45,7 @@ enum code memory_tombstones(struct store *base, struct arena *arena, struct tomb
     const struct memory_store *store = memory(base);
     size_t capacity = 0;
     for (size_t i = 0; i < store->tombstones.count; i++)
-        if (!tombstone_add(out, &capacity, arena, &store->tombstones.items[i])) return memory_out_of(err);
+        if (!tombstone_add(out, &capacity, arena, &store->tombstones.items[i])) return error_nomem(err);
     return OK;
 }
 
@@ -53,7 +53,7 @@ enum code memory_blobs(struct store *base, struct arena *arena, struct digests *
 {
     const struct memory_store *store = memory(base);
     for (size_t i = 0; i < store->blob_count; i++)
-        if (!store->blobs[i].gone && !digest_add(out, arena, &store->blobs[i].sha256)) return memory_out_of(err);
+        if (!store->blobs[i].gone && !digest_add(out, arena, &store->blobs[i].sha256)) return error_nomem(err);
     return OK;
 }
 
@@ -76,5 +76,5 @@ enum code memory_drop_blobs(struct store *base, const struct digest *blobs, size
 enum code memory_usage(struct store *base, struct arena *arena, struct usages *out, struct error *err)
 {
     const struct memory_store *store = memory(base);
-    return usage_add(out, arena, "memory", store->arena.size, store->run_count) ? OK : memory_out_of(err);
+    return usage_add(out, arena, "memory", store->arena.size, store->run_count) ? OK : error_nomem(err);
 }

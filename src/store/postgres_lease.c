@@ -321,7 +321,7 @@ static enum code read_inbox(struct pg_store *store, struct arena *arena, struct 
         ++*count;
     }
     PQclear(rows);
-    return rc ? error_set(err, rc, "out of memory") : OK;
+    return rc ? error_nomem(err) : OK;
 }
 
 // The engine asks twenty times a second at most: a look at an index that is empty most of the time.

@@ -78,7 +78,7 @@ enum code store_run_file(struct store *store, const struct run_ids *ids, const c
     *out = (struct file_piece){.bytes = STR("")};
     if (store->ops->file) return store->ops->file(store, ids, what, name, offset, limit, arena, out, err);
     enum code rc = (logs ? store_logs_dir : store_artifacts_dir)(store, ids, arena, &dir);
-    if (rc) return error_set(err, rc, "out of memory");
+    if (rc) return error_nomem(err);
     return read_below(dir, name, offset, limit, arena, out, err);
 }
 
@@ -93,6 +93,6 @@ enum code store_left_file(struct store *store, const struct run_ids *ids, struct
         return rc;
     }
     enum code rc = store_files_dir(store, ids, said, arena, &dir);
-    if (rc) return error_set(err, rc, "out of memory");
+    if (rc) return error_nomem(err);
     return read_below(dir, name, offset, limit, arena, out, err);
 }

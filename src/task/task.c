@@ -475,7 +475,7 @@ static enum code start(struct tools *base, const struct tool_request *request, s
 {
     struct tasks *tasks = of(base);
     struct task *task = task_new(request);
-    if (!task) return error_set(err, E_NOMEM, "no memory for a task");
+    if (!task) return error_nomem(err);
     pthread_mutex_lock(&tasks->mutex);
     enum code rc = admit(tasks, task, err);
     pthread_mutex_unlock(&tasks->mutex);
@@ -549,7 +549,7 @@ enum code tasks_open(const struct task_options *options, struct tasks **out, str
     if (!tasks || !threads) {
         free(tasks);
         free(threads);
-        return error_set(err, E_NOMEM, "no memory for the tools of playbooks");
+        return error_nomem(err);
     }
     tasks->base.ops = &ops;
     tasks->options = *options;

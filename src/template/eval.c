@@ -21,11 +21,6 @@ uint32_t eval_column(const struct eval *e)
     return column;
 }
 
-enum code eval_nomem(struct eval *e)
-{
-    return error_set(e->err, E_NOMEM, "template: out of memory");
-}
-
 enum code eval_undefined(struct eval *e, const char *what)
 {
     return eval_fault(e, E_NOT_FOUND, "%s is undefined", what);
@@ -59,11 +54,11 @@ enum code eval_take(struct eval *e, struct buf *buf, enum code rc, struct json *
 {
     if (!buf_ok(buf) && !rc)
         rc = buf->len >= buf->max / 2 ? eval_fault(e, E_LIMIT, "more than %zu bytes of text", e->limits.output_size_max)
-                                      : eval_nomem(e);
+                                      : error_nomem(e->err);
     if (!rc && e->out != buf) rc = eval_charge(e, buf->len / BYTES_PER_STEP);
     if (!rc) {
         *out = json_string(arena_copy(e->arena, buf_str(buf)));
-        if (!out->text.ptr) rc = eval_nomem(e);
+        if (!out->text.ptr) rc = error_nomem(e->err);
     }
     buf_release(buf);
     return rc;
@@ -473,14 +468,14 @@ enum code eval_node(struct eval *e, const struct node *n, struct json *out)
 static enum code assign(struct eval *e, const struct block *b, struct json value)
 {
     if (b->kind == BLOCK_SET && b->text.len) return namespace_set(e, b->targets[0], b->text, value);
-    if (!b->unpacks) return eval_push_local(e, b->targets[0], value) ? OK : eval_nomem(e);
+    if (!b->unpacks) return eval_push_local(e, b->targets[0], value) ? OK : error_nomem(e->err);
     struct json items;
     enum code rc = value_items(e, &value, &items);
     if (rc) return rc;
     if (items.count != b->target_count)
         return eval_fault(e, E_INVALID, "%u values for %u names", items.count, b->target_count);
     for (uint32_t i = 0; i < items.count; i++)
-        if (!eval_push_local(e, b->targets[i], items.items[i])) return eval_nomem(e);
+        if (!eval_push_local(e, b->targets[i], items.items[i])) return error_nomem(e->err);
     return OK;
 }
 
@@ -515,12 +510,12 @@ static enum code eval_for(struct eval *e, const struct block *b)
     if (items.count > e->limits.loop_count_max)
         return eval_fault(e, E_LIMIT, "a loop of more than %u rounds", e->limits.loop_count_max);
     struct loop *loop = ARENA_NEW(e->arena, struct loop);
-    if (!loop) return eval_nomem(e);
+    if (!loop) return error_nomem(e->err);
     *loop = (struct loop){items.items, items.count, 0};
     struct json handle = {.type = VALUE_LOOP, .text = {(const char *)loop, 0}};
     const struct local *outside = e->locals;
     for (; loop->index < loop->count && !rc; loop->index++) {
-        if (!eval_push_local(e, STR("loop"), handle)) return eval_nomem(e);
+        if (!eval_push_local(e, STR("loop"), handle)) return error_nomem(e->err);
         rc = assign(e, b, items.items[loop->index]);
         if (!rc) rc = eval_charge(e, 1);
         if (!rc) rc = eval_blocks(e, b->body);
@@ -541,7 +536,7 @@ static enum code eval_capture(struct eval *e, const struct block *b)
     e->locals = outside;
     rc = eval_take(e, &buf, rc, &value);
     if (!rc && b->expression) {
-        if (!eval_push_local(e, STR("{%set%}"), value)) return eval_nomem(e);
+        if (!eval_push_local(e, STR("{%set%}"), value)) return error_nomem(e->err);
         rc = eval_node(e, b->expression, &value);
         e->locals = outside;
     }

@@ -153,7 +153,7 @@ static enum code sort_items(struct eval *e, const struct json *items, const stru
 {
     struct keyed *list = ARENA_ARRAY(e->arena, 2 * (size_t)items->count + 1, struct keyed);
     enum code rc = eval_charge(e, items->count);
-    if (!list) return eval_nomem(e);
+    if (!list) return error_nomem(e->err);
     for (uint32_t i = 0; i < items->count && !rc; i++) {
         list[i].item = items->items[i];
         rc = composite_key(e, &list[i].item, path, keep_case, &list[i].key);

@@ -122,7 +122,7 @@ static enum code compile(struct eval *e, struct str text, const struct pattern *
     rc = pattern_compile(text, e->arena, out, &fault);
     if (rc) return eval_fault(e, rc, "pattern: %s", fault.message);
     struct known_pattern *known = ARENA_NEW(e->arena, struct known_pattern);
-    if (!known) return eval_nomem(e);
+    if (!known) return error_nomem(e->err);
     *known = (struct known_pattern){*out, e->patterns};
     e->patterns = known;
     return OK;

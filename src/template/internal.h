@@ -171,10 +171,8 @@ struct parser {
 
 void text_position(struct str text, size_t at, uint32_t *line, uint32_t *column);
 enum code parser_fault(const struct parser *p, enum code code, size_t at, const char *what, struct str name);
-enum code parser_nomem(const struct parser *p);
 #ifdef __clang_analyzer__ // as in base/error.h: the code given is the code that comes back
 #define parser_fault(p, code, at, what, name) (parser_fault(p, code, at, what, name), (code))
-#define parser_nomem(p) (parser_nomem(p), E_NOMEM)
 #endif
 enum code token_next(struct parser *p) MUST_CHECK;
 bool token_is(const struct parser *p, const char *text); // a name or an operator
@@ -263,10 +261,8 @@ uint32_t eval_line(const struct eval *e);
 uint32_t eval_column(const struct eval *e);
 // Fails at the place that is being evaluated.
 #define eval_fault(e, code, ...) error_at((e)->err, code, eval_line(e), eval_column(e), "template: " __VA_ARGS__)
-enum code eval_nomem(struct eval *e);
 enum code eval_undefined(struct eval *e, const char *what);
 #ifdef __clang_analyzer__
-#define eval_nomem(e) (eval_nomem(e), E_NOMEM)
 #define eval_undefined(e, what) (eval_undefined(e, what), E_NOT_FOUND)
 #endif
 enum code eval_charge(struct eval *e, size_t steps) MUST_CHECK;

@@ -37,11 +37,6 @@ enum code parser_fault(const struct parser *p, enum code code, size_t at, const 
                     name.len > 80 ? 80 : (int)name.len, name.ptr);
 }
 
-enum code parser_nomem(const struct parser *p)
-{
-    return error_set(p->err, E_NOMEM, "template: out of memory");
-}
-
 // ---- numbers
 
 static int digit_value(char c)
@@ -272,7 +267,7 @@ static enum code unescape(struct parser *p, struct str s, struct str *out)
     buf_release(&buf);
     if (fault != SIZE_MAX)
         return parser_fault(p, E_INVALID, (size_t)(s.ptr - p->text.ptr) + fault, "an escape that is not known", s);
-    return ok && out->ptr ? OK : parser_nomem(p);
+    return ok && out->ptr ? OK : error_nomem(p->err);
 }
 
 static enum code read_string(struct parser *p)

@@ -8,7 +8,7 @@ enum { CALL_DEPTH_MAX = 32 }; // macros within macros
 enum code run_namespace(struct eval *e, struct call *call, struct json *out)
 {
     struct json *members = ARENA_NEW(e->arena, struct json);
-    if (!members) return eval_nomem(e);
+    if (!members) return error_nomem(e->err);
     enum code rc = run_dict(e, call, members);
     *out = (struct json){.type = VALUE_NAMESPACE, .text = {(const char *)members, 0}};
     return rc;
@@ -48,7 +48,7 @@ enum code eval_with(struct eval *e, const struct block *b)
         e->locals = outside; // values do not see each other
         rc = eval_node(e, arg->value, &value);
         e->locals = inside;
-        if (!rc && !eval_push_local(e, arg->name, value)) rc = eval_nomem(e);
+        if (!rc && !eval_push_local(e, arg->name, value)) rc = error_nomem(e->err);
         inside = e->locals;
     }
     if (!rc) rc = eval_blocks(e, b->body);
@@ -67,7 +67,7 @@ enum code define_macro(struct eval *e, const struct block *b, struct str name)
 {
     struct macro *macro = ARENA_NEW(e->arena, struct macro);
     struct json value = {.type = VALUE_MACRO, .text = {(const char *)macro, 0}};
-    if (!macro || !eval_push_local(e, name, value)) return eval_nomem(e);
+    if (!macro || !eval_push_local(e, name, value)) return error_nomem(e->err);
     *macro = (struct macro){b, e->locals};
     return OK;
 }
@@ -91,7 +91,7 @@ static enum code bind_macro(struct eval *e, const struct macro *macro, const str
         }
         enum code rc = !given && p->value ? eval_node(e, p->value, &value) : OK;
         if (rc) return rc;
-        if (!eval_push_local(e, p->name, value)) return eval_nomem(e);
+        if (!eval_push_local(e, p->name, value)) return error_nomem(e->err);
     }
     return used == call->count ? OK : eval_fault(e, E_INVALID, "%.*s: too many arguments", STR_ARG(b->text));
 }
@@ -107,7 +107,7 @@ static enum code run_macro(struct eval *e, const struct macro *macro, const stru
     struct json caller = e->caller;
     e->caller = value_undefined();
     enum code rc = OK;
-    if (!eval_push_local(e, STR("caller"), caller)) rc = eval_nomem(e);
+    if (!eval_push_local(e, STR("caller"), caller)) rc = error_nomem(e->err);
     if (!rc) rc = bind_macro(e, macro, call);
     e->out = &buf;
     if (!rc) rc = eval_blocks(e, macro->block->body);

@@ -219,7 +219,7 @@ static enum code round_float(struct eval *e, double d, int64_t digits, struct js
     buf_printf(&buf, "%.*f", (int)digits, d);
     bool ok = buf_ok(&buf) && text_float(buf_str(&buf), &result);
     buf_release(&buf);
-    return ok ? finite(e, result, out) : eval_nomem(e);
+    return ok ? finite(e, result, out) : error_nomem(e->err);
 }
 
 enum code number_round(struct eval *e, const struct json *v, int64_t digits, char method, struct json *out)

@@ -31,7 +31,7 @@ static enum code make(struct parser *p, enum node_kind kind, size_t at, struct n
                       struct node **out)
 {
     struct node *n = node_new(p, kind, at);
-    if (!n) return parser_nomem(p);
+    if (!n) return error_nomem(p->err);
     n->a = a;
     n->b = b;
     enum code rc = deepen(p, n, a);
@@ -43,7 +43,7 @@ static enum code make(struct parser *p, enum node_kind kind, size_t at, struct n
 static enum code append(struct parser *p, struct node *n, struct str name, struct node *value, enum operator op)
 {
     struct arg *arg = ARENA_NEW(p->arena, struct arg);
-    if (!arg) return parser_nomem(p);
+    if (!arg) return error_nomem(p->err);
     *arg = (struct arg){.name = name, .value = value, .op = op};
     if (n->args)
         n->last->next = arg;
@@ -86,7 +86,7 @@ static enum code parse_bracket(struct parser *p, struct node **out)
         if (!rc) rc = token_expect(p, ")");
     } else {
         struct node *n = node_new(p, paren ? NODE_TUPLE : list ? NODE_LIST : NODE_DICT, at);
-        if (!n) return parser_nomem(p);
+        if (!n) return error_nomem(p->err);
         rc = parse_items(p, paren ? ")" : list ? "]" : "}", n);
         *out = n;
     }
@@ -101,7 +101,7 @@ static enum code parse_strings(struct parser *p, struct node *n)
     while (!(rc = token_next(p)) && p->token.kind == TOKEN_STRING) { // "a" "b"
         struct str more = p->token.value.text;
         char *joined = ARENA_ARRAY(p->arena, text.len + more.len + 1, char);
-        if (!joined) return parser_nomem(p);
+        if (!joined) return error_nomem(p->err);
         memcpy(joined, text.ptr, text.len);
         memcpy(joined + text.len, more.ptr, more.len);
         text = (struct str){joined, text.len + more.len};
@@ -136,7 +136,7 @@ static enum code parse_primary(struct parser *p, struct node **out)
     if (token_is(p, "(") || token_is(p, "[") || token_is(p, "{")) return parse_bracket(p, out);
     struct token token = p->token;
     struct node *n = node_new(p, NODE_CONST, token.at);
-    if (!n) return parser_nomem(p);
+    if (!n) return error_nomem(p->err);
     *out = n;
     switch ((enum token_kind)token.kind) {
     case TOKEN_INT:
@@ -235,7 +235,7 @@ static enum code parse_member(struct parser *p, struct node **value)
     if (p->token.kind == TOKEN_INT) {
         n->kind = NODE_ITEM;
         n->b = node_new(p, NODE_CONST, p->token.at);
-        if (!n->b) return parser_nomem(p);
+        if (!n->b) return error_nomem(p->err);
         n->b->value = p->token.value;
     } else if (p->token.kind == TOKEN_NAME) {
         n->text = p->token.text;
@@ -433,7 +433,7 @@ static enum code parse_concat(struct parser *p, struct node **out)
         return rc;
     }
     n = node_new(p, NODE_CONCAT, at);
-    if (!n) return parser_nomem(p);
+    if (!n) return error_nomem(p->err);
     rc = append(p, n, (struct str){0}, part, 0);
     while (!rc && token_is(p, "~")) {
         rc = token_next(p);
@@ -530,7 +530,7 @@ enum code parse_tuple(struct parser *p, bool with_if, struct node **out)
     *out = item;
     if (rc || !token_is(p, ",")) return rc;
     n = node_new(p, NODE_TUPLE, at);
-    if (!n) return parser_nomem(p);
+    if (!n) return error_nomem(p->err);
     rc = append(p, n, (struct str){0}, item, 0);
     while (!rc && token_is(p, ",")) {
         rc = token_next(p);

@@ -21,7 +21,7 @@ static enum code add_text(struct parser *p, struct blocks *list, size_t from, si
     p->trim_next = false;
     if (!text.len) return OK;
     struct block *b = block_add(p, list, BLOCK_TEXT, from);
-    if (!b) return parser_nomem(p);
+    if (!b) return error_nomem(p->err);
     b->text = text;
     return OK;
 }
@@ -70,7 +70,7 @@ static enum code parse_print(struct parser *p, struct blocks *list, size_t at)
     p->place = PLACE_PRINT;
     p->open = 0;
     struct block *b = block_add(p, list, BLOCK_PRINT, at);
-    if (!b) return parser_nomem(p);
+    if (!b) return error_nomem(p->err);
     enum code rc = token_next(p);
     if (!rc) rc = parse_tuple(p, true, &b->expression);
     return rc ? rc : close_braces(p);
@@ -122,7 +122,7 @@ static enum code parse_targets(struct parser *p, bool set, struct block *b)
 {
     struct str *names = ARENA_ARRAY(p->arena, TARGET_COUNT_MAX, struct str);
     bool paren = false, comma = true;
-    if (!names) return parser_nomem(p);
+    if (!names) return error_nomem(p->err);
     enum code rc = token_accept(p, "(", &paren);
     while (!rc && comma) {
         if (p->token.kind != TOKEN_NAME || token_is(p, "in")) {
@@ -161,7 +161,7 @@ static enum code parse_if(struct parser *p, struct blocks *list, size_t at)
     static const char *const ends[] = {"elif", "else", "endif", NULL};
     static const char *const last[] = {"endif", NULL};
     struct block *b = block_add(p, list, BLOCK_IF, at);
-    if (!b) return parser_nomem(p);
+    if (!b) return error_nomem(p->err);
     for (int branches = 0;; branches++) { // elif is an if in the else
         enum code rc = token_next(p);
         if (!rc) rc = parse_tuple(p, true, &b->expression);
@@ -173,7 +173,7 @@ static enum code parse_if(struct parser *p, struct blocks *list, size_t at)
             return parser_fault(p, E_LIMIT, p->token.at, "more than 200 branches", (struct str){0});
         struct blocks rest = {&b->otherwise};
         b = block_add(p, &rest, BLOCK_IF, p->token.at);
-        if (!b) return parser_nomem(p);
+        if (!b) return error_nomem(p->err);
     }
     if (!token_is(p, "else")) return end_tag(p);
     enum code rc = end_tag(p);
@@ -186,7 +186,7 @@ static enum code parse_for(struct parser *p, struct blocks *list, size_t at)
     static const char *const ends[] = {"else", "endfor", NULL};
     struct block *b = block_add(p, list, BLOCK_FOR, at);
     bool filtered = false;
-    if (!b) return parser_nomem(p);
+    if (!b) return error_nomem(p->err);
     enum code rc = token_next(p);
     if (!rc) rc = parse_targets(p, false, b);
     if (!rc) rc = token_expect(p, "in");
@@ -209,7 +209,7 @@ static enum code parse_set(struct parser *p, struct blocks *list, size_t at)
     static const char *const ends[] = {"endset", NULL};
     bool assigns = false;
     struct block *b = block_add(p, list, BLOCK_SET, at);
-    if (!b) return parser_nomem(p);
+    if (!b) return error_nomem(p->err);
     enum code rc = token_next(p);
     if (!rc) rc = parse_targets(p, true, b);
     if (!rc) rc = token_accept(p, "=", &assigns);
@@ -223,7 +223,7 @@ static enum code parse_set(struct parser *p, struct blocks *list, size_t at)
     b->kind = BLOCK_CAPTURE;
     if (token_is(p, "|")) {
         b->expression = node_new(p, NODE_NAME, at); // the captured text, under a name that no template can write
-        if (!b->expression) return parser_nomem(p);
+        if (!b->expression) return error_nomem(p->err);
         b->expression->text = STR("{%set%}");
         rc = parse_filters(p, &b->expression);
     }

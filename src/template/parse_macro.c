@@ -11,7 +11,7 @@ static enum code parse_params(struct parser *p, bool macro, struct block *b)
         struct arg *arg = ARENA_NEW(p->arena, struct arg);
         struct node *value = NULL;
         bool assigns = false, comma = false;
-        if (!arg) return parser_nomem(p);
+        if (!arg) return error_nomem(p->err);
         if (count++ == ARG_COUNT_MAX)
             return parser_fault(p, E_LIMIT, p->token.at, "more than 32 names", (struct str){0});
         arg->name = p->token.text;
@@ -51,12 +51,12 @@ enum code parse_macro(struct parser *p, struct blocks *list, size_t at)
 {
     static const char *const ends[] = {"endmacro", NULL};
     struct block *b = block_add(p, list, BLOCK_MACRO, at);
-    if (!b) return parser_nomem(p);
+    if (!b) return error_nomem(p->err);
     enum code rc = token_next(p);
     if (!rc && p->token.kind != TOKEN_NAME)
         return parser_fault(p, E_INVALID, p->token.at, "expected the name of a macro and found", p->token.text);
     b->text = p->token.text;
-    if (!rc && !add_macro(p, b->text)) return parser_nomem(p); // it may call itself
+    if (!rc && !add_macro(p, b->text)) return error_nomem(p->err); // it may call itself
     if (!rc) rc = token_next(p);
     if (!rc) rc = parse_params(p, true, b);
     if (!rc) rc = close_braces(p);
@@ -70,7 +70,7 @@ enum code parse_call_block(struct parser *p, struct blocks *list, size_t at)
 {
     static const char *const ends[] = {"endcall", NULL};
     struct block *b = block_add(p, list, BLOCK_CALL, at);
-    if (!b) return parser_nomem(p);
+    if (!b) return error_nomem(p->err);
     b->text = STR("caller");
     enum code rc = token_next(p);
     if (!rc && token_is(p, "(")) rc = parse_params(p, true, b);
@@ -87,7 +87,7 @@ enum code parse_with(struct parser *p, struct blocks *list, size_t at)
 {
     static const char *const ends[] = {"endwith", NULL};
     struct block *b = block_add(p, list, BLOCK_WITH, at);
-    if (!b) return parser_nomem(p);
+    if (!b) return error_nomem(p->err);
     enum code rc = token_next(p);
     if (!rc) rc = parse_params(p, false, b);
     if (!rc) rc = close_braces(p);

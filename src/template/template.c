@@ -23,7 +23,7 @@ static enum code normalise(struct parser *p)
     if (!p->text.len || !memchr(p->text.ptr, '\r', p->text.len)) return OK;
     char *copy = ARENA_ARRAY(p->arena, p->text.len + 1, char);
     size_t len = 0;
-    if (!copy) return parser_nomem(p);
+    if (!copy) return error_nomem(p->err);
     for (size_t i = 0; i < p->text.len; i++) {
         char c = p->text.ptr[i];
         if (c == '\r' && i + 1 < p->text.len && p->text.ptr[i + 1] == '\n') continue;
@@ -37,7 +37,7 @@ static enum code begin(struct parser *p, struct template **out)
 {
     if (p->text.len > UINT32_MAX / 2) return error_set(p->err, E_LIMIT, "template: the text is too long");
     *out = ARENA_NEW(p->arena, struct template);
-    return *out ? normalise(p) : parser_nomem(p);
+    return *out ? normalise(p) : error_nomem(p->err);
 }
 
 // One print and white space around it.

@@ -7,11 +7,6 @@ struct template_tree {
     const struct template_tree **parts; // of an object or array that holds one; NULL: all of it is constant
 };
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory for a template");
-}
-
 static bool is_constant(const struct json *object, uint32_t i, struct str constant)
 {
     return constant.len > 0 && object->type == JSON_OBJECT && str_eq(object->members[i].key, constant);
@@ -45,7 +40,7 @@ enum code template_tree_compile_but(const struct json *value, struct str constan
                                     const struct template_tree **out, const struct json **where, struct error *err)
 {
     struct template_tree *tree = ARENA_NEW(arena, struct template_tree);
-    if (!tree) return no_memory(err);
+    if (!tree) return error_nomem(err);
     *tree = (struct template_tree){.source = *value};
     *out = tree;
     if (!is_dynamic(value, constant)) return OK;
@@ -55,11 +50,11 @@ enum code template_tree_compile_but(const struct json *value, struct str constan
         return rc;
     }
     tree->parts = arena_alloc(arena, value->count * sizeof(*tree->parts));
-    if (!tree->parts) return no_memory(err);
+    if (!tree->parts) return error_nomem(err);
     for (uint32_t i = 0; i < value->count; i++) {
         if (is_constant(value, i, constant)) {
             struct template_tree *kept = ARENA_NEW(arena, struct template_tree);
-            if (!kept) return no_memory(err);
+            if (!kept) return error_nomem(err);
             *kept = (struct template_tree){.source = *part_of(value, i)};
             tree->parts[i] = kept;
             continue;
@@ -80,7 +75,7 @@ enum code template_tree_render(const struct template_tree *tree, const struct te
     uint32_t count = tree->source.count;
     bool array = tree->source.type == JSON_ARRAY;
     struct json made = array ? json_array() : json_object();
-    if (!array && !json_object_with(arena, count, &made)) return no_memory(err);
+    if (!array && !json_object_with(arena, count, &made)) return error_nomem(err);
     for (uint32_t i = 0; i < count; i++) {
         struct json part;
         enum code rc = template_tree_render(tree->parts[i], scope, limits, arena, &part, err);
@@ -89,7 +84,7 @@ enum code template_tree_render(const struct template_tree *tree, const struct te
             return rc;
         }
         bool ok = array ? json_push(arena, &made, part) : json_put(arena, &made, tree->source.members[i].key, part);
-        if (!ok) return no_memory(err);
+        if (!ok) return error_nomem(err);
     }
     *out = made;
     return OK;

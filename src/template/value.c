@@ -123,7 +123,7 @@ enum code value_push(struct eval *e, struct json *list, struct json item)
     list->type = JSON_ARRAY;
     bool ok = json_push(e->arena, list, item);
     list->type = type;
-    return ok ? OK : eval_nomem(e);
+    return ok ? OK : error_nomem(e->err);
 }
 
 enum code value_put(struct eval *e, struct json *dict, struct str key, struct json item)
@@ -135,7 +135,7 @@ enum code value_put(struct eval *e, struct json *dict, struct str key, struct js
         dict->members[i].value = item;
         return OK;
     }
-    return json_put(e->arena, dict, key, item) ? OK : eval_nomem(e);
+    return json_put(e->arena, dict, key, item) ? OK : error_nomem(e->err);
 }
 
 // ---- comparison
@@ -454,13 +454,13 @@ static enum code plain_within(struct eval *e, const struct json *v, uint32_t dep
         *out = json_array();
         for (uint32_t i = 0; i < v->count && !rc; i++) {
             rc = plain_within(e, &v->items[i], depth + 1, &item);
-            if (!rc && !json_push(e->arena, out, item)) rc = eval_nomem(e);
+            if (!rc && !json_push(e->arena, out, item)) rc = error_nomem(e->err);
         }
     } else if (v->type == JSON_OBJECT) {
         *out = json_object();
         for (uint32_t i = 0; i < v->count && !rc; i++) {
             rc = plain_within(e, &v->members[i].value, depth + 1, &item);
-            if (!rc && !json_put(e->arena, out, v->members[i].key, item)) rc = eval_nomem(e);
+            if (!rc && !json_put(e->arena, out, v->members[i].key, item)) rc = error_nomem(e->err);
         }
     } else if (v->type == VALUE_FLOAT) {
         struct buf buf;

@@ -235,7 +235,7 @@ static enum code dump_items(const struct dump *d, const struct json *v, uint32_t
     enum code rc = eval_charge(d->e, v->count);
     if (!rc && dict && v->count) {
         members = ARENA_ARRAY(d->e->arena, v->count, const struct json_member *);
-        if (!members) return eval_nomem(d->e);
+        if (!members) return error_nomem(d->e->err);
         for (uint32_t i = 0; i < v->count; i++) members[i] = &v->members[i];
         sort_keys(members, v->count);
     }

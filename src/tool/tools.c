@@ -81,7 +81,7 @@ static enum code start(struct tools *base, const struct tool_request *request, s
 {
     struct process_tools *tools = of(base);
     struct job *job = job_new(request, tools->options.mark, tools->family.identity);
-    if (!job) return error_set(err, E_NOMEM, "no memory for a step's process");
+    if (!job) return error_nomem(err);
     enum code rc = OK;
     pthread_mutex_lock(&tools->mutex);
     struct job **place = find_job(tools, request->ticket);
@@ -510,7 +510,7 @@ enum code tools_open(const struct tool_options *options, struct tools **out, str
     struct str mark = tools ? arena_copy(&arena, str_from(options->mark)) : (struct str){NULL, 0};
     if (!mark.ptr) {
         arena_release(&arena);
-        return error_set(err, E_NOMEM, "no memory for the tools");
+        return error_nomem(err);
     }
     tools->base.ops = &ops;
     tools->options = *options;

@@ -36,11 +36,6 @@ struct str json_line(struct arena *arena, const struct json *value)
     return copy.ptr ? copy : STR("");
 }
 
-static enum code no_memory(struct error *err)
-{
-    return error_set(err, E_NOMEM, "out of memory while reading a run");
-}
-
 static bool keep(struct arena *arena, struct str *text)
 {
     if (text->len == 0) return true;
@@ -107,14 +102,14 @@ static enum code take_step(struct reading *r, const struct moment *m)
     struct story *story = r->story;
     struct story_run *run = &story->runs[r->run];
     struct story_step *step = step_for(story, r->run, m->step);
-    if (!step) return no_memory(r->err);
+    if (!step) return error_nomem(r->err);
     if (run->program->net && (m->task.len || m->iteration)) return OK; // its tasks have stories of their own
     struct story_attempt *attempt = NULL;
     bool start = m->kind == MOMENT_STEP_STARTED || m->kind == MOMENT_STEP_REDISPATCHED;
     bool failure = m->kind == MOMENT_STEP_FAILED || m->kind == MOMENT_ATTEMPT_FAILED;
     if (start || failure || m->kind == MOMENT_STEP_COMPLETED) {
         attempt = attempt_for(story, step, run->program->net ? m->visit : m->logical);
-        if (!attempt) return no_memory(r->err);
+        if (!attempt) return error_nomem(r->err);
         attempt->engine = m->engine;
     }
     if (start) {
@@ -162,7 +157,7 @@ static enum code take_run(struct reading *r, const struct moment *m)
     struct story_run *run = &r->story->runs[r->run];
     if (m->start && run->start.document_sha256.len == 0) {
         run->queued_ms = m->at_ms;
-        if (!keep_start(r->story->arena, m->start, &run->start)) return no_memory(r->err);
+        if (!keep_start(r->story->arena, m->start, &run->start)) return error_nomem(r->err);
     }
     switch ((int)m->kind) {
     case MOMENT_RUN_QUEUED:
@@ -219,11 +214,11 @@ static enum code visit(void *context, const struct record *record, const struct 
     if (!m || m->kind == MOMENT_UNKNOWN) return OK;
     struct story_event *grown = arena_grow(story->arena, story->events, story->event_count, story->event_count + 1,
                                            sizeof(*grown), &story->event_capacity);
-    if (!grown) return no_memory(r->err);
+    if (!grown) return error_nomem(r->err);
     story->events = grown;
     struct story_event *event = &story->events[story->event_count++];
     *event = (struct story_event){.run = r->run, .seq = record->ledger_seq ? 0 : record->seq};
-    if (!keep_moment(story->arena, m, &event->moment)) return no_memory(r->err);
+    if (!keep_moment(story->arena, m, &event->moment)) return error_nomem(r->err);
     enum code rc;
     if (m->task.len && m->has_blob) { // what the task gave
         rc = fetch_value(r, m, &event->moment.value);
@@ -251,7 +246,7 @@ static enum code read_run(struct reading *r, struct str id, struct str prefix, c
     if (rc) return rc;
     struct story_run *grown = arena_grow(story->arena, story->runs, story->run_count, story->run_count + 1,
                                          sizeof(*grown), &story->run_capacity);
-    if (!grown) return no_memory(r->err);
+    if (!grown) return error_nomem(r->err);
     story->runs = grown;
     r->run = (uint32_t)story->run_count;
     story->runs[story->run_count++] = (struct story_run){.id = head.ids.run,
