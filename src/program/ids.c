@@ -9,7 +9,7 @@ static bool is_alnum(char c)
     return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
 }
 
-// Every byte is a letter, a digit or in `extra`; nothing that could be read as a path goes up.
+// Every byte is a letter, a digit or in `extra`; nothing that could be read as a path goes up, and no dot at the end.
 static bool id_bytes(struct str id, const char *first_extra, const char *extra)
 {
     if (id.len == 0 || id.len > ID_SIZE_MAX) return false;
@@ -17,14 +17,14 @@ static bool id_bytes(struct str id, const char *first_extra, const char *extra)
         char c = id.ptr[i];
         const char *allowed = i == 0 ? first_extra : extra;
         if (!is_alnum(c) && (c == '\0' || !strchr(allowed, c))) return false;
-        if (c == '.' && i + 1 < id.len && id.ptr[i + 1] == '.') return false;
+        if (c == '.' && (i + 1 == id.len || id.ptr[i + 1] == '.')) return false;
     }
     return true;
 }
 
 bool run_id_valid(struct str id)
 {
-    return id_bytes(id, "", "._:-") && id.ptr[id.len - 1] != '.';
+    return id_bytes(id, "", "._:-");
 }
 
 bool step_id_valid(struct str id)

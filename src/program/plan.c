@@ -233,7 +233,7 @@ static void read_step_id(struct reader *r, const struct json *object, struct dra
     if (str_eq(text, STR("RUN")))
         HINT(r, d, "RUN stands for the run itself in event keys");
     else
-        HINT(r, d, "1 to 128 letters, digits, '_', '-' and '.', without '..'");
+        HINT(r, d, "1 to 128 letters, digits, '_', '-' and '.', without '..' and without a '.' at the end");
 }
 
 static bool read_kind(struct reader *r, const struct json *object, struct draft *draft, enum step_kind *out)

@@ -187,7 +187,7 @@ void program_dump(struct buf *out, const struct program *program);
 
 // Ids that may be used in keys and paths: C-08, C-32, reliability §4.4.
 bool run_id_valid(struct str id);  // [A-Za-z0-9][A-Za-z0-9._:-]{0,127}, no "..", no trailing dot
-bool step_id_valid(struct str id); // [A-Za-z0-9_][A-Za-z0-9._-]{0,127}, not RUN, no ".."
+bool step_id_valid(struct str id); // [A-Za-z0-9_][A-Za-z0-9._-]{0,127}, not RUN, no "..", no trailing dot
 // Names of functions that may be registered: [a-z][a-z0-9._-]{0,63} and not a kind of our own.
 bool host_kind_valid(struct str name);
 bool name_valid(

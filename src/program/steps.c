@@ -104,8 +104,10 @@ static void read_jitter(struct reader *r, const struct json *value, struct retry
 {
     double jitter;
     if (!value) return;
-    if (!json_double(value, &jitter)) {
-        wrong_type(r, value, "jitter", "a number from 0 to 1");
+    if (value->type == JSON_BOOL) { // a switch: all of the delay is drawn, or nothing of it
+        retry->jitter = value->boolean ? 1 : 0;
+    } else if (!json_double(value, &jitter)) {
+        wrong_type(r, value, "jitter", "a number from 0 to 1, true or false");
     } else if (!(jitter >= 0 && jitter <= 1)) {
         struct place at = place_of(r, value);
         ERROR(r, "E0210", at, "\"jitter\" must be from 0 to 1");
@@ -181,7 +183,7 @@ static void read_secret(struct reader *r, const struct json *value, struct secre
 {
     static const struct field fields[] = {{"name", NULL}, {"ref", NULL}};
     *out = (struct secret_ref){.name = {"", 0}, .ref = {"", 0}};
-    if (!read_object(r, value, "secrets")) return;
+    if (!read_item(r, value, "an entry of \"secrets\"")) return;
     for (uint32_t i = 0; i < value->count; i++) {
         if (!str_is(value->members[i].key, "value")) continue;
         struct place at = place_of_key(r, &value->members[i]);
@@ -256,7 +258,7 @@ void read_artifacts(struct reader *r, const struct json *value, struct program_s
     for (uint32_t i = 0; i < value->count; i++) {
         const struct json *item = &value->items[i];
         artifacts[i] = (struct artifact_decl){.path = {"", 0}, .kind = {"", 0}};
-        if (!read_object(r, item, "artifacts")) continue;
+        if (!read_item(r, item, "an entry of \"artifacts\"")) continue;
         fields_check(r, item, fields, ARRAY_COUNT(fields), "an artifact");
         struct place at = place_of(r, item);
         const struct json *path = field_required(r, item, "path", NULL, at, "an artifact");

@@ -208,7 +208,7 @@ static void required_fields(void)
 
 static void ids_are_safe_in_keys_and_paths_C_32_C_08(void)
 {
-    static const char *const bad[] = {"RUN", "a|b", "-a", ".a", "a..b", "a b", "\\u00e9", ""};
+    static const char *const bad[] = {"RUN", "a|b", "-a", ".a", "a.", "a..b", "a b", "\\u00e9", ""};
     static const char *const good[] = {"a", "_a", "9a", "a.b-c_d", "run", "Run"};
     char text[200];
     for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
@@ -254,6 +254,10 @@ static void retry_policies(void)
     refuse_step(STEP("retry: {delay: 1s}"), "E0204", "maxAttempts");
     refuse_step(STEP("retry: {maxAttempts: 2, jitter: 1.5}"), "E0210", "0 to 1");
     refuse_step(STEP("retry: {maxAttempts: 2, jitter: x}"), "E0205", "jitter");
+    kit_must_be_silent(&kit, STEP("retry: {maxAttempts: 2, jitter: true}"));
+    CHECK(kit_step(&kit, "a")->retry.jitter > 0.99);
+    kit_must_be_silent(&kit, STEP("retry: {maxAttempts: 2, jitter: false}"));
+    CHECK(kit_step(&kit, "a")->retry.jitter < 0.01);
     refuse_step(STEP("retry: {maxAttempts: 2, backoff: lineal}"), "E0206", "none, linear or");
     refuse_step(STEP("retry: {maxAttempts: 2, on: x}"), "E0206", "transient or all");
     refuse_step(STEP("retry: 3"), "E0205", "mapping");
@@ -302,6 +306,7 @@ static void secrets_are_references_only(void)
     refuse_step(STEP("secrets: [{name: 'A-B', ref: 'env:X'}]"), "E0208", "environment variable");
     refuse_step(STEP("secrets: [{name: T}]"), "E0204", "ref");
     refuse_step(STEP("secrets: {}"), "E0205", "a list");
+    refuse_step(STEP("secrets: [env:X]"), "E0205", "an entry of");
 }
 
 static void artifacts_stay_inside(void)
