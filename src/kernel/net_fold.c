@@ -148,7 +148,7 @@ static enum code fold_scheduled(struct run *run, const struct moment *m, uint32_
     p->scheduled_ms = m->at_ms;
     p->due_ms = 0;
     p->args = json_object();
-    p->written = (struct json){0};
+    p->written = p->outcome = (struct json){0};
     run->net->live++;
     run->steps[place].state = NODE_WAITING;
     run->steps[place].iteration = m->visit;
@@ -177,21 +177,27 @@ static enum code fold_started(struct run *run, const struct moment *m, uint32_t 
     return OK;
 }
 
-static enum code fold_ended(struct run *run, const struct moment *m, uint32_t place, struct error *err)
+// What the task gave that failed the visit: arcs, and steps they lead to, read its answer.
+static bool keep_outcome(struct net_place *p, const struct net_lane *lane)
 {
-    struct net_state *net = run->net;
-    struct net_place *p = &net->places[place];
-    if (p->phase != PLACE_RUNNING || m->visit != p->visit || p->open > 0) return impossible(run, m, err);
-    if (p->lane != NO_LANE) lane_give(run, p->lane);
-    p->lane = NO_LANE;
-    p->phase = PLACE_ENDED;
-    p->failed = m->kind == MOMENT_STEP_FAILED;
-    net->last = place;
-    run->counts.completed += !p->failed;
-    run->counts.failed += p->failed;
-    run->steps[place].state = p->failed ? NODE_FAILED : NODE_SUCCESS;
-    ready_push(run, place);
+    const struct json *given = lane->failed && lane->last > 0 ? &lane->results[lane->last - 1].value : NULL;
+    return !json_is(given, JSON_OBJECT) || json_copy(&p->memory, given, &p->outcome);
+}
+
+// What each task of a pipeline gave stays readable, as `step.results.task`.
+static bool keep_tasks(struct net_place *p, const struct net_lane *lane, uint32_t count)
+{
+    p->tasks = count > 1 ? ARENA_ARRAY(&p->kept, count, struct net_value) : NULL;
+    for (uint32_t i = 0; p->tasks && i < count; i++)
+        if (!copy_value(&p->kept, &lane->results[i], &p->tasks[i])) return false;
+    return p->tasks || count <= 1;
+}
+
+static enum code fold_gave(struct run *run, const struct moment *m, uint32_t place, struct error *err)
+{
+    struct net_place *p = &run->net->places[place];
     if (p->failed) {
+        if (p->lane != NO_LANE && !keep_outcome(p, lane_at(run, p->lane))) return no_memory(run, err);
         enum code rc = keep_fault(&p->memory, &m->fault, &p->fault, err);
         return rc ? rc : keep_root_cause(run, m, err);
     }
@@ -204,7 +210,28 @@ static enum code fold_ended(struct run *run, const struct moment *m, uint32_t pl
         return OK;
     }
     arena_reset(&p->kept);
+    p->tasks = NULL;
+    uint32_t count = net_of_run(run)->steps[place].task_count;
+    if (p->lane != NO_LANE && !keep_tasks(p, lane_at(run, p->lane), count)) return no_memory(run, err);
     return fold_value(&p->kept, m, &p->value, err);
+}
+
+static enum code fold_ended(struct run *run, const struct moment *m, uint32_t place, struct error *err)
+{
+    struct net_state *net = run->net;
+    struct net_place *p = &net->places[place];
+    if (p->phase != PLACE_RUNNING || m->visit != p->visit || p->open > 0) return impossible(run, m, err);
+    p->failed = m->kind == MOMENT_STEP_FAILED;
+    enum code rc = fold_gave(run, m, place, err);
+    if (p->lane != NO_LANE) lane_give(run, p->lane);
+    p->lane = NO_LANE;
+    p->phase = PLACE_ENDED;
+    net->last = place;
+    run->counts.completed += !p->failed;
+    run->counts.failed += p->failed;
+    run->steps[place].state = p->failed ? NODE_FAILED : NODE_SUCCESS;
+    ready_push(run, place);
+    return rc;
 }
 
 // ---- loops

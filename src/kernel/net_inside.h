@@ -65,7 +65,9 @@ struct net_place {
     uint32_t *lanes;           // by iteration, of those under way; UINT32_MAX otherwise
     struct net_value *results; // by iteration
     struct net_value value;    // of the last visit that ended well
+    struct net_value *tasks;   // its tasks' when there are several; NULL: none
     struct fault fault;
+    struct json outcome; // of the task that failed the visit; type 0: none
     int64_t scheduled_ms, started_ms, due_ms;
     struct arena memory, kept; // of the visit under way; of what `value` holds
     struct arena token_memory;
@@ -128,17 +130,9 @@ extern const struct template_limits net_limits;
 struct template_scope net_scope(struct net_view *view); // `view` must outlive it
 // What `executor.spec.no_next_is_error` says of a step whose arcs lead nowhere.
 #define NET_NO_NEXT "no arc of the step holds, and the executor says that this is an error (no_next_is_error)"
-// What templates see of a fault: {code, kind, message, retryable}. False: no memory.
-bool net_fault_value(const struct fault *fault, struct arena *arena, struct json *out) MUST_CHECK;
-enum code net_place_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
-                          struct json *out, struct error *err) MUST_CHECK;
 // What rules and arcs see of an outcome: `result` under its other names too.
 enum code net_outcome_seen(struct arena *arena, const struct json *outcome, struct json *out,
                            struct error *err) MUST_CHECK;
-struct str net_address(const struct run *run, uint32_t place, uint32_t iteration, struct arena *arena); // ptr NULL
-// A result that is kept apart, as templates see it: {kind, store, sha256, bytes}.
-bool net_reference(struct arena *arena, const struct digest *blob, uint64_t size, enum result_store store,
-                   struct json *out);
 // What stops deciding, instead of being decided upon. E_UNREACHABLE: a result that is elsewhere cannot be had now, and what follows from
 // it may not be guessed: the same is asked again later.
 static inline bool net_is_grave(enum code rc)
@@ -149,9 +143,6 @@ bool net_job(const struct run *run, struct arena *arena, struct json *out); // f
 enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 // Whether it holds; one that cannot be evaluated does not. What is grave.
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err) MUST_CHECK;
-// What `m` carries, fetched when it is beside the log.
-enum code net_payload(const struct run *run, const struct moment *m, struct arena *arena, struct json *out,
-                      struct error *err) MUST_CHECK;
 // The value as the log will give it back (K1), in `arena`.
 enum code net_canon(struct arena *arena, struct json *value, struct error *err) MUST_CHECK;
 // Patches of `sets` as {ctx: {path: value}, iter: {...}} added to *out; evaluated one after the other over what they have changed.
@@ -160,6 +151,29 @@ enum code net_patches(struct net_view *view, const struct net_sets *sets, struct
 // `object` with what the patches of one scope say, in `arena`.
 enum code net_patched(struct arena *arena, const struct json *object, const struct json *patches, struct json *out,
                       struct error *err) MUST_CHECK;
+
+// net_value.c
+// What `m` carries, fetched when it is beside the log.
+enum code net_payload(const struct run *run, const struct moment *m, struct arena *arena, struct json *out,
+                      struct error *err) MUST_CHECK;
+struct str net_address(const struct run *run, uint32_t place, uint32_t iteration, struct arena *arena); // ptr NULL
+// A result that is kept apart, as templates see it: {kind, store, sha256, bytes}.
+bool net_reference(struct arena *arena, const struct digest *blob, uint64_t size, enum result_store store,
+                   struct json *out);
+// What templates see of a fault: {code, kind, message, retryable}. False: no memory.
+bool net_fault_value(const struct fault *fault, struct arena *arena, struct json *out) MUST_CHECK;
+enum code net_place_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
+                          struct json *out, struct error *err) MUST_CHECK;
+// `place`, `iteration`: whose it is, for its address; PROGRAM_TOP: a task's.
+enum code net_value_get(const struct run *run, const struct net_value *value, uint32_t place, uint32_t iteration,
+                        const struct kernel_env *env, struct arena *arena, struct json *out,
+                        struct error *err) MUST_CHECK;
+// The outcome of a visit that failed: why, and what its task gave all the same.
+enum code net_failed_outcome(const struct net_place *p, struct arena *arena, struct json *out,
+                             struct error *err) MUST_CHECK;
+// What the tasks of a pipeline gave, by their labels; *out stays untouched when the step has none.
+enum code net_tasks_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
+                          struct json *out, struct error *err) MUST_CHECK;
 
 // net_task.c
 struct moment lane_moment(const struct decide *d, enum moment_kind kind, uint32_t lane);

@@ -1,4 +1,4 @@
-// What the templates of a playbook see, and how results and variables are kept.
+// What the templates of a playbook see, and how variables are kept.
 #include "kernel/net_inside.h"
 
 #include "base/civil.h"
@@ -36,20 +36,6 @@ enum code net_canon(struct arena *arena, struct json *value, struct error *err)
     return json_parse(kept, &json_limits_result, arena, value, err);
 }
 
-static enum code fetch(const struct run *run, const struct digest *blob, const struct kernel_env *env,
-                       struct arena *arena, struct json *out, struct error *err)
-{
-    struct str bytes;
-    if (!env) env = run->env;
-    if (!env || !env->blob) return error_set(err, E_UNSUPPORTED, "what is kept beside the log cannot be read here");
-    struct error why = {0};
-    enum code rc = env->blob(env->context, blob, arena, &bytes, &why);
-    // Gone is not undefined: no template may take the one for the other.
-    if (rc == E_NOT_FOUND) return error_set(err, E_INVALID, KERNEL_GONE "%s", why.message);
-    if (rc) return error_set(err, rc, "%s", why.message);
-    return json_parse(bytes, &json_limits_result, arena, out, err);
-}
-
 struct fault kernel_template_fault(struct arena *arena, const struct error *why)
 {
     const char *gone = strstr(why->message, KERNEL_GONE);
@@ -59,134 +45,6 @@ struct fault kernel_template_fault(struct arena *arena, const struct error *why)
                           .category = STR("validation")};
 }
 
-enum code net_payload(const struct run *run, const struct moment *m, struct arena *arena, struct json *out,
-                      struct error *err)
-{
-    return fetch(run, &m->blob, run->env, arena, out, err);
-}
-
-bool net_reference(struct arena *arena, const struct digest *blob, uint64_t size, enum result_store store,
-                   struct json *out)
-{
-    char hex[SHA256_HEX + 1];
-    digest_hex(blob, hex);
-    struct str sha = arena_copy(arena, str_from(hex));
-    struct json meta;
-    return sha.ptr && json_object_with(arena, 3, &meta) &&
-           json_put(arena, &meta, STR("bytes"), json_int((int64_t)size)) &&
-           json_put(arena, &meta, STR("content_type"), json_string(STR("application/json"))) &&
-           json_put(arena, &meta, STR("sha256"), json_string(sha)) && json_object_with(arena, 8, out) &&
-           json_put(arena, out, STR("meta"), meta) &&
-           json_put(arena, out, STR("scope"), json_string(STR("execution"))) &&
-           json_put(arena, out, STR("kind"), json_string(STR("result_ref"))) &&
-           json_put(arena, out, STR("store"), json_string(result_store_word(store))) &&
-           json_put(arena, out, STR("sha256"), json_string(sha)) &&
-           json_put(arena, out, STR("bytes"), json_int((int64_t)size));
-}
-
-// noetl:// of what a step or an iteration gave.
-struct str net_address(const struct run *run, uint32_t place, uint32_t iteration, struct arena *arena)
-{
-    struct buf out;
-    buf_init(&out, 1024);
-    buf_printf(&out, "noetl://execution/%.*s/step/%.*s", STR_ARG(run->ids.run), STR_ARG(run->program->steps[place].id));
-    if (run->net->places[place].visit > 1) buf_printf(&out, "/visit/%u", run->net->places[place].visit);
-    if (iteration > 0) buf_printf(&out, "/iteration/%u", iteration - 1);
-    struct str address = buf_ok(&out) ? arena_copy(arena, buf_str(&out)) : (struct str){0};
-    buf_release(&out);
-    return address;
-}
-
-// What a task gave that failed and was continued with: its error, and the members of its result.
-static enum code failed_result(struct arena *arena, struct json *value, struct error *err)
-{
-    const struct json *result = json_key(value, "result");
-    bool failed = json_is(result, JSON_OBJECT) && json_is(json_key(value, "error"), JSON_OBJECT) &&
-                  str_is(json_text(json_key(value, "status")), "error");
-    struct json made;
-    if (!failed) return OK;
-    bool ok = json_object_with(arena, value->count + result->count, &made);
-    for (uint32_t i = 0; ok && i < value->count; i++)
-        ok = json_put(arena, &made, value->members[i].key, value->members[i].value);
-    for (uint32_t i = 0; ok && i < result->count; i++)
-        if (!json_get(value, result->members[i].key))
-            ok = json_put(arena, &made, result->members[i].key, result->members[i].value);
-    *value = made;
-    return ok ? OK : error_nomem(err);
-}
-
-// Whoever reads a result that is kept apart sees all of it, and that it is: `_ref`, `_store`.
-// `place`, `iteration`: whose it is, for its address; PROGRAM_TOP: a task's.
-static enum code net_value_get(const struct run *run, const struct net_value *value, uint32_t place, uint32_t iteration,
-                               const struct kernel_env *env, struct arena *arena, struct json *out, struct error *err)
-{
-    *out = value->value.type == 0 ? json_null() : value->value;
-    if (!value->has_blob) return failed_result(arena, out, err);
-    struct json whole, made;
-    enum code rc = fetch(run, &value->blob, env, arena, &whole, err);
-    *out = whole;
-    if (rc || whole.type != JSON_OBJECT) return rc;
-    struct json ref;
-    struct str address = {0};
-    if (place != PROGRAM_TOP) address = net_address(run, place, iteration, arena);
-    bool ok = net_reference(arena, &value->blob, value->size, value->store, &ref) &&
-              (address.len == 0 || (json_put(arena, &ref, STR("ref"), json_string(address)) &&
-                                    json_put(arena, &ref, STR("uri"), json_string(address)))) &&
-              json_object_with(arena, whole.count + 3 + value->extracted.count, &made);
-    for (uint32_t i = 0; ok && i < whole.count; i++)
-        ok = json_put(arena, &made, whole.members[i].key, whole.members[i].value);
-    for (uint32_t i = 0; ok && json_is(&value->extracted, JSON_OBJECT) && i < value->extracted.count; i++)
-        if (!json_get(&whole, value->extracted.members[i].key))
-            ok = json_put(arena, &made, value->extracted.members[i].key, value->extracted.members[i].value);
-    if (ok && !json_get(&whole, STR("_ref"))) ok = json_put(arena, &made, STR("_ref"), ref);
-    if (ok && !json_get(&whole, STR("__ref__"))) ok = json_put(arena, &made, STR("__ref__"), ref);
-    if (ok && !json_get(&whole, STR("_store")))
-        ok = json_put(arena, &made, STR("_store"), json_string(result_store_word(value->store)));
-    *out = made;
-    return ok ? OK : error_nomem(err);
-}
-
-bool net_fault_value(const struct fault *fault, struct arena *arena, struct json *out)
-{
-    return json_object_with(arena, 4, out) && json_put(arena, out, STR("code"), json_string(fault->code)) &&
-           json_put(arena, out, STR("kind"), json_string(fault->category)) &&
-           json_put(arena, out, STR("message"), json_string(fault->message)) &&
-           json_put(arena, out, STR("retryable"), json_bool(fault->retryable));
-}
-
-static bool put_failure(const struct net_place *p, struct arena *arena, struct json *out)
-{
-    struct json error;
-    return net_fault_value(&p->fault, arena, &error) && json_put(arena, out, STR("error"), error) &&
-           json_put(arena, out, STR("status"), json_string(STR("error")));
-}
-
-// Of a loop: {results: [...], stats: {total, success, failed}, count}; of one that failed also {status, error}.
-static enum code loop_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
-                            struct json *out, struct error *err)
-{
-    const struct net_place *p = &run->net->places[place];
-    struct json results = json_array(), stats;
-    for (uint32_t i = 0; i < p->scheduled; i++) {
-        struct json one;
-        enum code rc = net_value_get(run, &p->results[i], place, i + 1, env, arena, &one, err);
-        if (rc) return rc;
-        if (!json_push(arena, &results, one)) return error_nomem(err);
-    }
-    bool ok = json_object_with(arena, 4, &stats) && json_put(arena, &stats, STR("failed"), json_int(p->failures)) &&
-              json_put(arena, &stats, STR("success"), json_int(p->done)) &&
-              json_put(arena, &stats, STR("total"), json_int(p->scheduled)) && json_object_with(arena, 5, out) &&
-              json_put(arena, out, STR("count"), json_int(p->scheduled)) &&
-              json_put(arena, out, STR("results"), results) && json_put(arena, out, STR("stats"), stats);
-    return ok && (!p->failed || put_failure(p, arena, out)) ? OK : error_nomem(err);
-}
-
-// Of a step whose failure an arc has taken further.
-static enum code failed_value(const struct net_place *p, struct arena *arena, struct json *out, struct error *err)
-{
-    return json_object_with(arena, 2, out) && put_failure(p, arena, out) ? OK : error_nomem(err);
-}
-
 enum code net_now(const struct run *run, struct arena *arena, struct json *out, struct error *err)
 {
     char text[CIVIL_SIZE];
@@ -194,20 +52,6 @@ enum code net_now(const struct run *run, struct arena *arena, struct json *out, 
     struct str kept = arena_copy(arena, str_from(text));
     *out = json_string(kept);
     return kept.ptr ? OK : error_nomem(err);
-}
-
-enum code net_place_value(const struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
-                          struct json *out, struct error *err)
-{
-    const struct net_place *p = &run->net->places[place];
-    *out = (struct json){0};
-    bool under_way = p->phase == PLACE_RUNNING || p->phase == PLACE_PENDING;
-    bool loop = net_of_run(run)->steps[place].has_loop;
-    if (loop && p->looped && !under_way && p->visit > 0 && !p->skipped)
-        return loop_value(run, place, env, arena, out, err);
-    if (p->failed && !under_way && !p->skipped) return failed_value(p, arena, out, err);
-    if (loop || (p->value.value.type == 0 && !p->value.has_blob)) return OK;
-    return net_value_get(run, &p->value, place, 0, env, arena, out, err);
 }
 
 // ---- patches: "a.b.c" makes objects on its way
@@ -300,8 +144,7 @@ enum code net_patches(struct net_view *view, const struct net_sets *sets, struct
     if (rc) return rc;
     struct json made = json_object();
     for (int k = NET_CTX; k <= NET_ITER; k++)
-        if (groups[k].count > 0 && !json_put(view->arena, &made, str_from(scopes[k]), groups[k]))
-            return error_nomem(err);
+        if (groups[k].count > 0 && !json_put(view->arena, &made, str_from(scopes[k]), groups[k])) return error_nomem(err);
     *out = made;
     return OK;
 }
@@ -325,24 +168,26 @@ static enum code keychain_mark(struct arena *arena, struct str name, struct str 
 }
 
 // Credentials and answers of token endpoints have fields that only those know who execute tasks.
-static const struct json *keychain_field(const struct net_view *view, const struct json *entry, struct str field)
+static enum code keychain_field(const struct net_view *view, const struct json *entry, struct str field,
+                                struct json *out, struct error *err)
 {
     static const char *const known[] = {"static", "bearer", "env", "file", "secret_manager"};
     struct str whole = json_text(json_key(entry, KEYCHAIN_WHOLE)), prefix = STR("\x01keychain:");
     const struct json *entries = &net_of_run(view->run)->keychain;
-    if (whole.len <= prefix.len + 1) return NULL;
+    if (whole.len <= prefix.len + 1) return OK;
     struct str name = str_slice(whole, prefix.len, whole.len - 1);
     for (uint32_t i = 0; json_is(entries, JSON_ARRAY) && i < entries->count; i++) {
         const struct json *one = &entries->items[i];
         if (!str_eq(json_text(json_key(one, "name")), name)) continue;
         bool closed = json_is(json_key(one, "map"), JSON_OBJECT);
         for (size_t k = 0; k < ARRAY_COUNT(known); k++) closed |= str_is(json_text(json_key(one, "kind")), known[k]);
-        struct json *made = closed ? NULL : ARENA_NEW(view->arena, struct json);
-        if (!made) return NULL;
-        *made = json_object();
-        return keychain_mark(view->arena, name, field, made, NULL) ? NULL : &made->members[0].value;
+        if (closed) return OK;
+        struct json made = json_object();
+        enum code rc = keychain_mark(view->arena, name, field, &made, err);
+        if (!rc) *out = made.members[0].value;
+        return rc;
     }
-    return NULL;
+    return OK;
 }
 
 // Marks instead of values: whoever executes the task puts the secrets in their places.
@@ -414,24 +259,19 @@ static enum code outcome_value(const struct net_view *view, struct json *out, st
     const struct net_place *p = &view->run->net->places[view->place];
     struct arena *arena = view->arena;
     struct json made, part;
-    bool ok = json_object_with(arena, 4, &made);
-    enum code rc = OK;
-    if (p->failed) {
-        ok = ok && net_fault_value(&p->fault, arena, &part) && json_put(arena, &made, STR("error"), part);
-    } else {
-        rc = net_place_value(view->run, view->place, view->env, arena, &part, err);
-        const struct json *ref = rc ? NULL : json_key(&part, "_ref");
-        if (ok && p->value.has_blob && ref) ok = json_put(arena, &made, STR("ref"), *ref);
-        const struct json *code = rc ? NULL : json_key(&part, "status_code");
-        const struct json *headers = rc ? NULL : json_key(&part, "headers");
-        struct json http;
-        if (ok && code && headers) // as rules see it
-            ok = json_object_with(arena, 2, &http) && json_put(arena, &http, STR("headers"), *headers) &&
-                 json_put(arena, &http, STR("status"), *code) && json_put(arena, &made, STR("http"), http);
-        ok = ok && !rc && json_put(arena, &made, STR("result"), part.type == 0 ? json_null() : part);
-    }
-    ok = ok && json_put(arena, &made, STR("status"), json_string(p->failed ? STR("error") : STR("ok")));
+    enum code rc = p->failed ? net_failed_outcome(p, arena, &made, err)
+                             : net_place_value(view->run, view->place, view->env, arena, &part, err);
     if (rc) return rc;
+    if (p->failed) return net_outcome_seen(arena, &made, out, err);
+    const struct json *ref = p->value.has_blob ? json_key(&part, "_ref") : NULL;
+    const struct json *code = json_key(&part, "status_code"), *headers = json_key(&part, "headers");
+    struct json http;
+    bool ok = json_object_with(arena, 4, &made) && (!ref || json_put(arena, &made, STR("ref"), *ref));
+    if (ok && code && headers) // as rules see it
+        ok = json_object_with(arena, 2, &http) && json_put(arena, &http, STR("headers"), *headers) &&
+             json_put(arena, &http, STR("status"), *code) && json_put(arena, &made, STR("http"), http);
+    ok = ok && json_put(arena, &made, STR("result"), part.type == 0 ? json_null() : part) &&
+         json_put(arena, &made, STR("status"), json_string(STR("ok")));
     return ok ? net_outcome_seen(arena, &made, out, err) : error_nomem(err);
 }
 
@@ -531,11 +371,18 @@ static const struct json *statement_of(const struct json *value)
     return first;
 }
 
-// A result that has no member data, result or output is that itself; of SQL a statement, and of an answer over HTTP its body, have
-// what is missing.
-static const struct json *instead(void *context, struct str name, const struct json *value, struct str member)
+static enum code tasks_of(const struct net_view *view, struct str name, struct json *out, struct error *err)
 {
-    if (str_is(name, "keychain")) return keychain_field(context, value, member);
+    uint32_t place = program_find(view->run->program, PROGRAM_TOP, name);
+    return place == PROGRAM_TOP ? OK : net_tasks_value(view->run, place, view->env, view->arena, out, err);
+}
+
+// A result that has no member data, result or output is that itself; of SQL a statement, and of an answer over HTTP its body, have
+// what is missing; results are those of the tasks.
+static enum code instead(void *context, struct str name, const struct json *value, struct str member, struct json *out,
+                         struct error *err)
+{
+    if (str_is(name, "keychain")) return keychain_field(context, value, member, out, err);
     const struct json *first = statement_of(value), *found = NULL;
     const struct json *body =
         json_key(value, "status_code") && json_key(value, "headers") ? json_key(value, "data") : NULL;
@@ -543,7 +390,11 @@ static const struct json *instead(void *context, struct str name, const struct j
     if (first && !whole) found = json_get(first, member);
     if (json_is(body, JSON_OBJECT) && !whole) found = json_get(body, member);
     if (whole) found = value;
-    return found && is_result(context, name) ? found : NULL;
+    bool tasks = !found && str_is(member, "results");
+    if ((!found && !tasks) || !is_result(context, name)) return OK;
+    if (tasks) return tasks_of(context, name, out, err);
+    *out = *found;
+    return OK;
 }
 
 // The run itself, under the names that earlier generations of the language had.

@@ -342,16 +342,16 @@ static const struct node *owner_of(const struct node *n)
     return one ? n->a->a : entry ? n->a : n;
 }
 
-static const struct json *instead(const struct eval *e, const struct node *n, const struct json *value,
-                                  struct str member)
+static enum code instead(struct eval *e, const struct node *n, const struct json *value, struct str member,
+                         struct json *out)
 {
     const struct node *owner = owner_of(n->a);
-    if (owner->kind != NODE_NAME || !e->scope->instead) return NULL;
+    if (owner->kind != NODE_NAME || !e->scope->instead) return OK;
     for (const struct local *l = e->locals; l; l = l->next)
-        if (str_eq(l->name, owner->text)) return NULL;
+        if (str_eq(l->name, owner->text)) return OK;
     for (size_t i = 0; i < e->scope->local_count; i++)
-        if (str_eq(e->scope->locals[i].name, owner->text)) return NULL;
-    return e->scope->instead(e->scope->context, owner->text, value, member);
+        if (str_eq(e->scope->locals[i].name, owner->text)) return OK;
+    return e->scope->instead(e->scope->context, owner->text, value, member, out, e->err);
 }
 
 static enum code eval_member(struct eval *e, const struct node *n, struct json *out)
@@ -375,9 +375,7 @@ static enum code eval_member(struct eval *e, const struct node *n, struct json *
         if (!rc) rc = value_item(e, &value, &key, out);
     }
     bool missing = !rc && out->type == TEMPLATE_UNDEFINED && key.type == JSON_STRING;
-    const struct json *other = missing ? instead(e, n, &value, key.text) : NULL;
-    if (other) *out = *other;
-    return rc;
+    return missing ? instead(e, n, &value, key.text, out) : rc;
 }
 
 static enum code eval_slice(struct eval *e, const struct node *n, struct json *out)

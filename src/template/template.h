@@ -46,8 +46,9 @@ struct template_scope {
     // time that now() tells, as RFC 3339 text.
     enum code (*lookup)(void *context, struct str name, struct json *out, struct error *err);
     // What stands for the member `member` of `value`, which is what `name`, `name.results[i]` or, of the keychain, `name.x`
-    // has, when it has no such member. NULL: nothing. May be NULL itself.
-    const struct json *(*instead)(void *context, struct str name, const struct json *value, struct str member);
+    // has, when it has no such member. OK with *out untouched: nothing. May be NULL.
+    enum code (*instead)(void *context, struct str name, const struct json *value, struct str member, struct json *out,
+                         struct error *err);
     const struct template_local *locals; // seen before `lookup` is asked
     size_t local_count;
 };

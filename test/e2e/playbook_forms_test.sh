@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Forms that playbooks are written in, each as an author would: what is read where, and what is told instead of it.
+. "$(dirname "$0")/lib.sh"
+. "$(dirname "$0")/playbook_lib.sh"
+
+test_what_failed_is_read_where_its_arc_leads_C_47() {
+    book after >after.yaml <<'YAML'
+workflow:
+  - step: start
+    tool:
+      - {name: ask, kind: shell, cmds: ["echo '{\"v\": 7}'", "exit 3"]}
+    next:
+      arcs:
+        - {step: wrong, when: "{{ output.data.exit_code != 3 }}"}
+        - {step: told, when: "{{ event.name == 'call.error' and output.data.exit_code == 3 }}", args: {out: "{{ output.result.stdout }}", kind: "{{ output.error.kind }}"}}
+  - {step: wrong, tool: {kind: noop}}
+  - step: told
+    tool: {kind: python, input: {a: "{{ args }}", c: "{{ start.exit_code }}", s: "{{ start.status }}", k: "{{ start.error.code }}"}, code: result = input_data}
+    next: ruled
+  - step: ruled
+    tool:
+      kind: python
+      code: 'result = {"status": "error", "n": 5}'
+      spec: {policy: {rules: [{when: "{{ output.data.n > 3 }}", then: {do: fail}}]}}
+    next: {arcs: [{step: end, when: "{{ event.name == 'step.failed' and output.data.n == 5 }}"}]}
+  - {step: end, tool: {kind: python, input: {n: "{{ ruled.n }}", k: "{{ ruled.error.code }}", m: "{{ ruled.meta is defined }}"}, code: result = input_data}}
+YAML
+    runs after
+    equal "$(result after told)" '{"a":{"kind":"unknown","out":"{\"v\": 7}"},"c":3,"k":"EXIT_NONZERO","s":"error"}'
+    equal "$(result after end)" '{"k":"POLICY_FAIL","m":false,"n":5}'
+    cairn_is 0 why after "${store[@]}"
+    ! grep -q different out || fail "it says: $(cat out)"
+    intact
+}
+
+test_tasks_of_a_pipeline_are_read_by_name_after_it_C_47() {
+    book piped >piped.yaml <<'YAML'
+workflow:
+  - step: start
+    tool:
+      - {name: one, kind: python, code: 'result = {"items": [1, 2]}'}
+      - {name: large, kind: python, code: 'result = {"rows": list(range(30000))}'}
+      - {name: stop, kind: noop, spec: {policy: {rules: [{then: {do: break}}]}}}
+      - {name: never, kind: noop}
+    next: {arcs: [{step: each, when: "{{ start.results.one.items | length == 2 }}"}]}
+  - step: each
+    loop: {in: "{{ start.results.one.items }}", iterator: n}
+    tool: [{name: a, kind: python, input: {n: "{{ n }}"}, code: result = n}, {name: b, kind: noop}]
+    next: own
+  - step: own
+    tool: [{name: a, kind: noop}, {name: b, kind: python, code: 'result = {"results": [7]}'}]
+    next: end
+  - step: end
+    tool:
+      kind: python
+      input:
+        a: "{{ start.results.large.rows | length }}"
+        b: "{{ start.results.never is defined }}"
+        c: "{{ each.results }}"
+        d: "{{ own.results }}"
+        e: "{{ start.results | list | sort | join(' ') }}"
+        f: "{{ start.rows | length }}"
+      code: result = input_data
+YAML
+    runs piped
+    equal "$(result piped end)" '{"a":30000,"b":false,"c":[1,2],"d":[7],"e":"large one stop","f":30000}'
+    cairn_is 0 why piped "${store[@]}"
+    ! grep -q different out || fail "it says: $(cat out)"
+    intact
+}
+
+run_tests "$@"
