@@ -83,7 +83,7 @@ static int look_at_run(struct gates *gates, const struct run_head *head)
 
 static bool may_wait(const struct run_head *head)
 {
-    return head->summary.status != RUN_STATUS_RUNNING || head->summary.substatus[0];
+    return head->summary.status != RUN_STATUS_RUNNING || head->summary.running > 0;
 }
 
 static int by_age(const void *a, const void *b)

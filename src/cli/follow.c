@@ -25,7 +25,8 @@ enum run_need run_need(const struct run_head *head)
     if (head->terminal) return NEED_NOTHING;
     if (head->summary.status == RUN_STATUS_PAUSED && !(head->owned && str_is(substatus, "DRAINING")))
         return NEED_PERSON;
-    if (str_is(substatus, "WAITING_APPROVAL") || str_is(substatus, "RETRYING")) return NEED_PERSON;
+    bool held = str_is(substatus, "RETRYING") && !summary_goes_on(&head->summary);
+    if (str_is(substatus, "WAITING_APPROVAL") || held) return NEED_PERSON;
     return head->owned ? NEED_NOTHING : NEED_OWNER;
 }
 

@@ -334,9 +334,11 @@ void engine_summary(const struct run *run, struct run_summary *out)
     out->ended_ms = run->ended_ms;
     struct buf cause;
     buf_init(&cause, 4096);
+    bool goes_on = run->status == RUN_STATUS_RUNNING && run->retrying > 0; // see summary_goes_on
     if (run->status == RUN_STATUS_CANCELLED || run->cancelling)
         buf_add(&cause, run->cancel_reason);
-    else if (run->fault.code.len > 0 && run->status != RUN_STATUS_COMPLETED) // a held step may have been helped
+    else if (run->fault.code.len > 0 && run->status != RUN_STATUS_COMPLETED &&
+             !goes_on) // a held step may have been helped
         failure_told(&cause, run->failed_step, &run->fault);
     size_t len = str_head(buf_str(&cause), sizeof(out->cause) - 1).len;
     memcpy(out->cause, cause.ptr, len);

@@ -77,7 +77,9 @@ static void leave_state(struct run *run, struct run_step *s)
     run->in_flight -= s->state == NODE_RUNNING;
     if (s->state == NODE_RUNNING && aside(run, s)) --*aside(run, s);
     run->delayed -= s->state == NODE_DELAYED;
+    run->retrying -= s->again;
     run->held -= s->state == NODE_HELD;
+    s->again = false;
     s->live = false;
     s->stopping = false;
 }
@@ -90,6 +92,14 @@ void enter_state(struct run *run, struct run_step *s, enum node_state state)
     if (state == NODE_RUNNING && aside(run, s)) ++*aside(run, s);
     run->delayed += state == NODE_DELAYED;
     run->held += state == NODE_HELD;
+}
+
+void enter_delay(struct run *run, struct run_step *s, bool again, int64_t due_ms)
+{
+    enter_state(run, s, NODE_DELAYED);
+    s->again = again;
+    run->retrying += again;
+    s->due_ms = due_ms;
 }
 
 // A child of a loop lives only while the loop runs.
@@ -189,8 +199,7 @@ static enum code fold_failed(struct run *run, const struct moment *m, uint32_t i
     if (s->state != NODE_RUNNING || m->logical != s->logical) return impossible(run, m, err);
     s->engine = m->engine;
     if (m->kind == MOMENT_ATTEMPT_FAILED) {
-        enter_state(run, s, NODE_DELAYED);
-        s->due_ms = m->at_ms;
+        enter_delay(run, s, true, m->at_ms);
         return OK;
     }
     enum code rc = keep_root_cause(run, m, err);
@@ -286,8 +295,7 @@ static enum code fold_step_moment(struct run *run, const struct moment *m, uint3
                                      : s->state != NODE_DELAYED && s->state != NODE_HELD)
             return impossible(run, m, err);
         forgive(run, m, s); // HELD: tried again as soon as somebody drives the run
-        enter_state(run, s, NODE_DELAYED);
-        s->due_ms = m->due_ms;
+        enter_delay(run, s, s->again || s->state == NODE_HELD, m->due_ms);
         return OK;
     default:
         return OK; // told for readers (NoETL's finer moments, late results): no state hangs on it

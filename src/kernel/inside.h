@@ -39,6 +39,8 @@ uint32_t find_path(const struct run *run, struct str path, enum path_time *time)
 void ready_push(struct run *run, uint32_t step);
 uint32_t ready_pop(struct run *run); // PROGRAM_TOP: none
 void enter_state(struct run *run, struct run_step *s, enum node_state state);
+// NODE_DELAYED; `again`: an attempt of it failed before.
+void enter_delay(struct run *run, struct run_step *s, bool again, int64_t due_ms);
 enum code fold_facts(struct run *run, const struct start_facts *from, struct error *err) MUST_CHECK;
 enum code keep_root_cause(struct run *run, const struct moment *m, struct error *err) MUST_CHECK;
 bool signal_seen(const struct run *run, struct str id);

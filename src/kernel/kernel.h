@@ -51,6 +51,7 @@ struct run_step {
     bool live : 1;     // this process has the attempt in flight (not from the log)
     bool tainted : 1;  // failed, or skipped because of a failure
     bool stopping : 1; // this process has asked the attempt to stop
+    bool again : 1;    // DELAYED after an attempt that failed; a queue may delay the first one
     bool by_hand : 1;  // skipped by a person, not by a rule or a condition
     uint32_t logical, engine;
     uint32_t base;    // logical attempt at the last manual retry: the retry budget counts from here
@@ -100,9 +101,9 @@ struct run {
     uint32_t pause_cycle;
     uint32_t drain_over; // pause cycle whose time for draining ran out
     int64_t paused_ms;
-    uint32_t in_flight;    // RUNNING steps
-    uint32_t gates, loops; // approvals and loops among them
-    uint32_t delayed;
+    uint32_t in_flight;         // RUNNING steps
+    uint32_t gates, loops;      // approvals and loops among them
+    uint32_t delayed, retrying; // the second: those of the first that are `again`
     uint32_t held;
     struct run_counts counts; // of the top scope
     uint32_t ready_head, ready_tail;
@@ -411,8 +412,8 @@ enum code kernel_past_of(const struct past *past, const struct revision *revisio
 // Whether a run that has not started waits for INPUT_ADMIT and nothing else.
 bool run_queued(const struct run *run);
 // Detail for lists: RECOVERING (taken over, its first turn is to come), DRAINING (paused, steps in flight; not in the profile
-// "temporal", and not after the drain timeout), RETRYING (a held failure), WAITING_APPROVAL (nothing but approvals is open),
-// CANCELLING, "". run_substatus_stored: what its log alone says.
+// "temporal", and not after the drain timeout), RETRYING (an attempt failed and the next one follows, or the failure is held),
+// WAITING_APPROVAL (nothing but approvals is open), CANCELLING, "". run_substatus_stored: what its log alone says.
 const char *run_substatus(const struct run *run);
 const char *run_substatus_stored(const struct run *run);
 uint32_t run_draining(const struct run *run); // steps in flight that a pause waits for: no approvals, no loops

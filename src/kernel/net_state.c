@@ -223,6 +223,7 @@ void net_verify(const struct run *run)
     }
     INVARIANT(live == net->live && tokens == net->tokens);
     INVARIANT(in_flight == run->in_flight && delayed == run->delayed && run->held == 0);
+    INVARIANT(delayed == run->retrying);
     if (run->status != RUN_STATUS_RUNNING || run->cancelling) return;
     INVARIANT(in_flight + delayed > 0 || run->ready_head != PROGRAM_TOP); // K2
 }

@@ -191,11 +191,11 @@ const char *run_substatus_stored(const struct run *run)
     bool paused = run->status == RUN_STATUS_PAUSED;
     bool drains = behaviour_of(run->start.profile)->drains && run->drain_over != run->pause_cycle;
     const char *busy = paused && drains ? "DRAINING" : "";
-    if (run->held > 0 && !paused) return "RETRYING";
+    if (run->held + run->retrying > 0 && !paused) return "RETRYING";
     if (run->status == RUN_STATUS_APPROVED) return ""; // it waits for its place
     if (run->status == RUN_STATUS_PENDING) return run->start.requires_approval ? "WAITING_APPROVAL" : "";
     if (run_draining(run) > 0) return busy;
-    return run->gates > 0 ? "WAITING_APPROVAL" : "";
+    return run->gates > 0 && (paused || run->delayed == 0) ? "WAITING_APPROVAL" : "";
 }
 
 const char *run_substatus(const struct run *run)
@@ -209,7 +209,7 @@ void run_verify(const struct run *run)
         net_verify(run);
         return;
     }
-    uint32_t in_flight = 0, gates = 0, loops = 0, delayed = 0, held = 0;
+    uint32_t in_flight = 0, gates = 0, loops = 0, delayed = 0, retrying = 0, held = 0;
     for (uint32_t i = 0; i < run->program->step_count; i++) {
         const struct run_step *step = &run->steps[i];
         const struct program_step *ps = &run->program->steps[i];
@@ -217,6 +217,7 @@ void run_verify(const struct run *run)
         gates += step->state == NODE_RUNNING && ps->kind == STEP_APPROVAL;
         loops += step->state == NODE_RUNNING && ps->kind == STEP_LOOP;
         delayed += step->state == NODE_DELAYED;
+        retrying += step->again;
         held += step->state == NODE_HELD;
         INVARIANT(step->state >= NODE_WAITING && step->state <= NODE_SKIPPED);
         INVARIANT(step->waiting <= ps->dep_count);
@@ -224,11 +225,12 @@ void run_verify(const struct run *run)
         if (step->state == NODE_RUNNING) INVARIANT(step->waiting == 0); // K5
         if (step->state == NODE_RUNNING) INVARIANT(step->logical >= 1 && step->engine >= 1);
         if (step->live) INVARIANT(step->state == NODE_RUNNING);
+        if (step->again) INVARIANT(step->state == NODE_DELAYED);
         if (step->state == NODE_RUNNING && ps->scope != PROGRAM_TOP)
             INVARIANT(run->steps[ps->scope].state == NODE_RUNNING && run->steps[ps->scope].iteration > 0);
     }
     INVARIANT(in_flight == run->in_flight && gates == run->gates && loops == run->loops);
-    INVARIANT(delayed == run->delayed);
+    INVARIANT(delayed == run->delayed && retrying == run->retrying);
     INVARIANT(held == run->held);
     INVARIANT(run->counts.completed + run->counts.failed + run->counts.skipped <= run->counts.total);
     if (run->status != RUN_STATUS_RUNNING || run->cancelling) return;

@@ -19,18 +19,12 @@ bool json_time(struct arena *arena, struct json *object, const char *key, int64_
     return copy.ptr && json_put(arena, object, str_from(key), json_string(copy));
 }
 
-// What is not in flight, held or paused and yet runs is between two attempts (K2).
-static bool between_attempts(const struct run_summary *summary)
-{
-    return summary->status == RUN_STATUS_RUNNING && summary->running == 0 && !summary->substatus[0];
-}
-
 // A word of ours that the contract does not have says whose it is (WE-2.1.2h).
 static struct str told_substatus(const struct run_summary *summary, struct arena *arena)
 {
     static const char *const canonical[] = {"",          "DRAINING", "RETRYING", "CONTINUE_AS_NEW", "WAITING_APPROVAL",
                                             "RECOVERING"};
-    struct str word = str_from(between_attempts(summary) ? "RETRYING" : summary->substatus);
+    struct str word = str_from(summary->substatus);
     for (size_t i = 0; i < ARRAY_COUNT(canonical); i++)
         if (str_is(word, canonical[i])) return arena_copy(arena, word);
     char text[sizeof("cairn/") + sizeof(summary->substatus)];
@@ -53,7 +47,9 @@ static struct str message_of(const struct run_summary *summary, struct arena *ar
     if (waits && str_is(str_from(summary->substatus), "WAITING_APPROVAL"))
         return STR("waiting for the approval of its start");
     if (waits && !summary->substatus[0]) return STR("in the queue");
-    if (between_attempts(summary)) return STR("a step waits for its next attempt");
+    if (summary_goes_on(summary)) return STR("a step waits for its next attempt");
+    if (!summary->cause[0] && str_is(str_from(summary->substatus), "WAITING_APPROVAL"))
+        return STR("waiting for an approval");
     return arena_copy(arena, str_from(summary->cause));
 }
 
@@ -72,7 +68,8 @@ bool status_json(const struct run_ids *ids, const struct run_summary *summary, u
 
 bool service_recovers(const struct run_head *head)
 {
-    return head->summary.status == RUN_STATUS_RUNNING && !head->owned && !head->summary.substatus[0];
+    bool moves = !head->summary.substatus[0] || summary_goes_on(&head->summary); // and does not wait for a person
+    return head->summary.status == RUN_STATUS_RUNNING && !head->owned && moves;
 }
 
 bool service_status(const struct run_head *head, struct arena *arena, struct json *out)

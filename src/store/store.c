@@ -455,3 +455,8 @@ enum code store_inbox(struct store *store, struct arena *arena, struct inbox_ite
     *count = 0;
     return store_heed(store, store->ops->inbox(store, arena, items, count, err));
 }
+
+bool summary_goes_on(const struct run_summary *summary)
+{
+    return strcmp(summary->substatus, "RETRYING") == 0 && !summary->cause[0];
+}

@@ -121,8 +121,11 @@ struct run_summary {
     struct run_counts counts;
     uint32_t running;
     int64_t created_ms, started_ms, ended_ms;
-    char cause[160]; // one line: "failed at load: EXIT_NONZERO exit 1"
+    char cause[160]; // one line: "failed at load: EXIT_NONZERO exit 1"; empty while a step waits for its next attempt
 };
+
+// RETRYING is said of failures that a person must help and of those that are tried again without one. Whether it is the latter.
+bool summary_goes_on(const struct run_summary *summary);
 
 struct run_create {
     struct run_ids ids;

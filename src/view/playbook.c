@@ -18,12 +18,25 @@ static struct task_view *task_of(struct run_view *view, struct step_view *step, 
     return &tasks[step->task_count++];
 }
 
+// What of its attempts is under way, or follows by itself. Logs of others may leave something out.
+static void fold_attempt(struct task_view *task, const struct moment *moment)
+{
+    bool begins = moment->kind == MOMENT_ATTEMPT_STARTED;
+    bool ends = moment->kind == MOMENT_ATTEMPT_DONE || moment->kind == MOMENT_ATTEMPT_FAILED;
+    bool decided = moment->kind == MOMENT_TASK_DECIDED;
+    task->attempts += begins;
+    task->in_flight += begins;
+    task->in_flight -= ends && task->in_flight > 0;
+    task->waiting -= begins && moment->logical > 1 && task->waiting > 0;
+    task->waiting += decided && str_is(json_text(json_key(json_key(&moment->value, "action"), "do")), "retry");
+}
+
 static bool fold_task(struct run_view *view, struct step_view *step, const struct moment *moment)
 {
     struct task_view *task = task_of(view, step, moment->task);
     if (!task) return false;
     task->runs += moment->kind == MOMENT_TASK_STARTED;
-    task->attempts += moment->kind == MOMENT_ATTEMPT_STARTED;
+    fold_attempt(task, moment);
     task->done += moment->kind == MOMENT_TASK_DONE;
     task->failed += moment->kind == MOMENT_TASK_FAILED;
     if (moment->kind == MOMENT_TASK_DECIDED || moment->kind == MOMENT_ATTEMPT_STARTED) step->due_ms = moment->due_ms;

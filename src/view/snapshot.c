@@ -216,7 +216,7 @@ static void put_times(struct maker *maker, const struct run_view *view)
 static void put_status(struct maker *maker, const struct run_view *view)
 {
     put(maker, "status", json_string(str_from(run_status_name(view->status))));
-    struct str substatus = str_from(view_status_detail(view)), message;
+    struct str substatus = str_from(view_substatus(view)), message;
     put_text(maker, "substatus", substatus);
     if (view_message(view, substatus, maker->arena, &message))
         put_text(maker, "message", message);

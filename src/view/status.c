@@ -1,31 +1,71 @@
 // The substatus of a snapshot and the line that it has for people.
 #include "view/internal.h"
 
-static const struct step_view *find_held(const struct run_view *view, bool *held)
+#include "contract/profile.h"
+
+// An attempt failed and the next one follows by itself; of playbooks: an attempt of one of its tasks.
+static bool tried_again(const struct step_view *step)
 {
-    for (size_t i = 0; i < view->step_count; i++) {
-        *held = view->steps[i].held;
-        if (view->steps[i].held || view->steps[i].retrying) return &view->steps[i];
-    }
-    return NULL;
+    if (step->retrying) return true;
+    for (size_t i = 0; step->status == STEP_STATUS_RUNNING && i < step->task_count; i++)
+        if (step->tasks[i].waiting > 0) return true;
+    return false;
 }
 
-static uint32_t in_flight(const struct run_view *view)
+// The failure that is held comes first: it is the one that somebody must do something about.
+static const struct step_view *find_retried(const struct run_view *view)
 {
-    uint32_t count = 0;
+    const struct step_view *found = NULL;
     for (size_t i = 0; i < view->step_count; i++) {
-        const struct step_view *step = &view->steps[i];
-        count += step->status == STEP_STATUS_RUNNING && !step->gate && step->iteration == 0;
+        if (view->steps[i].held) return &view->steps[i];
+        if (!found && tried_again(&view->steps[i])) found = &view->steps[i];
     }
+    return found;
+}
+
+// Attempts of it: a loop is a container of what runs in it, and so is a step of a playbook.
+static uint32_t in_flight(const struct step_view *step)
+{
+    uint32_t count = step->visit == 0 && step->iteration == 0 && !step->gate;
+    if (step->status != STEP_STATUS_RUNNING) return 0;
+    for (size_t i = 0; i < step->task_count; i++) count += step->tasks[i].in_flight;
     return count;
 }
 
-const char *view_status_detail(const struct run_view *view)
+// What keeps a run from going on, counted.
+struct open {
+    uint32_t busy, gates, delayed, retrying;
+};
+
+static struct open open_steps(const struct run_view *view)
 {
-    const char *substatus = view_substatus(view);
-    bool held;
-    if (substatus[0] || view->status != RUN_STATUS_RUNNING) return substatus;
-    return find_held(view, &held) ? "RETRYING" : "";
+    struct open open = {0};
+    for (size_t i = 0; i < view->step_count; i++) {
+        const struct step_view *step = &view->steps[i];
+        open.retrying += step->held || tried_again(step);
+        open.delayed += step->status == STEP_STATUS_PENDING && step->due_ms > 0;
+        open.gates += step->status == STEP_STATUS_RUNNING && step->gate;
+        open.busy += in_flight(step);
+    }
+    return open;
+}
+
+// An approval does not drain: it waits for a person, paused or not.
+static const char *paused_detail(const struct run_view *view, const struct open *open)
+{
+    bool drains = behaviour_of(view->start.profile)->drains && view->drain_over != view->pause_cycle;
+    if (open->busy > 0) return drains ? "DRAINING" : "";
+    return open->gates > 0 ? "WAITING_APPROVAL" : "";
+}
+
+const char *view_substatus(const struct run_view *view)
+{
+    if (run_status_terminal(view->status) || view->status == RUN_STATUS_APPROVED) return "";
+    if (view->status == RUN_STATUS_PENDING) return view->start.requires_approval ? "WAITING_APPROVAL" : "";
+    struct open open = open_steps(view);
+    if (view->status == RUN_STATUS_PAUSED) return paused_detail(view, &open);
+    if (open.retrying > 0) return "RETRYING";
+    return open.gates > 0 && open.busy + open.delayed == 0 ? "WAITING_APPROVAL" : "";
 }
 
 static void name_gates(const struct run_view *view, struct buf *out)
@@ -42,15 +82,20 @@ static void name_gates(const struct run_view *view, struct buf *out)
 
 static void tell_running(const struct run_view *view, struct str substatus, struct buf *out)
 {
-    bool held;
-    const struct step_view *step = find_held(view, &held);
+    const struct step_view *step = find_retried(view);
     if (str_is(substatus, "RETRYING") && step)
         buf_printf(out,
-                   held ? "step %.*s failed and waits for RETRY_STEP or SKIP_STEP" : "step %.*s will be tried again",
+                   step->held ? "step %.*s failed and waits for RETRY_STEP or SKIP_STEP"
+                              : "step %.*s will be tried again",
                    STR_ARG(step->id));
     if (!str_is(substatus, "WAITING_APPROVAL")) return;
     buf_text(out, "waiting for an approval: ");
     name_gates(view, out);
+}
+
+static void tell_draining(uint32_t busy, struct buf *out)
+{
+    buf_printf(out, "waiting for %u step%s in flight", busy, busy == 1 ? "" : "s");
 }
 
 static void tell(const struct run_view *view, struct str substatus, struct buf *out)
@@ -67,7 +112,7 @@ static void tell(const struct run_view *view, struct str substatus, struct buf *
         break;
     case RUN_STATUS_PAUSED:
         if (str_is(substatus, "DRAINING"))
-            buf_printf(out, "waiting for %u step%s in flight", in_flight(view), in_flight(view) == 1 ? "" : "s");
+            tell_draining(open_steps(view).busy, out);
         else if (str_is(substatus, "WAITING_APPROVAL"))
             tell_running(view, substatus, out);
         else

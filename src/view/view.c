@@ -1,4 +1,3 @@
-#include "contract/profile.h"
 #include "view/internal.h"
 
 bool view_keep(struct run_view *view, struct str text, struct str *out)
@@ -276,33 +275,4 @@ bool view_fold(struct run_view *view, const struct moment *moment, uint64_t seq)
     if (moment->kind == MOMENT_UNKNOWN) return true;
     if (moment->at_ms > view->updated_ms) view->updated_ms = moment->at_ms;
     return fold_moment(view, moment, seq);
-}
-
-// An approval does not drain: it waits for a person, paused or not. Loops are containers of what runs in them.
-static const char *paused_detail(const struct run_view *view)
-{
-    uint32_t gates = 0, loops = 0;
-    for (size_t i = 0; i < view->step_count; i++) {
-        const struct step_view *step = &view->steps[i];
-        if (step->status != STEP_STATUS_RUNNING) continue;
-        gates += step->gate;
-        loops += !step->gate && step->iteration > 0;
-    }
-    bool drains = behaviour_of(view->start.profile)->drains && view->drain_over != view->pause_cycle;
-    const char *busy = drains ? "DRAINING" : "";
-    if (view->running_count > gates + loops) return busy;
-    return gates > 0 ? "WAITING_APPROVAL" : view->running_count > 0 ? busy : "";
-}
-
-const char *view_substatus(const struct run_view *view)
-{
-    if (run_status_terminal(view->status)) return "";
-    if (view->status == RUN_STATUS_PAUSED) return paused_detail(view);
-    if (view->status == RUN_STATUS_PENDING) return view->start.requires_approval ? "WAITING_APPROVAL" : "";
-    bool waiting = false;
-    for (size_t i = 0; i < view->step_count; i++) {
-        if (view->steps[i].held) return "RETRYING";
-        waiting = waiting || (view->steps[i].gate && view->steps[i].status == STEP_STATUS_RUNNING);
-    }
-    return waiting ? "WAITING_APPROVAL" : "";
 }

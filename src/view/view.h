@@ -32,7 +32,8 @@ struct attempt_view {
 struct task_view {
     struct str label;
     uint32_t runs, attempts, done, failed;
-    struct fault fault; // of the last that failed
+    uint32_t in_flight, waiting; // attempts under way; attempts to come after one that failed
+    struct fault fault;          // of the last that failed
 };
 
 struct loop_view {
@@ -102,11 +103,8 @@ bool view_copy(const struct run_view *from, struct arena *arena, struct run_view
 const struct step_view *view_step(const struct run_view *view, struct str id);
 bool view_non_contiguous(uint64_t last_seq, uint64_t next_seq); // ES-1.5c: next > last + 1
 enum vocabulary view_vocabulary(const struct run_view *view);   // of the run's document; RUN before that is known
-// PAUSED with steps in flight is DRAINING, unless all of them are approvals; a held failure is RETRYING; a pending gate is
-// WAITING_APPROVAL; "" otherwise.
+// As run_substatus_stored of kernel/kernel.h says it of the same events, but for CANCELLING, which is no word of a snapshot.
 const char *view_substatus(const struct run_view *view);
-// What snapshots say: view_substatus, and RETRYING also between two attempts (WE-2.1.2c).
-const char *view_status_detail(const struct run_view *view);
 // Their `message`: what the run waits for, why it failed, was paused or cancelled; "" when there is nothing to say. False when memory
 // ran out.
 bool view_message(const struct run_view *view, struct str substatus, struct arena *arena, struct str *out) MUST_CHECK;

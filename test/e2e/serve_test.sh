@@ -106,13 +106,24 @@ test_signals_are_decided_and_remembered() {
 }
 
 test_a_run_between_two_attempts_is_retrying_WE_2_1_2c() {
-    local again='{"stepId":"a","kind":"shell","with":{"command":"exit 1"},"retry":{"maxAttempts":2,"delay":"10m"}}'
+    local again='{"stepId":"a","kind":"shell","with":{"command":"exit 1"},"retry":{"maxAttempts":2,"delay":"10m"},"dependsOn":[]}'
+    local other='{"stepId":"b","kind":"shell","with":{"command":"sleep 600"},"dependsOn":[]}' gate='{"stepId":"g","kind":"approval","dependsOn":[]}'
     serve
     ask POST /v1/runs "{\"document\":$(plan_text p "$again"),\"runId\":\"r1\"}"
     answers 202
     wait_for eval 'ask GET /v1/runs/r1/status && [ "$(jq -r .substatus body)" = RETRYING ]'
     equal "$(jq -r '.status + ": " + .message' body)" 'RUNNING: a step waits for its next attempt'
     ask GET /v1/runs/r1 && equal "$(jq -r '.substatus + ": " + .message' body)" 'RETRYING: step a will be tried again'
+    ask POST /v1/runs "{\"document\":$(plan_text p "$again" "$other" "$gate"),\"runId\":\"r2\"}" && answers 202 # also while others run
+    wait_for eval 'ask GET /v1/runs/r2/status && [ "$(jq -r .substatus body)" = RETRYING ]'
+    ask GET '/v1/runs?q=substatus%3DRETRYING' && equal "$(jq -c '[.items[].runId]' body)" '["r2","r1"]'
+    export CAIRN_TOKEN=$token
+    cairn_is 0 inbox --server "$url" -o name # a question is seen whatever else its run does
+    equal "$(cat out)" r2/g
+    # No person is needed for what goes on by itself.
+    cairn_is 12 wait r1 --server "$url" --exit-on-wait --timeout 1s; hasnt err 'waits for a person'
+    kill -9 "$server"; wait "$server" 2>/dev/null
+    cairn_is 0 ps --store "sqlite:$PWD/store.db" -o json; equal "$(jq -c '[.[] | select(.runId == "r1") | .next | contains("recover r1")]' out)" '[true]'
 }
 
 test_events_stream_resumes_where_it_stopped() {

@@ -91,6 +91,31 @@ static void retry_raises_the_logical_attempt_and_waits_RE_5d_C_33(void)
     story_close(&s);
 }
 
+static void a_step_between_attempts_is_told_whatever_else_is_open_WE_2_1_2c_WE_2_1_2e(void)
+{
+    struct story s;
+    story_open(&s, PLAN("{\"stepId\":\"a\",\"kind\":\"shell\",\"with\":{\"command\":\"false\"},\"dependsOn\":[],"
+                        "\"retry\":{\"maxAttempts\":2,\"delay\":\"100ms\"}},"
+                        "{\"stepId\":\"b\",\"kind\":\"noop\",\"dependsOn\":[]},"
+                        "{\"stepId\":\"g\",\"kind\":\"approval\",\"dependsOn\":[]}"));
+    story_start(&s);
+    CHECK_TEXT(run_substatus(s.run), ""); // the approval is not all that is open
+    story_fail(&s, "a", "EXIT_NONZERO", true);
+    CHECK_TEXT(run_substatus(s.run), "RETRYING");
+    story_done(&s, "b", NULL);
+    CHECK_TEXT(run_substatus(s.run), "RETRYING");
+    story_signal(&s, SIGNAL_PAUSE, NULL);
+    CHECK_TEXT(run_substatus(s.run), "WAITING_APPROVAL"); // nothing is tried again before it is resumed
+    story_signal(&s, SIGNAL_RESUME, NULL);
+    CHECK_TEXT(run_substatus(s.run), "RETRYING");
+    story_crash(&s);
+    story_timer(&s, "a");
+    CHECK_TEXT(run_substatus(s.run), "");
+    story_done(&s, "a", NULL);
+    CHECK_TEXT(run_substatus(s.run), "WAITING_APPROVAL");
+    story_close(&s);
+}
+
 static void retry_stops_after_the_limit_RE_3e(void)
 {
     struct story s;
@@ -333,6 +358,7 @@ int main(int argc, char **argv)
         TEST(failed_step_lets_siblings_finish_then_fails_the_run_C_35_RE_3e),
         TEST(failing_plan_starts_no_unrelated_work_but_runs_handlers_C_35),
         TEST(retry_raises_the_logical_attempt_and_waits_RE_5d_C_33),
+        TEST(a_step_between_attempts_is_told_whatever_else_is_open_WE_2_1_2c_WE_2_1_2e),
         TEST(retry_stops_after_the_limit_RE_3e),
         TEST(non_retryable_code_ends_at_once),
         TEST(false_condition_skips_and_the_run_completes_C_24),

@@ -101,6 +101,7 @@ static void delayed_run_starts_and_its_steps_wait_ES_3c(void)
     begin(&s, TWO, "DELAY", 5000);
     story_expect(&s, "[0] RUN_QUEUED\n[0] RUN_STARTED\n[0] STEP_DELAYED a 1.1 due 5000\n");
     CHECK_INT(s.run->status, RUN_STATUS_RUNNING);
+    CHECK_TEXT(run_substatus(s.run), ""); // nothing has failed: it is not RETRYING
     story_crash(&s);
     CHECK(story_waits(&s, EFFECT_TIMER, "a"));
     story_timer(&s, "a");

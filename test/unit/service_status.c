@@ -4,6 +4,7 @@
 #include "schema/schema.h"
 #include "service/service.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static struct arena arena;
@@ -69,12 +70,15 @@ static void between_two_attempts_a_run_is_retrying_WE_2_1_2c_WE_2_1_2g(void)
 {
     begin(RUN_STATUS_RUNNING, "");
     is("", "");
-    head.summary.running = 0;
+    head.summary.running = 0; // a queue may delay the first attempt
+    is("", "");
+    begin(RUN_STATUS_RUNNING, "RETRYING"); // also while other steps run
     is("RETRYING", "a step waits for its next attempt");
     begin(RUN_STATUS_PAUSED, "");
     is("", "");
     begin(RUN_STATUS_RUNNING, "RETRYING"); // a failure that is held
-    is("RETRYING", "");
+    snprintf(head.summary.cause, sizeof(head.summary.cause), "failed at a: X");
+    is("RETRYING", "failed at a: X");
 }
 
 static void a_run_whose_process_is_gone_is_recovering_until_it_is_taken_up_WE_2_1_2f(void)
@@ -82,11 +86,14 @@ static void a_run_whose_process_is_gone_is_recovering_until_it_is_taken_up_WE_2_
     begin(RUN_STATUS_RUNNING, "");
     head.owned = false;
     is("RECOVERING", "the process that had it is gone; it waits to be taken up");
-    head.summary.running = 0; // also between two attempts
-    is("RECOVERING", "the process that had it is gone; it waits to be taken up");
-    begin(RUN_STATUS_RUNNING, "WAITING_APPROVAL"); // it waits for a person, whoever has it
+    begin(RUN_STATUS_RUNNING, "RETRYING"); // also between two attempts
     head.owned = false;
-    is("WAITING_APPROVAL", "");
+    is("RECOVERING", "the process that had it is gone; it waits to be taken up");
+    snprintf(head.summary.cause, sizeof(head.summary.cause), "failed at a: X"); // it waits for a person, whoever has it
+    is("RETRYING", "failed at a: X");
+    begin(RUN_STATUS_RUNNING, "WAITING_APPROVAL");
+    head.owned = false;
+    is("WAITING_APPROVAL", "waiting for an approval");
     begin(RUN_STATUS_PAUSED, "");
     head.owned = false;
     is("", "");
@@ -110,7 +117,7 @@ static void a_word_that_is_not_canonical_says_whose_it_is_WE_2_1_2d_WE_2_1_2h(vo
     begin(RUN_STATUS_RUNNING, "IMPORTED");
     is("cairn/IMPORTED", "");
     begin(RUN_STATUS_RUNNING, "WAITING_APPROVAL");
-    is("WAITING_APPROVAL", "");
+    is("WAITING_APPROVAL", "waiting for an approval");
 }
 
 int main(int argc, char **argv)

@@ -71,6 +71,8 @@ static void backoff_is_retrying_WE_2_1_2c_WE_2_1_2g(void)
     tell_step(MOMENT_STEP_STARTED, "a", 1);
     tell_step(MOMENT_ATTEMPT_FAILED, "a", 1);
     status_is("RUNNING", "RETRYING", "step a will be tried again");
+    tell_step(MOMENT_STEP_STARTED, "b", 1);
+    status_is("RUNNING", "RETRYING", "step a will be tried again");
     tell_step(MOMENT_STEP_STARTED, "a", 2);
     status_is("RUNNING", "", "");
 }
