@@ -103,12 +103,14 @@
       "taken for something that works. The hint says what is written in its place.")               \
     X("E0223", "an unknown kind of tool",                                                          \
       "Tasks of playbooks are carried out by tools; the hint lists those that there are. "         \
-      "More come from plug-ins: executables in a directory that the command is given.")            \
+      "More come from plug-ins: executables in a directory that the command is given. A kind of "  \
+      "clouds and clusters that NoETL has and none brings is a warning: the playbook is valid, "   \
+      "and a run of it is refused.")                                                               \
     X("E0224", "a version of playbooks that is not supported",                                     \
       "Playbooks of apiVersion noetl.io/v2 and noetl.io/v10 are read.")                            \
-    X("E0225", "a number that must be known beforehand",                                           \
-      "Attempts, delays, timeouts and max_in_flight are fixed when the document is read. A "       \
-      "template in their place is answered once, from the workload as it is written.")             \
+    X("E0225", "a value that must be known beforehand",                                            \
+      "Sizes of results, return_step, and mode of loops and of next are fixed when the document "  \
+      "is read. A template there is answered once, from the workload as it is written.")           \
     X("E0226", "a policy without rules",                                                           \
       "A policy decides by its rules: a list that is not empty, each with when and then, "         \
       "the last perhaps with else.")                                                               \

@@ -144,7 +144,8 @@ enum code net_patches(struct net_view *view, const struct net_sets *sets, struct
     if (rc) return rc;
     struct json made = json_object();
     for (int k = NET_CTX; k <= NET_ITER; k++)
-        if (groups[k].count > 0 && !json_put(view->arena, &made, str_from(scopes[k]), groups[k])) return error_nomem(err);
+        if (groups[k].count > 0 && !json_put(view->arena, &made, str_from(scopes[k]), groups[k]))
+            return error_nomem(err);
     *out = made;
     return OK;
 }

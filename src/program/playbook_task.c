@@ -270,6 +270,16 @@ bool is_task_kind(const struct reader *r, struct str name)
     return loader->host_kind && loader->host_kind(loader->context, name);
 }
 
+// Kinds of the language that no tool here has: those of clouds, clusters and runtimes. A plug-in may, where the task is run.
+static bool is_elsewhere(struct str name)
+{
+    static const char *const kinds[] = {
+        "container", "gcs", "snowflake", "snowflake_transfer", "ducklake", "gateway", "agent", "script", "rhai", "mcp"};
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
+        if (str_is(name, kinds[i])) return true;
+    return false;
+}
+
 void hint_kinds(struct reader *r, struct diagnostic *d, struct str name)
 {
     struct nearest nearest = nearest_to(name);
@@ -279,16 +289,15 @@ void hint_kinds(struct reader *r, struct diagnostic *d, struct str name)
 #define X(kind, what) kind ", "
     static const char all[] = NET_KIND_LIST(X);
 #undef X
-    static const char *const elsewhere[] = {
-        "container", "gcs", "snowflake", "snowflake_transfer", "ducklake", "gateway", "agent", "script", "rhai", "mcp"};
     int len = (int)sizeof(all) - 3; // without the last comma
-    for (size_t i = 0; i < ARRAY_COUNT(elsewhere); i++) {
-        if (!str_is(name, elsewhere[i])) continue;
+    if (is_elsewhere(name))
         HINT(r, d, "it needs a cloud, a cluster or a runtime that is not here. There are %.*s, and those of plug-ins",
              len, all);
-        return;
-    }
-    if (nearest.best.len)
+    else if (str_is(name, "iterator"))
+        HINT(r, d, "a step with loop: {in: ..., iterator: ...} runs its tool once for every item");
+    else if (str_is(name, "task_sequence"))
+        HINT(r, d, "tasks that run one after the other are a list under tool");
+    else if (nearest.best.len)
         HINT(r, d, "did you mean \"%.*s\"? There are %.*s, and those of plug-ins", SHOW(nearest.best), len, all);
     else
         HINT(r, d, "there are %.*s, and those of plug-ins", len, all);
@@ -307,9 +316,13 @@ static const struct json *read_kind(struct playbook *pb, const struct json *body
     if (!read_text(r, value, "kind", kind)) return NULL;
     if (net_kind_known(*kind) || is_task_kind(r, *kind)) return value;
     at = place_of(r, value);
-    struct diagnostic *d = ERROR(r, "E0223", at, "there is no tool of kind \"%.*s\"", SHOW(*kind));
+    bool elsewhere = is_elsewhere(*kind); // the document is right: where it is run there may be a plug-in
+    struct diagnostic *d =
+        elsewhere
+            ? WARNING(r, "E0223", at, "there is no tool of kind \"%.*s\" here: runs of it are refused", SHOW(*kind))
+            : ERROR(r, "E0223", at, "there is no tool of kind \"%.*s\"", SHOW(*kind));
     hint_kinds(r, d, *kind);
-    return NULL;
+    return elsewhere ? value : NULL;
 }
 
 // ---- a task

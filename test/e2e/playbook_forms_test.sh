@@ -69,4 +69,24 @@ YAML
     intact
 }
 
+test_kinds_of_clouds_are_valid_and_not_run() {
+    book cloud >cloud.yaml <<'YAML'
+workflow:
+  - {step: start, tool: {kind: python, code: 'open("begun", "w")'}, next: [up]}
+  - {step: up, tool: {kind: gcs, action: upload}}
+YAML
+    cairn_is 0 validate cloud.yaml
+    grep -q 'cloud.yaml:6:.*warning\[E0223\] there is no tool of kind "gcs" here' out err || fail "it says: $(cat out err)"
+    cairn_is 3 validate --strict cloud.yaml
+    cairn_is 2 run cloud.yaml "${store[@]}" --run-id cloud
+    grep -q 'needs the tool "gcs", which is not there' err && [ ! -e begun ] || fail "it says: $(cat err)"
+    mkdir tools && printf '#!/bin/sh\ncat >/dev/null; echo "{\\"status\\": \\"ok\\", \\"result\\": 1}"\n' >tools/gcs && chmod +x tools/gcs
+    runs cloud --tools tools
+    cairn_is 0 validate --tools tools cloud.yaml
+    ! grep -q E0223 out err || fail "it says: $(cat out err)"
+    sed s/gcs/iterator/ cloud.yaml >old.yaml
+    cairn_is 3 validate old.yaml
+    grep -q 'hint: a step with loop: {in: ..., iterator: ...}' out err || fail "it says: $(cat out err)"
+}
+
 run_tests "$@"
