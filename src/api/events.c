@@ -127,8 +127,9 @@ static enum code write_page(struct ask *ask, struct store *store, const struct r
     struct arena *arena = &ask->call->arena;
     const struct stream_ask *stream = &paging->stream;
     struct records records;
-    enum code rc =
-        store_read(store, head->ids.tenant, head->ids.run, stream->after, (size_t)paging->limit, arena, &records, err);
+    struct record_range range = {
+        .tenant = head->ids.tenant, .run = head->ids.run, .after = stream->after, .limit = (size_t)paging->limit};
+    enum code rc = store_read(store, &range, arena, &records, err);
     page->last = stream->after;
     bool cut = false; // large events make short pages
     for (size_t i = 0; !rc && !cut && i < records.count; i++) {

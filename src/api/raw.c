@@ -126,11 +126,9 @@ void handle_store_list(struct ask *ask)
 
 // ---- records
 
-typedef enum code (*read_records)(struct store *, struct str, struct str, uint64_t, size_t, struct arena *,
-                                  struct records *, struct error *);
-
-static void tell_pages(struct ask *ask, struct store *store, const struct run_head *head, read_records read)
+static void tell_pages(struct ask *ask, struct store *store, const struct run_head *head, bool ledger)
 {
+    struct record_range range = {.tenant = head->ids.tenant, .run = head->ids.run, .ledger = ledger};
     int64_t after, limit;
     struct error err = {0};
     struct arena scratch;
@@ -142,19 +140,20 @@ static void tell_pages(struct ask *ask, struct store *store, const struct run_he
         return;
     arena_init(&scratch, 64 * 1024, RAW_MAX);
     buf_init(&out, RAW_MAX);
+    range.after = (uint64_t)after;
     while (!rc && more && limit > 0 && out.len < RAW_SIZE) {
         struct records page;
-        size_t wanted = limit < RAW_PAGE ? (size_t)limit : RAW_PAGE;
+        range.limit = limit < RAW_PAGE ? (size_t)limit : RAW_PAGE;
         arena_reset(&scratch);
-        rc = read(store, head->ids.tenant, head->ids.run, (uint64_t)after, wanted, &scratch, &page, &err);
+        rc = store_read(store, &range, &scratch, &page, &err);
         for (size_t i = 0; !rc && i < page.count; i++) {
             const struct record *record = &page.items[i];
             if (!record_wire_write(&out, record, &scratch)) rc = error_nomem(&err);
-            after = (int64_t)(record->ledger_seq ? record->ledger_seq : record->seq);
+            range.after = ledger ? record->ledger_seq : record->seq;
         }
         if (rc) break;
         limit -= (int64_t)page.count;
-        more = page.count == wanted;
+        more = page.count == range.limit;
     }
     if (rc)
         call_failed(ask->call, &err);
@@ -166,12 +165,12 @@ static void tell_pages(struct ask *ask, struct store *store, const struct run_he
 
 static void tell_events(struct ask *ask, struct store *store, const struct run_head *head)
 {
-    tell_pages(ask, store, head, store_read);
+    tell_pages(ask, store, head, false);
 }
 
 static void tell_ledger(struct ask *ask, struct store *store, const struct run_head *head)
 {
-    tell_pages(ask, store, head, store_read_ledger);
+    tell_pages(ask, store, head, true);
 }
 
 void handle_store_records(struct ask *ask)
@@ -230,8 +229,12 @@ static void tell_file(struct ask *ask, struct store *store, const struct run_hea
         call_problem(ask->call, 400, "INVALID_REQUEST", "parameter what is logs or artifacts");
         return;
     }
-    enum code rc = store_run_file(store, &head->ids, logs ? "logs" : "artifacts", name,
-                                  tail ? FILE_TAIL : (uint64_t)offset, (size_t)limit, &ask->call->arena, &piece, &err);
+    struct file_range range = {.ids = &head->ids,
+                               .what = logs ? "logs" : "artifacts",
+                               .name = name,
+                               .offset = tail ? FILE_TAIL : (uint64_t)offset,
+                               .limit = (size_t)limit};
+    enum code rc = store_run_file(store, &range, &ask->call->arena, &piece, &err);
     if (rc == E_NOT_FOUND) {
         call_problem(ask->call, 404, "NOT_FOUND", "the run has no such file");
         return;

@@ -37,8 +37,9 @@ void handle_signal_put(struct ask *ask)
 static enum code next_records(struct ask *ask, struct store *store, const struct run_head *head, uint64_t *after,
                               struct records *out, struct error *err)
 {
-    enum code rc =
-        store_read_ledger(store, head->ids.tenant, head->ids.run, *after, PAGE_MAX, &ask->call->arena, out, err);
+    struct record_range range = {
+        .tenant = head->ids.tenant, .run = head->ids.run, .ledger = true, .after = *after, .limit = PAGE_MAX};
+    enum code rc = store_read(store, &range, &ask->call->arena, out, err);
     if (!rc && out->count > 0) *after = out->items[out->count - 1].ledger_seq;
     return rc;
 }

@@ -129,7 +129,8 @@ static enum code read_portion(struct hub *hub, struct store *store, const struct
     *portion = (struct portion){.tenant = s->ask.tenant, .run = s->ask.run, .after = s->last, .valid = true};
     if (s->ask.run.len == 0) return store_feed(store, s->last, READ_MAX, arena, &portion->feed, err);
     enum code rc = store_head(store, s->ask.tenant, s->ask.run, arena, &portion->head, err);
-    if (!rc) rc = store_read(store, s->ask.tenant, s->ask.run, s->last, READ_MAX, arena, &portion->records, err);
+    struct record_range range = {.tenant = s->ask.tenant, .run = s->ask.run, .after = s->last, .limit = READ_MAX};
+    if (!rc) rc = store_read(store, &range, arena, &portion->records, err);
     if (rc == E_NOT_FOUND) {
         portion->gone = true;
         return OK;

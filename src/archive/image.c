@@ -79,20 +79,18 @@ static enum code find_references(struct run_image *image, struct arena *arena, s
     return rc ? error_nomem(err) : OK;
 }
 
-typedef enum code (*read_records)(struct store *, struct str, struct str, uint64_t, size_t, struct arena *,
-                                  struct records *, struct error *);
-
 static enum code read_all(struct store *store, const struct run_head *head, bool ledger, struct arena *arena,
                           struct records *out, uint64_t *size, struct error *err)
 {
     uint64_t count = ledger ? head->last_ledger_seq : head->last_seq;
-    read_records read = ledger ? store_read_ledger : store_read;
+    struct record_range range = {.tenant = head->ids.tenant, .run = head->ids.run, .ledger = ledger};
     out->items = ARENA_ARRAY(arena, (size_t)count + 1, struct record);
     if (!out->items) return error_nomem(err);
     while (out->count < count) {
         struct records page;
-        size_t limit = count - out->count < READ_PAGE ? (size_t)(count - out->count) : READ_PAGE;
-        enum code rc = read(store, head->ids.tenant, head->ids.run, out->count, limit, arena, &page, err);
+        range.after = out->count;
+        range.limit = count - out->count < READ_PAGE ? (size_t)(count - out->count) : READ_PAGE;
+        enum code rc = store_read(store, &range, arena, &page, err);
         if (rc) return rc;
         bool hole = page.count == 0;
         for (size_t i = 0; i < page.count && !hole; i++) {

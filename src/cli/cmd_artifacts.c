@@ -69,8 +69,12 @@ static enum code next_bytes(struct reading *reading, struct str *out, struct err
     struct file_piece piece;
     arena_reset(&reading->scratch);
     if (reading->session->remote) {
-        enum code rc = store_run_file(reading->session->store, reading->ids, "artifacts", reading->artifact->name,
-                                      reading->at, CHUNK, &reading->scratch, &piece, err);
+        struct file_range range = {.ids = reading->ids,
+                                   .what = "artifacts",
+                                   .name = reading->artifact->name,
+                                   .offset = reading->at,
+                                   .limit = CHUNK};
+        enum code rc = store_run_file(reading->session->store, &range, &reading->scratch, &piece, err);
         *out = rc ? STR("") : piece.bytes;
         reading->at += out->len;
         return rc;
@@ -91,8 +95,8 @@ static enum code size_of(struct session *session, const struct run_ids *ids, con
     struct stat status;
     struct file_piece piece;
     if (session->remote) {
-        enum code rc =
-            store_run_file(session->store, ids, "artifacts", artifact->name, 0, 1, &session->cli->arena, &piece, err);
+        struct file_range first = {.ids = ids, .what = "artifacts", .name = artifact->name, .limit = 1};
+        enum code rc = store_run_file(session->store, &first, &session->cli->arena, &piece, err);
         *size = (int64_t)piece.size;
         return rc;
     }

@@ -225,8 +225,8 @@ static enum code read_stored(struct reader *reader)
     bool needs_moment = !reader->raw || reader->step.len > 0 || reader->since_ms;
     for (uint64_t after = reader->after; reader->left > 0 && !cli->out_closed && after < reader->until;) {
         struct records page = {0};
-        enum code rc =
-            store_read(reader->session->store, ids->tenant, ids->run, after, PAGE, &reader->arena, &page, &reader->err);
+        struct record_range range = {.tenant = ids->tenant, .run = ids->run, .after = after, .limit = PAGE};
+        enum code rc = store_read(reader->session->store, &range, &reader->arena, &page, &reader->err);
         if (rc || page.count == 0) return rc;
         for (size_t i = 0; i < page.count; i++) {
             const struct record *record = &page.items[i];

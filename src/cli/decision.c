@@ -13,7 +13,8 @@ static enum code find_caused(struct session *session, const struct run_head *hea
     struct records events;
     struct arena *arena = &session->cli->arena;
     uint64_t after = record->seq > 0 ? record->seq - 1 : 0;
-    enum code rc = store_read(session->store, head->ids.tenant, head->ids.run, after, CAUSED_MAX, arena, &events, err);
+    struct record_range range = {.tenant = head->ids.tenant, .run = head->ids.run, .after = after, .limit = CAUSED_MAX};
+    enum code rc = store_read(session->store, &range, arena, &events, err);
     for (size_t i = 0; !rc && i < events.count; i++) {
         struct moment moment;
         struct seal seal;
@@ -42,8 +43,9 @@ enum code decision_find(struct session *session, const struct run_head *head, st
     struct arena *arena = &session->cli->arena;
     for (uint64_t after = 0;;) {
         struct records page;
-        enum code rc =
-            store_read_ledger(session->store, head->ids.tenant, head->ids.run, after, 256, arena, &page, err);
+        struct record_range range = {
+            .tenant = head->ids.tenant, .run = head->ids.run, .ledger = true, .after = after, .limit = 256};
+        enum code rc = store_read(session->store, &range, arena, &page, err);
         if (rc) return rc;
         if (page.count == 0) return E_NOT_FOUND;
         for (size_t i = 0; i < page.count; i++) {
@@ -59,8 +61,9 @@ static enum code find_new(struct session *session, const struct run_head *head, 
                           struct decision *out, struct error *err)
 {
     struct records page;
-    enum code rc = store_read_ledger(session->store, head->ids.tenant, head->ids.run, head->last_ledger_seq, 256,
-                                     &session->cli->arena, &page, err);
+    struct record_range range = {
+        .tenant = head->ids.tenant, .run = head->ids.run, .ledger = true, .after = head->last_ledger_seq, .limit = 256};
+    enum code rc = store_read(session->store, &range, &session->cli->arena, &page, err);
     for (size_t i = 0; !rc && i < page.count; i++)
         if (str_eq(page.items[i].signal_id, signal_id) && str_is(page.items[i].type, "decision"))
             return read_decision(session, head, &page.items[i], out, err);

@@ -34,10 +34,10 @@ static bool read_more(struct logs *logs, struct log_source *source)
 {
     struct file_piece piece;
     struct error err = {0};
+    struct file_range range = {
+        .ids = source->ids, .what = "logs", .name = str_from(source->name), .offset = source->offset, .limit = CHUNK};
     arena_reset(&logs->scratch);
-    if (store_run_file(logs->session->store, source->ids, "logs", str_from(source->name), source->offset, CHUNK,
-                       &logs->scratch, &piece, &err))
-        return false;
+    if (store_run_file(logs->session->store, &range, &logs->scratch, &piece, &err)) return false;
     source->exists = true;
     if (source->at > 0) {
         memmove(source->bytes.ptr, source->bytes.ptr + source->at, source->bytes.len - source->at);

@@ -191,8 +191,12 @@ static void tell_run(struct tail *tail, struct store *store, const struct mirror
         struct str step = kernel_path(state, i, &tail->scratch);
         if (!step.ptr) return;
         tool_log_name(step, state->steps[i].logical, state->steps[i].engine, name);
-        if (store_run_file(store, &mirrored->head.ids, "logs", str_from(name), FILE_TAIL, TAIL_SIZE, &tail->scratch,
-                           &piece, &err) == OK)
+        struct file_range range = {.ids = &mirrored->head.ids,
+                                   .what = "logs",
+                                   .name = str_from(name),
+                                   .offset = FILE_TAIL,
+                                   .limit = TAIL_SIZE};
+        if (store_run_file(store, &range, &tail->scratch, &piece, &err) == OK)
             tell_last(tail, mirrored, step, piece.bytes);
         tail->left--;
     }

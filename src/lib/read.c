@@ -233,8 +233,9 @@ static enum code next_page(struct cairn_events *events, struct error *err)
     arena_reset(&events->arena);
     events->next = 0;
     events->page = (struct records){0};
-    rc = store_read(visit.store, events->cairn->tenant, events->run, events->after, EVENTS_PER_PAGE, &events->arena,
-                    &events->page, err);
+    struct record_range range = {
+        .tenant = events->cairn->tenant, .run = events->run, .after = events->after, .limit = EVENTS_PER_PAGE};
+    rc = store_read(visit.store, &range, &events->arena, &events->page, err);
     for (size_t i = 0; !rc && i < events->page.count; i++) { // texts that end in NUL
         struct record *record = &events->page.items[i];
         record->bytes = arena_copy(&events->arena, record->bytes);

@@ -444,7 +444,8 @@ static enum code look_for_decision(struct cairn *cairn, struct str run, uint64_t
     struct records page = {0};
     enum code rc = visit_reader(cairn, &visit, err);
     if (rc) return rc;
-    rc = store_read_ledger(visit.store, cairn->tenant, run, after, 256, &sending->arena, &page, err);
+    struct record_range range = {.tenant = cairn->tenant, .run = run, .ledger = true, .after = after, .limit = 256};
+    rc = store_read(visit.store, &range, &sending->arena, &page, err);
     bool found = false;
     for (size_t i = 0; !rc && !found && i < page.count; i++) {
         found = str_eq(page.items[i].signal_id, sending->signal.id) && str_is(page.items[i].type, "decision");

@@ -49,7 +49,9 @@ const struct artifact *artifact_find(const struct artifacts *all, struct str nam
 enum code artifact_read(const struct artifacts *all, const struct artifact *artifact, uint64_t offset, size_t limit,
                         struct arena *arena, struct file_piece *out, struct error *err)
 {
-    return store_left_file(all->store, all->ids, all->dir, artifact->name, offset, limit, arena, out, err);
+    struct file_range range = {
+        .ids = all->ids, .what = "artifacts", .name = artifact->name, .offset = offset, .limit = limit};
+    return store_left_file(all->store, &range, all->dir, arena, out, err);
 }
 
 bool artifact_is_whole(const struct artifact *artifact, struct str bytes)

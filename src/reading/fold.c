@@ -35,7 +35,8 @@ static enum code read_start(struct store *store, const struct run_head *head, st
     struct moment moment;
     struct seal seal;
     *out = NULL;
-    enum code rc = store_read(store, head->ids.tenant, head->ids.run, 0, 1, arena, &first, err);
+    struct record_range range = {.tenant = head->ids.tenant, .run = head->ids.run, .limit = 1};
+    enum code rc = store_read(store, &range, arena, &first, err);
     if (rc || first.count == 0) return rc;
     rc = contract_decode(head->vocabulary, first.items[0].bytes, arena, &moment, &seal, NULL, err);
     if (!rc) *out = moment.start;

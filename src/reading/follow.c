@@ -266,7 +266,9 @@ static enum code read_ledger(struct followed *one, struct store *store, uint64_t
 {
     for (;;) {
         struct records page;
-        enum code rc = store_read_ledger(store, one->tenant, one->run, *after, PAGE, arena, &page, err);
+        struct record_range range = {
+            .tenant = one->tenant, .run = one->run, .ledger = true, .after = *after, .limit = PAGE};
+        enum code rc = store_read(store, &range, arena, &page, err);
         if (rc) return rc;
         for (size_t i = 0; i < page.count; i++) {
             const struct record *record = &page.items[i];
@@ -327,7 +329,8 @@ static enum code read_run(struct followed *one, struct store *store, bool resync
         struct events log = {0}, ledger = {0}, all = {0};
         if (options->stopped && options->stopped(options->sink.context)) return error_set(err, E_CANCELLED, "stopped");
         arena_reset(arena);
-        enum code rc = store_read(store, one->tenant, one->run, after, PAGE, arena, &page, err);
+        struct record_range range = {.tenant = one->tenant, .run = one->run, .after = after, .limit = PAGE};
+        enum code rc = store_read(store, &range, arena, &page, err);
         for (size_t i = 0; !rc && i < page.count; i++) {
             struct project_event event;
             bool ok = event_of(one, &page.items[i], arena, &event) && push(&log, &event, arena);

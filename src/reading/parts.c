@@ -92,7 +92,9 @@ enum code reading_refers(struct store *store, const struct run_head *head, const
     arena_init(&scratch, 64 * 1024, PAGE_SIZE_MAX);
     do {
         arena_reset(&scratch);
-        rc = store_read(store, head->ids.tenant, head->ids.run, after, PAGE_EVENTS, &scratch, &page, err);
+        struct record_range range = {
+            .tenant = head->ids.tenant, .run = head->ids.run, .after = after, .limit = PAGE_EVENTS};
+        rc = store_read(store, &range, &scratch, &page, err);
         for (size_t i = 0; !rc && !*found && i < page.count; i++) {
             struct moment moment = {0};
             struct seal seal;

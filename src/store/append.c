@@ -35,8 +35,8 @@ static enum code load_event_keys(struct run_log *log, struct arena *scratch, str
     for (uint64_t after = 0; after < log->last_seq;) {
         arena_reset(scratch);
         struct records page = {0};
-        enum code rc =
-            log->store->ops->read(log->store, log->ids.tenant, log->ids.run, after, PAGE, scratch, &page, err);
+        struct record_range range = {.tenant = log->ids.tenant, .run = log->ids.run, .after = after, .limit = PAGE};
+        enum code rc = log->store->ops->read(log->store, &range, scratch, &page, err);
         if (rc) return rc;
         if (page.count == 0)
             return error_set(err, E_CORRUPT, "run %.*s: event %llu is missing", STR_ARG(log->ids.run),
@@ -64,8 +64,9 @@ static enum code load_signal_keys(struct run_log *log, struct arena *scratch, st
     for (uint64_t after = 0; after < log->ledger_seq;) {
         arena_reset(scratch);
         struct records page = {0};
-        enum code rc =
-            log->store->ops->read_ledger(log->store, log->ids.tenant, log->ids.run, after, PAGE, scratch, &page, err);
+        struct record_range range = {
+            .tenant = log->ids.tenant, .run = log->ids.run, .ledger = true, .after = after, .limit = PAGE};
+        enum code rc = log->store->ops->read(log->store, &range, scratch, &page, err);
         if (rc) return rc;
         if (page.count == 0)
             return error_set(err, E_CORRUPT, "run %.*s: ledger entry %llu is missing", STR_ARG(log->ids.run),
@@ -199,8 +200,8 @@ static enum code confirm_event(struct draft *draft, struct append_item *item, co
         return OK;
     }
     struct records found = {0};
-    enum code rc = draft->store->ops->read(draft->store, log->ids.tenant, log->ids.run, seq - 1, 1, draft->turn, &found,
-                                           draft->err);
+    struct record_range range = {.tenant = log->ids.tenant, .run = log->ids.run, .after = seq - 1, .limit = 1};
+    enum code rc = draft->store->ops->read(draft->store, &range, draft->turn, &found, draft->err);
     if (rc) return rc;
     if (found.count != 1 || found.items[0].seq != seq)
         return error_set(draft->err, E_CORRUPT, "run %.*s: event %u is missing", STR_ARG(log->ids.run), (unsigned)seq);
@@ -240,8 +241,9 @@ static enum code find_decision(struct draft *draft, struct append_item *item, co
         }
         if (at > log->ledger_seq) continue;
         struct records found = {0};
-        enum code rc = draft->store->ops->read_ledger(draft->store, log->ids.tenant, log->ids.run, at - 1, 1,
-                                                      draft->turn, &found, draft->err);
+        struct record_range range = {
+            .tenant = log->ids.tenant, .run = log->ids.run, .ledger = true, .after = at - 1, .limit = 1};
+        enum code rc = draft->store->ops->read(draft->store, &range, draft->turn, &found, draft->err);
         if (rc) return rc;
         if (found.count == 1 && str_eq(found.items[0].signal_id, item->signal_id))
             same_as(item, found.items[0].seq, &(struct seal){0});

@@ -111,11 +111,8 @@ struct store_ops {
     enum code (*list)(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
     // NULL, or E_UNSUPPORTED without a word: not for this filter.
     enum code (*count)(struct store *, const struct run_filter *, uint64_t *, struct error *);
-    // `hash` need not be set (store.c computes it); `columns` when the store keeps some.
-    enum code (*read)(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,
-                      struct records *, struct error *);
-    enum code (*read_ledger)(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit,
-                             struct arena *, struct records *, struct error *);
+    // `hash` of events need not be set (store.c computes it); `columns` when the store keeps some.
+    enum code (*read)(struct store *, const struct record_range *, struct arena *, struct records *, struct error *);
     enum code (*blob)(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
     enum code (*post)(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                       struct error *);
@@ -148,8 +145,7 @@ struct store_ops {
     // Where the files of a run go that are no part of the log. `what` is "artifacts" or "logs"; empty: kept nowhere.
     enum code (*run_dir)(const struct store *, const struct run_ids *, const char *what, struct arena *, struct str *);
     // NULL: run_dir is a directory of this machine, and files are read there.
-    enum code (*file)(struct store *, const struct run_ids *, const char *what, struct str name, uint64_t offset,
-                      size_t limit, struct arena *, struct file_piece *, struct error *);
+    enum code (*file)(struct store *, const struct file_range *, struct arena *, struct file_piece *, struct error *);
     void (*close)(struct store *);
 };
 

@@ -215,23 +215,24 @@ static bool take_redacted(struct str line, uint64_t number, enum vocabulary voca
     return true;
 }
 
-static enum code read_lines(struct store *base, struct str tenant, struct str run, int kind, uint64_t after,
-                            size_t limit, struct arena *arena, struct records *out, struct error *err)
+static enum code bundle_read(struct store *base, const struct record_range *range, struct arena *arena,
+                             struct records *out, struct error *err)
 {
     struct bundle_store *store = bundle_of(base);
     struct bundle_run *found;
-    enum code rc = find_run(store, tenant, run, &found, err);
+    int kind = range->ledger ? 1 : 0;
+    enum code rc = find_run(store, range->tenant, range->run, &found, err);
     if (!rc) rc = find_lines(found, kind, err);
-    if (rc || after >= found->counts[kind]) return rc;
-    size_t count = found->counts[kind] - (size_t)after;
-    if (count > limit) count = limit;
+    if (rc || range->after >= found->counts[kind]) return rc;
+    size_t count = found->counts[kind] - (size_t)range->after;
+    if (count > range->limit) count = range->limit;
     out->items = ARENA_ARRAY(arena, count, struct record);
     if (!out->items) return error_nomem(err);
     for (; out->count < count; out->count++) {
-        size_t i = (size_t)after + out->count;
+        size_t i = (size_t)range->after + out->count;
         struct str line = str_slice(found->text[kind], found->offsets[kind][i], found->offsets[kind][i + 1] - 1);
         struct record *record = &out->items[out->count];
-        if (kind == 1) {
+        if (range->ledger) {
             ledger_line_read(line, i + 1, arena, record);
             record->redacted = store->redacted;
         } else if (!store->redacted || !take_redacted(line, i + 1, found->head.vocabulary, arena, record)) {
@@ -239,18 +240,6 @@ static enum code read_lines(struct store *base, struct str tenant, struct str ru
         }
     }
     return OK;
-}
-
-static enum code bundle_read(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
-                             struct arena *arena, struct records *out, struct error *err)
-{
-    return read_lines(base, tenant, run, 0, after, limit, arena, out, err);
-}
-
-static enum code bundle_read_ledger(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
-                                    struct arena *arena, struct records *out, struct error *err)
-{
-    return read_lines(base, tenant, run, 1, after, limit, arena, out, err);
 }
 
 static enum code bundle_blob(struct store *base, const struct digest *digest, struct arena *arena UNUSED,
@@ -317,7 +306,6 @@ static const struct store_ops bundle_ops = {
     .head = bundle_head,
     .list = bundle_list,
     .read = bundle_read,
-    .read_ledger = bundle_read_ledger,
     .blob = bundle_blob,
     .post = bundle_post,
     .inbox = bundle_inbox,

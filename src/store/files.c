@@ -415,7 +415,6 @@ static const struct store_ops files_ops = {
     .head = files_head,
     .list = files_list,
     .read = files_read,
-    .read_ledger = files_read_ledger,
     .blob = files_blob,
     .post = files_post,
     .inbox = files_inbox,

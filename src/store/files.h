@@ -392,14 +392,11 @@ enum code files_read_index(struct files_store *files, uint64_t first, struct dis
 enum code files_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *,
                      struct error *);
 enum code files_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
-enum code files_read(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,
-                     struct records *, struct error *);
-enum code files_read_ledger(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit,
-                            struct arena *, struct records *, struct error *);
-// `want` events from number seq + skip on, where the line of event `seq` begins at `offset`.
-enum code files_read_from(struct files_store *files, const struct disk_slot *slot, uint64_t seq, uint64_t offset,
-                          uint64_t skip, uint64_t want, struct arena *arena, struct records *out,
-                          struct error *err) MUST_CHECK;
+enum code files_read(struct store *, const struct record_range *, struct arena *, struct records *, struct error *);
+// `want` of the events of an entry of the feed, behind the first `skip`.
+enum code files_read_entry(struct files_store *files, const struct disk_slot *slot, const struct disk_feed *entry,
+                           uint64_t skip, uint64_t want, struct arena *arena, struct records *out,
+                           struct error *err) MUST_CHECK;
 // Where the line of an event begins.
 enum code files_find_event(struct files_store *files, const struct disk_slot *slot, uint64_t seq, uint64_t *offset,
                            struct error *err) MUST_CHECK;

@@ -280,7 +280,7 @@ static enum code take_entry(struct files_store *files, const struct disk_feed *e
         return OK;
     }
     if (rc == OK) rc = files_decode_slot(files, &slot, arena, &head, err);
-    if (rc == OK) rc = files_read_from(files, &slot, entry->seq, entry->offset, skip, want, arena, &records, err);
+    if (rc == OK) rc = files_read_entry(files, &slot, entry, skip, want, arena, &records, err);
     for (size_t i = 0; rc == OK && i < records.count; i++) {
         out->items = arena_grow(arena, out->items, out->count, out->count + 1, sizeof(*out->items), capacity);
         if (!out->items) return error_nomem(err);

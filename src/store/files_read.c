@@ -194,41 +194,29 @@ static enum code read_page(struct lines *lines, uint64_t after, size_t limit, st
     return OK;
 }
 
-static enum code read_records(struct store *base, struct str tenant, struct str run, enum run_file kind, uint64_t after,
-                              size_t limit, struct arena *arena, struct records *out, struct error *err)
+enum code files_read(struct store *base, const struct record_range *range, struct arena *arena, struct records *out,
+                     struct error *err)
 {
     struct files_store *files = files_of(base);
     struct disk_slot slot;
     struct lines lines;
     uint64_t position;
-    enum code rc = files_need(files, tenant, run, &position, &slot, err);
-    if (rc == OK) rc = lines_open(files, &slot, kind, &lines, err);
-    return rc == OK ? read_page(&lines, after, limit, arena, out, err) : rc;
+    enum code rc = files_need(files, range->tenant, range->run, &position, &slot, err);
+    if (rc == OK) rc = lines_open(files, &slot, range->ledger ? RUN_LEDGER : RUN_EVENTS, &lines, err);
+    return rc == OK ? read_page(&lines, range->after, range->limit, arena, out, err) : rc;
 }
 
-enum code files_read(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
-                     struct arena *arena, struct records *out, struct error *err)
-{
-    return read_records(base, tenant, run, RUN_EVENTS, after, limit, arena, out, err);
-}
-
-enum code files_read_ledger(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
-                            struct arena *arena, struct records *out, struct error *err)
-{
-    return read_records(base, tenant, run, RUN_LEDGER, after, limit, arena, out, err);
-}
-
-enum code files_read_from(struct files_store *files, const struct disk_slot *slot, uint64_t seq, uint64_t offset,
-                          uint64_t skip, uint64_t want, struct arena *arena, struct records *out, struct error *err)
+enum code files_read_entry(struct files_store *files, const struct disk_slot *slot, const struct disk_feed *entry,
+                           uint64_t skip, uint64_t want, struct arena *arena, struct records *out, struct error *err)
 {
     struct lines lines;
     enum code rc = lines_open(files, slot, RUN_EVENTS, &lines, err);
     if (rc != OK) return rc;
-    uint64_t after = seq - 1 + skip;
+    uint64_t before = (uint64_t)entry->seq - 1, after = before + skip;
     struct read_cursor *cursor = cursor_of(&lines);
-    bool nearer = cursor->position == slot->position && cursor->kind == RUN_EVENTS && cursor->seq >= seq - 1 &&
+    bool nearer = cursor->position == slot->position && cursor->kind == RUN_EVENTS && cursor->seq >= before &&
                   cursor->seq <= after;
-    if (!nearer) *cursor = (struct read_cursor){.position = slot->position, .seq = seq - 1, .offset = offset};
+    if (!nearer) *cursor = (struct read_cursor){.position = slot->position, .seq = before, .offset = entry->offset};
     return read_page(&lines, after, (size_t)want, arena, out, err);
 }
 

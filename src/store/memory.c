@@ -391,7 +391,6 @@ static const struct store_ops memory_ops = {
     .head = memory_head,
     .list = memory_list,
     .read = memory_read,
-    .read_ledger = memory_read_ledger,
     .blob = memory_blob,
     .post = memory_post,
     .inbox = memory_inbox,

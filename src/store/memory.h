@@ -89,10 +89,8 @@ enum code memory_head(struct store *base, struct str tenant, struct str name, st
                       struct error *err);
 enum code memory_list(struct store *base, const struct run_filter *filter, struct arena *arena, struct run_heads *out,
                       struct error *err);
-enum code memory_read(struct store *base, struct str tenant, struct str name, uint64_t after, size_t limit,
-                      struct arena *arena, struct records *out, struct error *err);
-enum code memory_read_ledger(struct store *base, struct str tenant, struct str name, uint64_t after, size_t limit,
-                             struct arena *arena, struct records *out, struct error *err);
+enum code memory_read(struct store *base, const struct record_range *range, struct arena *arena, struct records *out,
+                      struct error *err);
 enum code memory_blob(struct store *base, const struct digest *sha256, struct arena *arena, struct str *out,
                       struct error *err);
 enum code memory_note(struct store *base, struct str space, struct str key, struct arena *arena, struct note *out,

@@ -32,20 +32,24 @@ enum code memory_list(struct store *base, const struct run_filter *filter, struc
     return OK;
 }
 
-static enum code read_list(const struct stored_list *list, bool ledger, uint64_t after, size_t limit,
-                           struct arena *arena, struct records *out, struct error *err)
+enum code memory_read(struct store *base, const struct record_range *range, struct arena *arena, struct records *out,
+                      struct error *err)
 {
-    size_t count = after < list->count ? list->count - after : 0;
-    if (count > limit) count = limit;
+    struct memory_run *run;
+    enum code rc = memory_find(memory(base), range->tenant, range->run, &run, err);
+    if (rc) return rc;
+    const struct stored_list *list = range->ledger ? &run->ledger : &run->events;
+    size_t count = range->after < list->count ? list->count - range->after : 0;
+    if (count > range->limit) count = range->limit;
     out->items = ARENA_ARRAY(arena, count, struct record);
     if (!out->items) return error_nomem(err);
     for (size_t i = 0; i < count; i++) {
-        const struct stored *stored = &list->items[after + i];
+        const struct stored *stored = &list->items[range->after + i];
         struct record *record = &out->items[i];
-        uint64_t number = after + i + 1;
+        uint64_t number = range->after + i + 1;
         *record = (struct record){
-            .seq = ledger ? stored->after_seq : number,
-            .ledger_seq = ledger ? number : 0,
+            .seq = range->ledger ? stored->after_seq : number,
+            .ledger_seq = range->ledger ? number : 0,
             .type = stored->type,
             .signal_id = stored->signal_id,
             .bytes = stored->bytes,
@@ -57,22 +61,6 @@ static enum code read_list(const struct stored_list *list, bool ledger, uint64_t
     }
     out->count = count;
     return OK;
-}
-
-enum code memory_read(struct store *base, struct str tenant, struct str name, uint64_t after, size_t limit,
-                      struct arena *arena, struct records *out, struct error *err)
-{
-    struct memory_run *run;
-    enum code rc = memory_find(memory(base), tenant, name, &run, err);
-    return rc ? rc : read_list(&run->events, false, after, limit, arena, out, err);
-}
-
-enum code memory_read_ledger(struct store *base, struct str tenant, struct str name, uint64_t after, size_t limit,
-                             struct arena *arena, struct records *out, struct error *err)
-{
-    struct memory_run *run;
-    enum code rc = memory_find(memory(base), tenant, name, &run, err);
-    return rc ? rc : read_list(&run->ledger, true, after, limit, arena, out, err);
 }
 
 enum code memory_blob(struct store *base, const struct digest *sha256, struct arena *arena, struct str *out,

@@ -399,7 +399,6 @@ static const struct store_ops pg_ops = {
     .head = pg_head,
     .list = pg_list,
     .read = pg_read,
-    .read_ledger = pg_read_ledger,
     .blob = pg_blob,
     .post = pg_post,
     .inbox = pg_inbox,

@@ -230,10 +230,7 @@ enum code pg_commit(struct store *, struct commit *, struct arena *turn, struct 
 struct sql_row pg_row(const PGresult *rows, int row);
 enum code pg_head(struct store *, struct str tenant, struct str run, struct arena *, struct run_head *, struct error *);
 enum code pg_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
-enum code pg_read(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,
-                  struct records *, struct error *);
-enum code pg_read_ledger(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit,
-                         struct arena *, struct records *, struct error *);
+enum code pg_read(struct store *, const struct record_range *, struct arena *, struct records *, struct error *);
 enum code pg_blob(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
 enum code pg_note(struct store *, struct str space, struct str key, struct arena *, struct note *, struct error *);
 enum code pg_notes(struct store *, struct str space, struct str after, size_t limit, struct arena *, struct notes *,

@@ -157,45 +157,31 @@ static enum code find_run(struct pg_store *store, struct str tenant, struct str 
     return rc;
 }
 
-static enum code read_page(struct pg_store *store, enum pg_statement which, int64_t run_no, uint64_t after,
-                           size_t limit, struct arena *arena, struct records *out, struct error *err)
+enum code pg_read(struct store *base, const struct record_range *range, struct arena *arena, struct records *out,
+                  struct error *err)
 {
+    struct pg_store *store = pg_of(base);
+    int64_t run_no = 0;
     PGresult *rows = NULL;
+    enum code rc = find_run(store, range->tenant, range->run, &run_no, err);
+    if (rc) return rc;
     pg_clear(store);
     pg_int(store, run_no);
-    pg_int(store, clamp(after));
-    pg_int(store, clamp(limit));
-    enum code rc = pg_query(store, which, "read events", &rows, err);
+    pg_int(store, clamp(range->after));
+    pg_int(store, clamp(range->limit));
+    rc = pg_query(store, range->ledger ? PG_READ_LEDGER : PG_READ, "read events", &rows, err);
     if (rc) return rc;
     size_t count = (size_t)PQntuples(rows);
     out->items = ARENA_ARRAY(arena, count + 1, struct record);
     if (!out->items) rc = E_NOMEM;
     for (size_t i = 0; i < count && !rc; i++) {
         struct sql_row row = pg_row(rows, (int)i);
-        rc = (which == PG_READ ? sql_take_event : sql_take_entry)(&row, arena, &out->items[i]);
+        rc = (range->ledger ? sql_take_entry : sql_take_event)(&row, arena, &out->items[i]);
     }
     PQclear(rows);
     if (rc) return error_set(err, rc, "cannot read events: %s", code_text(rc));
     out->count = count;
     return OK;
-}
-
-enum code pg_read(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
-                  struct arena *arena, struct records *out, struct error *err)
-{
-    struct pg_store *store = pg_of(base);
-    int64_t run_no = 0;
-    enum code rc = find_run(store, tenant, run, &run_no, err);
-    return rc ? rc : read_page(store, PG_READ, run_no, after, limit, arena, out, err);
-}
-
-enum code pg_read_ledger(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
-                         struct arena *arena, struct records *out, struct error *err)
-{
-    struct pg_store *store = pg_of(base);
-    int64_t run_no = 0;
-    enum code rc = find_run(store, tenant, run, &run_no, err);
-    return rc ? rc : read_page(store, PG_READ_LEDGER, run_no, after, limit, arena, out, err);
 }
 
 enum code pg_blob(struct store *base, const struct digest *sha256, struct arena *arena, struct str *out,

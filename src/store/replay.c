@@ -31,8 +31,9 @@ static enum code peek(struct replay *replay, struct lane *lane, const struct rec
     if (lane->at == lane->page.count) {
         arena_reset(&lane->arena);
         const struct run_ids *ids = &replay->head.ids;
-        enum code rc = (ledger ? store_read_ledger : store_read)(replay->store, ids->tenant, ids->run, lane->after,
-                                                                 PAGE, &lane->arena, &lane->page, replay->err);
+        struct record_range range = {
+            .tenant = ids->tenant, .run = ids->run, .ledger = ledger, .after = lane->after, .limit = PAGE};
+        enum code rc = store_read(replay->store, &range, &lane->arena, &lane->page, replay->err);
         if (rc) return rc;
         lane->at = 0;
     }

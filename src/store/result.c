@@ -30,7 +30,8 @@ static enum code find_stored(struct store *store, struct str tenant, struct str 
     bool found = false;
     for (;;) {
         struct records page;
-        enum code rc = store_read(store, tenant, run, after, PAGE, arena, &page, err);
+        struct record_range range = {.tenant = tenant, .run = run, .after = after, .limit = PAGE};
+        enum code rc = store_read(store, &range, arena, &page, err);
         if (rc) return rc;
         for (size_t i = 0; i < page.count; i++) {
             struct json record;

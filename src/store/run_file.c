@@ -57,42 +57,42 @@ static enum code read_part(int fd, uint64_t offset, size_t limit, struct arena *
     return OK;
 }
 
-static enum code read_below(struct str dir, struct str name, uint64_t offset, size_t limit, struct arena *arena,
-                            struct file_piece *out, struct error *err)
+static enum code read_below(struct str dir, const struct file_range *range, struct arena *arena, struct file_piece *out,
+                            struct error *err)
 {
-    if (dir.len == 0) return missing(name, err);
+    if (dir.len == 0) return missing(range->name, err);
     struct str path = arena_copy(arena, dir);
     if (!path.ptr) return error_nomem(err);
-    int fd = open_below(open(path.ptr, O_RDONLY | O_CLOEXEC | O_DIRECTORY), name);
-    if (fd < 0) return missing(name, err);
-    enum code rc = read_part(fd, offset, limit, arena, out, err);
+    int fd = open_below(open(path.ptr, O_RDONLY | O_CLOEXEC | O_DIRECTORY), range->name);
+    if (fd < 0) return missing(range->name, err);
+    enum code rc = read_part(fd, range->offset, range->limit, arena, out, err);
     close(fd);
     return rc;
 }
 
-enum code store_run_file(struct store *store, const struct run_ids *ids, const char *what, struct str name,
-                         uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out, struct error *err)
+enum code store_run_file(struct store *store, const struct file_range *range, struct arena *arena,
+                         struct file_piece *out, struct error *err)
 {
     struct str dir = {0};
-    bool logs = strcmp(what, "logs") == 0;
+    bool logs = strcmp(range->what, "logs") == 0;
     *out = (struct file_piece){.bytes = STR("")};
-    if (store->ops->file) return store->ops->file(store, ids, what, name, offset, limit, arena, out, err);
-    enum code rc = (logs ? store_logs_dir : store_artifacts_dir)(store, ids, arena, &dir);
-    if (rc) return error_nomem(err);
-    return read_below(dir, name, offset, limit, arena, out, err);
+    if (store->ops->file) return store->ops->file(store, range, arena, out, err);
+    enum code rc = (logs ? store_logs_dir : store_artifacts_dir)(store, range->ids, arena, &dir);
+    return rc ? error_nomem(err) : read_below(dir, range, arena, out, err);
 }
 
-enum code store_left_file(struct store *store, const struct run_ids *ids, struct str said, struct str name,
-                          uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out, struct error *err)
+enum code store_left_file(struct store *store, const struct file_range *range, struct str said, struct arena *arena,
+                          struct file_piece *out, struct error *err)
 {
     struct str dir = {0};
     *out = (struct file_piece){.bytes = STR("")};
     if (store->ops->file) { // a server gives one byte at least
-        enum code rc = store->ops->file(store, ids, "artifacts", name, offset, limit ? limit : 1, arena, out, err);
-        if (limit == 0) out->bytes = STR("");
+        struct file_range some = *range;
+        if (some.limit == 0) some.limit = 1;
+        enum code rc = store->ops->file(store, &some, arena, out, err);
+        if (range->limit == 0) out->bytes = STR("");
         return rc;
     }
-    enum code rc = store_files_dir(store, ids, said, arena, &dir);
-    if (rc) return error_nomem(err);
-    return read_below(dir, name, offset, limit, arena, out, err);
+    enum code rc = store_files_dir(store, range->ids, said, arena, &dir);
+    return rc ? error_nomem(err) : read_below(dir, range, arena, out, err);
 }

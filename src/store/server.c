@@ -223,41 +223,30 @@ static enum code take_records(struct str body, struct arena *arena, struct recor
     }
 }
 
-static enum code read_pages(struct store *base, struct str tenant, struct str run, const char *what, uint64_t after,
-                            size_t limit, struct arena *arena, struct records *out, struct error *err)
+static enum code server_read(struct store *base, const struct record_range *range, struct arena *arena,
+                             struct records *out, struct error *err)
 {
     struct server_store *store = server_of(base);
+    uint64_t after = range->after;
     size_t capacity = 0;
     bool more = true;
-    if (of_another_tenant(store, tenant) || run.len == 0) return run_missing(run, err);
-    remember(store, run);
-    while (more && out->count < limit) {
+    if (of_another_tenant(store, range->tenant) || range->run.len == 0) return run_missing(range->run, err);
+    remember(store, range->run);
+    while (more && out->count < range->limit) {
         struct buf target;
         struct str body;
-        size_t left = limit - out->count;
+        size_t left = range->limit - out->count;
         const struct record *last = out->count ? &out->items[out->count - 1] : NULL;
         if (last) after = last->ledger_seq ? last->ledger_seq : last->seq;
-        target_run(&target, run, what);
+        target_run(&target, range->run, range->ledger ? "/ledger" : "/records");
         add_number(&target, '?', "after", after);
         add_number(&target, '&', "limit", left < PAGE_MAX ? left : PAGE_MAX);
         enum code rc = get(store, &target, arena, &body, err);
-        if (rc == E_NOT_FOUND) return run_missing(run, err);
+        if (rc == E_NOT_FOUND) return run_missing(range->run, err);
         if (!rc) rc = take_records(body, arena, out, &capacity, &more, err);
         if (rc) return rc;
     }
     return OK;
-}
-
-static enum code server_read(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
-                             struct arena *arena, struct records *out, struct error *err)
-{
-    return read_pages(base, tenant, run, "/records", after, limit, arena, out, err);
-}
-
-static enum code server_read_ledger(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
-                                    struct arena *arena, struct records *out, struct error *err)
-{
-    return read_pages(base, tenant, run, "/ledger", after, limit, arena, out, err);
 }
 
 // ---- blobs and files
@@ -283,22 +272,21 @@ static enum code server_blob(struct store *base, const struct digest *digest, st
     return error_set(err, E_NOT_FOUND, "no run that was read refers to a blob %s", hex);
 }
 
-static enum code server_file(struct store *base, const struct run_ids *ids, const char *what, struct str name,
-                             uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out,
-                             struct error *err)
+static enum code server_file(struct store *base, const struct file_range *range, struct arena *arena,
+                             struct file_piece *out, struct error *err)
 {
     struct server_store *store = server_of(base);
     struct buf target;
     struct json head;
     struct str body, bytes;
-    target_run(&target, ids->run, "/file");
-    add_number(&target, '?', "limit", limit < FILE_PIECE_MAX ? limit : FILE_PIECE_MAX);
-    if (offset == FILE_TAIL)
+    target_run(&target, range->ids->run, "/file");
+    add_number(&target, '?', "limit", range->limit < FILE_PIECE_MAX ? range->limit : FILE_PIECE_MAX);
+    if (range->offset == FILE_TAIL)
         buf_text(&target, "&tail=1");
     else
-        add_number(&target, '&', "offset", offset);
-    add_text(&target, "what", str_from(what));
-    add_text(&target, "name", name);
+        add_number(&target, '&', "offset", range->offset);
+    add_text(&target, "what", str_from(range->what));
+    add_text(&target, "name", range->name);
     enum code rc = get(store, &target, arena, &body, err);
     if (rc) return rc;
     struct str line = str_cut(body, '\n', &bytes);
@@ -419,7 +407,6 @@ static const struct store_ops server_ops = {
     .head = server_head,
     .list = server_list,
     .read = server_read,
-    .read_ledger = server_read_ledger,
     .blob = server_blob,
     .post = server_post,
     .inbox = server_inbox,

@@ -378,7 +378,6 @@ static const struct store_ops sqlite_ops = {
     .list = sqlite_list,
     .count = sqlite_count,
     .read = sqlite_read,
-    .read_ledger = sqlite_read_ledger,
     .blob = sqlite_blob,
     .post = sqlite_post,
     .inbox = sqlite_inbox,

@@ -183,10 +183,7 @@ enum code sqlite_head(struct store *, struct str tenant, struct str run, struct 
 void sqlite_forget_lists(struct sqlite_store *store);
 enum code sqlite_count(struct store *, const struct run_filter *, uint64_t *, struct error *);
 enum code sqlite_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
-enum code sqlite_read(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit, struct arena *,
-                      struct records *, struct error *);
-enum code sqlite_read_ledger(struct store *, struct str tenant, struct str run, uint64_t after, size_t limit,
-                             struct arena *, struct records *, struct error *);
+enum code sqlite_read(struct store *, const struct record_range *, struct arena *, struct records *, struct error *);
 enum code sqlite_blob(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
 
 // The row of a SELECT of sequence, event_type, timestamp, payload, record_prefix, record_suffix, key, run_id.

@@ -71,17 +71,20 @@ static enum code find_run(struct sqlite_store *store, struct str tenant, struct 
     return OK;
 }
 
-static enum code read_page(struct sqlite_store *store, enum statement which, int64_t run_no, uint64_t after,
-                           size_t limit, struct arena *arena, struct records *out, struct error *err)
+enum code sqlite_read(struct store *base, const struct record_range *range, struct arena *arena, struct records *out,
+                      struct error *err)
 {
-    enum code rc;
-    sqlite3_stmt *statement = sqlite_statement(store, which, &rc, err);
+    struct sqlite_store *store = sqlite_of(base);
+    int64_t run_no = 0;
+    enum code rc = find_run(store, range->tenant, range->run, &run_no, err);
+    if (rc) return rc;
+    sqlite3_stmt *statement = sqlite_statement(store, range->ledger ? STATEMENT_READ_LEDGER : STATEMENT_READ, &rc, err);
     if (!statement) return rc;
     sqlite3_bind_int64(statement, 1, run_no);
-    sqlite3_bind_int64(statement, 2, after < INT64_MAX ? (int64_t)after : INT64_MAX);
-    sqlite3_bind_int64(statement, 3, limit < INT64_MAX ? (int64_t)limit : INT64_MAX);
+    sqlite3_bind_int64(statement, 2, range->after < INT64_MAX ? (int64_t)range->after : INT64_MAX);
+    sqlite3_bind_int64(statement, 3, range->limit < INT64_MAX ? (int64_t)range->limit : INT64_MAX);
     enum code (*take)(const struct sql_row *, struct arena *, struct record *) =
-        which == STATEMENT_READ ? sql_take_event : sql_take_entry;
+        range->ledger ? sql_take_entry : sql_take_event;
     struct sql_row row = sqlite_row(statement);
     size_t capacity = 0;
     int got;
@@ -97,24 +100,6 @@ static enum code read_page(struct sqlite_store *store, enum statement which, int
     }
     sqlite_done(statement);
     return rc;
-}
-
-enum code sqlite_read(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
-                      struct arena *arena, struct records *out, struct error *err)
-{
-    struct sqlite_store *store = sqlite_of(base);
-    int64_t run_no = 0;
-    enum code rc = find_run(store, tenant, run, &run_no, err);
-    return rc ? rc : read_page(store, STATEMENT_READ, run_no, after, limit, arena, out, err);
-}
-
-enum code sqlite_read_ledger(struct store *base, struct str tenant, struct str run, uint64_t after, size_t limit,
-                             struct arena *arena, struct records *out, struct error *err)
-{
-    struct sqlite_store *store = sqlite_of(base);
-    int64_t run_no = 0;
-    enum code rc = find_run(store, tenant, run, &run_no, err);
-    return rc ? rc : read_page(store, STATEMENT_READ_LEDGER, run_no, after, limit, arena, out, err);
 }
 
 enum code sqlite_blob(struct store *base, const struct digest *sha256, struct arena *arena, struct str *out,

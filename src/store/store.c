@@ -349,22 +349,15 @@ uint32_t run_log_shard(const struct run_log *log)
 
 // ---- reading
 
-enum code store_read(struct store *store, struct str tenant, struct str run, uint64_t after, size_t limit,
-                     struct arena *arena, struct records *out, struct error *err)
+enum code store_read(struct store *store, const struct record_range *range, struct arena *arena, struct records *out,
+                     struct error *err)
 {
     *out = (struct records){0};
-    enum code rc = store->ops->read(store, tenant, run, after, limit, arena, out, err);
-    if (rc) return rc;
+    enum code rc = store->ops->read(store, range, arena, out, err);
+    if (rc || range->ledger) return rc;
     for (size_t i = 0; i < out->count; i++)
         if (!out->items[i].redacted) out->items[i].hash = sha256(out->items[i].bytes);
     return OK;
-}
-
-enum code store_read_ledger(struct store *store, struct str tenant, struct str run, uint64_t after, size_t limit,
-                            struct arena *arena, struct records *out, struct error *err)
-{
-    *out = (struct records){0};
-    return store->ops->read_ledger(store, tenant, run, after, limit, arena, out, err);
 }
 
 enum code store_head(struct store *store, struct str tenant, struct str run, struct arena *arena, struct run_head *out,

@@ -94,20 +94,24 @@ enum code store_files_dir(const struct store *store, const struct run_ids *ids, 
 // The same for what its steps write (docs/format/logs.md). Empty: this store keeps no logs.
 enum code store_logs_dir(const struct store *store, const struct run_ids *ids, struct arena *arena,
                          struct str *out) MUST_CHECK;
-// A piece of a file there, wherever the store is. `what` is "logs" or "artifacts", `name` a path below that directory; links are not
-// followed. FILE_TAIL: the last `limit` bytes. Past the end: no bytes. E_NOT_FOUND, E_IO, E_NOMEM, E_UNREACHABLE, E_DENIED.
+// A piece of a file there, wherever the store is. Past the end: no bytes. E_NOT_FOUND, E_IO, E_NOMEM, E_UNREACHABLE, E_DENIED.
 #define FILE_TAIL UINT64_MAX
+struct file_range {
+    const struct run_ids *ids;
+    const char *what; // "logs" or "artifacts"
+    struct str name;  // a path below that directory; links are not followed
+    uint64_t offset;  // FILE_TAIL: the last `limit` bytes
+    size_t limit;
+};
 struct file_piece {
     struct str bytes;
     uint64_t size; // of the whole file, when it was looked at
 };
-enum code store_run_file(struct store *store, const struct run_ids *ids, const char *what, struct str name,
-                         uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out,
-                         struct error *err) MUST_CHECK;
-// The same of a file that a step left, where the start says that they are (see store_files_dir).
-enum code store_left_file(struct store *store, const struct run_ids *ids, struct str said, struct str name,
-                          uint64_t offset, size_t limit, struct arena *arena, struct file_piece *out,
-                          struct error *err) MUST_CHECK;
+enum code store_run_file(struct store *store, const struct file_range *range, struct arena *arena,
+                         struct file_piece *out, struct error *err) MUST_CHECK;
+// The same of an artifact, where the start says that they are (see store_files_dir).
+enum code store_left_file(struct store *store, const struct file_range *range, struct str said, struct arena *arena,
+                          struct file_piece *out, struct error *err) MUST_CHECK;
 // A server keeps the runs: its files are not ours, and it alone writes.
 bool store_is_remote(const struct store *store);
 // The only tenant that this handle can see; empty: all.
@@ -260,11 +264,16 @@ struct records {
     size_t count;
 };
 
-// Events with a number above `after`, ascending, at most `limit`. E_NOT_FOUND when there is no such run.
-enum code store_read(struct store *store, struct str tenant, struct str run, uint64_t after, size_t limit,
-                     struct arena *arena, struct records *out, struct error *err) MUST_CHECK;
-enum code store_read_ledger(struct store *store, struct str tenant, struct str run, uint64_t after, size_t limit,
-                            struct arena *arena, struct records *out, struct error *err) MUST_CHECK;
+// Of one run, ascending.
+struct record_range {
+    struct str tenant, run;
+    bool ledger;    // entries of its ledger, by their own numbers, instead of its events
+    uint64_t after; // numbers above this; 0 = from the first
+    size_t limit;   // at most so many
+};
+// E_NOT_FOUND when there is no such run.
+enum code store_read(struct store *store, const struct record_range *range, struct arena *arena, struct records *out,
+                     struct error *err) MUST_CHECK;
 // The whole life of a run: events and ledgered moments merged in the order they happened, decoded. Decisions are passed with
 // moment == NULL. `visit` gets values that live until it returns (a scratch arena is reset between pages).
 typedef enum code (*replay_visit)(void *context, const struct record *record, const struct moment *moment,

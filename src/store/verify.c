@@ -238,8 +238,9 @@ static void check_events(struct verify *verify)
     for (bool more = true; more && !verify->rc;) {
         arena_reset(&verify->page);
         struct records page;
-        enum code rc = store_read(verify->store, head->ids.tenant, head->ids.run, walk.last, PAGE, &verify->page, &page,
-                                  verify->err);
+        struct record_range range = {
+            .tenant = head->ids.tenant, .run = head->ids.run, .after = walk.last, .limit = PAGE};
+        enum code rc = store_read(verify->store, &range, &verify->page, &page, verify->err);
         if (rc == E_CORRUPT) {
             fault(verify, walk.last + 1, false, "it cannot be read: %s", verify->err ? verify->err->message : "");
             if (verify->err) verify->err->code = OK;
@@ -306,8 +307,9 @@ static void check_ledger(struct verify *verify)
     for (bool more = true; more && !verify->rc;) {
         arena_reset(&verify->page);
         struct records page;
-        enum code rc = store_read_ledger(verify->store, head->ids.tenant, head->ids.run, walk.last, PAGE, &verify->page,
-                                         &page, verify->err);
+        struct record_range range = {
+            .tenant = head->ids.tenant, .run = head->ids.run, .ledger = true, .after = walk.last, .limit = PAGE};
+        enum code rc = store_read(verify->store, &range, &verify->page, &page, verify->err);
         if (rc == E_CORRUPT) {
             fault(verify, walk.last + 1, true, "it cannot be read: %s", verify->err ? verify->err->message : "");
             if (verify->err) verify->err->code = OK;

@@ -129,8 +129,8 @@ static inline enum code kit_decide(struct kit *kit, struct run_log *log, const c
 static inline struct records kit_read(struct kit *kit, const char *run)
 {
     struct records records;
-    CHECK_OK(store_read(kit->store, STR("default"), str_from(run), 0, SIZE_MAX, &kit->arena, &records, &kit->err),
-             &kit->err);
+    struct record_range range = {.tenant = STR("default"), .run = str_from(run), .limit = SIZE_MAX};
+    CHECK_OK(store_read(kit->store, &range, &kit->arena, &records, &kit->err), &kit->err);
     return records;
 }
 

@@ -216,7 +216,8 @@ static void S5_a_signal_is_decided_once_I22(void)
     CHECK_OK(kit_decide(&kit, log, SIGNAL, "REJECTED", &item), &kit.err);
     CHECK(item.idempotent);
     struct records ledger;
-    CHECK_OK(store_read_ledger(kit.store, STR("default"), STR("r"), 0, 10, &kit.arena, &ledger, &kit.err), &kit.err);
+    struct record_range range = {.tenant = STR("default"), .run = STR("r"), .ledger = true, .limit = 10};
+    CHECK_OK(store_read(kit.store, &range, &kit.arena, &ledger, &kit.err), &kit.err);
     CHECK_INT(ledger.count, 1);
     CHECK_STR(ledger.items[0].signal_id, STR(SIGNAL));
     CHECK_STR(ledger.items[0].type, STR("decision"));
@@ -464,8 +465,10 @@ static void S11_a_foreign_tenants_run_answers_like_one_that_is_not_there(void)
         struct error err = {0};
         CHECK_INT(store_head(kit.store, STR("default"), run, &kit.arena, &head, &err), E_NOT_FOUND);
         snprintf(messages[i], sizeof(messages[i]), "%s", err.message);
-        CHECK_INT(store_read(kit.store, STR("default"), run, 0, 10, &kit.arena, &records, NULL), E_NOT_FOUND);
-        CHECK_INT(store_read_ledger(kit.store, STR("default"), run, 0, 10, &kit.arena, &records, NULL), E_NOT_FOUND);
+        struct record_range range = {.tenant = STR("default"), .run = run, .limit = 10};
+        CHECK_INT(store_read(kit.store, &range, &kit.arena, &records, NULL), E_NOT_FOUND);
+        range.ledger = true;
+        CHECK_INT(store_read(kit.store, &range, &kit.arena, &records, NULL), E_NOT_FOUND);
         CHECK_INT(store_claim_run(kit.store, STR("default"), run, &log, NULL), E_NOT_FOUND);
         CHECK_INT(store_post(kit.store, STR("default"), run, STR(SIGNAL), STR("{}"), NULL), E_NOT_FOUND);
         struct verify_report report;
@@ -499,7 +502,8 @@ static void S12_a_moment_without_a_word_goes_to_the_ledger_EL_2a_C_05(void)
     CHECK_STR(records.items[0].type, STR("workflow_started"));
     CHECK_STR(records.items[1].type, STR("node_started"));
     struct records ledger;
-    CHECK_OK(store_read_ledger(kit.store, STR("default"), STR("r"), 0, 10, &kit.arena, &ledger, &kit.err), &kit.err);
+    struct record_range range = {.tenant = STR("default"), .run = STR("r"), .ledger = true, .limit = 10};
+    CHECK_OK(store_read(kit.store, &range, &kit.arena, &ledger, &kit.err), &kit.err);
     CHECK_INT(ledger.count, 1);
     CHECK_INT(ledger.items[0].seq, 1);
     CHECK_INT(ledger.items[0].ledger_seq, 1);

@@ -135,7 +135,8 @@ static _Noreturn void tail(const char *url, uint64_t last)
     while (seen < last) {
         arena_reset(&turn);
         struct records page;
-        enum code rc = store_read(kit.store, STR("default"), STR("run-0"), seen, 16, &turn, &page, NULL);
+        struct record_range range = {.tenant = STR("default"), .run = STR("run-0"), .after = seen, .limit = 16};
+        enum code rc = store_read(kit.store, &range, &turn, &page, NULL);
         if (rc && rc != E_NOT_FOUND) _exit(2);
         for (size_t i = 0; i < page.count; i++)
             if (page.items[i].seq != ++seen) _exit(1);

@@ -17,9 +17,8 @@ static void source_read(struct source *source, const char *run)
     struct kit *kit = &source->kit;
     source->head = kit_head(kit, run);
     source->events = kit_read(kit, run);
-    CHECK_OK(store_read_ledger(kit->store, STR("default"), str_from(run), 0, SIZE_MAX, &kit->arena, &source->ledger,
-                               &kit->err),
-             &kit->err);
+    struct record_range range = {.tenant = STR("default"), .run = str_from(run), .ledger = true, .limit = SIZE_MAX};
+    CHECK_OK(store_read(kit->store, &range, &kit->arena, &source->ledger, &kit->err), &kit->err);
 }
 
 static struct run_log *source_start(struct source *source, const char *run, const char *step)
@@ -74,8 +73,8 @@ static void check_same(struct kit *kit, const struct source *source, const char 
 {
     struct run_head head = kit_head(kit, run);
     struct records events = kit_read(kit, run), ledger;
-    CHECK_OK(store_read_ledger(kit->store, STR("default"), str_from(run), 0, SIZE_MAX, &kit->arena, &ledger, &kit->err),
-             &kit->err);
+    struct record_range range = {.tenant = STR("default"), .run = str_from(run), .ledger = true, .limit = SIZE_MAX};
+    CHECK_OK(store_read(kit->store, &range, &kit->arena, &ledger, &kit->err), &kit->err);
     CHECK_INT(head.last_seq, source->head.last_seq);
     CHECK(digest_eq(&head.head, &source->head.head) && digest_eq(&head.ledger_head, &source->head.ledger_head));
     CHECK(digest_eq(&head.document, &source->head.document));

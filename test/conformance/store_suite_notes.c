@@ -374,8 +374,9 @@ static void check_feed(struct kit *kit)
         CHECK_INT(item->record.seq, ++seen[k]);
         CHECK_INT(item->vocabulary, heads.items[k].vocabulary);
         struct records log;
-        CHECK_OK(store_read(kit->store, item->tenant, item->run, item->record.seq - 1, 1, &kit->arena, &log, &kit->err),
-                 &kit->err);
+        struct record_range range = {
+            .tenant = item->tenant, .run = item->run, .after = item->record.seq - 1, .limit = 1};
+        CHECK_OK(store_read(kit->store, &range, &kit->arena, &log, &kit->err), &kit->err);
         CHECK_STR(item->record.bytes, log.items[0].bytes);
         CHECK_STR(item->record.type, log.items[0].type);
         CHECK(digest_eq(&item->record.hash, &log.items[0].hash));

@@ -39,14 +39,16 @@ static void pages_follow_each_other_in_order_ES_1_1g(void)
     size_t pages = 0;
     struct records page;
     do {
-        CHECK_OK(store_read(kit.store, STR("default"), STR("r"), after, PAGE, &kit.arena, &page, &kit.err), &kit.err);
+        struct record_range range = {.tenant = STR("default"), .run = STR("r"), .after = after, .limit = PAGE};
+        CHECK_OK(store_read(kit.store, &range, &kit.arena, &page, &kit.err), &kit.err);
         CHECK(page.count <= PAGE);
         for (size_t i = 0; i < page.count; i++) CHECK_INT(page.items[i].seq, ++after);
         pages++;
     } while (page.count == PAGE);
     CHECK_INT(after, EVENTS);
     CHECK_INT(pages, 4);
-    CHECK_OK(store_read(kit.store, STR("default"), STR("r"), 1000, PAGE, &kit.arena, &page, &kit.err), &kit.err);
+    struct record_range beyond = {.tenant = STR("default"), .run = STR("r"), .after = 1000, .limit = PAGE};
+    CHECK_OK(store_read(kit.store, &beyond, &kit.arena, &page, &kit.err), &kit.err);
     CHECK_INT(page.count, 0);
     store_release_run(kit.store, log);
     kit_release(&kit);

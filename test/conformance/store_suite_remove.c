@@ -71,7 +71,8 @@ static void S14_an_ended_run_leaves_whole_and_a_tombstone_stays(void)
         CHECK(!is_there(&kit, "old") && is_there(&kit, "other"));
         CHECK_INT(listed(&kit), 1);
         struct records records;
-        CHECK_INT(store_read(kit.store, STR("default"), STR("old"), 0, 10, &kit.arena, &records, NULL), E_NOT_FOUND);
+        struct record_range range = {.tenant = STR("default"), .run = STR("old"), .limit = 10};
+        CHECK_INT(store_read(kit.store, &range, &kit.arena, &records, NULL), E_NOT_FOUND);
         check_tombstone(&kit, &head);
         kit_check_sound(&kit);
         suite_reopen(&kit, i == 0 ? STORE_WRITE : STORE_READ);

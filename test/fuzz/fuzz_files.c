@@ -86,8 +86,8 @@ static void make_original(void)
     for (size_t i = 0; i < ARRAY_COUNT(steps); i++) append(store, logs, steps[i]);
     for (size_t i = 0; i < RUN_COUNT; i++) {
         store_release_run(store, logs[i]);
-        INVARIANT(store_read(store, STR("default"), str_from(runs[i]), 0, SIZE_MAX, &forever, &original[i], NULL) ==
-                  OK);
+        struct record_range range = {.tenant = STR("default"), .run = str_from(runs[i]), .limit = SIZE_MAX};
+        INVARIANT(store_read(store, &range, &forever, &original[i], NULL) == OK);
     }
     store_close(store);
     image = sim_disk_snapshot(sim);
@@ -158,8 +158,10 @@ static uint64_t look(struct store *store, bool strict)
     for (size_t i = 0; i < RUN_COUNT; i++) {
         struct records events, ledger;
         bool sound = verified == OK && report.fault_count == 0;
-        enum code rc = store_read(store, STR("default"), str_from(runs[i]), 0, SIZE_MAX, &arena, &events, NULL);
-        (void)!store_read_ledger(store, STR("default"), str_from(runs[i]), 0, SIZE_MAX, &arena, &ledger, NULL);
+        struct record_range range = {.tenant = STR("default"), .run = str_from(runs[i]), .limit = SIZE_MAX};
+        enum code rc = store_read(store, &range, &arena, &events, NULL);
+        range.ledger = true;
+        (void)!store_read(store, &range, &arena, &ledger, NULL);
         hash = hash * 31 + (uint64_t)rc;
         for (size_t k = 0; rc == OK && k < events.count; k++) {
             hash = hash * 31 + str_hash(events.items[k].bytes);

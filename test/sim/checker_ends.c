@@ -268,8 +268,10 @@ static size_t check_run(struct checker *checker, struct store *store, const stru
     arena_reset(&checker->scratch);
     struct records events = {0}, ledger = {0};
     struct error err = {0};
-    enum code rc = store_read(store, run->ids.tenant, run->ids.run, 0, 100000, &checker->scratch, &events, &err);
-    if (!rc) rc = store_read_ledger(store, run->ids.tenant, run->ids.run, 0, 100000, &checker->scratch, &ledger, &err);
+    struct record_range range = {.tenant = run->ids.tenant, .run = run->ids.run, .limit = 100000};
+    enum code rc = store_read(store, &range, &checker->scratch, &events, &err);
+    range.ledger = true;
+    if (!rc) rc = store_read(store, &range, &checker->scratch, &ledger, &err);
     if (rc && rc != E_NOT_FOUND) {
         checker_fail(checker, "S2", "%.*s: cannot be read: %s", STR_ARG(run->ids.run), err.message);
         return 0;

@@ -377,7 +377,9 @@ void world_check_platter(struct world *w, const struct tool_request *request)
     struct arena arena;
     arena_init(&arena, 16 * 1024, (size_t)64 << 20);
     enum code rc = open_on(w, w->image, "cairn-image", &entropy, &store, &err);
-    if (!rc) rc = store_read(store, run->ids.tenant, run->ids.run, step->ordered_seq - 1, 1, &arena, &found, &err);
+    struct record_range range = {
+        .tenant = run->ids.tenant, .run = run->ids.run, .after = step->ordered_seq - 1, .limit = 1};
+    if (!rc) rc = store_read(store, &range, &arena, &found, &err);
     const struct model_record *record = &run->events.items[step->ordered_seq - 1];
     if (rc || found.count != 1 || !str_eq(found.items[0].bytes, record->bytes))
         checker_fail(&w->checker, "E1", "%.*s: event %llu, which orders %.*s %u.%u, is not on the platter: %s",

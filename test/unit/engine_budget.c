@@ -25,7 +25,8 @@ static bool is_recorded(struct kit *k, const char *text)
     struct records records;
     struct error err = {0};
     bool found = false;
-    CHECK_OK(store_read(k->store, STR("default"), STR("r1"), 0, 1000, &k->memory, &records, &err), &err);
+    struct record_range range = {.tenant = STR("default"), .run = STR("r1"), .limit = 1000};
+    CHECK_OK(store_read(k->store, &range, &k->memory, &records, &err), &err);
     for (size_t i = 0; i < records.count; i++)
         found |= memmem(records.items[i].bytes.ptr, records.items[i].bytes.len, text, strlen(text)) != NULL;
     return found;

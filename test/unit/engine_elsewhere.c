@@ -136,7 +136,8 @@ static struct moment stored(void)
 {
     struct records page;
     struct error err = {0};
-    CHECK_OK(store_read(k.store, STR("default"), STR("r1"), 0, 1000, &k.memory, &page, &err), &err);
+    struct record_range range = {.tenant = STR("default"), .run = STR("r1"), .limit = 1000};
+    CHECK_OK(store_read(k.store, &range, &k.memory, &page, &err), &err);
     for (size_t i = 0; i < page.count; i++) {
         struct moment moment = {0};
         struct seal seal;

@@ -251,7 +251,8 @@ static struct str words_of(struct kit *k, const char *run)
     struct error err = {0};
     struct buf out;
     buf_init(&out, 1 << 20);
-    CHECK_OK(store_read(k->store, STR("default"), str_from(run), 0, SIZE_MAX, &k->memory, &events, &err), &err);
+    struct record_range range = {.tenant = STR("default"), .run = str_from(run), .limit = SIZE_MAX};
+    CHECK_OK(store_read(k->store, &range, &k->memory, &events, &err), &err);
     for (size_t i = 0; i < events.count; i++) buf_printf(&out, "%.*s\n", STR_ARG(events.items[i].type));
     struct str text = arena_copy(&k->memory, buf_str(&out));
     buf_release(&out);

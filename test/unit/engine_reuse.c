@@ -137,7 +137,8 @@ static void cut_output_is_marked_in_its_event(void)
     kit_idle(&k);
     struct records events;
     struct error err = {0};
-    CHECK_OK(store_read(k.store, STR("default"), STR("r1"), 3, 1, &k.memory, &events, &err), &err);
+    struct record_range range = {.tenant = STR("default"), .run = STR("r1"), .after = 3, .limit = 1};
+    CHECK_OK(store_read(k.store, &range, &k.memory, &events, &err), &err);
     CHECK_INT(events.count, 1);
     CHECK(strstr(events.items[0].bytes.ptr, "\"truncated\":true"));
     kit_close(&k);

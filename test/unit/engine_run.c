@@ -212,7 +212,8 @@ static void real_processes_run_to_the_end(void)
     CHECK_OK(engine_loop(k.engine, &loop, &err), &err);
     CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
     struct records events;
-    CHECK_OK(store_read(k.store, STR("default"), STR("r1"), 0, 100, &k.memory, &events, &err), &err);
+    struct record_range range = {.tenant = STR("default"), .run = STR("r1"), .limit = 100};
+    CHECK_OK(store_read(k.store, &range, &k.memory, &events, &err), &err);
     CHECK(events.count == 7 && strstr(events.items[5].bytes.ptr, "\"5\""));
     kit_close(&k);
 }

@@ -25,7 +25,8 @@ static enum code disguise(struct store *store, struct record *record, struct are
     struct records records;
     if (!veil.twin || record->seq != veil.twin) return OK;
     if (veil.of > 0) {
-        enum code rc = veil.real->read(store, STR("default"), STR("r1"), veil.of - 1, 1, arena, &records, err);
+        struct record_range range = {.tenant = STR("default"), .run = STR("r1"), .after = veil.of - 1, .limit = 1};
+        enum code rc = veil.real->read(store, &range, arena, &records, err);
         if (!rc) record->bytes = records.items[0].bytes;
         return rc;
     }
@@ -42,16 +43,17 @@ static enum code disguise(struct store *store, struct record *record, struct are
     return OK;
 }
 
-static enum code veil_read(struct store *store, struct str tenant, struct str run, uint64_t after, size_t limit,
-                           struct arena *arena, struct records *out, struct error *err)
+static enum code veil_read(struct store *store, const struct record_range *range, struct arena *arena,
+                           struct records *out, struct error *err)
 {
+    if (range->ledger) return veil.real->read(store, range, arena, out, err);
     veil.readings++;
-    if (veil.failing > 0 && str_is(run, "r1")) {
+    if (veil.failing > 0 && str_is(range->run, "r1")) {
         veil.failing--;
         return error_set(err, E_IO, "the disk says no");
     }
-    enum code rc = veil.real->read(store, tenant, run, after, limit, arena, out, err);
-    bool mine = str_is(run, "r1");
+    enum code rc = veil.real->read(store, range, arena, out, err);
+    bool mine = str_is(range->run, "r1");
     size_t kept = 0;
     for (size_t i = 0; !rc && i < out->count; i++) {
         if (mine && out->items[i].seq == veil.hidden_in_log) continue;

@@ -230,8 +230,8 @@ static void order_and_checkpoint_are_numbers_not_times_RE_2_3f(void)
         CHECK_INT(view.status, RUN_STATUS_RUNNING);
         // The checkpoint is the number: what comes after 2 is all that is missing.
         struct records rest;
-        CHECK_OK(store_read(rig.store, RIG_TENANT, STR("r-1"), view.last_seq, 100, &rig.arena, &rest, &rig.err),
-                 &rig.err);
+        struct record_range range = {.tenant = RIG_TENANT, .run = STR("r-1"), .after = view.last_seq, .limit = 100};
+        CHECK_OK(store_read(rig.store, &range, &rig.arena, &rest, &rig.err), &rig.err);
         CHECK_INT(rest.count, 2);
         CHECK_INT(rest.items[0].seq, 3);
         log_fold(&rig, &stored, 2, 4, &view);
@@ -481,15 +481,18 @@ static void other_tenants_neither_read_nor_write_nor_signal_RE_5a(void)
         struct run_head head;
         struct run_log *log = NULL;
         struct error theirs = {0}, nobodys = {0};
-        CHECK_INT(store_read(rig.store, evil, run, 0, 10, &rig.arena, &records, &theirs), E_NOT_FOUND);
-        CHECK_INT(store_read_ledger(rig.store, evil, run, 0, 10, &rig.arena, &records, NULL), E_NOT_FOUND);
+        struct record_range range = {.tenant = evil, .run = run, .limit = 10};
+        CHECK_INT(store_read(rig.store, &range, &rig.arena, &records, &theirs), E_NOT_FOUND);
+        range.ledger = true;
+        CHECK_INT(store_read(rig.store, &range, &rig.arena, &records, NULL), E_NOT_FOUND);
         CHECK_INT(store_head(rig.store, evil, run, &rig.arena, &head, NULL), E_NOT_FOUND);
         CHECK_INT(store_claim_run(rig.store, evil, run, &log, NULL), E_NOT_FOUND);
         CHECK_INT(engine_adopt(rig.engine, evil, run, &rig.err), E_NOT_FOUND);
         CHECK(!engine_run(rig.engine, evil, run));
         CHECK_INT(rig_try_signal(&rig, evil, "r-1", SIGNAL_CANCEL, RIG_SIGNAL_A, ""), E_NOT_FOUND);
         // The answer is the one for a run that does not exist, so that ids cannot be probed.
-        CHECK_INT(store_read(rig.store, evil, STR("r-0"), 0, 10, &rig.arena, &records, &nobodys), E_NOT_FOUND);
+        range = (struct record_range){.tenant = evil, .run = STR("r-0"), .limit = 10};
+        CHECK_INT(store_read(rig.store, &range, &rig.arena, &records, &nobodys), E_NOT_FOUND);
         char *id = strstr(theirs.message, "r-1");
         if (id) id[2] = '0';
         CHECK_TEXT(theirs.message, nobodys.message);

@@ -268,8 +268,9 @@ static void projector_goes_on_from_its_watermark_ES_1_0c(void)
         log_fold(&rig, &log, 0, stop, &view);
         CHECK_INT(view.last_seq, stop);
         struct records rest;
-        CHECK_OK(store_read(rig.store, RIG_TENANT, STR("r-1"), view.last_seq, SIZE_MAX, &rig.arena, &rest, &rig.err),
-                 &rig.err);
+        struct record_range range = {
+            .tenant = RIG_TENANT, .run = STR("r-1"), .after = view.last_seq, .limit = SIZE_MAX};
+        CHECK_OK(store_read(rig.store, &range, &rig.arena, &rest, &rig.err), &rig.err);
         CHECK_INT(rest.count, log.count - stop);
         for (size_t i = 0; i < rest.count; i++) {
             CHECK(rest.items[i].seq > stop);
@@ -389,8 +390,9 @@ static void projection_is_there_within_a_second_ES_1_4d(void)
         rig_turn(&rig);
         if (rig.told_count == view.last_seq) continue;
         struct records rest;
-        CHECK_OK(store_read(reader, RIG_TENANT, STR("r-1"), view.last_seq, SIZE_MAX, &rig.arena, &rest, &rig.err),
-                 &rig.err);
+        struct record_range range = {
+            .tenant = RIG_TENANT, .run = STR("r-1"), .after = view.last_seq, .limit = SIZE_MAX};
+        CHECK_OK(store_read(reader, &range, &rig.arena, &rest, &rig.err), &rig.err);
         for (size_t i = 0; i < rest.count; i++) {
             struct moment moment;
             struct seal seal;

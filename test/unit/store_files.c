@@ -303,7 +303,8 @@ static void what_is_not_a_plain_file_is_refused_P1_I39(void)
         CHECK(store_recovered(kit.store)->quarantined_runs >= 1);
         CHECK_INT(store_claim_run(kit.store, STR("default"), str_from(run), &log, NULL), E_CORRUPT);
         struct records records;
-        CHECK_INT(store_read(kit.store, STR("default"), str_from(run), 0, 10, &kit.arena, &records, NULL), E_CORRUPT);
+        struct record_range range = {.tenant = STR("default"), .run = str_from(run), .limit = 10};
+        CHECK_INT(store_read(kit.store, &range, &kit.arena, &records, NULL), E_CORRUPT);
         struct run_log *other = kit_create(&kit, i ? "other" : "another", VOCABULARY_RUN);
         kit_step(&kit, other, "a");
         store_release_run(kit.store, other);
@@ -647,8 +648,8 @@ static void pages_of_every_size_from_every_place_are_the_same_events(void)
         for (size_t limit = 0; limit < EVENTS + 2; limit += 1 + limit / 8) {
             struct records records;
             arena_reset(&page);
-            CHECK_OK(store_read(lab.kit.store, STR("default"), STR("r"), after, limit, &page, &records, &lab.kit.err),
-                     &lab.kit.err);
+            struct record_range range = {.tenant = STR("default"), .run = STR("r"), .after = after, .limit = limit};
+            CHECK_OK(store_read(lab.kit.store, &range, &page, &records, &lab.kit.err), &lab.kit.err);
             size_t want = after < EVENTS ? EVENTS - after : 0;
             CHECK_INT(records.count, want < limit ? want : limit);
             for (size_t i = 0; i < records.count; i++) {

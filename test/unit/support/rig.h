@@ -223,8 +223,8 @@ UNUSED static void rig_signal(struct rig *rig, const char *run, enum signal_type
 UNUSED static struct log rig_log(struct rig *rig, const char *run)
 {
     struct log log = {0};
-    CHECK_OK(store_read(rig->store, RIG_TENANT, str_from(run), 0, SIZE_MAX, &rig->arena, &log.raw, &rig->err),
-             &rig->err);
+    struct record_range range = {.tenant = RIG_TENANT, .run = str_from(run), .limit = SIZE_MAX};
+    CHECK_OK(store_read(rig->store, &range, &rig->arena, &log.raw, &rig->err), &rig->err);
     log.count = log.raw.count;
     log.items = ARENA_ARRAY(&rig->arena, log.count + 1, struct json);
     CHECK(log.items);
