@@ -83,6 +83,7 @@ struct paging {
     struct stream_ask stream;
     int64_t limit, wait_ms;
     bool lines, waited;
+    bool returns; // with Last-Event-ID: it has been here before
 };
 
 static bool read_paging(struct ask *ask, struct paging *paging)
@@ -105,6 +106,7 @@ static bool read_paging(struct ask *ask, struct paging *paging)
         call_problem(ask->call, 400, "INVALID_REQUEST", "as must be run, noetl or nodes");
         return false;
     }
+    paging->returns = last.len > 0;
     paging->stream.after = (uint64_t)(cursor > after ? cursor : after); // nextCursor is a number of an event
     paging->wait_ms = wait * 1000 > prefer_wait_ms(ask->request) ? wait * 1000 : prefer_wait_ms(ask->request);
     static const char *const forms[] = {"text/event-stream", "application/x-ndjson", "application/json"};
@@ -244,6 +246,10 @@ static void begin_stream(struct ask *ask, struct store *store, const struct run_
     const struct paging *paging = ask->state;
     struct stream_ask stream = paging->stream;
     (void)store;
+    if (paging->returns && head->terminal && stream.after == head->last_seq) {
+        answer_text(ask, 204, NULL, (struct str){0}); // what makes an EventSource not come back: it has seen the end
+        return;
+    }
     stream.resync = stream.after > head->last_seq; // what it has seen is not of this log
     if (stream.resync) stream.after = head->last_seq;
     stream.redacted = ask->call->decision.payload_redacted;

@@ -23,7 +23,9 @@ void handle_ready(struct ask *ask)
     bool ok = health.turns && health.writes && !health.stopping;
     struct str bearer = auth_bearer(http_find(ask->request, "authorization"));
     bool known = bearer.len > 0 && service_authenticate(ask->call->service, bearer, &ask->call->arena, &ask->call->who);
-    if (!known || !query_flag(ask, "verbose")) {
+    bool verbose = false;
+    if (known && !query_flag(ask, "verbose", &verbose)) return;
+    if (!verbose) {
         answer_text(ask, ok ? 200 : 503, "text/plain", ok ? STR("ok\n") : STR("not ready\n"));
         return;
     }

@@ -37,6 +37,9 @@ enum route_flags {
     ROUTE_BODY = 2,  // a JSON object, in ask->body
     ROUTE_JSON = 4,  // JSON that the handler reads itself
     ROUTE_MAKES = 8, // a new run: refused before anything else is done when the service is full
+    ROUTE_AGAIN =
+        16, // 200 instead of its status when it was so before (a repeated request), or has ended (Prefer: wait)
+    ROUTE_STREAM = 32, // NDJSON and SSE as well; 204 to who comes back behind the end
 };
 
 struct route {
@@ -95,7 +98,7 @@ bool query_fits(struct ask *ask);
 bool query_text(struct ask *ask, const char *name, struct str *out); // empty when absent
 bool query_number(struct ask *ask, const char *name, int64_t low, int64_t high, int64_t otherwise, int64_t *out);
 bool query_cursor(struct ask *ask, struct str *out); // of this list, as answer_page gave it; empty when absent
-bool query_flag(struct ask *ask, const char *name);
+bool query_flag(struct ask *ask, const char *name, bool *out); // there, true or 1; false: answered
 
 // headers.c; a bad one answers the ask and gives false
 bool headers_fit(struct ask *ask);                          // none that has one meaning is there twice
@@ -145,6 +148,7 @@ bool types_have(struct str list,
 enum code followers_start(struct api *api, struct error *err) MUST_CHECK;
 void followers_stop(struct api *api); // their streams end
 void followers_close(struct api *api);
+size_t followers_of(struct api *api, struct str token); // streams of logs that are open
 
 // fields.c
 bool fields_read(struct ask *ask); // false: one of them is not known, and the ask is answered
@@ -188,6 +192,9 @@ struct feed_known {
 bool stream_sees(const struct stream_ask *stream, struct store *store, struct str run, struct arena *arena,
                  struct feed_known *known);
 void hub_stream(struct ask *ask, const struct stream_ask *stream);
+// Whether the token has as many streams open, of events and of logs, as it may; then the ask is answered. streams_full: so it is.
+bool streams_too_many(struct ask *ask);
+void streams_full(struct ask *ask, const char *why);
 
 // handlers: one file for each family
 #define HANDLER_LIST(X)                                                                                                \
@@ -204,10 +211,11 @@ void hub_stream(struct ask *ask, const struct stream_ask *stream);
     X(run_status)                                                                                                      \
     X(run_events)                                                                                                      \
     X(events_all)                                                                                                      \
-    X(steps_list) X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put) X(signal_list)          \
-        X(signal_get) X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list) X(audit_verify)     \
-            X(alert_list) X(worker_poll) X(execution_events) X(worker_heartbeat) X(worker_logs) X(worker_complete)     \
-                X(worker_fail) X(worker_artifact) X(worker_read) X(worker_list)
+    X(steps_list)                                                                                                      \
+    X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put) X(signal_list) X(signal_get)          \
+        X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list) X(audit_verify) X(alert_list)     \
+            X(worker_poll) X(execution_events) X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail)    \
+                X(worker_artifact) X(worker_read) X(worker_list)
 #define X(name) void handle_##name(struct ask *ask);
 HANDLER_LIST(X)
 #undef X

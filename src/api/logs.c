@@ -1,7 +1,8 @@
 // What steps wrote: as text, as lines of JSON, as a stream; whole, in parts, or as it comes.
 //
 // A log is a file that grows (docs/format/logs.md). Those who follow are served by one thread, which looks into their files
-// several times a second while there are any.
+// several times a second while there are any. Lines of a stream have the place behind them as their id, ATTEMPT.ENGINE.BYTES, where
+// a reader that comes back goes on; the id of the end is ATTEMPT.ENGINE.end.
 #include "api/inside.h"
 
 #include "base/civil.h"
@@ -12,7 +13,15 @@
 #include <unistd.h>
 
 enum form { FORM_TEXT = 1, FORM_LINES, FORM_SSE };
-enum { LOOK_MS = 150, HEAD_MS = 1000, BEAT_MS = 15000, FOLLOW_MAX = 256, PIECE = 64 * 1024 };
+enum {
+    LOOK_MS = 150,
+    LATER_MS = 20,
+    HEAD_MS = 1000,
+    BEAT_MS = 15000,
+    FOLLOW_MAX = 256,
+    PIECE = 64 * 1024,
+    QUEUED_MAX = 256 * 1024
+};
 
 // ---- one line
 
@@ -40,9 +49,8 @@ static void write_line(struct arena *arena, struct buf *out, const struct tool_l
     struct json object;
     if (form != FORM_TEXT) {
         if (!line_json(arena, line, &object)) out->failed = true;
-        if (form == FORM_SSE) buf_text(out, "data: ");
         if (!out->failed) json_write(out, &object);
-        buf_text(out, form == FORM_SSE ? "\n\n" : "\n");
+        buf_text(out, "\n");
     } else if (line->kind == TOOL_LOG_CUT) {
         buf_text(out, "[the log was cut here]\n");
     } else if (line->kind != TOOL_LOG_END) {
@@ -59,6 +67,7 @@ struct follower {
     struct arena memory;
     struct str tenant, run, token, path; // in `memory`
     enum form form;
+    uint32_t attempt, engine;
     off_t at;        // bytes of the file that were told
     bool closed;     // the stream is over; set by the net thread
     bool ended;      // net_stream_end was called
@@ -99,6 +108,26 @@ static void release(struct follower *f)
     free(f);
 }
 
+// The last line has no id: who has not seen the end behind it comes back to both.
+static void write_new(const struct follower *f, struct arena *scratch, const struct tool_log_line *line, size_t behind,
+                      struct buf *out)
+{
+    if (f->form == FORM_SSE && line->kind != TOOL_LOG_END)
+        buf_printf(out, "id: %u.%u.%lld\n", f->attempt, f->engine, (long long)f->at + (long long)behind);
+    if (f->form == FORM_SSE) buf_text(out, "data: ");
+    write_line(scratch, out, line, f->form);
+    if (f->form == FORM_SSE) buf_byte(out, '\n');
+}
+
+static void tell_end(struct follower *f)
+{
+    struct buf out;
+    buf_init(&out, 256);
+    buf_printf(&out, "id: %u.%u.end\nevent: end\ndata: {}\n\n", f->attempt, f->engine);
+    net_stream_send(f->stream, buf_str(&out));
+    buf_release(&out);
+}
+
 // Whole lines that are new. False: nothing was.
 static bool tell_new(struct follower *f, struct arena *scratch, char piece[PIECE], bool *over)
 {
@@ -112,11 +141,11 @@ static bool tell_new(struct follower *f, struct arena *scratch, char piece[PIECE
     buf_init(&out, (size_t)16 << 20);
     for (size_t end_at; (end_at = str_find(rest, '\n', 0)) < rest.len;) {
         struct tool_log_line line;
+        used += end_at + 1;
         if (tool_log_parse(str_slice(rest, 0, end_at), &line)) {
-            write_line(scratch, &out, &line, f->form);
+            write_new(f, scratch, &line, used, &out);
             *over = *over || line.kind == TOOL_LOG_END;
         }
-        used += end_at + 1;
         rest = str_slice(rest, end_at + 1, rest.len);
     }
     f->at += (off_t)used;
@@ -126,24 +155,28 @@ static bool tell_new(struct follower *f, struct arena *scratch, char piece[PIECE
     return used > 0;
 }
 
-static void serve(struct api *api, struct store *store, struct follower *f, struct arena *scratch, char piece[PIECE],
+// True: there is more, for which its client must take first what it was sent.
+static bool serve(struct api *api, struct store *store, struct follower *f, struct arena *scratch, char piece[PIECE],
                   bool look, int64_t now)
 {
     struct run_head head;
     struct error err = {0};
-    bool over = false;
-    if (f->ended || is_closed(f)) return;
-    while (!over && tell_new(f, scratch, piece, &over)) f->beat_ms = now;
-    if (over || f->last_look) {
-        if (f->form == FORM_SSE) net_stream_send(f->stream, STR("event: end\ndata: {}\n\n"));
+    bool over = false, later = false;
+    if (f->ended || is_closed(f)) return false;
+    while (!over && !later && tell_new(f, scratch, piece, &over)) {
+        f->beat_ms = now;
+        later = net_stream_queued(f->stream) > QUEUED_MAX;
+    }
+    if (over || (f->last_look && !later)) {
+        if (f->form == FORM_SSE) tell_end(f);
         end(f);
-        return;
+        return false;
     }
     if (f->form == FORM_SSE && now - f->beat_ms >= BEAT_MS) {
         f->beat_ms = now;
         net_stream_send(f->stream, STR(": still here\n\n"));
     }
-    if (!look) return;
+    if (!look) return later;
     if (!service_token_valid(api->service, f->token)) {
         end(f);
     } else if (store) {
@@ -151,6 +184,7 @@ static void serve(struct api *api, struct store *store, struct follower *f, stru
         f->last_look = rc == E_NOT_FOUND || (rc == OK && head.terminal);
         arena_reset(scratch);
     }
+    return later;
 }
 
 static void free_closed(struct followers *all)
@@ -175,13 +209,14 @@ static void *follow(void *context)
     struct store *store = NULL;
     struct arena scratch;
     int64_t looked = 0;
+    bool later = false;
     char *piece = malloc(PIECE);
     arena_init(&scratch, PIECE, (size_t)64 << 20);
     pthread_mutex_lock(&all->mutex);
     while (piece && !all->stop) {
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += LOOK_MS * 1000000L;
+        until.tv_nsec += (later ? LATER_MS : LOOK_MS) * 1000000L;
         until.tv_sec += until.tv_nsec / 1000000000L;
         until.tv_nsec %= 1000000000L;
         if (all->first)
@@ -195,7 +230,9 @@ static void *follow(void *context)
         // New ones come first in the list, and only this thread takes any out: it can be walked without the mutex.
         struct follower *first = all->first;
         pthread_mutex_unlock(&all->mutex);
-        for (struct follower *f = first; f; f = f->next) serve(api, store, f, &scratch, piece, look, now);
+        later = false;
+        for (struct follower *f = first; f; f = f->next)
+            later = serve(api, store, f, &scratch, piece, look, now) || later;
         pthread_mutex_lock(&all->mutex);
         free_closed(all);
     }
@@ -257,15 +294,62 @@ static const char *type_of(enum form form)
                                 : "text/plain; charset=utf-8";
 }
 
-static void begin_following(struct ask *ask, const struct run_head *head, struct str path, enum form form)
+size_t followers_of(struct api *api, struct str token)
+{
+    struct followers *all = api->followers;
+    size_t count = 0;
+    pthread_mutex_lock(&all->mutex);
+    for (const struct follower *f = all->first; f; f = f->next) count += !is_closed(f) && str_eq(f->token, token);
+    pthread_mutex_unlock(&all->mutex);
+    return count;
+}
+
+// What a client has seen of a log. False: answered.
+struct seen {
+    int64_t attempt, engine, bytes;
+    bool end;
+};
+
+static bool read_seen(struct ask *ask, struct seen *seen)
+{
+    struct str text = http_find(ask->request, "last-event-id"), rest = text;
+    *seen = (struct seen){0};
+    if (text.len == 0) return true;
+    bool whole = str_int64(str_cut(rest, '.', &rest), &seen->attempt) &&
+                 str_int64(str_cut(rest, '.', &rest), &seen->engine) && seen->attempt > 0 && seen->engine > 0;
+    seen->end = str_is(rest, "end");
+    if (whole && (seen->end || (str_int64(rest, &seen->bytes) && seen->bytes >= 0))) return true;
+    call_problem(ask->call, 400, "INVALID_REQUEST", "Last-Event-ID is none of a log: ATTEMPT.ENGINE.BYTES");
+    return false;
+}
+
+// Where to go on: behind a line of this log, else at its beginning.
+static off_t place_of(struct str path, int64_t bytes)
+{
+    char before = '\0';
+    int fd = bytes > 0 ? open(path.ptr, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    bool there = fd >= 0 && pread(fd, &before, 1, (off_t)bytes - 1) == 1 && before == '\n';
+    if (fd >= 0) close(fd);
+    return there ? (off_t)bytes : 0;
+}
+
+static void begin_following(struct ask *ask, const struct run_head *head, struct str path, enum form form,
+                            uint32_t attempt, uint32_t engine)
 {
     struct followers *all = ask->api->followers;
+    struct seen seen;
+    if (!read_seen(ask, &seen)) return;
+    bool same = seen.attempt == attempt && seen.engine == engine;
+    if (same && seen.end) { // what makes an EventSource not come back
+        answer_text(ask, 204, NULL, (struct str){0});
+        return;
+    }
+    if (streams_too_many(ask)) return;
     pthread_mutex_lock(&all->mutex);
     bool full = all->count >= FOLLOW_MAX || all->stop;
     pthread_mutex_unlock(&all->mutex);
     if (full) {
-        ask->call->answer.retryable = true;
-        call_problem(ask->call, 429, "TOO_MANY_STREAMS", "too many logs are followed already");
+        streams_full(ask, "too many logs are followed already");
         return;
     }
     struct follower *f = calloc(1, sizeof(*f));
@@ -275,6 +359,9 @@ static void begin_following(struct ask *ask, const struct run_head *head, struct
     }
     arena_init(&f->memory, 1024, 1 << 20);
     f->form = form;
+    f->attempt = attempt;
+    f->engine = engine;
+    f->at = same ? place_of(path, seen.bytes) : 0;
     f->tenant = arena_copy(&f->memory, head->ids.tenant);
     f->run = arena_copy(&f->memory, head->ids.run);
     f->token = arena_copy(&f->memory, ask->call->who.id);
@@ -293,6 +380,7 @@ static void begin_following(struct ask *ask, const struct run_head *head, struct
     count_answer(ask, 200);
     f->stream = net_stream(ask->exchange, 200, headers, ARRAY_COUNT(headers), on_closed, f);
     call_free(ask->call);
+    if (form == FORM_SSE) net_stream_send(f->stream, STR("retry: 2000\n\n"));
     pthread_mutex_lock(&all->mutex);
     f->next = all->first;
     all->first = f;
@@ -363,14 +451,15 @@ static bool choose_attempt(struct ask *ask, struct store *store, const struct ru
 static void tell_logs(struct ask *ask, struct store *store, const struct run_head *head)
 {
     struct call *call = ask->call;
-    struct str dir, follow;
+    struct str dir;
+    bool follow;
     char name[TOOL_LOG_NAME_SIZE];
     int64_t attempt, engine;
     static const char *const types[] = {"text/event-stream", "application/x-ndjson", "text/plain"};
     static const enum form forms[] = {FORM_SSE, FORM_LINES, FORM_TEXT};
     enum form form = forms[accept_best(ask->request, types, ARRAY_COUNT(types))];
     if (!query_number(ask, "attempt", 1, INT32_MAX, 0, &attempt) ||
-        !query_number(ask, "engineAttempt", 1, INT32_MAX, 0, &engine) || !query_text(ask, "follow", &follow) ||
+        !query_number(ask, "engineAttempt", 1, INT32_MAX, 0, &engine) || !query_flag(ask, "follow", &follow) ||
         !choose_attempt(ask, store, head, &attempt, &engine))
         return;
     if (store_logs_dir(store, &head->ids, &call->arena, &dir)) {
@@ -383,8 +472,8 @@ static void tell_logs(struct ask *ask, struct store *store, const struct run_hea
     }
     tool_log_name(ask->params[1], (uint32_t)attempt, (uint32_t)engine, name);
     struct str path = call_text(call, "%.*s/%s", STR_ARG(dir), name);
-    if (form == FORM_SSE || str_is(follow, "true"))
-        begin_following(ask, head, path, form);
+    if (form == FORM_SSE || follow)
+        begin_following(ask, head, path, form, (uint32_t)attempt, (uint32_t)engine);
     else
         tell_whole(ask, path, attempt, form);
 }

@@ -8,12 +8,27 @@ static struct json reference(struct ask *ask, const char *name)
     return ask_text(ask, &object, "$ref", path) ? object : json_null();
 }
 
-// {"application/json": {"schema": ...}}
+// "application/json": {"schema": ...}
+static bool add_type(struct ask *ask, struct json *content, const char *type, const char *schema)
+{
+    struct json media = json_object();
+    return ask_json(ask, &media, "schema", reference(ask, schema)) && ask_json(ask, content, type, media);
+}
+
 static bool put_content(struct ask *ask, struct json *object, const char *type, const char *schema)
 {
-    struct json content = json_object(), media = json_object();
-    return ask_json(ask, &media, "schema", reference(ask, schema)) && ask_json(ask, &content, type, media) &&
-           ask_json(ask, object, "content", content);
+    struct json content = json_object();
+    return add_type(ask, &content, type, schema) && ask_json(ask, object, "content", content);
+}
+
+// The forms that a caller may choose with Accept.
+static bool put_forms(struct ask *ask, struct json *object, const struct route *route)
+{
+    struct json content = json_object();
+    return add_type(ask, &content, route->answer ? "application/json" : "text/plain",
+                    route->answer ? route->answer : "Text") &&
+           add_type(ask, &content, "application/x-ndjson", "Text") &&
+           add_type(ask, &content, "text/event-stream", "Text") && ask_json(ask, object, "content", content);
 }
 
 static bool add_parameter(struct ask *ask, struct json *list, struct str name, bool path)
@@ -46,13 +61,18 @@ static bool put_body(struct ask *ask, struct json *operation, const struct route
 
 static bool put_responses(struct ask *ask, struct json *operation, const struct route *route)
 {
-    struct json responses = json_object(), good = json_object(), bad = json_object();
+    struct json responses = json_object(), good = json_object(), over = json_object(), bad = json_object();
     struct str status = call_text(ask->call, "%d", route->status);
+    bool stream = route->flags & ROUTE_STREAM, again = route->flags & ROUTE_AGAIN;
     return ask_text(ask, &good, "description", STR("as asked")) &&
-           (!route->answer || put_content(ask, &good, "application/json", route->answer)) &&
+           (stream ? put_forms(ask, &good, route)
+                   : !route->answer || put_content(ask, &good, "application/json", route->answer)) &&
+           ask_text(ask, &over, "description", STR("Last-Event-ID is that of the end: there is no more to come")) &&
            ask_text(ask, &bad, "description", STR("a problem")) &&
            put_content(ask, &bad, "application/problem+json", "Problem") && status.ptr &&
-           json_put(&ask->call->arena, &responses, status, good) && ask_json(ask, &responses, "default", bad) &&
+           (!again || ask_json(ask, &responses, "200", good)) &&
+           json_put(&ask->call->arena, &responses, status, good) &&
+           (!stream || ask_json(ask, &responses, "204", over)) && ask_json(ask, &responses, "default", bad) &&
            ask_json(ask, operation, "responses", responses);
 }
 

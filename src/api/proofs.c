@@ -20,16 +20,17 @@ static void tell_bundle(struct ask *ask, struct store *store, const struct run_h
     struct error err = {0};
     struct export_report report;
     struct run_name name = {head->ids.tenant, head->ids.run};
-    struct str redact, bytes = {0};
+    struct str bytes = {0};
+    bool redact;
     struct buf out;
     struct byte_range range;
-    if (!query_text(ask, "redact", &redact)) return;
+    if (!query_flag(ask, "redact", &redact)) return;
     buf_init(&out, BUNDLE_MAX);
     struct export_options options = {.runs = &name,
                                      .run_count = 1,
                                      .children = true,
                                      .sign = service_bundle_key(call->service),
-                                     .contract = str_is(redact, "true") ? service_contract(call->service) : NULL,
+                                     .contract = redact ? service_contract(call->service) : NULL,
                                      .write = collect,
                                      .context = &out};
     enum code rc = archive_export(store, &options, &call->arena, &report, &err);

@@ -254,12 +254,16 @@ bool query_cursor(struct ask *ask, struct str *out)
     return false;
 }
 
-// "?verbose", "?verbose=true"
-bool query_flag(struct ask *ask, const char *name)
+// "?verbose", "?verbose=true", "?verbose=1"
+bool query_flag(struct ask *ask, const char *name, bool *out)
 {
     struct str value;
-    if (!http_query(ask->request, name, &ask->call->arena, &value)) return false;
-    return !str_is(value, "false") && !str_is(value, "0");
+    *out = http_query(ask->request, name, &ask->call->arena, &value);
+    if (!*out || value.len == 0 || str_is(value, "true") || str_is(value, "1")) return true;
+    *out = false;
+    if (str_is(value, "false") || str_is(value, "0")) return true;
+    call_problem(ask->call, 400, "INVALID_REQUEST", "parameter %s must be true or false", name);
+    return false;
 }
 
 bool ask_text(struct ask *ask, struct json *object, const char *key, struct str text)

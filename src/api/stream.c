@@ -23,7 +23,8 @@ struct subscription {
     struct net_stream *stream;
     struct stream_ask ask; // strings in `memory`
     struct str token;      // id, to end with it
-    uint64_t last;         // sequence, or position, that was sent
+    uint64_t last;         // sequence, or position, that was looked at
+    uint64_t told;         // the last id that was sent
     struct arena memory;
     bool closed;     // the stream is over; set by the net thread
     bool ended;      // net_stream_end was called
@@ -108,8 +109,10 @@ struct portion {
     bool valid, ended, gone;
 };
 
-static void write_event(struct buf *out, uint64_t id, uint64_t previous, struct str type, struct str text)
+static void write_event(struct buf *out, struct subscription *s, uint64_t id, struct str type, struct str text)
 {
+    uint64_t previous = s->last;
+    s->told = id;
     buf_printf(out, "id: %llu\nevent: %.*s\ndata: ", (unsigned long long)id, STR_ARG(type));
     // The record is an object on one line, as it is stored; before its members comes the number of the event before, so that a
     // reader can tell a gap from a loss.
@@ -151,7 +154,7 @@ static enum code write_run(struct hub *hub, struct store *store, struct subscrip
         enum code rc =
             event_tell(store, service_contract(hub->api->service), &portion->head, &s->ask, record, arena, &event, err);
         if (rc) return rc;
-        if (event.text.len > 0) write_event(out, record->seq, s->last, event.type, event.text);
+        if (event.text.len > 0) write_event(out, s, record->seq, event.type, event.text);
         s->last = record->seq;
     }
     return OK;
@@ -169,7 +172,7 @@ static enum code write_feed(struct store *store, struct subscription *s, const s
         bool meant = str_eq(item->tenant, s->ask.tenant) && types_have(s->ask.types, item->record.type) &&
                      stream_sees(&s->ask, store, item->run, arena, &known);
         if (meant && s->ask.redacted) rc = redact_event(&text, arena, err);
-        if (meant && !rc) write_event(out, item->position, s->last, item->record.type, text);
+        if (meant && !rc) write_event(out, s, item->position, item->record.type, text);
         s->last = item->position;
     }
     if (i == portion->feed.count && portion->feed.next > s->last) s->last = portion->feed.next;
@@ -182,6 +185,19 @@ static bool told_all(const struct subscription *s, const struct portion *portion
     size_t n = portion->records.count, m = portion->feed.count;
     return (n == 0 || s->last >= portion->records.items[n - 1].seq) &&
            (m == 0 || s->last >= portion->feed.items[m - 1].position);
+}
+
+// With the number of the last event, unless that was told: a reader of some events only has then seen the log to its end, too, and
+// is not sent there again when it comes back.
+static void tell_end(struct subscription *s)
+{
+    struct buf text;
+    buf_init(&text, 256);
+    if (s->told != s->last) buf_printf(&text, "id: %llu\n", (unsigned long long)s->last);
+    buf_text(&text, "event: end\ndata: {}\n\n");
+    net_stream_send(s->stream, buf_str(&text));
+    buf_release(&text);
+    end_stream(s);
 }
 
 // Sends what is new, a little at a time: who reads slowly gets it slowly, and is not cut off for that. True: there is more at
@@ -208,8 +224,7 @@ static bool serve_one(struct hub *hub, struct store *store, struct subscription 
     }
     if (!told_all(s, portion)) return true;
     if (portion->ended || portion->gone) {
-        net_stream_send(s->stream, STR("event: end\ndata: {}\n\n"));
-        end_stream(s);
+        tell_end(s);
         return false;
     }
     return full;
@@ -341,13 +356,19 @@ static size_t streams_of(struct hub *hub, struct str token)
     return count;
 }
 
-static bool too_many(struct ask *ask)
+void streams_full(struct ask *ask, const char *why)
 {
-    uint32_t max = ask->api->options.streams_per_token;
-    if (streams_of(ask->api->hub, ask->call->who.id) < max) return false;
     ask->call->answer.retryable = true;
     ask->call->answer.retry_after_ms = 5000;
-    call_problem(ask->call, 429, "TOO_MANY_STREAMS", "this token has %u streams open already", max);
+    call_problem(ask->call, 429, "TOO_MANY_STREAMS", "%s", why);
+}
+
+bool streams_too_many(struct ask *ask)
+{
+    uint32_t max = ask->api->options.streams_per_token;
+    struct str token = ask->call->who.id;
+    if (streams_of(ask->api->hub, token) + followers_of(ask->api, token) < max) return false;
+    streams_full(ask, "this token has as many streams open already as it may have");
     return true;
 }
 
@@ -375,7 +396,7 @@ static void send_resync(const struct subscription *s)
 void hub_stream(struct ask *ask, const struct stream_ask *stream)
 {
     struct hub *hub = ask->api->hub;
-    if (too_many(ask)) return;
+    if (streams_too_many(ask)) return;
     struct subscription *s = calloc(1, sizeof(*s));
     if (!s) {
         call_nomem(ask->call);

@@ -395,6 +395,53 @@ test_logs_can_be_followed_as_they_come() {
     stop_serving
 }
 
+# sse PATH [LAST-EVENT-ID]: the stream, in the file sse, to its end.
+sse() { timeout 30 curl -sN ${2:+-H "Last-Event-ID: $2"} -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' "$url$1" >sse || fail "the stream of $1 did not end"; }
+
+test_who_comes_back_behind_the_end_of_a_stream_is_told_that_nothing_comes() {
+    serve_as_admin
+    start r1 "$(shell a 'echo one; echo two')"
+    sse /v1/runs/r1/events && equal "$(sed -n 's/^id: //p' sse | tr '\n' ' ')" '1 2 3 4 5 '
+    ask GET /v1/runs/r1/events '' 'Accept: text/event-stream' 'Last-Event-ID: 5' && answers 204 && empty body
+    sse '/v1/runs/r1/events?after=5' && has sse 'event: end' # a first look is answered as it is asked for
+    sse '/v1/runs/r1/events?types=StepStarted' && equal "$(grep -A 1 '^id' sse | tr '\n' ' ')" 'id: 3 event: StepStarted -- id: 5 event: end '
+    ask GET '/v1/runs/r1/events?types=StepStarted' '' 'Accept: text/event-stream' 'Last-Event-ID: 5' && answers 204
+    ask GET /v1/runs/r1/events '' 'Last-Event-ID: 5' && answers 200 # a page is none
+    sse /v1/runs/r1/events 6 && has sse 'event: resync'
+    sse /v1/runs/r1/steps/a/logs && equal "$(tail -n 4 sse | tr '\n' ' ')" 'id: 1.1.end event: end data: {}  ' && has sse 'retry: 2000'
+    behind_one=$(sed -n 's/^id: //p' sse | head -n 1)
+    sse /v1/runs/r1/steps/a/logs "$behind_one" && equal "$(sed -n 's/^data: //p' sse | jq -r '.text // empty' | tr '\n' ' ')" 'two exit 0 '
+    ask GET /v1/runs/r1/steps/a/logs '' 'Accept: text/event-stream' 'Last-Event-ID: 1.1.end' && answers 204
+    for other in 1.2.end 1.1.7 2.1.30; do # of another attempt, or no place between lines: from the beginning
+        sse /v1/runs/r1/steps/a/logs $other && equal "$(grep -c '^data: {"at' sse)" 3 "$other"
+    done
+    for bad in 5 a.b.c 1.1. 0.1.end 1.1.-2 1.1.end.3; do
+        ask GET /v1/runs/r1/steps/a/logs '' 'Accept: text/event-stream' "Last-Event-ID: $bad" && answers 400
+    done
+}
+
+test_a_long_log_is_followed_to_its_end_however_slowly() {
+    serve_as_admin
+    start r1 "$(shell a 'yes 0123456789012345678901234567890123456789012345678901234567890123456789 | head -n 60000')"
+    for form in text/event-stream application/x-ndjson; do
+        timeout 50 curl -sN --limit-rate 20M -H "Authorization: Bearer $token" -H "Accept: $form" "$url/v1/runs/r1/steps/a/logs?follow=true" >long || fail "$form: it was cut"
+        equal "$(grep -c 0123456789 long)" 60000 "$form"
+    done
+}
+
+test_flags_are_true_or_false() {
+    serve_as_admin
+    start r1 "$(shell a 'echo one')"
+    for path in '/v1/runs/r1/bundle?redact=maybe' '/v1/runs/r1/steps/a/logs?follow=maybe' '/readyz?verbose=maybe'; do
+        ask GET "$path" && answers 400 && has body 'must be true or false'
+    done
+    ask GET /v1/runs/r1/bundle && cp body whole
+    for yes in redact redact=1 redact=true; do
+        ask GET "/v1/runs/r1/bundle?$yes" && answers 200 && ! cmp -s body whole || fail "$yes takes nothing out"
+    done
+    ask GET '/v1/runs/r1/steps/a/logs?follow=0' && answers 200 && equal "$(cat body)" one
+}
+
 test_the_service_does_what_its_description_says() {
     serve_as_admin
     start r1 "$(shell a 'echo hi')"

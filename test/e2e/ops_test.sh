@@ -191,6 +191,7 @@ test_a_token_has_so_many_streams() {
     done
     for i in $(seq 16); do wait_for grep -q '^id: 2' "stream.$i"; done
     ask GET /v1/runs/r1/events '' 'Accept: text/event-stream' && answers 429 && code_is TOO_MANY_STREAMS && has head 'Retry-After: 5'
+    ask GET '/v1/runs/r1/steps/a/logs?follow=true' && answers 429 && code_is TOO_MANY_STREAMS && has head 'Retry-After: 5'
     kill %2
     wait_for eval 'curl -sN -m 1 -H "Authorization: Bearer $token" -H "Accept: text/event-stream" "$url/v1/runs/r1/events" | grep -q "^id: 1"'
 }

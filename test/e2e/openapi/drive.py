@@ -204,13 +204,16 @@ class Driver:
             self.faults.append(f"{where}, but it should be refused")
         described = operation["responses"].get("default")
         if status < 400:
-            described = next((r for s, r in operation["responses"].items() if s != "default"), None)
+            described = operation["responses"].get(str(status))
+            if described is None:
+                self.faults.append(f"{where} is not described")
         content = (described or {}).get("content", {})
         if status >= 400 and not kind.startswith("application/problem+json"):
             self.faults.append(f"{where}: a problem of type {kind}")
         elif status not in (204, 304) and kind.split(";")[0] in content:
             schema = content[kind.split(";")[0]]["schema"]
-            self.faults += [f"{where}{fault}" for fault in self.checker.check(json.loads(raw), schema)]
+            value = json.loads(raw) if "json" in kind else raw.decode()
+            self.faults += [f"{where}{fault}" for fault in self.checker.check(value, schema)]
         elif content and status not in (204, 304):
             self.faults.append(f"{where}: answered {kind}, described is {list(content)}")
 

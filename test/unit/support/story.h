@@ -7,7 +7,8 @@
 //   story_expect(&s, "[0] RUN_QUEUED\n[0] RUN_STARTED\n...");
 //
 // After every input the moments so far are decoded from their ledger form and folded into a fresh run, which must equal
-// the live one (K1), and into a view, which must say the same of it; at the end every step is explained at every moment. Header-only: each test program includes it once.
+// the live one (K1), and into a view, which must say the same of it; at the end every step is explained at every moment.
+// Header-only: each test program includes it once.
 #ifndef CAIRN_TEST_UNIT_SUPPORT_STORY_H
 #define CAIRN_TEST_UNIT_SUPPORT_STORY_H
 
