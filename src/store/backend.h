@@ -95,6 +95,14 @@ struct commit {
     size_t note_count;
 };
 
+// Bytes behind the last record of a run, where records lie in files that others can write to, and the head that they lie behind.
+struct surplus {
+    struct str events, ledger;
+    uint64_t last_seq, ledger_seq;
+    struct digest head, ledger_head;
+    bool terminal;
+};
+
 struct store_ops {
     const char *kind;
     // All or nothing, durable on OK. E_EXISTS: a created run is there already. E_CONFLICT: epoch or expectation differs.
@@ -113,6 +121,9 @@ struct store_ops {
     enum code (*count)(struct store *, const struct run_filter *, uint64_t *, struct error *);
     // `hash` of events need not be set (store.c computes it); `columns` when the store keeps some.
     enum code (*read)(struct store *, const struct record_range *, struct arena *, struct records *, struct error *);
+    // NULL: a record without a head is read like any other, or cannot be.
+    enum code (*surplus)(struct store *, struct str tenant, struct str run, struct arena *, struct surplus *,
+                         struct error *);
     enum code (*blob)(struct store *, const struct digest *, struct arena *, struct str *, struct error *);
     enum code (*post)(struct store *, struct str tenant, struct str run, struct str signal_id, struct str bytes,
                       struct error *);

@@ -415,6 +415,7 @@ static const struct store_ops files_ops = {
     .head = files_head,
     .list = files_list,
     .read = files_read,
+    .surplus = files_surplus,
     .blob = files_blob,
     .post = files_post,
     .inbox = files_inbox,

@@ -393,6 +393,8 @@ enum code files_head(struct store *, struct str tenant, struct str run, struct a
                      struct error *);
 enum code files_list(struct store *, const struct run_filter *, struct arena *, struct run_heads *, struct error *);
 enum code files_read(struct store *, const struct record_range *, struct arena *, struct records *, struct error *);
+enum code files_surplus(struct store *, struct str tenant, struct str run, struct arena *, struct surplus *,
+                        struct error *);
 // `want` of the events of an entry of the feed, behind the first `skip`.
 enum code files_read_entry(struct files_store *files, const struct disk_slot *slot, const struct disk_feed *entry,
                            uint64_t skip, uint64_t want, struct arena *arena, struct records *out,

@@ -2,6 +2,8 @@
 #include "store/files.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SLOTS_PER_WRITE = 128 };
@@ -234,6 +236,27 @@ struct str frame_notes(struct str frame)
 
 // ---- applying
 
+// The journal is right, but that a file of a run held something else in the place of its lines is told and kept: a power cut leaves such
+// places, and so does somebody who edits.
+static enum code tell_difference(struct files_store *files, const struct frame_part *part, struct file *file,
+                                 uint64_t offset, struct str lines, struct error *err)
+{
+    char *found = malloc(lines.len);
+    size_t got = 0;
+    if (!found) return error_nomem(err);
+    enum code rc = files->disk->ops->read(file, offset, found, lines.len, &got, err);
+    if (rc == OK && memcmp(found, lines.ptr, got) != 0) {
+        char name[80];
+        snprintf(name, sizeof(name), "torn-%" PRIu64 "-%" PRIu64 "-replaced", part->run.position, offset);
+        os_log(LOG_WARN,
+               "lines of a run were not those of the journal and were put right position=%" PRIu64 " offset=%" PRIu64,
+               part->run.position, offset);
+        rc = files_keep_torn(files, name, (struct str){found, got}, err);
+    }
+    free(found);
+    return rc;
+}
+
 static enum code apply_lines(struct files_store *files, const struct frame_part *part, enum run_file kind,
                              struct error *err)
 {
@@ -250,6 +273,8 @@ static enum code apply_lines(struct files_store *files, const struct frame_part 
         if (size < offset) // what came before is durable, so it cannot be missing
             return error_set(err, E_CORRUPT, "a file ends at %" PRIu64 ", %" PRIu64 " bytes too early", size,
                              offset - size);
+        rc = tell_difference(files, part, file, offset, lines, err);
+        if (rc != OK) return rc;
     }
     return files->disk->ops->write(file, offset, lines.ptr, lines.len, err);
 }

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { PAGE_MIN = 4096, SCAN_SIZE = 64 * 1024 };
+enum { PAGE_MIN = 4096, SCAN_SIZE = 64 * 1024, SURPLUS_MAX = 16 * 1024 * 1024 };
 
 struct lines {
     struct files_store *files;
@@ -204,6 +204,44 @@ enum code files_read(struct store *base, const struct record_range *range, struc
     enum code rc = files_need(files, range->tenant, range->run, &position, &slot, err);
     if (rc == OK) rc = lines_open(files, &slot, range->ledger ? RUN_LEDGER : RUN_EVENTS, &lines, err);
     return rc == OK ? read_page(&lines, range->after, range->limit, arena, out, err) : rc;
+}
+
+// ---- what no head speaks of
+
+static enum code read_surplus(struct files_store *files, const struct disk_slot *slot, enum run_file kind,
+                              struct arena *arena, struct str *out, struct error *err)
+{
+    uint64_t size = kind == RUN_EVENTS ? slot->events_size : slot->ledger_size, have = 0;
+    struct file *file;
+    struct error told = {.code = OK};
+    *out = STR("");
+    enum code rc = files_open_run(files, slot, kind, false, &file, &told);
+    if (rc == E_NOT_FOUND) return OK;
+    if (rc == OK) rc = files->disk->ops->size(file, &have, &told);
+    if (rc != OK) return error_set(err, rc, "%s", told.message);
+    if (have <= size) return OK;
+    size_t room = have - size < SURPLUS_MAX ? (size_t)(have - size) : SURPLUS_MAX, got = 0;
+    char *bytes = arena_alloc(arena, room);
+    if (!bytes) return error_nomem(err);
+    rc = files->disk->ops->read(file, size, bytes, room, &got, err);
+    *out = (struct str){bytes, got};
+    return rc;
+}
+
+enum code files_surplus(struct store *base, struct str tenant, struct str run, struct arena *arena, struct surplus *out,
+                        struct error *err)
+{
+    struct files_store *files = files_of(base);
+    struct disk_slot slot;
+    uint64_t position;
+    enum code rc = files_need(files, tenant, run, &position, &slot, err);
+    if (rc != OK || files->writer) return rc; // it cut off what it found, and what stands there now is its own
+    *out = (struct surplus){.last_seq = slot.last_seq, .ledger_seq = slot.ledger_seq};
+    memcpy(out->head.b, slot.head, SHA256_SIZE);
+    memcpy(out->ledger_head.b, slot.ledger_head, SHA256_SIZE);
+    out->terminal = (slot.flags & SLOT_TERMINAL) != 0;
+    rc = read_surplus(files, &slot, RUN_EVENTS, arena, &out->events, err);
+    return rc == OK ? read_surplus(files, &slot, RUN_LEDGER, arena, &out->ledger, err) : rc;
 }
 
 enum code files_read_entry(struct files_store *files, const struct disk_slot *slot, const struct disk_feed *entry,

@@ -1,9 +1,10 @@
 // Holds everything the store says about a run against everything else it says: records against each other (numbers, chain,
-// time, keys, one end), columns against records, heads against the last record. A fault never stops the search.
+// time, keys, one end), columns against records, heads against the last record, outputs and documents against the hashes they are known
+// by. A fault never stops the search.
 //
 // One run is one thread's work. How many runs are looked at together is in verify_all.c.
 #include "base/civil.h"
-#include "base/map.h"
+#include "store/lines.h"
 #include "store/verify.h"
 
 #include <stdarg.h>
@@ -42,6 +43,8 @@ struct walk {
     struct digest previous;
     int64_t persisted_ms;
     uint64_t terminal_at; // 0: none yet
+    enum moment_kind end; // of that event
+    bool documented;      // the run was started, with the document that its head names
     uint64_t suspect;     // event whose previous hash did not fit; 0: none
     struct map keys;
 };
@@ -127,7 +130,7 @@ static void check_end(struct verify *verify, struct walk *walk, const struct rec
             fault(verify, record->seq, false, "the run ended before, with event %llu",
                   (unsigned long long)walk->terminal_at);
         else
-            walk->terminal_at = record->seq;
+            walk->terminal_at = record->seq, walk->end = kind;
     } else if (walk->terminal_at && (kind != MOMENT_RUN_PROCESSED || record->seq != walk->terminal_at + 1)) {
         fault(verify, record->seq, false, "it comes after the end of the run (event %llu)",
               (unsigned long long)walk->terminal_at);
@@ -160,6 +163,11 @@ static void check_facts(struct verify *verify, struct walk *walk, const struct r
     if (word && !str_is(record->type, word))
         fault(verify, record->seq, false, "it is stored as %.*s and says %s", STR_ARG(record->type), word);
     check_ids(verify, record->seq, told);
+    if (moment->kind == MOMENT_RUN_STARTED && moment->start) {
+        char hex[SHA256_HEX + 1];
+        digest_hex(&head->document, hex);
+        walk->documented = str_is(moment->start->document_sha256, hex);
+    }
     check_end(verify, walk, record, moment->kind);
     if (record->redacted) { // its values are not there to be compared
         verify->report->redacted_count++;
@@ -230,6 +238,37 @@ static void check_beyond(struct verify *verify, uint64_t seq, bool ledger)
         fault(verify, seq, ledger, "it is not covered by the head of the run");
 }
 
+// Most runs of a store have a document in common with others: it is read once.
+static void check_document(struct verify *verify)
+{
+    const struct digest *document = &verify->head->document;
+    struct str key = {(const char *)document->b, SHA256_SIZE}, bytes;
+    if (map_get(&verify->documents, key) != MAP_NONE) return;
+    struct error why = {0};
+    arena_reset(&verify->scratch);
+    enum code rc = store_blob(verify->store, document, &verify->scratch, &bytes, &why);
+    struct digest found = {{0}};
+    if (!rc) found = sha256(bytes);
+    if (rc == E_NOT_FOUND || rc == E_CORRUPT)
+        fault(verify, 0, false, "its document: %s", why.message);
+    else if (rc)
+        verify->rc = error_set(verify->err, rc, "%s", why.message);
+    else if (!digest_eq(&found, document))
+        fault(verify, 0, false, "its document does not have the hash that it was started with");
+    else {
+        struct str kept = arena_copy(&verify->document_arena, key);
+        if (!kept.ptr || !map_put(&verify->documents, kept, 0, NULL)) verify->rc = error_nomem(verify->err);
+    }
+}
+
+// Of the summary only the way in which the run ended is also a fact of the log.
+static bool ended_otherwise(enum run_status status, enum moment_kind end)
+{
+    return status >= RUN_STATUS_COMPLETED && status != (end == MOMENT_RUN_COMPLETED ? RUN_STATUS_COMPLETED
+                                                        : end == MOMENT_RUN_FAILED  ? RUN_STATUS_FAILED
+                                                                                    : RUN_STATUS_CANCELLED);
+}
+
 static void check_events(struct verify *verify)
 {
     const struct run_head *head = verify->head;
@@ -258,6 +297,7 @@ static void check_events(struct verify *verify)
         }
     }
     settle(verify, &walk, digest_eq(&walk.previous, &head->head));
+    if (walk.documented && !verify->rc) check_document(verify);
     if (walk.last < head->last_seq)
         fault(verify, walk.last + 1, false, "it is missing; the head of the run knows %llu events",
               (unsigned long long)head->last_seq);
@@ -267,6 +307,8 @@ static void check_events(struct verify *verify)
         fault(verify, 0, false,
               head->terminal ? "it counts as ended without an event that says so"
                              : "it has ended but does not count as ended");
+    else if (walk.terminal_at && ended_otherwise(head->summary.status, walk.end))
+        fault(verify, 0, false, "its head says %s, its last event does not", run_status_name(head->summary.status));
 }
 
 // ---- ledger
@@ -333,6 +375,68 @@ static void check_ledger(struct verify *verify)
         fault(verify, head->last_ledger_seq, true, "its hash is not the ledger head of the run");
 }
 
+// ---- what no head speaks of
+
+// A writer that is at work, or was killed, leaves events behind the head that go on with the chain.
+static bool goes_on(struct verify *verify, struct surplus *at, struct str line)
+{
+    struct moment moment = {0};
+    struct seal seal = {0};
+    struct run_ids told = {0};
+    if (contract_decode(verify->head->vocabulary, line, &verify->scratch, &moment, &seal, &told, NULL)) return false;
+    if (seal.seq != at->last_seq + 1 || !digest_eq(&seal.previous, &at->head)) return false;
+    at->last_seq = seal.seq;
+    at->head = sha256(line);
+    return true;
+}
+
+static bool entry_goes_on(struct verify *verify, struct surplus *at, struct str line)
+{
+    struct record entry = {0};
+    ledger_line_read(line, at->ledger_seq + 1, &verify->scratch, &entry);
+    const struct str chained[] = {{(const char *)at->ledger_head.b, SHA256_SIZE}, entry.bytes};
+    struct digest hash = sha256_parts(chained, ARRAY_COUNT(chained));
+    if (!digest_eq(&hash, &entry.hash)) return false;
+    at->ledger_seq++;
+    at->ledger_head = hash;
+    return true;
+}
+
+// Half a line at the end is what a killed writer leaves, too, but not behind the end of a run.
+static void check_lines(struct verify *verify, struct surplus *at, bool ledger)
+{
+    struct str bytes = ledger ? at->ledger : at->events;
+    for (size_t from = 0; from < bytes.len && !verify->rc;) {
+        size_t end = str_find(bytes, '\n', from);
+        struct str line = str_slice(bytes, from, end);
+        bool fits =
+            end == bytes.len ? !at->terminal : (ledger ? entry_goes_on(verify, at, line) : goes_on(verify, at, line));
+        if (!fits) {
+            fault(verify, (ledger ? at->ledger_seq : at->last_seq) + 1, ledger,
+                  "%zu bytes stand here, behind the last one, that were never stored", bytes.len - from);
+            return;
+        }
+        from = end + 1;
+    }
+}
+
+static void check_surplus(struct verify *verify)
+{
+    const struct run_ids *ids = &verify->head->ids;
+    struct surplus found = {0};
+    if (!verify->store->ops->surplus) return;
+    arena_reset(&verify->page);
+    arena_reset(&verify->scratch);
+    enum code rc =
+        verify->store->ops->surplus(verify->store, ids->tenant, ids->run, &verify->page, &found, verify->err);
+    if (rc) {
+        verify->rc = rc;
+        return;
+    }
+    check_lines(verify, &found, false);
+    check_lines(verify, &found, true);
+}
+
 // ---- runs
 
 void verify_begin(struct verify *verify, struct store *store, struct arena *arena, struct verify_report *report,
@@ -343,6 +447,8 @@ void verify_begin(struct verify *verify, struct store *store, struct arena *aren
     arena_init(&verify->page, 64 * 1024, SIZE_MAX);
     arena_init(&verify->scratch, 16 * 1024, SIZE_MAX);
     arena_init(&verify->run_arena, 16 * 1024, SIZE_MAX);
+    arena_init(&verify->document_arena, 4 * 1024, SIZE_MAX);
+    map_init(&verify->documents, &verify->document_arena);
 }
 
 void verify_run(struct verify *verify, const struct run_head *head)
@@ -351,6 +457,7 @@ void verify_run(struct verify *verify, const struct run_head *head)
     verify->report->run_count++;
     check_events(verify);
     if (!verify->rc) check_ledger(verify);
+    if (!verify->rc) check_surplus(verify);
     arena_reset(&verify->run_arena);
 }
 
@@ -359,4 +466,5 @@ void verify_end(struct verify *verify)
     arena_release(&verify->page);
     arena_release(&verify->scratch);
     arena_release(&verify->run_arena);
+    arena_release(&verify->document_arena);
 }

@@ -2,12 +2,15 @@
 #ifndef CAIRN_STORE_VERIFY_H
 #define CAIRN_STORE_VERIFY_H
 
+#include "base/map.h"
 #include "store/backend.h"
 
 struct verify {
     struct store *store;
     struct arena *arena; // of the report
     struct arena page, scratch, run_arena;
+    struct arena document_arena;
+    struct map documents; // hashes of those that were found right
     struct verify_report *report;
     size_t fault_capacity;
     struct error *err;

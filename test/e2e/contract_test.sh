@@ -119,6 +119,26 @@ test_one_object_a_line_that_stays_EL_4d_EL_1b() {
     equal "$(tail -c 1 f/n-1/events.jsonl | od -An -c | tr -d ' ')" '\n' 'the last byte'
     intact
 }
+# What is done to the file of a run from outside is found, wherever in it, and named.
+test_a_file_that_somebody_changed_is_found_EL_1e_I7() {
+    store=(--store "files:$PWD/f")
+    nodes
+    cairn_is 10 run n.yaml "${store[@]}" --run-id n-1 --progress none
+    intact
+    cp -a f whole
+    local change
+    for change in 3p '$d' 4d '3{h;d};4G' '5s/"node_/"nope_/' '$a{}' '$p' '2s/:1,/:2,/'; do
+        rm -r f; cp -a whole f
+        sed -i "$change" f/n-1/events.jsonl
+        cairn_is 8 log verify --all "${store[@]}"; has out 'run n-1'
+    done
+    rm -r f; cp -a whole f
+    printf half >>f/n-1/events.jsonl
+    cairn_is 8 log verify n-1 "${store[@]}"; has out 'run n-1 event 10: 4 bytes stand here'
+    rm -r f; cp -a whole f
+    find f/.cairn/blobs -type f -delete
+    cairn_is 8 log verify n-1 "${store[@]}"; has out 'run n-1: its document'
+}
 # The summaries that lists show, the index, the engine's memory: all gone. What is left is the log, and it is enough.
 test_state_is_made_again_from_the_log_ES_1a_WE_1h() {
     need_sqlite
