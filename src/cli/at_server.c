@@ -85,11 +85,13 @@ static int check_flags(struct cli *cli)
 static int report(struct cli *cli, const struct error *err, const struct json *problem)
 {
     const struct json *errors = json_key(problem, "errors");
+    struct str hint = json_text(json_key(problem, "hint"));
     int code = cli_error(cli, err);
     for (uint32_t i = 0; json_is(errors, JSON_ARRAY) && i < errors->count; i++) {
         struct str message = json_text(json_key(&errors->items[i], "message"));
         if (message.len) cli_hint(cli, "%.*s", STR_ARG(message));
     }
+    if (hint.len) cli_hint(cli, "%.*s", STR_ARG(hint));
     return code;
 }
 

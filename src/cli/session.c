@@ -164,11 +164,21 @@ static int refuse_server(struct session *session)
 static int report_server(struct session *session, const struct error *err, const struct server_access *access)
 {
     struct cli *cli = session->cli;
+    const char *url = session->url;
     int code = cli_error(cli, err);
-    if (err->code == E_UNREACHABLE)
-        cli_hint(cli, "is `cairn serve` running there? `curl %s/livez` tells", session->url);
+    bool untrusted = strstr(err->message, "certificate"), later = strstr(err->message, "; try again in ");
+    // Somebody answered, with a problem or with what is none of ours.
+    bool answered = strchr(err->message, '(') || strstr(err->message, "the server answers") ||
+                    strstr(err->message, "the answer is");
+    if (err->code == E_DENIED && untrusted)
+        cli_hint(cli, "--ca-file names who signed its certificate; its name must be in it");
     else if (err->code == E_DENIED)
         cli_hint(cli, "the token came from %s; it may be of another server, expired or revoked", access->token_from);
+    else if (err->code == E_NOT_FOUND || (err->code == E_UNREACHABLE && answered && !later))
+        cli_hint(cli, "something answers there: `curl %s/readyz` tells whether it is a `cairn serve` that is well",
+                 url);
+    else if (err->code == E_UNREACHABLE && !later)
+        cli_hint(cli, "is `cairn serve` running there? `curl %s/livez` tells", url);
     return code;
 }
 

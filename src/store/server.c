@@ -7,6 +7,7 @@
 #include "store/wire.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -48,6 +49,13 @@ static const struct {
     {413, E_LIMIT},   {415, E_INVALID}, {422, E_INVALID}, {429, E_UNREACHABLE}, {507, E_FULL},     {501, E_UNSUPPORTED},
 };
 
+// When the server wants to be asked again, if it says so.
+static bool wanted_again(const struct fetch_answer *answer, int64_t *seconds)
+{
+    bool later = answer->status == 429 || answer->status == 503;
+    return later && str_int64(fetch_header(answer, "retry-after"), seconds) && *seconds >= 0;
+}
+
 // What a problem (RFC 9457) means here, in the server's words.
 static enum code problem(const struct fetch_answer *answer, struct arena *arena, struct error *err)
 {
@@ -55,22 +63,23 @@ static enum code problem(const struct fetch_answer *answer, struct arena *arena,
     enum code rc = answer->status >= 500 ? E_UNREACHABLE : E_INVALID;
     for (size_t i = 0; i < ARRAY_COUNT(meanings); i++)
         if (meanings[i].status == answer->status) rc = meanings[i].code;
+    char again[64] = "";
+    int64_t seconds;
+    if (wanted_again(answer, &seconds)) snprintf(again, sizeof(again), "; try again in %" PRId64 " s", seconds);
     if (json_parse(answer->body, NULL, arena, &body, NULL) || body.type != JSON_OBJECT)
-        return error_set(err, rc, "the server answers with status %d", answer->status);
+        return error_set(err, rc, "the server answers with status %d%s", answer->status, again);
     struct str detail = json_text(json_key(&body, "detail")), code = json_text(json_key(&body, "code"));
     if (str_is(code, "LOG_CORRUPT")) rc = E_CORRUPT;
     if (detail.len == 0) detail = json_text(json_key(&body, "title"));
-    return error_set(err, rc, "%.*s%s%.*s%s", STR_ARG(detail), code.len ? " (" : "", STR_ARG(code),
-                     code.len ? ")" : "");
+    return error_set(err, rc, "%.*s%s%.*s%s%s", STR_ARG(detail), code.len ? " (" : "", STR_ARG(code),
+                     code.len ? ")" : "", again);
 }
 
 // Once, as long as the server says, but not for ever.
 static bool patient(const struct fetch_answer *answer, bool *waited)
 {
-    int64_t seconds = 0;
-    struct str after = fetch_header(answer, "retry-after");
-    if (*waited || (answer->status != 429 && answer->status != 503) || !str_int64(after, &seconds)) return false;
-    if (seconds < 0 || seconds * 1000 > PATIENCE_MS) return false;
+    int64_t seconds;
+    if (*waited || !wanted_again(answer, &seconds) || seconds > PATIENCE_MS / 1000) return false;
     *waited = true;
     nanosleep(&(struct timespec){.tv_sec = (time_t)seconds}, NULL);
     return true;

@@ -366,6 +366,36 @@ test_client_says_so_when_the_server_goes_away() {
     cairn_is 7 pause s-1 "${far[@]}"
 }
 
+test_client_says_what_an_answer_means_and_when_to_come_back() {
+    cat >busy.py <<'PY'
+import http.server
+class Busy(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        status, after, body = open("mode").read().split("|")
+        self.send_response(int(status))
+        if after: self.send_header("Retry-After", after)
+        self.end_headers()
+        self.wfile.write(body.encode())
+    def log_message(self, *told): pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Busy)
+print(server.server_port, flush=True)
+server.serve_forever()
+PY
+    python3 busy.py >port & trap 'kill %1' EXIT
+    wait_for test -s port
+    export CAIRN_SERVER=http://127.0.0.1:$(cat port) CAIRN_TOKEN=cairn_x_y
+    printf '429|60|{"detail":"too many","code":"BUSY"}' >mode
+    cairn_is 7 ls; has err 'too many (BUSY); try again in 60 s'; hasnt err 'hint:'
+    printf '503|30|' >mode
+    cairn_is 7 ls; has err 'status 503; try again in 30 s'; hasnt err 'hint:'
+    printf '502||<html>' >mode
+    cairn_is 7 ls; has err 'status 502'; has err 'something answers there'; hasnt err 'running there'
+    printf '401||{"detail":"a token is needed","code":"AUTHN_REQUIRED"}' >mode
+    cairn_is 4 ls; has err 'the token came from $CAIRN_TOKEN'
+    kill %1; wait %1 2>/dev/null; trap - EXIT
+    cairn_is 7 ls; has err 'running there?'
+}
+
 test_client_trusts_only_certificates_that_it_was_told_to() {
     command -v openssl >/dev/null || skip "no openssl"
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem -days 2 \
@@ -373,7 +403,7 @@ test_client_trusts_only_certificates_that_it_was_told_to() {
     serve --tls-cert cert.pem --tls-key key.pem && at_server
     [[ $url = https://* ]] || fail "$url"
     cairn_is 4 ls "${far[@]}"
-    has err certificate
+    has err certificate; has err --ca-file
     cairn_is 0 ls "${far[@]}" --ca-file cert.pem
     printf '[profile.tls]\nserver = "%s"\ntoken-file = "store.db.token"\nca-file = "cert.pem"\n' "$url" >cairn.toml
     cairn_is 0 ls --profile tls
