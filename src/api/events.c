@@ -278,7 +278,8 @@ static bool holds(struct names names, struct str name)
     return names.count == 0;
 }
 
-bool stream_narrow(const struct stream_ask *stream)
+// Not everything of the tenant is for it.
+static bool is_narrow(const struct stream_ask *stream)
 {
     return stream->projects.count || stream->environments.count || stream->project.len || stream->environment.len;
 }
@@ -288,7 +289,7 @@ bool stream_sees(const struct stream_ask *stream, struct store *store, struct st
 {
     struct run_head head;
     struct error err = {0};
-    if (!stream_narrow(stream)) return true;
+    if (!is_narrow(stream)) return true;
     if (known->run.len > 0 && str_eq(known->run, run)) return known->seen;
     known->run = run;
     known->seen = store_head(store, stream->tenant, run, arena, &head, &err) == OK &&

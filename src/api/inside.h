@@ -183,7 +183,6 @@ struct stream_ask {
     struct names projects, environments;
     struct str project, environment;
 };
-bool stream_narrow(const struct stream_ask *stream); // not everything of the tenant is for it
 // Whether a run of the feed is for it: its head is looked up, unless it is the run of the last question (*known).
 struct feed_known {
     struct str run;

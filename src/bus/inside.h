@@ -139,7 +139,6 @@ struct dead_table {
     size_t tenant_count;
 };
 uint64_t dead_lowest(const struct dead_table *table, struct str tenant, struct str run); // 0 = none
-bool dead_add(struct dead_table *table, struct str tenant, struct str run, uint64_t seq) MUST_CHECK;
 void dead_release(struct dead_table *table);
 // From the notes. The old contents are kept when it fails.
 enum code dead_load(struct dead_table *table, struct store *store, struct str sink, struct error *err) MUST_CHECK;
@@ -181,7 +180,6 @@ struct letter {
     bool redrive;
 };
 bool order_key(struct str sink, struct arena *arena, struct str *out) MUST_CHECK;
-bool letter_key(struct str sink, uint64_t position, struct arena *arena, struct str *out) MUST_CHECK;
 bool letter_value(const struct letter *letter, struct arena *arena, struct str *out) MUST_CHECK;
 enum code letter_read(const struct note *note, struct arena *arena, struct letter *out, struct error *err) MUST_CHECK;
 bool letter_json(const struct letter *letter, struct arena *arena, struct json *out) MUST_CHECK;

@@ -150,7 +150,7 @@ bool order_key(struct str sink, struct arena *arena, struct str *out)
     return out->ptr != NULL;
 }
 
-bool letter_key(struct str sink, uint64_t position, struct arena *arena, struct str *out)
+static bool letter_key(struct str sink, uint64_t position, struct arena *arena, struct str *out)
 {
     char text[BUS_SINK_NAME_MAX + 24];
     snprintf(text, sizeof(text), "%.*s/%020llu", STR_ARG(sink), (unsigned long long)position);
@@ -255,7 +255,7 @@ static bool dead_tenant(struct dead_table *table, struct str tenant)
     return true;
 }
 
-bool dead_add(struct dead_table *table, struct str tenant, struct str run, uint64_t seq)
+static bool dead_add(struct dead_table *table, struct str tenant, struct str run, uint64_t seq)
 {
     if (!dead_grow(table) || !dead_tenant(table, tenant)) return false;
     uint64_t hash = run_hash(tenant, run);

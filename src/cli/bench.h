@@ -47,7 +47,6 @@ void bench_postgres_end(struct bench *bench);
 int bench_open(struct bench *bench, struct bench_store *target, const char *kind, const char *name,
                const struct engine_observer *observer);
 void bench_close(struct bench_store *target);
-int bench_reopen(struct bench *bench, struct bench_store *target, const struct engine_observer *observer);
 double bench_floor_us(const struct bench *bench, const char *kind);
 // One durable write of that kind, p50, measured now: the disk's mood changes from second to second.
 double bench_floor_now(struct bench *bench, const char *kind, double seconds);
@@ -67,7 +66,6 @@ struct bench_line {
 };
 void bench_line(struct bench *bench, struct bench_line *line, const char *workload, const char *store);
 void bench_number(struct bench_line *line, const char *name, double value, int digits);
-void bench_text(struct bench_line *line, const char *name, const char *value);
 void bench_print(struct bench *bench, struct bench_line *line);
 double bench_percentile(double *samples, size_t count, double share); // sorts
 

@@ -9,10 +9,6 @@
 bool bundle_named(struct str word);
 // `log verify BUNDLE`.
 int bundle_verify(struct cli *cli, struct str word);
-// --pubkey; NULL when there is none. EXIT_OK, or what was reported.
-int bundle_pubkey(struct cli *cli, struct archive_key **out);
-// Proves it and prints what is wrong with it on stderr: EXIT_INTEGRITY then.
-int bundle_prove(struct cli *cli, const char *path, struct proof *out);
 // The faults of runs, one a line.
 void faults_write(const struct term *term, struct buf *out, const struct verify_report *report);
 bool faults_json(struct cli *cli, const struct verify_report *report, struct json *out);

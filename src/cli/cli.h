@@ -39,7 +39,6 @@ void cli_talk(struct cli *cli, struct buf *text);
 int cli_fail(struct cli *cli, enum exit_code code, const char *format, ...) PRINTF_LIKE(3, 4);
 // From a struct error of a module below; the exit code follows its code.
 int cli_error(struct cli *cli, const struct error *err);
-enum exit_code exit_from_code(enum code code);
 // "  hint: ..." below an error or a result. Not shown with --quiet.
 void cli_hint(struct cli *cli, const char *format, ...) PRINTF_LIKE(2, 3);
 // A command to paste: cli_command(cli, "get %s", run) is "cairn get RUN --store URL"; cli_next shows it as "  next: ...".

@@ -57,18 +57,18 @@ double bench_floor_us(const struct bench *bench, const char *kind)
 }
 
 // ---- lines
+static void put_text(struct bench_line *line, const char *name, const char *value)
+{
+    struct str copy = arena_copy(line->arena, str_from(value));
+    INVARIANT(copy.ptr && json_put(line->arena, &line->object, str_from(name), json_string(copy)));
+}
+
 void bench_line(struct bench *bench, struct bench_line *line, const char *workload, const char *store)
 {
     line->arena = &bench->cli->arena;
     line->object = json_object();
-    bench_text(line, "bench", workload);
-    if (store[0]) bench_text(line, "store", store);
-}
-
-void bench_text(struct bench_line *line, const char *name, const char *value)
-{
-    struct str copy = arena_copy(line->arena, str_from(value));
-    INVARIANT(copy.ptr && json_put(line->arena, &line->object, str_from(name), json_string(copy)));
+    put_text(line, "bench", workload);
+    if (store[0]) put_text(line, "store", store);
 }
 
 void bench_number(struct bench_line *line, const char *name, double value, int digits)
@@ -90,7 +90,7 @@ void bench_print(struct bench *bench, struct bench_line *line)
 }
 
 // ---- scratch stores
-int bench_reopen(struct bench *bench, struct bench_store *target, const struct engine_observer *observer)
+static int reopen(struct bench *bench, struct bench_store *target, const struct engine_observer *observer)
 {
     struct error err = {0};
     struct store_options options = {
@@ -116,7 +116,7 @@ int bench_open(struct bench *bench, struct bench_store *target, const char *kind
 {
     memset(target, 0, sizeof(*target));
     bench_url(bench, kind, name, target->url, sizeof(target->url));
-    return bench_reopen(bench, target, observer);
+    return reopen(bench, target, observer);
 }
 
 void bench_close(struct bench_store *target)

@@ -29,7 +29,8 @@ static const char *path_of(struct str word)
     return str_starts(word, STR("bundle:")) ? word.ptr + strlen("bundle:") : word.ptr;
 }
 
-int bundle_pubkey(struct cli *cli, struct archive_key **out)
+// --pubkey; NULL when there is none. EXIT_OK, or what was reported.
+static int read_pubkey(struct cli *cli, struct archive_key **out)
 {
     struct error err = {0};
     *out = NULL;
@@ -109,7 +110,7 @@ static int prove(struct cli *cli, const char *path, struct proof *out)
 {
     struct archive_key *key;
     struct error err = {0};
-    int code = bundle_pubkey(cli, &key);
+    int code = read_pubkey(cli, &key);
     if (code) return code;
     enum code rc = archive_prove(path, key, &cli->arena, out, &err);
     key_free(key);
@@ -117,7 +118,8 @@ static int prove(struct cli *cli, const char *path, struct proof *out)
     return rc ? cli_error(cli, &err) : EXIT_OK;
 }
 
-int bundle_prove(struct cli *cli, const char *path, struct proof *out)
+// Prints what is wrong with it on stderr: EXIT_INTEGRITY then.
+static int prove_intact(struct cli *cli, const char *path, struct proof *out)
 {
     int code = prove(cli, path, out);
     if (code || is_intact(out)) return code;
@@ -379,7 +381,7 @@ int command_log_import(struct cli *cli)
     struct error err = {0};
     const char *path = path_of(cli->args.words[0]);
     int code = strcmp(path, "-") == 0 ? save_stdin(cli, &path) : EXIT_OK;
-    if (!code) code = bundle_prove(cli, path, &proof);
+    if (!code) code = prove_intact(cli, path, &proof);
     if (code) return code;
     if (proof.redacted) {
         cli_fail(cli, EXIT_CONFLICT,

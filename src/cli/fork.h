@@ -17,7 +17,6 @@ int changes_read(struct cli *cli, const struct fork *base, struct changes *out);
 // --edit-file FILE, or --edit: a file with the inputs and the outputs of steps that have ended, in $VISUAL or $EDITOR. What
 // comes back different becomes a change. *unchanged: the editor was left with nothing different.
 int changes_edit(struct cli *cli, const struct fork *base, struct changes *out, bool *unchanged);
-int changes_output(struct cli *cli, struct changes *changes, struct str step, struct json value);
 
 // What is kept and what runs, and why, for people; `how` is "fork", "rerun" or "retry".
 void preview_write(struct cli *cli, struct buf *out, const struct term *term, const struct fork *fork, const char *how);

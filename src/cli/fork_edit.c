@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-int changes_output(struct cli *cli, struct changes *changes, struct str step, struct json value)
+static int add_output(struct cli *cli, struct changes *changes, struct str step, struct json value)
 {
     for (size_t i = 0; i < changes->count; i++)
         if (str_eq(changes->outputs[i].step, step)) {
@@ -46,7 +46,7 @@ int changes_read(struct cli *cli, const struct fork *base, struct changes *out)
     while (!code && args_next(&cli->args, FLAG_SET, &cursor, &pair)) {
         code = inputs_pair(cli, base->program, pair, &key, &value);
         if (code) break;
-        code = names_output(base, key, &step) ? changes_output(cli, out, step, value)
+        code = names_output(base, key, &step) ? add_output(cli, out, step, value)
                                               : inputs_put(cli, &out->inputs, key, value);
     }
     return code;
@@ -89,7 +89,7 @@ static int compare_outputs(struct cli *cli, const struct json *known, const stru
     for (uint32_t i = 0; !code && json_is(given, JSON_OBJECT) && i < given->count; i++) {
         const struct json *old = json_get(known, given->members[i].key);
         if (old && json_equal(old, &given->members[i].value)) continue;
-        code = changes_output(cli, out, given->members[i].key, given->members[i].value);
+        code = add_output(cli, out, given->members[i].key, given->members[i].value);
     }
     return code;
 }

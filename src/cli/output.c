@@ -323,7 +323,7 @@ int cli_fail(struct cli *cli, enum exit_code code, const char *format, ...)
     return (int)code;
 }
 
-enum exit_code exit_from_code(enum code code)
+static enum exit_code exit_from_code(enum code code)
 {
     switch (code) {
     case OK:

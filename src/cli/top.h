@@ -85,8 +85,6 @@ void top_run_key(struct top *top, int key);
 // top_act.c: asking this program
 // `cairn WORDS...` with the store of this session; what it prints is appended to `out`. Gives up after two seconds.
 void top_capture(struct top *top, const char *const *words, struct buf *out);
-// The same in the background; the last line it prints becomes the message. With `lives_on` it is not ended with the screen.
-void top_launch(struct top *top, bool lives_on, const char *const *words);
 void top_listen(struct top *top);
 void top_forget(struct top *top);
 // Keys that act on a run (and a step of it, or ""): true when `key` is one of them.

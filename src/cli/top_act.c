@@ -115,7 +115,8 @@ void top_forget(struct top *top)
     top->command.pid = 0;
 }
 
-void top_launch(struct top *top, bool lives_on, const char *const *words)
+// As top_capture, in the background; the last line it prints becomes the message. With `lives_on` it is not ended with the screen.
+static void launch(struct top *top, bool lives_on, const char *const *words)
 {
     pid_t pid = 0;
     top_forget(top);
@@ -173,7 +174,7 @@ static void act(struct top *top, const char *verb, const char *reason)
     }
     if (strcmp(verb, "pause") != 0) words[count++] = "--progress=none";
     words[count] = NULL;
-    top_launch(top, drives, words);
+    launch(top, drives, words);
 }
 
 static void answer_cancel(struct top *top, const char *text)

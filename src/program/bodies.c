@@ -90,7 +90,7 @@ static bool is_text_list(struct reader *r, const struct json *value, const char 
     return ok;
 }
 
-void body_args(struct reader *r, struct draft *draft, const struct json *args)
+static void body_args(struct reader *r, struct draft *draft, const struct json *args)
 {
     if (args && is_text_list(r, args, "args")) put(r, &draft->step.with, "args", *args);
 }

@@ -187,7 +187,6 @@ void body_subrun(struct reader *r, struct draft *draft, const struct json *docum
 // env and cwd, and stdin and args where the kind has them; NULL is absent.
 void body_env(struct reader *r, struct draft *draft, const struct json *env);
 void body_text(struct reader *r, struct draft *draft, const char *name, const struct json *value);
-void body_args(struct reader *r, struct draft *draft, const struct json *args);
 bool is_host_kind(const struct reader *r, struct str name); // a function that whoever loads the document has
 bool is_task_kind(const struct reader *r, struct str name); // a tool of playbooks that is not our own
 void hint_kinds(struct reader *r, struct diagnostic *d, struct str name); // the kinds there are, the nearest first

@@ -171,7 +171,6 @@ enum code net_seconds(const struct json *value, int64_t *ms) MUST_CHECK;
 enum code net_count(const struct json *value, int64_t min, int64_t max, int64_t *out) MUST_CHECK;
 
 bool net_kind_known(struct str kind);
-const char *net_do_name(enum net_do action); // "continue", "retry", ...
 // The step as text, for goldens and comparison: several lines, each after two blanks. `places`: with lines and columns.
 void net_step_write(struct buf *out, const struct program *program, uint32_t step, bool places);
 

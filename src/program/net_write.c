@@ -1,7 +1,7 @@
 // A step of a net as text. Only what differs from the default is written, as in dump.c.
 #include "program/net.h"
 
-const char *net_do_name(enum net_do action)
+static const char *do_name(enum net_do action)
 {
     switch (action) {
     case NET_CONTINUE:
@@ -68,7 +68,7 @@ static void end_line(struct writer *w, uint32_t line, uint32_t column)
 
 static void write_rule(struct writer *w, const struct net_task *tasks, const struct net_rule *rule)
 {
-    buf_printf(w->out, "      %s%s", rule->otherwise ? "else " : "", net_do_name(rule->action));
+    buf_printf(w->out, "      %s%s", rule->otherwise ? "else " : "", do_name(rule->action));
     if (rule->action == NET_RETRY) {
         buf_printf(w->out, " %u", rule->attempts);
         write_ms(w, "delay", rule->delay_ms);

@@ -11,7 +11,6 @@
 
 // What happens to a start when there is no place (ES-3a, ES-3b, ES-3c).
 enum queue_policy { POLICY_REJECT = 1, POLICY_QUEUE, POLICY_DELAY };
-const char *queue_policy_name(enum queue_policy policy); // "REJECT"
 
 struct queue_config {
     enum queue_policy policy;

@@ -5,7 +5,7 @@ enum { COUNT_MAX = 1000000, DELAY_MAX_MS = 86400000, PRIORITY_MAX = 1000 };
 
 static const char *const policies[] = {"", "REJECT", "QUEUE", "DELAY"};
 
-const char *queue_policy_name(enum queue_policy policy)
+static const char *policy_name(enum queue_policy policy)
 {
     return policies[policy];
 }
@@ -71,7 +71,7 @@ enum code queue_config_read(const struct json *value, struct queue_config *out, 
 bool queue_config_write(const struct queue_config *config, struct arena *arena, struct json *out)
 {
     return json_object_with(arena, 10, out) &&
-           json_put(arena, out, STR("policy"), json_string(str_from(queue_policy_name(config->policy)))) &&
+           json_put(arena, out, STR("policy"), json_string(str_from(policy_name(config->policy)))) &&
            json_put(arena, out, STR("maxRunning"), json_int(config->max_running)) &&
            json_put(arena, out, STR("maxQueued"), json_int(config->max_queued)) &&
            json_put(arena, out, STR("delayMs"), json_int(config->delay_ms)) &&

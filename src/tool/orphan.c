@@ -171,19 +171,3 @@ size_t tool_sweep_orphans(const char *mark, tool_orphan wanted, void *context)
     buf_release(&hunt.scratch);
     return total;
 }
-
-struct one_step {
-    struct str run, step;
-};
-
-static bool is_of_step(void *context, struct str run, struct str step)
-{
-    const struct one_step *one = context;
-    return (!one->run.len || str_eq(run, one->run)) && (!one->step.len || str_eq(step, one->step));
-}
-
-size_t tool_kill_orphans(const char *mark, struct str run, struct str step)
-{
-    struct one_step one = {run, step};
-    return tool_sweep_orphans(mark, is_of_step, &one);
-}

@@ -222,10 +222,8 @@ struct tool_options {
 // With a confinement the process is no longer dumpable while the tools are open: steps cannot look into it.
 enum code tools_open(const struct tool_options *options, struct tools **out, struct error *err) MUST_CHECK;
 
-// Finds processes marked with `mark` that belong to (run, step) (both may be empty = any) and to another engine process
-// than this one, kills them with their groups and waits until they are gone. Returns how many.
-size_t tool_kill_orphans(const char *mark, struct str run, struct str step);
-// The same in one pass over the system's processes, for the (run, step) that `wanted` says yes to.
+// Finds processes marked with `mark` that belong to a (run, step) that `wanted` says yes to, and to another engine process than this
+// one, kills them with their groups and waits until they are gone. Returns how many. One pass over the system's processes.
 typedef bool (*tool_orphan)(void *context, struct str run, struct str step);
 size_t tool_sweep_orphans(const char *mark, tool_orphan wanted, void *context);
 

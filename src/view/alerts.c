@@ -32,7 +32,7 @@ int alert_priority(enum alert_name name)
     return (size_t)name < ARRAY_COUNT(names) ? names[name].priority : 3;
 }
 
-bool signal_is_destructive(struct str signal_type)
+static bool is_destructive(struct str signal_type)
 {
     return str_is(signal_type, "UPDATE_PARAMS") || str_is(signal_type, "INJECT_OVERRIDE") ||
            str_is(signal_type, "UPDATE_TARGET") || str_is(signal_type, "EMERGENCY_STOP");
@@ -179,7 +179,7 @@ static void raise_signal(struct alerts *alerts, struct alert_fact fact, struct s
 
 void alerts_moment(struct alerts *alerts, const struct run_ids *ids, const struct moment *moment, uint64_t seq)
 {
-    if (moment->kind == MOMENT_SIGNAL_ACCEPTED && signal_is_destructive(moment->signal_type)) {
+    if (moment->kind == MOMENT_SIGNAL_ACCEPTED && is_destructive(moment->signal_type)) {
         struct alert_fact fact = fact_of(ALERT_DESTRUCTIVE_SIGNAL, ids, moment->at_ms);
         fact.seq = seq;
         fact.step = moment->signal_step;
@@ -227,7 +227,7 @@ void alerts_decision(struct alerts *alerts, const struct run_ids *ids, const str
     struct alert_fact fact = fact_of(ALERT_DESTRUCTIVE_SIGNAL, ids, at_ms);
     if (str_is(type, "ESCALATE_ALERT")) {
         raise_escalated(alerts, fact, decision);
-    } else if (signal_is_destructive(type)) {
+    } else if (is_destructive(type)) {
         struct str actor = json_text(json_at(decision, STR("audit.actorId")));
         raise_signal(alerts, fact, type, actor, json_text(json_key(decision, "signalId")));
     }

@@ -92,8 +92,6 @@ struct sink_report {
 void alerts_undelivered(struct alerts *alerts, const struct sink_report *report); // an event went to the dead letters
 void alerts_delivered(struct alerts *alerts, struct str tenant, struct str sink, int64_t at_ms); // none is left there
 
-bool signal_is_destructive(struct str signal_type);
-
 struct alert_filter {
     struct str tenant, run; // empty = any
     bool open;              // open ones only

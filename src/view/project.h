@@ -114,7 +114,6 @@ void projector_close(struct projector *projector); // NULL does nothing
 struct project_request projector_next(const struct projector *projector);
 // NULL before the first event. It has its hash when there is somebody to publish it to.
 const struct snapshot *projector_snapshot(const struct projector *projector);
-bool projector_stale(const struct projector *projector);
 
 // All of these return false when memory ran out: the projector is then of no use and must be closed.
 //
@@ -129,8 +128,7 @@ void projector_failed(struct projector *projector, const struct error *why, int6
 void projector_head(struct projector *projector, uint64_t seq, int64_t persisted_ms);
 void projector_time(struct projector *projector, int64_t now_ms);
 
-// Both are for metrics. What monitoring watches is how long the watermark has not moved although there is more (ES-1.0e).
+// How long the oldest event that is not in the snapshot has waited; 0: there is none.
 int64_t projector_lag_ms(const struct projector *projector, int64_t now_ms);
-int64_t projector_watermark_age_ms(const struct projector *projector, int64_t now_ms);
 
 #endif

@@ -34,7 +34,6 @@ struct projector {
     int64_t since_ms; // nothing waits for longer than the projector lives
     uint64_t head_seq;
     int64_t wait_ms; // no event that was not applied is older
-    int64_t moved_ms;
     bool lagging;
 };
 
@@ -133,14 +132,13 @@ static bool apply(struct projector *projector, struct snapshot *draft, const str
     return !applied.early || notice(projector, PROJECT_CAUSAL, event, &applied, now_ms);
 }
 
-static bool publish(struct projector *projector, struct snapshot *draft, bool stale, int64_t now_ms)
+static bool publish(struct projector *projector, struct snapshot *draft, bool stale)
 {
     draft->view.stale = stale;
     if (projector->sink.publish && !draft_seal(draft)) { // a hash is for those who get to see it
         snapshot_release(draft);
         return false;
     }
-    if (draft->view.last_seq > watermark(projector)) projector->moved_ms = now_ms;
     snapshot_release(projector->current);
     projector->current = draft;
     if (projector->sink.publish) projector->sink.publish(projector->sink.context, draft);
@@ -160,12 +158,6 @@ int64_t projector_lag_ms(const struct projector *projector, int64_t now_ms)
     if (projector->head_seq <= watermark(projector)) return 0;
     int64_t since = projector->wait_ms > projector->since_ms ? projector->wait_ms : projector->since_ms;
     return now_ms > since ? now_ms - since : 0;
-}
-
-int64_t projector_watermark_age_ms(const struct projector *projector, int64_t now_ms)
-{
-    bool moving = projector->head_seq <= watermark(projector) || now_ms < projector->moved_ms;
-    return moving ? 0 : now_ms - projector->moved_ms;
 }
 
 void projector_time(struct projector *projector, int64_t now_ms)
@@ -196,12 +188,8 @@ struct projector *projector_open(const struct run_ids *ids, const struct program
     arena_init(&arena, 4096, PROJECTOR_MAX);
     struct projector *projector = ARENA_NEW(&arena, struct projector);
     if (!projector) return NULL;
-    *projector = (struct projector){.arena = arena,
-                                    .program = program,
-                                    .sink = *sink,
-                                    .want = PROJECT_FETCH,
-                                    .since_ms = now_ms,
-                                    .moved_ms = now_ms};
+    *projector = (struct projector){
+        .arena = arena, .program = program, .sink = *sink, .want = PROJECT_FETCH, .since_ms = now_ms};
     map_init(&projector->noticed, &projector->arena);
     struct run_view keeper = {.arena = &projector->arena};
     if (!view_keep_ids(&keeper, ids)) {
@@ -226,11 +214,6 @@ void projector_close(struct projector *projector)
 const struct snapshot *projector_snapshot(const struct projector *projector)
 {
     return projector->current;
-}
-
-bool projector_stale(const struct projector *projector)
-{
-    return projector->current && projector->current->view.stale;
 }
 
 struct project_request projector_next(const struct projector *projector)
@@ -304,7 +287,7 @@ static bool take(struct projector *projector, const struct project_event **event
             ok = apply(projector, draft, events[i], now_ms);
         if (ok) last = draft->view.last_seq;
     }
-    if (ok && draft) return publish(projector, draft, stale, now_ms);
+    if (ok && draft) return publish(projector, draft, stale);
     snapshot_release(draft);
     return ok;
 }
@@ -366,7 +349,7 @@ static bool end_resync(struct projector *projector, int64_t now_ms)
     projector->want = PROJECT_FETCH;
     projector->retry_ms = 0;
     projector->failures = 0;
-    if (!publish(projector, draft, false, now_ms)) return false;
+    if (!publish(projector, draft, false)) return false;
     struct error text = {0};
     error_set(&text, E_CONFLICT, "the log was read again; the watermark is at %llu",
               (unsigned long long)watermark(projector));

@@ -476,9 +476,6 @@ static const struct query_node *read_comparison(struct reader *r, size_t at, str
         return NULL;
     }
     if (!read_values(r, clause, listed)) return NULL;
-    enum query_level level = query_field_level(clause->field);
-    if (level > r->query->level) r->query->level = level;
-    if (level == LEVEL_PROGRAM) r->query->needs_program = true;
     return made;
 }
 
@@ -568,7 +565,6 @@ const struct query *query_parse(struct str text, int64_t now_ms, struct arena *a
     if (!r.text.ptr || !r.query) return no_memory(&r);
     if (text.len > TEXT_SIZE_MAX) return fail(&r, 0, 0, "the query is longer than %d bytes", TEXT_SIZE_MAX);
     r.query->now_ms = now_ms;
-    r.query->level = LEVEL_HEAD;
     skip_blanks(&r);
     r.query->root = r.at == r.text.len ? node(&r, QUERY_ALL, NULL, NULL) : read_or(&r);
     skip_blanks(&r);

@@ -38,8 +38,6 @@ struct query_facts {
 
 enum query_answer { QUERY_NO = 0, QUERY_YES, QUERY_UNKNOWN /* more must be read */ };
 enum query_answer query_ask(const struct query *query, const struct query_facts *facts);
-bool query_needs_program(const struct query *query);
-bool query_needs_log(const struct query *query);
 
 // What every run that matches has for certain: for a store that can look these up. The query must be asked all the same.
 struct query_bounds {

@@ -3,16 +3,6 @@
 
 #include <string.h>
 
-bool query_needs_log(const struct query *query)
-{
-    return query->level == LEVEL_LOG;
-}
-
-bool query_needs_program(const struct query *query)
-{
-    return query->needs_program;
-}
-
 // ---- texts
 
 static char lower(char c)

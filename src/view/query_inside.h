@@ -77,8 +77,6 @@ struct query_node {
 struct query {
     const struct query_node *root;
     int64_t now_ms;
-    enum query_level level;
-    bool needs_program;
 };
 
 enum query_type query_field_type(enum query_field field);

@@ -362,6 +362,22 @@ static void kit_helper_poke(pid_t engine)
     fflush(stdout);
 }
 
+struct kit_step {
+    struct str run, step; // empty: any
+};
+
+static bool kit_is_of_step(void *context, struct str run, struct str step)
+{
+    const struct kit_step *one = context;
+    return (!one->run.len || str_eq(run, one->run)) && (!one->step.len || str_eq(step, one->step));
+}
+
+static size_t kit_kill_orphans(const char *mark, const char *run, const char *step)
+{
+    struct kit_step one = {str_from(run), str_from(step)};
+    return tool_sweep_orphans(mark, kit_is_of_step, &one);
+}
+
 static int kit_helper(char **argv)
 {
     if (strcmp(argv[0], "args") == 0)
@@ -375,7 +391,7 @@ static int kit_helper(char **argv)
     else if (strcmp(argv[0], "poke") == 0)
         kit_helper_poke(atoi(argv[1]));
     else if (strcmp(argv[0], "orphans") == 0)
-        return (int)tool_kill_orphans(argv[1], STR(""), STR(""));
+        return (int)kit_kill_orphans(argv[1], "", "");
     else
         return 95;
     return 0;

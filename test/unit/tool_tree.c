@@ -234,18 +234,18 @@ static void orphans_of_a_killed_engine_are_killed_X12(void)
     kit_await_count("88000013", 2);
     kill_engine(dead);
     kit_await_count("88000011", 4); // the main processes have died with it
-    CHECK_INT(tool_kill_orphans("mark-a", STR("run-1"), STR("nobody")), 0);
-    CHECK_INT(tool_kill_orphans("mark-a", STR("run"), STR("")), 0);
-    CHECK_INT(tool_kill_orphans("mark", STR(""), STR("")), 0);
-    CHECK_INT(tool_kill_orphans("mark-a", STR("run:2"), STR("build")), 2);
+    CHECK_INT(kit_kill_orphans("mark-a", "run-1", "nobody"), 0);
+    CHECK_INT(kit_kill_orphans("mark-a", "run", ""), 0);
+    CHECK_INT(kit_kill_orphans("mark", "", ""), 0);
+    CHECK_INT(kit_kill_orphans("mark-a", "run:2", "build"), 2);
     CHECK_INT(kit_count("88000011"), 2);
-    CHECK_INT(tool_kill_orphans("mark-a", STR(""), STR("")), 2);
+    CHECK_INT(kit_kill_orphans("mark-a", "", ""), 2);
     CHECK_INT(kit_count("88000011"), 0);
-    CHECK_INT(tool_kill_orphans("mark-a", STR(""), STR("")), 0);
+    CHECK_INT(kit_kill_orphans("mark-a", "", ""), 0);
     CHECK_INT(kit_count("88000012"), 6);
     CHECK_INT(kit_count("88000013"), 2);
     kill_engine(other);
-    CHECK_INT(tool_kill_orphans("mark-b", STR(""), STR("")) >= 4, 1);
+    CHECK_INT(kit_kill_orphans("mark-b", "", "") >= 4, 1);
     CHECK_INT(kit_count("88000012"), 0);
     kit_close();
     CHECK_INT(kit_count("88000013"), 0);
@@ -262,7 +262,7 @@ static void orphans_take_unmarked_members_of_their_group_along_X12(void)
     kit_await_count("88000014", 3);
     kill_engine(engine);
     kit_await_count("88000014", 2);
-    CHECK_INT(tool_kill_orphans("mark-c", STR(""), STR("")), 2);
+    CHECK_INT(kit_kill_orphans("mark-c", "", ""), 2);
     CHECK_INT(kit_count("88000014"), 0);
 }
 

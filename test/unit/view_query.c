@@ -321,10 +321,6 @@ static void logs_are_needed_only_when_nothing_else_decides(void)
     CHECK_INT(query_ask(parse("tag=nightly"), &facts), QUERY_YES);
     facts.program = NULL;
     CHECK_INT(query_ask(parse("tag=nightly"), &facts), QUERY_UNKNOWN);
-    CHECK(query_needs_log(parse("plan=x or input.a=b")));
-    CHECK(!query_needs_log(parse("plan=x tag=b")));
-    CHECK(query_needs_program(parse("plan=x tag=b")));
-    CHECK(!query_needs_program(parse("plan=x")));
 }
 
 static uint64_t state = 88172645463325252ull;
