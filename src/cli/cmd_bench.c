@@ -2,9 +2,12 @@
 #include "cli/bench.h"
 #include "cli/commands.h"
 
+#include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -188,14 +191,32 @@ static void remove_tree(const char *path)
     if (system(command) != 0) fprintf(stderr, "bench: cannot remove %s\n", path);
 }
 
+// ext4 without a journal passes over inodes that were deleted in the last minutes, one by one, whenever a file is made: after
+// a bench or a test suite in the same place a new run costs four times as much. What is made in a top directory is put
+// elsewhere on the disk, by its name. File systems that know no such thing do as they always do.
+static void make_top(const char *path)
+{
+    int flags = 0, fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return;
+    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0) {
+        flags |= FS_TOPDIR_FL;
+        (void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+    }
+    close(fd);
+}
+
 int command_bench(struct cli *cli)
 {
     struct bench bench = {.cli = cli};
     struct error err = {0};
     const char *base = getenv("CAIRN_BENCH_DIR");
-    snprintf(bench.dir, sizeof(bench.dir), "%s/cairn-bench-XXXXXX", base && base[0] ? base : "/var/tmp");
-    if (!mkdtemp(bench.dir))
-        return cli_fail(cli, EXIT_ERROR, "bench: cannot make a directory below %s", base ? base : "/var/tmp");
+    char top[200];
+    if (!base || !base[0]) base = "/var/tmp";
+    snprintf(top, sizeof(top), "%s/cairn-bench-XXXXXX", base);
+    if (!mkdtemp(top)) return cli_fail(cli, EXIT_ERROR, "bench: cannot make a directory below %s", base);
+    make_top(top);
+    snprintf(bench.dir, sizeof(bench.dir), "%s/XXXXXX", top);
+    if (!mkdtemp(bench.dir)) return cli_fail(cli, EXIT_ERROR, "bench: cannot make a directory below %s", top);
     int rc = contract_open(&cli->arena, &bench.contract, &err) == OK ? EXIT_OK : cli_error(cli, &err);
     static const char *const kinds[] = {"sqlite", "files", "postgres"};
     struct str store = args_has(&cli->args, FLAG_STORE) ? args_text(&cli->args, FLAG_STORE, "") : STR("");
@@ -209,6 +230,6 @@ int command_bench(struct cli *cli)
     }
     bench_floor_end(&bench);
     bench_postgres_end(&bench);
-    remove_tree(bench.dir);
+    remove_tree(top);
     return rc;
 }
