@@ -38,8 +38,17 @@ static bool know_task(void *context, struct str kind)
     return dir.len && task_plugin_known(dir.ptr, kind);
 }
 
+static bool know_field(void *context, struct str kind, struct str field)
+{
+    (void)context;
+    return task_field_known(kind, field);
+}
+
 struct program_loader source_loader(struct sources *sources)
 {
-    return (struct program_loader){
-        .context = sources, .load = load_part, .host_kind = know_function, .task_kind = know_task};
+    return (struct program_loader){.context = sources,
+                                   .load = load_part,
+                                   .host_kind = know_function,
+                                   .task_kind = know_task,
+                                   .task_field = know_field};
 }

@@ -119,6 +119,7 @@ struct net_view {
     uint32_t place, lane;       // PROGRAM_TOP, NO_LANE: none
     const struct json *ctx;     // instead of the run's; NULL = the run's
     const struct json *args;    // instead of the place's
+    const struct json *own;     // the task's input: an object, or NULL; seen before all else
     const struct json *outcome; // rules
     const struct json *event;   // arcs
     bool ended;                 // the step has ended: what it set and its arcs see what came out
@@ -128,6 +129,9 @@ struct net_view {
 bool net_iter(const struct net_view *view, struct json *out);
 extern const struct template_limits net_limits;
 struct template_scope net_scope(struct net_view *view); // `view` must outlive it
+// What the task is told, rendered.
+enum code net_with(const struct net_view *view, const struct net_task *task, struct json *out,
+                   struct error *err) MUST_CHECK;
 // What `executor.spec.no_next_is_error` says of a step whose arcs lead nowhere.
 #define NET_NO_NEXT "no arc of the step holds, and the executor says that this is an error (no_next_is_error)"
 // What rules and arcs see of an outcome: `result` under its other names too.

@@ -340,6 +340,23 @@ static enum code look_args(const struct net_view *view, struct str name, struct 
     return ok ? OK : error_nomem(err);
 }
 
+// All of them: those that the task has itself are over the step's.
+static enum code all_args(const struct net_view *view, struct json *out, struct error *err)
+{
+    struct json under, made;
+    enum code rc = look_args(view, (struct str){0}, &under, err);
+    *out = under;
+    if (rc || !view->own) return rc;
+    bool ok = json_object_with(view->arena, view->own->count + under.count, &made);
+    for (uint32_t i = 0; ok && i < view->own->count; i++)
+        ok = json_put(view->arena, &made, view->own->members[i].key, view->own->members[i].value);
+    for (uint32_t i = 0; ok && i < under.count; i++)
+        if (!json_get(view->own, under.members[i].key))
+            ok = json_put(view->arena, &made, under.members[i].key, under.members[i].value);
+    *out = made;
+    return ok ? OK : error_nomem(err);
+}
+
 // Whether `name` is a step, or a task before this one, and not something that was set.
 static bool is_result(const struct net_view *view, struct str name)
 {
@@ -347,7 +364,7 @@ static bool is_result(const struct net_view *view, struct str name)
     const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
     const struct json *args = view->place == PROGRAM_TOP ? NULL : &run->net->places[view->place].args;
     const struct template_tree *of_item = lane ? net_of_run(run)->steps[lane->place].item_args : NULL;
-    const struct json *named[] = {lane ? &lane->iter : NULL, view->args ? view->args : args,
+    const struct json *named[] = {view->own, lane ? &lane->iter : NULL, view->args ? view->args : args,
                                   of_item ? template_tree_source(of_item) : NULL,
                                   view->ctx ? view->ctx : &run->net->ctx};
     for (size_t i = 0; i < ARRAY_COUNT(named); i++)
@@ -419,7 +436,7 @@ static enum code look_special(const struct net_view *view, struct str name, stru
     } else if (str_is(name, "iter") && lane) {
         return net_iter(view, out) ? OK : error_nomem(err);
     } else if (str_is(name, "args") || str_is(name, "input")) {
-        return look_args(view, (struct str){0}, out, err);
+        return all_args(view, out, err);
     } else if (str_is(name, "execution_id")) {
         *out = json_string(run->ids.run);
     } else if (str_is(name, "job") || str_is(name, "execution")) {
@@ -454,6 +471,11 @@ static enum code look_up(void *context, struct str name, struct json *out, struc
     bool found;
     enum code rc = look_special(view, name, out, &found, err);
     if (rc || found) return rc;
+    const struct json *given = view->own ? json_get(view->own, name) : NULL;
+    if (given) {
+        *out = *given;
+        return OK;
+    }
     const struct net_lane *lane = view->lane == NO_LANE ? NULL : lane_at(run, view->lane);
     if (lane) {
         const struct net_place *p = &run->net->places[lane->place];
@@ -501,6 +523,27 @@ static enum code look_up(void *context, struct str name, struct json *out, struc
 struct template_scope net_scope(struct net_view *view)
 {
     return (struct template_scope){.context = view, .lookup = look_up, .instead = instead};
+}
+
+enum code net_with(const struct net_view *view, const struct net_task *task, struct json *out, struct error *err)
+{
+    struct net_view inner = *view;
+    struct template_scope scope = net_scope(&inner);
+    struct json own, with, made;
+    struct error why = {0};
+    if (!task->input) return template_tree_render(task->with, &scope, &net_limits, view->arena, out, err);
+    enum code rc = template_tree_render(task->input, &scope, &net_limits, view->arena, &own, &why);
+    if (rc) return error_set(err, rc, "input: %s", why.message);
+    if (own.type == JSON_OBJECT) inner.own = &own;
+    rc = template_tree_render(task->with, &scope, &net_limits, view->arena, &with, err);
+    if (rc) return rc;
+    bool ok = json_object_with(view->arena, with.count, &made);
+    for (uint32_t i = 0; ok && i < with.count; i++) {
+        const struct json_member *member = &with.members[i];
+        ok = json_put(view->arena, &made, member->key, str_is(member->key, "input") ? own : member->value);
+    }
+    *out = made;
+    return ok ? OK : error_nomem(err);
 }
 
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err)

@@ -111,7 +111,7 @@ enum code kernel_task(const struct run *run, uint32_t index, const struct kernel
     struct net_view view = {.run = run, .env = env, .place = lane->place, .lane = index, .arena = arena};
     struct template_scope scope = net_scope(&view);
     struct json with, made;
-    enum code rc = template_tree_render(task->with, &scope, &net_limits, arena, &with, err);
+    enum code rc = net_with(&view, task, &with, err);
     if (rc) return rc;
     struct json chain = net_of_run(run)->keychain;
     if (chain.type != 0) {
@@ -178,10 +178,9 @@ static enum code inputs_told(struct decide *d, uint32_t index, const struct net_
     const char *key = json_key(source, "input") ? "input" : "args";
     if (task->in_process || !json_key(source, key)) return OK;
     struct net_view view = view_of(d, index);
-    struct template_scope scope = net_scope(&view);
     struct json with, told;
     struct error local = {0};
-    enum code rc = template_tree_render(task->with, &scope, &net_limits, d->out->turn, &with, &local);
+    enum code rc = net_with(&view, task, &with, &local);
     if (rc == E_NOMEM) return error_nomem(d->err);
     if (rc) return OK;
     const struct json *inputs = json_key(&with, key);
@@ -239,8 +238,7 @@ static enum code render_with(struct decide *d, uint32_t index, const struct net_
                              struct error *err)
 {
     struct net_view view = view_of(d, index);
-    struct template_scope scope = net_scope(&view);
-    return template_tree_render(task->with, &scope, &net_limits, d->out->turn, out, err);
+    return net_with(&view, task, out, err);
 }
 
 static enum code wait_until(struct decide *d, uint32_t index, const struct net_task *task, int64_t *due,

@@ -67,6 +67,8 @@ struct net_task {
     // What the tool is told: everything of the task but its name, kind, policy, set and result controls; aliases resolved,
     // `spec` merged in, the workbook's entry merged in. Always an object. `code` is a constant, never a template.
     const struct template_tree *with;
+    // The `input` in it, where the other fields read it as variables (`with` has it as it is written); NULL: they do not.
+    const struct template_tree *input;
     bool in_process; // noop: nothing is asked of anybody
     bool has_policy; // rules were written
     const struct net_rule *rules;

@@ -112,9 +112,13 @@ bool read_word(struct playbook *pb, const struct json *value, const char *name, 
 bool read_number(struct playbook *pb, const struct json *value, const char *name, int64_t min, int64_t max,
                  int64_t *out);
 
+// ---- playbook_advice.c
+void advise_task(struct playbook *pb, const struct net_task *task);
+
 // ---- playbook_task.c
 void read_tasks(struct playbook *pb, const struct json *tool, const struct task_site *site, struct net_step *step);
-bool takes_input(struct str kind); // the input of the step is also that of its tasks, under their own
+bool task_field_gone(struct str key); // refused wherever a task has it
+bool takes_input(struct str kind);    // the input of the step is also that of its tasks, under their own
 // `inner` with what only `outer` has; mappings are merged, everything else is replaced. Either may be NULL.
 struct json merged(struct playbook *pb, const struct json *inner, const struct json *outer);
 

@@ -105,6 +105,8 @@ static const struct json *read_net_loop(struct playbook *pb, const struct json *
     static const char *const known[] = {"in", "iterator", "spec", "mode", "max_in_flight", "desc", NULL};
     static const struct deprecated gone[] = {
         {"until", "repeat with an arc back to an earlier step, or with do: jump"},
+        {"while", "repeat with an arc back to an earlier step, or with do: jump"},
+        {"pagination", "ask for the next page with a rule of the task that jumps back while there is one: do: jump"},
         {"where", "leave items out with a filter: in: \"{{ items | selectattr('ok') | list }}\""},
     };
     static const struct renamed names[] = {
@@ -140,6 +142,9 @@ static void add_arc(struct playbook *pb, const struct json *item, struct net_arc
     static const struct deprecated gone[] = {
         {"then", "an arc leads to one step: {step: name, when: \"{{ ... }}\"}"},
         {"else", "an arc without when is always true; put it last"},
+        {"if", "write the condition under when"},
+        {"expr", "write the condition under when"},
+        {"condition", "write the condition under when"},
     };
     static const struct renamed names[] = {{"with", "args"}, {"data", "args"}};
     struct reader *r = pb->r;

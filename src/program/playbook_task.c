@@ -71,9 +71,12 @@ static struct json tool_fields(struct playbook *pb, struct str kind, const struc
         if (is_control(member->key, &member->value)) continue;
         struct str key = canonical_key(kind, member->key);
         if (json_get(&out, key)) {
+            struct str other = member->key;
+            for (uint32_t k = 0; k < i && str_eq(other, key); k++) // the other one was first
+                if (str_eq(canonical_key(kind, object->members[k].key), key)) other = object->members[k].key;
             struct place at = place_of_key(r, member);
-            struct diagnostic *d = ERROR(r, "E0207", at, "\"%.*s\" is another name of \"%.*s\", which is given too",
-                                         SHOW(member->key), SHOW(key));
+            struct diagnostic *d = ERROR(r, "E0207", at, "\"%.*s\" is another name of \"%.*s\", and both are given",
+                                         SHOW(other), SHOW(key));
             HINT(r, d, "keep \"%.*s\"", SHOW(key));
             continue;
         }
@@ -338,6 +341,13 @@ static const struct deprecated task_deprecated[] = {
     {"next", "arcs belong to the step: next stands beside tool"},
 };
 
+bool task_field_gone(struct str key)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(task_deprecated); i++)
+        if (str_is(key, task_deprecated[i].name)) return true;
+    return false;
+}
+
 static const struct deprecated spec_deprecated[] = {
     {"eval", "decide what to do with an outcome under spec.policy.rules"},
     {"expr", "conditions are written under when, in spec.policy.rules"},
@@ -380,7 +390,10 @@ static void read_with(struct playbook *pb, const struct json *body, const struct
     }
     with.line = body->line;
     with.column = body->column;
-    task->with = tree_but(pb, &with, "code");
+    input = json_key(&with, "input");
+    bool read = input && !json_key(&with, "code") && (input->type == JSON_OBJECT || input->type == JSON_STRING);
+    task->with = tree_but(pb, &with, read ? "input" : "code");
+    task->input = read ? tree_of(pb, input) : NULL;
 }
 
 static void read_child(struct playbook *pb, struct net_task *task)
@@ -415,57 +428,6 @@ static void read_child(struct playbook *pb, struct net_task *task)
     pb->children = grown;
     pb->children[pb->child_count++] =
         (struct child_wanted){task, path, task->path_rendered ? CHILD_MAYBE : CHILD_LATER};
-}
-
-// What a tool cannot do without. It may never be asked for, so that this is no mistake before it is.
-static void read_needs(struct playbook *pb, const struct net_task *task)
-{
-    static const struct {
-        const char *kind, *told, *any[8];
-    } needs[] = {
-        {"http", "url", {"url"}},
-        {"python", "code or script", {"code", "script"}},
-        {"shell", "cmds", {"cmds", "cmd", "command", "commands"}},
-        {"postgres", "command", {"command", "script", "command_b64", "commands_b64", "queries", "statements"}},
-        {"sqlite", "command", {"command", "script", "command_b64", "commands_b64", "queries", "statements"}},
-        {"duckdb", "command", {"command", "script", "command_b64", "commands_b64", "queries", "statements"}},
-        {"transfer", "source", {"source"}},
-        {"transfer", "target", {"target"}},
-    };
-    struct reader *r = pb->r;
-    struct place at = {task->line, task->column, 1};
-    const struct json *with = task->with ? template_tree_source(task->with) : NULL;
-    for (size_t i = 0; with && i < ARRAY_COUNT(needs); i++) {
-        bool has = !str_is(task->kind, needs[i].kind);
-        for (size_t k = 0; !has && k < ARRAY_COUNT(needs[i].any) && needs[i].any[k]; k++)
-            has = json_key(with, needs[i].any[k]) != NULL;
-        if (has) continue;
-        struct diagnostic *d = WARNING(r, "E0204", at, "a task of kind %s needs %s: as it is it fails when it runs",
-                                       needs[i].kind, needs[i].told);
-        HINT(r, d, "is it indented as \"kind\" is? What a tool is told stands beside its kind, or under spec");
-    }
-}
-
-// Code is never a template; who takes it for one gets the braces as they are.
-static void read_code(struct playbook *pb, const struct net_task *task)
-{
-    static const char *const scopes[] = {"workload", "ctx", "iter", "args", "keychain", "execution_id"};
-    const struct json *code = task->with ? field(template_tree_source(task->with), "code", NULL) : NULL;
-    struct str text = json_text(code);
-    for (size_t at = str_find(text, '{', 0); at + 1 < text.len; at = str_find(text, '{', at + 1)) {
-        if (text.ptr[at + 1] != '{') continue;
-        struct str inner = str_trim(str_slice(text, at + 2, text.len));
-        for (size_t i = 0; i < ARRAY_COUNT(scopes); i++) {
-            size_t len = strlen(scopes[i]);
-            if (!str_starts(inner, str_from(scopes[i])) || len >= inner.len || !strchr(". |}", inner.ptr[len]))
-                continue;
-            struct place where = place_of(pb->r, code);
-            struct diagnostic *d =
-                WARNING(pb->r, "E0219", where, "{{ %s ... }} in code stays as it is: code is no template", scopes[i]);
-            HINT(pb->r, d, "pass the value in: input: {name: \"{{ ... }}\"}, and use the variable name");
-            return;
-        }
-    }
 }
 
 // The task's own policy, or the rules of what is around it; those have more than rules.
@@ -514,8 +476,7 @@ static const struct json **read_task(struct playbook *pb, const struct json *bod
     task->in_process = str_is(task->kind, "noop");
     read_with(pb, body, entry, site, task);
     read_child(pb, task);
-    read_needs(pb, task);
-    read_code(pb, task);
+    advise_task(pb, task);
     const struct json *entry_spec = entry ? field(entry, "spec", NULL) : NULL;
     struct layers layers = {.count = 0};
     layer_add(&layers, body);

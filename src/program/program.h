@@ -158,6 +158,8 @@ struct program_loader {
     bool (*host_kind)(void *context, struct str kind);
     // Whether `kind` is a tool of playbooks that a plug-in brings. NULL: host_kind is asked.
     bool (*task_kind)(void *context, struct str kind);
+    // Whether the tool looks at that field: another one is a warning. NULL: nobody knows.
+    bool (*task_field)(void *context, struct str kind, struct str field);
 };
 
 // E_INVALID: there is at least one error diagnostic and *out is NULL. Warnings alone give a program.

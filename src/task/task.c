@@ -90,6 +90,25 @@ const char *task_kind_name(size_t index)
     return index < ARRAY_COUNT(kinds) ? kinds[index]->name : NULL;
 }
 
+static bool knows(const struct task_kind *kind, struct str field)
+{
+    static const char *const everywhere[] = {"input",       "args",  "kind",      "name",          "desc",
+                                             "description", "title", "timeout",   "assert",        "spec",
+                                             "label",       "as",    "timeout_s", "output_select", NULL};
+    const char *const *lists[] = {kind->fields, everywhere};
+    for (size_t i = 0; kind->fields && i < ARRAY_COUNT(lists); i++)
+        for (const char *const *at = lists[i]; *at; at++)
+            if (str_is(field, *at)) return true;
+    return !kind->fields;
+}
+
+bool task_field_known(struct str kind, struct str field)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
+        if (str_is(kind, kinds[i]->name)) return knows(kinds[i], field);
+    return true;
+}
+
 bool tasks_know(void *tasks, struct str kind)
 {
     return kind_of(tasks, kind) != NULL;
@@ -329,16 +348,9 @@ static void deliver_outcome(struct task_call *call)
 
 static void warn_fields(struct task_call *call)
 {
-    static const char *const everywhere[] = {"input",       "args",  "kind",      "name",          "desc",
-                                             "description", "title", "timeout",   "assert",        "spec",
-                                             "label",       "as",    "timeout_s", "output_select", NULL};
-    const char *const *known = call->kind->fields;
-    for (uint32_t i = 0; known && json_is(&call->with, JSON_OBJECT) && i < call->with.count; i++) {
+    for (uint32_t i = 0; json_is(&call->with, JSON_OBJECT) && i < call->with.count; i++) {
         struct str key = call->with.members[i].key;
-        bool found = false;
-        for (const char *const *at = known; !found && *at; at++) found = str_is(key, *at);
-        for (const char *const *at = everywhere; !found && *at; at++) found = str_is(key, *at);
-        if (!found)
+        if (!knows(call->kind, key))
             call_log(call, true, "%s does not know the field %.*s, and has not looked at it", call->kind->name,
                      STR_ARG(key));
     }

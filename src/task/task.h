@@ -52,6 +52,8 @@ bool tasks_know(void *tasks, struct str kind); // any thread
 // The kinds that the binary brings; NULL past the end. And whether DIR has an executable of that name.
 const char *task_kind_name(size_t index);
 bool task_plugin_known(const char *dir, struct str kind);
+// Whether a kind that the binary brings looks at that field; of other kinds: true.
+bool task_field_known(struct str kind, struct str field);
 // Kills and reaps what runs; nothing is delivered afterwards.
 void tasks_close(struct tasks *tasks);
 

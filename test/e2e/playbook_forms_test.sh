@@ -89,4 +89,62 @@ YAML
     grep -q 'hint: a step with loop: {in: ..., iterator: ...}' out err || fail "it says: $(cat out err)"
 }
 
+test_the_input_of_a_task_is_read_in_its_other_fields() {
+    book own >own.yaml <<'YAML'
+workload: {uid: 5, n: 1}
+workflow:
+  - step: start
+    input: {who: step, all: yes}
+    tool:
+      - {name: q, kind: sqlite, input: {id: "{{ uid }}", n: "{{ n + 1 }}"}, database: ":memory:", command: "SELECT {{ id }} AS a, {{ args.n }} AS b, '{{ input.who }}' AS c, {{ n }} AS d"}
+      - {name: sh, kind: shell, args: {who: "w{{ q.rows[0].a }}", q: own}, cmds: ["echo {{ who }} {{ q }} {{ args.all }}"]}
+      - {name: py, kind: python, input: {r: "{{ q.rows[0] }}", s: "{{ sh.stdout }}", w: "{{ who }}", n: "{{ n }}"}, code: result = input_data}
+    next: {arcs: [{step: each}]}
+  - step: each
+    loop: {in: [1, 2], iterator: i}
+    tool: {kind: sqlite, database: ":memory:", input: {m: "{{ iter.i * 2 }}"}, command: "SELECT {{ m }} AS m"}
+    next: bad
+  - step: bad
+    tool: {kind: sqlite, input: {m: "{{ 1 + nobody }}"}, command: "SELECT {{ m }}"}
+    next: {arcs: [{step: end, when: "{{ event.name == 'call.error' }}", set: {ctx.why: "{{ error.message }}"}}]}
+  - {step: end, tool: {kind: python, input: {a: "{{ each.results | map(attribute='command_0.rows') | list }}", w: "{{ ctx.why }}"}, code: result = input_data}}
+YAML
+    runs own
+    equal "$(result own start)" '{"all":"yes","n":1,"r":{"a":5,"b":2,"c":"step","d":2},"s":"w5 own yes","w":"step","who":"step"}'
+    equal "$(result own end)" '{"a":[[{"m":2}],[{"m":4}]],"w":"input: m: template: nobody is undefined"}'
+    equal "$("$CAIRN" events own "${store[@]}" -o jsonl | jq -c 'select(.event_type=="task.attempt.started" or .event_type=="task.started")|select(.entity_id=="q").payload.inputs//empty')" '{"id":5,"n":2}'
+    cairn_is 0 why own "${store[@]}"
+    ! grep -q different out || fail "it says: $(cat out)"
+}
+
+test_what_a_tool_does_not_look_at_is_told() {
+    book strange >strange.yaml <<'YAML'
+workflow:
+  - step: start
+    tool:
+      - {name: a, kind: http, url: "http://h", pagination: {type: offset}, x-note: mine, timeout: 3}
+      - {name: b, kind: sqlite, comand: SELECT 1, command: SELECT 2, save: {table: t}}
+      - {name: c, kind: noop, whatever: 1}
+YAML
+    cairn_is 0 validate strange.yaml
+    cat out err >told
+    equal "$(grep -c 'warning\[E0219\]' told)" 3 'warnings'
+    grep -q 'strange.yaml:7:.*the tool http does not look at "pagination"' told && grep -q 'hint: ask for the next page with a rule' told || fail "it says: $(cat told)"
+    grep -q 'the tool sqlite does not look at "comand"' told && grep -q 'does not look at "save"' told || fail "it says: $(cat told)"
+    book gone >gone.yaml <<'YAML'
+workflow:
+  - step: start
+    tool: {kind: shell, args: {a: 1}, input: {b: 2}, cmds: "true", retry: {}}
+    next: {arcs: [{step: each, if: "{{ x }}"}]}
+  - step: each
+    loop: {in: [1], iterator: i, pagination: {}, while: x}
+    tool: {kind: noop}
+YAML
+    cairn_is 3 validate gone.yaml
+    cat out err >told
+    grep -q '"args" is another name of "input", and both are given' told || fail "it says: $(cat told)"
+    equal "$(grep -c 'error\[E0222\]' told)" 4 'constructs of before'
+    equal "$(grep -c 'warning' told)" 1 'only how many there are'
+}
+
 run_tests "$@"
