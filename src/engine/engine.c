@@ -290,6 +290,15 @@ const struct run *engine_run(const struct engine *engine, struct str tenant, str
     return resident ? resident->run : NULL;
 }
 
+bool engine_pending(const struct engine *engine, struct str tenant, struct str run)
+{
+    const struct queue *queue = &engine->queue;
+    const struct resident *resident = resident_find(engine, tenant, run);
+    for (size_t i = 0; resident && i < queue->count; i++)
+        if (queue->items[(queue->head + i) & (queue->capacity - 1)].resident == resident) return true;
+    return false;
+}
+
 // Besides the one that ends the patience of a pause: nothing goes on when it is due.
 static bool has_timer(const struct resident *resident)
 {

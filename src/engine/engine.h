@@ -265,6 +265,8 @@ uint64_t engine_busy(const struct engine *engine);
 // Lets go of the runs of these shards; what is in flight of them is killed. UINT64_MAX: of all runs, of a shard or not.
 // Between two turns.
 void engine_let_go(struct engine *engine, uint64_t shards);
+// Whether something waits to be decided about this run; what is queued now comes after it. Between two turns.
+bool engine_pending(const struct engine *engine, struct str tenant, struct str run);
 // Takes signals that other processes posted from the store's inbox into the queue. engine_loop does this by itself.
 enum code engine_poll(struct engine *engine, struct error *err) MUST_CHECK;
 // Turns until *stop is set, or (when until_idle) no run is resident, or all resident runs are parked and exit_on_park.

@@ -1,13 +1,14 @@
 // signal: the body is checked against its schema first, then who sends it, then the run decides (requirements §3.1).
 #include "service/inside.h"
 
-enum { DECISION_MS = 10000 };
+enum { DECISION_MS = 10000, LOOKS_MAX = 100 };
 
 struct signalling {
     struct str run;
     struct signal signal;
     enum operation operation;
     uint64_t if_seq; // 0 = whatever
+    uint32_t looks;  // how often it was looked whether the run is there
 };
 
 static bool put(struct arena *arena, struct json *object, const char *key, struct str text)
@@ -146,25 +147,40 @@ static void record_refusal(struct call *call)
         service_refuse(call, signalling->operation);
 }
 
-static void signal_on_engine(struct call *call)
+static void signal_on_engine(struct call *call);
+
+// If-Match. Nothing waits to be decided about the run when it is looked at, so nothing comes between that and the signal, which is
+// queued at once: of two that saw the same, one is sent. False: taken care of.
+static bool is_as_seen(struct call *call)
 {
     struct service *service = call->service;
     struct signalling *signalling = call->state;
     struct error err = {0};
     struct run_head head;
-    enum code rc = OK;
-    if (signalling->if_seq) {
-        rc = store_head(service->store, call->who.tenant, signalling->run, &call->arena, &head, &err);
-        if (!rc && head.last_seq != signalling->if_seq) {
-            // Perhaps by this very signal, whose answer was lost.
-            if (answer_again(call, &err) == OK) return;
-            call_problem(call, 412, "RUN_HAS_MOVED", "the run is at event %llu", (unsigned long long)head.last_seq);
-            return;
-        }
+    if (signalling->if_seq == 0) return true;
+    bool pending = engine_pending(service->engine, call->who.tenant, signalling->run);
+    if (pending && signalling->looks++ < LOOKS_MAX) {
+        service_post(call, signal_on_engine); // after the turn
+        return false;
     }
+    enum code rc = store_head(service->store, call->who.tenant, signalling->run, &call->arena, &head, &err);
+    if (!rc && head.last_seq == signalling->if_seq && !pending) return true;
+    if (rc)
+        call_failed(call, &err);
+    else if (answer_again(call, &err)) // it may have moved by this very signal, whose answer was lost
+        call_problem(call, 412, "RUN_HAS_MOVED", "the run is at event %llu", (unsigned long long)head.last_seq);
+    return false;
+}
+
+static void signal_on_engine(struct call *call)
+{
+    struct service *service = call->service;
+    struct signalling *signalling = call->state;
+    struct error err = {0};
+    if (!is_as_seen(call)) return;
     struct str key = call_text(call, "%.*s|%.*s", STR_ARG(call->who.tenant), STR_ARG(signalling->run));
-    if (!rc && !limits_take(call, &rate_signals, key, "SIGNAL_RATE_LIMITED")) return;
-    if (!rc) rc = engine_signal(service->engine, call->who.tenant, signalling->run, &signalling->signal, &err);
+    if (!limits_take(call, &rate_signals, key, "SIGNAL_RATE_LIMITED")) return;
+    enum code rc = engine_signal(service->engine, call->who.tenant, signalling->run, &signalling->signal, &err);
     bool elsewhere = rc == E_LOCKED || (rc == E_CONFLICT && store_fenced(service->store));
     if (elsewhere && service->members.several) rc = post_elsewhere(call, &err);
     if (!rc) rc = audit_call(call, signalling->operation, signalling->run, signalling->signal.reason, &err);

@@ -395,6 +395,26 @@ test_logs_can_be_followed_as_they_come() {
     stop_serving
 }
 
+test_of_many_who_saw_the_same_one_acts() {
+    serve_as_admin
+    cat >together.py <<'PY'
+import http.client, json, sys, urllib.parse, uuid
+url, token, run, tag = sys.argv[1:]
+lines = [http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=30) for _ in range(12)]
+headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json", "If-Match": tag}
+body = json.dumps({"signalType": "PAUSE", "payload": {}})
+for line in lines: line.connect()
+for line in lines: line.request("PUT", f"/v1/runs/{run}/signals/{uuid.uuid4()}", body, headers)
+print(*sorted(line.getresponse().status for line in lines))
+PY
+    for i in 1 2 3 4; do
+        ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a "while [ ! -e $PWD/go ]; do sleep 0.1; done")"),\"runId\":\"r$i\"}" && answers 202
+        wait_for eval "ask GET /v1/runs/r$i && [ \"\$(jq -r '.steps[0].status' body)\" = RUNNING ]"
+        equal "$(python3 together.py "$url" "$token" r$i "$(sed -n 's/^ETag: \(.*\)\r/\1/p' head)")" "202$(printf ' 412%.0s' 1 2 3 4 5 6 7 8 9 10 11)" "answers"
+    done
+    touch go
+}
+
 # sse PATH [LAST-EVENT-ID]: the stream, in the file sse, to its end.
 sse() { timeout 30 curl -sN ${2:+-H "Last-Event-ID: $2"} -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' "$url$1" >sse || fail "the stream of $1 did not end"; }
 
