@@ -8,7 +8,6 @@
 #define KEY_SIZE 32
 #define SIGNATURE_SIZE 64
 #define PREFIX_USER (20 << 3)
-#define CREDS_MAX 64
 
 static const char base32[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 

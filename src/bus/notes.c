@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTES_PAGE 500
 #define AGAIN_MS 1000
 #define NEVER INT64_MAX
 
@@ -274,32 +273,22 @@ void dead_release(struct dead_table *table)
     *table = (struct dead_table){0};
 }
 
+static enum code load_letter(void *context, const struct note *note, struct arena *scratch, struct error *err)
+{
+    struct dead_table *table = context;
+    struct letter letter;
+    enum code rc = letter_read(note, scratch, &letter, err);
+    if (!rc && !dead_add(table, letter.tenant, letter.run, letter.seq)) rc = error_nomem(err);
+    table->marked += !rc && letter.redrive;
+    return rc;
+}
+
 enum code dead_load(struct dead_table *table, struct store *store, struct str sink, struct error *err)
 {
     struct dead_table next = {0};
-    struct arena arena;
-    char after[BUS_SINK_NAME_MAX + 24], last[NOTE_KEY_MAX + 1];
-    snprintf(after, sizeof(after), "%.*s/", STR_ARG(sink));
-    struct str prefix = str_from(after), from = prefix;
-    arena_init(&arena, 64 * 1024, SIZE_MAX);
-    enum code rc = OK;
-    for (bool more = true; more && !rc;) {
-        struct notes notes;
-        arena_reset(&arena);
-        rc = store_notes(store, LETTER_SPACE, from, NOTES_PAGE, &arena, &notes, err);
-        more = !rc && notes.count == NOTES_PAGE;
-        for (size_t i = 0; !rc && i < notes.count; i++) {
-            struct letter letter;
-            if (!str_starts(notes.items[i].key, prefix)) more = false;
-            if (!str_starts(notes.items[i].key, prefix)) break;
-            rc = letter_read(&notes.items[i], &arena, &letter, err);
-            if (!rc && !dead_add(&next, letter.tenant, letter.run, letter.seq)) rc = error_nomem(err);
-            next.marked += !rc && letter.redrive;
-            snprintf(last, sizeof(last), "%.*s", STR_ARG(notes.items[i].key));
-            from = str_from(last);
-        }
-    }
-    arena_release(&arena);
+    char prefix[BUS_SINK_NAME_MAX + 2];
+    snprintf(prefix, sizeof(prefix), "%.*s/", STR_ARG(sink));
+    enum code rc = store_each_note(store, LETTER_SPACE, str_from(prefix), load_letter, &next, err);
     if (rc) {
         dead_release(&next);
         return rc;

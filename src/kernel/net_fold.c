@@ -145,7 +145,6 @@ static enum code fold_scheduled(struct run *run, const struct moment *m, uint32_
     p->lane = NO_LANE;
     p->lanes = NULL;
     p->total = p->scheduled = p->open = p->done = p->failures = 0;
-    p->scheduled_ms = m->at_ms;
     p->due_ms = 0;
     p->args = json_object();
     p->written = p->outcome = (struct json){0};

@@ -68,7 +68,7 @@ struct net_place {
     struct net_value *tasks;   // its tasks' when there are several; NULL: none
     struct fault fault;
     struct json outcome; // of the task that failed the visit; type 0: none
-    int64_t scheduled_ms, started_ms, due_ms;
+    int64_t started_ms, due_ms;
     struct arena memory, kept; // of the visit under way; of what `value` holds
     struct arena token_memory;
 };

@@ -99,33 +99,33 @@ static void add_chain(struct audit_report *out, const struct audit_report *chain
     out->seq = chain->seq;
 }
 
+struct sharing {
+    struct store *store;
+    size_t named; // bytes of a key before the name
+    struct audit_report *out;
+};
+
+static enum code verify_one(void *context, const struct note *note, struct arena *scratch UNUSED, struct error *err)
+{
+    const struct sharing *sharing = context;
+    struct audit_report chain;
+    if (sharing->out->fault) return OK; // the first one is told
+    enum code rc = verify_chain(sharing->store, str_slice(note->key, sharing->named, note->key.len), &chain, err);
+    if (!rc) add_chain(sharing->out, &chain);
+    return rc;
+}
+
 // Engines that share a store have chains of their own, TENANT~NUMBER, in the order of their names after the tenant's own.
 static enum code verify_shared(struct store *store, struct str tenant, struct audit_report *out, struct error *err)
 {
-    struct arena arena;
-    struct notes notes = {0};
     struct buf key;
-    enum code rc = OK;
-    arena_init(&arena, 16 * 1024, (size_t)64 << 20);
     buf_init(&key, 1024);
     audit_head_key(tenant, &key);
-    const size_t named = key.len - tenant.len; // before the name
+    struct sharing sharing = {.store = store, .named = key.len - tenant.len, .out = out};
     buf_add(&key, STR("~"));
-    struct str prefix = arena_copy(&arena, buf_str(&key)), after = prefix;
+    enum code rc = buf_ok(&key) ? store_each_note(store, STR("audit.head"), buf_str(&key), verify_one, &sharing, err)
+                                : error_nomem(err);
     buf_release(&key);
-    if (!prefix.ptr) rc = error_nomem(err);
-    while (!rc && !out->fault) {
-        rc = store_notes(store, STR("audit.head"), after, PAGE, &arena, &notes, err);
-        size_t i = 0;
-        for (; !rc && !out->fault && i < notes.count && str_starts(notes.items[i].key, prefix); i++) {
-            struct audit_report chain;
-            after = notes.items[i].key;
-            rc = verify_chain(store, str_slice(after, named, after.len), &chain, err);
-            if (!rc) add_chain(out, &chain);
-        }
-        if (i < PAGE) break;
-    }
-    arena_release(&arena);
     return rc;
 }
 

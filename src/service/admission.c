@@ -7,61 +7,37 @@ enum { RECONCILE_MS = 1000, RATE_KEYS = 16384 };
 
 // ---- what is configured
 
-static enum code read_queue(struct service *service, const struct note *note, const struct json *value,
-                            struct error *err)
+static enum code read_queue(void *context, const struct note *note, struct arena *scratch, struct error *err)
 {
+    struct service *service = context;
     struct str name, tenant = str_cut(note->key, '|', &name);
     struct queue_config config = queue_config_default;
-    enum code rc = queue_config_read(value, &config, err);
+    struct json value;
+    enum code rc = json_parse(note->value, NULL, scratch, &value, err);
+    if (!rc) rc = queue_config_read(&value, &config, err);
     return rc ? rc : queues_configure(&service->queues, tenant, name, &config, err);
 }
 
-static enum code read_limits(struct service *service, const struct note *note, const struct json *value,
-                             struct error *err)
+static enum code read_limits(void *context, const struct note *note, struct arena *scratch, struct error *err)
 {
-    struct queue_tenant *tenant = queues_tenant(&service->queues, note->key);
+    struct service *service = context;
     struct tenant_limits limits = {0};
+    struct json value;
+    enum code rc = json_parse(note->value, NULL, scratch, &value, err);
+    if (rc) return rc;
+    struct queue_tenant *tenant = queues_tenant(&service->queues, note->key);
     if (!tenant) return error_nomem(err);
-    enum code rc = tenant_limits_read(value, &limits, err);
+    rc = tenant_limits_read(&value, &limits, err);
     if (!rc) queues_limit(&service->queues, tenant, &limits);
-    return rc;
-}
-
-static enum code load_space(struct service *service, struct str space,
-                            enum code (*read)(struct service *, const struct note *, const struct json *,
-                                              struct error *),
-                            struct error *err)
-{
-    struct arena arena;
-    struct notes notes = {0};
-    char last[512];
-    struct str after = {0};
-    enum code rc;
-    arena_init(&arena, 64 * 1024, (size_t)64 << 20);
-    do {
-        arena_reset(&arena);
-        rc = store_notes(service->store, space, after, 500, &arena, &notes, err);
-        for (size_t i = 0; !rc && i < notes.count; i++) {
-            struct json value;
-            rc = json_parse(notes.items[i].value, NULL, &arena, &value, err);
-            if (!rc) rc = read(service, &notes.items[i], &value, err);
-        }
-        if (rc || notes.count == 0) break;
-        struct str key = notes.items[notes.count - 1].key;
-        if (key.len > sizeof(last)) break;
-        memcpy(last, key.ptr, key.len);
-        after = (struct str){last, key.len};
-    } while (!rc);
-    arena_release(&arena);
     return rc;
 }
 
 enum code admission_reload(struct service *service, struct error *err)
 {
     queues_list_begin(&service->queues);
-    enum code rc = load_space(service, STR("queue"), read_queue, err);
+    enum code rc = store_each_note(service->store, STR("queue"), STR(""), read_queue, service, err);
     if (!rc) rc = queues_list_end(&service->queues, err);
-    return rc ? rc : load_space(service, STR("limit"), read_limits, err);
+    return rc ? rc : store_each_note(service->store, STR("limit"), STR(""), read_limits, service, err);
 }
 
 enum code admission_load(struct service *service, struct error *err)

@@ -6,32 +6,20 @@ enum { ALERTS_MAX = 2000, FLUSH_MAX = 64 };
 
 // ---- kept
 
-static enum code load(struct service *service, struct error *err)
+static enum code load(void *context, const struct note *note, struct arena *scratch, struct error *err UNUSED)
 {
-    struct arena arena;
-    struct str after = {0};
-    struct notes notes = {0};
-    enum code rc;
-    arena_init(&arena, 64 * 1024, (size_t)64 << 20);
-    do {
-        rc = store_notes(service->store, STR("alert"), after, 500, &arena, &notes, err);
-        for (size_t i = 0; !rc && i < notes.count; i++) {
-            struct json one;
-            struct error local = {0};
-            if (json_parse(notes.items[i].value, NULL, &arena, &one, &local) ||
-                !alerts_restore(&service->alarm.alerts, &one))
-                os_log(LOG_WARN, "a kept alert cannot be read key=%.*s", STR_ARG(notes.items[i].key));
-        }
-        if (!rc && notes.count > 0) after = notes.items[notes.count - 1].key;
-    } while (!rc && notes.count > 0);
-    arena_release(&arena);
-    return rc;
+    struct service *service = context;
+    struct json one;
+    struct error local = {0};
+    if (json_parse(note->value, NULL, scratch, &one, &local) || !alerts_restore(&service->alarm.alerts, &one))
+        os_log(LOG_WARN, "a kept alert cannot be read key=%.*s", STR_ARG(note->key));
+    return OK;
 }
 
 enum code alerts_open(struct service *service, struct error *err)
 {
     if (!alerts_init(&service->alarm.alerts, &service->arena, ALERTS_MAX)) return error_nomem(err);
-    return load(service, err);
+    return store_each_note(service->store, STR("alert"), STR(""), load, service, err);
 }
 
 // The alerts that changed after `since`, as notes; up to FLUSH_MAX, from the oldest change on. *until: the newest of them.

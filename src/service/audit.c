@@ -31,25 +31,16 @@ static struct audit_tenant *tenant_of(struct service *service, struct str tenant
     return made;
 }
 
+static enum code load_head(void *context, const struct note *note, struct arena *scratch, struct error *err)
+{
+    struct audit_tenant *tenant = tenant_of(context, str_slice(note->key, 2, note->key.len)); // audit_head_key
+    return tenant ? audit_head_decode(note->value, scratch, &tenant->head, err) : error_nomem(err);
+}
+
 enum code audit_load(struct service *service, struct error *err)
 {
-    struct arena arena;
-    struct notes notes = {0};
-    struct str after = {0};
-    enum code rc;
-    arena_init(&arena, 16 * 1024, (size_t)64 << 20);
     arena_init(&service->audit.pending, 64 * 1024, (size_t)256 << 20);
-    do {
-        rc = store_notes(service->store, STR("audit.head"), after, 500, &arena, &notes, err);
-        for (size_t i = 0; !rc && i < notes.count; i++) {
-            struct str name = notes.items[i].key; // audit_head_key
-            struct audit_tenant *tenant = tenant_of(service, str_slice(name, 2, name.len));
-            rc = tenant ? audit_head_decode(notes.items[i].value, &arena, &tenant->head, err) : error_nomem(err);
-        }
-        if (!rc && notes.count > 0) after = notes.items[notes.count - 1].key;
-    } while (!rc && notes.count > 0);
-    arena_release(&arena);
-    return rc;
+    return store_each_note(service->store, STR("audit.head"), STR(""), load_head, service, err);
 }
 
 void audit_release(struct audit *audit)

@@ -59,22 +59,24 @@ static struct digest approval_of(struct str tenant, struct str sha256_hex)
     return sha256((struct str){(const char *)pieces, sizeof(pieces)});
 }
 
-static enum code remember(struct service *service, struct str tenant, struct str sha256_hex, struct error *err)
+static enum code add_approval(struct approvals *approvals, struct str tenant, struct str sha256_hex, struct error *err)
 {
-    struct approvals *approvals = &service->approvals;
-    enum code rc = OK;
-    pthread_rwlock_wrlock(&approvals->lock);
     if (approvals->count == approvals->capacity) {
         size_t capacity = approvals->capacity ? approvals->capacity * 2 : 64;
         struct digest *grown = realloc(approvals->items, capacity * sizeof(*grown));
-        if (grown) {
-            approvals->items = grown;
-            approvals->capacity = capacity;
-        } else {
-            rc = error_nomem(err);
-        }
+        if (!grown) return error_nomem(err);
+        approvals->items = grown;
+        approvals->capacity = capacity;
     }
-    if (!rc) approvals->items[approvals->count++] = approval_of(tenant, sha256_hex);
+    approvals->items[approvals->count++] = approval_of(tenant, sha256_hex);
+    return OK;
+}
+
+static enum code remember(struct service *service, struct str tenant, struct str sha256_hex, struct error *err)
+{
+    struct approvals *approvals = &service->approvals;
+    pthread_rwlock_wrlock(&approvals->lock);
+    enum code rc = add_approval(approvals, tenant, sha256_hex, err);
     pthread_rwlock_unlock(&approvals->lock);
     return rc;
 }
@@ -90,22 +92,12 @@ bool definitions_approved(struct service *service, struct str tenant, struct str
     return found;
 }
 
-static enum code load_approvals(struct service *service, struct arena *arena, struct error *err)
+static enum code load_approval(void *context, const struct note *note, struct arena *scratch, struct error *err)
 {
-    struct str after = {0};
-    for (;;) {
-        struct notes notes;
-        enum code rc = store_notes(service->store, STR("approved"), after, 500, arena, &notes, err);
-        for (size_t i = 0; !rc && i < notes.count; i++) {
-            struct json value;
-            rc = json_parse(notes.items[i].value, NULL, arena, &value, err);
-            if (!rc)
-                rc = remember(service, json_text(json_key(&value, "tenantId")), json_text(json_key(&value, "sha256")),
-                              err);
-        }
-        if (rc || notes.count == 0) return rc;
-        after = notes.items[notes.count - 1].key;
-    }
+    struct json value;
+    enum code rc = json_parse(note->value, NULL, scratch, &value, err);
+    struct str tenant = rc ? STR("") : json_text(json_key(&value, "tenantId"));
+    return rc ? rc : add_approval(context, tenant, json_text(json_key(&value, "sha256")), err);
 }
 
 // ---- cairn://plans/SHA256
@@ -144,10 +136,18 @@ enum code definitions_fetch(struct call *call, struct store *store, const struct
 
 enum code definitions_reload(struct service *service, struct error *err)
 {
-    struct arena arena;
-    arena_init(&arena, 64 * 1024, (size_t)1 << 30);
-    enum code rc = load_approvals(service, &arena, err);
-    arena_release(&arena);
+    struct approvals *approvals = &service->approvals, next = {0};
+    enum code rc = store_each_note(service->store, STR("approved"), STR(""), load_approval, &next, err);
+    if (!rc) { // in place of those of the last time
+        pthread_rwlock_wrlock(&approvals->lock);
+        struct digest *old = approvals->items;
+        approvals->items = next.items;
+        approvals->count = next.count;
+        approvals->capacity = next.capacity;
+        pthread_rwlock_unlock(&approvals->lock);
+        next.items = old;
+    }
+    free(next.items);
     return rc;
 }
 

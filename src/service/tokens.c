@@ -74,21 +74,14 @@ enum code tokens_put(struct tokens *tokens, struct str bytes, struct error *err)
     return rc;
 }
 
+static enum code load(void *context, const struct note *note, struct arena *scratch UNUSED, struct error *err)
+{
+    return tokens_put(context, note->value, err);
+}
+
 enum code tokens_load(struct service *service, struct store *store, struct error *err)
 {
-    struct arena arena;
-    struct str after = {0};
-    enum code rc = OK;
-    arena_init(&arena, 64 * 1024, (size_t)64 << 20);
-    for (;;) {
-        struct notes notes;
-        rc = store_notes(store, STR("token"), after, 500, &arena, &notes, err);
-        for (size_t i = 0; !rc && i < notes.count; i++) rc = tokens_put(&service->tokens, notes.items[i].value, err);
-        if (rc || notes.count == 0) break;
-        after = notes.items[notes.count - 1].key;
-    }
-    arena_release(&arena);
-    return rc;
+    return store_each_note(store, STR("token"), STR(""), load, &service->tokens, err);
 }
 
 static void load_again(struct call *call, struct store *store)

@@ -37,10 +37,8 @@ struct run_log {
     bool created; // is in the store
     uint64_t epoch;
     uint32_t shard;
-    uint64_t member;       // of the handle when it was claimed or made
-    int64_t backend_id;    // sqlite: run_no; files: slot; memory: index
-    uint64_t backend_size; // files: bytes in events.jsonl
-    uint64_t backend_ledger_size;
+    uint64_t member;    // of the handle when it was claimed or made
+    int64_t backend_id; // sqlite: run_no; files: slot; memory: index
     struct key_set keys;
     bool keys_loaded; // a claimed run's are read at its first append
     uint32_t touched; // place in the batch being appended + 1; 0 outside store_append

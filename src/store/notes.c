@@ -145,6 +145,41 @@ enum code store_notes(struct store *store, struct str space, struct str after, s
     return rc || limit == 0 ? rc : store->ops->notes(store, space, after, limit, arena, out, err);
 }
 
+static enum code visit_page(const struct notes *page, struct str prefix, note_visit visit, void *context,
+                            struct arena *scratch, bool *more, struct error *err)
+{
+    enum code rc = OK;
+    for (size_t i = 0; !rc && *more && i < page->count; i++) {
+        *more = str_starts(page->items[i].key, prefix);
+        if (*more) rc = visit(context, &page->items[i], scratch, err);
+    }
+    return rc;
+}
+
+enum code store_each_note(struct store *store, struct str space, struct str prefix, note_visit visit, void *context,
+                          struct error *err)
+{
+    enum { PAGE = 500 };
+    char last[NOTE_KEY_MAX];
+    struct str after = prefix;
+    struct arena arena;
+    enum code rc = OK;
+    arena_init(&arena, 64 * 1024, SIZE_MAX);
+    for (bool more = true; !rc && more;) {
+        struct notes page;
+        arena_reset(&arena);
+        rc = store_notes(store, space, after, PAGE, &arena, &page, err);
+        if (!rc) rc = visit_page(&page, prefix, visit, context, &arena, &more, err);
+        more = more && page.count == PAGE;
+        if (rc || !more) break;
+        struct str key = page.items[PAGE - 1].key; // it goes with the page
+        memcpy(last, key.ptr, key.len);
+        after = (struct str){last, key.len};
+    }
+    arena_release(&arena);
+    return rc;
+}
+
 enum code store_note_spaces(struct store *store, struct arena *arena, struct note_spaces *out, struct error *err)
 {
     *out = (struct note_spaces){0};

@@ -95,7 +95,7 @@ void pg_bytes(struct pg_store *store, const void *bytes, size_t size)
 }
 
 // Dimensions, whether there are NULLs (Postgres ignores what is said), type, count, lower bound; then length and bytes of each.
-enum { ARRAY_COUNT_AT = 12, ARRAY_HEAD = 20 };
+enum { ARRAY_COUNT_AT = 12 };
 
 void pg_array(struct pg_store *store, Oid type)
 {

@@ -365,6 +365,12 @@ enum code store_note(struct store *store, struct str space, struct str key, stru
 enum code store_notes(struct store *store, struct str space, struct str after, size_t limit, struct arena *arena,
                       struct notes *out, struct error *err) MUST_CHECK;
 
+// All notes of the space whose keys are longer than `prefix` and begin with it, ascending; the first error of `visit` ends it. A note, and
+// what `visit` puts in `scratch`, lives until it returns.
+typedef enum code (*note_visit)(void *context, const struct note *note, struct arena *scratch, struct error *err);
+enum code store_each_note(struct store *store, struct str space, struct str prefix, note_visit visit, void *context,
+                          struct error *err) MUST_CHECK;
+
 // Spaces that have notes, ascending, in `arena`.
 struct note_spaces {
     struct str *items;

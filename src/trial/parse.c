@@ -107,7 +107,7 @@ static void read_mock(struct kit *kit, const struct json_member *member, struct 
         kit_fault(kit, "E0207", whole, "a mock has `outcome`, or one of `output` and `fail`");
     if (fail) read_fail(kit, fail, mock);
     if (exit) set_exit(kit, mock, exit);
-    mock->has_takes = takes && kit_ms(kit, takes, "takes", &mock->takes_ms);
+    if (takes) (void)kit_ms(kit, takes, "takes", &mock->takes_ms);
     read_flag(kit, value, "real", &mock->real);
     read_flag(kit, value, "idempotent", &mock->idempotent);
     if (fail && output) kit_fault(kit, "E0207", fail, "a mock has `output` or `fail`, not both");

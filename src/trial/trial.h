@@ -20,7 +20,7 @@
 
 struct trial_mock {
     struct str key; // as written; for a default the name of a kind, or "*"
-    bool fails, real, idempotent, has_takes;
+    bool fails, real, idempotent;
     struct str output; // text as a process would have written it
     bool is_json;      // `output` is the text of a value that is no text: a function gives it as it is
     bool whole;        // `output` is all that a task of a playbook gave, failed or not (docs/format/task.md)

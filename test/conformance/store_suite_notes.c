@@ -186,6 +186,54 @@ static void S15_notes_of_a_space_come_by_the_bytes_of_their_keys_in_pages(void)
     kit_release(&kit);
 }
 
+struct walked {
+    size_t count;
+    size_t stop; // at this one; 0 = never
+    char last[NOTE_KEY_MAX + 1];
+};
+
+static enum code walk(void *context, const struct note *note, struct arena *scratch, struct error *err)
+{
+    struct walked *walked = context;
+    char key[sizeof(walked->last)];
+    CHECK(arena_alloc(scratch, 10));
+    snprintf(key, sizeof(key), "%.*s", STR_ARG(note->key));
+    CHECK(strcmp(walked->last, key) < 0);
+    memcpy(walked->last, key, sizeof(key));
+    CHECK_STR(note->value, note->key);
+    return ++walked->count == walked->stop ? error_set(err, E_CANCELLED, "enough") : OK;
+}
+
+// More than a page of them, a longer key than the prefix at each end of it, and neighbours that are not meant.
+static void S15_every_note_that_begins_with_a_prefix_is_visited_once(void)
+{
+    enum { COUNT = 1003 };
+    struct kit kit;
+    suite_start(&kit);
+    static char keys[COUNT + 3][16];
+    static struct note_put puts[COUNT + 3];
+    for (size_t i = 0; i < COUNT + 3; i++) {
+        if (i < COUNT)
+            snprintf(keys[i], sizeof(keys[i]), "p/%04zu", i);
+        else
+            snprintf(keys[i], sizeof(keys[i]), "%s", i == COUNT ? "o/9" : i == COUNT + 1 ? "p/" : "p0");
+        puts[i] = (struct note_put){STR("walk"), str_from(keys[i]), str_from(keys[i]), .expect = 0};
+    }
+    struct store_batch batch = {.notes = puts, .note_count = COUNT + 3};
+    CHECK_OK(store_append(kit.store, &batch, KIT_NOW, &kit.arena, &kit.err), &kit.err);
+    struct walked some = {0}, all = {0}, none = {0}, stopped = {.stop = 502};
+    CHECK_OK(store_each_note(kit.store, STR("walk"), STR("p/"), walk, &some, &kit.err), &kit.err);
+    CHECK_INT(some.count, COUNT);
+    CHECK(strcmp(some.last, "p/1002") == 0);
+    CHECK_OK(store_each_note(kit.store, STR("walk"), STR(""), walk, &all, &kit.err), &kit.err);
+    CHECK_INT(all.count, COUNT + 3);
+    CHECK_OK(store_each_note(kit.store, STR("walk"), STR("q"), walk, &none, &kit.err), &kit.err);
+    CHECK_INT(none.count, 0);
+    CHECK_INT(store_each_note(kit.store, STR("walk"), STR("p/"), walk, &stopped, NULL), E_CANCELLED);
+    CHECK_INT(stopped.count, 502);
+    kit_release(&kit);
+}
+
 static void S15_audit_records_are_only_added(void)
 {
     struct kit kit;
@@ -531,6 +579,7 @@ const struct test suite_notes_tests[] = {
     TEST(S15_puts_of_one_batch_build_on_each_other),
     TEST(S15_a_draft_tells_beforehand_which_puts_fit_together),
     TEST(S15_notes_of_a_space_come_by_the_bytes_of_their_keys_in_pages),
+    TEST(S15_every_note_that_begins_with_a_prefix_is_visited_once),
     TEST(S15_audit_records_are_only_added),
     TEST(S15_names_and_values_have_limits),
     TEST(S15_notes_survive_the_death_of_their_process_S1),
