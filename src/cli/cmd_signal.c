@@ -96,10 +96,6 @@ static int check(struct cli *cli, const struct signal *signal)
         cli_hint(cli, "cairn %s RUN/STEP, or --step STEP", name);
         return EXIT_USAGE;
     }
-    if ((type == SIGNAL_RETRY_STEP || type == SIGNAL_RESUME) && has_reason) {
-        cli_fail(cli, EXIT_USAGE, "%s takes no --reason", signal_name(type));
-        return EXIT_USAGE;
-    }
     bool stepless = type == SIGNAL_PAUSE || type == SIGNAL_RESUME || type == SIGNAL_CANCEL ||
                     type == SIGNAL_EMERGENCY_STOP || type == SIGNAL_RETRY_RUN;
     if (stepless && has_step) return cli_fail(cli, EXIT_USAGE, "%s is for runs, not for steps", signal_name(type));

@@ -19,11 +19,11 @@ static const struct command commands[] = {
      "go on with a paused run",
      "When no process owns the run, it goes on in this one, until it ends or waits for a person (exit 13, as with "
      "`run --exit-on-wait`). The same is true of retry, skip, approve and reject; --no-run only records the decision.",
-     "cairn resume @last",
+     "cairn resume @last --reason 'disk is free again'",
      SIGNAL_FORMATS,
      1,
      1,
-     {STORE_FLAGS, FLAG_ID, FLAG_OUTPUT, DRIVE_FLAGS},
+     {STORE_FLAGS, FLAG_REASON, FLAG_ID, FLAG_OUTPUT, DRIVE_FLAGS},
      command_signal},
     {"Act",
      "cancel",

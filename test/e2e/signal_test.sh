@@ -13,7 +13,7 @@ PLAN
 }
 gate_plan() { echo '{"planId":"gate","planVersion":"1","steps":[{"stepId":"g","kind":"approval","dependsOn":[]},{"stepId":"h","kind":"approval","dependsOn":["g"]},{"stepId":"z","kind":"noop","dependsOn":["h"]}]}' >gate.json; }
 
-test_pause_and_resume_from_another_process_twice() {
+test_pause_and_resume_from_another_process_twice_RE_4_3d() {
     slow_plan 0.5
     start slow.json --run-id s-1
     wait_for step_is s-1 a RUNNING
@@ -22,7 +22,7 @@ test_pause_and_resume_from_another_process_twice() {
     wait_for step_is s-1 a SUCCESS
     cairn_is 0 get s-1 "${store[@]}"; hasnt out DRAINING
     equal "$(times_ran b)" 0 'b while paused'
-    cairn_is 0 resume s-1 "${store[@]}"; has out 'RESUME accepted'
+    cairn_is 0 resume s-1 "${store[@]}" --reason 'back from lunch'; has out 'RESUME accepted'
     wait_for step_is s-1 b RUNNING
     cairn_is 0 pause s-1 "${store[@]}"
     wait_for step_is s-1 b SUCCESS
@@ -30,6 +30,8 @@ test_pause_and_resume_from_another_process_twice() {
     cairn_is 0 resume s-1 "${store[@]}"
     ends 0
     equal "$(count_of s-1 RunPaused) $(count_of s-1 RunResumed) $(count_of s-1 SignalAccepted)" '2 2 4'
+    cairn_is 0 events s-1 "${store[@]}" -o jsonl
+    equal "$(jq -r 'select(.eventType | test("Run(Paused|Resumed)")) | .payload.reason // "-"' out | tr '\n' ,)" 'out for lunch,back from lunch,-,-,'
     intact
 }
 test_draining_shows_how_many_steps_are_in_flight() {
@@ -89,7 +91,9 @@ test_hold_then_retry_the_step() {
     cairn_is 0 get h-1 "${store[@]}"; has out '◆ held'
     cairn_is 13 retry h-1 --step a "${store[@]}"; equal "$(wc -l <a.ran)" 2
     touch gate
-    cairn_is 0 retry h-1/a "${store[@]}"; has out 'RETRY_STEP accepted'; has err COMPLETED
+    cairn_is 0 retry h-1/a "${store[@]}" --reason 'it is back'; has out 'RETRY_STEP accepted'; has err COMPLETED
+    cairn_is 0 events h-1 "${store[@]}" --ledger -o jsonl
+    equal "$(jq -r 'select(.signalType == "RETRY_STEP" and .audit) | .audit.reason // "-"' out | tr '\n' ,)" '-,it is back,'
     equal "$(wc -l <a.ran)" 3; status_is h-1 COMPLETED || fail "not COMPLETED"
     intact
 }
