@@ -146,12 +146,13 @@ static enum code fold_scheduled(struct run *run, const struct moment *m, uint32_
     p->lanes = NULL;
     p->total = p->scheduled = p->open = p->done = p->failures = 0;
     p->due_ms = 0;
-    p->args = json_object();
+    p->args = p->given = json_object();
     p->written = p->outcome = (struct json){0};
     run->net->live++;
     run->steps[place].state = NODE_WAITING;
     run->steps[place].iteration = m->visit;
     ready_push(run, place);
+    if (p->token_args.count > 0 && !json_copy(&p->memory, &p->token_args, &p->given)) return no_memory(run, err);
     if (m->value.type != 0 && !json_copy(&p->memory, &m->value, &p->args)) return no_memory(run, err);
     return OK;
 }

@@ -59,6 +59,7 @@ struct net_place {
     uint32_t visit;
     uint32_t lane; // of a visit without a loop; UINT32_MAX = none
     struct json token_args, args;
+    struct json given;   // of args: what the arc gave
     struct json items;   // of the loop
     struct json written; // parallel loops: what its iterations have set in ctx (C-50)
     uint32_t total, scheduled, open, done, failures;

@@ -525,13 +525,42 @@ struct template_scope net_scope(struct net_view *view)
     return (struct template_scope){.context = view, .lookup = look_up, .instead = instead};
 }
 
+// The input of a task: what it says itself, then what the arc gave, then what the step says.
+static enum code with_given(const struct net_view *view, const struct net_task *task, struct json *with,
+                            struct error *err)
+{
+    const struct json *given = view->place == PROGRAM_TOP ? NULL : &view->run->net->places[view->place].given;
+    const struct json *input = json_key(with, "input");
+    struct json both, made;
+    if (!task->takes_args || !given || given->count == 0) return OK;
+    bool ok = json_object_with(view->arena, given->count + (input ? input->count : 0), &both) &&
+              json_object_with(view->arena, with->count + 1, &made);
+    for (uint32_t i = 0; ok && json_is(input, JSON_OBJECT) && i < input->count; i++) {
+        struct str key = input->members[i].key;
+        const struct json *other = json_get(task->own_input, key) ? NULL : json_get(given, key);
+        ok = json_put(view->arena, &both, key, other ? *other : input->members[i].value);
+    }
+    for (uint32_t i = 0; ok && i < given->count; i++)
+        if (!json_get(&both, given->members[i].key))
+            ok = json_put(view->arena, &both, given->members[i].key, given->members[i].value);
+    for (uint32_t i = 0; ok && i < with->count; i++)
+        if (!str_is(with->members[i].key, "input"))
+            ok = json_put(view->arena, &made, with->members[i].key, with->members[i].value);
+    ok = ok && json_put(view->arena, &made, STR("input"), both);
+    *with = made;
+    return ok ? OK : error_nomem(err);
+}
+
 enum code net_with(const struct net_view *view, const struct net_task *task, struct json *out, struct error *err)
 {
     struct net_view inner = *view;
     struct template_scope scope = net_scope(&inner);
     struct json own, with, made;
     struct error why = {0};
-    if (!task->input) return template_tree_render(task->with, &scope, &net_limits, view->arena, out, err);
+    if (!task->input) {
+        enum code plain = template_tree_render(task->with, &scope, &net_limits, view->arena, out, err);
+        return plain ? plain : with_given(view, task, out, err);
+    }
     enum code rc = template_tree_render(task->input, &scope, &net_limits, view->arena, &own, &why);
     if (rc) return error_set(err, rc, "input: %s", why.message);
     if (own.type == JSON_OBJECT) inner.own = &own;
@@ -543,7 +572,7 @@ enum code net_with(const struct net_view *view, const struct net_task *task, str
         ok = json_put(view->arena, &made, member->key, str_is(member->key, "input") ? own : member->value);
     }
     *out = made;
-    return ok ? OK : error_nomem(err);
+    return ok ? with_given(view, task, out, err) : error_nomem(err);
 }
 
 enum code net_holds(struct net_view *view, const struct net_when *when, bool *out, struct error *err)

@@ -174,16 +174,15 @@ static enum code unmark(struct arena *arena, const struct json *value, struct js
 // For the reader. What cannot be rendered here fails the attempt when it is executed, and is told there.
 static enum code inputs_told(struct decide *d, uint32_t index, const struct net_task *task, struct moment *m)
 {
-    const struct json *source = template_tree_source(task->with);
-    const char *key = json_key(source, "input") ? "input" : "args";
-    if (task->in_process || !json_key(source, key)) return OK;
+    bool given = task->takes_args && d->run->net->places[lane_at(d->run, index)->place].given.count > 0;
+    if (task->in_process || (!given && !json_key(template_tree_source(task->with), "input"))) return OK;
     struct net_view view = view_of(d, index);
     struct json with, told;
     struct error local = {0};
     enum code rc = net_with(&view, task, &with, &local);
     if (rc == E_NOMEM) return error_nomem(d->err);
     if (rc) return OK;
-    const struct json *inputs = json_key(&with, key);
+    const struct json *inputs = json_key(&with, "input");
     if (!inputs || net_weight(inputs, INPUTS_MAX) >= INPUTS_MAX) {
         m->truncated = true;
         return OK;

@@ -69,8 +69,10 @@ struct net_task {
     const struct template_tree *with;
     // The `input` in it, where the other fields read it as variables (`with` has it as it is written); NULL: they do not.
     const struct template_tree *input;
-    bool in_process; // noop: nothing is asked of anybody
-    bool has_policy; // rules were written
+    bool takes_args;              // what the arc gave is also its input,
+    const struct json *own_input; // under what it says itself: an object, or NULL
+    bool in_process;              // noop: nothing is asked of anybody
+    bool has_policy;              // rules were written
     const struct net_rule *rules;
     uint32_t rule_count;
     bool unmatched_fails; // on_unmatched: fail (C-46)

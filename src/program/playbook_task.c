@@ -383,7 +383,9 @@ static void read_with(struct playbook *pb, const struct json *body, const struct
     bool told = name && !entry && (str_is(task->kind, "secrets") || !str_eq(json_text(name), task->label));
     if (told && !json_put(r->arena, &with, STR("name"), *name)) r->failed = true;
     const struct json *input = json_key(&with, "input");
-    if (site->input && takes_input(task->kind) && (!input || input->type == JSON_OBJECT || input->type == JSON_NULL)) {
+    task->takes_args = takes_input(task->kind) && (!input || input->type == JSON_OBJECT || input->type == JSON_NULL);
+    task->own_input = json_is(input, JSON_OBJECT) ? input : NULL;
+    if (site->input && task->takes_args) {
         struct json under = json_object();
         if (!json_put(r->arena, &under, STR("input"), *site->input)) r->failed = true;
         with = merged(pb, &with, &under);

@@ -15,7 +15,7 @@ workflow:
         - {step: told, when: "{{ event.name == 'call.error' and output.data.exit_code == 3 }}", args: {out: "{{ output.result.stdout }}", kind: "{{ output.error.kind }}"}}
   - {step: wrong, tool: {kind: noop}}
   - step: told
-    tool: {kind: python, input: {a: "{{ args }}", c: "{{ start.exit_code }}", s: "{{ start.status }}", k: "{{ start.error.code }}"}, code: result = input_data}
+    tool: {kind: python, input: {a: "{{ args }}", c: "{{ start.exit_code }}", s: "{{ start.status }}", k: "{{ start.error.code }}"}, code: "result = [a, c, s, k]"}
     next: ruled
   - step: ruled
     tool:
@@ -26,7 +26,7 @@ workflow:
   - {step: end, tool: {kind: python, input: {n: "{{ ruled.n }}", k: "{{ ruled.error.code }}", m: "{{ ruled.meta is defined }}"}, code: result = input_data}}
 YAML
     runs after
-    equal "$(result after told)" '{"a":{"kind":"unknown","out":"{\"v\": 7}"},"c":3,"k":"EXIT_NONZERO","s":"error"}'
+    equal "$(result after told)" '[{"kind":"unknown","out":"{\"v\": 7}"},3,"error","EXIT_NONZERO"]'
     equal "$(result after end)" '{"k":"POLICY_FAIL","m":false,"n":5}'
     cairn_is 0 why after "${store[@]}"
     ! grep -q different out || fail "it says: $(cat out)"
@@ -145,6 +145,41 @@ YAML
     grep -q '"args" is another name of "input", and both are given' told || fail "it says: $(cat told)"
     equal "$(grep -c 'error\[E0222\]' told)" 4 'constructs of before'
     equal "$(grep -c 'warning' told)" 1 'only how many there are'
+}
+
+test_what_an_arc_gives_is_input_of_the_step_it_leads_to_C_47() {
+    book kid >kid.yaml <<<'workflow: [{step: end, tool: {kind: python, input: {q: "{{ q }}"}, code: result = q}}]'
+    book passed >passed.yaml <<'YAML'
+workload: {initial: 100}
+workbook: [{name: greet, tool: {kind: python, code: 'result = "hi " + name'}}]
+workflow:
+  - {step: start, tool: {kind: noop}, next: {arcs: [{step: use, args: {test_var: "{{ initial }}", computed: 200}}]}}
+  - step: use
+    tool: {kind: python, code: 'result = {"sum": test_var + input_data.get("computed", 0)}'}
+    next: {arcs: [{step: over, args: {a: arc, b: arc, c: arc}}]}
+  - step: over
+    args: {a: step, b: step, d: step}
+    tool:
+      - {name: one, kind: python, args: {a: task}, code: 'result = [a, b, c, d]'}
+      - {name: two, kind: python, input: "{{ {'z': 1} }}", code: 'result = sorted(input_data)'}
+      - {name: all, kind: python, code: "def main(b, c):\n    return [b, c]", set: {ctx.all: "{{ [one, two, output.data] }}"}}
+    next: {arcs: [{step: each, args: {more: "{{ ctx.all }}"}}]}
+  - step: each
+    loop: {in: [1, 2], iterator: i, spec: {mode: parallel}}
+    tool: {kind: python, input: {i: "{{ i }}"}, code: 'result = [i, len(more)]'}
+    next: {arcs: [{step: book, args: {name: zed}}]}
+  - {step: book, tool: {kind: workbook, name: greet}, next: {arcs: [{step: child, args: {q: 7}}]}}
+  - {step: child, tool: {kind: playbook, path: kid}, next: [end]}
+  - {step: end, tool: {kind: python, code: result = input_data}}
+YAML
+    runs passed
+    equal "$(for s in use book child end; do result passed $s; done)" $'{"sum":300}\n"hi zed"\n7\n{}'
+    equal "$("$CAIRN" events passed "${store[@]}" -o jsonl | jq -c 'select(.event_type=="step.scheduled" and .entity_id=="each").payload.inputs.more' | tail -n 1)" '[["task","arc","arc","step"],["z"],["arc","arc"]]'
+    equal "$("$CAIRN" events passed "${store[@]}" -o jsonl | jq -c 'select(.event_type=="task.done" and .entity_id=="each_task").payload.outcome.result' | sort | tr -d '\n')" '[1,3][2,3]'
+    equal "$("$CAIRN" events passed "${store[@]}" -o jsonl | jq -c 'select(.entity_id=="use_task").payload.inputs//empty' | sort -u)" '{"computed":200,"test_var":100}'
+    cairn_is 0 why passed "${store[@]}"
+    ! grep -q different out || fail "it says: $(cat out)"
+    intact
 }
 
 run_tests "$@"

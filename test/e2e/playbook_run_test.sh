@@ -156,7 +156,7 @@ workflow:
   - {step: b, tool: {kind: python, input: {f: "{{ full }}", u: "{{ all.u }}", d: "{{ deep }}", a: "{{ args.a }}", b: "{{ a }}"}, code: result = input_data}}
 YAML
     runs itself
-    equal "$(result itself b)" '{"a":1,"b":1,"d":"h:81/x?itself","f":"h:81/x?itself","u":"h:81/x?itself"}'
+    equal "$(result itself b)" '{"a":1,"b":1,"d":"h:81/x?itself","f":"h:81/x?itself","l":[1],"u":"h:81/x?itself"}'
     sed -i 's/{{ start }}/{{ start.l }}/' itself.yaml
     cairn_is 10 run itself.yaml "${store[@]}" --run-id list --progress none
     cairn_is 0 get list "${store[@]}"; has out 'the arguments of an arc are a mapping'
