@@ -108,7 +108,8 @@ def _run(job):
     given = job.get('input')
     data = given if isinstance(given, dict) else {} if given is None else given
     given = {k: v for k, v in data.items()} if isinstance(data, dict) else {}
-    scope = {'__name__': '__task__', '__builtins__': __builtins__, '__file__': name, 'execution_id': job.get('execution_id'), 'input_data': data}
+    scope = {'__name__': '__task__', '__builtins__': __builtins__, '__file__': name, 'execution_id': job.get('execution_id')}
+    scope.update({k: data for k in ('input_data', 'args', 'context')})
     scope.update(_libs(job.get('libs')))
     scope.update({k: v for k, v in given.items() if k.isidentifier() and not keyword.iskeyword(k)})
     before = scope.get('result')
@@ -116,7 +117,7 @@ def _run(job):
     linecache.cache[name] = (len(code), None, code.splitlines(True), name)
     tree = ast.parse(code, name)
     if _returns(tree):
-        names = [k for k in scope if k in given or k == 'input_data']
+        names = [k for k in scope if k in given or k in ('input_data', 'args', 'context')]
         tree, used = _body(tree, names)
         exec(compile(tree, name, 'exec'), scope)
         return _settle(scope['__task__'](**{k: scope[k] for k in used}))

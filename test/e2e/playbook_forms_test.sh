@@ -182,4 +182,19 @@ YAML
     intact
 }
 
+test_code_finds_its_input_under_every_name() {
+    book code >code.yaml <<'YAML'
+workflow:
+  - step: start
+    tool:
+      - {name: a, kind: python, args: {x: 1}, code: 'result = [args["x"], context.get("x"), input_data["x"], x]'}
+      - {name: b, kind: python, args: {x: 2}, code: "args = args or {}\nreturn args.get('x')"}
+      - {name: c, kind: python, input: {args: own, context: 3}, code: 'result = [args, context, sorted(input_data)]'}
+      - {name: d, kind: python, code: 'result = [args, context]'}
+      - {name: all, kind: python, input: {a: "{{ a }}", b: "{{ b }}", c: "{{ c }}", d: "{{ d }}"}, code: 'result = [a, b, c, d]'}
+YAML
+    runs code
+    equal "$(result code start)" '[[1,1,1,1],2,["own",3,["args","context"]],[{},{}]]'
+}
+
 run_tests "$@"
