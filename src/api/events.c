@@ -216,7 +216,7 @@ static void tell_events(struct ask *ask, struct store *store, const struct run_h
     struct page page = {0};
     if (paging->wait_ms > 0 && !paging->waited && !head->terminal && head->last_seq <= paging->stream.after) {
         paging->waited = true;
-        service_wait(ask->call, head->ids.run, paging->wait_ms, tell_after_wait);
+        service_wait(ask->call, head, paging->wait_ms, tell_after_wait);
         return;
     }
     paging->stream.redacted = ask->call->decision.payload_redacted;

@@ -129,8 +129,8 @@ void handle_capabilities(struct ask *ask)
     bool ok = true;
     for (size_t i = 0; ok && i < ARRAY_COUNT(schema); i++)
         ok = json_push(&ask->call->arena, &versions, json_string(str_from(schema[i])));
-    ok = ok && json_push(&ask->call->arena, &kinds, json_string(STR("plan"))) &&
-         json_push(&ask->call->arena, &kinds, json_string(STR("nodes")));
+    for (int kind = DOCUMENT_PLAN; ok && kind <= DOCUMENT_PLAYBOOK; kind++)
+        ok = json_push(&ask->call->arena, &kinds, json_string(str_from(document_kind_name((enum document_kind)kind))));
     ok = ok && ask_text(ask, &body, "provider", STR("cairn")) && ask_json(ask, &body, "documents", kinds) &&
          ask_json(ask, &body, "schemaVersions", versions) && put_matrix(ask, &body) &&
          ask_time(ask, &body, "startedAt", service_started_ms(ask->call->service));

@@ -120,7 +120,7 @@ void with_run(struct ask *ask, enum operation operation,
 bool moment_asked(struct ask *ask, const struct run_head *head, uint64_t *out);
 
 // Looks again when the run has moved, at the latest after so long.
-void with_run_later(struct ask *ask, int64_t wait_ms);
+void with_run_later(struct ask *ask, const struct run_head *head, int64_t wait_ms);
 
 bool ask_text(struct ask *ask, struct json *object, const char *key, struct str text); // copied; nothing when empty
 bool ask_time(struct ask *ask, struct json *object, const char *key, int64_t ms);      // nothing when 0
@@ -211,9 +211,10 @@ void streams_full(struct ask *ask, const char *why);
     X(run_events)                                                                                                      \
     X(events_all)                                                                                                      \
     X(steps_list)                                                                                                      \
-    X(step_get) X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put) X(signal_list) X(signal_get)          \
-        X(plan_validate) X(token_create) X(token_list) X(token_revoke) X(audit_list) X(audit_verify) X(alert_list)     \
-            X(worker_poll) X(execution_events) X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail)    \
+    X(step_get)                                                                                                        \
+    X(step_logs) X(step_why) X(run_why) X(signal_post) X(signal_put) X(signal_list) X(signal_get) X(plan_validate)     \
+        X(token_create) X(token_list) X(token_revoke) X(audit_list) X(audit_verify) X(alert_list) X(worker_poll)       \
+            X(execution_events) X(worker_heartbeat) X(worker_logs) X(worker_complete) X(worker_fail)                   \
                 X(worker_artifact) X(worker_read) X(worker_list)
 #define X(name) void handle_##name(struct ask *ask);
 HANDLER_LIST(X)

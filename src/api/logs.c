@@ -434,15 +434,17 @@ static bool choose_attempt(struct ask *ask, struct store *store, const struct ru
         return false;
     }
     uint32_t wanted = (uint32_t)*attempt, last = 1, tries = 1;
-    for (size_t i = 0; i < folded.view.step_count; i++) {
-        const struct step_view *step = &folded.view.steps[i];
-        for (size_t k = 0; str_eq(step->id, ask->params[1]) && k < step->attempt_count; k++) {
-            if (wanted > 0 && step->attempts[k].logical != wanted) continue;
-            last = step->attempts[k].logical;
-            tries = step->attempts[k].engine;
-        }
+    const struct step_view *step = view_step(&folded.view, ask->params[1]);
+    for (size_t k = 0; step && k < step->attempt_count; k++) {
+        if (wanted > 0 && step->attempts[k].logical != wanted) continue;
+        last = step->attempts[k].logical;
+        tries = step->attempts[k].engine;
     }
     folded_release(&folded);
+    if (!step) {
+        call_problem(ask->call, 404, "STEP_NOT_FOUND", "the run has no step %.*s", STR_ARG(ask->params[1]));
+        return false;
+    }
     if (*attempt == 0) *attempt = last;
     if (*engine == 0) *engine = tries;
     return true;

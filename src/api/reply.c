@@ -129,8 +129,10 @@ void reply_now(struct net_exchange *exchange, int status, const char *code, cons
     struct arena *arena = net_arena(exchange);
     struct json problem;
     struct buf out;
+    char type[96];
+    snprintf(type, sizeof(type), "urn:cairn:problem:%s", code);
     bool ok = json_object_with(arena, 8, &problem) &&
-              json_put(arena, &problem, STR("type"), json_string(STR("about:blank"))) &&
+              json_put(arena, &problem, STR("type"), json_string(str_from(type))) &&
               json_put(arena, &problem, STR("title"), json_string(str_from(http_reason(status)))) &&
               json_put(arena, &problem, STR("status"), json_int(status)) &&
               json_put(arena, &problem, STR("code"), json_string(str_from(code))) &&
@@ -296,7 +298,7 @@ static bool is_behind(struct ask *ask, const struct run_head *head)
     if (!min_seq(ask, &wanted)) return true;
     if ((int64_t)head->last_seq >= wanted) return false;
     if (!head->terminal && ask->looked < LOOKS_MAX) {
-        with_run_later(ask, MIN_SEQ_WAIT_MS);
+        with_run_later(ask, head, MIN_SEQ_WAIT_MS);
         return true;
     }
     ask->call->answer.retryable = true;
@@ -332,9 +334,9 @@ bool moment_asked(struct ask *ask, const struct run_head *head, uint64_t *out)
     return false;
 }
 
-void with_run_later(struct ask *ask, int64_t wait_ms)
+void with_run_later(struct ask *ask, const struct run_head *head, int64_t wait_ms)
 {
-    service_wait(ask->call, ask->params[0], wait_ms, find_run);
+    service_wait(ask->call, head, wait_ms, find_run);
 }
 
 void with_run(struct ask *ask, enum operation operation,

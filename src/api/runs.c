@@ -289,7 +289,7 @@ static bool unchanged(struct ask *ask, const struct run_head *head, uint64_t seq
     ask->call->answer.etag = call_text(ask->call, "\"r-%llu\"", (unsigned long long)seq);
     if (!etag_seen(ask->request, seq)) return false;
     if (wait_ms > 0 && !head->terminal && seq == head->last_seq && ask->looked == 1) {
-        with_run_later(ask, wait_ms);
+        with_run_later(ask, head, wait_ms);
         return true;
     }
     answer_text(ask, 304, NULL, (struct str){0});

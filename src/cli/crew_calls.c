@@ -133,11 +133,11 @@ void crew_give_up(struct crew *crew, enum code code, const char *why)
 void crew_refused(struct crew *crew, const char *call, const struct fetch_answer *answer, struct arena *arena)
 {
     struct json problem;
-    struct str title = {0};
-    if (json_parse(answer->body, NULL, arena, &problem, NULL) == OK) title = json_text(json_key(&problem, "title"));
+    struct str why = {0};
+    if (json_parse(answer->body, NULL, arena, &problem, NULL) == OK) why = json_text(json_key(&problem, "detail"));
     char text[300];
     snprintf(text, sizeof(text), "the server refuses %s: status %d %.*s", call, answer->status,
-             (int)(title.len > 200 ? 200 : title.len), title.ptr ? title.ptr : "");
+             (int)(why.len > 200 ? 200 : why.len), why.ptr ? why.ptr : "");
     if (answer->status == 401 || answer->status == 403)
         crew_give_up(crew, E_DENIED, text);
     else

@@ -3,6 +3,7 @@
 
 #include "json/json.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,8 +189,10 @@ static void write_problem(struct buf *out, int status, const char *detail)
 {
     struct arena arena;
     struct json problem = json_object();
+    char type[96];
+    snprintf(type, sizeof(type), "urn:cairn:problem:%s", refusal_code(status));
     arena_init(&arena, 1024, 64 * 1024);
-    bool ok = json_put(&arena, &problem, STR("type"), json_string(STR("about:blank"))) &&
+    bool ok = json_put(&arena, &problem, STR("type"), json_string(str_from(type))) &&
               json_put(&arena, &problem, STR("title"), json_string(str_from(http_reason(status)))) &&
               json_put(&arena, &problem, STR("status"), json_int(status)) &&
               json_put(&arena, &problem, STR("code"), json_string(str_from(refusal_code(status)))) &&

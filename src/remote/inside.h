@@ -202,7 +202,7 @@ void wire_text(struct buf *out, const char *name, struct str value);
 void wire_number(struct buf *out, const char *name, int64_t value);
 void wire_list(struct buf *out, const char *name); // open
 void wire_task(struct buf *out, const struct tool_request *request, struct str token, int64_t lease_ms);
-void wire_problem(struct buf *out, int status, const char *code, const char *title); // without the closing brace
+void wire_problem(struct buf *out, int status, const char *code, const char *detail); // without the closing brace
 const char *state_name(enum remote_state state);
 const char *state_code(enum remote_state state); // NULL: no refusal
 const char *state_title(enum remote_state state);

@@ -1,6 +1,9 @@
 // The words on the wire, for both ends: docs/format/worker.md.
 #include "remote/inside.h"
 
+#include "http/http.h"
+
+#include <stdio.h>
 #include <string.h>
 
 // ---- a task as a worker sees it
@@ -288,13 +291,16 @@ int state_status(enum remote_state state)
     return states[state].status;
 }
 
-void wire_problem(struct buf *out, int status, const char *code, const char *title)
+void wire_problem(struct buf *out, int status, const char *code, const char *detail)
 {
+    char type[96];
+    snprintf(type, sizeof(type), "urn:cairn:problem:%s", code);
     buf_byte(out, '{');
-    wire_text(out, "type", STR("about:blank"));
-    wire_text(out, "title", str_from(title));
+    wire_text(out, "type", str_from(type));
+    wire_text(out, "title", str_from(http_reason(status)));
     wire_number(out, "status", status);
     wire_text(out, "code", str_from(code));
+    wire_text(out, "detail", str_from(detail));
 }
 
 enum code remote_answers_read(struct str body, struct arena *arena, struct remote_answer **answers, size_t *count,

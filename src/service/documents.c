@@ -176,6 +176,12 @@ void service_validate(struct call *call, const struct validate_call *given)
         return;
     }
     if (documents_get(call, given->document, file, given->parts, &program) != DOCUMENT_OK) return;
+    struct error err = {0};
+    if (engine_supports(call->service->engine, program, &err)) { // as a start would say
+        program_release(program);
+        call_failed(call, &err);
+        return;
+    }
     // The report borrows the program's texts.
     bool ok = capability_validate(program, given->target_adapter, os_now().wall_ms, &call->arena, &report) &&
               json_copy(&call->arena, &report.json, &body);

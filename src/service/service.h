@@ -157,7 +157,7 @@ struct call {
     void (*work)(struct call *call);
     void (*read)(struct call *call, struct store *store);
     struct str wait_tenant, wait_run, wait_signal;
-    uint64_t wait_seq;     // of a run elsewhere: where it was
+    uint64_t wait_seq;     // WAIT_MOVED: where the run was
     uint8_t asked_again;   // of the engine, after another one was faster: how often
     int64_t wait_until_ms; // monotonic
     int wait_for;
@@ -226,8 +226,9 @@ struct fork_call {
 };
 void service_fork(struct call *call, struct str source, const struct fork_call *fork);
 void service_read(struct call *call, void (*read)(struct call *call, struct store *store)); // on a reader thread
-// Looks again (`then`) when the run has its next event or the time is over, whichever is first.
-void service_wait(struct call *call, struct str run, int64_t wait_ms,
+// Looks again (`then`) when the run has an event that it had not when it was seen, or the time is over, whichever is first. `seen`
+// is in the memory of the call.
+void service_wait(struct call *call, const struct run_head *seen, int64_t wait_ms,
                   void (*then)(struct call *call, struct store *store));
 
 // RunStatusSnapshot (WE-2.1.2) of a head. service_recovers: it has to be taken up first, which its log does not tell.

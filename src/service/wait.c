@@ -218,26 +218,27 @@ void waits_elsewhere(struct service *service)
 
 // ---- waiting for a run to move
 
+// What happened between the caller's look and this one has woken nobody.
 static void wait_on_engine(struct call *call)
 {
     struct service *service = call->service;
     const struct run *run = engine_run(service->engine, call->who.tenant, call->wait_run);
     struct run_head head;
     struct error err = {0};
-    bool elsewhere = !run && service->members.several &&
-                     !store_head(service->store, call->who.tenant, call->wait_run, &call->arena, &head, &err) &&
-                     !head.terminal;
-    if (elsewhere) call->wait_seq = head.last_seq;
-    // Neither here nor elsewhere: it has ended, or a process has it that is no engine among others. Looking again must do.
-    if ((!run && !elsewhere) ||
+    enum code rc = store_head(service->store, call->who.tenant, call->wait_run, &call->arena, &head, &err);
+    bool rests = !rc && !head.terminal && head.last_seq == call->wait_seq;
+    // Neither here nor with another engine: a process has it that is no engine among others. Looking again must do.
+    bool heard = run || service->members.several;
+    if (!rests || !heard ||
         !waits_add(service, call, WAIT_MOVED, call->who.tenant, call->wait_run, call->wait_until_ms))
         service_read(call, call->read);
 }
 
-void service_wait(struct call *call, struct str run, int64_t wait_ms,
+void service_wait(struct call *call, const struct run_head *seen, int64_t wait_ms,
                   void (*then)(struct call *call, struct store *store))
 {
-    call->wait_run = run;
+    call->wait_run = seen->ids.run;
+    call->wait_seq = seen->last_seq;
     call->wait_until_ms = os_now().mono_ms + wait_ms;
     call->read = then;
     service_post(call, wait_on_engine);

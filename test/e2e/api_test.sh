@@ -415,6 +415,38 @@ PY
     touch go
 }
 
+test_who_waits_misses_nothing_that_happens_while_it_begins_to_wait() {
+    serve_as_admin
+    ask POST /v1/runs "{\"document\":$(plan_text p "$(shell a "while [ ! -e $PWD/go ]; do sleep 0.1; done")"),\"runId\":\"r1\"}" && answers 202
+    wait_for eval "ask GET /v1/runs/r1 && [ \"\$(jq -r '.steps[0].status' body)\" = RUNNING ]"
+    cat >poll.py <<'PY'
+import http.client, json, sys, time, urllib.parse, uuid
+url, token = sys.argv[1:]
+lines = [http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=40) for _ in range(2)]
+head = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
+def answer(line):
+    got = line.getresponse()
+    return got.status, got.headers["ETag"], json.loads(got.read() or "{}")
+def tag():
+    lines[0].request("GET", "/v1/runs/r1/status", headers=head)
+    return answer(lines[0])[1]
+longest = 0
+for i in range(40):
+    seen = tag()
+    body = json.dumps({"signalType": "RESUME" if i % 2 else "PAUSE", "payload": {}})
+    lines[1].request("PUT", f"/v1/runs/r1/signals/{uuid.uuid4()}", body, head)
+    time.sleep(i % 8 / 5000)  # the store takes its time: it is asked while the signal is on its way into the log
+    lines[0].request("GET", "/v1/runs/r1/status", headers={**head, "If-None-Match": seen, "Prefer": "wait=30"})
+    began = time.monotonic()
+    assert answer(lines[1])[0] == 202
+    assert answer(lines[0])[0] == 200
+    longest = max(longest, time.monotonic() - began)
+print("missed" if longest > 20 else "ok")
+PY
+    equal "$(python3 poll.py "$url" "$token")" ok
+    touch go
+}
+
 # sse PATH [LAST-EVENT-ID]: the stream, in the file sse, to its end.
 sse() { timeout 30 curl -sN ${2:+-H "Last-Event-ID: $2"} -H "Authorization: Bearer $token" -H 'Accept: text/event-stream' "$url$1" >sse || fail "the stream of $1 did not end"; }
 
@@ -460,6 +492,7 @@ test_flags_are_true_or_false() {
         ask GET "/v1/runs/r1/bundle?$yes" && answers 200 && ! cmp -s body whole || fail "$yes takes nothing out"
     done
     ask GET '/v1/runs/r1/steps/a/logs?follow=0' && answers 200 && equal "$(cat body)" one
+    for follow in '' '?follow=true'; do ask GET "/v1/runs/r1/steps/zz/logs$follow" && answers 404 && code_is STEP_NOT_FOUND; done
 }
 
 test_the_service_does_what_its_description_says() {

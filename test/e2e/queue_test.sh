@@ -218,6 +218,7 @@ test_what_a_plan_requires_is_checked_before_it_starts_WE_4a_WE_4b_WE_4d_C_20() {
     equal "$(jq -r '.title, .validationReport.status, .validationReport.errors[0].capability' body | tr '\n' ' ')" \
         'PlanValidationError ERRORS workflow.child.workflows '
     ask GET /v1/runs/r1/status && answers 404
+    ask POST /v1/plans:validate "{\"document\":$(plan_text p '{"stepId":"a","kind":"shel"}')}" && answers 422 && code_is UNSUPPORTED # as a start
     ask POST /v1/plans:validate "{\"document\":$(capable conductor emulate signal.pause.native)}" && answers 200
     equal "$(jq -r '.status, .planId, .warnings[0].code' body | tr '\n' ' ')" 'WARNINGS p CAPABILITY_EMULATED '
     ask POST /v1/plans:validate "{\"document\":$(capable any reject signal.pause.native),\"targetAdapter\":\"conductor\"}" && answers 200
@@ -230,7 +231,7 @@ test_warnings_go_with_the_run_and_the_matrix_is_told_WE_4e_WE_4f_C_07() {
     ask GET /v1/runs/r1/events
     equal "$(jq -c '.items[] | select(.eventType == "RunStarted") | .payload | [.degraded, .profile, .warnings[0].code]' body)" \
         '[true,"conductor","CAPABILITY_DEGRADED"]'
-    ask GET /v1/capabilities && answers 200
+    ask GET /v1/capabilities && answers 200 && equal "$(jq -c .documents body)" '["plan","nodes","playbook"]'
     equal "$(jq -c '.providers, (.capabilities[] | select(.capability == "signal.pause.native") | [.cairn, .conductor])' body | tr '\n' ' ')" \
         '["cairn","temporal","conductor","mock"] ["native","emulated"] '
 }
