@@ -1,4 +1,4 @@
-// HTTP over the service: one table of routes (routes.c), a handler per route, one page that describes them (openapi.c).
+// HTTP over the service: one table of routes (route.c), a handler per route, one page that describes them (openapi.c).
 //
 //   net thread: authenticate, find the route ──▶ handler ──▶ service (engine or reader thread) ──▶ reply.c ──▶ net
 //

@@ -40,13 +40,12 @@ static bool is_step(struct str path, struct str step)
     return str_starts(path, step) && (path.len == step.len || path.ptr[step.len] == '[');
 }
 
-static enum code show_as(struct store *store, const struct contract *contract, const struct run_head *head,
-                         enum vocabulary as, const struct moment *moment, const struct seal *seal, struct arena *arena,
-                         struct told_event *out, struct error *err)
+static enum code show_as(const struct showing *showing, const struct moment *moment, const struct seal *seal,
+                         struct arena *arena, struct told_event *out, struct error *err)
 {
     struct json shown;
     struct buf text;
-    enum code rc = reading_show(store, contract, as, head, moment, seal, arena, &shown, err);
+    enum code rc = reading_show(showing, moment, seal, arena, &shown, err);
     *out = (struct told_event){0};
     if (rc || shown.type == 0) return rc; // there is no word for it
     const struct json *type = json_key(&shown, "eventType");
@@ -58,19 +57,18 @@ static enum code show_as(struct store *store, const struct contract *contract, c
     return out->text.ptr ? OK : error_nomem(err);
 }
 
-enum code event_tell(struct store *store, const struct contract *contract, const struct run_head *head,
-                     const struct stream_ask *stream, const struct record *record, struct arena *arena,
-                     struct told_event *out, struct error *err)
+enum code event_tell(const struct showing *showing, const struct stream_ask *stream, const struct record *record,
+                     struct arena *arena, struct told_event *out, struct error *err)
 {
+    enum vocabulary own = showing->head->vocabulary;
     struct moment moment;
     struct seal seal;
     enum code rc = OK;
-    bool other = stream->as != 0 && stream->as != head->vocabulary;
+    bool other = showing->to != 0 && showing->to != own;
     *out = (struct told_event){.text = record->bytes, .type = record->type};
-    if (other || stream->step.len > 0)
-        rc = contract_decode(head->vocabulary, record->bytes, arena, &moment, &seal, NULL, err);
+    if (other || stream->step.len > 0) rc = contract_decode(own, record->bytes, arena, &moment, &seal, NULL, err);
     bool meant = rc || stream->step.len == 0 || is_step(moment.step, stream->step);
-    if (!rc && meant && other) rc = show_as(store, contract, head, stream->as, &moment, &seal, arena, out, err);
+    if (!rc && meant && other) rc = show_as(showing, &moment, &seal, arena, out, err);
     if (!rc && meant && out->text.len > 0 && types_have(stream->types, out->type))
         return stream->redacted ? redact_event(&out->text, arena, err) : OK;
     *out = (struct told_event){0};
@@ -131,13 +129,15 @@ static enum code write_page(struct ask *ask, struct store *store, const struct r
     struct records records;
     struct record_range range = {
         .tenant = head->ids.tenant, .run = head->ids.run, .after = stream->after, .limit = (size_t)paging->limit};
+    struct showing showing = {
+        .store = store, .contract = service_contract(ask->call->service), .head = head, .to = stream->as};
     enum code rc = store_read(store, &range, arena, &records, err);
     page->last = stream->after;
     bool cut = false; // large events make short pages
     for (size_t i = 0; !rc && !cut && i < records.count; i++) {
         const struct record *record = &records.items[i];
         struct told_event event;
-        rc = event_tell(store, service_contract(ask->call->service), head, stream, record, arena, &event, err);
+        rc = event_tell(&showing, stream, record, arena, &event, err);
         page->last = record->seq;
         if (rc || event.text.len == 0) continue;
         if (page->count++ > 0) buf_byte(&page->text, paging->lines ? '\n' : ',');

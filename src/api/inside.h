@@ -132,15 +132,16 @@ enum code redact_event(struct str *text, struct arena *arena,
                        struct error *err) MUST_CHECK; // a copy without its payload
 
 // events.c
-// One event as it is told to whoever asked like this: as it is stored, or in another vocabulary, with or without its payload.
+// One event as it is told to whoever asked like this: as it is stored, or in another vocabulary (to: 0 for its own), with or without its
+// payload.
 // text empty: it is not told, because it has no word there or is not asked for.
 struct told_event {
     struct str text, type;
 };
 struct stream_ask;
-enum code event_tell(struct store *store, const struct contract *contract, const struct run_head *head,
-                     const struct stream_ask *stream, const struct record *record, struct arena *arena,
-                     struct told_event *out, struct error *err) MUST_CHECK;
+struct showing;
+enum code event_tell(const struct showing *showing, const struct stream_ask *stream, const struct record *record,
+                     struct arena *arena, struct told_event *out, struct error *err) MUST_CHECK;
 bool types_have(struct str list,
                 struct str type); // a comma-separated list, '*' is any text; an empty one has everything
 

@@ -148,11 +148,12 @@ static enum code read_portion(struct hub *hub, struct store *store, const struct
 static enum code write_run(struct hub *hub, struct store *store, struct subscription *s, const struct portion *portion,
                            struct arena *arena, struct buf *out, struct error *err)
 {
+    struct showing showing = {
+        .store = store, .contract = service_contract(hub->api->service), .head = &portion->head, .to = s->ask.as};
     for (size_t i = 0; i < portion->records.count && out->len < SEND_MAX; i++) {
         const struct record *record = &portion->records.items[i];
         struct told_event event;
-        enum code rc =
-            event_tell(store, service_contract(hub->api->service), &portion->head, &s->ask, record, arena, &event, err);
+        enum code rc = event_tell(&showing, &s->ask, record, arena, &event, err);
         if (rc) return rc;
         if (event.text.len > 0) write_event(out, s, record->seq, event.type, event.text);
         s->last = record->seq;

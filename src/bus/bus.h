@@ -58,9 +58,15 @@ void bus_close(struct bus *bus);
 enum code bus_look(struct bus *bus, struct store *reader, struct error *err) MUST_CHECK;
 // An array in the order of the configuration: {name, type, state, circuit, position, waiting, lagMs, delivered, deadLetters, ...}.
 enum code bus_list(struct bus *bus, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
-// {"items": [...], "next": id or absent}, in order of position. `tenant` empty: of all. `after`: the id that the last page ended with.
-enum code bus_dead_letters(struct bus *bus, struct store *reader, struct str tenant, struct str sink, struct str after,
-                           size_t limit, struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
+struct letter_range {
+    struct str sink;
+    struct str tenant; // empty: of all
+    struct str after;  // the id that the last page ended with; empty: from the first
+    size_t limit;
+};
+// {"items": [...], "next": id or absent}, in order of position.
+enum code bus_dead_letters(struct bus *bus, struct store *reader, const struct letter_range *range, struct arena *arena,
+                           struct json *out, struct error *err) MUST_CHECK;
 
 // ---- for operators: any thread. The answer comes by `done` (may be NULL) unless the call itself fails; *count says how many.
 // Which dead letters: by id, or all of a run, or (both empty) all of the sink; of `tenant` only unless that is empty.

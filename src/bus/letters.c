@@ -44,8 +44,8 @@ static enum code each_letter(struct store *store, struct str sink, struct str af
 
 struct listing {
     struct arena *arena;
-    struct str tenant, last;
-    size_t limit;
+    const struct letter_range *range;
+    struct str last;
     struct json items;
     bool more, ok;
 };
@@ -54,8 +54,8 @@ static bool list_one(void *context, const struct letter *letter)
 {
     struct listing *list = context;
     struct json one;
-    if (list->tenant.len && !str_eq(list->tenant, letter->tenant)) return true;
-    if (list->items.count == list->limit) {
+    if (list->range->tenant.len && !str_eq(list->range->tenant, letter->tenant)) return true;
+    if (list->items.count == list->range->limit) {
         list->more = true;
         return false;
     }
@@ -64,12 +64,12 @@ static bool list_one(void *context, const struct letter *letter)
     return list->ok;
 }
 
-enum code bus_dead_letters(struct bus *bus, struct store *reader, struct str tenant, struct str sink, struct str after,
-                           size_t limit, struct arena *arena, struct json *out, struct error *err)
+enum code bus_dead_letters(struct bus *bus, struct store *reader, const struct letter_range *range, struct arena *arena,
+                           struct json *out, struct error *err)
 {
-    if (!bus_find(bus, sink)) return no_sink(sink, err);
-    struct listing list = {.arena = arena, .tenant = tenant, .limit = limit, .items = json_array(), .ok = true};
-    enum code rc = each_letter(reader, sink, after, arena, list_one, &list, err);
+    if (!bus_find(bus, range->sink)) return no_sink(range->sink, err);
+    struct listing list = {.arena = arena, .range = range, .items = json_array(), .ok = true};
+    enum code rc = each_letter(reader, range->sink, range->after, arena, list_one, &list, err);
     if (rc) return rc;
     *out = json_object();
     bool ok = list.ok && json_put(arena, out, STR("items"), list.items) &&

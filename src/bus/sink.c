@@ -376,10 +376,9 @@ static void report_old(struct sink *sink)
     struct json page;
     struct error err = {0};
     if (!options->report) return;
+    struct letter_range first = {.sink = sink->config.name, .limit = REPORTS_MAX};
     arena_reset(&sink->loading);
-    if (bus_dead_letters(sink->bus, sink->store, (struct str){0}, sink->config.name, (struct str){0}, REPORTS_MAX,
-                         &sink->loading, &page, &err))
-        return;
+    if (bus_dead_letters(sink->bus, sink->store, &first, &sink->loading, &page, &err)) return;
     const struct json *items = json_key(&page, "items");
     for (size_t i = 0; i < items->count; i++) {
         const struct json *item = &items->items[i];

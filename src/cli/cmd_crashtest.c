@@ -69,9 +69,9 @@ static int play(struct crash_run *run, const struct program *program, const stru
     run->options.script = script;
     run->show.script = script;
     run->show.program = program;
-    enum code rc = run->one
-                       ? crash_replay(&run->options, &arena, run->first, run->second, &report, print_line, run, &err)
-                       : crash_test(&run->options, &arena, &report, &err);
+    struct crash_kill kill = {.first = run->first, .second = run->second, .line = print_line, .context = run};
+    enum code rc = run->one ? crash_replay(&run->options, &kill, &arena, &report, &err)
+                            : crash_test(&run->options, &arena, &report, &err);
     int code = EXIT_OK;
     if (rc)
         code = cli_error(run->cli, &err);

@@ -274,9 +274,11 @@ static enum code show_moment(void *context, const struct record *record, const s
     struct seal beside = {
         .seq = record->seq, .persisted_ms = moment->at_ms, .event_id = "00000000-0000-0000-0000-000000000000"};
     enum code rc = OK;
-    if (reader->raw)
-        rc = reading_show(reader->session->store, reader->session->contract, reader->as, &reader->head, moment,
-                          seal ? seal : &beside, &reader->arena, &shown, &reader->err);
+    struct showing showing = {.store = reader->session->store,
+                              .contract = reader->session->contract,
+                              .head = &reader->head,
+                              .to = reader->as};
+    if (reader->raw) rc = reading_show(&showing, moment, seal ? seal : &beside, &reader->arena, &shown, &reader->err);
     if (!rc && (!reader->raw || shown.type != 0))
         rc = add(reader, record, str_from(word), moment, reader->raw ? &shown : NULL);
     if (!rc && reader->rows.count >= PAGE) flush(reader);

@@ -1,7 +1,7 @@
 // Three vocabularies, one list of moments.
 //
 // The kernel speaks in moments. A run is written in the vocabulary of its document, so that a consumer who knows only that
-// contract can read the log without Cairn. moment_list.h has one row per moment and one column per vocabulary; a moment
+// contract can read the log without Cairn. MOMENT_LIST has one row per moment and one column per vocabulary; a moment
 // without a word in the run's vocabulary is a fact all the same, and goes to the ledger beside the log (same store, same
 // transaction), never into the log.
 //

@@ -43,15 +43,15 @@ static enum code read_start(struct store *store, const struct run_head *head, st
     return rc;
 }
 
-enum code reading_show(struct store *store, const struct contract *contract, enum vocabulary to,
-                       const struct run_head *head, const struct moment *moment, const struct seal *seal,
+enum code reading_show(const struct showing *showing, const struct moment *moment, const struct seal *seal,
                        struct arena *arena, struct json *out, struct error *err)
 {
+    const struct run_head *head = showing->head;
     struct moment told = *moment;
     enum code rc = OK;
-    if (told.kind == MOMENT_RUN_STARTED && !told.start && to != head->vocabulary)
-        rc = read_start(store, head, arena, &told.start, err);
-    return rc ? rc : contract_show(contract, to, &head->ids, &told, seal, arena, out, err);
+    if (told.kind == MOMENT_RUN_STARTED && !told.start && showing->to != head->vocabulary)
+        rc = read_start(showing->store, head, arena, &told.start, err);
+    return rc ? rc : contract_show(showing->contract, showing->to, &head->ids, &told, seal, arena, out, err);
 }
 
 void folded_release(struct folded *folded)

@@ -82,8 +82,13 @@ bool artifact_is_whole(const struct artifact *artifact,
 bool artifacts_json(const struct artifacts *all, struct arena *arena, struct json *out) MUST_CHECK;
 
 // ---- one event, in other words: contract_show, with the facts of the start where a playbook tells them apart from it
-enum code reading_show(struct store *store, const struct contract *contract, enum vocabulary to,
-                       const struct run_head *head, const struct moment *moment, const struct seal *seal,
+struct showing {
+    struct store *store;
+    const struct contract *contract;
+    const struct run_head *head;
+    enum vocabulary to;
+};
+enum code reading_show(const struct showing *showing, const struct moment *moment, const struct seal *seal,
                        struct arena *arena, struct json *out, struct error *err) MUST_CHECK;
 
 // ---- one run, explained

@@ -152,22 +152,32 @@ static bool keep_head(struct run_heads *out, const struct run_head *head, struct
     return true;
 }
 
-// Those of a page that are meant. *stop: there are as many as were wanted and a further one, or nobody waits any longer; then the cursor
-// stands behind the last one that was taken or looked at. On a busy machine time goes by without anything being done: some are looked at
-// in any case.
-static enum code sift(struct select *select, const struct run_heads *page, size_t want, int64_t until_us,
-                      struct arena *arena, struct run_heads *out, size_t *capacity, bool *stop, struct error *err)
+struct sieve {
+    struct select *select;
+    size_t want;
+    int64_t until_us;
+    struct run_heads *out;
+    struct arena *arena; // of what is kept
+    size_t capacity;
+    bool stop;
+};
+
+// Those of a page that are meant. It stops when there are as many as were wanted and a further one, or nobody waits any longer; then the
+// cursor stands behind the last one that was taken or looked at. On a busy machine time goes by without anything being done: some are
+// looked at in any case.
+static enum code sift(struct sieve *s, const struct run_heads *page, struct error *err)
 {
-    for (size_t i = 0; i < page->count && !*stop; i++) {
+    struct select *select = s->select;
+    for (size_t i = 0; i < page->count && !s->stop; i++) {
         bool meets = select_meets(select, &page->items[i]);
-        if (meets && out->count == want) {
-            select->filter.before = out->items[want - 1].position;
-            *stop = true;
-        } else if (meets && !keep_head(out, &page->items[i], arena, capacity)) {
+        if (meets && s->out->count == s->want) {
+            select->filter.before = s->out->items[s->want - 1].position;
+            s->stop = true;
+        } else if (meets && !keep_head(s->out, &page->items[i], s->arena, &s->capacity)) {
             return error_nomem(err);
-        } else if (i + 1 < page->count && select->asks && i + 1 >= LOOKED_MIN && os_mono_us() > until_us) {
+        } else if (i + 1 < page->count && select->asks && i + 1 >= LOOKED_MIN && os_mono_us() > s->until_us) {
             select->filter.before = page->items[i].position;
-            *stop = true;
+            s->stop = true;
         }
     }
     return OK;
@@ -182,13 +192,17 @@ static uint64_t next_span(uint64_t span, int64_t took_us)
 
 enum code select_page(struct select *select, size_t want, struct arena *arena, struct run_heads *out, struct error *err)
 {
-    size_t capacity = 0, size = want;
-    int64_t began = os_mono_us(), until = select->patience_ms ? began + select->patience_ms * 1000 : INT64_MAX;
+    struct sieve s = {.select = select,
+                      .want = want,
+                      .until_us = select->patience_ms ? os_mono_us() + select->patience_ms * 1000 : INT64_MAX,
+                      .out = out,
+                      .arena = arena,
+                      .stop = select->nothing || !select->store};
+    size_t size = want;
     uint64_t span = SPAN_MIN;
-    bool stop = select->nothing || !select->store;
     *out = (struct run_heads){0};
-    if (stop) select->filter.before = 0;
-    while (!stop) {
+    if (s.stop) select->filter.before = 0;
+    while (!s.stop) {
         struct run_heads page = {0};
         int64_t before = os_mono_us();
         arena_reset(&select->page);
@@ -198,10 +212,10 @@ enum code select_page(struct select *select, size_t want, struct arena *arena, s
         if (rc) return rc;
         span = next_span(span, os_mono_us() - before);
         select->filter.before = page.next;
-        rc = sift(select, &page, want, until, arena, out, &capacity, &stop, err);
+        rc = sift(&s, &page, err);
         if (rc) return rc;
         size = select->asks ? 2 * select->filter.limit : want - out->count; // few match: look at more at once
-        stop = stop || out->count >= want || select->filter.before == 0 || os_mono_us() > until;
+        s.stop = s.stop || out->count >= want || select->filter.before == 0 || os_mono_us() > s.until_us;
     }
     out->next = select->filter.before;
     return OK;

@@ -237,13 +237,12 @@ static bool show_ids(struct call *call, struct json *items)
 }
 
 // A page of the caller's; an empty one when there are no sinks.
-static enum code read_letters(struct call *call, struct store *store, struct str sink, struct str after, size_t limit,
+static enum code read_letters(struct call *call, struct store *store, const struct letter_range *range,
                               struct json *page, struct error *err)
 {
     pthread_rwlock_rdlock(&call->service->bus_lock);
     struct bus *bus = call->service->bus;
-    enum code rc =
-        bus ? bus_dead_letters(bus, store, call->who.tenant, sink, after, limit, &call->arena, page, err) : OK;
+    enum code rc = bus ? bus_dead_letters(bus, store, range, &call->arena, page, err) : OK;
     pthread_rwlock_unlock(&call->service->bus_lock);
     return rc;
 }
@@ -273,7 +272,9 @@ static enum code collect(struct call *call, struct store *store, struct json *it
             *next = json_string(call_text(call, "%.*s/%020d", STR_ARG(name), 0));
             return OK;
         }
-        rc = read_letters(call, store, name, after, letters->limit - items->count, &page, err);
+        struct letter_range range = {
+            .sink = name, .tenant = call->who.tenant, .after = after, .limit = letters->limit - items->count};
+        rc = read_letters(call, store, &range, &page, err);
         after = (struct str){0};
         if (!rc && !push_all(&call->arena, items, json_key(&page, "items"))) rc = error_nomem(err);
         const struct json *more = json_key(&page, "next");
@@ -367,16 +368,17 @@ static void record_on_engine(struct call *call)
 // Is there one at all that is the caller's?
 static bool has_letter(struct call *call, struct store *store, struct str id)
 {
-    struct str position, sink = str_cut(id, '/', &position), after = {0};
+    struct str position;
+    struct letter_range range = {.sink = str_cut(id, '/', &position), .tenant = call->who.tenant, .limit = 500};
     struct error err = {0};
     for (;;) {
         struct json page = json_object();
-        if (read_letters(call, store, sink, after, 500, &page, &err)) return false;
+        if (read_letters(call, store, &range, &page, &err)) return false;
         const struct json *items = json_key(&page, "items"), *next = json_key(&page, "next");
         for (uint32_t i = 0; items && i < items->count; i++)
             if (str_eq(json_text(json_key(&items->items[i], "id")), id)) return true;
         if (!next || next->type != JSON_STRING) return false;
-        after = json_text(next);
+        range.after = json_text(next);
     }
 }
 

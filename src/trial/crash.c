@@ -113,8 +113,8 @@ static _Noreturn void work(struct testing *t, const struct worker *worker)
         struct crash_verdict verdict;
         write_all(worker->notes, &begin, sizeof(begin));
         alarm(WORLD_SECONDS_MAX);
-        crash_play(t->options, &t->calm, &t->report->calm, t->report->worlds[i].first, t->report->worlds[i].second,
-                   &arena, &verdict, NULL, NULL);
+        struct crash_kill kill = {.first = t->report->worlds[i].first, .second = t->report->worlds[i].second};
+        crash_play(t->options, &t->calm, &t->report->calm, &kill, &arena, &verdict);
         send_verdict(worker->notes, i, &verdict);
         arena_reset(&arena);
     }
@@ -445,24 +445,23 @@ enum code crash_test(const struct crash_options *options, struct arena *arena, s
     return rc;
 }
 
-enum code crash_replay(const struct crash_options *options, struct arena *arena, uint32_t first, uint32_t second,
-                       struct crash_report *report, void (*line)(void *context, const char *text), void *context,
-                       struct error *err)
+enum code crash_replay(const struct crash_options *options, const struct crash_kill *kill, struct arena *arena,
+                       struct crash_report *report, struct error *err)
 {
     struct testing t = {.options = options, .report = report, .arena = arena};
     enum code rc = learn(&t, arena, err);
     if (rc) return rc;
-    if (first == 0 || first > report->point_count)
-        return error_set(err, E_NOT_FOUND, "there is no world %u: the run has %zu boundaries", first,
+    if (kill->first == 0 || kill->first > report->point_count)
+        return error_set(err, E_NOT_FOUND, "there is no world %u: the run has %zu boundaries", kill->first,
                          report->point_count);
     struct crash_verdict verdict;
-    crash_play(options, &t.calm, &report->calm, first, second, arena, &verdict, line, context);
+    crash_play(options, &t.calm, &report->calm, kill, arena, &verdict);
     report->worlds = ARENA_NEW(arena, struct crash_world);
     if (!report->worlds) return error_nomem(err);
     report->world_count = 1;
     report->failed = verdict.failed;
-    *report->worlds = (struct crash_world){.first = first,
-                                           .second = second,
+    *report->worlds = (struct crash_world){.first = kill->first,
+                                           .second = kill->second,
                                            .ran = true,
                                            .failed = verdict.failed,
                                            .rule = verdict.failed ? rule_known(verdict.rule) : NULL,

@@ -39,10 +39,9 @@ struct crash_calm { // what worlds are compared with
 // Plays the undisturbed world and learns its points. The result's arena holds everything.
 enum code crash_calm(const struct crash_options *options, struct trial_result *result, struct crash_calm *out,
                      struct error *err) MUST_CHECK;
-// Plays one world, killed at `first` and (when not 0) at `second` after the restart. `line` may be NULL.
+// Plays one world.
 void crash_play(const struct crash_options *options, const struct crash_calm *calm, const struct trial_result *story,
-                uint32_t first, uint32_t second, struct arena *arena, struct crash_verdict *out,
-                void (*line)(void *context, const char *text), void *context);
+                const struct crash_kill *kill, struct arena *arena, struct crash_verdict *out);
 
 // Equal, or both nothing.
 bool same_value(const struct json *a, const struct json *b);

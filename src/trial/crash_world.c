@@ -76,11 +76,9 @@ enum code crash_calm(const struct crash_options *options, struct trial_result *r
 // ---- a world that dies
 
 struct world_hooks {
-    uint32_t first, second;
+    struct crash_kill kill;
     uint32_t passed, later; // points of the first life, and of those after the first restart
     const struct crash_calm *calm;
-    void (*line)(void *context, const char *text);
-    void *context;
 };
 
 static bool maybe_die(void *context, struct stage *stage, enum boundary boundary, struct str step, struct str label)
@@ -88,7 +86,7 @@ static bool maybe_die(void *context, struct stage *stage, enum boundary boundary
     (void)step;
     struct world_hooks *hooks = context;
     uint32_t number = stage->lives == 0 ? ++hooks->passed : ++hooks->later;
-    bool die = stage->lives == 0 ? number == hooks->first : stage->lives == 1 && number == hooks->second;
+    bool die = stage->lives == 0 ? number == hooks->kill.first : stage->lives == 1 && number == hooks->kill.second;
     if (!die) return false;
     stage->cut = boundary;
     if (stage->lives == 0 && number <= hooks->calm->point_count) label = hooks->calm->points[number - 1].label;
@@ -99,8 +97,8 @@ static bool maybe_die(void *context, struct stage *stage, enum boundary boundary
 
 static void pass_line(void *context, const char *text)
 {
-    struct world_hooks *hooks = context;
-    hooks->line(hooks->context, text);
+    const struct crash_kill *kill = &((struct world_hooks *)context)->kill;
+    kill->line(kill->context, text);
 }
 
 static void blame(struct crash_verdict *out, const char *rule, const char *format, ...) PRINTF_LIKE(3, 4);
@@ -186,12 +184,11 @@ static void count_twice(const struct stage *stage, const struct crash_calm *calm
 }
 
 void crash_play(const struct crash_options *options, const struct crash_calm *calm, const struct trial_result *story,
-                uint32_t first, uint32_t second, struct arena *arena, struct crash_verdict *out,
-                void (*line)(void *context, const char *text), void *context)
+                const struct crash_kill *kill, struct arena *arena, struct crash_verdict *out)
 {
     *out = (struct crash_verdict){0};
     struct trial_result result = {.arena = arena, .story = {.arena = arena}};
-    struct world_hooks hooks = {.first = first, .second = second, .calm = calm, .line = line, .context = context};
+    struct world_hooks hooks = {.kill = *kill, .calm = calm};
     struct error err = {0};
     struct stage *stage = calloc(1, sizeof(*stage));
     if (!stage) {
@@ -202,7 +199,7 @@ void crash_play(const struct crash_options *options, const struct crash_calm *ca
     struct trial_options play = options_of(options, dir, arena);
     stage->on_disk = true;
     stage->sandbox = options->sandbox;
-    stage->hooks = (struct stage_hooks){.context = &hooks, .point = maybe_die, .line = line ? pass_line : NULL};
+    stage->hooks = (struct stage_hooks){.context = &hooks, .point = maybe_die, .line = kill->line ? pass_line : NULL};
     enum code rc = stage_open(stage, &play, &result);
     if (rc) err = stage->err;
     if (!rc) rc = stage_play(stage, &err);
@@ -211,7 +208,7 @@ void crash_play(const struct crash_options *options, const struct crash_calm *ca
     else if (rc)
         blame(out, "STUCK", "%s: %s", code_name(rc), err.message);
     else if (stage->lives == 0)
-        blame(out, "ABORT", "the world has no point %u", first);
+        blame(out, "ABORT", "the world has no point %u", kill->first);
     else
         compare(&story->story, &result.story, out);
     if (!rc && !stage->broken && stage->store) verify(stage, out);

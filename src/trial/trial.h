@@ -297,9 +297,15 @@ struct crash_report {
 
 enum code crash_test(const struct crash_options *options, struct arena *arena, struct crash_report *out,
                      struct error *err) MUST_CHECK;
-// One world again; `line` is told what happens, with the kill marked. The report has this world only.
-enum code crash_replay(const struct crash_options *options, struct arena *arena, uint32_t first, uint32_t second,
-                       struct crash_report *report, void (*line)(void *context, const char *text), void *context,
-                       struct error *err) MUST_CHECK;
+// Where a world is killed, and who is told what happens in it.
+struct crash_kill {
+    uint32_t first;                                // the number of the point
+    uint32_t second;                               // and that of one after the restart; 0 = none
+    void (*line)(void *context, const char *text); // may be NULL
+    void *context;
+};
+// One world again, with the kill marked. The report has this world only.
+enum code crash_replay(const struct crash_options *options, const struct crash_kill *kill, struct arena *arena,
+                       struct crash_report *report, struct error *err) MUST_CHECK;
 
 #endif

@@ -152,9 +152,8 @@ static struct json letters(struct bus_kit *kit, const char *tenant, struct arena
     struct store *reader = bus_kit_reader(kit);
     struct error err = {0};
     struct json page;
-    CHECK_OK(
-        bus_dead_letters(kit->bus, reader, str_from(tenant), STR("hook"), (struct str){0}, 100, arena, &page, &err),
-        &err);
+    struct letter_range range = {.sink = STR("hook"), .tenant = str_from(tenant), .limit = 100};
+    CHECK_OK(bus_dead_letters(kit->bus, reader, &range, arena, &page, &err), &err);
     store_close(reader);
     return *json_key(&page, "items");
 }
