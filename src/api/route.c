@@ -78,7 +78,7 @@ static const struct route routes[] = {
      NULL, "DefinitionPage", 200},
     {"GET", "/v1/definitions/{name}/versions/{sha256}", 0, 0, handle_definition_get, "A version", "", NULL,
      "Definition", 200},
-    {"PUT", "/v1/definitions/{name}/versions/{sha256}", 0, 8u << 20, handle_definition_put,
+    {"PUT", "/v1/definitions/{name}/versions/{sha256}", ROUTE_AGAIN, 8u << 20, handle_definition_put,
      "Keep a document under the hash of its bytes", "", NULL, "Definition", 201},
     {"GET", "/v1/definitions/{name}/versions/{sha256}/document", 0, 0, handle_definition_document, "Its bytes", "",
      NULL, NULL, 200},

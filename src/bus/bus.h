@@ -90,7 +90,7 @@ struct bus_place {
     struct str tenant, run; // or before event `seq` of this run
     uint64_t seq;
 };
-// E_NOT_FOUND: no such sink, no such event.
+// E_NOT_FOUND: no such sink, no such event. E_INVALID: the log does not go so far.
 enum code bus_rewind(struct bus *bus, struct store *reader, struct str sink, const struct bus_place *place,
                      bus_done done, void *done_context, struct error *err) MUST_CHECK;
 

@@ -243,6 +243,19 @@ static enum code find_event(struct store *store, const struct bus_place *place, 
                           STR_ARG(place->run));
 }
 
+// Behind the end of the log a sink would pass over what is still to come.
+static enum code find_place(struct store *store, const struct bus_place *place, uint64_t *position, struct error *err)
+{
+    uint64_t end;
+    if (place->here) return OK;
+    if (place->run.len) return find_event(store, place, position, err);
+    enum code rc = store_feed_end(store, &end, err);
+    if (!rc && place->position > end)
+        rc = error_set(err, E_INVALID, "the log ends at position %llu", (unsigned long long)end);
+    *position = place->position;
+    return rc;
+}
+
 enum code bus_rewind(struct bus *bus, struct store *reader, struct str name, const struct bus_place *place,
                      bus_done done, void *done_context, struct error *err)
 {
@@ -254,8 +267,7 @@ enum code bus_rewind(struct bus *bus, struct store *reader, struct str name, con
     arena_init(&arena, 16 * 1024, SIZE_MAX);
     enum code rc = cursor_load(reader, name, &arena, cursor, err);
     if (rc == E_NOT_FOUND) rc = OK;
-    if (!rc && !place->here) cursor->position = place->position;
-    if (!rc && !place->here && place->run.len) rc = find_event(reader, place, &cursor->position, err);
+    if (!rc) rc = find_place(reader, place, &cursor->position, err);
     cursor->disabled = false;
     cursor->retry_count = 0;
     struct note_put note = {.space = CURSOR_SPACE, .key = sink->config.name, .expect = NOTE_ANY};

@@ -309,12 +309,17 @@ void service_letters(struct call *call, struct str sink, struct str after, size_
 
 // ---- for operators: looked up, recorded, done, told when it is durable
 
+static void act(struct call *call, struct store *store);
+
 static void acted(void *context, enum code rc, const struct error *why)
 {
+    enum { AGAIN_MAX = 8 };
     struct call *call = context;
     const struct letters_call *letters = call->state;
     struct json body = json_object();
-    if (rc)
+    if (rc == E_CONFLICT && call->asked_again++ < AGAIN_MAX) // a letter was delivered between the look and the order
+        service_read(call, act);
+    else if (rc)
         call_failed(call, why);
     else if (json_put(&call->arena, &body, STR("count"), json_int((int64_t)letters->count)))
         call_answer(call, 200, body);

@@ -214,6 +214,10 @@ static void a_sink_that_forgot_is_filled_again_from_anywhere_I31(void)
     err = (struct error){0};
     struct bus_place nowhere = {.tenant = STR("acme"), .run = STR("r1"), .seq = 1}; // another tenant's run is no run
     CHECK_INT(bus_rewind(kit.bus, reader, STR("out"), &nowhere, NULL, NULL, &err), E_NOT_FOUND);
+    uint64_t end;
+    CHECK_OK(store_feed_end(reader, &end, &err), &err);
+    struct bus_place behind = {.position = end + 1}; // what comes would be passed over
+    CHECK_INT(bus_rewind(kit.bus, reader, STR("out"), &behind, NULL, NULL, &err), E_INVALID);
     store_close(reader);
     bus_kit_close(&kit);
 }
