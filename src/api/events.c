@@ -164,12 +164,12 @@ static void query_add(struct buf *path, const char *name, struct str value)
 }
 
 // The same question, further on.
-static struct str next_page(struct ask *ask, const struct run_head *head, const struct paging *paging, uint64_t last)
+static struct str next_page(struct ask *ask, const struct paging *paging, uint64_t last)
 {
     const struct stream_ask *stream = &paging->stream;
     struct buf path;
     buf_init(&path, 16 * 1024);
-    buf_printf(&path, "/v1/runs/%.*s/events?after=%llu&limit=%lld", STR_ARG(head->ids.run), (unsigned long long)last,
+    buf_printf(&path, "%.*s?after=%llu&limit=%lld", STR_ARG(ask->request->raw_path), (unsigned long long)last,
                (long long)paging->limit);
     query_add(&path, "types", stream->types);
     query_add(&path, "step", stream->step);
@@ -203,7 +203,7 @@ static void tell_page(struct ask *ask, const struct run_head *head, const struct
         return;
     }
     call->answer.etag = call_text(call, "\"r-%llu\"", (unsigned long long)head->last_seq);
-    if (page->more) call->answer.next = next_page(ask, head, paging, page->last);
+    if (page->more) call->answer.next = next_page(ask, paging, page->last);
     answer_text(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", copy);
 }
 
@@ -324,12 +324,29 @@ static void tell_feed(struct call *call, struct store *store)
     if (!rc && paging->lines && text.len > 0) buf_byte(&text, '\n');
     struct str copy = buf_ok(&text) ? arena_copy(&call->arena, buf_str(&text)) : (struct str){0};
     buf_release(&text);
+    if (!rc && feed.next > paging->stream.after) call->answer.next = next_page(ask, paging, feed.next);
     if (rc)
         call_failed(call, &err);
     else if (!copy.ptr)
         call_nomem(ask->call);
     else
         answer_text(ask, 200, paging->lines ? "application/x-ndjson" : "application/json", copy);
+}
+
+// As begin_stream: a store that was restored ends before what the reader has seen.
+static void begin_feed(struct call *call, struct store *store)
+{
+    struct ask *ask = call->context;
+    struct stream_ask *stream = &((struct paging *)ask->state)->stream;
+    struct error err = {0};
+    uint64_t end;
+    if (store_feed_end(store, &end, &err)) {
+        call_failed(call, &err);
+        return;
+    }
+    stream->resync = stream->after > end;
+    if (stream->resync) stream->after = end;
+    hub_stream(ask, stream);
 }
 
 void handle_events_all(struct ask *ask)
@@ -349,8 +366,5 @@ void handle_events_all(struct ask *ask)
     paging->stream.environments = call->who.environments;
     paging->stream.project = call->place.project;
     paging->stream.environment = call->place.environment;
-    if (paging->stream.sse)
-        hub_stream(ask, &paging->stream);
-    else
-        service_read(ask->call, tell_feed);
+    service_read(ask->call, paging->stream.sse ? begin_feed : tell_feed);
 }
