@@ -261,20 +261,27 @@ static void add_values(struct page *p, const struct json *values)
     }
 }
 
-// Playbooks: the arcs that lead here, as they were decided.
-static void write_arcs(struct page *p)
+// Playbooks: the arcs that lead here, and those that lead on from here, as they were decided.
+static void add_arcs(struct page *p, const char *key, const char *end, const char *label, const char *toward)
 {
-    const struct json *arcs = json_key(p->answer, "arcs"), *admission = json_key(p->answer, "admission");
+    const struct json *arcs = json_key(p->answer, key);
     for (uint32_t i = 0; json_is(arcs, JSON_ARRAY) && i < arcs->count; i++) {
         const struct json *arc = &arcs->items[i], *taken = json_key(arc, "taken");
-        buf_text(&p->line, taken->boolean ? "taken from " : "not taken from ");
-        add(p, text_of(arc, "from"));
+        if (!taken->boolean) buf_text(&p->line, "not ");
+        buf_text(&p->line, toward);
+        add(p, text_of(arc, end));
         add_event(p, "  ", arc, "");
         if (json_key(arc, "merged")) buf_text(&p->line, "  merged with the one under way");
         add_member(p, "  when ", arc, "when");
         add_values(p, json_key(arc, "values"));
-        row(p, i == 0 ? "arcs" : "");
+        row(p, i == 0 ? label : "");
     }
+}
+
+static void write_arcs(struct page *p)
+{
+    const struct json *admission = json_key(p->answer, "admission");
+    add_arcs(p, "arcs", "from", "arcs", "taken from ");
     if (!admission) return;
     const struct json *allowed = json_key(admission, "allowed");
     buf_text(&p->line, allowed->boolean ? "granted" : "refused");
@@ -566,6 +573,7 @@ static void write_step(struct page *p)
     write_attempts(p);
     write_retry(p);
     write_policy(p);
+    add_arcs(p, "routes", "to", "leads", "to ");
     const struct {
         const char *key, *label;
     } names[] = {{"childRun", "child run"}, {"reusedFrom", "reused from"}, {"givenBy", "given by"}};

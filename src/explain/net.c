@@ -118,25 +118,36 @@ static struct str step_id(const struct explain *e, uint32_t step)
     return e->program->steps[step].id;
 }
 
+// `end`: what stands at the other end of the arc, and under which name.
+static void put_arrival(struct maker *m, struct json *list, const struct arrival_note *a, const char *end,
+                        uint32_t step)
+{
+    struct json one = json_object();
+    put_text(m, &one, end, step_id(m->e, step));
+    if (a->visit > 1) put_int(m, &one, "visit", a->visit);
+    put_place(m, &one, "", a->at);
+    put_bool(m, &one, "taken", a->taken);
+    if (a->merged) put_bool(m, &one, "merged", true);
+    put_text(m, &one, "when", json_text(json_key(&a->arc, "when")));
+    put_bool(m, &one, "holds", a->holds);
+    const struct json *values = json_key(&a->arc, "values");
+    if (values && values->count > 0) put_value(m, &one, "values", *values);
+    push_value(m, list, one);
+}
+
 void put_arcs(struct maker *m, struct json *out, const struct view_of_step *v)
 {
-    if (!m->e->program->net) return;
-    struct json list = json_array();
-    for (size_t i = 0; v->note && i < v->note->arrival_count; i++) {
-        const struct arrival_note *a = &v->note->arrivals[i];
-        struct json one = json_object();
-        put_text(m, &one, "from", step_id(m->e, a->from));
-        if (a->visit > 1) put_int(m, &one, "visit", a->visit);
-        put_place(m, &one, "", a->at);
-        put_bool(m, &one, "taken", a->taken);
-        if (a->merged) put_bool(m, &one, "merged", true);
-        put_text(m, &one, "when", json_text(json_key(&a->arc, "when")));
-        put_bool(m, &one, "holds", a->holds);
-        const struct json *values = json_key(&a->arc, "values");
-        if (values && values->count > 0) put_value(m, &one, "values", *values);
-        push_value(m, &list, one);
-    }
+    const struct explain *e = m->e;
+    if (!e->program->net) return;
+    struct json list = json_array(), next = json_array();
+    for (size_t i = 0; v->note && i < v->note->arrival_count; i++)
+        put_arrival(m, &list, &v->note->arrivals[i], "from", v->note->arrivals[i].from);
     put_value(m, out, "arcs", list);
+    for (size_t i = 0; i < e->note_count; i++)
+        for (size_t k = 0; k < e->notes[i]->arrival_count; k++)
+            if (e->notes[i]->arrivals[k].from == v->step)
+                put_arrival(m, &next, &e->notes[i]->arrivals[k], "to", e->notes[i]->step);
+    if (next.count > 0) put_value(m, out, "routes", next);
     if (v->note && v->note->admitted.seq > 0) {
         struct json admission = json_object();
         put_bool(m, &admission, "allowed", v->note->allowed);

@@ -446,16 +446,24 @@ struct values {
     struct error *err;
 };
 
-static void add_value(void *context, struct str name)
+// What the condition read; what is not there is left out.
+static void add_value(void *context, struct str path)
 {
     struct values *values = context;
-    struct json value = {0};
+    struct arena *arena = values->view->arena;
     struct template_scope scope = net_scope(values->view);
+    struct template_limits limits = net_limits;
+    limits.undefined = TEMPLATE_STRICT;
     struct error ignored = {0};
-    if (values->rc || json_get(&values->out, name)) return;
-    if (scope.lookup(scope.context, name, &value, &ignored) != OK || value.type == 0) return;
-    struct json kept;
-    if (!json_copy(values->view->arena, &value, &kept) || !json_put(values->view->arena, &values->out, name, kept))
+    const struct template *read;
+    struct json value, kept;
+    struct str name = arena_copy(arena, path);
+    if (values->rc || json_get(&values->out, path)) return;
+    if (!name.ptr) values->rc = error_nomem(values->err);
+    if (values->rc || template_expression(name, arena, &read, &ignored) != OK ||
+        template_render(read, &scope, &limits, arena, &value, &ignored) != OK)
+        return;
+    if (!json_copy(arena, &value, &kept) || !json_put(arena, &values->out, name, kept))
         values->rc = error_nomem(values->err);
 }
 
@@ -481,7 +489,7 @@ enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *
         rc = arc_holds(&d, &view, arc, ns->has_loop, &holds);
         if (rc) return rc;
         struct values values = {.view = &view, .out = json_object(), .err = err};
-        if (arc->when.test) template_names(arc->when.test, add_value, &values);
+        if (arc->when.test) template_paths(arc->when.test, add_value, &values);
         if (values.rc) return values.rc;
         view.event = NULL;
         struct json one;

@@ -139,21 +139,72 @@ enum code template_condition(const struct template *t, const struct template_sco
     return OK;
 }
 
-static void block_names(const struct block *b, void (*visit)(void *context, struct str name), void *context)
+typedef void (*visit_name)(void *context, struct str name);
+typedef void (*walk_node)(const struct node *n, visit_name visit, void *context);
+
+static void walk_blocks(const struct block *b, walk_node walk, visit_name visit, void *context)
 {
     for (; b; b = b->next) {
-        node_names(b->expression, visit, context);
-        node_names(b->condition, visit, context);
-        for (const struct arg *arg = b->params; arg; arg = arg->next) node_names(arg->value, visit, context);
-        block_names(b->body, visit, context);
-        block_names(b->otherwise, visit, context);
+        walk(b->expression, visit, context);
+        walk(b->condition, visit, context);
+        for (const struct arg *arg = b->params; arg; arg = arg->next) walk(arg->value, visit, context);
+        walk_blocks(b->body, walk, visit, context);
+        walk_blocks(b->otherwise, walk, visit, context);
     }
 }
 
-void template_names(const struct template *t, void (*visit)(void *context, struct str name), void *context)
+// The text of a chain of members that are known without evaluating; false: it is none, or too long.
+static bool path_of(const struct node *n, struct buf *out)
+{
+    const struct json *key = n->kind == NODE_ITEM && n->b->kind == NODE_CONST ? &n->b->value : NULL;
+    if (n->kind == NODE_NAME && n->text.ptr[0] != '{') {
+        buf_add(out, n->text);
+    } else if (n->kind == NODE_MEMBER) {
+        if (!path_of(n->a, out)) return false;
+        buf_byte(out, '.');
+        buf_add(out, n->text);
+    } else if (json_is(key, JSON_INT)) {
+        if (!path_of(n->a, out)) return false;
+        buf_printf(out, "[%lld]", (long long)key->integer);
+    } else if (json_is(key, JSON_STRING) && str_find(key->text, '\'', 0) == key->text.len &&
+               str_find(key->text, '\\', 0) == key->text.len) {
+        if (!path_of(n->a, out)) return false;
+        buf_printf(out, "['%.*s']", STR_ARG(key->text));
+    } else {
+        return false;
+    }
+    return buf_ok(out);
+}
+
+static void node_paths(const struct node *n, visit_name visit, void *context)
+{
+    if (!n) return;
+    struct buf path;
+    buf_init(&path, 4096);
+    bool whole = path_of(n, &path);
+    if (whole) visit(context, buf_str(&path));
+    buf_release(&path);
+    if (whole) return;
+    node_paths(n->a, visit, context);
+    node_paths(n->b, visit, context);
+    node_paths(n->c, visit, context);
+    for (const struct arg *arg = n->args; arg; arg = arg->next) node_paths(arg->value, visit, context);
+}
+
+static void walk_template(const struct template *t, walk_node walk, visit_name visit, void *context)
 {
     if (t->blocks)
-        block_names(t->blocks, visit, context);
+        walk_blocks(t->blocks, walk, visit, context);
     else
-        node_names(t->lone, visit, context);
+        walk(t->lone, visit, context);
+}
+
+void template_names(const struct template *t, visit_name visit, void *context)
+{
+    walk_template(t, node_names, visit, context);
+}
+
+void template_paths(const struct template *t, visit_name visit, void *context)
+{
+    walk_template(t, node_paths, visit, context);
 }

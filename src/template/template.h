@@ -98,5 +98,7 @@ void template_tree_names(const struct template_tree *tree, void (*visit)(void *c
 
 // Calls `visit` for every name that the template reads, its own (set, for) included; a name may come twice.
 void template_names(const struct template *t, void (*visit)(void *context, struct str name), void *context);
+// The same for what it reads of them, each as an expression: `a.b['c'][0]`, of `a.b.get(x)` `a.b` and `x`. Valid during the call.
+void template_paths(const struct template *t, void (*visit)(void *context, struct str path), void *context);
 
 #endif

@@ -197,4 +197,28 @@ YAML
     equal "$(result code start)" '[[1,1,1,1],2,["own",3,["args","context"]],[{},{}]]'
 }
 
+test_why_tells_which_arcs_a_step_leads_by_and_what_they_read() {
+    book led >led.yaml <<'YAML'
+workflow:
+  - step: start
+    tool: {kind: python, code: 'result = {"pad": "p" * 500, "rows": [{"n": 3}], "z": {"k": "v"}}'}
+    next:
+      arcs:
+        - {step: many, when: "{{ start.rows[0].n > 5 and event.name == 'call.done' }}"}
+        - {step: none, when: "{{ start.nothing.at.all }}"}
+        - {step: end, when: "{{ start.z['k'] == 'v' }}"}
+  - {step: many, tool: {kind: noop}}
+  - {step: none, tool: {kind: noop}}
+  - {step: end, tool: {kind: noop}}
+YAML
+    runs led
+    cairn_is 0 why led/start "${store[@]}" -o json
+    equal "$(jq -c '[.routes[]|[.to,.taken,.values]]' out)" \
+        '[["many",false,{"start.rows[0].n":3,"event.name":"step.done"}],["none",false,null],["end",true,{"start.z['"'k'"']":"v"}]]'
+    cairn_is 0 why led/start "${store[@]}"
+    grep -q 'leads  *not to many' out && grep -q 'to end .*with start.z' out || fail "it says: $(cat out)"
+    cairn_is 0 why led/end "${store[@]}"
+    grep -q 'taken from start' out && ! grep -q leads out || fail "it says: $(cat out)"
+}
+
 run_tests "$@"

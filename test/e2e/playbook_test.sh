@@ -141,7 +141,7 @@ YAML
     has out 'number 1'
     cairn_is 0 why t/yes "${store[@]}"
     has out 'taken from start'
-    has out '"count":2'
+    has out 'with start.count = 2'
     cairn_is 0 why t/no "${store[@]}"
     has out 'no was never reached: start went another way first'
     cairn_is 0 log replay t "${store[@]}"

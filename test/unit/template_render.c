@@ -253,6 +253,13 @@ static void names_locals_and_plain_texts(void)
     template_names(t, collect, &buf);
     CHECK_TEXT(buf_str(&buf).ptr, "a c d e f g i ");
     buf_release(&buf);
+    CHECK_OK(template_compile(STR("{{ a.b[0]['c d'].e > f[g].h and not i.get('j', k.l) and m | length }}"), &arena, &t,
+                              &err),
+             &err);
+    buf_init(&buf, 1024);
+    template_paths(t, collect, &buf);
+    CHECK_TEXT(buf_str(&buf).ptr, "a.b[0]['c d'].e f g i k.l m ");
+    buf_release(&buf);
     CHECK_OK(template_compile(STR("{{ n }}"), &arena, &t, &err), &err);
     CHECK_OK(template_render(t, &with, NULL, &arena, &value, &err), &err);
     CHECK_INT(value.integer, 1);
