@@ -193,11 +193,17 @@ struct sql_params {
 bool sql_bind(struct task_call *call, struct str sql, const struct sql_params *params, struct str *out,
               struct json *list);
 
+struct sql_answer {
+    struct json rows; // an array of objects; type 0: there was no statement
+    struct json columns;
+    int64_t affected;
+    struct str after; // the rest of the text
+};
 struct base_ops {       // a database that is open
     bool whole_scripts; // it finds the end of a statement itself
-    // Runs the first statement of `sql`; *after (may be NULL) is the rest. Rows are an array of objects; type 0: there was no statement.
-    bool (*query)(struct task_call *call, void *base, struct str sql, struct str *after,
-                  const struct sql_params *params, struct json *rows, struct json *columns, int64_t *affected);
+    // Runs the first statement of `sql`. `params` may be NULL.
+    bool (*query)(struct task_call *call, void *base, struct str sql, const struct sql_params *params,
+                  struct sql_answer *out);
     void (*close)(struct task_call *call, void *base);
     struct str (*holder)(struct task_call *call, size_t index); // of a parameter, from 0: "$1", "?1"
 };

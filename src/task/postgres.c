@@ -254,21 +254,19 @@ static PGresult *take_results(struct task_call *call, PGconn *link)
     }
 }
 
-static bool query(struct task_call *call, void *base, struct str sql, struct str *after,
-                  const struct sql_params *params, struct json *rows, struct json *columns, int64_t *affected)
+static bool query(struct task_call *call, void *base, struct str sql, const struct sql_params *params,
+                  struct sql_answer *out)
 {
     PGconn *link = base;
     struct str text;
     struct json list;
-    *rows = *columns = json_array();
-    *affected = 0;
-    if (after) *after = STR("");
+    *out = (struct sql_answer){.rows = json_array(), .columns = json_array(), .after = STR("")};
     if (!sql_bind(call, sql, params, &text, &list) || !send_query(call, link, text, &list)) return false;
     PGresult *result = take_results(call, link);
     ExecStatusType status = PQresultStatus(result);
     bool good = true;
     if (status == PGRES_TUPLES_OK) {
-        good = rows_of(call, result, rows, columns);
+        good = rows_of(call, result, &out->rows, &out->columns);
     } else if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH) {
         call_fail(call, TASK_CLIENT, "COPY_NOT_SUPPORTED", "COPY to or from the client is not possible here");
         good = false;
@@ -276,7 +274,7 @@ static bool query(struct task_call *call, void *base, struct str sql, struct str
         good = failed(call, result, PQerrorMessage(link));
     }
     int64_t number;
-    if (good && str_int64(str_from(PQcmdTuples(result)), &number)) *affected = number;
+    if (good && str_int64(str_from(PQcmdTuples(result)), &number)) out->affected = number;
     PQclear(result);
     return good;
 }

@@ -363,22 +363,19 @@ void sql_run(struct task_call *call, const struct base_ops *ops, void *base)
     bool whole = call_flag(call, "transaction", false), good = true;
     if (!(ops->whole_scripts ? call_script(call, &statements, &count) : call_statements(call, &statements, &count)))
         return;
-    struct json none, columns;
-    int64_t affected = 0;
-    if (whole) good = ops->query(call, base, STR("BEGIN"), NULL, NULL, &none, &columns, &affected);
+    struct sql_answer answer;
+    if (whole) good = ops->query(call, base, STR("BEGIN"), NULL, &answer);
     size_t index = 0;
     for (size_t i = 0; good && i < count; i++) {
         struct str rest = statements[i];
         while (good && rest.len) {
-            struct json rows;
-            struct str after = {0};
-            good = ops->query(call, base, rest, &after, params ? &(struct sql_params){params, &next} : NULL, &rows,
-                              &columns, &affected);
-            if (good && rows.type) good = sql_result(call, &result, index++, &rows, &columns, affected);
-            rest = str_trim(after);
+            good = ops->query(call, base, rest, params ? &(struct sql_params){params, &next} : NULL, &answer);
+            if (good && answer.rows.type)
+                good = sql_result(call, &result, index++, &answer.rows, &answer.columns, answer.affected);
+            rest = str_trim(answer.after);
         }
     }
-    if (whole && good) good = ops->query(call, base, STR("COMMIT"), NULL, NULL, &none, &columns, &affected);
+    if (whole && good) good = ops->query(call, base, STR("COMMIT"), NULL, &answer);
     if (good) {
         call_log(call, false, "%zu statement%s", index, index == 1 ? "" : "s");
         call_done(call, result);

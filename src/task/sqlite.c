@@ -164,25 +164,23 @@ static bool step_all(struct task_call *call, sqlite3 *db, sqlite3_stmt *statemen
     return rc == SQLITE_DONE || failed(call, db, rc);
 }
 
-static bool query(struct task_call *call, void *base, struct str sql, struct str *after,
-                  const struct sql_params *params, struct json *rows, struct json *columns, int64_t *affected)
+static bool query(struct task_call *call, void *base, struct str sql, const struct sql_params *params,
+                  struct sql_answer *out)
 {
     sqlite3 *db = base;
     sqlite3_stmt *statement = NULL;
     const char *tail = NULL;
-    *rows = *columns = json_array();
-    *affected = 0;
-    if (after) *after = STR("");
+    *out = (struct sql_answer){.rows = json_array(), .columns = json_array(), .after = STR("")};
     int rc = sqlite3_prepare_v2(db, sql.ptr, (int)sql.len, &statement, &tail);
     if (rc != SQLITE_OK) return failed(call, db, rc);
-    if (after && tail) *after = str_slice(sql, (size_t)(tail - sql.ptr), sql.len);
+    if (tail) out->after = str_slice(sql, (size_t)(tail - sql.ptr), sql.len);
     if (!statement) { // a comment
-        rows->type = 0;
+        out->rows.type = 0;
         return true;
     }
     int before = sqlite3_total_changes(db);
-    bool good = bind_all(call, db, statement, params) && step_all(call, db, statement, rows, columns);
-    *affected = sqlite3_total_changes(db) - before;
+    bool good = bind_all(call, db, statement, params) && step_all(call, db, statement, &out->rows, &out->columns);
+    out->affected = sqlite3_total_changes(db) - before;
     sqlite3_finalize(statement);
     return good;
 }

@@ -116,14 +116,14 @@ static bool is_csv(struct task_call *call, const struct json *end, struct str ki
 static bool query_rows(struct task_call *call, const struct json *end, bool postgres, struct json *rows)
 {
     void *base;
-    struct json columns;
-    int64_t affected;
-    struct str sql = member(call, end, "query|command|sql"), after;
+    struct sql_answer answer;
+    struct str sql = member(call, end, "query|command|sql");
     const struct base_ops *ops = postgres ? &postgres_ops : &sqlite_ops;
     if (!sql.len) return call_fail(call, TASK_CLIENT, "SQL_MISSING", "the source needs a query"), false;
     if (!(postgres ? postgres_open(call, json_key(end, "auth"), end, &base) : sqlite_open(call, end, &base)))
         return false;
-    bool good = ops->query(call, base, sql, &after, NULL, rows, &columns, &affected);
+    bool good = ops->query(call, base, sql, NULL, &answer);
+    *rows = answer.rows;
     ops->close(call, base);
     return good;
 }
@@ -257,19 +257,26 @@ static void add_upsert(struct buf *sql, const struct json *columns, const struct
     if (before[0] == 'U') buf_text(sql, "NOTHING"); // every column is a key
 }
 
-static bool insert_some(struct task_call *call, const struct base_ops *ops, void *base, struct str table,
-                        const struct json *columns, const struct json *keys, const struct json *rows, uint32_t from,
-                        uint32_t to)
+struct insertion {
+    const struct base_ops *ops;
+    void *base;
+    struct str table;
+    struct json columns;
+    const struct json *keys; // of rows that are there already; NULL: none may be
+    const struct json *rows;
+};
+
+static bool insert_some(struct task_call *call, const struct insertion *into, uint32_t from, uint32_t to)
 {
+    const struct json *columns = &into->columns;
     struct buf sql;
-    struct json values = json_array(), none, names;
-    int64_t affected;
+    struct json values = json_array();
+    struct sql_answer answer;
     size_t next = 0;
-    struct str after;
     bool good = true;
     buf_init(&sql, TASK_BODY_MAX);
     buf_text(&sql, "INSERT INTO ");
-    add_table(&sql, table);
+    add_table(&sql, into->table);
     for (uint32_t c = 0; c < columns->count; c++) {
         buf_text(&sql, c ? ", " : " (");
         add_name(&sql, columns->items[c].text);
@@ -277,27 +284,25 @@ static bool insert_some(struct task_call *call, const struct base_ops *ops, void
     for (uint32_t i = from; good && i < to; i++) {
         buf_text(&sql, i == from ? ") VALUES (" : "), (");
         for (uint32_t c = 0; good && c < columns->count; c++) {
-            const struct json *value = json_get(&rows->items[i], columns->items[c].text);
-            struct str holder = ops->holder(call, values.count);
+            const struct json *value = json_get(&into->rows->items[i], columns->items[c].text);
+            struct str holder = into->ops->holder(call, values.count);
             buf_printf(&sql, "%s%.*s", c ? ", " : "", STR_ARG(holder));
             good = json_push(call->arena, &values, value ? *value : json_null());
         }
     }
     buf_text(&sql, ")");
-    if (keys) add_upsert(&sql, columns, keys);
+    if (into->keys) add_upsert(&sql, columns, into->keys);
     struct str text = good && buf_ok(&sql) ? arena_copy(call->arena, buf_str(&sql)) : (struct str){NULL, 0};
     buf_release(&sql);
     if (!text.ptr) return call_no_memory(call), false;
     struct sql_params params = {&values, &next};
-    return ops->query(call, base, text, &after, &params, &none, &names, &affected);
+    return into->ops->query(call, into->base, text, &params, &answer);
 }
 
 static bool command(struct task_call *call, const struct base_ops *ops, void *base, struct str sql)
 {
-    struct json rows, columns;
-    struct str after;
-    int64_t affected;
-    return ops->query(call, base, sql, &after, NULL, &rows, &columns, &affected);
+    struct sql_answer answer;
+    return ops->query(call, base, sql, NULL, &answer);
 }
 
 // How rows get into a table: beside those that are there, instead of them, or over those with the same keys.
@@ -335,34 +340,32 @@ static bool read_mode(struct task_call *call, const struct json *end, struct ins
 // All rows or none.
 static bool insert_rows(struct task_call *call, const struct json *end, bool postgres, const struct json *rows)
 {
-    void *base;
-    struct json columns;
     struct insert_mode mode;
-    struct str table = member(call, end, "table");
     const struct base_ops *ops = postgres ? &postgres_ops : &sqlite_ops;
-    if (!table.len) return call_fail(call, TASK_CLIENT, "TABLE_MISSING", "the target needs a table"), false;
+    struct insertion into = {.ops = ops, .table = member(call, end, "table"), .rows = rows};
+    if (!into.table.len) return call_fail(call, TASK_CLIENT, "TABLE_MISSING", "the target needs a table"), false;
     if (!read_mode(call, end, &mode)) return false;
-    if (!columns_of(call, rows, &columns)) return false;
-    if (!(postgres ? postgres_open(call, json_key(end, "auth"), end, &base) : sqlite_open(call, end, &base)))
+    if (mode.over) into.keys = &mode.keys;
+    if (!columns_of(call, rows, &into.columns)) return false;
+    if (!(postgres ? postgres_open(call, json_key(end, "auth"), end, &into.base) : sqlite_open(call, end, &into.base)))
         return false;
-    bool good = command(call, ops, base, STR("BEGIN"));
+    bool good = command(call, ops, into.base, STR("BEGIN"));
     if (good && mode.clear) {
         struct buf sql;
         buf_init(&sql, 4096);
         buf_text(&sql, "DELETE FROM ");
-        add_table(&sql, table);
+        add_table(&sql, into.table);
         struct str text = buf_ok(&sql) ? arena_copy(call->arena, buf_str(&sql)) : (struct str){NULL, 0};
         buf_release(&sql);
-        good = text.ptr ? command(call, ops, base, text) : (call_no_memory(call), false);
+        good = text.ptr ? command(call, ops, into.base, text) : (call_no_memory(call), false);
     }
-    uint32_t step = columns.count ? 900 / columns.count : 1;
+    uint32_t step = into.columns.count ? 900 / into.columns.count : 1;
     if (step > ROWS_PER_INSERT) step = ROWS_PER_INSERT;
     if (!step) step = 1;
-    for (uint32_t i = 0; good && columns.count && i < rows->count; i += step)
-        good = insert_some(call, ops, base, table, &columns, mode.over ? &mode.keys : NULL, rows, i,
-                           i + step < rows->count ? i + step : rows->count);
-    if (good) good = command(call, ops, base, STR("COMMIT"));
-    ops->close(call, base);
+    for (uint32_t i = 0; good && into.columns.count && i < rows->count; i += step)
+        good = insert_some(call, &into, i, i + step < rows->count ? i + step : rows->count);
+    if (good) good = command(call, ops, into.base, STR("COMMIT"));
+    ops->close(call, into.base);
     return good;
 }
 

@@ -256,8 +256,6 @@ void sim_make_durable(struct sim_state *state, const struct sim_op *op)
         sim_apply_name(&state->durable, op);
 }
 
-// Takes operations off the list, in order: all, those of an inode, or the names in a directory. Names are never dropped: a file system
-// whose journal fails is not used any further.
 void sim_settle(struct sim_state *state, const uint32_t *inode, const char *dir, bool keep)
 {
     size_t kept = 0;
