@@ -481,7 +481,7 @@ static const struct command commands[] = {
      "help",
      "[COMMAND | TOPIC | CODE]",
      "explain a command, a topic or an error code",
-     "Topics: exit-codes, formats, environment, targets, query, config, errors.",
+     "Topics: exit-codes, formats, environment, targets, query, config, errors, problems.",
      "cairn help run\ncairn help exit-codes\ncairn help E0203",
      NULL,
      0,

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/config.h"
+#include "cli/problems.h"
 #include "cli/text.h"
 
 #include "doc/doc.h"
@@ -285,13 +286,19 @@ static void topic_errors(struct cli *cli, struct buf *out)
         entry(cli, out, diagnostic_info_at(i)->id, 9, diagnostic_info_at(i)->title);
 }
 
+static void topic_problems(struct cli *cli, struct buf *out)
+{
+    heading(cli, out, "Problems that a service answers with (cairn help CODE explains one)");
+    for (size_t i = 0; problem_at(i); i++) buf_printf(out, "  %s\n", problem_at(i)->code);
+}
+
 static const struct {
     const char *name;
     void (*write)(struct cli *cli, struct buf *out);
 } topics[] = {
-    {"exit-codes", topic_exit_codes}, {"formats", topic_formats}, {"environment", topic_environment},
-    {"targets", topic_targets},       {"query", topic_query},     {"errors", topic_errors},
-    {"config", topic_config},
+    {"exit-codes", topic_exit_codes}, {"formats", topic_formats},   {"environment", topic_environment},
+    {"targets", topic_targets},       {"query", topic_query},       {"errors", topic_errors},
+    {"config", topic_config},         {"problems", topic_problems},
 };
 
 static int explain(struct cli *cli, const struct diagnostic_info *info)
@@ -300,6 +307,15 @@ static int explain(struct cli *cli, const struct diagnostic_info *info)
     buf_init(&out, 1 << 20);
     buf_printf(&out, "%s: %s\n\n", info->id, info->title);
     text_wrap(&out, str_from(info->explanation), 0, columns_of(cli));
+    return finish(cli, &out);
+}
+
+static int explain_problem(struct cli *cli, const struct problem_info *problem)
+{
+    struct buf out;
+    buf_init(&out, 1 << 16);
+    buf_printf(&out, "%s\n\n", problem->code);
+    text_wrap(&out, str_from(problem->text), 0, columns_of(cli));
     return finish(cli, &out);
 }
 
@@ -323,8 +339,8 @@ static int unknown_topic(struct cli *cli, struct str word)
     if (near)
         cli_hint(cli, "did you mean `cairn help %s`?", near);
     else
-        cli_hint(cli, "topics: exit-codes, formats, environment, targets, query, config, errors; or a command, or a "
-                      "code like E0203");
+        cli_hint(cli, "topics: exit-codes, formats, environment, targets, query, config, errors, problems; or a "
+                      "command, or a code like E0203 or RUN_TERMINAL");
     return EXIT_USAGE;
 }
 
@@ -358,5 +374,7 @@ int command_help(struct cli *cli)
         }
     if (help_noun(cli, word)) return EXIT_OK;
     const struct diagnostic_info *info = find_code(word);
+    const struct problem_info *problem = problem_find(word);
+    if (problem) return explain_problem(cli, problem);
     return info ? explain(cli, info) : unknown_topic(cli, word);
 }

@@ -57,6 +57,17 @@ test_help_topics() {
     cairn_is 0 help E0203; has out 'an unknown field'
     cairn_is 0 help e0203; has out 'an unknown field'
     cairn_is 2 help E9999; has err 'no help on E9999'
+    cairn_is 0 help urn:cairn:problem:RUN_HAS_MOVED; has out 'If-Match did not hold'
+    cairn_is 0 help run_terminal; has out 'has ended'
+    # Every code that a service answers with is explained, where its `type` leads.
+    cairn_is 0 help problems; sed -n 's/^  //p' out | sort -u >told
+    sources=$(dirname "$script")/../../src
+    grep -rhozE '(call_problem|reply_now|call_refuse|wire_problem)\([^;]*"[A-Z_]+"' "$sources"/{api,service,remote} | tr '\0' '\n' |
+        grep -oE ', "[A-Z][A-Z_]+"' | tr -d ', "' >codes
+    grep -hoE 'refuse\("[A-Z_]+"' "$sources"/kernel/*.c | grep -oE '[A-Z][A-Z_]+' >>codes
+    sed -n '/meanings\[\]/,/};/p' "$sources/service/call.c" | grep -oE '"[A-Z_]+"' | tr -d '"' >>codes
+    [ "$(sort -u codes | wc -l)" -gt 70 ] || fail "too few codes were found: $(wc -l <codes)"
+    equal "$(sort -u codes | comm -23 - told | tr '\n' ' ')" '' 'codes without a word'
     cairn_is 2 help exit-code; has err 'did you mean `cairn help exit-codes`?'
 }
 test_examples_in_help_are_commands() {
