@@ -20,6 +20,19 @@ void unknown_member(struct playbook *pb, const struct json_member *member, const
     }
 }
 
+void useless_members(struct playbook *pb, const struct json *object, const char *const *known, const char *what)
+{
+    for (uint32_t i = 0; json_is(object, JSON_OBJECT) && i < object->count; i++) {
+        const struct json_member *member = &object->members[i];
+        struct nearest nearest = nearest_to(member->key);
+        for (size_t k = 0; known[k]; k++) nearest_try(&nearest, str_from(known[k]));
+        if ((nearest.best.len && nearest.distance == 0) || str_starts(member->key, STR("x-"))) continue;
+        struct diagnostic *d = WARNING(pb->r, "E0219", place_of_key(pb->r, member),
+                                       "\"%.*s\" is no field of %s and has no effect", SHOW(member->key), what);
+        if (nearest.best.len) hint_nearest(pb->r, d, &nearest);
+    }
+}
+
 bool refuse_deprecated(struct playbook *pb, const struct json_member *member, const struct deprecated *list,
                        size_t count, const char *where)
 {

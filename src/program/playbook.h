@@ -169,6 +169,8 @@ struct playbook *playbook_read(struct reader *r, const struct json *root, struct
 // An unknown member: a mistake when it looks like a known one, else something that has no effect.
 void unknown_member(struct playbook *pb, const struct json_member *member, const char *const *known, const char *what,
                     bool strict);
+// A warning for each member that is not known, near to one or not.
+void useless_members(struct playbook *pb, const struct json *object, const char *const *known, const char *what);
 
 // ---- playbook_env.c: net.env
 void find_env(struct playbook *pb, const struct json *root);

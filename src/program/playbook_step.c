@@ -51,24 +51,39 @@ static void read_admission(struct playbook *pb, const struct json *admit, struct
 static void read_step_policy(struct playbook *pb, const struct json *policy, struct net_step *step)
 {
     static const char *const known[] = {"admit", "lifecycle", "failure", "emit", "rules", "on_unmatched", NULL};
-    static const char *const modes[] = {"fail_fast", "best_effort", NULL};
+    static const char *const of_lifecycle[] = {"timeout_s", "timeout", "deadline_s", "deadline", NULL};
     struct reader *r = pb->r;
     if (!policy || !read_object(r, policy, "policy")) return;
     for (uint32_t i = 0; i < policy->count; i++)
         unknown_member(pb, &policy->members[i], known, "a step's policy", false);
     read_admission(pb, field(policy, "admit", NULL), step);
     const struct json *lifecycle = field(policy, "lifecycle", NULL);
-    if (lifecycle && read_object(r, lifecycle, "lifecycle")) {
-        const struct json *timeout = field(lifecycle, "timeout_s", "timeout");
-        const struct json *deadline = field(lifecycle, "deadline_s", "deadline");
-        if (timeout) read_seconds(pb, timeout, "timeout_s", &step->timeout_ms, &step->timeout_of);
-        if (deadline) read_seconds(pb, deadline, "deadline_s", &step->deadline_ms, &step->deadline_of);
+    if (lifecycle && read_object(r, lifecycle, "lifecycle"))
+        useless_members(pb, lifecycle, of_lifecycle, "a lifecycle");
+}
+
+// What the innermost `spec` says that says it: the loop's, the step's, the executor's.
+static const struct json *policy_of(const struct task_site *site, const char *part, const char *name, const char *other)
+{
+    for (size_t i = 0; i < ARRAY_COUNT(site->specs); i++) {
+        const struct json *policy = site->specs[i] ? field(site->specs[i], "policy", NULL) : NULL;
+        const struct json *found = json_is(policy, JSON_OBJECT) ? field(policy, part, NULL) : NULL;
+        if (json_is(found, JSON_OBJECT)) found = field(found, name, other);
+        if (found) return found;
     }
-    const struct json *failure = field(policy, "failure", NULL);
-    const struct json *mode = failure;
+    return NULL;
+}
+
+static void read_layers(struct playbook *pb, const struct task_site *site, struct net_step *step)
+{
+    static const char *const modes[] = {"fail_fast", "best_effort", NULL};
+    const struct json *timeout = policy_of(site, "lifecycle", "timeout_s", "timeout");
+    const struct json *deadline = policy_of(site, "lifecycle", "deadline_s", "deadline");
+    const struct json *mode = policy_of(site, "failure", "mode", NULL);
     size_t index;
-    if (json_is(failure, JSON_OBJECT)) mode = field(failure, "mode", NULL);
-    if (mode && read_choice(r, mode, "mode", modes, &index)) step->best_effort = index == 1;
+    if (timeout) read_seconds(pb, timeout, "timeout_s", &step->timeout_ms, &step->timeout_of);
+    if (deadline) read_seconds(pb, deadline, "deadline_s", &step->deadline_ms, &step->deadline_of);
+    if (mode && read_choice(pb->r, mode, "mode", modes, &index)) step->best_effort = index == 1;
 }
 
 // ---- loops
@@ -127,8 +142,11 @@ static const struct json *read_net_loop(struct playbook *pb, const struct json *
         ERROR(r, "E0208", place, "\"%.*s\" cannot be the name of an iterator: letters, digits and '_'",
               SHOW(step->loop.iterator));
     }
+    static const char *const of_spec[] = {"mode",   "max_in_flight", "policy",        "timeout", "timeout_s",
+                                          "result", "output",        "output_select", "frame",   NULL};
     const struct json *spec = field(loop, "spec", NULL);
     if (spec && !read_object(r, spec, "spec")) spec = NULL;
+    if (spec) useless_members(pb, spec, of_spec, "a loop's spec");
     read_loop_mode(pb, loop, spec, &step->loop);
     return spec;
 }
@@ -255,8 +273,11 @@ static const struct json *read_step_spec(struct playbook *pb, const struct json 
 {
     const struct json *spec = field(object, "spec", NULL);
     if (!spec || !read_object(pb->r, spec, "spec")) return NULL;
+    static const char *const known[] = {"policy",        "timeout",   "timeout_s", "result", "output",
+                                        "output_select", "next_mode", "set",       NULL};
     for (uint32_t i = 0; i < spec->count; i++)
         refuse_deprecated(pb, &spec->members[i], spec_deprecated, ARRAY_COUNT(spec_deprecated), "a step's spec");
+    useless_members(pb, spec, known, "a step's spec");
     read_step_policy(pb, field(spec, "policy", NULL), step);
     return spec;
 }
@@ -311,6 +332,7 @@ void read_playbook_step(struct playbook *pb, const struct json *object, struct d
     site.specs[1] = read_step_spec(pb, object, step);
     site.specs[0] = read_net_loop(pb, field(object, "loop", NULL), step);
     site.specs[2] = pb->spec;
+    read_layers(pb, &site, step);
     site.sets = step->has_loop ? SET_ITERATION : SET_VISIT;
     const struct json *tool = field(object, "tool", NULL), *next = field(object, "next", NULL), *passed = NULL;
     if (tool) tool = pipelines_today(pb, tool, &passed);

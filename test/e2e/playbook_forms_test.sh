@@ -221,4 +221,33 @@ YAML
     grep -q 'taken from start' out && ! grep -q leads out || fail "it says: $(cat out)"
 }
 
+test_policies_of_steps_come_from_every_spec_around_them() {
+    book each >each.yaml <<'YAML'
+workflow:
+  - step: start
+    spec: {policy: {failure: {mode: fail_fast}}}
+    loop: {in: [1, 0, 2], iterator: i, spec: {policy: {failure: {mode: best_effort}}}}
+    tool: {kind: python, input: {i: "{{ i }}"}, code: "result = 2 // i"}
+    next: {arcs: [{step: end, when: "{{ event.name == 'loop.done' }}"}]}
+  - {step: end, tool: {kind: python, input: {s: "{{ start.stats }}", r: "{{ start.results }}"}, code: "result = [s, r]"}}
+YAML
+    runs each
+    equal "$(result each end)" '[{"failed":1,"success":2,"total":3},[2,null,1]]'
+    sed -e 's/, spec: {policy: {failure: {mode: best_effort}}}//' -e '/fail_fast/d' \
+        -e 's/^workflow/executor: {spec: {policy: {failure: {mode: best_effort}}}}\nworkflow/' each.yaml >around.yaml
+    runs around
+    equal "$(result around end)" '[{"failed":1,"success":2,"total":3},[2,null,1]]'
+    book odd >odd.yaml <<'YAML'
+workflow:
+  - step: start
+    spec: {retries: 3, policy: {lifecycle: {timeout_s: 9, grace: 1}}}
+    loop: {in: [1], iterator: i, spec: {mode: parallel, max_inflight: 3, x-mine: 1}}
+    tool: {kind: noop}
+YAML
+    cairn_is 0 validate odd.yaml
+    cat out err >told
+    equal "$(grep -c 'warning\[E0219\]' told)" 3 'warnings'
+    grep -q 'did you mean "max_in_flight"' told || fail "it says: $(cat told)"
+}
+
 run_tests "$@"
