@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TICK_MS = 100, LOOK_MS = 50, KILL_MS = 1500, PATIENCE_MS = 60000 };
+enum { TICK_MS = 100, LOOK_MS = 50, KILL_MS = 1500, STALL_MS = 2000, PATIENCE_MS = 60000 };
 
 struct str user_name(struct cli *cli)
 {
@@ -170,6 +170,17 @@ static void escalate(struct drive *drive, int level, int64_t mono_ms)
     }
 }
 
+// A store without space can record neither a pause nor a cancel: who was told to stop must stop all the same, once nothing runs (or at the
+// second word). The log is as it was, and recovery goes on from it.
+static void leave_if_stalled(struct drive *drive)
+{
+    struct engine_activity activity = engine_activity(drive->engine);
+    if (drive->stop || activity.stalled_ms < STALL_MS || (activity.in_flight > 0 && drive->level < 2)) return;
+    cli_warn(drive->cli, "the store takes nothing; the run stays as the log has it");
+    cli_hint(drive->cli, "%s", cli_command(drive->cli, "recover"));
+    drive->stop = true;
+}
+
 static void look_at_interrupts(struct drive *drive, int64_t mono_ms)
 {
     struct str mode = args_text(&drive->cli->args, FLAG_ON_INTERRUPT, "pause");
@@ -180,7 +191,10 @@ static void look_at_interrupts(struct drive *drive, int64_t mono_ms)
         drive->interrupts_seen++;
         escalate(drive, drive->interrupts_seen + offset, mono_ms);
     }
-    if (drive->level > 0) pass_on(drive);
+    if (drive->level > 0) {
+        pass_on(drive);
+        leave_if_stalled(drive);
+    }
     if (drive->kill_at_ms != 0 && mono_ms >= drive->kill_at_ms) drive->stop = true;
 }
 

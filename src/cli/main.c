@@ -41,6 +41,7 @@ int main(int argc, char **argv)
     static struct cli cli;
     fill_standard_descriptors();
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); // a limit of file size is a disk that is full
     arena_init(&cli.arena, 64 * 1024, ARENA_LIMIT);
     cli.self = argc > 0 && strchr(argv[0], '/') ? argv[0] : "cairn";
     cli.tail = "";

@@ -311,6 +311,7 @@ struct engine_activity engine_activity(const struct engine *engine)
 {
     struct engine_activity activity = {
         .resident = engine->resident_count, .in_flight = engine->live_tickets, .slow_writes = engine->slow_writes};
+    if (engine->stalled_mono != 0) activity.stalled_ms = engine->now.mono_ms - engine->stalled_mono;
     const struct aside *at = NULL;
     for (const struct queued *queued = aside_next(engine, &at); queued; queued = aside_next(engine, &at))
         activity.in_flight += queued->resident && queued->input.kind == INPUT_RESULT;

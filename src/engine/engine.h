@@ -239,6 +239,7 @@ struct engine_activity {
     size_t parked;        // of these: paused, held or waiting for a person, nothing in flight in this process
     size_t in_flight;     // attempts dispatched by this process
     uint64_t slow_writes; // appends that took longer than limits.write_budget_ms, so far
+    int64_t stalled_ms;   // so long has the store taken nothing of what is to be stored (no space); 0 = it does
 };
 struct engine_activity engine_activity(const struct engine *engine); // looks at every resident run
 size_t engine_resident(const struct engine *engine);                 // how many there are, at no cost

@@ -177,6 +177,8 @@ struct engine {
     struct moment_in_time now;
     int64_t next_inbox_mono;
     int64_t full_until_mono; // the disk is full: nothing is tried before
+    int64_t stalled_mono;    // since when every turn was put off; 0 = the last one was not
+    int64_t told_mono;       // when that was said last
     uint64_t slow_writes;
     struct kernel_env env;
     struct resident *gone; // to be freed at the end of the turn

@@ -564,7 +564,11 @@ void bury(struct engine *engine)
 
 static void put_off(struct engine *engine, struct error *err)
 {
-    os_log(LOG_WARN, "turn put off why=\"%s\"", err->message);
+    int64_t now = engine->now.mono_ms;
+    bool told = engine->stalled_mono != 0 && now - engine->told_mono < 10000; // it is tried five times a second
+    if (!told) os_log(LOG_WARN, "turn put off why=\"%s\"", err->message);
+    if (!told) engine->told_mono = now;
+    if (engine->stalled_mono == 0) engine->stalled_mono = now;
     engine->full_until_mono = engine->now.mono_ms + 200;
     *err = (struct error){0};
 }
@@ -688,6 +692,7 @@ enum code engine_turn(struct engine *engine, struct moment_in_time now, bool *wo
     if (rc || (turn.count == 0 && !engine->puts)) return rc;
     turn.puts = puts_take(engine);
     rc = run_batch(&turn, err);
+    if (!rc) engine->stalled_mono = 0;
     rc = settle_turn(&turn, rc, err);
     flush_tools(engine);
     *worked = true;

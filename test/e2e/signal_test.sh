@@ -14,17 +14,19 @@ PLAN
 gate_plan() { echo '{"planId":"gate","planVersion":"1","steps":[{"stepId":"g","kind":"approval","dependsOn":[]},{"stepId":"h","kind":"approval","dependsOn":["g"]},{"stepId":"z","kind":"noop","dependsOn":["h"]}]}' >gate.json; }
 
 test_pause_and_resume_from_another_process_twice_RE_4_3d() {
-    slow_plan 0.5
+    slow_plan 0.5; sed -i '/"a"/s/sleep 0.5/until [ -e ga ]; do sleep 0.02; done/; /"b"/s/sleep 0.5/until [ -e gb ]; do sleep 0.02; done/' slow.json
     start slow.json --run-id s-1
     wait_for step_is s-1 a RUNNING
     cairn_is 0 pause s-1 "${store[@]}" --reason 'out for lunch'; has_line out 'PAUSE accepted: run s-1, event [0-9]+'
     cairn_is 0 get s-1 "${store[@]}"; has out 'PAUSED'; has out 'out for lunch'
+    touch ga
     wait_for step_is s-1 a SUCCESS
     cairn_is 0 get s-1 "${store[@]}"; hasnt out DRAINING
     equal "$(times_ran b)" 0 'b while paused'
     cairn_is 0 resume s-1 "${store[@]}" --reason 'back from lunch'; has out 'RESUME accepted'
     wait_for step_is s-1 b RUNNING
     cairn_is 0 pause s-1 "${store[@]}"
+    touch gb
     wait_for step_is s-1 b SUCCESS
     equal "$(times_ran c)" 0 'c while paused'
     cairn_is 0 resume s-1 "${store[@]}"
@@ -209,6 +211,30 @@ test_sigterm_pauses_and_the_same_run_id_goes_on() {
     wait_for step_is s-1 a RUNNING
     kill -TERM $pid; ends 143
     cairn_is 0 run slow.json "${store[@]}" --run-id s-1; equal "$(times_ran a) $(times_ran b) $(times_ran c)" '1 1 1'
+}
+# Neither a pause nor a cancel can be recorded then; the process ends all the same, and the log goes on when there is space.
+test_interrupt_ends_it_also_when_the_disk_is_full_I9() {
+    unshare -rm true 2>/dev/null || skip 'no mounts of its own'
+    echo '{"planId":"f","planVersion":"1","steps":[{"stepId":"a","kind":"shell","with":{"command":"touch a.on; until [ -e a.go ]; do sleep 0.02; done; head -c 300000 /dev/zero | tr \\\\0 x"}},{"stepId":"b","kind":"noop"}]}' >f.json
+    mkdir small
+    cat >full.sh <<'SCRIPT'
+mount -t tmpfs -o size=2m tmpfs small || exit 77
+"$CAIRN" run f.json --store sqlite:small/s.db --run-id f-1 --progress none 2>run.err &
+until [ -e a.on ]; do sleep 0.02; done
+cat /dev/zero >small/fill 2>/dev/null
+touch a.go
+until grep -q 'put off' run.err; do sleep 0.02; done
+kill -TERM $!
+wait $!
+echo $? >rc
+rm small/fill
+"$CAIRN" recover --store sqlite:small/s.db 2>recover.err
+echo $? >>rc
+"$CAIRN" log verify --all --store sqlite:small/s.db >verify
+SCRIPT
+    unshare -rm bash full.sh || skip 'no tmpfs'
+    equal "$(tr '\n' ' ' <rc)" '143 0 '; has run.err 'the store takes nothing'; has recover.err '1 completed'; has verify intact
+    equal "$(grep -c 'put off' run.err)" 1 'times it was said'
 }
 test_second_interrupt_cancels() {
     slow_plan 20

@@ -14,9 +14,12 @@ static void full_disk_puts_off_and_goes_on_by_itself_I9(void)
     CHECK_INT(kit_head(&k, "r1").last_seq, 3);
     CHECK_INT(engine_deadline(k.engine), k.now.mono_ms + 200);
     CHECK(!kit_turn(&k)); // not before
+    CHECK_INT(engine_activity(k.engine).stalled_ms, 0);
     kit_pass(&k, 200);
     CHECK_INT(kit_head(&k, "r1").last_seq, 3);
+    CHECK_INT(engine_activity(k.engine).stalled_ms, 200);
     kit_pass(&k, 200);
+    CHECK_INT(engine_activity(k.engine).stalled_ms, 0);
     kit_expect(&k, "r1 STEP_COMPLETED a 1.1\nr1 STEP_STARTED b 1.1\n");
     kit_done(&k, "b", "ok");
     CHECK_INT(kit_head(&k, "r1").summary.status, RUN_STATUS_COMPLETED);
