@@ -413,7 +413,8 @@ static void check_lines(struct verify *verify, struct surplus *at, bool ledger)
             end == bytes.len ? !at->terminal : (ledger ? entry_goes_on(verify, at, line) : goes_on(verify, at, line));
         if (!fits) {
             fault(verify, (ledger ? at->ledger_seq : at->last_seq) + 1, ledger,
-                  "%zu bytes stand here, behind the last one, that were never stored", bytes.len - from);
+                  "%zu byte%s here, behind the last one, never stored", bytes.len - from,
+                  bytes.len - from == 1 ? " stands" : "s stand");
             return;
         }
         from = end + 1;
