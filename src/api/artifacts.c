@@ -63,6 +63,10 @@ static void tell_content(struct ask *ask, struct store *store, const struct run_
     struct error err = {0};
     struct str name, step;
     if (!query_text(ask, "name", &name) || !query_text(ask, "step", &step)) return;
+    if (name.len == 0) {
+        call_problem(call, 400, "INVALID_REQUEST", "parameter name is needed");
+        return;
+    }
     if (reading_artifacts(store, head, &call->arena, &all, &err)) {
         call_failed(call, &err);
         return;

@@ -212,7 +212,8 @@ void admission_refuse(struct call *call, struct str queue, enum queue_verdict ve
     call->answer.retryable = true;
     call->answer.retry_after_ms = HINT_MS;
     if (full)
-        call_problem(call, 429, "RUN_QUEUE_FULL", "%u runs wait in this queue, and no more may", config.max_queued);
+        call_problem(call, 429, "RUN_QUEUE_FULL", "%u run%s in this queue, and no more may", config.max_queued,
+                     config.max_queued == 1 ? " waits" : "s wait");
     else
         call_problem(call, 429, "OVERLOADED", "as many runs as may be are in flight, or the queue is paused");
 }

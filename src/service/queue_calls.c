@@ -217,7 +217,7 @@ static void delete_on_engine(struct call *call)
     const struct run_queue *queue = queues_find(&call->service->queues, call->who.tenant, q->name);
     size_t waiting = queue ? queue->waiting + queue->share.waiting : 0;
     if (waiting > 0) {
-        call_problem(call, 409, "QUEUE_NOT_EMPTY", "%zu runs wait in it", waiting);
+        call_problem(call, 409, "QUEUE_NOT_EMPTY", "%zu run%s in it", waiting, waiting == 1 ? " waits" : "s wait");
         return;
     }
     q->remove = true;

@@ -497,6 +497,7 @@ test_flags_are_true_or_false() {
         ask GET "/v1/runs/r1/bundle?$yes" && answers 200 && ! cmp -s body whole || fail "$yes takes nothing out"
     done
     ask GET '/v1/runs/r1/steps/a/logs?follow=0' && answers 200 && equal "$(cat body)" one
+    ask GET /v1/runs/r1/artifacts/content && answers 400 && has body 'parameter name is needed'
     for follow in '' '?follow=true'; do ask GET "/v1/runs/r1/steps/zz/logs$follow" && answers 404 && code_is STEP_NOT_FOUND; done
 }
 
