@@ -109,8 +109,8 @@
     X("E0224", "a version of playbooks that is not supported",                                     \
       "Playbooks of apiVersion noetl.io/v2 and noetl.io/v10 are read.")                            \
     X("E0225", "a value that must be known beforehand",                                            \
-      "Sizes of results, return_step, and mode of loops and of next are fixed when the document "  \
-      "is read. A template there is answered once, from the workload as it is written.")           \
+      "Sizes of results, and mode of loops and of next are fixed when the document is read. A "    \
+      "template there is answered once, from the workload as it is written.")                      \
     X("E0226", "a policy without rules",                                                           \
       "A policy decides by its rules: a list that is not empty, each with when and then, "         \
       "the last perhaps with else.")                                                               \

@@ -91,10 +91,12 @@ static enum code deliver(struct engine *engine, struct resident *parent, uint32_
     struct json value, outputs;
     struct error local = {0};
     bool lane = step >= parent->run->program->step_count;
-    struct str wanted = lane ? kernel_task_of(parent->run, step)->return_step : (struct str){0};
+    struct str wanted = {0};
     uint64_t size = 0;
-    enum code rc = child->net ? kernel_net_result(child, wanted, &engine->env, &engine->turn, &outputs, &local)
-                              : child_outputs(engine, child, &outputs, &size, &local);
+    enum code rc = lane ? kernel_return_step(parent->run, step, &engine->env, &engine->turn, &wanted, &local) : OK;
+    if (rc) return input_unavailable(engine, parent, step, s->logical, s->engine, rc, local.message, err);
+    rc = child->net ? kernel_net_result(child, wanted, &engine->env, &engine->turn, &outputs, &local)
+                    : child_outputs(engine, child, &outputs, &size, &local);
     if (rc) return input_unavailable(engine, parent, step, s->logical, s->engine, rc, local.message, err);
     value = outputs;
     if (lane) {

@@ -143,6 +143,9 @@ bool kernel_items(const struct run *run, uint32_t place, struct loop_counts *out
 // The arcs of a step that has ended and is not yet routed, as they would be decided now: [{step, when, holds, values}], in `arena`.
 enum code kernel_arcs(struct run *run, uint32_t place, const struct kernel_env *env, struct arena *arena,
                       struct json *out, struct error *err) MUST_CHECK;
+// Which step of its child a task of kind playbook wants the result of; empty: the last one. `index` is a lane.
+enum code kernel_return_step(const struct run *run, uint32_t index, const struct kernel_env *env, struct arena *arena,
+                             struct str *out, struct error *err) MUST_CHECK;
 // What a playbook gives to whoever ran it: the result of `step`, else of the final step, else of the one that ended last.
 enum code kernel_net_result(const struct run *run, struct str step, const struct kernel_env *env, struct arena *arena,
                             struct json *out, struct error *err) MUST_CHECK;

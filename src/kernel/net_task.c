@@ -135,6 +135,19 @@ enum code kernel_task(const struct run *run, uint32_t index, const struct kernel
     return ok ? OK : error_nomem(err);
 }
 
+enum code kernel_return_step(const struct run *run, uint32_t index, const struct kernel_env *env, struct arena *arena,
+                             struct str *out, struct error *err)
+{
+    const struct net_task *task = kernel_task_of(run, index);
+    struct net_view view = {.run = run, .env = env, .place = lane_at(run, index)->place, .lane = index, .arena = arena};
+    struct json with;
+    *out = task->return_step;
+    if (!task->return_rendered) return OK;
+    enum code rc = net_with(&view, task, &with, err);
+    if (!rc) *out = str_trim(json_text(json_key(&with, "return_step")));
+    return rc;
+}
+
 // Marks of secrets are told as what they stand for.
 static enum code unmark(struct arena *arena, const struct json *value, struct json *out, struct error *err)
 {

@@ -94,6 +94,7 @@ struct net_task {
     const struct program *child;
     struct str around; // it is this document, or one that runs it: that one's file; else empty
     struct str return_step;
+    bool return_rendered; // it is a template: answered when the child has ended, and the text above is empty
     uint32_t line, column;
 };
 

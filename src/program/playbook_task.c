@@ -406,11 +406,8 @@ static void read_child(struct playbook *pb, struct net_task *task)
     struct place at = {task->line, task->column, 1};
     const struct json *path = field_required(r, with, "path", NULL, at, "a task of kind playbook");
     const struct json *step = field(with, "return_step", NULL);
-    struct json answered;
-    if (step && json_is(step, JSON_STRING) && template_is_dynamic(step->text))
-        task->return_step = read_known(pb, step, &answered) ? json_text(&answered) : (struct str){0};
-    else if (step)
-        read_text(r, step, "return_step", &task->return_step);
+    task->return_rendered = json_is(step, JSON_STRING) && template_is_dynamic(step->text);
+    if (step && !task->return_rendered) read_text(r, step, "return_step", &task->return_step);
     if (!path || !read_text(r, path, "path", &task->playbook)) return;
     struct json *known = ARENA_NEW(r->arena, struct json);
     task->path_rendered = template_is_dynamic(task->playbook);

@@ -250,4 +250,25 @@ YAML
     grep -q 'did you mean "max_in_flight"' told || fail "it says: $(cat told)"
 }
 
+test_the_step_that_is_returned_may_be_a_template() {
+    book kid >kid.yaml <<'YAML'
+workflow:
+  - {step: one, tool: {kind: python, code: result = 1}, next: two}
+  - {step: two, tool: {kind: python, code: result = 2}, next: three}
+  - {step: three, tool: {kind: python, code: result = 3}}
+YAML
+    book back >back.yaml <<'YAML'
+workflow:
+  - step: each
+    loop: {in: [one, two, ""], iterator: name, spec: {mode: parallel}}
+    tool: {kind: playbook, path: kid, return_step: "{{ iter.name }}"}
+    next: {arcs: [{step: end, set: {ctx.back: two}}]}
+  - {step: end, tool: {kind: playbook, path: kid, return_step: "{{ ctx.back }}"}, next: all}
+  - {step: all, tool: {kind: python, input: {a: "{{ each.results }}", b: "{{ end }}"}, code: "result = [a, b]"}}
+YAML
+    cairn_is 0 validate --strict back.yaml
+    runs back
+    equal "$(result back all)" '[[1,2,3],2]'
+}
+
 run_tests "$@"
