@@ -143,24 +143,24 @@ static void bundle_store_close(struct store *base)
 
 // ---- reading
 
-static enum code find_run(struct bundle_store *store, struct str tenant, struct str run, struct bundle_run **out,
-                          struct error *err)
+// NULL: E_NOT_FOUND.
+static struct bundle_run *find_run(struct bundle_store *store, struct str tenant, struct str run, struct error *err)
 {
     char key[RUN_KEY_MAX];
     int len = snprintf(key, sizeof(key), "%.*s/%.*s", STR_ARG(tenant), STR_ARG(run));
     uint32_t at = len < RUN_KEY_MAX ? map_get(&store->by_run, (struct str){key, (size_t)len}) : MAP_NONE;
-    if (at == MAP_NONE) return run_missing(run, err);
-    *out = &store->runs[at];
-    return OK;
+    if (at != MAP_NONE) return &store->runs[at];
+    (void)run_missing(run, err);
+    return NULL;
 }
 
 static enum code bundle_head(struct store *base, struct str tenant, struct str run, struct arena *arena UNUSED,
                              struct run_head *out, struct error *err)
 {
-    struct bundle_run *found;
-    enum code rc = find_run(bundle_of(base), tenant, run, &found, err);
-    if (!rc) *out = found->head;
-    return rc;
+    const struct bundle_run *found = find_run(bundle_of(base), tenant, run, err);
+    if (!found) return E_NOT_FOUND;
+    *out = found->head;
+    return OK;
 }
 
 static enum code bundle_list(struct store *base, const struct run_filter *filter, struct arena *arena,
@@ -219,10 +219,10 @@ static enum code bundle_read(struct store *base, const struct record_range *rang
                              struct records *out, struct error *err)
 {
     struct bundle_store *store = bundle_of(base);
-    struct bundle_run *found;
     int kind = range->ledger ? 1 : 0;
-    enum code rc = find_run(store, range->tenant, range->run, &found, err);
-    if (!rc) rc = find_lines(found, kind, err);
+    struct bundle_run *found = find_run(store, range->tenant, range->run, err);
+    if (!found) return E_NOT_FOUND;
+    enum code rc = find_lines(found, kind, err);
     if (rc || range->after >= found->counts[kind]) return rc;
     size_t count = found->counts[kind] - (size_t)range->after;
     if (count > range->limit) count = range->limit;

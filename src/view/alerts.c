@@ -48,7 +48,7 @@ bool alerts_init(struct alerts *alerts, struct arena *arena, size_t max)
 static void keep(char *to, size_t size, struct str text)
 {
     size_t len = str_head(text, size - 1).len;
-    if (len > 0) memcpy(to, text.ptr, len);
+    if (text.ptr) memcpy(to, text.ptr, len);
     to[len] = '\0';
 }
 
