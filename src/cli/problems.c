@@ -10,6 +10,7 @@ static const struct problem_info problems[] = {
      "The reference to a run cannot be understood, or is of another engine. Send engineRunRef as the service gave it."},
     {"ANSWER_TOO_LARGE",
      "The answer would be larger than an answer may be. Ask for less: limit, fields, Range, or a page of events."},
+    {"APPROVAL_REJECTED", "A person who was asked has said no. What waited for the answer does not happen."},
     {"ARTIFACT_CHANGED", "The file is not the one that the step left, or changes while it is read. What the log says "
                          "of it (digest, size) no longer holds."},
     {"ARTIFACT_MISSING", "The log knows the file, but it is not on the disk any more."},
@@ -96,6 +97,7 @@ static const struct problem_info problems[] = {
      "If-Match did not hold: something happened since the run was looked at. Look again, then decide again."},
     {"RUN_IS_PAUSED", "The run is paused: resume it first."},
     {"RUN_NOT_FOUND", "There is no such run for this token."},
+    {"RUN_NOT_PAUSED", "Only a paused run can be resumed. `cairn get RUN` tells what it does."},
     {"RUN_NOT_TERMINAL", "This is only for runs that have ended."},
     {"RUN_OWNED_ELSEWHERE", "Another process has the run. Try again: it is taken up, or its engine answers."},
     {"RUN_QUEUE_FULL", "As many runs wait in the queue as may (maxQueued). Try again after Retry-After."},
