@@ -9,7 +9,7 @@ and one store, and must end with 0 unless EXITS says otherwise. STAGE brings a c
 examples assume (a run that waits for an approval, one that is held, ...); a command that is not named there gets the
 world as it is. So the examples of a new command are run too.
 """
-import os, re, shutil, subprocess, sys, tempfile
+import os, re, shutil, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CAIRN, EXAMPLES, ONLY = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3:]
@@ -244,7 +244,7 @@ class World:
         if terminal is not None:
             words = [sys.executable, os.path.join(HERE, "terminal.py")] + terminal + ["--"] + words
         with open(os.path.join(self.top, "out"), "w+b") as out:
-            # Of its own group, so that whatever the example leaves behind ends with it.
+            # Of its own group: most of what the example leaves behind ends with it.
             child = subprocess.Popen(words, cwd=self.work, env=self.environment, stdin=subprocess.DEVNULL, stdout=out,
                                      stderr=subprocess.STDOUT, start_new_session=True)
             try:
@@ -262,6 +262,26 @@ class World:
         except ProcessLookupError:
             pass
         child.wait()
+        # What had a terminal was of another group; it is told of the end, and would write into the next world before it goes.
+        while left := self.left():
+            for pid in left:
+                try:
+                    os.kill(pid, 9)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.01)
+
+    def left(self):
+        """Processes that live in this world, by their home."""
+        home, found = f"HOME={self.environment['HOME']}".encode(), []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/environ", "rb") as f:
+                    if home in f.read().split(b"\0"):
+                        found.append(int(pid))
+            except OSError:
+                pass
+        return found
 
     def close(self):
         shutil.rmtree(self.top, ignore_errors=True)
